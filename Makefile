@@ -1,0 +1,77 @@
+# nczarrfs - one non-recursive makefile.
+#   make            build/nczarrfs          make check     install test clients, build, test
+#   make demo       a first minute          make bench     speed, as ratios
+#   make install    prefix=/usr/local DESTDIR=
+VERSION := 0.1.0
+prefix ?= /usr/local
+BUILD ?= build
+CC ?= cc
+PKG_CONFIG ?= pkg-config
+MODULES := base mountcfg codecs translate nczarr hdf5view fusefs
+PKGS := fuse3 hdf5 zlib libdeflate
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wconversion -Wsign-conversion \
+	-Wstrict-prototypes -Wmissing-prototypes -Wcast-qual -Wformat=2 -Wundef \
+	-Wpointer-arith -Wwrite-strings -Wimplicit-fallthrough
+ifneq ($(WERROR),)
+WARN += -Werror
+endif
+OPT ?= -O2 -g
+CPPFLAGS += -D_GNU_SOURCE -I. -DNCZARRFS_VERSION='"$(VERSION)"' -DFUSE_USE_VERSION=314 \
+	-DH5_USE_110_API
+CFLAGS += -std=c17 $(OPT) $(WARN) -fvisibility=hidden -fstack-protector-strong
+LDFLAGS += -Wl,-z,relro,-z,now
+# SANITIZE=1: address and undefined behaviour; SANITIZE=thread: data races
+ifeq ($(SANITIZE),1)
+CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+LDFLAGS += -fsanitize=address,undefined
+BUILD := build-asan
+else ifeq ($(SANITIZE),thread)
+CFLAGS += -fsanitize=thread -fno-omit-frame-pointer
+LDFLAGS += -fsanitize=thread
+BUILD := build-tsan
+endif
+
+PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PKGS))
+PKG_LIBS = $(shell $(PKG_CONFIG) --libs $(PKGS)) -lpthread -lm
+
+SRC := $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
+OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
+LIBOBJ := $(filter-out $(BUILD)/obj/fusefs/main.o,$(OBJ))
+
+all: $(BUILD)/nczarrfs
+
+$(BUILD)/nczarrfs: $(OBJ)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PKG_LIBS)
+
+$(BUILD)/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# Unit tests: tests/unit/test_<module>_<file>.c, linked with that module and the ones below it,
+# so that an upward call does not link.
+below_base := base
+below_mountcfg := mountcfg base
+below_codecs := codecs base
+below_translate := translate $(below_codecs)
+below_nczarr := nczarr $(below_translate)
+below_hdf5view := hdf5view $(below_translate)
+below_fusefs := fusefs mountcfg $(below_hdf5view)
+UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
+module_of = $(word 2,$(subst _, ,$(notdir $(1))))
+objs_of = $(foreach m,$(below_$(1)),$(filter $(BUILD)/obj/$(m)/%,$(LIBOBJ)))
+
+.SECONDEXPANSION:
+$(BUILD)/unit/%: tests/unit/%.c $$(call objs_of,$$(call module_of,%)) Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< \
+		$(filter %.o,$^) $(PKG_LIBS) -lcmocka
+
+unit: $(UNIT)
+	@set -e; for t in $(UNIT); do echo "== $$t"; $$t; done
+
+clean:
+	rm -rf build build-asan build-tsan
+
+.PHONY: all unit clean
+-include $(OBJ:.o=.d)

@@ -1,0 +1,30 @@
+/* io.c - EINTR and short reads are handled here and nowhere else. */
+#include "base/io.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+int io_pread(int fd, void *out, size_t n, uint64_t off, struct err *e)
+{
+	uint8_t *p = out;
+	uint64_t end;
+
+	if (ckd_add(&end, off, (uint64_t)n) || end > INT64_MAX)
+		return err_set(e, -EIO, "offset %" PRIu64 " plus %zu bytes overflows", off, n);
+	while (n > 0) {
+		ssize_t got = pread(fd, p, n, (off_t)off);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return err_sys(e, errno, "read of %zu bytes at %" PRIu64, n, off);
+		if (got == 0)
+			return err_set(e, -EIO,
+				       "file ends before offset %" PRIu64 ": truncated or replaced",
+				       end);
+		p += got;
+		n -= (size_t)got;
+		off += (uint64_t)got;
+	}
+	return 0;
+}

@@ -1,0 +1,106 @@
+/* codec.h - one filter by all its names, and chains of them.
+ *
+ * A chain is kept in HDF5's order, the order in which filters are applied when a chunk is
+ * written; decoding runs it backwards. Nothing here knows a file format, a view or FUSE, and
+ * nothing here uses the HDF5 library's pipeline.
+ *
+ * A new codec is one file with one `const struct codec_ops`, one row in codecs/registry.c, one
+ * unit test and one paragraph in docs/codecs.md. */
+#ifndef CODECS_CODEC_H
+#define CODECS_CODEC_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define CODEC_CHAIN_MAX 32  /* filters in one pipeline; HDF5's own limit */
+#define CODEC_ALL_SKIPPED UINT32_MAX
+
+/* HDF5 filter ids that other modules name. Spec: HDF5 File Format 3.0, IV.A.2.l. */
+enum { CODEC_DEFLATE = 1, CODEC_SHUFFLE = 2, CODEC_FLETCHER32 = 3, CODEC_SZIP = 4,
+       CODEC_NBIT = 5, CODEC_SCALEOFFSET = 6 };
+
+/* codec_spec - one filter as a dataset names it. */
+struct codec_spec {
+	uint32_t h5_id;          /* HDF5 filter id */
+	uint32_t n_params;
+	const uint32_t *params;  /* HDF5 client data, n_params entries; borrowed from the dataset */
+	const char *name;        /* the name stored in the file, or ""; borrowed */
+};
+
+/* codec_chain - filters in the order of encoding. */
+struct codec_chain {
+	uint32_t n;                     /* <= CODEC_CHAIN_MAX */
+	const struct codec_spec *specs; /* borrowed from the dataset */
+};
+
+/* codec_scratch - per-thread working memory of decoders; reused from chunk to chunk. */
+struct codec_scratch;
+/* codec_scratch_new - new; NULL when memory is short. codec_scratch_free takes NULL. */
+struct codec_scratch *codec_scratch_new(void);
+void codec_scratch_free(struct codec_scratch *s);
+
+/* codec_ops - what one codec can do. NULL functions mean "cannot". */
+struct codec_ops {
+	const char *name;      /* ours, and what `info` prints */
+	uint32_t h5_id;
+	const char *zarr2_id;  /* numcodecs id; NULL when numcodecs has none */
+	bool portable;         /* stock readers (zarr-python with numcodecs 0.11) decode it */
+	uint32_t trailer;      /* bytes that encoding appends and a reader may cut off; 0 = none */
+
+	/* zarr2_params - append the codec's JSON members after "id", each starting with
+	 * ", \"name\": value". elem_size: bytes of an element. NULL = no parameters. */
+	void (*zarr2_params)(const struct codec_spec *spec, size_t elem_size, struct buf *json);
+
+	/* decode - undo the filter. out has room for cap bytes; *ret_len <= cap on success.
+	 * Returns 0; -EBADMSG when the input is damaged or would give more than cap bytes. */
+	int (*decode)(struct codec_scratch *s, const struct codec_spec *spec, size_t elem_size,
+		      const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
+		      size_t *ret_len, struct err *e);
+
+	/* framed_size / frame - an encoding that every reader of this codec accepts and whose
+	 * size is a formula of n: deflate's stored blocks, shuffle itself. frame writes exactly
+	 * framed_size(n) bytes. framed_size returns 0 on overflow. */
+	uint64_t (*framed_size)(uint64_t n);
+	void (*frame)(const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
+		      size_t n, uint8_t *out);
+
+	/* encode - the real encoding, for content that is made once and kept. */
+	int (*encode)(const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
+		      size_t n, struct buf *out, struct err *e);
+};
+
+/* codec_find - the codec with this HDF5 filter id; NULL when it is not built in. Borrowed. */
+const struct codec_ops *codec_find(uint32_t h5_id);
+
+/* codec_name - a printable name for a filter: ours, else the file's, else "filter <id>" into
+ * tmp (at least 32 bytes). Borrowed. */
+const char *codec_name(const struct codec_spec *spec, char *tmp, size_t cap);
+
+/* codec_chain_decodable - whether every filter of the chain can be decoded here. */
+bool codec_chain_decodable(const struct codec_chain *chain);
+
+/* codec_chain_decode - decode one stored chunk to exactly out_len bytes.
+ * mask       bit i set: filter i was skipped when the chunk was written (HDF5 filter mask);
+ *            CODEC_ALL_SKIPPED: the chunk is stored unfiltered
+ * elem_size  bytes of one element, >= 1
+ * scratch    this thread's; intermediate results never exceed out_len plus the trailers
+ * Returns 0; -EBADMSG when damaged or of another length than out_len; -EOPNOTSUPP when a
+ * filter is not built in; -ENOMEM. Spec: HDF5 File Format 3.0, III.A.1 (filter mask). */
+int codec_chain_decode(const struct codec_chain *chain, uint32_t mask, size_t elem_size,
+		       const uint8_t *in, size_t in_len, uint8_t *out, size_t out_len,
+		       struct codec_scratch *scratch, struct err *e) NZ_MUST_USE;
+
+/* codec_chain_framed_size - size in bytes of codec_chain_frame's result for n bytes of input;
+ * 0 when a filter has no such form or the size overflows. */
+uint64_t codec_chain_framed_size(const struct codec_chain *chain, uint64_t n);
+
+/* codec_chain_frame - encode n bytes without compressing, in a form every reader of the chain
+ * decodes to the same bytes. out has room for codec_chain_framed_size(chain, n) bytes. */
+int codec_chain_frame(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
+		      size_t n, uint8_t *out, struct err *e) NZ_MUST_USE;
+
+/* codec_chain_encode - really encode n bytes; appends to out. */
+int codec_chain_encode(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
+		       size_t n, struct buf *out, struct err *e) NZ_MUST_USE;
+
+#endif

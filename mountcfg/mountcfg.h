@@ -1,0 +1,47 @@
+/* mountcfg.h - what the user asked for: the command line and its -o options, as plain data.
+ *
+ * One table (mountcfg/options.c) drives parsing, --help and the check that the man page agrees.
+ * An option that is not in the table is the mount's own (allow_other, max_threads ...) and is
+ * handed on to libfuse. */
+#ifndef MOUNTCFG_MOUNTCFG_H
+#define MOUNTCFG_MOUNTCFG_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+enum cfg_command { CFG_MOUNT, CFG_INFO, CFG_HELP, CFG_VERSION };
+enum cfg_mode { CFG_MODE_ZARR, CFG_MODE_NCZARR, CFG_MODE_NOXARRAY };
+enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_NONE };
+
+struct cfg {
+	enum cfg_command command;
+	char *source;            /* absolute path once cfg_parse returns; owned */
+	char *mountpoint;        /* owned */
+	bool foreground;         /* -f */
+	bool verbose;            /* -v */
+	bool debug;              /* -d */
+	bool json;               /* info --json */
+	enum cfg_mode mode;      /* -o mode= */
+	enum cfg_filter filter;  /* -o filter= */
+	bool nested;             /* -o dimension_separator=/ */
+	bool strict_json;        /* -o json=strict */
+	uint64_t chunk_size;     /* -o chunk_size= : bytes, for variables that have no chunks */
+	uint64_t cache_size;     /* -o cache_size= : bytes of decoded chunks */
+	uint64_t index_size;     /* -o index_size= : bytes of one array's chunk index */
+	uint64_t meta_size;      /* -o meta_size= : bytes of the dataset's metadata */
+	uint32_t decode_threads; /* -o decode_threads= : 0 = as many as processors */
+	uint32_t open_timeout;   /* -o open_timeout= : seconds until a source must be open */
+	char *link_root;         /* -o link_root= : external links may lead below it; or NULL */
+	char **fuse_opts;        /* n_fuse_opts options for libfuse, each "name" or "name=value" */
+	size_t n_fuse_opts;
+};
+
+/* cfg_parse - fill cfg from the command line. Relative paths are made absolute.
+ * Returns 0 (cfg_release it); -EINVAL with what is wrong and what to type instead. */
+int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e) NZ_MUST_USE;
+void cfg_release(struct cfg *cfg);
+
+/* cfg_help - append the text of --help. */
+void cfg_help(struct buf *out);
+
+#endif

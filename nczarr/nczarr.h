@@ -1,0 +1,30 @@
+/* nczarr.h - everything of the Zarr family that the program wires together. */
+#ifndef NCZARR_NCZARR_H
+#define NCZARR_NCZARR_H
+
+#include "translate/chunkio.h"
+#include "translate/view.h"
+
+enum zarr_mode {
+	ZARR_PURE,      /* Zarr v2 with _ARRAY_DIMENSIONS everywhere, scalars with shape [] */
+	ZARR_NCZARR,    /* adds the NCZarr keys (layout that netCDF-C 4.9.2 and later read),
+	                 * scalars with shape [1] */
+	ZARR_NOXARRAY,  /* Zarr v2 without _ARRAY_DIMENSIONS */
+};
+
+struct zarr_view_options {
+	enum zarr_mode mode;
+	enum plan_filter filter;
+	bool nested;        /* dimension_separator "/": chunk keys are paths */
+	bool strict_json;   /* NaN and infinities in attributes as strings */
+	struct chunkio_options io;
+	uint64_t max_meta_bytes;  /* ceiling of one metadata document */
+};
+
+/* zarr_view_open - present a source as a Zarr v2 tree. The source is borrowed and outlives the
+ * view. Costs no more than the plans: documents are made when they are looked at.
+ * Returns 0 with *ret new (view->ops->close). */
+int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struct view **ret,
+		   struct err *e) NZ_MUST_USE;
+
+#endif

@@ -1,0 +1,46 @@
+/* chunkio.h - executes plans: size and bytes of one presented chunk.
+ *
+ * PASS chunks are answered with a range of the source's descriptor: no copy, no lock, no
+ * allocation. Others are decoded into a cache with a byte budget, one decode for any number of
+ * waiting readers, and the chunks that a sequential reader will want next are decoded ahead by
+ * worker threads. */
+#ifndef TRANSLATE_CHUNKIO_H
+#define TRANSLATE_CHUNKIO_H
+
+#include "translate/plan.h"
+#include "translate/source.h"
+#include "translate/span.h"
+
+struct chunkio;
+
+struct chunkio_options {
+	uint64_t cache_bytes;  /* budget for decoded chunks; a chunk in use may exceed it */
+	uint32_t threads;      /* decoding threads ahead of readers; 0: none, readers decode */
+	uint32_t ahead;        /* chunks to decode ahead of a sequential reader */
+};
+
+/* chunkio_new - plans: one for each array of the source, borrowed, as is the source. Threads are
+ * started at the first decode, not here. */
+int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio_options *opts,
+		struct chunkio **ret, struct err *e) NZ_MUST_USE;
+/* chunkio_free - joins the threads; no other call may be running. Takes NULL. */
+void chunkio_free(struct chunkio *c);
+
+/* chunkio_stat - exact size in bytes of chunk `linear` of an array as presented.
+ * Returns 0; -ENOENT proven absence (never written, and the view declares the fill value);
+ * else what source_locate or decoding says. Also starts decoding ahead where that helps. */
+int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *ret_size,
+		 struct err *e) NZ_MUST_USE;
+
+/* chunkio_read - bytes [off, off+len) of it, cut at its end. ret is finished with span_done. */
+int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t off, size_t len,
+		 struct span *ret, struct err *e) NZ_MUST_USE;
+
+/* chunkio_next - the first chunk at or after `from` that exists as a file; -ENOENT: none. */
+int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret,
+		 struct err *e) NZ_MUST_USE;
+
+/* chunkio_max_text - longest text in bytes of a DT_VSTRING array, found by reading all of it. */
+int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err *e) NZ_MUST_USE;
+
+#endif

@@ -1,0 +1,111 @@
+/* source.h - the source contract: a dataset on disk gives its model and where each chunk's
+ * bytes are. Callers use the wrappers below, never the ops themselves.
+ *
+ * A source never asks which view it serves. All results are plain data, so that a source can
+ * later live in another process. After source_open everything may be called from any thread,
+ * concurrently. */
+#ifndef TRANSLATE_SOURCE_H
+#define TRANSLATE_SOURCE_H
+
+#include "translate/dataset.h"
+
+enum chunk_where {
+	CHUNK_ABSENT,  /* proven absence: never written; reads as the fill value */
+	CHUNK_RANGE,   /* stored bytes: blob, off, len */
+	CHUNK_SYNTH,   /* no stored form: source_read_chunk or source_read_vlen */
+};
+
+/* chunk_ref - the currency between sources and views. */
+struct chunk_ref {
+	enum chunk_where where;
+	uint32_t blob;         /* RANGE: which byte container, for source_fd */
+	uint64_t off, len;     /* RANGE: bytes within the blob, checked against its size */
+	uint64_t pad;          /* RANGE without filters: bytes missing to a whole chunk, because
+	                        * the array ends inside it; they read as zero */
+	uint32_t filter_mask;  /* RANGE: bit i set = filter i of the array's chain was skipped;
+	                        * CODEC_ALL_SKIPPED = stored unfiltered */
+};
+
+struct source_options {
+	uint64_t cut_bytes;          /* aim for chunks of this size where a file has none */
+	uint64_t max_chunk_bytes;    /* a larger decoded chunk is an error */
+	uint64_t max_index_bytes;    /* memory for the chunk index of one array */
+	uint64_t max_meta_bytes;     /* memory for the dataset model */
+	const char *link_root;       /* external links may lead to files below it; NULL: none */
+};
+
+struct source;
+
+struct source_ops {
+	const char *name;  /* "hdf5" */
+
+	/* bid - 0: not ours; else a score, the highest wins. Reads at most a few kilobytes. */
+	int (*bid)(int fd, uint64_t size);
+
+	/* open - build the model. fd is taken on success only, opened for reading, st its fstat.
+	 * Returns 0 with *ret new; -EBADMSG not readable as this format; -EOPNOTSUPP; -ERANGE. */
+	int (*open)(const char *path, int fd, const struct stat *st,
+		    const struct source_options *opts, struct source **ret, struct err *e);
+	void (*close)(struct source *s);
+
+	/* The following get array < n_arrays and linear < n_chunks; the wrappers check. */
+	int (*locate)(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		      struct err *e);
+	int (*next)(struct source *s, uint32_t array, uint64_t from, uint64_t *ret,
+		    struct err *e);
+	int (*read_chunk)(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
+			  size_t len, struct err *e);
+	int (*read_vlen)(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
+			 struct err *e);
+	int (*fd)(struct source *s, uint32_t blob);
+	int (*check)(struct source *s, struct err *e);
+};
+
+/* source - embedded first in every implementation. */
+struct source {
+	const struct source_ops *ops;
+	struct dataset ds;   /* frozen when open returns */
+};
+
+/* source_open - open path with the format that bids most.
+ * formats  n rows, borrowed for the source's life
+ * Returns 0 with *ret new (source_close it). The error names the path, what is wrong and what
+ * to do: -ENOENT, -EACCES, -EISDIR, -EBADMSG (no format knows it, truncated), ... */
+int source_open(const struct source_ops *const *formats, size_t n, const char *path,
+		const struct source_options *opts, struct source **ret, struct err *e) NZ_MUST_USE;
+/* source_close - takes NULL. No other call may be running. */
+void source_close(struct source *s);
+
+/* source_locate - say where the bytes of one chunk are, without reading them.
+ * linear  chunk index in C order over the array's grid
+ * Returns 0 with *ret written; -EBADMSG the index is corrupt; -ERANGE it is larger than allowed;
+ * -ESTALE the file changed; -EIO it could not be read; -EINVAL linear outside the grid.
+ * The first call for an array may load its index; later calls take no lock. */
+int source_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		  struct err *e) NZ_MUST_USE;
+
+/* source_next - the first chunk at or after `from` that is not ABSENT.
+ * Returns 0 with *ret written; -ENOENT when there is none; errors as source_locate. */
+int source_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret,
+		struct err *e) NZ_MUST_USE;
+
+/* source_read_chunk - the presented, decoded bytes of one chunk: exactly a->chunk_bytes; elements
+ * outside the shape or never written are the fill value. May take the library's lock.
+ * Returns 0; -EBADMSG damaged; -EOPNOTSUPP no decoder; -EIO; -ESTALE. */
+int source_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
+		      struct err *e) NZ_MUST_USE;
+
+/* source_read_vlen - append, for each element of a whole chunk in C order, its length in bytes
+ * as a little-endian 32-bit number and its bytes (text: valid UTF-8; DT_VLEN: base elements in
+ * presented byte order). This is the body of numcodecs' vlen-utf8, vlen-bytes and vlen-array. */
+int source_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
+		     struct err *e) NZ_MUST_USE;
+
+/* source_fd - descriptor of a blob, for pread. Borrowed until source_close. */
+int source_fd(struct source *s, uint32_t blob);
+
+/* source_check - 0 while the source's bytes are the ones that were opened; -ESTALE when the file
+ * was changed in place. Costs one fstat. Call it after reading bytes, before trusting them. */
+int source_check(struct source *s, struct err *e) NZ_MUST_USE;
+
+#endif

@@ -1,0 +1,65 @@
+/* view.h - the view contract: a model becomes files that a program sees.
+ *
+ * Nodes are named by 64-bit ids that the view computes: a pure function of the model, stable for
+ * the view's life, VIEW_ROOT for the root, all others above it and below VIEW_ID_LIMIT. No table
+ * of visited nodes exists. Every function may be called from any thread, concurrently. */
+#ifndef TRANSLATE_VIEW_H
+#define TRANSLATE_VIEW_H
+
+#include "base/err.h"
+#include "translate/plan.h"
+#include "translate/source.h"
+#include "translate/span.h"
+
+#define VIEW_ROOT 1
+#define VIEW_ID_LIMIT ((uint64_t)1 << 54)
+
+struct view_attr {
+	uint64_t id;
+	uint64_t size;    /* bytes, exact; 0 for a directory */
+	uint32_t nlink;   /* 2 + sub-directories for a directory where known, else 1 */
+	bool is_dir;
+};
+
+/* view_emit - called once an entry; `next` is the cookie that continues after it. id and is_dir
+ * are right, size may be unknown (then attr is NULL). Returns false to stop. */
+typedef bool view_emit(void *arg, const char *name, uint64_t id, bool is_dir,
+		       const struct view_attr *attr, uint64_t next);
+
+struct view;
+
+struct view_ops {
+	const char *name;  /* "zarr" */
+	void (*close)(struct view *v);
+
+	/* lookup - entry `name` (len bytes, no '/') of directory dir.
+	 * Returns 0; -ENOENT only when it is proven that there is no such entry; -ENOTDIR;
+	 * -ESTALE unknown id; -EIO and others when it could not be found out. */
+	int (*lookup)(struct view *v, uint64_t dir, const char *name, size_t len,
+		      struct view_attr *ret, struct err *e);
+	int (*getattr)(struct view *v, uint64_t id, struct view_attr *ret, struct err *e);
+
+	/* list - entries of dir from cookie on (0: the first), without "." and "..". With
+	 * want_attr set, attr is filled in where that is cheap. Streams: memory does not grow
+	 * with the directory. */
+	int (*list)(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr,
+		    view_emit *emit, void *arg, struct err *e);
+
+	/* read - up to len bytes of file id at off; fewer only at its end. *ret is written on
+	 * success and must be finished with span_done. */
+	int (*read)(struct view *v, uint64_t id, uint64_t off, size_t len, struct span *ret,
+		    struct err *e);
+
+	/* parent - id of the directory that holds dir (VIEW_ROOT for the root itself). */
+	uint64_t (*parent)(struct view *v, uint64_t dir);
+
+	/* plan - what this view does with the chunks of an array; borrowed. For `info`. */
+	const struct plan *(*plan)(struct view *v, uint32_t array);
+};
+
+struct view {
+	const struct view_ops *ops;
+	struct source *source;   /* borrowed: outlives the view */
+};
+
+#endif
