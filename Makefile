@@ -36,8 +36,9 @@ LDFLAGS += -fsanitize=thread
 BUILD := build-tsan
 endif
 
-PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS))
-PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lpthread -lm
+# Asked for once, and only when something is compiled: `make demo` may have to install pkg-config.
+PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(PKG_CFLAGS)
+PKG_LIBS = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lpthread -lm)$(PKG_LIBS)
 
 SRC := $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
