@@ -41,7 +41,8 @@ static int find_all(const struct codec_chain *chain, uint32_t mask,
 	for (uint32_t i = 0; i < chain->n; i++) {
 		ret_ops[i] = codec_find(chain->specs[i].h5_id);
 		if (!skipped(mask, i) && (!ret_ops[i] || !ret_ops[i]->decode))
-			return err_set(e, -EOPNOTSUPP, "filter '%s' (id %" PRIu32 ") is not built in",
+			return err_set(e, -EOPNOTSUPP,
+				       "filter '%s' (id %" PRIu32 ") is not built in",
 				       codec_name(&chain->specs[i], tmp, sizeof(tmp)),
 				       chain->specs[i].h5_id);
 	}
@@ -51,8 +52,8 @@ static int find_all(const struct codec_chain *chain, uint32_t mask,
 /* caps_of - ret[i]: the most bytes that the input of filter i can have been when out_len bytes
  * went into filter 0. A compressor makes incompressible bytes a little longer than its framed
  * form: by less than one in 256 and 64. */
-static int caps_of(const struct codec_ops *const *ops, uint32_t n, uint32_t mask, size_t out_len,
-		   size_t *ret)
+static int caps_of(const struct codec_ops *const *ops, uint32_t n, uint32_t mask,
+		   size_t out_len, size_t *ret)
 {
 	uint64_t cap = out_len;
 
@@ -76,8 +77,8 @@ static int caps_of(const struct codec_ops *const *ops, uint32_t n, uint32_t mask
 
 static int decode_steps(const struct codec_chain *chain, const struct codec_ops *const *ops,
 			uint32_t mask, size_t elem_size, const size_t *caps, const uint8_t *in,
-			size_t in_len, uint8_t *out, size_t out_len, struct codec_scratch *scratch,
-			struct err *e)
+			size_t in_len, uint8_t *out, size_t out_len,
+			struct codec_scratch *scratch, struct err *e)
 {
 	uint32_t todo = 0;
 	unsigned int turn = 0;
@@ -131,8 +132,8 @@ int codec_chain_decode(const struct codec_chain *chain, uint32_t mask, size_t el
 		return rc;
 	if (caps_of(ops, chain->n, mask, out_len, caps))
 		return err_set(e, -EBADMSG, "chunk length %zu is too large", out_len);
-	return decode_steps(chain, ops, mask, elem_size, caps, in, in_len, out, out_len, scratch,
-			    e);
+	return decode_steps(chain, ops, mask, elem_size, caps, in, in_len, out, out_len,
+			    scratch, e);
 }
 
 uint64_t codec_chain_framed_size(const struct codec_chain *chain, uint64_t n)

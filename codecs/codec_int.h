@@ -12,8 +12,8 @@ extern const struct codec_ops codec_fletcher32;
 struct libdeflate_decompressor;
 
 struct codec_scratch {
-	struct libdeflate_decompressor *inflate;  /* owned; made at first use */
-	uint8_t *mem[2];                          /* owned; intermediate results, used in turn */
+	struct libdeflate_decompressor *inflate; /* owned; made at first use */
+	uint8_t *mem[2];                         /* owned; intermediate results, used in turn */
 	size_t cap[2];
 };
 

@@ -12,7 +12,7 @@
 
 #define LEVEL_DEFAULT 4
 #define LEVEL_MAX 9
-#define BLOCK_MAX 65535u  /* bytes of a stored block */
+#define BLOCK_MAX 65535u /* bytes of a stored block */
 #define BLOCK_HEAD 5
 #define STREAM_HEAD 2
 #define STREAM_TAIL 4
@@ -44,8 +44,8 @@ static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUS
 
 	rc = libdeflate_zlib_decompress_ex(s->inflate, in, in_len, out, cap, &used, &got);
 	if (rc == LIBDEFLATE_INSUFFICIENT_SPACE)
-		return err_set(e, -EBADMSG, "deflate: %zu bytes inflate to more than %zu", in_len,
-			       cap);
+		return err_set(e, -EBADMSG, "deflate: %zu bytes inflate to more than %zu",
+			       in_len, cap);
 	if (rc != LIBDEFLATE_SUCCESS)
 		return err_set(e, -EBADMSG, "deflate: %zu bytes are not a valid zlib stream",
 			       in_len);
@@ -58,7 +58,7 @@ static uint64_t framed_size(uint64_t n)
 	uint64_t blocks = n / BLOCK_MAX + (n % BLOCK_MAX != 0), r;
 
 	if (n == 0)
-		blocks = 1;  /* a stream has at least one block */
+		blocks = 1; /* a stream has at least one block */
 	if (ckd_mul(&r, blocks, (uint64_t)BLOCK_HEAD) || ckd_add(&r, r, n) ||
 	    ckd_add(&r, r, (uint64_t)(STREAM_HEAD + STREAM_TAIL)))
 		return 0;
@@ -70,12 +70,12 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 {
 	uint32_t adler = libdeflate_adler32(1, in, n);
 
-	*out++ = 0x78;  /* deflate, 32 KiB window */
-	*out++ = 0x01;  /* fastest level; the pair is a multiple of 31 */
+	*out++ = 0x78; /* deflate, 32 KiB window */
+	*out++ = 0x01; /* fastest level; the pair is a multiple of 31 */
 	do {
 		size_t len = n < BLOCK_MAX ? n : BLOCK_MAX;
 
-		*out++ = n <= BLOCK_MAX;  /* the last block; type 00, stored */
+		*out++ = n <= BLOCK_MAX; /* the last block; type 00, stored */
 		*out++ = (uint8_t)len;
 		*out++ = (uint8_t)(len >> 8);
 		*out++ = (uint8_t)~len;
@@ -124,13 +124,13 @@ out:
 }
 
 const struct codec_ops codec_deflate = {
-	.name = "deflate",
-	.h5_id = CODEC_DEFLATE,
-	.zarr2_id = "zlib",
-	.portable = true,
-	.zarr2_params = zarr2_params,
-	.decode = decode,
-	.framed_size = framed_size,
-	.frame = frame,
-	.encode = encode,
+    .name = "deflate",
+    .h5_id = CODEC_DEFLATE,
+    .zarr2_id = "zlib",
+    .portable = true,
+    .zarr2_params = zarr2_params,
+    .decode = decode,
+    .framed_size = framed_size,
+    .frame = frame,
+    .encode = encode,
 };

@@ -1,9 +1,9 @@
 /* fletcher32.c - HDF5's checksum: four bytes behind the data.
  *
- * The sum runs over big-endian 16-bit words modulo 65535. Swapping the bytes of every word swaps
- * the bytes of both sums (256 * 256 = 1 modulo 65535), so it is computed over little-endian words
- * and swapped at the end. Libraries up to HDF5 1.6.2 wrote the unswapped form on little-endian
- * machines; both are accepted, as in later libraries.
+ * The sum runs over big-endian 16-bit words modulo 65535. Swapping the bytes of every word
+ * swaps the bytes of both sums (256 * 256 = 1 modulo 65535), so it is computed over
+ * little-endian words and swapped at the end. Libraries up to HDF5 1.6.2 wrote the unswapped
+ * form on little-endian machines; both are accepted, as in later libraries.
  *
  * Spec: HDF5 File Format 3.0, IV.A.2.l (filter 3); the sum itself is RFC 1146's with 16-bit
  * words, a last odd byte being the upper half of a word. */
@@ -83,7 +83,8 @@ static uint32_t fletcher32(const uint8_t *p, size_t n)
 
 static uint32_t get_le32(const uint8_t *p)
 {
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+	       (uint32_t)p[3] << 24;
 }
 
 static int check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e)
@@ -98,7 +99,8 @@ static int check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *
 	got = fletcher32(in, n);
 	if (stored != got && stored != (swap16(got >> 16) << 16 | swap16(got & 0xffff)))
 		return err_set(e, -EBADMSG,
-			       "fletcher32: checksum %08" PRIx32 " of %zu bytes, stored %08" PRIx32,
+			       "fletcher32: checksum %08" PRIx32
+			       " of %zu bytes, stored %08" PRIx32,
 			       got, n, stored);
 	*ret_len = n;
 	return 0;
@@ -155,14 +157,14 @@ static int encode(const struct codec_spec *spec, size_t elem_size, const uint8_t
 }
 
 const struct codec_ops codec_fletcher32 = {
-	.name = "fletcher32",
-	.h5_id = CODEC_FLETCHER32,
-	.zarr2_id = "fletcher32",
-	.portable = false,  /* numcodecs has it from 0.12 on */
-	.trailer = TRAILER,
-	.decode = decode,
-	.check = check,
-	.framed_size = framed_size,
-	.frame = frame,
-	.encode = encode,
+    .name = "fletcher32",
+    .h5_id = CODEC_FLETCHER32,
+    .zarr2_id = "fletcher32",
+    .portable = false, /* numcodecs has it from 0.12 on */
+    .trailer = TRAILER,
+    .decode = decode,
+    .check = check,
+    .framed_size = framed_size,
+    .frame = frame,
+    .encode = encode,
 };

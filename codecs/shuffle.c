@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define LANES 16           /* bytes of a vector, elements of a block */
-#define BLOCK_BYTES 4096   /* of whole elements, for sizes without a vector form */
+#define LANES 16         /* bytes of a vector, elements of a block */
+#define BLOCK_BYTES 4096 /* of whole elements, for sizes without a vector form */
 
 typedef uint8_t vec __attribute__((vector_size(LANES)));
 
@@ -55,70 +55,72 @@ static inline vec odd(vec a, vec b)
 				       29, 31);
 }
 
-/* One round over SIZE vectors: interleave x[i] with x[i + SIZE / 2] into a neighbouring pair, or
- * the reverse. Written out, because loops over arrays of vectors are not unrolled at -O2. */
-#define MIX(y, x, i, h) ((y)[2 * (i)] = low((x)[i], (x)[(i) + (h)]), \
-			 (y)[2 * (i) + 1] = high((x)[i], (x)[(i) + (h)]))
+/* One round over SIZE vectors: interleave x[i] with x[i + SIZE / 2] into a neighbouring pair,
+ * or the reverse. Written out, because loops over arrays of vectors are not unrolled at -O2. */
+#define MIX(y, x, i, h)                                                                        \
+	((y)[2 * (i)] = low((x)[i], (x)[(i) + (h)]),                                           \
+	 (y)[2 * (i) + 1] = high((x)[i], (x)[(i) + (h)]))
 #define MIX1(y, x) MIX(y, x, 0, 1)
 #define MIX2(y, x) (MIX(y, x, 0, 2), MIX(y, x, 1, 2))
 #define MIX4(y, x) (MIX(y, x, 0, 4), MIX(y, x, 1, 4), MIX(y, x, 2, 4), MIX(y, x, 3, 4))
-#define MIX8(y, x)                                                                               \
-	(MIX(y, x, 0, 8), MIX(y, x, 1, 8), MIX(y, x, 2, 8), MIX(y, x, 3, 8), MIX(y, x, 4, 8),    \
+#define MIX8(y, x)                                                                             \
+	(MIX(y, x, 0, 8), MIX(y, x, 1, 8), MIX(y, x, 2, 8), MIX(y, x, 3, 8), MIX(y, x, 4, 8),  \
 	 MIX(y, x, 5, 8), MIX(y, x, 6, 8), MIX(y, x, 7, 8))
-#define PART(y, x, i, h) ((y)[i] = even((x)[2 * (i)], (x)[2 * (i) + 1]), \
-			  (y)[(i) + (h)] = odd((x)[2 * (i)], (x)[2 * (i) + 1]))
+#define PART(y, x, i, h)                                                                       \
+	((y)[i] = even((x)[2 * (i)], (x)[2 * (i) + 1]),                                        \
+	 (y)[(i) + (h)] = odd((x)[2 * (i)], (x)[2 * (i) + 1]))
 #define PART1(y, x) PART(y, x, 0, 1)
 #define PART2(y, x) (PART(y, x, 0, 2), PART(y, x, 1, 2))
 #define PART4(y, x) (PART(y, x, 0, 4), PART(y, x, 1, 4), PART(y, x, 2, 4), PART(y, x, 3, 4))
-#define PART8(y, x)                                                                              \
-	(PART(y, x, 0, 8), PART(y, x, 1, 8), PART(y, x, 2, 8), PART(y, x, 3, 8),                 \
+#define PART8(y, x)                                                                            \
+	(PART(y, x, 0, 8), PART(y, x, 1, 8), PART(y, x, 2, 8), PART(y, x, 3, 8),               \
 	 PART(y, x, 4, 8), PART(y, x, 5, 8), PART(y, x, 6, 8), PART(y, x, 7, 8))
 
 /* TRANSPOSE - define undo_<size> and do_<size> over n elements, n a multiple of LANES; planes
  * are `plane` bytes apart. in and out do not overlap. */
-#define TRANSPOSE(size, mix, part)                                                               \
-	static void undo_##size(const uint8_t *restrict in, size_t plane, size_t n,              \
-				uint8_t *restrict out)                                           \
-	{                                                                                        \
-		for (size_t i = 0; i < n; i += LANES, out += (size_t)(size) * LANES) {           \
-			vec x[size], y[size];                                                    \
-                                                                                                 \
-			LOAD_##size(x, in + i, plane);                                           \
-			mix;                                                                     \
-			STORE_##size(out, (size_t)LANES, x);                                     \
-		}                                                                                \
-	}                                                                                        \
-	static void do_##size(const uint8_t *restrict in, size_t plane, size_t n,                \
-			      uint8_t *restrict out)                                             \
-	{                                                                                        \
-		for (size_t i = 0; i < n; i += LANES, in += (size_t)(size) * LANES) {            \
-			vec x[size], y[size];                                                    \
-                                                                                                 \
-			LOAD_##size(x, in, (size_t)LANES);                                       \
-			part;                                                                    \
-			STORE_##size(out + i, plane, x);                                         \
-		}                                                                                \
+#define TRANSPOSE(size, mix, part)                                                             \
+	static void undo_##size(const uint8_t *restrict in, size_t plane, size_t n,            \
+				uint8_t *restrict out)                                         \
+	{                                                                                      \
+		for (size_t i = 0; i < n; i += LANES, out += (size_t)(size)*LANES) {           \
+			vec x[size], y[size];                                                  \
+                                                                                               \
+			LOAD_##size(x, in + i, plane);                                         \
+			mix;                                                                   \
+			STORE_##size(out, (size_t)LANES, x);                                   \
+		}                                                                              \
+	}                                                                                      \
+	static void do_##size(const uint8_t *restrict in, size_t plane, size_t n,              \
+			      uint8_t *restrict out)                                           \
+	{                                                                                      \
+		for (size_t i = 0; i < n; i += LANES, in += (size_t)(size)*LANES) {            \
+			vec x[size], y[size];                                                  \
+                                                                                               \
+			LOAD_##size(x, in, (size_t)LANES);                                     \
+			part;                                                                  \
+			STORE_##size(out + i, plane, x);                                       \
+		}                                                                              \
 	}
 
 #define LOAD1(x, i, p, step) ((x)[i] = load((p) + (i) * (step)))
 #define LOAD_2(x, p, s) (LOAD1(x, 0, p, s), LOAD1(x, 1, p, s))
 #define LOAD_4(x, p, s) (LOAD_2(x, p, s), LOAD1(x, 2, p, s), LOAD1(x, 3, p, s))
-#define LOAD_8(x, p, s)                                                                          \
-	(LOAD_4(x, p, s), LOAD1(x, 4, p, s), LOAD1(x, 5, p, s), LOAD1(x, 6, p, s),               \
+#define LOAD_8(x, p, s)                                                                        \
+	(LOAD_4(x, p, s), LOAD1(x, 4, p, s), LOAD1(x, 5, p, s), LOAD1(x, 6, p, s),             \
 	 LOAD1(x, 7, p, s))
-#define LOAD_16(x, p, s)                                                                         \
-	(LOAD_8(x, p, s), LOAD1(x, 8, p, s), LOAD1(x, 9, p, s), LOAD1(x, 10, p, s),              \
-	 LOAD1(x, 11, p, s), LOAD1(x, 12, p, s), LOAD1(x, 13, p, s), LOAD1(x, 14, p, s),         \
+#define LOAD_16(x, p, s)                                                                       \
+	(LOAD_8(x, p, s), LOAD1(x, 8, p, s), LOAD1(x, 9, p, s), LOAD1(x, 10, p, s),            \
+	 LOAD1(x, 11, p, s), LOAD1(x, 12, p, s), LOAD1(x, 13, p, s), LOAD1(x, 14, p, s),       \
 	 LOAD1(x, 15, p, s))
 #define STORE1(p, step, i, x) store((p) + (i) * (step), (x)[i])
 #define STORE_2(p, s, x) (STORE1(p, s, 0, x), STORE1(p, s, 1, x))
 #define STORE_4(p, s, x) (STORE_2(p, s, x), STORE1(p, s, 2, x), STORE1(p, s, 3, x))
-#define STORE_8(p, s, x)                                                                         \
-	(STORE_4(p, s, x), STORE1(p, s, 4, x), STORE1(p, s, 5, x), STORE1(p, s, 6, x),           \
+#define STORE_8(p, s, x)                                                                       \
+	(STORE_4(p, s, x), STORE1(p, s, 4, x), STORE1(p, s, 5, x), STORE1(p, s, 6, x),         \
 	 STORE1(p, s, 7, x))
-#define STORE_16(p, s, x)                                                                        \
-	(STORE_8(p, s, x), STORE1(p, s, 8, x), STORE1(p, s, 9, x), STORE1(p, s, 10, x),          \
-	 STORE1(p, s, 11, x), STORE1(p, s, 12, x), STORE1(p, s, 13, x), STORE1(p, s, 14, x),     \
+#define STORE_16(p, s, x)                                                                      \
+	(STORE_8(p, s, x), STORE1(p, s, 8, x), STORE1(p, s, 9, x), STORE1(p, s, 10, x),        \
+	 STORE1(p, s, 11, x), STORE1(p, s, 12, x), STORE1(p, s, 13, x), STORE1(p, s, 14, x),   \
 	 STORE1(p, s, 15, x))
 
 TRANSPOSE(2, (MIX1(y, x), x[0] = y[0], x[1] = y[1]), (PART1(y, x), x[0] = y[0], x[1] = y[1]))
@@ -176,7 +178,7 @@ static void unshuffle(size_t size, const uint8_t *in, size_t len, uint8_t *out)
 {
 	size_t n = size > 1 ? len / size : 0, whole = n - n % LANES;
 
-	if (n <= 1) {  /* nothing to move; a size of 0 ends here */
+	if (n <= 1) { /* nothing to move; a size of 0 ends here */
 		memcpy(out, in, len);
 		return;
 	}
@@ -199,7 +201,7 @@ static void shuffle(size_t size, const uint8_t *in, size_t len, uint8_t *out)
 {
 	size_t n = size > 1 ? len / size : 0, whole = n - n % LANES;
 
-	if (n <= 1) {  /* nothing to move; a size of 0 ends here */
+	if (n <= 1) { /* nothing to move; a size of 0 ends here */
 		memcpy(out, in, len);
 		return;
 	}
@@ -262,13 +264,13 @@ static int encode(const struct codec_spec *spec, size_t elem_size, const uint8_t
 }
 
 const struct codec_ops codec_shuffle = {
-	.name = "shuffle",
-	.h5_id = CODEC_SHUFFLE,
-	.zarr2_id = "shuffle",
-	.portable = true,
-	.zarr2_params = zarr2_params,
-	.decode = decode,
-	.framed_size = framed_size,
-	.frame = frame,
-	.encode = encode,
+    .name = "shuffle",
+    .h5_id = CODEC_SHUFFLE,
+    .zarr2_id = "shuffle",
+    .portable = true,
+    .zarr2_params = zarr2_params,
+    .decode = decode,
+    .framed_size = framed_size,
+    .frame = frame,
+    .encode = encode,
 };

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define PRODUCT_MAX ((uint64_t)1 << 62)
-#define DEPTH_MAX 32  /* compounds within compounds; sources refuse deeper ones */
-#define NUMBER_MAX 8  /* bytes of the widest number */
+#define DEPTH_MAX 32 /* compounds within compounds; sources refuse deeper ones */
+#define NUMBER_MAX 8 /* bytes of the widest number */
 
 const struct ds_attr *ds_attr_find(const struct ds_attr *attrs, uint32_t n, const char *name)
 {
@@ -44,8 +44,8 @@ static bool is_nan(uint64_t bits, size_t size)
 }
 
 /* numbers_equal - n neighbouring numbers of `size` bytes; NaNs equal each other. */
-static bool numbers_equal(const uint8_t *a, bool a_big, const uint8_t *b, bool b_big, size_t size,
-			  size_t n, bool is_float)
+static bool numbers_equal(const uint8_t *a, bool a_big, const uint8_t *b, bool b_big,
+			  size_t size, size_t n, bool is_float)
 {
 	if (size == 0 || size > NUMBER_MAX)
 		return false;
@@ -110,7 +110,8 @@ static bool values_equal(const struct dtype *ta, const uint8_t *a, const struct 
 	case DT_FLOAT:
 		return numbers_equal(a, ta->big_endian, b, tb->big_endian, ta->size, 1, true);
 	case DT_COMPLEX:
-		return numbers_equal(a, ta->big_endian, b, tb->big_endian, ta->size / 2, 2, true);
+		return numbers_equal(a, ta->big_endian, b, tb->big_endian, ta->size / 2, 2,
+				     true);
 	case DT_COMPOUND:
 		return fields_equal(ta, a, tb, b, depth);
 	case DT_BOOL:
@@ -167,7 +168,8 @@ bool ds_fill_declared(const struct ds_array *a)
 	return values_equal(&host, attr->data, &a->type, a->fill, 0);
 }
 
-/* group_depth - groups above it, the root not counted; bounded even when parents form a ring. */
+/* group_depth - groups above it, the root not counted; bounded even when parents form a ring.
+ */
 static uint32_t group_depth(const struct dataset *ds, uint32_t group)
 {
 	uint32_t depth = 0;
@@ -217,7 +219,8 @@ static int finish_grid(const struct ds_array *a, uint64_t *grid, uint64_t *ret_n
 
 	for (uint32_t d = 0; d < a->rank; d++) {
 		if (a->chunk[d] == 0)
-			return err_set(e, -EBADMSG, "array '%s': chunk length 0 in dimension %" PRIu32,
+			return err_set(e, -EBADMSG,
+				       "array '%s': chunk length 0 in dimension %" PRIu32,
 				       a->name, d);
 		grid[d] = a->shape[d] / a->chunk[d] + (a->shape[d] % a->chunk[d] != 0);
 		none = none || grid[d] == 0;
@@ -225,7 +228,8 @@ static int finish_grid(const struct ds_array *a, uint64_t *grid, uint64_t *ret_n
 	/* a length of 0 anywhere means no chunks, however large the others are */
 	for (uint32_t d = 0; !none && d < a->rank; d++)
 		if (ckd_mul(&n, n, grid[d]) || n > PRODUCT_MAX)
-			return err_set(e, -ERANGE, "array '%s': more than 2^62 chunks", a->name);
+			return err_set(e, -ERANGE, "array '%s': more than 2^62 chunks",
+				       a->name);
 	*ret_n = none ? 0 : n;
 	return 0;
 }
@@ -252,12 +256,12 @@ int ds_array_finish(struct dataset *ds, struct ds_array *a, uint64_t max_chunk_b
 
 	for (uint32_t d = 0; d < a->rank; d++)
 		if (ckd_mul(&bytes, bytes, a->chunk[d]) || bytes > PRODUCT_MAX)
-			return err_set(e, -ERANGE, "array '%s': a chunk has more than 2^62 bytes",
-				       a->name);
+			return err_set(e, -ERANGE,
+				       "array '%s': a chunk has more than 2^62 bytes", a->name);
 	if (bytes > max_chunk_bytes)
 		return err_set(e, -ERANGE,
-			       "array '%s': a chunk of %" PRIu64 " bytes exceeds %" PRIu64, a->name,
-			       bytes, max_chunk_bytes);
+			       "array '%s': a chunk of %" PRIu64 " bytes exceeds %" PRIu64,
+			       a->name, bytes, max_chunk_bytes);
 	a->grid = grid;
 	a->n_chunks = n;
 	a->chunk_bytes = dt_is_vlen(&a->type) ? 0 : bytes;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define DEPTH_MAX 32  /* compounds within compounds; sources refuse deeper ones */
+#define DEPTH_MAX 32 /* compounds within compounds; sources refuse deeper ones */
 
 static const bool host_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 
@@ -32,7 +32,7 @@ static void swap_numbers(uint8_t *p, size_t size, size_t n)
 			memcpy(p, &v8, 8);
 			break;
 		default:
-			return;  /* a single byte */
+			return; /* a single byte */
 		}
 	}
 }

@@ -1,9 +1,9 @@
 /* plan.c - decides once for each array whether stored chunks may be handed out as they are.
  *
  * A stored chunk passes when stock readers undo its filters exactly as HDF5 does. That excludes
- * more than unknown codecs: numcodecs' shuffle refuses lengths that are no multiple of the element
- * size, which a checksum in front of it makes, and netCDF-C shuffles by the type's size whatever
- * the metadata says. */
+ * more than unknown codecs: numcodecs' shuffle refuses lengths that are no multiple of the
+ * element size, which a checksum in front of it makes, and netCDF-C shuffles by the type's size
+ * whatever the metadata says. */
 #include "translate/plan.h"
 
 #include <inttypes.h>
@@ -11,14 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_CAP 40  /* of a filter in a reason; names come from files */
+#define NAME_CAP 40 /* of a filter in a reason; names come from files */
 
 /* name_of - a filter's name, short enough for a reason. */
 static const char *name_of(const struct codec_spec *spec, char out[NAME_CAP])
 {
 	char tmp[32];
 
-	(void)snprintf(out, NAME_CAP, "%s", codec_name(spec, tmp, sizeof(tmp)));  /* cut is fine */
+	(void)snprintf(out, NAME_CAP, "%s",
+		       codec_name(spec, tmp, sizeof(tmp))); /* cut is fine */
 	return out;
 }
 
@@ -35,9 +36,11 @@ static void say(struct plan *p, const char *fmt, ...)
 }
 
 /* shuffle_fits - numcodecs and netCDF-C undo this shuffle as HDF5 does. */
-static bool shuffle_fits(const struct codec_spec *spec, const struct ds_array *a, struct plan *p)
+static bool shuffle_fits(const struct codec_spec *spec, const struct ds_array *a,
+			 struct plan *p)
 {
-	uint32_t size = spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : a->type.size;
+	uint32_t size =
+	    spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : a->type.size;
 
 	if (size != a->type.size) {
 		say(p, "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32, size,

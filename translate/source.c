@@ -14,7 +14,7 @@
 
 #include "base/io.h"
 
-#define PATH_SHOWN 160  /* bytes of a path in a message: its end says most */
+#define PATH_SHOWN 160 /* bytes of a path in a message: its end says most */
 #define HEAD_BYTES 16
 
 /* show_path - path, or "..." and its end, so that a long one does not push out the message. */
@@ -26,8 +26,8 @@ static const char *show_path(const char *path, char out[PATH_SHOWN])
 		return path;
 	path += len - keep;
 	while (((unsigned char)*path & 0xc0) == 0x80)
-		path++;  /* not into the middle of a character */
-	(void)snprintf(out, PATH_SHOWN, "...%s", path);  /* fits by construction */
+		path++;                                 /* not into the middle of a character */
+	(void)snprintf(out, PATH_SHOWN, "...%s", path); /* fits by construction */
 	return out;
 }
 
@@ -44,25 +44,27 @@ static int open_file(const char *path, const char *shown, struct stat *ret_st, s
 		if (code == ENOENT || code == ENOTDIR)
 			return err_set(e, -code, "'%s': no such file: check the path", shown);
 		if (code == EACCES || code == EPERM)
-			return err_set(e, -code,
-				       "'%s': permission denied: it must be readable for you, and "
-				       "its directories searchable",
-				       shown);
+			return err_set(
+			    e, -code,
+			    "'%s': permission denied: it must be readable for you, and "
+			    "its directories searchable",
+			    shown);
 		return err_sys(e, code, "'%s'", shown);
 	}
 	if (fstat(fd, ret_st) < 0)
 		return err_sys(e, errno, "'%s'", shown);
 	if (S_ISDIR(ret_st->st_mode))
 		return err_set(e, -EISDIR,
-			       "'%s' is a directory: name a netCDF-4 or HDF5 file instead", shown);
+			       "'%s' is a directory: name a netCDF-4 or HDF5 file instead",
+			       shown);
 	if (!S_ISREG(ret_st->st_mode))
 		return err_set(e, -EINVAL,
 			       "'%s' is not a regular file: copy its content into a file first",
 			       shown);
 	if (ret_st->st_size == 0)
-		return err_set(e, -EBADMSG,
-			       "'%s' is empty (0 bytes): was it copied or downloaded completely?",
-			       shown);
+		return err_set(
+		    e, -EBADMSG,
+		    "'%s' is empty (0 bytes): was it copied or downloaded completely?", shown);
 	r = fd;
 	fd = -1;
 	return r;
@@ -74,22 +76,25 @@ static const struct {
 	size_t len;
 	const char *what, *todo;
 } known[] = {
-	{"CDF\x01", 4, "a classic netCDF file", "convert it: nccopy -k nc4 old.nc new.nc"},
-	{"CDF\x02", 4, "a 64-bit offset netCDF file", "convert it: nccopy -k nc4 old.nc new.nc"},
-	{"CDF\x05", 4, "a CDF-5 netCDF file", "convert it: nccopy -k nc4 old.nc new.nc"},
-	{"\x0e\x03\x13\x01", 4, "an HDF4 file", "convert it: h4toh5 old.hdf new.h5"},
-	{"GRIB", 4, "a GRIB file", "convert it to netCDF-4"},
-	{"\x1f\x8b", 2, "compressed by gzip", "decompress it first: gunzip"},
-	{"BZh", 3, "compressed by bzip2", "decompress it first: bunzip2"},
-	{"\xfd""7zXZ", 5, "compressed by xz", "decompress it first: unxz"},
-	{"\x28\xb5\x2f\xfd", 4, "compressed by zstd", "decompress it first: unzstd"},
-	{"PK\x03\x04", 4, "a zip archive", "unpack it first"},
-	{"version https://", 16, "a Git LFS pointer", "get the content: git lfs pull"},
-	{"<!DOCTYPE", 9, "a web page", "a download gave an error page: get it again"},
-	{"<html", 5, "a web page", "a download gave an error page: get it again"},
+    {"CDF\x01", 4, "a classic netCDF file", "convert it: nccopy -k nc4 old.nc new.nc"},
+    {"CDF\x02", 4, "a 64-bit offset netCDF file", "convert it: nccopy -k nc4 old.nc new.nc"},
+    {"CDF\x05", 4, "a CDF-5 netCDF file", "convert it: nccopy -k nc4 old.nc new.nc"},
+    {"\x0e\x03\x13\x01", 4, "an HDF4 file", "convert it: h4toh5 old.hdf new.h5"},
+    {"GRIB", 4, "a GRIB file", "convert it to netCDF-4"},
+    {"\x1f\x8b", 2, "compressed by gzip", "decompress it first: gunzip"},
+    {"BZh", 3, "compressed by bzip2", "decompress it first: bunzip2"},
+    {"\xfd"
+     "7zXZ",
+     5, "compressed by xz", "decompress it first: unxz"},
+    {"\x28\xb5\x2f\xfd", 4, "compressed by zstd", "decompress it first: unzstd"},
+    {"PK\x03\x04", 4, "a zip archive", "unpack it first"},
+    {"version https://", 16, "a Git LFS pointer", "get the content: git lfs pull"},
+    {"<!DOCTYPE", 9, "a web page", "a download gave an error page: get it again"},
+    {"<html", 5, "a web page", "a download gave an error page: get it again"},
 };
 
-/* put_head - the first bytes for a message: as text when all are printable, else hexadecimal. */
+/* put_head - the first bytes for a message: as text when all are printable, else hexadecimal.
+ */
 static void put_head(const uint8_t *head, size_t n, char *out, size_t cap)
 {
 	bool text = true;
@@ -115,8 +120,8 @@ static void put_names(const struct source_ops *const *formats, size_t n, char *o
 
 	out[0] = '\0';
 	for (size_t i = 0; i < n && len < cap; i++) {
-		int r = snprintf(out + len, cap - len, "%s%s", i > 0 ? ", " : "",
-				 formats[i]->name);
+		int r =
+		    snprintf(out + len, cap - len, "%s%s", i > 0 ? ", " : "", formats[i]->name);
 
 		len += r > 0 ? (size_t)r : 0;
 	}
@@ -136,13 +141,14 @@ static int no_format(const struct source_ops *const *formats, size_t n, int fd, 
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		if (got >= known[i].len && memcmp(head, known[i].magic, known[i].len) == 0)
 			return err_set(e, -EBADMSG,
-				       "'%s' is %s, not a file format nczarrfs knows: %s", shown,
-				       known[i].what, known[i].todo);
+				       "'%s' is %s, not a file format nczarrfs knows: %s",
+				       shown, known[i].what, known[i].todo);
 	put_head(head, got, first, sizeof(first));
 	put_names(formats, n, names, sizeof(names));
-	return err_set(e, -EBADMSG,
-		       "'%s' is not a file format nczarrfs knows: it starts with %s (tried: %s)",
-		       shown, first, names);
+	return err_set(
+	    e, -EBADMSG,
+	    "'%s' is not a file format nczarrfs knows: it starts with %s (tried: %s)", shown,
+	    first, names);
 }
 
 int source_open(const struct source_ops *const *formats, size_t n, const char *path,
@@ -172,7 +178,7 @@ int source_open(const struct source_ops *const *formats, size_t n, const char *p
 	rc = best->open(path, fd, &st, opts, &s, e);
 	if (rc)
 		return err_wrap(e, rc, "'%s'", shown);
-	fd = -1;  /* taken */
+	fd = -1; /* taken */
 	*ret = s;
 	return 0;
 }
@@ -200,8 +206,8 @@ static int check_chunk(struct source *s, uint32_t array, uint64_t linear, struct
 	if (!a)
 		return -EINVAL;
 	if (linear >= a->n_chunks)
-		return err_set(e, -EINVAL, "'%s': chunk %" PRIu64 " of %" PRIu64, a->name, linear,
-			       a->n_chunks);
+		return err_set(e, -EINVAL, "'%s': chunk %" PRIu64 " of %" PRIu64, a->name,
+			       linear, a->n_chunks);
 	return 0;
 }
 
@@ -250,14 +256,15 @@ int source_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, 
 		return rc;
 	if (found < from || found >= a->n_chunks)
 		return err_set(e, -EBADMSG,
-			       "'%s': chunk %" PRIu64 " is not between %" PRIu64 " and %" PRIu64,
+			       "'%s': chunk %" PRIu64 " is not between %" PRIu64
+			       " and %" PRIu64,
 			       a->name, found, from, a->n_chunks);
 	*ret = found;
 	return 0;
 }
 
-int source_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
-		      struct err *e)
+int source_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
+		      size_t len, struct err *e)
 {
 	const struct ds_array *a;
 	int rc = check_chunk(s, array, linear, e);
@@ -266,8 +273,8 @@ int source_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t
 		return rc;
 	a = &s->ds.arrays[array];
 	if (dt_is_vlen(&a->type) || len != a->chunk_bytes)
-		return err_set(e, -EINVAL, "'%s': length %zu, a chunk has %" PRIu64, a->name, len,
-			       a->chunk_bytes);
+		return err_set(e, -EINVAL, "'%s': length %zu, a chunk has %" PRIu64, a->name,
+			       len, a->chunk_bytes);
 	if (a->unreadable)
 		return err_set(e, -EOPNOTSUPP, "'%s': %s", a->name, a->unreadable);
 	if (!s->ops->read_chunk)

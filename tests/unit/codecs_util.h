@@ -1,4 +1,5 @@
-/* codecs_util.h - bytes for the tests of codecs: from hexadecimal text, or reproducible noise. */
+/* codecs_util.h - bytes for the tests of codecs: from hexadecimal text, or reproducible noise.
+ */
 #ifndef TESTS_UNIT_CODECS_UTIL_H
 #define TESTS_UNIT_CODECS_UTIL_H
 

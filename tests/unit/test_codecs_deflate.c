@@ -5,8 +5,9 @@
 #include <zlib.h>
 
 /* numcodecs.Zlib(6) of the text */
-static const char fox_hex[] = "789c0bc94855282ccd4cce56482aca2fcf5348cbaf50c82acd2d2856c82f4b2d5228"
-			      "014ae72456552aa4e4a703005bdc0fda";
+static const char fox_hex[] =
+    "789c0bc94855282ccd4cce56482aca2fcf5348cbaf50c82acd2d2856c82f4b2d5228"
+    "014ae72456552aa4e4a703005bdc0fda";
 static const char fox[] = "The quick brown fox jumps over the lazy dog";
 #define FOX_LEN (sizeof(fox) - 1)
 
@@ -29,7 +30,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-static int run(const uint8_t *in, size_t n, uint8_t *out, size_t cap, size_t *len, struct err *e)
+static int run(const uint8_t *in, size_t n, uint8_t *out, size_t cap, size_t *len,
+	       struct err *e)
 {
 	return ops->decode(scratch, &plain, 1, in, n, out, cap, len, e);
 }
@@ -128,15 +130,15 @@ static void test_encode(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(levels); i++) {
 		struct codec_spec spec = {
-			.h5_id = CODEC_DEFLATE, .n_params = 1, .params = &levels[i], .name = ""};
+		    .h5_id = CODEC_DEFLATE, .n_params = 1, .params = &levels[i], .name = ""};
 		uint8_t out[FOX_LEN + 1];
 		uLongf got = sizeof(out);
 		struct buf b;
 
 		buf_init(&b, 4096);
 		buf_puts(&b, "kept");
-		assert_int_equal(
-			ops->encode(&spec, 1, (const uint8_t *)fox, FOX_LEN, &b, NULL), 0);
+		assert_int_equal(ops->encode(&spec, 1, (const uint8_t *)fox, FOX_LEN, &b, NULL),
+				 0);
 		assert_memory_equal(b.data, "kept", 4);
 		assert_int_equal(uncompress(out, &got, b.data + 4, b.len - 4), Z_OK);
 		assert_int_equal(got, FOX_LEN);
@@ -151,7 +153,8 @@ static void test_encode_ceiling(void **state)
 
 	(void)state;
 	buf_init(&b, 8);
-	assert_int_equal(ops->encode(&plain, 1, (const uint8_t *)fox, FOX_LEN, &b, NULL), -ENOMEM);
+	assert_int_equal(ops->encode(&plain, 1, (const uint8_t *)fox, FOX_LEN, &b, NULL),
+			 -ENOMEM);
 	buf_release(&b);
 }
 
@@ -184,10 +187,10 @@ static void test_params(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vector), cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_empty),  cmocka_unit_test(test_framed),
-		cmocka_unit_test(test_encode), cmocka_unit_test(test_encode_ceiling),
-		cmocka_unit_test(test_params),
+	    cmocka_unit_test(test_vector), cmocka_unit_test(test_damage),
+	    cmocka_unit_test(test_empty),  cmocka_unit_test(test_framed),
+	    cmocka_unit_test(test_encode), cmocka_unit_test(test_encode_ceiling),
+	    cmocka_unit_test(test_params),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -28,8 +28,12 @@ static int teardown(void **state)
 static int finish(uint32_t rank, const uint64_t *shape, const uint64_t *chunk, uint32_t size,
 		  uint64_t max, struct ds_array *a)
 {
-	*a = (struct ds_array){.name = "v", .type = {.kind = DT_INT, .size = size}, .rank = rank,
-			       .shape = shape, .chunk = chunk, .n_chunks = 77};
+	*a = (struct ds_array){.name = "v",
+			       .type = {.kind = DT_INT, .size = size},
+			       .rank = rank,
+			       .shape = shape,
+			       .chunk = chunk,
+			       .n_chunks = 77};
 	return ds_array_finish(&ds, a, max, NULL);
 }
 
@@ -82,7 +86,8 @@ static void test_scalar_and_empty(void **state)
 static void test_limits(void **state)
 {
 	const uint64_t half = (uint64_t)1 << 32, max = UINT64_MAX;
-	const uint64_t big[] = {half, half}, wrap[] = {max, max}, ones[] = {1, 1}, zero[] = {1, 0};
+	const uint64_t big[] = {half, half}, wrap[] = {max, max}, ones[] = {1, 1},
+		       zero[] = {1, 0};
 	const uint64_t fit[] = {half, (uint64_t)1 << 30};
 	struct ds_array a;
 
@@ -101,8 +106,11 @@ static void test_limits(void **state)
 	assert_int_equal(finish(2, ones, ones, 8, 8, &a), 0);
 	assert_int_equal(finish(2, ones, ones, 0, 8, &a), -EBADMSG);
 	assert_int_equal(finish(DS_RANK_MAX + 1, ones, ones, 1, 8, &a), -ERANGE);
-	a = (struct ds_array){.name = "s", .type = {.kind = DT_VSTRING}, .rank = 1,
-			      .shape = &half, .chunk = &half};
+	a = (struct ds_array){.name = "s",
+			      .type = {.kind = DT_VSTRING},
+			      .rank = 1,
+			      .shape = &half,
+			      .chunk = &half};
 	assert_int_equal(ds_array_finish(&ds, &a, 1 << 30, NULL), -ERANGE);
 	assert_int_equal(ds_array_finish(&ds, &a, (uint64_t)1 << 34, NULL), 0);
 	assert_int_equal(a.chunk_bytes, 0);
@@ -125,11 +133,12 @@ static void expect_path(const struct dataset *d, uint32_t ordinal, bool group, c
 
 static void test_paths(void **state)
 {
-	struct ds_group groups[] = {{.name = "", .parent = DS_NONE}, {.name = "g1", .parent = 0},
+	struct ds_group groups[] = {{.name = "", .parent = DS_NONE},
+				    {.name = "g1", .parent = 0},
 				    {.name = "g2", .parent = 1}};
 	struct ds_array arrays[] = {{.name = "x", .group = 0}, {.name = "y", .group = 2}};
 	const struct dataset d = {
-		.n_groups = 3, .n_arrays = 2, .groups = groups, .arrays = arrays};
+	    .n_groups = 3, .n_arrays = 2, .groups = groups, .arrays = arrays};
 
 	(void)state;
 	expect_path(&d, 0, true, "/");
@@ -137,7 +146,7 @@ static void test_paths(void **state)
 	expect_path(&d, 2, true, "/g1/g2");
 	expect_path(&d, 0, false, "/x");
 	expect_path(&d, 1, false, "/g1/g2/y");
-	groups[1].parent = 2;  /* a ring ends, whatever it says */
+	groups[1].parent = 2; /* a ring ends, whatever it says */
 	expect_path(&d, 1, false, "/g2/g1/g2/y");
 }
 
@@ -146,8 +155,8 @@ static bool declared(struct dtype type, const void *fill, struct dtype atype, co
 		     uint64_t n)
 {
 	const struct ds_attr attrs[] = {
-		{.name = "units", .n = 1},
-		{.name = "_FillValue", .type = atype, .n = n, .data = data},
+	    {.name = "units", .n = 1},
+	    {.name = "_FillValue", .type = atype, .n = n, .data = data},
 	};
 	const struct ds_array a = {.type = type, .fill = fill, .n_attrs = 2, .attrs = attrs};
 
@@ -159,12 +168,14 @@ static void test_fill_numbers(void **state)
 	const struct dtype i4 = {.kind = DT_INT, .size = 4}, u4 = {.kind = DT_UINT, .size = 4};
 	const struct dtype i4b = {.kind = DT_INT, .size = 4, .big_endian = true};
 	const struct dtype i2 = {.kind = DT_INT, .size = 2};
-	const struct dtype f4 = {.kind = DT_FLOAT, .size = 4}, f2 = {.kind = DT_FLOAT, .size = 2};
+	const struct dtype f4 = {.kind = DT_FLOAT, .size = 4},
+			   f2 = {.kind = DT_FLOAT, .size = 2};
 	const struct dtype f8b = {.kind = DT_FLOAT, .size = 8, .big_endian = true};
 	const struct dtype f8 = {.kind = DT_FLOAT, .size = 8};
 	const struct dtype c8 = {.kind = DT_COMPLEX, .size = 8};
 	const int32_t seven = 7, eight = 8;
-	const float nan1 = __builtin_nanf("1"), nan2 = -__builtin_nanf("77"), inf = __builtin_inff();
+	const float nan1 = __builtin_nanf("1"), nan2 = -__builtin_nanf("77"),
+		    inf = __builtin_inff();
 	const float zero = 0.0f, minus = -0.0f, pair1[] = {1, nan1}, pair2[] = {1, nan2};
 	const double nan8 = __builtin_nan("5");
 	const uint8_t nan_big[8] = {0x7f, 0xf8, 0, 0, 0, 0, 0, 0};
@@ -199,14 +210,20 @@ static void test_fill_compound(void **state)
 {
 	const uint64_t two = 2;
 	const struct dt_field f1[] = {
-		{.name = "a", .type = {.kind = DT_INT, .size = 2, .big_endian = true}},
-		{.name = "b", .offset = 2, .rank = 1, .dims = &two,
-		 .type = {.kind = DT_INT, .size = 1}},
+	    {.name = "a", .type = {.kind = DT_INT, .size = 2, .big_endian = true}},
+	    {.name = "b",
+	     .offset = 2,
+	     .rank = 1,
+	     .dims = &two,
+	     .type = {.kind = DT_INT, .size = 1}},
 	};
 	struct dt_field f2[] = {
-		{.name = "a", .type = {.kind = DT_INT, .size = 2}},
-		{.name = "b", .offset = 2, .rank = 1, .dims = &two,
-		 .type = {.kind = DT_INT, .size = 1}},
+	    {.name = "a", .type = {.kind = DT_INT, .size = 2}},
+	    {.name = "b",
+	     .offset = 2,
+	     .rank = 1,
+	     .dims = &two,
+	     .type = {.kind = DT_INT, .size = 1}},
 	};
 	const struct dtype t1 = {.kind = DT_COMPOUND, .size = 4, .n_fields = 2, .fields = f1};
 	const struct dtype t2 = {.kind = DT_COMPOUND, .size = 4, .n_fields = 2, .fields = f2};
@@ -221,16 +238,22 @@ static void test_fill_compound(void **state)
 static void test_fill_texts(void **state)
 {
 	struct ds_text text = {.s = "ab", .len = 2};
-	struct ds_attr attr = {
-		.name = "_FillValue", .type = {.kind = DT_STRING, .size = 2}, .n = 1, .texts = &text};
-	struct ds_array a = {.type = {.kind = DT_STRING, .size = 4}, .n_attrs = 1, .attrs = &attr,
+	struct ds_attr attr = {.name = "_FillValue",
+			       .type = {.kind = DT_STRING, .size = 2},
+			       .n = 1,
+			       .texts = &text};
+	struct ds_array a = {.type = {.kind = DT_STRING, .size = 4},
+			     .n_attrs = 1,
+			     .attrs = &attr,
 			     .fill = (const uint8_t *)"ab\0\0"};
 
 	(void)state;
 	assert_true(ds_fill_declared(&a));
 	a.fill = (const uint8_t *)"abc\0";
 	assert_false(ds_fill_declared(&a));
-	a = (struct ds_array){.type = {.kind = DT_VSTRING}, .n_attrs = 1, .attrs = &attr,
+	a = (struct ds_array){.type = {.kind = DT_VSTRING},
+			      .n_attrs = 1,
+			      .attrs = &attr,
 			      .fill_text = {.s = "ab", .len = 2}};
 	assert_true(ds_fill_declared(&a));
 	a.fill_text.len = 1;
@@ -252,10 +275,10 @@ static void test_fill_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_grid),          cmocka_unit_test(test_scalar_and_empty),
-		cmocka_unit_test(test_limits),        cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_fill_numbers),  cmocka_unit_test(test_fill_compound),
-		cmocka_unit_test(test_fill_texts),
+	    cmocka_unit_test(test_grid),         cmocka_unit_test(test_scalar_and_empty),
+	    cmocka_unit_test(test_limits),       cmocka_unit_test(test_paths),
+	    cmocka_unit_test(test_fill_numbers), cmocka_unit_test(test_fill_compound),
+	    cmocka_unit_test(test_fill_texts),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

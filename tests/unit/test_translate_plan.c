@@ -9,17 +9,39 @@
 
 static const uint32_t eight = 8, four = 4;
 
-#define D {CODEC_DEFLATE, 1, &four, "deflate"}
-#define S8 {CODEC_SHUFFLE, 1, &eight, "shuffle"}
-#define S4 {CODEC_SHUFFLE, 1, &four, "shuffle"}
-#define F {CODEC_FLETCHER32, 0, NULL, "fletcher32"}
-#define Z {CODEC_SZIP, 0, NULL, ""}
-#define X {40000, 0, NULL, "a name that is far longer than anything that fits into one reason"}
+#define D                                                                                      \
+	{                                                                                      \
+		CODEC_DEFLATE, 1, &four, "deflate"                                             \
+	}
+#define S8                                                                                     \
+	{                                                                                      \
+		CODEC_SHUFFLE, 1, &eight, "shuffle"                                            \
+	}
+#define S4                                                                                     \
+	{                                                                                      \
+		CODEC_SHUFFLE, 1, &four, "shuffle"                                             \
+	}
+#define F                                                                                      \
+	{                                                                                      \
+		CODEC_FLETCHER32, 0, NULL, "fletcher32"                                        \
+	}
+#define Z                                                                                      \
+	{                                                                                      \
+		CODEC_SZIP, 0, NULL, ""                                                        \
+	}
+#define X                                                                                      \
+	{                                                                                      \
+		40000, 0, NULL,                                                                \
+		    "a name that is far longer than anything that fits into one reason"        \
+	}
 
 static struct ds_array array_with(const struct codec_spec *specs, uint32_t n)
 {
-	return (struct ds_array){.name = "v", .type = {.kind = DT_FLOAT, .size = 8},
-				 .access = DS_STORED, .chunk_bytes = 800, .n_chunks = 1,
+	return (struct ds_array){.name = "v",
+				 .type = {.kind = DT_FLOAT, .size = 8},
+				 .access = DS_STORED,
+				 .chunk_bytes = 800,
+				 .n_chunks = 1,
 				 .chain = {n, specs}};
 }
 
@@ -32,28 +54,52 @@ static void test_chains(void **state)
 		uint32_t left, trailer, bit;
 		const char *reason;
 	} rows[] = {
-		{{D}, 0, PLAN_PASS, 0, 0, 0, "uncompressed bytes pass through"},
-		{{D}, 1, PLAN_PASS, 1, 0, 0, "deflate passes through"},
-		{{S8}, 1, PLAN_PASS, 1, 0, 0, "shuffle passes through"},
-		{{S8, D}, 2, PLAN_PASS, 2, 0, 0, "shuffle, deflate pass through"},
-		{{S8, D, F}, 3, PLAN_PASS, 2, 4, 4,
-		 "shuffle, deflate pass through; fletcher32 is cut off"},
-		{{F}, 1, PLAN_PASS, 0, 4, 1,
-		 "uncompressed bytes pass through; fletcher32 is cut off"},
-		{{F, S8, D}, 3, PLAN_DECODE, 0, 0, 0,
-		 "fletcher32 comes first: stock readers cannot undo it"},
-		{{S8, F, D}, 3, PLAN_DECODE, 0, 0, 0,
-		 "fletcher32 comes before deflate: stock readers cannot undo it"},
-		{{D, F, F}, 3, PLAN_DECODE, 0, 0, 0, "deflate comes before fletcher32"},
-		{{D, S8}, 2, PLAN_DECODE, 0, 0, 0, "deflate comes before shuffle"},
-		{{D, D}, 2, PLAN_DECODE, 0, 0, 0, "deflate comes before deflate"},
-		{{S8, S8}, 2, PLAN_DECODE, 0, 0, 0, "shuffle is applied twice"},
-		{{S4, D}, 2, PLAN_DECODE, 0, 0, 0,
-		 "shuffle works on 4 bytes, elements have 8"},
-		{{Z}, 1, PLAN_DECODE, 0, 0, 0, "szip: no Zarr codec"},
-		{{S8, Z, F}, 3, PLAN_DECODE, 0, 0, 0, "szip: no Zarr codec"},
-		{{X}, 1, PLAN_DECODE, 0, 0, 0,
-		 "a name that is far longer than anything: no Zarr codec"},
+	    {{D}, 0, PLAN_PASS, 0, 0, 0, "uncompressed bytes pass through"},
+	    {{D}, 1, PLAN_PASS, 1, 0, 0, "deflate passes through"},
+	    {{S8}, 1, PLAN_PASS, 1, 0, 0, "shuffle passes through"},
+	    {{S8, D}, 2, PLAN_PASS, 2, 0, 0, "shuffle, deflate pass through"},
+	    {{S8, D, F},
+	     3,
+	     PLAN_PASS,
+	     2,
+	     4,
+	     4,
+	     "shuffle, deflate pass through; fletcher32 is cut off"},
+	    {{F},
+	     1,
+	     PLAN_PASS,
+	     0,
+	     4,
+	     1,
+	     "uncompressed bytes pass through; fletcher32 is cut off"},
+	    {{F, S8, D},
+	     3,
+	     PLAN_DECODE,
+	     0,
+	     0,
+	     0,
+	     "fletcher32 comes first: stock readers cannot undo it"},
+	    {{S8, F, D},
+	     3,
+	     PLAN_DECODE,
+	     0,
+	     0,
+	     0,
+	     "fletcher32 comes before deflate: stock readers cannot undo it"},
+	    {{D, F, F}, 3, PLAN_DECODE, 0, 0, 0, "deflate comes before fletcher32"},
+	    {{D, S8}, 2, PLAN_DECODE, 0, 0, 0, "deflate comes before shuffle"},
+	    {{D, D}, 2, PLAN_DECODE, 0, 0, 0, "deflate comes before deflate"},
+	    {{S8, S8}, 2, PLAN_DECODE, 0, 0, 0, "shuffle is applied twice"},
+	    {{S4, D}, 2, PLAN_DECODE, 0, 0, 0, "shuffle works on 4 bytes, elements have 8"},
+	    {{Z}, 1, PLAN_DECODE, 0, 0, 0, "szip: no Zarr codec"},
+	    {{S8, Z, F}, 3, PLAN_DECODE, 0, 0, 0, "szip: no Zarr codec"},
+	    {{X},
+	     1,
+	     PLAN_DECODE,
+	     0,
+	     0,
+	     0,
+	     "a name that is far longer than anything: no Zarr codec"},
 	};
 
 	(void)state;
@@ -131,9 +177,9 @@ static void test_odd_sizes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chains),
-		cmocka_unit_test(test_access),
-		cmocka_unit_test(test_odd_sizes),
+	    cmocka_unit_test(test_chains),
+	    cmocka_unit_test(test_access),
+	    cmocka_unit_test(test_odd_sizes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

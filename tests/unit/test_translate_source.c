@@ -98,8 +98,8 @@ static int fake_next(struct source *s, uint32_t array, uint64_t from, uint64_t *
 	return CONTAINER_OF(s, struct fake, source)->rc;
 }
 
-static int fake_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
-		      struct err *e)
+static int fake_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
+		      size_t len, struct err *e)
 {
 	(void)s;
 	(void)array;
@@ -120,9 +120,14 @@ static int fake_vlen(struct source *s, uint32_t array, uint64_t linear, struct b
 }
 
 static const struct source_ops fake_ops = {
-	.name = "fake", .bid = fake_bid, .open = fake_open, .close = fake_close,
-	.locate = fake_locate, .next = fake_next, .read_chunk = fake_chunk,
-	.read_vlen = fake_vlen,
+    .name = "fake",
+    .bid = fake_bid,
+    .open = fake_open,
+    .close = fake_close,
+    .locate = fake_locate,
+    .next = fake_next,
+    .read_chunk = fake_chunk,
+    .read_vlen = fake_vlen,
 };
 static const struct source_ops weak_ops = {.name = "weak", .bid = weak_bid};
 static const struct source_ops *const formats[] = {&weak_ops, &fake_ops};
@@ -162,7 +167,8 @@ static void test_open_fails(void **state)
 	fails("/dev/null", -EINVAL, "not a regular file", "copy");
 	fails(file_of("a", "", 0), -EBADMSG, "is empty (0 bytes)", "downloaded");
 	fails(file_of("a", "hello, world", 12), -EBADMSG,
-	      "not a file format nczarrfs knows: it starts with 'hello, w'", "tried: weak, fake");
+	      "not a file format nczarrfs knows: it starts with 'hello, w'",
+	      "tried: weak, fake");
 	fails(file_of("a", "\x89PNG", 4), -EBADMSG, "it starts with 89 50 4e 47 (", "tried");
 	fails(file_of("a", "\0", 1), -EBADMSG, "it starts with 00 (", "tried");
 	fails(file_of("a", "CDF\x01", 4), -EBADMSG, "a classic netCDF file", "nccopy -k nc4");
@@ -195,8 +201,8 @@ static struct fake *open_fake(struct source **ret)
 
 static void test_ranges(void **state)
 {
-	struct ds_array a = {.name = "v", .type = {.kind = DT_INT, .size = 4}, .n_chunks = 4,
-			     .chunk_bytes = 8};
+	struct ds_array a = {
+	    .name = "v", .type = {.kind = DT_INT, .size = 4}, .n_chunks = 4, .chunk_bytes = 8};
 	struct source *s;
 	struct fake *f = open_fake(&s);
 	struct chunk_ref r = {.blob = 9};
@@ -235,8 +241,8 @@ static void test_ranges(void **state)
 static void test_reads(void **state)
 {
 	struct ds_array a[] = {
-		{.name = "v", .type = {.kind = DT_INT, .size = 4}, .n_chunks = 4, .chunk_bytes = 8},
-		{.name = "s", .type = {.kind = DT_VSTRING}, .n_chunks = 1},
+	    {.name = "v", .type = {.kind = DT_INT, .size = 4}, .n_chunks = 4, .chunk_bytes = 8},
+	    {.name = "s", .type = {.kind = DT_VSTRING}, .n_chunks = 1},
 	};
 	const struct source_ops none = {.name = "none", .close = fake_close};
 	struct source *s;
@@ -274,9 +280,9 @@ static void test_reads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_open_fails),
-		cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_reads),
+	    cmocka_unit_test(test_open_fails),
+	    cmocka_unit_test(test_ranges),
+	    cmocka_unit_test(test_reads),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
