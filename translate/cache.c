@@ -19,6 +19,8 @@
 #define SPENT_SEARCHED 8     /* how many are looked at for memory of the right size */
 #define SPENT_SMALL 65536u   /* smaller memory is not worth the loss: the allocator is quick */
 #define PAGE 4096u
+#define FORGOTTEN 1024       /* calls of cache_get after which a chunk that was loaded ahead is
+			      * no longer expected to be asked for */
 
 enum state { LOADING, READY, FAILED };
 
@@ -35,7 +37,9 @@ struct cache_entry {
 	enum state state;
 	uint8_t *data;
 	size_t len, cap;
+	struct links unread;        /* in the cache's list of that name */
 	uint64_t ahead;             /* bytes counted in ahead_bytes */
+	uint64_t born;              /* n_gets when it was loaded ahead */
 	_Atomic uint64_t handed;    /* bytes given to readers */
 	_Atomic bool ended;         /* the last byte was among them */
 	struct err *error;          /* FAILED; NULL when memory was short for it */
@@ -46,7 +50,9 @@ struct cache {
 	pthread_mutex_t lock;       /* of everything below, and of entries but for handed, ended */
 	pthread_cond_t done[CONDS];
 	uint64_t budget, bytes, ahead_bytes, waiting, allocated, recycled;
+	uint64_t n_gets;
 	struct links idle, spent;
+	struct links unread;        /* loaded ahead and not asked for, oldest first */
 	size_t n_spent;
 	struct cache_entry **buckets;
 	size_t n_buckets, n_entries;
@@ -100,6 +106,7 @@ struct cache *cache_new(uint64_t budget)
 	c->budget = budget;
 	links_init(&c->idle);
 	links_init(&c->spent);
+	links_init(&c->unread);
 	(void)pthread_mutex_init(&c->lock, NULL);  /* cannot fail with default attributes */
 	for (size_t i = 0; i < CONDS; i++)
 		(void)pthread_cond_init(&c->done[i], NULL);
@@ -182,10 +189,25 @@ static void insert_locked(struct cache *c, struct cache_entry *x)
 	*b = x;
 }
 
+/* settle_ahead_locked - x was asked for, or nobody will: it no longer counts as read ahead. */
 static void settle_ahead_locked(struct cache *c, struct cache_entry *x)
 {
+	links_remove(&x->unread);
 	c->ahead_bytes -= x->ahead;
 	x->ahead = 0;
+}
+
+/* forget_locked - stop counting chunks whose reader went elsewhere. They stay until room is
+ * needed, but do not keep other readers from being helped. */
+static void forget_locked(struct cache *c)
+{
+	while (c->unread.next != &c->unread) {
+		struct cache_entry *x = CONTAINER_OF(c->unread.next, struct cache_entry, unread);
+
+		if (c->n_gets - x->born <= FORGOTTEN)
+			return;
+		settle_ahead_locked(c, x);
+	}
 }
 
 /* remove_locked - take x out of the table and the books; its memory is still its own. */
@@ -244,6 +266,7 @@ static struct cache_entry *entry_new(struct cache *c, uint32_t array, uint64_t l
 	if (!x)
 		return NULL;
 	links_init(&x->in);
+	links_init(&x->unread);
 	x->cache = c;
 	x->array = array;
 	x->linear = linear;
@@ -288,6 +311,7 @@ int cache_get(struct cache *c, uint32_t array, uint64_t linear, struct cache_ent
 	int rc;
 
 	(void)pthread_mutex_lock(&c->lock);
+	c->n_gets++;
 	x = find_locked(c, array, linear, hash);
 	if (!x) {
 		(void)pthread_mutex_unlock(&c->lock);
@@ -323,11 +347,14 @@ bool cache_start(struct cache *c, uint32_t array, uint64_t linear, uint64_t byte
 	if (!x)
 		return false;
 	(void)pthread_mutex_lock(&c->lock);
+	forget_locked(c);
 	mine = !ckd_add(&ahead, c->ahead_bytes, bytes) && ahead <= c->budget / 2 &&
 	       !find_locked(c, array, linear, hash);
 	if (mine) {
 		c->ahead_bytes = ahead;
 		x->ahead = bytes;
+		x->born = c->n_gets;
+		links_append(&c->unread, &x->unread);
 		insert_locked(c, x);
 	}
 	(void)pthread_mutex_unlock(&c->lock);
