@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#define QUEUE 64             /* requests that wait; more would be stale before they are served */
+#define QUEUE 64             /* requests that wait; more would be stale when they are served */
 #define THREADS_MAX 64
 #define BEHIND 8             /* chunks behind the position that a late piece may come from */
 #define FORWARD 2            /* chunks ahead of it that still continue the run */

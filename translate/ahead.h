@@ -1,5 +1,5 @@
 /* ahead.h - decoding ahead of readers: notices who reads in order, and runs requests on worker
- * threads. It knows arrays and chunk indices only; what a request does is the caller's function.
+ * threads. It knows arrays and chunk indices only; what a request does is up to the caller.
  *
  * Any thread may call any function but ahead_free. Nothing here waits: a full queue drops. */
 #ifndef TRANSLATE_AHEAD_H
@@ -25,13 +25,13 @@ struct ahead *ahead_new(uint32_t n_arrays, uint32_t threads, ahead_run *run, voi
 void ahead_free(struct ahead *a);
 
 /* ahead_note - a reader asked for the size or for bytes of a chunk.
- * Returns a set of AHEAD_SELF and AHEAD_NEXT: what is worth an ahead_push. NEXT is said once for
- * a chunk, when the ones before it were read in order; SELF only for a stat, and only while
- * stats of this array have lately been followed by reads (`ls -l` is not). */
+ * Returns a set of AHEAD_SELF and AHEAD_NEXT: what is worth an ahead_push. NEXT is said once
+ * for a chunk, when the ones before it were read in order; SELF only for a stat, and only while
+ * stats of this array have lately been followed by reads (those of `ls -l` are not). */
 unsigned ahead_note(struct ahead *a, uint32_t array, uint64_t linear, enum ahead_touch what);
 
-/* ahead_push - ask for a chunk to be loaded. It is dropped when the queue is full, and later when
- * the reader has got past it before a thread was free. */
+/* ahead_push - ask for a chunk to be loaded. It is dropped when the queue is full, and later
+ * when the reader has got past it before a thread was free. */
 void ahead_push(struct ahead *a, uint32_t array, uint64_t linear);
 
 #endif

@@ -2,7 +2,7 @@
  * a chunk's memory, or a free.
  *
  * Ready entries without references are in one of two lists: `idle`, least recently used first,
- * and `spent`, whose bytes a reader has taken completely (the kernel's page cache has them now).
+ * and `spent`, whose bytes a reader has taken completely (the kernel's page cache has them).
  * Room is made from `spent`, then from `idle`. Beyond a few spent entries their memory is taken
  * over by new chunks of the same size even when the budget would allow more: memory that was
  * used a moment ago is mapped and in the processor's cache. */
@@ -47,7 +47,7 @@ struct cache_entry {
 };
 
 struct cache {
-	pthread_mutex_t lock;       /* of everything below, and of entries but for handed, ended */
+	pthread_mutex_t lock;       /* of all below, and of entries but handed, ended */
 	pthread_cond_t done[CONDS];
 	uint64_t budget, bytes, ahead_bytes, waiting, allocated, recycled;
 	uint64_t n_gets;
@@ -202,7 +202,8 @@ static void settle_ahead_locked(struct cache *c, struct cache_entry *x)
 static void forget_locked(struct cache *c)
 {
 	while (c->unread.next != &c->unread) {
-		struct cache_entry *x = CONTAINER_OF(c->unread.next, struct cache_entry, unread);
+		struct links *l = c->unread.next;
+		struct cache_entry *x = CONTAINER_OF(l, struct cache_entry, unread);
 
 		if (c->n_gets - x->born <= FORGOTTEN)
 			return;
@@ -375,7 +376,7 @@ bool cache_has(struct cache *c, uint32_t array, uint64_t linear)
 	return has;
 }
 
-/* spent_of_size_locked - remove a spent entry whose memory is cap bytes; NULL: none to spare. */
+/* spent_of_size_locked - remove a spent entry with cap bytes of memory; NULL: none to spare. */
 static struct cache_entry *spent_of_size_locked(struct cache *c, size_t cap)
 {
 	struct links *l = c->spent.next;
@@ -392,8 +393,8 @@ static struct cache_entry *spent_of_size_locked(struct cache *c, size_t cap)
 	return NULL;
 }
 
-/* room_locked - count cap bytes, take over memory of that size where there is some, and push what
- * has to go onto *gone. Returns the memory, or NULL: allocate it. */
+/* room_locked - count cap bytes, take over memory of that size where there is some, and push
+ * what has to go onto *gone. Returns the memory, or NULL: allocate it. */
 static uint8_t *room_locked(struct cache *c, size_t cap, struct cache_entry **gone)
 {
 	uint8_t *data = NULL;

@@ -21,6 +21,9 @@
 #define SCRATCH_BIG ((size_t)64 << 20)    /* one that grew beyond this is not kept */
 #define STORED_SLACK ((uint64_t)64 << 10) /* headers and checksums of a stored chunk */
 #define AHEAD_MAX 64
+#define PATH_LONG ((size_t)64 << 10)
+#define PATH_SHOWN (ERR_TEXT_MAX / 2)     /* of an array's path in an error, so that what went
+					   * wrong fits as well */
 
 /* scratch - what one load needs besides the memory for its result. */
 struct scratch {
@@ -32,7 +35,7 @@ struct scratch {
 
 struct array_state {
 	uint32_t owner;      /* first array that is the same object under the same plan */
-	uint32_t depth;      /* chunks to load ahead; 0: what this array's chunks cost is little */
+	uint32_t depth;      /* chunks to load ahead; 0: this array's cost little */
 	bool decodable;      /* DS_STORED, and every filter is built in */
 	_Atomic(struct fill *) fill;
 };
@@ -59,7 +62,8 @@ static int say_where(const struct chunkio *c, uint32_t array, uint64_t linear, i
 	const struct dataset *ds = &c->source->ds;
 	const struct ds_array *a = &ds->arrays[array];
 	uint64_t coords[DS_RANK_MAX] = {0};
-	struct buf text;
+	struct buf path, at;
+	size_t cut = 0;
 
 	if (code == -ENOENT)
 		code = -EIO;
@@ -67,26 +71,35 @@ static int say_where(const struct chunkio *c, uint32_t array, uint64_t linear, i
 		return code;
 	if (e->code == 0)
 		(void)err_set(e, code, "failed");
-	buf_init(&text, ERR_TEXT_MAX);
-	buf_putc(&text, '\'');
-	ds_array_path(ds, array, &text);
-	buf_puts(&text, "' chunk ");
+	buf_init(&path, PATH_LONG);
+	buf_init(&at, ERR_TEXT_MAX / 4);
+	ds_array_path(ds, array, &path);
+	if (path.len > PATH_SHOWN)
+		cut = path.len - PATH_SHOWN;
+	while (cut > 0 && cut < path.len && (path.data[cut] & 0xc0) == 0x80)
+		cut++;  /* not inside a character */
 	if (linear < a->n_chunks)
 		ds_chunk_coords(a, linear, coords);
-	buf_printf(&text, "%" PRIu64, coords[0]);
+	buf_printf(&at, "%" PRIu64, coords[0]);
 	for (size_t i = 1; i < a->rank; i++)
-		buf_printf(&text, ".%" PRIu64, coords[i]);
-	buf_putc(&text, '\0');
-	(void)err_wrap(e, code, "%s", buf_ok(&text) ? (const char *)text.data : "chunk");
+		buf_printf(&at, ".%" PRIu64, coords[i]);
+	if (linear >= a->n_chunks || !buf_ok(&at)) {
+		buf_clear(&at);
+		buf_printf(&at, "number %" PRIu64, linear);
+	}
+	(void)err_wrap(e, code, "'%s%.*s' chunk %.*s", cut > 0 ? "..." : "",
+		       (int)(path.len - cut), (const char *)path.data + cut, (int)at.len,
+		       (const char *)at.data);
 	e->code = code;
-	buf_release(&text);
+	buf_release(&path);
+	buf_release(&at);
 	return code;
 }
 
 /* ---- which way ---- */
 
-/* fill_of - the never-written chunk of an array, made by whoever needs it first. Two threads may
- * both make it; the bytes are the same and one copy is kept. */
+/* fill_of - the never-written chunk of an array, made by whoever needs it first. Two threads
+ * may both make it; the bytes are the same and one copy is kept. */
 static int fill_of(struct chunkio *c, uint32_t array, const struct fill **ret, struct err *e)
 {
 	struct array_state *st = &c->arrays[array];
@@ -198,8 +211,8 @@ static void scratch_give(struct chunkio *c, struct scratch *m, uint64_t used)
 }
 
 /* load_stored - read a stored chunk and undo its filters into out, chunk_bytes long. */
-static int load_stored(struct chunkio *c, uint32_t array, const struct way *w, struct scratch *m,
-		       uint8_t *out, struct err *e)
+static int load_stored(struct chunkio *c, uint32_t array, const struct way *w,
+		       struct scratch *m, uint8_t *out, struct err *e)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
 	bool plain = way_plain(a, &w->ref);
@@ -233,8 +246,8 @@ static int load_stored(struct chunkio *c, uint32_t array, const struct way *w, s
 }
 
 /* load_elements - the presented elements of one chunk, a->chunk_bytes, however stored. */
-static int load_elements(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-			 struct scratch *m, uint8_t *out, struct err *e)
+static int load_elements(struct chunkio *c, uint32_t array, uint64_t linear,
+			 const struct way *w, struct scratch *m, uint8_t *out, struct err *e)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
 
@@ -413,8 +426,7 @@ static int keyed_cmp(const void *a, const void *b)
 	return x->array < y->array ? -1 : x->array > y->array;
 }
 
-/* same_chunks - whether chunks of arrays i and j are the same bytes: they are one object, and are
- * presented alike. */
+/* same_chunks - whether arrays i and j, which are one object, are also presented alike. */
 static bool same_chunks(const struct chunkio *c, uint32_t i, uint32_t j)
 {
 	const struct ds_array *a = &c->source->ds.arrays[i], *b = &c->source->ds.arrays[j];

@@ -276,7 +276,8 @@ int frame_vlen_check(const uint8_t *body, size_t len, uint64_t n, uint32_t *ret_
 		max = k > max ? k : max;
 	}
 	if (!slice_ok(&s))
-		return err_set(e, -EBADMSG, "fewer than %" PRIu64 " elements in %zu bytes", n, len);
+		return err_set(e, -EBADMSG, "fewer than %" PRIu64 " elements in %zu bytes", n,
+			       len);
 	if (s.len > 0)
 		return err_set(e, -EBADMSG, "%zu bytes follow the last of %" PRIu64 " elements",
 			       s.len, n);

@@ -1,4 +1,4 @@
-/* frame.h - the bytes of presented chunks that are not simply stored ones: chunks that were never
+/* frame.h - the bytes of presented chunks that are not stored ones: chunks that were never
  * written, and elements without a fixed size. No locks, no I/O. */
 #ifndef TRANSLATE_FRAME_H
 #define TRANSLATE_FRAME_H
@@ -44,8 +44,8 @@ int frame_fill_make(const struct ds_array *a, const struct plan *p, struct fill 
 /* frame_fill_tile - bytes [off, off+n) of f->bytes repeated without end. */
 void frame_fill_tile(const struct fill *f, uint64_t off, uint8_t *out, size_t n);
 
-/* frame_fill_span - bytes [off, off+n) of the presented chunk, n > 0 and inside it. f outlives the
- * span. Not for FILL_FRAMED. Returns 0 or -ENOMEM. */
+/* frame_fill_span - bytes [off, off+n) of the presented chunk, n > 0 and inside it. f outlives
+ * the span. Not for FILL_FRAMED. Returns 0 or -ENOMEM. */
 int frame_fill_span(const struct fill *f, uint64_t off, size_t n, struct span *ret,
 		    struct err *e) NZ_MUST_USE;
 
@@ -54,8 +54,8 @@ int frame_fill_span(const struct fill *f, uint64_t off, size_t n, struct span *r
 int frame_vlen_check(const uint8_t *body, size_t len, uint64_t n, uint32_t *ret_max,
 		     struct err *e) NZ_MUST_USE;
 
-/* frame_fixed - texts of such a checked body, each cut (between characters) or padded with NUL to
- * `size` bytes; out has room for n * size. */
+/* frame_fixed - texts of such a checked body, each cut (between characters) or padded with NUL
+ * to `size` bytes; out has room for n * size. */
 void frame_fixed(const uint8_t *body, size_t len, uint64_t n, uint32_t size, uint8_t *out);
 
 #endif

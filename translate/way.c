@@ -26,8 +26,9 @@ int way_bad_length(uint64_t got, uint64_t want, struct err *e)
 		       got, want);
 }
 
-/* range_elements - stored elements without a filter: all of ref, then zeros up to a whole chunk. */
-static int range_elements(const struct ds_array *a, uint64_t stored, struct way *w, struct err *e)
+/* range_elements - stored elements without a filter, then zeros up to a whole chunk. */
+static int range_elements(const struct ds_array *a, uint64_t stored, struct way *w,
+			  struct err *e)
 {
 	uint64_t whole;
 

@@ -217,7 +217,7 @@ static void chain(struct fake *f, uint32_t a, uint32_t b, uint32_t c)
 		f->arrays[i].chain.n = n;
 }
 
-/* pass - present stored chunks with the array's chain, less `trailer` bytes of its last filter. */
+/* pass - present stored chunks with the array's chain, less its last filter's trailer. */
 static void pass(struct fake *f, uint32_t trailer)
 {
 	for (size_t i = 0; i < ARRAYS; i++) {
@@ -257,7 +257,7 @@ static void store_values(struct fake *f, uint64_t linear, uint32_t mask)
 	if (used.n == 0)
 		buf_put(&out, v, sizeof(v));
 	else
-		assert_int_equal(codec_chain_encode(&used, 4, (uint8_t *)v, sizeof(v), &out, NULL), 0);
+		assert_int_equal(codec_chain_encode(&used, 4, (uint8_t *)v, BYTES, &out, NULL), 0);
 	store(f, linear, out.data, out.len, mask);
 	buf_release(&out);
 }
@@ -274,8 +274,8 @@ static uint64_t size_of(struct fake *f, uint64_t linear)
 }
 
 /* piece - read [off, off+len) of a chunk as the kernel would; returns bytes. */
-static size_t piece(struct chunkio *io, uint32_t array, uint64_t linear, uint64_t off, size_t len,
-		    uint8_t *out, struct err *e, int *ret_rc)
+static size_t piece(struct chunkio *io, uint32_t array, uint64_t linear, uint64_t off,
+		    size_t len, uint8_t *out, struct err *e, int *ret_rc)
 {
 	struct span s;
 	size_t n;
@@ -332,8 +332,7 @@ static void is_values(struct fake *f, uint64_t linear, const int32_t *want)
 	struct err e = ERR_INIT;
 	size_t n = whole(f, linear, got, sizeof(got));
 
-	if (codec_chain_decode(&f->plans[0].chain, 0, 4, got, n, (uint8_t *)v, sizeof(v), scratch,
-			       &e) < 0)
+	if (codec_chain_decode(&f->plans[0].chain, 0, 4, got, n, (uint8_t *)v, BYTES, scratch, &e) < 0)
 		fail_msg("%s", e.msg);
 	assert_memory_equal(v, want, sizeof(v));
 	codec_scratch_free(scratch);
@@ -903,7 +902,7 @@ static void test_decode_once(void **state)
 	assert_int_equal(atomic_load(&f->reads), 1);
 }
 
-static void test_error_then_retry(void **state)
+static void test_retry(void **state)
 {
 	struct fake *f = *state;
 	struct reader r[READERS];
@@ -963,6 +962,21 @@ static void test_ahead_of_list(void **state)
 	assert_int_equal(atomic_load(&f->checks), 0);
 }
 
+static void test_long_names(void **state)
+{
+	struct fake *f = *state;
+	char name[DS_NAME_MAX + 1];
+
+	memset(name, 'x', DS_NAME_MAX);
+	name[DS_NAME_MAX - 1] = 'y';
+	name[DS_NAME_MAX] = '\0';
+	f->arrays[0].name = name;
+	f->refs[7].where = CHUNK_SYNTH;
+	atomic_store(&f->fail_reads, 2);
+	start(f);
+	fails(f, 7, -EBADMSG, "xxxy' chunk 7: made up");  /* the text's end is what matters */
+}
+
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -973,8 +987,8 @@ int main(void)
 		TEST(test_fill_tile),      TEST(test_decode),         TEST(test_decode_library),
 		TEST(test_decode_damage),  TEST(test_stale),          TEST(test_vlen),
 		TEST(test_fixed),          TEST(test_no_chunks),      TEST(test_next),
-		TEST(test_hard_links),     TEST(test_decode_once),    TEST(test_error_then_retry),
-		TEST(test_ahead),          TEST(test_ahead_of_list),
+		TEST(test_hard_links),     TEST(test_decode_once),    TEST(test_retry),
+		TEST(test_ahead),          TEST(test_ahead_of_list),  TEST(test_long_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
