@@ -8,19 +8,19 @@
 #include <pthread.h>
 #include <signal.h>
 
-#define QUEUE 64             /* requests that wait; more would be stale when they are served */
+#define QUEUE 64 /* requests that wait; more would be stale when they are served */
 #define THREADS_MAX 64
-#define BEHIND 8             /* chunks behind the position that a late piece may come from */
-#define FORWARD 2            /* chunks ahead of it that still continue the run */
-#define STATS_UNREAD 8       /* so many stats without a read: somebody lists the directory */
+#define BEHIND 8       /* chunks behind the position that a late piece may come from */
+#define FORWARD 2      /* chunks ahead of it that still continue the run */
+#define STATS_UNREAD 8 /* so many stats without a read: somebody lists the directory */
 
 struct position {
-	uint64_t at;             /* chunk */
-	uint32_t stats;          /* stats since the last read */
-	bool valid;              /* at means something */
-	bool run;                /* reached in order */
-	bool read;               /* bytes of it were asked for, not just its size */
-	bool armed;              /* reads follow stats */
+	uint64_t at;    /* chunk */
+	uint32_t stats; /* stats since the last read */
+	bool valid;     /* at means something */
+	bool run;       /* reached in order */
+	bool read;      /* bytes of it were asked for, not just its size */
+	bool armed;     /* reads follow stats */
 };
 
 struct request {
@@ -29,9 +29,9 @@ struct request {
 };
 
 struct ahead {
-	pthread_mutex_t lock;    /* of everything below that is not constant */
+	pthread_mutex_t lock; /* of everything below that is not constant */
 	pthread_cond_t more;
-	ahead_run *run;          /* constant, as arg, n_arrays, threads */
+	ahead_run *run; /* constant, as arg, n_arrays, threads */
 	void *arg;
 	uint32_t n_arrays, threads;
 	uint32_t n_running;
@@ -57,7 +57,7 @@ struct ahead *ahead_new(uint32_t n_arrays, uint32_t threads, ahead_run *run, voi
 	a->arg = arg;
 	a->n_arrays = n_arrays;
 	a->threads = threads < THREADS_MAX ? threads : THREADS_MAX;
-	(void)pthread_mutex_init(&a->lock, NULL);  /* cannot fail with default attributes */
+	(void)pthread_mutex_init(&a->lock, NULL); /* cannot fail with default attributes */
 	(void)pthread_cond_init(&a->more, NULL);
 	return a;
 }
@@ -124,7 +124,7 @@ static void start_locked(struct ahead *a)
 	while (a->n_running < a->threads &&
 	       pthread_create(&a->ids[a->n_running], NULL, worker, a) == 0)
 		a->n_running++;
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);  /* the mask was valid a moment ago */
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
 }
 
 /* move - the position after a touch of chunk k. Returns true when it went on in order. */

@@ -13,14 +13,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define CONDS 16             /* waiters are spread over these by hash */
+#define CONDS 16 /* waiters are spread over these by hash */
 #define BUCKETS_MIN 256
-#define SPENT_KEPT 4         /* spent entries that are left alone while there is room */
-#define SPENT_SEARCHED 8     /* how many are looked at for memory of the right size */
-#define SPENT_SMALL 65536u   /* smaller memory is not worth the loss: the allocator is quick */
+#define SPENT_KEPT 4       /* spent entries that are left alone while there is room */
+#define SPENT_SEARCHED 8   /* how many are looked at for memory of the right size */
+#define SPENT_SMALL 65536u /* smaller memory is not worth the loss: the allocator is quick */
 #define PAGE 4096u
-#define FORGOTTEN 1024       /* calls of cache_get after which a chunk that was loaded ahead is
-			      * no longer expected to be asked for */
+/* Calls of cache_get after which a chunk that was loaded ahead is taken as not wanted. */
+#define FORGOTTEN 1024
 
 enum state { LOADING, READY, FAILED };
 
@@ -29,30 +29,30 @@ struct links {
 };
 
 struct cache_entry {
-	struct links in;            /* idle or spent, while ready and without references */
-	struct cache_entry *chain;  /* next in the bucket, or in a list of things to free */
+	struct links in;           /* idle or spent, while ready and without references */
+	struct cache_entry *chain; /* next in the bucket, or in a list of things to free */
 	struct cache *cache;
 	uint64_t linear, hash;
 	uint32_t array, refs;
 	enum state state;
 	uint8_t *data;
 	size_t len, cap;
-	struct links unread;        /* in the cache's list of that name */
-	uint64_t ahead;             /* bytes counted in ahead_bytes */
-	uint64_t born;              /* n_gets when it was loaded ahead */
-	_Atomic uint64_t handed;    /* bytes given to readers */
-	_Atomic bool ended;         /* the last byte was among them */
-	struct err *error;          /* FAILED; NULL when memory was short for it */
-	int code;                   /* FAILED */
+	struct links unread;     /* in the cache's list of that name */
+	uint64_t ahead;          /* bytes counted in ahead_bytes */
+	uint64_t born;           /* n_gets when it was loaded ahead */
+	_Atomic uint64_t handed; /* bytes given to readers */
+	_Atomic bool ended;      /* the last byte was among them */
+	struct err *error;       /* FAILED; NULL when memory was short for it */
+	int code;                /* FAILED */
 };
 
 struct cache {
-	pthread_mutex_t lock;       /* of all below, and of entries but handed, ended */
+	pthread_mutex_t lock; /* of all below, and of entries but handed, ended */
 	pthread_cond_t done[CONDS];
 	uint64_t budget, bytes, ahead_bytes, waiting, allocated, recycled;
 	uint64_t n_gets;
 	struct links idle, spent;
-	struct links unread;        /* loaded ahead and not asked for, oldest first */
+	struct links unread; /* loaded ahead and not asked for, oldest first */
 	size_t n_spent;
 	struct cache_entry **buckets;
 	size_t n_buckets, n_entries;
@@ -107,7 +107,7 @@ struct cache *cache_new(uint64_t budget)
 	links_init(&c->idle);
 	links_init(&c->spent);
 	links_init(&c->unread);
-	(void)pthread_mutex_init(&c->lock, NULL);  /* cannot fail with default attributes */
+	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
 	for (size_t i = 0; i < CONDS; i++)
 		(void)pthread_cond_init(&c->done[i], NULL);
 	return c;
@@ -439,7 +439,7 @@ uint8_t *cache_alloc(struct cache_entry *x, size_t len)
 	free_chain(gone);
 	if (!x->data)
 		x->data = malloc(cap);
-	x->len = len;  /* nobody else looks before cache_publish */
+	x->len = len; /* nobody else looks before cache_publish */
 	return x->data;
 }
 

@@ -22,21 +22,21 @@
 #define STORED_SLACK ((uint64_t)64 << 10) /* headers and checksums of a stored chunk */
 #define AHEAD_MAX 64
 #define PATH_LONG ((size_t)64 << 10)
-#define PATH_SHOWN (ERR_TEXT_MAX / 2)     /* of an array's path in an error, so that what went
-					   * wrong fits as well */
+/* Of an array's path in an error, so that what went wrong fits as well. */
+#define PATH_SHOWN (ERR_TEXT_MAX / 2)
 
 /* scratch - what one load needs besides the memory for its result. */
 struct scratch {
 	struct scratch *next;
 	struct codec_scratch *codec;
-	struct buf stored;   /* bytes as stored, or source_read_vlen's */
-	struct buf elems;    /* elements of a chunk that is framed next */
+	struct buf stored; /* bytes as stored, or source_read_vlen's */
+	struct buf elems;  /* elements of a chunk that is framed next */
 };
 
 struct array_state {
-	uint32_t owner;      /* first array that is the same object under the same plan */
-	uint32_t depth;      /* chunks to load ahead; 0: this array's cost little */
-	bool decodable;      /* DS_STORED, and every filter is built in */
+	uint32_t owner; /* first array that is the same object under the same plan */
+	uint32_t depth; /* chunks to load ahead; 0: this array's cost little */
+	bool decodable; /* DS_STORED, and every filter is built in */
 	_Atomic(struct fill *) fill;
 };
 
@@ -46,8 +46,8 @@ struct chunkio {
 	uint32_t n_arrays;
 	struct array_state *arrays;
 	struct cache *cache;
-	struct ahead *ahead;       /* NULL: no threads */
-	pthread_mutex_t lock;      /* of the scratch list */
+	struct ahead *ahead;  /* NULL: no threads */
+	pthread_mutex_t lock; /* of the scratch list */
 	struct scratch *scratch;
 	uint32_t n_scratch;
 };
@@ -77,7 +77,7 @@ static int say_where(const struct chunkio *c, uint32_t array, uint64_t linear, i
 	if (path.len > PATH_SHOWN)
 		cut = path.len - PATH_SHOWN;
 	while (cut > 0 && cut < path.len && (path.data[cut] & 0xc0) == 0x80)
-		cut++;  /* not inside a character */
+		cut++; /* not inside a character */
 	if (linear < a->n_chunks)
 		ds_chunk_coords(a, linear, coords);
 	buf_printf(&at, "%" PRIu64, coords[0]);
@@ -112,9 +112,8 @@ static int fill_of(struct chunkio *c, uint32_t array, const struct fill **ret, s
 		if (rc < 0)
 			return rc;
 		f = made;
-		if (!atomic_compare_exchange_strong_explicit(&st->fill, &none, made,
-							     memory_order_acq_rel,
-							     memory_order_acquire)) {
+		if (!atomic_compare_exchange_strong_explicit(
+			&st->fill, &none, made, memory_order_acq_rel, memory_order_acquire)) {
 			free(made);
 			f = none;
 		}
@@ -483,7 +482,7 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 
 	if (!c)
 		return err_nomem(e);
-	(void)pthread_mutex_init(&c->lock, NULL);  /* cannot fail with default attributes */
+	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
 	c->source = s;
 	c->plans = plans;
 	c->n_arrays = s->ds.n_arrays;
@@ -500,8 +499,8 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 		const struct ds_array *a = &s->ds.arrays[i];
 
 		atomic_init(&c->arrays[i].fill, NULL);
-		c->arrays[i].decodable = a->access == DS_STORED &&
-					 codec_chain_decodable(&a->chain);
+		c->arrays[i].decodable =
+		    a->access == DS_STORED && codec_chain_decodable(&a->chain);
 		c->arrays[i].depth = depth_of(c, i, opts->ahead);
 	}
 	if (opts->threads > 0 && opts->ahead > 0) {

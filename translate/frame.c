@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define ENCODED_MAX ((size_t)1 << 20)  /* a larger encoded fill chunk is not kept in memory */
-#define TILE_STEP 16384u               /* bytes that are copied from the tile's own start */
+#define ENCODED_MAX ((size_t)1 << 20) /* a larger encoded fill chunk is not kept in memory */
+#define TILE_STEP 16384u              /* bytes that are copied from the tile's own start */
 
 static void wr_le32(uint8_t *p, uint32_t v)
 {
@@ -98,7 +98,8 @@ int frame_size(uint64_t n, uint64_t each, uint64_t head, uint64_t *ret, struct e
 	if (ckd_mul(&size, n, each) || ckd_add(&size, size, head) || size > FRAME_BYTES_MAX)
 		return err_set(e, -ERANGE,
 			       "%" PRIu64 " elements of %" PRIu64 " bytes exceed %" PRIu64
-			       " bytes a chunk", n, each, FRAME_BYTES_MAX);
+			       " bytes a chunk",
+			       n, each, FRAME_BYTES_MAX);
 	*ret = size;
 	return 0;
 }

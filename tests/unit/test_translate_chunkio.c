@@ -257,7 +257,8 @@ static void store_values(struct fake *f, uint64_t linear, uint32_t mask)
 	if (used.n == 0)
 		buf_put(&out, v, sizeof(v));
 	else
-		assert_int_equal(codec_chain_encode(&used, 4, (uint8_t *)v, BYTES, &out, NULL), 0);
+		assert_int_equal(codec_chain_encode(&used, 4, (uint8_t *)v, BYTES, &out, NULL),
+				 0);
 	store(f, linear, out.data, out.len, mask);
 	buf_release(&out);
 }
@@ -332,7 +333,8 @@ static void is_values(struct fake *f, uint64_t linear, const int32_t *want)
 	struct err e = ERR_INIT;
 	size_t n = whole(f, linear, got, sizeof(got));
 
-	if (codec_chain_decode(&f->plans[0].chain, 0, 4, got, n, (uint8_t *)v, BYTES, scratch, &e) < 0)
+	if (codec_chain_decode(&f->plans[0].chain, 0, 4, got, n, (uint8_t *)v, BYTES, scratch,
+			       &e) < 0)
 		fail_msg("%s", e.msg);
 	assert_memory_equal(v, want, sizeof(v));
 	codec_scratch_free(scratch);
@@ -449,7 +451,7 @@ static void test_pass_plain(void **state)
 	store(f, 3, v, 0, 0);
 	f->refs[3].pad = BYTES;
 	store(f, 4, v, 100, 0);
-	f->refs[4].pad = UINT64_MAX;
+	f->refs[4].pad = INT64_MAX;
 	start(f);
 	is_chunk(f, 0);
 	memset((uint8_t *)v + 100, 0, BYTES - 100);
