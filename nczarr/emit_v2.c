@@ -180,16 +180,24 @@ static void put_fill(struct jw *j, const struct zr_emit *em, const struct ds_arr
 	}
 }
 
-/* put_shape - a scalar has no dimensions in Zarr, but one of length 1 for netCDF-C. */
-static void put_shape(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
-		      const uint64_t *v)
+uint64_t zr_chunk_rows(enum zarr_mode mode, const struct ds_array *a)
 {
-	static const uint64_t one[] = {1};
+	if (mode != ZARR_NCZARR || a->n_chunks == 0)
+		return a->chunk[0];
+	return u64_min(a->chunk[0], a->shape[0]);
+}
 
+/* put_shape - a scalar has no dimensions in Zarr, but one of length 1 for netCDF-C. first: what
+ * to say for v[0]. */
+static void put_shape(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+		      const uint64_t *v, uint64_t first)
+{
+	jw_array(j, true);
+	for (uint32_t d = 0; d < a->rank; d++)
+		jw_u64(j, d == 0 ? first : v[d]);
 	if (a->rank == 0 && em->mode == ZARR_NCZARR)
-		put_numbers(j, one, 1);
-	else
-		put_numbers(j, v, a->rank);
+		jw_u64(j, 1);
+	jw_end(j);
 }
 
 static void put_zarray(struct jw *j, const struct zr_emit *em, uint32_t ord)
@@ -201,7 +209,7 @@ static void put_zarray(struct jw *j, const struct zr_emit *em, uint32_t ord)
 
 	jw_object(j, false);
 	jw_key(j, "chunks");
-	put_shape(j, em, a, a->chunk);
+	put_shape(j, em, a, a->chunk, a->rank ? zr_chunk_rows(em->mode, a) : 1);
 	jw_key(j, "compressor");
 	if (n < plan->chain.n)
 		put_codec(j, &plan->chain.specs[n], t.size);
@@ -220,7 +228,7 @@ static void put_zarray(struct jw *j, const struct zr_emit *em, uint32_t ord)
 	jw_key(j, "order");
 	jw_str(j, "C");
 	jw_key(j, "shape");
-	put_shape(j, em, a, a->shape);
+	put_shape(j, em, a, a->shape, a->rank ? a->shape[0] : 1);
 	jw_key(j, "zarr_format");
 	jw_u64(j, 2);
 	if (em->mode == ZARR_NCZARR)

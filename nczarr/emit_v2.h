@@ -27,6 +27,12 @@ struct zr_emit {
 int zr_emit_doc(const struct zr_emit *em, enum zr_doc doc, uint32_t ord, struct buf *out,
 		struct err *e) NZ_MUST_USE;
 
+/* zr_chunk_rows - the length of chunks along the first dimension, as presented (rank >= 1).
+ * netCDF-C before 4.9.3 refuses a dataset when a chunk is longer than the array, which is how
+ * netCDF stores a short record variable. In NCZarr mode such a chunk is cut: its first rows are
+ * its first bytes, as long as it is not compressed. */
+uint64_t zr_chunk_rows(enum zarr_mode mode, const struct ds_array *a);
+
 /* zr_name_ok - whether netCDF-C accepts a name; one bad name fails its whole open. */
 bool zr_name_ok(const char *name);
 

@@ -62,7 +62,10 @@ static void plan_array(struct zr_shown *s, const struct dataset *ds, uint32_t or
 	const char *why = NULL;
 
 	/* a vlen value has no JSON form that readers agree on */
-	plan_make(a, opts->filter, declared && a->type.kind != DT_VLEN, plan);
+	declared = declared && a->type.kind != DT_VLEN;
+	plan_make(a, opts->filter, declared, plan);
+	if (plan->chain.n > 0 && a->rank > 0 && zr_chunk_rows(opts->mode, a) < a->chunk[0])
+		plan_make(a, PLAN_NONE, declared, plan);  /* its chunks are cut */
 	if (s->hidden_groups[a->group])
 		why = "it is in a group whose name cannot be shown";
 	else if (reserved(a->name))

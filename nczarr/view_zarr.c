@@ -199,6 +199,24 @@ static int doc_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret,
 	return 0;
 }
 
+/* chunk_size - exact size of a chunk file. */
+static int chunk_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret, struct err *e)
+{
+	const struct ds_array *a = array_of(z, n->ord);
+	uint64_t size, rows;
+	int rc = know_texts(z, n->ord, e);
+
+	if (!rc)
+		rc = chunkio_stat(z->io, n->ord, n->index, &size, e);
+	if (rc)
+		return rc;
+	rows = a->rank ? zr_chunk_rows(z->opts.mode, a) : 0;
+	if (a->rank && rows < a->chunk[0])
+		size = size / a->chunk[0] * rows;
+	*ret = size;
+	return 0;
+}
+
 static uint32_t dir_links(const struct zarr_view *z, const struct zr_node *n)
 {
 	const struct ds_array *a;
@@ -232,9 +250,7 @@ static int node_attr(struct zarr_view *z, const struct zr_node *n, struct view_a
 		rc = doc_size(z, n, &at.size, e);
 		break;
 	case ZR_CHUNK:
-		rc = know_texts(z, n->ord, e);
-		if (!rc)
-			rc = chunkio_stat(z->io, n->ord, n->index, &at.size, e);
+		rc = chunk_size(z, n, &at.size, e);
 		break;
 	}
 	if (!rc)
@@ -502,6 +518,21 @@ static int doc_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, 
 	return 0;
 }
 
+static int chunk_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, size_t len,
+		      struct span *ret, struct err *e)
+{
+	const struct ds_array *a = array_of(z, n->ord);
+	uint64_t size;
+	int rc = know_texts(z, n->ord, e);
+
+	if (!rc && a->rank && zr_chunk_rows(z->opts.mode, a) < a->chunk[0]) {
+		rc = chunk_size(z, n, &size, e);
+		if (!rc)
+			len = (size_t)u64_min(len, size - u64_min(off, size));
+	}
+	return rc ? rc : chunkio_read(z->io, n->ord, n->index, off, len, ret, e);
+}
+
 static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, struct span *ret,
 		     struct err *e)
 {
@@ -515,8 +546,7 @@ static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, stru
 		return err_set(e, -EISDIR, "a directory");
 	if (n.kind == ZR_DOC)
 		return doc_read(z, &n, off, len, ret, e);
-	rc = know_texts(z, n.ord, e);
-	return rc ? rc : chunkio_read(z->io, n.ord, n.index, off, len, ret, e);
+	return chunk_read(z, &n, off, len, ret, e);
 }
 
 static uint64_t view_parent(struct view *v, uint64_t dir)

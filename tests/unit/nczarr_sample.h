@@ -28,6 +28,7 @@ enum {
 	S_EMPTY,  /* <i8 (none, x), no chunks */
 	S_BAD,    /* <i2 (y), cannot be read */
 	S_HUGE,   /* |u1 with more chunks than ids */
+	S_REC,    /* <i2 (t), deflated, its chunk longer than the array */
 	S_V,      /* |u1 (z, y) in /g1 */
 	S_DEEP,   /* <i2 (x) in /g1/g2, with a name that is not ASCII */
 	S_N
@@ -150,7 +151,7 @@ static inline int s_locate(struct source *s, uint32_t array, uint64_t linear,
 	*ret = (struct chunk_ref){.where = CHUNK_SYNTH};
 	if (s_absent(array, linear))
 		ret->where = CHUNK_ABSENT;
-	else if (array == S_I || array == S_F)
+	else if (array == S_I || array == S_F || array == S_REC)
 		*ret = x->refs[array][linear];
 	return 0;
 }
@@ -328,6 +329,9 @@ static inline void s_arrays(struct dataset *ds)
 					    .rank = 1, .dims = huge, .access = DS_CONVERT,
 					    .shape = S_LIST((uint64_t)1 << 60),
 					    .chunk = S_LIST(1)});
+	s_set(ds, S_REC, (struct ds_array){.name = "rec", .type = {.kind = DT_INT, .size = 2},
+					   .rank = 1, .dims = t_y_x, .shape = S_LIST(3),
+					   .chunk = S_LIST(16), .chain = {1, specs + 1}});
 	s_set(ds, S_V, (struct ds_array){.name = "v", .type = {.kind = DT_UINT, .size = 1},
 					 .rank = 2, .dims = z_y, .shape = S_LIST(2, 4),
 					 .chunk = S_LIST(2, 4), .group = 1,
@@ -449,6 +453,7 @@ static inline struct source *sample_new(void)
 	s_attrs(&s->base.ds);
 	s_store(s, S_I, &at);
 	s_store(s, S_F, &at);
+	s_store(s, S_REC, &at);
 	return &s->base;
 }
 
