@@ -4,6 +4,7 @@
 #include "nczarr/nczarr.h"
 #include "tests/unit/nczarr_sample.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -85,6 +86,14 @@ static bool take_one(void *arg, const char *name, uint64_t id, bool is_dir,
 	return false;
 }
 
+static void same_attr(const struct view_attr *a, const struct view_attr *b)
+{
+	assert_int_equal(a->id, b->id);
+	assert_int_equal(a->size, b->size);
+	assert_int_equal(a->nlink, b->nlink);
+	assert_int_equal(a->is_dir, b->is_dir);
+}
+
 /* walk - everything below dir; returns the number of files. */
 static size_t walk(struct view *v, uint64_t dir, const char *path)
 {
@@ -112,9 +121,9 @@ static size_t walk(struct view *v, uint64_t dir, const char *path)
 		assert_int_equal(at.id, o.id);
 		assert_int_equal(at.is_dir, o.is_dir);
 		assert_int_equal(v->ops->lookup(v, dir, o.name, strlen(o.name), &by_name, &e), 0);
-		assert_memory_equal(&by_name, &at, sizeof(at));
+		same_attr(&by_name, &at);
 		if (o.has_attr)
-			assert_memory_equal(&o.attr, &at, sizeof(at));
+			same_attr(&o.attr, &at);
 		assert_true(o.id > VIEW_ROOT && o.id < VIEW_ID_LIMIT);
 		if (o.is_dir) {
 			assert_int_equal(v->ops->parent(v, o.id), dir);
@@ -303,12 +312,47 @@ static void test_limits(void **state)
 	source_close(s);
 }
 
+static void *first_touch(void *arg)
+{
+	struct view *v = arg;
+	struct view_attr at;
+
+	for (int i = 0; i < 50; i++) {
+		if (v->ops->lookup(v, VIEW_ROOT, ".zmetadata", 10, &at, NULL) || at.size == 0)
+			return v;
+		if (v->ops->lookup(v, VIEW_ROOT, "s", 1, &at, NULL) ||
+		    v->ops->lookup(v, at.id, "1", 1, &at, NULL) || at.size != 8)
+			return v;
+	}
+	return NULL;
+}
+
+/* Late facts (.zmetadata, the width of texts) are found once, whoever asks first. */
+static void test_threads(void **state)
+{
+	struct source *s = sample_new();
+	struct view *v = open_view(s, ZARR_NCZARR, false);
+	pthread_t threads[4];
+	void *failed;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, first_touch, v), 0);
+	for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
+		assert_int_equal(pthread_join(threads[i], &failed), 0);
+		assert_null(failed);
+	}
+	v->ops->close(v);
+	source_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_walk),   cmocka_unit_test(test_names),
 		cmocka_unit_test(test_nested), cmocka_unit_test(test_nczarr),
 		cmocka_unit_test(test_ids),    cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
