@@ -34,7 +34,7 @@ int h5_walk_init(struct h5_walk *w, const struct h5_build *b, bool extensible, s
 
 		w->n[i] = l->maxdims[d] / l->chunk[d] + (l->maxdims[d] % l->chunk[d] != 0);
 		if (extensible && i == 0)
-			w->n[i] = b->grid[d];
+			w->n[i] = b->limit[d];
 		if (ckd_mul(&w->count, w->count, w->n[i]))
 			return err_set(e, -EOPNOTSUPP,
 				       "chunk index: the maximum extent has more than 2^64 chunks");

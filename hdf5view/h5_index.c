@@ -105,7 +105,7 @@ int h5_build_add(struct h5_build *b, const uint64_t *coords, uint64_t addr, uint
 	uint64_t linear = 0;
 
 	for (size_t d = 0; d < b->rank; d++) {
-		if (coords[d] >= b->grid[d])
+		if (coords[d] >= b->limit[d])
 			return 0;
 		linear += coords[d] * b->stride[d];
 	}
@@ -165,7 +165,7 @@ static int load_implicit(struct h5_build *b, struct err *e)
 			addr = H5_NOWHERE;
 		rc = h5_build_add(b, coords, addr, 0, 0, e);
 		for (d = b->rank; d-- > 0; coords[d] = 0)
-			if (++coords[d] < u64_min(b->grid[d], w.n[d]))
+			if (++coords[d] < u64_min(b->limit[d], w.n[d]))
 				break;
 		if (d == SIZE_MAX)
 			break;
@@ -204,12 +204,13 @@ static int build_init(struct h5_build *b, const uint64_t *grid, struct err *e)
 	b->rank = l->rank;
 	b->total = 1;
 	for (size_t d = b->rank; d-- > 0;) {
-		b->grid[d] = grid[d];
 		b->stride[d] = b->total;
 		if (ckd_mul(&b->total, b->total, grid[d]) || b->total == UINT64_MAX)
 			return err_set(e, -ERANGE, "chunk grid has more than 2^64 positions");
 		if (l->chunk[d] == 0)
 			return err_set(e, -EBADMSG, "layout: chunk length is 0 or missing");
+		b->limit[d] = u64_min(grid[d], l->dims[d] / l->chunk[d] +
+						       (l->dims[d] % l->chunk[d] != 0));
 		if (ckd_mul(&bytes, bytes, l->chunk[d]) || bytes > UINT32_MAX)
 			return err_set(e, -EOPNOTSUPP, "chunks of 4 GiB or more");
 	}

@@ -98,7 +98,8 @@ struct h5_build {
 	const struct h5_file *f;
 	const struct h5_layout *l;
 	uint32_t rank;
-	uint64_t grid[DS_RANK_MAX];
+	uint64_t limit[DS_RANK_MAX];   /* chunks in the grid and in the extent: what the library
+					* would not read any more is not stored */
 	uint64_t stride[DS_RANK_MAX];  /* linear distance of neighbours, C order */
 	uint64_t total;                /* product of the grid */
 	uint64_t max_bytes;
@@ -122,8 +123,8 @@ int h5_build_read(struct h5_build *b, uint64_t addr, void *out, size_t n, const 
 int h5_build_node(struct h5_build *b, uint64_t addr, uint8_t **buf, size_t *cap, uint64_t n,
 		  const char *signature, struct err *e) NZ_MUST_USE;
 
-/* h5_build_add - one stored chunk. coords: rank chunk coordinates; outside the grid it is
- * ignored. size and mask are used when the dataset is filtered. */
+/* h5_build_add - one stored chunk. coords: rank chunk coordinates; outside the grid or
+ * the extent it is ignored. size and mask are used when the dataset is filtered. */
 int h5_build_add(struct h5_build *b, const uint64_t *coords, uint64_t addr, uint64_t size,
 		 uint32_t mask, struct err *e) NZ_MUST_USE;
 
