@@ -103,15 +103,16 @@ static uint64_t pages_of(const struct earray *a, unsigned u)
 	return n > 1 ? n : 0;
 }
 
-/* The pages of a data block that the bitmap marks; `idx` is the first element of the block. */
+/* The pages of a data block that the bitmap marks, of which the first is bit `bit`; `idx` is the
+ * first element of the block. */
 static int read_pages(struct earray *a, uint64_t addr, uint64_t pages, const uint8_t *bitmap,
-		      uint64_t idx, struct err *e)
+		      uint64_t bit, uint64_t idx, struct err *e)
 {
 	uint64_t n = (uint64_t)1 << a->page_bits, bytes = n * a->elems.size + 4;
 	int rc = 0;
 
 	for (uint64_t i = 0; rc == 0 && i < pages && idx < a->walk.count; i++, idx += n) {
-		if (bitmap[i / 8] & 0x80U >> i % 8) {
+		if (bitmap[(bit + i) / 8] & 0x80U >> (bit + i) % 8) {
 			if (!h5_in_file(a->b->f, addr, bytes))
 				return err_set(e, -EBADMSG,
 					       "extensible array: page outside the file");
@@ -133,10 +134,10 @@ static int read_pages(struct earray *a, uint64_t addr, uint64_t pages, const uin
 	return rc;
 }
 
-/* One data block of super block u. bitmap: which of its pages are initialised, NULL when the
- * block is not paged. */
-static int data_block(struct earray *a, uint64_t addr, unsigned u, const uint8_t *bitmap,
-		      uint64_t idx, struct err *e)
+/* Data block number i of super block u. bitmap: which pages of all these blocks are initialised,
+ * NULL when they are not paged. */
+static int data_block(struct earray *a, uint64_t addr, unsigned u, uint64_t i,
+		      const uint8_t *bitmap, uint64_t idx, struct err *e)
 {
 	uint64_t prefix = 6 + (uint64_t)a->b->f->offset_size + a->off_size;
 	uint64_t n = elems_of(a, u), bytes = prefix + 4;
@@ -151,14 +152,14 @@ static int data_block(struct earray *a, uint64_t addr, unsigned u, const uint8_t
 	if (rc < 0)
 		return rc;
 	if (bitmap)
-		return read_pages(a, addr + bytes, pages_of(a, u), bitmap, idx, e);
+		return read_pages(a, addr + bytes, pages_of(a, u), bitmap, i * pages_of(a, u), idx,
+				  e);
 	return h5_elems_add(a->b, &a->elems, &a->walk, idx, a->buf + prefix, n, e);
 }
 
-/* The data blocks of super block u, whose addresses are at p, from element idx on. bitmaps: for
- * each block `bitmap_size` bytes. */
-static int data_blocks(struct earray *a, const uint8_t *p, unsigned u, const uint8_t *bitmaps,
-		       uint64_t bitmap_size, uint64_t idx, struct err *e)
+/* The data blocks of super block u, whose addresses are at p, from element idx on. */
+static int data_blocks(struct earray *a, const uint8_t *p, unsigned u, const uint8_t *bitmap,
+		       uint64_t idx, struct err *e)
 {
 	int rc = 0;
 
@@ -166,8 +167,7 @@ static int data_blocks(struct earray *a, const uint8_t *p, unsigned u, const uin
 		uint64_t addr = h5_addr(a->b->f, p + i * a->b->f->offset_size);
 
 		if (addr != H5_ABSENT)
-			rc = data_block(a, addr, u, bitmaps ? bitmaps + i * bitmap_size : NULL,
-					idx, e);
+			rc = data_block(a, addr, u, i, bitmap, idx, e);
 		if (ckd_add(&idx, idx, elems_of(a, u)))
 			break;
 	}
@@ -177,6 +177,8 @@ static int data_blocks(struct earray *a, const uint8_t *p, unsigned u, const uin
 static int super_block(struct earray *a, uint64_t addr, unsigned u, uint64_t idx, struct err *e)
 {
 	uint64_t prefix = 6 + (uint64_t)a->b->f->offset_size + a->off_size;
+	/* space for the bits of each data block in whole bytes, though the bits themselves are
+	 * packed without regard to that */
 	uint64_t one = (pages_of(a, u) + 7) / 8, maps, list, bytes;
 	auto_free uint8_t *buf = NULL;
 	size_t cap = 0;
@@ -191,7 +193,7 @@ static int super_block(struct earray *a, uint64_t addr, unsigned u, uint64_t idx
 		rc = check_owner(a, buf, e);
 	if (rc < 0)
 		return rc;
-	return data_blocks(a, buf + prefix + maps, u, one ? buf + prefix : NULL, one, idx, e);
+	return data_blocks(a, buf + prefix + maps, u, one ? buf + prefix : NULL, idx, e);
 }
 
 /* Everything hangs off the index block: elements, data blocks, super blocks. */
@@ -215,7 +217,7 @@ static int index_block(struct earray *a, struct err *e)
 		uint64_t n;
 
 		if (u < a->n_direct) {
-			rc = data_blocks(a, p, u, NULL, 0, idx, e);
+			rc = data_blocks(a, p, u, NULL, idx, e);
 			p += blocks_of(u) * osize;
 		} else {
 			uint64_t addr = h5_addr(a->b->f, p);
