@@ -223,11 +223,15 @@ const struct live_epoch *live_first(const struct live *l)
 	return l->now;
 }
 
-void live_stat(struct live *l, struct stat *ret)
+bool live_broken(struct live *l, struct stat *ret)
 {
+	bool broken;
+
 	(void)pthread_mutex_lock(&l->lock);
 	*ret = l->last;
+	broken = l->state == BROKEN;
 	(void)pthread_mutex_unlock(&l->lock);
+	return broken;
 }
 
 /* The watcher. */

@@ -58,8 +58,9 @@ void live_poke(struct live *l, const struct live_epoch *ep);
 
 /* live_first - the epoch that live_new opened, for the time before requests. Borrowed. */
 const struct live_epoch *live_first(const struct live *l);
-/* live_stat - stat of the source when it was last opened. */
-void live_stat(struct live *l, struct stat *ret);
+/* live_broken - whether the source cannot be opened as it is now; *ret: its stat when it was
+ * last open. */
+bool live_broken(struct live *l, struct stat *ret);
 
 /* live_ino - inode number of a view's id; live_id - the reverse. */
 static inline uint64_t live_ino(const struct live_epoch *ep, uint64_t id)
