@@ -10,6 +10,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +49,7 @@ struct bare {
 	struct stat st;        /* of the file: owner and times */
 	struct fuse_session *se;
 	pthread_key_t key;     /* each thread's read buffer */
+	atomic_uint storing;   /* threads in notify_store: fewer than there may be threads */
 	unsigned max_read;
 	unsigned max_threads;
 	unsigned idle_threads;
@@ -222,20 +224,24 @@ static void reply_splice(fuse_req_t req, struct bare *b, uint64_t pos, size_t n)
 }
 
 /* On the first read of a file, put all that follows into the page cache before answering: the
- * reader's later requests never reach this process. */
+ * reader's later requests never reach this process. A store may wait for a page that another
+ * read holds until it is answered, so some threads always stay free to answer. */
 static void store_rest(struct bare *b, fuse_ino_t ino, struct range r, uint64_t from)
 {
 	const uint64_t most = 1024 * 1024 - 4096;
 
+	if (atomic_fetch_add(&b->storing, 1) >= 4)
+		from = r.len;
 	while (from < r.len) {
 		uint64_t n = r.len - from < most ? r.len - from : most;
 		struct fuse_bufvec v = FUSE_BUFVEC_INIT(n);
 
 		v.buf[0].mem = (void *)(uintptr_t)(b->map + r.off + from);
 		if (fuse_lowlevel_notify_store(b->se, ino, (off_t)from, &v, 0))
-			return;
+			break;
 		from += n;
 	}
+	atomic_fetch_sub(&b->storing, 1);
 }
 
 static void reply_pread(fuse_req_t req, struct bare *b, uint64_t pos, size_t n)

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -132,6 +133,18 @@ static const char *drop_caches(void)
 	return ok ? "all caches dropped" : "as found (may not drop caches)";
 }
 
+/* A virtual machine may give its free memory back to the host, and then every page that is used
+ * anew costs microseconds. Taking and freeing some just before a measurement makes runs equal. */
+static void touch(size_t mb)
+{
+	size_t n = mb << 20;
+	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (p != MAP_FAILED)
+		(void)munmap(p, n);
+}
+
 static int run(struct job *j, unsigned threads, const char *state)
 {
 	pthread_t t[MAX_THREADS];
@@ -158,7 +171,7 @@ static int run(struct job *j, unsigned threads, const char *state)
 
 static const char usage[] =
 	"usage: reader [-n COUNT | -l NAMES] [-p PREFIX] [-b MAX_BYTES] [-t THREADS]\n"
-	"              [--repeat N] [--by-size] [--drop] DIRECTORY\n"
+	"              [--repeat N] [--by-size] [--drop] [--touch MB] DIRECTORY\n"
 	"  reads PREFIX0, PREFIX1 ... or the names in the file NAMES; one line of JSON a pass\n";
 
 int main(int argc, char **argv)
@@ -167,6 +180,7 @@ int main(int argc, char **argv)
 		{"drop", no_argument, NULL, 'D'},
 		{"by-size", no_argument, NULL, 'S'},
 		{"repeat", required_argument, NULL, 'r'},
+		{"touch", required_argument, NULL, 'T'},
 		{NULL, 0, NULL, 0},
 	};
 	struct job j = {.prefix = "", .cap = (1 << 20) + 1};
@@ -191,6 +205,8 @@ int main(int argc, char **argv)
 			repeat = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c == 'S')
 			j.by_size = true;
+		else if (c == 'T')
+			touch(strtoul(optarg, NULL, 10));
 		else if (c == 'D')
 			state = drop_caches();
 	}
