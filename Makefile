@@ -83,3 +83,21 @@ clean:
 
 .PHONY: all unit clean
 -include $(OBJ:.o=.d)
+
+# --- bench: begin -------------------------------------------------------------------------------
+# make bench [BENCH_MB=256] [BENCH_RUNS=5] [BENCH_ROWS='...']: ratios, not tests. The two helpers
+# are always built without sanitizers: they are the yardstick.
+BENCH_TOOLS := build/bench/bare build/bench/reader
+
+build/bench/%: tests/bench/%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -DFUSE_USE_VERSION=314 $(shell $(PKG_CONFIG) --cflags fuse3) \
+		-std=c17 -O2 -g $(WARN) -o $@ $< $(shell $(PKG_CONFIG) --libs fuse3) -lpthread
+
+bench-tools: $(BENCH_TOOLS)
+
+bench: $(BENCH_TOOLS) build/nczarrfs
+	scripts/bench
+
+.PHONY: bench bench-tools
+# --- bench: end ---------------------------------------------------------------------------------
