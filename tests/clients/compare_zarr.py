@@ -8,7 +8,9 @@ named in its notes."""
 import json
 import math
 import os
+import shutil
 import sys
+import tempfile
 
 import numpy as np
 
@@ -173,12 +175,44 @@ def regions(shape, itemsize, chunks):
     return found
 
 
+def writable_copy(array):
+    """The same dataset in a writable copy of the file: libhdf5 1.10 cannot give the fill value
+    of strings that were never written when the file is open for reading only."""
+    import h5py
+    folder = tempfile.mkdtemp()
+    copy = os.path.join(folder, "copy")
+    shutil.copyfile(array.h5.file.filename, copy)
+    f = h5py.File(copy, "r+")
+    shutil.rmtree(folder)
+    return f[array.h5path]
+
+
 def read_h5(array, region, shape):
     """Values of region of the padded array; elements outside the dataset are its fill value."""
-    d = array.h5
+    try:
+        return _read_h5(array, array.h5, region, shape)
+    except OSError as error:
+        if "no write intent" not in str(error):
+            raise
+        return _read_h5(array, writable_copy(array), region, shape)
+
+
+def read_opaque(d, own):
+    """Opaque elements by the file's own type; h5py's converts tags."""
+    from h5py import h5s
+    out = np.empty(own, dtype=f"V{d.id.get_type().get_size()}")
+    d.id.read(h5s.ALL, h5s.ALL, out, mtype=d.id.get_type())
+    return out
+
+
+def _read_h5(array, d, region, shape):
     own = array.shape
     rank = len(own) - len(array.type.tail)
     want = tuple(s.stop - s.start for s in region)
+    if array.type.numpy is not None and array.type.numpy.kind == "V" and not (
+            array.type.numpy.names or array.type.tail):
+        assert own == shape, "opaque arrays of netCDF files are not padded here"
+        return read_opaque(d, own)[region]
     if own == shape:
         out = d[tuple(region[:rank])] if own else d[()]
         return np.asarray(out, dtype=object) if d.dtype.kind == "O" and not own else out

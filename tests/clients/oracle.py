@@ -68,11 +68,10 @@ def describe(t):
         size = t.get_size()
         if size not in (1, 2, 4, 8):
             return Type(UNKNOWN)
-        if t.get_precision() != size * 8 or t.get_offset() != 0:
-            exact = False
-        else:
-            exact = True
-        sign = "u" if cls == h5t.BITFIELD or t.get_sign() == h5t.SGN_NONE else "i"
+        if cls == h5t.BITFIELD:
+            return Type("plain", np.dtype(f"<u{size}"), also=(np.dtype(f">u{size}"),))
+        exact = t.get_precision() == size * 8 and t.get_offset() == 0
+        sign = "u" if t.get_sign() == h5t.SGN_NONE else "i"
         return Type("plain", np.dtype(f"{_order(t)}{sign}{size}"), exact=exact)
     if cls == h5t.FLOAT:
         if _standard_float(t):
@@ -268,8 +267,8 @@ class Attr:
             self.value = []
             return
         if self.type.kind == "string":
-            out = np.empty(a.shape, dtype=h5t.py_create(h5py.string_dtype()).dtype)
-            a.read(out, mtype=t)
+            out = np.empty(a.shape, dtype=h5py.string_dtype())
+            a.read(out)
             self.value = [text(x if x is not None and not isinstance(x, int) else b"")
                           for x in out.ravel()]
         elif self.type.kind == "plain":

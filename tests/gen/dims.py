@@ -57,9 +57,11 @@ def unlimited(path):
         ds.createVariable("r", "i4", ("rec",), chunksizes=(4,))[:] = ramp((9,))
 
 
-@feature(clients=("zarr", "xarray"))
+@feature(clients=("zarr",))
 def three_unlimited(path):
-    """Three unlimited dimensions in one variable, the data in a corner."""
+    """Three unlimited dimensions in one variable, the data in a corner. netCDF-C 4.9.0 reads the
+    whole of such a variable wrongly (a row is filled with the next one's values), but slices of
+    it rightly: h5py is the judge."""
     with dataset(path) as ds:
         for n in "abc":
             ds.createDimension(n, None)

@@ -11,11 +11,22 @@ WORDS = ["", "a", "héllo wörld", "日本語", "x" * 300, "tab\tnewline\n", "\"
 
 @feature(clients=("zarr", "xarray"))
 def vl_strings(path):
-    """NC_STRING variables: empty, non-ASCII, long, control characters, never written."""
+    """NC_STRING variables: empty, non-ASCII, long, control characters."""
     with dataset(path) as ds:
         ds.createDimension("n", len(WORDS))
         ds.createDimension("m", 3)
         ds.createVariable("s", str, ("n",))[:] = np.array(WORDS, object)
+        v = ds.createVariable("grid", str, ("m", "n"), chunksizes=(2, 3))
+        v[:] = np.array([WORDS, WORDS[::-1], WORDS], object)
+
+
+@feature(clients=("zarr",))
+def vl_strings_unwritten(path):
+    """NC_STRING variables with elements and chunks that were never written, which netCDF-C
+    itself cannot read from a file that is open for reading only."""
+    with dataset(path) as ds:
+        ds.createDimension("n", len(WORDS))
+        ds.createDimension("m", 3)
         v = ds.createVariable("grid", str, ("m", "n"), chunksizes=(2, 3))
         v[0] = np.array(WORDS, object)
         ds.createVariable("never", str, ("m",))
