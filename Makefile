@@ -101,3 +101,37 @@ bench: $(BENCH_TOOLS) build/nczarrfs
 
 .PHONY: bench bench-tools
 # --- bench: end ---------------------------------------------------------------------------------
+
+# ---- installing, checking, a first minute: scripts/ and tests/ ----
+prefix_bin = $(DESTDIR)$(prefix)/bin
+prefix_man = $(DESTDIR)$(prefix)/share/man/man1
+
+install-deps:
+	scripts/install-deps build
+
+install: all
+	install -d $(prefix_bin) $(prefix_man)
+	install -m 755 $(BUILD)/nczarrfs $(prefix_bin)/nczarrfs
+	install -m 644 docs/nczarrfs.1 $(prefix_man)/nczarrfs.1
+	ln -sf nczarrfs $(prefix_bin)/mount.nczarrfs
+
+# Packages first, in a make of its own: what pkg-config says must be asked after they are there.
+check:
+	scripts/install-deps check
+	$(MAKE) WERROR=1 all
+	$(MAKE) WERROR=1 unit
+	scripts/check-includes
+	scripts/check-length
+	scripts/check-public
+	scripts/check-banned $(BUILD)
+	scripts/check-docs $(BUILD)/nczarrfs
+	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)
+
+demo:
+	@scripts/install-deps demo
+	@echo "building ..."
+	@$(MAKE) --no-print-directory -s all
+	@scripts/demo $(BUILD)/nczarrfs
+
+.PHONY: install-deps install check demo
+# ---- end of installing, checking, a first minute ----
