@@ -1,8 +1,10 @@
-/* emit_nczarr.c - the keys by which netCDF-C knows its own stores: groups, dimensions and types.
+/* emit_nczarr.c - the keys by which netCDF-C knows its own stores: groups, dimensions and
+ * types.
  *
  * No layout of netCDF-C is read by all its versions. This one has superblock, groups and arrays
- * in .zgroup and .zarray (as 4.9.2 wants) with both spellings of the inner keys (4.9.3 and later
- * look for the new ones first and then for the old), and only the types of attributes in .zattrs. */
+ * in .zgroup and .zarray (as 4.9.2 wants) with both spellings of the inner keys (4.9.3 and
+ * later look for the new ones first and then for the old), and only the types of attributes in
+ * .zattrs. */
 #include "nczarr/emit_int.h"
 
 #include <inttypes.h>
@@ -48,8 +50,8 @@ const char *zr_nczarr_lacks(const struct dtype *t)
 	return "netCDF's Zarr has no such type";
 }
 
-/* fails_492 - whether netCDF-C 4.9.2, which alone reads the old spelling "vars", would refuse the
- * dataset for an array: one without elements, or with a chunk longer than the array. */
+/* fails_492 - whether netCDF-C 4.9.2, which alone reads the old spelling "vars", would refuse
+ * the dataset for an array: one without elements, or with a chunk longer than the array. */
 static bool fails_492(const struct zr_emit *em, const struct ds_array *a)
 {
 	if (a->rank > 0 && (a->n_chunks == 0 || zr_chunk_rows(em->mode, a) > a->shape[0]))
@@ -60,9 +62,10 @@ static bool fails_492(const struct zr_emit *em, const struct ds_array *a)
 	return false;
 }
 
-/* put_dims - the dimensions that a group defines. rich: for 4.9.3 and later, which know unlimited
- * dimensions and length 0. */
-static void put_dims(struct jw *j, const struct zr_emit *em, const struct ds_group *g, bool rich)
+/* put_dims - the dimensions that a group defines. rich: for 4.9.3 and later, which know
+ * unlimited dimensions and length 0. */
+static void put_dims(struct jw *j, const struct zr_emit *em, const struct ds_group *g,
+		     bool rich)
 {
 	jw_object(j, true);
 	for (uint32_t i = 0; i < g->n_dims && buf_ok(j->out); i++) {
@@ -85,7 +88,8 @@ static void put_dims(struct jw *j, const struct zr_emit *em, const struct ds_gro
 	jw_end(j);
 }
 
-static void put_arrays(struct jw *j, const struct zr_emit *em, const struct ds_group *g, bool rich)
+static void put_arrays(struct jw *j, const struct zr_emit *em, const struct ds_group *g,
+		       bool rich)
 {
 	jw_array(j, true);
 	for (uint32_t i = 0; i < g->n_arrays && buf_ok(j->out); i++) {
@@ -173,8 +177,8 @@ void zr_put_nczarr_array(struct jw *j, const struct zr_emit *em, const struct ds
 	jw_end(j);
 }
 
-/* put_type - the netCDF type that an attribute's JSON is to be read as. Where there is none, the
- * JSON itself is shown, as a text. */
+/* put_type - the netCDF type that an attribute's JSON is to be read as. Where there is none,
+ * the JSON itself is shown, as a text. */
 static void put_type(struct jw *j, const struct ds_attr *at)
 {
 	const struct dtype *t = &at->type;
@@ -207,7 +211,10 @@ static void put_type(struct jw *j, const struct ds_attr *at)
 		return;
 	}
 	(void)snprintf(tmp, sizeof(tmp), "%c%c%" PRIu32, ZR_HOST_BIG ? '>' : '<',
-		       as.kind == DT_INT ? 'i' : as.kind == DT_UINT ? 'u' : 'f', as.size);
+		       as.kind == DT_INT    ? 'i'
+		       : as.kind == DT_UINT ? 'u'
+					    : 'f',
+		       as.size);
 	jw_str(j, tmp);
 }
 
