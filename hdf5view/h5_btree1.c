@@ -2,8 +2,8 @@
  *
  * Level by level, each node with one pread: the size of a node depends on a rank that newer
  * superblocks do not state, so the first read takes what the default rank would need and later
- * ones what the largest node so far needed. Nodes of a level are visited in key order, so chunks
- * come out in C order. Siblings are not followed: the parent's list says the same.
+ * ones what the largest node so far needed. Nodes of a level are visited in key order, so
+ * chunks come out in C order. Siblings are not followed: the parent's list says the same.
  *
  * Spec: HDF5 File Format 3.0, III.A.1, node type 1. */
 #include "hdf5view/h5_raw_int.h"
@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define DEFAULT_ENTRIES 64  /* twice the library's default rank for chunks */
+#define DEFAULT_ENTRIES 64 /* twice the library's default rank for chunks */
 
 struct nodes {
 	uint64_t *addr;
@@ -20,14 +20,14 @@ struct nodes {
 
 struct tree {
 	struct h5_build *b;
-	size_t head;      /* bytes before the first key */
-	size_t key;       /* bytes of a key */
-	size_t step;      /* bytes of a key and its child */
+	size_t head; /* bytes before the first key */
+	size_t key;  /* bytes of a key */
+	size_t step; /* bytes of a key and its child */
 	uint8_t *buf;
-	size_t cap;       /* bytes of buf */
-	size_t guess;     /* bytes that a node probably has in use */
-	uint64_t off[DS_RANK_MAX];     /* element offsets of the last key */
-	uint64_t coords[DS_RANK_MAX];  /* the same in chunks */
+	size_t cap;                   /* bytes of buf */
+	size_t guess;                 /* bytes that a node probably has in use */
+	uint64_t off[DS_RANK_MAX];    /* element offsets of the last key */
+	uint64_t coords[DS_RANK_MAX]; /* the same in chunks */
 };
 
 /* Read the node at addr; t->buf then holds head + *ret_n * step bytes of it. want_level < 0:
@@ -53,8 +53,8 @@ static int read_node(struct tree *t, uint64_t addr, int want_level, unsigned *re
 			       (unsigned long long)addr);
 	*ret_level = t->buf[5];
 	if (want_level >= 0 && *ret_level != (unsigned)want_level)
-		return err_set(e, -EBADMSG, "chunk B-tree: level %u where %d is due", *ret_level,
-			       want_level);
+		return err_set(e, -EBADMSG, "chunk B-tree: level %u where %d is due",
+			       *ret_level, want_level);
 	n = (size_t)t->buf[6] | (size_t)t->buf[7] << 8;
 	need = t->head + n * t->step;
 	rc = h5_build_spend(t->b, need, e);
@@ -166,7 +166,8 @@ static int level(struct tree *t, const struct nodes *now, int want, struct nodes
 
 int h5_btree1_load(struct h5_build *b, struct err *e)
 {
-	struct tree t = {.b = b, .head = 8 + 2 * (size_t)b->f->offset_size,
+	struct tree t = {.b = b,
+			 .head = 8 + 2 * (size_t)b->f->offset_size,
 			 .key = 8 + 8 * ((size_t)b->rank + 1)};
 	struct nodes now = {0}, next = {0};
 	unsigned depth = 0;

@@ -10,26 +10,26 @@
 #include <errno.h>
 #include <string.h>
 
-#define PREFIX 6            /* signature, version, type */
-#define OVERHEAD (PREFIX + 4)  /* with the checksum */
+#define PREFIX 6              /* signature, version, type */
+#define OVERHEAD (PREFIX + 4) /* with the checksum */
 
 struct tree {
 	struct h5_build *b;
-	uint8_t type;            /* of records: 10 or 11 */
-	unsigned record;         /* bytes of a record */
-	unsigned len_size;       /* bytes of a stored size; type 11 */
+	uint8_t type;      /* of records: 10 or 11 */
+	unsigned record;   /* bytes of a record */
+	unsigned len_size; /* bytes of a stored size; type 11 */
 	uint64_t node_size;
-	uint64_t records;        /* that the header states in all */
+	uint64_t records; /* that the header states in all */
 	uint64_t seen;
 	unsigned depth;
-	unsigned count_size;     /* bytes of a child's own number of records */
-	unsigned sum_size[H5_DEPTH_MAX + 1];   /* bytes of the number of records below a node of
-						* this height; leaves have none */
-	uint64_t max_n[H5_DEPTH_MAX + 1];      /* records in a node of this height */
+	unsigned count_size;                 /* bytes of a child's own number of records */
+	unsigned sum_size[H5_DEPTH_MAX + 1]; /* bytes of the number of records below a node of
+					      * this height; leaves have none */
+	uint64_t max_n[H5_DEPTH_MAX + 1];    /* records in a node of this height */
 	uint8_t *buf[H5_DEPTH_MAX + 1];
 	size_t cap[H5_DEPTH_MAX + 1];
-	bool any;                              /* last is set */
-	uint64_t last[DS_RANK_MAX];            /* coordinates of the previous record */
+	bool any;                   /* last is set */
+	uint64_t last[DS_RANK_MAX]; /* coordinates of the previous record */
 };
 
 static unsigned bytes_for(uint64_t v)
@@ -156,8 +156,8 @@ static int node(struct tree *t, uint64_t addr, unsigned h, uint64_t n, struct er
 		if (h) {
 			const uint8_t *p = t->buf[h] + child + i * pointer;
 
-			rc = node(t, h5_addr(t->b->f, p), h - 1, h5_le(p + osize, t->count_size),
-				  e);
+			rc = node(t, h5_addr(t->b->f, p), h - 1,
+				  h5_le(p + osize, t->count_size), e);
 		}
 		if (rc == 0 && i < n)
 			rc = record(t, t->buf[h] + at + i * t->record, e);

@@ -1,8 +1,8 @@
 /* h5_earray.c - chunk index of type extensible array, for one unlimited dimension.
  *
  * Elements are in the index block first, then in data blocks that grow: "super block" u stands
- * for 2^(u/2) data blocks of 2^((u+1)/2) times the minimum number of elements. The data blocks of
- * the first super blocks are listed in the index block itself, those of later ones in super
+ * for 2^(u/2) data blocks of 2^((u+1)/2) times the minimum number of elements. The data blocks
+ * of the first super blocks are listed in the index block itself, those of later ones in super
  * blocks of their own; data blocks above a size consist of pages, which their super block says
  * are initialised or not.
  *
@@ -15,15 +15,15 @@ struct earray {
 	struct h5_build *b;
 	struct h5_elems elems;
 	struct h5_walk walk;
-	unsigned index_elems;   /* elements in the index block */
-	unsigned min_elems;     /* of the smallest data block; a power of two */
-	unsigned n_super;       /* super blocks, real or not */
-	unsigned n_direct;      /* of them, those whose data blocks the index block lists */
+	unsigned index_elems; /* elements in the index block */
+	unsigned min_elems;   /* of the smallest data block; a power of two */
+	unsigned n_super;     /* super blocks, real or not */
+	unsigned n_direct;    /* of them, those whose data blocks the index block lists */
 	unsigned min_pointers;
 	unsigned page_bits;
-	unsigned off_size;      /* bytes of a block's offset field */
+	unsigned off_size; /* bytes of a block's offset field */
 	uint64_t index_block;
-	uint8_t *buf, *list;    /* node being read; copy of the block that lists it */
+	uint8_t *buf, *list; /* node being read; the index block */
 	size_t cap, list_cap;
 };
 
@@ -60,7 +60,7 @@ static int read_header(struct earray *a, struct err *e)
 	a->min_elems = rd_u8(&s);
 	a->min_pointers = rd_u8(&s);
 	a->page_bits = rd_u8(&s);
-	rd_skip(&s, 6 * (size_t)f->length_size);  /* statistics */
+	rd_skip(&s, 6 * (size_t)f->length_size); /* statistics */
 	a->index_block = h5_rd_addr(f, &s);
 	rc = h5_elems_init(&a->elems, a->b, client, size, e);
 	if (rc < 0)
@@ -103,8 +103,8 @@ static uint64_t pages_of(const struct earray *a, unsigned u)
 	return n > 1 ? n : 0;
 }
 
-/* The pages of a data block that the bitmap marks, of which the first is bit `bit`; `idx` is the
- * first element of the block. */
+/* The pages of a data block that the bitmap marks, of which the first is bit `bit`; `idx` is
+ * the first element of the block. */
 static int read_pages(struct earray *a, uint64_t addr, uint64_t pages, const uint8_t *bitmap,
 		      uint64_t bit, uint64_t idx, struct err *e)
 {
@@ -117,14 +117,16 @@ static int read_pages(struct earray *a, uint64_t addr, uint64_t pages, const uin
 				return err_set(e, -EBADMSG,
 					       "extensible array: page outside the file");
 			if (bytes > a->b->max_bytes)
-				return err_set(e, -ERANGE, "extensible array: page of %llu bytes",
+				return err_set(e, -ERANGE,
+					       "extensible array: page of %llu bytes",
 					       (unsigned long long)bytes);
 			if (grow_array(&a->buf, &a->cap, (size_t)bytes, 1) < 0)
 				return err_nomem(e);
-			rc = h5_build_read(a->b, addr, a->buf, (size_t)bytes, "extensible array",
-					   e);
+			rc = h5_build_read(a->b, addr, a->buf, (size_t)bytes,
+					   "extensible array", e);
 			if (rc == 0 && !h5_sum_ok(a->buf, (size_t)bytes))
-				rc = err_set(e, -EBADMSG, "extensible array: wrong page checksum");
+				rc = err_set(e, -EBADMSG,
+					     "extensible array: wrong page checksum");
 			if (rc == 0)
 				rc = h5_elems_add(a->b, &a->elems, &a->walk, idx, a->buf, n, e);
 		}
@@ -134,8 +136,8 @@ static int read_pages(struct earray *a, uint64_t addr, uint64_t pages, const uin
 	return rc;
 }
 
-/* Data block number i of super block u. bitmap: which pages of all these blocks are initialised,
- * NULL when they are not paged. */
+/* Data block number i of super block u. bitmap: which pages of all these blocks are
+ * initialised, NULL when they are not paged. */
 static int data_block(struct earray *a, uint64_t addr, unsigned u, uint64_t i,
 		      const uint8_t *bitmap, uint64_t idx, struct err *e)
 {
@@ -143,8 +145,8 @@ static int data_block(struct earray *a, uint64_t addr, unsigned u, uint64_t i,
 	uint64_t n = elems_of(a, u), bytes = prefix + 4;
 	int rc;
 
-	if (!bitmap && (ckd_mul(&bytes, n, (uint64_t)a->elems.size) ||
-			ckd_add(&bytes, bytes, prefix + 4)))
+	if (!bitmap &&
+	    (ckd_mul(&bytes, n, (uint64_t)a->elems.size) || ckd_add(&bytes, bytes, prefix + 4)))
 		bytes = UINT64_MAX;
 	rc = h5_build_node(a->b, addr, &a->buf, &a->cap, bytes, "EADB", e);
 	if (rc == 0)
@@ -152,8 +154,8 @@ static int data_block(struct earray *a, uint64_t addr, unsigned u, uint64_t i,
 	if (rc < 0)
 		return rc;
 	if (bitmap)
-		return read_pages(a, addr + bytes, pages_of(a, u), bitmap, i * pages_of(a, u), idx,
-				  e);
+		return read_pages(a, addr + bytes, pages_of(a, u), bitmap, i * pages_of(a, u),
+				  idx, e);
 	return h5_elems_add(a->b, &a->elems, &a->walk, idx, a->buf + prefix, n, e);
 }
 

@@ -2,7 +2,8 @@
  * chunk coordinates, and how one element is stored.
  *
  * Spec: HDF5 File Format 3.0, VII.C and VII.D; the order of elements is not spelled out there:
- * C order over the maximum extent, in an extensible array with the unlimited dimension first. */
+ * C order over the maximum extent, in an extensible array with the unlimited dimension first.
+ */
 #include "hdf5view/h5_raw_int.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ int h5_walk_init(struct h5_walk *w, const struct h5_build *b, bool extensible, s
 			w->n[i] = b->limit[d];
 		if (ckd_mul(&w->count, w->count, w->n[i]))
 			return err_set(e, -EOPNOTSUPP,
-				       "chunk index: the maximum extent has more than 2^64 chunks");
+				       "chunk index: more than 2^64 chunks in all");
 	}
 	return 0;
 }
@@ -63,8 +64,8 @@ int h5_elems_init(struct h5_elems *m, const struct h5_build *b, uint8_t client, 
 	unsigned plain = b->f->offset_size;
 
 	if (client != (b->l->filtered ? 1 : 0))
-		return err_set(e, -EBADMSG, "chunk array: client %u, the dataset has %s filters",
-			       client, b->l->filtered ? "" : "no");
+		return err_set(e, -EBADMSG, "chunk array: client %u, the dataset has%s filters",
+			       client, b->l->filtered ? "" : " no");
 	/* filtered: address, stored size in 1 to 8 bytes, filter mask */
 	if (b->l->filtered ? size < plain + 5 || size > plain + 12 : size != plain)
 		return err_set(e, -EBADMSG, "chunk array: elements of %u bytes", size);

@@ -10,9 +10,9 @@ struct farray {
 	struct h5_build *b;
 	struct h5_elems elems;
 	struct h5_walk walk;
-	uint64_t page;      /* elements of a page */
-	uint64_t n;         /* elements in all */
-	uint64_t block;     /* address of the data block */
+	uint64_t page;  /* elements of a page */
+	uint64_t n;     /* elements in all */
+	uint64_t block; /* address of the data block */
 	uint8_t *buf;
 	size_t cap;
 };
@@ -64,7 +64,8 @@ static int read_pages(struct farray *a, const uint8_t *bitmap, uint64_t addr, st
 
 		if (bitmap[i / 8] & 0x80U >> i % 8) {
 			if (!h5_in_file(a->b->f, addr, bytes))
-				return err_set(e, -EBADMSG, "fixed array: page outside the file");
+				return err_set(e, -EBADMSG,
+					       "fixed array: page outside the file");
 			if (bytes > a->b->max_bytes)
 				return err_set(e, -ERANGE, "fixed array: page of %llu bytes",
 					       (unsigned long long)bytes);
@@ -89,15 +90,15 @@ static int read_block(struct farray *a, struct err *e)
 	int rc;
 
 	if (a->n <= a->page) {
-		bytes = prefix + a->n * a->elems.size + 4;  /* n <= 2^32: no overflow */
+		bytes = prefix + a->n * a->elems.size + 4; /* n <= 2^32: no overflow */
 		rc = h5_build_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);
 		if (rc == 0)
 			rc = check_owner(a, e);
 		return rc < 0 ? rc
-			      : h5_elems_add(a->b, &a->elems, &a->walk, 0, a->buf + prefix, a->n,
-					     e);
+			      : h5_elems_add(a->b, &a->elems, &a->walk, 0, a->buf + prefix,
+					     a->n, e);
 	}
-	bitmap = ((a->n - 1) / a->page + 1 + 7) / 8;  /* a bit for each page */
+	bitmap = ((a->n - 1) / a->page + 1 + 7) / 8; /* a bit for each page */
 	bytes = prefix + bitmap + 4;
 	rc = h5_build_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);
 	if (rc == 0)

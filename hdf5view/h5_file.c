@@ -11,7 +11,7 @@
 #include "base/io.h"
 
 #define SIGNATURE_LEN 8
-#define SUPERBLOCK_MAX 96  /* enough of version 1 with 8-byte addresses, up to the driver field */
+#define SUPERBLOCK_MAX 96 /* enough of version 1 with 8-byte addresses */
 
 static const uint8_t signature[SIGNATURE_LEN] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 
@@ -34,8 +34,8 @@ int h5_pread(const struct h5_file *f, uint64_t addr, void *out, size_t n, const 
 {
 	if (!h5_in_file(f, addr, n))
 		return err_set(e, -EBADMSG,
-			       "%s: %zu bytes at %llu lie outside the file of %llu bytes", what, n,
-			       (unsigned long long)addr, (unsigned long long)f->size);
+			       "%s: %zu bytes at %llu lie outside the file of %llu bytes", what,
+			       n, (unsigned long long)addr, (unsigned long long)f->size);
 	return io_pread(f->fd, out, n, addr, e);
 }
 
@@ -91,7 +91,7 @@ int h5_file_find(int fd, uint64_t size, uint64_t *ret_offset, struct err *e)
 			return 0;
 		}
 		at = at ? at * 2 : 512;
-		if (at == 0)  /* the doubling wrapped */
+		if (at == 0) /* the doubling wrapped */
 			break;
 	}
 	return err_set(e, -EBADMSG, "no HDF5 signature");
@@ -123,7 +123,7 @@ static int parse_superblock(struct h5_file *f, const uint8_t *buf, size_t n,
 	/* 0 and 1: reserved, two group B-tree ranks, flags; 1 adds the chunk B-tree rank */
 	rd_skip(&s, version == 0 ? 9 : version == 1 ? 13 : 1);
 	*stated_base = rd_uint(&s, f->offset_size);
-	rd_skip(&s, f->offset_size);  /* free-space info, or superblock extension */
+	rd_skip(&s, f->offset_size); /* free-space info, or superblock extension */
 	*stated_eof = rd_uint(&s, f->offset_size);
 	rd_skip(&s, version < 2 ? f->offset_size : f->offset_size + 4U);
 	if (!slice_ok(&s))

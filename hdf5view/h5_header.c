@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define BLOCKS_MAX 65536
-#define BYTES_MAX ((uint64_t)256 << 20)  /* all blocks of one header */
+#define BYTES_MAX ((uint64_t)256 << 20) /* all blocks of one header */
 
 #define MSG_SHARED 0x02U
 #define OHDR_TRACKED 0x04U
@@ -19,16 +19,16 @@
 #define OHDR_TIMES 0x20U
 
 struct block {
-	uint64_t addr, len;  /* absolute; all bytes of it, with signature and checksum */
+	uint64_t addr, len; /* absolute; all bytes of it, with signature and checksum */
 };
 
 struct header {
 	const struct h5_file *f;
 	unsigned version;
-	bool tracked;           /* version 2: each message has its creation order */
+	bool tracked; /* version 2: each message has its creation order */
 	struct block *blocks;
 	size_t n, cap;
-	uint64_t bytes;         /* of all blocks */
+	uint64_t bytes; /* of all blocks */
 	int (*fn)(void *arg, const struct h5_message *m, struct err *e);
 	void *arg;
 };

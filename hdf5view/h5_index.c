@@ -1,5 +1,6 @@
-/* h5_index.c - the table of one dataset's chunks: collects what the index readers find, sorts it
- * out, answers look-ups. Knows the two kinds of index without nodes (single chunk, implicit).
+/* h5_index.c - the table of one dataset's chunks: collects what the index readers find, sorts
+ * it out, answers look-ups. Knows the two kinds of index without nodes (single chunk,
+ * implicit).
  *
  * Two forms: dense, an array by linear position, when at least about half the grid is stored;
  * sparse, entries sorted by position, otherwise. Addresses of chunks are not judged here: one
@@ -11,15 +12,15 @@
 #include <errno.h>
 #include <string.h>
 
-#define BLOCK 64  /* dense slots that share one entry of `ahead` */
+#define BLOCK 64 /* dense slots that share one entry of `ahead` */
 
 struct h5_index {
-	uint64_t total;            /* positions in the grid */
-	uint64_t n;                /* stored chunks */
-	struct h5_chunk *slots;    /* dense: total of them; NULL: sparse */
-	uint64_t *ahead;           /* dense: for each block the first stored position in it or
-				    * after it; one more at the end */
-	struct h5_entry *entries;  /* sparse: n, ascending by linear */
+	uint64_t total;           /* positions in the grid */
+	uint64_t n;               /* stored chunks */
+	struct h5_chunk *slots;   /* dense: total of them; NULL: sparse */
+	uint64_t *ahead;          /* dense: for each block the first stored position in it or
+				   * after it; one more at the end */
+	struct h5_entry *entries; /* sparse: n, ascending by linear */
 };
 
 static const struct h5_chunk absent = {.addr = H5_ABSENT};
@@ -47,8 +48,9 @@ int h5_build_node(struct h5_build *b, uint64_t addr, uint8_t **buf, size_t *cap,
 	int rc;
 
 	if (n < 10 || !h5_in_file(b->f, addr, n))
-		return err_set(e, -EBADMSG, "chunk index: node %s of %llu bytes outside the file",
-			       signature, (unsigned long long)n);
+		return err_set(e, -EBADMSG,
+			       "chunk index: node %s of %llu bytes outside the file", signature,
+			       (unsigned long long)n);
 	if (n > b->max_bytes)
 		return err_set(e, -ERANGE, "chunk index: node of %llu bytes exceeds %llu",
 			       (unsigned long long)n, (unsigned long long)b->max_bytes);
@@ -76,8 +78,9 @@ static int grow_entries(struct h5_build *b, struct err *e)
 	struct h5_entry *p;
 
 	if (b->cap >= max)
-		return err_set(e, -ERANGE, "chunk index: more than %zu chunks do not fit %llu bytes",
-			       max, (unsigned long long)b->max_bytes);
+		return err_set(e, -ERANGE,
+			       "chunk index: more than %zu chunks do not fit %llu bytes", max,
+			       (unsigned long long)b->max_bytes);
 	cap = cap < max ? cap : max;
 	p = realloc(b->entries, cap * sizeof(*p));
 	if (!p)
@@ -116,7 +119,8 @@ int h5_build_add(struct h5_build *b, const uint64_t *coords, uint64_t addr, uint
 		size = b->chunk_bytes;
 		mask = CODEC_ALL_SKIPPED;
 	}
-	if (size > UINT32_MAX) {  /* damaged: no chunk can be that large, the range check says so */
+	if (size >
+	    UINT32_MAX) { /* damaged: no chunk can be that large, the range check says so */
 		addr = H5_NOWHERE;
 		size = UINT32_MAX;
 	}
@@ -159,7 +163,7 @@ static int load_implicit(struct h5_build *b, struct err *e)
 	for (size_t d = 0; rc == 0;) {
 		idx = 0;
 		for (size_t i = 0; i < b->rank; i++)
-			idx = idx * w.n[i] + coords[i];  /* < w.count */
+			idx = idx * w.n[i] + coords[i]; /* < w.count */
 		if (ckd_mul(&off, idx, (uint64_t)b->chunk_bytes) ||
 		    ckd_add(&addr, b->l->addr, off) || addr == H5_ABSENT)
 			addr = H5_NOWHERE;
@@ -210,7 +214,7 @@ static int build_init(struct h5_build *b, const uint64_t *grid, struct err *e)
 		if (l->chunk[d] == 0)
 			return err_set(e, -EBADMSG, "layout: chunk length is 0 or missing");
 		b->limit[d] = u64_min(grid[d], l->dims[d] / l->chunk[d] +
-						       (l->dims[d] % l->chunk[d] != 0));
+						   (l->dims[d] % l->chunk[d] != 0));
 		if (ckd_mul(&bytes, bytes, l->chunk[d]) || bytes > UINT32_MAX)
 			return err_set(e, -EOPNOTSUPP, "chunks of 4 GiB or more");
 	}

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-#define RANK_MAX 32  /* HDF5's own limit */
+#define RANK_MAX 32 /* HDF5's own limit */
 
 #define CHUNK_EDGES_UNFILTERED 0x01U
 #define CHUNK_SINGLE_FILTERED 0x02U
@@ -20,7 +20,7 @@ struct reader {
 	const struct h5_file *f;
 	struct h5_layout *l;
 	bool have_layout, have_space, have_pipeline;
-	uint32_t chunk_rank;  /* as the layout states it, without the element size */
+	uint32_t chunk_rank; /* as the layout states it, without the element size */
 };
 
 static int read_space(struct reader *r, struct slice s, struct err *e)
@@ -45,9 +45,9 @@ static int read_space(struct reader *r, struct slice s, struct err *e)
 		return err_set(e, -EBADMSG, "dataspace message is truncated");
 	for (size_t d = 0; d < l->rank; d++)
 		if (l->maxdims[d] < l->dims[d])
-			return err_set(e, -EBADMSG, "dataspace: length %llu exceeds maximum %llu",
-				       (unsigned long long)l->dims[d],
-				       (unsigned long long)l->maxdims[d]);
+			return err_set(
+			    e, -EBADMSG, "dataspace: length %llu exceeds maximum %llu",
+			    (unsigned long long)l->dims[d], (unsigned long long)l->maxdims[d]);
 	r->have_space = true;
 	return 0;
 }
@@ -104,14 +104,15 @@ static int read_layout_old(struct reader *r, const struct h5_message *m, struct 
 /* Version 4 and later: after the chunk lengths, the kind of index and its parameters. */
 static int read_index(struct reader *r, unsigned flags, struct slice *s, struct err *e)
 {
-	static const enum h5_index_type kinds[] = {H5_INDEX_BTREE1, H5_INDEX_SINGLE,
+	static const enum h5_index_type kinds[] = {H5_INDEX_BTREE1,   H5_INDEX_SINGLE,
 						   H5_INDEX_IMPLICIT, H5_INDEX_FARRAY,
-						   H5_INDEX_EARRAY, H5_INDEX_BTREE2};
+						   H5_INDEX_EARRAY,   H5_INDEX_BTREE2};
 	struct h5_layout *l = r->l;
 	unsigned kind = rd_u8(s);
 
 	if (kind == 0 || kind >= ARRAY_LEN(kinds))
-		return err_set(e, -EOPNOTSUPP, "layout: chunk index type %u is not known", kind);
+		return err_set(e, -EOPNOTSUPP, "layout: chunk index type %u is not known",
+			       kind);
 	l->index = kinds[kind];
 	switch (l->index) {
 	case H5_INDEX_SINGLE:
@@ -131,7 +132,7 @@ static int read_index(struct reader *r, unsigned flags, struct slice *s, struct 
 		l->ea_page_bits = rd_u8(s);
 		break;
 	case H5_INDEX_BTREE2:
-		rd_skip(s, 6);  /* node size and fill percentages: repeated in its header */
+		rd_skip(s, 6); /* node size and fill percentages: repeated in its header */
 		break;
 	default:
 		break;
@@ -172,7 +173,8 @@ static int read_layout(struct reader *r, const struct h5_message *m, struct err 
 	if (version < 3)
 		return read_layout_old(r, m, s, e);
 	cls = rd_u8(&s);
-	if (!slice_ok(&s) || cls > H5_LAYOUT_VIRTUAL || (cls == H5_LAYOUT_VIRTUAL && version < 4))
+	if (!slice_ok(&s) || cls > H5_LAYOUT_VIRTUAL ||
+	    (cls == H5_LAYOUT_VIRTUAL && version < 4))
 		return err_set(e, -EBADMSG, "layout: unknown class %u", cls);
 	l->cls = (enum h5_layout_class)cls;
 	switch (l->cls) {
@@ -188,7 +190,7 @@ static int read_layout(struct reader *r, const struct h5_message *m, struct err 
 	case H5_LAYOUT_CHUNKED:
 		return read_chunked(r, version, &s, e);
 	case H5_LAYOUT_VIRTUAL:
-		break;  /* the mapping is in a global heap: libhdf5's business */
+		break; /* the mapping is in a global heap: libhdf5's business */
 	}
 	return slice_ok(&s) ? 0 : err_set(e, -EBADMSG, "layout message is truncated");
 }
@@ -202,7 +204,8 @@ static int read_pipeline(struct reader *r, struct slice s, struct err *e)
 	if (!slice_ok(&s))
 		return err_set(e, -EBADMSG, "filter pipeline message is truncated");
 	if (version != 1 && version != 2)
-		return err_set(e, -EOPNOTSUPP, "filter pipeline version %u is not known", version);
+		return err_set(e, -EOPNOTSUPP, "filter pipeline version %u is not known",
+			       version);
 	return 0;
 }
 
@@ -226,7 +229,8 @@ static int on_message(void *arg, const struct h5_message *m, struct err *e)
 	if ((m->type == H5_MSG_DATASPACE && r->have_space) ||
 	    (m->type == H5_MSG_LAYOUT && r->have_layout) ||
 	    (m->type == H5_MSG_PIPELINE && r->have_pipeline))
-		return err_set(e, -EBADMSG, "object header: message %u is there twice", m->type);
+		return err_set(e, -EBADMSG, "object header: message %u is there twice",
+			       m->type);
 	if (m->type == H5_MSG_DATASPACE)
 		return read_space(r, m->body, e);
 	if (m->type == H5_MSG_LAYOUT)

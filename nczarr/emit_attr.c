@@ -127,7 +127,7 @@ void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool ho
 		break;
 	case DT_VSTRING:
 	case DT_VLEN:
-		jw_null(j);  /* have no bytes here: their values are texts */
+		jw_null(j); /* have no bytes here: their values are texts */
 		break;
 	}
 }
@@ -157,7 +157,8 @@ static void put_element(struct jw *j, const struct ds_attr *at, uint64_t i, bool
 }
 
 /* put_nested - dimension d on; *i counts elements. */
-static void put_nested(struct jw *j, const struct ds_attr *at, uint32_t d, uint64_t *i, bool quote)
+static void put_nested(struct jw *j, const struct ds_attr *at, uint32_t d, uint64_t *i,
+		       bool quote)
 {
 	if (d == at->rank) {
 		put_element(j, at, *i, quote);
@@ -174,8 +175,8 @@ void zr_put_attr(struct jw *j, const struct ds_attr *at, bool flat, bool quote)
 {
 	uint64_t i = 0;
 
-	if (at->n == 0 ||
-	    (at->n == 1 && at->type.kind == DT_VLEN && at->rank <= 1 && at->texts[0].len == 0)) {
+	if (at->n == 0 || (at->n == 1 && at->type.kind == DT_VLEN && at->rank <= 1 &&
+			   at->texts[0].len == 0)) {
 		jw_str(j, "");
 	} else if (!flat && at->rank > 1) {
 		put_nested(j, at, 0, &i, quote);

@@ -1,8 +1,10 @@
-/* emit_nczarr.c - the keys by which netCDF-C knows its own stores: groups, dimensions and types.
+/* emit_nczarr.c - the keys by which netCDF-C knows its own stores: groups, dimensions and
+ * types.
  *
  * No layout of netCDF-C is read by all its versions. This one has superblock, groups and arrays
- * in .zgroup and .zarray (as 4.9.2 wants) with both spellings of the inner keys (4.9.3 and later
- * look for the new ones first and then for the old), and only the types of attributes in .zattrs. */
+ * in .zgroup and .zarray (as 4.9.2 wants) with both spellings of the inner keys (4.9.3 and
+ * later look for the new ones first and then for the old), and only the types of attributes in
+ * .zattrs. */
 #include "nczarr/emit_int.h"
 
 #include <inttypes.h>
@@ -48,14 +50,28 @@ const char *zr_nczarr_lacks(const struct dtype *t)
 	return "netCDF's Zarr has no such type";
 }
 
-/* put_dims - the dimensions that a group defines; rich: say which are unlimited. */
-static void put_dims(struct jw *j, const struct zr_emit *em, const struct ds_group *g, bool rich)
+/* fails_492 - whether netCDF-C 4.9.2, which alone reads the old spelling "vars", would refuse
+ * the dataset for an array: one without elements, or with a chunk longer than the array. */
+static bool fails_492(const struct zr_emit *em, const struct ds_array *a)
+{
+	if (a->rank > 0 && (a->n_chunks == 0 || zr_chunk_rows(em->mode, a) > a->shape[0]))
+		return true;
+	for (uint32_t d = 1; d < a->rank; d++)
+		if (a->chunk[d] > a->shape[d])
+			return true;
+	return false;
+}
+
+/* put_dims - the dimensions that a group defines. rich: for 4.9.3 and later, which know
+ * unlimited dimensions and length 0. */
+static void put_dims(struct jw *j, const struct zr_emit *em, const struct ds_group *g,
+		     bool rich)
 {
 	jw_object(j, true);
 	for (uint32_t i = 0; i < g->n_dims && buf_ok(j->out); i++) {
 		const struct ds_dim *dim = &em->ds->dims[g->dims[i]];
 
-		if (!zr_name_ok(dim->name))
+		if (!zr_name_ok(dim->name) || (!rich && dim->len == 0))
 			continue;
 		jw_key(j, dim->name);
 		if (rich && dim->unlimited) {
@@ -72,12 +88,16 @@ static void put_dims(struct jw *j, const struct zr_emit *em, const struct ds_gro
 	jw_end(j);
 }
 
-static void put_arrays(struct jw *j, const struct zr_emit *em, const struct ds_group *g)
+static void put_arrays(struct jw *j, const struct zr_emit *em, const struct ds_group *g,
+		       bool rich)
 {
 	jw_array(j, true);
-	for (uint32_t i = 0; i < g->n_arrays && buf_ok(j->out); i++)
-		if (!em->hidden_arrays[g->arrays[i]])
-			jw_str(j, em->ds->arrays[g->arrays[i]].name);
+	for (uint32_t i = 0; i < g->n_arrays && buf_ok(j->out); i++) {
+		const struct ds_array *a = &em->ds->arrays[g->arrays[i]];
+
+		if (!em->hidden_arrays[g->arrays[i]] && (rich || !fails_492(em, a)))
+			jw_str(j, a->name);
+	}
 	jw_end(j);
 }
 
@@ -108,9 +128,9 @@ void zr_put_nczarr_group(struct jw *j, const struct zr_emit *em, uint32_t group)
 	jw_key(j, "dimensions");
 	put_dims(j, em, g, true);
 	jw_key(j, "vars");
-	put_arrays(j, em, g);
+	put_arrays(j, em, g, false);
 	jw_key(j, "arrays");
-	put_arrays(j, em, g);
+	put_arrays(j, em, g, true);
 	jw_key(j, "groups");
 	put_groups(j, em, g);
 	jw_end(j);
@@ -157,8 +177,8 @@ void zr_put_nczarr_array(struct jw *j, const struct zr_emit *em, const struct ds
 	jw_end(j);
 }
 
-/* put_type - the netCDF type that an attribute's JSON is to be read as. Where there is none, the
- * JSON itself is shown, as a text. */
+/* put_type - the netCDF type that an attribute's JSON is to be read as. Where there is none,
+ * the JSON itself is shown, as a text. */
 static void put_type(struct jw *j, const struct ds_attr *at)
 {
 	const struct dtype *t = &at->type;
@@ -191,7 +211,10 @@ static void put_type(struct jw *j, const struct ds_attr *at)
 		return;
 	}
 	(void)snprintf(tmp, sizeof(tmp), "%c%c%" PRIu32, ZR_HOST_BIG ? '>' : '<',
-		       as.kind == DT_INT ? 'i' : as.kind == DT_UINT ? 'u' : 'f', as.size);
+		       as.kind == DT_INT    ? 'i'
+		       : as.kind == DT_UINT ? 'u'
+					    : 'f',
+		       as.size);
 	jw_str(j, tmp);
 }
 

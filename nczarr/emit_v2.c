@@ -1,5 +1,5 @@
-/* emit_v2.c - .zarray, .zattrs, .zgroup and .zmetadata. Each document is a function of the frozen
- * model and the plans; nothing is kept. */
+/* emit_v2.c - .zarray, .zattrs, .zgroup and .zmetadata. Each document is a function of the
+ * frozen model and the plans; nothing is kept. */
 #include "nczarr/emit_v2.h"
 
 #include <errno.h>
@@ -40,8 +40,11 @@ void zr_dtype_text(struct buf *b, const struct dtype *t, bool big)
 {
 	bool ordered = t->size > 1 && t->kind != DT_STRING && t->kind != DT_OPAQUE;
 
-	buf_printf(b, "%c%c%" PRIu32, !ordered ? '|' : big ? '>' : '<', kind_letter(t->kind),
-		   t->size);
+	buf_printf(b, "%c%c%" PRIu32,
+		   !ordered ? '|'
+		   : big    ? '>'
+			    : '<',
+		   kind_letter(t->kind), t->size);
 }
 
 /* put_simple - the dtype of anything but a compound, as a JSON string. */
@@ -98,7 +101,7 @@ static void put_array_dtype(struct jw *j, const struct zr_emit *em, const struct
 	if (dt_is_vlen(t))
 		jw_str(j, "|O");
 	else if (em->mode == ZARR_NCZARR && dt_is_char(t) && a->type.kind == DT_STRING)
-		jw_str(j, ">S1");  /* by the '>' netCDF-C knows char from a text of one byte */
+		jw_str(j, ">S1"); /* by the '>' netCDF-C knows char from a text of one byte */
 	else
 		put_dtype(j, t);
 }
@@ -110,7 +113,7 @@ static void put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_s
 	struct buf b;
 
 	if (!ops || !ops->zarr2_id) {
-		j->out->failed = true;  /* no plan names such a codec */
+		j->out->failed = true; /* no plan names such a codec */
 		return;
 	}
 	buf_init(&b, 4096);
@@ -256,8 +259,8 @@ static void put_attrs(struct jw *j, const struct zr_emit *em, const struct ds_at
 	for (uint32_t i = 0; i < n && buf_ok(j->out); i++) {
 		const struct ds_attr *at = &attrs[i];
 		/* .zarray has the value then, and there NaN is quoted by the specification */
-		bool quote = em->strict_json ||
-			     (fill_declared && strcmp(at->name, "_FillValue") == 0);
+		bool quote =
+		    em->strict_json || (fill_declared && strcmp(at->name, "_FillValue") == 0);
 
 		if (zr_attr_skipped(em, at, of_array))
 			continue;
@@ -266,7 +269,8 @@ static void put_attrs(struct jw *j, const struct zr_emit *em, const struct ds_at
 	}
 }
 
-static void put_dimension_names(struct jw *j, const struct zr_emit *em, const struct ds_array *a)
+static void put_dimension_names(struct jw *j, const struct zr_emit *em,
+				const struct ds_array *a)
 {
 	jw_key(j, "_ARRAY_DIMENSIONS");
 	jw_array(j, true);
@@ -314,8 +318,8 @@ static void put_zgroup(struct jw *j, const struct zr_emit *em, uint32_t ord)
 static void put_doc(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t ord);
 
 /* put_member - one document inside .zmetadata; path "/" is the root. */
-static void put_member(struct jw *j, const struct zr_emit *em, struct buf *path, enum zr_doc doc,
-		       uint32_t ord)
+static void put_member(struct jw *j, const struct zr_emit *em, struct buf *path,
+		       enum zr_doc doc, uint32_t ord)
 {
 	static const char *const names[] = {[ZR_DOC_ZGROUP] = ".zgroup",
 					    [ZR_DOC_GROUP_ATTRS] = ".zattrs",
@@ -397,6 +401,7 @@ int zr_emit_doc(const struct zr_emit *em, enum zr_doc doc, uint32_t ord, struct 
 	put_doc(&j, em, doc, ord);
 	buf_putc(out, '\n');
 	if (!buf_ok(out))
-		return err_set(e, -ERANGE, "a metadata document is larger than %zu bytes", out->max);
+		return err_set(e, -ERANGE, "a metadata document is larger than %zu bytes",
+			       out->max);
 	return 0;
 }

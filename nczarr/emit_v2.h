@@ -11,8 +11,8 @@
 /* zr_emit - what documents are made from; all borrowed. */
 struct zr_emit {
 	const struct dataset *ds;
-	const struct plan *plans;    /* one for each array; PLAN_FIXED with its size known */
-	const bool *hidden_groups;   /* not shown, and nothing in them */
+	const struct plan *plans;  /* one for each array; PLAN_FIXED with its size known */
+	const bool *hidden_groups; /* not shown, and nothing in them */
 	const bool *hidden_arrays;
 	enum zarr_mode mode;
 	bool nested;

@@ -26,7 +26,8 @@ int zr_ids_init(struct zr_ids *ids, const struct dataset *ds, bool nested, uint6
 	*ids = (struct zr_ids){.ds = ds, .nested = nested};
 	ids->arrays = 1 + (uint64_t)ds->n_groups;
 	ids->docs = ids->arrays + ds->n_arrays;
-	at = ids->docs + (uint64_t)GROUP_DOCS * ds->n_groups + (uint64_t)ARRAY_DOCS * ds->n_arrays;
+	at = ids->docs + (uint64_t)GROUP_DOCS * ds->n_groups +
+	     (uint64_t)ARRAY_DOCS * ds->n_arrays;
 	if (at >= limit)
 		return err_set(e, -ERANGE, "too many groups and variables");
 	ids->base = alloc_array((size_t)ds->n_arrays + 1, sizeof(*ids->base));
@@ -76,7 +77,7 @@ static void find_below(const struct zr_ids *ids, uint64_t at, struct zr_node *re
 	uint64_t level = 1;
 
 	for (uint32_t d = 0; ids->nested && d + 1 < a->rank; d++) {
-		level *= a->grid[d];  /* checked when the space was laid out */
+		level *= a->grid[d]; /* checked when the space was laid out */
 		if (at < level) {
 			ret->kind = ZR_PREFIX;
 			ret->level = d + 1;
@@ -109,8 +110,8 @@ int zr_ids_find(const struct zr_ids *ids, uint64_t id, struct zr_node *ret)
 	if (id < ids->base[0])
 		return find_doc(ids, id - ids->docs, ret) ? 0 : -ESTALE;
 
-	/* the last array whose interval starts at or before id; empty intervals are passed over,
-	 * because the next one starts at the same id */
+	/* the last array whose interval starts at or before id; empty intervals are passed
+	 * over, because the next one starts at the same id */
 	while (hi - lo > 1) {
 		uint32_t mid = lo + (hi - lo) / 2;
 

@@ -17,7 +17,7 @@ enum zr_kind { ZR_GROUP, ZR_ARRAY, ZR_DOC, ZR_PREFIX, ZR_CHUNK };
 enum zr_doc {
 	ZR_DOC_ZGROUP,
 	ZR_DOC_GROUP_ATTRS,
-	ZR_DOC_ZMETADATA,  /* of the root only */
+	ZR_DOC_ZMETADATA, /* of the root only */
 	ZR_DOC_ZARRAY,
 	ZR_DOC_ARRAY_ATTRS,
 };
@@ -25,18 +25,18 @@ enum zr_doc {
 /* zr_node - what an id stands for. */
 struct zr_node {
 	enum zr_kind kind;
-	enum zr_doc doc;  /* ZR_DOC */
-	uint32_t ord;     /* group or array ordinal; for a document that of its group or array */
-	uint32_t level;   /* ZR_PREFIX: number of coordinates, 1 .. rank - 1 */
-	uint64_t index;   /* ZR_PREFIX: linear index over the first `level` grid lengths;
-	                   * ZR_CHUNK: linear chunk index */
+	enum zr_doc doc; /* ZR_DOC */
+	uint32_t ord;    /* group or array ordinal; for a document that of its group or array */
+	uint32_t level;  /* ZR_PREFIX: number of coordinates, 1 .. rank - 1 */
+	uint64_t index;  /* ZR_PREFIX: linear index over the first `level` grid lengths;
+			  * ZR_CHUNK: linear chunk index */
 };
 
 struct zr_ids {
-	const struct dataset *ds;  /* borrowed */
+	const struct dataset *ds; /* borrowed */
 	bool nested;
-	uint64_t arrays, docs;     /* first id of array directories and of documents */
-	uint64_t *base;            /* n_arrays + 1: first id of each array's interval; owned */
+	uint64_t arrays, docs; /* first id of array directories and of documents */
+	uint64_t *base;        /* n_arrays + 1: first id of each array's interval; owned */
 };
 
 /* zr_ids_init - lay out the space below `limit`. hidden: n_arrays flags; a hidden array gets no

@@ -1,9 +1,9 @@
-/* json_write.h - JSON for people and strict parsers: indented by four spaces, short lists on one
- * line, always well-formed UTF-8 (or ASCII).
+/* json_write.h - JSON for people and strict parsers: indented by four spaces, short lists on
+ * one line, always well-formed UTF-8 (or ASCII).
  *
  * The writer appends to a struct buf and shares its sticky failure: check buf_ok() at the end.
- * Nesting deeper than JW_DEPTH_MAX is such a failure too, so that a recursive caller which stops
- * when the buffer has failed is bounded. */
+ * Nesting deeper than JW_DEPTH_MAX is such a failure too, so that a recursive caller which
+ * stops when the buffer has failed is bounded. */
 #ifndef NCZARR_JSON_WRITE_H
 #define NCZARR_JSON_WRITE_H
 
@@ -12,11 +12,11 @@
 #define JW_DEPTH_MAX 160
 
 struct jw {
-	struct buf *out;              /* borrowed */
-	bool ascii;                   /* everything above U+007E as \uXXXX */
+	struct buf *out; /* borrowed */
+	bool ascii;      /* everything above U+007E as \uXXXX */
 	bool after_key;
 	uint32_t depth;
-	uint8_t frame[JW_DEPTH_MAX];  /* flags of each open container */
+	uint8_t frame[JW_DEPTH_MAX]; /* flags of each open container */
 };
 
 /* jw_init - ascii: write non-ASCII characters as escapes; else as UTF-8. */

@@ -29,14 +29,15 @@ int zr_key_parse(const struct ds_array *a, char separator, const char *s, size_t
 	for (uint32_t d = 0; d < a->rank; d++) {
 		const char *stop = memchr(s, separator, (size_t)(end - s));
 
-		/* every coordinate but the last is followed by a separator, the last by nothing */
+		/* every coordinate but the last is followed by a separator, the last by nothing
+		 */
 		if ((stop == NULL) != (d + 1 == a->rank))
 			return -EINVAL;
 		if (!stop)
 			stop = end;
 		if (zr_key_coord(s, (size_t)(stop - s), a->grid[d], &coord))
 			return -EINVAL;
-		linear = linear * a->grid[d] + coord;  /* < n_chunks, cannot overflow */
+		linear = linear * a->grid[d] + coord; /* < n_chunks, cannot overflow */
 		s = stop + 1;
 	}
 	*ret_linear = linear;
@@ -60,6 +61,6 @@ void zr_key_format(const struct ds_array *a, char separator, uint64_t linear,
 		int n = snprintf(out + at, ZR_KEY_MAX - at, "%s%" PRIu64,
 				 d ? (const char[2]){separator, '\0'} : "", coords[d]);
 
-		at += n > 0 ? (size_t)n : 0;  /* ZR_KEY_MAX has room for the longest key */
+		at += n > 0 ? (size_t)n : 0; /* ZR_KEY_MAX has room for the longest key */
 	}
 }

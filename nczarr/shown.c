@@ -65,7 +65,7 @@ static void plan_array(struct zr_shown *s, const struct dataset *ds, uint32_t or
 	declared = declared && a->type.kind != DT_VLEN;
 	plan_make(a, opts->filter, declared, plan);
 	if (plan->chain.n > 0 && a->rank > 0 && zr_chunk_rows(opts->mode, a) < a->chunk[0])
-		plan_make(a, PLAN_NONE, declared, plan);  /* its chunks are cut */
+		plan_make(a, PLAN_NONE, declared, plan); /* its chunks are cut */
 	if (s->hidden_groups[a->group])
 		why = "it is in a group whose name cannot be shown";
 	else if (reserved(a->name))
@@ -106,15 +106,17 @@ static int index_names(struct zr_shown *s, const struct dataset *ds, struct err 
 		if (s->hidden_groups[g])
 			continue;
 		s->n_dirs[ds->groups[g].parent]++;
-		s->entries[n++] = (struct zr_entry){.group = ds->groups[g].parent, .ord = g,
-						    .name = ds->groups[g].name};
+		s->entries[n++] = (struct zr_entry){
+		    .group = ds->groups[g].parent, .ord = g, .name = ds->groups[g].name};
 	}
 	for (uint32_t a = 0; a < ds->n_arrays; a++) {
 		if (s->hidden_arrays[a])
 			continue;
 		s->n_dirs[ds->arrays[a].group]++;
-		s->entries[n++] = (struct zr_entry){.group = ds->arrays[a].group, .ord = a,
-						    .is_array = true, .name = ds->arrays[a].name};
+		s->entries[n++] = (struct zr_entry){.group = ds->arrays[a].group,
+						    .ord = a,
+						    .is_array = true,
+						    .name = ds->arrays[a].name};
 	}
 	s->n_entries = n;
 	qsort(s->entries, n, sizeof(*s->entries), by_name);

@@ -7,18 +7,18 @@
 
 /* zr_entry - a group or array in its parent group, for lookups by name. */
 struct zr_entry {
-	uint32_t group;    /* parent */
+	uint32_t group; /* parent */
 	uint32_t ord;
 	bool is_array;
-	const char *name;  /* borrowed from the dataset */
+	const char *name; /* borrowed from the dataset */
 };
 
 struct zr_shown {
-	struct plan *plans;         /* n_arrays; PLAN_HIDE: not shown */
-	bool *hidden_groups;        /* n_groups */
-	bool *hidden_arrays;        /* n_arrays: as the plans say, but never changing */
-	uint32_t *n_dirs;           /* n_groups: shown groups and arrays in each */
-	struct zr_entry *entries;   /* n_entries, shown ones only, by parent and name */
+	struct plan *plans;       /* n_arrays; PLAN_HIDE: not shown */
+	bool *hidden_groups;      /* n_groups */
+	bool *hidden_arrays;      /* n_arrays: as the plans say, but never changing */
+	uint32_t *n_dirs;         /* n_groups: shown groups and arrays in each */
+	struct zr_entry *entries; /* n_entries, shown ones only, by parent and name */
 	size_t n_entries;
 	struct zr_ids ids;
 };

@@ -33,12 +33,12 @@ struct zarr_view {
 	struct chunkio *io;
 	struct zr_emit emit;
 
-	pthread_mutex_t meta_lock;      /* one thread makes .zmetadata */
-	_Atomic(struct doc *) meta;     /* published once; owned */
+	pthread_mutex_t meta_lock;  /* one thread makes .zmetadata */
+	_Atomic(struct doc *) meta; /* published once; owned */
 
 	pthread_mutex_t text_lock;
-	pthread_cond_t text_cond;       /* some text_state left TEXT_BUSY */
-	atomic_uchar *text_state;       /* n_arrays; written under text_lock */
+	pthread_cond_t text_cond; /* some text_state left TEXT_BUSY */
+	atomic_uchar *text_state; /* n_arrays; written under text_lock */
 };
 
 static struct zarr_view *zarr(struct view *v)
@@ -71,10 +71,11 @@ static uint32_t levels(const struct zarr_view *z, const struct ds_array *a)
 static int find_node(const struct zarr_view *z, uint64_t id, struct zr_node *ret, struct err *e)
 {
 	int rc = zr_ids_find(&z->shown.ids, id, ret);
-	bool of_group = ret->kind == ZR_GROUP || (ret->kind == ZR_DOC && ret->doc < ZR_DOC_ZARRAY);
+	bool of_group =
+	    ret->kind == ZR_GROUP || (ret->kind == ZR_DOC && ret->doc < ZR_DOC_ZARRAY);
 
-	if (!rc && (of_group ? z->shown.hidden_groups[ret->ord]
-			     : z->shown.hidden_arrays[ret->ord]))
+	if (!rc &&
+	    (of_group ? z->shown.hidden_groups[ret->ord] : z->shown.hidden_arrays[ret->ord]))
 		rc = -ESTALE;
 	return rc ? err_set(e, rc, "no file has the id %" PRIu64, id) : 0;
 }
@@ -89,7 +90,8 @@ static int measure_texts(struct zarr_view *z, uint32_t ord, struct err *e)
 	uint32_t longest = 0;
 	int rc = chunkio_max_text(z->base.source, ord, &longest, &why);
 
-	if (rc == -EBADMSG || rc == -EOPNOTSUPP || rc == -ERANGE || (!rc && fill > UINT32_MAX)) {
+	if (rc == -EBADMSG || rc == -EOPNOTSUPP || rc == -ERANGE ||
+	    (!rc && fill > UINT32_MAX)) {
 		plan->kind = PLAN_ERROR;
 		(void)snprintf(plan->reason, sizeof(plan->reason), "%.*s",
 			       (int)sizeof(plan->reason) - 1, why.msg);
@@ -200,7 +202,8 @@ static int doc_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret,
 }
 
 /* chunk_size - exact size of a chunk file. */
-static int chunk_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret, struct err *e)
+static int chunk_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret,
+		      struct err *e)
 {
 	const struct ds_array *a = array_of(z, n->ord);
 	uint64_t size, rows;
@@ -264,9 +267,9 @@ static bool is(const char *name, size_t len, const char *what)
 }
 
 static const char *const doc_names[] = {
-	[ZR_DOC_ZGROUP] = ".zgroup",       [ZR_DOC_GROUP_ATTRS] = ".zattrs",
-	[ZR_DOC_ZMETADATA] = ".zmetadata", [ZR_DOC_ZARRAY] = ".zarray",
-	[ZR_DOC_ARRAY_ATTRS] = ".zattrs",
+    [ZR_DOC_ZGROUP] = ".zgroup",       [ZR_DOC_GROUP_ATTRS] = ".zattrs",
+    [ZR_DOC_ZMETADATA] = ".zmetadata", [ZR_DOC_ZARRAY] = ".zarray",
+    [ZR_DOC_ARRAY_ATTRS] = ".zattrs",
 };
 
 /* first_doc, n_docs - the documents of a directory are consecutive. */
@@ -281,12 +284,14 @@ static uint32_t n_docs(const struct zr_node *dir)
 }
 
 /* step_down - the prefix or chunk with coordinate c in an array's directory or prefix. */
-static struct zr_node step_down(const struct zarr_view *z, const struct zr_node *dir, uint64_t c)
+static struct zr_node step_down(const struct zarr_view *z, const struct zr_node *dir,
+				uint64_t c)
 {
 	const struct ds_array *a = array_of(z, dir->ord);
 	uint32_t level = dir->kind == ZR_PREFIX ? dir->level : 0;
 	uint64_t before = dir->kind == ZR_PREFIX ? dir->index : 0;
-	struct zr_node n = {.kind = level < levels(z, a) ? ZR_PREFIX : ZR_CHUNK, .ord = dir->ord};
+	struct zr_node n = {.kind = level < levels(z, a) ? ZR_PREFIX : ZR_CHUNK,
+			    .ord = dir->ord};
 
 	n.level = n.kind == ZR_PREFIX ? level + 1 : 0;
 	n.index = a->rank == 0 ? 0 : before * a->grid[level] + c;
@@ -384,10 +389,12 @@ static bool cheap(const struct zarr_view *z, const struct zr_node *n)
 	if (atomic_load_explicit(&z->text_state[n->ord], memory_order_acquire) != TEXT_KNOWN)
 		return false;
 	kind = z->shown.plans[n->ord].kind;
-	return n->kind == ZR_DOC || kind == PLAN_PASS || kind == PLAN_DECODE || kind == PLAN_FIXED;
+	return n->kind == ZR_DOC || kind == PLAN_PASS || kind == PLAN_DECODE ||
+	       kind == PLAN_FIXED;
 }
 
-static bool give(const struct listing *l, const char *name, const struct zr_node *n, uint64_t next)
+static bool give(const struct listing *l, const char *name, const struct zr_node *n,
+		 uint64_t next)
 {
 	struct view_attr at;
 	bool have = l->want_attr && cheap(l->z, n) && node_attr(l->z, n, &at, NULL) == 0;
@@ -434,7 +441,8 @@ static void list_prefixes(const struct listing *l, const struct zr_node *dir, ui
 	}
 }
 
-/* list_chunks - the chunks that exist; positions are linear indices from the directory's first. */
+/* list_chunks - the chunks that exist; positions are linear indices from the directory's first.
+ */
 static int list_chunks(const struct listing *l, const struct zr_node *dir, uint64_t at,
 		       uint64_t docs, struct err *e)
 {
@@ -483,8 +491,8 @@ static int view_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_at
 		return err_set(e, -ENOTDIR, "not a directory");
 	docs = n_docs(&d);
 	for (; cookie < docs; cookie++) {
-		struct zr_node n = {.kind = ZR_DOC, .doc = (enum zr_doc)(first_doc(&d) + cookie),
-				    .ord = d.ord};
+		struct zr_node n = {
+		    .kind = ZR_DOC, .doc = (enum zr_doc)(first_doc(&d) + cookie), .ord = d.ord};
 
 		if (!give(&l, doc_names[n.doc], &n, cookie + 1))
 			return 0;
@@ -509,8 +517,8 @@ static int doc_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, 
 	if (rc)
 		return rc;
 	from = (size_t)u64_min(off, d->len);
-	*ret = (struct span){.mem = d->data + from, .fd = -1,
-			     .len = (size_t)u64_min(len, d->len - from)};
+	*ret = (struct span){
+	    .mem = d->data + from, .fd = -1, .len = (size_t)u64_min(len, d->len - from)};
 	if (!kept) {
 		ret->done = doc_free;
 		ret->arg = d;
@@ -561,7 +569,9 @@ static uint64_t view_parent(struct view *v, uint64_t dir)
 	else if (n.kind == ZR_ARRAY)
 		up.ord = array_of(z, n.ord)->group;
 	else if (n.kind == ZR_PREFIX && n.level > 1)
-		up = (struct zr_node){.kind = ZR_PREFIX, .ord = n.ord, .level = n.level - 1,
+		up = (struct zr_node){.kind = ZR_PREFIX,
+				      .ord = n.ord,
+				      .level = n.level - 1,
 				      .index = n.index / array_of(z, n.ord)->grid[n.level - 1]};
 	else if (n.kind == ZR_PREFIX)
 		up = (struct zr_node){.kind = ZR_ARRAY, .ord = n.ord};
@@ -591,14 +601,14 @@ static void view_close(struct view *v)
 }
 
 static const struct view_ops zarr_view_ops = {
-	.name = "zarr",
-	.close = view_close,
-	.lookup = view_lookup,
-	.getattr = view_getattr,
-	.list = view_list,
-	.read = view_read,
-	.parent = view_parent,
-	.plan = view_plan,
+    .name = "zarr",
+    .close = view_close,
+    .lookup = view_lookup,
+    .getattr = view_getattr,
+    .list = view_list,
+    .read = view_read,
+    .parent = view_parent,
+    .plan = view_plan,
 };
 
 int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struct view **ret,
@@ -611,8 +621,8 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 		return err_nomem(e);
 	z->base = (struct view){.ops = &zarr_view_ops, .source = s};
 	z->opts = *opts;
-	(void)pthread_mutex_init(&z->meta_lock, NULL);  /* none of the three can fail with */
-	(void)pthread_mutex_init(&z->text_lock, NULL);  /* default attributes */
+	(void)pthread_mutex_init(&z->meta_lock, NULL); /* none of the three can fail with */
+	(void)pthread_mutex_init(&z->text_lock, NULL); /* default attributes */
 	(void)pthread_cond_init(&z->text_cond, NULL);
 	atomic_init(&z->meta, NULL);
 
@@ -626,10 +636,12 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 			    z->shown.plans[a].kind == PLAN_FIXED ? TEXT_UNKNOWN : TEXT_KNOWN);
 	if (!rc)
 		rc = chunkio_new(s, z->shown.plans, &opts->io, &z->io, e);
-	z->emit = (struct zr_emit){.ds = &s->ds, .plans = z->shown.plans,
+	z->emit = (struct zr_emit){.ds = &s->ds,
+				   .plans = z->shown.plans,
 				   .hidden_groups = z->shown.hidden_groups,
 				   .hidden_arrays = z->shown.hidden_arrays,
-				   .mode = opts->mode, .nested = opts->nested,
+				   .mode = opts->mode,
+				   .nested = opts->nested,
 				   .strict_json = opts->strict_json};
 out:
 	if (rc)

@@ -57,12 +57,12 @@ static void walk(const char *sub, bool hostile)
 	}
 	fts_close(fts);
 	print_message("%s: %u files (%u refused), %u datasets (%u unsupported), %u chunked, "
-		      "%llu chunks (%llu absent, %llu not readable by the library), by index %u %u %u %u %u %u\n",
+		      "%llu chunks (%llu absent, %llu not readable by the library), by index "
+		      "%u %u %u %u %u %u\n",
 		      sub, files, refused, sum.datasets, sum.unsupported, sum.chunked,
 		      (unsigned long long)sum.chunks, (unsigned long long)sum.absent,
-		      (unsigned long long)sum.unread,
-		      sum.kinds[0], sum.kinds[1], sum.kinds[2], sum.kinds[3], sum.kinds[4],
-		      sum.kinds[5]);
+		      (unsigned long long)sum.unread, sum.kinds[0], sum.kinds[1], sum.kinds[2],
+		      sum.kinds[3], sum.kinds[4], sum.kinds[5]);
 	assert_int_equal(sum.mismatches, 0);
 }
 
@@ -87,9 +87,9 @@ static void test_bad(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hdf5),
-		cmocka_unit_test(test_netcdf4),
-		cmocka_unit_test(test_bad),
+	    cmocka_unit_test(test_hdf5),
+	    cmocka_unit_test(test_netcdf4),
+	    cmocka_unit_test(test_bad),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,9 +24,14 @@ struct tree {
 
 static void tree_start(struct tree *t)
 {
-	*t = (struct tree){.l = {.cls = H5_LAYOUT_CHUNKED, .rank = 1, .dims = {100},
-				 .maxdims = {100}, .chunk = {10}, .elem_size = 1,
-				 .index = H5_INDEX_BTREE1, .filtered = true}};
+	*t = (struct tree){.l = {.cls = H5_LAYOUT_CHUNKED,
+				 .rank = 1,
+				 .dims = {100},
+				 .maxdims = {100},
+				 .chunk = {10},
+				 .elem_size = 1,
+				 .index = H5_INDEX_BTREE1,
+				 .filtered = true}};
 	buf_init(&t->b, 1 << 20);
 }
 
@@ -65,8 +70,8 @@ static int tree_load(struct tree *t, uint64_t root, uint64_t grid, uint64_t max_
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, t->b.data, t->b.len), t->b.len);
-	t->f = (struct h5_file){.fd = fd, .size = t->b.len, .offset_size = 8, .length_size = 8,
-				.eof = t->b.len};
+	t->f = (struct h5_file){
+	    .fd = fd, .size = t->b.len, .offset_size = 8, .length_size = 8, .eof = t->b.len};
 	t->l.addr = root;
 	rc = h5_index_load(&t->f, &t->l, &grid, max_bytes, ret, NULL);
 	close(fd);
@@ -85,16 +90,16 @@ static void test_tree_good(void **state)
 	top[0][1] = put_node(&t, 0, 2, a);
 	top[1][1] = put_node(&t, 0, 3, b);
 	assert_int_equal(tree_load(&t, put_node(&t, 1, 2, top), 10, 1 << 16, &x), 0);
-	assert_int_equal(h5_index_count(x), 4);  /* the one beyond the extent does not count */
+	assert_int_equal(h5_index_count(x), 4); /* the one beyond the extent does not count */
 	assert_int_equal(h5_index_get(x, 2).addr, 10);
 	assert_int_equal(h5_index_get(x, 2).mask, 2);
-	assert_int_equal(h5_index_get(x, 5).addr, 1U << 30);  /* as stated: the caller checks */
+	assert_int_equal(h5_index_get(x, 5).addr, 1U << 30); /* as stated: the caller checks */
 	assert_true(h5_index_get(x, 1).addr == UINT64_MAX);
 	assert_int_equal(h5_index_next(x, 0), 0);
 	assert_int_equal(h5_index_next(x, 3), 5);
 	assert_true(h5_index_next(x, 10) == UINT64_MAX);
 	h5_index_free(x);
-	assert_int_equal(tree_load(&t, 0, 1ULL << 40, 1 << 16, &x), 0);  /* sparse */
+	assert_int_equal(tree_load(&t, 0, 1ULL << 40, 1 << 16, &x), 0); /* sparse */
 	assert_int_equal(h5_index_count(x), 2);
 	assert_int_equal(h5_index_next(x, 1), 2);
 	assert_true(h5_index_next(x, 3) == UINT64_MAX);
@@ -109,8 +114,9 @@ static void bad_tree(unsigned level, size_t n, uint64_t (*pairs)[2])
 	struct tree t;
 
 	tree_start(&t);
-	(void)put_node(&t, 0, 1, (uint64_t[][2]){{0, 0}});  /* at 0, 56 bytes */
-	assert_int_equal(tree_load(&t, put_node(&t, level, n, pairs), 10, 1 << 16, &x), -EBADMSG);
+	(void)put_node(&t, 0, 1, (uint64_t[][2]){{0, 0}}); /* at 0, 56 bytes */
+	assert_int_equal(tree_load(&t, put_node(&t, level, n, pairs), 10, 1 << 16, &x),
+			 -EBADMSG);
 	buf_release(&t.b);
 }
 
@@ -120,20 +126,20 @@ static void test_tree_bad(void **state)
 	struct tree t;
 
 	(void)state;
-	bad_tree(0, 2, (uint64_t[][2]){{10, 0}, {10, 0}});        /* a key twice */
+	bad_tree(0, 2, (uint64_t[][2]){{10, 0}, {10, 0}}); /* a key twice */
 	bad_tree(0, 3, (uint64_t[][2]){{10, 0}, {0, 0}, {10, 0}});
-	bad_tree(0, 1, (uint64_t[][2]){{11, 0}});                 /* between chunks */
-	bad_tree(1, 2, (uint64_t[][2]){{0, 0}, {10, 0}});         /* a child twice */
-	bad_tree(1, 1, (uint64_t[][2]){{0, 56}});                 /* its own child */
-	bad_tree(1, 1, (uint64_t[][2]){{0, 1U << 30}});           /* outside the file */
+	bad_tree(0, 1, (uint64_t[][2]){{11, 0}});         /* between chunks */
+	bad_tree(1, 2, (uint64_t[][2]){{0, 0}, {10, 0}}); /* a child twice */
+	bad_tree(1, 1, (uint64_t[][2]){{0, 56}});         /* its own child */
+	bad_tree(1, 1, (uint64_t[][2]){{0, 1U << 30}});   /* outside the file */
 	bad_tree(1, 1, (uint64_t[][2]){{0, UINT64_MAX - 8}});
-	bad_tree(1, 1, (uint64_t[][2]){{0, 3}});                  /* not a node */
-	bad_tree(2, 1, (uint64_t[][2]){{0, 0}});                  /* a level is missing */
-	bad_tree(65, 1, (uint64_t[][2]){{0, 0}});                 /* too deep */
+	bad_tree(1, 1, (uint64_t[][2]){{0, 3}});  /* not a node */
+	bad_tree(2, 1, (uint64_t[][2]){{0, 0}});  /* a level is missing */
+	bad_tree(65, 1, (uint64_t[][2]){{0, 0}}); /* too deep */
 
 	tree_start(&t);
 	(void)put_node(&t, 0, 1, (uint64_t[][2]){{0, 0}});
-	t.b.data[6] = 200;  /* more entries than bytes */
+	t.b.data[6] = 200; /* more entries than bytes */
 	assert_int_equal(tree_load(&t, 0, 10, 1 << 16, &x), -EBADMSG);
 	t.b.data[6] = 1;
 	t.l.chunk[0] = 0;
@@ -163,8 +169,8 @@ static void test_superblock(void **state)
 	uint32_t sum;
 
 	(void)state;
-	v2[28] = 48;                 /* end of file */
-	memset(v2 + 20, 0xff, 8);    /* no extension */
+	v2[28] = 48;              /* end of file */
+	memset(v2 + 20, 0xff, 8); /* no extension */
 	sum = h5_lookup3(v2, 44);
 	memcpy(v2 + 44, &sum, 4);
 	assert_int_equal(superblock(v2, 48, &f), 0);
@@ -194,7 +200,7 @@ struct victim {
 	size_t size;
 	uint64_t headers[16];
 	size_t n_headers;
-	struct node nodes[512];  /* structures with a checksum */
+	struct node nodes[512]; /* structures with a checksum */
 	size_t n_nodes;
 	uint64_t seed;
 };
@@ -255,7 +261,8 @@ static void victim_make(struct victim *v, bool latest)
 	struct stat st;
 	int fd;
 
-	*v = (struct victim){.path = "/tmp/nczarrfs-hostile-XXXXXX", .seed = 88172645463325252U};
+	*v =
+	    (struct victim){.path = "/tmp/nczarrfs-hostile-XXXXXX", .seed = 88172645463325252U};
 	fd = mkstemp(v->path);
 	assert_true(fd >= 0);
 	if (latest)
@@ -353,7 +360,8 @@ static void test_changed_latest(void **state)
 
 		for (uint64_t k = 1 + rnd(&v, 3); k-- > 0;) {
 			/* the first bytes of a node are the telling ones */
-			uint64_t at = n->at + rnd(&v, rnd(&v, 2) ? n->len : u64_min(n->len, 48));
+			uint64_t at =
+			    n->at + rnd(&v, rnd(&v, 2) ? n->len : u64_min(n->len, 48));
 
 			v.data[at] = change(&v, v.data[at]);
 		}
@@ -394,9 +402,9 @@ static void test_changed_old(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tree_good),      cmocka_unit_test(test_tree_bad),
-		cmocka_unit_test(test_superblock),     cmocka_unit_test(test_changed_latest),
-		cmocka_unit_test(test_changed_old),
+	    cmocka_unit_test(test_tree_good),   cmocka_unit_test(test_tree_bad),
+	    cmocka_unit_test(test_superblock),  cmocka_unit_test(test_changed_latest),
+	    cmocka_unit_test(test_changed_old),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@
 
 #define UNL H5S_UNLIMITED
 
-enum { DENSE, SPARSE, ENDS };  /* which chunks are written; ENDS: a few, far apart */
+enum { DENSE, SPARSE, ENDS }; /* which chunks are written; ENDS: a few, far apart */
 
 /* a row is written as it is, also with deflate, or both of these also sparse */
 enum { ONE, BOTH, ALL };
@@ -43,7 +43,8 @@ static bool wanted(int fill, uint64_t n, uint64_t total)
 	return n < 3 || n + 2 > total || n == total / 2 || n == total / 3 || n % 30011 == 7;
 }
 
-static void make_file(struct made *m, bool latest, hsize_t user_block, size_t widths, unsigned k)
+static void make_file(struct made *m, bool latest, hsize_t user_block, size_t widths,
+		      unsigned k)
 {
 	hid_t fapl = H5Pcreate(H5P_FILE_ACCESS), fcpl = H5Pcreate(H5P_FILE_CREATE);
 	int fd;
@@ -223,7 +224,8 @@ static size_t expand(const struct set *rows, size_t n, struct set *ret)
 	size_t k = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		for (int form = 0; form < (rows[i].forms == ALL ? 4 : 1 + rows[i].forms); form++) {
+		for (int form = 0; form < (rows[i].forms == ALL ? 4 : 1 + rows[i].forms);
+		     form++) {
 			struct set *s = &ret[k++];
 
 			*s = rows[i];
@@ -252,7 +254,8 @@ static void check_file(struct made *m, const struct set *rows, size_t n_rows,
 	for (size_t i = 0; i < n; i++) {
 		H5O_info_t info;
 
-		assert_true(H5Oget_info_by_name(m->file, sets[i].name, &info, H5P_DEFAULT) >= 0);
+		assert_true(H5Oget_info_by_name(m->file, sets[i].name, &info, H5P_DEFAULT) >=
+			    0);
 		headers[i] = info.addr + user_block;
 	}
 	H5Fclose(m->file);
@@ -276,10 +279,10 @@ static void check_file(struct made *m, const struct set *rows, size_t n_rows,
 static void btree1(hsize_t user_block, size_t widths, unsigned k)
 {
 	static const struct set sets[] = {
-		{"1", H5_INDEX_BTREE1, 1, {1000}, {1000}, {7}, .forms = ALL},
-		{"2", H5_INDEX_BTREE1, 2, {40, 60}, {UNL, 60}, {3, 7}, .forms = ALL},
-		{"3", H5_INDEX_BTREE1, 3, {9, 21, 13}, {9, UNL, 40}, {2, 3, 5}, .forms = ALL},
-		{"far", H5_INDEX_BTREE1, 1, {20000}, {UNL}, {1}, .forms = BOTH, .fill = ENDS},
+	    {"1", H5_INDEX_BTREE1, 1, {1000}, {1000}, {7}, .forms = ALL},
+	    {"2", H5_INDEX_BTREE1, 2, {40, 60}, {UNL, 60}, {3, 7}, .forms = ALL},
+	    {"3", H5_INDEX_BTREE1, 3, {9, 21, 13}, {9, UNL, 40}, {2, 3, 5}, .forms = ALL},
+	    {"far", H5_INDEX_BTREE1, 1, {20000}, {UNL}, {1}, .forms = BOTH, .fill = ENDS},
 	};
 	struct made m;
 
@@ -292,38 +295,45 @@ static void test_btree1(void **state)
 	(void)state;
 	btree1(0, 0, 0);
 	btree1(512, 0, 0);
-	btree1(0, 4, 2);    /* a deep tree */
-	btree1(1024, 4, 300);  /* one node */
+	btree1(0, 4, 2);      /* a deep tree */
+	btree1(1024, 4, 300); /* one node */
 }
 
 static const struct set latest_sets[] = {
-	{"fa1", H5_INDEX_FARRAY, 1, {1000}, {1200}, {7}, .forms = ALL},
-	{"fa2", H5_INDEX_FARRAY, 2, {40, 60}, {50, 90}, {3, 7}, .forms = ALL},
-	{"fa3", H5_INDEX_FARRAY, 3, {9, 21, 13}, {9, 30, 40}, {2, 3, 5}, .forms = ALL},
-	{"fa-paged", H5_INDEX_FARRAY, 1, {3000}, {3500}, {1}, .forms = BOTH},
-	{"fa-pages", H5_INDEX_FARRAY, 2, {150, 100}, {300, 100}, {1, 1}, .forms = BOTH, .fill = ENDS},
-	{"ea1", H5_INDEX_EARRAY, 1, {1000}, {UNL}, {7}, .forms = ALL},
-	{"ea2-0", H5_INDEX_EARRAY, 2, {40, 60}, {UNL, 80}, {3, 7}, .forms = ALL},
-	{"ea2-1", H5_INDEX_EARRAY, 2, {40, 60}, {50, UNL}, {3, 7}, .forms = ALL},
-	{"ea3-1", H5_INDEX_EARRAY, 3, {9, 21, 13}, {12, UNL, 13}, {2, 3, 5}, .forms = ALL},
-	{"ea3-2", H5_INDEX_EARRAY, 3, {9, 21, 13}, {12, 30, UNL}, {2, 3, 5}, .forms = ALL},
-	{"ea-far", H5_INDEX_EARRAY, 1, {400000}, {UNL}, {1}, .forms = BOTH, .fill = ENDS},
-	{"bt2", H5_INDEX_BTREE2, 2, {40, 60}, {UNL, UNL}, {3, 7}, .forms = ALL},
-	{"bt3", H5_INDEX_BTREE2, 3, {19, 21, 13}, {UNL, 21, UNL}, {1, 1, 2}, .forms = ALL},
+    {"fa1", H5_INDEX_FARRAY, 1, {1000}, {1200}, {7}, .forms = ALL},
+    {"fa2", H5_INDEX_FARRAY, 2, {40, 60}, {50, 90}, {3, 7}, .forms = ALL},
+    {"fa3", H5_INDEX_FARRAY, 3, {9, 21, 13}, {9, 30, 40}, {2, 3, 5}, .forms = ALL},
+    {"fa-paged", H5_INDEX_FARRAY, 1, {3000}, {3500}, {1}, .forms = BOTH},
+    {"fa-pages",
+     H5_INDEX_FARRAY,
+     2,
+     {150, 100},
+     {300, 100},
+     {1, 1},
+     .forms = BOTH,
+     .fill = ENDS},
+    {"ea1", H5_INDEX_EARRAY, 1, {1000}, {UNL}, {7}, .forms = ALL},
+    {"ea2-0", H5_INDEX_EARRAY, 2, {40, 60}, {UNL, 80}, {3, 7}, .forms = ALL},
+    {"ea2-1", H5_INDEX_EARRAY, 2, {40, 60}, {50, UNL}, {3, 7}, .forms = ALL},
+    {"ea3-1", H5_INDEX_EARRAY, 3, {9, 21, 13}, {12, UNL, 13}, {2, 3, 5}, .forms = ALL},
+    {"ea3-2", H5_INDEX_EARRAY, 3, {9, 21, 13}, {12, 30, UNL}, {2, 3, 5}, .forms = ALL},
+    {"ea-far", H5_INDEX_EARRAY, 1, {400000}, {UNL}, {1}, .forms = BOTH, .fill = ENDS},
+    {"bt2", H5_INDEX_BTREE2, 2, {40, 60}, {UNL, UNL}, {3, 7}, .forms = ALL},
+    {"bt3", H5_INDEX_BTREE2, 3, {19, 21, 13}, {UNL, 21, UNL}, {1, 1, 2}, .forms = ALL},
 };
 
 static const struct set latest_more[] = {
-	{"one", H5_INDEX_SINGLE, 2, {5, 6}, {5, 6}, {5, 6}, .forms = BOTH},
-	{"implicit", .index = H5_INDEX_IMPLICIT, .rank = 2, .dims = {20, 30},
-	 .max = {27, 35}, .chunk = {3, 7}, .early = true, .fill = SPARSE},
-	{"early", .index = H5_INDEX_EARRAY, .rank = 2, .dims = {20, 30},
-	 .max = {27, UNL}, .chunk = {3, 7}, .early = true, .fill = SPARSE},
-	{"edges", .index = H5_INDEX_FARRAY, .rank = 2, .dims = {20, 30},
-	 .max = {20, 30}, .chunk = {3, 7}, .deflate = true, .edges_unfiltered = true},
-	{"edges-ea", .index = H5_INDEX_EARRAY, .rank = 2, .dims = {20, 30},
-	 .max = {20, UNL}, .chunk = {3, 7}, .deflate = true, .edges_unfiltered = true},
-	{"edges-bt", .index = H5_INDEX_BTREE2, .rank = 2, .dims = {20, 30},
-	 .max = {UNL, UNL}, .chunk = {3, 7}, .deflate = true, .edges_unfiltered = true},
+    {"one", H5_INDEX_SINGLE, 2, {5, 6}, {5, 6}, {5, 6}, .forms = BOTH},
+    {"implicit", .index = H5_INDEX_IMPLICIT, .rank = 2, .dims = {20, 30}, .max = {27, 35},
+     .chunk = {3, 7}, .early = true, .fill = SPARSE},
+    {"early", .index = H5_INDEX_EARRAY, .rank = 2, .dims = {20, 30}, .max = {27, UNL},
+     .chunk = {3, 7}, .early = true, .fill = SPARSE},
+    {"edges", .index = H5_INDEX_FARRAY, .rank = 2, .dims = {20, 30}, .max = {20, 30},
+     .chunk = {3, 7}, .deflate = true, .edges_unfiltered = true},
+    {"edges-ea", .index = H5_INDEX_EARRAY, .rank = 2, .dims = {20, 30}, .max = {20, UNL},
+     .chunk = {3, 7}, .deflate = true, .edges_unfiltered = true},
+    {"edges-bt", .index = H5_INDEX_BTREE2, .rank = 2, .dims = {20, 30}, .max = {UNL, UNL},
+     .chunk = {3, 7}, .deflate = true, .edges_unfiltered = true},
 };
 
 static void test_latest(void **state)
@@ -353,7 +363,7 @@ static void test_latest_more(void **state)
 static void test_small_widths(void **state)
 {
 	static const struct set sets[] = {
-		{"b", H5_INDEX_BTREE1, 2, {10, 12}, {10, UNL}, {3, 7}, .forms = BOTH},
+	    {"b", H5_INDEX_BTREE1, 2, {10, 12}, {10, UNL}, {3, 7}, .forms = BOTH},
 	};
 	struct made m;
 
@@ -365,8 +375,12 @@ static void test_small_widths(void **state)
 /* Compact, contiguous, scalar, empty and never written datasets; an extent that shrank. */
 static void test_other(void **state)
 {
-	struct set s = {.name = "shrunk", .index = H5_INDEX_BTREE1, .rank = 2,
-			.dims = {20, 30}, .max = {UNL, UNL}, .chunk = {3, 7}};
+	struct set s = {.name = "shrunk",
+			.index = H5_INDEX_BTREE1,
+			.rank = 2,
+			.dims = {20, 30},
+			.max = {UNL, UNL},
+			.chunk = {3, 7}};
 	struct oracle o = {0};
 	struct err e = ERR_INIT;
 	struct made m;
@@ -374,7 +388,8 @@ static void test_other(void **state)
 	(void)state;
 	for (int latest = 0; latest < 2; latest++) {
 		hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE), scalar = H5Screate(H5S_SCALAR);
-		hsize_t none[2] = {0, 4}, max[2] = {UNL, 4}, small[2] = {7, 8}, chunk[2] = {2, 4};
+		hsize_t none[2] = {0, 4}, max[2] = {UNL, 4}, small[2] = {7, 8},
+			chunk[2] = {2, 4};
 		hid_t empty = H5Screate_simple(2, none, max), ds;
 		double v = 3;
 
@@ -391,8 +406,8 @@ static void test_other(void **state)
 		H5Dclose(H5Dcreate2(m.file, "compact", H5T_NATIVE_DOUBLE, scalar, H5P_DEFAULT,
 				    dcpl, H5P_DEFAULT));
 		H5Pset_chunk(dcpl, 2, chunk);
-		H5Dclose(H5Dcreate2(m.file, "empty", H5T_NATIVE_DOUBLE, empty, H5P_DEFAULT, dcpl,
-				    H5P_DEFAULT));
+		H5Dclose(H5Dcreate2(m.file, "empty", H5T_NATIVE_DOUBLE, empty, H5P_DEFAULT,
+				    dcpl, H5P_DEFAULT));
 		H5Fclose(m.file);
 		H5Sclose(scalar);
 		H5Sclose(empty);
@@ -408,9 +423,9 @@ static void test_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_btree1),      cmocka_unit_test(test_latest),
-		cmocka_unit_test(test_latest_more), cmocka_unit_test(test_small_widths),
-		cmocka_unit_test(test_other),
+	    cmocka_unit_test(test_btree1),      cmocka_unit_test(test_latest),
+	    cmocka_unit_test(test_latest_more), cmocka_unit_test(test_small_widths),
+	    cmocka_unit_test(test_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

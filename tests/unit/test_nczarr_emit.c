@@ -198,6 +198,10 @@ static void test_nczarr(void **state)
 	assert_true(has(&em, ZR_DOC_ZGROUP, 0, "\"dims\": {\"t\": 3, \"y\": 4,"));
 	assert_true(has(&em, ZR_DOC_ZGROUP, 0,
 			"\"dimensions\": {\"t\": {\"size\": 3, \"unlimited\": 1}, \"y\": 4,"));
+	/* 4.9.2 reads the old spelling, and no dataset with a length of 0 */
+	assert_true(has(&em, ZR_DOC_ZGROUP, 0, "\"dims\": {\"t\": 3, \"y\": 4, \"x\": 6, \"huge\""));
+	assert_true(has(&em, ZR_DOC_ZGROUP, 0, "\"bad\", \"rec\"],\n        \"arrays\""));
+	assert_true(has(&em, ZR_DOC_ZGROUP, 0, "\"empty\", \"bad\", \"rec\"],\n        \"groups\""));
 	/* names and texts as they are: netCDF-C does not know \u */
 	assert_true(has(&em, ZR_DOC_ZGROUP, 2, "\"vars\": [\"" S_DEEP_NAME "\"]"));
 	doc_is(&em, ZR_DOC_ARRAY_ATTRS, S_I,
