@@ -236,6 +236,16 @@ static uint32_t *members(struct h5_build *b, uint32_t n, group_of *of, uint32_t 
 	return list;
 }
 
+static int by_dimid(const void *pa, const void *pb, void *arg)
+{
+	const struct h5_bdim *dims = arg;
+	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+
+	if (dims[a].dimid != dims[b].dimid)
+		return dims[a].dimid < dims[b].dimid ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
 static int move_groups(struct h5_build *b, const uint32_t *gmap, struct err *e)
 {
 	struct dataset *ds = &b->src->base.ds;
@@ -267,6 +277,7 @@ static int move_groups(struct h5_build *b, const uint32_t *gmap, struct err *e)
 		g->n_arrays = fa[i + 1] - fa[i];
 		g->dims = dims + fd[i];
 		g->n_dims = fd[i + 1] - fd[i];
+		qsort_r(dims + fd[i], g->n_dims, sizeof(*dims), by_dimid, b->dims);
 	}
 	return 0;
 }

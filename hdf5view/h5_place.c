@@ -29,7 +29,8 @@ static int agree(const struct ds_array *a, const struct h5_array *x, const struc
 	for (uint32_t i = 0; same && i < x->rank; i++)
 		same = l->dims[i] == x->extent[i];
 	if (same && l->cls == H5_LAYOUT_CHUNKED) {
-		same = l->elem_size == x->elem_bytes;
+		/* the library states the size in memory for elements of variable length */
+		same = dt_is_vlen(&a->type) || l->elem_size == x->elem_bytes;
 		for (uint32_t i = 0; same && i < x->rank; i++)
 			same = l->chunk[i] == a->chunk[i];
 	}

@@ -294,6 +294,9 @@ static int map_vlen(struct arena *a, hid_t t, bool host, unsigned depth, struct 
 	return 0;
 }
 
+/* map_fixed - texts and opaque bytes. Texts that end with their first NUL may have anything
+ * behind it, and blanks may stand for padding; only NUL-padded ones are as they are presented.
+ * Attributes keep their bytes: netCDF's may hold NULs. */
 static int map_fixed(hid_t t, enum dt_kind kind, struct h5_type *ret, struct err *e)
 {
 	size_t size = H5Tget_size(t);
@@ -301,7 +304,7 @@ static int map_fixed(hid_t t, enum dt_kind kind, struct h5_type *ret, struct err
 	if (!size || size > UINT32_MAX)
 		return unsupported(e, "elements of more than 4 GiB are not supported");
 	ret->type = (struct dtype){.kind = kind, .size = (uint32_t)size};
-	ret->stored = true;
+	ret->stored = kind == DT_OPAQUE || size == 1 || H5Tget_strpad(t) == H5T_STR_NULLPAD;
 	return 0;
 }
 
@@ -464,6 +467,18 @@ static hid_t super_mem(hid_t t, H5T_class_t cls, bool host, unsigned depth)
 	return H5Tarray_create2(m, (unsigned)rank, dims);
 }
 
+static hid_t text_mem(hid_t t, bool host)
+{
+	hid_t copy = H5Tcopy(t);
+
+	if (copy >= 0 && !host && H5Tis_variable_str(t) == 0 && H5Tget_size(t) > 1 &&
+	    H5Tset_strpad(copy, H5T_STR_NULLPAD) < 0) {
+		(void)H5Tclose(copy);
+		return -1;
+	}
+	return copy;
+}
+
 static hid_t mem(hid_t t, bool host, unsigned depth)
 {
 	H5T_class_t cls = H5Tget_class(t);
@@ -484,6 +499,8 @@ static hid_t mem(hid_t t, bool host, unsigned depth)
 	case H5T_VLEN:
 	case H5T_ARRAY:
 		return super_mem(t, cls, host, depth);
+	case H5T_STRING:
+		return text_mem(t, host);
 	default:
 		return H5Tcopy(t);
 	}
