@@ -113,13 +113,12 @@ install: all
 	install -d $(prefix_bin) $(prefix_man)
 	install -m 755 $(BUILD)/nczarrfs $(prefix_bin)/nczarrfs
 	install -m 644 docs/nczarrfs.1 $(prefix_man)/nczarrfs.1
-	ln -sf nczarrfs $(prefix_bin)/mount.nczarrfs
 
 # Packages first, in a make of its own: what pkg-config says must be asked after they are there.
 check:
 	scripts/install-deps check
-	$(MAKE) WERROR=1 all
-	$(MAKE) WERROR=1 unit
+	$(MAKE) -j2 WERROR=1 all
+	$(MAKE) -j2 WERROR=1 unit
 	scripts/check-includes
 	scripts/check-length
 	scripts/check-public
@@ -130,7 +129,7 @@ check:
 demo:
 	@scripts/install-deps demo
 	@echo "building ..."
-	@$(MAKE) --no-print-directory -s all
+	@$(MAKE) --no-print-directory -s -j2 all
 	@scripts/demo $(BUILD)/nczarrfs
 
 .PHONY: install-deps install check demo

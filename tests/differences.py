@@ -22,6 +22,10 @@ FORCED = {
     "scalar-nczarr": "netCDF-C before 4.10 needs shape [1] for scalars: ncdump shows them so",
     "netcdf-hidden": "netCDF-C does not show what it cannot read (user types, bool, complex); "
                      "h5py does, and is the judge there",
+    "backslash": "zarr-python takes a backslash in a name for a slash and cannot open the array",
+    "reserved-name": "an object called like one of Zarr's own files is shown with %2E for the dot",
+    "utf8-nczarr": "zarr-python 2.13 takes metadata for ASCII and netCDF-C cannot read \\u escapes: "
+                   "mode=zarr escapes, mode=nczarr does not",
     "phony-names": "dimensions of files without dimension scales have no names: numbers differ",
 }
 

@@ -12,10 +12,6 @@ LIMIT = 180.0
 BAD_LIMIT = 120.0
 MEMORY = 1 << 30
 
-# Files that the HDF5 library of Debian bookworm (1.10.8) cannot open or that are no single HDF5
-# file; the mount must say so in one line, like for any other bad source.
-EXPECT_REFUSED = "refused"
-
 
 def h5py_opens(file):
     ok, result = oracle.in_child(lambda: bool(oracle.Model(file)), 30)

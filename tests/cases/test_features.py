@@ -12,7 +12,7 @@ def run(feature, t):
     feature.write(file)
     if not os.path.exists(file):
         raise Skip("this machine's libraries cannot write it")
-    notes = clients.info(t, file)
+    notes = clients.info(t, file, *feature.options)
     with t.mount(file, *feature.options) as m:
         clients.zarr(t, file, m, notes)
         if "xarray" in feature.clients:
@@ -20,6 +20,7 @@ def run(feature, t):
     if "ncdump" in feature.clients:
         with t.mount(file, "mode=nczarr", "filter=none") as m:
             clients.ncdump(t, file, m)
+            notes = clients.info(t, file, "mode=nczarr", "filter=none")
             clients.zarr(t, file, m, notes, mode="nczarr")
     if "gdal" in feature.clients:
         with t.mount(file, "filter=none") as m:

@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t
 
+RESERVED = {".zarray", ".zgroup", ".zattrs", ".zmetadata", ".", ".."}
 HIDDEN = {"CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "_Netcdf4Coordinates",
           "_Netcdf4Dimid", "_nc3_strict", "_NCProperties", "_ARRAY_DIMENSIONS",
           "_nczarr_superblock", "_nczarr_group", "_nczarr_array", "_nczarr_attr"}
@@ -38,16 +39,15 @@ def text(raw):
 
 
 class Type:
-    """numpy: dtype that a Zarr reader should get; tail: dimensions of an array type; kind: plain,
-    string (of any length), vlen, unknown. exact: whether h5py reads the same bits."""
+    """numpy: dtype that a Zarr reader should get; also: others that are as good; tail: dimensions
+    of an array type; kind: plain, string (of any length), vlen, unknown."""
 
-    def __init__(self, kind, numpy=None, tail=(), exact=True, enum=None, also=()):
+    def __init__(self, kind, numpy=None, tail=(), enum=None, also=()):
         self.kind = kind
         self.numpy = numpy
         self.tail = tail
-        self.exact = exact
         self.enum = enum
-        self.also = also  # other dtypes that are as good
+        self.also = also
 
 
 def _standard_float(t):
@@ -70,9 +70,11 @@ def describe(t):
             return Type(UNKNOWN)
         if cls == h5t.BITFIELD:
             return Type("plain", np.dtype(f"<u{size}"), also=(np.dtype(f">u{size}"),))
-        exact = t.get_precision() == size * 8 and t.get_offset() == 0
         sign = "u" if t.get_sign() == h5t.SGN_NONE else "i"
-        return Type("plain", np.dtype(f"{_order(t)}{sign}{size}"), exact=exact)
+        # netCDF-C goes by the precision, h5py by the size
+        also = [np.dtype(f"{o}{sign}{n}") for n in (1, 2, 4, 8) for o in "<>"
+                if t.get_precision() < size * 8 and n * 8 >= t.get_precision()]
+        return Type("plain", np.dtype(f"{_order(t)}{sign}{size}"), also=also)
     if cls == h5t.FLOAT:
         if _standard_float(t):
             return Type("plain", np.dtype(f"{_order(t)}f{t.get_size()}"))
@@ -108,12 +110,10 @@ def describe(t):
 
 def _compound(t):
     fields = []
-    exact = True
     for i in range(t.get_nmembers()):
         m = describe(t.get_member_type(i))
         if m.kind != "plain":
             return Type(UNKNOWN)
-        exact = exact and m.exact
         name = text(t.get_member_name(i))
         fields.append((name, m.numpy, m.tail) if m.tail else (name, m.numpy))
     if [f[0] for f in fields] == ["r", "i"] and fields[0][1] == fields[1][1]:
@@ -122,7 +122,7 @@ def _compound(t):
             z = np.dtype(f"{base.byteorder if base.byteorder != '=' else '<'}c{base.itemsize * 2}")
             return Type("plain", z)
     try:
-        return Type("plain", np.dtype(fields), exact=exact)
+        return Type("plain", np.dtype(fields))
     except (TypeError, ValueError):
         return Type(UNKNOWN)
 
@@ -190,6 +190,8 @@ class Model:
             printable = text(name)
             if printable.startswith(NON_COORD):
                 printable = printable[len(NON_COORD):]
+            if printable in RESERVED:
+                printable = "%2E" + printable[1:]
             child = path.rstrip("/") + "/" + printable
             info = group.links.get_info(name)
             if info.type == h5l.TYPE_EXTERNAL:

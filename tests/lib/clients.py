@@ -8,9 +8,10 @@ from lib.context import ROOT
 CLIENTS = os.path.join(ROOT, "tests", "clients")
 
 
-def info(t, file, timeout=60):
+def info(t, file, *options, timeout=60):
     """`nczarrfs info --json FILE` as a file, for the notes in it."""
-    status, out, err = t.run(t.binary, "info", "--json", file, timeout=timeout * t.slow)
+    args = [w for o in options for w in ("-o", o)]
+    status, out, err = t.run(t.binary, "info", "--json", *args, file, timeout=timeout * t.slow)
     assert status == 0, f"info --json ends with {status}: {err}"
     json.loads(out)
     path = t.path(f"notes{t.number()}.json")
