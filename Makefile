@@ -5,6 +5,10 @@
 VERSION := 0.1.0
 prefix ?= /usr/local
 BUILD ?= build
+# V=1 shows the commands
+ifeq ($(V),)
+Q := @
+endif
 CC ?= cc
 PKG_CONFIG ?= pkg-config
 MODULES := base mountcfg codecs translate nczarr hdf5view fusefs
@@ -32,8 +36,9 @@ LDFLAGS += -fsanitize=thread
 BUILD := build-tsan
 endif
 
-PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PKGS))
-PKG_LIBS = $(shell $(PKG_CONFIG) --libs $(PKGS)) -lpthread -lm
+# Asked for once, and only when something is compiled: `make demo` may have to install pkg-config.
+PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(PKG_CFLAGS)
+PKG_LIBS = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lpthread -lm)$(PKG_LIBS)
 
 SRC := $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
@@ -42,11 +47,13 @@ LIBOBJ := $(filter-out $(BUILD)/obj/fusefs/main.o,$(OBJ))
 all: $(BUILD)/nczarrfs
 
 $(BUILD)/nczarrfs: $(OBJ)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PKG_LIBS)
+	@echo "  LD $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PKG_LIBS)
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	@echo "  CC $<"
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # Unit tests: tests/unit/test_<module>_<file>.c, linked with that module and the ones below it,
 # so that an upward call does not link.
@@ -64,7 +71,8 @@ objs_of = $(foreach m,$(below_$(1)),$(filter $(BUILD)/obj/$(m)/%,$(LIBOBJ)))
 .SECONDEXPANSION:
 $(BUILD)/unit/%: tests/unit/%.c $$(call objs_of,$$(call module_of,%)) Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< \
+	@echo "  TEST $@"
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< \
 		$(filter %.o,$^) $(PKG_LIBS) -lcmocka
 
 unit: $(UNIT)
@@ -93,3 +101,37 @@ bench: $(BENCH_TOOLS) build/nczarrfs
 
 .PHONY: bench bench-tools
 # --- bench: end ---------------------------------------------------------------------------------
+
+# ---- installing, checking, a first minute: scripts/ and tests/ ----
+prefix_bin = $(DESTDIR)$(prefix)/bin
+prefix_man = $(DESTDIR)$(prefix)/share/man/man1
+
+install-deps:
+	scripts/install-deps build
+
+install: all
+	install -d $(prefix_bin) $(prefix_man)
+	install -m 755 $(BUILD)/nczarrfs $(prefix_bin)/nczarrfs
+	install -m 644 docs/nczarrfs.1 $(prefix_man)/nczarrfs.1
+	ln -sf nczarrfs $(prefix_bin)/mount.nczarrfs
+
+# Packages first, in a make of its own: what pkg-config says must be asked after they are there.
+check:
+	scripts/install-deps check
+	$(MAKE) WERROR=1 all
+	$(MAKE) WERROR=1 unit
+	scripts/check-includes
+	scripts/check-length
+	scripts/check-public
+	scripts/check-banned $(BUILD)
+	scripts/check-docs $(BUILD)/nczarrfs
+	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)
+
+demo:
+	@scripts/install-deps demo
+	@echo "building ..."
+	@$(MAKE) --no-print-directory -s all
+	@scripts/demo $(BUILD)/nczarrfs
+
+.PHONY: install-deps install check demo
+# ---- end of installing, checking, a first minute ----

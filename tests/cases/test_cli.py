@@ -1,0 +1,193 @@
+"""The command line: what is bad gets one line that says what, where and what to do, status 1,
+and no mount; what is good says what it should."""
+import json
+import os
+import re
+import socket
+
+import h5py
+import numpy as np
+
+from lib import mounts
+from lib.context import Skip
+
+
+def sample(t, name="good.nc"):
+    path = t.path(name)
+    with h5py.File(path, "w") as f:
+        f["v"] = np.arange(10000.0)
+        f["g/w"] = np.arange(3)
+    return path
+
+
+def refused(t, *args, mention=(), status=1):
+    code, out, err = t.run(t.binary, *args, timeout=60)
+    lines = err.splitlines()
+    assert code == status, f"{args} ends with {code}, not {status}: {err}"
+    assert len(lines) == 1, f"{args}: {len(lines)} lines on standard error: {err!r}"
+    assert out == "", f"{args}: {out!r} on standard output"
+    assert lines[0].startswith("nczarrfs: "), lines[0]
+    for word in mention:
+        assert word in lines[0], f"{args}: '{word}' is not in: {lines[0]}"
+    here = [p for p, _ in mounts.table() if p.startswith(t.tmp)]
+    assert not here, f"{args}: left mounted: {here}"
+
+
+def folder(t, name="mnt"):
+    path = t.path(name)
+    os.makedirs(path, exist_ok=True)
+    return path
+
+
+def test_not_hdf5(t):
+    path = t.path("text.nc")
+    with open(path, "w") as f:
+        f.write("hello, this is text\n" * 1000)
+    refused(t, path, folder(t), mention=[path])
+
+
+def test_empty_file(t):
+    path = t.path("empty.nc")
+    open(path, "w").close()
+    refused(t, path, folder(t), mention=[path])
+
+
+def test_truncated(t):
+    good = sample(t)
+    data = open(good, "rb").read()
+    for n in (9, 50, 100, len(data) // 2, len(data) - 1):
+        path = t.path(f"cut{n}.nc")
+        with open(path, "wb") as f:
+            f.write(data[:n])
+        refused(t, path, folder(t), mention=[path])
+
+
+def test_directory_as_source(t):
+    refused(t, t.tmp, folder(t), mention=[t.tmp])
+
+
+def test_missing_source(t):
+    refused(t, t.path("no.nc"), folder(t), mention=[t.path("no.nc")])
+
+
+def test_special_files(t):
+    os.mkfifo(t.path("fifo"))
+    refused(t, t.path("fifo"), folder(t), mention=["fifo"])
+    refused(t, "/dev/null", folder(t), mention=["/dev/null"])
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(t.path("sock"))
+    refused(t, t.path("sock"), folder(t), mention=["sock"])
+
+
+def test_no_permission(t):
+    if os.getuid() == 0:
+        raise Skip("root may read everything")
+    path = sample(t)
+    os.chmod(path, 0)
+    refused(t, path, folder(t), mention=[path])
+
+
+def test_missing_mountpoint(t):
+    refused(t, sample(t), t.path("nowhere"), mention=[t.path("nowhere")])
+
+
+def test_file_as_mountpoint(t):
+    open(t.path("file"), "w").close()
+    refused(t, sample(t), t.path("file"), mention=[t.path("file")])
+
+
+def test_busy_mountpoint(t):
+    """Mounting twice on one place: the second is refused, the first goes on."""
+    path = sample(t)
+    with t.mount(path) as m:
+        code, out, err = t.run(t.binary, path, m.path)
+        assert code == 1 and len(err.splitlines()) == 1, f"{code}: {out}{err}"
+        assert m.path in err, err
+        t.call(lambda: os.stat(os.path.join(m.path, ".zgroup")))
+
+
+def test_mountpoint_not_empty(t):
+    """A file in the mountpoint is not silently covered, or is: but never an error of two kinds."""
+    path = sample(t)
+    open(os.path.join(folder(t, "full"), "x"), "w").close()
+    code, out, err = t.run(t.binary, path, t.path("full"))
+    if code == 0:
+        assert mounts.unmount(t.path("full"))[0]
+    else:
+        assert code == 1 and len(err.splitlines()) == 1 and t.path("full") in err, err
+
+
+def test_bad_options(t):
+    path, mnt = sample(t), folder(t)
+    refused(t, "-o", "mode=zar", path, mnt, mention=["mode", "zar"])
+    refused(t, "-o", "filter=fast", path, mnt, mention=["filter", "fast"])
+    refused(t, "-o", "dimension_separator=_", path, mnt, mention=["dimension_separator"])
+    refused(t, "-o", "nosuchoption", path, mnt, mention=["nosuchoption"])
+    refused(t, "-o", "chunk_size=-1", path, mnt, mention=["chunk_size"])
+    refused(t, "-o", "chunk_size=99999999999999999999", path, mnt, mention=["chunk_size"])
+    refused(t, "-o", "cache_size=x", path, mnt, mention=["cache_size"])
+    refused(t, "-o", "rw", path, mnt, mention=["rw"])
+    refused(t, "--nosuch", path, mnt, mention=["--nosuch"])
+
+
+def test_wrong_number_of_arguments(t):
+    path, mnt = sample(t), folder(t)
+    refused(t)
+    refused(t, path)
+    refused(t, path, mnt, "third", mention=["third"])
+    refused(t, "info")
+    refused(t, "info", t.path("no.nc"), mention=["no.nc"])
+
+
+def test_help_and_version(t):
+    code, out, err = t.run(t.binary, "--help")
+    assert code == 0 and not err, err
+    for word in ("SOURCE", "MOUNTPOINT", "mode=", "filter=", "info", "allow_other"):
+        assert word in out, f"{word} is not in --help"
+    code, out, err = t.run(t.binary, "--version")
+    assert code == 0 and not err, err
+    assert re.search(r"nczarrfs \d+\.\d+\.\d+", out), out
+    for word in ("HDF5", "FUSE"):
+        assert word.lower() in out.lower(), f"{word} is not in --version: {out}"
+
+
+def test_info(t):
+    path = sample(t)
+    code, out, err = t.run(t.binary, "info", path)
+    assert code == 0 and not err, err
+    assert "v" in out and "10000" in out, out
+    code, out, err = t.run(t.binary, "info", "--json", path)
+    assert code == 0 and not err, err
+    json.loads(out)
+
+
+def test_info_says_why(t):
+    """Pass through or transcode, and the reason, for each variable."""
+    path = t.path("f.nc")
+    with h5py.File(path, "w") as f:
+        f.create_dataset("pass", data=np.arange(100), chunks=(10,), compression="gzip")
+        f.create_dataset("odd", data=np.arange(100), chunks=(10,), scaleoffset=0)
+    code, out, _ = t.run(t.binary, "info", path)
+    assert code == 0
+    text = {n: next(x for x in out.splitlines() if re.search(rf"\b{n}\b", x)) for n in
+            ("pass", "odd")}
+    assert text["pass"] != text["odd"].replace("odd", "pass"), out
+    assert "scaleoffset" in out, out
+
+
+def test_relative_paths(t):
+    """A relative source and mountpoint work although the server leaves the directory."""
+    sample(t)
+    folder(t, "rel")
+    code, _, err = t.run(t.binary, "good.nc", "rel", cwd=t.tmp)
+    assert code == 0, err
+    t.call(lambda: os.listdir(t.path("rel/v")))
+    assert mounts.unmount(t.path("rel"))[0]
+
+
+def test_descriptors_closed(t):
+    """The server in the background does not keep the caller's pipes open."""
+    path, mnt = sample(t), folder(t)
+    code, out, err = t.run("sh", "-c", '"$0" "$1" "$2" | cat', t.binary, path, mnt, timeout=20)
+    assert code == 0, err
+    assert mounts.unmount(mnt)[0]

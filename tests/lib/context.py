@@ -1,0 +1,246 @@
+"""What a test gets: a private directory, mounts, and child processes with time limits."""
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+from lib import mounts
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Skip(Exception):
+    """Raised with the reason why a test cannot run here."""
+
+
+def corpus():
+    """The folder of real files, or None."""
+    path = os.environ.get("NCZARRFS_CORPUS") or os.path.join(
+        os.path.dirname(ROOT), "shared", "corpus")
+    return path if os.path.isdir(path) else None
+
+
+class Mount:
+    """One running nczarrfs. Leaving the context unmounts, waits for the process to end and
+    fails on a server that died or that a sanitizer complained about."""
+
+    def __init__(self, context, source, *options, wait=60.0, check=True, wrapper=(),
+                 foreground=False):
+        self.context = context
+        self.number = context.number()
+        self.path = os.path.join(context.tmp, f"mnt{self.number}")
+        os.mkdir(self.path)
+        self.log = os.path.join(context.tmp, f"log{self.number}")
+        self.sanitizer = os.path.join(context.tmp, f"sanitizer{self.number}")
+        self.pids = []
+        self.process = None
+        self.check = check
+        args = list(wrapper) + [context.binary]
+        for option in options:
+            args += ["-o", option]
+        if foreground:
+            args.append("-f")
+        args += [source, self.path]
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, env=self._env(), cwd=context.tmp)
+        if foreground:
+            self.status = self._wait_mounted(wait)
+        else:
+            try:
+                self.status = self.process.wait(wait)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise AssertionError(f"nczarrfs does not return within {wait:.0f} s") from None
+        self.pids = [p for p in mounts.processes_of(self.path)]
+        if check and self.status != 0:
+            raise AssertionError(f"mounting failed with status {self.status}: {self.messages()}")
+        if check and not mounts.is_mounted(self.path):
+            raise AssertionError(f"status 0 but nothing is mounted: {self.messages()}")
+
+    def _env(self):
+        env = dict(os.environ)
+        env["ASAN_OPTIONS"] = f"detect_leaks=1:exitcode=99:log_path={self.sanitizer}"
+        env["UBSAN_OPTIONS"] = f"print_stacktrace=1:log_path={self.sanitizer}"
+        env["TSAN_OPTIONS"] = f"exitcode=99:log_path={self.sanitizer}"
+        env["LSAN_OPTIONS"] = "suppressions=" + os.path.join(ROOT, "tests", "lib", "lsan.supp")
+        return env
+
+    def _wait_mounted(self, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                return self.process.returncode
+            if mounts.is_mounted(self.path):
+                return 0
+            time.sleep(0.01)
+        self.kill()
+        raise AssertionError(f"not mounted within {seconds:.0f} s: {self.messages()}")
+
+    def messages(self):
+        with open(self.log, errors="replace") as f:
+            return f.read().strip()
+
+    def memory_peak(self):
+        return max([mounts.memory_peak(p) for p in self.pids], default=0)
+
+    def server_alive(self):
+        return bool(self.pids) and any(mounts.alive(p) for p in self.pids)
+
+    def kill(self):
+        for pid in set(self.pids) | set(mounts.processes_of(self.path)):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+
+    def sanitizer_text(self):
+        text = ""
+        for name in sorted(os.listdir(self.context.tmp)):
+            if name.startswith(os.path.basename(self.sanitizer) + "."):
+                with open(os.path.join(self.context.tmp, name), errors="replace") as f:
+                    text += f.read()
+        log = self.messages()
+        if "Sanitizer" in log or "runtime error:" in log:
+            text += log
+        return text
+
+    def unmount(self, seconds=30.0):
+        """Unmount and wait for the end of the process; the problems found, as text."""
+        problems = []
+        if mounts.is_mounted(self.path):
+            if not self.server_alive():
+                problems.append("the server died: " + self.messages())
+            ok, text = mounts.unmount(self.path)
+            end = time.monotonic() + 5
+            while not ok and "busy" in text and time.monotonic() < end:
+                time.sleep(0.05)  # a client that was just killed may not be gone yet
+                ok, text = mounts.unmount(self.path)
+            if not ok:
+                problems.append("cannot unmount: " + text)
+                mounts.unmount(self.path, lazy=True)
+        if not mounts.wait_gone(self.pids, seconds):
+            problems.append(f"the server does not end within {seconds:.0f} s of unmounting")
+            self.kill()
+        text = self.sanitizer_text()
+        if text:
+            problems.append("sanitizer report:\n" + text)
+        return "\n".join(problems)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        problems = self.unmount()
+        self.context.forget(self)
+        if problems and kind is None and self.check:
+            raise AssertionError(problems)
+        if problems:
+            print(problems)
+        return False
+
+
+class Context:
+    def __init__(self, tmp):
+        self.tmp = tmp
+        self.binary = os.environ["NCZARRFS"]
+        self.sanitized = mounts.is_sanitized(self.binary)
+        self.slow = 4 if self.sanitized else 1
+        self._count = 0
+        self._open = []
+
+    def number(self):
+        self._count += 1
+        return self._count
+
+    def path(self, name):
+        return os.path.join(self.tmp, name)
+
+    def mount(self, source, *options, **keywords):
+        m = Mount(self, source, *options, **keywords)
+        self._open.append(m)
+        return m
+
+    def forget(self, m):
+        if m in self._open:
+            self._open.remove(m)
+
+    def close(self):
+        for m in list(self._open):
+            m.unmount()
+
+    def run(self, *args, timeout=60.0, env=None, cwd=None, binary=False):
+        """A command with a time limit: (status, stdout, stderr)."""
+        full = dict(os.environ)
+        full.update(env or {})
+        p = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, env=full, cwd=cwd or self.tmp)
+        try:
+            out, err = p.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            try:
+                p.communicate(timeout=5)
+            except subprocess.TimeoutExpired:
+                pass
+            raise AssertionError(f"{args[0]} does not end within {timeout:.0f} s") from None
+        if binary:
+            return p.returncode, out, err.decode(errors="replace")
+        return p.returncode, out.decode(errors="replace"), err.decode(errors="replace")
+
+    def call(self, func, *args, timeout=60.0):
+        """Run func(*args) in a child process. It may return None or raise; what it prints and
+        its failure become ours. For everything that touches a mount."""
+        read, write = os.pipe()
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid == 0:
+            os.close(read)
+            status = 0
+            try:
+                func(*args)
+            except Skip as skip:
+                os.write(write, str(skip).encode(errors="replace")[:4000])
+                status = 77
+            except BaseException as error:  # noqa: B902 - handed to the parent
+                text = str(error) if isinstance(error, AssertionError) and str(error) else (
+                    traceback.format_exc())
+                os.write(write, text.encode(errors="replace")[-20000:])
+                status = 1
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+        os.close(write)
+        return self._collect(pid, read, func, timeout)
+
+    def _collect(self, pid, read, func, timeout):
+        end = time.monotonic() + timeout * self.slow
+        text = b""
+        os.set_blocking(read, False)
+        while True:
+            try:
+                text += os.read(read, 65536)
+            except BlockingIOError:
+                pass
+            got, raw = os.waitpid(pid, os.WNOHANG)
+            if got:
+                break
+            if time.monotonic() > end:
+                os.kill(pid, signal.SIGKILL)
+                os.close(read)
+                raise AssertionError(f"{func.__name__} does not end within {timeout:.0f} s")
+            time.sleep(0.005)
+        try:
+            text += os.read(read, 65536)
+        except BlockingIOError:
+            pass
+        os.close(read)
+        status = os.waitstatus_to_exitcode(raw)
+        if status == 77:
+            raise Skip(text.decode(errors="replace"))
+        if status == 1:
+            raise AssertionError(text.decode(errors="replace"))
+        if status != 0:
+            raise AssertionError(f"{func.__name__} ended with status {status}")
