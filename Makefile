@@ -91,7 +91,8 @@ BENCH_TOOLS := build/bench/bare build/bench/reader
 
 build/bench/%: tests/bench/%.c Makefile
 	@mkdir -p $(@D)
-	$(CC) -D_GNU_SOURCE -DFUSE_USE_VERSION=314 $(shell $(PKG_CONFIG) --cflags fuse3) \
+	@echo "  CC $@"
+	$(Q)$(CC) -D_GNU_SOURCE -DFUSE_USE_VERSION=314 $(shell $(PKG_CONFIG) --cflags fuse3) \
 		-std=c17 -O2 -g $(WARN) -o $@ $< $(shell $(PKG_CONFIG) --libs fuse3) -lpthread
 
 bench-tools: $(BENCH_TOOLS)

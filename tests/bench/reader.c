@@ -138,11 +138,14 @@ static const char *drop_caches(void)
 static void touch(size_t mb)
 {
 	size_t n = mb << 20;
-	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	uint8_t *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (p != MAP_FAILED)
-		(void)munmap(p, n);
+	if (p == MAP_FAILED)
+		return;
+	(void)madvise(p, n, MADV_HUGEPAGE);
+	for (size_t i = 0; i < n; i += 4096)
+		*(volatile uint8_t *)(p + i) = 1;
+	(void)munmap(p, n);
 }
 
 static int run(struct job *j, unsigned threads, const char *state)
