@@ -15,6 +15,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -213,11 +214,12 @@ static void run_fusermount(const char *mountpoint)
 		(void)waitpid(pid, NULL, 0);  /* the mountpoint is looked at afterwards */
 }
 
+/* is_dead_mount - asks with statfs: the answer to stat may come from the kernel's cache. */
 static bool is_dead_mount(const char *mountpoint)
 {
-	struct stat st;
+	struct statfs st;
 
-	return stat(mountpoint, &st) < 0 && (errno == ENOTCONN || errno == ECONNABORTED);
+	return statfs(mountpoint, &st) < 0 && (errno == ENOTCONN || errno == ECONNABORTED);
 }
 
 /* clean_up - remove the mount of a server that is gone; another mount that took its place is
