@@ -143,7 +143,15 @@ int h5_link_file(struct h5_build *b, uint32_t from, const char *name, uint32_t *
 	return 0;
 }
 
-static int storage_ok(struct h5_build *b, const char *path, hid_t file, hid_t dcpl,
+/* check - one dataset's sources. */
+struct check {
+	const struct h5_source *s;
+	hid_t lapl;
+	bool lock;                     /* how the file itself is open */
+	const hsize_t *start, *count;  /* at depth 0: only what lies there; NULL: all */
+};
+
+static int storage_ok(const struct check *c, const char *path, hid_t file, hid_t dcpl,
 		      unsigned depth, struct err *e);
 
 /* external_ok - raw data files. */
@@ -198,10 +206,10 @@ static int pattern_ok(const struct h5_source *s, const char *dir, const char *na
 }
 
 /* source_dataset_ok - dataset `dset` of an open file. */
-static int source_dataset_ok(struct h5_build *b, const char *path, hid_t file, const char *dset,
+static int source_dataset_ok(const struct check *c, const char *path, hid_t file, const char *dset,
 			     unsigned depth, struct err *e)
 {
-	auto_hid hid_t id = H5Oopen(file, dset, b->lapl);
+	auto_hid hid_t id = H5Oopen(file, dset, c->lapl);
 	auto_hid hid_t dcpl = -1;
 
 	if (id < 0 || H5Iget_type(id) != H5I_DATASET)
@@ -209,10 +217,10 @@ static int source_dataset_ok(struct h5_build *b, const char *path, hid_t file, c
 	dcpl = H5Dget_create_plist(id);
 	if (dcpl < 0)
 		return h5_error(e, -EACCES, "its source dataset cannot be read");
-	return storage_ok(b, path, file, dcpl, depth + 1, e);
+	return storage_ok(c, path, file, dcpl, depth + 1, e);
 }
 
-static int virtual_one(struct h5_build *b, const char *dir, const char *path, hid_t file,
+static int virtual_one(const struct check *c, const char *dir, const char *path, hid_t file,
 		       hid_t dcpl, size_t i, unsigned depth, struct err *e)
 {
 	char name[PATH_MAX] = "", dset[PATH_MAX] = "";
@@ -228,23 +236,39 @@ static int virtual_one(struct h5_build *b, const char *dir, const char *path, hi
 		return err_set(e, -EACCES, "patterns in names of source datasets, as '%.200s', "
 			       "are not supported", dset);
 	if (strcmp(name, ".") == 0)
-		return source_dataset_ok(b, path, file, dset, depth, e);
+		return source_dataset_ok(c, path, file, dset, depth, e);
 	if (getenv("HDF5_VDS_PREFIX"))
 		return err_set(e, -EACCES, "virtual datasets are not read while HDF5_VDS_PREFIX "
 			       "is set");
 	if (strchr(name, '%'))
-		return pattern_ok(b->src, dir, name, e);
-	other = allowed(b->src, dir, name, &st, e);
+		return pattern_ok(c->s, dir, name, e);
+	other = allowed(c->s, dir, name, &st, e);
 	if (!other)
 		return -EACCES;
-	fapl = H5Pcreate(H5P_FILE_ACCESS);
+	fapl = h5_fapl(c->lock);
 	id = fapl < 0 ? -1 : H5Fopen(other, H5F_ACC_RDONLY, fapl);
 	if (id < 0)
 		return h5_error(e, -EACCES, "its source file cannot be opened");
-	return source_dataset_ok(b, other, id, dset, depth, e);
+	return source_dataset_ok(c, other, id, dset, depth, e);
 }
 
-static int storage_ok(struct h5_build *b, const char *path, hid_t file, hid_t dcpl,
+/* wanted - whether mapping i has elements in the region; true when that is not known. */
+static bool wanted(const struct check *c, hid_t dcpl, size_t i)
+{
+	auto_hid hid_t space = H5Pget_virtual_vspace(dcpl, i);
+	hsize_t lo[H5S_MAX_RANK], hi[H5S_MAX_RANK];
+	int rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+
+	if (rank < 0 || H5Sget_select_bounds(space, lo, hi) < 0)
+		return true;
+	for (int d = 0; d < rank; d++)
+		if (hi[d] < c->start[d] ||
+		    (lo[d] >= c->start[d] && lo[d] - c->start[d] >= c->count[d]))
+			return false;
+	return true;
+}
+
+static int storage_ok(const struct check *c, const char *path, hid_t file, hid_t dcpl,
 		      unsigned depth, struct err *e)
 {
 	auto_free char *dir = strdup(path);
@@ -254,7 +278,7 @@ static int storage_ok(struct h5_build *b, const char *path, hid_t file, hid_t dc
 	if (!dir)
 		return err_nomem(e);
 	dir_of(dir);
-	rc = external_ok(b->src, dir, dcpl, depth, e);
+	rc = external_ok(c->s, dir, dcpl, depth, e);
 	if (rc < 0 || H5Pget_layout(dcpl) != H5D_VIRTUAL)
 		return rc;
 	if (depth >= VIRTUAL_DEPTH_MAX)
@@ -262,14 +286,29 @@ static int storage_ok(struct h5_build *b, const char *path, hid_t file, hid_t dc
 	if (H5Pget_virtual_count(dcpl, &n) < 0)
 		return h5_error(e, -EACCES, "its sources cannot be read");
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = virtual_one(b, dir, path, file, dcpl, i, depth, e);
+		if (depth || !c->start || wanted(c, dcpl, i))
+			rc = virtual_one(c, dir, path, file, dcpl, i, depth, e);
 	return rc;
 }
 
 int h5_storage_ok(struct h5_build *b, uint32_t file, hid_t dcpl, struct err *e)
 {
 	const struct h5_source *s = b->src;
+	struct check c = {.s = s, .lapl = b->lapl, .lock = true};
 
-	return storage_ok(b, file ? s->files[file - 1].path : s->path, h5_file_id(b, file), dcpl,
+	return storage_ok(&c, file ? s->files[file - 1].path : s->path, h5_file_id(b, file), dcpl,
 			  0, e);
+}
+
+int h5_sources_ok(struct h5_source *s, uint32_t file, hid_t set, const hsize_t *start,
+		  const hsize_t *count, struct err *e)
+{
+	auto_hid hid_t lapl = h5_lapl();
+	auto_hid hid_t dcpl = H5Dget_create_plist(set);
+	struct check c = {.s = s, .lapl = lapl, .start = start, .count = count};
+
+	if (lapl < 0 || dcpl < 0)
+		return h5_error(e, -EBADMSG, "its sources cannot be read");
+	return storage_ok(&c, file ? s->files[file - 1].path : s->path,
+			  file ? s->files[file - 1].id : s->file, dcpl, 0, e);
 }

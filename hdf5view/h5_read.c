@@ -66,9 +66,11 @@ static int open_set(struct h5_source *s, uint32_t array, hid_t *ret, struct err 
 }
 
 /* select_region - the part of a chunk that is inside the extent, on both sides. */
-static int select_region(const struct ds_array *a, const struct h5_array *x, uint64_t linear,
-			 struct reading *r, struct err *e)
+static int select_region(struct h5_source *s, uint32_t array, uint64_t linear, struct reading *r,
+			 struct err *e)
 {
+	const struct ds_array *a = &s->base.ds.arrays[array];
+	const struct h5_array *x = &s->arrays[array];
 	hsize_t start[DS_RANK_MAX], count[DS_RANK_MAX], chunk[DS_RANK_MAX], zero[DS_RANK_MAX] = {0};
 	uint64_t at[DS_RANK_MAX];
 	int rank = (int)x->rank;
@@ -95,13 +97,12 @@ static int select_region(const struct ds_array *a, const struct h5_array *x, uin
 	    H5Sselect_hyperslab(r->file_space, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
 	    H5Sselect_hyperslab(r->mem_space, H5S_SELECT_SET, zero, NULL, count, NULL) < 0)
 		return fail(e);
-	return 0;
+	return a->layout == DS_VIRTUAL ? h5_sources_ok(s, x->file, r->set, start, count, e) : 0;
 }
 
 static int prepare(struct h5_source *s, uint32_t array, uint64_t linear, struct reading *r,
 		   struct err *e)
 {
-	const struct ds_array *a = &s->base.ds.arrays[array];
 	int rc = open_set(s, array, &r->set, e);
 
 	if (rc < 0)
@@ -110,7 +111,7 @@ static int prepare(struct h5_source *s, uint32_t array, uint64_t linear, struct 
 	r->mem = r->file_type < 0 ? -1 : h5_type_mem(r->file_type, false);
 	if (r->mem < 0 || H5Tget_size(r->file_type) != s->arrays[array].elem_bytes)
 		return fail(e);
-	return select_region(a, &s->arrays[array], linear, r, e);
+	return select_region(s, array, linear, r, e);
 }
 
 /* type_elems - elements of the model in one of the dataspace's: more for array types. */

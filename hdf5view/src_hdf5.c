@@ -46,16 +46,29 @@ static int explain(int fd, struct err *e)
 	return err_set(e, -EBADMSG, "not readable as HDF5: %s", text);
 }
 
+/* Virtual datasets open their sources with this close degree, and find nothing in files that are
+ * open with another. */
+hid_t h5_fapl(bool lock)
+{
+	hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
+
+	if (fapl >= 0 && (H5Pset_fapl_sec2(fapl) < 0 ||
+			  H5Pset_fclose_degree(fapl, H5F_CLOSE_WEAK) < 0 ||
+			  H5Pset_file_locking(fapl, lock, true) < 0)) {
+		(void)H5Pclose(fapl);
+		return -1;
+	}
+	return fapl;
+}
+
 int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret, struct err *e)
 {
 	const struct h5_linked *f = file ? &s->files[file - 1] : NULL;
-	auto_hid hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
+	auto_hid hid_t fapl = h5_fapl(lock);
 	char own[64];
 	hid_t id;
 
-	if (fapl < 0 || H5Pset_fapl_sec2(fapl) < 0 ||
-	    H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG) < 0 ||
-	    H5Pset_file_locking(fapl, lock, true) < 0)
+	if (fapl < 0)
 		return h5_error(e, -ENOMEM, "the HDF5 library cannot be set up");
 	id = H5Fopen(f ? f->path : s->path, H5F_ACC_RDONLY, fapl);
 	if (id >= 0 && f && !same_file(id, f->dev, f->ino)) {
@@ -92,6 +105,17 @@ static herr_t refuse(const char *parent, const char *group, const char *child,
 	return -1;
 }
 
+hid_t h5_lapl(void)
+{
+	hid_t lapl = H5Pcreate(H5P_LINK_ACCESS);
+
+	if (lapl >= 0 && H5Pset_elink_cb(lapl, refuse, NULL) < 0) {
+		(void)H5Pclose(lapl);
+		return -1;
+	}
+	return lapl;
+}
+
 static int build(struct h5_source *s, struct err *e)
 {
 	struct h5_build b = {.src = s, .arena = &s->base.ds.arena};
@@ -101,8 +125,8 @@ static int build(struct h5_source *s, struct err *e)
 	h5_enter();
 	rc = h5_open_file(s, 0, true, &b.file, e);
 	if (rc == 0) {
-		b.lapl = H5Pcreate(H5P_LINK_ACCESS);
-		if (b.lapl < 0 || H5Pset_elink_cb(b.lapl, refuse, NULL) < 0)
+		b.lapl = h5_lapl();
+		if (b.lapl < 0)
 			rc = h5_error(e, -ENOMEM, "the HDF5 library cannot be set up");
 	}
 	if (rc == 0)

@@ -202,6 +202,12 @@ hid_t h5_file_id(const struct h5_build *b, uint32_t n);
 /* h5_storage_ok - whether reading a dataset with these creation properties touches allowed
  * files only. Returns 0; -EACCES with the reason. */
 int h5_storage_ok(struct h5_build *b, uint32_t file, hid_t dcpl, struct err *e) NZ_MUST_USE;
+/* h5_sources_ok - the same once more before elements [start, start + count) of a virtual dataset
+ * are read: the library takes what it cannot open for never written. h5_lock is held. */
+int h5_sources_ok(struct h5_source *s, uint32_t file, hid_t set, const hsize_t *start,
+		  const hsize_t *count, struct err *e) NZ_MUST_USE;
+/* h5_lapl - link access that refuses external links. New; -1 on failure. */
+hid_t h5_lapl(void);
 /* h5_file_dir - directory of a file, canonical, into out. Returns 0 or -ERANGE. */
 int h5_file_dir(const struct h5_source *s, uint32_t file, char *out, size_t cap) NZ_MUST_USE;
 
@@ -239,6 +245,9 @@ static inline struct h5_source *h5_of(struct source *s)
 	return CONTAINER_OF(s, struct h5_source, base);
 }
 
+/* h5_fapl - how files are opened, the same for all: the library insists on that for files that it
+ * meets twice. New; -1 on failure. */
+hid_t h5_fapl(bool lock);
 /* h5_open_file - the library's view of the source (file 0) or of a linked file: read only.
  * lock: hold HDF5's shared lock while it is open. The id is new; h5_lock is held. */
 int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret,
