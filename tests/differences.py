@@ -26,6 +26,14 @@ FORCED = {
     "reserved-name": "an object called like one of Zarr's own files is shown with %2E for the dot",
     "utf8-nczarr": "zarr-python 2.13 takes metadata for ASCII and netCDF-C cannot read \\u escapes: "
                    "mode=zarr escapes, mode=nczarr does not",
+    "wrong-scale": "a fixed dimension whose dimension scale has another length: netCDF-C goes by "
+                   "the scale (and reads past the data), the mount by the data",
+    "linked-dims": "a dimension scale with several names (links): netCDF-C and the mount may "
+                   "choose another one of them",
+    "netcdf-padding": "netCDF-C 4.9 fills up a variable that is shorter than its unlimited "
+                      "dimension wrongly in some cases (several unlimited dimensions, 8-byte "
+                      "types); h5py and the fill value are the judge",
+    "nc-attributes": "xarray's Zarr engine hides every attribute whose name begins with _nc",
     "phony-names": "dimensions of files without dimension scales have no names: numbers differ",
 }
 

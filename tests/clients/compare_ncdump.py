@@ -78,6 +78,8 @@ def statement(words, section, g):
     if "=" in words:
         left, right = words[:words.index("=")], words[words.index("=") + 1:]
         values = [w for w in right if w not in (",", "{", "}")]
+        if section == "types:":
+            return
         if section == "dimensions:":
             g["dims"][unescape(left[0])] = values[0]
         elif section == "data:":
@@ -123,6 +125,9 @@ def same_word(a, b):
 
 
 def same_words(a, b):
+    """ncdump breaks texts at their newlines: one text is several words."""
+    if a and b and all(w.startswith('"') for w in a + b):
+        return "".join(w[1:-1] for w in a) == "".join(w[1:-1] for w in b)
     return len(a) == len(b) and all(same_word(x, y) for x, y in zip(a, b))
 
 
@@ -201,6 +206,14 @@ def length_of(name, path, groups):
         path = path.rpartition("/")[0]
 
 
+def filled(group, name):
+    """Data with the fill value for "_": in the mount, 4.9.0 does not know the type of the
+    _FillValue attribute and prints the number."""
+    words = group["data"].get(name, [])
+    fill = group["attrs"].get((name, "_FillValue"))
+    return [fill[0] if fill and w == "_" else w for w in words]
+
+
 def compare_group(path, want, got, all_want, all_got, problems):
     for name, (kind, dims) in want["vars"].items():
         where = f"{path}/{name}"
@@ -212,7 +225,7 @@ def compare_group(path, want, got, all_want, all_got, problems):
             problems.append(f"{where}: type {kind}, through the mount {got_kind}")
         if dims != got_dims and not all(d.startswith("phony_dim") for d in dims):
             problems.append(f"{where}: dimensions {dims}, through the mount {got_dims}")
-        if not same_words(want["data"].get(name, []), got["data"].get(name, [])):
+        if not same_words(filled(want, name), filled(got, name)):
             problems.append(f"{where}: data {want['data'].get(name)!r:.300}, through the mount "
                             f"{got['data'].get(name)!r:.300}")
     for key, values in want["attrs"].items():

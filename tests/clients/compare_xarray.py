@@ -2,7 +2,8 @@
 """compare_xarray.py FILE MOUNTPOINT: what xarray reads through the mount, with and without
 consolidated metadata, decoded and raw, group by group, against xarray on the file itself.
 
-Forced differences (tests/differences.py): endian-xarray, enum-attrs, char-xarray, attr-type."""
+Forced differences (tests/differences.py): endian-xarray, enum-attrs, attr-type, latin1-text,
+padded-compound, wrong-scale, linked-dims."""
 import os
 import sys
 import warnings
@@ -38,8 +39,15 @@ def plain(value):
         return oracle.text(value)
     if isinstance(value, str):
         return oracle.text(value.encode("utf-8", "surrogateescape"))
+    if isinstance(value, np.void) and value.dtype.names:
+        value = list(value.item())
+    if isinstance(value, dict):
+        value = list(value.values())
     if isinstance(value, (list, tuple, np.ndarray)):
-        flat = [plain(v) for v in np.asarray(value, dtype=object).ravel()]
+        flat = []
+        for v in value.ravel() if isinstance(value, np.ndarray) else value:
+            v = plain(v)
+            flat += v if isinstance(v, list) else [v]
         return flat[0] if len(flat) == 1 else flat
     if isinstance(value, np.generic):
         value = value.item()
@@ -49,6 +57,8 @@ def plain(value):
 def same_value(a, b):
     """a from the file (perhaps of 32 bits), b from JSON."""
     x, y = plain(a), plain(b)
+    if isinstance(x, str) and isinstance(y, str) and "\ufffd" in x:
+        return len(x) == len(y)  # netCDF4-python's replacement character (row latin1-text)
     if isinstance(x, list) or isinstance(y, list):
         if not (isinstance(x, list) and isinstance(y, list)) or len(x) != len(y):
             return x in ("", []) and y in ("", [])
@@ -70,6 +80,8 @@ def same_data(a, b):
         return all(p == q or (p != p and q != q) for p, q in zip(x, y))
     if a.dtype.kind in "Mm":
         return bool(np.all((a == b) | (np.isnat(a) & np.isnat(b))))
+    if a.dtype.names:
+        return all(same_data(a[n], b[n]) for n in a.dtype.names)
     if a.dtype.newbyteorder("=") != b.dtype.newbyteorder("="):
         return False
     if a.dtype.kind in "fc":
@@ -77,26 +89,61 @@ def same_data(a, b):
     return bool(np.all(a == b))
 
 
-def compare_variable(where, name, a, b, enum, problems):
+def dtype_of(v):
+    """The dtype to compare: native, packed, a compound of r and i as a complex number."""
+    t = v.dtype.newbyteorder("=")
+    if t.names:
+        t = np.dtype([(n, t[n]) for n in t.names])
+        if t.names == ("r", "i") and t[0] == t[1] and t[0].kind == "f":
+            t = np.dtype(f"c{t.itemsize}")
+    return t
+
+
+def compare_variable(where, name, a, b, array, problems):
     if a.dims != b.dims and not all(x == y or x.startswith("phony_dim")
                                     for x, y in zip(a.dims, b.dims)):
+        if a.shape == b.shape and len(set(b.dims)) == len(b.dims):
+            return  # compare_zarr has judged the names
         problems.append(f"{where}{name}: dimensions {a.dims}, through the mount {b.dims}")
         return
+    if array and array.type.kind == "vlen":
+        return  # netCDF4-python gives the type of the base
     if a.shape != b.shape:
+        if not array or array.shape == b.shape:
+            return  # netCDF takes the length from a scale that does not fit (row wrong-scale)
         problems.append(f"{where}{name}: shape {a.shape}, through the mount {b.shape}")
         return
-    if a.dtype.kind not in "OSU" and a.dtype.newbyteorder("=") != b.dtype.newbyteorder("="):
+    if a.dtype.kind not in "OSU" and dtype_of(a) != dtype_of(b):
         problems.append(f"{where}{name}: dtype {a.dtype}, through the mount {b.dtype}")
         return
-    if a.nbytes <= LIMIT and not same_data(np.asarray(a.values), np.asarray(b.values)):
-        problems.append(f"{where}{name}: values differ: {a.values!r:.300} and, through the "
-                        f"mount, {b.values!r:.300}")
-    compare_attrs(f"{where}{name}", a.attrs, b.attrs, enum, problems)
+    padded = array and array.shape != a.shape and len(array.shape) == len(a.shape)
+    if a.nbytes <= LIMIT and not padded and not (array and array.undefined()):
+        p, q = np.asarray(a.values), np.asarray(b.values)
+        if dtype_of(p).kind in "cV" and p.dtype.kind not in "OSU":
+            p = pack(p, dtype_of(p)) if p.dtype.names else p.astype(dtype_of(p))
+            q = q.astype(dtype_of(q))
+        if not same_data(p, q):
+            problems.append(f"{where}{name}: values differ: {p!r:.300} and, through the "
+                            f"mount, {q!r:.300}")
+    compare_attrs(f"{where}{name}", a.attrs, b.attrs, array and array.type.enum is not None,
+                  problems)
+
+
+def pack(p, dtype):
+    """A padded compound in a packed dtype, r and i as a complex number."""
+    if dtype.kind == "c":
+        return np.asarray(p["r"] + 1j * p["i"], dtype=dtype)
+    out = np.zeros(p.shape, dtype=dtype)
+    for n in dtype.names:
+        out[n] = pack(p[n], dtype[n].base) if dtype[n].base.names else p[n]
+    return out
 
 
 def compare_attrs(where, a, b, enum, problems):
     added = {"flag_values", "flag_meanings"} if enum else set()
     for name in sorted(set(a) | set(b)):
+        if name.lower().startswith("_nc"):
+            continue  # xarray's Zarr engine hides them all, its netCDF engine some
         if name not in b:
             problems.append(f"{where}: attribute {name} is missing")
         elif name not in a:
@@ -107,31 +154,33 @@ def compare_attrs(where, a, b, enum, problems):
                             f"mount, {b[name]!r:.100}")
 
 
-def enums_of(file):
-    """Paths of enum variables, and of those netCDF4-python shows otherwise than h5py."""
-    model = oracle.Model(file)
-    enums = {p for p, a in model.arrays.items() if a.type.enum is not None}
-    return enums
-
-
 def open_pair(file, mnt, group, consolidated, options):
+    """(dataset of the file, dataset of the mount); (None, None) when xarray cannot open even
+    the file."""
     import xarray
-    a = xarray.open_dataset(file, engine="netcdf4", group=group or None, **options)
+    try:
+        a = xarray.open_dataset(file, engine="netcdf4", group=group or None, **options)
+        a.load()
+    except Exception as error:  # noqa: B902 - xarray, pandas and netCDF4 have many
+        print(f"xarray cannot read {group or '/'} of the file itself: {error!r:.200}")
+        return None, None
     b = xarray.open_dataset(mnt, engine="zarr", group=group.strip("/") or None,
                             consolidated=consolidated, **options)
     return a, b
 
 
-def compare_group(file, mnt, group, consolidated, kind, options, enums, problems):
+def compare_group(file, mnt, group, consolidated, kind, options, model, problems):
     where = f"[{kind}, {'' if consolidated else 'not '}consolidated] {group}/"
     a, b = open_pair(file, mnt, group, consolidated, options)
+    if a is None:
+        return
     with a, b:
         for name in sorted(set(a.variables) | set(b.variables)):
+            array = model.arrays.get(f"{group}/{name}")
             if name not in b.variables:
                 problems.append(f"{where}{name} is missing")
             elif name in a.variables:
-                compare_variable(where, name, a[name], b[name], f"{group}/{name}" in enums,
-                                 problems)
+                compare_variable(where, name, a[name], b[name], array, problems)
         if set(a.coords) != set(b.coords) and set(a.variables) == set(b.variables):
             problems.append(f"{where}: coordinates {sorted(a.coords)}, through the mount "
                             f"{sorted(b.coords)}")
@@ -141,13 +190,13 @@ def compare_group(file, mnt, group, consolidated, kind, options, enums, problems
 def compare(file, mnt):
     warnings.filterwarnings("ignore")
     problems = []
-    enums = enums_of(file)
+    model = oracle.Model(file)
     for group in groups_of(mnt):
         for consolidated in (True, False):
             for kind, options in (("decoded", {}), ("raw", RAW)):
                 if kind == "raw" and not consolidated:
                     continue
-                compare_group(file, mnt, group, consolidated, kind, options, enums, problems)
+                compare_group(file, mnt, group, consolidated, kind, options, model, problems)
     if problems:
         raise AssertionError("\n".join(problems[:40]))
 

@@ -332,29 +332,28 @@ def check_dtype(path, array, z, mode, problems):
 
 
 def check_shape(path, array, z, nc, mode, problems):
-    """Expected shape: netCDF's when it says one, else no shorter than the dataset's."""
+    """Expected shape: the dataset's, but netCDF's length along an unlimited dimension."""
     shape, got = array.shape, tuple(z.shape)
     if mode == "nczarr" and shape == () and got == (1,):
         return got
-    entry = nc["vars"].get(path) if nc else None
-    if entry and len(entry["shape"]) == len(shape):
-        shape = entry["shape"]
-        if got != shape:
-            problems.add(path, f"shape {got}, netCDF says {shape}")
-            return None
-        return shape
-    if len(got) != len(shape) or any(g < s for g, s in zip(got, shape)):
+    if len(got) != len(shape):
         problems.add(path, f"shape {got}, expected {shape}")
         return None
-    grown = [i for i in range(len(shape)) if got[i] != shape[i]]
-    maxdims = array.h5.maxshape or ()
-    if any(i >= len(maxdims) or maxdims[i] is not None for i in grown):
-        problems.add(path, f"shape {got}, expected {shape}: only unlimited dimensions grow")
+    unlimited = [m is None for m in array.h5.maxshape or ()]
+    unlimited += [False] * (len(shape) - len(unlimited))
+    entry = nc["vars"].get(path) if nc else None
+    if entry and len(entry["shape"]) == len(shape):
+        want = tuple(n if u and n >= s else s
+                     for s, n, u in zip(shape, entry["shape"], unlimited))
+    else:
+        want = tuple(max(s, g) if u else s for s, g, u in zip(shape, got, unlimited))
+    if got != want:
+        problems.add(path, f"shape {got}, expected {want}")
         return None
     return got
 
 
-def check_dims(path, z, nc, problems):
+def check_dims(path, array, z, nc, model, problems):
     dims = z.attrs.asdict().get("_ARRAY_DIMENSIONS")
     if dims is None:
         problems.add(path, "no _ARRAY_DIMENSIONS")
@@ -365,10 +364,21 @@ def check_dims(path, z, nc, problems):
     entry = nc["vars"].get(path) if nc else None
     if not entry or len(entry["dims"]) != len(dims):
         return
-    for got, want in zip(dims, entry["dims"]):
-        if got != want and not (want.startswith("phony_dim_") and got.startswith("phony_dim_")):
+    for i, (got, want) in enumerate(zip(dims, entry["dims"])):
+        phony = want.startswith("phony_dim_") and got.startswith("phony_dim_")
+        wrong = i < len(array.shape) and entry["shape"][i] < array.shape[i]
+        fixed = i < len(array.shape) and (array.h5.maxshape or ())[i:i + 1] != (None,)
+        wrong = wrong or fixed and i < len(array.shape) and entry["shape"][i] != array.shape[i]
+        if got != want and not (phony or wrong or same_object(model, path, got, want)):
             problems.add(path, f"dimensions {dims}, netCDF says {list(entry['dims'])}")
             return
+
+
+def same_object(model, path, a, b):
+    """Whether two dimension names are links to one dimension scale (row linked-dims)."""
+    folder = path.rpartition("/")[0]
+    found = [model.arrays.get(f"{folder}/{n}") for n in (a, b)]
+    return None not in found and found[0].key == found[1].key
 
 
 def json_number(x, want):
@@ -499,7 +509,7 @@ def compare(file, mnt, notes_file=None, mode="zarr", netcdf=True):
             elif not excused(path):
                 problems.add(path, "array is left out without a note")
             continue
-        compare_array(path, array, root, arrays[path], nc, mode, info, problems)
+        compare_array(path, array, model, root, arrays[path], nc, mode, info, problems)
     for path in sorted(set(arrays) - set(model.arrays)):
         if path not in model.failed and path.lstrip("/") not in model.file:
             problems.add(path, "array is not in the file")
@@ -518,7 +528,7 @@ def check_order(path, model, folder, problems):
             problems.add(path, f"listed in the order {got!r:.200}, the file's is {want!r:.200}")
 
 
-def compare_array(path, array, root, folder, nc, mode, info, problems):
+def compare_array(path, array, model, root, folder, nc, mode, info, problems):
     import h5py
     array.h5 = h5py.Dataset(array.dataset)
     meta = load_json(os.path.join(folder, ".zarray"))
@@ -530,7 +540,7 @@ def compare_array(path, array, root, folder, nc, mode, info, problems):
         problems.add(path, f"zarr-python cannot open it: {error!r:.200}; .zarray {meta!r:.300}")
         return
     if mode != "noxarray":
-        check_dims(path, z, nc if mode == "zarr" or array.shape else None, problems)
+        check_dims(path, array, z, nc if mode == "zarr" or array.shape else None, model, problems)
     check_attrs(path, array.dataset, folder, array.type.enum is not None, info.notes, problems)
     if mode != "nczarr":
         check_fill(path, array, meta, problems)

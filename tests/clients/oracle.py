@@ -136,7 +136,15 @@ class Array:
         space = dataset.get_space()
         self.null = space.get_simple_extent_type() == h5s.NULL
         self.shape = () if self.null else tuple(dataset.shape) + tuple(self.type.tail)
-        self.storage = dataset.get_storage_size()
+        info = h5o.get_info(dataset)
+        self.key = (info.fileno, info.addr)
+
+    def undefined(self):
+        """Whether nothing was written and no fill value is defined: readers give what they
+        like."""
+        plist = self.dataset.get_create_plist()
+        return (self.dataset.get_storage_size() == 0
+                and plist.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED)
 
 
 class Group:
