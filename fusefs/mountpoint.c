@@ -172,7 +172,7 @@ int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 		return err_sys(e, errno, "mountpoint '%s'", cfg->mountpoint);
 	if (fs_mount_id(dir))
 		return err_set(e, -EBUSY,
-			       "mountpoint '%s': something is mounted there already: remove "
+			       "mountpoint '%s': nczarrfs has something mounted there already: remove "
 			       "it with fusermount3 -u '%s', or use another directory",
 			       dir, dir);
 	source = realpath(cfg->source, NULL);  /* a missing one is source_open's to tell */

@@ -219,11 +219,12 @@ struct place {
 	uint64_t id;  /* of the mount; 0 while it is not known */
 };
 
-/* clean_up - remove the mount of a server that is gone; another mount that took its place is
- * left alone. */
-static void clean_up(const struct place *place)
+/* clean_up - remove the mount of a server that died. One that ended well has unmounted, or was
+ * unmounted, and the mount that is there now may be another's, even with the same id. */
+static void clean_up(const struct child *c, const struct place *place)
 {
-	uint64_t id = place->dir ? fs_mount_id(place->dir) : 0;
+	bool ended_well = WIFEXITED(c->status) && WEXITSTATUS(c->status) == 0;
+	uint64_t id = place->dir && !ended_well ? fs_mount_id(place->dir) : 0;
 
 	if (!id || (place->id && id != place->id))
 		return;
@@ -286,7 +287,7 @@ static bool until_mounted(struct child *c, const struct cfg *cfg,
 		explain_end(c, cfg->source, &e);
 	}
 	end_child(c);
-	clean_up(place);
+	clean_up(c, place);
 	pass_on(c, 'f', e.msg);
 	return false;
 }
@@ -299,14 +300,14 @@ static int while_mounted(struct child *c, const struct cfg *cfg, const struct pl
 	(void)wait_child(c, NEVER);
 	if (!c->ended) {
 		end_child(c);
-		clean_up(place);
+		clean_up(c, place);
 		return 0;
 	}
 	sig = WIFSIGNALED(c->status) ? WTERMSIG(c->status) : 0;
 	if (sig)
 		log_error("'%s': the server of '%s' died (signal %d): unmounted",
 			  cfg->mountpoint, cfg->source, sig);
-	clean_up(place);
+	clean_up(c, place);
 	return sig ? 1 : WEXITSTATUS(c->status);
 }
 
