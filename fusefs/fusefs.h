@@ -45,6 +45,7 @@ struct fs {
 	struct reply_log log;
 	pthread_key_t buffer_key;   /* each thread's read buffer */
 	bool no_open, no_opendir;   /* the kernel takes ENOSYS as "no need to ask" */
+	bool ask_opendir;           /* it is to ask all the same; set before requests */
 };
 
 /* fs_init - everything but live and se. fs_release takes what fs_init made. */
@@ -74,6 +75,11 @@ int fs_serve(const struct fs_setup *setup, int report_fd);
 /* fs_check_mountpoint - what can be said before anything is opened: the mountpoint, /dev/fuse,
  * fusermount3. Returns 0 or a negative errno with the line for the user. */
 int fs_check_mountpoint(const struct cfg *cfg, struct err *e) NZ_MUST_USE;
+/* fs_mount_id - id of the mount of ours on dir (resolved) when nothing else lies on top of it;
+ * 0: there is none. Asks the kernel only, never the server, and sees a dead mount as well. */
+uint64_t fs_mount_id(const char *dir);
+/* fs_has_option - whether the mount was given this option, a flag. */
+bool fs_has_option(const struct cfg *cfg, const char *name);
 /* fs_explain_mount - text: what libfuse and fusermount3 printed. Returns -EIO with the line for
  * the user. */
 int fs_explain_mount(const struct cfg *cfg, const char *text, struct err *e);

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool has_option(const struct cfg *cfg, const char *name)
+#include "base/str.h"
+
+bool fs_has_option(const struct cfg *cfg, const char *name)
 {
 	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
 		if (strcmp(cfg->fuse_opts[i], name) == 0)
@@ -61,7 +63,7 @@ static bool in_path(const char *program)
 
 static int check_helper(const struct cfg *cfg, struct err *e)
 {
-	if (geteuid() == 0 && !has_option(cfg, "auto_unmount"))
+	if (geteuid() == 0 && !fs_has_option(cfg, "auto_unmount"))
 		return 0;  /* mounts itself */
 	if (access("/usr/bin/fusermount3", X_OK) == 0 ||
 	    access("/bin/fusermount3", X_OK) == 0 || in_path("fusermount3"))
@@ -86,17 +88,17 @@ static void unescape(char *s)
 	*to = '\0';
 }
 
-/* mounted_here - whether the topmost mount on path is one of ours. */
-static bool mounted_here(const char *path)
+uint64_t fs_mount_id(const char *dir)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
 	auto_free char *line = NULL;
-	bool ours = false;
+	uint64_t id, found = 0;
 	size_t cap = 0;
 
 	if (!f)
-		return false;
-	/* Spec: proc(5): id parent major:minor root mountpoint options [tags] - type ... */
+		return 0;
+	/* Spec: proc(5): id parent major:minor root mountpoint options [tags] - type ...
+	 * Later lines lie on top of earlier ones. */
 	while (getline(&line, &cap, f) >= 0) {
 		char *at = line, *type = strstr(line, " - ");
 
@@ -106,11 +108,15 @@ static bool mounted_here(const char *path)
 			continue;
 		*strchr(at, ' ') = '\0';
 		unescape(at);
-		if (strcmp(at, path) == 0)
-			ours = strncmp(type, " - fuse.nczarrfs ", 17) == 0;
+		if (strcmp(at, dir) != 0)
+			continue;
+		found = 0;
+		if (strncmp(type, " - fuse.nczarrfs ", 17) == 0 &&
+		    str_u64(line, strcspn(line, " "), UINT64_MAX, &id) == 0)
+			found = id;
 	}
 	(void)fclose(f);  /* was only read */
-	return ours;
+	return found;
 }
 
 /* below - whether path is dir or lies below it; both are resolved. */
@@ -164,9 +170,9 @@ int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 	dir = realpath(cfg->mountpoint, NULL);
 	if (!dir)
 		return err_sys(e, errno, "mountpoint '%s'", cfg->mountpoint);
-	if (mounted_here(dir))
+	if (fs_mount_id(dir))
 		return err_set(e, -EBUSY,
-			       "mountpoint '%s': something is mounted there already: remove "
+			       "mountpoint '%s': nczarrfs has something mounted there already: remove "
 			       "it with fusermount3 -u '%s', or use another directory",
 			       dir, dir);
 	source = realpath(cfg->source, NULL);  /* a missing one is source_open's to tell */

@@ -432,7 +432,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	struct fs *fs = userdata;
 
 	fs->no_open = (conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) != 0;
-	fs->no_opendir = (conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT) != 0;
+	fs->no_opendir = (conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT) && !fs->ask_opendir;
 	log_debug("kernel protocol %u.%u, read-ahead %u bytes", conn->proto_major,
 		  conn->proto_minor, conn->max_readahead);
 }

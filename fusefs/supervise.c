@@ -15,7 +15,6 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -214,25 +213,26 @@ static void run_fusermount(const char *mountpoint)
 		(void)waitpid(pid, NULL, 0);  /* the mountpoint is looked at afterwards */
 }
 
-/* is_dead_mount - asks with statfs: the answer to stat may come from the kernel's cache. */
-static bool is_dead_mount(const char *mountpoint)
-{
-	struct statfs st;
+/* place - where the mount is, in a form that needs no server to be looked at. */
+struct place {
+	char *dir;    /* resolved; NULL: it could not be */
+	uint64_t id;  /* of the mount; 0 while it is not known */
+};
 
-	return statfs(mountpoint, &st) < 0 && (errno == ENOTCONN || errno == ECONNABORTED);
-}
-
-/* clean_up - remove the mount of a server that is gone; another mount that took its place is
- * left alone. */
-static void clean_up(const char *mountpoint)
+/* clean_up - remove the mount of a server that died. One that ended well has unmounted, or was
+ * unmounted, and the mount that is there now may be another's, even with the same id. */
+static void clean_up(const struct child *c, const struct place *place)
 {
-	if (!is_dead_mount(mountpoint))
+	bool ended_well = WIFEXITED(c->status) && WEXITSTATUS(c->status) == 0;
+	uint64_t id = place->dir && !ended_well ? fs_mount_id(place->dir) : 0;
+
+	if (!id || (place->id && id != place->id))
 		return;
-	if (umount2(mountpoint, MNT_FORCE | MNT_DETACH) < 0)
-		run_fusermount(mountpoint);
-	if (is_dead_mount(mountpoint))
+	if (umount2(place->dir, MNT_FORCE | MNT_DETACH) < 0)
+		run_fusermount(place->dir);
+	if (fs_mount_id(place->dir) == id)
 		log_error("'%s': the mount could not be removed: run fusermount3 -u '%s'",
-			  mountpoint, mountpoint);
+			  place->dir, place->dir);
 }
 
 /* The supervisor. */
@@ -265,7 +265,8 @@ static void pass_on(const struct child *c, char status, const char *text)
 }
 
 /* until_mounted - returns true when the server said that the mount is there. */
-static bool until_mounted(struct child *c, const struct cfg *cfg)
+static bool until_mounted(struct child *c, const struct cfg *cfg,
+			  const struct place *place)
 {
 	int64_t ms = cfg->open_timeout ? (int64_t)cfg->open_timeout * 1000 : NEVER;
 	struct err e = ERR_INIT;
@@ -286,28 +287,40 @@ static bool until_mounted(struct child *c, const struct cfg *cfg)
 		explain_end(c, cfg->source, &e);
 	}
 	end_child(c);
-	clean_up(cfg->mountpoint);
+	clean_up(c, place);
 	pass_on(c, 'f', e.msg);
 	return false;
 }
 
 /* while_mounted - returns the exit status. */
-static int while_mounted(struct child *c, const struct cfg *cfg)
+static int while_mounted(struct child *c, const struct cfg *cfg, const struct place *place)
 {
 	int sig;
 
 	(void)wait_child(c, NEVER);
 	if (!c->ended) {
 		end_child(c);
-		clean_up(cfg->mountpoint);
+		clean_up(c, place);
 		return 0;
 	}
 	sig = WIFSIGNALED(c->status) ? WTERMSIG(c->status) : 0;
 	if (sig)
 		log_error("'%s': the server of '%s' died (signal %d): unmounted",
 			  cfg->mountpoint, cfg->source, sig);
-	clean_up(cfg->mountpoint);
+	clean_up(c, place);
 	return sig ? 1 : WEXITSTATUS(c->status);
+}
+
+/* go_silent - what the supervisor of a daemon does before anyone is told of the mount. */
+static void go_silent(struct child *c, const struct cfg *cfg)
+{
+	log_init(cfg->debug ? LOG_DEBUG : LOG_WARN, true);
+	fs_null_stdio();
+	if (chdir("/") < 0)
+		log_warn("the working directory stays in use: chdir '/' failed");
+	pass_on(c, 's', "");
+	(void)close(c->up_fd);
+	c->up_fd = -1;
 }
 
 /* supervise - up_fd: a pipe to who waits for the mount, or -1 in the foreground. */
@@ -316,32 +329,30 @@ static int supervise(const struct fs_setup *setup, int up_fd)
 	const struct cfg *cfg = setup->cfg;
 	struct serve_args args = {.setup = setup};
 	struct child c = {.up_fd = up_fd, .report_fd = -1};
+	struct place place = {.dir = realpath(cfg->mountpoint, NULL)};
 	struct err e = ERR_INIT;
-	int fds[2];
+	int fds[2], rc = 1;
 
 	if (pipe2(fds, O_CLOEXEC) < 0) {
-		err_sys(&e, errno, "pipe");
+		(void)err_sys(&e, errno, "pipe");
 		pass_on(&c, 'f', e.msg);
-		return 1;
+		goto out;
 	}
 	c.report_fd = fds[0];
 	if (start_child(&c, serve, &args, fds[1], &e) < 0) {
 		pass_on(&c, 'f', e.msg);
-		return 1;
+		goto out;
 	}
 	(void)close(fds[1]);
-	if (!until_mounted(&c, cfg))
-		return 1;
-	if (up_fd >= 0) {
-		log_init(cfg->debug ? LOG_DEBUG : LOG_WARN, true);
-		fs_null_stdio();
-		if (chdir("/") < 0)
-			log_warn("the working directory stays in use: chdir '/' failed");
-		pass_on(&c, 's', "");
-		(void)close(up_fd);
-		c.up_fd = -1;
-	}
-	return while_mounted(&c, cfg);
+	if (!until_mounted(&c, cfg, &place))
+		goto out;
+	place.id = place.dir ? fs_mount_id(place.dir) : 0;
+	if (up_fd >= 0)
+		go_silent(&c, cfg);
+	rc = while_mounted(&c, cfg, &place);
+out:
+	free(place.dir);
+	return rc;
 }
 
 /* The process that the user started. */
