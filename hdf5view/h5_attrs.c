@@ -219,7 +219,8 @@ static int read_ints(struct pass *p, hid_t attr, size_t max, const int32_t **ret
 	return 0;
 }
 
-/* read_refs - DIMENSION_LIST: for each dimension a list of object references; the first counts.
+/* read_refs - DIMENSION_LIST: for each dimension a list of object references; the last counts,
+ * as in netCDF-C.
  * A reference's value is the address of an object header. */
 static int read_refs(struct pass *p, hid_t attr)
 {
@@ -244,7 +245,8 @@ static int read_refs(struct pass *p, hid_t attr)
 		hobj_ref_t r = HADDR_UNDEF;
 
 		if (lists[i].len)
-			memcpy(&r, lists[i].p, sizeof(r));
+			memcpy(&r, (const char *)lists[i].p + (lists[i].len - 1) * sizeof(r),
+			       sizeof(r));
 		refs[i] = r;
 	}
 	(void)H5Dvlen_reclaim(type, space, H5P_DEFAULT, lists);

@@ -41,7 +41,11 @@ static int classify_int(hid_t t, struct atom *a, struct err *e)
 	a->kind = DT_UINT;
 	if (!a->bits && H5Tget_sign(t) == H5T_SGN_2)
 		a->kind = DT_INT;
-	a->size = prec <= 8 ? 1 : prec <= 16 ? 2 : prec <= 32 ? 4 : 8;
+	/* what h5py and netCDF show: the size in the file, where it is a machine's */
+	if (size == 1 || size == 2 || size == 4 || size == 8)
+		a->size = (uint32_t)size;
+	else
+		a->size = prec <= 8 ? 1 : prec <= 16 ? 2 : prec <= 32 ? 4 : 8;
 	a->standard = size == a->size && prec == 8 * size && off == 0;
 	return 0;
 }

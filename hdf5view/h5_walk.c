@@ -60,12 +60,33 @@ static bool reserved(const char *s)
 	return false;
 }
 
+/* escaped - the name as it can be a Zarr node's: reserved ones lose their first '.', and '\\',
+ * which zarr-python takes for a separator, goes too. The name itself when nothing has to be
+ * done; NULL when memory is short. */
+static const char *escaped(struct h5_build *b, const char *name)
+{
+	bool dot = reserved(name);
+	char *s, *p;
+
+	if (!dot && !strchr(name, '\\'))
+		return name;
+	s = p = arena_alloc(b->arena, 3 * strlen(name) + 1, 1);
+	for (; s && *name; name++) {
+		bool swap = *name == '\\' || (dot && p == s);
+
+		if (swap)
+			p = stpcpy(p, *name == '.' ? "%2E" : "%5C");
+		else
+			*p++ = *name;
+	}
+	return s;
+}
+
 /* present - settle the name that a link is shown by. */
 static int present(struct h5_build *b, struct link *k, struct err *e)
 {
-	const char *name = h5_name(b, k->raw, &k->mapped);
+	const char *name = h5_name(b, k->raw, &k->mapped), *shown;
 	size_t n;
-	char *s;
 
 	if (!name)
 		return h5_full(b, e);
@@ -75,21 +96,21 @@ static int present(struct h5_build *b, struct link *k, struct err *e)
 		if (rc < 0)
 			return rc;
 	}
-	n = strlen(name);
-	if (reserved(name)) {
-		s = arena_alloc(b->arena, n + 3, 1);
-		if (!s)
-			return h5_full(b, e);
-		memcpy(s, "%2E", 3);
-		memcpy(s + 3, name + 1, n - 1);
+	shown = escaped(b, name);
+	if (!shown)
+		return h5_full(b, e);
+	if (shown != name) {
+		int rc = h5_note(b, e, "'%s' is shown as '%s'", name, shown);
+
+		if (rc < 0)
+			return rc;
 		k->mapped = true;
-		k->name = s;
-		return h5_note(b, e, "'%s' is shown as '%s'", name, s);
 	}
+	n = strlen(shown);
 	if (n == 0 || n > DS_NAME_MAX || strchr(name, '/'))
 		return h5_note(b, e, "'%.80s%s' is left out: a file name has 1 to %d bytes "
 			       "without '/'", name, n > 80 ? "..." : "", DS_NAME_MAX);
-	k->name = name;
+	k->name = shown;
 	k->mapped |= strncmp(name, "_nc4_non_coord_", 15) == 0;
 	return 0;
 }
