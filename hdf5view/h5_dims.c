@@ -167,6 +167,8 @@ static int resolve_named(struct h5_build *b, const struct tables *t, struct h5_b
 {
 	const struct h5_facts *f = &w->facts;
 	uint32_t group = w->a.group, file = w->x.file;
+	/* netCDF-C asks the first axis whether there are scales at all */
+	uint32_t n_refs = f->n_refs && f->refs[0] != HADDR_UNDEF ? f->n_refs : 0;
 
 	for (uint32_t i = 0; i < w->x.rank; i++) {
 		uint64_t len = w->x.extent[i];
@@ -174,7 +176,7 @@ static int resolve_named(struct h5_build *b, const struct tables *t, struct h5_b
 
 		if (!fits(b, dim, len) && f->n_coords == w->x.rank && f->coords[i] >= 0)
 			dim = find(b, t, true, group, file, (uint64_t)f->coords[i]);
-		if (!fits(b, dim, len) && i < f->n_refs && f->refs[i] != HADDR_UNDEF)
+		if (!fits(b, dim, len) && i < n_refs && f->refs[i] != HADDR_UNDEF)
 			dim = find(b, t, false, group, file, f->refs[i]);
 		if (dim != DS_NONE && !fits(b, dim, len)) {
 			int rc = h5_note(b, e, "axis %" PRIu32 " has length %" PRIu64
