@@ -128,7 +128,6 @@ int h5_fill_read(struct h5_build *b, hid_t dcpl, hid_t file_type, struct ds_arra
 		 struct err *e)
 {
 	auto_hid hid_t mem = -1;
-	auto_hid hid_t base = -1;
 	H5D_fill_value_t state = H5D_FILL_VALUE_UNDEFINED;
 	auto_free uint8_t *v = NULL;
 	uint8_t *fill;

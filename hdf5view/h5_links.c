@@ -147,7 +147,6 @@ int h5_link_file(struct h5_build *b, uint32_t from, const char *name, uint32_t *
 struct check {
 	const struct h5_source *s;
 	hid_t lapl;
-	bool lock;                     /* how the file itself is open */
 	const hsize_t *start, *count;  /* at depth 0: only what lies there; NULL: all */
 };
 
@@ -245,7 +244,7 @@ static int virtual_one(const struct check *c, const char *dir, const char *path,
 	other = allowed(c->s, dir, name, &st, e);
 	if (!other)
 		return -EACCES;
-	fapl = h5_fapl(c->lock);
+	fapl = h5_fapl(true);
 	id = fapl < 0 ? -1 : H5Fopen(other, H5F_ACC_RDONLY, fapl);
 	if (id < 0)
 		return h5_error(e, -EACCES, "its source file cannot be opened");
@@ -294,7 +293,7 @@ static int storage_ok(const struct check *c, const char *path, hid_t file, hid_t
 int h5_storage_ok(struct h5_build *b, uint32_t file, hid_t dcpl, struct err *e)
 {
 	const struct h5_source *s = b->src;
-	struct check c = {.s = s, .lapl = b->lapl, .lock = true};
+	struct check c = {.s = s, .lapl = b->lapl};
 
 	return storage_ok(&c, file ? s->files[file - 1].path : s->path, h5_file_id(b, file), dcpl,
 			  0, e);
@@ -309,6 +308,14 @@ int h5_sources_ok(struct h5_source *s, uint32_t file, hid_t set, const hsize_t *
 
 	if (lapl < 0 || dcpl < 0)
 		return h5_error(e, -EBADMSG, "its sources cannot be read");
+	/* the library opens sources with its own idea of locking, and takes a file for missing
+	 * that is open in another way */
+	for (uint32_t i = 0; i < s->n_files; i++) {
+		if (i + 1 == file)
+			continue;
+		h5_id_close(&s->files[i].id);
+		s->files[i].id = 0;
+	}
 	return storage_ok(&c, file ? s->files[file - 1].path : s->path,
 			  file ? s->files[file - 1].id : s->file, dcpl, 0, e);
 }
