@@ -42,7 +42,7 @@ static void test_rate(void **state)
 	}
 	assert_int_equal(shown, 10);
 	assert_true(reply_log_text(&log, "next", 6, &skipped));
-	assert_int_equal(skipped + shown, 100 - 6);  /* six texts were remembered, see below */
+	assert_int_equal(skipped + shown, 100);
 	assert_false(reply_log_text(&log, "next", 6, &skipped));  /* said already */
 	assert_int_equal(skipped, 0);
 	assert_true(reply_log_text(&log, "next", 7, &skipped));
