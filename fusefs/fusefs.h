@@ -45,6 +45,7 @@ struct fs {
 	struct reply_log log;
 	pthread_key_t buffer_key;   /* each thread's read buffer */
 	bool no_open, no_opendir;   /* the kernel takes ENOSYS as "no need to ask" */
+	uint32_t max_read;          /* -o max_read=, 0: none; set before requests */
 	bool ask_opendir;           /* it is to ask all the same; set before requests */
 };
 

@@ -433,6 +433,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 
 	fs->no_open = (conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) != 0;
 	fs->no_opendir = (conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT) && !fs->ask_opendir;
+	conn->max_read = fs->max_read;  /* libfuse wants to hear it twice */
 	log_debug("kernel protocol %u.%u, read-ahead %u bytes", conn->proto_major,
 		  conn->proto_minor, conn->max_readahead);
 }

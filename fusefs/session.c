@@ -98,9 +98,10 @@ static void print_notes(const struct dataset *ds)
 		log_warn("... and %u more; see nczarrfs info", ds->n_notes - shown);
 }
 
-/* loop_option - options that libfuse's session does not know; true when opt was one. */
-static bool loop_option(struct fuse_loop_config *loop, const char *opt)
+/* loop_option - true for options that libfuse's session does not know. */
+static bool loop_option(struct server *s, const char *opt)
 {
+	struct fuse_loop_config *loop = s->loop;
 	const char *value = strchr(opt, '=');
 	uint64_t v = 0;
 
@@ -112,9 +113,10 @@ static bool loop_option(struct fuse_loop_config *loop, const char *opt)
 		fuse_loop_cfg_set_max_threads(loop, (unsigned int)v);
 	else if (strncmp(opt, "max_idle_threads=", 17) == 0)
 		fuse_loop_cfg_set_idle_threads(loop, (unsigned int)v);
-	else
-		return false;
-	return true;
+	else if (strncmp(opt, "max_read=", 9) == 0)
+		s->fs.max_read = (uint32_t)v;  /* and the session is told as well */
+	return strcmp(opt, "clone_fd") == 0 || strncmp(opt, "max_threads=", 12) == 0 ||
+	       strncmp(opt, "max_idle_threads=", 17) == 0;
 }
 
 /* session_args - the command line of libfuse. Returns false when memory is short. */
@@ -131,7 +133,7 @@ static bool session_args(struct server *s, struct fuse_args *args)
 	}
 	ok = fuse_opt_add_opt_escaped(&list, fsname) == 0;
 	for (size_t i = 0; ok && i < cfg->n_fuse_opts; i++)
-		if (!loop_option(s->loop, cfg->fuse_opts[i]))
+		if (!loop_option(s, cfg->fuse_opts[i]))
 			ok = fuse_opt_add_opt_escaped(&list, cfg->fuse_opts[i]) == 0;
 	ok = ok && fuse_opt_add_opt(&list, "subtype=nczarrfs,ro,nosuid,nodev") == 0;
 	ok = ok && fuse_opt_add_arg(args, "nczarrfs") == 0 &&
