@@ -315,14 +315,14 @@ static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		size_t len;
 
 		if (c == 1)
-			strcpy(name, "..");
+			snprintf(name, sizeof(name), "..");
 		if (c == 2 && !b->zarray)
 			continue;
 		if (c >= 2) {
 			st.st_mode = S_IFREG;
 			st.st_ino = c == 2 ? INO_ZARRAY : INO_FIRST + c - 3;
 			if (c == 2)
-				strcpy(name, ".zarray");
+				snprintf(name, sizeof(name), ".zarray");
 			else
 				snprintf(name, sizeof(name), "%" PRIu64, c - 3);
 		}
