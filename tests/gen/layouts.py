@@ -119,11 +119,11 @@ def paged_fixed_array(path):
     with h5py.File(path, "w", libver="latest") as f:
         f.create_dataset("fixed", data=np.arange(20000, dtype="i4"), chunks=(4,))
         f.create_dataset("ext", data=np.arange(60000, dtype="i4"), chunks=(4,), maxshape=(None,))
-        d = f.create_dataset("holes", shape=(100000,), dtype="i4", chunks=(4,))
-        d[50000:50004] = 1
-        d = f.create_dataset("ext_holes", shape=(200000,), dtype="i4", chunks=(4,),
+        d = f.create_dataset("holes", shape=(12000,), dtype="i4", chunks=(4,))
+        d[6000:6004] = 1
+        d = f.create_dataset("ext_holes", shape=(40000,), dtype="i4", chunks=(4,),
                              maxshape=(None,), compression="gzip")
-        d[199990:] = 7
+        d[39990:] = 7
 
 
 @feature(clients=("zarr",))
