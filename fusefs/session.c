@@ -66,7 +66,7 @@ void fs_null_stdio(void)
 		(void)close(fd);
 }
 
-static void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
+static NZ_PRINTF(2, 0) void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
 {
 	char text[512];
 	size_t n;
