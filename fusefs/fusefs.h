@@ -28,6 +28,11 @@ struct fs_setup {
 int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
 	    struct err *e) NZ_MUST_USE;
 
+/* fs_open_quietly - the same while the process has one thread: what libraries print is dropped,
+ * unless the user asked for more words. */
+int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
+		    struct view **ret_view, struct err *e) NZ_MUST_USE;
+
 /* reply_log - keeps the log readable when one damaged array is read a thousand times. */
 struct reply_log {
 	pthread_mutex_t lock;

@@ -340,7 +340,7 @@ static int info(void *arg)
 	struct buf out;
 	bool ok;
 
-	if (fs_open(setup, &source, &view, &e) < 0) {
+	if (fs_open_quietly(setup, &source, &view, &e) < 0) {
 		log_error("%s", e.msg);
 		return 1;
 	}

@@ -122,8 +122,8 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	end(&c);
 }
 
-/* getattr_broken_root - of a mount whose source cannot be opened at the moment: to stand in it, or to
- * unmount it, must not need the source. */
+/* getattr_broken_root - of a mount whose source cannot be opened at the moment: to stand in it,
+ * or to unmount it, must not need the source. */
 static bool getattr_broken_root(fuse_req_t req, fuse_ino_t ino)
 {
 	struct live_epoch none = {0};

@@ -55,12 +55,6 @@ int fs_open(const struct fs_setup *setup, struct source **ret_source, struct vie
 	return 0;
 }
 
-static int open_live(void *arg, struct source **ret_source, struct view **ret_view,
-		     struct err *e)
-{
-	return fs_open(arg, ret_source, ret_view, e);
-}
-
 void fs_null_stdio(void)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -72,7 +66,7 @@ void fs_null_stdio(void)
 		(void)close(fd);
 }
 
-static void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
+static NZ_PRINTF(2, 0) void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
 {
 	char text[512];
 	size_t n;
@@ -144,28 +138,79 @@ static bool session_args(struct server *s, struct fuse_args *args)
 	return ok;
 }
 
-/* mount_quietly - libfuse and fusermount3 complain on standard error, each in its way: that is
- * caught and becomes our one line. */
+/* Libraries print on standard error, each in its way: glibc when it aborts in libhdf5, libfuse
+ * and fusermount3 when they cannot mount. It is caught, so that a user reads our one line. */
+struct quiet {
+	int caught, saved;
+};
+
+static void quiet_begin(struct quiet *q)
+{
+	q->caught = memfd_create("stderr", MFD_CLOEXEC);
+	q->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (q->caught >= 0 && q->saved >= 0)
+		(void)dup2(q->caught, STDERR_FILENO);  /* at worst nothing is caught */
+}
+
+/* quiet_end - text: what was printed, cut to cap - 1 bytes. */
+static void quiet_end(struct quiet *q, char *text, size_t cap)
+{
+	ssize_t n = 0;
+
+	if (q->saved >= 0) {
+		(void)dup2(q->saved, STDERR_FILENO);
+		(void)close(q->saved);
+	}
+	if (q->caught >= 0) {
+		n = pread(q->caught, text, cap - 1, 0);
+		(void)close(q->caught);
+	}
+	text[n > 0 ? n : 0] = '\0';
+}
+
+int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
+		    struct view **ret_view, struct err *e)
+{
+	bool quietly = !setup->cfg->verbose && !setup->cfg->debug;
+	struct quiet q;
+	char text[2];
+	int rc;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	quietly = false;  /* their reports are wanted */
+#endif
+	if (quietly)
+		quiet_begin(&q);
+	rc = fs_open(setup, ret_source, ret_view, e);
+	if (quietly)
+		quiet_end(&q, text, sizeof(text));
+	return rc;
+}
+
+static int open_live(void *arg, struct source **ret_source, struct view **ret_view,
+		     struct err *e)
+{
+	struct server *s = arg;
+
+	/* Standard error is shared by all threads: it is left alone once they run. */
+	if (s->fs.se)
+		return fs_open(s->setup, ret_source, ret_view, e);
+	return fs_open_quietly(s->setup, ret_source, ret_view, e);
+}
+
 static int mount_quietly(struct server *s, struct fuse_args *args, struct err *e)
 {
-	auto_fd int caught = memfd_create("stderr", MFD_CLOEXEC);
-	auto_fd int saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	struct quiet q;
 	char text[2048];
-	ssize_t n = 0;
 	bool ok;
 
-	if (caught >= 0 && saved >= 0)
-		(void)dup2(caught, STDERR_FILENO);  /* at worst nothing is caught */
+	quiet_begin(&q);
 	s->fs.se = fuse_session_new(args, fs_operations(), sizeof(struct fuse_lowlevel_ops),
 				    &s->fs);
 	ok = s->fs.se && fuse_session_mount(s->fs.se, s->mountpoint) == 0;
-	if (saved >= 0)
-		(void)dup2(saved, STDERR_FILENO);
+	quiet_end(&q, text, sizeof(text));
 	if (ok)
 		return 0;
-	if (caught >= 0)
-		n = pread(caught, text, sizeof(text) - 1, 0);
-	text[n > 0 ? n : 0] = '\0';
 	if (s->fs.se)
 		fuse_session_destroy(s->fs.se);
 	s->fs.se = NULL;
@@ -312,12 +357,10 @@ static void report(int fd, char status, const char *text)
 static int prepare(struct server *s, struct err *e)
 {
 	const struct cfg *cfg = s->setup->cfg;
-	/* opened by open_live as it was given; only read */
-	void *setup = (void *)(uintptr_t)s->setup;
 	sigset_t set;
 	int rc;
 
-	rc = live_new(cfg->source, open_live, setup, &s->fs.live, e);
+	rc = live_new(cfg->source, open_live, s, &s->fs.live, e);
 	if (rc < 0)
 		return rc;
 	print_notes(&live_first(s->fs.live)->source->ds);
