@@ -78,10 +78,13 @@ $(BUILD)/unit/%: tests/unit/%.c $$(call objs_of,$$(call module_of,%)) Makefile
 unit: $(UNIT)
 	@set -e; for t in $(UNIT); do echo "== $$t"; $$t; done
 
+format:
+	clang-format -i $(foreach m,$(MODULES),$(wildcard $(m)/*.c)) $(wildcard tests/unit/*.[ch])
+
 clean:
 	rm -rf build build-asan build-tsan
 
-.PHONY: all unit clean
+.PHONY: all unit format clean
 -include $(OBJ:.o=.d)
 
 # --- bench: begin -------------------------------------------------------------------------------

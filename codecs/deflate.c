@@ -124,13 +124,13 @@ out:
 }
 
 const struct codec_ops codec_deflate = {
-    .name = "deflate",
-    .h5_id = CODEC_DEFLATE,
-    .zarr2_id = "zlib",
-    .portable = true,
-    .zarr2_params = zarr2_params,
-    .decode = decode,
-    .framed_size = framed_size,
-    .frame = frame,
-    .encode = encode,
+	.name = "deflate",
+	.h5_id = CODEC_DEFLATE,
+	.zarr2_id = "zlib",
+	.portable = true,
+	.zarr2_params = zarr2_params,
+	.decode = decode,
+	.framed_size = framed_size,
+	.frame = frame,
+	.encode = encode,
 };

@@ -157,14 +157,14 @@ static int encode(const struct codec_spec *spec, size_t elem_size, const uint8_t
 }
 
 const struct codec_ops codec_fletcher32 = {
-    .name = "fletcher32",
-    .h5_id = CODEC_FLETCHER32,
-    .zarr2_id = "fletcher32",
-    .portable = false, /* numcodecs has it from 0.12 on */
-    .trailer = TRAILER,
-    .decode = decode,
-    .check = check,
-    .framed_size = framed_size,
-    .frame = frame,
-    .encode = encode,
+	.name = "fletcher32",
+	.h5_id = CODEC_FLETCHER32,
+	.zarr2_id = "fletcher32",
+	.portable = false, /* numcodecs has it from 0.12 on */
+	.trailer = TRAILER,
+	.decode = decode,
+	.check = check,
+	.framed_size = framed_size,
+	.frame = frame,
+	.encode = encode,
 };

@@ -7,9 +7,9 @@
 #include <string.h>
 
 static const struct codec_ops *const codecs[] = {
-    &codec_deflate,
-    &codec_shuffle,
-    &codec_fletcher32,
+	&codec_deflate,
+	&codec_shuffle,
+	&codec_fletcher32,
 };
 
 /* Filters that files often have, for messages: the name in a file is optional.
@@ -18,10 +18,10 @@ static const struct {
 	uint32_t h5_id;
 	const char *name;
 } known[] = {
-    {CODEC_SZIP, "szip"}, {CODEC_NBIT, "nbit"},  {CODEC_SCALEOFFSET, "scaleoffset"},
-    {307, "bzip2"},       {32000, "lzf"},        {32001, "blosc"},
-    {32004, "lz4"},       {32008, "bitshuffle"}, {32013, "zfp"},
-    {32015, "zstd"},      {32026, "blosc2"},
+	{CODEC_SZIP, "szip"}, {CODEC_NBIT, "nbit"},  {CODEC_SCALEOFFSET, "scaleoffset"},
+	{307, "bzip2"},       {32000, "lzf"},        {32001, "blosc"},
+	{32004, "lz4"},       {32008, "bitshuffle"}, {32013, "zfp"},
+	{32015, "zstd"},      {32026, "blosc2"},
 };
 
 const struct codec_ops *codec_find(uint32_t h5_id)

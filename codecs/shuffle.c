@@ -264,13 +264,13 @@ static int encode(const struct codec_spec *spec, size_t elem_size, const uint8_t
 }
 
 const struct codec_ops codec_shuffle = {
-    .name = "shuffle",
-    .h5_id = CODEC_SHUFFLE,
-    .zarr2_id = "shuffle",
-    .portable = true,
-    .zarr2_params = zarr2_params,
-    .decode = decode,
-    .framed_size = framed_size,
-    .frame = frame,
-    .encode = encode,
+	.name = "shuffle",
+	.h5_id = CODEC_SHUFFLE,
+	.zarr2_id = "shuffle",
+	.portable = true,
+	.zarr2_params = zarr2_params,
+	.decode = decode,
+	.framed_size = framed_size,
+	.frame = frame,
+	.encode = encode,
 };

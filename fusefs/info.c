@@ -22,8 +22,8 @@ static const char *plan_name(enum plan_kind kind)
 static const char *layout_name(enum ds_layout layout)
 {
 	static const char *const names[] = {
-		[DS_CHUNKED] = "chunked", [DS_CONTIGUOUS] = "contiguous",
-		[DS_COMPACT] = "compact", [DS_VIRTUAL] = "virtual",
+		[DS_CHUNKED] = "chunked",   [DS_CONTIGUOUS] = "contiguous",
+		[DS_COMPACT] = "compact",   [DS_VIRTUAL] = "virtual",
 		[DS_EXTERNAL] = "external",
 	};
 
@@ -111,8 +111,8 @@ static void text_array(struct buf *out, struct view *v, uint32_t ordinal, int in
 	}
 	buf_printf(out, "\n%*sfilters  ", indent + 4, "");
 	text_filters(out, &a->chain);
-	buf_printf(out, "\n%*sstorage  %s\n%*sfill     ", indent + 4, "", layout_name(a->layout),
-		   indent + 4, "");
+	buf_printf(out, "\n%*sstorage  %s\n%*sfill     ", indent + 4, "",
+		   layout_name(a->layout), indent + 4, "");
 	info_fill(out, a, false);
 	if (a->fill_defined)
 		buf_puts(out, " (set by the file)");
@@ -152,7 +152,8 @@ static void text_group(struct buf *out, struct view *v, uint32_t ordinal)
 
 		buf_puts(out, i ? "               " : "    dimensions ");
 		put_text(out, d->name);
-		buf_printf(out, " = %" PRIu64 "%s%s\n", d->len, d->unlimited ? " (unlimited)" : "",
+		buf_printf(out, " = %" PRIu64 "%s%s\n", d->len,
+			   d->unlimited ? " (unlimited)" : "",
 			   d->phony ? " (made up: the file names none)" : "");
 	}
 	for (uint32_t i = 0; i < g->n_arrays; i++)
@@ -167,8 +168,8 @@ static void text_report(struct buf *out, const struct cfg *cfg, struct view *v)
 	put_text(out, cfg->source);
 	buf_printf(out, "\nformat %s, ", ds->format);
 	put_bytes(out, (uint64_t)ds->st.st_size);
-	buf_printf(out, "\nview   %s, %" PRIu32 " groups, %" PRIu32 " variables\n", v->ops->name,
-		   ds->n_groups, ds->n_arrays);
+	buf_printf(out, "\nview   %s, %" PRIu32 " groups, %" PRIu32 " variables\n",
+		   v->ops->name, ds->n_groups, ds->n_arrays);
 	for (uint32_t i = 0; i < ds->n_groups && buf_ok(out); i++)
 		text_group(out, v, i);
 	if (ds->n_notes)
@@ -256,11 +257,13 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal)
 		buf_puts(out, i ? ", " : "");
 		json_text(out, ds->dims[a->dims[i]].name);
 	}
-	buf_printf(out, "], \"chunk_count\": %" PRIu64 ", \"chunk_bytes\": %" PRIu64
-			", \"storage\": \"%s\"",
+	buf_printf(out,
+		   "], \"chunk_count\": %" PRIu64 ", \"chunk_bytes\": %" PRIu64
+		   ", \"storage\": \"%s\"",
 		   a->n_chunks, a->chunk_bytes, layout_name(a->layout));
 	json_filters(out, &a->chain);
-	buf_printf(out, ", \"fill_defined\": %s, \"fill\": ", a->fill_defined ? "true" : "false");
+	buf_printf(out,
+		   ", \"fill_defined\": %s, \"fill\": ", a->fill_defined ? "true" : "false");
 	info_fill(out, a, true);
 	buf_puts(out, ", \"plan\": ");
 	json_text(out, plan ? plan_name(plan->kind) : "");
@@ -287,8 +290,9 @@ static void json_group(struct buf *out, const struct dataset *ds, uint32_t ordin
 
 		buf_puts(out, i ? ", {\"name\": " : "{\"name\": ");
 		json_text(out, d->name);
-		buf_printf(out, ", \"length\": %" PRIu64 ", \"unlimited\": %s, \"made_up\": %s}",
-			   d->len, d->unlimited ? "true" : "false", d->phony ? "true" : "false");
+		buf_printf(
+			out, ", \"length\": %" PRIu64 ", \"unlimited\": %s, \"made_up\": %s}",
+			d->len, d->unlimited ? "true" : "false", d->phony ? "true" : "false");
 	}
 	buf_putc(out, ']');
 	json_attrs(out, g->attrs, g->n_attrs);
@@ -362,6 +366,5 @@ int fs_info(const struct fs_setup *setup)
 	const struct cfg *cfg = setup->cfg;
 
 	/* only read by info */
-	return fs_run_guarded(cfg->source, cfg->open_timeout, info,
-			      (void *)(uintptr_t)setup);
+	return fs_run_guarded(cfg->source, cfg->open_timeout, info, (void *)(uintptr_t)setup);
 }

@@ -25,14 +25,14 @@ enum {
 };
 
 enum state {
-	CURRENT,  /* `now` is served */
-	CHANGED,  /* the file changed; `now` ends with its last request */
-	OPENING,  /* no epoch; the file is being opened */
-	BROKEN,   /* no epoch; the file cannot be opened as it is */
+	CURRENT, /* `now` is served */
+	CHANGED, /* the file changed; `now` ends with its last request */
+	OPENING, /* no epoch; the file is being opened */
+	BROKEN,  /* no epoch; the file cannot be opened as it is */
 };
 
 struct names {
-	char **v;  /* owned texts */
+	char **v; /* owned texts */
 	size_t n, cap;
 };
 
@@ -44,25 +44,25 @@ struct live {
 	void *changed_arg;
 
 	pthread_mutex_t lock;
-	pthread_cond_t moved;    /* state changed, or the last request of `now` ended */
-	enum state state;        /* lock */
-	struct live_epoch *now;  /* lock; NULL in OPENING and BROKEN */
-	bool telling;            /* lock: the kernel is being told; nobody may wait */
-	struct stat last;        /* lock: of the source when last opened */
+	pthread_cond_t moved;   /* state changed, or the last request of `now` ended */
+	enum state state;       /* lock */
+	struct live_epoch *now; /* lock; NULL in OPENING and BROKEN */
+	bool telling;           /* lock: the kernel is being told; nobody may wait */
+	struct stat last;       /* lock: of the source when last opened */
 
-	pthread_mutex_t stop_lock;  /* taken before lock */
-	bool started;               /* stop_lock */
-	pthread_t thread;           /* stop_lock */
+	pthread_mutex_t stop_lock; /* taken before lock */
+	bool started;              /* stop_lock */
+	pthread_t thread;          /* stop_lock */
 	int quit_fd, poke_fd, watch_fd;
 
 	/* The watcher's own. */
-	struct stat seen;            /* what the file was at the last attempt to open it */
-	bool seen_ok;                /* false: it could not even be looked at */
-	bool retry;                  /* a writer closed the file: BROKEN may have ended */
+	struct stat seen; /* what the file was at the last attempt to open it */
+	bool seen_ok;     /* false: it could not even be looked at */
+	bool retry;       /* a writer closed the file: BROKEN may have ended */
 	int dir_wd, file_wd;
 	uint64_t next_number;
-	struct names old;            /* names below the root in the last good epoch */
-	char failure[ERR_TEXT_MAX];  /* the last text logged, "" when all is well */
+	struct names old;           /* names below the root in the last good epoch */
+	char failure[ERR_TEXT_MAX]; /* the last text logged, "" when all is well */
 };
 
 static bool same_file(const struct stat *a, const struct stat *b)
@@ -120,7 +120,8 @@ static void names_of(const struct live_epoch *ep, struct names *ret)
 	for (size_t i = 0; i < ARRAY_LEN(always); i++)
 		c.full |= !names_add(ret, always[i]);
 	rc = c.full ? -ENOMEM
-		    : ep->view->ops->list(ep->view, VIEW_ROOT, 0, false, collect_name, &c, NULL);
+		    : ep->view->ops->list(ep->view, VIEW_ROOT, 0, false, collect_name, &c,
+					  NULL);
 	if (rc < 0 || c.full)
 		log_warn("the list of the root directory is incomplete: remount to see the "
 			 "changed source");
@@ -161,7 +162,7 @@ static void wait_locked(struct live *l)
 
 	if (l->state == CURRENT || l->state == BROKEN)
 		return;
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);  /* cannot fail with this clock */
+	(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail with this clock */
 	until.tv_sec += WAIT_SECONDS;
 	while ((l->state == CHANGED || l->state == OPENING) && !l->telling)
 		if (pthread_cond_timedwait(&l->moved, &l->lock, &until) != 0)
@@ -202,7 +203,7 @@ static void signal_fd(int fd)
 	uint64_t one = 1;
 
 	if (write(fd, &one, sizeof(one)) < 0)
-		return;  /* the counter is full: it is signalled already */
+		return; /* the counter is full: it is signalled already */
 }
 
 void live_poke(struct live *l, const struct live_epoch *ep)
@@ -258,7 +259,8 @@ static void watch_file(struct live *l)
 	if (l->watch_fd < 0)
 		return;
 	if (l->file_wd >= 0)
-		(void)inotify_rm_watch(l->watch_fd, l->file_wd);  /* fails if the inode is gone */
+		(void)inotify_rm_watch(l->watch_fd,
+				       l->file_wd); /* fails if the inode is gone */
 	l->file_wd = inotify_add_watch(l->watch_fd, l->path,
 				       IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_DELETE_SELF |
 					       IN_MOVE_SELF);
@@ -458,7 +460,7 @@ int live_watch(struct live *l, live_changed_fn *changed, void *arg, struct err *
 
 	l->changed = changed;
 	l->changed_arg = arg;
-	l->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);  /* without it: every second */
+	l->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC); /* without it: every second */
 	watch_dir(l);
 	watch_file(l);
 	(void)sigfillset(&all);

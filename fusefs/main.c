@@ -37,7 +37,9 @@ static int view_open(struct source *s, const struct cfg *cfg, struct view **ret,
 		.filter = cfg->filter == CFG_FILTER_NONE ? PLAN_NONE : PLAN_PORTABLE,
 		.nested = cfg->nested,
 		.strict_json = cfg->strict_json,
-		.io = {.cache_bytes = cfg->cache_size, .threads = threads, .ahead = 2 * threads},
+		.io = {.cache_bytes = cfg->cache_size,
+		       .threads = threads,
+		       .ahead = 2 * threads},
 		.max_meta_bytes = cfg->meta_size,
 	};
 

@@ -64,7 +64,7 @@ static bool in_path(const char *program)
 static int check_helper(const struct cfg *cfg, struct err *e)
 {
 	if (geteuid() == 0 && !fs_has_option(cfg, "auto_unmount"))
-		return 0;  /* mounts itself */
+		return 0; /* mounts itself */
 	if (access("/usr/bin/fusermount3", X_OK) == 0 ||
 	    access("/bin/fusermount3", X_OK) == 0 || in_path("fusermount3"))
 		return 0;
@@ -115,7 +115,7 @@ uint64_t fs_mount_id(const char *dir)
 		    str_u64(line, strcspn(line, " "), UINT64_MAX, &id) == 0)
 			found = id;
 	}
-	(void)fclose(f);  /* was only read */
+	(void)fclose(f); /* was only read */
 	return found;
 }
 
@@ -156,7 +156,8 @@ static int check_directory(const char *dir, struct err *e)
 	}
 	if (!S_ISDIR(st.st_mode))
 		return err_set(e, -ENOTDIR,
-			       "mountpoint '%s': not a directory: name an empty directory", dir);
+			       "mountpoint '%s': not a directory: name an empty directory",
+			       dir);
 	return 0;
 }
 
@@ -171,11 +172,12 @@ int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 	if (!dir)
 		return err_sys(e, errno, "mountpoint '%s'", cfg->mountpoint);
 	if (fs_mount_id(dir))
-		return err_set(e, -EBUSY,
-			       "mountpoint '%s': nczarrfs has something mounted there already: remove "
-			       "it with fusermount3 -u '%s', or use another directory",
-			       dir, dir);
-	source = realpath(cfg->source, NULL);  /* a missing one is source_open's to tell */
+		return err_set(
+			e, -EBUSY,
+			"mountpoint '%s': nczarrfs has something mounted there already: remove "
+			"it with fusermount3 -u '%s', or use another directory",
+			dir, dir);
+	source = realpath(cfg->source, NULL); /* a missing one is source_open's to tell */
 	if (source && below(source, dir))
 		return err_set(e, -EBUSY,
 			       "mountpoint '%s': the mount would hide '%s': use another "
@@ -200,19 +202,21 @@ int fs_explain_mount(const struct cfg *cfg, const char *text, struct err *e)
 			       "you own and may write to",
 			       dir);
 	if (strstr(text, "too many FUSE"))
-		return err_set(e, -EIO, "mountpoint '%s': too many mounts: unmount some, or "
-					"raise mount_max in /etc/fuse.conf",
+		return err_set(e, -EIO,
+			       "mountpoint '%s': too many mounts: unmount some, or "
+			       "raise mount_max in /etc/fuse.conf",
 			       dir);
 	if (strstr(text, "Operation not permitted"))
-		return err_set(e, -EIO, "mountpoint '%s': mounting is not permitted here: "
-					"start the container with --device /dev/fuse --cap-add "
-					"SYS_ADMIN",
+		return err_set(e, -EIO,
+			       "mountpoint '%s': mounting is not permitted here: "
+			       "start the container with --device /dev/fuse --cap-add "
+			       "SYS_ADMIN",
 			       dir);
-	for (size_t skip; (skip = strncmp(text, "nczarrfs: ", 10) == 0       ? 10
-				  : strncmp(text, "fuse: ", 6) == 0          ? 6
-				  : strncmp(text, "fusermount3: ", 13) == 0  ? 13
+	for (size_t skip; (skip = strncmp(text, "nczarrfs: ", 10) == 0               ? 10
+				  : strncmp(text, "fuse: ", 6) == 0                  ? 6
+				  : strncmp(text, "fusermount3: ", 13) == 0          ? 13
 				  : strncmp(text, "/usr/bin/fusermount3: ", 22) == 0 ? 22
-										   : 0);)
+										     : 0);)
 		text += skip;
 	n = strcspn(text, "\n");
 	if (!n)

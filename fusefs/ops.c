@@ -15,8 +15,8 @@
 #include "base/io.h"
 #include "base/log.h"
 
-#define TIMEOUT 3600.0      /* seconds: nothing changes that the kernel is not told */
-#define BLOCK_SIZE 131072   /* st_blksize: what the kernel reads ahead */
+#define TIMEOUT 3600.0    /* seconds: nothing changes that the kernel is not told */
+#define BLOCK_SIZE 131072 /* st_blksize: what the kernel reads ahead */
 #define COOKIE_BITS 55
 #define COOKIE_LIMIT (((uint64_t)1 << COOKIE_BITS) - 2)
 
@@ -116,7 +116,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (rc == 0)
 		fill_entry(c.ep, &attr, &entry);
 	if (rc == 0 || (rc == -ENOENT && !changed(&c)))
-		(void)fuse_reply_entry(req, &entry);  /* ino 0: remember that it is absent */
+		(void)fuse_reply_entry(req, &entry); /* ino 0: remember that it is absent */
 	else
 		fail(&c, rc, true);
 	end(&c);
@@ -291,7 +291,7 @@ struct listing {
 	struct call *c;
 	char *buf;
 	size_t size, used;
-	uint64_t tag;  /* upper bits of offsets */
+	uint64_t tag; /* upper bits of offsets */
 	bool plus;
 	bool overflow; /* a cookie that does not fit */
 };
@@ -342,7 +342,7 @@ static int list(struct listing *l, uint64_t id, uint64_t off)
 	rc = v->ops->list(v, id, off <= 2 ? 0 : off - 2, l->plus, emit, l, &l->c->e);
 	if (rc == 0 && l->overflow)
 		rc = err_set(&l->c->e, -ERANGE, "directory is too large to be listed");
-	return l->used ? 0 : rc;  /* an error comes again when its turn comes */
+	return l->used ? 0 : rc; /* an error comes again when its turn comes */
 }
 
 static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)
@@ -422,7 +422,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 	struct statvfs out = {.f_bsize = BLOCK_SIZE, .f_frsize = 4096, .f_namemax = 255};
 
 	(void)ino;
-	(void)live_broken(fs->live, &st);  /* the size it had is good enough */
+	(void)live_broken(fs->live, &st); /* the size it had is good enough */
 	out.f_blocks = ((fsblkcnt_t)st.st_size + 4095) / 4096;
 	(void)fuse_reply_statfs(req, &out);
 }
@@ -433,7 +433,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 
 	fs->no_open = (conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) != 0;
 	fs->no_opendir = (conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT) && !fs->ask_opendir;
-	conn->max_read = fs->max_read;  /* libfuse wants to hear it twice */
+	conn->max_read = fs->max_read; /* libfuse wants to hear it twice */
 	log_debug("kernel protocol %u.%u, read-ahead %u bytes", conn->proto_major,
 		  conn->proto_minor, conn->max_readahead);
 }

@@ -19,14 +19,14 @@ int reply_errno(int rc, bool may_be_absent)
 	case ENOMEM:
 	case EROFS:
 		return -rc;
-	default:  /* EBADMSG, EOPNOTSUPP, ERANGE, EINVAL, EIO and what system calls gave */
+	default: /* EBADMSG, EOPNOTSUPP, ERANGE, EINVAL, EIO and what system calls gave */
 		return EIO;
 	}
 }
 
 static uint64_t hash_text(const char *s)
 {
-	uint64_t h = 14695981039346656037u;  /* FNV-1a */
+	uint64_t h = 14695981039346656037u; /* FNV-1a */
 
 	for (; *s; s++)
 		h = (h ^ (unsigned char)*s) * 1099511628211u;
@@ -43,8 +43,7 @@ static bool seen_locked(struct reply_log *log, uint64_t hash)
 	return false;
 }
 
-bool reply_log_text(struct reply_log *log, const char *text, int64_t now,
-		    uint32_t *ret_skipped)
+bool reply_log_text(struct reply_log *log, const char *text, int64_t now, uint32_t *ret_skipped)
 {
 	bool show = true;
 
@@ -56,7 +55,7 @@ bool reply_log_text(struct reply_log *log, const char *text, int64_t now,
 		log->lines = log->suppressed = log->n_seen = 0;
 	}
 	if (seen_locked(log, hash_text(text))) {
-		show = false;  /* the kernel asks again after a failed read-ahead */
+		show = false; /* the kernel asks again after a failed read-ahead */
 	} else if (log->lines >= LINES_A_SECOND) {
 		log->suppressed++;
 		show = false;
@@ -67,8 +66,7 @@ bool reply_log_text(struct reply_log *log, const char *text, int64_t now,
 	return show;
 }
 
-void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
-		const struct err *e)
+void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent, const struct err *e)
 {
 	int errnum = reply_errno(rc, may_be_absent);
 	const char *text = e->msg[0] ? e->msg : "request failed without a reason";
@@ -78,12 +76,12 @@ void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
 	if (errnum == ESTALE || errnum == ENOENT || errnum == ENOTDIR) {
 		log_debug("%s", text);
 	} else {
-		(void)clock_gettime(CLOCK_MONOTONIC, &now);  /* cannot fail with this clock */
+		(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with this clock */
 		if (reply_log_text(&fs->log, text, now.tv_sec, &skipped)) {
 			if (skipped)
 				log_error("%u more errors were not logged", skipped);
 			log_error("%s", text);
 		}
 	}
-	(void)fuse_reply_err(req, errnum);  /* fails only when nobody waits any more */
+	(void)fuse_reply_err(req, errnum); /* fails only when nobody waits any more */
 }

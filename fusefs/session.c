@@ -22,11 +22,11 @@ struct server {
 	const struct fs_setup *setup;
 	struct fs fs;
 	struct fuse_loop_config *loop;
-	char *mountpoint;   /* resolved */
+	char *mountpoint; /* resolved */
 	pthread_t main_thread, signal_thread;
 	pthread_mutex_t lock;
 	pthread_cond_t done_cond;
-	bool done;          /* lock: the loop ended */
+	bool done; /* lock: the loop ended */
 };
 
 int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
@@ -61,7 +61,7 @@ void fs_null_stdio(void)
 
 	for (int i = 0; fd >= 0 && i < 3; i++)
 		if (fd != i)
-			(void)dup2(fd, i);  /* keeps the old one when short of descriptors */
+			(void)dup2(fd, i); /* keeps the old one when short of descriptors */
 	if (fd > 2)
 		(void)close(fd);
 }
@@ -100,7 +100,7 @@ static bool loop_option(struct server *s, const char *opt)
 	uint64_t v = 0;
 
 	if (value && str_u64(value + 1, strlen(value + 1), INT32_MAX, &v) < 0)
-		v = 0;  /* cfg_parse checked the numbers */
+		v = 0; /* cfg_parse checked the numbers */
 	if (strcmp(opt, "clone_fd") == 0)
 		fuse_loop_cfg_set_clone_fd(loop, 1);
 	else if (strncmp(opt, "max_threads=", 12) == 0)
@@ -108,7 +108,7 @@ static bool loop_option(struct server *s, const char *opt)
 	else if (strncmp(opt, "max_idle_threads=", 17) == 0)
 		fuse_loop_cfg_set_idle_threads(loop, (unsigned int)v);
 	else if (strncmp(opt, "max_read=", 9) == 0)
-		s->fs.max_read = (uint32_t)v;  /* and the session is told as well */
+		s->fs.max_read = (uint32_t)v; /* and the session is told as well */
 	return strcmp(opt, "clone_fd") == 0 || strncmp(opt, "max_threads=", 12) == 0 ||
 	       strncmp(opt, "max_idle_threads=", 17) == 0;
 }
@@ -149,7 +149,7 @@ static void quiet_begin(struct quiet *q)
 	q->caught = memfd_create("stderr", MFD_CLOEXEC);
 	q->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (q->caught >= 0 && q->saved >= 0)
-		(void)dup2(q->caught, STDERR_FILENO);  /* at worst nothing is caught */
+		(void)dup2(q->caught, STDERR_FILENO); /* at worst nothing is caught */
 }
 
 /* quiet_end - text: what was printed, cut to cap - 1 bytes. */
@@ -177,7 +177,7 @@ int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
 	int rc;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	quietly = false;  /* their reports are wanted */
+	quietly = false; /* their reports are wanted */
 #endif
 	if (quietly)
 		quiet_begin(&q);
@@ -260,7 +260,7 @@ static void end_signals(sigset_t *set)
 
 static void on_wake(int sig)
 {
-	(void)sig;  /* only there to interrupt a wait */
+	(void)sig; /* only there to interrupt a wait */
 }
 
 /* wake_until_done - the loop looks at the exit flag when its wait is interrupted; a signal that
@@ -272,7 +272,7 @@ static void wake_until_done(struct server *s)
 	(void)pthread_mutex_lock(&s->lock);
 	while (!s->done) {
 		(void)pthread_kill(s->main_thread, SIGUSR2);
-		(void)clock_gettime(CLOCK_REALTIME, &until);  /* cannot fail */
+		(void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
 		until.tv_nsec += 50 * 1000 * 1000;
 		if (until.tv_nsec >= 1000 * 1000 * 1000) {
 			until.tv_nsec -= 1000 * 1000 * 1000;
@@ -291,7 +291,7 @@ static int next_signal(struct server *s)
 	bool done;
 
 	end_signals(&set);
-	(void)sigaddset(&set, SIGUSR1);  /* sent by stop_signals */
+	(void)sigaddset(&set, SIGUSR1); /* sent by stop_signals */
 	do {
 		if (sigwait(&set, &sig) != 0)
 			sig = SIGUSR1;
@@ -348,7 +348,8 @@ static void report(int fd, char status, const char *text)
 	char line[ERR_TEXT_MAX + 1];
 	int n = snprintf(line, sizeof(line), "%c%s", status, text);
 
-	if (n > 0 && write(fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
+	if (n > 0 &&
+	    write(fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
 		log_debug("nobody waits for the mount");
 	(void)close(fd);
 }
@@ -388,7 +389,7 @@ static void settle_down(const struct server *s)
 	}
 	/* Users need the set-user-id fusermount3 to unmount. */
 	if (geteuid() == 0)
-		(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);  /* a kernel without it: fine */
+		(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* a kernel without it: fine */
 }
 
 static void tear_down(struct server *s)

@@ -21,29 +21,29 @@
 #include "base/log.h"
 
 enum {
-	KILL_MS = 10000,  /* from the request to end until the server is killed */
+	KILL_MS = 10000, /* from the request to end until the server is killed */
 	NEVER = -1,
 };
 
 /* child - a process that is watched. */
 struct child {
 	pid_t pid;
-	int signal_fd;     /* SIGCHLD and the signals that end us */
-	int report_fd;     /* what it has to say; -1: nothing more */
-	int up_fd;         /* who waits for us; closed: nobody. -1: nobody waits */
+	int signal_fd; /* SIGCHLD and the signals that end us */
+	int report_fd; /* what it has to say; -1: nothing more */
+	int up_fd;     /* who waits for us; closed: nobody. -1: nobody waits */
 	char report[ERR_TEXT_MAX + 1];
 	size_t n_report;
 	bool ended;
-	int status;        /* of waitpid */
-	int signal;        /* that we were sent */
-	bool abandoned;    /* who waited for us is gone */
+	int status;     /* of waitpid */
+	int signal;     /* that we were sent */
+	bool abandoned; /* who waited for us is gone */
 };
 
 static int64_t now_ms(void)
 {
 	struct timespec ts = {0};
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);  /* cannot fail with this clock */
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
@@ -118,11 +118,11 @@ static void end_child(struct child *c)
 {
 	if (c->ended)
 		return;
-	(void)kill(c->pid, SIGTERM);  /* fails only when it has ended */
+	(void)kill(c->pid, SIGTERM); /* fails only when it has ended */
 	c->signal = 0;
 	c->abandoned = false;
 	while (!c->ended && wait_child(c, KILL_MS))
-		c->signal = 0;  /* asked again, or it closed its report: it is ending */
+		c->signal = 0; /* asked again, or it closed its report: it is ending */
 	if (c->ended)
 		return;
 	(void)kill(c->pid, SIGKILL);
@@ -153,7 +153,7 @@ static int start_child(struct child *c, int (*fn)(void *arg, int write_fd), void
 			(void)close(c->report_fd);
 		if (c->up_fd >= 0)
 			(void)close(c->up_fd);
-		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);  /* a valid signal: cannot fail */
+		(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* a valid signal: cannot fail */
 		(void)sigprocmask(SIG_SETMASK, &old, NULL);
 		exit(getppid() == self ? fn(arg, write_fd) : 1);
 	}
@@ -173,12 +173,14 @@ static void explain_end(const struct child *c, const char *source, struct err *e
 		err_set(e, -EINTR, "'%s': interrupted (signal %d) before it was open", source,
 			sig);
 	else if (sig)
-		err_set(e, -EIO, "libhdf5 crashed (signal %d) while reading '%s': the file is "
-				 "damaged",
+		err_set(e, -EIO,
+			"libhdf5 crashed (signal %d) while reading '%s': the file is "
+			"damaged",
 			sig, source);
 	else
-		err_set(e, -EIO, "'%s': the process that read it ended (status %d) without a "
-				 "word",
+		err_set(e, -EIO,
+			"'%s': the process that read it ended (status %d) without a "
+			"word",
 			source, WEXITSTATUS(c->status));
 }
 
@@ -210,13 +212,13 @@ static void run_fusermount(const char *mountpoint)
 		_exit(127);
 	}
 	if (pid > 0)
-		(void)waitpid(pid, NULL, 0);  /* the mountpoint is looked at afterwards */
+		(void)waitpid(pid, NULL, 0); /* the mountpoint is looked at afterwards */
 }
 
 /* place - where the mount is, in a form that needs no server to be looked at. */
 struct place {
-	char *dir;    /* resolved; NULL: it could not be */
-	uint64_t id;  /* of the mount; 0 while it is not known */
+	char *dir;   /* resolved; NULL: it could not be */
+	uint64_t id; /* of the mount; 0 while it is not known */
 };
 
 /* clean_up - remove the mount of a server that died. One that ended well has unmounted, or was
@@ -261,12 +263,11 @@ static void pass_on(const struct child *c, char status, const char *text)
 	}
 	if (n > 0 &&
 	    write(c->up_fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
-		return;  /* nobody waits any more */
+		return; /* nobody waits any more */
 }
 
 /* until_mounted - returns true when the server said that the mount is there. */
-static bool until_mounted(struct child *c, const struct cfg *cfg,
-			  const struct place *place)
+static bool until_mounted(struct child *c, const struct cfg *cfg, const struct place *place)
 {
 	int64_t ms = cfg->open_timeout ? (int64_t)cfg->open_timeout * 1000 : NEVER;
 	struct err e = ERR_INIT;
@@ -281,7 +282,7 @@ static bool until_mounted(struct child *c, const struct cfg *cfg,
 	} else if (c->signal || c->abandoned) {
 		err_set(&e, -EINTR, "'%s': interrupted before it was open", cfg->source);
 	} else {
-		(void)wait_child(c, KILL_MS);  /* its report ended: so does it */
+		(void)wait_child(c, KILL_MS); /* its report ended: so does it */
 		if (!c->ended)
 			kill_child(c);
 		explain_end(c, cfg->source, &e);
@@ -381,9 +382,8 @@ static int await_mount(const struct cfg *cfg, int fd, pid_t supervisor)
 	size_t n = 0;
 	ssize_t got;
 
-	while (n < sizeof(line) - 1 &&
-	       ((got = read(fd, line + n, sizeof(line) - 1 - n)) > 0 ||
-		(got < 0 && errno == EINTR)))
+	while (n < sizeof(line) - 1 && ((got = read(fd, line + n, sizeof(line) - 1 - n)) > 0 ||
+					(got < 0 && errno == EINTR)))
 		n += got > 0 ? (size_t)got : 0;
 	line[n] = '\0';
 	if (line[0] == 's' && answers(cfg, &e) == 0)
@@ -393,8 +393,8 @@ static int await_mount(const struct cfg *cfg, int fd, pid_t supervisor)
 	else if (line[0] != 's')
 		err_set(&e, -EIO, "'%s': the supervisor ended without a word", cfg->source);
 	else
-		(void)kill(supervisor, SIGTERM);  /* ended already: as well */
-	(void)waitpid(supervisor, NULL, 0);       /* no mount is left when it has ended */
+		(void)kill(supervisor, SIGTERM); /* ended already: as well */
+	(void)waitpid(supervisor, NULL, 0);      /* no mount is left when it has ended */
 	log_error("%s", e.msg);
 	return 1;
 }
@@ -406,7 +406,7 @@ int fs_mount(const struct fs_setup *setup)
 	pid_t pid;
 	int fds[2];
 
-	(void)signal(SIGPIPE, SIG_IGN);  /* a valid signal: cannot fail */
+	(void)signal(SIGPIPE, SIG_IGN); /* a valid signal: cannot fail */
 	if (fs_check_mountpoint(cfg, &e) < 0) {
 		log_error("%s", e.msg);
 		return 1;
@@ -426,7 +426,7 @@ int fs_mount(const struct fs_setup *setup)
 	}
 	if (pid == 0) {
 		(void)close(fds[0]);
-		(void)setsid();  /* a new child leads no group: cannot fail */
+		(void)setsid(); /* a new child leads no group: cannot fail */
 		exit(supervise(setup, fds[1]));
 	}
 	(void)close(fds[1]);
@@ -467,7 +467,7 @@ int fs_run_guarded(const char *source, uint32_t timeout, int (*fn)(void *arg), v
 	} else if (WIFEXITED(c.status)) {
 		return WEXITSTATUS(c.status);
 	} else if (WTERMSIG(c.status) == SIGPIPE) {
-		return 1;  /* its reader has seen enough */
+		return 1; /* its reader has seen enough */
 	} else {
 		explain_end(&c, source, &e);
 	}

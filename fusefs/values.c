@@ -36,8 +36,8 @@ static void put_fields(struct buf *out, const struct dtype *t, int depth)
 static void put_type(struct buf *out, const struct dtype *t, int depth)
 {
 	static const char *const names[] = {
-		[DT_BOOL] = "bool", [DT_INT] = "int", [DT_UINT] = "uint", [DT_FLOAT] = "float",
-		[DT_COMPLEX] = "complex",
+		[DT_BOOL] = "bool",   [DT_INT] = "int",         [DT_UINT] = "uint",
+		[DT_FLOAT] = "float", [DT_COMPLEX] = "complex",
 	};
 
 	if (depth > DEPTH_MAX) {

@@ -17,10 +17,10 @@ struct pass {
 	struct h5_facts *facts;
 	struct ds_attr *v;
 	size_t n, cap;
-	size_t name_at;     /* position of NAME, shown unless the object is a scale */
-	bool recoded;       /* some text was not UTF-8 */
+	size_t name_at; /* position of NAME, shown unless the object is a scale */
+	bool recoded;   /* some text was not UTF-8 */
 	bool class_scale;
-	int rc;             /* a failure that ends the opening */
+	int rc; /* a failure that ends the opening */
 	struct err *e;
 };
 
@@ -28,8 +28,8 @@ struct pass {
 struct value {
 	hid_t space, file, mem;
 	struct h5_type t;
-	uint64_t n;         /* elements, array types' dimensions included */
-	size_t elem;        /* bytes of one of them in memory */
+	uint64_t n;  /* elements, array types' dimensions included */
+	size_t elem; /* bytes of one of them in memory */
 	uint8_t *bytes;
 };
 
@@ -200,7 +200,8 @@ static int add(struct pass *p, hid_t attr, const char *name, struct err *e)
 }
 
 /* read_ints - an integer attribute of at most max elements; *ret is in the arena. */
-static int read_ints(struct pass *p, hid_t attr, size_t max, const int32_t **ret, uint32_t *ret_n)
+static int read_ints(struct pass *p, hid_t attr, size_t max, const int32_t **ret,
+		     uint32_t *ret_n)
 {
 	auto_hid hid_t space = H5Aget_space(attr);
 	auto_hid hid_t type = H5Aget_type(attr);

@@ -119,7 +119,8 @@ static bool same_grid(const struct ds_array *a, const struct ds_array *b)
 static int share_places(struct h5_source *s, struct err *e)
 {
 	struct dataset *ds = &s->base.ds;
-	auto_free struct h5_array **order = alloc_array(ds->n_arrays, sizeof(struct h5_array *));
+	auto_free struct h5_array **order =
+		alloc_array(ds->n_arrays, sizeof(struct h5_array *));
 
 	if (!order)
 		return err_nomem(e);

@@ -13,7 +13,7 @@ struct found {
 	struct h5_barray w;
 	hid_t id, dcpl, type;
 	H5D_layout_t layout;
-	bool null;          /* no dataspace to speak of */
+	bool null; /* no dataspace to speak of */
 };
 
 /* left_out - a note, unless the failure ends the opening. */
@@ -87,8 +87,9 @@ static int append_flags(struct h5_build *b, struct found *f, struct err *e)
 
 	if (!names || !dims)
 		return h5_full(b, e);
-	if (H5Tget_class(f->type) != H5T_ENUM || ds_attr_find(a->attrs, a->n_attrs, "flag_values")
-	    || ds_attr_find(a->attrs, a->n_attrs, "flag_meanings"))
+	if (H5Tget_class(f->type) != H5T_ENUM ||
+	    ds_attr_find(a->attrs, a->n_attrs, "flag_values") ||
+	    ds_attr_find(a->attrs, a->n_attrs, "flag_meanings"))
 		return 0;
 	rc = h5_type_flags(b->arena, f->type, &a->type, &n, &values, names, e);
 	if (rc < 0 || n == 0)
@@ -99,13 +100,22 @@ static int append_flags(struct h5_build *b, struct found *f, struct err *e)
 	if (a->n_attrs)
 		memcpy(all, a->attrs, a->n_attrs * sizeof(*all));
 	dims[0] = n;
-	all[a->n_attrs] = (struct ds_attr){.name = "flag_values", .type = a->type, .rank = 1,
-					   .dims = dims, .n = n, .data = values};
+	all[a->n_attrs] = (struct ds_attr){.name = "flag_values",
+					   .type = a->type,
+					   .rank = 1,
+					   .dims = dims,
+					   .n = n,
+					   .data = values};
 	all[a->n_attrs].type.big_endian = false;
-	all[a->n_attrs + 1] = (struct ds_attr){
-		.name = "flag_meanings", .n = 1, .texts = names, .dims = dims,
-		.type = {.kind = DT_STRING, .size = names->len > UINT32_MAX ? UINT32_MAX
-				 : names->len ? (uint32_t)names->len : 1}};
+	all[a->n_attrs + 1] =
+		(struct ds_attr){.name = "flag_meanings",
+				 .n = 1,
+				 .texts = names,
+				 .dims = dims,
+				 .type = {.kind = DT_STRING,
+					  .size = names->len > UINT32_MAX ? UINT32_MAX
+						  : names->len            ? (uint32_t)names->len
+									  : 1}};
 	a->attrs = all;
 	a->n_attrs += 2;
 	return 0;
@@ -133,7 +143,8 @@ static int read_type(struct h5_build *b, struct found *f, struct err *e)
 		shape[i] = i < f->w.x.rank ? f->w.x.extent[i] : t.dims[i - f->w.x.rank];
 	a->shape = shape;
 	if (t.rounded)
-		return h5_note(b, e, "its floating-point numbers are rounded to double "
+		return h5_note(b, e,
+			       "its floating-point numbers are rounded to double "
 			       "precision");
 	return 0;
 }
@@ -178,7 +189,7 @@ static int storage(struct h5_build *b, struct found *f, struct err *e)
 	a->layout = f->layout == H5D_CHUNKED   ? DS_CHUNKED
 		    : f->layout == H5D_COMPACT ? DS_COMPACT
 		    : f->layout == H5D_VIRTUAL ? DS_VIRTUAL
-		    : external		       ? DS_EXTERNAL
+		    : external                 ? DS_EXTERNAL
 					       : DS_CONTIGUOUS;
 	if (f->layout < 0)
 		return h5_error(e, -EBADMSG, "its layout cannot be read");
@@ -208,7 +219,7 @@ static int read_all(struct h5_build *b, struct found *f, struct err *e)
 		rc = read_space(b, f, e);
 	if (rc < 0)
 		return rc;
-	(void)H5Pget_attr_creation_order(f->dcpl, &order);  /* by name when this fails */
+	(void)H5Pget_attr_creation_order(f->dcpl, &order); /* by name when this fails */
 	rc = h5_attrs_read(b, f->id, (order & H5P_CRT_ORDER_TRACKED) != 0, &a->n_attrs,
 			   &a->attrs, &f->w.facts, e);
 	if (rc == 0 && f->w.facts.is_scale && f->w.x.rank > 0 && !f->null)
@@ -235,8 +246,8 @@ static int add(struct h5_build *b, struct found *f, struct err *e)
 {
 	struct ds_array *a = &f->w.a;
 
-	if (a->access == DS_STORED && (f->w.x.file || a->layout == DS_VIRTUAL ||
-				       a->layout == DS_EXTERNAL))
+	if (a->access == DS_STORED &&
+	    (f->w.x.file || a->layout == DS_VIRTUAL || a->layout == DS_EXTERNAL))
 		a->access = DS_CONVERT;
 	if (strncmp(a->name, NON_COORD, sizeof(NON_COORD) - 1) == 0 &&
 	    a->name[sizeof(NON_COORD) - 1])

@@ -16,13 +16,13 @@
 #include <string.h>
 
 struct tables {
-	uint32_t *by_addr;   /* scales, sorted by file and address */
-	uint32_t *by_id;     /* scales, sorted by dimension number */
+	uint32_t *by_addr; /* scales, sorted by file and address */
+	uint32_t *by_id;   /* scales, sorted by dimension number */
 	uint32_t n;
-	uint32_t *hash;      /* (group, length, unlimited) to dimension + 1; for phony ones */
+	uint32_t *hash; /* (group, length, unlimited) to dimension + 1; for phony ones */
 	size_t hash_mask;
 	size_t hashed;
-	bool look_alikes;    /* some real dimension is called "phony_dim_..." */
+	bool look_alikes; /* some real dimension is called "phony_dim_..." */
 };
 
 static int push_dim(struct h5_build *b, const struct h5_bdim *d, uint32_t *ret, struct err *e)
@@ -40,9 +40,10 @@ int h5_dim_add(struct h5_build *b, uint32_t group, uint32_t file, uint64_t addr,
 	       const char *name, uint64_t len, bool unlimited, const struct h5_facts *facts,
 	       uint32_t *ret, struct err *e)
 {
-	struct h5_bdim d = {.d = {.name = name, .len = len, .unlimited = unlimited,
-				  .group = group},
-			    .file = file, .addr = addr};
+	struct h5_bdim d = {
+		.d = {.name = name, .len = len, .unlimited = unlimited, .group = group},
+		.file = file,
+		.addr = addr};
 
 	d.dimid = facts->has_dimid ? facts->dimid : b->next_dimid;
 	if (d.dimid >= b->next_dimid)
@@ -179,10 +180,11 @@ static int resolve_named(struct h5_build *b, const struct tables *t, struct h5_b
 		if (!fits(b, dim, len) && i < n_refs && f->refs[i] != HADDR_UNDEF)
 			dim = find(b, t, false, group, file, f->refs[i]);
 		if (dim != DS_NONE && !fits(b, dim, len)) {
-			int rc = h5_note(b, e, "axis %" PRIu32 " has length %" PRIu64
+			int rc = h5_note(b, e,
+					 "axis %" PRIu32 " has length %" PRIu64
 					 ", its dimension scale '%s' %" PRIu64 "; the scale is "
-					 "not used", i, len, b->dims[dim].d.name,
-					 b->dims[dim].d.len);
+					 "not used",
+					 i, len, b->dims[dim].d.name, b->dims[dim].d.len);
 
 			if (rc < 0)
 				return rc;
@@ -258,9 +260,9 @@ static bool name_taken(const struct h5_build *b, const struct tables *t, const c
 static int make_phony(struct h5_build *b, struct tables *t, uint32_t group, uint64_t len,
 		      bool unlimited, uint32_t *ret, struct err *e)
 {
-	struct h5_bdim d = {.d = {.len = len, .unlimited = unlimited, .phony = true,
-				  .group = group},
-			    .addr = UINT64_MAX};
+	struct h5_bdim d = {
+		.d = {.len = len, .unlimited = unlimited, .phony = true, .group = group},
+		.addr = UINT64_MAX};
 	char name[48];
 	int rc;
 
@@ -370,8 +372,10 @@ static int finish(struct h5_build *b, struct h5_barray *w, const uint32_t *dims,
 	if (n > o->max_chunk_bytes && !w->a.unreadable) {
 		char text[160];
 
-		(void)snprintf(text, sizeof(text), "a chunk has %" PRIu64 " bytes, more than the "
-			       "%" PRIu64 " allowed", n, o->max_chunk_bytes);
+		(void)snprintf(text, sizeof(text),
+			       "a chunk has %" PRIu64 " bytes, more than the "
+			       "%" PRIu64 " allowed",
+			       n, o->max_chunk_bytes);
 		w->a.unreadable = arena_strdup(b->arena, text);
 		if (!w->a.unreadable)
 			return h5_full(b, e);

@@ -71,9 +71,11 @@ static int judge(struct h5_build *b, struct ds_array *a, struct err *e)
 
 		if (available(b, s->h5_id))
 			continue;
-		(void)snprintf(text, sizeof(text), "filter %u%s%.100s%s is not available: "
+		(void)snprintf(text, sizeof(text),
+			       "filter %u%s%.100s%s is not available: "
 			       "install its HDF5 plugin or name its directory in "
-			       "HDF5_PLUGIN_PATH", s->h5_id, s->name[0] ? " '" : "", s->name,
+			       "HDF5_PLUGIN_PATH",
+			       s->h5_id, s->name[0] ? " '" : "", s->name,
 			       s->name[0] ? "'" : "");
 		a->unreadable = arena_strdup(b->arena, text);
 		return a->unreadable ? 0 : h5_full(b, e);

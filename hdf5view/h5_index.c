@@ -214,7 +214,7 @@ static int build_init(struct h5_build *b, const uint64_t *grid, struct err *e)
 		if (l->chunk[d] == 0)
 			return err_set(e, -EBADMSG, "layout: chunk length is 0 or missing");
 		b->limit[d] = u64_min(grid[d], l->dims[d] / l->chunk[d] +
-						   (l->dims[d] % l->chunk[d] != 0));
+						       (l->dims[d] % l->chunk[d] != 0));
 		if (ckd_mul(&bytes, bytes, l->chunk[d]) || bytes > UINT32_MAX)
 			return err_set(e, -EOPNOTSUPP, "chunks of 4 GiB or more");
 	}

@@ -45,9 +45,10 @@ static int read_space(struct reader *r, struct slice s, struct err *e)
 		return err_set(e, -EBADMSG, "dataspace message is truncated");
 	for (size_t d = 0; d < l->rank; d++)
 		if (l->maxdims[d] < l->dims[d])
-			return err_set(
-			    e, -EBADMSG, "dataspace: length %llu exceeds maximum %llu",
-			    (unsigned long long)l->dims[d], (unsigned long long)l->maxdims[d]);
+			return err_set(e, -EBADMSG,
+				       "dataspace: length %llu exceeds maximum %llu",
+				       (unsigned long long)l->dims[d],
+				       (unsigned long long)l->maxdims[d]);
 	r->have_space = true;
 	return 0;
 }

@@ -75,8 +75,10 @@ static char *allowed(const struct h5_source *s, const char *dir, const char *nam
 	auto_free char *path = NULL;
 
 	if (!s->link_root) {
-		(void)err_set(e, -EACCES, "it leads to the file '%.200s', and other files are "
-			      "read only below a link_root given when mounting", name);
+		(void)err_set(e, -EACCES,
+			      "it leads to the file '%.200s', and other files are "
+			      "read only below a link_root given when mounting",
+			      name);
 		return NULL;
 	}
 	path = canonical(dir, name);
@@ -85,8 +87,10 @@ static char *allowed(const struct h5_source *s, const char *dir, const char *nam
 		return NULL;
 	}
 	if (!below(s->link_root, path)) {
-		(void)err_set(e, -EACCES, "it leads to the file '%.200s', which is not below the "
-			      "link_root '%.100s'", name, s->link_root);
+		(void)err_set(e, -EACCES,
+			      "it leads to the file '%.200s', which is not below the "
+			      "link_root '%.100s'",
+			      name, s->link_root);
 		return NULL;
 	}
 	if (!S_ISREG(st->st_mode)) {
@@ -128,7 +132,8 @@ int h5_link_file(struct h5_build *b, uint32_t from, const char *name, uint32_t *
 		}
 	}
 	if (s->n_files == H5_FILES_MAX)
-		return err_set(e, -EACCES, "it leads to more than %d other files", H5_FILES_MAX);
+		return err_set(e, -EACCES, "it leads to more than %d other files",
+			       H5_FILES_MAX);
 	if (grow_array(&s->files, &s->c_files, (size_t)s->n_files + 1, sizeof(*f)) < 0)
 		return err_nomem(e);
 	f = &s->files[s->n_files];
@@ -147,7 +152,7 @@ int h5_link_file(struct h5_build *b, uint32_t from, const char *name, uint32_t *
 struct check {
 	const struct h5_source *s;
 	hid_t lapl;
-	const hsize_t *start, *count;  /* at depth 0: only what lies there; NULL: all */
+	const hsize_t *start, *count; /* at depth 0: only what lies there; NULL: all */
 };
 
 static int storage_ok(const struct check *c, const char *path, hid_t file, hid_t dcpl,
@@ -160,10 +165,12 @@ static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, u
 	int n = H5Pget_external_count(dcpl);
 
 	if (n > 0 && depth)
-		return err_set(e, -EACCES, "external raw data behind a virtual dataset is not "
+		return err_set(e, -EACCES,
+			       "external raw data behind a virtual dataset is not "
 			       "supported");
 	if (n > 0 && getenv("HDF5_EXTFILE_PREFIX"))
-		return err_set(e, -EACCES, "external raw data is not read while "
+		return err_set(e, -EACCES,
+			       "external raw data is not read while "
 			       "HDF5_EXTFILE_PREFIX is set");
 	for (unsigned i = 0; n > 0 && i < (unsigned)n; i++) {
 		char name[PATH_MAX] = "";
@@ -178,8 +185,10 @@ static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, u
 		if (!path)
 			return -EACCES;
 		if (name[0] == '/' && !below(s->link_root, name))
-			return err_set(e, -EACCES, "it leads to the file '%.200s', which is not "
-				       "below the link_root", name);
+			return err_set(e, -EACCES,
+				       "it leads to the file '%.200s', which is not "
+				       "below the link_root",
+				       name);
 	}
 	return 0;
 }
@@ -199,20 +208,23 @@ static int pattern_ok(const struct h5_source *s, const char *dir, const char *na
 	path = slash ? canonical(dir, copy) : realpath(dir, NULL);
 	if ((slash && strchr(copy, '%')) || !path || !s->link_root ||
 	    (strcmp(path, s->link_root) != 0 && !below(s->link_root, path)))
-		return err_set(e, -EACCES, "it leads to files '%.200s', which are not known to be "
-			       "below a link_root given when mounting", name);
+		return err_set(e, -EACCES,
+			       "it leads to files '%.200s', which are not known to be "
+			       "below a link_root given when mounting",
+			       name);
 	return 0;
 }
 
 /* source_dataset_ok - dataset `dset` of an open file. */
-static int source_dataset_ok(const struct check *c, const char *path, hid_t file, const char *dset,
-			     unsigned depth, struct err *e)
+static int source_dataset_ok(const struct check *c, const char *path, hid_t file,
+			     const char *dset, unsigned depth, struct err *e)
 {
 	auto_hid hid_t id = H5Oopen(file, dset, c->lapl);
 	auto_hid hid_t dcpl = -1;
 
 	if (id < 0 || H5Iget_type(id) != H5I_DATASET)
-		return err_set(e, -EACCES, "its source dataset '%.200s' cannot be opened", dset);
+		return err_set(e, -EACCES, "its source dataset '%.200s' cannot be opened",
+			       dset);
 	dcpl = H5Dget_create_plist(id);
 	if (dcpl < 0)
 		return h5_error(e, -EACCES, "its source dataset cannot be read");
@@ -232,12 +244,15 @@ static int virtual_one(const struct check *c, const char *dir, const char *path,
 	    H5Pget_virtual_dsetname(dcpl, i, dset, sizeof(dset) - 1) < 0)
 		return h5_error(e, -EACCES, "its sources cannot be read");
 	if (strchr(dset, '%'))
-		return err_set(e, -EACCES, "patterns in names of source datasets, as '%.200s', "
-			       "are not supported", dset);
+		return err_set(e, -EACCES,
+			       "patterns in names of source datasets, as '%.200s', "
+			       "are not supported",
+			       dset);
 	if (strcmp(name, ".") == 0)
 		return source_dataset_ok(c, path, file, dset, depth, e);
 	if (getenv("HDF5_VDS_PREFIX"))
-		return err_set(e, -EACCES, "virtual datasets are not read while HDF5_VDS_PREFIX "
+		return err_set(e, -EACCES,
+			       "virtual datasets are not read while HDF5_VDS_PREFIX "
 			       "is set");
 	if (strchr(name, '%'))
 		return pattern_ok(c->s, dir, name, e);
@@ -295,8 +310,8 @@ int h5_storage_ok(struct h5_build *b, uint32_t file, hid_t dcpl, struct err *e)
 	const struct h5_source *s = b->src;
 	struct check c = {.s = s, .lapl = b->lapl};
 
-	return storage_ok(&c, file ? s->files[file - 1].path : s->path, h5_file_id(b, file), dcpl,
-			  0, e);
+	return storage_ok(&c, file ? s->files[file - 1].path : s->path, h5_file_id(b, file),
+			  dcpl, 0, e);
 }
 
 int h5_sources_ok(struct h5_source *s, uint32_t file, hid_t set, const hsize_t *start,

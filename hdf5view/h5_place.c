@@ -35,7 +35,8 @@ static int agree(const struct ds_array *a, const struct h5_array *x, const struc
 			same = l->chunk[i] == a->chunk[i];
 	}
 	if (!same)
-		return err_set(e, -EBADMSG, "the object header at %llu does not fit its dataset",
+		return err_set(e, -EBADMSG,
+			       "the object header at %llu does not fit its dataset",
 			       (unsigned long long)x->addr);
 	return 0;
 }
@@ -141,8 +142,10 @@ static int range(const struct h5_source *s, uint64_t off, uint64_t len, struct c
 		 struct err *e)
 {
 	if (off > s->raw.size || len > s->raw.size - off)
-		return err_set(e, -EBADMSG, "a chunk at %llu of %llu bytes exceeds the file's "
-			       "%llu", (unsigned long long)off, (unsigned long long)len,
+		return err_set(e, -EBADMSG,
+			       "a chunk at %llu of %llu bytes exceeds the file's "
+			       "%llu",
+			       (unsigned long long)off, (unsigned long long)len,
 			       (unsigned long long)s->raw.size);
 	ret->where = CHUNK_RANGE;
 	ret->off = off;
@@ -284,7 +287,8 @@ int h5_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, st
 		if (!p)
 			return e && e->code ? e->code : -EIO;
 	}
-	if (p && !p->library && !p->index && p->layout.addr == UINT64_MAX && !p->layout.external)
+	if (p && !p->library && !p->index && p->layout.addr == UINT64_MAX &&
+	    !p->layout.external)
 		return err_set(e, -ENOENT, "nothing is stored");
 	while (inside(a, x, from, &next)) {
 		from = p && p->index ? h5_index_next(p->index, next) : next;

@@ -14,7 +14,7 @@
 /* reading - one chunk's selection. */
 struct reading {
 	hid_t set, file_type, mem, file_space, mem_space;
-	bool empty;       /* nothing of the chunk is in the file */
+	bool empty; /* nothing of the chunk is in the file */
 };
 
 static void reading_release(struct reading *r)
@@ -57,7 +57,8 @@ static int open_set(struct h5_source *s, uint32_t array, hid_t *ret, struct err 
 			return rc;
 	}
 	if (!x->file && s->moved && (a->layout == DS_VIRTUAL || a->layout == DS_EXTERNAL))
-		return err_set(e, -ESTALE, "the file was moved, and the files that it names are "
+		return err_set(e, -ESTALE,
+			       "the file was moved, and the files that it names are "
 			       "no longer found");
 	*ret = x->raw_path ? open_named(s, x, *file) : H5Oopen_by_addr(*file, x->addr);
 	if (*ret < 0 || H5Iget_type(*ret) != H5I_DATASET)
@@ -66,12 +67,13 @@ static int open_set(struct h5_source *s, uint32_t array, hid_t *ret, struct err 
 }
 
 /* select_region - the part of a chunk that is inside the extent, on both sides. */
-static int select_region(struct h5_source *s, uint32_t array, uint64_t linear, struct reading *r,
-			 struct err *e)
+static int select_region(struct h5_source *s, uint32_t array, uint64_t linear,
+			 struct reading *r, struct err *e)
 {
 	const struct ds_array *a = &s->base.ds.arrays[array];
 	const struct h5_array *x = &s->arrays[array];
-	hsize_t start[DS_RANK_MAX], count[DS_RANK_MAX], chunk[DS_RANK_MAX], zero[DS_RANK_MAX] = {0};
+	hsize_t start[DS_RANK_MAX], count[DS_RANK_MAX], chunk[DS_RANK_MAX],
+		zero[DS_RANK_MAX] = {0};
 	uint64_t at[DS_RANK_MAX];
 	int rank = (int)x->rank;
 
@@ -145,8 +147,7 @@ static int read_locked(struct h5_source *s, uint32_t array, uint64_t linear, uin
 	struct reading r = {0};
 	int rc = prepare(s, array, linear, &r, e);
 
-	if (rc == 0 &&
-	    H5Tget_size(r.mem) != a->type.size * type_elems(a, &s->arrays[array]))
+	if (rc == 0 && H5Tget_size(r.mem) != a->type.size * type_elems(a, &s->arrays[array]))
 		rc = err_set(e, -EBADMSG, "its type is not the one that was opened");
 	if (rc == 0 && !r.empty &&
 	    H5Dread(r.set, r.mem, r.mem_space, r.file_space, H5P_DEFAULT, out) < 0)
@@ -207,8 +208,8 @@ static int put_elem(const struct ds_array *a, const uint8_t *at, struct buf *out
 	return 0;
 }
 
-static int read_vlen_locked(struct h5_source *s, uint32_t array, uint64_t linear, uint8_t *elems,
-			    struct reading *r, struct err *e)
+static int read_vlen_locked(struct h5_source *s, uint32_t array, uint64_t linear,
+			    uint8_t *elems, struct reading *r, struct err *e)
 {
 	int rc = prepare(s, array, linear, r, e);
 
@@ -219,8 +220,8 @@ static int read_vlen_locked(struct h5_source *s, uint32_t array, uint64_t linear
 }
 
 /* inside_extent - whether element i of a chunk is one that the file has. */
-static bool inside_extent(const struct ds_array *a, const struct h5_array *x, const uint64_t *at,
-			  uint64_t i)
+static bool inside_extent(const struct ds_array *a, const struct h5_array *x,
+			  const uint64_t *at, uint64_t i)
 {
 	for (uint32_t d = a->rank; d-- > 0;) {
 		uint64_t pos = at[d] * a->chunk[d] + i % a->chunk[d];
@@ -233,7 +234,8 @@ static bool inside_extent(const struct ds_array *a, const struct h5_array *x, co
 }
 
 static int put_all(const struct ds_array *a, const struct h5_array *x, uint64_t linear,
-		   const uint8_t *elems, size_t size, uint64_t n, struct buf *out, struct err *e)
+		   const uint8_t *elems, size_t size, uint64_t n, struct buf *out,
+		   struct err *e)
 {
 	const char *fill = a->fill_text.s;
 	uint64_t at[DS_RANK_MAX];
@@ -267,7 +269,7 @@ int h5_read_vlen(struct source *src, uint32_t array, uint64_t linear, struct buf
 	if (!dt_is_vlen(&a->type))
 		return err_set(e, -EINVAL, "its elements have a fixed size");
 	for (uint32_t i = 0; i < a->rank; i++)
-		n *= a->chunk[i];  /* bounded when the source was opened */
+		n *= a->chunk[i]; /* bounded when the source was opened */
 	elems = alloc_array((size_t)n, size);
 	if (!elems)
 		return err_nomem(e);

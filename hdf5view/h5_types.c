@@ -18,9 +18,9 @@ struct atom {
 	enum dt_kind kind;
 	uint32_t size;
 	bool big;
-	bool bits;      /* the library's bit fields convert to bit fields only */
-	bool standard;  /* the file's bytes are the same number, byte order aside */
-	bool swap;      /* presented in another byte order than stored */
+	bool bits;     /* the library's bit fields convert to bit fields only */
+	bool standard; /* the file's bytes are the same number, byte order aside */
+	bool swap;     /* presented in another byte order than stored */
 	bool rounded;
 };
 
@@ -52,8 +52,9 @@ static int classify_int(hid_t t, struct atom *a, struct err *e)
 
 static int classify_float(hid_t t, struct atom *a, struct err *e)
 {
-	static const struct { size_t size, expo, mant, bias; } ieee[] = {
-		{2, 5, 10, 15}, {4, 8, 23, 127}, {8, 11, 52, 1023}};
+	static const struct {
+		size_t size, expo, mant, bias;
+	} ieee[] = {{2, 5, 10, 15}, {4, 8, 23, 127}, {8, 11, 52, 1023}};
 	size_t size = H5Tget_size(t), sp, ep, es, mp, ms;
 
 	if (!size || H5Tget_fields(t, &sp, &ep, &es, &mp, &ms) < 0)
@@ -126,7 +127,8 @@ static bool is_bool(hid_t t, const struct atom *a)
 static bool member_is(hid_t t, unsigned i, const char *a, const char *b, const char *c)
 {
 	char *name = H5Tget_member_name(t, i);
-	bool yes = name && (strcmp(name, a) == 0 || strcmp(name, b) == 0 || strcmp(name, c) == 0);
+	bool yes =
+		name && (strcmp(name, a) == 0 || strcmp(name, b) == 0 || strcmp(name, c) == 0);
 
 	(void)H5free_memory(name);
 	return yes;
@@ -243,8 +245,8 @@ static int map_compound(struct arena *a, hid_t t, bool host, unsigned depth,
 	uint32_t off = 0;
 
 	if (is_complex(t, host, &at)) {
-		ret->type = (struct dtype){.kind = DT_COMPLEX, .size = 2 * at.size,
-					   .big_endian = at.big};
+		ret->type = (struct dtype){
+			.kind = DT_COMPLEX, .size = 2 * at.size, .big_endian = at.big};
 		ret->stored = at.standard && !at.swap;
 		ret->rounded = at.rounded;
 		return 0;
@@ -268,8 +270,8 @@ static int map_compound(struct arena *a, hid_t t, bool host, unsigned depth,
 			return unsupported(e, "a compound of more than 4 GiB is not supported");
 	}
 	ret->stored = ret->stored && H5Tget_size(t) == off;
-	ret->type = (struct dtype){.kind = DT_COMPOUND, .size = off, .n_fields = (uint32_t)n,
-				   .fields = fields};
+	ret->type = (struct dtype){
+		.kind = DT_COMPOUND, .size = off, .n_fields = (uint32_t)n, .fields = fields};
 	return 0;
 }
 

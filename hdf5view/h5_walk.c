@@ -13,19 +13,19 @@
 #include <string.h>
 
 struct link {
-	const char *raw;    /* as the file says it */
-	const char *name;   /* as presented; NULL: left out */
+	const char *raw;  /* as the file says it */
+	const char *name; /* as presented; NULL: left out */
 	H5L_type_t type;
-	haddr_t addr;       /* hard links */
+	haddr_t addr; /* hard links */
 	bool mapped;
-	bool shown;         /* it became an array or a group */
+	bool shown; /* it became an array or a group */
 };
 
 struct links {
 	struct h5_build *b;
 	struct link *v;
 	size_t n, cap;
-	bool mapped;        /* some name is not the file's, so that two may be equal */
+	bool mapped; /* some name is not the file's, so that two may be equal */
 	int rc;
 	struct err *e;
 };
@@ -51,8 +51,8 @@ static herr_t collect_one(hid_t group, const char *name, const H5L_info_t *info,
 /* reserved - names that directories or the Zarr format have for themselves. */
 static bool reserved(const char *s)
 {
-	static const char *const names[] = {".", "..", ".zarray", ".zgroup", ".zattrs",
-					    ".zmetadata"};
+	static const char *const names[] = {".",       "..",      ".zarray",
+					    ".zgroup", ".zattrs", ".zmetadata"};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (strcmp(s, names[i]) == 0)
@@ -91,7 +91,8 @@ static int present(struct h5_build *b, struct link *k, struct err *e)
 	if (!name)
 		return h5_full(b, e);
 	if (k->mapped) {
-		int rc = h5_note(b, e, "the name of '%s' is not UTF-8 and read as Latin-1", name);
+		int rc = h5_note(b, e, "the name of '%s' is not UTF-8 and read as Latin-1",
+				 name);
 
 		if (rc < 0)
 			return rc;
@@ -108,8 +109,10 @@ static int present(struct h5_build *b, struct link *k, struct err *e)
 	}
 	n = strlen(shown);
 	if (n == 0 || n > DS_NAME_MAX || strchr(name, '/'))
-		return h5_note(b, e, "'%.80s%s' is left out: a file name has 1 to %d bytes "
-			       "without '/'", name, n > 80 ? "..." : "", DS_NAME_MAX);
+		return h5_note(b, e,
+			       "'%.80s%s' is left out: a file name has 1 to %d bytes "
+			       "without '/'",
+			       name, n > 80 ? "..." : "", DS_NAME_MAX);
 	k->name = shown;
 	k->mapped |= strncmp(name, "_nc4_non_coord_", 15) == 0;
 	return 0;
@@ -142,8 +145,8 @@ static int collect(struct h5_build *b, hid_t group, bool ordered, struct links *
 
 /* ---- opening what a link leads to ---- */
 
-static hid_t open_soft(const struct h5_build *b, hid_t group, const char *raw, uint64_t *ret_addr,
-		       struct err *e)
+static hid_t open_soft(const struct h5_build *b, hid_t group, const char *raw,
+		       uint64_t *ret_addr, struct err *e)
 {
 	hid_t id = H5Oopen(group, raw, b->lapl);
 	H5O_info_t info;
@@ -218,7 +221,8 @@ static hid_t open_link(struct h5_build *b, hid_t group, const struct link *k, ui
 static int add_group(struct h5_build *b, uint32_t parent, uint32_t file, uint64_t addr,
 		     const char *name, unsigned depth, struct err *e)
 {
-	struct h5_bgroup g = {.g = {.name = name, .parent = parent}, .file = file, .addr = addr};
+	struct h5_bgroup g = {
+		.g = {.name = name, .parent = parent}, .file = file, .addr = addr};
 
 	for (unsigned i = 0; i <= depth; i++)
 		if (b->up[i].addr == addr && b->up[i].file == file)
@@ -233,8 +237,8 @@ static int add_group(struct h5_build *b, uint32_t parent, uint32_t file, uint64_
 	return 0;
 }
 
-static int add_link(struct h5_build *b, hid_t id, uint32_t group, struct link *k, unsigned depth,
-		    struct err *e)
+static int add_link(struct h5_build *b, hid_t id, uint32_t group, struct link *k,
+		    unsigned depth, struct err *e)
 {
 	uint32_t file = b->groups[group].file;
 	struct err why = ERR_INIT;
@@ -255,7 +259,7 @@ static int add_link(struct h5_build *b, hid_t id, uint32_t group, struct link *k
 	case H5I_DATASET:
 		return h5_dataset_add(b, obj, group, file, addr, k->name, e);
 	default:
-		return 0;  /* a named type: nothing to show */
+		return 0; /* a named type: nothing to show */
 	}
 }
 
@@ -295,8 +299,10 @@ static int drop_equal(struct h5_build *b, uint32_t group, struct err *e)
 		if (strcmp(v[i].name, v[i - 1].name) != 0)
 			continue;
 		*v[i].dead = true;
-		rc = h5_note(b, e, "a second '%s' is left out: its name became the same as "
-			     "another's", v[i].name);
+		rc = h5_note(b, e,
+			     "a second '%s' is left out: its name became the same as "
+			     "another's",
+			     v[i].name);
 	}
 	return rc;
 }
@@ -353,7 +359,8 @@ static int walk_children(struct h5_build *b, uint32_t group, unsigned depth, str
 }
 
 /* read_group - attributes and members. */
-static int read_group(struct h5_build *b, hid_t id, uint32_t group, unsigned depth, struct err *e)
+static int read_group(struct h5_build *b, hid_t id, uint32_t group, unsigned depth,
+		      struct err *e)
 {
 	auto_hid hid_t gcpl = H5Gget_create_plist(id);
 	struct h5_facts facts = {0};
@@ -402,8 +409,8 @@ int h5_walk(struct h5_build *b, struct err *e)
 		return h5_error(e, -EBADMSG, "its root group cannot be read");
 	if (grow_array(&b->groups, &b->c_groups, 1, sizeof(*b->groups)) < 0)
 		return err_nomem(e);
-	b->groups[0] = (struct h5_bgroup){.g = {.name = "", .parent = DS_NONE},
-					  .addr = info.addr};
+	b->groups[0] =
+		(struct h5_bgroup){.g = {.name = "", .parent = DS_NONE}, .addr = info.addr};
 	b->n_groups = 1;
 	return walk_group(b, 0, 0, e);
 }

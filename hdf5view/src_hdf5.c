@@ -38,10 +38,11 @@ static int explain(int fd, struct err *e)
 	if (fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 		return err_set(e, -EAGAIN, "it is open for writing by another program");
 	if (fd >= 0)
-		(void)flock(fd, LOCK_UN);  /* there was none, or we just took it */
+		(void)flock(fd, LOCK_UN); /* there was none, or we just took it */
 	h5_reason(text, sizeof(text));
 	if (strstr(text, "already open for write"))
-		return err_set(e, -EAGAIN, "it is open for writing by another program, or was "
+		return err_set(e, -EAGAIN,
+			       "it is open for writing by another program, or was "
 			       "never closed; in the latter case 'h5clear -s' repairs it");
 	return err_set(e, -EBADMSG, "not readable as HDF5: %s", text);
 }
@@ -52,9 +53,9 @@ hid_t h5_fapl(bool lock)
 {
 	hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
 
-	if (fapl >= 0 && (H5Pset_fapl_sec2(fapl) < 0 ||
-			  H5Pset_fclose_degree(fapl, H5F_CLOSE_WEAK) < 0 ||
-			  H5Pset_file_locking(fapl, lock, true) < 0)) {
+	if (fapl >= 0 &&
+	    (H5Pset_fapl_sec2(fapl) < 0 || H5Pset_fclose_degree(fapl, H5F_CLOSE_WEAK) < 0 ||
+	     H5Pset_file_locking(fapl, lock, true) < 0)) {
 		(void)H5Pclose(fapl);
 		return -1;
 	}
@@ -210,7 +211,7 @@ static void close_source(struct source *src)
 {
 	struct h5_source *s = h5_of(src);
 
-	(void)close(s->fd);  /* it was only read from */
+	(void)close(s->fd); /* it was only read from */
 	release(s);
 }
 

@@ -14,9 +14,9 @@
 struct walk {
 	int argc, i;
 	char *const *argv;
-	const char *places[2];  /* positional arguments, borrowed */
+	const char *places[2]; /* positional arguments, borrowed */
 	size_t n_places;
-	bool only_places;       /* after "--" */
+	bool only_places; /* after "--" */
 };
 
 static int bad_flag(const struct cfg *cfg, const char *arg, struct err *e)
@@ -28,7 +28,8 @@ static int bad_flag(const struct cfg *cfg, const char *arg, struct err *e)
 /* long_flag - "--name". */
 static int long_flag(struct cfg *cfg, const char *arg, struct err *e)
 {
-	static const char *const words[] = {"--help", "--version", "--json", "--debug", "--verbose"};
+	static const char *const words[] = {"--help", "--version", "--json", "--debug",
+					    "--verbose"};
 	const char *near;
 
 	if (strcmp(arg, "--help") == 0)
@@ -74,8 +75,9 @@ static int short_flags(struct cfg *cfg, struct walk *w, struct err *e)
 			if (p[1])
 				return cfg_set_options(cfg, p + 1, e);
 			if (w->i + 1 >= w->argc)
-				return err_set(e, -EINVAL, "-o: needs options after it: see "
-							   "nczarrfs --help");
+				return err_set(e, -EINVAL,
+					       "-o: needs options after it: see "
+					       "nczarrfs --help");
 			return cfg_set_options(cfg, w->argv[++w->i], e);
 		default:
 			return bad_flag(cfg, arg, e);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { WORD_MAX = 40 };  /* longer words are not compared */
+enum { WORD_MAX = 40 }; /* longer words are not compared */
 
 static size_t min3(size_t a, size_t b, size_t c)
 {

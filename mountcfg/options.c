@@ -14,27 +14,27 @@
 #define GIB ((uint64_t)1 << 30)
 
 enum kind {
-	OPT_WORD,  /* one of `words`, stored as an int */
-	OPT_BOOL,  /* one of two words, stored as a bool */
-	OPT_SIZE,  /* bytes, with K, M or G, stored as a uint64_t */
-	OPT_UINT,  /* number, stored as a uint32_t */
-	OPT_TEXT,  /* any text, stored as an owned string */
-	OPT_FLAG,  /* no value: sets a bool */
+	OPT_WORD, /* one of `words`, stored as an int */
+	OPT_BOOL, /* one of two words, stored as a bool */
+	OPT_SIZE, /* bytes, with K, M or G, stored as a uint64_t */
+	OPT_UINT, /* number, stored as a uint32_t */
+	OPT_TEXT, /* any text, stored as an owned string */
+	OPT_FLAG, /* no value: sets a bool */
 };
 
 struct word {
-	const char *text;  /* NULL ends a list */
+	const char *text; /* NULL ends a list */
 	int value;
-	bool hidden;       /* accepted, but neither listed nor guessed */
+	bool hidden; /* accepted, but neither listed nor guessed */
 };
 
 struct option {
 	const char *name;
 	enum kind kind;
-	const char *initial;        /* the default as a user would type it; NULL: unset */
-	size_t field;               /* offset in struct cfg */
+	const char *initial; /* the default as a user would type it; NULL: unset */
+	size_t field;        /* offset in struct cfg */
 	const struct word *words;
-	uint64_t min, max;          /* OPT_SIZE, OPT_UINT */
+	uint64_t min, max; /* OPT_SIZE, OPT_UINT */
 	const char *help;
 };
 
@@ -42,7 +42,7 @@ static const struct word mode_words[] = {
 	{"zarr", CFG_MODE_ZARR, false},
 	{"nczarr", CFG_MODE_NCZARR, false},
 	{"noxarray", CFG_MODE_NOXARRAY, false},
-	{"xarray", CFG_MODE_ZARR, true},  /* NCZarr's word for what zarr does here */
+	{"xarray", CFG_MODE_ZARR, true}, /* NCZarr's word for what zarr does here */
 	{NULL, 0, false},
 };
 static const struct word filter_words[] = {
@@ -50,7 +50,8 @@ static const struct word filter_words[] = {
 	{"none", CFG_FILTER_NONE, false},
 	{NULL, 0, false},
 };
-static const struct word separator_words[] = {{".", 0, false}, {"/", 1, false}, {NULL, 0, false}};
+static const struct word separator_words[] = {
+	{".", 0, false}, {"/", 1, false}, {NULL, 0, false}};
 static const struct word json_words[] = {
 	{"python", 0, false}, {"strict", 1, false}, {NULL, 0, false}};
 
@@ -87,17 +88,36 @@ static const struct option options[] = {
 
 /* Options that are handed on. '=' at the end: takes a value. */
 static const char *const mount_options[] = {
-	"allow_other", "allow_root", "auto_unmount", "default_permissions", "max_read=",
-	"max_threads=", "max_idle_threads=", "clone_fd", "fsname=", "subtype=", "ro", "nosuid",
-	"nodev", "noexec", "exec", "sync", "async", "dirsync", "noatime", "context=",
-	"fscontext=", "defcontext=", "rootcontext=",
+	"allow_other",
+	"allow_root",
+	"auto_unmount",
+	"default_permissions",
+	"max_read=",
+	"max_threads=",
+	"max_idle_threads=",
+	"clone_fd",
+	"fsname=",
+	"subtype=",
+	"ro",
+	"nosuid",
+	"nodev",
+	"noexec",
+	"exec",
+	"sync",
+	"async",
+	"dirsync",
+	"noatime",
+	"context=",
+	"fscontext=",
+	"defcontext=",
+	"rootcontext=",
 };
 
 /* Words of fstab that mean nothing to a mounted filesystem, and those that always hold here
  * in the other sense (mount.fuse3 adds dev and suid unasked). */
 static const char *const ignored_options[] = {
-	"defaults", "auto", "noauto", "user", "nouser", "users", "nousers", "owner", "group",
-	"nofail", "_netdev", "dev", "suid", "nosuid", "nodev", "ro",
+	"defaults", "auto",   "noauto",  "user", "nouser", "users",  "nousers", "owner",
+	"group",    "nofail", "_netdev", "dev",  "suid",   "nosuid", "nodev",   "ro",
 };
 
 static bool in_list(const char *name, size_t len, const char *const *list, size_t n)
@@ -272,8 +292,8 @@ static int unknown_option(const char *name, struct err *e)
 static int check_mount_value(const char *opt, size_t len, struct err *e)
 {
 	static const char *const with_value[] = {
-		"max_read=", "max_threads=", "max_idle_threads=", "fsname=", "subtype=",
-		"context=", "fscontext=", "defcontext=", "rootcontext="};
+		"max_read=", "max_threads=", "max_idle_threads=", "fsname=",     "subtype=",
+		"context=",  "fscontext=",   "defcontext=",       "rootcontext="};
 	const char *value = opt[len] == '=' ? opt + len + 1 : NULL;
 	bool wants = in_list(opt, len, with_value, ARRAY_LEN(with_value));
 	uint64_t v, min = strncmp(opt, "max_threads", len) == 0 ? 1 : 0;
@@ -313,8 +333,9 @@ static int set_mount_option(struct cfg *cfg, const char *opt, size_t len, struct
 	int rc;
 
 	if (strcmp(opt, "rw") == 0)
-		return err_set(e, -EINVAL, "-o rw: writing is not supported yet: leave it out, "
-					   "every mount is read-only");
+		return err_set(e, -EINVAL,
+			       "-o rw: writing is not supported yet: leave it out, "
+			       "every mount is read-only");
 	if (strncmp(opt, "x-", 2) == 0 || strncmp(opt, "comment=", 8) == 0 ||
 	    (!opt[len] && in_list(opt, len, ignored_options, ARRAY_LEN(ignored_options))))
 		return 0;

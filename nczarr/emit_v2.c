@@ -259,8 +259,8 @@ static void put_attrs(struct jw *j, const struct zr_emit *em, const struct ds_at
 	for (uint32_t i = 0; i < n && buf_ok(j->out); i++) {
 		const struct ds_attr *at = &attrs[i];
 		/* .zarray has the value then, and there NaN is quoted by the specification */
-		bool quote =
-		    em->strict_json || (fill_declared && strcmp(at->name, "_FillValue") == 0);
+		bool quote = em->strict_json ||
+			     (fill_declared && strcmp(at->name, "_FillValue") == 0);
 
 		if (zr_attr_skipped(em, at, of_array))
 			continue;

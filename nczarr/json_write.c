@@ -213,7 +213,7 @@ void jw_double(struct jw *j, double v, bool quote)
 void jw_base64(struct jw *j, const uint8_t *p, size_t n)
 {
 	static const char digits[] =
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 	value(j);
 	buf_putc(j->out, '"');

@@ -107,7 +107,7 @@ static int index_names(struct zr_shown *s, const struct dataset *ds, struct err 
 			continue;
 		s->n_dirs[ds->groups[g].parent]++;
 		s->entries[n++] = (struct zr_entry){
-		    .group = ds->groups[g].parent, .ord = g, .name = ds->groups[g].name};
+			.group = ds->groups[g].parent, .ord = g, .name = ds->groups[g].name};
 	}
 	for (uint32_t a = 0; a < ds->n_arrays; a++) {
 		if (s->hidden_arrays[a])

@@ -72,7 +72,7 @@ static int find_node(const struct zarr_view *z, uint64_t id, struct zr_node *ret
 {
 	int rc = zr_ids_find(&z->shown.ids, id, ret);
 	bool of_group =
-	    ret->kind == ZR_GROUP || (ret->kind == ZR_DOC && ret->doc < ZR_DOC_ZARRAY);
+		ret->kind == ZR_GROUP || (ret->kind == ZR_DOC && ret->doc < ZR_DOC_ZARRAY);
 
 	if (!rc &&
 	    (of_group ? z->shown.hidden_groups[ret->ord] : z->shown.hidden_arrays[ret->ord]))
@@ -267,9 +267,9 @@ static bool is(const char *name, size_t len, const char *what)
 }
 
 static const char *const doc_names[] = {
-    [ZR_DOC_ZGROUP] = ".zgroup",       [ZR_DOC_GROUP_ATTRS] = ".zattrs",
-    [ZR_DOC_ZMETADATA] = ".zmetadata", [ZR_DOC_ZARRAY] = ".zarray",
-    [ZR_DOC_ARRAY_ATTRS] = ".zattrs",
+	[ZR_DOC_ZGROUP] = ".zgroup",       [ZR_DOC_GROUP_ATTRS] = ".zattrs",
+	[ZR_DOC_ZMETADATA] = ".zmetadata", [ZR_DOC_ZARRAY] = ".zarray",
+	[ZR_DOC_ARRAY_ATTRS] = ".zattrs",
 };
 
 /* first_doc, n_docs - the documents of a directory are consecutive. */
@@ -491,8 +491,9 @@ static int view_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_at
 		return err_set(e, -ENOTDIR, "not a directory");
 	docs = n_docs(&d);
 	for (; cookie < docs; cookie++) {
-		struct zr_node n = {
-		    .kind = ZR_DOC, .doc = (enum zr_doc)(first_doc(&d) + cookie), .ord = d.ord};
+		struct zr_node n = {.kind = ZR_DOC,
+				    .doc = (enum zr_doc)(first_doc(&d) + cookie),
+				    .ord = d.ord};
 
 		if (!give(&l, doc_names[n.doc], &n, cookie + 1))
 			return 0;
@@ -518,7 +519,7 @@ static int doc_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, 
 		return rc;
 	from = (size_t)u64_min(off, d->len);
 	*ret = (struct span){
-	    .mem = d->data + from, .fd = -1, .len = (size_t)u64_min(len, d->len - from)};
+		.mem = d->data + from, .fd = -1, .len = (size_t)u64_min(len, d->len - from)};
 	if (!kept) {
 		ret->done = doc_free;
 		ret->arg = d;
@@ -601,14 +602,14 @@ static void view_close(struct view *v)
 }
 
 static const struct view_ops zarr_view_ops = {
-    .name = "zarr",
-    .close = view_close,
-    .lookup = view_lookup,
-    .getattr = view_getattr,
-    .list = view_list,
-    .read = view_read,
-    .parent = view_parent,
-    .plan = view_plan,
+	.name = "zarr",
+	.close = view_close,
+	.lookup = view_lookup,
+	.getattr = view_getattr,
+	.list = view_list,
+	.read = view_read,
+	.parent = view_parent,
+	.plan = view_plan,
 };
 
 int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struct view **ret,

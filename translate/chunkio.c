@@ -112,8 +112,9 @@ static int fill_of(struct chunkio *c, uint32_t array, const struct fill **ret, s
 		if (rc < 0)
 			return rc;
 		f = made;
-		if (!atomic_compare_exchange_strong_explicit(
-			&st->fill, &none, made, memory_order_acq_rel, memory_order_acquire)) {
+		if (!atomic_compare_exchange_strong_explicit(&st->fill, &none, made,
+							     memory_order_acq_rel,
+							     memory_order_acquire)) {
 			free(made);
 			f = none;
 		}
@@ -500,7 +501,7 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 
 		atomic_init(&c->arrays[i].fill, NULL);
 		c->arrays[i].decodable =
-		    a->access == DS_STORED && codec_chain_decodable(&a->chain);
+			a->access == DS_STORED && codec_chain_decodable(&a->chain);
 		c->arrays[i].depth = depth_of(c, i, opts->ahead);
 	}
 	if (opts->threads > 0 && opts->ahead > 0) {

@@ -40,7 +40,7 @@ static bool shuffle_fits(const struct codec_spec *spec, const struct ds_array *a
 			 struct plan *p)
 {
 	uint32_t size =
-	    spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : a->type.size;
+		spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : a->type.size;
 
 	if (size != a->type.size) {
 		say(p, "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32, size,

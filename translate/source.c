@@ -45,10 +45,10 @@ static int open_file(const char *path, const char *shown, struct stat *ret_st, s
 			return err_set(e, -code, "'%s': no such file: check the path", shown);
 		if (code == EACCES || code == EPERM)
 			return err_set(
-			    e, -code,
-			    "'%s': permission denied: it must be readable for you, and "
-			    "its directories searchable",
-			    shown);
+				e, -code,
+				"'%s': permission denied: it must be readable for you, and "
+				"its directories searchable",
+				shown);
 		return err_sys(e, code, "'%s'", shown);
 	}
 	if (fstat(fd, ret_st) < 0)
@@ -63,8 +63,9 @@ static int open_file(const char *path, const char *shown, struct stat *ret_st, s
 			       shown);
 	if (ret_st->st_size == 0)
 		return err_set(
-		    e, -EBADMSG,
-		    "'%s' is empty (0 bytes): was it copied or downloaded completely?", shown);
+			e, -EBADMSG,
+			"'%s' is empty (0 bytes): was it copied or downloaded completely?",
+			shown);
 	r = fd;
 	fd = -1;
 	return r;
@@ -76,21 +77,22 @@ static const struct {
 	size_t len;
 	const char *what, *todo;
 } known[] = {
-    {"CDF\x01", 4, "a classic netCDF file", "convert it: nccopy -k nc4 old.nc new.nc"},
-    {"CDF\x02", 4, "a 64-bit offset netCDF file", "convert it: nccopy -k nc4 old.nc new.nc"},
-    {"CDF\x05", 4, "a CDF-5 netCDF file", "convert it: nccopy -k nc4 old.nc new.nc"},
-    {"\x0e\x03\x13\x01", 4, "an HDF4 file", "convert it: h4toh5 old.hdf new.h5"},
-    {"GRIB", 4, "a GRIB file", "convert it to netCDF-4"},
-    {"\x1f\x8b", 2, "compressed by gzip", "decompress it first: gunzip"},
-    {"BZh", 3, "compressed by bzip2", "decompress it first: bunzip2"},
-    {"\xfd"
-     "7zXZ",
-     5, "compressed by xz", "decompress it first: unxz"},
-    {"\x28\xb5\x2f\xfd", 4, "compressed by zstd", "decompress it first: unzstd"},
-    {"PK\x03\x04", 4, "a zip archive", "unpack it first"},
-    {"version https://", 16, "a Git LFS pointer", "get the content: git lfs pull"},
-    {"<!DOCTYPE", 9, "a web page", "a download gave an error page: get it again"},
-    {"<html", 5, "a web page", "a download gave an error page: get it again"},
+	{"CDF\x01", 4, "a classic netCDF file", "convert it: nccopy -k nc4 old.nc new.nc"},
+	{"CDF\x02", 4, "a 64-bit offset netCDF file",
+	 "convert it: nccopy -k nc4 old.nc new.nc"},
+	{"CDF\x05", 4, "a CDF-5 netCDF file", "convert it: nccopy -k nc4 old.nc new.nc"},
+	{"\x0e\x03\x13\x01", 4, "an HDF4 file", "convert it: h4toh5 old.hdf new.h5"},
+	{"GRIB", 4, "a GRIB file", "convert it to netCDF-4"},
+	{"\x1f\x8b", 2, "compressed by gzip", "decompress it first: gunzip"},
+	{"BZh", 3, "compressed by bzip2", "decompress it first: bunzip2"},
+	{"\xfd"
+	 "7zXZ",
+	 5, "compressed by xz", "decompress it first: unxz"},
+	{"\x28\xb5\x2f\xfd", 4, "compressed by zstd", "decompress it first: unzstd"},
+	{"PK\x03\x04", 4, "a zip archive", "unpack it first"},
+	{"version https://", 16, "a Git LFS pointer", "get the content: git lfs pull"},
+	{"<!DOCTYPE", 9, "a web page", "a download gave an error page: get it again"},
+	{"<html", 5, "a web page", "a download gave an error page: get it again"},
 };
 
 /* put_head - the first bytes for a message: as text when all are printable, else hexadecimal.
@@ -120,8 +122,8 @@ static void put_names(const struct source_ops *const *formats, size_t n, char *o
 
 	out[0] = '\0';
 	for (size_t i = 0; i < n && len < cap; i++) {
-		int r =
-		    snprintf(out + len, cap - len, "%s%s", i > 0 ? ", " : "", formats[i]->name);
+		int r = snprintf(out + len, cap - len, "%s%s", i > 0 ? ", " : "",
+				 formats[i]->name);
 
 		len += r > 0 ? (size_t)r : 0;
 	}
@@ -146,9 +148,9 @@ static int no_format(const struct source_ops *const *formats, size_t n, int fd, 
 	put_head(head, got, first, sizeof(first));
 	put_names(formats, n, names, sizeof(names));
 	return err_set(
-	    e, -EBADMSG,
-	    "'%s' is not a file format nczarrfs knows: it starts with %s (tried: %s)", shown,
-	    first, names);
+		e, -EBADMSG,
+		"'%s' is not a file format nczarrfs knows: it starts with %s (tried: %s)",
+		shown, first, names);
 }
 
 int source_open(const struct source_ops *const *formats, size_t n, const char *path,

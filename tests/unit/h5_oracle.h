@@ -23,8 +23,8 @@ __attribute__((used, visibility("default"))) const char *__lsan_default_suppress
 	return "leak:libhdf5";
 }
 
-#define ORACLE_BYTES ((hsize_t)64 << 20)  /* largest chunk compared */
-#define ORACLE_CHUNKS 4000  /* positions compared in one dataset, spread evenly */
+#define ORACLE_BYTES ((hsize_t)64 << 20) /* largest chunk compared */
+#define ORACLE_CHUNKS 4000               /* positions compared in one dataset, spread evenly */
 
 struct oracle {
 	struct h5_file f;
@@ -32,16 +32,16 @@ struct oracle {
 	const char *path;
 	hsize_t user_block;
 	unsigned datasets, chunked, unsupported, mismatches;
-	uint64_t chunks, absent, unread;  /* unread: libhdf5 itself cannot */
-	unsigned kinds[6];       /* by enum h5_index_type */
+	uint64_t chunks, absent, unread; /* unread: libhdf5 itself cannot */
+	unsigned kinds[6];               /* by enum h5_index_type */
 };
 
-#define ORACLE_FAIL(o, name, ...)                                                                \
-	do {                                                                                     \
-		(o)->mismatches++;                                                               \
-		printf("%s: %s: ", (o)->path, (name));                                           \
-		printf(__VA_ARGS__);                                                             \
-		printf("\n");                                                                    \
+#define ORACLE_FAIL(o, name, ...)                                                              \
+	do {                                                                                   \
+		(o)->mismatches++;                                                             \
+		printf("%s: %s: ", (o)->path, (name));                                         \
+		printf(__VA_ARGS__);                                                           \
+		printf("\n");                                                                  \
 	} while (0)
 
 /* One position: the bytes at (addr, size) and the mask against the library's. */
@@ -246,8 +246,10 @@ static inline unsigned oracle_hostile(const char *path)
 		return 0;
 	all = malloc((size_t)st.st_size + 1);
 	if (h5_file_read(fd, (uint64_t)st.st_size, &f, NULL) < 0)
-		f = (struct h5_file){.fd = fd, .size = (uint64_t)st.st_size,
-				     .eof = (uint64_t)st.st_size, .offset_size = 8,
+		f = (struct h5_file){.fd = fd,
+				     .size = (uint64_t)st.st_size,
+				     .eof = (uint64_t)st.st_size,
+				     .offset_size = 8,
 				     .length_size = 8};
 	if (io_pread(fd, all, (size_t)st.st_size, 0, NULL) < 0)
 		f.size = 0;

@@ -20,8 +20,8 @@
 
 static void decimals_are_canonical(void **state)
 {
-	static const char *const bad[] = {"", "00", "01", "+1", "-1", " 1", "1 ", "1x",
-					  "18446744073709551616", "0x1"};
+	static const char *const bad[] = {
+		"", "00", "01", "+1", "-1", " 1", "1 ", "1x", "18446744073709551616", "0x1"};
 	uint64_t v = 77;
 
 	(void)state;
@@ -53,10 +53,10 @@ static void utf8_is_strict(void **state)
 {
 	(void)state;
 	assert_true(str_utf8_ok("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x8c\x8a", 10));
-	assert_false(str_utf8_ok("\xc0\x80", 2));          /* overlong */
-	assert_false(str_utf8_ok("\xed\xa0\x80", 3));      /* surrogate */
-	assert_false(str_utf8_ok("\xf4\x90\x80\x80", 4));  /* beyond U+10FFFF */
-	assert_false(str_utf8_ok("\xe2\x82", 2));          /* cut off */
+	assert_false(str_utf8_ok("\xc0\x80", 2));         /* overlong */
+	assert_false(str_utf8_ok("\xed\xa0\x80", 3));     /* surrogate */
+	assert_false(str_utf8_ok("\xf4\x90\x80\x80", 4)); /* beyond U+10FFFF */
+	assert_false(str_utf8_ok("\xe2\x82", 2));         /* cut off */
 	assert_false(str_utf8_ok("\xff", 1));
 }
 
@@ -74,8 +74,16 @@ static void latin1_is_kept(void **state)
 
 static void doubles_read_back(void **state)
 {
-	static const double values[] = {0.0, -0.0, 1.0, 0.1, 1e300, 5e-324, 9.969209968386869e+36,
-					(double)0.1f, 123456789012345680.0, -1.5};
+	static const double values[] = {0.0,
+					-0.0,
+					1.0,
+					0.1,
+					1e300,
+					5e-324,
+					9.969209968386869e+36,
+					(double)0.1f,
+					123456789012345680.0,
+					-1.5};
 	struct buf b;
 
 	(void)state;
@@ -190,11 +198,16 @@ static void short_files_are_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(decimals_are_canonical), cmocka_unit_test(sizes_take_suffixes),
-		cmocka_unit_test(utf8_is_strict),         cmocka_unit_test(latin1_is_kept),
-		cmocka_unit_test(doubles_read_back),      cmocka_unit_test(buffers_have_a_ceiling),
-		cmocka_unit_test(errors_join_and_truncate), cmocka_unit_test(cursors_fail_sticky),
-		cmocka_unit_test(arenas_align_and_end),   cmocka_unit_test(short_files_are_errors),
+		cmocka_unit_test(decimals_are_canonical),
+		cmocka_unit_test(sizes_take_suffixes),
+		cmocka_unit_test(utf8_is_strict),
+		cmocka_unit_test(latin1_is_kept),
+		cmocka_unit_test(doubles_read_back),
+		cmocka_unit_test(buffers_have_a_ceiling),
+		cmocka_unit_test(errors_join_and_truncate),
+		cmocka_unit_test(cursors_fail_sticky),
+		cmocka_unit_test(arenas_align_and_end),
+		cmocka_unit_test(short_files_are_errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

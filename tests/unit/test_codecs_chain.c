@@ -33,8 +33,8 @@ static int decode(const struct codec_chain *c, uint32_t mask, const uint8_t *in,
 
 /* Stored by HDF5 1.10: twenty doubles 0, 0.25 ... as h5py and as netCDF-C order the filters. */
 static const char last_hex[] =
-    "785e6360182070e1c18b0f5f7efc61606261e3e0e2e11310141266b08700072400"
-    "0022c90ba89489947e";
+	"785e6360182070e1c18b0f5f7efc61606261e3e0e2e11310141266b08700072400"
+	"0022c90ba89489947e";
 static const char first_hex[] = "785e6360182070e1c18b0f5f7efc61606261e3e0e2e11310141266b0870007"
 				"24b0ffd3a2b500592c0ea8";
 
@@ -94,8 +94,8 @@ static void test_masks(void **state)
 		assert_memory_equal(out, want, 160);
 		if (mask < 15)
 			assert_int_equal(
-			    decode(&chain, 15, b.data, b.len, out, 160, NULL),
-			    part.n == 1 && used[0].h5_id == CODEC_SHUFFLE ? 0 : -EBADMSG);
+				decode(&chain, 15, b.data, b.len, out, 160, NULL),
+				part.n == 1 && used[0].h5_id == CODEC_SHUFFLE ? 0 : -EBADMSG);
 		buf_release(&b);
 	}
 	assert_int_equal(decode(&chain, CODEC_ALL_SKIPPED, want, 160, out, 160, NULL), 0);
@@ -202,10 +202,10 @@ static void test_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_real),    cmocka_unit_test(test_masks),
-	    cmocka_unit_test(test_unknown), cmocka_unit_test(test_names),
-	    cmocka_unit_test(test_framed),  cmocka_unit_test(test_expanding),
-	    cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_real),    cmocka_unit_test(test_masks),
+		cmocka_unit_test(test_unknown), cmocka_unit_test(test_names),
+		cmocka_unit_test(test_framed),  cmocka_unit_test(test_expanding),
+		cmocka_unit_test(test_empty),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

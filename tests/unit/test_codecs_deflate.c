@@ -6,8 +6,8 @@
 
 /* numcodecs.Zlib(6) of the text */
 static const char fox_hex[] =
-    "789c0bc94855282ccd4cce56482aca2fcf5348cbaf50c82acd2d2856c82f4b2d5228"
-    "014ae72456552aa4e4a703005bdc0fda";
+	"789c0bc94855282ccd4cce56482aca2fcf5348cbaf50c82acd2d2856c82f4b2d5228"
+	"014ae72456552aa4e4a703005bdc0fda";
 static const char fox[] = "The quick brown fox jumps over the lazy dog";
 #define FOX_LEN (sizeof(fox) - 1)
 
@@ -129,8 +129,10 @@ static void test_encode(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(levels); i++) {
-		struct codec_spec spec = {
-		    .h5_id = CODEC_DEFLATE, .n_params = 1, .params = &levels[i], .name = ""};
+		struct codec_spec spec = {.h5_id = CODEC_DEFLATE,
+					  .n_params = 1,
+					  .params = &levels[i],
+					  .name = ""};
 		uint8_t out[FOX_LEN + 1];
 		uLongf got = sizeof(out);
 		struct buf b;
@@ -187,10 +189,10 @@ static void test_params(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_vector), cmocka_unit_test(test_damage),
-	    cmocka_unit_test(test_empty),  cmocka_unit_test(test_framed),
-	    cmocka_unit_test(test_encode), cmocka_unit_test(test_encode_ceiling),
-	    cmocka_unit_test(test_params),
+		cmocka_unit_test(test_vector), cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_empty),  cmocka_unit_test(test_framed),
+		cmocka_unit_test(test_encode), cmocka_unit_test(test_encode_ceiling),
+		cmocka_unit_test(test_params),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -114,10 +114,10 @@ static void test_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_vector),
-	    cmocka_unit_test(test_damage),
-	    cmocka_unit_test(test_lengths),
-	    cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_vector),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_empty),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

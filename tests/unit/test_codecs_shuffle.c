@@ -26,7 +26,7 @@ static void plain(const uint8_t *in, size_t size, size_t len, uint8_t *out)
 static void one(uint32_t size, size_t len)
 {
 	const struct codec_spec spec = {
-	    .h5_id = CODEC_SHUFFLE, .n_params = 1, .params = &size, .name = ""};
+		.h5_id = CODEC_SHUFFLE, .n_params = 1, .params = &size, .name = ""};
 	uint8_t *in = malloc(len + 1), *want = malloc(len + 1), *got = malloc(len + 1);
 	size_t ret = 0;
 
@@ -49,7 +49,8 @@ static void one(uint32_t size, size_t len)
 
 	if (len > 0)
 		assert_int_equal(
-		    ops->decode(NULL, &spec, 1, want, len, got, len - 1, &ret, NULL), -EBADMSG);
+			ops->decode(NULL, &spec, 1, want, len, got, len - 1, &ret, NULL),
+			-EBADMSG);
 	free(in);
 	free(want);
 	free(got);
@@ -75,7 +76,7 @@ static void test_vector(void **state)
 	static const char hex[] = "0004080c10140105090d111502060a0e121603070b0f1317";
 	static const uint32_t four = 4;
 	const struct codec_spec spec = {
-	    .h5_id = CODEC_SHUFFLE, .n_params = 1, .params = &four, .name = ""};
+		.h5_id = CODEC_SHUFFLE, .n_params = 1, .params = &four, .name = ""};
 	uint8_t in[24], out[24];
 	size_t n = from_hex(hex, in), len;
 
@@ -128,10 +129,10 @@ static void test_params(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_all_sizes),
-	    cmocka_unit_test(test_vector),
-	    cmocka_unit_test(test_size),
-	    cmocka_unit_test(test_params),
+		cmocka_unit_test(test_all_sizes),
+		cmocka_unit_test(test_vector),
+		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_params),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -49,8 +49,9 @@ static int fake_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_at
 	(void)want_attr;
 	(void)e;
 	assert_int_equal(dir, VIEW_ROOT);
-	(void)snprintf(name, sizeof(name), "v%d", CONTAINER_OF(v, struct fake_view, view)->number);
-	(void)emit(arg, name, 2, true, NULL, 1);  /* the last entry: stopping changes nothing */
+	(void)snprintf(name, sizeof(name), "v%d",
+		       CONTAINER_OF(v, struct fake_view, view)->number);
+	(void)emit(arg, name, 2, true, NULL, 1); /* the last entry: stopping changes nothing */
 	return 0;
 }
 
@@ -91,7 +92,7 @@ static void fake_changed(void *arg, char *const *names, size_t n)
 struct fixture {
 	char path[64];
 	struct live *live;
-	atomic_int mask;  /* of names that the kernel was told to forget */
+	atomic_int mask; /* of names that the kernel was told to forget */
 };
 
 static void write_file(const char *path, const char *text)
@@ -112,11 +113,11 @@ static void nap(void)
 	(void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 }
 
-#define AWAIT(condition)                                                                         \
-	do {                                                                                     \
-		for (int tries = 0; !(condition) && tries < 2000; tries++)                       \
-			nap();                                                                   \
-		assert_true(condition);                                                          \
+#define AWAIT(condition)                                                                       \
+	do {                                                                                   \
+		for (int tries = 0; !(condition) && tries < 2000; tries++)                     \
+			nap();                                                                 \
+		assert_true(condition);                                                        \
 	} while (0)
 
 static int setup(void **state)
@@ -147,7 +148,7 @@ static int teardown(void **state)
 
 	live_free(f->live);
 	assert_int_equal(atomic_load(&opened), atomic_load(&closed));
-	(void)unlink(f->path);  /* a test may have removed it */
+	(void)unlink(f->path); /* a test may have removed it */
 	*strrchr(f->path, '/') = '\0';
 	assert_int_equal(rmdir(f->path), 0);
 	free(f);
@@ -188,14 +189,14 @@ static void test_replaced(void **state)
 	assert_int_equal(atomic_load(&opened), 1);
 	live_put(f->live, ep);
 
-	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);  /* waits for the new one */
+	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0); /* waits for the new one */
 	assert_int_equal(ep->number, 1);
 	assert_int_equal(atomic_load(&closed), 1);
 	assert_int_equal(live_get(f->live, old, &other, &e), -ESTALE);
 	assert_int_equal(live_get(f->live, live_ino(ep, 5), &other, &e), 0);
 	live_put(f->live, other);
 	live_put(f->live, ep);
-	AWAIT(atomic_load(&f->mask) == 3);  /* names of both epochs */
+	AWAIT(atomic_load(&f->mask) == 3); /* names of both epochs */
 }
 
 static void test_damaged_and_back(void **state)

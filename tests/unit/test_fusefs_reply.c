@@ -11,8 +11,8 @@
 
 static void test_errno(void **state)
 {
-	static const int all[] = {EBADMSG, EOPNOTSUPP, ERANGE, EINVAL, EIO, EISDIR, EPERM,
-				  EACCES, ENOSYS, EAGAIN, ENXIO, 12345};
+	static const int all[] = {EBADMSG, EOPNOTSUPP, ERANGE, EINVAL, EIO,   EISDIR,
+				  EPERM,   EACCES,     ENOSYS, EAGAIN, ENXIO, 12345};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
@@ -43,7 +43,7 @@ static void test_rate(void **state)
 	assert_int_equal(shown, 10);
 	assert_true(reply_log_text(&log, "next", 6, &skipped));
 	assert_int_equal(skipped + shown, 100);
-	assert_false(reply_log_text(&log, "next", 6, &skipped));  /* said already */
+	assert_false(reply_log_text(&log, "next", 6, &skipped)); /* said already */
 	assert_int_equal(skipped, 0);
 	assert_true(reply_log_text(&log, "next", 7, &skipped));
 }
@@ -63,9 +63,10 @@ static void explained(const char *text, const char *part)
 static void test_explain(void **state)
 {
 	(void)state;
-	explained("fusermount3: option allow_other only allowed if 'user_allow_other' is set in "
-		  "/etc/fuse.conf\n",
-		  "/etc/fuse.conf");
+	explained(
+		"fusermount3: option allow_other only allowed if 'user_allow_other' is set in "
+		"/etc/fuse.conf\n",
+		"/etc/fuse.conf");
 	explained("fusermount3: user has no write access to mountpoint /mnt/x\n", "not yours");
 	explained("/usr/bin/fusermount3: mount failed: Operation not permitted\n", "container");
 	explained("fusermount3: too many FUSE filesystems mounted; mount_max=N can be set\n",

@@ -87,9 +87,9 @@ static void test_bad(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_hdf5),
-	    cmocka_unit_test(test_netcdf4),
-	    cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_hdf5),
+		cmocka_unit_test(test_netcdf4),
+		cmocka_unit_test(test_bad),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,8 +70,11 @@ static int tree_load(struct tree *t, uint64_t root, uint64_t grid, uint64_t max_
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, t->b.data, t->b.len), t->b.len);
-	t->f = (struct h5_file){
-	    .fd = fd, .size = t->b.len, .offset_size = 8, .length_size = 8, .eof = t->b.len};
+	t->f = (struct h5_file){.fd = fd,
+				.size = t->b.len,
+				.offset_size = 8,
+				.length_size = 8,
+				.eof = t->b.len};
 	t->l.addr = root;
 	rc = h5_index_load(&t->f, &t->l, &grid, max_bytes, ret, NULL);
 	close(fd);
@@ -261,8 +264,8 @@ static void victim_make(struct victim *v, bool latest)
 	struct stat st;
 	int fd;
 
-	*v =
-	    (struct victim){.path = "/tmp/nczarrfs-hostile-XXXXXX", .seed = 88172645463325252U};
+	*v = (struct victim){.path = "/tmp/nczarrfs-hostile-XXXXXX",
+			     .seed = 88172645463325252U};
 	fd = mkstemp(v->path);
 	assert_true(fd >= 0);
 	if (latest)
@@ -361,7 +364,7 @@ static void test_changed_latest(void **state)
 		for (uint64_t k = 1 + rnd(&v, 3); k-- > 0;) {
 			/* the first bytes of a node are the telling ones */
 			uint64_t at =
-			    n->at + rnd(&v, rnd(&v, 2) ? n->len : u64_min(n->len, 48));
+				n->at + rnd(&v, rnd(&v, 2) ? n->len : u64_min(n->len, 48));
 
 			v.data[at] = change(&v, v.data[at]);
 		}
@@ -402,9 +405,9 @@ static void test_changed_old(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_tree_good),   cmocka_unit_test(test_tree_bad),
-	    cmocka_unit_test(test_superblock),  cmocka_unit_test(test_changed_latest),
-	    cmocka_unit_test(test_changed_old),
+		cmocka_unit_test(test_tree_good),   cmocka_unit_test(test_tree_bad),
+		cmocka_unit_test(test_superblock),  cmocka_unit_test(test_changed_latest),
+		cmocka_unit_test(test_changed_old),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

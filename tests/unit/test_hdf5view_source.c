@@ -13,7 +13,9 @@
 #include <cmocka.h>
 
 static const struct source_options opts = {
-	.cut_bytes = 1 << 12, .max_chunk_bytes = 1 << 20, .max_index_bytes = 1 << 20,
+	.cut_bytes = 1 << 12,
+	.max_chunk_bytes = 1 << 20,
+	.max_index_bytes = 1 << 20,
 	.max_meta_bytes = 1 << 20,
 };
 
@@ -142,7 +144,7 @@ static void test_dimensions(void **state)
 	assert_string_equal(ds->dims[0].name, "t");
 	assert_true(ds->dims[0].unlimited && ds->dims[0].len == 10);
 	a = &ds->arrays[find(ds, "t")];
-	assert_int_equal(a->n_attrs, 1);  /* bookkeeping is hidden */
+	assert_int_equal(a->n_attrs, 1); /* bookkeeping is hidden */
 	assert_string_equal(a->attrs[0].name, "units");
 	assert_int_equal(a->attrs[0].texts[0].len, 4);
 	a = &ds->arrays[find(ds, "v")];
@@ -181,7 +183,8 @@ static void test_pieces_and_links(void **state)
 	assert_true(H5Lcreate_hard(f->file, "/x", g, "y", H5P_DEFAULT, H5P_DEFAULT) >= 0);
 	assert_true(H5Lcreate_hard(f->file, "/", g, "up", H5P_DEFAULT, H5P_DEFAULT) >= 0);
 	assert_true(H5Lcreate_soft("/nowhere", g, "lost", H5P_DEFAULT, H5P_DEFAULT) >= 0);
-	assert_true(H5Lcreate_external("/etc/x.h5", "/", g, "out", H5P_DEFAULT, H5P_DEFAULT) >= 0);
+	assert_true(H5Lcreate_external("/etc/x.h5", "/", g, "out", H5P_DEFAULT, H5P_DEFAULT) >=
+		    0);
 	h5_id_close(&g);
 	ds = open_it(f);
 	assert_int_equal(ds->n_groups, 2);
@@ -189,7 +192,7 @@ static void test_pieces_and_links(void **state)
 	assert_int_equal(ds->n_notes, 3);
 	assert_true(ds->arrays[0].key == ds->arrays[1].key);
 	a = &ds->arrays[find(ds, "x")];
-	assert_int_equal(a->chunk[0], 20);  /* 4096 / 200 */
+	assert_int_equal(a->chunk[0], 20); /* 4096 / 200 */
 	assert_int_equal(a->chunk[1], 25);
 	assert_int_equal(source_locate(f->s, find(ds, "x"), 0, &ref, &f->e), 0);
 	first = ref.off;
@@ -251,7 +254,8 @@ static void test_lock(void **state)
 	assert_true(fd >= 0 && H5Fclose(f->file) >= 0);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	if (!getenv("HDF5_USE_FILE_LOCKING")) {
-		assert_int_equal(source_open(formats, 1, f->path, &opts, &f->s, &f->e), -EAGAIN);
+		assert_int_equal(source_open(formats, 1, f->path, &opts, &f->s, &f->e),
+				 -EAGAIN);
 		assert_non_null(strstr(f->e.msg, "open for writing by another program"));
 	}
 	assert_int_equal(flock(fd, LOCK_UN), 0);

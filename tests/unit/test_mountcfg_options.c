@@ -19,8 +19,7 @@ static int parse(struct cfg *cfg, struct err *e, char *const *argv)
 	return cfg_parse(argc, argv, cfg, e);
 }
 
-#define ARGV(...)                                                                                \
-	((char *[]){(char[]){"nczarrfs"}, __VA_ARGS__, NULL})
+#define ARGV(...) ((char *[]){(char[]){"nczarrfs"}, __VA_ARGS__, NULL})
 #define A(s) ((char[]){s})
 
 static void refused(char *const *argv, const char *part)
@@ -172,7 +171,7 @@ static void each_option(const char *help, void (*check)(const char *name, const 
 	char name[64];
 
 	assert_true(p && own && p < own);
-	for (p++; (p = strchr(p, '\n')); ) {
+	for (p++; (p = strchr(p, '\n'));) {
 		p++;
 		if (strncmp(p, "    ", 4) != 0 || p[4] == ' ')
 			continue;
@@ -205,11 +204,11 @@ static void test_docs_parity(void **state)
 
 	(void)state;
 	if (!f)
-		skip();  /* run from elsewhere */
+		skip(); /* run from elsewhere */
 	n = fread(man, 1, sizeof(man) - 1, f);
-	(void)fclose(f);  /* read only */
+	(void)fclose(f); /* read only */
 	man[n] = '\0';
-	for (char *from = man, *to = man;; from++) {  /* \- is how a page spells - */
+	for (char *from = man, *to = man;; from++) { /* \- is how a page spells - */
 		if (from[0] == '\\' && from[1] == '-')
 			continue;
 		*to++ = *from;

@@ -24,8 +24,11 @@ static struct zr_emit emit_of(struct source *s, enum zarr_mode mode)
 	plans[S_S].fixed_size = 4;
 	plans[S_F].kind = PLAN_PASS;
 	plans[S_F].chain = s->ds.arrays[S_F].chain;
-	return (struct zr_emit){.ds = &s->ds, .plans = plans, .hidden_groups = hidden_groups,
-				.hidden_arrays = hidden_arrays, .mode = mode};
+	return (struct zr_emit){.ds = &s->ds,
+				.plans = plans,
+				.hidden_groups = hidden_groups,
+				.hidden_arrays = hidden_arrays,
+				.mode = mode};
 }
 
 static void doc_is(const struct zr_emit *em, enum zr_doc doc, uint32_t ord, const char *text)
@@ -100,7 +103,7 @@ static void test_pure(void **state)
 	assert_true(has(&em, ZR_DOC_ZARRAY, S_F,
 			"\"filters\": [{\"id\": \"shuffle\", \"elementsize\": 4}],"));
 	assert_true(has(&em, ZR_DOC_ARRAY_ATTRS, S_F, "\"valid\": [1.0, NaN, -Infinity]"));
-	plans[S_F].chain.n = 1;  /* shuffle alone is a filter, not a compressor */
+	plans[S_F].chain.n = 1; /* shuffle alone is a filter, not a compressor */
 	assert_true(has(&em, ZR_DOC_ZARRAY, S_F, "\"compressor\": null,"));
 	assert_true(has(&em, ZR_DOC_ZARRAY, S_F, "\"filters\": [{\"id\": \"shuffle\""));
 	em.strict_json = true;
@@ -117,9 +120,16 @@ static void test_types(void **state)
 	static const struct {
 		uint32_t ord;
 		const char *dtype;
-	} want[] = {{S_BIG, "\">f8\""},  {S_C, "\"|S1\""}, {S_S, "\"|O\""},   {S_B, "\"|b1\""},
-		    {S_H, "\"<f2\""},    {S_CX, "\"<c8\""}, {S_OP, "\"|V5\""}, {S_VL, "\"|O\""},
-		    {S_FS, "\"|S5\""},   {S_V, "\"|u1\""},
+	} want[] = {{S_BIG, "\">f8\""},
+		    {S_C, "\"|S1\""},
+		    {S_S, "\"|O\""},
+		    {S_B, "\"|b1\""},
+		    {S_H, "\"<f2\""},
+		    {S_CX, "\"<c8\""},
+		    {S_OP, "\"|V5\""},
+		    {S_VL, "\"|O\""},
+		    {S_FS, "\"|S5\""},
+		    {S_V, "\"|u1\""},
 		    {S_CMP, "[[\"a\", \"<i2\"], [\"v\", \"<f4\", [3]]]"}};
 	struct source *s = sample_new();
 	struct zr_emit em = emit_of(s, ZARR_PURE);
@@ -194,20 +204,24 @@ static void test_nczarr(void **state)
 	       "        \"groups\": [\"g2\"]\n"
 	       "    }\n"
 	       "}\n");
-	assert_true(has(&em, ZR_DOC_ZGROUP, 0, "\"_nczarr_superblock\": {\"version\": \"2.0.0\"}"));
+	assert_true(
+		has(&em, ZR_DOC_ZGROUP, 0, "\"_nczarr_superblock\": {\"version\": \"2.0.0\"}"));
 	assert_true(has(&em, ZR_DOC_ZGROUP, 0, "\"dims\": {\"t\": 3, \"y\": 4,"));
 	assert_true(has(&em, ZR_DOC_ZGROUP, 0,
 			"\"dimensions\": {\"t\": {\"size\": 3, \"unlimited\": 1}, \"y\": 4,"));
 	/* 4.9.2 reads the old spelling, and no dataset with a length of 0 */
-	assert_true(has(&em, ZR_DOC_ZGROUP, 0, "\"dims\": {\"t\": 3, \"y\": 4, \"x\": 6, \"huge\""));
+	assert_true(has(&em, ZR_DOC_ZGROUP, 0,
+			"\"dims\": {\"t\": 3, \"y\": 4, \"x\": 6, \"huge\""));
 	assert_true(has(&em, ZR_DOC_ZGROUP, 0, "\"bad\", \"rec\"],\n        \"arrays\""));
-	assert_true(has(&em, ZR_DOC_ZGROUP, 0, "\"empty\", \"bad\", \"rec\"],\n        \"groups\""));
+	assert_true(has(&em, ZR_DOC_ZGROUP, 0,
+			"\"empty\", \"bad\", \"rec\"],\n        \"groups\""));
 	/* names and texts as they are: netCDF-C does not know \u */
 	assert_true(has(&em, ZR_DOC_ZGROUP, 2, "\"vars\": [\"" S_DEEP_NAME "\"]"));
 	doc_is(&em, ZR_DOC_ARRAY_ATTRS, S_I,
 	       "{\n"
 	       "    \"_FillValue\": -1,\n"
-	       "    \"units\": \"\xc2\xb0""C\",\n"
+	       "    \"units\": \"\xc2\xb0"
+	       "C\",\n"
 	       "    \"scale_factor\": 0.1,\n"
 	       "    \"_ARRAY_DIMENSIONS\": [\"y\", \"x\"],\n"
 	       "    \"_nczarr_attr\": {\n"
@@ -232,8 +246,10 @@ static void test_nczarr(void **state)
 	       "        \"scalar\": 1\n"
 	       "    }\n"
 	       "}\n");
-	assert_true(has(&em, ZR_DOC_ARRAY_ATTRS, S_SC, "\"_ARRAY_DIMENSIONS\": [\"_scalar_\"]"));
-	assert_true(has(&em, ZR_DOC_ZARRAY, S_V, "\"dimension_references\": [\"/g1/z\", \"/y\"]"));
+	assert_true(
+		has(&em, ZR_DOC_ARRAY_ATTRS, S_SC, "\"_ARRAY_DIMENSIONS\": [\"_scalar_\"]"));
+	assert_true(
+		has(&em, ZR_DOC_ZARRAY, S_V, "\"dimension_references\": [\"/g1/z\", \"/y\"]"));
 	assert_true(has(&em, ZR_DOC_GROUP_ATTRS, 0, "\"square\": [1, 2, 3, 4]"));
 	assert_true(has(&em, ZR_DOC_GROUP_ATTRS, 0,
 			"{\"title\": \">S1\", \"g_int\": \"<i8\", \"names\": \"|S4\", "
@@ -264,7 +280,10 @@ static void test_attrs(void **state)
 	static const uint16_t numbers[] = {1, 65535, 3, 4};
 	static const struct dt_field fields[] = {
 		{.name = "n", .type = {.kind = DT_UINT, .size = 2}},
-		{.name = "l", .offset = 2, .rank = 1, .dims = two,
+		{.name = "l",
+		 .offset = 2,
+		 .rank = 1,
+		 .dims = two,
 		 .type = {.kind = DT_UINT, .size = 2}}};
 	static const struct dtype u2 = {.kind = DT_UINT, .size = 2};
 	const struct ds_text lists[] = {{(const char *)numbers, 4}, {"", 0}};
@@ -281,20 +300,33 @@ static void test_attrs(void **state)
 	at.n = 4;
 	attr_is(&at, false, "[[[1, 65535], [3, 4]]]");
 	attr_is(&at, true, "[[1, 65535, 3, 4]]");
-	at = (struct ds_attr){.name = "c", .n = 1, .data = (const uint8_t *)numbers,
-			      .type = {.kind = DT_COMPOUND, .size = 6, .n_fields = 2,
-				       .fields = fields}};
+	at = (struct ds_attr){
+		.name = "c",
+		.n = 1,
+		.data = (const uint8_t *)numbers,
+		.type = {.kind = DT_COMPOUND, .size = 6, .n_fields = 2, .fields = fields}};
 	attr_is(&at, false, "[{\"n\": 1, \"l\": [65535, 3]}]");
-	at = (struct ds_attr){.name = "v", .n = 2, .rank = 1, .dims = two, .texts = lists,
+	at = (struct ds_attr){.name = "v",
+			      .n = 2,
+			      .rank = 1,
+			      .dims = two,
+			      .texts = lists,
 			      .type = {.kind = DT_VLEN, .base = &u2}};
 	attr_is(&at, false, "[[[1, 65535], []]]");
-	at = (struct ds_attr){.name = "e", .n = 1, .texts = lists + 1,
+	at = (struct ds_attr){.name = "e",
+			      .n = 1,
+			      .texts = lists + 1,
 			      .type = {.kind = DT_VLEN, .base = &u2}};
 	attr_is(&at, false, "[\"\"]");
-	at = (struct ds_attr){.name = "o", .n = 1, .data = (const uint8_t *)"\x01\xab",
+	at = (struct ds_attr){.name = "o",
+			      .n = 1,
+			      .data = (const uint8_t *)"\x01\xab",
 			      .type = {.kind = DT_OPAQUE, .size = 2}};
 	attr_is(&at, false, "[\"0x01ab\"]");
-	at = (struct ds_attr){.name = "f", .n = 2, .rank = 1, .dims = two,
+	at = (struct ds_attr){.name = "f",
+			      .n = 2,
+			      .rank = 1,
+			      .dims = two,
 			      .data = (const uint8_t *)floats,
 			      .type = {.kind = DT_FLOAT, .size = 8}};
 	attr_is(&at, false, "[[1.0, 1e+300]]");
@@ -308,13 +340,15 @@ static void test_consolidated(void **state)
 	struct buf b;
 
 	(void)state;
-	assert_true(has(&em, ZR_DOC_ZMETADATA, 0, "{\n    \"metadata\": {\n        \".zattrs\": {"));
+	assert_true(has(&em, ZR_DOC_ZMETADATA, 0,
+			"{\n    \"metadata\": {\n        \".zattrs\": {"));
 	assert_true(has(&em, ZR_DOC_ZMETADATA, 0, "\n        \".zgroup\": {\n"));
 	assert_true(has(&em, ZR_DOC_ZMETADATA, 0, "\n        \"g1/v/.zarray\": {\n"));
 	assert_true(has(&em, ZR_DOC_ZMETADATA, 0, "\n        \"g1/g2/.zattrs\": {\n"));
 	assert_true(has(&em, ZR_DOC_ZMETADATA, 0,
 			"\n        \"g1/g2/na\\u00efve\\ud83d\\ude00/.zattrs\": {\n"));
-	assert_true(has(&em, ZR_DOC_ZMETADATA, 0, "    },\n    \"zarr_consolidated_format\": 1\n}\n"));
+	assert_true(has(&em, ZR_DOC_ZMETADATA, 0,
+			"    },\n    \"zarr_consolidated_format\": 1\n}\n"));
 	buf_init(&b, 1 << 16);
 	assert_int_equal(zr_emit_doc(&em, ZR_DOC_ZMETADATA, 0, &b, &e), 0);
 	buf_putc(&b, '\0');
@@ -332,16 +366,17 @@ static void test_names(void **state)
 {
 	(void)state;
 	assert_true(zr_name_ok("a") && zr_name_ok("_x-1 y.z") && zr_name_ok("\xc3\xa9"));
-	assert_false(zr_name_ok("") || zr_name_ok(" a") || zr_name_ok("a ") || zr_name_ok("-a") ||
-		     zr_name_ok("a\nb") || zr_name_ok("a\x7f") || zr_name_ok("a/b"));
+	assert_false(zr_name_ok("") || zr_name_ok(" a") || zr_name_ok("a ") ||
+		     zr_name_ok("-a") || zr_name_ok("a\nb") || zr_name_ok("a\x7f") ||
+		     zr_name_ok("a/b"));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pure),         cmocka_unit_test(test_types),
-		cmocka_unit_test(test_fills),        cmocka_unit_test(test_nczarr),
-		cmocka_unit_test(test_attrs),        cmocka_unit_test(test_consolidated),
+		cmocka_unit_test(test_pure),  cmocka_unit_test(test_types),
+		cmocka_unit_test(test_fills), cmocka_unit_test(test_nczarr),
+		cmocka_unit_test(test_attrs), cmocka_unit_test(test_consolidated),
 		cmocka_unit_test(test_names),
 	};
 

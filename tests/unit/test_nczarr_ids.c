@@ -16,11 +16,12 @@ static void test_all(void **state)
 {
 	struct ds_array arrays[] = {{.rank = 2, .grid = g_empty, .n_chunks = 0},
 				    {.rank = 3, .grid = g_cube, .n_chunks = 24},
-				    {.rank = 1, .grid = g_line, .n_chunks = 7},  /* hidden */
+				    {.rank = 1, .grid = g_line, .n_chunks = 7}, /* hidden */
 				    {.rank = 0, .n_chunks = 1},
 				    {.rank = 1, .grid = g_line, .n_chunks = 7},
 				    {.rank = 2, .grid = g_empty, .n_chunks = 0}};
-	const struct dataset ds = {.n_groups = 3, .n_arrays = ARRAY_LEN(arrays), .arrays = arrays};
+	const struct dataset ds = {
+		.n_groups = 3, .n_arrays = ARRAY_LEN(arrays), .arrays = arrays};
 
 	(void)state;
 	for (int nested = 0; nested < 2; nested++) {
@@ -61,7 +62,8 @@ static void test_limit(void **state)
 				    {.rank = 2, .grid = wide, .n_chunks = (uint64_t)1 << 53},
 				    {.rank = 2, .grid = vast, .n_chunks = (uint64_t)1 << 61},
 				    {.rank = 1, .grid = g_line, .n_chunks = 7}};
-	const struct dataset ds = {.n_groups = 1, .n_arrays = ARRAY_LEN(arrays), .arrays = arrays};
+	const struct dataset ds = {
+		.n_groups = 1, .n_arrays = ARRAY_LEN(arrays), .arrays = arrays};
 	bool hidden[ARRAY_LEN(arrays)] = {false};
 	struct zr_ids ids;
 	struct zr_node n = {.kind = ZR_CHUNK, .ord = 0, .index = ((uint64_t)1 << 53) - 1}, back;

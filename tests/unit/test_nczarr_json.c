@@ -35,7 +35,8 @@ static void test_text(void **state)
 	text_is(true, "\b\f\n\r\t\x01\x1f\x7f", 8, "\"\\b\\f\\n\\r\\t\\u0001\\u001f\\u007f\"");
 	text_is(false, "\x7f", 1, "\"\\u007f\"");
 	text_is(true, "a\0b", 3, "\"a\\u0000b\"");
-	text_is(true, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\"\\u00e9\\u20ac\\ud83d\\ude00\"");
+	text_is(true, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9,
+		"\"\\u00e9\\u20ac\\ud83d\\ude00\"");
 	text_is(false, "\xc3\xa9\xf0\x9f\x98\x80", 6, "\"\xc3\xa9\xf0\x9f\x98\x80\"");
 	text_is(true, "\xf4\x8f\xbf\xbf", 4, "\"\\udbff\\udfff\"");
 	/* not UTF-8: Latin-1, all of it */
@@ -75,9 +76,10 @@ static void test_layout(void **state)
 	jw_double(&j, (double)-INFINITY, false);
 	jw_end(&j);
 	jw_end(&j);
-	expect(&b, "{\n    \"e\": {},\n    \"n\": [18446744073709551615, -9223372036854775808, "
-		   "{\"t\": true, \"z\": null}],\n    \"d\": [\n        1.0,\n        \"NaN\",\n"
-		   "        -Infinity\n    ]\n}");
+	expect(&b,
+	       "{\n    \"e\": {},\n    \"n\": [18446744073709551615, -9223372036854775808, "
+	       "{\"t\": true, \"z\": null}],\n    \"d\": [\n        1.0,\n        \"NaN\",\n"
+	       "        -Infinity\n    ]\n}");
 }
 
 static void test_bytes(void **state)

@@ -42,11 +42,32 @@ static void test_round_trip(void **state)
 static void test_strict(void **state)
 {
 	static const uint64_t grid[] = {3, 12};
-	static const char *const bad[] = {"",     ".",     "0",     "0.",     ".0",     "0.0.",
-					  "0..0", "0.0.0", "3.0",   "0.12",   "00.0",   "0.00",
-					  "0.01", "+0.0",  "-0.0",  "0.+1",   " 0.0",   "0.0 ",
-					  "0,0",  "0/0",   "0x0.0", "0.0\n",  "a.b",    "0.1e0",
-					  "18446744073709551616.0", "0.99999999999999999999"};
+	static const char *const bad[] = {"",
+					  ".",
+					  "0",
+					  "0.",
+					  ".0",
+					  "0.0.",
+					  "0..0",
+					  "0.0.0",
+					  "3.0",
+					  "0.12",
+					  "00.0",
+					  "0.00",
+					  "0.01",
+					  "+0.0",
+					  "-0.0",
+					  "0.+1",
+					  " 0.0",
+					  "0.0 ",
+					  "0,0",
+					  "0/0",
+					  "0x0.0",
+					  "0.0\n",
+					  "a.b",
+					  "0.1e0",
+					  "18446744073709551616.0",
+					  "0.99999999999999999999"};
 	const struct ds_array a = {.rank = 2, .grid = grid, .n_chunks = 36};
 	const struct ds_array scalar = {.rank = 0, .n_chunks = 1};
 	const struct ds_array empty = {.rank = 2, .grid = (const uint64_t[]){0, 12}};

@@ -12,7 +12,9 @@
 
 static struct view *open_view(struct source *s, enum zarr_mode mode, bool nested)
 {
-	struct zarr_view_options opts = {.mode = mode, .filter = PLAN_PORTABLE, .nested = nested,
+	struct zarr_view_options opts = {.mode = mode,
+					 .filter = PLAN_PORTABLE,
+					 .nested = nested,
 					 .io = {.cache_bytes = 1 << 20},
 					 .max_meta_bytes = 1 << 20};
 	struct err e = ERR_INIT;
@@ -78,7 +80,10 @@ static bool take_one(void *arg, const char *name, uint64_t id, bool is_dir,
 {
 	struct one *o = arg;
 
-	*o = (struct one){.id = id, .next = next, .is_dir = is_dir, .found = true,
+	*o = (struct one){.id = id,
+			  .next = next,
+			  .is_dir = is_dir,
+			  .found = true,
 			  .has_attr = attr != NULL};
 	if (attr)
 		o->attr = *attr;
@@ -120,7 +125,8 @@ static size_t walk(struct view *v, uint64_t dir, const char *path)
 		assert_int_equal(v->ops->getattr(v, o.id, &at, &e), 0);
 		assert_int_equal(at.id, o.id);
 		assert_int_equal(at.is_dir, o.is_dir);
-		assert_int_equal(v->ops->lookup(v, dir, o.name, strlen(o.name), &by_name, &e), 0);
+		assert_int_equal(v->ops->lookup(v, dir, o.name, strlen(o.name), &by_name, &e),
+				 0);
 		same_attr(&by_name, &at);
 		if (o.has_attr)
 			same_attr(&o.attr, &at);
@@ -186,16 +192,16 @@ static void test_names(void **state)
 {
 	struct source *s = sample_new();
 	struct view *v = open_view(s, ZARR_PURE, false);
-	static const char *const not_keys[] = {"0.00", "00.0", "0.0.0", "0", "0.", ".0", "0.2",
-					       "2.0", "+0.0", "-1.0", "0.0 ", " 0.0", "0/0",
-					       "0x0.0", ".zgroup", ".zmetadata", ""};
+	static const char *const not_keys[] = {
+		"0.00", "00.0", "0.0.0", "0",   "0.",    ".0",      "0.2",        "2.0", "+0.0",
+		"-1.0", "0.0 ", " 0.0",  "0/0", "0x0.0", ".zgroup", ".zmetadata", ""};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(not_keys); i++)
 		assert_int_equal(look(v, "i", not_keys[i]), -ENOENT);
 	assert_int_equal(look(v, "i", "0.0"), 0);
-	assert_int_equal(look(v, "i", "1.1"), -ENOENT);  /* never written, fill value declared */
-	assert_int_equal(look(v, "big", "1"), 0);        /* never written, but presented */
+	assert_int_equal(look(v, "i", "1.1"), -ENOENT); /* never written, fill value declared */
+	assert_int_equal(look(v, "big", "1"), 0);       /* never written, but presented */
 	assert_int_equal(look(v, "sc", "0"), 0);
 	assert_int_equal(look(v, "sc", "0.0"), -ENOENT);
 	assert_int_equal(look(v, "empty", "0.0"), -ENOENT);
@@ -229,7 +235,7 @@ static void test_nested(void **state)
 	assert_int_equal(look(v, "f/2/1", "0"), 0);
 	assert_int_equal(look(v, "f/2/1", "1"), -ENOENT);
 	assert_int_equal(look(v, "f/2/1/0", "0"), -ENOTDIR);
-	assert_int_equal(look(v, "i/1", "1"), -ENOENT);  /* the directory is there */
+	assert_int_equal(look(v, "i/1", "1"), -ENOENT); /* the directory is there */
 	assert_int_equal(look(v, "sc", "0"), 0);
 	assert_int_equal(find(v, "f").nlink, 2 + 3);
 	assert_int_equal(find(v, "f/2").nlink, 2 + 2);
@@ -285,11 +291,12 @@ static void test_ids(void **state)
 			 -ENOTDIR);
 	o = (struct one){.found = false};
 	assert_int_equal(v->ops->list(v, VIEW_ROOT, UINT64_MAX, false, take_one, &o, &e), 0);
-	assert_int_equal(v->ops->list(v, find(v, "f").id, UINT64_MAX, false, take_one, &o, &e), 0);
-	assert_int_equal(v->ops->list(v, find(v, "f/0").id, UINT64_MAX, false, take_one, &o, &e),
+	assert_int_equal(v->ops->list(v, find(v, "f").id, UINT64_MAX, false, take_one, &o, &e),
 			 0);
-	assert_int_equal(v->ops->list(v, find(v, "f/0/0").id, UINT64_MAX, true, take_one, &o, &e),
-			 0);
+	assert_int_equal(
+		v->ops->list(v, find(v, "f/0").id, UINT64_MAX, false, take_one, &o, &e), 0);
+	assert_int_equal(
+		v->ops->list(v, find(v, "f/0/0").id, UINT64_MAX, true, take_one, &o, &e), 0);
 	assert_false(o.found);
 	assert_int_equal(v->ops->parent(v, VIEW_ROOT), VIEW_ROOT);
 	v->ops->close(v);
@@ -349,9 +356,9 @@ static void test_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_walk),   cmocka_unit_test(test_names),
-		cmocka_unit_test(test_nested), cmocka_unit_test(test_nczarr),
-		cmocka_unit_test(test_ids),    cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_walk),    cmocka_unit_test(test_names),
+		cmocka_unit_test(test_nested),  cmocka_unit_test(test_nczarr),
+		cmocka_unit_test(test_ids),     cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_threads),
 	};
 

@@ -36,7 +36,7 @@ static void test_order(void **state)
 	assert_int_equal(ahead_note(a, 1, 11, AHEAD_READ), 0);
 	assert_int_equal(ahead_note(a, 0, 11, AHEAD_READ), AHEAD_NEXT);
 	assert_int_equal(ahead_note(a, 0, 11, AHEAD_READ), 0);
-	assert_int_equal(ahead_note(a, 0, 10, AHEAD_READ), 0);  /* a late piece */
+	assert_int_equal(ahead_note(a, 0, 10, AHEAD_READ), 0); /* a late piece */
 	assert_int_equal(ahead_note(a, 0, 12, AHEAD_READ), AHEAD_NEXT);
 	assert_int_equal(ahead_note(a, 0, 14, AHEAD_READ), AHEAD_NEXT);
 	assert_int_equal(ahead_note(a, 0, 30, AHEAD_READ), 0);
@@ -77,10 +77,10 @@ static void test_queue(void **state)
 	while (atomic_load(&l.n) < 1)
 		(void)sched_yield();
 	for (uint64_t k = 0; k < 500; k++) {
-		ahead_push(a, 0, 2000 + k);  /* beyond the queue's length: dropped */
-		ahead_push(a, 0, 2000);      /* waits already */
+		ahead_push(a, 0, 2000 + k); /* beyond the queue's length: dropped */
+		ahead_push(a, 0, 2000);     /* waits already */
 	}
-	(void)ahead_note(a, 0, 2009, AHEAD_READ);  /* ten of them are in the past now */
+	(void)ahead_note(a, 0, 2009, AHEAD_READ); /* ten of them are in the past now */
 	atomic_store(&l.hold, false);
 	while (atomic_load(&l.last) != 2063)
 		(void)sched_yield();

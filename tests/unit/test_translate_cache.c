@@ -73,9 +73,9 @@ static void test_budget_and_order(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < 4; i++)
 		cache_put(load(c, i, 10 * KIB, 1));
-	assert_int_equal(stats_of(c).entries, 3);  /* 12 KiB each in pages, with the books */
+	assert_int_equal(stats_of(c).entries, 3); /* 12 KiB each in pages, with the books */
 	assert_false(cache_has(c, 0, 0));
-	cache_put(load(c, 1, 10 * KIB, 1));        /* 2 is now the oldest */
+	cache_put(load(c, 1, 10 * KIB, 1)); /* 2 is now the oldest */
 	cache_put(load(c, 4, 10 * KIB, 1));
 	assert_false(cache_has(c, 0, 2));
 	assert_true(cache_has(c, 0, 1));
@@ -83,7 +83,7 @@ static void test_budget_and_order(void **state)
 
 	for (uint64_t i = 0; i < 8; i++)
 		x[i] = load(c, 100 + i, 10 * KIB, (uint8_t)i);
-	assert_true(stats_of(c).bytes > 45 * KIB);  /* all in use */
+	assert_true(stats_of(c).bytes > 45 * KIB); /* all in use */
 	for (size_t i = 0; i < 8; i++) {
 		size_t n;
 
@@ -107,7 +107,7 @@ static void test_spent_go_first(void **state)
 	cache_handed(x, 4 * KIB, 6 * KIB);
 	cache_put(x);
 	x = load(c, 1, 10 * KIB, 1);
-	cache_handed(x, 9 * KIB, KIB);    /* its end alone is not all of it */
+	cache_handed(x, 9 * KIB, KIB); /* its end alone is not all of it */
 	cache_put(x);
 	cache_put(load(c, 3, 10 * KIB, 1));
 	cache_put(load(c, 4, 10 * KIB, 1));
@@ -151,7 +151,7 @@ static void test_larger_than_budget(void **state)
 
 	(void)state;
 	cache_put(load(c, 0, 64 * KIB, 1));
-	assert_true(cache_has(c, 0, 0));  /* its reader comes back for the next piece */
+	assert_true(cache_has(c, 0, 0)); /* its reader comes back for the next piece */
 	cache_put(load(c, 1, 64 * KIB, 1));
 	assert_false(cache_has(c, 0, 0));
 	assert_int_equal(stats_of(c).entries, 1);

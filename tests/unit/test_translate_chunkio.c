@@ -30,9 +30,9 @@ struct fake {
 	int32_t fill;
 	struct codec_spec specs[4];
 	struct chunk_ref refs[CHUNKS];
-	uint64_t end;            /* of the blob */
+	uint64_t end; /* of the blob */
 	int fd;
-	struct buf vlen;         /* what read_vlen gives for chunk 0 */
+	struct buf vlen; /* what read_vlen gives for chunk 0 */
 	_Atomic int checks, reads, fail_reads, fail_checks, entered, wait_for;
 	struct chunkio *io;
 };
@@ -383,7 +383,7 @@ static void test_pass_range(void **state)
 	store(f, 0, "0123456789", 10, 0);
 	store_values(f, 1, 0);
 	start(f);
-	assert_int_equal(size_of(f, 0), 10);  /* never looked at */
+	assert_int_equal(size_of(f, 0), 10); /* never looked at */
 	assert_int_equal(chunkio_read(f->io, 0, 0, 3, 100, &s, NULL), 0);
 	assert_null(s.mem);
 	assert_null(s.done);
@@ -490,12 +490,12 @@ static void test_pass_odd(void **state)
 	framed = codec_chain_framed_size(&f->plans[0].chain, BYTES);
 	for (uint64_t i = 0; i < 6; i++)
 		assert_int_equal(size_of(f, i), framed);
-	assert_int_equal(atomic_load(&f->checks), 0);  /* sizes are arithmetic */
+	assert_int_equal(atomic_load(&f->checks), 0); /* sizes are arithmetic */
 	for (uint64_t i = 0; i < 5; i++)
 		is_chunk(f, i);
 	memset((uint8_t *)v + 100, 0, BYTES - 100);
 	is_values(f, 5, v);
-	assert_int_equal(atomic_load(&f->checks), 6);  /* and each was made once */
+	assert_int_equal(atomic_load(&f->checks), 6); /* and each was made once */
 
 	f->refs[5].pad = 1;
 	f->refs[4] = f->refs[5];
@@ -602,7 +602,7 @@ static void test_decode(void **state)
 	assert_int_equal(atomic_load(&f->checks), 0);
 	for (uint64_t i = 0; i < 10; i++)
 		is_chunk(f, i);
-	assert_int_equal(atomic_load(&f->checks), 8);  /* 7 and 8 were stored as they are */
+	assert_int_equal(atomic_load(&f->checks), 8); /* 7 and 8 were stored as they are */
 	assert_int_equal(atomic_load(&f->reads), 1);
 	assert_int_equal(chunkio_read(f->io, 0, 8, 5, 10, &s, NULL), 0);
 	assert_int_equal(s.fd, f->fd);
@@ -761,7 +761,7 @@ static void test_fixed(void **state)
 	assert_int_equal(whole(f, 1, got, sizeof(got)), 12);
 	assert_memory_equal(got, "\0\0\0\0\0\0\0\0\0\0\0\0", 12);
 
-	f->plans[0].fixed_size = 2;  /* a character is not split */
+	f->plans[0].fixed_size = 2; /* a character is not split */
 	f->arrays[0].fill_text = (struct ds_text){.s = "absent", .len = 6};
 	start(f);
 	assert_int_equal(whole(f, 0, got, sizeof(got)), 6);
@@ -838,7 +838,7 @@ static void test_hard_links(void **state)
 	(void)piece(f->io, 0, 0, 0, BYTES, got, NULL, &rc);
 	(void)piece(f->io, 1, 0, 0, BYTES, got, NULL, &rc);
 	assert_int_equal(atomic_load(&f->reads), 3);
-	f->arrays[1].key = f->arrays[0].key = 0;  /* not known */
+	f->arrays[1].key = f->arrays[0].key = 0; /* not known */
 	start(f);
 	(void)piece(f->io, 0, 0, 0, BYTES, got, NULL, &rc);
 	(void)piece(f->io, 1, 0, 0, BYTES, got, NULL, &rc);
@@ -895,7 +895,7 @@ static void test_decode_once(void **state)
 
 	f->refs[0].where = CHUNK_SYNTH;
 	start(f);
-	atomic_store(&f->wait_for, READERS);  /* the load ends when all readers are under way */
+	atomic_store(&f->wait_for, READERS); /* the load ends when all readers are under way */
 	run_readers(f, r, 0, 1);
 	for (size_t i = 0; i < READERS; i++) {
 		assert_int_equal(r[i].rc, 0);
@@ -976,7 +976,7 @@ static void test_long_names(void **state)
 	f->refs[7].where = CHUNK_SYNTH;
 	atomic_store(&f->fail_reads, 2);
 	start(f);
-	fails(f, 7, -EBADMSG, "xxxy' chunk 7: made up");  /* the text's end is what matters */
+	fails(f, 7, -EBADMSG, "xxxy' chunk 7: made up"); /* the text's end is what matters */
 }
 
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
@@ -984,13 +984,13 @@ static void test_long_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_pass_range),     TEST(test_pass_trailer),   TEST(test_pass_plain),
-		TEST(test_pass_odd),       TEST(test_absent),         TEST(test_absent_zeros),
-		TEST(test_fill_tile),      TEST(test_decode),         TEST(test_decode_library),
-		TEST(test_decode_damage),  TEST(test_stale),          TEST(test_vlen),
-		TEST(test_fixed),          TEST(test_no_chunks),      TEST(test_next),
-		TEST(test_hard_links),     TEST(test_decode_once),    TEST(test_retry),
-		TEST(test_ahead),          TEST(test_ahead_of_list),  TEST(test_long_names),
+		TEST(test_pass_range),    TEST(test_pass_trailer),  TEST(test_pass_plain),
+		TEST(test_pass_odd),      TEST(test_absent),        TEST(test_absent_zeros),
+		TEST(test_fill_tile),     TEST(test_decode),        TEST(test_decode_library),
+		TEST(test_decode_damage), TEST(test_stale),         TEST(test_vlen),
+		TEST(test_fixed),         TEST(test_no_chunks),     TEST(test_next),
+		TEST(test_hard_links),    TEST(test_decode_once),   TEST(test_retry),
+		TEST(test_ahead),         TEST(test_ahead_of_list), TEST(test_long_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -138,7 +138,7 @@ static void test_paths(void **state)
 				    {.name = "g2", .parent = 1}};
 	struct ds_array arrays[] = {{.name = "x", .group = 0}, {.name = "y", .group = 2}};
 	const struct dataset d = {
-	    .n_groups = 3, .n_arrays = 2, .groups = groups, .arrays = arrays};
+		.n_groups = 3, .n_arrays = 2, .groups = groups, .arrays = arrays};
 
 	(void)state;
 	expect_path(&d, 0, true, "/");
@@ -155,8 +155,8 @@ static bool declared(struct dtype type, const void *fill, struct dtype atype, co
 		     uint64_t n)
 {
 	const struct ds_attr attrs[] = {
-	    {.name = "units", .n = 1},
-	    {.name = "_FillValue", .type = atype, .n = n, .data = data},
+		{.name = "units", .n = 1},
+		{.name = "_FillValue", .type = atype, .n = n, .data = data},
 	};
 	const struct ds_array a = {.type = type, .fill = fill, .n_attrs = 2, .attrs = attrs};
 
@@ -210,20 +210,20 @@ static void test_fill_compound(void **state)
 {
 	const uint64_t two = 2;
 	const struct dt_field f1[] = {
-	    {.name = "a", .type = {.kind = DT_INT, .size = 2, .big_endian = true}},
-	    {.name = "b",
-	     .offset = 2,
-	     .rank = 1,
-	     .dims = &two,
-	     .type = {.kind = DT_INT, .size = 1}},
+		{.name = "a", .type = {.kind = DT_INT, .size = 2, .big_endian = true}},
+		{.name = "b",
+		 .offset = 2,
+		 .rank = 1,
+		 .dims = &two,
+		 .type = {.kind = DT_INT, .size = 1}},
 	};
 	struct dt_field f2[] = {
-	    {.name = "a", .type = {.kind = DT_INT, .size = 2}},
-	    {.name = "b",
-	     .offset = 2,
-	     .rank = 1,
-	     .dims = &two,
-	     .type = {.kind = DT_INT, .size = 1}},
+		{.name = "a", .type = {.kind = DT_INT, .size = 2}},
+		{.name = "b",
+		 .offset = 2,
+		 .rank = 1,
+		 .dims = &two,
+		 .type = {.kind = DT_INT, .size = 1}},
 	};
 	const struct dtype t1 = {.kind = DT_COMPOUND, .size = 4, .n_fields = 2, .fields = f1};
 	const struct dtype t2 = {.kind = DT_COMPOUND, .size = 4, .n_fields = 2, .fields = f2};
@@ -275,10 +275,10 @@ static void test_fill_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_grid),         cmocka_unit_test(test_scalar_and_empty),
-	    cmocka_unit_test(test_limits),       cmocka_unit_test(test_paths),
-	    cmocka_unit_test(test_fill_numbers), cmocka_unit_test(test_fill_compound),
-	    cmocka_unit_test(test_fill_texts),
+		cmocka_unit_test(test_grid),         cmocka_unit_test(test_scalar_and_empty),
+		cmocka_unit_test(test_limits),       cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_fill_numbers), cmocka_unit_test(test_fill_compound),
+		cmocka_unit_test(test_fill_texts),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -120,14 +120,14 @@ static int fake_vlen(struct source *s, uint32_t array, uint64_t linear, struct b
 }
 
 static const struct source_ops fake_ops = {
-    .name = "fake",
-    .bid = fake_bid,
-    .open = fake_open,
-    .close = fake_close,
-    .locate = fake_locate,
-    .next = fake_next,
-    .read_chunk = fake_chunk,
-    .read_vlen = fake_vlen,
+	.name = "fake",
+	.bid = fake_bid,
+	.open = fake_open,
+	.close = fake_close,
+	.locate = fake_locate,
+	.next = fake_next,
+	.read_chunk = fake_chunk,
+	.read_vlen = fake_vlen,
 };
 static const struct source_ops weak_ops = {.name = "weak", .bid = weak_bid};
 static const struct source_ops *const formats[] = {&weak_ops, &fake_ops};
@@ -201,8 +201,10 @@ static struct fake *open_fake(struct source **ret)
 
 static void test_ranges(void **state)
 {
-	struct ds_array a = {
-	    .name = "v", .type = {.kind = DT_INT, .size = 4}, .n_chunks = 4, .chunk_bytes = 8};
+	struct ds_array a = {.name = "v",
+			     .type = {.kind = DT_INT, .size = 4},
+			     .n_chunks = 4,
+			     .chunk_bytes = 8};
 	struct source *s;
 	struct fake *f = open_fake(&s);
 	struct chunk_ref r = {.blob = 9};
@@ -241,8 +243,11 @@ static void test_ranges(void **state)
 static void test_reads(void **state)
 {
 	struct ds_array a[] = {
-	    {.name = "v", .type = {.kind = DT_INT, .size = 4}, .n_chunks = 4, .chunk_bytes = 8},
-	    {.name = "s", .type = {.kind = DT_VSTRING}, .n_chunks = 1},
+		{.name = "v",
+		 .type = {.kind = DT_INT, .size = 4},
+		 .n_chunks = 4,
+		 .chunk_bytes = 8},
+		{.name = "s", .type = {.kind = DT_VSTRING}, .n_chunks = 1},
 	};
 	const struct source_ops none = {.name = "none", .close = fake_close};
 	struct source *s;
@@ -280,9 +285,9 @@ static void test_reads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_open_fails),
-	    cmocka_unit_test(test_ranges),
-	    cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_open_fails),
+		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_reads),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
