@@ -191,7 +191,7 @@ static void test_replaced(void **state)
 
 	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0); /* waits for the new one */
 	assert_int_equal(ep->number, 1);
-	assert_int_equal(atomic_load(&closed), 1);
+	AWAIT(atomic_load(&closed) == 1);
 	assert_int_equal(live_get(f->live, old, &other, &e), -ESTALE);
 	assert_int_equal(live_get(f->live, live_ino(ep, 5), &other, &e), 0);
 	live_put(f->live, other);
