@@ -64,6 +64,8 @@ const struct fuse_lowlevel_ops *fs_operations(void);
  * Programs take ENOENT, ENOTDIR and EISDIR for proven absence, so that these pass only when
  * may_be_absent: when a name was looked for. */
 int reply_errno(int rc, bool may_be_absent);
+/* reply_log - one line for an error, unless the same or many others were logged this second. */
+void reply_log(struct fs *fs, const struct err *e);
 /* reply_fail - answer a request with an error and log it, unless it only says "no such name"
  * or "the source changed", which live.c logs. */
 void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,

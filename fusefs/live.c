@@ -47,7 +47,8 @@ struct live {
 	pthread_mutex_t lock;
 	pthread_cond_t moved;   /* state changed, or the last request of `now` ended */
 	enum state state;       /* lock */
-	struct live_epoch *now; /* lock; NULL in OPENING and BROKEN */
+	struct live_epoch *now;  /* lock; NULL in OPENING and BROKEN */
+	struct live_epoch *past; /* lock; the epoch before, until there is a new one */
 	bool telling;           /* lock: the kernel is being told; nobody may wait */
 	struct stat last;       /* lock: of the source when last opened */
 
@@ -170,31 +171,57 @@ static void wait_locked(struct live *l)
 			break;
 }
 
-int live_get(struct live *l, uint64_t ino, struct live_epoch **ret, struct err *e)
+static bool belongs(const struct live_epoch *ep, uint64_t ino)
 {
+	return ino == LIVE_ROOT || ino >> 54 == (ep->number & 1023);
+}
+
+/* take - past: NULL when only the current epoch will do. */
+static int take(struct live *l, uint64_t ino, bool *past, struct live_epoch **ret,
+		struct err *e)
+{
+	struct live_epoch *ep = NULL;
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&l->lock);
 	if (ino == LIVE_ROOT)
 		wait_locked(l);
-	if (ino != LIVE_ROOT && (l->state != CURRENT || ino >> 54 != (l->now->number & 1023)))
+	if (l->state == CURRENT && belongs(l->now, ino))
+		ep = l->now;
+	else if (past && l->past && l->state != CURRENT && belongs(l->past, ino) &&
+		 (l->state == BROKEN || ino == LIVE_ROOT))
+		ep = l->past;
+	else if (ino != LIVE_ROOT)
 		rc = err_set(e, -ESTALE, "'%s' changed: open the path again", l->path);
 	else if (l->state == CHANGED)
 		rc = err_set(e, -ESTALE, "'%s' changed", l->path);
-	else if (l->state != CURRENT)
+	else
 		rc = err_set(e, -EIO, "'%s' changed and is not open", l->path);
-	if (rc == 0) {
-		l->now->requests++;
-		*ret = l->now;
+	if (ep) {
+		ep->requests++;
+		*ret = ep;
+		if (past)
+			*past = ep == l->past;
 	}
 	(void)pthread_mutex_unlock(&l->lock);
 	return rc;
 }
 
+int live_get(struct live *l, uint64_t ino, struct live_epoch **ret, struct err *e)
+{
+	return take(l, ino, NULL, ret, e);
+}
+
+int live_names(struct live *l, uint64_t ino, struct live_epoch **ret, bool *ret_past,
+	       struct err *e)
+{
+	return take(l, ino, ret_past, ret, e);
+}
+
 void live_put(struct live *l, struct live_epoch *ep)
 {
 	(void)pthread_mutex_lock(&l->lock);
-	if (--ep->requests == 0 && l->state != CURRENT)
+	if (--ep->requests == 0 && (l->state != CURRENT || ep == l->past))
 		(void)pthread_cond_broadcast(&l->moved);
 	(void)pthread_mutex_unlock(&l->lock);
 }
@@ -345,7 +372,8 @@ static bool settle(struct live *l)
 	return true;
 }
 
-/* retire - take the current epoch away from requests, wait for those that run, close it. */
+/* retire - take the current epoch away from requests and wait for those that run. It stays as
+ * the past one, for names, until there is a new one. */
 static void retire(struct live *l)
 {
 	struct live_epoch *ep;
@@ -362,8 +390,22 @@ static void retire(struct live *l)
 	(void)pthread_mutex_lock(&l->lock);
 	while (ep->requests)
 		(void)pthread_cond_wait(&l->moved, &l->lock);
+	l->past = ep;
 	l->now = NULL;
 	l->state = OPENING;
+	(void)pthread_mutex_unlock(&l->lock);
+}
+
+/* close_past - when the last request about its names has been answered. */
+static void close_past(struct live *l)
+{
+	struct live_epoch *ep;
+
+	(void)pthread_mutex_lock(&l->lock);
+	ep = l->past;
+	while (ep && ep->requests)
+		(void)pthread_cond_wait(&l->moved, &l->lock);
+	l->past = NULL;
 	(void)pthread_mutex_unlock(&l->lock);
 	close_epoch(ep);
 }
@@ -395,6 +437,7 @@ static void opened(struct live *l, struct live_epoch *ep)
 	(void)pthread_cond_broadcast(&l->moved);
 	(void)pthread_mutex_unlock(&l->lock);
 	log_warn("'%s' changed: opened again", l->path);
+	close_past(l);
 	tell(l, &l->old);
 	tell(l, &new);
 	names_release(&new);
@@ -553,6 +596,7 @@ void live_free(struct live *l)
 		return;
 	live_stop(l);
 	close_epoch(l->now);
+	close_epoch(l->past);
 	names_release(&l->old);
 	if (l->watch_fd >= 0)
 		(void)close(l->watch_fd);

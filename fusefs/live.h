@@ -4,8 +4,9 @@
  * Every opening of the source is an epoch. A request takes the epoch that its inode number
  * belongs to and holds it until the kernel has its answer; nothing of two epochs is ever mixed:
  *   - as soon as a change is seen, no request starts in the old epoch
- *   - the old epoch is closed when its last request has been answered
- *   - only then is the file opened again, and only then is the kernel told to forget names
+ *   - only when its last request has been answered is the file opened again, and only then is
+ *     the kernel told to forget names
+ *   - the old epoch is closed when there is a new one; until then it answers for names only
  *
  * Inode numbers: epoch (10 bits) << 54 | the view's id; the root is 1 in every epoch. The bits
  * of the epoch that do not fit are the generation of an entry. */
@@ -51,6 +52,12 @@ void live_free(struct live *l);
  * Returns 0 with *ret borrowed until live_put; -ESTALE the inode belongs to an older epoch;
  * -EIO the file changed and cannot be opened as it is now. */
 int live_get(struct live *l, uint64_t ino, struct live_epoch **ret, struct err *e) NZ_MUST_USE;
+/* live_names - like live_get, for requests about names and sizes alone. While the source cannot
+ * be opened they are still answered from the last epoch (*ret_past is then true: nothing of it
+ * may be remembered): to programs a name that gives an error is a name that is absent, and
+ * absent chunks are fill values. Reading stays an error. */
+int live_names(struct live *l, uint64_t ino, struct live_epoch **ret, bool *ret_past,
+	       struct err *e) NZ_MUST_USE;
 /* live_put - the answer is with the kernel. */
 void live_put(struct live *l, struct live_epoch *ep);
 /* live_poke - a check of this epoch's source failed: look at once. */

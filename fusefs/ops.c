@@ -26,18 +26,19 @@ struct call {
 	fuse_req_t req;
 	struct live_epoch *ep;
 	struct view *view;
+	bool past;  /* names of a source that cannot be opened at the moment */
 	struct err e;
 };
 
-/* begin - false when the request has been answered already. Otherwise: end() it. */
-static bool begin(struct call *c, fuse_req_t req, fuse_ino_t ino)
+/* begin - false when the request has been answered already. Otherwise: end() it. names: only
+ * names and sizes are asked for. */
+static bool begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
 {
 	int rc;
 
-	c->fs = fuse_req_userdata(req);
-	c->req = req;
-	c->e = (struct err)ERR_INIT;
-	rc = live_get(c->fs->live, ino, &c->ep, &c->e);
+	*c = (struct call){.fs = fuse_req_userdata(req), .req = req};
+	rc = names ? live_names(c->fs->live, ino, &c->ep, &c->past, &c->e)
+		   : live_get(c->fs->live, ino, &c->ep, &c->e);
 	if (rc < 0) {
 		reply_fail(c->fs, req, rc, false, &c->e);
 		return false;
@@ -54,7 +55,7 @@ static void end(struct call *c)
 /* changed - whether the source changed under this request; if so the watcher is told. */
 static bool changed(struct call *c)
 {
-	if (source_check(c->ep->source, &c->e) == 0)
+	if (c->past || source_check(c->ep->source, &c->e) == 0)
 		return false;
 	live_poke(c->fs->live, c->ep);
 	return true;
@@ -91,52 +92,56 @@ static void fill_stat(const struct live_epoch *ep, uint64_t id, bool is_dir, uin
 	};
 }
 
-static void fill_entry(const struct live_epoch *ep, const struct view_attr *a,
+/* timeout - how long the kernel may remember what it is told. */
+static double timeout(const struct call *c, const struct view_attr *a)
+{
+	return c->past || (a && a->unsure) ? 0 : TIMEOUT;
+}
+
+static void fill_entry(const struct call *c, const struct view_attr *a,
 		       struct fuse_entry_param *entry)
 {
 	*entry = (struct fuse_entry_param){
-		.ino = live_ino(ep, a->id),
-		.generation = ep->number >> 10,
-		.attr_timeout = TIMEOUT,
-		.entry_timeout = TIMEOUT,
+		.ino = live_ino(c->ep, a->id),
+		.generation = c->ep->number >> 10,
+		.attr_timeout = timeout(c, a),
+		.entry_timeout = timeout(c, a),
 	};
-	fill_stat(ep, a->id, a->is_dir, a->size, a->nlink, &entry->attr);
+	fill_stat(c->ep, a->id, a->is_dir, a->size, a->nlink, &entry->attr);
+}
+
+/* unsure - a file that is shown although it could not be looked at: if that is because the source
+ * changed, the kernel should ask again; otherwise the reason is logged, and reading gives it. */
+static bool unsure(struct call *c, const struct view_attr *a)
+{
+	if (!a->unsure || c->past)
+		return false;
+	if (changed(c))
+		return true;
+	reply_log(c->fs, &c->e);
+	return false;
 }
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct fuse_entry_param entry = {.ino = 0, .entry_timeout = TIMEOUT};
+	struct fuse_entry_param entry = {.ino = 0};
 	struct view_attr attr;
 	struct call c;
 	int rc;
 
-	if (!begin(&c, req, parent))
+	if (!begin(&c, req, parent, true))
 		return;
+	entry.entry_timeout = timeout(&c, NULL);
 	rc = c.view->ops->lookup(c.view, live_id(parent), name, strlen(name), &attr, &c.e);
+	if (rc == 0 && unsure(&c, &attr))
+		rc = -ESTALE;
 	if (rc == 0)
-		fill_entry(c.ep, &attr, &entry);
+		fill_entry(&c, &attr, &entry);
 	if (rc == 0 || (rc == -ENOENT && !changed(&c)))
 		(void)fuse_reply_entry(req, &entry); /* ino 0: remember that it is absent */
 	else
 		fail(&c, rc, true);
 	end(&c);
-}
-
-/* getattr_broken_root - of a mount whose source cannot be opened at the moment: to stand in it,
- * or to unmount it, must not need the source. */
-static bool getattr_broken_root(fuse_req_t req, fuse_ino_t ino)
-{
-	struct live_epoch none = {0};
-	struct source last = {0};
-	struct stat st;
-	struct fs *fs = fuse_req_userdata(req);
-
-	if (ino != LIVE_ROOT || !live_broken(fs->live, &last.ds.st))
-		return false;
-	none.source = &last;
-	fill_stat(&none, VIEW_ROOT, true, 0, 1, &st);
-	(void)fuse_reply_attr(req, &st, 0);
-	return true;
 }
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -147,14 +152,14 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	int rc;
 
 	(void)fi;
-	if (getattr_broken_root(req, ino))
-		return;
-	if (!begin(&c, req, ino))
+	if (!begin(&c, req, ino, true))
 		return;
 	rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
+	if (rc == 0 && unsure(&c, &attr))
+		rc = -ESTALE;
 	if (rc == 0) {
 		fill_stat(c.ep, attr.id, attr.is_dir, attr.size, attr.nlink, &st);
-		(void)fuse_reply_attr(req, &st, TIMEOUT);
+		(void)fuse_reply_attr(req, &st, timeout(&c, &attr));
 	} else {
 		fail(&c, rc, false);
 	}
@@ -266,7 +271,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	int rc;
 
 	(void)fi;
-	if (!begin(&c, req, ino))
+	if (!begin(&c, req, ino, false))
 		return;
 	rc = off < 0 ? err_set(&c.e, -EINVAL, "read at a negative offset")
 		     : c.view->ops->read(c.view, live_id(ino), (uint64_t)off, size, &s, &c.e);
@@ -306,7 +311,7 @@ static bool add(struct listing *l, const char *name, uint64_t id, bool is_dir,
 
 	/* Without attributes ino stays 0: the kernel then takes the name only. */
 	if (attr)
-		fill_entry(l->c->ep, attr, &entry);
+		fill_entry(l->c, attr, &entry);
 	else
 		fill_stat(l->c->ep, id, is_dir, 0, 1, &entry.attr);
 	off |= l->tag;
@@ -352,7 +357,7 @@ static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 	uint64_t at = (uint64_t)off & (((uint64_t)1 << COOKIE_BITS) - 1);
 	int rc;
 
-	if (!begin(&c, req, ino))
+	if (!begin(&c, req, ino, true))
 		return;
 	if (ino == LIVE_ROOT)
 		l.tag = (c.ep->number & 255) << COOKIE_BITS;

@@ -66,22 +66,27 @@ bool reply_log_text(struct reply_log *log, const char *text, int64_t now, uint32
 	return show;
 }
 
-void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent, const struct err *e)
+void reply_log(struct fs *fs, const struct err *e)
 {
-	int errnum = reply_errno(rc, may_be_absent);
 	const char *text = e->msg[0] ? e->msg : "request failed without a reason";
 	struct timespec now = {0};
 	uint32_t skipped;
 
-	if (errnum == ESTALE || errnum == ENOENT || errnum == ENOTDIR) {
-		log_debug("%s", text);
-	} else {
-		(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with this clock */
-		if (reply_log_text(&fs->log, text, now.tv_sec, &skipped)) {
-			if (skipped)
-				log_error("%u more errors were not logged", skipped);
-			log_error("%s", text);
-		}
-	}
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with this clock */
+	if (!reply_log_text(&fs->log, text, now.tv_sec, &skipped))
+		return;
+	if (skipped)
+		log_error("%u more errors were not logged", skipped);
+	log_error("%s", text);
+}
+
+void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent, const struct err *e)
+{
+	int errnum = reply_errno(rc, may_be_absent);
+
+	if (errnum == ESTALE || errnum == ENOENT || errnum == ENOTDIR)
+		log_debug("%s", e->msg);
+	else
+		reply_log(fs, e);
 	(void)fuse_reply_err(req, errnum); /* fails only when nobody waits any more */
 }

@@ -45,7 +45,8 @@ static int fill_place(struct h5_source *s, uint32_t array, struct h5_place *p, s
 {
 	const struct ds_array *a = &s->base.ds.arrays[array];
 	const struct h5_array *x = &s->arrays[array];
-	int rc = h5_check(&s->base, e);
+	struct err changed = ERR_INIT;
+	int check, rc = h5_check(&s->base, e);
 
 	if (rc == 0)
 		rc = h5_layout_read(&s->raw, s->raw.base + x->addr, &p->layout, e);
@@ -56,8 +57,12 @@ static int fill_place(struct h5_source *s, uint32_t array, struct h5_place *p, s
 				   &p->index, e);
 	if (rc == -EOPNOTSUPP) {
 		p->library = true;
-		return 0;
+		rc = 0;
 	}
+	/* what was read of a file that changed meanwhile is neither good nor damaged */
+	check = h5_check(&s->base, &changed);
+	if (check < 0)
+		return err_set(e, check, "%s", changed.msg);
 	return rc;
 }
 

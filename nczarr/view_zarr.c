@@ -236,6 +236,7 @@ static uint32_t dir_links(const struct zarr_view *z, const struct zr_node *n)
 	return (uint32_t)u64_min(dirs, UINT32_MAX - 2) + 2;
 }
 
+/* node_attr - -ENOENT is the only error: what could not be found out is shown, see view.h. */
 static int node_attr(struct zarr_view *z, const struct zr_node *n, struct view_attr *ret,
 		     struct err *e)
 {
@@ -256,9 +257,15 @@ static int node_attr(struct zarr_view *z, const struct zr_node *n, struct view_a
 		rc = chunk_size(z, n, &at.size, e);
 		break;
 	}
-	if (!rc)
-		*ret = at;
-	return rc;
+	if (rc == -ENOENT)
+		return rc;
+	if (rc) {
+		at.unsure = true;
+		at.size = n->kind == ZR_CHUNK ? array_of(z, n->ord)->chunk_bytes : 0;
+		at.size = at.size ? at.size : 1;  /* an empty file would be read as such */
+	}
+	*ret = at;
+	return 0;
 }
 
 static bool is(const char *name, size_t len, const char *what)

@@ -16,7 +16,7 @@ def run(feature, t):
     with t.mount(file, *feature.options) as m:
         clients.zarr(t, file, m, notes)
         if "xarray" in feature.clients:
-            clients.xarray(t, file, m)
+            clients.xarray(t, file, m, notes)
     if "ncdump" in feature.clients:
         with t.mount(file, "mode=nczarr", "filter=none") as m:
             clients.ncdump(t, file, m)

@@ -135,6 +135,8 @@ def excuse(model, nc):
     """Why netCDF-C 4.9.0 cannot be asked about this file through a mount, or None."""
     if nc is None:
         return "netCDF-C cannot read the file itself"
+    if model.external:
+        return "netCDF-C follows external links, the mount only below its link_root"
     lengths = {}
     for path, array in model.arrays.items():
         t = array.type
@@ -149,8 +151,12 @@ def excuse(model, nc):
         entry = nc["vars"][path]
         if not entry["shape"]:
             return f"{path}: 4.9.0 shows scalars as arrays"
-        if 0 in entry["shape"]:
-            return f"{path}: 4.9.0 refuses dimensions of length 0"
+        if 0 in entry["shape"] + array.shape or array.virtual():
+            return f"{path}: 4.9.0 refuses dimensions of length 0 (a virtual dataset may be one)"
+        if np.prod(array.shape, dtype=object) > 10_000_000:
+            return f"{path}: too large to print"
+        if entry["shape"] != array.shape or array.undefined():
+            return f"{path}: netCDF-C fills up or reads past what is there"
         for name, n in zip(entry["dims"], entry["shape"]):
             if lengths.setdefault(name, n) != n:
                 return f"dimension {name}: 4.9.0 puts all dimensions into the root group"

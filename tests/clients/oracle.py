@@ -139,12 +139,25 @@ class Array:
         info = h5o.get_info(dataset)
         self.key = (info.fileno, info.addr)
 
+    def virtual(self):
+        return self.dataset.get_create_plist().get_layout() == h5d.VIRTUAL
+
     def undefined(self):
-        """Whether nothing was written and no fill value is defined: readers give what they
-        like."""
+        """Whether nothing was written and no fill value is set: netCDF-C gives what was in
+        memory, h5py zeros."""
         plist = self.dataset.get_create_plist()
-        return (self.dataset.get_storage_size() == 0
-                and plist.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED)
+        if plist.get_fill_time() == h5d.FILL_TIME_NEVER and self._holes(plist):
+            return True
+        return (self.dataset.get_storage_size() == 0 and plist.get_layout() != h5d.VIRTUAL
+                and plist.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED)
+
+    def _holes(self, plist):
+        if plist.get_layout() != h5d.CHUNKED:
+            return self.dataset.get_storage_size() == 0
+        chunks = 1
+        for n, c in zip(self.dataset.shape, plist.get_chunk()):
+            chunks *= -(-n // c)
+        return self.dataset.get_num_chunks() < chunks
 
 
 class Group:
@@ -163,6 +176,7 @@ class Model:
         self.arrays = {}
         self.order = {}           # group path -> names in the order of the file
         self.failed = set()
+        self.external = False     # whether there are external links
         root = h5g.open(self.file.id, b"/")
         self._walk(root, "/", b"/", (self._key(root),))
 
@@ -204,6 +218,7 @@ class Model:
             child = path.rstrip("/") + "/" + printable
             info = group.links.get_info(name)
             if info.type == h5l.TYPE_EXTERNAL:
+                self.external = True
                 continue
             try:
                 obj = h5o.open(group, name)
@@ -235,6 +250,14 @@ class Model:
             return bytes(out[()]).startswith(DIM_ONLY)
         except Exception:  # noqa: B902 - an odd NAME is no dimension
             return False
+
+
+def hides(oid, name):
+    """Whether a name of HIDDEN is netCDF's on this object, and not somebody else's."""
+    if name in ("CLASS", "NAME"):
+        a = Attr(oid, b"CLASS") if h5a.exists(oid, b"CLASS") else None
+        return bool(a and a.value == ["DIMENSION_SCALE"])
+    return True
 
 
 def attributes(oid):
@@ -344,7 +367,7 @@ def in_child(func, seconds, memory=4 << 30):
     return False, f"crashed or ran out of time (status {os.waitstatus_to_exitcode(raw)})"
 
 
-def netcdf_model(file, seconds=20):
+def netcdf_model(file, seconds=10):
     """Dimensions and shapes as netCDF4-python names them, or None where it cannot say."""
     def read():
         import netCDF4

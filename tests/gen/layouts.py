@@ -115,15 +115,15 @@ def indexes_earliest(path):
 
 @feature(clients=("zarr",))
 def paged_fixed_array(path):
-    """A fixed array and an extensible array long enough for pages."""
+    """A fixed array and an extensible array of thousands of chunks, full and with holes."""
     with h5py.File(path, "w", libver="latest") as f:
         f.create_dataset("fixed", data=np.arange(20000, dtype="i4"), chunks=(4,))
-        f.create_dataset("ext", data=np.arange(60000, dtype="i4"), chunks=(4,), maxshape=(None,))
-        d = f.create_dataset("holes", shape=(12000,), dtype="i4", chunks=(4,))
-        d[6000:6004] = 1
-        d = f.create_dataset("ext_holes", shape=(40000,), dtype="i4", chunks=(4,),
+        f.create_dataset("ext", data=np.arange(20000, dtype="i4"), chunks=(4,), maxshape=(None,))
+        d = f.create_dataset("holes", shape=(20000,), dtype="i4", chunks=(4,))
+        d[10000:10004] = 1
+        d = f.create_dataset("ext_holes", shape=(20000,), dtype="i4", chunks=(4,),
                              maxshape=(None,), compression="gzip")
-        d[39990:] = 7
+        d[19990:] = 7
 
 
 @feature(clients=("zarr",))

@@ -20,22 +20,22 @@ def info(t, file, *options, timeout=60):
     return path
 
 
-def _compare_zarr(file, mnt, notes, mode, netcdf):
+def _compare_zarr(file, mnt, notes, mode, nc):
     from clients import compare_zarr
-    compare_zarr.compare(file, mnt, notes, mode, netcdf)
+    compare_zarr.compare(file, mnt, notes, mode, nc)
 
 
-def _compare_xarray(file, mnt):
+def _compare_xarray(file, mnt, notes):
     from clients import compare_xarray
-    compare_xarray.compare(file, mnt)
+    compare_xarray.compare(file, mnt, notes)
 
 
-def zarr(t, file, mount, notes, mode="zarr", netcdf=True, timeout=60):
-    t.call(_compare_zarr, file, mount.path, notes, mode, netcdf, timeout=timeout)
+def zarr(t, file, mount, notes, mode="zarr", nc="ask", timeout=60):
+    t.call(_compare_zarr, file, mount.path, notes, mode, nc, timeout=timeout)
 
 
-def xarray(t, file, mount, timeout=60):
-    t.call(_compare_xarray, file, mount.path, timeout=timeout)
+def xarray(t, file, mount, notes, timeout=60):
+    t.call(_compare_xarray, file, mount.path, notes, timeout=timeout)
 
 
 def script(t, name, *args, timeout=60):

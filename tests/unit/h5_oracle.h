@@ -135,7 +135,8 @@ static inline void oracle_layout(struct oracle *o, hid_t ds, const char *name,
 		ORACLE_FAIL(o, name, "another layout");
 	if (l->cls == H5_LAYOUT_CHUNKED)
 		H5Pget_chunk(dcpl, DS_RANK_MAX, chunk);
-	/* the library does not see narrow fields of all ones as unlimited, and computes the extent of a virtual dataset from its sources */
+	/* the library does not see narrow fields of all ones as unlimited, and computes the
+	 * extent of a virtual dataset from its sources */
 	for (int d = 0; d < rank && l->cls != H5_LAYOUT_VIRTUAL; d++)
 		if (dims[d] != l->dims[d] ||
 		    (max[d] != l->maxdims[d] && l->maxdims[d] != UINT64_MAX) ||

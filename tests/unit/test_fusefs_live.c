@@ -195,7 +195,7 @@ static void test_replaced(void **state)
 
 	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0); /* waits for the new one */
 	assert_int_equal(ep->number, 1);
-	assert_int_equal(atomic_load(&closed), 1);
+	AWAIT(atomic_load(&closed) == 1);
 	assert_int_equal(live_get(f->live, old, &other, &e), -ESTALE);
 	assert_int_equal(live_get(f->live, live_ino(ep, 5), &other, &e), 0);
 	live_put(f->live, other);
@@ -207,6 +207,7 @@ static void test_damaged_and_back(void **state)
 {
 	struct fixture *f = *state;
 	struct live_epoch *ep;
+	bool past = false;
 	struct err e = ERR_INIT;
 	struct stat st;
 
@@ -216,6 +217,12 @@ static void test_damaged_and_back(void **state)
 	AWAIT(live_broken(f->live, &st));
 	assert_int_equal(st.st_size, 3);
 	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), -EIO);
+	/* names are still known, so that nothing seems to be absent */
+	assert_int_equal(live_names(f->live, LIVE_ROOT, &ep, &past, &e), 0);
+	assert_true(past);
+	live_put(f->live, ep);
+	assert_int_equal(live_names(f->live, 5, &ep, &past, &e), 0);
+	live_put(f->live, ep);
 	assert_int_equal(live_get(f->live, 5, &ep, &e), -ESTALE);
 	AWAIT(atomic_load(&f->mask) == 1);
 	assert_int_equal(unlink(f->path), 0);
