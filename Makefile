@@ -144,6 +144,10 @@ demo:
 # make check-tsan   data races: unit tests, and a mount under parallel readers (about a minute)
 # make check-asan   the unit tests and every end-to-end test with address and UB sanitizers
 # make check-fuzz   2000 damaged files through source and view, without a mount
+
+# tests/unit/test_whole_*.c: source and view together
+below_whole := $(MODULES)
+
 check-tsan:
 	$(MAKE) SANITIZE=thread WERROR=1 all
 	$(MAKE) SANITIZE=thread WERROR=1 unit

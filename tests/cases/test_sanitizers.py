@@ -363,3 +363,83 @@ def valgrind_of(*options):
 def cases():
     yield "valgrind_stored", valgrind_of("cache_size=64K")
     yield "valgrind_decoded", valgrind_of("filter=none", "mode=nczarr", "decode_threads=2")
+
+
+def status_of(pids, key):
+    """A number of /proc/PID/status, the largest of these processes."""
+    found = [0]
+    for pid in pids:
+        with open(f"/proc/{pid}/status") as f:
+            found += [int(x.split()[1]) for x in f if x.startswith(key + ":")]
+    return max(found)
+
+
+def descriptors(pids):
+    return max(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids)
+
+
+def read_uncached(folder, rounds):
+    """Read every file of a folder, past the kernel's page cache."""
+    names = os.listdir(folder)
+    for _ in range(rounds):
+        n = 0
+        for name in names:
+            if name[0] != ".":
+                n += len(read_file(os.path.join(folder, name)))
+        assert n == MANY * 1024, n
+
+
+MANY = 200000
+
+
+def test_memory_is_bounded(t):
+    """200000 decoded chunks, read twice: the server keeps its budget, and grows by no file."""
+    path = t.path("a.nc")
+    chunk = zlib.compress(b"ab" * 512, 1)
+    with h5py.File(path, "w", libver="latest") as f:
+        d = f.create_dataset("v", shape=(MANY, 1024), dtype="u1", chunks=(1, 1024),
+                             compression="gzip")
+        for i in range(MANY):
+            d.id.write_direct_chunk((i, 0), chunk)
+    budget = 8 << 20
+    with t.mount(path, "filter=none", f"cache_size={budget}", "decode_threads=2") as m:
+        t.call(read_uncached, m.path + "/v", 1, timeout=100)
+        once = status_of(m.pids, "VmRSS") << 10
+        t.call(read_uncached, m.path + "/v", 1, timeout=100)
+        twice, peak = status_of(m.pids, "VmRSS") << 10, status_of(m.pids, "VmHWM") << 10
+        print(f"resident {once >> 10} KiB, then {twice >> 10} KiB, at most {peak >> 10} KiB")
+        assert t.sanitized or peak < budget + (40 << 20), f"{peak >> 20} MiB"
+        assert t.sanitized or twice < once + (2 << 20), f"{once >> 10} to {twice >> 10} KiB"
+
+
+test_memory_is_bounded.limit = 240.0
+
+
+def replace_and_read(path, mnt, versions, mtime):
+    copy = path + ".next"
+    shutil.copy(versions[mtime % len(versions)], copy)
+    os.utime(copy, (mtime, mtime))
+    os.replace(copy, path)
+    read_version(mnt, mtime)
+
+
+def test_replacing_leaves_nothing(t):
+    """Sixty sources one after the other: as many descriptors and threads as after the third, and
+    no more memory than the allocator's arenas keep."""
+    versions = [t.path(f"v{v}.nc") for v in (1, 2)]
+    for v, name in enumerate(versions, 1):
+        write(name, v)
+    path = t.path("a.nc")
+    shutil.copy(versions[0], path)
+    seen = []
+    with t.mount(path, "filter=none", "cache_size=1M", "decode_threads=2",
+                 "max_idle_threads=2") as m:
+        for n in range(1, 61):
+            t.call(replace_and_read, path, m.path, versions, n)
+            seen.append((descriptors(m.pids), status_of(m.pids, "Threads"),
+                         status_of(m.pids, "VmRSS")))
+    print(seen[::10])
+    fds, threads, memory = zip(*seen[3:])
+    assert len(set(fds)) == 1, f"descriptors: {fds}"
+    assert max(threads) <= threads[0] + 2, f"threads: {threads}"
+    assert t.sanitized or memory[-1] < memory[0] + 8192, f"KiB: {memory}"
