@@ -8,8 +8,12 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Of what the elements of one chunk take, with the bookkeeping: a gigabyte can be presented. */
+#define VLEN_MAX ((size_t)3 << 30)
 
 /* reading - one chunk's selection. */
 struct reading {
@@ -208,15 +212,70 @@ static int put_elem(const struct ds_array *a, const uint8_t *at, struct buf *out
 	return 0;
 }
 
-static int read_vlen_locked(struct h5_source *s, uint32_t array, uint64_t linear,
-			    uint8_t *elems, struct reading *r, struct err *e)
+/* pool - memory for elements of variable length. The library takes it from here, because it
+ * forgets what it had allocated when it fails in the middle, and knows no limit. */
+struct block {
+	struct block *next;
+	max_align_t data[];
+};
+
+struct pool {
+	struct block *blocks;
+	size_t left;
+	bool full;
+};
+
+static void *pool_take(size_t n, void *arg)
 {
+	struct pool *p = arg;
+	struct block *b = NULL;
+	size_t all;
+
+	if (ckd_add(&all, n, sizeof(*b)) || all > p->left) {
+		p->full = true;
+		return NULL;
+	}
+	b = malloc(all);
+	if (!b)
+		return NULL;
+	b->next = p->blocks;
+	p->blocks = b;
+	p->left -= all;
+	return b->data;
+}
+
+static void pool_return(void *mem, void *arg)
+{
+	(void)mem; /* with all others, in the end */
+	(void)arg;
+}
+
+static void pool_release(struct pool *p)
+{
+	while (p->blocks) {
+		struct block *next = p->blocks->next;
+
+		free(p->blocks);
+		p->blocks = next;
+	}
+}
+
+static int read_vlen_locked(struct h5_source *s, uint32_t array, uint64_t linear,
+			    uint8_t *elems, struct reading *r, struct pool *pool, struct err *e)
+{
+	auto_hid hid_t dxpl = H5Pcreate(H5P_DATASET_XFER);
 	int rc = prepare(s, array, linear, r, e);
 
-	if (rc == 0 && !r->empty &&
-	    H5Dread(r->set, r->mem, r->mem_space, r->file_space, H5P_DEFAULT, elems) < 0)
-		rc = fail(e);
-	return rc;
+	if (rc < 0 || r->empty)
+		return rc;
+	if (dxpl < 0 ||
+	    H5Pset_vlen_mem_manager(dxpl, pool_take, pool, pool_return, pool) < 0)
+		return h5_error(e, -ENOMEM, "the HDF5 library cannot be set up");
+	if (H5Dread(r->set, r->mem, r->mem_space, r->file_space, dxpl, elems) >= 0)
+		return 0;
+	if (pool->full)
+		return err_set(e, -ERANGE, "a chunk's elements take too much memory");
+	return fail(e);
 }
 
 /* inside_extent - whether element i of a chunk is one that the file has. */
@@ -259,6 +318,7 @@ int h5_read_vlen(struct source *src, uint32_t array, uint64_t linear, struct buf
 	struct h5_source *s = h5_of(src);
 	const struct ds_array *a = &src->ds.arrays[array];
 	size_t size = a->type.kind == DT_VSTRING ? sizeof(char *) : sizeof(hvl_t);
+	struct pool pool = {.left = VLEN_MAX};
 	struct reading r = {0};
 	uint64_t n = 1;
 	auto_free uint8_t *elems = NULL;
@@ -274,13 +334,11 @@ int h5_read_vlen(struct source *src, uint32_t array, uint64_t linear, struct buf
 	if (!elems)
 		return err_nomem(e);
 	h5_enter();
-	rc = read_vlen_locked(s, array, linear, elems, &r, e);
-	if (rc == 0) {
-		rc = put_all(a, &s->arrays[array], linear, elems, size, n, out, e);
-		if (!r.empty)
-			(void)H5Dvlen_reclaim(r.mem, r.mem_space, H5P_DEFAULT, elems);
-	}
+	rc = read_vlen_locked(s, array, linear, elems, &r, &pool, e);
 	reading_release(&r);
 	h5_leave();
+	if (rc == 0)
+		rc = put_all(a, &s->arrays[array], linear, elems, size, n, out, e);
+	pool_release(&pool);
 	return rc == 0 ? h5_check(src, e) : rc;
 }
