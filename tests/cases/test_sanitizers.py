@@ -443,3 +443,32 @@ def test_replacing_leaves_nothing(t):
     assert len(set(fds)) == 1, f"descriptors: {fds}"
     assert max(threads) <= threads[0] + 2, f"threads: {threads}"
     assert t.sanitized or memory[-1] < memory[0] + 8192, f"KiB: {memory}"
+
+
+def read_in_vain(path, times):
+    for _ in range(times):
+        try:
+            read_file(path)
+        except OSError as error:
+            assert error.errno == errno.EIO, error
+        else:
+            raise AssertionError("a chunk with a damaged reference can be read")
+
+
+def test_damaged_texts_are_not_kept(t):
+    """A chunk of texts whose last one cannot be found, read again and again: the ones before it
+    are given back each time."""
+    path = t.path("a.nc")
+    with h5py.File(path, "w") as f:
+        d = f.create_dataset("v", data=["x" * 2000] * 1000, chunks=(1000,),
+                             dtype=h5py.string_dtype())
+        at = d.id.get_chunk_info(0).byte_offset + 999 * 16
+    with open(path, "r+b") as f:
+        f.seek(at + 4)  # of the reference: length, address, index
+        f.write(b"\xf0\xf0\xf0\0\0\0\0\0\x4d\0\0\0")
+    with t.mount(path) as m:
+        t.call(read_in_vain, m.path + "/v/0", 3)
+        before = status_of(m.pids, "VmRSS")
+        t.call(read_in_vain, m.path + "/v/0", 30)
+        after = status_of(m.pids, "VmRSS")
+    assert t.sanitized or after < before + 8192, f"{before} KiB, then {after} KiB"
