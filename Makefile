@@ -5,6 +5,10 @@
 VERSION := 0.1.0
 prefix ?= /usr/local
 BUILD ?= build
+# V=1 shows the commands
+ifeq ($(V),)
+Q := @
+endif
 CC ?= cc
 PKG_CONFIG ?= pkg-config
 MODULES := base mountcfg codecs translate nczarr hdf5view fusefs
@@ -32,8 +36,9 @@ LDFLAGS += -fsanitize=thread
 BUILD := build-tsan
 endif
 
-PKG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(PKGS))
-PKG_LIBS = $(shell $(PKG_CONFIG) --libs $(PKGS)) -lpthread -lm
+# Asked for once, and only when something is compiled: `make demo` may have to install pkg-config.
+PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(PKG_CFLAGS)
+PKG_LIBS = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lpthread -lm)$(PKG_LIBS)
 
 SRC := $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
@@ -42,11 +47,13 @@ LIBOBJ := $(filter-out $(BUILD)/obj/fusefs/main.o,$(OBJ))
 all: $(BUILD)/nczarrfs
 
 $(BUILD)/nczarrfs: $(OBJ)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PKG_LIBS)
+	@echo "  LD $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(PKG_LIBS)
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	@echo "  CC $<"
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # Unit tests: tests/unit/test_<module>_<file>.c, linked with that module and the ones below it,
 # so that an upward call does not link.
@@ -64,17 +71,40 @@ objs_of = $(foreach m,$(below_$(1)),$(filter $(BUILD)/obj/$(m)/%,$(LIBOBJ)))
 .SECONDEXPANSION:
 $(BUILD)/unit/%: tests/unit/%.c $$(call objs_of,$$(call module_of,%)) Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< \
+	@echo "  TEST $@"
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< \
 		$(filter %.o,$^) $(PKG_LIBS) -lcmocka
 
 unit: $(UNIT)
 	@set -e; for t in $(UNIT); do echo "== $$t"; $$t; done
 
+format:
+	clang-format -i $(foreach m,$(MODULES),$(wildcard $(m)/*.c)) $(wildcard tests/unit/*.[ch])
+
 clean:
 	rm -rf build build-asan build-tsan
 
-.PHONY: all unit clean
+.PHONY: all unit format clean
 -include $(OBJ:.o=.d)
+
+# --- bench: begin -------------------------------------------------------------------------------
+# make bench [BENCH_MB=256] [BENCH_RUNS=5] [BENCH_ROWS='...']: ratios, not tests. The two helpers
+# are always built without sanitizers: they are the yardstick.
+BENCH_TOOLS := build/bench/bare build/bench/reader
+
+build/bench/%: tests/bench/%.c Makefile
+	@mkdir -p $(@D)
+	@echo "  CC $@"
+	$(Q)$(CC) -D_GNU_SOURCE -DFUSE_USE_VERSION=314 $(shell $(PKG_CONFIG) --cflags fuse3) \
+		-std=c17 -O2 -g $(WARN) -o $@ $< $(shell $(PKG_CONFIG) --libs fuse3) -lpthread
+
+bench-tools: $(BENCH_TOOLS)
+
+bench: $(BENCH_TOOLS) build/nczarrfs
+	scripts/bench
+
+.PHONY: bench bench-tools
+# --- bench: end ---------------------------------------------------------------------------------
 
 # ---- installing, checking, a first minute: scripts/ and tests/ ----
 prefix_bin = $(DESTDIR)$(prefix)/bin
@@ -98,6 +128,7 @@ check:
 	scripts/check-public
 	scripts/check-banned $(BUILD)
 	scripts/check-docs $(BUILD)/nczarrfs
+	scripts/check-readme $(BUILD)/nczarrfs
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
 demo:

@@ -12,6 +12,7 @@ static void sanitise(char *s)
 			*s = '?';
 }
 
+NZ_PRINTF(3, 0)
 static void format(char *out, size_t cap, const char *fmt, va_list ap)
 {
 	if (vsnprintf(out, cap, fmt, ap) < 0)

@@ -20,7 +20,8 @@ int io_pread(int fd, void *out, size_t n, uint64_t off, struct err *e)
 			return err_sys(e, errno, "read of %zu bytes at %" PRIu64, n, off);
 		if (got == 0)
 			return err_set(e, -EIO,
-				       "file ends before offset %" PRIu64 ": truncated or replaced",
+				       "file ends before offset %" PRIu64
+				       ": truncated or replaced",
 				       end);
 		p += got;
 		n -= (size_t)got;

@@ -9,7 +9,7 @@
 extern void syslog(int priority, const char *fmt, ...) NZ_PRINTF(2, 3);
 enum { SYSLOG_ERR = 3, SYSLOG_WARNING = 4, SYSLOG_INFO = 6, SYSLOG_DEBUG = 7 };
 
-static enum log_level log_max = LOG_WARN;  /* written before threads start */
+static enum log_level log_max = LOG_WARN; /* written before threads start */
 static bool log_syslog;
 
 void log_init(enum log_level max, bool to_syslog)
@@ -48,5 +48,5 @@ void log_line(enum log_level level, const char *fmt, ...)
 	n = strlen(line);
 	line[n++] = '\n';
 	if (write(STDERR_FILENO, line, n) < 0)
-		return;  /* nowhere left to say so */
+		return; /* nowhere left to say so */
 }

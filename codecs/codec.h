@@ -57,6 +57,11 @@ struct codec_ops {
 		      const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
 		      size_t *ret_len, struct err *e);
 
+	/* check - only for codecs that append `trailer` bytes and change nothing else: verify in
+	 * place, without a copy; *ret_len is in_len less the trailer. NULL for all others.
+	 * Returns 0; -EBADMSG. */
+	int (*check)(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e);
+
 	/* framed_size / frame - an encoding that every reader of this codec accepts and whose
 	 * size is a formula of n: deflate's stored blocks, shuffle itself. frame writes exactly
 	 * framed_size(n) bytes. framed_size returns 0 on overflow. */
@@ -83,7 +88,8 @@ bool codec_chain_decodable(const struct codec_chain *chain);
  * mask       bit i set: filter i was skipped when the chunk was written (HDF5 filter mask);
  *            CODEC_ALL_SKIPPED: the chunk is stored unfiltered
  * elem_size  bytes of one element, >= 1
- * scratch    this thread's; intermediate results never exceed out_len plus the trailers
+ * scratch    this thread's; intermediate results never exceed out_len plus the trailers and what
+ *            the filters before can have added to incompressible bytes
  * Returns 0; -EBADMSG when damaged or of another length than out_len; -EOPNOTSUPP when a
  * filter is not built in; -ENOMEM. Spec: HDF5 File Format 3.0, III.A.1 (filter mask). */
 int codec_chain_decode(const struct codec_chain *chain, uint32_t mask, size_t elem_size,

@@ -81,8 +81,9 @@ struct h5_index;
  *          larger than the extent (a variable shorter than its dimension). Chunks outside the
  *          grid are ignored.
  * max_bytes  memory for the table: -ERANGE beyond
- * Returns 0 with *ret new (h5_index_free); -EBADMSG damaged (an address or size outside the
- * file, overlapping keys, cycles, depth); -EOPNOTSUPP an unknown index version; -EIO.
+ * Returns 0 with *ret new (h5_index_free); -EBADMSG damaged (a node outside the file, a chunk
+ * twice, cycles, depth); -EOPNOTSUPP an unknown index version, chunks of 4 GiB; -EIO. The ranges
+ * of chunks are given as stated, also beyond the end of the file: check them before use.
  * Cost: one pass over the index's nodes, 15 to 60 ns a chunk when in the page cache.
  * Spec: III.A.1 B-tree v1, III.A.2 B-tree v2, VII.C fixed array, VII.D extensible array,
  * VII.B implicit, VII.A single chunk */

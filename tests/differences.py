@@ -16,7 +16,8 @@ FORCED = {
                  "(mode=nczarr keeps it)",
     "null-attr": "an attribute without elements is an empty text",
     "nan-payload": "a fill value that is NaN is \"NaN\" in JSON, which has no payload",
-    "reserved-name": "an object called like one of Zarr's own files is shown with %2E for the dot",
+    "reserved-name": "an object called like one of Zarr's own files is shown with %2E for the "
+                     "dot, a backslash, which zarr-python takes for a slash, as %5C",
     "wrong-scale": "a fixed dimension whose dimension scale has another length: netCDF-C goes by "
                    "the scale and reads past the data, the mount goes by the data",
     "linked-dims": "a dimension scale with several links: netCDF-C and the mount may choose "
@@ -26,7 +27,6 @@ FORCED = {
     "utf8-nczarr": "netCDF-C cannot read \\u escapes and zarr-python 2.13 takes metadata for "
                    "ASCII: mode=zarr escapes, mode=nczarr does not",
     # what readers do
-    "backslash": "zarr-python takes a backslash in a name for a slash and cannot open the array",
     "endian-xarray": "xarray's netCDF engine gives native byte order, its Zarr engine the file's",
     "compound-xarray": "xarray cannot swap the bytes of compounds, and opens no dataset where a "
                        "compound has a _FillValue, from netCDF-4 either",

@@ -19,6 +19,8 @@ struct view_attr {
 	uint64_t size;    /* bytes, exact; 0 for a directory */
 	uint32_t nlink;   /* 2 + sub-directories for a directory where known, else 1 */
 	bool is_dir;
+	bool unsure;      /* it could not be found out whether this file exists, or its size: it is
+	                   * shown, reading it says why. Not to be remembered */
 };
 
 /* view_emit - called once an entry; `next` is the cookie that continues after it. id and is_dir
@@ -34,7 +36,10 @@ struct view_ops {
 
 	/* lookup - entry `name` (len bytes, no '/') of directory dir.
 	 * Returns 0; -ENOENT only when it is proven that there is no such entry; -ENOTDIR;
-	 * -ESTALE unknown id; -EIO and others when it could not be found out. */
+	 * -ESTALE unknown id; -EIO and others when it could not be found out.
+	 * A file whose existence or size could not be found out is shown, with `unsure` set and e
+	 * saying why: programs that ask "is it a file?" before they open it (zarr-python does)
+	 * would take an error for absence, and put fill values where data could not be read. */
 	int (*lookup)(struct view *v, uint64_t dir, const char *name, size_t len,
 		      struct view_attr *ret, struct err *e);
 	int (*getattr)(struct view *v, uint64_t id, struct view_attr *ret, struct err *e);

@@ -204,7 +204,7 @@ def compare_group(file, mnt, group, consolidated, kind, options, model, info, pr
 
 def passed_over(model, group, info):
     """Variables that xarray cannot be asked about: what is too large to load, what the mount says
-    cannot be read, and the rows vlen-xarray, backslash, compound-xarray."""
+    cannot be read, and the rows vlen-xarray, reserved-name, compound-xarray."""
     names = []
     for path, array in model.arrays.items():
         folder, _, name = path.rpartition("/")
@@ -212,7 +212,7 @@ def passed_over(model, group, info):
         large = array.type.numpy is not None and LIMIT < array.type.numpy.itemsize * int(
             np.prod(array.shape, dtype=object))
         foreign = t.numpy is not None and t.numpy.names and not t.numpy.isnative
-        skip = "\\" in name or t.kind == "vlen" or foreign or large or path in info.problem
+        skip = "%5C" in name or t.kind == "vlen" or foreign or large or path in info.problem
         if folder == group and skip:
             names.append(name)
     return names
@@ -224,8 +224,6 @@ def compare(file, mnt, info_file=None):
     problems = []
     model = oracle.Model(file)
     for group in groups_of(mnt):
-        if "\\" in group:
-            continue  # row backslash
         for consolidated in (True, False):
             for kind, options in (("decoded", {}), ("raw", RAW)):
                 if kind == "raw" and not consolidated:

@@ -557,8 +557,6 @@ def compare_array(path, array, model, root, folder, nc, mode, info, problems):
     import h5py
     array.h5 = h5py.Dataset(array.dataset)
     meta = load_json(os.path.join(folder, ".zarray"))
-    if "\\" in path:
-        return  # zarr-python takes a backslash for a slash (row backslash)
     try:
         z = root[path.strip("/")]
     except Exception as error:  # noqa: B902 - reported with the metadata that caused it

@@ -214,6 +214,7 @@ class Model:
                 printable = printable[len(NON_COORD):]
             if printable in RESERVED:
                 printable = "%2E" + printable[1:]
+            printable = printable.replace("\\", "%5C")
             child = path.rstrip("/") + "/" + printable
             info = group.links.get_info(name)
             if info.type == h5l.TYPE_EXTERNAL:

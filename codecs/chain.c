@@ -1,0 +1,225 @@
+/* chain.c - runs the filters of a chain: backwards to decode, forwards to frame or encode.
+ *
+ * A step reads the result of the one before and writes to one of two scratch buffers in turn;
+ * the last one writes to the caller's memory. Trailers that only have to be checked are checked
+ * where they are. */
+#include "codecs/codec_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define NAME_CAP 32
+
+static bool skipped(uint32_t mask, uint32_t i)
+{
+	return mask == CODEC_ALL_SKIPPED || (mask >> i & 1) != 0;
+}
+
+bool codec_chain_decodable(const struct codec_chain *chain)
+{
+	if (chain->n > CODEC_CHAIN_MAX)
+		return false;
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+
+		if (!ops || !ops->decode)
+			return false;
+	}
+	return true;
+}
+
+/* find_all - the codecs of a chain; those that the mask skips need not be built in. */
+static int find_all(const struct codec_chain *chain, uint32_t mask,
+		    const struct codec_ops **ret_ops, struct err *e)
+{
+	char tmp[NAME_CAP];
+
+	if (chain->n > CODEC_CHAIN_MAX)
+		return err_set(e, -EBADMSG, "%" PRIu32 " filters exceed %d", chain->n,
+			       CODEC_CHAIN_MAX);
+	for (uint32_t i = 0; i < chain->n; i++) {
+		ret_ops[i] = codec_find(chain->specs[i].h5_id);
+		if (!skipped(mask, i) && (!ret_ops[i] || !ret_ops[i]->decode))
+			return err_set(e, -EOPNOTSUPP,
+				       "filter '%s' (id %" PRIu32 ") is not built in",
+				       codec_name(&chain->specs[i], tmp, sizeof(tmp)),
+				       chain->specs[i].h5_id);
+	}
+	return 0;
+}
+
+/* caps_of - ret[i]: the most bytes that the input of filter i can have been when out_len bytes
+ * went into filter 0. A compressor makes incompressible bytes a little longer than its framed
+ * form: by less than one in 256 and 64. */
+static int caps_of(const struct codec_ops *const *ops, uint32_t n, uint32_t mask,
+		   size_t out_len, size_t *ret)
+{
+	uint64_t cap = out_len;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t framed;
+
+		if (cap > SIZE_MAX)
+			return -ERANGE;
+		ret[i] = (size_t)cap;
+		if (skipped(mask, i) || !ops[i]->framed_size)
+			continue;
+		framed = ops[i]->framed_size(cap);
+		if (!framed && cap)
+			return -ERANGE;
+		if (framed != cap && !ops[i]->check && ckd_add(&framed, framed, cap / 256 + 64))
+			return -ERANGE;
+		cap = framed;
+	}
+	return 0;
+}
+
+static int decode_steps(const struct codec_chain *chain, const struct codec_ops *const *ops,
+			uint32_t mask, size_t elem_size, const size_t *caps, const uint8_t *in,
+			size_t in_len, uint8_t *out, size_t out_len,
+			struct codec_scratch *scratch, struct err *e)
+{
+	uint32_t todo = 0;
+	unsigned int turn = 0;
+
+	for (uint32_t i = 0; i < chain->n; i++)
+		todo += !skipped(mask, i);
+
+	for (uint32_t i = chain->n; i-- > 0;) {
+		uint8_t *to = out;
+		int rc;
+
+		if (skipped(mask, i))
+			continue;
+		todo--;
+		if (ops[i]->check) {
+			rc = ops[i]->check(in, in_len, &in_len, e);
+			if (rc)
+				return rc;
+			continue;
+		}
+		if (todo > 0) {
+			to = codec_scratch_get(scratch, turn, caps[i]);
+			turn = !turn;
+			if (!to)
+				return err_nomem(e);
+		}
+		rc = ops[i]->decode(scratch, &chain->specs[i], elem_size, in, in_len, to,
+				    todo > 0 ? caps[i] : out_len, &in_len, e);
+		if (rc)
+			return rc;
+		in = to;
+	}
+
+	if (in_len != out_len)
+		return err_set(e, -EBADMSG, "chunk decodes to %zu bytes, %zu expected", in_len,
+			       out_len);
+	if (in != out && out_len > 0)
+		memcpy(out, in, out_len);
+	return 0;
+}
+
+int codec_chain_decode(const struct codec_chain *chain, uint32_t mask, size_t elem_size,
+		       const uint8_t *in, size_t in_len, uint8_t *out, size_t out_len,
+		       struct codec_scratch *scratch, struct err *e)
+{
+	const struct codec_ops *ops[CODEC_CHAIN_MAX];
+	size_t caps[CODEC_CHAIN_MAX];
+	int rc = find_all(chain, mask, ops, e);
+
+	if (rc)
+		return rc;
+	if (caps_of(ops, chain->n, mask, out_len, caps))
+		return err_set(e, -EBADMSG, "chunk length %zu is too large", out_len);
+	return decode_steps(chain, ops, mask, elem_size, caps, in, in_len, out, out_len,
+			    scratch, e);
+}
+
+uint64_t codec_chain_framed_size(const struct codec_chain *chain, uint64_t n)
+{
+	if (chain->n > CODEC_CHAIN_MAX)
+		return 0;
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+
+		if (!ops || !ops->framed_size || !ops->frame)
+			return 0;
+		n = ops->framed_size(n);
+		if (n == 0)
+			return 0;
+	}
+	return n;
+}
+
+int codec_chain_frame(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
+		      size_t n, uint8_t *out, struct err *e)
+{
+	auto_free uint8_t *held = NULL;
+
+	if (n == 0 && chain->n == 0)
+		return 0;
+	if (codec_chain_framed_size(chain, n) == 0 && n > 0)
+		return err_set(e, -EOPNOTSUPP, "the chain has no framed form for %zu bytes", n);
+	if (chain->n == 0)
+		memcpy(out, in, n);
+
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+		uint64_t size;
+		uint8_t *to = out;
+
+		if (!ops || !ops->frame || !ops->framed_size)
+			return err_set(e, -EOPNOTSUPP, "the chain has no framed form");
+		size = ops->framed_size(n);
+		if (i + 1 < chain->n) {
+			to = size <= SIZE_MAX ? alloc_array((size_t)size, 1) : NULL;
+			if (!to)
+				return err_nomem(e);
+		}
+		ops->frame(&chain->specs[i], elem_size, in, n, to);
+		free(held);
+		held = to == out ? NULL : to;
+		in = to;
+		n = (size_t)size;
+	}
+	return 0;
+}
+
+int codec_chain_encode(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
+		       size_t n, struct buf *out, struct err *e)
+{
+	struct buf turn[2];
+	int rc = 0;
+
+	if (chain->n > CODEC_CHAIN_MAX)
+		return err_set(e, -EOPNOTSUPP, "%" PRIu32 " filters exceed %d", chain->n,
+			       CODEC_CHAIN_MAX);
+	for (size_t i = 0; i < ARRAY_LEN(turn); i++)
+		buf_init(&turn[i], out->max);
+	if (chain->n == 0 && n > 0)
+		buf_put(out, in, n);
+
+	for (uint32_t i = 0; !rc && i < chain->n; i++) {
+		const struct codec_spec *spec = &chain->specs[i];
+		const struct codec_ops *ops = codec_find(spec->h5_id);
+		struct buf *to = i + 1 < chain->n ? &turn[i % 2] : out;
+		char tmp[NAME_CAP];
+
+		if (!ops || !ops->encode) {
+			rc = err_set(e, -EOPNOTSUPP, "filter '%s' cannot be encoded",
+				     codec_name(spec, tmp, sizeof(tmp)));
+			break;
+		}
+		if (to != out)
+			buf_clear(to);
+		rc = ops->encode(spec, elem_size, in, n, to, e);
+		in = to->data;
+		n = to->len;
+	}
+	if (!rc && !buf_ok(out))
+		rc = err_nomem(e);
+	for (size_t i = 0; i < ARRAY_LEN(turn); i++)
+		buf_release(&turn[i]);
+	return rc;
+}

@@ -1,0 +1,136 @@
+/* deflate.c - zlib streams, by libdeflate: whole chunks at once, no streaming.
+ *
+ * The framed form is a zlib stream of stored blocks, whose length is a formula. As in the HDF5
+ * library, bytes behind the end of the stream are not looked at.
+ *
+ * Spec: RFC 1950 (zlib), RFC 1951 3.2.4 (stored blocks). */
+#include "codecs/codec_int.h"
+
+#include <errno.h>
+#include <libdeflate.h>
+#include <string.h>
+
+#define LEVEL_DEFAULT 4
+#define LEVEL_MAX 9
+#define BLOCK_MAX 65535u /* bytes of a stored block */
+#define BLOCK_HEAD 5
+#define STREAM_HEAD 2
+#define STREAM_TAIL 4
+
+static uint32_t level_of(const struct codec_spec *spec)
+{
+	uint32_t level = spec->n_params > 0 ? spec->params[0] : LEVEL_DEFAULT;
+
+	return level < LEVEL_MAX ? level : LEVEL_MAX;
+}
+
+static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			 struct buf *json)
+{
+	buf_printf(json, ", \"level\": %u", (unsigned int)level_of(spec));
+}
+
+static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	enum libdeflate_result rc;
+	size_t used, got;
+
+	if (!s->inflate)
+		s->inflate = libdeflate_alloc_decompressor();
+	if (!s->inflate)
+		return err_nomem(e);
+
+	rc = libdeflate_zlib_decompress_ex(s->inflate, in, in_len, out, cap, &used, &got);
+	if (rc == LIBDEFLATE_INSUFFICIENT_SPACE)
+		return err_set(e, -EBADMSG, "deflate: %zu bytes inflate to more than %zu",
+			       in_len, cap);
+	if (rc != LIBDEFLATE_SUCCESS)
+		return err_set(e, -EBADMSG, "deflate: %zu bytes are not a valid zlib stream",
+			       in_len);
+	*ret_len = got;
+	return 0;
+}
+
+static uint64_t framed_size(uint64_t n)
+{
+	uint64_t blocks = n / BLOCK_MAX + (n % BLOCK_MAX != 0), r;
+
+	if (n == 0)
+		blocks = 1; /* a stream has at least one block */
+	if (ckd_mul(&r, blocks, (uint64_t)BLOCK_HEAD) || ckd_add(&r, r, n) ||
+	    ckd_add(&r, r, (uint64_t)(STREAM_HEAD + STREAM_TAIL)))
+		return 0;
+	return r;
+}
+
+static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+		  const uint8_t *in, size_t n, uint8_t *out)
+{
+	uint32_t adler = libdeflate_adler32(1, in, n);
+
+	*out++ = 0x78; /* deflate, 32 KiB window */
+	*out++ = 0x01; /* fastest level; the pair is a multiple of 31 */
+	do {
+		size_t len = n < BLOCK_MAX ? n : BLOCK_MAX;
+
+		*out++ = n <= BLOCK_MAX; /* the last block; type 00, stored */
+		*out++ = (uint8_t)len;
+		*out++ = (uint8_t)(len >> 8);
+		*out++ = (uint8_t)~len;
+		*out++ = (uint8_t)(~len >> 8);
+		if (len == 0)
+			break;
+		memcpy(out, in, len);
+		out += len;
+		in += len;
+		n -= len;
+	} while (n > 0);
+	for (int shift = 24; shift >= 0; shift -= 8)
+		*out++ = (uint8_t)(adler >> shift);
+}
+
+static int encode(const struct codec_spec *spec, size_t elem_size NZ_UNUSED, const uint8_t *in,
+		  size_t n, struct buf *out, struct err *e)
+{
+	struct libdeflate_compressor *c = libdeflate_alloc_compressor((int)level_of(spec));
+	size_t bound, got, start = out->len;
+	uint8_t *p;
+	int rc = 0;
+
+	if (!c)
+		return err_nomem(e);
+	bound = libdeflate_zlib_compress_bound(c, n);
+	if (bound < n) {
+		rc = err_set(e, -ERANGE, "deflate: length %zu is too large", n);
+		goto out;
+	}
+	p = buf_grow(out, bound);
+	if (!p) {
+		rc = err_nomem(e);
+		goto out;
+	}
+
+	got = libdeflate_zlib_compress(c, in, n, p, bound);
+	if (got == 0) {
+		rc = err_set(e, -EIO, "deflate: %zu bytes did not fit into %zu", n, bound);
+		goto out;
+	}
+	out->len = start + got;
+out:
+	libdeflate_free_compressor(c);
+	return rc;
+}
+
+const struct codec_ops codec_deflate = {
+	.name = "deflate",
+	.h5_id = CODEC_DEFLATE,
+	.zarr2_id = "zlib",
+	.portable = true,
+	.zarr2_params = zarr2_params,
+	.decode = decode,
+	.framed_size = framed_size,
+	.frame = frame,
+	.encode = encode,
+};

@@ -1,0 +1,40 @@
+/* scratch.c - memory that a decoding thread keeps from chunk to chunk.
+ *
+ * Chunks of one array are equally long, so that the two buffers settle after the first chunk.
+ * They only grow; a thread that has decoded a huge chunk gives the memory back when it ends. */
+#include "codecs/codec_int.h"
+
+#include <libdeflate.h>
+
+struct codec_scratch *codec_scratch_new(void)
+{
+	return alloc_array(1, sizeof(struct codec_scratch));
+}
+
+void codec_scratch_free(struct codec_scratch *s)
+{
+	if (!s)
+		return;
+	if (s->inflate)
+		libdeflate_free_decompressor(s->inflate);
+	free(s->mem[0]);
+	free(s->mem[1]);
+	free(s);
+}
+
+uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t cap)
+{
+	uint8_t *p;
+
+	if (s->mem[which] && s->cap[which] >= cap)
+		return s->mem[which];
+
+	/* malloc, not realloc: the old content is of no use and must not be copied */
+	p = malloc(cap ? cap : 1);
+	if (!p)
+		return NULL;
+	free(s->mem[which]);
+	s->mem[which] = p;
+	s->cap[which] = cap;
+	return p;
+}

@@ -1,0 +1,276 @@
+/* shuffle.c - HDF5's byte shuffle: all first bytes of the elements, then all second bytes, ...
+ *
+ * Both directions are transpositions of a matrix of bytes. Sizes 2, 4, 8 and 16 are done 16
+ * elements at a time in vector registers, by log2(size) rounds of interleaving (undo) or of
+ * taking even and odd bytes (do). All other sizes go through blocks that fit the first-level
+ * cache. Bytes behind the last whole element are copied as they are.
+ *
+ * Spec: HDF5 File Format 3.0, IV.A.2.l (filter 2): client data 0 is the element size. */
+#include "codecs/codec_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define LANES 16         /* bytes of a vector, elements of a block */
+#define BLOCK_BYTES 4096 /* of whole elements, for sizes without a vector form */
+
+typedef uint8_t vec __attribute__((vector_size(LANES)));
+
+static inline vec load(const uint8_t *p)
+{
+	vec v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static inline void store(uint8_t *p, vec v)
+{
+	memcpy(p, &v, sizeof(v));
+}
+
+/* low, high - a0 b0 a1 b1 ... of the lower (upper) halves. */
+static inline vec low(vec a, vec b)
+{
+	return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7,
+				       23);
+}
+
+static inline vec high(vec a, vec b)
+{
+	return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14,
+				       30, 15, 31);
+}
+
+/* even, odd - every second byte of the 32 bytes a, b: what low and high undo. */
+static inline vec even(vec a, vec b)
+{
+	return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26,
+				       28, 30);
+}
+
+static inline vec odd(vec a, vec b)
+{
+	return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27,
+				       29, 31);
+}
+
+/* One round over SIZE vectors: interleave x[i] with x[i + SIZE / 2] into a neighbouring pair,
+ * or the reverse. Written out, because loops over arrays of vectors are not unrolled at -O2. */
+#define MIX(y, x, i, h)                                                                        \
+	((y)[2 * (i)] = low((x)[i], (x)[(i) + (h)]),                                           \
+	 (y)[2 * (i) + 1] = high((x)[i], (x)[(i) + (h)]))
+#define MIX1(y, x) MIX(y, x, 0, 1)
+#define MIX2(y, x) (MIX(y, x, 0, 2), MIX(y, x, 1, 2))
+#define MIX4(y, x) (MIX(y, x, 0, 4), MIX(y, x, 1, 4), MIX(y, x, 2, 4), MIX(y, x, 3, 4))
+#define MIX8(y, x)                                                                             \
+	(MIX(y, x, 0, 8), MIX(y, x, 1, 8), MIX(y, x, 2, 8), MIX(y, x, 3, 8), MIX(y, x, 4, 8),  \
+	 MIX(y, x, 5, 8), MIX(y, x, 6, 8), MIX(y, x, 7, 8))
+#define PART(y, x, i, h)                                                                       \
+	((y)[i] = even((x)[2 * (i)], (x)[2 * (i) + 1]),                                        \
+	 (y)[(i) + (h)] = odd((x)[2 * (i)], (x)[2 * (i) + 1]))
+#define PART1(y, x) PART(y, x, 0, 1)
+#define PART2(y, x) (PART(y, x, 0, 2), PART(y, x, 1, 2))
+#define PART4(y, x) (PART(y, x, 0, 4), PART(y, x, 1, 4), PART(y, x, 2, 4), PART(y, x, 3, 4))
+#define PART8(y, x)                                                                            \
+	(PART(y, x, 0, 8), PART(y, x, 1, 8), PART(y, x, 2, 8), PART(y, x, 3, 8),               \
+	 PART(y, x, 4, 8), PART(y, x, 5, 8), PART(y, x, 6, 8), PART(y, x, 7, 8))
+
+/* TRANSPOSE - define undo_<size> and do_<size> over n elements, n a multiple of LANES; planes
+ * are `plane` bytes apart. in and out do not overlap. */
+#define TRANSPOSE(size, mix, part)                                                             \
+	static void undo_##size(const uint8_t *restrict in, size_t plane, size_t n,            \
+				uint8_t *restrict out)                                         \
+	{                                                                                      \
+		for (size_t i = 0; i < n; i += LANES, out += (size_t)(size)*LANES) {           \
+			vec x[size], y[size];                                                  \
+                                                                                               \
+			LOAD_##size(x, in + i, plane);                                         \
+			mix;                                                                   \
+			STORE_##size(out, (size_t)LANES, x);                                   \
+		}                                                                              \
+	}                                                                                      \
+	static void do_##size(const uint8_t *restrict in, size_t plane, size_t n,              \
+			      uint8_t *restrict out)                                           \
+	{                                                                                      \
+		for (size_t i = 0; i < n; i += LANES, in += (size_t)(size)*LANES) {            \
+			vec x[size], y[size];                                                  \
+                                                                                               \
+			LOAD_##size(x, in, (size_t)LANES);                                     \
+			part;                                                                  \
+			STORE_##size(out + i, plane, x);                                       \
+		}                                                                              \
+	}
+
+#define LOAD1(x, i, p, step) ((x)[i] = load((p) + (i) * (step)))
+#define LOAD_2(x, p, s) (LOAD1(x, 0, p, s), LOAD1(x, 1, p, s))
+#define LOAD_4(x, p, s) (LOAD_2(x, p, s), LOAD1(x, 2, p, s), LOAD1(x, 3, p, s))
+#define LOAD_8(x, p, s)                                                                        \
+	(LOAD_4(x, p, s), LOAD1(x, 4, p, s), LOAD1(x, 5, p, s), LOAD1(x, 6, p, s),             \
+	 LOAD1(x, 7, p, s))
+#define LOAD_16(x, p, s)                                                                       \
+	(LOAD_8(x, p, s), LOAD1(x, 8, p, s), LOAD1(x, 9, p, s), LOAD1(x, 10, p, s),            \
+	 LOAD1(x, 11, p, s), LOAD1(x, 12, p, s), LOAD1(x, 13, p, s), LOAD1(x, 14, p, s),       \
+	 LOAD1(x, 15, p, s))
+#define STORE1(p, step, i, x) store((p) + (i) * (step), (x)[i])
+#define STORE_2(p, s, x) (STORE1(p, s, 0, x), STORE1(p, s, 1, x))
+#define STORE_4(p, s, x) (STORE_2(p, s, x), STORE1(p, s, 2, x), STORE1(p, s, 3, x))
+#define STORE_8(p, s, x)                                                                       \
+	(STORE_4(p, s, x), STORE1(p, s, 4, x), STORE1(p, s, 5, x), STORE1(p, s, 6, x),         \
+	 STORE1(p, s, 7, x))
+#define STORE_16(p, s, x)                                                                      \
+	(STORE_8(p, s, x), STORE1(p, s, 8, x), STORE1(p, s, 9, x), STORE1(p, s, 10, x),        \
+	 STORE1(p, s, 11, x), STORE1(p, s, 12, x), STORE1(p, s, 13, x), STORE1(p, s, 14, x),   \
+	 STORE1(p, s, 15, x))
+
+TRANSPOSE(2, (MIX1(y, x), x[0] = y[0], x[1] = y[1]), (PART1(y, x), x[0] = y[0], x[1] = y[1]))
+TRANSPOSE(4, (MIX2(y, x), MIX2(x, y)), (PART2(y, x), PART2(x, y)))
+TRANSPOSE(8, (MIX4(y, x), MIX4(x, y), MIX4(y, x), memcpy(x, y, sizeof(x))),
+	  (PART4(y, x), PART4(x, y), PART4(y, x), memcpy(x, y, sizeof(x))))
+TRANSPOSE(16, (MIX8(y, x), MIX8(x, y), MIX8(y, x), MIX8(x, y)),
+	  (PART8(y, x), PART8(x, y), PART8(y, x), PART8(x, y)))
+
+/* undo_any, do_any - elements [from, n) of any size, byte by byte in blocks. */
+static void undo_any(const uint8_t *restrict in, size_t size, size_t from, size_t n,
+		     uint8_t *restrict out)
+{
+	size_t step = size < BLOCK_BYTES / LANES ? BLOCK_BYTES / size : LANES;
+
+	for (size_t i = from; i < n; i += step) {
+		size_t m = n - i < step ? n - i : step;
+
+		for (size_t j = 0; j < size; j++) {
+			const uint8_t *src = in + j * n + i;
+			uint8_t *dst = out + i * size + j;
+
+			for (size_t k = 0; k < m; k++)
+				dst[k * size] = src[k];
+		}
+	}
+}
+
+static void do_any(const uint8_t *restrict in, size_t size, size_t from, size_t n,
+		   uint8_t *restrict out)
+{
+	size_t step = size < BLOCK_BYTES / LANES ? BLOCK_BYTES / size : LANES;
+
+	for (size_t i = from; i < n; i += step) {
+		size_t m = n - i < step ? n - i : step;
+
+		for (size_t j = 0; j < size; j++) {
+			const uint8_t *src = in + i * size + j;
+			uint8_t *dst = out + j * n + i;
+
+			for (size_t k = 0; k < m; k++)
+				dst[k] = src[k * size];
+		}
+	}
+}
+
+/* size_of - the element size that the filter works with; 0 is written by netCDF-C for "that of
+ * the type". */
+static size_t size_of(const struct codec_spec *spec, size_t elem_size)
+{
+	return spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : elem_size;
+}
+
+static void unshuffle(size_t size, const uint8_t *in, size_t len, uint8_t *out)
+{
+	size_t n = size > 1 ? len / size : 0, whole = n - n % LANES;
+
+	if (n <= 1) { /* nothing to move; a size of 0 ends here */
+		memcpy(out, in, len);
+		return;
+	}
+	if (size == 2)
+		undo_2(in, n, whole, out);
+	else if (size == 4)
+		undo_4(in, n, whole, out);
+	else if (size == 8)
+		undo_8(in, n, whole, out);
+	else if (size == 16)
+		undo_16(in, n, whole, out);
+	else
+		whole = 0;
+	undo_any(in, size, whole, n, out);
+	if (len > n * size)
+		memcpy(out + n * size, in + n * size, len - n * size);
+}
+
+static void shuffle(size_t size, const uint8_t *in, size_t len, uint8_t *out)
+{
+	size_t n = size > 1 ? len / size : 0, whole = n - n % LANES;
+
+	if (n <= 1) { /* nothing to move; a size of 0 ends here */
+		memcpy(out, in, len);
+		return;
+	}
+	if (size == 2)
+		do_2(in, n, whole, out);
+	else if (size == 4)
+		do_4(in, n, whole, out);
+	else if (size == 8)
+		do_8(in, n, whole, out);
+	else if (size == 16)
+		do_16(in, n, whole, out);
+	else
+		whole = 0;
+	do_any(in, size, whole, n, out);
+	if (len > n * size)
+		memcpy(out + n * size, in + n * size, len - n * size);
+}
+
+static void zarr2_params(const struct codec_spec *spec, size_t elem_size, struct buf *json)
+{
+	buf_printf(json, ", \"elementsize\": %zu", size_of(spec, elem_size));
+}
+
+static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size, const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
+		  size_t *ret_len, struct err *e)
+{
+	if (in_len > cap)
+		return err_set(e, -EBADMSG, "shuffle: length %zu exceeds %zu", in_len, cap);
+	if (in_len > 0)
+		unshuffle(size_of(spec, elem_size), in, in_len, out);
+	*ret_len = in_len;
+	return 0;
+}
+
+static uint64_t framed_size(uint64_t n)
+{
+	return n;
+}
+
+static void frame(const struct codec_spec *spec, size_t elem_size, const uint8_t *in, size_t n,
+		  uint8_t *out)
+{
+	if (n > 0)
+		shuffle(size_of(spec, elem_size), in, n, out);
+}
+
+static int encode(const struct codec_spec *spec, size_t elem_size, const uint8_t *in, size_t n,
+		  struct buf *out, struct err *e)
+{
+	uint8_t *p;
+
+	if (n == 0)
+		return 0;
+	p = buf_grow(out, n);
+	if (!p)
+		return err_nomem(e);
+	shuffle(size_of(spec, elem_size), in, n, p);
+	return 0;
+}
+
+const struct codec_ops codec_shuffle = {
+	.name = "shuffle",
+	.h5_id = CODEC_SHUFFLE,
+	.zarr2_id = "shuffle",
+	.portable = true,
+	.zarr2_params = zarr2_params,
+	.decode = decode,
+	.framed_size = framed_size,
+	.frame = frame,
+	.encode = encode,
+};

@@ -1,0 +1,106 @@
+/* fusefs.h - shared by the parts of fusefs: the mount of one view.
+ *
+ * Processes: the one that was started waits until the mount answers; a small supervisor (in the
+ * foreground: the same process) stays, unmounts when the server dies, and ends with it; the
+ * server reads the source and answers the kernel. */
+#ifndef FUSEFS_FUSEFS_H
+#define FUSEFS_FUSEFS_H
+
+#include <fuse_lowlevel.h>
+#include <pthread.h>
+
+#include "fusefs/live.h"
+#include "mountcfg/mountcfg.h"
+#include "translate/view.h"
+
+/* fs_setup - what main wires together; constant while the program runs. */
+struct fs_setup {
+	const struct cfg *cfg;
+	const struct source_ops *const *formats;
+	size_t n_formats;
+	/* view_open - present a source as cfg asks. Returns 0 with *ret new. */
+	int (*view_open)(struct source *s, const struct cfg *cfg, struct view **ret,
+			 struct err *e);
+};
+
+/* fs_open - source and view of a setup. Both are the caller's: close the view, then the
+ * source. */
+int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
+	    struct err *e) NZ_MUST_USE;
+
+/* fs_open_quietly - the same while the process has one thread: what libraries print is dropped,
+ * unless the user asked for more words. */
+int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
+		    struct view **ret_view, struct err *e) NZ_MUST_USE;
+
+/* reply_log - keeps the log readable when one damaged array is read a thousand times. */
+struct reply_log {
+	pthread_mutex_t lock;
+	int64_t second;       /* lock: the second that the following count in */
+	uint32_t lines;       /* lock: written */
+	uint32_t suppressed;  /* lock: not written */
+	uint32_t n_seen;      /* lock */
+	uint64_t seen[16];    /* lock: hashes of texts written */
+};
+
+/* fs - one mount; the userdata of its session. */
+struct fs {
+	struct live *live;
+	struct fuse_session *se;    /* set before requests */
+	struct reply_log log;
+	pthread_key_t buffer_key;   /* each thread's read buffer */
+	bool no_open, no_opendir;   /* the kernel takes ENOSYS as "no need to ask" */
+	uint32_t max_read;          /* -o max_read=, 0: none; set before requests */
+	bool ask_opendir;           /* it is to ask all the same; set before requests */
+};
+
+/* fs_init - everything but live and se. fs_release takes what fs_init made. */
+int fs_init(struct fs *fs, struct err *e) NZ_MUST_USE;
+void fs_release(struct fs *fs);
+/* fs_operations - the operations of a session with a struct fs as userdata. */
+const struct fuse_lowlevel_ops *fs_operations(void);
+
+/* reply_errno - the errno (positive) that the kernel is given for a negative one of ours.
+ * Programs take ENOENT, ENOTDIR and EISDIR for proven absence, so that these pass only when
+ * may_be_absent: when a name was looked for. */
+int reply_errno(int rc, bool may_be_absent);
+/* reply_log - one line for an error, unless the same or many others were logged this second. */
+void reply_log(struct fs *fs, const struct err *e);
+/* reply_fail - answer a request with an error and log it, unless it only says "no such name"
+ * or "the source changed", which live.c logs. */
+void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
+		const struct err *e);
+/* reply_log_text - decide about one line: true when it is to be written. *ret_skipped: lines
+ * that were not written before it. `now` in seconds. */
+bool reply_log_text(struct reply_log *log, const char *text, int64_t now,
+		    uint32_t *ret_skipped);
+
+/* fs_serve - the server process: open, mount, report, answer until unmounted.
+ * report_fd  gets 's' when the mount is there, or 'f' and one line why it is not; then closed
+ * Returns the exit status. */
+int fs_serve(const struct fs_setup *setup, int report_fd);
+
+/* fs_check_mountpoint - what can be said before anything is opened: the mountpoint, /dev/fuse,
+ * fusermount3. Returns 0 or a negative errno with the line for the user. */
+int fs_check_mountpoint(const struct cfg *cfg, struct err *e) NZ_MUST_USE;
+/* fs_mount_id - id of the mount of ours on dir (resolved) when nothing else lies on top of it;
+ * 0: there is none. Asks the kernel only, never the server, and sees a dead mount as well. */
+uint64_t fs_mount_id(const char *dir);
+/* fs_has_option - whether the mount was given this option, a flag. */
+bool fs_has_option(const struct cfg *cfg, const char *name);
+/* fs_explain_mount - text: what libfuse and fusermount3 printed. Returns -EIO with the line for
+ * the user. */
+int fs_explain_mount(const struct cfg *cfg, const char *text, struct err *e);
+
+/* fs_mount, fs_info - the two commands. They print and return the exit status. */
+int fs_mount(const struct fs_setup *setup);
+int fs_info(const struct fs_setup *setup);
+
+/* fs_run_guarded - run fn in a child, so that a crash of the HDF5 library or a hang of more
+ * than `timeout` seconds (0: none) becomes one line. Returns the exit status. */
+int fs_run_guarded(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg);
+
+/* fs_null_stdio - standard input, output and error to /dev/null. */
+void fs_null_stdio(void);
+
+#endif

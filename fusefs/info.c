@@ -1,0 +1,370 @@
+/* info.c - `nczarrfs info`: what a mount would show of a source, and why.
+ *
+ * The report is made in a child (fs_run_guarded), in memory, and written at the end, so that a
+ * crash on a damaged file leaves one line and nothing else. Texts of values are in values.c. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "fusefs/info_int.h"
+
+static const char *plan_name(enum plan_kind kind)
+{
+	static const char *const names[] = {
+		[PLAN_PASS] = "pass",   [PLAN_DECODE] = "decode", [PLAN_VLEN] = "vlen",
+		[PLAN_FIXED] = "fixed", [PLAN_HIDE] = "hidden",   [PLAN_ERROR] = "error",
+	};
+
+	return (size_t)kind < ARRAY_LEN(names) ? names[kind] : "?";
+}
+
+static const char *layout_name(enum ds_layout layout)
+{
+	static const char *const names[] = {
+		[DS_CHUNKED] = "chunked",   [DS_CONTIGUOUS] = "contiguous",
+		[DS_COMPACT] = "compact",   [DS_VIRTUAL] = "virtual",
+		[DS_EXTERNAL] = "external",
+	};
+
+	return (size_t)layout < ARRAY_LEN(names) ? names[layout] : "?";
+}
+
+static const struct plan *plan_of(struct view *v, uint32_t array)
+{
+	return v->ops->plan ? v->ops->plan(v, array) : NULL;
+}
+
+/* For people. */
+
+static void put_bytes(struct buf *out, uint64_t n)
+{
+	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+	double v = (double)n;
+	int i = -1;
+
+	if (n < 1024) {
+		buf_printf(out, "%" PRIu64 " bytes", n);
+		return;
+	}
+	while (v >= 1024 && i + 1 < (int)ARRAY_LEN(units)) {
+		v /= 1024;
+		i++;
+	}
+	buf_printf(out, "%.1f %s", v, units[i]);
+}
+
+/* put_text - text of the file, which may hold anything, for a terminal. */
+static void put_text(struct buf *out, const char *s)
+{
+	for (; *s; s++)
+		buf_putc(out, (unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s);
+}
+
+static void put_lengths(struct buf *out, const uint64_t *v, uint32_t rank)
+{
+	for (uint32_t i = 0; i < rank; i++)
+		buf_printf(out, "%s%" PRIu64, i ? " x " : "", v[i]);
+	if (!rank)
+		buf_puts(out, "scalar");
+}
+
+static void text_filters(struct buf *out, const struct codec_chain *chain)
+{
+	char tmp[64];
+
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_spec *spec = &chain->specs[i];
+
+		buf_puts(out, i ? ", " : "");
+		put_text(out, codec_name(spec, tmp, sizeof(tmp)));
+		for (uint32_t p = 0; p < spec->n_params; p++)
+			buf_printf(out, "%s%" PRIu32, p ? "," : "(", spec->params[p]);
+		buf_puts(out, spec->n_params ? ")" : "");
+	}
+	if (!chain->n)
+		buf_puts(out, "none");
+}
+
+static void text_array(struct buf *out, struct view *v, uint32_t ordinal, int indent)
+{
+	const struct dataset *ds = &v->source->ds;
+	const struct ds_array *a = &ds->arrays[ordinal];
+	const struct plan *plan = plan_of(v, ordinal);
+
+	buf_printf(out, "%*s", indent, "");
+	put_text(out, a->name);
+	buf_printf(out, "\n%*stype     ", indent + 4, "");
+	info_type(out, &a->type);
+	buf_printf(out, "\n%*sshape    ", indent + 4, "");
+	put_lengths(out, a->shape, a->rank);
+	for (uint32_t i = 0; i < a->rank; i++) {
+		buf_puts(out, i ? ", " : "  (");
+		put_text(out, ds->dims[a->dims[i]].name);
+	}
+	buf_printf(out, "%s\n%*schunks   ", a->rank ? ")" : "", indent + 4, "");
+	put_lengths(out, a->chunk, a->rank);
+	buf_printf(out, ", %" PRIu64 " in all", a->n_chunks);
+	if (a->chunk_bytes) {
+		buf_puts(out, ", each ");
+		put_bytes(out, a->chunk_bytes);
+	}
+	buf_printf(out, "\n%*sfilters  ", indent + 4, "");
+	text_filters(out, &a->chain);
+	buf_printf(out, "\n%*sstorage  %s\n%*sfill     ", indent + 4, "",
+		   layout_name(a->layout), indent + 4, "");
+	info_fill(out, a, false);
+	if (a->fill_defined)
+		buf_puts(out, " (set by the file)");
+	if (plan)
+		buf_printf(out, "\n%*splan     %s%s", indent + 4, "", plan_name(plan->kind),
+			   plan->reason[0] ? ": " : "");
+	if (plan)
+		put_text(out, plan->reason);
+	if (a->unreadable) {
+		buf_printf(out, "\n%*sproblem  ", indent + 4, "");
+		put_text(out, a->unreadable);
+	}
+	if (a->n_attrs)
+		buf_printf(out, "\n%*sattributes %" PRIu32, indent + 4, "", a->n_attrs);
+	buf_putc(out, '\n');
+}
+
+/* text_group - one group without its sub-groups. */
+static void text_group(struct buf *out, struct view *v, uint32_t ordinal)
+{
+	const struct dataset *ds = &v->source->ds;
+	const struct ds_group *g = &ds->groups[ordinal];
+
+	struct buf path;
+
+	buf_init(&path, 1 << 20);
+	ds_group_path(ds, ordinal, &path);
+	buf_putc(&path, '\0');
+	buf_puts(out, "\ngroup ");
+	put_text(out, buf_ok(&path) ? (const char *)path.data : g->name);
+	buf_release(&path);
+	if (g->n_attrs)
+		buf_printf(out, "\n    attributes %" PRIu32, g->n_attrs);
+	buf_putc(out, '\n');
+	for (uint32_t i = 0; i < g->n_dims; i++) {
+		const struct ds_dim *d = &ds->dims[g->dims[i]];
+
+		buf_puts(out, i ? "               " : "    dimensions ");
+		put_text(out, d->name);
+		buf_printf(out, " = %" PRIu64 "%s%s\n", d->len,
+			   d->unlimited ? " (unlimited)" : "",
+			   d->phony ? " (made up: the file names none)" : "");
+	}
+	for (uint32_t i = 0; i < g->n_arrays; i++)
+		text_array(out, v, g->arrays[i], 4);
+}
+
+static void text_report(struct buf *out, const struct cfg *cfg, struct view *v)
+{
+	const struct dataset *ds = &v->source->ds;
+
+	buf_puts(out, "source ");
+	put_text(out, cfg->source);
+	buf_printf(out, "\nformat %s, ", ds->format);
+	put_bytes(out, (uint64_t)ds->st.st_size);
+	buf_printf(out, "\nview   %s, %" PRIu32 " groups, %" PRIu32 " variables\n",
+		   v->ops->name, ds->n_groups, ds->n_arrays);
+	for (uint32_t i = 0; i < ds->n_groups && buf_ok(out); i++)
+		text_group(out, v, i);
+	if (ds->n_notes)
+		buf_puts(out, "\nnotes\n");
+	for (uint32_t i = 0; i < ds->n_notes; i++) {
+		buf_puts(out, "    ");
+		put_text(out, ds->notes[i]);
+		buf_putc(out, '\n');
+	}
+}
+
+/* For programs. */
+
+static void json_text(struct buf *out, const char *s)
+{
+	info_json_string(out, s, strlen(s));
+}
+
+static void json_lengths(struct buf *out, const char *name, const uint64_t *v, uint32_t rank)
+{
+	buf_printf(out, ", \"%s\": [", name);
+	for (uint32_t i = 0; i < rank; i++)
+		buf_printf(out, "%s%" PRIu64, i ? ", " : "", v[i]);
+	buf_putc(out, ']');
+}
+
+static void json_attrs(struct buf *out, const struct ds_attr *attrs, uint32_t n)
+{
+	buf_puts(out, ", \"attributes\": [");
+	for (uint32_t i = 0; i < n; i++) {
+		buf_puts(out, i ? ", " : "");
+		json_text(out, attrs[i].name);
+	}
+	buf_putc(out, ']');
+}
+
+static void json_filters(struct buf *out, const struct codec_chain *chain)
+{
+	char tmp[64];
+
+	buf_puts(out, ", \"filters\": [");
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_spec *spec = &chain->specs[i];
+
+		buf_puts(out, i ? ", {\"name\": " : "{\"name\": ");
+		json_text(out, codec_name(spec, tmp, sizeof(tmp)));
+		buf_printf(out, ", \"id\": %" PRIu32 ", \"params\": [", spec->h5_id);
+		for (uint32_t p = 0; p < spec->n_params; p++)
+			buf_printf(out, "%s%" PRIu32, p ? ", " : "", spec->params[p]);
+		buf_puts(out, "]}");
+	}
+	buf_putc(out, ']');
+}
+
+/* json_path - the path that fn appends, as a JSON string. */
+static void json_path(struct buf *out, const struct dataset *ds, uint32_t ordinal,
+		      void (*fn)(const struct dataset *, uint32_t, struct buf *))
+{
+	struct buf path;
+
+	buf_init(&path, 1 << 20);
+	fn(ds, ordinal, &path);
+	info_json_string(out, path.data ? (const char *)path.data : "", path.len);
+	buf_release(&path);
+}
+
+static void json_array(struct buf *out, struct view *v, uint32_t ordinal)
+{
+	const struct dataset *ds = &v->source->ds;
+	const struct ds_array *a = &ds->arrays[ordinal];
+	const struct plan *plan = plan_of(v, ordinal);
+	struct buf type;
+
+	buf_puts(out, "{\"path\": ");
+	json_path(out, ds, ordinal, ds_array_path);
+	buf_puts(out, ", \"type\": ");
+	buf_init(&type, 1 << 20);
+	info_type(&type, &a->type);
+	info_json_string(out, type.data ? (const char *)type.data : "", type.len);
+	buf_release(&type);
+	json_lengths(out, "shape", a->shape, a->rank);
+	json_lengths(out, "chunks", a->chunk, a->rank);
+	buf_puts(out, ", \"dimensions\": [");
+	for (uint32_t i = 0; i < a->rank; i++) {
+		buf_puts(out, i ? ", " : "");
+		json_text(out, ds->dims[a->dims[i]].name);
+	}
+	buf_printf(out,
+		   "], \"chunk_count\": %" PRIu64 ", \"chunk_bytes\": %" PRIu64
+		   ", \"storage\": \"%s\"",
+		   a->n_chunks, a->chunk_bytes, layout_name(a->layout));
+	json_filters(out, &a->chain);
+	buf_printf(out,
+		   ", \"fill_defined\": %s, \"fill\": ", a->fill_defined ? "true" : "false");
+	info_fill(out, a, true);
+	buf_puts(out, ", \"plan\": ");
+	json_text(out, plan ? plan_name(plan->kind) : "");
+	buf_puts(out, ", \"reason\": ");
+	json_text(out, plan ? plan->reason : "");
+	buf_puts(out, ", \"problem\": ");
+	if (a->unreadable)
+		json_text(out, a->unreadable);
+	else
+		buf_puts(out, "null");
+	json_attrs(out, a->attrs, a->n_attrs);
+	buf_putc(out, '}');
+}
+
+static void json_group(struct buf *out, const struct dataset *ds, uint32_t ordinal)
+{
+	const struct ds_group *g = &ds->groups[ordinal];
+
+	buf_puts(out, "{\"path\": ");
+	json_path(out, ds, ordinal, ds_group_path);
+	buf_puts(out, ", \"dimensions\": [");
+	for (uint32_t i = 0; i < g->n_dims; i++) {
+		const struct ds_dim *d = &ds->dims[g->dims[i]];
+
+		buf_puts(out, i ? ", {\"name\": " : "{\"name\": ");
+		json_text(out, d->name);
+		buf_printf(
+			out, ", \"length\": %" PRIu64 ", \"unlimited\": %s, \"made_up\": %s}",
+			d->len, d->unlimited ? "true" : "false", d->phony ? "true" : "false");
+	}
+	buf_putc(out, ']');
+	json_attrs(out, g->attrs, g->n_attrs);
+	buf_putc(out, '}');
+}
+
+static void json_report(struct buf *out, const struct cfg *cfg, struct view *v)
+{
+	const struct dataset *ds = &v->source->ds;
+
+	buf_puts(out, "{\"source\": ");
+	json_text(out, cfg->source);
+	buf_puts(out, ", \"format\": ");
+	json_text(out, ds->format);
+	buf_printf(out, ", \"size\": %" PRIu64 ", \"view\": ", (uint64_t)ds->st.st_size);
+	json_text(out, v->ops->name);
+	buf_puts(out, ",\n \"groups\": [");
+	for (uint32_t i = 0; i < ds->n_groups && buf_ok(out); i++) {
+		buf_puts(out, i ? ",\n  " : "\n  ");
+		json_group(out, ds, i);
+	}
+	buf_puts(out, "],\n \"variables\": [");
+	for (uint32_t i = 0; i < ds->n_arrays && buf_ok(out); i++) {
+		buf_puts(out, i ? ",\n  " : "\n  ");
+		json_array(out, v, i);
+	}
+	buf_puts(out, "],\n \"notes\": [");
+	for (uint32_t i = 0; i < ds->n_notes; i++) {
+		buf_puts(out, i ? ",\n  " : "\n  ");
+		json_text(out, ds->notes[i]);
+	}
+	buf_puts(out, "]}\n");
+}
+
+void info_report(struct buf *out, const struct cfg *cfg, struct view *v)
+{
+	if (cfg->json)
+		json_report(out, cfg, v);
+	else
+		text_report(out, cfg, v);
+}
+
+static int info(void *arg)
+{
+	const struct fs_setup *setup = arg;
+	struct source *source = NULL;
+	struct view *view = NULL;
+	struct err e = ERR_INIT;
+	struct buf out;
+	bool ok;
+
+	if (fs_open_quietly(setup, &source, &view, &e) < 0) {
+		log_error("%s", e.msg);
+		return 1;
+	}
+	buf_init(&out, (size_t)1 << 30);
+	info_report(&out, setup->cfg, view);
+	ok = buf_ok(&out);
+	if (!ok)
+		log_error("info: the report is too long or memory is short");
+	else if (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout) != 0)
+		log_error("standard output: could not be written");
+	buf_release(&out);
+	view->ops->close(view);
+	source_close(source);
+	return ok ? 0 : 1;
+}
+
+int fs_info(const struct fs_setup *setup)
+{
+	const struct cfg *cfg = setup->cfg;
+
+	/* only read by info */
+	return fs_run_guarded(cfg->source, cfg->open_timeout, info, (void *)(uintptr_t)setup);
+}

@@ -1,0 +1,21 @@
+/* info_int.h - shared by the parts of `nczarrfs info`. */
+#ifndef FUSEFS_INFO_INT_H
+#define FUSEFS_INFO_INT_H
+
+#include "base/buf.h"
+#include "fusefs/fusefs.h"
+
+/* info_report - append what cfg asks for, text or JSON. */
+void info_report(struct buf *out, const struct cfg *cfg, struct view *v);
+
+/* info_type - append a type's name: "int16", "float64 big-endian", "compound {a: int32}". */
+void info_type(struct buf *out, const struct dtype *t);
+
+/* info_fill - append what absent elements of an array read as; json: as a JSON value (numbers
+ * that JSON has, everything else as text). */
+void info_fill(struct buf *out, const struct ds_array *a, bool json);
+
+/* info_json_string - append a JSON string; bytes that are not UTF-8 are taken as Latin-1. */
+void info_json_string(struct buf *out, const char *s, size_t n);
+
+#endif

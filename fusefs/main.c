@@ -1,0 +1,126 @@
+/* main.c - the program: the only file that knows every module, and wires their tables
+ * together. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <libdeflate.h>
+
+#include "base/log.h"
+#include "fusefs/fusefs.h"
+#include "hdf5view/hdf5view.h"
+#include "nczarr/nczarr.h"
+
+static const struct source_ops *const formats[] = {&hdf5_source_ops};
+
+static uint32_t processors(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
+		return 1;
+	return (uint32_t)CPU_COUNT(&set);
+}
+
+static int view_open(struct source *s, const struct cfg *cfg, struct view **ret, struct err *e)
+{
+	static const enum zarr_mode modes[] = {
+		[CFG_MODE_ZARR] = ZARR_PURE,
+		[CFG_MODE_NCZARR] = ZARR_NCZARR,
+		[CFG_MODE_NOXARRAY] = ZARR_NOXARRAY,
+	};
+	uint32_t threads = cfg->decode_threads ? cfg->decode_threads : processors();
+	const struct zarr_view_options opts = {
+		.mode = modes[cfg->mode],
+		.filter = cfg->filter == CFG_FILTER_NONE ? PLAN_NONE : PLAN_PORTABLE,
+		.nested = cfg->nested,
+		.strict_json = cfg->strict_json,
+		.io = {.cache_bytes = cfg->cache_size,
+		       .threads = threads,
+		       .ahead = 2 * threads},
+		.max_meta_bytes = cfg->meta_size,
+	};
+
+	return zarr_view_open(s, &opts, ret, e);
+}
+
+/* print - text to standard output. Returns the exit status. */
+static int print(struct buf *text)
+{
+	bool ok = buf_ok(text) && fwrite(text->data, 1, text->len, stdout) == text->len &&
+		  fflush(stdout) == 0;
+
+	buf_release(text);
+	if (!ok)
+		log_error("standard output: could not be written");
+	return ok ? 0 : 1;
+}
+
+static int help(void)
+{
+	struct buf text;
+
+	buf_init(&text, 1 << 16);
+	cfg_help(&text);
+	return print(&text);
+}
+
+static int version(void)
+{
+	char hdf5[64] = "";
+	struct buf text;
+
+	hdf5_version(hdf5, sizeof(hdf5));
+	buf_init(&text, 4096);
+	buf_printf(&text, "nczarrfs %s\nlibfuse %s\nHDF5 %s\nlibdeflate %s\n", NCZARRFS_VERSION,
+		   fuse_pkgversion(), hdf5, LIBDEFLATE_VERSION_STRING);
+	return print(&text);
+}
+
+/* own_stdio - a descriptor opened later must not become standard output by chance. */
+static bool own_stdio(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+			return false;
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	struct cfg cfg;
+	struct err e = ERR_INIT;
+	const struct fs_setup setup = {
+		.cfg = &cfg,
+		.formats = formats,
+		.n_formats = ARRAY_LEN(formats),
+		.view_open = view_open,
+	};
+	int status = 1;
+
+	if (!own_stdio())
+		return 1;
+	if (cfg_parse(argc, argv, &cfg, &e) < 0) {
+		log_error("%s", e.msg);
+		return 1;
+	}
+	log_init(cfg.debug ? LOG_DEBUG : cfg.verbose ? LOG_INFO : LOG_WARN, false);
+	switch (cfg.command) {
+	case CFG_HELP:
+		status = help();
+		break;
+	case CFG_VERSION:
+		status = version();
+		break;
+	case CFG_INFO:
+		status = fs_info(&setup);
+		break;
+	case CFG_MOUNT:
+		status = fs_mount(&setup);
+		break;
+	}
+	cfg_release(&cfg);
+	return status;
+}

@@ -1,0 +1,489 @@
+/* ops.c - requests of the kernel become calls of the view.
+ *
+ * Inode numbers are computed (live.h), so that forget has nothing to do. Every request holds
+ * its epoch until the kernel has the answer: what the watcher tells the kernel afterwards cannot
+ * be overtaken by an old answer.
+ *
+ * Directory offsets: 1 after ".", 2 after "..", then the view's cookie + 2. In the root, whose
+ * inode number is the same in every epoch, the upper bits carry the epoch, so that a listing
+ * that began in one epoch is not continued in another. */
+#include "fusefs/fusefs.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/log.h"
+
+#define TIMEOUT 3600.0    /* seconds: nothing changes that the kernel is not told */
+#define BLOCK_SIZE 131072 /* st_blksize: what the kernel reads ahead */
+#define COOKIE_BITS 55
+#define COOKIE_LIMIT (((uint64_t)1 << COOKIE_BITS) - 2)
+
+/* call - one request in its epoch. */
+struct call {
+	struct fs *fs;
+	fuse_req_t req;
+	struct live_epoch *ep;
+	struct view *view;
+	bool past;  /* names of a source that cannot be opened at the moment */
+	struct err e;
+};
+
+/* begin - false when the request has been answered already. Otherwise: end() it. names: only
+ * names and sizes are asked for. */
+static bool begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
+{
+	int rc;
+
+	*c = (struct call){.fs = fuse_req_userdata(req), .req = req};
+	rc = names ? live_names(c->fs->live, ino, &c->ep, &c->past, &c->e)
+		   : live_get(c->fs->live, ino, &c->ep, &c->e);
+	if (rc < 0) {
+		reply_fail(c->fs, req, rc, false, &c->e);
+		return false;
+	}
+	c->view = c->ep->view;
+	return true;
+}
+
+static void end(struct call *c)
+{
+	live_put(c->fs->live, c->ep);
+}
+
+/* changed - whether the source changed under this request; if so the watcher is told. */
+static bool changed(struct call *c)
+{
+	if (c->past || source_check(c->ep->source, &c->e) == 0)
+		return false;
+	live_poke(c->fs->live, c->ep);
+	return true;
+}
+
+/* fail - answer with an error; a source that changed explains every error. */
+static void fail(struct call *c, int rc, bool may_be_absent)
+{
+	if (rc == -ESTALE)
+		live_poke(c->fs->live, c->ep);
+	else if (changed(c))
+		rc = -ESTALE;
+	reply_fail(c->fs, c->req, rc, may_be_absent, &c->e);
+}
+
+static void fill_stat(const struct live_epoch *ep, uint64_t id, bool is_dir, uint64_t size,
+		      uint32_t nlink, struct stat *st)
+{
+	const struct stat *src = &ep->source->ds.st;
+	mode_t mode = src->st_mode & 0444;
+
+	*st = (struct stat){
+		.st_ino = live_ino(ep, id),
+		.st_mode = is_dir ? (mode_t)(S_IFDIR | mode | mode >> 2) : S_IFREG | mode,
+		.st_nlink = nlink ? nlink : 1,
+		.st_uid = src->st_uid,
+		.st_gid = src->st_gid,
+		.st_size = (off_t)size,
+		.st_blksize = BLOCK_SIZE,
+		.st_blocks = (blkcnt_t)(size / 512 + (size % 512 != 0)),
+		.st_atim = src->st_atim,
+		.st_mtim = src->st_mtim,
+		.st_ctim = src->st_ctim,
+	};
+}
+
+/* timeout - how long the kernel may remember what it is told. */
+static double timeout(const struct call *c, const struct view_attr *a)
+{
+	return c->past || (a && a->unsure) ? 0 : TIMEOUT;
+}
+
+static void fill_entry(const struct call *c, const struct view_attr *a,
+		       struct fuse_entry_param *entry)
+{
+	*entry = (struct fuse_entry_param){
+		.ino = live_ino(c->ep, a->id),
+		.generation = c->ep->number >> 10,
+		.attr_timeout = timeout(c, a),
+		.entry_timeout = timeout(c, a),
+	};
+	fill_stat(c->ep, a->id, a->is_dir, a->size, a->nlink, &entry->attr);
+}
+
+/* unsure - a file that is shown although it could not be looked at: if that is because the source
+ * changed, the kernel should ask again; otherwise the reason is logged, and reading gives it. */
+static bool unsure(struct call *c, const struct view_attr *a)
+{
+	if (!a->unsure || c->past)
+		return false;
+	if (changed(c))
+		return true;
+	reply_log(c->fs, &c->e);
+	return false;
+}
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct fuse_entry_param entry = {.ino = 0};
+	struct view_attr attr;
+	struct call c;
+	int rc;
+
+	if (!begin(&c, req, parent, true))
+		return;
+	entry.entry_timeout = timeout(&c, NULL);
+	rc = c.view->ops->lookup(c.view, live_id(parent), name, strlen(name), &attr, &c.e);
+	if (rc == 0 && unsure(&c, &attr))
+		rc = -ESTALE;
+	if (rc == 0)
+		fill_entry(&c, &attr, &entry);
+	if (rc == 0 || (rc == -ENOENT && !changed(&c)))
+		(void)fuse_reply_entry(req, &entry); /* ino 0: remember that it is absent */
+	else
+		fail(&c, rc, true);
+	end(&c);
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct view_attr attr;
+	struct stat st;
+	struct call c;
+	int rc;
+
+	(void)fi;
+	if (!begin(&c, req, ino, true))
+		return;
+	rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
+	if (rc == 0 && unsure(&c, &attr))
+		rc = -ESTALE;
+	if (rc == 0) {
+		fill_stat(c.ep, attr.id, attr.is_dir, attr.size, attr.nlink, &st);
+		(void)fuse_reply_attr(req, &st, timeout(&c, &attr));
+	} else {
+		fail(&c, rc, false);
+	}
+	end(&c);
+}
+
+static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
+{
+	(void)ino;
+	(void)nlookup;
+	fuse_reply_none(req);
+}
+
+static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+	(void)count;
+	(void)forgets;
+	fuse_reply_none(req);
+}
+
+/* Read. */
+
+struct buffer {
+	uint8_t *p;
+	size_t cap;
+};
+
+static void buffer_free(void *arg)
+{
+	struct buffer *b = arg;
+
+	free(b->p);
+	free(b);
+}
+
+/* thread_buffer - at least len bytes that belong to this thread; NULL when memory is short. */
+static uint8_t *thread_buffer(const struct fs *fs, size_t len)
+{
+	struct buffer *b = pthread_getspecific(fs->buffer_key);
+	size_t cap;
+
+	if (!b) {
+		b = alloc_array(1, sizeof(*b));
+		if (!b)
+			return NULL;
+		if (pthread_setspecific(fs->buffer_key, b) != 0) {
+			free(b);
+			return NULL;
+		}
+	}
+	if (b->cap >= len)
+		return b->p;
+	if (ckd_add(&cap, len, 4095))
+		return NULL;
+	cap &= ~(size_t)4095;
+	free(b->p);
+	b->p = aligned_alloc(4096, cap);
+	b->cap = b->p ? cap : 0;
+	return b->p;
+}
+
+/* reply_memory - bytes in memory, then zeros, without a copy. */
+static int reply_memory(struct call *c, const struct span *s)
+{
+	static const uint8_t zero[65536];
+	struct iovec iov[1 + 64];
+	size_t left = s->zeros;
+	int n = 0;
+
+	if (left > (ARRAY_LEN(iov) - 1) * sizeof(zero))
+		return err_set(&c->e, -ERANGE, "read of %zu zeros is too large", left);
+	/* writev does not write to what it is given */
+	if (s->len)
+		iov[n++] = (struct iovec){(void *)(uintptr_t)s->mem, s->len};
+	for (size_t part; left; left -= part) {
+		part = left < sizeof(zero) ? left : sizeof(zero);
+		iov[n++] = (struct iovec){(void *)(uintptr_t)zero, part};
+	}
+	(void)fuse_reply_iov(c->req, iov, n);
+	return 0;
+}
+
+/* reply_file - bytes of the source's file, then zeros. */
+static int reply_file(struct call *c, const struct span *s)
+{
+	uint8_t *buf = thread_buffer(c->fs, s->len + s->zeros);
+	int rc;
+
+	if (!buf)
+		return err_nomem(&c->e);
+	rc = io_pread(s->fd, buf, s->len, s->off, &c->e);
+	if (rc < 0)
+		return rc;
+	memset(buf + s->len, 0, s->zeros);
+	/* Only now is it known whose bytes they are. */
+	rc = source_check(c->ep->source, &c->e);
+	if (rc < 0)
+		return rc;
+	(void)fuse_reply_buf(c->req, (const char *)buf, s->len + s->zeros);
+	return 0;
+}
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		    struct fuse_file_info *fi)
+{
+	struct span s = {0};
+	size_t total;
+	struct call c;
+	int rc;
+
+	(void)fi;
+	if (!begin(&c, req, ino, false))
+		return;
+	rc = off < 0 ? err_set(&c.e, -EINVAL, "read at a negative offset")
+		     : c.view->ops->read(c.view, live_id(ino), (uint64_t)off, size, &s, &c.e);
+	if (rc == 0) {
+		if (ckd_add(&total, s.len, s.zeros) || total > size)
+			rc = err_set(&c.e, -EIO, "read of %zu bytes was answered with more",
+				     size);
+		else if (s.mem || !s.len)
+			rc = reply_memory(&c, &s);
+		else
+			rc = reply_file(&c, &s);
+		span_done(&s);
+	}
+	if (rc < 0)
+		fail(&c, rc, false);
+	end(&c);
+}
+
+/* Directories. */
+
+struct listing {
+	struct call *c;
+	char *buf;
+	size_t size, used;
+	uint64_t tag; /* upper bits of offsets */
+	bool plus;
+	bool overflow; /* a cookie that does not fit */
+};
+
+/* add - one entry; false when the buffer is full. off: without the tag. */
+static bool add(struct listing *l, const char *name, uint64_t id, bool is_dir,
+		const struct view_attr *attr, uint64_t off)
+{
+	struct fuse_entry_param entry = {.ino = 0};
+	char *at = l->buf + l->used;
+	size_t left = l->size - l->used, n;
+
+	/* Without attributes ino stays 0: the kernel then takes the name only. */
+	if (attr)
+		fill_entry(l->c, attr, &entry);
+	else
+		fill_stat(l->c->ep, id, is_dir, 0, 1, &entry.attr);
+	off |= l->tag;
+	n = l->plus ? fuse_add_direntry_plus(l->c->req, at, left, name, &entry, (off_t)off)
+		    : fuse_add_direntry(l->c->req, at, left, name, &entry.attr, (off_t)off);
+	if (n > left)
+		return false;
+	l->used += n;
+	return true;
+}
+
+static bool emit(void *arg, const char *name, uint64_t id, bool is_dir,
+		 const struct view_attr *attr, uint64_t next)
+{
+	struct listing *l = arg;
+
+	if (next >= COOKIE_LIMIT) {
+		l->overflow = true;
+		return false;
+	}
+	return add(l, name, id, is_dir, l->plus ? attr : NULL, next + 2);
+}
+
+static int list(struct listing *l, uint64_t id, uint64_t off)
+{
+	struct view *v = l->c->view;
+	int rc;
+
+	if (off == 0 && !add(l, ".", id, true, NULL, 1))
+		return 0;
+	if (off <= 1 && !add(l, "..", v->ops->parent(v, id), true, NULL, 2))
+		return 0;
+	rc = v->ops->list(v, id, off <= 2 ? 0 : off - 2, l->plus, emit, l, &l->c->e);
+	if (rc == 0 && l->overflow)
+		rc = err_set(&l->c->e, -ERANGE, "directory is too large to be listed");
+	return l->used ? 0 : rc; /* an error comes again when its turn comes */
+}
+
+static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)
+{
+	struct call c;
+	struct listing l = {.c = &c, .plus = plus, .size = size};
+	uint64_t at = (uint64_t)off & (((uint64_t)1 << COOKIE_BITS) - 1);
+	int rc;
+
+	if (!begin(&c, req, ino, true))
+		return;
+	if (ino == LIVE_ROOT)
+		l.tag = (c.ep->number & 255) << COOKIE_BITS;
+	l.buf = (char *)thread_buffer(c.fs, size);
+	if (!l.buf)
+		rc = err_nomem(&c.e);
+	else if (off && ((uint64_t)off & ~(((uint64_t)1 << COOKIE_BITS) - 1)) != l.tag)
+		rc = err_set(&c.e, -ESTALE, "directory changed while it was listed");
+	else
+		rc = list(&l, live_id(ino), at);
+	if (rc == 0)
+		(void)fuse_reply_buf(req, l.buf, l.used);
+	else if (rc == -ESTALE)
+		reply_fail(c.fs, req, rc, false, &c.e);
+	else
+		fail(&c, rc, false);
+	end(&c);
+}
+
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		       struct fuse_file_info *fi)
+{
+	(void)fi;
+	read_directory(req, ino, size, off, false);
+}
+
+static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+			   struct fuse_file_info *fi)
+{
+	(void)fi;
+	read_directory(req, ino, size, off, true);
+}
+
+/* Opening: ENOSYS tells the kernel once that it need not ask, and to keep what it caches. */
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+
+	(void)ino;
+	if (fs->no_open) {
+		(void)fuse_reply_err(req, ENOSYS);
+		return;
+	}
+	fi->keep_cache = 1;
+	(void)fuse_reply_open(req, fi);
+}
+
+static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+
+	(void)ino;
+	if (fs->no_opendir) {
+		(void)fuse_reply_err(req, ENOSYS);
+		return;
+	}
+	fi->keep_cache = 1;
+	fi->cache_readdir = 1;
+	(void)fuse_reply_open(req, fi);
+}
+
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+	struct stat st;
+	struct statvfs out = {.f_bsize = BLOCK_SIZE, .f_frsize = 4096, .f_namemax = 255};
+
+	(void)ino;
+	(void)live_broken(fs->live, &st); /* the size it had is good enough */
+	out.f_blocks = ((fsblkcnt_t)st.st_size + 4095) / 4096;
+	(void)fuse_reply_statfs(req, &out);
+}
+
+static void op_init(void *userdata, struct fuse_conn_info *conn)
+{
+	struct fs *fs = userdata;
+
+	fs->no_open = (conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) != 0;
+	fs->no_opendir = (conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT) && !fs->ask_opendir;
+	conn->max_read = fs->max_read; /* libfuse wants to hear it twice */
+	log_debug("kernel protocol %u.%u, read-ahead %u bytes", conn->proto_major,
+		  conn->proto_minor, conn->max_readahead);
+}
+
+const struct fuse_lowlevel_ops *fs_operations(void)
+{
+	static const struct fuse_lowlevel_ops ops = {
+		.init = op_init,
+		.lookup = op_lookup,
+		.getattr = op_getattr,
+		.forget = op_forget,
+		.forget_multi = op_forget_multi,
+		.open = op_open,
+		.read = op_read,
+		.opendir = op_opendir,
+		.readdir = op_readdir,
+		.readdirplus = op_readdirplus,
+		.statfs = op_statfs,
+	};
+
+	return &ops;
+}
+
+int fs_init(struct fs *fs, struct err *e)
+{
+	int rc;
+
+	*fs = (struct fs){0};
+	rc = pthread_key_create(&fs->buffer_key, buffer_free);
+	if (rc)
+		return err_sys(e, rc, "pthread key");
+	rc = pthread_mutex_init(&fs->log.lock, NULL);
+	if (rc) {
+		(void)pthread_key_delete(fs->buffer_key);
+		return err_sys(e, rc, "mutex");
+	}
+	return 0;
+}
+
+void fs_release(struct fs *fs)
+{
+	struct buffer *b = pthread_getspecific(fs->buffer_key);
+
+	if (b)
+		buffer_free(b);
+	(void)pthread_key_delete(fs->buffer_key);
+	(void)pthread_mutex_destroy(&fs->log.lock);
+}

@@ -1,0 +1,92 @@
+/* reply.c - the one place where errors become errnos of the kernel and lines of the log. */
+#include "fusefs/fusefs.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+
+enum { LINES_A_SECOND = 10 };
+
+int reply_errno(int rc, bool may_be_absent)
+{
+	switch (-rc) {
+	case ENOENT:
+	case ENOTDIR:
+		return may_be_absent ? -rc : EIO;
+	case ESTALE:
+	case ENOMEM:
+	case EROFS:
+		return -rc;
+	default: /* EBADMSG, EOPNOTSUPP, ERANGE, EINVAL, EIO and what system calls gave */
+		return EIO;
+	}
+}
+
+static uint64_t hash_text(const char *s)
+{
+	uint64_t h = 14695981039346656037u; /* FNV-1a */
+
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * 1099511628211u;
+	return h;
+}
+
+static bool seen_locked(struct reply_log *log, uint64_t hash)
+{
+	for (uint32_t i = 0; i < log->n_seen; i++)
+		if (log->seen[i] == hash)
+			return true;
+	if (log->n_seen < ARRAY_LEN(log->seen))
+		log->seen[log->n_seen++] = hash;
+	return false;
+}
+
+bool reply_log_text(struct reply_log *log, const char *text, int64_t now, uint32_t *ret_skipped)
+{
+	bool show = true;
+
+	*ret_skipped = 0;
+	(void)pthread_mutex_lock(&log->lock);
+	if (log->second != now) {
+		*ret_skipped = log->suppressed;
+		log->second = now;
+		log->lines = log->suppressed = log->n_seen = 0;
+	}
+	if (seen_locked(log, hash_text(text))) {
+		show = false; /* the kernel asks again after a failed read-ahead */
+	} else if (log->lines >= LINES_A_SECOND) {
+		log->suppressed++;
+		show = false;
+	} else {
+		log->lines++;
+	}
+	(void)pthread_mutex_unlock(&log->lock);
+	return show;
+}
+
+void reply_log(struct fs *fs, const struct err *e)
+{
+	const char *text = e->msg[0] ? e->msg : "request failed without a reason";
+	struct timespec now = {0};
+	uint32_t skipped;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with this clock */
+	if (!reply_log_text(&fs->log, text, now.tv_sec, &skipped))
+		return;
+	if (skipped)
+		log_error("%u more errors were not logged", skipped);
+	log_error("%s", text);
+}
+
+void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent, const struct err *e)
+{
+	int errnum = reply_errno(rc, may_be_absent);
+
+	if (errnum == ESTALE || errnum == ENOENT || errnum == ENOTDIR)
+		log_debug("%s", e->msg);
+	else
+		reply_log(fs, e);
+	(void)fuse_reply_err(req, errnum); /* fails only when nobody waits any more */
+}

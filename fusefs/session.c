@@ -1,0 +1,442 @@
+/* session.c - the server process: open the source, mount, say so, answer until unmounted.
+ *
+ * SIGTERM, SIGINT and SIGHUP are blocked in every thread and taken by one thread of their own,
+ * because libfuse's handlers can be called in a thread whose wait they do not end. */
+#include "fusefs/fusefs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "base/log.h"
+#include "base/str.h"
+
+enum { NOTES_SHOWN = 20 };
+
+/* server - the server process while it lives. */
+struct server {
+	const struct fs_setup *setup;
+	struct fs fs;
+	struct fuse_loop_config *loop;
+	char *mountpoint; /* resolved */
+	pthread_t main_thread, signal_thread;
+	pthread_mutex_t lock;
+	pthread_cond_t done_cond;
+	bool done; /* lock: the loop ended */
+};
+
+int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
+	    struct err *e)
+{
+	const struct cfg *cfg = setup->cfg;
+	const struct source_options opts = {
+		.cut_bytes = cfg->chunk_size,
+		.max_chunk_bytes = (uint64_t)1 << 32,
+		.max_index_bytes = cfg->index_size,
+		.max_meta_bytes = cfg->meta_size,
+		.link_root = cfg->link_root,
+	};
+	struct source *source = NULL;
+	int rc;
+
+	rc = source_open(setup->formats, setup->n_formats, cfg->source, &opts, &source, e);
+	if (rc < 0)
+		return rc;
+	rc = setup->view_open(source, cfg, ret_view, e);
+	if (rc < 0) {
+		source_close(source);
+		return rc;
+	}
+	*ret_source = source;
+	return 0;
+}
+
+void fs_null_stdio(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; fd >= 0 && i < 3; i++)
+		if (fd != i)
+			(void)dup2(fd, i); /* keeps the old one when short of descriptors */
+	if (fd > 2)
+		(void)close(fd);
+}
+
+static NZ_PRINTF(2, 0) void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	char text[512];
+	size_t n;
+
+	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
+		return;
+	n = strlen(text);
+	while (n && text[n - 1] == '\n')
+		text[--n] = '\0';
+	log_line(level <= FUSE_LOG_ERR       ? LOG_ERROR
+		 : level <= FUSE_LOG_WARNING ? LOG_WARN
+					     : LOG_DEBUG,
+		 "%s", text);
+}
+
+static void print_notes(const struct dataset *ds)
+{
+	uint32_t shown = ds->n_notes < NOTES_SHOWN ? ds->n_notes : NOTES_SHOWN;
+
+	for (uint32_t i = 0; i < shown; i++)
+		log_warn("%s", ds->notes[i]);
+	if (ds->n_notes > shown)
+		log_warn("... and %u more; see nczarrfs info", ds->n_notes - shown);
+}
+
+/* loop_option - true for options that libfuse's session does not know. */
+static bool loop_option(struct server *s, const char *opt)
+{
+	struct fuse_loop_config *loop = s->loop;
+	const char *value = strchr(opt, '=');
+	uint64_t v = 0;
+
+	if (value && str_u64(value + 1, strlen(value + 1), INT32_MAX, &v) < 0)
+		v = 0; /* cfg_parse checked the numbers */
+	if (strcmp(opt, "clone_fd") == 0)
+		fuse_loop_cfg_set_clone_fd(loop, 1);
+	else if (strncmp(opt, "max_threads=", 12) == 0)
+		fuse_loop_cfg_set_max_threads(loop, (unsigned int)v);
+	else if (strncmp(opt, "max_idle_threads=", 17) == 0)
+		fuse_loop_cfg_set_idle_threads(loop, (unsigned int)v);
+	else if (strncmp(opt, "max_read=", 9) == 0)
+		s->fs.max_read = (uint32_t)v; /* and the session is told as well */
+	return strcmp(opt, "clone_fd") == 0 || strncmp(opt, "max_threads=", 12) == 0 ||
+	       strncmp(opt, "max_idle_threads=", 17) == 0;
+}
+
+/* session_args - the command line of libfuse. Returns false when memory is short. */
+static bool session_args(struct server *s, struct fuse_args *args)
+{
+	const struct cfg *cfg = s->setup->cfg;
+	auto_free char *fsname = NULL;
+	char *list = NULL;
+	bool ok = asprintf(&fsname, "fsname=%s", cfg->source) >= 0;
+
+	if (!ok) {
+		fsname = NULL;
+		return false;
+	}
+	ok = fuse_opt_add_opt_escaped(&list, fsname) == 0;
+	for (size_t i = 0; ok && i < cfg->n_fuse_opts; i++)
+		if (!loop_option(s, cfg->fuse_opts[i]))
+			ok = fuse_opt_add_opt_escaped(&list, cfg->fuse_opts[i]) == 0;
+	ok = ok && fuse_opt_add_opt(&list, "subtype=nczarrfs,ro,nosuid,nodev") == 0;
+	ok = ok && fuse_opt_add_arg(args, "nczarrfs") == 0 &&
+	     fuse_opt_add_arg(args, "-o") == 0 && fuse_opt_add_arg(args, list) == 0;
+	if (ok && cfg->debug)
+		ok = fuse_opt_add_arg(args, "-d") == 0;
+	free(list);
+	return ok;
+}
+
+/* Libraries print on standard error, each in its way: glibc when it aborts in libhdf5, libfuse
+ * and fusermount3 when they cannot mount. It is caught, so that a user reads our one line. */
+struct quiet {
+	int caught, saved;
+};
+
+static void quiet_begin(struct quiet *q)
+{
+	q->caught = memfd_create("stderr", MFD_CLOEXEC);
+	q->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (q->caught >= 0 && q->saved >= 0)
+		(void)dup2(q->caught, STDERR_FILENO); /* at worst nothing is caught */
+}
+
+/* quiet_end - text: what was printed, cut to cap - 1 bytes. */
+static void quiet_end(struct quiet *q, char *text, size_t cap)
+{
+	ssize_t n = 0;
+
+	if (q->saved >= 0) {
+		(void)dup2(q->saved, STDERR_FILENO);
+		(void)close(q->saved);
+	}
+	if (q->caught >= 0) {
+		n = pread(q->caught, text, cap - 1, 0);
+		(void)close(q->caught);
+	}
+	text[n > 0 ? n : 0] = '\0';
+}
+
+int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
+		    struct view **ret_view, struct err *e)
+{
+	bool quietly = !setup->cfg->verbose && !setup->cfg->debug;
+	struct quiet q;
+	char text[2];
+	int rc;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	quietly = false; /* their reports are wanted */
+#endif
+	if (quietly)
+		quiet_begin(&q);
+	rc = fs_open(setup, ret_source, ret_view, e);
+	if (quietly)
+		quiet_end(&q, text, sizeof(text));
+	return rc;
+}
+
+static int open_live(void *arg, struct source **ret_source, struct view **ret_view,
+		     struct err *e)
+{
+	struct server *s = arg;
+
+	/* Standard error is shared by all threads: it is left alone once they run. */
+	if (s->fs.se)
+		return fs_open(s->setup, ret_source, ret_view, e);
+	return fs_open_quietly(s->setup, ret_source, ret_view, e);
+}
+
+static int mount_quietly(struct server *s, struct fuse_args *args, struct err *e)
+{
+	struct quiet q;
+	char text[2048];
+	bool ok;
+
+	quiet_begin(&q);
+	s->fs.se = fuse_session_new(args, fs_operations(), sizeof(struct fuse_lowlevel_ops),
+				    &s->fs);
+	ok = s->fs.se && fuse_session_mount(s->fs.se, s->mountpoint) == 0;
+	quiet_end(&q, text, sizeof(text));
+	if (ok)
+		return 0;
+	if (s->fs.se)
+		fuse_session_destroy(s->fs.se);
+	s->fs.se = NULL;
+	return fs_explain_mount(s->setup->cfg, text, e);
+}
+
+static int mount_session(struct server *s, struct err *e)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	int rc;
+
+	s->mountpoint = realpath(s->setup->cfg->mountpoint, NULL);
+	if (!s->mountpoint)
+		return err_sys(e, errno, "mountpoint '%s'", s->setup->cfg->mountpoint);
+	/* fusermount3 finds out whether a server is gone by opening its directory. */
+	s->fs.ask_opendir = fs_has_option(s->setup->cfg, "auto_unmount");
+	s->loop = fuse_loop_cfg_create();
+	if (!s->loop || !session_args(s, &args))
+		rc = err_nomem(e);
+	else
+		rc = mount_quietly(s, &args, e);
+	fuse_opt_free_args(&args);
+	return rc;
+}
+
+/* forget_names - the source changed; called by the watcher. */
+static void forget_names(void *arg, char *const *names, size_t n)
+{
+	struct fuse_session *se = arg;
+
+	/* -ENOENT only says that the kernel did not know the name. */
+	for (size_t i = 0; i < n; i++)
+		(void)fuse_lowlevel_notify_inval_entry(se, LIVE_ROOT, names[i],
+						       strlen(names[i]));
+	(void)fuse_lowlevel_notify_inval_inode(se, LIVE_ROOT, 0, 0);
+}
+
+/* Signals. */
+
+static void end_signals(sigset_t *set)
+{
+	(void)sigemptyset(set);
+	(void)sigaddset(set, SIGTERM);
+	(void)sigaddset(set, SIGINT);
+	(void)sigaddset(set, SIGHUP);
+}
+
+static void on_wake(int sig)
+{
+	(void)sig; /* only there to interrupt a wait */
+}
+
+/* wake_until_done - the loop looks at the exit flag when its wait is interrupted; a signal that
+ * comes just before the wait is lost, so it is sent again. */
+static void wake_until_done(struct server *s)
+{
+	struct timespec until;
+
+	(void)pthread_mutex_lock(&s->lock);
+	while (!s->done) {
+		(void)pthread_kill(s->main_thread, SIGUSR2);
+		(void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
+		until.tv_nsec += 50 * 1000 * 1000;
+		if (until.tv_nsec >= 1000 * 1000 * 1000) {
+			until.tv_nsec -= 1000 * 1000 * 1000;
+			until.tv_sec++;
+		}
+		(void)pthread_cond_timedwait(&s->done_cond, &s->lock, &until);
+	}
+	(void)pthread_mutex_unlock(&s->lock);
+}
+
+/* next_signal - a signal that ends the mount; 0 when the loop ended by itself. */
+static int next_signal(struct server *s)
+{
+	sigset_t set;
+	int sig = 0;
+	bool done;
+
+	end_signals(&set);
+	(void)sigaddset(&set, SIGUSR1); /* sent by stop_signals */
+	do {
+		if (sigwait(&set, &sig) != 0)
+			sig = SIGUSR1;
+		(void)pthread_mutex_lock(&s->lock);
+		done = s->done;
+		(void)pthread_mutex_unlock(&s->lock);
+	} while (sig == SIGUSR1 && !done);
+	return done ? 0 : sig;
+}
+
+static void *take_signals(void *arg)
+{
+	struct server *s = arg;
+	int sig = next_signal(s);
+
+	if (!sig)
+		return NULL;
+	log_info("signal %d: unmounting", sig);
+	/* The watcher may be telling the kernel something that waits for an answer of ours:
+	 * it ends while requests are still answered. */
+	live_stop(s->fs.live);
+	fuse_session_exit(s->fs.se);
+	wake_until_done(s);
+	return NULL;
+}
+
+static int start_signals(struct server *s, struct err *e)
+{
+	struct sigaction wake = {.sa_handler = on_wake};
+	int rc;
+
+	(void)sigemptyset(&wake.sa_mask);
+	if (sigaction(SIGUSR2, &wake, NULL) < 0)
+		return err_sys(e, errno, "sigaction");
+	s->main_thread = pthread_self();
+	rc = pthread_create(&s->signal_thread, NULL, take_signals, s);
+	return rc ? err_sys(e, rc, "start a thread") : 0;
+}
+
+static void stop_signals(struct server *s)
+{
+	(void)pthread_mutex_lock(&s->lock);
+	s->done = true;
+	(void)pthread_cond_signal(&s->done_cond);
+	(void)pthread_mutex_unlock(&s->lock);
+	(void)pthread_kill(s->signal_thread, SIGUSR1);
+	(void)pthread_join(s->signal_thread, NULL);
+}
+
+/* The life of the server. */
+
+static void report(int fd, char status, const char *text)
+{
+	char line[ERR_TEXT_MAX + 1];
+	int n = snprintf(line, sizeof(line), "%c%s", status, text);
+
+	if (n > 0 &&
+	    write(fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
+		log_debug("nobody waits for the mount");
+	(void)close(fd);
+}
+
+/* prepare - everything up to a mount that is only not answered yet. */
+static int prepare(struct server *s, struct err *e)
+{
+	const struct cfg *cfg = s->setup->cfg;
+	sigset_t set;
+	int rc;
+
+	rc = live_new(cfg->source, open_live, s, &s->fs.live, e);
+	if (rc < 0)
+		return rc;
+	print_notes(&live_first(s->fs.live)->source->ds);
+	end_signals(&set);
+	(void)sigaddset(&set, SIGUSR1);
+	rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (rc)
+		return err_sys(e, rc, "block signals");
+	rc = mount_session(s, e);
+	if (rc == 0)
+		rc = live_watch(s->fs.live, forget_names, s->fs.se, e);
+	return rc == 0 ? start_signals(s, e) : rc;
+}
+
+/* settle_down - what a server needs no longer once it is mounted. */
+static void settle_down(const struct server *s)
+{
+	const struct cfg *cfg = s->setup->cfg;
+
+	if (!cfg->foreground) {
+		log_init(cfg->debug ? LOG_DEBUG : cfg->verbose ? LOG_INFO : LOG_WARN, true);
+		if (chdir("/") < 0)
+			log_warn("the working directory stays in use: chdir '/' failed");
+		fs_null_stdio();
+	}
+	/* Users need the set-user-id fusermount3 to unmount. */
+	if (geteuid() == 0)
+		(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* a kernel without it: fine */
+}
+
+static void tear_down(struct server *s)
+{
+	if (s->fs.live)
+		live_stop(s->fs.live);
+	if (s->fs.se) {
+		fuse_session_unmount(s->fs.se);
+		fuse_session_destroy(s->fs.se);
+	}
+	if (s->loop)
+		fuse_loop_cfg_destroy(s->loop);
+	live_free(s->fs.live);
+	fs_release(&s->fs);
+	free(s->mountpoint);
+	(void)pthread_cond_destroy(&s->done_cond);
+	(void)pthread_mutex_destroy(&s->lock);
+}
+
+int fs_serve(const struct fs_setup *setup, int report_fd)
+{
+	struct server s = {.setup = setup};
+	struct err e = ERR_INIT;
+	int rc;
+
+	rc = fs_init(&s.fs, &e);
+	if (rc < 0) {
+		report(report_fd, 'f', e.msg);
+		return 1;
+	}
+	(void)pthread_mutex_init(&s.lock, NULL);
+	(void)pthread_cond_init(&s.done_cond, NULL);
+	fuse_set_log_func(log_fuse);
+	rc = prepare(&s, &e);
+	if (rc < 0) {
+		report(report_fd, 'f', e.msg);
+		tear_down(&s);
+		return 1;
+	}
+	settle_down(&s);
+	log_info("'%s' is mounted on '%s'", setup->cfg->source, s.mountpoint);
+	report(report_fd, 's', "");
+	rc = fuse_session_loop_mt(s.fs.se, s.loop);
+	stop_signals(&s);
+	/* A positive number is the signal that ended the loop of newer libfuse. */
+	if (rc < 0)
+		log_error("'%s': the mount ended with error %d", s.mountpoint, -rc);
+	tear_down(&s);
+	return rc < 0;
+}

@@ -1,0 +1,286 @@
+/* h5_read.c - elements through libhdf5, for what nobody else can decode.
+ *
+ * The file is opened again on first use, without HDF5's lock, so that writers are not kept out;
+ * source_check tells when that mattered. Everything happens inside h5_lock. */
+#include "hdf5view/src_int.h"
+
+#include "base/str.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* reading - one chunk's selection. */
+struct reading {
+	hid_t set, file_type, mem, file_space, mem_space;
+	bool empty; /* nothing of the chunk is in the file */
+};
+
+static void reading_release(struct reading *r)
+{
+	h5_id_close(&r->mem_space);
+	h5_id_close(&r->file_space);
+	h5_id_close(&r->mem);
+	h5_id_close(&r->file_type);
+	h5_id_close(&r->set);
+}
+
+static int fail(struct err *e)
+{
+	return h5_error(e, -EBADMSG, "the HDF5 library cannot read it");
+}
+
+/* open_named - a dataset with external raw data, whose files are found from the directory of the
+ * file and not from wherever this program runs. */
+static hid_t open_named(const struct h5_source *s, const struct h5_array *x, hid_t file)
+{
+	auto_hid hid_t dapl = H5Pcreate(H5P_DATASET_ACCESS);
+	char dir[PATH_MAX];
+
+	if (dapl < 0 || h5_file_dir(s, x->file, dir, sizeof(dir)) < 0 ||
+	    H5Pset_efile_prefix(dapl, dir) < 0)
+		return -1;
+	return H5Dopen2(file, x->raw_path, dapl);
+}
+
+static int open_set(struct h5_source *s, uint32_t array, hid_t *ret, struct err *e)
+{
+	const struct ds_array *a = &s->base.ds.arrays[array];
+	const struct h5_array *x = &s->arrays[array];
+	hid_t *file = x->file ? &s->files[x->file - 1].id : &s->file;
+	int rc;
+
+	if (*file <= 0) {
+		rc = h5_open_file(s, x->file, false, file, e);
+		if (rc < 0)
+			return rc;
+	}
+	if (!x->file && s->moved && (a->layout == DS_VIRTUAL || a->layout == DS_EXTERNAL))
+		return err_set(e, -ESTALE,
+			       "the file was moved, and the files that it names are "
+			       "no longer found");
+	*ret = x->raw_path ? open_named(s, x, *file) : H5Oopen_by_addr(*file, x->addr);
+	if (*ret < 0 || H5Iget_type(*ret) != H5I_DATASET)
+		return fail(e);
+	return 0;
+}
+
+/* select_region - the part of a chunk that is inside the extent, on both sides. */
+static int select_region(struct h5_source *s, uint32_t array, uint64_t linear,
+			 struct reading *r, struct err *e)
+{
+	const struct ds_array *a = &s->base.ds.arrays[array];
+	const struct h5_array *x = &s->arrays[array];
+	hsize_t start[DS_RANK_MAX], count[DS_RANK_MAX], chunk[DS_RANK_MAX],
+		zero[DS_RANK_MAX] = {0};
+	uint64_t at[DS_RANK_MAX];
+	int rank = (int)x->rank;
+
+	r->file_space = H5Dget_space(r->set);
+	if (r->file_space < 0 || H5Sget_simple_extent_ndims(r->file_space) != rank)
+		return fail(e);
+	if (rank == 0) {
+		r->mem_space = H5Screate(H5S_SCALAR);
+		return r->mem_space < 0 ? fail(e) : 0;
+	}
+	ds_chunk_coords(a, linear, at);
+	for (int i = 0; i < rank; i++) {
+		chunk[i] = a->chunk[i];
+		start[i] = at[i] * a->chunk[i];
+		if (start[i] >= x->extent[i]) {
+			r->empty = true;
+			return 0;
+		}
+		count[i] = u64_min(chunk[i], x->extent[i] - start[i]);
+	}
+	r->mem_space = H5Screate_simple(rank, chunk, NULL);
+	if (r->mem_space < 0 ||
+	    H5Sselect_hyperslab(r->file_space, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
+	    H5Sselect_hyperslab(r->mem_space, H5S_SELECT_SET, zero, NULL, count, NULL) < 0)
+		return fail(e);
+	return a->layout == DS_VIRTUAL ? h5_sources_ok(s, x->file, r->set, start, count, e) : 0;
+}
+
+static int prepare(struct h5_source *s, uint32_t array, uint64_t linear, struct reading *r,
+		   struct err *e)
+{
+	int rc = open_set(s, array, &r->set, e);
+
+	if (rc < 0)
+		return rc;
+	r->file_type = H5Dget_type(r->set);
+	r->mem = r->file_type < 0 ? -1 : h5_type_mem(r->file_type, false);
+	if (r->mem < 0 || H5Tget_size(r->file_type) != s->arrays[array].elem_bytes)
+		return fail(e);
+	return select_region(s, array, linear, r, e);
+}
+
+/* type_elems - elements of the model in one of the dataspace's: more for array types. */
+static uint64_t type_elems(const struct ds_array *a, const struct h5_array *x)
+{
+	uint64_t n = 1;
+
+	for (uint32_t i = x->rank; i < a->rank; i++)
+		n *= a->shape[i];
+	return n;
+}
+
+/* fill_with - repeat one element over the whole buffer. */
+static void fill_with(uint8_t *out, size_t len, const uint8_t *elem, size_t size)
+{
+	size_t done = size < len ? size : len;
+
+	memcpy(out, elem, done);
+	while (done < len) {
+		size_t n = done < len - done ? done : len - done;
+
+		memcpy(out + done, out, n);
+		done += n;
+	}
+}
+
+static int read_locked(struct h5_source *s, uint32_t array, uint64_t linear, uint8_t *out,
+		       struct err *e)
+{
+	const struct ds_array *a = &s->base.ds.arrays[array];
+	struct reading r = {0};
+	int rc = prepare(s, array, linear, &r, e);
+
+	if (rc == 0 && H5Tget_size(r.mem) != a->type.size * type_elems(a, &s->arrays[array]))
+		rc = err_set(e, -EBADMSG, "its type is not the one that was opened");
+	if (rc == 0 && !r.empty &&
+	    H5Dread(r.set, r.mem, r.mem_space, r.file_space, H5P_DEFAULT, out) < 0)
+		rc = fail(e);
+	reading_release(&r);
+	return rc;
+}
+
+int h5_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
+		  struct err *e)
+{
+	const struct ds_array *a = &src->ds.arrays[array];
+	int rc;
+
+	if (a->unreadable)
+		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
+	if (dt_is_vlen(&a->type) || len != a->chunk_bytes)
+		return err_set(e, -EINVAL, "a chunk has %llu bytes, not %zu",
+			       (unsigned long long)a->chunk_bytes, len);
+	if (len)
+		fill_with(out, len, a->fill, a->type.size);
+	h5_enter();
+	rc = read_locked(h5_of(src), array, linear, out, e);
+	h5_leave();
+	return rc == 0 ? h5_check(src, e) : rc;
+}
+
+/* ---- elements of variable length ---- */
+
+static void put_le32(uint8_t *p, size_t v)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> 8 * i);
+}
+
+static int put_elem(const struct ds_array *a, const uint8_t *at, struct buf *out, struct err *e)
+{
+	size_t head = out->len, len = 0;
+	char *s = NULL;
+	hvl_t seq;
+
+	buf_put_le32(out, 0);
+	if (a->type.kind == DT_VSTRING) {
+		memcpy(&s, at, sizeof(s));
+		if (s)
+			(void)str_put_utf8(out, s, strlen(s));
+	} else {
+		memcpy(&seq, at, sizeof(seq));
+		if (ckd_mul(&len, seq.len, (size_t)a->type.base->size))
+			return err_set(e, -ERANGE, "a sequence is too long");
+		if (seq.p && len)
+			buf_put(out, seq.p, len);
+	}
+	if (!buf_ok(out) || out->len - head - 4 > UINT32_MAX)
+		return err_set(e, -ERANGE, "a chunk's elements take more than %zu bytes",
+			       out->max);
+	put_le32(out->data + head, out->len - head - 4);
+	return 0;
+}
+
+static int read_vlen_locked(struct h5_source *s, uint32_t array, uint64_t linear,
+			    uint8_t *elems, struct reading *r, struct err *e)
+{
+	int rc = prepare(s, array, linear, r, e);
+
+	if (rc == 0 && !r->empty &&
+	    H5Dread(r->set, r->mem, r->mem_space, r->file_space, H5P_DEFAULT, elems) < 0)
+		rc = fail(e);
+	return rc;
+}
+
+/* inside_extent - whether element i of a chunk is one that the file has. */
+static bool inside_extent(const struct ds_array *a, const struct h5_array *x,
+			  const uint64_t *at, uint64_t i)
+{
+	for (uint32_t d = a->rank; d-- > 0;) {
+		uint64_t pos = at[d] * a->chunk[d] + i % a->chunk[d];
+
+		i /= a->chunk[d];
+		if (d < x->rank && pos >= x->extent[d])
+			return false;
+	}
+	return true;
+}
+
+static int put_all(const struct ds_array *a, const struct h5_array *x, uint64_t linear,
+		   const uint8_t *elems, size_t size, uint64_t n, struct buf *out,
+		   struct err *e)
+{
+	const char *fill = a->fill_text.s;
+	uint64_t at[DS_RANK_MAX];
+	int rc = 0;
+
+	ds_chunk_coords(a, linear, at);
+	for (uint64_t i = 0; i < n && rc == 0; i++) {
+		const uint8_t *elem = elems + (size_t)i * size;
+
+		if (a->type.kind == DT_VSTRING && a->fill_text.len &&
+		    !inside_extent(a, x, at, i))
+			elem = (const uint8_t *)&fill;
+		rc = put_elem(a, elem, out, e);
+	}
+	return rc;
+}
+
+int h5_read_vlen(struct source *src, uint32_t array, uint64_t linear, struct buf *out,
+		 struct err *e)
+{
+	struct h5_source *s = h5_of(src);
+	const struct ds_array *a = &src->ds.arrays[array];
+	size_t size = a->type.kind == DT_VSTRING ? sizeof(char *) : sizeof(hvl_t);
+	struct reading r = {0};
+	uint64_t n = 1;
+	auto_free uint8_t *elems = NULL;
+	int rc;
+
+	if (a->unreadable)
+		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
+	if (!dt_is_vlen(&a->type))
+		return err_set(e, -EINVAL, "its elements have a fixed size");
+	for (uint32_t i = 0; i < a->rank; i++)
+		n *= a->chunk[i]; /* bounded when the source was opened */
+	elems = alloc_array((size_t)n, size);
+	if (!elems)
+		return err_nomem(e);
+	h5_enter();
+	rc = read_vlen_locked(s, array, linear, elems, &r, e);
+	if (rc == 0) {
+		rc = put_all(a, &s->arrays[array], linear, elems, size, n, out, e);
+		if (!r.empty)
+			(void)H5Dvlen_reclaim(r.mem, r.mem_space, H5P_DEFAULT, elems);
+	}
+	reading_release(&r);
+	h5_leave();
+	return rc == 0 ? h5_check(src, e) : rc;
+}

@@ -1,0 +1,212 @@
+/* cmdline.c - walks the command line: flags, -o lists, the subcommand, SOURCE and MOUNTPOINT.
+ *
+ * Flags may stand before and after the positional arguments, as mount.fuse3 needs it. */
+#include "mountcfg/mountcfg_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define USAGE "usage: nczarrfs [options] SOURCE MOUNTPOINT"
+#define USAGE_INFO "usage: nczarrfs info [--json] [-o ...] SOURCE"
+
+/* walk - position in the command line. */
+struct walk {
+	int argc, i;
+	char *const *argv;
+	const char *places[2]; /* positional arguments, borrowed */
+	size_t n_places;
+	bool only_places; /* after "--" */
+};
+
+static int bad_flag(const struct cfg *cfg, const char *arg, struct err *e)
+{
+	return err_set(e, -EINVAL, "%s: unknown flag: %s (see nczarrfs --help)", arg,
+		       cfg->command == CFG_INFO ? USAGE_INFO : USAGE);
+}
+
+/* long_flag - "--name". */
+static int long_flag(struct cfg *cfg, const char *arg, struct err *e)
+{
+	static const char *const words[] = {"--help", "--version", "--json", "--debug",
+					    "--verbose"};
+	const char *near;
+
+	if (strcmp(arg, "--help") == 0)
+		cfg->command = CFG_HELP;
+	else if (strcmp(arg, "--version") == 0)
+		cfg->command = CFG_VERSION;
+	else if (strcmp(arg, "--json") == 0)
+		cfg->json = true;
+	else if (strcmp(arg, "--debug") == 0)
+		cfg->debug = cfg->foreground = true;
+	else if (strcmp(arg, "--verbose") == 0)
+		cfg->verbose = true;
+	else if ((near = cfg_nearest(arg, words, ARRAY_LEN(words))))
+		return err_set(e, -EINVAL, "%s: unknown flag: did you mean %s?", arg, near);
+	else
+		return bad_flag(cfg, arg, e);
+	return 0;
+}
+
+/* short_flags - "-fv", "-oLIST", "-o LIST". */
+static int short_flags(struct cfg *cfg, struct walk *w, struct err *e)
+{
+	const char *arg = w->argv[w->i];
+
+	for (const char *p = arg + 1; *p; p++) {
+		switch (*p) {
+		case 'f':
+			cfg->foreground = true;
+			break;
+		case 'd':
+			cfg->debug = cfg->foreground = true;
+			break;
+		case 'v':
+			cfg->verbose = true;
+			break;
+		case 'h':
+			cfg->command = CFG_HELP;
+			return 0;
+		case 'V':
+			cfg->command = CFG_VERSION;
+			return 0;
+		case 'o':
+			if (p[1])
+				return cfg_set_options(cfg, p + 1, e);
+			if (w->i + 1 >= w->argc)
+				return err_set(e, -EINVAL,
+					       "-o: needs options after it: see "
+					       "nczarrfs --help");
+			return cfg_set_options(cfg, w->argv[++w->i], e);
+		default:
+			return bad_flag(cfg, arg, e);
+		}
+	}
+	return 0;
+}
+
+static int place(struct cfg *cfg, struct walk *w, struct err *e)
+{
+	const char *arg = w->argv[w->i];
+	size_t most = cfg->command == CFG_INFO ? 1 : 2;
+
+	if (cfg->command == CFG_MOUNT && w->n_places == 0 && !w->only_places &&
+	    strcmp(arg, "info") == 0) {
+		cfg->command = CFG_INFO;
+		return 0;
+	}
+	if (w->n_places >= most)
+		return err_set(e, -EINVAL, "%s: one argument too many: %s", arg,
+			       cfg->command == CFG_INFO ? USAGE_INFO : USAGE);
+	if (!*arg)
+		return err_set(e, -EINVAL, "'': an argument is empty: %s",
+			       cfg->command == CFG_INFO ? USAGE_INFO : USAGE);
+	w->places[w->n_places++] = arg;
+	return 0;
+}
+
+/* absolute - path below the working directory, as text: what it names may be a mount whose
+ * server is gone, so that nothing is resolved here. */
+static int absolute(const char *path, char **ret, struct err *e)
+{
+	auto_free char *cwd = NULL;
+
+	if (path[0] == '/') {
+		*ret = strdup(path);
+		return *ret ? 0 : err_nomem(e);
+	}
+	cwd = getcwd(NULL, 0);
+	if (!cwd)
+		return err_sys(e, errno, "working directory of '%s'", path);
+	while (path[0] == '.' && path[1] == '/' && path[2] && path[2] != '/')
+		path += 2;
+	if (asprintf(ret, "%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path) < 0) {
+		*ret = NULL;
+		return err_nomem(e);
+	}
+	return 0;
+}
+
+static int make_absolute(char **path, struct err *e)
+{
+	char *full;
+	int rc;
+
+	if (!*path)
+		return 0;
+	rc = absolute(*path, &full, e);
+	if (rc < 0)
+		return rc;
+	free(*path);
+	*path = full;
+	return 0;
+}
+
+static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
+{
+	size_t want = cfg->command == CFG_INFO ? 1 : 2;
+	int rc;
+
+	if (w->n_places < want)
+		return err_set(e, -EINVAL, "%s missing: %s",
+			       w->n_places ? "MOUNTPOINT" : "SOURCE",
+			       cfg->command == CFG_INFO ? USAGE_INFO : USAGE);
+	if (cfg->json && cfg->command != CFG_INFO)
+		return err_set(e, -EINVAL, "--json: only info has it: " USAGE_INFO);
+	rc = absolute(w->places[0], &cfg->source, e);
+	if (rc == 0 && want == 2)
+		rc = absolute(w->places[1], &cfg->mountpoint, e);
+	return rc == 0 ? make_absolute(&cfg->link_root, e) : rc;
+}
+
+/* implied - with allow_other the kernel has to check permissions: nobody else does. */
+static int implied(struct cfg *cfg, struct err *e)
+{
+	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
+		if (strcmp(cfg->fuse_opts[i], "allow_other") == 0 ||
+		    strcmp(cfg->fuse_opts[i], "allow_root") == 0)
+			return cfg_set_options(cfg, "default_permissions", e);
+	return 0;
+}
+
+int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e)
+{
+	struct walk w = {.argc = argc, .i = 1, .argv = argv};
+	int rc;
+
+	*cfg = (struct cfg){.command = CFG_MOUNT};
+	rc = cfg_defaults(cfg, e);
+	for (; rc == 0 && w.i < argc; w.i++) {
+		const char *arg = argv[w.i];
+
+		if (w.only_places || arg[0] != '-' || !arg[1])
+			rc = place(cfg, &w, e);
+		else if (strcmp(arg, "--") == 0)
+			w.only_places = true;
+		else if (arg[1] == '-')
+			rc = long_flag(cfg, arg, e);
+		else
+			rc = short_flags(cfg, &w, e);
+		if (cfg->command == CFG_HELP || cfg->command == CFG_VERSION)
+			return 0;
+	}
+	if (rc == 0)
+		rc = take_places(cfg, &w, e);
+	if (rc == 0)
+		rc = implied(cfg, e);
+	if (rc < 0)
+		cfg_release(cfg);
+	return rc;
+}
+
+void cfg_release(struct cfg *cfg)
+{
+	free(cfg->source);
+	free(cfg->mountpoint);
+	free(cfg->link_root);
+	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
+		free(cfg->fuse_opts[i]);
+	free(cfg->fuse_opts);
+	*cfg = (struct cfg){.command = CFG_MOUNT};
+}

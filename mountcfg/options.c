@@ -1,0 +1,477 @@
+/* options.c - the table of -o options: parsing, defaults and --help all come from it.
+ *
+ * Options of the mount itself are listed by name, so that a misspelt option is found here, with
+ * a guess at what was meant, and not by libfuse after the source was opened. */
+#include "mountcfg/mountcfg_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/str.h"
+
+#define KIB ((uint64_t)1 << 10)
+#define MIB ((uint64_t)1 << 20)
+#define GIB ((uint64_t)1 << 30)
+
+enum kind {
+	OPT_WORD, /* one of `words`, stored as an int */
+	OPT_BOOL, /* one of two words, stored as a bool */
+	OPT_SIZE, /* bytes, with K, M or G, stored as a uint64_t */
+	OPT_UINT, /* number, stored as a uint32_t */
+	OPT_TEXT, /* any text, stored as an owned string */
+	OPT_FLAG, /* no value: sets a bool */
+};
+
+struct word {
+	const char *text; /* NULL ends a list */
+	int value;
+	bool hidden; /* accepted, but neither listed nor guessed */
+};
+
+struct option {
+	const char *name;
+	enum kind kind;
+	const char *initial; /* the default as a user would type it; NULL: unset */
+	size_t field;        /* offset in struct cfg */
+	const struct word *words;
+	uint64_t min, max; /* OPT_SIZE, OPT_UINT */
+	const char *help;
+};
+
+static const struct word mode_words[] = {
+	{"zarr", CFG_MODE_ZARR, false},
+	{"nczarr", CFG_MODE_NCZARR, false},
+	{"noxarray", CFG_MODE_NOXARRAY, false},
+	{"xarray", CFG_MODE_ZARR, true}, /* NCZarr's word for what zarr does here */
+	{NULL, 0, false},
+};
+static const struct word filter_words[] = {
+	{"portable", CFG_FILTER_PORTABLE, false},
+	{"none", CFG_FILTER_NONE, false},
+	{NULL, 0, false},
+};
+static const struct word separator_words[] = {
+	{".", 0, false}, {"/", 1, false}, {NULL, 0, false}};
+static const struct word json_words[] = {
+	{"python", 0, false}, {"strict", 1, false}, {NULL, 0, false}};
+
+#define FIELD(f) offsetof(struct cfg, f)
+
+static const struct option options[] = {
+	{"mode", OPT_WORD, "zarr", FIELD(mode), mode_words, 0, 0,
+	 "what the tree looks like: zarr (v2, for zarr-python, xarray, GDAL), "
+	 "nczarr (for netCDF-C), noxarray (without _ARRAY_DIMENSIONS)"},
+	{"filter", OPT_WORD, "portable", FIELD(filter), filter_words, 0, 0,
+	 "portable: pass compressed chunks that stock readers decode, decode the rest; "
+	 "none: decode everything"},
+	{"dimension_separator", OPT_BOOL, ".", FIELD(nested), separator_words, 0, 0,
+	 "chunk files are v/0.0 (.) or v/0/0 (/)"},
+	{"json", OPT_BOOL, "python", FIELD(strict_json), json_words, 0, 0,
+	 "numbers that are not finite in attributes: NaN and Infinity as Python writes them, "
+	 "or strict JSON, as texts"},
+	{"chunk_size", OPT_SIZE, "4M", FIELD(chunk_size), NULL, 4 * KIB, GIB,
+	 "chunk size to aim for where a variable is not chunked"},
+	{"cache_size", OPT_SIZE, "64M", FIELD(cache_size), NULL, 0, 1024 * GIB,
+	 "memory for decoded chunks"},
+	{"index_size", OPT_SIZE, "512M", FIELD(index_size), NULL, 4 * KIB, 1024 * GIB,
+	 "most memory that the chunk index of one variable may take"},
+	{"meta_size", OPT_SIZE, "1G", FIELD(meta_size), NULL, 64 * KIB, 1024 * GIB,
+	 "most memory that names, types and attributes may take"},
+	{"decode_threads", OPT_UINT, "0", FIELD(decode_threads), NULL, 0, 256,
+	 "threads that decode chunks ahead of readers; 0: as many as processors"},
+	{"open_timeout", OPT_UINT, "120", FIELD(open_timeout), NULL, 0, 86400,
+	 "seconds until SOURCE must be open; 0: wait for ever"},
+	{"link_root", OPT_TEXT, NULL, FIELD(link_root), NULL, 0, 0,
+	 "follow external links of SOURCE to files below this directory"},
+	{"debug", OPT_FLAG, NULL, FIELD(debug), NULL, 0, 0, "log every request"},
+};
+
+/* Options that are handed on. '=' at the end: takes a value. */
+static const char *const mount_options[] = {
+	"allow_other",
+	"allow_root",
+	"auto_unmount",
+	"default_permissions",
+	"max_read=",
+	"max_threads=",
+	"max_idle_threads=",
+	"clone_fd",
+	"fsname=",
+	"subtype=",
+	"ro",
+	"nosuid",
+	"nodev",
+	"noexec",
+	"exec",
+	"sync",
+	"async",
+	"dirsync",
+	"noatime",
+	"context=",
+	"fscontext=",
+	"defcontext=",
+	"rootcontext=",
+};
+
+/* Words of fstab that mean nothing to a mounted filesystem, and those that always hold here
+ * in the other sense (mount.fuse3 adds dev and suid unasked). */
+static const char *const ignored_options[] = {
+	"defaults", "auto",   "noauto",  "user", "nouser", "users",  "nousers", "owner",
+	"group",    "nofail", "_netdev", "dev",  "suid",   "nosuid", "nodev",   "ro",
+};
+
+static bool in_list(const char *name, size_t len, const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(list[i], name, len) == 0 &&
+		    (list[i][len] == '\0' || list[i][len] == '='))
+			return true;
+	return false;
+}
+
+static const struct option *find_option(const char *name, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_LEN(options); i++)
+		if (strncmp(options[i].name, name, len) == 0 && options[i].name[len] == '\0')
+			return &options[i];
+	return NULL;
+}
+
+/* join_words - "a, b or c" of what may be typed. */
+static void join_words(const struct word *words, struct buf *out)
+{
+	size_t n = 0;
+
+	while (words[n].text && !words[n].hidden)
+		n++;
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0)
+			buf_puts(out, i + 1 == n ? " or " : ", ");
+		buf_puts(out, words[i].text);
+	}
+	buf_putc(out, '\0');
+}
+
+static int bad_word(const struct option *o, const char *value, struct err *e)
+{
+	const char *list[8], *near;
+	struct buf text;
+	size_t n = 0;
+
+	for (const struct word *w = o->words; w->text && n < ARRAY_LEN(list); w++)
+		if (!w->hidden)
+			list[n++] = w->text;
+	near = cfg_nearest(value, list, n);
+	buf_init(&text, 256);
+	join_words(o->words, &text);
+	if (near)
+		err_set(e, -EINVAL, "-o %s: unknown value '%s': use %s (did you mean %s=%s?)",
+			o->name, value, buf_ok(&text) ? (char *)text.data : near, o->name,
+			near);
+	else
+		err_set(e, -EINVAL, "-o %s: unknown value '%s': use %s", o->name, value,
+			buf_ok(&text) ? (char *)text.data : "another");
+	buf_release(&text);
+	return -EINVAL;
+}
+
+static int set_word(const struct option *o, const char *value, void *field, struct err *e)
+{
+	for (const struct word *w = o->words; w->text; w++) {
+		if (strcmp(w->text, value) != 0)
+			continue;
+		if (o->kind == OPT_BOOL)
+			*(bool *)field = w->value != 0;
+		else if (o->field == FIELD(mode))
+			*(enum cfg_mode *)field = (enum cfg_mode)w->value;
+		else
+			*(enum cfg_filter *)field = (enum cfg_filter)w->value;
+		return 0;
+	}
+	return bad_word(o, value, e);
+}
+
+/* put_size - bytes as a user would type them. */
+static void put_size(uint64_t v, struct buf *out)
+{
+	static const char suffix[] = "KMG";
+	int i = -1;
+
+	while (i < 2 && v >= KIB && v % KIB == 0) {
+		v /= KIB;
+		i++;
+	}
+	buf_printf(out, "%llu", (unsigned long long)v);
+	if (i >= 0)
+		buf_putc(out, suffix[i]);
+}
+
+static int bad_size(const struct option *o, const char *value, struct err *e)
+{
+	struct buf text;
+
+	buf_init(&text, 256);
+	put_size(o->min, &text);
+	buf_puts(&text, " to ");
+	put_size(o->max, &text);
+	buf_putc(&text, '\0');
+	err_set(e, -EINVAL, "-o %s: bad size '%s': use %s, in bytes or with K, M or G", o->name,
+		value, buf_ok(&text) ? (char *)text.data : "a number");
+	buf_release(&text);
+	return -EINVAL;
+}
+
+static int set_value(const struct option *o, const char *value, void *field, struct err *e)
+{
+	uint64_t v;
+	char *copy;
+
+	switch (o->kind) {
+	case OPT_WORD:
+	case OPT_BOOL:
+		return set_word(o, value, field, e);
+	case OPT_SIZE:
+		if (str_size(value, o->max, &v) < 0 || v < o->min)
+			return bad_size(o, value, e);
+		*(uint64_t *)field = v;
+		return 0;
+	case OPT_UINT:
+		if (str_u64(value, strlen(value), o->max, &v) < 0 || v < o->min)
+			return err_set(e, -EINVAL, "-o %s: bad number '%s': use %llu to %llu",
+				       o->name, value, (unsigned long long)o->min,
+				       (unsigned long long)o->max);
+		*(uint32_t *)field = (uint32_t)v;
+		return 0;
+	case OPT_TEXT:
+		if (!*value)
+			return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...",
+				       o->name, o->name);
+		copy = strdup(value);
+		if (!copy)
+			return err_nomem(e);
+		free(*(char **)field);
+		*(char **)field = copy;
+		return 0;
+	case OPT_FLAG:
+		*(bool *)field = true;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int cfg_defaults(struct cfg *cfg, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(options) && rc == 0; i++)
+		if (options[i].initial)
+			rc = set_value(&options[i], options[i].initial,
+				       (char *)cfg + options[i].field, e);
+	return rc;
+}
+
+static int unknown_option(const char *name, struct err *e)
+{
+	const char *all[ARRAY_LEN(options) + ARRAY_LEN(mount_options)], *near;
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(options); i++)
+		all[n++] = options[i].name;
+	for (size_t i = 0; i < ARRAY_LEN(mount_options); i++)
+		all[n++] = mount_options[i];
+	near = cfg_nearest(name, all, n);
+	if (near)
+		return err_set(e, -EINVAL,
+			       "-o %s: unknown option: did you mean '%s'? (all are in nczarrfs "
+			       "--help)",
+			       name, near);
+	return err_set(e, -EINVAL, "-o %s: unknown option: see nczarrfs --help", name);
+}
+
+/* check_mount_value - the numbers among the mount's options that libfuse would take on trust. */
+static int check_mount_value(const char *opt, size_t len, struct err *e)
+{
+	static const char *const with_value[] = {
+		"max_read=", "max_threads=", "max_idle_threads=", "fsname=",     "subtype=",
+		"context=",  "fscontext=",   "defcontext=",       "rootcontext="};
+	const char *value = opt[len] == '=' ? opt + len + 1 : NULL;
+	bool wants = in_list(opt, len, with_value, ARRAY_LEN(with_value));
+	uint64_t v, min = strncmp(opt, "max_threads", len) == 0 ? 1 : 0;
+
+	if (wants && (!value || !*value))
+		return err_set(e, -EINVAL, "-o %.*s: needs a value: write %.*s=...", (int)len,
+			       opt, (int)len, opt);
+	if (!wants && value)
+		return err_set(e, -EINVAL, "-o %s: takes no value: write %.*s", opt, (int)len,
+			       opt);
+	if (wants && strncmp(opt, "max_", 4) == 0 &&
+	    (str_u64(value, strlen(value), INT32_MAX, &v) < 0 || v < min))
+		return err_set(e, -EINVAL, "-o %.*s: bad number '%s': use %d to %d", (int)len,
+			       opt, value, (int)min, (int)INT32_MAX);
+	return 0;
+}
+
+static int add_mount_option(struct cfg *cfg, const char *opt, struct err *e)
+{
+	char **grown, *copy;
+
+	if (cfg->n_fuse_opts >= 64)
+		return err_set(e, -EINVAL, "-o %s: too many mount options", opt);
+	grown = realloc(cfg->fuse_opts, (cfg->n_fuse_opts + 1) * sizeof(*grown));
+	if (!grown)
+		return err_nomem(e);
+	cfg->fuse_opts = grown;
+	copy = strdup(opt);
+	if (!copy)
+		return err_nomem(e);
+	cfg->fuse_opts[cfg->n_fuse_opts++] = copy;
+	return 0;
+}
+
+static int set_mount_option(struct cfg *cfg, const char *opt, size_t len, struct err *e)
+{
+	int rc;
+
+	if (strcmp(opt, "rw") == 0)
+		return err_set(e, -EINVAL,
+			       "-o rw: writing is not supported yet: leave it out, "
+			       "every mount is read-only");
+	if (strncmp(opt, "x-", 2) == 0 || strncmp(opt, "comment=", 8) == 0 ||
+	    (!opt[len] && in_list(opt, len, ignored_options, ARRAY_LEN(ignored_options))))
+		return 0;
+	if (!in_list(opt, len, mount_options, ARRAY_LEN(mount_options)))
+		return unknown_option(opt, e);
+	rc = check_mount_value(opt, len, e);
+	return rc < 0 ? rc : add_mount_option(cfg, opt, e);
+}
+
+/* set_option - one "name" or "name=value". */
+static int set_option(struct cfg *cfg, const char *opt, struct err *e)
+{
+	size_t len = strcspn(opt, "=");
+	const struct option *o = len ? find_option(opt, len) : NULL;
+
+	if (!len)
+		return err_set(e, -EINVAL, "-o %s: option without a name: see nczarrfs --help",
+			       opt);
+	if (!o)
+		return set_mount_option(cfg, opt, len, e);
+	if (o->kind == OPT_FLAG && opt[len])
+		return err_set(e, -EINVAL, "-o %s: takes no value: write %s", opt, o->name);
+	if (o->kind != OPT_FLAG && !opt[len])
+		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=%s", opt, o->name,
+			       o->initial ? o->initial : "...");
+	return set_value(o, opt[len] ? opt + len + 1 : "", (char *)cfg + o->field, e);
+}
+
+int cfg_set_options(struct cfg *cfg, const char *list, struct err *e)
+{
+	auto_free char *one = malloc(strlen(list) + 1);
+	size_t n = 0;
+	int rc = 0;
+
+	if (!one)
+		return err_nomem(e);
+	for (const char *p = list; rc == 0; p++) {
+		if (*p == '\\' && p[1]) {
+			one[n++] = *++p;
+			continue;
+		}
+		if (*p && *p != ',') {
+			one[n++] = *p;
+			continue;
+		}
+		one[n] = '\0';
+		if (n)
+			rc = set_option(cfg, one, e);
+		n = 0;
+		if (!*p)
+			break;
+	}
+	return rc;
+}
+
+/* put_wrapped - words of text on lines of at most 78 columns, each starting in column `indent`;
+ * the first line is already at `column`. */
+static void put_wrapped(struct buf *out, const char *text, size_t column, size_t indent)
+{
+	while (*text) {
+		size_t n = strcspn(text, " ");
+
+		if (column + n + 1 > 78 && column > indent) {
+			buf_putc(out, '\n');
+			column = 0;
+		}
+		while (column < indent) {
+			buf_putc(out, ' ');
+			column++;
+		}
+		if (column > indent) {
+			buf_putc(out, ' ');
+			column++;
+		}
+		buf_put(out, text, n);
+		column += n;
+		text += n + (text[n] == ' ');
+	}
+	buf_putc(out, '\n');
+}
+
+static void help_option(const struct option *o, struct buf *out)
+{
+	size_t start = out->len;
+
+	buf_printf(out, "    %s", o->name);
+	switch (o->kind) {
+	case OPT_WORD:
+	case OPT_BOOL:
+		for (const struct word *w = o->words; w->text && !w->hidden; w++)
+			buf_printf(out, "%s%s", w == o->words ? "=" : "|", w->text);
+		break;
+	case OPT_SIZE:
+	case OPT_UINT:
+		buf_printf(out, "=%s", o->initial);
+		break;
+	case OPT_TEXT:
+		buf_puts(out, "=DIR");
+		break;
+	case OPT_FLAG:
+		break;
+	}
+	if (out->len - start > 27)
+		buf_putc(out, '\n');
+	put_wrapped(out, o->help, out->len - start > 27 ? 0 : out->len - start, 28);
+}
+
+void cfg_help(struct buf *out)
+{
+	buf_puts(out,
+		 "usage: nczarrfs [options] SOURCE MOUNTPOINT   mount a file as a Zarr tree\n"
+		 "       nczarrfs info [--json] [-o ...] SOURCE  say what would be mounted\n"
+		 "\n"
+		 "SOURCE is a netCDF-4 or HDF5 file. Unmount with: fusermount3 -u MOUNTPOINT\n"
+		 "\n"
+		 "    -f                      stay in the foreground\n"
+		 "    -d, --debug             stay in the foreground and log every request\n"
+		 "    -v, --verbose           say more\n"
+		 "    -h, --help              print this and exit\n"
+		 "    -V, --version           print versions and exit\n"
+		 "    -o OPTION[,OPTION...]   one or more of the following\n"
+		 "\nOptions (the first word, or the number shown, is the default):\n");
+	for (size_t i = 0; i < ARRAY_LEN(options); i++)
+		help_option(&options[i], out);
+	buf_puts(out, "\nOptions of the mount, see mount.fuse3(8) (ro, nosuid and nodev always "
+		      "hold):\n");
+	buf_puts(out, "    ");
+	for (size_t i = 0, column = 4; i < ARRAY_LEN(mount_options); i++) {
+		size_t n = strlen(mount_options[i]) + 1;
+
+		if (column + n > 78) {
+			buf_puts(out, "\n    ");
+			column = 4;
+		}
+		buf_printf(out, "%s%s", column > 4 ? " " : "", mount_options[i]);
+		column += n;
+	}
+	buf_putc(out, '\n');
+}

@@ -1,0 +1,34 @@
+/* emit_int.h - what the emitting files share. */
+#ifndef NCZARR_EMIT_INT_H
+#define NCZARR_EMIT_INT_H
+
+#include "nczarr/emit_v2.h"
+#include "nczarr/json_write.h"
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define ZR_HOST_BIG true
+#else
+#define ZR_HOST_BIG false
+#endif
+
+/* zr_put_value - one element of a fixed-size type at p as JSON.
+ * host   numbers are in host order whatever the type says (attributes)
+ * quote  NaN and infinities as strings */
+void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool host, bool quote);
+
+/* zr_put_attr - the value of an attribute. flat: a list for any rank. */
+void zr_put_attr(struct jw *j, const struct ds_attr *at, bool flat, bool quote);
+
+/* zr_dtype_text - append the dtype of a simple type ("<f8") to b, in the given byte order. */
+void zr_dtype_text(struct buf *b, const struct dtype *t, bool big);
+
+/* zr_attr_skipped - attributes of the file that a mode's own keys stand for. */
+bool zr_attr_skipped(const struct zr_emit *em, const struct ds_attr *at, bool of_array);
+
+/* The NCZarr keys: members of the innermost open object. */
+void zr_put_nczarr_group(struct jw *j, const struct zr_emit *em, uint32_t group);
+void zr_put_nczarr_array(struct jw *j, const struct zr_emit *em, const struct ds_array *a);
+void zr_put_nczarr_types(struct jw *j, const struct zr_emit *em, const struct ds_attr *attrs,
+			 uint32_t n, bool of_array);
+
+#endif

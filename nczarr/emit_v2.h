@@ -1,0 +1,42 @@
+/* emit_v2.h - the metadata documents of a Zarr v2 tree, made from the dataset model.
+ *
+ * Spec: Zarr v2, "Metadata"; for _ARRAY_DIMENSIONS xarray's encoding; for the NCZarr keys the
+ * layout that netCDF-C 4.9.2 and all later versions read. */
+#ifndef NCZARR_EMIT_V2_H
+#define NCZARR_EMIT_V2_H
+
+#include "nczarr/ids.h"
+#include "nczarr/nczarr.h"
+
+/* zr_emit - what documents are made from; all borrowed. */
+struct zr_emit {
+	const struct dataset *ds;
+	const struct plan *plans;  /* one for each array; PLAN_FIXED with its size known */
+	const bool *hidden_groups; /* not shown, and nothing in them */
+	const bool *hidden_arrays;
+	enum zarr_mode mode;
+	bool nested;
+	bool strict_json;
+};
+
+/* zr_emit_doc - append one document to out, ending in a newline.
+ * ord  group or array ordinal, as the kind of document says
+ * Documents are ASCII, because zarr-python 2 reads nothing else; but in NCZarr mode all but
+ * .zmetadata are UTF-8, because netCDF-C does not know \uXXXX and would miss names.
+ * Returns 0; -ERANGE when the buffer's ceiling was hit, or memory is short. */
+int zr_emit_doc(const struct zr_emit *em, enum zr_doc doc, uint32_t ord, struct buf *out,
+		struct err *e) NZ_MUST_USE;
+
+/* zr_chunk_rows - the length of chunks along the first dimension, as presented (rank >= 1).
+ * netCDF-C before 4.9.3 refuses a dataset when a chunk is longer than the array, which is how
+ * netCDF stores a short record variable. In NCZarr mode such a chunk is cut: its first rows are
+ * its first bytes, as long as it is not compressed. */
+uint64_t zr_chunk_rows(enum zarr_mode mode, const struct ds_array *a);
+
+/* zr_name_ok - whether netCDF-C accepts a name; one bad name fails its whole open. */
+bool zr_name_ok(const char *name);
+
+/* zr_nczarr_lacks - why netCDF-C's Zarr cannot express a type, or NULL when it can. */
+const char *zr_nczarr_lacks(const struct dtype *t);
+
+#endif

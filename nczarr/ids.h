@@ -1,0 +1,54 @@
+/* ids.h - the id space of a Zarr tree: every file and directory is a number computed from the
+ * model, and back. One sorted table of n_arrays + 1 offsets is all the memory there is.
+ *
+ *   1 ..                 groups (1 is the root)
+ *   then                 array directories
+ *   then                 metadata files: three slots for each group, two for each array
+ *   then, by array       nested keys only: the directories of one coordinate, of two, ...
+ *                        each level in linear order; then the chunks in linear order
+ */
+#ifndef NCZARR_IDS_H
+#define NCZARR_IDS_H
+
+#include "translate/dataset.h"
+
+enum zr_kind { ZR_GROUP, ZR_ARRAY, ZR_DOC, ZR_PREFIX, ZR_CHUNK };
+
+enum zr_doc {
+	ZR_DOC_ZGROUP,
+	ZR_DOC_GROUP_ATTRS,
+	ZR_DOC_ZMETADATA, /* of the root only */
+	ZR_DOC_ZARRAY,
+	ZR_DOC_ARRAY_ATTRS,
+};
+
+/* zr_node - what an id stands for. */
+struct zr_node {
+	enum zr_kind kind;
+	enum zr_doc doc; /* ZR_DOC */
+	uint32_t ord;    /* group or array ordinal; for a document that of its group or array */
+	uint32_t level;  /* ZR_PREFIX: number of coordinates, 1 .. rank - 1 */
+	uint64_t index;  /* ZR_PREFIX: linear index over the first `level` grid lengths;
+			  * ZR_CHUNK: linear chunk index */
+};
+
+struct zr_ids {
+	const struct dataset *ds; /* borrowed */
+	bool nested;
+	uint64_t arrays, docs; /* first id of array directories and of documents */
+	uint64_t *base;        /* n_arrays + 1: first id of each array's interval; owned */
+};
+
+/* zr_ids_init - lay out the space below `limit`. hidden: n_arrays flags; a hidden array gets no
+ * interval, and an array whose interval would pass the limit becomes hidden.
+ * Returns 0 (zr_ids_release); -ENOMEM; -ERANGE when even groups and arrays do not fit. */
+int zr_ids_init(struct zr_ids *ids, const struct dataset *ds, bool nested, uint64_t limit,
+		bool *hidden, struct err *e) NZ_MUST_USE;
+void zr_ids_release(struct zr_ids *ids);
+
+/* zr_ids_find - what id stands for. Returns 0, or -ESTALE when it stands for nothing. */
+int zr_ids_find(const struct zr_ids *ids, uint64_t id, struct zr_node *ret) NZ_MUST_USE;
+/* zr_ids_of - the reverse; node must be one that exists. */
+uint64_t zr_ids_of(const struct zr_ids *ids, const struct zr_node *node);
+
+#endif

@@ -1,0 +1,197 @@
+/* shown.c - decided once, when the view is opened: plans, what is hidden and why, ids, and an
+ * index of names. Reads nothing but the model. */
+#include "nczarr/shown.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nczarr/emit_v2.h"
+
+static void hide(struct plan *plan, const char *why)
+{
+	plan->kind = PLAN_HIDE;
+	(void)snprintf(plan->reason, sizeof(plan->reason), "%s", why);
+}
+
+/* reserved - names of the tree's own files. */
+static bool reserved(const char *name)
+{
+	return strcmp(name, ".zgroup") == 0 || strcmp(name, ".zarray") == 0 ||
+	       strcmp(name, ".zattrs") == 0 || strcmp(name, ".zmetadata") == 0;
+}
+
+/* hide_groups - a group is hidden when it or one above it has a name that does not work. */
+static void hide_groups(struct zr_shown *s, const struct dataset *ds, bool nczarr)
+{
+	for (uint32_t g = 1; g < ds->n_groups; g++) {
+		uint32_t at = g;
+
+		/* the bound is for a model with a cycle, which then ends up hidden */
+		for (uint32_t steps = 0; at != 0 && at < ds->n_groups; steps++) {
+			const char *name = ds->groups[at].name;
+
+			if (reserved(name) || (nczarr && !zr_name_ok(name)) ||
+			    steps > ds->n_groups) {
+				s->hidden_groups[g] = true;
+				break;
+			}
+			at = ds->groups[at].parent;
+		}
+	}
+}
+
+/* nczarr_cannot - why netCDF-C would refuse the array, and with it the whole dataset. */
+static const char *nczarr_cannot(const struct dataset *ds, const struct ds_array *a)
+{
+	if (!zr_name_ok(a->name))
+		return "netCDF does not allow its name";
+	for (uint32_t d = 0; d < a->rank; d++)
+		if (!zr_name_ok(ds->dims[a->dims[d]].name))
+			return "netCDF does not allow the name of one of its dimensions";
+	return zr_nczarr_lacks(&a->type);
+}
+
+static void plan_array(struct zr_shown *s, const struct dataset *ds, uint32_t ord,
+		       const struct zarr_view_options *opts)
+{
+	const struct ds_array *a = &ds->arrays[ord];
+	struct plan *plan = &s->plans[ord];
+	bool nczarr = opts->mode == ZARR_NCZARR;
+	bool declared = nczarr ? a->fill_defined : ds_fill_declared(a);
+	const char *why = NULL;
+
+	/* a vlen value has no JSON form that readers agree on */
+	declared = declared && a->type.kind != DT_VLEN;
+	plan_make(a, opts->filter, declared, plan);
+	if (plan->chain.n > 0 && a->rank > 0 && zr_chunk_rows(opts->mode, a) < a->chunk[0])
+		plan_make(a, PLAN_NONE, declared, plan); /* its chunks are cut */
+	if (s->hidden_groups[a->group])
+		why = "it is in a group whose name cannot be shown";
+	else if (reserved(a->name))
+		why = "its name is that of a Zarr metadata file";
+	else if (nczarr)
+		why = nczarr_cannot(ds, a);
+	if (why) {
+		hide(plan, why);
+	} else if (nczarr && plan->kind == PLAN_VLEN) {
+		plan->kind = PLAN_FIXED;
+		/* Until the longest text is known; and a different number for each array, so
+		 * that chunks of hard links are not taken for the same before that. */
+		plan->fixed_size = ord + 1;
+		(void)snprintf(plan->reason, sizeof(plan->reason),
+			       "texts are padded to the longest one");
+	}
+	s->hidden_arrays[ord] = plan->kind == PLAN_HIDE;
+}
+
+static int by_name(const void *pa, const void *pb)
+{
+	const struct zr_entry *a = pa, *b = pb;
+
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+/* index_names - must come after everything is known to be shown or hidden. */
+static int index_names(struct zr_shown *s, const struct dataset *ds, struct err *e)
+{
+	size_t n = 0;
+
+	s->entries = alloc_array((size_t)ds->n_groups + ds->n_arrays, sizeof(*s->entries));
+	if (!s->entries)
+		return err_nomem(e);
+	for (uint32_t g = 1; g < ds->n_groups; g++) {
+		if (s->hidden_groups[g])
+			continue;
+		s->n_dirs[ds->groups[g].parent]++;
+		s->entries[n++] = (struct zr_entry){
+			.group = ds->groups[g].parent, .ord = g, .name = ds->groups[g].name};
+	}
+	for (uint32_t a = 0; a < ds->n_arrays; a++) {
+		if (s->hidden_arrays[a])
+			continue;
+		s->n_dirs[ds->arrays[a].group]++;
+		s->entries[n++] = (struct zr_entry){.group = ds->arrays[a].group,
+						    .ord = a,
+						    .is_array = true,
+						    .name = ds->arrays[a].name};
+	}
+	s->n_entries = n;
+	qsort(s->entries, n, sizeof(*s->entries), by_name);
+	return 0;
+}
+
+int zr_shown_init(struct zr_shown *s, const struct dataset *ds,
+		  const struct zarr_view_options *opts, struct err *e)
+{
+	int rc;
+
+	*s = (struct zr_shown){0};
+	s->plans = alloc_array(ds->n_arrays, sizeof(*s->plans));
+	s->hidden_groups = alloc_array(ds->n_groups, sizeof(*s->hidden_groups));
+	s->hidden_arrays = alloc_array(ds->n_arrays, sizeof(*s->hidden_arrays));
+	s->n_dirs = alloc_array(ds->n_groups, sizeof(*s->n_dirs));
+	rc = s->plans && s->hidden_groups && s->hidden_arrays && s->n_dirs ? 0 : err_nomem(e);
+	if (rc)
+		goto out;
+
+	hide_groups(s, ds, opts->mode == ZARR_NCZARR);
+	for (uint32_t a = 0; a < ds->n_arrays; a++)
+		plan_array(s, ds, a, opts);
+	rc = zr_ids_init(&s->ids, ds, opts->nested, VIEW_ID_LIMIT, s->hidden_arrays, e);
+	if (rc)
+		goto out;
+	for (uint32_t a = 0; a < ds->n_arrays; a++)
+		if (s->hidden_arrays[a] && s->plans[a].kind != PLAN_HIDE)
+			hide(&s->plans[a], "it has more chunks than a mount can number");
+	rc = index_names(s, ds, e);
+out:
+	if (rc)
+		zr_shown_release(s);
+	return rc;
+}
+
+void zr_shown_release(struct zr_shown *s)
+{
+	zr_ids_release(&s->ids);
+	free(s->entries);
+	free(s->n_dirs);
+	free(s->hidden_arrays);
+	free(s->hidden_groups);
+	free(s->plans);
+	*s = (struct zr_shown){0};
+}
+
+/* compare - like strcmp between entry x and a key that is not NUL-terminated. */
+static int compare(const struct zr_entry *x, uint32_t group, const char *name, size_t n)
+{
+	int rc;
+
+	if (x->group != group)
+		return x->group < group ? -1 : 1;
+	rc = strncmp(x->name, name, n);
+	return rc ? rc : x->name[n] != '\0';
+}
+
+const struct zr_entry *zr_shown_find(const struct zr_shown *s, uint32_t group, const char *name,
+				     size_t n)
+{
+	size_t lo = 0, hi = s->n_entries;
+
+	if (memchr(name, '\0', n))
+		return NULL;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		int rc = compare(&s->entries[mid], group, name, n);
+
+		if (rc == 0)
+			return &s->entries[mid];
+		if (rc < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return NULL;
+}

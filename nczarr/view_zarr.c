@@ -1,0 +1,660 @@
+/* view_zarr.c - a dataset as a Zarr v2 tree of files.
+ *
+ * Directories, documents and chunks are computed from their ids; documents are made when they
+ * are looked at, and only .zmetadata is kept. The one thing that is found out late is the width
+ * of NCZarr's padded texts, which takes reading the whole array: each array's is found once,
+ * before its first document or chunk, so that everything said about the array agrees.
+ * Locks: meta before text; neither is held across a callback. */
+#include "nczarr/nczarr.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nczarr/emit_v2.h"
+#include "nczarr/key.h"
+#include "nczarr/shown.h"
+
+enum { TEXT_KNOWN, TEXT_UNKNOWN, TEXT_BUSY };
+
+/* doc - a finished document, kept until the view is closed. */
+struct doc {
+	size_t len;
+	uint8_t *data;
+};
+
+struct zarr_view {
+	struct view base;
+	struct zarr_view_options opts;
+	struct zr_shown shown;
+	struct chunkio *io;
+	struct zr_emit emit;
+
+	pthread_mutex_t meta_lock;  /* one thread makes .zmetadata */
+	_Atomic(struct doc *) meta; /* published once; owned */
+
+	pthread_mutex_t text_lock;
+	pthread_cond_t text_cond; /* some text_state left TEXT_BUSY */
+	atomic_uchar *text_state; /* n_arrays; written under text_lock */
+};
+
+static struct zarr_view *zarr(struct view *v)
+{
+	return CONTAINER_OF(v, struct zarr_view, base);
+}
+
+static const struct dataset *model(const struct zarr_view *z)
+{
+	return &z->base.source->ds;
+}
+
+static const struct ds_array *array_of(const struct zarr_view *z, uint32_t ord)
+{
+	return &model(z)->arrays[ord];
+}
+
+static char separator(const struct zarr_view *z)
+{
+	return z->opts.nested ? '/' : '.';
+}
+
+/* levels - directories between an array and its chunks. */
+static uint32_t levels(const struct zarr_view *z, const struct ds_array *a)
+{
+	return z->opts.nested && a->rank > 1 ? a->rank - 1 : 0;
+}
+
+/* find_node - what an id stands for, when it is shown. */
+static int find_node(const struct zarr_view *z, uint64_t id, struct zr_node *ret, struct err *e)
+{
+	int rc = zr_ids_find(&z->shown.ids, id, ret);
+	bool of_group =
+		ret->kind == ZR_GROUP || (ret->kind == ZR_DOC && ret->doc < ZR_DOC_ZARRAY);
+
+	if (!rc &&
+	    (of_group ? z->shown.hidden_groups[ret->ord] : z->shown.hidden_arrays[ret->ord]))
+		rc = -ESTALE;
+	return rc ? err_set(e, rc, "no file has the id %" PRIu64, id) : 0;
+}
+
+/* measure_texts - fix the width of a padded text array. An array whose texts cannot be decoded
+ * keeps its metadata, and its chunks are errors. */
+static int measure_texts(struct zarr_view *z, uint32_t ord, struct err *e)
+{
+	struct plan *plan = &z->shown.plans[ord];
+	size_t fill = array_of(z, ord)->fill_text.s ? array_of(z, ord)->fill_text.len : 0;
+	struct err why = ERR_INIT;
+	uint32_t longest = 0;
+	int rc = chunkio_max_text(z->base.source, ord, &longest, &why);
+
+	if (rc == -EBADMSG || rc == -EOPNOTSUPP || rc == -ERANGE ||
+	    (!rc && fill > UINT32_MAX)) {
+		plan->kind = PLAN_ERROR;
+		(void)snprintf(plan->reason, sizeof(plan->reason), "%.*s",
+			       (int)sizeof(plan->reason) - 1, why.msg);
+		return 0;
+	}
+	if (rc)
+		return err_set(e, rc, "%s", why.msg);
+	plan->fixed_size = (uint32_t)u64_max(1, u64_max(longest, fill));
+	return 0;
+}
+
+/* know_texts - must be called before anything that depends on plans[ord].fixed_size. */
+static int know_texts(struct zarr_view *z, uint32_t ord, struct err *e)
+{
+	atomic_uchar *state = &z->text_state[ord];
+	int rc;
+
+	if (atomic_load_explicit(state, memory_order_acquire) == TEXT_KNOWN)
+		return 0;
+	(void)pthread_mutex_lock(&z->text_lock);
+	while (atomic_load(state) == TEXT_BUSY)
+		(void)pthread_cond_wait(&z->text_cond, &z->text_lock);
+	if (atomic_load(state) == TEXT_KNOWN) {
+		(void)pthread_mutex_unlock(&z->text_lock);
+		return 0;
+	}
+	atomic_store(state, TEXT_BUSY);
+	(void)pthread_mutex_unlock(&z->text_lock);
+
+	rc = measure_texts(z, ord, e);
+
+	(void)pthread_mutex_lock(&z->text_lock);
+	atomic_store(state, rc ? TEXT_UNKNOWN : TEXT_KNOWN);
+	(void)pthread_cond_broadcast(&z->text_cond);
+	(void)pthread_mutex_unlock(&z->text_lock);
+	return rc;
+}
+
+static void doc_free(void *arg)
+{
+	struct doc *d = arg;
+
+	if (d)
+		free(d->data);
+	free(d);
+}
+
+static int doc_make(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct doc **ret,
+		    struct err *e)
+{
+	struct buf b;
+	struct doc *d;
+	int rc = 0;
+
+	if (kind == ZR_DOC_ZARRAY)
+		rc = know_texts(z, ord, e);
+	for (uint32_t a = 0; kind == ZR_DOC_ZMETADATA && !rc && a < model(z)->n_arrays; a++)
+		rc = know_texts(z, a, e);
+	if (rc)
+		return rc;
+	d = alloc_array(1, sizeof(*d));
+	if (!d)
+		return err_nomem(e);
+	buf_init(&b, (size_t)u64_min(z->opts.max_meta_bytes, SIZE_MAX));
+	rc = zr_emit_doc(&z->emit, kind, ord, &b, e);
+	if (rc) {
+		buf_release(&b);
+		free(d);
+		return rc;
+	}
+	d->data = buf_take(&b, &d->len);
+	*ret = d;
+	return 0;
+}
+
+/* meta_get - .zmetadata, made by the first who asks. Borrowed until the view is closed. */
+static int meta_get(struct zarr_view *z, struct doc **ret, struct err *e)
+{
+	struct doc *d = atomic_load_explicit(&z->meta, memory_order_acquire);
+	int rc = 0;
+
+	if (!d) {
+		(void)pthread_mutex_lock(&z->meta_lock);
+		d = atomic_load(&z->meta);
+		if (!d)
+			rc = doc_make(z, ZR_DOC_ZMETADATA, 0, &d, e);
+		if (!rc)
+			atomic_store_explicit(&z->meta, d, memory_order_release);
+		(void)pthread_mutex_unlock(&z->meta_lock);
+	}
+	if (!rc)
+		*ret = d;
+	return rc;
+}
+
+static int doc_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret, struct err *e)
+{
+	struct doc *d = NULL;
+	bool kept = n->doc == ZR_DOC_ZMETADATA;
+	int rc = kept ? meta_get(z, &d, e) : doc_make(z, n->doc, n->ord, &d, e);
+
+	if (rc)
+		return rc;
+	*ret = d->len;
+	if (!kept)
+		doc_free(d);
+	return 0;
+}
+
+/* chunk_size - exact size of a chunk file. */
+static int chunk_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret,
+		      struct err *e)
+{
+	const struct ds_array *a = array_of(z, n->ord);
+	uint64_t size, rows;
+	int rc = know_texts(z, n->ord, e);
+
+	if (!rc)
+		rc = chunkio_stat(z->io, n->ord, n->index, &size, e);
+	if (rc)
+		return rc;
+	rows = a->rank ? zr_chunk_rows(z->opts.mode, a) : 0;
+	if (a->rank && rows < a->chunk[0])
+		size = size / a->chunk[0] * rows;
+	*ret = size;
+	return 0;
+}
+
+static uint32_t dir_links(const struct zarr_view *z, const struct zr_node *n)
+{
+	const struct ds_array *a;
+	uint32_t level = n->kind == ZR_PREFIX ? n->level : 0;
+	uint64_t dirs = 0;
+
+	if (n->kind == ZR_GROUP) {
+		dirs = z->shown.n_dirs[n->ord];
+	} else {
+		a = array_of(z, n->ord);
+		if (level < levels(z, a) && a->n_chunks > 0)
+			dirs = a->grid[level];
+	}
+	return (uint32_t)u64_min(dirs, UINT32_MAX - 2) + 2;
+}
+
+/* node_attr - -ENOENT is the only error: what could not be found out is shown, see view.h. */
+static int node_attr(struct zarr_view *z, const struct zr_node *n, struct view_attr *ret,
+		     struct err *e)
+{
+	struct view_attr at = {.id = zr_ids_of(&z->shown.ids, n), .nlink = 1};
+	int rc = 0;
+
+	switch (n->kind) {
+	case ZR_GROUP:
+	case ZR_ARRAY:
+	case ZR_PREFIX:
+		at.is_dir = true;
+		at.nlink = dir_links(z, n);
+		break;
+	case ZR_DOC:
+		rc = doc_size(z, n, &at.size, e);
+		break;
+	case ZR_CHUNK:
+		rc = chunk_size(z, n, &at.size, e);
+		break;
+	}
+	if (rc == -ENOENT)
+		return rc;
+	if (rc) {
+		at.unsure = true;
+		at.size = n->kind == ZR_CHUNK ? array_of(z, n->ord)->chunk_bytes : 0;
+		at.size = at.size ? at.size : 1;  /* an empty file would be read as such */
+	}
+	*ret = at;
+	return 0;
+}
+
+static bool is(const char *name, size_t len, const char *what)
+{
+	return strlen(what) == len && memcmp(name, what, len) == 0;
+}
+
+static const char *const doc_names[] = {
+	[ZR_DOC_ZGROUP] = ".zgroup",       [ZR_DOC_GROUP_ATTRS] = ".zattrs",
+	[ZR_DOC_ZMETADATA] = ".zmetadata", [ZR_DOC_ZARRAY] = ".zarray",
+	[ZR_DOC_ARRAY_ATTRS] = ".zattrs",
+};
+
+/* first_doc, n_docs - the documents of a directory are consecutive. */
+static enum zr_doc first_doc(const struct zr_node *dir)
+{
+	return dir->kind == ZR_GROUP ? ZR_DOC_ZGROUP : ZR_DOC_ZARRAY;
+}
+
+static uint32_t n_docs(const struct zr_node *dir)
+{
+	return dir->kind == ZR_PREFIX ? 0 : dir->kind == ZR_GROUP && dir->ord == 0 ? 3 : 2;
+}
+
+/* step_down - the prefix or chunk with coordinate c in an array's directory or prefix. */
+static struct zr_node step_down(const struct zarr_view *z, const struct zr_node *dir,
+				uint64_t c)
+{
+	const struct ds_array *a = array_of(z, dir->ord);
+	uint32_t level = dir->kind == ZR_PREFIX ? dir->level : 0;
+	uint64_t before = dir->kind == ZR_PREFIX ? dir->index : 0;
+	struct zr_node n = {.kind = level < levels(z, a) ? ZR_PREFIX : ZR_CHUNK,
+			    .ord = dir->ord};
+
+	n.level = n.kind == ZR_PREFIX ? level + 1 : 0;
+	n.index = a->rank == 0 ? 0 : before * a->grid[level] + c;
+	return n;
+}
+
+/* find_child - -ENOENT by name alone; whether a chunk was ever written is asked later. */
+static int find_child(const struct zarr_view *z, const struct zr_node *dir, const char *name,
+		      size_t len, struct zr_node *ret)
+{
+	const struct zr_entry *x;
+	const struct ds_array *a;
+	uint32_t level = dir->kind == ZR_PREFIX ? dir->level : 0;
+	uint64_t c;
+
+	for (uint32_t i = 0; i < n_docs(dir); i++) {
+		enum zr_doc doc = (enum zr_doc)(first_doc(dir) + i);
+
+		if (is(name, len, doc_names[doc])) {
+			*ret = (struct zr_node){.kind = ZR_DOC, .doc = doc, .ord = dir->ord};
+			return 0;
+		}
+	}
+	if (dir->kind == ZR_GROUP) {
+		x = zr_shown_find(&z->shown, dir->ord, name, len);
+		if (x)
+			*ret = (struct zr_node){.kind = x->is_array ? ZR_ARRAY : ZR_GROUP,
+						.ord = x->ord};
+		return x ? 0 : -ENOENT;
+	}
+	a = array_of(z, dir->ord);
+	if (a->n_chunks == 0)
+		return -ENOENT;
+	if (z->opts.nested && a->rank > 0) {
+		if (zr_key_coord(name, len, a->grid[level], &c))
+			return -ENOENT;
+		*ret = step_down(z, dir, c);
+		return 0;
+	}
+	if (zr_key_parse(a, separator(z), name, len, &c))
+		return -ENOENT;
+	*ret = (struct zr_node){.kind = ZR_CHUNK, .ord = dir->ord, .index = c};
+	return 0;
+}
+
+static bool is_dir(const struct zr_node *n)
+{
+	return n->kind == ZR_GROUP || n->kind == ZR_ARRAY || n->kind == ZR_PREFIX;
+}
+
+static int view_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
+		       struct view_attr *ret, struct err *e)
+{
+	struct zarr_view *z = zarr(v);
+	struct zr_node d, n;
+	int rc = find_node(z, dir, &d, e);
+
+	if (rc)
+		return rc;
+	if (!is_dir(&d))
+		return err_set(e, -ENOTDIR, "not a directory");
+	rc = find_child(z, &d, name, len, &n);
+	if (rc)
+		return err_set(e, rc, "no such file");
+	return node_attr(z, &n, ret, e);
+}
+
+static int view_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
+{
+	struct zr_node n;
+	int rc = find_node(zarr(v), id, &n, e);
+
+	return rc ? rc : node_attr(zarr(v), &n, ret, e);
+}
+
+/* listing - one list call. */
+struct listing {
+	struct zarr_view *z;
+	bool want_attr;
+	view_emit *emit;
+	void *arg;
+};
+
+/* cheap - whether attributes cost no reading of data and no large document. */
+static bool cheap(const struct zarr_view *z, const struct zr_node *n)
+{
+	enum plan_kind kind;
+
+	if (is_dir(n))
+		return true;
+	if (n->kind == ZR_DOC && n->doc == ZR_DOC_ZMETADATA)
+		return atomic_load_explicit(&z->meta, memory_order_acquire) != NULL;
+	if (n->kind == ZR_DOC && n->doc != ZR_DOC_ZARRAY)
+		return true;
+	if (atomic_load_explicit(&z->text_state[n->ord], memory_order_acquire) != TEXT_KNOWN)
+		return false;
+	kind = z->shown.plans[n->ord].kind;
+	return n->kind == ZR_DOC || kind == PLAN_PASS || kind == PLAN_DECODE ||
+	       kind == PLAN_FIXED;
+}
+
+static bool give(const struct listing *l, const char *name, const struct zr_node *n,
+		 uint64_t next)
+{
+	struct view_attr at;
+	bool have = l->want_attr && cheap(l->z, n) && node_attr(l->z, n, &at, NULL) == 0;
+
+	return l->emit(l->arg, name, zr_ids_of(&l->z->shown.ids, n), is_dir(n),
+		       have ? &at : NULL, next);
+}
+
+/* list_group - arrays, then groups, from position `at` behind the documents on. */
+static void list_group(const struct listing *l, uint32_t ord, uint64_t at, uint64_t docs)
+{
+	const struct dataset *ds = model(l->z);
+	const struct ds_group *g = &ds->groups[ord];
+	uint64_t n = (uint64_t)g->n_arrays + g->n_groups;
+
+	for (; at < n; at++) {
+		bool is_array = at < g->n_arrays;
+		uint32_t child = is_array ? g->arrays[at] : g->groups[at - g->n_arrays];
+		struct zr_node node = {.kind = is_array ? ZR_ARRAY : ZR_GROUP, .ord = child};
+		const char *name = is_array ? ds->arrays[child].name : ds->groups[child].name;
+
+		if (is_array ? l->z->shown.hidden_arrays[child]
+			     : l->z->shown.hidden_groups[child])
+			continue;
+		if (!give(l, name, &node, docs + at + 1))
+			return;
+	}
+}
+
+/* list_prefixes - every directory inside the grid, whether it has chunks or not. */
+static void list_prefixes(const struct listing *l, const struct zr_node *dir, uint64_t at,
+			  uint64_t docs)
+{
+	const struct ds_array *a = array_of(l->z, dir->ord);
+	uint32_t level = dir->kind == ZR_PREFIX ? dir->level : 0;
+	char name[24];
+
+	for (; a->n_chunks > 0 && at < a->grid[level]; at++) {
+		struct zr_node node = step_down(l->z, dir, at);
+
+		(void)snprintf(name, sizeof(name), "%" PRIu64, at);
+		if (!give(l, name, &node, docs + at + 1))
+			return;
+	}
+}
+
+/* list_chunks - the chunks that exist; positions are linear indices from the directory's first.
+ */
+static int list_chunks(const struct listing *l, const struct zr_node *dir, uint64_t at,
+		       uint64_t docs, struct err *e)
+{
+	const struct ds_array *a = array_of(l->z, dir->ord);
+	uint64_t count = dir->kind == ZR_PREFIX ? a->grid[a->rank - 1] : a->n_chunks;
+	uint64_t first = dir->kind == ZR_PREFIX ? dir->index * count : 0, hit;
+	struct zr_node node = {.kind = ZR_CHUNK, .ord = dir->ord};
+	char name[ZR_KEY_MAX];
+	struct err why = ERR_INIT;
+	int rc;
+
+	rc = count > 0 ? know_texts(l->z, dir->ord, e) : 0;
+	if (rc)
+		return rc;
+	for (; at < count; at++) {
+		rc = chunkio_next(l->z->io, dir->ord, first + at, &hit, &why);
+		if (rc == -ENOENT)
+			return 0;
+		if (rc)
+			return err_set(e, rc, "%s", why.msg);
+		if (hit - first >= count)
+			return 0;
+		at = hit - first;
+		node.index = hit;
+		if (dir->kind == ZR_PREFIX)
+			(void)snprintf(name, sizeof(name), "%" PRIu64, at);
+		else
+			zr_key_format(a, '.', hit, name);
+		if (!give(l, name, &node, docs + at + 1))
+			return 0;
+	}
+	return 0;
+}
+
+static int view_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr,
+		     view_emit *emit, void *arg, struct err *e)
+{
+	struct listing l = {.z = zarr(v), .want_attr = want_attr, .emit = emit, .arg = arg};
+	struct zr_node d;
+	uint64_t docs;
+	int rc = find_node(l.z, dir, &d, e);
+
+	if (rc)
+		return rc;
+	if (!is_dir(&d))
+		return err_set(e, -ENOTDIR, "not a directory");
+	docs = n_docs(&d);
+	for (; cookie < docs; cookie++) {
+		struct zr_node n = {.kind = ZR_DOC,
+				    .doc = (enum zr_doc)(first_doc(&d) + cookie),
+				    .ord = d.ord};
+
+		if (!give(&l, doc_names[n.doc], &n, cookie + 1))
+			return 0;
+	}
+	if (d.kind == ZR_GROUP)
+		list_group(&l, d.ord, cookie - docs, docs);
+	else if ((d.kind == ZR_PREFIX ? d.level : 0) < levels(l.z, array_of(l.z, d.ord)))
+		list_prefixes(&l, &d, cookie - docs, docs);
+	else
+		return list_chunks(&l, &d, cookie - docs, docs, e);
+	return 0;
+}
+
+static int doc_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, size_t len,
+		    struct span *ret, struct err *e)
+{
+	struct doc *d = NULL;
+	bool kept = n->doc == ZR_DOC_ZMETADATA;
+	int rc = kept ? meta_get(z, &d, e) : doc_make(z, n->doc, n->ord, &d, e);
+	size_t from;
+
+	if (rc)
+		return rc;
+	from = (size_t)u64_min(off, d->len);
+	*ret = (struct span){
+		.mem = d->data + from, .fd = -1, .len = (size_t)u64_min(len, d->len - from)};
+	if (!kept) {
+		ret->done = doc_free;
+		ret->arg = d;
+	}
+	return 0;
+}
+
+static int chunk_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, size_t len,
+		      struct span *ret, struct err *e)
+{
+	const struct ds_array *a = array_of(z, n->ord);
+	uint64_t size;
+	int rc = know_texts(z, n->ord, e);
+
+	if (!rc && a->rank && zr_chunk_rows(z->opts.mode, a) < a->chunk[0]) {
+		rc = chunk_size(z, n, &size, e);
+		if (!rc)
+			len = (size_t)u64_min(len, size - u64_min(off, size));
+	}
+	return rc ? rc : chunkio_read(z->io, n->ord, n->index, off, len, ret, e);
+}
+
+static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, struct span *ret,
+		     struct err *e)
+{
+	struct zarr_view *z = zarr(v);
+	struct zr_node n;
+	int rc = find_node(z, id, &n, e);
+
+	if (rc)
+		return rc;
+	if (is_dir(&n))
+		return err_set(e, -EISDIR, "a directory");
+	if (n.kind == ZR_DOC)
+		return doc_read(z, &n, off, len, ret, e);
+	return chunk_read(z, &n, off, len, ret, e);
+}
+
+static uint64_t view_parent(struct view *v, uint64_t dir)
+{
+	struct zarr_view *z = zarr(v);
+	struct zr_node n, up = {.kind = ZR_GROUP};
+
+	if (find_node(z, dir, &n, NULL))
+		return VIEW_ROOT;
+	if (n.kind == ZR_GROUP)
+		up.ord = n.ord == 0 ? 0 : model(z)->groups[n.ord].parent;
+	else if (n.kind == ZR_ARRAY)
+		up.ord = array_of(z, n.ord)->group;
+	else if (n.kind == ZR_PREFIX && n.level > 1)
+		up = (struct zr_node){.kind = ZR_PREFIX,
+				      .ord = n.ord,
+				      .level = n.level - 1,
+				      .index = n.index / array_of(z, n.ord)->grid[n.level - 1]};
+	else if (n.kind == ZR_PREFIX)
+		up = (struct zr_node){.kind = ZR_ARRAY, .ord = n.ord};
+	return zr_ids_of(&z->shown.ids, &up);
+}
+
+static const struct plan *view_plan(struct view *v, uint32_t array)
+{
+	return &zarr(v)->shown.plans[array];
+}
+
+static void view_close(struct view *v)
+{
+	struct zarr_view *z;
+
+	if (!v)
+		return;
+	z = zarr(v);
+	chunkio_free(z->io);
+	doc_free(atomic_load(&z->meta));
+	free(z->text_state);
+	zr_shown_release(&z->shown);
+	(void)pthread_cond_destroy(&z->text_cond);
+	(void)pthread_mutex_destroy(&z->text_lock);
+	(void)pthread_mutex_destroy(&z->meta_lock);
+	free(z);
+}
+
+static const struct view_ops zarr_view_ops = {
+	.name = "zarr",
+	.close = view_close,
+	.lookup = view_lookup,
+	.getattr = view_getattr,
+	.list = view_list,
+	.read = view_read,
+	.parent = view_parent,
+	.plan = view_plan,
+};
+
+int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struct view **ret,
+		   struct err *e)
+{
+	struct zarr_view *z = alloc_array(1, sizeof(*z));
+	int rc;
+
+	if (!z)
+		return err_nomem(e);
+	z->base = (struct view){.ops = &zarr_view_ops, .source = s};
+	z->opts = *opts;
+	(void)pthread_mutex_init(&z->meta_lock, NULL); /* none of the three can fail with */
+	(void)pthread_mutex_init(&z->text_lock, NULL); /* default attributes */
+	(void)pthread_cond_init(&z->text_cond, NULL);
+	atomic_init(&z->meta, NULL);
+
+	rc = zr_shown_init(&z->shown, &s->ds, opts, e);
+	if (rc)
+		goto out;
+	z->text_state = alloc_array(s->ds.n_arrays, sizeof(*z->text_state));
+	rc = z->text_state ? 0 : err_nomem(e);
+	for (uint32_t a = 0; !rc && a < s->ds.n_arrays; a++)
+		atomic_init(&z->text_state[a],
+			    z->shown.plans[a].kind == PLAN_FIXED ? TEXT_UNKNOWN : TEXT_KNOWN);
+	if (!rc)
+		rc = chunkio_new(s, z->shown.plans, &opts->io, &z->io, e);
+	z->emit = (struct zr_emit){.ds = &s->ds,
+				   .plans = z->shown.plans,
+				   .hidden_groups = z->shown.hidden_groups,
+				   .hidden_arrays = z->shown.hidden_arrays,
+				   .mode = opts->mode,
+				   .nested = opts->nested,
+				   .strict_json = opts->strict_json};
+out:
+	if (rc)
+		view_close(&z->base);
+	else
+		*ret = &z->base;
+	return rc;
+}

@@ -1,0 +1,214 @@
+/* Rules and edge cases of base/: numbers, texts, buffers, errors, arenas, cursors. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/slice.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static void decimals_are_canonical(void **state)
+{
+	static const char *const bad[] = {
+		"", "00", "01", "+1", "-1", " 1", "1 ", "1x", "18446744073709551616", "0x1"};
+	uint64_t v = 77;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_int_equal(str_u64(bad[i], strlen(bad[i]), UINT64_MAX, &v), -EINVAL);
+	assert_int_equal(v, 77);
+	assert_int_equal(str_u64("0", 1, 0, &v), 0);
+	assert_int_equal(v, 0);
+	assert_int_equal(str_u64("18446744073709551615", 20, UINT64_MAX, &v), 0);
+	assert_true(v == UINT64_MAX);
+	assert_int_equal(str_u64("10", 2, 9, &v), -EINVAL);
+}
+
+static void sizes_take_suffixes(void **state)
+{
+	uint64_t v;
+
+	(void)state;
+	assert_int_equal(str_size("4K", UINT64_MAX, &v), 0);
+	assert_true(v == 4096);
+	assert_int_equal(str_size("3G", UINT64_MAX, &v), 0);
+	assert_true(v == (uint64_t)3 << 30);
+	assert_int_equal(str_size("K", UINT64_MAX, &v), -EINVAL);
+	assert_int_equal(str_size("", UINT64_MAX, &v), -EINVAL);
+	assert_int_equal(str_size("18446744073709551615G", UINT64_MAX, &v), -EINVAL);
+}
+
+static void utf8_is_strict(void **state)
+{
+	(void)state;
+	assert_true(str_utf8_ok("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x8c\x8a", 10));
+	assert_false(str_utf8_ok("\xc0\x80", 2));         /* overlong */
+	assert_false(str_utf8_ok("\xed\xa0\x80", 3));     /* surrogate */
+	assert_false(str_utf8_ok("\xf4\x90\x80\x80", 4)); /* beyond U+10FFFF */
+	assert_false(str_utf8_ok("\xe2\x82", 2));         /* cut off */
+	assert_false(str_utf8_ok("\xff", 1));
+}
+
+static void latin1_is_kept(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	buf_init(&b, 100);
+	assert_true(str_put_utf8(&b, "\xe9t\xe9", 3));
+	assert_int_equal(b.len, 5);
+	assert_memory_equal(b.data, "\xc3\xa9t\xc3\xa9", 5);
+	buf_release(&b);
+}
+
+static void doubles_read_back(void **state)
+{
+	static const double values[] = {0.0,
+					-0.0,
+					1.0,
+					0.1,
+					1e300,
+					5e-324,
+					9.969209968386869e+36,
+					(double)0.1f,
+					123456789012345680.0,
+					-1.5};
+	struct buf b;
+
+	(void)state;
+	buf_init(&b, 1000);
+	for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+		double back;
+
+		buf_clear(&b);
+		str_put_double(&b, values[i]);
+		buf_putc(&b, '\0');
+		back = strtod((const char *)b.data, NULL);
+		assert_memory_equal(&back, &values[i], sizeof(back));
+		assert_non_null(strpbrk((const char *)b.data, ".e"));
+	}
+	buf_clear(&b);
+	str_put_double(&b, 0.1);
+	assert_memory_equal(b.data, "0.1", 3);
+	buf_clear(&b);
+	str_put_double(&b, -INFINITY);
+	assert_memory_equal(b.data, "-Infinity", 9);
+	buf_release(&b);
+}
+
+static void buffers_have_a_ceiling(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	buf_init(&b, 4);
+	buf_puts(&b, "abcd");
+	assert_true(buf_ok(&b));
+	buf_putc(&b, 'e');
+	assert_false(buf_ok(&b));
+	buf_puts(&b, "");
+	assert_false(buf_ok(&b));
+	buf_clear(&b);
+	assert_null(buf_grow(&b, SIZE_MAX));
+	buf_release(&b);
+}
+
+static void errors_join_and_truncate(void **state)
+{
+	struct err e = ERR_INIT;
+	char longer[ERR_TEXT_MAX * 2];
+
+	(void)state;
+	assert_int_equal(err_set(&e, -EBADMSG, "length %d exceeds %d\n", 7, 5), -EBADMSG);
+	assert_int_equal(err_wrap(&e, -EIO, "chunk index"), -EBADMSG);
+	assert_string_equal(e.msg, "chunk index: length 7 exceeds 5?");
+	memset(longer, 'x', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	assert_int_equal(err_wrap(&e, -EIO, "%s", longer), -EBADMSG);
+	assert_int_equal(strlen(e.msg), ERR_TEXT_MAX - 1);
+	assert_int_equal(err_sys(&e, ENOENT, "open '%s'", "x"), -ENOENT);
+	assert_string_equal(e.msg, "open 'x': No such file or directory");
+	assert_int_equal(err_set(NULL, -EIO, "nobody listens"), -EIO);
+}
+
+static void cursors_fail_sticky(void **state)
+{
+	static const uint8_t bytes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+	struct slice s = slice_of(bytes, sizeof(bytes));
+
+	(void)state;
+	assert_int_equal(rd_le16(&s), 0x0201);
+	assert_true(rd_uint(&s, 3) == 0x050403);
+	assert_true(rd_le64(&s) == 0);
+	assert_false(slice_ok(&s));
+	assert_int_equal(rd_u8(&s), 0);
+	s = slice_of(bytes, sizeof(bytes));
+	assert_true(rd_uint(&s, 9) == 0);
+	assert_false(slice_ok(&s));
+}
+
+static void arenas_align_and_end(void **state)
+{
+	struct arena a;
+
+	(void)state;
+	arena_init(&a, 1 << 20);
+	for (size_t n = 1; n < 3000; n += 700) {
+		uint8_t *p = arena_alloc(&a, n, 1);
+
+		assert_non_null(p);
+		assert_int_equal((uintptr_t)p % _Alignof(max_align_t), 0);
+		assert_int_equal(p[n - 1], 0);
+	}
+	assert_string_equal(arena_strdup(&a, "name"), "name");
+	assert_null(arena_alloc(&a, SIZE_MAX / 2, 4));
+	assert_null(arena_alloc(&a, 1 << 20, 1));
+	assert_non_null(arena_alloc(&a, 200000, 1));
+	arena_release(&a);
+}
+
+static void short_files_are_errors(void **state)
+{
+	int fd = memfd_create("short", MFD_CLOEXEC);
+	struct err e = ERR_INIT;
+	char out[8];
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "12345", 5), 5);
+	assert_int_equal(io_pread(fd, out, 5, 0, &e), 0);
+	assert_memory_equal(out, "12345", 5);
+	assert_int_equal(io_pread(fd, out, 5, 1, &e), -EIO);
+	assert_int_equal(io_pread(fd, out, 5, UINT64_MAX - 2, &e), -EIO);
+	assert_int_equal(io_pread(fd, out, 0, 99, &e), 0);
+	(void)close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(decimals_are_canonical),
+		cmocka_unit_test(sizes_take_suffixes),
+		cmocka_unit_test(utf8_is_strict),
+		cmocka_unit_test(latin1_is_kept),
+		cmocka_unit_test(doubles_read_back),
+		cmocka_unit_test(buffers_have_a_ceiling),
+		cmocka_unit_test(errors_join_and_truncate),
+		cmocka_unit_test(cursors_fail_sticky),
+		cmocka_unit_test(arenas_align_and_end),
+		cmocka_unit_test(short_files_are_errors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,336 @@
+/* Epochs: a source that changes is never mixed with what it was. The source and the view are
+ * made up; the file and the watcher are real. */
+#include "fusefs/live.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+static atomic_int opened, closed, told, failing, moved;
+
+struct fake_view {
+	struct view view;
+	int number;
+};
+
+static void fake_close(struct source *s)
+{
+	free(s);
+	atomic_fetch_add(&closed, 1);
+}
+
+static int fake_check(struct source *s, struct err *e)
+{
+	(void)s;
+	return atomic_load(&moved) ? err_set(e, -ESTALE, "moved") : 0;
+}
+
+static const struct source_ops fake_source = {
+	.name = "fake", .close = fake_close, .check = fake_check};
+
+static void fake_view_close(struct view *v)
+{
+	free(CONTAINER_OF(v, struct fake_view, view));
+}
+
+static int fake_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr,
+		     view_emit *emit, void *arg, struct err *e)
+{
+	char name[16];
+
+	(void)cookie;
+	(void)want_attr;
+	(void)e;
+	assert_int_equal(dir, VIEW_ROOT);
+	(void)snprintf(name, sizeof(name), "v%d",
+		       CONTAINER_OF(v, struct fake_view, view)->number);
+	(void)emit(arg, name, 2, true, NULL, 1); /* the last entry: stopping changes nothing */
+	return 0;
+}
+
+static const struct view_ops fake_view = {
+	.name = "fake", .close = fake_view_close, .list = fake_list};
+
+static int fake_open(void *arg, struct source **ret_source, struct view **ret_view,
+		     struct err *e)
+{
+	struct source *s;
+	struct fake_view *v;
+
+	if (atomic_load(&failing))
+		return err_set(e, -EBADMSG, "damaged");
+	s = calloc(1, sizeof(*s));
+	v = calloc(1, sizeof(*v));
+	assert_true(s && v);
+	s->ops = &fake_source;
+	assert_int_equal(stat(arg, &s->ds.st), 0);
+	v->view.ops = &fake_view;
+	v->view.source = s;
+	v->number = atomic_fetch_add(&opened, 1);
+	*ret_source = s;
+	*ret_view = &v->view;
+	return 0;
+}
+
+static void fake_changed(void *arg, char *const *names, size_t n)
+{
+	atomic_int *mask = arg;
+
+	atomic_fetch_add(&told, 1);
+	for (size_t i = 0; i < n; i++)
+		if (names[i][0] == 'v')
+			atomic_fetch_or(mask, 1 << (names[i][1] - '0'));
+}
+
+struct fixture {
+	char path[64];
+	struct live *live;
+	atomic_int mask; /* of names that the kernel was told to forget */
+};
+
+static void write_file(const char *path, const char *text)
+{
+	char tmp[80];
+	FILE *f;
+
+	(void)snprintf(tmp, sizeof(tmp), "%s.new", path);
+	f = fopen(tmp, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(rename(tmp, path), 0);
+}
+
+static void nap(void)
+{
+	(void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
+#define AWAIT(condition)                                                                       \
+	do {                                                                                   \
+		for (int tries = 0; !(condition) && tries < 2000; tries++)                     \
+			nap();                                                                 \
+		assert_true(condition);                                                        \
+	} while (0)
+
+static int setup(void **state)
+{
+	static const char dir[] = "/tmp/nczarrfs-live-XXXXXX";
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct err e = ERR_INIT;
+
+	assert_non_null(f);
+	memcpy(f->path, dir, sizeof(dir));
+	assert_non_null(mkdtemp(f->path));
+	memcpy(f->path + sizeof(dir) - 1, "/f", 3);
+	atomic_store(&opened, 0);
+	atomic_store(&closed, 0);
+	atomic_store(&told, 0);
+	atomic_store(&failing, 0);
+	atomic_store(&moved, 0);
+	write_file(f->path, "one");
+	assert_int_equal(live_new(f->path, fake_open, f->path, &f->live, &e), 0);
+	assert_int_equal(live_watch(f->live, fake_changed, &f->mask, &e), 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	live_free(f->live);
+	assert_int_equal(atomic_load(&opened), atomic_load(&closed));
+	(void)unlink(f->path); /* a test may have removed it */
+	*strrchr(f->path, '/') = '\0';
+	assert_int_equal(rmdir(f->path), 0);
+	free(f);
+	return 0;
+}
+
+static void test_inode_numbers(void **state)
+{
+	struct live_epoch ep = {.number = 1025};
+
+	(void)state;
+	assert_int_equal(live_ino(&ep, VIEW_ROOT), LIVE_ROOT);
+	assert_int_equal(live_ino(&ep, 7), (uint64_t)1 << 54 | 7);
+	assert_int_equal(live_id(live_ino(&ep, 7)), 7);
+	assert_int_equal(live_id(LIVE_ROOT), VIEW_ROOT);
+	ep.number = 1023;
+	assert_int_equal(live_id(live_ino(&ep, VIEW_ID_LIMIT - 1)), VIEW_ID_LIMIT - 1);
+}
+
+static void test_replaced(void **state)
+{
+	struct fixture *f = *state;
+	struct live_epoch *ep, *other;
+	struct err e = ERR_INIT;
+	uint64_t old;
+
+	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
+	old = live_ino(ep, 5);
+	assert_int_equal(live_get(f->live, old, &other, &e), 0);
+	assert_ptr_equal(ep, other);
+	live_put(f->live, other);
+
+	/* The old epoch lives as long as one of its requests. */
+	write_file(f->path, "two");
+	AWAIT(live_get(f->live, old, &other, &e) == -ESTALE ||
+	      (live_put(f->live, other), false));
+	assert_int_equal(atomic_load(&closed), 0);
+	assert_int_equal(atomic_load(&opened), 1);
+	live_put(f->live, ep);
+
+	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0); /* waits for the new one */
+	assert_int_equal(ep->number, 1);
+	AWAIT(atomic_load(&closed) == 1);
+	assert_int_equal(live_get(f->live, old, &other, &e), -ESTALE);
+	assert_int_equal(live_get(f->live, live_ino(ep, 5), &other, &e), 0);
+	live_put(f->live, other);
+	live_put(f->live, ep);
+	AWAIT(atomic_load(&f->mask) == 3); /* names of both epochs */
+}
+
+static void test_damaged_and_back(void **state)
+{
+	struct fixture *f = *state;
+	struct live_epoch *ep;
+	bool past = false;
+	struct err e = ERR_INIT;
+	struct stat st;
+
+	assert_false(live_broken(f->live, &st));
+	atomic_store(&failing, 1);
+	write_file(f->path, "damaged");
+	AWAIT(live_broken(f->live, &st));
+	assert_int_equal(st.st_size, 3);
+	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), -EIO);
+	/* names are still known, so that nothing seems to be absent */
+	assert_int_equal(live_names(f->live, LIVE_ROOT, &ep, &past, &e), 0);
+	assert_true(past);
+	live_put(f->live, ep);
+	assert_int_equal(live_names(f->live, 5, &ep, &past, &e), 0);
+	live_put(f->live, ep);
+	assert_int_equal(live_get(f->live, 5, &ep, &e), -ESTALE);
+	AWAIT(atomic_load(&f->mask) == 1);
+	assert_int_equal(unlink(f->path), 0);
+	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), -EIO);
+	atomic_store(&failing, 0);
+	write_file(f->path, "good");
+	AWAIT(live_get(f->live, LIVE_ROOT, &ep, &e) == 0);
+	assert_int_equal(ep->number, 1);
+	live_put(f->live, ep);
+}
+
+static void test_poke(void **state)
+{
+	struct fixture *f = *state;
+	struct live_epoch *ep;
+	struct err e = ERR_INIT;
+
+	/* A request found out by itself; the path looks as it did. */
+	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
+	live_poke(f->live, ep);
+	live_put(f->live, ep);
+	assert_int_equal(live_get(f->live, 5, &ep, &e), -ESTALE);
+	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
+	assert_int_equal(ep->number, 1);
+	live_put(f->live, ep);
+}
+
+static void test_same_file(void **state)
+{
+	struct fixture *f = *state;
+	struct live_epoch *ep;
+	struct err e = ERR_INIT;
+	char other[80];
+
+	/* Others come and go in the directory. */
+	(void)snprintf(other, sizeof(other), "%s.x", f->path);
+	for (int i = 0; i < 5; i++) {
+		write_file(other, "x");
+		nap();
+	}
+	assert_int_equal(unlink(other), 0);
+	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
+	assert_int_equal(ep->number, 0);
+	live_put(f->live, ep);
+	live_stop(f->live);
+	live_stop(f->live);
+	assert_int_equal(live_get(f->live, 5, &ep, &e), 0);
+	live_put(f->live, ep);
+}
+
+/* Readers that check that number and view belong together while the file changes. */
+struct reader {
+	struct live *live;
+	atomic_bool stop;
+	atomic_int answers, bad;
+};
+
+static void *read_on(void *arg)
+{
+	struct reader *r = arg;
+	struct live_epoch *ep;
+	struct err e = ERR_INIT;
+	uint64_t ino = LIVE_ROOT;
+
+	while (!atomic_load(&r->stop)) {
+		int rc = live_get(r->live, ino, &ep, &e);
+
+		if (rc < 0) {
+			if (rc != -ESTALE)
+				atomic_fetch_add(&r->bad, 1);
+			ino = LIVE_ROOT;
+			continue;
+		}
+		if ((uint64_t)CONTAINER_OF(ep->view, struct fake_view, view)->number !=
+		    ep->number)
+			atomic_fetch_add(&r->bad, 1);
+		ino = ino == LIVE_ROOT ? live_ino(ep, 9) : ino;
+		atomic_fetch_add(&r->answers, 1);
+		live_put(r->live, ep);
+	}
+	return NULL;
+}
+
+static void test_readers(void **state)
+{
+	struct fixture *f = *state;
+	struct reader r = {.live = f->live};
+	pthread_t threads[4];
+
+	for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, read_on, &r), 0);
+	for (int i = 0; i < 4; i++) {
+		write_file(f->path, i % 2 ? "even" : "odd");
+		AWAIT(atomic_load(&opened) == i + 2);
+	}
+	atomic_store(&r.stop, true);
+	for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	assert_int_equal(atomic_load(&r.bad), 0);
+	assert_true(atomic_load(&r.answers) > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_inode_numbers),
+		cmocka_unit_test_setup_teardown(test_replaced, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_and_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_poke, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_same_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_readers, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+/* What the kernel is told, and how often the log says it. */
+#include "fusefs/fusefs.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_errno(void **state)
+{
+	static const int all[] = {EBADMSG, EOPNOTSUPP, ERANGE, EINVAL, EIO,   EISDIR,
+				  EPERM,   EACCES,     ENOSYS, EAGAIN, ENXIO, 12345};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		assert_int_equal(reply_errno(-all[i], true), EIO);
+		assert_int_equal(reply_errno(-all[i], false), EIO);
+	}
+	/* Absence is only said when a name was looked for. */
+	assert_int_equal(reply_errno(-ENOENT, true), ENOENT);
+	assert_int_equal(reply_errno(-ENOENT, false), EIO);
+	assert_int_equal(reply_errno(-ENOTDIR, true), ENOTDIR);
+	assert_int_equal(reply_errno(-ENOTDIR, false), EIO);
+	assert_int_equal(reply_errno(-ESTALE, false), ESTALE);
+	assert_int_equal(reply_errno(-ENOMEM, false), ENOMEM);
+}
+
+static void test_rate(void **state)
+{
+	struct reply_log log = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	char text[32];
+	uint32_t skipped, shown = 0;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		(void)snprintf(text, sizeof(text), "chunk %d", i);
+		shown += reply_log_text(&log, text, 5, &skipped);
+		assert_int_equal(skipped, 0);
+	}
+	assert_int_equal(shown, 10);
+	assert_true(reply_log_text(&log, "next", 6, &skipped));
+	assert_int_equal(skipped + shown, 100);
+	assert_false(reply_log_text(&log, "next", 6, &skipped)); /* said already */
+	assert_int_equal(skipped, 0);
+	assert_true(reply_log_text(&log, "next", 7, &skipped));
+}
+
+static void explained(const char *text, const char *part)
+{
+	char dir[] = "/mnt/x";
+	struct cfg cfg = {.mountpoint = dir};
+	struct err e = ERR_INIT;
+
+	assert_int_equal(fs_explain_mount(&cfg, text, &e), -EIO);
+	if (!strstr(e.msg, part))
+		fail_msg("'%s' does not say '%s'", e.msg, part);
+	assert_null(strstr(e.msg, "nczarrfs: "));
+}
+
+static void test_explain(void **state)
+{
+	(void)state;
+	explained(
+		"fusermount3: option allow_other only allowed if 'user_allow_other' is set in "
+		"/etc/fuse.conf\n",
+		"/etc/fuse.conf");
+	explained("fusermount3: user has no write access to mountpoint /mnt/x\n", "not yours");
+	explained("/usr/bin/fusermount3: mount failed: Operation not permitted\n", "container");
+	explained("fusermount3: too many FUSE filesystems mounted; mount_max=N can be set\n",
+		  "mount_max");
+	explained("nczarrfs: fuse: some complaint\nand another\n", "'/mnt/x': some complaint");
+	explained("", "try again with -d");
+}
+
+static void test_mountpoint(void **state)
+{
+	char none[] = "/tmp/nczarrfs-no-such-dir", file[] = "/etc/passwd", root[] = "/";
+	char source[] = "/etc/passwd";
+	struct cfg cfg = {.mountpoint = none, .source = source};
+	struct err e = ERR_INIT;
+
+	(void)state;
+	assert_int_equal(fs_check_mountpoint(&cfg, &e), -ENOENT);
+	assert_non_null(strstr(e.msg, "mkdir"));
+	cfg.mountpoint = file;
+	assert_int_equal(fs_check_mountpoint(&cfg, &e), -ENOTDIR);
+	cfg.mountpoint = root;
+	assert_int_equal(fs_check_mountpoint(&cfg, &e), -EBUSY);
+	assert_non_null(strstr(e.msg, "would hide '/etc/passwd'"));
+	assert_int_equal(fs_mount_id("/"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_errno),
+		cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_explain),
+		cmocka_unit_test(test_mountpoint),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* Command line and -o options: what is taken, what is refused, and what the user is told. */
+#include "mountcfg/mountcfg.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int parse(struct cfg *cfg, struct err *e, char *const *argv)
+{
+	int argc = 0;
+
+	while (argv[argc])
+		argc++;
+	*e = (struct err)ERR_INIT;
+	return cfg_parse(argc, argv, cfg, e);
+}
+
+#define ARGV(...) ((char *[]){(char[]){"nczarrfs"}, __VA_ARGS__, NULL})
+#define A(s) ((char[]){s})
+
+static void refused(char *const *argv, const char *part)
+{
+	struct cfg cfg;
+	struct err e;
+
+	assert_int_equal(parse(&cfg, &e, argv), -EINVAL);
+	if (!strstr(e.msg, part))
+		fail_msg("'%s' does not say '%s'", e.msg, part);
+	assert_null(strchr(e.msg, '\n'));
+}
+
+static void test_defaults(void **state)
+{
+	struct cfg cfg;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(parse(&cfg, &e, ARGV(A("/a/x.nc"), A("/mnt"))), 0);
+	assert_int_equal(cfg.command, CFG_MOUNT);
+	assert_string_equal(cfg.source, "/a/x.nc");
+	assert_string_equal(cfg.mountpoint, "/mnt");
+	assert_int_equal(cfg.mode, CFG_MODE_ZARR);
+	assert_int_equal(cfg.filter, CFG_FILTER_PORTABLE);
+	assert_false(cfg.nested || cfg.strict_json || cfg.foreground || cfg.debug);
+	assert_int_equal(cfg.chunk_size, 4 << 20);
+	assert_int_equal(cfg.cache_size, 64 << 20);
+	assert_int_equal(cfg.index_size, 512 << 20);
+	assert_int_equal(cfg.meta_size, 1 << 30);
+	assert_int_equal(cfg.decode_threads, 0);
+	assert_int_equal(cfg.open_timeout, 120);
+	assert_null(cfg.link_root);
+	assert_int_equal(cfg.n_fuse_opts, 0);
+	cfg_release(&cfg);
+}
+
+static void test_all_options(void **state)
+{
+	struct cfg cfg;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(parse(&cfg, &e,
+			       ARGV(A("-fv"), A("x.nc"), A("-o"),
+				    A("mode=nczarr,filter=none,,json=strict"), A("m"),
+				    A("-odimension_separator=/,chunk_size=64K,cache_size=0"),
+				    A("-o"), A("index_size=1G,meta_size=2M,decode_threads=3"),
+				    A("-o"), A("open_timeout=5,link_root=/a\\,b,debug"))),
+			 0);
+	assert_true(cfg.foreground && cfg.verbose && cfg.debug);
+	assert_int_equal(cfg.mode, CFG_MODE_NCZARR);
+	assert_int_equal(cfg.filter, CFG_FILTER_NONE);
+	assert_true(cfg.nested && cfg.strict_json);
+	assert_int_equal(cfg.chunk_size, 64 << 10);
+	assert_int_equal(cfg.cache_size, 0);
+	assert_int_equal(cfg.index_size, 1 << 30);
+	assert_int_equal(cfg.meta_size, 2 << 20);
+	assert_int_equal(cfg.decode_threads, 3);
+	assert_int_equal(cfg.open_timeout, 5);
+	assert_string_equal(cfg.link_root, "/a,b");
+	assert_int_equal(cfg.source[0], '/');
+	assert_string_equal(strrchr(cfg.source, '/'), "/x.nc");
+	assert_string_equal(strrchr(cfg.mountpoint, '/'), "/m");
+	cfg_release(&cfg);
+}
+
+static void test_mount_options(void **state)
+{
+	struct cfg cfg;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(parse(&cfg, &e,
+			       ARGV(A("x"), A("m"), A("-o"),
+				    A("ro,nosuid,dev,suid,x-systemd.automount,_netdev,noexec"),
+				    A("-o"), A("allow_other,max_threads=4,clone_fd"))),
+			 0);
+	assert_int_equal(cfg.n_fuse_opts, 5);
+	assert_string_equal(cfg.fuse_opts[0], "noexec");
+	assert_string_equal(cfg.fuse_opts[1], "allow_other");
+	assert_string_equal(cfg.fuse_opts[2], "max_threads=4");
+	assert_string_equal(cfg.fuse_opts[3], "clone_fd");
+	assert_string_equal(cfg.fuse_opts[4], "default_permissions");
+	cfg_release(&cfg);
+}
+
+static void test_commands(void **state)
+{
+	struct cfg cfg;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(parse(&cfg, &e, ARGV(A("info"), A("--json"), A("x"))), 0);
+	assert_int_equal(cfg.command, CFG_INFO);
+	assert_true(cfg.json);
+	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e, ARGV(A("./info"), A("m"))), 0);
+	assert_int_equal(cfg.command, CFG_MOUNT);
+	assert_string_equal(strrchr(cfg.source, '/'), "/info");
+	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e, ARGV(A("--"), A("info"), A("-m"))), 0);
+	assert_int_equal(cfg.command, CFG_MOUNT);
+	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e, ARGV(A("--help"))), 0);
+	assert_int_equal(cfg.command, CFG_HELP);
+	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e, ARGV(A("-V"))), 0);
+	assert_int_equal(cfg.command, CFG_VERSION);
+	cfg_release(&cfg);
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	refused((char *[]){A("nczarrfs"), NULL}, "usage");
+	refused(ARGV(A("x")), "MOUNTPOINT missing");
+	refused(ARGV(A("x"), A("m"), A("n")), "one argument too many");
+	refused(ARGV(A("info"), A("x"), A("m")), "usage: nczarrfs info");
+	refused(ARGV(A("x"), A("")), "empty");
+	refused(ARGV(A("x"), A("m"), A("--json")), "only info");
+	refused(ARGV(A("x"), A("m"), A("-q")), "unknown flag");
+	refused(ARGV(A("x"), A("m"), A("--verbos")), "did you mean --verbose");
+	refused(ARGV(A("x"), A("m"), A("-o")), "needs options");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("rw")), "writing is not supported yet");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("mode=zar")), "zarr, nczarr or noxarray");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("mode=zar")), "did you mean mode=zarr");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("mode")), "needs a value");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("debug=1")), "takes no value");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("=1")), "without a name");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("chunk_size=1")), "use 4K to 1G");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("chunk_size=-1")), "bad size");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("decode_threads=1K")), "bad number");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("cach_size=1")), "did you mean 'cache_size'");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("allow_othr")), "did you mean 'allow_other'");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("allow_other=1")), "takes no value");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("max_threads=0")), "use 1 to");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("max_read=x")), "bad number");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("quite_something_else")), "--help");
+}
+
+/* each_option - call check for every option that --help shows: the first word of lines indented
+ * by four, and in the list of the mount's own options every word. */
+static void each_option(const char *help, void (*check)(const char *name, const char *text),
+			const char *text)
+{
+	const char *p = strstr(help, "\nOptions (");
+	const char *own = strstr(help, "\nOptions of the mount");
+	char name[64];
+
+	assert_true(p && own && p < own);
+	for (p++; (p = strchr(p, '\n'));) {
+		p++;
+		if (strncmp(p, "    ", 4) != 0 || p[4] == ' ')
+			continue;
+		for (p += 4; *p != '\n'; p += *p == ' ') {
+			size_t n = strcspn(p, "= \n");
+
+			assert_true(n > 0 && n < sizeof(name));
+			memcpy(name, p, n);
+			name[n] = '\0';
+			check(name, text);
+			p += strcspn(p, " \n");
+			if (p < own)
+				break;
+		}
+	}
+}
+
+static void in_text(const char *name, const char *text)
+{
+	if (!strstr(text, name))
+		fail_msg("option '%s' is not in docs/nczarrfs.1", name);
+}
+
+static void test_docs_parity(void **state)
+{
+	static char man[65536];
+	struct buf help;
+	FILE *f = fopen("docs/nczarrfs.1", "r");
+	size_t n;
+
+	(void)state;
+	if (!f)
+		skip(); /* run from elsewhere */
+	n = fread(man, 1, sizeof(man) - 1, f);
+	(void)fclose(f); /* read only */
+	man[n] = '\0';
+	for (char *from = man, *to = man;; from++) { /* \- is how a page spells - */
+		if (from[0] == '\\' && from[1] == '-')
+			continue;
+		*to++ = *from;
+		if (!*from)
+			break;
+	}
+	buf_init(&help, 1 << 16);
+	cfg_help(&help);
+	buf_putc(&help, '\0');
+	assert_true(buf_ok(&help));
+	for (const char *p = (char *)help.data; *p; p++) {
+		size_t len = strcspn(p, "\n");
+
+		assert_true(len <= 80 && (!len || p[len - 1] != ' '));
+		p += len;
+		if (!*p)
+			break;
+	}
+	each_option((char *)help.data, in_text, man);
+	buf_release(&help);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),      cmocka_unit_test(test_all_options),
+		cmocka_unit_test(test_mount_options), cmocka_unit_test(test_commands),
+		cmocka_unit_test(test_refused),       cmocka_unit_test(test_docs_parity),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

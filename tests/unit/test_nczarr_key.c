@@ -1,0 +1,117 @@
+/* Chunk keys: strict reading, and a round trip over whole grids. */
+#include "nczarr/key.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int parse(const struct ds_array *a, char sep, const char *s, uint64_t *ret)
+{
+	return zr_key_parse(a, sep, s, strlen(s), ret);
+}
+
+static void test_round_trip(void **state)
+{
+	static const uint64_t grid[] = {3, 1, 12};
+	const struct ds_array arrays[] = {{.rank = 3, .grid = grid, .n_chunks = 36},
+					  {.rank = 1, .grid = grid + 2, .n_chunks = 12},
+					  {.rank = 0, .n_chunks = 1}};
+	char key[ZR_KEY_MAX];
+	uint64_t linear;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(arrays); i++) {
+		for (uint64_t c = 0; c < arrays[i].n_chunks; c++) {
+			zr_key_format(&arrays[i], '.', c, key);
+			assert_int_equal(parse(&arrays[i], '.', key, &linear), 0);
+			assert_int_equal(linear, c);
+			zr_key_format(&arrays[i], '/', c, key);
+			assert_int_equal(parse(&arrays[i], '/', key, &linear), 0);
+			assert_int_equal(linear, c);
+		}
+	}
+	zr_key_format(&arrays[0], '/', 35, key);
+	assert_string_equal(key, "2/0/11");
+	zr_key_format(&arrays[2], '/', 0, key);
+	assert_string_equal(key, "0");
+}
+
+static void test_strict(void **state)
+{
+	static const uint64_t grid[] = {3, 12};
+	static const char *const bad[] = {"",
+					  ".",
+					  "0",
+					  "0.",
+					  ".0",
+					  "0.0.",
+					  "0..0",
+					  "0.0.0",
+					  "3.0",
+					  "0.12",
+					  "00.0",
+					  "0.00",
+					  "0.01",
+					  "+0.0",
+					  "-0.0",
+					  "0.+1",
+					  " 0.0",
+					  "0.0 ",
+					  "0,0",
+					  "0/0",
+					  "0x0.0",
+					  "0.0\n",
+					  "a.b",
+					  "0.1e0",
+					  "18446744073709551616.0",
+					  "0.99999999999999999999"};
+	const struct ds_array a = {.rank = 2, .grid = grid, .n_chunks = 36};
+	const struct ds_array scalar = {.rank = 0, .n_chunks = 1};
+	const struct ds_array empty = {.rank = 2, .grid = (const uint64_t[]){0, 12}};
+	uint64_t linear;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_int_equal(parse(&a, '.', bad[i], &linear), -EINVAL);
+	assert_int_equal(zr_key_parse(&a, '.', "0.0\0", 4, &linear), -EINVAL);
+	assert_int_equal(zr_key_parse(&a, '.', "2.11", 4, &linear), 0);
+	assert_int_equal(linear, 35);
+	assert_int_equal(parse(&scalar, '.', "00", &linear), -EINVAL);
+	assert_int_equal(parse(&scalar, '.', "1", &linear), -EINVAL);
+	assert_int_equal(parse(&scalar, '.', "", &linear), -EINVAL);
+	assert_int_equal(parse(&empty, '.', "0.0", &linear), -EINVAL);
+}
+
+static void test_longest(void **state)
+{
+	uint64_t grid[DS_RANK_MAX];
+	struct ds_array a = {.rank = DS_RANK_MAX, .grid = grid, .n_chunks = 1};
+	char key[ZR_KEY_MAX];
+	uint64_t linear;
+
+	(void)state;
+	for (size_t d = 0; d < DS_RANK_MAX; d++)
+		grid[d] = 1;
+	zr_key_format(&a, '.', 0, key);
+	assert_int_equal(strlen(key), 2 * DS_RANK_MAX - 1);
+	assert_int_equal(parse(&a, '.', key, &linear), 0);
+	a = (struct ds_array){.rank = 1, .grid = grid, .n_chunks = UINT64_MAX};
+	grid[0] = UINT64_MAX;
+	zr_key_format(&a, '.', UINT64_MAX - 1, key);
+	assert_int_equal(parse(&a, '.', key, &linear), 0);
+	assert_true(linear == UINT64_MAX - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_strict),
+		cmocka_unit_test(test_longest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,319 @@
+/* source.c - opening a source by what its bytes look like, and the wrappers around its
+ * functions.
+ *
+ * The wrappers check what callers hand in and what a source gives back, so that neither has to
+ * trust the other: an ordinal outside the model, a range that overflows, a chunk that is not
+ * behind the place asked for. */
+#include "translate/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/io.h"
+
+#define PATH_SHOWN 160 /* bytes of a path in a message: its end says most */
+#define HEAD_BYTES 16
+
+/* show_path - path, or "..." and its end, so that a long one does not push out the message. */
+static const char *show_path(const char *path, char out[PATH_SHOWN])
+{
+	size_t len = strlen(path), keep = PATH_SHOWN - 4;
+
+	if (len < PATH_SHOWN)
+		return path;
+	path += len - keep;
+	while (((unsigned char)*path & 0xc0) == 0x80)
+		path++;                                 /* not into the middle of a character */
+	(void)snprintf(out, PATH_SHOWN, "...%s", path); /* fits by construction */
+	return out;
+}
+
+/* open_file - a descriptor of a regular file that is not empty. */
+static int open_file(const char *path, const char *shown, struct stat *ret_st, struct err *e)
+{
+	/* O_NONBLOCK: a pipe without a writer must not hang us; regular files ignore it */
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int r;
+
+	if (fd < 0) {
+		int code = errno;
+
+		if (code == ENOENT || code == ENOTDIR)
+			return err_set(e, -code, "'%s': no such file: check the path", shown);
+		if (code == EACCES || code == EPERM)
+			return err_set(
+				e, -code,
+				"'%s': permission denied: it must be readable for you, and "
+				"its directories searchable",
+				shown);
+		return err_sys(e, code, "'%s'", shown);
+	}
+	if (fstat(fd, ret_st) < 0)
+		return err_sys(e, errno, "'%s'", shown);
+	if (S_ISDIR(ret_st->st_mode))
+		return err_set(e, -EISDIR,
+			       "'%s' is a directory: name a netCDF-4 or HDF5 file instead",
+			       shown);
+	if (!S_ISREG(ret_st->st_mode))
+		return err_set(e, -EINVAL,
+			       "'%s' is not a regular file: copy its content into a file first",
+			       shown);
+	if (ret_st->st_size == 0)
+		return err_set(
+			e, -EBADMSG,
+			"'%s' is empty (0 bytes): was it copied or downloaded completely?",
+			shown);
+	r = fd;
+	fd = -1;
+	return r;
+}
+
+/* Files that people take for netCDF-4 or HDF5, and what to do with them. */
+static const struct {
+	const char *magic;
+	size_t len;
+	const char *what, *todo;
+} known[] = {
+	{"CDF\x01", 4, "a classic netCDF file", "convert it: nccopy -k nc4 old.nc new.nc"},
+	{"CDF\x02", 4, "a 64-bit offset netCDF file",
+	 "convert it: nccopy -k nc4 old.nc new.nc"},
+	{"CDF\x05", 4, "a CDF-5 netCDF file", "convert it: nccopy -k nc4 old.nc new.nc"},
+	{"\x0e\x03\x13\x01", 4, "an HDF4 file", "convert it: h4toh5 old.hdf new.h5"},
+	{"GRIB", 4, "a GRIB file", "convert it to netCDF-4"},
+	{"\x1f\x8b", 2, "compressed by gzip", "decompress it first: gunzip"},
+	{"BZh", 3, "compressed by bzip2", "decompress it first: bunzip2"},
+	{"\xfd"
+	 "7zXZ",
+	 5, "compressed by xz", "decompress it first: unxz"},
+	{"\x28\xb5\x2f\xfd", 4, "compressed by zstd", "decompress it first: unzstd"},
+	{"PK\x03\x04", 4, "a zip archive", "unpack it first"},
+	{"version https://", 16, "a Git LFS pointer", "get the content: git lfs pull"},
+	{"<!DOCTYPE", 9, "a web page", "a download gave an error page: get it again"},
+	{"<html", 5, "a web page", "a download gave an error page: get it again"},
+};
+
+/* put_head - the first bytes for a message: as text when all are printable, else hexadecimal.
+ */
+static void put_head(const uint8_t *head, size_t n, char *out, size_t cap)
+{
+	bool text = true;
+	size_t len = 0;
+
+	n = n < 8 ? n : 8;
+	for (size_t i = 0; i < n; i++)
+		text = text && head[i] >= 0x20 && head[i] < 0x7f;
+	if (text) {
+		(void)snprintf(out, cap, "'%.*s'", (int)n, (const char *)head);
+		return;
+	}
+	for (size_t i = 0; i < n && len + 4 < cap; i++) {
+		(void)snprintf(out + len, cap - len, "%s%02x", i > 0 ? " " : "", head[i]);
+		len = strlen(out);
+	}
+}
+
+/* put_names - "hdf5, cdf" into out. */
+static void put_names(const struct source_ops *const *formats, size_t n, char *out, size_t cap)
+{
+	size_t len = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < n && len < cap; i++) {
+		int r = snprintf(out + len, cap - len, "%s%s", i > 0 ? ", " : "",
+				 formats[i]->name);
+
+		len += r > 0 ? (size_t)r : 0;
+	}
+}
+
+/* no_format - the message for a file that no format bids for. */
+static int no_format(const struct source_ops *const *formats, size_t n, int fd, uint64_t size,
+		     const char *shown, struct err *e)
+{
+	uint8_t head[HEAD_BYTES] = {0};
+	size_t got = size < HEAD_BYTES ? (size_t)size : HEAD_BYTES;
+	char first[40], names[80];
+	int rc = io_pread(fd, head, got, 0, e);
+
+	if (rc)
+		return err_wrap(e, rc, "'%s'", shown);
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (got >= known[i].len && memcmp(head, known[i].magic, known[i].len) == 0)
+			return err_set(e, -EBADMSG,
+				       "'%s' is %s, not a file format nczarrfs knows: %s",
+				       shown, known[i].what, known[i].todo);
+	put_head(head, got, first, sizeof(first));
+	put_names(formats, n, names, sizeof(names));
+	return err_set(
+		e, -EBADMSG,
+		"'%s' is not a file format nczarrfs knows: it starts with %s (tried: %s)",
+		shown, first, names);
+}
+
+int source_open(const struct source_ops *const *formats, size_t n, const char *path,
+		const struct source_options *opts, struct source **ret, struct err *e)
+{
+	const struct source_ops *best = NULL;
+	char tmp[PATH_SHOWN];
+	const char *shown = show_path(path, tmp);
+	struct source *s = NULL;
+	struct stat st;
+	int top = 0, rc;
+	auto_fd int fd = open_file(path, shown, &st, e);
+
+	if (fd < 0)
+		return fd;
+	for (size_t i = 0; i < n; i++) {
+		int bid = formats[i]->bid(fd, (uint64_t)st.st_size);
+
+		if (bid > top) {
+			top = bid;
+			best = formats[i];
+		}
+	}
+	if (!best)
+		return no_format(formats, n, fd, (uint64_t)st.st_size, shown, e);
+
+	rc = best->open(path, fd, &st, opts, &s, e);
+	if (rc)
+		return err_wrap(e, rc, "'%s'", shown);
+	fd = -1; /* taken */
+	*ret = s;
+	return 0;
+}
+
+void source_close(struct source *s)
+{
+	if (s)
+		s->ops->close(s);
+}
+
+/* array_of - the array, or NULL with an error for an ordinal outside the model. */
+static const struct ds_array *array_of(struct source *s, uint32_t array, struct err *e)
+{
+	if (array < s->ds.n_arrays)
+		return &s->ds.arrays[array];
+	(void)err_set(e, -EINVAL, "array %" PRIu32 " of %" PRIu32, array, s->ds.n_arrays);
+	return NULL;
+}
+
+/* check_chunk - whether the chunk exists in the array's grid. */
+static int check_chunk(struct source *s, uint32_t array, uint64_t linear, struct err *e)
+{
+	const struct ds_array *a = array_of(s, array, e);
+
+	if (!a)
+		return -EINVAL;
+	if (linear >= a->n_chunks)
+		return err_set(e, -EINVAL, "'%s': chunk %" PRIu64 " of %" PRIu64, a->name,
+			       linear, a->n_chunks);
+	return 0;
+}
+
+static int unsupported(const struct source *s, const char *what, struct err *e)
+{
+	return err_set(e, -EOPNOTSUPP, "format '%s' cannot %s", s->ops->name, what);
+}
+
+int source_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		  struct err *e)
+{
+	struct chunk_ref ref = {.where = CHUNK_ABSENT};
+	uint64_t end;
+	int rc = check_chunk(s, array, linear, e);
+
+	if (rc)
+		return rc;
+	if (!s->ops->locate)
+		return unsupported(s, "locate chunks", e);
+	rc = s->ops->locate(s, array, linear, &ref, e);
+	if (rc)
+		return rc;
+	if (ref.where == CHUNK_RANGE &&
+	    (ckd_add(&end, ref.off, ref.len) || end > INT64_MAX || ref.pad > INT64_MAX))
+		return err_set(e, -EBADMSG,
+			       "'%s': chunk %" PRIu64 " has %" PRIu64 " bytes at %" PRIu64,
+			       s->ds.arrays[array].name, linear, ref.len, ref.off);
+	*ret = ref;
+	return 0;
+}
+
+int source_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
+{
+	const struct ds_array *a = array_of(s, array, e);
+	uint64_t found = 0;
+	int rc;
+
+	if (!a)
+		return -EINVAL;
+	if (from >= a->n_chunks)
+		return err_set(e, -ENOENT, "'%s': no chunk after %" PRIu64, a->name, from);
+	if (!s->ops->next)
+		return unsupported(s, "list chunks", e);
+	rc = s->ops->next(s, array, from, &found, e);
+	if (rc)
+		return rc;
+	if (found < from || found >= a->n_chunks)
+		return err_set(e, -EBADMSG,
+			       "'%s': chunk %" PRIu64 " is not between %" PRIu64
+			       " and %" PRIu64,
+			       a->name, found, from, a->n_chunks);
+	*ret = found;
+	return 0;
+}
+
+int source_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
+		      size_t len, struct err *e)
+{
+	const struct ds_array *a;
+	int rc = check_chunk(s, array, linear, e);
+
+	if (rc)
+		return rc;
+	a = &s->ds.arrays[array];
+	if (dt_is_vlen(&a->type) || len != a->chunk_bytes)
+		return err_set(e, -EINVAL, "'%s': length %zu, a chunk has %" PRIu64, a->name,
+			       len, a->chunk_bytes);
+	if (a->unreadable)
+		return err_set(e, -EOPNOTSUPP, "'%s': %s", a->name, a->unreadable);
+	if (!s->ops->read_chunk)
+		return unsupported(s, "convert chunks", e);
+	return s->ops->read_chunk(s, array, linear, out, len, e);
+}
+
+int source_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
+		     struct err *e)
+{
+	const struct ds_array *a;
+	int rc = check_chunk(s, array, linear, e);
+
+	if (rc)
+		return rc;
+	a = &s->ds.arrays[array];
+	if (!dt_is_vlen(&a->type))
+		return err_set(e, -EINVAL, "'%s': elements have a fixed size", a->name);
+	if (a->unreadable)
+		return err_set(e, -EOPNOTSUPP, "'%s': %s", a->name, a->unreadable);
+	if (!s->ops->read_vlen)
+		return unsupported(s, "read elements without a fixed size", e);
+	rc = s->ops->read_vlen(s, array, linear, out, e);
+	if (!rc && !buf_ok(out))
+		return err_set(e, -ERANGE,
+			       "'%s': chunk %" PRIu64 " exceeds %zu bytes, or memory is short",
+			       a->name, linear, out->max);
+	return rc;
+}
+
+int source_fd(struct source *s, uint32_t blob)
+{
+	return s->ops->fd ? s->ops->fd(s, blob) : -1;
+}
+
+int source_check(struct source *s, struct err *e)
+{
+	/* a source without the function has bytes that cannot change */
+	return s->ops->check ? s->ops->check(s, e) : 0;
+}
