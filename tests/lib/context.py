@@ -107,9 +107,12 @@ class Mount:
             text += log
         return text
 
-    def unmount(self, seconds=30.0):
-        """Unmount and wait for the end of the process; the problems found, as text."""
+    def unmount(self, seconds=30.0, ended=False):
+        """Unmount and wait for the end of the process; the problems found, as text. ended: the
+        test has made it end already."""
         problems = []
+        if self.status == 0 and not ended and not mounts.is_mounted(self.path):
+            problems.append("the mount has gone: " + self.messages())
         if mounts.is_mounted(self.path):
             if not self.server_alive():
                 problems.append("the server died: " + self.messages())
@@ -120,6 +123,7 @@ class Mount:
                 ok, text = mounts.unmount(self.path)
             if not ok:
                 problems.append("cannot unmount: " + text)
+                self.kill()  # without its server the kernel gives up every request
                 mounts.unmount(self.path, lazy=True)
         if not mounts.wait_gone(self.pids, seconds):
             problems.append(f"the server does not end within {seconds:.0f} s of unmounting")
