@@ -1,7 +1,7 @@
 """Files made at random (fixed seeds): types, shapes, chunks, filters, fill values, partly written,
 resized, every library format; zarr-python through the mount against h5py, bit by bit, and the size
 of every file against its bytes. Seen to fail when unshuffling left out the elements behind the last
-vector, and when the padding of a cut variable was left out. NCZARRFS_SEEDS=FROM:TO for other and for more files."""
+vector. NCZARRFS_SEEDS=FROM:TO for other and for more files."""
 import os
 import random
 import warnings
