@@ -144,6 +144,8 @@ def excuse(model, nc):
             return f"{path}: 4.9.0 has no NCZarr form of its type"
         if t.numpy.byteorder == ">" and t.numpy.itemsize > 1:
             return f"{path}: 4.9.0 swaps big-endian data"
+        if t.also:
+            return f"{path}: netCDF-C takes the type by its bits"
         if t.enum is not None or t.tail or array.null:
             return f"{path}: not a netCDF type"
         if path not in nc["vars"]:
