@@ -21,6 +21,7 @@ enum {
 	POLL_MS = 1000,     /* between two looks at the file */
 	SETTLE_MS = 50,     /* a file that did not change for so long is opened */
 	SETTLE_ROUNDS = 40, /* looks before it is opened all the same */
+	OPEN_ROUNDS = 3,    /* more attempts at a file that changed while it was opened */
 	WAIT_SECONDS = 10,  /* longest that a request waits for a new epoch */
 };
 
@@ -451,22 +452,40 @@ static void not_opened(struct live *l, const struct err *e)
 	tell(l, &l->old);
 }
 
+/* open_settled - open the file as it now is: *ret is new, or NULL with the reason in *e. A
+ * failure says nothing about a file that changed meanwhile. Returns false when the watcher is to
+ * end. */
+static bool open_settled(struct live *l, struct live_epoch **ret, struct err *e)
+{
+	struct stat st;
+	bool ok;
+
+	for (int i = 0;; i++) {
+		if (!settle(l))
+			return false;
+		*e = (struct err)ERR_INIT;
+		if (open_epoch(l, ret, e) == 0)
+			return true;
+		*ret = NULL;
+		if (i == OPEN_ROUNDS || !look(l, &st, &ok))
+			return true;
+	}
+}
+
 static void reload(struct live *l)
 {
 	struct live_epoch *ep = NULL;
 	struct err e = ERR_INIT;
-	int rc;
 
 	retire(l);
 	set_state(l, OPENING);
 	l->retry = false;
-	if (!settle(l)) {
+	if (!open_settled(l, &ep, &e)) {
 		set_state(l, BROKEN);
 		return;
 	}
-	rc = open_epoch(l, &ep, &e);
 	watch_file(l);
-	if (rc == 0)
+	if (ep)
 		opened(l, ep);
 	else
 		not_opened(l, &e);

@@ -300,9 +300,9 @@ static int while_mounted(struct child *c, const struct cfg *cfg, const struct pl
 
 	(void)wait_child(c, NEVER);
 	if (!c->ended) {
-		end_child(c);
+		end_child(c); /* killed: it did not do as asked */
 		clean_up(c, place);
-		return 0;
+		return WIFEXITED(c->status) ? WEXITSTATUS(c->status) : 1;
 	}
 	sig = WIFSIGNALED(c->status) ? WTERMSIG(c->status) : 0;
 	if (sig)

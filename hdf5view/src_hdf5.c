@@ -66,6 +66,7 @@ int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret, stru
 {
 	const struct h5_linked *f = file ? &s->files[file - 1] : NULL;
 	auto_hid hid_t fapl = h5_fapl(lock);
+	struct stat st;
 	char own[64];
 	hid_t id;
 
@@ -83,6 +84,9 @@ int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret, stru
 		h5_id_close(&id);
 		if (rc == -EAGAIN)
 			return rc;
+		/* the library wants a name, and resolves the one in /proc */
+		if (fstat(s->fd, &st) == 0 && st.st_nlink == 0)
+			return err_set(e, -ESTALE, "the file was replaced or removed");
 		(void)snprintf(own, sizeof(own), "/proc/self/fd/%d", s->fd);
 		id = H5Fopen(own, H5F_ACC_RDONLY, fapl);
 		s->moved |= id >= 0;

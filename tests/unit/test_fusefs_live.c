@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-static atomic_int opened, closed, told, failing, moved;
+static atomic_int opened, closed, told, failing, moved, torn;
 
 struct fake_view {
 	struct view view;
@@ -58,12 +58,29 @@ static int fake_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_at
 static const struct view_ops fake_view = {
 	.name = "fake", .close = fake_view_close, .list = fake_list};
 
+static void write_file(const char *path, const char *text)
+{
+	char tmp[80];
+	FILE *f;
+
+	(void)snprintf(tmp, sizeof(tmp), "%s.new", path);
+	f = fopen(tmp, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(rename(tmp, path), 0);
+}
+
 static int fake_open(void *arg, struct source **ret_source, struct view **ret_view,
 		     struct err *e)
 {
 	struct source *s;
 	struct fake_view *v;
 
+	if (atomic_exchange(&torn, 0)) { /* the file is replaced while it is read */
+		write_file(arg, "whole");
+		return err_set(e, -EBADMSG, "torn");
+	}
 	if (atomic_load(&failing))
 		return err_set(e, -EBADMSG, "damaged");
 	s = calloc(1, sizeof(*s));
@@ -94,19 +111,6 @@ struct fixture {
 	struct live *live;
 	atomic_int mask; /* of names that the kernel was told to forget */
 };
-
-static void write_file(const char *path, const char *text)
-{
-	char tmp[80];
-	FILE *f;
-
-	(void)snprintf(tmp, sizeof(tmp), "%s.new", path);
-	f = fopen(tmp, "w");
-	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0);
-	assert_int_equal(fclose(f), 0);
-	assert_int_equal(rename(tmp, path), 0);
-}
 
 static void nap(void)
 {
@@ -321,6 +325,24 @@ static void test_readers(void **state)
 	assert_true(atomic_load(&r.answers) > 0);
 }
 
+/* A failure to open what is no longer there is nobody's business. */
+static void test_replaced_while_opened(void **state)
+{
+	struct fixture *f = *state;
+	struct live_epoch *ep;
+	struct err e = ERR_INIT;
+	struct stat st;
+
+	atomic_store(&torn, 1);
+	write_file(f->path, "torn");
+	AWAIT(atomic_load(&torn) == 0);
+	while (atomic_load(&opened) < 2)
+		assert_false(live_broken(f->live, &st));
+	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
+	assert_int_equal(ep->number, 1);
+	live_put(f->live, ep);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,6 +352,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_poke, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_same_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_readers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replaced_while_opened, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

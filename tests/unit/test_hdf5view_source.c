@@ -244,6 +244,21 @@ static void test_stale(void **state)
 	assert_int_equal(source_check(f->s, &f->e), -ESTALE);
 }
 
+/* A file that was replaced before the library was needed is stale, and not damaged. */
+static void test_replaced(void **state)
+{
+	struct fixture *f = *state;
+	const hsize_t two = 2;
+	uint8_t got[8];
+	hid_t d = make(f->file, "v", H5T_STD_I32LE, 1, &two, false, NULL, false);
+
+	h5_id_close(&d);
+	(void)open_it(f);
+	assert_int_equal(unlink(f->path), 0);
+	assert_int_equal(close(open(f->path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
+	assert_int_equal(source_read_chunk(f->s, 0, 0, got, sizeof(got), &f->e), -ESTALE);
+}
+
 /* A writer's lock is respected, and ours is not kept. */
 static void test_lock(void **state)
 {
@@ -287,6 +302,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_pieces_and_links, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_texts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stale, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lock, setup, teardown),
 		cmocka_unit_test(test_cut),
 	};
