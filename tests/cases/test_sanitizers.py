@@ -271,7 +271,8 @@ def test_stress_stored(t):
 
 def test_stress_decoded(t):
     """The same with everything decoded; the mount is taken away from under its readers."""
-    stress(t, ("filter=none", "chunk_size=4K", "cache_size=64K", "decode_threads=2"), True, OPERATIONS,
+    stress(t, ("filter=none", "chunk_size=4K", "cache_size=64K", "decode_threads=2"), True,
+           OPERATIONS,
            by_lazy_unmount)
 
 
