@@ -58,7 +58,9 @@ static void plan_array(struct zr_shown *s, const struct dataset *ds, uint32_t or
 	const struct ds_array *a = &ds->arrays[ord];
 	struct plan *plan = &s->plans[ord];
 	bool nczarr = opts->mode == ZARR_NCZARR;
-	bool declared = nczarr ? a->fill_defined : ds_fill_declared(a);
+	/* xarray cannot open a dataset in which a structure or plain bytes have a fill value */
+	bool plain = a->type.kind != DT_COMPOUND && a->type.kind != DT_OPAQUE;
+	bool declared = nczarr ? a->fill_defined : plain && ds_fill_declared(a);
 	const char *why = NULL;
 
 	/* a vlen value has no JSON form that readers agree on */

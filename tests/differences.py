@@ -32,6 +32,8 @@ FORCED = {
                        "compound has a _FillValue, from netCDF-4 either",
     "vlen-xarray": "netCDF4-python gives the base type for the dtype of lists",
     "half-netcdf": "netCDF-C gives float for half floats, the mount the half floats",
+    "narrow-netcdf": "netCDF-C shows integers by the bits that they use, h5py and the mount by the "
+                     "size that they have",
     "nc-attributes": "xarray's Zarr engine hides attributes whose name begins with _nc; "
                      "netCDF4-python does not show attributes of enum, opaque and vlen types and "
                      "of several dimensions: h5py is the judge",

@@ -110,6 +110,7 @@ class Running:
         self.tmp = tempfile.mkdtemp(dir=base)
         self.log = os.path.join(base, os.path.basename(self.tmp) + ".log")
         self.start = time.monotonic()
+        self.killed = False
         out = os.open(self.log, os.O_RDWR | os.O_CREAT, 0o600)
         sys.stdout.flush()
         self.pid = os.fork()
@@ -122,14 +123,14 @@ class Running:
         pid, raw = os.waitpid(self.pid, os.WNOHANG)
         seconds = time.monotonic() - self.start
         if pid:
-            status = os.waitstatus_to_exitcode(raw)
+            status = "timeout" if self.killed else os.waitstatus_to_exitcode(raw)
             self._sweep()
             return status, seconds
-        if seconds > self.limit:
+        if seconds > self.limit and not self.killed:
+            # the server first: a client that waits for its answer cannot even be killed
+            mounts.kill_below(self.tmp)
             self._killpg()
-            os.waitpid(self.pid, 0)
-            self._sweep()
-            return "timeout", seconds
+            self.killed = True
         return None
 
     def _killpg(self):
@@ -140,9 +141,9 @@ class Running:
 
     def _sweep(self):
         """Leave no mount and no process of this test behind, however it ended."""
-        mounts.unmount_below(self.tmp)
-        self._killpg()
         mounts.kill_below(self.tmp)
+        self._killpg()
+        mounts.unmount_below(self.tmp)
 
     def text(self):
         with open(self.log, errors="replace") as f:
@@ -195,7 +196,6 @@ def run_all(tests, args, base):
             select.select([], [], [], 0.01)
     finally:
         for run in running:
-            run._killpg()
             run._sweep()
     return counts, failures
 

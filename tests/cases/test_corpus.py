@@ -3,6 +3,7 @@ everything in bad is survived."""
 import functools
 import os
 import stat
+import time
 
 from lib import clients, mounts
 from lib.context import Skip, corpus
@@ -11,6 +12,10 @@ from clients import compare_xarray, oracle
 LIMIT = 180.0
 BAD_LIMIT = 120.0
 MEMORY = 1 << 30
+
+# Decoding these corrupts libhdf5 1.10.8's heap, not on every run: the server may die of it, but
+# must leave no dead mount. It is no excuse for any other file.
+LIBRARY_CRASHES = {"cve-2024-32615.h5", "cve-2026-26200.h5"}
 
 
 def h5py_opens(file):
@@ -103,6 +108,14 @@ def read_everything(folder):
                 assert error.errno not in (107, 103), f"the mount died at {full}: {error}"
 
 
+def check_cleared(m, seconds=15):
+    """The mount of a server that died goes away by itself."""
+    end = time.monotonic() + seconds
+    while mounts.is_mounted(m.path):
+        assert time.monotonic() < end, f"a dead mount is left for {seconds} s"
+        time.sleep(0.05)
+
+
 def survive_bad(file, t):
     for options in ((), ("filter=none",)):
         with t.mount(file, *options, check=False, wait=60) as m:
@@ -111,12 +124,20 @@ def survive_bad(file, t):
                 text = m.sanitizer_text()
                 assert not text, text
                 continue
-            t.call(read_everything, m.path, timeout=60)
+            m.check = os.path.basename(file) not in LIBRARY_CRASHES
+            try:
+                t.call(read_everything, m.path, timeout=60)
+            except AssertionError as error:
+                if m.check or "the mount died" not in str(error):
+                    raise
+                print(error)
+                check_cleared(m)
+                continue
             assert m.server_alive(), "the server died: " + m.messages()
             peak = m.memory_peak()
             assert t.sanitized or peak < MEMORY, f"{peak >> 20} MiB of memory"
         problems = m.sanitizer_text()
-        assert not problems, problems
+        assert not problems or not m.check, problems
     status, out, err = t.run(t.binary, "info", file, timeout=60 * t.slow)
     assert status in (0, 1), f"info ends with {status}: {err}"
     assert status == 0 or len(err.splitlines()) == 1, f"info says {err!r:.500}"

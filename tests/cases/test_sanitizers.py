@@ -256,10 +256,12 @@ def collect(children, failures, t):
 
 
 def by_signal(m):
+    m.ended = True
     os.kill(m.process.pid, signal.SIGTERM)
 
 
 def by_lazy_unmount(m):
+    m.ended = True
     ok, text = mounts.unmount(m.path, lazy=True)
     assert ok, text
 

@@ -37,6 +37,7 @@ class Mount:
         self.pids = []
         self.process = None
         self.check = check
+        self.ended = False  # set by a test that makes the server end itself
         args = list(wrapper) + [context.binary]
         for option in options:
             args += ["-o", option]
@@ -107,9 +108,12 @@ class Mount:
             text += log
         return text
 
-    def unmount(self, seconds=30.0):
-        """Unmount and wait for the end of the process; the problems found, as text."""
+    def unmount(self, seconds=30.0, ended=False):
+        """Unmount and wait for the end of the process; the problems found, as text. ended: the
+        test has made it end already."""
         problems = []
+        if self.status == 0 and not (ended or self.ended) and not mounts.is_mounted(self.path):
+            problems.append("the mount has gone: " + self.messages())
         if mounts.is_mounted(self.path):
             if not self.server_alive():
                 problems.append("the server died: " + self.messages())
@@ -120,6 +124,7 @@ class Mount:
                 ok, text = mounts.unmount(self.path)
             if not ok:
                 problems.append("cannot unmount: " + text)
+                self.kill()  # without its server the kernel gives up every request
                 mounts.unmount(self.path, lazy=True)
         if not mounts.wait_gone(self.pids, seconds):
             problems.append(f"the server does not end within {seconds:.0f} s of unmounting")

@@ -28,14 +28,18 @@ def is_mounted(path):
     return any(p == path for p, _ in table())
 
 
-def unmount(path, lazy=False):
-    """One attempt; (True, "") when it worked."""
-    try:
-        done = subprocess.run(["fusermount3", "-uz" if lazy else "-u", path],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20)
-        return done.returncode == 0, done.stdout.decode(errors="replace").strip()
-    except subprocess.TimeoutExpired:
-        return False, "fusermount3 -u does not return"
+def unmount(path, lazy=False, seconds=20):
+    """One attempt; (True, "") when it worked. Even umount can hang on a server that does not
+    answer, so it is not waited for longer than that."""
+    done = subprocess.Popen(["fusermount3", "-uz" if lazy else "-u", path],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    end = time.monotonic() + seconds
+    while done.poll() is None:
+        if time.monotonic() > end:
+            done.kill()
+            return False, "fusermount3 -u does not return"
+        time.sleep(0.005)
+    return done.returncode == 0, done.stdout.read().decode(errors="replace").strip()
 
 
 def unmount_below(folder):

@@ -1,0 +1,90 @@
+"""What could not be read is never taken for absent. zarr-python asks os.path.isfile before it opens
+a chunk: a look-up that fails would become fill values. Each of these was seen to fail (fill values
+where data is) with look-ups that answered EIO."""
+import os
+import time
+
+import h5py
+import numpy as np
+import zarr
+
+VALUES = np.arange(1, 1001)
+
+
+def write(path):
+    with h5py.File(path, "w") as f:
+        f.create_dataset("v", data=VALUES, chunks=(10,), compression="gzip")
+    return path
+
+
+def refuses(array, part):
+    """Reading that part is an error; True once it is (a file system is told of changes)."""
+    try:
+        got = array[part]
+    except OSError:
+        return True
+    assert (got == VALUES[part]).all(), f"fill values instead of an error: {got}"
+    return False
+
+
+def until(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end, "never"
+        time.sleep(0.01)
+
+
+def test_source_gone_or_garbage(t):
+    path = write(t.path("a.h5"))
+
+    def check(mnt):
+        array = zarr.open(mnt + "/v", mode="r")
+        assert (array[:20] == VALUES[:20]).all()
+        os.rename(path, path + ".gone")
+        step = iter(range(2, 50))
+        until(lambda: refuses(array, slice(*[10 * (next(step)), 1000])))
+        assert os.path.isfile(mnt + "/v/99"), "a name that was there is not known any more"
+        with open(path, "w") as f:
+            f.write("garbage")
+        until(lambda: refuses(array, slice(900, 910)))
+        os.rename(path + ".gone", path)
+
+        def back():
+            try:
+                return (array[:] == VALUES).all()
+            except OSError:
+                return False
+        until(back)
+    with t.mount(path) as m:
+        t.call(check, m.path)
+
+
+def test_filter_that_nobody_has(t):
+    path = t.path("a.h5")
+    with h5py.File(path, "w") as f:
+        f.create_dataset("v", data=VALUES, chunks=(10,), compression="lzf")
+        f.create_dataset("ok", data=VALUES, chunks=(10,), compression="gzip")
+
+    def check(mnt):
+        root = zarr.open_group(mnt, mode="r")
+        assert refuses(root["v"], slice(0, 10))
+        assert (root["ok"][:] == VALUES).all()
+    with t.mount(path) as m:
+        t.call(check, m.path)
+
+
+def test_damaged_index(t):
+    """The chunk index of a variable is overwritten: every read of it is an error."""
+    path = write(t.path("a.h5"))
+    with open(path, "r+b") as f:
+        data = f.read()
+        at = data.index(b"TREE\x01")
+        while at >= 0:
+            f.seek(at)
+            f.write(b"XXXX")
+            at = data.find(b"TREE\x01", at + 4)
+
+    def check(mnt):
+        assert refuses(zarr.open(mnt + "/v", mode="r"), slice(0, 10))
+    with t.mount(path) as m:
+        t.call(check, m.path)
