@@ -291,7 +291,7 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-enum taken { TAKEN, GONE, LATE };
+enum taken { TAKEN, GONE, LATE, WRONG };
 
 static enum taken take(int sock, void *out, size_t n, int64_t end)
 {
@@ -336,7 +336,7 @@ static enum taken take_payload(int sock, struct talk *t, const struct answer *a,
 
 	if (a->rc == 0) {
 		if (t->q.op == OP_CHUNK ? a->len != t->q.len : a->len > t->q.len)
-			return GONE;
+			return WRONG;
 		if (t->vlen && a->len)
 			out = buf_grow(t->vlen, (size_t)a->len);
 		if (a->len && !out) {
@@ -346,7 +346,7 @@ static enum taken take_payload(int sock, struct talk *t, const struct answer *a,
 		return take(sock, out, (size_t)a->len, end);
 	}
 	if (a->rc > 0 || a->rc < -4095 || a->len >= sizeof(text))
-		return GONE;
+		return WRONG;
 	got = take(sock, text, (size_t)a->len, end);
 	if (got != TAKEN)
 		return got;
@@ -414,6 +414,12 @@ static int explain_locked(struct h5_worker *w, const struct talk *t, enum taken 
 			       "the HDF5 library did not answer within %llu s: the file is "
 			       "damaged, or its storage is too slow",
 			       (unsigned long long)(w->timeout_ms + 999) / 1000);
+	}
+	if (got == WRONG) {
+		remember_locked(w, &t->q);
+		return err_set(e, -EIO,
+			       "the HDF5 library's process answered nonsense: the file is "
+			       "damaged");
 	}
 	if (sig == SIGKILL) /* not by the file */
 		return err_set(e, -EIO,
