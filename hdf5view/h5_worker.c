@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -162,14 +163,16 @@ static void obey(struct h5_source *s, int sock, const struct request *q, struct 
 		answer(sock, 0, b->data, b->len);
 }
 
-/* forget - files that this process inherits as open, but has closed underneath. */
-static void forget(struct h5_source *s)
+/* keep_files - for when the library has files open in this process, which its users close and
+ * the server does not have: their descriptors must stay, or it would find them dead. */
+static void keep_files(int a, int b)
 {
-	s->file = 0;
-	for (uint32_t i = 0; i < s->n_files; i++)
-		s->files[i].id = 0;
-	if (H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_ALL) > 0)
-		(void)H5close(); /* it starts again at the next call */
+	int n = (int)sysconf(_SC_OPEN_MAX);
+	struct stat st;
+
+	for (int fd = STDERR_FILENO + 1; fd < n; fd++)
+		if (fd != a && fd != b && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
+			(void)close(fd);
 }
 
 static _Noreturn void work(struct h5_source *s, int sock, int life)
@@ -178,13 +181,15 @@ static _Noreturn void work(struct h5_source *s, int sock, int life)
 	struct request q;
 	struct buf b;
 
-	keep_only(sock, life, s->fd);
+	if (H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_ALL) > 0)
+		keep_files(sock, life);
+	else
+		keep_only(sock, life, s->fd);
 	null_stdio();
 	plain_signals();
 	die_with_server(life);
 	(void)setrlimit(RLIMIT_CORE, &no_core);
 	(void)prctl(PR_SET_NAME, H5_WORKER_NAME); /* for people only */
-	forget(s);
 	h5_leave(); /* entered by the thread that forked, which is all there is here */
 
 	buf_init(&b, 0);

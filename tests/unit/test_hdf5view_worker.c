@@ -361,7 +361,8 @@ static void test_vlen(void **state)
 	for (int i = 0; i < 3; i++) {
 		buf_clear(&b);
 		buf_puts(&b, "before");
-		assert_int_equal(source_read_vlen(f->s, text, 0, &b, &f->e), 0);
+		if (source_read_vlen(f->s, text, 0, &b, &f->e) < 0)
+			fail_msg("%s", f->e.msg);
 		assert_int_equal(b.len, sizeof(want) - 1);
 		assert_memory_equal(b.data, want, b.len);
 		assert_int_equal(kill(worker(f), SIGKILL), 0);
@@ -399,7 +400,7 @@ static void test_threads(void **state)
 	assert_int_equal(worker(f), pid);
 }
 
-/* Another file, open in this process's library, is not what the worker reads from. */
+/* A program that has the file open with the library itself. */
 static void test_open_elsewhere(void **state)
 {
 	struct fixture *f = *state;
