@@ -399,6 +399,11 @@ static int refuse_locked(const struct h5_worker *w, const struct request *q, str
 		       n);
 }
 
+static int died_of(int status)
+{
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
 static void remember_locked(struct h5_worker *w, const struct request *q)
 {
 	if (grow_array(&w->fatal, &w->c_fatal, w->n_fatal + 1, sizeof(*w->fatal)) < 0)
@@ -407,35 +412,27 @@ static void remember_locked(struct h5_worker *w, const struct request *q)
 		(struct h5_fatal_chunk){.array = q->array, .linear = q->linear};
 }
 
-/* explain_locked - the child ended, or was ended by us, in the middle of a request. */
-static int explain_locked(struct h5_worker *w, const struct talk *t, enum taken got, int status,
-			  struct err *e)
+/* explain - the child ended, or was ended by us, in the middle of a request. */
+static int explain(const struct h5_worker *w, enum taken got, int status, struct err *e)
 {
-	int sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-
-	if (got == LATE) {
-		remember_locked(w, &t->q);
+	if (got == LATE)
 		return err_set(e, -EIO,
 			       "the HDF5 library did not answer within %llu s: the file is "
 			       "damaged, or its storage is too slow",
 			       (unsigned long long)(w->timeout_ms + 999) / 1000);
-	}
-	if (got == WRONG) {
-		remember_locked(w, &t->q);
+	if (got == WRONG)
 		return err_set(e, -EIO,
 			       "the HDF5 library's process answered nonsense: the file is "
 			       "damaged");
-	}
-	if (sig == SIGKILL) /* not by the file */
+	if (died_of(status) == SIGKILL)
 		return err_set(e, -EIO,
 			       "the HDF5 library's process was killed (signal 9) while "
 			       "reading it: memory may be short");
-	remember_locked(w, &t->q);
-	if (sig)
+	if (died_of(status))
 		return err_set(e, -EIO,
 			       "the HDF5 library crashed (signal %d) while reading it: the "
 			       "file is damaged",
-			       sig);
+			       died_of(status));
 	return err_set(
 		e, -EIO,
 		"the HDF5 library's process ended (status %d) while reading it: the file "
@@ -451,7 +448,7 @@ static int read_locked(struct h5_source *s, struct talk *t, struct err *e)
 
 	while (rc == 0) {
 		enum taken got;
-		bool fresh;
+		bool fresh, killed;
 		int status;
 
 		rc = ready_locked(s, e);
@@ -468,10 +465,15 @@ static int read_locked(struct h5_source *s, struct talk *t, struct err *e)
 			t->vlen->len = head;
 		if (t->rc < 0) /* we gave up, not the child */
 			return t->rc;
-		/* An earlier chunk may have damaged its memory, or somebody killed it: only a
-		 * new process tells what this chunk does. */
-		if (fresh || got == LATE)
-			rc = explain_locked(w, t, got, status, e);
+		/* somebody killed it, perhaps while it had nothing to do: not the file's fault */
+		killed = got == GONE && died_of(status) == SIGKILL;
+		if (killed && !fresh)
+			continue;
+		/* An earlier chunk may have damaged its memory: only what a new process dies of
+		 * is held against the chunk. */
+		if (!killed && (fresh || got != GONE))
+			remember_locked(w, &t->q);
+		rc = explain(w, got, status, e);
 	}
 	return rc;
 }
