@@ -22,7 +22,7 @@
 #define CHUNKS 10
 #define SOURCE_MS 60000
 
-static char begun[80]; /* made by a chunk that hangs or is slow: it is being read */
+static char begun[80]; /* a link to the process that is reading a chunk that hangs or is slow */
 static bool spoilt;    /* in the worker: an earlier chunk damaged its memory */
 
 static void nap(long ms)
@@ -57,6 +57,26 @@ static void lie(void)
 			_exit(9);
 }
 
+static void begin(void)
+{
+	char pid[20];
+
+	(void)snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	(void)unlink(begun);
+	if (symlink(pid, begun) < 0)
+		_exit(9);
+}
+
+/* reader_pid - of who has begun, 0 when nobody does. */
+static pid_t reader_pid(void)
+{
+	char text[20] = "";
+
+	for (int i = 0; i < 1000 && readlink(begun, text, sizeof(text) - 1) < 0; i++)
+		nap(10);
+	return (pid_t)strtol(text, NULL, 10);
+}
+
 static size_t misbehave(unsigned flags, size_t n, const unsigned *values, size_t nbytes,
 			size_t *size, void **buf)
 {
@@ -76,7 +96,7 @@ static size_t misbehave(unsigned flags, size_t n, const unsigned *values, size_t
 	if (what == 'm')
 		spoilt = true;
 	if (what == 'h' || what == 's')
-		(void)close(open(begun, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+		begin();
 	while (what == 'h' || what == 'l')
 		nap(1000);
 	if (what == 's')
@@ -283,14 +303,14 @@ static void *reader_main(void *arg)
 static void kill_reading(struct fixture *f, uint64_t chunk, struct reader *r)
 {
 	pthread_t t;
+	pid_t pid;
 
 	*r = (struct reader){.s = f->s, .name = "hang", .chunk = chunk};
 	(void)unlink(begun);
 	assert_int_equal(pthread_create(&t, NULL, reader_main, r), 0);
-	for (int i = 0; i < 1000 && access(begun, F_OK) < 0; i++)
-		nap(10);
-	assert_int_equal(access(begun, F_OK), 0);
-	assert_int_equal(kill(worker(f), SIGKILL), 0);
+	pid = reader_pid();
+	assert_true(pid > 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(pthread_join(t, NULL), 0);
 }
 
@@ -445,9 +465,7 @@ static void test_server_killed(void **state)
 		server(f, tell[1]);
 	assert_int_equal(read(tell[0], &child, sizeof(child)), sizeof(child));
 	assert_true(child > 0);
-	for (int i = 0; i < 1000 && access(begun, F_OK) < 0; i++)
-		nap(10);
-	assert_int_equal(access(begun, F_OK), 0);
+	assert_int_equal(reader_pid(), child);
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	for (int i = 0; i < 500 && got != child; i++) {
