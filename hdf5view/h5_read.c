@@ -1,7 +1,8 @@
 /* h5_read.c - elements through libhdf5, for what nobody else can decode.
  *
- * The file is opened again on first use, without HDF5's lock, so that writers are not kept out;
- * source_check tells when that mattered. Everything happens inside h5_lock. */
+ * h5_read_* are asked by the server and pass the question on; h5_library_* answer it, in the
+ * worker's process. There the file is opened again on first use, without HDF5's lock, so that
+ * writers are not kept out; source_check tells when that mattered. */
 #include "hdf5view/src_int.h"
 
 #include "base/str.h"
@@ -160,6 +161,20 @@ static int read_locked(struct h5_source *s, uint32_t array, uint64_t linear, uin
 	return rc;
 }
 
+int h5_library_chunk(struct h5_source *s, uint32_t array, uint64_t linear, uint8_t *out,
+		     size_t len, struct err *e)
+{
+	const struct ds_array *a = &s->base.ds.arrays[array];
+	int rc;
+
+	if (len)
+		fill_with(out, len, a->fill, a->type.size);
+	h5_enter();
+	rc = read_locked(s, array, linear, out, e);
+	h5_leave();
+	return rc;
+}
+
 int h5_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
 		  struct err *e)
 {
@@ -171,11 +186,7 @@ int h5_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t *
 	if (dt_is_vlen(&a->type) || len != a->chunk_bytes)
 		return err_set(e, -EINVAL, "a chunk has %llu bytes, not %zu",
 			       (unsigned long long)a->chunk_bytes, len);
-	if (len)
-		fill_with(out, len, a->fill, a->type.size);
-	h5_enter();
-	rc = read_locked(h5_of(src), array, linear, out, e);
-	h5_leave();
+	rc = h5_worker_chunk(h5_of(src), array, linear, out, len, e);
 	return rc == 0 ? h5_check(src, e) : rc;
 }
 
@@ -312,11 +323,10 @@ static int put_all(const struct ds_array *a, const struct h5_array *x, uint64_t 
 	return rc;
 }
 
-int h5_read_vlen(struct source *src, uint32_t array, uint64_t linear, struct buf *out,
-		 struct err *e)
+int h5_library_vlen(struct h5_source *s, uint32_t array, uint64_t linear, struct buf *out,
+		    struct err *e)
 {
-	struct h5_source *s = h5_of(src);
-	const struct ds_array *a = &src->ds.arrays[array];
+	const struct ds_array *a = &s->base.ds.arrays[array];
 	size_t size = a->type.kind == DT_VSTRING ? sizeof(char *) : sizeof(hvl_t);
 	struct pool pool = {.left = VLEN_MAX};
 	struct reading r = {0};
@@ -324,10 +334,6 @@ int h5_read_vlen(struct source *src, uint32_t array, uint64_t linear, struct buf
 	auto_free uint8_t *elems = NULL;
 	int rc;
 
-	if (a->unreadable)
-		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
-	if (!dt_is_vlen(&a->type))
-		return err_set(e, -EINVAL, "its elements have a fixed size");
 	for (uint32_t i = 0; i < a->rank; i++)
 		n *= a->chunk[i]; /* bounded when the source was opened */
 	elems = alloc_array((size_t)n, size);
@@ -340,5 +346,19 @@ int h5_read_vlen(struct source *src, uint32_t array, uint64_t linear, struct buf
 	if (rc == 0)
 		rc = put_all(a, &s->arrays[array], linear, elems, size, n, out, e);
 	pool_release(&pool);
+	return rc;
+}
+
+int h5_read_vlen(struct source *src, uint32_t array, uint64_t linear, struct buf *out,
+		 struct err *e)
+{
+	const struct ds_array *a = &src->ds.arrays[array];
+	int rc;
+
+	if (a->unreadable)
+		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
+	if (!dt_is_vlen(&a->type))
+		return err_set(e, -EINVAL, "its elements have a fixed size");
+	rc = h5_worker_vlen(h5_of(src), array, linear, out, e);
 	return rc == 0 ? h5_check(src, e) : rc;
 }

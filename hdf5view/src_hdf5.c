@@ -148,11 +148,7 @@ static int build(struct h5_source *s, struct err *e)
 /* release - everything but the descriptor. */
 static void release(struct h5_source *s)
 {
-	h5_enter();
-	h5_id_close(&s->file);
-	for (uint32_t i = 0; i < s->n_files; i++)
-		h5_id_close(&s->files[i].id);
-	h5_leave();
+	h5_worker_release(&s->worker);
 	for (uint32_t i = 0; s->places && i < s->n_places; i++) {
 		struct h5_place *p = atomic_load_explicit(&s->places[i], memory_order_acquire);
 
@@ -200,6 +196,7 @@ static int open_source(const char *path, int fd, const struct stat *st,
 	s->opts = *opts;
 	arena_init(&s->base.ds.arena, (size_t)u64_min(opts->max_meta_bytes, SIZE_MAX));
 	(void)pthread_mutex_init(&s->load, NULL);
+	h5_worker_init(&s->worker, opts->read_timeout_ms);
 	rc = set_up(s, path, &why);
 	if (rc == 0)
 		rc = build(s, &why);
@@ -214,9 +211,10 @@ static int open_source(const char *path, int fd, const struct stat *st,
 static void close_source(struct source *src)
 {
 	struct h5_source *s = h5_of(src);
+	int fd = s->fd;
 
-	(void)close(s->fd); /* it was only read from */
 	release(s);
+	(void)close(fd); /* it was only read from */
 }
 
 static int source_descriptor(struct source *src, uint32_t blob)

@@ -2,13 +2,14 @@
  *
  * Life of a source: h5_build gathers the model on one thread with libhdf5 (h5_walk.c and the
  * files it calls), h5_freeze turns it into a dataset, libhdf5's file is closed. From then on
- * h5_place.c finds chunks with h5_raw.h and h5_read.c opens libhdf5's file again, only for
- * elements that nobody else can decode. */
+ * h5_place.c finds chunks with h5_raw.h and h5_worker.c starts a process, in which h5_read.c
+ * opens libhdf5's file again, only for elements that nobody else can decode. */
 #ifndef HDF5VIEW_SRC_INT_H
 #define HDF5VIEW_SRC_INT_H
 
 #include "base/buf.h"
 #include "hdf5view/h5_raw.h"
+#include "hdf5view/h5_worker.h"
 #include "translate/source.h"
 
 #include <errno.h>
@@ -119,7 +120,7 @@ struct h5_linked {
 	const char *path;         /* canonical */
 	dev_t dev;
 	ino_t ino;
-	hid_t id;                 /* open while building, later when read; 0: closed */
+	hid_t id;                 /* open while building, later in the worker; 0: closed */
 };
 
 struct h5_build {
@@ -236,8 +237,9 @@ struct h5_source {
 	uint32_t n_places;
 	_Atomic(struct h5_place *) *places;
 	pthread_mutex_t load;     /* one thread loads an index at a time */
+	struct h5_worker worker;
 	bool moved;               /* h5_lock: path leads to another file by now */
-	hid_t file;               /* h5_lock: open for reading elements, 0: not yet */
+	hid_t file;               /* open for reading elements, in the worker; 0: not yet */
 };
 
 static inline struct h5_source *h5_of(struct source *s)
@@ -252,6 +254,13 @@ hid_t h5_fapl(bool lock);
  * lock: hold HDF5's shared lock while it is open. The id is new; h5_lock is held. */
 int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret,
 		 struct err *e) NZ_MUST_USE;
+
+/* h5_library_chunk, h5_library_vlen - h5_read_chunk and h5_read_vlen in this process, after what
+ * they check. Only for the worker: the library may crash or never return. Take h5_lock. */
+int h5_library_chunk(struct h5_source *s, uint32_t array, uint64_t linear, uint8_t *out,
+		     size_t len, struct err *e) NZ_MUST_USE;
+int h5_library_vlen(struct h5_source *s, uint32_t array, uint64_t linear, struct buf *out,
+		    struct err *e) NZ_MUST_USE;
 
 /* The source's operations; contracts in translate/source.h. */
 int h5_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,

@@ -31,6 +31,7 @@ struct source_options {
 	uint64_t max_chunk_bytes;    /* a larger decoded chunk is an error */
 	uint64_t max_index_bytes;    /* memory for the chunk index of one array */
 	uint64_t max_meta_bytes;     /* memory for the dataset model */
+	uint64_t read_timeout_ms;    /* a library's read that takes longer fails; 0: a minute */
 	const char *link_root;       /* external links may lead to files below it; NULL: none */
 };
 
