@@ -139,3 +139,36 @@ demo:
 
 .PHONY: install-deps install check demo
 # ---- end of installing, checking, a first minute ----
+
+# --- sanitizers: begin --------------------------------------------------------------------------
+# make check-tsan   data races: unit tests, and a mount under parallel readers (about a minute)
+# make check-asan   the unit tests and every end-to-end test with address and UB sanitizers
+# make check-fuzz   2000 damaged files through source and view, without a mount
+
+# tests/unit/test_whole_*.c: source and view together
+below_whole := $(MODULES)
+
+check-tsan:
+	$(MAKE) SANITIZE=thread WERROR=1 all
+	$(MAKE) SANITIZE=thread WERROR=1 unit
+	NCZARRFS=build-tsan/nczarrfs tests/run-tests.py -j1 -k sanitizers/stress $(TESTFLAGS)
+
+check-asan:
+	$(MAKE) SANITIZE=1 WERROR=1 all
+	$(MAKE) SANITIZE=1 WERROR=1 unit
+	NCZARRFS=build-asan/nczarrfs tests/run-tests.py $(TESTFLAGS)
+
+$(BUILD)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c $(LIBOBJ) Makefile
+	@mkdir -p $(@D)
+	@echo "  FUZZ $@"
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< tests/fuzz/replay.c \
+		$(LIBOBJ) $(PKG_LIBS)
+
+FUZZ_N ?= 2000
+FUZZ_SEED ?= 1
+check-fuzz:
+	$(MAKE) SANITIZE=1 WERROR=1 build-asan/fuzz/fuzz_source
+	tests/fuzz/mutate.py -n $(FUZZ_N) -s $(FUZZ_SEED)
+
+.PHONY: check-tsan check-asan check-fuzz
+# --- sanitizers: end ----------------------------------------------------------------------------

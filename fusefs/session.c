@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,12 @@
 #include "base/log.h"
 #include "base/str.h"
 
-enum { NOTES_SHOWN = 20 };
+enum {
+	NOTES_SHOWN = 20,
+	/* Of the allocator, which by default makes eight for each processor: each keeps what its
+	 * threads needed at most, so that every change of the source would add to it. */
+	ARENAS = 4,
+};
 
 /* server - the server process while it lives. */
 struct server {
@@ -415,6 +421,7 @@ int fs_serve(const struct fs_setup *setup, int report_fd)
 	struct err e = ERR_INIT;
 	int rc;
 
+	(void)mallopt(M_ARENA_MAX, ARENAS); /* refused: as many as there would be */
 	rc = fs_init(&s.fs, &e);
 	if (rc < 0) {
 		report(report_fd, 'f', e.msg);

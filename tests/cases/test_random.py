@@ -10,9 +10,10 @@ import h5py
 import numpy as np
 import zarr
 
-TYPES = ["i1", "u1", "<i2", ">i2", "<u2", ">u2", "<i4", ">i4", "<u4", ">u4", "<i8", ">i8", "<u8",
-         ">u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "S1", "S3", "S7", "?", "<c8", ">c16",
-         "V5", [("a", "<i4"), ("b", ">f8")], [("a", "i1"), ("b", "<f8", (2,))]]
+TYPES = ["i1", "u1", "<i2", ">i2", "<u2", ">u2", "<i4", ">i4", "<u4", ">u4", "<i8", ">i8",
+         "<u8", ">u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "S1", "S3", "S7", "?", "<c8",
+         ">c16", "V5",
+         [("a", "<i4"), ("b", ">f8")], [("a", "i1"), ("b", "<f8", (2,))]]
 OPTIONS = ["mode=zarr", "filter=none", "dimension_separator=/", "chunk_size=4K",
            "mode=noxarray,filter=none,cache_size=64K"]
 

@@ -75,6 +75,7 @@ class Mount:
         self.process = None
         self.check = check
         self.damaged = False  # set for damaged sources: libhdf5's own faults do not count
+        self.ended = False    # set by a test that makes the server end itself
         args = list(wrapper) + [context.binary]
         for option in options:
             args += ["-o", option]
@@ -137,11 +138,10 @@ class Mount:
             return ""
         return text
 
-    def unmount(self, seconds=30.0, ended=False):
-        """Unmount and wait for the end of the process; the problems found, as text. ended: the
-        test has made it end already."""
+    def unmount(self, seconds=30.0):
+        """Unmount and wait for the end of the process; the problems found, as text."""
         problems = []
-        if self.status == 0 and not ended and not mounts.is_mounted(self.path):
+        if self.status == 0 and not self.ended and not mounts.is_mounted(self.path):
             problems.append("the mount has gone: " + self.messages())
         if mounts.is_mounted(self.path):
             if not self.server_alive():

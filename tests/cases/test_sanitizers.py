@@ -1,0 +1,448 @@
+"""The server under load: many readers of chunks of every kind while the source is replaced and
+the mount is taken away; no growth of memory, descriptors or threads; nothing for valgrind.
+
+`make check-tsan` runs the stress with a server that reports data races; any build can run it."""
+import errno
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import zlib
+
+import h5py
+import numpy as np
+
+from lib import mounts
+from lib.context import Skip
+
+CHUNKS = 48
+ELEMS = 1000
+VERSIONS = 6
+OPERATIONS = 60000
+COSTLY = ("huge_shape", "many_entries")  # to list under valgrind
+FILES = 40  # read of one array, where each costs much
+KINDS = ("z", "raw", "cont", "so", "odd", "text", "unwritten")
+
+
+def rows(version):
+    return np.full((CHUNKS, ELEMS), version, "i4")
+
+
+def write(path, version):
+    """A file whose elements all say which version it is, with chunks of every plan."""
+    with h5py.File(path, "w") as f:
+        f.attrs["version"] = version
+        for name in ("z", "odd"):
+            f.create_dataset(name, data=rows(version), chunks=(1, ELEMS), compression="gzip",
+                             shuffle=True)
+            f[name].attrs["long"] = "x" * 5000
+        for i in range(0, CHUNKS, 2):  # every other chunk is stored without its filters
+            f["odd"].id.write_direct_chunk((i, 0), rows(version)[0].tobytes(), 3)
+        f.create_dataset("raw", data=rows(version), chunks=(1, ELEMS))
+        f.create_dataset("cont", data=rows(version))
+        f.create_dataset("so", data=rows(version), chunks=(1, ELEMS), scaleoffset=0)
+        f.create_dataset("text", data=[str(version) * 50] * CHUNKS, chunks=(1,),
+                         dtype=h5py.string_dtype())
+        f.create_dataset("unwritten", shape=(CHUNKS, ELEMS), chunks=(1, ELEMS), dtype="i4",
+                         compression="gzip", fillvalue=version)
+        for i in range(8):
+            f.create_dataset(f"g{i}/h/v", data=np.arange(10) + version)
+
+
+def files(decoded):
+    """[(path below the mount, kind of content)]"""
+    kinds = {"z": "plain" if decoded else "shuffled", "odd": "plain" if decoded else "shuffled",
+             "unwritten": "plain" if decoded else "deflated", "text": "text"}
+    names = []
+    for k in KINDS:
+        for i in range(CHUNKS):
+            names.append((f"{k}/{i}" + ("" if k == "text" else ".0"), kinds.get(k, "plain")))
+    return names
+
+
+def version_in(data, kind):
+    """Which version these bytes belong to; they must be whole, and all of one version."""
+    if kind == "text":
+        assert data[:4] == b"\1\0\0\0" and data[4:8] == b"\x32\0\0\0", data[:16]
+        value = data[8:]
+        assert len(value) == 50 and len(set(value)) == 1, value
+        return int(value[:1])
+    if kind != "plain":
+        data = zlib.decompress(data)
+    a = np.frombuffer(data, "i4" if kind != "shuffled" else "u1")
+    if kind == "shuffled":
+        a = np.ascontiguousarray(a.reshape(4, ELEMS).T).view("i4")
+    assert a.size == ELEMS and a.min() == a.max(), f"{kind}: torn: {a.min()}..{a.max()}"
+    return int(a.min())
+
+
+class Progress:
+    """Counters that children and threads share, one each, and a flag to end."""
+
+    def __init__(self, n):
+        import mmap
+        self.cells = np.frombuffer(mmap.mmap(-1, 8 * (n + 1)), "i8")
+
+    def done(self, who):
+        self.cells[who] += 1
+
+    def total(self):
+        return int(self.cells[:-1].sum())
+
+    def end(self):
+        self.cells[-1] = 1
+
+    @property
+    def ended(self):
+        return bool(self.cells[-1])
+
+
+def patient(func, progress, *args):
+    """Call func; a source that changes under it is no error, nor is a mount that is gone."""
+    try:
+        return func(*args)
+    except OSError as error:
+        if progress.ended or error.errno == errno.ESTALE:
+            return None
+        raise
+
+
+def read_file(path):
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        parts = []
+        while True:
+            parts.append(os.read(fd, 1 << 16))
+            if not parts[-1]:
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)  # ask the server next time
+                return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
+def reader(mnt, progress, who, seed, decoded):
+    """Everything, in a run and at random, with the content checked."""
+    rng = random.Random(seed)
+    names = files(decoded)
+    while not progress.ended:
+        if rng.random() < 0.5:
+            rng.shuffle(names)
+        else:
+            names.sort(key=lambda x: (x[0].split("/")[0], int(x[0].split("/")[1].split(".")[0])))
+        for name, kind in names:
+            if progress.ended:
+                return
+            data = patient(read_file, progress, os.path.join(mnt, name))
+            if data is not None and not progress.ended:
+                assert 1 <= version_in(data, kind) <= VERSIONS, name
+            progress.done(who)
+
+
+def walker(mnt, progress, who):
+    """ls -lR, statfs and extended attributes, over and over."""
+    def ignore(path):
+        try:
+            os.listxattr(path)
+        except OSError as error:
+            assert error.errno in (errno.ENOTSUP, errno.ESTALE, errno.ENOSYS) or progress.ended, (
+                error)
+    while not progress.ended:
+        for base, folders, names in os.walk(mnt):
+            for n in folders + names:
+                if progress.ended:
+                    return
+                path = os.path.join(base, n)
+                try:
+                    os.stat(path)
+                except OSError as error:
+                    assert error.errno in (errno.ESTALE, errno.ENOENT) or progress.ended, error
+                ignore(path)
+            progress.done(who)
+        patient(os.statvfs, progress, mnt)
+
+
+def in_child(failures, func, *args):
+    """func in a process of its own; its failure is written to a file of failures."""
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 0
+    try:
+        func(*args)
+    except BaseException as error:  # noqa: B902 - handed to the parent
+        import traceback
+        with open(f"{failures}.{os.getpid()}", "w") as f:
+            f.write("".join(traceback.format_exception(type(error), error, error.__traceback__)))
+        status = 1
+    os._exit(status)
+
+
+def threads_of(func, argument_lists):
+    """func in several threads of this process; the first failure is raised."""
+    bad = []
+
+    def run(args):
+        try:
+            func(*args)
+        except BaseException as error:  # noqa: B902 - raised again below
+            bad.append(error)
+    running = [threading.Thread(target=run, args=(a,)) for a in argument_lists]
+    for x in running:
+        x.start()
+    for x in running:
+        x.join()
+    if bad:
+        raise bad[0]
+
+
+def stress(t, options, decoded, operations, end):
+    """Readers in three processes of two threads, two walkers; the source is replaced while they
+    run, and at the end, while they still run, end(mount) takes the mount away."""
+    for v in range(1, VERSIONS + 1):
+        write(t.path(f"v{v}.nc"), v)
+    path = t.path("a.nc")
+    shutil.copy(t.path("v1.nc"), path)
+    progress = Progress(8)
+    failures = t.path("failure")
+    with t.mount(path, *options, foreground=True) as m:
+        children = [in_child(failures, threads_of, reader, [
+            (m.path, progress, 2 * i + j, 100 * i + j, decoded) for j in range(2)])
+            for i in range(3)]
+        children += [in_child(failures, walker, m.path, progress, 6 + i) for i in range(2)]
+        try:
+            drive(t, path, progress, operations, children)
+            progress.end()
+            end(m)
+        finally:
+            progress.end()
+            texts = collect(children, failures, t)
+        print("operations", list(progress.cells))
+        assert not texts, texts + m.messages()
+        code = m.process.wait(60)
+        assert code == 0, f"the server ends with {code}: {m.messages()} {m.sanitizer_text()}"
+
+
+def drive(t, path, progress, operations, children):
+    """Replace the source each time the readers have got a step further."""
+    step = operations // (2 * VERSIONS)
+    for n in range(1, 2 * VERSIONS + 1):
+        while progress.total() < n * step:
+            for pid in list(children):
+                got, status = os.waitpid(pid, os.WNOHANG)
+                if got:
+                    print(f"process {got} ended early, status {status}", progress.cells)
+                    children.remove(got)
+                    return
+            threading.Event().wait(0.01)
+        if n % 4 == 0:  # changed in place, as far as anybody can see
+            os.utime(path, (n, n))
+            continue
+        copy = t.path("next.nc")
+        shutil.copy(t.path(f"v{n % VERSIONS + 1}.nc"), copy)
+        os.replace(copy, path)
+
+
+def collect(children, failures, t):
+    for pid in children:
+        os.waitpid(pid, 0)
+    texts = []
+    for name in sorted(os.listdir(t.tmp)):
+        if name.startswith(os.path.basename(failures) + "."):
+            with open(os.path.join(t.tmp, name)) as f:
+                texts.append(f.read())
+    return "\n".join(texts)
+
+
+def by_signal(m):
+    m.ended = True
+    os.kill(m.process.pid, signal.SIGTERM)
+
+
+def by_lazy_unmount(m):
+    m.ended = True
+    ok, text = mounts.unmount(m.path, lazy=True)
+    assert ok, text
+
+
+def test_stress_stored(t):
+    """Chunks as they are stored, framed ones and texts, with little memory; ended by a signal."""
+    stress(t, ("chunk_size=4K", "cache_size=64K", "decode_threads=2"), False, OPERATIONS, by_signal)
+
+
+def test_stress_decoded(t):
+    """The same with everything decoded; the mount is taken away from under its readers."""
+    stress(t, ("filter=none", "chunk_size=4K", "cache_size=64K", "decode_threads=2"), True,
+           OPERATIONS,
+           by_lazy_unmount)
+
+
+test_stress_stored.limit = test_stress_decoded.limit = 90.0
+
+
+def read_anyhow(folder):
+    """List all below folder, stat and read much of it; errors of single files are what they
+    are."""
+    for base, folders, names in os.walk(folder):
+        for n in folders + names[:FILES]:
+            path = os.path.join(base, n)
+            try:
+                os.stat(path)
+                if n in names:
+                    read_file(path)
+            except OSError as error:
+                if error.errno not in (errno.EIO, errno.ENOMEM):
+                    raise
+
+
+def features(t):
+    """The files that tests/gen writes, one for each feature, in order of their times."""
+    import gen
+    paths = []
+    for name, feature in gen.load().items():
+        if name in COSTLY:
+            continue
+        path = t.path(name + ".nc")
+        feature.write(path)
+        if os.path.exists(path):
+            paths.append(path)
+            os.utime(path, (len(paths), len(paths)))
+    return paths
+
+
+def read_version(mnt, mtime):
+    """Wait until the mount shows the source with this time, then read everything. A name that
+    the kernel has not been told to forget yet is stale: then once more."""
+    for _ in range(3000):
+        try:
+            if os.stat(mnt).st_mtime == mtime:
+                read_anyhow(mnt)
+                return
+        except OSError as error:
+            if error.errno != errno.ESTALE:
+                raise
+        threading.Event().wait(0.01)
+    raise AssertionError(f"the source of {mtime:.0f} does not appear")
+
+
+def under_valgrind(t, *options):
+    """Each feature's file in turn becomes the source of one mount."""
+    log = t.path("valgrind.log")
+    kinds = "definite,indirect,possible"
+    paths = features(t)
+    source = t.path("source.nc")
+    os.replace(paths[0], source)
+    with t.mount(source, *options, foreground=True, wait=90, wrapper=(
+            "valgrind", "--trace-children=yes", "--trace-children-skip=*fusermount*",
+            "--leak-check=full", "--show-leak-kinds=" + kinds,
+            "--errors-for-leak-kinds=" + kinds, "--error-exitcode=9", "--num-callers=30",
+            f"--log-file={log}.%p")) as m:
+        t.call(read_version, m.path, 1, timeout=60)
+        for n, path in enumerate(paths[1:], 2):
+            os.replace(path, source)
+            t.call(read_version, m.path, n, timeout=60)
+    code = m.process.wait(60)
+    texts = []
+    for name in sorted(os.listdir(t.tmp)):
+        if name.startswith(os.path.basename(log) + "."):
+            with open(os.path.join(t.tmp, name), errors="replace") as f:
+                texts.append(f.read())
+    assert len(texts) >= 2 and code == 0 and all("ERROR SUMMARY: 0 errors" in x for x in texts), (
+        f"valgrind ends with {code}:\n" + "\n".join(x[-6000:] for x in texts))
+
+
+def valgrind_of(*options):
+    def test(t):
+        if t.sanitized:
+            raise Skip("the sanitizers look for leaks in every test")
+        if not shutil.which("valgrind"):
+            raise Skip("valgrind is not installed")
+        under_valgrind(t, *options)
+    test.limit = 300.0
+    return test
+
+
+def cases():
+    yield "valgrind_stored", valgrind_of("cache_size=64K")
+    yield "valgrind_decoded", valgrind_of("filter=none", "mode=nczarr", "decode_threads=2")
+
+
+def status_of(pids, key):
+    """A number of /proc/PID/status, the largest of these processes."""
+    found = [0]
+    for pid in pids:
+        with open(f"/proc/{pid}/status") as f:
+            found += [int(x.split()[1]) for x in f if x.startswith(key + ":")]
+    return max(found)
+
+
+def descriptors(pids):
+    return max(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids)
+
+
+def read_uncached(folder, rounds):
+    """Read every file of a folder, past the kernel's page cache."""
+    names = os.listdir(folder)
+    for _ in range(rounds):
+        n = 0
+        for name in names:
+            if name[0] != ".":
+                n += len(read_file(os.path.join(folder, name)))
+        assert n == MANY * 1024, n
+
+
+MANY = 200000
+
+
+def test_memory_is_bounded(t):
+    """200000 decoded chunks, read twice: the server keeps its budget, and grows by no file."""
+    path = t.path("a.nc")
+    chunk = zlib.compress(b"ab" * 512, 1)
+    with h5py.File(path, "w", libver="latest") as f:
+        d = f.create_dataset("v", shape=(MANY, 1024), dtype="u1", chunks=(1, 1024),
+                             compression="gzip")
+        for i in range(MANY):
+            d.id.write_direct_chunk((i, 0), chunk)
+    budget = 8 << 20
+    with t.mount(path, "filter=none", f"cache_size={budget}", "decode_threads=2") as m:
+        t.call(read_uncached, m.path + "/v", 1, timeout=100)
+        once = status_of(m.pids, "VmRSS") << 10
+        t.call(read_uncached, m.path + "/v", 1, timeout=100)
+        twice, peak = status_of(m.pids, "VmRSS") << 10, status_of(m.pids, "VmHWM") << 10
+        print(f"resident {once >> 10} KiB, then {twice >> 10} KiB, at most {peak >> 10} KiB")
+        assert t.sanitized or peak < budget + (40 << 20), f"{peak >> 20} MiB"
+        assert t.sanitized or twice < once + (2 << 20), f"{once >> 10} to {twice >> 10} KiB"
+
+
+test_memory_is_bounded.limit = 240.0
+
+
+def replace_and_read(path, mnt, versions, mtime):
+    copy = path + ".next"
+    shutil.copy(versions[mtime % len(versions)], copy)
+    os.utime(copy, (mtime, mtime))
+    os.replace(copy, path)
+    read_version(mnt, mtime)
+
+
+def test_replacing_leaves_nothing(t):
+    """Sixty sources one after the other: as many descriptors and threads as after the third, and
+    no more memory than the allocator's arenas keep."""
+    versions = [t.path(f"v{v}.nc") for v in (1, 2)]
+    for v, name in enumerate(versions, 1):
+        write(name, v)
+    path = t.path("a.nc")
+    shutil.copy(versions[0], path)
+    seen = []
+    with t.mount(path, "filter=none", "cache_size=1M", "decode_threads=2",
+                 "max_idle_threads=2") as m:
+        for n in range(1, 61):
+            t.call(replace_and_read, path, m.path, versions, n)
+            seen.append((descriptors(m.pids), status_of(m.pids, "Threads"),
+                         status_of(m.pids, "VmRSS")))
+    print(seen[::10])
+    fds, threads, memory = zip(*seen[3:])
+    assert len(set(fds)) == 1, f"descriptors: {fds}"
+    assert max(threads) <= threads[0] + 2, f"threads: {threads}"
+    assert t.sanitized or memory[-1] < memory[0] + 8192, f"KiB: {memory}"
