@@ -26,7 +26,7 @@ struct h5_fatal_chunk {
 
 /* h5_worker - the server's end. */
 struct h5_worker {
-	pthread_mutex_t lock;     /* one request at a time; all fields below. Taken before h5_lock */
+	pthread_mutex_t lock;     /* one request at a time, and all below; before h5_lock */
 	pid_t pid;                /* 0: none is running */
 	int sock;                 /* while one is running */
 	int life;                 /* a pipe that is closed when the server ends, however it ends */
