@@ -142,7 +142,8 @@ def test_signals(t):
             os.kill(pid, number)
         assert mounts.wait_gone(pids, 20), f"signal {number} leaves processes"
         assert not mounts.is_mounted(m.path)
-        problems = m.unmount(ended=True)
+        m.ended = True
+        problems = m.unmount()
         assert not problems, problems
 
 
