@@ -325,6 +325,18 @@ def read_version(mnt, mtime):
     raise AssertionError(f"the source of {mtime:.0f} does not appear")
 
 
+HEADER = ("Memcheck,", "Copyright", "Using Valgrind", "Command:", "Parent PID:")
+
+
+def clean(log):
+    """No error in one process's log. Processes that read with libhdf5 are killed in the end: they
+    leave no summary, but would have left an error."""
+    if "ERROR SUMMARY" in log:
+        return "ERROR SUMMARY: 0 errors" in log
+    said = [line.partition("== ")[2] for line in log.splitlines()]
+    return all(not line or line.startswith(HEADER) for line in said)
+
+
 def under_valgrind(t, *options):
     """Each feature's file in turn becomes the source of one mount."""
     log = t.path("valgrind.log")
@@ -347,8 +359,10 @@ def under_valgrind(t, *options):
         if name.startswith(os.path.basename(log) + "."):
             with open(os.path.join(t.tmp, name), errors="replace") as f:
                 texts.append(f.read())
-    assert len(texts) >= 2 and code == 0 and all("ERROR SUMMARY: 0 errors" in x for x in texts), (
-        f"valgrind ends with {code}:\n" + "\n".join(x[-6000:] for x in texts))
+    bad = [x for x in texts if not clean(x)]
+    ended = sum("ERROR SUMMARY" in x for x in texts)
+    assert ended >= 2 and code == 0 and not bad, (
+        f"valgrind ends with {code}, {ended} summaries:\n" + "\n".join(x[-6000:] for x in bad))
 
 
 def valgrind_of(*options):
