@@ -52,6 +52,7 @@ struct fs {
 	bool no_open, no_opendir;   /* the kernel takes ENOSYS as "no need to ask" */
 	uint32_t max_read;          /* -o max_read=, 0: none; set before requests */
 	bool ask_opendir;           /* it is to ask all the same; set before requests */
+	bool uncached;              /* large files bypass the page cache; set before requests */
 };
 
 /* fs_init - everything but live and se. fs_release takes what fs_init made. */

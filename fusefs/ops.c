@@ -15,8 +15,9 @@
 #include "base/io.h"
 #include "base/log.h"
 
-#define TIMEOUT 3600.0    /* seconds: nothing changes that the kernel is not told */
-#define BLOCK_SIZE 131072 /* st_blksize: what the kernel reads ahead */
+#define TIMEOUT 3600.0 /* seconds: nothing changes that the kernel is not told */
+#define UNCACHED_BYTES ((uint64_t)256 << 10) /* smaller files gain nothing */
+#define BLOCK_SIZE 131072                    /* st_blksize: what the kernel reads ahead */
 #define COOKIE_BITS 55
 #define COOKIE_LIMIT (((uint64_t)1 << COOKIE_BITS) - 2)
 
@@ -26,7 +27,7 @@ struct call {
 	fuse_req_t req;
 	struct live_epoch *ep;
 	struct view *view;
-	bool past;  /* names of a source that cannot be opened at the moment */
+	bool past; /* names of a source that cannot be opened at the moment */
 	struct err e;
 };
 
@@ -391,19 +392,29 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 	read_directory(req, ino, size, off, true);
 }
 
-/* Opening: ENOSYS tells the kernel once that it need not ask, and to keep what it caches. */
+/* Opening: ENOSYS tells the kernel once that it need not ask, and to keep what it caches. Where
+ * large decoded chunks are to bypass the page cache it has to ask: their bytes then go from the
+ * chunk cache to the reader's memory in one copy and requests of up to a MiB
+ * (docs/benchmarks.md). */
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	const struct fs *fs = fuse_req_userdata(req);
 
-	(void)ino;
+	struct view_attr attr;
+	struct call c;
+
 	if (fs->no_open) {
 		(void)fuse_reply_err(req, ENOSYS);
 		return;
 	}
-	fi->keep_cache = 1;
+	if (!begin(&c, req, ino, true))
+		return;
+	if (fs->uncached && c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e) == 0)
+		fi->direct_io = attr.size >= UNCACHED_BYTES;
+	fi->keep_cache = !fi->direct_io;
 	(void)fuse_reply_open(req, fi);
+	end(&c);
 }
 
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -436,7 +447,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct fs *fs = userdata;
 
-	fs->no_open = (conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) != 0;
+	fs->no_open = (conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) && !fs->uncached;
 	fs->no_opendir = (conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT) && !fs->ask_opendir;
 	conn->max_read = fs->max_read; /* libfuse wants to hear it twice */
 	log_debug("kernel protocol %u.%u, read-ahead %u bytes", conn->proto_major,

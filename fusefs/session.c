@@ -233,6 +233,7 @@ static int mount_session(struct server *s, struct err *e)
 		return err_sys(e, errno, "mountpoint '%s'", s->setup->cfg->mountpoint);
 	/* fusermount3 finds out whether a server is gone by opening its directory. */
 	s->fs.ask_opendir = fs_has_option(s->setup->cfg, "auto_unmount");
+	s->fs.uncached = s->setup->cfg->filter == CFG_FILTER_NONE && !s->setup->cfg->page_cache;
 	s->loop = fuse_loop_cfg_create();
 	if (!s->loop || !session_args(s, &args))
 		rc = err_nomem(e);

@@ -52,6 +52,8 @@ static const struct word filter_words[] = {
 };
 static const struct word separator_words[] = {
 	{".", 0, false}, {"/", 1, false}, {NULL, 0, false}};
+static const struct word page_cache_words[] = {
+	{"auto", 0, false}, {"always", 1, false}, {NULL, 0, false}};
 static const struct word json_words[] = {
 	{"python", 0, false}, {"strict", 1, false}, {NULL, 0, false}};
 
@@ -69,6 +71,10 @@ static const struct option options[] = {
 	{"json", OPT_BOOL, "python", FIELD(strict_json), json_words, 0, 0,
 	 "numbers that are not finite in attributes: NaN and Infinity as Python writes them, "
 	 "or strict JSON, as texts"},
+	{"page_cache", OPT_BOOL, "auto", FIELD(page_cache), page_cache_words, 0, 0,
+	 "auto: with filter=none, files of 256K or more bypass the page cache, which is the "
+	 "quickest way to read them once; always: they do not, which is quicker the second "
+	 "time, and lets programs map them"},
 	{"chunk_size", OPT_SIZE, "4M", FIELD(chunk_size), NULL, 4 * KIB, GIB,
 	 "chunk size to aim for where a variable is not chunked"},
 	{"cache_size", OPT_SIZE, "64M", FIELD(cache_size), NULL, 0, 1024 * GIB,
