@@ -30,7 +30,7 @@ struct cfg {
 	uint64_t cache_size;     /* -o cache_size= : bytes of decoded chunks */
 	uint64_t index_size;     /* -o index_size= : bytes of one array's chunk index */
 	uint64_t meta_size;      /* -o meta_size= : bytes of the dataset's metadata */
-	uint32_t decode_threads; /* -o decode_threads= : 0 = as many as processors */
+	uint32_t decode_threads; /* -o decode_threads= : 0 = one less than processors */
 	uint32_t open_timeout;   /* -o open_timeout= : seconds until a source must be open */
 	char *link_root;         /* -o link_root= : external links may lead below it; or NULL */
 	char **fuse_opts;        /* n_fuse_opts options for libfuse, each "name" or "name=value" */

@@ -84,7 +84,7 @@ static const struct option options[] = {
 	{"meta_size", OPT_SIZE, "1G", FIELD(meta_size), NULL, 64 * KIB, 1024 * GIB,
 	 "most memory that names, types and attributes may take"},
 	{"decode_threads", OPT_UINT, "0", FIELD(decode_threads), NULL, 0, 256,
-	 "threads that decode chunks ahead of readers; 0: as many as processors"},
+	 "threads that decode chunks ahead of readers; 0: one less than processors"},
 	{"open_timeout", OPT_UINT, "120", FIELD(open_timeout), NULL, 0, 86400,
 	 "seconds until SOURCE must be open; 0: wait for ever"},
 	{"link_root", OPT_TEXT, NULL, FIELD(link_root), NULL, 0, 0,
