@@ -12,7 +12,7 @@ endif
 CC ?= cc
 PKG_CONFIG ?= pkg-config
 MODULES := base mountcfg codecs translate nczarr hdf5view fusefs
-PKGS := fuse3 hdf5 zlib libdeflate
+PKGS := fuse3 hdf5 zlib libdeflate jansson blosc libzstd liblzma liblz4
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wconversion -Wsign-conversion \
 	-Wstrict-prototypes -Wmissing-prototypes -Wcast-qual -Wformat=2 -Wundef \
@@ -38,7 +38,7 @@ endif
 
 # Asked for once, and only when something is compiled: `make demo` may have to install pkg-config.
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(PKG_CFLAGS)
-PKG_LIBS = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lpthread -lm)$(PKG_LIBS)
+PKG_LIBS = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lbz2 -lpthread -lm)$(PKG_LIBS)
 
 SRC := $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)

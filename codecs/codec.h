@@ -17,7 +17,29 @@
 
 /* HDF5 filter ids that other modules name. Spec: HDF5 File Format 3.0, IV.A.2.l. */
 enum { CODEC_DEFLATE = 1, CODEC_SHUFFLE = 2, CODEC_FLETCHER32 = 3, CODEC_SZIP = 4,
-       CODEC_NBIT = 5, CODEC_SCALEOFFSET = 6 };
+       CODEC_NBIT = 5, CODEC_SCALEOFFSET = 6, CODEC_BZIP2 = 307, CODEC_BLOSC = 32001,
+       CODEC_LZ4_HDF5 = 32004, CODEC_ZSTD = 32015 };
+
+/* Codecs that HDF5 has no registered id for have one of ours in the same place. */
+#define CODEC_PRIVATE 0x10000
+enum { CODEC_GZIP = CODEC_PRIVATE, CODEC_LZ4, CODEC_LZMA, CODEC_CRC32C, CODEC_CRC32,
+       CODEC_ADLER32, CODEC_DELTA, CODEC_FIXEDSCALEOFFSET, CODEC_QUANTIZE, CODEC_BITROUND,
+       CODEC_ASTYPE, CODEC_PACKBITS, CODEC_CRC32C_ZARR2 };
+
+#define CODEC_PARAMS_MAX 16  /* of one codec named by a Zarr document */
+
+/* codec_conf - one codec's configuration in a Zarr document, whatever reads the document.
+ * The getters give 0; -ENOENT: no such member, or null; -EINVAL: of another type. integer also
+ * takes whole numbers written as "5" or 5.0. Texts are borrowed for the call. */
+struct codec_conf {
+	void *arg;
+	int version;          /* 2: a numcodecs object with "id"; 3: a "configuration" */
+	size_t elem_size;     /* bytes of an element of the array; 1 behind a compressor */
+	int (*integer)(void *arg, const char *member, int64_t *ret);
+	int (*real)(void *arg, const char *member, double *ret);
+	int (*text)(void *arg, const char *member, const char **ret);
+	int (*boolean)(void *arg, const char *member, bool *ret);
+};
 
 /* codec_spec - one filter as a dataset names it. */
 struct codec_spec {
@@ -44,12 +66,26 @@ struct codec_ops {
 	const char *name;      /* ours, and what `info` prints */
 	uint32_t h5_id;
 	const char *zarr2_id;  /* numcodecs id; NULL when numcodecs has none */
-	bool portable;         /* stock readers (zarr-python with numcodecs 0.11) decode it */
+	const char *zarr3_name;  /* Zarr v3 name; NULL when v3 has none */
+	bool portable;         /* stock Zarr v2 readers (zarr-python with numcodecs 0.11, netCDF-C,
+	                        * GDAL) decode it */
+	bool h5_stock;         /* libhdf5 decodes it without a plugin, and means the same by it */
+	bool compressor;       /* numcodecs takes bytes: it may be a Zarr v2 `compressor` */
 	uint32_t trailer;      /* bytes that encoding appends and a reader may cut off; 0 = none */
 
 	/* zarr2_params - append the codec's JSON members after "id", each starting with
 	 * ", \"name\": value". elem_size: bytes of an element. NULL = no parameters. */
 	void (*zarr2_params)(const struct codec_spec *spec, size_t elem_size, struct buf *json);
+
+	/* from_zarr - the parameters that a Zarr document gives, checked. params has room for
+	 * CODEC_PARAMS_MAX. Returns 0; -EOPNOTSUPP a value that is not supported; -EBADMSG. NULL:
+	 * no parameters. */
+	int (*from_zarr)(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+			 struct err *e);
+
+	/* stored_max - the most bytes that encoding n bytes can give; 0 on overflow. NULL: as
+	 * many as went in. */
+	uint64_t (*stored_max)(const struct codec_spec *spec, uint64_t n);
 
 	/* decode - undo the filter. out has room for cap bytes; *ret_len <= cap on success.
 	 * Returns 0; -EBADMSG when the input is damaged or would give more than cap bytes. */
@@ -76,6 +112,14 @@ struct codec_ops {
 
 /* codec_find - the codec with this HDF5 filter id; NULL when it is not built in. Borrowed. */
 const struct codec_ops *codec_find(uint32_t h5_id);
+
+/* codec_find_zarr2, codec_find_zarr3 - the codec with this numcodecs id or Zarr v3 name (n bytes);
+ * NULL when there is none. "numcodecs.zstd", as zarr-python 3 writes it, is numcodecs' zstd. */
+const struct codec_ops *codec_find_zarr2(const char *id, size_t n);
+const struct codec_ops *codec_find_zarr3(const char *name, size_t n);
+
+/* codec_versions - append a line "zstd 1.5.4\n" for each library in use, for --version. */
+void codec_versions(struct buf *out);
 
 /* codec_name - a printable name for a filter: ours, else the file's, else "filter <id>" into
  * tmp (at least 32 bytes). Borrowed. */

@@ -11,7 +11,8 @@
 
 enum cfg_command { CFG_MOUNT, CFG_INFO, CFG_HELP, CFG_VERSION };
 enum cfg_mode { CFG_MODE_ZARR, CFG_MODE_NCZARR, CFG_MODE_NOXARRAY };
-enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_NONE };
+enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_KEEP, CFG_FILTER_NONE };
+enum cfg_view { CFG_VIEW_AUTO, CFG_VIEW_ZARR, CFG_VIEW_NC };
 
 struct cfg {
 	enum cfg_command command;
@@ -23,6 +24,8 @@ struct cfg {
 	bool json;               /* info --json */
 	enum cfg_mode mode;      /* -o mode= */
 	enum cfg_filter filter;  /* -o filter= */
+	enum cfg_view view;      /* -o view= : AUTO is the other family's view of a source */
+	bool hide_bad;           /* -o bad_arrays=hide */
 	bool nested;             /* -o dimension_separator=/ */
 	bool strict_json;        /* -o json=strict */
 	bool page_cache;         /* -o page_cache=always */
@@ -30,6 +33,8 @@ struct cfg {
 	uint64_t cache_size;     /* -o cache_size= : bytes of decoded chunks */
 	uint64_t index_size;     /* -o index_size= : bytes of one array's chunk index */
 	uint64_t meta_size;      /* -o meta_size= : bytes of the dataset's metadata */
+	uint64_t image_size;     /* -o image_size= : bytes of a virtual file's structure and texts */
+	uint32_t open_datasets;  /* -o open_datasets= : most that a mirrored directory keeps open */
 	uint32_t decode_threads; /* -o decode_threads= : 0 = one less than processors */
 	uint32_t open_timeout;   /* -o open_timeout= : seconds until a source must be open */
 	char *link_root;         /* -o link_root= : external links may lead below it; or NULL */

@@ -19,7 +19,12 @@ struct zarr_view_options {
 	bool strict_json;   /* NaN and infinities in attributes as strings */
 	struct chunkio_options io;
 	uint64_t max_meta_bytes;  /* ceiling of one metadata document */
+	uint64_t id_limit;        /* ids stay below it; 0: VIEW_ID_LIMIT */
 };
+
+/* zarr_source_ops - Zarr v2, NCZarr (all versions) and Zarr v3 trees as a source: a directory or a
+ * zip archive. docs/zarr-source.md. */
+extern const struct source_ops zarr_source_ops;
 
 /* zarr_view_open - present a source as a Zarr v2 tree. The source is borrowed and outlives the
  * view. Costs no more than the plans: documents are made when they are looked at.

@@ -32,9 +32,11 @@ void chunkio_free(struct chunkio *c);
 int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *ret_size,
 		 struct err *e) NZ_MUST_USE;
 
-/* chunkio_read - bytes [off, off+len) of it, cut at its end. ret is finished with span_done. */
+/* chunkio_read - bytes [off, off+len) of it, cut at its end. ret is finished with span_done.
+ * room: len bytes of the caller's. What a source without descriptors has stored is read there,
+ * and nothing is copied. */
 int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t off, size_t len,
-		 struct span *ret, struct err *e) NZ_MUST_USE;
+		 uint8_t *room, struct span *ret, struct err *e) NZ_MUST_USE;
 
 /* chunkio_next - the first chunk at or after `from` that exists as a file; -ENOENT: none. */
 int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret,

@@ -78,6 +78,11 @@ struct ds_array {
 	enum ds_layout layout;      /* for people: `info` */
 	enum ds_access access;
 	struct codec_chain chain;   /* as stored; empty when nothing is applied */
+	const char *convert;        /* DS_CONVERT: why only the source can make the elements, for
+	                             * people; NULL: the view guesses */
+	bool uniform;               /* every stored chunk has been through the whole chain: no
+	                             * filter masks, no short chunks, so that none has to be
+	                             * framed */
 	const char *unreadable;     /* NULL, or why every chunk is an error (unknown filter ...) */
 	uint64_t key;               /* the same for arrays that are one object (hard links) */
 };
@@ -95,7 +100,7 @@ struct ds_group {
 struct dataset {
 	struct arena arena;
 	const char *format;         /* for people: "netCDF-4", "HDF5" */
-	struct stat st;             /* of the source file when it was opened */
+	struct stat st;             /* of the source file or directory when it was opened */
 	uint32_t n_groups, n_arrays, n_dims, n_notes;
 	struct ds_group *groups;
 	struct ds_array *arrays;

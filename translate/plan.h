@@ -13,8 +13,16 @@ enum plan_kind {
 	PLAN_ERROR,   /* metadata is served, every chunk is EIO; see reason */
 };
 
+/* plan_format - what the view's files are read as. */
+enum plan_format {
+	PLAN_ZARR2,  /* numcodecs reads chunks: codecs are its own, a trailing checksum is cut off,
+	              * odd chunks are framed */
+	PLAN_HDF5,   /* libhdf5 reads chunks: codecs are HDF5 filters */
+};
+
 enum plan_filter {
 	PLAN_PORTABLE,  /* pass chains that stock readers decode, decode the rest */
+	PLAN_KEEP,      /* pass every chain that the format can name, decode the rest */
 	PLAN_NONE,      /* decode everything */
 };
 
@@ -31,9 +39,12 @@ struct plan {
 };
 
 /* plan_make - PASS or DECODE (or VLEN, ERROR) for one array under a filter policy.
- * fill_declared is copied. Passing needs: access DS_STORED, every filter known to Zarr v2's
- * stock readers, fletcher32 only as the last filter, and a framed form for odd chunks. */
-void plan_make(const struct ds_array *a, enum plan_filter filter, bool fill_declared,
-	       struct plan *ret);
+ * fill_declared is copied. Passing needs access DS_STORED, and
+ *   ZARR2  every filter known to Zarr v2's readers (PORTABLE: the stock ones), fletcher32 only
+ *          as the last filter, and a framed form for odd chunks unless the source has none
+ *   HDF5   every filter one of libhdf5's own (PORTABLE), or with a registered filter id (KEEP),
+ *          in an order that its writers can have meant; the chain is passed whole, trailer 0 */
+void plan_make(const struct ds_array *a, enum plan_format format, enum plan_filter filter,
+	       bool fill_declared, struct plan *ret);
 
 #endif

@@ -1,7 +1,7 @@
 /* source.h - the source contract: a dataset on disk gives its model and where each chunk's
  * bytes are. Callers use the wrappers below, never the ops themselves.
  *
- * A source never asks which view it serves. All results are plain data, so that a source can
+ * A source may be one file or a directory; its path says which. A source never asks which view it serves. All results are plain data, so that a source can
  * later live in another process. After source_open everything may be called from any thread,
  * concurrently. */
 #ifndef TRANSLATE_SOURCE_H
@@ -32,7 +32,10 @@ struct source_options {
 	uint64_t max_index_bytes;    /* memory for the chunk index of one array */
 	uint64_t max_meta_bytes;     /* memory for the dataset model */
 	uint64_t read_timeout_ms;    /* a library's read that takes longer fails; 0: a minute */
+	uint64_t open_timeout_ms;    /* opening takes no longer in a library; 0: no limit */
 	const char *link_root;       /* external links may lead to files below it; NULL: none */
+	bool keep_going;             /* arrays that nobody can present are left out, with a note,
+	                              * instead of being the reason not to open the dataset */
 };
 
 struct source;
@@ -40,10 +43,11 @@ struct source;
 struct source_ops {
 	const char *name;  /* "hdf5" */
 
-	/* bid - 0: not ours; else a score, the highest wins. Reads at most a few kilobytes. */
-	int (*bid)(int fd, uint64_t size);
+	/* bid - 0: not ours; else a score, the highest wins. fd is opened for reading, a regular
+	 * file or a directory, st its fstat. Reads at most a few kilobytes. */
+	int (*bid)(const char *path, int fd, const struct stat *st);
 
-	/* open - build the model. fd is taken on success only, opened for reading, st its fstat.
+	/* open - build the model. fd is taken on success only; as for bid.
 	 * Returns 0 with *ret new; -EBADMSG not readable as this format; -EOPNOTSUPP; -ERANGE. */
 	int (*open)(const char *path, int fd, const struct stat *st,
 		    const struct source_options *opts, struct source **ret, struct err *e);
@@ -58,8 +62,12 @@ struct source_ops {
 			  size_t len, struct err *e);
 	int (*read_vlen)(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
 			 struct err *e);
+	int (*read_stored)(struct source *s, uint32_t array, uint64_t linear,
+			   const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
+			   struct err *e);
 	int (*fd)(struct source *s, uint32_t blob);
 	int (*check)(struct source *s, struct err *e);
+	int (*poll)(struct source *s, struct err *e);
 };
 
 /* source - embedded first in every implementation. */
@@ -67,6 +75,10 @@ struct source {
 	const struct source_ops *ops;
 	struct dataset ds;   /* frozen when open returns */
 };
+
+/* source_bids - whether any format bids for path; opens nothing but the path itself. For what
+ * looks through a directory for datasets. */
+bool source_bids(const struct source_ops *const *formats, size_t n, const char *path);
 
 /* source_open - open path with the format that bids most.
  * formats  n rows, borrowed for the source's life
@@ -102,11 +114,25 @@ int source_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t
 int source_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
 		     struct err *e) NZ_MUST_USE;
 
-/* source_fd - descriptor of a blob, for pread. Borrowed until source_close. */
+/* source_fd - descriptor of a blob, for pread. Borrowed until source_close. -1: the source's
+ * blobs have none, and their bytes come from source_read_stored. */
 int source_fd(struct source *s, uint32_t blob);
+
+/* source_read_stored - bytes [off, off+len) of a chunk's stored bytes; ref is what source_locate
+ * gave, where is CHUNK_RANGE and off + len <= ref->len. Works for every source; the only way
+ * for those without descriptors. Exactly len bytes or an error.
+ * Returns 0; -ESTALE the chunk is not the one that was located; -EIO. */
+int source_read_stored(struct source *s, uint32_t array, uint64_t linear,
+		       const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
+		       struct err *e) NZ_MUST_USE;
 
 /* source_check - 0 while the source's bytes are the ones that were opened; -ESTALE when the file
  * was changed in place. Costs one fstat. Call it after reading bytes, before trusting them. */
 int source_check(struct source *s, struct err *e) NZ_MUST_USE;
+
+/* source_poll - like source_check, but looks as far as it has to: a Zarr tree looks at its
+ * documents and directories. Called about once a second by the thread that watches. -ESTALE:
+ * open the source again. */
+int source_poll(struct source *s, struct err *e) NZ_MUST_USE;
 
 #endif

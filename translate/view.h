@@ -6,6 +6,9 @@
 #ifndef TRANSLATE_VIEW_H
 #define TRANSLATE_VIEW_H
 
+#include <sys/stat.h>
+
+#include "base/buf.h"
 #include "base/err.h"
 #include "translate/plan.h"
 #include "translate/source.h"
@@ -19,6 +22,15 @@ struct view_attr {
 	uint64_t size;    /* bytes, exact; 0 for a directory */
 	uint32_t nlink;   /* 2 + sub-directories for a directory where known, else 1 */
 	bool is_dir;
+	bool is_link;     /* a symbolic link: readlink; size is that of its text */
+	bool fleeting;    /* the view itself cannot say when this changes: the kernel may remember
+	                   * it for a second */
+	bool cached;      /* read in small pieces all over: always through the page cache */
+	bool own;         /* mode, uid, gid, mtime, ctime are this file's; else the source's hold */
+	mode_t mode;      /* permission bits only */
+	uid_t uid;
+	gid_t gid;
+	struct timespec mtime, ctime;
 	bool unsure;      /* it could not be found out whether this file exists, or its size: it is
 	                   * shown, reading it says why. Not to be remembered */
 };
@@ -51,20 +63,34 @@ struct view_ops {
 		    view_emit *emit, void *arg, struct err *e);
 
 	/* read - up to len bytes of file id at off; fewer only at its end. *ret is written on
-	 * success and must be finished with span_done. */
-	int (*read)(struct view *v, uint64_t id, uint64_t off, size_t len, struct span *ret,
-		    struct err *e);
+	 * success and must be finished with span_done.
+	 * room: len bytes of the caller's, which the view may fill and hand back as ret->mem. */
+	int (*read)(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+		    struct span *ret, struct err *e);
 
 	/* parent - id of the directory that holds dir (VIEW_ROOT for the root itself). */
 	uint64_t (*parent)(struct view *v, uint64_t dir);
 
-	/* plan - what this view does with the chunks of an array; borrowed. For `info`. */
+	/* plan - what this view does with the chunks of an array; borrowed. For `info`. NULL
+	 * when the view has no one source. */
 	const struct plan *(*plan)(struct view *v, uint32_t array);
+
+	/* readlink - the text of a symbolic link, appended to out. NULL: there are none. */
+	int (*readlink)(struct view *v, uint64_t id, struct buf *out, struct err *e);
+
+	/* forget - the kernel no longer knows id, which it was told of `count` times by lookup
+	 * or by list with an attr. NULL: ids are computed, and cost nothing. */
+	void (*forget)(struct view *v, uint64_t id, uint64_t count);
 };
 
 struct view {
 	const struct view_ops *ops;
-	struct source *source;   /* borrowed: outlives the view */
+	struct source *source;   /* borrowed: outlives the view; NULL when there is not one */
+	const char *const *notes; /* what the view left out or changed, and why: one line each;
+	                           * borrowed until close */
+	uint32_t n_notes;
+	bool follows;            /* the view follows changes of what it shows by itself: it is
+	                          * never opened again, and stale ids give -ESTALE */
 };
 
 #endif

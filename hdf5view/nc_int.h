@@ -1,0 +1,128 @@
+/* nc_int.h - what the files of the virtual netCDF-4 file share; private to hdf5view.
+ *
+ * Life of a virtual file: nc_model decides how each group, dimension, variable and attribute is
+ * called and typed (nc_model.c, nc_names.c, nc_types.c, nc_attrs.c, nc_dims.c, nc_filters.c).
+ * At the first look nc_build makes the structure with libhdf5 in memory: everything but chunks and
+ * their indexes (nc_build.c, nc_texts.c). Then nc_layout gives every chunk and every node of every
+ * index an address behind it, and the object headers are patched to lead there (nc_layout.c,
+ * nc_chunks.c, nc_patch.c). A read is answered from the image, from nodes that are computed
+ * (nc_index.c), and from chunks (view_nc.c).
+ *
+ * Layout of the file, in this order:
+ *   image     the structure, with texts of no fixed size
+ *   indexes   for each chunked variable its B-tree nodes, leaves first, each level in order
+ *   data      for each variable its chunks in C order, back to back; a variable of 64 KiB or more
+ *             begins at a multiple of 4096
+ * All of it is a function of the dataset and of the sizes of its chunks. */
+#ifndef HDF5VIEW_NC_INT_H
+#define HDF5VIEW_NC_INT_H
+
+#include "hdf5view/hdf5view.h"
+#include "hdf5view/src_int.h"
+
+/* nc_data - where the bytes of a variable are. */
+enum nc_data {
+	NC_NO_DATA,     /* it has no elements, or no chunk of it exists: no address */
+	NC_CHUNKED,     /* chunks behind a B-tree v1 */
+	NC_CONTIGUOUS,  /* one piece: chunk 0, decoded */
+	NC_IN_IMAGE,    /* written while the structure was built */
+};
+
+/* nc_var - one dataset of the file that stands for an array. */
+struct nc_var {
+	uint32_t array;         /* ordinal in the model */
+	enum nc_data data;      /* as built; NC_CHUNKED and NC_CONTIGUOUS have no address yet */
+	uint64_t header;        /* address of its object header in the image */
+	uint32_t rank;          /* of the HDF5 dataspace: the array's, and one more for texts of a
+	                         * fixed size > 1, whose last axis has one chunk */
+	uint64_t chunk[DS_RANK_MAX]; /* NC_CHUNKED: rank entries, elements; grid as the array's */
+	uint32_t elem;          /* bytes of an HDF5 element */
+};
+
+/* nc_image - the structure. */
+struct nc_image {
+	uint8_t *bytes;         /* owned; a whole HDF5 file without chunks */
+	size_t len;
+	struct nc_var *vars;    /* owned; in the order of the model's arrays, hidden ones left out */
+	uint32_t n_vars;
+};
+
+/* ---- nc_model.c: what the file says ---- */
+
+struct nc_model; /* nc_build_int.h */
+
+/* nc_model_new - decide everything that needs no data. plans: n_arrays, filled here: PLAN_HDF5
+ * plans, or PLAN_HIDE with the reason, a note as well. Arrays of texts without a fixed size get
+ * PLAN_VLEN. Returns 0 with *ret new; without keep_going an array that cannot be shown is an error
+ * that names it: -EOPNOTSUPP. */
+int nc_model_new(struct source *s, const struct nc_view_options *opts, struct plan *plans,
+		 struct nc_model **ret, struct err *e) NZ_MUST_USE;
+void nc_model_free(struct nc_model *m);
+/* nc_model_notes - one line each; borrowed from the model. */
+const char *const *nc_model_notes(const struct nc_model *m, uint32_t *ret_n);
+
+/* nc_build - the structure, in memory that libhdf5 gives (core driver, no backing store). Texts of
+ * no fixed size are read and written into it, at most max_bytes in all. Takes h5_lock.
+ * The same dataset gives the same bytes: no times, no order of hash tables.
+ * Returns 0 with *ret filled (nc_image_release); -ERANGE beyond max_bytes; what reading gave. */
+int nc_build(const struct nc_model *m, struct source *s, struct chunkio *io,
+	     uint64_t max_bytes, struct nc_image *ret, struct err *e) NZ_MUST_USE;
+void nc_image_release(struct nc_image *i);
+
+/* ---- nc_chunks.c: which chunks of a variable exist, and how long they are ---- */
+
+/* nc_chunks - constant sizes cost nothing, others a few bytes a chunk. Immutable once made. */
+struct nc_chunks;
+
+/* nc_chunks_make - look at every chunk of an array once. *used counts memory up to max.
+ * Returns 0 with *ret new; -ERANGE too large; what chunkio_stat says. */
+int nc_chunks_make(struct chunkio *io, const struct ds_array *a, uint32_t array,
+		   const struct plan *p, uint64_t *used, uint64_t max, struct nc_chunks **ret,
+		   struct err *e) NZ_MUST_USE;
+void nc_chunks_free(struct nc_chunks *c);
+/* nc_chunks_n - chunks that exist. nc_chunks_bytes - of all of them together. */
+uint64_t nc_chunks_n(const struct nc_chunks *c);
+uint64_t nc_chunks_bytes(const struct nc_chunks *c);
+/* nc_chunks_nth - existing chunk i < n in C order: its linear index, its offset from the
+ * variable's first byte, its size. */
+void nc_chunks_nth(const struct nc_chunks *c, uint64_t i, uint64_t *ret_linear, uint64_t *ret_off,
+		   uint64_t *ret_size);
+/* nc_chunks_at - the existing chunk that holds byte off < nc_chunks_bytes; its i. */
+uint64_t nc_chunks_at(const struct nc_chunks *c, uint64_t off);
+
+/* ---- nc_index.c: version 1 B-trees of chunks. Spec: HDF5 File Format 3.0, III.A.1 ---- */
+
+#define NC_BTREE_K 32  /* half of a node's children; the superblock says nothing else */
+
+/* nc_index - one variable's tree; a pure function of its chunks. */
+struct nc_index {
+	const struct nc_chunks *chunks; /* borrowed */
+	const struct nc_var *var;       /* borrowed */
+	const struct ds_array *a;       /* borrowed */
+	uint64_t at;                    /* file address of its first node */
+	uint64_t data;                  /* file address of its first chunk */
+	uint32_t node_bytes;
+	uint32_t levels;
+	uint64_t first[16];             /* node number of each level's first node */
+	uint64_t n_nodes;
+};
+
+/* nc_index_init - sizes only; at and data are the caller's to set. -ERANGE. */
+int nc_index_init(struct nc_index *x, const struct nc_chunks *c, const struct nc_var *v,
+		  const struct ds_array *a, struct err *e) NZ_MUST_USE;
+/* nc_index_root - file address of the root node. */
+uint64_t nc_index_root(const struct nc_index *x);
+/* nc_index_node - the bytes of one node; out has room for node_bytes. */
+void nc_index_node(const struct nc_index *x, uint64_t node, uint8_t *out);
+
+/* ---- nc_patch.c ---- */
+
+/* nc_patch_address - write a data address into the layout message of the object header at
+ * `header`, and its checksum where it has one. Returns 0; -EBADMSG the header has no such message
+ * (a mistake of ours: the image is our own). */
+int nc_patch_address(uint8_t *image, size_t len, uint64_t header, uint64_t addr,
+		     struct err *e) NZ_MUST_USE;
+/* nc_patch_eof - write the end of the file into the superblock. */
+int nc_patch_eof(uint8_t *image, size_t len, uint64_t eof, struct err *e) NZ_MUST_USE;
+
+#endif

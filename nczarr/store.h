@@ -1,0 +1,31 @@
+/* store.h - the stores of this module: a directory, a zip archive, memory.
+ *
+ * Contracts in translate/store.h. */
+#ifndef NCZARR_STORE_H
+#define NCZARR_STORE_H
+
+#include "translate/store.h"
+
+/* store_dir_open - the tree below a directory. fd: the directory, taken on success only.
+ * Links are followed as long as they stay below it. Nothing is read before the first call. */
+int store_dir_open(int fd, struct store **ret, struct err *e) NZ_MUST_USE;
+
+/* store_zip_bid - whether an open file is a zip archive (its end says so). Reads at most 64 KiB
+ * from its end. */
+bool store_zip_bid(int fd, uint64_t size);
+
+/* store_zip_open - the entries of a zip archive: stored and deflated, zip64. fd: taken on success
+ * only. The directory is read at once and checked: entries that lie about themselves, overlap,
+ * or name something outside are refused, with their name. Where a name comes twice the later
+ * entry holds, as everywhere. When all entries are below one folder and the root has nothing of
+ * its own, that folder is the root (NCZarr writes its archives so).
+ * max_meta: most bytes that the directory may take in memory.
+ * Returns 0; -EBADMSG not an archive or damaged; -EOPNOTSUPP encrypted, or split; -ERANGE. */
+int store_zip_open(int fd, uint64_t max_meta, struct store **ret, struct err *e) NZ_MUST_USE;
+
+/* store_mem - objects in memory, for tests and for what has no place of its own. */
+struct store *store_mem_new(void);
+/* store_mem_put - set an object; data is copied. Returns 0 or -ENOMEM. Not while others read. */
+int store_mem_put(struct store *s, const char *key, const void *data, size_t n) NZ_MUST_USE;
+
+#endif

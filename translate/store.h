@@ -1,0 +1,86 @@
+/* store.h - the store contract: keys and the bytes behind them. A directory, a zip archive, a
+ * remote bucket; what is written as a Zarr tree.
+ *
+ * Keys are relative: components separated by single '/', none of them empty, "." or "..", no
+ * leading or trailing '/'; "" is the root. Callers pass valid keys (store_key_ok); an
+ * implementation never leaves its root whatever it finds there. All functions may be called from
+ * any thread, concurrently.
+ *
+ * -ENOENT is proven absence, and nothing else: what is there and cannot be read, a dangling link,
+ * a directory without permission, is another error. */
+#ifndef TRANSLATE_STORE_H
+#define TRANSLATE_STORE_H
+
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define STORE_KEY_MAX 4095  /* bytes of a key */
+
+struct store_stat {
+	bool is_dir;
+	bool odd;          /* there, but neither a readable file nor a directory: reading it is
+	                    * an error. size is 0 */
+	uint64_t size;     /* bytes of the object as a reader gets it */
+	uint64_t version;  /* changes when the object may have: made of identity and times */
+};
+
+/* store_emit - one entry of a listing: its name (one component) and what it is. st is NULL where
+ * want_stat was false and the entry's kind came for nothing; is_dir is right in both cases.
+ * Returns false to stop. */
+typedef bool store_emit(void *arg, const char *name, bool is_dir, const struct store_stat *st);
+
+struct store;
+
+struct store_ops {
+	const char *name;  /* "directory" */
+	void (*close)(struct store *s);
+	int (*stat)(struct store *s, const char *key, struct store_stat *ret, struct err *e);
+	int (*list)(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
+		    struct err *e);
+	int (*read)(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
+		    uint64_t *ret_version, struct err *e);
+	int (*get)(struct store *s, const char *key, struct buf *out, struct err *e);
+	int (*check)(struct store *s, struct err *e);
+};
+
+/* store - embedded first in every implementation. */
+struct store {
+	const struct store_ops *ops;
+};
+
+static inline void store_close(struct store *s)
+{
+	if (s)
+		s->ops->close(s);
+}
+
+/* store_key_ok - whether text is a key as described above, not "". */
+bool store_key_ok(const char *key);
+
+/* store_stat - what is behind a key. -ENOENT; -ENOTDIR is given as -ENOENT: a file has no keys
+ * below it. */
+int store_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e) NZ_MUST_USE;
+
+/* store_list - the entries below a key, one level, in no order, each name once. Names that are no
+ * component of a key, or longer than 255 bytes, are left out. Streams: memory does not grow with
+ * the directory. want_stat: every entry comes with its stat (a link: that of what it leads to).
+ * -ENOENT: nothing is below that key. */
+int store_list(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
+	       struct err *e) NZ_MUST_USE;
+
+/* store_read - exactly bytes [off, off+len) of an object. ret_version: may be NULL; the version
+ * of the object that the bytes came from, as stat gives it.
+ * Returns 0; -EIO when the object ends before; -ENOENT; -EBADMSG a damaged archive. */
+int store_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
+	       uint64_t *ret_version, struct err *e) NZ_MUST_USE;
+
+/* store_get - append a whole object; -ERANGE when out's ceiling is too low for it. */
+int store_get(struct store *s, const char *key, struct buf *out, struct err *e) NZ_MUST_USE;
+
+/* store_check - 0 while a store that is one file (an archive) is the one that was opened; -ESTALE.
+ * A store whose objects live on their own has nothing to check: 0. */
+int store_check(struct store *s, struct err *e) NZ_MUST_USE;
+
+#endif
