@@ -357,7 +357,7 @@ int source_read_stored(struct source *s, uint32_t array, uint64_t linear,
 	if (fd >= 0)
 		return io_pread(fd, out, len, ref->off + off, e);
 	if (!s->ops->read_stored)
-		return unsupported(s, "read stored bytes", e);
+		return err_set(e, -EIO, "the source has no blob %" PRIu32, ref->blob);
 	rc = check_chunk(s, array, linear, e);
 	return rc ? rc : s->ops->read_stored(s, array, linear, ref, off, out, len, e);
 }
