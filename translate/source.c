@@ -349,7 +349,7 @@ int source_read_stored(struct source *s, uint32_t array, uint64_t linear,
 	int rc, fd;
 
 	if (ref->where != CHUNK_RANGE || ckd_add(&end, off, (uint64_t)len) || end > ref->len)
-		return err_set(e, -EINVAL, "bytes %" PRIu64 " to %" PRIu64 " of a chunk of %" PRIu64,
+		return err_set(e, -EINVAL, "bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64,
 			       off, off + len, ref->len);
 	if (len == 0)
 		return 0;
