@@ -24,7 +24,8 @@ enum {
 	SETTLE_MS = 50,     /* a file that did not change for so long is opened */
 	SETTLE_ROUNDS = 40, /* looks before it is opened all the same */
 	TREE_POLL_MS = 200, /* a directory is not asked more often */
-	RETRY_MS = 3000,    /* until a directory that could not be opened is tried again */
+	RETRY_MS = 1000,    /* until a directory that could not be opened is tried again */
+	RETRY_TIMES = 10,   /* or so many times what opening took, when that is more */
 	OPEN_ROUNDS = 3,    /* more attempts at a file that changed while it was opened */
 	WAIT_SECONDS = 10,  /* longest that a request waits for a new epoch */
 };
@@ -66,7 +67,8 @@ struct live {
 	bool seen_ok;     /* false: it could not even be looked at */
 	bool retry;       /* a writer closed the file: BROKEN may have ended */
 	int dir_wd, file_wd;
-	int64_t tree_ms; /* when a directory was last asked, or could not be opened */
+	int64_t tree_ms;  /* when a directory was last asked, or could not be opened */
+	int64_t retry_ms; /* until the latter is tried again */
 	uint64_t next_number;
 	struct names old;           /* names below the root in the last good epoch */
 	char failure[ERR_TEXT_MAX]; /* the last text logged, "" when all is well */
@@ -483,12 +485,18 @@ static bool open_settled(struct live *l, struct live_epoch **ret, struct err *e)
 	bool ok;
 
 	for (int i = 0;; i++) {
+		int64_t start;
+
 		if (!settle(l))
 			return false;
 		*e = (struct err)ERR_INIT;
+		start = now_ms();
 		if (open_epoch(l, ret, e) == 0)
 			return true;
 		*ret = NULL;
+		l->retry_ms = RETRY_TIMES * (now_ms() - start);
+		if (l->retry_ms < RETRY_MS)
+			l->retry_ms = RETRY_MS;
 		if (i == OPEN_ROUNDS || !look(l, &st, &ok))
 			return true;
 	}
@@ -520,7 +528,7 @@ static bool tree_changed(struct live *l, enum state state)
 	int64_t now = now_ms();
 
 	if (!l->seen_ok || !S_ISDIR(l->seen.st_mode) ||
-	    now - l->tree_ms < (state == BROKEN ? RETRY_MS : TREE_POLL_MS))
+	    now - l->tree_ms < (state == BROKEN ? l->retry_ms : TREE_POLL_MS))
 		return false;
 	l->tree_ms = now;
 	return state == BROKEN ||
