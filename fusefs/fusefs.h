@@ -34,7 +34,7 @@ struct fs_setup {
 	/* view_open - present a source as cfg and want say. Returns 0 with *ret new. */
 	int (*view_open)(struct source *s, const struct cfg *cfg, const struct fs_want *want,
 			 struct view **ret, struct err *e);
-	/* prepare - called once in the server, while it has one thread; may be NULL. */
+	/* prepare - what must be done in the server before it has threads. NULL: nothing. */
 	int (*prepare)(struct err *e);
 };
 

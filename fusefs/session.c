@@ -422,9 +422,8 @@ static int open_source(struct server *s, struct err *e)
 static int prepare(struct server *s, struct err *e)
 {
 	sigset_t set;
-	int rc;
+	int rc = open_source(s, e);
 
-	rc = open_source(s, e);
 	if (rc < 0)
 		return rc;
 	end_signals(&set);
