@@ -87,7 +87,8 @@ static void settle(struct listing *l)
 {
 	size_t n = 0;
 
-	qsort_r(l->v, l->n, sizeof(*l->v), compare, l);
+	if (l->n)
+		qsort_r(l->v, l->n, sizeof(*l->v), compare, l);
 	for (size_t i = 0; i < l->n; i++)
 		if (!n || strcmp(text(l, l->v[n - 1].name), text(l, l->v[i].name)) != 0)
 			l->v[n++] = l->v[i];
