@@ -62,9 +62,9 @@ def parts(v, chunks, fill):
 
 def array3(path, key, v, chunks, codecs, encode, skip=(), **more):
     """encode: whole chunk to stored bytes. skip: coordinates that are never written."""
+    fill = more.pop("fill_number", 0)
     put(path, f"{key}/zarr.json", meta3(v, chunks, codecs, **more))
     encoding, sep = more.get("encoding", "default"), more.get("sep", "/")
-    fill = more.get("fill_number", 0)
     for at, whole in parts(v, chunks, fill):
         if at in skip:
             continue
