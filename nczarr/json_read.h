@@ -17,7 +17,8 @@
 enum json_kind { JSON_IS_NULL, JSON_IS_BOOL, JSON_IS_NUMBER, JSON_IS_TEXT, JSON_IS_LIST,
 		 JSON_IS_OBJECT };
 
-/* json_read - parse n bytes. Invalid UTF-8 in texts is an error, as are bytes behind the value.
+/* json_read - parse n bytes. Invalid UTF-8 in texts is an error, as are bytes behind the value,
+ * and documents that would take much memory (about a GiB).
  * Returns 0 with *ret new (json_decref); -EBADMSG with line and column; -ENOMEM. */
 int json_read(const void *p, size_t n, json_t **ret, struct err *e) NZ_MUST_USE;
 
