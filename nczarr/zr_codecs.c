@@ -154,8 +154,8 @@ int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops
 	if (ops->from_zarr)
 		rc = ops->from_zarr(&c, params, &n, &inner);
 	if (rc == -EOPNOTSUPP || !ops->decode) {
-		*ret_why = zr_say(a, "codec '%.80s'%s%s", name,
-				  rc < 0 ? ": " : " cannot be read", inner.msg);
+		*ret_why = rc < 0 ? zr_say(a, "%s", inner.msg)
+				  : zr_say(a, "codec '%.80s' cannot be read", name);
 		return *ret_why ? 0 : zr_full(a, e);
 	}
 	if (rc < 0)
