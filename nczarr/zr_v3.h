@@ -1,7 +1,9 @@
 /* zr_v3.h - what the readers of Zarr v3's documents and of both versions' codecs share; private to
- * zr_dtype.c, zr_codecs2.c, zr_codecs3.c, zr_v3.c. */
+ * zr_dtype.c, zr_fill.c, zr_codecs.c, zr_codecs2.c, zr_codecs3.c and zr_v3.c. */
 #ifndef NCZARR_ZR_V3_H
 #define NCZARR_ZR_V3_H
+
+#include <errno.h>
 
 #include "nczarr/zr_int.h"
 
@@ -20,8 +22,11 @@ int zr_named_of(const json_t *v, const char *what, struct zr_named *ret,
 int zr_lengths(struct arena *a, const json_t *v, const char *what, uint32_t n, uint64_t least,
 	       uint64_t **ret, struct err *e) NZ_MUST_USE;
 
-/* zr_full - the arena gave NULL: memory is short, or the metadata is larger than allowed. */
-int zr_full(const struct arena *a, struct err *e);
+/* zr_no_room - the arena gave NULL: mostly because the metadata is larger than allowed. */
+static inline int zr_no_room(const struct arena *a, struct err *e)
+{
+	return err_set(e, -ERANGE, "the metadata needs more than %zu bytes", a->max);
+}
 
 /* zr_specs - codecs in the order of encoding, while they are gathered. */
 struct zr_specs {

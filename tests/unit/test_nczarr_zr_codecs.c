@@ -217,7 +217,10 @@ static void test_v2_bad(void **state)
 	for (int i = 0; i < CODEC_CHAIN_MAX; i++)
 		(void)snprintf(many + strlen(many), sizeof(many) - strlen(many), ", {'id': 'zlib'}");
 	(void)snprintf(many + strlen(many), sizeof(many) - strlen(many), "]");
-	fails(&x, v2(&x, "'<i4'", many, NULL), -ERANGE, "32");
+	fails(&x, v2(&x, "'<i4'", many, NULL), -ERANGE, "33 filters");
+	memcpy(many, "[          ", 11); /* one fewer, and the compressor */
+	memset(many + 11, ' ', strcspn(many + 11, "{"));
+	fails(&x, v2(&x, "'<i4'", many, "{'id': 'zlib'}"), -ERANGE, "more than 32");
 }
 
 /* ---- v3 ---- */
