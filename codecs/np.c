@@ -252,11 +252,11 @@ static uint64_t int_of(double v, uint32_t size)
 
 static uint64_t uint_of(double v, uint32_t size)
 {
-	if (size < 4)
+	double half = size == 8 ? 0x1p63 : 0x1p31; /* where the signed type ends */
+
+	if (size < 4 || !(v >= half))
 		return int_of(v, size);
-	if (size == 8 && v >= 0x1p63)
-		return int_of(v - 0x1p63, 8) ^ (uint64_t)1 << 63;
-	return int_of(v, 8);
+	return int_of(v - half, size) ^ (size == 8 ? (uint64_t)1 << 63 : (uint64_t)1 << 31);
 }
 
 void np_store_real(struct np_type t, const double *v, size_t n, uint8_t *out)
