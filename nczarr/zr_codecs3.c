@@ -13,8 +13,7 @@
 
 #define SHARD_DEPTH_MAX 8
 #define LIST_MAX 64 /* codecs in one list */
-#define INDEX_ENTRY                                                                            \
-	16 /* bytes: offset and length. Spec: sharding-indexed, "Binary shard format" */
+#define INDEX_ENTRY 16 /* bytes: offset, length. Spec: sharding-indexed, "Binary shard format" */
 
 /* level - one list of codecs: the array's, or that of the chunks in a shard. */
 struct level {

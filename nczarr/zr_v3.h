@@ -9,8 +9,8 @@
 
 /* zr_named - an extension point: {"name": ..., "configuration": {...}}, or the name alone. */
 struct zr_named {
-	const char *name;      /* NUL-terminated; borrowed from the document */
-	const json_t *config;  /* object or NULL */
+	const char *name;     /* NUL-terminated; borrowed from the document */
+	const json_t *config; /* object or NULL */
 };
 
 /* zr_named_of - what: for the message. Returns 0; -EBADMSG. */
@@ -37,9 +37,9 @@ struct zr_specs {
 /* zr_spec_add - append a codec with the parameters that `conf` (members of the codec's object)
  * gives. *ret_why stays NULL, or says why the codec cannot be decoded: that is no error.
  * version, elem_size: as in struct codec_conf. */
-int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops, const char *name,
-		const json_t *conf, int version, size_t elem_size, const char **ret_why,
-		struct err *e) NZ_MUST_USE;
+int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops,
+		const char *name, const json_t *conf, int version, size_t elem_size,
+		const char **ret_why, struct err *e) NZ_MUST_USE;
 
 /* zr_specs_chain - as a chain in the arena. */
 int zr_specs_chain(struct arena *a, const struct zr_specs *s, struct codec_chain *ret,

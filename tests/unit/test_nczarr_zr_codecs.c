@@ -1,5 +1,5 @@
 /* Codecs of both Zarr versions: chains, byte order, axes, shards, and what cannot be read. */
-#include "nczarr_zr.h"
+#include "tests/unit/nczarr_zr.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +25,8 @@ static void begin(struct fixture *x, int version, const char *dtype)
 {
 	int rc;
 
-	*x = (struct fixture){.m = {.format = version, .rank = 3, .shape = chunk, .chunk = chunk}};
+	*x = (struct fixture){
+		.m = {.format = version, .rank = 3, .shape = chunk, .chunk = chunk}};
 	arena_init(&x->a, 1 << 20);
 	if (version == 2)
 		rc = zr_dtype_v2(&x->a, keep(x, dtype), false, &x->m.dtype, NULL);
@@ -60,7 +61,7 @@ static void chain_is(const struct codec_chain *c, uint32_t n, const uint32_t *id
 		assert_int_equal(c->specs[i].h5_id, ids[i]);
 }
 
-#define CHAIN(c, ...)                                                                            \
+#define CHAIN(c, ...)                                                                          \
 	chain_is(&(c), sizeof((uint32_t[]){__VA_ARGS__}) / 4, (uint32_t[]){__VA_ARGS__})
 
 static void lens_are(const uint64_t *v, uint64_t x, uint64_t y, uint64_t z)
@@ -128,9 +129,9 @@ static void test_v2_chain(void **state)
 	assert_int_equal(x.m.chain.specs[0].params[0], 8);
 	end(&x);
 	/* behind a compressor there are bytes */
-	assert_int_equal(v2(&x, "'<i8'", "[{'id': 'zlib'}, {'id': 'shuffle', 'elementsize': 0}]",
-			    NULL),
-			 0);
+	assert_int_equal(
+		v2(&x, "'<i8'", "[{'id': 'zlib'}, {'id': 'shuffle', 'elementsize': 0}]", NULL),
+		0);
 	assert_int_equal(x.m.chain.specs[1].params[0], 1);
 	end(&x);
 }
@@ -182,7 +183,8 @@ static void test_v2_unreadable(void **state)
 		   "codec 'pickle' is not supported");
 	unreadable(&x, v2(&x, "'|O'", NULL, "{'id': 'zlib'}"),
 		   "dtype '|O' without a filter that says what its elements are");
-	unreadable(&x, v2(&x, "'|O'", "[{'id': 'zlib'}]", NULL), "codec 'zlib' is not supported");
+	unreadable(&x, v2(&x, "'|O'", "[{'id': 'zlib'}]", NULL),
+		   "codec 'zlib' is not supported");
 	unreadable(&x, v2(&x, "'|O'", "[{'id': 'vlen-array', 'dtype': '<f16'}]", NULL),
 		   "codec 'vlen-array': its dtype is not supported");
 	unreadable(&x, v2(&x, "'|O'", "[{'id': 'vlen-array', 'dtype': '|S3'}]", NULL),
@@ -215,7 +217,8 @@ static void test_v2_bad(void **state)
 	fails(&x, v2(&x, "'<i4'", "[{'id': 'shuffle', 'elementsize': 1.5}]", NULL), -EBADMSG,
 	      "shuffle");
 	for (int i = 0; i < CODEC_CHAIN_MAX; i++)
-		(void)snprintf(many + strlen(many), sizeof(many) - strlen(many), ", {'id': 'zlib'}");
+		(void)snprintf(many + strlen(many), sizeof(many) - strlen(many),
+			       ", {'id': 'zlib'}");
 	(void)snprintf(many + strlen(many), sizeof(many) - strlen(many), "]");
 	fails(&x, v2(&x, "'<i4'", many, NULL), -ERANGE, "33 filters");
 	memcpy(many, "[          ", 11); /* one fewer, and the compressor */
@@ -228,9 +231,9 @@ static void test_v2_bad(void **state)
 #define LITTLE "{'name': 'bytes', 'configuration': {'endian': 'little'}}"
 #define BIG "{'name': 'bytes', 'configuration': {'endian': 'big'}}"
 #define TURN(order) "{'name': 'transpose', 'configuration': {'order': " order "}}"
-#define SHARD(shape, codecs, index, more)                                                        \
-	"{'name': 'sharding_indexed', 'configuration': {'chunk_shape': " shape ", 'codecs': ["   \
-	codecs "], 'index_codecs': [" index "]" more "}}"
+#define SHARD(shape, codecs, index, more)                                                      \
+	"{'name': 'sharding_indexed', 'configuration': {'chunk_shape': " shape                 \
+	", 'codecs': [" codecs "], 'index_codecs': [" index "]" more "}}"
 #define CRC "{'name': 'crc32c'}"
 
 static void test_v3_chain(void **state)
@@ -244,18 +247,21 @@ static void test_v3_chain(void **state)
 	assert_null(x.m.shard);
 	assert_false(x.m.dtype.type.big_endian);
 	end(&x);
-	assert_int_equal(v3(&x, "'int32'", "['bytes', {'name': 'gzip', 'configuration': "
-					   "{'level': 5}}, 'crc32c']"),
+	assert_int_equal(v3(&x, "'int32'",
+			    "['bytes', {'name': 'gzip', 'configuration': "
+			    "{'level': 5}}, 'crc32c']"),
 			 0);
 	CHAIN(x.m.chain, CODEC_GZIP, CODEC_CRC32C);
 	end(&x);
-	assert_int_equal(v3(&x, "'int32'", "[" LITTLE ", {'name': 'numcodecs.zlib', "
-					   "'configuration': {'level': 8}}]"),
+	assert_int_equal(v3(&x, "'int32'",
+			    "[" LITTLE ", {'name': 'numcodecs.zlib', "
+			    "'configuration': {'level': 8}}]"),
 			 0);
 	CHAIN(x.m.chain, CODEC_DEFLATE);
 	end(&x);
-	assert_int_equal(v3(&x, "'int16'", "[" LITTLE ", {'name': 'numcodecs.shuffle', "
-					   "'configuration': {'elementsize': 2}}, 'zstd']"),
+	assert_int_equal(v3(&x, "'int16'",
+			    "[" LITTLE ", {'name': 'numcodecs.shuffle', "
+			    "'configuration': {'elementsize': 2}}, 'zstd']"),
 			 0);
 	CHAIN(x.m.chain, CODEC_SHUFFLE, CODEC_ZSTD);
 	assert_int_equal(x.m.chain.specs[0].params[0], 2);
@@ -264,8 +270,9 @@ static void test_v3_chain(void **state)
 	assert_int_equal(v3(&x, "'int32'", NULL), 0);
 	assert_int_equal(x.m.chain.n, 0);
 	end(&x);
-	assert_int_equal(v3(&x, "'int32'", "[{'name': 'endian', 'configuration': {'endian': "
-					   "'big'}}]"),
+	assert_int_equal(v3(&x, "'int32'",
+			    "[{'name': 'endian', 'configuration': {'endian': "
+			    "'big'}}]"),
 			 0);
 	assert_true(x.m.dtype.type.big_endian);
 	end(&x);
@@ -283,17 +290,19 @@ static void test_v3_big(void **state)
 	assert_int_equal(v3(&x, "'uint8'", "[" BIG "]"), 0);
 	assert_false(x.m.dtype.type.big_endian);
 	end(&x);
-	assert_int_equal(v3(&x, "{'name': 'fixed_length_utf32', 'configuration': "
-				"{'length_bytes': 8}}",
+	assert_int_equal(v3(&x,
+			    "{'name': 'fixed_length_utf32', 'configuration': "
+			    "{'length_bytes': 8}}",
 			    "[" BIG "]"),
 			 0);
 	assert_true(x.m.dtype.big);
 	assert_false(x.m.dtype.type.big_endian);
 	end(&x);
-	assert_int_equal(v3(&x, "{'name': 'struct', 'configuration': {'fields': [['a', 'int16'], "
-				"['n', {'name': 'struct', 'configuration': {'fields': [['b', "
-				"'float64'], ['c', 'uint8']]}}], ['u', {'name': "
-				"'fixed_length_utf32', 'configuration': {'length_bytes': 8}}]]}}",
+	assert_int_equal(v3(&x,
+			    "{'name': 'struct', 'configuration': {'fields': [['a', 'int16'], "
+			    "['n', {'name': 'struct', 'configuration': {'fields': [['b', "
+			    "'float64'], ['c', 'uint8']]}}], ['u', {'name': "
+			    "'fixed_length_utf32', 'configuration': {'length_bytes': 8}}]]}}",
 			    "[" BIG "]"),
 			 0);
 	f = x.m.dtype.type.fields;
@@ -317,9 +326,9 @@ static void test_v3_texts(void **state)
 	assert_int_equal(v3(&x, "'bytes'", "['vlen-bytes']"), 0);
 	assert_int_equal(x.m.vlen, ZR_VLEN_BYTES);
 	end(&x);
-	assert_int_equal(v3(&x, "'string'", "[" SHARD("[6, 5, 8]", "'vlen-utf8'", "'bytes'", "")
-				"]"),
-			 0);
+	assert_int_equal(
+		v3(&x, "'string'", "[" SHARD("[6, 5, 8]", "'vlen-utf8'", "'bytes'", "") "]"),
+		0);
 	assert_int_equal(x.m.vlen, ZR_VLEN_UTF8);
 	assert_non_null(x.m.shard);
 	end(&x);
@@ -344,12 +353,13 @@ static void test_transpose(void **state)
 	assert_null(x.m.order);
 	end(&x);
 	/* numpy: a.transpose(2, 0, 1).transpose(1, 0, 2) has axes 0, 2, 1 of a */
-	assert_int_equal(v3(&x, "'int32'", "[" TURN("[2, 0, 1]") ", " TURN("[1, 0, 2]") ", " LITTLE
-					   "]"),
-			 0);
+	assert_int_equal(
+		v3(&x, "'int32'", "[" TURN("[2, 0, 1]") ", " TURN("[1, 0, 2]") ", " LITTLE "]"),
+		0);
 	order_is(x.m.order, 0, 2, 1);
 	end(&x);
-	assert_int_equal(v3(&x, "'int32'", "[" TURN("'F'") ", " TURN("'F'") ", " LITTLE "]"), 0);
+	assert_int_equal(v3(&x, "'int32'", "[" TURN("'F'") ", " TURN("'F'") ", " LITTLE "]"),
+			 0);
 	assert_null(x.m.order);
 	end(&x);
 	fails(&x, v3(&x, "'int32'", "[" TURN("[0, 1]") "]"), -EBADMSG, "3 axes");
@@ -369,8 +379,8 @@ static void test_shard(void **state)
 	struct fixture x;
 
 	(void)state;
-	assert_int_equal(v3(&x, "'int32'", "[" SHARD("[6, 5, 4]", LITTLE ", 'zstd'",
-						     LITTLE ", " CRC, "") "]"),
+	assert_int_equal(v3(&x, "'int32'",
+			    "[" SHARD("[6, 5, 4]", LITTLE ", 'zstd'", LITTLE ", " CRC, "") "]"),
 			 0);
 	s = x.m.shard;
 	lens_are(s->inner, 6, 5, 4);
@@ -387,8 +397,9 @@ static void test_shard(void **state)
 	assert_null(x.m.order);
 	end(&x);
 
-	assert_int_equal(v3(&x, "'int32'", "[" SHARD("[12, 10, 1]", BIG, BIG,
-						     ", 'index_location': 'start'") ", 'gzip']"),
+	assert_int_equal(v3(&x, "'int32'",
+			    "[" SHARD("[12, 10, 1]", BIG, BIG,
+				      ", 'index_location': 'start'") ", 'gzip']"),
 			 0);
 	s = x.m.shard;
 	assert_int_equal(s->n, 8);
@@ -409,11 +420,11 @@ static void test_shard_axes(void **state)
 	struct fixture x;
 
 	(void)state;
-	assert_int_equal(v3(&x, "'int32'",
-			    "[" TURN("[2, 0, 1]") ", " SHARD("[8, 6, 5]",
-							     TURN("[1, 0, 2]") ", " LITTLE, LITTLE,
-							     "") "]"),
-			 0);
+	assert_int_equal(
+		v3(&x, "'int32'",
+		   "[" TURN("[2, 0, 1]") ", " SHARD("[8, 6, 5]", TURN("[1, 0, 2]") ", " LITTLE,
+						    LITTLE, "") "]"),
+		0);
 	s = x.m.shard;
 	order_is(s->order, 2, 0, 1);
 	lens_are(s->inner, 6, 5, 8);
@@ -423,11 +434,11 @@ static void test_shard_axes(void **state)
 
 	/* a shard in a shard, each turned */
 	assert_int_equal(v3(&x, "'int32'",
-			    "[" TURN("'F'") ", "
-			    SHARD("[4, 10, 6]",
-				  TURN("[2, 1, 0]") ", " SHARD("[3, 5, 4]", LITTLE ", 'zstd'",
+			    "[" TURN("'F'") ", " SHARD("[4, 10, 6]",
+						       TURN("[2, 1, 0]") ", " SHARD(
+							       "[3, 5, 4]", LITTLE ", 'zstd'",
 							       LITTLE ", " CRC, "") ", 'gzip'",
-				  LITTLE, "") "]"),
+						       LITTLE, "") "]"),
 			 0);
 	s = x.m.shard;
 	order_is(s->order, 2, 1, 0);
@@ -465,17 +476,20 @@ static void test_shard_bad(void **state)
 	      "in a shard: no codec makes bytes");
 	fails(&x, v3(&x, "'int32'", "[" SHARD("[6, 5, 4]", LITTLE, "", "") "]"), -EBADMSG,
 	      "index_codecs");
-	fails(&x, v3(&x, "'int32'", "[" SHARD("[6, 5, 4]", LITTLE, LITTLE,
-					      ", 'index_location': 'middle'") "]"),
+	fails(&x,
+	      v3(&x, "'int32'",
+		 "[" SHARD("[6, 5, 4]", LITTLE, LITTLE, ", 'index_location': 'middle'") "]"),
 	      -EBADMSG, "index_location");
 	fails(&x, v3(&x, "'int32'", "['sharding_indexed']"), -EBADMSG, "not a list");
 	fails(&x, v3(&x, "'int32'", "[" SHARD("[6, 5, 4]", LITTLE, LITTLE, "") ", " LITTLE "]"),
 	      -EBADMSG, "behind");
-	unreadable(&x, v3(&x, "'int32'", "[" SHARD("[6, 5, 4]", LITTLE, LITTLE ", 'zstd'", "") "]"),
+	unreadable(&x,
+		   v3(&x, "'int32'", "[" SHARD("[6, 5, 4]", LITTLE, LITTLE ", 'zstd'", "") "]"),
 		   "codec 'zstd' on the index of a shard is not supported");
 	unreadable(&x, v3(&x, "'int32'", "[" SHARD("[6, 5, 4]", LITTLE, CRC, "") "]"),
 		   "codec 'crc32c' on the index of a shard is not supported");
-	unreadable(&x, v3(&x, "'int32'", "[" SHARD("[6, 5, 4]", LITTLE ", 'zfp'", LITTLE, "") "]"),
+	unreadable(&x,
+		   v3(&x, "'int32'", "[" SHARD("[6, 5, 4]", LITTLE ", 'zfp'", LITTLE, "") "]"),
 		   "codec 'zfp' is not supported");
 }
 
@@ -488,8 +502,9 @@ static int nest(struct fixture *x, int depth)
 	buf_init(&b, 1 << 16);
 	buf_putc(&b, '[');
 	for (int i = 0; i < depth; i++)
-		buf_puts(&b, "{'name': 'sharding_indexed', 'configuration': {'chunk_shape': [12, "
-			     "10, 8], 'index_codecs': ['bytes'], 'codecs': [");
+		buf_puts(&b,
+			 "{'name': 'sharding_indexed', 'configuration': {'chunk_shape': [12, "
+			 "10, 8], 'index_codecs': ['bytes'], 'codecs': [");
 	buf_puts(&b, "'bytes'");
 	for (int i = 0; i < depth; i++)
 		buf_puts(&b, "]}}");
@@ -517,15 +532,17 @@ static void test_shard_limits(void **state)
 
 	begin(&x, 3, "'int32'");
 	x.m.chunk = huge;
-	fails(&x, zr_codecs_v3(&x.a, keep(&x, "[" SHARD("[1, 1, 1]", LITTLE, LITTLE, "") "]"),
-			       &x.m, &x.e),
+	fails(&x,
+	      zr_codecs_v3(&x.a, keep(&x, "[" SHARD("[1, 1, 1]", LITTLE, LITTLE, "") "]"), &x.m,
+			   &x.e),
 	      -ERANGE, "2^64");
 	begin(&x, 3, "'int32'");
 	x.m.chunk = huge;
-	fails(&x, zr_codecs_v3(&x.a,
-			       keep(&x, "[" SHARD("[1, 9223372036854775807, 8]", LITTLE, LITTLE,
-						  "") "]"),
-			       &x.m, &x.e),
+	fails(&x,
+	      zr_codecs_v3(&x.a,
+			   keep(&x, "[" SHARD("[1, 9223372036854775807, 8]", LITTLE, LITTLE,
+					      "") "]"),
+			   &x.m, &x.e),
 	      -ERANGE, "too large");
 }
 
@@ -545,8 +562,9 @@ static void test_v3_unreadable(void **state)
 		   "not supported");
 	unreadable(&x, v3(&x, "'int32'", "['numcodecs.shuffle', " BIG "]"),
 		   "filters before big-endian bytes are not supported");
-	unreadable(&x, v3(&x, "'int32'", "['numcodecs.shuffle', " SHARD("[6, 5, 4]", LITTLE, LITTLE,
-									"") "]"),
+	unreadable(&x,
+		   v3(&x, "'int32'",
+		      "['numcodecs.shuffle', " SHARD("[6, 5, 4]", LITTLE, LITTLE, "") "]"),
 		   "filters before 'sharding_indexed' are not supported");
 	unreadable(&x, v3(&x, "'string'", "['numcodecs.shuffle', 'vlen-utf8']"),
 		   "codec 'numcodecs.shuffle' on elements of any length is not supported");
@@ -569,7 +587,9 @@ static void test_v3_bad(void **state)
 	fails(&x, v3(&x, "'int32'", "['bytes', 'bytes']"), -EBADMSG, "behind");
 	fails(&x, v3(&x, "'int32'", "[{'name': 'bytes', 'configuration': {'endian': 'x'}}]"),
 	      -EBADMSG, "endian");
-	fails(&x, v3(&x, "'int32'", "[" LITTLE ", {'name': 'blosc', 'configuration': {'cname': 5}}]"),
+	fails(&x,
+	      v3(&x, "'int32'",
+		 "[" LITTLE ", {'name': 'blosc', 'configuration': {'cname': 5}}]"),
 	      -EBADMSG, "blosc");
 	buf_init(&b, 1 << 16);
 	buf_puts(&b, "['bytes'");
@@ -596,15 +616,18 @@ static void test_v3_filters(void **state)
 	assert_null(x.m.unreadable);
 	CHAIN(x.m.chain, CODEC_DELTA, CODEC_ZSTD);
 	end(&x);
-	fails(&x, v3(&x, "'int32'", "['bytes', {'name': 'numcodecs.delta', 'configuration': "
-				    "{'dtype': '<i4'}}]"),
+	fails(&x,
+	      v3(&x, "'int32'",
+		 "['bytes', {'name': 'numcodecs.delta', 'configuration': "
+		 "{'dtype': '<i4'}}]"),
 	      -EBADMSG, "behind");
 	/* one value at a time: axes do not matter */
-	assert_int_equal(v3(&x, "'float64'",
-			    "[{'name': 'numcodecs.fixedscaleoffset', 'configuration': {'offset': "
-			    "1, 'scale': 10, 'dtype': '<f8', 'astype': '<i2'}}, " TURN("'F'") ", "
-			    LITTLE "]"),
-			 0);
+	assert_int_equal(
+		v3(&x, "'float64'",
+		   "[{'name': 'numcodecs.fixedscaleoffset', 'configuration': {'offset': "
+		   "1, 'scale': 10, 'dtype': '<f8', 'astype': '<i2'}}, " TURN("'F'") ", " LITTLE
+										     "]"),
+		0);
 	assert_null(x.m.unreadable);
 	order_is(x.m.order, 2, 1, 0);
 	end(&x);
@@ -617,7 +640,7 @@ int main(void)
 		cmocka_unit_test(test_v2_unreadable), cmocka_unit_test(test_v2_bad),
 		cmocka_unit_test(test_v3_chain),      cmocka_unit_test(test_v3_big),
 		cmocka_unit_test(test_v3_texts),      cmocka_unit_test(test_transpose),
-		cmocka_unit_test(test_shard),	      cmocka_unit_test(test_shard_axes),
+		cmocka_unit_test(test_shard),         cmocka_unit_test(test_shard_axes),
 		cmocka_unit_test(test_shard_bad),     cmocka_unit_test(test_shard_limits),
 		cmocka_unit_test(test_v3_unreadable), cmocka_unit_test(test_v3_bad),
 		cmocka_unit_test(test_v3_filters),

@@ -1,8 +1,8 @@
 /* Every array's metadata in the corpus: read, or refused with a reason that is expected; then the
- * same documents damaged, which may end in any way that leaves the program alive. Set ZR_CORPUS_SHOW
- * to see what was refused and what cannot be decoded, ZR_CORPUS_DAMAGE for the number of damaged
- * copies of each document. */
-#include "nczarr_zr.h"
+ * same documents damaged, which may end in any way that leaves the program alive. Set
+ * ZR_CORPUS_SHOW to see what was refused or cannot be decoded, ZR_CORPUS_DAMAGE for the number of
+ * damaged copies of each document. */
+#include "tests/unit/nczarr_zr.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -11,7 +11,7 @@
 static struct {
 	size_t n, refused, unreadable, wrong;
 	bool show;
-	bool damaged;     /* nothing is expected of the documents */
+	bool damaged; /* nothing is expected of the documents */
 	unsigned int damage;
 } seen;
 
@@ -69,8 +69,9 @@ static int read_v2(struct arena *a, const json_t *doc, struct zr_meta *m, uint64
 	*m = (struct zr_meta){.format = 2, .fill = json_get(doc, "fill_value")};
 	lengths(doc, m, chunk);
 	rc = zr_dtype_v2(a, json_get(doc, "dtype"), false, &m->dtype, e);
-	return rc < 0 ? rc : zr_codecs_v2(a, json_get(doc, "filters"), json_get(doc, "compressor"),
-					  m, e);
+	return rc < 0 ? rc
+		      : zr_codecs_v2(a, json_get(doc, "filters"), json_get(doc, "compressor"),
+				     m, e);
 }
 
 static void one_array(const char *path, const json_t *doc, int version)
@@ -203,7 +204,8 @@ static void walk(void)
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
 		(void)snprintf(path, sizeof(path), "%s/%s", root ? root : "../shared/corpus",
 			       parts[i]);
-		(void)nftw(path, visit, 16, FTW_PHYS); /* a part that is not there has nothing */
+		(void)nftw(path, visit, 16,
+			   FTW_PHYS); /* a part that is not there has nothing */
 	}
 }
 

@@ -1,6 +1,6 @@
 /* fill_value of both Zarr versions as bytes. The vectors are what numpy has in memory for what
  * zarr-python 2.13 writes; a U's bytes are its UTF-8. */
-#include "nczarr_zr.h"
+#include "tests/unit/nczarr_zr.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -121,7 +121,7 @@ static void test_lenient(void **state)
 	is_bytes(2, "'|S3'", "0", "000000");
 	is_bytes(2, "'|S3'", "''", "000000");
 	is_bytes(2, "'|S3'", "'MA=='", "300000");
-	is_bytes(2, "'|S1'", "'x'", "78");      /* netCDF-C's */
+	is_bytes(2, "'|S1'", "'x'", "78"); /* netCDF-C's */
 	is_bytes(2, "'|S6'", "'not64'", "6e6f74363400");
 	is_bytes(2, "'|S4'", "'AAECAw=='", "00010203");
 	is_bytes(2, "'|S2'", "'YWIAAA=='", "6162");
@@ -144,21 +144,23 @@ static void test_v3(void **state)
 	is_bytes(3, "'uint64'", "18446744073709551615", "ffffffffffffffff");
 	is_bytes(3, "'bool'", "false", "00");
 	is_bytes(3, "'r24'", "[1, 0, 255]", "0100ff");
-	is_bytes(3, "{'name': 'raw_bytes', 'configuration': {'length_bytes': 2}}", "'AQI='", "0102");
+	is_bytes(3, "{'name': 'raw_bytes', 'configuration': {'length_bytes': 2}}", "'AQI='",
+		 "0102");
 	is_bytes(3, "{'name': 'null_terminated_bytes', 'configuration': {'length_bytes': 3}}",
 		 "'YWI='", "616200");
 	is_bytes(3, "{'name': 'fixed_length_utf32', 'configuration': {'length_bytes': 8}}",
 		 "'\\u00e9'", "c3a9000000000000");
 	is_bytes(3,
-		 "{'name': 'numpy.datetime64', 'configuration': {'unit': 's', 'scale_factor': 1}}",
+		 "{'name': 'numpy.datetime64', 'configuration': {'unit': 's', 'scale_factor': "
+		 "1}}",
 		 "'NaT'", "0000000000000080");
 }
 
-#define STRUCT                                                                                   \
-	"{'name': 'struct', 'configuration': {'fields': [['i', 'int16'], ['f', 'float32'], "     \
-	"['u', {'name': 'fixed_length_utf32', 'configuration': {'length_bytes': 8}}], ['b', "    \
-	"'bool'], ['n', {'name': 'struct', 'configuration': {'fields': [{'name': 'x', "          \
-	"'data_type': 'uint8'}]}}], ['t', {'name': 'numpy.timedelta64', 'configuration': "       \
+#define STRUCT                                                                                 \
+	"{'name': 'struct', 'configuration': {'fields': [['i', 'int16'], ['f', 'float32'], "   \
+	"['u', {'name': 'fixed_length_utf32', 'configuration': {'length_bytes': 8}}], ['b', "  \
+	"'bool'], ['n', {'name': 'struct', 'configuration': {'fields': [{'name': 'x', "        \
+	"'data_type': 'uint8'}]}}], ['t', {'name': 'numpy.timedelta64', 'configuration': "     \
 	"{'unit': 's', 'scale_factor': 1}}]]}}"
 
 static void test_struct_values(void **state)
@@ -167,10 +169,11 @@ static void test_struct_values(void **state)
 	struct arena a;
 
 	(void)state;
-	is_bytes(3, STRUCT,
-		 "{'i': -2, 'f': 'NaN', 'u': '\\u20ac\\ud83d\\ude00', 'b': true, 'n': {'x': 7}, "
-		 "'t': 'NaT'}",
-		 "feff0000c07fac20000000f6010001070000000000000080");
+	is_bytes(
+		3, STRUCT,
+		"{'i': -2, 'f': 'NaN', 'u': '\\u20ac\\ud83d\\ude00', 'b': true, 'n': {'x': 7}, "
+		"'t': 'NaT'}",
+		"feff0000c07fac20000000f6010001070000000000000080");
 	is_bytes(3, STRUCT, "{'n': {}}", "000000000000000000000000000000000000000000000000");
 	is_bytes(3, STRUCT, "'AQAAAIA/YQAAAAAAAAABCQAAAAAAAAAA'",
 		 "01000000803f610000000000000001090000000000000000");
@@ -204,7 +207,8 @@ static void test_undefined(void **state)
 	arena_release(&a);
 }
 
-static void text_is(int version, const char *type, const char *value, const char *text, size_t len)
+static void text_is(int version, const char *type, const char *value, const char *text,
+		    size_t len)
 {
 	struct ds_array d;
 	struct arena a;
@@ -331,10 +335,10 @@ static void test_message(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numpy),	cmocka_unit_test(test_lenient),
-		cmocka_unit_test(test_v3),	cmocka_unit_test(test_struct_values),
+		cmocka_unit_test(test_numpy),     cmocka_unit_test(test_lenient),
+		cmocka_unit_test(test_v3),        cmocka_unit_test(test_struct_values),
 		cmocka_unit_test(test_undefined), cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_bad),	cmocka_unit_test(test_message),
+		cmocka_unit_test(test_bad),       cmocka_unit_test(test_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* An array's zarr.json, member by member. */
-#include "nczarr_zr.h"
+#include "tests/unit/nczarr_zr.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -204,12 +204,14 @@ static void test_refused(void **state)
 		{"chunk_grid", NULL, -EBADMSG, "chunk_grid"},
 		{"chunk_grid", "'regular'", -EBADMSG, "chunk_shape"},
 		{"chunk_grid", "{'name': 'rectilinear'}", -EOPNOTSUPP, "'rectilinear'"},
-		{"chunk_grid", "{'name': 'regular', 'configuration': {'chunk_shape': [5, 0, 9]}}",
-		 -EBADMSG, "'0'"},
+		{"chunk_grid",
+		 "{'name': 'regular', 'configuration': {'chunk_shape': [5, 0, 9]}}", -EBADMSG,
+		 "'0'"},
 		{"chunk_grid", "{'name': 'regular', 'configuration': {'chunk_shape': [5, 1]}}",
 		 -EBADMSG, "2 numbers"},
 		{"chunk_grid",
-		 "{'name': 'regular', 'configuration': {'chunk_shape': [4611686018427387904, 1, "
+		 "{'name': 'regular', 'configuration': {'chunk_shape': [4611686018427387904, "
+		 "1, "
 		 "1]}}",
 		 -ERANGE, "2^62"},
 		{"chunk_grid",
@@ -229,7 +231,8 @@ static void test_refused(void **state)
 		{"dimension_names", "['a', 'b']", -EBADMSG, "dimension_names"},
 		{"dimension_names", "['a', 'b', 5]", -EBADMSG, "dimension_names"},
 		{"dimension_names", "'abc'", -EBADMSG, "dimension_names"},
-		{"storage_transformers", "[{'name': 'x'}]", -EOPNOTSUPP, "storage_transformers"},
+		{"storage_transformers", "[{'name': 'x'}]", -EOPNOTSUPP,
+		 "storage_transformers"},
 		{"storage_transformers", "{}", -EBADMSG, "storage_transformers"},
 		{"ext", "1", -EOPNOTSUPP, "'ext'"},
 		{"ext", "{}", -EOPNOTSUPP, "'ext'"},
@@ -277,7 +280,8 @@ static void test_memory(void **state)
 	static const char *const codecs =
 		"[{'name': 'transpose', 'configuration': {'order': 'F'}}, {'name': "
 		"'sharding_indexed', 'configuration': {'chunk_shape': [9, 1, 1], 'codecs': "
-		"[{'name': 'bytes', 'configuration': {'endian': 'big'}}, 'gzip'], 'index_codecs': "
+		"[{'name': 'bytes', 'configuration': {'endian': 'big'}}, 'gzip'], "
+		"'index_codecs': "
 		"['bytes', 'crc32c']}}, 'zstd']";
 	struct zr_meta m;
 	json_t *doc;
@@ -302,7 +306,7 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain),	cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_plain),   cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_members), cmocka_unit_test(test_scalar),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_no_object),
 		cmocka_unit_test(test_memory),
