@@ -379,7 +379,8 @@ def valgrind_of(part, *options):
 
 def cases():
     yield "valgrind_stored", valgrind_of(0, "cache_size=64K", "meta_size=16M")
-    yield "valgrind_decoded", valgrind_of(3, "meta_size=16M", "filter=none", "mode=nczarr", "decode_threads=2")
+    yield "valgrind_decoded", valgrind_of(3, "meta_size=16M", "filter=none", "mode=nczarr",
+                                          "decode_threads=2")
 
 
 def status_of(pids, key):
