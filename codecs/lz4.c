@@ -158,13 +158,18 @@ static int h5_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 	return 0;
 }
 
+static uint32_t h5_block_of(const struct codec_spec *spec)
+{
+	uint32_t size = spec->n_params > 0 ? spec->params[0] : 0;
+
+	return size > 0 && size < H5_BLOCK ? size : H5_BLOCK;
+}
+
 static int h5_encode(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
 		     const uint8_t *in, size_t n, struct buf *out, struct err *e)
 {
-	uint32_t size = spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : H5_BLOCK;
+	uint32_t size = h5_block_of(spec);
 
-	if (size > H5_BLOCK)
-		size = H5_BLOCK;
 	if (size > n)
 		size = (uint32_t)n;
 	put_be(out, n, 8);
@@ -189,12 +194,15 @@ static int h5_encode(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
 	return 0;
 }
 
-/* Blocks may be as short as a byte, and each has its length in front. */
-static uint64_t h5_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
+/* Each block has its length in front, and blocks may be as short as a byte. */
+static uint64_t h5_stored_max(const struct codec_spec *spec, uint64_t n)
 {
-	uint64_t r;
+	uint64_t r = codec_packed_max(spec, n), heads;
 
-	return ckd_mul(&r, n, (uint64_t)8) || ckd_add(&r, r, (uint64_t)4096) ? 0 : r;
+	if (r == 0 || ckd_mul(&heads, n / h5_block_of(spec) + 1, (uint64_t)SIZE_BYTES) ||
+	    ckd_add(&r, r, heads))
+		return 0;
+	return r;
 }
 
 const struct codec_ops codec_lz4_hdf5 = {
