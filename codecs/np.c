@@ -60,9 +60,10 @@ struct np_type np_of(const struct codec_spec *spec, uint32_t i)
 	uint32_t p = spec->n_params > i ? spec->params[i] : 0;
 	struct np_type t = {(enum np_kind)(p >> 8 & 0xff), p & 0xff, (p & PACK_BIG) != 0};
 
-	if (t.size != 1 && t.size != 2 && t.size != 4 && t.size != 8)
-		t = (struct np_type){NP_UINT, 1, false};
-	return t;
+	for (size_t k = 0; k < ARRAY_LEN(names); k++)
+		if (names[k].kind == t.kind && names[k].size == t.size)
+			return t;
+	return (struct np_type){NP_UINT, 1, false};
 }
 
 void np_put_member(struct buf *json, const char *member, struct np_type t)

@@ -24,7 +24,7 @@ struct np_type {
 int np_from_conf(const struct codec_conf *conf, const char *member, uint32_t missing,
 		 uint32_t *ret, struct err *e) NZ_MUST_USE;
 
-/* np_of - what np_from_conf packed into parameter i of a spec; size 1 at least. */
+/* np_of - what np_from_conf packed into parameter i of a spec; bytes when that is no type. */
 struct np_type np_of(const struct codec_spec *spec, uint32_t i);
 
 /* np_put_member - append ', "member": "<f4"'. */
