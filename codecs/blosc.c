@@ -120,18 +120,6 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return rc ? rc : shuffle_from(conf, (uint32_t)typesize, &params[P_SHUFFLE], e);
 }
 
-static uint32_t get_le32(const uint8_t *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	       (uint32_t)p[3] << 24;
-}
-
-static void put_le32(uint8_t *p, uint32_t v)
-{
-	for (int i = 0; i < 4; i++)
-		p[i] = (uint8_t)(v >> (8 * i));
-}
-
 static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)
@@ -144,8 +132,8 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	if (in[0] < FORMAT_MIN || in[0] > BLOSC_VERSION_FORMAT)
 		return err_set(e, -EBADMSG, "blosc: format %u, %d is the latest known", in[0],
 			       BLOSC_VERSION_FORMAT);
-	n = get_le32(in + 4);
-	stored = get_le32(in + 12);
+	n = codec_le32(in + 4);
+	stored = codec_le32(in + 12);
 	if (n > cap)
 		return err_set(e, -ERANGE, "blosc: content of %zu bytes exceeds %zu", n, cap);
 	if (stored < HEAD || stored > in_len)
@@ -177,9 +165,9 @@ static void frame(const struct codec_spec *spec, size_t elem_size, const uint8_t
 	out[1] = CODEC_FORMAT;
 	out[2] = BLOSC_MEMCPYED;
 	out[3] = (uint8_t)typesize;
-	put_le32(out + 4, (uint32_t)n);
-	put_le32(out + 8, block);
-	put_le32(out + 12, (uint32_t)(n + HEAD));
+	codec_put_le32(out + 4, (uint32_t)n);
+	codec_put_le32(out + 8, block);
+	codec_put_le32(out + 12, (uint32_t)(n + HEAD));
 	if (n > 0)
 		memcpy(out + HEAD, in, n);
 }

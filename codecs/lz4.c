@@ -30,12 +30,6 @@ static int block(const uint8_t *in, size_t in_len, uint8_t *out, size_t n, struc
 	return 0;
 }
 
-static uint32_t get_le32(const uint8_t *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	       (uint32_t)p[3] << 24;
-}
-
 static uint64_t get_be(const uint8_t *p, size_t n)
 {
 	uint64_t v = 0;
@@ -72,7 +66,7 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 
 	if (in_len < SIZE_BYTES)
 		return err_set(e, -EBADMSG, "lz4: length %zu is less than 4", in_len);
-	n = get_le32(in);
+	n = codec_le32(in);
 	if (n > cap)
 		return err_set(e, -ERANGE, "lz4: content of %zu bytes exceeds %zu", n, cap);
 	*ret_len = n;
