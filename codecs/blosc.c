@@ -18,7 +18,7 @@
 
 #define FILTER_VERSION 2 /* of the HDF5 filter */
 #define FORMAT_MIN 1
-#define CODEC_FORMAT 1   /* of all compressors in it */
+#define CODEC_FORMAT 1 /* of all compressors in it */
 #define HEAD ((size_t)BLOSC_MIN_HEADER_LENGTH)
 #define FRAME_BLOCK 262144u /* bytes of a block in the framed form */
 #define LEVEL_DEFAULT 5
@@ -39,8 +39,8 @@ static uint32_t parameter(const struct codec_spec *spec, uint32_t i, uint32_t n,
 /* typesize_of - elements longer than a byte can say are bytes. */
 static uint32_t typesize_of(const struct codec_spec *spec, size_t elem_size)
 {
-	uint32_t missing = elem_size > 0 && elem_size <= BLOSC_MAX_TYPESIZE ? (uint32_t)elem_size
-									     : 1;
+	uint32_t missing =
+		elem_size > 0 && elem_size <= BLOSC_MAX_TYPESIZE ? (uint32_t)elem_size : 1;
 	uint32_t size = parameter(spec, P_TYPESIZE, BLOSC_MAX_TYPESIZE + 1, 1);
 
 	return spec->n_params <= P_TYPESIZE || size == 0 ? missing : size;
@@ -102,7 +102,8 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 		return rc;
 	c = index_of(compressors, ARRAY_LEN(compressors), cname);
 	if (c < 0)
-		return err_set(e, -EOPNOTSUPP, "blosc: compressor '%s' is not supported", cname);
+		return err_set(e, -EOPNOTSUPP, "blosc: compressor '%s' is not supported",
+			       cname);
 	rc = codec_conf_int(conf, "typesize", 0, &typesize, e);
 	if (rc)
 		return rc;
@@ -190,13 +191,12 @@ static int encode(const struct codec_spec *spec, size_t elem_size, const uint8_t
 		frame(spec, elem_size, in, n, p);
 		return 0;
 	}
-	got = blosc_compress_ctx(
-		(int)parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
-		(int)parameter(spec, P_SHUFFLE, 3, BLOSC_SHUFFLE), typesize_of(spec, elem_size),
-		n, in, p, bound,
-		compressors[parameter(spec, P_COMPRESSOR, ARRAY_LEN(compressors),
-				      BLOSC_BLOSCLZ)],
-		0, 1);
+	got = blosc_compress_ctx((int)parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
+				 (int)parameter(spec, P_SHUFFLE, 3, BLOSC_SHUFFLE),
+				 typesize_of(spec, elem_size), n, in, p, bound,
+				 compressors[parameter(spec, P_COMPRESSOR,
+						       ARRAY_LEN(compressors), BLOSC_BLOSCLZ)],
+				 0, 1);
 	if (got <= 0) {
 		out->len = start;
 		return err_set(e, -EIO, "blosc: %zu bytes were not encoded", n);

@@ -62,7 +62,8 @@ static int caps_of(const struct codec_chain *chain, const struct codec_ops *cons
 		ret[i] = (size_t)cap;
 		if (skipped(mask, i) || !ops[i]->stored_max)
 			continue;
-		cap = ops[i]->stored_max(&chain->specs[i], cap ? cap : 1); /* of nothing: some */
+		cap = ops[i]->stored_max(&chain->specs[i],
+					 cap ? cap : 1); /* of nothing: some */
 		if (cap == 0 || cap > SIZE_MAX)
 			return err_set(e, -EBADMSG, "chunk length %zu is too large", out_len);
 	}
@@ -131,8 +132,9 @@ static int decode_steps(const struct codec_chain *chain, const struct codec_ops 
 		if (ops[i]->check) {
 			rc = ops[i]->check(in, in_len, &in_len, e);
 		} else if (todo > 0) {
-			rc = step(ops[i], spec, elem_size, ROOM_MIN + times(out_len / 2, GROWTH),
-				  caps[i], scratch, turn, &in, &in_len, e);
+			rc = step(ops[i], spec, elem_size,
+				  ROOM_MIN + times(out_len / 2, GROWTH), caps[i], scratch, turn,
+				  &in, &in_len, e);
 			turn = !turn;
 		} else {
 			rc = ops[i]->decode(scratch, spec, elem_size, in, in_len, out, out_len,

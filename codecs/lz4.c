@@ -134,8 +134,9 @@ static int h5_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 		int rc;
 
 		if (in_len - from < SIZE_BYTES)
-			return err_set(e, -EBADMSG, "lz4: %zu bytes end at byte %zu of %" PRIu64,
-				       in_len, to, total);
+			return err_set(e, -EBADMSG,
+				       "lz4: %zu bytes end at byte %zu of %" PRIu64, in_len, to,
+				       total);
 		stored = (size_t)get_be(in + from, SIZE_BYTES);
 		from += SIZE_BYTES;
 		if (stored > in_len - from)

@@ -16,8 +16,8 @@
 #define MAGIC 0xfd2fb528u
 #define SKIP_MAGIC 0x184d2a50u /* and the 15 that follow */
 #define SKIP_MASK 0xfffffff0u
-#define HEAD 13           /* magic, descriptor, content size of 8 bytes */
-#define DESCRIPTOR 0xe0   /* content size of 8 bytes, single segment: the window is the content */
+#define HEAD 13         /* magic, descriptor, content size of 8 bytes */
+#define DESCRIPTOR 0xe0 /* content size of 8 bytes, single segment: the window is the content */
 #define BLOCK_MAX 131072u /* bytes of a block */
 #define BLOCK_HEAD 3
 

@@ -7,8 +7,8 @@
  * parameters, parameters), then the bytes.
  *
  *   clang -std=c17 -D_GNU_SOURCE -I. -g -O1 -fsanitize=fuzzer,address,undefined \
- *     tests/fuzz/fuzz_codecs.c codecs/[a-z]*.c base/[a-z]*.c \
- *     $(pkg-config --libs libdeflate blosc libzstd liblzma liblz4) -lbz2 -lm -o build/fuzz_codecs */
+ *     tests/fuzz/fuzz_codecs.c codecs/[a-z]*.c base/[a-z]*.c -o build/fuzz_codecs \
+ *     $(pkg-config --libs libdeflate blosc libzstd liblzma liblz4) -lbz2 -lm */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,13 +20,13 @@
 #define PARAMS 8
 
 /* Those that give back what they got come first. */
-static const uint32_t ids[] = {
-	CODEC_DEFLATE, CODEC_SHUFFLE, CODEC_FLETCHER32, CODEC_GZIP, CODEC_ZSTD, CODEC_BLOSC,
-	CODEC_BZIP2, CODEC_LZ4, CODEC_LZ4_HDF5, CODEC_CRC32C, CODEC_CRC32C_ZARR2, CODEC_CRC32,
-	CODEC_ADLER32, CODEC_BITROUND,
-	/* decoded only: encoding is slow, lossy, or there is none */
-	CODEC_LZMA, CODEC_DELTA, CODEC_FIXEDSCALEOFFSET, CODEC_QUANTIZE, CODEC_ASTYPE,
-	CODEC_PACKBITS, CODEC_SZIP};
+static const uint32_t ids[] = {CODEC_DEFLATE, CODEC_SHUFFLE, CODEC_FLETCHER32, CODEC_GZIP,
+			       CODEC_ZSTD, CODEC_BLOSC, CODEC_BZIP2, CODEC_LZ4, CODEC_LZ4_HDF5,
+			       CODEC_CRC32C, CODEC_CRC32C_ZARR2, CODEC_CRC32, CODEC_ADLER32,
+			       CODEC_BITROUND,
+			       /* decoded only: encoding is slow, lossy, or there is none */
+			       CODEC_LZMA, CODEC_DELTA, CODEC_FIXEDSCALEOFFSET, CODEC_QUANTIZE,
+			       CODEC_ASTYPE, CODEC_PACKBITS, CODEC_SZIP};
 #define N_LOSSLESS 14
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -48,7 +48,8 @@ static void same(const struct codec_chain *c, size_t elem_size, const uint8_t *z
 	require(out != NULL);
 	require(codec_chain_decode(c, 0, elem_size, z, z_len, out, n, scratch, NULL) == 0);
 	require(n == 0 || memcmp(out, want, n) == 0);
-	require(codec_chain_decode_any(c, elem_size, z, z_len, n, scratch, &any, &len, NULL) == 0);
+	require(codec_chain_decode_any(c, elem_size, z, z_len, n, scratch, &any, &len, NULL) ==
+		0);
 	require(len == n && (n == 0 || memcmp(any, want, n) == 0));
 	free(out);
 }
@@ -96,7 +97,7 @@ static uint32_t param_of(uint32_t id, uint8_t b)
 {
 	if (id < CODEC_DELTA)
 		return b;
-	return (uint32_t)"biuf"[b & 3] << 8 | 1u << (b >> 2 & 3) | (uint32_t)(b & 16) << 12;
+	return (uint32_t) "biuf"[b & 3] << 8 | 1u << (b >> 2 & 3) | (uint32_t)(b & 16) << 12;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -113,7 +114,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(scratch != NULL);
 	out_len = rd_le16(&s);
 	for (uint32_t i = 0; i < chain.n; i++) {
-		uint32_t id = ids[rd_u8(&s) % (trip ? N_LOSSLESS : sizeof(ids) / sizeof(ids[0]))];
+		uint32_t id =
+			ids[rd_u8(&s) % (trip ? N_LOSSLESS : sizeof(ids) / sizeof(ids[0]))];
 		uint32_t n = rd_u8(&s) % (PARAMS + 1);
 
 		for (uint32_t k = 0; k < PARAMS; k++)

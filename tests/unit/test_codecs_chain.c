@@ -211,7 +211,8 @@ static void test_sizes_change(void **state)
 	assert_true(b.len > sizeof(bools) / 8);
 	assert_int_equal(decode(&chain, 0, b.data, b.len, out, sizeof(out), NULL), 0);
 	assert_memory_equal(out, in, sizeof(in));
-	assert_int_equal(decode(&chain, 0, b.data, b.len, out, sizeof(out) - 8, NULL), -EBADMSG);
+	assert_int_equal(decode(&chain, 0, b.data, b.len, out, sizeof(out) - 8, NULL),
+			 -EBADMSG);
 	assert_int_equal(decode(&chain, 0, b.data, b.len, out, 8, NULL), -EBADMSG);
 	buf_release(&b);
 }
@@ -238,7 +239,8 @@ static void test_bomb(void **state)
 }
 
 /* any - decode without knowing the length; the result's length or a negative error. */
-static long any(const struct codec_chain *c, const struct buf *z, size_t max, const uint8_t *want)
+static long any(const struct codec_chain *c, const struct buf *z, size_t max,
+		const uint8_t *want)
 {
 	struct err e = ERR_INIT;
 	const uint8_t *got;
@@ -314,11 +316,11 @@ static void test_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_real),    cmocka_unit_test(test_masks),
-		cmocka_unit_test(test_unknown), cmocka_unit_test(test_names),
-		cmocka_unit_test(test_framed),  cmocka_unit_test(test_expanding),
-		cmocka_unit_test(test_empty),   cmocka_unit_test(test_sizes_change),
-		cmocka_unit_test(test_bomb),    cmocka_unit_test(test_any_length),
+		cmocka_unit_test(test_real),     cmocka_unit_test(test_masks),
+		cmocka_unit_test(test_unknown),  cmocka_unit_test(test_names),
+		cmocka_unit_test(test_framed),   cmocka_unit_test(test_expanding),
+		cmocka_unit_test(test_empty),    cmocka_unit_test(test_sizes_change),
+		cmocka_unit_test(test_bomb),     cmocka_unit_test(test_any_length),
 		cmocka_unit_test(test_any_none),
 	};
 

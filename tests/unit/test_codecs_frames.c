@@ -103,8 +103,8 @@ static void put_le32(uint8_t *p, uint32_t v)
 /* One field of a sound header after the other is given every kind of wrong value. */
 static void test_blosc(void **state)
 {
-	static const uint32_t odd[] = {0, 1, 15, 16, 17, 4095, 4097, 65536, INT32_MAX,
-				       0x80000000u, UINT32_MAX};
+	static const uint32_t odd[] = {0,    1,     15,        16,          17,        4095,
+				       4097, 65536, INT32_MAX, 0x80000000u, UINT32_MAX};
 	enum { LEN = 4096 };
 	const struct codec_ops *ops = codec_find(CODEC_BLOSC);
 	struct made m;
@@ -169,21 +169,44 @@ static void test_lz4(void **state)
 static void test_lz4_hdf5(void **state)
 {
 	(void)state;
-	decodes(CODEC_LZ4_HDF5, "000000000000000300000003" "00000003616263", 3, 0, "abc");
-	decodes(CODEC_LZ4_HDF5, "000000000000000300000003" "0000000430616263", 3, 0, "abc");
 	decodes(CODEC_LZ4_HDF5,
-		"000000000000000500000003" "0000000430616263" "000000026465", 5, 0, "abcde");
-	decodes(CODEC_LZ4_HDF5, "000000000000000340000000" "00000003616263", 3, 0, "abc");
-	decodes(CODEC_LZ4_HDF5, "000000000000000300000003" "00000003616263", 2, -ERANGE,
-		"lz4: content of 3 bytes exceeds 2");
-	decodes(CODEC_LZ4_HDF5, "ffffffffffffffff00000003" "00000003616263", 200, -ERANGE,
-		"lz4: content of 18446744073709551615 bytes exceeds 200");
-	decodes(CODEC_LZ4_HDF5, "000000000000000300000000" "00000003616263", 3, -EBADMSG,
-		"lz4: blocks of 0 bytes");
-	decodes(CODEC_LZ4_HDF5, "000000000000000300000003" "00000004616263", 3, -EBADMSG,
-		"lz4: block of 4 bytes, 3 are left");
-	decodes(CODEC_LZ4_HDF5, "000000000000000500000003" "00000003616263" "0000", 5, -EBADMSG,
-		"lz4: 21 bytes end at byte 3 of 5");
+		"000000000000000300000003"
+		"00000003616263",
+		3, 0, "abc");
+	decodes(CODEC_LZ4_HDF5,
+		"000000000000000300000003"
+		"0000000430616263",
+		3, 0, "abc");
+	decodes(CODEC_LZ4_HDF5,
+		"000000000000000500000003"
+		"0000000430616263"
+		"000000026465",
+		5, 0, "abcde");
+	decodes(CODEC_LZ4_HDF5,
+		"000000000000000340000000"
+		"00000003616263",
+		3, 0, "abc");
+	decodes(CODEC_LZ4_HDF5,
+		"000000000000000300000003"
+		"00000003616263",
+		2, -ERANGE, "lz4: content of 3 bytes exceeds 2");
+	decodes(CODEC_LZ4_HDF5,
+		"ffffffffffffffff00000003"
+		"00000003616263",
+		200, -ERANGE, "lz4: content of 18446744073709551615 bytes exceeds 200");
+	decodes(CODEC_LZ4_HDF5,
+		"000000000000000300000000"
+		"00000003616263",
+		3, -EBADMSG, "lz4: blocks of 0 bytes");
+	decodes(CODEC_LZ4_HDF5,
+		"000000000000000300000003"
+		"00000004616263",
+		3, -EBADMSG, "lz4: block of 4 bytes, 3 are left");
+	decodes(CODEC_LZ4_HDF5,
+		"000000000000000500000003"
+		"00000003616263"
+		"0000",
+		5, -EBADMSG, "lz4: 21 bytes end at byte 3 of 5");
 	decodes(CODEC_LZ4_HDF5, "0000000000000003000000", 3, -EBADMSG,
 		"lz4: length 11 is less than 12");
 	decodes(CODEC_LZ4_HDF5, "000000000000000000000000", 0, 0, "");
@@ -232,8 +255,9 @@ static void test_bzip2(void **state)
 		assert_int_equal(len, n);
 		assert_memory_equal(in, out, n);
 		if (n > 0)
-			assert_int_equal(run(CODEC_BZIP2, b.data, b.len, out, n - 1, &len, NULL),
-					 -ERANGE);
+			assert_int_equal(
+				run(CODEC_BZIP2, b.data, b.len, out, n - 1, &len, NULL),
+				-ERANGE);
 		assert_int_equal(run(CODEC_BZIP2, b.data, b.len - 1, out, n, &len, NULL),
 				 -EBADMSG);
 		buf_puts(&b, "BZ and no stream");
@@ -261,14 +285,10 @@ static void test_lzma(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_zstd),
-		cmocka_unit_test(test_gzip),
-		cmocka_unit_test(test_blosc),
-		cmocka_unit_test(test_lz4),
-		cmocka_unit_test(test_lz4_hdf5),
-		cmocka_unit_test(test_lz4_hdf5_blocks),
-		cmocka_unit_test(test_bzip2),
-		cmocka_unit_test(test_lzma),
+		cmocka_unit_test(test_zstd),     cmocka_unit_test(test_gzip),
+		cmocka_unit_test(test_blosc),    cmocka_unit_test(test_lz4),
+		cmocka_unit_test(test_lz4_hdf5), cmocka_unit_test(test_lz4_hdf5_blocks),
+		cmocka_unit_test(test_bzip2),    cmocka_unit_test(test_lzma),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

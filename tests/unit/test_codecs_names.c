@@ -15,10 +15,13 @@ static const struct codec_ops *zarr3(const char *name)
 static void test_all(void **state)
 {
 	static const uint32_t ids[] = {
-		CODEC_DEFLATE, CODEC_SHUFFLE, CODEC_FLETCHER32, CODEC_BZIP2, CODEC_BLOSC,
-		CODEC_LZ4_HDF5, CODEC_ZSTD, CODEC_GZIP, CODEC_LZ4, CODEC_LZMA, CODEC_CRC32C,
-		CODEC_CRC32, CODEC_ADLER32, CODEC_DELTA, CODEC_FIXEDSCALEOFFSET, CODEC_QUANTIZE,
-		CODEC_BITROUND, CODEC_ASTYPE, CODEC_PACKBITS, CODEC_CRC32C_ZARR2};
+		CODEC_DEFLATE,  CODEC_SHUFFLE,     CODEC_FLETCHER32,
+		CODEC_BZIP2,    CODEC_BLOSC,       CODEC_LZ4_HDF5,
+		CODEC_ZSTD,     CODEC_GZIP,        CODEC_LZ4,
+		CODEC_LZMA,     CODEC_CRC32C,      CODEC_CRC32,
+		CODEC_ADLER32,  CODEC_DELTA,       CODEC_FIXEDSCALEOFFSET,
+		CODEC_QUANTIZE, CODEC_BITROUND,    CODEC_ASTYPE,
+		CODEC_PACKBITS, CODEC_CRC32C_ZARR2};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
@@ -91,7 +94,9 @@ static const char *conf_of(int version, const char *codec, const char *conf, siz
 	if (rc) {
 		assert_int_equal(rc, e.code);
 		(void)snprintf(text, sizeof(text), "%s %s",
-			       rc == -EBADMSG ? "EBADMSG" : rc == -EOPNOTSUPP ? "EOPNOTSUPP" : "?",
+			       rc == -EBADMSG      ? "EBADMSG"
+			       : rc == -EOPNOTSUPP ? "EOPNOTSUPP"
+						   : "?",
 			       e.msg);
 		return text;
 	}
@@ -131,7 +136,8 @@ static void test_levels(void **state)
 		{"lz4", "", ", \"acceleration\": 1"},
 		{"lz4", "acceleration=#17", ", \"acceleration\": 17"},
 		{"bitround", "keepbits=#7", ", \"keepbits\": 7"},
-		{"lzma", "", ", \"format\": 1, \"check\": -1, \"preset\": null, \"filters\": null"},
+		{"lzma", "",
+		 ", \"format\": 1, \"check\": -1, \"preset\": null, \"filters\": null"},
 		{"lzma", "format=2,check=#1,preset=#9",
 		 ", \"format\": 2, \"check\": 1, \"preset\": 9, \"filters\": null"},
 		{"lzma", "format=#3", "EOPNOTSUPP lzma: raw streams are not supported"},
@@ -207,7 +213,8 @@ static void test_shuffle(void **state)
 		{"shuffle", "elementsize=#1", ", \"elementsize\": 1"},
 		{"shuffle", "elementsize=#2", ", \"elementsize\": 2"},
 		{"shuffle", "elementsize=#-2", "EBADMSG shuffle: element size -2"},
-		{"shuffle", "elementsize=#4294967296", "EBADMSG shuffle: element size 4294967296"},
+		{"shuffle", "elementsize=#4294967296",
+		 "EBADMSG shuffle: element size 4294967296"},
 	};
 
 	(void)state;
@@ -236,10 +243,12 @@ static void test_types(void **state)
 		 "EBADMSG quantize: only floating point types have digits"},
 		{"fixedscaleoffset", "scale=#10,offset=#0.1,dtype=<f8,astype=<u2",
 		 ", \"scale\": 10.0, \"offset\": 0.1, \"dtype\": \"<f8\", \"astype\": \"<u2\""},
-		{"fixedscaleoffset", "offset=#0,dtype=<f8", "EBADMSG 'scale' is missing or not finite"},
+		{"fixedscaleoffset", "offset=#0,dtype=<f8",
+		 "EBADMSG 'scale' is missing or not finite"},
 		{"fixedscaleoffset", "scale=#inf,offset=#0,dtype=<f8",
 		 "EBADMSG 'scale' is missing or not finite"},
-		{"fixedscaleoffset", "scale=1,offset=#0,dtype=<f8", "EBADMSG 'scale' is not a number"},
+		{"fixedscaleoffset", "scale=1,offset=#0,dtype=<f8",
+		 "EBADMSG 'scale' is not a number"},
 	};
 
 	(void)state;

@@ -23,7 +23,8 @@ static void decode_one(const struct np_vector *v)
 				 out[i], want[i]);
 
 	/* room for less; the chain's room is exactly right */
-	assert_int_equal(m.ops->decode(NULL, &m.spec, 8, in, n, out, len - 1, &got, &e), -ERANGE);
+	assert_int_equal(m.ops->decode(NULL, &m.spec, 8, in, n, out, len - 1, &got, &e),
+			 -ERANGE);
 	assert_int_equal(m.ops->decode(NULL, &m.spec, 8, in, n, out, 0, &got, &e), -ERANGE);
 	assert_int_equal(m.ops->stored_max(&m.spec, len), n);
 	free(in);
@@ -73,17 +74,18 @@ static void test_blocks(void **state)
 	(void)state;
 	memset(in, 3, sizeof(in));
 	from_conf(&m, 2, "delta", "dtype=<u4,astype=|u1", 4, NULL);
-	assert_int_equal(m.ops->decode(NULL, &m.spec, 4, in, N, (uint8_t *)out, sizeof(out), &len,
-				       NULL),
-			 0);
+	assert_int_equal(
+		m.ops->decode(NULL, &m.spec, 4, in, N, (uint8_t *)out, sizeof(out), &len, NULL),
+		0);
 	assert_int_equal(len, sizeof(out));
 	for (uint32_t i = 0; i < N; i++)
 		assert_int_equal(out[i], 3 * (i + 1));
 
-	from_conf(&m, 2, "fixedscaleoffset", "scale=#0.5,offset=#1,dtype=<u4,astype=|u1", 4, NULL);
-	assert_int_equal(m.ops->decode(NULL, &m.spec, 4, in, N, (uint8_t *)out, sizeof(out), &len,
-				       NULL),
-			 0);
+	from_conf(&m, 2, "fixedscaleoffset", "scale=#0.5,offset=#1,dtype=<u4,astype=|u1", 4,
+		  NULL);
+	assert_int_equal(
+		m.ops->decode(NULL, &m.spec, 4, in, N, (uint8_t *)out, sizeof(out), &len, NULL),
+		0);
 	assert_int_equal(out[0], 7);
 	assert_int_equal(out[N - 1], 7);
 }
