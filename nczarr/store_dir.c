@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -214,6 +215,8 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 			    .emit = emit,
 			    .arg = arg};
 	const struct dirent *entry;
+	bool any = false;
+	struct stat st;
 	int rc = 0;
 	DIR *dir;
 
@@ -231,10 +234,13 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 		if (!entry) {
 			if (errno)
 				rc = err_sys(e, errno, "'%s': listing it", key);
+			else if (!any && fstat(l.fd, &st) == 0 && st.st_nlink == 0)
+				rc = failed(l.d, key, -ENOENT, e); /* removed, not empty */
 			break;
 		}
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
+		any = true;
 		if (!list_entry(&l, entry))
 			break;
 	}
@@ -272,6 +278,9 @@ static int dir_read(struct store *s, const char *key, uint64_t off, uint8_t *out
 
 	if (fd < 0)
 		return fd;
+	if (off + len > (uint64_t)st.st_size)
+		return err_set(e, -EIO, "'%s' ends at %jd, before offset %" PRIu64, key,
+			       (intmax_t)st.st_size, off + len);
 	rc = io_pread(fd, out, len, off, e);
 	if (rc < 0)
 		return err_wrap(e, rc, "'%s'", key);
