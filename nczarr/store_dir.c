@@ -20,8 +20,9 @@
 
 struct dir_store {
 	struct store base;
-	int fd;
-	uid_t uid;  /* whose permissions count */
+	int fd;            /* owned */
+	uid_t uid;         /* whose permissions count */
+	bool counts_links; /* the file system does: no links left means removed */
 };
 
 static struct dir_store *of(struct store *s)
@@ -98,15 +99,21 @@ static bool absent(const struct dir_store *d, const char *key)
 	}
 }
 
-/* failed - the error for a key that could not be opened; code is what beneath_open gave. */
-static int failed(const struct dir_store *d, const char *key, int code, struct err *e)
+/* removed - whether a directory that is open has been removed since. */
+static bool removed(const struct dir_store *d, int fd)
 {
 	struct stat st;
 
+	return d->counts_links && fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+/* failed - the error for a key that could not be opened; code is what beneath_open gave. */
+static int failed(const struct dir_store *d, const char *key, int code, struct err *e)
+{
 	switch (code) {
 	case -ENOENT:
 	case -ENOTDIR:
-		if (fstat(d->fd, &st) == 0 && st.st_nlink == 0)
+		if (removed(d, d->fd))
 			return err_set(e, -ESTALE, "'%s': its directory was removed", key);
 		if (!absent(d, key))
 			return err_set(e, -EIO, "'%s': a link leads nowhere", key);
@@ -216,7 +223,6 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 			    .arg = arg};
 	const struct dirent *entry;
 	bool any = false;
-	struct stat st;
 	int rc = 0;
 	DIR *dir;
 
@@ -234,8 +240,8 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 		if (!entry) {
 			if (errno)
 				rc = err_sys(e, errno, "'%s': listing it", key);
-			else if (!any && fstat(l.fd, &st) == 0 && st.st_nlink == 0)
-				rc = failed(l.d, key, -ENOENT, e); /* removed, not empty */
+			else if (!any && removed(l.d, l.fd))
+				rc = failed(l.d, key, -ENOENT, e);
 			break;
 		}
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
@@ -333,12 +339,14 @@ static const struct store_ops g_ops = {
 int store_dir_open(int fd, struct store **ret, struct err *e)
 {
 	struct dir_store *d = calloc(1, sizeof(*d));
+	struct stat st;
 
 	if (!d)
 		return err_nomem(e);
 	d->base.ops = &g_ops;
 	d->fd = fd;
 	d->uid = geteuid();
+	d->counts_links = fstat(fd, &st) == 0 && st.st_nlink > 0;
 	*ret = &d->base;
 	return 0;
 }
