@@ -80,18 +80,20 @@ static void test_tree(void **state)
 	store_close(s);
 }
 
-/* one folder with everything below it is the root, whether it has an entry of its own or not */
+/* one folder with everything below it is the root, whether it has an entry of its own or not, and
+ * whether all names begin with "./" or not */
 static void test_top(void **state)
 {
+	static const char *const tops[] = {"data.zarr/", "./data.zarr/", "./"};
 	struct store *s;
 	struct zb z;
 
 	(void)state;
-	for (int i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 2 * ARRAY_LEN(tops); i++) {
 		zb_init(&z);
-		if (i)
-			zb_put(&z, "data.zarr/", "", false);
-		fill(&z, "data.zarr/");
+		if (i % 2)
+			zb_put(&z, tops[i / 2], "", false);
+		fill(&z, tops[i / 2]);
 		s = open_zip(&z, NULL);
 		check_filled(s);
 		store_close(s);
