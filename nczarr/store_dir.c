@@ -48,8 +48,8 @@ static bool readable(const struct dir_store *d, int at, const char *name, const 
 	       errno != EACCES;
 }
 
-static void from_stat(const struct dir_store *d, int at, const char *name, const struct stat *st,
-		      struct store_stat *ret)
+static void from_stat(const struct dir_store *d, int at, const char *name,
+		      const struct stat *st, struct store_stat *ret)
 {
 	bool is_file = S_ISREG(st->st_mode) && readable(d, at, name, st);
 
@@ -129,7 +129,8 @@ static int failed(const struct dir_store *d, const char *key, int code, struct e
 
 /* stat_link - a key that could not be opened, but may be a link that leads nowhere: then it is
  * there, and odd. Returns whether it is. */
-static bool stat_link(const struct dir_store *d, const char *key, int code, struct store_stat *ret)
+static bool stat_link(const struct dir_store *d, const char *key, int code,
+		      struct store_stat *ret)
 {
 	auto_fd int fd = -1;
 	struct stat st;
@@ -198,7 +199,7 @@ static bool list_entry(const struct listing *l, const struct dirent *entry)
 		return l->emit(l->arg, entry->d_name, type == DT_DIR, NULL);
 	if (fstatat(l->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		if (errno == ENOENT)
-			return true;  /* removed since it was read */
+			return true; /* removed since it was read */
 		/* a directory that may be listed but not searched: all that is known is that
 		 * something is there */
 		ret = (struct store_stat){.is_dir = type == DT_DIR,
@@ -212,8 +213,8 @@ static bool list_entry(const struct listing *l, const struct dirent *entry)
 	return l->emit(l->arg, entry->d_name, ret.is_dir, &ret);
 }
 
-static int dir_list(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
-		    struct err *e)
+static int dir_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
+		    void *arg, struct err *e)
 {
 	struct listing l = {.d = of(s),
 			    .key = key,
@@ -257,7 +258,8 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 /* ---- reading ---- */
 
 /* open_object - a regular file, open for reading. */
-static int open_object(const struct dir_store *d, const char *key, struct stat *st, struct err *e)
+static int open_object(const struct dir_store *d, const char *key, struct stat *st,
+		       struct err *e)
 {
 	auto_fd int fd = beneath_open(d->fd, key, O_RDONLY);
 	int ret;

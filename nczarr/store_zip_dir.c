@@ -155,7 +155,8 @@ static int check_name(const struct record *r, struct err *e)
 	if (n > 0 && r->name[n - 1] == '/')
 		n--;
 	if (n > ZIP_NAME_MAX)
-		return err_set(e, -ERANGE, "zip entry '%.100s...': its name has %zu bytes, at most %d",
+		return err_set(e, -ERANGE,
+			       "zip entry '%.100s...': its name has %zu bytes, at most %d",
 			       r->name, r->name_len, ZIP_NAME_MAX);
 	if (memchr(r->name, '\0', n))
 		return err_set(e, -EBADMSG, "zip entry '%.*s': its name contains a NUL", (int)n,
@@ -163,10 +164,11 @@ static int check_name(const struct record *r, struct err *e)
 	memcpy(name, r->name, n);
 	name[n] = '\0';
 	if (!(dotted(name, n) && (n == 1 || store_key_ok(name + 2))) && !store_key_ok(name))
-		return err_set(e, -EBADMSG,
-			       "zip entry '%.200s': an absolute name, an empty part or a part that is "
-			       "'.' or '..'",
-			       name);
+		return err_set(
+			e, -EBADMSG,
+			"zip entry '%.200s': an absolute name, an empty part or a part that is "
+			"'.' or '..'",
+			name);
 	if (strchr(name, '\\'))
 		return err_set(e, -EBADMSG, "zip entry '%.200s': its name contains a backslash",
 			       name);
@@ -191,7 +193,8 @@ static int special(const struct record *r)
 		return 0;
 	if (S_ISDIR(mode) && r->size == 0)
 		return ZIP_FOLDER;
-	return (mode & S_IFMT) == 0 || S_ISREG(mode) || S_ISDIR(mode) ? 0 : ZIP_LINK;
+	/* what came through a pipe is marked as one, and holds data like any file */
+	return S_ISLNK(mode) ? ZIP_LINK : 0;
 }
 
 static uint8_t method_of(const struct record *r)
@@ -208,7 +211,8 @@ static uint8_t method_of(const struct record *r)
 }
 
 /* check_sizes - that the entry is inside the archive, and can be as large as it says. */
-static int check_sizes(const struct zip *z, const struct record *r, uint8_t method, struct err *e)
+static int check_sizes(const struct zip *z, const struct record *r, uint8_t method,
+		       struct err *e)
 {
 	const char *name = r->name;
 	int len = (int)r->name_len;
@@ -231,11 +235,11 @@ static int check_sizes(const struct zip *z, const struct record *r, uint8_t meth
 	if (method == ZIP_DEFLATED && !ckd_mul(&most, r->stored, (uint64_t)INFLATE_MOST) &&
 	    r->size > most)
 		return err_set(e, -EBADMSG,
-			       "zip entry '%.*s': %" PRIu64 " bytes cannot inflate to %" PRIu64, len,
-			       name, r->stored, r->size);
+			       "zip entry '%.*s': %" PRIu64 " bytes cannot inflate to %" PRIu64,
+			       len, name, r->stored, r->size);
 	if (r->size > INT64_MAX)
-		return err_set(e, -EBADMSG, "zip entry '%.*s': it has %" PRIu64 " bytes", len, name,
-			       r->size);
+		return err_set(e, -EBADMSG, "zip entry '%.*s': it has %" PRIu64 " bytes", len,
+			       name, r->size);
 	return 0;
 }
 
@@ -246,8 +250,8 @@ static int check_record(const struct zip *z, const struct record *r, struct err 
 	if (rc < 0)
 		return rc;
 	if (r->flags & (FLAG_ENCRYPTED | FLAG_HIDDEN))
-		return err_set(e, -EOPNOTSUPP, "zip entry '%.*s' is encrypted", (int)r->name_len,
-			       r->name);
+		return err_set(e, -EOPNOTSUPP, "zip entry '%.*s' is encrypted",
+			       (int)r->name_len, r->name);
 	if (r->disk != 0)
 		return err_set(e, -EOPNOTSUPP, "zip entry '%.*s' is in another file, number %u",
 			       (int)r->name_len, r->name, (unsigned int)r->disk);
@@ -256,7 +260,7 @@ static int check_record(const struct zip *z, const struct record *r, struct err 
 
 /* table - entries and names while they grow. */
 struct table {
-	struct zip_entry *entries;  /* owned */
+	struct zip_entry *entries; /* owned */
 	size_t n, cap;
 	struct buf names;
 };
@@ -292,7 +296,8 @@ static int read_all(const struct zip *z, struct reader *rd, const struct zip_end
 	int rc;
 
 	if (end->n > max_meta / each)
-		return err_set(e, -ERANGE, "%" PRIu64 " zip entries are more than the memory allows",
+		return err_set(e, -ERANGE,
+			       "%" PRIu64 " zip entries are more than the memory allows",
 			       end->n);
 	while ((rc = next_record(rd, t->n, &r, e)) > 0) {
 		rc = check_record(z, &r, e);
@@ -300,10 +305,11 @@ static int read_all(const struct zip *z, struct reader *rd, const struct zip_end
 			return rc;
 		if ((t->n + 1) * each + t->names.len + r.name_len > max_meta ||
 		    t->names.len + r.name_len > UINT32_MAX)
-			return err_set(e, -ERANGE,
-				       "a zip directory of more than %zu entries takes more memory "
-				       "than the %" PRIu64 " bytes allowed",
-				       t->n, max_meta);
+			return err_set(
+				e, -ERANGE,
+				"a zip directory of more than %zu entries takes more memory "
+				"than the %" PRIu64 " bytes allowed",
+				t->n, max_meta);
 		rc = add(t, z, &r, e);
 		if (rc < 0)
 			return rc;
@@ -312,8 +318,8 @@ static int read_all(const struct zip *z, struct reader *rd, const struct zip_end
 		return rc;
 	if (end->n_is_64 ? t->n != end->n : (t->n & UINT16_MAX) != end->n)
 		return err_set(e, -EBADMSG,
-			       "the zip archive has %zu entries, but says that it has %" PRIu64, t->n,
-			       end->n);
+			       "the zip archive has %zu entries, but says that it has %" PRIu64,
+			       t->n, end->n);
 	return 0;
 }
 

@@ -40,9 +40,9 @@ static inline bool see(void *arg, const char *name, bool is_dir, const struct st
 	}
 	assert_true(seen->n < 64);
 	(void)snprintf(seen->names[seen->n++], sizeof(seen->names[0]), "%s%s", name,
-		       is_dir                ? "/"
-		       : st && st->odd       ? "?"
-					     : "");
+		       is_dir          ? "/"
+		       : st && st->odd ? "?"
+				       : "");
 	return true;
 }
 

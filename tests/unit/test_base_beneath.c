@@ -143,9 +143,9 @@ static int setup(void **state)
 	if (mkdirat(g_top, "root", 0755) || mkdirat(g_top, "root/a", 0755) ||
 	    mkdirat(g_top, "root/a/b", 0755) || touch("root/a/b/file") || touch("secret") ||
 	    mkfifoat(g_top, "root/pipe", 0644) || symlinkat("a/b/file", g_top, "root/link") ||
-	    symlinkat("a/b", g_top, "root/folder") || symlinkat("../secret", g_top, "root/out") ||
-	    symlinkat("..", g_top, "root/away") || symlinkat("loop", g_top, "root/loop") ||
-	    symlinkat("none", g_top, "root/dangling"))
+	    symlinkat("a/b", g_top, "root/folder") ||
+	    symlinkat("../secret", g_top, "root/out") || symlinkat("..", g_top, "root/away") ||
+	    symlinkat("loop", g_top, "root/loop") || symlinkat("none", g_top, "root/dangling"))
 		return -1;
 	g_root = openat(g_top, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return g_root < 0 ? -1 : 0;

@@ -60,10 +60,10 @@ static bool visit(void *arg, const char *name, bool is_dir, const struct store_s
 		uint8_t *half = test_malloc(b.len + 1);
 
 		assert_int_equal(b.len, own.size);
-		assert_int_equal(store_read(w->s, key, b.len / 2, half, b.len - b.len / 2, NULL, &e),
-				 0);
-		assert_int_equal(memcmp(half, b.data ? b.data + b.len / 2 : half, b.len - b.len / 2),
-				 0);
+		assert_int_equal(
+			store_read(w->s, key, b.len / 2, half, b.len - b.len / 2, NULL, &e), 0);
+		assert_int_equal(
+			memcmp(half, b.data ? b.data + b.len / 2 : half, b.len - b.len / 2), 0);
 		test_free(half);
 		g_objects++;
 		g_bytes += b.len;

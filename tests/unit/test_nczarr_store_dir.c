@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 static char g_tmp[PATH_MAX];
-static int g_top;           /* the temporary directory */
-static struct store *g_s;   /* top/root */
+static int g_top;         /* the temporary directory */
+static struct store *g_s; /* top/root */
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
@@ -173,8 +173,10 @@ static void test_special(void **state)
 
 	(void)state;
 	assert_int_equal(mkfifoat(g_top, "root/pipe", 0644), 0);
-	(void)snprintf(name.sun_path, sizeof(name.sun_path), "/proc/self/fd/%d/root/socket", g_top);
-	assert_int_equal(bind(fd, (const struct sockaddr *)(const void *)&name, sizeof(name)), 0);
+	(void)snprintf(name.sun_path, sizeof(name.sun_path), "/proc/self/fd/%d/root/socket",
+		       g_top);
+	assert_int_equal(bind(fd, (const struct sockaddr *)(const void *)&name, sizeof(name)),
+			 0);
 	lead("pipe", "root/to-pipe");
 	for (int want = 0; want < 2; want++)
 		assert_string_equal(listing_of(g_s, "", want), "pipe? socket? to-pipe?");

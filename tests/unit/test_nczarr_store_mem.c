@@ -80,7 +80,7 @@ static const char *below(const struct keytab *t, const char *key)
 static void test_keytab(void **state)
 {
 	static const char *const names[] = {
-		"a",   "a/0", "a/0/x", "a/1", "a/2/x", "a/2/y", "a/2/z", "a/2/z/1",
+		"a",   "a/0", "a/0/x", "a/1", "a/2/x", "a/2/y", "a/2/z",    "a/2/z/1",
 		"a/3", "a b", "a-",    "a-b", "ab/c",  "b",     "\xc3\xa9",
 	};
 	const struct keytab t = {.arg = names, .n = ARRAY_LEN(names), .name = text_name};
@@ -91,7 +91,8 @@ static void test_keytab(void **state)
 		assert_int_equal(keytab_find(&t, names[i], strlen(names[i])), i);
 		assert_true(keytab_is(&t, i, names[i], strlen(names[i])));
 		for (size_t k = 0; k < t.n; k++) {
-			int c = keytab_cmp(names[i], strlen(names[i]), names[k], strlen(names[k]));
+			int c = keytab_cmp(names[i], strlen(names[i]), names[k],
+					   strlen(names[k]));
 
 			assert_int_equal((c > 0) - (c < 0), (i > k) - (i < k));
 		}

@@ -22,8 +22,8 @@ static struct store *open_zip(struct zb *z, const struct zb_end *how)
 
 static void fill(struct zb *z, const char *top)
 {
-	static const char *const names[] = {".zgroup", "a/.zarray", "a/0.0",    "a/0.1",
-					    "a-b/0",   "a.b",       "b/c/d/0",  "b/c/d/1",
+	static const char *const names[] = {".zgroup", "a/.zarray", "a/0.0",   "a/0.1",
+					    "a-b/0",   "a.b",       "b/c/d/0", "b/c/d/1",
 					    "b/c-/0",  "zero",      "b/c/.z"};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -180,8 +180,9 @@ static void test_folders(void **state)
 	zb_put(&z, "f/x", "22", true);
 	zb_put(&z, "marker", "", false);
 	zb_put(&z, "marker/y", "3", false);
-	zb_add(&z, &(struct zb_entry){
-			   .name = "moded", .made_on = 3, .attrs = (uint32_t)(S_IFDIR | 0755) << 16});
+	zb_add(&z, &(struct zb_entry){.name = "moded",
+				      .made_on = 3,
+				      .attrs = (uint32_t)(S_IFDIR | 0755) << 16});
 	zb_put(&z, "caf\xc3\xa9", "4", false);
 	zb_put(&z, "f/x", "333", false);
 	s = open_zip(&z, NULL);
@@ -213,7 +214,11 @@ static void test_odd(void **state)
 				      .len = 2,
 				      .made_on = 3,
 				      .attrs = (uint32_t)(S_IFLNK | 0777) << 16});
-	zb_put(&z, "ok", "ok", false);
+	zb_add(&z, &(struct zb_entry){.name = "ok", /* from standard input */
+				      .data = "ok",
+				      .len = 2,
+				      .made_on = 3,
+				      .attrs = (uint32_t)(S_IFIFO | 0600) << 16});
 	s = open_zip(&z, NULL);
 	assert_string_equal(listing_of(s, "", true), "bz? high? link? ok patch?");
 	assert_string_equal(text_of(s, "bz"), eopnotsupp);
@@ -288,7 +293,8 @@ static void test_many(void **state)
 			(void)snprintf(name, sizeof(name), "v/%ju", (uintmax_t)(k * 7919 % n));
 			zb_put(&z, name, "", false);
 		}
-		s = open_zip(&z, i ? &(struct zb_end){.zip64 = true} : &(struct zb_end){.n = &low});
+		s = open_zip(&z,
+			     i ? &(struct zb_end){.zip64 = true} : &(struct zb_end){.n = &low});
 		assert_int_equal(store_list(s, "v", true, count, &seen, &e), 0);
 		assert_int_equal(seen, n - 1);
 		assert_string_equal(listing_of(s, "", false), "v/ x.json");
@@ -326,7 +332,8 @@ static void *read_pieces(void *arg)
 		len = (BIG - off) / (1 + r->seed % 5);
 		f %= FILES;
 		(void)snprintf(key, sizeof(key), "%u", f);
-		if (f == DAMAGED && store_read(r->s, key, off, piece, len, NULL, NULL) == -EBADMSG)
+		if (f == DAMAGED &&
+		    store_read(r->s, key, off, piece, len, NULL, NULL) == -EBADMSG)
 			atomic_fetch_add(r->damaged, 1);
 		else if (store_read(r->s, key, off, piece, len, NULL, NULL) != 0 ||
 			 memcmp(piece, g_big[f] + off, len) != 0)
@@ -359,8 +366,10 @@ static void test_threads(void **state)
 	}
 	s = open_zip(&z, NULL);
 	for (unsigned i = 0; i < 6; i++) {
-		readers[i] = (struct reader){.s = s, .seed = i * 77, .wrong = &wrong, .damaged = &damaged};
-		assert_int_equal(pthread_create(&threads[i], NULL, read_pieces, &readers[i]), 0);
+		readers[i] = (struct reader){
+			.s = s, .seed = i * 77, .wrong = &wrong, .damaged = &damaged};
+		assert_int_equal(pthread_create(&threads[i], NULL, read_pieces, &readers[i]),
+				 0);
 	}
 	for (unsigned i = 0; i < 6; i++)
 		pthread_join(threads[i], NULL);

@@ -10,7 +10,8 @@
 #define META ((uint64_t)64 << 20)
 
 /* refused - that the archive cannot be opened, with this code and with `word` in the message. */
-static void refused_as(struct zb *z, int code, const char *word, int line, const struct zb_end *how)
+static void refused_as(struct zb *z, int code, const char *word, int line,
+		       const struct zb_end *how)
 {
 	struct err e = ERR_INIT;
 	struct store *s = NULL;
@@ -208,12 +209,14 @@ static void test_overlap(void **state)
 	memset(text, 't', sizeof(text) - 1);
 	/* two names for one place */
 	start(&z);
-	zb_add(&z, &(struct zb_entry){.name = "nice", .data = "good", .len = 4, .at = &(uint64_t){0}});
+	zb_add(&z, &(struct zb_entry){
+			   .name = "nice", .data = "good", .len = 4, .at = &(uint64_t){0}});
 	REFUSED(&z, EBADMSG, "'good' and 'nice' overlap", NULL);
 	/* an entry inside another's data */
 	zb_init(&z);
 	zb_put(&z, "outer", text, false);
-	zb_add(&z, &(struct zb_entry){.name = "in", .data = "abc", .len = 3, .at = &(uint64_t){90}});
+	zb_add(&z, &(struct zb_entry){
+			   .name = "in", .data = "abc", .len = 3, .at = &(uint64_t){90}});
 	REFUSED(&z, EBADMSG, "'outer' and 'in' overlap", NULL);
 	/* one byte */
 	zb_init(&z);
@@ -268,18 +271,23 @@ static void test_end(void **state)
 
 		for (size_t i = 0; i < ARRAY_LEN(ns); i++) {
 			start(&z);
-			REFUSED(&z, EBADMSG, "entries", &(struct zb_end){.zip64 = wide, .n = &ns[i]});
+			REFUSED(&z, EBADMSG, "entries",
+				&(struct zb_end){.zip64 = wide, .n = &ns[i]});
 		}
 		for (size_t i = 0; i < ARRAY_LEN(places); i++) {
 			start(&z);
-			REFUSED(&z, EBADMSG, "directory", &(struct zb_end){.zip64 = wide, .dir = &places[i]});
+			REFUSED(&z, EBADMSG, "directory",
+				&(struct zb_end){.zip64 = wide, .dir = &places[i]});
 			start(&z);
-			REFUSED(&z, EBADMSG, "", &(struct zb_end){.zip64 = wide, .dir_len = &places[i]});
+			REFUSED(&z, EBADMSG, "",
+				&(struct zb_end){.zip64 = wide, .dir_len = &places[i]});
 		}
 		start(&z);
-		REFUSED(&z, EBADMSG, "cannot hold", &(struct zb_end){.zip64 = true, .n = &(uint64_t){UINT64_MAX}});
+		REFUSED(&z, EBADMSG, "cannot hold",
+			&(struct zb_end){.zip64 = true, .n = &(uint64_t){UINT64_MAX}});
 		start(&z);
-		REFUSED(&z, EBADMSG, "does not end", &(struct zb_end){.zip64 = true, .dir_len = &(uint64_t){UINT64_MAX}});
+		REFUSED(&z, EBADMSG, "does not end",
+			&(struct zb_end){.zip64 = true, .dir_len = &(uint64_t){UINT64_MAX}});
 	}
 	/* not an archive at all, of many lengths */
 	memset(junk, 'P', sizeof(junk));
@@ -330,7 +338,8 @@ static void test_comment(void **state)
 		buf_puts(&fake, "see: ");
 		/* i 0: no entries, but it does not end with the file; 1: entries nowhere; 2: a
 		 * directory behind itself */
-		zb_end_record(&fake, 0, i ? 1 : 0, i ? 46 : 0, i == 2 ? 500 : 3, "tail", i ? 4 : 3);
+		zb_end_record(&fake, 0, i ? 1 : 0, i ? 46 : 0, i == 2 ? 500 : 3, "tail",
+			      i ? 4 : 3);
 		if (!i)
 			buf_puts(&fake, "!");
 		start(&z);
@@ -385,7 +394,8 @@ static void test_mutations(void **state)
 		memcpy(copy, z.file.data, z.file.len);
 		for (unsigned n = 0; n <= seed >> 28; n += 4) {
 			seed = seed * 1103515245u + 12345u;
-			copy[(seed >> 8) % z.file.len] = seed & 0x80 ? 0xff : (uint8_t)(seed >> 24);
+			copy[(seed >> 8) % z.file.len] =
+				seed & 0x80 ? 0xff : (uint8_t)(seed >> 24);
 		}
 		fd = zb_fd(copy, z.file.len);
 		test_free(copy);
@@ -415,12 +425,12 @@ static void test_mutations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),     cmocka_unit_test(test_name_lengths),
-		cmocka_unit_test(test_sizes),     cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_names),        cmocka_unit_test(test_name_lengths),
+		cmocka_unit_test(test_sizes),        cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_header_extra), cmocka_unit_test(test_overlap),
-		cmocka_unit_test(test_tree_lies), cmocka_unit_test(test_end),
-		cmocka_unit_test(test_truncated), cmocka_unit_test(test_comment),
-		cmocka_unit_test(test_memory),    cmocka_unit_test(test_mutations),
+		cmocka_unit_test(test_tree_lies),    cmocka_unit_test(test_end),
+		cmocka_unit_test(test_truncated),    cmocka_unit_test(test_comment),
+		cmocka_unit_test(test_memory),       cmocka_unit_test(test_mutations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

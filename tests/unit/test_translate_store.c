@@ -5,10 +5,12 @@
 
 static void test_keys(void **state)
 {
-	static const char *const good[] = {"a",     "a/b",  ".zgroup", "...", "a/...", "..a/b..",
-					   "c/0/0", "a b",  "a\\b",    ".a",  "a./b",  "\xc3\xa9"};
-	static const char *const bad[] = {"",     "/",    "/a",    "a/",   "a//b", ".",     "..",
-					  "a/..", "../a", "a/./b", "a/../b", "//",   "a/b//"};
+	static const char *const good[] = {"a",     "a/b",     ".zgroup", "...",
+					   "a/...", "..a/b..", "c/0/0",   "a b",
+					   "a\\b",  ".a",      "a./b",    "\xc3\xa9"};
+	static const char *const bad[] = {"",       "/",  "/a",   "a/",   "a//b",
+					  ".",      "..", "a/..", "../a", "a/./b",
+					  "a/../b", "//", "a/b//"};
 	static char longest[STORE_KEY_MAX + 2];
 
 	(void)state;
@@ -44,11 +46,11 @@ static int fake_stat(struct store *s, const char *key, struct store_stat *ret, s
 	return say(e);
 }
 
-static int fake_list(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
-		     struct err *e)
+static int fake_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
+		     void *arg, struct err *e)
 {
 	static char name[300];
-	static const char *const names[] = {"good", "",    ".",     "..",  "a/b",
+	static const char *const names[] = {"good", "",    ".",   "..",  "a/b",
 					    "/",    "...", "a b", "last"};
 	int rc = say(e);
 
@@ -129,9 +131,9 @@ static void test_arguments(void **state)
 
 static void test_answers(void **state)
 {
-	static const int codes[][2] = {{0, 0},           {-ENOENT, -ENOENT}, {-ENOTDIR, -ENOENT},
-				       {-EIO, -EIO},     {7, -EIO},          {-100000, -EIO},
-				       {-ESTALE, -ESTALE}};
+	static const int codes[][2] = {
+		{0, 0},    {-ENOENT, -ENOENT}, {-ENOTDIR, -ENOENT}, {-EIO, -EIO},
+		{7, -EIO}, {-100000, -EIO},    {-ESTALE, -ESTALE}};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(codes); i++) {

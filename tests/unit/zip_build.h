@@ -12,7 +12,7 @@
 struct zb {
 	struct buf file, dir;
 	uint64_t n;
-	uint64_t before;  /* bytes of the file before what offsets count from */
+	uint64_t before; /* bytes of the file before what offsets count from */
 };
 
 /* zb_entry - what is 0 is what an honest writer would write. */
@@ -26,7 +26,7 @@ struct zb_entry {
 	uint32_t attrs, disk, crc_wrong;
 	/* lies: in the directory, unless "local" says otherwise */
 	const char *local_name;
-	unsigned method, local_method, local_sig;  /* method: in both; local_method + 1 */
+	unsigned method, local_method, local_sig; /* method: in both; local_method + 1 */
 	const uint64_t *size, *stored, *at;
 	size_t local_extra;
 };
@@ -45,8 +45,9 @@ static inline void zb_le(struct buf *b, uint64_t v, unsigned n)
 }
 
 /* zb_fields - what the local header and the directory have in common. */
-static inline void zb_fields(struct buf *b, const struct zb_entry *x, unsigned method, uint32_t crc,
-			     uint64_t stored, uint64_t size, size_t name_len, size_t extra)
+static inline void zb_fields(struct buf *b, const struct zb_entry *x, unsigned method,
+			     uint32_t crc, uint64_t stored, uint64_t size, size_t name_len,
+			     size_t extra)
 {
 	zb_le(b, x->zip64 ? 45 : 20, 2);
 	zb_le(b, x->flags | (x->descriptor ? 8u : 0u), 2);
@@ -70,7 +71,8 @@ static inline size_t zb_deflate(const void *data, size_t len, uint8_t *out, size
 
 static inline void zb_add(struct zb *z, const struct zb_entry *x)
 {
-	size_t cap = x->len + x->len / 8 + 64, name_len = x->name_len ? x->name_len : strlen(x->name);
+	size_t cap = x->len + x->len / 8 + 64,
+	       name_len = x->name_len ? x->name_len : strlen(x->name);
 	const char *local_name = x->local_name ? x->local_name : x->name;
 	size_t local_len = x->local_name ? strlen(x->local_name) : name_len;
 	uint8_t *packed = alloc_array(cap, 1);
