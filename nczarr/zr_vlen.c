@@ -46,21 +46,27 @@ int zr_frame_items(const uint8_t *body, size_t len, uint64_t n, struct zr_item_b
 	return rc;
 }
 
-/* put_item - append one element to the body. */
-static int put_item(const struct ds_array *a, const struct zr_item_bytes *x, struct buf *out,
-		    struct err *e)
+/* check_item - whether an element is what the model says. */
+static int check_item(const struct ds_array *a, const struct zr_item_bytes *x, uint64_t i,
+		      struct err *e)
 {
 	if (a->type.kind == DT_VSTRING && !str_utf8_ok(x->p, x->len))
-		return err_set(e, -EBADMSG, "a text of %zu bytes is not valid UTF-8", x->len);
+		return err_set(e, -EBADMSG, "element %" PRIu64 " is not valid UTF-8", i);
 	if (a->type.kind == DT_VLEN && x->len % a->type.base->size != 0)
-		return err_set(e, -EBADMSG, "%zu bytes are no elements of %" PRIu32, x->len,
-			       a->type.base->size);
+		return err_set(e, -EBADMSG,
+			       "element %" PRIu64 " of %zu bytes is no list of %" PRIu32
+			       " bytes each",
+			       i, x->len, a->type.base->size);
 	if (x->len > UINT32_MAX)
-		return err_set(e, -ERANGE, "an element has %zu bytes", x->len);
+		return err_set(e, -ERANGE, "element %" PRIu64 " has %zu bytes", i, x->len);
+	return 0;
+}
+
+static void put_item(const struct zr_item_bytes *x, struct buf *out)
+{
 	buf_put_le32(out, (uint32_t)x->len);
 	if (x->len > 0)
 		buf_put(out, x->p, x->len);
-	return 0;
 }
 
 static int full(const struct buf *out, struct err *e)
@@ -90,8 +96,11 @@ static int put_items(const struct ds_array *a, const struct zr_place *p,
 		zr_rearrange(a, p, sizeof(*moved), (const void *)items, (void *)moved);
 		items = moved;
 	}
-	for (uint64_t i = 0; !rc && i < n; i++)
-		rc = put_item(a, &items[i], out, e);
+	for (uint64_t i = 0; !rc && i < n; i++) {
+		rc = check_item(a, &items[i], i, e);
+		if (!rc)
+			put_item(&items[i], out);
+	}
 	return rc ? rc : full(out, e);
 }
 
@@ -102,19 +111,15 @@ static int put_body(const struct ds_array *a, const uint8_t *in, size_t len, uin
 	struct slice s = slice_of(in, len);
 	uint32_t count = rd_le32(&s);
 	size_t body = s.len;
-	struct zr_item_bytes x;
+	struct zr_item_bytes x = {NULL, 0};
 	int rc = 0;
 
 	if (!slice_ok(&s) || count != n)
 		return err_set(e, -EBADMSG, "%" PRIu32 " elements in a chunk of %" PRIu64, count, n);
 	for (uint64_t i = 0; !rc && i < n; i++) {
 		rc = next_item(&s, i, n, &x, e);
-		if (!rc && a->type.kind == DT_VSTRING && !str_utf8_ok(x.p, x.len))
-			rc = err_set(e, -EBADMSG, "element %" PRIu64 " is not valid UTF-8", i);
-		else if (!rc && a->type.kind == DT_VLEN && x.len % a->type.base->size != 0)
-			rc = err_set(e, -EBADMSG,
-				     "element %" PRIu64 " of %zu bytes is no list of %" PRIu32
-				     " bytes each", i, x.len, a->type.base->size);
+		if (!rc)
+			rc = check_item(a, &x, i, e);
 	}
 	if (!rc && s.len > 0)
 		rc = err_set(e, -EBADMSG, "%zu bytes behind the last element", s.len);
@@ -158,12 +163,12 @@ static int put_absent(const struct ds_array *a, struct buf *out, struct err *e)
 	struct ds_text fill = a->fill_text;
 	struct zr_item_bytes x = {(const uint8_t *)fill.s, fill.len};
 	uint64_t n = 1;
-	int rc = 0;
+	int rc = check_item(a, &x, 0, e);
 
 	for (uint32_t d = 0; d < a->rank; d++)
 		n *= a->chunk[d]; /* ds_array_finish has checked it */
 	for (uint64_t i = 0; !rc && i < n && buf_ok(out); i++)
-		rc = put_item(a, &x, out, e);
+		put_item(&x, out);
 	return rc ? rc : full(out, e);
 }
 
