@@ -156,7 +156,6 @@ struct zr_scratch {
 	struct buf stored;    /* bytes as stored */
 	struct buf elems;     /* decoded ones */
 	struct buf moved;     /* in the model's order; zr_vlen's elements */
-	struct buf turn[2];   /* zr_decode_any's, in turn */
 };
 
 struct zr_data {
@@ -217,27 +216,20 @@ struct zr_at {
 int zr_whole_get(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
 		 struct zr_spot *x, struct err *e) NZ_MUST_USE;
 
-/* zr_decode_any - decode bytes whose decoded length nobody states, at most limit. The result is
- * in scratch memory, or in `in`. (zr_whole.c) */
-int zr_decode_any(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
-		  size_t in_len, uint64_t limit, struct zr_scratch *m, const uint8_t **ret,
-		  size_t *ret_len, struct err *e) NZ_MUST_USE;
-
 /* zr_object_name - the key of an object by its number, for messages and the store. */
 int zr_object_name(const struct zr_place *p, uint64_t object, char out[ZR_OBJECT_KEY],
 		   struct err *e) NZ_MUST_USE;
 
-/* zr_object_read - bytes of an object that is there. size: what it is known to have; 0: unknown.
- * A failure of an object that is not the one that was listed is -ESTALE; others name the key.
- * ret_version may be NULL. (zr_load.c) */
+/* zr_object_read - bytes of the object that x is in. A failure of an object that is not the one
+ * that was listed is -ESTALE. ret_version may be NULL. (zr_load.c) */
 int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		   uint64_t object, uint64_t size, uint64_t off, uint8_t *out, size_t len,
+		   const struct zr_spot *x, uint64_t off, uint8_t *out, size_t len,
 		   uint64_t *ret_version, struct err *e) NZ_MUST_USE;
 
-/* zr_object_blame - the code for an error in what was read of an object: -ESTALE when it is not
- * the one that was listed, and else e with the key in front. */
-int zr_object_blame(struct zr_source *s, const struct zr_place *p, uint64_t object,
-		    uint64_t size, int code, struct err *e);
+/* zr_object_blame - the code for something wrong with what was read of x's object: -ESTALE when it
+ * is not the one that was listed, and else e with the key in front. */
+int zr_object_blame(struct zr_source *s, const struct zr_place *p, const struct zr_spot *x,
+		    int code, struct err *e);
 
 /* zr_spot_bytes - the stored bytes of a chunk, at most limit: in scratch memory, or where x has
  * them. (zr_load.c) */

@@ -115,7 +115,7 @@ static int list_one(struct zr_source *s, struct lister *l, size_t i, struct err 
 	if (l->rc)
 		return l->rc;
 	if (rc && rc != -ENOENT)
-		return err_wrap(e, rc, "'%.*s'", LONG, l->key);
+		return rc;
 	l->dirs[i].count = l->at.count; /* dirs may have moved */
 	return 0;
 }
@@ -131,7 +131,7 @@ static int first_dir(struct zr_source *s, struct lister *l, bool *ret_there, str
 		return rc;
 	rc = store_stat(s->store, l->key, &st, e);
 	if (rc && rc != -ENOENT)
-		return err_wrap(e, rc, "'%.*s'", LONG, l->key);
+		return rc;
 	*ret_there = rc == 0 && st.is_dir;
 	if (rc == 0 && st.odd)
 		return unreadable(l->key, "", e);
@@ -167,7 +167,7 @@ static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struc
 		return rc;
 	rc = store_stat(s->store, l->key, &st, e);
 	if (rc && rc != -ENOENT)
-		return err_wrap(e, rc, "'%.*s'", LONG, l->key);
+		return rc;
 	if (rc == 0) {
 		d.version = st.version;
 		rc = zr_table_add(&l->p->table, object, st.odd || st.is_dir ? ZR_ODD : st.size, e);
@@ -232,7 +232,7 @@ int zr_list_again(struct zr_source *s, const struct zr_place *p, const struct zr
 	if (!rc && !l.differs)
 		rc = store_list(s->store, l.key, false, emit_again, &l, e);
 	if (rc && rc != -ENOENT)
-		return err_wrap(e, rc, "'%.*s'", LONG, l.key);
+		return rc;
 	if (rc || l.differs || l.at.count != d->count)
 		return err_set(e, -ESTALE, "chunks below '%.*s' were written or removed", LONG,
 			       l.key);

@@ -17,7 +17,7 @@
 
 static struct buf *bufs_of(struct zr_scratch *m, size_t i)
 {
-	struct buf *all[] = {&m->stored, &m->elems, &m->moved, &m->turn[0], &m->turn[1]};
+	struct buf *all[] = {&m->stored, &m->elems, &m->moved};
 
 	return i < ARRAY_LEN(all) ? all[i] : NULL;
 }
@@ -85,48 +85,67 @@ void zr_scratch_give(struct zr_data *d, struct zr_scratch *m)
 
 /* ---- objects ---- */
 
-int zr_object_blame(struct zr_source *s, const struct zr_place *p, uint64_t object,
-		    uint64_t size, int code, struct err *e)
+/* gone - -ESTALE when x's object is not the one that was listed, as far as its size tells. */
+static int gone(struct zr_source *s, const struct zr_place *p, const struct zr_spot *x,
+		const char *key, struct err *e)
 {
-	char key[ZR_OBJECT_KEY];
 	struct store_stat st;
-	int rc = zr_object_name(p, object, key, e);
+	int rc = store_stat(s->store, key, &st, NULL);
 
-	if (rc)
-		return rc;
-	rc = store_stat(s->store, key, &st, NULL);
 	if (rc == -ENOENT)
 		return err_set(e, -ESTALE, "'%.*s' was removed after the source was opened", LONG,
 			       key);
-	if (rc == 0 && p->table.sized && size != ZR_ODD && !st.odd && !st.is_dir &&
-	    st.size != size)
+	if (rc == 0 && p->table.sized && x->size != ZR_ODD && !st.odd && st.size != x->size)
 		return err_set(e, -ESTALE,
 			       "'%.*s' was changed: it has %" PRIu64 " bytes instead of %" PRIu64,
-			       LONG, key, st.size, size);
-	if (code == -ENOENT || code == -EISDIR)
+			       LONG, key, st.size, x->size);
+	return 0;
+}
+
+int zr_object_blame(struct zr_source *s, const struct zr_place *p, const struct zr_spot *x,
+		    int code, struct err *e)
+{
+	char key[ZR_OBJECT_KEY];
+	int rc = zr_object_name(p, x->object, key, e);
+
+	if (!rc)
+		rc = gone(s, p, x, key, e);
+	return rc ? rc : err_wrap(e, code, "'%.*s'", LONG, key);
+}
+
+/* failed - the code for an object that the store could not read: it is there, so it is never
+ * absent. The store's text names the key. */
+static int failed(struct zr_source *s, const struct zr_place *p, const struct zr_spot *x,
+		  const char *key, int code, struct err *e)
+{
+	int rc = gone(s, p, x, key, e);
+
+	if (rc)
+		return rc;
+	if (code == -ENOENT || code == -EISDIR || code == -EACCES || code == -EXDEV ||
+	    code == -ELOOP)
 		code = -EIO;
-	(void)err_wrap(e, code, "'%.*s'", LONG, key);
 	if (e)
 		e->code = code;
 	return code;
 }
 
 int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		   uint64_t object, uint64_t size, uint64_t off, uint8_t *out, size_t len,
+		   const struct zr_spot *x, uint64_t off, uint8_t *out, size_t len,
 		   uint64_t *ret_version, struct err *e)
 {
 	uint64_t version = 0, before;
 	char key[ZR_OBJECT_KEY];
-	int rc = zr_object_name(p, object, key, e);
+	int rc = zr_object_name(p, x->object, key, e);
 
 	if (rc)
 		return rc;
 	rc = store_read(s->store, key, off, out, len, &version, e);
 	if (rc)
-		return zr_object_blame(s, p, object, size, rc, e);
-	before = zr_recent_version(&s->data->watch, array, object);
+		return failed(s, p, x, key, rc, e);
+	before = zr_recent_version(&s->data->watch, array, x->object);
 	if (before == 0)
-		zr_recent_note(&s->data->watch, array, object, version);
+		zr_recent_note(&s->data->watch, array, x->object, version);
 	else if (before != version)
 		return err_set(e, -ESTALE, "'%.*s' was changed while it was read", LONG, key);
 	if (ret_version)
@@ -155,7 +174,7 @@ static int object_get(struct zr_source *s, uint32_t array, const struct zr_place
 		rc = err_set(e, -EBADMSG, "'%.*s' has more than %" PRIu64 " bytes", LONG, key,
 			     limit);
 	else if (rc)
-		rc = zr_object_blame(s, p, x->object, x->size, rc, e);
+		rc = failed(s, p, x, key, rc, e);
 	return rc;
 }
 
@@ -190,7 +209,7 @@ int zr_spot_bytes(struct zr_source *s, uint32_t array, const struct zr_place *p,
 	if (!to && x->len > 0)
 		return err_nomem(e);
 	*ret = to;
-	return zr_object_read(s, array, p, x->object, x->size, x->off, to, (size_t)x->len, NULL, e);
+	return zr_object_read(s, array, p, x, x->off, to, (size_t)x->len, NULL, e);
 }
 
 int zr_read_stored(struct source *src, uint32_t array, uint64_t linear,
@@ -212,7 +231,7 @@ int zr_read_stored(struct source *src, uint32_t array, uint64_t linear,
 	if ((x.where != ZR_OBJECT && x.where != ZR_PART) || x.size == ZR_ODD ||
 	    x.off != ref->off || (x.where == ZR_PART ? x.len : x.size) != ref->len)
 		return err_set(e, -ESTALE, "the chunk is not where it was");
-	rc = zr_object_read(s, array, p, x.object, x.size, ref->off + off, out, len, &version, e);
+	rc = zr_object_read(s, array, p, &x, ref->off + off, out, len, &version, e);
 	if (!rc && x.where == ZR_PART && x.version != version)
 		return err_set(e, -ESTALE, "a shard was replaced while it was read");
 	return rc;
@@ -263,7 +282,7 @@ static int read_found(struct zr_source *s, uint32_t array, const struct zr_place
 				m->codec, e);
 	if (!rc && !p->as_is)
 		rc = convert(a, p, elems, m, out, len, e);
-	return rc ? zr_object_blame(s, p, x->object, x->size, rc, e) : 0;
+	return rc ? zr_object_blame(s, p, x, rc, e) : 0;
 }
 
 int zr_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t *out, size_t len,

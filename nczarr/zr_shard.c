@@ -43,8 +43,7 @@ static int read_index(struct zr_source *s, const struct zr_place *p, const struc
 		memcpy(to, x->mem + off, (size_t)bytes);
 		return 0;
 	}
-	return zr_object_read(s, at->array, p, x->object, x->size, off, to, (size_t)bytes,
-			      ret_version, e);
+	return zr_object_read(s, at->array, p, x, off, to, (size_t)bytes, ret_version, e);
 }
 
 static int load_index(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
@@ -93,7 +92,7 @@ static int index_of(struct zr_source *s, const struct zr_place *p, const struct 
 	if (m)
 		zr_scratch_give(s->data, m);
 	if (rc == -EBADMSG && x->where != ZR_MEMORY)
-		rc = zr_object_blame(s, p, x->object, x->size, rc, &own);
+		rc = zr_object_blame(s, p, x, rc, &own);
 	if (rc == 0) {
 		cache_publish(*ret);
 		return 0;
@@ -134,7 +133,7 @@ static int look_up(struct zr_source *s, const struct zr_place *p, const struct z
 			     "index of a shard: a chunk at %" PRIu64 " of %" PRIu64
 			     " bytes exceeds the shard's %" PRIu64,
 			     off, len, x->len);
-		return zr_object_blame(s, p, x->object, x->size, rc, e);
+		return zr_object_blame(s, p, x, rc, e);
 	}
 	x->off += off;
 	x->len = len;

@@ -182,10 +182,11 @@ static int read_found(struct zr_source *s, uint32_t array, const struct zr_place
 
 	if (rc)
 		return rc;
-	rc = zr_decode_any(&p->meta->chain, 1, in, n, ZR_FRAME_MAX, m, &decoded, &len, e);
+	rc = codec_chain_decode_any(&p->meta->chain, 1, in, n, ZR_FRAME_MAX, m->codec, &decoded,
+				    &len, e);
 	if (!rc)
 		rc = put_decoded(&s->base.ds.arrays[array], p, decoded, len, m, out, e);
-	return rc ? zr_object_blame(s, p, x->object, x->size, rc, e) : 0;
+	return rc ? zr_object_blame(s, p, x, rc, e) : 0;
 }
 
 int zr_read_vlen(struct source *src, uint32_t array, uint64_t linear, struct buf *out,

@@ -118,7 +118,7 @@ static int same(struct zr_source *s, const char *key, uint64_t version, struct e
 	int rc = store_stat(s->store, key, &st, e);
 
 	if (rc && rc != -ENOENT && rc != -EACCES)
-		return err_wrap(e, rc, "'%.*s'", LONG, key);
+		return rc;
 	if (rc == -EACCES || (rc == 0 ? st.version : 0) != version)
 		return err_set(e, -ESTALE, "'%.*s' was %s after the source was opened", LONG, key,
 			       version == 0 ? "written" : rc == -ENOENT ? "removed" : "changed");

@@ -1,5 +1,5 @@
 /* zr_whole.c - shards with codecs around them, which have to be decoded before anything in them
- * can be found; and decoding without knowing how many bytes will come out.
+ * can be found.
  *
  * A decoded shard is kept for the next chunk of it. While one thread decodes it, others who want
  * the same shard wait for it. */
@@ -8,71 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-
-#define FIRST_GUESS ((uint64_t)64 << 10)
-#define GROWTH 8  /* of a guess that was too small */
-
-/* decode_step - undo one filter into memory that grows with the guess. A decoder that finds too
- * little room says what it says of damaged bytes, so only the largest guess tells which. */
-static int decode_step(const struct codec_ops *ops, const struct codec_spec *spec,
-		       size_t elem_size, const uint8_t *in, size_t in_len, uint64_t limit,
-		       struct codec_scratch *codec, struct buf *to, struct err *e)
-{
-	uint64_t cap = u64_min(limit, u64_max(FIRST_GUESS, 4 * (uint64_t)in_len));
-	size_t len;
-	uint8_t *out;
-	int rc;
-
-	for (;; cap = u64_min(limit, cap * GROWTH)) {
-		buf_clear(to);
-		out = buf_grow(to, (size_t)cap);
-		if (!out)
-			return err_nomem(e);
-		rc = ops->decode(codec, spec, elem_size, in, in_len, out, (size_t)cap, &len, e);
-		if (rc == 0)
-			to->len = len;
-		if (rc != -EBADMSG || cap >= limit)
-			return rc;
-	}
-}
-
-int zr_decode_any(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
-		  size_t in_len, uint64_t limit, struct zr_scratch *m, const uint8_t **ret,
-		  size_t *ret_len, struct err *e)
-{
-	char tmp[32];
-	bool turn = false;
-
-	for (uint32_t i = chain->n; i-- > 0;) {
-		const struct codec_spec *spec = &chain->specs[i];
-		const struct codec_ops *ops = codec_find(spec->h5_id);
-		struct buf *to = &m->turn[turn];
-		int rc;
-
-		if (!ops || !ops->decode)
-			return err_set(e, -EOPNOTSUPP, "filter '%s' is not built in",
-				       codec_name(spec, tmp, sizeof(tmp)));
-		if (ops->check) {
-			rc = ops->check(in, in_len, &in_len, e);
-			if (rc)
-				return rc;
-			continue;
-		}
-		/* what comes out of a compressor may still carry the checksums of others */
-		rc = decode_step(ops, spec, elem_size, in, in_len, limit + ZR_SLACK, m->codec, to,
-				 e);
-		if (rc)
-			return rc;
-		in = to->data;
-		in_len = to->len;
-		turn = !turn;
-	}
-	if (in_len > limit)
-		return err_set(e, -EBADMSG, "decoded bytes exceed %" PRIu64, limit);
-	*ret = in;
-	*ret_len = in_len;
-	return 0;
-}
 
 /* most_of - bytes that a shard can have at most when its chunks are not absurd. */
 static uint64_t most_of(const struct zr_place *p, const struct zr_at *at)
@@ -96,9 +31,10 @@ static int load(struct zr_source *s, const struct zr_place *p, const struct zr_a
 	int rc = zr_spot_bytes(s, at->array, p, x, 2 * limit, m, &in, &n, e);
 
 	if (!rc) {
-		rc = zr_decode_any(&at->sh->outer, 1, in, n, limit, m, &out, &len, e);
+		rc = codec_chain_decode_any(&at->sh->outer, 1, in, n, (size_t)limit, m->codec,
+					    &out, &len, e);
 		if (rc)
-			rc = zr_object_blame(s, p, x->object, x->size, rc, e);
+			rc = zr_object_blame(s, p, x, rc, e);
 	}
 	if (rc)
 		return rc;
