@@ -475,7 +475,8 @@ static int push_children(struct zr_load *l, const struct zr_todo *d, struct list
 	if (s->n && d->depth >= ZR_DEPTH_MAX)
 		return err_set(e, -ERANGE, "'%.200s': groups are nested deeper than %d", d->key,
 			       ZR_DEPTH_MAX);
-	qsort(s->dirs, s->n, sizeof(*s->dirs), name_order);
+	if (s->n)
+		qsort(s->dirs, s->n, sizeof(*s->dirs), name_order);
 	for (size_t i = 0; i < s->n && rc == 0; i++) {
 		struct zr_todo x = {
 			.depth = d->depth + 1, .v3 = v3, .version = s->dirs[i].version};
