@@ -138,7 +138,7 @@ static int keep_pairs(struct zr_load *l, struct pairs *p, struct err *e)
 		rc = zr_load_item(l, d, &it, &is_item, &why);
 		if (rc < 0) {
 			(void)zr_load_name(p->v[i].dir, d, rc, &why);
-			rc = zr_leave_out(l->s, l->t, p->v[i].dir, &why, e);
+			rc = zr_leave_out(l->s, l->t, p->v[i].dir, "", &why, e);
 			continue;
 		}
 		if (!is_item)

@@ -69,7 +69,7 @@ int zr_note(struct zr_tree *t, const char *key, struct err *e, const char *fmt, 
 	return 0;
 }
 
-int zr_leave_out(const struct zr_source *s, struct zr_tree *t, const char *key,
+int zr_leave_out(const struct zr_source *s, struct zr_tree *t, const char *key, const char *what,
 		 const struct err *why, struct err *e)
 {
 	bool about_it = why->code != -ENOMEM && why->code != -EIO && why->code != -ESTALE &&
@@ -77,7 +77,7 @@ int zr_leave_out(const struct zr_source *s, struct zr_tree *t, const char *key,
 
 	if (!s->opts.keep_going || !about_it)
 		return err_set(e, why->code, "%s", why->msg);
-	return zr_note(t, key, e, "is left out: %s", why->msg);
+	return zr_note(t, key, e, "%sis left out: %s", what, why->msg);
 }
 
 const char *zr_doc_name(const struct zr_item *it)
@@ -633,7 +633,7 @@ static int walk(struct zr_load *l, struct err *e)
 
 		if (look(l, &d, &why) < 0)
 			rc = l->limit ? err_set(e, why.code, "%s", why.msg)
-				      : zr_leave_out(l->s, l->t, d.key, &why, e);
+				      : zr_leave_out(l->s, l->t, d.key, "", &why, e);
 	}
 	return rc;
 }

@@ -29,8 +29,8 @@ int zr_note(struct zr_tree *t, const char *key, struct err *e, const char *fmt, 
 
 /* zr_leave_out - what becomes of something that is wrong. With keep_going a note, and 0: the
  * caller goes on without it. Else, and for what says nothing about the documents (memory, I/O),
- * *why goes to e. key: of the group or array. */
-int zr_leave_out(const struct zr_source *s, struct zr_tree *t, const char *key,
+ * *why goes to e. key: of the group or array. what: "" or the part of it, "an attribute ". */
+int zr_leave_out(const struct zr_source *s, struct zr_tree *t, const char *key, const char *what,
 		 const struct err *why, struct err *e);
 
 /* zr_wrap_key - put "'v/.zarray': " in front of what e says; for consolidated documents the name
@@ -86,7 +86,6 @@ struct zr_barray {
 	const struct zr_item *item;
 	const json_t *refs;   /* NCZarr's dimension references, or NULL */
 	const json_t *names;  /* dimension names, or NULL */
-	bool names_needed;    /* a wrong number of names is an error */
 	bool dead;
 };
 
@@ -105,6 +104,16 @@ struct zr_build {
 	struct ds_dim *dims;
 	size_t n_groups, n_arrays, n_dims, c_groups, c_arrays, c_dims;
 };
+
+/* zr_array_make - an array's documents to everything but its dimensions (zr_array.c). w->item and
+ * the array's name and group are set. */
+int zr_array_make(struct zr_build *b, struct zr_barray *w, struct err *e) NZ_MUST_USE;
+
+/* zr_attrs_make - the attributes of a group or array that its documents have; room is left for
+ * `more` of them. like: as for zr_attr_make. */
+int zr_attrs_make(struct zr_build *b, const struct zr_item *it, const struct dtype *like,
+		  uint32_t more, struct ds_attr **ret, uint32_t *ret_n,
+		  struct err *e) NZ_MUST_USE;
 
 /* zr_dims - the dimensions of all arrays that are not dead (zr_dims.c). */
 int zr_dims(struct zr_build *b, struct err *e) NZ_MUST_USE;
