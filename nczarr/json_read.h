@@ -28,7 +28,7 @@ enum json_kind json_kind(const json_t *v);
 /* json_get - member of an object; NULL when v is no object or has no such member. Borrowed. */
 const json_t *json_get(const json_t *v, const char *member);
 
-/* json_text_of - a text; may hold NULs. false: it is not a text. Borrowed. */
+/* json_text_of - a text; may hold NULs, and one is behind it. false: it is not a text. Borrowed. */
 bool json_text_of(const json_t *v, struct ds_text *ret);
 /* json_is - whether v is this text. */
 bool json_is(const json_t *v, const char *text);
