@@ -1,7 +1,7 @@
 /* nc_types.c - which named datatypes the file has.
  *
- * netCDF knows compound, opaque and vlen types only by name. Values of the same type in one group
- * share one; complex numbers have theirs in the root group. */
+ * netCDF knows compound, opaque and vlen types only by name. Values of the same type share
+ * the one of their group or of a group above; complex numbers have theirs in the root group. */
 #include "hdf5view/nc_build_int.h"
 
 #include <inttypes.h>
@@ -126,6 +126,15 @@ static int add(struct nc_model *m, uint32_t group, const struct dtype *t, const 
 	return 0;
 }
 
+/* visible - whether what one group holds is seen in another: that is the same or below. */
+static bool visible(const struct nc_model *m, uint32_t holds, uint32_t from)
+{
+	/* groups form a tree: order_groups has seen to it */
+	while (from != holds && from != 0)
+		from = m->ds->groups[from].parent;
+	return from == holds;
+}
+
 static int need(struct nc_model *m, uint32_t group, const struct dtype *t, const char *base,
 		unsigned int depth, uint32_t *ret, struct err *e)
 {
@@ -140,7 +149,8 @@ static int need(struct nc_model *m, uint32_t group, const struct dtype *t, const
 	if (t->kind == DT_COMPLEX)
 		group = 0;
 	for (uint32_t i = 0; i < m->n_types; i++)
-		if (m->types[i].group == group && nc_type_same(m->types[i].type, t, false)) {
+		if (visible(m, m->types[i].group, group) &&
+		    nc_type_same(m->types[i].type, t, false)) {
 			*ret = i;
 			return 0;
 		}
