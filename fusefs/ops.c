@@ -243,14 +243,11 @@ static int reply_memory(struct call *c, const struct span *s)
 	return 0;
 }
 
-/* reply_file - bytes of the source's file, then zeros. */
-static int reply_file(struct call *c, const struct span *s)
+/* reply_file - bytes of the source's file, then zeros. buf: room for all of them. */
+static int reply_file(struct call *c, const struct span *s, uint8_t *buf)
 {
-	uint8_t *buf = thread_buffer(c->fs, s->len + s->zeros);
 	int rc;
 
-	if (!buf)
-		return err_nomem(&c->e);
 	rc = io_pread(s->fd, buf, s->len, s->off, &c->e);
 	if (rc < 0)
 		return rc;
@@ -267,6 +264,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
 	struct span s = {0};
+	uint8_t *room;
 	size_t total;
 	struct call c;
 	int rc;
@@ -274,8 +272,13 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	(void)fi;
 	if (!begin(&c, req, ino, false))
 		return;
-	rc = off < 0 ? err_set(&c.e, -EINVAL, "read at a negative offset")
-		     : c.view->ops->read(c.view, live_id(ino), (uint64_t)off, size, &s, &c.e);
+	room = thread_buffer(c.fs, size);
+	if (off < 0)
+		rc = err_set(&c.e, -EINVAL, "read at a negative offset");
+	else if (!room)
+		rc = err_nomem(&c.e);
+	else
+		rc = c.view->ops->read(c.view, live_id(ino), (uint64_t)off, size, room, &s, &c.e);
 	if (rc == 0) {
 		if (ckd_add(&total, s.len, s.zeros) || total > size)
 			rc = err_set(&c.e, -EIO, "read of %zu bytes was answered with more",
@@ -283,7 +286,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		else if (s.mem || !s.len)
 			rc = reply_memory(&c, &s);
 		else
-			rc = reply_file(&c, &s);
+			rc = reply_file(&c, &s, room);
 		span_done(&s);
 	}
 	if (rc < 0)

@@ -43,7 +43,7 @@ struct nc_var {
 struct nc_image {
 	uint8_t *bytes;         /* owned; a whole HDF5 file without chunks */
 	size_t len;
-	struct nc_var *vars;    /* owned; in the order of the model's arrays, hidden ones left out */
+	struct nc_var *vars;    /* owned; in the order of the model's arrays, shown ones only */
 	uint32_t n_vars;
 };
 

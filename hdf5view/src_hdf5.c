@@ -11,11 +11,13 @@
 #include <string.h>
 #include <sys/file.h>
 
-static int bid(int fd, uint64_t size)
+static int bid(const char *path NZ_UNUSED, int fd, const struct stat *st)
 {
 	uint64_t offset;
 
-	return h5_file_find(fd, size, &offset, NULL) == 0 ? 10 : 0;
+	return S_ISREG(st->st_mode) && h5_file_find(fd, (uint64_t)st->st_size, &offset, NULL) == 0
+		       ? 10
+		       : 0;
 }
 
 /* same_file - whether the library's file is the one that st tells of. */

@@ -33,7 +33,7 @@ struct cfg {
 	uint64_t cache_size;     /* -o cache_size= : bytes of decoded chunks */
 	uint64_t index_size;     /* -o index_size= : bytes of one array's chunk index */
 	uint64_t meta_size;      /* -o meta_size= : bytes of the dataset's metadata */
-	uint64_t image_size;     /* -o image_size= : bytes of a virtual file's structure and texts */
+	uint64_t image_size;     /* -o image_size= : bytes of a virtual file's structure */
 	uint32_t open_datasets;  /* -o open_datasets= : most that a mirrored directory keeps open */
 	uint32_t decode_threads; /* -o decode_threads= : 0 = one less than processors */
 	uint32_t open_timeout;   /* -o open_timeout= : seconds until a source must be open */

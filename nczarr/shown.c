@@ -65,9 +65,9 @@ static void plan_array(struct zr_shown *s, const struct dataset *ds, uint32_t or
 
 	/* a vlen value has no JSON form that readers agree on */
 	declared = declared && a->type.kind != DT_VLEN;
-	plan_make(a, opts->filter, declared, plan);
+	plan_make(a, PLAN_ZARR2, opts->filter, declared, plan);
 	if (plan->chain.n > 0 && a->rank > 0 && zr_chunk_rows(opts->mode, a) < a->chunk[0])
-		plan_make(a, PLAN_NONE, declared, plan); /* its chunks are cut */
+		plan_make(a, PLAN_ZARR2, PLAN_NONE, declared, plan); /* its chunks are cut */
 	if (s->hidden_groups[a->group])
 		why = "it is in a group whose name cannot be shown";
 	else if (reserved(a->name))
@@ -142,7 +142,8 @@ int zr_shown_init(struct zr_shown *s, const struct dataset *ds,
 	hide_groups(s, ds, opts->mode == ZARR_NCZARR);
 	for (uint32_t a = 0; a < ds->n_arrays; a++)
 		plan_array(s, ds, a, opts);
-	rc = zr_ids_init(&s->ids, ds, opts->nested, VIEW_ID_LIMIT, s->hidden_arrays, e);
+	rc = zr_ids_init(&s->ids, ds, opts->nested,
+			 opts->id_limit ? opts->id_limit : VIEW_ID_LIMIT, s->hidden_arrays, e);
 	if (rc)
 		goto out;
 	for (uint32_t a = 0; a < ds->n_arrays; a++)

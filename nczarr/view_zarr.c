@@ -535,7 +535,7 @@ static int doc_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, 
 }
 
 static int chunk_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, size_t len,
-		      struct span *ret, struct err *e)
+		      uint8_t *room, struct span *ret, struct err *e)
 {
 	const struct ds_array *a = array_of(z, n->ord);
 	uint64_t size;
@@ -546,11 +546,11 @@ static int chunk_read(struct zarr_view *z, const struct zr_node *n, uint64_t off
 		if (!rc)
 			len = (size_t)u64_min(len, size - u64_min(off, size));
 	}
-	return rc ? rc : chunkio_read(z->io, n->ord, n->index, off, len, ret, e);
+	return rc ? rc : chunkio_read(z->io, n->ord, n->index, off, len, room, ret, e);
 }
 
-static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, struct span *ret,
-		     struct err *e)
+static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+		     struct span *ret, struct err *e)
 {
 	struct zarr_view *z = zarr(v);
 	struct zr_node n;
@@ -562,7 +562,7 @@ static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, stru
 		return err_set(e, -EISDIR, "a directory");
 	if (n.kind == ZR_DOC)
 		return doc_read(z, &n, off, len, ret, e);
-	return chunk_read(z, &n, off, len, ret, e);
+	return chunk_read(z, &n, off, len, room, ret, e);
 }
 
 static uint64_t view_parent(struct view *v, uint64_t dir)

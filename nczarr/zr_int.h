@@ -19,7 +19,7 @@
 /* zr_conv - what turns a stored element into the presented one. */
 enum zr_conv {
 	ZR_AS_STORED,  /* nothing; byte order is part of the presented type */
-	ZR_UTF32,      /* numpy's U: 4 bytes a character become UTF-8, NUL padded to the same size */
+	ZR_UTF32,      /* numpy's U: 4 bytes a character become UTF-8, NUL padded, same size */
 	ZR_FIELDS,     /* a structure with padding between its fields, or with fields to convert */
 };
 
@@ -49,7 +49,7 @@ struct zr_dtype {
 	                         * "days"; NULL: no time */
 	bool is_date;           /* with units: a date, not a span */
 	bool is_ns;             /* with units: nanoseconds */
-	const char *numpy;      /* the dtype's own text where `type` and units do not say it all, for
+	const char *numpy;      /* the dtype's text where `type` and units do not say it all, for
 	                         * the attribute numpy_dtype; NULL */
 };
 
@@ -77,7 +77,7 @@ struct zr_meta {
 	const uint64_t *chunk;      /* lengths of what one stored object holds (a shard) */
 	char separator;             /* '.' or '/' between coordinates */
 	bool prefixed;              /* keys begin with "c": Zarr v3's default encoding */
-	const uint32_t *order;      /* stored axis k is the array's axis order[k]; NULL: as they are.
+	const uint32_t *order;      /* stored axis k is the array's order[k]; NULL: as they are.
 	                             * Of the innermost chunk. F order is the reverse of all */
 	struct zr_dtype dtype;
 	enum zr_vlen vlen;
@@ -191,7 +191,7 @@ struct zr_source {
 	char *path;                 /* owned, for messages */
 	struct source_options opts;
 	struct zr_array *arrays;    /* base.ds.n_arrays; in the dataset's arena */
-	struct zr_doc_seen *seen;   /* owned; keys in the arena. Documents, and directories of groups,
+	struct zr_doc_seen *seen;   /* owned; keys in the arena. Documents and groups' directories,
 	                             * with their versions before they were read */
 	size_t n_seen, c_seen;
 	struct zr_data *data;       /* owned */

@@ -6,7 +6,6 @@
  * across a call into the source or a codec. docs/chunkio.md has the order. */
 #include "translate/chunkio.h"
 
-#include "base/io.h"
 #include "translate/ahead.h"
 #include "translate/cache.h"
 #include "translate/way.h"
@@ -211,17 +210,15 @@ static void scratch_give(struct chunkio *c, struct scratch *m, uint64_t used)
 }
 
 /* load_stored - read a stored chunk and undo its filters into out, chunk_bytes long. */
-static int load_stored(struct chunkio *c, uint32_t array, const struct way *w,
+static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
 		       struct scratch *m, uint8_t *out, struct err *e)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
 	bool plain = way_plain(a, &w->ref);
 	uint64_t whole = a->chunk_bytes, want;
-	int rc, fd = source_fd(c->source, w->ref.blob);
 	uint8_t *in;
+	int rc;
 
-	if (fd < 0)
-		return err_set(e, -EIO, "the source has no blob %" PRIu32, w->ref.blob);
 	if (ckd_sub(&want, whole, w->ref.pad))
 		return err_set(e, -EBADMSG, "padding of %" PRIu64 " bytes exceeds %" PRIu64,
 			       w->ref.pad, whole);
@@ -236,7 +233,7 @@ static int load_stored(struct chunkio *c, uint32_t array, const struct way *w,
 	in = plain ? out : buf_grow(&m->stored, (size_t)w->ref.len);
 	if (!in && w->ref.len > 0)
 		return err_nomem(e);
-	rc = io_pread(fd, in, (size_t)w->ref.len, w->ref.off, e);
+	rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, (size_t)w->ref.len, e);
 	if (rc == 0 && !plain)
 		rc = codec_chain_decode(&a->chain, way_skipped(a, &w->ref), a->type.size, in,
 					(size_t)w->ref.len, out, (size_t)want, m->codec, e);
@@ -256,7 +253,7 @@ static int load_elements(struct chunkio *c, uint32_t array, uint64_t linear,
 		return 0;
 	}
 	if (w->ref.where == CHUNK_RANGE && c->arrays[array].decodable)
-		return load_stored(c, array, w, m, out, e);
+		return load_stored(c, array, linear, w, m, out, e);
 	return source_read_chunk(c->source, array, linear, out, (size_t)a->chunk_bytes, e);
 }
 
@@ -592,9 +589,11 @@ static int read_loaded(struct chunkio *c, uint32_t array, uint64_t linear, const
 	return 0;
 }
 
-static void read_range(const struct chunkio *c, const struct way *w, uint64_t off, size_t n,
-		       struct span *ret)
+static int read_range(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
+		      uint64_t off, size_t n, uint8_t *room, struct span *ret, struct err *e)
 {
+	int rc = 0;
+
 	*ret = (struct span){.fd = -1};
 	if (off < w->file_len) {
 		ret->fd = source_fd(c->source, w->ref.blob);
@@ -602,10 +601,17 @@ static void read_range(const struct chunkio *c, const struct way *w, uint64_t of
 		ret->len = (size_t)u64_min(n, w->file_len - off);
 	}
 	ret->zeros = n - ret->len;
+	if (ret->len == 0 || ret->fd >= 0)
+		return 0;
+	rc = source_read_stored(c->source, array, linear, &w->ref, off, room, ret->len, e);
+	if (rc < 0)
+		return say_where(c, array, linear, rc, e);
+	ret->mem = room;
+	return 0;
 }
 
 int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t off, size_t len,
-		 struct span *ret, struct err *e)
+		 uint8_t *room, struct span *ret, struct err *e)
 {
 	struct way w;
 	size_t n = len;
@@ -623,10 +629,8 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
 		hint(c, array, linear, AHEAD_READ);
 		return read_loaded(c, array, linear, &w, off, n, ret, e);
 	}
-	if (w.kind == WAY_RANGE) {
-		read_range(c, &w, off, n, ret);
-		return 0;
-	}
+	if (w.kind == WAY_RANGE)
+		return read_range(c, array, linear, &w, off, n, room, ret, e);
 	rc = frame_fill_span(w.fill, off, n, ret, e);
 	return rc < 0 ? say_where(c, array, linear, rc, e) : 0;
 }

@@ -57,7 +57,8 @@ static bool shuffle_fits(const struct codec_spec *spec, const struct ds_array *a
 
 /* filter_passes - whether filter i of n, the last ones cut off, is one that readers undo.
  * Says why not in p->reason. */
-static bool filter_passes(const struct ds_array *a, uint32_t i, uint32_t n, struct plan *p)
+static bool filter_passes(const struct ds_array *a, uint32_t i, uint32_t n, bool keep,
+			  struct plan *p)
 {
 	const struct codec_spec *spec = &a->chain.specs[i];
 	const struct codec_ops *ops = codec_find(spec->h5_id);
@@ -68,7 +69,7 @@ static bool filter_passes(const struct ds_array *a, uint32_t i, uint32_t n, stru
 		say(p, "%s: no Zarr codec", name);
 		return false;
 	}
-	if (!ops->portable || ops->trailer > 0) {
+	if ((!ops->portable && !keep) || ops->trailer > 0) {
 		if (ops->trailer > 0 && i == 0)
 			say(p, "%s comes first: stock readers cannot undo it", name);
 		else if (ops->trailer > 0 && i + 1 < n)
@@ -111,8 +112,54 @@ static void describe_pass(const struct ds_array *a, struct plan *p)
 		    p->chain.n == 1 ? "passes through" : "pass through");
 }
 
-/* chain_passes - fills p for PASS, or says why not. */
-static bool chain_passes(const struct ds_array *a, struct plan *p)
+/* has_frame - a chunk with filters of its own is framed, in a size that is a formula. */
+static bool has_frame(const struct ds_array *a, const struct codec_chain *chain, struct plan *p)
+{
+	if (a->uniform || chain->n == 0 || codec_chain_framed_size(chain, a->chunk_bytes) > 0)
+		return true;
+	say(p, "no framed form for chunks of %" PRIu64 " bytes", a->chunk_bytes);
+	return false;
+}
+
+/* hdf5_passes - fills p for PASS, or says why libhdf5 cannot be given the chunks as they are. */
+static bool hdf5_passes(const struct ds_array *a, bool keep, struct plan *p)
+{
+	const struct codec_chain *chain = &a->chain;
+	char name[NAME_CAP];
+
+	if (chain->n > CODEC_CHAIN_MAX) {
+		say(p, "%" PRIu32 " filters exceed %d", chain->n, CODEC_CHAIN_MAX);
+		return false;
+	}
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_spec *spec = &chain->specs[i];
+		const struct codec_ops *ops = codec_find(spec->h5_id);
+
+		name_of(spec, name);
+		if (spec->h5_id >= CODEC_PRIVATE) {
+			say(p, "%s: no HDF5 filter", name);
+			return false;
+		}
+		if (!keep && !(ops && ops->h5_stock)) {
+			say(p, "%s: HDF5 needs a plugin for it", name);
+			return false;
+		}
+		if (spec->h5_id == CODEC_SHUFFLE && spec->n_params > 0 && spec->params[0] != 0 &&
+		    spec->params[0] != a->type.size) {
+			say(p, "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32,
+			    spec->params[0], a->type.size);
+			return false;
+		}
+	}
+	if (!has_frame(a, chain, p))
+		return false;
+	p->chain = *chain;
+	describe_pass(a, p);
+	return true;
+}
+
+/* zarr_passes - fills p for PASS, or says why not. */
+static bool zarr_passes(const struct ds_array *a, bool keep, struct plan *p)
 {
 	const struct codec_chain *chain = &a->chain;
 	struct codec_chain left = *chain;
@@ -129,13 +176,10 @@ static bool chain_passes(const struct ds_array *a, struct plan *p)
 		left.n -= trailer > 0;
 	}
 	for (uint32_t i = 0; i < left.n; i++)
-		if (!filter_passes(a, i, left.n, p))
+		if (!filter_passes(a, i, left.n, keep, p))
 			return false;
-	/* a chunk with filters of its own is framed: its size must be a formula */
-	if (left.n > 0 && codec_chain_framed_size(&left, a->chunk_bytes) == 0) {
-		say(p, "no framed form for chunks of %" PRIu64 " bytes", a->chunk_bytes);
+	if (!has_frame(a, &left, p))
 		return false;
-	}
 
 	p->chain = left;
 	p->trailer = trailer;
@@ -149,6 +193,10 @@ static void explain_convert(const struct ds_array *a, struct plan *p)
 {
 	char name[NAME_CAP];
 
+	if (a->convert) {
+		say(p, "%s", a->convert);
+		return;
+	}
 	for (uint32_t i = 0; i < a->chain.n; i++)
 		if (!codec_find(a->chain.specs[i].h5_id)) {
 			say(p, "%s: no Zarr codec", name_of(&a->chain.specs[i], name));
@@ -162,9 +210,11 @@ static void explain_convert(const struct ds_array *a, struct plan *p)
 		say(p, "type needs conversion");
 }
 
-void plan_make(const struct ds_array *a, enum plan_filter filter, bool fill_declared,
-	       struct plan *ret)
+void plan_make(const struct ds_array *a, enum plan_format format, enum plan_filter filter,
+	       bool fill_declared, struct plan *ret)
 {
+	bool keep = filter == PLAN_KEEP;
+
 	*ret = (struct plan){.kind = PLAN_DECODE, .fill_declared = fill_declared};
 	if (a->unreadable) {
 		ret->kind = PLAN_ERROR;
@@ -176,7 +226,7 @@ void plan_make(const struct ds_array *a, enum plan_filter filter, bool fill_decl
 		explain_convert(a, ret);
 	} else if (filter == PLAN_NONE && a->chain.n > 0) {
 		say(ret, "filter=none");
-	} else if (chain_passes(a, ret)) {
+	} else if (format == PLAN_HDF5 ? hdf5_passes(a, keep, ret) : zarr_passes(a, keep, ret)) {
 		ret->kind = PLAN_PASS;
 	}
 }

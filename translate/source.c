@@ -31,8 +31,8 @@ static const char *show_path(const char *path, char out[PATH_SHOWN])
 	return out;
 }
 
-/* open_file - a descriptor of a regular file that is not empty. */
-static int open_file(const char *path, const char *shown, struct stat *ret_st, struct err *e)
+/* open_any - a descriptor of a directory, or of a regular file that is not empty. */
+static int open_any(const char *path, const char *shown, struct stat *ret_st, struct err *e)
 {
 	/* O_NONBLOCK: a pipe without a writer must not hang us; regular files ignore it */
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -42,7 +42,8 @@ static int open_file(const char *path, const char *shown, struct stat *ret_st, s
 		int code = errno;
 
 		if (code == ENOENT || code == ENOTDIR)
-			return err_set(e, -code, "'%s': no such file: check the path", shown);
+			return err_set(e, -code, "'%s': no such file or directory: check the path",
+				       shown);
 		if (code == EACCES || code == EPERM)
 			return err_set(
 				e, -code,
@@ -53,15 +54,11 @@ static int open_file(const char *path, const char *shown, struct stat *ret_st, s
 	}
 	if (fstat(fd, ret_st) < 0)
 		return err_sys(e, errno, "'%s'", shown);
-	if (S_ISDIR(ret_st->st_mode))
-		return err_set(e, -EISDIR,
-			       "'%s' is a directory: name a netCDF-4 or HDF5 file instead",
-			       shown);
-	if (!S_ISREG(ret_st->st_mode))
+	if (!S_ISREG(ret_st->st_mode) && !S_ISDIR(ret_st->st_mode))
 		return err_set(e, -EINVAL,
 			       "'%s' is not a regular file: copy its content into a file first",
 			       shown);
-	if (ret_st->st_size == 0)
+	if (S_ISREG(ret_st->st_mode) && ret_st->st_size == 0)
 		return err_set(
 			e, -EBADMSG,
 			"'%s' is empty (0 bytes): was it copied or downloaded completely?",
@@ -129,15 +126,22 @@ static void put_names(const struct source_ops *const *formats, size_t n, char *o
 	}
 }
 
-/* no_format - the message for a file that no format bids for. */
-static int no_format(const struct source_ops *const *formats, size_t n, int fd, uint64_t size,
-		     const char *shown, struct err *e)
+/* no_format - the message for a file or directory that no format bids for. */
+static int no_format(const struct source_ops *const *formats, size_t n, int fd,
+		     const struct stat *st, const char *shown, struct err *e)
 {
+	uint64_t size = (uint64_t)st->st_size;
 	uint8_t head[HEAD_BYTES] = {0};
 	size_t got = size < HEAD_BYTES ? (size_t)size : HEAD_BYTES;
 	char first[40], names[80];
-	int rc = io_pread(fd, head, got, 0, e);
+	int rc;
 
+	if (S_ISDIR(st->st_mode))
+		return err_set(e, -EBADMSG,
+			       "'%s' is a directory without Zarr documents (.zgroup, .zarray, "
+			       "zarr.json): name the Zarr tree itself",
+			       shown);
+	rc = io_pread(fd, head, got, 0, e);
 	if (rc)
 		return err_wrap(e, rc, "'%s'", shown);
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
@@ -153,29 +157,48 @@ static int no_format(const struct source_ops *const *formats, size_t n, int fd, 
 		shown, first, names);
 }
 
-int source_open(const struct source_ops *const *formats, size_t n, const char *path,
-		const struct source_options *opts, struct source **ret, struct err *e)
+/* best_bid - the format that bids most for what is open as fd; NULL: none does. */
+static const struct source_ops *best_bid(const struct source_ops *const *formats, size_t n,
+					 const char *path, int fd, const struct stat *st)
 {
 	const struct source_ops *best = NULL;
-	char tmp[PATH_SHOWN];
-	const char *shown = show_path(path, tmp);
-	struct source *s = NULL;
-	struct stat st;
-	int top = 0, rc;
-	auto_fd int fd = open_file(path, shown, &st, e);
+	int top = 0;
 
-	if (fd < 0)
-		return fd;
 	for (size_t i = 0; i < n; i++) {
-		int bid = formats[i]->bid(fd, (uint64_t)st.st_size);
+		int bid = formats[i]->bid(path, fd, st);
 
 		if (bid > top) {
 			top = bid;
 			best = formats[i];
 		}
 	}
+	return best;
+}
+
+bool source_bids(const struct source_ops *const *formats, size_t n, const char *path)
+{
+	struct stat st;
+	auto_fd int fd = open_any(path, "", &st, NULL);
+
+	return fd >= 0 && best_bid(formats, n, path, fd, &st);
+}
+
+int source_open(const struct source_ops *const *formats, size_t n, const char *path,
+		const struct source_options *opts, struct source **ret, struct err *e)
+{
+	const struct source_ops *best;
+	char tmp[PATH_SHOWN];
+	const char *shown = show_path(path, tmp);
+	struct source *s = NULL;
+	struct stat st;
+	int rc;
+	auto_fd int fd = open_any(path, shown, &st, e);
+
+	if (fd < 0)
+		return fd;
+	best = best_bid(formats, n, path, fd, &st);
 	if (!best)
-		return no_format(formats, n, fd, (uint64_t)st.st_size, shown, e);
+		return no_format(formats, n, fd, &st, shown, e);
 
 	rc = best->open(path, fd, &st, opts, &s, e);
 	if (rc)
@@ -316,4 +339,30 @@ int source_check(struct source *s, struct err *e)
 {
 	/* a source without the function has bytes that cannot change */
 	return s->ops->check ? s->ops->check(s, e) : 0;
+}
+
+int source_read_stored(struct source *s, uint32_t array, uint64_t linear,
+		       const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
+		       struct err *e)
+{
+	uint64_t end;
+	int rc, fd;
+
+	if (ref->where != CHUNK_RANGE || ckd_add(&end, off, (uint64_t)len) || end > ref->len)
+		return err_set(e, -EINVAL, "bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64,
+			       off, off + len, ref->len);
+	if (len == 0)
+		return 0;
+	fd = source_fd(s, ref->blob);
+	if (fd >= 0)
+		return io_pread(fd, out, len, ref->off + off, e);
+	if (!s->ops->read_stored)
+		return err_set(e, -EIO, "the source has no blob %" PRIu32, ref->blob);
+	rc = check_chunk(s, array, linear, e);
+	return rc ? rc : s->ops->read_stored(s, array, linear, ref, off, out, len, e);
+}
+
+int source_poll(struct source *s, struct err *e)
+{
+	return s->ops->poll ? s->ops->poll(s, e) : source_check(s, e);
 }

@@ -1,7 +1,8 @@
 /* source.h - the source contract: a dataset on disk gives its model and where each chunk's
  * bytes are. Callers use the wrappers below, never the ops themselves.
  *
- * A source may be one file or a directory; its path says which. A source never asks which view it serves. All results are plain data, so that a source can
+ * A source is one file or a directory; its path says which. It never asks which view it serves.
+ * All results are plain data, so that a source can
  * later live in another process. After source_open everything may be called from any thread,
  * concurrently. */
 #ifndef TRANSLATE_SOURCE_H

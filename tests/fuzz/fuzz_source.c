@@ -60,6 +60,8 @@ static void take(struct walk *w, struct span *s)
 	span_done(s);
 }
 
+static uint8_t room[PIECE]; /* one thread */
+
 static void read_file(struct walk *w, const struct view_attr *attr)
 {
 	struct err e = ERR_INIT;
@@ -68,7 +70,7 @@ static void read_file(struct walk *w, const struct view_attr *attr)
 	while (at < attr->size && !full(w)) {
 		struct span s = {0};
 		size_t n;
-		int rc = w->v->ops->read(w->v, attr->id, at, PIECE, &s, &e);
+		int rc = w->v->ops->read(w->v, attr->id, at, PIECE, room, &s, &e);
 
 		require(rc <= 0 && rc > -4096);
 		if (rc < 0) {
@@ -84,7 +86,7 @@ static void read_file(struct walk *w, const struct view_attr *attr)
 	if (at == attr->size) {
 		struct span s = {0};
 
-		if (w->v->ops->read(w->v, attr->id, at, PIECE, &s, &e) == 0) {
+		if (w->v->ops->read(w->v, attr->id, at, PIECE, room, &s, &e) == 0) {
 			require(s.len + s.zeros == 0);
 			span_done(&s);
 		}

@@ -284,15 +284,15 @@ static inline size_t piece(struct chunkio *io, uint32_t array, uint64_t linear, 
 	struct span s;
 	size_t n;
 
-	*ret_rc = chunkio_read(io, array, linear, off, len, &s, e);
+	*ret_rc = chunkio_read(io, array, linear, off, len, out, &s, e);
 	if (*ret_rc < 0)
 		return 0;
 	n = s.len + s.zeros;
 	if (n > len || (s.mem && !s.len))
 		abort();
-	if (s.mem)
+	if (s.mem && s.mem != out)
 		memcpy(out, s.mem, s.len);
-	else if (s.len > 0 && pread(s.fd, out, s.len, (off_t)s.off) != (ssize_t)s.len)
+	if (!s.mem && s.len > 0 && pread(s.fd, out, s.len, (off_t)s.off) != (ssize_t)s.len)
 		abort();
 	memset(out + s.len, 0, s.zeros);
 	span_done(&s);

@@ -1,6 +1,8 @@
 /* Plans executed over a fake source: sizes, bytes, errors. */
 #include "tests/unit/chunkio_fake.h"
 
+static uint8_t room[4096]; /* a reader's memory */
+
 /* ---- PASS ---- */
 
 static void test_pass_range(void **state)
@@ -14,7 +16,7 @@ static void test_pass_range(void **state)
 	store_values(f, 1, 0);
 	start(f);
 	assert_int_equal(size_of(f, 0), 10); /* never looked at */
-	assert_int_equal(chunkio_read(f->io, 0, 0, 3, 100, &s, NULL), 0);
+	assert_int_equal(chunkio_read(f->io, 0, 0, 3, 100, room, &s, NULL), 0);
 	assert_null(s.mem);
 	assert_null(s.done);
 	assert_int_equal(s.fd, f->fd);
@@ -86,11 +88,11 @@ static void test_pass_plain(void **state)
 	is_chunk(f, 0);
 	memset((uint8_t *)v + 100, 0, BYTES - 100);
 	is_values(f, 1, v);
-	assert_int_equal(chunkio_read(f->io, 0, 1, 90, 20, &s, NULL), 0);
+	assert_int_equal(chunkio_read(f->io, 0, 1, 90, 20, room, &s, NULL), 0);
 	assert_int_equal(s.off, f->refs[1].off + 90);
 	assert_int_equal(s.len, 10);
 	assert_int_equal(s.zeros, 10);
-	assert_int_equal(chunkio_read(f->io, 0, 1, 100, 1000, &s, NULL), 0);
+	assert_int_equal(chunkio_read(f->io, 0, 1, 100, 1000, room, &s, NULL), 0);
 	assert_int_equal(s.len, 0);
 	assert_int_equal(s.zeros, BYTES - 100);
 	fails(f, 2, -EBADMSG, "stored length 100 differs from 256");
@@ -182,7 +184,7 @@ static void test_absent_zeros(void **state)
 
 	f->plans[0].fill_declared = false;
 	start(f);
-	assert_int_equal(chunkio_read(f->io, 0, 0, 5, 1000, &s, NULL), 0);
+	assert_int_equal(chunkio_read(f->io, 0, 0, 5, 1000, room, &s, NULL), 0);
 	assert_null(s.mem);
 	assert_null(s.done);
 	assert_int_equal(s.len, 0);
@@ -234,7 +236,7 @@ static void test_decode(void **state)
 		is_chunk(f, i);
 	assert_int_equal(atomic_load(&f->checks), 8); /* 7 and 8 were stored as they are */
 	assert_int_equal(atomic_load(&f->reads), 1);
-	assert_int_equal(chunkio_read(f->io, 0, 8, 5, 10, &s, NULL), 0);
+	assert_int_equal(chunkio_read(f->io, 0, 8, 5, 10, room, &s, NULL), 0);
 	assert_int_equal(s.fd, f->fd);
 	assert_null(s.mem);
 	assert_null(s.done);

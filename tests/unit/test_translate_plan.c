@@ -107,7 +107,7 @@ static void test_chains(void **state)
 		struct ds_array a = array_with(rows[i].specs, rows[i].n);
 		struct plan p;
 
-		plan_make(&a, PLAN_PORTABLE, i % 2 == 0, &p);
+		plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, i % 2 == 0, &p);
 		assert_string_equal(p.reason, rows[i].reason);
 		assert_int_equal(p.kind, rows[i].kind);
 		assert_int_equal(p.chain.n, rows[i].left);
@@ -115,7 +115,7 @@ static void test_chains(void **state)
 		assert_int_equal(p.trailer_bit, rows[i].bit);
 		assert_int_equal(p.fill_declared, i % 2 == 0);
 
-		plan_make(&a, PLAN_NONE, false, &p);
+		plan_make(&a, PLAN_ZARR2, PLAN_NONE, false, &p);
 		assert_int_equal(p.kind, rows[i].n == 0 ? PLAN_PASS : PLAN_DECODE);
 		assert_int_equal(p.chain.n, 0);
 		assert_int_equal(p.trailer, 0);
@@ -132,24 +132,24 @@ static void test_access(void **state)
 
 	(void)state;
 	a.access = DS_CONVERT;
-	plan_make(&a, PLAN_PORTABLE, false, &p);
+	plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
 	assert_int_equal(p.kind, PLAN_DECODE);
 	assert_string_equal(p.reason, "type needs conversion");
 	a.layout = DS_VIRTUAL;
-	plan_make(&a, PLAN_PORTABLE, false, &p);
+	plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
 	assert_string_equal(p.reason, "virtual dataset: made of parts of others");
 	a.chain.specs = szip;
-	plan_make(&a, PLAN_PORTABLE, false, &p);
+	plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
 	assert_string_equal(p.reason, "szip: no Zarr codec");
 
 	a.type = (struct dtype){.kind = DT_VSTRING};
 	a.access = DS_VARIABLE;
-	plan_make(&a, PLAN_NONE, true, &p);
+	plan_make(&a, PLAN_ZARR2, PLAN_NONE, true, &p);
 	assert_int_equal(p.kind, PLAN_VLEN);
 	assert_true(p.fill_declared);
 
 	a.unreadable = "filter 40000 is not built in";
-	plan_make(&a, PLAN_PORTABLE, false, &p);
+	plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
 	assert_int_equal(p.kind, PLAN_ERROR);
 	assert_string_equal(p.reason, a.unreadable);
 }
@@ -163,14 +163,14 @@ static void test_odd_sizes(void **state)
 
 	(void)state;
 	a.chunk_bytes = 801;
-	plan_make(&a, PLAN_PORTABLE, false, &p);
+	plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
 	assert_int_equal(p.kind, PLAN_DECODE);
 	assert_string_equal(p.reason, "shuffle: a chunk of 801 bytes is no multiple of 8");
 	a = array_with(bare, 2);
-	plan_make(&a, PLAN_PORTABLE, false, &p);
+	plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
 	assert_int_equal(p.kind, PLAN_PASS);
 	a.chain.n = CODEC_CHAIN_MAX + 1;
-	plan_make(&a, PLAN_PORTABLE, false, &p);
+	plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
 	assert_int_equal(p.kind, PLAN_DECODE);
 }
 

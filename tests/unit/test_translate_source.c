@@ -36,17 +36,18 @@ struct fake {
 	uint64_t next;
 };
 
-static int fake_bid(int fd, uint64_t size)
+static int fake_bid(const char *name, int fd, const struct stat *st)
 {
 	char c = 0;
 
-	(void)size;
+	(void)name;
+	(void)st;
 	return pread(fd, &c, 1, 0) == 1 && c == 'F' ? 5 : 0;
 }
 
-static int weak_bid(int fd, uint64_t size)
+static int weak_bid(const char *name, int fd, const struct stat *st)
 {
-	return fake_bid(fd, size) ? 1 : 0;
+	return fake_bid(name, fd, st) ? 1 : 0;
 }
 
 static const struct source_ops fake_ops;
@@ -163,7 +164,7 @@ static void test_open_fails(void **state)
 
 	(void)state;
 	fails("/nowhere/x.nc", -ENOENT, "'/nowhere/x.nc': no such file", "check the path");
-	fails(dir, -EISDIR, "is a directory", "instead");
+	fails(dir, -EBADMSG, "is a directory", "Zarr tree");
 	fails("/dev/null", -EINVAL, "not a regular file", "copy");
 	fails(file_of("a", "", 0), -EBADMSG, "is empty (0 bytes)", "downloaded");
 	fails(file_of("a", "hello, world", 12), -EBADMSG,
