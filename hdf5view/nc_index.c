@@ -51,8 +51,9 @@ uint64_t nc_index_root(const struct nc_index *x)
 	return x->at + (x->n_nodes - 1) * x->node_bytes;
 }
 
-/* put_key - of existing chunk i, or for i = n the one behind the last. */
-static void put_key(const struct nc_index *x, uint64_t i, uint8_t *p)
+/* put_key - of existing chunk i, or for i = n the one behind the last. Returns where the data of
+ * chunk i are. */
+static uint64_t put_key(const struct nc_index *x, uint64_t i, uint8_t *p)
 {
 	uint64_t coords[DS_RANK_MAX] = {0}, linear, off, size;
 	bool past = i == nc_chunks_n(x->chunks);
@@ -65,23 +66,12 @@ static void put_key(const struct nc_index *x, uint64_t i, uint8_t *p)
 	for (size_t d = 0; d < x->var->rank; d++, p += 8)
 		nc_put64(p, (coords[d] + past) * x->var->chunk[d]);
 	nc_put64(p, past ? x->var->elem : 0);
-}
-
-/* child_address - of the child that begins with chunk i. */
-static uint64_t child_address(const struct nc_index *x, uint32_t level, uint64_t child,
-			      uint64_t i)
-{
-	uint64_t linear, off, size;
-
-	if (level > 0)
-		return x->at + (x->first[level - 1] + child) * x->node_bytes;
-	nc_chunks_nth(x->chunks, i, &linear, &off, &size);
 	return x->data + off;
 }
 
 void nc_index_node(const struct nc_index *x, uint64_t node, uint8_t *out)
 {
-	uint64_t n = nc_chunks_n(x->chunks), below = 1, here, child, end;
+	uint64_t n = nc_chunks_n(x->chunks), below = 1, here, child, end, addr;
 	uint32_t level = 0;
 	uint8_t *p = out + HEAD;
 
@@ -103,10 +93,12 @@ void nc_index_node(const struct nc_index *x, uint64_t node, uint8_t *out)
 	nc_put64(out + 16, here + 1 < level_nodes(x, level) ? x->at + (node + 1) * x->node_bytes
 							     : NO_ADDRESS);
 	for (; child < end; child++) {
-		put_key(x, child * below, p);
+		addr = put_key(x, child * below, p);
+		if (level > 0)
+			addr = x->at + (x->first[level - 1] + child) * x->node_bytes;
 		p += key_bytes(x);
-		nc_put64(p, child_address(x, level, child, child * below));
+		nc_put64(p, addr);
 		p += 8;
 	}
-	put_key(x, u64_min(end * below, n), p);
+	(void)put_key(x, u64_min(end * below, n), p);
 }

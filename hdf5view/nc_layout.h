@@ -8,6 +8,10 @@
 #include <endian.h>
 #include <string.h>
 
+/* NC_SIZE_UNKNOWN - size in an index of a chunk that exists and whose size cannot be stated.
+ * Reading such a chunk fails, unless that is its size. */
+#define NC_SIZE_UNKNOWN 1
+
 struct nc_layout;
 
 /* nc_layout_new - look at all chunks, give everything an address and write the addresses into

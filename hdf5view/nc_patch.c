@@ -5,12 +5,14 @@
  * in circles, is an error.
  *
  * Spec: HDF5 File Format 3.0, II.A superblock, IV.A.1 object headers, IV.A.2.i layout. */
-#include "hdf5view/h5_raw_int.h"
+#include "base/slice.h"
 #include "hdf5view/nc_layout.h"
 
 #include <errno.h>
 
 #define BLOCKS_MAX 4096
+#define MSG_LAYOUT 0x08
+#define MSG_CONTINUATION 0x10
 #define MSG_SHARED 0x02U
 #define OHDR_TRACKED 0x04U
 #define OHDR_PHASE 0x10U
@@ -90,7 +92,7 @@ static int continuation(struct header *h, struct slice body, struct err *e)
 	return add_block(h, at, len, h->version == 2 ? 4 : 0, e);
 }
 
-/* write_layout - *ret_done is set when the message was this one. body has len bytes. */
+/* write_layout - body: the message, len bytes. */
 static int write_layout(const struct header *h, uint8_t *body, size_t len, uint64_t addr,
 			struct err *e)
 {
@@ -123,13 +125,13 @@ static int in_block(struct header *h, struct block b, uint64_t addr, struct err 
 		at += h->envelope;
 		if (len > end - at)
 			return damaged(h, "has a message that does not end", e);
-		if ((type == H5_MSG_LAYOUT || type == H5_MSG_CONTINUATION) && shared)
+		if ((type == MSG_LAYOUT || type == MSG_CONTINUATION) && shared)
 			return damaged(h, "has its layout elsewhere", e);
-		if (type == H5_MSG_CONTINUATION) {
+		if (type == MSG_CONTINUATION) {
 			rc = continuation(h, slice_of(p + at, len), e);
 			if (rc < 0)
 				return rc;
-		} else if (type == H5_MSG_LAYOUT) {
+		} else if (type == MSG_LAYOUT) {
 			rc = write_layout(h, p + at, len, addr, e);
 			if (rc == 0 && h->version == 2)
 				nc_put32(p + end, h5_lookup3(p, end));
