@@ -55,8 +55,9 @@ static int whole_chunks(const struct ds_array *a, const struct nc_var *v, struct
 	if (bytes > UINT32_MAX)
 		return err_set(e, -ERANGE, "'%s': HDF5 has no chunks of 4 GiB and more", a->name);
 	if (bytes != a->chunk_bytes)
-		return err_set(e, -EBADMSG, "'%s': chunks of %" PRIu64 " bytes laid out as %" PRIu64,
-			       a->name, a->chunk_bytes, bytes);
+		return err_set(e, -EBADMSG,
+			       "'%s': chunks of %" PRIu64 " bytes laid out as %" PRIu64, a->name,
+			       a->chunk_bytes, bytes);
 	return 0;
 }
 

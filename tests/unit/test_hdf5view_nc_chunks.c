@@ -1,6 +1,6 @@
 /* Which chunks exist and how long they are: every representation against the list it was made
  * from, its memory, and chunks whose size cannot be stated. */
-#include "nc_fake.h"
+#include "tests/unit/nc_fake.h"
 
 static struct nc_chunks *make(struct ncf *f, uint64_t *used)
 {

@@ -1,6 +1,6 @@
 /* Nodes of the chunk B-tree: walked from the root, they name every chunk once, in order, with
  * keys and siblings that agree; and a small one is what libhdf5 writes. */
-#include "nc_fake.h"
+#include "tests/unit/nc_fake.h"
 
 struct tree {
 	struct ncf f;

@@ -1,6 +1,6 @@
 /* Addresses written into structures that libhdf5 made: read back through our own reader, header
  * versions 1 and 2, in first and further blocks; and structures that are damaged. */
-#include "nc_fake.h"
+#include "tests/unit/nc_fake.h"
 
 #include "hdf5view/h5_raw.h"
 

@@ -1,6 +1,6 @@
 /* The virtual file, whole: a copy of its bytes is opened and read by libhdf5, and by our own
  * reader; every element is compared. Then what reads of a damaged or changed chunk say. */
-#include "nc_fake.h"
+#include "tests/unit/nc_fake.h"
 
 #include "hdf5view/h5_raw.h"
 
