@@ -285,7 +285,8 @@ static inline void ncf_attrs(hid_t set, unsigned n)
 	}
 }
 
-static inline hid_t ncf_dcpl(const struct ncf *f, bool chunked)
+/* ncf_dcpl - ordered: attributes remember when they were made, as netCDF's do. */
+static inline hid_t ncf_dcpl(const struct ncf *f, bool chunked, bool ordered)
 {
 	hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
 	hsize_t chunk[DS_RANK_MAX];
@@ -293,6 +294,9 @@ static inline hid_t ncf_dcpl(const struct ncf *f, bool chunked)
 	for (size_t d = 0; d < f->a.rank; d++)
 		chunk[d] = f->chunk[d];
 	assert_true(H5Pset_fill_value(dcpl, H5T_NATIVE_INT32, &f->fill) >= 0);
+	if (ordered)
+		assert_true(H5Pset_attr_creation_order(dcpl, H5P_CRT_ORDER_TRACKED |
+							     H5P_CRT_ORDER_INDEXED) >= 0);
 	if (chunked)
 		assert_true(H5Pset_chunk(dcpl, (int)f->a.rank, chunk) >= 0);
 	if (f->plan.chain.n > 0)
@@ -303,7 +307,7 @@ static inline hid_t ncf_dcpl(const struct ncf *f, bool chunked)
 /* ncf_structure - a file with the dataset "v" without chunks, in f->image. */
 static inline void ncf_structure(struct ncf *f, bool latest, bool chunked, unsigned n_attrs)
 {
-	auto_hid hid_t fapl = ncf_core(latest), dcpl = ncf_dcpl(f, chunked);
+	auto_hid hid_t fapl = ncf_core(latest), dcpl = ncf_dcpl(f, chunked, n_attrs % 2);
 	hid_t file = H5Fcreate("structure", H5F_ACC_TRUNC, H5P_DEFAULT, fapl), set, space;
 	struct nc_image *m = &f->image;
 	hsize_t dims[DS_RANK_MAX] = {0}, max[DS_RANK_MAX];

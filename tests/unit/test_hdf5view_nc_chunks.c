@@ -182,18 +182,20 @@ static void test_sizes(void **state)
 	static const struct { uint64_t over; unsigned width; } rows[] = {
 		{0, 0}, {1, 1}, {255, 1}, {256, 2}, {65535, 2}, {65536, 3}, {1 << 24, 4},
 		{UINT32_MAX - 100, 4}};
+	static const uint64_t counts[] = {1, 4, 40, 64, 65, 121, 128, 364, 1093, 4096};
 	struct nc_chunks *c;
 	uint64_t used;
 
 	(void)state;
 	for (size_t k = 0; k < ARRAY_LEN(rows); k++)
-		for (uint64_t n = 1; n < 3000; n = n * 3 + 1) {
+		for (size_t j = 0; j < ARRAY_LEN(counts); j++) {
+			uint64_t n = counts[j];
 			struct ncf f;
 
 			one(&f, n);
 			ncf_deflate(&f, false);
 			for (uint64_t l = 0; l < n; l++)
-				if (n < 10 || l % 11 != 3)
+				if (n % 64 == 0 || l % 11 != 3)
 					set(&f, l, 100 + (l * 7919) % (rows[k].over + 1));
 			set(&f, n / 2, 100 + rows[k].over);
 			c = make(&f, &used);

@@ -36,7 +36,7 @@ static void test_address(void **state)
 
 	(void)state;
 	for (unsigned k = 0; k < 4; k++)
-		for (unsigned n = 0; n < 60; n += 4) {
+		for (unsigned n = 0; n < 60; n += 5) {
 			struct ncf f;
 
 			structure(&f, k & 1, k & 2, n);

@@ -136,6 +136,8 @@ static void round_trip(uint32_t rank, const uint64_t *shape, const uint64_t *chu
 	assert_null(f.image.bytes);
 	all = copy_out(&f);
 	size = (size_t)nc_layout_size(f.layout);
+	if (!v.filtered && v.absent == 0 && f.a.n_chunks * f.a.chunk_bytes >= 65536)
+		assert_int_equal((size - f.a.n_chunks * f.a.chunk_bytes) % 4096, 0);
 	our_reader(&f, all, size, header);
 	libhdf5(&f, all, size);
 	free(all);
@@ -271,6 +273,31 @@ static void works(struct ncf *f, uint64_t off, size_t len)
 	assert_int_equal(n, len);
 }
 
+/* Stored bytes that end with the array are followed by zeros. */
+static void test_zeros(void **state)
+{
+	static const uint8_t none[200];
+	struct err e = ERR_INIT;
+	uint8_t out[1000];
+	uint64_t data;
+	struct ncf f;
+	size_t n;
+
+	(void)state;
+	laid_out(&f, false);
+	data = nc_layout_size(f.layout) - 20 * 400;
+	f.refs[4].len = 200;
+	f.refs[4].pad = 200;
+	memset(out, 0xff, sizeof(out));
+	assert_int_equal(ncf_read(&f, data + 1500, 1000, out, &n, &e), 0);
+	assert_memory_equal(out + 300, none, 200);
+	assert_memory_not_equal(out + 500, none, 200);
+	memset(out, 0xff, sizeof(out));
+	assert_int_equal(ncf_read(&f, data + 1700, 200, out, &n, &e), 0);
+	assert_memory_equal(out + 100, none, 100);
+	ncf_release(&f);
+}
+
 /* A bad chunk fails the reads that touch it, also those that begin in a good one, and no other. */
 static void test_bad_chunk(void **state)
 {
@@ -385,6 +412,7 @@ int main(void)
 		cmocka_unit_test(test_ranks),         cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_long_headers),  cmocka_unit_test(test_large),
 		cmocka_unit_test(test_no_elements),   cmocka_unit_test(test_no_copy),
+		cmocka_unit_test(test_zeros),
 		cmocka_unit_test(test_bad_chunk),     cmocka_unit_test(test_shorter_chunk),
 		cmocka_unit_test(test_unknown_size),  cmocka_unit_test(test_failure),
 	};
