@@ -116,7 +116,7 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	if (rc)
 		return rc;
 	if (n > cap)
-		return err_set(e, -EBADMSG, "fletcher32: length %zu exceeds %zu", n, cap);
+		return err_set(e, -ERANGE, "fletcher32: length %zu exceeds %zu", n, cap);
 	if (n > 0)
 		memcpy(out, in, n);
 	*ret_len = n;
@@ -128,6 +128,11 @@ static uint64_t framed_size(uint64_t n)
 	uint64_t r;
 
 	return ckd_add(&r, n, (uint64_t)TRAILER) ? 0 : r;
+}
+
+static uint64_t stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
+{
+	return framed_size(n);
 }
 
 static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
@@ -161,7 +166,9 @@ const struct codec_ops codec_fletcher32 = {
 	.h5_id = CODEC_FLETCHER32,
 	.zarr2_id = "fletcher32",
 	.portable = false, /* numcodecs has it from 0.12 on */
+	.h5_stock = true,
 	.trailer = TRAILER,
+	.stored_max = stored_max,
 	.decode = decode,
 	.check = check,
 	.framed_size = framed_size,

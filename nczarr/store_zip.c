@@ -1,0 +1,240 @@
+/* store_zip.c - a zip archive as a store. It is read where it lies: the directory once, entries
+ * when they are asked for. */
+#include "nczarr/store_zip_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+static struct zip *of(struct store *s)
+{
+	return CONTAINER_OF(s, struct zip, base);
+}
+
+static const char *entry_name(const void *arg, size_t i, size_t *ret_len)
+{
+	const struct zip *z = arg;
+
+	*ret_len = z->entries[i].name_len;
+	return zip_name(z, &z->entries[i]);
+}
+
+static struct keytab names_of(const struct zip *z)
+{
+	return (struct keytab){.arg = z, .n = z->n, .name = entry_name};
+}
+
+static void zip_close(struct store *s)
+{
+	struct zip *z = of(s);
+
+	for (size_t i = 0; i < ZIP_SLOTS; i++)
+		free(z->slots[i].data);
+	(void)pthread_mutex_destroy(&z->lock);
+	(void)pthread_cond_destroy(&z->loaded);
+	if (z->fd >= 0)
+		(void)close(z->fd);
+	free(z->entries);
+	free(z->names);
+	free(z);
+}
+
+static uint64_t version_of(const struct zip *z, const struct zip_entry *x)
+{
+	uint64_t h = store_mix(z->mixed, x->name);
+
+	return store_version(store_mix(store_mix(h, x->stored), x->crc));
+}
+
+/* stat_entry - i: an entry, or KEYTAB_NONE for a folder that only names of others tell of. */
+static void stat_entry(const struct zip *z, size_t i, struct store_stat *ret)
+{
+	const struct zip_entry *x = i == KEYTAB_NONE ? NULL : &z->entries[i];
+
+	if (!x || x->method == ZIP_FOLDER)
+		*ret = (struct store_stat){.is_dir = true, .version = store_version(z->mixed)};
+	else if (x->method == ZIP_STORED || x->method == ZIP_DEFLATED)
+		*ret = (struct store_stat){.size = x->size, .version = version_of(z, x)};
+	else
+		*ret = (struct store_stat){.odd = true, .version = version_of(z, x)};
+}
+
+static int zip_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	const struct zip *z = of(s);
+	const struct keytab t = names_of(z);
+	size_t len = strlen(key), i = keytab_find(&t, key, len);
+
+	if (keytab_is(&t, i, key, len))
+		stat_entry(z, i, ret);
+	else if (len == 0 || keytab_below(&t, i, key, len))
+		stat_entry(z, KEYTAB_NONE, ret);
+	else
+		return err_set(e, -ENOENT, "'%s': not in the archive", key);
+	return 0;
+}
+
+struct listing {
+	const struct zip *z;
+	bool want_stat;
+	store_emit *emit;
+	void *arg;
+};
+
+static bool emit_one(void *arg, const char *part, size_t len, size_t i, bool has_below NZ_UNUSED)
+{
+	const struct listing *l = arg;
+	struct store_stat st;
+	char name[256];
+
+	if (len >= sizeof(name))
+		return true;
+	memcpy(name, part, len);
+	name[len] = '\0';
+	stat_entry(l->z, i, &st);
+	return l->emit(l->arg, name, st.is_dir, l->want_stat || st.odd ? &st : NULL);
+}
+
+static int zip_list(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
+		    struct err *e)
+{
+	const struct zip *z = of(s);
+	const struct keytab t = names_of(z);
+	struct listing l = {.z = z, .want_stat = want_stat, .emit = emit, .arg = arg};
+	size_t len = strlen(key), i;
+
+	if (keytab_list(&t, key, len, emit_one, &l) || len == 0)
+		return 0;
+	i = keytab_find(&t, key, len);
+	if (keytab_is(&t, i, key, len) && z->entries[i].method == ZIP_FOLDER)
+		return 0; /* empty */
+	return err_set(e, -ENOENT, "'%s': nothing is below it in the archive", key);
+}
+
+static bool is_odd(const struct zip_entry *x)
+{
+	return x->method != ZIP_STORED && x->method != ZIP_DEFLATED && x->method != ZIP_FOLDER;
+}
+
+/* find_object - an entry that can be read. */
+static int find_object(const struct zip *z, const char *key, size_t *ret, struct err *e)
+{
+	const struct keytab t = names_of(z);
+	size_t len = strlen(key), i = keytab_find(&t, key, len);
+	bool is = keytab_is(&t, i, key, len);
+
+	if (is ? z->entries[i].method == ZIP_FOLDER : keytab_below(&t, i, key, len))
+		return err_set(e, -EISDIR, "'%s' is a folder", key);
+	if (!is)
+		return err_set(e, -ENOENT, "'%s': not in the archive", key);
+	if (is_odd(&z->entries[i]))
+		return err_set(e, -EOPNOTSUPP, "zip entry '%s': %s", key,
+			       z->entries[i].method == ZIP_LINK
+				       ? "it is a link"
+				       : "its compression method is not supported");
+	*ret = i;
+	return 0;
+}
+
+static int zip_store_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
+			  uint64_t *ret_version, struct err *e)
+{
+	struct zip *z = of(s);
+	const struct zip_entry *x;
+	size_t i;
+	int rc = find_object(z, key, &i, e);
+
+	if (rc < 0)
+		return rc;
+	x = &z->entries[i];
+	if (off > x->size || len > x->size - off)
+		return err_set(e, -EIO, "'%s' ends at %" PRIu64 ", before offset %" PRIu64, key,
+			       x->size, off + len);
+	rc = zip_read(z, i, off, out, len, e);
+	if (rc == 0 && ret_version)
+		*ret_version = version_of(z, x);
+	return rc;
+}
+
+static int zip_get(struct store *s, const char *key, struct buf *out, struct err *e)
+{
+	struct zip *z = of(s);
+	const struct zip_entry *x;
+	uint8_t *p = NULL;
+	size_t i;
+	int rc = find_object(z, key, &i, e);
+
+	if (rc < 0)
+		return rc;
+	x = &z->entries[i];
+	if (x->size > out->max - out->len)
+		return err_set(e, -ERANGE, "'%s' has %" PRIu64 " bytes, more than the %zu allowed",
+			       key, x->size, out->max - out->len);
+	if (x->size > 0) {
+		p = buf_grow(out, (size_t)x->size);
+		if (!p)
+			return err_nomem(e);
+	}
+	return zip_read(z, i, 0, p, (size_t)x->size, e);
+}
+
+static int zip_check(struct store *s, struct err *e)
+{
+	const struct zip *z = of(s);
+	struct stat st;
+
+	if (fstat(z->fd, &st) < 0)
+		return err_sys(e, errno, "the zip archive");
+	if (store_mix_file(&st) != z->mixed)
+		return err_set(e, -ESTALE, "the zip archive was changed");
+	return 0;
+}
+
+static const struct store_ops g_ops = {
+	.name = "zip",
+	.close = zip_close,
+	.stat = zip_stat,
+	.list = zip_list,
+	.read = zip_store_read,
+	.get = zip_get,
+	.check = zip_check,
+};
+
+bool store_zip_bid(int fd, uint64_t size)
+{
+	struct zip_end end;
+
+	return zip_find_end(fd, size, &end, NULL) == 0;
+}
+
+int store_zip_open(int fd, uint64_t max_meta, struct store **ret, struct err *e)
+{
+	struct zip *z = calloc(1, sizeof(*z));
+	struct zip_end end;
+	struct stat st;
+	int rc;
+
+	if (!z)
+		return err_nomem(e);
+	z->base.ops = &g_ops;
+	z->fd = fd;
+	(void)pthread_mutex_init(&z->lock, NULL);
+	(void)pthread_cond_init(&z->loaded, NULL);
+	if (fstat(fd, &st) < 0)
+		rc = err_sys(e, errno, "the zip archive");
+	else if (!S_ISREG(st.st_mode))
+		rc = err_set(e, -EBADMSG, "not a zip archive: not a regular file");
+	else
+		rc = zip_find_end(fd, (uint64_t)st.st_size, &end, e);
+	if (rc == 0) {
+		z->mixed = store_mix_file(&st);
+		rc = zip_read_dir(z, &end, max_meta, e);
+	}
+	if (rc < 0) {
+		z->fd = -1; /* the caller's still */
+		zip_close(&z->base);
+		return rc;
+	}
+	*ret = &z->base;
+	return 0;
+}
