@@ -18,8 +18,22 @@ void arena_init(struct arena *a, size_t max)
 	*a = (struct arena){.max = max};
 }
 
+void arena_init_in(struct arena *a, void *mem, size_t size)
+{
+	struct arena_block *b = mem;
+
+	*a = (struct arena){.fixed = true};
+	if (size < sizeof(*b))
+		return;
+	*b = (struct arena_block){.cap = size - sizeof(*b)};
+	a->head = b;
+	a->max = b->cap;
+}
+
 void arena_release(struct arena *a)
 {
+	if (a->fixed)
+		a->head = NULL;
 	while (a->head) {
 		struct arena_block *b = a->head;
 
@@ -65,7 +79,7 @@ void *arena_alloc(struct arena *a, size_t n, size_t size)
 	if (ckd_add(&total, a->used, bytes) || total > a->max)
 		return NULL;
 	if (!b || b->cap - b->used < bytes)
-		b = add_block(a, bytes);
+		b = a->fixed ? NULL : add_block(a, bytes);
 	if (!b)
 		return NULL;
 	p = b->data + b->used;

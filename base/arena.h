@@ -11,10 +11,14 @@ struct arena {
 	struct arena_block *head;
 	size_t used;   /* bytes handed out */
 	size_t max;    /* ceiling in bytes */
+	bool fixed;    /* in memory of the caller's, which arena_release leaves alone */
 };
 
 /* arena_init - empty arena that never hands out more than max bytes; allocates nothing. */
 void arena_init(struct arena *a, size_t max);
+/* arena_init_in - an arena in `size` bytes of zeroed memory at mem, aligned for any type. It never
+ * takes any other. The arena must not be moved to another address by copying mem. */
+void arena_init_in(struct arena *a, void *mem, size_t size);
 /* arena_release - free everything that was handed out. */
 void arena_release(struct arena *a);
 

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define NAME_CAP 32
+#define ROOM_MIN ((size_t)4096) /* for intermediate results */
+#define GROWTH 4
 
 static bool skipped(uint32_t mask, uint32_t i)
 {
@@ -50,28 +52,62 @@ static int find_all(const struct codec_chain *chain, uint32_t mask,
 }
 
 /* caps_of - ret[i]: the most bytes that the input of filter i can have been when out_len bytes
- * went into filter 0. A compressor makes incompressible bytes a little longer than its framed
- * form: by less than one in 256 and 64. */
-static int caps_of(const struct codec_ops *const *ops, uint32_t n, uint32_t mask,
-		   size_t out_len, size_t *ret)
+ * went into filter 0. */
+static int caps_of(const struct codec_chain *chain, const struct codec_ops *const *ops,
+		   uint32_t mask, size_t out_len, size_t *ret, struct err *e)
 {
 	uint64_t cap = out_len;
 
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t framed;
-
-		if (cap > SIZE_MAX)
-			return -ERANGE;
+	for (uint32_t i = 0; i < chain->n; i++) {
 		ret[i] = (size_t)cap;
-		if (skipped(mask, i) || !ops[i]->framed_size)
+		if (skipped(mask, i) || !ops[i]->stored_max)
 			continue;
-		framed = ops[i]->framed_size(cap);
-		if (!framed && cap)
-			return -ERANGE;
-		if (framed != cap && !ops[i]->check && ckd_add(&framed, framed, cap / 256 + 64))
-			return -ERANGE;
-		cap = framed;
+		cap = ops[i]->stored_max(&chain->specs[i],
+					 cap ? cap : 1); /* of nothing: some */
+		if (cap == 0 || cap > SIZE_MAX)
+			return err_set(e, -EBADMSG, "chunk length %zu is too large", out_len);
 	}
+	return 0;
+}
+
+/* damaged - a filter gave more than its array can have asked it to store. */
+static int damaged(struct err *e)
+{
+	if (e)
+		e->code = -EBADMSG;
+	return -EBADMSG;
+}
+
+static size_t times(size_t n, size_t factor)
+{
+	size_t r;
+
+	return ckd_mul(&r, n, factor) ? SIZE_MAX : r;
+}
+
+/* step - undo one filter into scratch memory `turn`: in at least `start` bytes, and with more and
+ * more, up to max, so that memory follows what is there and not what a chain could ask for. */
+static int step(const struct codec_ops *ops, const struct codec_spec *spec, size_t elem_size,
+		size_t start, size_t max, struct codec_scratch *scratch, unsigned int turn,
+		const uint8_t **in, size_t *len, struct err *e)
+{
+	size_t cap = start < max ? start : max, got;
+	uint8_t *to;
+	int rc;
+
+	for (;;) {
+		to = codec_scratch_get(scratch, turn, cap);
+		if (!to)
+			return err_nomem(e);
+		rc = ops->decode(scratch, spec, elem_size, *in, *len, to, cap, &got, e);
+		if (rc != -ERANGE || cap == max)
+			break;
+		cap = times(cap, GROWTH) < max ? times(cap, GROWTH) : max;
+	}
+	if (rc)
+		return rc;
+	*in = to;
+	*len = got;
 	return 0;
 }
 
@@ -82,34 +118,31 @@ static int decode_steps(const struct codec_chain *chain, const struct codec_ops 
 {
 	uint32_t todo = 0;
 	unsigned int turn = 0;
+	int rc = 0;
 
 	for (uint32_t i = 0; i < chain->n; i++)
 		todo += !skipped(mask, i);
 
 	for (uint32_t i = chain->n; i-- > 0;) {
-		uint8_t *to = out;
-		int rc;
+		const struct codec_spec *spec = &chain->specs[i];
 
 		if (skipped(mask, i))
 			continue;
 		todo--;
 		if (ops[i]->check) {
 			rc = ops[i]->check(in, in_len, &in_len, e);
-			if (rc)
-				return rc;
-			continue;
-		}
-		if (todo > 0) {
-			to = codec_scratch_get(scratch, turn, caps[i]);
+		} else if (todo > 0) {
+			rc = step(ops[i], spec, elem_size,
+				  ROOM_MIN + times(out_len / 2, GROWTH), caps[i], scratch, turn,
+				  &in, &in_len, e);
 			turn = !turn;
-			if (!to)
-				return err_nomem(e);
+		} else {
+			rc = ops[i]->decode(scratch, spec, elem_size, in, in_len, out, out_len,
+					    &in_len, e);
+			in = out;
 		}
-		rc = ops[i]->decode(scratch, &chain->specs[i], elem_size, in, in_len, to,
-				    todo > 0 ? caps[i] : out_len, &in_len, e);
 		if (rc)
-			return rc;
-		in = to;
+			return rc == -ERANGE ? damaged(e) : rc;
 	}
 
 	if (in_len != out_len)
@@ -130,10 +163,40 @@ int codec_chain_decode(const struct codec_chain *chain, uint32_t mask, size_t el
 
 	if (rc)
 		return rc;
-	if (caps_of(ops, chain->n, mask, out_len, caps))
-		return err_set(e, -EBADMSG, "chunk length %zu is too large", out_len);
+	rc = caps_of(chain, ops, mask, out_len, caps, e);
+	if (rc)
+		return rc;
 	return decode_steps(chain, ops, mask, elem_size, caps, in, in_len, out, out_len,
 			    scratch, e);
+}
+
+int codec_chain_decode_any(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
+			   size_t in_len, size_t max, struct codec_scratch *scratch,
+			   const uint8_t **ret, size_t *ret_len, struct err *e)
+{
+	const struct codec_ops *ops[CODEC_CHAIN_MAX];
+	size_t caps[CODEC_CHAIN_MAX];
+	unsigned int turn = 0;
+	int rc = find_all(chain, 0, ops, e);
+
+	if (!rc)
+		rc = caps_of(chain, ops, 0, max, caps, e);
+	for (uint32_t i = chain->n; !rc && i-- > 0;) {
+		if (ops[i]->check) {
+			rc = ops[i]->check(in, in_len, &in_len, e);
+			continue;
+		}
+		rc = step(ops[i], &chain->specs[i], elem_size, ROOM_MIN + times(in_len, GROWTH),
+			  caps[i], scratch, turn, &in, &in_len, e);
+		turn = !turn;
+	}
+	if (rc)
+		return rc;
+	if (in_len > max)
+		return err_set(e, -ERANGE, "chunk of %zu bytes exceeds %zu", in_len, max);
+	*ret = in;
+	*ret_len = in_len;
+	return 0;
 }
 
 uint64_t codec_chain_framed_size(const struct codec_chain *chain, uint64_t n)

@@ -88,7 +88,8 @@ struct codec_ops {
 	uint64_t (*stored_max)(const struct codec_spec *spec, uint64_t n);
 
 	/* decode - undo the filter. out has room for cap bytes; *ret_len <= cap on success.
-	 * Returns 0; -EBADMSG when the input is damaged or would give more than cap bytes. */
+	 * Returns 0; -EBADMSG when the input is damaged; -ERANGE when it would give more than cap
+	 * bytes, which the chain reports as damage where the length is known. */
 	int (*decode)(struct codec_scratch *s, const struct codec_spec *spec, size_t elem_size,
 		      const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
 		      size_t *ret_len, struct err *e);
@@ -139,6 +140,14 @@ bool codec_chain_decodable(const struct codec_chain *chain);
 int codec_chain_decode(const struct codec_chain *chain, uint32_t mask, size_t elem_size,
 		       const uint8_t *in, size_t in_len, uint8_t *out, size_t out_len,
 		       struct codec_scratch *scratch, struct err *e) NZ_MUST_USE;
+
+/* codec_chain_decode_any - decode a stored chunk whose decoded length nobody knows (elements
+ * without a fixed size), to at most max bytes. Every filter was applied.
+ * ret  *ret_len bytes, borrowed from scratch until it is used again, or `in` itself
+ * Returns 0; -ERANGE when the chunk is longer than max; else as codec_chain_decode. */
+int codec_chain_decode_any(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
+			   size_t in_len, size_t max, struct codec_scratch *scratch,
+			   const uint8_t **ret, size_t *ret_len, struct err *e) NZ_MUST_USE;
 
 /* codec_chain_framed_size - size in bytes of codec_chain_frame's result for n bytes of input;
  * 0 when a filter has no such form or the size overflows. */

@@ -1,18 +1,37 @@
-/* codec_int.h - what the files of this module share: the built-in codecs and the memory of a
- * decoding thread. */
+/* codec_int.h - what the files of this module share: the built-in codecs, the memory of a decoding
+ * thread, and how parameters are read from a Zarr document. */
 #ifndef CODECS_CODEC_INT_H
 #define CODECS_CODEC_INT_H
 
 #include "codecs/codec.h"
 
 extern const struct codec_ops codec_deflate;
+extern const struct codec_ops codec_gzip;
 extern const struct codec_ops codec_shuffle;
 extern const struct codec_ops codec_fletcher32;
+extern const struct codec_ops codec_zstd;
+extern const struct codec_ops codec_blosc;
+extern const struct codec_ops codec_bzip2;
+extern const struct codec_ops codec_lz4;
+extern const struct codec_ops codec_lz4_hdf5;
+extern const struct codec_ops codec_lzma;
+extern const struct codec_ops codec_crc32c;
+extern const struct codec_ops codec_crc32c_zarr2;
+extern const struct codec_ops codec_crc32;
+extern const struct codec_ops codec_adler32;
+extern const struct codec_ops codec_delta;
+extern const struct codec_ops codec_fixedscaleoffset;
+extern const struct codec_ops codec_quantize;
+extern const struct codec_ops codec_bitround;
+extern const struct codec_ops codec_astype;
+extern const struct codec_ops codec_packbits;
 
 struct libdeflate_decompressor;
+struct ZSTD_DCtx_s;
 
 struct codec_scratch {
 	struct libdeflate_decompressor *inflate; /* owned; made at first use */
+	struct ZSTD_DCtx_s *zstd;                /* owned; made at first use */
 	uint8_t *mem[2];                         /* owned; intermediate results, used in turn */
 	size_t cap[2];
 };
@@ -20,5 +39,48 @@ struct codec_scratch {
 /* codec_scratch_get - memory `which` (0 or 1) with room for at least cap bytes, content
  * undefined. Borrowed until the next call for the same one. NULL when memory is short. */
 uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t cap);
+
+/* codec_inflater - this thread's; borrowed. NULL when memory is short. */
+struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s);
+
+static inline uint32_t codec_le32(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+	       (uint32_t)p[3] << 24;
+}
+
+static inline void codec_put_le32(uint8_t *p, uint32_t v)
+{
+	for (unsigned int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> (8 * i));
+}
+
+/* codec_stored_size, codec_stored_blocks - n bytes as stored blocks of deflate, which is what a
+ * zlib stream and a gzip member have between head and tail. The size is 0 on overflow; the end of
+ * what was written is returned. */
+uint64_t codec_stored_size(uint64_t n);
+uint8_t *codec_stored_blocks(const uint8_t *in, size_t n, uint8_t *out);
+
+/* codec_packed_max - stored_max of compressors: more than any encoder makes of incompressible
+ * bytes, or of the same bytes in many small blocks. */
+uint64_t codec_packed_max(const struct codec_spec *spec, uint64_t n);
+
+/* codec_conf_int, codec_conf_real, codec_conf_text - a member of a codec's configuration.
+ * A member that is missing or null gives the default. Returns 0; -EBADMSG another type. */
+int codec_conf_int(const struct codec_conf *conf, const char *member, int64_t missing,
+		   int64_t *ret, struct err *e) NZ_MUST_USE;
+int codec_conf_real(const struct codec_conf *conf, const char *member, double missing,
+		    double *ret, struct err *e) NZ_MUST_USE;
+int codec_conf_text(const struct codec_conf *conf, const char *member, const char *missing,
+		    const char **ret, struct err *e) NZ_MUST_USE;
+
+/* codec_conf_level - an integer cut to lo .. hi, as params hold it. For numbers that only an
+ * encoder looks at: a strange one does not keep a chunk from being decoded. */
+int codec_conf_level(const struct codec_conf *conf, const char *member, int32_t lo, int32_t hi,
+		     int32_t missing, uint32_t *ret, struct err *e) NZ_MUST_USE;
+
+/* codec_level - parameter i of a spec as a signed number cut to lo .. hi. */
+int32_t codec_level(const struct codec_spec *spec, uint32_t i, int32_t lo, int32_t hi,
+		    int32_t missing);
 
 #endif

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define LEVEL_DEFAULT 4
+#define LEVEL_NUMCODECS 1 /* when a Zarr document states none */
+#define LEVEL_ZLIB 6      /* what zlib means by -1 */
 #define LEVEL_MAX 9
 #define BLOCK_MAX 65535u /* bytes of a stored block */
 #define BLOCK_HEAD 5
@@ -30,21 +32,32 @@ static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUS
 	buf_printf(json, ", \"level\": %u", (unsigned int)level_of(spec));
 }
 
+static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+		     struct err *e)
+{
+	int rc = codec_conf_level(conf, "level", -1, LEVEL_MAX, LEVEL_NUMCODECS, params, e);
+
+	if (rc)
+		return rc;
+	if (params[0] == (uint32_t)-1)
+		params[0] = LEVEL_ZLIB;
+	*ret_n = 1;
+	return 0;
+}
+
 static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)
 {
+	struct libdeflate_decompressor *d = codec_inflater(s);
 	enum libdeflate_result rc;
 	size_t used, got;
 
-	if (!s->inflate)
-		s->inflate = libdeflate_alloc_decompressor();
-	if (!s->inflate)
+	if (!d)
 		return err_nomem(e);
-
-	rc = libdeflate_zlib_decompress_ex(s->inflate, in, in_len, out, cap, &used, &got);
+	rc = libdeflate_zlib_decompress_ex(d, in, in_len, out, cap, &used, &got);
 	if (rc == LIBDEFLATE_INSUFFICIENT_SPACE)
-		return err_set(e, -EBADMSG, "deflate: %zu bytes inflate to more than %zu",
+		return err_set(e, -ERANGE, "deflate: %zu bytes inflate to more than %zu",
 			       in_len, cap);
 	if (rc != LIBDEFLATE_SUCCESS)
 		return err_set(e, -EBADMSG, "deflate: %zu bytes are not a valid zlib stream",
@@ -53,25 +66,19 @@ static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUS
 	return 0;
 }
 
-static uint64_t framed_size(uint64_t n)
+uint64_t codec_stored_size(uint64_t n)
 {
 	uint64_t blocks = n / BLOCK_MAX + (n % BLOCK_MAX != 0), r;
 
 	if (n == 0)
 		blocks = 1; /* a stream has at least one block */
-	if (ckd_mul(&r, blocks, (uint64_t)BLOCK_HEAD) || ckd_add(&r, r, n) ||
-	    ckd_add(&r, r, (uint64_t)(STREAM_HEAD + STREAM_TAIL)))
+	if (ckd_mul(&r, blocks, (uint64_t)BLOCK_HEAD) || ckd_add(&r, r, n))
 		return 0;
 	return r;
 }
 
-static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-		  const uint8_t *in, size_t n, uint8_t *out)
+uint8_t *codec_stored_blocks(const uint8_t *in, size_t n, uint8_t *out)
 {
-	uint32_t adler = libdeflate_adler32(1, in, n);
-
-	*out++ = 0x78; /* deflate, 32 KiB window */
-	*out++ = 0x01; /* fastest level; the pair is a multiple of 31 */
 	do {
 		size_t len = n < BLOCK_MAX ? n : BLOCK_MAX;
 
@@ -87,6 +94,26 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 		in += len;
 		n -= len;
 	} while (n > 0);
+	return out;
+}
+
+static uint64_t framed_size(uint64_t n)
+{
+	uint64_t r = codec_stored_size(n);
+
+	if (r == 0 || ckd_add(&r, r, (uint64_t)(STREAM_HEAD + STREAM_TAIL)))
+		return 0;
+	return r;
+}
+
+static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+		  const uint8_t *in, size_t n, uint8_t *out)
+{
+	uint32_t adler = libdeflate_adler32(1, in, n);
+
+	*out++ = 0x78; /* deflate, 32 KiB window */
+	*out++ = 0x01; /* fastest level; the pair is a multiple of 31 */
+	out = codec_stored_blocks(in, n, out);
 	for (int shift = 24; shift >= 0; shift -= 8)
 		*out++ = (uint8_t)(adler >> shift);
 }
@@ -128,7 +155,11 @@ const struct codec_ops codec_deflate = {
 	.h5_id = CODEC_DEFLATE,
 	.zarr2_id = "zlib",
 	.portable = true,
+	.h5_stock = true,
+	.compressor = true,
 	.zarr2_params = zarr2_params,
+	.from_zarr = from_zarr,
+	.stored_max = codec_packed_max,
 	.decode = decode,
 	.framed_size = framed_size,
 	.frame = frame,

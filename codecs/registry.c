@@ -1,15 +1,41 @@
-/* registry.c - the one table of built-in codecs, and names for filters that are not built in.
- */
+/* registry.c - the one table of built-in codecs, found by any of their names, and names for
+ * filters that are not built in. */
 #include "codecs/codec_int.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <blosc.h>
+#include <bzlib.h>
+#include <libdeflate.h>
+#include <lz4.h>
+#include <lzma.h>
+#include <zstd.h>
+
+#define NUMCODECS "numcodecs." /* before a numcodecs id in Zarr v3 */
+
 static const struct codec_ops *const codecs[] = {
 	&codec_deflate,
 	&codec_shuffle,
 	&codec_fletcher32,
+	&codec_gzip,
+	&codec_zstd,
+	&codec_blosc,
+	&codec_bzip2,
+	&codec_lz4,
+	&codec_lz4_hdf5,
+	&codec_lzma,
+	&codec_crc32c,
+	&codec_crc32c_zarr2,
+	&codec_crc32,
+	&codec_adler32,
+	&codec_delta,
+	&codec_fixedscaleoffset,
+	&codec_quantize,
+	&codec_bitround,
+	&codec_astype,
+	&codec_packbits,
 };
 
 /* Filters that files often have, for messages: the name in a file is optional.
@@ -30,6 +56,48 @@ const struct codec_ops *codec_find(uint32_t h5_id)
 		if (codecs[i]->h5_id == h5_id)
 			return codecs[i];
 	return NULL;
+}
+
+/* same - whether the n bytes are the text `name`; NULL is no name. */
+static bool same(const char *name, const char *s, size_t n)
+{
+	return name && strlen(name) == n && memcmp(name, s, n) == 0;
+}
+
+const struct codec_ops *codec_find_zarr2(const char *id, size_t n)
+{
+	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
+		if (same(codecs[i]->zarr2_id, id, n))
+			return codecs[i];
+	return NULL;
+}
+
+const struct codec_ops *codec_find_zarr3(const char *name, size_t n)
+{
+	const size_t prefix = sizeof(NUMCODECS) - 1;
+
+	if (n > prefix && memcmp(name, NUMCODECS, prefix) == 0)
+		return codec_find_zarr2(name + prefix, n - prefix);
+	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
+		if (same(codecs[i]->zarr3_name, name, n))
+			return codecs[i];
+	return NULL;
+}
+
+/* put_version - "name 1.2.3"; some libraries say more behind a comma. */
+static void put_version(struct buf *out, const char *name, const char *version)
+{
+	buf_printf(out, "%s %.*s\n", name, (int)strcspn(version, ", "), version);
+}
+
+void codec_versions(struct buf *out)
+{
+	put_version(out, "libdeflate", LIBDEFLATE_VERSION_STRING);
+	put_version(out, "zstd", ZSTD_versionString());
+	put_version(out, "c-blosc", blosc_get_version_string());
+	put_version(out, "bzip2", BZ2_bzlibVersion());
+	put_version(out, "lz4", LZ4_versionString());
+	put_version(out, "liblzma", lzma_version_string());
 }
 
 /* printable - whether a name from a file may be shown as it is. */

@@ -5,6 +5,7 @@
 #include "codecs/codec_int.h"
 
 #include <libdeflate.h>
+#include <zstd.h>
 
 struct codec_scratch *codec_scratch_new(void)
 {
@@ -17,6 +18,7 @@ void codec_scratch_free(struct codec_scratch *s)
 		return;
 	if (s->inflate)
 		libdeflate_free_decompressor(s->inflate);
+	(void)ZSTD_freeDCtx(s->zstd); /* takes NULL, cannot fail */
 	free(s->mem[0]);
 	free(s->mem[1]);
 	free(s);
@@ -37,4 +39,11 @@ uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t c
 	s->mem[which] = p;
 	s->cap[which] = cap;
 	return p;
+}
+
+struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s)
+{
+	if (!s->inflate)
+		s->inflate = libdeflate_alloc_decompressor();
+	return s->inflate;
 }

@@ -9,6 +9,7 @@
 #include "codecs/codec_int.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #define LANES 16         /* bytes of a vector, elements of a block */
@@ -225,12 +226,30 @@ static void zarr2_params(const struct codec_spec *spec, size_t elem_size, struct
 	buf_printf(json, ", \"elementsize\": %zu", size_of(spec, elem_size));
 }
 
+/* from_zarr - netCDF-C writes 0 for "the type's", and shuffles by that whatever is stated. */
+static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+		     struct err *e)
+{
+	int64_t size;
+	int rc = codec_conf_int(conf, "elementsize", 0, &size, e);
+
+	if (rc)
+		return rc;
+	if (size == 0)
+		size = conf->elem_size < UINT32_MAX ? (int64_t)conf->elem_size : UINT32_MAX;
+	if (size < 0 || size > UINT32_MAX)
+		return err_set(e, -EBADMSG, "shuffle: element size %" PRId64, size);
+	params[0] = (uint32_t)size;
+	*ret_n = 1;
+	return 0;
+}
+
 static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
 		  size_t elem_size, const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
 		  size_t *ret_len, struct err *e)
 {
 	if (in_len > cap)
-		return err_set(e, -EBADMSG, "shuffle: length %zu exceeds %zu", in_len, cap);
+		return err_set(e, -ERANGE, "shuffle: length %zu exceeds %zu", in_len, cap);
 	if (in_len > 0)
 		unshuffle(size_of(spec, elem_size), in, in_len, out);
 	*ret_len = in_len;
@@ -268,7 +287,9 @@ const struct codec_ops codec_shuffle = {
 	.h5_id = CODEC_SHUFFLE,
 	.zarr2_id = "shuffle",
 	.portable = true,
+	.h5_stock = true,
 	.zarr2_params = zarr2_params,
+	.from_zarr = from_zarr,
 	.decode = decode,
 	.framed_size = framed_size,
 	.frame = frame,

@@ -18,6 +18,8 @@ struct fs_setup {
 	const struct cfg *cfg;
 	const struct source_ops *const *formats;
 	size_t n_formats;
+	/* prepare - what must be done in the server before it has threads. NULL: nothing. */
+	int (*prepare)(struct err *e);
 	/* view_open - present a source as cfg asks. Returns 0 with *ret new. */
 	int (*view_open)(struct source *s, const struct cfg *cfg, struct view **ret,
 			 struct err *e);

@@ -98,6 +98,7 @@ int main(int argc, char **argv)
 		.cfg = &cfg,
 		.formats = formats,
 		.n_formats = ARRAY_LEN(formats),
+		.prepare = hdf5_prepare,
 		.view_open = view_open,
 	};
 	int status = 1;

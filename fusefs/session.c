@@ -366,8 +366,10 @@ static int prepare(struct server *s, struct err *e)
 {
 	const struct cfg *cfg = s->setup->cfg;
 	sigset_t set;
-	int rc;
+	int rc = s->setup->prepare ? s->setup->prepare(e) : 0;
 
+	if (rc < 0)
+		return rc;
 	rc = live_new(cfg->source, open_live, s, &s->fs.live, e);
 	if (rc < 0)
 		return rc;

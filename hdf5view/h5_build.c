@@ -142,8 +142,7 @@ static int share_places(struct h5_source *s, struct err *e)
 		}
 		s->n_places += x->slot == s->n_places;
 	}
-	s->places = alloc_array(s->n_places, sizeof(*s->places));
-	return s->places ? 0 : err_nomem(e);
+	return 0;
 }
 
 static int move_arrays(struct h5_build *b, const uint32_t *gmap, struct err *e)
@@ -310,6 +309,6 @@ int h5_freeze(struct h5_build *b, struct err *e)
 		return rc;
 	ds->notes = arena_copy(b->arena, b->notes, b->n_notes * sizeof(*b->notes));
 	ds->n_notes = (uint32_t)b->n_notes;
-	ds->format = b->netcdf ? "netCDF-4" : "HDF5";
-	return ds->notes ? 0 : h5_full(b, e);
+	ds->format = arena_strdup(b->arena, b->netcdf ? "netCDF-4" : "HDF5");
+	return ds->notes && ds->format ? 0 : h5_full(b, e);
 }

@@ -82,10 +82,12 @@ static int append_flags(struct h5_build *b, struct found *f, struct err *e)
 	uint64_t *dims = arena_alloc(b->arena, 1, sizeof(*dims));
 	struct ds_attr *all;
 	uint8_t *values = NULL;
+	const char *values_name = arena_strdup(b->arena, "flag_values");
+	const char *meanings_name = arena_strdup(b->arena, "flag_meanings");
 	uint64_t n = 0;
 	int rc;
 
-	if (!names || !dims)
+	if (!names || !dims || !values_name || !meanings_name)
 		return h5_full(b, e);
 	if (H5Tget_class(f->type) != H5T_ENUM ||
 	    ds_attr_find(a->attrs, a->n_attrs, "flag_values") ||
@@ -100,7 +102,7 @@ static int append_flags(struct h5_build *b, struct found *f, struct err *e)
 	if (a->n_attrs)
 		memcpy(all, a->attrs, a->n_attrs * sizeof(*all));
 	dims[0] = n;
-	all[a->n_attrs] = (struct ds_attr){.name = "flag_values",
+	all[a->n_attrs] = (struct ds_attr){.name = values_name,
 					   .type = a->type,
 					   .rank = 1,
 					   .dims = dims,
@@ -108,7 +110,7 @@ static int append_flags(struct h5_build *b, struct found *f, struct err *e)
 					   .data = values};
 	all[a->n_attrs].type.big_endian = false;
 	all[a->n_attrs + 1] =
-		(struct ds_attr){.name = "flag_meanings",
+		(struct ds_attr){.name = meanings_name,
 				 .n = 1,
 				 .texts = names,
 				 .dims = dims,

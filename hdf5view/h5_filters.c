@@ -134,7 +134,9 @@ int h5_fill_read(struct h5_build *b, hid_t dcpl, hid_t file_type, struct ds_arra
 	auto_free uint8_t *v = NULL;
 	uint8_t *fill;
 
-	a->fill_text = (struct ds_text){.s = "", .len = 0};
+	a->fill_text = (struct ds_text){.s = arena_strdup(b->arena, ""), .len = 0};
+	if (!a->fill_text.s)
+		return h5_full(b, e);
 	fill = arena_alloc(b->arena, 1, a->type.size);
 	a->fill = dt_is_vlen(&a->type) ? NULL : fill;
 	if (!fill)

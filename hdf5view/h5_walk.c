@@ -410,7 +410,10 @@ int h5_walk(struct h5_build *b, struct err *e)
 	if (grow_array(&b->groups, &b->c_groups, 1, sizeof(*b->groups)) < 0)
 		return err_nomem(e);
 	b->groups[0] =
-		(struct h5_bgroup){.g = {.name = "", .parent = DS_NONE}, .addr = info.addr};
+		(struct h5_bgroup){.g = {.name = arena_strdup(b->arena, ""), .parent = DS_NONE},
+				   .addr = info.addr};
+	if (!b->groups[0].g.name)
+		return h5_full(b, e);
 	b->n_groups = 1;
 	return walk_group(b, 0, 0, e);
 }

@@ -1,7 +1,7 @@
 /* h5_worker.h - the process that reads elements with libhdf5; private to hdf5view.
  *
- * libhdf5 may crash or hang on a damaged file. So the source forks when elements are first read
- * through the library, and the child reads them: what it dies of costs the reader an error and
+ * libhdf5 may crash or hang on a damaged file. So a child (h5_child.h) is started when elements are
+ * first read through the library, and reads them: what it dies of costs the reader an error and
  * the source a new child. Every source has its own. */
 #ifndef HDF5VIEW_H5_WORKER_H
 #define HDF5VIEW_H5_WORKER_H
@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "hdf5view/h5_child.h"
 
 #define H5_WORKER_NAME "nczarrfs-hdf5"  /* as ps and top show it; 15 bytes at most */
 #define H5_WORKER_TRIES 3               /* chunks of an array that may kill a worker */
@@ -27,9 +28,7 @@ struct h5_fatal_chunk {
 /* h5_worker - the server's end. */
 struct h5_worker {
 	pthread_mutex_t lock;     /* one request at a time, and all below; before h5_lock */
-	pid_t pid;                /* 0: none is running */
-	int sock;                 /* while one is running */
-	int life;                 /* a pipe that is closed when the server ends, however it ends */
+	struct h5_child child;
 	uint64_t served;          /* requests that this child answered */
 	uint64_t timeout_ms;
 	struct h5_fatal_chunk *fatal;

@@ -1,7 +1,8 @@
 /* src_hdf5.c - the HDF5 source: open, close, and the table of operations.
  *
- * The library reads the model once; its file is closed before open returns, because HDF5's lock
- * would keep writers out. One plain descriptor stays, the one that the caller opened. */
+ * The library reads the model once, in a process of its own (h5_open.c); its file is closed before
+ * open returns, because HDF5's lock would keep writers out. One plain descriptor stays, the one
+ * that the caller opened. */
 #include "hdf5view/hdf5view.h"
 
 #include "hdf5view/src_int.h"
@@ -123,7 +124,7 @@ hid_t h5_lapl(void)
 	return lapl;
 }
 
-static int build(struct h5_source *s, struct err *e)
+int h5_build_model(struct h5_source *s, struct err *e)
 {
 	struct h5_build b = {.src = s, .arena = &s->base.ds.arena};
 	int rc;
@@ -162,12 +163,12 @@ static void release(struct h5_source *s)
 	free(s->files);
 	free(s->link_root);
 	free(s->path);
-	arena_release(&s->base.ds.arena);
+	h5_region_release(s);
 	(void)pthread_mutex_destroy(&s->load);
 	free(s);
 }
 
-static int set_up(struct h5_source *s, const char *path, struct err *e)
+int h5_set_up(struct h5_source *s, const char *path, struct err *e)
 {
 	const char *root = s->opts.link_root;
 
@@ -195,13 +196,13 @@ static int open_source(const char *path, int fd, const struct stat *st,
 	s->base.ops = &hdf5_source_ops;
 	s->base.ds.st = *st;
 	s->fd = fd;
+	s->region_fd = -1;
 	s->opts = *opts;
-	arena_init(&s->base.ds.arena, (size_t)u64_min(opts->max_meta_bytes, SIZE_MAX));
 	(void)pthread_mutex_init(&s->load, NULL);
 	h5_worker_init(&s->worker, opts->read_timeout_ms);
-	rc = set_up(s, path, &why);
+	rc = h5_set_up(s, path, &why);
 	if (rc == 0)
-		rc = build(s, &why);
+		rc = h5_open_model(s, &why);
 	if (rc < 0) {
 		release(s);
 		return err_set(e, rc, "%s", why.msg);

@@ -8,6 +8,7 @@
 #define HDF5VIEW_SRC_INT_H
 
 #include "base/buf.h"
+#include "hdf5view/h5_child.h"
 #include "hdf5view/h5_raw.h"
 #include "hdf5view/h5_worker.h"
 #include "translate/source.h"
@@ -237,6 +238,10 @@ struct h5_source {
 	uint32_t n_places;
 	_Atomic(struct h5_place *) *places;
 	pthread_mutex_t load;     /* one thread loads an index at a time */
+	void *region;             /* the model's memory: shared with the child that made it, read
+	                           * only once it was looked at. NULL in a child of ours */
+	size_t region_size;
+	int region_fd;            /* owned; for children that read elements */
 	struct h5_worker worker;
 	bool moved;               /* h5_lock: path leads to another file by now */
 	hid_t file;               /* open for reading elements, in the worker; 0: not yet */
@@ -246,6 +251,38 @@ static inline struct h5_source *h5_of(struct source *s)
 {
 	return CONTAINER_OF(s, struct h5_source, base);
 }
+
+/* ---- h5_open.c: the model comes from another process ---- */
+
+/* h5_open_model - let a child build the model, check it, make it ours. */
+int h5_open_model(struct h5_source *s, struct err *e) NZ_MUST_USE;
+/* h5_region_release - takes what h5_open_model left, whole or half. */
+void h5_region_release(struct h5_source *s);
+/* h5_job_of_source - what another process has to know to work on s. */
+int h5_job_of_source(const struct h5_source *s, enum h5_job_kind kind, struct h5_job *ret,
+		     struct err *e) NZ_MUST_USE;
+/* h5_source_of_job - a source in that process, with a model to build or one to use. fd and
+ * region_fd are its own. *ret lives as long as the process. */
+int h5_source_of_job(const struct h5_job *job, int fd, int region_fd, struct h5_source **ret,
+		     struct err *e) NZ_MUST_USE;
+/* h5_build_model - in a child: libhdf5 reads the file into s->base.ds and s->arrays. */
+int h5_build_model(struct h5_source *s, struct err *e) NZ_MUST_USE;
+/* h5_set_up - canonical paths, and what the file's superblock says; s->fd and opts are set. */
+int h5_set_up(struct h5_source *s, const char *path, struct err *e) NZ_MUST_USE;
+
+/* h5_model - the head of a region; the arena follows it. */
+struct h5_model {
+	struct dataset ds;
+	struct h5_array *arrays;
+	struct h5_linked *files;
+	uint32_t n_files, n_places;
+	size_t used;              /* bytes of the region that mean something */
+};
+
+/* h5_verify - whether a region holds a model that can be used without looking at it again: every
+ * pointer leads into it, every count and product is right, every text ends. The process that
+ * wrote it may have been taken over. Returns 0 or -EBADMSG. (h5_verify.c) */
+int h5_verify(const struct h5_model *m, size_t size, struct err *e) NZ_MUST_USE;
 
 /* h5_fapl - how files are opened, the same for all: the library insists on that for files that it
  * meets twice. New; -1 on failure. */

@@ -58,6 +58,7 @@ static void from_stat(const struct dir_store *d, int at, const char *name,
 		.odd = !is_file && !S_ISDIR(st->st_mode),
 		.size = is_file ? (uint64_t)st->st_size : 0,
 		.version = store_version(store_mix_file(st)),
+		.changed = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec,
 	};
 }
 

@@ -120,14 +120,29 @@ def test_killed_while_reading(t):
     assert mounts.wait_gone([last], 5), "the worker outlives the mount"
 
 
+def parent(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return int(f.read().rpartition(")")[2].split()[1])
+
+
+def test_forker_killed(t):
+    """Without the process that forks workers the server forks them itself."""
+    with t.mount(sample(t.path("a.nc")), "cache_size=16K") as m:
+        worker = one_worker(t, m, 0)
+        os.kill(parent(worker), signal.SIGKILL)
+        os.kill(worker, signal.SIGKILL)
+        assert mounts.wait_gone([worker], 5), "the worker does not die"
+        t.call(lambda p: [read_one(p, i) for i in range(CHUNKS)], m.path)
+        assert m.server_alive()
+
+
 def test_server_killed(t):
     """A server that is killed takes its worker along, and the mount is removed."""
     m = t.mount(sample(t.path("a.nc")), check=False)
     assert m.status == 0, m.messages()
     worker = one_worker(t, m, 0)
-    with open(f"/proc/{worker}/stat") as f:
-        server = int(f.read().rpartition(")")[2].split()[1])
-    assert server in m.pids, "the worker is not the server's child"
+    server = parent(parent(worker))
+    assert server in m.pids, "the process that forks workers is not the server's child"
     os.kill(server, signal.SIGKILL)
     assert mounts.wait_gone([worker] + m.pids, 20), "processes are left"
     assert not mounts.is_mounted(m.path), "the mount is left"

@@ -63,7 +63,7 @@ static void test_damage(void **state)
 	struct err e = ERR_INIT;
 
 	(void)state;
-	assert_int_equal(run(in, n, out, FOX_LEN - 1, &len, &e), -EBADMSG);
+	assert_int_equal(run(in, n, out, FOX_LEN - 1, &len, &e), -ERANGE);
 	assert_string_equal(e.msg, "deflate: 50 bytes inflate to more than 42");
 	for (size_t cut = 0; cut < n; cut++)
 		assert_int_equal(run(in, cut, out, FOX_LEN, &len, &e), -EBADMSG);
@@ -75,7 +75,7 @@ static void test_damage(void **state)
 		/* only the two level bits of the head (with its check bits) carry nothing */
 		if (!rc)
 			assert_memory_equal(out, fox, FOX_LEN);
-		assert_true(rc == 0 || rc == -EBADMSG);
+		assert_true(rc == 0 || rc == -EBADMSG || rc == -ERANGE);
 		in[bit / 8] ^= (uint8_t)(1u << bit % 8);
 	}
 }

@@ -1,0 +1,258 @@
+/* h5_verify.c - a model that another process wrote, looked at once so that it can be trusted.
+ *
+ * The process that wrote it read a file of somebody else's with libhdf5 and may have been made to
+ * write anything. What is checked is what the rest of the program relies on: pointers lead into
+ * the region and are aligned, texts end, ordinals exist, sizes and products are those that the
+ * model's own rules give. Values are not judged. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "hdf5view/src_int.h"
+
+#define TYPE_DEPTH 64
+
+struct verify {
+	const uint8_t *base;
+	size_t size;
+	const struct h5_model *m;
+};
+
+static bool in(const struct verify *v, const void *p, uint64_t n, size_t size, size_t align)
+{
+	uintptr_t at = (uintptr_t)p, base = (uintptr_t)v->base;
+	uint64_t bytes;
+
+	if (ckd_mul(&bytes, n, (uint64_t)size))
+		return false;
+	return at >= base && at - base <= v->size && bytes <= v->size - (at - base) &&
+	       at % align == 0;
+}
+
+/* HAS - n elements behind a typed pointer; none need no memory. */
+#define HAS(v, p, n) ((n) == 0 || in(v, p, n, sizeof(*(p)), _Alignof(__typeof__(*(p)))))
+
+static bool text(const struct verify *v, const char *s)
+{
+	size_t left;
+
+	if (!in(v, s, 1, 1, 1))
+		return false;
+	left = v->size - (size_t)((const uint8_t *)s - v->base);
+	return memchr(s, '\0', left) != NULL;
+}
+
+static bool name(const struct verify *v, const char *s)
+{
+	size_t n;
+
+	if (!text(v, s))
+		return false;
+	n = strlen(s);
+	return n > 0 && n <= DS_NAME_MAX && strcmp(s, ".") != 0 && strcmp(s, "..") != 0 &&
+	       !strchr(s, '/') && str_utf8_ok(s, n);
+}
+
+static bool sized(const struct dtype *t)
+{
+	switch (t->kind) {
+	case DT_BOOL:
+		return t->size == 1;
+	case DT_INT:
+	case DT_UINT:
+		return t->size == 1 || t->size == 2 || t->size == 4 || t->size == 8;
+	case DT_FLOAT:
+		return t->size == 2 || t->size == 4 || t->size == 8;
+	case DT_COMPLEX:
+		return t->size == 8 || t->size == 16;
+	case DT_STRING:
+	case DT_OPAQUE:
+	case DT_COMPOUND:
+		return t->size > 0;
+	case DT_VSTRING:
+	case DT_VLEN:
+		return t->size == 0;
+	}
+	return false;
+}
+
+static bool type(const struct verify *v, const struct dtype *t, unsigned depth);
+
+static bool fields(const struct verify *v, const struct dtype *t, unsigned depth)
+{
+	uint64_t end = 0;
+
+	if (t->n_fields == 0 || !HAS(v, t->fields, t->n_fields))
+		return false;
+	for (uint32_t i = 0; i < t->n_fields; i++) {
+		const struct dt_field *f = &t->fields[i];
+		uint64_t n = 1;
+
+		if (!text(v, f->name) || f->rank > DS_RANK_MAX || !HAS(v, f->dims, f->rank) ||
+		    !type(v, &f->type, depth) || dt_is_vlen(&f->type))
+			return false;
+		for (uint32_t k = 0; k < f->rank; k++)
+			if (ckd_mul(&n, n, f->dims[k]))
+				return false;
+		if (f->offset != end || ckd_mul(&n, n, (uint64_t)f->type.size) ||
+		    ckd_add(&end, end, n) || end > t->size)
+			return false;
+	}
+	return end == t->size;
+}
+
+static bool type(const struct verify *v, const struct dtype *t, unsigned depth)
+{
+	if (depth == 0 || !sized(t))
+		return false;
+	if (t->kind == DT_COMPOUND)
+		return fields(v, t, depth - 1);
+	if (t->kind != DT_VLEN)
+		return true;
+	return HAS(v, t->base, 1) && !dt_is_vlen(t->base) && type(v, t->base, depth - 1);
+}
+
+static bool attr(const struct verify *v, const struct ds_attr *a)
+{
+	uint64_t n = 1;
+
+	if (!text(v, a->name) || !type(v, &a->type, TYPE_DEPTH) || a->rank > DS_RANK_MAX ||
+	    !HAS(v, a->dims, a->rank))
+		return false;
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (ckd_mul(&n, n, a->dims[i]))
+			return false;
+	if (a->n != n && a->n != 0)
+		return false;
+	if (a->type.kind != DT_STRING && !dt_is_vlen(&a->type))
+		return a->n == 0 || in(v, a->data, a->n, a->type.size, 1);
+	if (!HAS(v, a->texts, a->n))
+		return false;
+	for (uint64_t i = 0; i < a->n; i++)
+		if (!HAS(v, a->texts[i].s, a->texts[i].len))
+			return false;
+	return true;
+}
+
+static bool attrs(const struct verify *v, const struct ds_attr *list, uint32_t n)
+{
+	if (!HAS(v, list, n))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (!attr(v, &list[i]))
+			return false;
+	return true;
+}
+
+static bool chain(const struct verify *v, const struct codec_chain *c)
+{
+	if (c->n > CODEC_CHAIN_MAX || !HAS(v, c->specs, c->n))
+		return false;
+	for (uint32_t i = 0; i < c->n; i++)
+		if (!text(v, c->specs[i].name) || !HAS(v, c->specs[i].params, c->specs[i].n_params))
+			return false;
+	return true;
+}
+
+/* grid - the products are the ones that the shape gives: everything is indexed by them. */
+static bool grid(const struct verify *v, const struct ds_array *a)
+{
+	uint64_t n = 1, bytes = a->type.size;
+
+	if (a->rank > DS_RANK_MAX || !HAS(v, a->shape, a->rank) || !HAS(v, a->chunk, a->rank) ||
+	    !HAS(v, a->grid, a->rank) || !HAS(v, a->dims, a->rank))
+		return false;
+	for (uint32_t i = 0; i < a->rank; i++) {
+		if (a->chunk[i] == 0 || a->dims[i] >= v->m->ds.n_dims ||
+		    a->grid[i] != a->shape[i] / a->chunk[i] + (a->shape[i] % a->chunk[i] != 0) ||
+		    ckd_mul(&n, n, a->grid[i]) || ckd_mul(&bytes, bytes, a->chunk[i]))
+			return false;
+	}
+	return n == a->n_chunks && n < (uint64_t)1 << 62 && bytes == a->chunk_bytes;
+}
+
+static bool array(const struct verify *v, const struct ds_array *a, const struct h5_array *x)
+{
+	if (!name(v, a->name) || a->group >= v->m->ds.n_groups || !type(v, &a->type, TYPE_DEPTH) ||
+	    !grid(v, a) || !attrs(v, a->attrs, a->n_attrs) || !chain(v, &a->chain))
+		return false;
+	if (a->layout > DS_EXTERNAL || a->access > DS_VARIABLE || a->convert ||
+	    (a->access == DS_VARIABLE) != dt_is_vlen(&a->type))
+		return false;
+	if (dt_is_vlen(&a->type) ? a->fill != NULL : !in(v, a->fill, 1, a->type.size, 1))
+		return false;
+	if (a->fill_text.s && !HAS(v, a->fill_text.s, a->fill_text.len))
+		return false;
+	if (a->unreadable && !text(v, a->unreadable))
+		return false;
+	return x->file <= v->m->n_files && x->slot < v->m->n_places && x->rank <= a->rank &&
+	       HAS(v, x->extent, x->rank) && (!x->raw_path || text(v, x->raw_path));
+}
+
+static bool ordinals(const struct verify *v, const uint32_t *list, uint32_t n, uint32_t limit)
+{
+	if (!HAS(v, list, n))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (list[i] >= limit)
+			return false;
+	return true;
+}
+
+static bool groups(const struct verify *v)
+{
+	const struct dataset *ds = &v->m->ds;
+
+	if (ds->n_groups == 0 || !HAS(v, ds->groups, ds->n_groups))
+		return false;
+	for (uint32_t i = 0; i < ds->n_groups; i++) {
+		const struct ds_group *g = &ds->groups[i];
+
+		/* parents come first: nothing runs in circles */
+		if (i == 0 ? g->parent != DS_NONE || !text(v, g->name) || g->name[0]
+			   : g->parent >= i || !name(v, g->name))
+			return false;
+		if (!attrs(v, g->attrs, g->n_attrs) ||
+		    !ordinals(v, g->groups, g->n_groups, ds->n_groups) ||
+		    !ordinals(v, g->arrays, g->n_arrays, ds->n_arrays) ||
+		    !ordinals(v, g->dims, g->n_dims, ds->n_dims))
+			return false;
+		for (uint32_t k = 0; k < g->n_groups; k++)
+			if (g->groups[k] <= i || ds->groups[g->groups[k]].parent != i)
+				return false;
+	}
+	return true;
+}
+
+static bool rest(const struct verify *v)
+{
+	const struct dataset *ds = &v->m->ds;
+
+	if (!HAS(v, ds->dims, ds->n_dims) || !HAS(v, ds->notes, ds->n_notes) ||
+	    !text(v, ds->format) || v->m->n_files > H5_FILES_MAX ||
+	    v->m->n_places > ds->n_arrays || !HAS(v, v->m->files, v->m->n_files))
+		return false;
+	for (uint32_t i = 0; i < ds->n_dims; i++)
+		if (!text(v, ds->dims[i].name) || ds->dims[i].group >= ds->n_groups)
+			return false;
+	for (uint32_t i = 0; i < ds->n_notes; i++)
+		if (!text(v, ds->notes[i]))
+			return false;
+	for (uint32_t i = 0; i < v->m->n_files; i++)
+		if (!text(v, v->m->files[i].path))
+			return false;
+	return true;
+}
+
+int h5_verify(const struct h5_model *m, size_t size, struct err *e)
+{
+	const struct verify v = {.base = (const uint8_t *)m, .size = size, .m = m};
+	bool ok = size >= sizeof(*m) && rest(&v) && HAS(&v, m->ds.arrays, m->ds.n_arrays) &&
+		  HAS(&v, m->arrays, m->ds.n_arrays) && groups(&v);
+
+	for (uint32_t i = 0; ok && i < m->ds.n_arrays; i++)
+		ok = array(&v, &m->ds.arrays[i], &m->arrays[i]);
+	return ok ? 0
+		  : err_set(e, -EBADMSG,
+			    "the HDF5 library's process answered nonsense: the file is damaged");
+}
