@@ -76,7 +76,7 @@ def many_chunks(path):
     a = g.create_dataset("v", shape=(5000,), chunks=(1,), dtype="i4", compressor=None,
                          fill_value=-1)
     a.attrs["_ARRAY_DIMENSIONS"] = ["n"]
-    for i in range(0, 5000, 1 if False else 3):
+    for i in range(0, 5000, 3):
         put(path, f"v/{i}", np.array([i], "<i4").tobytes())
     a = g.create_dataset("w", shape=(90, 70), chunks=(9, 1), dtype="i2", compressor=zarr.Zlib(),
                          fill_value=None)
@@ -145,7 +145,7 @@ def attributes(path):
                     "flags": [-1, 2**31], "low": -2**31 - 1})
 
 
-@tree(clients=("h5py", "h5tools", "nctools"))
+@tree(clients=("h5py", "nctools"))  # h5repack fails on netCDF-C's own files of this kind
 def attribute_sizes(path):
     """Attributes that do not fit into an object header, and many of them."""
     g = zarr.open_group(path, mode="w")

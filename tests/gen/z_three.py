@@ -62,9 +62,9 @@ def parts(v, chunks, fill):
 
 def array3(path, key, v, chunks, codecs, encode, skip=(), **more):
     """encode: whole chunk to stored bytes. skip: coordinates that are never written."""
+    fill = more.pop("fill_number", 0)
     put(path, f"{key}/zarr.json", meta3(v, chunks, codecs, **more))
     encoding, sep = more.get("encoding", "default"), more.get("sep", "/")
-    fill = more.get("fill_number", 0)
     for at, whole in parts(v, chunks, fill):
         if at in skip:
             continue
@@ -147,7 +147,7 @@ def v3_codecs(path):
     v = ramp((5, 4, 3), "i4")
     array3(path, "transposed", v, (2, 3, 2),
            [{"name": "transpose", "configuration": {"order": order}}] + LITTLE,
-           lambda a: np.ascontiguousarray(a.transpose(order)).tobytes(), dims=["z", "y", "x"])
+           lambda a: np.ascontiguousarray(a.transpose(order)).tobytes(), dims=["a", "b", "c"])
 
 
 def shard(chunk, inner, encode, first, empty=()):
