@@ -282,7 +282,8 @@ static void test_lzma(void **state)
 	assert_non_null(strstr(e.msg, "exceeds 268435456"));
 }
 
-/* The check values that catalogues of checksums give, and lengths that are no multiple of a word. */
+/* The check values that catalogues of checksums give, and lengths that are no multiple of a
+ * word. */
 static void test_sums(void **state)
 {
 	static const uint8_t digits[] = "123456789";
