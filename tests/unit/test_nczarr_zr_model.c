@@ -26,10 +26,10 @@ static const struct dataset *model(const char *const *list, bool keep_going)
 /* zarray - a document with these members instead of the usual ones, ' for ". */
 static const char *zarray(const char *const *members)
 {
-	static const char *const usual[][2] = {
-		{"zarr_format", "2"}, {"shape", "[10, 4]"}, {"chunks", "[5, 4]"},
-		{"dtype", "'<i2'"},   {"fill_value", "0"},  {"order", "'C'"},
-		{"filters", "null"},  {"compressor", "null"}};
+	static const char *const usual[][2] = {{"zarr_format", "2"}, {"shape", "[10, 4]"},
+					       {"chunks", "[5, 4]"}, {"dtype", "'<i2'"},
+					       {"fill_value", "0"},  {"order", "'C'"},
+					       {"filters", "null"},  {"compressor", "null"}};
 	static char text[8][1000];
 	static unsigned turn;
 	char *out = text[turn++ % 8];
@@ -78,8 +78,8 @@ static const struct ds_attr *attr(const struct ds_array *a, const char *name)
 
 static void refused(const char *doc, int code, const char *message)
 {
-	const char *list[] = {".zgroup", GROUP, "g/.zgroup", GROUP, "g/v/.zarray", doc,
-			      "w/.zarray", USUAL, NULL};
+	const char *list[] = {".zgroup", GROUP,       "g/.zgroup", GROUP, "g/v/.zarray",
+			      doc,       "w/.zarray", USUAL,       NULL};
 	struct err e = ERR_INIT;
 
 	tree_source(&src, list, false);
@@ -189,8 +189,9 @@ static void test_access(void **state)
 	assert_int_equal(a->access, DS_CONVERT);
 	assert_string_equal(a->convert, "texts are stored as UTF-32");
 	tree_release(&src);
-	a = lone(ZARRAY("dtype", "'|O'", "filters", "[{'id': 'vlen-utf8'}]", "fill_value", "''"),
-		 "{}");
+	a = lone(
+		ZARRAY("dtype", "'|O'", "filters", "[{'id': 'vlen-utf8'}]", "fill_value", "''"),
+		"{}");
 	assert_int_equal(a->access, DS_VARIABLE);
 	assert_int_equal(a->type.kind, DT_VSTRING);
 	tree_release(&src);
@@ -201,12 +202,27 @@ static void test_order(void **state)
 	static const char *const refs = "'_nczarr_array': {'dimrefs': ['/y', '/x']}";
 	const char *const list[] = {
 		".zgroup",
-		"{\"zarr_format\": 2, \"_NCZARR_SUPERBLOCK\": {}, \"_NCZARR_GROUP\": {\"dims\": "
+		"{\"zarr_format\": 2, \"_NCZARR_SUPERBLOCK\": {}, \"_NCZARR_GROUP\": "
+		"{\"dims\": "
 		"{\"y\": 10, \"x\": 4}, \"vars\": [\"z\", \"gone\", \"b\", \"z\"], \"groups\": "
 		"[\"h\", \"g\"]}}",
-		"a/.zarray", ZARRAY("more", refs), "b/.zarray", ZARRAY("more", refs), "z/.zarray",
-		ZARRAY("more", refs), "e/.zgroup", GROUP, "g/.zgroup", GROUP, "h/.zgroup", GROUP,
-		"h/v/.zarray", ZARRAY("more", refs), "g/u/.zarray", ZARRAY("more", refs), NULL};
+		"a/.zarray",
+		ZARRAY("more", refs),
+		"b/.zarray",
+		ZARRAY("more", refs),
+		"z/.zarray",
+		ZARRAY("more", refs),
+		"e/.zgroup",
+		GROUP,
+		"g/.zgroup",
+		GROUP,
+		"h/.zgroup",
+		GROUP,
+		"h/v/.zarray",
+		ZARRAY("more", refs),
+		"g/u/.zarray",
+		ZARRAY("more", refs),
+		NULL};
 	const struct dataset *ds = model(list, false);
 	struct buf b;
 
@@ -232,12 +248,18 @@ static void test_order(void **state)
 static void test_attributes(void **state)
 {
 	const char *const list[] = {
-		".zgroup", GROUP, ".zattrs",
-		"{\"title\": \"t\", \"_NCProperties\": \"version=2\", \"_nczarr_attr\": {\"types\": "
+		".zgroup",
+		GROUP,
+		".zattrs",
+		"{\"title\": \"t\", \"_NCProperties\": \"version=2\", \"_nczarr_attr\": "
+		"{\"types\": "
 		"{\"n\": \"<i2\"}}, \"n\": 5, \"_nczarr_default_maxstrlen\": 128, "
 		"\"_NCZARR_GROUP\": {}}",
-		"v/.zarray", USUAL, "v/.zattrs",
-		"{\"_FillValue\": -1, \"_ARRAY_DIMENSIONS\": [\"y\", \"x\"], \"_nczarr_array\": {}, "
+		"v/.zarray",
+		USUAL,
+		"v/.zattrs",
+		"{\"_FillValue\": -1, \"_ARRAY_DIMENSIONS\": [\"y\", \"x\"], "
+		"\"_nczarr_array\": {}, "
 		"\"list\": []}",
 		NULL};
 	const struct dataset *ds = model(list, false);
@@ -258,10 +280,15 @@ static void test_attributes(void **state)
 
 static void test_attribute_errors(void **state)
 {
-	const char *const list[] = {".zgroup", GROUP, "v/.zarray", USUAL, "v/.zattrs",
-				    "{\"a\": 300, \"b\": 1, \"_nczarr_attr\": {\"types\": {\"a\": "
-				    "\"<i1\"}}}",
-				    NULL};
+	const char *const list[] = {
+		".zgroup",
+		GROUP,
+		"v/.zarray",
+		USUAL,
+		"v/.zattrs",
+		"{\"a\": 300, \"b\": 1, \"_nczarr_attr\": {\"types\": {\"a\": "
+		"\"<i1\"}}}",
+		NULL};
 	struct err e = ERR_INIT;
 	const struct dataset *ds;
 
@@ -272,16 +299,19 @@ static void test_attribute_errors(void **state)
 	tree_release(&src);
 	ds = model(list, true);
 	assert_int_equal(ds->arrays[0].n_attrs, 1);
-	assert_string_equal(ds->notes[0], "/v: an attribute is left out: 'v/.zattrs': attribute "
-					  "'a': a value is no '<i1'");
+	assert_string_equal(ds->notes[0],
+			    "/v: an attribute is left out: 'v/.zattrs': attribute "
+			    "'a': a value is no '<i1'");
 	tree_release(&src);
 }
 
 static void test_fill_attribute(void **state)
 {
 	static const char names[] = "{\"_ARRAY_DIMENSIONS\": [\"y\", \"x\"]}";
-	const char *nc[] = {".zgroup", "{\"zarr_format\": 2, \"_nczarr_superblock\": {}}",
-			    "v/.zarray", ZARRAY("fill_value", "-7"), "v/.zattrs", names, NULL};
+	const char *nc[] = {".zgroup",   "{\"zarr_format\": 2, \"_nczarr_superblock\": {}}",
+			    "v/.zarray", ZARRAY("fill_value", "-7"),
+			    "v/.zattrs", names,
+			    NULL};
 	const struct ds_array *a = lone(ZARRAY("fill_value", "-7", "dtype", "'>i2'"), names);
 	const struct ds_attr *f = attr(a, "_FillValue");
 	int16_t v;
@@ -345,13 +375,16 @@ static void lone_char(const char *root, const char *doc, bool is_char, bool big)
 
 static void test_versions(void **state)
 {
-	static const char v490[] = "{\"_NCProperties\": \"version=2,netcdf=4.9.0,nczarr=2.0.0\"}";
+	static const char v490[] =
+		"{\"_NCProperties\": \"version=2,netcdf=4.9.0,nczarr=2.0.0\"}";
 	static const char v481[] =
 		"{\"_NCProperties\": \"version=2,netcdf=4.8.1-development,nczarr=2.0.0\"}";
-	static const char v492[] = "{\"_NCProperties\": \"version=2,netcdf=4.9.2,nczarr=2.0.0\"}";
+	static const char v492[] =
+		"{\"_NCProperties\": \"version=2,netcdf=4.9.2,nczarr=2.0.0\"}";
 	static const char v493[] =
 		"{\"_NCProperties\": \"version=2,netcdf=4.9.3-development,nczarr=2.0.0\"}";
-	static const char hdf5[] = "{\"_NCProperties\": \"version=2,netcdf=4.9.0,hdf5=1.10.8\"}";
+	static const char hdf5[] =
+		"{\"_NCProperties\": \"version=2,netcdf=4.9.0,hdf5=1.10.8\"}";
 	static const char odd[] = "{\"_NCProperties\": \"netcdf=4,nczarr=2.0.0\"}";
 	const char *u1 = ZARRAY("dtype", "'<U1'", "fill_value", "''");
 	const char *s1 = ZARRAY("dtype", "'>S1'", "fill_value", "''");
@@ -409,8 +442,17 @@ static void test_lone_array(void **state)
 
 static void test_names(void **state)
 {
-	const char *list[] = {".zgroup", GROUP, "a\xff/.zarray", USUAL, "g\xff/.zgroup", GROUP,
-			      "g\xff/v/.zarray", USUAL, "b/.zarray", USUAL, NULL};
+	const char *list[] = {".zgroup",
+			      GROUP,
+			      "a\xff/.zarray",
+			      USUAL,
+			      "g\xff/.zgroup",
+			      GROUP,
+			      "g\xff/v/.zarray",
+			      USUAL,
+			      "b/.zarray",
+			      USUAL,
+			      NULL};
 	struct err e = ERR_INIT;
 
 	(void)state;
@@ -443,8 +485,9 @@ static void test_nothing(void **state)
 
 static void test_limit(void **state)
 {
-	const char *list[] = {".zgroup", GROUP, "v/.zarray", USUAL, "v/.zattrs",
-			      "{\"a\": \"text\", \"b\": \"text\"}", NULL};
+	const char *list[] = {".zgroup", GROUP,       "v/.zarray",
+			      USUAL,     "v/.zattrs", "{\"a\": \"text\", \"b\": \"text\"}",
+			      NULL};
 	struct err e = ERR_INIT;
 
 	(void)state;
@@ -464,18 +507,12 @@ static void test_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_zarray),
-		cmocka_unit_test(test_array),
-		cmocka_unit_test(test_access),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_attributes),
-		cmocka_unit_test(test_attribute_errors),
-		cmocka_unit_test(test_fill_attribute),
-		cmocka_unit_test(test_times),
-		cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_lone_array),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_zarray),         cmocka_unit_test(test_array),
+		cmocka_unit_test(test_access),         cmocka_unit_test(test_order),
+		cmocka_unit_test(test_attributes),     cmocka_unit_test(test_attribute_errors),
+		cmocka_unit_test(test_fill_attribute), cmocka_unit_test(test_times),
+		cmocka_unit_test(test_versions),       cmocka_unit_test(test_lone_array),
+		cmocka_unit_test(test_names),          cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_limit),
 	};
 
