@@ -9,13 +9,6 @@
 #include "base/str.h"
 #include "nczarr/zr_v3.h"
 
-int zr_full(const struct arena *a, struct err *e)
-{
-	if (a->used > a->max / 2)
-		return err_set(e, -ERANGE, "the metadata needs more than %zu bytes", a->max);
-	return err_nomem(e);
-}
-
 const char *zr_say(struct arena *a, const char *fmt, ...)
 {
 	char text[ERR_TEXT_MAX];
@@ -63,7 +56,7 @@ int zr_lengths(struct arena *a, const json_t *v, const char *what, uint32_t n, u
 			       json_array_size(v), n);
 	len = arena_alloc(a, n, sizeof(*len));
 	if (!len)
-		return zr_full(a, e);
+		return zr_no_room(a, e);
 	for (uint32_t i = 0; i < n; i++) {
 		const json_t *one = json_array_get(v, i);
 		const char *text = json_number_text(one);
@@ -156,7 +149,7 @@ int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops
 	if (rc == -EOPNOTSUPP || !ops->decode) {
 		*ret_why = rc < 0 ? zr_say(a, "%s", inner.msg)
 				  : zr_say(a, "codec '%.80s' cannot be read", name);
-		return *ret_why ? 0 : zr_full(a, e);
+		return *ret_why ? 0 : zr_no_room(a, e);
 	}
 	if (rc < 0)
 		return err_set(e, rc, "codec '%.80s': %s", name, inner.msg);
@@ -164,7 +157,7 @@ int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops
 	spec->name = arena_strdup(a, name);
 	spec->params = arena_copy(a, params, n * sizeof(*params));
 	if (!spec->name || !spec->params)
-		return zr_full(a, e);
+		return zr_no_room(a, e);
 	s->n++;
 	return 0;
 }
@@ -176,5 +169,5 @@ int zr_specs_chain(struct arena *a, const struct zr_specs *s, struct codec_chain
 	if (s->n == 0)
 		return 0;
 	ret->specs = arena_copy(a, s->v, s->n * sizeof(*s->v));
-	return ret->specs ? 0 : zr_full(a, e);
+	return ret->specs ? 0 : zr_no_room(a, e);
 }

@@ -18,7 +18,7 @@ struct adding {
 static int unreadable(struct adding *ad, const char *why)
 {
 	if (!why)
-		return zr_full(ad->a, ad->e);
+		return zr_no_room(ad->a, ad->e);
 	if (!ad->m->unreadable)
 		ad->m->unreadable = why;
 	return 0;
@@ -75,7 +75,7 @@ static int set_base(struct adding *ad, const struct dtype *base)
 	struct dtype *copy = arena_copy(ad->a, base ? base : &byte, sizeof(*copy));
 
 	if (!copy)
-		return zr_full(ad->a, ad->e);
+		return zr_no_room(ad->a, ad->e);
 	if (copy->kind == DT_BOOL)
 		copy->kind = DT_UINT;
 	ad->m->dtype.type = (struct dtype){.kind = DT_VLEN, .base = copy};
@@ -127,6 +127,9 @@ static int add_filters(struct adding *ad, const json_t *filters)
 	struct ds_text id;
 	int rc = 0;
 
+	if (n > CODEC_CHAIN_MAX)
+		return err_set(ad->e, -ERANGE, "there are %zu filters, more than %d", n,
+			       CODEC_CHAIN_MAX);
 	for (size_t i = 0; rc == 0 && i < n; i++) {
 		const json_t *v = json_array_get(filters, i);
 

@@ -13,8 +13,7 @@
 
 #define SHARD_DEPTH_MAX 8
 #define LIST_MAX 64 /* codecs in one list */
-#define INDEX_ENTRY                                                                            \
-	16 /* bytes: offset and length. Spec: sharding-indexed, "Binary shard format" */
+#define INDEX_ENTRY 16 /* bytes: offset, length. Spec: sharding-indexed, "Binary shard format" */
 
 /* level - one list of codecs: the array's, or that of the chunks in a shard. */
 struct level {
@@ -38,7 +37,7 @@ static int run_list(struct level *l, const json_t *list);
 static int unreadable(struct level *l, const char *why)
 {
 	if (!why)
-		return zr_full(l->a, l->e);
+		return zr_no_room(l->a, l->e);
 	if (!l->m->unreadable)
 		l->m->unreadable = why;
 	l->stop = true;
@@ -55,7 +54,7 @@ static int keep_order(const struct level *l, const uint32_t **ret)
 	if (i == rank)
 		return 0;
 	*ret = arena_copy(l->a, l->order, rank * sizeof(*l->order));
-	return *ret ? 0 : zr_full(l->a, l->e);
+	return *ret ? 0 : zr_no_room(l->a, l->e);
 }
 
 /* ---- elements ---- */
@@ -175,7 +174,7 @@ static int set_big(const struct level *l, struct dtype *t)
 	}
 	fields = arena_copy(l->a, t->fields, t->n_fields * sizeof(*fields));
 	if (!fields)
-		return zr_full(l->a, l->e);
+		return zr_no_room(l->a, l->e);
 	for (uint32_t i = 0; rc == 0 && i < t->n_fields; i++)
 		rc = set_big(l, &fields[i].type);
 	t->fields = fields;
@@ -264,7 +263,7 @@ static int cut(struct level *l, struct zr_shard *s, const json_t *chunk_shape)
 	int rc;
 
 	if (!inner || !grid)
-		return zr_full(l->a, l->e);
+		return zr_no_room(l->a, l->e);
 	rc = zr_lengths(l->a, chunk_shape, "chunk_shape of codec 'sharding_indexed'", rank, 1,
 			&lens, l->e);
 	if (rc < 0)
@@ -299,7 +298,7 @@ static int sharding(struct level *l, const json_t *config)
 	int rc;
 
 	if (!s)
-		return zr_full(l->a, l->e);
+		return zr_no_room(l->a, l->e);
 	if (l->depth >= SHARD_DEPTH_MAX)
 		return err_set(l->e, -ERANGE, "shards are nested more than %d deep",
 			       SHARD_DEPTH_MAX);

@@ -183,7 +183,7 @@ static int present(struct reading *r, const struct ds_text *name, struct zr_dtyp
 		uint64_t *dims = arena_alloc(r->a, (size_t)f->rank + 1, sizeof(*dims));
 
 		if (!dims)
-			return zr_full(r->a, r->e);
+			return zr_no_room(r->a, r->e);
 		for (uint32_t i = 0; i < f->rank; i++)
 			dims[i] = f->dims[i];
 		dims[f->rank++] = t->type.size / 4;
@@ -212,7 +212,7 @@ static int add_field(struct reading *r, struct record *rec, const struct ds_text
 	*f = (struct dt_field){.offset = (uint32_t)rec->size, .rank = rank, .dims = dims};
 	f->name = arena_copy(r->a, name->s, name->len);
 	if (!f->name)
-		return zr_full(r->a, r->e);
+		return zr_no_room(r->a, r->e);
 	rc = take_field(r, rec, &t, count);
 	if (rc == 0)
 		rc = present(r, name, &t, f);
@@ -233,7 +233,7 @@ static int begin(struct reading *r, struct record *rec, size_t n, unsigned int d
 			       DEPTH_MAX);
 	r->n_fields += (uint32_t)n;
 	rec->fields = arena_alloc(r->a, n, sizeof(*rec->fields));
-	return rec->fields ? 0 : zr_full(r->a, r->e);
+	return rec->fields ? 0 : zr_no_room(r->a, r->e);
 }
 
 static int finish(const struct reading *r, const struct record *rec, struct zr_dtype *ret)
@@ -251,7 +251,7 @@ static int finish(const struct reading *r, const struct record *rec, struct zr_d
 	ret->conv = ZR_FIELDS;
 	ret->n_moves = (uint32_t)rec->n_moves;
 	ret->moves = arena_copy(r->a, rec->moves, rec->n_moves * sizeof(*rec->moves));
-	return ret->moves ? 0 : zr_full(r->a, r->e);
+	return ret->moves ? 0 : zr_no_room(r->a, r->e);
 }
 
 /* ---- Zarr v2 ---- */
@@ -332,7 +332,7 @@ static int time_v2(const struct reading *r, const struct text_v2 *t, const char 
 	if (!ret->units) {
 		ret->numpy = arena_strdup(r->a, s);
 		if (!ret->numpy)
-			return zr_full(r->a, r->e);
+			return zr_no_room(r->a, r->e);
 	}
 	return 0;
 }
@@ -396,7 +396,7 @@ static int shape_v2(const struct reading *r, const json_t *v, uint32_t *ret_rank
 		n = 1;
 		dims = arena_alloc(r->a, n, sizeof(*dims));
 		if (!dims)
-			return zr_full(r->a, r->e);
+			return zr_no_room(r->a, r->e);
 		if (json_u64(v, dims) < 0 || dims[0] == 0)
 			rc = err_set(r->e, -EBADMSG, "a field's shape is '%.*s'", QUOTE_MAX,
 				     json_number_text(v));
@@ -480,7 +480,7 @@ static int keep_text(const struct reading *r, const json_t *v, struct zr_dtype *
 	json_write_text(v, &b);
 	if (buf_ok(&b)) {
 		ret->numpy = arena_copy(r->a, b.data, b.len);
-		rc = ret->numpy ? 0 : zr_full(r->a, r->e);
+		rc = ret->numpy ? 0 : zr_no_room(r->a, r->e);
 	}
 	buf_release(&b);
 	return rc;
@@ -567,7 +567,7 @@ static int time_v3(const struct reading *r, const struct zr_named *t, struct zr_
 	else
 		ret->numpy = zr_say(r->a, "%s[%" PRIu64 "%.*s]", t->name + strlen("numpy."),
 				    factor, (int)unit.len, unit.s);
-	return ret->numpy ? 0 : zr_full(r->a, r->e);
+	return ret->numpy ? 0 : zr_no_room(r->a, r->e);
 }
 
 /* lengths_v3 - the types that say their size as length_bytes. */

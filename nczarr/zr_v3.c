@@ -6,7 +6,7 @@
 
 #include "nczarr/zr_v3.h"
 
-#define CHUNK_BYTES_MAX ((uint64_t)1 << 62)
+#define BYTES_MAX ((uint64_t)1 << 62)
 
 /* known - members that are read, here or by others. */
 static bool known(const char *member)
@@ -86,10 +86,25 @@ static int read_shape(struct arena *a, const json_t *doc, struct zr_meta *m, str
 	return rc;
 }
 
+/* countable - whether the bytes of these lengths are a number that can be calculated with. An
+ * element without a fixed size takes at least its length. */
+static bool countable(const struct zr_meta *m, const uint64_t *lens)
+{
+	uint64_t bytes = m->dtype.stored ? m->dtype.stored : 4;
+
+	for (uint32_t i = 0; i < m->rank; i++)
+		if (lens[i] == 0)
+			return true;
+	for (uint32_t i = 0; i < m->rank; i++)
+		if (ckd_mul(&bytes, bytes, lens[i]) || bytes > BYTES_MAX)
+			return false;
+	return true;
+}
+
 static int read_grid(struct arena *a, const json_t *doc, struct zr_meta *m, struct err *e)
 {
 	struct zr_named grid;
-	uint64_t *lens = NULL, bytes;
+	uint64_t *lens = NULL;
 	int rc = zr_named_of(json_get(doc, "chunk_grid"), "chunk_grid", &grid, e);
 
 	if (rc < 0)
@@ -102,10 +117,10 @@ static int read_grid(struct arena *a, const json_t *doc, struct zr_meta *m, stru
 	if (rc < 0)
 		return rc;
 	m->chunk = lens;
-	bytes = m->dtype.stored ? m->dtype.stored : 1;
-	for (uint32_t i = 0; i < m->rank; i++)
-		if (ckd_mul(&bytes, bytes, lens[i]) || bytes > CHUNK_BYTES_MAX)
-			return err_set(e, -ERANGE, "a chunk is larger than 2^62 bytes");
+	if (!countable(m, m->chunk))
+		return err_set(e, -ERANGE, "a chunk has more than 2^62 bytes");
+	if (!countable(m, m->shape))
+		return err_set(e, -ERANGE, "the array has more than 2^62 bytes");
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* dtypes of Zarr v2 and data_types of Zarr v3: what they become, and what is refused. */
-#include "nczarr_zr.h"
+#include "tests/unit/nczarr_zr.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -107,9 +107,10 @@ static void test_chars(void **state)
 	assert_int_equal(read_type(&a, 2, true, "'<U2'", &t, NULL), 0);
 	assert_int_equal(t.stored, 8);
 	assert_int_equal(
-		read_type(&a, 3, false,
-			  "{'name': 'fixed_length_utf32', 'configuration': {'length_bytes': 8}}",
-			  &t, NULL),
+		read_type(
+			&a, 3, false,
+			"{'name': 'fixed_length_utf32', 'configuration': {'length_bytes': 8}}",
+			&t, NULL),
 		0);
 	assert_int_equal(t.stored, 8);
 	assert_int_equal(t.conv, ZR_UTF32);
@@ -143,9 +144,9 @@ static void time_is(int version, const char *text, const char *units, bool is_da
 	arena_release(&a);
 }
 
-#define V3_TIME(kind, unit, factor)                                                              \
-	"{'name': 'numpy." kind "', 'configuration': {'unit': '" unit "', 'scale_factor': " factor \
-	"}}"
+#define V3_TIME(kind, unit, factor)                                                            \
+	"{'name': 'numpy." kind "', 'configuration': {'unit': '" unit                          \
+	"', 'scale_factor': " factor "}}"
 
 static void test_times(void **state)
 {
@@ -164,10 +165,10 @@ static void test_times(void **state)
 	time_is(2, "'<M8[10ms]'", NULL, false, false, false, "<M8[10ms]");
 	time_is(2, "'<M8[10ns]'", NULL, false, false, false, "<M8[10ns]");
 	time_is(2, "'>m8'", NULL, false, false, true, ">m8");
-	time_is(3, V3_TIME("datetime64", "s", "1"), "seconds since 1970-01-01", true, false, false,
-		NULL);
-	time_is(3, V3_TIME("timedelta64", "\xce\xbcs", "1"), "microseconds", false, false, false,
-		NULL);
+	time_is(3, V3_TIME("datetime64", "s", "1"), "seconds since 1970-01-01", true, false,
+		false, NULL);
+	time_is(3, V3_TIME("timedelta64", "\xce\xbcs", "1"), "microseconds", false, false,
+		false, NULL);
 	time_is(3, V3_TIME("timedelta64", "us", "10"), NULL, false, false, false,
 		"timedelta64[10us]");
 	time_is(3, V3_TIME("datetime64", "W", "1"), NULL, false, false, false, "datetime64[W]");
@@ -183,11 +184,12 @@ static void test_structure(void **state)
 
 	(void)state;
 	arena_init(&a, 1 << 20);
-	assert_int_equal(read_type(&a, 2, false,
-				   "[['a', '|u1'], ['p', [['x', '<f8'], ['y', '>i2', [2, 3]]]], "
-				   "[['a title', 's'], '|S3'], ['k', '<u2', 4]]",
-				   &t, NULL),
-			 0);
+	assert_int_equal(
+		read_type(&a, 2, false,
+			  "[['a', '|u1'], ['p', [['x', '<f8'], ['y', '>i2', [2, 3]]]], "
+			  "[['a title', 's'], '|S3'], ['k', '<u2', 4]]",
+			  &t, NULL),
+		0);
 	assert_int_equal(t.type.kind, DT_COMPOUND);
 	assert_int_equal(t.type.size, 1 + 8 + 12 + 3 + 8);
 	assert_int_equal(t.stored, t.type.size);
@@ -281,7 +283,8 @@ static void test_v3_structure(void **state)
 {
 	static const char *const texts[] = {
 		"{'name': 'struct', 'configuration': {'fields': [{'name': 'x', 'data_type': "
-		"'float32'}, {'name': 't', 'data_type': " V3_TIME("datetime64", "s", "1") "}]}}",
+		"'float32'}, {'name': 't', 'data_type': " V3_TIME("datetime64", "s",
+								  "1") "}]}}",
 		"{'name': 'structured', 'configuration': {'fields': [['x', 'float32'], ['t', "
 		"'int64']]}}",
 	};
@@ -378,10 +381,12 @@ static void test_refused(void **state)
 		{3, -EOPNOTSUPP, V3_TIME("datetime64", "fortnight", "1")},
 		{3, -EBADMSG, "{'name': 'struct'}"},
 		{3, -EBADMSG, "{'name': 'struct', 'configuration': {'fields': []}}"},
-		{3, -EBADMSG, "{'name': 'struct', 'configuration': {'fields': [{'name': 'a'}]}}"},
+		{3, -EBADMSG,
+		 "{'name': 'struct', 'configuration': {'fields': [{'name': 'a'}]}}"},
 		{3, -EOPNOTSUPP,
 		 "{'name': 'struct', 'configuration': {'fields': [['a', 'string']]}}"},
-		{3, -EOPNOTSUPP, "{'name': 'struct', 'configuration': {'fields': [['a', 'r8']]}}"},
+		{3, -EOPNOTSUPP,
+		 "{'name': 'struct', 'configuration': {'fields': [['a', 'r8']]}}"},
 	};
 
 	(void)state;
@@ -458,11 +463,11 @@ static void test_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_v2_simple),	 cmocka_unit_test(test_v3_simple),
-		cmocka_unit_test(test_chars),		 cmocka_unit_test(test_times),
-		cmocka_unit_test(test_structure),	 cmocka_unit_test(test_presented_fields),
-		cmocka_unit_test(test_gaps),		 cmocka_unit_test(test_v3_structure),
-		cmocka_unit_test(test_refused),		 cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_v2_simple), cmocka_unit_test(test_v3_simple),
+		cmocka_unit_test(test_chars),     cmocka_unit_test(test_times),
+		cmocka_unit_test(test_structure), cmocka_unit_test(test_presented_fields),
+		cmocka_unit_test(test_gaps),      cmocka_unit_test(test_v3_structure),
+		cmocka_unit_test(test_refused),   cmocka_unit_test(test_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,55 @@
+/* zr_tree.h - a Zarr tree in a store in memory, for unit tests. */
+#ifndef TESTS_UNIT_ZR_TREE_H
+#define TESTS_UNIT_ZR_TREE_H
+
+#include <string.h>
+
+#include "nczarr/zr_open_int.h"
+
+/* tree_store - a store with the documents of a list: key, text, key, text, NULL. */
+static inline struct store *tree_store(const char *const *list)
+{
+	struct store *st = store_mem_new();
+
+	for (size_t i = 0; st && list[i]; i += 2)
+		if (store_mem_put(st, list[i], list[i + 1], strlen(list[i + 1])) < 0)
+			abort();
+	return st;
+}
+
+/* tree_source - a source that has nothing but its store, options and arena. */
+static inline void tree_source(struct zr_source *s, const char *const *list, bool keep_going)
+{
+	*s = (struct zr_source){.store = tree_store(list)};
+	s->path = strdup("/data/name.zarr");
+	s->opts = (struct source_options){.max_chunk_bytes = 1 << 20,
+					  .max_meta_bytes = 1 << 22,
+					  .keep_going = keep_going};
+	arena_init(&s->base.ds.arena, 1 << 22);
+}
+
+static inline void tree_release(struct zr_source *s)
+{
+	store_close(s->store);
+	free(s->path);
+	free(s->seen);
+	arena_release(&s->base.ds.arena);
+	*s = (struct zr_source){0};
+}
+
+/* tree_json - parse a text, with ' for ". NULL: it is no JSON. */
+static inline json_t *tree_json(const char *text)
+{
+	char *copy = strdup(text);
+	json_t *v = NULL;
+	int rc;
+
+	for (char *c = copy; c && *c; c++)
+		if (*c == '\'')
+			*c = '"';
+	rc = copy ? json_read(copy, strlen(copy), &v, NULL) : -1;
+	free(copy);
+	return rc < 0 ? NULL : v;
+}
+
+#endif
