@@ -45,7 +45,7 @@ static int form_of(struct deciding *x, const struct ds_attr *src, struct nc_attr
 
 	switch (src->type.kind) {
 	case DT_STRING:
-		at->form = src->n == 1 ? NC_ATTR_TEXT : NC_ATTR_TEXTS;
+		at->form = src->n <= 1 ? NC_ATTR_TEXT : NC_ATTR_TEXTS;
 		return 0;
 	case DT_VSTRING:
 		at->form = NC_ATTR_TEXTS;

@@ -379,6 +379,7 @@ static void test_attributes(void **state)
 	nf_attr(f, 0, DS_NONE, nf_values("none", nf_i4, 0, NULL));
 	nf_attr(f, 0, DS_NONE, nf_text(f, "text", "caf\xc3\xa9", DT_STRING));
 	nf_attr(f, 0, DS_NONE, nf_text(f, "", "", DT_STRING));
+	nf_attr(f, 0, DS_NONE, nf_values("notext", nf_s5, 0, NULL));
 	nf_attr(f, 0, DS_NONE, nf_text(f, "vtext", "v", DT_VSTRING));
 	nf_attr(f, 0, DS_NONE, nf_text(f, "big", big, DT_STRING));
 	nf_attr(f, 0, DS_NONE, lists);
@@ -394,6 +395,8 @@ static void test_attributes(void **state)
 	assert_true(H5Aget_name_by_idx(file, "/", H5_INDEX_CRT_ORDER, H5_ITER_INC, 1, name,
 				       sizeof(name), H5P_DEFAULT) > 0);
 	assert_string_equal(name, "numbers"); /* _NCProperties is the first */
+	text_is(file, "/", "_%00", "");
+	text_is(file, "/", "notext", "");
 	{
 		auto_hid hid_t at = H5Aopen(file, "none", H5P_DEFAULT), s = H5Aget_space(at);
 
