@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <libdeflate.h>
@@ -26,26 +27,57 @@ static uint32_t spare_processors(void)
 	return CPU_COUNT(&set) > 2 ? (uint32_t)CPU_COUNT(&set) - 1 : 1;
 }
 
-static int view_open(struct source *s, const struct cfg *cfg, struct view **ret, struct err *e)
+static enum plan_filter filter_of(const struct cfg *cfg)
+{
+	static const enum plan_filter filters[] = {
+		[CFG_FILTER_PORTABLE] = PLAN_PORTABLE,
+		[CFG_FILTER_KEEP] = PLAN_KEEP,
+		[CFG_FILTER_NONE] = PLAN_NONE,
+	};
+
+	return filters[cfg->filter];
+}
+
+/* io_of - memory and threads for one of `share` views. */
+static struct chunkio_options io_of(const struct cfg *cfg, uint32_t share)
+{
+	uint32_t threads = cfg->decode_threads ? cfg->decode_threads : spare_processors();
+
+	threads = threads > share ? threads / share : 1;
+	return (struct chunkio_options){
+		.cache_bytes = cfg->cache_size / share,
+		.threads = threads,
+		.ahead = 2 * threads,
+	};
+}
+
+static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_want *want,
+		     struct view **ret, struct err *e)
 {
 	static const enum zarr_mode modes[] = {
 		[CFG_MODE_ZARR] = ZARR_PURE,
 		[CFG_MODE_NCZARR] = ZARR_NCZARR,
 		[CFG_MODE_NOXARRAY] = ZARR_NOXARRAY,
 	};
-	uint32_t threads = cfg->decode_threads ? cfg->decode_threads : spare_processors();
 	const struct zarr_view_options opts = {
 		.mode = modes[cfg->mode],
-		.filter = cfg->filter == CFG_FILTER_NONE ? PLAN_NONE : PLAN_PORTABLE,
+		.filter = filter_of(cfg),
 		.nested = cfg->nested,
 		.strict_json = cfg->strict_json,
-		.io = {.cache_bytes = cfg->cache_size,
-		       .threads = threads,
-		       .ahead = 2 * threads},
+		.io = io_of(cfg, want->share),
 		.max_meta_bytes = cfg->meta_size,
+		.id_limit = want->id_limit,
 	};
 
 	return zarr_view_open(s, &opts, ret, e);
+}
+
+static int view_open(struct source *s, const struct cfg *cfg, const struct fs_want *want,
+		     struct view **ret, struct err *e)
+{
+	if (want->nc)
+		return err_set(e, -EOPNOTSUPP, "view=nc is not there yet");
+	return zarr_view(s, cfg, want, ret, e);
 }
 
 /* print - text to standard output. Returns the exit status. */
@@ -81,6 +113,17 @@ static int version(void)
 	return print(&text);
 }
 
+/* name_virtual - the virtual file's name, also when the path ends in "." or "..". */
+static void name_virtual(const char *path, char out[NAME_BYTES])
+{
+	const char *base = strrchr(path, '/');
+	auto_free char *real = NULL;
+
+	if (base && (strcmp(base, "/.") == 0 || strcmp(base, "/..") == 0))
+		real = realpath(path, NULL);
+	name_of_file(real ? real : path, out);
+}
+
 /* own_stdio - a descriptor opened later must not become standard output by chance. */
 static bool own_stdio(void)
 {
@@ -94,7 +137,7 @@ int main(int argc, char **argv)
 {
 	struct cfg cfg;
 	struct err e = ERR_INIT;
-	const struct fs_setup setup = {
+	struct fs_setup setup = {
 		.cfg = &cfg,
 		.formats = formats,
 		.n_formats = ARRAY_LEN(formats),
@@ -109,6 +152,8 @@ int main(int argc, char **argv)
 		log_error("%s", e.msg);
 		return 1;
 	}
+	if (cfg.source)
+		name_virtual(cfg.source, setup.file_name);
 	log_init(cfg.debug ? LOG_DEBUG : cfg.verbose ? LOG_INFO : LOG_WARN, false);
 	switch (cfg.command) {
 	case CFG_HELP:

@@ -1,0 +1,64 @@
+"""How a value of a Zarr array looks in netCDF-4, for the comparers of virtual files: the table of
+docs/virtual-file.md once more, written apart from the program."""
+import numpy as np
+
+CF = {"D": "days", "h": "hours", "m": "minutes", "s": "seconds", "ms": "milliseconds",
+      "us": "microseconds", "ns": "nanoseconds"}
+
+
+def present(a):
+    """An array of the oracle as h5py should give it. Texts of a fixed size are compared by text,
+    see texts()."""
+    kind = a.dtype.kind
+    if kind == "b":
+        return a.astype("i1")
+    if kind in "mM":
+        return a.view(a.dtype.str[0] + "i8")
+    if a.dtype.names:
+        return a.astype(_fields(a.dtype)) if _has_texts(a.dtype) else a
+    return a
+
+
+def _has_texts(dtype):
+    return any(dtype[n].base.kind in "bmMU" for n in dtype.names)
+
+
+def _fields(dtype):
+    """Booleans as bytes, times as int64, characters as code points."""
+    out = []
+    for n in dtype.names:
+        base, shape = dtype[n].base, dtype[n].shape
+        if base.kind == "b":
+            base = np.dtype("u1")
+        elif base.kind in "mM":
+            base = np.dtype(base.str[0] + "i8")
+        elif base.kind == "U":
+            base, shape = np.dtype(base.str[0] + "u4"), shape + (base.itemsize // 4,)
+        elif base.names:
+            base = _fields(base)
+        out.append((n, base, shape) if shape else (n, base))
+    return np.dtype(out)
+
+
+def texts(a):
+    """Any kind of text as a list of str, trailing NULs cut off."""
+    out = []
+    for x in np.asarray(a).ravel():
+        if isinstance(x, bytes):
+            x = x.decode("utf-8", "surrogateescape")
+        out.append(str(x).rstrip("\0"))
+    return out
+
+
+def is_text(dtype):
+    return dtype.kind in "SUO"
+
+
+def units(dtype):
+    """CF units of a time, or None."""
+    if dtype.kind not in "mM":
+        return None
+    unit, n = np.datetime_data(dtype)
+    if n != 1 or unit not in CF:
+        return None
+    return CF[unit] + (" since 1970-01-01" if dtype.kind == "M" else "")
