@@ -90,7 +90,7 @@ def dims_of(d):
     """Names of the scales of each axis."""
     out = []
     for i, dim in enumerate(d.dims):
-        if d.is_scale and i == 0 and not len(dim):
+        if h5py.h5ds.is_scale(d.id) and i == 0 and not len(dim):
             out.append(os.path.basename(d.name))
         else:
             out.append(os.path.basename(dim[0].name) if len(dim) else None)
