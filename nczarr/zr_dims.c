@@ -204,7 +204,7 @@ static int name_of(const json_t *v, const char **ret)
 		return -EBADMSG;
 	if (t.len == 0)
 		return 0;
-	if (!zr_name_ok(t.s, t.len))
+	if (!zr_model_name_ok(t.s, t.len))
 		return -EBADMSG;
 	*ret = t.s;
 	return 0;
@@ -307,7 +307,7 @@ static int axis(struct dims *d, uint32_t array, uint32_t i, uint32_t *ret, struc
 		if (!w->refs || !json_text_of(json_array_get(w->refs, i), &t))
 			return 0;
 		name = last_name(t.s);
-		return zr_name_ok(name, strlen(name)) ? named(d, array, name, len, ret, e) : 0;
+		return zr_model_name_ok(name, strlen(name)) ? named(d, array, name, len, ret, e) : 0;
 	}
 	if (name_of(json_array_get(w->names, i), &name) < 0)
 		return err_set(e, -EBADMSG, "the name of dimension %" PRIu32 " is none", i);
@@ -377,7 +377,7 @@ static int group_dims(struct dims *d, uint32_t group, struct err *e)
 		bool unlimited = false;
 		uint32_t dim;
 
-		if (!zr_name_ok(name, strlen(name)) ||
+		if (!zr_model_name_ok(name, strlen(name)) ||
 		    zr_nc_dim(json_object_iter_value(at), &len, &unlimited) < 0) {
 			rc = err_set(e, -EBADMSG, "NCZarr's dimension '%.100s' is none", name);
 			return zr_wrap_key(&d->b->tree, it, zr_doc_name(it), rc, e);

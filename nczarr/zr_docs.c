@@ -190,14 +190,17 @@ static int load_doc(struct zr_load *l, const char *key, const struct store_stat 
 			       st->size, ZR_DOC_MAX);
 	buf_init(&b, ZR_DOC_MAX);
 	rc = store_get(l->s->store, key, &b, &why);
-	if (rc == 0 && !buf_ok(&b))
+	if (rc == 0 && !buf_ok(&b)) {
 		rc = err_nomem(&why);
-	if (rc == 0)
+	} else if (rc == 0) {
 		rc = parse(l, &b, ret, &why);
+		if (rc < 0)
+			(void)err_wrap(&why, rc, "'%.200s'", key);
+	}
 	buf_release(&b);
 	if (rc == -ENOENT) /* removed meanwhile: s->seen will tell */
 		return 0;
-	return rc < 0 ? err_set(e, rc, "'%.200s': %s", key, why.msg) : 0;
+	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
 }
 
 /* doc - a document of a directory; *ret NULL: there is none. st: its stat where a listing gave
@@ -216,7 +219,7 @@ static int doc(struct zr_load *l, const char *dir, const char *name, const struc
 		if (rc == -ENOENT)
 			return see(l, key, 0, e);
 		if (rc < 0)
-			return err_set(e, rc, "'%.200s': %s", key, why.msg);
+			return err_set(e, rc, "%s", why.msg);
 		st = &own_st;
 	}
 	if (rc == 0)
@@ -449,7 +452,7 @@ static int list_dir(struct zr_load *l, const char *dir, struct listing *ret, str
 	if (rc == -ENOENT)
 		rc = 0;
 	else if (rc < 0)
-		rc = err_set(e, rc, "'%.200s': %s", dir, why.msg);
+		rc = err_set(e, rc, "%s", why.msg);
 	if (rc == 0 && ret->rc == -ENOMEM)
 		rc = err_nomem(e);
 	else if (rc == 0 && ret->rc < 0)

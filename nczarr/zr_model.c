@@ -12,7 +12,7 @@
 
 #include "base/str.h"
 
-bool zr_name_ok(const char *s, size_t n)
+bool zr_model_name_ok(const char *s, size_t n)
 {
 	return n > 0 && n <= DS_NAME_MAX && !memchr(s, '/', n) && !memchr(s, '\0', n) &&
 	       str_utf8_ok(s, n) && !(n == 1 && s[0] == '.') &&
@@ -88,7 +88,7 @@ static int push_item(struct zr_build *b, const struct zr_item *it, uint32_t grou
 {
 	struct err why = ERR_INIT;
 
-	if (!zr_name_ok(it->name, strlen(it->name))) {
+	if (!zr_model_name_ok(it->name, strlen(it->name))) {
 		(void)err_set(&why, -EBADMSG, "'/%.200s': the name cannot be shown", it->key);
 		return zr_leave_out(b->s, &b->tree, it->key, "", &why, e);
 	}
@@ -168,7 +168,7 @@ static int store_name(struct zr_build *b, const char **ret, struct err *e)
 	(void)cut_ending(path, &n, ".zip");
 	(void)(cut_ending(path, &n, ".zarr") || cut_ending(path, &n, ".zr2") ||
 	       cut_ending(path, &n, ".zr3"));
-	*ret = zr_name_ok(path, n) ? arena_copy(b->arena, path, n)
+	*ret = zr_model_name_ok(path, n) ? arena_copy(b->arena, path, n)
 				   : arena_strdup(b->arena, "array");
 	return *ret ? 0 : zr_full(b->arena, e);
 }

@@ -15,8 +15,8 @@ static inline json_t *zr_mutable(const json_t *v)
 	return (json_t *)(uintptr_t)v;
 }
 
-/* zr_name_ok - whether text is a name that the model may have. */
-bool zr_name_ok(const char *s, size_t n);
+/* zr_model_name_ok - whether text is a name that the model may have. */
+bool zr_model_name_ok(const char *s, size_t n);
 
 /* ---- what is left out (zr_docs.c) ---- */
 

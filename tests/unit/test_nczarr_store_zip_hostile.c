@@ -144,6 +144,7 @@ static void test_reads(void **state)
 		{.deflate = true, .stored = &(uint64_t){10}},
 		{.deflate = true, .crc_wrong = 1},
 		{.crc_wrong = 0x80000000},
+		{.local_name = "lair"},
 		{.local_name = "nasty"},
 		{.local_name = "goody"},
 		{.local_method = 8 + 1},
@@ -265,6 +266,15 @@ static void test_end(void **state)
 	(void)state;
 	start(&z);
 	REFUSED(&z, EOPNOTSUPP, "split", &(struct zb_end){.disk = 1});
+	start(&z);
+	REFUSED(&z, EOPNOTSUPP, "split", &(struct zb_end){.n_here = &(uint64_t){0}});
+	/* both records may say it, but the same */
+	start(&z);
+	s = opened(&z, &(struct zb_end){.zip64 = true, .old_n = &(uint64_t){1}});
+	store_close(s);
+	start(&z);
+	REFUSED(&z, EBADMSG, "contradict",
+		&(struct zb_end){.zip64 = true, .old_n = &(uint64_t){2}});
 	for (int wide = 0; wide < 2; wide++) {
 		static const uint64_t ns[] = {0, 2, 3, 60000};
 		static const uint64_t places[] = {0, 1, 37, 39, 100000, UINT32_MAX - 1};
@@ -338,8 +348,8 @@ static void test_comment(void **state)
 		buf_puts(&fake, "see: ");
 		/* i 0: no entries, but it does not end with the file; 1: entries nowhere; 2: a
 		 * directory behind itself */
-		zb_end_record(&fake, 0, i ? 1 : 0, i ? 46 : 0, i == 2 ? 500 : 3, "tail",
-			      i ? 4 : 3);
+		zb_end_record(&fake, 0, i ? 1 : 0, i ? 1 : 0, i ? 46 : 0, i == 2 ? 500 : 3,
+			      "tail", i ? 4 : 3);
 		if (!i)
 			buf_puts(&fake, "!");
 		start(&z);

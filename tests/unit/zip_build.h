@@ -137,16 +137,19 @@ struct zb_end {
 	const char *comment;
 	size_t comment_len;
 	const uint64_t *n, *dir, *dir_len; /* lies of the end record that holds */
+	const uint64_t *old_n;             /* with zip64: what the old record says */
+	const uint64_t *n_here;            /* entries in this file of several */
 	unsigned disk;
 };
 
-static inline void zb_end_record(struct buf *b, unsigned disk, uint64_t n, uint64_t dir_len,
-				 uint64_t dir, const char *comment, size_t comment_len)
+static inline void zb_end_record(struct buf *b, unsigned disk, uint64_t n_here, uint64_t n,
+				 uint64_t dir_len, uint64_t dir, const char *comment,
+				 size_t comment_len)
 {
 	zb_le(b, 0x06054b50, 4);
 	zb_le(b, disk, 2);
 	zb_le(b, 0, 2);
-	zb_le(b, n, 2);
+	zb_le(b, n_here, 2);
 	zb_le(b, n, 2);
 	zb_le(b, dir_len, 4);
 	zb_le(b, dir, 4);
@@ -180,10 +183,11 @@ static inline void zb_finish(struct zb *z, const struct zb_end *how)
 		zb_le(&z->file, 0, 4);
 		zb_le(&z->file, at, 8);
 		zb_le(&z->file, 1, 4);
-		n = UINT16_MAX;
+		n = how->old_n ? *how->old_n : UINT16_MAX;
 		dir = dir_len = UINT32_MAX;
 	}
-	zb_end_record(&z->file, how->disk, n, dir_len, dir, how->comment, how->comment_len);
+	zb_end_record(&z->file, how->disk, how->n_here ? *how->n_here : n, n, dir_len, dir,
+		      how->comment, how->comment_len);
 }
 
 static inline int zb_fd(const void *data, size_t len)

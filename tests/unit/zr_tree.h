@@ -52,4 +52,29 @@ static inline json_t *tree_json(const char *text)
 	return rc < 0 ? NULL : v;
 }
 
+/* tree_describe - "v(x=5,y=6) " of every array with its dimensions: of which group, and '~' for one
+ * that is made up, '*' for an unlimited one. */
+static inline void tree_describe(const struct dataset *ds, struct buf *b)
+{
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
+		const struct ds_array *a = &ds->arrays[i];
+
+		ds_array_path(ds, i, b);
+		buf_putc(b, '(');
+		for (uint32_t d = 0; d < a->rank; d++) {
+			const struct ds_dim *dim = &ds->dims[a->dims[d]];
+
+			buf_puts(b, d ? "," : "");
+			buf_puts(b, dim->phony ? "~" : dim->unlimited ? "*" : "");
+			if (dim->group) {
+				ds_group_path(ds, dim->group, b);
+				buf_putc(b, '/');
+			}
+			buf_printf(b, "%s=%llu", dim->name, (unsigned long long)dim->len);
+		}
+		buf_puts(b, ") ");
+	}
+	buf_putc(b, '\0');
+}
+
 #endif
