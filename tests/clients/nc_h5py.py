@@ -25,13 +25,10 @@ class Problems(list):
 
 
 def find(nc, path, problems):
-    try:
-        d = nc[path]
-    except KeyError:
-        d = None
+    group, _, name = path.rpartition("/")
+    d = nc.get(f"{group}/_nc4_non_coord_{name}")
     if d is None:
-        group, _, name = path.rpartition("/")
-        d = nc.get(f"{group}/_nc4_non_coord_{name}")
+        d = nc.get(path)
     if not isinstance(d, h5py.Dataset):
         problems.add(path, "is missing")
         return None
@@ -209,7 +206,14 @@ def root_name(nc, problems):
     return names[0] if names else "nothing"
 
 
+def nczarr_scalar(a):
+    """NCZarr stores scalars with a shape of [1] and says so."""
+    return a.shape == (1,) and a.scalar
+
+
 def same_array(a, d, problems):
+    if nczarr_scalar(a) and d.shape == ():
+        a = tree.Array(a.path, (), a.dtype, [], a.attrs, lambda v=a.values: v().reshape(()), a.fill)
     if d.shape[:len(a.shape)] != a.shape:
         problems.add(a.path, f"shape {d.shape}, {a.shape} expected")
         return

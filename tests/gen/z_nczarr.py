@@ -30,7 +30,9 @@ def types(path, style):
     below = {keys[1]: group_of({"z": 2}, ["w"], [])}
     in_doc = style != "zattrs"
     put(path, ".zgroup", {"zarr_format": 2, **(placed if in_doc else {})})
-    put(path, ".zattrs", {**root_attrs, "_NCProperties": "version=2,netcdf=4.9.3,nczarr=2.0.0",
+    release = {"upper": "4.9.0", "lower": "4.9.2", "zattrs": "4.9.3"}[style]
+    put(path, ".zattrs", {**root_attrs,
+                          "_NCProperties": f"version=2,netcdf={release},nczarr=2.0.0",
                           keys[3]: {"types": {**attr_types, "_NCProperties": char}},
                           **({} if in_doc else placed)})
     put(path, "g/.zgroup", {"zarr_format": 2, **(below if in_doc else {})})
