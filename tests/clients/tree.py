@@ -20,14 +20,14 @@ class Unreadable(Exception):
 
 
 class Array:
-    def __init__(self, path, shape, dtype, dims, attrs, load, fill=None):
+    def __init__(self, path, shape, dtype, dims, attrs, load, fill=None, meta=None):
         self.path = path      # "/g/v"
         self.shape = tuple(shape)
         self.dtype = dtype    # numpy's; object for texts without a fixed size
         self.dims = dims      # names, or None
         self.attrs = attrs    # as JSON has them
         self.fill = fill
-        self.scalar = False   # in NCZarr's sense: stored with the shape [1]
+        self.meta = meta or {} # the document
         self._load = load
 
     def values(self):
@@ -83,18 +83,32 @@ class Files:
                 for base, _, names in os.walk(self.path) for n in names]
 
 
+def mend(raw):
+    """.zarray of netCDF-C as zarr-python can read it: numbers of codecs that are texts, shuffle by
+    0 bytes, which means the type's, characters that are one byte each."""
+    doc = json.loads(raw.decode("utf-8"))
+    for codec in (doc.get("filters") or []) + [doc.get("compressor") or {}]:
+        for k, v in codec.items():
+            if isinstance(v, str) and v.isdigit():
+                codec[k] = int(v)
+        if codec.get("id") == "shuffle" and not codec.get("elementsize"):
+            codec["elementsize"] = np.dtype(doc["dtype"]).itemsize
+    if doc.get("_NCZARR_ARRAY") and doc["dtype"] in ("<U1", ">U1"):
+        doc["dtype"] = "|S1"
+    return json.dumps(doc).encode()
+
+
 class Store(MutableMapping):
     """Files as zarr-python takes stores."""
 
     def __init__(self, files):
         self.files = files
-        self.instead = {}
 
     def __getitem__(self, key):
-        data = self.instead.get(key) or self.files.get(key)
+        data = self.files.get(key)
         if data is None:
             raise KeyError(key)
-        return data
+        return mend(data) if key.endswith(".zarray") else data
 
     def __iter__(self):
         return iter(self.files.keys())
@@ -140,43 +154,14 @@ def _walk(files, key, tree, store):
         tree.groups["/" + key] = _json(files.get(join(key, ".zattrs"))) or {}
     for name in files.dirs(key):
         below = join(key, name)
-        if holds_documents(files, below):
+        if any(files.get(join(below, d)) is not None
+               for d in (".zarray", ".zgroup", ".zattrs", "zarr.json")):
             _walk(files, below, tree, store)
-
-
-def holds_documents(files, key):
-    """Whether there is a group or an array at a key or below it."""
-    return any(files.get(join(key, d)) is not None
-               for d in (".zarray", ".zgroup", ".zattrs", "zarr.json")) or any(
-                   holds_documents(files, join(key, d)) for d in files.dirs(key))
-
-
-def plain(codec, itemsize):
-    """A codec as numcodecs takes it: NCZarr writes numbers as texts, and an element size of 0."""
-    if codec is None:
-        return None
-    c = {k: int(v) if isinstance(v, str) and v.isdigit() else v for k, v in codec.items()}
-    if c["id"] == "shuffle" and not c.get("elementsize"):
-        c["elementsize"] = itemsize
-    return c
-
-
-def _marked(meta, attrs):
-    """NCZarr's object about an array, wherever it is."""
-    for place in (meta, attrs):
-        for key in ("_nczarr_array", "_NCZARR_ARRAY"):
-            if isinstance(place.get(key), dict):
-                return place[key]
-    return {}
 
 
 def _v2_array(files, key, store):
     meta = _json(files.get(join(key, ".zarray")))
     attrs = _json(files.get(join(key, ".zattrs"))) or {}
-    size = np.dtype(meta["dtype"]).itemsize if isinstance(meta["dtype"], str) else 0
-    codecs = {"compressor": plain(meta.get("compressor"), size),
-              "filters": [plain(f, size) for f in meta.get("filters") or []] or None}
-    store.instead[join(key, ".zarray")] = json.dumps({**meta, **codecs}).encode()
     try:
         z = zarr.core.Array(store, path=key, read_only=True)
     except (ValueError, TypeError) as error:
@@ -184,7 +169,8 @@ def _v2_array(files, key, store):
 
         def fail():
             raise Unreadable(text)
-        return Array("/" + key, meta["shape"], None, attrs.get("_ARRAY_DIMENSIONS"), attrs, fail)
+        return Array("/" + key, meta["shape"], None, attrs.get("_ARRAY_DIMENSIONS"), attrs, fail,
+                     None, meta)
 
     def values():
         try:
@@ -192,10 +178,8 @@ def _v2_array(files, key, store):
         except (ValueError, TypeError, RuntimeError) as error:
             raise Unreadable(str(error)) from error
         return np.asarray(out)
-    a = Array("/" + key, z.shape, z.dtype, attrs.get("_ARRAY_DIMENSIONS"), attrs, values,
-              z.fill_value)
-    a.scalar = _marked(meta, attrs).get("storage") == "scalar"
-    return a
+    return Array("/" + key, z.shape, z.dtype, attrs.get("_ARRAY_DIMENSIONS"), attrs, values,
+                 z.fill_value, meta)
 
 
 # ---- Zarr v3 ----
