@@ -11,7 +11,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#define LARGE ((uint64_t)64 << 10) /* variables from here on begin at a page */
+#define LARGE ((uint64_t)64 << 10) /* variables from here on have pages of their own */
+#define FEW 1000                   /* up to so many, all have: nc_int.h says why */
 #define PAGE 4096
 #define NODE_MAX (24 + (2 * NC_BTREE_K + 1) * (8 + 8 * (DS_RANK_MAX + 1)) + 2 * NC_BTREE_K * 8)
 #define FILE_MAX ((uint64_t)1 << 62) /* offsets are signed, and this leaves room to round up */
@@ -98,6 +99,7 @@ static int add_piece(struct nc_layout *l, uint32_t part, bool nodes, uint64_t le
 static int place(struct nc_layout *l, struct err *e)
 {
 	uint64_t len;
+	bool own = true;
 	int rc = 0;
 
 	for (uint32_t i = 0; rc == 0 && i < l->n_parts; i++) {
@@ -115,8 +117,10 @@ static int place(struct nc_layout *l, struct err *e)
 		len = nc_chunks_bytes(p->chunks);
 		if (len == 0)
 			continue;
-		rc = add_piece(l, i, false, len, len >= LARGE ? PAGE : 8, e);
+		own = own || len >= LARGE || l->n_parts <= FEW;
+		rc = add_piece(l, i, false, len, own ? PAGE : 8, e);
 		p->x.data = l->size - len;
+		own = len >= LARGE;
 	}
 	return rc;
 }
@@ -364,6 +368,8 @@ static int copy(const struct nc_layout *l, size_t k, uint64_t off, size_t n, uin
 		off += part;
 		out += part;
 		n -= part;
+		if (n == 0)
+			break;
 		part = (size_t)u64_min(n, g->end - off);
 		if (g->nodes)
 			copy_nodes(&p->x, off - g->at, part, out);
