@@ -49,8 +49,8 @@ static uint32_t float_for(struct np_type t)
 static uint32_t sum_size(struct np_type a, struct np_type b)
 {
 	bool floats = a.kind == NP_FLOAT || b.kind == NP_FLOAT;
-	bool mixed = a.kind != b.kind && ((a.kind == NP_UINT && a.size == 8) ||
-					  (b.kind == NP_UINT && b.size == 8));
+	bool mixed = a.kind != b.kind &&
+		     ((a.kind == NP_UINT && a.size == 8) || (b.kind == NP_UINT && b.size == 8));
 	uint32_t x = float_for(a), y = float_for(b);
 
 	if (!floats && !mixed)
@@ -63,9 +63,8 @@ static void sum_integers(struct np_type enc, struct np_type dec, const uint8_t *
 {
 	uint64_t v[NP_BLOCK], sum = 0;
 
-	for (size_t i = 0; i < n; i += NP_BLOCK, in += NP_BLOCK * enc.size,
-		    out += NP_BLOCK * dec.size) {
-		size_t m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+	for (size_t i = 0, m; i < n; i += m, in += m * enc.size, out += m * dec.size) {
+		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
 
 		np_load_bits(enc, in, m, v);
 		for (size_t k = 0; k < m; k++)
@@ -79,9 +78,8 @@ static void sum_reals(struct np_type enc, struct np_type dec, uint32_t size, con
 {
 	double v[NP_BLOCK], sum = -0.0; /* the one number that adds nothing to -0 */
 
-	for (size_t i = 0; i < n; i += NP_BLOCK, in += NP_BLOCK * enc.size,
-		    out += NP_BLOCK * dec.size) {
-		size_t m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+	for (size_t i = 0, m; i < n; i += m, in += m * enc.size, out += m * dec.size) {
+		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
 
 		np_load_real(enc, in, m, v);
 		for (size_t k = 0; k < m; k++)

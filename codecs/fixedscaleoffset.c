@@ -87,9 +87,8 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 
 	if (rc)
 		return rc;
-	for (size_t i = 0; i < n; i += NP_BLOCK, in += NP_BLOCK * enc.size,
-		    out += NP_BLOCK * dec.size) {
-		size_t m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+	for (size_t i = 0, m; i < n; i += m, in += m * enc.size, out += m * dec.size) {
+		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
 
 		np_load_real(enc, in, m, v);
 		for (size_t k = 0; k < m; k++)

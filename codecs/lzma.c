@@ -139,7 +139,8 @@ static lzma_ret begin(lzma_stream *z, const struct codec_spec *spec)
 static int encode(const struct codec_spec *spec, size_t elem_size NZ_UNUSED, const uint8_t *in,
 		  size_t n, struct buf *out, struct err *e)
 {
-	uint64_t bound = codec_packed_max(spec, n); /* .lzma has no blocks that are only copied */
+	uint64_t bound =
+		codec_packed_max(spec, n); /* .lzma has no blocks that are only copied */
 	size_t at = out->len;
 	lzma_stream z = LZMA_STREAM_INIT;
 	uint8_t *p;

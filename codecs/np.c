@@ -20,13 +20,13 @@ static const struct {
 	enum np_kind kind;
 	uint32_t size;
 } names[] = {
-	{"b1", NP_BOOL, 1},    {"i1", NP_INT, 1},     {"i2", NP_INT, 2},
-	{"i4", NP_INT, 4},     {"i8", NP_INT, 8},     {"u1", NP_UINT, 1},
-	{"u2", NP_UINT, 2},    {"u4", NP_UINT, 4},    {"u8", NP_UINT, 8},
-	{"f2", NP_FLOAT, 2},   {"f4", NP_FLOAT, 4},   {"f8", NP_FLOAT, 8},
-	{"bool", NP_BOOL, 1},  {"int8", NP_INT, 1},   {"int16", NP_INT, 2},
-	{"int32", NP_INT, 4},  {"int64", NP_INT, 8},  {"uint8", NP_UINT, 1},
-	{"uint16", NP_UINT, 2}, {"uint32", NP_UINT, 4}, {"uint64", NP_UINT, 8},
+	{"b1", NP_BOOL, 1},       {"i1", NP_INT, 1},        {"i2", NP_INT, 2},
+	{"i4", NP_INT, 4},        {"i8", NP_INT, 8},        {"u1", NP_UINT, 1},
+	{"u2", NP_UINT, 2},       {"u4", NP_UINT, 4},       {"u8", NP_UINT, 8},
+	{"f2", NP_FLOAT, 2},      {"f4", NP_FLOAT, 4},      {"f8", NP_FLOAT, 8},
+	{"bool", NP_BOOL, 1},     {"int8", NP_INT, 1},      {"int16", NP_INT, 2},
+	{"int32", NP_INT, 4},     {"int64", NP_INT, 8},     {"uint8", NP_UINT, 1},
+	{"uint16", NP_UINT, 2},   {"uint32", NP_UINT, 4},   {"uint64", NP_UINT, 8},
 	{"float16", NP_FLOAT, 2}, {"float32", NP_FLOAT, 4}, {"float64", NP_FLOAT, 8},
 };
 
@@ -60,14 +60,18 @@ struct np_type np_of(const struct codec_spec *spec, uint32_t i)
 	uint32_t p = spec->n_params > i ? spec->params[i] : 0;
 	struct np_type t = {(enum np_kind)(p >> 8 & 0xff), p & 0xff, (p & PACK_BIG) != 0};
 
-	if (t.size != 1 && t.size != 2 && t.size != 4 && t.size != 8)
-		t = (struct np_type){NP_UINT, 1, false};
-	return t;
+	for (size_t k = 0; k < ARRAY_LEN(names); k++)
+		if (names[k].kind == t.kind && names[k].size == t.size)
+			return t;
+	return (struct np_type){NP_UINT, 1, false};
 }
 
 void np_put_member(struct buf *json, const char *member, struct np_type t)
 {
-	buf_printf(json, ", \"%s\": \"%c%c%u\"", member, t.size == 1 ? '|' : t.big ? '>' : '<',
+	buf_printf(json, ", \"%s\": \"%c%c%u\"", member,
+		   t.size == 1 ? '|'
+		   : t.big     ? '>'
+			       : '<',
 		   (int)t.kind, (unsigned int)t.size);
 }
 
@@ -80,8 +84,8 @@ uint64_t np_stored_max(struct np_type from, struct np_type to, uint64_t n)
 	return ckd_mul(&r, n / from.size + (n % from.size != 0), (uint64_t)to.size) ? 0 : r;
 }
 
-int np_count(const char *name, struct np_type enc, struct np_type dec, size_t in_len, size_t cap,
-	     size_t *ret_n, size_t *ret_len, struct err *e)
+int np_count(const char *name, struct np_type enc, struct np_type dec, size_t in_len,
+	     size_t cap, size_t *ret_n, size_t *ret_len, struct err *e)
 {
 	size_t n = in_len / enc.size;
 
@@ -89,8 +93,8 @@ int np_count(const char *name, struct np_type enc, struct np_type dec, size_t in
 		return err_set(e, -EBADMSG, "%s: length %zu is no multiple of %u", name, in_len,
 			       (unsigned int)enc.size);
 	if (n > cap / dec.size)
-		return err_set(e, -ERANGE, "%s: %zu elements of %u bytes exceed %zu bytes", name,
-			       n, (unsigned int)dec.size, cap);
+		return err_set(e, -ERANGE, "%s: %zu elements of %u bytes exceed %zu bytes",
+			       name, n, (unsigned int)dec.size, cap);
 	*ret_n = n;
 	*ret_len = n * dec.size;
 	return 0;
@@ -308,7 +312,8 @@ void np_store_bits(struct np_type t, bool is_signed, const uint64_t *v, size_t n
 		STORE(64, __builtin_bswap64, v[i])
 }
 
-void np_convert(struct np_type from, struct np_type to, const uint8_t *in, size_t n, uint8_t *out)
+void np_convert(struct np_type from, struct np_type to, const uint8_t *in, size_t n,
+		uint8_t *out)
 {
 	struct np_type raw = {NP_UINT, from.size, from.big};
 	bool same = from.kind == to.kind && from.size == to.size;
@@ -320,11 +325,11 @@ void np_convert(struct np_type from, struct np_type to, const uint8_t *in, size_
 			memcpy(out, in, n * from.size);
 		return;
 	}
-	for (size_t i = 0; i < n; i += NP_BLOCK, in += NP_BLOCK * from.size,
-		    out += NP_BLOCK * to.size) {
-		size_t m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+	for (size_t i = 0, m; i < n; i += m, in += m * from.size, out += m * to.size) {
+		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
 
-		if (same && from.kind == NP_FLOAT) { /* another byte order: no number is touched */
+		if (same &&
+		    from.kind == NP_FLOAT) { /* another byte order: no number is touched */
 			np_load_bits(raw, in, m, bits);
 			raw.big = to.big;
 			np_store_bits(raw, false, bits, m, out);

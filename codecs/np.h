@@ -14,8 +14,8 @@ enum np_kind { NP_BOOL = 'b', NP_INT = 'i', NP_UINT = 'u', NP_FLOAT = 'f' };
 
 struct np_type {
 	enum np_kind kind;
-	uint32_t size;  /* bytes: 1, 2, 4, 8 */
-	bool big;       /* big-endian */
+	uint32_t size; /* bytes: 1, 2, 4, 8 */
+	bool big;      /* big-endian */
 };
 
 /* np_from_conf - the dtype that a member states, as one parameter: "<f4", "|u1", "i2", "float32".
@@ -24,7 +24,7 @@ struct np_type {
 int np_from_conf(const struct codec_conf *conf, const char *member, uint32_t missing,
 		 uint32_t *ret, struct err *e) NZ_MUST_USE;
 
-/* np_of - what np_from_conf packed into parameter i of a spec; size 1 at least. */
+/* np_of - what np_from_conf packed into parameter i of a spec; bytes when that is no type. */
 struct np_type np_of(const struct codec_spec *spec, uint32_t i);
 
 /* np_put_member - append ', "member": "<f4"'. */
@@ -35,8 +35,8 @@ uint64_t np_stored_max(struct np_type from, struct np_type to, uint64_t n);
 
 /* np_count - elements `enc` in in_len bytes, when as many `dec` fit cap; *ret_len is their bytes.
  * name: of the filter. Returns 0; -EBADMSG not a whole number of them; -ERANGE. */
-int np_count(const char *name, struct np_type enc, struct np_type dec, size_t in_len, size_t cap,
-	     size_t *ret_n, size_t *ret_len, struct err *e) NZ_MUST_USE;
+int np_count(const char *name, struct np_type enc, struct np_type dec, size_t in_len,
+	     size_t cap, size_t *ret_n, size_t *ret_len, struct err *e) NZ_MUST_USE;
 
 /* np_load_real, np_load_bits - n <= NP_BLOCK elements as doubles; or, no floats, as 64-bit
  * integers: sign-extended for NP_INT. */

@@ -18,8 +18,8 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	if (in_len < 1)
 		return err_set(e, -EBADMSG, "packbits: nothing is stored");
 	if (in[0] > 7 || (in[0] > 0 && in_len == 1))
-		return err_set(e, -EBADMSG, "packbits: %u bits of %zu bytes mean nothing", in[0],
-			       in_len - 1);
+		return err_set(e, -EBADMSG, "packbits: %u bits of %zu bytes mean nothing",
+			       in[0], in_len - 1);
 	if (in_len - 1 > SIZE_MAX / 8)
 		return err_set(e, -ERANGE, "packbits: length %zu is too large", in_len);
 	n = (in_len - 1) * 8 - in[0];

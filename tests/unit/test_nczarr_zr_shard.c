@@ -479,6 +479,11 @@ static void test_replaced(void **state)
 	fake_put(&f, "other", "", 0); /* takes the inode */
 	fake_put(&f, "t/0", c.data, c.len);
 	assert_int_equal(zr_read_stored(&f.s.base, 0, 0, &ref, 0, out, 16, &f.e), -ESTALE);
+	/* nor when so much was read since that nobody remembers the shard */
+	for (uint64_t i = 1; i < 5000; i++)
+		zr_recent_note(&f.s.data->watch, 0, i, 1);
+	assert_int_equal(zr_recent_version(&f.s.data->watch, 0, 0), 0);
+	assert_int_equal(zr_read_stored(&f.s.base, 0, 0, &ref, 0, out, 16, &f.e), -ESTALE);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(zr_read_stored(&f.s.base, 0, 0, &ref, 0, out, 16, &f.e), -ESTALE);
 	assert_int_equal(zr_poll(&f.s.base, &f.e), -ESTALE);

@@ -155,6 +155,7 @@ struct coarse {
 	struct store *in;
 	uint64_t version;   /* of every directory, whatever happens there */
 	int64_t changed;
+	const char *removed; /* a name that is not listed any more */
 	int stats, lists;
 };
 
@@ -192,6 +193,8 @@ static bool coarse_emit(void *arg, const char *name, bool is_dir, const struct s
 	struct passed *p = arg;
 	struct store_stat mine;
 
+	if (p->c->removed && strcmp(name, p->c->removed) == 0)
+		return true;
 	if (st && is_dir) {
 		mine = *st;
 		mine.version = p->c->version;
@@ -277,6 +280,22 @@ static void test_tick(void **state)
 	}
 }
 
+/* One chunk less and one more: there are as many as before. */
+static void test_exchanged(void **state)
+{
+	struct coarse c;
+	struct fake f;
+
+	(void)state;
+	start_coarse(&f, &c, '.');
+	c.changed = now();
+	assert_int_equal(fake_where(&f, 0, 11), CHUNK_RANGE);
+	put_inside(&f, &c, "t/5.5");
+	c.removed = "1.1";
+	assert_int_equal(polled(&f), -ESTALE);
+	fake_release(&f);
+}
+
 /* A version that was made long before the look needs no listing, nor one that is in the future. */
 static void test_old(void **state)
 {
@@ -356,8 +375,8 @@ int main(void)
 		cmocka_unit_test(test_documents), cmocka_unit_test(test_chunks),
 		cmocka_unit_test(test_first_chunk), cmocka_unit_test(test_few),
 		cmocka_unit_test(test_rewritten), cmocka_unit_test(test_tick),
-		cmocka_unit_test(test_old),       cmocka_unit_test(test_bounded),
-		cmocka_unit_test(test_many_read),
+		cmocka_unit_test(test_exchanged), cmocka_unit_test(test_old),
+		cmocka_unit_test(test_bounded),   cmocka_unit_test(test_many_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
