@@ -317,7 +317,10 @@ static void json_report(struct buf *out, const struct cfg *cfg, struct view *v)
 	json_text(out, cfg->source);
 	buf_puts(out, ", \"format\": ");
 	json_text(out, ds->format);
-	buf_printf(out, ", \"size\": %" PRIu64 ", \"view\": ", (uint64_t)ds->st.st_size);
+	if (S_ISDIR(ds->st.st_mode))
+		buf_puts(out, ", \"size\": null, \"view\": ");
+	else
+		buf_printf(out, ", \"size\": %" PRIu64 ", \"view\": ", (uint64_t)ds->st.st_size);
 	json_text(out, v->ops->name);
 	buf_puts(out, ",\n \"groups\": [");
 	for (uint32_t i = 0; i < ds->n_groups && buf_ok(out); i++) {

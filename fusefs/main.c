@@ -7,14 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <libdeflate.h>
-
 #include "base/log.h"
 #include "fusefs/fusefs.h"
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
 
-static const struct source_ops *const formats[] = {&hdf5_source_ops};
+static const struct source_ops *const formats[] = {&hdf5_source_ops, &zarr_source_ops};
 
 /* spare_processors - one is left to the reader, who needs it as much: on two processors one thread
  * that decodes ahead made a reader half as quick again as two. */
@@ -72,12 +70,25 @@ static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_wa
 	return zarr_view_open(s, &opts, ret, e);
 }
 
+static int nc_view(struct source *s, const struct cfg *cfg, const struct fs_want *want,
+		   struct view **ret, struct err *e)
+{
+	const struct nc_view_options opts = {
+		.name = want->name,
+		.filter = filter_of(cfg),
+		.io = io_of(cfg, want->share),
+		.max_image_bytes = cfg->image_size,
+		.max_index_bytes = cfg->index_size,
+		.keep_going = cfg->hide_bad,
+	};
+
+	return nc_view_open(s, &opts, ret, e);
+}
+
 static int view_open(struct source *s, const struct cfg *cfg, const struct fs_want *want,
 		     struct view **ret, struct err *e)
 {
-	if (want->nc)
-		return err_set(e, -EOPNOTSUPP, "view=nc is not there yet");
-	return zarr_view(s, cfg, want, ret, e);
+	return want->nc ? nc_view(s, cfg, want, ret, e) : zarr_view(s, cfg, want, ret, e);
 }
 
 /* print - text to standard output. Returns the exit status. */
@@ -108,8 +119,9 @@ static int version(void)
 
 	hdf5_version(hdf5, sizeof(hdf5));
 	buf_init(&text, 4096);
-	buf_printf(&text, "nczarrfs %s\nlibfuse %s\nHDF5 %s\nlibdeflate %s\n", NCZARRFS_VERSION,
-		   fuse_pkgversion(), hdf5, LIBDEFLATE_VERSION_STRING);
+	buf_printf(&text, "nczarrfs %s\nlibfuse %s\nHDF5 %s\n", NCZARRFS_VERSION,
+		   fuse_pkgversion(), hdf5);
+	codec_versions(&text);
 	return print(&text);
 }
 
@@ -141,6 +153,7 @@ int main(int argc, char **argv)
 		.cfg = &cfg,
 		.formats = formats,
 		.n_formats = ARRAY_LEN(formats),
+		.zarr = &zarr_source_ops,
 		.prepare = hdf5_prepare,
 		.view_open = view_open,
 	};

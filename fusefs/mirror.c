@@ -14,6 +14,11 @@
 #include "base/io.h"
 #include "fusefs/mirror_int.h"
 
+enum {
+	PARKED_TIMES = 16, /* Zarr trees that are parked, for each dataset that may be open */
+	PARKED_MAX = 1 << 14,
+};
+
 static uint32_t number_of(uint64_t id)
 {
 	return (uint32_t)(id >> SLOT_SHIFT);
@@ -494,8 +499,10 @@ static int mirror_init(struct mirror *m, struct err *e)
 	if (m->fd < 0 || fstat(m->fd, &st) < 0)
 		return err_sys(e, errno, "'%s'", cfg->source);
 	m->open = alloc_array(cfg->open_datasets, sizeof(struct slot *));
+	m->max_parked = u64_min((uint64_t)PARKED_TIMES * cfg->open_datasets, PARKED_MAX);
+	m->parked = alloc_array(m->max_parked, sizeof(struct slot *));
 	m->slots = alloc_array(1, sizeof(struct slot *)); /* number 0 is nobody's */
-	if (!m->open || !m->slots)
+	if (!m->open || !m->parked || !m->slots)
 		return err_nomem(e);
 	m->n_slots = m->cap_slots = 1;
 	if (cfg->mountpoint && find_mountpoint(m, cfg->mountpoint, e) < 0)

@@ -67,10 +67,8 @@ struct slot {
 
 	enum slot_state state;
 	bool stale; /* it changed: nothing is known of it any more */
-	struct source *source;
+	struct source *source; /* OPEN; CLOSED: parked */
 	struct view *view;
-	uint64_t number_of_state; /* source_state at the first opening */
-	bool opened;              /* it was open before: number_of_state holds */
 	uint32_t users;           /* requests, also those that wait for it to be open */
 	uint64_t used;            /* the mirror's clock at the last of them */
 	uint64_t known;           /* as of nodes, over all of its ids */
@@ -100,8 +98,9 @@ struct mirror {
 	struct slot **slots; /* by number; NULL: it is gone */
 	size_t n_slots, cap_slots;
 	uint32_t next_free;  /* where to look for a number when all have been given */
-	struct slot **open;  /* OPENING and OPEN */
-	size_t n_open;
+	struct slot **open;  /* OPENING and OPEN; at most cfg->open_datasets */
+	struct slot **parked;
+	size_t n_open, n_parked, max_parked;
 	uint64_t clock;
 
 	struct listing *listings[LISTINGS];

@@ -3,7 +3,11 @@
  * A slot is CLOSED until somebody uses it; that request opens it, without the lock, and others
  * that want it wait. No request holds one dataset while it waits for another, so that waiting for
  * room ends. What goes wrong is remembered: of a damaged file for good (a changed file gets
- * another slot), anything else for some seconds. */
+ * another slot), anything else for some seconds.
+ *
+ * A file that is opened again is the same while its inode, size and time are. Nothing outside of
+ * a Zarr tree tells that: as long as the kernel knows ids of it, only its view is closed, and
+ * the source, which knows what it looked at, is parked. */
 #include <errno.h>
 #include <string.h>
 
@@ -60,19 +64,40 @@ static struct slot *slot_by_number(const struct mirror *m, uint32_t number)
 	return number < m->n_slots ? m->slots[number] : NULL;
 }
 
+static bool is_parked(const struct slot *s)
+{
+	return s->state == SLOT_CLOSED && s->source;
+}
+
+static void take_out(struct slot **list, size_t *n, const struct slot *s)
+{
+	size_t i = 0;
+
+	while (list[i] != s)
+		i++;
+	list[i] = list[--*n];
+}
+
 /* detach_locked - take an open dataset from its slot, for close_opened. */
 static struct opened detach_locked(struct mirror *m, struct slot *s)
 {
 	struct opened o = {.source = s->source, .view = s->view};
-	size_t i = 0;
 
-	while (m->open[i] != s)
-		i++;
-	m->open[i] = m->open[--m->n_open];
+	take_out(m->open, &m->n_open, s);
 	s->source = NULL;
 	s->view = NULL;
 	s->state = SLOT_CLOSED;
 	return o;
+}
+
+/* unpark_locked - take its source from a slot that is parked. */
+static struct source *unpark_locked(struct mirror *m, struct slot *s)
+{
+	struct source *source = s->source;
+
+	take_out(m->parked, &m->n_parked, s);
+	s->source = NULL;
+	return source;
 }
 
 static void slot_free(struct slot *s)
@@ -83,17 +108,19 @@ static void slot_free(struct slot *s)
 	free(s);
 }
 
-/* tidy_locked - what a slot needs no longer: what it had open when it is stale, and the slot
- * itself when the kernel does not know it either. */
+/* tidy_locked - what a slot needs no longer: what it had open when it is stale, what was parked
+ * for a kernel that does not know it any more, and the slot itself when it is stale as well. */
 static struct opened tidy_locked(struct mirror *m, struct slot *s)
 {
 	struct opened o = {0};
 
-	if (!s->stale || s->users)
+	if (s->users)
 		return o;
-	if (s->state == SLOT_OPEN)
+	if (s->stale && s->state == SLOT_OPEN)
 		o = detach_locked(m, s);
-	if (!s->known) {
+	else if (is_parked(s) && (s->stale || !s->known))
+		o.source = unpark_locked(m, s);
+	if (s->stale && !s->known) {
 		m->slots[s->number] = NULL;
 		slot_free(s);
 	}
@@ -119,7 +146,7 @@ static int stale(const char *path, struct err *e)
 /* reclaim_locked - make the place of a slot empty that is neither used nor known to the kernel. */
 static bool reclaim_locked(struct mirror *m, struct slot *s)
 {
-	if (s->known || s->users || (s->state != SLOT_CLOSED && s->state != SLOT_FAILED))
+	if (s->known || s->users || s->source || s->state == SLOT_OPENING)
 		return false;
 	mark_stale_locked(m, s);
 	m->slots[s->number] = NULL;
@@ -214,9 +241,29 @@ bool slot_is_at(struct mirror *m, const char *path, const struct stat *st)
 
 /* Opening. */
 
-/* open_dataset - without the lock; reads constants of the slot and what only its opener
- * writes. */
-static int open_dataset(const struct mirror *m, struct slot *s, struct opened *ret,
+/* open_source - without the lock; reads constants of the slot. */
+static int open_source(const struct mirror *m, const struct slot *s, struct source **ret,
+		       struct err *e)
+{
+	const struct fs_setup *setup = m->setup;
+	struct source_options opts;
+	auto_free char *path = mirror_join(setup->cfg->source, s->path);
+	int rc;
+
+	if (!path)
+		return err_nomem(e);
+	fs_source_options(setup->cfg, &opts);
+	rc = source_open(setup->formats, setup->n_formats, path, &opts, ret, e);
+	if (rc) {
+		*ret = NULL;
+		return rc;
+	}
+	/* By its inode, whatever became of the path: nobody smuggles in another file. */
+	return same(s, &(*ret)->ds.st) ? 0 : stale(s->path, e);
+}
+
+/* open_dataset - without the lock. o->source: NULL, or one that was parked. */
+static int open_dataset(const struct mirror *m, const struct slot *s, struct opened *o,
 			struct err *e)
 {
 	const struct fs_setup *setup = m->setup;
@@ -226,50 +273,68 @@ static int open_dataset(const struct mirror *m, struct slot *s, struct opened *r
 		.id_limit = INNER_LIMIT,
 		.share = FS_MIRROR_SHARE,
 	};
-	struct source_options opts;
-	auto_free char *full = mirror_join(setup->cfg->source, s->path);
-	uint64_t state;
-	int rc;
+	int rc = 0;
 
-	if (!full)
-		return err_nomem(e);
-	fs_source_options(setup->cfg, &opts);
-	rc = source_open(setup->formats, setup->n_formats, full, &opts, &ret->source, e);
-	if (rc) {
-		ret->source = NULL;
-		return rc;
-	}
-	/* By its inode, whatever became of the path: nobody smuggles in another file. */
-	state = source_state(ret->source);
-	if (!same(s, &ret->source->ds.st) ||
-	    (s->opened && (!state || state != s->number_of_state)))
-		return stale(s->path, e);
-	s->number_of_state = state;
-	rc = setup->view_open(ret->source, setup->cfg, &want, &ret->view, e);
+	if (!o->source)
+		rc = open_source(m, s, &o->source, e);
+	else if (source_poll(o->source, NULL) == -ESTALE)
+		rc = stale(s->path, e);
+	if (!rc)
+		rc = setup->view_open(o->source, setup->cfg, &want, &o->view, e);
 	if (rc)
-		ret->view = NULL;
+		o->view = NULL;
 	return rc;
+}
+
+/* oldest - of slots, the one without users that was not used for longest; NULL: none. */
+static struct slot *oldest(struct slot *const *list, size_t n)
+{
+	struct slot *found = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (list[i]->state != SLOT_OPENING && !list[i]->users &&
+		    (!found || list[i]->used < found->used))
+			found = list[i];
+	return found;
+}
+
+/* retire_locked - close a dataset, or what may be closed of a tree that the kernel knows. */
+static struct opened retire_locked(struct mirror *m, struct slot *s)
+{
+	struct opened o = detach_locked(m, s);
+	struct slot *parked;
+
+	if (!S_ISDIR(s->st.st_mode) || !s->known)
+		return o;
+	s->source = o.source;
+	o.source = NULL;
+	if (m->n_parked == m->max_parked) {
+		parked = oldest(m->parked, m->n_parked);
+		if (!parked) { /* all have users that wait to be told so: as good as none */
+			mark_stale_locked(m, s);
+			o.source = s->source;
+			s->source = NULL;
+			return o;
+		}
+		mark_stale_locked(m, parked);
+		o.source = tidy_locked(m, parked).source;
+	}
+	m->parked[m->n_parked++] = s;
+	return o;
 }
 
 /* make_room_locked - until one more dataset may be opened. Unlocks while it closes another. */
 static void make_room_locked(struct mirror *m)
 {
 	while (m->n_open >= m->setup->cfg->open_datasets) {
-		struct slot *oldest = NULL;
+		struct slot *s = oldest(m->open, m->n_open);
 		struct opened o;
 
-		for (size_t i = 0; i < m->n_open; i++) {
-			struct slot *s = m->open[i];
-
-			if (s->state == SLOT_OPEN && !s->users &&
-			    (!oldest || s->used < oldest->used))
-				oldest = s;
-		}
-		if (!oldest) {
+		if (!s) {
 			(void)pthread_cond_wait(&m->moved, &m->lock);
 			continue;
 		}
-		o = detach_locked(m, oldest);
+		o = retire_locked(m, s);
 		(void)pthread_mutex_unlock(&m->lock);
 		close_opened(&o);
 		(void)pthread_mutex_lock(&m->lock);
@@ -290,10 +355,25 @@ static void remember_locked(struct slot *s, const struct err *e)
 	s->failed_ms = mirror_now_ms();
 }
 
+/* not_open_locked - the end of an attempt that failed. again: it was open before, and nobody can
+ * tell any more what was looked at then. */
+static int not_open_locked(struct mirror *m, struct slot *s, int rc, bool again,
+			   const struct err *why, struct err *e)
+{
+	(void)detach_locked(m, s);
+	if (rc == -ESTALE || again) {
+		mark_stale_locked(m, s);
+		return stale(s->path, e);
+	}
+	remember_locked(s, why);
+	return rc;
+}
+
 /* open_locked - a CLOSED or FAILED slot; unlocks meanwhile. The caller is one of its users. */
 static int open_locked(struct mirror *m, struct slot *s, struct err *e)
 {
-	struct opened o = {0};
+	struct opened o = {.source = is_parked(s) ? unpark_locked(m, s) : NULL};
+	bool again = o.source != NULL;
 	struct err why = ERR_INIT;
 	int rc;
 
@@ -305,20 +385,13 @@ static int open_locked(struct mirror *m, struct slot *s, struct err *e)
 	if (rc)
 		close_opened(&o);
 	(void)pthread_mutex_lock(&m->lock);
-	if (!rc) {
+	if (rc) {
+		rc = not_open_locked(m, s, rc, again, &why, e);
+	} else {
 		s->source = o.source;
 		s->view = o.view;
-		s->opened = true;
 		s->polled_ms = mirror_now_ms();
 		s->state = SLOT_OPEN;
-	} else {
-		(void)detach_locked(m, s);
-		if (rc == -ESTALE) {
-			mark_stale_locked(m, s);
-			rc = stale(s->path, e);
-		} else {
-			remember_locked(s, &why);
-		}
 	}
 	(void)pthread_cond_broadcast(&m->moved);
 	return rc;
@@ -514,4 +587,5 @@ void slots_free(struct mirror *m)
 	map_free(&m->slots_by_path);
 	free(m->slots);
 	free(m->open);
+	free(m->parked);
 }

@@ -11,12 +11,13 @@ static const struct {
 	enum name_kind kind;
 	unsigned rank;
 } endings[] = {
-	{".nc", NAME_HDF5, 0},   {".nc4", NAME_HDF5, 1},      {".h5", NAME_HDF5, 2},
-	{".hdf5", NAME_HDF5, 3}, {".he5", NAME_HDF5, 4},      {".zarr", NAME_ZARR, 0},
-	{".zr3", NAME_ZARR, 1},  {".zarr.zip", NAME_ZARR, 2}, {".zip", NAME_ZARR, 3},
+	{".nc", NAME_HDF5, 0},   {".nc4", NAME_HDF5, 1}, {".h5", NAME_HDF5, 2},
+	{".hdf5", NAME_HDF5, 3}, {".he5", NAME_HDF5, 4}, {".zarr", NAME_ZARR, 0},
+	{".zr3", NAME_ZARR, 1},  {".zr2", NAME_ZARR, 2}, {".zarr.zip", NAME_ZARR, 3},
+	{".zip", NAME_ZARR, 4},
 };
 
-enum { DIRECTORY_RANK = 4 };
+enum { DIRECTORY_RANK = NAME_RANKS - 1 };
 
 /* stem_of - how much of name stands before an ending of this kind, at least one byte; its row in
  * *ret_row. 0: it has none. */

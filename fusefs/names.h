@@ -8,7 +8,7 @@
 #include "base/util.h"
 
 #define NAME_BYTES 256 /* what a directory entry can hold, and its NUL */
-#define NAME_RANKS 5   /* so many entries may have the same counterpart */
+#define NAME_RANKS 6   /* so many entries may have the same counterpart */
 
 enum name_kind {
 	NAME_PLAIN, /* nothing that has a counterpart */
@@ -17,7 +17,7 @@ enum name_kind {
 };
 
 /* name_of_file - name of the virtual netCDF-4 file that shows the source at path, into out.
- * store.zarr, store.zarr.zip, store.zip, store.zr3, store: store.nc. Of a source that is a file
+ * store.zarr, store.zarr.zip, store.zip, store.zr3, store.zr2, store: store.nc. Of a source that is a file
  * of the HDF5 family (a.nc, a.nc4, a.h5, a.hdf5, a.he5): a.nc. Too long a name is cut. */
 void name_of_file(const char *path, char out[NAME_BYTES]);
 

@@ -50,6 +50,18 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 	};
 }
 
+/* hint - what to do about one array that stands for all. */
+static int hint(const struct cfg *cfg, int rc, struct err *e)
+{
+	char text[ERR_TEXT_MAX];
+
+	if (rc != -EOPNOTSUPP || cfg->hide_bad || !e)
+		return rc;
+	(void)snprintf(text, sizeof(text), "%s", e->msg); /* as long as e's own */
+	return err_set(e, rc, "%s (what is in the way of the rest, -o bad_arrays=hide leaves out)",
+		       text);
+}
+
 int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
 	    struct err *e)
 {
@@ -67,13 +79,13 @@ int fs_open(const struct fs_setup *setup, struct source **ret_source, struct vie
 	fs_source_options(cfg, &opts);
 	rc = source_open(setup->formats, setup->n_formats, cfg->source, &opts, &source, e);
 	if (rc < 0)
-		return rc;
+		return hint(cfg, rc, e);
 	want.nc = cfg->view == CFG_VIEW_AUTO ? source->ops == setup->zarr
 					     : cfg->view == CFG_VIEW_NC;
 	rc = setup->view_open(source, cfg, &want, ret_view, e);
 	if (rc < 0) {
 		source_close(source);
-		return rc;
+		return hint(cfg, rc, e);
 	}
 	*ret_source = source;
 	return 0;

@@ -8,9 +8,12 @@
 
 /* Names with a meaning to netCDF-C or to HDF5's dimension scales. */
 static const char *const reserved[] = {
-	"CLASS",         "NAME",           "DIMENSION_LIST",  "REFERENCE_LIST",
-	"_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties",
-	"_IsNetcdf4",    "_SuperblockVersion",  "_Format",     "_Codecs",
+	"CLASS",          "NAME",
+	"DIMENSION_LIST", "REFERENCE_LIST",
+	"_Netcdf4Dimid",  "_Netcdf4Coordinates",
+	"_nc3_strict",    "_NCProperties",
+	"_IsNetcdf4",     "_SuperblockVersion",
+	"_Format",        "_Codecs",
 };
 
 static bool is_reserved(const char *name)
@@ -42,7 +45,7 @@ static int form_of(struct deciding *x, const struct ds_attr *src, struct nc_attr
 
 	switch (src->type.kind) {
 	case DT_STRING:
-		at->form = src->n == 1 ? NC_ATTR_TEXT : NC_ATTR_TEXTS;
+		at->form = src->n <= 1 ? NC_ATTR_TEXT : NC_ATTR_TEXTS;
 		return 0;
 	case DT_VSTRING:
 		at->form = NC_ATTR_TEXTS;
@@ -52,7 +55,7 @@ static int form_of(struct deciding *x, const struct ds_attr *src, struct nc_attr
 		break;
 	default:
 		at->form = NC_ATTR_VALUES;
-		/* netCDF has no half floats, and finds those of attributes wrong */
+		/* netCDF has no half floats */
 		if (src->type.kind == DT_FLOAT && src->type.size == 2)
 			at->as.size = 4;
 	}
@@ -103,8 +106,7 @@ static int add_text(struct deciding *x, const char *name, const char *text, stru
 	if (!src || !t)
 		return nc_full(x->m, e);
 	*t = (struct ds_text){text, strlen(text)};
-	*src = (struct ds_attr){
-		.name = name, .type = {.kind = DT_STRING}, .n = 1, .texts = t};
+	*src = (struct ds_attr){.name = name, .type = {.kind = DT_STRING}, .n = 1, .texts = t};
 	x->list[x->n++] = (struct nc_attr){.name = name,
 					   .src = src,
 					   .form = NC_ATTR_TEXT,

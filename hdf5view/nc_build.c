@@ -5,8 +5,8 @@
  * order is also that of creation, which netCDF-C shows: variables come in the order of the model;
  * dimensions have their number written on them.
  *
- * The same dataset gives the same bytes: objects carry no times, and nothing depends on addresses in
- * memory or on other users of the library. */
+ * The same dataset gives the same bytes: objects carry no times, and nothing depends on addresses
+ * in memory or on other users of the library. */
 #include "hdf5view/nc_build_int.h"
 
 #include <inttypes.h>
@@ -85,8 +85,7 @@ static int create(struct nc_builder *b)
 	auto_hid hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
 	auto_hid hid_t root = -1;
 
-	if (fapl < 0 || group_properties(fcpl) < 0 ||
-	    H5Pset_fapl_core(fapl, GROWTH, 0) < 0 ||
+	if (fapl < 0 || group_properties(fcpl) < 0 || H5Pset_fapl_core(fapl, GROWTH, 0) < 0 ||
 	    H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG) < 0 ||
 	    H5Pset_libver_bounds(fapl, H5F_LIBVER_EARLIEST, H5F_LIBVER_V18) < 0)
 		return -1;
@@ -137,7 +136,7 @@ static hid_t space_of(const struct nc_builder *b, uint32_t array, const hsize_t 
 		max[d] = len[d];
 		if (b->m->arrays[array].chunked)
 			max[d] = b->ds->dims[a->dims[d]].unlimited ? H5S_UNLIMITED
-								    : u64_max(len[d], chunk[d]);
+								   : u64_max(len[d], chunk[d]);
 	}
 	if (rank > a->rank)
 		len[rank - 1] = max[rank - 1] = a->type.size;
@@ -332,8 +331,8 @@ static void builder_release(struct nc_builder *b)
 	free(b->groups);
 }
 
-int nc_build(const struct nc_model *m, struct source *s, struct chunkio *io,
-	     uint64_t max_bytes, struct nc_image *ret, struct err *e)
+int nc_build(const struct nc_model *m, struct source *s, struct chunkio *io, uint64_t max_bytes,
+	     struct nc_image *ret, struct err *e)
 {
 	struct nc_builder b = {.m = m, .ds = m->ds, .max_bytes = max_bytes};
 	int rc = 0;

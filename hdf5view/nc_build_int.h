@@ -58,7 +58,7 @@ struct nc_type {
 };
 
 enum nc_attr_form {
-	NC_ATTR_TEXT,    /* netCDF's char attribute: src->texts[0] */
+	NC_ATTR_TEXT,    /* netCDF's char attribute: the one text of src, if any */
 	NC_ATTR_TEXTS,   /* netCDF's string attribute: src->n texts */
 	NC_ATTR_VALUES,  /* src->n values of src->type, stored as `as` */
 	NC_ATTR_LISTS,   /* src->n vlen values */

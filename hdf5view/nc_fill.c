@@ -1,8 +1,8 @@
 /* nc_fill.c - `_FillValue` as netCDF insists on: one value of exactly the variable's type.
  *
  * The attribute may come with another type (a tree's JSON says 0 for a variable of doubles). It is
- * converted where that gives the same number, or the nearest float; otherwise it could not equal any
- * element, and is left out. */
+ * converted where that gives the same number, or the nearest float; otherwise it could not equal
+ * any element, and is left out. */
 #include "hdf5view/nc_build_int.h"
 
 #include <string.h>
@@ -17,13 +17,16 @@ static bool is_number(const struct dtype *t)
 struct number {
 	bool is_float, negative;
 	double d;
-	uint64_t u;  /* the bits of a whole number, two's complement */
+	uint64_t u; /* the bits of a whole number, two's complement */
 };
 
 /* half - IEEE 754 binary16, exactly. */
 static double half(uint16_t v)
 {
-	union { float f; uint32_t u; } x = {.u = (uint32_t)(v & 0x7fff) << 13};
+	union {
+		float f;
+		uint32_t u;
+	} x = {.u = (uint32_t)(v & 0x7fff) << 13};
 
 	if ((v & 0x7c00) == 0x7c00)
 		x.u |= 0x7f800000;
@@ -37,7 +40,14 @@ static double half(uint16_t v)
 static struct number load(const struct dtype *t, const uint8_t *p)
 {
 	struct number v = {.is_float = t->kind == DT_FLOAT};
-	union { uint8_t u8; uint16_t u16; uint32_t u32; uint64_t u64; float f; double d; } x = {0};
+	union {
+		uint8_t u8;
+		uint16_t u16;
+		uint32_t u32;
+		uint64_t u64;
+		float f;
+		double d;
+	} x = {0};
 
 	memcpy(&x, p, t->size <= sizeof(x) ? t->size : sizeof(x));
 	if (v.is_float)
@@ -69,7 +79,14 @@ static bool store(struct number v, const struct dtype *t, uint8_t *out)
 	unsigned int bits = 8 * t->size;
 	bool fits;
 	double d = v.is_float ? v.d : v.negative ? (double)(int64_t)v.u : (double)v.u;
-	union { uint8_t u8; uint16_t u16; uint32_t u32; uint64_t u64; float f; double d; } x = {0};
+	union {
+		uint8_t u8;
+		uint16_t u16;
+		uint32_t u32;
+		uint64_t u64;
+		float f;
+		double d;
+	} x = {0};
 
 	if (t->kind == DT_FLOAT) {
 		if (t->size == 8)
@@ -156,8 +173,9 @@ static int fill_chars(struct nc_model *m, const struct ds_array *a, const struct
 	for (size_t i = 1; same && i < t->len; i++)
 		same = t->s[i] == t->s[0];
 	if (!same) {
-		*ret_why = "is left out: netCDF's variables of characters have one character as "
-			   "their fill value";
+		*ret_why =
+			"is left out: netCDF's variables of characters have one character as "
+			"their fill value";
 		return 0;
 	}
 	*text = (struct ds_text){t->s, t->len ? 1 : 0};

@@ -120,7 +120,8 @@ static int put_values(const struct nc_builder *b, hid_t obj, const struct nc_att
 
 static int put_one(const struct nc_builder *b, hid_t obj, const struct nc_attr *at)
 {
-	const struct ds_text *t = at->src->texts;
+	static const struct ds_text empty;
+	const struct ds_text *t = at->src->n ? at->src->texts : &empty;
 
 	switch (at->form) {
 	case NC_ATTR_TEXT:

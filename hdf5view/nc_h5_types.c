@@ -93,8 +93,8 @@ static hid_t complex(const struct dtype *t, bool big)
 	auto_hid hid_t part = floating(t->size / 2, big);
 	hid_t out = part < 0 ? -1 : H5Tcreate(H5T_COMPOUND, t->size);
 
-	if (out >= 0 && (H5Tinsert(out, "r", 0, part) < 0 ||
-			 H5Tinsert(out, "i", t->size / 2, part) < 0)) {
+	if (out >= 0 &&
+	    (H5Tinsert(out, "r", 0, part) < 0 || H5Tinsert(out, "i", t->size / 2, part) < 0)) {
 		h5_id_close(&out);
 		return -1;
 	}

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define NOTES_MAX 1000
-#define NOTE_MAX 1000       /* bytes of one */
+#define NOTE_MAX 1000 /* bytes of one */
 #define MODEL_MIN ((uint64_t)16 << 20)
 #define NON_COORD "_nc4_non_coord_"
 #define CHUNK_MAX UINT32_MAX /* bytes of a chunk, and elements along one axis */
@@ -46,8 +46,8 @@ int nc_note(struct nc_model *m, uint32_t group, uint32_t array, const char *fmt,
 	for (char *p = line; p && *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = '?';
-	if (!line || grow_array(&m->notes, &m->c_notes, (size_t)m->n_notes + 2,
-				sizeof(*m->notes)) < 0)
+	if (!line ||
+	    grow_array(&m->notes, &m->c_notes, (size_t)m->n_notes + 2, sizeof(*m->notes)) < 0)
 		return -ENOMEM;
 	m->notes[m->n_notes++] = line;
 	return 0;
@@ -100,7 +100,8 @@ static int lengths_fit(const struct nc_model *m, const struct ds_array *a, struc
 
 		if (a->chunk[d] > CHUNK_MAX)
 			return err_set(e, -EOPNOTSUPP,
-				       "chunks of %" PRIu64 " elements along an axis, HDF5 allows "
+				       "chunks of %" PRIu64
+				       " elements along an axis, HDF5 allows "
 				       "%" PRIu32,
 				       a->chunk[d], CHUNK_MAX);
 		if (dim->len > LENGTH_MAX)
@@ -123,8 +124,8 @@ static int texts_fit(const struct nc_model *m, const struct ds_array *a, struct 
 			n = UINT64_MAX;
 	if (n > m->max_bytes / NC_TEXT_ELEM)
 		return err_set(e, -EOPNOTSUPP,
-			       "%" PRIu64 " elements without a fixed size exceed %" PRIu64,
-			       n, m->max_bytes / NC_TEXT_ELEM);
+			       "%" PRIu64 " elements without a fixed size exceed %" PRIu64, n,
+			       m->max_bytes / NC_TEXT_ELEM);
 	return 0;
 }
 
@@ -172,7 +173,8 @@ static int hide(struct nc_model *m, struct plan *plans, uint32_t i, const struct
 	ds_array_path(m->ds, i, &path);
 	(void)err_set(e, -EOPNOTSUPP,
 		      "'%.*s' cannot be shown in a netCDF file: %s (keep_going leaves it out)",
-		      (int)u64_min(path.len, 100), path.data ? (char *)path.data : "", why->msg);
+		      (int)u64_min(path.len, 100), path.data ? (char *)path.data : "",
+		      why->msg);
 	buf_release(&path);
 	return -EOPNOTSUPP;
 }
@@ -252,7 +254,8 @@ static int order_groups(struct nc_model *m, struct err *e)
 
 		for (uint32_t i = 0; i < g->n_groups; i++) {
 			if (n == ds->n_groups || g->groups[i] == 0)
-				return err_set(e, -EBADMSG, "groups of the dataset form no tree");
+				return err_set(e, -EBADMSG,
+					       "groups of the dataset form no tree");
 			m->order[n++] = g->groups[i];
 		}
 	}

@@ -34,8 +34,7 @@ static bool control(unsigned char c)
 /* starts_special - a beginning that means something to netCDF, or to this escaping. */
 static bool starts_special(const char *name)
 {
-	return strncmp(name, NON_COORD, strlen(NON_COORD)) == 0 ||
-	       strncmp(name, "_%", 2) == 0;
+	return strncmp(name, NON_COORD, strlen(NON_COORD)) == 0 || strncmp(name, "_%", 2) == 0;
 }
 
 static bool allowed(const char *name, size_t n)
@@ -118,9 +117,8 @@ static struct nc_name *slot_of(const struct nc_names *t, uint32_t scope, const c
 {
 	size_t i = hash & (t->cap - 1);
 
-	while (t->slots[i].name &&
-	       (t->slots[i].hash != hash || t->slots[i].scope != scope ||
-		strcmp(t->slots[i].name, name) != 0))
+	while (t->slots[i].name && (t->slots[i].hash != hash || t->slots[i].scope != scope ||
+				    strcmp(t->slots[i].name, name) != 0))
 		i = (i + 1) & (t->cap - 1);
 	return &t->slots[i];
 }
@@ -141,8 +139,8 @@ static int names_grow(struct nc_names *t)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->cap; i++)
 		if (t->slots[i].name)
-			*slot_of(&big, t->slots[i].scope, t->slots[i].name,
-				 t->slots[i].hash) = t->slots[i];
+			*slot_of(&big, t->slots[i].scope, t->slots[i].name, t->slots[i].hash) =
+				t->slots[i];
 	free(t->slots);
 	*t = big;
 	return 0;

@@ -36,7 +36,8 @@ static hid_t dim_create(struct nc_builder *b, const struct nc_dim *d)
 		return -1;
 	if ((d->unlimited || d->len > CONTIGUOUS_MAX) && H5Pset_chunk(dcpl, 1, &chunk) < 0)
 		return -1;
-	return H5Dcreate2(group, d->name, H5T_IEEE_F32BE, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
+	return H5Dcreate2(group, d->name, H5T_IEEE_F32BE, space, H5P_DEFAULT, dcpl,
+			  H5P_DEFAULT);
 }
 
 int nc_h5_dims(struct nc_builder *b, struct err *e)
@@ -70,7 +71,7 @@ struct use {
 };
 
 struct uses {
-	uint64_t *first;  /* by dimension; one more at the end */
+	uint64_t *first; /* by dimension; one more at the end */
 	struct use *list;
 };
 
@@ -171,8 +172,8 @@ static int tie(struct nc_builder *b, uint32_t array, const struct uses *u)
 
 	if (set < 0)
 		return -1;
-	if (x->scale_of != DS_NONE && (mark(set, x->name, x->scale_of) < 0 ||
-				       put_references(set, u, x->scale_of) < 0))
+	if (x->scale_of != DS_NONE &&
+	    (mark(set, x->name, x->scale_of) < 0 || put_references(set, u, x->scale_of) < 0))
 		return -1;
 	if (x->scale_of == DS_NONE && rank > 0 && put_list(b, set, array, rank) < 0)
 		return -1;

@@ -37,10 +37,10 @@ void nc_texts_chunk(const struct ds_array *a, uint64_t *ret)
 struct piece {
 	const struct ds_array *a;
 	hsize_t start[NC_RANK_LIMIT], count[NC_RANK_LIMIT];
-	uint64_t inside;  /* elements */
-	struct buf raw;   /* what the source gave */
-	void *values;     /* char * or hvl_t for each element inside */
-	uint64_t bytes;   /* that they take in the heap */
+	uint64_t inside; /* elements */
+	struct buf raw;  /* what the source gave */
+	void *values;    /* char * or hvl_t for each element inside */
+	uint64_t bytes;  /* that they take in the heap */
 };
 
 static bool is_text(const struct ds_array *a)
@@ -164,8 +164,8 @@ static int write_piece(struct nc_builder *b, hid_t set, const struct piece *p, u
 	int rank = (int)p->a->rank;
 	auto_hid hid_t type = nc_h5_type(b, &p->a->type, b->m->arrays[array].type);
 	auto_hid hid_t space = H5Dget_space(set);
-	auto_hid hid_t mem = rank ? H5Screate_simple(rank, p->count, NULL)
-				  : H5Screate(H5S_SCALAR);
+	auto_hid hid_t mem =
+		rank ? H5Screate_simple(rank, p->count, NULL) : H5Screate(H5S_SCALAR);
 
 	if (type < 0 || space < 0 || mem < 0)
 		return -1;

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEPTH_MAX 16      /* compounds within compounds */
+#define DEPTH_MAX 16 /* compounds within compounds */
 #define TYPES_MAX 20000
-#define FIELD_BYTES 96    /* of a field in a datatype message, without its name; generous */
+#define FIELD_BYTES 96 /* of a field in a datatype message, without its name; generous */
 
 bool nc_type_same(const struct dtype *a, const struct dtype *b, bool any_order)
 {
@@ -45,15 +45,18 @@ static bool is_number(const struct dtype *t)
 static int field_ok(const struct dt_field *f, struct err *e)
 {
 	if (f->rank + 1 > NC_RANK_LIMIT)
-		return err_set(e, -EOPNOTSUPP, "field '%s' has %" PRIu32 " dimensions, HDF5 allows %d",
-			       f->name, f->rank, NC_RANK_LIMIT);
+		return err_set(e, -EOPNOTSUPP,
+			       "field '%s' has %" PRIu32 " dimensions, HDF5 allows %d", f->name,
+			       f->rank, NC_RANK_LIMIT);
 	for (uint32_t d = 0; d < f->rank; d++)
 		if (f->dims[d] == 0 || f->dims[d] > UINT32_MAX)
 			return err_set(e, -EOPNOTSUPP,
-				       "field '%s' has a length of %" PRIu64 ", HDF5 allows %" PRIu32,
+				       "field '%s' has a length of %" PRIu64
+				       ", HDF5 allows %" PRIu32,
 				       f->name, f->dims[d], UINT32_MAX);
-	return dt_is_vlen(&f->type) ? err_set(e, -EOPNOTSUPP, "field '%s' has no fixed size", f->name)
-				    : 0;
+	return dt_is_vlen(&f->type)
+		       ? err_set(e, -EOPNOTSUPP, "field '%s' has no fixed size", f->name)
+		       : 0;
 }
 
 /* type_bytes - add what a type takes in a header message to *at. */
@@ -120,8 +123,8 @@ static int add(struct nc_model *m, uint32_t group, const struct dtype *t, const 
 		return nc_full(m, e);
 	if (grow_array(&m->types, &m->c_types, (size_t)m->n_types + 1, sizeof(*m->types)) < 0)
 		return err_nomem(e);
-	m->types[m->n_types] = (struct nc_type){
-		.group = group, .name = name, .type = t, .fields = fields};
+	m->types[m->n_types] =
+		(struct nc_type){.group = group, .name = name, .type = t, .fields = fields};
 	*ret = m->n_types++;
 	return 0;
 }

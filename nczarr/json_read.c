@@ -23,14 +23,14 @@ enum { COST_VALUE = 80, COST_LIST = 150, COST_OBJECT = 350 };
 struct pass {
 	const char *in;
 	size_t n, at;
-	size_t token;     /* where the last token begins */
+	size_t token; /* where the last token begins */
 	struct buf out;
 	size_t stop;      /* end when so much is written: to find the place of an error */
 	uint64_t in_list; /* bit d: the container at depth d is a list */
 	uint32_t depth;
-	bool key_next;    /* the next text is a key */
+	bool key_next; /* the next text is a key */
 	uint64_t cost;
-	const char *why;  /* what is wrong at `token` */
+	const char *why; /* what is wrong at `token` */
 };
 
 static bool digit(const struct pass *p, size_t at)
@@ -217,8 +217,8 @@ static int explain(const struct pass *done, const json_error_t *je, struct err *
 		return err_nomem(e);
 	memcpy(text, je->text, len);
 	text[len] = '\0';
-	/* jansson has read one byte past what it minds */
-	start(&p, done->in, done->n, je->position > 0 ? (size_t)je->position - 1 : 0);
+	/* jansson has read what it minds: that is the last token up to there */
+	start(&p, done->in, done->n, je->position > 0 ? (size_t)je->position : 0);
 	(void)run(&p); /* it went well the first time */
 	buf_release(&p.out);
 	return wrong(&p, text, e);

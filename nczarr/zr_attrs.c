@@ -47,8 +47,8 @@ static uint16_t to_half(double d)
 		return (uint16_t)(sign | (uint16_t)nearbyint(d * 0x1p24));
 	m = frexp(d, &exponent); /* in [0.5, 1) */
 	/* rounding up to the next power of two carries into the exponent, as it should */
-	return (uint16_t)(sign | (uint16_t)(((exponent + 14) << 10) +
-					    (int)nearbyint(m * 2048) - 1024));
+	return (uint16_t)(sign | (uint16_t)(((exponent + 14) << 10) + (int)nearbyint(m * 2048) -
+					    1024));
 }
 
 /* real_of - a number, a truth value, or one of the texts for what JSON has no numbers for. */

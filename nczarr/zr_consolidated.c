@@ -150,7 +150,7 @@ static int keep_pairs(struct zr_load *l, struct pairs *p, struct err *e)
 
 /* consolidated - every entry of `metadata`. root_doc: v3: the root's own document. */
 int zr_consolidated(struct zr_load *l, const json_t *metadata, const json_t *root_doc,
-			struct err *e)
+		    struct err *e)
 {
 	json_t *m = zr_mutable(metadata);
 	struct pair root = {.dir = "", .doc = root_doc ? DOC_ZJSON : DOC_N, .v = root_doc};

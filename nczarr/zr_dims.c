@@ -43,7 +43,7 @@ struct table {
 struct dims {
 	struct zr_build *b;
 	struct table t;
-	uint32_t *first;    /* of each dimension, the array that defined it; DS_NONE: NCZarr */
+	uint32_t *first; /* of each dimension, the array that defined it; DS_NONE: NCZarr */
 	size_t c_first;
 	uint32_t next_made; /* number in the next made-up name */
 };
@@ -307,7 +307,8 @@ static int axis(struct dims *d, uint32_t array, uint32_t i, uint32_t *ret, struc
 		if (!w->refs || !json_text_of(json_array_get(w->refs, i), &t))
 			return 0;
 		name = last_name(t.s);
-		return zr_model_name_ok(name, strlen(name)) ? named(d, array, name, len, ret, e) : 0;
+		return zr_model_name_ok(name, strlen(name)) ? named(d, array, name, len, ret, e)
+							    : 0;
 	}
 	if (name_of(json_array_get(w->names, i), &name) < 0)
 		return err_set(e, -EBADMSG, "the name of dimension %" PRIu32 " is none", i);

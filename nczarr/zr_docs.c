@@ -61,7 +61,8 @@ int zr_note(struct zr_tree *t, const char *key, struct err *e, const char *fmt, 
 	/* err_set makes control characters of names harmless */
 	(void)err_set(&line, 0, "/%.200s: %s", key, text);
 	copy = strdup(line.msg);
-	if (!copy || grow_array(&t->notes, &t->c_notes, t->n_notes + 1, sizeof(*t->notes)) < 0) {
+	if (!copy ||
+	    grow_array(&t->notes, &t->c_notes, t->n_notes + 1, sizeof(*t->notes)) < 0) {
 		free(copy);
 		return err_nomem(e);
 	}
@@ -69,8 +70,8 @@ int zr_note(struct zr_tree *t, const char *key, struct err *e, const char *fmt, 
 	return 0;
 }
 
-int zr_leave_out(const struct zr_source *s, struct zr_tree *t, const char *key, const char *what,
-		 const struct err *why, struct err *e)
+int zr_leave_out(const struct zr_source *s, struct zr_tree *t, const char *key,
+		 const char *what, const struct err *why, struct err *e)
 {
 	bool about_it = why->code != -ENOMEM && why->code != -EIO && why->code != -ESTALE &&
 			why->code != -EINTR;
@@ -82,7 +83,9 @@ int zr_leave_out(const struct zr_source *s, struct zr_tree *t, const char *key, 
 
 const char *zr_doc_name(const struct zr_item *it)
 {
-	return zr_doc_names[it->format == 3 ? DOC_ZJSON : it->is_array ? DOC_ZARRAY : DOC_ZGROUP];
+	return zr_doc_names[it->format == 3 ? DOC_ZJSON
+			    : it->is_array  ? DOC_ZARRAY
+					    : DOC_ZGROUP];
 }
 
 const char *zr_attrs_name(const struct zr_item *it)
@@ -149,7 +152,10 @@ static uint64_t cost_of(const uint8_t *p, size_t n)
 	uint64_t cost = n;
 
 	for (size_t i = 0; i < n; i++)
-		cost += p[i] == '{' ? 350 : p[i] == '[' ? 150 : p[i] == ',' || p[i] == ':' ? 80 : 0;
+		cost += p[i] == '{'                  ? 350
+			: p[i] == '['                ? 150
+			: p[i] == ',' || p[i] == ':' ? 80
+						     : 0;
 	return cost;
 }
 
@@ -205,8 +211,8 @@ static int load_doc(struct zr_load *l, const char *key, const struct store_stat 
 
 /* doc - a document of a directory; *ret NULL: there is none. st: its stat where a listing gave
  * it, or NULL. */
-static int doc(struct zr_load *l, const char *dir, const char *name, const struct store_stat *st,
-	       const json_t **ret, struct err *e)
+static int doc(struct zr_load *l, const char *dir, const char *name,
+	       const struct store_stat *st, const json_t **ret, struct err *e)
 {
 	struct store_stat own_st = {0};
 	struct err why = ERR_INIT;
@@ -275,7 +281,7 @@ static int item_v3(const json_t *v, struct zr_item *it, struct err *e)
 }
 
 int zr_load_item(struct zr_load *l, const json_t **d, struct zr_item *it, bool *ret,
-		   struct err *e)
+		 struct err *e)
 {
 	const json_t *types = d[DOC_NCZATTRS] ? d[DOC_NCZATTRS] : d[DOC_NCZATTR];
 	int rc = 0;
@@ -311,7 +317,7 @@ int zr_load_name(const char *dir, const json_t **docs, int rc, struct err *e)
 }
 
 int zr_load_keep(struct zr_load *l, const char *key, uint32_t depth, const struct zr_item *it,
-		struct err *e)
+		 struct err *e)
 {
 	struct zr_found *f;
 
@@ -496,8 +502,8 @@ static int push_children(struct zr_load *l, const struct zr_todo *d, struct list
 
 /* rest - the documents beside the one that says what an item is; those that a listing did not
  * have are not there. */
-static int rest(struct zr_load *l, const char *dir, const struct listing *s,
-		const json_t **d, bool array, struct err *e)
+static int rest(struct zr_load *l, const char *dir, const struct listing *s, const json_t **d,
+		bool array, struct err *e)
 {
 	static const enum zr_doc of_array[] = {DOC_ZATTRS, DOC_NCZARRAY, DOC_NCZVAR,
 					       DOC_NCZATTRS, DOC_NCZATTR};
@@ -512,7 +518,8 @@ static int rest(struct zr_load *l, const char *dir, const struct listing *s,
 
 		if (w != DOC_ZATTRS && w != DOC_ZGROUP && !l->v1)
 			continue;
-		if ((w == DOC_NCZVAR && d[DOC_NCZARRAY]) || (w == DOC_NCZATTR && d[DOC_NCZATTRS]))
+		if ((w == DOC_NCZVAR && d[DOC_NCZARRAY]) ||
+		    (w == DOC_NCZATTR && d[DOC_NCZATTRS]))
 			continue; /* the newer name is there */
 		if (!s || s->has[w]) {
 			rc = doc(l, dir, zr_doc_names[w], s ? &s->st[w] : NULL, &d[w], e);
@@ -579,7 +586,8 @@ static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 	int rc = list_dir(l, d->key, &s, e);
 
 	if (rc == 0 && d->depth == 0 && s.has[DOC_NCZARR]) {
-		rc = doc(l, "", zr_doc_names[DOC_NCZARR], &s.st[DOC_NCZARR], &docs[DOC_NCZARR], e);
+		rc = doc(l, "", zr_doc_names[DOC_NCZARR], &s.st[DOC_NCZARR], &docs[DOC_NCZARR],
+			 e);
 		l->v1 = docs[DOC_NCZARR] != NULL;
 		l->t->superblock = docs[DOC_NCZARR];
 	}

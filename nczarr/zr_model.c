@@ -28,9 +28,9 @@ struct children {
 
 struct ordering {
 	struct zr_build *b;
-	struct children *of;  /* by item */
-	uint32_t *rank;       /* by item: place in NCZarr's list; UINT32_MAX */
-	uint32_t *at;         /* scratch: children of one group */
+	struct children *of; /* by item */
+	uint32_t *rank;      /* by item: place in NCZarr's list; UINT32_MAX */
+	uint32_t *at;        /* scratch: children of one group */
 };
 
 static int by_name(const void *key, const void *item)
@@ -84,7 +84,8 @@ static int push_array(struct zr_build *b, const struct zr_item *it, uint32_t gro
 	return 0;
 }
 
-static int push_item(struct zr_build *b, const struct zr_item *it, uint32_t group, struct err *e)
+static int push_item(struct zr_build *b, const struct zr_item *it, uint32_t group,
+		     struct err *e)
 {
 	struct err why = ERR_INIT;
 
@@ -169,7 +170,7 @@ static int store_name(struct zr_build *b, const char **ret, struct err *e)
 	(void)(cut_ending(path, &n, ".zarr") || cut_ending(path, &n, ".zr2") ||
 	       cut_ending(path, &n, ".zr3"));
 	*ret = zr_model_name_ok(path, n) ? arena_copy(b->arena, path, n)
-				   : arena_strdup(b->arena, "array");
+					 : arena_strdup(b->arena, "array");
 	return *ret ? 0 : zr_full(b->arena, e);
 }
 
@@ -353,7 +354,8 @@ static int move_notes(struct zr_build *b, struct err *e)
 static int freeze(struct zr_build *b, struct err *e)
 {
 	struct dataset *ds = &b->s->base.ds;
-	const struct zr_item *first = &b->tree.items[b->tree.n_items > 1 && !b->tree.items[0].meta];
+	const struct zr_item *first =
+		&b->tree.items[b->tree.n_items > 1 && !b->tree.items[0].meta];
 	int rc = move_arrays(b, e);
 
 	ds->format = b->nc.on ? "NCZarr" : first->format == 3 ? "Zarr v3" : "Zarr v2";

@@ -163,7 +163,8 @@ void zr_nc_store(const struct zr_tree *t, struct zr_nc *ret)
 	*ret = (struct zr_nc){.on = t->superblock != NULL};
 	if (!root)
 		return;
-	if (json_text_of(json_get(root->attrs, "_NCProperties"), &p) && strstr(p.s, "nczarr=")) {
+	if (json_text_of(json_get(root->attrs, "_NCProperties"), &p) &&
+	    strstr(p.s, "nczarr=")) {
 		at = strstr(p.s, "netcdf=");
 		by = at ? release(at + 7) : UINT32_MAX;
 	}
@@ -171,6 +172,6 @@ void zr_nc_store(const struct zr_tree *t, struct zr_nc *ret)
 	ret->old_char = by <= 40900;
 	/* without a version: only old ones wrote upper case, and objects of their own */
 	if (by == UINT32_MAX && ret->on)
-		ret->old_char = root->format == 1 ||
-				json_get(root->meta, "_NCZARR_SUPERBLOCK") != NULL;
+		ret->old_char =
+			root->format == 1 || json_get(root->meta, "_NCZARR_SUPERBLOCK") != NULL;
 }

@@ -30,8 +30,8 @@ int zr_note(struct zr_tree *t, const char *key, struct err *e, const char *fmt, 
 /* zr_leave_out - what becomes of something that is wrong. With keep_going a note, and 0: the
  * caller goes on without it. Else, and for what says nothing about the documents (memory, I/O),
  * *why goes to e. key: of the group or array. what: "" or the part of it, "an attribute ". */
-int zr_leave_out(const struct zr_source *s, struct zr_tree *t, const char *key, const char *what,
-		 const struct err *why, struct err *e);
+int zr_leave_out(const struct zr_source *s, struct zr_tree *t, const char *key,
+		 const char *what, const struct err *why, struct err *e);
 
 /* zr_wrap_key - put "'v/.zarray': " in front of what e says; for consolidated documents the name
  * of what they were in as well. doc: ".zarray". Returns rc. */
@@ -45,9 +45,9 @@ const char *zr_attrs_name(const struct zr_item *it);
 
 /* zr_nc - what is to be known about the program that wrote a store. */
 struct zr_nc {
-	bool on;        /* a superblock is there: groups and dimensions are NCZarr's */
-	bool old_char;  /* "<U1" is one byte: up to netCDF 4.9.0 */
-	bool swapped;   /* arrays of ">" types are little-endian all the same: up to 4.9.2 */
+	bool on;       /* a superblock is there: groups and dimensions are NCZarr's */
+	bool old_char; /* "<U1" is one byte: up to netCDF 4.9.0 */
+	bool swapped;  /* arrays of ">" types are little-endian all the same: up to 4.9.2 */
 };
 
 void zr_nc_store(const struct zr_tree *t, struct zr_nc *ret);
@@ -84,8 +84,8 @@ struct zr_barray {
 	struct zr_array z;
 	struct zr_meta *meta;
 	const struct zr_item *item;
-	const json_t *refs;   /* NCZarr's dimension references, or NULL */
-	const json_t *names;  /* dimension names, or NULL */
+	const json_t *refs;  /* NCZarr's dimension references, or NULL */
+	const json_t *names; /* dimension names, or NULL */
 	bool dead;
 };
 

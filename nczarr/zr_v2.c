@@ -17,8 +17,8 @@ static int format_two(const json_t *doc, struct err *e)
 	if (json_u64(v, &n) < 0)
 		return err_set(e, -EBADMSG, "zarr_format is missing or no number");
 	if (n != 2)
-		return err_set(e, n > 3 ? -EOPNOTSUPP : -EBADMSG, "zarr_format is %" PRIu64 ", not 2",
-			       n);
+		return err_set(e, n > 3 ? -EOPNOTSUPP : -EBADMSG,
+			       "zarr_format is %" PRIu64 ", not 2", n);
 	return 0;
 }
 
@@ -48,7 +48,8 @@ static int lengths(struct arena *a, const json_t *doc, const char *member, uint6
 	return 0;
 }
 
-static int shape_and_chunks(struct arena *a, const json_t *doc, struct zr_meta *m, struct err *e)
+static int shape_and_chunks(struct arena *a, const json_t *doc, struct zr_meta *m,
+			    struct err *e)
 {
 	uint64_t *shape, *chunk;
 	uint32_t rank, n;
@@ -60,7 +61,8 @@ static int shape_and_chunks(struct arena *a, const json_t *doc, struct zr_meta *
 		return rc;
 	if (n != rank)
 		return err_set(e, -EBADMSG,
-			       "chunks has %" PRIu32 " dimensions, shape has %" PRIu32, n, rank);
+			       "chunks has %" PRIu32 " dimensions, shape has %" PRIu32, n,
+			       rank);
 	for (uint32_t i = 0; i < rank; i++) {
 		if (chunk[i] == 0 && shape[i] == 0)
 			chunk[i] = 1; /* numpy's writers do so for empty arrays */

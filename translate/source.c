@@ -366,24 +366,3 @@ int source_poll(struct source *s, struct err *e)
 {
 	return s->ops->poll ? s->ops->poll(s, e) : source_check(s, e);
 }
-
-uint64_t source_state(struct source *s)
-{
-	const struct stat *st = &s->ds.st;
-	const uint64_t parts[] = {
-		(uint64_t)st->st_dev,          (uint64_t)st->st_ino,
-		(uint64_t)st->st_size,         (uint64_t)st->st_mtim.tv_sec,
-		(uint64_t)st->st_mtim.tv_nsec,
-	};
-	uint64_t h = 0;
-
-	if (s->ops->state)
-		return s->ops->state(s);
-	if (!S_ISREG(st->st_mode))
-		return 0;
-	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-		h = (h ^ parts[i]) * 0x9e3779b97f4a7c15u;
-		h ^= h >> 29;
-	}
-	return h ? h : 1;
-}

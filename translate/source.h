@@ -69,7 +69,6 @@ struct source_ops {
 	int (*fd)(struct source *s, uint32_t blob);
 	int (*check)(struct source *s, struct err *e);
 	int (*poll)(struct source *s, struct err *e);
-	uint64_t (*state)(struct source *s);
 };
 
 /* source - embedded first in every implementation. */
@@ -136,11 +135,5 @@ int source_check(struct source *s, struct err *e) NZ_MUST_USE;
  * documents and directories. Called about once a second by the thread that watches. -ESTALE:
  * open the source again. */
 int source_poll(struct source *s, struct err *e) NZ_MUST_USE;
-
-/* source_state - what source_poll compares, as a number made when the source was opened: one that
- * is closed, opened again and has the same number did not change meanwhile, as far as source_poll
- * would have seen. 0: it cannot be told. Sources that are one file need no function of their
- * own. */
-uint64_t source_state(struct source *s);
 
 #endif

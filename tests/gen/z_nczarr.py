@@ -23,6 +23,7 @@ def types(path, style):
     def superblock():
         return {"version": "2.0.0"}
     up = style == "upper"
+    version = {"upper": "4.9.0", "lower": "4.9.2", "zattrs": "4.9.3"}[style]
     keys = ("_NCZARR_SUPERBLOCK", "_NCZARR_GROUP", "_NCZARR_ARRAY", "_NCZARR_ATTR") if up else (
         "_nczarr_superblock", "_nczarr_group", "_nczarr_array", "_nczarr_attr")
     refs = "dimension_references" if style == "zattrs" else "dimrefs"
@@ -30,7 +31,7 @@ def types(path, style):
     below = {keys[1]: group_of({"z": 2}, ["w"], [])}
     in_doc = style != "zattrs"
     put(path, ".zgroup", {"zarr_format": 2, **(placed if in_doc else {})})
-    put(path, ".zattrs", {**root_attrs, "_NCProperties": "version=2,netcdf=4.9.3,nczarr=2.0.0",
+    put(path, ".zattrs", {**root_attrs, "_NCProperties": f"version=2,netcdf={version},nczarr=2.0.0",
                           keys[3]: {"types": {**attr_types, "_NCProperties": char}},
                           **({} if in_doc else placed)})
     put(path, "g/.zgroup", {"zarr_format": 2, **(below if in_doc else {})})

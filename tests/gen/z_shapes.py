@@ -145,7 +145,7 @@ def attributes(path):
                     "flags": [-1, 2**31], "low": -2**31 - 1})
 
 
-@tree(clients=("h5py", "h5tools", "nctools"))
+@tree(clients=("h5py", "nctools"))  # h5repack fails on netCDF-C's own files of this kind
 def attribute_sizes(path):
     """Attributes that do not fit into an object header, and many of them."""
     g = zarr.open_group(path, mode="w")

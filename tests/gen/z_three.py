@@ -147,7 +147,7 @@ def v3_codecs(path):
     v = ramp((5, 4, 3), "i4")
     array3(path, "transposed", v, (2, 3, 2),
            [{"name": "transpose", "configuration": {"order": order}}] + LITTLE,
-           lambda a: np.ascontiguousarray(a.transpose(order)).tobytes(), dims=["z", "y", "x"])
+           lambda a: np.ascontiguousarray(a.transpose(order)).tobytes(), dims=["a", "b", "c"])
 
 
 def shard(chunk, inner, encode, first, empty=()):

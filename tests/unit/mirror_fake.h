@@ -20,7 +20,8 @@
 
 enum { FAKE_TEXT = 64, FAKE_FILE = 3 };
 
-static atomic_int fake_open_now, fake_opened, fake_most_open, fake_bids;
+/* sources open now, and opened in all; views open now, and at most */
+static atomic_int fake_open_now, fake_opened, fake_views, fake_most_views;
 
 struct fake_source {
 	struct source base;
@@ -59,7 +60,6 @@ static inline int fake_bid(const char *path, int fd, const struct stat *st)
 
 	(void)path;
 	(void)st;
-	atomic_fetch_add(&fake_bids, 1);
 	return fake_text(fd, text) == 0;
 }
 
@@ -69,7 +69,6 @@ static inline int fake_open(const char *path, int fd, const struct stat *st,
 			    const struct source_options *opts, struct source **ret, struct err *e)
 {
 	struct fake_source *s = calloc(1, sizeof(*s));
-	int now;
 
 	(void)path;
 	(void)opts;
@@ -81,11 +80,8 @@ static inline int fake_open(const char *path, int fd, const struct stat *st,
 	s->base.ops = &fake_format;
 	s->base.ds.st = *st;
 	s->fd = fd;
-	now = atomic_fetch_add(&fake_open_now, 1) + 1;
+	atomic_fetch_add(&fake_open_now, 1);
 	atomic_fetch_add(&fake_opened, 1);
-	for (int most = atomic_load(&fake_most_open); now > most;)
-		if (atomic_compare_exchange_weak(&fake_most_open, &most, now))
-			break;
 	*ret = &s->base;
 	return 0;
 }
@@ -109,23 +105,12 @@ static inline int fake_poll(struct source *s, struct err *e)
 	return err_set(e, -ESTALE, "the text changed");
 }
 
-static inline uint64_t fake_state(struct source *s)
-{
-	struct fake_source *f = CONTAINER_OF(s, struct fake_source, base);
-	uint64_t h = 1;
-
-	for (const char *p = f->text; *p; p++)
-		h = h * 31 + (unsigned char)*p;
-	return h;
-}
-
 static const struct source_ops fake_format = {
 	.name = "fake",
 	.bid = fake_bid,
 	.open = fake_open,
 	.close = fake_close,
 	.poll = fake_poll,
-	.state = fake_state,
 };
 
 /* The views: a directory with the file "data", id FAKE_FILE; or one file, id 2. */
@@ -203,6 +188,7 @@ static inline uint64_t fake_parent(struct view *v, uint64_t dir)
 
 static inline void fake_view_close(struct view *v)
 {
+	atomic_fetch_sub(&fake_views, 1);
 	free(fake_of(v));
 }
 
@@ -220,7 +206,11 @@ static inline int fake_view_open(struct source *s, const struct cfg *cfg,
 				 const struct fs_want *want, struct view **ret, struct err *e)
 {
 	struct fake_view *v = calloc(1, sizeof(*v));
+	int now = atomic_fetch_add(&fake_views, 1) + 1;
 
+	for (int most = atomic_load(&fake_most_views); now > most;)
+		if (atomic_compare_exchange_weak(&fake_most_views, &most, now))
+			break;
 	(void)cfg;
 	(void)e;
 	assert_non_null(v);
@@ -263,8 +253,7 @@ static inline int setup_with(void **state, uint32_t open_datasets)
 		.view_open = fake_view_open,
 	};
 	atomic_store(&fake_opened, 0);
-	atomic_store(&fake_most_open, 0);
-	atomic_store(&fake_bids, 0);
+	atomic_store(&fake_most_views, 0);
 	assert_true(mirror_wanted(&f->setup));
 	assert_int_equal(mirror_open(&f->setup, &f->view, &e), 0);
 	assert_true(f->view->follows);
@@ -289,6 +278,7 @@ static inline int teardown(void **state)
 
 	f->view->ops->close(f->view);
 	assert_int_equal(atomic_load(&fake_open_now), 0);
+	assert_int_equal(atomic_load(&fake_views), 0);
 	(void)snprintf(command, sizeof(command), "rm -rf %s", f->dir);
 	assert_int_equal(system(command), 0);
 	free(f);

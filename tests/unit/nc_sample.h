@@ -194,12 +194,8 @@ static inline struct ds_attr nf_values(const char *name, struct dtype type, uint
 {
 	static const uint64_t none[4];
 
-	return (struct ds_attr){.name = name,
-				.type = type,
-				.rank = 1,
-				.dims = none,
-				.n = n,
-				.data = data};
+	return (struct ds_attr){
+		.name = name, .type = type, .rank = 1, .dims = none, .n = n, .data = data};
 }
 
 /* nf_finish - lists of what each group holds. */
@@ -271,8 +267,10 @@ static inline bool nf_noted(const struct nc_fake *f, const char *text)
 
 /* ---- types ---- */
 
-static const struct dtype nf_i1 = {.kind = DT_INT, .size = 1}, nf_i2 = {.kind = DT_INT, .size = 2},
-			  nf_i4 = {.kind = DT_INT, .size = 4}, nf_i8 = {.kind = DT_INT, .size = 8},
+static const struct dtype nf_i1 = {.kind = DT_INT, .size = 1},
+			  nf_i2 = {.kind = DT_INT, .size = 2},
+			  nf_i4 = {.kind = DT_INT, .size = 4},
+			  nf_i8 = {.kind = DT_INT, .size = 8},
 			  nf_u1 = {.kind = DT_UINT, .size = 1},
 			  nf_f2 = {.kind = DT_FLOAT, .size = 2},
 			  nf_f4 = {.kind = DT_FLOAT, .size = 4},
@@ -287,7 +285,7 @@ static const struct dtype nf_i1 = {.kind = DT_INT, .size = 1}, nf_i2 = {.kind = 
 			  nf_str = {.kind = DT_VSTRING},
 			  nf_list = {.kind = DT_VLEN, .base = &nf_i4};
 
-/* A structure with a bit of everything: i2 a; u1 b; S4 text[2]; c8 z; {f2 h; opaque o} in; f8be x */
+/* A structure with a bit of everything. */
 static const struct dt_field nf_inner_fields[] = {
 	{.name = "o", .offset = 0, .type = {.kind = DT_OPAQUE, .size = 3}},
 	{.name = "j", .offset = 3, .type = {.kind = DT_INT, .size = 2}}};

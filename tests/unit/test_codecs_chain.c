@@ -300,13 +300,19 @@ static void test_any_none(void **state)
 static void test_empty(void **state)
 {
 	const struct codec_spec specs[] = {fletcher, shuffle, deflate};
-	const struct codec_chain chain = {3, specs}, none = {0, NULL};
+	struct made delta;
+	const struct codec_spec two[] = {make(&delta, "delta", "dtype=<f8"), deflate};
+	const struct codec_chain chain = {3, specs}, none = {0, NULL}, typed = {2, two},
+				 last = {1, two + 1};
 	struct buf b;
 
 	(void)state;
 	buf_init(&b, 100);
 	assert_int_equal(codec_chain_encode(&chain, 8, NULL, 0, &b, NULL), 0);
 	assert_int_equal(decode(&chain, 0, b.data, b.len, NULL, 0, NULL), 0);
+	buf_clear(&b);
+	assert_int_equal(codec_chain_encode(&last, 8, NULL, 0, &b, NULL), 0);
+	assert_int_equal(decode(&typed, 0, b.data, b.len, NULL, 0, NULL), 0);
 	buf_release(&b);
 	assert_int_equal(decode(&none, 0, NULL, 0, NULL, 0, NULL), 0);
 	assert_int_equal(codec_chain_frame(&none, 8, NULL, 0, NULL, NULL), 0);

@@ -282,6 +282,39 @@ static void test_lzma(void **state)
 	assert_non_null(strstr(e.msg, "exceeds 268435456"));
 }
 
+/* The check values that catalogues of checksums give, and lengths that are no multiple of a
+ * word. */
+static void test_sums(void **state)
+{
+	static const uint8_t digits[] = "123456789";
+	static const struct {
+		uint32_t id, sum;
+	} rows[] = {{CODEC_CRC32C, 0xe3069283},
+		    {CODEC_CRC32, 0xcbf43926},
+		    {CODEC_ADLER32, 0x091e01de}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct codec_spec spec = {.h5_id = rows[i].id, .name = ""};
+		const struct codec_chain chain = {1, &spec};
+		bool behind = rows[i].id == CODEC_CRC32C;
+		uint8_t z[64], out[64];
+		size_t at = behind ? 9 : 0, n;
+
+		assert_int_equal(codec_chain_frame(&chain, 1, digits, 9, z, NULL), 0);
+		assert_memory_equal(z + (behind ? 0 : 4), digits, 9);
+		for (size_t k = 0; k < 4; k++)
+			assert_int_equal(z[at + k], rows[i].sum >> (8 * k) & 0xff);
+		for (n = 0; n <= 9; n++) {
+			assert_int_equal(codec_chain_frame(&chain, 1, digits, n, z, NULL), 0);
+			assert_int_equal(codec_chain_decode(&chain, 0, 1, z, n + 4, out, n,
+							    scratch, NULL),
+					 0);
+			assert_memory_equal(out, digits, n);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +322,7 @@ int main(void)
 		cmocka_unit_test(test_blosc),    cmocka_unit_test(test_lz4),
 		cmocka_unit_test(test_lz4_hdf5), cmocka_unit_test(test_lz4_hdf5_blocks),
 		cmocka_unit_test(test_bzip2),    cmocka_unit_test(test_lzma),
+		cmocka_unit_test(test_sums),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

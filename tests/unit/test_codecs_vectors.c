@@ -59,7 +59,7 @@ static int decode(const struct vec *x, const uint8_t *in, size_t n, size_t len, 
 	memcpy(copy, in, n);
 	memset(out, 0xa5, len);
 	rc = codec_chain_decode(&x->chain, 0, 8, copy, n, out, len, scratch, &e);
-	*ret_same = len == LEN && memcmp(out, x->want, LEN) == 0;
+	*ret_same = !rc && len == LEN && memcmp(out, x->want, LEN) == 0;
 	if (rc) {
 		assert_int_equal(e.code, rc);
 		assert_true(e.msg[0] != '\0');

@@ -260,7 +260,47 @@ static void test_closed_tree(void **state)
 	assert_null(read_text(f, id, 0, &rc));
 	assert_int_equal(rc, -ESTALE);
 	assert_string_equal(read_text(f, id_at(f, VIEW_ROOT, "t.nc"), 0, &rc), "FAKE T");
-	assert_true(atomic_load(&fake_most_open) <= 2);
+	assert_true(atomic_load(&fake_most_views) <= 2);
+}
+
+/* More trees than are kept for a kernel that knows them: open files of the rest are stale. */
+static void test_many_trees(void **state)
+{
+	enum { TREES = 40 }; /* 2 are open, 32 parked */
+	const struct fixture *f = *state;
+	uint64_t ids[TREES];
+	int stale = 0, rc;
+
+	for (int i = 0; i < TREES; i++) {
+		char name[32], text[16];
+
+		(void)snprintf(name, sizeof(name), "t%d.zarr", i);
+		put_dir(f, name);
+		(void)snprintf(name, sizeof(name), "t%d.zarr/.fake", i);
+		(void)snprintf(text, sizeof(text), "FAKE %d", i);
+		put(f, name, text);
+		(void)snprintf(name, sizeof(name), "t%d.nc", i);
+		ids[i] = id_at(f, VIEW_ROOT, name);
+	}
+	assert_int_equal(atomic_load(&fake_views), 2);
+	assert_int_equal(atomic_load(&fake_open_now), 34);
+	for (int i = 0; i < TREES; i++) {
+		char want[16];
+		const char *got = read_text(f, ids[i], 0, &rc);
+
+		(void)snprintf(want, sizeof(want), "FAKE %d", i);
+		if (got)
+			assert_string_equal(got, want);
+		else
+			assert_int_equal(rc, -ESTALE);
+		stale += !got;
+	}
+	assert_int_equal(stale, TREES - 34);
+	assert_string_equal(read_text(f, id_at(f, VIEW_ROOT, "t0.nc"), 0, &rc), "FAKE 0");
+	f->view->ops->forget(f->view, id_at(f, VIEW_ROOT, "t0.nc"), 2);
+	for (int i = 1; i < TREES; i++)
+		f->view->ops->forget(f->view, ids[i], 1);
+	assert_int_equal(atomic_load(&fake_open_now), 2);
 }
 
 static void test_bad(void **state)
@@ -352,8 +392,8 @@ static void test_readers(void **state)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 		assert_int_equal(atomic_load(&readers[i].bad), 0);
 	}
-	/* one that is being closed by each reader, besides the two */
-	assert_true(atomic_load(&fake_most_open) <= 2 + 4);
+	/* one that each reader is closing, besides the two */
+	assert_true(atomic_load(&fake_most_views) <= 2 + 4);
 }
 
 int main(void)
@@ -367,6 +407,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_names, setup_roomy, teardown),
 		cmocka_unit_test_setup_teardown(test_changed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closed_tree, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_trees, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_readers, setup, teardown),
 	};

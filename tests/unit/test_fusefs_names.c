@@ -16,6 +16,7 @@ static void test_of_file(void **state)
 		{"/d/store.zarr.zip", "store.nc"},
 		{"/d/store.zip", "store.nc"},
 		{"store.zr3", "store.nc"},
+		{"store.zr2", "store.nc"},
 		{"/d.zarr/store", "store.nc"},
 		{"/a.nc", "a.nc"},
 		{"/a.nc4", "a.nc"},
@@ -112,12 +113,12 @@ static void test_sources(void **state)
 {
 	(void)state;
 	assert_string_equal(sources("a.zarr"), "0:a.nc 1:a.nc4 2:a.h5 3:a.hdf5 4:a.he5 ");
-	assert_string_equal(sources("a.nc"), "0:a.zarr 1:a.zr3 2:a.zarr.zip 3:a.zip 4:a/ ");
+	assert_string_equal(sources("a.nc"), "0:a.zarr 1:a.zr3 2:a.zr2 3:a.zarr.zip 4:a.zip 5:a/ ");
 	/* the directory a.zarr has a.nc, and a.zarr.zip as well */
 	assert_string_equal(sources("a.zarr.nc"), "0:a.zarr.zarr 1:a.zarr.zr3 "
-						  "2:a.zarr.zarr.zip ");
-	assert_string_equal(sources("a.nc.nc"), "0:a.nc.zarr 1:a.nc.zr3 2:a.nc.zarr.zip "
-						"3:a.nc.zip 4:a.nc/ ");
+						  "2:a.zarr.zr2 3:a.zarr.zarr.zip ");
+	assert_string_equal(sources("a.nc.nc"), "0:a.nc.zarr 1:a.nc.zr3 2:a.nc.zr2 "
+						"3:a.nc.zarr.zip 4:a.nc.zip 5:a.nc/ ");
 	assert_string_equal(sources(".nc"), "");
 	assert_string_equal(sources(".zarr"), "");
 	assert_string_equal(sources("zarr"), "");

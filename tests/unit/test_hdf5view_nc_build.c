@@ -59,7 +59,8 @@ static bool has(hid_t file, const char *path, const char *name)
 /* listed - whether `scale` is the only scale of an axis of `set`, as H5DS would look for it. */
 static bool listed(hid_t file, const char *set, const char *scale, unsigned int axis)
 {
-	auto_hid hid_t at = H5Aopen_by_name(file, set, "DIMENSION_LIST", H5P_DEFAULT, H5P_DEFAULT);
+	auto_hid hid_t at =
+		H5Aopen_by_name(file, set, "DIMENSION_LIST", H5P_DEFAULT, H5P_DEFAULT);
 	auto_hid hid_t type = H5Aget_type(at), space = H5Aget_space(at);
 	hvl_t list[4];
 	char name[40] = "";
@@ -67,7 +68,8 @@ static bool listed(hid_t file, const char *set, const char *scale, unsigned int 
 	assert_true(H5Sget_simple_extent_npoints(space) <= 4);
 	assert_true(H5Aread(at, type, list) >= 0);
 	if (list[axis].len == 1) {
-		auto_hid hid_t id = H5Rdereference2(file, H5P_DEFAULT, H5R_OBJECT, list[axis].p);
+		auto_hid hid_t id =
+			H5Rdereference2(file, H5P_DEFAULT, H5R_OBJECT, list[axis].p);
 
 		assert_true(H5Iget_name(id, name, sizeof(name)) > 0);
 	}
@@ -78,8 +80,12 @@ static bool listed(hid_t file, const char *set, const char *scale, unsigned int 
 /* refers - whether the scale's list has the axis of `set`; the list has n entries. */
 static bool refers(hid_t file, const char *set, const char *scale, unsigned int axis, size_t n)
 {
-	struct { hobj_ref_t set; int axis, hole; } list[8192];
-	auto_hid hid_t at = H5Aopen_by_name(file, scale, "REFERENCE_LIST", H5P_DEFAULT, H5P_DEFAULT);
+	struct {
+		hobj_ref_t set;
+		int axis, hole;
+	} list[8192];
+	auto_hid hid_t at =
+		H5Aopen_by_name(file, scale, "REFERENCE_LIST", H5P_DEFAULT, H5P_DEFAULT);
 	auto_hid hid_t type = H5Aget_type(at), space = H5Aget_space(at);
 	auto_hid hid_t own = H5Oopen(file, set, H5P_DEFAULT);
 	uint64_t want = nc_h5_address(own);
@@ -244,13 +250,16 @@ static void test_filters(void **state)
 		auto_hid hid_t dcpl = H5Dget_create_plist(set);
 
 		assert_int_equal(H5Pget_nfilters(dcpl), 3);
-		assert_int_equal(H5Pget_filter2(dcpl, 0, &flags, &n, got, 20, name, &config), 2);
+		assert_int_equal(H5Pget_filter2(dcpl, 0, &flags, &n, got, 20, name, &config),
+				 2);
 		assert_int_equal(got[0], 4);
 		n = 8;
-		assert_int_equal(H5Pget_filter2(dcpl, 1, &flags, &n, got, 20, name, &config), 1);
+		assert_int_equal(H5Pget_filter2(dcpl, 1, &flags, &n, got, 20, name, &config),
+				 1);
 		assert_int_equal(got[0], 9); /* a level that exists */
 		n = 8;
-		assert_int_equal(H5Pget_filter2(dcpl, 2, &flags, &n, got, 20, name, &config), 3);
+		assert_int_equal(H5Pget_filter2(dcpl, 2, &flags, &n, got, 20, name, &config),
+				 3);
 	}
 	{
 		auto_hid hid_t set = H5Dopen2(file, "b", H5P_DEFAULT);
@@ -289,8 +298,8 @@ static void test_fill(void **state)
 	{
 		auto_hid hid_t set = H5Dopen2(file, "a", H5P_DEFAULT);
 
-		assert_true(H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, two) >=
-			    0);
+		assert_true(H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+				    two) >= 0);
 		assert_true(two[0] == 2 && two[2] == 2);
 	}
 	{
@@ -315,11 +324,18 @@ static void test_fill(void **state)
 
 static void test_types(void **state)
 {
-	static const struct { const struct dtype *type; const char *name; H5T_class_t class; size_t size; }
-	t[] = {{&nf_bool, "bool", H5T_INTEGER, 1}, {&nf_f2, "f2", H5T_FLOAT, 2},
-	       {&nf_c8, "c8", H5T_COMPOUND, 8},	   {&nf_op3, "op", H5T_OPAQUE, 3},
-	       {&nf_list, "list", H5T_VLEN, sizeof(hvl_t)}, {&nf_char, "char", H5T_STRING, 1},
-	       {&nf_u1, "u1", H5T_INTEGER, 1}};
+	static const struct {
+		const struct dtype *type;
+		const char *name;
+		H5T_class_t class;
+		size_t size;
+	} t[] = {{&nf_bool, "bool", H5T_INTEGER, 1},
+		 {&nf_f2, "f2", H5T_FLOAT, 2},
+		 {&nf_c8, "c8", H5T_COMPOUND, 8},
+		 {&nf_op3, "op", H5T_OPAQUE, 3},
+		 {&nf_list, "list", H5T_VLEN, sizeof(hvl_t)},
+		 {&nf_char, "char", H5T_STRING, 1},
+		 {&nf_u1, "u1", H5T_INTEGER, 1}};
 	static const float want[] = {1, 65504, 0x1p-24f};
 	static const uint16_t halves[] = {0x3c00, 0x7bff, 1};
 	struct nc_fake *f = *state;
@@ -363,6 +379,7 @@ static void test_attributes(void **state)
 	nf_attr(f, 0, DS_NONE, nf_values("none", nf_i4, 0, NULL));
 	nf_attr(f, 0, DS_NONE, nf_text(f, "text", "caf\xc3\xa9", DT_STRING));
 	nf_attr(f, 0, DS_NONE, nf_text(f, "", "", DT_STRING));
+	nf_attr(f, 0, DS_NONE, nf_values("notext", nf_s5, 0, NULL));
 	nf_attr(f, 0, DS_NONE, nf_text(f, "vtext", "v", DT_VSTRING));
 	nf_attr(f, 0, DS_NONE, nf_text(f, "big", big, DT_STRING));
 	nf_attr(f, 0, DS_NONE, lists);
@@ -378,6 +395,8 @@ static void test_attributes(void **state)
 	assert_true(H5Aget_name_by_idx(file, "/", H5_INDEX_CRT_ORDER, H5_ITER_INC, 1, name,
 				       sizeof(name), H5P_DEFAULT) > 0);
 	assert_string_equal(name, "numbers"); /* _NCProperties is the first */
+	text_is(file, "/", "_%00", "");
+	text_is(file, "/", "notext", "");
 	{
 		auto_hid hid_t at = H5Aopen(file, "none", H5P_DEFAULT), s = H5Aget_space(at);
 
@@ -477,8 +496,8 @@ static void test_limits(void **state)
 	uint32_t x = nf_dim(f, 0, "x", 100000, false);
 	struct err e = ERR_INIT;
 	uint64_t chunk[3];
-	struct ds_array a = {
-		.rank = 3, .shape = (const uint64_t[]){(uint64_t)1 << 50, 0, 1000}};
+	struct ds_array a = {.rank = 3,
+			     .shape = (const uint64_t[]){(uint64_t)1 << 50, 0, 1000}};
 
 	(void)nf_array(f, 0, "u", nf_str, 1000, 1, NF_DIM(x));
 	assert_int_equal(nf_model(f, PLAN_KEEP, false, NULL), 0);
@@ -524,8 +543,9 @@ static void test_short(void **state)
 /* everything - an array of every type, texts, attributes and lists. */
 static void everything(struct nc_fake *f)
 {
-	static const struct dtype *const types[] = {&nf_i1, &nf_i4, &nf_f8be, &nf_f2, &nf_c16be,
-						    &nf_s5, &nf_op3, &nf_str, &nf_list, &nf_cmp};
+	static const struct dtype *const types[] = {&nf_i1,    &nf_i4, &nf_f8be, &nf_f2,
+						    &nf_c16be, &nf_s5, &nf_op3,  &nf_str,
+						    &nf_list,  &nf_cmp};
 	uint32_t g = nf_group(f, 0, "g"), x = nf_dim(f, 0, "x", 5, false);
 	uint32_t t = nf_dim(f, g, "t", 3, true);
 
@@ -598,10 +618,9 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_scales),     TEST(test_order),      TEST(test_storage),
-		TEST(test_filters),    TEST(test_fill),	      TEST(test_types),
-		TEST(test_attributes), TEST(test_texts),      TEST(test_limits),
-		TEST(test_short),      TEST(test_same_bytes), TEST(test_many),
+		TEST(test_scales), TEST(test_order), TEST(test_storage),    TEST(test_filters),
+		TEST(test_fill),   TEST(test_types), TEST(test_attributes), TEST(test_texts),
+		TEST(test_limits), TEST(test_short), TEST(test_same_bytes), TEST(test_many),
 	};
 
 	(void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);

@@ -32,8 +32,8 @@ static void made(struct nc_fake *f, enum plan_filter filter)
 /* attr - a decided attribute of an array, or of the root group. */
 static const struct nc_attr *attr(struct nc_fake *f, uint32_t array, const char *name)
 {
-	const struct nc_attrs *l = array == DS_NONE ? &f->model->groups[0].attrs
-						    : &f->model->arrays[array].attrs;
+	const struct nc_attrs *l =
+		array == DS_NONE ? &f->model->groups[0].attrs : &f->model->arrays[array].attrs;
 
 	for (uint32_t i = 0; i < l->n; i++)
 		if (strcmp(l->list[i].name, name) == 0)
@@ -43,7 +43,9 @@ static const struct nc_attr *attr(struct nc_fake *f, uint32_t array, const char 
 
 static void test_escape(void **state)
 {
-	static const struct { const char *name, *want; } t[] = {
+	static const struct {
+		const char *name, *want;
+	} t[] = {
 		{"temp", "temp"},
 		{"a b", "a b"},
 		{"2m_temp", "2m_temp"},
@@ -83,7 +85,10 @@ static void test_escape(void **state)
 	assert_string_not_equal(x, y);
 	assert_memory_equal(x, y, 11);
 	/* not cut inside a character: 2 of 3 bytes would fit */
-	x = nc_escape(&a, "123456789\xe2\x82\xac" "890123456", 20);
+	x = nc_escape(&a,
+		      "123456789\xe2\x82\xac"
+		      "890123456",
+		      20);
 	assert_int_equal(x[9], '~');
 	arena_release(&a);
 }
@@ -369,15 +374,9 @@ static void test_fill_others(void **state)
 	static const struct {
 		const struct dtype *type;
 		const char *text, *want;
-	} t[] = {{&nf_char, "x", "x"},
-		 {&nf_char, "", ""},
-		 {&nf_s5, "", ""},
-		 {&nf_s5, "-----", "-"},
-		 {&nf_s5, "ab", NULL},
-		 {&nf_s5, "----", NULL},
-		 {&nf_i4, "1", NULL},
-		 {&nf_list, "1", NULL},
-		 {&nf_str, "none", "none"}};
+	} t[] = {{&nf_char, "x", "x"},   {&nf_char, "", ""},    {&nf_s5, "", ""},
+		 {&nf_s5, "-----", "-"}, {&nf_s5, "ab", NULL},  {&nf_s5, "----", NULL},
+		 {&nf_i4, "1", NULL},    {&nf_list, "1", NULL}, {&nf_str, "none", "none"}};
 	uint32_t v[ARRAY_LEN(t)];
 
 	for (uint32_t i = 0; i < ARRAY_LEN(t); i++) {
@@ -423,7 +422,8 @@ static void refused(struct nc_fake *f, const char *text)
 static void test_refused(void **state)
 {
 	struct nc_fake *f = *state;
-	uint32_t x = nf_dim(f, 0, "x", (uint64_t)1 << 33, false), y = nf_dim(f, 0, "y", 3, false);
+	uint32_t x = nf_dim(f, 0, "x", (uint64_t)1 << 33, false),
+		 y = nf_dim(f, 0, "y", 3, false);
 	static const struct dt_field none[1];
 	static const struct dtype empty = {.kind = DT_COMPOUND, .size = 1, .fields = none};
 	static const struct dtype str_list = {.kind = DT_VLEN, .base = &nf_str};
@@ -464,8 +464,7 @@ static struct dtype nested(struct nc_fake *f, int depth)
 		struct dt_field *in = nf_alloc(f, 1, sizeof(*in));
 
 		*in = (struct dt_field){.name = "in", .type = t};
-		t = (struct dtype){
-			.kind = DT_COMPOUND, .size = 4, .n_fields = 1, .fields = in};
+		t = (struct dtype){.kind = DT_COMPOUND, .size = 4, .n_fields = 1, .fields = in};
 	}
 	return t;
 }
@@ -514,10 +513,10 @@ static void test_groups(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_escape),	TEST(test_claim),	 TEST(test_dimensions),
-		TEST(test_types),	TEST(test_plans),	 TEST(test_storage),
-		TEST(test_attributes),	TEST(test_fill_numbers), TEST(test_fill_others),
-		TEST(test_refused),	TEST(test_deep),	 TEST(test_groups),
+		TEST(test_escape),     TEST(test_claim),        TEST(test_dimensions),
+		TEST(test_types),      TEST(test_plans),        TEST(test_storage),
+		TEST(test_attributes), TEST(test_fill_numbers), TEST(test_fill_others),
+		TEST(test_refused),    TEST(test_deep),         TEST(test_groups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

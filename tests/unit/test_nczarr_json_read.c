@@ -47,9 +47,21 @@ static void again(const char *in, const char *out)
 
 static void test_numbers(void **state)
 {
-	static const char *const numbers[] = {"0", "-0", "12", "18446744073709551616", "0.", ".5",
-					      "-.5", "1.e5", "1E+5", "1e-5", "NaN", "Infinity",
-					      "-Infinity", "1.10", "123456789012345678901.5"};
+	static const char *const numbers[] = {"0",
+					      "-0",
+					      "12",
+					      "18446744073709551616",
+					      "0.",
+					      ".5",
+					      "-.5",
+					      "1.e5",
+					      "1E+5",
+					      "1e-5",
+					      "NaN",
+					      "Infinity",
+					      "-Infinity",
+					      "1.10",
+					      "123456789012345678901.5"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
@@ -104,7 +116,8 @@ static void test_values(void **state)
 	number_is("18446744073709551616", false, 0, false, 0, 18446744073709551616.0);
 	number_is("-9223372036854775808", true, INT64_MIN, false, 0, -9223372036854775808.0);
 	number_is("-9223372036854775809", false, 0, false, 0, -9223372036854775808.0);
-	number_is("9223372036854775807", true, INT64_MAX, true, INT64_MAX, 9223372036854775807.0);
+	number_is("9223372036854775807", true, INT64_MAX, true, INT64_MAX,
+		  9223372036854775807.0);
 	number_is("5.0", true, 5, true, 5, 5);
 	number_is("5.", true, 5, true, 5, 5);
 	number_is("5e3", true, 5000, true, 5000, 5000);
@@ -195,12 +208,13 @@ static void test_refused(void **state)
 	bad("{\"a\": 1, \"a\": 2}", "duplicate");
 	bad("{\n \"a\": 1,\n \"b\": tru\n}", "line 3, column 7");
 	bad("{\n \"a\": 123,\n \"bcd\" 5\n}", "line 3, column 8");
-	bad("{\"a\": 1,}", "line 1");
-	bad("[1,]", "line 1");
+	bad("{\"a\": 1,\n }", "line 2, column 2: string or '}' expected");
+	bad("[1,]", "line 1, column 4");
 	bad("{\"a\": 1} x", "line 1");
 	bad("{5: 1}", "column 2: a key that is no text");
 	bad("{\"a\": 1, NaN: 1}", "a key that is no text");
-	bad("]", "line 1");
+	bad("]", "line 1, column 1");
+	bad("\n\n", "line 1, column 1");
 	bad("{\"a\\u0000\": 1}", "line 1");
 	memset(deep, '[', JSON_DEPTH_MAX);
 	memset(deep + JSON_DEPTH_MAX, ']', JSON_DEPTH_MAX);

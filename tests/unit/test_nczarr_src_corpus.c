@@ -18,8 +18,7 @@ static const struct {
 	const char *path, *message;
 } refusals[] = {
 	{"v2__array_pcodec_C.zarr", "'.zarray': codec 'pcodec' is not supported"},
-	{"v3__array_optional.zarr",
-	 "'array/zarr.json': data type 'optional' is not supported"},
+	{"v3__array_optional.zarr", "'array/zarr.json': data type 'optional' is not supported"},
 	/* a scalar with a dimension, and a chunk of six elements */
 	{"ref_noshape.file.zip", "'v/.zattrs': 1 dimension names for 0 dimensions"},
 };
@@ -81,9 +80,9 @@ static uint64_t read_all(struct source *s, uint32_t array, struct err *e)
 		int rc;
 
 		buf_init(&b, (size_t)64 << 20);
-		rc = dt_is_vlen(&a->type) ? source_read_vlen(s, array, i, &b, e)
-					  : source_read_chunk(s, array, i, room,
-							      (size_t)a->chunk_bytes, e);
+		rc = dt_is_vlen(&a->type)
+			     ? source_read_vlen(s, array, i, &b, e)
+			     : source_read_chunk(s, array, i, room, (size_t)a->chunk_bytes, e);
 		buf_release(&b);
 		bad += rc != 0;
 	}

@@ -12,11 +12,13 @@ static struct arena arena;
 
 static const struct dtype i4 = {.kind = DT_INT, .size = 4}, u4 = {.kind = DT_UINT, .size = 4},
 			  i8 = {.kind = DT_INT, .size = 8}, u8 = {.kind = DT_UINT, .size = 8},
-			  f8 = {.kind = DT_FLOAT, .size = 8}, f4 = {.kind = DT_FLOAT, .size = 4},
+			  f8 = {.kind = DT_FLOAT, .size = 8},
+			  f4 = {.kind = DT_FLOAT, .size = 4},
 			  f2 = {.kind = DT_FLOAT, .size = 2}, u1 = {.kind = DT_UINT, .size = 1},
 			  i1 = {.kind = DT_INT, .size = 1}, i2 = {.kind = DT_INT, .size = 2};
 
-static struct ds_attr make(const char *json, const char *type, const struct dtype *like, bool v3)
+static struct ds_attr make(const char *json, const char *type, const struct dtype *like,
+			   bool v3)
 {
 	struct err e = ERR_INIT;
 	struct ds_attr at = {0};
@@ -190,9 +192,8 @@ static void test_typed(void **state)
 
 static void test_fill(void **state)
 {
-	struct dtype s4 = {.kind = DT_STRING, .size = 4}, big = i2, c8 = {.kind = DT_COMPLEX,
-									.size = 8},
-		     b1 = {.kind = DT_BOOL, .size = 1};
+	struct dtype s4 = {.kind = DT_STRING, .size = 4}, big = i2,
+		     c8 = {.kind = DT_COMPLEX, .size = 8}, b1 = {.kind = DT_BOOL, .size = 1};
 	struct ds_attr at;
 	uint16_t h;
 

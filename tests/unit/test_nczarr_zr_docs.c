@@ -119,11 +119,31 @@ static uint64_t seen(const char *key)
 
 static void test_walk(void **state)
 {
-	static const char *const list[] = {
-		".zgroup", GROUP, ".zattrs", "{\"t\": 1}", "b/.zarray", ARRAY, "b/0.0", "x",
-		"b/.zattrs", "{}", "a!/.zarray", ARRAY, "a/.zgroup", GROUP, "a/z/.zarray", ARRAY,
-		"a/y/.zgroup", GROUP, "stray/deep/.zarray", ARRAY, "b/inside/.zarray", ARRAY,
-		"stray2/file", "x", NULL};
+	static const char *const list[] = {".zgroup",
+					   GROUP,
+					   ".zattrs",
+					   "{\"t\": 1}",
+					   "b/.zarray",
+					   ARRAY,
+					   "b/0.0",
+					   "x",
+					   "b/.zattrs",
+					   "{}",
+					   "a!/.zarray",
+					   ARRAY,
+					   "a/.zgroup",
+					   GROUP,
+					   "a/z/.zarray",
+					   ARRAY,
+					   "a/y/.zgroup",
+					   GROUP,
+					   "stray/deep/.zarray",
+					   ARRAY,
+					   "b/inside/.zarray",
+					   ARRAY,
+					   "stray2/file",
+					   "x",
+					   NULL};
 
 	(void)state;
 	load(list);
@@ -139,9 +159,9 @@ static void test_walk(void **state)
 
 static void test_calls(void **state)
 {
-	static const char *const list[] = {".zgroup", GROUP, "b/.zarray", ARRAY, "b/.zattrs", "{}",
-					   "b/0", "x", "g/.zgroup", GROUP, "g/v/.zarray", ARRAY,
-					   "g/v/0", "x", NULL};
+	static const char *const list[] = {
+		".zgroup",   GROUP, "b/.zarray",   ARRAY, "b/.zattrs", "{}", "b/0", "x",
+		"g/.zgroup", GROUP, "g/v/.zarray", ARRAY, "g/v/0",     "x",  NULL};
 	struct counting c = {.base.ops = &counting_ops};
 	struct err e = ERR_INIT;
 
@@ -161,8 +181,8 @@ static void test_calls(void **state)
 
 static void test_seen(void **state)
 {
-	static const char *const list[] = {".zgroup", GROUP, "b/.zarray", ARRAY, "b/0", "x",
-					   "g/.zgroup", GROUP, "stray/x/y", "x", NULL};
+	static const char *const list[] = {".zgroup",   GROUP, "b/.zarray", ARRAY, "b/0", "x",
+					   "g/.zgroup", GROUP, "stray/x/y", "x",   NULL};
 	struct store_stat st;
 
 	(void)state;
@@ -190,7 +210,8 @@ static void test_seen(void **state)
 static void test_roots(void **state)
 {
 	static const char *const no_root[] = {"v/.zarray", ARRAY, "w/zarr.json", ARRAY3, NULL};
-	static const char *const array[] = {".zarray", ARRAY, ".zattrs", "{}", "0/1", "x", NULL};
+	static const char *const array[] = {".zarray", ARRAY, ".zattrs", "{}",
+					    "0/1",     "x",   NULL};
 	static const char *const array3[] = {"zarr.json", ARRAY3, "c/0", "x", NULL};
 	static const char *const both[] = {"zarr.json", ARRAY3, ".zarray", ARRAY, NULL};
 	static const char *const nothing[] = {"a/b", "x", NULL};
@@ -220,10 +241,18 @@ static void test_roots(void **state)
 
 static void test_v3(void **state)
 {
-	static const char *const list[] = {"zarr.json", GROUP3, "g/zarr.json", GROUP3,
-					   "g/v/zarr.json", ARRAY3, "g/v/c/0/zarr.json", ARRAY3,
-					   "w/.zarray", ARRAY, NULL};
-	static const char *const in_v2[] = {".zgroup", GROUP, "g/zarr.json", GROUP3,
+	static const char *const list[] = {"zarr.json",
+					   GROUP3,
+					   "g/zarr.json",
+					   GROUP3,
+					   "g/v/zarr.json",
+					   ARRAY3,
+					   "g/v/c/0/zarr.json",
+					   ARRAY3,
+					   "w/.zarray",
+					   ARRAY,
+					   NULL};
+	static const char *const in_v2[] = {".zgroup",       GROUP,  "g/zarr.json", GROUP3,
 					    "g/v/zarr.json", ARRAY3, NULL};
 
 	(void)state;
@@ -239,12 +268,17 @@ static void test_v3(void **state)
 
 static void test_v1(void **state)
 {
-	static const char *const list[] = {
-		".zgroup", GROUP, ".nczarr", "{\"nczarr_version\": \"1.0.0\"}", ".nczgroup",
-		"{\"dims\": {\"x\": 1}}", "v/.zarray", ARRAY, "v/.nczvar",
-		"{\"dimrefs\": [\"/x\"]}", "v/.zattrs", "{\"a\": 5}", "v/.nczattr",
-		"{\"types\": {\"a\": \"3\"}}", "w/.zarray", ARRAY, "w/.nczarray",
-		"{\"dimrefs\": []}", "w/.nczattrs", "{\"types\": {\"a\": \"5\"}}", NULL};
+	static const char *const list[] = {".zgroup",     GROUP,
+					   ".nczarr",     "{\"nczarr_version\": \"1.0.0\"}",
+					   ".nczgroup",   "{\"dims\": {\"x\": 1}}",
+					   "v/.zarray",   ARRAY,
+					   "v/.nczvar",   "{\"dimrefs\": [\"/x\"]}",
+					   "v/.zattrs",   "{\"a\": 5}",
+					   "v/.nczattr",  "{\"types\": {\"a\": \"3\"}}",
+					   "w/.zarray",   ARRAY,
+					   "w/.nczarray", "{\"dimrefs\": []}",
+					   "w/.nczattrs", "{\"types\": {\"a\": \"5\"}}",
+					   NULL};
 
 	(void)state;
 	load(list);
@@ -265,7 +299,11 @@ static void test_consolidated(void **state)
 		"{\"metadata\": {\"v/.zarray\": {\"zarr_format\": 2}, \"a/b/.zarray\": {}, "
 		"\"v/.zattrs\": {}, \"v/below/.zarray\": {}, \"a/c/.zgroup\": " GROUP ", "
 		"\"other\": 5, \"a/b/.zattrs\": {\"x\": 1}}, \"zarr_consolidated_format\": 1}",
-		".zgroup", GROUP, "w/.zarray", ARRAY, NULL};
+		".zgroup",
+		GROUP,
+		"w/.zarray",
+		ARRAY,
+		NULL};
 	static const char *const v3[] = {
 		"zarr.json",
 		"{\"zarr_format\": 3, \"node_type\": \"group\", \"consolidated_metadata\": {"
@@ -288,7 +326,10 @@ static void test_consolidated(void **state)
 	done();
 }
 
-#define META(text) {".zmetadata", text, NULL}
+#define META(text)                                                                             \
+	{                                                                                      \
+		".zmetadata", text, NULL                                                       \
+	}
 
 static void test_broken_consolidated(void **state)
 {
@@ -324,8 +365,9 @@ static void test_broken_consolidated(void **state)
 
 static void test_broken(void **state)
 {
-	static const char *const no_json[] = {".zgroup", GROUP, "g/.zgroup", GROUP, "g/v/.zarray",
-					      "{\"shape\": [1,}", "h/.zarray", ARRAY, NULL};
+	static const char *const no_json[] = {".zgroup",   GROUP,         "g/.zgroup",
+					      GROUP,       "g/v/.zarray", "{\"shape\": [1,}",
+					      "h/.zarray", ARRAY,         NULL};
 	static const char *const format[] = {".zgroup", "{\"zarr_format\": 3}", NULL};
 	static const char *const no_format[] = {".zgroup", "{}", NULL};
 	static const char *const no_object[] = {".zgroup", GROUP, ".zattrs", "[]", NULL};
@@ -334,7 +376,7 @@ static void test_broken(void **state)
 	struct err e = ERR_INIT;
 
 	(void)state;
-	refused(no_json, -EBADMSG, "'g/v/.zarray': not JSON at line 1, column 13");
+	refused(no_json, -EBADMSG, "'g/v/.zarray': not JSON at line 1, column 14");
 	refused(format, -EBADMSG, "'.zgroup': zarr_format is 3, not 2");
 	refused(no_format, -EBADMSG, "'.zgroup': zarr_format is missing");
 	refused(no_object, -EBADMSG, "'.zattrs': not a JSON object");
