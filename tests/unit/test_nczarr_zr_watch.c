@@ -1,5 +1,6 @@
 /* Whether changes of a tree are noticed: documents, directories with and without chunks, chunks
- * that were read; a store whose clock is too coarse; and that a poll asks a bounded number of times. */
+ * that were read; a store whose clock is too coarse; and that a poll asks a bounded number of
+ * times. */
 #include "tests/unit/zr_source_fake.h"
 
 #include <time.h>
