@@ -201,8 +201,7 @@ void nc_layout_free(struct nc_layout *l)
 		nc_chunks_free(l->parts[i].chunks);
 	free(l->parts);
 	free(l->pieces);
-	free(l->image.bytes);
-	free(l->image.vars);
+	nc_image_release(&l->image);
 	free(l);
 }
 
