@@ -184,6 +184,24 @@ def test_bad_datasets(t):
         assert text.count("bad.nc") == 1 and text.count("worse.zarr") == 1, text
 
 
+def test_tree_without_documents(t):
+    """A mounted tree whose documents are gone for a while is broken, not mirrored."""
+    tree = make_tree(t.path("tree"))
+
+    def check(mnt):
+        assert read_file(mnt + "/tree.nc")[0] == 1
+        os.rename(tree + "/.zgroup", t.path("aside"))
+        eventually(lambda: errno_of(read_file, mnt + "/tree.nc"))
+        time.sleep(1.5)
+        assert os.listdir(mnt) == ["tree.nc"]
+        os.rename(t.path("aside"), tree + "/.zgroup")
+        eventually(lambda: not errno_of(read_file, mnt + "/tree.nc"))
+        assert read_file(mnt + "/tree.nc")[0] == 1
+
+    with t.mount(tree) as m:
+        t.call(check, m.path)
+
+
 def test_more_than_are_open(t):
     """Programs hold more files than datasets are kept open, and read all of them."""
     folder = t.path("data")
