@@ -18,7 +18,7 @@
 
 #define FILTER_VERSION 2 /* of the HDF5 filter */
 #define FORMAT_MIN 1
-#define CODEC_FORMAT 1   /* of all compressors in it */
+#define CODEC_FORMAT 1 /* of all compressors in it */
 #define HEAD ((size_t)BLOSC_MIN_HEADER_LENGTH)
 #define FRAME_BLOCK 262144u /* bytes of a block in the framed form */
 #define LEVEL_DEFAULT 5
@@ -39,8 +39,8 @@ static uint32_t parameter(const struct codec_spec *spec, uint32_t i, uint32_t n,
 /* typesize_of - elements longer than a byte can say are bytes. */
 static uint32_t typesize_of(const struct codec_spec *spec, size_t elem_size)
 {
-	uint32_t missing = elem_size > 0 && elem_size <= BLOSC_MAX_TYPESIZE ? (uint32_t)elem_size
-									     : 1;
+	uint32_t missing =
+		elem_size > 0 && elem_size <= BLOSC_MAX_TYPESIZE ? (uint32_t)elem_size : 1;
 	uint32_t size = parameter(spec, P_TYPESIZE, BLOSC_MAX_TYPESIZE + 1, 1);
 
 	return spec->n_params <= P_TYPESIZE || size == 0 ? missing : size;
@@ -102,7 +102,8 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 		return rc;
 	c = index_of(compressors, ARRAY_LEN(compressors), cname);
 	if (c < 0)
-		return err_set(e, -EOPNOTSUPP, "blosc: compressor '%s' is not supported", cname);
+		return err_set(e, -EOPNOTSUPP, "blosc: compressor '%s' is not supported",
+			       cname);
 	rc = codec_conf_int(conf, "typesize", 0, &typesize, e);
 	if (rc)
 		return rc;
@@ -120,18 +121,6 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return rc ? rc : shuffle_from(conf, (uint32_t)typesize, &params[P_SHUFFLE], e);
 }
 
-static uint32_t get_le32(const uint8_t *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	       (uint32_t)p[3] << 24;
-}
-
-static void put_le32(uint8_t *p, uint32_t v)
-{
-	for (int i = 0; i < 4; i++)
-		p[i] = (uint8_t)(v >> (8 * i));
-}
-
 static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)
@@ -144,8 +133,8 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	if (in[0] < FORMAT_MIN || in[0] > BLOSC_VERSION_FORMAT)
 		return err_set(e, -EBADMSG, "blosc: format %u, %d is the latest known", in[0],
 			       BLOSC_VERSION_FORMAT);
-	n = get_le32(in + 4);
-	stored = get_le32(in + 12);
+	n = codec_le32(in + 4);
+	stored = codec_le32(in + 12);
 	if (n > cap)
 		return err_set(e, -ERANGE, "blosc: content of %zu bytes exceeds %zu", n, cap);
 	if (stored < HEAD || stored > in_len)
@@ -177,9 +166,9 @@ static void frame(const struct codec_spec *spec, size_t elem_size, const uint8_t
 	out[1] = CODEC_FORMAT;
 	out[2] = BLOSC_MEMCPYED;
 	out[3] = (uint8_t)typesize;
-	put_le32(out + 4, (uint32_t)n);
-	put_le32(out + 8, block);
-	put_le32(out + 12, (uint32_t)(n + HEAD));
+	codec_put_le32(out + 4, (uint32_t)n);
+	codec_put_le32(out + 8, block);
+	codec_put_le32(out + 12, (uint32_t)(n + HEAD));
 	if (n > 0)
 		memcpy(out + HEAD, in, n);
 }
@@ -202,13 +191,12 @@ static int encode(const struct codec_spec *spec, size_t elem_size, const uint8_t
 		frame(spec, elem_size, in, n, p);
 		return 0;
 	}
-	got = blosc_compress_ctx(
-		(int)parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
-		(int)parameter(spec, P_SHUFFLE, 3, BLOSC_SHUFFLE), typesize_of(spec, elem_size),
-		n, in, p, bound,
-		compressors[parameter(spec, P_COMPRESSOR, ARRAY_LEN(compressors),
-				      BLOSC_BLOSCLZ)],
-		0, 1);
+	got = blosc_compress_ctx((int)parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
+				 (int)parameter(spec, P_SHUFFLE, 3, BLOSC_SHUFFLE),
+				 typesize_of(spec, elem_size), n, in, p, bound,
+				 compressors[parameter(spec, P_COMPRESSOR,
+						       ARRAY_LEN(compressors), BLOSC_BLOSCLZ)],
+				 0, 1);
 	if (got <= 0) {
 		out->len = start;
 		return err_set(e, -EIO, "blosc: %zu bytes were not encoded", n);

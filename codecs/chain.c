@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define NAME_CAP 32
-#define ROOM_MIN ((size_t)4096) /* where the decoded length is not known */
+#define ROOM_MIN ((size_t)4096) /* for intermediate results */
 #define GROWTH 4
 
 static bool skipped(uint32_t mask, uint32_t i)
@@ -60,11 +60,11 @@ static int caps_of(const struct codec_chain *chain, const struct codec_ops *cons
 
 	for (uint32_t i = 0; i < chain->n; i++) {
 		ret[i] = (size_t)cap;
-		if (!skipped(mask, i) && ops[i]->stored_max && cap > 0)
-			cap = ops[i]->stored_max(&chain->specs[i], cap);
-		else if (!skipped(mask, i) && ops[i]->stored_max)
-			cap = ops[i]->stored_max(&chain->specs[i], 1); /* of nothing: not 0 */
-		if (cap > SIZE_MAX || (cap == 0 && out_len > 0))
+		if (skipped(mask, i) || !ops[i]->stored_max)
+			continue;
+		cap = ops[i]->stored_max(&chain->specs[i],
+					 cap ? cap : 1); /* of nothing: some */
+		if (cap == 0 || cap > SIZE_MAX)
 			return err_set(e, -EBADMSG, "chunk length %zu is too large", out_len);
 	}
 	return 0;
@@ -78,6 +78,39 @@ static int damaged(struct err *e)
 	return -EBADMSG;
 }
 
+static size_t times(size_t n, size_t factor)
+{
+	size_t r;
+
+	return ckd_mul(&r, n, factor) ? SIZE_MAX : r;
+}
+
+/* step - undo one filter into scratch memory `turn`: in at least `start` bytes, and with more and
+ * more, up to max, so that memory follows what is there and not what a chain could ask for. */
+static int step(const struct codec_ops *ops, const struct codec_spec *spec, size_t elem_size,
+		size_t start, size_t max, struct codec_scratch *scratch, unsigned int turn,
+		const uint8_t **in, size_t *len, struct err *e)
+{
+	size_t cap = start < max ? start : max, got;
+	uint8_t *to;
+	int rc;
+
+	for (;;) {
+		to = codec_scratch_get(scratch, turn, cap);
+		if (!to)
+			return err_nomem(e);
+		rc = ops->decode(scratch, spec, elem_size, *in, *len, to, cap, &got, e);
+		if (rc != -ERANGE || cap == max)
+			break;
+		cap = times(cap, GROWTH) < max ? times(cap, GROWTH) : max;
+	}
+	if (rc)
+		return rc;
+	*in = to;
+	*len = got;
+	return 0;
+}
+
 static int decode_steps(const struct codec_chain *chain, const struct codec_ops *const *ops,
 			uint32_t mask, size_t elem_size, const size_t *caps, const uint8_t *in,
 			size_t in_len, uint8_t *out, size_t out_len,
@@ -85,34 +118,31 @@ static int decode_steps(const struct codec_chain *chain, const struct codec_ops 
 {
 	uint32_t todo = 0;
 	unsigned int turn = 0;
+	int rc = 0;
 
 	for (uint32_t i = 0; i < chain->n; i++)
 		todo += !skipped(mask, i);
 
 	for (uint32_t i = chain->n; i-- > 0;) {
-		uint8_t *to = out;
-		int rc;
+		const struct codec_spec *spec = &chain->specs[i];
 
 		if (skipped(mask, i))
 			continue;
 		todo--;
 		if (ops[i]->check) {
 			rc = ops[i]->check(in, in_len, &in_len, e);
-			if (rc)
-				return rc;
-			continue;
-		}
-		if (todo > 0) {
-			to = codec_scratch_get(scratch, turn, caps[i]);
+		} else if (todo > 0) {
+			rc = step(ops[i], spec, elem_size,
+				  ROOM_MIN + times(out_len / 2, GROWTH), caps[i], scratch, turn,
+				  &in, &in_len, e);
 			turn = !turn;
-			if (!to)
-				return err_nomem(e);
+		} else {
+			rc = ops[i]->decode(scratch, spec, elem_size, in, in_len, out, out_len,
+					    &in_len, e);
+			in = out;
 		}
-		rc = ops[i]->decode(scratch, &chain->specs[i], elem_size, in, in_len, to,
-				    todo > 0 ? caps[i] : out_len, &in_len, e);
 		if (rc)
 			return rc == -ERANGE ? damaged(e) : rc;
-		in = to;
 	}
 
 	if (in_len != out_len)
@@ -140,34 +170,6 @@ int codec_chain_decode(const struct codec_chain *chain, uint32_t mask, size_t el
 			    scratch, e);
 }
 
-/* grow_step - one filter whose result may have any length up to max: with more and more room, so
- * that memory follows what is there and not what is allowed. */
-static int grow_step(const struct codec_ops *ops, const struct codec_spec *spec,
-		     size_t elem_size, size_t max, struct codec_scratch *scratch,
-		     unsigned int turn, const uint8_t **in, size_t *len, struct err *e)
-{
-	size_t cap = *len < max / GROWTH ? *len * GROWTH : max, got;
-	uint8_t *to;
-	int rc;
-
-	if (cap < ROOM_MIN)
-		cap = max < ROOM_MIN ? max : ROOM_MIN;
-	for (;;) {
-		to = codec_scratch_get(scratch, turn, cap);
-		if (!to)
-			return err_nomem(e);
-		rc = ops->decode(scratch, spec, elem_size, *in, *len, to, cap, &got, e);
-		if (rc != -ERANGE || cap == max)
-			break;
-		cap = cap < max / GROWTH ? cap * GROWTH : max;
-	}
-	if (rc)
-		return rc;
-	*in = to;
-	*len = got;
-	return 0;
-}
-
 int codec_chain_decode_any(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
 			   size_t in_len, size_t max, struct codec_scratch *scratch,
 			   const uint8_t **ret, size_t *ret_len, struct err *e)
@@ -184,8 +186,8 @@ int codec_chain_decode_any(const struct codec_chain *chain, size_t elem_size, co
 			rc = ops[i]->check(in, in_len, &in_len, e);
 			continue;
 		}
-		rc = grow_step(ops[i], &chain->specs[i], elem_size, caps[i], scratch, turn, &in,
-			       &in_len, e);
+		rc = step(ops[i], &chain->specs[i], elem_size, ROOM_MIN + times(in_len, GROWTH),
+			  caps[i], scratch, turn, &in, &in_len, e);
 		turn = !turn;
 	}
 	if (rc)

@@ -149,10 +149,8 @@ static int from_zarr_end(const struct codec_conf *conf, uint32_t *params, uint32
 static int verify(uint32_t id, const uint8_t *p, size_t n, const uint8_t *sum, struct err *e)
 {
 	const struct codec_spec spec = {.h5_id = id, .name = ""};
-	uint32_t got = sum_of(id, p, n), stored;
+	uint32_t got = sum_of(id, p, n), stored = codec_le32(sum);
 
-	stored = (uint32_t)sum[0] | (uint32_t)sum[1] << 8 | (uint32_t)sum[2] << 16 |
-		 (uint32_t)sum[3] << 24;
 	if (got == stored)
 		return 0;
 	return err_set(e, -EBADMSG,
@@ -217,9 +215,7 @@ static void frame(const struct codec_spec *spec, size_t elem_size NZ_UNUSED, con
 
 	if (n > 0)
 		memcpy(to, in, n);
-	to = at_end(spec) ? out + n : out;
-	for (unsigned int i = 0; i < SUM; i++)
-		to[i] = (uint8_t)(sum >> (8 * i));
+	codec_put_le32(at_end(spec) ? out + n : out, sum);
 }
 
 static int encode(const struct codec_spec *spec, size_t elem_size, const uint8_t *in, size_t n,

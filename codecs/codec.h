@@ -141,8 +141,8 @@ int codec_chain_decode(const struct codec_chain *chain, uint32_t mask, size_t el
 		       const uint8_t *in, size_t in_len, uint8_t *out, size_t out_len,
 		       struct codec_scratch *scratch, struct err *e) NZ_MUST_USE;
 
-/* codec_chain_decode_any - decode a stored chunk whose decoded length nobody knows (elements without
- * a fixed size), in at most max bytes. Every filter was applied.
+/* codec_chain_decode_any - decode a stored chunk whose decoded length nobody knows (elements
+ * without a fixed size), to at most max bytes. Every filter was applied.
  * ret  *ret_len bytes, borrowed from scratch until it is used again, or `in` itself
  * Returns 0; -ERANGE when the chunk is longer than max; else as codec_chain_decode. */
 int codec_chain_decode_any(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,

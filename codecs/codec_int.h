@@ -43,6 +43,18 @@ uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t c
 /* codec_inflater - this thread's; borrowed. NULL when memory is short. */
 struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s);
 
+static inline uint32_t codec_le32(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+	       (uint32_t)p[3] << 24;
+}
+
+static inline void codec_put_le32(uint8_t *p, uint32_t v)
+{
+	for (unsigned int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> (8 * i));
+}
+
 /* codec_stored_size, codec_stored_blocks - n bytes as stored blocks of deflate, which is what a
  * zlib stream and a gzip member have between head and tail. The size is 0 on overflow; the end of
  * what was written is returned. */

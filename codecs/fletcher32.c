@@ -81,12 +81,6 @@ static uint32_t fletcher32(const uint8_t *p, size_t n)
 	return swap16((uint32_t)sum2) << 16 | swap16((uint32_t)sum1);
 }
 
-static uint32_t get_le32(const uint8_t *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	       (uint32_t)p[3] << 24;
-}
-
 static int check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e)
 {
 	uint32_t stored, got;
@@ -95,7 +89,7 @@ static int check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *
 	if (in_len < TRAILER)
 		return err_set(e, -EBADMSG, "fletcher32: length %zu is less than 4", in_len);
 	n = in_len - TRAILER;
-	stored = get_le32(in + n);
+	stored = codec_le32(in + n);
 	got = fletcher32(in, n);
 	if (stored != got && stored != (swap16(got >> 16) << 16 | swap16(got & 0xffff)))
 		return err_set(e, -EBADMSG,
@@ -142,8 +136,7 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 
 	if (n > 0)
 		memcpy(out, in, n);
-	for (size_t i = 0; i < TRAILER; i++)
-		out[n + i] = (uint8_t)(sum >> (8 * i));
+	codec_put_le32(out + n, sum);
 }
 
 static int encode(const struct codec_spec *spec, size_t elem_size, const uint8_t *in, size_t n,

@@ -84,10 +84,8 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 
 	memcpy(out, head, HEAD);
 	out = codec_stored_blocks(in, n, out + HEAD);
-	for (int i = 0; i < 4; i++) {
-		out[i] = (uint8_t)(crc >> (8 * i));
-		out[4 + i] = (uint8_t)((uint32_t)n >> (8 * i));
-	}
+	codec_put_le32(out, crc);
+	codec_put_le32(out + 4, (uint32_t)n);
 }
 
 static int encode(const struct codec_spec *spec, size_t elem_size NZ_UNUSED, const uint8_t *in,

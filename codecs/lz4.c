@@ -30,12 +30,6 @@ static int block(const uint8_t *in, size_t in_len, uint8_t *out, size_t n, struc
 	return 0;
 }
 
-static uint32_t get_le32(const uint8_t *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	       (uint32_t)p[3] << 24;
-}
-
 static uint64_t get_be(const uint8_t *p, size_t n)
 {
 	uint64_t v = 0;
@@ -72,7 +66,7 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 
 	if (in_len < SIZE_BYTES)
 		return err_set(e, -EBADMSG, "lz4: length %zu is less than 4", in_len);
-	n = get_le32(in);
+	n = codec_le32(in);
 	if (n > cap)
 		return err_set(e, -ERANGE, "lz4: content of %zu bytes exceeds %zu", n, cap);
 	*ret_len = n;
@@ -140,8 +134,9 @@ static int h5_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 		int rc;
 
 		if (in_len - from < SIZE_BYTES)
-			return err_set(e, -EBADMSG, "lz4: %zu bytes end at byte %zu of %" PRIu64,
-				       in_len, to, total);
+			return err_set(e, -EBADMSG,
+				       "lz4: %zu bytes end at byte %zu of %" PRIu64, in_len, to,
+				       total);
 		stored = (size_t)get_be(in + from, SIZE_BYTES);
 		from += SIZE_BYTES;
 		if (stored > in_len - from)
@@ -158,13 +153,18 @@ static int h5_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 	return 0;
 }
 
+static uint32_t h5_block_of(const struct codec_spec *spec)
+{
+	uint32_t size = spec->n_params > 0 ? spec->params[0] : 0;
+
+	return size > 0 && size < H5_BLOCK ? size : H5_BLOCK;
+}
+
 static int h5_encode(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
 		     const uint8_t *in, size_t n, struct buf *out, struct err *e)
 {
-	uint32_t size = spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : H5_BLOCK;
+	uint32_t size = h5_block_of(spec);
 
-	if (size > H5_BLOCK)
-		size = H5_BLOCK;
 	if (size > n)
 		size = (uint32_t)n;
 	put_be(out, n, 8);
@@ -189,12 +189,15 @@ static int h5_encode(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
 	return 0;
 }
 
-/* Blocks may be as short as a byte, and each has its length in front. */
-static uint64_t h5_stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
+/* Each block has its length in front, and blocks may be as short as a byte. */
+static uint64_t h5_stored_max(const struct codec_spec *spec, uint64_t n)
 {
-	uint64_t r;
+	uint64_t r = codec_packed_max(spec, n), heads;
 
-	return ckd_mul(&r, n, (uint64_t)8) || ckd_add(&r, r, (uint64_t)4096) ? 0 : r;
+	if (r == 0 || ckd_mul(&heads, n / h5_block_of(spec) + 1, (uint64_t)SIZE_BYTES) ||
+	    ckd_add(&r, r, heads))
+		return 0;
+	return r;
 }
 
 const struct codec_ops codec_lz4_hdf5 = {

@@ -139,24 +139,26 @@ static lzma_ret begin(lzma_stream *z, const struct codec_spec *spec)
 static int encode(const struct codec_spec *spec, size_t elem_size NZ_UNUSED, const uint8_t *in,
 		  size_t n, struct buf *out, struct err *e)
 {
-	size_t at = out->len, bound = lzma_stream_buffer_bound(n);
+	uint64_t bound =
+		codec_packed_max(spec, n); /* .lzma has no blocks that are only copied */
+	size_t at = out->len;
 	lzma_stream z = LZMA_STREAM_INIT;
 	uint8_t *p;
 	lzma_ret rc;
 
-	if (bound == 0)
+	if (bound == 0 || bound > SIZE_MAX)
 		return err_set(e, -ERANGE, "lzma: length %zu is too large", n);
-	p = buf_grow(out, bound);
+	p = buf_grow(out, (size_t)bound);
 	if (!p)
 		return err_nomem(e);
 	rc = begin(&z, spec);
 	z.next_in = in;
 	z.avail_in = n;
 	z.next_out = p;
-	z.avail_out = bound;
+	z.avail_out = (size_t)bound;
 	if (rc == LZMA_OK)
 		rc = lzma_code(&z, LZMA_FINISH);
-	out->len = at + (bound - z.avail_out);
+	out->len = at + ((size_t)bound - z.avail_out);
 	lzma_end(&z);
 	if (rc == LZMA_MEM_ERROR)
 		return err_nomem(e);

@@ -30,6 +30,12 @@ static const struct codec_ops *const codecs[] = {
 	&codec_crc32c_zarr2,
 	&codec_crc32,
 	&codec_adler32,
+	&codec_delta,
+	&codec_fixedscaleoffset,
+	&codec_quantize,
+	&codec_bitround,
+	&codec_astype,
+	&codec_packbits,
 };
 
 /* Filters that files often have, for messages: the name in a file is optional.

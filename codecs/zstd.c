@@ -16,8 +16,8 @@
 #define MAGIC 0xfd2fb528u
 #define SKIP_MAGIC 0x184d2a50u /* and the 15 that follow */
 #define SKIP_MASK 0xfffffff0u
-#define HEAD 13           /* magic, descriptor, content size of 8 bytes */
-#define DESCRIPTOR 0xe0   /* content size of 8 bytes, single segment: the window is the content */
+#define HEAD 13         /* magic, descriptor, content size of 8 bytes */
+#define DESCRIPTOR 0xe0 /* content size of 8 bytes, single segment: the window is the content */
 #define BLOCK_MAX 131072u /* bytes of a block */
 #define BLOCK_HEAD 3
 
@@ -41,16 +41,10 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 				LEVEL_NUMCODECS, params, e);
 }
 
-static uint32_t get_le32(const uint8_t *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	       (uint32_t)p[3] << 24;
-}
-
 /* frame_length - bytes of the frame at p; 0 when it is none. */
 static size_t frame_length(const uint8_t *p, size_t n)
 {
-	uint32_t magic = n >= 4 ? get_le32(p) : 0;
+	uint32_t magic = n >= 4 ? codec_le32(p) : 0;
 	size_t len;
 
 	if (magic != MAGIC && (magic & SKIP_MASK) != SKIP_MAGIC)
@@ -108,11 +102,11 @@ static uint64_t framed_size(uint64_t n)
 static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
 		  const uint8_t *in, size_t n, uint8_t *out)
 {
-	for (int i = 0; i < 4; i++)
-		*out++ = (uint8_t)(MAGIC >> (8 * i));
-	*out++ = DESCRIPTOR;
-	for (int i = 0; i < 8; i++)
-		*out++ = (uint8_t)((uint64_t)n >> (8 * i));
+	codec_put_le32(out, MAGIC);
+	out[4] = DESCRIPTOR;
+	codec_put_le32(out + 5, (uint32_t)n);
+	codec_put_le32(out + 9, (uint32_t)((uint64_t)n >> 32));
+	out += HEAD;
 	do {
 		size_t len = n < BLOCK_MAX ? n : BLOCK_MAX;
 		uint32_t head = (uint32_t)len << 3 | (n <= BLOCK_MAX); /* raw; the last one */

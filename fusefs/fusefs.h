@@ -10,23 +10,39 @@
 #include <pthread.h>
 
 #include "fusefs/live.h"
+#include "fusefs/names.h"
 #include "mountcfg/mountcfg.h"
 #include "translate/view.h"
+
+/* fs_want - which view of a source is to be opened, beside what cfg says. */
+struct fs_want {
+	bool nc;            /* as one netCDF-4 file; else as a Zarr tree */
+	const char *name;   /* of that file; borrowed for the view's life */
+	uint64_t id_limit;  /* ids stay below it */
+	uint32_t share;     /* so many views share the memory and the threads that cfg allows */
+};
+
+enum { FS_MIRROR_SHARE = 4 }; /* more datasets than that are seldom read at the same time */
 
 /* fs_setup - what main wires together; constant while the program runs. */
 struct fs_setup {
 	const struct cfg *cfg;
 	const struct source_ops *const *formats;
 	size_t n_formats;
+	const struct source_ops *zarr; /* the one whose counterpart is a netCDF-4 file */
+	char file_name[NAME_BYTES];    /* of the virtual file of cfg's source */
+	/* view_open - present a source as cfg and want say. Returns 0 with *ret new. */
+	int (*view_open)(struct source *s, const struct cfg *cfg, const struct fs_want *want,
+			 struct view **ret, struct err *e);
 	/* prepare - what must be done in the server before it has threads. NULL: nothing. */
 	int (*prepare)(struct err *e);
-	/* view_open - present a source as cfg asks. Returns 0 with *ret new. */
-	int (*view_open)(struct source *s, const struct cfg *cfg, struct view **ret,
-			 struct err *e);
 };
 
-/* fs_open - source and view of a setup. Both are the caller's: close the view, then the
- * source. */
+/* fs_source_options - what cfg says about sources. */
+void fs_source_options(const struct cfg *cfg, struct source_options *ret);
+
+/* fs_open - source and view of a setup; a mirrored directory is a view without a source (NULL).
+ * Both are the caller's: close the view, then the source. */
 int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
 	    struct err *e) NZ_MUST_USE;
 
@@ -52,6 +68,8 @@ struct fs {
 	struct reply_log log;
 	pthread_key_t buffer_key;   /* each thread's read buffer */
 	bool no_open, no_opendir;   /* the kernel takes ENOSYS as "no need to ask" */
+	bool follows;               /* the view's; set before requests */
+	const char *path;           /* of the source; borrowed */
 	uint32_t max_read;          /* -o max_read=, 0: none; set before requests */
 	bool ask_opendir;           /* it is to ask all the same; set before requests */
 	bool uncached;              /* large files bypass the page cache; set before requests */
@@ -67,7 +85,8 @@ const struct fuse_lowlevel_ops *fs_operations(void);
  * Programs take ENOENT, ENOTDIR and EISDIR for proven absence, so that these pass only when
  * may_be_absent: when a name was looked for. */
 int reply_errno(int rc, bool may_be_absent);
-/* reply_log - one line for an error, unless the same or many others were logged this second. */
+/* reply_log - one line for an error, unless the same or many others were logged this second, or
+ * it has no text: it was told to somebody before. */
 void reply_log(struct fs *fs, const struct err *e);
 /* reply_fail - answer a request with an error and log it, unless it only says "no such name"
  * or "the source changed", which live.c logs. */
@@ -89,6 +108,8 @@ int fs_check_mountpoint(const struct cfg *cfg, struct err *e) NZ_MUST_USE;
 /* fs_mount_id - id of the mount of ours on dir (resolved) when nothing else lies on top of it;
  * 0: there is none. Asks the kernel only, never the server, and sees a dead mount as well. */
 uint64_t fs_mount_id(const char *dir);
+/* fs_below - whether path is dir or lies below it; both are resolved. */
+bool fs_below(const char *path, const char *dir);
 /* fs_has_option - whether the mount was given this option, a flag. */
 bool fs_has_option(const struct cfg *cfg, const char *name);
 /* fs_explain_mount - text: what libfuse and fusermount3 printed. Returns -EIO with the line for

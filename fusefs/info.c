@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "fusefs/info_int.h"
+#include "fusefs/mirror.h"
 
 static const char *plan_name(enum plan_kind kind)
 {
@@ -160,6 +161,15 @@ static void text_group(struct buf *out, struct view *v, uint32_t ordinal)
 		text_array(out, v, g->arrays[i], 4);
 }
 
+static void text_notes(struct buf *out, const char *const *notes, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		buf_puts(out, "    ");
+		put_text(out, notes[i]);
+		buf_putc(out, '\n');
+	}
+}
+
 static void text_report(struct buf *out, const struct cfg *cfg, struct view *v)
 {
 	const struct dataset *ds = &v->source->ds;
@@ -167,18 +177,18 @@ static void text_report(struct buf *out, const struct cfg *cfg, struct view *v)
 	buf_puts(out, "source ");
 	put_text(out, cfg->source);
 	buf_printf(out, "\nformat %s, ", ds->format);
-	put_bytes(out, (uint64_t)ds->st.st_size);
+	if (S_ISDIR(ds->st.st_mode))
+		buf_puts(out, "a directory");
+	else
+		put_bytes(out, (uint64_t)ds->st.st_size);
 	buf_printf(out, "\nview   %s, %" PRIu32 " groups, %" PRIu32 " variables\n",
 		   v->ops->name, ds->n_groups, ds->n_arrays);
 	for (uint32_t i = 0; i < ds->n_groups && buf_ok(out); i++)
 		text_group(out, v, i);
-	if (ds->n_notes)
+	if (ds->n_notes || v->n_notes)
 		buf_puts(out, "\nnotes\n");
-	for (uint32_t i = 0; i < ds->n_notes; i++) {
-		buf_puts(out, "    ");
-		put_text(out, ds->notes[i]);
-		buf_putc(out, '\n');
-	}
+	text_notes(out, ds->notes, ds->n_notes);
+	text_notes(out, v->notes, v->n_notes);
 }
 
 /* For programs. */
@@ -307,7 +317,10 @@ static void json_report(struct buf *out, const struct cfg *cfg, struct view *v)
 	json_text(out, cfg->source);
 	buf_puts(out, ", \"format\": ");
 	json_text(out, ds->format);
-	buf_printf(out, ", \"size\": %" PRIu64 ", \"view\": ", (uint64_t)ds->st.st_size);
+	if (S_ISDIR(ds->st.st_mode))
+		buf_puts(out, ", \"size\": null, \"view\": ");
+	else
+		buf_printf(out, ", \"size\": %" PRIu64 ", \"view\": ", (uint64_t)ds->st.st_size);
 	json_text(out, v->ops->name);
 	buf_puts(out, ",\n \"groups\": [");
 	for (uint32_t i = 0; i < ds->n_groups && buf_ok(out); i++) {
@@ -320,19 +333,103 @@ static void json_report(struct buf *out, const struct cfg *cfg, struct view *v)
 		json_array(out, v, i);
 	}
 	buf_puts(out, "],\n \"notes\": [");
-	for (uint32_t i = 0; i < ds->n_notes; i++) {
+	for (uint32_t i = 0; i < ds->n_notes + v->n_notes; i++) {
 		buf_puts(out, i ? ",\n  " : "\n  ");
-		json_text(out, ds->notes[i]);
+		json_text(out, i < ds->n_notes ? ds->notes[i] : v->notes[i - ds->n_notes]);
 	}
 	buf_puts(out, "]}\n");
 }
 
-void info_report(struct buf *out, const struct cfg *cfg, struct view *v)
+/* A directory that is mirrored: its datasets, none of which is opened. */
+
+struct pair {
+	char *source, *name; /* owned */
+};
+
+struct pairs {
+	struct pair *v;
+	size_t n, cap;
+	bool short_of_memory;
+};
+
+static bool take_pair(void *arg, const char *source, const char *name)
 {
+	struct pairs *p = arg;
+	struct pair *at;
+
+	p->short_of_memory = grow_array(&p->v, &p->cap, p->n + 1, sizeof(*p->v)) < 0;
+	if (p->short_of_memory)
+		return false;
+	at = &p->v[p->n++];
+	*at = (struct pair){.source = strdup(source), .name = strdup(name)};
+	p->short_of_memory = !at->source || !at->name;
+	return !p->short_of_memory;
+}
+
+static int by_source(const void *a, const void *b)
+{
+	const struct pair *x = a, *y = b;
+
+	return strcmp(x->source, y->source);
+}
+
+static void text_pairs(struct buf *out, const struct cfg *cfg, const struct pairs *p)
+{
+	buf_puts(out, "source ");
+	put_text(out, cfg->source);
+	buf_printf(out, "\nformat directory\nview   mirror, %zu datasets\n", p->n);
+	for (size_t i = 0; i < p->n; i++) {
+		buf_puts(out, i ? "    " : "\n    ");
+		put_text(out, p->v[i].source);
+		buf_puts(out, " as ");
+		put_text(out, p->v[i].name);
+		buf_putc(out, '\n');
+	}
+}
+
+static void json_pairs(struct buf *out, const struct cfg *cfg, const struct pairs *p)
+{
+	buf_puts(out, "{\"source\": ");
+	json_text(out, cfg->source);
+	buf_puts(out, ", \"format\": \"directory\", \"view\": \"mirror\",\n \"datasets\": [");
+	for (size_t i = 0; i < p->n; i++) {
+		buf_puts(out, i ? ",\n  {\"source\": " : "\n  {\"source\": ");
+		json_text(out, p->v[i].source);
+		buf_puts(out, ", \"name\": ");
+		json_text(out, p->v[i].name);
+		buf_putc(out, '}');
+	}
+	buf_puts(out, "]}\n");
+}
+
+static int mirror_report(struct buf *out, const struct cfg *cfg, struct view *v, struct err *e)
+{
+	struct pairs p = {0};
+	int rc = mirror_each(v, take_pair, &p, e);
+
+	if (!rc && p.short_of_memory)
+		rc = err_nomem(e);
+	if (!rc && p.n)
+		qsort(p.v, p.n, sizeof(*p.v), by_source);
+	if (!rc)
+		(cfg->json ? json_pairs : text_pairs)(out, cfg, &p);
+	for (size_t i = 0; i < p.n; i++) {
+		free(p.v[i].source);
+		free(p.v[i].name);
+	}
+	free(p.v);
+	return rc;
+}
+
+int info_report(struct buf *out, const struct cfg *cfg, struct view *v, struct err *e)
+{
+	if (!v->source)
+		return mirror_report(out, cfg, v, e);
 	if (cfg->json)
 		json_report(out, cfg, v);
 	else
 		text_report(out, cfg, v);
+	return 0;
 }
 
 static int info(void *arg)
@@ -342,19 +439,21 @@ static int info(void *arg)
 	struct view *view = NULL;
 	struct err e = ERR_INIT;
 	struct buf out;
-	bool ok;
+	bool ok = false;
 
 	if (fs_open_quietly(setup, &source, &view, &e) < 0) {
 		log_error("%s", e.msg);
 		return 1;
 	}
 	buf_init(&out, (size_t)1 << 30);
-	info_report(&out, setup->cfg, view);
-	ok = buf_ok(&out);
-	if (!ok)
+	if (info_report(&out, setup->cfg, view, &e) < 0)
+		log_error("%s", e.msg);
+	else if (!buf_ok(&out))
 		log_error("info: the report is too long or memory is short");
 	else if (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout) != 0)
 		log_error("standard output: could not be written");
+	else
+		ok = true;
 	buf_release(&out);
 	view->ops->close(view);
 	source_close(source);

@@ -1,9 +1,11 @@
-/* live.c - epochs of a source and the thread that watches its file.
+/* live.c - epochs of a source and the thread that watches its file or directory.
  *
  * The watcher alone changes what is current. It looks when the directory or the file reports an
  * event, when a request found the source changed, and once a second, because network
- * filesystems report nothing. It never waits for a request that may be waiting for it: a
- * request waits only in the states CHANGED and OPENING, and holds no epoch then. */
+ * filesystems report nothing. A source that is a directory is asked itself: only it knows which
+ * of its files matter; while it cannot be opened nobody knows, and it is tried every few seconds.
+ * The watcher never waits for a request that may be waiting for it: a request waits only in the
+ * states CHANGED and OPENING, and holds no epoch then. */
 #include "fusefs/live.h"
 
 #include <errno.h>
@@ -21,6 +23,9 @@ enum {
 	POLL_MS = 1000,     /* between two looks at the file */
 	SETTLE_MS = 50,     /* a file that did not change for so long is opened */
 	SETTLE_ROUNDS = 40, /* looks before it is opened all the same */
+	TREE_POLL_MS = 200, /* a directory is not asked more often */
+	RETRY_MS = 1000,    /* until a directory that could not be opened is tried again */
+	RETRY_TIMES = 10,   /* or so many times what opening took, when that is more */
 	OPEN_ROUNDS = 3,    /* more attempts at a file that changed while it was opened */
 	WAIT_SECONDS = 10,  /* longest that a request waits for a new epoch */
 };
@@ -62,16 +67,29 @@ struct live {
 	bool seen_ok;     /* false: it could not even be looked at */
 	bool retry;       /* a writer closed the file: BROKEN may have ended */
 	int dir_wd, file_wd;
+	int64_t tree_ms;  /* when a directory was last asked, or could not be opened */
+	int64_t retry_ms; /* until the latter is tried again */
 	uint64_t next_number;
 	struct names old;           /* names below the root in the last good epoch */
 	char failure[ERR_TEXT_MAX]; /* the last text logged, "" when all is well */
 };
 
+/* same_file - what is in a directory is not seen from outside. */
 static bool same_file(const struct stat *a, const struct stat *b)
 {
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+	if (a->st_dev != b->st_dev || a->st_ino != b->st_ino)
+		return false;
+	return (S_ISDIR(a->st_mode) && S_ISDIR(b->st_mode)) ||
+	       (a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+		a->st_mtim.tv_nsec == b->st_mtim.tv_nsec);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 static void names_release(struct names *s)
@@ -289,9 +307,11 @@ static void watch_file(struct live *l)
 	if (l->file_wd >= 0)
 		(void)inotify_rm_watch(l->watch_fd,
 				       l->file_wd); /* fails if the inode is gone */
+	/* of a directory: what comes, goes and changes in it itself; that is a hint, no more */
 	l->file_wd = inotify_add_watch(l->watch_fd, l->path,
 				       IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_DELETE_SELF |
-					       IN_MOVE_SELF);
+					       IN_MOVE_SELF | IN_CREATE | IN_DELETE |
+					       IN_MOVED_FROM | IN_MOVED_TO);
 }
 
 static void watch_dir(struct live *l)
@@ -445,11 +465,15 @@ static void opened(struct live *l, struct live_epoch *ep)
 
 static void not_opened(struct live *l, const struct err *e)
 {
+	bool again = strcmp(l->failure, e->msg) == 0;
+
 	set_state(l, BROKEN);
-	if (strcmp(l->failure, e->msg) != 0)
+	l->tree_ms = now_ms();
+	if (!again)
 		log_error("the source changed and cannot be opened: %s", e->msg);
 	memcpy(l->failure, e->msg, sizeof(l->failure));
-	tell(l, &l->old);
+	if (!again)
+		tell(l, &l->old); /* what it is told meanwhile it does not remember */
 }
 
 /* open_settled - open the file as it now is: *ret is new, or NULL with the reason in *e. A
@@ -461,12 +485,18 @@ static bool open_settled(struct live *l, struct live_epoch **ret, struct err *e)
 	bool ok;
 
 	for (int i = 0;; i++) {
+		int64_t start;
+
 		if (!settle(l))
 			return false;
 		*e = (struct err)ERR_INIT;
+		start = now_ms();
 		if (open_epoch(l, ret, e) == 0)
 			return true;
 		*ret = NULL;
+		l->retry_ms = RETRY_TIMES * (now_ms() - start);
+		if (l->retry_ms < RETRY_MS)
+			l->retry_ms = RETRY_MS;
 		if (i == OPEN_ROUNDS || !look(l, &st, &ok))
 			return true;
 	}
@@ -491,6 +521,20 @@ static void reload(struct live *l)
 		not_opened(l, &e);
 }
 
+/* tree_changed - whether a directory is to be opened again, by what it says itself, or because it
+ * could not be opened for a while. `now` is the watcher's own to take away. */
+static bool tree_changed(struct live *l, enum state state)
+{
+	int64_t now = now_ms();
+
+	if (!l->seen_ok || !S_ISDIR(l->seen.st_mode) ||
+	    now - l->tree_ms < (state == BROKEN ? l->retry_ms : TREE_POLL_MS))
+		return false;
+	l->tree_ms = now;
+	return state == BROKEN ||
+	       (state == CURRENT && source_poll(l->now->source, NULL) == -ESTALE);
+}
+
 static bool needs_reload(struct live *l)
 {
 	struct stat st;
@@ -500,9 +544,9 @@ static bool needs_reload(struct live *l)
 	(void)pthread_mutex_lock(&l->lock);
 	state = l->state;
 	(void)pthread_mutex_unlock(&l->lock);
-	changed |= state == CHANGED || (state == BROKEN && l->retry);
+	changed |= state == CHANGED || (state == BROKEN && l->retry && !S_ISDIR(l->seen.st_mode));
 	l->retry = false;
-	return changed;
+	return changed || tree_changed(l, state);
 }
 
 static void *watch(void *arg)
@@ -584,7 +628,8 @@ int live_new(const char *path, live_open_fn *open, void *arg, struct live **ret,
 		live_free(l);
 		return rc;
 	}
-	l->seen = l->last = l->now->source->ds.st;
+	if (l->now->source)
+		l->seen = l->last = l->now->source->ds.st;
 	l->seen_ok = true;
 	*ret = l;
 	return 0;

@@ -1,5 +1,5 @@
-/* live.h - the source and view that are being served now, and their replacement when the file
- * changes.
+/* live.h - the source and view that are being served now, and their replacement when the file or
+ * directory changes.
  *
  * Every opening of the source is an epoch. A request takes the epoch that its inode number
  * belongs to and holds it until the kernel has its answer; nothing of two epochs is ever mixed:
@@ -21,7 +21,7 @@ struct live;
 
 /* live_epoch - one opening of the source. Borrowed between live_get and live_put. */
 struct live_epoch {
-	struct source *source;
+	struct source *source; /* NULL where the view has none */
 	struct view *view;
 	uint64_t number;    /* 0, 1, 2 ... */
 	uint32_t requests;  /* lock: live */
@@ -39,7 +39,8 @@ typedef void live_changed_fn(void *arg, char *const *names, size_t n);
  * is arg. Returns 0 with *ret new (live_free); else what open said. */
 int live_new(const char *path, live_open_fn *open, void *arg, struct live **ret,
 	     struct err *e) NZ_MUST_USE;
-/* live_watch - start the thread that looks for changes of the file. Once only. */
+/* live_watch - start the thread that looks for changes of the source. Once only, and not for a
+ * view that follows changes by itself. */
 int live_watch(struct live *l, live_changed_fn *changed, void *arg, struct err *e) NZ_MUST_USE;
 /* live_stop - end that thread; does nothing when there is none. Any thread, any number of
  * times. Requests go on being answered. */

@@ -4,16 +4,15 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
-
-#include <libdeflate.h>
 
 #include "base/log.h"
 #include "fusefs/fusefs.h"
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
 
-static const struct source_ops *const formats[] = {&hdf5_source_ops};
+static const struct source_ops *const formats[] = {&hdf5_source_ops, &zarr_source_ops};
 
 /* spare_processors - one is left to the reader, who needs it as much: on two processors one thread
  * that decodes ahead made a reader half as quick again as two. */
@@ -26,26 +25,70 @@ static uint32_t spare_processors(void)
 	return CPU_COUNT(&set) > 2 ? (uint32_t)CPU_COUNT(&set) - 1 : 1;
 }
 
-static int view_open(struct source *s, const struct cfg *cfg, struct view **ret, struct err *e)
+static enum plan_filter filter_of(const struct cfg *cfg)
+{
+	static const enum plan_filter filters[] = {
+		[CFG_FILTER_PORTABLE] = PLAN_PORTABLE,
+		[CFG_FILTER_KEEP] = PLAN_KEEP,
+		[CFG_FILTER_NONE] = PLAN_NONE,
+	};
+
+	return filters[cfg->filter];
+}
+
+/* io_of - memory and threads for one of `share` views. */
+static struct chunkio_options io_of(const struct cfg *cfg, uint32_t share)
+{
+	uint32_t threads = cfg->decode_threads ? cfg->decode_threads : spare_processors();
+
+	threads = threads > share ? threads / share : 1;
+	return (struct chunkio_options){
+		.cache_bytes = cfg->cache_size / share,
+		.threads = threads,
+		.ahead = 2 * threads,
+	};
+}
+
+static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_want *want,
+		     struct view **ret, struct err *e)
 {
 	static const enum zarr_mode modes[] = {
 		[CFG_MODE_ZARR] = ZARR_PURE,
 		[CFG_MODE_NCZARR] = ZARR_NCZARR,
 		[CFG_MODE_NOXARRAY] = ZARR_NOXARRAY,
 	};
-	uint32_t threads = cfg->decode_threads ? cfg->decode_threads : spare_processors();
 	const struct zarr_view_options opts = {
 		.mode = modes[cfg->mode],
-		.filter = cfg->filter == CFG_FILTER_NONE ? PLAN_NONE : PLAN_PORTABLE,
+		.filter = filter_of(cfg),
 		.nested = cfg->nested,
 		.strict_json = cfg->strict_json,
-		.io = {.cache_bytes = cfg->cache_size,
-		       .threads = threads,
-		       .ahead = 2 * threads},
+		.io = io_of(cfg, want->share),
 		.max_meta_bytes = cfg->meta_size,
+		.id_limit = want->id_limit,
 	};
 
 	return zarr_view_open(s, &opts, ret, e);
+}
+
+static int nc_view(struct source *s, const struct cfg *cfg, const struct fs_want *want,
+		   struct view **ret, struct err *e)
+{
+	const struct nc_view_options opts = {
+		.name = want->name,
+		.filter = filter_of(cfg),
+		.io = io_of(cfg, want->share),
+		.max_image_bytes = cfg->image_size,
+		.max_index_bytes = cfg->index_size,
+		.keep_going = cfg->hide_bad,
+	};
+
+	return nc_view_open(s, &opts, ret, e);
+}
+
+static int view_open(struct source *s, const struct cfg *cfg, const struct fs_want *want,
+		     struct view **ret, struct err *e)
+{
+	return want->nc ? nc_view(s, cfg, want, ret, e) : zarr_view(s, cfg, want, ret, e);
 }
 
 /* print - text to standard output. Returns the exit status. */
@@ -76,9 +119,21 @@ static int version(void)
 
 	hdf5_version(hdf5, sizeof(hdf5));
 	buf_init(&text, 4096);
-	buf_printf(&text, "nczarrfs %s\nlibfuse %s\nHDF5 %s\nlibdeflate %s\n", NCZARRFS_VERSION,
-		   fuse_pkgversion(), hdf5, LIBDEFLATE_VERSION_STRING);
+	buf_printf(&text, "nczarrfs %s\nlibfuse %s\nHDF5 %s\n", NCZARRFS_VERSION,
+		   fuse_pkgversion(), hdf5);
+	codec_versions(&text);
 	return print(&text);
+}
+
+/* name_virtual - the virtual file's name, also when the path ends in "." or "..". */
+static void name_virtual(const char *path, char out[NAME_BYTES])
+{
+	const char *base = strrchr(path, '/');
+	auto_free char *real = NULL;
+
+	if (base && (strcmp(base, "/.") == 0 || strcmp(base, "/..") == 0))
+		real = realpath(path, NULL);
+	name_of_file(real ? real : path, out);
 }
 
 /* own_stdio - a descriptor opened later must not become standard output by chance. */
@@ -94,10 +149,11 @@ int main(int argc, char **argv)
 {
 	struct cfg cfg;
 	struct err e = ERR_INIT;
-	const struct fs_setup setup = {
+	struct fs_setup setup = {
 		.cfg = &cfg,
 		.formats = formats,
 		.n_formats = ARRAY_LEN(formats),
+		.zarr = &zarr_source_ops,
 		.prepare = hdf5_prepare,
 		.view_open = view_open,
 	};
@@ -109,6 +165,8 @@ int main(int argc, char **argv)
 		log_error("%s", e.msg);
 		return 1;
 	}
+	if (cfg.source)
+		name_virtual(cfg.source, setup.file_name);
 	log_init(cfg.debug ? LOG_DEBUG : cfg.verbose ? LOG_INFO : LOG_WARN, false);
 	switch (cfg.command) {
 	case CFG_HELP:

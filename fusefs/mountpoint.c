@@ -119,8 +119,7 @@ uint64_t fs_mount_id(const char *dir)
 	return found;
 }
 
-/* below - whether path is dir or lies below it; both are resolved. */
-static bool below(const char *path, const char *dir)
+bool fs_below(const char *path, const char *dir)
 {
 	size_t n = strlen(dir);
 
@@ -178,7 +177,7 @@ int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 			"it with fusermount3 -u '%s', or use another directory",
 			dir, dir);
 	source = realpath(cfg->source, NULL); /* a missing one is source_open's to tell */
-	if (source && below(source, dir))
+	if (source && fs_below(source, dir))
 		return err_set(e, -EBUSY,
 			       "mountpoint '%s': the mount would hide '%s': use another "
 			       "directory",

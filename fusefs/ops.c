@@ -1,8 +1,9 @@
 /* ops.c - requests of the kernel become calls of the view.
  *
- * Inode numbers are computed (live.h), so that forget has nothing to do. Every request holds
- * its epoch until the kernel has the answer: what the watcher tells the kernel afterwards cannot
- * be overtaken by an old answer.
+ * Inode numbers are those of the view in its epoch (live.h). Every request holds its epoch until
+ * the kernel has the answer: what the watcher tells the kernel afterwards cannot be overtaken by
+ * an old answer. A view that follows changes by itself has one epoch for ever; it says which of
+ * its answers may be remembered.
  *
  * Directory offsets: 1 after ".", 2 after "..", then the view's cookie + 2. In the root, whose
  * inode number is the same in every epoch, the upper bits carry the epoch, so that a listing
@@ -16,8 +17,10 @@
 #include "base/log.h"
 
 #define TIMEOUT 3600.0 /* seconds: nothing changes that the kernel is not told */
+#define FLEETING 1.0   /* the kernel is told nothing */
 #define UNCACHED_BYTES ((uint64_t)256 << 10) /* smaller files gain nothing */
 #define BLOCK_SIZE 131072                    /* st_blksize: what the kernel reads ahead */
+#define LINK_MAX_BYTES 4097                  /* of a link's text, and its NUL */
 #define COOKIE_BITS 55
 #define COOKIE_LIMIT (((uint64_t)1 << COOKIE_BITS) - 2)
 
@@ -56,7 +59,7 @@ static void end(struct call *c)
 /* changed - whether the source changed under this request; if so the watcher is told. */
 static bool changed(struct call *c)
 {
-	if (c->past || source_check(c->ep->source, &c->e) == 0)
+	if (c->past || c->view->follows || source_check(c->ep->source, &c->e) == 0)
 		return false;
 	live_poke(c->fs->live, c->ep);
 	return true;
@@ -65,38 +68,54 @@ static bool changed(struct call *c)
 /* fail - answer with an error; a source that changed explains every error. */
 static void fail(struct call *c, int rc, bool may_be_absent)
 {
-	if (rc == -ESTALE)
+	if (rc == -ESTALE && !c->view->follows)
 		live_poke(c->fs->live, c->ep);
-	else if (changed(c))
+	else if (rc != -ESTALE && changed(c))
 		rc = -ESTALE;
 	reply_fail(c->fs, c->req, rc, may_be_absent, &c->e);
 }
 
-static void fill_stat(const struct live_epoch *ep, uint64_t id, bool is_dir, uint64_t size,
-		      uint32_t nlink, struct stat *st)
+/* inherit - what the file or directory of a source lends to what is made of it. */
+static void inherit(const struct stat *src, bool is_dir, struct stat *st)
 {
-	const struct stat *src = &ep->source->ds.st;
 	mode_t mode = src->st_mode & 0444;
 
-	*st = (struct stat){
-		.st_ino = live_ino(ep, id),
-		.st_mode = is_dir ? (mode_t)(S_IFDIR | mode | mode >> 2) : S_IFREG | mode,
-		.st_nlink = nlink ? nlink : 1,
-		.st_uid = src->st_uid,
-		.st_gid = src->st_gid,
-		.st_size = (off_t)size,
-		.st_blksize = BLOCK_SIZE,
-		.st_blocks = (blkcnt_t)(size / 512 + (size % 512 != 0)),
-		.st_atim = src->st_atim,
-		.st_mtim = src->st_mtim,
-		.st_ctim = src->st_ctim,
-	};
+	st->st_mode |= is_dir ? mode | mode >> 2 : mode;
+	st->st_uid = src->st_uid;
+	st->st_gid = src->st_gid;
+	st->st_atim = src->st_atim;
+	st->st_mtim = src->st_mtim;
+	st->st_ctim = src->st_ctim;
 }
 
-/* timeout - how long the kernel may remember what it is told. */
+static void fill_stat(const struct live_epoch *ep, const struct view_attr *a, struct stat *st)
+{
+	*st = (struct stat){
+		.st_ino = live_ino(ep, a->id),
+		.st_mode = a->is_dir ? S_IFDIR : a->is_link ? S_IFLNK : S_IFREG,
+		.st_nlink = a->nlink ? a->nlink : 1,
+		.st_size = (off_t)a->size,
+		.st_blksize = BLOCK_SIZE,
+		.st_blocks = (blkcnt_t)(a->size / 512 + (a->size % 512 != 0)),
+	};
+	if (!a->own) {
+		if (ep->source) /* a view without one has attributes of its own */
+			inherit(&ep->source->ds.st, a->is_dir, st);
+		return;
+	}
+	st->st_mode |= a->mode & 0777;
+	st->st_uid = a->uid;
+	st->st_gid = a->gid;
+	st->st_mtim = st->st_atim = a->mtime;
+	st->st_ctim = a->ctime;
+}
+
+/* timeout - how long the kernel may remember what it is told; a: NULL for an absent name. */
 static double timeout(const struct call *c, const struct view_attr *a)
 {
-	return c->past || (a && a->unsure) ? 0 : TIMEOUT;
+	if (c->past || (a && a->unsure))
+		return 0;
+	return c->view->follows || (a && a->fleeting) ? FLEETING : TIMEOUT;
 }
 
 static void fill_entry(const struct call *c, const struct view_attr *a,
@@ -108,7 +127,7 @@ static void fill_entry(const struct call *c, const struct view_attr *a,
 		.attr_timeout = timeout(c, a),
 		.entry_timeout = timeout(c, a),
 	};
-	fill_stat(c->ep, a->id, a->is_dir, a->size, a->nlink, &entry->attr);
+	fill_stat(c->ep, a, &entry->attr);
 }
 
 /* unsure - a file that is shown although it could not be looked at: if that is because the source
@@ -121,6 +140,19 @@ static bool unsure(struct call *c, const struct view_attr *a)
 		return true;
 	reply_log(c->fs, &c->e);
 	return false;
+}
+
+static void forget(struct view *v, uint64_t id, uint64_t count)
+{
+	if (v->ops->forget)
+		v->ops->forget(v, id, count);
+}
+
+/* reply_entry - a look-up that was interrupted tells the kernel nothing. */
+static void reply_entry(struct call *c, const struct fuse_entry_param *entry, uint64_t id)
+{
+	if (fuse_reply_entry(c->req, entry) == -ENOENT)
+		forget(c->view, id, 1);
 }
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -138,7 +170,9 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		rc = -ESTALE;
 	if (rc == 0)
 		fill_entry(&c, &attr, &entry);
-	if (rc == 0 || (rc == -ENOENT && !changed(&c)))
+	if (rc == 0)
+		reply_entry(&c, &entry, attr.id);
+	else if (rc == -ENOENT && !changed(&c))
 		(void)fuse_reply_entry(req, &entry); /* ino 0: remember that it is absent */
 	else
 		fail(&c, rc, true);
@@ -159,7 +193,7 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	if (rc == 0 && unsure(&c, &attr))
 		rc = -ESTALE;
 	if (rc == 0) {
-		fill_stat(c.ep, attr.id, attr.is_dir, attr.size, attr.nlink, &st);
+		fill_stat(c.ep, &attr, &st);
 		(void)fuse_reply_attr(req, &st, timeout(&c, &attr));
 	} else {
 		fail(&c, rc, false);
@@ -167,18 +201,50 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	end(&c);
 }
 
+/* forget_ino - only views that follow have a table of what the kernel knows. */
+static void forget_ino(struct fs *fs, fuse_ino_t ino, uint64_t count)
+{
+	struct live_epoch *ep;
+
+	if (!fs->follows || live_get(fs->live, ino, &ep, NULL) < 0)
+		return;
+	forget(ep->view, live_id(ino), count);
+	live_put(fs->live, ep);
+}
+
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
 {
-	(void)ino;
-	(void)nlookup;
+	forget_ino(fuse_req_userdata(req), ino, nlookup);
 	fuse_reply_none(req);
 }
 
 static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
-	(void)count;
-	(void)forgets;
+	for (size_t i = 0; i < count; i++)
+		forget_ino(fuse_req_userdata(req), forgets[i].ino, forgets[i].nlookup);
 	fuse_reply_none(req);
+}
+
+static void op_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct buf text;
+	struct call c;
+	int rc;
+
+	if (!begin(&c, req, ino, true))
+		return;
+	buf_init(&text, LINK_MAX_BYTES);
+	rc = c.view->ops->readlink ? c.view->ops->readlink(c.view, live_id(ino), &text, &c.e)
+				   : err_set(&c.e, -EINVAL, "no links here");
+	buf_putc(&text, '\0');
+	if (rc == 0 && !buf_ok(&text))
+		rc = err_nomem(&c.e);
+	if (rc == 0)
+		(void)fuse_reply_readlink(req, (const char *)text.data);
+	else
+		fail(&c, rc, false);
+	buf_release(&text);
+	end(&c);
 }
 
 /* Read. */
@@ -252,8 +318,8 @@ static int reply_file(struct call *c, const struct span *s, uint8_t *buf)
 	if (rc < 0)
 		return rc;
 	memset(buf + s->len, 0, s->zeros);
-	/* Only now is it known whose bytes they are. */
-	rc = source_check(c->ep->source, &c->e);
+	/* Only now is it known whose bytes they are. A view without a source looks itself. */
+	rc = c->ep->source ? source_check(c->ep->source, &c->e) : 0;
 	if (rc < 0)
 		return rc;
 	(void)fuse_reply_buf(c->req, (const char *)buf, s->len + s->zeros);
@@ -317,7 +383,7 @@ static bool add(struct listing *l, const char *name, uint64_t id, bool is_dir,
 	if (attr)
 		fill_entry(l->c, attr, &entry);
 	else
-		fill_stat(l->c->ep, id, is_dir, 0, 1, &entry.attr);
+		fill_stat(l->c->ep, &(struct view_attr){.id = id, .is_dir = is_dir}, &entry.attr);
 	off |= l->tag;
 	n = l->plus ? fuse_add_direntry_plus(l->c->req, at, left, name, &entry, (off_t)off)
 		    : fuse_add_direntry(l->c->req, at, left, name, &entry.attr, (off_t)off);
@@ -400,12 +466,20 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
  * chunk cache to the reader's memory in one copy and requests of up to a MiB
  * (docs/benchmarks.md). */
 
+/* caching - how a file is to be opened. What is not fixed is asked for again by whoever opens
+ * it. */
+static void caching(const struct call *c, const struct view_attr *a, struct fuse_file_info *fi)
+{
+	fi->direct_io = c->fs->uncached && !a->cached && a->size >= UNCACHED_BYTES;
+	fi->keep_cache = !fi->direct_io && (!c->view->follows || a->fixed);
+}
+
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	const struct fs *fs = fuse_req_userdata(req);
-
-	struct view_attr attr;
+	struct view_attr attr = {.id = 0};
 	struct call c;
+	int rc = 0;
 
 	if (fs->no_open) {
 		(void)fuse_reply_err(req, ENOSYS);
@@ -413,10 +487,14 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	}
 	if (!begin(&c, req, ino, true))
 		return;
-	if (fs->uncached && c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e) == 0)
-		fi->direct_io = attr.size >= UNCACHED_BYTES;
-	fi->keep_cache = !fi->direct_io;
-	(void)fuse_reply_open(req, fi);
+	if (fs->uncached || c.view->follows)
+		rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
+	if (rc < 0) {
+		fail(&c, rc, false);
+	} else {
+		caching(&c, &attr, fi);
+		(void)fuse_reply_open(req, fi);
+	}
 	end(&c);
 }
 
@@ -429,20 +507,29 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 		(void)fuse_reply_err(req, ENOSYS);
 		return;
 	}
-	fi->keep_cache = 1;
-	fi->cache_readdir = 1;
+	fi->keep_cache = fi->cache_readdir = !fs->follows;
 	(void)fuse_reply_open(req, fi);
 }
 
+/* op_statfs - a source that is one file fills its filesystem; of a directory, which may grow,
+ * what holds it is told. */
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
 	const struct fs *fs = fuse_req_userdata(req);
-	struct stat st;
 	struct statvfs out = {.f_bsize = BLOCK_SIZE, .f_frsize = 4096, .f_namemax = 255};
+	struct statvfs below;
+	struct stat st;
 
 	(void)ino;
 	(void)live_broken(fs->live, &st); /* the size it had is good enough */
-	out.f_blocks = ((fsblkcnt_t)st.st_size + 4095) / 4096;
+	if (S_ISREG(st.st_mode)) {
+		out.f_blocks = ((fsblkcnt_t)st.st_size + 4095) / 4096;
+	} else if (statvfs(fs->path, &below) == 0) {
+		out.f_frsize = below.f_frsize;
+		out.f_blocks = below.f_blocks;
+		out.f_bfree = below.f_bfree;
+		out.f_bavail = below.f_bavail;
+	}
 	(void)fuse_reply_statfs(req, &out);
 }
 
@@ -450,8 +537,11 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct fs *fs = userdata;
 
-	fs->no_open = (conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) && !fs->uncached;
-	fs->no_opendir = (conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT) && !fs->ask_opendir;
+	/* What is not asked for is kept: not so where content may change without a word. */
+	fs->no_open = (conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) && !fs->uncached &&
+		      !fs->follows;
+	fs->no_opendir = (conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT) && !fs->ask_opendir &&
+			 !fs->follows;
 	conn->max_read = fs->max_read; /* libfuse wants to hear it twice */
 	log_debug("kernel protocol %u.%u, read-ahead %u bytes", conn->proto_major,
 		  conn->proto_minor, conn->max_readahead);
@@ -463,6 +553,7 @@ const struct fuse_lowlevel_ops *fs_operations(void)
 		.init = op_init,
 		.lookup = op_lookup,
 		.getattr = op_getattr,
+		.readlink = op_readlink,
 		.forget = op_forget,
 		.forget_multi = op_forget_multi,
 		.open = op_open,

@@ -68,11 +68,13 @@ bool reply_log_text(struct reply_log *log, const char *text, int64_t now, uint32
 
 void reply_log(struct fs *fs, const struct err *e)
 {
-	const char *text = e->msg[0] ? e->msg : "request failed without a reason";
+	const char *text = e->msg;
 	struct timespec now = {0};
 	uint32_t skipped;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with this clock */
+	if (!text[0])
+		return; /* it was said when it came up */
 	if (!reply_log_text(&fs->log, text, now.tv_sec, &skipped))
 		return;
 	if (skipped)

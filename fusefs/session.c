@@ -12,9 +12,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "base/log.h"
 #include "base/str.h"
+#include "fusefs/mirror.h"
 
 enum {
 	NOTES_SHOWN = 20,
@@ -35,30 +37,64 @@ struct server {
 	bool done; /* lock: the loop ended */
 };
 
-int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
-	    struct err *e)
+void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 {
-	const struct cfg *cfg = setup->cfg;
-	const struct source_options opts = {
+	*ret = (struct source_options){
 		.cut_bytes = cfg->chunk_size,
 		.max_chunk_bytes = (uint64_t)1 << 32,
 		.max_index_bytes = cfg->index_size,
 		.max_meta_bytes = cfg->meta_size,
+		.open_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
 		.link_root = cfg->link_root,
+		.keep_going = cfg->hide_bad,
 	};
+}
+
+/* hint - what to do about one array that stands for all. */
+static int hint(const struct cfg *cfg, int rc, struct err *e)
+{
+	char text[ERR_TEXT_MAX];
+
+	if (rc != -EOPNOTSUPP || cfg->hide_bad || !e)
+		return rc;
+	(void)snprintf(text, sizeof(text), "%s", e->msg); /* as long as e's own */
+	return err_set(e, rc, "%s (what is in the way of the rest, -o bad_arrays=hide leaves out)",
+		       text);
+}
+
+/* open_dataset - what is mounted when it is not a mirror. */
+static int open_dataset(const struct fs_setup *setup, struct source **ret_source,
+			struct view **ret_view, struct err *e)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct fs_want want = {
+		.name = setup->file_name, .id_limit = VIEW_ID_LIMIT, .share = 1};
+	struct source_options opts;
 	struct source *source = NULL;
 	int rc;
 
+	fs_source_options(cfg, &opts);
 	rc = source_open(setup->formats, setup->n_formats, cfg->source, &opts, &source, e);
 	if (rc < 0)
-		return rc;
-	rc = setup->view_open(source, cfg, ret_view, e);
+		return hint(cfg, rc, e);
+	want.nc = cfg->view == CFG_VIEW_AUTO ? source->ops == setup->zarr
+					     : cfg->view == CFG_VIEW_NC;
+	rc = setup->view_open(source, cfg, &want, ret_view, e);
 	if (rc < 0) {
 		source_close(source);
-		return rc;
+		return hint(cfg, rc, e);
 	}
 	*ret_source = source;
 	return 0;
+}
+
+int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
+	    struct err *e)
+{
+	if (!mirror_wanted(setup))
+		return open_dataset(setup, ret_source, ret_view, e);
+	*ret_source = NULL;
+	return mirror_open(setup, ret_view, e);
 }
 
 void fs_null_stdio(void)
@@ -88,14 +124,21 @@ static NZ_PRINTF(2, 0) void log_fuse(enum fuse_log_level level, const char *fmt,
 		 "%s", text);
 }
 
-static void print_notes(const struct dataset *ds)
+static void print_some(const char *const *notes, uint32_t n)
 {
-	uint32_t shown = ds->n_notes < NOTES_SHOWN ? ds->n_notes : NOTES_SHOWN;
+	uint32_t shown = n < NOTES_SHOWN ? n : NOTES_SHOWN;
 
 	for (uint32_t i = 0; i < shown; i++)
-		log_warn("%s", ds->notes[i]);
-	if (ds->n_notes > shown)
-		log_warn("... and %u more; see nczarrfs info", ds->n_notes - shown);
+		log_warn("%s", notes[i]);
+	if (n > shown)
+		log_warn("... and %u more; see nczarrfs info", n - shown);
+}
+
+static void print_notes(const struct live_epoch *ep)
+{
+	if (ep->source)
+		print_some(ep->source->ds.notes, ep->source->ds.n_notes);
+	print_some(ep->view->notes, ep->view->n_notes);
 }
 
 /* loop_option - true for options that libfuse's session does not know. */
@@ -198,9 +241,10 @@ static int open_live(void *arg, struct source **ret_source, struct view **ret_vi
 {
 	struct server *s = arg;
 
-	/* Standard error is shared by all threads: it is left alone once they run. */
+	/* Standard error is shared by all threads: it is left alone once they run. A Zarr tree
+	 * that is without its documents for a moment is not a directory to be mirrored. */
 	if (s->fs.se)
-		return fs_open(s->setup, ret_source, ret_view, e);
+		return open_dataset(s->setup, ret_source, ret_view, e);
 	return fs_open_quietly(s->setup, ret_source, ret_view, e);
 }
 
@@ -223,6 +267,19 @@ static int mount_quietly(struct server *s, struct fuse_args *args, struct err *e
 	return fs_explain_mount(s->setup->cfg, text, e);
 }
 
+/* check_place - a mount inside of a Zarr tree that is looked through for changes would be asked
+ * by its own server. */
+static int check_place(const struct server *s, struct err *e)
+{
+	const struct cfg *cfg = s->setup->cfg;
+	auto_free char *source = realpath(cfg->source, NULL);
+
+	if (s->fs.follows || !source || !fs_below(s->mountpoint, source))
+		return 0;
+	return err_set(e, -EBUSY, "mountpoint '%s' is inside of '%s': use another directory",
+		       s->mountpoint, cfg->source);
+}
+
 static int mount_session(struct server *s, struct err *e)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
@@ -231,6 +288,9 @@ static int mount_session(struct server *s, struct err *e)
 	s->mountpoint = realpath(s->setup->cfg->mountpoint, NULL);
 	if (!s->mountpoint)
 		return err_sys(e, errno, "mountpoint '%s'", s->setup->cfg->mountpoint);
+	rc = check_place(s, e);
+	if (rc < 0)
+		return rc;
 	/* fusermount3 finds out whether a server is gone by opening its directory. */
 	s->fs.ask_opendir = fs_has_option(s->setup->cfg, "auto_unmount");
 	s->fs.uncached = s->setup->cfg->filter == CFG_FILTER_NONE && !s->setup->cfg->page_cache;
@@ -361,28 +421,51 @@ static void report(int fd, char status, const char *text)
 	(void)close(fd);
 }
 
+/* open_source - what is served, before it is mounted. */
+static int open_source(struct server *s, struct err *e)
+{
+	const struct fs_setup *setup = s->setup;
+	int rc = setup->prepare ? setup->prepare(e) : 0;
+
+	if (rc == 0)
+		rc = live_new(setup->cfg->source, open_live, s, &s->fs.live, e);
+	if (rc < 0)
+		return rc;
+	s->fs.path = setup->cfg->source;
+	s->fs.follows = live_first(s->fs.live)->view->follows;
+	print_notes(live_first(s->fs.live));
+	return 0;
+}
+
 /* prepare - everything up to a mount that is only not answered yet. */
 static int prepare(struct server *s, struct err *e)
 {
-	const struct cfg *cfg = s->setup->cfg;
 	sigset_t set;
-	int rc = s->setup->prepare ? s->setup->prepare(e) : 0;
+	int rc = open_source(s, e);
 
 	if (rc < 0)
 		return rc;
-	rc = live_new(cfg->source, open_live, s, &s->fs.live, e);
-	if (rc < 0)
-		return rc;
-	print_notes(&live_first(s->fs.live)->source->ds);
 	end_signals(&set);
 	(void)sigaddset(&set, SIGUSR1);
 	rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if (rc)
 		return err_sys(e, rc, "block signals");
 	rc = mount_session(s, e);
-	if (rc == 0)
+	if (rc == 0 && !s->fs.follows)
 		rc = live_watch(s->fs.live, forget_names, s->fs.se, e);
 	return rc == 0 ? start_signals(s, e) : rc;
+}
+
+/* many_files - a directory's datasets take some descriptors each. */
+static void many_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		log_debug("the limit of open files stays as it is");
 }
 
 /* settle_down - what a server needs no longer once it is mounted. */
@@ -396,6 +479,8 @@ static void settle_down(const struct server *s)
 			log_warn("the working directory stays in use: chdir '/' failed");
 		fs_null_stdio();
 	}
+	if (s->fs.follows)
+		many_files();
 	/* Users need the set-user-id fusermount3 to unmount. */
 	if (geteuid() == 0)
 		(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* a kernel without it: fine */

@@ -23,6 +23,10 @@ struct h5_file {
 	uint64_t eof;          /* end-of-file address that the superblock states, absolute */
 };
 
+/* h5_lookup3 - Bob Jenkins' lookup3 over n bytes with initial value 0: the checksum of all
+ * structures that have one. */
+uint32_t h5_lookup3(const uint8_t *p, size_t n);
+
 /* h5_file_find - offset of the superblock (0, 512, 1024, 2048 ...).
  * Returns 0, -EBADMSG when there is no HDF5 signature, -EIO. Spec: II.A */
 int h5_file_find(int fd, uint64_t size, uint64_t *ret_offset, struct err *e) NZ_MUST_USE;

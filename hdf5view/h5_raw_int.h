@@ -59,10 +59,6 @@ static inline bool h5_in_file(const struct h5_file *f, uint64_t addr, uint64_t n
 int h5_pread(const struct h5_file *f, uint64_t addr, void *out, size_t n, const char *what,
 	     struct err *e) NZ_MUST_USE;
 
-/* h5_lookup3 - Bob Jenkins' lookup3 over n bytes with initial value 0: the checksum of all
- * structures that have one. */
-uint32_t h5_lookup3(const uint8_t *p, size_t n);
-
 /* h5_sum_ok - whether the last 4 of n bytes are the checksum of those before. */
 static inline bool h5_sum_ok(const uint8_t *p, size_t n)
 {

@@ -11,8 +11,10 @@
  * Layout of the file, in this order:
  *   image     the structure, with texts of no fixed size
  *   indexes   for each chunked variable its B-tree nodes, leaves first, each level in order
- *   data      for each variable its chunks in C order, back to back; a variable of 64 KiB or more
- *             begins at a multiple of 4096
+ *   data      for each variable its chunks in C order, back to back. The data of the first one,
+ *             of one with 64 KiB or more and of what follows that begin at a multiple of 4096,
+ *             and in a file of up to 1000 variables those of all: the page cache keeps and loses
+ *             whole pages, and a chunk that cannot be read takes only its neighbours with it
  * All of it is a function of the dataset and of the sizes of its chunks. */
 #ifndef HDF5VIEW_NC_INT_H
 #define HDF5VIEW_NC_INT_H

@@ -47,9 +47,18 @@ static const struct word mode_words[] = {
 };
 static const struct word filter_words[] = {
 	{"portable", CFG_FILTER_PORTABLE, false},
+	{"keep", CFG_FILTER_KEEP, false},
 	{"none", CFG_FILTER_NONE, false},
 	{NULL, 0, false},
 };
+static const struct word view_words[] = {
+	{"auto", CFG_VIEW_AUTO, false},
+	{"zarr", CFG_VIEW_ZARR, false},
+	{"nc", CFG_VIEW_NC, false},
+	{NULL, 0, false},
+};
+static const struct word bad_words[] = {
+	{"refuse", 0, false}, {"hide", 1, false}, {NULL, 0, false}};
 static const struct word separator_words[] = {
 	{".", 0, false}, {"/", 1, false}, {NULL, 0, false}};
 static const struct word page_cache_words[] = {
@@ -60,12 +69,19 @@ static const struct word json_words[] = {
 #define FIELD(f) offsetof(struct cfg, f)
 
 static const struct option options[] = {
+	{"view", OPT_WORD, "auto", FIELD(view), view_words, 0, 0,
+	 "auto: netCDF-4 and HDF5 files as Zarr trees, Zarr trees as netCDF-4 files, a directory "
+	 "of such datasets as itself with their counterparts beside them; zarr or nc: this, "
+	 "whatever SOURCE is"},
 	{"mode", OPT_WORD, "zarr", FIELD(mode), mode_words, 0, 0,
-	 "what the tree looks like: zarr (v2, for zarr-python, xarray, GDAL), "
+	 "what a Zarr tree looks like: zarr (v2, for zarr-python, xarray, GDAL), "
 	 "nczarr (for netCDF-C), noxarray (without _ARRAY_DIMENSIONS)"},
 	{"filter", OPT_WORD, "portable", FIELD(filter), filter_words, 0, 0,
 	 "portable: pass compressed chunks that stock readers decode, decode the rest; "
+	 "keep: pass all whose filters can be named, for readers with plugins; "
 	 "none: decode everything"},
+	{"bad_arrays", OPT_BOOL, "refuse", FIELD(hide_bad), bad_words, 0, 0,
+	 "what cannot be shown at all: do not mount, and say why; or leave it out, with a note"},
 	{"dimension_separator", OPT_BOOL, ".", FIELD(nested), separator_words, 0, 0,
 	 "chunk files are v/0.0 (.) or v/0/0 (/)"},
 	{"json", OPT_BOOL, "python", FIELD(strict_json), json_words, 0, 0,
@@ -78,11 +94,15 @@ static const struct option options[] = {
 	{"chunk_size", OPT_SIZE, "4M", FIELD(chunk_size), NULL, 4 * KIB, GIB,
 	 "chunk size to aim for where a variable is not chunked"},
 	{"cache_size", OPT_SIZE, "64M", FIELD(cache_size), NULL, 0, 1024 * GIB,
-	 "memory for decoded chunks"},
+	 "memory for decoded chunks; of a directory, each dataset has a quarter of it"},
 	{"index_size", OPT_SIZE, "512M", FIELD(index_size), NULL, 4 * KIB, 1024 * GIB,
 	 "most memory that the chunk index of one variable may take"},
 	{"meta_size", OPT_SIZE, "1G", FIELD(meta_size), NULL, 64 * KIB, 1024 * GIB,
 	 "most memory that names, types and attributes may take"},
+	{"image_size", OPT_SIZE, "256M", FIELD(image_size), NULL, 64 * KIB, 1024 * GIB,
+	 "most memory that the structure and the texts of a virtual netCDF-4 file may take"},
+	{"open_datasets", OPT_UINT, "64", FIELD(open_datasets), NULL, 1, 65536,
+	 "datasets of a directory that are open at a time"},
 	{"decode_threads", OPT_UINT, "0", FIELD(decode_threads), NULL, 0, 256,
 	 "threads that decode chunks ahead of readers; 0: one less than processors"},
 	{"open_timeout", OPT_UINT, "120", FIELD(open_timeout), NULL, 0, 86400,
@@ -190,6 +210,8 @@ static int set_word(const struct option *o, const char *value, void *field, stru
 			*(bool *)field = w->value != 0;
 		else if (o->field == FIELD(mode))
 			*(enum cfg_mode *)field = (enum cfg_mode)w->value;
+		else if (o->field == FIELD(view))
+			*(enum cfg_view *)field = (enum cfg_view)w->value;
 		else
 			*(enum cfg_filter *)field = (enum cfg_filter)w->value;
 		return 0;
@@ -452,10 +474,13 @@ static void help_option(const struct option *o, struct buf *out)
 void cfg_help(struct buf *out)
 {
 	buf_puts(out,
-		 "usage: nczarrfs [options] SOURCE MOUNTPOINT   mount a file as a Zarr tree\n"
+		 "usage: nczarrfs [options] SOURCE MOUNTPOINT   mount SOURCE in the other format\n"
 		 "       nczarrfs info [--json] [-o ...] SOURCE  say what would be mounted\n"
 		 "\n"
-		 "SOURCE is a netCDF-4 or HDF5 file. Unmount with: fusermount3 -u MOUNTPOINT\n"
+		 "SOURCE is a netCDF-4 or HDF5 file, which becomes a Zarr tree; a Zarr tree, "
+		 "which\n"
+		 "becomes a netCDF-4 file; or a directory that holds some of them.\n"
+		 "Unmount with: fusermount3 -u MOUNTPOINT\n"
 		 "\n"
 		 "    -f                      stay in the foreground\n"
 		 "    -d, --debug             stay in the foreground and log every request\n"

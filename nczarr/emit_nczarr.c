@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-bool zr_name_ok(const char *name)
+bool zr_netcdf_name(const char *name)
 {
 	unsigned char c = (unsigned char)name[0];
 	size_t n = strlen(name);
@@ -71,7 +71,7 @@ static void put_dims(struct jw *j, const struct zr_emit *em, const struct ds_gro
 	for (uint32_t i = 0; i < g->n_dims && buf_ok(j->out); i++) {
 		const struct ds_dim *dim = &em->ds->dims[g->dims[i]];
 
-		if (!zr_name_ok(dim->name) || (!rich && dim->len == 0))
+		if (!zr_netcdf_name(dim->name) || (!rich && dim->len == 0))
 			continue;
 		jw_key(j, dim->name);
 		if (rich && dim->unlimited) {

@@ -33,8 +33,8 @@ int zr_emit_doc(const struct zr_emit *em, enum zr_doc doc, uint32_t ord, struct 
  * its first bytes, as long as it is not compressed. */
 uint64_t zr_chunk_rows(enum zarr_mode mode, const struct ds_array *a);
 
-/* zr_name_ok - whether netCDF-C accepts a name; one bad name fails its whole open. */
-bool zr_name_ok(const char *name);
+/* zr_netcdf_name - whether netCDF-C accepts a name; one bad name fails its whole open. */
+bool zr_netcdf_name(const char *name);
 
 /* zr_nczarr_lacks - why netCDF-C's Zarr cannot express a type, or NULL when it can. */
 const char *zr_nczarr_lacks(const struct dtype *t);

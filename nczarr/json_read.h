@@ -17,7 +17,8 @@
 enum json_kind { JSON_IS_NULL, JSON_IS_BOOL, JSON_IS_NUMBER, JSON_IS_TEXT, JSON_IS_LIST,
 		 JSON_IS_OBJECT };
 
-/* json_read - parse n bytes. Invalid UTF-8 in texts is an error, as are bytes behind the value.
+/* json_read - parse n bytes. Invalid UTF-8 in texts is an error, as are bytes behind the value,
+ * and documents that would take much memory (about a GiB).
  * Returns 0 with *ret new (json_decref); -EBADMSG with line and column; -ENOMEM. */
 int json_read(const void *p, size_t n, json_t **ret, struct err *e) NZ_MUST_USE;
 
@@ -27,7 +28,7 @@ enum json_kind json_kind(const json_t *v);
 /* json_get - member of an object; NULL when v is no object or has no such member. Borrowed. */
 const json_t *json_get(const json_t *v, const char *member);
 
-/* json_text_of - a text; may hold NULs. false: it is not a text. Borrowed. */
+/* json_text_of - a text; may hold NULs, and one is behind it. false: it is not a text. Borrowed. */
 bool json_text_of(const json_t *v, struct ds_text *ret);
 /* json_is - whether v is this text. */
 bool json_is(const json_t *v, const char *text);

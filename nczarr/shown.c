@@ -31,7 +31,7 @@ static void hide_groups(struct zr_shown *s, const struct dataset *ds, bool nczar
 		for (uint32_t steps = 0; at != 0 && at < ds->n_groups; steps++) {
 			const char *name = ds->groups[at].name;
 
-			if (reserved(name) || (nczarr && !zr_name_ok(name)) ||
+			if (reserved(name) || (nczarr && !zr_netcdf_name(name)) ||
 			    steps > ds->n_groups) {
 				s->hidden_groups[g] = true;
 				break;
@@ -44,10 +44,10 @@ static void hide_groups(struct zr_shown *s, const struct dataset *ds, bool nczar
 /* nczarr_cannot - why netCDF-C would refuse the array, and with it the whole dataset. */
 static const char *nczarr_cannot(const struct dataset *ds, const struct ds_array *a)
 {
-	if (!zr_name_ok(a->name))
+	if (!zr_netcdf_name(a->name))
 		return "netCDF does not allow its name";
 	for (uint32_t d = 0; d < a->rank; d++)
-		if (!zr_name_ok(ds->dims[a->dims[d]].name))
+		if (!zr_netcdf_name(ds->dims[a->dims[d]].name))
 			return "netCDF does not allow the name of one of its dimensions";
 	return zr_nczarr_lacks(&a->type);
 }

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,8 +20,9 @@
 
 struct dir_store {
 	struct store base;
-	int fd;
-	uid_t uid;  /* whose permissions count */
+	int fd;            /* owned */
+	uid_t uid;         /* whose permissions count */
+	bool counts_links; /* the file system does: no links left means removed */
 };
 
 static struct dir_store *of(struct store *s)
@@ -46,8 +48,8 @@ static bool readable(const struct dir_store *d, int at, const char *name, const 
 	       errno != EACCES;
 }
 
-static void from_stat(const struct dir_store *d, int at, const char *name, const struct stat *st,
-		      struct store_stat *ret)
+static void from_stat(const struct dir_store *d, int at, const char *name,
+		      const struct stat *st, struct store_stat *ret)
 {
 	bool is_file = S_ISREG(st->st_mode) && readable(d, at, name, st);
 
@@ -56,6 +58,7 @@ static void from_stat(const struct dir_store *d, int at, const char *name, const
 		.odd = !is_file && !S_ISDIR(st->st_mode),
 		.size = is_file ? (uint64_t)st->st_size : 0,
 		.version = store_version(store_mix_file(st)),
+		.changed = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec,
 	};
 }
 
@@ -97,15 +100,21 @@ static bool absent(const struct dir_store *d, const char *key)
 	}
 }
 
-/* failed - the error for a key that could not be opened; code is what beneath_open gave. */
-static int failed(const struct dir_store *d, const char *key, int code, struct err *e)
+/* removed - whether a directory that is open has been removed since. */
+static bool removed(const struct dir_store *d, int fd)
 {
 	struct stat st;
 
+	return d->counts_links && fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+/* failed - the error for a key that could not be opened; code is what beneath_open gave. */
+static int failed(const struct dir_store *d, const char *key, int code, struct err *e)
+{
 	switch (code) {
 	case -ENOENT:
 	case -ENOTDIR:
-		if (fstat(d->fd, &st) == 0 && st.st_nlink == 0)
+		if (removed(d, d->fd))
 			return err_set(e, -ESTALE, "'%s': its directory was removed", key);
 		if (!absent(d, key))
 			return err_set(e, -EIO, "'%s': a link leads nowhere", key);
@@ -121,7 +130,8 @@ static int failed(const struct dir_store *d, const char *key, int code, struct e
 
 /* stat_link - a key that could not be opened, but may be a link that leads nowhere: then it is
  * there, and odd. Returns whether it is. */
-static bool stat_link(const struct dir_store *d, const char *key, int code, struct store_stat *ret)
+static bool stat_link(const struct dir_store *d, const char *key, int code,
+		      struct store_stat *ret)
 {
 	auto_fd int fd = -1;
 	struct stat st;
@@ -190,7 +200,7 @@ static bool list_entry(const struct listing *l, const struct dirent *entry)
 		return l->emit(l->arg, entry->d_name, type == DT_DIR, NULL);
 	if (fstatat(l->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		if (errno == ENOENT)
-			return true;  /* removed since it was read */
+			return true; /* removed since it was read */
 		/* a directory that may be listed but not searched: all that is known is that
 		 * something is there */
 		ret = (struct store_stat){.is_dir = type == DT_DIR,
@@ -204,8 +214,8 @@ static bool list_entry(const struct listing *l, const struct dirent *entry)
 	return l->emit(l->arg, entry->d_name, ret.is_dir, &ret);
 }
 
-static int dir_list(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
-		    struct err *e)
+static int dir_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
+		    void *arg, struct err *e)
 {
 	struct listing l = {.d = of(s),
 			    .key = key,
@@ -214,6 +224,7 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 			    .emit = emit,
 			    .arg = arg};
 	const struct dirent *entry;
+	bool any = false;
 	int rc = 0;
 	DIR *dir;
 
@@ -231,10 +242,13 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 		if (!entry) {
 			if (errno)
 				rc = err_sys(e, errno, "'%s': listing it", key);
+			else if (!any && removed(l.d, l.fd))
+				rc = failed(l.d, key, -ENOENT, e);
 			break;
 		}
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
+		any = true;
 		if (!list_entry(&l, entry))
 			break;
 	}
@@ -245,7 +259,8 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 /* ---- reading ---- */
 
 /* open_object - a regular file, open for reading. */
-static int open_object(const struct dir_store *d, const char *key, struct stat *st, struct err *e)
+static int open_object(const struct dir_store *d, const char *key, struct stat *st,
+		       struct err *e)
 {
 	auto_fd int fd = beneath_open(d->fd, key, O_RDONLY);
 	int ret;
@@ -272,6 +287,9 @@ static int dir_read(struct store *s, const char *key, uint64_t off, uint8_t *out
 
 	if (fd < 0)
 		return fd;
+	if (off + len > (uint64_t)st.st_size)
+		return err_set(e, -EIO, "'%s' ends at %jd, before offset %" PRIu64, key,
+			       (intmax_t)st.st_size, off + len);
 	rc = io_pread(fd, out, len, off, e);
 	if (rc < 0)
 		return err_wrap(e, rc, "'%s'", key);
@@ -324,12 +342,14 @@ static const struct store_ops g_ops = {
 int store_dir_open(int fd, struct store **ret, struct err *e)
 {
 	struct dir_store *d = calloc(1, sizeof(*d));
+	struct stat st;
 
 	if (!d)
 		return err_nomem(e);
 	d->base.ops = &g_ops;
 	d->fd = fd;
 	d->uid = geteuid();
+	d->counts_links = fstat(fd, &st) == 0 && st.st_nlink > 0;
 	*ret = &d->base;
 	return 0;
 }

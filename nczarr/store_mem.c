@@ -7,15 +7,15 @@
 #include <string.h>
 
 struct object {
-	char *key;      /* owned */
-	uint8_t *data;  /* owned */
+	char *key;     /* owned */
+	uint8_t *data; /* owned */
 	size_t len;
 	uint64_t version;
 };
 
 struct mem_store {
 	struct store base;
-	struct object *objects;  /* sorted; owned */
+	struct object *objects; /* sorted; owned */
 	size_t n, cap;
 	uint64_t puts;
 };
@@ -99,8 +99,8 @@ static bool emit_one(void *arg, const char *part, size_t len, size_t i, bool has
 	return l->emit(l->arg, name, has_below, &st);
 }
 
-static int mem_list(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
-		    struct err *e)
+static int mem_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
+		    void *arg, struct err *e)
 {
 	const struct mem_store *m = of(s);
 	const struct keytab t = names_of(m);

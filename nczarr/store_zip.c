@@ -81,7 +81,8 @@ struct listing {
 	void *arg;
 };
 
-static bool emit_one(void *arg, const char *part, size_t len, size_t i, bool has_below NZ_UNUSED)
+static bool emit_one(void *arg, const char *part, size_t len, size_t i,
+		     bool has_below NZ_UNUSED)
 {
 	const struct listing *l = arg;
 	struct store_stat st;
@@ -95,8 +96,8 @@ static bool emit_one(void *arg, const char *part, size_t len, size_t i, bool has
 	return l->emit(l->arg, name, st.is_dir, l->want_stat || st.odd ? &st : NULL);
 }
 
-static int zip_list(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
-		    struct err *e)
+static int zip_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
+		    void *arg, struct err *e)
 {
 	const struct zip *z = of(s);
 	const struct keytab t = names_of(z);
@@ -136,8 +137,8 @@ static int find_object(const struct zip *z, const char *key, size_t *ret, struct
 	return 0;
 }
 
-static int zip_store_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
-			  uint64_t *ret_version, struct err *e)
+static int zip_store_read(struct store *s, const char *key, uint64_t off, uint8_t *out,
+			  size_t len, uint64_t *ret_version, struct err *e)
 {
 	struct zip *z = of(s);
 	const struct zip_entry *x;
@@ -168,8 +169,9 @@ static int zip_get(struct store *s, const char *key, struct buf *out, struct err
 		return rc;
 	x = &z->entries[i];
 	if (x->size > out->max - out->len)
-		return err_set(e, -ERANGE, "'%s' has %" PRIu64 " bytes, more than the %zu allowed",
-			       key, x->size, out->max - out->len);
+		return err_set(e, -ERANGE,
+			       "'%s' has %" PRIu64 " bytes, more than the %zu allowed", key,
+			       x->size, out->max - out->len);
 	if (x->size > 0) {
 		p = buf_grow(out, (size_t)x->size);
 		if (!p)

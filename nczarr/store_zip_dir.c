@@ -140,7 +140,13 @@ static int next_record(struct reader *rd, uint64_t nth, struct record *ret, stru
 	return 1;
 }
 
-/* check_name - r->name is what a key may be, perhaps with a '/' at its end. */
+/* dotted - whether a name begins with "./", or is ".": some writers begin all names so. */
+static bool dotted(const char *name, size_t n)
+{
+	return n > 0 && name[0] == '.' && (n == 1 || name[1] == '/');
+}
+
+/* check_name - r->name is what a key may be, perhaps with a '/' at its end, and "./" before it. */
 static int check_name(const struct record *r, struct err *e)
 {
 	char name[ZIP_NAME_MAX + 1];
@@ -149,26 +155,32 @@ static int check_name(const struct record *r, struct err *e)
 	if (n > 0 && r->name[n - 1] == '/')
 		n--;
 	if (n > ZIP_NAME_MAX)
-		return err_set(e, -ERANGE, "zip entry '%.100s...': its name has %zu bytes, at most %d",
+		return err_set(e, -ERANGE,
+			       "zip entry '%.100s...': its name has %zu bytes, at most %d",
 			       r->name, r->name_len, ZIP_NAME_MAX);
 	if (memchr(r->name, '\0', n))
 		return err_set(e, -EBADMSG, "zip entry '%.*s': its name contains a NUL", (int)n,
 			       r->name);
 	memcpy(name, r->name, n);
 	name[n] = '\0';
-	if (!store_key_ok(name))
-		return err_set(e, -EBADMSG,
-			       "zip entry '%.200s': an absolute name, an empty part or a part that is "
-			       "'.' or '..'",
-			       name);
+	if (!(dotted(name, n) && (n == 1 || store_key_ok(name + 2))) && !store_key_ok(name))
+		return err_set(
+			e, -EBADMSG,
+			"zip entry '%.200s': an absolute name, an empty part or a part that is "
+			"'.' or '..'",
+			name);
 	if (strchr(name, '\\'))
 		return err_set(e, -EBADMSG, "zip entry '%.200s': its name contains a backslash",
 			       name);
 	/* without the flag the name is in some code page; that nearly all are UTF-8 or ASCII
 	 * shows in their bytes */
-	if (!str_utf8_ok(name, n))
+	if (!str_utf8_ok(name, n)) {
+		for (size_t i = 0; i < n; i++)
+			if ((unsigned char)name[i] > 0x7f)
+				name[i] = '?';
 		return err_set(e, -EBADMSG, "zip entry '%.200s': its name is not UTF-8%s", name,
 			       r->flags & FLAG_UTF8 ? ", as it says" : "");
+	}
 	return 0;
 }
 
@@ -181,7 +193,8 @@ static int special(const struct record *r)
 		return 0;
 	if (S_ISDIR(mode) && r->size == 0)
 		return ZIP_FOLDER;
-	return (mode & S_IFMT) == 0 || S_ISREG(mode) || S_ISDIR(mode) ? 0 : ZIP_LINK;
+	/* what came through a pipe is marked as one, and holds data like any file */
+	return S_ISLNK(mode) ? ZIP_LINK : 0;
 }
 
 static uint8_t method_of(const struct record *r)
@@ -198,7 +211,8 @@ static uint8_t method_of(const struct record *r)
 }
 
 /* check_sizes - that the entry is inside the archive, and can be as large as it says. */
-static int check_sizes(const struct zip *z, const struct record *r, uint8_t method, struct err *e)
+static int check_sizes(const struct zip *z, const struct record *r, uint8_t method,
+		       struct err *e)
 {
 	const char *name = r->name;
 	int len = (int)r->name_len;
@@ -221,11 +235,11 @@ static int check_sizes(const struct zip *z, const struct record *r, uint8_t meth
 	if (method == ZIP_DEFLATED && !ckd_mul(&most, r->stored, (uint64_t)INFLATE_MOST) &&
 	    r->size > most)
 		return err_set(e, -EBADMSG,
-			       "zip entry '%.*s': %" PRIu64 " bytes cannot inflate to %" PRIu64, len,
-			       name, r->stored, r->size);
+			       "zip entry '%.*s': %" PRIu64 " bytes cannot inflate to %" PRIu64,
+			       len, name, r->stored, r->size);
 	if (r->size > INT64_MAX)
-		return err_set(e, -EBADMSG, "zip entry '%.*s': it has %" PRIu64 " bytes", len, name,
-			       r->size);
+		return err_set(e, -EBADMSG, "zip entry '%.*s': it has %" PRIu64 " bytes", len,
+			       name, r->size);
 	return 0;
 }
 
@@ -236,8 +250,8 @@ static int check_record(const struct zip *z, const struct record *r, struct err 
 	if (rc < 0)
 		return rc;
 	if (r->flags & (FLAG_ENCRYPTED | FLAG_HIDDEN))
-		return err_set(e, -EOPNOTSUPP, "zip entry '%.*s' is encrypted", (int)r->name_len,
-			       r->name);
+		return err_set(e, -EOPNOTSUPP, "zip entry '%.*s' is encrypted",
+			       (int)r->name_len, r->name);
 	if (r->disk != 0)
 		return err_set(e, -EOPNOTSUPP, "zip entry '%.*s' is in another file, number %u",
 			       (int)r->name_len, r->name, (unsigned int)r->disk);
@@ -246,7 +260,7 @@ static int check_record(const struct zip *z, const struct record *r, struct err 
 
 /* table - entries and names while they grow. */
 struct table {
-	struct zip_entry *entries;  /* owned */
+	struct zip_entry *entries; /* owned */
 	size_t n, cap;
 	struct buf names;
 };
@@ -282,7 +296,8 @@ static int read_all(const struct zip *z, struct reader *rd, const struct zip_end
 	int rc;
 
 	if (end->n > max_meta / each)
-		return err_set(e, -ERANGE, "%" PRIu64 " zip entries are more than the memory allows",
+		return err_set(e, -ERANGE,
+			       "%" PRIu64 " zip entries are more than the memory allows",
 			       end->n);
 	while ((rc = next_record(rd, t->n, &r, e)) > 0) {
 		rc = check_record(z, &r, e);
@@ -290,10 +305,11 @@ static int read_all(const struct zip *z, struct reader *rd, const struct zip_end
 			return rc;
 		if ((t->n + 1) * each + t->names.len + r.name_len > max_meta ||
 		    t->names.len + r.name_len > UINT32_MAX)
-			return err_set(e, -ERANGE,
-				       "a zip directory of more than %zu entries takes more memory "
-				       "than the %" PRIu64 " bytes allowed",
-				       t->n, max_meta);
+			return err_set(
+				e, -ERANGE,
+				"a zip directory of more than %zu entries takes more memory "
+				"than the %" PRIu64 " bytes allowed",
+				t->n, max_meta);
 		rc = add(t, z, &r, e);
 		if (rc < 0)
 			return rc;
@@ -302,8 +318,8 @@ static int read_all(const struct zip *z, struct reader *rd, const struct zip_end
 		return rc;
 	if (end->n_is_64 ? t->n != end->n : (t->n & UINT16_MAX) != end->n)
 		return err_set(e, -EBADMSG,
-			       "the zip archive has %zu entries, but says that it has %" PRIu64, t->n,
-			       end->n);
+			       "the zip archive has %zu entries, but says that it has %" PRIu64,
+			       t->n, end->n);
 	return 0;
 }
 
@@ -404,35 +420,64 @@ static int check_overlaps(const struct zip *z, struct err *e)
 	return 0;
 }
 
-/* find_root - where all entries are below one folder, that is the root: take its name off theirs.
- * Since they are sorted, it is enough to look at the first and the last. */
-static void find_root(struct zip *z)
+/* top_of - length of the name of the one folder that everything is in; 0 when there is none. Since
+ * entries are sorted, it is enough to look at the first and the last. */
+static size_t top_of(const struct zip *z)
 {
-	const struct zip_entry *first, *last;
+	const struct zip_entry *first = z->entries, *last;
 	const char *name, *slash;
 	size_t top;
 
 	if (z->n == 0)
-		return;
-	first = z->entries;
+		return 0;
 	last = first + z->n - 1;
 	name = zip_name(z, first);
 	slash = memchr(name, '/', first->name_len);
 	top = slash ? (size_t)(slash - name) : first->name_len;
 	if (!slash && first->method != ZIP_FOLDER)
-		return;
+		return 0;
 	if (last->name_len < top || memcmp(zip_name(z, last), name, top) != 0 ||
 	    (last->name_len > top && zip_name(z, last)[top] != '/'))
-		return;
-	if (!slash) {
+		return 0;
+	return top;
+}
+
+/* enter - make the folder that everything is in the root: its name is taken off the others. */
+static void enter(struct zip *z, size_t top)
+{
+	size_t cut = top + 1;
+
+	if (z->entries[0].name_len == top) {
 		z->n--;
 		memmove(z->entries, z->entries + 1, z->n * sizeof(*z->entries));
 	}
-	z->root = top + 1;
+	z->root += cut;
 	for (size_t i = 0; i < z->n; i++) {
-		z->entries[i].name += (uint32_t)z->root;
-		z->entries[i].name_len = (uint16_t)(z->entries[i].name_len - z->root);
+		z->entries[i].name += (uint32_t)cut;
+		z->entries[i].name_len = (uint16_t)(z->entries[i].name_len - cut);
 	}
+}
+
+/* find_root - the folder that everything is in; within ".", where names begin so. */
+static int find_root(struct zip *z, struct err *e)
+{
+	size_t top = top_of(z);
+
+	if (top == 1 && zip_name(z, z->entries)[0] == '.') {
+		enter(z, top);
+		top = top_of(z);
+	}
+	for (size_t i = 0; i < z->n; i++) {
+		const struct zip_entry *x = &z->entries[i];
+
+		if (dotted(zip_name(z, x), x->name_len))
+			return err_set(e, -EBADMSG,
+				       "zip entry '%.*s' begins with './', but not all do",
+				       (int)x->name_len, zip_name(z, x));
+	}
+	if (top > 0)
+		enter(z, top);
+	return 0;
 }
 
 int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta, struct err *e)
@@ -463,9 +508,10 @@ int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta, st
 	rc = check_tree(z, e);
 	if (rc == 0)
 		rc = check_overlaps(z, e);
+	if (rc == 0)
+		rc = find_root(z, e);
 	if (rc < 0)
 		return rc;
-	find_root(z);
 	/* what grew by doubling is cut to size; should that fail, it stays as it is */
 	fit = z->n ? realloc(z->entries, z->n * sizeof(*z->entries)) : NULL;
 	if (fit)

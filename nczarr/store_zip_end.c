@@ -61,8 +61,8 @@ static bool agree(uint64_t old, uint64_t max, uint64_t new)
 
 /* widen - replace f by what a 64-bit record says, if the archive has one.
  * pos: of the end record; ret_limit: where the directory must have ended. */
-static int widen(int fd, uint64_t pos, struct end_fields *f, bool *ret_is_64, uint64_t *ret_limit,
-		 struct err *e)
+static int widen(int fd, uint64_t pos, struct end_fields *f, bool *ret_is_64,
+		 uint64_t *ret_limit, struct err *e)
 {
 	uint8_t b[LOCATOR_BYTES];
 	struct slice s = slice_of(b, sizeof(b));
@@ -87,7 +87,8 @@ static int widen(int fd, uint64_t pos, struct end_fields *f, bool *ret_is_64, ui
 	if (!agree(f->disk, UINT16_MAX, wide.disk) ||
 	    !agree(f->dir_disk, UINT16_MAX, wide.dir_disk) ||
 	    !agree(f->n_here, UINT16_MAX, wide.n_here) || !agree(f->n, UINT16_MAX, wide.n) ||
-	    !agree(f->dir_len, UINT32_MAX, wide.dir_len) || !agree(f->dir, UINT32_MAX, wide.dir))
+	    !agree(f->dir_len, UINT32_MAX, wide.dir_len) ||
+	    !agree(f->dir, UINT32_MAX, wide.dir))
 		return err_set(e, -EBADMSG,
 			       "the zip archive's two end records contradict each other");
 	*f = wide;
@@ -110,8 +111,8 @@ static int place_dir(int fd, const struct end_fields *f, uint64_t limit, struct 
 			       f->dir_len, f->dir, limit);
 	if (f->n > f->dir_len / ENTRY_LEAST)
 		return err_set(e, -EBADMSG,
-			       "the zip archive's directory of %" PRIu64 " bytes cannot hold %" PRIu64
-			       " entries",
+			       "the zip archive's directory of %" PRIu64
+			       " bytes cannot hold %" PRIu64 " entries",
 			       f->dir_len, f->n);
 	ret->dir = f->dir;
 	ret->dir_len = f->dir_len;
@@ -151,7 +152,8 @@ static int believe(int fd, const uint8_t *b, uint64_t pos, struct zip_end *ret, 
 
 /* scan - the last end record in the file's last len bytes that can be believed. *found: one was
  * there, believed or not. */
-static int scan(int fd, uint64_t size, size_t len, struct zip_end *ret, bool *found, struct err *e)
+static int scan(int fd, uint64_t size, size_t len, struct zip_end *ret, bool *found,
+		struct err *e)
 {
 	auto_free uint8_t *tail = alloc_array(len, 1);
 	int rc;

@@ -22,7 +22,7 @@
 enum zip_method {
 	ZIP_STORED = 0,
 	ZIP_DEFLATED = 8,
-	ZIP_LINK = 253,     /* not a method: a symbolic link, or another special file */
+	ZIP_LINK = 253,     /* not a method: a symbolic link */
 	ZIP_UNKNOWN = 254,  /* 254 and more */
 	ZIP_FOLDER = 255,
 };

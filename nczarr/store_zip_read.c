@@ -36,8 +36,8 @@ static int data_of(struct zip *z, struct zip_entry *x, uint64_t *ret, struct err
 	if (rc < 0)
 		return err_wrap(e, rc, "zip entry '%.*s'", (int)len, name);
 	if (rd_le32(&s) != ZIP_LOCAL_SIG)
-		return err_set(e, -EBADMSG, "zip entry '%.*s' has no header at %" PRIu64, (int)len,
-			       name, at);
+		return err_set(e, -EBADMSG, "zip entry '%.*s' has no header at %" PRIu64,
+			       (int)len, name, at);
 	rd_skip(&s, 4);
 	method = rd_le16(&s);
 	rd_skip(&s, 16);
@@ -68,7 +68,8 @@ static int check_crc(const struct zip *z, const struct zip_entry *x, const uint8
 	if (crc == x->crc)
 		return 0;
 	return err_set(e, -EBADMSG, "zip entry '%.*s': its checksum is %08x instead of %08x",
-		       (int)x->name_len, zip_name(z, x), (unsigned int)crc, (unsigned int)x->crc);
+		       (int)x->name_len, zip_name(z, x), (unsigned int)crc,
+		       (unsigned int)x->crc);
 }
 
 /* inflate - the whole of a deflated entry into out, x->size bytes. */
@@ -84,7 +85,8 @@ static int inflate(struct zip *z, struct zip_entry *x, uint8_t *out, struct err 
 		return rc;
 	if (x->stored > INFLATE_CEILING)
 		return err_set(e, -ERANGE,
-			       "zip entry '%.*s': %" PRIu64 " deflated bytes are more than the %" PRIu64
+			       "zip entry '%.*s': %" PRIu64
+			       " deflated bytes are more than the %" PRIu64
 			       " that are read at once",
 			       (int)x->name_len, zip_name(z, x), x->stored, INFLATE_CEILING);
 	in = malloc((size_t)x->stored + 1);
@@ -96,11 +98,13 @@ static int inflate(struct zip *z, struct zip_entry *x, uint8_t *out, struct err 
 	d = libdeflate_alloc_decompressor();
 	if (!d)
 		return err_nomem(e);
-	got = libdeflate_deflate_decompress(d, in, (size_t)x->stored, out, (size_t)x->size, NULL);
+	got = libdeflate_deflate_decompress(d, in, (size_t)x->stored, out, (size_t)x->size,
+					    NULL);
 	libdeflate_free_decompressor(d);
 	if (got != LIBDEFLATE_SUCCESS)
 		return err_set(e, -EBADMSG,
-			       "zip entry '%.*s': %" PRIu64 " bytes do not inflate to exactly %" PRIu64,
+			       "zip entry '%.*s': %" PRIu64
+			       " bytes do not inflate to exactly %" PRIu64,
 			       (int)x->name_len, zip_name(z, x), x->stored, x->size);
 	return check_crc(z, x, out, e);
 }
@@ -195,7 +199,8 @@ static int load(struct zip *z, size_t entry, uint8_t **ret, struct err *e)
 
 	if (x->size > INFLATE_CEILING)
 		return err_set(e, -ERANGE,
-			       "zip entry '%.*s': %" PRIu64 " inflated bytes are more than the %" PRIu64
+			       "zip entry '%.*s': %" PRIu64
+			       " inflated bytes are more than the %" PRIu64
 			       " that are kept to read a part",
 			       (int)x->name_len, zip_name(z, x), x->size, INFLATE_CEILING);
 	data = malloc((size_t)x->size);

@@ -120,7 +120,9 @@ struct zr_tree {
 	bool consolidated;          /* documents came from .zmetadata or inline metadata */
 	const json_t *superblock;   /* NCZarr's, wherever it was found; NULL: not NCZarr */
 	json_t **docs;              /* owned */
-	size_t n_docs;
+	size_t n_docs, c_docs;
+	char **notes;               /* owned: what was left out so far, and why */
+	size_t n_notes, c_notes, notes_lost;
 };
 
 struct zr_source;

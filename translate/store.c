@@ -43,7 +43,8 @@ static int answer(const struct store *s, const char *key, int rc, struct err *e)
 	if (rc == -ENOTDIR)
 		rc = err_set(e, -ENOENT, "'%s': not there", key);
 	if (rc > 0 || rc < -4095)
-		rc = err_set(e, -EIO, "the %s store answers '%s' with %d", s->ops->name, key, rc);
+		rc = err_set(e, -EIO, "the %s store answers '%s' with %d", s->ops->name, key,
+			     rc);
 	return rc;
 }
 
@@ -106,8 +107,8 @@ int store_read(struct store *s, const char *key, uint64_t off, uint8_t *out, siz
 	if (!store_key_ok(key))
 		return bad_key(key, e);
 	if (ckd_add(&end, off, (uint64_t)len) || end > INT64_MAX)
-		return err_set(e, -EIO, "'%s': offset %" PRIu64 " plus %zu bytes overflows", key,
-			       off, len);
+		return err_set(e, -EIO, "'%s': offset %" PRIu64 " plus %zu bytes overflows",
+			       key, off, len);
 	return answer(s, key, s->ops->read(s, key, off, out, len, ret_version, e), e);
 }
 

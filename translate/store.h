@@ -24,6 +24,9 @@ struct store_stat {
 	                    * an error. size is 0 */
 	uint64_t size;     /* bytes of the object as a reader gets it */
 	uint64_t version;  /* changes when the object may have: made of identity and times */
+	int64_t changed;   /* ns since 1970: the last change of its content. One that comes within
+	                    * the clock's tick may leave version as it is; whoever needs to know
+	                    * compares this with the clock. 0: not known, or it cannot change */
 };
 
 /* store_emit - one entry of a listing: its name (one component) and what it is. st is NULL where

@@ -25,6 +25,9 @@ struct view_attr {
 	bool is_link;     /* a symbolic link: readlink; size is that of its text */
 	bool fleeting;    /* the view itself cannot say when this changes: the kernel may remember
 	                   * it for a second */
+	bool fixed;       /* fleeting in name only: this id always has the same bytes, so that
+	                   * the kernel may keep what it cached of them. Holds for all ids of
+	                   * views that do not follow */
 	bool cached;      /* read in small pieces all over: always through the page cache */
 	bool own;         /* mode, uid, gid, mtime, ctime are this file's; else the source's hold */
 	mode_t mode;      /* permission bits only */

@@ -15,16 +15,18 @@ def present(a):
     if kind in "mM":
         return a.view(a.dtype.str[0] + "i8")
     if a.dtype.names:
-        return a.astype(_fields(a.dtype)) if _has_texts(a.dtype) else a
+        return np.ascontiguousarray(a).view(_fields(a.dtype)) if _odd(a.dtype) else a
     return a
 
 
-def _has_texts(dtype):
-    return any(dtype[n].base.kind in "bmMU" for n in dtype.names)
+def _odd(dtype):
+    """Whether a structure has fields that netCDF has no type for."""
+    return any(dtype[n].base.kind in "bmMUS" or (dtype[n].base.names and _odd(dtype[n].base))
+               for n in dtype.names)
 
 
 def _fields(dtype):
-    """Booleans as bytes, times as int64, characters as code points."""
+    """Booleans as bytes, times as int64, characters as code points, texts as characters."""
     out = []
     for n in dtype.names:
         base, shape = dtype[n].base, dtype[n].shape
@@ -34,6 +36,8 @@ def _fields(dtype):
             base = np.dtype(base.str[0] + "i8")
         elif base.kind == "U":
             base, shape = np.dtype(base.str[0] + "u4"), shape + (base.itemsize // 4,)
+        elif base.kind == "S" and base.itemsize > 1:
+            base, shape = np.dtype("S1"), shape + (base.itemsize,)
         elif base.names:
             base = _fields(base)
         out.append((n, base, shape) if shape else (n, base))

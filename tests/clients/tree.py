@@ -20,13 +20,14 @@ class Unreadable(Exception):
 
 
 class Array:
-    def __init__(self, path, shape, dtype, dims, attrs, load, fill=None):
+    def __init__(self, path, shape, dtype, dims, attrs, load, fill=None, meta=None):
         self.path = path      # "/g/v"
         self.shape = tuple(shape)
         self.dtype = dtype    # numpy's; object for texts without a fixed size
         self.dims = dims      # names, or None
         self.attrs = attrs    # as JSON has them
         self.fill = fill
+        self.meta = meta or {} # the document
         self._load = load
 
     def values(self):
@@ -82,6 +83,25 @@ class Files:
                 for base, _, names in os.walk(self.path) for n in names]
 
 
+def mend(raw):
+    """.zarray of netCDF-C as zarr-python can read it: numbers of codecs that are texts, shuffle by
+    0 bytes, which means the type's, characters that are one byte each. Absent numbers without a
+    fill value, for which zarr-python gives whatever was in memory, are zeros."""
+    doc = json.loads(raw.decode("utf-8"))
+    for codec in (doc.get("filters") or []) + [doc.get("compressor") or {}]:
+        for k, v in codec.items():
+            if isinstance(v, str) and v.isdigit():
+                codec[k] = int(v)
+        if codec.get("id") == "shuffle" and not codec.get("elementsize"):
+            codec["elementsize"] = np.dtype(doc["dtype"]).itemsize
+    if doc.get("_NCZARR_ARRAY") and doc["dtype"] in ("<U1", ">U1"):
+        doc["dtype"] = "|S1"
+    if doc.get("fill_value") is None and isinstance(doc["dtype"], str) and (
+            doc["dtype"][1] in "biufc"):
+        doc["fill_value"] = 0
+    return json.dumps(doc).encode()
+
+
 class Store(MutableMapping):
     """Files as zarr-python takes stores."""
 
@@ -92,7 +112,7 @@ class Store(MutableMapping):
         data = self.files.get(key)
         if data is None:
             raise KeyError(key)
-        return data
+        return mend(data) if key.endswith(".zarray") else data
 
     def __iter__(self):
         return iter(self.files.keys())
@@ -139,7 +159,7 @@ def _walk(files, key, tree, store):
     for name in files.dirs(key):
         below = join(key, name)
         if any(files.get(join(below, d)) is not None
-               for d in (".zarray", ".zgroup", ".zattrs", "zarr.json")) or files.dirs(below):
+               for d in (".zarray", ".zgroup", ".zattrs", "zarr.json")):
             _walk(files, below, tree, store)
 
 
@@ -153,16 +173,21 @@ def _v2_array(files, key, store):
 
         def fail():
             raise Unreadable(text)
-        return Array("/" + key, meta["shape"], None, attrs.get("_ARRAY_DIMENSIONS"), attrs, fail)
+        return Array("/" + key, meta["shape"], None, attrs.get("_ARRAY_DIMENSIONS"), attrs, fail,
+                     None, meta)
 
     def values():
         try:
             out = z[...]
         except (ValueError, TypeError, RuntimeError) as error:
             raise Unreadable(str(error)) from error
-        return np.asarray(out)
+        out = np.asarray(out)
+        if out.dtype.kind == "O":  # texts never written, whose fill value is 0 or null
+            out[np.array([x is None or isinstance(x, int) and x == 0 for x in out.ravel()],
+                         bool).reshape(out.shape)] = ""
+        return out
     return Array("/" + key, z.shape, z.dtype, attrs.get("_ARRAY_DIMENSIONS"), attrs, values,
-                 z.fill_value)
+                 z.fill_value, meta)
 
 
 # ---- Zarr v3 ----

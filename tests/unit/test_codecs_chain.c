@@ -1,8 +1,6 @@
 /* test_codecs_chain.c - whole chains: stored chunks of real files, masks, lengths, framing. */
 #include "tests/unit/codecs_util.h"
 
-#include <errno.h>
-
 static const uint32_t eight = 8, four = 4;
 static const struct codec_spec deflate = {CODEC_DEFLATE, 1, &four, "deflate"};
 static const struct codec_spec shuffle = {CODEC_SHUFFLE, 1, &eight, "shuffle"};
@@ -183,16 +181,138 @@ static void test_expanding(void **state)
 	buf_release(&b);
 }
 
+/* make - a filter of a Zarr v2 document. */
+static struct codec_spec make(struct made *m, const char *codec, const char *conf)
+{
+	assert_int_equal(from_conf(m, 2, codec, conf, 8, NULL), 0);
+	return m->spec;
+}
+
+/* Eight bytes become one, one a bit, and noise more than it was: room is enough at each step. */
+static void test_sizes_change(void **state)
+{
+	static uint8_t bools[50000], in[8 * 50000], out[8 * 50000];
+	struct made m[4];
+	const struct codec_spec specs[] = {
+		make(&m[0], "astype", "encode_dtype=|u1,decode_dtype=<f8"),
+		make(&m[1], "packbits", ""), make(&m[2], "zlib", ""), make(&m[3], "crc32", "")};
+	const struct codec_chain chain = {4, specs}, inner = {3, specs + 1};
+	struct buf b;
+
+	(void)state;
+	noise(bools, sizeof(bools), 5);
+	for (size_t i = 0; i < sizeof(bools); i++) {
+		double v = bools[i] &= 1;
+
+		memcpy(in + 8 * i, &v, 8);
+	}
+	buf_init(&b, 1 << 20);
+	assert_int_equal(codec_chain_encode(&inner, 1, bools, sizeof(bools), &b, NULL), 0);
+	assert_true(b.len > sizeof(bools) / 8);
+	assert_int_equal(decode(&chain, 0, b.data, b.len, out, sizeof(out), NULL), 0);
+	assert_memory_equal(out, in, sizeof(in));
+	assert_int_equal(decode(&chain, 0, b.data, b.len, out, sizeof(out) - 8, NULL),
+			 -EBADMSG);
+	assert_int_equal(decode(&chain, 0, b.data, b.len, out, 8, NULL), -EBADMSG);
+	buf_release(&b);
+}
+
+/* A deflated megabyte of zeros inside another: more than a chunk of 160 bytes can have asked
+ * for, whatever comes out of it in the end. */
+static void test_bomb(void **state)
+{
+	const struct codec_spec specs[] = {deflate, shuffle, deflate};
+	const struct codec_chain chain = {3, specs}, outer = {2, specs + 1};
+	uint8_t *zeros = calloc(1, 1 << 20), out[160];
+	struct err e = ERR_INIT;
+	struct buf b;
+
+	(void)state;
+	assert_non_null(zeros);
+	buf_init(&b, 1 << 21);
+	assert_int_equal(codec_chain_encode(&outer, 8, zeros, 1 << 20, &b, NULL), 0);
+	assert_int_equal(decode(&chain, 0, b.data, b.len, out, sizeof(out), &e), -EBADMSG);
+	assert_int_equal(e.code, -EBADMSG);
+	assert_non_null(strstr(e.msg, "inflate to more than 4296")); /* 160 + 160 / 4 + 4096 */
+	buf_release(&b);
+	free(zeros);
+}
+
+/* any - decode without knowing the length; the result's length or a negative error. */
+static long any(const struct codec_chain *c, const struct buf *z, size_t max,
+		const uint8_t *want)
+{
+	struct err e = ERR_INIT;
+	const uint8_t *got;
+	size_t len;
+	int rc = codec_chain_decode_any(c, 8, z->data, z->len, max, scratch, &got, &len, &e);
+
+	if (rc) {
+		assert_int_equal(e.code, rc);
+		return rc;
+	}
+	assert_memory_equal(got, want, len);
+	return (long)len;
+}
+
+static void test_any_length(void **state)
+{
+	const struct codec_spec specs[] = {fletcher, shuffle, deflate, fletcher};
+	enum { LEN = 1 << 20 };
+	uint8_t *in = calloc(1, LEN);
+
+	(void)state;
+	assert_non_null(in);
+	noise(in, LEN / 64, 4);
+	for (uint32_t from = 0; from < ARRAY_LEN(specs); from++)
+		for (size_t n = 0; n <= LEN; n = n ? n * 16 : 1) {
+			const struct codec_chain c = {(uint32_t)ARRAY_LEN(specs) - from,
+						      specs + from};
+			struct buf b;
+
+			buf_init(&b, 2 * LEN);
+			assert_int_equal(codec_chain_encode(&c, 8, in, n, &b, NULL), 0);
+			assert_int_equal(any(&c, &b, n, in), n);
+			assert_int_equal(any(&c, &b, (size_t)1 << 30, in), n);
+			if (n > 0)
+				assert_int_equal(any(&c, &b, n - 1, in), -ERANGE);
+			if (n > 0)
+				assert_int_equal(any(&c, &b, 0, in), -ERANGE);
+			b.data[b.len / 2] ^= 1;
+			assert_int_equal(any(&c, &b, (size_t)1 << 30, in), -EBADMSG);
+			buf_release(&b);
+		}
+	free(in);
+}
+
+static void test_any_none(void **state)
+{
+	static const uint8_t in[3] = "abc";
+	const struct codec_chain none = {0, NULL}, unknown = {1, &szip};
+	struct buf b = {.data = (uint8_t *)(uintptr_t)in, .len = 3};
+
+	(void)state;
+	assert_int_equal(any(&none, &b, 3, in), 3);
+	assert_int_equal(any(&none, &b, 2, in), -ERANGE);
+	assert_int_equal(any(&unknown, &b, 3, in), -EOPNOTSUPP);
+}
+
 static void test_empty(void **state)
 {
 	const struct codec_spec specs[] = {fletcher, shuffle, deflate};
-	const struct codec_chain chain = {3, specs}, none = {0, NULL};
+	struct made delta;
+	const struct codec_spec two[] = {make(&delta, "delta", "dtype=<f8"), deflate};
+	const struct codec_chain chain = {3, specs}, none = {0, NULL}, typed = {2, two},
+				 last = {1, two + 1};
 	struct buf b;
 
 	(void)state;
 	buf_init(&b, 100);
 	assert_int_equal(codec_chain_encode(&chain, 8, NULL, 0, &b, NULL), 0);
 	assert_int_equal(decode(&chain, 0, b.data, b.len, NULL, 0, NULL), 0);
+	buf_clear(&b);
+	assert_int_equal(codec_chain_encode(&last, 8, NULL, 0, &b, NULL), 0);
+	assert_int_equal(decode(&typed, 0, b.data, b.len, NULL, 0, NULL), 0);
 	buf_release(&b);
 	assert_int_equal(decode(&none, 0, NULL, 0, NULL, 0, NULL), 0);
 	assert_int_equal(codec_chain_frame(&none, 8, NULL, 0, NULL, NULL), 0);
@@ -202,10 +322,12 @@ static void test_empty(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_real),    cmocka_unit_test(test_masks),
-		cmocka_unit_test(test_unknown), cmocka_unit_test(test_names),
-		cmocka_unit_test(test_framed),  cmocka_unit_test(test_expanding),
-		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_real),     cmocka_unit_test(test_masks),
+		cmocka_unit_test(test_unknown),  cmocka_unit_test(test_names),
+		cmocka_unit_test(test_framed),   cmocka_unit_test(test_expanding),
+		cmocka_unit_test(test_empty),    cmocka_unit_test(test_sizes_change),
+		cmocka_unit_test(test_bomb),     cmocka_unit_test(test_any_length),
+		cmocka_unit_test(test_any_none),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

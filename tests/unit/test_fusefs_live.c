@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-static atomic_int opened, closed, told, failing, moved, torn;
+static atomic_int opened, closed, told, failing, moved, torn, content;
 
 struct fake_view {
 	struct view view;
@@ -32,8 +32,16 @@ static int fake_check(struct source *s, struct err *e)
 	return atomic_load(&moved) ? err_set(e, -ESTALE, "moved") : 0;
 }
 
+/* fake_poll - what is inside of a directory: a number that its source remembers. */
+static int fake_poll(struct source *s, struct err *e)
+{
+	if (s->ds.n_dims == (uint32_t)atomic_load(&content))
+		return 0;
+	return err_set(e, -ESTALE, "other content");
+}
+
 static const struct source_ops fake_source = {
-	.name = "fake", .close = fake_close, .check = fake_check};
+	.name = "fake", .close = fake_close, .check = fake_check, .poll = fake_poll};
 
 static void fake_view_close(struct view *v)
 {
@@ -87,6 +95,7 @@ static int fake_open(void *arg, struct source **ret_source, struct view **ret_vi
 	v = calloc(1, sizeof(*v));
 	assert_true(s && v);
 	s->ops = &fake_source;
+	s->ds.n_dims = (uint32_t)atomic_load(&content);
 	assert_int_equal(stat(arg, &s->ds.st), 0);
 	v->view.ops = &fake_view;
 	v->view.source = s;
@@ -124,7 +133,7 @@ static void nap(void)
 		assert_true(condition);                                                        \
 	} while (0)
 
-static int setup(void **state)
+static int setup_as(void **state, bool directory)
 {
 	static const char dir[] = "/tmp/nczarrfs-live-XXXXXX";
 	struct fixture *f = calloc(1, sizeof(*f));
@@ -139,11 +148,24 @@ static int setup(void **state)
 	atomic_store(&told, 0);
 	atomic_store(&failing, 0);
 	atomic_store(&moved, 0);
-	write_file(f->path, "one");
+	if (directory)
+		assert_int_equal(mkdir(f->path, 0755), 0);
+	else
+		write_file(f->path, "one");
 	assert_int_equal(live_new(f->path, fake_open, f->path, &f->live, &e), 0);
 	assert_int_equal(live_watch(f->live, fake_changed, &f->mask, &e), 0);
 	*state = f;
 	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_as(state, false);
+}
+
+static int setup_directory(void **state)
+{
+	return setup_as(state, true);
 }
 
 static int teardown(void **state)
@@ -152,7 +174,7 @@ static int teardown(void **state)
 
 	live_free(f->live);
 	assert_int_equal(atomic_load(&opened), atomic_load(&closed));
-	(void)unlink(f->path); /* a test may have removed it */
+	(void)remove(f->path); /* a test may have removed it */
 	*strrchr(f->path, '/') = '\0';
 	assert_int_equal(rmdir(f->path), 0);
 	free(f);
@@ -343,6 +365,51 @@ static void test_replaced_while_opened(void **state)
 	live_put(f->live, ep);
 }
 
+/* A directory says itself whether it changed; nothing else about it counts. */
+static void test_directory(void **state)
+{
+	struct fixture *f = *state;
+	struct live_epoch *ep;
+	struct err e = ERR_INIT;
+	char inside[80];
+
+	/* what the source does not care about */
+	(void)snprintf(inside, sizeof(inside), "%s/x", f->path);
+	write_file(inside, "x");
+	assert_int_equal(unlink(inside), 0);
+	nap();
+	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
+	assert_int_equal(ep->number, 0);
+	live_put(f->live, ep);
+
+	/* deep inside, where no event is reported from */
+	atomic_fetch_add(&content, 1);
+	AWAIT(atomic_load(&opened) == 2); /* a second at most */
+	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
+	assert_int_equal(ep->number, 1);
+	live_put(f->live, ep);
+	AWAIT(atomic_load(&f->mask) == 3);
+}
+
+/* It is tried again without a sign from outside. */
+static void test_broken_directory(void **state)
+{
+	struct fixture *f = *state;
+	struct live_epoch *ep;
+	struct err e = ERR_INIT;
+	struct stat st;
+
+	atomic_store(&failing, 1);
+	atomic_fetch_add(&content, 1);
+	assert_int_equal(chmod(f->path, 0700), 0); /* a hint to look */
+	AWAIT(live_broken(f->live, &st));
+	assert_true(S_ISDIR(st.st_mode));
+	atomic_store(&failing, 0);
+	AWAIT(live_get(f->live, LIVE_ROOT, &ep, &e) == 0);
+	assert_int_equal(ep->number, 1);
+	live_put(f->live, ep);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -353,6 +420,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_same_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_readers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replaced_while_opened, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_directory, setup_directory, teardown),
+		cmocka_unit_test_setup_teardown(test_broken_directory, setup_directory, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,6 +45,10 @@ static void test_defaults(void **state)
 	assert_string_equal(cfg.mountpoint, "/mnt");
 	assert_int_equal(cfg.mode, CFG_MODE_ZARR);
 	assert_int_equal(cfg.filter, CFG_FILTER_PORTABLE);
+	assert_int_equal(cfg.view, CFG_VIEW_AUTO);
+	assert_false(cfg.hide_bad);
+	assert_int_equal(cfg.image_size, 256 << 20);
+	assert_int_equal(cfg.open_datasets, 64);
 	assert_false(cfg.nested || cfg.strict_json || cfg.foreground || cfg.debug);
 	assert_int_equal(cfg.chunk_size, 4 << 20);
 	assert_int_equal(cfg.cache_size, 64 << 20);
@@ -85,6 +89,36 @@ static void test_all_options(void **state)
 	assert_string_equal(strrchr(cfg.source, '/'), "/x.nc");
 	assert_string_equal(strrchr(cfg.mountpoint, '/'), "/m");
 	cfg_release(&cfg);
+}
+
+static void test_views(void **state)
+{
+	struct cfg cfg;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(parse(&cfg, &e, ARGV(A("x"), A("m"), A("-o"), A("view=nc,filter=keep"),
+					      A("-obad_arrays=hide,image_size=64K"), A("-o"),
+					      A("open_datasets=1"))),
+			 0);
+	assert_int_equal(cfg.view, CFG_VIEW_NC);
+	assert_int_equal(cfg.filter, CFG_FILTER_KEEP);
+	assert_int_equal(cfg.mode, CFG_MODE_ZARR);
+	assert_true(cfg.hide_bad);
+	assert_int_equal(cfg.image_size, 64 << 10);
+	assert_int_equal(cfg.open_datasets, 1);
+	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e, ARGV(A("x"), A("m"), A("-oview=zarr,view=auto"),
+					      A("-obad_arrays=hide,bad_arrays=refuse"))),
+			 0);
+	assert_int_equal(cfg.view, CFG_VIEW_AUTO);
+	assert_false(cfg.hide_bad);
+	cfg_release(&cfg);
+	refused(ARGV(A("x"), A("m"), A("-oview=netcdf")), "use auto, zarr or nc");
+	refused(ARGV(A("x"), A("m"), A("-ofilter=kep")), "did you mean filter=keep");
+	refused(ARGV(A("x"), A("m"), A("-obad_arrays=skip")), "use refuse or hide");
+	refused(ARGV(A("x"), A("m"), A("-oimage_size=1K")), "use 64K to");
+	refused(ARGV(A("x"), A("m"), A("-oopen_datasets=0")), "use 1 to 65536");
 }
 
 static void test_mount_options(void **state)
@@ -234,9 +268,13 @@ static void test_docs_parity(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),      cmocka_unit_test(test_all_options),
-		cmocka_unit_test(test_mount_options), cmocka_unit_test(test_commands),
-		cmocka_unit_test(test_refused),       cmocka_unit_test(test_docs_parity),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_all_options),
+		cmocka_unit_test(test_views),
+		cmocka_unit_test(test_mount_options),
+		cmocka_unit_test(test_commands),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_docs_parity),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,117 @@
+/* delta.c - numcodecs' delta: each element stored as its difference from the one before, the first
+ * as it is.
+ *
+ * The sum runs in the type that numpy's cumsum takes for both types: wrapping integers, or floats
+ * rounded after each step.
+ *
+ * Parameters: the presented type, the stored one. */
+#include "codecs/np.h"
+
+#include <errno.h>
+
+enum { P_DTYPE, P_ASTYPE, P_N };
+
+static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			 struct buf *json)
+{
+	np_put_member(json, "dtype", np_of(spec, P_DTYPE));
+	np_put_member(json, "astype", np_of(spec, P_ASTYPE));
+}
+
+static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+		     struct err *e)
+{
+	struct codec_spec spec = {.n_params = P_N, .params = params};
+	int rc = np_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
+
+	if (!rc)
+		rc = np_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
+	if (rc)
+		return rc;
+	if (np_of(&spec, P_DTYPE).kind == NP_BOOL || np_of(&spec, P_ASTYPE).kind == NP_BOOL)
+		return err_set(e, -EOPNOTSUPP, "delta: booleans are not supported");
+	*ret_n = P_N;
+	return 0;
+}
+
+static uint64_t stored_max(const struct codec_spec *spec, uint64_t n)
+{
+	return np_stored_max(np_of(spec, P_DTYPE), np_of(spec, P_ASTYPE), n);
+}
+
+/* float_for - bytes of the float that holds all numbers of a type, as numpy has it. */
+static uint32_t float_for(struct np_type t)
+{
+	return t.kind == NP_FLOAT ? t.size : t.size == 1 ? 2 : t.size == 2 ? 4 : 8;
+}
+
+/* sum_size - bytes of the float in which the sum runs; 0: integers. */
+static uint32_t sum_size(struct np_type a, struct np_type b)
+{
+	bool floats = a.kind == NP_FLOAT || b.kind == NP_FLOAT;
+	bool mixed = a.kind != b.kind &&
+		     ((a.kind == NP_UINT && a.size == 8) || (b.kind == NP_UINT && b.size == 8));
+	uint32_t x = float_for(a), y = float_for(b);
+
+	if (!floats && !mixed)
+		return 0;
+	return x > y ? x : y;
+}
+
+static void sum_integers(struct np_type enc, struct np_type dec, const uint8_t *in, size_t n,
+			 uint8_t *out)
+{
+	uint64_t v[NP_BLOCK], sum = 0;
+
+	for (size_t i = 0, m; i < n; i += m, in += m * enc.size, out += m * dec.size) {
+		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+
+		np_load_bits(enc, in, m, v);
+		for (size_t k = 0; k < m; k++)
+			v[k] = sum += v[k];
+		np_store_bits(dec, true, v, m, out);
+	}
+}
+
+static void sum_reals(struct np_type enc, struct np_type dec, uint32_t size, const uint8_t *in,
+		      size_t n, uint8_t *out)
+{
+	double v[NP_BLOCK], sum = -0.0; /* the one number that adds nothing to -0 */
+
+	for (size_t i = 0, m; i < n; i += m, in += m * enc.size, out += m * dec.size) {
+		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+
+		np_load_real(enc, in, m, v);
+		for (size_t k = 0; k < m; k++)
+			v[k] = sum = np_round(sum + v[k], size);
+		np_store_real(dec, v, m, out);
+	}
+}
+
+static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	struct np_type dec = np_of(spec, P_DTYPE), enc = np_of(spec, P_ASTYPE);
+	uint32_t size = sum_size(enc, dec);
+	size_t n;
+	int rc = np_count("delta", enc, dec, in_len, cap, &n, ret_len, e);
+
+	if (rc)
+		return rc;
+	if (size > 0)
+		sum_reals(enc, dec, size, in, n, out);
+	else
+		sum_integers(enc, dec, in, n, out);
+	return 0;
+}
+
+const struct codec_ops codec_delta = {
+	.name = "delta",
+	.h5_id = CODEC_DELTA,
+	.zarr2_id = "delta",
+	.zarr2_params = zarr2_params,
+	.from_zarr = from_zarr,
+	.stored_max = stored_max,
+	.decode = decode,
+};

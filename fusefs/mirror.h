@@ -1,0 +1,22 @@
+/* mirror.h - a directory with datasets as a view: everything in it as it is, and beside each
+ * dataset its counterpart in the other format. docs/mirror.md. */
+#ifndef FUSEFS_MIRROR_H
+#define FUSEFS_MIRROR_H
+
+#include "fusefs/fusefs.h"
+
+/* mirror_wanted - whether cfg asks for a mirror: its source is a directory that no format bids
+ * for, and the view is left to us. */
+bool mirror_wanted(const struct fs_setup *setup);
+
+/* mirror_open - mirror cfg's source. No dataset is opened. The mountpoint may lie in it and is
+ * never looked at. setup is borrowed for the view's life.
+ * Returns 0 with *ret new (view->ops->close). */
+int mirror_open(const struct fs_setup *setup, struct view **ret, struct err *e) NZ_MUST_USE;
+
+/* mirror_each - the datasets of the mirrored directory itself, by the names of their
+ * counterparts: for `info`. fn returns false to stop. */
+int mirror_each(struct view *v, bool (*fn)(void *arg, const char *source, const char *name),
+		void *arg, struct err *e) NZ_MUST_USE;
+
+#endif

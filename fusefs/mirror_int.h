@@ -1,0 +1,193 @@
+/* mirror_int.h - shared by the parts of the mirror.
+ *
+ * Ids: slot << 36 | id. Slot 0 is the real entries: the root, and a node for each that the kernel
+ * knows. A slot above it is one dataset in one state, with the ids of its view: when the dataset
+ * changes it gets another slot, and the old one answers ESTALE. A dataset that is closed for want
+ * of room keeps its slot; opened again and found the same, its ids mean what they meant.
+ *
+ * One lock for all tables. It is held for look-ups in memory only: never while a file is touched
+ * or a view is asked. */
+#ifndef FUSEFS_MIRROR_INT_H
+#define FUSEFS_MIRROR_INT_H
+
+#include "fusefs/mirror.h"
+#include "fusefs/names.h"
+
+#define SLOT_SHIFT 36
+#define SLOT_LIMIT ((uint32_t)1 << 18)
+#define INNER_LIMIT ((uint64_t)1 << SLOT_SHIFT)
+#define UNKNOWN_ID (INNER_LIMIT - 1) /* in a listing: an entry that the kernel does not know */
+#define IMAGE_ID 2                   /* of the one file of a view by nc_view_open */
+
+/* map - chained hash table of structures that hold a link. */
+struct link {
+	struct link *next;
+	uint64_t hash;
+};
+
+struct map {
+	struct link **heads;
+	size_t n, n_heads; /* n_heads is 0 or a power of two */
+};
+
+/* map_add - returns 0 or -ENOMEM. */
+int map_add(struct map *m, struct link *l, uint64_t hash) NZ_MUST_USE;
+void map_remove(struct map *m, struct link *l);
+/* map_first, map_next - the links with this hash. */
+struct link *map_first(const struct map *m, uint64_t hash);
+struct link *map_next(const struct link *l);
+/* map_free - the table, not what is in it. */
+void map_free(struct map *m);
+
+/* node - a real entry that the kernel knows. It is its path and its inode: when another file
+ * takes the path, that is another node. */
+struct node {
+	struct link by_id, by_path; /* by_path: while it is the path's latest */
+	bool listed;                /* in by_path */
+	uint64_t id;
+	char *path; /* below the base, "" for it; owned */
+	dev_t dev;
+	ino_t ino;
+	mode_t type;     /* S_IFMT bits */
+	bool in_dataset; /* a directory that is a Zarr tree, or lies in one */
+	uint64_t known;  /* the kernel was told so many times */
+};
+
+enum slot_state { SLOT_CLOSED, SLOT_OPENING, SLOT_OPEN, SLOT_FAILED };
+
+/* slot - one dataset. Everything but the constants is under the lock; source and view may be used
+ * without it between slot_use and slot_release. */
+struct slot {
+	struct link by_path;
+	uint32_t number;
+	enum name_kind kind;
+	char *path;     /* of the dataset, below the base; owned */
+	char *name;     /* of its counterpart; owned */
+	struct stat st; /* when the slot was made */
+
+	enum slot_state state;
+	bool stale; /* it changed: nothing is known of it any more */
+	struct source *source; /* OPEN; CLOSED: parked */
+	struct view *view;
+	uint32_t users;           /* requests, also those that wait for it to be open */
+	uint64_t used;            /* the mirror's clock at the last of them */
+	uint64_t known;           /* as of nodes, over all of its ids */
+	int64_t polled_ms;        /* when source_poll was last called */
+	struct err *error;        /* FAILED: why; owned */
+	int64_t failed_ms;
+	bool told; /* the reason has been given to somebody */
+};
+
+struct listing;
+enum { LISTINGS = 8 };
+
+struct mirror {
+	struct view base;
+	const struct fs_setup *setup;
+	int fd; /* of the directory */
+	uint64_t seed;
+
+	dev_t mount_dev; /* directory of the mountpoint, where that lies in the directory */
+	ino_t mount_ino;
+	char *mount_name; /* NULL: there is none */
+
+	pthread_mutex_t lock;
+	pthread_cond_t moved; /* a slot's state changed, or it lost its last user */
+	struct map nodes_by_id, nodes_by_path, slots_by_path;
+	uint64_t next_id;
+	struct slot **slots; /* by number; NULL: it is gone */
+	size_t n_slots, cap_slots;
+	uint32_t next_free;  /* where to look for a number when all have been given */
+	struct slot **open;  /* OPENING and OPEN; at most cfg->open_datasets */
+	struct slot **parked;
+	size_t n_open, n_parked, max_parked;
+	uint64_t clock;
+
+	struct listing *listings[LISTINGS];
+	uint64_t listing_clock;
+};
+
+/* where - a directory: what is needed to look at its entries. */
+struct where {
+	char *path; /* owned */
+	uint64_t id;
+	dev_t dev;
+	ino_t ino;
+	bool in_dataset;
+};
+
+static inline struct mirror *mirror_of(struct view *v)
+{
+	return CONTAINER_OF(v, struct mirror, base);
+}
+
+uint64_t mirror_hash(const struct mirror *m, const char *text, size_t len);
+int64_t mirror_now_ms(void);
+
+/* mirror_join - "dir/name", new; NULL when memory is short. */
+char *mirror_join(const char *dir, const char *name);
+/* mirror_bids - whether a format bids for path, below the base. */
+bool mirror_bids(const struct mirror *m, const char *path);
+
+/* Real entries: mirror_real.c. */
+
+/* real_stat - lstat of path. -ENOENT: proven absence. */
+int real_stat(const struct mirror *m, const char *path, struct stat *ret, struct err *e);
+/* real_probe - the same for an entry of a directory; the mountpoint is -ENOENT, and so is a name
+ * that is too long. *ret_path: new. */
+int real_probe(const struct mirror *m, const struct where *dir, const char *name, char **ret_path,
+	       struct stat *ret, struct err *e);
+/* real_is_mountpoint - whether this entry must not be touched. */
+bool real_is_mountpoint(const struct mirror *m, dev_t dev, ino_t ino, const char *name);
+/* real_attr - how an entry is shown. id is left to the caller. */
+void real_attr(const struct stat *st, struct view_attr *ret);
+
+/* real_root, real_free - the root's node, and all nodes. */
+int real_root(struct mirror *m, const struct stat *st, struct err *e);
+void real_free(struct mirror *m);
+/* real_where - what a directory's id stands for; finish with free(ret->path). -ESTALE; -ENOTDIR. */
+int real_where(struct mirror *m, uint64_t id, struct where *ret, struct err *e);
+/* real_known_id - id of the node of this path, UNKNOWN_ID when it has none. */
+uint64_t real_known_id(struct mirror *m, const char *path);
+/* real_enter - the node of an entry that was found, known once more. path is taken. */
+int real_enter(struct mirror *m, const struct where *dir, char *path, const struct stat *st,
+	       struct view_attr *ret, struct err *e);
+int real_getattr(struct mirror *m, uint64_t id, struct view_attr *ret, struct err *e);
+int real_read(struct mirror *m, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+	      struct span *ret, struct err *e);
+int real_readlink(struct mirror *m, uint64_t id, struct buf *out, struct err *e);
+void real_forget(struct mirror *m, uint64_t id, uint64_t count);
+
+/* Datasets: mirror_slots.c. */
+
+/* slot_of - the slot of a dataset as it is now, known once more. Texts are copied. A new number is
+ * taken when there is none, or when the dataset changed. */
+int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char *name,
+	    const struct stat *st, uint32_t *ret, struct err *e);
+/* slot_is_at - whether there is a slot for what st says is at path: it need not be bid for. */
+bool slot_is_at(struct mirror *m, const char *path, const struct stat *st);
+/* slot_use - the slot with its dataset open; finish with slot_release. -ESTALE: it changed, or
+ * there is none; else what opening it said. */
+int slot_use(struct mirror *m, uint32_t number, struct slot **ret, struct err *e);
+/* slot_release - known: ids of it that the kernel is told of now. */
+void slot_release(struct mirror *m, struct slot *s, uint64_t known);
+/* slot_explain - the code of an error of its view: -ESTALE when the dataset changed. */
+int slot_explain(struct mirror *m, struct slot *s, int rc, struct err *e);
+/* slot_check - after bytes were read: -ESTALE when they may be others. */
+int slot_check(struct mirror *m, struct slot *s, struct err *e);
+/* slot_peek - kind, path and stat of a slot that need not be open. *ret_path: new. -ESTALE. */
+int slot_peek(struct mirror *m, uint32_t number, enum name_kind *ret_kind, char **ret_path,
+	      struct stat *ret_st, struct err *e);
+/* slot_outdated - st is what is at the slot's path now (NULL: nothing is): it may be stale. */
+int slot_outdated(struct mirror *m, uint32_t number, const struct stat *st, struct err *e);
+/* slot_forget - the kernel knows ids of it so many times less. */
+void slot_forget(struct mirror *m, uint32_t number, uint64_t count);
+void slots_free(struct mirror *m);
+
+/* Listing: mirror_list.c. */
+
+int real_list(struct mirror *m, uint64_t id, uint64_t cookie, view_emit *emit, void *arg,
+	      struct err *e);
+void listings_free(struct mirror *m);
+
+#endif

@@ -1,0 +1,591 @@
+/* mirror_slots.c - datasets: opened when they are used, closed when others need the room.
+ *
+ * A slot is CLOSED until somebody uses it; that request opens it, without the lock, and others
+ * that want it wait. No request holds one dataset while it waits for another, so that waiting for
+ * room ends. What goes wrong is remembered: of a damaged file for good (a changed file gets
+ * another slot), anything else for some seconds.
+ *
+ * A file that is opened again is the same while its inode, size and time are. Nothing outside of
+ * a Zarr tree tells that: as long as the kernel knows ids of it, only its view is closed, and
+ * the source, which knows what it looked at, is parked. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "fusefs/mirror_int.h"
+
+enum {
+	POLL_MS = 1000,  /* between two looks at an open dataset */
+	RETRY_MS = 5000, /* until what may have been mended by then is opened again */
+};
+
+/* opened - what a dataset consists of; both NULL: nothing. */
+struct opened {
+	struct source *source;
+	struct view *view;
+};
+
+static void close_opened(const struct opened *o)
+{
+	if (o->view)
+		o->view->ops->close(o->view);
+	source_close(o->source);
+}
+
+/* same - whether st may be of the dataset that a slot was made for. The inode says it all about a
+ * directory: what lies in it is looked at when it is open. */
+static bool same(const struct slot *s, const struct stat *st)
+{
+	const struct stat *own = &s->st;
+
+	if (st->st_dev != own->st_dev || st->st_ino != own->st_ino ||
+	    (st->st_mode & S_IFMT) != (own->st_mode & S_IFMT))
+		return false;
+	return S_ISDIR(st->st_mode) || (st->st_size == own->st_size &&
+					st->st_mtim.tv_sec == own->st_mtim.tv_sec &&
+					st->st_mtim.tv_nsec == own->st_mtim.tv_nsec);
+}
+
+static struct slot *slot_of_path(const struct mirror *m, const char *path)
+{
+	uint64_t hash = mirror_hash(m, path, strlen(path));
+
+	for (struct link *l = map_first(&m->slots_by_path, hash); l; l = map_next(l)) {
+		struct slot *s = CONTAINER_OF(l, struct slot, by_path);
+
+		if (strcmp(s->path, path) == 0)
+			return s;
+	}
+	return NULL;
+}
+
+static struct slot *slot_by_number(const struct mirror *m, uint32_t number)
+{
+	return number < m->n_slots ? m->slots[number] : NULL;
+}
+
+static bool is_parked(const struct slot *s)
+{
+	return s->state == SLOT_CLOSED && s->source;
+}
+
+static void take_out(struct slot **list, size_t *n, const struct slot *s)
+{
+	size_t i = 0;
+
+	while (list[i] != s)
+		i++;
+	list[i] = list[--*n];
+}
+
+/* detach_locked - take an open dataset from its slot, for close_opened. */
+static struct opened detach_locked(struct mirror *m, struct slot *s)
+{
+	struct opened o = {.source = s->source, .view = s->view};
+
+	take_out(m->open, &m->n_open, s);
+	s->source = NULL;
+	s->view = NULL;
+	s->state = SLOT_CLOSED;
+	return o;
+}
+
+/* unpark_locked - take its source from a slot that is parked. */
+static struct source *unpark_locked(struct mirror *m, struct slot *s)
+{
+	struct source *source = s->source;
+
+	take_out(m->parked, &m->n_parked, s);
+	s->source = NULL;
+	return source;
+}
+
+static void slot_free(struct slot *s)
+{
+	free(s->path);
+	free(s->name);
+	free(s->error);
+	free(s);
+}
+
+/* tidy_locked - what a slot needs no longer: what it had open when it is stale, what was parked
+ * for a kernel that does not know it any more, and the slot itself when it is stale as well. */
+static struct opened tidy_locked(struct mirror *m, struct slot *s)
+{
+	struct opened o = {0};
+
+	if (s->users)
+		return o;
+	if (s->stale && s->state == SLOT_OPEN)
+		o = detach_locked(m, s);
+	else if (is_parked(s) && (s->stale || !s->known))
+		o.source = unpark_locked(m, s);
+	if (s->stale && !s->known) {
+		m->slots[s->number] = NULL;
+		slot_free(s);
+	}
+	return o;
+}
+
+static void mark_stale_locked(struct mirror *m, struct slot *s)
+{
+	if (s->stale)
+		return;
+	s->stale = true;
+	map_remove(&m->slots_by_path, &s->by_path);
+	log_debug("'%s' changed", s->path);
+}
+
+static int stale(const char *path, struct err *e)
+{
+	return err_set(e, -ESTALE, "'%s' changed: open the path again", path);
+}
+
+/* Numbers. */
+
+/* reclaim_locked - make the place of a slot empty that is neither used nor known to the kernel. */
+static bool reclaim_locked(struct mirror *m, struct slot *s)
+{
+	if (s->known || s->users || s->source || s->state == SLOT_OPENING)
+		return false;
+	mark_stale_locked(m, s);
+	m->slots[s->number] = NULL;
+	slot_free(s);
+	return true;
+}
+
+/* number_locked - one that was never given; when all were, one that nothing knows any more. */
+static int number_locked(struct mirror *m, uint32_t *ret, struct err *e)
+{
+	if (m->n_slots < SLOT_LIMIT) {
+		if (grow_array(&m->slots, &m->cap_slots, m->n_slots + 1, sizeof(*m->slots)) < 0)
+			return err_nomem(e);
+		m->slots[m->n_slots] = NULL;
+		*ret = (uint32_t)m->n_slots++;
+		return 0;
+	}
+	for (uint32_t i = 0; i < SLOT_LIMIT; i++) {
+		uint32_t number = (m->next_free + i) % SLOT_LIMIT;
+
+		if (number && (!m->slots[number] || reclaim_locked(m, m->slots[number]))) {
+			m->next_free = number + 1;
+			*ret = number;
+			return 0;
+		}
+	}
+	return err_set(e, -ERANGE, "%u datasets were opened in this mount: unmount and mount again",
+		       SLOT_LIMIT - 1);
+}
+
+static int slot_new_locked(struct mirror *m, enum name_kind kind, const char *path,
+			   const char *name, const struct stat *st, struct slot **ret,
+			   struct err *e)
+{
+	struct slot *s = alloc_array(1, sizeof(*s));
+	uint32_t number = 0;
+	int rc;
+
+	if (!s)
+		return err_nomem(e);
+	*s = (struct slot){.kind = kind, .st = *st, .path = strdup(path), .name = strdup(name)};
+	rc = s->path && s->name ? number_locked(m, &number, e) : err_nomem(e);
+	if (!rc && map_add(&m->slots_by_path, &s->by_path,
+			   mirror_hash(m, path, strlen(path))) < 0)
+		rc = err_nomem(e); /* the number is not lost: its place is empty */
+	if (rc) {
+		slot_free(s);
+		return rc;
+	}
+	s->number = number;
+	m->slots[number] = s;
+	*ret = s;
+	return 0;
+}
+
+int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char *name,
+	    const struct stat *st, uint32_t *ret, struct err *e)
+{
+	struct opened old = {0};
+	struct slot *s;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_of_path(m, path);
+	if (s && !same(s, st)) {
+		mark_stale_locked(m, s);
+		old = tidy_locked(m, s);
+		s = NULL;
+	}
+	if (!s)
+		rc = slot_new_locked(m, kind, path, name, st, &s, e);
+	if (!rc) {
+		s->known++;
+		*ret = s->number;
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	close_opened(&old);
+	return rc;
+}
+
+bool slot_is_at(struct mirror *m, const char *path, const struct stat *st)
+{
+	const struct slot *s;
+	bool is;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_of_path(m, path);
+	is = s && same(s, st);
+	(void)pthread_mutex_unlock(&m->lock);
+	return is;
+}
+
+/* Opening. */
+
+/* open_source - without the lock; reads constants of the slot. */
+static int open_source(const struct mirror *m, const struct slot *s, struct source **ret,
+		       struct err *e)
+{
+	const struct fs_setup *setup = m->setup;
+	struct source_options opts;
+	auto_free char *path = mirror_join(setup->cfg->source, s->path);
+	int rc;
+
+	if (!path)
+		return err_nomem(e);
+	fs_source_options(setup->cfg, &opts);
+	rc = source_open(setup->formats, setup->n_formats, path, &opts, ret, e);
+	if (rc) {
+		*ret = NULL;
+		return rc;
+	}
+	/* By its inode, whatever became of the path: nobody smuggles in another file. */
+	return same(s, &(*ret)->ds.st) ? 0 : stale(s->path, e);
+}
+
+/* open_dataset - without the lock. o->source: NULL, or one that was parked. */
+static int open_dataset(const struct mirror *m, const struct slot *s, struct opened *o,
+			struct err *e)
+{
+	const struct fs_setup *setup = m->setup;
+	const struct fs_want want = {
+		.nc = s->kind == NAME_ZARR,
+		.name = s->name,
+		.id_limit = INNER_LIMIT,
+		.share = FS_MIRROR_SHARE,
+	};
+	int rc = 0;
+
+	if (!o->source)
+		rc = open_source(m, s, &o->source, e);
+	else if (source_poll(o->source, NULL) == -ESTALE)
+		rc = stale(s->path, e);
+	if (!rc)
+		rc = setup->view_open(o->source, setup->cfg, &want, &o->view, e);
+	if (rc)
+		o->view = NULL;
+	return rc;
+}
+
+/* oldest - of slots, the one without users that was not used for longest; NULL: none. */
+static struct slot *oldest(struct slot *const *list, size_t n)
+{
+	struct slot *found = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (list[i]->state != SLOT_OPENING && !list[i]->users &&
+		    (!found || list[i]->used < found->used))
+			found = list[i];
+	return found;
+}
+
+/* retire_locked - close a dataset, or what may be closed of a tree that the kernel knows. */
+static struct opened retire_locked(struct mirror *m, struct slot *s)
+{
+	struct opened o = detach_locked(m, s);
+	struct slot *parked;
+
+	if (!S_ISDIR(s->st.st_mode) || !s->known)
+		return o;
+	s->source = o.source;
+	o.source = NULL;
+	if (m->n_parked == m->max_parked) {
+		parked = oldest(m->parked, m->n_parked);
+		if (!parked) { /* all have users that wait to be told so: as good as none */
+			mark_stale_locked(m, s);
+			o.source = s->source;
+			s->source = NULL;
+			return o;
+		}
+		mark_stale_locked(m, parked);
+		o.source = tidy_locked(m, parked).source;
+	}
+	m->parked[m->n_parked++] = s;
+	return o;
+}
+
+/* make_room_locked - until one more dataset may be opened. Unlocks while it closes another. */
+static void make_room_locked(struct mirror *m)
+{
+	while (m->n_open >= m->setup->cfg->open_datasets) {
+		struct slot *s = oldest(m->open, m->n_open);
+		struct opened o;
+
+		if (!s) {
+			(void)pthread_cond_wait(&m->moved, &m->lock);
+			continue;
+		}
+		o = retire_locked(m, s);
+		(void)pthread_mutex_unlock(&m->lock);
+		close_opened(&o);
+		(void)pthread_mutex_lock(&m->lock);
+	}
+}
+
+/* remember_locked - why a slot could not be opened. */
+static void remember_locked(struct slot *s, const struct err *e)
+{
+	struct err *copy = s->error ? s->error : alloc_array(1, sizeof(*copy));
+
+	if (copy && strcmp(copy->msg, e->msg) != 0)
+		s->told = false;
+	if (copy)
+		*copy = *e;
+	s->error = copy; /* NULL when memory is short: tried again at once */
+	s->state = copy ? SLOT_FAILED : SLOT_CLOSED;
+	s->failed_ms = mirror_now_ms();
+}
+
+/* not_open_locked - the end of an attempt that failed. again: it was open before, and nobody can
+ * tell any more what was looked at then. */
+static int not_open_locked(struct mirror *m, struct slot *s, int rc, bool again,
+			   const struct err *why, struct err *e)
+{
+	(void)detach_locked(m, s);
+	if (rc == -ESTALE || again) {
+		mark_stale_locked(m, s);
+		return stale(s->path, e);
+	}
+	remember_locked(s, why);
+	return rc;
+}
+
+/* open_locked - a CLOSED or FAILED slot; unlocks meanwhile. The caller is one of its users. */
+static int open_locked(struct mirror *m, struct slot *s, struct err *e)
+{
+	struct opened o = {.source = is_parked(s) ? unpark_locked(m, s) : NULL};
+	bool again = o.source != NULL;
+	struct err why = ERR_INIT;
+	int rc;
+
+	s->state = SLOT_OPENING;
+	make_room_locked(m);
+	m->open[m->n_open++] = s;
+	(void)pthread_mutex_unlock(&m->lock);
+	rc = open_dataset(m, s, &o, &why);
+	if (rc)
+		close_opened(&o);
+	(void)pthread_mutex_lock(&m->lock);
+	if (rc) {
+		rc = not_open_locked(m, s, rc, again, &why, e);
+	} else {
+		s->source = o.source;
+		s->view = o.view;
+		s->polled_ms = mirror_now_ms();
+		s->state = SLOT_OPEN;
+	}
+	(void)pthread_cond_broadcast(&m->moved);
+	return rc;
+}
+
+/* failed_locked - the remembered reason; its text is for the first who asks, so that it is in the
+ * log once. 0: it is time to try again. */
+static int failed_locked(struct slot *s, struct err *e)
+{
+	int code = s->error->code;
+	bool for_good = S_ISREG(s->st.st_mode) &&
+			(code == -EBADMSG || code == -EOPNOTSUPP || code == -ERANGE);
+
+	if (!for_good && mirror_now_ms() - s->failed_ms >= RETRY_MS)
+		return 0;
+	if (e)
+		*e = (struct err){.code = code};
+	if (e && !s->told)
+		*e = *s->error;
+	s->told = true;
+	return code;
+}
+
+/* await_locked - until the slot is open. The caller is one of its users. */
+static int await_locked(struct mirror *m, struct slot *s, struct err *e)
+{
+	for (;;) {
+		int rc;
+
+		if (s->stale)
+			return stale(s->path, e);
+		switch (s->state) {
+		case SLOT_OPEN:
+			return 0;
+		case SLOT_OPENING:
+			(void)pthread_cond_wait(&m->moved, &m->lock);
+			break;
+		case SLOT_FAILED:
+			rc = failed_locked(s, e);
+			if (rc)
+				return rc;
+			(void)open_locked(m, s, e);
+			break;
+		case SLOT_CLOSED:
+			rc = open_locked(m, s, e);
+			if (rc && s->state == SLOT_CLOSED)
+				return rc == -ESTALE ? rc : err_nomem(e);
+			break;
+		}
+	}
+}
+
+/* poll_due_locked - whether this request is the one that looks for changes. */
+static bool poll_due_locked(struct slot *s)
+{
+	int64_t now = mirror_now_ms();
+
+	if (now - s->polled_ms < POLL_MS)
+		return false;
+	s->polled_ms = now;
+	return true;
+}
+
+static int make_stale(struct mirror *m, struct slot *s, struct err *e)
+{
+	(void)pthread_mutex_lock(&m->lock);
+	mark_stale_locked(m, s);
+	(void)pthread_mutex_unlock(&m->lock);
+	return stale(s->path, e);
+}
+
+int slot_use(struct mirror *m, uint32_t number, struct slot **ret, struct err *e)
+{
+	bool poll_it = false;
+	struct slot *s;
+	int rc;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_by_number(m, number);
+	if (!s) {
+		(void)pthread_mutex_unlock(&m->lock);
+		return err_set(e, -ESTALE, "no dataset has the number %u", number);
+	}
+	s->users++;
+	rc = await_locked(m, s, e);
+	if (!rc) {
+		s->used = ++m->clock;
+		poll_it = poll_due_locked(s);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	/* what cannot be looked at is not known to have changed */
+	if (poll_it && source_poll(s->source, NULL) == -ESTALE)
+		rc = make_stale(m, s, e);
+	if (rc)
+		slot_release(m, s, 0);
+	else
+		*ret = s;
+	return rc;
+}
+
+void slot_release(struct mirror *m, struct slot *s, uint64_t known)
+{
+	struct opened o;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s->known += known;
+	if (--s->users == 0)
+		(void)pthread_cond_broadcast(&m->moved);
+	o = tidy_locked(m, s);
+	(void)pthread_mutex_unlock(&m->lock);
+	close_opened(&o);
+}
+
+int slot_explain(struct mirror *m, struct slot *s, int rc, struct err *e)
+{
+	if (rc == -ESTALE || source_check(s->source, NULL) == -ESTALE)
+		return make_stale(m, s, e);
+	return rc;
+}
+
+int slot_check(struct mirror *m, struct slot *s, struct err *e)
+{
+	int rc = source_check(s->source, e);
+
+	return rc == -ESTALE ? make_stale(m, s, e) : rc;
+}
+
+int slot_peek(struct mirror *m, uint32_t number, enum name_kind *ret_kind, char **ret_path,
+	      struct stat *ret_st, struct err *e)
+{
+	const struct slot *s;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_by_number(m, number);
+	if (!s || s->stale) {
+		rc = err_set(e, -ESTALE, "no dataset has the number %u", number);
+	} else {
+		*ret_kind = s->kind;
+		*ret_st = s->st;
+		*ret_path = strdup(s->path);
+		if (!*ret_path)
+			rc = err_nomem(e);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+int slot_outdated(struct mirror *m, uint32_t number, const struct stat *st, struct err *e)
+{
+	struct opened o = {0};
+	struct slot *s;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_by_number(m, number);
+	if (!s || s->stale || !st || !same(s, st))
+		rc = err_set(e, -ESTALE, "dataset %u changed", number);
+	if (s && rc) {
+		mark_stale_locked(m, s);
+		o = tidy_locked(m, s);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	close_opened(&o);
+	return rc;
+}
+
+void slot_forget(struct mirror *m, uint32_t number, uint64_t count)
+{
+	struct opened o = {0};
+	struct slot *s;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_by_number(m, number);
+	if (s) {
+		s->known -= u64_min(s->known, count);
+		o = tidy_locked(m, s);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	close_opened(&o);
+}
+
+void slots_free(struct mirror *m)
+{
+	for (size_t i = 0; i < m->n_slots; i++) {
+		struct slot *s = m->slots[i];
+
+		if (!s)
+			continue;
+		close_opened(&(struct opened){.source = s->source, .view = s->view});
+		slot_free(s);
+	}
+	map_free(&m->slots_by_path);
+	free(m->slots);
+	free(m->open);
+	free(m->parked);
+}

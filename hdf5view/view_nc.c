@@ -1,0 +1,231 @@
+/* view_nc.c - a dataset as one netCDF-4 file in the root directory.
+ *
+ * The file is laid out at the first look at it, by one thread while others wait; from then on
+ * everything is read without a lock. A layout that could not be made is an error for who looks,
+ * and the next attempt waits: a program that asks again and again must not read a broken dataset
+ * each time. */
+#include "hdf5view/hdf5view.h"
+
+#include "hdf5view/nc_layout.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <time.h>
+
+#define FILE_ID (VIEW_ROOT + 1)
+#define RETRY_MS 1000
+
+struct nc_view {
+	struct view base;
+	struct nc_view_options opts;
+	struct plan *plans;     /* n_arrays */
+	struct nc_model *model;
+	struct chunkio *io;
+
+	_Atomic(struct nc_layout *) layout; /* published once; owned */
+	pthread_mutex_t lock;               /* one thread lays out; and of what follows */
+	struct err failure;                 /* of the last attempt */
+	int64_t retry;                      /* ms: not before; of a clock that begins above 0 */
+};
+
+static struct nc_view *nc(struct view *v)
+{
+	return CONTAINER_OF(v, struct nc_view, base);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with this clock */
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int lay_out(struct nc_view *n, struct nc_layout **ret, struct err *e)
+{
+	struct nc_image image = {0};
+	int rc = nc_build(n->model, n->base.source, n->io, n->opts.max_image_bytes, &image, e);
+
+	if (rc == 0)
+		rc = nc_layout_new(n->base.source, n->plans, n->io, &image,
+				   n->opts.max_index_bytes, ret, e);
+	nc_image_release(&image);
+	return rc;
+}
+
+/* attempt - lay the file out, unless that failed a moment ago. lock is held. */
+static int attempt(struct nc_view *n, struct nc_layout **ret, struct err *e)
+{
+	int64_t began = now_ms(), took;
+	struct err why = ERR_INIT;
+	int rc;
+
+	if (n->failure.code < 0 && began < n->retry)
+		return err_set(e, n->failure.code, "%s", n->failure.msg);
+	rc = lay_out(n, ret, &why);
+	if (rc == 0) {
+		atomic_store_explicit(&n->layout, *ret, memory_order_release);
+		return 0;
+	}
+	if (rc == -ENOENT) /* something is missing, but not the file */
+		rc = -EIO;
+	(void)err_set(&n->failure, rc, "'%s': %s", n->opts.name, why.msg);
+	took = now_ms() - began;
+	n->retry = began + took + (took > RETRY_MS ? took : RETRY_MS);
+	return err_set(e, rc, "%s", n->failure.msg);
+}
+
+/* layout - of the file; borrowed until the view is closed. */
+static int layout(struct nc_view *n, struct nc_layout **ret, struct err *e)
+{
+	struct nc_layout *l = atomic_load_explicit(&n->layout, memory_order_acquire);
+	int rc = 0;
+
+	if (!l) {
+		(void)pthread_mutex_lock(&n->lock);
+		l = atomic_load(&n->layout);
+		if (!l)
+			rc = attempt(n, &l, e);
+		(void)pthread_mutex_unlock(&n->lock);
+	}
+	if (rc == 0)
+		*ret = l;
+	return rc;
+}
+
+static void file_attr(struct nc_view *n, struct view_attr *ret, struct err *e)
+{
+	struct nc_layout *l;
+
+	*ret = (struct view_attr){.id = FILE_ID, .nlink = 1, .cached = true, .size = 1};
+	if (layout(n, &l, e) == 0)
+		ret->size = nc_layout_size(l);
+	else
+		ret->unsure = true; /* an empty file would be read as such: hence the 1 */
+}
+
+static int view_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
+{
+	if (id == VIEW_ROOT)
+		*ret = (struct view_attr){.id = VIEW_ROOT, .is_dir = true, .nlink = 2};
+	else if (id == FILE_ID)
+		file_attr(nc(v), ret, e);
+	else
+		return err_set(e, -ESTALE, "no file has the id %" PRIu64, id);
+	return 0;
+}
+
+static int in_root(uint64_t dir, struct err *e)
+{
+	if (dir == VIEW_ROOT)
+		return 0;
+	if (dir == FILE_ID)
+		return err_set(e, -ENOTDIR, "not a directory");
+	return err_set(e, -ESTALE, "no file has the id %" PRIu64, dir);
+}
+
+static int view_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
+		       struct view_attr *ret, struct err *e)
+{
+	const char *own = nc(v)->opts.name;
+	int rc = in_root(dir, e);
+
+	if (rc < 0)
+		return rc;
+	if (strlen(own) != len || memcmp(own, name, len) != 0)
+		return err_set(e, -ENOENT, "no such file");
+	file_attr(nc(v), ret, e);
+	return 0;
+}
+
+static int view_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr,
+		     view_emit *emit, void *arg, struct err *e)
+{
+	struct nc_view *n = nc(v);
+	struct view_attr at;
+	bool have = want_attr && atomic_load(&n->layout); /* laying out is not cheap */
+	int rc = in_root(dir, e);
+
+	if (rc < 0 || cookie > 0)
+		return rc;
+	if (have)
+		file_attr(n, &at, NULL);
+	(void)emit(arg, n->opts.name, FILE_ID, false, have ? &at : NULL, 1);
+	return 0;
+}
+
+static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+		     struct span *ret, struct err *e)
+{
+	struct nc_layout *l;
+	int rc;
+
+	if (id != FILE_ID)
+		return id == VIEW_ROOT ? err_set(e, -EISDIR, "a directory") : in_root(id, e);
+	rc = layout(nc(v), &l, e);
+	return rc < 0 ? rc : nc_layout_read(l, off, len, room, ret, e);
+}
+
+static uint64_t view_parent(struct view *v, uint64_t dir)
+{
+	(void)v;
+	(void)dir;
+	return VIEW_ROOT;
+}
+
+static const struct plan *view_plan(struct view *v, uint32_t array)
+{
+	return &nc(v)->plans[array];
+}
+
+static void view_close(struct view *v)
+{
+	struct nc_view *n;
+
+	if (!v)
+		return;
+	n = nc(v);
+	nc_layout_free(atomic_load(&n->layout));
+	chunkio_free(n->io);
+	nc_model_free(n->model);
+	free(n->plans);
+	(void)pthread_mutex_destroy(&n->lock);
+	free(n);
+}
+
+static const struct view_ops nc_view_ops = {
+	.name = "netcdf",
+	.close = view_close,
+	.lookup = view_lookup,
+	.getattr = view_getattr,
+	.list = view_list,
+	.read = view_read,
+	.parent = view_parent,
+	.plan = view_plan,
+};
+
+int nc_view_open(struct source *s, const struct nc_view_options *opts, struct view **ret,
+		 struct err *e)
+{
+	struct nc_view *n = alloc_array(1, sizeof(*n));
+	int rc;
+
+	if (!n)
+		return err_nomem(e);
+	n->base = (struct view){.ops = &nc_view_ops, .source = s};
+	n->opts = *opts;
+	atomic_init(&n->layout, NULL);
+	(void)pthread_mutex_init(&n->lock, NULL); /* cannot fail with default attributes */
+	n->plans = alloc_array(s->ds.n_arrays, sizeof(*n->plans));
+	rc = n->plans ? nc_model_new(s, opts, n->plans, &n->model, e) : err_nomem(e);
+	if (rc == 0)
+		rc = chunkio_new(s, n->plans, &opts->io, &n->io, e);
+	if (rc < 0) {
+		view_close(&n->base);
+		return rc;
+	}
+	n->base.notes = nc_model_notes(n->model, &n->base.n_notes);
+	*ret = &n->base;
+	return 0;
+}

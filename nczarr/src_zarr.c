@@ -1,0 +1,127 @@
+/* src_zarr.c - the Zarr source: bids, open, close, and the table of operations.
+ *
+ * Opening reads the metadata only; chunks are looked for when somebody asks for them. */
+#include "nczarr/nczarr.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "nczarr/zr_int.h"
+
+/* named_zarr - whether the last component of a path ends like a Zarr tree's. */
+static bool named_zarr(const char *path)
+{
+	static const char *const endings[] = {".zarr", ".zr2", ".zr3"};
+	size_t n = strlen(path);
+
+	while (n && path[n - 1] == '/')
+		n--;
+	for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
+		size_t len = strlen(endings[i]);
+
+		if (n > len && strncasecmp(path + n - len, endings[i], len) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int bid(const char *path, int fd, const struct stat *st)
+{
+	static const char *const docs[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata",
+					   ".nczarr"};
+	struct stat doc;
+
+	if (S_ISREG(st->st_mode))
+		return store_zip_bid(fd, (uint64_t)st->st_size) ? 5 : 0;
+	if (!S_ISDIR(st->st_mode))
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(docs); i++)
+		if (fstatat(fd, docs[i], &doc, 0) == 0 && S_ISREG(doc.st_mode))
+			return 10;
+	return named_zarr(path) ? 2 : 0;
+}
+
+/* release - everything but the store, whose descriptor is the caller's while opening. */
+static void release(struct zr_source *s)
+{
+	zr_data_free(s->data);
+	free(s->seen);
+	free(s->path);
+	arena_release(&s->base.ds.arena);
+	free(s);
+}
+
+static int set_up(struct zr_source *s, const char *path, int fd, struct err *e)
+{
+	s->path = realpath(path, NULL);
+	if (!s->path)
+		s->path = strdup(path);
+	if (!s->path)
+		return err_nomem(e);
+	return S_ISDIR(s->base.ds.st.st_mode)
+		       ? store_dir_open(fd, &s->store, e)
+		       : store_zip_open(fd, s->opts.max_meta_bytes, &s->store, e);
+}
+
+static int open_source(const char *path, int fd, const struct stat *st,
+		       const struct source_options *opts, struct source **ret, struct err *e)
+{
+	struct zr_source *s = alloc_array(1, sizeof(*s));
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0), rc;
+
+	if (!s || own < 0) {
+		rc = s ? err_sys(e, errno, "another descriptor") : err_nomem(e);
+		if (own >= 0)
+			(void)close(own); /* it was only read from */
+		free(s);
+		return rc;
+	}
+	s->base.ops = &zarr_source_ops;
+	s->base.ds.st = *st;
+	s->opts = *opts;
+	s->opts.link_root = NULL; /* borrowed, and not for us */
+	arena_init(&s->base.ds.arena, (size_t)u64_min(opts->max_meta_bytes, SIZE_MAX));
+	rc = set_up(s, path, own, e);
+	if (rc < 0)
+		(void)close(own); /* it was only read from */
+	if (rc == 0)
+		rc = zr_model(s, e);
+	if (rc == 0)
+		rc = zr_data_new(s, &s->data, e);
+	if (rc < 0) {
+		struct store *store = s->store;
+
+		release(s);
+		store_close(store);
+		return rc;
+	}
+	(void)close(fd); /* taken; the store has one of its own */
+	*ret = &s->base;
+	return 0;
+}
+
+static void close_source(struct source *src)
+{
+	struct zr_source *s = zr_of(src);
+	struct store *store = s->store;
+
+	release(s);
+	store_close(store);
+}
+
+const struct source_ops zarr_source_ops = {
+	.name = "zarr",
+	.bid = bid,
+	.open = open_source,
+	.close = close_source,
+	.locate = zr_locate,
+	.next = zr_next,
+	.read_chunk = zr_read_chunk,
+	.read_vlen = zr_read_vlen,
+	.read_stored = zr_read_stored,
+	.check = zr_check,
+	.poll = zr_poll,
+};

@@ -1,0 +1,71 @@
+/* zr_docs_int.h - documents on their way to items: what zr_docs.c and zr_consolidated.c share. */
+#ifndef NCZARR_ZR_DOCS_INT_H
+#define NCZARR_ZR_DOCS_INT_H
+
+#include "nczarr/zr_open_int.h"
+
+enum zr_doc {
+	DOC_ZARRAY,
+	DOC_ZGROUP,
+	DOC_ZATTRS,
+	DOC_ZJSON,
+	DOC_NCZARR,
+	DOC_NCZGROUP,
+	DOC_NCZARRAY,
+	DOC_NCZVAR,
+	DOC_NCZATTRS,
+	DOC_NCZATTR,
+	DOC_N,
+};
+
+extern const char *const zr_doc_names[DOC_N];
+
+/* found - a directory with documents. */
+struct zr_found {
+	const char *key;
+	uint32_t depth;
+	struct zr_item item; /* without parent */
+};
+
+/* todo - a directory that is still to be looked at. */
+struct zr_todo {
+	const char *key;
+	uint32_t depth;
+	bool v3;          /* below a v3 group: only zarr.json counts */
+	uint64_t version; /* from before */
+};
+
+struct zr_load {
+	struct zr_source *s;
+	struct zr_tree *t;
+	struct arena *arena;
+	struct zr_found *found;
+	size_t n_found, c_found;
+	struct zr_todo *todo;
+	size_t n_todo, c_todo;
+	uint64_t cost; /* memory of the documents, about */
+	bool v1;       /* NCZarr's own objects */
+	bool limit;    /* one of the limits of the whole tree is exceeded: no going on */
+};
+
+/* zr_load_item - what a directory's documents say. *ret false: they do not make it an item; then
+ * only attributes and format are set. */
+int zr_load_item(struct zr_load *l, const json_t **d, struct zr_item *it, bool *ret,
+		 struct err *e) NZ_MUST_USE;
+/* zr_load_keep - add to what was found. key is in the arena. */
+int zr_load_keep(struct zr_load *l, const char *key, uint32_t depth, const struct zr_item *it,
+		 struct err *e) NZ_MUST_USE;
+/* zr_load_name - put the name of a directory's document in front of what e says. */
+int zr_load_name(const char *dir, const json_t **docs, int rc, struct err *e);
+/* zr_load_order - by depth, then by path, names compared as bytes. */
+int zr_load_order(uint32_t da, const char *a, uint32_t db, const char *b);
+
+/* zr_inline_metadata - of a Zarr v3 root; *ret NULL: it has none that we know. */
+int zr_inline_metadata(const json_t *v, const json_t **ret, struct err *e) NZ_MUST_USE;
+/* zr_consolidated - find every entry of `metadata`. root_doc: v3: the root's own document. */
+int zr_consolidated(struct zr_load *l, const json_t *metadata, const json_t *root_doc,
+		    struct err *e) NZ_MUST_USE;
+/* zr_consolidated_v2 - the same for the document .zmetadata. */
+int zr_consolidated_v2(struct zr_load *l, const json_t *v, struct err *e) NZ_MUST_USE;
+
+#endif

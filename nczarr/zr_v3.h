@@ -1,0 +1,51 @@
+/* zr_v3.h - what the readers of Zarr v3's documents and of both versions' codecs share; private to
+ * zr_dtype.c, zr_fill.c, zr_codecs.c, zr_codecs2.c, zr_codecs3.c and zr_v3.c. */
+#ifndef NCZARR_ZR_V3_H
+#define NCZARR_ZR_V3_H
+
+#include <errno.h>
+
+#include "nczarr/zr_int.h"
+
+/* zr_named - an extension point: {"name": ..., "configuration": {...}}, or the name alone. */
+struct zr_named {
+	const char *name;     /* NUL-terminated; borrowed from the document */
+	const json_t *config; /* object or NULL */
+};
+
+/* zr_named_of - what: for the message. Returns 0; -EBADMSG. */
+int zr_named_of(const json_t *v, const char *what, struct zr_named *ret,
+		struct err *e) NZ_MUST_USE;
+
+/* zr_lengths - a list of whole numbers, n of them, each at least `least`, into the arena.
+ * what: for the message. Returns 0; -EBADMSG; -ENOMEM. */
+int zr_lengths(struct arena *a, const json_t *v, const char *what, uint32_t n, uint64_t least,
+	       uint64_t **ret, struct err *e) NZ_MUST_USE;
+
+/* zr_no_room - the arena gave NULL: mostly because the metadata is larger than allowed. */
+static inline int zr_no_room(const struct arena *a, struct err *e)
+{
+	return err_set(e, -ERANGE, "the metadata needs more than %zu bytes", a->max);
+}
+
+/* zr_specs - codecs in the order of encoding, while they are gathered. */
+struct zr_specs {
+	struct codec_spec v[CODEC_CHAIN_MAX];
+	uint32_t n;
+};
+
+/* zr_spec_add - append a codec with the parameters that `conf` (members of the codec's object)
+ * gives. *ret_why stays NULL, or says why the codec cannot be decoded: that is no error.
+ * version, elem_size: as in struct codec_conf. */
+int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops,
+		const char *name, const json_t *conf, int version, size_t elem_size,
+		const char **ret_why, struct err *e) NZ_MUST_USE;
+
+/* zr_specs_chain - as a chain in the arena. */
+int zr_specs_chain(struct arena *a, const struct zr_specs *s, struct codec_chain *ret,
+		   struct err *e) NZ_MUST_USE;
+
+/* zr_say - a message in the arena, printable; NULL when memory is short. */
+const char *zr_say(struct arena *a, const char *fmt, ...) NZ_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,209 @@
+/* zr_watch.c - whether the tree is still the one that was opened.
+ *
+ * Looked at are the documents and directories that the model came from, the directories in which
+ * chunks were looked for, and the objects that were read lately, all by their versions. A
+ * version made within a tick of the clock proves nothing: such a directory is listed again. One
+ * poll asks the store a bounded number of times; what it does not come to is for the next ones.
+ *
+ * The objects read lately are in a table without a lock, because every read notes itself there;
+ * two reads that meet in one slot lose nothing but one of the notes. */
+#include "nczarr/zr_data_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#define ASKED_MAX 2048  /* questions of one poll */
+#define LISTING_ASKS 64 /* a listing counts as this many */
+#define TICK_NS ((int64_t)20 * 1000 * 1000)
+#define SECOND_NS ((int64_t)1000 * 1000 * 1000)
+#define LONG 200
+
+bool zr_is_young(const struct store_stat *st)
+{
+	struct timespec now;
+	int64_t tick = TICK_NS, age;
+
+	/* the clock that file systems take times from; some keep whole or even seconds only */
+	if (clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
+		return true;
+	if (st->changed % SECOND_NS == 0)
+		tick = 2 * SECOND_NS;
+	if (ckd_sub(&age, now.tv_sec * SECOND_NS + now.tv_nsec, st->changed))
+		return false;
+	return age < tick && age > -tick;
+}
+
+int zr_watch_add(struct zr_watch *w, const struct zr_dir *dirs, size_t n, struct err *e)
+{
+	int rc = 0;
+
+	if (n == 0)
+		return 0;
+	(void)pthread_mutex_lock(&w->lock);
+	if (grow_array(&w->dirs, &w->c_dirs, w->n_dirs + n, sizeof(*dirs)) < 0) {
+		rc = err_nomem(e);
+	} else {
+		memcpy(w->dirs + w->n_dirs, dirs, n * sizeof(*dirs));
+		w->n_dirs += n;
+	}
+	(void)pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+/* ---- objects read lately ---- */
+
+static size_t slot_of(uint32_t array, uint64_t object)
+{
+	uint64_t h = (object ^ (uint64_t)array << 40) * 0x9e3779b97f4a7c15u;
+
+	return (size_t)(h >> 32) % ZR_RECENT;
+}
+
+/* read_slot - what is noted in a slot; false: nothing, or it is being written. Every access
+ * orders itself: fences are not needed, and race detectors do not know them. */
+static bool read_slot(const struct zr_recent *r, uint32_t *array, uint64_t *object,
+		      uint64_t *version)
+{
+	uint32_t seq = atomic_load_explicit(&r->seq, memory_order_acquire);
+
+	if (seq == 0 || seq % 2 != 0)
+		return false;
+	*array = atomic_load_explicit(&r->array, memory_order_acquire);
+	*object = atomic_load_explicit(&r->object, memory_order_acquire);
+	*version = atomic_load_explicit(&r->version, memory_order_acquire);
+	return atomic_load_explicit(&r->seq, memory_order_relaxed) == seq;
+}
+
+uint64_t zr_recent_version(const struct zr_watch *w, uint32_t array, uint64_t object)
+{
+	uint32_t a;
+	uint64_t o, version;
+
+	if (read_slot(&w->recent[slot_of(array, object)], &a, &o, &version) && a == array &&
+	    o == object)
+		return version;
+	return 0;
+}
+
+void zr_recent_note(struct zr_watch *w, uint32_t array, uint64_t object, uint64_t version)
+{
+	struct zr_recent *r = &w->recent[slot_of(array, object)];
+	uint32_t seq = atomic_load_explicit(&r->seq, memory_order_relaxed);
+
+	if (seq % 2 != 0 || !atomic_compare_exchange_strong_explicit(&r->seq, &seq, seq + 1,
+								     memory_order_acq_rel,
+								     memory_order_relaxed))
+		return;
+	atomic_store_explicit(&r->array, array, memory_order_release);
+	atomic_store_explicit(&r->object, object, memory_order_release);
+	atomic_store_explicit(&r->version, version, memory_order_release);
+	/* 0 is a slot that was never used */
+	atomic_store_explicit(&r->seq, seq + 2 ? seq + 2 : 2, memory_order_release);
+}
+
+/* ---- asking ---- */
+
+int zr_check(struct source *src, struct err *e)
+{
+	return store_check(zr_of(src)->store, e);
+}
+
+/* same - whether what is behind a key has this version; 0: nothing is. */
+static int same(struct zr_source *s, const char *key, uint64_t version, struct err *e)
+{
+	struct store_stat st = {.version = 0};
+	int rc = store_stat(s->store, key, &st, e);
+
+	if (rc && rc != -ENOENT && rc != -EACCES)
+		return rc;
+	if (rc == -EACCES || (rc == 0 ? st.version : 0) != version)
+		return err_set(e, -ESTALE, "'%.*s' was %s after the source was opened", LONG,
+			       key,
+			       version == 0    ? "written"
+			       : rc == -ENOENT ? "removed"
+					       : "changed");
+	return 0;
+}
+
+static int same_object(struct zr_source *s, uint32_t array, uint64_t object, uint64_t version,
+		       struct err *e)
+{
+	const struct zr_place *p = zr_place_of(s, array, e);
+	char key[ZR_OBJECT_KEY];
+	int rc = p ? zr_object_name(p, object, key, e) : -EIO;
+
+	return rc ? rc : same(s, key, version, e);
+}
+
+static int check_recent(struct zr_source *s, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < ZR_RECENT; i++) {
+		uint64_t object, version;
+		uint32_t array;
+
+		if (read_slot(&s->data->watch.recent[i], &array, &object, &version))
+			rc = same_object(s, array, object, version, e);
+	}
+	return rc;
+}
+
+/* check_dir - dirs[i], with what it costs. */
+static int check_dir(struct zr_source *s, size_t i, const struct zr_dir *d, size_t *cost,
+		     struct err *e)
+{
+	struct zr_watch *w = &s->data->watch;
+	uint64_t coords[DS_RANK_MAX];
+	const struct zr_place *p;
+	char key[ZR_OBJECT_KEY];
+	bool young = false;
+	int rc;
+
+	if (d->is_object)
+		return same_object(s, d->array, d->prefix, d->version, e);
+	p = zr_place_of(s, d->array, e);
+	if (!p)
+		return -EIO;
+	if (!d->young) {
+		zr_unravel(d->level, p->grid, d->prefix, coords);
+		rc = zr_level_key(p->meta, coords, d->level, key, e);
+		return rc ? rc : same(s, key, d->version, e);
+	}
+	*cost += LISTING_ASKS;
+	rc = zr_list_again(s, p, d, &young, e);
+	(void)pthread_mutex_lock(&w->lock);
+	w->dirs[i].young = young;
+	(void)pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+int zr_poll(struct source *src, struct err *e)
+{
+	struct zr_source *s = zr_of(src);
+	struct zr_watch *w = &s->data->watch;
+	size_t asked = 0, visited = 0, total = 1, i;
+	struct zr_dir d;
+	int rc = store_check(s->store, e);
+
+	if (!rc)
+		rc = check_recent(s, e);
+	for (; !rc && asked < ASKED_MAX && visited < total; asked++, visited++) {
+		(void)pthread_mutex_lock(&w->lock);
+		total = s->n_seen + w->n_dirs;
+		i = w->cursor < total ? w->cursor : 0;
+		w->cursor = i + 1;
+		if (i >= s->n_seen && i < total)
+			d = w->dirs[i - s->n_seen];
+		(void)pthread_mutex_unlock(&w->lock);
+		if (total == 0)
+			break;
+		if (i < s->n_seen)
+			rc = same(s, s->seen[i].key, s->seen[i].version, e);
+		else
+			rc = check_dir(s, i - s->n_seen, &d, &asked, e);
+	}
+	return rc;
+}
