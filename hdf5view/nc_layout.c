@@ -262,13 +262,19 @@ static size_t piece_at(const struct nc_layout *l, uint64_t off)
 static int chunk_wrong(const struct nc_layout *l, uint32_t array, uint64_t linear, int code,
 		       const char *what, struct err *e)
 {
-	struct buf path;
+	const struct ds_array *a = &l->source->ds.arrays[array];
+	uint64_t coords[DS_RANK_MAX] = {0};
+	struct buf at;
 
-	buf_init(&path, ERR_TEXT_MAX);
-	ds_array_path(&l->source->ds, array, &path);
-	(void)err_set(e, code, "'%.*s' chunk number %" PRIu64 ": %s", (int)path.len,
-		      (const char *)path.data, linear, what);
-	buf_release(&path);
+	buf_init(&at, ERR_TEXT_MAX);
+	ds_array_path(&l->source->ds, array, &at);
+	buf_puts(&at, "' chunk ");
+	ds_chunk_coords(a, linear, coords);
+	buf_printf(&at, "%" PRIu64, coords[0]);
+	for (size_t d = 1; d < a->rank; d++)
+		buf_printf(&at, ".%" PRIu64, coords[d]);
+	(void)err_set(e, code, "'%.*s: %s", (int)at.len, (const char *)at.data, what);
+	buf_release(&at);
 	return code;
 }
 

@@ -316,7 +316,7 @@ static void test_bad_chunk(void **state)
 	fails(&f, data, 8000, -EBADMSG, "chunk 3");
 	f.bad_rc = 0;
 	f.refs[5].where = CHUNK_ABSENT; /* it was there */
-	fails(&f, data + 2000, 10, -ESTALE, "chunk number 5: it was removed");
+	fails(&f, data + 2000, 10, -ESTALE, "'/v' chunk 5: it was removed");
 	fails(&f, data, 8000, -ESTALE, "was removed");
 	f.refs[5].where = CHUNK_RANGE;
 	works(&f, data + 2000, 10);
