@@ -82,6 +82,7 @@ struct nc_dim {
 	uint64_t len;
 	uint32_t group;
 	uint32_t scale;           /* the array that is its coordinate variable, or DS_NONE */
+	uint32_t id;              /* netCDF's number: the order that readers show */
 	bool unlimited;
 };
 

@@ -32,8 +32,22 @@ void nc_dims_scales(struct nc_model *m)
 	}
 }
 
+/* number - ids in the order of each group, as the dataset has it. */
+static void number(struct nc_model *m)
+{
+	uint32_t id = 0;
+
+	for (uint32_t k = 0; k < m->ds->n_groups; k++) {
+		const struct ds_group *g = &m->ds->groups[m->order[k]];
+
+		for (uint32_t i = 0; i < g->n_dims; i++)
+			m->dims[g->dims[i]].id = id++;
+	}
+}
+
 int nc_dims_names(struct nc_model *m, struct err *e)
 {
+	number(m);
 	for (uint32_t i = 0; i < m->ds->n_dims; i++) {
 		const struct ds_dim *d = &m->ds->dims[i];
 		struct nc_dim *x = &m->dims[i];
@@ -83,7 +97,8 @@ static int text_dim(struct nc_model *m, uint32_t size, uint32_t *ret, struct err
 	name = nc_names_claim(&m->names, &m->arena, 0, name, DS_NONE, NC_NAME_LIMIT);
 	if (!name)
 		return nc_full(m, e);
-	m->dims[m->n_dims] = (struct nc_dim){.name = name, .len = size, .scale = DS_NONE};
+	m->dims[m->n_dims] = (struct nc_dim){
+		.name = name, .len = size, .scale = DS_NONE, .id = m->n_dims};
 	*ret = m->n_dims++;
 	return 0;
 }

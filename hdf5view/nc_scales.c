@@ -52,7 +52,7 @@ int nc_h5_dims(struct nc_builder *b, struct err *e)
 			continue;
 		(void)snprintf(name, sizeof(name), "%s%10" PRIu64, NOT_A_VARIABLE, d->len);
 		set = dim_create(b, d);
-		if (set < 0 || mark(set, name, i) < 0) {
+		if (set < 0 || mark(set, name, d->id) < 0) {
 			(void)nc_h5_fail(b, d->group, DS_NONE, e);
 			return err_wrap(e, -EIO, "dimension '%s'", d->name);
 		}
@@ -159,7 +159,7 @@ static int put_coordinates(const struct nc_builder *b, hid_t set, uint32_t array
 	int32_t ids[NC_RANK_LIMIT];
 
 	for (uint32_t k = 0; k < rank; k++)
-		ids[k] = (int32_t)axis_dim(b, array, k);
+		ids[k] = (int32_t)b->m->dims[axis_dim(b, array, k)].id;
 	return nc_h5_attr_raw(set, "_Netcdf4Coordinates", H5T_NATIVE_INT32, rank, ids);
 }
 
@@ -173,7 +173,8 @@ static int tie(struct nc_builder *b, uint32_t array, const struct uses *u)
 	if (set < 0)
 		return -1;
 	if (x->scale_of != DS_NONE &&
-	    (mark(set, x->name, x->scale_of) < 0 || put_references(set, u, x->scale_of) < 0))
+	    (mark(set, x->name, b->m->dims[x->scale_of].id) < 0 ||
+	     put_references(set, u, x->scale_of) < 0))
 		return -1;
 	if (x->scale_of == DS_NONE && rank > 0 && put_list(b, set, array, rank) < 0)
 		return -1;

@@ -1,5 +1,7 @@
 """How a value of a Zarr array looks in netCDF-4, for the comparers of virtual files: the table of
 docs/virtual-file.md once more, written apart from the program."""
+import re
+
 import numpy as np
 
 CF = {"D": "days", "h": "hours", "m": "minutes", "s": "seconds", "ms": "milliseconds",
@@ -14,8 +16,8 @@ def present(a):
         return a.astype("i1")
     if kind in "mM":
         return a.view(a.dtype.str[0] + "i8")
-    if a.dtype.names:
-        return np.ascontiguousarray(a).view(_fields(a.dtype)) if _odd(a.dtype) else a
+    if a.dtype.names and _odd(a.dtype):
+        return np.ascontiguousarray(a).view(_fields(a.dtype)).reshape(a.shape)
     return a
 
 
@@ -42,6 +44,25 @@ def _fields(dtype):
             base = _fields(base)
         out.append((n, base, shape) if shape else (n, base))
     return np.dtype(out)
+
+
+def name(n):
+    """A name as netCDF takes it; docs/virtual-file.md has the rule."""
+    ok = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+    meant = n.startswith(("_nc4_non_coord_", "_%")) or re.search("%[0-9A-F]{2}", n)
+    head = n[:1] not in ok and n[:1] < "\x80" or n.startswith(("_nc4_non_coord_", "_%"))
+    if n and not head and not meant and n[-1] != " " and not re.search("[\0-\x1f\x7f/]", n):
+        return n
+    out = "_" if head else ""
+    for i, c in enumerate(n):
+        bad = c < " " or c in "\x7f/%" or i == 0 and head or i + 1 == len(n) and c == " "
+        out += f"%{ord(c):02X}" if bad else c
+    return out if n else "_%00"
+
+
+def path(p):
+    """A path of such names."""
+    return "/".join(name(n) if n else "" for n in p.split("/"))
 
 
 def texts(a):

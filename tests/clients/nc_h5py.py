@@ -25,8 +25,8 @@ class Problems(list):
 
 
 def find(nc, path, problems):
-    group, _, name = path.rpartition("/")
-    d = nc.get(f"{group}/_nc4_non_coord_{name}") or nc.get(path)
+    group, _, name = mapping.path(path).rpartition("/")
+    d = nc.get(f"{group}/_nc4_non_coord_{name}") or nc.get(f"{group}/{name}")
     if not isinstance(d, h5py.Dataset):
         problems.add(path, "is missing")
         return None
@@ -158,6 +158,7 @@ def same_attrs(path, want, attrs, problems):
     for name, value in want.items():
         if name.startswith(("_nczarr", "_NCZARR", "_ARRAY_DIM")) or name in HIDDEN:
             continue
+        name = mapping.name(name)
         if name not in attrs:
             problems.add(path, f"attribute {name} is missing")
             continue
@@ -189,10 +190,11 @@ def compare(source, file, missing=()):
     with h5py.File(file, "r") as nc:
         visit(nc, problems)
         for path, attrs in t.groups.items():
-            if not isinstance(nc.get(path), h5py.Group):
+            g = nc.get(mapping.path(path))
+            if not isinstance(g, h5py.Group):
                 problems.add(path, "group is missing")
             else:
-                same_attrs(path, attrs, nc[path].attrs, problems)
+                same_attrs(path, attrs, g.attrs, problems)
         for path, a in t.arrays.items():
             if path in missing:
                 continue

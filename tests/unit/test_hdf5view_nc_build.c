@@ -149,6 +149,24 @@ static void test_scales(void **state)
 	(void)H5Fclose(file);
 }
 
+/* a dataset's dimensions are numbered group by group, as groups list them. */
+static void test_numbers(void **state)
+{
+	struct nc_fake *f = *state;
+	uint32_t g = nf_group(f, 0, "g"), y = nf_dim(f, g, "y", 4, false);
+	uint32_t x = nf_dim(f, 0, "x", 3, false);
+	hid_t file;
+
+	(void)nf_array(f, g, "v", nf_i4, 1, 2, NF_DIM(y, x));
+	(void)nf_array(f, g, "s", nf_s5, 0, 1, NF_DIM(x));
+	file = opened(f, PLAN_KEEP);
+	int_attr(file, "x", "_Netcdf4Dimid", INTS(0));
+	int_attr(file, "g/y", "_Netcdf4Dimid", INTS(1));
+	int_attr(file, "string5", "_Netcdf4Dimid", INTS(2));
+	int_attr(file, "g/v", "_Netcdf4Coordinates", INTS(1, 0));
+	(void)H5Fclose(file);
+}
+
 static void test_order(void **state)
 {
 	static const char *const want[] = {"g", "b", "a", "_complex64", "dim", "z", "v", "c"};
@@ -624,6 +642,7 @@ int main(void)
 		TEST(test_scales), TEST(test_order), TEST(test_storage),    TEST(test_filters),
 		TEST(test_fill),   TEST(test_types), TEST(test_attributes), TEST(test_texts),
 		TEST(test_limits), TEST(test_short), TEST(test_same_bytes), TEST(test_many),
+		TEST(test_numbers),
 	};
 
 	(void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
