@@ -44,4 +44,28 @@ FORCED = {
     "netcdf-490": "netCDF-C 4.9.0 (Debian) takes a mount for pure Zarr: it infers the types of "
                   "attributes, puts all dimensions into the root group, swaps big-endian data, "
                   "and crashes on char, string and user-defined types: such files are not asked",
+    # a Zarr tree as a netCDF file
+    "text-chars": "texts of a fixed size are characters with one more dimension: netCDF-C "
+                  "4.9.0 crashes on HDF5's strings of a fixed size, NCZarr's strings among "
+                  "them",
+    "text-utf8": "texts of n code points are UTF-8 in 4n bytes",
+    "text-fill": "xarray makes texts that equal the tree's fill value NaN, a netCDF char has "
+                 "none",
+    "bool-byte": "netCDF has no bool: signed bytes with xarray's attribute dtype",
+    "time-units": "netCDF has no dates: whole numbers with units, or with numpy_dtype where "
+                  "CF has no word for the unit",
+    "struct-parts": "gaps and titles of structures are left out; booleans, characters and "
+                    "times in them are whole numbers, with numpy_dtype",
+    "json-attr": "null, objects, mixed and nested lists are attributes of JSON text; a list "
+                 "of several dimensions has one",
+    "own-attr": "attributes whose names belong to netCDF or to dimension scales are left out",
+    "fill-attr": "a _FillValue that no element of the variable could equal is left out; one "
+                 "is added where xarray takes fill_value for it",
+    "netcdf-name": "names that netCDF does not allow are written with %XX",
+    "dim-dataset": "h5py shows a dimension without a variable as a dataset, as in every "
+                   "netCDF-4 file",
+    "empty-dim": "netCDF-C shows a dimension of length 0 as unlimited",
+    "opaque-netcdf": "netCDF4-python, and xarray with it, leaves opaque types out",
+    "consolidated": "consolidated metadata is believed, as by xarray: what it does not name "
+                    "is not there",
 }
