@@ -113,8 +113,7 @@ enum name_kind name_source(const char *name, unsigned rank, char out[NAME_BYTES]
 		return NAME_PLAIN;
 	*ret_dir_only = !*ending;
 	/* "a.zarr.nc" is nobody's counterpart by way of "a.zarr", which has "a.nc" */
-	if (name_counterpart(out, *ret_dir_only, back, &found) != kind || found != rank ||
-	    strcmp(back, name) != 0)
+	if (name_counterpart(out, *ret_dir_only, back, &found) != kind || found != rank)
 		return NAME_PLAIN;
 	return kind;
 }

@@ -17,8 +17,9 @@ enum name_kind {
 };
 
 /* name_of_file - name of the virtual netCDF-4 file that shows the source at path, into out.
- * store.zarr, store.zarr.zip, store.zip, store.zr3, store.zr2, store: store.nc. Of a source that is a file
- * of the HDF5 family (a.nc, a.nc4, a.h5, a.hdf5, a.he5): a.nc. Too long a name is cut. */
+ * store.zarr, store.zarr.zip, store.zip, store.zr3, store.zr2, store: store.nc. Of a source that
+ * is a file of the HDF5 family (a.nc, a.nc4, a.h5, a.hdf5, a.he5): a.nc. Too long a name is
+ * cut. */
 void name_of_file(const char *path, char out[NAME_BYTES]);
 
 /* name_counterpart - what an entry of a directory may be, by its name alone, and what its

@@ -408,16 +408,18 @@ static bool emit(void *arg, const char *name, uint64_t id, bool is_dir,
 static int list(struct listing *l, uint64_t id, uint64_t off)
 {
 	struct view *v = l->c->view;
+	size_t dots;
 	int rc;
 
 	if (off == 0 && !add(l, ".", id, true, NULL, 1))
 		return 0;
 	if (off <= 1 && !add(l, "..", v->ops->parent(v, id), true, NULL, 2))
 		return 0;
+	dots = l->used;
 	rc = v->ops->list(v, id, off <= 2 ? 0 : off - 2, l->plus, emit, l, &l->c->e);
 	if (rc == 0 && l->overflow)
 		rc = err_set(&l->c->e, -ERANGE, "directory is too large to be listed");
-	return l->used ? 0 : rc; /* an error comes again when its turn comes */
+	return l->used > dots ? 0 : rc; /* an error comes again when its turn comes */
 }
 
 static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)

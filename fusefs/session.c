@@ -62,8 +62,9 @@ static int hint(const struct cfg *cfg, int rc, struct err *e)
 		       text);
 }
 
-int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
-	    struct err *e)
+/* open_dataset - what is mounted when it is not a mirror. */
+static int open_dataset(const struct fs_setup *setup, struct source **ret_source,
+			struct view **ret_view, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct fs_want want = {
@@ -72,10 +73,6 @@ int fs_open(const struct fs_setup *setup, struct source **ret_source, struct vie
 	struct source *source = NULL;
 	int rc;
 
-	if (mirror_wanted(setup)) {
-		*ret_source = NULL;
-		return mirror_open(setup, ret_view, e);
-	}
 	fs_source_options(cfg, &opts);
 	rc = source_open(setup->formats, setup->n_formats, cfg->source, &opts, &source, e);
 	if (rc < 0)
@@ -89,6 +86,15 @@ int fs_open(const struct fs_setup *setup, struct source **ret_source, struct vie
 	}
 	*ret_source = source;
 	return 0;
+}
+
+int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
+	    struct err *e)
+{
+	if (!mirror_wanted(setup))
+		return open_dataset(setup, ret_source, ret_view, e);
+	*ret_source = NULL;
+	return mirror_open(setup, ret_view, e);
 }
 
 void fs_null_stdio(void)
@@ -235,9 +241,10 @@ static int open_live(void *arg, struct source **ret_source, struct view **ret_vi
 {
 	struct server *s = arg;
 
-	/* Standard error is shared by all threads: it is left alone once they run. */
+	/* Standard error is shared by all threads: it is left alone once they run. A Zarr tree
+	 * that is without its documents for a moment is not a directory to be mirrored. */
 	if (s->fs.se)
-		return fs_open(s->setup, ret_source, ret_view, e);
+		return open_dataset(s->setup, ret_source, ret_view, e);
 	return fs_open_quietly(s->setup, ret_source, ret_view, e);
 }
 

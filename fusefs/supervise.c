@@ -1,6 +1,6 @@
 /* supervise.c - the processes around the server.
  *
- * The server may die: libhdf5 may crash on a damaged file. The supervisor is the process that
+ * The server may die: a library may crash on a damaged file. The supervisor is the process that
  * notices: before the mount it says so in one line, afterwards it removes the mount, so that no
  * program is left hanging on "Transport endpoint is not connected". It does nothing that could
  * crash. The server in turn ends with its supervisor. */
@@ -174,9 +174,9 @@ static void explain_end(const struct child *c, const char *source, struct err *e
 			sig);
 	else if (sig)
 		err_set(e, -EIO,
-			"libhdf5 crashed (signal %d) while reading '%s': the file is "
-			"damaged",
-			sig, source);
+			"'%s': reading it crashed (signal %d): it is damaged, or nczarrfs "
+			"or a library of it has a fault",
+			source, sig);
 	else
 		err_set(e, -EIO,
 			"'%s': the process that read it ended (status %d) without a "
@@ -187,8 +187,8 @@ static void explain_end(const struct child *c, const char *source, struct err *e
 static void explain_timeout(const char *source, uint32_t timeout, struct err *e)
 {
 	err_set(e, -ETIMEDOUT,
-		"'%s': not open after %u seconds: the file is damaged, or -o open_timeout "
-		"is too short",
+		"'%s': not open after %u seconds: it is damaged, or -o open_timeout is too "
+		"short",
 		source, timeout);
 }
 

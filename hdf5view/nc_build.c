@@ -314,6 +314,10 @@ static int list_vars(const struct nc_builder *b, struct nc_image *ret, struct er
 		chunk_of(a, chunk);
 		for (uint32_t d = 0; d < v->rank; d++)
 			v->chunk[d] = chunk[d];
+		if (b->broken[i]) {
+			v->data = NC_BROKEN;
+			v->why = steal(&b->broken[i]);
+		}
 		ret->n_vars++;
 	}
 	return 0;
@@ -326,6 +330,9 @@ static void builder_release(struct nc_builder *b)
 		h5_id_close(&b->types[i]);
 	h5_id_close(&b->file);
 	free(b->types);
+	for (uint32_t i = 0; b->broken && i < b->ds->n_arrays; i++)
+		free(b->broken[i]);
+	free(b->broken);
 	free(b->scales);
 	free(b->arrays);
 	free(b->groups);
@@ -342,6 +349,7 @@ int nc_build(const struct nc_model *m, struct source *s, struct chunkio *io, uin
 	b.groups = alloc_array(m->ds->n_groups, sizeof(*b.groups));
 	b.arrays = alloc_array(m->ds->n_arrays, sizeof(*b.arrays));
 	b.scales = alloc_array(m->n_dims, sizeof(*b.scales));
+	b.broken = alloc_array(m->ds->n_arrays, sizeof(*b.broken));
 	b.types = alloc_array(m->n_types, sizeof(*b.types));
 	if (!b.groups || !b.arrays || !b.scales || !b.types)
 		rc = err_nomem(e);
@@ -365,6 +373,8 @@ int nc_build(const struct nc_model *m, struct source *s, struct chunkio *io, uin
 
 void nc_image_release(struct nc_image *i)
 {
+	for (uint32_t k = 0; k < i->n_vars; k++)
+		free(i->vars[k].why);
 	free(i->bytes);
 	free(i->vars);
 	*i = (struct nc_image){0};

@@ -197,6 +197,7 @@ struct nc_builder {
 	uint64_t *groups;   /* header addresses, by ordinal */
 	uint64_t *arrays;
 	uint64_t *scales;   /* by dimension */
+	char **broken;      /* by array: why its texts could not be read, owned; else NULL */
 	hid_t *types;       /* by ordinal, open */
 	uint32_t at;        /* the open group: ordinal, id */
 	hid_t group;
@@ -234,7 +235,8 @@ int nc_h5_scales(struct nc_builder *b, struct err *e) NZ_MUST_USE;
 
 /* nc_texts_chunk - chunk lengths for an array of texts whose storage has to be chunked. */
 void nc_texts_chunk(const struct ds_array *a, uint64_t *ret);
-/* nc_texts_write - all elements of an array without a fixed size. h5_lock is not held. */
+/* nc_texts_write - all elements of an array without a fixed size. One that the source cannot read
+ * makes the array broken, which is no error. h5_lock is not held. */
 int nc_texts_write(struct nc_builder *b, struct source *s, uint32_t array,
 		   struct err *e) NZ_MUST_USE;
 

@@ -15,6 +15,8 @@
  *             of one with 64 KiB or more and of what follows that begin at a multiple of 4096,
  *             and in a file of up to 1000 variables those of all: the page cache keeps and loses
  *             whole pages, and a chunk that cannot be read takes only its neighbours with it
+ *   broken    for each variable of texts that cannot be read a place of its own, which gives the
+ *             error to who reads it, and to nobody else
  * All of it is a function of the dataset and of the sizes of its chunks. */
 #ifndef HDF5VIEW_NC_INT_H
 #define HDF5VIEW_NC_INT_H
@@ -28,6 +30,7 @@ enum nc_data {
 	NC_CHUNKED,     /* chunks behind a B-tree v1 */
 	NC_CONTIGUOUS,  /* one piece: chunk 0, decoded */
 	NC_IN_IMAGE,    /* written while the structure was built */
+	NC_BROKEN,      /* texts that could not be read: its address is where every read fails */
 };
 
 /* nc_var - one dataset of the file that stands for an array. */
@@ -39,6 +42,7 @@ struct nc_var {
 	                         * fixed size > 1, whose last axis has one chunk */
 	uint64_t chunk[DS_RANK_MAX]; /* NC_CHUNKED: rank entries, elements; grid as the array's */
 	uint32_t elem;          /* bytes of an HDF5 element */
+	char *why;              /* NC_BROKEN: what is wrong, owned; else NULL */
 };
 
 /* nc_image - the structure. */

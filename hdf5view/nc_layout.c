@@ -27,8 +27,9 @@ struct part {
 /* piece - bytes [at, end) of the file. */
 struct piece {
 	uint64_t at, end;
-	uint32_t part;
-	bool nodes;  /* of its index; else its chunks */
+	uint32_t part;           /* whose they are, unless broken */
+	bool nodes;              /* of its index; else its chunks */
+	const struct nc_var *broken; /* every read is an error; else NULL */
 };
 
 struct nc_layout {
@@ -125,6 +126,33 @@ static int place(struct nc_layout *l, struct err *e)
 	return rc;
 }
 
+/* place_broken - pages of their own, as long as what libhdf5 asks for there: the elements, or the
+ * root of an index. */
+static int place_broken(struct nc_layout *l, struct err *e)
+{
+	for (uint32_t i = 0; i < l->image.n_vars; i++) {
+		const struct nc_var *v = &l->image.vars[i];
+		const struct ds_array *a = &l->source->ds.arrays[v->array];
+		uint64_t n = 16; /* bytes of a reference to the heap */
+		int rc;
+
+		if (v->data != NC_BROKEN)
+			continue;
+		for (uint32_t d = 0; d < a->rank; d++)
+			if (ckd_mul(&n, n, a->shape[d]))
+				n = UINT64_MAX;
+		rc = add_piece(l, 0, false, u64_max(n, NODE_MAX), PAGE, e);
+		if (rc < 0)
+			return rc;
+		l->pieces[l->n_pieces - 1].broken = v;
+		rc = nc_patch_address(l->image.bytes, l->image.len, v->header,
+				      l->pieces[l->n_pieces - 1].at, e);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
 /* patch - a variable without a chunk keeps its undefined address: all of it reads as fill. */
 static int patch(struct nc_layout *l, struct err *e)
 {
@@ -166,6 +194,8 @@ static int make(struct nc_layout *l, uint64_t max, struct err *e)
 	l->size = l->image.len;
 	if (rc == 0)
 		rc = place(l, e);
+	if (rc == 0)
+		rc = place_broken(l, e);
 	return rc < 0 ? rc : patch(l, e);
 }
 
@@ -201,8 +231,7 @@ void nc_layout_free(struct nc_layout *l)
 		nc_chunks_free(l->parts[i].chunks);
 	free(l->parts);
 	free(l->pieces);
-	free(l->image.bytes);
-	free(l->image.vars);
+	nc_image_release(&l->image);
 	free(l);
 }
 
@@ -233,13 +262,19 @@ static size_t piece_at(const struct nc_layout *l, uint64_t off)
 static int chunk_wrong(const struct nc_layout *l, uint32_t array, uint64_t linear, int code,
 		       const char *what, struct err *e)
 {
-	struct buf path;
+	const struct ds_array *a = &l->source->ds.arrays[array];
+	uint64_t coords[DS_RANK_MAX] = {0};
+	struct buf at;
 
-	buf_init(&path, ERR_TEXT_MAX);
-	ds_array_path(&l->source->ds, array, &path);
-	(void)err_set(e, code, "'%.*s' chunk number %" PRIu64 ": %s", (int)path.len,
-		      (const char *)path.data, linear, what);
-	buf_release(&path);
+	buf_init(&at, ERR_TEXT_MAX);
+	ds_array_path(&l->source->ds, array, &at);
+	buf_puts(&at, "' chunk ");
+	ds_chunk_coords(a, linear, coords);
+	buf_printf(&at, "%" PRIu64, coords[0]);
+	for (size_t d = 1; d < a->rank; d++)
+		buf_printf(&at, ".%" PRIu64, coords[d]);
+	(void)err_set(e, code, "'%.*s: %s", (int)at.len, (const char *)at.data, what);
+	buf_release(&at);
 	return code;
 }
 
@@ -344,6 +379,18 @@ static void copy_nodes(const struct nc_index *x, uint64_t off, size_t n, uint8_t
 	}
 }
 
+/* broken - why a variable's elements could not be read when the file was laid out. */
+static int broken(const struct nc_layout *l, const struct nc_var *v, struct err *e)
+{
+	struct buf path;
+
+	buf_init(&path, ERR_TEXT_MAX);
+	ds_array_path(&l->source->ds, v->array, &path);
+	(void)err_set(e, -EIO, "'%.*s': %s", (int)path.len, (const char *)path.data, v->why);
+	buf_release(&path);
+	return -EIO;
+}
+
 /* copy - bytes [off, off + n) of the file, from whatever they touch. k: the first piece. */
 static int copy(const struct nc_layout *l, size_t k, uint64_t off, size_t n, uint8_t *out,
 		struct err *e)
@@ -371,7 +418,9 @@ static int copy(const struct nc_layout *l, size_t k, uint64_t off, size_t n, uin
 		if (n == 0)
 			break;
 		part = (size_t)u64_min(n, g->end - off);
-		if (g->nodes)
+		if (g->broken)
+			rc = broken(l, g->broken, e);
+		else if (g->nodes)
 			copy_nodes(&p->x, off - g->at, part, out);
 		else
 			rc = copy_chunks(l, p, off - g->at, part, out, &raw, e);
@@ -400,7 +449,7 @@ int nc_layout_read(const struct nc_layout *l, uint64_t off, size_t len, uint8_t 
 	}
 	k = piece_at(l, off);
 	g = &l->pieces[k]; /* there is one: off + n is inside the file and behind the image */
-	if (!g->nodes && off >= g->at) {
+	if (!g->nodes && !g->broken && off >= g->at) {
 		const struct part *p = &l->parts[g->part];
 
 		into = off - g->at;

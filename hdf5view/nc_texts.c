@@ -7,6 +7,7 @@
 
 #include "base/slice.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -185,9 +186,21 @@ static uint64_t room_left(const struct nc_builder *b)
 	return b->max_bytes - size;
 }
 
+/* break_array - what is wrong with its data is for who reads it. What says nothing about the data
+ * is not: it is returned. */
+static int break_array(struct nc_builder *b, uint32_t array, int rc, const struct err *why,
+		       struct err *e)
+{
+	if (rc == -ENOMEM || rc == -ERANGE || rc == -ESTALE)
+		return err_set(e, rc, "%s", why->msg);
+	b->broken[array] = strdup(why->msg);
+	return b->broken[array] ? 0 : err_nomem(e);
+}
+
 static int one_chunk(struct nc_builder *b, struct source *s, hid_t set, struct piece *p,
 		     uint32_t array, uint64_t linear, struct err *e)
 {
+	struct err why = ERR_INIT;
 	uint64_t left;
 	int rc;
 
@@ -196,9 +209,9 @@ static int one_chunk(struct nc_builder *b, struct source *s, hid_t set, struct p
 	h5_leave();
 	p->raw.max = (size_t)u64_min(left, SIZE_MAX);
 	bounds(p, linear);
-	rc = fetch(p, s, array, linear, e);
+	rc = fetch(p, s, array, linear, &why);
 	if (rc)
-		return rc;
+		return break_array(b, array, rc, &why, e);
 	if (p->bytes > left)
 		return err_set(e, -ERANGE,
 			       "texts of the netCDF file exceed the %" PRIu64 " bytes allowed",
@@ -223,7 +236,7 @@ int nc_texts_write(struct nc_builder *b, struct source *s, uint32_t array, struc
 	if (set < 0)
 		rc = nc_h5_fail(b, 0, array, e);
 	h5_leave();
-	for (uint64_t c = 0; c < a->n_chunks && !rc; c++)
+	for (uint64_t c = 0; c < a->n_chunks && !rc && !b->broken[array]; c++)
 		rc = one_chunk(b, s, set, &p, array, c, e);
 	h5_enter();
 	h5_id_close(&set);

@@ -5,11 +5,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
 #include "nczarr/zr_int.h"
+
+#define ZIP_LOOK_BYTES ((uint64_t)64 << 20) /* for the directory of an archive that may be ours */
 
 /* named_zarr - whether the last component of a path ends like a Zarr tree's. */
 static bool named_zarr(const char *path)
@@ -28,14 +32,70 @@ static bool named_zarr(const char *path)
 	return false;
 }
 
+/* Documents that a root can have. */
+static const char *const docs[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata", ".nczarr"};
+
+/* has_docs - whether a folder of an archive has one. */
+static bool has_docs(struct store *s, const char *folder)
+{
+	char key[NAME_MAX + 32];
+	struct store_stat st;
+
+	for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
+		int n = snprintf(key, sizeof(key), "%s%s%s", folder, folder[0] ? "/" : "", docs[i]);
+
+		if (n > 0 && (size_t)n < sizeof(key) && store_stat(s, key, &st, NULL) == 0)
+			return true;
+	}
+	return false;
+}
+
+struct look {
+	struct store *s;
+	bool found;
+};
+
+static bool look_into(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	struct look *l = arg;
+
+	(void)st;
+	l->found = is_dir && has_docs(l->s, name);
+	return !l->found;
+}
+
+/* bid_zip - archives are of many things. One that is damaged is ours to complain about only when
+ * nobody else bids. */
+static int bid_zip(const char *path, int fd, uint64_t size)
+{
+	size_t n = strlen(path);
+	struct look l = {NULL, false};
+	int own;
+
+	if (!store_zip_bid(fd, size))
+		return 0;
+	if (n > 9 && strcasecmp(path + n - 9, ".zarr.zip") == 0)
+		return 5;
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (own < 0 || store_zip_open(own, ZIP_LOOK_BYTES, &l.s, NULL) < 0) {
+		if (own >= 0)
+			(void)close(own); /* it was only read from */
+		return 1;
+	}
+	l.found = has_docs(l.s, "");
+	/* a root without a document is tolerated where the arrays below it have some */
+	if (!l.found && store_list(l.s, "", false, look_into, &l, NULL) < 0)
+		l.found = false;
+	store_close(l.s);
+	return l.found ? 5 : 0;
+}
+
 static int bid(const char *path, int fd, const struct stat *st)
 {
-	static const char *const docs[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata",
-					   ".nczarr"};
 	struct stat doc;
 
 	if (S_ISREG(st->st_mode))
-		return store_zip_bid(fd, (uint64_t)st->st_size) ? 5 : 0;
+		return bid_zip(path, fd, (uint64_t)st->st_size);
 	if (!S_ISDIR(st->st_mode))
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(docs); i++)

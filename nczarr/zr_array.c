@@ -85,8 +85,9 @@ static bool fill_wanted(const struct zr_build *b, const struct zr_barray *w)
 
 	if (b->nc.on || !w->a.fill_defined || !number)
 		return false;
-	if (m->dtype.units && is_nat(&w->a))
-		return !m->dtype.is_ns;
+	/* xarray masks no other time */
+	if (m->dtype.units || m->dtype.numpy)
+		return m->dtype.units && is_nat(&w->a) && !m->dtype.is_ns;
 	return m->format != 3 && json_get(w->item->attrs, "_ARRAY_DIMENSIONS");
 }
 

@@ -137,7 +137,8 @@ static int keep_pairs(struct zr_load *l, struct pairs *p, struct err *e)
 				d[p->v[k].doc] = p->v[k].v;
 		rc = zr_load_item(l, d, &it, &is_item, &why);
 		if (rc < 0) {
-			(void)zr_load_name(p->v[i].dir, d, rc, &why);
+			if (!p->v3 || p->v[i].depth) /* the caller names the root's own */
+				(void)zr_load_name(p->v[i].dir, d, rc, &why);
 			rc = zr_leave_out(l->s, l->t, p->v[i].dir, "", &why, e);
 			continue;
 		}

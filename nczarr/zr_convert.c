@@ -11,30 +11,31 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define TILE 32u  /* elements a side */
+#define TILE 32u /* elements a side */
 
 /* axis - of the output, outermost first. */
 struct axis {
-	size_t n;      /* elements */
-	size_t in;     /* bytes from one to the next in the input */
-	size_t out;    /* and in the output */
+	size_t n;   /* elements */
+	size_t in;  /* bytes from one to the next in the input */
+	size_t out; /* and in the output */
 };
 
+/* plane - two axes that are exchanged. */
 struct plane {
-	size_t rows, cols;         /* rows are apart by `out_row`, columns are next to each other
-	                            * in the output; in the input it is the other way round */
-	size_t in_col, in_row, out_row;
+	size_t rows, cols;     /* columns are next to each other in the output */
+	size_t in_col, in_row; /* bytes from one to the next; rows are nearer */
+	size_t out_row;
 };
 
 /* A tile's inner loop for elements of a size the compiler knows. */
-#define TRANSPOSE(name, type)                                                                    \
-	static void name(const struct plane *p, const uint8_t *in, uint8_t *out, size_t rows,    \
-			 size_t cols)                                                            \
-	{                                                                                        \
-		for (size_t r = 0; r < rows; r++)                                                \
-			for (size_t c = 0; c < cols; c++)                                        \
-				memcpy(out + r * p->out_row + c * sizeof(type),                  \
-				       in + r * p->in_row + c * p->in_col, sizeof(type));        \
+#define TRANSPOSE(name, type)                                                                  \
+	static void name(const struct plane *p, const uint8_t *in, uint8_t *out, size_t rows,  \
+			 size_t cols)                                                          \
+	{                                                                                      \
+		for (size_t r = 0; r < rows; r++)                                              \
+			for (size_t c = 0; c < cols; c++)                                      \
+				memcpy(out + r * p->out_row + c * sizeof(type),                \
+				       in + r * p->in_row + c * p->in_col, sizeof(type));      \
 	}
 
 struct sixteen {
@@ -52,8 +53,8 @@ static void tile_any(const struct plane *p, size_t size, const uint8_t *in, uint
 {
 	for (size_t r = 0; r < rows; r++)
 		for (size_t c = 0; c < cols; c++)
-			memcpy(out + r * p->out_row + c * size, in + r * p->in_row + c * p->in_col,
-			       size);
+			memcpy(out + r * p->out_row + c * size,
+			       in + r * p->in_row + c * p->in_col, size);
 }
 
 static void transpose(const struct plane *p, size_t size, const uint8_t *in, uint8_t *out)
@@ -159,8 +160,11 @@ void zr_rearrange(const struct ds_array *a, const struct zr_place *p, size_t siz
 	for (uint32_t d = 1; d < n; d++)
 		if (near == 0 || axes[d].in < axes[near].in)
 			near = d;
-	plane = (struct plane){.rows = axes[near].n, .cols = axes[0].n, .in_col = axes[0].in,
-			       .in_row = axes[near].in, .out_row = axes[near].out};
+	plane = (struct plane){.rows = axes[near].n,
+			       .cols = axes[0].n,
+			       .in_col = axes[0].in,
+			       .in_row = axes[near].in,
+			       .out_row = axes[near].out};
 	memmove(axes + near, axes + near + 1, (n - near - 1) * sizeof(*axes));
 	run(axes + 1, n - 2, &plane, size, 0, in, out);
 }
@@ -236,8 +240,10 @@ static int one_text(uint8_t *p, size_t size, bool big, struct err *e)
 
 		n = put_utf8(p + len, c);
 		if (n == 0)
-			return err_set(e, -EBADMSG, "a text has the character U+%" PRIX32
-				       ", which does not exist", c);
+			return err_set(e, -EBADMSG,
+				       "a text has the character U+%" PRIX32
+				       ", which does not exist",
+				       c);
 		len += n;
 	}
 	memset(p + len, 0, size - len);

@@ -109,7 +109,8 @@ static int count_elems(const struct ds_array *a, const struct zr_meta *m, struct
 			return misfit(a, "a chunk is longer than stored", e);
 		p->as_is = p->as_is && len == stored && (!m->order || m->order[d] == d);
 		if (ckd_mul(&p->n_elems, p->n_elems, stored))
-			return err_set(e, -ERANGE, "'%s': too many elements in a chunk", m->key);
+			return err_set(e, -ERANGE, "'%s': too many elements in a chunk",
+				       m->key);
 	}
 	if (ckd_mul(&p->stored_bytes, p->n_elems, (uint64_t)m->dtype.stored) ||
 	    p->stored_bytes > PTRDIFF_MAX)
@@ -267,7 +268,8 @@ int zr_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_
 		ret->where = CHUNK_ABSENT;
 	else if (src->ds.arrays[array].access == DS_STORED && x.where != ZR_MEMORY &&
 		 x.size != ZR_ODD)
-		*ret = (struct chunk_ref){.where = CHUNK_RANGE, .off = x.off,
+		*ret = (struct chunk_ref){.where = CHUNK_RANGE,
+					  .off = x.off,
 					  .len = x.where == ZR_PART ? x.len : x.size};
 	zr_spot_release(&x);
 	return 0;

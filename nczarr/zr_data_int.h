@@ -89,7 +89,7 @@ struct zr_dir {
 	uint32_t array;
 	uint8_t level;       /* coordinates that lead to it */
 	bool is_object;
-	bool young;          /* it was changed so shortly before that the next change may not show */
+	bool young;          /* changed so shortly before that the next change may not show */
 };
 
 #define ZR_RECENT 128  /* objects read lately whose versions are known */
@@ -264,8 +264,8 @@ struct zr_item_bytes {
 int zr_frame_items(const uint8_t *body, size_t len, uint64_t n, struct zr_item_bytes *ret,
 		   struct err *e) NZ_MUST_USE;
 
-/* zr_json_items - the texts of a chunk that is a JSON list, n of them; they live as long as *ret_doc
- * (json_decref). -EBADMSG; -ERANGE more than ZR_DOC_MAX bytes. */
+/* zr_json_items - the texts of a chunk that is a JSON list, n of them; they live as long as
+ * *ret_doc (json_decref). -EBADMSG; -ERANGE more than ZR_DOC_MAX bytes. */
 int zr_json_items(const uint8_t *body, size_t len, uint64_t n, struct zr_item_bytes *ret,
 		  json_t **ret_doc, struct err *e) NZ_MUST_USE;
 

@@ -97,10 +97,10 @@ int zr_wrap_key(const struct zr_tree *t, const struct zr_item *it, const char *d
 		struct err *e)
 {
 	const char *root = it->format == 3 ? "zarr.json" : ".zmetadata";
+	bool within = t->consolidated && (it->format != 3 || it->key[0]);
 
-	return err_wrap(e, rc, "%s%s%s'%.200s%s%s'", t->consolidated ? "'" : "",
-			t->consolidated ? root : "", t->consolidated ? "': " : "", it->key,
-			it->key[0] ? "/" : "", doc);
+	return err_wrap(e, rc, "%s%s%s'%.200s%s%s'", within ? "'" : "", within ? root : "",
+			within ? "': " : "", it->key, it->key[0] ? "/" : "", doc);
 }
 
 /* ---- single documents ---- */

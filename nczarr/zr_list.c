@@ -11,8 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define FEW 4            /* objects that are asked for one by one */
-#define LONG 200         /* bytes of a key that a message shows */
+#define FEW 4    /* objects that are asked for one by one */
+#define LONG 200 /* bytes of a key that a message shows */
 
 /* lister - what the callback of one directory works on. */
 struct lister {
@@ -21,8 +21,8 @@ struct lister {
 	struct zr_dir *dirs;       /* found so far; owned */
 	size_t n_dirs, c_dirs;
 	uint64_t max_dirs;
-	struct zr_dir at;          /* the one that is listed */
-	char key[ZR_OBJECT_KEY];   /* its key */
+	struct zr_dir at;        /* the one that is listed */
+	char key[ZR_OBJECT_KEY]; /* its key */
 	bool differs;
 	int rc;
 	struct err *e;
@@ -50,8 +50,10 @@ static bool add_dir(struct lister *l, uint64_t prefix, const struct store_stat *
 		return false;
 	}
 	d = &l->dirs[l->n_dirs++];
-	*d = (struct zr_dir){.prefix = prefix, .array = l->at.array,
-			     .level = (uint8_t)(l->at.level + 1), .version = st->version,
+	*d = (struct zr_dir){.prefix = prefix,
+			     .array = l->at.array,
+			     .level = (uint8_t)(l->at.level + 1),
+			     .version = st->version,
 			     .young = zr_is_young(st)};
 	return true;
 }
@@ -158,7 +160,9 @@ static int list_tree(struct zr_source *s, struct lister *l, struct err *e)
 /* ask_one - an object by its name. */
 static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struct err *e)
 {
-	struct zr_dir d = {.array = l->at.array, .prefix = object, .is_object = true,
+	struct zr_dir d = {.array = l->at.array,
+			   .prefix = object,
+			   .is_object = true,
 			   .level = (uint8_t)l->is->meta->rank};
 	struct store_stat st;
 	int rc = zr_object_name(l->is, object, l->key, e);
@@ -170,7 +174,8 @@ static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struc
 		return rc;
 	if (rc == 0) {
 		d.version = st.version;
-		rc = zr_table_add(&l->p->table, object, st.odd || st.is_dir ? ZR_ODD : st.size, e);
+		rc = zr_table_add(&l->p->table, object, st.odd || st.is_dir ? ZR_ODD : st.size,
+				  e);
 		if (rc)
 			return rc;
 	}
@@ -182,7 +187,10 @@ static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struc
 
 int zr_list_objects(struct zr_source *s, uint32_t array, struct zr_place *p, struct err *e)
 {
-	struct lister l = {.p = p, .is = p, .e = e, .at.array = array,
+	struct lister l = {.p = p,
+			   .is = p,
+			   .e = e,
+			   .at.array = array,
 			   .max_dirs = s->opts.max_index_bytes / sizeof(struct zr_dir)};
 	int rc = 0;
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define SCRATCH_KEPT 8
-#define SCRATCH_BIG ((size_t)64 << 20)  /* one that grew beyond this is not kept */
+#define SCRATCH_BIG ((size_t)64 << 20) /* one that grew beyond this is not kept */
 #define LONG 200
 
 /* ---- working memory ---- */
@@ -93,11 +93,12 @@ static int gone(struct zr_source *s, const struct zr_place *p, const struct zr_s
 	int rc = store_stat(s->store, key, &st, NULL);
 
 	if (rc == -ENOENT)
-		return err_set(e, -ESTALE, "'%.*s' was removed after the source was opened", LONG,
-			       key);
+		return err_set(e, -ESTALE, "'%.*s' was removed after the source was opened",
+			       LONG, key);
 	if (rc == 0 && p->table.sized && x->size != ZR_ODD && !st.odd && st.size != x->size)
 		return err_set(e, -ESTALE,
-			       "'%.*s' was changed: it has %" PRIu64 " bytes instead of %" PRIu64,
+			       "'%.*s' was changed: it has %" PRIu64
+			       " bytes instead of %" PRIu64,
 			       LONG, key, st.size, x->size);
 	return 0;
 }
@@ -155,7 +156,8 @@ int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p
 
 /* object_get - a whole object, however long it is, into m->stored. */
 static int object_get(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		      const struct zr_spot *x, uint64_t limit, struct zr_scratch *m, struct err *e)
+		      const struct zr_spot *x, uint64_t limit, struct zr_scratch *m,
+		      struct err *e)
 {
 	struct store_stat st;
 	char key[ZR_OBJECT_KEY];
@@ -197,7 +199,8 @@ int zr_spot_bytes(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		rc = zr_object_name(p, x->object, key, e);
 		return rc ? rc
 			  : err_set(e, -EBADMSG,
-				    "'%.*s': a chunk of %" PRIu64 " stored bytes exceeds %" PRIu64,
+				    "'%.*s': a chunk of %" PRIu64
+				    " stored bytes exceeds %" PRIu64,
 				    LONG, key, x->len, limit);
 	}
 	if (x->where == ZR_MEMORY) {

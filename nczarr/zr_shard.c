@@ -32,7 +32,8 @@ static int read_index(struct zr_source *s, const struct zr_place *p, const struc
 
 	if (bytes > x->len)
 		return err_set(e, -EBADMSG,
-			       "a shard of %" PRIu64 " bytes has no room for its index of %" PRIu64,
+			       "a shard of %" PRIu64
+			       " bytes has no room for its index of %" PRIu64,
 			       x->len, bytes);
 	if (!at->sh->index_first)
 		off += x->len - bytes;

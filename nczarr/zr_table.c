@@ -9,15 +9,15 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define SMALL_FORM ((uint64_t)64 << 10)  /* bytes that nobody saves by a list */
+#define SMALL_FORM ((uint64_t)64 << 10) /* bytes that nobody saves by a list */
 #define NONE32 UINT32_MAX
 #define ODD32 (UINT32_MAX - 1)
-#define NONE64 (UINT64_MAX - 1)          /* ZR_ODD is the one above */
+#define NONE64 (UINT64_MAX - 1) /* ZR_ODD is the one above */
 
 void zr_table_init(struct zr_table *t, uint64_t total, bool sized, uint64_t max_bytes)
 {
-	*t = (struct zr_table){.total = total, .sized = sized, .sorted = true,
-			       .max_bytes = max_bytes};
+	*t = (struct zr_table){
+		.total = total, .sized = sized, .sorted = true, .max_bytes = max_bytes};
 }
 
 void zr_table_release(struct zr_table *t)
@@ -251,7 +251,8 @@ bool zr_table_next(const struct zr_table *t, uint64_t from, uint64_t *ret)
 		*ret = t->list[at].linear;
 		return true;
 	}
-	while (from < t->total && (t->small ? t->small[from] == NONE32 : t->large[from] == NONE64))
+	while (from < t->total &&
+	       (t->small ? t->small[from] == NONE32 : t->large[from] == NONE64))
 		from++;
 	*ret = from;
 	return from < t->total;

@@ -102,6 +102,7 @@ int zr_json_items(const uint8_t *body, size_t len, uint64_t n, struct zr_item_by
 		return err_set(e, -EBADMSG, "the list does not end with a dtype and a shape");
 	rc = take_lists(&g, *ret_doc, size - 2);
 	if (!rc && g.n != n)
-		rc = err_set(e, -EBADMSG, "%" PRIu64 " elements in a chunk of %" PRIu64, g.n, n);
+		rc = err_set(e, -EBADMSG, "%" PRIu64 " elements in a chunk of %" PRIu64, g.n,
+			     n);
 	return rc;
 }

@@ -38,7 +38,8 @@ int zr_frame_items(const uint8_t *body, size_t len, uint64_t n, struct zr_item_b
 	int rc = 0;
 
 	if (!slice_ok(&s) || count != n)
-		return err_set(e, -EBADMSG, "%" PRIu32 " elements in a chunk of %" PRIu64, count, n);
+		return err_set(e, -EBADMSG, "%" PRIu32 " elements in a chunk of %" PRIu64,
+			       count, n);
 	for (uint64_t i = 0; !rc && i < n; i++)
 		rc = next_item(&s, i, n, &ret[i], e);
 	if (!rc && s.len > 0)
@@ -115,7 +116,8 @@ static int put_body(const struct ds_array *a, const uint8_t *in, size_t len, uin
 	int rc = 0;
 
 	if (!slice_ok(&s) || count != n)
-		return err_set(e, -EBADMSG, "%" PRIu32 " elements in a chunk of %" PRIu64, count, n);
+		return err_set(e, -EBADMSG, "%" PRIu32 " elements in a chunk of %" PRIu64,
+			       count, n);
 	for (uint64_t i = 0; !rc && i < n; i++) {
 		rc = next_item(&s, i, n, &x, e);
 		if (!rc)
@@ -142,7 +144,8 @@ static int put_decoded(const struct ds_array *a, const struct zr_place *p, const
 		return put_body(a, in, len, p->n_elems, out, e);
 	/* a count that lies asks for no memory: an element takes some bytes in any frame */
 	if (p->n_elems > len)
-		return err_set(e, -EBADMSG, "%zu bytes for %" PRIu64 " elements", len, p->n_elems);
+		return err_set(e, -EBADMSG, "%zu bytes for %" PRIu64 " elements", len,
+			       p->n_elems);
 	buf_clear(&m->moved);
 	items = (void *)buf_grow(&m->moved, (size_t)p->n_elems * sizeof(*items));
 	if (!items)

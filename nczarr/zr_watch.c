@@ -14,8 +14,8 @@
 #include <string.h>
 #include <time.h>
 
-#define ASKED_MAX 2048     /* questions of one poll */
-#define LISTING_ASKS 64    /* a listing counts as this many */
+#define ASKED_MAX 2048  /* questions of one poll */
+#define LISTING_ASKS 64 /* a listing counts as this many */
 #define TICK_NS ((int64_t)20 * 1000 * 1000)
 #define SECOND_NS ((int64_t)1000 * 1000 * 1000)
 #define LONG 200
@@ -92,10 +92,9 @@ void zr_recent_note(struct zr_watch *w, uint32_t array, uint64_t object, uint64_
 	struct zr_recent *r = &w->recent[slot_of(array, object)];
 	uint32_t seq = atomic_load_explicit(&r->seq, memory_order_relaxed);
 
-	if (seq % 2 != 0 ||
-	    !atomic_compare_exchange_strong_explicit(&r->seq, &seq, seq + 1,
-						     memory_order_acq_rel,
-						     memory_order_relaxed))
+	if (seq % 2 != 0 || !atomic_compare_exchange_strong_explicit(&r->seq, &seq, seq + 1,
+								     memory_order_acq_rel,
+								     memory_order_relaxed))
 		return;
 	atomic_store_explicit(&r->array, array, memory_order_release);
 	atomic_store_explicit(&r->object, object, memory_order_release);
@@ -120,8 +119,11 @@ static int same(struct zr_source *s, const char *key, uint64_t version, struct e
 	if (rc && rc != -ENOENT && rc != -EACCES)
 		return rc;
 	if (rc == -EACCES || (rc == 0 ? st.version : 0) != version)
-		return err_set(e, -ESTALE, "'%.*s' was %s after the source was opened", LONG, key,
-			       version == 0 ? "written" : rc == -ENOENT ? "removed" : "changed");
+		return err_set(e, -ESTALE, "'%.*s' was %s after the source was opened", LONG,
+			       key,
+			       version == 0    ? "written"
+			       : rc == -ENOENT ? "removed"
+					       : "changed");
 	return 0;
 }
 

@@ -1,8 +1,16 @@
 #!/usr/bin/python3
-"""demo-sample.py write FILE | compare FILE MOUNTPOINT: the sample of `make demo`."""
+"""demo-sample.py: the samples of `make demo` and of the README.
+
+    write FILE            a netCDF-4 file
+    write-tree DIR        a Zarr tree
+    compare FILE MNT      a netCDF-4 file, and the Zarr tree that MNT shows of it
+    compare-tree DIR FILE a Zarr tree, and the virtual netCDF-4 file of it
+"""
+import os
 import sys
 import warnings
 
+import h5py
 import netCDF4
 import numpy as np
 
@@ -45,34 +53,118 @@ def write(path):
         ds.createDimension("station_number", 3)
         s = ds.createVariable("station", str, ("station_number",))
         s[:] = np.array(["Ny-Ålesund", "Nauru", "Vostok"], object)
-    print(f"wrote {path.rsplit('/', 1)[-1]}: temperature (time 31, lat 73, lon 144), packed in "
+    print(f"wrote {os.path.basename(path)}: temperature (time 31, lat 73, lon 144), packed in "
           "16 bits,\nshuffled and deflated; a group, pressure; strings")
+
+
+def write_tree(path):
+    import xarray
+    import zarr
+    from numcodecs import Shuffle, Zlib, Zstd
+    rng = np.random.RandomState(2)
+    shape = (24, 40, 60)
+    hours = np.datetime64("2024-02-01", "ns") + np.arange(24) * np.timedelta64(1, "h")
+    ds = xarray.Dataset(
+        {"height": (("time", "y", "x"), (2 + rng.standard_normal(shape)).astype("f4"),
+                    {"standard_name": "sea_surface_wave_significant_height", "units": "m"}),
+         "period": (("time", "y", "x"), (8 + rng.standard_normal(shape)).astype("f4"),
+                    {"standard_name": "sea_surface_wave_mean_period", "units": "s"}),
+         "buoy": (("site",), np.array(["Værøy", "Sula", "Utsira"], object))},
+        {"time": hours, "y": np.arange(40.0), "x": np.arange(60.0)},
+        {"title": "Sample: a day of waves"})
+    chunks = (6, 40, 60)
+    ds.to_zarr(path, mode="w", consolidated=True, encoding={
+        "height": {"chunks": chunks, "filters": [Shuffle(4)], "compressor": Zlib(4)},
+        "period": {"chunks": chunks, "compressor": Zstd(3)}})
+    extra = xarray.Dataset({"depth": (("y", "x"), rng.randint(20, 300, (40, 60)).astype("i2"))})
+    extra.to_zarr(path, mode="a", group="bottom", consolidated=False)
+    zarr.consolidate_metadata(path)
+    print(f"wrote {os.path.basename(path)}: height (time 24, y 40, x 60), shuffled and deflated; "
+          "period,\nthe same in zstd; strings; a group, bottom")
+
+
+def xarray_equal(one, other):
+    """Two datasets as xarray opened them: the same names, values, bits."""
+    import xarray
+    one.load()
+    other.load()
+    xarray.testing.assert_equal(one, other)
+    for name, v in one.variables.items():
+        if v.dtype.kind != "O":
+            assert v.values.tobytes() == other[name].values.tobytes(), name
+
+
+def same_bits(a, b, name):
+    a, b = np.asarray(a), np.asarray(b)
+    assert a.dtype == b.dtype and a.shape == b.shape, (name, a.dtype, b.dtype)
+    same = np.array_equal(a, b) if a.dtype.kind == "O" else a.tobytes() == b.tobytes()
+    assert same, name
+
+
+def same_chunks(h5, folder, name):
+    """Stored chunks, one by one. Returns how many, and their bytes."""
+    count = total = 0
+    data = h5[name]
+    for i in range(data.id.get_num_chunks()):
+        at = data.id.get_chunk_info(i).chunk_offset
+        mask, stored = data.id.read_direct_chunk(at)
+        key = ".".join(str(k // c) for k, c in zip(at, data.chunks))
+        with open(os.path.join(folder, name, key), "rb") as f:
+            assert mask == 0 and f.read() == stored, (name, key)
+        count += 1
+        total += len(stored)
+    return count, total
 
 
 def compare(path, mnt):
     import xarray
     import zarr
-    warnings.filterwarnings("ignore")
     z = zarr.open(mnt, mode="r")
     print("\nzarr.open(...).tree()")
     print(z.tree())
-    with netCDF4.Dataset(path) as ds:
-        ds.set_auto_maskandscale(False)
-        for name in ("time", "lat", "lon", "temperature", "station", "pressure/level",
-                     "pressure/height"):
-            assert np.array_equal(z[name][...], ds[name][...]), name
-    print("zarr-python: 7 arrays, every value equal to netCDF4-python's")
+    names = ("time", "lat", "lon", "temperature", "station", "pressure/level", "pressure/height")
+    with h5py.File(path, "r") as h5:
+        for name in names:
+            text = name == "station"
+            same_bits(z[name][...], h5[name].asstr()[...] if text else h5[name][...], name)
+        count, total = same_chunks(h5, mnt, "temperature")
+    print(f"zarr-python: {len(names)} arrays, every bit equal to what h5py reads from the file")
+    print(f"chunks:      {count} of temperature, {total} bytes, compressed, byte for byte those of "
+          "the file")
     for group in (None, "pressure"):
         with xarray.open_dataset(path, group=group, engine="netcdf4") as a, \
                 xarray.open_zarr(mnt, group=group) as b:
-            a.load()
-            b.load()
-            xarray.testing.assert_equal(a, b)
-            if group is None:
-                print("\nxarray.open_zarr(...)")
-                print(b)
-    print("\nxarray: equal to xarray on the netCDF file, in both groups")
+            xarray_equal(a, b)
+    print("xarray:      equal to xarray on the netCDF file, in both groups")
+
+
+def compare_tree(path, file):
+    import xarray
+    import zarr
+    z = zarr.open(path, mode="r")
+    names = ("time", "y", "x", "height", "period", "buoy", "bottom/depth")
+    with h5py.File(file, "r") as h5:
+        for name in names:
+            text = name == "buoy"
+            same_bits(z[name][...], h5[name].asstr()[...] if text else h5[name][...], name)
+        count, total = same_chunks(h5, path, "height")
+    print(f"h5py:        {len(names)} variables, every bit equal to what zarr-python reads from "
+          "the tree")
+    print(f"chunks:      {count} of height, {total} bytes, compressed, byte for byte those of the "
+          "tree")
+    with netCDF4.Dataset(file) as nc:
+        nc.set_auto_maskandscale(False)
+        for name in names:
+            same_bits(z[name][...], nc[name][...], name)
+    print("netCDF4:     the same")
+    for group in (None, "bottom"):
+        with xarray.open_zarr(path, group=group, consolidated=False) as a, \
+                xarray.open_dataset(file, group=group, engine="netcdf4") as b:
+            xarray_equal(a, b)
+    print("xarray:      equal to xarray on the Zarr tree, in both groups")
 
 
 if __name__ == "__main__":
-    {"write": write, "compare": compare}[sys.argv[1]](*sys.argv[2:])
+    warnings.filterwarnings("ignore")
+    {"write": write, "write-tree": write_tree, "compare": compare,
+     "compare-tree": compare_tree}[sys.argv[1]](*sys.argv[2:])

@@ -63,7 +63,9 @@ def test_truncated(t):
 
 
 def test_directory_as_source(t):
-    refused(t, t.tmp, folder(t), mention=[t.tmp])
+    """A directory that is no dataset is mirrored, unless one view of it is asked for."""
+    for view in ("zarr", "nc"):
+        refused(t, t.tmp, folder(t), "-o", f"view={view}", mention=[t.tmp])
 
 
 def test_missing_source(t):

@@ -85,7 +85,8 @@ class Files:
 
 def mend(raw):
     """.zarray of netCDF-C as zarr-python can read it: numbers of codecs that are texts, shuffle by
-    0 bytes, which means the type's, characters that are one byte each."""
+    0 bytes, which means the type's, characters that are one byte each. Absent numbers without a
+    fill value, for which zarr-python gives whatever was in memory, are zeros."""
     doc = json.loads(raw.decode("utf-8"))
     for codec in (doc.get("filters") or []) + [doc.get("compressor") or {}]:
         for k, v in codec.items():
@@ -95,6 +96,9 @@ def mend(raw):
             codec["elementsize"] = np.dtype(doc["dtype"]).itemsize
     if doc.get("_NCZARR_ARRAY") and doc["dtype"] in ("<U1", ">U1"):
         doc["dtype"] = "|S1"
+    if doc.get("fill_value") is None and isinstance(doc["dtype"], str) and (
+            doc["dtype"][1] in "biufc"):
+        doc["fill_value"] = 0
     return json.dumps(doc).encode()
 
 
@@ -177,7 +181,11 @@ def _v2_array(files, key, store):
             out = z[...]
         except (ValueError, TypeError, RuntimeError) as error:
             raise Unreadable(str(error)) from error
-        return np.asarray(out)
+        out = np.asarray(out)
+        if out.dtype.kind == "O":  # texts never written, whose fill value is 0 or null
+            out[np.array([x is None or isinstance(x, int) and x == 0 for x in out.ravel()],
+                         bool).reshape(out.shape)] = ""
+        return out
     return Array("/" + key, z.shape, z.dtype, attrs.get("_ARRAY_DIMENSIONS"), attrs, values,
                  z.fill_value, meta)
 

@@ -71,6 +71,9 @@ def times(path):
             v = np.array([0, 1, 10957, 3, 4], "i8").view(f"<{letter}8[{unit}]")
             a[:] = v
             a.attrs["_ARRAY_DIMENSIONS"] = ["n"]
+    a = g.create_dataset("zero", shape=(5,), chunks=(3,), dtype="<M8[D]")  # fill_value 0: a date
+    a[1:] = np.array([0, 1, 2, 3], "i8").view("<M8[D]")
+    a.attrs["_ARRAY_DIMENSIONS"] = ["n"]
 
 
 @tree(clients=("h5py", "h5tools", "nctools"))

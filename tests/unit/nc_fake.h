@@ -19,6 +19,9 @@ struct ncf {
 	struct source base;
 	struct ds_group root;
 	struct ds_array a;
+	struct ds_dim dims[DS_RANK_MAX];
+	char names[DS_RANK_MAX][8];
+	uint32_t ords[DS_RANK_MAX], own;
 	struct plan plan;
 	uint64_t shape[DS_RANK_MAX], chunk[DS_RANK_MAX];
 	int32_t fill;
@@ -33,7 +36,7 @@ struct ncf {
 	uint64_t bad;           /* chunk that cannot be located */
 	int bad_rc;
 	int check_rc;
-	uint64_t looks;         /* calls of locate */
+	_Atomic uint64_t looks; /* calls of locate */
 	struct chunkio *io;
 	struct nc_image image;
 	struct nc_layout *layout;
@@ -129,16 +132,25 @@ static inline void ncf_init(struct ncf *f, uint32_t rank, const uint64_t *shape,
 	struct err e = ERR_INIT;
 
 	*f = (struct ncf){.fill = FILL, .bad = UINT64_MAX};
-	f->root = (struct ds_group){.name = "", .parent = DS_NONE};
-	for (size_t d = 0; d < rank; d++) {
+	for (uint32_t d = 0; d < rank; d++) {
 		f->shape[d] = shape[d];
 		f->chunk[d] = chunk[d];
+		f->ords[d] = d;
+		(void)snprintf(f->names[d], sizeof(f->names[d]), "dim%u", (unsigned)d);
+		f->dims[d] = (struct ds_dim){.name = f->names[d], .len = shape[d]};
 	}
+	f->root = (struct ds_group){.name = "",
+				    .parent = DS_NONE,
+				    .n_arrays = 1,
+				    .arrays = &f->own,
+				    .n_dims = rank,
+				    .dims = f->ords};
 	f->a = (struct ds_array){.name = "v",
 				 .type = {.kind = DT_INT, .size = 4},
 				 .rank = rank,
 				 .shape = f->shape,
 				 .chunk = f->chunk,
+				 .dims = f->ords,
 				 .fill = (const uint8_t *)&f->fill,
 				 .access = DS_STORED,
 				 .chain = {.specs = f->specs},
@@ -146,6 +158,8 @@ static inline void ncf_init(struct ncf *f, uint32_t rank, const uint64_t *shape,
 	f->base.ops = &ncf_ops;
 	f->base.ds.n_groups = 1;
 	f->base.ds.groups = &f->root;
+	f->base.ds.n_dims = rank;
+	f->base.ds.dims = f->dims;
 	f->base.ds.n_arrays = 1;
 	f->base.ds.arrays = &f->a;
 	arena_init(&f->base.ds.arena, 1 << 20);

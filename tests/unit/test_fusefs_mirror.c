@@ -197,6 +197,7 @@ static void test_changed(void **state)
 	const struct fixture *f = *state;
 	uint64_t tree, data, file;
 	struct view_attr a;
+	FILE *out;
 	int rc;
 
 	put(f, "a.nc", "FAKE 1");
@@ -209,6 +210,11 @@ static void test_changed(void **state)
 	assert_int_not_equal(id_at(f, VIEW_ROOT, "a.zarr"), tree);
 	tree = id_at(f, VIEW_ROOT, "a.zarr");
 	assert_string_equal(read_text(f, id_at(f, tree, "data"), 0, &rc), "FAKE two");
+	out = fopen(full(f, "a.nc"), "a"); /* in place */
+	assert_true(out && fputs("!", out) >= 0 && fclose(out) == 0);
+	assert_int_equal(getattr(f, tree, &a), -ESTALE);
+	assert_int_not_equal(id_at(f, VIEW_ROOT, "a.zarr"), tree);
+	tree = id_at(f, VIEW_ROOT, "a.zarr");
 	assert_int_equal(unlink(full(f, "a.nc")), 0);
 	assert_int_equal(lookup(f, VIEW_ROOT, "a.zarr", &a), -ENOENT);
 	assert_int_equal(getattr(f, tree, &a), -ESTALE);

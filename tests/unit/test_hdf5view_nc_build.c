@@ -291,7 +291,7 @@ static void test_filters(void **state)
 		assert_string_equal(name, "blosc");
 	}
 	(void)H5Fclose(file);
-	assert_return_code(H5PLset_loading_state(0), 0); /* this machine may have a plugin */
+	(void)H5PLset_loading_state(0); /* this machine may have a plugin for it */
 	assert_int_equal(H5Zfilter_avail(CODEC_BLOSC), 0); /* ours is gone */
 }
 
@@ -554,8 +554,10 @@ static void test_short(void **state)
 	f->base.ops = &ops;
 	(void)nf_array(f, 0, "u", nf_str, 0, 1, NF_DIM(x));
 	assert_int_equal(nf_model(f, PLAN_KEEP, false, NULL), 0);
-	assert_int_equal(nf_build(f, MAX, &e), -EBADMSG);
-	assert_non_null(strstr(e.msg, "'u'"));
+	assert_int_equal(nf_build(f, MAX, &e), 0); /* the rest of the file can be read */
+	assert_int_equal(f->image.n_vars, 1);
+	assert_int_equal(f->image.vars[0].data, NC_BROKEN);
+	assert_non_null(strstr(f->image.vars[0].why, "elements end"));
 	f->base.ops = &nf_ops;
 }
 

@@ -195,7 +195,8 @@ static void test_none(void **state)
 /* library_node - the only B-tree node of the same chunks written by libhdf5; in image. */
 static const uint8_t *library_node(const struct tree *t, uint8_t *image, size_t cap)
 {
-	auto_hid hid_t fapl = ncf_core(false), dcpl = ncf_dcpl(&t->f, true, false), file, space, set;
+	auto_hid hid_t fapl = ncf_core(false), dcpl = ncf_dcpl(&t->f, true, false);
+	auto_hid hid_t file, space, set;
 	hsize_t dims[2] = {t->f.shape[0], t->f.shape[1]}, at[2] = {0};
 	hsize_t max[2] = {H5S_UNLIMITED, H5S_UNLIMITED};
 	int32_t data[64] = {0};

@@ -316,7 +316,7 @@ static void test_bad_chunk(void **state)
 	fails(&f, data, 8000, -EBADMSG, "chunk 3");
 	f.bad_rc = 0;
 	f.refs[5].where = CHUNK_ABSENT; /* it was there */
-	fails(&f, data + 2000, 10, -ESTALE, "chunk number 5: it was removed");
+	fails(&f, data + 2000, 10, -ESTALE, "'/v' chunk 5: it was removed");
 	fails(&f, data, 8000, -ESTALE, "was removed");
 	f.refs[5].where = CHUNK_RANGE;
 	works(&f, data + 2000, 10);
@@ -406,6 +406,193 @@ static void test_failure(void **state)
 	ncf_release(&f);
 }
 
+/* ---- the view ---- */
+
+struct opened {
+	struct ncf f;
+	struct view *v;
+};
+
+static void view_open(struct opened *o, bool filtered)
+{
+	static const uint64_t shape[2] = {50, 40}, chunk[2] = {20, 30};
+	static const struct nc_view_options opts = {.name = "store.nc",
+						    .io = {.cache_bytes = 1 << 20},
+						    .max_image_bytes = 1 << 20,
+						    .max_index_bytes = 1 << 20};
+	struct err e = ERR_INIT;
+
+	ncf_init(&o->f, 2, shape, chunk);
+	if (filtered)
+		ncf_deflate(&o->f, false);
+	o->f.a.uniform = true;
+	for (uint64_t l = 0; l < o->f.a.n_chunks; l++)
+		if (l != 2)
+			ncf_store(&o->f, l);
+	if (nc_view_open(&o->f.base, &opts, &o->v, &e) < 0)
+		fail_msg("%s", e.msg);
+}
+
+static void view_close(struct opened *o)
+{
+	o->v->ops->close(o->v);
+	ncf_release(&o->f);
+}
+
+static int look(struct opened *o, const char *name, struct view_attr *ret, struct err *e)
+{
+	return o->v->ops->lookup(o->v, VIEW_ROOT, name, strlen(name), ret, e);
+}
+
+struct seen {
+	unsigned n;
+	bool with_attr;
+};
+
+static bool see(void *arg, const char *name, uint64_t id, bool is_dir,
+		const struct view_attr *attr, uint64_t next)
+{
+	struct seen *s = arg;
+
+	assert_string_equal(name, "store.nc");
+	assert_int_equal(id, 2);
+	assert_int_equal(next, 1);
+	assert_false(is_dir);
+	s->n++;
+	s->with_attr = attr != NULL;
+	return true;
+}
+
+/* All reads of the view, and what libhdf5 finds in them. */
+static void read_view(struct opened *o, uint64_t size)
+{
+	uint8_t *all = malloc(size), room[1000];
+	struct err e = ERR_INIT;
+	struct span s;
+
+	assert_non_null(all);
+	for (uint64_t off = 0; off < size; off += s.len + s.zeros) {
+		if (o->v->ops->read(o->v, 2, off, sizeof(room), room, &s, &e) < 0)
+			fail_msg("%s", e.msg);
+		assert_int_equal(s.len + s.zeros, u64_min(sizeof(room), size - off));
+		if (s.mem)
+			memcpy(all + off, s.mem, s.len);
+		else if (s.len > 0)
+			assert_int_equal(pread(s.fd, all + off, s.len, (off_t)s.off), s.len);
+		memset(all + off + s.len, 0, s.zeros);
+		span_done(&s);
+	}
+	libhdf5(&o->f, all, size);
+	free(all);
+}
+
+static void test_view(void **state)
+{
+	struct view_attr at, same;
+	struct err e = ERR_INIT;
+	struct seen seen = {0};
+	struct opened o;
+
+	(void)state;
+	for (unsigned k = 0; k < 2; k++) {
+		view_open(&o, k);
+		assert_int_equal(o.v->ops->list(o.v, VIEW_ROOT, 0, true, see, &seen, &e), 0);
+		assert_false(seen.with_attr); /* it would have to be laid out */
+		assert_int_equal(o.f.looks, 0);
+		assert_int_equal(look(&o, "store", &at, &e), -ENOENT);
+		assert_int_equal(look(&o, "store.nc", &at, &e), 0);
+		assert_true(at.id == 2 && !at.is_dir && !at.unsure && at.cached);
+		assert_int_equal(o.v->ops->getattr(o.v, 2, &same, &e), 0);
+		assert_int_equal(same.size, at.size);
+		assert_int_equal(o.v->ops->list(o.v, VIEW_ROOT, 0, true, see, &seen, &e), 0);
+		assert_true(seen.with_attr);
+		seen.n = 0;
+		assert_int_equal(o.v->ops->list(o.v, VIEW_ROOT, 1, true, see, &seen, &e), 0);
+		assert_int_equal(seen.n, 0);
+		assert_int_equal(o.v->ops->plan(o.v, 0)->kind, PLAN_PASS);
+		read_view(&o, at.size);
+		view_close(&o);
+	}
+}
+
+static void test_ids(void **state)
+{
+	struct view_attr at;
+	uint8_t room[16];
+	struct span s;
+	struct opened o;
+
+	(void)state;
+	view_open(&o, false);
+	assert_int_equal(o.v->ops->getattr(o.v, VIEW_ROOT, &at, NULL), 0);
+	assert_true(at.is_dir);
+	assert_int_equal(o.v->ops->getattr(o.v, 3, &at, NULL), -ESTALE);
+	assert_int_equal(o.v->ops->lookup(o.v, 2, "x", 1, &at, NULL), -ENOTDIR);
+	assert_int_equal(o.v->ops->lookup(o.v, 3, "x", 1, &at, NULL), -ESTALE);
+	assert_int_equal(o.v->ops->list(o.v, 2, 0, true, see, NULL, NULL), -ENOTDIR);
+	assert_int_equal(o.v->ops->read(o.v, VIEW_ROOT, 0, 16, room, &s, NULL), -EISDIR);
+	assert_int_equal(o.v->ops->read(o.v, 3, 0, 16, room, &s, NULL), -ESTALE);
+	assert_int_equal(o.v->ops->parent(o.v, VIEW_ROOT), VIEW_ROOT);
+	view_close(&o);
+}
+
+/* A file that cannot be laid out is there, and says why; asking again reads nothing again. */
+static void test_unsure(void **state)
+{
+	struct err e = ERR_INIT;
+	struct view_attr at;
+	uint8_t room[16];
+	uint64_t looks;
+	struct span s;
+	struct opened o;
+
+	(void)state;
+	view_open(&o, true);
+	o.f.bad = 1;
+	o.f.bad_rc = -ESTALE;
+	assert_int_equal(look(&o, "store.nc", &at, &e), 0);
+	assert_true(at.unsure && at.size == 1 && at.id == 2);
+	assert_int_equal(e.code, -ESTALE);
+	assert_non_null(strstr(e.msg, "'store.nc': '/v' chunk 0.1: made up"));
+	looks = o.f.looks;
+	e = (struct err)ERR_INIT;
+	assert_int_equal(o.v->ops->read(o.v, 2, 0, 16, room, &s, &e), -ESTALE);
+	assert_non_null(strstr(e.msg, "'store.nc': '/v' chunk 0.1: made up"));
+	assert_int_equal(o.v->ops->getattr(o.v, 2, &at, NULL), 0);
+	assert_true(at.unsure);
+	assert_int_equal(o.f.looks, looks);
+	view_close(&o);
+}
+
+static void *first_look(void *arg)
+{
+	struct opened *o = arg;
+	struct view_attr at;
+
+	if (look(o, "store.nc", &at, NULL) < 0 || at.unsure)
+		return NULL;
+	return o;
+}
+
+/* However many look first: it is laid out once. */
+static void test_first_look(void **state)
+{
+	pthread_t threads[8];
+	struct opened o;
+	void *ok;
+
+	(void)state;
+	view_open(&o, true);
+	for (size_t i = 0; i < ARRAY_LEN(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, first_look, &o), 0);
+	for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
+		assert_int_equal(pthread_join(threads[i], &ok), 0);
+		assert_non_null(ok);
+	}
+	assert_int_equal(o.f.looks, o.f.a.n_chunks - 1);
+	view_close(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,6 +602,8 @@ int main(void)
 		cmocka_unit_test(test_zeros),
 		cmocka_unit_test(test_bad_chunk),     cmocka_unit_test(test_shorter_chunk),
 		cmocka_unit_test(test_unknown_size),  cmocka_unit_test(test_failure),
+		cmocka_unit_test(test_view),          cmocka_unit_test(test_ids),
+		cmocka_unit_test(test_unsure),        cmocka_unit_test(test_first_look),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

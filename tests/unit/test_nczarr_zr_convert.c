@@ -118,7 +118,8 @@ static void test_fill(void **state)
 static void test_utf32(void **state)
 {
 	/* 'a', U+00E9, U+20AC, U+1F600; then one character and zeros; then a NUL inside */
-	const uint32_t texts[3][4] = {{0x61, 0xe9, 0x20ac, 0x1f600}, {0x10ffff}, {0x62, 0, 0x63}};
+	const uint32_t texts[3][4] = {
+		{0x61, 0xe9, 0x20ac, 0x1f600}, {0x10ffff}, {0x62, 0, 0x63}};
 	static const char want[3][16] = {"a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80",
 					 "\xf4\x8f\xbf\xbf", "b\0c"};
 	uint8_t p[48];
@@ -164,8 +165,11 @@ static void test_fields(void **state)
 {
 	/* a byte, a gap of three, a number of four, a gap; packed behind each other */
 	const struct zr_field moves[] = {{0, 0, 1}, {4, 1, 4}};
-	const struct zr_dtype t = {.type = {.kind = DT_COMPOUND, .size = 5}, .stored = 12,
-				   .conv = ZR_FIELDS, .n_moves = 2, .moves = moves};
+	const struct zr_dtype t = {.type = {.kind = DT_COMPOUND, .size = 5},
+				   .stored = 12,
+				   .conv = ZR_FIELDS,
+				   .n_moves = 2,
+				   .moves = moves};
 	const uint8_t in[] = "A---1234----B---5678----";
 	uint8_t out[10];
 
@@ -210,8 +214,10 @@ static void test_text_chunk(void **state)
 	(void)state;
 	fake_init(&f, false);
 	m = fake_array(&f, "t", 1, shape, chunk);
-	m->dtype = (struct zr_dtype){.type = {.kind = DT_STRING, .size = 8}, .stored = 8,
-				     .conv = ZR_UTF32, .big = true};
+	m->dtype = (struct zr_dtype){.type = {.kind = DT_STRING, .size = 8},
+				     .stored = 8,
+				     .conv = ZR_UTF32,
+				     .big = true};
 	f.a[0].access = DS_CONVERT;
 	f.a[0].fill = (const uint8_t *)"fill\0\0\0";
 	fake_put(&f, "t/0", stored, 16);
@@ -239,8 +245,11 @@ static void test_fields_chunk(void **state)
 	(void)state;
 	fake_init(&f, false);
 	m = fake_array(&f, "t", 2, shape, chunk);
-	m->dtype = (struct zr_dtype){.type = {.kind = DT_COMPOUND, .size = 3}, .stored = 5,
-				     .conv = ZR_FIELDS, .n_moves = 2, .moves = moves};
+	m->dtype = (struct zr_dtype){.type = {.kind = DT_COMPOUND, .size = 3},
+				     .stored = 5,
+				     .conv = ZR_FIELDS,
+				     .n_moves = 2,
+				     .moves = moves};
 	m->order = order;
 	f.a[0].access = DS_CONVERT;
 	fake_put(&f, "t/0.0", "-a-12-b-34-c-56-d-78", 20);
@@ -253,10 +262,10 @@ static void test_fields_chunk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random),      cmocka_unit_test(test_tiles),
-		cmocka_unit_test(test_fill),        cmocka_unit_test(test_utf32),
-		cmocka_unit_test(test_bad_utf32),   cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_clipped),     cmocka_unit_test(test_text_chunk),
+		cmocka_unit_test(test_random),       cmocka_unit_test(test_tiles),
+		cmocka_unit_test(test_fill),         cmocka_unit_test(test_utf32),
+		cmocka_unit_test(test_bad_utf32),    cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_clipped),      cmocka_unit_test(test_text_chunk),
 		cmocka_unit_test(test_fields_chunk),
 	};
 

@@ -81,7 +81,8 @@ static void refused(const char *const *list, int code, const char *message)
 
 	tree_source(&src, list, false);
 	rc = zr_tree_load(&src, &tree, &e);
-	if (rc != code || e.code != code || !strstr(e.msg, message))
+	if (rc != code || e.code != code || !strstr(e.msg, message) || e.msg[0] != '\'' ||
+	    strstr(e.msg, "'zarr.json': 'zarr.json'"))
 		fail_msg("%d, '%s', not %d, '%s'", rc, e.msg, code, message);
 	tree_release(&src);
 }
@@ -346,6 +347,11 @@ static void test_broken_consolidated(void **state)
 	static const char *const group[] =
 		META("{\"metadata\": {\"x/.zgroup\": {\"zarr_format\": 3}}, "
 		     "\"zarr_consolidated_format\": 1}");
+	static const char *const root[] = {
+		"zarr.json",
+		"{\"zarr_format\": 3, \"consolidated_metadata\": {\"kind\": \"inline\", "
+		"\"metadata\": {}}}",
+		NULL};
 	static const char *const kind[] = {
 		"zarr.json",
 		"{\"zarr_format\": 3, \"node_type\": \"group\", \"consolidated_metadata\": {"
@@ -360,6 +366,7 @@ static void test_broken_consolidated(void **state)
 	refused(key, -EBADMSG, "'.zmetadata': '../x/.zarray' is not a key");
 	refused(text, -EBADMSG, "'.zmetadata': 'x/.zarray' is no object");
 	refused(group, -EBADMSG, "'.zmetadata': 'x/.zgroup': zarr_format is 3, not 2");
+	refused(root, -EBADMSG, "'zarr.json': node_type is neither");
 	refused(kind, -EOPNOTSUPP, "'zarr.json': consolidated_metadata is not inline");
 }
 

@@ -27,7 +27,9 @@ static void test_forms(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
 		const struct form *x = &forms[i];
-		struct zr_meta m = {.rank = 3, .key = x->array, .separator = x->separator,
+		struct zr_meta m = {.rank = 3,
+				    .key = x->array,
+				    .separator = x->separator,
 				    .prefixed = x->prefixed};
 
 		assert_int_equal(zr_object_key(&m, at, key, NULL), 0);
@@ -84,10 +86,30 @@ static uint64_t parsed(const struct zr_meta *m, uint32_t level, const char *name
 
 static void test_parse_flat(void **state)
 {
-	static const char *const bad[] = {
-		"", ".zarray", "0", "0.0", "0.0.0.0", "4.0.0", "0.5.0", "0.0.12", "00.0.0", "0.0.01",
-		"+0.0.0", "0.0.-1", " 0.0.0", "0.0.0 ", "0..0", ".0.0", "0.0.", "0/0/0", "c.0.0.0",
-		"0.0.99999999999999999999999", "0.0.0.partial", "a.b.c", "0,0,0", "0.0.0x0"};
+	static const char *const bad[] = {"",
+					  ".zarray",
+					  "0",
+					  "0.0",
+					  "0.0.0.0",
+					  "4.0.0",
+					  "0.5.0",
+					  "0.0.12",
+					  "00.0.0",
+					  "0.0.01",
+					  "+0.0.0",
+					  "0.0.-1",
+					  " 0.0.0",
+					  "0.0.0 ",
+					  "0..0",
+					  ".0.0",
+					  "0.0.",
+					  "0/0/0",
+					  "c.0.0.0",
+					  "0.0.99999999999999999999999",
+					  "0.0.0.partial",
+					  "a.b.c",
+					  "0,0,0",
+					  "0.0.0x0"};
 	struct zr_meta m = {.rank = 3, .key = "t", .separator = '.'};
 
 	(void)state;
@@ -123,10 +145,8 @@ static void test_parse_nested(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),
-		cmocka_unit_test(test_scalar),
-		cmocka_unit_test(test_too_long),
-		cmocka_unit_test(test_parse_flat),
+		cmocka_unit_test(test_forms),        cmocka_unit_test(test_scalar),
+		cmocka_unit_test(test_too_long),     cmocka_unit_test(test_parse_flat),
 		cmocka_unit_test(test_parse_nested),
 	};
 

@@ -15,8 +15,9 @@ static void put_numbers(struct fake *f, const char *key, uint32_t from, uint32_t
 	for (uint32_t i = 0; i < n; i++)
 		buf_put_le32(&plain, from + i);
 	if (packed)
-		assert_int_equal(codec_chain_encode(&(struct codec_chain){1, zip}, 4, plain.data,
-						    plain.len, &out, NULL), 0);
+		assert_int_equal(codec_chain_encode(&(struct codec_chain){1, zip}, 4,
+						    plain.data, plain.len, &out, NULL),
+				 0);
 	fake_put(f, key, packed ? out.data : plain.data, packed ? out.len : plain.len);
 	buf_release(&plain);
 	buf_release(&out);
@@ -46,8 +47,9 @@ static void check_stored(struct fake *f)
 	int n = fake_stored(f, 0, 9, stored, sizeof(stored));
 
 	assert_true(n > 10);
-	assert_int_equal(codec_chain_decode(&f->m[0].chain, 0, 4, stored, (size_t)n, (uint8_t *)v,
-					    sizeof(v), scratch, NULL), 0);
+	assert_int_equal(codec_chain_decode(&f->m[0].chain, 0, 4, stored, (size_t)n,
+					    (uint8_t *)v, sizeof(v), scratch, NULL),
+			 0);
 	assert_int_equal(v[0], 90);
 	codec_scratch_free(scratch);
 }
@@ -220,9 +222,9 @@ static void test_misfits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain),        cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_changed),      cmocka_unit_test(test_unreadable),
-		cmocka_unit_test(test_scalars),      cmocka_unit_test(test_longer_model),
+		cmocka_unit_test(test_plain),   cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_changed), cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_scalars), cmocka_unit_test(test_longer_model),
 		cmocka_unit_test(test_misfits),
 	};
 

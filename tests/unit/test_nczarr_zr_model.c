@@ -185,6 +185,11 @@ static void test_access(void **state)
 	assert_true(src.arrays[0].clipped);
 	assert_int_equal(src.arrays[0].meta->separator, '/');
 	tree_release(&src);
+	a = lone(ZARRAY("shape", "[0, 3]", "chunks", "[7, 5]"), "{}");
+	assert_int_equal(a->chunk[0], 1);
+	assert_int_equal(a->chunk[1], 3);
+	assert_true(src.arrays[0].clipped);
+	tree_release(&src);
 	a = lone(ZARRAY("dtype", "'<U3'", "fill_value", "null"), "{}");
 	assert_int_equal(a->access, DS_CONVERT);
 	assert_string_equal(a->convert, "texts are stored as UTF-32");

@@ -60,7 +60,8 @@ static void put_chunk(const struct zr_meta *m, const uint64_t *len, const uint64
 static void put_shard(const struct zr_meta *m, const struct zr_shard *sh, const uint64_t *from,
 		      struct buf *out)
 {
-	uint64_t *v = test_malloc(16 * (size_t)sh->n), base = sh->index_first ? sh->index_bytes : 0;
+	uint64_t *v = test_malloc(16 * (size_t)sh->n),
+		 base = sh->index_first ? sh->index_bytes : 0;
 	struct buf body, index, plain;
 
 	buf_init(&body, 1 << 24);
@@ -103,8 +104,8 @@ static void put_shard(const struct zr_meta *m, const struct zr_shard *sh, const 
 		buf_put(out, plain.data, plain.len);
 		buf_put_le32(out, crc32c(plain.data, plain.len));
 	} else {
-		assert_int_equal(codec_chain_encode(&sh->outer, 1, plain.data, plain.len, out,
-						    NULL), 0);
+		assert_int_equal(
+			codec_chain_encode(&sh->outer, 1, plain.data, plain.len, out, NULL), 0);
 	}
 	buf_release(&plain);
 	buf_release(&index);
@@ -121,7 +122,7 @@ static const struct codec_spec zip[] = {
 
 struct form {
 	bool first, big, sum;
-	int outer;              /* 0 none, 1 a checksum, 2 deflate */
+	int outer; /* 0 none, 1 a checksum, 2 deflate */
 	const uint32_t *order;
 };
 
@@ -221,9 +222,9 @@ static void check_all(struct fake *f, bool in_memory)
 				 at[d] * f->x[0].stored[d] / len;
 		}
 		want = want && object != 1;
-		assert_int_equal(where, !want ? CHUNK_ABSENT
-				       : in_memory || a->access != DS_STORED ? CHUNK_SYNTH
-									     : CHUNK_RANGE);
+		assert_int_equal(where, !want                                 ? CHUNK_ABSENT
+					: in_memory || a->access != DS_STORED ? CHUNK_SYNTH
+									      : CHUNK_RANGE);
 		check_chunk(f, i, !want);
 		if (where == CHUNK_RANGE)
 			assert_int_equal(fake_stored(f, 0, i, stored, sizeof(stored)),
@@ -330,8 +331,9 @@ static void test_sparse(void **state)
 	buf_release(&b);
 	fake_start(&f);
 	/* two rows of chunks run through the shards of a row: 0 of 3 and 1 absent, ... */
-	static const uint64_t want[][2] = {{14, 6}, {14, 499998}, {15, 6}, {15, 7}, {15, 499998},
-					   {15, 499999}, {999998, 0}, {999999, 0}, {999999, 1}};
+	static const uint64_t want[][2] = {{14, 6},     {14, 499998}, {15, 6},
+					   {15, 7},     {15, 499998}, {15, 499999},
+					   {999998, 0}, {999999, 0},  {999999, 1}};
 
 	for (; zr_next(&f.s.base, 0, at, &at, NULL) == 0; at++, n++) {
 		assert_true(n < ARRAY_LEN(want));
@@ -505,13 +507,15 @@ static void test_damaged_whole(void **state)
 	buf_init(&zeros, 1 << 26);
 	buf_init(&packed, 1 << 26);
 	memset(buf_grow(&zeros, 1 << 23), 0, 1 << 23);
-	assert_int_equal(codec_chain_encode(&(struct codec_chain){1, zip}, 1, zeros.data, zeros.len,
-					    &packed, NULL), 0);
+	assert_int_equal(codec_chain_encode(&(struct codec_chain){1, zip}, 1, zeros.data,
+					    zeros.len, &packed, NULL),
+			 0);
 	for (int i = 0; i < 2; i++) {
 		fake_init(&f, false);
 		fake_array(&f, "t", 1, shape, shape)->shard =
 			shard_of(&f, 1, shape, inner, &form);
-		fake_put(&f, "t/0", i ? packed.data : (const uint8_t *)"nonsense", i ? packed.len : 8);
+		fake_put(&f, "t/0", i ? packed.data : (const uint8_t *)"nonsense",
+			 i ? packed.len : 8);
 		fake_start(&f);
 		assert_true(fake_where(&f, 0, 0) < 0);
 		assert_true(f.e.code == -EBADMSG || f.e.code == -ERANGE);
@@ -526,14 +530,10 @@ static void test_damaged_whole(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),
-		cmocka_unit_test(test_nested),
-		cmocka_unit_test(test_sparse),
-		cmocka_unit_test(test_lies),
-		cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_damaged_index),
-		cmocka_unit_test(test_index_too_large),
-		cmocka_unit_test(test_replaced),
+		cmocka_unit_test(test_forms),           cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_sparse),          cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_lengths),         cmocka_unit_test(test_damaged_index),
+		cmocka_unit_test(test_index_too_large), cmocka_unit_test(test_replaced),
 		cmocka_unit_test(test_damaged_whole),
 	};
 

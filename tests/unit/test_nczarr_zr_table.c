@@ -33,7 +33,7 @@ static void test_forms(void **state)
 	static const struct {
 		uint64_t total, every;
 		bool sized;
-	} rows[] = {{1, 1, true},       {100, 7, true},    {100, 7, false}, {40000, 3, true},
+	} rows[] = {{1, 1, true},        {100, 7, true},     {100, 7, false},  {40000, 3, true},
 		    {40000, 9999, true}, {900000, 2, false}, {40000, 40, true}};
 
 	(void)state;
@@ -63,8 +63,8 @@ static void test_empty(void **state)
 /* Sizes that mean something else in 32 bits, and one that means something else in 64. */
 static void test_large_sizes(void **state)
 {
-	static const uint64_t sizes[] = {5, UINT32_MAX - 2, UINT32_MAX - 1, UINT32_MAX,
-					 (uint64_t)1 << 32, ZR_ODD, 0};
+	static const uint64_t sizes[] = {
+		5, UINT32_MAX - 2, UINT32_MAX - 1, UINT32_MAX, (uint64_t)1 << 32, ZR_ODD, 0};
 	struct zr_table t;
 	uint64_t v;
 
@@ -139,10 +139,22 @@ static void test_listing(void **state)
 		bool prefixed;
 		const char *there[4], *noise[4];
 	} rows[] = {
-		{'.', false, {"t/0.0", "t/2.3", "t/1.1"}, {"t/.zarray", "t/3.0", "t/01.1", "t/1/2"}},
-		{'/', false, {"t/0/0", "t/2/3", "t/1/1"}, {"t/.zarray", "t/3/0", "t/1/01", "t/2/x/0"}},
-		{'.', true, {"t/c.0.0", "t/c.2.3", "t/c.1.1"}, {"t/zarr.json", "t/0.1", "t/c/0/1"}},
-		{'/', true, {"t/c/0/0", "t/c/2/3", "t/c/1/1"}, {"t/zarr.json", "t/0/1", "t/c/1/4"}},
+		{'.',
+		 false,
+		 {"t/0.0", "t/2.3", "t/1.1"},
+		 {"t/.zarray", "t/3.0", "t/01.1", "t/1/2"}},
+		{'/',
+		 false,
+		 {"t/0/0", "t/2/3", "t/1/1"},
+		 {"t/.zarray", "t/3/0", "t/1/01", "t/2/x/0"}},
+		{'.',
+		 true,
+		 {"t/c.0.0", "t/c.2.3", "t/c.1.1"},
+		 {"t/zarr.json", "t/0.1", "t/c/0/1"}},
+		{'/',
+		 true,
+		 {"t/c/0/0", "t/c/2/3", "t/c/1/1"},
+		 {"t/zarr.json", "t/0/1", "t/c/1/4"}},
 	};
 	const uint64_t shape[] = {30, 40}, chunk[] = {10, 10};
 
@@ -319,16 +331,11 @@ static void test_small_arrays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_large_sizes),
-		cmocka_unit_test(test_huge_grid),
-		cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_listing),
-		cmocka_unit_test(test_odd_things),
-		cmocka_unit_test(test_unreadable_dir),
-		cmocka_unit_test(test_no_directory),
-		cmocka_unit_test(test_index_size),
+		cmocka_unit_test(test_forms),        cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_large_sizes),  cmocka_unit_test(test_huge_grid),
+		cmocka_unit_test(test_limit),        cmocka_unit_test(test_listing),
+		cmocka_unit_test(test_odd_things),   cmocka_unit_test(test_unreadable_dir),
+		cmocka_unit_test(test_no_directory), cmocka_unit_test(test_index_size),
 		cmocka_unit_test(test_small_arrays),
 	};
 

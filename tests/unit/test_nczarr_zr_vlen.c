@@ -38,8 +38,8 @@ static struct zr_meta *add(struct fake *f, enum zr_vlen vlen, const uint64_t *sh
 	bool list = vlen == ZR_VLEN_BYTES || vlen == ZR_VLEN_ARRAY;
 
 	m->vlen = vlen;
-	m->dtype = (struct zr_dtype){.type = {.kind = list ? DT_VLEN : DT_VSTRING,
-					      .base = list ? &base : NULL}};
+	m->dtype = (struct zr_dtype){
+		.type = {.kind = list ? DT_VLEN : DT_VSTRING, .base = list ? &base : NULL}};
 	f->a[0].access = DS_VARIABLE;
 	f->a[0].fill = NULL;
 	f->a[0].fill_text = (struct ds_text){"fill", 4};
@@ -86,7 +86,8 @@ static void test_texts(void **state)
 	buf_init(&packed, 1 << 20);
 	buf_init(&fill, 1 << 20);
 	assert_int_equal(codec_chain_encode(&(struct codec_chain){1, zip}, 1, b.data, b.len,
-					    &packed, NULL), 0);
+					    &packed, NULL),
+			 0);
 	for (int i = 0; i < 6; i++)
 		put_text(&fill, "fill");
 	for (int i = 0; i < 2; i++) {
@@ -184,14 +185,31 @@ static void test_lies(void **state)
 		m = add(&f, ZR_VLEN_UTF8, len, len);
 		m->order = i % 2 ? order : NULL;
 		switch (i / 2) {
-		case 0: b.data[0] = 7; break;
-		case 1: b.data[0] = 5; break;
-		case 2: b.data[3] = 0xff; break;
-		case 3: b.data[7] = 0xff; break;
-		case 4: n--; break;
-		case 5: n = 3; break;
-		case 6: b.data[8] = 0xff; break;
-		default: buf_putc(&b, 'x'); n++; break;
+		case 0:
+			b.data[0] = 7;
+			break;
+		case 1:
+			b.data[0] = 5;
+			break;
+		case 2:
+			b.data[3] = 0xff;
+			break;
+		case 3:
+			b.data[7] = 0xff;
+			break;
+		case 4:
+			n--;
+			break;
+		case 5:
+			n = 3;
+			break;
+		case 6:
+			b.data[8] = 0xff;
+			break;
+		default:
+			buf_putc(&b, 'x');
+			n++;
+			break;
 		}
 		fake_put(&f, "t/0.0", b.data, n);
 		fake_start(&f);
@@ -232,7 +250,8 @@ static void test_json(void **state)
 {
 	static const char *const good[] = {
 		"[\"a\",\"\\u00e9\",null,\"\",\"a\\u0000b\",\"\\ud83d\\ude00\",\"|O\",[6]]",
-		"[[\"a\",\"\xc3\xa9\"],[null,\"\"],[\"a\\u0000b\",\"\\ud83d\\ude00\"],\"|O\",[3,2]]",
+		"[[\"a\",\"\xc3\xa9\"],[null,\"\"],[\"a\\u0000b\",\"\\ud83d\\ude00\"],\"|O\",["
+		"3,2]]",
 		" [ [\"a\"], [\"\xc3\xa9\", null], \"\", [[\"a\\u0000b\"], "
 		"\"\xf0\x9f\x98\x80\"], \"|O\", [] ]"};
 	struct buf want, out;
@@ -260,7 +279,11 @@ static void test_json(void **state)
 static void test_bad_json(void **state)
 {
 	static const char *const bad[] = {
-		"", "x", "{}", "[]", "[\"|O\",[6]]",
+		"",
+		"x",
+		"{}",
+		"[]",
+		"[\"|O\",[6]]",
 		"[\"a\",\"b\",\"c\",\"d\",\"e\",\"|O\",[6]]",
 		"[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"|O\",[6]]",
 		"[\"a\",\"b\",\"c\",\"d\",\"e\",6,\"|O\",[6]]",

@@ -1,5 +1,5 @@
-/* zr_source_fake.h - a Zarr source made by hand: arrays without documents, over a store in memory or
- * a directory below /tmp, so that the tests of the data half need nothing of the other half. */
+/* zr_source_fake.h - a Zarr source made by hand: arrays without documents, over a store in memory
+ * or a directory below /tmp, so that the tests of the data half need nothing of the other half. */
 #ifndef TESTS_UNIT_ZR_SOURCE_FAKE_H
 #define TESTS_UNIT_ZR_SOURCE_FAKE_H
 
@@ -106,8 +106,8 @@ static inline void fake_start(struct fake *f)
 		a->chain = m->chain;
 		if (!a->dims)
 			a->dims = fake_keep(f, len, 0);
-		assert_int_equal(ds_array_finish(&f->s.base.ds, a, f->s.opts.max_chunk_bytes, &f->e),
-				 0);
+		assert_int_equal(
+			ds_array_finish(&f->s.base.ds, a, f->s.opts.max_chunk_bytes, &f->e), 0);
 	}
 	assert_int_equal(zr_data_new(&f->s, &f->s.data, &f->e), 0);
 }
