@@ -58,7 +58,7 @@ static int hint(const struct cfg *cfg, int rc, struct err *e)
 	if (rc != -EOPNOTSUPP || cfg->hide_bad || !e)
 		return rc;
 	(void)snprintf(text, sizeof(text), "%s", e->msg); /* as long as e's own */
-	return err_set(e, rc, "%s (what is in the way of the rest, -o bad_arrays=hide leaves out)",
+	return err_set(e, rc, "%s (-o bad_arrays=hide mounts the rest)",
 		       text);
 }
 

@@ -1,7 +1,8 @@
 /* store_dir.c - the tree below a directory.
  *
  * Every path is resolved by beneath_open from the root, so that no link, and no rename while we
- * look, leads outside. Nothing is held open between calls.
+ * look, leads outside. Between calls nothing is held open but, for a moment, the files that are
+ * being read in pieces (store_kept.h).
  *
  * The hard part is to say "not there" only when that is proven: the kernel says ENOENT for a link
  * that dangles too, and for everything below a root that has been removed. So ENOENT is looked
@@ -17,12 +18,14 @@
 
 #include "base/beneath.h"
 #include "base/io.h"
+#include "nczarr/store_kept.h"
 
 struct dir_store {
 	struct store base;
 	int fd;            /* owned */
 	uid_t uid;         /* whose permissions count */
 	bool counts_links; /* the file system does: no links left means removed */
+	struct kept_files kept;
 };
 
 static struct dir_store *of(struct store *s)
@@ -32,6 +35,7 @@ static struct dir_store *of(struct store *s)
 
 static void dir_close(struct store *s)
 {
+	kept_release(&of(s)->kept);
 	(void)close(of(s)->fd);
 	free(of(s));
 }
@@ -278,28 +282,48 @@ static int open_object(const struct dir_store *d, const char *key, struct stat *
 	return ret;
 }
 
+/* open_piece - an object that is read in pieces may be open already. */
+static int open_piece(struct dir_store *d, const char *key, struct stat *st, int64_t *ret_since,
+		      struct err *e)
+{
+	int fd = kept_take(&d->kept, key, ret_since);
+
+	if (fd >= 0 && fstat(fd, st) == 0)
+		return fd;
+	if (fd >= 0)
+		(void)close(fd); /* opened again below */
+	*ret_since = 0;
+	return open_object(d, key, st, e);
+}
+
 static int dir_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
 		    uint64_t *ret_version, struct err *e)
 {
 	struct stat st;
-	auto_fd int fd = open_object(of(s), key, &st, e);
+	int64_t since;
+	auto_fd int fd = open_piece(of(s), key, &st, &since, e);
+	uint64_t end;
 	int rc;
 
 	if (fd < 0)
 		return fd;
+	end = (uint64_t)st.st_size;
 	if (off + len > (uint64_t)st.st_size)
 		return err_set(e, -EIO, "'%s' ends at %jd, before offset %" PRIu64, key,
 			       (intmax_t)st.st_size, off + len);
 	rc = io_pread(fd, out, len, off, e);
 	if (rc < 0)
 		return err_wrap(e, rc, "'%s'", key);
-	if (!ret_version)
-		return 0;
 	/* asked for behind the read: who finds the version that it knew before knows that the
 	 * bytes are of that version */
-	if (fstat(fd, &st) < 0)
+	if (ret_version && fstat(fd, &st) < 0)
 		return err_sys(e, errno, "'%s'", key);
-	*ret_version = store_version(store_mix_file(&st));
+	if (ret_version)
+		*ret_version = store_version(store_mix_file(&st));
+	if (off + len < end) {
+		kept_give(&of(s)->kept, key, fd, since);
+		fd = -1; /* taken */
+	}
 	return 0;
 }
 
