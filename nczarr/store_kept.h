@@ -1,7 +1,7 @@
 /* store_kept.h - descriptors of the few files that are being read in pieces; private to nczarr.
  *
- * The kernel asks for a large chunk in pieces of 128 KiB: to open the file once for each costs as
- * much as a tenth of the reading. No locks: a slot's file belongs to the thread that took it out. */
+ * The kernel asks for a large chunk in pieces of 128 KiB: to open the file once for each costs a
+ * tenth of the reading. No locks: a slot's file belongs to the thread that took it out. */
 #ifndef NCZARR_STORE_KEPT_H
 #define NCZARR_STORE_KEPT_H
 
