@@ -70,9 +70,7 @@ def damaged(made, t):
     source = t.path(made.name + made.ending)
     made.write(source)
     with t.mount(source, *made.options, check=not made.refused) as m:
-        if made.whole:
-            t.call(lambda: expect_eio(virtual(m.path)))
-        elif not made.refused:
+        if not made.refused:
             t.call(lambda: read_rest(virtual(m.path), made))
     if made.refused:
         check_words(m, made.refused)
@@ -114,7 +112,7 @@ def check_mirror(mnt, mades):
         try:
             if made.name in NO_ARCHIVES:
                 assert not os.path.exists(file), f"{file} is shown"
-            elif made.refused or made.whole:
+            elif made.refused:
                 expect_eio(file)
             else:
                 read_rest(file, made)

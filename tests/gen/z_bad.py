@@ -23,7 +23,7 @@ N = 4096
 
 
 class Bad:
-    def __init__(self, func, kind, refused, chunks, hide, ending, beside, options, whole):
+    def __init__(self, func, kind, refused, chunks, hide, ending, beside, options):
         self.name = func.__name__
         self.damage = func
         self.kind = kind
@@ -33,7 +33,6 @@ class Bad:
         self.ending = ending
         self.beside = beside
         self.options = options
-        self.whole = whole
         self.length = 2 if kind == "texts" else N  # of a chunk
 
     def write(self, path):
@@ -49,15 +48,14 @@ class Bad:
         self.damage(path)
 
 
-def bad(kind="raw", refused=(), chunks=(), hide=True, ending=".zarr", beside=(), options=(),
-        whole=False):
+def bad(kind="raw", refused=(), chunks=(), hide=True, ending=".zarr", beside=(), options=()):
     """Decorator. refused: words of the message; or chunks: those of /v that are errors.
-    options: -o options for the mount. whole: nothing of the file can be read."""
+    options: -o options for the mount."""
     def add(func):
         assert func.__name__ not in BAD, func.__name__
         words = (refused,) if isinstance(refused, str) else refused
         BAD[func.__name__] = Bad(func, kind, words, chunks, hide and bool(words), ending, beside,
-                                 options, whole)
+                                 options)
         return func
     return add
 
@@ -573,29 +571,28 @@ def shard_index(path, at, entry):
     chunk(path, change, "v/c/0")
 
 
-@bad("texts", whole=True)
+@bad("texts", chunks=(1,), beside=(0, 2))
 def vlen_count(path):
-    """More texts than the chunk has elements. Texts are part of the structure of the file: all are
-    read when it is opened, and one that cannot be read leaves no file to show."""
+    """More texts than the chunk has elements."""
     chunk(path, lambda b: struct.pack("<I", 2**32 - 1) + b[4:])
 
 
-@bad("texts", whole=True)
+@bad("texts", chunks=(1,), beside=(0, 2))
 def vlen_fewer(path):
     chunk(path, lambda b: struct.pack("<I", 1) + b[4:])
 
 
-@bad("texts", whole=True)
+@bad("texts", chunks=(1,), beside=(0, 2))
 def vlen_length(path):
     chunk(path, lambda b: b[:4] + struct.pack("<I", 2**31) + b[8:])
 
 
-@bad("texts", whole=True)
+@bad("texts", chunks=(1,), beside=(0, 2))
 def vlen_short(path):
     chunk(path, lambda b: b[:6])
 
 
-@bad("texts", whole=True)
+@bad("texts", chunks=(1,), beside=(0, 2))
 def vlen_dangling(path):
     instead(path, lambda p: os.symlink("nothing", p))
 

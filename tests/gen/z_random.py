@@ -21,10 +21,11 @@ WORDS = ["", "a", "Zarr", "gr\u00fcn", "\u65e5\u672c", "two words", "\U0001f600"
          "line\nline", "tab\t"]
 NAMES_USED = ["temp", "lat", "v1", "a b", "gr\u00fcn", "x-y", "1st", "50%", "%41", "_under", "q+r",
               "a.b", "@at", "-minus", "\u65e5\u672c", "end ", "_nc4_non_coord_v", "_%41", "(p)"]
-ATTRS = [1, -5, 3000000000, -3000000000, 2**63, 2.5, -0.0, 1e300, float("nan"), float("inf"), "text",
+ATTRS = [1, -5, 3000000000, -3000000000, 2**63, 2.5, -0.0, 1e300, float("nan"), float("inf"),
+         "text",
          "", "gr\u00fcn", True, False, None, [1, 2, 3], [1, 2.5], [1.5, float("nan")], [-1, 2**40],
-         ["a", "bc"], ["only"], ["", "x"], [[1, 2], [3, 4]], {"a": {"b": [1, None]}}, [1, "x", None],
-         "17", "[1,2]", "two\nlines", [2**31, -1]]
+         ["a", "bc"], ["only"], ["", "x"], [[1, 2], [3, 4]], {"a": {"b": [1, None]}},
+         [1, "x", None], "17", "[1,2]", "two\nlines", [2**31, -1]]
 
 
 def values(rng, shape, dtype):

@@ -365,7 +365,8 @@ static void test_consolidated(void **state)
 static void test_names(void **state)
 {
 	(void)state;
-	assert_true(zr_netcdf_name("a") && zr_netcdf_name("_x-1 y.z") && zr_netcdf_name("\xc3\xa9"));
+	assert_true(zr_netcdf_name("a") && zr_netcdf_name("_x-1 y.z") &&
+		    zr_netcdf_name("\xc3\xa9"));
 	assert_false(zr_netcdf_name("") || zr_netcdf_name(" a") || zr_netcdf_name("a ") ||
 		     zr_netcdf_name("-a") || zr_netcdf_name("a\nb") || zr_netcdf_name("a\x7f") ||
 		     zr_netcdf_name("a/b"));
