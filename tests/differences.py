@@ -46,8 +46,8 @@ FORCED = {
                   "and crashes on char, string and user-defined types: such files are not asked",
     # a Zarr tree as a netCDF file
     "text-chars": "texts of a fixed size are characters with one more dimension: netCDF-C "
-                  "4.9.0 crashes on HDF5's strings of a fixed size, NCZarr's strings among "
-                  "them",
+                  "4.9.0 misreads HDF5's strings of a fixed size; NCZarr's strings are such "
+                  "texts too",
     "text-utf8": "texts of n code points are UTF-8 in 4n bytes",
     "text-fill": "xarray makes texts that equal the tree's fill value NaN, a netCDF char has "
                  "none",
