@@ -50,23 +50,10 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 	};
 }
 
-/* hint - what to do about one array that stands for all. */
-static int hint(const struct cfg *cfg, int rc, struct err *e)
+/* open_once - what is mounted when it is not a mirror. */
+static int open_once(const struct fs_setup *setup, const struct cfg *cfg,
+		     struct source **ret_source, struct view **ret_view, struct err *e)
 {
-	char text[ERR_TEXT_MAX];
-
-	if (rc != -EOPNOTSUPP || cfg->hide_bad || !e)
-		return rc;
-	(void)snprintf(text, sizeof(text), "%s", e->msg); /* as long as e's own */
-	return err_set(e, rc, "%s (-o bad_arrays=hide mounts the rest)",
-		       text);
-}
-
-/* open_dataset - what is mounted when it is not a mirror. */
-static int open_dataset(const struct fs_setup *setup, struct source **ret_source,
-			struct view **ret_view, struct err *e)
-{
-	const struct cfg *cfg = setup->cfg;
 	struct fs_want want = {
 		.name = setup->file_name, .id_limit = VIEW_ID_LIMIT, .share = 1};
 	struct source_options opts;
@@ -76,16 +63,37 @@ static int open_dataset(const struct fs_setup *setup, struct source **ret_source
 	fs_source_options(cfg, &opts);
 	rc = source_open(setup->formats, setup->n_formats, cfg->source, &opts, &source, e);
 	if (rc < 0)
-		return hint(cfg, rc, e);
+		return rc;
 	want.nc = cfg->view == CFG_VIEW_AUTO ? source->ops == setup->zarr
 					     : cfg->view == CFG_VIEW_NC;
 	rc = setup->view_open(source, cfg, &want, ret_view, e);
 	if (rc < 0) {
 		source_close(source);
-		return hint(cfg, rc, e);
+		return rc;
 	}
 	*ret_source = source;
 	return 0;
+}
+
+/* open_dataset - the same; where one array stands for all, say what to do: that is so when the
+ * rest can be opened. */
+static int open_dataset(const struct fs_setup *setup, struct source **ret_source,
+			struct view **ret_view, struct err *e)
+{
+	struct cfg rest = *setup->cfg;
+	struct err other = ERR_INIT;
+	char text[ERR_TEXT_MAX];
+	int rc = open_once(setup, setup->cfg, ret_source, ret_view, e);
+
+	if ((rc != -EOPNOTSUPP && rc != -EBADMSG) || rest.hide_bad)
+		return rc;
+	rest.hide_bad = true;
+	if (open_once(setup, &rest, ret_source, ret_view, &other) < 0)
+		return rc;
+	(*ret_view)->ops->close(*ret_view);
+	source_close(*ret_source);
+	(void)snprintf(text, sizeof(text), "%s", e->msg); /* as long as e's own */
+	return err_set(e, rc, "%s (-o bad_arrays=hide mounts the rest)", text);
 }
 
 int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,

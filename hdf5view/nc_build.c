@@ -169,7 +169,7 @@ static hid_t storage_of(const struct nc_builder *b, uint32_t array, hid_t type,
 	if ((x->chunked && (H5Pset_chunk(dcpl, (int)nc_rank(a), chunk) < 0 ||
 			    H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_INCR) < 0)) ||
 	    (x->fill && H5Pset_fill_value(dcpl, type, a->fill) < 0) ||
-	    (x->data == NC_CHUNKED && nc_filters_set(dcpl, &b->m->plans[array]) < 0)) {
+	    (x->data == NC_CHUNKED && nc_filters_set(dcpl, a, &b->m->plans[array]) < 0)) {
 		h5_id_close(&dcpl);
 		return -1;
 	}

@@ -185,8 +185,8 @@ struct nc_filters {
  * were closed; h5_lock is held all the while. Returns 0 or -1. */
 int nc_filters_begin(const struct nc_model *m, struct nc_filters *ret);
 void nc_filters_end(struct nc_filters *t);
-/* nc_filters_set - the plan's chain into creation properties. Returns 0 or -1. */
-int nc_filters_set(hid_t dcpl, const struct plan *p);
+/* nc_filters_set - the chain of an array's plan into creation properties. Returns 0 or -1. */
+int nc_filters_set(hid_t dcpl, const struct ds_array *a, const struct plan *p);
 
 /* ---- building ---- */
 

@@ -136,7 +136,21 @@ void nc_filters_end(struct nc_filters *t)
 	*t = (struct nc_filters){0};
 }
 
-int nc_filters_set(hid_t dcpl, const struct plan *p)
+/* set_blosc - what the plugin itself would have written: in place of the size of a block, which is
+ * in each chunk, the size of a whole chunk. */
+static herr_t set_blosc(hid_t dcpl, const struct ds_array *a, const struct codec_spec *spec)
+{
+	unsigned v[8] = {0};
+	size_t n = spec->n_params < ARRAY_LEN(v) ? spec->n_params : ARRAY_LEN(v);
+
+	for (size_t i = 0; i < n; i++)
+		v[i] = spec->params[i];
+	if (n > 3)
+		v[3] = (unsigned)a->chunk_bytes; /* at most CHUNK_MAX, or the array is not shown */
+	return H5Pset_filter(dcpl, CODEC_BLOSC, H5Z_FLAG_MANDATORY, n, v);
+}
+
+int nc_filters_set(hid_t dcpl, const struct ds_array *a, const struct plan *p)
 {
 	for (uint32_t i = 0; i < p->chain.n; i++) {
 		const struct codec_spec *spec = &p->chain.specs[i];
@@ -152,6 +166,9 @@ int nc_filters_set(hid_t dcpl, const struct plan *p)
 			break;
 		case CODEC_FLETCHER32:
 			rc = H5Pset_fletcher32(dcpl);
+			break;
+		case CODEC_BLOSC:
+			rc = set_blosc(dcpl, a, spec);
 			break;
 		default:
 			rc = H5Pset_filter(dcpl, (H5Z_filter_t)spec->h5_id, H5Z_FLAG_MANDATORY,

@@ -171,8 +171,7 @@ static int hide(struct nc_model *m, struct plan *plans, uint32_t i, const struct
 	}
 	buf_init(&path, (size_t)1 << 16);
 	ds_array_path(m->ds, i, &path);
-	(void)err_set(e, -EOPNOTSUPP,
-		      "'%.*s' cannot be shown in a netCDF file: %s",
+	(void)err_set(e, -EOPNOTSUPP, "'%.*s' cannot be shown in a netCDF file: %s",
 		      (int)u64_min(path.len, 100), path.data ? (char *)path.data : "",
 		      why->msg);
 	buf_release(&path);

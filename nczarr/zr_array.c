@@ -2,7 +2,8 @@
  * when all arrays are known.
  *
  * Attributes that the documents do not have are added where the model would lose something: units
- * and calendar of times, the dtype's name, and `_FillValue` where xarray takes fill_value for it.
+ * and calendar of times, the dtype's name, that bytes are characters, and `_FillValue` where xarray
+ * takes fill_value for it.
  */
 #include "nczarr/zr_open_int.h"
 
@@ -10,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define EXTRA_ATTRS 4 /* _FillValue, units, calendar, numpy_dtype */
+#define EXTRA_ATTRS 5 /* _FillValue, units, calendar, numpy_dtype, _Encoding */
 
 /* ---- attributes ---- */
 
@@ -111,7 +112,8 @@ static int attributes(struct zr_build *b, struct zr_barray *w, struct err *e)
 		const char *name, *text;
 	} texts[] = {{"units", t->units},
 		     {"calendar", t->units && t->is_date ? "proleptic_gregorian" : NULL},
-		     {"numpy_dtype", t->numpy}};
+		     {"numpy_dtype", t->numpy},
+		     {"_Encoding", t->conv == ZR_UTF32 ? "utf-8" : NULL}}; /* xarray's word */
 	struct ds_attr *v;
 	uint32_t n;
 	int rc = zr_attrs_make(b, w->item, &w->a.type, EXTRA_ATTRS, &v, &n, e);

@@ -248,13 +248,14 @@ static void test_storage(void **state)
 
 static void test_filters(void **state)
 {
-	static const uint32_t four[] = {4}, level[] = {17}, params[] = {7, 8, 9};
+	static const uint32_t four[] = {4}, level[] = {17};
+	static const uint32_t params[] = {2, 2, 4, 0, 5, 1, 1};
 	static const struct codec_spec specs[] = {
 		{.h5_id = CODEC_SHUFFLE, .n_params = 1, .params = four, .name = ""},
 		{.h5_id = CODEC_DEFLATE, .n_params = 1, .params = level, .name = ""},
 		{.h5_id = CODEC_FLETCHER32, .name = ""}};
 	static const struct codec_spec plugin[] = {
-		{.h5_id = CODEC_BLOSC, .n_params = 3, .params = params, .name = "mine"}};
+		{.h5_id = CODEC_BLOSC, .n_params = 7, .params = params, .name = "mine"}};
 	static const struct codec_spec nobodys[] = {
 		{.h5_id = NOBODYS, .n_params = 1, .params = four, .name = "mine"}};
 	struct nc_fake *f = *state;
@@ -294,7 +295,9 @@ static void test_filters(void **state)
 		n = 8;
 		assert_int_equal(H5Pget_filter2(dcpl, 0, &flags, &n, got, 20, name, NULL),
 				 CODEC_BLOSC);
-		assert_int_equal(n, 3);
+		assert_int_equal(n, 7);
+		assert_int_equal(got[3], f->arrays[b].chunk_bytes);
+		got[3] = 0;
 		assert_memory_equal(got, params, sizeof(params));
 		assert_string_equal(name, "blosc");
 	}
