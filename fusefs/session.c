@@ -85,7 +85,7 @@ static int open_dataset(const struct fs_setup *setup, struct source **ret_source
 	char text[ERR_TEXT_MAX];
 	int rc = open_once(setup, setup->cfg, ret_source, ret_view, e);
 
-	if ((rc != -EOPNOTSUPP && rc != -EBADMSG) || rest.hide_bad)
+	if ((rc != -EOPNOTSUPP && rc != -EBADMSG && rc != -ERANGE) || rest.hide_bad)
 		return rc;
 	rest.hide_bad = true;
 	if (open_once(setup, &rest, ret_source, ret_view, &other) < 0)

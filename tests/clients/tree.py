@@ -98,7 +98,7 @@ def mend(raw):
         doc["dtype"] = "|S1"
     if doc.get("fill_value") is None and isinstance(doc["dtype"], str) and (
             doc["dtype"][1] in "biufc"):
-        doc["fill_value"] = 0
+        doc["fill_value"] = [0, 0] if doc["dtype"][1] == "c" else 0
     return json.dumps(doc).encode()
 
 
