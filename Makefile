@@ -88,9 +88,9 @@ clean:
 -include $(OBJ:.o=.d)
 
 # --- bench: begin -------------------------------------------------------------------------------
-# make bench [BENCH_MB=256] [BENCH_RUNS=5] [BENCH_ROWS='...']: ratios, not tests. The two helpers
+# make bench [BENCH_MB=256] [BENCH_RUNS=5] [BENCH_ROWS='...']: ratios, not tests. The helpers
 # are always built without sanitizers: they are the yardstick.
-BENCH_TOOLS := build/bench/bare build/bench/reader
+BENCH_TOOLS := build/bench/bare build/bench/reader build/bench/walk
 
 build/bench/%: tests/bench/%.c Makefile
 	@mkdir -p $(@D)
