@@ -46,7 +46,7 @@ def walk(group, h5, problems):
         v.set_auto_chartostring(False)
         for key in v.ncattrs():
             v.getncattr(key)
-        if d.dtype != "f2":  # netCDF-C gives float
+        if d.dtype.newbyteorder("=") != "f2":  # netCDF-C gives float
             same(f"{group.path}/{name}", v, d, problems)
     for name, child in group.groups.items():
         walk(child, h5[name], problems)
