@@ -104,7 +104,8 @@ def row_dd(B):
     r = B.pairs(got, "bare", "ours")
     B.row("virtual, passed through: dd, throughput / bare", r, "x", ">= 0.9", r >= 0.9,
           "tree warm, mount cold",
-          f"{size / MIB / B.med(got, 'ours'):.0f} / {size / MIB / B.med(got, 'bare'):.0f} MB/s", got)
+          f"{size / MIB / B.med(got, 'ours'):.0f} / {size / MIB / B.med(got, 'bare'):.0f} MB/s",
+          got)
 
 
 def many_chunks(out, count):

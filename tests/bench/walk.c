@@ -35,8 +35,8 @@ static void walk(const char *path)
 		n++;
 	}
 	closedir(d);
-	printf("{\"seconds\": %.6f, \"files\": %" PRIu64 ", \"bytes\": %" PRIu64 "}\n", now() - begin,
-	       n, bytes);
+	printf("{\"seconds\": %.6f, \"files\": %" PRIu64 ", \"bytes\": %" PRIu64 "}\n",
+	       now() - begin, n, bytes);
 }
 
 int main(int argc, char **argv)
