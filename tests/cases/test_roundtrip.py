@@ -26,7 +26,8 @@ KNOWN = {
 }
 # what cannot be copied in a moment, or is no netCDF-4
 NOT_COPIED = {
-    "indexes_latest": "many files", "indexes_earliest": "many files", "many_variables": "many files",
+    "indexes_latest": "many files", "indexes_earliest": "many files",
+    "many_variables": "many files",
     "netcdf4/Unidata-netcdf-c/ref_hdf5_compat1.nc": "many files",
     "netcdf4/Ouranosinc-xclim-testdata/q_sim.nc": "many files", "paged_fixed_array": "many files",
     "large_contiguous": "many megabytes",

@@ -154,7 +154,7 @@ def same_variable(p, path, v, w):
         if a != b and not p.unnamed(a) and not odd(a):
             p.bad(path, f"dimensions {w.dimensions}, {v.dimensions} expected")
             return
-    if v.dtype != w.dtype and not (v.dtype is not str and np.dtype(v.dtype).newbyteorder() == w.dtype):
+    if v.dtype != w.dtype and (v.dtype is str or np.dtype(v.dtype).newbyteorder() != w.dtype):
         p.bad(path, f"type {w.dtype}, {v.dtype} expected")
         return
     same_attributes(p, path, v, w)
