@@ -68,4 +68,19 @@ FORCED = {
     "opaque-netcdf": "netCDF4-python, and xarray with it, leaves opaque types out",
     "consolidated": "consolidated metadata is believed, as by xarray: what it does not name "
                     "is not there",
+    # there and back, and damage
+    "round-types": "a Zarr tree knows no types of the file's own: mode=nczarr leaves their "
+                 "variables out, mode=zarr keeps structures and lists without the names of "
+                 "their types",
+    "round-strings": "strings of NCZarr have a fixed length: through mode=nczarr they come back "
+                 "as characters",
+    "round-dims": "mode=zarr keeps neither unlimited dimensions, nor those without a variable, "
+                 "nor the group that one belongs to, nor the order of variables",
+    "round-fill": "a _FillValue of another type than its variable comes back with the variable's "
+                 "type, or not at all",
+    "page-error": "an error takes a page of 4096 bytes: smaller chunks beside a damaged one "
+                 "cannot be read either",
+    "passed-damage": "a compressed chunk that is passed as it is and holds too few elements: HDF5 "
+                 "reads what happens to be in memory for the rest; with filter=none it is an "
+                 "error",
 }

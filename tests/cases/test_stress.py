@@ -1,143 +1,206 @@
-"""Many readers of virtual files while their trees are replaced: every handle gives one version of
-the tree or an error, never parts of two, and the mount lives. `make check-tsan` runs this with a
-server that reports data races."""
+"""Zarr trees that are rewritten while several programs read them as netCDF-4, alone and in a
+mirrored directory: a read of a chunk gives it as it was or as it is, or an error, never a mixture;
+the server lives, and does not grow. Part of `make check-tsan`."""
 import os
 import random
 import shutil
 import time
+import zlib
 
 import h5py
+import numcodecs
 import numpy as np
 
-from lib import mounts
+from gen.trees import group, put
+from cases.test_sanitizers import (Progress, collect, descriptors, in_child, status_of,
+                                   threads_of)
+from cases.test_virtual import virtual
 
-READERS = 3
-VERSIONS = 6
+LIMIT = 90.0
 SECONDS = 6.0
-CHUNKS = 12
-LIMIT = 120.0
+CHUNKS = 8
+ELEMS = 20000   # of a chunk: several requests of the kernel
+BLOSC = numcodecs.Blosc("lz4", 1, 1)
+ENCODE = {"raw": bytes, "zlib": lambda b: zlib.compress(b, 1), "blosc": lambda b: bytes(
+    BLOSC.encode(np.frombuffer(b, "i4")))}
+CODECS = {"raw": None, "zlib": {"id": "zlib", "level": 1}, "blosc": BLOSC.get_config()}
 
 
-def write(path, version):
-    """A tree whose elements all say which version it is, in chunks of every plan."""
-    import numcodecs
-    import zarr
-    g = zarr.open_group(path, mode="w")
-    g.attrs["version"] = version
-    data = np.full((CHUNKS, 3000), version, "i4")
-    for name, more in (("raw", {"compressor": None}), ("zlib", {"compressor": zarr.Zlib(1)}),
-                       ("blosc", {"compressor": numcodecs.Blosc()}),
-                       ("turned", {"compressor": zarr.Zlib(1), "order": "F"})):
-        a = g.create_dataset(name, data=data, chunks=(1, 3000), fill_value=None, **more)
-        a.attrs["_ARRAY_DIMENSIONS"] = ["n", "x"]
-    a = g.create_dataset("text", shape=(CHUNKS,), chunks=(3,), dtype=object,
-                         object_codec=numcodecs.VLenUTF8())
-    a[:] = np.array([str(version) * 20] * CHUNKS, object)
+def chunk(kind, version):
+    return ENCODE[kind](np.full(ELEMS, version, "<i4").tobytes())
 
 
-def read_once(file, rng):
-    """Open, look at a few things; all of one version. True when something was read."""
-    with h5py.File(file, "r") as nc:
-        version = int(nc.attrs["version"])
-        for name in rng.sample(["raw", "zlib", "blosc", "turned", "text"], 3):
-            at = rng.randrange(CHUNKS)
-            got = nc[name][at:at + rng.randrange(1, CHUNKS)]
-            if name == "text":
-                assert {int(x[:1]) for x in got} == {version}, f"text: {got[:3]} in {version}"
-            else:
-                assert got.min() == got.max() == version, (
-                    f"{name}: {got.min()}..{got.max()} in version {version}")
-    return True
+def replaced(path, data):
+    """As careful writers do: a file of its own, moved into its place."""
+    with open(path + "~", "wb") as f:
+        f.write(data)
+    os.replace(path + "~", path)
 
 
-def reader(files, seed, end):
-    rng = random.Random(seed)
-    good = bad = 0
-    while time.monotonic() < end:
+def tree(path, version):
+    """A tree whose elements all say which version it is."""
+    group(path, {"version": version})
+    for kind in ENCODE:
+        put(path, kind + "/.zarray", {
+            "zarr_format": 2, "shape": [CHUNKS, ELEMS], "chunks": [1, ELEMS], "dtype": "<i4",
+            "fill_value": None, "order": "C", "compressor": CODECS[kind], "filters": None})
+        put(path, kind + "/.zattrs", {"_ARRAY_DIMENSIONS": ["y", "x"], "version": version})
+        for i in range(CHUNKS):
+            put(path, f"{kind}/{i}.0", chunk(kind, version))
+
+
+def rewrite(path, version, pause):
+    """Chunk by chunk, then the documents."""
+    for i in range(CHUNKS):
+        for kind in ENCODE:
+            replaced(f"{path}/{kind}/{i}.0", chunk(kind, version))
+        pause()
+    for kind in ENCODE:
+        put(path, kind + "/.zattrs~", {"_ARRAY_DIMENSIONS": ["y", "x"], "version": version})
+        os.replace(f"{path}/{kind}/.zattrs~", f"{path}/{kind}/.zattrs")
+    put(path, ".zattrs~", {"version": version})
+    os.replace(path + "/.zattrs~", path + "/.zattrs")
+
+
+def read_row(file, rng):
+    """One chunk of one array: its version, or None for an error."""
+    kind = rng.choice(list(ENCODE))
+    try:
+        with h5py.File(file, "r") as f:
+            row = f[kind][rng.randrange(CHUNKS)]
+    except (OSError, KeyError, RuntimeError, ValueError):
+        return None
+    assert row.min() == row.max(), f"{kind}: torn: {row.min()}..{row.max()}"
+    return int(row[0])
+
+
+def reader(find, progress, who, last, seen):
+    """Read at random from the files that find() gives; versions are whole and were written."""
+    rng = random.Random(who)
+    while not progress.ended:
+        version = read_row(find(rng), rng)
+        if version is not None:
+            assert 1 <= version <= last.cells[0], f"version {version}"
+            seen.done(who)
+        progress.done(who)
+
+
+def copier(find, progress, who):
+    """cp of whole files, and listings."""
+    rng = random.Random(who)
+    while not progress.ended:
+        file = find(rng)
         try:
-            good += read_once(rng.choice(files), rng)
-        except (OSError, KeyError, RuntimeError):
-            bad += 1  # replaced, or being replaced
-    print(f"reader {seed}: {good} good, {bad} not", flush=True)
-    assert good > 0, "nothing was ever read"
+            os.listdir(os.path.dirname(file))
+            with open(file, "rb") as f:
+                while f.read(1 << 20):
+                    pass
+        except OSError:
+            pass
+        progress.done(who)
 
 
-def replace(t, paths, made, version):
-    """Each tree in turn is swapped for another version of it."""
-    for i, path in enumerate(paths):
-        new, old = t.path(f"new{i}"), t.path(f"old{i}")
-        shutil.copytree(made[version], new)
-        os.rename(path, old)
-        os.rename(new, path)
-        shutil.rmtree(old)
+def final(file, version):
+    """The last version is what is read in the end."""
+    end = time.monotonic() + 20
+    while True:
+        try:
+            with h5py.File(file, "r") as f:
+                for kind in ENCODE:
+                    got = f[kind][()]
+                    assert (got == version).all(), f"{kind}: {np.unique(got)}"
+                assert f.attrs["version"] == version
+            return
+        except (AssertionError, OSError, KeyError, RuntimeError):
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.1)
 
 
-def stress(t, source, paths, files_of, *options):
-    made = []
-    for version in range(VERSIONS):
-        made.append(t.path(f"made{version}"))
-        write(made[-1], version)
-    for path in paths:
-        shutil.copytree(made[0], path)
-    with t.mount(source, *options) as m:
-        files = files_of(m.path)
-        end = time.monotonic() + SECONDS * t.slow / 2
-        pids = []
-        for seed in range(READERS):
-            pid = os.fork()
-            if pid == 0:
-                status = 1
-                try:
-                    reader(files, seed, end + 2)
-                    status = 0
-                finally:
-                    os._exit(status)
-            pids.append(pid)
-        version = 0
-        while time.monotonic() < end:
-            version = (version + 1) % VERSIONS
-            replace(t, paths, made, version)
-            time.sleep(0.4)  # a pace, not a wait: the readers run beside it
-        status = [os.waitpid(pid, 0)[1] for pid in pids]
-        assert not any(status), f"readers ended with {status}"
-        t.call(last, files, version, t.slow, timeout=60)
-        assert m.server_alive(), "the server died: " + m.messages()
-        many = max(len(os.listdir(f"/proc/{p}/fd")) for p in m.pids if mounts.alive(p))
-        assert many < 200, f"{many} descriptors"
+def stress(t, source, options, find, write, files):
+    """Three processes read, one copies, while write(version, pause) changes what they read."""
+    progress, seen, last = Progress(4), Progress(4), Progress(1)
+    last.cells[0] = 1
+    failures = t.path("failure")
+    with t.mount(source, *options, foreground=True) as m:
+        children = [in_child(failures, reader, lambda rng: find(m.path, rng), progress, i, last,
+                             seen) for i in range(3)]
+        children.append(in_child(failures, copier, lambda rng: find(m.path, rng), progress, 3))
+        grown = []
+        try:
+            end = time.monotonic() + SECONDS * t.slow
+            version = 1
+            while time.monotonic() < end and not [
+                    n for n in os.listdir(t.tmp) if n.startswith("failure.")]:
+                version += 1
+                last.cells[0] = version
+                write(version, lambda: time.sleep(0.01))
+                grown.append((descriptors(m.pids), status_of(m.pids, "Threads"),
+                              status_of(m.pids, "VmRSS")))
+        finally:
+            progress.end()
+            text = collect(children, failures, t)
+        assert not text, text + m.messages()
+        print("reads", list(progress.cells), "good", list(seen.cells), "versions", version)
+        print("descriptors, threads, KiB:", grown[::max(1, len(grown) // 8)])
+        assert seen.total() > 20, "hardly anything could be read"
+        for file in files(m.path):
+            t.call(final, file, version)
+        check_growth(t, grown, m)
 
 
-def last(files, version, slow):
-    """The last version appears everywhere."""
-    for file in files:
-        end = time.monotonic() + 20 * slow
-        while True:
-            try:
-                with h5py.File(file, "r") as nc:
-                    if int(nc.attrs["version"]) == version and int(nc["raw"][3, 3]) == version:
-                        break
-            except (OSError, KeyError, RuntimeError):
-                pass
-            assert time.monotonic() < end, f"{file}: version {version} does not appear"
-            time.sleep(0.05)
+def check_growth(t, grown, m):
+    """Late maxima against early ones."""
+    n = len(grown) // 3
+    early, late = (np.array(g).max(axis=0) for g in (grown[:n + 1], grown[-n - 1:]))
+    assert late[0] <= early[0] + 8, f"descriptors: {grown}"
+    assert late[1] <= early[1] + 8, f"threads: {grown}"
+    assert t.sanitized or late[2] < early[2] + (24 << 10), f"KiB: {grown}"
+    assert m.server_alive(), "the server died: " + m.messages()
 
 
-def test_stress_virtual(t):
-    """One tree as a virtual file."""
-    path = t.path("x.zarr")
-    stress(t, path, [path], lambda mnt: [os.path.join(mnt, "x.nc")])
+OPTIONS = ("cache_size=2M", "decode_threads=2", "max_idle_threads=4")
 
 
-def test_stress_virtual_decoded(t):
-    """The same with everything decoded, ahead of readers."""
-    path = t.path("x.zarr")
-    stress(t, path, [path], lambda mnt: [os.path.join(mnt, "x.nc")], "filter=none",
-           "decode_threads=2", "cache_size=64K")
+def test_virtual_file(t):
+    """One tree, whose chunks and attributes are replaced one after another."""
+    source = t.path("s.zarr")
+    tree(source, 1)
+    stress(t, source, OPTIONS, lambda mnt, rng: mnt + "/s.nc",
+           lambda version, pause: rewrite(source, version, pause), lambda mnt: [mnt + "/s.nc"])
 
 
-def test_stress_mirror(t):
-    """Six trees in a mirrored directory, three of which may be open."""
-    folder = t.path("all")
-    os.mkdir(folder)
-    paths = [os.path.join(folder, f"t{i}.zarr") for i in range(6)]
-    stress(t, folder, paths, lambda mnt: [os.path.join(mnt, f"t{i}.nc") for i in range(6)],
-           "open_datasets=3")
+def archive(path, version):
+    from gen import trees
+    folder = path + ".d"
+    tree(folder, version)
+    trees.archive(folder, path + "~")
+    shutil.rmtree(folder)
+    os.replace(path + "~", path)
+
+
+def test_mirror(t):
+    """Six trees, two of them archives; three may be open. One is rewritten in place, one is moved
+    away and replaced, one archive is replaced; a netCDF file comes and goes."""
+    source = t.path("data")
+    os.mkdir(source)
+    for i in range(4):
+        tree(f"{source}/d{i}.zarr", 1)
+    for i in (4, 5):
+        archive(f"{source}/d{i}.zip", 1)
+
+    def write(version, pause):
+        rewrite(f"{source}/d0.zarr", version, pause)
+        tree(t.path("next"), version)
+        os.rename(source + "/d1.zarr", t.path("old"))
+        os.rename(t.path("next"), source + "/d1.zarr")
+        shutil.rmtree(t.path("old"))
+        archive(source + "/d4.zip", version)
+        with h5py.File(f"{source}/n{version % 3}.nc", "w") as f:
+            f["v"] = version
+        if os.path.exists(f"{source}/n{(version + 1) % 3}.nc"):
+            os.unlink(f"{source}/n{(version + 1) % 3}.nc")
+        pause()
+    stress(t, source, OPTIONS + ("open_datasets=3",),
+           lambda mnt, rng: f"{mnt}/d{rng.randrange(6)}.nc", write,
+           lambda mnt: [f"{mnt}/d{i}.nc" for i in (0, 1, 4)])
