@@ -22,9 +22,10 @@ int zr_data_new(struct zr_source *s, struct zr_data **ret, struct err *e)
 	(void)pthread_mutex_init(&d->watch.lock, NULL);
 	d->n_places = s->base.ds.n_arrays;
 	d->places = alloc_array(d->n_places, sizeof(*d->places));
+	d->versions = alloc_array(d->n_places, sizeof(*d->versions));
 	d->indexes = cache_new(s->opts.max_index_bytes);
 	d->wholes = cache_new(ZR_WHOLE_KEPT);
-	if (!d->places || !d->indexes || !d->wholes) {
+	if (!d->places || !d->versions || !d->indexes || !d->wholes) {
 		zr_data_free(d);
 		return err_nomem(e);
 	}
@@ -53,6 +54,7 @@ void zr_data_free(struct zr_data *d)
 		zr_scratch_free(d->scratch);
 		d->scratch = next;
 	}
+	zr_versions_release(d);
 	free(d->places);
 	free(d->watch.dirs);
 	cache_free(d->indexes);

@@ -158,8 +158,11 @@ struct zr_scratch {
 	struct buf moved;     /* in the model's order; zr_vlen's elements */
 };
 
+struct zr_versions; /* zr_versions.c */
+
 struct zr_data {
 	_Atomic(struct zr_place *) *places; /* n_places: arrays of the dataset */
+	_Atomic(struct zr_versions *) *versions; /* n_places: of their objects */
 	uint32_t n_places;
 	pthread_mutex_t load;               /* one thread makes a place at a time */
 	struct cache *indexes;              /* of shards: struct zr_index */
@@ -169,6 +172,12 @@ struct zr_data {
 	uint32_t n_scratch;
 	struct zr_watch watch;
 };
+
+/* zr_version_agree - whether bytes of an object are of the version that all bytes of it were of that
+ * the source has given so far. The first one decides. Takes no lock. */
+bool zr_version_agree(struct zr_data *d, uint32_t array, const struct zr_place *p,
+		      uint64_t object, uint64_t version);
+void zr_versions_release(struct zr_data *d);
 
 struct zr_scratch *zr_scratch_take(struct zr_data *d);
 void zr_scratch_give(struct zr_data *d, struct zr_scratch *m);

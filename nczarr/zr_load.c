@@ -131,11 +131,16 @@ static int failed(struct zr_source *s, const struct zr_place *p, const struct zr
 	return code;
 }
 
+static int changed(const char *key, struct err *e)
+{
+	return err_set(e, -ESTALE, "'%.*s' was changed while it was read", LONG, key);
+}
+
 int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		   const struct zr_spot *x, uint64_t off, uint8_t *out, size_t len,
 		   uint64_t *ret_version, struct err *e)
 {
-	uint64_t version = 0, before;
+	uint64_t version = 0;
 	char key[ZR_OBJECT_KEY];
 	int rc = zr_object_name(p, x->object, key, e);
 
@@ -144,11 +149,8 @@ int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p
 	rc = store_read(s->store, key, off, out, len, &version, e);
 	if (rc)
 		return failed(s, p, x, key, rc, e);
-	before = zr_recent_version(&s->data->watch, array, x->object);
-	if (before == 0)
-		zr_recent_note(&s->data->watch, array, x->object, version);
-	else if (before != version)
-		return err_set(e, -ESTALE, "'%.*s' was changed while it was read", LONG, key);
+	if (!zr_version_agree(s->data, array, p, x->object, version))
+		return changed(key, e);
 	if (ret_version)
 		*ret_version = version;
 	return 0;
@@ -160,14 +162,14 @@ static int object_get(struct zr_source *s, uint32_t array, const struct zr_place
 		      struct err *e)
 {
 	struct store_stat st;
+	uint64_t before = 0;
 	char key[ZR_OBJECT_KEY];
 	int rc = zr_object_name(p, x->object, key, e);
 
 	if (rc)
 		return rc;
-	if (zr_recent_version(&s->data->watch, array, x->object) == 0 &&
-	    store_stat(s->store, key, &st, NULL) == 0)
-		zr_recent_note(&s->data->watch, array, x->object, st.version);
+	if (store_stat(s->store, key, &st, NULL) == 0)
+		before = st.version;
 	buf_clear(&m->stored);
 	m->stored.max = (size_t)u64_min(limit, PTRDIFF_MAX);
 	rc = store_get(s->store, key, &m->stored, e);
@@ -177,6 +179,10 @@ static int object_get(struct zr_source *s, uint32_t array, const struct zr_place
 			     limit);
 	else if (rc)
 		rc = failed(s, p, x, key, rc, e);
+	/* the same before and behind the read: these bytes are of that version */
+	else if (before != 0 && (store_stat(s->store, key, &st, NULL) < 0 || st.version != before ||
+				 !zr_version_agree(s->data, array, p, x->object, before)))
+		rc = changed(key, e);
 	return rc;
 }
 

@@ -150,6 +150,29 @@ static void test_rewritten(void **state)
 	}
 }
 
+/* Pieces of an object before and after it was replaced: the later one is an error, as long as the
+ * source lives, whether somebody polled in between or not. */
+static void test_pieces(void **state)
+{
+	const uint8_t zeros[400] = {0}, ones[400] = {1};
+	uint32_t v[100];
+	struct fake f;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		start(&f, '.');
+		fake_put(&f, "g/t/1.1", zeros, sizeof(zeros));
+		assert_int_equal(fake_stored(&f, 0, 11, (uint8_t *)v, sizeof(v)), 400);
+		fake_put(&f, "g/t/1.1", ones, 200); /* another length: another version */
+		fake_put(&f, "g/t/1.1", ones, sizeof(ones));
+		if (i)
+			assert_int_equal(fake_read(&f, 0, 11, v), -ESTALE);
+		else
+			assert_int_equal(fake_stored(&f, 0, 11, (uint8_t *)v, sizeof(v)), -ESTALE);
+		fake_release(&f);
+	}
+}
+
 /* ---- a store that shows less, and counts ---- */
 
 struct coarse {
@@ -377,7 +400,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_documents),   cmocka_unit_test(test_chunks),
 		cmocka_unit_test(test_first_chunk), cmocka_unit_test(test_few),
-		cmocka_unit_test(test_rewritten),   cmocka_unit_test(test_tick),
+		cmocka_unit_test(test_rewritten), cmocka_unit_test(test_pieces),   cmocka_unit_test(test_tick),
 		cmocka_unit_test(test_exchanged),   cmocka_unit_test(test_old),
 		cmocka_unit_test(test_bounded),     cmocka_unit_test(test_many_read),
 	};

@@ -113,6 +113,16 @@ static inline void fake_start(struct fake *f)
 }
 
 /* fake_put - an object; on disk with the directories that it needs. */
+/* fake_forget - what is in memory now is taken for what was there all along. */
+static inline void fake_forget(struct fake *f)
+{
+	if (!f->s.data)
+		return;
+	zr_versions_release(f->s.data);
+	f->s.data->versions = alloc_array(f->s.data->n_places, sizeof(*f->s.data->versions));
+	assert_non_null(f->s.data->versions);
+}
+
 static inline void fake_put(struct fake *f, const char *key, const void *p, size_t n)
 {
 	char path[512];
