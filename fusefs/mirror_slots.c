@@ -323,8 +323,8 @@ static struct opened retire_locked(struct mirror *m, struct slot *s)
 	return o;
 }
 
-/* retire - the same, and close what it gave. Unlocks meanwhile; a source that was parked is nobody's
- * until the view that reads it, with threads of its own, is closed. */
+/* retire - the same, and close what it gave. Unlocks meanwhile; a source that was parked is
+ * nobody's until the view that reads it, with threads of its own, is closed. */
 static void retire(struct mirror *m, struct slot *s)
 {
 	struct opened o = retire_locked(m, s);
