@@ -143,7 +143,8 @@ demo:
 # --- sanitizers: begin --------------------------------------------------------------------------
 # make check-tsan   data races: unit tests, and a mount under parallel readers (about a minute)
 # make check-asan   the unit tests and every end-to-end test with address and UB sanitizers
-# make check-fuzz   2000 damaged files through source and view, without a mount
+# make check-fuzz   2000 damaged files and 2000 damaged trees through source and view, without a
+#                   mount
 
 # tests/unit/test_whole_*.c: source and view together
 below_whole := $(MODULES)
@@ -167,8 +168,9 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c $(LIBOBJ) Makefile
 FUZZ_N ?= 2000
 FUZZ_SEED ?= 1
 check-fuzz:
-	$(MAKE) SANITIZE=1 WERROR=1 build-asan/fuzz/fuzz_source
+	$(MAKE) SANITIZE=1 WERROR=1 build-asan/fuzz/fuzz_source build-asan/fuzz/fuzz_store
 	tests/fuzz/mutate.py -n $(FUZZ_N) -s $(FUZZ_SEED)
+	tests/fuzz/mutate_store.py -n $(FUZZ_N) -s $(FUZZ_SEED)
 
 .PHONY: check-tsan check-asan check-fuzz
 # --- sanitizers: end ----------------------------------------------------------------------------

@@ -323,21 +323,41 @@ static struct opened retire_locked(struct mirror *m, struct slot *s)
 	return o;
 }
 
+/* retire - the same, and close what it gave. Unlocks meanwhile; a source that was parked is
+ * nobody's until the view that reads it, with threads of its own, is closed. */
+static void retire(struct mirror *m, struct slot *s)
+{
+	struct opened o = retire_locked(m, s);
+	bool parked = is_parked(s);
+
+	if (parked) {
+		s->users++;
+		s->state = SLOT_OPENING;
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	close_opened(&o);
+	(void)pthread_mutex_lock(&m->lock);
+	if (!parked)
+		return;
+	s->users--;
+	s->state = SLOT_CLOSED;
+	(void)pthread_cond_broadcast(&m->moved);
+	o = tidy_locked(m, s);
+	(void)pthread_mutex_unlock(&m->lock);
+	close_opened(&o);
+	(void)pthread_mutex_lock(&m->lock);
+}
+
 /* make_room_locked - until one more dataset may be opened. Unlocks while it closes another. */
 static void make_room_locked(struct mirror *m)
 {
 	while (m->n_open >= m->setup->cfg->open_datasets) {
 		struct slot *s = oldest(m->open, m->n_open);
-		struct opened o;
 
-		if (!s) {
+		if (s)
+			retire(m, s);
+		else
 			(void)pthread_cond_wait(&m->moved, &m->lock);
-			continue;
-		}
-		o = retire_locked(m, s);
-		(void)pthread_mutex_unlock(&m->lock);
-		close_opened(&o);
-		(void)pthread_mutex_lock(&m->lock);
 	}
 }
 
