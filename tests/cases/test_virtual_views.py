@@ -1,6 +1,6 @@
-"""Any source in either view: netCDF-4 files as virtual netCDF-4 files, Zarr trees as Zarr trees. And
-what programs of every day do with a virtual file; that it is the same file for the same tree, that
-chunks kept compressed are what HDF5's plugins decode, and that opening reads no chunk."""
+"""Any source in either view: netCDF-4 files as virtual netCDF-4 files, Zarr trees as Zarr trees.
+And what programs of every day do with a virtual file; that it is the same file for the same tree,
+that chunks kept compressed are what HDF5's plugins decode, that opening reads no chunk."""
 import functools
 import os
 import random
@@ -126,8 +126,8 @@ def test_nco(t):
     source = climate(t)
     with t.mount(source) as m:
         file, out = os.path.join(m.path, "climate.nc"), t.path("o_")
-        run(t, "ncks", "-O", "-v", "tas", "-d", "time,2,8,3", "-d", "lat,5,7", "-d", "lon,1,3", file,
-            out + "slab.nc")
+        run(t, "ncks", "-O", "-v", "tas", "-d", "time,2,8,3", "-d", "lat,5,7", "-d", "lon,1,3",
+            file, out + "slab.nc")
         run(t, "ncks", "-O", "--mk_rec_dmn", "time", "-v", "tas,pr", file, out + "rec.nc")
         run(t, "ncra", "-O", out + "rec.nc", out + "mean.nc")
         run(t, "ncdiff", "-O", "-v", "tas", file, file, out + "diff.nc")
@@ -169,8 +169,8 @@ def write_kept(path):
                 v = np.random.RandomState(3).randint(0, 4, 1500 * np.dtype(t).itemsize)
                 v = v.astype("u1").tobytes()
                 g.array(f"{name}_{t.strip('<>')}{'_s' if filters else ''}",
-                        np.frombuffer(v, t).reshape(30, 50), chunks=(12, 20), compressor=codec,
-                        filters=filters, fill_value=None)
+                        np.frombuffer(v, t).reshape(30, 50), chunks=(12, 20),
+                        compressor=codec, filters=filters, fill_value=None)
 
 
 def kept_same(source, mnt):

@@ -231,7 +231,8 @@ def same_array(a, d, problems):
         same_dims(a, d, problems)
         same_attrs(a.path, a.attrs, d.attrs, problems)
     want = mapping.units(a.dtype) if a.dtype is not None else None
-    if want and "units" not in (a.attrs or ()) and mapping.texts(d.attrs.get("units", "")) != [want]:
+    if want and "units" not in (a.attrs or ()) and (
+            mapping.texts(d.attrs.get("units", "")) != [want]):
         problems.add(a.path, f"units {d.attrs.get('units')}, {want!r} expected")
     try:
         values = a.values()
