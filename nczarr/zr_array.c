@@ -263,6 +263,11 @@ static int meta(struct zr_build *b, struct zr_barray *w, struct err *e)
 	m->key = it->key;
 	if (b->nc.swapped)
 		m->dtype.type.big_endian = false;
+	if (b->nc.on && m->dtype.type.kind == DT_STRING && m->dtype.type.size > 1 &&
+	    m->dtype.conv == ZR_AS_STORED) { /* netCDF's string; its char is one byte */
+		m->dtype.type = (struct dtype){.kind = DT_VSTRING};
+		m->vlen = ZR_VLEN_FIXED;
+	}
 	w->meta = m;
 	w->z.meta = m;
 	w->a.type = m->dtype.type;

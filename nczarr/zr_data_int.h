@@ -128,7 +128,7 @@ struct zr_place {
 	bool as_is;                /* stored elements are in the model's order and form */
 	uint64_t n_objects;
 	uint64_t n_elems;          /* of a stored innermost chunk */
-	uint64_t stored_bytes;     /* that many elements; 0 with vlen */
+	uint64_t stored_bytes;     /* that many elements; 0 with frames */
 	struct zr_table table;
 	uint64_t *grid;            /* rank entries: objects */
 	uint64_t *per;             /* rank entries: the model's chunks in one object */

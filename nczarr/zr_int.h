@@ -36,11 +36,12 @@ enum zr_vlen {
 	ZR_VLEN_BYTES,  /* vlen-bytes, and Zarr v3's variable_length_bytes, as DT_VLEN of uint8 */
 	ZR_VLEN_ARRAY,  /* vlen-array */
 	ZR_VLEN_JSON,   /* json2 with texts in it */
+	ZR_VLEN_FIXED,  /* no frame: NCZarr's strings, dtype.stored bytes each, NUL padded */
 };
 
 struct zr_dtype {
 	struct dtype type;      /* as presented; DT_VSTRING or DT_VLEN with vlen */
-	uint32_t stored;        /* bytes of a stored element; 0 with vlen */
+	uint32_t stored;        /* bytes of a stored element; 0 with vlen but ZR_VLEN_FIXED */
 	enum zr_conv conv;
 	bool big;               /* ZR_UTF32: stored characters are big-endian */
 	uint32_t n_moves;       /* ZR_FIELDS */

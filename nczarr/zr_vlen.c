@@ -3,7 +3,8 @@
  *
  * The frame is a count, then a length and bytes for each element, all little-endian. Where the
  * stored elements are the model's in the model's order, its body is already what is wanted and is
- * only checked. Else the elements are found first, and put in order as pointers. */
+ * only checked. Else the elements are found first, and put in order as pointers. NCZarr's strings
+ * have no frame: they are as long as the dtype says. */
 #include "nczarr/zr_data_int.h"
 
 #include <errno.h>
@@ -45,6 +46,27 @@ int zr_frame_items(const uint8_t *body, size_t len, uint64_t n, struct zr_item_b
 	if (!rc && s.len > 0)
 		rc = err_set(e, -EBADMSG, "%zu bytes behind the last element", s.len);
 	return rc;
+}
+
+/* fixed_items - texts of `size` bytes each, up to their first NUL. netCDF-C cuts what is longer at
+ * any byte: half a character at the end is left out. */
+static int fixed_items(const uint8_t *in, size_t len, uint64_t n, uint32_t size,
+		       struct zr_item_bytes *ret, struct err *e)
+{
+	if (len / size != n || len % size != 0)
+		return err_set(e, -EBADMSG,
+			       "%zu bytes for %" PRIu64 " texts of %" PRIu32 " bytes", len, n,
+			       size);
+	for (uint64_t i = 0; i < n; i++) {
+		const uint8_t *p = in + i * size;
+		size_t k = strnlen((const char *)p, size), cut = k;
+
+		for (int tries = 0; tries < 3 && k == size && cut > 0 && !str_utf8_ok(p, cut);
+		     tries++)
+			cut--;
+		ret[i] = (struct zr_item_bytes){p, str_utf8_ok(p, cut) ? cut : k};
+	}
+	return 0;
 }
 
 /* check_item - whether an element is what the model says. */
@@ -140,7 +162,7 @@ static int put_decoded(const struct ds_array *a, const struct zr_place *p, const
 	json_t *doc = NULL;
 	int rc;
 
-	if (p->as_is && p->meta->vlen != ZR_VLEN_JSON)
+	if (p->as_is && p->meta->vlen != ZR_VLEN_JSON && p->meta->vlen != ZR_VLEN_FIXED)
 		return put_body(a, in, len, p->n_elems, out, e);
 	/* a count that lies asks for no memory: an element takes some bytes in any frame */
 	if (p->n_elems > len)
@@ -152,6 +174,8 @@ static int put_decoded(const struct ds_array *a, const struct zr_place *p, const
 		return err_nomem(e);
 	if (p->meta->vlen == ZR_VLEN_JSON)
 		rc = zr_json_items(in, len, p->n_elems, items, &doc, e);
+	else if (p->meta->vlen == ZR_VLEN_FIXED)
+		rc = fixed_items(in, len, p->n_elems, p->meta->dtype.stored, items, e);
 	else
 		rc = zr_frame_items(in, len, p->n_elems, items, e);
 	if (!rc)
@@ -180,12 +204,13 @@ static int read_found(struct zr_source *s, uint32_t array, const struct zr_place
 		      struct err *e)
 {
 	const uint8_t *in, *decoded;
+	uint32_t elem = p->meta->vlen == ZR_VLEN_FIXED ? p->meta->dtype.stored : 1;
 	size_t n, len;
 	int rc = zr_spot_bytes(s, array, p, x, ZR_FRAME_MAX, m, &in, &n, e);
 
 	if (rc)
 		return rc;
-	rc = codec_chain_decode_any(&p->meta->chain, 1, in, n, ZR_FRAME_MAX, m->codec, &decoded,
+	rc = codec_chain_decode_any(&p->meta->chain, elem, in, n, ZR_FRAME_MAX, m->codec, &decoded,
 				    &len, e);
 	if (!rc)
 		rc = put_decoded(&s->base.ds.arrays[array], p, decoded, len, m, out, e);

@@ -26,6 +26,10 @@ FORCED = {
     "scalar-nczarr": "mode=nczarr shows scalars with shape [1], as netCDF-C before 4.10 needs",
     "utf8-nczarr": "netCDF-C cannot read \\u escapes and zarr-python 2.13 takes metadata for "
                    "ASCII: mode=zarr escapes, mode=nczarr does not",
+    "type-names": "a file shown as a netCDF file (view=nc): compound, opaque and vlen types are "
+                  "called after the first variable that has them",
+    "classic-model": "the same: it is never of netCDF's classic model, which only matters to "
+                     "writers",
     # what readers do
     "endian-xarray": "xarray's netCDF engine gives native byte order, its Zarr engine the file's",
     "compound-xarray": "xarray cannot swap the bytes of compounds, and opens no dataset where a "

@@ -57,20 +57,15 @@ group: g {{
 STRINGS = """netcdf nczarr_strings {
 dimensions:
 	n = 3 ;
-	string8 = 8 ;
 variables:
-	char s(n, string8) ;
+	string s(n) ;
 		s:_nczarr_maxstrlen = 8 ;
-		s:_Encoding = "utf-8" ;
 
 // global attributes:
 		:json = "{\\"a\\": [1,2]}" ;
 data:
 
- s =
-  "ab",
-  "",
-  "cdef" ;
+ s = "ab", _, "cdef" ;
 }
 """
 

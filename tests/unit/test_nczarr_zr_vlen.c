@@ -136,6 +136,47 @@ static void test_order_and_clip(void **state)
 	buf_release(&want);
 }
 
+/* NCZarr's strings: bytes of the dtype, shuffled by them; half a character at the end is left out,
+ * other bytes that are no UTF-8 are damage; so is another length of the chunk. */
+static void test_fixed(void **state)
+{
+	static const struct codec_spec mixed[] = {{.h5_id = CODEC_SHUFFLE, .name = ""}};
+	const uint64_t shape[] = {3, 2};
+	const char stored[] = "a\0\0\0abcd\0\0\0\0abc\xc3" "ab\xe6\x97" "\0b\0\0";
+	struct buf want, packed;
+	struct fake f;
+
+	(void)state;
+	buf_init(&want, 1024);
+	buf_init(&packed, 1024);
+	for (size_t i = 0; i < 6; i++)
+		put_text(&want, (const char *[]){"a", "abcd", "", "abc", "ab", ""}[i]);
+	assert_int_equal(codec_chain_encode(&(struct codec_chain){1, mixed}, 4,
+					    (const uint8_t *)stored, 24, &packed, NULL),
+			 0);
+	for (int i = 0; i < 4; i++) {
+		struct zr_meta *m;
+
+		fake_init(&f, false);
+		m = add(&f, ZR_VLEN_FIXED, shape, len);
+		m->dtype.stored = 4;
+		if (i == 1)
+			m->chain = (struct codec_chain){1, mixed};
+		if (i == 3)
+			packed.data[0] = 0xff;
+		fake_put(&f, "t/0.0", i & 1 ? packed.data : (const uint8_t *)stored,
+			 i == 2 ? 23 : 24);
+		fake_start(&f);
+		if (i < 2)
+			check_body(&f, 0, &want);
+		else
+			fails(&f, -EBADMSG);
+		fake_release(&f);
+	}
+	buf_release(&want);
+	buf_release(&packed);
+}
+
 static void test_lists(void **state)
 {
 	struct buf b, want;
@@ -342,6 +383,7 @@ int main(void)
 		cmocka_unit_test(test_lists),      cmocka_unit_test(test_lies),
 		cmocka_unit_test(test_huge_count), cmocka_unit_test(test_json),
 		cmocka_unit_test(test_bad_json),   cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_fixed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
