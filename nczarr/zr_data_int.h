@@ -173,8 +173,8 @@ struct zr_data {
 	struct zr_watch watch;
 };
 
-/* zr_version_agree - whether bytes of an object are of the version that all bytes of it were of that
- * the source has given so far. The first one decides. Takes no lock. */
+/* zr_version_agree - whether bytes of an object are of the version that all bytes of it were of
+ * that the source has given so far. The first one decides. Takes no lock. */
 bool zr_version_agree(struct zr_data *d, uint32_t array, const struct zr_place *p,
 		      uint64_t object, uint64_t version);
 void zr_versions_release(struct zr_data *d);

@@ -1,9 +1,9 @@
 /* zr_versions.c - pieces of one object are of one version, or an error.
  *
- * The kernel asks for a chunk in pieces, several at a time, and keeps what it got. When an object is
- * replaced between two pieces only the store's versions tell: so the version that an object had when
- * it was first read holds as long as the source does. 32 bits of it are kept for each object, in
- * memory that is touched where objects were read. */
+ * The kernel asks for a chunk in pieces, several at a time, and keeps what it got. When an object
+ * is replaced between two pieces only the store's versions tell: so the version that an object had
+ * when it was first read holds as long as the source does. 32 bits of it are kept for each object,
+ * in memory that is touched where objects were read. */
 #include "nczarr/zr_data_int.h"
 
 #define OBJECTS_MAX ((uint64_t)1 << 26) /* of an array; beyond, only those read lately are known */

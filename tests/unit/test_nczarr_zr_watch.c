@@ -400,7 +400,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_documents),   cmocka_unit_test(test_chunks),
 		cmocka_unit_test(test_first_chunk), cmocka_unit_test(test_few),
-		cmocka_unit_test(test_rewritten), cmocka_unit_test(test_pieces),   cmocka_unit_test(test_tick),
+		cmocka_unit_test(test_rewritten),   cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_tick),
 		cmocka_unit_test(test_exchanged),   cmocka_unit_test(test_old),
 		cmocka_unit_test(test_bounded),     cmocka_unit_test(test_many_read),
 	};
