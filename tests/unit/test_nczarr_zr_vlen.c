@@ -203,7 +203,6 @@ static void test_lists(void **state)
 		b.data[4] = 3;
 		memmove(b.data + 11, b.data + 8, b.len - 8);
 		fake_put(&f, "t/0.0", b.data, b.len + 3);
-		fake_forget(&f);
 		fails(&f, -EBADMSG);
 		fake_release(&f);
 		buf_release(&b);

@@ -163,8 +163,8 @@ static void test_pieces(void **state)
 		start(&f, '.');
 		fake_put(&f, "g/t/1.1", zeros, sizeof(zeros));
 		assert_int_equal(fake_stored(&f, 0, 11, (uint8_t *)v, sizeof(v)), 400);
-		fake_put(&f, "g/t/1.1", ones, 200); /* another length: another version */
-		fake_put(&f, "g/t/1.1", ones, sizeof(ones));
+		fake_replace(&f, "g/t/1.1", ones, 200); /* another length: another version */
+		fake_replace(&f, "g/t/1.1", ones, sizeof(ones));
 		if (i)
 			assert_int_equal(fake_read(&f, 0, 11, v), -ESTALE);
 		else

@@ -123,7 +123,8 @@ static inline void fake_forget(struct fake *f)
 	assert_non_null(f->s.data->versions);
 }
 
-static inline void fake_put(struct fake *f, const char *key, const void *p, size_t n)
+/* fake_replace - an object is another one from now on. */
+static inline void fake_replace(struct fake *f, const char *key, const void *p, size_t n)
 {
 	char path[512];
 	FILE *file;
@@ -142,6 +143,13 @@ static inline void fake_put(struct fake *f, const char *key, const void *p, size
 	assert_non_null(file);
 	assert_int_equal(fwrite(p, 1, n, file), n);
 	assert_int_equal(fclose(file), 0);
+}
+
+/* fake_put - an object, as if it had always been so. */
+static inline void fake_put(struct fake *f, const char *key, const void *p, size_t n)
+{
+	fake_replace(f, key, p, n);
+	fake_forget(f);
 }
 
 static inline void fake_release(struct fake *f)
