@@ -112,7 +112,6 @@ static inline void fake_start(struct fake *f)
 	assert_int_equal(zr_data_new(&f->s, &f->s.data, &f->e), 0);
 }
 
-/* fake_put - an object; on disk with the directories that it needs. */
 /* fake_forget - what is in memory now is taken for what was there all along. */
 static inline void fake_forget(struct fake *f)
 {
@@ -123,7 +122,8 @@ static inline void fake_forget(struct fake *f)
 	assert_non_null(f->s.data->versions);
 }
 
-/* fake_replace - an object is another one from now on. */
+/* fake_replace - an object is another one from now on; on disk with the directories that it
+ * needs. */
 static inline void fake_replace(struct fake *f, const char *key, const void *p, size_t n)
 {
 	char path[512];
