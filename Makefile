@@ -75,6 +75,9 @@ $(BUILD)/unit/%: tests/unit/%.c $$(call objs_of,$$(call module_of,%)) Makefile
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< \
 		$(filter %.o,$^) $(PKG_LIBS) -lcmocka
 
+# Headers of tests: a change of one rebuilds what may use it.
+$(UNIT): $(wildcard tests/unit/*.h)
+
 unit: $(UNIT)
 	@set -e; for t in $(UNIT); do echo "== $$t"; $$t; done
 

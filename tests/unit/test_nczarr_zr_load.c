@@ -18,7 +18,7 @@ static void put_numbers(struct fake *f, const char *key, uint32_t from, uint32_t
 		assert_int_equal(codec_chain_encode(&(struct codec_chain){1, zip}, 4,
 						    plain.data, plain.len, &out, NULL),
 				 0);
-	fake_put(f, key, packed ? out.data : plain.data, packed ? out.len : plain.len);
+	fake_replace(f, key, packed ? out.data : plain.data, packed ? out.len : plain.len);
 	buf_release(&plain);
 	buf_release(&out);
 }
@@ -122,7 +122,7 @@ static void test_changed(void **state)
 	assert_int_equal(zr_locate(&f.s.base, 0, 0, &ref, &f.e), 0);
 	assert_int_equal(zr_read_stored(&f.s.base, 0, 0, &ref, 0, out, 20, &f.e), 0);
 	assert_int_equal(unlink(path), 0);
-	fake_put(&f, "other", "", 0); /* takes the inode */
+	fake_replace(&f, "other", "", 0); /* takes the inode */
 	put_numbers(&f, "t/0", 100, 10, false);
 	assert_int_equal(zr_read_stored(&f.s.base, 0, 0, &ref, 20, out, 20, &f.e), -ESTALE);
 	fake_release(&f);
