@@ -18,7 +18,7 @@
 
 static char g_tmp[PATH_MAX];
 static int g_top;         /* the temporary directory */
-static struct store *g_s; /* top/root */
+static struct store *g_s; /* top/base */
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
@@ -58,8 +58,8 @@ static int setup(void **state)
 	if (!mkdtemp(g_tmp))
 		return -1;
 	g_top = open(g_tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	folder("root");
-	fd = openat(g_top, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	folder("base");
+	fd = openat(g_top, "base", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return store_dir_open(fd, &g_s, &e);
 }
 
@@ -87,12 +87,12 @@ static void test_tree(void **state)
 	struct err e;
 
 	(void)state;
-	folder("root/a");
-	folder("root/a/b");
-	folder("root/empty");
-	put("root/.zgroup", "{}");
-	put("root/a/b/0.0", "twelve bytes");
-	put("root/a/none", "");
+	folder("base/a");
+	folder("base/a/b");
+	folder("base/empty");
+	put("base/.zgroup", "{}");
+	put("base/a/b/0.0", "twelve bytes");
+	put("base/a/none", "");
 	for (int want = 0; want < 2; want++) {
 		assert_string_equal(listing_of(g_s, "", want), ".zgroup a/ empty/");
 		assert_string_equal(listing_of(g_s, "a", want), "b/ none");
@@ -121,21 +121,21 @@ static void test_links(void **state)
 	char path[PATH_MAX + 16];
 
 	(void)state;
-	folder("root/data");
+	folder("base/data");
 	folder("outside");
 	put("outside/secret", "secret");
-	put("root/data/x", "inside");
-	lead("data/x", "root/file");
-	lead("../data/x", "root/data/back");
-	lead("data", "root/folder");
-	lead("nothing", "root/dangling");
-	lead("data/x/y", "root/through");
-	lead("loop", "root/loop");
-	lead("../outside/secret", "root/out");
-	lead("../outside", "root/out-folder");
-	(void)snprintf(path, sizeof(path), "%s/root/data/x", g_tmp);
-	lead(path, "root/absolute");
-	lead("/proc/self/exe", "root/magic");
+	put("base/data/x", "inside");
+	lead("data/x", "base/file");
+	lead("../data/x", "base/data/back");
+	lead("data", "base/folder");
+	lead("nothing", "base/dangling");
+	lead("data/x/y", "base/through");
+	lead("loop", "base/loop");
+	lead("../outside/secret", "base/out");
+	lead("../outside", "base/out-folder");
+	(void)snprintf(path, sizeof(path), "%s/base/data/x", g_tmp);
+	lead(path, "base/absolute");
+	lead("/proc/self/exe", "base/magic");
 
 	for (int want = 0; want < 2; want++)
 		assert_string_equal(listing_of(g_s, "", want),
@@ -172,12 +172,12 @@ static void test_special(void **state)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	(void)state;
-	assert_int_equal(mkfifoat(g_top, "root/pipe", 0644), 0);
-	(void)snprintf(name.sun_path, sizeof(name.sun_path), "/proc/self/fd/%d/root/socket",
+	assert_int_equal(mkfifoat(g_top, "base/pipe", 0644), 0);
+	(void)snprintf(name.sun_path, sizeof(name.sun_path), "/proc/self/fd/%d/base/socket",
 		       g_top);
 	assert_int_equal(bind(fd, (const struct sockaddr *)(const void *)&name, sizeof(name)),
 			 0);
-	lead("pipe", "root/to-pipe");
+	lead("pipe", "base/to-pipe");
 	for (int want = 0; want < 2; want++)
 		assert_string_equal(listing_of(g_s, "", want), "pipe? socket? to-pipe?");
 	assert_string_equal(text_of(g_s, "pipe"), minus(EIO));
@@ -229,7 +229,7 @@ static void without_permission(void)
 	/* root may read everything */
 	if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
 		_exit(0);
-	fd = openat(g_top, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = openat(g_top, "base", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	REQUIRE(fd >= 0 && store_dir_open(fd, &s, &e) == 0);
 	REQUIRE(store_stat(s, "hidden", &st, &e) == 0 && st.odd && st.size == 0 && st.version);
 	REQUIRE(store_read(s, "hidden", 0, out, 1, NULL, &e) == -EACCES);
@@ -249,20 +249,20 @@ static void without_permission(void)
 static void test_permission(void **state)
 {
 	(void)state;
-	put("root/hidden", "1234");
-	put("root/open", "1234");
-	folder("root/closed");
-	folder("root/listed");
-	put("root/closed/x", "1");
-	put("root/listed/x", "1");
-	lead("closed/x", "root/into");
+	put("base/hidden", "1234");
+	put("base/open", "1234");
+	folder("base/closed");
+	folder("base/listed");
+	put("base/closed/x", "1");
+	put("base/listed/x", "1");
+	lead("closed/x", "base/into");
 	assert_int_equal(fchmod(g_top, 0755), 0);
-	assert_int_equal(fchmodat(g_top, "root/hidden", 0, 0), 0);
-	assert_int_equal(fchmodat(g_top, "root/closed", 0, 0), 0);
-	assert_int_equal(fchmodat(g_top, "root/listed", 0444, 0), 0);
+	assert_int_equal(fchmodat(g_top, "base/hidden", 0, 0), 0);
+	assert_int_equal(fchmodat(g_top, "base/closed", 0, 0), 0);
+	assert_int_equal(fchmodat(g_top, "base/listed", 0444, 0), 0);
 	in_child(without_permission);
-	assert_int_equal(fchmodat(g_top, "root/closed", 0755, 0), 0);
-	assert_int_equal(fchmodat(g_top, "root/listed", 0755, 0), 0);
+	assert_int_equal(fchmodat(g_top, "base/closed", 0755, 0), 0);
+	assert_int_equal(fchmodat(g_top, "base/listed", 0755, 0), 0);
 }
 
 /* no_openat2 - this process, as on a kernel or in a sandbox that does not know openat2. */
@@ -330,12 +330,12 @@ static void look_eperm(void)
 static void test_old_kernel(void **state)
 {
 	(void)state;
-	folder("root/data");
-	put("root/data/x", "inside");
+	folder("base/data");
+	put("base/data/x", "inside");
 	put("secret", "secret");
-	lead("data/x", "root/file");
-	lead("data", "root/folder");
-	lead("../secret", "root/out");
+	lead("data/x", "base/file");
+	lead("data", "base/folder");
+	lead("../secret", "base/out");
 	in_child(look_enosys);
 	in_child(look_eperm);
 }
@@ -349,14 +349,14 @@ static void test_versions(void **state)
 	struct err e;
 
 	(void)state;
-	put("root/a", "1");
-	put("root/b", "1");
+	put("base/a", "1");
+	put("base/b", "1");
 	assert_int_equal(store_stat(g_s, "a", &st[0], &e), 0);
 	assert_int_equal(store_stat(g_s, "b", &st[1], &e), 0);
-	assert_int_equal(utimensat(g_top, "root/a", times, 0), 0);
+	assert_int_equal(utimensat(g_top, "base/a", times, 0), 0);
 	assert_int_equal(store_stat(g_s, "a", &st[2], &e), 0);
 	times[1].tv_nsec = 2;
-	assert_int_equal(utimensat(g_top, "root/a", times, 0), 0);
+	assert_int_equal(utimensat(g_top, "base/a", times, 0), 0);
 	assert_int_equal(store_stat(g_s, "a", &st[3], &e), 0);
 	for (size_t i = 0; i < 4; i++)
 		for (size_t j = 0; j < i; j++)
@@ -374,7 +374,7 @@ static void test_limits(void **state)
 	char name[300];
 
 	(void)state;
-	put("root/a", "12345678");
+	put("base/a", "12345678");
 	assert_int_equal(store_read(g_s, "a", 4, out, 5, NULL, &e), -EIO);
 	assert_int_equal(store_read(g_s, "a", UINT64_MAX, out, 5, NULL, &e), -EIO);
 	buf_init(&b, 10);
@@ -398,7 +398,7 @@ static void test_removed(void **state)
 
 	(void)state;
 	assert_int_equal(store_stat(g_s, "a", &st, &e), -ENOENT);
-	assert_int_equal(unlinkat(g_top, "root", AT_REMOVEDIR), 0);
+	assert_int_equal(unlinkat(g_top, "base", AT_REMOVEDIR), 0);
 	assert_int_equal(store_stat(g_s, "a", &st, &e), -ESTALE);
 	assert_string_equal(listing_of(g_s, "", true), minus(ESTALE));
 	assert_string_equal(text_of(g_s, "a"), minus(ESTALE));
@@ -418,9 +418,9 @@ static void test_stop(void **state)
 	struct err e;
 
 	(void)state;
-	put("root/a", "");
-	put("root/b", "");
-	put("root/c", "");
+	put("base/a", "");
+	put("base/b", "");
+	put("base/c", "");
 	assert_int_equal(store_list(g_s, "", true, stop_at_two, &n, &e), 0);
 	assert_int_equal(n, 2);
 }
