@@ -5,7 +5,7 @@ import functools
 import os
 import shutil
 
-from lib.context import Skip, corpus
+from lib.context import Crashed, Skip, corpus
 from cases.test_corpus import files
 from cases.test_virtual import virtual
 
@@ -36,7 +36,7 @@ NOT_COPIED = {
     "netcdf4/Unidata-netcdf-c/ref_tst_xplatform2_2.nc": "netCDF4-python cannot open it",
     "netcdf4/roteiro-gis-netcdf-rust/nc4_groups.nc": "wrong-scale",
     "huge_shape": "a shape of billions of chunks", "sparse_5_gib": "5 GiB of fill values",
-              "many_entries": "a million files", "attribute_nan_strict": "numbers become texts"}
+    "many_entries": "a million files", "attribute_nan_strict": "numbers become texts"}
 
 
 def compare(original, mnt, mode, known):
@@ -50,7 +50,19 @@ def there_and_back(t, original, options, known):
         with t.mount(original, "mode=" + mode, *options) as m:
             t.call(shutil.copytree, m.path, tree, timeout=30)
         with t.mount(tree) as m:
-            t.call(compare, original, m.path, mode, known)
+            judge(t, original, m.path, mode, known)
+
+
+def judge(t, *args):
+    """netCDF-C 4.9.0 crashes on some valid files, not every time: a mount that made it crash would
+    do so again."""
+    for _ in range(2):
+        try:
+            t.call(compare, *args)
+            return
+        except Crashed as why:
+            print(why)
+    t.call(compare, *args)
 
 
 def from_corpus(root, name, t):
