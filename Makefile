@@ -155,7 +155,7 @@ below_whole := $(MODULES)
 check-tsan:
 	$(MAKE) SANITIZE=thread WERROR=1 all
 	$(MAKE) SANITIZE=thread WERROR=1 unit
-	NCZARRFS=build-tsan/nczarrfs tests/run-tests.py -j1 -k /stress $(TESTFLAGS)
+	NCZARRFS=build-tsan/nczarrfs tests/run-tests.py -j1 -k stress $(TESTFLAGS)
 
 check-asan:
 	$(MAKE) SANITIZE=1 WERROR=1 all
