@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 import zlib
 
 import h5py
@@ -441,6 +442,18 @@ def replace_and_read(path, mnt, versions, mtime):
     read_version(mnt, mtime)
 
 
+def settle(m, fds, threads, seconds):
+    """Wait until no more are left than that: while requests are being answered there may be more
+    threads, and a process that is being started has its descriptors."""
+    end = time.monotonic() + seconds
+    while True:
+        now = descriptors(m.pids), status_of(m.pids, "Threads")
+        if now[0] == fds and now[1] <= threads:
+            return
+        assert time.monotonic() < end, f"{now} descriptors and threads, were {fds} and {threads}"
+        threading.Event().wait(0.05)
+
+
 def test_replacing_leaves_nothing(t):
     """Sixty sources one after the other: as many descriptors and threads as after the third, and
     no more memory than the allocator's arenas keep."""
@@ -456,10 +469,9 @@ def test_replacing_leaves_nothing(t):
             t.call(replace_and_read, path, m.path, versions, n)
             seen.append((descriptors(m.pids), status_of(m.pids, "Threads"),
                          status_of(m.pids, "VmRSS")))
+        settle(m, min(s[0] for s in seen[3:9]), min(s[1] for s in seen[3:9]), 20)
     print(seen[::10])
-    fds, threads, memory = zip(*seen[3:])
-    assert len(set(fds)) == 1, f"descriptors: {fds}"
-    assert max(threads) <= threads[0] + 2, f"threads: {threads}"
+    memory = [s[2] for s in seen[3:]]
     assert t.sanitized or memory[-1] < memory[0] + 8192, f"KiB: {memory}"
 
 
