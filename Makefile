@@ -13,6 +13,8 @@ CC ?= cc
 PKG_CONFIG ?= pkg-config
 MODULES := base mountcfg codecs translate nczarr hdf5view fusefs
 PKGS := fuse3 hdf5 zlib libdeflate jansson blosc libzstd liblzma liblz4
+# Those without a pkg-config file.
+PLAIN_LIBS := -lbz2 -laec -llzf -lpthread -ldl -lm
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wvla -Wconversion -Wsign-conversion \
 	-Wstrict-prototypes -Wmissing-prototypes -Wcast-qual -Wformat=2 -Wundef \
@@ -38,7 +40,7 @@ endif
 
 # Asked for once, and only when something is compiled: `make demo` may have to install pkg-config.
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(PKG_CFLAGS)
-PKG_LIBS = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS)) -lbz2 -lpthread -lm)$(PKG_LIBS)
+PKG_LIBS = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS)) $(PLAIN_LIBS))$(PKG_LIBS)
 
 SRC := $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)

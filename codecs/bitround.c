@@ -54,8 +54,9 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 		memcpy(out, in, n);
 }
 
-static int encode(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-		  const uint8_t *in, size_t n, struct buf *out, struct err *e)
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
 {
 	if (n > 0)
 		buf_put(out, in, n);

@@ -173,8 +173,8 @@ static void frame(const struct codec_spec *spec, size_t elem_size, const uint8_t
 		memcpy(out + HEAD, in, n);
 }
 
-static int encode(const struct codec_spec *spec, size_t elem_size, const uint8_t *in, size_t n,
-		  struct buf *out, struct err *e)
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size, const uint8_t *in, size_t n, struct buf *out, struct err *e)
 {
 	size_t start = out->len, bound;
 	uint8_t *p;

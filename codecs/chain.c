@@ -249,24 +249,34 @@ int codec_chain_frame(const struct codec_chain *chain, size_t elem_size, const u
 	return 0;
 }
 
-int codec_chain_encode(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
-		       size_t n, struct buf *out, struct err *e)
+bool codec_chain_encodable(const struct codec_chain *chain)
 {
-	struct buf turn[2];
+	if (chain->n > CODEC_CHAIN_MAX)
+		return false;
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+
+		if (!ops || !ops->encode)
+			return false;
+	}
+	return true;
+}
+
+int codec_chain_encode(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
+		       size_t n, struct codec_scratch *scratch, struct buf *out, struct err *e)
+{
 	int rc = 0;
 
 	if (chain->n > CODEC_CHAIN_MAX)
 		return err_set(e, -EOPNOTSUPP, "%" PRIu32 " filters exceed %d", chain->n,
 			       CODEC_CHAIN_MAX);
-	for (size_t i = 0; i < ARRAY_LEN(turn); i++)
-		buf_init(&turn[i], out->max);
 	if (chain->n == 0 && n > 0)
 		buf_put(out, in, n);
 
 	for (uint32_t i = 0; !rc && i < chain->n; i++) {
 		const struct codec_spec *spec = &chain->specs[i];
 		const struct codec_ops *ops = codec_find(spec->h5_id);
-		struct buf *to = i + 1 < chain->n ? &turn[i % 2] : out;
+		struct buf *to = i + 1 < chain->n ? &scratch->turn[i % 2] : out;
 		char tmp[NAME_CAP];
 
 		if (!ops || !ops->encode) {
@@ -276,13 +286,11 @@ int codec_chain_encode(const struct codec_chain *chain, size_t elem_size, const 
 		}
 		if (to != out)
 			buf_clear(to);
-		rc = ops->encode(spec, elem_size, in, n, to, e);
+		rc = ops->encode(scratch, spec, elem_size, in, n, to, e);
 		in = to->data;
 		n = to->len;
 	}
 	if (!rc && !buf_ok(out))
 		rc = err_nomem(e);
-	for (size_t i = 0; i < ARRAY_LEN(turn); i++)
-		buf_release(&turn[i]);
 	return rc;
 }

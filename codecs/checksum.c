@@ -218,8 +218,8 @@ static void frame(const struct codec_spec *spec, size_t elem_size NZ_UNUSED, con
 	codec_put_le32(at_end(spec) ? out + n : out, sum);
 }
 
-static int encode(const struct codec_spec *spec, size_t elem_size, const uint8_t *in, size_t n,
-		  struct buf *out, struct err *e)
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size, const uint8_t *in, size_t n, struct buf *out, struct err *e)
 {
 	uint64_t size = framed_size(n);
 	uint8_t *p = size && size <= SIZE_MAX ? buf_grow(out, (size_t)size) : NULL;

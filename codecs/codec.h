@@ -17,8 +17,9 @@
 
 /* HDF5 filter ids that other modules name. Spec: HDF5 File Format 3.0, IV.A.2.l. */
 enum { CODEC_DEFLATE = 1, CODEC_SHUFFLE = 2, CODEC_FLETCHER32 = 3, CODEC_SZIP = 4,
-       CODEC_NBIT = 5, CODEC_SCALEOFFSET = 6, CODEC_BZIP2 = 307, CODEC_BLOSC = 32001,
-       CODEC_LZ4_HDF5 = 32004, CODEC_ZSTD = 32015 };
+       CODEC_NBIT = 5, CODEC_SCALEOFFSET = 6, CODEC_BZIP2 = 307, CODEC_LZF = 32000,
+       CODEC_BLOSC = 32001, CODEC_LZ4_HDF5 = 32004, CODEC_BITSHUFFLE = 32008,
+       CODEC_ZSTD = 32015, CODEC_GRANULARBR = 32022, CODEC_BITGROOM = 32023 };
 
 /* Codecs that HDF5 has no registered id for have one of ours in the same place. */
 #define CODEC_PRIVATE 0x10000
@@ -26,7 +27,7 @@ enum { CODEC_GZIP = CODEC_PRIVATE, CODEC_LZ4, CODEC_LZMA, CODEC_CRC32C, CODEC_CR
        CODEC_ADLER32, CODEC_DELTA, CODEC_FIXEDSCALEOFFSET, CODEC_QUANTIZE, CODEC_BITROUND,
        CODEC_ASTYPE, CODEC_PACKBITS, CODEC_CRC32C_ZARR2 };
 
-#define CODEC_PARAMS_MAX 16  /* of one codec named by a Zarr document */
+#define CODEC_PARAMS_MAX 32  /* of one codec that a Zarr document or a user names */
 
 /* codec_conf - one codec's configuration in a Zarr document, whatever reads the document.
  * The getters give 0; -ENOENT: no such member, or null; -EINVAL: of another type. integer also
@@ -34,6 +35,7 @@ enum { CODEC_GZIP = CODEC_PRIVATE, CODEC_LZ4, CODEC_LZMA, CODEC_CRC32C, CODEC_CR
 struct codec_conf {
 	void *arg;
 	int version;          /* 2: a numcodecs object with "id"; 3: a "configuration" */
+	const char *json;     /* the text of that object, for codecs of plugins; may be NULL */
 	size_t elem_size;     /* bytes of an element of the array; 1 behind a compressor */
 	int (*integer)(void *arg, const char *member, int64_t *ret);
 	int (*real)(void *arg, const char *member, double *ret);
@@ -47,6 +49,17 @@ struct codec_spec {
 	uint32_t n_params;
 	const uint32_t *params;  /* HDF5 client data, n_params entries; borrowed from the dataset */
 	const char *name;        /* the name stored in the file, or ""; borrowed */
+};
+
+/* codec_array - what a writer has to know of the array whose chunks a filter makes. */
+enum codec_class { CODEC_OTHER, CODEC_INT, CODEC_UINT, CODEC_FLOAT };
+struct codec_array {
+	enum codec_class class;
+	uint32_t elem_size;      /* bytes of an element, >= 1 */
+	bool big_endian;
+	uint32_t rank;
+	const uint64_t *chunk;   /* rank entries: elements, each >= 1 */
+	const uint8_t *fill;     /* elem_size bytes in the array's byte order; NULL: none */
 };
 
 /* codec_chain - filters in the order of encoding. */
@@ -71,6 +84,8 @@ struct codec_ops {
 	                        * GDAL) decode it */
 	bool h5_stock;         /* libhdf5 decodes it without a plugin, and means the same by it */
 	bool compressor;       /* numcodecs takes bytes: it may be a Zarr v2 `compressor` */
+	bool lossy;            /* encoding changes elements, by intent */
+	const char *origin;    /* the file of a plugin; NULL: built in */
 	uint32_t trailer;      /* bytes that encoding appends and a reader may cut off; 0 = none */
 
 	/* zarr2_params - append the codec's JSON members after "id", each starting with
@@ -82,6 +97,14 @@ struct codec_ops {
 	 * no parameters. */
 	int (*from_zarr)(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 			 struct err *e);
+
+	/* prepare - from the parameters that a user gives (nccopy -F, nc_def_var_filter: the
+	 * "visible" ones) to those that an HDF5 writer stores for this array (the "working"
+	 * ones): what a filter's set_local does. params has room for CODEC_PARAMS_MAX entries.
+	 * Returns 0; -EINVAL parameters that the filter refuses, or too few; -EOPNOTSUPP it
+	 * cannot be used for such an array. NULL: the parameters are stored as they are. */
+	int (*prepare)(const struct codec_spec *spec, const struct codec_array *a,
+		       uint32_t *params, uint32_t *ret_n, struct err *e);
 
 	/* stored_max - the most bytes that encoding n bytes can give; 0 on overflow. NULL: as
 	 * many as went in. */
@@ -106,13 +129,31 @@ struct codec_ops {
 	void (*frame)(const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
 		      size_t n, uint8_t *out);
 
-	/* encode - the real encoding, for content that is made once and kept. */
-	int (*encode)(const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
-		      size_t n, struct buf *out, struct err *e);
+	/* encode - the real encoding, appended to out; the same bytes for the same input,
+	 * whenever it is called. spec has the parameters that prepare gave. On error out is as
+	 * it was. Returns 0; -EOPNOTSUPP this input cannot be encoded; -ERANGE too long;
+	 * -ENOMEM. */
+	int (*encode)(struct codec_scratch *s, const struct codec_spec *spec, size_t elem_size,
+		      const uint8_t *in, size_t n, struct buf *out, struct err *e);
 };
 
-/* codec_find - the codec with this HDF5 filter id; NULL when it is not built in. Borrowed. */
+/* codec_find - the codec with this HDF5 filter id, built in or of a plugin; NULL when there is
+ * none. Borrowed for ever. Plugins are looked for when a filter is asked for that is not built
+ * in; any thread. */
 const struct codec_ops *codec_find(uint32_t h5_id);
+
+/* codec_at - every codec in turn, plugins' last: 0, 1, ... until NULL. */
+const struct codec_ops *codec_at(size_t i);
+
+/* codec_find_name - by any of a codec's names, in letters of any case: ours, numcodecs', Zarr
+ * v3's. Of several codecs the first in the table is meant. NULL when there is none. */
+const struct codec_ops *codec_find_name(const char *name, size_t n);
+
+/* codec_remedy - what a user can do about a filter that nobody here can undo: which package has
+ * it. Appends one clause without a full stop: "install the package
+ * hdf5-filter-plugin-zfp-serial, or name the directory of its HDF5 plugin in
+ * HDF5_PLUGIN_PATH". */
+void codec_remedy(const struct codec_spec *spec, struct buf *out);
 
 /* codec_find_zarr2, codec_find_zarr3 - the codec with this numcodecs id or Zarr v3 name (n bytes);
  * NULL when there is none. "numcodecs.zstd", as zarr-python 3 writes it, is numcodecs' zstd. */
@@ -158,8 +199,13 @@ uint64_t codec_chain_framed_size(const struct codec_chain *chain, uint64_t n);
 int codec_chain_frame(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
 		      size_t n, uint8_t *out, struct err *e) NZ_MUST_USE;
 
-/* codec_chain_encode - really encode n bytes; appends to out. */
+/* codec_chain_encodable - whether every filter of the chain can be encoded here. */
+bool codec_chain_encodable(const struct codec_chain *chain);
+
+/* codec_chain_encode - really encode n bytes with every filter; appends to out. The same bytes
+ * for the same input, whenever it is called. Returns 0; -EOPNOTSUPP; -ERANGE; -ENOMEM. */
 int codec_chain_encode(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
-		       size_t n, struct buf *out, struct err *e) NZ_MUST_USE;
+		       size_t n, struct codec_scratch *scratch, struct buf *out,
+		       struct err *e) NZ_MUST_USE;
 
 #endif

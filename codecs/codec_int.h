@@ -34,6 +34,7 @@ struct codec_scratch {
 	struct ZSTD_DCtx_s *zstd;                /* owned; made at first use */
 	uint8_t *mem[2];                         /* owned; intermediate results, used in turn */
 	size_t cap[2];
+	struct buf turn[2]; /* the same while encoding */
 };
 
 /* codec_scratch_get - memory `which` (0 or 1) with room for at least cap bytes, content

@@ -118,8 +118,9 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 		*out++ = (uint8_t)(adler >> shift);
 }
 
-static int encode(const struct codec_spec *spec, size_t elem_size NZ_UNUSED, const uint8_t *in,
-		  size_t n, struct buf *out, struct err *e)
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
 {
 	struct libdeflate_compressor *c = libdeflate_alloc_compressor((int)level_of(spec));
 	size_t bound, got, start = out->len;

@@ -139,8 +139,8 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 	codec_put_le32(out + n, sum);
 }
 
-static int encode(const struct codec_spec *spec, size_t elem_size, const uint8_t *in, size_t n,
-		  struct buf *out, struct err *e)
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size, const uint8_t *in, size_t n, struct buf *out, struct err *e)
 {
 	size_t size;
 	uint8_t *p;

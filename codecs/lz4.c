@@ -94,8 +94,9 @@ static int put_block(const uint8_t *in, size_t n, int acceleration, struct buf *
 	return got > 0 ? 0 : err_set(e, -EIO, "lz4: %zu bytes were not encoded", n);
 }
 
-static int encode(const struct codec_spec *spec, size_t elem_size NZ_UNUSED, const uint8_t *in,
-		  size_t n, struct buf *out, struct err *e)
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
 {
 	buf_put_le32(out, (uint32_t)n);
 	return put_block(in, n, codec_level(spec, 0, 1, INT_MAX, 1), out, e);
@@ -160,8 +161,9 @@ static uint32_t h5_block_of(const struct codec_spec *spec)
 	return size > 0 && size < H5_BLOCK ? size : H5_BLOCK;
 }
 
-static int h5_encode(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
-		     const uint8_t *in, size_t n, struct buf *out, struct err *e)
+static int h5_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		     size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		     struct err *e)
 {
 	uint32_t size = h5_block_of(spec);
 

@@ -136,8 +136,9 @@ static lzma_ret begin(lzma_stream *z, const struct codec_spec *spec)
 	return lzma_alone_encoder(z, &o);
 }
 
-static int encode(const struct codec_spec *spec, size_t elem_size NZ_UNUSED, const uint8_t *in,
-		  size_t n, struct buf *out, struct err *e)
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
 {
 	uint64_t bound =
 		codec_packed_max(spec, n); /* .lzma has no blocks that are only copied */

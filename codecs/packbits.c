@@ -31,8 +31,9 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	return 0;
 }
 
-static int encode(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
-		  const uint8_t *in, size_t n, struct buf *out, struct err *e)
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
 {
 	uint8_t *p = buf_grow(out, (size_t)stored_max(NULL, n));
 

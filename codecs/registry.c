@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include <blosc.h>
 #include <bzlib.h>
@@ -16,26 +17,11 @@
 #define NUMCODECS "numcodecs." /* before a numcodecs id in Zarr v3 */
 
 static const struct codec_ops *const codecs[] = {
-	&codec_deflate,
-	&codec_shuffle,
-	&codec_fletcher32,
-	&codec_gzip,
-	&codec_zstd,
-	&codec_blosc,
-	&codec_bzip2,
-	&codec_lz4,
-	&codec_lz4_hdf5,
-	&codec_lzma,
-	&codec_crc32c,
-	&codec_crc32c_zarr2,
-	&codec_crc32,
-	&codec_adler32,
-	&codec_delta,
-	&codec_fixedscaleoffset,
-	&codec_quantize,
-	&codec_bitround,
-	&codec_astype,
-	&codec_packbits,
+	&codec_deflate,  &codec_shuffle,  &codec_fletcher32, &codec_gzip,
+	&codec_zstd,     &codec_blosc,    &codec_bzip2,      &codec_lz4,
+	&codec_lz4_hdf5, &codec_lzma,     &codec_crc32c,     &codec_crc32c_zarr2,
+	&codec_crc32,    &codec_adler32,  &codec_delta,      &codec_fixedscaleoffset,
+	&codec_quantize, &codec_bitround, &codec_astype,     &codec_packbits,
 };
 
 /* Filters that files often have, for messages: the name in a file is optional.
@@ -81,6 +67,28 @@ const struct codec_ops *codec_find_zarr3(const char *name, size_t n)
 	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
 		if (same(codecs[i]->zarr3_name, name, n))
 			return codecs[i];
+	return NULL;
+}
+
+const struct codec_ops *codec_at(size_t i)
+{
+	return i < ARRAY_LEN(codecs) ? codecs[i] : NULL;
+}
+
+/* same_word - whether the n bytes are `name`, in letters of any case. */
+static bool same_word(const char *name, const char *s, size_t n)
+{
+	return name && strlen(name) == n && strncasecmp(name, s, n) == 0;
+}
+
+const struct codec_ops *codec_find_name(const char *name, size_t n)
+{
+	const struct codec_ops *ops;
+
+	for (size_t i = 0; (ops = codec_at(i)); i++)
+		if (same_word(ops->name, name, n) || same_word(ops->zarr2_id, name, n) ||
+		    same_word(ops->zarr3_name, name, n))
+			return ops;
 	return NULL;
 }
 

@@ -9,7 +9,11 @@
 
 struct codec_scratch *codec_scratch_new(void)
 {
-	return alloc_array(1, sizeof(struct codec_scratch));
+	struct codec_scratch *s = alloc_array(1, sizeof(*s));
+
+	for (size_t i = 0; s && i < ARRAY_LEN(s->turn); i++)
+		buf_init(&s->turn[i], PTRDIFF_MAX);
+	return s;
 }
 
 void codec_scratch_free(struct codec_scratch *s)
@@ -19,8 +23,10 @@ void codec_scratch_free(struct codec_scratch *s)
 	if (s->inflate)
 		libdeflate_free_decompressor(s->inflate);
 	(void)ZSTD_freeDCtx(s->zstd); /* takes NULL, cannot fail */
-	free(s->mem[0]);
-	free(s->mem[1]);
+	for (size_t i = 0; i < ARRAY_LEN(s->mem); i++) {
+		free(s->mem[i]);
+		buf_release(&s->turn[i]);
+	}
 	free(s);
 }
 

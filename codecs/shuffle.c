@@ -268,8 +268,8 @@ static void frame(const struct codec_spec *spec, size_t elem_size, const uint8_t
 		shuffle(size_of(spec, elem_size), in, n, out);
 }
 
-static int encode(const struct codec_spec *spec, size_t elem_size, const uint8_t *in, size_t n,
-		  struct buf *out, struct err *e)
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size, const uint8_t *in, size_t n, struct buf *out, struct err *e)
 {
 	uint8_t *p;
 

@@ -122,8 +122,9 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 	} while (n > 0);
 }
 
-static int encode(const struct codec_spec *spec, size_t elem_size NZ_UNUSED, const uint8_t *in,
-		  size_t n, struct buf *out, struct err *e)
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
 {
 	size_t bound = ZSTD_compressBound(n), start = out->len, got;
 	uint8_t *p;

@@ -160,21 +160,24 @@ static struct fill *encode_fill(const struct ds_array *a, const struct plan *p,
 				const struct fill *f, uint64_t framed)
 {
 	auto_free uint8_t *elems = malloc((size_t)a->chunk_bytes);
+	struct codec_scratch *scratch = codec_scratch_new();
 	struct fill *enc = NULL;
 	struct buf out;
 
-	if (!elems)
-		return NULL;
-	frame_fill_tile(f, 0, elems, (size_t)a->chunk_bytes);
 	buf_init(&out, SIZE_MAX);
-	if (codec_chain_encode(&p->chain, a->type.size, elems, (size_t)a->chunk_bytes, &out,
-			       NULL) == 0 &&
+	if (!elems || !scratch)
+		goto out;
+	frame_fill_tile(f, 0, elems, (size_t)a->chunk_bytes);
+	if (codec_chain_encode(&p->chain, a->type.size, elems, (size_t)a->chunk_bytes, scratch,
+			       &out, NULL) == 0 &&
 	    buf_ok(&out) && out.len > 0 && out.len < framed && out.len <= ENCODED_MAX)
 		enc = fill_new(out.len, out.len);
 	if (enc) {
 		enc->kind = FILL_ENCODED;
 		memcpy(enc->bytes, out.data, out.len);
 	}
+out:
+	codec_scratch_free(scratch);
 	buf_release(&out);
 	return enc;
 }

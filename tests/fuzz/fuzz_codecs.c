@@ -15,6 +15,7 @@
 
 #include "base/slice.h"
 #include "codecs/codec.h"
+#include "tests/unit/codecs_encode.h"
 
 #define FILTERS_MAX 6
 #define PARAMS 8
@@ -69,7 +70,7 @@ static void round_trip(const struct codec_chain *c, size_t elem_size, const uint
 	free(z);
 
 	buf_init(&b, (size_t)1 << 24);
-	require(codec_chain_encode(c, elem_size, in, n, &b, NULL) == 0);
+	require(encode_chain(c, elem_size, in, n, &b, NULL) == 0);
 	same(c, elem_size, b.data, b.len, in, n, scratch);
 	buf_release(&b);
 }

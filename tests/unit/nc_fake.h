@@ -4,6 +4,7 @@
 #define TESTS_UNIT_NC_FAKE_H
 
 #include "hdf5view/nc_layout.h"
+#include "tests/unit/codecs_encode.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -29,11 +30,11 @@ struct ncf {
 	struct codec_spec specs[2];
 	struct chunk_ref *refs; /* a.n_chunks; NULL: located by `where` alone */
 	enum chunk_where where;
-	struct buf blob;        /* what is in fd */
+	struct buf blob; /* what is in fd */
 	uint64_t end;
 	int fd;
-	bool no_fd;             /* answer read_stored only */
-	uint64_t bad;           /* chunk that cannot be located */
+	bool no_fd;   /* answer read_stored only */
+	uint64_t bad; /* chunk that cannot be located */
 	int bad_rc;
 	int check_rc;
 	_Atomic uint64_t looks; /* calls of locate */
@@ -77,8 +78,8 @@ static inline int ncf_next(struct source *s, uint32_t array, uint64_t from, uint
 	return err_set(e, -ENOENT, "none");
 }
 
-static inline int ncf_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
-				 size_t len, struct err *e)
+static inline int ncf_read_chunk(struct source *s, uint32_t array, uint64_t linear,
+				 uint8_t *out, size_t len, struct err *e)
 {
 	(void)s;
 	(void)array;
@@ -264,8 +265,9 @@ static inline void ncf_store(struct ncf *f, uint64_t linear)
 	if (f->a.chain.n == 0)
 		ncf_put(f, linear, v, (size_t)f->a.chunk_bytes);
 	else
-		assert_int_equal(codec_chain_encode(&f->a.chain, 4, (uint8_t *)v,
-						    (size_t)f->a.chunk_bytes, &out, NULL), 0);
+		assert_int_equal(encode_chain(&f->a.chain, 4, (uint8_t *)v,
+					      (size_t)f->a.chunk_bytes, &out, NULL),
+				 0);
 	if (f->a.chain.n > 0)
 		ncf_put(f, linear, out.data, out.len);
 	buf_release(&out);
@@ -292,8 +294,8 @@ static inline void ncf_attrs(hid_t set, unsigned n)
 
 	for (unsigned i = 0; i < n; i++) {
 		(void)snprintf(name, sizeof(name), "attribute %u", i);
-		auto_hid hid_t at = H5Acreate2(set, name, H5T_NATIVE_INT, space, H5P_DEFAULT,
-					       H5P_DEFAULT);
+		auto_hid hid_t at =
+			H5Acreate2(set, name, H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT);
 
 		assert_true(at >= 0 && H5Awrite(at, H5T_NATIVE_INT, &i) >= 0);
 	}
@@ -309,8 +311,8 @@ static inline hid_t ncf_dcpl(const struct ncf *f, bool chunked, bool ordered)
 		chunk[d] = f->chunk[d];
 	assert_true(H5Pset_fill_value(dcpl, H5T_NATIVE_INT32, &f->fill) >= 0);
 	if (ordered)
-		assert_true(H5Pset_attr_creation_order(dcpl, H5P_CRT_ORDER_TRACKED |
-							     H5P_CRT_ORDER_INDEXED) >= 0);
+		assert_true(H5Pset_attr_creation_order(
+				    dcpl, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0);
 	if (chunked)
 		assert_true(H5Pset_chunk(dcpl, (int)f->a.rank, chunk) >= 0);
 	if (f->plan.chain.n > 0)

@@ -1,5 +1,6 @@
 /* test_codecs_chain.c - whole chains: stored chunks of real files, masks, lengths, framing. */
 #include "tests/unit/codecs_util.h"
+#include "tests/unit/codecs_encode.h"
 
 static const uint32_t eight = 8, four = 4;
 static const struct codec_spec deflate = {CODEC_DEFLATE, 1, &four, "deflate"};
@@ -86,7 +87,7 @@ static void test_masks(void **state)
 			if (!(mask >> i & 1))
 				used[part.n++] = all[i];
 		buf_init(&b, 4096);
-		assert_int_equal(codec_chain_encode(&part, 8, want, 160, &b, NULL), 0);
+		assert_int_equal(encode_chain(&part, 8, want, 160, &b, NULL), 0);
 		memset(out, 0, sizeof(out));
 		assert_int_equal(decode(&chain, mask, b.data, b.len, out, 160, NULL), 0);
 		assert_memory_equal(out, want, 160);
@@ -174,7 +175,7 @@ static void test_expanding(void **state)
 	(void)state;
 	noise(in, sizeof(in), 12);
 	buf_init(&b, 1 << 20);
-	assert_int_equal(codec_chain_encode(&chain, 8, in, sizeof(in), &b, NULL), 0);
+	assert_int_equal(encode_chain(&chain, 8, in, sizeof(in), &b, NULL), 0);
 	assert_true(b.len > sizeof(in));
 	assert_int_equal(decode(&chain, 0, b.data, b.len, out, sizeof(out), NULL), 0);
 	assert_memory_equal(out, in, sizeof(in));
@@ -207,7 +208,7 @@ static void test_sizes_change(void **state)
 		memcpy(in + 8 * i, &v, 8);
 	}
 	buf_init(&b, 1 << 20);
-	assert_int_equal(codec_chain_encode(&inner, 1, bools, sizeof(bools), &b, NULL), 0);
+	assert_int_equal(encode_chain(&inner, 1, bools, sizeof(bools), &b, NULL), 0);
 	assert_true(b.len > sizeof(bools) / 8);
 	assert_int_equal(decode(&chain, 0, b.data, b.len, out, sizeof(out), NULL), 0);
 	assert_memory_equal(out, in, sizeof(in));
@@ -230,7 +231,7 @@ static void test_bomb(void **state)
 	(void)state;
 	assert_non_null(zeros);
 	buf_init(&b, 1 << 21);
-	assert_int_equal(codec_chain_encode(&outer, 8, zeros, 1 << 20, &b, NULL), 0);
+	assert_int_equal(encode_chain(&outer, 8, zeros, 1 << 20, &b, NULL), 0);
 	assert_int_equal(decode(&chain, 0, b.data, b.len, out, sizeof(out), &e), -EBADMSG);
 	assert_int_equal(e.code, -EBADMSG);
 	assert_non_null(strstr(e.msg, "inflate to more than 4296")); /* 160 + 160 / 4 + 4096 */
@@ -271,7 +272,7 @@ static void test_any_length(void **state)
 			struct buf b;
 
 			buf_init(&b, 2 * LEN);
-			assert_int_equal(codec_chain_encode(&c, 8, in, n, &b, NULL), 0);
+			assert_int_equal(encode_chain(&c, 8, in, n, &b, NULL), 0);
 			assert_int_equal(any(&c, &b, n, in), n);
 			assert_int_equal(any(&c, &b, (size_t)1 << 30, in), n);
 			if (n > 0)
@@ -308,10 +309,10 @@ static void test_empty(void **state)
 
 	(void)state;
 	buf_init(&b, 100);
-	assert_int_equal(codec_chain_encode(&chain, 8, NULL, 0, &b, NULL), 0);
+	assert_int_equal(encode_chain(&chain, 8, NULL, 0, &b, NULL), 0);
 	assert_int_equal(decode(&chain, 0, b.data, b.len, NULL, 0, NULL), 0);
 	buf_clear(&b);
-	assert_int_equal(codec_chain_encode(&last, 8, NULL, 0, &b, NULL), 0);
+	assert_int_equal(encode_chain(&last, 8, NULL, 0, &b, NULL), 0);
 	assert_int_equal(decode(&typed, 0, b.data, b.len, NULL, 0, NULL), 0);
 	buf_release(&b);
 	assert_int_equal(decode(&none, 0, NULL, 0, NULL, 0, NULL), 0);

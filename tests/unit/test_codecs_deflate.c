@@ -139,8 +139,9 @@ static void test_encode(void **state)
 
 		buf_init(&b, 4096);
 		buf_puts(&b, "kept");
-		assert_int_equal(ops->encode(&spec, 1, (const uint8_t *)fox, FOX_LEN, &b, NULL),
-				 0);
+		assert_int_equal(
+			ops->encode(scratch, &spec, 1, (const uint8_t *)fox, FOX_LEN, &b, NULL),
+			0);
 		assert_memory_equal(b.data, "kept", 4);
 		assert_int_equal(uncompress(out, &got, b.data + 4, b.len - 4), Z_OK);
 		assert_int_equal(got, FOX_LEN);
@@ -155,8 +156,9 @@ static void test_encode_ceiling(void **state)
 
 	(void)state;
 	buf_init(&b, 8);
-	assert_int_equal(ops->encode(&plain, 1, (const uint8_t *)fox, FOX_LEN, &b, NULL),
-			 -ENOMEM);
+	assert_int_equal(
+		ops->encode(scratch, &plain, 1, (const uint8_t *)fox, FOX_LEN, &b, NULL),
+		-ENOMEM);
 	buf_release(&b);
 }
 

@@ -104,7 +104,7 @@ static void test_empty(void **state)
 	assert_int_equal(ops->decode(NULL, &spec, 1, in, 4, NULL, 0, &len, NULL), 0);
 	assert_int_equal(len, 0);
 	buf_init(&b, 100);
-	assert_int_equal(ops->encode(&spec, 1, NULL, 0, &b, NULL), 0);
+	assert_int_equal(ops->encode(NULL, &spec, 1, NULL, 0, &b, NULL), 0);
 	assert_int_equal(b.len, 4);
 	assert_memory_equal(b.data, in, 4);
 	buf_release(&b);

@@ -120,7 +120,7 @@ static void test_blosc(void **state)
 		in[i] = (uint8_t)(i / 7 % 11);
 	assert_int_equal(from_conf(&m, 2, "blosc", "cname=snappy,clevel=#5", 4, NULL), 0);
 	buf_init(&b, 2 * LEN);
-	assert_int_equal(ops->encode(&m.spec, 4, in, LEN, &b, NULL), 0);
+	assert_int_equal(ops->encode(scratch, &m.spec, 4, in, LEN, &b, NULL), 0);
 	assert_false(b.data[2] & 2); /* compressed, not copied */
 	assert_int_equal(run(CODEC_BLOSC, b.data, b.len, out, LEN, &len, NULL), 0);
 	assert_memory_equal(out, in, LEN);
@@ -226,7 +226,7 @@ static void test_lz4_hdf5_blocks(void **state)
 		struct buf b;
 
 		buf_init(&b, 100000);
-		assert_int_equal(ops->encode(&spec, 1, in, 2000, &b, NULL), 0);
+		assert_int_equal(ops->encode(scratch, &spec, 1, in, 2000, &b, NULL), 0);
 		assert_true(b.len <= ops->stored_max(&spec, 2000));
 		assert_int_equal(codec_chain_decode(&chain, 0, 1, b.data, b.len, out, 2000,
 						    scratch, NULL),
@@ -250,7 +250,7 @@ static void test_bzip2(void **state)
 		struct buf b;
 
 		buf_init(&b, 100000);
-		assert_int_equal(ops->encode(&spec, 1, in, n, &b, NULL), 0);
+		assert_int_equal(ops->encode(scratch, &spec, 1, in, n, &b, NULL), 0);
 		assert_int_equal(run(CODEC_BZIP2, b.data, b.len, out, n, &len, NULL), 0);
 		assert_int_equal(len, n);
 		assert_memory_equal(in, out, n);

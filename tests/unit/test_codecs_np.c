@@ -131,7 +131,7 @@ static void test_packbits(void **state)
 
 	(void)state;
 	buf_init(&b, 100);
-	assert_int_equal(ops->encode(&spec, 1, bools, 10, &b, NULL), 0);
+	assert_int_equal(ops->encode(NULL, &spec, 1, bools, 10, &b, NULL), 0);
 	assert_int_equal(b.len, 3);
 	assert_memory_equal(b.data, want, 3);
 	buf_release(&b);

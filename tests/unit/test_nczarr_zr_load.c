@@ -1,6 +1,7 @@
 /* Chunks of arrays without shards: passed as they are stored, decoded, filled; and objects that are
  * not what they should be, or not what they were. */
 #include "tests/unit/zr_source_fake.h"
+#include "tests/unit/codecs_encode.h"
 
 static const uint32_t level6[] = {6};
 static const struct codec_spec zip[] = {
@@ -15,8 +16,8 @@ static void put_numbers(struct fake *f, const char *key, uint32_t from, uint32_t
 	for (uint32_t i = 0; i < n; i++)
 		buf_put_le32(&plain, from + i);
 	if (packed)
-		assert_int_equal(codec_chain_encode(&(struct codec_chain){1, zip}, 4,
-						    plain.data, plain.len, &out, NULL),
+		assert_int_equal(encode_chain(&(struct codec_chain){1, zip}, 4, plain.data,
+					      plain.len, &out, NULL),
 				 0);
 	fake_replace(f, key, packed ? out.data : plain.data, packed ? out.len : plain.len);
 	buf_release(&plain);

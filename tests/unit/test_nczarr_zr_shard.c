@@ -1,6 +1,7 @@
 /* Shards, made by hand level by level: every place and form of an index, transposed axes, shards in
  * shards, codecs around them; and indexes that lie. An element's value is its linear index. */
 #include "tests/unit/zr_source_fake.h"
+#include "tests/unit/codecs_encode.h"
 
 /* ---- writing shards ---- */
 
@@ -104,8 +105,8 @@ static void put_shard(const struct zr_meta *m, const struct zr_shard *sh, const 
 		buf_put(out, plain.data, plain.len);
 		buf_put_le32(out, crc32c(plain.data, plain.len));
 	} else {
-		assert_int_equal(
-			codec_chain_encode(&sh->outer, 1, plain.data, plain.len, out, NULL), 0);
+		assert_int_equal(encode_chain(&sh->outer, 1, plain.data, plain.len, out, NULL),
+				 0);
 	}
 	buf_release(&plain);
 	buf_release(&index);
@@ -507,8 +508,8 @@ static void test_damaged_whole(void **state)
 	buf_init(&zeros, 1 << 26);
 	buf_init(&packed, 1 << 26);
 	memset(buf_grow(&zeros, 1 << 23), 0, 1 << 23);
-	assert_int_equal(codec_chain_encode(&(struct codec_chain){1, zip}, 1, zeros.data,
-					    zeros.len, &packed, NULL),
+	assert_int_equal(encode_chain(&(struct codec_chain){1, zip}, 1, zeros.data, zeros.len,
+				      &packed, NULL),
 			 0);
 	for (int i = 0; i < 2; i++) {
 		fake_init(&f, false);

@@ -1,5 +1,6 @@
 /* Elements without a fixed size: every framing, order and clipping; frames and lists that lie. */
 #include "tests/unit/zr_source_fake.h"
+#include "tests/unit/codecs_encode.h"
 
 static void put32(struct buf *b, uint32_t v)
 {
@@ -85,9 +86,9 @@ static void test_texts(void **state)
 	(void)state;
 	buf_init(&packed, 1 << 20);
 	buf_init(&fill, 1 << 20);
-	assert_int_equal(codec_chain_encode(&(struct codec_chain){1, zip}, 1, b.data, b.len,
-					    &packed, NULL),
-			 0);
+	assert_int_equal(
+		encode_chain(&(struct codec_chain){1, zip}, 1, b.data, b.len, &packed, NULL),
+		0);
 	for (int i = 0; i < 6; i++)
 		put_text(&fill, "fill");
 	for (int i = 0; i < 2; i++) {
@@ -142,7 +143,9 @@ static void test_fixed(void **state)
 {
 	static const struct codec_spec mixed[] = {{.h5_id = CODEC_SHUFFLE, .name = ""}};
 	const uint64_t shape[] = {3, 2};
-	const char stored[] = "a\0\0\0abcd\0\0\0\0abc\xc3" "ab\xe6\x97" "\0b\0\0";
+	const char stored[] = "a\0\0\0abcd\0\0\0\0abc\xc3"
+			      "ab\xe6\x97"
+			      "\0b\0\0";
 	struct buf want, packed;
 	struct fake f;
 
@@ -151,8 +154,8 @@ static void test_fixed(void **state)
 	buf_init(&packed, 1024);
 	for (size_t i = 0; i < 6; i++)
 		put_text(&want, (const char *[]){"a", "abcd", "", "abc", "ab", ""}[i]);
-	assert_int_equal(codec_chain_encode(&(struct codec_chain){1, mixed}, 4,
-					    (const uint8_t *)stored, 24, &packed, NULL),
+	assert_int_equal(encode_chain(&(struct codec_chain){1, mixed}, 4,
+				      (const uint8_t *)stored, 24, &packed, NULL),
 			 0);
 	for (int i = 0; i < 4; i++) {
 		struct zr_meta *m;

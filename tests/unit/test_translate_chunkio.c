@@ -1,5 +1,6 @@
 /* Plans executed over a fake source: sizes, bytes, errors. */
 #include "tests/unit/chunkio_fake.h"
+#include "tests/unit/codecs_encode.h"
 
 static uint8_t room[4096]; /* a reader's memory */
 
@@ -272,10 +273,10 @@ static void test_decode_damage(void **state)
 	chain(f, CODEC_DEFLATE, 0, 0);
 	store(f, 0, junk, sizeof(junk), 0);
 	buf_init(&out, 1000);
-	assert_int_equal(codec_chain_encode(&one, 4, junk, BYTES - 4, &out, NULL), 0);
+	assert_int_equal(encode_chain(&one, 4, junk, BYTES - 4, &out, NULL), 0);
 	store(f, 1, out.data, out.len, 0);
 	buf_clear(&out);
-	assert_int_equal(codec_chain_encode(&one, 4, junk, BYTES + 4, &out, NULL), 0);
+	assert_int_equal(encode_chain(&one, 4, junk, BYTES + 4, &out, NULL), 0);
 	store(f, 2, out.data, out.len, 0);
 	buf_release(&out);
 	f->refs[3] = f->refs[2];

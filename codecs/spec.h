@@ -1,0 +1,59 @@
+/* spec.h - filters as text, in netCDF's syntax, and which variables they are for.
+ *
+ * One filter is an id or a name, then its parameters: "307,9", "deflate,5", "zstd". Parameters are
+ * typed constants: "-17b 23ub -25S 27US 77 93U 12345678.5f 12345678.5d -9223372036854775807L
+ * 18446744073709551615UL"; one of eight bytes takes two parameters. Filters of a chain stand in
+ * the order of encoding, between '|'. A rule puts variables before a chain: "*,zstd,5",
+ * "v1&/g/v2,shuffle|deflate,4", "v3,none".
+ * Spec: https://docs.unidata.ucar.edu/netcdf-c/current/filters.html (filter specification
+ * syntax; appendix on the encoding of parameters; nccopy -F). */
+#ifndef CODECS_SPEC_H
+#define CODECS_SPEC_H
+
+#include "base/arena.h"
+#include "codecs/codec.h"
+
+/* codec_rule - what one -o filter= says. */
+struct codec_rule {
+	const char *vars;           /* patterns of fnmatch(3) between '&'; "*" is every variable */
+	bool none;                  /* no filters at all */
+	struct codec_chain chain;   /* with the parameters as the user gave them */
+};
+
+/* codec_rules - in the order in which they were given. */
+struct codec_rules {
+	uint32_t n;
+	const struct codec_rule *v;
+};
+
+/* codec_spec_parse - n bytes of text to a chain, in the arena. A filter that is named twice keeps
+ * its first place and takes its last parameters, as with nc_def_var_filter.
+ * Returns 0; -EINVAL with what is wrong and where; -ENOMEM. Unknown ids are no error, unknown
+ * names are. */
+int codec_spec_parse(struct arena *a, const char *text, size_t n, struct codec_chain *ret,
+		     struct err *e) NZ_MUST_USE;
+
+/* codec_spec_print - append a chain in the same syntax, with ids: "2,4|1,5". What ncdump -s shows
+ * as _Filter, of all filters. */
+void codec_spec_print(const struct codec_chain *chain, struct buf *out);
+
+/* codec_rule_add - parse the text of one rule, "[VARS,]CHAIN" or "[VARS,]none", behind rules->v; a
+ * text without variables is for all. */
+int codec_rule_add(struct arena *a, const char *text, struct codec_rules *rules,
+		   struct err *e) NZ_MUST_USE;
+
+/* codec_rules_for - the rule for the variable with this path ("/v", "/g/v"); NULL: none. A pattern
+ * without '/' is for the variables of that name in the root group, "*" for every variable. What
+ * names a variable wins over "*", and the later of two over the earlier (the table of
+ * nccopy -F). */
+const struct codec_rule *codec_rules_for(const struct codec_rules *rules, const char *path);
+
+/* codec_chain_prepare - the parameters that an HDF5 writer would store for this array, in the order
+ * that netCDF gives them: fletcher32 first when it was named first, shuffle ahead of deflate.
+ * Returns 0 with *ret in the arena; -EINVAL; -EOPNOTSUPP a filter cannot be encoded here, or not
+ * for such an array. */
+int codec_chain_prepare(struct arena *a, const struct codec_chain *chain,
+			const struct codec_array *array, struct codec_chain *ret,
+			struct err *e) NZ_MUST_USE;
+
+#endif
