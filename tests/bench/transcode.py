@@ -1,5 +1,5 @@
 """Rows of `make bench` about codecs: beside their libraries, and chunks that the mount decodes or
-encodes. scripts/bench calls rows(B) with itself: its helpers are used as B.name."""
+encodes. scripts/bench calls each of ROWS with itself: its helpers are used as B.name."""
 import json
 import os
 import shutil
@@ -114,7 +114,5 @@ def row_scaling(B):
               f"{B.med(got, 'two', 'mb_s'):.0f} / {B.med(got, 'one', 'mb_s'):.0f} MB/s", got)
 
 
-def rows(B):
-    row_libraries(B)
-    row_decoded(B)
-    row_scaling(B)
+ROWS = {"codecs-libraries": row_libraries, "codecs-decoded": row_decoded,
+        "codecs-scaling": row_scaling}
