@@ -21,7 +21,7 @@ extern const struct codec_ops codec_crc32;
 extern const struct codec_ops codec_adler32;
 extern const struct codec_ops codec_delta;
 extern const struct codec_ops codec_fixedscaleoffset;
-extern const struct codec_ops codec_quantize;
+extern const struct codec_ops codec_quantize_zarr2;
 extern const struct codec_ops codec_bitround;
 extern const struct codec_ops codec_astype;
 extern const struct codec_ops codec_packbits;
