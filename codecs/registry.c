@@ -22,6 +22,7 @@ static const struct codec_ops *const codecs[] = {
 	&codec_lz4_hdf5, &codec_lzma,     &codec_crc32c,     &codec_crc32c_zarr2,
 	&codec_crc32,    &codec_adler32,  &codec_delta,      &codec_fixedscaleoffset,
 	&codec_quantize, &codec_bitround, &codec_astype,     &codec_packbits,
+	&codec_nbit,     &codec_scaleoffset,
 };
 
 /* Filters that files often have, for messages: the name in a file is optional.
@@ -30,7 +31,7 @@ static const struct {
 	uint32_t h5_id;
 	const char *name;
 } known[] = {
-	{CODEC_SZIP, "szip"}, {CODEC_NBIT, "nbit"},  {CODEC_SCALEOFFSET, "scaleoffset"},
+	{CODEC_SZIP, "szip"},
 	{307, "bzip2"},       {32000, "lzf"},        {32001, "blosc"},
 	{32004, "lz4"},       {32008, "bitshuffle"}, {32013, "zfp"},
 	{32015, "zstd"},      {32026, "blosc2"},
