@@ -34,7 +34,7 @@ static inline uint64_t bits_word(const struct bits_in *b, uint64_t at)
 
 	memcpy(tail, b->p + byte, left < sizeof(tail) ? left : sizeof(tail));
 	memcpy(&w, tail, sizeof(w));
-	return bits_be64(w) << skip | tail[8] >> (8 - skip);
+	return bits_be64(w) << skip | (uint64_t)tail[8] >> (8 - skip);
 }
 
 /* bits_get - the next `count` numbers of n (1 .. 64) bits. */
@@ -49,7 +49,7 @@ static inline void bits_get(struct bits_in *b, unsigned int n, uint64_t *v, size
 		uint64_t w;
 
 		memcpy(&w, p, sizeof(w));
-		v[i] = (bits_be64(w) << at % 8 | p[8] >> (8 - at % 8)) >> (64 - n);
+		v[i] = (bits_be64(w) << at % 8 | (uint64_t)p[8] >> (8 - at % 8)) >> (64 - n);
 	}
 	for (; i < count; i++, at += n)
 		v[i] = bits_word(b, at) >> (64 - n);
