@@ -25,6 +25,9 @@ extern const struct codec_ops codec_quantize_zarr2;
 extern const struct codec_ops codec_bitround;
 extern const struct codec_ops codec_astype;
 extern const struct codec_ops codec_packbits;
+extern const struct codec_ops codec_bitgroom;
+extern const struct codec_ops codec_granularbr;
+extern const struct codec_ops codec_bitround_hdf5;
 
 struct libdeflate_decompressor;
 struct libdeflate_compressor;
