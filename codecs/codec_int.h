@@ -81,8 +81,8 @@ int codec_conf_level(const struct codec_conf *conf, const char *member, int32_t 
 		     int32_t missing, uint32_t *ret, struct err *e) NZ_MUST_USE;
 
 /* codec_prepare_level - prepare of a codec whose one parameter is a level: the one that was given,
- * else `missing`. name: the codec's. Returns 0 with one parameter written; -EINVAL outside lo .. hi,
- * or more than one. */
+ * else `missing`. name: the codec's. Returns 0 with one parameter written; -EINVAL not in
+ * lo .. hi, or more than one. */
 int codec_prepare_level(const struct codec_spec *spec, const char *name, int32_t lo, int32_t hi,
 			int32_t missing, uint32_t *params, struct err *e) NZ_MUST_USE;
 
