@@ -96,30 +96,25 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 	codec_put_le32(out + 4, (uint32_t)n);
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+static int encode(struct codec_scratch *s, const struct codec_spec *spec,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
 		  struct err *e)
 {
-	struct libdeflate_compressor *c = libdeflate_alloc_compressor(level_of(spec));
+	struct libdeflate_compressor *c = codec_deflater(s, level_of(spec));
 	size_t bound, got, start = out->len;
 	uint8_t *p;
-	int rc = 0;
 
 	if (!c)
 		return err_nomem(e);
 	bound = libdeflate_gzip_compress_bound(c, n);
 	p = bound > n ? buf_grow(out, bound) : NULL;
-	if (!p) {
-		rc = err_nomem(e);
-		goto out;
-	}
+	if (!p)
+		return err_nomem(e);
 	got = libdeflate_gzip_compress(c, in, n, p, bound);
-	if (got == 0)
-		rc = err_set(e, -EIO, "gzip: %zu bytes did not fit into %zu", n, bound);
 	out->len = start + got;
-out:
-	libdeflate_free_compressor(c);
-	return rc;
+	if (got == 0)
+		return err_set(e, -EIO, "gzip: %zu bytes did not fit into %zu", n, bound);
+	return 0;
 }
 
 const struct codec_ops codec_gzip = {
