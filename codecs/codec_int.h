@@ -27,12 +27,18 @@ extern const struct codec_ops codec_astype;
 extern const struct codec_ops codec_packbits;
 
 struct libdeflate_decompressor;
-struct ZSTD_DCtx_s;
+
+/* codec_kept - working memory of one library, made at first use, and what gives it back: only the
+ * codec's own file names the library. */
+struct codec_kept {
+	void *p;
+	void (*free)(void *p);
+};
 
 struct codec_scratch {
-	struct libdeflate_decompressor *inflate; /* owned; made at first use */
-	struct ZSTD_DCtx_s *zstd;                /* owned; made at first use */
-	uint8_t *mem[2];                         /* owned; intermediate results, used in turn */
+	struct codec_kept inflate; /* owned */
+	struct codec_kept zstd;    /* owned */
+	uint8_t *mem[2];           /* owned; intermediate results, used in turn */
 	size_t cap[2];
 	struct buf turn[2]; /* the same while encoding */
 };

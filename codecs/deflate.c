@@ -45,6 +45,19 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return 0;
 }
 
+static void free_inflater(void *p)
+{
+	libdeflate_free_decompressor(p);
+}
+
+struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s)
+{
+	if (!s->inflate.p)
+		s->inflate =
+			(struct codec_kept){libdeflate_alloc_decompressor(), free_inflater};
+	return s->inflate.p;
+}
+
 static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)

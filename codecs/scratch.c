@@ -4,9 +4,6 @@
  * They only grow; a thread that has decoded a huge chunk gives the memory back when it ends. */
 #include "codecs/codec_int.h"
 
-#include <libdeflate.h>
-#include <zstd.h>
-
 struct codec_scratch *codec_scratch_new(void)
 {
 	struct codec_scratch *s = alloc_array(1, sizeof(*s));
@@ -20,9 +17,10 @@ void codec_scratch_free(struct codec_scratch *s)
 {
 	if (!s)
 		return;
-	if (s->inflate)
-		libdeflate_free_decompressor(s->inflate);
-	(void)ZSTD_freeDCtx(s->zstd); /* takes NULL, cannot fail */
+	if (s->inflate.p)
+		s->inflate.free(s->inflate.p);
+	if (s->zstd.p)
+		s->zstd.free(s->zstd.p);
 	for (size_t i = 0; i < ARRAY_LEN(s->mem); i++) {
 		free(s->mem[i]);
 		buf_release(&s->turn[i]);
@@ -45,11 +43,4 @@ uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t c
 	s->mem[which] = p;
 	s->cap[which] = cap;
 	return p;
-}
-
-struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s)
-{
-	if (!s->inflate)
-		s->inflate = libdeflate_alloc_decompressor();
-	return s->inflate;
 }

@@ -53,15 +53,20 @@ static size_t frame_length(const uint8_t *p, size_t n)
 	return ZSTD_isError(len) || len > n ? 0 : len;
 }
 
+static void free_context(void *p)
+{
+	(void)ZSTD_freeDCtx(p); /* cannot fail */
+}
+
 static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)
 {
 	size_t from = 0, to = 0;
 
-	if (!s->zstd)
-		s->zstd = ZSTD_createDCtx();
-	if (!s->zstd)
+	if (!s->zstd.p)
+		s->zstd = (struct codec_kept){ZSTD_createDCtx(), free_context};
+	if (!s->zstd.p)
 		return err_nomem(e);
 	do {
 		size_t len = frame_length(in + from, in_len - from), got;
@@ -75,7 +80,7 @@ static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUS
 		if (claim < ZSTD_CONTENTSIZE_ERROR && claim > cap - to)
 			return err_set(e, -ERANGE, "zstd: content of %llu bytes exceeds %zu",
 				       claim, cap - to);
-		got = ZSTD_decompressDCtx(s->zstd, out + to, cap - to, in + from, len);
+		got = ZSTD_decompressDCtx(s->zstd.p, out + to, cap - to, in + from, len);
 		if (ZSTD_getErrorCode(got) == ZSTD_error_dstSize_tooSmall)
 			return err_set(e, -ERANGE, "zstd: content exceeds %zu bytes", cap);
 		if (ZSTD_isError(got))
