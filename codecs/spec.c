@@ -34,10 +34,7 @@ static int parse_id(const char *s, size_t n, struct codec_spec *ret, struct err 
 	if ((s[0] < '0' || s[0] > '9') && s[0] != '-' && s[0] != '+') {
 		ops = codec_find_name(s, n);
 		if (!ops)
-			return err_set(e, -EINVAL,
-				       "unknown filter '%.*s': 'nczarrfs filters' "
-				       "lists names",
-				       spec_show(n), s);
+			return err_set(e, -EINVAL, "unknown filter '%.*s'", spec_show(n), s);
 		ret->h5_id = ops->h5_id;
 		return 0;
 	}
