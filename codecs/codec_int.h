@@ -97,6 +97,12 @@ int codec_conf_text(const struct codec_conf *conf, const char *member, const cha
 int codec_conf_level(const struct codec_conf *conf, const char *member, int32_t lo, int32_t hi,
 		     int32_t missing, uint32_t *ret, struct err *e) NZ_MUST_USE;
 
+/* codec_prepare_level - prepare of a codec whose one parameter is a level: the one that was given,
+ * else `missing`. name: the codec's. Returns 0 with one parameter written; -EINVAL not in
+ * lo .. hi, or more than one. */
+int codec_prepare_level(const struct codec_spec *spec, const char *name, int32_t lo, int32_t hi,
+			int32_t missing, uint32_t *params, struct err *e) NZ_MUST_USE;
+
 /* codec_level - parameter i of a spec as a signed number cut to lo .. hi. */
 int32_t codec_level(const struct codec_spec *spec, uint32_t i, int32_t lo, int32_t hi,
 		    int32_t missing);

@@ -42,6 +42,14 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 				LEVEL_NUMCODECS, params, e);
 }
 
+static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+		   uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	*ret_n = 1;
+	return codec_prepare_level(spec, "zstd", ZSTD_minCLevel(), ZSTD_maxCLevel(),
+				   ZSTD_CLEVEL_DEFAULT, params, e);
+}
+
 /* frame_length - bytes of the frame at p; 0 when it is none. */
 static size_t frame_length(const uint8_t *p, size_t n)
 {
@@ -164,6 +172,7 @@ const struct codec_ops codec_zstd = {
 	.compressor = true,
 	.zarr2_params = zarr2_params,
 	.from_zarr = from_zarr,
+	.prepare = prepare,
 	.stored_max = codec_packed_max,
 	.decode = decode,
 	.framed_size = framed_size,
