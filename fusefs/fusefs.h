@@ -126,6 +126,8 @@ int fs_explain_mount(const struct cfg *cfg, const char *text, struct err *e);
 /* fs_mount, fs_info - the two commands. They print and return the exit status. */
 int fs_mount(const struct fs_setup *setup);
 int fs_info(const struct fs_setup *setup);
+/* fs_filters - append the report of `nczarrfs filters`. */
+void fs_filters(const struct cfg *cfg, struct buf *out);
 
 /* fs_run_guarded - run fn in a child, so that a crash of the HDF5 library or a hang of more
  * than `timeout` seconds (0: none) becomes one line. Returns the exit status. */
