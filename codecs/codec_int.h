@@ -21,12 +21,21 @@ extern const struct codec_ops codec_crc32;
 extern const struct codec_ops codec_adler32;
 extern const struct codec_ops codec_delta;
 extern const struct codec_ops codec_fixedscaleoffset;
-extern const struct codec_ops codec_quantize;
+extern const struct codec_ops codec_quantize_zarr2;
 extern const struct codec_ops codec_bitround;
 extern const struct codec_ops codec_astype;
 extern const struct codec_ops codec_packbits;
+extern const struct codec_ops codec_bitgroom;
+extern const struct codec_ops codec_granularbr;
+extern const struct codec_ops codec_bitround_hdf5;
+
+#define CODEC_NUMCODECS "numcodecs." /* before a numcodecs id in Zarr v3 */
+
+/* codec_known_name - what a filter that may not be built in is called; NULL: not known. */
+const char *codec_known_name(uint32_t h5_id);
 
 struct libdeflate_decompressor;
+struct libdeflate_compressor;
 
 /* codec_kept - working memory of one library, made at first use, and what gives it back: only the
  * codec's own file names the library. */
@@ -35,10 +44,15 @@ struct codec_kept {
 	void (*free)(void *p);
 };
 
+/* codec_kept_free - give it back; k is then empty. */
+void codec_kept_free(struct codec_kept *k);
+
 struct codec_scratch {
-	struct codec_kept inflate; /* owned */
-	struct codec_kept zstd;    /* owned */
-	uint8_t *mem[2];           /* owned; intermediate results, used in turn */
+	struct codec_kept inflate;
+	struct codec_kept deflate; /* for deflate_level */
+	int deflate_level;
+	struct codec_kept zstd, zstd_encoder;
+	uint8_t *mem[2]; /* owned; intermediate results, used in turn */
 	size_t cap[2];
 	struct buf turn[2]; /* the same while encoding */
 };
@@ -49,6 +63,10 @@ uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t c
 
 /* codec_inflater - this thread's; borrowed. NULL when memory is short. */
 struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s);
+
+/* codec_deflater - this thread's compressor of a level; borrowed until another level is asked for.
+ * NULL when memory is short. */
+struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level);
 
 static inline uint32_t codec_le32(const uint8_t *p)
 {
@@ -85,6 +103,12 @@ int codec_conf_text(const struct codec_conf *conf, const char *member, const cha
  * encoder looks at: a strange one does not keep a chunk from being decoded. */
 int codec_conf_level(const struct codec_conf *conf, const char *member, int32_t lo, int32_t hi,
 		     int32_t missing, uint32_t *ret, struct err *e) NZ_MUST_USE;
+
+/* codec_prepare_level - prepare of a codec whose one parameter is a level: the one that was given,
+ * else `missing`. name: the codec's. Returns 0 with one parameter written; -EINVAL not in
+ * lo .. hi, or more than one. */
+int codec_prepare_level(const struct codec_spec *spec, const char *name, int32_t lo, int32_t hi,
+			int32_t missing, uint32_t *params, struct err *e) NZ_MUST_USE;
 
 /* codec_level - parameter i of a spec as a signed number cut to lo .. hi. */
 int32_t codec_level(const struct codec_spec *spec, uint32_t i, int32_t lo, int32_t hi,

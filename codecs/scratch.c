@@ -13,14 +13,21 @@ struct codec_scratch *codec_scratch_new(void)
 	return s;
 }
 
+void codec_kept_free(struct codec_kept *k)
+{
+	if (k->p)
+		k->free(k->p);
+	k->p = NULL;
+}
+
 void codec_scratch_free(struct codec_scratch *s)
 {
 	if (!s)
 		return;
-	if (s->inflate.p)
-		s->inflate.free(s->inflate.p);
-	if (s->zstd.p)
-		s->zstd.free(s->zstd.p);
+	codec_kept_free(&s->inflate);
+	codec_kept_free(&s->deflate);
+	codec_kept_free(&s->zstd);
+	codec_kept_free(&s->zstd_encoder);
 	for (size_t i = 0; i < ARRAY_LEN(s->mem); i++) {
 		free(s->mem[i]);
 		buf_release(&s->turn[i]);
