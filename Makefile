@@ -83,13 +83,23 @@ $(UNIT): $(wildcard tests/unit/*.h)
 unit: $(UNIT)
 	@set -e; for t in $(UNIT); do echo "== $$t"; $$t; done
 
+# Programs that end-to-end tests talk to.
+TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/%,$(wildcard tests/tools/*.c))
+
+$(BUILD)/tests/%: tests/tools/%.c $(LIBOBJ) Makefile
+	@mkdir -p $(@D)
+	@echo "  TOOL $@"
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIBOBJ) $(PKG_LIBS)
+
+tools: $(TOOLS)
+
 format:
 	clang-format -i $(foreach m,$(MODULES),$(wildcard $(m)/*.c)) $(wildcard tests/unit/*.[ch])
 
 clean:
 	rm -rf build build-asan build-tsan
 
-.PHONY: all unit format clean
+.PHONY: all unit tools format clean
 -include $(OBJ:.o=.d)
 
 # --- bench: begin -------------------------------------------------------------------------------
@@ -127,6 +137,7 @@ install: all
 check:
 	scripts/install-deps check
 	$(MAKE) -j2 WERROR=1 all
+	$(MAKE) -j2 WERROR=1 tools
 	$(MAKE) -j2 WERROR=1 unit
 	scripts/check-includes
 	scripts/check-length
@@ -160,7 +171,7 @@ check-tsan:
 	NCZARRFS=build-tsan/nczarrfs tests/run-tests.py -j1 -k stress $(TESTFLAGS)
 
 check-asan:
-	$(MAKE) SANITIZE=1 WERROR=1 all
+	$(MAKE) SANITIZE=1 WERROR=1 all tools
 	$(MAKE) SANITIZE=1 WERROR=1 unit
 	NCZARRFS=build-asan/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
