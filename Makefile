@@ -105,13 +105,18 @@ clean:
 # --- bench: begin -------------------------------------------------------------------------------
 # make bench [BENCH_MB=256] [BENCH_RUNS=5] [BENCH_ROWS='...']: ratios, not tests. The helpers
 # are always built without sanitizers: they are the yardstick.
-BENCH_TOOLS := build/bench/bare build/bench/reader build/bench/walk
+BENCH_TOOLS := build/bench/bare build/bench/reader build/bench/walk build/bench/codecs
 
 build/bench/%: tests/bench/%.c Makefile
 	@mkdir -p $(@D)
 	@echo "  CC $@"
 	$(Q)$(CC) -D_GNU_SOURCE -DFUSE_USE_VERSION=314 $(shell $(PKG_CONFIG) --cflags fuse3) \
 		-std=c17 -O2 -g $(WARN) -o $@ $< $(shell $(PKG_CONFIG) --libs fuse3) -lpthread
+
+build/bench/codecs: tests/bench/codecs.c $(filter build/obj/codecs/% build/obj/base/%,$(LIBOBJ)) Makefile
+	@mkdir -p $(@D)
+	@echo "  CC $@"
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -o $@ $< $(filter %.o,$^) $(PKG_LIBS)
 
 bench-tools: $(BENCH_TOOLS)
 
