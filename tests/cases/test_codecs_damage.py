@@ -258,8 +258,8 @@ ROWS = {
     "bitshuffle": visible((h5.BITSHUFFLE, 0, 0)),
     "bitshuffle_lz4": visible((h5.BITSHUFFLE, 0, 2)),
     "bitshuffle_zstd": visible((h5.BITSHUFFLE, 0, 3, 3)),
-    "bitgroom": visible((h5.BITGROOM, 3), dtypes=("<f4", ">f8")),
-    "granularbr": visible((h5.GRANULARBR, 3), dtypes=("<f4", ">f8")),
+    "bitgroom": visible((h5.BITGROOM, 3), dtypes=("<f4", "<f8")),
+    "granularbr": visible((h5.GRANULARBR, 3), dtypes=("<f4", "<f8")),
     "h5_chain": visible((h5.SHUFFLE,), (h5.DEFLATE, 1), (h5.FLETCHER32,)),
     "netcdf_chain": visible((h5.FLETCHER32,), (h5.SHUFFLE,), (h5.ZSTD, 1), checked=True),
 }

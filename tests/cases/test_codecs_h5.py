@@ -241,10 +241,57 @@ def lzf_rows():
 
 
 def blosc_rows():
-    rows = [row([(h5.BLOSC,)], all_of(usual, every_length, large), same=True)]
+    """Without any parameters the plugin takes blosclz, we lz4."""
+    rows = [row([(h5.BLOSC,)], all_of(usual, every_length, large), same=True,
+                params=lambda f: f[:5]),
+            row([(h5.BLOSC, 0, 0, 0, 0, 5, 1, 1)], all_of(usual, every_length), same=True)]
     return rows + [row([(h5.BLOSC, 0, 0, 0, 0, level, shuffle, code)], functools.partial(
         data.arrays, ("|u1", "<f4", ">i8", "|S5"), data.FEW, ("ramp", "noise")), same=True)
         for level, shuffle, code in itertools.product((1, 5, 9), (0, 1, 2), (0, 1, 2, 4, 5))]
+
+
+# ---- lossy filters, against netCDF-C, which has the same formulas ----
+
+def quantized(arrays, mode, digits):
+    """What netCDF-C stores of each array, by label."""
+    import netCDF4
+    if not getattr(netCDF4, "__has_quantization_support__", False):
+        raise Skip("this netCDF-C cannot quantise")
+    found = {}
+    with netCDF4.Dataset("quantised", "w", diskless=True, persist=False) as nc:
+        for i, (label, a) in enumerate(arrays):
+            nc.createDimension(f"d{i}", len(a))
+            v = nc.createVariable(f"v{i}", a.dtype, (f"d{i}",), significant_digits=digits,
+                                  quantize_mode=mode, fill_value=FILL)
+            v.set_auto_mask(False)
+            v[:] = a
+            nc.sync()
+            found[label] = np.asarray(v[:]).tobytes()
+    return found
+
+
+FILL = 93.0  # which `constant` has everywhere, and `ramp` here and there
+
+
+def quant_run(number, mode, t):
+    with CodecTool(t) as tool:
+        can = next((c["can"] for c in tool.codecs() if c["id"] == number), set())
+        if "decode" not in can:
+            raise Skip(f"filter {number} is not built in")
+        # with 7 digits of a float netCDF-C shifts by negative numbers
+        for dtype, most in (("<f4", 6), ("<f8", 15)):
+            arrays = list(data.arrays((dtype,), data.FEW, ("zeros", "constant", "ramp", "steps",
+                                                           "noise")))
+            for digits in range(1, most + 1):
+                want = quantized(arrays, mode, digits)
+                tool.h5([(number, digits)], np.dtype(dtype).itemsize)
+                got = tool.prepare(dtype, (10,), FILL)[0]
+                assert got[:4] == (number, digits, np.dtype(dtype).itemsize, 1), got
+                for label, a in arrays:
+                    mine = tool.encode(a.tobytes())
+                    equal(f"{digits} digits, {label}", "encoded", mine, want[label])
+                    equal(f"{digits} digits, {label}", "decoded", tool.decode(mine, len(mine)),
+                          mine)
 
 
 # ---- nbit: types that numpy does not have ----
@@ -423,6 +470,8 @@ def cases():
     yield "nbit", nbit_run
     yield "zstd", zstd_run
     yield "bitshuffle", bitshuffle_run
+    yield "bitgroom", functools.partial(quant_run, h5.BITGROOM, "BitGroom")
+    yield "granularbr", functools.partial(quant_run, h5.GRANULARBR, "GranularBitRound")
     yield "masks", masks
     yield "chains", functools.partial(run_chains, chain_rows(FIRST, STOCK, 100, 1), ())
     yield "chains-of-plugins", functools.partial(
