@@ -156,8 +156,12 @@ const struct codec_ops *codec_find_name(const char *name, size_t n);
 /* codec_remedy - what a user can do about a filter that nobody here can undo: which package has
  * it. Appends one clause without a full stop: "install the package
  * hdf5-filter-plugin-zfp-serial, or name the directory of its HDF5 plugin in
- * HDF5_PLUGIN_PATH". */
+ * HDF5_PLUGIN_PATH". With the id 0, spec->name is that of a codec in a Zarr document. */
 void codec_remedy(const struct codec_spec *spec, struct buf *out);
+
+/* codec_missing - append what to tell of an array with such a filter: "filter 32013 (zfp) is not
+ * available: install ...", "codec 'pcodec' is not supported: ...". Less than 200 bytes. */
+void codec_missing(const struct codec_spec *spec, struct buf *out);
 
 /* codec_find_zarr2, codec_find_zarr3 - the codec with this numcodecs id or Zarr v3 name (n bytes);
  * NULL when there is none. "numcodecs.zstd", as zarr-python 3 writes it, is numcodecs' zstd. */

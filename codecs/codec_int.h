@@ -25,19 +25,36 @@ extern const struct codec_ops codec_quantize_zarr2;
 extern const struct codec_ops codec_bitround;
 extern const struct codec_ops codec_astype;
 extern const struct codec_ops codec_packbits;
+extern const struct codec_ops codec_nbit;
+extern const struct codec_ops codec_scaleoffset;
+extern const struct codec_ops codec_bitgroom;
+extern const struct codec_ops codec_granularbr;
+extern const struct codec_ops codec_bitround_hdf5;
+
+#define CODEC_NUMCODECS "numcodecs." /* before a numcodecs id in Zarr v3 */
+
+/* codec_known_name - what a filter that may not be built in is called; NULL: not known. */
+const char *codec_known_name(uint32_t h5_id);
 
 struct libdeflate_decompressor;
 struct libdeflate_compressor;
-struct ZSTD_DCtx_s;
-struct ZSTD_CCtx_s;
+
+/* codec_kept - working memory of one library, made at first use, and what gives it back: only the
+ * codec's own file names the library. */
+struct codec_kept {
+	void *p;
+	void (*free)(void *p);
+};
+
+/* codec_kept_free - give it back; k is then empty. */
+void codec_kept_free(struct codec_kept *k);
 
 struct codec_scratch {
-	struct libdeflate_decompressor *inflate; /* owned; made at first use */
-	struct libdeflate_compressor *deflate;   /* owned; for deflate_level */
+	struct codec_kept inflate;
+	struct codec_kept deflate; /* for deflate_level */
 	int deflate_level;
-	struct ZSTD_DCtx_s *zstd;                /* owned; made at first use */
-	struct ZSTD_CCtx_s *zstd_encoder;        /* owned; made at first use */
-	uint8_t *mem[2];                         /* owned; intermediate results, used in turn */
+	struct codec_kept zstd, zstd_encoder;
+	uint8_t *mem[2]; /* owned; intermediate results, used in turn */
 	size_t cap[2];
 	struct buf turn[2]; /* the same while encoding */
 };
@@ -75,6 +92,18 @@ uint8_t *codec_stored_blocks(const uint8_t *in, size_t n, uint8_t *out);
  * bytes, or of the same bytes in many small blocks. */
 uint64_t codec_packed_max(const struct codec_spec *spec, uint64_t n);
 
+/* codec_elements - how many elements a chunk has; false when 32 bits do not hold it. */
+static inline bool codec_elements(const struct codec_array *a, uint32_t *ret)
+{
+	uint32_t n = 1;
+
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (a->chunk[i] > UINT32_MAX || ckd_mul(&n, n, (uint32_t)a->chunk[i]))
+			return false;
+	*ret = n;
+	return true;
+}
+
 /* codec_conf_int, codec_conf_real, codec_conf_text - a member of a codec's configuration.
  * A member that is missing or null gives the default. Returns 0; -EBADMSG another type. */
 int codec_conf_int(const struct codec_conf *conf, const char *member, int64_t missing,
@@ -88,6 +117,12 @@ int codec_conf_text(const struct codec_conf *conf, const char *member, const cha
  * encoder looks at: a strange one does not keep a chunk from being decoded. */
 int codec_conf_level(const struct codec_conf *conf, const char *member, int32_t lo, int32_t hi,
 		     int32_t missing, uint32_t *ret, struct err *e) NZ_MUST_USE;
+
+/* codec_prepare_level - prepare of a codec whose one parameter is a level: the one that was given,
+ * else `missing`. name: the codec's. Returns 0 with one parameter written; -EINVAL not in
+ * lo .. hi, or more than one. */
+int codec_prepare_level(const struct codec_spec *spec, const char *name, int32_t lo, int32_t hi,
+			int32_t missing, uint32_t *params, struct err *e) NZ_MUST_USE;
 
 /* codec_level - parameter i of a spec as a signed number cut to lo .. hi. */
 int32_t codec_level(const struct codec_spec *spec, uint32_t i, int32_t lo, int32_t hi,

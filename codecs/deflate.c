@@ -45,6 +45,41 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return 0;
 }
 
+static void free_inflater(void *p)
+{
+	libdeflate_free_decompressor(p);
+}
+
+struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s)
+{
+	if (!s->inflate.p)
+		s->inflate =
+			(struct codec_kept){libdeflate_alloc_decompressor(), free_inflater};
+	return s->inflate.p;
+}
+
+static void free_deflater(void *p)
+{
+	libdeflate_free_compressor(p);
+}
+
+struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level)
+{
+	if (s->deflate.p && s->deflate_level == level)
+		return s->deflate.p;
+	codec_kept_free(&s->deflate);
+	s->deflate = (struct codec_kept){libdeflate_alloc_compressor(level), free_deflater};
+	s->deflate_level = level;
+	return s->deflate.p;
+}
+
+static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+		   uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	*ret_n = 1;
+	return codec_prepare_level(spec, "deflate", 0, LEVEL_MAX, LEVEL_DEFAULT, params, e);
+}
+
 static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)
@@ -150,6 +185,7 @@ const struct codec_ops codec_deflate = {
 	.compressor = true,
 	.zarr2_params = zarr2_params,
 	.from_zarr = from_zarr,
+	.prepare = prepare,
 	.stored_max = codec_packed_max,
 	.decode = decode,
 	.framed_size = framed_size,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define LEVEL_NUMCODECS 1
+#define LEVEL_DEFAULT 4 /* as deflate's */
 #define LEVEL_MAX 9
 #define HEAD 10
 #define TAIL 8
@@ -31,6 +32,13 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 {
 	*ret_n = 1;
 	return codec_conf_level(conf, "level", 0, LEVEL_MAX, LEVEL_NUMCODECS, params, e);
+}
+
+static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+		   uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	*ret_n = 1;
+	return codec_prepare_level(spec, "gzip", 0, LEVEL_MAX, LEVEL_DEFAULT, params, e);
 }
 
 static bool all_zero(const uint8_t *p, size_t n)
@@ -117,6 +125,7 @@ const struct codec_ops codec_gzip = {
 	.compressor = true,
 	.zarr2_params = zarr2_params,
 	.from_zarr = from_zarr,
+	.prepare = prepare,
 	.stored_max = codec_packed_max,
 	.decode = decode,
 	.framed_size = framed_size,

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-enum cfg_command { CFG_MOUNT, CFG_INFO, CFG_HELP, CFG_VERSION };
+enum cfg_command { CFG_MOUNT, CFG_INFO, CFG_FILTERS, CFG_HELP, CFG_VERSION };
 enum cfg_mode { CFG_MODE_ZARR, CFG_MODE_NCZARR, CFG_MODE_NOXARRAY };
 enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_KEEP, CFG_FILTER_NONE };
 enum cfg_view { CFG_VIEW_AUTO, CFG_VIEW_ZARR, CFG_VIEW_NC };
@@ -21,9 +21,14 @@ struct cfg {
 	bool foreground;         /* -f */
 	bool verbose;            /* -v */
 	bool debug;              /* -d */
-	bool json;               /* info --json */
+	bool json;               /* --json of info and filters */
 	enum cfg_mode mode;      /* -o mode= */
-	enum cfg_filter filter;  /* -o filter= */
+	enum cfg_filter filter;  /* -o filter=portable|keep|none: of variables without a rule */
+	char **filter_rules;     /* n_filter_rules texts of -o filter=SPEC, in the user's order; a
+				  * "none" for all that came after one of them is among them */
+	size_t n_filter_rules;
+	char **quantize_rules;   /* n_quantize_rules texts of -o quantize=SPEC */
+	size_t n_quantize_rules;
 	enum cfg_view view;      /* -o view= : AUTO is the other family's view of a source */
 	bool hide_bad;           /* -o bad_arrays=hide */
 	bool nested;             /* -o dimension_separator=/ */
@@ -46,6 +51,10 @@ struct cfg {
  * Returns 0 (cfg_release it); -EINVAL with what is wrong and what to type instead. */
 int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e) NZ_MUST_USE;
 void cfg_release(struct cfg *cfg);
+
+/* cfg_nearest - the word among `words` that looks most like `word`; NULL when none is close.
+ * n words, each of which may end in '=' (not compared). Borrowed. */
+const char *cfg_nearest(const char *word, const char *const *words, size_t n);
 
 /* cfg_help - append the text of --help. */
 void cfg_help(struct buf *out);
