@@ -41,6 +41,8 @@ struct codec_conf {
 	int (*real)(void *arg, const char *member, double *ret);
 	int (*text)(void *arg, const char *member, const char **ret);
 	int (*boolean)(void *arg, const char *member, bool *ret);
+	const struct codec_array *array; /* whose chunks are stored; NULL: not known */
+	const uint64_t *shape;           /* of the array, rank entries; NULL: not known */
 };
 
 /* codec_spec - one filter as a dataset names it. */
