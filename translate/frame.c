@@ -154,6 +154,18 @@ static int fill_fixed(const struct ds_array *a, const struct plan *p, struct fil
 	return 0;
 }
 
+/* lossy - whether encoding would change a fill value. */
+static bool lossy(const struct codec_chain *chain)
+{
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+
+		if (ops && ops->lossy)
+			return true;
+	}
+	return false;
+}
+
 /* encode_fill - the chunk of elements f in the chain's real encoding; NULL when that is not
  * smaller than the framed form, too large to keep, or not possible: then it is framed. */
 static struct fill *encode_fill(const struct ds_array *a, const struct plan *p,
@@ -205,7 +217,7 @@ static int fill_elements(const struct ds_array *a, const struct plan *p, struct 
 		return err_set(e, -ERANGE, "a chunk of %" PRIu64 " bytes cannot be framed",
 			       a->chunk_bytes);
 	}
-	enc = encode_fill(a, p, f, framed);
+	enc = lossy(&p->chain) ? NULL : encode_fill(a, p, f, framed);
 	if (enc) {
 		free(f);
 		f = enc;
