@@ -1,5 +1,5 @@
-"""Every array of an HDF5 file that has filters, as stock zarr-python reads it from the mount, against
-the file's own chunks.
+"""Every array of an HDF5 file that has filters, as stock zarr-python reads it from the mount,
+against the file's own chunks.
 
 Those are decoded here by formulas (tests/lib/h5_chunks.py), so that no HDF5 plugin is needed; where
 there is none, by libhdf5. The report has a line for each array: verdict, chain, path. Verdicts:
