@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* available - whether the library can run a filter, with one of our codecs or by itself. Asking for a missing one searches the
- * plugin directories, so answers are kept. */
+/* available - whether the library can run a filter, with one of our codecs or by itself. Asking for
+ * a missing one searches the plugin directories, so answers are kept. */
 static bool available(struct h5_build *b, uint32_t id)
 {
 	bool yes;
