@@ -26,8 +26,6 @@ static const struct known {
 	const char *what; /* the package, or an address */
 } known[] = {
 	{CODEC_SZIP, "szip", NOWHERE, NULL},
-	{CODEC_NBIT, "nbit", NOWHERE, NULL},
-	{CODEC_SCALEOFFSET, "scaleoffset", NOWHERE, NULL},
 	{257, "hzip", NOWHERE, NULL},
 	{258, "fpzip", NOWHERE, NULL},
 	{305, "lzo", NOWHERE, NULL},
