@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/str.h"
+#include "codecs/spec.h"
 #include "fusefs/info_int.h"
 #include "fusefs/mirror.h"
 
@@ -123,6 +125,12 @@ static void text_array(struct buf *out, struct view *v, uint32_t ordinal, int in
 	}
 	buf_printf(out, "\n%*sfilters  ", indent + 4, "");
 	text_filters(out, &a->chain);
+	if (a->chain.n > 0) {
+		buf_printf(out, "\n%*s_Filter  ", indent + 4, "");
+		codec_spec_print(&a->chain, out);
+		buf_printf(out, "\n%*s_Codecs  ", indent + 4, "");
+		codec_spec_json(&a->chain, a->type.size, out);
+	}
 	buf_printf(out, "\n%*sstorage  %s\n%*sfill     ", indent + 4, "",
 		   layout_name(a->layout), indent + 4, "");
 	info_fill(out, a, false);
@@ -228,7 +236,7 @@ static void text_report(struct buf *out, const struct fs_setup *setup, struct vi
 
 static void json_text(struct buf *out, const char *s)
 {
-	info_json_string(out, s, strlen(s));
+	str_put_json(out, s, strlen(s));
 }
 
 static void json_lengths(struct buf *out, const char *name, const uint64_t *v, uint32_t rank)
@@ -267,6 +275,25 @@ static void json_filters(struct buf *out, const struct codec_chain *chain)
 	buf_putc(out, ']');
 }
 
+/* json_netcdf_words - _Filter, a text, and _Codecs, a list; null without filters. */
+static void json_netcdf_words(struct buf *out, const struct ds_array *a)
+{
+	struct buf filter;
+
+	buf_puts(out, ", \"_Filter\": ");
+	if (a->chain.n == 0) {
+		buf_puts(out, "null, \"_Codecs\": null");
+		return;
+	}
+	buf_init(&filter, (size_t)1 << 24);
+	codec_spec_print(&a->chain, &filter);
+	str_put_json(out, (const char *)filter.data, filter.len);
+	out->failed |= !buf_ok(&filter);
+	buf_release(&filter);
+	buf_puts(out, ", \"_Codecs\": ");
+	codec_spec_json(&a->chain, a->type.size, out);
+}
+
 /* json_path - the path that fn appends, as a JSON string. */
 static void json_path(struct buf *out, const struct dataset *ds, uint32_t ordinal,
 		      void (*fn)(const struct dataset *, uint32_t, struct buf *))
@@ -275,7 +302,7 @@ static void json_path(struct buf *out, const struct dataset *ds, uint32_t ordina
 
 	buf_init(&path, 1 << 20);
 	fn(ds, ordinal, &path);
-	info_json_string(out, path.data ? (const char *)path.data : "", path.len);
+	str_put_json(out, path.data ? (const char *)path.data : "", path.len);
 	buf_release(&path);
 }
 
@@ -291,7 +318,7 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal)
 	buf_puts(out, ", \"type\": ");
 	buf_init(&type, 1 << 20);
 	info_type(&type, &a->type);
-	info_json_string(out, type.data ? (const char *)type.data : "", type.len);
+	str_put_json(out, type.data ? (const char *)type.data : "", type.len);
 	buf_release(&type);
 	json_lengths(out, "shape", a->shape, a->rank);
 	json_lengths(out, "chunks", a->chunk, a->rank);
@@ -305,6 +332,7 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal)
 		   ", \"storage\": \"%s\"",
 		   a->n_chunks, a->chunk_bytes, layout_name(a->layout));
 	json_filters(out, &a->chain);
+	json_netcdf_words(out, a);
 	buf_printf(out,
 		   ", \"fill_defined\": %s, \"fill\": ", a->fill_defined ? "true" : "false");
 	info_fill(out, a, true);
