@@ -61,6 +61,8 @@ struct reply_log {
 	uint32_t suppressed;  /* lock: not written */
 	uint32_t n_seen;      /* lock */
 	uint64_t seen[16];    /* lock: hashes of texts written */
+	uint32_t n_told;      /* lock */
+	uint64_t told[64];    /* lock: hashes of texts about what is not supported; said once */
 };
 
 /* fs - one mount; the userdata of its session. */
@@ -88,7 +90,7 @@ const struct fuse_lowlevel_ops *fs_operations(void);
  * may_be_absent: when a name was looked for. */
 int reply_errno(int rc, bool may_be_absent);
 /* reply_log - one line for an error, unless the same or many others were logged this second, or
- * it has no text: it was told to somebody before. */
+ * it has no text: it was told to somebody before. What is not supported is said once. */
 void reply_log(struct fs *fs, const struct err *e);
 /* reply_fail - answer a request with an error and log it, unless it only says "no such name"
  * or "the source changed", which live.c logs. */

@@ -86,9 +86,10 @@ static int say_where(const struct chunkio *c, uint32_t array, uint64_t linear, i
 		buf_clear(&at);
 		buf_printf(&at, "number %" PRIu64, linear);
 	}
-	(void)err_wrap(e, code, "'%s%.*s' chunk %.*s", cut > 0 ? "..." : "",
-		       (int)(path.len - cut), (const char *)path.data + cut, (int)at.len,
-		       (const char *)at.data);
+	/* what holds for every chunk is the same text for every chunk */
+	(void)err_wrap(e, code, "'%s%.*s'%s%.*s", cut > 0 ? "..." : "", (int)(path.len - cut),
+		       (const char *)path.data + cut, a->unreadable ? "" : " chunk ",
+		       a->unreadable ? 0 : (int)at.len, (const char *)at.data);
 	e->code = code;
 	buf_release(&path);
 	buf_release(&at);
@@ -233,7 +234,8 @@ static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear, const
 	in = plain ? out : buf_grow(&m->stored, (size_t)w->ref.len);
 	if (!in && w->ref.len > 0)
 		return err_nomem(e);
-	rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, (size_t)w->ref.len, e);
+	rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, (size_t)w->ref.len,
+				e);
 	if (rc == 0 && !plain)
 		rc = codec_chain_decode(&a->chain, way_skipped(a, &w->ref), a->type.size, in,
 					(size_t)w->ref.len, out, (size_t)want, m->codec, e);
