@@ -66,19 +66,18 @@ bool reply_log_text(struct reply_log *log, const char *text, int64_t now, uint32
 	return show;
 }
 
-/* told - whether this was said since the mount was made; `now`: it is being said. */
-static bool told(struct reply_log *log, const char *text, bool now)
+bool reply_log_once(struct reply_log *log, const char *text)
 {
 	const uint64_t hash = hash_text(text);
-	bool found = false;
+	bool first = true;
 
 	(void)pthread_mutex_lock(&log->lock);
-	for (uint32_t i = 0; i < log->n_told && !found; i++)
-		found = log->told[i] == hash;
-	if (now && !found && log->n_told < ARRAY_LEN(log->told))
-		log->told[log->n_told++] = hash;
+	for (uint32_t i = 0; i < log->n_once && first; i++)
+		first = log->once[i] != hash;
+	if (first && log->n_once < ARRAY_LEN(log->once))
+		log->once[log->n_once++] = hash;
 	(void)pthread_mutex_unlock(&log->lock);
-	return found;
+	return first;
 }
 
 void reply_log(struct fs *fs, const struct err *e)
@@ -90,12 +89,10 @@ void reply_log(struct fs *fs, const struct err *e)
 	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with this clock */
 	if (!text[0])
 		return; /* it was said when it came up */
-	if (e->code == -EOPNOTSUPP && told(&fs->log, text, false))
-		return; /* and will be so the next time */
+	if (e->code == -EOPNOTSUPP && !reply_log_once(&fs->log, text))
+		return;
 	if (!reply_log_text(&fs->log, text, now.tv_sec, &skipped))
 		return;
-	if (e->code == -EOPNOTSUPP)
-		(void)told(&fs->log, text, true);
 	if (skipped)
 		log_error("%u more errors were not logged", skipped);
 	log_error("%s", text);

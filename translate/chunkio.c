@@ -21,6 +21,7 @@
 #define STORED_SLACK ((uint64_t)64 << 10) /* headers and checksums of a stored chunk */
 #define AHEAD_MAX 64
 #define PATH_LONG ((size_t)64 << 10)
+#define NO_CHUNK UINT64_MAX /* of an error that is the whole array's */
 /* Of an array's path in an error, so that what went wrong fits as well. */
 #define PATH_SHOWN (ERR_TEXT_MAX / 2)
 
@@ -77,6 +78,11 @@ static int say_where(const struct chunkio *c, uint32_t array, uint64_t linear, i
 		cut = path.len - PATH_SHOWN;
 	while (cut > 0 && cut < path.len && (path.data[cut] & 0xc0) == 0x80)
 		cut++; /* not inside a character */
+	if (linear == NO_CHUNK) {
+		(void)err_wrap(e, code, "'%s%.*s'", cut > 0 ? "..." : "", (int)(path.len - cut),
+			       (const char *)path.data + cut);
+		goto out;
+	}
 	if (linear < a->n_chunks)
 		ds_chunk_coords(a, linear, coords);
 	buf_printf(&at, "%" PRIu64, coords[0]);
@@ -86,10 +92,10 @@ static int say_where(const struct chunkio *c, uint32_t array, uint64_t linear, i
 		buf_clear(&at);
 		buf_printf(&at, "number %" PRIu64, linear);
 	}
-	/* what holds for every chunk is the same text for every chunk */
-	(void)err_wrap(e, code, "'%s%.*s'%s%.*s", cut > 0 ? "..." : "", (int)(path.len - cut),
-		       (const char *)path.data + cut, a->unreadable ? "" : " chunk ",
-		       a->unreadable ? 0 : (int)at.len, (const char *)at.data);
+	(void)err_wrap(e, code, "'%s%.*s' chunk %.*s", cut > 0 ? "..." : "",
+		       (int)(path.len - cut), (const char *)path.data + cut, (int)at.len,
+		       (const char *)at.data);
+out:
 	e->code = code;
 	buf_release(&path);
 	buf_release(&at);
@@ -138,8 +144,9 @@ static int way_find(struct chunkio *c, uint32_t array, uint64_t linear, struct w
 		return err_set(e, -ENOENT, "no such chunk");
 	*w = (struct way){.kind = WAY_LOAD};
 	if (p->kind == PLAN_ERROR) {
-		rc = err_set(e, -EIO, "%s", p->reason);
-		return say_where(c, array, linear, rc, e);
+		/* the same text for every chunk: it is logged once */
+		rc = err_set(e, -EOPNOTSUPP, "%s", p->reason);
+		return say_where(c, array, NO_CHUNK, rc, e);
 	}
 	rc = source_locate(c->source, array, linear, &w->ref, e);
 	if (rc == 0 && w->ref.where != CHUNK_ABSENT) {

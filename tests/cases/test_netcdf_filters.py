@@ -286,10 +286,10 @@ def test_precedence(t):
 
 
 def test_precedence_of_nccopy(t):
-    """The rows of that table in which nccopy 4.9 does as it says: the same chains as here. It
-    suppresses all filters when it is told "none" once (row 3), keeps deflate, shuffle and fletcher32
-    of the input, and applies what is for all and what is for one variable both; only a single rule
-    for a variable of an input without filters is as documented."""
+    """The rows of that table in which nccopy 4.9 does as it says: the same chains as here. Told
+    "none" once it suppresses all filters (row 3); it keeps deflate, shuffle and fletcher32 of the
+    input, and applies both what is for all and what is for one variable. Only a single rule for a
+    variable of an input without filters is as documented."""
     needs(307)
     source = plain(t, {"v": "f4", "w": "f4"})
     for i, (rules, want) in enumerate(PRECEDENCE):
