@@ -204,8 +204,6 @@ void plugin_make_ops(struct plugin *p);
 /* codec_builtin, codec_builtin_zarr2 - without plugins. */
 const struct codec_ops *codec_builtin(uint32_t h5_id);
 const struct codec_ops *codec_builtin_zarr2(const char *id, size_t n);
-/* codec_known_name - what a filter that is not built in is called; NULL. */
-const char *codec_known_name(uint32_t h5_id);
 
 /* plugin_find, plugin_find_zarr2, plugin_at - of the plugins, which are looked for now when they
  * were not yet. NULL: none. Any thread. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codecs/codec_int.h"
 #include "codecs/plugin_int.h"
 
 #define REPORT_MAX ((size_t)1 << 20)

@@ -122,14 +122,6 @@ static bool printable(const char *s)
 	return true;
 }
 
-const char *codec_known_name(uint32_t h5_id)
-{
-	for (size_t i = 0; i < ARRAY_LEN(known); i++)
-		if (known[i].h5_id == h5_id)
-			return known[i].name;
-	return NULL;
-}
-
 const char *codec_name(const struct codec_spec *spec, char *tmp, size_t cap)
 {
 	const struct codec_ops *ops = codec_find(spec->h5_id);
