@@ -121,6 +121,8 @@ static const struct option options[] = {
 	 "seconds until SOURCE must be open; 0: wait for ever"},
 	{"link_root", OPT_TEXT, NULL, FIELD(link_root), NULL, 0, 0,
 	 "follow external links of SOURCE to files below this directory"},
+	{"noplugins", OPT_FLAG, NULL, FIELD(noplugins), NULL, 0, 0,
+	 "use no filters from plugins, HDF5's or netCDF-C's"},
 	{"debug", OPT_FLAG, NULL, FIELD(debug), NULL, 0, 0, "log every request"},
 };
 
