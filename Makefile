@@ -83,25 +83,40 @@ $(UNIT): $(wildcard tests/unit/*.h)
 unit: $(UNIT)
 	@set -e; for t in $(UNIT); do echo "== $$t"; $$t; done
 
+# Programs that end-to-end tests talk to.
+TOOLS := $(patsubst tests/tools/%.c,$(BUILD)/tests/%,$(wildcard tests/tools/*.c))
+
+$(BUILD)/tests/%: tests/tools/%.c $(LIBOBJ) Makefile
+	@mkdir -p $(@D)
+	@echo "  TOOL $@"
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIBOBJ) $(PKG_LIBS)
+
+tools: $(TOOLS)
+
 format:
 	clang-format -i $(foreach m,$(MODULES),$(wildcard $(m)/*.c)) $(wildcard tests/unit/*.[ch])
 
 clean:
 	rm -rf build build-asan build-tsan
 
-.PHONY: all unit format clean
+.PHONY: all unit tools format clean
 -include $(OBJ:.o=.d)
 
 # --- bench: begin -------------------------------------------------------------------------------
 # make bench [BENCH_MB=256] [BENCH_RUNS=5] [BENCH_ROWS='...']: ratios, not tests. The helpers
 # are always built without sanitizers: they are the yardstick.
-BENCH_TOOLS := build/bench/bare build/bench/reader build/bench/walk
+BENCH_TOOLS := build/bench/bare build/bench/reader build/bench/walk build/bench/codecs
 
 build/bench/%: tests/bench/%.c Makefile
 	@mkdir -p $(@D)
 	@echo "  CC $@"
 	$(Q)$(CC) -D_GNU_SOURCE -DFUSE_USE_VERSION=314 $(shell $(PKG_CONFIG) --cflags fuse3) \
 		-std=c17 -O2 -g $(WARN) -o $@ $< $(shell $(PKG_CONFIG) --libs fuse3) -lpthread
+
+build/bench/codecs: tests/bench/codecs.c $(filter build/obj/codecs/% build/obj/base/%,$(LIBOBJ)) Makefile
+	@mkdir -p $(@D)
+	@echo "  CC $@"
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -o $@ $< $(filter %.o,$^) $(PKG_LIBS)
 
 bench-tools: $(BENCH_TOOLS)
 
@@ -127,6 +142,7 @@ install: all
 check:
 	scripts/install-deps check
 	$(MAKE) -j2 WERROR=1 all
+	$(MAKE) -j2 WERROR=1 tools
 	$(MAKE) -j2 WERROR=1 unit
 	scripts/check-includes
 	scripts/check-length
@@ -160,7 +176,7 @@ check-tsan:
 	NCZARRFS=build-tsan/nczarrfs tests/run-tests.py -j1 -k stress $(TESTFLAGS)
 
 check-asan:
-	$(MAKE) SANITIZE=1 WERROR=1 all
+	$(MAKE) SANITIZE=1 WERROR=1 all tools
 	$(MAKE) SANITIZE=1 WERROR=1 unit
 	NCZARRFS=build-asan/nczarrfs tests/run-tests.py $(TESTFLAGS)
 

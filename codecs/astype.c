@@ -78,7 +78,7 @@ const struct codec_ops codec_astype = {
 	.decode = decode,
 };
 
-const struct codec_ops codec_quantize = {
+const struct codec_ops codec_quantize_zarr2 = {
 	.name = "quantize",
 	.h5_id = CODEC_QUANTIZE,
 	.zarr2_id = "quantize",

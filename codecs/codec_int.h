@@ -21,17 +21,25 @@ extern const struct codec_ops codec_crc32;
 extern const struct codec_ops codec_adler32;
 extern const struct codec_ops codec_delta;
 extern const struct codec_ops codec_fixedscaleoffset;
-extern const struct codec_ops codec_quantize;
+extern const struct codec_ops codec_quantize_zarr2;
 extern const struct codec_ops codec_bitround;
 extern const struct codec_ops codec_astype;
 extern const struct codec_ops codec_packbits;
+extern const struct codec_ops codec_bitgroom;
+extern const struct codec_ops codec_granularbr;
+extern const struct codec_ops codec_bitround_hdf5;
 
 struct libdeflate_decompressor;
+struct libdeflate_compressor;
 struct ZSTD_DCtx_s;
+struct ZSTD_CCtx_s;
 
 struct codec_scratch {
 	struct libdeflate_decompressor *inflate; /* owned; made at first use */
+	struct libdeflate_compressor *deflate;   /* owned; for deflate_level */
+	int deflate_level;
 	struct ZSTD_DCtx_s *zstd;                /* owned; made at first use */
+	struct ZSTD_CCtx_s *zstd_encoder;        /* owned; made at first use */
 	uint8_t *mem[2];                         /* owned; intermediate results, used in turn */
 	size_t cap[2];
 	struct buf turn[2]; /* the same while encoding */
@@ -43,6 +51,10 @@ uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t c
 
 /* codec_inflater - this thread's; borrowed. NULL when memory is short. */
 struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s);
+
+/* codec_deflater - this thread's compressor of a level; borrowed until another level is asked for.
+ * NULL when memory is short. */
+struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level);
 
 static inline uint32_t codec_le32(const uint8_t *p)
 {
@@ -79,6 +91,12 @@ int codec_conf_text(const struct codec_conf *conf, const char *member, const cha
  * encoder looks at: a strange one does not keep a chunk from being decoded. */
 int codec_conf_level(const struct codec_conf *conf, const char *member, int32_t lo, int32_t hi,
 		     int32_t missing, uint32_t *ret, struct err *e) NZ_MUST_USE;
+
+/* codec_prepare_level - prepare of a codec whose one parameter is a level: the one that was given,
+ * else `missing`. name: the codec's. Returns 0 with one parameter written; -EINVAL not in
+ * lo .. hi, or more than one. */
+int codec_prepare_level(const struct codec_spec *spec, const char *name, int32_t lo, int32_t hi,
+			int32_t missing, uint32_t *params, struct err *e) NZ_MUST_USE;
 
 /* codec_level - parameter i of a spec as a signed number cut to lo .. hi. */
 int32_t codec_level(const struct codec_spec *spec, uint32_t i, int32_t lo, int32_t hi,

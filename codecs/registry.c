@@ -21,7 +21,8 @@ static const struct codec_ops *const codecs[] = {
 	&codec_zstd,     &codec_blosc,    &codec_bzip2,      &codec_lz4,
 	&codec_lz4_hdf5, &codec_lzma,     &codec_crc32c,     &codec_crc32c_zarr2,
 	&codec_crc32,    &codec_adler32,  &codec_delta,      &codec_fixedscaleoffset,
-	&codec_quantize, &codec_bitround, &codec_astype,     &codec_packbits,
+	&codec_quantize_zarr2, &codec_bitround, &codec_astype,     &codec_packbits,
+	&codec_bitgroom, &codec_granularbr, &codec_bitround_hdf5,
 };
 
 /* Filters that files often have, for messages: the name in a file is optional.

@@ -22,7 +22,10 @@ void codec_scratch_free(struct codec_scratch *s)
 		return;
 	if (s->inflate)
 		libdeflate_free_decompressor(s->inflate);
+	if (s->deflate)
+		libdeflate_free_compressor(s->deflate);
 	(void)ZSTD_freeDCtx(s->zstd); /* takes NULL, cannot fail */
+	(void)ZSTD_freeCCtx(s->zstd_encoder);
 	for (size_t i = 0; i < ARRAY_LEN(s->mem); i++) {
 		free(s->mem[i]);
 		buf_release(&s->turn[i]);
@@ -52,4 +55,15 @@ struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s)
 	if (!s->inflate)
 		s->inflate = libdeflate_alloc_decompressor();
 	return s->inflate;
+}
+
+struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level)
+{
+	if (s->deflate && s->deflate_level == level)
+		return s->deflate;
+	if (s->deflate)
+		libdeflate_free_compressor(s->deflate);
+	s->deflate = libdeflate_alloc_compressor(level);
+	s->deflate_level = level;
+	return s->deflate;
 }

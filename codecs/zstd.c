@@ -13,6 +13,7 @@
 #include <zstd_errors.h>
 
 #define LEVEL_NUMCODECS 1
+#define ENCODER_KEPT ((size_t)16 << 20) /* bytes of a context, kept from chunk to chunk */
 #define MAGIC 0xfd2fb528u
 #define SKIP_MAGIC 0x184d2a50u /* and the 15 that follow */
 #define SKIP_MASK 0xfffffff0u
@@ -39,6 +40,14 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	*ret_n = 1;
 	return codec_conf_level(conf, "level", ZSTD_minCLevel(), ZSTD_maxCLevel(),
 				LEVEL_NUMCODECS, params, e);
+}
+
+static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+		   uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	*ret_n = 1;
+	return codec_prepare_level(spec, "zstd", ZSTD_minCLevel(), ZSTD_maxCLevel(),
+				   ZSTD_CLEVEL_DEFAULT, params, e);
 }
 
 /* frame_length - bytes of the frame at p; 0 when it is none. */
@@ -122,7 +131,16 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 	} while (n > 0);
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+/* give_back - the higher levels take hundreds of megabytes, which no thread keeps. */
+static void give_back(struct codec_scratch *s)
+{
+	if (ZSTD_sizeof_CCtx(s->zstd_encoder) <= ENCODER_KEPT)
+		return;
+	(void)ZSTD_freeCCtx(s->zstd_encoder);
+	s->zstd_encoder = NULL;
+}
+
+static int encode(struct codec_scratch *s, const struct codec_spec *spec,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
 		  struct err *e)
 {
@@ -131,10 +149,13 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 
 	if (ZSTD_isError(bound) || bound < n)
 		return err_set(e, -ERANGE, "zstd: length %zu is too large", n);
-	p = buf_grow(out, bound);
+	if (!s->zstd_encoder)
+		s->zstd_encoder = ZSTD_createCCtx();
+	p = s->zstd_encoder ? buf_grow(out, bound) : NULL;
 	if (!p)
 		return err_nomem(e);
-	got = ZSTD_compress(p, bound, in, n, level_of(spec));
+	got = ZSTD_compressCCtx(s->zstd_encoder, p, bound, in, n, level_of(spec));
+	give_back(s);
 	if (ZSTD_isError(got)) {
 		out->len = start;
 		return err_set(e, -EIO, "zstd: %s", ZSTD_getErrorName(got));
@@ -151,6 +172,7 @@ const struct codec_ops codec_zstd = {
 	.compressor = true,
 	.zarr2_params = zarr2_params,
 	.from_zarr = from_zarr,
+	.prepare = prepare,
 	.stored_max = codec_packed_max,
 	.decode = decode,
 	.framed_size = framed_size,
