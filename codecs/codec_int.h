@@ -29,6 +29,11 @@ extern const struct codec_ops codec_bitgroom;
 extern const struct codec_ops codec_granularbr;
 extern const struct codec_ops codec_bitround_hdf5;
 
+#define CODEC_NUMCODECS "numcodecs." /* before a numcodecs id in Zarr v3 */
+
+/* codec_known_name - what a filter that may not be built in is called; NULL: not known. */
+const char *codec_known_name(uint32_t h5_id);
+
 struct libdeflate_decompressor;
 struct libdeflate_compressor;
 struct ZSTD_DCtx_s;

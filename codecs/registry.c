@@ -14,8 +14,6 @@
 #include <lzma.h>
 #include <zstd.h>
 
-#define NUMCODECS "numcodecs." /* before a numcodecs id in Zarr v3 */
-
 static const struct codec_ops *const codecs[] = {
 	&codec_deflate,  &codec_shuffle,  &codec_fletcher32, &codec_gzip,
 	&codec_zstd,     &codec_blosc,    &codec_bzip2,      &codec_lz4,
@@ -23,18 +21,6 @@ static const struct codec_ops *const codecs[] = {
 	&codec_crc32,    &codec_adler32,  &codec_delta,      &codec_fixedscaleoffset,
 	&codec_quantize_zarr2, &codec_bitround, &codec_astype,     &codec_packbits,
 	&codec_bitgroom, &codec_granularbr, &codec_bitround_hdf5,
-};
-
-/* Filters that files often have, for messages: the name in a file is optional.
- * https://github.com/HDFGroup/hdf5_plugins/blob/master/docs/RegisteredFilterPlugins.md */
-static const struct {
-	uint32_t h5_id;
-	const char *name;
-} known[] = {
-	{CODEC_SZIP, "szip"}, {CODEC_NBIT, "nbit"},  {CODEC_SCALEOFFSET, "scaleoffset"},
-	{307, "bzip2"},       {32000, "lzf"},        {32001, "blosc"},
-	{32004, "lz4"},       {32008, "bitshuffle"}, {32013, "zfp"},
-	{32015, "zstd"},      {32026, "blosc2"},
 };
 
 const struct codec_ops *codec_find(uint32_t h5_id)
@@ -61,9 +47,9 @@ const struct codec_ops *codec_find_zarr2(const char *id, size_t n)
 
 const struct codec_ops *codec_find_zarr3(const char *name, size_t n)
 {
-	const size_t prefix = sizeof(NUMCODECS) - 1;
+	const size_t prefix = sizeof(CODEC_NUMCODECS) - 1;
 
-	if (n > prefix && memcmp(name, NUMCODECS, prefix) == 0)
+	if (n > prefix && memcmp(name, CODEC_NUMCODECS, prefix) == 0)
 		return codec_find_zarr2(name + prefix, n - prefix);
 	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
 		if (same(codecs[i]->zarr3_name, name, n))
@@ -126,9 +112,8 @@ const char *codec_name(const struct codec_spec *spec, char *tmp, size_t cap)
 
 	if (ops)
 		return ops->name;
-	for (size_t i = 0; i < ARRAY_LEN(known); i++)
-		if (known[i].h5_id == spec->h5_id)
-			return known[i].name;
+	if (codec_known_name(spec->h5_id))
+		return codec_known_name(spec->h5_id);
 	if (spec->name && printable(spec->name))
 		return spec->name;
 	(void)snprintf(tmp, cap, "filter %" PRIu32, spec->h5_id); /* truncation is harmless */

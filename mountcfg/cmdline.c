@@ -200,13 +200,20 @@ int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e)
 	return rc;
 }
 
+static void free_texts(char **list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(list[i]);
+	free(list);
+}
+
 void cfg_release(struct cfg *cfg)
 {
 	free(cfg->source);
 	free(cfg->mountpoint);
 	free(cfg->link_root);
-	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
-		free(cfg->fuse_opts[i]);
-	free(cfg->fuse_opts);
+	free_texts(cfg->fuse_opts, cfg->n_fuse_opts);
+	free_texts(cfg->filter_rules, cfg->n_filter_rules);
+	free_texts(cfg->quantize_rules, cfg->n_quantize_rules);
 	*cfg = (struct cfg){.command = CFG_MOUNT};
 }

@@ -23,7 +23,12 @@ struct cfg {
 	bool debug;              /* -d */
 	bool json;               /* info --json */
 	enum cfg_mode mode;      /* -o mode= */
-	enum cfg_filter filter;  /* -o filter= */
+	enum cfg_filter filter;  /* -o filter=portable|keep|none: of variables without a rule */
+	char **filter_rules;     /* n_filter_rules texts of -o filter=SPEC, in the user's order; a
+				  * "none" for all that came after one of them is among them */
+	size_t n_filter_rules;
+	char **quantize_rules;   /* n_quantize_rules texts of -o quantize=SPEC */
+	size_t n_quantize_rules;
 	enum cfg_view view;      /* -o view= : AUTO is the other family's view of a source */
 	bool hide_bad;           /* -o bad_arrays=hide */
 	bool nested;             /* -o dimension_separator=/ */
@@ -46,6 +51,10 @@ struct cfg {
  * Returns 0 (cfg_release it); -EINVAL with what is wrong and what to type instead. */
 int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e) NZ_MUST_USE;
 void cfg_release(struct cfg *cfg);
+
+/* cfg_nearest - the word among `words` that looks most like `word`; NULL when none is close.
+ * n words, each of which may end in '=' (not compared). Borrowed. */
+const char *cfg_nearest(const char *word, const char *const *words, size_t n);
 
 /* cfg_help - append the text of --help. */
 void cfg_help(struct buf *out);

@@ -28,6 +28,20 @@ const char *zr_say(struct arena *a, const char *fmt, ...)
 	return arena_strdup(a, text);
 }
 
+const char *zr_missing(struct arena *a, const char *codec)
+{
+	const struct codec_spec spec = {.name = codec};
+	const char *text;
+	struct buf b;
+
+	buf_init(&b, ERR_TEXT_MAX);
+	codec_missing(&spec, &b);
+	buf_putc(&b, '\0');
+	text = zr_say(a, "%s", buf_ok(&b) ? (const char *)b.data : codec);
+	buf_release(&b);
+	return text;
+}
+
 int zr_named_of(const json_t *v, const char *what, struct zr_named *ret, struct err *e)
 {
 	const json_t *config = json_get(v, "configuration");

@@ -39,7 +39,7 @@ static int add(struct adding *ad, const json_t *v, const struct ds_text *id)
 	int rc;
 
 	if (!ops)
-		return unreadable(ad, zr_say(ad->a, "codec '%.80s' is not supported", id->s));
+		return unreadable(ad, zr_missing(ad->a, id->s));
 	rc = zr_spec_add(ad->a, &ad->specs, ops, id->s, v, 2, ad->elem_size, &why, ad->e);
 	if (rc == 0 && why)
 		return unreadable(ad, why);
@@ -106,7 +106,12 @@ static int first_of_objects(struct adding *ad, const json_t *filter, const struc
 
 	if (vlen == ZR_VLEN_NONE) {
 		ad->m->vlen = ZR_VLEN_UTF8;
-		return unreadable(ad, zr_say(ad->a, "codec '%.80s' is not supported", id->s));
+		return unreadable(ad, codec_find_zarr2(id->s, id->len)
+					      ? zr_say(ad->a,
+						       "codec '%.80s' does not make bytes of "
+						       "objects",
+						       id->s)
+					      : zr_missing(ad->a, id->s));
 	}
 	ad->m->vlen = vlen;
 	if (vlen == ZR_VLEN_ARRAY)

@@ -13,7 +13,8 @@
 
 #define SHARD_DEPTH_MAX 8
 #define LIST_MAX 64 /* codecs in one list */
-#define INDEX_ENTRY 16 /* bytes: offset, length. Spec: sharding-indexed, "Binary shard format" */
+#define INDEX_ENTRY                                                                            \
+	16 /* bytes: offset, length. Spec: sharding-indexed, "Binary shard format" */
 
 /* level - one list of codecs: the array's, or that of the chunks in a shard. */
 struct level {
@@ -119,7 +120,7 @@ static int add(struct level *l, const struct zr_named *c)
 	int rc, kind;
 
 	if (!ops)
-		return unreadable(l, zr_say(l->a, "codec '%.80s' is not supported", c->name));
+		return unreadable(l, zr_missing(l->a, c->name));
 	kind = filter_kind(ops);
 	if (!l->bytes && kind == 0)
 		return err_set(l->e, -EBADMSG,

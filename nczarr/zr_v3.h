@@ -47,5 +47,7 @@ int zr_specs_chain(struct arena *a, const struct zr_specs *s, struct codec_chain
 
 /* zr_say - a message in the arena, printable; NULL when memory is short. */
 const char *zr_say(struct arena *a, const char *fmt, ...) NZ_PRINTF(2, 3);
+/* zr_missing - that nobody here has a codec of this name, and what can be done. */
+const char *zr_missing(struct arena *a, const char *codec);
 
 #endif
