@@ -9,8 +9,16 @@
 
 #include "base/log.h"
 #include "fusefs/fusefs.h"
+#include "fusefs/rules.h"
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
+
+/* What the user asked for, for `prepare`. */
+static const struct cfg *wanted;
+
+/* What that says about filters; constant once `prepare` was called, or the first view was opened,
+ * by the one thread that there is. */
+static struct rules *rules;
 
 static const struct source_ops *const formats[] = {&hdf5_source_ops, &zarr_source_ops};
 
@@ -25,7 +33,7 @@ static uint32_t spare_processors(void)
 	return CPU_COUNT(&set) > 2 ? (uint32_t)CPU_COUNT(&set) - 1 : 1;
 }
 
-static enum plan_filter filter_of(const struct cfg *cfg)
+static struct plan_policy policy_of(const struct cfg *cfg)
 {
 	static const enum plan_filter filters[] = {
 		[CFG_FILTER_PORTABLE] = PLAN_PORTABLE,
@@ -33,7 +41,20 @@ static enum plan_filter filter_of(const struct cfg *cfg)
 		[CFG_FILTER_NONE] = PLAN_NONE,
 	};
 
-	return filters[cfg->filter];
+	return (struct plan_policy){
+		.filter = filters[cfg->filter],
+		.rules = rules_filter(rules),
+		.quant = rules_quant(rules),
+	};
+}
+
+/* prepare - in the server, while it has one thread: children first, since a filter may be one of a
+ * plugin's, and plugins live in children. */
+static int prepare(struct err *e)
+{
+	int rc = hdf5_prepare(e);
+
+	return rc < 0 ? rc : rules_new(wanted, &rules, e);
 }
 
 /* io_of - memory and threads for one of `share` views. */
@@ -59,7 +80,7 @@ static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_wa
 	};
 	const struct zarr_view_options opts = {
 		.mode = modes[cfg->mode],
-		.filter = filter_of(cfg),
+		.policy = policy_of(cfg),
 		.nested = cfg->nested,
 		.strict_json = cfg->strict_json,
 		.io = io_of(cfg, want->share),
@@ -75,7 +96,7 @@ static int nc_view(struct source *s, const struct cfg *cfg, const struct fs_want
 {
 	const struct nc_view_options opts = {
 		.name = want->name,
-		.filter = filter_of(cfg),
+		.policy = policy_of(cfg),
 		.io = io_of(cfg, want->share),
 		.max_image_bytes = cfg->image_size,
 		.max_index_bytes = cfg->index_size,
@@ -88,6 +109,10 @@ static int nc_view(struct source *s, const struct cfg *cfg, const struct fs_want
 static int view_open(struct source *s, const struct cfg *cfg, const struct fs_want *want,
 		     struct view **ret, struct err *e)
 {
+	int rc = rules ? 0 : rules_new(cfg, &rules, e); /* nobody prepared: `info` */
+
+	if (rc < 0)
+		return rc;
 	return want->nc ? nc_view(s, cfg, want, ret, e) : zarr_view(s, cfg, want, ret, e);
 }
 
@@ -154,7 +179,7 @@ int main(int argc, char **argv)
 		.formats = formats,
 		.n_formats = ARRAY_LEN(formats),
 		.zarr = &zarr_source_ops,
-		.prepare = hdf5_prepare,
+		.prepare = prepare,
 		.view_open = view_open,
 	};
 	int status = 1;
@@ -165,6 +190,7 @@ int main(int argc, char **argv)
 		log_error("%s", e.msg);
 		return 1;
 	}
+	wanted = &cfg;
 	if (cfg.source)
 		name_virtual(cfg.source, setup.file_name);
 	log_init(cfg.debug ? LOG_DEBUG : cfg.verbose ? LOG_INFO : LOG_WARN, false);
@@ -182,6 +208,7 @@ int main(int argc, char **argv)
 		status = fs_mount(&setup);
 		break;
 	}
+	rules_free(rules);
 	cfg_release(&cfg);
 	return status;
 }

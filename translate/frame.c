@@ -167,8 +167,8 @@ static int encode_fill(const struct plan *p, size_t elem_size, uint64_t bytes,
 	if (rc == 0)
 		frame_fill_tile(f, 0, elems, (size_t)bytes);
 	if (rc == 0)
-		rc = codec_chain_encode(&p->chain, elem_size, elems, (size_t)bytes, scratch, out,
-					e);
+		rc = codec_chain_encode(&p->chain, elem_size, elems, (size_t)bytes, scratch,
+					out, e);
 	codec_scratch_free(scratch);
 	return rc;
 }

@@ -68,7 +68,8 @@ static void scratch_give(struct chunkio *c, struct chunkio_scratch *m, uint64_t 
 {
 	buf_clear(&m->stored);
 	buf_clear(&m->elems);
-	if (used <= SCRATCH_BIG && m->stored.cap <= SCRATCH_BIG && m->elems.cap <= SCRATCH_BIG) {
+	if (used <= SCRATCH_BIG && m->stored.cap <= SCRATCH_BIG &&
+	    m->elems.cap <= SCRATCH_BIG) {
 		(void)pthread_mutex_lock(&c->lock);
 		if (c->n_scratch < SCRATCH_KEPT) {
 			m->next = c->scratch;
@@ -105,7 +106,8 @@ static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear, const
 	in = plain ? out : buf_grow(&m->stored, (size_t)w->ref.len);
 	if (!in && w->ref.len > 0)
 		return err_nomem(e);
-	rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, (size_t)w->ref.len, e);
+	rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, (size_t)w->ref.len,
+				e);
 	if (rc == 0 && !plain)
 		rc = codec_chain_decode(&a->chain, way_skipped(a, &w->ref), a->type.size, in,
 					(size_t)w->ref.len, out, (size_t)want, m->codec, e);
@@ -168,8 +170,8 @@ static int load_framed(struct chunkio *c, uint32_t array, uint64_t linear, const
 static int was(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
 	       uint64_t size, struct err *e)
 {
-	uint64_t before = w->sized ? w->size
-				   : sizes_get(c->sizes, c->arrays[array].owner, linear);
+	uint64_t before =
+		w->sized ? w->size : sizes_get(c->sizes, c->arrays[array].owner, linear);
 
 	if (before == 0 || before == size)
 		return 0;

@@ -2,6 +2,7 @@
  * the caller is one of them. What they make goes through the cache, whose budget holds. */
 #include "translate/chunkio_int.h"
 
+#include <errno.h>
 #include <signal.h>
 
 #define HELPERS_MAX 64
@@ -32,7 +33,8 @@ static void *work(void *arg)
 	uint64_t linear, size;
 
 	while (take(m, &linear))
-		(void)chunkio_stat(m->c, m->array, linear, &size, NULL); /* who asks next is told */
+		if (chunkio_stat(m->c, m->array, linear, &size, NULL) == -ESTALE)
+			break; /* all other errors are of this chunk, and said to who asks for it */
 	return NULL;
 }
 

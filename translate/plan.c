@@ -48,7 +48,7 @@ void plan_say(struct plan *p, const char *fmt, ...)
 void plan_elements(const struct ds_array *a, struct codec_array *ret)
 {
 	static const enum codec_class classes[] = {
-		[DT_BOOL] = CODEC_UINT, [DT_INT] = CODEC_INT,         [DT_UINT] = CODEC_UINT,
+		[DT_BOOL] = CODEC_UINT,   [DT_INT] = CODEC_INT,    [DT_UINT] = CODEC_UINT,
 		[DT_FLOAT] = CODEC_FLOAT, [DT_VLEN] = CODEC_OTHER,
 	};
 
@@ -81,12 +81,12 @@ static bool shuffle_fits(const struct codec_spec *spec, const struct ds_array *a
 
 	if (size != a->type.size) {
 		plan_say(p, "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32, size,
-		    a->type.size);
+			 a->type.size);
 		return false;
 	}
 	if (size == 0 || a->chunk_bytes % size != 0) {
 		plan_say(p, "shuffle: a chunk of %" PRIu64 " bytes is no multiple of %" PRIu32,
-		    a->chunk_bytes, size);
+			 a->chunk_bytes, size);
 		return false;
 	}
 	return true;
@@ -111,7 +111,7 @@ static bool filter_passes(const struct ds_array *a, uint32_t i, uint32_t n, bool
 			plan_say(p, "%s comes first: stock readers cannot undo it", name);
 		else if (ops->trailer > 0 && i + 1 < n)
 			plan_say(p, "%s comes before %s: stock readers cannot undo it", name,
-			    plan_name(&a->chain.specs[i + 1], next));
+				 plan_name(&a->chain.specs[i + 1], next));
 		else
 			plan_say(p, "%s: stock readers cannot undo it", name);
 		return false;
@@ -177,10 +177,11 @@ static bool hdf5_passes(const struct ds_array *a, bool keep, struct plan *p)
 			plan_say(p, "%s: HDF5 needs a plugin for it", name);
 			return false;
 		}
-		if (spec->h5_id == CODEC_SHUFFLE && spec->n_params > 0 && spec->params[0] != 0 &&
-		    spec->params[0] != a->type.size) {
-			plan_say(p, "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32,
-			    spec->params[0], a->type.size);
+		if (spec->h5_id == CODEC_SHUFFLE && spec->n_params > 0 &&
+		    spec->params[0] != 0 && spec->params[0] != a->type.size) {
+			plan_say(p,
+				 "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32,
+				 spec->params[0], a->type.size);
 			return false;
 		}
 	}
@@ -246,7 +247,7 @@ static const char *refused(const struct plan_ask *ask, const struct codec_array 
 {
 	if (p->chain.n == 0)
 		return NULL;
-	if (plan_bytes(as) != ask->ds->arrays[ask->array].chunk_bytes)
+	if (ask->as && plan_bytes(as) != ask->ds->arrays[ask->array].chunk_bytes)
 		return "chunks are cut: they are longer than the array";
 	return ask->refuses ? ask->refuses(ask, &p->chain) : NULL;
 }

@@ -3,6 +3,7 @@
  * A rule is a wish. What cannot be had, because a filter is not for such elements or the view's
  * format has no name for it, leaves the array as it would be without the rule, with a note: one
  * variable of texts is no reason not to see the others compressed. */
+#include "codecs/vars.h"
 #include "translate/plan_int.h"
 
 #include <errno.h>
@@ -19,13 +20,12 @@ static int add_note(const struct plan_ask *ask, struct plan *p, const char *text
 {
 	char both[2 * ERR_TEXT_MAX];
 
-	(void)snprintf(both, sizeof(both), "%s%s%s", p->note ? p->note : "", p->note ? "; " : "",
-		       text); /* a cut note is still one */
+	(void)snprintf(both, sizeof(both), "%s%s%s", p->note ? p->note : "",
+		       p->note ? "; " : "", text); /* a cut note is still one */
 	p->note = arena_strdup(ask->arena, both);
 	return p->note ? 0 : err_nomem(e);
 }
 
-/* put_spec - the filters of a rule, as they were asked for. */
 static int note_rule(const struct plan_ask *ask, const struct codec_rule *rule, const char *why,
 		     struct plan *p, struct err *e)
 {
@@ -36,11 +36,13 @@ static int note_rule(const struct plan_ask *ask, const struct codec_rule *rule, 
 	return add_note(ask, p, text, e);
 }
 
-/* by_name - whether a rule says which variables it is for. A rule for all passes over what it
- * cannot be for. */
-static bool by_name(const char *vars)
+/* names - whether a rule names the variable, and is not just for all: one for all passes over what
+ * it cannot be for. */
+static bool names(const char *vars, const char *path)
 {
-	return strcmp(vars, "*") != 0;
+	bool exact;
+
+	return codec_vars_match(vars, path, &exact) && exact;
 }
 
 /* path_of - of the array, with a NUL; new, in the buffer. */
@@ -91,15 +93,9 @@ static bool number(const struct ds_attr *at, double *ret)
 	if (at->type.kind == DT_FLOAT && (size == 4 || size == 8))
 		*ret = size == 4 ? (double)v.f4 : v.f8;
 	else if (at->type.kind == DT_INT)
-		*ret = size == 1   ? v.i1
-		       : size == 2 ? v.i2
-		       : size == 4 ? v.i4
-				   : (double)v.i8;
+		*ret = size == 1 ? v.i1 : size == 2 ? v.i2 : size == 4 ? v.i4 : (double)v.i8;
 	else if (at->type.kind == DT_UINT)
-		*ret = size == 1   ? v.u1
-		       : size == 2 ? v.u2
-		       : size == 4 ? v.u4
-				   : (double)v.u8;
+		*ret = size == 1 ? v.u1 : size == 2 ? v.u2 : size == 4 ? v.u4 : (double)v.u8;
 	else
 		return false;
 	return true;
@@ -131,21 +127,18 @@ static int quant_fill(const struct plan_ask *ask, struct plan *p, struct err *e)
 	return 0;
 }
 
-/* quant_named - whether a rule that names variables is for this path. */
+/* quant_named - whether a rule that names it wants the variable quantised. */
 static bool quant_named(const struct codec_quant_rules *rules, const char *path)
 {
-	for (uint32_t i = 0; i < rules->n; i++) {
-		const struct codec_quant_rules one = {1, &rules->v[i]};
-
-		if (by_name(rules->v[i].vars) &&
-		    codec_quant_for(&one, path, 8).mode != CODEC_QUANT_NONE)
+	for (uint32_t i = 0; i < rules->n; i++)
+		if (rules->v[i].quant.mode != CODEC_QUANT_NONE && names(rules->v[i].vars, path))
 			return true;
-	}
 	return false;
 }
 
 /* quantised - p->quant, as the rules say. */
-static int quantised(const struct plan_ask *ask, const char *path, struct plan *p, struct err *e)
+static int quantised(const struct plan_ask *ask, const char *path, struct plan *p,
+		     struct err *e)
 {
 	const struct codec_quant_rules *rules = ask->policy->quant;
 	const struct dtype *t = &ask->ds->arrays[ask->array].type;
@@ -155,16 +148,18 @@ static int quantised(const struct plan_ask *ask, const char *path, struct plan *
 		return 0;
 	if (t->kind != DT_FLOAT || (t->size != 4 && t->size != 8))
 		return quant_named(rules, path)
-			       ? add_note(ask, p, "is not quantised: it has no floats of 4 or 8 "
-						  "bytes", e)
+			       ? add_note(ask, p,
+					  "is not quantised: it has no floats of 4 or 8 "
+					  "bytes",
+					  e)
 			       : 0;
 	p->quant = codec_quant_for(rules, path, t->size);
 	if (p->quant.mode != CODEC_QUANT_NONE)
 		return quant_fill(ask, p, e);
 	wide = codec_quant_for(rules, path, 8);
 	return wide.mode != CODEC_QUANT_NONE
-		       ? add_note(ask, p, "is not quantised: floats of 4 bytes have fewer digits",
-				  e)
+		       ? add_note(ask, p,
+				  "is not quantised: floats of 4 bytes have fewer digits", e)
 		       : 0;
 }
 
@@ -199,8 +194,8 @@ static bool alike(const struct codec_spec *s, const struct codec_spec *want, uin
 		       parameter(s, 6, 0) == parameter(want, 6, 0);
 	default:
 		return s->n_params == want->n_params &&
-		       (s->n_params == 0 || memcmp(s->params, want->params,
-						   s->n_params * sizeof(*s->params)) == 0);
+		       (s->n_params == 0 ||
+			memcmp(s->params, want->params, s->n_params * sizeof(*s->params)) == 0);
 	}
 }
 
@@ -217,7 +212,8 @@ static bool same_chain(const struct codec_chain *stored, const struct codec_chai
 }
 
 /* zarr_cannot - why a Zarr v2 document cannot have the chain, so that numcodecs undoes it. */
-static bool zarr_cannot(const struct codec_array *as, const struct codec_chain *chain, char *why)
+static bool zarr_cannot(const struct codec_array *as, const struct codec_chain *chain,
+			char *why)
 {
 	uint64_t len = plan_bytes(as);
 	bool known = true; /* how long what goes into a filter is */
@@ -317,20 +313,49 @@ static void describe(struct plan *p)
 		plan_say(p, "%s", digits);
 }
 
+/* in_order - the prepared filters in the order of the rule, into specs: netCDF would write them in
+ * another, but a file that has them in the user's is what the user means. */
+static struct codec_chain in_order(const struct codec_chain *rule,
+				   const struct codec_chain *want, struct codec_spec *specs)
+{
+	struct codec_chain ret = {.specs = specs};
+
+	for (uint32_t i = 0; i < rule->n; i++)
+		for (uint32_t k = 0; k < want->n && ret.n < CODEC_CHAIN_MAX; k++)
+			if (want->specs[k].h5_id == rule->specs[i].h5_id)
+				specs[ret.n++] = want->specs[k];
+	return ret;
+}
+
+/* prepared - the chain of a rule as this format frames it and a writer would store it. */
+static int prepared(const struct plan_ask *ask, const struct codec_array *as,
+		    const struct codec_rule *rule, struct codec_chain *ret_rule,
+		    struct codec_chain *ret, struct err *e)
+{
+	enum codec_format format =
+		ask->format == PLAN_HDF5 ? CODEC_FORMAT_HDF5 : CODEC_FORMAT_ZARR;
+	int rc = codec_chain_for(ask->arena, format, &rule->chain, ret_rule, e);
+
+	return rc < 0 ? rc : codec_chain_prepare(ask->arena, ret_rule, as, ret, e);
+}
+
 /* chain_of_rule - PASS or ENCODE, or a note. */
 static int chain_of_rule(const struct plan_ask *ask, const struct codec_array *as,
 			 const struct codec_rule *rule, struct plan *p, struct err *e)
 {
-	struct codec_chain want = {0};
+	struct codec_spec specs[CODEC_CHAIN_MAX];
+	struct codec_chain asked, want, same;
 	struct err err = ERR_INIT;
 	char why[WHY_CAP];
-	int rc = codec_chain_prepare(ask->arena, &rule->chain, as, &want, &err);
+	int rc = prepared(ask, as, rule, &asked, &want, &err);
 
 	if (rc == -ENOMEM)
 		return err_nomem(e);
 	if (rc < 0)
 		return note_rule(ask, rule, err.msg, p, e);
-	if (p->quant.mode == CODEC_QUANT_NONE && passes(ask, as, &want, p))
+	same = in_order(&asked, &want, specs);
+	if (p->quant.mode == CODEC_QUANT_NONE &&
+	    (passes(ask, as, &want, p) || passes(ask, as, &same, p)))
 		return 0;
 	if (cannot(ask, as, &want, why))
 		return note_rule(ask, rule, why, p, e);
@@ -357,7 +382,7 @@ int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p, st
 		rc = err_nomem(e);
 	if (rc == 0 && policy->rules)
 		rule = codec_rules_for(policy->rules, path);
-	if (rule && by_name(rule->vars) && !rule->none)
+	if (rule && !rule->none && names(rule->vars, path))
 		rc = note_rule(ask, rule, why, p, e);
 	if (rc == 0 && policy->quant && quant_named(policy->quant, path))
 		rc = add_note(ask, p, "is not quantised: it has no floats of 4 or 8 bytes", e);
@@ -365,8 +390,8 @@ int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p, st
 	return rc;
 }
 
-int plan_ruled(const struct plan_ask *ask, const struct codec_array *as, enum plan_filter *filter,
-	       struct plan *p, struct err *e)
+int plan_ruled(const struct plan_ask *ask, const struct codec_array *as,
+	       enum plan_filter *filter, struct plan *p, struct err *e)
 {
 	const struct plan_policy *policy = ask->policy;
 	const struct ds_array *a = &ask->ds->arrays[ask->array];
@@ -382,13 +407,13 @@ int plan_ruled(const struct plan_ask *ask, const struct codec_array *as, enum pl
 	rc = path ? quantised(ask, path, p, e) : err_nomem(e);
 	if (rc == 0 && policy->rules)
 		rule = codec_rules_for(policy->rules, path);
-	buf_release(&b);
-	if (rule && (rule->none || rule->chain.n == 0))
+	if (rc == 0 && rule && (rule->none || rule->chain.n == 0))
 		*filter = PLAN_NONE;
-	else if (rule && a->rank == 0 && by_name(rule->vars))
-		rc = note_rule(ask, rule, "a scalar has no filters", p, e);
-	else if (rule && a->rank > 0)
+	else if (rc == 0 && rule && a->rank > 0)
 		rc = chain_of_rule(ask, as, rule, p, e);
+	else if (rc == 0 && rule && names(rule->vars, path))
+		rc = note_rule(ask, rule, "a scalar has no filters", p, e);
+	buf_release(&b);
 	if (rc == 0 && p->kind != PLAN_PASS)
 		describe(p);
 	return rc;
@@ -396,24 +421,8 @@ int plan_ruled(const struct plan_ask *ask, const struct codec_array *as, enum pl
 
 /* ---- all arrays ---- */
 
-/* rule_used - whether a rule alone would be for some variable. */
-static bool filter_used(const struct codec_rule *rule, const char *path)
-{
-	const struct codec_rules one = {1, rule};
-
-	return codec_rules_for(&one, path) != NULL;
-}
-
-static bool quant_used(const struct codec_quant_rule *rule, const char *path)
-{
-	const struct codec_quant_rules one = {1, rule};
-
-	return codec_quant_for(&one, path, 8).mode != CODEC_QUANT_NONE;
-}
-
-/* any - whether a rule is for any variable of the dataset. Returns 1, 0, -ENOMEM. */
-static int any(const struct dataset *ds, const struct codec_rule *filter,
-	       const struct codec_quant_rule *quant)
+/* any - whether a rule for these variables names one that the dataset has. Returns 1, 0, -ENOMEM. */
+static int any(const struct dataset *ds, const char *vars)
 {
 	struct buf b;
 	int rc = 0;
@@ -422,20 +431,21 @@ static int any(const struct dataset *ds, const struct codec_rule *filter,
 	for (uint32_t i = 0; i < ds->n_arrays && rc == 0; i++) {
 		const char *path = path_of(ds, i, &b);
 
-		if (!path)
-			rc = -ENOMEM;
-		else
-			rc = filter ? filter_used(filter, path) : quant_used(quant, path);
+		rc = path ? codec_vars_match(vars, path, NULL) : -ENOMEM;
 	}
 	buf_release(&b);
 	return rc;
 }
 
-static int note_unmatched(const char *option, const char *vars,
+/* note_unmatched - when there is none. "*" is for all there are, even none. */
+static int note_unmatched(const struct dataset *ds, const char *option, const char *vars,
 			  int (*note)(void *arg, const char *text), void *arg)
 {
 	char text[ERR_TEXT_MAX];
+	int rc = strcmp(vars, "*") == 0 ? 1 : any(ds, vars);
 
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
 	(void)snprintf(text, sizeof(text), "%s=%s: no variable has such a name", option, vars);
 	return note(arg, text);
 }
@@ -443,24 +453,15 @@ static int note_unmatched(const char *option, const char *vars,
 int plan_unmatched(const struct dataset *ds, const struct plan_policy *policy,
 		   int (*note)(void *arg, const char *text), void *arg)
 {
-	uint32_t n = policy->rules ? policy->rules->n : 0, m = policy->quant ? policy->quant->n : 0;
+	uint32_t n = policy->rules ? policy->rules->n : 0,
+		 m = policy->quant ? policy->quant->n : 0;
 	int rc = 0;
 
-	for (uint32_t i = 0; i < n && rc >= 0; i++) {
-		const struct codec_rule *r = &policy->rules->v[i];
-
-		rc = by_name(r->vars) ? any(ds, r, NULL) : 1;
-		if (rc == 0)
-			rc = note_unmatched("filter", r->vars, note, arg);
-	}
-	for (uint32_t i = 0; i < m && rc >= 0; i++) {
-		const struct codec_quant_rule *r = &policy->quant->v[i];
-
-		rc = by_name(r->vars) ? any(ds, NULL, r) : 1;
-		if (rc == 0)
-			rc = note_unmatched("quantize", r->vars, note, arg);
-	}
-	return rc < 0 ? rc : 0;
+	for (uint32_t i = 0; i < n && rc == 0; i++)
+		rc = note_unmatched(ds, "filter", policy->rules->v[i].vars, note, arg);
+	for (uint32_t i = 0; i < m && rc == 0; i++)
+		rc = note_unmatched(ds, "quantize", policy->quant->v[i].vars, note, arg);
+	return rc;
 }
 
 static bool equal_chains(const struct codec_chain *a, const struct codec_chain *b)
