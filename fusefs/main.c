@@ -9,16 +9,8 @@
 
 #include "base/log.h"
 #include "fusefs/fusefs.h"
-#include "fusefs/rules.h"
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
-
-/* What the user asked for, for `prepare`. */
-static const struct cfg *wanted;
-
-/* What that says about filters; constant once `prepare` was called, or the first view was opened,
- * by the one thread that there is. */
-static struct rules *rules;
 
 static const struct source_ops *const formats[] = {&hdf5_source_ops, &zarr_source_ops};
 
@@ -46,15 +38,6 @@ static struct plan_policy policy_of(const struct cfg *cfg)
 		.rules = rules_filter(rules),
 		.quant = rules_quant(rules),
 	};
-}
-
-/* prepare - in the server, while it has one thread: children first, since a filter may be one of a
- * plugin's, and plugins live in children. */
-static int prepare(struct err *e)
-{
-	int rc = hdf5_prepare(e);
-
-	return rc < 0 ? rc : rules_new(wanted, &rules, e);
 }
 
 /* io_of - memory and threads for one of `share` views. */
@@ -109,10 +92,6 @@ static int nc_view(struct source *s, const struct cfg *cfg, const struct fs_want
 static int view_open(struct source *s, const struct cfg *cfg, const struct fs_want *want,
 		     struct view **ret, struct err *e)
 {
-	int rc = rules ? 0 : rules_new(cfg, &rules, e); /* nobody prepared: `info` */
-
-	if (rc < 0)
-		return rc;
 	return want->nc ? nc_view(s, cfg, want, ret, e) : zarr_view(s, cfg, want, ret, e);
 }
 
@@ -179,7 +158,7 @@ int main(int argc, char **argv)
 		.formats = formats,
 		.n_formats = ARRAY_LEN(formats),
 		.zarr = &zarr_source_ops,
-		.prepare = prepare,
+		.prepare = hdf5_prepare,
 		.view_open = view_open,
 	};
 	int status = 1;
@@ -190,7 +169,6 @@ int main(int argc, char **argv)
 		log_error("%s", e.msg);
 		return 1;
 	}
-	wanted = &cfg;
 	if (cfg.source)
 		name_virtual(cfg.source, setup.file_name);
 	log_init(cfg.debug ? LOG_DEBUG : cfg.verbose ? LOG_INFO : LOG_WARN, false);
@@ -208,7 +186,6 @@ int main(int argc, char **argv)
 		status = fs_mount(&setup);
 		break;
 	}
-	rules_free(rules);
 	cfg_release(&cfg);
 	return status;
 }
