@@ -36,16 +36,22 @@ const char *codec_known_name(uint32_t h5_id);
 
 struct libdeflate_decompressor;
 struct libdeflate_compressor;
-struct ZSTD_DCtx_s;
-struct ZSTD_CCtx_s;
+
+/* codec_kept - working memory of one library, made at first use, and what gives it back: only the
+ * codec's own file names the library. */
+struct codec_kept {
+	void *p;
+	void (*free)(void *p);
+};
+
+/* codec_kept_release - give it back now; it can be made again. */
+void codec_kept_release(struct codec_kept *k);
 
 struct codec_scratch {
-	struct libdeflate_decompressor *inflate; /* owned; made at first use */
-	struct libdeflate_compressor *deflate;   /* owned; for deflate_level */
-	int deflate_level;
-	struct ZSTD_DCtx_s *zstd;                /* owned; made at first use */
-	struct ZSTD_CCtx_s *zstd_encoder;        /* owned; made at first use */
-	uint8_t *mem[2];                         /* owned; intermediate results, used in turn */
+	struct codec_kept inflate, zstd;                /* owned: decoders */
+	struct codec_kept deflate_encoder, zstd_encoder; /* owned */
+	int deflate_level;                              /* of deflate_encoder */
+	uint8_t *mem[2]; /* owned; intermediate results, used in turn */
 	size_t cap[2];
 	struct buf turn[2]; /* the same while encoding */
 };

@@ -52,6 +52,35 @@ static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ
 	return codec_prepare_level(spec, "deflate", 0, LEVEL_MAX, LEVEL_DEFAULT, params, e);
 }
 
+static void free_inflater(void *p)
+{
+	libdeflate_free_decompressor(p);
+}
+
+struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s)
+{
+	if (!s->inflate.p)
+		s->inflate =
+			(struct codec_kept){libdeflate_alloc_decompressor(), free_inflater};
+	return s->inflate.p;
+}
+
+static void free_deflater(void *p)
+{
+	libdeflate_free_compressor(p);
+}
+
+struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level)
+{
+	if (s->deflate_encoder.p && s->deflate_level != level)
+		codec_kept_release(&s->deflate_encoder);
+	if (!s->deflate_encoder.p)
+		s->deflate_encoder =
+			(struct codec_kept){libdeflate_alloc_compressor(level), free_deflater};
+	s->deflate_level = level;
+	return s->deflate_encoder.p;
+}
+
 static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)

@@ -4,9 +4,6 @@
  * They only grow; a thread that has decoded a huge chunk gives the memory back when it ends. */
 #include "codecs/codec_int.h"
 
-#include <libdeflate.h>
-#include <zstd.h>
-
 struct codec_scratch *codec_scratch_new(void)
 {
 	struct codec_scratch *s = alloc_array(1, sizeof(*s));
@@ -16,16 +13,21 @@ struct codec_scratch *codec_scratch_new(void)
 	return s;
 }
 
+void codec_kept_release(struct codec_kept *k)
+{
+	if (k->p)
+		k->free(k->p);
+	k->p = NULL;
+}
+
 void codec_scratch_free(struct codec_scratch *s)
 {
 	if (!s)
 		return;
-	if (s->inflate)
-		libdeflate_free_decompressor(s->inflate);
-	if (s->deflate)
-		libdeflate_free_compressor(s->deflate);
-	(void)ZSTD_freeDCtx(s->zstd); /* takes NULL, cannot fail */
-	(void)ZSTD_freeCCtx(s->zstd_encoder);
+	codec_kept_release(&s->inflate);
+	codec_kept_release(&s->zstd);
+	codec_kept_release(&s->deflate_encoder);
+	codec_kept_release(&s->zstd_encoder);
 	for (size_t i = 0; i < ARRAY_LEN(s->mem); i++) {
 		free(s->mem[i]);
 		buf_release(&s->turn[i]);
@@ -48,22 +50,4 @@ uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t c
 	s->mem[which] = p;
 	s->cap[which] = cap;
 	return p;
-}
-
-struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s)
-{
-	if (!s->inflate)
-		s->inflate = libdeflate_alloc_decompressor();
-	return s->inflate;
-}
-
-struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level)
-{
-	if (s->deflate && s->deflate_level == level)
-		return s->deflate;
-	if (s->deflate)
-		libdeflate_free_compressor(s->deflate);
-	s->deflate = libdeflate_alloc_compressor(level);
-	s->deflate_level = level;
-	return s->deflate;
 }

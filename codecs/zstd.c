@@ -62,15 +62,20 @@ static size_t frame_length(const uint8_t *p, size_t n)
 	return ZSTD_isError(len) || len > n ? 0 : len;
 }
 
+static void free_context(void *p)
+{
+	(void)ZSTD_freeDCtx(p); /* cannot fail */
+}
+
 static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)
 {
 	size_t from = 0, to = 0;
 
-	if (!s->zstd)
-		s->zstd = ZSTD_createDCtx();
-	if (!s->zstd)
+	if (!s->zstd.p)
+		s->zstd = (struct codec_kept){ZSTD_createDCtx(), free_context};
+	if (!s->zstd.p)
 		return err_nomem(e);
 	do {
 		size_t len = frame_length(in + from, in_len - from), got;
@@ -84,7 +89,7 @@ static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUS
 		if (claim < ZSTD_CONTENTSIZE_ERROR && claim > cap - to)
 			return err_set(e, -ERANGE, "zstd: content of %llu bytes exceeds %zu",
 				       claim, cap - to);
-		got = ZSTD_decompressDCtx(s->zstd, out + to, cap - to, in + from, len);
+		got = ZSTD_decompressDCtx(s->zstd.p, out + to, cap - to, in + from, len);
 		if (ZSTD_getErrorCode(got) == ZSTD_error_dstSize_tooSmall)
 			return err_set(e, -ERANGE, "zstd: content exceeds %zu bytes", cap);
 		if (ZSTD_isError(got))
@@ -131,13 +136,16 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 	} while (n > 0);
 }
 
+static void free_encoder(void *p)
+{
+	(void)ZSTD_freeCCtx(p); /* cannot fail */
+}
+
 /* give_back - the higher levels take hundreds of megabytes, which no thread keeps. */
 static void give_back(struct codec_scratch *s)
 {
-	if (ZSTD_sizeof_CCtx(s->zstd_encoder) <= ENCODER_KEPT)
-		return;
-	(void)ZSTD_freeCCtx(s->zstd_encoder);
-	s->zstd_encoder = NULL;
+	if (ZSTD_sizeof_CCtx(s->zstd_encoder.p) > ENCODER_KEPT)
+		codec_kept_release(&s->zstd_encoder);
 }
 
 static int encode(struct codec_scratch *s, const struct codec_spec *spec,
@@ -149,12 +157,12 @@ static int encode(struct codec_scratch *s, const struct codec_spec *spec,
 
 	if (ZSTD_isError(bound) || bound < n)
 		return err_set(e, -ERANGE, "zstd: length %zu is too large", n);
-	if (!s->zstd_encoder)
-		s->zstd_encoder = ZSTD_createCCtx();
-	p = s->zstd_encoder ? buf_grow(out, bound) : NULL;
+	if (!s->zstd_encoder.p)
+		s->zstd_encoder = (struct codec_kept){ZSTD_createCCtx(), free_encoder};
+	p = s->zstd_encoder.p ? buf_grow(out, bound) : NULL;
 	if (!p)
 		return err_nomem(e);
-	got = ZSTD_compressCCtx(s->zstd_encoder, p, bound, in, n, level_of(spec));
+	got = ZSTD_compressCCtx(s->zstd_encoder.p, p, bound, in, n, level_of(spec));
 	give_back(s);
 	if (ZSTD_isError(got)) {
 		out->len = start;

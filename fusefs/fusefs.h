@@ -11,6 +11,7 @@
 
 #include "fusefs/live.h"
 #include "fusefs/names.h"
+#include "fusefs/rules.h"
 #include "mountcfg/mountcfg.h"
 #include "translate/view.h"
 
@@ -27,6 +28,7 @@ enum { FS_MIRROR_SHARE = 4 }; /* more datasets than that are seldom read at the 
 /* fs_setup - what main wires together; constant while the program runs. */
 struct fs_setup {
 	const struct cfg *cfg;
+	const struct fs_rules *rules; /* cfg's */
 	const struct source_ops *const *formats;
 	size_t n_formats;
 	const struct source_ops *zarr; /* the one whose counterpart is a netCDF-4 file */

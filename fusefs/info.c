@@ -32,6 +32,17 @@ static const char *layout_name(enum ds_layout layout)
 	return (size_t)layout < ARRAY_LEN(names) ? names[layout] : "?";
 }
 
+static const char *filter_name(enum cfg_filter filter)
+{
+	static const char *const names[] = {
+		[CFG_FILTER_PORTABLE] = "portable",
+		[CFG_FILTER_KEEP] = "keep",
+		[CFG_FILTER_NONE] = "none",
+	};
+
+	return names[filter];
+}
+
 static const struct plan *plan_of(struct view *v, uint32_t array)
 {
 	return v->ops->plan ? v->ops->plan(v, array) : NULL;
@@ -171,8 +182,29 @@ static void text_notes(struct buf *out, const char *const *notes, uint32_t n)
 	}
 }
 
-static void text_report(struct buf *out, const struct cfg *cfg, struct view *v)
+/* text_rules - what -o filter= and -o quantize= say, and for how many variables. */
+static void text_rules(struct buf *out, const struct fs_setup *setup, const struct dataset *ds)
 {
+	const struct cfg *cfg = setup->cfg;
+
+	buf_printf(out, "filter %s\n", filter_name(cfg->filter));
+	for (size_t i = 0; i < cfg->n_filter_rules; i++) {
+		buf_puts(out, "       ");
+		put_text(out, cfg->filter_rules[i]);
+		buf_printf(out, "  (%" PRIu32 " variables)\n",
+			   fs_rules_count(setup->rules->filters.v[i].vars, ds));
+	}
+	for (size_t i = 0; i < cfg->n_quantize_rules; i++) {
+		buf_puts(out, i ? "         " : "quantize ");
+		put_text(out, cfg->quantize_rules[i]);
+		buf_printf(out, "  (%" PRIu32 " variables)\n",
+			   fs_rules_count(setup->rules->quants.v[i].vars, ds));
+	}
+}
+
+static void text_report(struct buf *out, const struct fs_setup *setup, struct view *v)
+{
+	const struct cfg *cfg = setup->cfg;
 	const struct dataset *ds = &v->source->ds;
 
 	buf_puts(out, "source ");
@@ -184,6 +216,7 @@ static void text_report(struct buf *out, const struct cfg *cfg, struct view *v)
 		put_bytes(out, (uint64_t)ds->st.st_size);
 	buf_printf(out, "\nview   %s, %" PRIu32 " groups, %" PRIu32 " variables\n",
 		   v->ops->name, ds->n_groups, ds->n_arrays);
+	text_rules(out, setup, ds);
 	for (uint32_t i = 0; i < ds->n_groups && buf_ok(out); i++)
 		text_group(out, v, i);
 	if (ds->n_notes || v->n_notes)
@@ -310,8 +343,20 @@ static void json_group(struct buf *out, const struct dataset *ds, uint32_t ordin
 	buf_putc(out, '}');
 }
 
-static void json_report(struct buf *out, const struct cfg *cfg, struct view *v)
+/* json_rules - n texts of rules as members of an object. */
+static void json_rules(struct buf *out, const char *name, char *const *texts, size_t n)
 {
+	buf_printf(out, ", \"%s\": [", name);
+	for (size_t i = 0; i < n; i++) {
+		buf_puts(out, i ? ", " : "");
+		json_text(out, texts[i]);
+	}
+	buf_putc(out, ']');
+}
+
+static void json_report(struct buf *out, const struct fs_setup *setup, struct view *v)
+{
+	const struct cfg *cfg = setup->cfg;
 	const struct dataset *ds = &v->source->ds;
 
 	buf_puts(out, "{\"source\": ");
@@ -321,8 +366,13 @@ static void json_report(struct buf *out, const struct cfg *cfg, struct view *v)
 	if (S_ISDIR(ds->st.st_mode))
 		buf_puts(out, ", \"size\": null, \"view\": ");
 	else
-		buf_printf(out, ", \"size\": %" PRIu64 ", \"view\": ", (uint64_t)ds->st.st_size);
+		buf_printf(out,
+			   ", \"size\": %" PRIu64 ", \"view\": ", (uint64_t)ds->st.st_size);
 	json_text(out, v->ops->name);
+	buf_puts(out, ", \"filter\": ");
+	json_text(out, filter_name(cfg->filter));
+	json_rules(out, "filter_rules", cfg->filter_rules, cfg->n_filter_rules);
+	json_rules(out, "quantize_rules", cfg->quantize_rules, cfg->n_quantize_rules);
 	buf_puts(out, ",\n \"groups\": [");
 	for (uint32_t i = 0; i < ds->n_groups && buf_ok(out); i++) {
 		buf_puts(out, i ? ",\n  " : "\n  ");
@@ -422,14 +472,14 @@ static int mirror_report(struct buf *out, const struct cfg *cfg, struct view *v,
 	return rc;
 }
 
-int info_report(struct buf *out, const struct cfg *cfg, struct view *v, struct err *e)
+int info_report(struct buf *out, const struct fs_setup *setup, struct view *v, struct err *e)
 {
 	if (!v->source)
-		return mirror_report(out, cfg, v, e);
-	if (cfg->json)
-		json_report(out, cfg, v);
+		return mirror_report(out, setup->cfg, v, e);
+	if (setup->cfg->json)
+		json_report(out, setup, v);
 	else
-		text_report(out, cfg, v);
+		text_report(out, setup, v);
 	return 0;
 }
 
@@ -447,7 +497,7 @@ static int info(void *arg)
 		return 1;
 	}
 	buf_init(&out, (size_t)1 << 30);
-	if (info_report(&out, setup->cfg, view, &e) < 0)
+	if (info_report(&out, setup, view, &e) < 0)
 		log_error("%s", e.msg);
 	else if (!buf_ok(&out))
 		log_error("info: the report is too long or memory is short");

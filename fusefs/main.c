@@ -152,9 +152,11 @@ static bool own_stdio(void)
 int main(int argc, char **argv)
 {
 	struct cfg cfg;
+	struct fs_rules rules = {0};
 	struct err e = ERR_INIT;
 	struct fs_setup setup = {
 		.cfg = &cfg,
+		.rules = &rules,
 		.formats = formats,
 		.n_formats = ARRAY_LEN(formats),
 		.zarr = &zarr_source_ops,
@@ -167,6 +169,12 @@ int main(int argc, char **argv)
 		return 1;
 	if (cfg_parse(argc, argv, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
+		return 1;
+	}
+	if ((cfg.command == CFG_MOUNT || cfg.command == CFG_INFO) &&
+	    fs_rules_init(&cfg, &rules, &e) < 0) {
+		log_error("%s", e.msg);
+		cfg_release(&cfg);
 		return 1;
 	}
 	if (cfg.source)
@@ -186,6 +194,7 @@ int main(int argc, char **argv)
 		status = fs_mount(&setup);
 		break;
 	}
+	fs_rules_release(&rules);
 	cfg_release(&cfg);
 	return status;
 }
