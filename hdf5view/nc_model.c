@@ -193,11 +193,6 @@ static int hide(struct nc_model *m, struct plan *plans, uint32_t i, const struct
 	return -EOPNOTSUPP;
 }
 
-static int note_rule(void *arg, const char *text)
-{
-	return nc_note(arg, 0, DS_NONE, "%s", text);
-}
-
 static int decide_shown(struct nc_model *m, struct plan *plans,
 			const struct plan_policy *policy, struct err *e)
 {
@@ -220,8 +215,6 @@ static int decide_shown(struct nc_model *m, struct plan *plans,
 		if (!m->arrays[i].name)
 			rc = nc_full(m, e);
 	}
-	if (!rc && plan_unmatched(m->ds, policy, note_rule, m) < 0)
-		rc = err_nomem(e);
 	return rc;
 }
 

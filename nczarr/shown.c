@@ -12,44 +12,31 @@
 #define NOTE_MAX 1000 /* bytes of one */
 #define ARENA_MAX ((size_t)1 << 30)
 
-/* add_note - one line; control characters in it come from names. */
-static int add_note(struct zr_shown *s, const char *text, size_t n)
-{
-	char *line;
-
-	if (s->n_notes >= NOTES_MAX)
-		return 0;
-	line = arena_copy(&s->arena, text, n);
-	if (!line ||
-	    grow_array(&s->notes, &s->c_notes, (size_t)s->n_notes + 1, sizeof(*s->notes)) < 0)
-		return -ENOMEM;
-	for (char *p = line; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
-	s->notes[s->n_notes++] = line;
-	return 0;
-}
-
-static int note_rule(void *arg, const char *text)
-{
-	return add_note(arg, text, strlen(text));
-}
-
-/* note_array - "<path>: <text>". */
+/* note_array - "<path>: <text>" as one line of the view's notes; control characters come from
+ * names. */
 static int note_array(struct zr_shown *s, const struct dataset *ds, uint32_t ord,
 		      const char *text)
 {
 	struct buf b;
-	int rc;
+	char *line;
 
+	if (s->n_notes >= NOTES_MAX)
+		return 0;
 	buf_init(&b, (size_t)1 << 20);
 	ds_array_path(ds, ord, &b);
 	if (b.len > NOTE_MAX)
 		b.len = 0; /* without its place rather than not at all */
 	buf_printf(&b, "%s%s", b.len ? ": " : "", text);
-	rc = buf_ok(&b) ? add_note(s, (const char *)b.data, b.len) : -ENOMEM;
+	line = buf_ok(&b) ? arena_copy(&s->arena, b.data, b.len) : NULL;
 	buf_release(&b);
-	return rc;
+	for (char *p = line; p && *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '?';
+	if (!line ||
+	    grow_array(&s->notes, &s->c_notes, (size_t)s->n_notes + 1, sizeof(*s->notes)) < 0)
+		return -ENOMEM;
+	s->notes[s->n_notes++] = line;
+	return 0;
 }
 
 static void hide(struct plan *plan, const char *why)
@@ -219,8 +206,6 @@ int zr_shown_init(struct zr_shown *s, const struct dataset *ds,
 	hide_groups(s, ds, opts->mode == ZARR_NCZARR);
 	for (uint32_t a = 0; !rc && a < ds->n_arrays; a++)
 		rc = plan_array(s, ds, a, opts, e);
-	if (!rc && plan_unmatched(ds, &opts->policy, note_rule, s) < 0)
-		rc = err_nomem(e);
 	if (rc)
 		goto out;
 	rc = zr_ids_init(&s->ids, ds, opts->nested,

@@ -4,6 +4,8 @@
  *   LOAD   bytes that have to be made (decoded, re-framed, collected): through the cache
  * Locks of the cache, of the ahead queue and of the scratch list are never held together, nor
  * across a call into the source or a codec. docs/chunkio.md has the order. */
+#include "translate/chunkio.h"
+
 #include "translate/chunkio_int.h"
 
 #include <errno.h>

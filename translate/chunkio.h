@@ -37,7 +37,7 @@ int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *r
  * little. What cannot be read is left for chunkio_stat to say. */
 void chunkio_measure(struct chunkio *c, uint32_t array, uint64_t from, uint64_t n);
 
-/* chunkio_stat_cheap - whether chunkio_stat makes nothing to find out, at most looks at an index. */
+/* chunkio_stat_cheap - whether chunkio_stat makes nothing, and looks at an index at most. */
 bool chunkio_stat_cheap(struct chunkio *c, uint32_t array, uint64_t linear);
 
 /* chunkio_read - bytes [off, off+len) of it, cut at its end. ret is finished with span_done.

@@ -191,6 +191,18 @@ static bool keep_encoded(const struct buf *out, struct fill **f)
 	return true;
 }
 
+/* exact - whether encoding a fill value gives it back: no filter of the chain rounds. */
+static bool exact(const struct codec_chain *chain)
+{
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+
+		if (!ops || ops->lossy)
+			return false;
+	}
+	return true;
+}
+
 /* present_framed - under PASS: really encoded, or framed where that is not smaller, too large to
  * keep, or not possible. */
 static int present_framed(const struct ds_array *a, const struct plan *p, struct fill **f,
@@ -198,17 +210,20 @@ static int present_framed(const struct ds_array *a, const struct plan *p, struct
 {
 	uint64_t framed = codec_chain_framed_size(&p->chain, a->chunk_bytes);
 	struct buf out;
+	bool kept;
 
+	buf_init(&out, SIZE_MAX);
+	kept = exact(&p->chain) &&
+	       encode_fill(p, a->type.size, a->chunk_bytes, *f, &out, NULL) == 0 &&
+	       (framed == 0 || out.len < framed) && keep_encoded(&out, f);
+	buf_release(&out);
+	if (kept)
+		return 0;
 	if (framed == 0)
 		return err_set(e, -ERANGE, "a chunk of %" PRIu64 " bytes cannot be framed",
 			       a->chunk_bytes);
-	buf_init(&out, SIZE_MAX);
-	if (encode_fill(p, a->type.size, a->chunk_bytes, *f, &out, NULL) < 0 ||
-	    out.len >= framed || !keep_encoded(&out, f)) {
-		(*f)->kind = FILL_FRAMED;
-		(*f)->size = framed;
-	}
-	buf_release(&out);
+	(*f)->kind = FILL_FRAMED;
+	(*f)->size = framed;
 	return 0;
 }
 

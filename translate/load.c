@@ -1,5 +1,5 @@
-/* load.c - makes the bytes of one presented chunk: read, decoded, quantised, encoded, framed. Nothing
- * is locked meanwhile but the list of scratch objects, to take one and to give it back. */
+/* load.c - makes the bytes of one presented chunk: read, decoded, quantised, encoded, framed.
+ * Nothing is locked meanwhile but the list of scratch objects, to take one and to give it back. */
 #include "translate/chunkio_int.h"
 
 #include <errno.h>

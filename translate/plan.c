@@ -4,6 +4,8 @@
  * more than unknown codecs: numcodecs' shuffle refuses lengths that are no multiple of the
  * element size, which a checksum in front of it makes, and netCDF-C shuffles by the type's size
  * whatever the metadata says. */
+#include "translate/plan.h"
+
 #include "translate/plan_int.h"
 
 #include <errno.h>

@@ -48,7 +48,7 @@ struct plan {
 	uint32_t elem_size;        /* ENCODE: bytes of an element, as the format has them */
 	uint64_t bytes;            /* ENCODE: of a chunk's elements so many are encoded, from the
 	                            * first on: all of them, or those of a chunk that is cut */
-	struct codec_quant quant;  /* DECODE, ENCODE: elements are quantised before that */
+	struct codec_quant quant;  /* DECODE, ENCODE: what is done to elements first */
 	const uint8_t *quant_fill; /* with it: the value that stays, as an element; NULL: netCDF's
 	                            * default. Borrowed from the dataset or the arena */
 	uint32_t fixed_size;       /* PLAN_FIXED: bytes of an element, >= 1 */
@@ -71,8 +71,8 @@ struct plan_ask {
 	enum plan_format format;
 	const struct plan_policy *policy;
 	bool fill_declared;                /* copied */
-	const struct codec_array *as;      /* elements and chunks as the format has them; its chunks
-	                                    * may be cut along the first axis. NULL: plan_elements */
+	const struct codec_array *as;      /* elements and chunks as the format has them, maybe
+	                                    * cut along the first axis. NULL: plan_elements */
 	/* refuses - why the format cannot name this chain for the array, beyond what plan_make
 	 * knows; NULL: it can. Borrowed until the next call. May be NULL: nothing more. */
 	const char *(*refuses)(const struct plan_ask *ask, const struct codec_chain *chain);
@@ -94,11 +94,6 @@ struct plan_ask {
  * What is quantised is never passed: it is decoded, or encoded where a rule gives a chain.
  * Returns 0; -ENOMEM. */
 int plan_make(const struct plan_ask *ask, struct plan *ret, struct err *e) NZ_MUST_USE;
-
-/* plan_unmatched - call `note` with a line for every rule that names variables of which the
- * dataset has none. Returns 0, or what note or a lack of memory gave first. */
-int plan_unmatched(const struct dataset *ds, const struct plan_policy *policy,
-		   int (*note)(void *arg, const char *text), void *arg) NZ_MUST_USE;
 
 /* plan_same - whether chunks of one object are presented alike under both plans. */
 bool plan_same(const struct plan *p, const struct plan *q);

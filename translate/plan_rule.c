@@ -45,6 +45,13 @@ static bool names(const char *vars, const char *path)
 	return codec_vars_match(vars, path, &exact) && exact;
 }
 
+/* ruled - whether there are rules at all. */
+static bool ruled(const struct plan_policy *policy)
+{
+	return (policy->rules && policy->rules->n > 0) ||
+	       (policy->quant && policy->quant->n > 0);
+}
+
 /* path_of - of the array, with a NUL; new, in the buffer. */
 static const char *path_of(const struct dataset *ds, uint32_t array, struct buf *b)
 {
@@ -374,7 +381,7 @@ int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p, st
 	struct buf b;
 	int rc = 0;
 
-	if (!policy->rules && !policy->quant)
+	if (!ruled(policy))
 		return 0;
 	buf_init(&b, PATH_MAX_BYTES);
 	path = path_of(ask->ds, ask->array, &b);
@@ -400,7 +407,7 @@ int plan_ruled(const struct plan_ask *ask, const struct codec_array *as,
 	struct buf b;
 	int rc;
 
-	if (!policy->rules && !policy->quant)
+	if (!ruled(policy))
 		return 0;
 	buf_init(&b, PATH_MAX_BYTES);
 	path = path_of(ask->ds, ask->array, &b);
@@ -419,50 +426,7 @@ int plan_ruled(const struct plan_ask *ask, const struct codec_array *as,
 	return rc;
 }
 
-/* ---- all arrays ---- */
-
-/* any - whether a rule for these variables names one that the dataset has. Returns 1, 0, -ENOMEM. */
-static int any(const struct dataset *ds, const char *vars)
-{
-	struct buf b;
-	int rc = 0;
-
-	buf_init(&b, PATH_MAX_BYTES);
-	for (uint32_t i = 0; i < ds->n_arrays && rc == 0; i++) {
-		const char *path = path_of(ds, i, &b);
-
-		rc = path ? codec_vars_match(vars, path, NULL) : -ENOMEM;
-	}
-	buf_release(&b);
-	return rc;
-}
-
-/* note_unmatched - when there is none. "*" is for all there are, even none. */
-static int note_unmatched(const struct dataset *ds, const char *option, const char *vars,
-			  int (*note)(void *arg, const char *text), void *arg)
-{
-	char text[ERR_TEXT_MAX];
-	int rc = strcmp(vars, "*") == 0 ? 1 : any(ds, vars);
-
-	if (rc != 0)
-		return rc < 0 ? rc : 0;
-	(void)snprintf(text, sizeof(text), "%s=%s: no variable has such a name", option, vars);
-	return note(arg, text);
-}
-
-int plan_unmatched(const struct dataset *ds, const struct plan_policy *policy,
-		   int (*note)(void *arg, const char *text), void *arg)
-{
-	uint32_t n = policy->rules ? policy->rules->n : 0,
-		 m = policy->quant ? policy->quant->n : 0;
-	int rc = 0;
-
-	for (uint32_t i = 0; i < n && rc == 0; i++)
-		rc = note_unmatched(ds, "filter", policy->rules->v[i].vars, note, arg);
-	for (uint32_t i = 0; i < m && rc == 0; i++)
-		rc = note_unmatched(ds, "quantize", policy->quant->v[i].vars, note, arg);
-	return rc;
-}
+/* ---- plans ---- */
 
 static bool equal_chains(const struct codec_chain *a, const struct codec_chain *b)
 {
