@@ -25,6 +25,8 @@ extern const struct codec_ops codec_quantize_zarr2;
 extern const struct codec_ops codec_bitround;
 extern const struct codec_ops codec_astype;
 extern const struct codec_ops codec_packbits;
+extern const struct codec_ops codec_nbit;
+extern const struct codec_ops codec_scaleoffset;
 extern const struct codec_ops codec_bitgroom;
 extern const struct codec_ops codec_granularbr;
 extern const struct codec_ops codec_bitround_hdf5;
@@ -44,13 +46,14 @@ struct codec_kept {
 	void (*free)(void *p);
 };
 
-/* codec_kept_release - give it back now; it can be made again. */
-void codec_kept_release(struct codec_kept *k);
+/* codec_kept_free - give it back; k is then empty. */
+void codec_kept_free(struct codec_kept *k);
 
 struct codec_scratch {
-	struct codec_kept inflate, zstd;                /* owned: decoders */
-	struct codec_kept deflate_encoder, zstd_encoder; /* owned */
-	int deflate_level;                              /* of deflate_encoder */
+	struct codec_kept inflate;
+	struct codec_kept deflate; /* for deflate_level */
+	int deflate_level;
+	struct codec_kept zstd, zstd_encoder;
 	uint8_t *mem[2]; /* owned; intermediate results, used in turn */
 	size_t cap[2];
 	struct buf turn[2]; /* the same while encoding */
@@ -88,6 +91,18 @@ uint8_t *codec_stored_blocks(const uint8_t *in, size_t n, uint8_t *out);
 /* codec_packed_max - stored_max of compressors: more than any encoder makes of incompressible
  * bytes, or of the same bytes in many small blocks. */
 uint64_t codec_packed_max(const struct codec_spec *spec, uint64_t n);
+
+/* codec_elements - how many elements a chunk has; false when 32 bits do not hold it. */
+static inline bool codec_elements(const struct codec_array *a, uint32_t *ret)
+{
+	uint32_t n = 1;
+
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (a->chunk[i] > UINT32_MAX || ckd_mul(&n, n, (uint32_t)a->chunk[i]))
+			return false;
+	*ret = n;
+	return true;
+}
 
 /* codec_conf_int, codec_conf_real, codec_conf_text - a member of a codec's configuration.
  * A member that is missing or null gives the default. Returns 0; -EBADMSG another type. */

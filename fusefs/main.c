@@ -130,6 +130,15 @@ static int version(void)
 	return print(&text);
 }
 
+static int filters(const struct cfg *cfg)
+{
+	struct buf text;
+
+	buf_init(&text, (size_t)1 << 26);
+	fs_filters(cfg, &text);
+	return print(&text);
+}
+
 /* name_virtual - the virtual file's name, also when the path ends in "." or "..". */
 static void name_virtual(const char *path, char out[NAME_BYTES])
 {
@@ -190,6 +199,9 @@ int main(int argc, char **argv)
 		break;
 	case CFG_INFO:
 		status = fs_info(&setup);
+		break;
+	case CFG_FILTERS:
+		status = filters(&cfg);
 		break;
 	case CFG_MOUNT:
 		status = fs_mount(&setup);

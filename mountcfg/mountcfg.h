@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-enum cfg_command { CFG_MOUNT, CFG_INFO, CFG_HELP, CFG_VERSION };
+enum cfg_command { CFG_MOUNT, CFG_INFO, CFG_FILTERS, CFG_HELP, CFG_VERSION };
 enum cfg_mode { CFG_MODE_ZARR, CFG_MODE_NCZARR, CFG_MODE_NOXARRAY };
 enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_KEEP, CFG_FILTER_NONE };
 enum cfg_view { CFG_VIEW_AUTO, CFG_VIEW_ZARR, CFG_VIEW_NC };
@@ -21,7 +21,7 @@ struct cfg {
 	bool foreground;         /* -f */
 	bool verbose;            /* -v */
 	bool debug;              /* -d */
-	bool json;               /* info --json */
+	bool json;               /* --json of info and filters */
 	enum cfg_mode mode;      /* -o mode= */
 	enum cfg_filter filter;  /* -o filter=portable|keep|none: of variables without a rule */
 	char **filter_rules;     /* n_filter_rules texts of -o filter=SPEC, in the user's order; a

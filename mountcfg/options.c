@@ -581,6 +581,7 @@ void cfg_help(struct buf *out)
 		 "usage: nczarrfs [options] SOURCE MOUNTPOINT   mount SOURCE in the other "
 		 "format\n"
 		 "       nczarrfs info [--json] [-o ...] SOURCE  say what would be mounted\n"
+		 "       nczarrfs filters [-v] [--json] [-o ...] list the filters that are there\n"
 		 "\n"
 		 "SOURCE is a netCDF-4 or HDF5 file, which becomes a Zarr tree; a Zarr tree, "
 		 "which\n"

@@ -140,12 +140,14 @@ static int get_boolean(void *arg, const char *member, bool *ret)
 /* ---- chains ---- */
 
 int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops,
-		const char *name, const json_t *conf, int version, size_t elem_size,
+		const char *name, const json_t *conf, const struct codec_conf *of,
 		const char **ret_why, struct err *e)
 {
 	struct codec_conf c = {.arg = (void *)(uintptr_t)conf, /* the getters only look */
-			       .version = version,
-			       .elem_size = elem_size,
+			       .version = of->version,
+			       .elem_size = of->elem_size,
+			       .array = of->array,
+			       .shape = of->shape,
 			       .integer = get_integer,
 			       .real = get_real,
 			       .text = get_text,

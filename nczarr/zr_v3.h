@@ -36,9 +36,9 @@ struct zr_specs {
 
 /* zr_spec_add - append a codec with the parameters that `conf` (members of the codec's object)
  * gives. *ret_why stays NULL, or says why the codec cannot be decoded: that is no error.
- * version, elem_size: as in struct codec_conf. */
+ * of: what the codec stands in; version, elem_size, array and shape are looked at. */
 int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops,
-		const char *name, const json_t *conf, int version, size_t elem_size,
+		const char *name, const json_t *conf, const struct codec_conf *of,
 		const char **ret_why, struct err *e) NZ_MUST_USE;
 
 /* zr_specs_chain - as a chain in the arena. */

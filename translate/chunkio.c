@@ -47,6 +47,11 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
 		cut = path.len - PATH_SHOWN;
 	while (cut > 0 && cut < path.len && (path.data[cut] & 0xc0) == 0x80)
 		cut++; /* not inside a character */
+	if (linear == CHUNKIO_NONE) {
+		(void)err_wrap(e, code, "'%s%.*s'", cut > 0 ? "..." : "", (int)(path.len - cut),
+			       (const char *)path.data + cut);
+		goto out;
+	}
 	if (linear < a->n_chunks)
 		ds_chunk_coords(a, linear, coords);
 	buf_printf(&at, "%" PRIu64, coords[0]);
@@ -59,6 +64,7 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
 	(void)err_wrap(e, code, "'%s%.*s' chunk %.*s", cut > 0 ? "..." : "",
 		       (int)(path.len - cut), (const char *)path.data + cut, (int)at.len,
 		       (const char *)at.data);
+out:
 	e->code = code;
 	buf_release(&path);
 	buf_release(&at);
@@ -107,8 +113,9 @@ static int way_find(struct chunkio *c, uint32_t array, uint64_t linear, struct w
 		return err_set(e, -ENOENT, "no such chunk");
 	*w = (struct way){.kind = WAY_LOAD};
 	if (p->kind == PLAN_ERROR) {
-		rc = err_set(e, -EIO, "%s", p->reason);
-		return chunkio_say_where(c, array, linear, rc, e);
+		/* the same text for every chunk: it is logged once */
+		rc = err_set(e, -EOPNOTSUPP, "%s", p->reason);
+		return chunkio_say_where(c, array, CHUNKIO_NONE, rc, e);
 	}
 	rc = source_locate(c->source, array, linear, &w->ref, e);
 	if (rc == 0 && w->ref.where != CHUNK_ABSENT) {

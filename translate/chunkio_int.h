@@ -36,6 +36,8 @@ struct chunkio {
 	uint32_t n_scratch;
 };
 
+#define CHUNKIO_NONE UINT64_MAX /* of an error that is the whole array's */
+
 /* chunkio_say_where - "'/g/v' chunk 0.3: " in front of a data error. Returns its code. */
 int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, int code,
 		      struct err *e);
