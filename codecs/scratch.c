@@ -23,10 +23,10 @@ void codec_scratch_free(struct codec_scratch *s)
 	if (s->inflate)
 		libdeflate_free_decompressor(s->inflate);
 	(void)ZSTD_freeDCtx(s->zstd); /* takes NULL, cannot fail */
-	for (size_t i = 0; i < ARRAY_LEN(s->mem); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(s->mem); i++)
 		free(s->mem[i]);
+	for (size_t i = 0; i < ARRAY_LEN(s->turn); i++)
 		buf_release(&s->turn[i]);
-	}
 	free(s);
 }
 

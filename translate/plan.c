@@ -55,6 +55,20 @@ static bool shuffle_fits(const struct codec_spec *spec, const struct ds_array *a
 	return true;
 }
 
+/* szip_fits - netCDF-C finds out the parameters that the chunks were made with. */
+static bool szip_fits(const struct codec_spec *spec, const struct ds_array *a, struct plan *p)
+{
+	const struct codec_array array = {.elem_size = a->type.size,
+					  .big_endian = a->type.big_endian,
+					  .rank = a->rank,
+					  .chunk = a->chunk};
+
+	if (codec_szip_in_zarr(spec, &array, a->shape))
+		return true;
+	say(p, "szip: readers would take other scanlines");
+	return false;
+}
+
 /* filter_passes - whether filter i of n, the last ones cut off, is one that readers undo.
  * Says why not in p->reason. */
 static bool filter_passes(const struct ds_array *a, uint32_t i, uint32_t n, bool keep,
@@ -88,6 +102,8 @@ static bool filter_passes(const struct ds_array *a, uint32_t i, uint32_t n, bool
 		say(p, "deflate comes before %s", name_of(&a->chain.specs[i + 1], next));
 		return false;
 	}
+	if (spec->h5_id == CODEC_SZIP)
+		return szip_fits(spec, a, p);
 	return spec->h5_id != CODEC_SHUFFLE || shuffle_fits(spec, a, p);
 }
 
@@ -144,8 +160,8 @@ static bool hdf5_passes(const struct ds_array *a, bool keep, struct plan *p)
 			say(p, "%s: HDF5 needs a plugin for it", name);
 			return false;
 		}
-		if (spec->h5_id == CODEC_SHUFFLE && spec->n_params > 0 && spec->params[0] != 0 &&
-		    spec->params[0] != a->type.size) {
+		if (spec->h5_id == CODEC_SHUFFLE && spec->n_params > 0 &&
+		    spec->params[0] != 0 && spec->params[0] != a->type.size) {
 			say(p, "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32,
 			    spec->params[0], a->type.size);
 			return false;
@@ -226,7 +242,8 @@ void plan_make(const struct ds_array *a, enum plan_format format, enum plan_filt
 		explain_convert(a, ret);
 	} else if (filter == PLAN_NONE && a->chain.n > 0) {
 		say(ret, "filter=none");
-	} else if (format == PLAN_HDF5 ? hdf5_passes(a, keep, ret) : zarr_passes(a, keep, ret)) {
+	} else if (format == PLAN_HDF5 ? hdf5_passes(a, keep, ret)
+				       : zarr_passes(a, keep, ret)) {
 		ret->kind = PLAN_PASS;
 	}
 }

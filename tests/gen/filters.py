@@ -17,16 +17,19 @@ def smooth(dtype="f4", shape=SHAPE):
     return (ramp(shape, "f8") % 97).astype(dtype)
 
 
-def create(f, name, dtype, setup, data=None, chunk=CHUNK, maxshape=None):
+def create(f, name, dtype, setup, data=None, chunk=CHUNK, maxshape=None, precision=None):
     """A dataset with a pipeline in an order that h5py's own interface does not offer."""
     data = smooth(dtype) if data is None else data
     p = h5p.create(h5p.DATASET_CREATE)
     p.set_chunk(chunk)
     setup(p)
-    t = h5t.py_create(data.dtype)
+    t = mem = h5t.py_create(data.dtype)
+    if precision:
+        t = t.copy()
+        t.set_precision(precision)
     space = h5s.create_simple(data.shape, maxshape or data.shape)
     d = h5d.create(f.id, name.encode(), t, space, p)
-    d.write(h5s.ALL, h5s.ALL, np.ascontiguousarray(data), mtype=t)
+    d.write(h5s.ALL, h5s.ALL, np.ascontiguousarray(data), mtype=mem)
     return d
 
 
@@ -98,18 +101,24 @@ def orders(path):
             create(f, "between_" + t, t, checksum_between)
 
 
-@feature(clients=("zarr",))
+@feature(clients=("zarr", "xarray"))
 def szip(path):
-    """szip, both codings, with and without shuffle; incompressible chunks have a mask."""
+    """szip, both codings, every size and byte order, scanlines that are no whole blocks, types with
+    fewer bits than bytes, with shuffle and checksums; incompressible chunks have a mask."""
     if not h5z.filter_avail(h5z.FILTER_SZIP):
         return
-    rng = np.random.RandomState(1)
     with h5py.File(path, "w") as f:
         for coding in ("nn", "ec"):
-            for t in ("u1", "i2", "i4", "f8"):
-                f.create_dataset(f"{coding}_{t}", data=smooth(t), chunks=CHUNK,
-                                 compression="szip", compression_opts=(coding, 8))
-        noise = rng.bytes(SHAPE[0] * SHAPE[1] * 4)
+            for t in ("u1", "i1", "<i2", ">i2", "<u4", ">i4", ">u8", "<f2", "<f4", ">f4", "<f8"):
+                f.create_dataset(f"{coding}_{t}",
+                                 data=smooth(t), chunks=CHUNK, compression="szip",
+                                 compression_opts=(coding, 8))
+        for block, chunk in ((2, (7, 9)), (10, (3, 33)), (32, (4, 50)), (16, (5, 7)), (4, (1, 4))):
+            f.create_dataset(f"b{block}", data=smooth("i2"), chunks=chunk, shuffle=True,
+                             fletcher32=True, compression="szip", compression_opts=("nn", block))
+        for bits, t in ((12, "<u2"), (9, ">u2"), (20, "<u4"), (31, "<u4")):
+            create(f, f"bits{bits}", t, lambda p: p.set_szip(32, 8), precision=bits)
+        noise = np.random.RandomState(1).bytes(SHAPE[0] * SHAPE[1] * 4)
         f.create_dataset("noise", data=np.frombuffer(noise, "i4").reshape(SHAPE), chunks=CHUNK,
                          compression="szip", compression_opts=("nn", 16))
 
