@@ -10,6 +10,7 @@
 #include <blosc.h>
 #include <bzlib.h>
 #include <libdeflate.h>
+#include <liblzf/lzf.h>
 #include <lz4.h>
 #include <lzma.h>
 #include <zstd.h>
@@ -22,7 +23,7 @@ static const struct codec_ops *const codecs[] = {
 	&codec_lz4_hdf5, &codec_lzma,     &codec_crc32c,     &codec_crc32c_zarr2,
 	&codec_crc32,    &codec_adler32,  &codec_delta,      &codec_fixedscaleoffset,
 	&codec_quantize, &codec_bitround, &codec_astype,     &codec_packbits,
-	&codec_szip,
+	&codec_szip,     &codec_lzf,
 };
 
 /* Filters that files often have, for messages: the name in a file is optional.
@@ -107,6 +108,7 @@ void codec_versions(struct buf *out)
 	put_version(out, "bzip2", BZ2_bzlibVersion());
 	put_version(out, "lz4", LZ4_versionString());
 	put_version(out, "liblzma", lzma_version_string());
+	buf_printf(out, "liblzf %d.%d\n", LZF_VERSION >> 8, LZF_VERSION & 0xff);
 }
 
 /* printable - whether a name from a file may be shown as it is. */

@@ -24,11 +24,11 @@
 static const uint32_t ids[] = {CODEC_DEFLATE, CODEC_SHUFFLE, CODEC_FLETCHER32, CODEC_GZIP,
 			       CODEC_ZSTD, CODEC_BLOSC, CODEC_BZIP2, CODEC_LZ4, CODEC_LZ4_HDF5,
 			       CODEC_CRC32C, CODEC_CRC32C_ZARR2, CODEC_CRC32, CODEC_ADLER32,
-			       CODEC_BITROUND, CODEC_SZIP,
+			       CODEC_BITROUND, CODEC_SZIP, CODEC_LZF,
 			       /* decoded only: encoding is slow, lossy, or there is none */
 			       CODEC_LZMA, CODEC_DELTA, CODEC_FIXEDSCALEOFFSET, CODEC_QUANTIZE,
 			       CODEC_ASTYPE, CODEC_PACKBITS};
-#define N_LOSSLESS 15
+#define N_LOSSLESS 16
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -140,12 +140,19 @@ def scaleoffset_nbit(path):
         d.write(h5s.ALL, h5s.ALL, smooth("u4"))
 
 
-@feature(clients=("zarr",))
+@feature(clients=("zarr",))  # netCDF-C crashes on such a file
 def lzf(path):
-    """lzf: h5py's own filter, decoded by the library when it has the plugin, an error if not."""
+    """lzf, h5py's own: alone, with shuffle and checksum; chunks that do not shrink have a mask."""
     with h5py.File(path, "w") as f:
-        f["ok"] = ramp((4,))
-        f.create_dataset("lzf", data=smooth("f4"), chunks=CHUNK, compression="lzf")
+        for t in ("u1", ">i2", "i4", "<f4", "f8", ">f8", "c16", "S3"):
+            data = smooth("i4").astype(t)
+            f.create_dataset(t, data=data, chunks=CHUNK, compression="lzf")
+            f.create_dataset("all_" + t, data=data, chunks=(37, 50), compression="lzf",
+                             shuffle=True, fletcher32=True)
+        noise = np.random.RandomState(2).bytes(SHAPE[0] * SHAPE[1] * 4)
+        mixed = np.frombuffer(noise, "i4").reshape(SHAPE).copy()
+        mixed[:20] = 7
+        f.create_dataset("mixed", data=mixed, chunks=CHUNK, compression="lzf")
 
 
 @feature(clients=("zarr", "xarray"))
@@ -245,6 +252,11 @@ def unknown_filter(path):
         d = f.create_dataset("v", shape=(20,), dtype="i4", chunks=(10,), compression="gzip")
         d[:10] = 1
         f.create_dataset("bytes_that_name_the_filter", data=np.zeros(3))
+    rename_deflate(path)
+
+
+def rename_deflate(path):
+    """The first deflate filter of a file gets a number that nobody has."""
     with open(path, "r+b") as f:
         data = f.read()
         at = data.find(b"deflate\0")
