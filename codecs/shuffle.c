@@ -175,7 +175,7 @@ static size_t size_of(const struct codec_spec *spec, size_t elem_size)
 	return spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : elem_size;
 }
 
-static void unshuffle(size_t size, const uint8_t *in, size_t len, uint8_t *out)
+void codec_unshuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *out)
 {
 	size_t n = size > 1 ? len / size : 0, whole = n - n % LANES;
 
@@ -198,7 +198,7 @@ static void unshuffle(size_t size, const uint8_t *in, size_t len, uint8_t *out)
 		memcpy(out + n * size, in + n * size, len - n * size);
 }
 
-static void shuffle(size_t size, const uint8_t *in, size_t len, uint8_t *out)
+void codec_shuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *out)
 {
 	size_t n = size > 1 ? len / size : 0, whole = n - n % LANES;
 
@@ -260,7 +260,7 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	if (in_len > cap)
 		return err_set(e, -ERANGE, "shuffle: length %zu exceeds %zu", in_len, cap);
 	if (in_len > 0)
-		unshuffle(size_of(spec, elem_size), in, in_len, out);
+		codec_unshuffle_bytes(size_of(spec, elem_size), in, in_len, out);
 	*ret_len = in_len;
 	return 0;
 }
@@ -274,7 +274,7 @@ static void frame(const struct codec_spec *spec, size_t elem_size, const uint8_t
 		  uint8_t *out)
 {
 	if (n > 0)
-		shuffle(size_of(spec, elem_size), in, n, out);
+		codec_shuffle_bytes(size_of(spec, elem_size), in, n, out);
 }
 
 static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
@@ -287,7 +287,7 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	p = buf_grow(out, n);
 	if (!p)
 		return err_nomem(e);
-	shuffle(size_of(spec, elem_size), in, n, p);
+	codec_shuffle_bytes(size_of(spec, elem_size), in, n, p);
 	return 0;
 }
 

@@ -8,7 +8,7 @@
  *
  *   clang -std=c17 -D_GNU_SOURCE -I. -g -O1 -fsanitize=fuzzer,address,undefined \
  *     tests/fuzz/fuzz_codecs.c codecs/[a-z]*.c base/[a-z]*.c -o build/fuzz_codecs \
- *     $(pkg-config --libs libdeflate blosc libzstd liblzma liblz4) -lbz2 -lm */
+ *     $(pkg-config --libs libdeflate blosc libzstd liblzma liblz4) -lbz2 -laec -llzf -lm */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +24,11 @@
 static const uint32_t ids[] = {CODEC_DEFLATE, CODEC_SHUFFLE, CODEC_FLETCHER32, CODEC_GZIP,
 			       CODEC_ZSTD, CODEC_BLOSC, CODEC_BZIP2, CODEC_LZ4, CODEC_LZ4_HDF5,
 			       CODEC_CRC32C, CODEC_CRC32C_ZARR2, CODEC_CRC32, CODEC_ADLER32,
-			       CODEC_BITROUND,
+			       CODEC_BITROUND, CODEC_SZIP, CODEC_LZF,
 			       /* decoded only: encoding is slow, lossy, or there is none */
 			       CODEC_LZMA, CODEC_DELTA, CODEC_FIXEDSCALEOFFSET, CODEC_QUANTIZE,
-			       CODEC_ASTYPE, CODEC_PACKBITS, CODEC_SZIP, CODEC_BITGROOM,
-			       CODEC_GRANULARBR};
-#define N_LOSSLESS 14
+			       CODEC_ASTYPE, CODEC_PACKBITS, CODEC_BITGROOM, CODEC_GRANULARBR};
+#define N_LOSSLESS 16
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -62,6 +61,7 @@ static void round_trip(const struct codec_chain *c, size_t elem_size, const uint
 	size_t framed = (size_t)codec_chain_framed_size(c, n);
 	uint8_t *z = malloc(framed + 1);
 	struct buf b;
+	int rc;
 
 	require(z != NULL);
 	if (framed > 0) {
@@ -71,8 +71,10 @@ static void round_trip(const struct codec_chain *c, size_t elem_size, const uint
 	free(z);
 
 	buf_init(&b, (size_t)1 << 24);
-	require(encode_chain(c, elem_size, in, n, &b, NULL) == 0);
-	same(c, elem_size, b.data, b.len, in, n, scratch);
+	rc = encode_chain(c, elem_size, in, n, &b, NULL);
+	require(rc == 0 || rc == -EOPNOTSUPP);
+	if (rc == 0)
+		same(c, elem_size, b.data, b.len, in, n, scratch);
 	buf_release(&b);
 }
 
@@ -94,9 +96,28 @@ static void decode(const struct codec_chain *c, uint32_t mask, size_t elem_size,
 	free(out);
 }
 
-/* param_of - a byte as a parameter: a small number, or a type as filters that compute pack it. */
-static uint32_t param_of(uint32_t id, uint8_t b)
+/* szip_param - one that is mostly possible: bits per pixel and pixels per scanline have few. */
+static uint32_t szip_param(uint32_t k, uint8_t b)
 {
+	static const uint32_t bits[] = {8, 16, 32, 64};
+
+	switch (k) {
+	case 1:
+		return b % 20 * 2;
+	case 2:
+		return b < 200 ? bits[b % 4] : b - 199;
+	case 3:
+		return b < 100 ? b : b * 17u;
+	default:
+		return b;
+	}
+}
+
+/* param_of - a byte as parameter k: a small number, or a type as filters that compute pack it. */
+static uint32_t param_of(uint32_t id, uint32_t k, uint8_t b)
+{
+	if (id == CODEC_SZIP)
+		return szip_param(k, b);
 	if (id < CODEC_DELTA)
 		return b;
 	return (uint32_t) "biuf"[b & 3] << 8 | 1u << (b >> 2 & 3) | (uint32_t)(b & 16) << 12;
@@ -121,7 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		uint32_t n = rd_u8(&s) % (PARAMS + 1);
 
 		for (uint32_t k = 0; k < PARAMS; k++)
-			params[i][k] = param_of(id, rd_u8(&s));
+			params[i][k] = param_of(id, k, rd_u8(&s));
 		specs[i] = (struct codec_spec){
 			.h5_id = id, .n_params = n, .params = params[i], .name = ""};
 	}
