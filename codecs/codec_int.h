@@ -27,6 +27,7 @@ extern const struct codec_ops codec_astype;
 extern const struct codec_ops codec_packbits;
 extern const struct codec_ops codec_szip;
 extern const struct codec_ops codec_lzf;
+extern const struct codec_ops codec_bitshuffle;
 
 struct libdeflate_decompressor;
 struct ZSTD_DCtx_s;

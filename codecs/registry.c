@@ -23,7 +23,7 @@ static const struct codec_ops *const codecs[] = {
 	&codec_lz4_hdf5, &codec_lzma,     &codec_crc32c,     &codec_crc32c_zarr2,
 	&codec_crc32,    &codec_adler32,  &codec_delta,      &codec_fixedscaleoffset,
 	&codec_quantize, &codec_bitround, &codec_astype,     &codec_packbits,
-	&codec_szip,     &codec_lzf,
+	&codec_szip,     &codec_lzf,      &codec_bitshuffle,
 };
 
 /* Filters that files often have, for messages: the name in a file is optional.
