@@ -27,6 +27,7 @@ extern const struct codec_ops codec_astype;
 extern const struct codec_ops codec_packbits;
 extern const struct codec_ops codec_szip;
 extern const struct codec_ops codec_lzf;
+extern const struct codec_ops codec_bitshuffle;
 extern const struct codec_ops codec_nbit;
 extern const struct codec_ops codec_scaleoffset;
 extern const struct codec_ops codec_bitgroom;

@@ -25,10 +25,11 @@ static const uint32_t ids[] = {CODEC_DEFLATE, CODEC_SHUFFLE, CODEC_FLETCHER32, C
 			       CODEC_ZSTD, CODEC_BLOSC, CODEC_BZIP2, CODEC_LZ4, CODEC_LZ4_HDF5,
 			       CODEC_CRC32C, CODEC_CRC32C_ZARR2, CODEC_CRC32, CODEC_ADLER32,
 			       CODEC_BITROUND, CODEC_SZIP, CODEC_LZF,
+			       CODEC_BITSHUFFLE,
 			       /* decoded only: encoding is slow, lossy, or there is none */
 			       CODEC_LZMA, CODEC_DELTA, CODEC_FIXEDSCALEOFFSET, CODEC_QUANTIZE,
 			       CODEC_ASTYPE, CODEC_PACKBITS, CODEC_BITGROOM, CODEC_GRANULARBR};
-#define N_LOSSLESS 16
+#define N_LOSSLESS 17
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -118,6 +119,8 @@ static uint32_t param_of(uint32_t id, uint32_t k, uint8_t b)
 {
 	if (id == CODEC_SZIP)
 		return szip_param(k, b);
+	if (id == CODEC_BITSHUFFLE) /* elements of a block: mostly a multiple of 8 */
+		return k == 3 && b > 20 ? b * 8u : b % 20;
 	if (id < CODEC_DELTA)
 		return b;
 	return (uint32_t) "biuf"[b & 3] << 8 | 1u << (b >> 2 & 3) | (uint32_t)(b & 16) << 12;

@@ -22,7 +22,7 @@ static void test_all(void **state)
 		CODEC_ADLER32,  CODEC_DELTA,        CODEC_FIXEDSCALEOFFSET,
 		CODEC_QUANTIZE, CODEC_BITROUND,     CODEC_ASTYPE,
 		CODEC_PACKBITS, CODEC_CRC32C_ZARR2, CODEC_SZIP,
-		CODEC_LZF};
+		CODEC_LZF,      CODEC_BITSHUFFLE};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {

@@ -77,7 +77,8 @@ static int decode(const struct vec *x, const struct codec_chain *c, const uint8_
 
 	assert_non_null(copy);
 	assert_non_null(out);
-	memcpy(copy + 1, in, n);
+	if (n > 0)
+		memcpy(copy + 1, in, n);
 	memset(out, 0xa5, len + 1);
 	rc = codec_chain_decode(c, 0, x->v->elem, copy + 1, n, out + 1, len, scratch, &e);
 	*ret_same = !rc && len == x->len && memcmp(out + 1, x->want, len) == 0;
