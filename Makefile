@@ -82,14 +82,14 @@ $(UNIT): $(wildcard tests/unit/*.h)
 
 # Plugins for tests; those of odd.c are no good, each in its own way.
 ODD := 1 2 3 4 5 6 7 8
-TEST_PLUGINS := $(patsubst tests/plugins/%.c,$(BUILD)/plugins/lib%.so,$(filter-out \
-	%/odd.c,$(wildcard tests/plugins/*.c))) $(ODD:%=$(BUILD)/plugins/libodd%.so)
+TEST_PLUGINS := $(patsubst tests/plugins/%.c,$(BUILD)/test-plugins/lib%.so,$(filter-out \
+	%/odd.c,$(wildcard tests/plugins/*.c))) $(ODD:%=$(BUILD)/test-plugins/libodd%.so)
 
-$(BUILD)/plugins/libodd%.so: tests/plugins/odd.c tests/plugins/common.h Makefile
+$(BUILD)/test-plugins/libodd%.so: tests/plugins/odd.c tests/plugins/common.h Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) -std=c17 $(OPT) $(WARN) -DODD=$* -fvisibility=hidden \
 		-fPIC -shared -o $@ $<
-$(BUILD)/plugins/lib%.so: tests/plugins/%.c tests/plugins/common.h Makefile
+$(BUILD)/test-plugins/lib%.so: tests/plugins/%.c tests/plugins/common.h Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) -std=c17 $(OPT) $(WARN) -fvisibility=hidden \
 		-fPIC -shared -o $@ $<
