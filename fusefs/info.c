@@ -17,6 +17,7 @@ static const char *plan_name(enum plan_kind kind)
 	static const char *const names[] = {
 		[PLAN_PASS] = "pass",   [PLAN_DECODE] = "decode", [PLAN_VLEN] = "vlen",
 		[PLAN_FIXED] = "fixed", [PLAN_HIDE] = "hidden",   [PLAN_ERROR] = "error",
+		[PLAN_ENCODE] = "encode",
 	};
 
 	return (size_t)kind < ARRAY_LEN(names) ? names[kind] : "?";
@@ -141,6 +142,10 @@ static void text_array(struct buf *out, struct view *v, uint32_t ordinal, int in
 			   plan->reason[0] ? ": " : "");
 	if (plan)
 		put_text(out, plan->reason);
+	if (plan && plan->kind != PLAN_PASS && plan->chain.n > 0) {
+		buf_printf(out, "\n%*sshown    ", indent + 4, "");
+		text_filters(out, &plan->chain);
+	}
 	if (a->unreadable) {
 		buf_printf(out, "\n%*sproblem  ", indent + 4, "");
 		put_text(out, a->unreadable);
@@ -257,11 +262,14 @@ static void json_attrs(struct buf *out, const struct ds_attr *attrs, uint32_t n)
 	buf_putc(out, ']');
 }
 
-static void json_filters(struct buf *out, const struct codec_chain *chain)
+/* json_filters - a chain as an array, and as ncdump's text. */
+static void json_filters(struct buf *out, const char *name, const char *text_name,
+			 const struct codec_chain *chain)
 {
+	struct buf text;
 	char tmp[64];
 
-	buf_puts(out, ", \"filters\": [");
+	buf_printf(out, ", \"%s\": [", name);
 	for (uint32_t i = 0; i < chain->n; i++) {
 		const struct codec_spec *spec = &chain->specs[i];
 
@@ -272,26 +280,11 @@ static void json_filters(struct buf *out, const struct codec_chain *chain)
 			buf_printf(out, "%s%" PRIu32, p ? ", " : "", spec->params[p]);
 		buf_puts(out, "]}");
 	}
-	buf_putc(out, ']');
-}
-
-/* json_netcdf_words - _Filter, a text, and _Codecs, a list; null without filters. */
-static void json_netcdf_words(struct buf *out, const struct ds_array *a)
-{
-	struct buf filter;
-
-	buf_puts(out, ", \"_Filter\": ");
-	if (a->chain.n == 0) {
-		buf_puts(out, "null, \"_Codecs\": null");
-		return;
-	}
-	buf_init(&filter, (size_t)1 << 24);
-	codec_spec_print(&a->chain, &filter);
-	str_put_json(out, (const char *)filter.data, filter.len);
-	out->failed |= !buf_ok(&filter);
-	buf_release(&filter);
-	buf_puts(out, ", \"_Codecs\": ");
-	codec_spec_json(&a->chain, a->type.size, out);
+	buf_init(&text, (size_t)1 << 20);
+	codec_spec_print(chain, &text);
+	buf_printf(out, "], \"%s\": ", text_name);
+	info_json_string(out, text.data ? (const char *)text.data : "", text.len);
+	buf_release(&text);
 }
 
 /* json_path - the path that fn appends, as a JSON string. */
@@ -311,6 +304,7 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal)
 	const struct dataset *ds = &v->source->ds;
 	const struct ds_array *a = &ds->arrays[ordinal];
 	const struct plan *plan = plan_of(v, ordinal);
+	const struct codec_chain none = {0};
 	struct buf type;
 
 	buf_puts(out, "{\"path\": ");
@@ -331,8 +325,12 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal)
 		   "], \"chunk_count\": %" PRIu64 ", \"chunk_bytes\": %" PRIu64
 		   ", \"storage\": \"%s\"",
 		   a->n_chunks, a->chunk_bytes, layout_name(a->layout));
-	json_filters(out, &a->chain);
-	json_netcdf_words(out, a);
+	json_filters(out, "filters", "_Filter", &a->chain);
+	buf_puts(out, ", \"_Codecs\": ");
+	if (a->chain.n > 0)
+		codec_spec_json(&a->chain, a->type.size, out);
+	else
+		buf_puts(out, "null");
 	buf_printf(out,
 		   ", \"fill_defined\": %s, \"fill\": ", a->fill_defined ? "true" : "false");
 	info_fill(out, a, true);
@@ -340,6 +338,7 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal)
 	json_text(out, plan ? plan_name(plan->kind) : "");
 	buf_puts(out, ", \"reason\": ");
 	json_text(out, plan ? plan->reason : "");
+	json_filters(out, "shown_filters", "shown_Filter", plan ? &plan->chain : &none);
 	buf_puts(out, ", \"problem\": ");
 	if (a->unreadable)
 		json_text(out, a->unreadable);

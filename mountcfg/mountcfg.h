@@ -34,6 +34,7 @@ struct cfg {
 	bool nested;             /* -o dimension_separator=/ */
 	bool strict_json;        /* -o json=strict */
 	bool page_cache;         /* -o page_cache=always */
+	bool noplugins;          /* -o noplugins */
 	uint64_t chunk_size;     /* -o chunk_size= : bytes, for variables that have no chunks */
 	uint64_t cache_size;     /* -o cache_size= : bytes of decoded chunks */
 	uint64_t index_size;     /* -o index_size= : bytes of one array's chunk index */

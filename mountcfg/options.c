@@ -124,6 +124,8 @@ static const struct option options[] = {
 	{"noxattr", OPT_FLAG, NULL, FIELD(no_xattr), NULL, 0, 0,
 	 "no extended attributes: programs that copy files with those have to ask for them at "
 	 "every chunk"},
+	{"noplugins", OPT_FLAG, NULL, FIELD(noplugins), NULL, 0, 0,
+	 "use no filters from plugins, HDF5's or netCDF-C's"},
 	{"debug", OPT_FLAG, NULL, FIELD(debug), NULL, 0, 0, "log every request"},
 };
 
