@@ -37,14 +37,15 @@ struct codec_array;
 struct codec_conf {
 	void *arg;
 	int version;          /* 2: a numcodecs object with "id"; 3: a "configuration" */
-	const char *json;     /* the same as an object of version 2, with "id", as text: for codecs of
-	                       * plugins; may be NULL */
-	const struct codec_array *array; /* whose chunks these are; NULL: not known */
+	const char *json;     /* the same as an object of version 2, with "id", as text: for codecs
+	                       * of plugins; may be NULL */
 	size_t elem_size;     /* bytes of an element of the array; 1 behind a compressor */
 	int (*integer)(void *arg, const char *member, int64_t *ret);
 	int (*real)(void *arg, const char *member, double *ret);
 	int (*text)(void *arg, const char *member, const char **ret);
 	int (*boolean)(void *arg, const char *member, bool *ret);
+	const struct codec_array *array; /* whose chunks are stored; NULL: not known */
+	const uint64_t *shape;           /* of the array, rank entries; NULL: not known */
 };
 
 /* codec_spec - one filter as a dataset names it. */

@@ -46,13 +46,14 @@ struct codec_kept {
 	void (*free)(void *p);
 };
 
-/* codec_kept_release - give it back now; it can be made again. */
-void codec_kept_release(struct codec_kept *k);
+/* codec_kept_free - give it back; k is then empty. */
+void codec_kept_free(struct codec_kept *k);
 
 struct codec_scratch {
-	struct codec_kept inflate, zstd;                /* owned: decoders */
-	struct codec_kept deflate_encoder, zstd_encoder; /* owned */
-	int deflate_level;                              /* of deflate_encoder */
+	struct codec_kept inflate;
+	struct codec_kept deflate; /* for deflate_level */
+	int deflate_level;
+	struct codec_kept zstd, zstd_encoder;
 	uint8_t *mem[2]; /* owned; intermediate results, used in turn */
 	size_t cap[2];
 	struct buf turn[2]; /* the same while encoding */

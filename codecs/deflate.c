@@ -45,13 +45,6 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return 0;
 }
 
-static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
-		   uint32_t *params, uint32_t *ret_n, struct err *e)
-{
-	*ret_n = 1;
-	return codec_prepare_level(spec, "deflate", 0, LEVEL_MAX, LEVEL_DEFAULT, params, e);
-}
-
 static void free_inflater(void *p)
 {
 	libdeflate_free_decompressor(p);
@@ -72,13 +65,19 @@ static void free_deflater(void *p)
 
 struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level)
 {
-	if (s->deflate_encoder.p && s->deflate_level != level)
-		codec_kept_release(&s->deflate_encoder);
-	if (!s->deflate_encoder.p)
-		s->deflate_encoder =
-			(struct codec_kept){libdeflate_alloc_compressor(level), free_deflater};
+	if (s->deflate.p && s->deflate_level == level)
+		return s->deflate.p;
+	codec_kept_free(&s->deflate);
+	s->deflate = (struct codec_kept){libdeflate_alloc_compressor(level), free_deflater};
 	s->deflate_level = level;
-	return s->deflate_encoder.p;
+	return s->deflate.p;
+}
+
+static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+		   uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	*ret_n = 1;
+	return codec_prepare_level(spec, "deflate", 0, LEVEL_MAX, LEVEL_DEFAULT, params, e);
 }
 
 static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,

@@ -105,8 +105,14 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
 		  struct err *e)
 {
+	size_t start = out->len;
+	int rc;
+
 	buf_put_le32(out, (uint32_t)n);
-	return put_block(in, n, codec_level(spec, 0, 1, INT_MAX, 1), out, e);
+	rc = put_block(in, n, codec_level(spec, 0, 1, INT_MAX, 1), out, e);
+	if (rc)
+		out->len = start;
+	return rc;
 }
 
 const struct codec_ops codec_lz4 = {
@@ -190,6 +196,7 @@ static int h5_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 		     struct err *e)
 {
 	uint32_t size = h5_block_of(spec);
+	size_t start = out->len;
 
 	if (size > n)
 		size = (uint32_t)n;
@@ -201,8 +208,10 @@ static int h5_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 
 		put_be(out, 0, SIZE_BYTES);
 		rc = put_block(in + i, m, 1, out, e);
-		if (rc)
+		if (rc) {
+			out->len = start;
 			return rc;
+		}
 		stored = out->len - at - SIZE_BYTES;
 		if (stored >= m) { /* copied, which is told by the length */
 			memcpy(out->data + at + SIZE_BYTES, in + i, m);

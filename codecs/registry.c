@@ -1,6 +1,7 @@
 /* registry.c - the one table of built-in codecs, found by any of their names, and names for
  * filters that are not built in. */
 #include "codecs/codec_int.h"
+#include "codecs/plugin_int.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,12 +25,19 @@ static const struct codec_ops *const codecs[] = {
 	&codec_nbit,     &codec_scaleoffset,
 };
 
-const struct codec_ops *codec_find(uint32_t h5_id)
+const struct codec_ops *codec_builtin(uint32_t h5_id)
 {
 	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
 		if (codecs[i]->h5_id == h5_id)
 			return codecs[i];
 	return NULL;
+}
+
+const struct codec_ops *codec_find(uint32_t h5_id)
+{
+	const struct codec_ops *ops = codec_builtin(h5_id);
+
+	return ops ? ops : plugin_find(h5_id);
 }
 
 /* same - whether the n bytes are the text `name`; NULL is no name. */
@@ -38,12 +46,19 @@ static bool same(const char *name, const char *s, size_t n)
 	return name && strlen(name) == n && memcmp(name, s, n) == 0;
 }
 
-const struct codec_ops *codec_find_zarr2(const char *id, size_t n)
+const struct codec_ops *codec_builtin_zarr2(const char *id, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
 		if (same(codecs[i]->zarr2_id, id, n))
 			return codecs[i];
 	return NULL;
+}
+
+const struct codec_ops *codec_find_zarr2(const char *id, size_t n)
+{
+	const struct codec_ops *ops = codec_builtin_zarr2(id, n);
+
+	return ops ? ops : plugin_find_zarr2(id, n);
 }
 
 const struct codec_ops *codec_find_zarr3(const char *name, size_t n)
@@ -60,7 +75,7 @@ const struct codec_ops *codec_find_zarr3(const char *name, size_t n)
 
 const struct codec_ops *codec_at(size_t i)
 {
-	return i < ARRAY_LEN(codecs) ? codecs[i] : NULL;
+	return i < ARRAY_LEN(codecs) ? codecs[i] : plugin_at(i - ARRAY_LEN(codecs));
 }
 
 /* same_word - whether the n bytes are `name`, in letters of any case. */

@@ -111,8 +111,8 @@ static void filter_remedy(uint32_t h5_id, struct buf *out)
 			k->what);
 		break;
 	case PYTHON:
-		buf_puts(out, "name the directory of plugins of Python's hdf5plugin in "
-			      "HDF5_PLUGIN_PATH");
+		buf_puts(out, "install Python's hdf5plugin and name its directory of plugins "
+			      "in HDF5_PLUGIN_PATH");
 		break;
 	case SOURCE:
 		buf_printf(out,

@@ -13,7 +13,7 @@ struct codec_scratch *codec_scratch_new(void)
 	return s;
 }
 
-void codec_kept_release(struct codec_kept *k)
+void codec_kept_free(struct codec_kept *k)
 {
 	if (k->p)
 		k->free(k->p);
@@ -24,10 +24,10 @@ void codec_scratch_free(struct codec_scratch *s)
 {
 	if (!s)
 		return;
-	codec_kept_release(&s->inflate);
-	codec_kept_release(&s->zstd);
-	codec_kept_release(&s->deflate_encoder);
-	codec_kept_release(&s->zstd_encoder);
+	codec_kept_free(&s->inflate);
+	codec_kept_free(&s->deflate);
+	codec_kept_free(&s->zstd);
+	codec_kept_free(&s->zstd_encoder);
 	for (size_t i = 0; i < ARRAY_LEN(s->mem); i++) {
 		free(s->mem[i]);
 		buf_release(&s->turn[i]);

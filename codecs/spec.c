@@ -8,10 +8,15 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "codecs/codec_int.h"
 #include "codecs/spec_int.h"
 
 #define ID_MAX 65535 /* HDF5's */
 #define NAME_CAP 32
+#define REMEDY_CAP 300
+
+/* szip's parameters: those of a user, and those of a file; the options that a user may give. */
+enum { SZIP_GIVEN = 2, SZIP_STORED = 4, SZIP_MASKS = 2 | 4 | 32 };
 
 /* next - length of what comes before the next `mark` of n bytes, or of all. */
 static size_t next(const char *s, size_t n, char mark)
@@ -34,10 +39,7 @@ static int parse_id(const char *s, size_t n, struct codec_spec *ret, struct err 
 	if ((s[0] < '0' || s[0] > '9') && s[0] != '-' && s[0] != '+') {
 		ops = codec_find_name(s, n);
 		if (!ops)
-			return err_set(e, -EINVAL,
-				       "unknown filter '%.*s': 'nczarrfs filters' "
-				       "lists names",
-				       spec_show(n), s);
+			return err_set(e, -EINVAL, "unknown filter '%.*s'", spec_show(n), s);
 		ret->h5_id = ops->h5_id;
 		return 0;
 	}
@@ -122,6 +124,18 @@ int codec_spec_parse(struct arena *a, const char *text, size_t n, struct codec_c
 	}
 }
 
+/* print_params - the parameters; of szip those that a user gives, without the bits and numbers that
+ * the writer adds for the type, as netCDF-C shows them. */
+static void print_params(const struct codec_spec *s, struct buf *out)
+{
+	const bool szip = s->h5_id == CODEC_SZIP && s->n_params == SZIP_STORED;
+	const uint32_t n = szip ? SZIP_GIVEN : s->n_params;
+
+	for (uint32_t i = 0; i < n; i++)
+		buf_printf(out, ",%" PRIu32,
+			   szip && i == 0 ? s->params[i] & SZIP_MASKS : s->params[i]);
+}
+
 void codec_spec_print(const struct codec_chain *chain, struct buf *out)
 {
 	char tmp[NAME_CAP];
@@ -131,12 +145,11 @@ void codec_spec_print(const struct codec_chain *chain, struct buf *out)
 
 		if (i > 0)
 			buf_putc(out, '|');
-		if (s->h5_id < CODEC_PRIVATE)
+		if (s->h5_id > 0 && s->h5_id < CODEC_PRIVATE)
 			buf_printf(out, "%" PRIu32, s->h5_id);
 		else
 			buf_puts(out, codec_name(s, tmp, sizeof(tmp)));
-		for (uint32_t j = 0; j < s->n_params; j++)
-			buf_printf(out, ",%" PRIu32, s->params[j]);
+		print_params(s, out);
 	}
 }
 
@@ -182,19 +195,35 @@ static unsigned int rank(uint32_t h5_id)
 	return h5_id == CODEC_FLETCHER32 ? 0 : h5_id == CODEC_SHUFFLE ? 1 : 2;
 }
 
+/* no_codec - a filter that is not built in and that no plugin has. */
+static int no_codec(const struct codec_spec *spec, struct err *e)
+{
+	struct buf b;
+	int rc;
+
+	buf_init(&b, REMEDY_CAP);
+	codec_missing(spec, &b);
+	buf_putc(&b, '\0');
+	rc = err_set(e, -EOPNOTSUPP, "%s",
+		     buf_ok(&b) ? (const char *)b.data : "filter is not available");
+	buf_release(&b);
+	return rc;
+}
+
 /* prepare_one - the parameters as an HDF5 writer stores them. */
 static int prepare_one(struct arena *a, const struct codec_spec *spec,
 		       const struct codec_array *array, struct codec_spec *ret, struct err *e)
 {
 	const struct codec_ops *ops = codec_find(spec->h5_id);
 	uint32_t params[CODEC_PARAMS_MAX], n = 0;
-	char tmp[NAME_CAP];
 	int rc;
 
 	*ret = *spec;
-	if (!ops || !ops->encode)
+	if (!ops)
+		return no_codec(spec, e);
+	if (!ops->encode)
 		return err_set(e, -EOPNOTSUPP, "filter '%s' (id %" PRIu32 ") cannot be encoded",
-			       codec_name(spec, tmp, sizeof(tmp)), spec->h5_id);
+			       ops->name, spec->h5_id);
 	if (!ops->prepare)
 		return 0;
 	rc = ops->prepare(spec, array, params, &n, e);

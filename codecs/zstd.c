@@ -62,7 +62,7 @@ static size_t frame_length(const uint8_t *p, size_t n)
 	return ZSTD_isError(len) || len > n ? 0 : len;
 }
 
-static void free_context(void *p)
+static void free_decoder(void *p)
 {
 	(void)ZSTD_freeDCtx(p); /* cannot fail */
 }
@@ -74,7 +74,7 @@ static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUS
 	size_t from = 0, to = 0;
 
 	if (!s->zstd.p)
-		s->zstd = (struct codec_kept){ZSTD_createDCtx(), free_context};
+		s->zstd = (struct codec_kept){ZSTD_createDCtx(), free_decoder};
 	if (!s->zstd.p)
 		return err_nomem(e);
 	do {
@@ -145,7 +145,7 @@ static void free_encoder(void *p)
 static void give_back(struct codec_scratch *s)
 {
 	if (ZSTD_sizeof_CCtx(s->zstd_encoder.p) > ENCODER_KEPT)
-		codec_kept_release(&s->zstd_encoder);
+		codec_kept_free(&s->zstd_encoder);
 }
 
 static int encode(struct codec_scratch *s, const struct codec_spec *spec,

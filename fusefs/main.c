@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "codecs/plugin.h"
 #include "fusefs/fusefs.h"
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
@@ -125,6 +126,15 @@ static int version(void)
 	return print(&text);
 }
 
+static int filters(const struct cfg *cfg)
+{
+	struct buf text;
+
+	buf_init(&text, (size_t)1 << 26);
+	fs_filters(cfg, &text);
+	return print(&text);
+}
+
 /* name_virtual - the virtual file's name, also when the path ends in "." or "..". */
 static void name_virtual(const char *path, char out[NAME_BYTES])
 {
@@ -148,9 +158,11 @@ static bool own_stdio(void)
 int main(int argc, char **argv)
 {
 	struct cfg cfg;
+	struct fs_rules rules = {0};
 	struct err e = ERR_INIT;
 	struct fs_setup setup = {
 		.cfg = &cfg,
+		.rules = &rules,
 		.formats = formats,
 		.n_formats = ARRAY_LEN(formats),
 		.zarr = &zarr_source_ops,
@@ -163,6 +175,15 @@ int main(int argc, char **argv)
 		return 1;
 	if (cfg_parse(argc, argv, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
+		return 1;
+	}
+	codec_plugins_begin();
+	if (cfg.noplugins)
+		codec_plugins_off();
+	if ((cfg.command == CFG_MOUNT || cfg.command == CFG_INFO) &&
+	    fs_rules_init(&cfg, &rules, &e) < 0) {
+		log_error("%s", e.msg);
+		cfg_release(&cfg);
 		return 1;
 	}
 	if (cfg.source)
@@ -178,10 +199,14 @@ int main(int argc, char **argv)
 	case CFG_INFO:
 		status = fs_info(&setup);
 		break;
+	case CFG_FILTERS:
+		status = filters(&cfg);
+		break;
 	case CFG_MOUNT:
 		status = fs_mount(&setup);
 		break;
 	}
+	fs_rules_release(&rules);
 	cfg_release(&cfg);
 	return status;
 }

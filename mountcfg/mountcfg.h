@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-enum cfg_command { CFG_MOUNT, CFG_INFO, CFG_HELP, CFG_VERSION };
+enum cfg_command { CFG_MOUNT, CFG_INFO, CFG_FILTERS, CFG_HELP, CFG_VERSION };
 enum cfg_mode { CFG_MODE_ZARR, CFG_MODE_NCZARR, CFG_MODE_NOXARRAY };
 enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_KEEP, CFG_FILTER_NONE };
 enum cfg_view { CFG_VIEW_AUTO, CFG_VIEW_ZARR, CFG_VIEW_NC };
@@ -21,7 +21,7 @@ struct cfg {
 	bool foreground;         /* -f */
 	bool verbose;            /* -v */
 	bool debug;              /* -d */
-	bool json;               /* info --json */
+	bool json;               /* --json of info and filters */
 	enum cfg_mode mode;      /* -o mode= */
 	enum cfg_filter filter;  /* -o filter=portable|keep|none: of variables without a rule */
 	char **filter_rules;     /* n_filter_rules texts of -o filter=SPEC, in the user's order; a
@@ -34,6 +34,7 @@ struct cfg {
 	bool nested;             /* -o dimension_separator=/ */
 	bool strict_json;        /* -o json=strict */
 	bool page_cache;         /* -o page_cache=always */
+	bool noplugins;          /* -o noplugins */
 	uint64_t chunk_size;     /* -o chunk_size= : bytes, for variables that have no chunks */
 	uint64_t cache_size;     /* -o cache_size= : bytes of decoded chunks */
 	uint64_t index_size;     /* -o index_size= : bytes of one array's chunk index */
@@ -42,6 +43,7 @@ struct cfg {
 	uint32_t open_datasets;  /* -o open_datasets= : most that a mirrored directory keeps open */
 	uint32_t decode_threads; /* -o decode_threads= : 0 = one less than processors */
 	uint32_t open_timeout;   /* -o open_timeout= : seconds until a source must be open */
+	bool no_xattr;           /* -o noxattr */
 	char *link_root;         /* -o link_root= : external links may lead below it; or NULL */
 	char **fuse_opts;        /* n_fuse_opts options for libfuse, each "name" or "name=value" */
 	size_t n_fuse_opts;

@@ -34,13 +34,20 @@ static int id_of(const json_t *v, const char *what, struct ds_text *ret, struct 
 
 static int add(struct adding *ad, const json_t *v, const struct ds_text *id)
 {
+	const struct zr_meta *m = ad->m;
+	struct codec_array array;
+	const struct codec_conf of = {.version = 2,
+				      .elem_size = ad->elem_size,
+				      .array = zr_codec_array(m, m->chunk, &array) ? &array
+										   : NULL,
+				      .shape = m->shape};
 	const struct codec_ops *ops = codec_find_zarr2(id->s, id->len);
 	const char *why;
 	int rc;
 
 	if (!ops)
 		return unreadable(ad, zr_missing(ad->a, id->s));
-	rc = zr_spec_add(ad->a, &ad->specs, ops, id->s, v, 2, ad->elem_size, &why, ad->e);
+	rc = zr_spec_add(ad->a, &ad->specs, ops, id->s, v, &of, &why, ad->e);
 	if (rc == 0 && why)
 		return unreadable(ad, why);
 	if (ops->compressor)

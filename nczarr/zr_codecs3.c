@@ -116,6 +116,9 @@ static int filter_kind(const struct codec_ops *ops)
 static int add(struct level *l, const struct zr_named *c)
 {
 	const struct codec_ops *ops = codec_find_zarr3(c->name, strlen(c->name));
+	struct codec_conf of = {.version = 3, .elem_size = l->elem_size};
+	uint64_t chunk[DS_RANK_MAX];
+	struct codec_array array;
 	const char *why;
 	int rc, kind;
 
@@ -134,7 +137,11 @@ static int add(struct level *l, const struct zr_named *c)
 					    "codec '%.80s' on elements of any length is not "
 					    "supported",
 					    c->name));
-	rc = zr_spec_add(l->a, &l->specs, ops, c->name, c->config, 3, l->elem_size, &why, l->e);
+	for (uint32_t i = 0; i < l->m->rank; i++) /* as transposed so far */
+		chunk[i] = l->lens[l->order[i]];
+	if (zr_codec_array(l->m, chunk, &array))
+		of.array = &array;
+	rc = zr_spec_add(l->a, &l->specs, ops, c->name, c->config, &of, &why, l->e);
 	if (rc == 0 && why)
 		return unreadable(l, why);
 	l->by_place = l->by_place || kind == 2;
@@ -221,6 +228,7 @@ static int index_codecs(struct level *l, struct zr_shard *s, const json_t *list)
 {
 	struct zr_specs specs = {.n = 0};
 	size_t n = json_array_size(list);
+	const struct codec_conf of = {.version = 3, .elem_size = 1};
 	const struct codec_ops *ops;
 	const char *why = NULL;
 	struct zr_named c;
@@ -241,7 +249,7 @@ static int index_codecs(struct level *l, struct zr_shard *s, const json_t *list)
 							    "codec '%.80s' on the index of a "
 							    "shard is not supported",
 							    c.name));
-			rc = zr_spec_add(l->a, &specs, ops, c.name, c.config, 3, 1, &why, l->e);
+			rc = zr_spec_add(l->a, &specs, ops, c.name, c.config, &of, &why, l->e);
 			if (rc == 0 && !why &&
 			    ckd_add(&s->index_bytes, s->index_bytes, (uint64_t)ops->trailer))
 				rc = err_set(l->e, -ERANGE,

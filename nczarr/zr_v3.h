@@ -36,10 +36,14 @@ struct zr_specs {
 
 /* zr_spec_add - append a codec with the parameters that `conf` (members of the codec's object)
  * gives. *ret_why stays NULL, or says why the codec cannot be decoded: that is no error.
- * version, elem_size: as in struct codec_conf. */
+ * of: what the codec stands in; version, elem_size, array and shape are looked at. */
 int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops,
-		const char *name, const json_t *conf, int version, size_t elem_size,
+		const char *name, const json_t *conf, const struct codec_conf *of,
 		const char **ret_why, struct err *e) NZ_MUST_USE;
+
+/* zr_codec_array - what a codec may have to know of an array whose dtype and rank are set. chunk:
+ * m->rank entries, borrowed. false: its elements have no size, or none yet. */
+bool zr_codec_array(const struct zr_meta *m, const uint64_t *chunk, struct codec_array *ret);
 
 /* zr_specs_chain - as a chain in the arena. */
 int zr_specs_chain(struct arena *a, const struct zr_specs *s, struct codec_chain *ret,

@@ -21,6 +21,7 @@
 #define STORED_SLACK ((uint64_t)64 << 10) /* headers and checksums of a stored chunk */
 #define AHEAD_MAX 64
 #define PATH_LONG ((size_t)64 << 10)
+#define NO_CHUNK UINT64_MAX /* of an error that is the whole array's */
 /* Of an array's path in an error, so that what went wrong fits as well. */
 #define PATH_SHOWN (ERR_TEXT_MAX / 2)
 
@@ -77,6 +78,11 @@ static int say_where(const struct chunkio *c, uint32_t array, uint64_t linear, i
 		cut = path.len - PATH_SHOWN;
 	while (cut > 0 && cut < path.len && (path.data[cut] & 0xc0) == 0x80)
 		cut++; /* not inside a character */
+	if (linear == NO_CHUNK) {
+		(void)err_wrap(e, code, "'%s%.*s'", cut > 0 ? "..." : "", (int)(path.len - cut),
+			       (const char *)path.data + cut);
+		goto out;
+	}
 	if (linear < a->n_chunks)
 		ds_chunk_coords(a, linear, coords);
 	buf_printf(&at, "%" PRIu64, coords[0]);
@@ -89,6 +95,7 @@ static int say_where(const struct chunkio *c, uint32_t array, uint64_t linear, i
 	(void)err_wrap(e, code, "'%s%.*s' chunk %.*s", cut > 0 ? "..." : "",
 		       (int)(path.len - cut), (const char *)path.data + cut, (int)at.len,
 		       (const char *)at.data);
+out:
 	e->code = code;
 	buf_release(&path);
 	buf_release(&at);
@@ -137,8 +144,9 @@ static int way_find(struct chunkio *c, uint32_t array, uint64_t linear, struct w
 		return err_set(e, -ENOENT, "no such chunk");
 	*w = (struct way){.kind = WAY_LOAD};
 	if (p->kind == PLAN_ERROR) {
-		rc = err_set(e, -EIO, "%s", p->reason);
-		return say_where(c, array, linear, rc, e);
+		/* the same text for every chunk: it is logged once */
+		rc = err_set(e, -EOPNOTSUPP, "%s", p->reason);
+		return say_where(c, array, NO_CHUNK, rc, e);
 	}
 	rc = source_locate(c->source, array, linear, &w->ref, e);
 	if (rc == 0 && w->ref.where != CHUNK_ABSENT) {
@@ -233,7 +241,8 @@ static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear, const
 	in = plain ? out : buf_grow(&m->stored, (size_t)w->ref.len);
 	if (!in && w->ref.len > 0)
 		return err_nomem(e);
-	rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, (size_t)w->ref.len, e);
+	rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, (size_t)w->ref.len,
+				e);
 	if (rc == 0 && !plain)
 		rc = codec_chain_decode(&a->chain, way_skipped(a, &w->ref), a->type.size, in,
 					(size_t)w->ref.len, out, (size_t)want, m->codec, e);

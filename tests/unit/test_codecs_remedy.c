@@ -24,10 +24,9 @@ static void test_filters(void **state)
 			    "filter 32013 (zfp) is not available: install the package "
 			    "hdf5-filter-plugin-zfp-serial, or name the directory of its HDF5 "
 			    "plugin in HDF5_PLUGIN_PATH");
-	assert_string_equal(
-		missing(32024, ""),
-		"filter 32024 (sz3) is not available: name the directory of plugins "
-		"of Python's hdf5plugin in HDF5_PLUGIN_PATH");
+	assert_string_equal(missing(32024, ""),
+			    "filter 32024 (sz3) is not available: install Python's hdf5plugin "
+			    "and name its directory of plugins in HDF5_PLUGIN_PATH");
 	assert_string_equal(missing(32020, "vbz"),
 			    "filter 32020 (vbz) is not available: build its HDF5 plugin "
 			    "(github.com/nanoporetech/vbz_compression) and name its directory "

@@ -135,6 +135,19 @@ static void chains(void **state NZ_UNUSED)
 	expect("deflate,2|bzip2|zlib", "1|307");
 }
 
+/* What a file stores of szip is shown as it was given: H5Pset_szip adds bits for the type. */
+static void szip_as_given(void **state NZ_UNUSED)
+{
+	const uint32_t stored[] = {141, 32, 32, 800}, given[] = {32, 16};
+	const struct codec_spec specs[] = {
+		{.h5_id = CODEC_SZIP, .n_params = 4, .params = stored, .name = ""},
+		{.h5_id = CODEC_SZIP, .n_params = 2, .params = given, .name = ""},
+		{.h5_id = 0, .name = "zfpy"}};
+	const struct codec_chain chain = {.n = 3, .specs = specs};
+
+	expect_text(&chain, "4,4,32|4,32,16|zfpy");
+}
+
 static void bad_chains(void **state NZ_UNUSED)
 {
 	char text[4096] = "307";
@@ -351,6 +364,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(constants, setup, teardown),
 		cmocka_unit_test_setup_teardown(bad_constants, setup, teardown),
 		cmocka_unit_test_setup_teardown(chains, setup, teardown),
+		cmocka_unit_test(szip_as_given),
 		cmocka_unit_test_setup_teardown(bad_chains, setup, teardown),
 		cmocka_unit_test_setup_teardown(rules, setup, teardown),
 		cmocka_unit_test_setup_teardown(rules_for_all, setup, teardown),

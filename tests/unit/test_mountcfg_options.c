@@ -228,6 +228,16 @@ static void test_commands(void **state)
 	assert_int_equal(cfg.command, CFG_INFO);
 	assert_true(cfg.json);
 	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e, ARGV(A("-v"), A("filters"), A("--json"))), 0);
+	assert_int_equal(cfg.command, CFG_FILTERS);
+	assert_true(cfg.json && cfg.verbose);
+	assert_null(cfg.source);
+	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e, ARGV(A("filters"), A("x"))), -EINVAL);
+	assert_non_null(strstr(e.msg, "nczarrfs filters"));
+	assert_int_equal(parse(&cfg, &e, ARGV(A("./filters"), A("m"))), 0);
+	assert_int_equal(cfg.command, CFG_MOUNT);
+	cfg_release(&cfg);
 	assert_int_equal(parse(&cfg, &e, ARGV(A("./info"), A("m"))), 0);
 	assert_int_equal(cfg.command, CFG_MOUNT);
 	assert_string_equal(strrchr(cfg.source, '/'), "/info");
