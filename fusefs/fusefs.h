@@ -20,6 +20,7 @@ struct fs_want {
 	bool nc;            /* as one netCDF-4 file; else as a Zarr tree */
 	const char *name;   /* of that file; borrowed for the view's life */
 	uint64_t id_limit;  /* ids stay below it */
+	const struct fs_rules *rules; /* the setup's */
 	uint32_t share;     /* so many views share the memory and the threads that cfg allows */
 };
 

@@ -17,6 +17,7 @@ static const char *plan_name(enum plan_kind kind)
 	static const char *const names[] = {
 		[PLAN_PASS] = "pass",   [PLAN_DECODE] = "decode", [PLAN_VLEN] = "vlen",
 		[PLAN_FIXED] = "fixed", [PLAN_HIDE] = "hidden",   [PLAN_ERROR] = "error",
+		[PLAN_ENCODE] = "encode",
 	};
 
 	return (size_t)kind < ARRAY_LEN(names) ? names[kind] : "?";
