@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/str.h"
+#include "codecs/spec.h"
 #include "fusefs/info_int.h"
 #include "fusefs/mirror.h"
 
@@ -15,6 +17,7 @@ static const char *plan_name(enum plan_kind kind)
 	static const char *const names[] = {
 		[PLAN_PASS] = "pass",   [PLAN_DECODE] = "decode", [PLAN_VLEN] = "vlen",
 		[PLAN_FIXED] = "fixed", [PLAN_HIDE] = "hidden",   [PLAN_ERROR] = "error",
+		[PLAN_ENCODE] = "encode",
 	};
 
 	return (size_t)kind < ARRAY_LEN(names) ? names[kind] : "?";
@@ -123,6 +126,12 @@ static void text_array(struct buf *out, struct view *v, uint32_t ordinal, int in
 	}
 	buf_printf(out, "\n%*sfilters  ", indent + 4, "");
 	text_filters(out, &a->chain);
+	if (a->chain.n > 0) {
+		buf_printf(out, "\n%*s_Filter  ", indent + 4, "");
+		codec_spec_print(&a->chain, out);
+		buf_printf(out, "\n%*s_Codecs  ", indent + 4, "");
+		codec_spec_json(&a->chain, a->type.size, out);
+	}
 	buf_printf(out, "\n%*sstorage  %s\n%*sfill     ", indent + 4, "",
 		   layout_name(a->layout), indent + 4, "");
 	info_fill(out, a, false);
@@ -232,7 +241,7 @@ static void text_report(struct buf *out, const struct fs_setup *setup, struct vi
 
 static void json_text(struct buf *out, const char *s)
 {
-	info_json_string(out, s, strlen(s));
+	str_put_json(out, s, strlen(s));
 }
 
 static void json_lengths(struct buf *out, const char *name, const uint64_t *v, uint32_t rank)
@@ -286,7 +295,7 @@ static void json_path(struct buf *out, const struct dataset *ds, uint32_t ordina
 
 	buf_init(&path, 1 << 20);
 	fn(ds, ordinal, &path);
-	info_json_string(out, path.data ? (const char *)path.data : "", path.len);
+	str_put_json(out, path.data ? (const char *)path.data : "", path.len);
 	buf_release(&path);
 }
 
@@ -303,7 +312,7 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal)
 	buf_puts(out, ", \"type\": ");
 	buf_init(&type, 1 << 20);
 	info_type(&type, &a->type);
-	info_json_string(out, type.data ? (const char *)type.data : "", type.len);
+	str_put_json(out, type.data ? (const char *)type.data : "", type.len);
 	buf_release(&type);
 	json_lengths(out, "shape", a->shape, a->rank);
 	json_lengths(out, "chunks", a->chunk, a->rank);
@@ -317,6 +326,11 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal)
 		   ", \"storage\": \"%s\"",
 		   a->n_chunks, a->chunk_bytes, layout_name(a->layout));
 	json_filters(out, "filters", "_Filter", &a->chain);
+	buf_puts(out, ", \"_Codecs\": ");
+	if (a->chain.n > 0)
+		codec_spec_json(&a->chain, a->type.size, out);
+	else
+		buf_puts(out, "null");
 	buf_printf(out,
 		   ", \"fill_defined\": %s, \"fill\": ", a->fill_defined ? "true" : "false");
 	info_fill(out, a, true);
