@@ -39,6 +39,10 @@ extern const struct codec_ops codec_bitround_hdf5;
 /* codec_known_name - what a filter that may not be built in is called; NULL: not known. */
 const char *codec_known_name(uint32_t h5_id);
 
+/* codec_known_id - the id of a registered filter with this name, in letters of any case, whether
+ * anybody here has it or not; 0: none. */
+uint32_t codec_known_id(const char *name, size_t n);
+
 struct libdeflate_decompressor;
 struct libdeflate_compressor;
 
