@@ -1,7 +1,7 @@
 # nczarrfs - one non-recursive makefile.
 #   make            build/nczarrfs          make check     install test clients, build, test
 #   make demo       a first minute          make bench     speed, as ratios
-#   make install    prefix=/usr/local DESTDIR=
+#   make install    prefix=/usr/local DESTDIR= PLUGINDIR=
 VERSION := 0.1.0
 prefix ?= /usr/local
 BUILD ?= build
@@ -215,6 +215,8 @@ install: all
 	install -d $(prefix_bin) $(prefix_man)
 	install -m 755 $(BUILD)/nczarrfs $(prefix_bin)/nczarrfs
 	install -m 644 docs/nczarrfs.1 $(prefix_man)/nczarrfs.1
+	@PLUGINDIR='$(PLUGINDIR)' DESTDIR='$(DESTDIR)' prefix='$(prefix)' CC='$(CC)' \
+		PKG_CONFIG='$(PKG_CONFIG)' scripts/install-plugins $(BUILD)
 
 # Packages first, in a make of its own: what pkg-config says must be asked after they are there.
 check:

@@ -271,6 +271,7 @@ static int open_dataset(const struct mirror *m, const struct slot *s, struct ope
 		.nc = s->kind == NAME_ZARR,
 		.name = s->name,
 		.id_limit = INNER_LIMIT,
+		.rules = setup->rules,
 		.share = FS_MIRROR_SHARE,
 	};
 	int rc = 0;

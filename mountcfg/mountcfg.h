@@ -43,6 +43,7 @@ struct cfg {
 	uint32_t open_datasets;  /* -o open_datasets= : most that a mirrored directory keeps open */
 	uint32_t decode_threads; /* -o decode_threads= : 0 = one less than processors */
 	uint32_t open_timeout;   /* -o open_timeout= : seconds until a source must be open */
+	bool no_xattr;           /* -o noxattr */
 	char *link_root;         /* -o link_root= : external links may lead below it; or NULL */
 	char **fuse_opts;        /* n_fuse_opts options for libfuse, each "name" or "name=value" */
 	size_t n_fuse_opts;
