@@ -37,8 +37,8 @@ struct codec_array;
 struct codec_conf {
 	void *arg;
 	int version;          /* 2: a numcodecs object with "id"; 3: a "configuration" */
-	const char *json;     /* the same as an object of version 2, with "id", as text: for codecs of
-	                       * plugins; may be NULL */
+	const char *json;     /* the same as an object of version 2, with "id", as text: for codecs
+	                       * of plugins; may be NULL */
 	size_t elem_size;     /* bytes of an element of the array; 1 behind a compressor */
 	int (*integer)(void *arg, const char *member, int64_t *ret);
 	int (*real)(void *arg, const char *member, double *ret);

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "codecs/codec.h"
 #include "codecs/plugin.h"
-#include "fusefs/info_int.h"
 
 enum { NAME, HDF5, ZARR2, ZARR3, DOES, PASSES, SOURCE, COLUMNS };
 
@@ -142,7 +142,7 @@ static void json_text(struct buf *out, const char *name, const char *text)
 {
 	buf_printf(out, ", \"%s\": ", name);
 	if (text)
-		info_json_string(out, text, strlen(text));
+		str_put_json(out, text, strlen(text));
 	else
 		buf_puts(out, "null");
 }
@@ -155,7 +155,7 @@ static void json_bool(struct buf *out, const char *name, bool yes)
 static void json_row(const struct codec_ops *ops, struct buf *out)
 {
 	buf_puts(out, "{\"name\": ");
-	info_json_string(out, ops->name, strlen(ops->name));
+	str_put_json(out, ops->name, strlen(ops->name));
 	if (has_hdf5_id(ops))
 		buf_printf(out, ", \"hdf5\": %" PRIu32, ops->h5_id);
 	else
@@ -190,7 +190,7 @@ static void json_report(struct buf *out)
 
 		n = end ? (size_t)(end - lines.data) - at : lines.len - at;
 		buf_puts(out, at ? ",\n  " : "\n  ");
-		info_json_string(out, (const char *)lines.data + at, n);
+		str_put_json(out, (const char *)lines.data + at, n);
 	}
 	out->failed |= !buf_ok(&lines);
 	buf_release(&lines);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "codecs/plugin.h"
 #include "fusefs/fusefs.h"
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
@@ -181,6 +182,9 @@ int main(int argc, char **argv)
 		log_error("%s", e.msg);
 		return 1;
 	}
+	codec_plugins_begin();
+	if (cfg.noplugins)
+		codec_plugins_off();
 	if ((cfg.command == CFG_MOUNT || cfg.command == CFG_INFO) &&
 	    fs_rules_init(&cfg, &rules, &e) < 0) {
 		log_error("%s", e.msg);

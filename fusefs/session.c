@@ -311,6 +311,7 @@ static int mount_session(struct server *s, struct err *e)
 		return rc;
 	/* fusermount3 finds out whether a server is gone by opening its directory. */
 	s->fs.ask_opendir = fs_has_option(s->setup->cfg, "auto_unmount");
+	s->fs.no_xattr = s->setup->cfg->no_xattr;
 	s->fs.uncached = s->setup->cfg->filter == CFG_FILTER_NONE && !s->setup->cfg->page_cache;
 	s->loop = fuse_loop_cfg_create();
 	if (!s->loop || !session_args(s, &args))

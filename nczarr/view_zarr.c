@@ -17,6 +17,7 @@
 #include "nczarr/emit_v2.h"
 #include "nczarr/key.h"
 #include "nczarr/shown.h"
+#include "nczarr/xattrs.h"
 
 enum { TEXT_KNOWN, TEXT_UNKNOWN, TEXT_BUSY };
 
@@ -588,6 +589,16 @@ static const struct plan *view_plan(struct view *v, uint32_t array)
 	return &zarr(v)->shown.plans[array];
 }
 
+static int view_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
+		      struct err *e)
+{
+	struct zarr_view *z = zarr(v);
+	struct zr_node n;
+	int rc = find_node(z, id, &n, e);
+
+	return rc ? rc : zr_xattr(n.kind == ZR_ARRAY ? array_of(z, n.ord) : NULL, name, out, e);
+}
+
 static void view_close(struct view *v)
 {
 	struct zarr_view *z;
@@ -614,6 +625,7 @@ static const struct view_ops zarr_view_ops = {
 	.read = view_read,
 	.parent = view_parent,
 	.plan = view_plan,
+	.xattr = view_xattr,
 };
 
 int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struct view **ret,

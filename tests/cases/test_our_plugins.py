@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 
-from lib.context import Skip, corpus
+from lib.context import ROOT, Skip, corpus
 
 BLOSC, BZIP2, LZ4, ZSTD, BITGROOM, GRANULARBR = 32001, 307, 32004, 32015, 32022, 32023
 MANDATORY = 0  # H5Z_FLAG_MANDATORY
@@ -366,6 +366,30 @@ def test_self_contained(t):
                    if " FUNC " in line and " UND " not in line or " OBJECT " in line}
         entries = {"H5PLget_plugin_type", "H5PLget_plugin_info"}
         assert entries <= defined <= entries | {"NCZ_get_codec_info"}, f"{name}: {defined}"
+
+
+def test_install(t):
+    """Where make install puts them, and what it says."""
+    script = os.path.join(ROOT, "scripts", "install-plugins")
+    built = os.path.dirname(ours(t))
+    names = {n for n in os.listdir(ours(t)) if n.endswith(".so")}
+    for env, folder, said in (
+            ({"HDF5_PLUGIN_PATH": ""}, None, "HDF5 finds them there"),
+            ({"HDF5_PLUGIN_PATH": "/a/b:/c d/e"}, "/c d/e", "HDF5 finds them there"),
+            ({"HDF5_PLUGIN_PATH": "/a", "PLUGINDIR": "/x"}, "/x", "HDF5_PLUGIN_PATH=/x:/a"),
+            ({"HDF5_PLUGIN_PATH": "/taken/b", "prefix": "/p"}, "/p/lib/nczarrfs/plugins",
+             "HDF5_PLUGIN_PATH=/p/lib/nczarrfs/plugins:/taken/b")):
+        root = t.path(f"root{t.number()}")
+        os.mkdir(root)
+        with open(os.path.join(root, "taken"), "w"):
+            pass  # where a directory would have to be
+        status, out, err = t.run(script, built, env=dict({"PLUGINDIR": ""}, **env, DESTDIR=root))
+        assert status == 0 and said in out, out + err
+        if folder:
+            assert set(os.listdir(root + folder)) == names, f"{folder}: {out}"
+        else:
+            found = [d for d, _, files in os.walk(root) if set(files) == names]
+            assert len(found) == 1 and found[0].startswith(root + "/usr"), found
 
 
 # ---- our codecs in libhdf5, in the mount's children ----

@@ -1,12 +1,14 @@
 """Datasets of one chunk in memory, through libhdf5: what its filters make of the chunk, and what it
 reads from a chunk that somebody else made. For filters that it has no code for, the same from
 formulas written down here a second time."""
+import bz2
 import functools
 import struct
+import zlib
 
 import h5py
 import numpy as np
-from h5py import h5d, h5o, h5p, h5s, h5t, h5z
+from h5py import h5d, h5o, h5p, h5pl, h5s, h5t, h5z
 
 from lib.context import Skip
 
@@ -32,6 +34,13 @@ def need(*ids):
 @functools.lru_cache(None)
 def available(i):
     return bool(h5z.filter_avail(i))
+
+
+def forget_plugins():
+    """From here on libhdf5 has its own filters only, and h5py's lzf."""
+    while h5pl.size():
+        h5pl.remove(0)
+    available.cache_clear()
 
 
 class File:
@@ -175,3 +184,76 @@ def bitshuffle_decode(data, elem, size, block=0, compression=0):
             at += n
         out += bit_untranspose(part, elem)
     return out + data[at:]
+
+
+def lz4_decode(data):
+    """The filter 32004: big-endian length of all and of a block, then blocks behind theirs; one
+    that is as long as its content is a copy."""
+    total, block = struct.unpack(">QI", data[:12])
+    at, out = 12, b""
+    while len(out) < total:
+        n = min(block, total - len(out))
+        stored, = struct.unpack(">I", data[at:at + 4])
+        part = data[at + 4:at + 4 + stored]
+        out += part if stored == n else _lz4_unblock(part, n)
+        at += 4 + stored
+    return out
+
+
+def lzf_decode(data, size):
+    """Runs of up to 32 literals, and copies of 3 to 264 bytes from up to 8 KiB back."""
+    out, at = bytearray(), 0
+    while at < len(data):
+        control = data[at]
+        at += 1
+        if control < 32:
+            out += data[at:at + control + 1]
+            at += control + 1
+            continue
+        n = control >> 5
+        if n == 7:
+            n += data[at]
+            at += 1
+        back = ((control & 31) << 8 | data[at]) + 1
+        at += 1
+        for _ in range(n + 2):
+            out.append(out[-back])
+    assert len(out) == size, f"{len(out)} bytes, {size} expected"
+    return bytes(out)
+
+
+def shuffle_decode(data, elem):
+    n = len(data) // elem
+    whole = np.frombuffer(data[:n * elem], "u1").reshape(elem, n).T
+    return whole.tobytes() + data[n * elem:]
+
+
+def blosc_decode(data):
+    import numcodecs
+    return numcodecs.Blosc().decode(data)
+
+
+# (stored, parameters, bytes when known, of an element) -> what it was
+FORMULAS = {
+    DEFLATE: lambda z, p, n, e: zlib.decompressobj().decompress(z),
+    SHUFFLE: lambda z, p, n, e: shuffle_decode(z, p[0] if p else e),
+    FLETCHER32: lambda z, p, n, e: z[:-4],
+    BZIP2: lambda z, p, n, e: bz2.decompress(z),
+    LZF: lambda z, p, n, e: lzf_decode(z, p[2]),
+    BLOSC: lambda z, p, n, e: blosc_decode(z),
+    LZ4: lambda z, p, n, e: lz4_decode(z),
+    BITSHUFFLE: lambda z, p, n, e: bitshuffle_decode(z, p[2], n, *(p[3:5] or (0,))),
+    ZSTD: lambda z, p, n, e: zstd_decode(z),
+    BITGROOM: lambda z, p, n, e: z, GRANULARBR: lambda z, p, n, e: z, 32032: lambda z, p, n, e: z,
+}
+
+
+def decode(filters, mask, data, size, elem):
+    """A chunk by formulas; None when there is none for one of its filters."""
+    todo = [f for i, f in enumerate(filters) if not mask >> i & 1]
+    if any(f[0] not in FORMULAS for f in todo):
+        return None
+    for f in reversed(todo):
+        data = FORMULAS[f[0]](data, f[1:], size, elem)
+    assert len(data) == size, f"{len(data)} bytes, {size} expected"
+    return data
