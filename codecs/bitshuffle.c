@@ -1,9 +1,9 @@
 /* bitshuffle.c - planes of bits in blocks, each compressed with LZ4 or Zstandard, or not.
  *
- * Uncompressed the blocks stand one behind the other. Compressed they follow a head of 12 bytes (the
- * length of all elements in 8, that of a block in 4) and each has its stored length in 4 bytes in
- * front; all big-endian. The last block may be shorter; up to seven elements that are left behind it
- * are copied as they are.
+ * Uncompressed the blocks stand one behind the other. Compressed they follow a head of 12 bytes
+ * (the length of all elements in 8, that of a block in 4) and each has its stored length in 4
+ * bytes in front; all big-endian. The last block may be shorter; up to seven elements that are
+ * left behind it are copied as they are.
  *
  * Parameters are those of the HDF5 filter: its version in two, bytes of an element, elements of a
  * block (0: what suits), compressor, level of Zstandard.
