@@ -121,6 +121,49 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return rc ? rc : shuffle_from(conf, (uint32_t)typesize, &params[P_SHUFFLE], e);
 }
 
+/* prepare - the first four are the writer's, as in the HDF5 filter; of the others those that were
+ * given, and lz4 at level 5 with shuffle when none was. Blosc itself wants bytes for elements
+ * that are longer than it can say. */
+static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
+		   uint32_t *ret_n, struct err *e)
+{
+	static const uint32_t limits[P_N] = {
+		[P_LEVEL] = 9, [P_SHUFFLE] = BLOSC_BITSHUFFLE, [P_COMPRESSOR] = BLOSC_ZSTD};
+	uint64_t bytes = a->elem_size;
+
+	if (spec->n_params > P_N)
+		return err_set(e, -EINVAL, "blosc: %" PRIu32 " parameters exceed %d",
+			       spec->n_params, P_N);
+	for (uint32_t i = P_LEVEL; i < spec->n_params; i++) {
+		params[i] = spec->params[i];
+		if (params[i] > limits[i])
+			return err_set(e, -EINVAL,
+				       "blosc: parameter %" PRIu32 " is %" PRIu32
+				       ", more than %" PRIu32,
+				       i + 1, params[i], limits[i]);
+	}
+	if (spec->n_params > P_COMPRESSOR &&
+	    blosc_compname_to_compcode(compressors[params[P_COMPRESSOR]]) < 0)
+		return err_set(e, -EOPNOTSUPP, "blosc: the library was built without '%s'",
+			       compressors[params[P_COMPRESSOR]]);
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (ckd_mul(&bytes, bytes, a->chunk[i]) || bytes > BLOSC_MAX_BUFFERSIZE)
+			return err_set(e, -EOPNOTSUPP, "blosc: chunks exceed %d bytes",
+				       BLOSC_MAX_BUFFERSIZE);
+	params[P_FILTER] = FILTER_VERSION;
+	params[P_FORMAT] = BLOSC_VERSION_FORMAT;
+	params[P_TYPESIZE] = a->elem_size <= BLOSC_MAX_TYPESIZE ? a->elem_size : 1;
+	params[P_BYTES] = (uint32_t)bytes;
+	*ret_n = spec->n_params > P_LEVEL ? spec->n_params : P_LEVEL;
+	if (spec->n_params == 0) {
+		params[P_LEVEL] = LEVEL_DEFAULT;
+		params[P_SHUFFLE] = BLOSC_SHUFFLE;
+		params[P_COMPRESSOR] = BLOSC_LZ4;
+		*ret_n = P_N;
+	}
+	return 0;
+}
+
 static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)
@@ -213,6 +256,7 @@ const struct codec_ops codec_blosc = {
 	.compressor = true,
 	.zarr2_params = zarr2_params,
 	.from_zarr = from_zarr,
+	.prepare = prepare,
 	.stored_max = codec_packed_max,
 	.decode = decode,
 	.framed_size = framed_size,

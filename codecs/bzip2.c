@@ -33,6 +33,13 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return codec_conf_level(conf, "level", 1, LEVEL_MAX, LEVEL_NUMCODECS, params, e);
 }
 
+static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+		   uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	*ret_n = 1;
+	return codec_prepare_level(spec, "bzip2", 1, LEVEL_MAX, LEVEL_HDF5, params, e);
+}
+
 static unsigned int part(size_t n)
 {
 	return n < UINT_MAX ? (unsigned int)n : UINT_MAX;
@@ -131,6 +138,7 @@ const struct codec_ops codec_bzip2 = {
 	.compressor = true,
 	.zarr2_params = zarr2_params,
 	.from_zarr = from_zarr,
+	.prepare = prepare,
 	.stored_max = codec_packed_max,
 	.decode = decode,
 	.encode = encode,

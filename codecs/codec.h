@@ -29,13 +29,16 @@ enum { CODEC_GZIP = CODEC_PRIVATE, CODEC_LZ4, CODEC_LZMA, CODEC_CRC32C, CODEC_CR
 
 #define CODEC_PARAMS_MAX 32  /* of one codec that a Zarr document or a user names */
 
+struct codec_array;
+
 /* codec_conf - one codec's configuration in a Zarr document, whatever reads the document.
  * The getters give 0; -ENOENT: no such member, or null; -EINVAL: of another type. integer also
  * takes whole numbers written as "5" or 5.0. Texts are borrowed for the call. */
 struct codec_conf {
 	void *arg;
 	int version;          /* 2: a numcodecs object with "id"; 3: a "configuration" */
-	const char *json;     /* the text of that object, for codecs of plugins; may be NULL */
+	const char *json;     /* the same as an object of version 2, with "id", as text: for codecs
+	                       * of plugins; may be NULL */
 	size_t elem_size;     /* bytes of an element of the array; 1 behind a compressor */
 	int (*integer)(void *arg, const char *member, int64_t *ret);
 	int (*real)(void *arg, const char *member, double *ret);
@@ -154,8 +157,12 @@ const struct codec_ops *codec_find_name(const char *name, size_t n);
 /* codec_remedy - what a user can do about a filter that nobody here can undo: which package has
  * it. Appends one clause without a full stop: "install the package
  * hdf5-filter-plugin-zfp-serial, or name the directory of its HDF5 plugin in
- * HDF5_PLUGIN_PATH". */
+ * HDF5_PLUGIN_PATH". With the id 0, spec->name is that of a codec in a Zarr document. */
 void codec_remedy(const struct codec_spec *spec, struct buf *out);
+
+/* codec_missing - append what to tell of an array with such a filter: "filter 32013 (zfp) is not
+ * available: install ...", "codec 'pcodec' is not supported: ...". Less than 200 bytes. */
+void codec_missing(const struct codec_spec *spec, struct buf *out);
 
 /* codec_find_zarr2, codec_find_zarr3 - the codec with this numcodecs id or Zarr v3 name (n bytes);
  * NULL when there is none. "numcodecs.zstd", as zarr-python 3 writes it, is numcodecs' zstd. */

@@ -21,22 +21,44 @@ extern const struct codec_ops codec_crc32;
 extern const struct codec_ops codec_adler32;
 extern const struct codec_ops codec_delta;
 extern const struct codec_ops codec_fixedscaleoffset;
-extern const struct codec_ops codec_quantize;
+extern const struct codec_ops codec_quantize_zarr2;
 extern const struct codec_ops codec_bitround;
 extern const struct codec_ops codec_astype;
 extern const struct codec_ops codec_packbits;
 extern const struct codec_ops codec_szip;
 extern const struct codec_ops codec_lzf;
 extern const struct codec_ops codec_bitshuffle;
+extern const struct codec_ops codec_nbit;
+extern const struct codec_ops codec_scaleoffset;
+extern const struct codec_ops codec_bitgroom;
+extern const struct codec_ops codec_granularbr;
+extern const struct codec_ops codec_bitround_hdf5;
+
+#define CODEC_NUMCODECS "numcodecs." /* before a numcodecs id in Zarr v3 */
+
+/* codec_known_name - what a filter that may not be built in is called; NULL: not known. */
+const char *codec_known_name(uint32_t h5_id);
 
 struct libdeflate_decompressor;
-struct ZSTD_DCtx_s;
+struct libdeflate_compressor;
+
+/* codec_kept - working memory of one library, made at first use, and what gives it back: only the
+ * codec's own file names the library. */
+struct codec_kept {
+	void *p;
+	void (*free)(void *p);
+};
+
+/* codec_kept_free - give it back; k is then empty. */
+void codec_kept_free(struct codec_kept *k);
 
 struct codec_scratch {
-	struct libdeflate_decompressor *inflate; /* owned; made at first use */
-	struct ZSTD_DCtx_s *zstd;                /* owned; made at first use */
-	uint8_t *mem[3];                         /* owned; intermediate results, used in turn,
-						  * and what one codec needs meanwhile */
+	struct codec_kept inflate;
+	struct codec_kept deflate; /* for deflate_level */
+	int deflate_level;
+	struct codec_kept zstd, zstd_encoder;
+	uint8_t *mem[3]; /* owned; intermediate results, used in turn, and what one codec needs
+			  * meanwhile */
 	size_t cap[3];
 	struct buf turn[2]; /* the same while encoding */
 };
@@ -49,6 +71,18 @@ uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t c
 
 /* codec_inflater - this thread's; borrowed. NULL when memory is short. */
 struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s);
+
+/* codec_deflater - this thread's compressor of a level; borrowed until another level is asked for.
+ * NULL when memory is short. */
+struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level);
+
+/* codec_zstd_decoder, codec_zstd_encoder - this thread's; borrowed. NULL when memory is short.
+ * codec_zstd_encoder_done: it is not needed until the next chunk. */
+struct ZSTD_DCtx_s;
+struct ZSTD_CCtx_s;
+struct ZSTD_DCtx_s *codec_zstd_decoder(struct codec_scratch *s);
+struct ZSTD_CCtx_s *codec_zstd_encoder(struct codec_scratch *s);
+void codec_zstd_encoder_done(struct codec_scratch *s);
 
 static inline uint32_t codec_le32(const uint8_t *p)
 {
@@ -78,6 +112,18 @@ void codec_unshuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *
  * bytes, or of the same bytes in many small blocks. */
 uint64_t codec_packed_max(const struct codec_spec *spec, uint64_t n);
 
+/* codec_elements - how many elements a chunk has; false when 32 bits do not hold it. */
+static inline bool codec_elements(const struct codec_array *a, uint32_t *ret)
+{
+	uint32_t n = 1;
+
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (a->chunk[i] > UINT32_MAX || ckd_mul(&n, n, (uint32_t)a->chunk[i]))
+			return false;
+	*ret = n;
+	return true;
+}
+
 /* codec_conf_int, codec_conf_real, codec_conf_text - a member of a codec's configuration.
  * A member that is missing or null gives the default. Returns 0; -EBADMSG another type. */
 int codec_conf_int(const struct codec_conf *conf, const char *member, int64_t missing,
@@ -91,6 +137,12 @@ int codec_conf_text(const struct codec_conf *conf, const char *member, const cha
  * encoder looks at: a strange one does not keep a chunk from being decoded. */
 int codec_conf_level(const struct codec_conf *conf, const char *member, int32_t lo, int32_t hi,
 		     int32_t missing, uint32_t *ret, struct err *e) NZ_MUST_USE;
+
+/* codec_prepare_level - prepare of a codec whose one parameter is a level: the one that was given,
+ * else `missing`. name: the codec's. Returns 0 with one parameter written; -EINVAL not in
+ * lo .. hi, or more than one. */
+int codec_prepare_level(const struct codec_spec *spec, const char *name, int32_t lo, int32_t hi,
+			int32_t missing, uint32_t *params, struct err *e) NZ_MUST_USE;
 
 /* codec_level - parameter i of a spec as a signed number cut to lo .. hi. */
 int32_t codec_level(const struct codec_spec *spec, uint32_t i, int32_t lo, int32_t hi,

@@ -63,6 +63,21 @@ int codec_conf_level(const struct codec_conf *conf, const char *member, int32_t 
 	return 0;
 }
 
+int codec_prepare_level(const struct codec_spec *spec, const char *name, int32_t lo, int32_t hi,
+			int32_t missing, uint32_t *params, struct err *e)
+{
+	int32_t v = spec->n_params > 0 ? (int32_t)spec->params[0] : missing;
+
+	if (spec->n_params > 1)
+		return err_set(e, -EINVAL, "%s: %" PRIu32 " parameters exceed 1", name,
+			       spec->n_params);
+	if (v < lo || v > hi)
+		return err_set(e, -EINVAL, "%s: %" PRId32 " is not in %" PRId32 " to %" PRId32,
+			       name, v, lo, hi);
+	params[0] = (uint32_t)v;
+	return 0;
+}
+
 int32_t codec_level(const struct codec_spec *spec, uint32_t i, int32_t lo, int32_t hi,
 		    int32_t missing)
 {

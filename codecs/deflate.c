@@ -45,6 +45,41 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return 0;
 }
 
+static void free_inflater(void *p)
+{
+	libdeflate_free_decompressor(p);
+}
+
+struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s)
+{
+	if (!s->inflate.p)
+		s->inflate =
+			(struct codec_kept){libdeflate_alloc_decompressor(), free_inflater};
+	return s->inflate.p;
+}
+
+static void free_deflater(void *p)
+{
+	libdeflate_free_compressor(p);
+}
+
+struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level)
+{
+	if (s->deflate.p && s->deflate_level == level)
+		return s->deflate.p;
+	codec_kept_free(&s->deflate);
+	s->deflate = (struct codec_kept){libdeflate_alloc_compressor(level), free_deflater};
+	s->deflate_level = level;
+	return s->deflate.p;
+}
+
+static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+		   uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	*ret_n = 1;
+	return codec_prepare_level(spec, "deflate", 0, LEVEL_MAX, LEVEL_DEFAULT, params, e);
+}
+
 static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)
@@ -118,37 +153,27 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 		*out++ = (uint8_t)(adler >> shift);
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+static int encode(struct codec_scratch *s, const struct codec_spec *spec,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
 		  struct err *e)
 {
-	struct libdeflate_compressor *c = libdeflate_alloc_compressor((int)level_of(spec));
+	struct libdeflate_compressor *c = codec_deflater(s, (int)level_of(spec));
 	size_t bound, got, start = out->len;
 	uint8_t *p;
-	int rc = 0;
 
 	if (!c)
 		return err_nomem(e);
 	bound = libdeflate_zlib_compress_bound(c, n);
-	if (bound < n) {
-		rc = err_set(e, -ERANGE, "deflate: length %zu is too large", n);
-		goto out;
-	}
+	if (bound < n)
+		return err_set(e, -ERANGE, "deflate: length %zu is too large", n);
 	p = buf_grow(out, bound);
-	if (!p) {
-		rc = err_nomem(e);
-		goto out;
-	}
-
+	if (!p)
+		return err_nomem(e);
 	got = libdeflate_zlib_compress(c, in, n, p, bound);
-	if (got == 0) {
-		rc = err_set(e, -EIO, "deflate: %zu bytes did not fit into %zu", n, bound);
-		goto out;
-	}
 	out->len = start + got;
-out:
-	libdeflate_free_compressor(c);
-	return rc;
+	if (got == 0)
+		return err_set(e, -EIO, "deflate: %zu bytes did not fit into %zu", n, bound);
+	return 0;
 }
 
 const struct codec_ops codec_deflate = {
@@ -160,6 +185,7 @@ const struct codec_ops codec_deflate = {
 	.compressor = true,
 	.zarr2_params = zarr2_params,
 	.from_zarr = from_zarr,
+	.prepare = prepare,
 	.stored_max = codec_packed_max,
 	.decode = decode,
 	.framed_size = framed_size,

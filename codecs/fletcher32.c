@@ -81,6 +81,15 @@ static uint32_t fletcher32(const uint8_t *p, size_t n)
 	return swap16((uint32_t)sum2) << 16 | swap16((uint32_t)sum1);
 }
 
+/* prepare - whatever was given: H5Pset_fletcher32 takes no parameters. */
+static int prepare(const struct codec_spec *spec NZ_UNUSED,
+		   const struct codec_array *a NZ_UNUSED, uint32_t *params NZ_UNUSED,
+		   uint32_t *ret_n, struct err *e NZ_UNUSED)
+{
+	*ret_n = 0;
+	return 0;
+}
+
 static int check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e)
 {
 	uint32_t stored, got;
@@ -161,6 +170,7 @@ const struct codec_ops codec_fletcher32 = {
 	.portable = false, /* numcodecs has it from 0.12 on */
 	.h5_stock = true,
 	.trailer = TRAILER,
+	.prepare = prepare,
 	.stored_max = stored_max,
 	.decode = decode,
 	.check = check,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define LEVEL_NUMCODECS 1
+#define LEVEL_DEFAULT 4 /* as deflate's */
 #define LEVEL_MAX 9
 #define HEAD 10
 #define TAIL 8
@@ -31,6 +32,13 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 {
 	*ret_n = 1;
 	return codec_conf_level(conf, "level", 0, LEVEL_MAX, LEVEL_NUMCODECS, params, e);
+}
+
+static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+		   uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	*ret_n = 1;
+	return codec_prepare_level(spec, "gzip", 0, LEVEL_MAX, LEVEL_DEFAULT, params, e);
 }
 
 static bool all_zero(const uint8_t *p, size_t n)
@@ -88,30 +96,25 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 	codec_put_le32(out + 4, (uint32_t)n);
 }
 
-static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+static int encode(struct codec_scratch *s, const struct codec_spec *spec,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
 		  struct err *e)
 {
-	struct libdeflate_compressor *c = libdeflate_alloc_compressor(level_of(spec));
+	struct libdeflate_compressor *c = codec_deflater(s, level_of(spec));
 	size_t bound, got, start = out->len;
 	uint8_t *p;
-	int rc = 0;
 
 	if (!c)
 		return err_nomem(e);
 	bound = libdeflate_gzip_compress_bound(c, n);
 	p = bound > n ? buf_grow(out, bound) : NULL;
-	if (!p) {
-		rc = err_nomem(e);
-		goto out;
-	}
+	if (!p)
+		return err_nomem(e);
 	got = libdeflate_gzip_compress(c, in, n, p, bound);
-	if (got == 0)
-		rc = err_set(e, -EIO, "gzip: %zu bytes did not fit into %zu", n, bound);
 	out->len = start + got;
-out:
-	libdeflate_free_compressor(c);
-	return rc;
+	if (got == 0)
+		return err_set(e, -EIO, "gzip: %zu bytes did not fit into %zu", n, bound);
+	return 0;
 }
 
 const struct codec_ops codec_gzip = {
@@ -122,6 +125,7 @@ const struct codec_ops codec_gzip = {
 	.compressor = true,
 	.zarr2_params = zarr2_params,
 	.from_zarr = from_zarr,
+	.prepare = prepare,
 	.stored_max = codec_packed_max,
 	.decode = decode,
 	.framed_size = framed_size,

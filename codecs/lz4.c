@@ -58,6 +58,13 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return codec_conf_level(conf, "acceleration", 1, INT_MAX, 1, params, e);
 }
 
+static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+		   uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	*ret_n = 1;
+	return codec_prepare_level(spec, "lz4", 1, INT_MAX, 1, params, e);
+}
+
 static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)
@@ -98,8 +105,14 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
 		  struct err *e)
 {
+	size_t start = out->len;
+	int rc;
+
 	buf_put_le32(out, (uint32_t)n);
-	return put_block(in, n, codec_level(spec, 0, 1, INT_MAX, 1), out, e);
+	rc = put_block(in, n, codec_level(spec, 0, 1, INT_MAX, 1), out, e);
+	if (rc)
+		out->len = start;
+	return rc;
 }
 
 const struct codec_ops codec_lz4 = {
@@ -109,6 +122,7 @@ const struct codec_ops codec_lz4 = {
 	.compressor = true,
 	.zarr2_params = zarr2_params,
 	.from_zarr = from_zarr,
+	.prepare = prepare,
 	.stored_max = codec_packed_max,
 	.decode = decode,
 	.encode = encode,
@@ -154,6 +168,22 @@ static int h5_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 	return 0;
 }
 
+/* h5_prepare - the size of blocks may be left out. */
+static int h5_prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+		      uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	if (spec->n_params > 1)
+		return err_set(e, -EINVAL, "lz4: %" PRIu32 " parameters exceed 1",
+			       spec->n_params);
+	if (spec->n_params > 0 && spec->params[0] > LZ4_MAX_INPUT_SIZE)
+		return err_set(e, -EINVAL, "lz4: blocks of %" PRIu32 " bytes exceed %d",
+			       spec->params[0], LZ4_MAX_INPUT_SIZE);
+	if (spec->n_params > 0)
+		params[0] = spec->params[0];
+	*ret_n = spec->n_params;
+	return 0;
+}
+
 static uint32_t h5_block_of(const struct codec_spec *spec)
 {
 	uint32_t size = spec->n_params > 0 ? spec->params[0] : 0;
@@ -166,6 +196,7 @@ static int h5_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 		     struct err *e)
 {
 	uint32_t size = h5_block_of(spec);
+	size_t start = out->len;
 
 	if (size > n)
 		size = (uint32_t)n;
@@ -177,8 +208,10 @@ static int h5_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec 
 
 		put_be(out, 0, SIZE_BYTES);
 		rc = put_block(in + i, m, 1, out, e);
-		if (rc)
+		if (rc) {
+			out->len = start;
 			return rc;
+		}
 		stored = out->len - at - SIZE_BYTES;
 		if (stored >= m) { /* copied, which is told by the length */
 			memcpy(out->data + at + SIZE_BYTES, in + i, m);
@@ -205,6 +238,7 @@ static uint64_t h5_stored_max(const struct codec_spec *spec, uint64_t n)
 const struct codec_ops codec_lz4_hdf5 = {
 	.name = "lz4",
 	.h5_id = CODEC_LZ4_HDF5,
+	.prepare = h5_prepare,
 	.stored_max = h5_stored_max,
 	.decode = h5_decode,
 	.encode = h5_encode,

@@ -159,10 +159,12 @@ static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 	z.avail_out = (size_t)bound;
 	if (rc == LZMA_OK)
 		rc = lzma_code(&z, LZMA_FINISH);
-	out->len = at + ((size_t)bound - z.avail_out);
+	out->len = at + (rc == LZMA_STREAM_END ? (size_t)bound - z.avail_out : 0);
 	lzma_end(&z);
 	if (rc == LZMA_MEM_ERROR)
 		return err_nomem(e);
+	if (rc == LZMA_OPTIONS_ERROR || rc == LZMA_UNSUPPORTED_CHECK)
+		return err_set(e, -EOPNOTSUPP, "lzma: preset or check is not supported");
 	return rc == LZMA_STREAM_END ? 0
 				     : err_set(e, -EIO, "lzma: %zu bytes were not encoded", n);
 }

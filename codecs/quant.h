@@ -29,17 +29,22 @@ struct codec_quant_rules {
 	const struct codec_quant_rule *v;
 };
 
-/* codec_quant_rule_add - the text of one -o quantize=: "[VARS,]bitgroom|granularbr|bitround,N". */
+/* codec_quant_rule_add - the text of one -o quantize=: "[VARS,]bitgroom|granularbr|bitround,N"
+ * or "[VARS,]none", in letters of any case. N is checked against the digits of doubles. Returns 0;
+ * -EINVAL; -ENOMEM. */
 int codec_quant_rule_add(struct arena *a, const char *text, struct codec_quant_rules *rules,
 			 struct err *e) NZ_MUST_USE;
 
 /* codec_quant_for - the one for a variable, by the rules of codec_rules_for; mode NONE: none.
- * elem_size 4 or 8. Digits that are more than the type has: none, as netCDF-C refuses them. */
+ * elem_size: of other sizes than 4 and 8, none. Digits that are more than the type has: none, as
+ * netCDF-C refuses them. */
 struct codec_quant codec_quant_for(const struct codec_quant_rules *rules, const char *path,
 				   size_t elem_size);
 
 /* codec_quantize - n floats of elem_size 4 or 8 in place. Values equal to the fill value (elem_size
- * bytes in the same byte order; NULL: netCDF's default of that type) and NaN stay as they are. */
+ * bytes in the same byte order; NULL: netCDF's default of that type), zeros and NaN stay as they
+ * are. BitGroom counts elements from the first one here: what netCDF-C does when it writes a chunk
+ * by itself. Other sizes: nothing is done. */
 void codec_quantize(const struct codec_quant *q, size_t elem_size, bool big_endian,
 		    const uint8_t *fill, uint8_t *data, uint64_t n);
 

@@ -1,6 +1,7 @@
 /* registry.c - the one table of built-in codecs, found by any of their names, and names for
  * filters that are not built in. */
 #include "codecs/codec_int.h"
+#include "codecs/plugin_int.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,35 +16,30 @@
 #include <lzma.h>
 #include <zstd.h>
 
-#define NUMCODECS "numcodecs." /* before a numcodecs id in Zarr v3 */
-
 static const struct codec_ops *const codecs[] = {
 	&codec_deflate,  &codec_shuffle,  &codec_fletcher32, &codec_gzip,
 	&codec_zstd,     &codec_blosc,    &codec_bzip2,      &codec_lz4,
 	&codec_lz4_hdf5, &codec_lzma,     &codec_crc32c,     &codec_crc32c_zarr2,
 	&codec_crc32,    &codec_adler32,  &codec_delta,      &codec_fixedscaleoffset,
-	&codec_quantize, &codec_bitround, &codec_astype,     &codec_packbits,
+	&codec_quantize_zarr2, &codec_bitround, &codec_astype,     &codec_packbits,
+	&codec_bitgroom, &codec_granularbr, &codec_bitround_hdf5,
+	&codec_nbit,     &codec_scaleoffset,
 	&codec_szip,     &codec_lzf,      &codec_bitshuffle,
 };
 
-/* Filters that files often have, for messages: the name in a file is optional.
- * https://github.com/HDFGroup/hdf5_plugins/blob/master/docs/RegisteredFilterPlugins.md */
-static const struct {
-	uint32_t h5_id;
-	const char *name;
-} known[] = {
-	{CODEC_SZIP, "szip"}, {CODEC_NBIT, "nbit"},  {CODEC_SCALEOFFSET, "scaleoffset"},
-	{307, "bzip2"},       {32000, "lzf"},        {32001, "blosc"},
-	{32004, "lz4"},       {32008, "bitshuffle"}, {32013, "zfp"},
-	{32015, "zstd"},      {32026, "blosc2"},
-};
-
-const struct codec_ops *codec_find(uint32_t h5_id)
+const struct codec_ops *codec_builtin(uint32_t h5_id)
 {
 	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
 		if (codecs[i]->h5_id == h5_id)
 			return codecs[i];
 	return NULL;
+}
+
+const struct codec_ops *codec_find(uint32_t h5_id)
+{
+	const struct codec_ops *ops = codec_builtin(h5_id);
+
+	return ops ? ops : plugin_find(h5_id);
 }
 
 /* same - whether the n bytes are the text `name`; NULL is no name. */
@@ -52,7 +48,7 @@ static bool same(const char *name, const char *s, size_t n)
 	return name && strlen(name) == n && memcmp(name, s, n) == 0;
 }
 
-const struct codec_ops *codec_find_zarr2(const char *id, size_t n)
+const struct codec_ops *codec_builtin_zarr2(const char *id, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
 		if (same(codecs[i]->zarr2_id, id, n))
@@ -60,11 +56,18 @@ const struct codec_ops *codec_find_zarr2(const char *id, size_t n)
 	return NULL;
 }
 
+const struct codec_ops *codec_find_zarr2(const char *id, size_t n)
+{
+	const struct codec_ops *ops = codec_builtin_zarr2(id, n);
+
+	return ops ? ops : plugin_find_zarr2(id, n);
+}
+
 const struct codec_ops *codec_find_zarr3(const char *name, size_t n)
 {
-	const size_t prefix = sizeof(NUMCODECS) - 1;
+	const size_t prefix = sizeof(CODEC_NUMCODECS) - 1;
 
-	if (n > prefix && memcmp(name, NUMCODECS, prefix) == 0)
+	if (n > prefix && memcmp(name, CODEC_NUMCODECS, prefix) == 0)
 		return codec_find_zarr2(name + prefix, n - prefix);
 	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
 		if (same(codecs[i]->zarr3_name, name, n))
@@ -74,7 +77,7 @@ const struct codec_ops *codec_find_zarr3(const char *name, size_t n)
 
 const struct codec_ops *codec_at(size_t i)
 {
-	return i < ARRAY_LEN(codecs) ? codecs[i] : NULL;
+	return i < ARRAY_LEN(codecs) ? codecs[i] : plugin_at(i - ARRAY_LEN(codecs));
 }
 
 /* same_word - whether the n bytes are `name`, in letters of any case. */
@@ -128,9 +131,8 @@ const char *codec_name(const struct codec_spec *spec, char *tmp, size_t cap)
 
 	if (ops)
 		return ops->name;
-	for (size_t i = 0; i < ARRAY_LEN(known); i++)
-		if (known[i].h5_id == spec->h5_id)
-			return known[i].name;
+	if (codec_known_name(spec->h5_id))
+		return codec_known_name(spec->h5_id);
 	if (spec->name && printable(spec->name))
 		return spec->name;
 	(void)snprintf(tmp, cap, "filter %" PRIu32, spec->h5_id); /* truncation is harmless */

@@ -4,9 +4,6 @@
  * They only grow; a thread that has decoded a huge chunk gives the memory back when it ends. */
 #include "codecs/codec_int.h"
 
-#include <libdeflate.h>
-#include <zstd.h>
-
 struct codec_scratch *codec_scratch_new(void)
 {
 	struct codec_scratch *s = alloc_array(1, sizeof(*s));
@@ -16,13 +13,21 @@ struct codec_scratch *codec_scratch_new(void)
 	return s;
 }
 
+void codec_kept_free(struct codec_kept *k)
+{
+	if (k->p)
+		k->free(k->p);
+	k->p = NULL;
+}
+
 void codec_scratch_free(struct codec_scratch *s)
 {
 	if (!s)
 		return;
-	if (s->inflate)
-		libdeflate_free_decompressor(s->inflate);
-	(void)ZSTD_freeDCtx(s->zstd); /* takes NULL, cannot fail */
+	codec_kept_free(&s->inflate);
+	codec_kept_free(&s->deflate);
+	codec_kept_free(&s->zstd);
+	codec_kept_free(&s->zstd_encoder);
 	for (size_t i = 0; i < ARRAY_LEN(s->mem); i++)
 		free(s->mem[i]);
 	for (size_t i = 0; i < ARRAY_LEN(s->turn); i++)
@@ -45,11 +50,4 @@ uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t c
 	s->mem[which] = p;
 	s->cap[which] = cap;
 	return p;
-}
-
-struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s)
-{
-	if (!s->inflate)
-		s->inflate = libdeflate_alloc_decompressor();
-	return s->inflate;
 }

@@ -161,6 +161,15 @@ static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *
 	return 0;
 }
 
+/* prepare - whatever was given: H5Pset_shuffle takes no parameters. */
+static int prepare(const struct codec_spec *spec NZ_UNUSED, const struct codec_array *a,
+		   uint32_t *params, uint32_t *ret_n, struct err *e NZ_UNUSED)
+{
+	params[0] = a->elem_size;
+	*ret_n = 1;
+	return 0;
+}
+
 static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
 		  size_t elem_size, const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
 		  size_t *ret_len, struct err *e)
@@ -207,6 +216,7 @@ const struct codec_ops codec_shuffle = {
 	.h5_stock = true,
 	.zarr2_params = zarr2_params,
 	.from_zarr = from_zarr,
+	.prepare = prepare,
 	.decode = decode,
 	.framed_size = framed_size,
 	.frame = frame,

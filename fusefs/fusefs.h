@@ -11,6 +11,7 @@
 
 #include "fusefs/live.h"
 #include "fusefs/names.h"
+#include "fusefs/rules.h"
 #include "mountcfg/mountcfg.h"
 #include "translate/view.h"
 
@@ -19,6 +20,7 @@ struct fs_want {
 	bool nc;            /* as one netCDF-4 file; else as a Zarr tree */
 	const char *name;   /* of that file; borrowed for the view's life */
 	uint64_t id_limit;  /* ids stay below it */
+	const struct fs_rules *rules; /* the setup's */
 	uint32_t share;     /* so many views share the memory and the threads that cfg allows */
 };
 
@@ -27,6 +29,7 @@ enum { FS_MIRROR_SHARE = 4 }; /* more datasets than that are seldom read at the 
 /* fs_setup - what main wires together; constant while the program runs. */
 struct fs_setup {
 	const struct cfg *cfg;
+	const struct fs_rules *rules; /* cfg's */
 	const struct source_ops *const *formats;
 	size_t n_formats;
 	const struct source_ops *zarr; /* the one whose counterpart is a netCDF-4 file */
@@ -59,6 +62,8 @@ struct reply_log {
 	uint32_t suppressed;  /* lock: not written */
 	uint32_t n_seen;      /* lock */
 	uint64_t seen[16];    /* lock: hashes of texts written */
+	uint32_t n_once;      /* lock */
+	uint64_t once[256];   /* lock: hashes of texts that are written once in a mount's life */
 };
 
 /* fs - one mount; the userdata of its session. */
@@ -68,6 +73,7 @@ struct fs {
 	struct reply_log log;
 	pthread_key_t buffer_key;   /* each thread's read buffer */
 	bool no_open, no_opendir;   /* the kernel takes ENOSYS as "no need to ask" */
+	bool no_xattr;              /* the same of extended attributes */
 	bool follows;               /* the view's; set before requests */
 	const char *path;           /* of the source; borrowed */
 	uint32_t max_read;          /* -o max_read=, 0: none; set before requests */
@@ -86,7 +92,8 @@ const struct fuse_lowlevel_ops *fs_operations(void);
  * may_be_absent: when a name was looked for. */
 int reply_errno(int rc, bool may_be_absent);
 /* reply_log - one line for an error, unless the same or many others were logged this second, or
- * it has no text: it was told to somebody before. */
+ * it has no text: it was told to somebody before. What is not supported is logged once: it will
+ * not be supported at the next chunk. */
 void reply_log(struct fs *fs, const struct err *e);
 /* reply_fail - answer a request with an error and log it, unless it only says "no such name"
  * or "the source changed", which live.c logs. */
@@ -96,6 +103,10 @@ void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
  * that were not written before it. `now` in seconds. */
 bool reply_log_text(struct reply_log *log, const char *text, int64_t now,
 		    uint32_t *ret_skipped);
+
+/* reply_log_once - whether this text was not asked about before; true also when there is no room to
+ * remember it. */
+bool reply_log_once(struct reply_log *log, const char *text);
 
 /* fs_serve - the server process: open, mount, report, answer until unmounted.
  * report_fd  gets 's' when the mount is there, or 'f' and one line why it is not; then closed
@@ -119,6 +130,8 @@ int fs_explain_mount(const struct cfg *cfg, const char *text, struct err *e);
 /* fs_mount, fs_info - the two commands. They print and return the exit status. */
 int fs_mount(const struct fs_setup *setup);
 int fs_info(const struct fs_setup *setup);
+/* fs_filters - append the report of `nczarrfs filters`. */
+void fs_filters(const struct cfg *cfg, struct buf *out);
 
 /* fs_run_guarded - run fn in a child, so that a crash of the HDF5 library or a hang of more
  * than `timeout` seconds (0: none) becomes one line. Returns the exit status. */

@@ -5,9 +5,10 @@
 #include "base/buf.h"
 #include "fusefs/fusefs.h"
 
-/* info_report - append what cfg asks for, text or JSON. Fails for a directory that cannot be
- * listed. */
-int info_report(struct buf *out, const struct cfg *cfg, struct view *v, struct err *e) NZ_MUST_USE;
+/* info_report - append what setup's cfg asks for, text or JSON. Fails for a directory that cannot
+ * be listed. */
+int info_report(struct buf *out, const struct fs_setup *setup, struct view *v,
+		struct err *e) NZ_MUST_USE;
 
 /* info_type - append a type's name: "int16", "float64 big-endian", "compound {a: int32}". */
 void info_type(struct buf *out, const struct dtype *t);
@@ -15,8 +16,5 @@ void info_type(struct buf *out, const struct dtype *t);
 /* info_fill - append what absent elements of an array read as; json: as a JSON value (numbers
  * that JSON has, everything else as text). */
 void info_fill(struct buf *out, const struct ds_array *a, bool json);
-
-/* info_json_string - append a JSON string; bytes that are not UTF-8 are taken as Latin-1. */
-void info_json_string(struct buf *out, const char *s, size_t n);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "codecs/plugin.h"
 #include "fusefs/fusefs.h"
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
@@ -25,7 +26,8 @@ static uint32_t spare_processors(void)
 	return CPU_COUNT(&set) > 2 ? (uint32_t)CPU_COUNT(&set) - 1 : 1;
 }
 
-static enum plan_filter filter_of(const struct cfg *cfg)
+/* policy_of - the rules are borrowed from setup: they outlive all views. */
+static struct plan_policy policy_of(const struct cfg *cfg, const struct fs_want *want)
 {
 	static const enum plan_filter filters[] = {
 		[CFG_FILTER_PORTABLE] = PLAN_PORTABLE,
@@ -33,7 +35,11 @@ static enum plan_filter filter_of(const struct cfg *cfg)
 		[CFG_FILTER_NONE] = PLAN_NONE,
 	};
 
-	return filters[cfg->filter];
+	return (struct plan_policy){
+		.filter = filters[cfg->filter],
+		.rules = &want->rules->filters,
+		.quant = &want->rules->quants,
+	};
 }
 
 /* io_of - memory and threads for one of `share` views. */
@@ -59,7 +65,7 @@ static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_wa
 	};
 	const struct zarr_view_options opts = {
 		.mode = modes[cfg->mode],
-		.filter = filter_of(cfg),
+		.policy = policy_of(cfg, want),
 		.nested = cfg->nested,
 		.strict_json = cfg->strict_json,
 		.io = io_of(cfg, want->share),
@@ -75,7 +81,7 @@ static int nc_view(struct source *s, const struct cfg *cfg, const struct fs_want
 {
 	const struct nc_view_options opts = {
 		.name = want->name,
-		.filter = filter_of(cfg),
+		.policy = policy_of(cfg, want),
 		.io = io_of(cfg, want->share),
 		.max_image_bytes = cfg->image_size,
 		.max_index_bytes = cfg->index_size,
@@ -125,6 +131,15 @@ static int version(void)
 	return print(&text);
 }
 
+static int filters(const struct cfg *cfg)
+{
+	struct buf text;
+
+	buf_init(&text, (size_t)1 << 26);
+	fs_filters(cfg, &text);
+	return print(&text);
+}
+
 /* name_virtual - the virtual file's name, also when the path ends in "." or "..". */
 static void name_virtual(const char *path, char out[NAME_BYTES])
 {
@@ -148,9 +163,11 @@ static bool own_stdio(void)
 int main(int argc, char **argv)
 {
 	struct cfg cfg;
+	struct fs_rules rules = {0};
 	struct err e = ERR_INIT;
 	struct fs_setup setup = {
 		.cfg = &cfg,
+		.rules = &rules,
 		.formats = formats,
 		.n_formats = ARRAY_LEN(formats),
 		.zarr = &zarr_source_ops,
@@ -163,6 +180,15 @@ int main(int argc, char **argv)
 		return 1;
 	if (cfg_parse(argc, argv, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
+		return 1;
+	}
+	codec_plugins_begin();
+	if (cfg.noplugins)
+		codec_plugins_off();
+	if ((cfg.command == CFG_MOUNT || cfg.command == CFG_INFO) &&
+	    fs_rules_init(&cfg, &rules, &e) < 0) {
+		log_error("%s", e.msg);
+		cfg_release(&cfg);
 		return 1;
 	}
 	if (cfg.source)
@@ -178,10 +204,14 @@ int main(int argc, char **argv)
 	case CFG_INFO:
 		status = fs_info(&setup);
 		break;
+	case CFG_FILTERS:
+		status = filters(&cfg);
+		break;
 	case CFG_MOUNT:
 		status = fs_mount(&setup);
 		break;
 	}
+	fs_rules_release(&rules);
 	cfg_release(&cfg);
 	return status;
 }

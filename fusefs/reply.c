@@ -66,6 +66,20 @@ bool reply_log_text(struct reply_log *log, const char *text, int64_t now, uint32
 	return show;
 }
 
+bool reply_log_once(struct reply_log *log, const char *text)
+{
+	const uint64_t hash = hash_text(text);
+	bool first = true;
+
+	(void)pthread_mutex_lock(&log->lock);
+	for (uint32_t i = 0; i < log->n_once && first; i++)
+		first = log->once[i] != hash;
+	if (first && log->n_once < ARRAY_LEN(log->once))
+		log->once[log->n_once++] = hash;
+	(void)pthread_mutex_unlock(&log->lock);
+	return first;
+}
+
 void reply_log(struct fs *fs, const struct err *e)
 {
 	const char *text = e->msg;
@@ -75,6 +89,8 @@ void reply_log(struct fs *fs, const struct err *e)
 	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with this clock */
 	if (!text[0])
 		return; /* it was said when it came up */
+	if (e->code == -EOPNOTSUPP && !reply_log_once(&fs->log, text))
+		return;
 	if (!reply_log_text(&fs->log, text, now.tv_sec, &skipped))
 		return;
 	if (skipped)

@@ -54,8 +54,10 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 static int open_once(const struct fs_setup *setup, const struct cfg *cfg,
 		     struct source **ret_source, struct view **ret_view, struct err *e)
 {
-	struct fs_want want = {
-		.name = setup->file_name, .id_limit = VIEW_ID_LIMIT, .share = 1};
+	struct fs_want want = {.name = setup->file_name,
+			       .id_limit = VIEW_ID_LIMIT,
+			       .rules = setup->rules,
+			       .share = 1};
 	struct source_options opts;
 	struct source *source = NULL;
 	int rc;
@@ -99,6 +101,10 @@ static int open_dataset(const struct fs_setup *setup, struct source **ret_source
 int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
 	    struct err *e)
 {
+	int rc = fs_rules_check(setup->rules, setup->cfg, e);
+
+	if (rc < 0)
+		return rc;
 	if (!mirror_wanted(setup))
 		return open_dataset(setup, ret_source, ret_view, e);
 	*ret_source = NULL;
@@ -248,12 +254,16 @@ static int open_live(void *arg, struct source **ret_source, struct view **ret_vi
 		     struct err *e)
 {
 	struct server *s = arg;
+	int rc;
 
 	/* Standard error is shared by all threads: it is left alone once they run. A Zarr tree
 	 * that is without its documents for a moment is not a directory to be mirrored. */
 	if (s->fs.se)
 		return open_dataset(s->setup, ret_source, ret_view, e);
-	return fs_open_quietly(s->setup, ret_source, ret_view, e);
+	rc = fs_open_quietly(s->setup, ret_source, ret_view, e);
+	if (rc == 0 && *ret_source)
+		fs_rules_warn(s->setup->rules, s->setup->cfg, &(*ret_source)->ds);
+	return rc;
 }
 
 static int mount_quietly(struct server *s, struct fuse_args *args, struct err *e)
@@ -301,6 +311,7 @@ static int mount_session(struct server *s, struct err *e)
 		return rc;
 	/* fusermount3 finds out whether a server is gone by opening its directory. */
 	s->fs.ask_opendir = fs_has_option(s->setup->cfg, "auto_unmount");
+	s->fs.no_xattr = s->setup->cfg->no_xattr;
 	s->fs.uncached = s->setup->cfg->filter == CFG_FILTER_NONE && !s->setup->cfg->page_cache;
 	s->loop = fuse_loop_cfg_create();
 	if (!s->loop || !session_args(s, &args))

@@ -2,11 +2,10 @@
 #include "hdf5view/src_int.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
-/* available - whether the library can run a filter. Asking for a missing one searches the
- * plugin directories, so answers are kept. */
+/* available - whether the library can run a filter, with a codec of ours or by itself. A plugin
+ * may have to be loaded, so answers are kept. */
 static bool available(struct h5_build *b, uint32_t id)
 {
 	bool yes;
@@ -14,7 +13,7 @@ static bool available(struct h5_build *b, uint32_t id)
 	for (uint32_t i = 0; i < b->n_filters; i++)
 		if (b->filters[i].id == id)
 			return b->filters[i].avail;
-	yes = H5Zfilter_avail((H5Z_filter_t)id) > 0;
+	yes = h5_filter_ready(id);
 	if (b->n_filters < ARRAY_LEN(b->filters)) {
 		b->filters[b->n_filters].id = id;
 		b->filters[b->n_filters++].avail = yes;
@@ -62,7 +61,7 @@ static int read_one(struct h5_build *b, hid_t dcpl, unsigned i, struct codec_spe
 /* judge - whether we decode the chain, the library does, or nobody. */
 static int judge(struct h5_build *b, struct ds_array *a, struct err *e)
 {
-	char text[300];
+	struct buf why;
 
 	if (codec_chain_decodable(&a->chain) && a->access == DS_STORED)
 		return 0;
@@ -71,13 +70,10 @@ static int judge(struct h5_build *b, struct ds_array *a, struct err *e)
 
 		if (available(b, s->h5_id))
 			continue;
-		(void)snprintf(text, sizeof(text),
-			       "filter %u%s%.100s%s is not available: "
-			       "install its HDF5 plugin or name its directory in "
-			       "HDF5_PLUGIN_PATH",
-			       s->h5_id, s->name[0] ? " '" : "", s->name,
-			       s->name[0] ? "'" : "");
-		a->unreadable = arena_strdup(b->arena, text);
+		buf_init(&why, ERR_TEXT_MAX);
+		codec_missing(s, &why);
+		a->unreadable = arena_copy(b->arena, why.data, why.len);
+		buf_release(&why);
 		return a->unreadable ? 0 : h5_full(b, e);
 	}
 	if (a->access == DS_STORED)

@@ -115,7 +115,7 @@ void h5_open_job(struct h5_source *s, int sock)
 				     s->opts.max_meta_bytes);
 	}
 	if (rc < 0) {
-		h5_child_say(sock, rc, e.msg, strlen(e.msg));
+		child_say(sock, rc, e.msg, strlen(e.msg));
 		_exit(0);
 	}
 	m->ds = s->base.ds;
@@ -123,7 +123,7 @@ void h5_open_job(struct h5_source *s, int sock)
 	m->n_files = s->n_files;
 	m->n_places = s->n_places;
 	m->used = (size_t)(at - (uint8_t *)m) + s->base.ds.arena.used + 4096;
-	h5_child_say(sock, 0, NULL, 0);
+	child_say(sock, 0, NULL, 0);
 	_exit(0); /* no exit handlers: they are the server's */
 }
 
@@ -160,12 +160,12 @@ void h5_region_release(struct h5_source *s)
 }
 
 /* take_reason - the text of a failure. */
-static int take_reason(int sock, const struct h5_answer *a, int64_t end, struct err *e)
+static int take_reason(int sock, const struct child_answer *a, int64_t end, struct err *e)
 {
 	char text[ERR_TEXT_MAX];
 
 	if (a->rc > 0 || a->rc < -4095 || a->len >= sizeof(text) ||
-	    h5_child_take(sock, text, (size_t)a->len, end) != H5_TAKEN)
+	    child_take(sock, text, (size_t)a->len, end) != CHILD_TAKEN)
 		return err_set(e, -EBADMSG, "the HDF5 library's process answered nonsense: the "
 					    "file is damaged");
 	text[a->len] = '\0';
@@ -174,14 +174,14 @@ static int take_reason(int sock, const struct h5_answer *a, int64_t end, struct 
 
 static int died(int status, struct err *e)
 {
-	if (h5_died_of(status) == SIGKILL)
+	if (child_died_of(status) == SIGKILL)
 		return err_set(e, -EIO, "the HDF5 library's process was killed (signal 9) while "
 					"opening it: memory may be short");
-	if (h5_died_of(status))
+	if (child_died_of(status))
 		return err_set(e, -EBADMSG,
 			       "the HDF5 library crashed (signal %d) while opening it: the file "
 			       "is damaged",
-			       h5_died_of(status));
+			       child_died_of(status));
 	return err_set(e, -EBADMSG,
 		       "the HDF5 library's process ended (status %d) while opening it: the file "
 		       "is damaged",
@@ -192,21 +192,21 @@ static int died(int status, struct err *e)
 static int ask(struct h5_source *s, struct err *e)
 {
 	uint64_t ms = s->opts.open_timeout_ms;
-	int64_t end = ms && ms < INT64_MAX / 2 ? h5_child_now() + (int64_t)ms : INT64_MAX;
-	struct h5_answer a = {0};
-	struct h5_child child;
-	enum h5_taken got;
+	int64_t end = ms && ms < INT64_MAX / 2 ? child_now() + (int64_t)ms : INT64_MAX;
+	struct child_answer a = {0};
+	struct child_proc child;
+	enum child_taken got;
 	int rc = h5_child_start(s, H5_JOB_OPEN, &child, e), status;
 
 	if (rc < 0)
 		return rc;
-	got = h5_child_take(child.sock, &a, sizeof(a), end);
-	if (got == H5_TAKEN && a.rc < 0)
+	got = child_take(child.sock, &a, sizeof(a), end);
+	if (got == CHILD_TAKEN && a.rc < 0)
 		rc = take_reason(child.sock, &a, end, e);
-	status = h5_child_end(&child);
-	if (got == H5_GONE)
+	status = child_end(&child);
+	if (got == CHILD_GONE)
 		return died(status, e);
-	if (got == H5_LATE)
+	if (got == CHILD_LATE)
 		return err_set(e, -EIO,
 			       "not open after %" PRIu64 " seconds: the file is damaged, or -o "
 			       "open_timeout must be longer for so large a file",

@@ -6,6 +6,7 @@
 #include "hdf5view/src_int.h"
 
 #include "base/str.h"
+#include "hdf5view/h5_codecs.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,6 +16,9 @@
 
 /* Of what the elements of one chunk take, with the bookkeeping: a gigabyte can be presented. */
 #define VLEN_MAX ((size_t)3 << 30)
+
+/* Of what a decoder may give more than a chunk: other filters' heads and checksums. */
+#define ROOM_SPARE ((size_t)65536)
 
 /* reading - one chunk's selection. */
 struct reading {
@@ -107,6 +111,25 @@ static int select_region(struct h5_source *s, uint32_t array, uint64_t linear,
 	return a->layout == DS_VIRTUAL ? h5_sources_ok(s, x->file, r->set, start, count, e) : 0;
 }
 
+/* ready_filters - codecs of ours and plugins for what libhdf5 cannot decode; ours with room for a
+ * chunk as it is in the file and what other filters add to it. */
+static void ready_filters(const struct ds_array *a, const struct h5_array *x)
+{
+	uint64_t bytes = x->elem_bytes;
+
+	if (a->layout == DS_VIRTUAL) {
+		h5_filters_ready();
+		h5_codecs_max(0);
+		return;
+	}
+	for (uint32_t i = 0; i < a->chain.n; i++)
+		(void)h5_filter_ready(a->chain.specs[i].h5_id);
+	for (uint32_t i = 0; i < x->rank; i++)
+		if (ckd_mul(&bytes, bytes, a->chunk[i]))
+			bytes = UINT32_MAX;
+	h5_codecs_max((size_t)u64_min(bytes, UINT32_MAX) / 4 * 5 + ROOM_SPARE);
+}
+
 static int prepare(struct h5_source *s, uint32_t array, uint64_t linear, struct reading *r,
 		   struct err *e)
 {
@@ -114,6 +137,7 @@ static int prepare(struct h5_source *s, uint32_t array, uint64_t linear, struct 
 
 	if (rc < 0)
 		return rc;
+	ready_filters(&s->base.ds.arrays[array], &s->arrays[array]);
 	r->file_type = H5Dget_type(r->set);
 	r->mem = r->file_type < 0 ? -1 : h5_type_mem(r->file_type, false);
 	if (r->mem < 0 || H5Tget_size(r->file_type) != s->arrays[array].elem_bytes)
@@ -279,8 +303,7 @@ static int read_vlen_locked(struct h5_source *s, uint32_t array, uint64_t linear
 
 	if (rc < 0 || r->empty)
 		return rc;
-	if (dxpl < 0 ||
-	    H5Pset_vlen_mem_manager(dxpl, pool_take, pool, pool_return, pool) < 0)
+	if (dxpl < 0 || H5Pset_vlen_mem_manager(dxpl, pool_take, pool, pool_return, pool) < 0)
 		return h5_error(e, -ENOMEM, "the HDF5 library cannot be set up");
 	if (H5Dread(r->set, r->mem, r->mem_space, r->file_space, dxpl, elems) >= 0)
 		return 0;

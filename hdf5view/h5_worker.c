@@ -49,9 +49,9 @@ static void obey(struct h5_source *s, int sock, const struct request *q, struct 
 			 : err_nomem(&e);
 	}
 	if (rc < 0)
-		h5_child_say(sock, rc, e.msg, strlen(e.msg));
+		child_say(sock, rc, e.msg, strlen(e.msg));
 	else
-		h5_child_say(sock, 0, b->data, b->len);
+		child_say(sock, 0, b->data, b->len);
 }
 
 void h5_read_job(struct h5_source *s, int sock)
@@ -84,7 +84,7 @@ void h5_worker_init(struct h5_worker *w, uint64_t timeout_ms)
 
 void h5_worker_release(struct h5_worker *w)
 {
-	(void)h5_child_end(&w->child);
+	(void)child_end(&w->child);
 	free(w->fatal);
 	(void)pthread_mutex_destroy(&w->lock);
 }
@@ -96,7 +96,7 @@ static int ready_locked(struct h5_source *s, struct err *e)
 	struct pollfd p = {.fd = w->child.sock, .events = POLLIN};
 
 	if (w->child.pid && poll(&p, 1, 0) != 0)
-		(void)h5_child_end(&w->child); /* it has nothing to say before it is asked */
+		(void)child_end(&w->child); /* it has nothing to say before it is asked */
 	if (w->child.pid)
 		return 0;
 	w->served = 0;
@@ -112,46 +112,46 @@ struct talk {
 };
 
 /* take_payload - elements, or the reason why there are none, after their sizes were checked. */
-static enum h5_taken take_payload(int sock, struct talk *t, const struct h5_answer *a, int64_t end,
-			       struct err *e)
+static enum child_taken take_payload(int sock, struct talk *t, const struct child_answer *a,
+				     int64_t end, struct err *e)
 {
 	char text[ERR_TEXT_MAX];
 	uint8_t *out = t->out;
-	enum h5_taken got;
+	enum child_taken got;
 
 	if (a->rc == 0) {
 		if (t->q.op == OP_CHUNK ? a->len != t->q.len : a->len > t->q.len)
-			return H5_WRONG;
+			return CHILD_WRONG;
 		if (t->vlen && a->len)
 			out = buf_grow(t->vlen, (size_t)a->len);
 		if (a->len && !out) {
 			t->rc = err_nomem(e);
-			return H5_GONE;
+			return CHILD_GONE;
 		}
-		return h5_child_take(sock, out, (size_t)a->len, end);
+		return child_take(sock, out, (size_t)a->len, end);
 	}
 	if (a->rc > 0 || a->rc < -4095 || a->len >= sizeof(text))
-		return H5_WRONG;
-	got = h5_child_take(sock, text, (size_t)a->len, end);
-	if (got != H5_TAKEN)
+		return CHILD_WRONG;
+	got = child_take(sock, text, (size_t)a->len, end);
+	if (got != CHILD_TAKEN)
 		return got;
 	text[a->len] = '\0';
 	/* only the index proves absence */
 	t->rc = err_set(e, a->rc == -ENOENT ? -EIO : (int)a->rc, "%s", text);
-	return H5_TAKEN;
+	return CHILD_TAKEN;
 }
 
-static enum h5_taken ask_locked(struct h5_worker *w, struct talk *t, struct err *e)
+static enum child_taken ask_locked(struct h5_worker *w, struct talk *t, struct err *e)
 {
-	int64_t end = h5_child_now() + (int64_t)u64_min(w->timeout_ms, INT_MAX);
-	struct h5_answer a;
-	enum h5_taken got;
+	int64_t end = child_now() + (int64_t)u64_min(w->timeout_ms, INT_MAX);
+	struct child_answer a;
+	enum child_taken got;
 
 	t->rc = 0;
-	if (!h5_child_send(w->child.sock, &t->q, sizeof(t->q), 0))
-		return H5_GONE;
-	got = h5_child_take(w->child.sock, &a, sizeof(a), end);
-	return got == H5_TAKEN ? take_payload(w->child.sock, t, &a, end, e) : got;
+	if (!child_send(w->child.sock, &t->q, sizeof(t->q), 0))
+		return CHILD_GONE;
+	got = child_take(w->child.sock, &a, sizeof(a), end);
+	return got == CHILD_TAKEN ? take_payload(w->child.sock, t, &a, end, e) : got;
 }
 
 /* ---- chunks that killed a worker ---- */
@@ -188,26 +188,26 @@ static void remember_locked(struct h5_worker *w, const struct request *q)
 }
 
 /* explain - the child ended, or was ended by us, in the middle of a request. */
-static int explain(const struct h5_worker *w, enum h5_taken got, int status, struct err *e)
+static int explain(const struct h5_worker *w, enum child_taken got, int status, struct err *e)
 {
-	if (got == H5_LATE)
+	if (got == CHILD_LATE)
 		return err_set(e, -EIO,
 			       "the HDF5 library did not answer within %llu s: the file is "
 			       "damaged, or its storage is too slow",
 			       (unsigned long long)(w->timeout_ms + 999) / 1000);
-	if (got == H5_WRONG)
+	if (got == CHILD_WRONG)
 		return err_set(e, -EIO,
 			       "the HDF5 library's process answered nonsense: the file is "
 			       "damaged");
-	if (h5_died_of(status) == SIGKILL)
+	if (child_died_of(status) == SIGKILL)
 		return err_set(e, -EIO,
 			       "the HDF5 library's process was killed (signal 9) while "
 			       "reading it: memory may be short");
-	if (h5_died_of(status))
+	if (child_died_of(status))
 		return err_set(e, -EIO,
 			       "the HDF5 library crashed (signal %d) while reading it: the "
 			       "file is damaged",
-			       h5_died_of(status));
+			       child_died_of(status));
 	return err_set(
 		e, -EIO,
 		"the HDF5 library's process ended (status %d) while reading it: the file "
@@ -222,7 +222,7 @@ static int read_locked(struct h5_source *s, struct talk *t, struct err *e)
 	int rc = refuse_locked(w, &t->q, e);
 
 	while (rc == 0) {
-		enum h5_taken got;
+		enum child_taken got;
 		bool fresh, killed;
 		int status;
 
@@ -231,22 +231,22 @@ static int read_locked(struct h5_source *s, struct talk *t, struct err *e)
 			return rc;
 		fresh = w->served == 0;
 		got = ask_locked(w, t, e);
-		if (got == H5_TAKEN) {
+		if (got == CHILD_TAKEN) {
 			w->served++;
 			return t->rc;
 		}
-		status = h5_child_end(&w->child);
+		status = child_end(&w->child);
 		if (t->vlen)
 			t->vlen->len = head;
 		if (t->rc < 0) /* we gave up, not the child */
 			return t->rc;
 		/* somebody killed it, perhaps while it had nothing to do: not the file's fault */
-		killed = got == H5_GONE && h5_died_of(status) == SIGKILL;
+		killed = got == CHILD_GONE && child_died_of(status) == SIGKILL;
 		if (killed && !fresh)
 			continue;
 		/* An earlier chunk may have damaged its memory: only what a new process dies of
 		 * is held against the chunk. */
-		if (!killed && (fresh || got != H5_GONE))
+		if (!killed && (fresh || got != CHILD_GONE))
 			remember_locked(w, &t->q);
 		rc = explain(w, got, status, e);
 	}

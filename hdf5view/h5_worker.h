@@ -28,7 +28,7 @@ struct h5_fatal_chunk {
 /* h5_worker - the server's end. */
 struct h5_worker {
 	pthread_mutex_t lock;     /* one request at a time, and all below; before h5_lock */
-	struct h5_child child;
+	struct child_proc child;
 	uint64_t served;          /* requests that this child answered */
 	uint64_t timeout_ms;
 	struct h5_fatal_chunk *fatal;

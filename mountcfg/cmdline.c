@@ -8,7 +8,26 @@
 #include <string.h>
 
 #define USAGE "usage: nczarrfs [options] SOURCE MOUNTPOINT"
-#define USAGE_INFO "usage: nczarrfs info [--json] [-o ...] SOURCE"
+
+/* What stands before the places, and how many of them each has. */
+static const struct command {
+	enum cfg_command command;
+	const char *word;
+	size_t places;
+	const char *usage;
+} commands[] = {
+	{CFG_MOUNT, NULL, 2, USAGE},
+	{CFG_INFO, "info", 1, "usage: nczarrfs info [--json] [-o ...] SOURCE"},
+	{CFG_FILTERS, "filters", 0, "usage: nczarrfs filters [-v] [--json] [-o ...]"},
+};
+
+static const struct command *command_of(const struct cfg *cfg)
+{
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		if (commands[i].command == cfg->command)
+			return &commands[i];
+	return &commands[0];
+}
 
 /* walk - position in the command line. */
 struct walk {
@@ -22,7 +41,7 @@ struct walk {
 static int bad_flag(const struct cfg *cfg, const char *arg, struct err *e)
 {
 	return err_set(e, -EINVAL, "%s: unknown flag: %s (see nczarrfs --help)", arg,
-		       cfg->command == CFG_INFO ? USAGE_INFO : USAGE);
+		       command_of(cfg)->usage);
 }
 
 /* long_flag - "--name". */
@@ -89,19 +108,19 @@ static int short_flags(struct cfg *cfg, struct walk *w, struct err *e)
 static int place(struct cfg *cfg, struct walk *w, struct err *e)
 {
 	const char *arg = w->argv[w->i];
-	size_t most = cfg->command == CFG_INFO ? 1 : 2;
 
-	if (cfg->command == CFG_MOUNT && w->n_places == 0 && !w->only_places &&
-	    strcmp(arg, "info") == 0) {
-		cfg->command = CFG_INFO;
-		return 0;
-	}
-	if (w->n_places >= most)
+	for (size_t i = 1; i < ARRAY_LEN(commands); i++)
+		if (cfg->command == CFG_MOUNT && w->n_places == 0 && !w->only_places &&
+		    strcmp(arg, commands[i].word) == 0) {
+			cfg->command = commands[i].command;
+			return 0;
+		}
+	if (w->n_places >= command_of(cfg)->places)
 		return err_set(e, -EINVAL, "%s: one argument too many: %s", arg,
-			       cfg->command == CFG_INFO ? USAGE_INFO : USAGE);
+			       command_of(cfg)->usage);
 	if (!*arg)
 		return err_set(e, -EINVAL, "'': an argument is empty: %s",
-			       cfg->command == CFG_INFO ? USAGE_INFO : USAGE);
+			       command_of(cfg)->usage);
 	w->places[w->n_places++] = arg;
 	return 0;
 }
@@ -145,16 +164,17 @@ static int make_absolute(char **path, struct err *e)
 
 static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 {
-	size_t want = cfg->command == CFG_INFO ? 1 : 2;
-	int rc;
+	const size_t want = command_of(cfg)->places;
+	int rc = 0;
 
 	if (w->n_places < want)
 		return err_set(e, -EINVAL, "%s missing: %s",
-			       w->n_places ? "MOUNTPOINT" : "SOURCE",
-			       cfg->command == CFG_INFO ? USAGE_INFO : USAGE);
-	if (cfg->json && cfg->command != CFG_INFO)
-		return err_set(e, -EINVAL, "--json: only info has it: " USAGE_INFO);
-	rc = absolute(w->places[0], &cfg->source, e);
+			       w->n_places ? "MOUNTPOINT" : "SOURCE", command_of(cfg)->usage);
+	if (cfg->json && cfg->command == CFG_MOUNT)
+		return err_set(e, -EINVAL, "--json: only info and filters have it: %s",
+			       commands[1].usage);
+	if (want > 0)
+		rc = absolute(w->places[0], &cfg->source, e);
 	if (rc == 0 && want == 2)
 		rc = absolute(w->places[1], &cfg->mountpoint, e);
 	return rc == 0 ? make_absolute(&cfg->link_root, e) : rc;
@@ -200,13 +220,20 @@ int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e)
 	return rc;
 }
 
+static void free_texts(char **list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(list[i]);
+	free(list);
+}
+
 void cfg_release(struct cfg *cfg)
 {
 	free(cfg->source);
 	free(cfg->mountpoint);
 	free(cfg->link_root);
-	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
-		free(cfg->fuse_opts[i]);
-	free(cfg->fuse_opts);
+	free_texts(cfg->fuse_opts, cfg->n_fuse_opts);
+	free_texts(cfg->filter_rules, cfg->n_filter_rules);
+	free_texts(cfg->quantize_rules, cfg->n_quantize_rules);
 	*cfg = (struct cfg){.command = CFG_MOUNT};
 }

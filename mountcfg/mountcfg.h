@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-enum cfg_command { CFG_MOUNT, CFG_INFO, CFG_HELP, CFG_VERSION };
+enum cfg_command { CFG_MOUNT, CFG_INFO, CFG_FILTERS, CFG_HELP, CFG_VERSION };
 enum cfg_mode { CFG_MODE_ZARR, CFG_MODE_NCZARR, CFG_MODE_NOXARRAY };
 enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_KEEP, CFG_FILTER_NONE };
 enum cfg_view { CFG_VIEW_AUTO, CFG_VIEW_ZARR, CFG_VIEW_NC };
@@ -21,14 +21,20 @@ struct cfg {
 	bool foreground;         /* -f */
 	bool verbose;            /* -v */
 	bool debug;              /* -d */
-	bool json;               /* info --json */
+	bool json;               /* --json of info and filters */
 	enum cfg_mode mode;      /* -o mode= */
-	enum cfg_filter filter;  /* -o filter= */
+	enum cfg_filter filter;  /* -o filter=portable|keep|none: of variables without a rule */
+	char **filter_rules;     /* n_filter_rules texts of -o filter=SPEC, in the user's order; a
+				  * "none" for all that came after one of them is among them */
+	size_t n_filter_rules;
+	char **quantize_rules;   /* n_quantize_rules texts of -o quantize=SPEC */
+	size_t n_quantize_rules;
 	enum cfg_view view;      /* -o view= : AUTO is the other family's view of a source */
 	bool hide_bad;           /* -o bad_arrays=hide */
 	bool nested;             /* -o dimension_separator=/ */
 	bool strict_json;        /* -o json=strict */
 	bool page_cache;         /* -o page_cache=always */
+	bool noplugins;          /* -o noplugins */
 	uint64_t chunk_size;     /* -o chunk_size= : bytes, for variables that have no chunks */
 	uint64_t cache_size;     /* -o cache_size= : bytes of decoded chunks */
 	uint64_t index_size;     /* -o index_size= : bytes of one array's chunk index */
@@ -37,6 +43,7 @@ struct cfg {
 	uint32_t open_datasets;  /* -o open_datasets= : most that a mirrored directory keeps open */
 	uint32_t decode_threads; /* -o decode_threads= : 0 = one less than processors */
 	uint32_t open_timeout;   /* -o open_timeout= : seconds until a source must be open */
+	bool no_xattr;           /* -o noxattr */
 	char *link_root;         /* -o link_root= : external links may lead below it; or NULL */
 	char **fuse_opts;        /* n_fuse_opts options for libfuse, each "name" or "name=value" */
 	size_t n_fuse_opts;
@@ -46,6 +53,10 @@ struct cfg {
  * Returns 0 (cfg_release it); -EINVAL with what is wrong and what to type instead. */
 int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e) NZ_MUST_USE;
 void cfg_release(struct cfg *cfg);
+
+/* cfg_nearest - the word among `words` that looks most like `word`; NULL when none is close.
+ * n words, each of which may end in '=' (not compared). Borrowed. */
+const char *cfg_nearest(const char *word, const char *const *words, size_t n);
 
 /* cfg_help - append the text of --help. */
 void cfg_help(struct buf *out);

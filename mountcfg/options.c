@@ -12,6 +12,7 @@
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
+#define TEXTS_MAX 256 /* mount options, rules */
 
 enum kind {
 	OPT_WORD, /* one of `words`, stored as an int */
@@ -20,6 +21,7 @@ enum kind {
 	OPT_UINT, /* number, stored as a uint32_t */
 	OPT_TEXT, /* any text, stored as an owned string */
 	OPT_FLAG, /* no value: sets a bool */
+	OPT_RULE, /* a word, or a rule with variables and commas; may be repeated */
 };
 
 struct word {
@@ -51,6 +53,7 @@ static const struct word filter_words[] = {
 	{"none", CFG_FILTER_NONE, false},
 	{NULL, 0, false},
 };
+static const struct word no_words[] = {{NULL, 0, false}};
 static const struct word view_words[] = {
 	{"auto", CFG_VIEW_AUTO, false},
 	{"zarr", CFG_VIEW_ZARR, false},
@@ -70,18 +73,27 @@ static const struct word json_words[] = {
 
 static const struct option options[] = {
 	{"view", OPT_WORD, "auto", FIELD(view), view_words, 0, 0,
-	 "auto: netCDF-4 and HDF5 files as Zarr trees, Zarr trees as netCDF-4 files, a directory "
+	 "auto: netCDF-4 and HDF5 files as Zarr trees, Zarr trees as netCDF-4 files, a "
+	 "directory "
 	 "of such datasets as itself with their counterparts beside them; zarr or nc: this, "
 	 "whatever SOURCE is"},
 	{"mode", OPT_WORD, "zarr", FIELD(mode), mode_words, 0, 0,
 	 "what a Zarr tree looks like: zarr (v2, for zarr-python, xarray, GDAL), "
 	 "nczarr (for netCDF-C), noxarray (without _ARRAY_DIMENSIONS)"},
-	{"filter", OPT_WORD, "portable", FIELD(filter), filter_words, 0, 0,
+	{"filter", OPT_RULE, "portable", FIELD(filter), filter_words, 0, 0,
 	 "portable: pass compressed chunks that stock readers decode, decode the rest; "
 	 "keep: pass all whose filters can be named, for readers with plugins; "
-	 "none: decode everything"},
+	 "none: decode everything; [VARIABLE[&VARIABLE...],]SPEC: show chunks as if they had "
+	 "been written with other filters, as nccopy takes them: '*,shuffle|deflate,5', "
+	 "'v1&/g/v2,zstd', 'v3,none'. May be repeated: what names a variable wins over '*', "
+	 "and "
+	 "the later over the earlier. Commas belong to it up to the next option"},
+	{"quantize", OPT_RULE, NULL, FIELD(quantize_rules), no_words, 0, 0,
+	 "[VARIABLE[&VARIABLE...],]bitgroom,N, granularbr,N or bitround,N: keep N significant "
+	 "digits (bitround: bits) of floats, as netCDF-C does when it writes. May be repeated"},
 	{"bad_arrays", OPT_BOOL, "refuse", FIELD(hide_bad), bad_words, 0, 0,
-	 "what cannot be shown at all: do not mount, and say why; or leave it out, with a note"},
+	 "what cannot be shown at all: do not mount, and say why; or leave it out, with a "
+	 "note"},
 	{"dimension_separator", OPT_BOOL, ".", FIELD(nested), separator_words, 0, 0,
 	 "chunk files are v/0.0 (.) or v/0/0 (/)"},
 	{"json", OPT_BOOL, "python", FIELD(strict_json), json_words, 0, 0,
@@ -109,6 +121,11 @@ static const struct option options[] = {
 	 "seconds until SOURCE must be open; 0: wait for ever"},
 	{"link_root", OPT_TEXT, NULL, FIELD(link_root), NULL, 0, 0,
 	 "follow external links of SOURCE to files below this directory"},
+	{"noxattr", OPT_FLAG, NULL, FIELD(no_xattr), NULL, 0, 0,
+	 "no extended attributes: programs that copy files with those have to ask for them at "
+	 "every chunk"},
+	{"noplugins", OPT_FLAG, NULL, FIELD(noplugins), NULL, 0, 0,
+	 "use no filters from plugins, HDF5's or netCDF-C's"},
 	{"debug", OPT_FLAG, NULL, FIELD(debug), NULL, 0, 0, "log every request"},
 };
 
@@ -151,6 +168,15 @@ static bool in_list(const char *name, size_t len, const char *const *list, size_
 	for (size_t i = 0; i < n; i++)
 		if (strncmp(list[i], name, len) == 0 &&
 		    (list[i][len] == '\0' || list[i][len] == '='))
+			return true;
+	return false;
+}
+
+/* exact - whether n bytes are a name of the list that takes no value. */
+static bool exact(const char *name, size_t n, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strlen(list[i]) == n && memcmp(list[i], name, n) == 0)
 			return true;
 	return false;
 }
@@ -249,8 +275,63 @@ static int bad_size(const struct option *o, const char *value, struct err *e)
 	return -EINVAL;
 }
 
-static int set_value(const struct option *o, const char *value, void *field, struct err *e)
+/* add_text - a copy behind a list of texts. opt: the option, for messages. */
+static int add_text(char ***list, size_t *n, const char *opt, const char *text, struct err *e)
 {
+	char **grown, *copy;
+
+	if (*n >= TEXTS_MAX)
+		return err_set(e, -EINVAL, "-o %s: too many of them", opt);
+	grown = realloc(*list, (*n + 1) * sizeof(*grown));
+	if (!grown)
+		return err_nomem(e);
+	*list = grown;
+	copy = strdup(text);
+	if (!copy)
+		return err_nomem(e);
+	grown[(*n)++] = copy;
+	return 0;
+}
+
+static bool is_word(const struct option *o, const char *value, size_t n)
+{
+	for (const struct word *w = o->words; w->text; w++)
+		if (strlen(w->text) == n && memcmp(w->text, value, n) == 0)
+			return true;
+	return false;
+}
+
+/* for_all - whether a rule is "none" or "*,none". */
+static bool for_all(const char *value)
+{
+	if (strncmp(value, "*,", 2) == 0)
+		value += 2;
+	return strcasecmp(value, "none") == 0;
+}
+
+/* set_rule - a word says what happens to variables without a rule. "none" is a rule as well when
+ * there are others: the last that is for all variables holds for them. */
+static int set_rule(struct cfg *cfg, const struct option *o, const char *value, struct err *e)
+{
+	const bool filter = o->field == FIELD(filter);
+	char ***list = filter ? &cfg->filter_rules : &cfg->quantize_rules;
+	size_t *n = filter ? &cfg->n_filter_rules : &cfg->n_quantize_rules;
+
+	if (!*value)
+		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...", o->name,
+			       o->name);
+	if (filter && for_all(value)) {
+		cfg->filter = CFG_FILTER_NONE;
+		return *n ? add_text(list, n, o->name, value, e) : 0;
+	}
+	if (is_word(o, value, strlen(value)))
+		return set_word(o, value, (char *)cfg + o->field, e);
+	return add_text(list, n, o->name, value, e);
+}
+
+static int set_value(struct cfg *cfg, const struct option *o, const char *value, struct err *e)
+{
+	void *field = (char *)cfg + o->field;
 	uint64_t v;
 	char *copy;
 
@@ -283,6 +364,8 @@ static int set_value(const struct option *o, const char *value, void *field, str
 	case OPT_FLAG:
 		*(bool *)field = true;
 		return 0;
+	case OPT_RULE:
+		return set_rule(cfg, o, value, e);
 	}
 	return -EINVAL;
 }
@@ -293,13 +376,13 @@ int cfg_defaults(struct cfg *cfg, struct err *e)
 
 	for (size_t i = 0; i < ARRAY_LEN(options) && rc == 0; i++)
 		if (options[i].initial)
-			rc = set_value(&options[i], options[i].initial,
-				       (char *)cfg + options[i].field, e);
+			rc = set_value(cfg, &options[i], options[i].initial, e);
 	return rc;
 }
 
-static int unknown_option(const char *name, struct err *e)
+static int unknown_option(const char *opt, size_t len, struct err *e)
 {
+	auto_free char *name = strndup(opt, len);
 	const char *all[ARRAY_LEN(options) + ARRAY_LEN(mount_options)], *near;
 	size_t n = 0;
 
@@ -307,13 +390,13 @@ static int unknown_option(const char *name, struct err *e)
 		all[n++] = options[i].name;
 	for (size_t i = 0; i < ARRAY_LEN(mount_options); i++)
 		all[n++] = mount_options[i];
-	near = cfg_nearest(name, all, n);
+	near = name ? cfg_nearest(name, all, n) : NULL;
 	if (near)
 		return err_set(e, -EINVAL,
 			       "-o %s: unknown option: did you mean '%s'? (all are in nczarrfs "
 			       "--help)",
-			       name, near);
-	return err_set(e, -EINVAL, "-o %s: unknown option: see nczarrfs --help", name);
+			       opt, near);
+	return err_set(e, -EINVAL, "-o %s: unknown option: see nczarrfs --help", opt);
 }
 
 /* check_mount_value - the numbers among the mount's options that libfuse would take on trust. */
@@ -339,23 +422,6 @@ static int check_mount_value(const char *opt, size_t len, struct err *e)
 	return 0;
 }
 
-static int add_mount_option(struct cfg *cfg, const char *opt, struct err *e)
-{
-	char **grown, *copy;
-
-	if (cfg->n_fuse_opts >= 64)
-		return err_set(e, -EINVAL, "-o %s: too many mount options", opt);
-	grown = realloc(cfg->fuse_opts, (cfg->n_fuse_opts + 1) * sizeof(*grown));
-	if (!grown)
-		return err_nomem(e);
-	cfg->fuse_opts = grown;
-	copy = strdup(opt);
-	if (!copy)
-		return err_nomem(e);
-	cfg->fuse_opts[cfg->n_fuse_opts++] = copy;
-	return 0;
-}
-
 static int set_mount_option(struct cfg *cfg, const char *opt, size_t len, struct err *e)
 {
 	int rc;
@@ -368,9 +434,9 @@ static int set_mount_option(struct cfg *cfg, const char *opt, size_t len, struct
 	    (!opt[len] && in_list(opt, len, ignored_options, ARRAY_LEN(ignored_options))))
 		return 0;
 	if (!in_list(opt, len, mount_options, ARRAY_LEN(mount_options)))
-		return unknown_option(opt, e);
+		return unknown_option(opt, len, e);
 	rc = check_mount_value(opt, len, e);
-	return rc < 0 ? rc : add_mount_option(cfg, opt, e);
+	return rc < 0 ? rc : add_text(&cfg->fuse_opts, &cfg->n_fuse_opts, opt, opt, e);
 }
 
 /* set_option - one "name" or "name=value". */
@@ -389,12 +455,48 @@ static int set_option(struct cfg *cfg, const char *opt, struct err *e)
 	if (o->kind != OPT_FLAG && !opt[len])
 		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=%s", opt, o->name,
 			       o->initial ? o->initial : "...");
-	return set_value(o, opt[len] ? opt + len + 1 : "", (char *)cfg + o->field, e);
+	return set_value(cfg, o, opt[len] ? opt + len + 1 : "", e);
+}
+
+/* rule_value - the value of a rule's option in n bytes "filter=..."; NULL: another option. */
+static const char *rule_value(const char *one, size_t n, const struct option **ret)
+{
+	const char *is = n ? memchr(one, '=', n) : NULL;
+
+	*ret = is ? find_option(one, (size_t)(is - one)) : NULL;
+	return *ret && (*ret)->kind == OPT_RULE ? is + 1 : NULL;
+}
+
+/* is_option - whether the text behind a comma begins an option, and does not belong to the rule
+ * before it: no rule has a '=' or an empty piece there, or the name of a flag. */
+static bool is_option(const char *next)
+{
+	const size_t n = strcspn(next, ",\\");
+	const struct option *o = find_option(next, n);
+
+	if (memchr(next, '=', n))
+		return true;
+	if (next[n] == '\\')
+		return false;
+	return n == 0 || (o && o->kind == OPT_FLAG) || strncmp(next, "x-", 2) == 0 ||
+	       (n == 2 && strncmp(next, "rw", 2) == 0) ||
+	       exact(next, n, mount_options, ARRAY_LEN(mount_options)) ||
+	       exact(next, n, ignored_options, ARRAY_LEN(ignored_options));
+}
+
+/* ends - whether the comma before `next` ends the n bytes of option at `one`. */
+static bool ends(const char *one, size_t n, const char *next)
+{
+	const struct option *o;
+	const char *value = rule_value(one, n, &o);
+
+	return !value || is_word(o, value, n - (size_t)(value - one)) || is_option(next);
 }
 
 int cfg_set_options(struct cfg *cfg, const char *list, struct err *e)
 {
 	auto_free char *one = malloc(strlen(list) + 1);
+	const struct option *o;
 	size_t n = 0;
 	int rc = 0;
 
@@ -402,10 +504,12 @@ int cfg_set_options(struct cfg *cfg, const char *list, struct err *e)
 		return err_nomem(e);
 	for (const char *p = list; rc == 0; p++) {
 		if (*p == '\\' && p[1]) {
+			if (p[1] != ',' && p[1] != '\\' && rule_value(one, n, &o))
+				one[n++] = *p; /* names of variables have their own */
 			one[n++] = *++p;
 			continue;
 		}
-		if (*p && *p != ',') {
+		if (*p && (*p != ',' || !ends(one, n, p + 1))) {
 			one[n++] = *p;
 			continue;
 		}
@@ -463,6 +567,11 @@ static void help_option(const struct option *o, struct buf *out)
 	case OPT_TEXT:
 		buf_puts(out, "=DIR");
 		break;
+	case OPT_RULE:
+		for (const struct word *w = o->words; w->text; w++)
+			buf_printf(out, "%s%s", w == o->words ? "=" : "|", w->text);
+		buf_puts(out, o->words->text ? "|SPEC" : "=SPEC");
+		break;
 	case OPT_FLAG:
 		break;
 	}
@@ -474,8 +583,11 @@ static void help_option(const struct option *o, struct buf *out)
 void cfg_help(struct buf *out)
 {
 	buf_puts(out,
-		 "usage: nczarrfs [options] SOURCE MOUNTPOINT   mount SOURCE in the other format\n"
+		 "usage: nczarrfs [options] SOURCE MOUNTPOINT   mount SOURCE in the other "
+		 "format\n"
 		 "       nczarrfs info [--json] [-o ...] SOURCE  say what would be mounted\n"
+		 "       nczarrfs filters [-v] [--json] [-o ...] list the filters that are "
+		 "there\n"
 		 "\n"
 		 "SOURCE is a netCDF-4 or HDF5 file, which becomes a Zarr tree; a Zarr tree, "
 		 "which\n"

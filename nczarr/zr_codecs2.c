@@ -32,40 +32,21 @@ static int id_of(const json_t *v, const char *what, struct ds_text *ret, struct 
 	return 0;
 }
 
-/* class_of - what a filter has to know of the elements. */
-static enum codec_class class_of(const struct dtype *t)
-{
-	switch (t->kind) {
-	case DT_BOOL:
-	case DT_UINT:
-		return CODEC_UINT;
-	case DT_INT:
-		return CODEC_INT;
-	case DT_FLOAT:
-		return CODEC_FLOAT;
-	default:
-		return CODEC_OTHER;
-	}
-}
-
 static int add(struct adding *ad, const json_t *v, const struct ds_text *id)
 {
 	const struct zr_meta *m = ad->m;
-	const struct codec_array array = {.class = class_of(&m->dtype.type),
-					  .elem_size = m->dtype.stored,
-					  .big_endian = m->dtype.type.big_endian,
-					  .rank = m->rank,
-					  .chunk = m->chunk};
+	struct codec_array array;
 	const struct codec_conf of = {.version = 2,
 				      .elem_size = ad->elem_size,
-				      .array = m->dtype.stored ? &array : NULL,
+				      .array = zr_codec_array(m, m->chunk, &array) ? &array
+										   : NULL,
 				      .shape = m->shape};
 	const struct codec_ops *ops = codec_find_zarr2(id->s, id->len);
 	const char *why;
 	int rc;
 
 	if (!ops)
-		return unreadable(ad, zr_say(ad->a, "codec '%.80s' is not supported", id->s));
+		return unreadable(ad, zr_missing(ad->a, id->s));
 	rc = zr_spec_add(ad->a, &ad->specs, ops, id->s, v, &of, &why, ad->e);
 	if (rc == 0 && why)
 		return unreadable(ad, why);
@@ -132,7 +113,12 @@ static int first_of_objects(struct adding *ad, const json_t *filter, const struc
 
 	if (vlen == ZR_VLEN_NONE) {
 		ad->m->vlen = ZR_VLEN_UTF8;
-		return unreadable(ad, zr_say(ad->a, "codec '%.80s' is not supported", id->s));
+		return unreadable(ad, codec_find_zarr2(id->s, id->len)
+					      ? zr_say(ad->a,
+						       "codec '%.80s' does not make bytes of "
+						       "objects",
+						       id->s)
+					      : zr_missing(ad->a, id->s));
 	}
 	ad->m->vlen = vlen;
 	if (vlen == ZR_VLEN_ARRAY)

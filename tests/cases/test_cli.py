@@ -139,12 +139,14 @@ def test_wrong_number_of_arguments(t):
     refused(t, path, mnt, "third", mention=["third"])
     refused(t, "info")
     refused(t, "info", t.path("no.nc"), mention=["no.nc"])
+    refused(t, "filters", path, mention=["nczarrfs filters"])
+    refused(t, "--json", path, mnt, mention=["--json"])
 
 
 def test_help_and_version(t):
     code, out, err = t.run(t.binary, "--help")
     assert code == 0 and not err, err
-    for word in ("SOURCE", "MOUNTPOINT", "mode=", "filter=", "info", "allow_other"):
+    for word in ("SOURCE", "MOUNTPOINT", "mode=", "filter=", "info", "filters", "allow_other"):
         assert word in out, f"{word} is not in --help"
     code, out, err = t.run(t.binary, "--version")
     assert code == 0 and not err, err
@@ -175,6 +177,32 @@ def test_info_says_why(t):
     assert len(plans) == 2, out
     assert re.match(r"plan +decode: .*scaleoffset", plans[0]), out
     assert re.match(r"plan +pass: .*deflate", plans[1]), out
+
+
+def test_filters(t):
+    """Every filter by all its names; the table and the JSON say the same."""
+    code, out, err = t.run(t.binary, "filters")
+    assert code == 0 and not err, err
+    rows = out.splitlines()
+    code, out, err = t.run(t.binary, "filters", "--json")
+    assert code == 0 and not err, err
+    filters = json.loads(out)["filters"]
+    assert isinstance(json.loads(out)["libraries"], list)
+    by_id = {f["hdf5"]: f for f in filters if f["hdf5"]}
+    for number, name, zarr2 in ((1, "deflate", "zlib"), (2, "shuffle", "shuffle"),
+                                (307, "bzip2", "bz2"), (32015, "zstd", "zstd"),
+                                (32001, "blosc", "blosc"), (32022, "bitgroom", None)):
+        f = by_id[number]
+        assert (f["name"], f["zarr2"]) == (name, zarr2), f
+        assert f["decode"] is True and f["encode"] is True and f["plugin"] is None, f
+        assert f["lossy"] == (number == 32022), f
+    assert by_id[1]["hdf5_stock"] and by_id[1]["zarr_stock"] and not by_id[307]["hdf5_stock"]
+    assert {f["zarr3"] for f in filters} >= {"gzip", "zstd", "blosc", "crc32c"}
+    for f in filters:
+        want = [f["name"], str(f["hdf5"] or "-"), f["zarr2"] or "-", f["zarr3"] or "-"]
+        assert sum(row.split()[:4] == want for row in rows) == 1, (want, rows)
+    code, out, err = t.run(t.binary, "filters", "-v")
+    assert code == 0 and not err and "libraries" in out, out + err
 
 
 def test_relative_paths(t):

@@ -28,7 +28,8 @@ static const uint32_t ids[] = {CODEC_DEFLATE, CODEC_SHUFFLE, CODEC_FLETCHER32, C
 			       CODEC_BITSHUFFLE,
 			       /* decoded only: encoding is slow, lossy, or there is none */
 			       CODEC_LZMA, CODEC_DELTA, CODEC_FIXEDSCALEOFFSET, CODEC_QUANTIZE,
-			       CODEC_ASTYPE, CODEC_PACKBITS};
+			       CODEC_ASTYPE, CODEC_PACKBITS, CODEC_BITGROOM,
+			       CODEC_GRANULARBR};
 #define N_LOSSLESS 17
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

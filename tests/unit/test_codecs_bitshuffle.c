@@ -1,5 +1,5 @@
-/* test_codecs_bitshuffle.c - bitshuffle on what its HDF5 filter stored: decoded, encoded to the same
- * bytes, cut, with bits flipped, with heads and parameters that lie; there and back. */
+/* test_codecs_bitshuffle.c - bitshuffle on what its HDF5 filter stored: decoded, encoded to the
+ * same bytes, cut, with bits flipped, with heads and parameters that lie; there and back. */
 #include "tests/unit/codecs_util.h"
 #include "tests/unit/codecs_vectors_bitshuffle.h"
 #include "tests/unit/codecs_encode.h"

@@ -93,12 +93,31 @@ static void test_mountpoint(void **state)
 	assert_int_equal(fs_mount_id("/"), 0);
 }
 
+static void test_once(void **state)
+{
+	struct reply_log log = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	uint32_t skipped;
+	char text[32];
+
+	(void)state;
+	assert_true(reply_log_once(&log, "filter 7"));
+	assert_false(reply_log_once(&log, "filter 7"));
+	assert_true(reply_log_text(&log, "filter 7", 1, &skipped)); /* the two do not mix */
+	assert_true(reply_log_text(&log, "filter 7", 2, &skipped));
+	for (unsigned i = 0; i < 300; i++) {
+		(void)snprintf(text, sizeof(text), "text %u", i);
+		assert_true(reply_log_once(&log, text));
+	}
+	assert_false(reply_log_once(&log, "text 100"));
+	assert_true(reply_log_once(&log, "text 299")); /* there was no room for it */
+	assert_false(reply_log_once(&log, "filter 7"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_errno),
-		cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_explain),
+		cmocka_unit_test(test_errno),      cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_once),       cmocka_unit_test(test_explain),
 		cmocka_unit_test(test_mountpoint),
 	};
 

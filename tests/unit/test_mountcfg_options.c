@@ -97,9 +97,10 @@ static void test_views(void **state)
 	struct err e;
 
 	(void)state;
-	assert_int_equal(parse(&cfg, &e, ARGV(A("x"), A("m"), A("-o"), A("view=nc,filter=keep"),
-					      A("-obad_arrays=hide,image_size=64K"), A("-o"),
-					      A("open_datasets=1"))),
+	assert_int_equal(parse(&cfg, &e,
+			       ARGV(A("x"), A("m"), A("-o"), A("view=nc,filter=keep"),
+				    A("-obad_arrays=hide,image_size=64K"), A("-o"),
+				    A("open_datasets=1"))),
 			 0);
 	assert_int_equal(cfg.view, CFG_VIEW_NC);
 	assert_int_equal(cfg.filter, CFG_FILTER_KEEP);
@@ -108,17 +109,93 @@ static void test_views(void **state)
 	assert_int_equal(cfg.image_size, 64 << 10);
 	assert_int_equal(cfg.open_datasets, 1);
 	cfg_release(&cfg);
-	assert_int_equal(parse(&cfg, &e, ARGV(A("x"), A("m"), A("-oview=zarr,view=auto"),
-					      A("-obad_arrays=hide,bad_arrays=refuse"))),
+	assert_int_equal(parse(&cfg, &e,
+			       ARGV(A("x"), A("m"), A("-oview=zarr,view=auto"),
+				    A("-obad_arrays=hide,bad_arrays=refuse"))),
 			 0);
 	assert_int_equal(cfg.view, CFG_VIEW_AUTO);
 	assert_false(cfg.hide_bad);
 	cfg_release(&cfg);
 	refused(ARGV(A("x"), A("m"), A("-oview=netcdf")), "use auto, zarr or nc");
-	refused(ARGV(A("x"), A("m"), A("-ofilter=kep")), "did you mean filter=keep");
 	refused(ARGV(A("x"), A("m"), A("-obad_arrays=skip")), "use refuse or hide");
 	refused(ARGV(A("x"), A("m"), A("-oimage_size=1K")), "use 64K to");
 	refused(ARGV(A("x"), A("m"), A("-oopen_datasets=0")), "use 1 to 65536");
+}
+
+/* expect_rules - what -o LIST gives: texts behind each other with '/' between them. */
+static void expect_rules(const char *list, enum cfg_filter filter, const char *rules,
+			 const char *quant)
+{
+	char *argv[] = {A("nczarrfs"), A("x"), A("m"), A("-o"), strdup(list), NULL};
+	char got[2][256] = {"", ""};
+	struct cfg cfg;
+	struct err e;
+
+	if (parse(&cfg, &e, argv))
+		fail_msg("'%s': %s", list, e.msg);
+	for (size_t i = 0; i < cfg.n_filter_rules; i++)
+		(void)snprintf(got[0] + strlen(got[0]), 256 - strlen(got[0]), "%s%s",
+			       i ? "/" : "", cfg.filter_rules[i]);
+	for (size_t i = 0; i < cfg.n_quantize_rules; i++)
+		(void)snprintf(got[1] + strlen(got[1]), 256 - strlen(got[1]), "%s%s",
+			       i ? "/" : "", cfg.quantize_rules[i]);
+	assert_string_equal(got[0], rules);
+	assert_string_equal(got[1], quant);
+	assert_int_equal(cfg.filter, filter);
+	cfg_release(&cfg);
+	free(argv[4]);
+}
+
+static void expect_count(char *list, size_t n)
+{
+	struct cfg cfg;
+	struct err e;
+
+	assert_int_equal(parse(&cfg, &e, ARGV(A("x"), A("m"), A("-o"), list)), 0);
+	assert_int_equal(cfg.n_filter_rules, n);
+	cfg_release(&cfg);
+}
+
+static void test_rules(void **state)
+{
+	(void)state;
+	expect_rules("filter=*,zstd,5,quantize=bitgroom,3,allow_other", CFG_FILTER_PORTABLE,
+		     "*,zstd,5", "bitgroom,3");
+	expect_rules("filter=v1&/g/v2,shuffle|deflate,4,filter=zstd,ro", CFG_FILTER_PORTABLE,
+		     "v1&/g/v2,shuffle|deflate,4/zstd", "");
+	expect_rules("filter=keep,debug,filter=v,307,9,x-gvfs-hide", CFG_FILTER_KEEP, "v,307,9",
+		     "");
+	expect_rules("filter=*\\,zstd\\,5,mode=nczarr", CFG_FILTER_PORTABLE, "*,zstd,5", "");
+	expect_rules("filter=zstd,5,,filter=none,,", CFG_FILTER_NONE, "zstd,5/none", "");
+	expect_rules("filter=none,filter=v,zstd", CFG_FILTER_NONE, "v,zstd", "");
+	expect_rules("filter=*,NONE", CFG_FILTER_NONE, "", "");
+	expect_rules("filter=v,none", CFG_FILTER_PORTABLE, "v,none", "");
+	expect_rules("filter=none,filter=portable", CFG_FILTER_PORTABLE, "", "");
+	/* names of variables keep their backslashes; one before a comma is the list's */
+	expect_rules("filter=a\\&b,1,5,rw\\,x", CFG_FILTER_PORTABLE, "a\\&b,1,5,rw,x", "");
+	expect_rules("filter=a\\\\,b,zstd,fsname=c\\,d", CFG_FILTER_PORTABLE, "a\\,b,zstd", "");
+	expect_rules("filter=a=b,zstd,5", CFG_FILTER_PORTABLE, "a=b,zstd,5", "");
+	/* flags of the mount and of fstab end a rule, other words do not */
+	expect_rules(
+		"filter=v,1,noatime,filter=w,1,user,quantize=bitround,9,debug,quantize=x,y",
+		CFG_FILTER_PORTABLE, "v,1/w,1", "bitround,9/x,y");
+	refused(ARGV(A("x"), A("m"), A("-ofilter=")), "needs a value");
+	refused(ARGV(A("x"), A("m"), A("-oquantize")), "needs a value");
+	refused(ARGV(A("x"), A("m"), A("-ofilter=*,zstd,rw")), "not supported yet");
+	refused(ARGV(A("x"), A("m"), A("-ofilter=*,zstd,5,mdoe=zarr")), "did you mean 'mode'");
+	refused(ARGV(A("x"), A("m"), A("-ofilter=keep,debgu")), "did you mean 'debug'");
+}
+
+static void test_many_rules(void **state)
+{
+	char list[8192] = "filter=v,1";
+
+	(void)state;
+	for (int i = 1; i < 256; i++)
+		strcat(list, ",filter=v,1");
+	expect_count(list, 256);
+	strcat(list, ",filter=v,1");
+	refused(ARGV(A("x"), A("m"), A("-o"), list), "too many");
 }
 
 static void test_mount_options(void **state)
@@ -150,6 +227,16 @@ static void test_commands(void **state)
 	assert_int_equal(parse(&cfg, &e, ARGV(A("info"), A("--json"), A("x"))), 0);
 	assert_int_equal(cfg.command, CFG_INFO);
 	assert_true(cfg.json);
+	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e, ARGV(A("-v"), A("filters"), A("--json"))), 0);
+	assert_int_equal(cfg.command, CFG_FILTERS);
+	assert_true(cfg.json && cfg.verbose);
+	assert_null(cfg.source);
+	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e, ARGV(A("filters"), A("x"))), -EINVAL);
+	assert_non_null(strstr(e.msg, "nczarrfs filters"));
+	assert_int_equal(parse(&cfg, &e, ARGV(A("./filters"), A("m"))), 0);
+	assert_int_equal(cfg.command, CFG_MOUNT);
 	cfg_release(&cfg);
 	assert_int_equal(parse(&cfg, &e, ARGV(A("./info"), A("m"))), 0);
 	assert_int_equal(cfg.command, CFG_MOUNT);
@@ -268,12 +355,10 @@ static void test_docs_parity(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_all_options),
-		cmocka_unit_test(test_views),
-		cmocka_unit_test(test_mount_options),
-		cmocka_unit_test(test_commands),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_defaults),    cmocka_unit_test(test_all_options),
+		cmocka_unit_test(test_views),       cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_many_rules),  cmocka_unit_test(test_mount_options),
+		cmocka_unit_test(test_commands),    cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_docs_parity),
 	};
 

@@ -84,7 +84,9 @@ static void unreadable(struct fixture *x, int rc, const char *why)
 	if (rc < 0)
 		fail_msg("%s, not: %s", x->e.msg, why);
 	assert_non_null(x->m.unreadable);
-	assert_string_equal(x->m.unreadable, why);
+	/* what can be done about it may follow */
+	if (strncmp(x->m.unreadable, why, strlen(why)) != 0)
+		fail_msg("%s, not: %s", x->m.unreadable, why);
 	end(x);
 }
 
@@ -185,7 +187,9 @@ static void test_v2_unreadable(void **state)
 
 	(void)state;
 	unreadable(&x, v2(&x, "'<i4'", NULL, "{'id': 'pcodec', 'level': 8}"),
-		   "codec 'pcodec' is not supported");
+		   "codec 'pcodec' is not supported: copy the array with zarr-python and "
+		   "numcodecs[pcodec] to another codec, or name the directory of an NCZarr "
+		   "plugin for it in HDF5_PLUGIN_PATH");
 	unreadable(&x, v2(&x, "'<i4'", "[{'id': 'a\\u0007\\u00e9b'}, {'id': 'c'}]", NULL),
 		   "codec 'a?\xc3\xa9"
 		   "b' is not supported");
@@ -194,7 +198,7 @@ static void test_v2_unreadable(void **state)
 	unreadable(&x, v2(&x, "'|O'", NULL, "{'id': 'zlib'}"),
 		   "dtype '|O' without a filter that says what its elements are");
 	unreadable(&x, v2(&x, "'|O'", "[{'id': 'zlib'}]", NULL),
-		   "codec 'zlib' is not supported");
+		   "codec 'zlib' does not make bytes of objects");
 	unreadable(&x, v2(&x, "'|O'", "[{'id': 'vlen-array', 'dtype': '<f16'}]", NULL),
 		   "codec 'vlen-array': its dtype is not supported");
 	unreadable(&x, v2(&x, "'|O'", "[{'id': 'vlen-array', 'dtype': '|S3'}]", NULL),

@@ -146,7 +146,7 @@ static void test_members(void **state)
 	assert_int_equal(x.m.chain.n, 0);
 	end(&x);
 	good(&x, "codecs", "['zfp']");
-	assert_string_equal(x.m.unreadable, "codec 'zfp' is not supported");
+	assert_non_null(strstr(x.m.unreadable, "codec 'zfp' is not supported: "));
 	end(&x);
 }
 

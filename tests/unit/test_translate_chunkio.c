@@ -420,8 +420,8 @@ static void test_no_chunks(void **state)
 	memcpy(f->plans[0].reason, "filter 'x' is not built in", 27);
 	f->plans[1].kind = PLAN_HIDE;
 	start(f);
-	fails(f, 0, -EIO, "'/g/v' chunk 0: filter 'x' is not built in");
-	stat_fails(f, 1, -EIO);
+	fails(f, 0, -EOPNOTSUPP, "'/g/v': filter 'x' is not built in");
+	stat_fails(f, 1, -EOPNOTSUPP);
 	assert_int_equal(chunkio_next(f->io, 0, 0, &at, NULL), 0);
 	assert_int_equal(at, 0);
 	assert_int_equal(chunkio_stat(f->io, 1, 0, &at, NULL), -ENOENT);
