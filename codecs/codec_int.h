@@ -39,6 +39,10 @@ extern const struct codec_ops codec_bitround_hdf5;
 /* codec_known_name - what a filter that may not be built in is called; NULL: not known. */
 const char *codec_known_name(uint32_t h5_id);
 
+/* codec_known_id - the id of a registered filter with this name, in letters of any case, whether
+ * anybody here has it or not; 0: none. */
+uint32_t codec_known_id(const char *name, size_t n);
+
 struct libdeflate_decompressor;
 struct libdeflate_compressor;
 
@@ -57,8 +61,8 @@ struct codec_scratch {
 	struct codec_kept deflate; /* for deflate_level */
 	int deflate_level;
 	struct codec_kept zstd, zstd_encoder;
-	uint8_t *mem[3]; /* owned; intermediate results, used in turn, and what one codec needs
-			  * meanwhile */
+	uint8_t *mem[3]; /* owned; intermediate results, used in turn, and what one codec
+	                  * needs meanwhile */
 	size_t cap[3];
 	struct buf turn[2]; /* the same while encoding */
 };

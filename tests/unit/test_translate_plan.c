@@ -45,17 +45,23 @@ static struct ds_array array_with(const struct codec_spec *specs, uint32_t n)
 				 .chain = {n, specs}};
 }
 
-/* make - the plan of an array without rules. */
-static void make(const struct ds_array *a, enum plan_filter filter, bool declared,
-		 struct plan *ret)
+/* make_as - the plan of an array without rules. */
+static void make_as(const struct ds_array *a, enum plan_format format, enum plan_filter filter,
+		    bool declared, struct plan *ret)
 {
 	struct ds_array own = *a;
 	const struct dataset ds = {.n_arrays = 1, .arrays = &own};
 	const struct plan_policy policy = {.filter = filter};
 	const struct plan_ask ask = {
-		.ds = &ds, .format = PLAN_ZARR2, .policy = &policy, .fill_declared = declared};
+		.ds = &ds, .format = format, .policy = &policy, .fill_declared = declared};
 
 	assert_int_equal(plan_make(&ask, ret, NULL), 0);
+}
+
+static void make(const struct ds_array *a, enum plan_filter filter, bool declared,
+		 struct plan *ret)
+{
+	make_as(a, PLAN_ZARR2, filter, declared, ret);
 }
 
 static void test_chains(void **state)
@@ -202,18 +208,20 @@ static void test_szip(void **state)
 	a.chunk = chunk;
 	a.uniform = true;
 	a.shape = slim;
-	make(&a, PLAN_KEEP, false, &p);
+	make_as(&a, PLAN_ZARR2, PLAN_KEEP, false, &p);
 	assert_string_equal(p.reason, "szip passes through");
 	assert_int_equal(p.kind, PLAN_PASS);
-	make(&a, PLAN_PORTABLE, false, &p);
+	make_as(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
 	assert_string_equal(p.reason, "szip: stock readers cannot undo it");
 	assert_int_equal(p.kind, PLAN_DECODE);
 	a.shape = shape;
-	make(&a, PLAN_KEEP, false, &p);
+	make_as(&a, PLAN_ZARR2, PLAN_KEEP, false, &p);
 	assert_string_equal(p.reason, "szip: readers would take other scanlines");
 	assert_int_equal(p.kind, PLAN_DECODE);
 	a.chain.specs = wide;
-	make(&a, PLAN_KEEP, false, &p);
+	make_as(&a, PLAN_ZARR2, PLAN_KEEP, false, &p);
+	assert_int_equal(p.kind, PLAN_PASS);
+	make_as(&a, PLAN_HDF5, PLAN_PORTABLE, false, &p);
 	assert_int_equal(p.kind, PLAN_PASS);
 }
 
