@@ -26,10 +26,16 @@ static size_t next(const char *s, size_t n, char mark)
 	return p ? (size_t)(p - s) : n;
 }
 
+uint32_t spec_name(const char *s, size_t n)
+{
+	const struct codec_ops *ops = codec_find_name(s, n);
+
+	return ops ? ops->h5_id : codec_known_id(s, n);
+}
+
 /* parse_id - "307" or "bzip2". */
 static int parse_id(const char *s, size_t n, struct codec_spec *ret, struct err *e)
 {
-	const struct codec_ops *ops;
 	uint32_t v[SPEC_CONST_MAX], count = 0;
 
 	s = spec_trim(s, &n);
@@ -37,10 +43,9 @@ static int parse_id(const char *s, size_t n, struct codec_spec *ret, struct err 
 	if (n == 0)
 		return err_set(e, -EINVAL, "a filter without id and name");
 	if ((s[0] < '0' || s[0] > '9') && s[0] != '-' && s[0] != '+') {
-		ops = codec_find_name(s, n);
-		if (!ops)
+		ret->h5_id = spec_name(s, n);
+		if (!ret->h5_id)
 			return err_set(e, -EINVAL, "unknown filter '%.*s'", spec_show(n), s);
-		ret->h5_id = ops->h5_id;
 		return 0;
 	}
 	if (spec_const(s, n, v, &count, NULL) || count != 1 || s[n - 1] < '0' ||
