@@ -283,7 +283,7 @@ static void json_filters(struct buf *out, const char *name, const char *text_nam
 	buf_init(&text, (size_t)1 << 20);
 	codec_spec_print(chain, &text);
 	buf_printf(out, "], \"%s\": ", text_name);
-	info_json_string(out, text.data ? (const char *)text.data : "", text.len);
+	str_put_json(out, text.data ? (const char *)text.data : "", text.len);
 	buf_release(&text);
 }
 
