@@ -88,11 +88,11 @@ TEST_PLUGINS := $(patsubst tests/plugins/%.c,$(BUILD)/test-plugins/lib%.so,$(fil
 $(BUILD)/test-plugins/libodd%.so: tests/plugins/odd.c tests/plugins/common.h Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) -std=c17 $(OPT) $(WARN) -DODD=$* -fvisibility=hidden \
-		-fPIC -shared -o $@ $<
+		-fPIC -shared -o $@ $< $(shell $(PKG_CONFIG) --libs hdf5)
 $(BUILD)/test-plugins/lib%.so: tests/plugins/%.c tests/plugins/common.h Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) -std=c17 $(OPT) $(WARN) -fvisibility=hidden \
-		-fPIC -shared -o $@ $<
+		-fPIC -shared -o $@ $< $(shell $(PKG_CONFIG) --libs hdf5)
 
 test-plugins: $(TEST_PLUGINS)
 .PHONY: test-plugins

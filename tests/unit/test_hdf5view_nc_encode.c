@@ -1,5 +1,5 @@
-/* The virtual file with rules: chunks in chains that the source does not have, as libhdf5 reads them;
- * which filters of libhdf5's own may be named; quantised floats. */
+/* The virtual file with rules: chunks in chains that the source does not have, as libhdf5 reads
+ * them; which filters of its own may be named; quantised floats. */
 #include "hdf5view/nc_build_int.h"
 #include "tests/unit/nc_fake.h"
 
