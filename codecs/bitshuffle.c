@@ -128,11 +128,11 @@ static int unpack(struct codec_scratch *s, const struct form *f, const uint8_t *
 			return 0;
 	}
 	if (f->compressor == ZSTD && stored >= SIZE_BYTES && codec_le32(in) == ZSTD_MAGIC) {
-		if (!s->zstd)
-			s->zstd = ZSTD_createDCtx();
-		if (!s->zstd)
+		struct ZSTD_DCtx_s *zstd = codec_zstd_decoder(s);
+
+		if (!zstd)
 			return err_nomem(e);
-		if (ZSTD_decompressDCtx(s->zstd, out, n, in, stored) == n)
+		if (ZSTD_decompressDCtx(zstd, out, n, in, stored) == n)
 			return 0;
 	}
 	return err_set(e, -EBADMSG, "bitshuffle: block of %zu bytes does not decode to %zu",
@@ -284,7 +284,7 @@ static int encode_packed(struct codec_scratch *s, const struct form *f, const ui
 			       UINT32_MAX);
 	p = buf_grow(out, HEAD);
 	if (p && f->compressor == ZSTD)
-		zstd = ZSTD_createCCtx();
+		zstd = codec_zstd_encoder(s);
 	if (!p || (f->compressor == ZSTD && !zstd)) {
 		out->len = start;
 		return err_nomem(e);
@@ -292,7 +292,8 @@ static int encode_packed(struct codec_scratch *s, const struct form *f, const ui
 	put_be(p, n, 8);
 	put_be(p + 8, block, 4);
 	rc = do_blocks(s, zstd, f, in, n / f->size, out, e);
-	(void)ZSTD_freeCCtx(zstd); /* takes NULL, cannot fail */
+	if (zstd)
+		codec_zstd_encoded(s);
 	if (rc)
 		out->len = start;
 	return rc;

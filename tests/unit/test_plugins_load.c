@@ -37,7 +37,8 @@ struct plugin {
 };
 
 static const uint32_t ids[] = {CODEC_BZIP2,    CODEC_BLOSC,      CODEC_LZ4_HDF5, CODEC_ZSTD,
-			       CODEC_BITGROOM, CODEC_GRANULARBR, 32032 /* bitround */};
+			       CODEC_BITGROOM, CODEC_GRANULARBR, 32032 /* bitround */,
+			       CODEC_LZF,      CODEC_BITSHUFFLE};
 
 /* ---- what netCDF-C says of a variable: doubles in chunks of 10 x 30 ---- */
 
