@@ -46,7 +46,8 @@ def definitions(t):
     code, out, err = t.run(t.binary, "filters", timeout=60)
     assert code == 0, err
     specs = SPECS + SZIPS * ("szip" in out)
-    return {f"v{i}_{d}": s for i, s in enumerate(specs) for d in TYPES}
+    return {f"v{i}_{d}": s for i, s in enumerate(specs) for d in TYPES
+            if d != "f8" or s not in SZIPS or "3" not in s.split("|")}
 
 
 def tool(t, lines):
@@ -244,6 +245,24 @@ def test_netcdf_refuses_and_so_do_we(t):
         assert code != 0, f"nccopy takes {spec}"
         got, = tool(t, [f"prepare 4 10,20 {spec}"])
         assert got.startswith("! "), f"{spec} becomes {got}"
+
+
+def test_szip_behind_a_checksum(t):
+    """libhdf5 loses the checksum of elements of eight bytes: nobody can read what nccopy writes.
+    Here such a chain is refused, and the variable shown as it is, with a note."""
+    needs(4)
+    source = plain(t, {"v": "f8"})
+    path = nccopy(t, source, t.path("lost.nc"), "v,4,4,8|3")
+    with h5py.File(path, "r") as f:
+        try:
+            f["v"][:]
+        except OSError:
+            pass
+        else:
+            raise Skip("this libhdf5 does not lose it")
+    got, = tool(t, ["prepare 8 10,20 4,4,8|3"])
+    assert got.startswith("! 95") and "fletcher32" in got, got
+    check_values(t, source, {"v": "f8"}, "filter=v,4,4,8|3")
 
 
 def test_defaults_where_netcdf_has_none(t):
