@@ -135,7 +135,6 @@ static int encode(struct codec_scratch *s, const struct codec_spec *spec,
 {
 	struct ZSTD_CCtx_s *zstd = codec_zstd_encoder(s);
 	size_t bound = ZSTD_compressBound(n), start = out->len, got;
-	ZSTD_CCtx *c;
 	uint8_t *p;
 
 	if (ZSTD_isError(bound) || bound < n)
