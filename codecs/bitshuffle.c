@@ -1,9 +1,9 @@
 /* bitshuffle.c - planes of bits in blocks, each compressed with LZ4 or Zstandard, or not.
  *
  * Uncompressed the blocks stand one behind the other. Compressed they follow a head of 12 bytes
- * (the length of all elements in 8, that of a block in 4) and each has its stored length in 4 bytes
- * in front; all big-endian. The last block may be shorter; up to seven elements that are left
- * behind it are copied as they are.
+ * (the length of all elements in 8, that of a block in 4) and each has its stored length in 4
+ * bytes in front; all big-endian. The last block may be shorter; up to seven elements that are
+ * left behind it are copied as they are.
  *
  * Parameters are those of the HDF5 filter: its version in two, bytes of an element, elements of a
  * block (0: what suits), compressor, level of Zstandard.
@@ -128,11 +128,11 @@ static int unpack(struct codec_scratch *s, const struct form *f, const uint8_t *
 			return 0;
 	}
 	if (f->compressor == ZSTD && stored >= SIZE_BYTES && codec_le32(in) == ZSTD_MAGIC) {
-		ZSTD_DCtx *d = codec_zstd_decoder(s);
+		struct ZSTD_DCtx_s *zstd = codec_zstd_decoder(s);
 
-		if (!d)
+		if (!zstd)
 			return err_nomem(e);
-		if (ZSTD_decompressDCtx(d, out, n, in, stored) == n)
+		if (ZSTD_decompressDCtx(zstd, out, n, in, stored) == n)
 			return 0;
 	}
 	return err_set(e, -EBADMSG, "bitshuffle: block of %zu bytes does not decode to %zu",
@@ -293,7 +293,7 @@ static int encode_packed(struct codec_scratch *s, const struct form *f, const ui
 	put_be(p + 8, block, 4);
 	rc = do_blocks(s, zstd, f, in, n / f->size, out, e);
 	if (zstd)
-		codec_zstd_encoder_done(s);
+		codec_zstd_encoded(s);
 	if (rc)
 		out->len = start;
 	return rc;
