@@ -239,8 +239,8 @@ def zstd_run(t):
 
 
 def lzf_rows():
-    """Steps and noise are left out by libhdf5 where they do not become smaller. What liblzf makes is
-    not the same every time, so that ours comes from other code."""
+    """Steps and noise are left out by libhdf5 where they do not become smaller. What liblzf makes
+    is not the same every time, so that ours comes from other code."""
     return [row([(h5.LZF,)], all_of(usual, every_length, large))]
 
 
