@@ -109,8 +109,8 @@ def szip(path):
         return
     with h5py.File(path, "w") as f:
         for coding in ("nn", "ec"):
-            for t in ("u1", "i1", "<i2", ">i2", "<u4", ">i4", ">u8", "<f2", "<f4", ">f4", "<f8"):
-                f.create_dataset(f"{coding}_{t}",
+            for t in ("u1", "i1", "<i2", ">i2", "<u4", ">i4", ">u8", "<f4", ">f4", "<f8"):
+                f.create_dataset(f"{coding}_{t.strip('<>')}{'b' * (t[0] == '>')}",
                                  data=smooth(t), chunks=CHUNK, compression="szip",
                                  compression_opts=(coding, 8))
         for block, chunk in ((2, (7, 9)), (10, (3, 33)), (32, (4, 50)), (16, (5, 7)), (4, (1, 4))):

@@ -145,7 +145,7 @@ static void test_chains(void **state)
 
 static void test_access(void **state)
 {
-	static const struct codec_spec deflate[] = {D}, zfp[] = {Z};
+	static const struct codec_spec deflate[] = {D}, blosc2[] = {Z};
 	struct ds_array a = array_with(deflate, 1);
 	struct plan p;
 
@@ -157,7 +157,7 @@ static void test_access(void **state)
 	a.layout = DS_VIRTUAL;
 	make(&a, PLAN_PORTABLE, false, &p);
 	assert_string_equal(p.reason, "virtual dataset: made of parts of others");
-	a.chain.specs = zfp;
+	a.chain.specs = blosc2;
 	make(&a, PLAN_PORTABLE, false, &p);
 	assert_string_equal(p.reason, "unheard: no Zarr codec");
 
