@@ -22,7 +22,7 @@ static const struct codec_ops *const codecs[] = {
 	&codec_crc32,    &codec_adler32,  &codec_delta,      &codec_fixedscaleoffset,
 	&codec_quantize_zarr2, &codec_bitround, &codec_astype,     &codec_packbits,
 	&codec_bitgroom, &codec_granularbr, &codec_bitround_hdf5,
-	&codec_nbit,     &codec_scaleoffset,
+	&codec_nbit,     &codec_scaleoffset, &codec_packbits_zarr3,
 };
 
 const struct codec_ops *codec_builtin(uint32_t h5_id)
