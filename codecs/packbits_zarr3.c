@@ -1,13 +1,14 @@
-/* packbits_zarr3.c - Zarr v3's packbits: it makes bytes of elements, of each the bits from the first
- * to the last one that are kept, the lowest first, from the lowest bit of a byte on. What is not
- * kept reads as 0, or as the sign. How many bits of the last byte mean nothing may stand in a byte
- * before or behind.
+/* packbits_zarr3.c - Zarr v3's packbits: it makes bytes of elements, of each the bits from the
+ * first to the last one that are kept, the lowest first, from the lowest bit of a byte on. What is
+ * not kept reads as 0, or as the sign. How many bits of the last byte mean nothing may stand in a
+ * byte before or behind.
  *
  * (numcodecs' packbits is another one: highest bits first.)
  *
  * Parameters: where the number of unused bits is, the first bit, the number of bits, bytes of an
  * element, whether it has a sign, whether it is a truth value.
- * Spec: https://github.com/zarr-developers/zarr-extensions codecs/packbits; order of bits: zarrs. */
+ * Spec: https://github.com/zarr-developers/zarr-extensions codecs/packbits; the order of bits is
+ * that of zarrs. */
 #include "codecs/np.h"
 
 #include <errno.h>

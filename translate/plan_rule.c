@@ -264,6 +264,26 @@ static bool hdf5_cannot(const struct codec_chain *chain, char *why)
 	return false;
 }
 
+/* spoils - whether a filter that rounds would get bytes that another has moved or packed. Shuffled
+ * integers lose nothing in scale-offset. */
+static bool spoils(const struct codec_array *as, const struct codec_chain *chain, char *why)
+{
+	char name[PLAN_NAME_CAP], before[PLAN_NAME_CAP];
+
+	for (uint32_t i = 1; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+
+		if (!ops || !ops->lossy ||
+		    (as->class != CODEC_FLOAT && chain->specs[i].h5_id == CODEC_SCALEOFFSET))
+			continue;
+		(void)snprintf(why, WHY_CAP, "%s would round what %s makes",
+			       plan_name(&chain->specs[i], name),
+			       plan_name(&chain->specs[i - 1], before));
+		return true;
+	}
+	return false;
+}
+
 /* cannot - why the view's format cannot name a chain for the array, into why. */
 static bool cannot(const struct plan_ask *ask, const struct codec_array *as,
 		   const struct codec_chain *chain, char *why)
@@ -364,7 +384,7 @@ static int chain_of_rule(const struct plan_ask *ask, const struct codec_array *a
 	if (p->quant.mode == CODEC_QUANT_NONE &&
 	    (passes(ask, as, &want, p) || passes(ask, as, &same, p)))
 		return 0;
-	if (cannot(ask, as, &want, why))
+	if (spoils(as, &want, why) || cannot(ask, as, &want, why))
 		return note_rule(ask, rule, why, p, e);
 	p->kind = PLAN_ENCODE;
 	p->chain = want;
@@ -416,10 +436,10 @@ int plan_ruled(const struct plan_ask *ask, const struct codec_array *as,
 		rule = codec_rules_for(policy->rules, path);
 	if (rc == 0 && rule && (rule->none || rule->chain.n == 0))
 		*filter = PLAN_NONE;
-	else if (rc == 0 && rule && a->rank > 0)
+	else if (rc == 0 && rule && a->rank > 0 && a->chunk_bytes > 0)
 		rc = chain_of_rule(ask, as, rule, p, e);
 	else if (rc == 0 && rule && names(rule->vars, path))
-		rc = note_rule(ask, rule, "a scalar has no filters", p, e);
+		rc = note_rule(ask, rule, "scalars and empty elements have no filters", p, e);
 	buf_release(&b);
 	if (rc == 0 && p->kind != PLAN_PASS)
 		describe(p);

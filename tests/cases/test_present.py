@@ -34,6 +34,9 @@ SPECS = {
 }
 ROTATION = list(SPECS)
 
+# netCDF-C 4.9.0 ends with "HDF error" when nccopy copies such a compressed file, its own ones too.
+NCCOPY_FAILS = ("not_coordinates",)
+
 
 def check_chains(file, mnt, filters, compressor, skip):
     """What the documents say, the sizes of all files, and all values bit for bit."""
@@ -151,7 +154,7 @@ def nc_of(made, t):
             t.call(h5py_compare, source, m.path, made.missing)
         if "h5tools" in made.clients:
             t.call(h5tools, m.path, t.tmp)
-        if "nctools" in made.clients:
+        if "nctools" in made.clients and made.name not in NCCOPY_FAILS:
             t.call(nctools, m.path, t.tmp)
         t.call(copy_twice, m.path, t.tmp)
 
@@ -193,7 +196,7 @@ def test_what_cannot_be_is_said(t):
         lines = m.messages().splitlines()
         assert any("/checked: is not filtered with fletcher32, shuffle: " in x for x in lines)
         assert any("/text: is not filtered with zstd: its elements" in x for x in lines), lines
-        assert any("/one: is not filtered with zstd: a scalar" in x for x in lines), lines
+        assert any("/one: is not filtered with zstd: scalars" in x for x in lines), lines
         assert any("/plain: is not quantised: " in x for x in lines), lines
         assert not any("/deflated" in x for x in lines), lines
     with t.mount(file, "filter=*,fletcher32|shuffle") as m:

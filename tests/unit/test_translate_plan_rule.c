@@ -254,6 +254,29 @@ static void test_names(void **state)
 	assert_non_null(strstr(w->p.note, "is not filtered with bitgroom: "));
 }
 
+/* netCDF puts shuffle first. A filter that rounds must not get its bytes. */
+static void test_rounding(void **state)
+{
+	struct world *w = *state;
+
+	w->ask.format = PLAN_HDF5;
+	rule(w, "bitgroom,3|deflate");
+	is(w, PLAN_ENCODE, "encoded with bitgroom, deflate", CODEC_BITGROOM, CODEC_DEFLATE,
+	   NULL);
+	rule(w, "bitgroom,3|shuffle|deflate");
+	is(w, PLAN_PASS, "uncompressed bytes pass through", 0, 0,
+	   "is not filtered with bitgroom, shuffle, deflate: bitgroom would round what shuffle "
+	   "makes");
+	rule(w, "scaleoffset,0,3|shuffle");
+	is(w, PLAN_PASS, "uncompressed bytes pass through", 0, 0,
+	   "is not filtered with scaleoffset, shuffle: scaleoffset would round what shuffle "
+	   "makes");
+	w->a.type.kind = DT_INT;
+	rule(w, "scaleoffset,2,0|shuffle");
+	is(w, PLAN_ENCODE, "encoded with shuffle, scaleoffset", CODEC_SHUFFLE,
+	   CODEC_SCALEOFFSET, NULL);
+}
+
 static const char *refuse(const struct plan_ask *ask, const struct codec_chain *chain)
 {
 	return ask->array == 0 && chain->n == 1 ? "made up" : NULL;
@@ -287,7 +310,7 @@ static void test_no_chains(void **state)
 	is(w, PLAN_PASS, "uncompressed bytes pass through", 0, 0, NULL);
 	rule(w, "v,zstd");
 	is(w, PLAN_PASS, "uncompressed bytes pass through", 0, 0,
-	   "is not filtered with zstd: a scalar has no filters");
+	   "is not filtered with zstd: scalars and empty elements have no filters");
 	w->a.rank = 1;
 	w->a.type = (struct dtype){.kind = DT_VSTRING};
 	w->a.access = DS_VARIABLE;
@@ -432,12 +455,12 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_encode),        TEST(test_same_chain_passes),
-		TEST(test_checksums),     TEST(test_names),
-		TEST(test_refused),       TEST(test_no_chains),
-		TEST(test_cut),           TEST(test_quantise),
-		TEST(test_quantise_fill), TEST(test_same),
-		TEST(test_memory),
+		TEST(test_encode),    TEST(test_same_chain_passes),
+		TEST(test_checksums), TEST(test_names),
+		TEST(test_rounding),  TEST(test_refused),
+		TEST(test_no_chains), TEST(test_cut),
+		TEST(test_quantise),  TEST(test_quantise_fill),
+		TEST(test_same),      TEST(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
