@@ -24,6 +24,7 @@ static const struct codec_ops *const codecs[] = {
 	&codec_quantize_zarr2, &codec_bitround,   &codec_astype,        &codec_packbits,
 	&codec_bitgroom,       &codec_granularbr, &codec_bitround_hdf5, &codec_nbit,
 	&codec_scaleoffset,    &codec_szip,       &codec_lzf,           &codec_bitshuffle,
+	&codec_packbits_zarr3,
 };
 
 const struct codec_ops *codec_builtin(uint32_t h5_id)
