@@ -18,7 +18,8 @@ from lib.context import Skip, corpus
 NAME = "nczarrfs-plugin"
 ZFP, XOR, ROT, SAME, BAD = 32013, 40001, 40002, 40003, 40004
 SYSTEM = "/usr/lib/x86_64-linux-gnu/hdf5/serial/plugins"
-PACKAGES = {"libh5bz2.so": "hdf5-filter-plugin", "libH5Zblosc.so": "hdf5-filter-plugin-blosc-serial",
+PACKAGES = {"libh5bz2.so": "hdf5-filter-plugin",
+            "libH5Zblosc.so": "hdf5-filter-plugin-blosc-serial",
             "libh5zzfp.so": "hdf5-filter-plugin-zfp-serial"}
 
 
