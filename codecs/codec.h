@@ -176,6 +176,10 @@ const struct codec_ops *codec_find_zarr3(const char *name, size_t n);
 int codec_szip_in_zarr(const struct codec_spec *spec, const struct codec_array *a,
 		       const uint64_t *shape, uint32_t params[4], struct err *e) NZ_MUST_USE;
 
+/* codec_has_zarr2 - whether a Zarr v2 document can name this filter with these parameters: it has
+ * an id there, and a plugin's codec, which is asked, does not refuse them. */
+bool codec_has_zarr2(const struct codec_spec *spec, size_t elem_size);
+
 /* codec_versions - append a line "zstd 1.5.4\n" for each library in use, for --version. */
 void codec_versions(struct buf *out);
 

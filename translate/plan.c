@@ -119,7 +119,7 @@ static bool filter_passes(const struct ds_array *a, uint32_t i, uint32_t n, bool
 	char name[PLAN_NAME_CAP], next[PLAN_NAME_CAP];
 
 	plan_name(spec, name);
-	if (!ops || !ops->zarr2_id) {
+	if (!ops || !codec_has_zarr2(spec, a->type.size)) {
 		plan_say(p, "%s: no Zarr codec", name);
 		return false;
 	}

@@ -231,7 +231,7 @@ static bool zarr_cannot(const struct codec_array *as, const struct codec_chain *
 		const struct codec_ops *ops = codec_find(s->h5_id);
 		uint32_t size = as->elem_size;
 
-		if (!ops || !ops->zarr2_id) {
+		if (!ops || !codec_has_zarr2(s, size)) {
 			(void)snprintf(why, WHY_CAP, "%s: no Zarr codec", plan_name(s, name));
 			return true;
 		}
