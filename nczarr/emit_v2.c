@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "codecs/vlen.h"
 #include "nczarr/emit_int.h"
 
 static void put_numbers(struct jw *j, const uint64_t *v, uint32_t n)
@@ -150,7 +151,8 @@ static void put_filters(struct jw *j, const struct plan *plan, const struct dtyp
 	if (dt_is_vlen(t)) {
 		jw_object(j, true);
 		jw_key(j, "id");
-		jw_str(j, t->kind == DT_VSTRING ? "vlen-utf8" : "vlen-array");
+		jw_str(j, codec_vlen_id(t->kind == DT_VSTRING ? CODEC_VLEN_UTF8
+							      : CODEC_VLEN_ARRAY));
 		if (t->kind == DT_VLEN && t->base) {
 			jw_key(j, "dtype");
 			put_simple(j, t->base);

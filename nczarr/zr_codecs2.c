@@ -59,20 +59,7 @@ static int add(struct adding *ad, const json_t *v, const struct ds_text *id)
 
 static enum zr_vlen vlen_of(const struct ds_text *id)
 {
-	static const struct {
-		const char *id;
-		enum zr_vlen vlen;
-	} vlens[] = {
-		{"vlen-utf8", ZR_VLEN_UTF8},
-		{"vlen-bytes", ZR_VLEN_BYTES},
-		{"vlen-array", ZR_VLEN_ARRAY},
-		{"json2", ZR_VLEN_JSON},
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(vlens); i++)
-		if (strlen(vlens[i].id) == id->len && memcmp(vlens[i].id, id->s, id->len) == 0)
-			return vlens[i].vlen;
-	return ZR_VLEN_NONE;
+	return (enum zr_vlen)codec_vlen_find(id->s, id->len);
 }
 
 /* set_base - elements are lists of this type, of which a copy is made; NULL: bytes. */

@@ -211,7 +211,7 @@ static int plain_bytes(struct level *l, const json_t *config)
 
 static int vlen_bytes(struct level *l, const char *name)
 {
-	bool utf8 = strcmp(name, "vlen-utf8") == 0;
+	bool utf8 = codec_vlen_find(name, strlen(name)) == CODEC_VLEN_UTF8;
 
 	if (l->m->dtype.type.kind != (utf8 ? DT_VSTRING : DT_VLEN))
 		return err_set(l->e, -EBADMSG, "codec '%s' does not fit the data type", name);
@@ -374,7 +374,8 @@ static int sharding(struct level *l, const json_t *config)
 static int one_codec(struct level *l, const struct zr_named *c)
 {
 	bool plain = strcmp(c->name, "bytes") == 0 || strcmp(c->name, "endian") == 0;
-	bool vlen = strcmp(c->name, "vlen-utf8") == 0 || strcmp(c->name, "vlen-bytes") == 0;
+	enum codec_vlen v = codec_vlen_find(c->name, strlen(c->name));
+	bool vlen = v == CODEC_VLEN_UTF8 || v == CODEC_VLEN_BYTES; /* v3 has no others */
 	bool shard = strcmp(c->name, "sharding_indexed") == 0;
 	bool turn = strcmp(c->name, "transpose") == 0;
 	bool bits = strcmp(c->name, "packbits") == 0;

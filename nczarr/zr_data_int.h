@@ -156,6 +156,7 @@ struct zr_scratch {
 	struct buf stored;    /* bytes as stored */
 	struct buf elems;     /* decoded ones */
 	struct buf moved;     /* in the model's order; zr_vlen's elements */
+	struct buf texts;     /* zr_vlen: out of a JSON list */
 };
 
 struct zr_versions; /* zr_versions.c */
@@ -261,21 +262,5 @@ void zr_fields(const struct zr_dtype *t, uint64_t n, const uint8_t *in, uint8_t 
 
 /* zr_fill_with - one element over and over, len bytes. */
 void zr_fill_with(uint8_t *out, size_t len, const uint8_t *elem, size_t size);
-
-/* ---- elements without a fixed size (zr_vlen.c, zr_text.c) ---- */
-
-struct zr_item_bytes {
-	const uint8_t *p;
-	size_t len;
-};
-
-/* zr_frame_items - the items of a framed chunk, n of them. -EBADMSG. */
-int zr_frame_items(const uint8_t *body, size_t len, uint64_t n, struct zr_item_bytes *ret,
-		   struct err *e) NZ_MUST_USE;
-
-/* zr_json_items - the texts of a chunk that is a JSON list, n of them; they live as long as
- * *ret_doc (json_decref). -EBADMSG; -ERANGE more than ZR_DOC_MAX bytes. */
-int zr_json_items(const uint8_t *body, size_t len, uint64_t n, struct zr_item_bytes *ret,
-		  json_t **ret_doc, struct err *e) NZ_MUST_USE;
 
 #endif

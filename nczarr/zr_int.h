@@ -8,6 +8,7 @@
 #ifndef NCZARR_ZR_INT_H
 #define NCZARR_ZR_INT_H
 
+#include "codecs/vlen.h"
 #include "nczarr/json_read.h"
 #include "nczarr/store.h"
 #include "translate/source.h"
@@ -31,11 +32,12 @@ struct zr_field {
 
 /* zr_vlen - how elements without a fixed size are framed in a decoded chunk: numcodecs' filters. */
 enum zr_vlen {
-	ZR_VLEN_NONE,
-	ZR_VLEN_UTF8,   /* vlen-utf8, and Zarr v3's string */
-	ZR_VLEN_BYTES,  /* vlen-bytes, and Zarr v3's variable_length_bytes, as DT_VLEN of uint8 */
-	ZR_VLEN_ARRAY,  /* vlen-array */
-	ZR_VLEN_JSON,   /* json2 with texts in it */
+	ZR_VLEN_NONE = CODEC_VLEN_NONE,
+	ZR_VLEN_UTF8 = CODEC_VLEN_UTF8,   /* also Zarr v3's string */
+	ZR_VLEN_BYTES = CODEC_VLEN_BYTES, /* also Zarr v3's variable_length_bytes, as DT_VLEN of
+	                                   * uint8 */
+	ZR_VLEN_ARRAY = CODEC_VLEN_ARRAY,
+	ZR_VLEN_JSON = CODEC_VLEN_JSON2,
 	ZR_VLEN_FIXED,  /* no frame: NCZarr's strings, dtype.stored bytes each, NUL padded */
 };
 

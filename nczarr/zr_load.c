@@ -17,7 +17,7 @@
 
 static struct buf *bufs_of(struct zr_scratch *m, size_t i)
 {
-	struct buf *all[] = {&m->stored, &m->elems, &m->moved};
+	struct buf *all[] = {&m->stored, &m->elems, &m->moved, &m->texts};
 
 	return i < ARRAY_LEN(all) ? all[i] : NULL;
 }

@@ -1,57 +1,27 @@
-/* zr_vlen.c - elements without a fixed size: from the frame of numcodecs' filters to the body that
- * source.h promises.
+/* zr_vlen.c - elements without a fixed size: from what numcodecs' filters store (codecs/vlen.h) to
+ * the body that source.h promises.
  *
- * The frame is a count, then a length and bytes for each element, all little-endian. Where the
- * stored elements are the model's in the model's order, its body is already what is wanted and is
- * only checked. Else the elements are found first, and put in order as pointers. NCZarr's strings
- * have no frame: they are as long as the dtype says. */
+ * Where the stored elements are the model's in the model's order, their body is what is wanted.
+ * Else the elements are found in it first, and put in order as pointers. NCZarr's strings have no
+ * frame: they are as long as the dtype says. */
 #include "nczarr/zr_data_int.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/slice.h"
 #include "base/str.h"
 
-/* next_item - one element off the frame. */
-static int next_item(struct slice *s, uint64_t i, uint64_t n, struct zr_item_bytes *ret,
-		     struct err *e)
-{
-	uint32_t len = rd_le32(s);
-	size_t left = s->len;
-	const uint8_t *p = rd_bytes(s, len);
-
-	if (!slice_ok(s))
-		return err_set(e, -EBADMSG,
-			       "element %" PRIu64 " of %" PRIu64 " has %" PRIu32
-			       " bytes where %zu are left",
-			       i, n, len, left);
-	*ret = (struct zr_item_bytes){p, len};
-	return 0;
-}
-
-int zr_frame_items(const uint8_t *body, size_t len, uint64_t n, struct zr_item_bytes *ret,
-		   struct err *e)
-{
-	struct slice s = slice_of(body, len);
-	uint32_t count = rd_le32(&s);
-	int rc = 0;
-
-	if (!slice_ok(&s) || count != n)
-		return err_set(e, -EBADMSG, "%" PRIu32 " elements in a chunk of %" PRIu64,
-			       count, n);
-	for (uint64_t i = 0; !rc && i < n; i++)
-		rc = next_item(&s, i, n, &ret[i], e);
-	if (!rc && s.len > 0)
-		rc = err_set(e, -EBADMSG, "%zu bytes behind the last element", s.len);
-	return rc;
-}
+/* item - one element, wherever it is. */
+struct item {
+	const uint8_t *p;
+	size_t len;
+};
 
 /* fixed_items - texts of `size` bytes each, up to their first NUL. netCDF-C cuts what is longer at
  * any byte: half a character at the end is left out. */
 static int fixed_items(const uint8_t *in, size_t len, uint64_t n, uint32_t size,
-		       struct zr_item_bytes *ret, struct err *e)
+		       struct item *ret, struct err *e)
 {
 	if (len / size != n || len % size != 0)
 		return err_set(e, -EBADMSG,
@@ -64,32 +34,21 @@ static int fixed_items(const uint8_t *in, size_t len, uint64_t n, uint32_t size,
 		for (int tries = 0; tries < 3 && k == size && cut > 0 && !str_utf8_ok(p, cut);
 		     tries++)
 			cut--;
-		ret[i] = (struct zr_item_bytes){p, str_utf8_ok(p, cut) ? cut : k};
+		ret[i] = (struct item){p, str_utf8_ok(p, cut) ? cut : k};
 	}
 	return 0;
 }
 
-/* check_item - whether an element is what the model says. */
-static int check_item(const struct ds_array *a, const struct zr_item_bytes *x, uint64_t i,
-		      struct err *e)
+/* framing - what the elements are to codecs/vlen.h; those without a frame are texts. */
+static enum codec_vlen framing(enum zr_vlen v)
 {
-	if (a->type.kind == DT_VSTRING && !str_utf8_ok(x->p, x->len))
-		return err_set(e, -EBADMSG, "element %" PRIu64 " is not valid UTF-8", i);
-	if (a->type.kind == DT_VLEN && x->len % a->type.base->size != 0)
-		return err_set(e, -EBADMSG,
-			       "element %" PRIu64 " of %zu bytes is no list of %" PRIu32
-			       " bytes each",
-			       i, x->len, a->type.base->size);
-	if (x->len > UINT32_MAX)
-		return err_set(e, -ERANGE, "element %" PRIu64 " has %zu bytes", i, x->len);
-	return 0;
+	return v == ZR_VLEN_FIXED ? CODEC_VLEN_UTF8 : (enum codec_vlen)v;
 }
 
-static void put_item(const struct zr_item_bytes *x, struct buf *out)
+/* base_size - bytes of what lists are made of. */
+static uint32_t base_size(const struct ds_array *a)
 {
-	buf_put_le32(out, (uint32_t)x->len);
-	if (x->len > 0)
-		buf_put(out, x->p, x->len);
+	return a->type.kind == DT_VLEN ? a->type.base->size : 1;
 }
 
 static int full(const struct buf *out, struct err *e)
@@ -101,7 +60,7 @@ static int full(const struct buf *out, struct err *e)
 
 /* put_items - the model's elements out of the stored ones. */
 static int put_items(const struct ds_array *a, const struct zr_place *p,
-		     const struct zr_item_bytes *items, struct zr_scratch *m, struct buf *out,
+		     const struct item *items, struct zr_scratch *m, struct buf *out,
 		     struct err *e)
 {
 	uint64_t n = 1;
@@ -110,7 +69,7 @@ static int put_items(const struct ds_array *a, const struct zr_place *p,
 	for (uint32_t d = 0; d < a->rank; d++)
 		n *= a->chunk[d]; /* <= n_elems */
 	if (!p->as_is) {
-		struct zr_item_bytes *moved;
+		struct item *moved;
 
 		buf_clear(&m->elems); /* free: elements are where they were decoded */
 		moved = (void *)buf_grow(&m->elems, (size_t)n * sizeof(*moved));
@@ -120,82 +79,71 @@ static int put_items(const struct ds_array *a, const struct zr_place *p,
 		items = moved;
 	}
 	for (uint64_t i = 0; !rc && i < n; i++) {
-		rc = check_item(a, &items[i], i, e);
+		rc = codec_vlen_check(framing(p->meta->vlen), base_size(a), items[i].p,
+				      items[i].len, i, e);
 		if (!rc)
-			put_item(&items[i], out);
+			codec_vlen_put(items[i].p, items[i].len, out);
 	}
 	return rc ? rc : full(out, e);
 }
 
-/* put_body - a frame whose body is the model's. */
-static int put_body(const struct ds_array *a, const uint8_t *in, size_t len, uint64_t n,
-		    struct buf *out, struct err *e)
+/* body_of - the body of the stored elements, in the stored order. Borrowed from in or m. */
+static int body_of(const struct ds_array *a, const struct zr_place *p, const uint8_t *in,
+		   size_t len, struct zr_scratch *m, struct item *ret, struct err *e)
 {
-	struct slice s = slice_of(in, len);
-	uint32_t count = rd_le32(&s);
-	size_t body = s.len;
-	struct zr_item_bytes x = {NULL, 0};
-	int rc = 0;
-
-	if (!slice_ok(&s) || count != n)
-		return err_set(e, -EBADMSG, "%" PRIu32 " elements in a chunk of %" PRIu64,
-			       count, n);
-	for (uint64_t i = 0; !rc && i < n; i++) {
-		rc = next_item(&s, i, n, &x, e);
-		if (!rc)
-			rc = check_item(a, &x, i, e);
-	}
-	if (!rc && s.len > 0)
-		rc = err_set(e, -EBADMSG, "%zu bytes behind the last element", s.len);
-	if (rc)
-		return rc;
-	if (body > 0)
-		buf_put(out, in + 4, body);
-	return full(out, e);
+	m->texts.max = (size_t)ZR_FRAME_MAX;
+	return codec_vlen_decode(framing(p->meta->vlen), base_size(a), in, len, p->n_elems,
+				 &m->texts, &ret->p, &ret->len, e);
 }
 
 /* put_decoded - the model's elements out of a decoded chunk. */
 static int put_decoded(const struct ds_array *a, const struct zr_place *p, const uint8_t *in,
 		       size_t len, struct zr_scratch *m, struct buf *out, struct err *e)
 {
-	struct zr_item_bytes *items;
-	json_t *doc = NULL;
-	int rc;
+	const bool fixed = p->meta->vlen == ZR_VLEN_FIXED;
+	struct item body = {in, len}, *items;
+	int rc = fixed ? 0 : body_of(a, p, in, len, m, &body, e);
 
-	if (p->as_is && p->meta->vlen != ZR_VLEN_JSON && p->meta->vlen != ZR_VLEN_FIXED)
-		return put_body(a, in, len, p->n_elems, out, e);
+	if (rc)
+		return rc;
+	if (p->as_is && !fixed) {
+		if (body.len > 0)
+			buf_put(out, body.p, body.len);
+		return full(out, e);
+	}
 	/* a count that lies asks for no memory: an element takes some bytes in any frame */
-	if (p->n_elems > len)
-		return err_set(e, -EBADMSG, "%zu bytes for %" PRIu64 " elements", len,
+	if (p->n_elems > body.len)
+		return err_set(e, -EBADMSG, "%zu bytes for %" PRIu64 " elements", body.len,
 			       p->n_elems);
 	buf_clear(&m->moved);
 	items = (void *)buf_grow(&m->moved, (size_t)p->n_elems * sizeof(*items));
 	if (!items)
 		return err_nomem(e);
-	if (p->meta->vlen == ZR_VLEN_JSON)
-		rc = zr_json_items(in, len, p->n_elems, items, &doc, e);
-	else if (p->meta->vlen == ZR_VLEN_FIXED)
+	if (fixed)
 		rc = fixed_items(in, len, p->n_elems, p->meta->dtype.stored, items, e);
-	else
-		rc = zr_frame_items(in, len, p->n_elems, items, e);
-	if (!rc)
-		rc = put_items(a, p, items, m, out, e);
-	json_decref(doc);
-	return rc;
+	for (uint64_t i = 0; !fixed && i < p->n_elems; i++) {
+		uint32_t k;
+
+		items[i].p = codec_vlen_next(&body.p, &body.len, &k);
+		items[i].len = k;
+	}
+	return rc ? rc : put_items(a, p, items, m, out, e);
 }
 
 /* put_absent - the fill value for every element. */
 static int put_absent(const struct ds_array *a, struct buf *out, struct err *e)
 {
 	struct ds_text fill = a->fill_text;
-	struct zr_item_bytes x = {(const uint8_t *)fill.s, fill.len};
+	const uint8_t *text = (const uint8_t *)fill.s;
 	uint64_t n = 1;
-	int rc = check_item(a, &x, 0, e);
+	int rc = codec_vlen_check(a->type.kind == DT_VSTRING ? CODEC_VLEN_UTF8
+							     : CODEC_VLEN_BYTES,
+				  base_size(a), text, fill.len, 0, e);
 
 	for (uint32_t d = 0; d < a->rank; d++)
 		n *= a->chunk[d]; /* ds_array_finish has checked it */
 	for (uint64_t i = 0; !rc && i < n && buf_ok(out); i++)
-		put_item(&x, out);
+		codec_vlen_put(text, fill.len, out);
 	return rc ? rc : full(out, e);
 }
 
@@ -210,8 +158,8 @@ static int read_found(struct zr_source *s, uint32_t array, const struct zr_place
 
 	if (rc)
 		return rc;
-	rc = codec_chain_decode_any(&p->meta->chain, elem, in, n, ZR_FRAME_MAX, m->codec, &decoded,
-				    &len, e);
+	rc = codec_chain_decode_any(&p->meta->chain, elem, in, n, ZR_FRAME_MAX, m->codec,
+				    &decoded, &len, e);
 	if (!rc)
 		rc = put_decoded(&s->base.ds.arrays[array], p, decoded, len, m, out, e);
 	return rc ? zr_object_blame(s, p, x, rc, e) : 0;

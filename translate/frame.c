@@ -4,6 +4,7 @@
 #include "translate/frame.h"
 
 #include "base/slice.h"
+#include "codecs/vlen.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -117,14 +118,14 @@ static int fill_vlen(const struct ds_array *a, struct fill **ret, struct err *e)
 		text.len = 0;
 	if (text.len > FRAME_BYTES_MAX)
 		return err_set(e, -ERANGE, "a fill text of %zu bytes is too long", text.len);
-	rc = frame_size(n, 4 + text.len, 4, &size, e);
+	rc = frame_size(n, 4 + text.len, CODEC_VLEN_HEAD, &size, e);
 	if (rc < 0)
 		return rc;
 	f = fill_new(4 + text.len, size);
 	if (!f)
 		return err_nomem(e);
-	wr_le32(f->head, (uint32_t)n);
-	f->head_len = 4;
+	codec_vlen_put_head((uint32_t)n, f->head);
+	f->head_len = CODEC_VLEN_HEAD;
 	wr_le32(f->bytes, (uint32_t)text.len);
 	if (text.len > 0)
 		memcpy(f->bytes + 4, text.s, text.len);

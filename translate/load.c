@@ -1,5 +1,6 @@
 /* load.c - makes the bytes of one presented chunk: read, decoded, quantised, encoded, framed.
  * Nothing is locked meanwhile but the list of scratch objects, to take one and to give it back. */
+#include "codecs/vlen.h"
 #include "translate/chunkio_int.h"
 
 #include <errno.h>
@@ -227,17 +228,17 @@ static int load_texts(struct chunkio *c, uint32_t array, uint64_t linear, const 
 		rc = frame_vlen_check(body->data, body->len, n, NULL, e);
 	if (rc < 0)
 		return rc;
-	out = cache_alloc(x, p->kind == PLAN_FIXED ? (size_t)w->size : 4 + body->len);
+	out = cache_alloc(x, p->kind == PLAN_FIXED ? (size_t)w->size
+						   : CODEC_VLEN_HEAD + body->len);
 	if (!out)
 		return err_nomem(e);
 	if (p->kind == PLAN_FIXED) {
 		frame_fixed(body->data, body->len, n, p->fixed_size, out);
 		return 0;
 	}
-	for (size_t i = 0; i < 4; i++)
-		out[i] = (uint8_t)(n >> 8 * i);
+	codec_vlen_put_head((uint32_t)n, out);
 	if (body->len > 0)
-		memcpy(out + 4, body->data, body->len);
+		memcpy(out + CODEC_VLEN_HEAD, body->data, body->len);
 	return 0;
 }
 
