@@ -124,7 +124,7 @@ clean:
 # loaded by programs of others (docs/our-plugins.md). Always without sanitizers; each is linked
 # with what it needs only. Those of PLUGINS_NCZ are for netCDF-C's NCZarr, too: codecs that
 # numcodecs has.
-PLUGINS := bitgroom bitround blosc bzip2 granularbr lz4 zstd
+PLUGINS := bitgroom bitround bitshuffle blosc bzip2 granularbr lz4 lzf zstd
 PLUGINS_NCZ := blosc bzip2 zstd
 plugin_ops_bitround := bitround_hdf5
 plugin_ops_lz4 := lz4_hdf5

@@ -45,6 +45,8 @@ uint32_t codec_known_id(const char *name, size_t n);
 
 struct libdeflate_decompressor;
 struct libdeflate_compressor;
+struct ZSTD_DCtx_s;
+struct ZSTD_CCtx_s;
 
 /* codec_kept - working memory of one library, made at first use, and what gives it back: only the
  * codec's own file names the library. */
@@ -79,6 +81,13 @@ struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s);
 /* codec_deflater - this thread's compressor of a level; borrowed until another level is asked for.
  * NULL when memory is short. */
 struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level);
+
+/* codec_zstd_decoder, codec_zstd_encoder - this thread's; borrowed. NULL when memory is short.
+ * codec_zstd_encoded - a chunk is done: the higher levels take hundreds of megabytes, which no
+ * thread keeps. */
+struct ZSTD_DCtx_s *codec_zstd_decoder(struct codec_scratch *s);
+struct ZSTD_CCtx_s *codec_zstd_encoder(struct codec_scratch *s);
+void codec_zstd_encoded(struct codec_scratch *s);
 
 static inline uint32_t codec_le32(const uint8_t *p)
 {

@@ -381,7 +381,8 @@ def test_same_chains_as_nccopy(t):
 
 
 # as netCDF's table has it, on inputs with and without filters
-INPUTS = {"plain": "", "zipped": "2,4|1,3", "sums": "3", "shuf": "2,4", "blo": "32001,2,2,4,800,5,1,1"}
+INPUTS = {"plain": "", "zipped": "2,4|1,3", "sums": "3", "shuf": "2,4",
+          "blo": "32001,2,2,4,800,5,1,1"}
 ON_INPUTS = (
     ((), INPUTS),
     (("none",), dict.fromkeys(INPUTS, "")),
