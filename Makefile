@@ -88,11 +88,11 @@ TEST_PLUGINS := $(patsubst tests/plugins/%.c,$(BUILD)/test-plugins/lib%.so,$(fil
 $(BUILD)/test-plugins/libodd%.so: tests/plugins/odd.c tests/plugins/common.h Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) -std=c17 $(OPT) $(WARN) -DODD=$* -fvisibility=hidden \
-		-fPIC -shared -o $@ $<
+		-fPIC -shared -o $@ $< $(shell $(PKG_CONFIG) --libs hdf5)
 $(BUILD)/test-plugins/lib%.so: tests/plugins/%.c tests/plugins/common.h Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) -std=c17 $(OPT) $(WARN) -fvisibility=hidden \
-		-fPIC -shared -o $@ $<
+		-fPIC -shared -o $@ $< $(shell $(PKG_CONFIG) --libs hdf5)
 
 test-plugins: $(TEST_PLUGINS)
 .PHONY: test-plugins
@@ -124,7 +124,7 @@ clean:
 # loaded by programs of others (docs/our-plugins.md). Always without sanitizers; each is linked
 # with what it needs only. Those of PLUGINS_NCZ are for netCDF-C's NCZarr, too: codecs that
 # numcodecs has.
-PLUGINS := bitgroom bitround blosc bzip2 granularbr lz4 zstd
+PLUGINS := bitgroom bitround bitshuffle blosc bzip2 granularbr lz4 lzf zstd
 PLUGINS_NCZ := blosc bzip2 zstd
 plugin_ops_bitround := bitround_hdf5
 plugin_ops_lz4 := lz4_hdf5

@@ -28,8 +28,8 @@ struct codec_rules {
 
 /* codec_spec_parse - n bytes of text to a chain, in the arena. A filter that is named twice keeps
  * its first place and takes its last parameters, as with nc_def_var_filter.
- * Returns 0; -EINVAL with what is wrong and where; -ENOMEM. Unknown ids are no error, unknown
- * names are. */
+ * Returns 0; -EINVAL with what is wrong and where; -ENOMEM. Unknown ids are no error, nor
+ * are names of registered filters that nobody here has; other names are. */
 int codec_spec_parse(struct arena *a, const char *text, size_t n, struct codec_chain *ret,
 		     struct err *e) NZ_MUST_USE;
 

@@ -13,8 +13,6 @@ enum { NAME, HDF5, ZARR2, ZARR3, DOES, PASSES, SOURCE, COLUMNS };
 
 #define CELL_MAX 256
 
-#pragma weak codec_plugins_report
-
 static const char *const titles[COLUMNS] = {
 	[NAME] = "name", [HDF5] = "HDF5",        [ZARR2] = "Zarr v2",     [ZARR3] = "Zarr v3",
 	[DOES] = "does", [PASSES] = "passes to", [SOURCE] = "comes from",
@@ -133,8 +131,7 @@ static void text_report(const struct cfg *cfg, struct buf *out)
 	buf_puts(out, "\n* with -o filter=keep\n");
 	if (cfg->verbose) {
 		buf_puts(out, "\nlibraries\n");
-		if (codec_plugins_report)
-			codec_plugins_report(out);
+		codec_plugins_report(out);
 	}
 }
 
@@ -183,8 +180,7 @@ static void json_report(struct buf *out)
 	}
 	buf_puts(out, "],\n \"libraries\": [");
 	buf_init(&lines, (size_t)1 << 24);
-	if (codec_plugins_report)
-		codec_plugins_report(&lines);
+	codec_plugins_report(&lines);
 	for (size_t at = 0, n; at < lines.len; at += n + 1) {
 		const uint8_t *end = memchr(lines.data + at, '\n', lines.len - at);
 

@@ -15,8 +15,8 @@
 static const char *plan_name(enum plan_kind kind)
 {
 	static const char *const names[] = {
-		[PLAN_PASS] = "pass",   [PLAN_DECODE] = "decode", [PLAN_VLEN] = "vlen",
-		[PLAN_FIXED] = "fixed", [PLAN_HIDE] = "hidden",   [PLAN_ERROR] = "error",
+		[PLAN_PASS] = "pass",     [PLAN_DECODE] = "decode", [PLAN_VLEN] = "vlen",
+		[PLAN_FIXED] = "fixed",   [PLAN_HIDE] = "hidden",   [PLAN_ERROR] = "error",
 		[PLAN_ENCODE] = "encode",
 	};
 
@@ -203,13 +203,13 @@ static void text_rules(struct buf *out, const struct fs_setup *setup, const stru
 	for (size_t i = 0; i < cfg->n_filter_rules; i++) {
 		buf_puts(out, "       ");
 		put_text(out, cfg->filter_rules[i]);
-		buf_printf(out, "  (%" PRIu32 " variables)\n",
+		buf_printf(out, "  (variables: %" PRIu32 ")\n",
 			   fs_rules_count(setup->rules->filters.v[i].vars, ds));
 	}
 	for (size_t i = 0; i < cfg->n_quantize_rules; i++) {
 		buf_puts(out, i ? "         " : "quantize ");
 		put_text(out, cfg->quantize_rules[i]);
-		buf_printf(out, "  (%" PRIu32 " variables)\n",
+		buf_printf(out, "  (variables: %" PRIu32 ")\n",
 			   fs_rules_count(setup->rules->quants.v[i].vars, ds));
 	}
 }

@@ -94,6 +94,18 @@ static bool shuffle_fits(const struct codec_spec *spec, const struct ds_array *a
 	return true;
 }
 
+/* szip_fits - netCDF-C finds out the parameters that the chunks were made with. */
+static bool szip_fits(const struct codec_spec *spec, const struct ds_array *a, struct plan *p)
+{
+	struct codec_array as;
+
+	plan_elements(a, &as);
+	if (codec_szip_in_zarr(spec, &as, a->shape))
+		return true;
+	plan_say(p, "szip: readers would take other scanlines");
+	return false;
+}
+
 /* filter_passes - whether filter i of n, the last ones cut off, is one that readers undo.
  * Says why not in p->reason. */
 static bool filter_passes(const struct ds_array *a, uint32_t i, uint32_t n, bool keep,
@@ -127,6 +139,8 @@ static bool filter_passes(const struct ds_array *a, uint32_t i, uint32_t n, bool
 		plan_say(p, "deflate comes before %s", plan_name(&a->chain.specs[i + 1], next));
 		return false;
 	}
+	if (spec->h5_id == CODEC_SZIP)
+		return szip_fits(spec, a, p);
 	return spec->h5_id != CODEC_SHUFFLE || shuffle_fits(spec, a, p);
 }
 

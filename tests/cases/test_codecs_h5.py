@@ -312,8 +312,9 @@ def nbit_types():
         yield dtype, base, dtype
     short = h5t.IEEE_F32LE.copy()  # a float of 20 bits: sign, 6 of exponent, 13 of fraction
     short.set_fields(26, 20, 6, 7, 13)
-    short.set_precision(20)
     short.set_offset(7)
+    short.set_precision(20)
+    short.set_size(4)
     short.set_ebias(31)
     yield "float of 20 bits", short, "<f4"
 
@@ -453,6 +454,8 @@ ROWS = {
                    ()),
     "szip": (szip_rows(), (h5.SZIP,)),
     "scaleoffset": (scaleoffset_rows(), ()),
+    "nbit_full": ([row([(h5.NBIT,)], functools.partial(usual, dtypes=data.NUMBERS),
+                       same=True)], ()),
     "bzip2": ([row([(h5.BZIP2, 2)], all_of(every_length), same=True),
                row([(h5.BZIP2, 9)], functools.partial(usual, ("steps",), (17,)), same=True)],
               (h5.BZIP2,)),

@@ -17,14 +17,9 @@ from lib import h5_chunks
 LIMIT = 64 << 20  # bytes of an array
 
 
-def filters_of(dset):
-    p = dset.get_create_plist()
-    return [p.get_filter(i) for i in range(p.get_nfilters())]
-
-
 def by_formula(d):
     """The whole array; None when a filter has no formula here, or a type is not plain."""
-    chain = [(f[0],) + f[2] for f in filters_of(d.id)]
+    chain = h5_chunks.filters_of(d.id.get_create_plist())
     if d.dtype.kind == "O" or d.dtype.subdtype or d.dtype.hasobject or (
             d.dtype.itemsize != d.id.get_type().get_size()):
         return None
