@@ -7,8 +7,8 @@
 
 #include "base/util.h"
 
-/* bitplanes_room - bytes of working memory for elements of `size` bytes, n at a time: at most n *
- * size, and about 8 KiB for elements that are not large. */
+/* bitplanes_room - bytes of working memory for n elements of `size` bytes: at most n * size, and
+ * about 8 KiB for elements that are not large. */
 size_t bitplanes_room(size_t size, size_t n);
 
 /* bitplanes_split, bitplanes_join - n elements, a multiple of 8, of `size` bytes, >= 1, to rows, and

@@ -1,5 +1,5 @@
-/* bitround.c - numcodecs' bitround: low bits of floats are rounded away, to nearest, ties to even, so
- * that a compressor finds zeros. What is stored is what is read.
+/* bitround.c - numcodecs' bitround: low bits of floats are rounded away, to nearest, ties to even,
+ * so that a compressor finds zeros. What is stored is what is read.
  *
  * Parameters: the bits that are kept; the type of the elements, 0 when nobody knows: then nothing
  * can be rounded. */

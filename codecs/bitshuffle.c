@@ -1,9 +1,9 @@
 /* bitshuffle.c - planes of bits in blocks, each compressed with LZ4 or Zstandard, or not.
  *
- * Uncompressed the blocks stand one behind the other. Compressed they follow a head of 12 bytes (the
- * length of all elements in 8, that of a block in 4) and each has its stored length in 4 bytes in
- * front; all big-endian. The last block may be shorter; up to seven elements that are left behind it
- * are copied as they are.
+ * Uncompressed the blocks stand one behind the other. Compressed they follow a head of 12 bytes
+ * (the length of all elements in 8, that of a block in 4) and each has its stored length in 4
+ * bytes in front; all big-endian. The last block may be shorter; up to seven elements that are
+ * left behind it are copied as they are.
  *
  * Parameters are those of the HDF5 filter: its version in two, bytes of an element, elements of a
  * block (0: what suits), compressor, level of Zstandard.
@@ -337,21 +337,35 @@ static uint64_t stored_max(const struct codec_spec *spec, uint64_t n)
 											   : r;
 }
 
+/* stored - whether the parameters are those that prepare gave, as h5repack hands them over again:
+ * more than a user has, or three of which the second is no compressor. */
+static bool stored(const struct codec_spec *spec, uint32_t elem_size)
+{
+	const uint32_t second = parameter(spec, P_MINOR);
+
+	return spec->n_params >= P_BLOCK && spec->params[P_MAJOR] == 0 &&
+	       spec->params[P_SIZE] == elem_size &&
+	       (spec->n_params > P_BLOCK ||
+		(second != NONE && second != LZ4 && second != ZSTD));
+}
+
 /* prepare - as the filter's own set_local: three parameters go in front of the user's. */
 static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
 		   uint32_t *ret_n, struct err *e)
 {
-	struct codec_spec made = {
-		.h5_id = spec->h5_id, .n_params = P_BLOCK + spec->n_params, .params = params};
+	const uint32_t skip = stored(spec, a->elem_size) ? P_BLOCK : 0;
+	const uint32_t n = spec->n_params - skip;
+	const struct codec_spec made = {
+		.h5_id = spec->h5_id, .n_params = P_BLOCK + n, .params = params};
 	struct form f;
 
-	if (spec->n_params > USER_MAX)
+	if (n > USER_MAX)
 		return err_set(e, -EINVAL, "bitshuffle: more than %d parameters", USER_MAX);
 	params[P_MAJOR] = VERSION_MAJOR;
 	params[P_MINOR] = VERSION_MINOR;
 	params[P_SIZE] = a->elem_size;
-	for (uint32_t i = 0; i < spec->n_params; i++)
-		params[P_BLOCK + i] = spec->params[i];
+	for (uint32_t i = 0; i < n; i++)
+		params[P_BLOCK + i] = spec->params[skip + i];
 	*ret_n = made.n_params;
 	return form_of(&made, &f, -EINVAL, e);
 }

@@ -25,7 +25,7 @@ enum { CODEC_DEFLATE = 1, CODEC_SHUFFLE = 2, CODEC_FLETCHER32 = 3, CODEC_SZIP = 
 #define CODEC_PRIVATE 0x10000
 enum { CODEC_GZIP = CODEC_PRIVATE, CODEC_LZ4, CODEC_LZMA, CODEC_CRC32C, CODEC_CRC32,
        CODEC_ADLER32, CODEC_DELTA, CODEC_FIXEDSCALEOFFSET, CODEC_QUANTIZE, CODEC_BITROUND,
-       CODEC_ASTYPE, CODEC_PACKBITS, CODEC_CRC32C_ZARR2 };
+       CODEC_ASTYPE, CODEC_PACKBITS, CODEC_CRC32C_ZARR2, CODEC_PACKBITS_ZARR3 };
 
 #define CODEC_PARAMS_MAX 32  /* of one codec that a Zarr document or a user names */
 
@@ -38,7 +38,7 @@ struct codec_conf {
 	void *arg;
 	int version;          /* 2: a numcodecs object with "id"; 3: a "configuration" */
 	const char *json;     /* the same as an object of version 2, with "id", as text: for codecs
-	                       * of plugins; may be NULL */
+	                       * of plugins, and those with lists; may be NULL */
 	size_t elem_size;     /* bytes of an element of the array; 1 behind a compressor */
 	int (*integer)(void *arg, const char *member, int64_t *ret);
 	int (*real)(void *arg, const char *member, double *ret);

@@ -74,8 +74,8 @@ void np_store_bits(struct np_type t, bool is_signed, const uint64_t *v, size_t n
 void np_convert(struct np_type from, struct np_type to, const uint8_t *in, size_t n,
 		uint8_t *out);
 
-/* np_wider - bytes of the floats in which numpy computes with floats of `size` bytes and the number v:
- * more when v is too large for them. */
+/* np_wider - bytes of the floats in which numpy computes with floats of `size` bytes and the
+ * number v: more when v is too large for them. */
 uint32_t np_wider(uint32_t size, double v);
 
 /* np_round - a double to the nearest number that a float of `size` bytes has. */

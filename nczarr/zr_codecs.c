@@ -200,7 +200,7 @@ static int ask_codec(const struct codec_ops *ops, struct codec_conf *c, const js
 
 	if (!ops->from_zarr)
 		return 0;
-	if (!ops->origin)
+	if (!ops->origin && ops->h5_id != CODEC_LZMA) /* which has a list among its members */
 		return ops->from_zarr(c, params, ret_n, e);
 	buf_init(&text, CONF_TEXT_MAX);
 	conf_text(ops, conf, &text);
@@ -210,7 +210,7 @@ static int ask_codec(const struct codec_ops *ops, struct codec_conf *c, const js
 		     : err_set(e, -EOPNOTSUPP, "codec '%.80s': its configuration is too long",
 			       ops->zarr2_id);
 	buf_release(&text);
-	return rc < 0 && rc != -ENOMEM ? -EOPNOTSUPP : rc;
+	return rc < 0 && rc != -ENOMEM && ops->origin ? -EOPNOTSUPP : rc;
 }
 
 int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops,

@@ -97,12 +97,10 @@ static bool shuffle_fits(const struct codec_spec *spec, const struct ds_array *a
 /* szip_fits - netCDF-C finds out the parameters that the chunks were made with. */
 static bool szip_fits(const struct codec_spec *spec, const struct ds_array *a, struct plan *p)
 {
-	const struct codec_array array = {.elem_size = a->type.size,
-					  .big_endian = a->type.big_endian,
-					  .rank = a->rank,
-					  .chunk = a->chunk};
+	struct codec_array as;
 
-	if (codec_szip_in_zarr(spec, &array, a->shape))
+	plan_elements(a, &as);
+	if (codec_szip_in_zarr(spec, &as, a->shape))
 		return true;
 	plan_say(p, "szip: readers would take other scanlines");
 	return false;

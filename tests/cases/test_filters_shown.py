@@ -86,7 +86,7 @@ def test_like_ncdump(t):
             assert told[name] == (shown, json.loads(codecs)), name
             if "6," not in filters:
                 assert json.loads(codecs) == codecs_of(filters, 8), codecs
-        assert told["/plain"] == (None, None)
+        assert told["/plain"] == ("", None)
         for name in ("", "/plain", "/g", "/.zgroup", "/usual/.zarray", "/usual/0"):
             assert os.listxattr(m.path + name) == [], name
     code, out, err = t.run(t.binary, "info", path)
@@ -150,7 +150,7 @@ def test_zarr_source(t):
                      filters=[numcodecs.BitRound(9)], compressor=numcodecs.GZip(3))
     with t.mount(t.path("s.zarr"), "view=zarr") as m:
         shown, codecs = both(m.path + "/v")
-        assert shown == "bitround,9|gzip,3", shown
+        assert re.match(r"bitround,9[,0-9]*\|gzip,3$", shown), shown
         assert json.loads(codecs) == [{"id": "bitround", "keepbits": 9},
                                       {"id": "gzip", "level": 3}], codecs
 

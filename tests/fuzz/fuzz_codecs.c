@@ -133,8 +133,8 @@ static void encode(const struct codec_chain *c, size_t elem_size, const uint8_t 
 	free(out);
 }
 
-/* param_of - a byte as a parameter: a small number, or a type as filters that compute pack it; n-bit
- * counts its parameters in the first one. */
+/* param_of - a byte as a parameter: a small number, or a type as filters that compute pack it;
+ * n-bit counts its parameters in the first one. */
 static uint32_t param_of(uint32_t id, uint32_t k, uint32_t n, uint8_t b)
 {
 	if (id == CODEC_NBIT && k == 0 && b < 250)

@@ -1,5 +1,5 @@
-/* test_codecs_bitshuffle.c - bitshuffle on what its HDF5 filter stored: decoded, encoded to the same
- * bytes, cut, with bits flipped, with heads and parameters that lie; there and back. */
+/* test_codecs_bitshuffle.c - bitshuffle on what its HDF5 filter stored: decoded, encoded to the
+ * same bytes, cut, with bits flipped, with heads and parameters that lie; there and back. */
 #include "tests/unit/codecs_util.h"
 #include "tests/unit/codecs_vectors_bitshuffle.h"
 #include "tests/unit/codecs_encode.h"
@@ -271,6 +271,19 @@ static void test_prepare(void **state)
 	assert_int_equal(ops->prepare(&spec, &a, params, &n, NULL), 0);
 	assert_int_equal(n, 6);
 	assert_memory_equal(params + 2, ((uint32_t[]){12, 16, 3, 9}), 16);
+	/* what is stored comes back: h5repack */
+	spec = (struct codec_spec){CODEC_BITSHUFFLE, 6, (const uint32_t[]){0, 3, 12, 16, 2, 5},
+				   ""};
+	assert_int_equal(ops->prepare(&spec, &a, params, &n, NULL), 0);
+	assert_int_equal(n, 6);
+	assert_memory_equal(params, ((uint32_t[]){0, 4, 12, 16, 2, 5}), 24);
+	spec = (struct codec_spec){CODEC_BITSHUFFLE, 3, (const uint32_t[]){0, 4, 12}, ""};
+	assert_int_equal(ops->prepare(&spec, &a, params, &n, NULL), 0);
+	assert_int_equal(n, 3);
+	spec = (struct codec_spec){CODEC_BITSHUFFLE, 3, (const uint32_t[]){0, 3, 12}, ""};
+	assert_int_equal(ops->prepare(&spec, &a, params, &n, NULL), 0);
+	assert_int_equal(n, 6); /* a block that suits, Zstandard, level 12 */
+	spec = (struct codec_spec){CODEC_BITSHUFFLE, 3, user, ""};
 	user[0] = 12; /* no multiple of 8 */
 	assert_int_equal(ops->prepare(&spec, &a, params, &n, NULL), -EINVAL);
 	user[0] = 0;

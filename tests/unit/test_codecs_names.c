@@ -141,7 +141,7 @@ static void test_levels(void **state)
 		 ", \"format\": 1, \"check\": -1, \"preset\": null, \"filters\": null"},
 		{"lzma", "format=2,check=#1,preset=#9",
 		 ", \"format\": 2, \"check\": 1, \"preset\": 9, \"filters\": null"},
-		{"lzma", "format=#3", "EOPNOTSUPP lzma: raw streams are not supported"},
+		{"lzma", "format=#3", "EOPNOTSUPP lzma: a raw stream whose filters are not stated"},
 		{"lzma", "format=#4", "EBADMSG lzma: format 4"},
 		{"packbits", "", ""},
 	};

@@ -13,22 +13,15 @@ struct opened {
 	struct view *v;
 };
 
-/* open_it - 50 x 40 elements in chunks of 20 x 30, chunk 2 absent, with one rule. */
-static void open_it(struct opened *o, bool filtered, const char *filter, uint64_t cache)
+/* view_it - a view of o->f with one rule. */
+static void view_it(struct opened *o, const char *filter, uint64_t cache)
 {
-	static const uint64_t shape[2] = {50, 40}, chunk[2] = {20, 30};
 	struct nc_view_options opts = {.name = "store.nc",
 				       .io = {.cache_bytes = cache, .threads = 2, .ahead = 4},
 				       .max_image_bytes = 1 << 20,
 				       .max_index_bytes = 1 << 20};
 	struct err e = ERR_INIT;
 
-	ncf_init(&o->f, 2, shape, chunk);
-	if (filtered)
-		ncf_deflate(&o->f, false);
-	for (uint64_t l = 0; l < o->f.a.n_chunks; l++)
-		if (l != 2)
-			ncf_store(&o->f, l);
 	arena_init(&o->arena, 1 << 20);
 	o->filters = (struct codec_rules){0};
 	o->quants = (struct codec_quant_rules){0};
@@ -37,6 +30,20 @@ static void open_it(struct opened *o, bool filtered, const char *filter, uint64_
 	opts.policy = (struct plan_policy){.rules = &o->filters, .quant = &o->quants};
 	if (nc_view_open(&o->f.base, &opts, &o->v, &e) < 0)
 		fail_msg("%s", e.msg);
+}
+
+/* open_it - 50 x 40 elements in chunks of 20 x 30, chunk 2 absent, with one rule. */
+static void open_it(struct opened *o, bool filtered, const char *filter, uint64_t cache)
+{
+	static const uint64_t shape[2] = {50, 40}, chunk[2] = {20, 30};
+
+	ncf_init(&o->f, 2, shape, chunk);
+	if (filtered)
+		ncf_deflate(&o->f, false);
+	for (uint64_t l = 0; l < o->f.a.n_chunks; l++)
+		if (l != 2)
+			ncf_store(&o->f, l);
+	view_it(o, filter, cache);
 }
 
 static void close_it(struct opened *o)
@@ -181,6 +188,38 @@ static void test_errors(void **state)
 	assert_int_equal(take(&o, at.size - 1000, 1, out, &e), 1); /* pushes the last one out */
 	assert_int_equal(take(&o, at.size - 1, 1, out, &e), -EIO);
 	assert_non_null(strstr(e.msg, "'/v' chunk 2.1: encoding gave "));
+	close_it(&o);
+}
+
+/* The same of a chunk whose size nobody remembers but the index. */
+static void test_forgotten(void **state)
+{
+	static const uint64_t shape = 1280000, chunk = 64;
+	static const int32_t zeros[64];
+	struct opened o;
+	struct err e = ERR_INIT;
+	struct view_attr at;
+	uint64_t first;
+	uint8_t out[1];
+
+	(void)state;
+	ncf_init(&o.f, 1, &shape, &chunk);
+	for (uint64_t l = 0; l < o.f.a.n_chunks; l++)
+		ncf_store(&o.f, l);
+	view_it(&o, "deflate", 0);
+	assert_int_equal(o.v->ops->getattr(o.v, 2, &at, &e), 0);
+	if (take(&o, at.size - 1, 1, out, &e) != 1)
+		fail_msg("%s", e.msg);
+	assert_int_equal(pwrite(o.f.fd, zeros, sizeof(zeros), 0), sizeof(zeros));
+	/* the first page that cannot be read is where the data begin */
+	for (first = 4096; first < at.size; first += 4096) {
+		int rc = take(&o, first, 1, out, &e);
+
+		if (rc < 0)
+			break;
+	}
+	assert_true(first < at.size);
+	assert_non_null(strstr(e.msg, "'/v' chunk 0: it was encoded to another length before"));
 	close_it(&o);
 }
 
@@ -334,9 +373,13 @@ static void test_quantised(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chains),    cmocka_unit_test(test_note),
-		cmocka_unit_test(test_errors),    cmocka_unit_test(test_agree),
-		cmocka_unit_test(test_quantised), cmocka_unit_test(test_own_filters_pass),
+		cmocka_unit_test(test_chains),
+		cmocka_unit_test(test_note),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_forgotten),
+		cmocka_unit_test(test_agree),
+		cmocka_unit_test(test_quantised),
+		cmocka_unit_test(test_own_filters_pass),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
