@@ -73,8 +73,11 @@ class Case:
     def prepared(self, label, a, want, fill=None):
         """Our parameters for what the user gave are libhdf5's; want: None where it refuses."""
         self.tool.h5(self.filters, a.dtype.itemsize)
+        dtype = a.dtype
+        if dtype.kind == "b" and self.filters[0][0] == h5.SZIP:
+            dtype = np.dtype("u1")  # what h5py's enumeration is made of
         try:
-            got = self.tool.prepare(a.dtype, a.shape, fill)
+            got = self.tool.prepare(dtype, a.shape, fill)
         except CodecError as error:
             assert want is None, f"{label}: {error}, but libhdf5 takes it"
             return
@@ -196,7 +199,7 @@ def bitshuffle_run(t):
             raise Skip("filter 32008 is not built in")
         for block, compression in itertools.product((0, 8, 64, 1024), (0, 2, 3)):
             arrays = usual() if block == 0 else every_length(kinds=("steps", "noise"))
-            many = large() if block == 0 else large(("steps",))
+            many = large(("steps",)) if block != 8 else ()  # slow in Python
             for label, a in itertools.chain(arrays, many):
                 bitshuffle_one(tool, label, a, block, compression, can)
     if "encode" not in can:
@@ -236,8 +239,9 @@ def zstd_run(t):
 
 
 def lzf_rows():
-    """Steps and noise are left out by libhdf5 where they do not become smaller."""
-    return [row([(h5.LZF,)], all_of(usual, every_length, large), same=True)]
+    """Steps and noise are left out by libhdf5 where they do not become smaller. What liblzf makes
+    is not the same every time, so that ours comes from other code."""
+    return [row([(h5.LZF,)], all_of(usual, every_length, large))]
 
 
 def blosc_rows():
