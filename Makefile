@@ -1,7 +1,7 @@
 # nczarrfs - one non-recursive makefile.
 #   make            build/nczarrfs          make check     install test clients, build, test
 #   make demo       a first minute          make bench     speed, as ratios
-#   make install    prefix=/usr/local DESTDIR=
+#   make install    prefix=/usr/local DESTDIR= PLUGINDIR=
 VERSION := 0.1.0
 prefix ?= /usr/local
 BUILD ?= build
@@ -90,17 +90,17 @@ $(UNIT): $(wildcard tests/unit/*.h)
 
 # Plugins for tests; those of odd.c are no good, each in its own way.
 ODD := 1 2 3 4 5 6 7 8
-TEST_PLUGINS := $(patsubst tests/plugins/%.c,$(BUILD)/plugins/lib%.so,$(filter-out \
-	%/odd.c,$(wildcard tests/plugins/*.c))) $(ODD:%=$(BUILD)/plugins/libodd%.so)
+TEST_PLUGINS := $(patsubst tests/plugins/%.c,$(BUILD)/test-plugins/lib%.so,$(filter-out \
+	%/odd.c,$(wildcard tests/plugins/*.c))) $(ODD:%=$(BUILD)/test-plugins/libodd%.so)
 
-$(BUILD)/plugins/libodd%.so: tests/plugins/odd.c tests/plugins/common.h Makefile
+$(BUILD)/test-plugins/libodd%.so: tests/plugins/odd.c tests/plugins/common.h Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) -std=c17 $(OPT) $(WARN) -DODD=$* -fvisibility=hidden \
-		-fPIC -shared -o $@ $<
-$(BUILD)/plugins/lib%.so: tests/plugins/%.c tests/plugins/common.h Makefile
+		-fPIC -shared -o $@ $< $(shell $(PKG_CONFIG) --libs hdf5)
+$(BUILD)/test-plugins/lib%.so: tests/plugins/%.c tests/plugins/common.h Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) -std=c17 $(OPT) $(WARN) -fvisibility=hidden \
-		-fPIC -shared -o $@ $<
+		-fPIC -shared -o $@ $< $(shell $(PKG_CONFIG) --libs hdf5)
 
 test-plugins: $(TEST_PLUGINS)
 .PHONY: test-plugins
@@ -132,7 +132,7 @@ clean:
 # loaded by programs of others (docs/our-plugins.md). Always without sanitizers; each is linked
 # with what it needs only. Those of PLUGINS_NCZ are for netCDF-C's NCZarr, too: codecs that
 # numcodecs has.
-PLUGINS := bitgroom bitround blosc bzip2 granularbr lz4 zstd
+PLUGINS := bitgroom bitround bitshuffle blosc bzip2 granularbr lz4 lzf zstd
 PLUGINS_NCZ := blosc bzip2 zstd
 plugin_ops_bitround := bitround_hdf5
 plugin_ops_lz4 := lz4_hdf5
@@ -223,6 +223,8 @@ install: all
 	install -d $(prefix_bin) $(prefix_man)
 	install -m 755 $(BUILD)/nczarrfs $(prefix_bin)/nczarrfs
 	install -m 644 docs/nczarrfs.1 $(prefix_man)/nczarrfs.1
+	@PLUGINDIR='$(PLUGINDIR)' DESTDIR='$(DESTDIR)' prefix='$(prefix)' CC='$(CC)' \
+		PKG_CONFIG='$(PKG_CONFIG)' scripts/install-plugins $(BUILD)
 
 # Packages first, in a make of its own: what pkg-config says must be asked after they are there.
 check:

@@ -105,6 +105,28 @@ bool str_put_utf8(struct buf *b, const void *s, size_t n)
 	return true;
 }
 
+void str_put_json(struct buf *b, const char *s, size_t n)
+{
+	struct buf utf8;
+
+	buf_init(&utf8, SIZE_MAX / 4);
+	str_put_utf8(&utf8, s, n);
+	buf_putc(b, '"');
+	for (size_t i = 0; i < utf8.len; i++) {
+		uint8_t c = utf8.data[i];
+
+		if (c == '"' || c == '\\')
+			buf_printf(b, "\\%c", c);
+		else if (c < 0x20 || c == 0x7f)
+			buf_printf(b, "\\u%04x", (unsigned int)c);
+		else
+			buf_putc(b, (char)c);
+	}
+	buf_putc(b, '"');
+	b->failed |= !buf_ok(&utf8);
+	buf_release(&utf8);
+}
+
 void str_put_double(struct buf *b, double v)
 {
 	char text[40];

@@ -18,6 +18,9 @@ bool str_utf8_ok(const void *s, size_t n);
  * 0x7f is taken as Latin-1, so that nothing is lost. Returns true when it had to convert. */
 bool str_put_utf8(struct buf *b, const void *s, size_t n);
 
+/* str_put_json - append a JSON string; bytes that are not UTF-8 are taken as Latin-1. */
+void str_put_json(struct buf *b, const char *s, size_t n);
+
 /* str_put_double - append the shortest decimal that reads back to the same double, always with
  * a '.' or an exponent; non-finite values as NaN, Infinity, -Infinity. Independent of locale. */
 void str_put_double(struct buf *b, double v);

@@ -25,7 +25,7 @@ enum { CODEC_DEFLATE = 1, CODEC_SHUFFLE = 2, CODEC_FLETCHER32 = 3, CODEC_SZIP = 
 #define CODEC_PRIVATE 0x10000
 enum { CODEC_GZIP = CODEC_PRIVATE, CODEC_LZ4, CODEC_LZMA, CODEC_CRC32C, CODEC_CRC32,
        CODEC_ADLER32, CODEC_DELTA, CODEC_FIXEDSCALEOFFSET, CODEC_QUANTIZE, CODEC_BITROUND,
-       CODEC_ASTYPE, CODEC_PACKBITS, CODEC_CRC32C_ZARR2 };
+       CODEC_ASTYPE, CODEC_PACKBITS, CODEC_CRC32C_ZARR2, CODEC_PACKBITS_ZARR3 };
 
 #define CODEC_PARAMS_MAX 32  /* of one codec that a Zarr document or a user names */
 
@@ -37,8 +37,8 @@ struct codec_array;
 struct codec_conf {
 	void *arg;
 	int version;          /* 2: a numcodecs object with "id"; 3: a "configuration" */
-	const char *json;     /* the same as an object of version 2, with "id", as text: for codecs of
-	                       * plugins; may be NULL */
+	const char *json;     /* the same as an object of version 2, with "id", as text: for codecs
+	                       * of plugins, and those with lists; may be NULL */
 	size_t elem_size;     /* bytes of an element of the array; 1 behind a compressor */
 	int (*integer)(void *arg, const char *member, int64_t *ret);
 	int (*real)(void *arg, const char *member, double *ret);
@@ -168,6 +168,12 @@ void codec_missing(const struct codec_spec *spec, struct buf *out);
  * NULL when there is none. "numcodecs.zstd", as zarr-python 3 writes it, is numcodecs' zstd. */
 const struct codec_ops *codec_find_zarr2(const char *id, size_t n);
 const struct codec_ops *codec_find_zarr3(const char *name, size_t n);
+
+/* codec_szip_in_zarr - whether netCDF-C, the only other reader of "szip" in Zarr, would make these
+ * four parameters of the two that a document states: it takes scanlines from the shape of the
+ * array where HDF5 takes them from the chunk. shape: a->rank entries, elements of the array. */
+bool codec_szip_in_zarr(const struct codec_spec *spec, const struct codec_array *a,
+			const uint64_t *shape);
 
 /* codec_versions - append a line "zstd 1.5.4\n" for each library in use, for --version. */
 void codec_versions(struct buf *out);

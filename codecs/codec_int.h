@@ -25,6 +25,9 @@ extern const struct codec_ops codec_quantize_zarr2;
 extern const struct codec_ops codec_bitround;
 extern const struct codec_ops codec_astype;
 extern const struct codec_ops codec_packbits;
+extern const struct codec_ops codec_szip;
+extern const struct codec_ops codec_lzf;
+extern const struct codec_ops codec_bitshuffle;
 extern const struct codec_ops codec_nbit;
 extern const struct codec_ops codec_scaleoffset;
 extern const struct codec_ops codec_bitgroom;
@@ -36,8 +39,14 @@ extern const struct codec_ops codec_bitround_hdf5;
 /* codec_known_name - what a filter that may not be built in is called; NULL: not known. */
 const char *codec_known_name(uint32_t h5_id);
 
+/* codec_known_id - the id of a registered filter with this name, in letters of any case, whether
+ * anybody here has it or not; 0: none. */
+uint32_t codec_known_id(const char *name, size_t n);
+
 struct libdeflate_decompressor;
 struct libdeflate_compressor;
+struct ZSTD_DCtx_s;
+struct ZSTD_CCtx_s;
 
 /* codec_kept - working memory of one library, made at first use, and what gives it back: only the
  * codec's own file names the library. */
@@ -54,13 +63,16 @@ struct codec_scratch {
 	struct codec_kept deflate; /* for deflate_level */
 	int deflate_level;
 	struct codec_kept zstd, zstd_encoder;
-	uint8_t *mem[2]; /* owned; intermediate results, used in turn */
-	size_t cap[2];
+	uint8_t *mem[3]; /* owned; intermediate results, used in turn, and what one codec
+	                  * needs meanwhile */
+	size_t cap[3];
 	struct buf turn[2]; /* the same while encoding */
 };
 
-/* codec_scratch_get - memory `which` (0 or 1) with room for at least cap bytes, content
- * undefined. Borrowed until the next call for the same one. NULL when memory is short. */
+#define CODEC_SCRATCH_OWN 2 /* for a codec, while it decodes or encodes one chunk */
+
+/* codec_scratch_get - memory `which` (0, 1, or CODEC_SCRATCH_OWN) with room for at least cap bytes,
+ * content undefined. Borrowed until the next call for the same one. NULL when memory is short. */
 uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t cap);
 
 /* codec_inflater - this thread's; borrowed. NULL when memory is short. */
@@ -69,6 +81,13 @@ struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s);
 /* codec_deflater - this thread's compressor of a level; borrowed until another level is asked for.
  * NULL when memory is short. */
 struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level);
+
+/* codec_zstd_decoder, codec_zstd_encoder - this thread's; borrowed. NULL when memory is short.
+ * codec_zstd_encoded - a chunk is done: the higher levels take hundreds of megabytes, which no
+ * thread keeps. */
+struct ZSTD_DCtx_s *codec_zstd_decoder(struct codec_scratch *s);
+struct ZSTD_CCtx_s *codec_zstd_encoder(struct codec_scratch *s);
+void codec_zstd_encoded(struct codec_scratch *s);
 
 static inline uint32_t codec_le32(const uint8_t *p)
 {
@@ -87,6 +106,12 @@ static inline void codec_put_le32(uint8_t *p, uint32_t v)
  * what was written is returned. */
 uint64_t codec_stored_size(uint64_t n);
 uint8_t *codec_stored_blocks(const uint8_t *in, size_t n, uint8_t *out);
+
+/* codec_shuffle_bytes, codec_unshuffle_bytes - len bytes as shuffle stores them, and back: elements
+ * of `size` bytes, >= 1, to planes of bytes. What is behind the last whole element is copied. in
+ * and out do not overlap. */
+void codec_shuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *out);
+void codec_unshuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *out);
 
 /* codec_packed_max - stored_max of compressors: more than any encoder makes of incompressible
  * bytes, or of the same bytes in many small blocks. */

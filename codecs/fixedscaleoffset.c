@@ -1,6 +1,8 @@
 /* fixedscaleoffset.c - numcodecs' fixedscaleoffset: (value - offset) * scale, rounded, stored as
- * another type. Decoded as stored / scale + offset, in the stored type's precision when that is a
- * float, else in doubles.
+ * another type. Decoded as stored / scale + offset. Both are computed in the precision of the type
+ * they begin with when that is a float, or more when scale or offset is too large for it, else in
+ * doubles. (numcodecs computes with integers where type, scale and offset are whole: the same, as
+ * long as nothing overflows.)
  *
  * Parameters: the presented type, the stored one, and the bits of offset and scale, low half
  * first. */
@@ -74,14 +76,32 @@ static uint64_t stored_max(const struct codec_spec *spec, uint64_t n)
 	return np_stored_max(np_of(spec, P_DTYPE), np_of(spec, P_ASTYPE), n);
 }
 
+/* computed - the two numbers of one direction, in the order in which they are used, and bytes of
+ * the floats that each step gives. */
+struct computed {
+	double v[2];
+	uint32_t size[2];
+};
+
+static struct computed computed(const struct codec_spec *spec, struct np_type from,
+				uint32_t first, uint32_t second)
+{
+	struct computed c = {.v = {real_at(spec, first), real_at(spec, second)}};
+
+	c.size[0] = np_wider(from.kind == NP_FLOAT ? from.size : 8, c.v[0]);
+	c.size[1] = np_wider(c.size[0], c.v[1]);
+	for (size_t i = 0; i < 2; i++)
+		c.v[i] = np_round(c.v[i], c.size[i]);
+	return c;
+}
+
 static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)
 {
 	struct np_type dec = np_of(spec, P_DTYPE), enc = np_of(spec, P_ASTYPE);
-	uint32_t size = enc.kind == NP_FLOAT ? enc.size : 8;
-	double scale = np_round(real_at(spec, P_SCALE), size);
-	double offset = np_round(real_at(spec, P_OFFSET), size), v[NP_BLOCK];
+	struct computed c = computed(spec, enc, P_SCALE, P_OFFSET);
+	double v[NP_BLOCK];
 	size_t n;
 	int rc = np_count("fixedscaleoffset", enc, dec, in_len, cap, &n, ret_len, e);
 
@@ -92,9 +112,58 @@ static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *sp
 
 		np_load_real(enc, in, m, v);
 		for (size_t k = 0; k < m; k++)
-			v[k] = np_round(np_round(v[k] / scale, size) + offset, size);
-		np_store_real(dec, v, m, out);
+			v[k] = np_round(np_round(v[k] / c.v[0], c.size[0]) + c.v[1], c.size[1]);
+		np_store_real(dec, c.size[1], v, m, out);
 	}
+	return 0;
+}
+
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
+{
+	struct np_type dec = np_of(spec, P_DTYPE), enc = np_of(spec, P_ASTYPE);
+	struct computed c = computed(spec, dec, P_OFFSET, P_SCALE);
+	double v[NP_BLOCK];
+	size_t count = 0;
+	uint8_t *p = NULL;
+	int rc = np_room("fixedscaleoffset", dec, enc, n, out, &count, &p, e);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0, m; i < count; i += m, in += m * dec.size, p += m * enc.size) {
+		m = count - i < NP_BLOCK ? count - i : NP_BLOCK;
+
+		np_load_real(dec, in, m, v);
+		for (size_t k = 0; k < m; k++)
+			v[k] = rint(np_round(np_round(v[k] - c.v[0], c.size[0]) * c.v[1],
+					     c.size[1]));
+		np_store_real(enc, c.size[1], v, m, p);
+	}
+	return 0;
+}
+
+/* prepare - users give offset and scale as doubles, and the stored type. */
+static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
+		   uint32_t *ret_n, struct err *e)
+{
+	const uint32_t n = P_N - P_OFFSET; /* words of both numbers */
+	struct codec_spec made = {.n_params = P_N, .params = params};
+	int rc;
+
+	if (spec->n_params < n)
+		return err_set(e, -EINVAL,
+			       "fixedscaleoffset needs offset and scale, as doubles: "
+			       "fixedscaleoffset,0d,10d");
+	rc = np_of_array("fixedscaleoffset", a, &params[P_DTYPE], e);
+	if (!rc)
+		rc = np_of_user(spec, n, params[P_DTYPE], &params[P_ASTYPE], e);
+	if (rc)
+		return rc;
+	memcpy(params + P_OFFSET, spec->params, n * sizeof(*params));
+	*ret_n = P_N;
+	if (!isfinite(real_at(&made, P_OFFSET)) || !isfinite(real_at(&made, P_SCALE)))
+		return err_set(e, -EINVAL, "fixedscaleoffset: offset or scale is not finite");
 	return 0;
 }
 
@@ -104,6 +173,9 @@ const struct codec_ops codec_fixedscaleoffset = {
 	.zarr2_id = "fixedscaleoffset",
 	.zarr2_params = zarr2_params,
 	.from_zarr = from_zarr,
+	.lossy = true,
+	.prepare = prepare,
 	.stored_max = stored_max,
 	.decode = decode,
+	.encode = encode,
 };

@@ -49,7 +49,7 @@ int np_from_conf(const struct codec_conf *conf, const char *member, uint32_t mis
 
 		if (strcmp(names[i].text, name) != 0)
 			continue;
-		*ret = (uint32_t)names[i].kind << 8 | names[i].size | (big ? PACK_BIG : 0);
+		*ret = np_pack((struct np_type){names[i].kind, names[i].size, big});
 		return 0;
 	}
 	return err_set(e, -EOPNOTSUPP, "%s '%.40s' is not supported", member, text);
@@ -64,6 +64,56 @@ struct np_type np_of(const struct codec_spec *spec, uint32_t i)
 		if (names[k].kind == t.kind && names[k].size == t.size)
 			return t;
 	return (struct np_type){NP_UINT, 1, false};
+}
+
+uint32_t np_pack(struct np_type t)
+{
+	return (uint32_t)t.kind << 8 | t.size | (t.big ? PACK_BIG : 0);
+}
+
+int np_of_array(const char *name, const struct codec_array *a, uint32_t *ret, struct err *e)
+{
+	struct np_type t = {a->class == CODEC_INT    ? NP_INT
+			    : a->class == CODEC_UINT ? NP_UINT
+						     : NP_FLOAT,
+			    a->elem_size, a->big_endian && a->elem_size > 1};
+
+	for (size_t k = 0; a->class != CODEC_OTHER && k < ARRAY_LEN(names); k++) {
+		if (names[k].kind != t.kind || names[k].size != t.size)
+			continue;
+		*ret = np_pack(t);
+		return 0;
+	}
+	return err_set(e, -EOPNOTSUPP, "%s is for numbers of at most 8 bytes", name);
+}
+
+int np_of_user(const struct codec_spec *spec, uint32_t i, uint32_t own, uint32_t *ret,
+	       struct err *e)
+{
+	static const struct {
+		int32_t number;
+		enum np_kind kind;
+		uint32_t size;
+	} types[] = {{1, NP_UINT, 1},   {2, NP_UINT, 2},   {4, NP_UINT, 4},  {8, NP_UINT, 8},
+		     {-1, NP_INT, 1},   {-2, NP_INT, 2},   {-4, NP_INT, 4},  {-8, NP_INT, 8},
+		     {16, NP_FLOAT, 2}, {32, NP_FLOAT, 4}, {64, NP_FLOAT, 8}};
+	bool big = (own & PACK_BIG) != 0;
+
+	*ret = own;
+	if (spec->n_params <= i)
+		return 0;
+	for (size_t k = 0; k < ARRAY_LEN(types); k++) {
+		struct np_type t = {types[k].kind, types[k].size, big && types[k].size > 1};
+
+		if (types[k].number != (int32_t)spec->params[i])
+			continue;
+		*ret = np_pack(t);
+		return 0;
+	}
+	return err_set(e, -EINVAL,
+		       "%d is no type to store: 1, 2, 4 or 8 bytes, negative with a sign; "
+		       "floats of 16, 32 or 64 bits",
+		       (int)(int32_t)spec->params[i]);
 }
 
 void np_put_member(struct buf *json, const char *member, struct np_type t)
@@ -98,6 +148,23 @@ int np_count(const char *name, struct np_type enc, struct np_type dec, size_t in
 	*ret_n = n;
 	*ret_len = n * dec.size;
 	return 0;
+}
+
+int np_room(const char *name, struct np_type dec, struct np_type enc, size_t n, struct buf *out,
+	    size_t *ret_n, uint8_t **ret_out, struct err *e)
+{
+	size_t bytes;
+
+	if (n % dec.size != 0)
+		return err_set(e, -EOPNOTSUPP, "%s: length %zu is no multiple of %u", name, n,
+			       (unsigned int)dec.size);
+	*ret_n = n / dec.size;
+	*ret_out = NULL;
+	if (ckd_mul(&bytes, *ret_n, (size_t)enc.size))
+		return err_set(e, -ERANGE, "%s: %zu elements are too many", name, *ret_n);
+	if (bytes > 0)
+		*ret_out = buf_grow(out, bytes);
+	return bytes > 0 && !*ret_out ? err_nomem(e) : 0;
 }
 
 /* ---- floats ---- */
@@ -162,6 +229,13 @@ static uint32_t half_of(double v)
 		return sign | (uint32_t)nearbyint(fabs(v) * 0x1p24);
 	mag += (((uint64_t)1 << 41) - 1) + (mag >> 42 & 1);
 	return sign | (uint32_t)((mag >> 42) - ((uint64_t)(1023 - 15) << 10));
+}
+
+uint32_t np_wider(uint32_t size, double v)
+{
+	if (size == 2 && !(v > -65000 && v < 65000))
+		size = 4;
+	return size == 4 && !(v > -3.4e38 && v < 3.4e38) ? 8 : size;
 }
 
 double np_round(double v, uint32_t size)
@@ -254,16 +328,19 @@ static uint64_t int_of(double v, uint32_t size)
 	return (uint64_t)(int64_t)v;
 }
 
-static uint64_t uint_of(double v, uint32_t size)
+/* from: bytes of the float that v is; numpy's loops over halves take the longer way. */
+static uint64_t uint_of(double v, uint32_t size, uint32_t from)
 {
 	double half = size == 8 ? 0x1p63 : 0x1p31; /* where the signed type ends */
 
+	if (size == 4 && from == 2)
+		return int_of(v, 8);
 	if (size < 4 || !(v >= half))
 		return int_of(v, size);
 	return int_of(v - half, size) ^ (size == 8 ? (uint64_t)1 << 63 : (uint64_t)1 << 31);
 }
 
-void np_store_real(struct np_type t, const double *v, size_t n, uint8_t *out)
+void np_store_real(struct np_type t, uint32_t size, const double *v, size_t n, uint8_t *out)
 {
 	bool swapped = t.big != HOST_BIG;
 	uint64_t bits[NP_BLOCK];
@@ -278,7 +355,7 @@ void np_store_real(struct np_type t, const double *v, size_t n, uint8_t *out)
 		for (size_t i = 0; i < n; i++)
 			bits[i] = t.kind == NP_BOOL  ? v[i] != 0
 				  : t.kind == NP_INT ? int_of(v[i], t.size)
-						     : uint_of(v[i], t.size);
+						     : uint_of(v[i], t.size, size);
 		np_store_bits(t, true, bits, n, out);
 	}
 }
@@ -312,6 +389,38 @@ void np_store_bits(struct np_type t, bool is_signed, const uint64_t *v, size_t n
 		STORE(64, __builtin_bswap64, v[i])
 }
 
+/* single_of_half, half_of_single - numpy moves the bits: a signalling NaN stays one. */
+static uint64_t single_of_half(uint32_t h)
+{
+	if ((h & 0x7fff) > 0x7c00)
+		return (h & 0x8000) << 16 | 0x7f800000 | (h & 0x3ff) << 13;
+	return single_of((float)real_of_half(h));
+}
+
+static uint64_t half_of_single(uint32_t b)
+{
+	uint32_t left = b >> 13 & 0x3ff;
+
+	if ((b & 0x7fffffff) > 0x7f800000)
+		return (b >> 16 & 0x8000) | 0x7c00 | (left ? left : 1);
+	return half_of(real_of_single(b));
+}
+
+/* convert_halves - n <= NP_BLOCK elements between halves and floats of 4 bytes. */
+static void convert_halves(struct np_type from, struct np_type to, const uint8_t *in, size_t n,
+			   uint8_t *out)
+{
+	const struct np_type raw = {NP_UINT, from.size, from.big};
+	const struct np_type cooked = {NP_UINT, to.size, to.big};
+	uint64_t bits[NP_BLOCK];
+
+	np_load_bits(raw, in, n, bits);
+	for (size_t i = 0; i < n; i++)
+		bits[i] = from.size == 2 ? single_of_half((uint32_t)bits[i])
+					 : half_of_single((uint32_t)bits[i]);
+	np_store_bits(cooked, false, bits, n, out);
+}
+
 void np_convert(struct np_type from, struct np_type to, const uint8_t *in, size_t n,
 		uint8_t *out)
 {
@@ -334,9 +443,12 @@ void np_convert(struct np_type from, struct np_type to, const uint8_t *in, size_
 			raw.big = to.big;
 			np_store_bits(raw, false, bits, m, out);
 			raw.big = from.big;
+		} else if (from.kind == NP_FLOAT && to.kind == NP_FLOAT &&
+			   from.size + to.size == 6) {
+			convert_halves(from, to, in, m, out);
 		} else if (from.kind == NP_FLOAT) {
 			np_load_real(from, in, m, real);
-			np_store_real(to, real, m, out);
+			np_store_real(to, from.size, real, m, out);
 		} else {
 			np_load_bits(from, in, m, bits);
 			np_store_bits(to, from.kind == NP_INT, bits, m, out);

@@ -416,6 +416,8 @@ static bool is_lossy(uint32_t h5_id)
 				       32017 /* SZ */,
 				       32019 /* JPEG */,
 				       32022 /* BitGroom */,
+				       32028 /* SPERR */,
+				       32032 /* BitRound */,
 				       32023 /* Granular BitRound */,
 				       32024 /* SZ3 */};
 

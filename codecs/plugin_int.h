@@ -137,8 +137,8 @@ int plugin_give(struct plugin_call *c, const void *data, size_t n, struct err *e
 /* plugin_class - what a library has for this id, loaded in this process; NULL: nothing. */
 const struct H5Z_class2_t *plugin_class(const char *path, uint32_t h5_id);
 
-/* plugin_array - the head of an array in PLUGIN_PREPARE's input: the chunk's lengths follow it, then
- * the fill value if there is one. */
+/* plugin_array - the head of an array in PLUGIN_PREPARE's input: the chunk's lengths follow it,
+ * then the fill value if there is one. */
 struct plugin_array {
 	uint32_t class, elem_size, rank, n_fill, big_endian, unused;
 };
@@ -165,8 +165,8 @@ struct plugin_request {
 
 /* plugin_describe - a child, which ends then, says what the libraries have that are used; those
  * that are none, or that it dies of, get their `why`. ret: libs->n descriptions, zeroed before, and
- * checked: every text ends and is printable, every id is one. Returns 0; -ENOMEM; another error when
- * there can be no child. */
+ * checked: every text ends and is printable, every id is one. Returns 0; -ENOMEM; another error
+ * when there can be no child. */
 int plugin_describe(struct plugin_libs *libs, struct plugin_desc *ret, struct err *e) NZ_MUST_USE;
 
 /* plugin_set_time - codec_plugins_time. */
@@ -204,6 +204,7 @@ void plugin_make_ops(struct plugin *p);
 /* codec_builtin, codec_builtin_zarr2 - without plugins. */
 const struct codec_ops *codec_builtin(uint32_t h5_id);
 const struct codec_ops *codec_builtin_zarr2(const char *id, size_t n);
+
 /* plugin_find, plugin_find_zarr2, plugin_at - of the plugins, which are looked for now when they
  * were not yet. NULL: none. Any thread. */
 const struct codec_ops *plugin_find(uint32_t h5_id);

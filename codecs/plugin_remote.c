@@ -38,6 +38,7 @@ struct worker {
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
+	pid_t owner;                  /* of the children: another process may be forked */
 	struct worker v[WORKERS_MAX]; /* a busy one belongs to its thread */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
 
@@ -276,11 +277,31 @@ static struct worker *pick_locked(const char *lib)
 	return none ? none : any;
 }
 
+/* own_locked - let go of the children of a process that forked this one. */
+static void own_locked(void)
+{
+	for (size_t i = 0; pool.owner && i < WORKERS_MAX; i++) {
+		struct worker *w = &pool.v[i];
+
+		if (w->child.pid) {
+			(void)close(w->child.sock);
+			(void)close(w->child.life);
+			if (w->child.report >= 0)
+				(void)close(w->child.report);
+			(void)close(w->fd);
+		}
+		*w = (struct worker){0};
+	}
+	pool.owner = getpid();
+}
+
 static struct worker *acquire(const char *lib)
 {
 	struct worker *w;
 
 	(void)pthread_mutex_lock(&pool.lock);
+	if (pool.owner != getpid())
+		own_locked();
 	while (!(w = pick_locked(lib)))
 		(void)pthread_cond_wait(&pool.idle, &pool.lock);
 	w->busy = true;

@@ -11,18 +11,19 @@
 #include <blosc.h>
 #include <bzlib.h>
 #include <libdeflate.h>
+#include <liblzf/lzf.h>
 #include <lz4.h>
 #include <lzma.h>
 #include <zstd.h>
 
 static const struct codec_ops *const codecs[] = {
-	&codec_deflate,  &codec_shuffle,  &codec_fletcher32, &codec_gzip,
-	&codec_zstd,     &codec_blosc,    &codec_bzip2,      &codec_lz4,
-	&codec_lz4_hdf5, &codec_lzma,     &codec_crc32c,     &codec_crc32c_zarr2,
-	&codec_crc32,    &codec_adler32,  &codec_delta,      &codec_fixedscaleoffset,
-	&codec_quantize_zarr2, &codec_bitround, &codec_astype,     &codec_packbits,
-	&codec_bitgroom, &codec_granularbr, &codec_bitround_hdf5,
-	&codec_nbit,     &codec_scaleoffset,
+	&codec_deflate,        &codec_shuffle,    &codec_fletcher32,    &codec_gzip,
+	&codec_zstd,           &codec_blosc,      &codec_bzip2,         &codec_lz4,
+	&codec_lz4_hdf5,       &codec_lzma,       &codec_crc32c,        &codec_crc32c_zarr2,
+	&codec_crc32,          &codec_adler32,    &codec_delta,         &codec_fixedscaleoffset,
+	&codec_quantize_zarr2, &codec_bitround,   &codec_astype,        &codec_packbits,
+	&codec_bitgroom,       &codec_granularbr, &codec_bitround_hdf5, &codec_nbit,
+	&codec_scaleoffset,    &codec_szip,       &codec_lzf,           &codec_bitshuffle,
 };
 
 const struct codec_ops *codec_builtin(uint32_t h5_id)
@@ -109,6 +110,7 @@ void codec_versions(struct buf *out)
 	put_version(out, "bzip2", BZ2_bzlibVersion());
 	put_version(out, "lz4", LZ4_versionString());
 	put_version(out, "liblzma", lzma_version_string());
+	buf_printf(out, "liblzf %d.%d\n", LZF_VERSION >> 8, LZF_VERSION & 0xff);
 }
 
 /* printable - whether a name from a file may be shown as it is. */

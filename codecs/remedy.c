@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 /* Where a filter's plugin is to be had. */
 enum where {
@@ -94,6 +95,14 @@ const char *codec_known_name(uint32_t h5_id)
 	const struct known *k = find(h5_id);
 
 	return k ? k->name : NULL;
+}
+
+uint32_t codec_known_id(const char *name, size_t n)
+{
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (strlen(known[i].name) == n && strncasecmp(known[i].name, name, n) == 0)
+			return known[i].h5_id;
+	return 0;
 }
 
 /* ---- what can be done ---- */

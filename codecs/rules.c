@@ -33,7 +33,7 @@ static bool is_filter(const char *s, size_t n)
 	if (bar)
 		n = (size_t)(bar - s);
 	s = spec_trim(s, &n);
-	return n > 0 && ((s[0] >= '0' && s[0] <= '9') || codec_find_name(s, n));
+	return n > 0 && ((s[0] >= '0' && s[0] <= '9') || spec_name(s, n));
 }
 
 /* parse_rule - "[VARS,]CHAIN" or "[VARS,]none". */

@@ -28,10 +28,10 @@ void codec_scratch_free(struct codec_scratch *s)
 	codec_kept_free(&s->deflate);
 	codec_kept_free(&s->zstd);
 	codec_kept_free(&s->zstd_encoder);
-	for (size_t i = 0; i < ARRAY_LEN(s->mem); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(s->mem); i++)
 		free(s->mem[i]);
+	for (size_t i = 0; i < ARRAY_LEN(s->turn); i++)
 		buf_release(&s->turn[i]);
-	}
 	free(s);
 }
 

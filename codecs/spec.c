@@ -14,6 +14,7 @@
 #define ID_MAX 65535 /* HDF5's */
 #define NAME_CAP 32
 #define REMEDY_CAP 300
+#define CHECKSUM 4 /* bytes of fletcher32's */
 
 /* szip's parameters: those of a user, and those of a file; the options that a user may give. */
 enum { SZIP_GIVEN = 2, SZIP_STORED = 4, SZIP_MASKS = 2 | 4 | 32 };
@@ -26,10 +27,16 @@ static size_t next(const char *s, size_t n, char mark)
 	return p ? (size_t)(p - s) : n;
 }
 
+uint32_t spec_name(const char *s, size_t n)
+{
+	const struct codec_ops *ops = codec_find_name(s, n);
+
+	return ops ? ops->h5_id : codec_known_id(s, n);
+}
+
 /* parse_id - "307" or "bzip2". */
 static int parse_id(const char *s, size_t n, struct codec_spec *ret, struct err *e)
 {
-	const struct codec_ops *ops;
 	uint32_t v[SPEC_CONST_MAX], count = 0;
 
 	s = spec_trim(s, &n);
@@ -37,10 +44,9 @@ static int parse_id(const char *s, size_t n, struct codec_spec *ret, struct err 
 	if (n == 0)
 		return err_set(e, -EINVAL, "a filter without id and name");
 	if ((s[0] < '0' || s[0] > '9') && s[0] != '-' && s[0] != '+') {
-		ops = codec_find_name(s, n);
-		if (!ops)
+		ret->h5_id = spec_name(s, n);
+		if (!ret->h5_id)
 			return err_set(e, -EINVAL, "unknown filter '%.*s'", spec_show(n), s);
-		ret->h5_id = ops->h5_id;
 		return 0;
 	}
 	if (spec_const(s, n, v, &count, NULL) || count != 1 || s[n - 1] < '0' ||
@@ -234,11 +240,33 @@ static int prepare_one(struct arena *a, const struct codec_spec *spec,
 	return ret->params ? 0 : err_nomem(e);
 }
 
+static bool has(const struct codec_spec *specs, uint32_t n, uint32_t h5_id)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (specs[i].h5_id == h5_id)
+			return true;
+	return false;
+}
+
+/* beside_szip - netCDF-C refuses deflate beside szip. A checksum, which comes first, is four bytes
+ * more for szip: no whole sample of eight bytes, and libhdf5 loses them. */
+static int beside_szip(const struct codec_spec *specs, uint32_t n, uint32_t elem_size,
+		       struct err *e)
+{
+	if (has(specs, n, CODEC_DEFLATE))
+		return err_set(e, -EINVAL, "deflate and szip for one variable");
+	if (has(specs, n, CODEC_FLETCHER32) && elem_size > CHECKSUM)
+		return err_set(e, -EOPNOTSUPP,
+			       "szip of elements of %" PRIu32 " bytes behind fletcher32: the "
+			       "checksum would be lost",
+			       elem_size);
+	return 0;
+}
+
 int codec_chain_prepare(struct arena *a, const struct codec_chain *chain,
 			const struct codec_array *array, struct codec_chain *ret, struct err *e)
 {
 	struct codec_spec specs[CODEC_CHAIN_MAX];
-	bool deflate = false, szip = false;
 	uint32_t n = 0;
 	int rc = 0;
 
@@ -249,13 +277,7 @@ int codec_chain_prepare(struct arena *a, const struct codec_chain *chain,
 		for (uint32_t i = 0; !rc && i < chain->n; i++)
 			if (rank(chain->specs[i].h5_id) == r)
 				rc = prepare_one(a, &chain->specs[i], array, &specs[n++], e);
-	for (uint32_t i = 0; !rc && i < n; i++) {
-		deflate = deflate || specs[i].h5_id == CODEC_DEFLATE;
-		szip = szip || specs[i].h5_id == CODEC_SZIP;
-	}
-	if (rc)
-		return rc;
-	if (deflate && szip)
-		return err_set(e, -EINVAL, "deflate and szip for one variable");
-	return keep(a, specs, n, ret, e);
+	if (!rc && has(specs, n, CODEC_SZIP))
+		rc = beside_szip(specs, n, array->elem_size, e);
+	return rc ? rc : keep(a, specs, n, ret, e);
 }

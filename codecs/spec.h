@@ -28,14 +28,21 @@ struct codec_rules {
 
 /* codec_spec_parse - n bytes of text to a chain, in the arena. A filter that is named twice keeps
  * its first place and takes its last parameters, as with nc_def_var_filter.
- * Returns 0; -EINVAL with what is wrong and where; -ENOMEM. Unknown ids are no error, unknown
- * names are. */
+ * Returns 0; -EINVAL with what is wrong and where; -ENOMEM. Unknown ids are no error, nor
+ * are names of registered filters that nobody here has; other names are. */
 int codec_spec_parse(struct arena *a, const char *text, size_t n, struct codec_chain *ret,
 		     struct err *e) NZ_MUST_USE;
 
 /* codec_spec_print - append a chain in the same syntax, with ids: "2,4|1,5"; codecs without an id
  * of HDF5's with their names. What ncdump -s -F shows as _Filter. */
 void codec_spec_print(const struct codec_chain *chain, struct buf *out);
+
+/* codec_spec_json - append a chain as Zarr v2 writes codecs, in the order of encoding:
+ * [{"id": "shuffle", "elementsize": 4}, {"id": "zlib", "level": 5}]. What netCDF-C shows as
+ * _Codecs. Of what numcodecs has no name for: {"id": "unknown", "name": "sz", "hdf5": 32017,
+ * "parameters": [3, 0]}, members that are not known left out; of Zarr v3's own codecs:
+ * {"name": "crc32c"}. elem_size: bytes of an element of the array. */
+void codec_spec_json(const struct codec_chain *chain, size_t elem_size, struct buf *out);
 
 /* codec_rule_add - parse the text of one rule, "[VARS,]CHAIN" or "[VARS,]none", behind rules->v; a
  * text that begins with an id or a filter's name is for all ("/lz4,..." is for a variable).

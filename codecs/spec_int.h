@@ -12,6 +12,10 @@ const char *spec_trim(const char *s, size_t *n);
 /* spec_show - a length for "%.*s" that keeps a text of the user's from filling a message. */
 int spec_show(size_t n);
 
+/* spec_name - the id of a filter by any of its names: of a codec, of a plugin, or of a registered
+ * filter that nobody here has; 0: there is none. */
+uint32_t spec_name(const char *s, size_t n);
+
 /* spec_const - one typed constant, n bytes without blanks around it, as the parameters that
  * netCDF-C makes of it: "-17b" 239, "25S", "93U", "789f", "1.5d" and "7L" two: the low 32 bits
  * first, on any host. ret has room for SPEC_CONST_MAX.

@@ -13,7 +13,6 @@
 #include <zstd_errors.h>
 
 #define LEVEL_NUMCODECS 1
-#define ENCODER_KEPT ((size_t)16 << 20) /* bytes of a context, kept from chunk to chunk */
 #define MAGIC 0xfd2fb528u
 #define SKIP_MAGIC 0x184d2a50u /* and the 15 that follow */
 #define SKIP_MASK 0xfffffff0u
@@ -62,20 +61,14 @@ static size_t frame_length(const uint8_t *p, size_t n)
 	return ZSTD_isError(len) || len > n ? 0 : len;
 }
 
-static void free_decoder(void *p)
-{
-	(void)ZSTD_freeDCtx(p); /* cannot fail */
-}
-
 static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
 		  size_t cap, size_t *ret_len, struct err *e)
 {
+	struct ZSTD_DCtx_s *zstd = codec_zstd_decoder(s);
 	size_t from = 0, to = 0;
 
-	if (!s->zstd.p)
-		s->zstd = (struct codec_kept){ZSTD_createDCtx(), free_decoder};
-	if (!s->zstd.p)
+	if (!zstd)
 		return err_nomem(e);
 	do {
 		size_t len = frame_length(in + from, in_len - from), got;
@@ -89,7 +82,7 @@ static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUS
 		if (claim < ZSTD_CONTENTSIZE_ERROR && claim > cap - to)
 			return err_set(e, -ERANGE, "zstd: content of %llu bytes exceeds %zu",
 				       claim, cap - to);
-		got = ZSTD_decompressDCtx(s->zstd.p, out + to, cap - to, in + from, len);
+		got = ZSTD_decompressDCtx(zstd, out + to, cap - to, in + from, len);
 		if (ZSTD_getErrorCode(got) == ZSTD_error_dstSize_tooSmall)
 			return err_set(e, -ERANGE, "zstd: content exceeds %zu bytes", cap);
 		if (ZSTD_isError(got))
@@ -136,34 +129,21 @@ static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_U
 	} while (n > 0);
 }
 
-static void free_encoder(void *p)
-{
-	(void)ZSTD_freeCCtx(p); /* cannot fail */
-}
-
-/* give_back - the higher levels take hundreds of megabytes, which no thread keeps. */
-static void give_back(struct codec_scratch *s)
-{
-	if (ZSTD_sizeof_CCtx(s->zstd_encoder.p) > ENCODER_KEPT)
-		codec_kept_free(&s->zstd_encoder);
-}
-
 static int encode(struct codec_scratch *s, const struct codec_spec *spec,
 		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
 		  struct err *e)
 {
+	struct ZSTD_CCtx_s *zstd = codec_zstd_encoder(s);
 	size_t bound = ZSTD_compressBound(n), start = out->len, got;
 	uint8_t *p;
 
 	if (ZSTD_isError(bound) || bound < n)
 		return err_set(e, -ERANGE, "zstd: length %zu is too large", n);
-	if (!s->zstd_encoder.p)
-		s->zstd_encoder = (struct codec_kept){ZSTD_createCCtx(), free_encoder};
-	p = s->zstd_encoder.p ? buf_grow(out, bound) : NULL;
+	p = zstd ? buf_grow(out, bound) : NULL;
 	if (!p)
 		return err_nomem(e);
-	got = ZSTD_compressCCtx(s->zstd_encoder.p, p, bound, in, n, level_of(spec));
-	give_back(s);
+	got = ZSTD_compressCCtx(zstd, p, bound, in, n, level_of(spec));
+	codec_zstd_encoded(s);
 	if (ZSTD_isError(got)) {
 		out->len = start;
 		return err_set(e, -EIO, "zstd: %s", ZSTD_getErrorName(got));

@@ -5,15 +5,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "codecs/codec.h"
 #include "codecs/plugin.h"
-#include "fusefs/info_int.h"
 
 enum { NAME, HDF5, ZARR2, ZARR3, DOES, PASSES, SOURCE, COLUMNS };
 
 #define CELL_MAX 256
-
-#pragma weak codec_plugins_report
 
 static const char *const titles[COLUMNS] = {
 	[NAME] = "name", [HDF5] = "HDF5",        [ZARR2] = "Zarr v2",     [ZARR3] = "Zarr v3",
@@ -133,8 +131,7 @@ static void text_report(const struct cfg *cfg, struct buf *out)
 	buf_puts(out, "\n* with -o filter=keep\n");
 	if (cfg->verbose) {
 		buf_puts(out, "\nlibraries\n");
-		if (codec_plugins_report)
-			codec_plugins_report(out);
+		codec_plugins_report(out);
 	}
 }
 
@@ -142,7 +139,7 @@ static void json_text(struct buf *out, const char *name, const char *text)
 {
 	buf_printf(out, ", \"%s\": ", name);
 	if (text)
-		info_json_string(out, text, strlen(text));
+		str_put_json(out, text, strlen(text));
 	else
 		buf_puts(out, "null");
 }
@@ -155,7 +152,7 @@ static void json_bool(struct buf *out, const char *name, bool yes)
 static void json_row(const struct codec_ops *ops, struct buf *out)
 {
 	buf_puts(out, "{\"name\": ");
-	info_json_string(out, ops->name, strlen(ops->name));
+	str_put_json(out, ops->name, strlen(ops->name));
 	if (has_hdf5_id(ops))
 		buf_printf(out, ", \"hdf5\": %" PRIu32, ops->h5_id);
 	else
@@ -183,14 +180,13 @@ static void json_report(struct buf *out)
 	}
 	buf_puts(out, "],\n \"libraries\": [");
 	buf_init(&lines, (size_t)1 << 24);
-	if (codec_plugins_report)
-		codec_plugins_report(&lines);
+	codec_plugins_report(&lines);
 	for (size_t at = 0, n; at < lines.len; at += n + 1) {
 		const uint8_t *end = memchr(lines.data + at, '\n', lines.len - at);
 
 		n = end ? (size_t)(end - lines.data) - at : lines.len - at;
 		buf_puts(out, at ? ",\n  " : "\n  ");
-		info_json_string(out, (const char *)lines.data + at, n);
+		str_put_json(out, (const char *)lines.data + at, n);
 	}
 	out->failed |= !buf_ok(&lines);
 	buf_release(&lines);

@@ -20,6 +20,7 @@ struct fs_want {
 	bool nc;            /* as one netCDF-4 file; else as a Zarr tree */
 	const char *name;   /* of that file; borrowed for the view's life */
 	uint64_t id_limit;  /* ids stay below it */
+	const struct fs_rules *rules; /* the setup's */
 	uint32_t share;     /* so many views share the memory and the threads that cfg allows */
 };
 
@@ -72,6 +73,7 @@ struct fs {
 	struct reply_log log;
 	pthread_key_t buffer_key;   /* each thread's read buffer */
 	bool no_open, no_opendir;   /* the kernel takes ENOSYS as "no need to ask" */
+	bool no_xattr;              /* the same of extended attributes */
 	bool follows;               /* the view's; set before requests */
 	const char *path;           /* of the source; borrowed */
 	uint32_t max_read;          /* -o max_read=, 0: none; set before requests */

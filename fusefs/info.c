@@ -7,14 +7,17 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/str.h"
+#include "codecs/spec.h"
 #include "fusefs/info_int.h"
 #include "fusefs/mirror.h"
 
 static const char *plan_name(enum plan_kind kind)
 {
 	static const char *const names[] = {
-		[PLAN_PASS] = "pass",   [PLAN_DECODE] = "decode", [PLAN_VLEN] = "vlen",
-		[PLAN_FIXED] = "fixed", [PLAN_HIDE] = "hidden",   [PLAN_ERROR] = "error",
+		[PLAN_PASS] = "pass",     [PLAN_DECODE] = "decode", [PLAN_VLEN] = "vlen",
+		[PLAN_FIXED] = "fixed",   [PLAN_HIDE] = "hidden",   [PLAN_ERROR] = "error",
+		[PLAN_ENCODE] = "encode",
 	};
 
 	return (size_t)kind < ARRAY_LEN(names) ? names[kind] : "?";
@@ -123,6 +126,12 @@ static void text_array(struct buf *out, struct view *v, uint32_t ordinal, int in
 	}
 	buf_printf(out, "\n%*sfilters  ", indent + 4, "");
 	text_filters(out, &a->chain);
+	if (a->chain.n > 0) {
+		buf_printf(out, "\n%*s_Filter  ", indent + 4, "");
+		codec_spec_print(&a->chain, out);
+		buf_printf(out, "\n%*s_Codecs  ", indent + 4, "");
+		codec_spec_json(&a->chain, a->type.size, out);
+	}
 	buf_printf(out, "\n%*sstorage  %s\n%*sfill     ", indent + 4, "",
 		   layout_name(a->layout), indent + 4, "");
 	info_fill(out, a, false);
@@ -133,6 +142,10 @@ static void text_array(struct buf *out, struct view *v, uint32_t ordinal, int in
 			   plan->reason[0] ? ": " : "");
 	if (plan)
 		put_text(out, plan->reason);
+	if (plan && plan->kind != PLAN_PASS && plan->chain.n > 0) {
+		buf_printf(out, "\n%*sshown    ", indent + 4, "");
+		text_filters(out, &plan->chain);
+	}
 	if (a->unreadable) {
 		buf_printf(out, "\n%*sproblem  ", indent + 4, "");
 		put_text(out, a->unreadable);
@@ -190,13 +203,13 @@ static void text_rules(struct buf *out, const struct fs_setup *setup, const stru
 	for (size_t i = 0; i < cfg->n_filter_rules; i++) {
 		buf_puts(out, "       ");
 		put_text(out, cfg->filter_rules[i]);
-		buf_printf(out, "  (%" PRIu32 " variables)\n",
+		buf_printf(out, "  (variables: %" PRIu32 ")\n",
 			   fs_rules_count(setup->rules->filters.v[i].vars, ds));
 	}
 	for (size_t i = 0; i < cfg->n_quantize_rules; i++) {
 		buf_puts(out, i ? "         " : "quantize ");
 		put_text(out, cfg->quantize_rules[i]);
-		buf_printf(out, "  (%" PRIu32 " variables)\n",
+		buf_printf(out, "  (variables: %" PRIu32 ")\n",
 			   fs_rules_count(setup->rules->quants.v[i].vars, ds));
 	}
 }
@@ -228,7 +241,7 @@ static void text_report(struct buf *out, const struct fs_setup *setup, struct vi
 
 static void json_text(struct buf *out, const char *s)
 {
-	info_json_string(out, s, strlen(s));
+	str_put_json(out, s, strlen(s));
 }
 
 static void json_lengths(struct buf *out, const char *name, const uint64_t *v, uint32_t rank)
@@ -249,11 +262,14 @@ static void json_attrs(struct buf *out, const struct ds_attr *attrs, uint32_t n)
 	buf_putc(out, ']');
 }
 
-static void json_filters(struct buf *out, const struct codec_chain *chain)
+/* json_filters - a chain as an array, and as ncdump's text. */
+static void json_filters(struct buf *out, const char *name, const char *text_name,
+			 const struct codec_chain *chain)
 {
+	struct buf text;
 	char tmp[64];
 
-	buf_puts(out, ", \"filters\": [");
+	buf_printf(out, ", \"%s\": [", name);
 	for (uint32_t i = 0; i < chain->n; i++) {
 		const struct codec_spec *spec = &chain->specs[i];
 
@@ -264,7 +280,11 @@ static void json_filters(struct buf *out, const struct codec_chain *chain)
 			buf_printf(out, "%s%" PRIu32, p ? ", " : "", spec->params[p]);
 		buf_puts(out, "]}");
 	}
-	buf_putc(out, ']');
+	buf_init(&text, (size_t)1 << 20);
+	codec_spec_print(chain, &text);
+	buf_printf(out, "], \"%s\": ", text_name);
+	str_put_json(out, text.data ? (const char *)text.data : "", text.len);
+	buf_release(&text);
 }
 
 /* json_path - the path that fn appends, as a JSON string. */
@@ -275,7 +295,7 @@ static void json_path(struct buf *out, const struct dataset *ds, uint32_t ordina
 
 	buf_init(&path, 1 << 20);
 	fn(ds, ordinal, &path);
-	info_json_string(out, path.data ? (const char *)path.data : "", path.len);
+	str_put_json(out, path.data ? (const char *)path.data : "", path.len);
 	buf_release(&path);
 }
 
@@ -284,6 +304,7 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal)
 	const struct dataset *ds = &v->source->ds;
 	const struct ds_array *a = &ds->arrays[ordinal];
 	const struct plan *plan = plan_of(v, ordinal);
+	const struct codec_chain none = {0};
 	struct buf type;
 
 	buf_puts(out, "{\"path\": ");
@@ -291,7 +312,7 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal)
 	buf_puts(out, ", \"type\": ");
 	buf_init(&type, 1 << 20);
 	info_type(&type, &a->type);
-	info_json_string(out, type.data ? (const char *)type.data : "", type.len);
+	str_put_json(out, type.data ? (const char *)type.data : "", type.len);
 	buf_release(&type);
 	json_lengths(out, "shape", a->shape, a->rank);
 	json_lengths(out, "chunks", a->chunk, a->rank);
@@ -304,7 +325,12 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal)
 		   "], \"chunk_count\": %" PRIu64 ", \"chunk_bytes\": %" PRIu64
 		   ", \"storage\": \"%s\"",
 		   a->n_chunks, a->chunk_bytes, layout_name(a->layout));
-	json_filters(out, &a->chain);
+	json_filters(out, "filters", "_Filter", &a->chain);
+	buf_puts(out, ", \"_Codecs\": ");
+	if (a->chain.n > 0)
+		codec_spec_json(&a->chain, a->type.size, out);
+	else
+		buf_puts(out, "null");
 	buf_printf(out,
 		   ", \"fill_defined\": %s, \"fill\": ", a->fill_defined ? "true" : "false");
 	info_fill(out, a, true);
@@ -312,6 +338,7 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal)
 	json_text(out, plan ? plan_name(plan->kind) : "");
 	buf_puts(out, ", \"reason\": ");
 	json_text(out, plan ? plan->reason : "");
+	json_filters(out, "shown_filters", "shown_Filter", plan ? &plan->chain : &none);
 	buf_puts(out, ", \"problem\": ");
 	if (a->unreadable)
 		json_text(out, a->unreadable);

@@ -17,7 +17,4 @@ void info_type(struct buf *out, const struct dtype *t);
  * that JSON has, everything else as text). */
 void info_fill(struct buf *out, const struct ds_array *a, bool json);
 
-/* info_json_string - append a JSON string; bytes that are not UTF-8 are taken as Latin-1. */
-void info_json_string(struct buf *out, const char *s, size_t n);
-
 #endif

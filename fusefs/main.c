@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "codecs/plugin.h"
 #include "fusefs/fusefs.h"
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
@@ -25,7 +26,8 @@ static uint32_t spare_processors(void)
 	return CPU_COUNT(&set) > 2 ? (uint32_t)CPU_COUNT(&set) - 1 : 1;
 }
 
-static enum plan_filter filter_of(const struct cfg *cfg)
+/* policy_of - the rules are borrowed from setup: they outlive all views. */
+static struct plan_policy policy_of(const struct cfg *cfg, const struct fs_want *want)
 {
 	static const enum plan_filter filters[] = {
 		[CFG_FILTER_PORTABLE] = PLAN_PORTABLE,
@@ -33,7 +35,11 @@ static enum plan_filter filter_of(const struct cfg *cfg)
 		[CFG_FILTER_NONE] = PLAN_NONE,
 	};
 
-	return filters[cfg->filter];
+	return (struct plan_policy){
+		.filter = filters[cfg->filter],
+		.rules = &want->rules->filters,
+		.quant = &want->rules->quants,
+	};
 }
 
 /* io_of - memory and threads for one of `share` views. */
@@ -59,7 +65,7 @@ static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_wa
 	};
 	const struct zarr_view_options opts = {
 		.mode = modes[cfg->mode],
-		.filter = filter_of(cfg),
+		.policy = policy_of(cfg, want),
 		.nested = cfg->nested,
 		.strict_json = cfg->strict_json,
 		.io = io_of(cfg, want->share),
@@ -75,7 +81,7 @@ static int nc_view(struct source *s, const struct cfg *cfg, const struct fs_want
 {
 	const struct nc_view_options opts = {
 		.name = want->name,
-		.filter = filter_of(cfg),
+		.policy = policy_of(cfg, want),
 		.io = io_of(cfg, want->share),
 		.max_image_bytes = cfg->image_size,
 		.max_index_bytes = cfg->index_size,
@@ -176,6 +182,9 @@ int main(int argc, char **argv)
 		log_error("%s", e.msg);
 		return 1;
 	}
+	codec_plugins_begin();
+	if (cfg.noplugins)
+		codec_plugins_off();
 	if ((cfg.command == CFG_MOUNT || cfg.command == CFG_INFO) &&
 	    fs_rules_init(&cfg, &rules, &e) < 0) {
 		log_error("%s", e.msg);

@@ -387,6 +387,34 @@ static int mirror_readlink(struct view *v, uint64_t id, struct buf *out, struct 
 	return real_readlink(mirror_of(v), id, out, e);
 }
 
+/* mirror_xattr - only arrays in a Zarr tree have any: nothing is opened to find that out. */
+static int mirror_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
+			struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	auto_free char *path = NULL;
+	bool may_have = number_of(id) && inner_of(id) != VIEW_ROOT;
+	enum name_kind kind;
+	struct stat st;
+	struct slot *s;
+	int rc = 0;
+
+	if (may_have)
+		rc = slot_peek(m, number_of(id), &kind, &path, &st, e);
+	if (rc)
+		return rc;
+	if (!may_have || kind == NAME_ZARR)
+		return name ? err_set(e, -ENODATA, "no attribute '%s'", name) : 0;
+	rc = slot_use(m, number_of(id), &s, e);
+	if (rc)
+		return rc;
+	rc = s->view->ops->xattr(s->view, inner_of(id), name, out, e);
+	if (rc && rc != -ENODATA && rc != -E2BIG)
+		rc = slot_explain(m, s, rc, e);
+	slot_release(m, s, 0);
+	return rc;
+}
+
 static void mirror_forget(struct view *v, uint64_t id, uint64_t count)
 {
 	if (number_of(id))
@@ -456,6 +484,7 @@ static const struct view_ops mirror_ops = {
 	.read = mirror_read,
 	.parent = mirror_parent,
 	.readlink = mirror_readlink,
+	.xattr = mirror_xattr,
 	.forget = mirror_forget,
 };
 

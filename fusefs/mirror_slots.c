@@ -271,6 +271,7 @@ static int open_dataset(const struct mirror *m, const struct slot *s, struct ope
 		.nc = s->kind == NAME_ZARR,
 		.name = s->name,
 		.id_limit = INNER_LIMIT,
+		.rules = setup->rules,
 		.share = FS_MIRROR_SHARE,
 	};
 	int rc = 0;
@@ -529,8 +530,10 @@ int slot_explain(struct mirror *m, struct slot *s, int rc, struct err *e)
 {
 	if (rc == -ESTALE || source_check(s->source, NULL) == -ESTALE)
 		return make_stale(m, s, e);
-	/* such a text is logged once, and for each dataset */
-	return rc == -EOPNOTSUPP ? err_wrap(e, rc, "'%s'", s->path) : rc;
+	/* such a text is logged once, and for each dataset; also of a file that is shown */
+	if (e && e->code == -EOPNOTSUPP)
+		(void)err_wrap(e, e->code, "'%s'", s->path);
+	return rc;
 }
 
 int slot_check(struct mirror *m, struct slot *s, struct err *e)

@@ -247,6 +247,60 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 	end(&c);
 }
 
+/* Extended attributes. What is not "user.*" nobody has: programs that list files ask for
+ * "security.selinux" and for access lists of each of them, but leave it when they hear that this
+ * filesystem has no such thing. Views without attributes tell the kernel to ask for none. */
+
+#define XATTR_MAX_BYTES 65536 /* the kernel's own limit: of a value, of the list */
+
+/* reply_xattr - the protocol of both requests: size 0 asks for the length. */
+static void reply_xattr(struct call *c, const struct buf *out, size_t size)
+{
+	if (size == 0)
+		(void)fuse_reply_xattr(c->req, out->len);
+	else if (out->len > size)
+		(void)fuse_reply_err(c->req, ERANGE);
+	else
+		(void)fuse_reply_buf(c->req, (const char *)out->data, out->len);
+}
+
+static void xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+	struct buf out;
+	struct call c;
+	int rc;
+
+	if (fs->no_xattr || (name && strncmp(name, "user.", 5) != 0)) {
+		(void)fuse_reply_err(req, fs->no_xattr ? ENOSYS : EOPNOTSUPP);
+		return;
+	}
+	if (!begin(&c, req, ino, true))
+		return;
+	buf_init(&out, XATTR_MAX_BYTES);
+	rc = name ? -ENODATA : 0;
+	if (c.view->ops->xattr)
+		rc = c.view->ops->xattr(c.view, live_id(ino), name, &out, &c.e);
+	if (rc == 0)
+		reply_xattr(&c, &out, size);
+	else if (rc == -ENODATA || rc == -E2BIG)
+		(void)fuse_reply_err(req, -rc);
+	else
+		fail(&c, rc, false);
+	buf_release(&out);
+	end(&c);
+}
+
+static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+	xattr(req, ino, name, size);
+}
+
+static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+	xattr(req, ino, NULL, size);
+}
+
 /* Read. */
 
 struct buffer {
@@ -544,6 +598,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 		      !fs->follows;
 	fs->no_opendir = (conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT) && !fs->ask_opendir &&
 			 !fs->follows;
+	fs->no_xattr = fs->no_xattr || !live_first(fs->live)->view->ops->xattr;
 	conn->max_read = fs->max_read; /* libfuse wants to hear it twice */
 	log_debug("kernel protocol %u.%u, read-ahead %u bytes", conn->proto_major,
 		  conn->proto_minor, conn->max_readahead);
@@ -564,6 +619,8 @@ const struct fuse_lowlevel_ops *fs_operations(void)
 		.readdir = op_readdir,
 		.readdirplus = op_readdirplus,
 		.statfs = op_statfs,
+		.getxattr = op_getxattr,
+		.listxattr = op_listxattr,
 	};
 
 	return &ops;

@@ -20,6 +20,12 @@ struct fs_rules {
 int fs_rules_init(const struct cfg *cfg, struct fs_rules *ret, struct err *e) NZ_MUST_USE;
 void fs_rules_release(struct fs_rules *r);
 
+/* fs_rules_check - whether every filter rule can be followed for some array: a filter that nobody
+ * here can encode, or with such parameters, is a mistake. Apart from init because it loads
+ * plugins, which is the server's business. r may be NULL: no rules.
+ * Returns 0; -EOPNOTSUPP, -EINVAL with the option, what is wrong and what to do; -ENOMEM. */
+int fs_rules_check(const struct fs_rules *r, const struct cfg *cfg, struct err *e) NZ_MUST_USE;
+
 /* fs_rules_count - how many variables of ds have a name that a rule's `vars` has. */
 uint32_t fs_rules_count(const char *vars, const struct dataset *ds);
 

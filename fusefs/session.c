@@ -54,7 +54,10 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 static int open_once(const struct fs_setup *setup, const struct cfg *cfg,
 		     struct source **ret_source, struct view **ret_view, struct err *e)
 {
-	struct fs_want want = {.name = setup->file_name, .id_limit = VIEW_ID_LIMIT, .share = 1};
+	struct fs_want want = {.name = setup->file_name,
+			       .id_limit = VIEW_ID_LIMIT,
+			       .rules = setup->rules,
+			       .share = 1};
 	struct source_options opts;
 	struct source *source = NULL;
 	int rc;
@@ -98,6 +101,10 @@ static int open_dataset(const struct fs_setup *setup, struct source **ret_source
 int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
 	    struct err *e)
 {
+	int rc = fs_rules_check(setup->rules, setup->cfg, e);
+
+	if (rc < 0)
+		return rc;
 	if (!mirror_wanted(setup))
 		return open_dataset(setup, ret_source, ret_view, e);
 	*ret_source = NULL;
@@ -304,6 +311,7 @@ static int mount_session(struct server *s, struct err *e)
 		return rc;
 	/* fusermount3 finds out whether a server is gone by opening its directory. */
 	s->fs.ask_opendir = fs_has_option(s->setup->cfg, "auto_unmount");
+	s->fs.no_xattr = s->setup->cfg->no_xattr;
 	s->fs.uncached = s->setup->cfg->filter == CFG_FILTER_NONE && !s->setup->cfg->page_cache;
 	s->loop = fuse_loop_cfg_create();
 	if (!s->loop || !session_args(s, &args))

@@ -83,33 +83,11 @@ void info_type(struct buf *out, const struct dtype *t)
 	put_type(out, t, 0);
 }
 
-void info_json_string(struct buf *out, const char *s, size_t n)
-{
-	struct buf utf8;
-
-	buf_init(&utf8, SIZE_MAX / 4);
-	str_put_utf8(&utf8, s, n);
-	buf_putc(out, '"');
-	for (size_t i = 0; i < utf8.len; i++) {
-		uint8_t c = utf8.data[i];
-
-		if (c == '"' || c == '\\')
-			buf_printf(out, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			buf_printf(out, "\\u%04x", (unsigned int)c);
-		else
-			buf_putc(out, (char)c);
-	}
-	buf_putc(out, '"');
-	out->failed |= !buf_ok(&utf8);
-	buf_release(&utf8);
-}
-
 static void put_string(struct buf *out, const char *s, size_t n, bool json)
 {
 	size_t shown = json || n <= TEXT_SHOWN ? n : TEXT_SHOWN;
 
-	info_json_string(out, s, shown);
+	str_put_json(out, s, shown);
 	if (shown < n)
 		buf_puts(out, "...");
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "codecs/plugin.h"
 #include "hdf5view/hdf5view.h"
 #include "hdf5view/src_int.h"
 
@@ -28,6 +29,8 @@ static void run(const struct child_self *self)
 	struct err e = ERR_INIT;
 	int rc;
 
+	codec_plugins_local();
+	(void)H5PLset_loading_state(0); /* h5_pipeline.c says which may be used */
 	if (!own) {
 		rc = h5_source_of_job(job, self->fds[H5_FD_SOURCE], self->fds[H5_FD_REGION], &s,
 				      &e);

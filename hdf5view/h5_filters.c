@@ -1,12 +1,11 @@
 /* h5_filters.c - creation properties: the filter pipeline and the fill value. */
-#include "hdf5view/h5_codecs.h"
 #include "hdf5view/src_int.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* available - whether the library can run a filter, with one of our codecs or by itself. Asking for a missing one searches the
- * plugin directories, so answers are kept. */
+/* available - whether the library can run a filter, with a codec of ours or by itself. A plugin
+ * may have to be loaded, so answers are kept. */
 static bool available(struct h5_build *b, uint32_t id)
 {
 	bool yes;
@@ -14,7 +13,7 @@ static bool available(struct h5_build *b, uint32_t id)
 	for (uint32_t i = 0; i < b->n_filters; i++)
 		if (b->filters[i].id == id)
 			return b->filters[i].avail;
-	yes = h5_codec_ready(id) || H5Zfilter_avail((H5Z_filter_t)id) > 0;
+	yes = h5_filter_ready(id);
 	if (b->n_filters < ARRAY_LEN(b->filters)) {
 		b->filters[b->n_filters].id = id;
 		b->filters[b->n_filters++].avail = yes;

@@ -111,19 +111,19 @@ static int select_region(struct h5_source *s, uint32_t array, uint64_t linear,
 	return a->layout == DS_VIRTUAL ? h5_sources_ok(s, x->file, r->set, start, count, e) : 0;
 }
 
-/* ready_filters - our codecs for what libhdf5 cannot decode, with room for a chunk as it is in the
- * file and what other filters add to it. */
+/* ready_filters - codecs of ours and plugins for what libhdf5 cannot decode; ours with room for a
+ * chunk as it is in the file and what other filters add to it. */
 static void ready_filters(const struct ds_array *a, const struct h5_array *x)
 {
 	uint64_t bytes = x->elem_bytes;
 
 	if (a->layout == DS_VIRTUAL) {
-		h5_codecs_ready();
+		h5_filters_ready();
 		h5_codecs_max(0);
 		return;
 	}
 	for (uint32_t i = 0; i < a->chain.n; i++)
-		(void)h5_codec_ready(a->chain.specs[i].h5_id);
+		(void)h5_filter_ready(a->chain.specs[i].h5_id);
 	for (uint32_t i = 0; i < x->rank; i++)
 		if (ckd_mul(&bytes, bytes, a->chunk[i]))
 			bytes = UINT32_MAX;

@@ -12,7 +12,7 @@ extern const struct source_ops hdf5_source_ops;
 
 struct nc_view_options {
 	const char *name;         /* of the one file, "store.nc"; borrowed for the view's life */
-	enum plan_filter filter;
+	struct plan_policy policy;
 	struct chunkio_options io;
 	uint64_t max_image_bytes; /* most memory for structure and texts of the file */
 	uint64_t max_index_bytes; /* most memory for the sizes of its chunks */

@@ -115,18 +115,41 @@ static int add_text(struct deciding *x, const char *name, const char *text, stru
 	return 0;
 }
 
+/* add_quant - what netCDF says of elements that were quantised. */
+static int add_quant(struct deciding *x, const struct codec_quant *q, struct err *e)
+{
+	struct ds_attr *src = arena_alloc(&x->m->arena, 1, sizeof(*src));
+	int32_t *value = arena_alloc(&x->m->arena, 1, sizeof(*value));
+	const struct dtype type = {.kind = DT_INT, .size = sizeof(*value)};
+
+	if (!src || !value)
+		return nc_full(x->m, e);
+	*value = (int32_t)q->digits;
+	*src = (struct ds_attr){.name = codec_quant_attr(q->mode),
+				.type = type,
+				.n = 1,
+				.data = (const uint8_t *)value};
+	x->list[x->n++] = (struct nc_attr){.name = src->name,
+					   .src = src,
+					   .form = NC_ATTR_VALUES,
+					   .as = type,
+					   .type = DS_NONE};
+	return 0;
+}
+
 int nc_attrs_decide(struct nc_model *m, uint32_t group, uint32_t array, struct nc_attrs *ret,
 		    struct err *e)
 {
 	const struct ds_array *a = array == DS_NONE ? NULL : &m->ds->arrays[array];
 	uint32_t n = a ? a->n_attrs : m->ds->groups[group].n_attrs;
 	const struct ds_attr *src = a ? a->attrs : m->ds->groups[group].attrs;
+	const struct codec_quant *quant = a ? &m->plans[array].quant : NULL;
 	struct deciding x = {.m = m, .group = group, .array = array};
 	int rc = 0;
 
-	if (n > UINT32_MAX - 2)
+	if (n > UINT32_MAX - 3)
 		return nc_full(m, e);
-	x.list = arena_alloc(&m->arena, (size_t)n + 2, sizeof(*x.list));
+	x.list = arena_alloc(&m->arena, (size_t)n + 3, sizeof(*x.list));
 	if (!x.list)
 		return nc_full(m, e);
 	for (uint32_t i = 0; i < n && !rc; i++)
@@ -136,6 +159,9 @@ int nc_attrs_decide(struct nc_model *m, uint32_t group, uint32_t array, struct n
 	if (!rc && a && a->type.kind == DT_STRING && a->type.size > 1 &&
 	    !ds_attr_find(src, n, "_Encoding"))
 		rc = add_text(&x, "_Encoding", "utf-8", e);
+	if (!rc && quant && quant->mode != CODEC_QUANT_NONE &&
+	    !ds_attr_find(src, n, codec_quant_attr(quant->mode)))
+		rc = add_quant(&x, quant, e);
 	if (rc == -ENOMEM)
 		return err_nomem(e);
 	*ret = (struct nc_attrs){.n = x.n, .list = x.list};

@@ -135,6 +135,8 @@ int nc_full(const struct nc_model *m, struct err *e);
  * does not count. nc_rank - of its HDF5 dataspace. */
 uint32_t nc_elem(const struct ds_array *a);
 uint32_t nc_rank(const struct ds_array *a);
+/* nc_fill - whether an array of elements with a fixed size has an HDF5 fill value. */
+bool nc_fill(const struct ds_array *a);
 
 /* ---- nc_types.c: decisions about types ---- */
 
@@ -170,9 +172,16 @@ int nc_fill_attr(struct nc_model *m, uint32_t array, const struct ds_attr *src,
 
 /* ---- nc_filters.c ---- */
 
-/* nc_filters_plan - the plan of an array: chunks pass only with filters that libhdf5 will undo
- * from what a dataset can say. */
-void nc_filters_plan(const struct ds_array *a, enum plan_filter filter, struct plan *ret);
+/* nc_filters_plan - the plan of an array: chunks have only filters that libhdf5 will undo from what
+ * a dataset can say, those of the array or those of a rule. May ask libhdf5 (h5_lock), which
+ * parameters it would store for filters of its own. Returns 0; -ENOMEM. */
+int nc_filters_plan(struct nc_model *m, uint32_t array, const struct plan_policy *policy,
+		    struct plan *ret, struct err *e) NZ_MUST_USE;
+
+/* nc_filters_agree - whether libhdf5 itself would store the same parameters for the filters of its
+ * own in a chain of an array. Takes h5_lock. NULL: it would; else why not, for people. */
+const char *nc_filters_agree(const struct ds_array *a, const struct codec_array *as,
+			     const struct codec_chain *chain);
 /* nc_filters - classes that stand in for filters while the structure is made. */
 struct nc_filters {
 	struct { uint32_t id; char *name; } *list;

@@ -1,4 +1,5 @@
-/* nc_chunks.c - which chunks of one variable exist, and how long they are.
+/* nc_chunks.c - which chunks of one variable exist, and how long they are. Those that are encoded
+ * are all encoded for it.
  *
  * Existence is kept as runs of neighbours, or as one bit for each place of the grid when that is
  * less: nothing to speak of when all exist, at most 1.2 bits a place. Sizes are kept as what they
@@ -17,6 +18,7 @@
 
 #define BLOCK 64            /* chunks between two sums */
 #define RANK_WORDS 8        /* words of the bitmap between two ranks */
+#define WINDOW 4096         /* chunks whose sizes are found out by all threads at a time */
 
 /* run - chunks [linear, linear + m) are number i and the following ones; the next run, or n, says
  * how many. */
@@ -158,7 +160,7 @@ static int each(struct making *m, struct chunkio *io, uint32_t array, bool sized
 {
 	struct nc_chunks *c = m->c;
 	struct err why = ERR_INIT;
-	uint64_t at;
+	uint64_t at, measured = 0;
 	uint32_t size = 0;
 	int rc;
 
@@ -168,6 +170,10 @@ static int each(struct making *m, struct chunkio *io, uint32_t array, bool sized
 			return 0;
 		if (rc < 0)
 			return err_set(e, rc, "%s", why.msg);
+		if (!sized && at >= measured) {
+			chunkio_measure(io, array, at, WINDOW);
+			measured = at + u64_min(WINDOW, c->grid - at);
+		}
 		if (!sized) {
 			rc = size_of(io, array, at, &size, e);
 			if (rc == -ENOENT)

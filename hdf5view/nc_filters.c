@@ -1,10 +1,10 @@
-/* nc_filters.c - which chunks pass as they are, and how their filters are named in the file.
+/* nc_filters.c - which filters chunks have, and how they are named in the file.
  *
  * Datasets are only described here, never written, so the library does not need the filters. But it
  * asks them while a dataset is created: an unknown one is refused, and a known one may change its
  * parameters (`set_local`), which would no longer be those the chunks were made with. So filters
  * with a registered id are replaced by an empty class of ours meanwhile. HDF5's own cannot be
- * replaced: of them only those pass whose parameters come out as they were. */
+ * replaced: of them only those are used whose parameters come out as they were (nc_agree.c). */
 #include "hdf5view/nc_build_int.h"
 
 #include <inttypes.h>
@@ -15,58 +15,83 @@
 #define LEVEL_MAX 9
 #define SPEC_BYTES 300 /* of a filter in a header message, without parameters; generous */
 
-static void decode(struct plan *p, const char *why)
-{
-	p->kind = PLAN_DECODE;
-	p->chain = (struct codec_chain){0};
-	(void)snprintf(p->reason, sizeof(p->reason), "%s", why);
-}
-
 /* refused - why a filter cannot be named for chunks of this array; NULL: it can. */
 static const char *refused(const struct ds_array *a, const struct codec_spec *spec)
 {
-	switch (spec->h5_id) {
-	case CODEC_DEFLATE:
-	case CODEC_FLETCHER32:
+	uint32_t size;
+
+	if (spec->h5_id > ID_MAX)
+		return "a filter without an HDF5 id";
+	if (spec->h5_id != CODEC_SHUFFLE)
 		return NULL;
-	case CODEC_SHUFFLE:
-		if (a->type.size != nc_elem(a))
-			return "shuffle works on whole texts, netCDF has characters";
-		return spec->n_params > 0 && spec->params[0] != a->type.size
-			       ? "shuffle works on other bytes than elements have"
-			       : NULL;
-	default:
-		if (spec->h5_id > ID_MAX)
-			return "a filter without an HDF5 id";
-		return spec->h5_id < H5Z_FILTER_RESERVED
-			       ? "the HDF5 library would set other parameters for a filter"
-			       : NULL;
-	}
+	size = spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : a->type.size;
+	if (size == nc_elem(a))
+		return NULL;
+	return size == a->type.size ? "shuffle works on whole texts, netCDF has characters"
+				    : "shuffle works on other bytes than elements have";
 }
 
-void nc_filters_plan(const struct ds_array *a, enum plan_filter filter, struct plan *ret)
+/* refuses - the same of a chain, see plan_ask. */
+static const char *refuses(const struct plan_ask *ask, const struct codec_chain *chain)
 {
+	const struct ds_array *a = &ask->ds->arrays[ask->array];
+	bool own = false; /* a filter of the library's that sets parameters */
 	uint64_t bytes = 0;
 
-	plan_make(a, PLAN_HDF5, filter, true, ret);
-	if (ret->kind != PLAN_PASS)
-		return;
-	if (a->rank == 0 && ret->chain.n > 0) {
-		decode(ret, "a scalar has no filters in HDF5");
-		return;
-	}
-	for (uint32_t i = 0; i < ret->chain.n; i++) {
-		const struct codec_spec *spec = &ret->chain.specs[i];
+	if (a->rank == 0 && chain->n > 0)
+		return "a scalar has no filters in HDF5";
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_spec *spec = &chain->specs[i];
 		const char *why = refused(a, spec);
 
+		if (why)
+			return why;
 		bytes += SPEC_BYTES + 4 * (uint64_t)spec->n_params;
-		if (!why && bytes > NC_MESSAGE_MAX)
-			why = "filters take too much to describe";
-		if (why) {
-			decode(ret, why);
-			return;
-		}
+		if (bytes > NC_MESSAGE_MAX)
+			return "filters take too much to describe";
+		own |= spec->h5_id < H5Z_FILTER_RESERVED && spec->h5_id > CODEC_FLETCHER32;
 	}
+	return own ? nc_filters_agree(a, ask->as, chain) : NULL;
+}
+
+/* elements - as HDF5 will have them: characters of texts, in a dimension of their own. chunk has
+ * room for nc_rank lengths. */
+static void elements(const struct ds_array *a, struct codec_array *ret, uint64_t *chunk)
+{
+	plan_elements(a, ret);
+	for (uint32_t d = 0; d < a->rank; d++)
+		chunk[d] = a->chunk[d];
+	if (nc_rank(a) > a->rank)
+		chunk[a->rank] = a->type.size;
+	ret->rank = nc_rank(a);
+	ret->chunk = chunk;
+	ret->elem_size = nc_elem(a);
+	ret->fill = nc_fill(a) ? a->fill : NULL;
+	if (a->type.kind == DT_BOOL)
+		ret->class = CODEC_INT;
+}
+
+int nc_filters_plan(struct nc_model *m, uint32_t array, const struct plan_policy *policy,
+		    struct plan *ret, struct err *e)
+{
+	const struct ds_array *a = &m->ds->arrays[array];
+	uint64_t chunk[DS_RANK_MAX + 1];
+	struct codec_array as;
+	const struct plan_ask ask = {.ds = m->ds,
+				     .array = array,
+				     .format = PLAN_HDF5,
+				     .policy = policy,
+				     .fill_declared = true,
+				     .as = &as,
+				     .refuses = refuses,
+				     .arena = &m->arena};
+	int rc;
+
+	elements(a, &as, chunk);
+	rc = plan_make(&ask, ret, e);
+	if (rc == 0 && ret->note && nc_note(m, 0, array, "%s", ret->note) < 0)
+		rc = err_nomem(e);
+	return rc;
 }
 
 /* nothing - no chunk is ever put through a filter while the structure is made. */
@@ -146,7 +171,8 @@ static herr_t set_blosc(hid_t dcpl, const struct ds_array *a, const struct codec
 	for (size_t i = 0; i < n; i++)
 		v[i] = spec->params[i];
 	if (n > 3)
-		v[3] = (unsigned)a->chunk_bytes; /* at most CHUNK_MAX, or the array is not shown */
+		v[3] = (unsigned)a
+			       ->chunk_bytes; /* at most CHUNK_MAX, or the array is not shown */
 	return H5Pset_filter(dcpl, CODEC_BLOSC, H5Z_FLAG_MANDATORY, n, v);
 }
 

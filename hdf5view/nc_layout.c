@@ -297,6 +297,21 @@ static int unknown(const struct nc_layout *l, uint32_t array, uint64_t linear, s
 			   "its size could not be found out when the file was laid out", e);
 }
 
+/* same_size - whether a chunk that is encoded is as long as when the file was laid out: the encoder
+ * promises it. Makes the chunk, where it is not at hand: it is read next. */
+static int same_size(const struct nc_layout *l, uint32_t array, uint64_t linear, uint64_t size,
+		     struct err *e)
+{
+	uint64_t now;
+	int rc = chunkio_stat(l->io, array, linear, &now, e);
+
+	if (rc == -ENOENT)
+		return chunk_wrong(l, array, linear, -ESTALE, "it was removed", e);
+	if (rc < 0 || now == size)
+		return rc;
+	return chunk_wrong(l, array, linear, -EIO, "it was encoded to another length before", e);
+}
+
 /* read_chunk - bytes [off, off + n) of a chunk of `size`, which are all inside it. */
 static int read_chunk(const struct nc_layout *l, const struct part *p, uint64_t linear,
 		      uint64_t size, uint64_t off, size_t n, uint8_t *room, struct span *ret,
@@ -306,6 +321,8 @@ static int read_chunk(const struct nc_layout *l, const struct part *p, uint64_t 
 
 	if (size == NC_SIZE_UNKNOWN)
 		rc = unknown(l, p->array, linear, e);
+	else if (l->plans[p->array].kind == PLAN_ENCODE)
+		rc = same_size(l, p->array, linear, size, e);
 	if (rc == 0)
 		rc = chunkio_read(l->io, p->array, linear, off, n, room, ret, e);
 	if (rc == -ENOENT)

@@ -92,6 +92,21 @@ uint32_t nc_rank(const struct ds_array *a)
 	return a->rank + (a->type.kind == DT_STRING && a->type.size > 1);
 }
 
+/* one_byte - whether all bytes of a fill value are the same: what characters can say. */
+static bool one_byte(const struct ds_array *a)
+{
+	for (uint32_t i = 1; i < a->type.size; i++)
+		if (a->fill[i] != a->fill[0])
+			return false;
+	return true;
+}
+
+bool nc_fill(const struct ds_array *a)
+{
+	return a->fill && a->type.size <= NC_MESSAGE_MAX &&
+	       (a->type.kind != DT_STRING || one_byte(a));
+}
+
 /* lengths_fit - whether HDF5 and the array's dimensions have room for its lengths. */
 static int lengths_fit(const struct nc_model *m, const struct ds_array *a, struct err *e)
 {
@@ -178,8 +193,8 @@ static int hide(struct nc_model *m, struct plan *plans, uint32_t i, const struct
 	return -EOPNOTSUPP;
 }
 
-static int decide_shown(struct nc_model *m, struct plan *plans, enum plan_filter filter,
-			struct err *e)
+static int decide_shown(struct nc_model *m, struct plan *plans,
+			const struct plan_policy *policy, struct err *e)
 {
 	int rc = 0;
 
@@ -189,7 +204,9 @@ static int decide_shown(struct nc_model *m, struct plan *plans, enum plan_filter
 
 		m->arrays[i] = (struct nc_array){
 			.type = DS_NONE, .text_dim = DS_NONE, .scale_of = DS_NONE};
-		nc_filters_plan(a, filter, &plans[i]);
+		rc = nc_filters_plan(m, i, policy, &plans[i], e);
+		if (rc)
+			return rc;
 		if (array_fits(m, a, &plans[i], &why) < 0) {
 			rc = hide(m, plans, i, &why, e);
 			continue;
@@ -202,15 +219,6 @@ static int decide_shown(struct nc_model *m, struct plan *plans, enum plan_filter
 }
 
 /* ---- storage ---- */
-
-/* one_byte - whether all bytes of a fill value are the same: what characters can say. */
-static bool one_byte(const struct ds_array *a)
-{
-	for (uint32_t i = 1; i < a->type.size; i++)
-		if (a->fill[i] != a->fill[0])
-			return false;
-	return true;
-}
 
 static void decide_storage(struct nc_model *m, struct plan *plans)
 {
@@ -233,8 +241,7 @@ static void decide_storage(struct nc_model *m, struct plan *plans)
 		}
 		if (a->rank == 0)
 			x->data = NC_CONTIGUOUS;
-		x->fill = a->type.size <= NC_MESSAGE_MAX &&
-			  (a->type.kind != DT_STRING || one_byte(a));
+		x->fill = nc_fill(a);
 		plans[i].fill_declared = x->fill;
 	}
 }
@@ -374,13 +381,13 @@ static int name_all(struct nc_model *m, struct err *e)
 	return rc ? rc : nc_dims_texts(m, e);
 }
 
-static int decide(struct nc_model *m, struct plan *plans, enum plan_filter filter,
+static int decide(struct nc_model *m, struct plan *plans, const struct plan_policy *policy,
 		  struct err *e)
 {
 	int rc = order_groups(m, e);
 
 	if (!rc)
-		rc = decide_shown(m, plans, filter, e);
+		rc = decide_shown(m, plans, policy, e);
 	if (!rc)
 		rc = name_all(m, e);
 	if (!rc)
@@ -414,7 +421,7 @@ int nc_model_new(struct source *s, const struct nc_view_options *opts, struct pl
 	m->arrays = alloc_array(ds->n_arrays, sizeof(*m->arrays));
 	m->dims = alloc_array(ds->n_dims, sizeof(*m->dims));
 	if (m->order && m->groups && m->arrays && m->dims)
-		rc = decide(m, plans, opts->filter, e);
+		rc = decide(m, plans, &opts->policy, e);
 	else
 		rc = err_nomem(e);
 	if (rc) {

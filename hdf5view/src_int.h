@@ -186,6 +186,15 @@ int h5_filters_read(struct h5_build *b, hid_t dcpl, struct ds_array *a,
 int h5_fill_read(struct h5_build *b, hid_t dcpl, hid_t file_type, struct ds_array *a,
 		 struct err *e) NZ_MUST_USE;
 
+/* ---- h5_pipeline.c: filters of libhdf5 in a child; h5_lock is held ---- */
+
+/* h5_filter_ready - whether the library can decode a filter here, with one of our codecs or a
+ * plugin where it has none of its own. */
+bool h5_filter_ready(uint32_t h5_id);
+/* h5_filters_ready - the same for all that there are: what the sources of a virtual dataset have is
+ * not known before they are read. */
+void h5_filters_ready(void);
+
 /* ---- h5_cut.c ---- */
 
 /* h5_cut - chunk lengths for an array that is stored in one piece: whole rows of about

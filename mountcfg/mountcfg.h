@@ -34,6 +34,7 @@ struct cfg {
 	bool nested;             /* -o dimension_separator=/ */
 	bool strict_json;        /* -o json=strict */
 	bool page_cache;         /* -o page_cache=always */
+	bool noplugins;          /* -o noplugins */
 	uint64_t chunk_size;     /* -o chunk_size= : bytes, for variables that have no chunks */
 	uint64_t cache_size;     /* -o cache_size= : bytes of decoded chunks */
 	uint64_t index_size;     /* -o index_size= : bytes of one array's chunk index */
@@ -42,6 +43,7 @@ struct cfg {
 	uint32_t open_datasets;  /* -o open_datasets= : most that a mirrored directory keeps open */
 	uint32_t decode_threads; /* -o decode_threads= : 0 = one less than processors */
 	uint32_t open_timeout;   /* -o open_timeout= : seconds until a source must be open */
+	bool no_xattr;           /* -o noxattr */
 	char *link_root;         /* -o link_root= : external links may lead below it; or NULL */
 	char **fuse_opts;        /* n_fuse_opts options for libfuse, each "name" or "name=value" */
 	size_t n_fuse_opts;

@@ -121,6 +121,11 @@ static const struct option options[] = {
 	 "seconds until SOURCE must be open; 0: wait for ever"},
 	{"link_root", OPT_TEXT, NULL, FIELD(link_root), NULL, 0, 0,
 	 "follow external links of SOURCE to files below this directory"},
+	{"noxattr", OPT_FLAG, NULL, FIELD(no_xattr), NULL, 0, 0,
+	 "no extended attributes: programs that copy files with those have to ask for them at "
+	 "every chunk"},
+	{"noplugins", OPT_FLAG, NULL, FIELD(noplugins), NULL, 0, 0,
+	 "use no filters from plugins, HDF5's or netCDF-C's"},
 	{"debug", OPT_FLAG, NULL, FIELD(debug), NULL, 0, 0, "log every request"},
 };
 
@@ -581,7 +586,8 @@ void cfg_help(struct buf *out)
 		 "usage: nczarrfs [options] SOURCE MOUNTPOINT   mount SOURCE in the other "
 		 "format\n"
 		 "       nczarrfs info [--json] [-o ...] SOURCE  say what would be mounted\n"
-		 "       nczarrfs filters [-v] [--json] [-o ...] list the filters that are there\n"
+		 "       nczarrfs filters [-v] [--json] [-o ...] list the filters that are "
+		 "there\n"
 		 "\n"
 		 "SOURCE is a netCDF-4 or HDF5 file, which becomes a Zarr tree; a Zarr tree, "
 		 "which\n"

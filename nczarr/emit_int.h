@@ -28,7 +28,9 @@ bool zr_attr_skipped(const struct zr_emit *em, const struct ds_attr *at, bool of
 /* The NCZarr keys: members of the innermost open object. */
 void zr_put_nczarr_group(struct jw *j, const struct zr_emit *em, uint32_t group);
 void zr_put_nczarr_array(struct jw *j, const struct zr_emit *em, const struct ds_array *a);
-void zr_put_nczarr_types(struct jw *j, const struct zr_emit *em, const struct ds_attr *attrs,
-			 uint32_t n, bool of_array);
+void zr_put_nczarr_types(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+			 const struct ds_attr *more); /* more: one attribute, or NULL */
+void zr_put_nczarr_group_types(struct jw *j, const struct zr_emit *em,
+			       const struct ds_group *g);
 
 #endif

@@ -218,19 +218,45 @@ static void put_type(struct jw *j, const struct ds_attr *at)
 	jw_str(j, tmp);
 }
 
-void zr_put_nczarr_types(struct jw *j, const struct zr_emit *em, const struct ds_attr *attrs,
-			 uint32_t n, bool of_array)
+/* put_types - of n attributes, as members of the open object. */
+static void put_types(struct jw *j, const struct zr_emit *em, const struct ds_attr *attrs,
+		      uint32_t n, bool of_array)
 {
-	jw_key(j, "_nczarr_attr");
-	jw_object(j, false);
-	jw_key(j, "types");
-	jw_object(j, true);
 	for (uint32_t i = 0; i < n && buf_ok(j->out); i++) {
 		if (zr_attr_skipped(em, &attrs[i], of_array))
 			continue;
 		jw_key(j, attrs[i].name);
 		put_type(j, &attrs[i]);
 	}
+}
+
+static void begin_types(struct jw *j)
+{
+	jw_key(j, "_nczarr_attr");
+	jw_object(j, false);
+	jw_key(j, "types");
+	jw_object(j, true);
+}
+
+static void end_types(struct jw *j)
+{
 	jw_end(j);
 	jw_end(j);
+}
+
+void zr_put_nczarr_types(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+			 const struct ds_attr *more)
+{
+	begin_types(j);
+	put_types(j, em, a->attrs, a->n_attrs, true);
+	if (more)
+		put_types(j, em, more, 1, true);
+	end_types(j);
+}
+
+void zr_put_nczarr_group_types(struct jw *j, const struct zr_emit *em, const struct ds_group *g)
+{
+	begin_types(j);
+	put_types(j, em, g->attrs, g->n_attrs, false);
+	end_types(j);
 }

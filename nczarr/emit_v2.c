@@ -132,11 +132,10 @@ static void put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_s
  * it is one: readers (GDAL) look for filters that rearrange bytes only among the filters. */
 static uint32_t n_filters(const struct codec_chain *chain)
 {
-	uint32_t last = chain->n ? chain->specs[chain->n - 1].h5_id : 0;
+	const struct codec_ops *last =
+		chain->n ? codec_find(chain->specs[chain->n - 1].h5_id) : NULL;
 
-	if (chain->n == 0 || last == CODEC_SHUFFLE || last == CODEC_FLETCHER32)
-		return chain->n;
-	return chain->n - 1;
+	return last && last->compressor ? chain->n - 1 : chain->n;
 }
 
 static void put_filters(struct jw *j, const struct plan *plan, const struct dtype *t)
@@ -281,16 +280,38 @@ static void put_dimension_names(struct jw *j, const struct zr_emit *em,
 	jw_end(j);
 }
 
+/* quant_attr - what netCDF says of elements that were quantised; NULL: they were not, or the array
+ * says so itself. */
+static const struct ds_attr *quant_attr(const struct ds_array *a, const struct plan *plan,
+					int32_t *value, struct ds_attr *room)
+{
+	const char *name = codec_quant_attr(plan->quant.mode);
+
+	if (!name || ds_attr_find(a->attrs, a->n_attrs, name))
+		return NULL;
+	*value = (int32_t)plan->quant.digits;
+	*room = (struct ds_attr){.name = name,
+				 .type = {.kind = DT_INT, .size = sizeof(*value)},
+				 .n = 1,
+				 .data = (const uint8_t *)value};
+	return room;
+}
+
 static void put_array_attrs(struct jw *j, const struct zr_emit *em, uint32_t ord)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
+	struct ds_attr room;
+	int32_t value;
+	const struct ds_attr *quant = quant_attr(a, &em->plans[ord], &value, &room);
 
 	jw_object(j, false);
 	put_attrs(j, em, a->attrs, a->n_attrs, true, em->plans[ord].fill_declared);
+	if (quant)
+		put_attrs(j, em, quant, 1, true, false);
 	if (em->mode != ZARR_NOXARRAY)
 		put_dimension_names(j, em, a);
 	if (em->mode == ZARR_NCZARR)
-		zr_put_nczarr_types(j, em, a->attrs, a->n_attrs, true);
+		zr_put_nczarr_types(j, em, a, quant);
 	jw_end(j);
 }
 
@@ -301,7 +322,7 @@ static void put_group_attrs(struct jw *j, const struct zr_emit *em, uint32_t ord
 	jw_object(j, false);
 	put_attrs(j, em, g->attrs, g->n_attrs, false, false);
 	if (em->mode == ZARR_NCZARR)
-		zr_put_nczarr_types(j, em, g->attrs, g->n_attrs, false);
+		zr_put_nczarr_group_types(j, em, g);
 	jw_end(j);
 }
 

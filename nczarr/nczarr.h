@@ -14,7 +14,7 @@ enum zarr_mode {
 
 struct zarr_view_options {
 	enum zarr_mode mode;
-	enum plan_filter filter;
+	struct plan_policy policy;
 	bool nested;        /* dimension_separator "/": chunk keys are paths */
 	bool strict_json;   /* NaN and infinities in attributes as strings */
 	struct chunkio_options io;

@@ -1,5 +1,5 @@
-/* shown.c - decided once, when the view is opened: plans, what is hidden and why, ids, and an
- * index of names. Reads nothing but the model. */
+/* shown.c - decided once, when the view is opened: plans, what is hidden and why, notes, ids, and
+ * an index of names. Reads nothing but the model. */
 #include "nczarr/shown.h"
 
 #include <errno.h>
@@ -7,6 +7,37 @@
 #include <string.h>
 
 #include "nczarr/emit_v2.h"
+
+#define NOTES_MAX 1000
+#define NOTE_MAX 1000 /* bytes of one */
+#define ARENA_MAX ((size_t)1 << 30)
+
+/* note_array - "<path>: <text>" as one line of the view's notes; control characters come from
+ * names. */
+static int note_array(struct zr_shown *s, const struct dataset *ds, uint32_t ord,
+		      const char *text)
+{
+	struct buf b;
+	char *line;
+
+	if (s->n_notes >= NOTES_MAX)
+		return 0;
+	buf_init(&b, (size_t)1 << 20);
+	ds_array_path(ds, ord, &b);
+	if (b.len > NOTE_MAX)
+		b.len = 0; /* without its place rather than not at all */
+	buf_printf(&b, "%s%s", b.len ? ": " : "", text);
+	line = buf_ok(&b) ? arena_copy(&s->arena, b.data, b.len) : NULL;
+	buf_release(&b);
+	for (char *p = line; p && *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '?';
+	if (!line ||
+	    grow_array(&s->notes, &s->c_notes, (size_t)s->n_notes + 1, sizeof(*s->notes)) < 0)
+		return -ENOMEM;
+	s->notes[s->n_notes++] = line;
+	return 0;
+}
 
 static void hide(struct plan *plan, const char *why)
 {
@@ -52,22 +83,51 @@ static const char *nczarr_cannot(const struct dataset *ds, const struct ds_array
 	return zr_nczarr_lacks(&a->type);
 }
 
-static void plan_array(struct zr_shown *s, const struct dataset *ds, uint32_t ord,
-		       const struct zarr_view_options *opts)
+/* fill_declared - whether .zarray states the fill value. */
+static bool fill_declared(const struct ds_array *a, bool nczarr)
+{
+	/* xarray cannot open a dataset in which a structure or plain bytes have a fill value */
+	bool plain = a->type.kind != DT_COMPOUND && a->type.kind != DT_OPAQUE;
+	bool declared = nczarr ? a->fill_defined : plain && ds_fill_declared(a);
+
+	/* a vlen value has no JSON form that readers agree on */
+	return declared && a->type.kind != DT_VLEN;
+}
+
+/* plan_chunks - the plan of an array whatever hides it. */
+static int plan_chunks(struct zr_shown *s, const struct dataset *ds, uint32_t ord,
+		       const struct zarr_view_options *opts, struct err *e)
+{
+	const struct ds_array *a = &ds->arrays[ord];
+	uint64_t chunk[DS_RANK_MAX];
+	struct codec_array as;
+	const struct plan_ask ask = {.ds = ds,
+				     .array = ord,
+				     .format = PLAN_ZARR2,
+				     .policy = &opts->policy,
+				     .fill_declared =
+					     fill_declared(a, opts->mode == ZARR_NCZARR),
+				     .as = &as,
+				     .arena = &s->arena};
+
+	plan_elements(a, &as);
+	for (uint32_t d = 0; d < a->rank; d++)
+		chunk[d] = d == 0 ? zr_chunk_rows(opts->mode, a) : a->chunk[d];
+	as.chunk = chunk;
+	return plan_make(&ask, &s->plans[ord], e);
+}
+
+static int plan_array(struct zr_shown *s, const struct dataset *ds, uint32_t ord,
+		      const struct zarr_view_options *opts, struct err *e)
 {
 	const struct ds_array *a = &ds->arrays[ord];
 	struct plan *plan = &s->plans[ord];
 	bool nczarr = opts->mode == ZARR_NCZARR;
-	/* xarray cannot open a dataset in which a structure or plain bytes have a fill value */
-	bool plain = a->type.kind != DT_COMPOUND && a->type.kind != DT_OPAQUE;
-	bool declared = nczarr ? a->fill_defined : plain && ds_fill_declared(a);
 	const char *why = NULL;
+	int rc = plan_chunks(s, ds, ord, opts, e);
 
-	/* a vlen value has no JSON form that readers agree on */
-	declared = declared && a->type.kind != DT_VLEN;
-	plan_make(a, PLAN_ZARR2, opts->filter, declared, plan);
-	if (plan->chain.n > 0 && a->rank > 0 && zr_chunk_rows(opts->mode, a) < a->chunk[0])
-		plan_make(a, PLAN_ZARR2, PLAN_NONE, declared, plan); /* its chunks are cut */
+	if (rc)
+		return rc;
 	if (s->hidden_groups[a->group])
 		why = "it is in a group whose name cannot be shown";
 	else if (reserved(a->name))
@@ -85,6 +145,9 @@ static void plan_array(struct zr_shown *s, const struct dataset *ds, uint32_t or
 			       "texts are padded to the longest one");
 	}
 	s->hidden_arrays[ord] = plan->kind == PLAN_HIDE;
+	if (plan->note && !why && note_array(s, ds, ord, plan->note) < 0)
+		return err_nomem(e);
+	return 0;
 }
 
 static int by_name(const void *pa, const void *pb)
@@ -131,6 +194,7 @@ int zr_shown_init(struct zr_shown *s, const struct dataset *ds,
 	int rc;
 
 	*s = (struct zr_shown){0};
+	arena_init(&s->arena, ARENA_MAX);
 	s->plans = alloc_array(ds->n_arrays, sizeof(*s->plans));
 	s->hidden_groups = alloc_array(ds->n_groups, sizeof(*s->hidden_groups));
 	s->hidden_arrays = alloc_array(ds->n_arrays, sizeof(*s->hidden_arrays));
@@ -140,8 +204,10 @@ int zr_shown_init(struct zr_shown *s, const struct dataset *ds,
 		goto out;
 
 	hide_groups(s, ds, opts->mode == ZARR_NCZARR);
-	for (uint32_t a = 0; a < ds->n_arrays; a++)
-		plan_array(s, ds, a, opts);
+	for (uint32_t a = 0; !rc && a < ds->n_arrays; a++)
+		rc = plan_array(s, ds, a, opts, e);
+	if (rc)
+		goto out;
 	rc = zr_ids_init(&s->ids, ds, opts->nested,
 			 opts->id_limit ? opts->id_limit : VIEW_ID_LIMIT, s->hidden_arrays, e);
 	if (rc)
@@ -164,6 +230,8 @@ void zr_shown_release(struct zr_shown *s)
 	free(s->hidden_arrays);
 	free(s->hidden_groups);
 	free(s->plans);
+	free(s->notes);
+	arena_release(&s->arena);
 	*s = (struct zr_shown){0};
 }
 

@@ -14,6 +14,7 @@ struct zr_entry {
 };
 
 struct zr_shown {
+	struct arena arena;       /* of what plans point to, and of notes */
 	struct plan *plans;       /* n_arrays; PLAN_HIDE: not shown */
 	bool *hidden_groups;      /* n_groups */
 	bool *hidden_arrays;      /* n_arrays: as the plans say, but never changing */
@@ -21,6 +22,9 @@ struct zr_shown {
 	struct zr_entry *entries; /* n_entries, shown ones only, by parent and name */
 	size_t n_entries;
 	struct zr_ids ids;
+	const char **notes;       /* what a rule asks for and is not done: one line each */
+	uint32_t n_notes;
+	size_t c_notes;
 };
 
 /* zr_shown_init - make all plans, hide what the mode cannot express, lay out the ids.

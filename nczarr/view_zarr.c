@@ -17,6 +17,7 @@
 #include "nczarr/emit_v2.h"
 #include "nczarr/key.h"
 #include "nczarr/shown.h"
+#include "nczarr/xattrs.h"
 
 enum { TEXT_KNOWN, TEXT_UNKNOWN, TEXT_BUSY };
 
@@ -214,7 +215,7 @@ static int chunk_size(struct zarr_view *z, const struct zr_node *n, uint64_t *re
 	if (rc)
 		return rc;
 	rows = a->rank ? zr_chunk_rows(z->opts.mode, a) : 0;
-	if (a->rank && rows < a->chunk[0])
+	if (a->rank && rows < a->chunk[0] && z->shown.plans[n->ord].kind != PLAN_ENCODE)
 		size = size / a->chunk[0] * rows;
 	*ret = size;
 	return 0;
@@ -262,7 +263,7 @@ static int node_attr(struct zarr_view *z, const struct zr_node *n, struct view_a
 	if (rc) {
 		at.unsure = true;
 		at.size = n->kind == ZR_CHUNK ? array_of(z, n->ord)->chunk_bytes : 0;
-		at.size = at.size ? at.size : 1;  /* an empty file would be read as such */
+		at.size = at.size ? at.size : 1; /* an empty file would be read as such */
 	}
 	*ret = at;
 	return 0;
@@ -385,8 +386,6 @@ struct listing {
 /* cheap - whether attributes cost no reading of data and no large document. */
 static bool cheap(const struct zarr_view *z, const struct zr_node *n)
 {
-	enum plan_kind kind;
-
 	if (is_dir(n))
 		return true;
 	if (n->kind == ZR_DOC && n->doc == ZR_DOC_ZMETADATA)
@@ -395,9 +394,7 @@ static bool cheap(const struct zarr_view *z, const struct zr_node *n)
 		return true;
 	if (atomic_load_explicit(&z->text_state[n->ord], memory_order_acquire) != TEXT_KNOWN)
 		return false;
-	kind = z->shown.plans[n->ord].kind;
-	return n->kind == ZR_DOC || kind == PLAN_PASS || kind == PLAN_DECODE ||
-	       kind == PLAN_FIXED;
+	return n->kind == ZR_DOC || chunkio_stat_cheap(z->io, n->ord, n->index);
 }
 
 static bool give(const struct listing *l, const char *name, const struct zr_node *n,
@@ -541,7 +538,8 @@ static int chunk_read(struct zarr_view *z, const struct zr_node *n, uint64_t off
 	uint64_t size;
 	int rc = know_texts(z, n->ord, e);
 
-	if (!rc && a->rank && zr_chunk_rows(z->opts.mode, a) < a->chunk[0]) {
+	if (!rc && a->rank && zr_chunk_rows(z->opts.mode, a) < a->chunk[0] &&
+	    z->shown.plans[n->ord].kind != PLAN_ENCODE) {
 		rc = chunk_size(z, n, &size, e);
 		if (!rc)
 			len = (size_t)u64_min(len, size - u64_min(off, size));
@@ -591,6 +589,16 @@ static const struct plan *view_plan(struct view *v, uint32_t array)
 	return &zarr(v)->shown.plans[array];
 }
 
+static int view_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
+		      struct err *e)
+{
+	struct zarr_view *z = zarr(v);
+	struct zr_node n;
+	int rc = find_node(z, id, &n, e);
+
+	return rc ? rc : zr_xattr(n.kind == ZR_ARRAY ? array_of(z, n.ord) : NULL, name, out, e);
+}
+
 static void view_close(struct view *v)
 {
 	struct zarr_view *z;
@@ -617,6 +625,7 @@ static const struct view_ops zarr_view_ops = {
 	.read = view_read,
 	.parent = view_parent,
 	.plan = view_plan,
+	.xattr = view_xattr,
 };
 
 int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struct view **ret,
@@ -637,6 +646,8 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 	rc = zr_shown_init(&z->shown, &s->ds, opts, e);
 	if (rc)
 		goto out;
+	z->base.notes = z->shown.notes;
+	z->base.n_notes = z->shown.n_notes;
 	z->text_state = alloc_array(s->ds.n_arrays, sizeof(*z->text_state));
 	rc = z->text_state ? 0 : err_nomem(e);
 	for (uint32_t a = 0; !rc && a < s->ds.n_arrays; a++)

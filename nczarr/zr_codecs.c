@@ -7,7 +7,10 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "nczarr/json_write.h"
 #include "nczarr/zr_v3.h"
+
+#define CONF_TEXT_MAX ((size_t)64 << 10) /* of a codec that a plugin reads */
 
 const char *zr_say(struct arena *a, const char *fmt, ...)
 {
@@ -139,6 +142,77 @@ static int get_boolean(void *arg, const char *member, bool *ret)
 
 /* ---- chains ---- */
 
+static enum codec_class class_of(const struct dtype *t)
+{
+	switch (t->kind) {
+	case DT_BOOL:
+	case DT_UINT:
+		return CODEC_UINT;
+	case DT_INT:
+		return CODEC_INT;
+	case DT_FLOAT:
+		return CODEC_FLOAT;
+	default:
+		return CODEC_OTHER;
+	}
+}
+
+bool zr_codec_array(const struct zr_meta *m, const uint64_t *chunk, struct codec_array *ret)
+{
+	*ret = (struct codec_array){.class = class_of(&m->dtype.type),
+				    .elem_size = m->dtype.stored,
+				    .big_endian = m->dtype.type.big_endian,
+				    .rank = m->rank,
+				    .chunk = chunk};
+	return m->dtype.stored > 0;
+}
+
+/* conf_text - a codec as Zarr v2 writes it, for one that reads JSON by itself: version 3 has the
+ * name elsewhere. */
+static void conf_text(const struct codec_ops *ops, const json_t *conf, struct buf *out)
+{
+	const char *key;
+	json_t *v;
+	struct jw j;
+
+	jw_init(&j, out, false);
+	buf_printf(out, "{\"id\": \"%s\"", ops->zarr2_id);
+	json_object_foreach((json_t *)(uintptr_t)conf, key, v)
+	{ /* it only looks */
+		if (strcmp(key, "id") == 0)
+			continue;
+		buf_puts(out, ", ");
+		jw_text(&j, key, strlen(key));
+		buf_puts(out, ": ");
+		json_write_text(v, out);
+	}
+	buf_puts(out, "}");
+	buf_putc(out, '\0');
+}
+
+/* ask_codec - parameters out of a document. What a plugin fails at is the array's fault or the
+ * plugin's, and costs the array. */
+static int ask_codec(const struct codec_ops *ops, struct codec_conf *c, const json_t *conf,
+		     uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	struct buf text;
+	int rc;
+
+	if (!ops->from_zarr)
+		return 0;
+	if (!ops->origin && ops->h5_id != CODEC_LZMA) /* which has a list among its members */
+		return ops->from_zarr(c, params, ret_n, e);
+	buf_init(&text, CONF_TEXT_MAX);
+	conf_text(ops, conf, &text);
+	c->json = (const char *)text.data;
+	rc = buf_ok(&text)
+		     ? ops->from_zarr(c, params, ret_n, e)
+		     : err_set(e, -EOPNOTSUPP, "codec '%.80s': its configuration is too long",
+			       ops->zarr2_id);
+	buf_release(&text);
+	return rc < 0 && rc != -ENOMEM && ops->origin ? -EOPNOTSUPP : rc;
+}
+
 int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops,
 		const char *name, const json_t *conf, const struct codec_conf *of,
 		const char **ret_why, struct err *e)
@@ -155,13 +229,12 @@ int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops
 	uint32_t params[CODEC_PARAMS_MAX] = {0}, n = 0;
 	struct codec_spec *spec = &s->v[s->n];
 	struct err inner = ERR_INIT;
-	int rc = 0;
+	int rc;
 
 	*ret_why = NULL;
 	if (s->n == CODEC_CHAIN_MAX)
 		return err_set(e, -ERANGE, "there are more than %d codecs", CODEC_CHAIN_MAX);
-	if (ops->from_zarr)
-		rc = ops->from_zarr(&c, params, &n, &inner);
+	rc = ask_codec(ops, &c, conf, params, &n, &inner);
 	if (rc == -EOPNOTSUPP || !ops->decode) {
 		*ret_why = rc < 0 ? zr_say(a, "%s", inner.msg)
 				  : zr_say(a, "codec '%.80s' cannot be read", name);

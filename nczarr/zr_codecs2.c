@@ -32,33 +32,14 @@ static int id_of(const json_t *v, const char *what, struct ds_text *ret, struct 
 	return 0;
 }
 
-/* class_of - what a filter has to know of the elements. */
-static enum codec_class class_of(const struct dtype *t)
-{
-	switch (t->kind) {
-	case DT_BOOL:
-	case DT_UINT:
-		return CODEC_UINT;
-	case DT_INT:
-		return CODEC_INT;
-	case DT_FLOAT:
-		return CODEC_FLOAT;
-	default:
-		return CODEC_OTHER;
-	}
-}
-
 static int add(struct adding *ad, const json_t *v, const struct ds_text *id)
 {
 	const struct zr_meta *m = ad->m;
-	const struct codec_array array = {.class = class_of(&m->dtype.type),
-					  .elem_size = m->dtype.stored,
-					  .big_endian = m->dtype.type.big_endian,
-					  .rank = m->rank,
-					  .chunk = m->chunk};
+	struct codec_array array;
 	const struct codec_conf of = {.version = 2,
 				      .elem_size = ad->elem_size,
-				      .array = m->dtype.stored ? &array : NULL,
+				      .array = zr_codec_array(m, m->chunk, &array) ? &array
+										   : NULL,
 				      .shape = m->shape};
 	const struct codec_ops *ops = codec_find_zarr2(id->s, id->len);
 	const char *why;

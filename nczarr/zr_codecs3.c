@@ -116,7 +116,9 @@ static int filter_kind(const struct codec_ops *ops)
 static int add(struct level *l, const struct zr_named *c)
 {
 	const struct codec_ops *ops = codec_find_zarr3(c->name, strlen(c->name));
-	const struct codec_conf of = {.version = 3, .elem_size = l->elem_size};
+	struct codec_conf of = {.version = 3, .elem_size = l->elem_size};
+	uint64_t chunk[DS_RANK_MAX];
+	struct codec_array array;
 	const char *why;
 	int rc, kind;
 
@@ -135,6 +137,10 @@ static int add(struct level *l, const struct zr_named *c)
 					    "codec '%.80s' on elements of any length is not "
 					    "supported",
 					    c->name));
+	for (uint32_t i = 0; i < l->m->rank; i++) /* as transposed so far */
+		chunk[i] = l->lens[l->order[i]];
+	if (zr_codec_array(l->m, chunk, &array))
+		of.array = &array;
 	rc = zr_spec_add(l->a, &l->specs, ops, c->name, c->config, &of, &why, l->e);
 	if (rc == 0 && why)
 		return unreadable(l, why);

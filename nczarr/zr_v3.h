@@ -41,6 +41,10 @@ int zr_spec_add(struct arena *a, struct zr_specs *s, const struct codec_ops *ops
 		const char *name, const json_t *conf, const struct codec_conf *of,
 		const char **ret_why, struct err *e) NZ_MUST_USE;
 
+/* zr_codec_array - what a codec may have to know of an array whose dtype and rank are set. chunk:
+ * m->rank entries, borrowed. false: its elements have no size, or none yet. */
+bool zr_codec_array(const struct zr_meta *m, const uint64_t *chunk, struct codec_array *ret);
+
 /* zr_specs_chain - as a chain in the arena. */
 int zr_specs_chain(struct arena *a, const struct zr_specs *s, struct codec_chain *ret,
 		   struct err *e) NZ_MUST_USE;

@@ -6,58 +6,27 @@
  * across a call into the source or a codec. docs/chunkio.md has the order. */
 #include "translate/chunkio.h"
 
-#include "translate/ahead.h"
-#include "translate/cache.h"
-#include "translate/way.h"
+#include "translate/chunkio_int.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
-#define SCRATCH_KEPT 16                   /* scratch objects kept for the next load */
-#define SCRATCH_BIG ((size_t)64 << 20)    /* one that grew beyond this is not kept */
-#define STORED_SLACK ((uint64_t)64 << 10) /* headers and checksums of a stored chunk */
 #define AHEAD_MAX 64
+/* For sizes that are remembered, four bytes a chunk: this part of the cache's budget more. */
+#define SIZES_PART 16
+#define SIZES_MIN ((uint64_t)64 << 10)
+#define SIZES_MAX ((uint64_t)64 << 20)
 #define PATH_LONG ((size_t)64 << 10)
-#define NO_CHUNK UINT64_MAX /* of an error that is the whole array's */
 /* Of an array's path in an error, so that what went wrong fits as well. */
 #define PATH_SHOWN (ERR_TEXT_MAX / 2)
 
-/* scratch - what one load needs besides the memory for its result. */
-struct scratch {
-	struct scratch *next;
-	struct codec_scratch *codec;
-	struct buf stored; /* bytes as stored, or source_read_vlen's */
-	struct buf elems;  /* elements of a chunk that is framed next */
-};
-
-struct array_state {
-	uint32_t owner; /* first array that is the same object under the same plan */
-	uint32_t depth; /* chunks to load ahead; 0: this array's cost little */
-	bool decodable; /* DS_STORED, and every filter is built in */
-	_Atomic(struct fill *) fill;
-};
-
-struct chunkio {
-	struct source *source;
-	const struct plan *plans;
-	uint32_t n_arrays;
-	struct array_state *arrays;
-	struct cache *cache;
-	struct ahead *ahead;  /* NULL: no threads */
-	pthread_mutex_t lock; /* of the scratch list */
-	struct scratch *scratch;
-	uint32_t n_scratch;
-};
-
 /* ---- errors ---- */
 
-/* say_where - "'/g/v' chunk 0.3: " in front of a data error. Absence is decided when a chunk is
- * located, and nowhere else: an -ENOENT that comes up here is something that went wrong. */
-static int say_where(const struct chunkio *c, uint32_t array, uint64_t linear, int code,
-		     struct err *e)
+/* Absence is decided when a chunk is located, and nowhere else: an -ENOENT that comes up here is
+ * something that went wrong. */
+int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, int code,
+		      struct err *e)
 {
 	const struct dataset *ds = &c->source->ds;
 	const struct ds_array *a = &ds->arrays[array];
@@ -78,7 +47,7 @@ static int say_where(const struct chunkio *c, uint32_t array, uint64_t linear, i
 		cut = path.len - PATH_SHOWN;
 	while (cut > 0 && cut < path.len && (path.data[cut] & 0xc0) == 0x80)
 		cut++; /* not inside a character */
-	if (linear == NO_CHUNK) {
+	if (linear == CHUNKIO_NONE) {
 		(void)err_wrap(e, code, "'%s%.*s'", cut > 0 ? "..." : "", (int)(path.len - cut),
 			       (const char *)path.data + cut);
 		goto out;
@@ -146,7 +115,7 @@ static int way_find(struct chunkio *c, uint32_t array, uint64_t linear, struct w
 	if (p->kind == PLAN_ERROR) {
 		/* the same text for every chunk: it is logged once */
 		rc = err_set(e, -EOPNOTSUPP, "%s", p->reason);
-		return say_where(c, array, NO_CHUNK, rc, e);
+		return chunkio_say_where(c, array, CHUNKIO_NONE, rc, e);
 	}
 	rc = source_locate(c->source, array, linear, &w->ref, e);
 	if (rc == 0 && w->ref.where != CHUNK_ABSENT) {
@@ -158,225 +127,30 @@ static int way_find(struct chunkio *c, uint32_t array, uint64_t linear, struct w
 		if (rc == 0)
 			way_of_absent(f, w);
 	}
-	return rc < 0 ? say_where(c, array, linear, rc, e) : 0;
+	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
 }
 
-/* ---- loading ---- */
-
-static void scratch_free(struct scratch *m)
-{
-	if (!m)
-		return;
-	codec_scratch_free(m->codec);
-	buf_release(&m->stored);
-	buf_release(&m->elems);
-	free(m);
-}
-
-static struct scratch *scratch_take(struct chunkio *c)
-{
-	struct scratch *m;
-
-	(void)pthread_mutex_lock(&c->lock);
-	m = c->scratch;
-	if (m) {
-		c->scratch = m->next;
-		c->n_scratch--;
-	}
-	(void)pthread_mutex_unlock(&c->lock);
-	if (m)
-		return m;
-	m = alloc_array(1, sizeof(*m));
-	if (!m)
-		return NULL;
-	buf_init(&m->stored, PTRDIFF_MAX);
-	buf_init(&m->elems, PTRDIFF_MAX);
-	m->codec = codec_scratch_new();
-	if (!m->codec) {
-		scratch_free(m);
-		return NULL;
-	}
-	return m;
-}
-
-/* scratch_give - keep it for the next load. used: bytes of the chunk it was used for. */
-static void scratch_give(struct chunkio *c, struct scratch *m, uint64_t used)
-{
-	buf_clear(&m->stored);
-	buf_clear(&m->elems);
-	if (used <= SCRATCH_BIG && m->stored.cap <= SCRATCH_BIG) {
-		(void)pthread_mutex_lock(&c->lock);
-		if (c->n_scratch < SCRATCH_KEPT) {
-			m->next = c->scratch;
-			c->scratch = m;
-			c->n_scratch++;
-			m = NULL;
-		}
-		(void)pthread_mutex_unlock(&c->lock);
-	}
-	scratch_free(m);
-}
-
-/* load_stored - read a stored chunk and undo its filters into out, chunk_bytes long. */
-static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-		       struct scratch *m, uint8_t *out, struct err *e)
-{
-	const struct ds_array *a = &c->source->ds.arrays[array];
-	bool plain = way_plain(a, &w->ref);
-	uint64_t whole = a->chunk_bytes, want;
-	uint8_t *in;
-	int rc;
-
-	if (ckd_sub(&want, whole, w->ref.pad))
-		return err_set(e, -EBADMSG, "padding of %" PRIu64 " bytes exceeds %" PRIu64,
-			       w->ref.pad, whole);
-	if (plain && w->ref.len != want)
-		return way_bad_length(w->ref.len, want, e);
-	/* no filter doubles incompressible bytes; a length beyond that is damage, and is not
-	 * allocated */
-	if (w->ref.len / 2 > whole && w->ref.len - 2 * whole > STORED_SLACK)
-		return err_set(e, -EBADMSG,
-			       "stored length %" PRIu64 " is too large for %" PRIu64 " bytes",
-			       w->ref.len, whole);
-	in = plain ? out : buf_grow(&m->stored, (size_t)w->ref.len);
-	if (!in && w->ref.len > 0)
-		return err_nomem(e);
-	rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, (size_t)w->ref.len,
-				e);
-	if (rc == 0 && !plain)
-		rc = codec_chain_decode(&a->chain, way_skipped(a, &w->ref), a->type.size, in,
-					(size_t)w->ref.len, out, (size_t)want, m->codec, e);
-	if (rc == 0)
-		memset(out + want, 0, (size_t)w->ref.pad);
-	return rc;
-}
-
-/* load_elements - the presented elements of one chunk, a->chunk_bytes, however stored. */
-static int load_elements(struct chunkio *c, uint32_t array, uint64_t linear,
-			 const struct way *w, struct scratch *m, uint8_t *out, struct err *e)
-{
-	const struct ds_array *a = &c->source->ds.arrays[array];
-
-	if (w->fill) {
-		frame_fill_tile(w->fill, 0, out, (size_t)a->chunk_bytes);
-		return 0;
-	}
-	if (w->ref.where == CHUNK_RANGE && c->arrays[array].decodable)
-		return load_stored(c, array, linear, w, m, out, e);
-	return source_read_chunk(c->source, array, linear, out, (size_t)a->chunk_bytes, e);
-}
-
-/* load_framed - elements in a form that the plan's chain decodes, without compressing them. */
-static int load_framed(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-		       struct scratch *m, struct cache_entry *x, struct err *e)
-{
-	const struct ds_array *a = &c->source->ds.arrays[array];
-	uint8_t *elems = buf_grow(&m->elems, (size_t)a->chunk_bytes);
-	uint8_t *out = cache_alloc(x, (size_t)w->size);
-	int rc;
-
-	if (!elems || !out)
-		return err_nomem(e);
-	rc = load_elements(c, array, linear, w, m, elems, e);
-	if (rc < 0)
-		return rc;
-	return codec_chain_frame(&c->plans[array].chain, a->type.size, elems,
-				 (size_t)a->chunk_bytes, out, e);
-}
-
-/* load_texts - elements without a fixed size, framed or cut to one. */
-static int load_texts(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-		      struct scratch *m, struct cache_entry *x, struct err *e)
-{
-	const struct plan *p = &c->plans[array];
-	struct buf *body = &m->stored;
-	uint64_t n;
-	uint8_t *out;
-	int rc = frame_count(&c->source->ds.arrays[array], &n, e);
-
-	if (rc < 0)
-		return rc;
-	body->max = FRAME_BYTES_MAX;
-	rc = source_read_vlen(c->source, array, linear, body, e);
-	body->max = PTRDIFF_MAX;
-	if (rc == 0 && !buf_ok(body))
-		rc = err_set(e, -ERANGE, "more than %" PRIu64 " bytes in one chunk",
-			     FRAME_BYTES_MAX);
-	if (rc == 0)
-		rc = frame_vlen_check(body->data, body->len, n, NULL, e);
-	if (rc < 0)
-		return rc;
-	out = cache_alloc(x, p->kind == PLAN_FIXED ? (size_t)w->size : 4 + body->len);
-	if (!out)
-		return err_nomem(e);
-	if (p->kind == PLAN_FIXED) {
-		frame_fixed(body->data, body->len, n, p->fixed_size, out);
-		return 0;
-	}
-	for (size_t i = 0; i < 4; i++)
-		out[i] = (uint8_t)(n >> 8 * i);
-	if (body->len > 0)
-		memcpy(out + 4, body->data, body->len);
-	return 0;
-}
-
-static int load_into(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-		     struct scratch *m, struct cache_entry *x, struct err *e)
-{
-	const struct plan *p = &c->plans[array];
-	uint8_t *out;
-
-	if (p->kind == PLAN_VLEN || p->kind == PLAN_FIXED)
-		return load_texts(c, array, linear, w, m, x, e);
-	if (p->kind == PLAN_PASS && p->chain.n > 0)
-		return load_framed(c, array, linear, w, m, x, e);
-	out = cache_alloc(x, (size_t)w->size);
-	if (!out)
-		return err_nomem(e);
-	return load_elements(c, array, linear, w, m, out, e);
-}
-
-/* load - fly: fill x and publish it, or fail it. Returns 0 with the reference still held. */
-static int load(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
-		struct cache_entry *x, struct err *e)
-{
-	struct err own = ERR_INIT, changed = ERR_INIT;
-	struct scratch *m = scratch_take(c);
-	int rc, check;
-
-	if (m) {
-		rc = load_into(c, array, linear, w, m, x, &own);
-		scratch_give(c, m, w->size);
-		/* bytes of a file that was changed are neither good nor bad, whatever the
-		 * decoder thought of them */
-		check = source_check(c->source, &changed);
-		if (check < 0) {
-			rc = check;
-			own = changed;
-		}
-	} else {
-		rc = err_nomem(&own);
-	}
-	if (rc == 0) {
-		cache_publish(x);
-		return 0;
-	}
-	rc = say_where(c, array, linear, rc, &own);
-	cache_fail(x, &own);
-	if (e)
-		*e = own;
-	return rc;
-}
+/* ---- entries ---- */
 
 static int entry_get(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
 		     struct cache_entry **ret, struct err *e)
 {
 	int rc = cache_get(c->cache, c->arrays[array].owner, linear, ret, e);
 
-	return rc == CACHE_LOAD ? load(c, array, linear, w, *ret, e) : rc;
+	return rc == CACHE_LOAD ? chunkio_load(c, array, linear, w, *ret, e) : rc;
 }
 
 /* ---- ahead ---- */
+
+/* about - what a chunk will take of which only making it tells how long it is. */
+static uint64_t about(const struct chunkio *c, uint32_t array, uint64_t linear)
+{
+	uint64_t size = sizes_get(c->sizes, c->arrays[array].owner, linear);
+
+	if (size > 0)
+		return size;
+	return c->plans[array].kind == PLAN_ENCODE ? c->plans[array].bytes : CHUNKIO_SLACK;
+}
 
 /* prefetch - one request on a worker thread. Errors are dropped: who reads the chunk will meet
  * them again, and say them. */
@@ -389,9 +163,9 @@ static void prefetch(void *arg, uint32_t array, uint64_t linear)
 
 	if (way_find(c, array, linear, &w, NULL) < 0 || w.kind != WAY_LOAD)
 		return;
-	bytes = w.sized ? w.size : STORED_SLACK;
+	bytes = w.sized ? w.size : about(c, array, linear);
 	if (cache_start(c->cache, array, linear, bytes, &x) &&
-	    load(c, array, linear, &w, x, NULL) == 0)
+	    chunkio_load(c, array, linear, &w, x, NULL) == 0)
 		cache_put(x);
 }
 
@@ -436,11 +210,9 @@ static int keyed_cmp(const void *a, const void *b)
 static bool same_chunks(const struct chunkio *c, uint32_t i, uint32_t j)
 {
 	const struct ds_array *a = &c->source->ds.arrays[i], *b = &c->source->ds.arrays[j];
-	const struct plan *p = &c->plans[i], *q = &c->plans[j];
 
-	return p->kind == q->kind && p->chain.n == q->chain.n && p->trailer == q->trailer &&
-	       p->fixed_size == q->fixed_size && p->fill_declared == q->fill_declared &&
-	       a->n_chunks == b->n_chunks && a->chunk_bytes == b->chunk_bytes;
+	return plan_same(&c->plans[i], &c->plans[j]) && a->n_chunks == b->n_chunks &&
+	       a->chunk_bytes == b->chunk_bytes;
 }
 
 /* find_owners - hard links share cached chunks. Key 0 says nothing. */
@@ -474,11 +246,29 @@ static uint32_t depth_of(const struct chunkio *c, uint32_t array, uint32_t ahead
 
 	if (ahead > AHEAD_MAX)
 		ahead = AHEAD_MAX;
+	if (kind == PLAN_ENCODE)
+		return ahead; /* while one thread reads, others encode */
 	if (kind == PLAN_DECODE && c->arrays[array].decodable)
-		return a->chain.n > 0 ? ahead : 0;
+		return a->chain.n > 0 || c->plans[array].quant.mode ? ahead : 0;
 	if (kind == PLAN_DECODE || kind == PLAN_VLEN || kind == PLAN_FIXED)
 		return (uint32_t)u64_min(ahead, 1);
 	return 0;
+}
+
+static int fill_states(struct chunkio *c, uint32_t ahead, struct err *e)
+{
+	c->arrays = alloc_array(c->n_arrays, sizeof(*c->arrays));
+	if (!c->arrays)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < c->n_arrays; i++) {
+		const struct ds_array *a = &c->source->ds.arrays[i];
+
+		atomic_init(&c->arrays[i].fill, NULL);
+		c->arrays[i].decodable =
+			a->access == DS_STORED && codec_chain_decodable(&a->chain);
+		c->arrays[i].depth = depth_of(c, i, ahead);
+	}
+	return find_owners(c, e);
 }
 
 int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio_options *opts,
@@ -493,34 +283,19 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 	c->source = s;
 	c->plans = plans;
 	c->n_arrays = s->ds.n_arrays;
-	c->arrays = alloc_array(c->n_arrays, sizeof(*c->arrays));
+	c->threads = opts->threads;
 	c->cache = cache_new(opts->cache_bytes);
-	if (!c->arrays || !c->cache) {
-		rc = err_nomem(e);
-		goto fail;
-	}
-	rc = find_owners(c, e);
-	if (rc < 0)
-		goto fail;
-	for (uint32_t i = 0; i < c->n_arrays; i++) {
-		const struct ds_array *a = &s->ds.arrays[i];
-
-		atomic_init(&c->arrays[i].fill, NULL);
-		c->arrays[i].decodable =
-			a->access == DS_STORED && codec_chain_decodable(&a->chain);
-		c->arrays[i].depth = depth_of(c, i, opts->ahead);
-	}
-	if (opts->threads > 0 && opts->ahead > 0) {
+	c->sizes = sizes_new(
+		u64_min(u64_max(opts->cache_bytes / SIZES_PART, SIZES_MIN), SIZES_MAX));
+	rc = c->cache && c->sizes ? fill_states(c, opts->ahead, e) : err_nomem(e);
+	if (rc == 0 && opts->threads > 0 && opts->ahead > 0) {
 		c->ahead = ahead_new(c->n_arrays, opts->threads, prefetch, c);
-		if (!c->ahead) {
-			rc = err_nomem(e);
-			goto fail;
-		}
+		rc = c->ahead ? 0 : err_nomem(e);
 	}
-	*ret = c;
-	return 0;
-fail:
-	chunkio_free(c);
+	if (rc < 0)
+		chunkio_free(c);
+	else
+		*ret = c;
 	return rc;
 }
 
@@ -530,12 +305,8 @@ void chunkio_free(struct chunkio *c)
 		return;
 	ahead_free(c->ahead);
 	cache_free(c->cache);
-	while (c->scratch) {
-		struct scratch *next = c->scratch->next;
-
-		scratch_free(c->scratch);
-		c->scratch = next;
-	}
+	sizes_free(c->sizes);
+	chunkio_scratch_free(c->scratch);
 	for (uint32_t i = 0; c->arrays && i < c->n_arrays; i++)
 		free(atomic_load(&c->arrays[i].fill));
 	free(c->arrays);
@@ -548,6 +319,7 @@ int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *r
 {
 	struct cache_entry *x;
 	struct way w;
+	uint64_t size;
 	size_t len;
 	int rc = way_find(c, array, linear, &w, e);
 
@@ -555,8 +327,9 @@ int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *r
 		return rc;
 	if (w.kind == WAY_LOAD)
 		hint(c, array, linear, AHEAD_STAT);
-	if (w.sized) {
-		*ret_size = w.size;
+	size = w.sized ? w.size : sizes_get(c->sizes, c->arrays[array].owner, linear);
+	if (w.sized || size > 0) {
+		*ret_size = size;
 		return 0;
 	}
 	rc = entry_get(c, array, linear, &w, &x, e);
@@ -566,6 +339,18 @@ int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *r
 	cache_put(x);
 	*ret_size = len;
 	return 0;
+}
+
+bool chunkio_stat_cheap(struct chunkio *c, uint32_t array, uint64_t linear)
+{
+	enum plan_kind kind;
+
+	if (array >= c->n_arrays)
+		return false;
+	kind = c->plans[array].kind;
+	if (kind == PLAN_PASS || kind == PLAN_DECODE || kind == PLAN_FIXED)
+		return true;
+	return sizes_get(c->sizes, c->arrays[array].owner, linear) > 0;
 }
 
 static void entry_done(void *arg)
@@ -614,7 +399,7 @@ static int read_range(struct chunkio *c, uint32_t array, uint64_t linear, const 
 		return 0;
 	rc = source_read_stored(c->source, array, linear, &w->ref, off, room, ret->len, e);
 	if (rc < 0)
-		return say_where(c, array, linear, rc, e);
+		return chunkio_say_where(c, array, linear, rc, e);
 	ret->mem = room;
 	return 0;
 }
@@ -641,7 +426,7 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
 	if (w.kind == WAY_RANGE)
 		return read_range(c, array, linear, &w, off, n, room, ret, e);
 	rc = frame_fill_span(w.fill, off, n, ret, e);
-	return rc < 0 ? say_where(c, array, linear, rc, e) : 0;
+	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
 }
 
 int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
@@ -659,7 +444,7 @@ int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret
 		return 0;
 	}
 	rc = source_next(c->source, array, from, ret, e);
-	return rc < 0 && rc != -ENOENT ? say_where(c, array, from, rc, e) : rc;
+	return rc < 0 && rc != -ENOENT ? chunkio_say_where(c, array, from, rc, e) : rc;
 }
 
 /* longest_text - of one chunk; body is a buffer to work with. */

@@ -32,6 +32,14 @@ void chunkio_free(struct chunkio *c);
 int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *ret_size,
 		 struct err *e) NZ_MUST_USE;
 
+/* chunkio_measure - find out the sizes of the chunks that exist among [from, from + n), with all
+ * threads that there are; chunkio_stat is quick about them then. Does nothing where sizes cost
+ * little. What cannot be read is left for chunkio_stat to say. */
+void chunkio_measure(struct chunkio *c, uint32_t array, uint64_t from, uint64_t n);
+
+/* chunkio_stat_cheap - whether chunkio_stat makes nothing, and looks at an index at most. */
+bool chunkio_stat_cheap(struct chunkio *c, uint32_t array, uint64_t linear);
+
 /* chunkio_read - bytes [off, off+len) of it, cut at its end. ret is finished with span_done.
  * room: len bytes of the caller's. What a source without descriptors has stored is read there,
  * and nothing is copied. */

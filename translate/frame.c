@@ -154,39 +154,100 @@ static int fill_fixed(const struct ds_array *a, const struct plan *p, struct fil
 	return 0;
 }
 
-/* encode_fill - the chunk of elements f in the chain's real encoding; NULL when that is not
- * smaller than the framed form, too large to keep, or not possible: then it is framed. */
-static struct fill *encode_fill(const struct ds_array *a, const struct plan *p,
-				const struct fill *f, uint64_t framed)
+/* encode_fill - the first `bytes` bytes of elements f in the chain's real encoding, into out. */
+static int encode_fill(const struct plan *p, size_t elem_size, uint64_t bytes,
+		       const struct fill *f, struct buf *out, struct err *e)
 {
-	auto_free uint8_t *elems = malloc((size_t)a->chunk_bytes);
+	auto_free uint8_t *elems = malloc((size_t)bytes);
 	struct codec_scratch *scratch = codec_scratch_new();
-	struct fill *enc = NULL;
+	int rc = 0;
+
+	if (!elems || !scratch)
+		rc = err_nomem(e);
+	if (rc == 0)
+		frame_fill_tile(f, 0, elems, (size_t)bytes);
+	if (rc == 0)
+		rc = codec_chain_encode(&p->chain, elem_size, elems, (size_t)bytes, scratch,
+					out, e);
+	codec_scratch_free(scratch);
+	return rc;
+}
+
+/* keep_encoded - turn *f into the encoded chunk, where that is small enough to be kept. Returns
+ * whether it is. */
+static bool keep_encoded(const struct buf *out, struct fill **f)
+{
+	struct fill *enc;
+
+	if (!buf_ok(out) || out->len == 0 || out->len > ENCODED_MAX)
+		return false;
+	enc = fill_new(out->len, out->len);
+	if (!enc)
+		return false;
+	enc->kind = FILL_ENCODED;
+	memcpy(enc->bytes, out->data, out->len);
+	free(*f);
+	*f = enc;
+	return true;
+}
+
+/* exact - whether encoding a fill value gives it back: no filter of the chain rounds. */
+static bool exact(const struct codec_chain *chain)
+{
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+
+		if (!ops || ops->lossy)
+			return false;
+	}
+	return true;
+}
+
+/* present_framed - under PASS: really encoded, or framed where that is not smaller, too large to
+ * keep, or not possible. */
+static int present_framed(const struct ds_array *a, const struct plan *p, struct fill **f,
+			  struct err *e)
+{
+	uint64_t framed = codec_chain_framed_size(&p->chain, a->chunk_bytes);
 	struct buf out;
+	bool kept;
 
 	buf_init(&out, SIZE_MAX);
-	if (!elems || !scratch)
-		goto out;
-	frame_fill_tile(f, 0, elems, (size_t)a->chunk_bytes);
-	if (codec_chain_encode(&p->chain, a->type.size, elems, (size_t)a->chunk_bytes, scratch,
-			       &out, NULL) == 0 &&
-	    buf_ok(&out) && out.len > 0 && out.len < framed && out.len <= ENCODED_MAX)
-		enc = fill_new(out.len, out.len);
-	if (enc) {
-		enc->kind = FILL_ENCODED;
-		memcpy(enc->bytes, out.data, out.len);
-	}
-out:
-	codec_scratch_free(scratch);
+	kept = exact(&p->chain) &&
+	       encode_fill(p, a->type.size, a->chunk_bytes, *f, &out, NULL) == 0 &&
+	       (framed == 0 || out.len < framed) && keep_encoded(&out, f);
 	buf_release(&out);
-	return enc;
+	if (kept)
+		return 0;
+	if (framed == 0)
+		return err_set(e, -ERANGE, "a chunk of %" PRIu64 " bytes cannot be framed",
+			       a->chunk_bytes);
+	(*f)->kind = FILL_FRAMED;
+	(*f)->size = framed;
+	return 0;
+}
+
+/* present_encoded - under ENCODE: as any other chunk, made now to know its size. */
+static int present_encoded(const struct plan *p, struct fill **f, struct err *e)
+{
+	struct buf out;
+	int rc;
+
+	buf_init(&out, SIZE_MAX);
+	rc = encode_fill(p, p->elem_size, p->bytes, *f, &out, e);
+	if (rc == 0 && !keep_encoded(&out, f)) {
+		(*f)->kind = FILL_FRAMED;
+		(*f)->size = out.len;
+	}
+	buf_release(&out);
+	return rc;
 }
 
 static int fill_elements(const struct ds_array *a, const struct plan *p, struct fill **ret,
 			 struct err *e)
 {
-	struct fill *f, *enc;
-	uint64_t framed;
+	struct fill *f;
+	int rc = 0;
 
 	if (a->type.size == 0 || a->chunk_bytes == 0)
 		return err_set(e, -EOPNOTSUPP, "elements without a size");
@@ -195,26 +256,15 @@ static int fill_elements(const struct ds_array *a, const struct plan *p, struct 
 		return err_nomem(e);
 	if (a->fill)
 		memcpy(f->bytes, a->fill, a->type.size);
-	if (p->kind != PLAN_PASS || p->chain.n == 0) {
+	if (p->kind == PLAN_ENCODE)
+		rc = present_encoded(p, &f, e);
+	else if (p->kind == PLAN_PASS && p->chain.n > 0)
+		rc = present_framed(a, p, &f, e);
+	if (rc < 0)
+		free(f);
+	else
 		*ret = f;
-		return 0;
-	}
-	framed = codec_chain_framed_size(&p->chain, a->chunk_bytes);
-	if (framed == 0) {
-		free(f);
-		return err_set(e, -ERANGE, "a chunk of %" PRIu64 " bytes cannot be framed",
-			       a->chunk_bytes);
-	}
-	enc = encode_fill(a, p, f, framed);
-	if (enc) {
-		free(f);
-		f = enc;
-	} else {
-		f->kind = FILL_FRAMED;
-		f->size = framed;
-	}
-	*ret = f;
-	return 0;
+	return rc;
 }
 
 int frame_fill_make(const struct ds_array *a, const struct plan *p, struct fill **ret,

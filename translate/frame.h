@@ -13,7 +13,8 @@
 enum fill_kind {
 	FILL_TILED,   /* head, then `bytes` repeated */
 	FILL_ENCODED, /* `bytes` is the chunk, really encoded */
-	FILL_FRAMED,  /* `bytes` repeated gives the elements, which codec_chain_frame encodes */
+	FILL_FRAMED,  /* `bytes` repeated gives the elements, which are made into a chunk each time:
+	               * by codec_chain_frame, under an ENCODE plan by codec_chain_encode */
 };
 
 /* fill - a never-written chunk of one array as presented; immutable once made. */

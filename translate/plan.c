@@ -6,26 +6,38 @@
  * whatever the metadata says. */
 #include "translate/plan.h"
 
+#include "translate/plan_int.h"
+
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_CAP 40 /* of a filter in a reason; names come from files */
-
-/* name_of - a filter's name, short enough for a reason. */
-static const char *name_of(const struct codec_spec *spec, char out[NAME_CAP])
+const char *plan_name(const struct codec_spec *spec, char out[PLAN_NAME_CAP])
 {
 	char tmp[32];
 
-	(void)snprintf(out, NAME_CAP, "%s",
+	(void)snprintf(out, PLAN_NAME_CAP, "%s",
 		       codec_name(spec, tmp, sizeof(tmp))); /* cut is fine */
 	return out;
 }
 
-static void say(struct plan *p, const char *fmt, ...) NZ_PRINTF(2, 3);
+void plan_names(const struct codec_chain *chain, char *out, size_t cap)
+{
+	char name[PLAN_NAME_CAP];
+	size_t len = 0;
 
-static void say(struct plan *p, const char *fmt, ...)
+	out[0] = '\0';
+	for (uint32_t i = 0; i < chain->n && len < cap; i++) {
+		int n = snprintf(out + len, cap - len, "%s%s", i > 0 ? ", " : "",
+				 plan_name(&chain->specs[i], name));
+
+		len += n > 0 ? (size_t)n : 0;
+	}
+}
+
+void plan_say(struct plan *p, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -33,6 +45,33 @@ static void say(struct plan *p, const char *fmt, ...)
 	if (vsnprintf(p->reason, sizeof(p->reason), fmt, ap) < 0)
 		p->reason[0] = '\0';
 	va_end(ap);
+}
+
+void plan_elements(const struct ds_array *a, struct codec_array *ret)
+{
+	static const enum codec_class classes[] = {
+		[DT_BOOL] = CODEC_UINT,   [DT_INT] = CODEC_INT,    [DT_UINT] = CODEC_UINT,
+		[DT_FLOAT] = CODEC_FLOAT, [DT_VLEN] = CODEC_OTHER,
+	};
+
+	*ret = (struct codec_array){
+		.class = classes[a->type.kind],
+		.elem_size = a->type.size,
+		.big_endian = a->type.big_endian,
+		.rank = a->rank,
+		.chunk = a->chunk,
+		.fill = a->fill_defined ? a->fill : NULL,
+	};
+}
+
+uint64_t plan_bytes(const struct codec_array *as)
+{
+	uint64_t n = as->elem_size;
+
+	for (uint32_t i = 0; i < as->rank; i++)
+		if (ckd_mul(&n, n, as->chunk[i]))
+			return UINT64_MAX;
+	return n;
 }
 
 /* shuffle_fits - numcodecs and netCDF-C undo this shuffle as HDF5 does. */
@@ -43,16 +82,28 @@ static bool shuffle_fits(const struct codec_spec *spec, const struct ds_array *a
 		spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : a->type.size;
 
 	if (size != a->type.size) {
-		say(p, "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32, size,
-		    a->type.size);
+		plan_say(p, "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32, size,
+			 a->type.size);
 		return false;
 	}
 	if (size == 0 || a->chunk_bytes % size != 0) {
-		say(p, "shuffle: a chunk of %" PRIu64 " bytes is no multiple of %" PRIu32,
-		    a->chunk_bytes, size);
+		plan_say(p, "shuffle: a chunk of %" PRIu64 " bytes is no multiple of %" PRIu32,
+			 a->chunk_bytes, size);
 		return false;
 	}
 	return true;
+}
+
+/* szip_fits - netCDF-C finds out the parameters that the chunks were made with. */
+static bool szip_fits(const struct codec_spec *spec, const struct ds_array *a, struct plan *p)
+{
+	struct codec_array as;
+
+	plan_elements(a, &as);
+	if (codec_szip_in_zarr(spec, &as, a->shape))
+		return true;
+	plan_say(p, "szip: readers would take other scanlines");
+	return false;
 }
 
 /* filter_passes - whether filter i of n, the last ones cut off, is one that readers undo.
@@ -62,62 +113,60 @@ static bool filter_passes(const struct ds_array *a, uint32_t i, uint32_t n, bool
 {
 	const struct codec_spec *spec = &a->chain.specs[i];
 	const struct codec_ops *ops = codec_find(spec->h5_id);
-	char name[NAME_CAP], next[NAME_CAP];
+	char name[PLAN_NAME_CAP], next[PLAN_NAME_CAP];
 
-	name_of(spec, name);
+	plan_name(spec, name);
 	if (!ops || !ops->zarr2_id) {
-		say(p, "%s: no Zarr codec", name);
+		plan_say(p, "%s: no Zarr codec", name);
 		return false;
 	}
 	if ((!ops->portable && !keep) || ops->trailer > 0) {
 		if (ops->trailer > 0 && i == 0)
-			say(p, "%s comes first: stock readers cannot undo it", name);
+			plan_say(p, "%s comes first: stock readers cannot undo it", name);
 		else if (ops->trailer > 0 && i + 1 < n)
-			say(p, "%s comes before %s: stock readers cannot undo it", name,
-			    name_of(&a->chain.specs[i + 1], next));
+			plan_say(p, "%s comes before %s: stock readers cannot undo it", name,
+				 plan_name(&a->chain.specs[i + 1], next));
 		else
-			say(p, "%s: stock readers cannot undo it", name);
+			plan_say(p, "%s: stock readers cannot undo it", name);
 		return false;
 	}
 	for (uint32_t k = 0; k < i; k++)
 		if (a->chain.specs[k].h5_id == spec->h5_id) {
-			say(p, "%s is applied twice", name);
+			plan_say(p, "%s is applied twice", name);
 			return false;
 		}
 	if (spec->h5_id == CODEC_DEFLATE && i + 1 < n) {
-		say(p, "deflate comes before %s", name_of(&a->chain.specs[i + 1], next));
+		plan_say(p, "deflate comes before %s", plan_name(&a->chain.specs[i + 1], next));
 		return false;
 	}
+	if (spec->h5_id == CODEC_SZIP)
+		return szip_fits(spec, a, p);
 	return spec->h5_id != CODEC_SHUFFLE || shuffle_fits(spec, a, p);
 }
 
-/* describe_pass - "shuffle, deflate pass through; fletcher32 is cut off". */
-static void describe_pass(const struct ds_array *a, struct plan *p)
+void plan_pass(const struct ds_array *a, const struct codec_chain *left, uint32_t trailer,
+	       struct plan *p)
 {
-	char text[sizeof(p->reason)] = "", name[NAME_CAP];
-	size_t len = 0;
+	char text[sizeof(p->reason)], name[PLAN_NAME_CAP];
+	const char *verb = left->n == 1 ? "passes through" : "pass through";
 
-	for (uint32_t i = 0; i < p->chain.n && len < sizeof(text); i++) {
-		int n = snprintf(text + len, sizeof(text) - len, "%s%s", i > 0 ? ", " : "",
-				 name_of(&p->chain.specs[i], name));
-
-		len += n > 0 ? (size_t)n : 0;
-	}
-	if (p->trailer > 0)
-		say(p, "%.120s %s; %s is cut off", p->chain.n ? text : "uncompressed bytes",
-		    p->chain.n == 1 ? "passes through" : "pass through",
-		    name_of(&a->chain.specs[p->chain.n], name));
+	p->kind = PLAN_PASS;
+	p->chain = *left;
+	p->trailer = trailer;
+	p->trailer_bit = trailer > 0 ? (uint32_t)1 << left->n : 0;
+	plan_names(left, text, sizeof(text));
+	if (trailer > 0)
+		plan_say(p, "%.120s %s; %s is cut off", left->n ? text : "uncompressed bytes",
+			 verb, plan_name(&a->chain.specs[left->n], name));
 	else
-		say(p, "%.120s %s", p->chain.n ? text : "uncompressed bytes",
-		    p->chain.n == 1 ? "passes through" : "pass through");
+		plan_say(p, "%.120s %s", left->n ? text : "uncompressed bytes", verb);
 }
 
-/* has_frame - a chunk with filters of its own is framed, in a size that is a formula. */
-static bool has_frame(const struct ds_array *a, const struct codec_chain *chain, struct plan *p)
+bool plan_framable(const struct ds_array *a, const struct codec_chain *chain, struct plan *p)
 {
 	if (a->uniform || chain->n == 0 || codec_chain_framed_size(chain, a->chunk_bytes) > 0)
 		return true;
-	say(p, "no framed form for chunks of %" PRIu64 " bytes", a->chunk_bytes);
+	plan_say(p, "no framed form for chunks of %" PRIu64 " bytes", a->chunk_bytes);
 	return false;
 }
 
@@ -125,36 +174,36 @@ static bool has_frame(const struct ds_array *a, const struct codec_chain *chain,
 static bool hdf5_passes(const struct ds_array *a, bool keep, struct plan *p)
 {
 	const struct codec_chain *chain = &a->chain;
-	char name[NAME_CAP];
+	char name[PLAN_NAME_CAP];
 
 	if (chain->n > CODEC_CHAIN_MAX) {
-		say(p, "%" PRIu32 " filters exceed %d", chain->n, CODEC_CHAIN_MAX);
+		plan_say(p, "%" PRIu32 " filters exceed %d", chain->n, CODEC_CHAIN_MAX);
 		return false;
 	}
 	for (uint32_t i = 0; i < chain->n; i++) {
 		const struct codec_spec *spec = &chain->specs[i];
 		const struct codec_ops *ops = codec_find(spec->h5_id);
 
-		name_of(spec, name);
+		plan_name(spec, name);
 		if (spec->h5_id >= CODEC_PRIVATE) {
-			say(p, "%s: no HDF5 filter", name);
+			plan_say(p, "%s: no HDF5 filter", name);
 			return false;
 		}
 		if (!keep && !(ops && ops->h5_stock)) {
-			say(p, "%s: HDF5 needs a plugin for it", name);
+			plan_say(p, "%s: HDF5 needs a plugin for it", name);
 			return false;
 		}
-		if (spec->h5_id == CODEC_SHUFFLE && spec->n_params > 0 && spec->params[0] != 0 &&
-		    spec->params[0] != a->type.size) {
-			say(p, "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32,
-			    spec->params[0], a->type.size);
+		if (spec->h5_id == CODEC_SHUFFLE && spec->n_params > 0 &&
+		    spec->params[0] != 0 && spec->params[0] != a->type.size) {
+			plan_say(p,
+				 "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32,
+				 spec->params[0], a->type.size);
 			return false;
 		}
 	}
-	if (!has_frame(a, chain, p))
+	if (!plan_framable(a, chain, p))
 		return false;
-	p->chain = *chain;
-	describe_pass(a, p);
+	plan_pass(a, chain, 0, p);
 	return true;
 }
 
@@ -166,7 +215,7 @@ static bool zarr_passes(const struct ds_array *a, bool keep, struct plan *p)
 	uint32_t trailer = 0;
 
 	if (chain->n > CODEC_CHAIN_MAX) {
-		say(p, "%" PRIu32 " filters exceed %d", chain->n, CODEC_CHAIN_MAX);
+		plan_say(p, "%" PRIu32 " filters exceed %d", chain->n, CODEC_CHAIN_MAX);
 		return false;
 	}
 	if (left.n > 0) {
@@ -178,55 +227,98 @@ static bool zarr_passes(const struct ds_array *a, bool keep, struct plan *p)
 	for (uint32_t i = 0; i < left.n; i++)
 		if (!filter_passes(a, i, left.n, keep, p))
 			return false;
-	if (!has_frame(a, &left, p))
+	if (!plan_framable(a, &left, p))
 		return false;
 
-	p->chain = left;
-	p->trailer = trailer;
-	p->trailer_bit = trailer > 0 ? (uint32_t)1 << left.n : 0;
-	describe_pass(a, p);
+	plan_pass(a, &left, trailer, p);
 	return true;
 }
 
 /* explain_convert - why only the source can make the presented bytes. */
 static void explain_convert(const struct ds_array *a, struct plan *p)
 {
-	char name[NAME_CAP];
+	char name[PLAN_NAME_CAP];
 
 	if (a->convert) {
-		say(p, "%s", a->convert);
+		plan_say(p, "%s", a->convert);
 		return;
 	}
 	for (uint32_t i = 0; i < a->chain.n; i++)
 		if (!codec_find(a->chain.specs[i].h5_id)) {
-			say(p, "%s: no Zarr codec", name_of(&a->chain.specs[i], name));
+			plan_say(p, "%s: no Zarr codec", plan_name(&a->chain.specs[i], name));
 			return;
 		}
 	if (a->layout == DS_VIRTUAL)
-		say(p, "virtual dataset: made of parts of others");
+		plan_say(p, "virtual dataset: made of parts of others");
 	else if (a->layout == DS_EXTERNAL)
-		say(p, "data lies in external files");
+		plan_say(p, "data lies in external files");
 	else
-		say(p, "type needs conversion");
+		plan_say(p, "type needs conversion");
 }
 
-void plan_make(const struct ds_array *a, enum plan_format format, enum plan_filter filter,
-	       bool fill_declared, struct plan *ret)
+/* refused - whether the view's format cannot name the chain of a plan that passes, or the array's
+ * chunks as presented are not the stored ones. */
+static const char *refused(const struct plan_ask *ask, const struct codec_array *as,
+			   const struct plan *p)
 {
-	bool keep = filter == PLAN_KEEP;
+	if (p->chain.n == 0)
+		return NULL;
+	if (ask->as && plan_bytes(as) != ask->ds->arrays[ask->array].chunk_bytes)
+		return "chunks are cut: they are longer than the array";
+	return ask->refuses ? ask->refuses(ask, &p->chain) : NULL;
+}
 
-	*ret = (struct plan){.kind = PLAN_DECODE, .fill_declared = fill_declared};
+/* own_way - what is done with an array that no rule gives a chain. */
+static void own_way(const struct plan_ask *ask, const struct codec_array *as,
+		    enum plan_filter filter, struct plan *p)
+{
+	const struct ds_array *a = &ask->ds->arrays[ask->array];
+	const bool keep = filter == PLAN_KEEP;
+	const char *why;
+
+	if (a->access == DS_CONVERT) {
+		explain_convert(a, p);
+		return;
+	}
+	if (filter == PLAN_NONE && a->chain.n > 0) {
+		plan_say(p, "filter=none");
+		return;
+	}
+	if (!(ask->format == PLAN_HDF5 ? hdf5_passes(a, keep, p) : zarr_passes(a, keep, p)))
+		return;
+	why = refused(ask, as, p);
+	if (why) {
+		*p = (struct plan){.kind = PLAN_DECODE,
+				   .fill_declared = p->fill_declared,
+				   .note = p->note};
+		plan_say(p, "%s", why);
+	}
+}
+
+int plan_make(const struct plan_ask *ask, struct plan *ret, struct err *e)
+{
+	const struct ds_array *a = &ask->ds->arrays[ask->array];
+	enum plan_filter filter = ask->policy->filter;
+	struct codec_array as;
+	int rc;
+
+	*ret = (struct plan){.kind = PLAN_DECODE, .fill_declared = ask->fill_declared};
 	if (a->unreadable) {
 		ret->kind = PLAN_ERROR;
-		say(ret, "%s", a->unreadable);
-	} else if (a->access == DS_VARIABLE || dt_is_vlen(&a->type)) {
-		ret->kind = PLAN_VLEN;
-		say(ret, "elements have no fixed size");
-	} else if (a->access == DS_CONVERT) {
-		explain_convert(a, ret);
-	} else if (filter == PLAN_NONE && a->chain.n > 0) {
-		say(ret, "filter=none");
-	} else if (format == PLAN_HDF5 ? hdf5_passes(a, keep, ret) : zarr_passes(a, keep, ret)) {
-		ret->kind = PLAN_PASS;
+		plan_say(ret, "%s", a->unreadable);
+		return 0;
 	}
+	if (a->access == DS_VARIABLE || dt_is_vlen(&a->type)) {
+		ret->kind = PLAN_VLEN;
+		plan_say(ret, "elements have no fixed size");
+		return plan_unruled(ask, "its elements have no fixed size", ret, e);
+	}
+	if (ask->as)
+		as = *ask->as;
+	else
+		plan_elements(a, &as);
+	rc = plan_ruled(ask, &as, &filter, ret, e);
+	if (rc == 0 && ret->kind == PLAN_DECODE && ret->quant.mode == CODEC_QUANT_NONE)
+		own_way(ask, &as, filter, ret);
+	return rc;
 }

@@ -2,11 +2,15 @@
 #ifndef TRANSLATE_PLAN_H
 #define TRANSLATE_PLAN_H
 
+#include "codecs/quant.h"
+#include "codecs/spec.h"
 #include "translate/dataset.h"
 
 enum plan_kind {
 	PLAN_PASS,    /* a chunk file is the stored bytes, less a trailer */
 	PLAN_DECODE,  /* a chunk file is the uncompressed elements: its size is arithmetic */
+	PLAN_ENCODE,  /* a chunk file is the elements, encoded in a chain that the array does not
+	               * have: its size is known once it was made */
 	PLAN_VLEN,    /* elements without a fixed size: framed as numcodecs' vlen-* filters do */
 	PLAN_FIXED,   /* DT_VSTRING presented as texts of fixed_size bytes, NUL padded */
 	PLAN_HIDE,    /* the view cannot express the array: it does not appear; see reason */
@@ -20,31 +24,78 @@ enum plan_format {
 	PLAN_HDF5,   /* libhdf5 reads chunks: codecs are HDF5 filters */
 };
 
+/* plan_filter - the own way of arrays that no rule is for. */
 enum plan_filter {
 	PLAN_PORTABLE,  /* pass chains that stock readers decode, decode the rest */
 	PLAN_KEEP,      /* pass every chain that the format can name, decode the rest */
 	PLAN_NONE,      /* decode everything */
 };
 
+/* plan_policy - what the user wants to see. A rule that is for an array wins over `filter`. */
+struct plan_policy {
+	enum plan_filter filter;
+	const struct codec_rules *rules;       /* borrowed for the view's life; NULL: none */
+	const struct codec_quant_rules *quant; /* the same */
+};
+
 struct plan {
 	enum plan_kind kind;
-	struct codec_chain chain;  /* PASS: the chain that the view names; empty otherwise */
+	struct codec_chain chain;  /* PASS, ENCODE: the chain that the view names (ENCODE: with the
+	                            * parameters that codec_chain_prepare gave); empty otherwise */
 	uint32_t trailer;          /* PASS: bytes to cut from the end of a stored chunk whose
 	                            * trailing filter was not skipped */
 	uint32_t trailer_bit;      /* PASS with trailer: that filter's bit in the filter mask */
+	uint32_t elem_size;        /* ENCODE: bytes of an element, as the format has them */
+	uint64_t bytes;            /* ENCODE: of a chunk's elements so many are encoded, from the
+	                            * first on: all of them, or those of a chunk that is cut */
+	struct codec_quant quant;  /* DECODE, ENCODE: what is done to elements first */
+	const uint8_t *quant_fill; /* with it: the value that stays, as an element; NULL: netCDF's
+	                            * default. Borrowed from the dataset or the arena */
 	uint32_t fixed_size;       /* PLAN_FIXED: bytes of an element, >= 1 */
 	bool fill_declared;        /* the view states the fill value: ABSENT is "no such file".
 	                            * Otherwise absent chunks appear, filled. */
+	const char *note;          /* what a rule asks for and is not done, and why, for people; in
+	                            * the arena. NULL: nothing */
 	char reason[200];          /* for people: why it passes, why not */
 };
 
-/* plan_make - PASS or DECODE (or VLEN, ERROR) for one array under a filter policy.
- * fill_declared is copied. Passing needs access DS_STORED, and
+/* plan_elements - an array's elements and chunks for codec_chain_prepare, as the model has them;
+ * a view whose format has others changes them. The fill value is there when the array defines
+ * one. The array must have elements of a fixed size. */
+void plan_elements(const struct ds_array *a, struct codec_array *ret);
+
+/* plan_ask - one array of a view. */
+struct plan_ask {
+	const struct dataset *ds;
+	uint32_t array;                    /* ordinal */
+	enum plan_format format;
+	const struct plan_policy *policy;
+	bool fill_declared;                /* copied */
+	const struct codec_array *as;      /* elements and chunks as the format has them, maybe
+	                                    * cut along the first axis. NULL: plan_elements */
+	/* refuses - why the format cannot name this chain for the array, beyond what plan_make
+	 * knows; NULL: it can. Borrowed until the next call. May be NULL: nothing more. */
+	const char *(*refuses)(const struct plan_ask *ask, const struct codec_chain *chain);
+	struct arena *arena;               /* for parameters and notes; lives as long as the plan */
+};
+
+/* plan_make - what is done with the chunks of one array.
+ *
+ * With a rule: a chain that is the stored one passes, whatever readers need for it; another is
+ * encoded (ENCODE); "none" is decoded. Filters that are alike but for how hard they try (levels)
+ * are the same. What cannot be encoded here, not for such an array, or not be named by the format,
+ * leaves the array its own way, and ret->note says why. So do arrays without dimensions and
+ * those whose elements have no fixed size, as in nccopy.
+ * Without: passing needs access DS_STORED, and
  *   ZARR2  every filter known to Zarr v2's readers (PORTABLE: the stock ones), fletcher32 only
  *          as the last filter, and a framed form for odd chunks unless the source has none
  *   HDF5   every filter one of libhdf5's own (PORTABLE), or with a registered filter id (KEEP),
- *          in an order that its writers can have meant; the chain is passed whole, trailer 0 */
-void plan_make(const struct ds_array *a, enum plan_format format, enum plan_filter filter,
-	       bool fill_declared, struct plan *ret);
+ *          in an order that its writers can have meant; the chain is passed whole, trailer 0
+ * What is quantised is never passed: it is decoded, or encoded where a rule gives a chain.
+ * Returns 0; -ENOMEM. */
+int plan_make(const struct plan_ask *ask, struct plan *ret, struct err *e) NZ_MUST_USE;
+
+/* plan_same - whether chunks of one object are presented alike under both plans. */
+bool plan_same(const struct plan *p, const struct plan *q);
 
 #endif

@@ -81,6 +81,12 @@ struct view_ops {
 	/* readlink - the text of a symbolic link, appended to out. NULL: there are none. */
 	int (*readlink)(struct view *v, uint64_t id, struct buf *out, struct err *e);
 
+	/* xattr - append the value of extended attribute `name` ("user._Filter") of id; name NULL:
+	 * the names of all of them, each with its NUL. Returns 0; -ENODATA there is none of that
+	 * name; -E2BIG no room in out; -ESTALE. NULL: no file of this view has any. */
+	int (*xattr)(struct view *v, uint64_t id, const char *name, struct buf *out,
+		     struct err *e);
+
 	/* forget - the kernel no longer knows id, which it was told of `count` times by lookup
 	 * or by list with an attr. NULL: ids are computed, and cost nothing. */
 	void (*forget)(struct view *v, uint64_t id, uint64_t count);

@@ -103,9 +103,14 @@ int way_of_stored(const struct ds_array *a, const struct plan *p, struct way *w,
 		return pass(a, p, w, e);
 	if (p->kind == PLAN_VLEN || p->kind == PLAN_FIXED)
 		return texts(a, p, w, e);
-	if (w->ref.where == CHUNK_RANGE && a->access == DS_STORED && way_plain(a, &w->ref))
-		return range_elements(a, w->ref.len, w, e);
 	w->kind = WAY_LOAD;
+	if (p->kind == PLAN_ENCODE) {
+		w->sized = false;
+		return 0;
+	}
+	if (w->ref.where == CHUNK_RANGE && a->access == DS_STORED && way_plain(a, &w->ref) &&
+	    p->quant.mode == CODEC_QUANT_NONE)
+		return range_elements(a, w->ref.len, w, e);
 	w->size = a->chunk_bytes;
 	return 0;
 }

@@ -20,7 +20,7 @@ struct way {
 	struct chunk_ref ref;
 };
 
-/* way_of_stored - the way of a chunk that exists, under a PASS, DECODE, VLEN or FIXED plan.
+/* way_of_stored - the way of a chunk that exists, under any plan but HIDE and ERROR.
  * w->ref is set. Returns 0; -EBADMSG its stored length is impossible; -ERANGE it would be too
  * large as presented. */
 int way_of_stored(const struct ds_array *a, const struct plan *p, struct way *w,

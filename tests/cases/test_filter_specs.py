@@ -13,6 +13,9 @@ TAGS = {"": (32, True), "u": (32, False), "b": (8, True), "ub": (8, False), "s":
         "us": (16, False), "l": (64, True), "ul": (64, False)}
 
 
+SZIP = 4
+
+
 class Spec(ctypes.Structure):
     _fields_ = [("id", ctypes.c_uint), ("n", ctypes.c_size_t),
                 ("params", ctypes.POINTER(ctypes.c_uint))]
@@ -35,7 +38,10 @@ def theirs(lib, text):
     seen = {}  # a filter that is defined again keeps its place
     for i in range(n.value):
         one = v[i].contents
-        seen[one.id] = ",".join(str(p) for p in [one.id, *one.params[:one.n]])
+        params = one.params[:one.n]
+        if one.id == SZIP and len(params) == 4:  # shown as ncdump shows those of a file
+            params = [params[0] & 38, params[1]]
+        seen[one.id] = ",".join(str(p) for p in [one.id, *params])
     return "|".join(seen.values())
 
 

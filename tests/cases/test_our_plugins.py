@@ -8,9 +8,10 @@ import h5py
 import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 
-from lib.context import Skip, corpus
+from lib.context import ROOT, Skip, corpus
 
 BLOSC, BZIP2, LZ4, ZSTD, BITGROOM, GRANULARBR = 32001, 307, 32004, 32015, 32022, 32023
+LZF, BITSHUFFLE = 32000, 32008
 MANDATORY = 0  # H5Z_FLAG_MANDATORY
 NAMES = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 OTHERS = "/usr/lib/x86_64-linux-gnu/hdf5/serial/plugins"  # Debian's, without zstd
@@ -105,6 +106,7 @@ def samples():
 CHAINS = {"bz": (BZIP2, (9,)), "bz0": (BZIP2, ()), "lz4": (LZ4, (0,)), "lz4b": (LZ4, (1000,)),
           "blosc0": (BLOSC, ()), "blosc": (BLOSC, (0, 0, 0, 0, 9, 2, 5)),
           "blosc_lz": (BLOSC, (0, 0, 0, 0, 5, 1, 0))}
+SHUFFLED = {"bs0": (BITSHUFFLE, ()), "bs": (BITSHUFFLE, (64,)), "bslz4": (BITSHUFFLE, (0, 2))}
 PAIRS = (("ours", "others"), ("others", "ours"))
 
 
@@ -129,9 +131,10 @@ def read_datasets(path, plugins):
 def test_exchange(t):
     """What ours write others read, and the other way round."""
     folders = {"ours": ours(t), "others": others()}
+    has = os.path.exists(os.path.join(OTHERS, "libh5bshuf.so"))  # Debian's bitshuffle
     for writer, reader in PAIRS:
         path = t.path(writer + ".h5")
-        t.call(write_datasets, path, folders[writer], CHAINS)
+        t.call(write_datasets, path, folders[writer], dict(CHAINS, **(SHUFFLED if has else {})))
         t.call(read_datasets, path, folders[reader])
         t.call(read_datasets, path, folders[writer])
 
@@ -174,7 +177,7 @@ def test_zstd(t):
 def test_repack(t):
     """h5repack gives a dataset's parameters to the plugin a second time."""
     path = t.path("a.h5")
-    chains = dict(CHAINS, z=(ZSTD, (3,)))
+    chains = dict(CHAINS, z=(ZSTD, (3,)), lzf=(LZF, ()), bsz=(BITSHUFFLE, (0, 3, 5)), **SHUFFLED)
     t.call(write_datasets, path, ours(t), chains)
     env = {"HDF5_PLUGIN_PATH": ours(t)}
     for name, options in (("same", ()), ("other", ("-f", "UD=32015,0,1,5"))):
@@ -259,7 +262,8 @@ def damage(path, plugins):
     only(plugins)
     data = np.arange(4000, dtype="<i4") // 3
     with h5py.File(path, "w") as f:
-        for name, (number, params) in dict(CHAINS, z=(ZSTD, (3,))).items():
+        for name, (number, params) in dict(CHAINS, z=(ZSTD, (3,)), bsz=(BITSHUFFLE, (0, 3)),
+                                           **SHUFFLED).items():
             d = f.create_dataset(name, data=data, chunks=(4000,), compression=number,
                                  compression_opts=params)
             mask, raw = d.id.read_direct_chunk((0,))
@@ -296,16 +300,16 @@ def test_corpus(t):
             data = f["DS1"][...]
             assert np.array_equal(data, i * j - j), path
 
-    for name in ("blosc", "bzip2", "lz4"):
+    for name in ("blosc", "bzip2", "lz4", "lzf", "bshuf"):
         t.call(formula, os.path.join(folder, f"h5ex_d_{name}.h5"))
         found += 1
     for name in [os.path.join(folder, f"h5ex_d_{n}.h5") for n in (
-            "blosc", "bzip2", "lz4", "zstd", "bitgroom", "granularbr")] + [
+            "blosc", "bzip2", "lz4", "zstd", "bitgroom", "granularbr", "lzf", "bshuf")] + [
             os.path.join(corpus(), "hdf5", "silx-kit-hdf5plugin", "blosc.h5")]:
         status, out, err = t.run("h5dump", name, env={"HDF5_PLUGIN_PATH": ours(t)})
         assert status == 0 and "(0" in out, f"{name}: {err}"
         found += 1
-    assert found == 10
+    assert found == 14
 
 
 # ---- netCDF-C on HDF5 files ----
@@ -348,24 +352,49 @@ def test_netcdf(t):
 
 # ---- what a plugin is linked with ----
 
+NEEDED = {"bitgroom": set(), "bitround": set(), "bitshuffle": {"liblz4", "libzstd"},
+          "blosc": {"libblosc"}, "bzip2": {"libbz2"}, "granularbr": set(), "lz4": {"liblz4"},
+          "lzf": {"liblzf"}, "zstd": {"libzstd"}}
+
+
 def test_self_contained(t):
     """A program that loads one gets no other HDF5 and no other names."""
     if not shutil.which("readelf"):
         raise Skip("no readelf")
-    libraries = sorted(n for n in os.listdir(ours(t)) if n.endswith(".so"))
-    assert len(libraries) >= 7, libraries
-    for name in libraries:
-        path = os.path.join(ours(t), name)
-        _, out, _ = t.run("readelf", "-dW", "--dyn-syms", path)
-        needed = [line.split("[")[1].split("]")[0] for line in out.splitlines()
-                  if "(NEEDED)" in line]
-        own = [n for n in needed if not n.startswith(("libc.so", "libm.so"))]
-        assert len(own) <= 1, f"{name}: {needed}"
-        assert not any(w in n for n in own for w in ("hdf5", "netcdf", "asan")), needed
+    for name in sorted(n for n in os.listdir(ours(t)) if n.endswith(".so")):
+        codec = name[len("libnczarrfs_h5"):-len(".so")]
+        _, out, _ = t.run("readelf", "-dW", "--dyn-syms", os.path.join(ours(t), name))
+        needed = {line.split("[")[1].split(".so")[0] for line in out.splitlines()
+                  if "(NEEDED)" in line}
+        assert needed - {"libc", "libm"} == NEEDED[codec], f"{name}: {needed}"
         defined = {line.split()[-1].split("@")[0] for line in out.splitlines()
                    if " FUNC " in line and " UND " not in line or " OBJECT " in line}
         entries = {"H5PLget_plugin_type", "H5PLget_plugin_info"}
         assert entries <= defined <= entries | {"NCZ_get_codec_info"}, f"{name}: {defined}"
+
+
+def test_install(t):
+    """Where make install puts them, and what it says."""
+    script = os.path.join(ROOT, "scripts", "install-plugins")
+    built = os.path.dirname(ours(t))
+    names = {n for n in os.listdir(ours(t)) if n.endswith(".so")}
+    for env, folder, said in (
+            ({"HDF5_PLUGIN_PATH": ""}, None, "HDF5 finds them there"),
+            ({"HDF5_PLUGIN_PATH": "/a/b:/c d/e"}, "/c d/e", "HDF5 finds them there"),
+            ({"HDF5_PLUGIN_PATH": "/a", "PLUGINDIR": "/x"}, "/x", "HDF5_PLUGIN_PATH=/x:/a"),
+            ({"HDF5_PLUGIN_PATH": "/taken/b", "prefix": "/p"}, "/p/lib/nczarrfs/plugins",
+             "HDF5_PLUGIN_PATH=/p/lib/nczarrfs/plugins:/taken/b")):
+        root = t.path(f"root{t.number()}")
+        os.mkdir(root)
+        with open(os.path.join(root, "taken"), "w"):
+            pass  # where a directory would have to be
+        status, out, err = t.run(script, built, env=dict({"PLUGINDIR": ""}, **env, DESTDIR=root))
+        assert status == 0 and said in out, out + err
+        if folder:
+            assert set(os.listdir(root + folder)) == names, f"{folder}: {out}"
+        else:
+            found = [d for d, _, files in os.walk(root) if set(files) == names]
+            assert len(found) == 1 and found[0].startswith(root + "/usr"), found
 
 
 # ---- our codecs in libhdf5, in the mount's children ----

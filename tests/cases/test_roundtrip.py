@@ -31,7 +31,7 @@ NOT_COPIED = {
     "netcdf4/Unidata-netcdf-c/ref_hdf5_compat1.nc": "many files",
     "netcdf4/Ouranosinc-xclim-testdata/q_sim.nc": "many files", "paged_fixed_array": "many files",
     "large_contiguous": "many megabytes",
-    "lzf": "unreadable", "unknown_filter": "unreadable", "external_storage": "unreadable",
+    "unknown_filter": "unreadable", "external_storage": "unreadable",
     "latin1": "names that are not UTF-8", "odd_names": "names that are not UTF-8",
     "netcdf4/Unidata-netcdf-c/ref_tst_xplatform2_2.nc": "netCDF4-python cannot open it",
     "netcdf4/roteiro-gis-netcdf-rust/nc4_groups.nc": "wrong-scale",

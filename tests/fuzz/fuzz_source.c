@@ -163,11 +163,11 @@ static void walk_as(const char *path, uint64_t size, const struct zarr_view_opti
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct zarr_view_options stored = {.mode = ZARR_PURE,
-						 .filter = PLAN_PORTABLE,
+						 .policy.filter = PLAN_PORTABLE,
 						 .io = {.cache_bytes = 1 << 20},
 						 .max_meta_bytes = (uint64_t)16 << 20};
 	const struct zarr_view_options decoded = {.mode = ZARR_NCZARR,
-						  .filter = PLAN_NONE,
+						  .policy.filter = PLAN_NONE,
 						  .nested = true,
 						  .strict_json = true,
 						  .io = {.cache_bytes = 1 << 16,

@@ -154,7 +154,7 @@ static void open_as(const char *path, enum plan_filter filter, bool keep_going)
 						   .max_meta_bytes = (uint64_t)16 << 20,
 						   .keep_going = keep_going};
 	const struct nc_view_options opts = {.name = "store.nc",
-					     .filter = filter,
+					     .policy.filter = filter,
 					     .io = {.cache_bytes = 1 << 18,
 						    .threads = keep_going,
 						    .ahead = 2},

@@ -75,7 +75,7 @@ PLUGIN = [
     answer(0, 8, bytes(4)) + b"\1" * 8 + answer(0, 3 * 4, b"x" + b"\xff" * 8),
     answer(0, 4 | 16, b"abc" + bytes(2)) * 4 + answer(-5, 0, b"", 2) * 3, bytes(60),
 ]
-CHAINS = [bytes([n, 0, 4, trip, 40, 0]) + bytes((7 * k + first) % 23 for k in range(10 * n))
+CHAINS = [bytes([n, 0, 4, trip, 40, 0]) + bytes((7 * k + first) % 23 for k in range(22 * n))
           + bytes(range(40)) for n in (1, 2, 4) for trip in (0, 1) for first in (1, 9)]
 
 

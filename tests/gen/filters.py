@@ -17,16 +17,19 @@ def smooth(dtype="f4", shape=SHAPE):
     return (ramp(shape, "f8") % 97).astype(dtype)
 
 
-def create(f, name, dtype, setup, data=None, chunk=CHUNK, maxshape=None):
+def create(f, name, dtype, setup, data=None, chunk=CHUNK, maxshape=None, precision=None):
     """A dataset with a pipeline in an order that h5py's own interface does not offer."""
     data = smooth(dtype) if data is None else data
     p = h5p.create(h5p.DATASET_CREATE)
     p.set_chunk(chunk)
     setup(p)
-    t = h5t.py_create(data.dtype)
+    t = mem = h5t.py_create(data.dtype)
+    if precision:
+        t = t.copy()
+        t.set_precision(precision)
     space = h5s.create_simple(data.shape, maxshape or data.shape)
     d = h5d.create(f.id, name.encode(), t, space, p)
-    d.write(h5s.ALL, h5s.ALL, np.ascontiguousarray(data), mtype=t)
+    d.write(h5s.ALL, h5s.ALL, np.ascontiguousarray(data), mtype=mem)
     return d
 
 
@@ -98,18 +101,24 @@ def orders(path):
             create(f, "between_" + t, t, checksum_between)
 
 
-@feature(clients=("zarr",))
+@feature(clients=("zarr", "xarray"))
 def szip(path):
-    """szip, both codings, with and without shuffle; incompressible chunks have a mask."""
+    """szip, both codings, every size and byte order, scanlines that are no whole blocks, types with
+    fewer bits than bytes, with shuffle and checksums; incompressible chunks have a mask."""
     if not h5z.filter_avail(h5z.FILTER_SZIP):
         return
-    rng = np.random.RandomState(1)
     with h5py.File(path, "w") as f:
         for coding in ("nn", "ec"):
-            for t in ("u1", "i2", "i4", "f8"):
-                f.create_dataset(f"{coding}_{t}", data=smooth(t), chunks=CHUNK,
-                                 compression="szip", compression_opts=(coding, 8))
-        noise = rng.bytes(SHAPE[0] * SHAPE[1] * 4)
+            for t in ("u1", "i1", "<i2", ">i2", "<u4", ">i4", ">u8", "<f2", "<f4", ">f4", "<f8"):
+                f.create_dataset(f"{coding}_{t}",
+                                 data=smooth(t), chunks=CHUNK, compression="szip",
+                                 compression_opts=(coding, 8))
+        for block, chunk in ((2, (7, 9)), (10, (3, 33)), (32, (4, 50)), (16, (5, 7)), (4, (1, 4))):
+            f.create_dataset(f"b{block}", data=smooth("i2"), chunks=chunk, shuffle=True,
+                             fletcher32=True, compression="szip", compression_opts=("nn", block))
+        for bits, t in ((12, "<u2"), (9, ">u2"), (20, "<u4"), (31, "<u4")):
+            create(f, f"bits{bits}", t, lambda p: p.set_szip(32, 8), precision=bits)
+        noise = np.random.RandomState(1).bytes(SHAPE[0] * SHAPE[1] * 4)
         f.create_dataset("noise", data=np.frombuffer(noise, "i4").reshape(SHAPE), chunks=CHUNK,
                          compression="szip", compression_opts=("nn", 16))
 
@@ -131,12 +140,19 @@ def scaleoffset_nbit(path):
         d.write(h5s.ALL, h5s.ALL, smooth("u4"))
 
 
-@feature(clients=("zarr",))
+@feature(clients=("zarr",))  # netCDF-C crashes on such a file
 def lzf(path):
-    """lzf: h5py's own filter, decoded by the library when it has the plugin, an error if not."""
+    """lzf, h5py's own: alone, with shuffle and checksum; chunks that do not shrink have a mask."""
     with h5py.File(path, "w") as f:
-        f["ok"] = ramp((4,))
-        f.create_dataset("lzf", data=smooth("f4"), chunks=CHUNK, compression="lzf")
+        for t in ("u1", ">i2", "i4", "<f4", "f8", ">f8", "c16", "S3"):
+            data = smooth("i4").astype(t)
+            f.create_dataset(t, data=data, chunks=CHUNK, compression="lzf")
+            f.create_dataset("all_" + t, data=data, chunks=(37, 50), compression="lzf",
+                             shuffle=True, fletcher32=True)
+        noise = np.random.RandomState(2).bytes(SHAPE[0] * SHAPE[1] * 4)
+        mixed = np.frombuffer(noise, "i4").reshape(SHAPE).copy()
+        mixed[:20] = 7
+        f.create_dataset("mixed", data=mixed, chunks=CHUNK, compression="lzf")
 
 
 @feature(clients=("zarr", "xarray"))
@@ -236,6 +252,11 @@ def unknown_filter(path):
         d = f.create_dataset("v", shape=(20,), dtype="i4", chunks=(10,), compression="gzip")
         d[:10] = 1
         f.create_dataset("bytes_that_name_the_filter", data=np.zeros(3))
+    rename_deflate(path)
+
+
+def rename_deflate(path):
+    """The first deflate filter of a file gets a number that nobody has."""
     with open(path, "r+b") as f:
         data = f.read()
         at = data.find(b"deflate\0")

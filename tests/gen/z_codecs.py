@@ -1,7 +1,11 @@
 """Codecs of Zarr v2: passed through, decoded, chained."""
+import io
+
+import h5py
 import numcodecs
 import numpy as np
 import zarr
+from h5py import h5z
 
 from gen.trees import ramp, tree
 
@@ -83,3 +87,65 @@ def larger(path):
                              compressor=c, fill_value=None)
         a[:] = v
         a.attrs["_ARRAY_DIMENSIONS"] = ["t", "y", "x"]
+
+
+class Szip(numcodecs.abc.Codec):
+    """netCDF-C's szip, by libhdf5. `type` and `line`, which netCDF-C would not write, say what it
+    finds out from the array: the elements, and how many are in a scanline."""
+    codec_id = "szip"
+
+    def __init__(self, mask, type, line, **more):
+        self.mask, self.block = mask, more["pixels-per-block"]
+        self.type, self.line = type, line
+
+    def get_config(self):
+        return {"id": "szip", "mask": self.mask, "pixels-per-block": self.block,
+                "type": self.type, "line": self.line}
+
+    def _dataset(self, f, n):
+        assert n % self.line == 0
+        return f.create_dataset("d", shape=(n // self.line, self.line), dtype=self.type,
+                                chunks=(n // self.line, self.line), compression="szip",
+                                compression_opts=("nn" if self.mask == 32 else "ec", self.block))
+
+    def encode(self, buf):
+        data = np.frombuffer(buf, self.type)
+        with h5py.File(io.BytesIO(), "w") as f:
+            d = self._dataset(f, len(data))
+            d[...] = data.reshape(d.shape)
+            f.flush()
+            mask, raw = d.id.read_direct_chunk((0, 0))
+        assert mask == 0, "libhdf5 does not encode it"
+        return raw
+
+    def decode(self, buf, out=None):
+        n = int.from_bytes(bytes(buf[:4]), "little") // np.dtype(self.type).itemsize
+        with h5py.File(io.BytesIO(), "w") as f:
+            d = self._dataset(f, n)
+            d.id.write_direct_chunk((0, 0), bytes(buf))
+            return numcodecs.compat.ndarray_copy(d[...].tobytes(), out)
+
+
+numcodecs.register_codec(Szip)
+
+
+@tree()
+def szip(path):
+    """netCDF-C's szip: a scanline has the length of the last dimension, not of the chunk's, unless
+    that is less than a block."""
+    if not h5z.filter_avail(h5z.FILTER_SZIP):
+        raise ImportError("libhdf5 without szip")
+    g = zarr.open_group(path, mode="w")
+    for name, dtype, shape, chunks, mask, line in (
+            ("bytes", "|u1", (6, 30), (3, 30), 32, 30), ("big", ">i2", (6, 30), (3, 10), 32, 30),
+            ("ints", "<i4", (9, 20), (4, 10), 4, 20), ("floats", ">f4", (7, 64), (2, 32), 32, 64),
+            ("doubles", "<f8", (5, 2000), (2, 1024), 32, 1024),
+            ("short", "<u2", (12, 5), (4, 5), 4, 20)):
+        z = Szip(mask, dtype, line, **{"pixels-per-block": 8})
+        for kind, filters in (("", None), ("_shuffled", [numcodecs.Shuffle(4)])):
+            if filters and dtype != "<i4":
+                continue
+            a = g.create_dataset(name + kind, shape=shape, chunks=chunks, dtype=dtype,
+                                 compressor=z, filters=filters, fill_value=0)
+            a[...] = (np.arange(a.size) // 3 % 50).astype(dtype).reshape(shape)
+            a.attrs["_ARRAY_DIMENSIONS"] = [f"d{n}" for n in shape]

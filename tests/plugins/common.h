@@ -1,6 +1,6 @@
-/* common.h - the plugins of the tests are written against these two interfaces only: HDF5's headers,
- * and the structure of netCDF-C's codecs as a plugin's author finds it in netCDF-C's documentation.
- * They share nothing with the program. */
+/* common.h - the plugins of the tests are written against these two interfaces only: HDF5's
+ * headers, and the structure of netCDF-C's codecs as a plugin's author finds it in netCDF-C's
+ * documentation. They share nothing with the program. */
 #ifndef TESTS_PLUGINS_COMMON_H
 #define TESTS_PLUGINS_COMMON_H
 

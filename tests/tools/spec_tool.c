@@ -31,6 +31,19 @@ static void show(const struct codec_chain *chain)
 	buf_release(&b);
 }
 
+/* show_stored - with every parameter, also those of szip that are not shown to people. */
+static void show_stored(const struct codec_chain *chain)
+{
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_spec *s = &chain->specs[i];
+
+		printf("%s%" PRIu32, i ? "|" : "", s->h5_id);
+		for (uint32_t p = 0; p < s->n_params; p++)
+			printf(",%" PRIu32, s->params[p]);
+	}
+	putchar('\n');
+}
+
 static void answer(int rc, const struct codec_chain *chain, const struct err *e)
 {
 	if (rc)
@@ -69,7 +82,10 @@ static void prepare(const char *p)
 		rc = codec_chain_for(&arena, CODEC_FORMAT_HDF5, &c, &c, &e);
 	if (!rc)
 		rc = codec_chain_prepare(&arena, &c, &a, &c, &e);
-	answer(rc, &c, &e);
+	if (rc)
+		answer(rc, NULL, &e);
+	else
+		show_stored(&c);
 }
 
 static void rule_for(const char *path)

@@ -229,7 +229,7 @@ static inline int nf_model(struct nc_fake *f, enum plan_filter filter, bool keep
 			   struct err *e)
 {
 	struct nc_view_options o = {.name = "store.nc",
-				    .filter = filter,
+				    .policy.filter = filter,
 				    .max_image_bytes = (uint64_t)64 << 20,
 				    .keep_going = keep_going};
 

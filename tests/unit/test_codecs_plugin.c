@@ -693,7 +693,7 @@ static void find_built(void)
 	g_built[n] = '\0';
 	(void)dirname(g_built);
 	(void)dirname(g_built);
-	strcat(g_built, "/plugins");
+	strcat(g_built, "/test-plugins");
 }
 
 /* set_up - tests without plugins come first, and those of a program without a forker. */

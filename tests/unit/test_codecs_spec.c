@@ -130,6 +130,7 @@ static void chains(void **state NZ_UNUSED)
 	expect("bz2,9|Fletcher32", "307,9|3");
 	expect("gzip,3|lzma", "gzip,3|lzma");
 	expect("65535", "65535");
+	expect("SZ3,1|zfp,4", "32024,1|32013,4"); /* registered, whoever has it */
 	/* named again: the first place, the last parameters */
 	expect("1,2|307,3|1,4", "1,4|307,3");
 	expect("deflate,2|bzip2|zlib", "1|307");

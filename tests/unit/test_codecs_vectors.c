@@ -175,6 +175,12 @@ static void test_flipped(void **state)
 	}
 }
 
+/* gives_back - whether encoding any bytes loses nothing: not filters that compute. */
+static bool gives_back(const struct codec_ops *ops)
+{
+	return ops->encode && !ops->lossy && ops->h5_id != CODEC_DELTA;
+}
+
 /* What we encode, really or framed, decodes again; in room that ends where it ends. */
 static void test_round_trip(void **state)
 {
@@ -187,7 +193,7 @@ static void test_round_trip(void **state)
 		struct vec x;
 
 		vec_open(&x, &vectors[i]);
-		for (size_t k = 0; k < ARRAY_LEN(lens) && x.m.ops->encode; k++) {
+		for (size_t k = 0; k < ARRAY_LEN(lens) && gives_back(x.m.ops); k++) {
 			size_t n = lens[k];
 			uint64_t framed = codec_chain_framed_size(&x.chain, n);
 			uint8_t *z = malloc(framed ? framed : 1), *out = malloc(n ? n : 1);

@@ -183,9 +183,17 @@ static void test_types(void **state)
 	assert_true(t[v[a].type].fields[4] < v[a].type); /* made before */
 }
 
+static void plan(struct nc_model *m, uint32_t array, enum plan_filter filter, struct plan *ret)
+{
+	const struct plan_policy policy = {.filter = filter};
+
+	assert_int_equal(nc_filters_plan(m, array, &policy, ret, NULL), 0);
+}
+
 static void test_plans(void **state)
 {
 	struct nc_fake *f = *state;
+	struct nc_model m = {.ds = &f->base.ds};
 	static const uint32_t level[] = {4}, four[] = {4}, eight[] = {8}, zstd[] = {3};
 	static const struct codec_spec deflate[] = {
 		{.h5_id = CODEC_SHUFFLE, .n_params = 1, .params = four, .name = ""},
@@ -198,42 +206,45 @@ static void test_plans(void **state)
 	static const struct codec_spec own[] = {{.h5_id = CODEC_SCALEOFFSET, .name = ""}};
 	static const struct codec_spec private[] = {{.h5_id = CODEC_GZIP, .name = ""}};
 	uint32_t x = nf_dim(f, 0, "x", 3, false);
-	struct ds_array *a = &f->arrays[nf_array(f, 0, "a", nf_f4, 0, 1, NF_DIM(x))];
+	uint32_t i = nf_array(f, 0, "a", nf_f4, 0, 1, NF_DIM(x));
+	struct ds_array *a = &f->arrays[i];
 	struct plan p;
 
-	nc_filters_plan(a, PLAN_NONE, &p);
+	arena_init(&m.arena, 1 << 20);
+	plan(&m, i, PLAN_NONE, &p);
 	assert_int_equal(p.kind, PLAN_PASS); /* no filters at all */
 	a->chain = (struct codec_chain){2, deflate};
-	nc_filters_plan(a, PLAN_PORTABLE, &p);
+	plan(&m, i, PLAN_PORTABLE, &p);
 	assert_int_equal(p.kind, PLAN_PASS);
 	assert_int_equal(p.chain.n, 2);
 	assert_true(p.fill_declared);
-	nc_filters_plan(a, PLAN_NONE, &p);
+	plan(&m, i, PLAN_NONE, &p);
 	assert_int_equal(p.kind, PLAN_DECODE);
 	a->rank = 0;
-	nc_filters_plan(a, PLAN_KEEP, &p);
+	plan(&m, i, PLAN_KEEP, &p);
 	assert_int_equal(p.kind, PLAN_DECODE);
 	assert_int_equal(p.chain.n, 0);
 	a->rank = 1;
 	a->chain = (struct codec_chain){1, wide};
-	nc_filters_plan(a, PLAN_KEEP, &p);
+	plan(&m, i, PLAN_KEEP, &p);
 	assert_int_equal(p.kind, PLAN_DECODE);
 	a->chain = (struct codec_chain){1, plugin};
-	nc_filters_plan(a, PLAN_KEEP, &p);
+	plan(&m, i, PLAN_KEEP, &p);
 	assert_int_equal(p.kind, PLAN_PASS);
-	nc_filters_plan(a, PLAN_PORTABLE, &p);
+	plan(&m, i, PLAN_PORTABLE, &p);
 	assert_int_equal(p.kind, PLAN_DECODE);
 	a->chain = (struct codec_chain){1, own};
-	nc_filters_plan(a, PLAN_KEEP, &p);
+	plan(&m, i, PLAN_KEEP, &p);
 	assert_int_equal(p.kind, PLAN_DECODE);
 	a->chain = (struct codec_chain){1, private};
-	nc_filters_plan(a, PLAN_KEEP, &p);
+	plan(&m, i, PLAN_KEEP, &p);
 	assert_int_equal(p.kind, PLAN_DECODE);
 	/* whole texts are shuffled, but the file's elements are characters */
 	a->type = nf_s5;
 	a->chain = (struct codec_chain){1, bare};
-	nc_filters_plan(a, PLAN_KEEP, &p);
+	plan(&m, i, PLAN_KEEP, &p);
 	assert_int_equal(p.kind, PLAN_DECODE);
+	arena_release(&m.arena);
 }
 
 static void test_storage(void **state)

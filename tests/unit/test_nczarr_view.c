@@ -15,7 +15,7 @@ static uint8_t room[1000]; /* a reader's memory */
 static struct view *open_view(struct source *s, enum zarr_mode mode, bool nested)
 {
 	struct zarr_view_options opts = {.mode = mode,
-					 .filter = PLAN_PORTABLE,
+					 .policy.filter = PLAN_PORTABLE,
 					 .nested = nested,
 					 .io = {.cache_bytes = 1 << 20},
 					 .max_meta_bytes = 1 << 20};

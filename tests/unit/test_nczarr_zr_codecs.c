@@ -130,6 +130,16 @@ static void test_v2_chain(void **state)
 	CHAIN(x.m.chain, CODEC_SHUFFLE, CODEC_FLETCHER32);
 	assert_int_equal(x.m.chain.specs[0].params[0], 8);
 	end(&x);
+	/* netCDF-C's szip: the shape of the array says what a scanline is */
+	assert_int_equal(v2(&x, "'>f4'", NULL,
+			    "{'id': 'szip', 'mask': '32', 'pixels-per-block': 8}"),
+			 0);
+	CHAIN(x.m.chain, CODEC_SZIP);
+	assert_memory_equal(x.m.chain.specs[0].params, ((uint32_t[]){177, 8, 32, 8}), 16);
+	end(&x);
+	unreadable(&x,
+		   v2(&x, "'<c16'", NULL, "{'id': 'szip', 'mask': 32, 'pixels-per-block': 8}"),
+		   "szip: elements are no numbers");
 	/* behind a compressor there are bytes */
 	assert_int_equal(
 		v2(&x, "'<i8'", "[{'id': 'zlib'}, {'id': 'shuffle', 'elementsize': 0}]", NULL),

@@ -36,8 +36,9 @@ struct plugin {
 	const struct ncz_codec *codec; /* NULL: it has none */
 };
 
-static const uint32_t ids[] = {CODEC_BZIP2,    CODEC_BLOSC,      CODEC_LZ4_HDF5, CODEC_ZSTD,
-			       CODEC_BITGROOM, CODEC_GRANULARBR, 32032 /* bitround */};
+static const uint32_t ids[] = {CODEC_BZIP2, CODEC_BLOSC,      CODEC_LZ4_HDF5,
+			       CODEC_ZSTD,  CODEC_BITGROOM,   CODEC_GRANULARBR,
+			       CODEC_LZF,   CODEC_BITSHUFFLE, 32032 /* bitround */};
 
 /* ---- what netCDF-C says of a variable: doubles in chunks of 10 x 30 ---- */
 
@@ -200,6 +201,10 @@ static void test_filter(void **state)
 		uint32_t params[CODEC_PARAMS_MAX];
 		struct codec_spec spec = {.h5_id = ops->h5_id, .params = params};
 		struct codec_spec none = {.h5_id = ops->h5_id};
+		static const uint32_t packed[] = {0, 2}; /* without, bitshuffle is no shorter */
+
+		if (ops->h5_id == CODEC_BITSHUFFLE)
+			none = (struct codec_spec){ops->h5_id, 2, packed, ""};
 
 		for (size_t k = 0; k < N; k++)
 			want[k] = (float)(k / 70) / 3;
@@ -210,7 +215,8 @@ static void test_filter(void **state)
 		if (ops->encode) {
 			size_t stored = round_trip(&p, &spec, got, N);
 
-			assert_int_equal(stored < sizeof(want), !ops->lossy);
+			assert_int_equal(stored < sizeof(want),
+					 !ops->lossy && ops->h5_id != CODEC_BITSHUFFLE);
 			assert_int_equal(memcmp(got, want, sizeof(want)) != 0, ops->lossy);
 			memcpy(want, got, sizeof(want));
 			(void)round_trip(&p, &spec, got, N);

@@ -248,7 +248,7 @@ static void test_decode_library(void **state)
 	struct fake *f = *state;
 
 	/* a filter that is not built in, and types that only a library converts */
-	chain(f, 32000, 0, 0);
+	chain(f, 40000, 0, 0);
 	store(f, 0, "whatever", 8, 0);
 	start(f);
 	is_chunk(f, 0);

@@ -27,7 +27,7 @@ static const uint32_t eight = 8, four = 4;
 	}
 #define Z                                                                                      \
 	{                                                                                      \
-		CODEC_SZIP, 0, NULL, ""                                                        \
+		32013, 0, NULL, ""                                                             \
 	}
 #define X                                                                                      \
 	{                                                                                      \
@@ -43,6 +43,25 @@ static struct ds_array array_with(const struct codec_spec *specs, uint32_t n)
 				 .chunk_bytes = 800,
 				 .n_chunks = 1,
 				 .chain = {n, specs}};
+}
+
+/* make_as - the plan of an array without rules. */
+static void make_as(const struct ds_array *a, enum plan_format format, enum plan_filter filter,
+		    bool declared, struct plan *ret)
+{
+	struct ds_array own = *a;
+	const struct dataset ds = {.n_arrays = 1, .arrays = &own};
+	const struct plan_policy policy = {.filter = filter};
+	const struct plan_ask ask = {
+		.ds = &ds, .format = format, .policy = &policy, .fill_declared = declared};
+
+	assert_int_equal(plan_make(&ask, ret, NULL), 0);
+}
+
+static void make(const struct ds_array *a, enum plan_filter filter, bool declared,
+		 struct plan *ret)
+{
+	make_as(a, PLAN_ZARR2, filter, declared, ret);
 }
 
 static void test_chains(void **state)
@@ -91,8 +110,8 @@ static void test_chains(void **state)
 		{{D, D}, 2, PLAN_DECODE, 0, 0, 0, "deflate comes before deflate"},
 		{{S8, S8}, 2, PLAN_DECODE, 0, 0, 0, "shuffle is applied twice"},
 		{{S4, D}, 2, PLAN_DECODE, 0, 0, 0, "shuffle works on 4 bytes, elements have 8"},
-		{{Z}, 1, PLAN_DECODE, 0, 0, 0, "szip: no Zarr codec"},
-		{{S8, Z, F}, 3, PLAN_DECODE, 0, 0, 0, "szip: no Zarr codec"},
+		{{Z}, 1, PLAN_DECODE, 0, 0, 0, "zfp: no Zarr codec"},
+		{{S8, Z, F}, 3, PLAN_DECODE, 0, 0, 0, "zfp: no Zarr codec"},
 		{{X},
 		 1,
 		 PLAN_DECODE,
@@ -107,7 +126,7 @@ static void test_chains(void **state)
 		struct ds_array a = array_with(rows[i].specs, rows[i].n);
 		struct plan p;
 
-		plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, i % 2 == 0, &p);
+		make(&a, PLAN_PORTABLE, i % 2 == 0, &p);
 		assert_string_equal(p.reason, rows[i].reason);
 		assert_int_equal(p.kind, rows[i].kind);
 		assert_int_equal(p.chain.n, rows[i].left);
@@ -115,7 +134,7 @@ static void test_chains(void **state)
 		assert_int_equal(p.trailer_bit, rows[i].bit);
 		assert_int_equal(p.fill_declared, i % 2 == 0);
 
-		plan_make(&a, PLAN_ZARR2, PLAN_NONE, false, &p);
+		make(&a, PLAN_NONE, false, &p);
 		assert_int_equal(p.kind, rows[i].n == 0 ? PLAN_PASS : PLAN_DECODE);
 		assert_int_equal(p.chain.n, 0);
 		assert_int_equal(p.trailer, 0);
@@ -126,30 +145,30 @@ static void test_chains(void **state)
 
 static void test_access(void **state)
 {
-	static const struct codec_spec deflate[] = {D}, szip[] = {Z};
+	static const struct codec_spec deflate[] = {D}, zfp[] = {Z};
 	struct ds_array a = array_with(deflate, 1);
 	struct plan p;
 
 	(void)state;
 	a.access = DS_CONVERT;
-	plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
+	make(&a, PLAN_PORTABLE, false, &p);
 	assert_int_equal(p.kind, PLAN_DECODE);
 	assert_string_equal(p.reason, "type needs conversion");
 	a.layout = DS_VIRTUAL;
-	plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
+	make(&a, PLAN_PORTABLE, false, &p);
 	assert_string_equal(p.reason, "virtual dataset: made of parts of others");
-	a.chain.specs = szip;
-	plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
-	assert_string_equal(p.reason, "szip: no Zarr codec");
+	a.chain.specs = zfp;
+	make(&a, PLAN_PORTABLE, false, &p);
+	assert_string_equal(p.reason, "zfp: no Zarr codec");
 
 	a.type = (struct dtype){.kind = DT_VSTRING};
 	a.access = DS_VARIABLE;
-	plan_make(&a, PLAN_ZARR2, PLAN_NONE, true, &p);
+	make(&a, PLAN_NONE, true, &p);
 	assert_int_equal(p.kind, PLAN_VLEN);
 	assert_true(p.fill_declared);
 
 	a.unreadable = "filter 40000 is not built in";
-	plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
+	make(&a, PLAN_PORTABLE, false, &p);
 	assert_int_equal(p.kind, PLAN_ERROR);
 	assert_string_equal(p.reason, a.unreadable);
 }
@@ -163,15 +182,47 @@ static void test_odd_sizes(void **state)
 
 	(void)state;
 	a.chunk_bytes = 801;
-	plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
+	make(&a, PLAN_PORTABLE, false, &p);
 	assert_int_equal(p.kind, PLAN_DECODE);
 	assert_string_equal(p.reason, "shuffle: a chunk of 801 bytes is no multiple of 8");
 	a = array_with(bare, 2);
-	plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
+	make(&a, PLAN_PORTABLE, false, &p);
 	assert_int_equal(p.kind, PLAN_PASS);
 	a.chain.n = CODEC_CHAIN_MAX + 1;
-	plan_make(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
+	make(&a, PLAN_PORTABLE, false, &p);
 	assert_int_equal(p.kind, PLAN_DECODE);
+}
+
+/* netCDF-C takes scanlines from the array, HDF5 from the chunk. */
+static void test_szip(void **state)
+{
+	static const uint32_t params[] = {169, 8, 64, 10}, whole[] = {169, 8, 64, 100};
+	static const struct codec_spec szip[] = {{CODEC_SZIP, 4, params, "szip"}},
+				       wide[] = {{CODEC_SZIP, 4, whole, "szip"}};
+	static const uint64_t chunk[] = {10, 10}, shape[] = {100, 100}, slim[] = {100, 10};
+	struct ds_array a = array_with(szip, 1);
+	struct plan p;
+
+	(void)state;
+	a.rank = 2;
+	a.chunk = chunk;
+	a.uniform = true;
+	a.shape = slim;
+	make_as(&a, PLAN_ZARR2, PLAN_KEEP, false, &p);
+	assert_string_equal(p.reason, "szip passes through");
+	assert_int_equal(p.kind, PLAN_PASS);
+	make_as(&a, PLAN_ZARR2, PLAN_PORTABLE, false, &p);
+	assert_string_equal(p.reason, "szip: stock readers cannot undo it");
+	assert_int_equal(p.kind, PLAN_DECODE);
+	a.shape = shape;
+	make_as(&a, PLAN_ZARR2, PLAN_KEEP, false, &p);
+	assert_string_equal(p.reason, "szip: readers would take other scanlines");
+	assert_int_equal(p.kind, PLAN_DECODE);
+	a.chain.specs = wide;
+	make_as(&a, PLAN_ZARR2, PLAN_KEEP, false, &p);
+	assert_int_equal(p.kind, PLAN_PASS);
+	make_as(&a, PLAN_HDF5, PLAN_PORTABLE, false, &p);
+	assert_int_equal(p.kind, PLAN_PASS);
 }
 
 int main(void)
@@ -180,6 +231,7 @@ int main(void)
 		cmocka_unit_test(test_chains),
 		cmocka_unit_test(test_access),
 		cmocka_unit_test(test_odd_sizes),
+		cmocka_unit_test(test_szip),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,7 +92,7 @@ static void open_it(struct fixture *f, enum plan_filter filter)
 					    .max_index_bytes = 1 << 20,
 					    .max_meta_bytes = 1 << 20};
 	const struct zarr_view_options view = {
-		.filter = filter, .io = {.cache_bytes = 1 << 14}, .max_meta_bytes = 1 << 20};
+		.policy.filter = filter, .io = {.cache_bytes = 1 << 14}, .max_meta_bytes = 1 << 20};
 
 	assert_int_equal(source_open(formats, 1, f->path, &opts, &f->s, NULL), 0);
 	assert_int_equal(zarr_view_open(f->s, &view, &f->v, NULL), 0);

@@ -1,0 +1,53 @@
+/* chunkio_int.h - what the files of chunkio share: chunkio.c decides and answers, load.c makes
+ * bytes, measure.c makes many to know their sizes. */
+#ifndef TRANSLATE_CHUNKIO_INT_H
+#define TRANSLATE_CHUNKIO_INT_H
+
+#include "translate/ahead.h"
+#include "translate/cache.h"
+#include "translate/chunkio.h"
+#include "translate/sizes.h"
+#include "translate/way.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define CHUNKIO_SLACK ((uint64_t)64 << 10) /* headers and checksums of a stored chunk */
+
+struct chunkio_scratch;
+
+struct array_state {
+	uint32_t owner; /* first array that is the same object under the same plan */
+	uint32_t depth; /* chunks to load ahead; 0: this array's cost little */
+	bool decodable; /* DS_STORED, and every filter is built in */
+	_Atomic(struct fill *) fill;
+};
+
+struct chunkio {
+	struct source *source;
+	const struct plan *plans;
+	uint32_t n_arrays, threads;
+	struct array_state *arrays;
+	struct cache *cache;
+	struct sizes *sizes;  /* of chunks whose way does not say it */
+	struct ahead *ahead;  /* NULL: no threads */
+	pthread_mutex_t lock; /* of the scratch list */
+	struct chunkio_scratch *scratch;
+	uint32_t n_scratch;
+};
+
+#define CHUNKIO_NONE UINT64_MAX /* of an error that is the whole array's */
+
+/* chunkio_say_where - "'/g/v' chunk 0.3: " in front of a data error. Returns its code. */
+int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, int code,
+		      struct err *e);
+
+/* chunkio_load - fly: fill x, an entry of the cache in flight, and publish it, or fail it. Returns
+ * 0 with the reference still held. */
+int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
+		 struct cache_entry *x, struct err *e) NZ_MUST_USE;
+
+/* chunkio_scratch_free - of a list of them. */
+void chunkio_scratch_free(struct chunkio_scratch *list);
+
+#endif

@@ -1,0 +1,42 @@
+/* plan_int.h - what the files that make plans share. */
+#ifndef TRANSLATE_PLAN_INT_H
+#define TRANSLATE_PLAN_INT_H
+
+#include "translate/plan.h"
+
+#define PLAN_NAME_CAP 40 /* of a filter in a reason; names come from files */
+
+/* plan_name - a filter's name, short enough for a reason; into out. */
+const char *plan_name(const struct codec_spec *spec, char out[PLAN_NAME_CAP]);
+
+/* plan_names - "shuffle, deflate" into out, cut where there is no more room. */
+void plan_names(const struct codec_chain *chain, char *out, size_t cap);
+
+/* plan_say - the reason of a plan. */
+void plan_say(struct plan *p, const char *fmt, ...) NZ_PRINTF(2, 3);
+
+/* plan_framable - whether chunks with filters of their own can be framed, in a size that is a
+ * formula; says why not. */
+bool plan_framable(const struct ds_array *a, const struct codec_chain *chain, struct plan *p);
+
+/* plan_pass - make it a plan that passes: `left`, the array's chain less what is cut off, is
+ * named. trailer: bytes that are cut off, of the one filter that left does not have. */
+void plan_pass(const struct ds_array *a, const struct codec_chain *left, uint32_t trailer,
+	       struct plan *p);
+
+/* plan_bytes - of the elements of one chunk as the format has it. */
+uint64_t plan_bytes(const struct codec_array *as);
+
+/* plan_unruled - an array that no rule can be for: one that names it becomes a note.
+ * Returns 0; -ENOMEM. */
+int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p,
+		 struct err *e) NZ_MUST_USE;
+
+/* plan_ruled - what rules say about an array that is readable and has elements of a fixed size:
+ * p->quant, and PASS or ENCODE with all there is to know, where a rule gives it a chain. Else the
+ * kind is left as it is, and *filter is what to go on with.
+ * Returns 0; -ENOMEM. */
+int plan_ruled(const struct plan_ask *ask, const struct codec_array *as, enum plan_filter *filter,
+	       struct plan *p, struct err *e) NZ_MUST_USE;
+
+#endif
