@@ -194,6 +194,8 @@ def run(name, row, t):
                 try:
                     chain, stored, raw = chunk_of(tool, row, file, dtype, a)
                 except CodecError as error:
+                    if "pixels per block" in str(error):
+                        continue  # szip wants more elements
                     if error.code == "EOPNOTSUPP":
                         raise Skip(str(error)) from None
                     raise

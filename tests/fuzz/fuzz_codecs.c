@@ -107,7 +107,7 @@ static uint32_t szip_param(uint32_t k, uint8_t b)
 	case 1:
 		return b % 20 * 2;
 	case 2:
-		return b < 200 ? bits[b % 4] : b - 199;
+		return b < 200 ? bits[b % 4] : (uint32_t)b - 199;
 	case 3:
 		return b < 100 ? b : b * 17u;
 	default:
