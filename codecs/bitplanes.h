@@ -11,8 +11,8 @@
  * about 8 KiB for elements that are not large. */
 size_t bitplanes_room(size_t size, size_t n);
 
-/* bitplanes_split, bitplanes_join - n elements, a multiple of 8, of `size` bytes, >= 1, to rows, and
- * rows to elements. room: bitplanes_room(size, n) bytes. Nothing overlaps. */
+/* bitplanes_split, bitplanes_join - n elements, a multiple of 8, of `size` bytes, >= 1, to rows,
+ * and rows to elements. room: bitplanes_room(size, n) bytes. Nothing overlaps. */
 void bitplanes_split(size_t size, size_t n, const uint8_t *in, uint8_t *out, uint8_t *room);
 void bitplanes_join(size_t size, size_t n, const uint8_t *in, uint8_t *out, uint8_t *room);
 

@@ -169,11 +169,16 @@ void codec_missing(const struct codec_spec *spec, struct buf *out);
 const struct codec_ops *codec_find_zarr2(const char *id, size_t n);
 const struct codec_ops *codec_find_zarr3(const char *name, size_t n);
 
-/* codec_szip_in_zarr - whether netCDF-C, the only other reader of "szip" in Zarr, would make these
- * four parameters of the two that a document states: it takes scanlines from the shape of the
- * array where HDF5 takes them from the chunk. shape: a->rank entries, elements of the array. */
-bool codec_szip_in_zarr(const struct codec_spec *spec, const struct codec_array *a,
-			const uint64_t *shape);
+/* codec_szip_in_zarr - the four parameters of szip that netCDF-C, the only other reader of it in
+ * Zarr, makes of the two that a document states: it takes scanlines from the shape of the array
+ * where HDF5 takes them from the chunk. spec: szip, two or four parameters. shape: a->rank entries,
+ * elements of the array. Returns 0; -EOPNOTSUPP; -EINVAL. */
+int codec_szip_in_zarr(const struct codec_spec *spec, const struct codec_array *a,
+		       const uint64_t *shape, uint32_t params[4], struct err *e) NZ_MUST_USE;
+
+/* codec_has_zarr2 - whether a Zarr v2 document can name this filter with these parameters: it has
+ * an id there, and a plugin's codec, which is asked, does not refuse them. */
+bool codec_has_zarr2(const struct codec_spec *spec, size_t elem_size);
 
 /* codec_versions - append a line "zstd 1.5.4\n" for each library in use, for --version. */
 void codec_versions(struct buf *out);

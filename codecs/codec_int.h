@@ -25,6 +25,7 @@ extern const struct codec_ops codec_quantize_zarr2;
 extern const struct codec_ops codec_bitround;
 extern const struct codec_ops codec_astype;
 extern const struct codec_ops codec_packbits;
+extern const struct codec_ops codec_packbits_zarr3;
 extern const struct codec_ops codec_szip;
 extern const struct codec_ops codec_lzf;
 extern const struct codec_ops codec_bitshuffle;

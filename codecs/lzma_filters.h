@@ -1,5 +1,5 @@
-/* lzma_filters.h - the filters of an LZMA stream, as numcodecs' configuration lists them: what a raw
- * stream was made with stands nowhere else. */
+/* lzma_filters.h - the filters of an LZMA stream, as numcodecs' configuration lists them: what a
+ * raw stream was made with stands nowhere else. */
 #ifndef CODECS_LZMA_FILTERS_H
 #define CODECS_LZMA_FILTERS_H
 
@@ -25,8 +25,8 @@ struct lzma_chain {
 int lzma_filters_from(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 		      struct err *e) NZ_MUST_USE;
 
-/* lzma_filters_of - the reverse, from parameter `at` of a spec on; false when there are none, or none
- * that can be. Options may still be such that liblzma refuses them. */
+/* lzma_filters_of - the reverse, from parameter `at` of a spec on; false when there are none, or
+ * none that can be. Options may still be such that liblzma refuses them. */
 bool lzma_filters_of(const struct codec_spec *spec, uint32_t at, struct lzma_chain *ret);
 
 /* lzma_filters_put - append the list, or null. */

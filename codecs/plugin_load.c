@@ -124,10 +124,37 @@ static int look_at_codecs(struct plugin_code *c, struct err *e)
 	return 0;
 }
 
-/* reason - what dlopen says, without the path, which every message has. */
-static int not_loaded(const char *path, struct err *e)
+/* with_netcdf - netCDF-C's plugins are made for programs that have libnetcdf, and are not always
+ * linked with it themselves. */
+static void with_netcdf(void)
 {
-	const char *why = dlerror();
+	static const char *const names[] = {"libnetcdf.so.22", "libnetcdf.so.19",
+					    "libnetcdf.so"};
+	static bool tried;
+
+	for (size_t i = 0; !tried && i < ARRAY_LEN(names); i++)
+		tried = dlopen(names[i], RTLD_LAZY | RTLD_GLOBAL) != NULL;
+	tried = true;
+}
+
+/* open_library - what is missing for a function that nobody calls does no harm, as in HDF5. */
+static void *open_library(const char *path, const char **ret_why)
+{
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	const char *why = handle ? NULL : dlerror();
+
+	if (why && strstr(why, "symbol")) {
+		with_netcdf();
+		handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+		why = handle ? NULL : dlerror();
+	}
+	*ret_why = why;
+	return handle;
+}
+
+/* not_loaded - what dlopen says, without the path, which every message has. */
+static int not_loaded(const char *path, const char *why, struct err *e)
+{
 	size_t n = strlen(path);
 
 	if (why && strncmp(why, path, n) == 0 && strncmp(why + n, ": ", 2) == 0)
@@ -138,6 +165,7 @@ static int not_loaded(const char *path, struct err *e)
 int plugin_load(const char *path, struct plugin_code **ret, struct err *e)
 {
 	struct plugin_code *c;
+	const char *why;
 	int rc;
 
 	for (size_t i = 0; i < n_loaded; i++)
@@ -152,9 +180,8 @@ int plugin_load(const char *path, struct plugin_code **ret, struct err *e)
 		free(c);
 		return err_nomem(e);
 	}
-	/* as HDF5 does: what is missing for a function that nobody calls does no harm */
-	c->handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-	rc = c->handle ? look_at_filter(c, e) : not_loaded(path, e);
+	c->handle = open_library(path, &why);
+	rc = c->handle ? look_at_filter(c, e) : not_loaded(path, why, e);
 	if (rc == 0)
 		rc = look_at_codecs(c, e);
 	if (rc == 0 && c->desc.n == 0)

@@ -305,7 +305,8 @@ static int by_hdf5(struct plugin_call *c, const struct wanted *w, const H5Z_clas
 	hid_t dcpl = -1;
 	int rc = 0;
 
-	if (H5Zregister(f) >= 0 && type >= 0 && space >= 0)
+	/* ids of HDF5's own cannot be taken, and need not be: they are there */
+	if ((f->id < H5Z_FILTER_RESERVED || H5Zregister(f) >= 0) && type >= 0 && space >= 0)
 		dcpl = dcpl_of(c, w, type);
 	if (dcpl < 0)
 		rc = refused(e, -EOPNOTSUPP, "it cannot be set for such an array");
@@ -324,25 +325,29 @@ static int by_hdf5(struct plugin_call *c, const struct wanted *w, const H5Z_clas
 	return rc;
 }
 
-/* netcdf - those functions of netCDF-C that make a variable in memory. */
+/* netcdf - those functions of netCDF-C that make a variable in memory: of the library that the
+ * plugin is linked with, or of the one that was loaded for it. */
 struct netcdf {
 	int (*create)(const char *path, int mode, int *ret);
 	int (*def_dim)(int ncid, const char *name, size_t len, int *ret);
 	int (*def_var)(int ncid, const char *name, int type, int rank, const int *dims,
 		       int *ret);
 	int (*def_chunking)(int ncid, int var, int storage, const size_t *lens);
+	int (*def_endian)(int ncid, int var, int endian);
 	int (*discard)(int ncid);
 };
 
 static bool find_netcdf(void *handle, struct netcdf *ret)
 {
-	static const char *const names[] = {"nc_create", "nc_def_dim", "nc_def_var",
-					    "nc_def_var_chunking", "nc_abort"};
+	static const char *const names[] = {"nc_create",         "nc_def_dim",
+					    "nc_def_var",        "nc_def_var_chunking",
+					    "nc_def_var_endian", "nc_abort"};
 	void *fns[ARRAY_LEN(names)];
 
 	_Static_assert(sizeof(fns) == sizeof(*ret), "one function each");
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (!(fns[i] = dlsym(handle, names[i])))
+		if (!(fns[i] = dlsym(handle, names[i])) &&
+		    !(fns[i] = dlsym(RTLD_DEFAULT, names[i])))
 			return false;
 	memcpy(ret, fns, sizeof(*ret));
 	return true;
@@ -366,7 +371,7 @@ static int nc_type(const struct plugin_array *a)
 /* make_variable - in a file in memory. Returns its ncid, or -1. */
 static int make_variable(const struct netcdf *nc, const struct wanted *w, int *ret_var)
 {
-	enum { DISKLESS = 0x0008, NETCDF4 = 0x1000, CHUNKED = 0 };
+	enum { DISKLESS = 0x0008, NETCDF4 = 0x1000, CHUNKED = 0, LITTLE = 1, BIG = 2 };
 	int ncid, dims[H5S_MAX_RANK], type = nc_type(&w->a);
 	size_t lens[H5S_MAX_RANK];
 	char name[16];
@@ -381,7 +386,8 @@ static int make_variable(const struct netcdf *nc, const struct wanted *w, int *r
 		ok = nc->def_dim(ncid, name, lens[i], &dims[i]) == 0;
 	}
 	ok = ok && nc->def_var(ncid, "v", type, (int)w->a.rank, dims, ret_var) == 0 &&
-	     (w->a.rank == 0 || nc->def_chunking(ncid, *ret_var, CHUNKED, lens) == 0);
+	     (w->a.rank == 0 || nc->def_chunking(ncid, *ret_var, CHUNKED, lens) == 0) &&
+	     nc->def_endian(ncid, *ret_var, w->a.big_endian ? BIG : LITTLE) == 0;
 	if (ok)
 		return ncid;
 	(void)nc->discard(ncid);

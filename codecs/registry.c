@@ -16,6 +16,8 @@
 #include <lzma.h>
 #include <zstd.h>
 
+#define ZARR2_MAX ((size_t)64 << 10) /* of a plugin's parameters in a document */
+
 static const struct codec_ops *const codecs[] = {
 	&codec_deflate,        &codec_shuffle,    &codec_fletcher32,    &codec_gzip,
 	&codec_zstd,           &codec_blosc,      &codec_bzip2,         &codec_lz4,
@@ -24,6 +26,7 @@ static const struct codec_ops *const codecs[] = {
 	&codec_quantize_zarr2, &codec_bitround,   &codec_astype,        &codec_packbits,
 	&codec_bitgroom,       &codec_granularbr, &codec_bitround_hdf5, &codec_nbit,
 	&codec_scaleoffset,    &codec_szip,       &codec_lzf,           &codec_bitshuffle,
+	&codec_packbits_zarr3,
 };
 
 const struct codec_ops *codec_builtin(uint32_t h5_id)
@@ -72,6 +75,21 @@ const struct codec_ops *codec_find_zarr3(const char *name, size_t n)
 		if (same(codecs[i]->zarr3_name, name, n))
 			return codecs[i];
 	return NULL;
+}
+
+bool codec_has_zarr2(const struct codec_spec *spec, size_t elem_size)
+{
+	const struct codec_ops *ops = codec_find(spec->h5_id);
+	struct buf json;
+	bool ok;
+
+	if (!ops || !ops->zarr2_id || !ops->origin || !ops->zarr2_params)
+		return ops && ops->zarr2_id;
+	buf_init(&json, ZARR2_MAX);
+	ops->zarr2_params(spec, elem_size, &json);
+	ok = buf_ok(&json);
+	buf_release(&json);
+	return ok;
 }
 
 const struct codec_ops *codec_at(size_t i)

@@ -36,7 +36,7 @@ static void put_one(const struct codec_spec *spec, size_t elem_size, struct buf 
 {
 	const struct codec_ops *ops = codec_find(spec->h5_id);
 
-	if (ops && ops->zarr2_id) {
+	if (ops && codec_has_zarr2(spec, elem_size)) {
 		buf_putc(out, '{');
 		put_text(out, "id", ops->zarr2_id);
 		if (ops->zarr2_params)

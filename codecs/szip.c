@@ -357,8 +357,9 @@ static int working(uint32_t mask, uint32_t block, const struct codec_array *a, u
 	return 0;
 }
 
-static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
-		   uint32_t *ret_n, struct err *e)
+/* prepared - what a user gave, or a writer had stored, for scanlines of a chunk or an array. */
+static int prepared(const struct codec_spec *spec, const struct codec_array *a,
+		    const uint64_t *lens, uint32_t *params, struct err *e)
 {
 	if (spec->n_params <= P_BLOCK)
 		return err_set(e, -EINVAL,
@@ -367,20 +368,21 @@ static int prepare(const struct codec_spec *spec, const struct codec_array *a, u
 			       spec->n_params);
 	if (a->class == CODEC_OTHER)
 		return err_set(e, -EOPNOTSUPP, "szip: elements are no numbers");
-	*ret_n = P_N;
 	return working(spec->params[P_MASK], spec->params[P_BLOCK], a,
-		       a->rank ? a->chunk[a->rank - 1] : 0, -EINVAL, params, e);
+		       a->rank ? lens[a->rank - 1] : 0, -EINVAL, params, e);
 }
 
-bool codec_szip_in_zarr(const struct codec_spec *spec, const struct codec_array *a,
-			const uint64_t *shape)
+static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
+		   uint32_t *ret_n, struct err *e)
 {
-	uint32_t params[P_N];
+	*ret_n = P_N;
+	return prepared(spec, a, a->chunk, params, e);
+}
 
-	return spec->n_params == P_N && a->rank > 0 &&
-	       working(spec->params[P_MASK], spec->params[P_BLOCK], a, shape[a->rank - 1],
-		       -EINVAL, params, NULL) == 0 &&
-	       memcmp(params, spec->params, sizeof(params)) == 0;
+int codec_szip_in_zarr(const struct codec_spec *spec, const struct codec_array *a,
+		       const uint64_t *shape, uint32_t params[4], struct err *e)
+{
+	return prepared(spec, a, shape, params, e);
 }
 
 /* zarr2_params - netCDF-C reads the first two. */

@@ -221,6 +221,32 @@ static int vlen_bytes(struct level *l, const char *name)
 	return 0;
 }
 
+/* packed_bits - Zarr v3's packbits, which stands where `bytes` does. */
+static int packed_bits(struct level *l, const struct zr_named *c)
+{
+	const struct codec_ops *ops = codec_find(CODEC_PACKBITS_ZARR3);
+	const enum dt_kind kind = l->m->dtype.type.kind;
+	struct codec_conf of = {.version = 3, .elem_size = l->elem_size};
+	struct codec_array array;
+	const char *why = NULL;
+	int rc;
+
+	if (kind != DT_BOOL && kind != DT_INT && kind != DT_UINT && kind != DT_FLOAT)
+		return unreadable(l, zr_say(l->a, "codec 'packbits' of elements that are no "
+						  "numbers is not supported"));
+	if (l->specs.n)
+		return unreadable(l, zr_say(l->a, "filters before 'packbits' are not "
+						  "supported"));
+	l->bytes = true;
+	(void)zr_codec_array(l->m, l->lens, &array); /* numbers have a size */
+	if (kind == DT_BOOL)
+		array.class = CODEC_OTHER;
+	of.array = &array;
+	rc = zr_spec_add(l->a, &l->specs, ops, c->name, c->config, &of, &why, l->e);
+	l->elem_size = 1;
+	return rc == 0 && why ? unreadable(l, why) : rc;
+}
+
 /* ---- shards ---- */
 
 /* index_codecs - bytes, and at most a checksum: the index must have a size that is known. */
@@ -351,8 +377,9 @@ static int one_codec(struct level *l, const struct zr_named *c)
 	bool vlen = strcmp(c->name, "vlen-utf8") == 0 || strcmp(c->name, "vlen-bytes") == 0;
 	bool shard = strcmp(c->name, "sharding_indexed") == 0;
 	bool turn = strcmp(c->name, "transpose") == 0;
+	bool bits = strcmp(c->name, "packbits") == 0;
 
-	if (l->bytes && (plain || vlen || shard || turn))
+	if (l->bytes && (plain || vlen || shard || turn || bits))
 		return err_set(l->e, -EBADMSG,
 			       "codec '%s' works on elements, and comes behind their bytes",
 			       c->name);
@@ -362,6 +389,8 @@ static int one_codec(struct level *l, const struct zr_named *c)
 		return plain_bytes(l, c->config);
 	if (vlen)
 		return vlen_bytes(l, c->name);
+	if (bits)
+		return packed_bits(l, c);
 	return shard ? sharding(l, c->config) : add(l, c);
 }
 

@@ -98,9 +98,12 @@ static bool shuffle_fits(const struct codec_spec *spec, const struct ds_array *a
 static bool szip_fits(const struct codec_spec *spec, const struct ds_array *a, struct plan *p)
 {
 	struct codec_array as;
+	uint32_t params[4];
 
 	plan_elements(a, &as);
-	if (codec_szip_in_zarr(spec, &as, a->shape))
+	if (spec->n_params == ARRAY_LEN(params) &&
+	    codec_szip_in_zarr(spec, &as, a->shape, params, NULL) == 0 &&
+	    memcmp(params, spec->params, sizeof(params)) == 0)
 		return true;
 	plan_say(p, "szip: readers would take other scanlines");
 	return false;
@@ -116,7 +119,7 @@ static bool filter_passes(const struct ds_array *a, uint32_t i, uint32_t n, bool
 	char name[PLAN_NAME_CAP], next[PLAN_NAME_CAP];
 
 	plan_name(spec, name);
-	if (!ops || !ops->zarr2_id) {
+	if (!ops || !codec_has_zarr2(spec, a->type.size)) {
 		plan_say(p, "%s: no Zarr codec", name);
 		return false;
 	}

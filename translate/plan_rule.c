@@ -231,7 +231,7 @@ static bool zarr_cannot(const struct codec_array *as, const struct codec_chain *
 		const struct codec_ops *ops = codec_find(s->h5_id);
 		uint32_t size = as->elem_size;
 
-		if (!ops || !ops->zarr2_id) {
+		if (!ops || !codec_has_zarr2(s, size)) {
 			(void)snprintf(why, WHY_CAP, "%s: no Zarr codec", plan_name(s, name));
 			return true;
 		}
@@ -354,6 +354,34 @@ static struct codec_chain in_order(const struct codec_chain *rule,
 	return ret;
 }
 
+/* zarr_szip - szip as netCDF-C writes it in Zarr, which is not how HDF5's writers do. */
+static int zarr_szip(const struct plan_ask *ask, const struct codec_array *as,
+		     struct codec_chain *chain, struct err *e)
+{
+	const uint64_t *shape = ask->ds->arrays[ask->array].shape;
+	struct codec_spec *specs =
+		arena_copy(ask->arena, chain->specs, chain->n * sizeof(*chain->specs));
+
+	if (!specs && chain->n > 0)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < chain->n; i++) {
+		uint32_t *params;
+		int rc;
+
+		if (specs[i].h5_id != CODEC_SZIP)
+			continue;
+		params = arena_alloc(ask->arena, 4, sizeof(*params));
+		if (!params)
+			return err_nomem(e);
+		rc = codec_szip_in_zarr(&specs[i], as, shape, params, e);
+		if (rc < 0)
+			return rc;
+		specs[i].params = params;
+	}
+	chain->specs = specs;
+	return 0;
+}
+
 /* prepared - the chain of a rule as this format frames it and a writer would store it. */
 static int prepared(const struct plan_ask *ask, const struct codec_array *as,
 		    const struct codec_rule *rule, struct codec_chain *ret_rule,
@@ -363,7 +391,11 @@ static int prepared(const struct plan_ask *ask, const struct codec_array *as,
 		ask->format == PLAN_HDF5 ? CODEC_FORMAT_HDF5 : CODEC_FORMAT_ZARR;
 	int rc = codec_chain_for(ask->arena, format, &rule->chain, ret_rule, e);
 
-	return rc < 0 ? rc : codec_chain_prepare(ask->arena, ret_rule, as, ret, e);
+	if (rc == 0)
+		rc = codec_chain_prepare(ask->arena, ret_rule, as, ret, e);
+	if (rc == 0 && ask->format == PLAN_ZARR2)
+		rc = zarr_szip(ask, as, ret, e);
+	return rc;
 }
 
 /* chain_of_rule - PASS or ENCODE, or a note. */

@@ -194,8 +194,8 @@ def run(name, row, t):
                 try:
                     chain, stored, raw = chunk_of(tool, row, file, dtype, a)
                 except CodecError as error:
-                    if "pixels per block" in str(error):
-                        continue  # szip wants more elements
+                    if name.startswith("szip") and len(a) < 32:
+                        continue  # a block is longer
                     if error.code == "EOPNOTSUPP":
                         raise Skip(str(error)) from None
                     raise

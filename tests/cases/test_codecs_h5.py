@@ -73,8 +73,11 @@ class Case:
     def prepared(self, label, a, want, fill=None):
         """Our parameters for what the user gave are libhdf5's; want: None where it refuses."""
         self.tool.h5(self.filters, a.dtype.itemsize)
+        dtype = a.dtype
+        if dtype.kind == "b" and self.filters[0][0] == h5.SZIP:
+            dtype = np.dtype("u1")  # what h5py's enumeration is made of
         try:
-            got = self.tool.prepare(a.dtype, a.shape, fill)
+            got = self.tool.prepare(dtype, a.shape, fill)
         except CodecError as error:
             assert want is None, f"{label}: {error}, but libhdf5 takes it"
             return
@@ -237,8 +240,8 @@ def zstd_run(t):
 
 
 def lzf_rows():
-    """What does not become smaller is left out by libhdf5. h5py has a liblzf of its own, whose
-    bytes are others."""
+    """Steps and noise are left out by libhdf5 where they do not become smaller. What liblzf makes
+    is not the same every time, so that ours comes from other code."""
     return [row([(h5.LZF,)], all_of(usual, every_length, large))]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from lib import mounts
 from lib.context import Skip
+from lib.converted import converted
 
 
 def sample(path, value=0, n=40):
@@ -23,6 +24,7 @@ def sample(path, value=0, n=40):
         f.create_dataset("raw", data=np.full((n, 1000), value, "i4"), chunks=(1, 1000))
         f.create_dataset("so", data=np.full((n, 1000), value, "i4"), chunks=(1, 1000),
                          scaleoffset=0)
+        converted(f, "low", np.full((n, 1000), value), (1, 1000))
         f.create_dataset("cont", data=np.full((n, 1000), value, "i4"))
         f["g/w"] = np.arange(3)
         f["v"] = np.float64(value)
@@ -115,7 +117,7 @@ def test_indented_json(t):
 def test_partial_reads(t):
     """Any offset and length of a file, beyond its end too, with and without read-ahead."""
     def check(mnt):
-        for name in ("z/3.0", "raw/3.0", "so/3.0", "cont/0.0", ".zmetadata"):
+        for name in ("z/3.0", "raw/3.0", "so/3.0", "low/3.0", "cont/0.0", ".zmetadata"):
             with open(os.path.join(mnt, name), "rb") as f:
                 whole = f.read()
             fd = os.open(os.path.join(mnt, name), os.O_RDONLY)
@@ -353,13 +355,13 @@ def test_parallel_readers(t):
 
     def check(mnt):
         with h5py.File(path) as f:
-            want = {n: f[n][:].tobytes() for n in ("raw", "so", "cont")}
+            want = {n: f[n][:].tobytes() for n in ("raw", "so", "low", "cont")}
         bad = []
 
         def reader(seed):
             order = np.random.RandomState(seed).permutation(100)
             for i in order:
-                for n in ("raw", "so"):
+                for n in ("raw", "so", "low"):
                     with open(f"{mnt}/{n}/{i}.0", "rb") as f:
                         if f.read() != want[n][i * 4000:i * 4000 + 4000]:
                             bad.append((n, i))

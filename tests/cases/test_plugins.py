@@ -249,10 +249,11 @@ def test_codec_refuses(t):
     install(t, "xor", "xorcodec", "bad")
     tree = t.path("v.zarr")
     g = zarr.open_group(tree, mode="w")
-    for name in ("good", "refused", "crash"):
+    for name in ("good", "refused", "crash", "unnamed"):
         g.create_dataset(name, data=np.arange(6, dtype="i4"), chunks=(6,), compressor=None)
     for name, codec in (("refused", {"id": "xorz", "level": 1}),
-                        ("crash", {"id": "bad", "how": 103})):
+                        ("crash", {"id": "bad", "how": 103}),
+                        ("unnamed", {"id": "bad", "how": 1})):  # it writes no JSON of that
         with open(f"{tree}/{name}/.zarray") as f:
             meta = json.load(f)
         meta["compressor"] = codec
@@ -264,10 +265,12 @@ def test_codec_refuses(t):
     assert "its codec refuses" in text and "it crashed (signal 6)" in text, text
 
     def read(path):
-        assert list(zarr.open(path)) == ["good"]
-        assert np.array_equal(zarr.open(path)["good"][...], np.arange(6))
+        assert sorted(zarr.open(path)) == ["good", "unnamed"]
+        for name in ("good", "unnamed"):
+            assert zarr.open(path)[name].compressor is None
+            assert np.array_equal(zarr.open(path)[name][...], np.arange(6)), name
 
-    with t.mount(tree, "view=zarr", "bad_arrays=hide") as m:
+    with t.mount(tree, "view=zarr", "bad_arrays=hide", "filter=keep") as m:
         t.call(read, m.path)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from lib import mounts
 from lib.context import Skip
+from lib.converted import converted
 
 CHUNKS = 48
 ELEMS = 1000
@@ -24,7 +25,7 @@ VERSIONS = 6
 OPERATIONS = 60000
 COSTLY = ("huge_shape", "many_entries")  # to list under valgrind
 FILES = 40  # read of one array, where each costs much
-KINDS = ("z", "raw", "cont", "so", "odd", "text", "unwritten")
+KINDS = ("z", "raw", "cont", "so", "low", "odd", "text", "unwritten")
 
 
 def rows(version):
@@ -44,6 +45,7 @@ def write(path, version):
         f.create_dataset("raw", data=rows(version), chunks=(1, ELEMS))
         f.create_dataset("cont", data=rows(version))
         f.create_dataset("so", data=rows(version), chunks=(1, ELEMS), scaleoffset=0)
+        converted(f, "low", rows(version), (1, ELEMS))
         f.create_dataset("text", data=[str(version) * 50] * CHUNKS, chunks=(1,),
                          dtype=h5py.string_dtype())
         f.create_dataset("unwritten", shape=(CHUNKS, ELEMS), chunks=(1, ELEMS), dtype="i4",

@@ -9,16 +9,16 @@ import numpy as np
 
 from lib import mounts
 from lib.context import Skip, corpus
+from lib.converted import converted
 
 NAME = "nczarrfs-hdf5"
 CHUNKS = 40
 
 
 def sample(path):
-    """Elements that only the library decodes."""
+    """Elements that only the library converts."""
     with h5py.File(path, "w") as f:
-        f.create_dataset("so", data=np.arange(CHUNKS * 50000, dtype="i4").reshape(CHUNKS, 50000),
-                         chunks=(1, 50000), scaleoffset=0)
+        converted(f, "odd", np.arange(CHUNKS * 50000).reshape(CHUNKS, 50000), (1, 50000))
         f.create_dataset("text", data=np.array(["a", "bc"] * 50, dtype=object), chunks=(10,),
                          dtype=h5py.string_dtype())
     return path
@@ -38,7 +38,7 @@ def workers(m):
 
 
 def read_one(mnt, i):
-    with open(f"{mnt}/so/{i}.0", "rb") as f:
+    with open(f"{mnt}/odd/{i}.0", "rb") as f:
         os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # ask the server again
         got = np.frombuffer(f.read(), "<i4")
     assert np.array_equal(got, np.arange(i * 50000, (i + 1) * 50000)), f"chunk {i}"
@@ -57,8 +57,11 @@ def test_started_when_needed(t):
     sample(path)
     with h5py.File(path, "r+") as f:
         f["raw"] = np.arange(10)
+        f.create_dataset("so", data=np.arange(10), chunks=(10,), scaleoffset=0)
+        f.create_dataset("lzf", data=np.arange(1000), chunks=(1000,), compression="lzf")
     with t.mount(path) as m:
-        t.call(lambda p: open(p + "/raw/0", "rb").read(), m.path)
+        for name in ("raw", "so", "lzf"):
+            t.call(lambda p, name=name: open(f"{p}/{name}/0", "rb").read(), m.path)
         t.call(lambda p: open(p + "/.zmetadata", "rb").read(), m.path)
         assert not workers(m), "a worker without need"
         pid = one_worker(t, m, 0)

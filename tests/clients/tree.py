@@ -284,7 +284,25 @@ def _bytes_codec(codec, data):
 
 
 # "endian": the name that "bytes" had in drafts of the specification
-MIDDLE = ("bytes", "endian", "sharding_indexed", "vlen-utf8", "vlen-bytes")
+MIDDLE = ("bytes", "endian", "sharding_indexed", "vlen-utf8", "vlen-bytes", "packbits")
+
+
+def _packbits(conf, shape, dtype, data):
+    """Lowest bits first; signs are extended from the last bit."""
+    if conf.get("padding_encoding", "none") != "none":
+        data = data[1:] if conf["padding_encoding"] == "first_byte" else data[:-1]
+    n, width = int(np.prod(shape, dtype=int)), 1 if dtype.kind == "b" else 8 * dtype.itemsize
+    first, last = conf.get("first_bit") or 0, conf.get("last_bit")
+    last = width - 1 if last is None else last
+    bits = np.unpackbits(np.frombuffer(data, "u1"), bitorder="little")
+    bits = bits[:n * (last - first + 1)].reshape(n, last - first + 1)
+    whole = np.zeros((n, 8 * dtype.itemsize), "u1")
+    whole[:, first:last + 1] = bits
+    if dtype.kind == "i":
+        whole[:, last + 1:] = bits[:, -1:]
+    return np.packbits(whole, axis=1, bitorder="little").view(
+        dtype.newbyteorder("<") if dtype.kind != "b" else "?").reshape(shape)
+
 
 
 def _split(codecs):
@@ -316,6 +334,8 @@ def _decode(codecs, shape, dtype, fill, data):
         endian = (middle.get("configuration") or {}).get("endian", "little")
         stored = dtype.newbyteorder(">" if endian == "big" else "<")
         out = np.frombuffer(data, stored).reshape(shape)
+    elif middle["name"] == "packbits":
+        out = _packbits(middle.get("configuration") or {}, shape, dtype, data)
     elif middle["name"] == "sharding_indexed":
         out = _shard(middle["configuration"], shape, dtype, fill, data)
     else:

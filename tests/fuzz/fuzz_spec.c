@@ -1,8 +1,9 @@
 /* fuzz_spec.c - filters and quantisation as text (-o filter=, -o quantize=), from anybody.
  *
- * Properties: nothing crashes; what is taken is printed in a form that is taken again and printed the same;
- * what is refused is refused with a message, and leaves the rules as they were; rules apply to any
- * path; parameters can be prepared for arrays of every kind, or are refused with a message.
+ * Properties: nothing crashes; what is taken is printed in a form that is taken again and printed
+ * the same; what is refused is refused with a message, and leaves the rules as they were; rules
+ * apply to any path; parameters can be prepared for arrays of every kind, or are refused with a
+ * message.
  *
  *   make fuzz TIME=60 FUZZ=spec */
 #include <errno.h>

@@ -109,8 +109,8 @@ def szip(path):
         return
     with h5py.File(path, "w") as f:
         for coding in ("nn", "ec"):
-            for t in ("u1", "i1", "<i2", ">i2", "<u4", ">i4", ">u8", "<f2", "<f4", ">f4", "<f8"):
-                f.create_dataset(f"{coding}_{t}",
+            for t in ("u1", "i1", "<i2", ">i2", "<u4", ">i4", ">u8", "<f4", ">f4", "<f8"):
+                f.create_dataset(f"{coding}_{t.strip('<>')}{'b' * (t[0] == '>')}",
                                  data=smooth(t), chunks=CHUNK, compression="szip",
                                  compression_opts=(coding, 8))
         for block, chunk in ((2, (7, 9)), (10, (3, 33)), (32, (4, 50)), (16, (5, 7)), (4, (1, 4))):
@@ -123,6 +123,15 @@ def szip(path):
                          compression="szip", compression_opts=("nn", 16))
 
 
+def with_nbit(f, name, t, data):
+    """data: as the type in the file, or as numpy has it."""
+    p = h5p.create(h5p.DATASET_CREATE)
+    p.set_chunk(CHUNK)
+    p.set_filter(h5z.FILTER_NBIT, h5z.FLAG_MANDATORY)
+    d = h5d.create(f.id, name.encode(), t, h5s.create_simple(SHAPE), p)
+    d.write(h5s.ALL, h5s.ALL, data, mtype=h5t.py_create(data.dtype, logical=True))
+
+
 @feature(clients=("zarr",))
 def scaleoffset_nbit(path):
     """scaleoffset (integers exact, floats rounded when written) and nbit."""
@@ -131,13 +140,23 @@ def scaleoffset_nbit(path):
         f.create_dataset("so_f", data=smooth("f4") / 7, chunks=CHUNK, scaleoffset=3)
         f.create_dataset("so_z", data=smooth("i2"), chunks=CHUNK, scaleoffset=0,
                          compression="gzip")
+        for t in ("i1", "u1", "<i2", ">u2", ">i4", "<u4", ">i8", "<u8"):
+            data = smooth("i4") - (20 if t[-2] == "i" else 0)
+            f.create_dataset("so_" + t, data=data.astype(t), chunks=CHUNK, scaleoffset=0,
+                             fillvalue=data.max(), shuffle=True)
+            with_nbit(f, "nbit_" + t, h5t.py_create(np.dtype(t)), data.astype(t))
+        for t in ("<f4", ">f4", "<f8", ">f8"):
+            f.create_dataset("so_" + t, data=smooth(t) / 3 - 9, chunks=CHUNK, scaleoffset=2,
+                             fillvalue=-9)
+        f.create_dataset("so_full", data=smooth("i4"), chunks=CHUNK, scaleoffset=32)
+        f.create_dataset("so_few", data=smooth("i4"), chunks=CHUNK, scaleoffset=4)
+        f.create_dataset("so_equal", data=np.full(SHAPE, -3, "i8"), chunks=CHUNK, scaleoffset=0)
         t = h5t.STD_U32LE.copy()
         t.set_precision(9)
-        p = h5p.create(h5p.DATASET_CREATE)
-        p.set_chunk(CHUNK)
-        p.set_filter(h5z.FILTER_NBIT, h5z.FLAG_MANDATORY)
-        d = h5d.create(f.id, b"nbit", t, h5s.create_simple(SHAPE), p)
-        d.write(h5s.ALL, h5s.ALL, smooth("u4"))
+        with_nbit(f, "nbit", t, smooth("u4"))
+        for t in ("<i4", ">f8", "?"):
+            data = smooth("i4").astype(t) if t != "?" else smooth("i4") % 2 == 0
+            with_nbit(f, "whole_" + t, h5t.py_create(data.dtype, logical=True), data)
 
 
 @feature(clients=("zarr",))  # netCDF-C crashes on such a file

@@ -91,11 +91,15 @@ def larger(path):
 
 class Szip(numcodecs.abc.Codec):
     """netCDF-C's szip, by libhdf5. `type` and `line`, which netCDF-C would not write, say what it
-    finds out from the array: the elements, and how many are in a scanline."""
+    finds out from the array: the elements, and how many are in a scanline. The mount's documents
+    have bits and scanlines under names of their own."""
     codec_id = "szip"
 
-    def __init__(self, mask, type, line, **more):
-        self.mask, self.block = mask, more["pixels-per-block"]
+    def __init__(self, mask, type=None, line=None, **more):
+        self.mask, self.block = mask & 36, more["pixels-per-block"]
+        if type is None:
+            type = ("<>"[mask >> 4 & 1]) + f"u{more['bits-per-pixel'] // 8}"
+            line = more["pixels-per-scanline"]
         self.type, self.line = type, line
 
     def get_config(self):

@@ -150,6 +150,49 @@ def v3_codecs(path):
            lambda a: np.ascontiguousarray(a.transpose(order)).tobytes(), dims=["a", "b", "c"])
 
 
+def packbits(first=None, last=None, padding=None):
+    """Zarr v3's packbits: (codec, encoder)."""
+    conf = {k: v for k, v in (("first_bit", first), ("last_bit", last),
+                              ("padding_encoding", padding)) if v is not None}
+
+    def encode(a):
+        bits = np.unpackbits(a.reshape(-1, 1).view("u1"), axis=1, bitorder="little")
+        bits = bits[:, :1] if a.dtype.kind == "b" else bits
+        bits = bits[:, first or 0:None if last is None else last + 1].ravel()
+        data = np.packbits(bits, bitorder="little").tobytes()
+        pad = bytes([8 * len(data) - len(bits)])
+        return {"first_byte": pad + data, "last_byte": data + pad}.get(padding, data)
+    return {"name": "packbits", "configuration": conf} if conf else {"name": "packbits"}, encode
+
+
+@tree(clients=("h5py", "h5tools"))
+def v3_packbits(path):
+    """Bits of truth values and of numbers, with and without their count, compressed, turned, in
+    shards; chunks never written."""
+    group3(path)
+    truth = ramp((9, 7), "i4") % 3 == 0
+    small = (ramp((9, 7), "i4") % 23 - 11).astype("i2")
+    for padding in (None, "none", "first_byte", "last_byte"):
+        codec, encode = packbits(padding=padding)
+        array3(path, f"b_{padding}", truth, (4, 3), [codec], encode, fill=False)
+    codec, encode = packbits(0, 4, "first_byte")
+    array3(path, "i2", small, (4, 3), [codec], encode, dims=["y", "x"])
+    codec, encode = packbits(3, 9)
+    array3(path, "u4", (small.astype("u4") & 127) << 3, (4, 3), [codec], encode, dims=["y", "x"])
+    codec, encode = packbits(16, None, "last_byte")
+    array3(path, "f4", small.astype("f4"), (4, 3), [codec], encode, dims=["y", "x"])
+    codec, encode = packbits()
+    gz = [{"name": "gzip", "configuration": {"level": 1}}]
+    array3(path, "u1_gzip", small.view("u2").astype("u1"), (4, 3), [codec] + gz,
+           lambda a: gzip.compress(encode(a)), dims=["y", "x"])
+    turn = [{"name": "transpose", "configuration": {"order": [1, 0]}}]
+    array3(path, "turned", truth, (4, 3), turn + [codec],
+           lambda a: encode(np.ascontiguousarray(a.T)), fill=True, fill_number=True,
+           skip=((1, 1),))
+    array3(path, "sharded", truth, (4, 6), [sharding((2, 3), [codec] + gz)],
+           lambda a: shard(a, (2, 3), lambda b: gzip.compress(encode(b)), False), fill=False)
+
+
 def shard(chunk, inner, encode, first, empty=()):
     """A shard: inner chunks one after another, and the index."""
     grid = tuple(s // i for s, i in zip(chunk.shape, inner))

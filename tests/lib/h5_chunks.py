@@ -93,10 +93,10 @@ class File:
         p = h5p.create(h5p.DATASET_CREATE)
         p.set_chunk(tuple(chunk))
         for f in filters:
-            if f[0] == SZIP:  # as all writers do: it adds to the options
-                p.set_szip(*f[1:])
-                continue
-            p.set_filter(f[0], flag, tuple(int(v) for v in f[1:]))
+            values = tuple(int(v) for v in f[1:])
+            if f[0] == SZIP and len(values) == 2:  # what H5Pset_szip does, which is what is used
+                values = ((values[0] | 1 | 128) & ~2, values[1])
+            p.set_filter(f[0], flag, values)
         tid = dtype if isinstance(dtype, h5t.TypeID) else h5t.py_create(np.dtype(dtype),
                                                                          logical=True)
         if fill is not None:

@@ -12,6 +12,7 @@ EXPORT int nc_def_dim(int ncid, const char *name, size_t len, int *ret);
 EXPORT int nc_def_var(int ncid, const char *name, int type, int rank, const int *dims,
 		      int *ret);
 EXPORT int nc_def_var_chunking(int ncid, int var, int storage, const size_t *lens);
+EXPORT int nc_def_var_endian(int ncid, int var, int endian);
 EXPORT int nc_abort(int ncid);
 
 static int started;
@@ -123,6 +124,12 @@ int nc_def_var_chunking(int ncid, int var, int storage, const size_t *lens)
 	(void)var;
 	seen_first = (unsigned)lens[0];
 	return storage == 0 ? 0 : -36;
+}
+
+int nc_def_var_endian(int ncid, int var, int endian)
+{
+	seen_type |= (unsigned)endian << 8;
+	return ncid == 21 && var == 3 ? 0 : -36;
 }
 
 int nc_abort(int ncid)

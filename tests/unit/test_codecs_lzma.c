@@ -1,5 +1,5 @@
-/* test_codecs_lzma.c - lzma with filters that stand in the document only: against numcodecs 0.11, and
- * what a document may say that nobody can do. */
+/* test_codecs_lzma.c - lzma with filters that stand in the document only: against numcodecs 0.11,
+ * and what a document may say that nobody can do. */
 #include "tests/unit/codecs_util.h"
 
 #include "codecs/conf_json.h"

@@ -15,14 +15,15 @@ static const struct codec_ops *zarr3(const char *name)
 static void test_all(void **state)
 {
 	static const uint32_t ids[] = {
-		CODEC_DEFLATE,  CODEC_SHUFFLE,      CODEC_FLETCHER32,
-		CODEC_BZIP2,    CODEC_BLOSC,        CODEC_LZ4_HDF5,
-		CODEC_ZSTD,     CODEC_GZIP,         CODEC_LZ4,
-		CODEC_LZMA,     CODEC_CRC32C,       CODEC_CRC32,
-		CODEC_ADLER32,  CODEC_DELTA,        CODEC_FIXEDSCALEOFFSET,
-		CODEC_QUANTIZE, CODEC_BITROUND,     CODEC_ASTYPE,
-		CODEC_PACKBITS, CODEC_CRC32C_ZARR2, CODEC_SZIP,
-		CODEC_LZF,      CODEC_BITSHUFFLE};
+		CODEC_DEFLATE,     CODEC_SHUFFLE,       CODEC_FLETCHER32,
+		CODEC_BZIP2,       CODEC_BLOSC,         CODEC_LZ4_HDF5,
+		CODEC_ZSTD,        CODEC_GZIP,          CODEC_LZ4,
+		CODEC_LZMA,        CODEC_CRC32C,        CODEC_CRC32,
+		CODEC_ADLER32,     CODEC_DELTA,         CODEC_FIXEDSCALEOFFSET,
+		CODEC_QUANTIZE,    CODEC_BITROUND,      CODEC_ASTYPE,
+		CODEC_PACKBITS,    CODEC_CRC32C_ZARR2,  CODEC_SZIP,
+		CODEC_LZF,         CODEC_BITSHUFFLE,    CODEC_NBIT,
+		CODEC_SCALEOFFSET, CODEC_PACKBITS_ZARR3};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
@@ -44,7 +45,7 @@ static void test_all(void **state)
 		assert_true(!o->framed_size || o->frame);
 	}
 	assert_null(codec_find(40000));
-	assert_null(codec_find(CODEC_CRC32C_ZARR2 + 1));
+	assert_null(codec_find(CODEC_PACKBITS_ZARR3 + 1));
 }
 
 static void test_names(void **state)
@@ -141,7 +142,8 @@ static void test_levels(void **state)
 		 ", \"format\": 1, \"check\": -1, \"preset\": null, \"filters\": null"},
 		{"lzma", "format=2,check=#1,preset=#9",
 		 ", \"format\": 2, \"check\": 1, \"preset\": 9, \"filters\": null"},
-		{"lzma", "format=#3", "EOPNOTSUPP lzma: a raw stream whose filters are not stated"},
+		{"lzma", "format=#3",
+		 "EOPNOTSUPP lzma: a raw stream whose filters are not stated"},
 		{"lzma", "format=#4", "EBADMSG lzma: format 4"},
 		{"packbits", "", ""},
 	};

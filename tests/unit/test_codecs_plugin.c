@@ -404,7 +404,7 @@ static void test_prepare(void **state)
 	assert_int_equal(got[0], 7);
 	assert_int_equal(got[1], 21);
 	assert_int_equal(got[2], 3);
-	assert_int_equal(got[3], 10); /* NC_INT64 */
+	assert_int_equal(got[3], 10 | 1 << 8); /* NC_INT64, NC_ENDIAN_LITTLE */
 	assert_int_equal(got[4], 2);
 	assert_int_equal(got[5], 3);
 	a.class = CODEC_OTHER; /* netCDF has no such type */
@@ -445,7 +445,7 @@ static void test_from_zarr(void **state)
 	assert_int_equal(v[2], 48);
 	assert_int_equal(from_json("rot", "{\"id\":\"rot\",\"by\": 3}", &a, v, &n, &e), 0);
 	assert_int_equal(n, 6);
-	assert_int_equal(v[3], 9); /* NC_UINT */
+	assert_int_equal(v[3], 9 | 1 << 8); /* NC_UINT */
 	assert_int_equal(from_json("same", "{\"id\":\"same\"}", &a, v, &n, &e), 0);
 	assert_int_equal(n, 0);
 	assert_int_equal(from_json("xorz", "{\"id\":\"xorz\"}", NULL, v, &n, &e), -EBADMSG);
@@ -482,6 +482,13 @@ static const char *json_of(uint32_t id, uint32_t param)
 	return text;
 }
 
+static bool has_zarr2(uint32_t id, uint32_t param)
+{
+	const struct codec_spec spec = spec_of(id, 1, &param);
+
+	return codec_has_zarr2(&spec, 1);
+}
+
 static void test_to_zarr(void **state)
 {
 	(void)state;
@@ -494,6 +501,10 @@ static void test_to_zarr(void **state)
 	assert_string_equal(json_of(BAD, 6), ", \"a\\\"b\": \"}\\n\", \"x\": {\"y\": 1.5}");
 	assert_string_equal(json_of(BAD, 7), "-");
 	assert_string_equal(json_of(BAD, 8), "-");
+	assert_true(has_zarr2(BAD, 0));
+	assert_false(has_zarr2(BAD, 1));
+	assert_true(has_zarr2(CODEC_DEFLATE, 1));
+	assert_false(has_zarr2(40009, 1));
 }
 
 /* ---- plugins that are no good ---- */

@@ -364,6 +364,18 @@ static int from(const char *text, const struct codec_array *a, const uint64_t *s
 	return rc;
 }
 
+/* in_zarr - the same of what HDF5 has stored. */
+static void in_zarr(const struct codec_array *a, const uint64_t *shape, const uint32_t *want)
+{
+	static const uint32_t h5[] = {177, 8, 32, 10};
+	const struct codec_spec spec = {CODEC_SZIP, 4, h5, ""}, less = {CODEC_SZIP, 1, h5, ""};
+	uint32_t params[4];
+
+	assert_int_equal(codec_szip_in_zarr(&spec, a, shape, params, NULL), 0);
+	assert_memory_equal(params, want, sizeof(params));
+	assert_int_equal(codec_szip_in_zarr(&less, a, shape, params, NULL), -EINVAL);
+}
+
 static void test_zarr(void **state)
 {
 	static const uint64_t chunk[] = {5, 10}, shape[] = {20, 33}, slim[] = {20, 7};
@@ -382,6 +394,8 @@ static void test_zarr(void **state)
 	assert_memory_equal(params, ((uint32_t[]){177, 8, 32, 33}), 16);
 	assert_int_equal(from("mask=#4,pixels-per-block=8", &a, slim, params), 0);
 	assert_memory_equal(params, ((uint32_t[]){149, 8, 32, 50}), 16);
+	in_zarr(&a, shape, (uint32_t[]){177, 8, 32, 33});
+	in_zarr(&a, slim, (uint32_t[]){177, 8, 32, 50});
 	/* all four are stated */
 	assert_int_equal(from("mask=#169,pixels-per-block=#8,bits-per-pixel=#12,"
 			      "pixels-per-scanline=#10",

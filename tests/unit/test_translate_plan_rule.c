@@ -162,6 +162,31 @@ static void test_encode(void **state)
 	is(w, PLAN_DECODE, "filter=none", 0, 0, NULL);
 }
 
+/* netCDF-C takes scanlines from the shape in Zarr; HDF5's writers from the chunk. */
+static void test_szip(void **state)
+{
+	static const uint32_t stored_params[] = {169, 8, 32, 50};
+	const struct codec_spec szip = {CODEC_SZIP, 4, stored_params, ""};
+	struct world *w = *state;
+
+	stored(w, &szip, NULL, NULL);
+	w->a.uniform = true;
+	rule(w, "*,szip,32,8");
+	is(w, PLAN_ENCODE, "encoded with szip", CODEC_SZIP, 0, NULL);
+	assert_memory_equal(w->p.chain.specs[0].params, ((uint32_t[]){169, 8, 32, 100}), 16);
+	w->ask.format = PLAN_HDF5;
+	is(w, PLAN_PASS, "szip passes through", CODEC_SZIP, 0, NULL);
+	w->ask.format = PLAN_ZARR2;
+	w->shape = 50;
+	is(w, PLAN_PASS, "szip passes through", CODEC_SZIP, 0, NULL);
+	rule(w, "*,szip,32,16");
+	is(w, PLAN_ENCODE, "encoded with szip", CODEC_SZIP, 0, NULL);
+	assert_memory_equal(w->p.chain.specs[0].params, ((uint32_t[]){169, 16, 32, 50}), 16);
+	w->a.type.kind = DT_STRING;
+	is(w, PLAN_DECODE, "szip: stock readers cannot undo it", 0, 0,
+	   "is not filtered with szip: szip: elements are no numbers");
+}
+
 static void test_same_chain_passes(void **state)
 {
 	struct world *w = *state;
@@ -455,12 +480,11 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_encode),    TEST(test_same_chain_passes),
-		TEST(test_checksums), TEST(test_names),
-		TEST(test_rounding),  TEST(test_refused),
-		TEST(test_no_chains), TEST(test_cut),
-		TEST(test_quantise),  TEST(test_quantise_fill),
-		TEST(test_same),      TEST(test_memory),
+		TEST(test_encode),    TEST(test_szip),          TEST(test_same_chain_passes),
+		TEST(test_checksums), TEST(test_names),         TEST(test_rounding),
+		TEST(test_refused),   TEST(test_no_chains),     TEST(test_cut),
+		TEST(test_quantise),  TEST(test_quantise_fill), TEST(test_same),
+		TEST(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
