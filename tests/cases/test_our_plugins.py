@@ -436,8 +436,8 @@ def convertible(path, plugins):
     floats.set_size(3)
     chains = {"zstd": [(ZSTD, (3,))], "bz": [(BZIP2, (9,))], "lz4": [(LZ4, (0,))],
               "blosc": [(BLOSC, (0, 0, 0, 0, 5, 1, 5))],
-              "three": [(2, ()), (ZSTD, (3,)), (3, ())], "two": [(BLOSC, ()), (BZIP2, (9,))], "bs": [(BITSHUFFLE, (0, 2))],
-              "lzf": [(2, ()), (LZF, ())]}
+              "three": [(2, ()), (ZSTD, (3,)), (3, ())], "two": [(BLOSC, ()), (BZIP2, (9,))],
+              "bs": [(BITSHUFFLE, (0, 2))], "lzf": [(2, ()), (LZF, ())]}
     with h5py.File(path, "w") as f:
         for name, filters in chains.items():
             filters = [(number, MANDATORY, params) for number, params in filters]
