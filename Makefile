@@ -27,7 +27,7 @@ CPPFLAGS += -D_GNU_SOURCE -I. -DNCZARRFS_VERSION='"$(VERSION)"' -DFUSE_USE_VERSI
 	-DH5_USE_110_API
 CFLAGS += -std=c17 $(OPT) $(WARN) -fvisibility=hidden -fstack-protector-strong
 LDFLAGS += -Wl,-z,relro,-z,now
-# SANITIZE=1: address and undefined behaviour; SANITIZE=thread: data races
+# SANITIZE=1: address and undefined behaviour; SANITIZE=thread: data races; SANITIZE=fuzz: libFuzzer
 ifeq ($(SANITIZE),1)
 CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 LDFLAGS += -fsanitize=address,undefined
@@ -36,6 +36,14 @@ else ifeq ($(SANITIZE),thread)
 CFLAGS += -fsanitize=thread -fno-omit-frame-pointer
 LDFLAGS += -fsanitize=thread
 BUILD := build-tsan
+else ifeq ($(SANITIZE),fuzz)
+CC := clang
+CFLAGS += -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer
+LDFLAGS += -fsanitize=address,undefined
+FUZZ_LINK := -fsanitize=fuzzer
+FUZZ_MAIN :=
+BUILD := build-fuzz
 endif
 
 # Asked for once, and only when something is compiled: `make demo` may have to install pkg-config.
@@ -114,7 +122,7 @@ format:
 	clang-format -i $(foreach m,$(MODULES),$(wildcard $(m)/*.c)) $(wildcard tests/unit/*.[ch])
 
 clean:
-	rm -rf build build-asan build-tsan
+	rm -rf build build-asan build-tsan build-fuzz
 
 .PHONY: all unit tools format clean
 -include $(OBJ:.o=.d)
@@ -230,6 +238,7 @@ check:
 	scripts/check-banned $(BUILD)
 	scripts/check-docs $(BUILD)/nczarrfs
 	scripts/check-readme $(BUILD)/nczarrfs
+	$(MAKE) -j2 check-fuzz-codecs FUZZ_N=60
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
 demo:
@@ -245,7 +254,10 @@ demo:
 # make check-tsan   data races: unit tests, and a mount under parallel readers (about a minute)
 # make check-asan   the unit tests and every end-to-end test with address and UB sanitizers
 # make check-fuzz   2000 damaged files and 2000 damaged trees through source and view, without a
-#                   mount
+#                   mount; damaged chunks of every codec
+# make fuzz [TIME=60] [FUZZ="lz4-32004 spec"]
+#                   TIME seconds for each target: every codec, chains, specifications, what plugins
+#                   answer. By libFuzzer where clang has it.
 
 # tests/unit/test_whole_*.c: source and view together
 below_whole := $(MODULES)
@@ -260,11 +272,19 @@ check-asan:
 	$(MAKE) SANITIZE=1 WERROR=1 unit
 	NCZARRFS=build-asan/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
-$(BUILD)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c $(LIBOBJ) Makefile
+# Those of codecs need no more than codecs; fuzz_plugin has a part of it itself. With SANITIZE=fuzz
+# (clang) a target is libFuzzer's, else tests/fuzz/replay.c runs it.
+FUZZ_MAIN ?= tests/fuzz/replay.c
+fuzz_own_plugin := $(BUILD)/obj/base/child.o $(BUILD)/obj/codecs/plugin_scan.o
+fuzz_objs = $(if $(filter $(FUZZ_CODECS),$(1)),$(filter-out $(fuzz_own_$(1)),$(objs_codecs)),$(LIBOBJ))
+objs_codecs := $(filter $(BUILD)/obj/codecs/% $(BUILD)/obj/base/%,$(LIBOBJ))
+FUZZ_CODECS := codec codecs spec plugin
+
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/memory.h $(FUZZ_MAIN) $$(call fuzz_objs,%) Makefile
 	@mkdir -p $(@D)
 	@echo "  FUZZ $@"
-	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< tests/fuzz/replay.c \
-		$(LIBOBJ) $(PKG_LIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) $(FUZZ_LINK) -o $@ $< $(FUZZ_MAIN) \
+		$(filter %.o,$^) $(PKG_LIBS)
 
 FUZZ_N ?= 2000
 FUZZ_SEED ?= 1
@@ -272,6 +292,19 @@ check-fuzz:
 	$(MAKE) SANITIZE=1 WERROR=1 build-asan/fuzz/fuzz_source build-asan/fuzz/fuzz_store
 	tests/fuzz/mutate.py -n $(FUZZ_N) -s $(FUZZ_SEED)
 	tests/fuzz/mutate_store.py -n $(FUZZ_N) -s $(FUZZ_SEED)
+	$(MAKE) check-fuzz-codecs FUZZ_N=$(FUZZ_N)
 
-.PHONY: check-tsan check-asan check-fuzz
+FUZZ_TARGETS := $(FUZZ_CODECS:%=fuzz/fuzz_%)
+check-fuzz-codecs:
+	$(MAKE) SANITIZE=1 WERROR=1 $(FUZZ_TARGETS:%=build-asan/%)
+	tests/fuzz/run.py -n $(FUZZ_N) $(FUZZ)
+
+TIME ?= 60
+fuzz:
+	@if tests/fuzz/run.py --libfuzzer; then \
+		$(MAKE) -j2 SANITIZE=fuzz $(FUZZ_TARGETS:%=build-fuzz/%); else \
+		$(MAKE) -j2 SANITIZE=1 $(FUZZ_TARGETS:%=build-asan/%); fi
+	tests/fuzz/run.py -t $(TIME) $(FUZZ)
+
+.PHONY: check-tsan check-asan check-fuzz check-fuzz-codecs fuzz
 # --- sanitizers: end ----------------------------------------------------------------------------

@@ -88,7 +88,7 @@ static int so_of(const struct codec_spec *spec, struct so *ret, struct err *e)
 		return 0;
 	if ((size != 4 && size != 8) && (ret->real || (size != 1 && size != 2)))
 		return bad(e, "element size", size);
-	if (p[P_SIGN] > 1)
+	if (!ret->real && p[P_SIGN] > 1) /* of floats it is whatever was in memory */
 		return bad(e, "sign", p[P_SIGN]);
 	ret->fill = p[P_FILL] | (size == 8 ? (uint64_t)p[P_FILL + 1] << 32 : 0);
 	if (size < 4)

@@ -19,7 +19,7 @@ from lib.context import Skip, corpus
 from cases.test_corpus import files
 from cases.test_virtual import virtual
 
-LIMIT = 300.0
+LIMIT = 600.0
 
 # Filters that no package of Debian's has: what files with them are.
 NOBODY = {300: "a test's", 305: "lzo", 312: "a test's", 405: "a test's", 32002: "mafisc",
@@ -56,7 +56,7 @@ def compare_file(t, file, report):
         pass
     with t.mount(file) as m:
         try:
-            t.call(compare_chains.compare, file, m.path, path, report, timeout=60)
+            t.call(compare_chains.compare, file, m.path, path, report, timeout=180)
         except AssertionError as error:
             if "Unable to open file" not in str(error):
                 raise AssertionError(f"{file}: {str(error)[-3000:]}") from None

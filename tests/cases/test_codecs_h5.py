@@ -198,8 +198,9 @@ def bitshuffle_run(t):
         if not can:
             raise Skip("filter 32008 is not built in")
         for block, compression in itertools.product((0, 8, 64, 1024), (0, 2, 3)):
-            arrays = usual() if block == 0 else every_length(kinds=("steps", "noise"))
-            many = large(("steps",)) if block != 8 else ()  # slow in Python
+            arrays = usual(("ramp", "noise")) if block == 0 else data.arrays(
+                ("|u1", "<i4"), (1, 7, 8, 63, 257, 1000), ("steps", "noise"))
+            many = data.large(("<f4",), ("steps",), 100001) if block in (0, 1024) else ()
             for label, a in itertools.chain(arrays, many):
                 bitshuffle_one(tool, label, a, block, compression, can)
     if "encode" not in can:

@@ -10,7 +10,8 @@ from h5py import h5d, h5p, h5s, h5t
 
 from lib.context import ROOT, Skip, corpus
 
-BLOSC, BZIP2, LZ4, ZSTD, BITGROOM, GRANULARBR = 32001, 307, 32004, 32015, 32022, 32023
+BZIP2, LZF, BLOSC, LZ4, BITSHUFFLE, ZSTD = 307, 32000, 32001, 32004, 32008, 32015
+BITGROOM, GRANULARBR = 32022, 32023
 LZF, BITSHUFFLE = 32000, 32008
 MANDATORY = 0  # H5Z_FLAG_MANDATORY
 NAMES = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
@@ -188,6 +189,27 @@ def test_repack(t):
         for name in a:
             x, y = (f[name].id.get_create_plist().get_filter(0) for f in (a, b))
             assert x == y, f"{name}: {x} {y}"
+
+
+def test_lzf(t):
+    """h5py has its own filter for LZF; ours writes what that one reads, and the other way round."""
+    env = {"HDF5_PLUGIN_PATH": ours(t)}
+    with h5py.File(t.path("a.h5"), "w") as f:
+        for name, data in samples():
+            f.create_dataset(name, data=data, chunks=(30, 50), compression="lzf")
+    for source, target, options in (("a", "plain", ("-f", "NONE")),
+                                    ("plain", "b", ("-f", f"UD={LZF},0,0"))):
+        status, out, err = t.run("h5repack", *options, t.path(source + ".h5"),
+                                 t.path(target + ".h5"), env=env)
+        assert status == 0, out + err
+    for name in ("plain", "b"):
+        with h5py.File(t.path(name + ".h5"), "r") as f, h5py.File(t.path("a.h5"), "r") as g:
+            for key, data in samples():
+                assert np.array_equal(f[key][...], data), f"{name}: {key}"
+                assert f[key].compression == ("lzf" if name == "b" else None)
+                if name == "b":
+                    x, y = (i[key].id.get_create_plist().get_filter(0) for i in (f, g))
+                    assert x[2] == y[2], f"{x} {y}"
 
 
 # ---- filters that are not for every dataset ----
@@ -414,7 +436,8 @@ def convertible(path, plugins):
     floats.set_size(3)
     chains = {"zstd": [(ZSTD, (3,))], "bz": [(BZIP2, (9,))], "lz4": [(LZ4, (0,))],
               "blosc": [(BLOSC, (0, 0, 0, 0, 5, 1, 5))],
-              "three": [(2, ()), (ZSTD, (3,)), (3, ())], "two": [(BLOSC, ()), (BZIP2, (9,))]}
+              "three": [(2, ()), (ZSTD, (3,)), (3, ())], "two": [(BLOSC, ()), (BZIP2, (9,))],
+              "bs": [(BITSHUFFLE, (0, 2))], "lzf": [(2, ()), (LZF, ())]}
     with h5py.File(path, "w") as f:
         for name, filters in chains.items():
             filters = [(number, MANDATORY, params) for number, params in filters]
@@ -436,7 +459,7 @@ def converted(mnt):
     import zarr
     whole = np.arange(1000, dtype="i4") - 500
     g = zarr.open(mnt, mode="r")
-    assert len(list(g.array_keys())) == 17
+    assert len(list(g.array_keys())) == 21
     for name, a in g.arrays():
         if name.startswith("text"):
             assert list(a[...]) == ["abc%d" % k * (k % 7) for k in range(500)], name

@@ -113,6 +113,8 @@ def mend(raw):
         for k, v in codec.items():
             if isinstance(v, str) and v.isdigit():
                 codec[k] = int(v)
+        if codec.get("id") == "lzma" and codec.get("format", 1) != 3:
+            codec["filters"] = None  # decoding needs none, and python refuses them
         if codec.get("id") == "zstd":
             codec.pop("checksum", None)  # numcodecs 0.11 knows none; a frame says it itself
         if codec.get("id") == "shuffle" and not codec.get("elementsize"):

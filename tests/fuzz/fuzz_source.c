@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
+#include "tests/fuzz/rules.h"
 
 #define ENTRIES_MAX 3000 /* of one walk */
 #define BYTES_MAX ((uint64_t)32 << 20)
@@ -174,6 +175,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 							 .threads = 1,
 							 .ahead = 2},
 						  .max_meta_bytes = (uint64_t)16 << 20};
+	struct zarr_view_options encoded = decoded;
 	char path[] = "/dev/shm/nczarrfs-fuzz-XXXXXX";
 	int fd = mkstemp(path); /* libhdf5 wants a file with a name */
 
@@ -181,6 +183,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	log_init(LOG_ERROR, false);
 	walk_as(path, size, &stored);
 	walk_as(path, size, &decoded);
+	encoded.policy = fuzz_rules();
+	walk_as(path, size, &encoded);
 	require(unlink(path) == 0);
 	return 0;
 }

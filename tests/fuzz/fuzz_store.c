@@ -20,6 +20,7 @@
 #include "base/slice.h"
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
+#include "tests/fuzz/rules.h"
 
 #define BYTES_MAX ((uint64_t)16 << 20)
 #define PIECE 50000 /* odd on purpose */
@@ -145,7 +146,7 @@ static void look(struct view *v)
 	require(whole == other);
 }
 
-static void open_as(const char *path, enum plan_filter filter, bool keep_going)
+static void open_as(const char *path, struct plan_policy policy, bool keep_going)
 {
 	static const struct source_ops *const formats[] = {&zarr_source_ops};
 	const struct source_options source_opts = {.cut_bytes = 4096,
@@ -154,7 +155,7 @@ static void open_as(const char *path, enum plan_filter filter, bool keep_going)
 						   .max_meta_bytes = (uint64_t)16 << 20,
 						   .keep_going = keep_going};
 	const struct nc_view_options opts = {.name = "store.nc",
-					     .policy.filter = filter,
+					     .policy = policy,
 					     .io = {.cache_bytes = 1 << 18,
 						    .threads = keep_going,
 						    .ahead = 2},
@@ -194,8 +195,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		unpack(path, slice_of(data + 1, size - 1));
 	}
 	log_init(LOG_ERROR, false);
-	open_as(path, PLAN_PORTABLE, false);
-	open_as(path, PLAN_NONE, true);
+	open_as(path, (struct plan_policy){.filter = PLAN_PORTABLE}, false);
+	open_as(path, (struct plan_policy){.filter = PLAN_NONE}, true);
+	open_as(path, fuzz_rules(), true);
 	require(nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
 	return 0;
 }

@@ -14,7 +14,7 @@ import numpy as np
 
 from lib.context import sanitizer_env, sanitizer_reports
 
-CLASSES = {"i": "int", "u": "uint", "f": "float"}
+CLASSES = {"i": "int", "u": "uint", "f": "float", "b": "int"}  # HDF5's booleans are enums
 
 
 class CodecError(Exception):
