@@ -55,6 +55,7 @@ struct live {
 	struct live_epoch *now;  /* lock; NULL in OPENING and BROKEN */
 	struct live_epoch *past; /* lock; the epoch before, until there is a new one */
 	bool telling;           /* lock: the kernel is being told; nobody may wait */
+	bool stopping;          /* lock: the watcher ends, and nothing is opened any more */
 	struct stat last;       /* lock: of the source when last opened */
 
 	pthread_mutex_t stop_lock; /* taken before lock */
@@ -184,7 +185,7 @@ static void wait_locked(struct live *l)
 		return;
 	(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail with this clock */
 	until.tv_sec += WAIT_SECONDS;
-	while ((l->state == CHANGED || l->state == OPENING) && !l->telling)
+	while ((l->state == CHANGED || l->state == OPENING) && !l->telling && !l->stopping)
 		if (pthread_cond_timedwait(&l->moved, &l->lock, &until) != 0)
 			break;
 }
@@ -585,6 +586,10 @@ void live_stop(struct live *l)
 {
 	(void)pthread_mutex_lock(&l->stop_lock);
 	if (l->started) {
+		(void)pthread_mutex_lock(&l->lock);
+		l->stopping = true;
+		(void)pthread_cond_broadcast(&l->moved); /* who waits would hold up the end */
+		(void)pthread_mutex_unlock(&l->lock);
 		signal_fd(l->quit_fd);
 		(void)pthread_join(l->thread, NULL);
 		l->started = false;
