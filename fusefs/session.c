@@ -548,6 +548,11 @@ int fs_serve(const struct fs_setup *setup, int report_fd)
 	report(report_fd, 's', "");
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
 	stop_signals(&s);
+	/* Somebody else took the mount away while it was busy: it has ended, as asked. */
+	if (rc == -ECONNABORTED) {
+		log_info("'%s': the kernel ended the connection", s.mountpoint);
+		rc = 0;
+	}
 	/* A positive number is the signal that ended the loop of newer libfuse. */
 	if (rc < 0)
 		log_error("'%s': the mount ended with error %d", s.mountpoint, -rc);
