@@ -89,6 +89,8 @@ struct codec_ops {
 	                        * GDAL) decode it */
 	bool h5_stock;         /* libhdf5 decodes it without a plugin, and means the same by it */
 	bool compressor;       /* numcodecs takes bytes: it may be a Zarr v2 `compressor` */
+	bool zarr3_stock;      /* readers of Zarr v3 (zarr-python 3, GDAL, TensorStore, zarrita.js,
+	                        * zarrs) decode it without plugins, under zarr3_name */
 	bool lossy;            /* encoding changes elements, by intent */
 	const char *origin;    /* the file of a plugin; NULL: built in */
 	uint32_t trailer;      /* bytes that encoding appends and a reader may cut off; 0 = none */
@@ -96,6 +98,10 @@ struct codec_ops {
 	/* zarr2_params - append the codec's JSON members after "id", each starting with
 	 * ", \"name\": value". elem_size: bytes of an element. NULL = no parameters. */
 	void (*zarr2_params)(const struct codec_spec *spec, size_t elem_size, struct buf *json);
+
+	/* zarr3_params - the members of its "configuration" in Zarr v3, in the same form. NULL: as
+	 * zarr2_params, which is so for all that v3 names "numcodecs.<id>". */
+	void (*zarr3_params)(const struct codec_spec *spec, size_t elem_size, struct buf *json);
 
 	/* from_zarr - the parameters that a Zarr document gives, checked. params has room for
 	 * CODEC_PARAMS_MAX. Returns 0; -EOPNOTSUPP a value that is not supported; -EBADMSG. NULL:
@@ -179,6 +185,10 @@ int codec_szip_in_zarr(const struct codec_spec *spec, const struct codec_array *
 /* codec_has_zarr2 - whether a Zarr v2 document can name this filter with these parameters: it has
  * an id there, and a plugin's codec, which is asked, does not refuse them. */
 bool codec_has_zarr2(const struct codec_spec *spec, size_t elem_size);
+
+/* codec_zarr3_name - the name of a codec in Zarr v3: its own there, else "numcodecs.<id>" into tmp.
+ * NULL: it has none. Borrowed. */
+const char *codec_zarr3_name(const struct codec_ops *ops, char *tmp, size_t cap);
 
 /* codec_versions - append a line "zstd 1.5.4\n" for each library in use, for --version. */
 void codec_versions(struct buf *out);

@@ -10,6 +10,14 @@
  * chunk indexes are read by h5_raw.h on first use. */
 extern const struct source_ops hdf5_source_ops;
 
+/* cdf_source_ops - classic netCDF files (CDF-1, CDF-2, CDF-5) as a source. Own parser; chunks are
+ * byte ranges of the file. docs/classic.md. */
+extern const struct source_ops cdf_source_ops;
+
+/* hdf4_source_ops - Scientific Data Sets of HDF4 files as a source, through libhdf4 in processes of
+ * its own. Only where NCZARRFS_HDF4 is defined. docs/hdf4.md. */
+extern const struct source_ops hdf4_source_ops;
+
 struct nc_view_options {
 	const char *name;         /* of the one file, "store.nc"; borrowed for the view's life */
 	struct plan_policy policy;
@@ -33,5 +41,8 @@ int hdf5_prepare(struct err *e) NZ_MUST_USE;
 
 /* hdf5_version - version of the HDF5 library in use, into text. */
 void hdf5_version(char *text, size_t cap);
+
+/* hdf4_version - the same of libhdf4; "" where it was built without. */
+void hdf4_version(char *text, size_t cap);
 
 #endif

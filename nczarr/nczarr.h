@@ -13,9 +13,12 @@ enum zarr_mode {
 };
 
 struct zarr_view_options {
+	uint32_t format;    /* 2 or 3; with 3 the mode is not ZARR_NCZARR */
 	enum zarr_mode mode;
 	struct plan_policy policy;
-	bool nested;        /* dimension_separator "/": chunk keys are paths */
+	bool nested;        /* separator "/": chunk keys are paths */
+	bool v2_keys;       /* format 3: chunk_key_encoding "v2", 0/0; else "default", c/0/0 */
+	uint64_t shard_bytes; /* format 3: bytes of elements in one shard; 0: no shards */
 	bool strict_json;   /* NaN and infinities in attributes as strings */
 	struct chunkio_options io;
 	uint64_t max_meta_bytes;  /* ceiling of one metadata document */
@@ -26,7 +29,7 @@ struct zarr_view_options {
  * zip archive. docs/zarr-source.md. */
 extern const struct source_ops zarr_source_ops;
 
-/* zarr_view_open - present a source as a Zarr v2 tree. The source is borrowed and outlives the
+/* zarr_view_open - present a source as a Zarr v2 or v3 tree. The source is borrowed and outlives the
  * view. Costs no more than the plans: documents are made when they are looked at.
  * Returns 0 with *ret new (view->ops->close). */
 int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struct view **ret,

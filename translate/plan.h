@@ -21,6 +21,9 @@ enum plan_kind {
 enum plan_format {
 	PLAN_ZARR2,  /* numcodecs reads chunks: codecs are its own, a trailing checksum is cut off,
 	              * odd chunks are framed */
+	PLAN_ZARR3,  /* readers of Zarr v3: few codecs are known to all of them; a chain of shuffle and
+	              * deflate or Zstandard, or one of them alone, becomes a Blosc buffer by a header
+	              * in front (codecs/wrap.h) */
 	PLAN_HDF5,   /* libhdf5 reads chunks: codecs are HDF5 filters */
 };
 
@@ -45,6 +48,9 @@ struct plan {
 	uint32_t trailer;          /* PASS: bytes to cut from the end of a stored chunk whose
 	                            * trailing filter was not skipped */
 	uint32_t trailer_bit;      /* PASS with trailer: that filter's bit in the filter mask */
+	bool wrap;                 /* PASS: a head (codec_wrap_head) in front of a chunk's stored
+	                            * bytes makes a Blosc buffer of them, which is what `chain`
+	                            * names */
 	uint32_t elem_size;        /* ENCODE: bytes of an element, as the format has them */
 	uint64_t bytes;            /* ENCODE: of a chunk's elements so many are encoded, from the
 	                            * first on: all of them, or those of a chunk that is cut */
@@ -89,6 +95,7 @@ struct plan_ask {
  * Without: passing needs access DS_STORED, and
  *   ZARR2  every filter known to Zarr v2's readers (PORTABLE: the stock ones), fletcher32 only
  *          as the last filter, and a framed form for odd chunks unless the source has none
+ *   ZARR3  the same with Zarr v3's names (PORTABLE: zarr3_stock), or a chain that can be wrapped
  *   HDF5   every filter one of libhdf5's own (PORTABLE), or with a registered filter id (KEEP),
  *          in an order that its writers can have meant; the chain is passed whole, trailer 0
  * What is quantised is never passed: it is decoded, or encoded where a rule gives a chain.

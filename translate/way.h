@@ -2,11 +2,12 @@
 #ifndef TRANSLATE_WAY_H
 #define TRANSLATE_WAY_H
 
+#include "codecs/wrap.h"
 #include "translate/frame.h"
 #include "translate/source.h"
 
 enum way_kind {
-	WAY_RANGE,  /* bytes of the source's descriptor, then zeros */
+	WAY_RANGE,  /* a head, bytes of the source's descriptor, then zeros */
 	WAY_FILL,   /* a never-written chunk that is presented */
 	WAY_LOAD,   /* bytes that have to be made: decoded, re-framed, collected */
 };
@@ -15,7 +16,9 @@ struct way {
 	enum way_kind kind;
 	bool sized;                /* false: only loading tells the size */
 	uint64_t size;             /* bytes as presented */
+	uint32_t head_len;         /* RANGE: bytes of head that come first; 0 unless plan.wrap */
 	uint64_t file_len;         /* RANGE: bytes at ref.off; the rest of size is zeros */
+	uint8_t head[CODEC_WRAP_MAX];
 	const struct fill *fill;   /* FILL, and LOAD of a never-written chunk; else NULL */
 	struct chunk_ref ref;
 };

@@ -1,0 +1,33 @@
+/* grid.h - the files of one array as a Zarr tree shows them: one for each chunk, or one for each
+ * shard, which holds many. Pure arithmetic over the frozen model. */
+#ifndef NCZARR_GRID_H
+#define NCZARR_GRID_H
+
+#include "translate/dataset.h"
+
+struct zr_grid {
+	uint32_t rank;
+	uint64_t n;           /* files in all: the product of len, 1 for a scalar */
+	const uint64_t *len;  /* rank entries: files along each axis; borrowed */
+	const uint64_t *per;  /* rank entries: chunks along each axis that one file holds; borrowed.
+	                       * NULL: file i is chunk i */
+	uint64_t slots;       /* chunks that one file can hold: the product of per; 1 without */
+};
+
+/* zr_grid_chunks - a file for each chunk. Borrows from the array. */
+void zr_grid_chunks(const struct ds_array *a, struct zr_grid *ret);
+
+/* zr_grid_shards - a file for each shard: as many neighbouring chunks, in C order, as make up about
+ * `target` bytes of elements (of elements without a fixed size: 4096 chunks), at most
+ * ZR_SLOTS_MAX, and no more along an axis than there are. Memory of arena.
+ * Returns 0; -ENOMEM. */
+#define ZR_SLOTS_MAX 16384
+int zr_grid_shards(const struct ds_array *a, uint64_t target, struct arena *arena,
+		   struct zr_grid *ret, struct err *e) NZ_MUST_USE;
+
+/* zr_grid_slot - the linear chunk index of slot `slot` (C order over per) of file `file`; false:
+ * there is no such chunk, because the array ends before it. */
+bool zr_grid_slot(const struct ds_array *a, const struct zr_grid *g, uint64_t file, uint64_t slot,
+		  uint64_t *ret_chunk);
+
+#endif
