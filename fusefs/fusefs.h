@@ -33,6 +33,7 @@ struct fs_setup {
 	const struct source_ops *const *formats;
 	size_t n_formats;
 	const struct source_ops *zarr; /* the one whose counterpart is a netCDF-4 file */
+	const struct source_ops *hdf5; /* the one whose files are netCDF-4 already, or like it */
 	char file_name[NAME_BYTES];    /* of the virtual file of cfg's source */
 	/* view_open - present a source as cfg and want say. Returns 0 with *ret new. */
 	int (*view_open)(struct source *s, const struct cfg *cfg, const struct fs_want *want,
