@@ -55,8 +55,8 @@ struct node {
 
 enum slot_state { SLOT_CLOSED, SLOT_OPENING, SLOT_OPEN, SLOT_FAILED };
 
-/* slot - one dataset with one counterpart. Everything but the constants is under the lock; source and view may be used
- * without it between slot_use and slot_release. */
+/* slot - one dataset with one counterpart. Everything but the constants is under the lock; source
+ * and view may be used without it between slot_use and slot_release. */
 struct slot {
 	struct link by_path;
 	uint32_t number;

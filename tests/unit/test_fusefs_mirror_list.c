@@ -64,9 +64,10 @@ static void test_content(void **state)
 	assert_int_equal(symlink("a.nc", full(f, "l.nc")), 0);
 	while (go_on(f, VIEW_ROOT, &s, 1))
 		;
-	for (const char *const *p = (const char *const[]){"a.nc ", "a.h5 ", "a.zarr/ ", "b.nc ",
-							  "o.nc ", "o.nc4 ", "o.zarr/ ", "c.zip ", "c.nc ", "d/ ", "d.nc ",
-							  "e.h5 ", "e.zarr ", "l.nc ", NULL};
+	for (const char *const *p =
+		     (const char *const[]){"a.nc ", "a.h5 ", "a.zarr/ ", "b.nc ", "o.nc ",
+					   "o.nc4 ", "o.zarr/ ", "c.zip ", "c.nc ", "d/ ",
+					   "d.nc ", "e.h5 ", "e.zarr ", "l.nc ", NULL};
 	     *p; p++)
 		assert_non_null(strstr(s.all, *p));
 	assert_int_equal(s.n, 14); /* without the mountpoint */

@@ -130,7 +130,7 @@ static void test_crowd(void **state)
 		(void)err_set(&e, -EOPNOTSUPP, "filter %u", i);
 		told += reply_log_done(&fs.log, e.msg);
 	}
-	assert_true(told >= 10 && told <= 20); /* in one second, or in two */
+	assert_true(told >= 10 && told < 30);
 }
 
 int main(void)
