@@ -28,6 +28,7 @@
 #define LEVEL_MAX 9
 #define LEVEL_DEFLATE 4 /* as the codec's own */
 #define LEVEL_ZSTD 3
+#define ZSTD_HIGH 19 /* from here on it takes its time */
 
 enum { P_FILTER, P_FORMAT, P_TYPESIZE, P_BYTES, P_LEVEL, P_SHUFFLE, P_COMPRESSOR };
 
@@ -73,14 +74,18 @@ static bool take_apart(const struct codec_chain *chain, size_t elem_size, uint64
 	return ret->size <= BLOSC_MAX_TYPESIZE;
 }
 
-/* level_of - what a writer of Blosc buffers asks for to have chunks as small. c-blosc uses level
- * 2l - 1 of Zstandard for its level l. */
+/* level_of - what a writer of Blosc buffers asks for to try as hard. c-blosc has level 2l - 1 of
+ * Zstandard for its level l, but for 9, which is the highest. */
 static uint32_t level_of(const struct parts *p)
 {
-	int32_t level = p->zstd ? codec_level(p->compress, 0, 1, 2 * LEVEL_MAX, LEVEL_ZSTD)
-				: codec_level(p->compress, 0, 0, LEVEL_MAX, LEVEL_DEFLATE);
+	int32_t level;
 
-	return p->zstd ? ((uint32_t)level + 1) / 2 : (uint32_t)level;
+	if (!p->zstd)
+		return (uint32_t)codec_level(p->compress, 0, 0, LEVEL_MAX, LEVEL_DEFLATE);
+	level = codec_level(p->compress, 0, 1, ZSTD_HIGH, LEVEL_ZSTD);
+	if (level == ZSTD_HIGH)
+		return LEVEL_MAX;
+	return level < 2 * LEVEL_MAX - 3 ? ((uint32_t)level + 1) / 2 : LEVEL_MAX - 1;
 }
 
 bool codec_wrap_fits(const struct codec_chain *chain, size_t elem_size, uint64_t n,
