@@ -194,11 +194,11 @@ static int keep(struct shard *x, const struct found *f, struct err *e)
 		return err_nomem(e);
 	t = (struct table *)(void *)data; /* allocated, so aligned */
 	*t = (struct table){.n = f->n, .end = f->end};
-	memcpy(t->start, f->start, f->n * sizeof(*f->start));
 	t->start[f->n] = f->end;
-	memcpy(t->start + f->n + 1, f->slot, f->n * sizeof(*f->slot));
 	point(x, data);
 	if (f->n > 0) {
+		memcpy(t->start, f->start, f->n * sizeof(*f->start));
+		memcpy(t->start + f->n + 1, f->slot, f->n * sizeof(*f->slot));
 		t->size = f->end + ENTRY * x->slots + SUM;
 		t->sum = sum_of(x);
 	}
