@@ -192,8 +192,15 @@ static int make_grids(struct zr_shown *s, const struct dataset *ds,
 	if (!s->files || !s->named)
 		return err_nomem(e);
 	for (uint32_t a = 0; a < ds->n_arrays; a++) {
-		zr_grid_chunks(&ds->arrays[a], &s->files[a]);
-		(void)opts;
+		int rc = 0;
+
+		if (opts->shard_bytes && !s->hidden_arrays[a])
+			rc = zr_grid_shards(&ds->arrays[a], opts->shard_bytes, &s->arena,
+					    &s->files[a], e);
+		else
+			zr_grid_chunks(&ds->arrays[a], &s->files[a]);
+		if (rc)
+			return rc;
 		s->named[a] = s->files[a];
 		if (s->format->version == 3 && zr_type3_of(&ds->arrays[a].type, &t) == 0 &&
 		    t.bytes && add_axis(s, &s->named[a]) < 0)

@@ -16,8 +16,11 @@
 
 #include "nczarr/emit.h"
 #include "nczarr/key.h"
+#include "nczarr/shards.h"
 #include "nczarr/shown.h"
 #include "nczarr/xattrs.h"
+
+#define INDEX_SHARE 8 /* of the memory for chunks, what indexes of shards may take */
 
 enum { TEXT_KNOWN, TEXT_UNKNOWN, TEXT_BUSY };
 
@@ -32,6 +35,7 @@ struct zarr_view {
 	struct zarr_view_options opts;
 	struct zr_shown shown;
 	struct chunkio *io;
+	struct zr_shards *shards; /* NULL without them */
 	struct zr_emit emit;
 
 	pthread_mutex_t meta_lock;  /* one thread makes it */
@@ -215,6 +219,43 @@ static int doc_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret,
 	return 0;
 }
 
+/* The files of an array that hold chunks, which are shards where its grid says so. */
+
+static bool is_sharded(const struct zarr_view *z, uint32_t ord)
+{
+	return z->shown.files[ord].per != NULL;
+}
+
+static int file_stat(struct zarr_view *z, const struct zr_node *n, uint64_t *ret, struct err *e)
+{
+	if (is_sharded(z, n->ord))
+		return zr_shards_stat(z->shards, n->ord, n->index, ret, e);
+	return chunkio_stat(z->io, n->ord, n->index, ret, e);
+}
+
+static bool file_stat_cheap(struct zarr_view *z, const struct zr_node *n)
+{
+	if (is_sharded(z, n->ord))
+		return zr_shards_stat_cheap(z->shards, n->ord, n->index);
+	return chunkio_stat_cheap(z->io, n->ord, n->index);
+}
+
+static int file_next(struct zarr_view *z, uint32_t ord, uint64_t from, uint64_t *ret,
+		     struct err *e)
+{
+	if (is_sharded(z, ord))
+		return zr_shards_next(z->shards, ord, from, ret, e);
+	return chunkio_next(z->io, ord, from, ret, e);
+}
+
+static int file_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, size_t len,
+		     uint8_t *room, struct span *ret, struct err *e)
+{
+	if (is_sharded(z, n->ord))
+		return zr_shards_read(z->shards, n->ord, n->index, off, len, room, ret, e);
+	return chunkio_read(z->io, n->ord, n->index, off, len, room, ret, e);
+}
+
 /* chunk_size - exact size of a chunk file. */
 static int chunk_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret,
 		      struct err *e)
@@ -224,7 +265,7 @@ static int chunk_size(struct zarr_view *z, const struct zr_node *n, uint64_t *re
 	int rc = know_texts(z, n->ord, e);
 
 	if (!rc)
-		rc = chunkio_stat(z->io, n->ord, n->index, &size, e);
+		rc = file_stat(z, n, &size, e);
 	if (rc)
 		return rc;
 	rows = a->rank ? zr_chunk_rows(z->opts.mode, a) : 0;
@@ -382,7 +423,7 @@ struct listing {
 };
 
 /* cheap - whether attributes cost no reading of data and no large document. */
-static bool cheap(const struct zarr_view *z, const struct zr_node *n)
+static bool cheap(struct zarr_view *z, const struct zr_node *n)
 {
 	if (is_dir(n))
 		return true;
@@ -392,7 +433,7 @@ static bool cheap(const struct zarr_view *z, const struct zr_node *n)
 		return true;
 	if (atomic_load_explicit(&z->text_state[n->ord], memory_order_acquire) != TEXT_KNOWN)
 		return false;
-	return n->kind == ZR_DOC || chunkio_stat_cheap(z->io, n->ord, n->index);
+	return n->kind == ZR_DOC || file_stat_cheap(z, n);
 }
 
 static bool give(const struct listing *l, const char *name, const struct zr_node *n,
@@ -459,7 +500,7 @@ static int list_chunks(const struct listing *l, const struct zr_node *dir, uint6
 	if (rc)
 		return rc;
 	for (; at < count; at++) {
-		rc = chunkio_next(l->z->io, dir->ord, first + at, &hit, &why);
+		rc = file_next(l->z, dir->ord, first + at, &hit, &why);
 		if (rc == -ENOENT)
 			return 0;
 		if (rc)
@@ -539,7 +580,7 @@ static int chunk_read(struct zarr_view *z, const struct zr_node *n, uint64_t off
 		if (!rc)
 			len = (size_t)u64_min(len, size - u64_min(off, size));
 	}
-	return rc ? rc : chunkio_read(z->io, n->ord, n->index, off, len, room, ret, e);
+	return rc ? rc : file_read(z, n, off, len, room, ret, e);
 }
 
 static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
@@ -603,6 +644,7 @@ static void view_close(struct view *v)
 	if (!v)
 		return;
 	z = zarr(v);
+	zr_shards_free(z->shards);
 	chunkio_free(z->io);
 	doc_free(atomic_load(&z->meta));
 	free(z->text_state);
@@ -652,6 +694,9 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 			    z->shown.plans[a].kind == PLAN_FIXED ? TEXT_UNKNOWN : TEXT_KNOWN);
 	if (!rc)
 		rc = chunkio_new(s, z->shown.plans, &opts->io, &z->io, e);
+	if (!rc && opts->shard_bytes)
+		rc = zr_shards_new(s, z->io, z->shown.files, opts->io.cache_bytes / INDEX_SHARE,
+				   &z->shards, e);
 	z->emit = (struct zr_emit){.ds = &s->ds,
 				   .plans = z->shown.plans,
 				   .hidden_groups = z->shown.hidden_groups,
