@@ -29,8 +29,8 @@ struct zarr_view_options {
  * zip archive. docs/zarr-source.md. */
 extern const struct source_ops zarr_source_ops;
 
-/* zarr_view_open - present a source as a Zarr v2 or v3 tree. The source is borrowed and outlives the
- * view. Costs no more than the plans: documents are made when they are looked at.
+/* zarr_view_open - present a source as a Zarr v2 or v3 tree. The source is borrowed and outlives
+ * the view. Costs no more than the plans: documents are made when they are looked at.
  * Returns 0 with *ret new (view->ops->close). */
 int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struct view **ret,
 		   struct err *e) NZ_MUST_USE;

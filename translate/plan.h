@@ -21,9 +21,9 @@ enum plan_kind {
 enum plan_format {
 	PLAN_ZARR2,  /* numcodecs reads chunks: codecs are its own, a trailing checksum is cut off,
 	              * odd chunks are framed */
-	PLAN_ZARR3,  /* readers of Zarr v3: few codecs are known to all of them; a chain of shuffle and
-	              * deflate or Zstandard, or one of them alone, becomes a Blosc buffer by a header
-	              * in front (codecs/wrap.h) */
+	PLAN_ZARR3,  /* readers of Zarr v3: few codecs are known to all of them; deflate or zstd
+	              * with shuffle or without, become Blosc by a head in front of the chunk
+	              * (codecs/wrap.h) */
 	PLAN_HDF5,   /* libhdf5 reads chunks: codecs are HDF5 filters */
 };
 
