@@ -13,7 +13,8 @@
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
 
-static const struct source_ops *const formats[] = {&hdf5_source_ops, &zarr_source_ops};
+static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
+						   &zarr_source_ops};
 
 /* spare_processors - one is left to the reader, who needs it as much: on two processors one thread
  * that decodes ahead made a reader half as quick again as two. */
