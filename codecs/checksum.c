@@ -81,13 +81,13 @@ __attribute__((target("sse4.2"))) static uint32_t crc32c_words(uint32_t crc, con
 }
 #endif
 
-static uint32_t crc32c(const uint8_t *p, size_t n)
+uint32_t codec_crc32c_sum(uint32_t sum, const uint8_t *p, size_t n)
 {
 #ifdef __x86_64__
 	if (__builtin_cpu_supports("sse4.2"))
-		return ~crc32c_words(~0u, p, n);
+		return ~crc32c_words(~sum, p, n);
 #endif
-	return ~crc32c_bytes(~0u, p, n);
+	return ~crc32c_bytes(~sum, p, n);
 }
 
 /* sum_of - the checksum that a codec means. */
@@ -99,7 +99,7 @@ static uint32_t sum_of(uint32_t id, const uint8_t *p, size_t n)
 	case CODEC_ADLER32:
 		return libdeflate_adler32(1, n ? p : NULL, n);
 	default:
-		return crc32c(p, n);
+		return codec_crc32c_sum(0, p, n);
 	}
 }
 

@@ -238,4 +238,8 @@ int codec_chain_encode(const struct codec_chain *chain, size_t elem_size, const 
 		       size_t n, struct codec_scratch *scratch, struct buf *out,
 		       struct err *e) NZ_MUST_USE;
 
+/* codec_crc32c_sum - CRC-32C (Castagnoli) of bytes that come in pieces: sum is that of those before
+ * p, 0 for none. Spec: RFC 3720 B.4. */
+uint32_t codec_crc32c_sum(uint32_t sum, const uint8_t *p, size_t n);
+
 #endif

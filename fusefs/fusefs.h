@@ -33,6 +33,7 @@ struct fs_setup {
 	const struct source_ops *const *formats;
 	size_t n_formats;
 	const struct source_ops *zarr; /* the one whose counterpart is a netCDF-4 file */
+	const struct source_ops *hdf5; /* the one whose files are netCDF-4 already, or like it */
 	char file_name[NAME_BYTES];    /* of the virtual file of cfg's source */
 	/* view_open - present a source as cfg and want say. Returns 0 with *ret new. */
 	int (*view_open)(struct source *s, const struct cfg *cfg, const struct fs_want *want,
@@ -104,9 +105,10 @@ void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
 bool reply_log_text(struct reply_log *log, const char *text, int64_t now,
 		    uint32_t *ret_skipped);
 
-/* reply_log_once - whether this text was not asked about before; true also when there is no room to
- * remember it. */
-bool reply_log_once(struct reply_log *log, const char *text);
+/* reply_log_once - remember that a text was written that is written once, unless there is no room.
+ * reply_log_done - whether it was. */
+void reply_log_once(struct reply_log *log, const char *text);
+bool reply_log_done(struct reply_log *log, const char *text);
 
 /* fs_serve - the server process: open, mount, report, answer until unmounted.
  * report_fd  gets 's' when the mount is there, or 'f' and one line why it is not; then closed

@@ -171,6 +171,7 @@ int main(int argc, char **argv)
 		.formats = formats,
 		.n_formats = ARRAY_LEN(formats),
 		.zarr = &zarr_source_ops,
+		.hdf5 = &hdf5_source_ops,
 		.prepare = hdf5_prepare,
 		.view_open = view_open,
 	};

@@ -34,11 +34,15 @@ static uint64_t id_of(uint32_t number, uint64_t inner)
 	return (uint64_t)number << SLOT_SHIFT | inner;
 }
 
-bool mirror_bids(const struct mirror *m, const char *path)
+bool mirror_has(const struct mirror *m, const char *path, enum name_kind kind)
 {
-	auto_free char *full = mirror_join(m->setup->cfg->source, path);
+	const struct fs_setup *setup = m->setup;
+	auto_free char *full = mirror_join(setup->cfg->source, path);
+	const struct source_ops *of =
+		full ? source_bidder(setup->formats, setup->n_formats, full) : NULL;
 
-	return full && source_bids(m->setup->formats, m->setup->n_formats, full);
+	/* what is netCDF-4 already needs no other file that is */
+	return of && (kind != NAME_NC4 || (of != setup->zarr && of != setup->hdf5));
 }
 
 /* Attributes of counterparts. */
@@ -109,12 +113,12 @@ static int counterpart_at(struct mirror *m, enum name_kind kind, const char *pat
 	uint32_t number;
 	int rc;
 
-	if (!slot_is_at(m, path, st) && !mirror_bids(m, path))
+	if (!slot_is_at(m, kind, path, st) && !mirror_has(m, path, kind))
 		return -ENOENT;
 	rc = slot_of(m, kind, path, name, st, &number, e);
 	if (rc)
 		return rc;
-	if (kind == NAME_HDF5)
+	if (kind == NAME_TREE)
 		tree_attr(number, st, ret);
 	else
 		rc = file_attr(m, number, st, ret, e);
@@ -126,7 +130,7 @@ static int counterpart_at(struct mirror *m, enum name_kind kind, const char *pat
 static bool may_be(enum name_kind kind, bool dir_only, const struct stat *st)
 {
 	if (S_ISDIR(st->st_mode))
-		return kind == NAME_ZARR;
+		return kind == NAME_FILE;
 	return S_ISREG(st->st_mode) && !dir_only;
 }
 
@@ -215,7 +219,7 @@ static int counterpart_getattr(struct mirror *m, uint64_t id, struct view_attr *
 		rc = slot_outdated(m, number_of(id), rc ? NULL : &st, e);
 	if (rc)
 		return rc;
-	if (kind == NAME_ZARR)
+	if (kind != NAME_TREE)
 		return file_attr(m, number_of(id), &st, ret, e);
 	tree_attr(number_of(id), &st, ret);
 	return 0;
@@ -236,7 +240,7 @@ static int mirror_getattr(struct view *v, uint64_t id, struct view_attr *ret, st
 	if (rc)
 		return rc;
 	free(path);
-	if (inner_of(id) == (kind == NAME_ZARR ? IMAGE_ID : VIEW_ROOT))
+	if (inner_of(id) == (kind == NAME_TREE ? VIEW_ROOT : IMAGE_ID))
 		return counterpart_getattr(m, id, ret, e);
 	rc = slot_use(m, number_of(id), &s, e);
 	if (rc)
@@ -343,15 +347,19 @@ static int read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t off
 		*ret_held = !rc;
 	} else {
 		if (!in.mem && in.len) {
-			rc = in.len > len ? err_set(e, -EIO, "read of %zu bytes was answered "
-							     "with %zu", len, in.len)
+			rc = in.len > len ? err_set(e, -EIO,
+						    "read of %zu bytes was answered "
+						    "with %zu",
+						    len, in.len)
 					  : io_pread(in.fd, room, in.len, in.off, e);
 			if (!rc)
 				rc = slot_check(m, s, e); /* only now: whose bytes they are */
 			else
 				rc = slot_explain(m, s, rc, e);
 		}
-		*ret = (struct span){.mem = in.len ? room : NULL, .fd = -1, .len = in.len,
+		*ret = (struct span){.mem = in.len ? room : NULL,
+				     .fd = -1,
+				     .len = in.len,
 				     .zeros = in.zeros};
 	}
 	if (!*ret_held)
@@ -403,7 +411,7 @@ static int mirror_xattr(struct view *v, uint64_t id, const char *name, struct bu
 		rc = slot_peek(m, number_of(id), &kind, &path, &st, e);
 	if (rc)
 		return rc;
-	if (!may_have || kind == NAME_ZARR)
+	if (!may_have || kind != NAME_TREE)
 		return name ? err_set(e, -ENODATA, "no attribute '%s'", name) : 0;
 	rc = slot_use(m, number_of(id), &s, e);
 	if (rc)
@@ -494,7 +502,7 @@ bool mirror_wanted(const struct fs_setup *setup)
 	struct stat st;
 
 	return setup->cfg->view == CFG_VIEW_AUTO && stat(path, &st) == 0 &&
-	       S_ISDIR(st.st_mode) && !source_bids(setup->formats, setup->n_formats, path);
+	       S_ISDIR(st.st_mode) && !source_bidder(setup->formats, setup->n_formats, path);
 }
 
 /* find_mountpoint - what must not be looked at: to look at it would be to ask ourselves. */

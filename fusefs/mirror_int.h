@@ -55,12 +55,12 @@ struct node {
 
 enum slot_state { SLOT_CLOSED, SLOT_OPENING, SLOT_OPEN, SLOT_FAILED };
 
-/* slot - one dataset. Everything but the constants is under the lock; source and view may be used
- * without it between slot_use and slot_release. */
+/* slot - one dataset with one counterpart. Everything but the constants is under the lock; source
+ * and view may be used without it between slot_use and slot_release. */
 struct slot {
 	struct link by_path;
 	uint32_t number;
-	enum name_kind kind;
+	enum name_kind kind; /* of its counterpart */
 	char *path;     /* of the dataset, below the base; owned */
 	char *name;     /* of its counterpart; owned */
 	struct stat st; /* when the slot was made */
@@ -126,8 +126,9 @@ int64_t mirror_now_ms(void);
 
 /* mirror_join - "dir/name", new; NULL when memory is short. */
 char *mirror_join(const char *dir, const char *name);
-/* mirror_bids - whether a format bids for path, below the base. */
-bool mirror_bids(const struct mirror *m, const char *path);
+/* mirror_has - whether what is at path, below the base, is a dataset with such a counterpart;
+ * NAME_PLAIN: whether it is a dataset. */
+bool mirror_has(const struct mirror *m, const char *path, enum name_kind kind);
 
 /* Real entries: mirror_real.c. */
 
@@ -164,8 +165,9 @@ void real_forget(struct mirror *m, uint64_t id, uint64_t count);
  * taken when there is none, or when the dataset changed. */
 int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char *name,
 	    const struct stat *st, uint32_t *ret, struct err *e);
-/* slot_is_at - whether there is a slot for what st says is at path: it need not be bid for. */
-bool slot_is_at(struct mirror *m, const char *path, const struct stat *st);
+/* slot_is_at - whether there is a slot of this kind for what st says is at path: it need not be bid
+ * for. */
+bool slot_is_at(struct mirror *m, enum name_kind kind, const char *path, const struct stat *st);
 /* slot_use - the slot with its dataset open; finish with slot_release. -ESTALE: it changed, or
  * there is none; else what opening it said. */
 int slot_use(struct mirror *m, uint32_t number, struct slot **ret, struct err *e);

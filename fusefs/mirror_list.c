@@ -45,8 +45,11 @@ static int put_text(struct listing *l, const char *name, uint32_t *ret, struct e
 {
 	*ret = (uint32_t)l->names.len; /* below NAMES_MAX */
 	buf_put(&l->names, name, strlen(name) + 1);
-	return buf_ok(&l->names) ? 0 : err_set(e, -ERANGE, "the names of a directory take more "
-							   "than %zu bytes", NAMES_MAX);
+	return buf_ok(&l->names) ? 0
+				 : err_set(e, -ERANGE,
+					   "the names of a directory take more "
+					   "than %zu bytes",
+					   NAMES_MAX);
 }
 
 static int add_entry(const struct mirror *m, struct listing *l, const char *name,
@@ -108,35 +111,43 @@ static mode_t type_of(int fd, const struct dirent *d)
 	return fstatat(fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_mode & S_IFMT : 0;
 }
 
-/* add_counterpart - of an entry that is a dataset. */
+/* add_counterpart - of this kind, when the entry is a dataset that has one. */
 static int add_counterpart(const struct mirror *m, const struct where *dir, struct listing *l,
-			   const char *name, mode_t type, struct err *e)
+			   const char *name, bool is_dir, enum name_kind kind, struct err *e)
 {
-	struct entry entry = {.real = false};
+	struct entry entry = {.is_dir = kind == NAME_TREE};
 	auto_free char *path = NULL;
 	char other[NAME_BYTES];
-	enum name_kind kind;
 	unsigned rank;
 	int rc;
 
-	if (dir->in_dataset || (!S_ISREG(type) && !S_ISDIR(type)))
-		return 0;
-	kind = name_counterpart(name, S_ISDIR(type), other, &rank);
-	if (kind == NAME_PLAIN)
+	if (!name_counterpart(name, is_dir, kind, other, &rank))
 		return 0;
 	path = mirror_join(dir->path, name);
 	if (!path)
 		return err_nomem(e);
-	if (!mirror_bids(m, path))
+	if (!mirror_has(m, path, kind))
 		return 0;
-	entry.is_dir = kind == NAME_HDF5;
 	entry.rank = (uint8_t)rank;
 	rc = put_text(l, name, &entry.other, e);
 	return rc ? rc : add_entry(m, l, other, &entry, e);
 }
 
-static int take_entry(const struct mirror *m, const struct where *dir, struct listing *l, int fd,
-		      const struct dirent *d, struct err *e)
+/* add_counterparts - of an entry that may be a dataset. */
+static int add_counterparts(const struct mirror *m, const struct where *dir, struct listing *l,
+			    const char *name, mode_t type, struct err *e)
+{
+	int rc = 0;
+
+	if (dir->in_dataset || (!S_ISREG(type) && !S_ISDIR(type)))
+		return 0;
+	for (enum name_kind kind = NAME_TREE; !rc && kind <= NAME_NC4; kind++)
+		rc = add_counterpart(m, dir, l, name, S_ISDIR(type), kind, e);
+	return rc;
+}
+
+static int take_entry(const struct mirror *m, const struct where *dir, struct listing *l,
+		      int fd, const struct dirent *d, struct err *e)
 {
 	mode_t type;
 	int rc;
@@ -147,9 +158,9 @@ static int take_entry(const struct mirror *m, const struct where *dir, struct li
 	type = type_of(fd, d);
 	if (!type)
 		return 0;
-	rc = add_entry(m, l, d->d_name,
-		       &(struct entry){.is_dir = S_ISDIR(type), .real = true}, e);
-	return rc ? rc : add_counterpart(m, dir, l, d->d_name, type, e);
+	rc = add_entry(m, l, d->d_name, &(struct entry){.is_dir = S_ISDIR(type), .real = true},
+		       e);
+	return rc ? rc : add_counterparts(m, dir, l, d->d_name, type, e);
 }
 
 /* open_where - the directory, when it is still the one. */
@@ -342,8 +353,8 @@ static uint64_t id_at(struct mirror *m, const struct where *dir, const struct li
 }
 
 /* begin - the listing for a cookie; whoever starts gets it as it is now. */
-static int begin(struct mirror *m, const struct where *dir, uint64_t cookie, struct listing **ret,
-		 struct err *e)
+static int begin(struct mirror *m, const struct where *dir, uint64_t cookie,
+		 struct listing **ret, struct err *e)
 {
 	int rc;
 

@@ -37,8 +37,8 @@ bool real_is_mountpoint(const struct mirror *m, dev_t dev, ino_t ino, const char
 	       strcmp(name, m->mount_name) == 0;
 }
 
-int real_probe(const struct mirror *m, const struct where *dir, const char *name, char **ret_path,
-	       struct stat *ret, struct err *e)
+int real_probe(const struct mirror *m, const struct where *dir, const char *name,
+	       char **ret_path, struct stat *ret, struct err *e)
 {
 	auto_free char *path = NULL;
 	int rc;
@@ -261,7 +261,8 @@ int real_enter(struct mirror *m, const struct where *dir, char *path, const stru
 	       struct view_attr *ret, struct err *e)
 {
 	/* asked at every look-up: a directory may become a Zarr tree */
-	bool in_dataset = S_ISDIR(st->st_mode) && (dir->in_dataset || mirror_bids(m, path));
+	bool in_dataset =
+		S_ISDIR(st->st_mode) && (dir->in_dataset || mirror_has(m, path, NAME_PLAIN));
 	struct node *n;
 
 	(void)pthread_mutex_lock(&m->lock);
@@ -355,8 +356,8 @@ static int read_node(struct mirror *m, const struct node *n, uint64_t off, size_
 	int rc;
 
 	if (!S_ISREG(n->type))
-		return err_set(e, S_ISDIR(n->type) ? -EISDIR : -EIO, "'%s' is not a regular file",
-			       n->path);
+		return err_set(e, S_ISDIR(n->type) ? -EISDIR : -EIO,
+			       "'%s' is not a regular file", n->path);
 	auto_fd int fd = open_real(m, n->path, O_RDONLY, e);
 
 	if (fd < 0)
@@ -405,7 +406,8 @@ int real_readlink(struct mirror *m, uint64_t id, struct buf *out, struct err *e)
 		rc = gone(fd);
 	}
 	if (!rc && (size_t)len == sizeof(text))
-		rc = err_set(e, -ERANGE, "'%s': a link of %zu bytes or more", n.path, sizeof(text));
+		rc = err_set(e, -ERANGE, "'%s': a link of %zu bytes or more", n.path,
+			     sizeof(text));
 	if (!rc)
 		buf_put(out, text, (size_t)len);
 	free(n.path);

@@ -41,19 +41,19 @@ static bool same(const struct slot *s, const struct stat *st)
 	if (st->st_dev != own->st_dev || st->st_ino != own->st_ino ||
 	    (st->st_mode & S_IFMT) != (own->st_mode & S_IFMT))
 		return false;
-	return S_ISDIR(st->st_mode) || (st->st_size == own->st_size &&
-					st->st_mtim.tv_sec == own->st_mtim.tv_sec &&
-					st->st_mtim.tv_nsec == own->st_mtim.tv_nsec);
+	return S_ISDIR(st->st_mode) ||
+	       (st->st_size == own->st_size && st->st_mtim.tv_sec == own->st_mtim.tv_sec &&
+		st->st_mtim.tv_nsec == own->st_mtim.tv_nsec);
 }
 
-static struct slot *slot_of_path(const struct mirror *m, const char *path)
+static struct slot *slot_of_path(const struct mirror *m, enum name_kind kind, const char *path)
 {
 	uint64_t hash = mirror_hash(m, path, strlen(path));
 
 	for (struct link *l = map_first(&m->slots_by_path, hash); l; l = map_next(l)) {
 		struct slot *s = CONTAINER_OF(l, struct slot, by_path);
 
-		if (strcmp(s->path, path) == 0)
+		if (s->kind == kind && strcmp(s->path, path) == 0)
 			return s;
 	}
 	return NULL;
@@ -173,7 +173,8 @@ static int number_locked(struct mirror *m, uint32_t *ret, struct err *e)
 			return 0;
 		}
 	}
-	return err_set(e, -ERANGE, "%u datasets were opened in this mount: unmount and mount again",
+	return err_set(e, -ERANGE,
+		       "%u datasets were opened in this mount: unmount and mount again",
 		       SLOT_LIMIT - 1);
 }
 
@@ -189,8 +190,8 @@ static int slot_new_locked(struct mirror *m, enum name_kind kind, const char *pa
 		return err_nomem(e);
 	*s = (struct slot){.kind = kind, .st = *st, .path = strdup(path), .name = strdup(name)};
 	rc = s->path && s->name ? number_locked(m, &number, e) : err_nomem(e);
-	if (!rc && map_add(&m->slots_by_path, &s->by_path,
-			   mirror_hash(m, path, strlen(path))) < 0)
+	if (!rc &&
+	    map_add(&m->slots_by_path, &s->by_path, mirror_hash(m, path, strlen(path))) < 0)
 		rc = err_nomem(e); /* the number is not lost: its place is empty */
 	if (rc) {
 		slot_free(s);
@@ -210,7 +211,7 @@ int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char 
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&m->lock);
-	s = slot_of_path(m, path);
+	s = slot_of_path(m, kind, path);
 	if (s && !same(s, st)) {
 		mark_stale_locked(m, s);
 		old = tidy_locked(m, s);
@@ -227,13 +228,13 @@ int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char 
 	return rc;
 }
 
-bool slot_is_at(struct mirror *m, const char *path, const struct stat *st)
+bool slot_is_at(struct mirror *m, enum name_kind kind, const char *path, const struct stat *st)
 {
 	const struct slot *s;
 	bool is;
 
 	(void)pthread_mutex_lock(&m->lock);
-	s = slot_of_path(m, path);
+	s = slot_of_path(m, kind, path);
 	is = s && same(s, st);
 	(void)pthread_mutex_unlock(&m->lock);
 	return is;
@@ -268,7 +269,7 @@ static int open_dataset(const struct mirror *m, const struct slot *s, struct ope
 {
 	const struct fs_setup *setup = m->setup;
 	const struct fs_want want = {
-		.nc = s->kind == NAME_ZARR,
+		.nc = s->kind != NAME_TREE,
 		.name = s->name,
 		.id_limit = INNER_LIMIT,
 		.rules = setup->rules,

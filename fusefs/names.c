@@ -4,29 +4,45 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What is in a file of such a name, as far as its name says. */
+enum family { OF_FILES, OF_OLD_FILES, OF_TREES };
+
 /* Of endings that end alike the longer comes first. A directory of any other name that is a Zarr
  * tree comes last. */
 static const struct {
 	const char *text;
-	enum name_kind kind;
+	enum family family;
 	unsigned rank;
 } endings[] = {
-	{".nc", NAME_HDF5, 0},   {".nc4", NAME_HDF5, 1}, {".h5", NAME_HDF5, 2},
-	{".hdf5", NAME_HDF5, 3}, {".he5", NAME_HDF5, 4}, {".zarr", NAME_ZARR, 0},
-	{".zr3", NAME_ZARR, 1},  {".zr2", NAME_ZARR, 2}, {".zarr.zip", NAME_ZARR, 3},
-	{".zip", NAME_ZARR, 4},
+	{".nc", OF_OLD_FILES, 0},  {".nc4", OF_FILES, 1},      {".h5", OF_FILES, 2},
+	{".hdf5", OF_FILES, 3},    {".he5", OF_FILES, 4},      {".nc3", OF_OLD_FILES, 5},
+	{".cdf", OF_OLD_FILES, 6}, {".hdf", OF_OLD_FILES, 7},  {".hdf4", OF_OLD_FILES, 8},
+	{".h4", OF_OLD_FILES, 9},  {".zarr", OF_TREES, 0},     {".zr3", OF_TREES, 1},
+	{".zr2", OF_TREES, 2},     {".zarr.zip", OF_TREES, 3}, {".zip", OF_TREES, 4},
 };
 
-enum { DIRECTORY_RANK = NAME_RANKS - 1 };
+enum { DIRECTORY_RANK = 5 };
 
-/* stem_of - how much of name stands before an ending of this kind, at least one byte; its row in
- * *ret_row. 0: it has none. */
+/* What counterparts are called. */
+static const char *const own[] = {
+	[NAME_TREE] = ".zarr", [NAME_FILE] = ".nc", [NAME_NC4] = ".nc4"};
+
+/* has - whether what lies behind a name of this family may have such a counterpart. */
+static bool has(enum family family, enum name_kind kind)
+{
+	return kind == NAME_FILE   ? family == OF_TREES
+	       : kind == NAME_TREE ? family != OF_TREES
+				   : family == OF_OLD_FILES;
+}
+
+/* stem_of - how much of name stands before an ending that may have such a counterpart, at least
+ * one byte; its row in *ret_row. 0: it has none. */
 static size_t stem_of(const char *name, size_t len, enum name_kind kind, size_t *ret_row)
 {
 	for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
 		size_t n = strlen(endings[i].text);
 
-		if (endings[i].kind == kind && len > n &&
+		if (has(endings[i].family, kind) && len > n &&
 		    memcmp(name + len - n, endings[i].text, n) == 0) {
 			*ret_row = i;
 			return len - n;
@@ -57,9 +73,9 @@ void name_of_file(const char *path, char out[NAME_BYTES])
 		start--;
 	path += start;
 	len -= start;
-	stem = stem_of(path, len, NAME_ZARR, &row);
+	stem = stem_of(path, len, NAME_FILE, &row);
 	if (!stem)
-		stem = stem_of(path, len, NAME_HDF5, &row);
+		stem = stem_of(path, len, NAME_TREE, &row);
 	if (!stem)
 		stem = len;
 	if (stem > NAME_BYTES - sizeof(".nc"))
@@ -73,47 +89,54 @@ void name_of_file(const char *path, char out[NAME_BYTES])
 	(void)join(path, stem, ".nc", out); /* fits by construction */
 }
 
-enum name_kind name_counterpart(const char *name, bool is_dir, char out[NAME_BYTES],
-				unsigned *ret_rank)
+bool name_counterpart(const char *name, bool is_dir, enum name_kind kind, char out[NAME_BYTES],
+		      unsigned *ret_rank)
 {
-	size_t len = strlen(name), row = 0, stem;
+	size_t len = strlen(name), row = 0, stem = 0;
 
-	stem = stem_of(name, len, NAME_ZARR, &row);
-	if (stem || is_dir) {
-		*ret_rank = stem ? endings[row].rank : DIRECTORY_RANK;
-		return join(name, stem ? stem : len, ".nc", out) ? NAME_ZARR : NAME_PLAIN;
+	if (!is_dir || kind == NAME_FILE)
+		stem = stem_of(name, len, kind, &row);
+	if (!stem && !(is_dir && kind == NAME_FILE))
+		return false;
+	*ret_rank = stem ? endings[row].rank : DIRECTORY_RANK;
+	return join(name, stem ? stem : len, own[kind], out);
+}
+
+/* kind_of - which kind of counterpart is called like this; its stem's length. */
+static enum name_kind kind_of(const char *name, size_t *ret_stem)
+{
+	const size_t len = strlen(name);
+
+	for (enum name_kind kind = NAME_TREE; kind <= NAME_NC4; kind++) {
+		const size_t n = strlen(own[kind]);
+
+		if (len > n && strcmp(name + len - n, own[kind]) == 0) {
+			*ret_stem = len - n;
+			return kind;
+		}
 	}
-	stem = stem_of(name, len, NAME_HDF5, &row);
-	if (!stem)
-		return NAME_PLAIN;
-	*ret_rank = endings[row].rank;
-	return join(name, stem, ".zarr", out) ? NAME_HDF5 : NAME_PLAIN;
+	return NAME_PLAIN;
 }
 
 enum name_kind name_source(const char *name, unsigned rank, char out[NAME_BYTES],
 			   bool *ret_dir_only)
 {
-	static const char zarr[] = ".zarr", nc[] = ".nc";
-	size_t len = strlen(name);
-	const char *own =
-		len > sizeof(zarr) - 1 && strcmp(name + len - (sizeof(zarr) - 1), zarr) == 0
-			? zarr
-			: nc;
-	enum name_kind kind = own == zarr ? NAME_HDF5 : NAME_ZARR;
-	const char *ending = kind == NAME_ZARR && rank == DIRECTORY_RANK ? "" : NULL;
+	size_t stem = 0;
+	const enum name_kind kind = kind_of(name, &stem);
+	const char *ending = kind == NAME_FILE && rank == DIRECTORY_RANK ? "" : NULL;
 	char back[NAME_BYTES];
 	unsigned found;
 
-	if (len <= strlen(own) || strcmp(name + len - strlen(own), own) != 0)
+	if (kind == NAME_PLAIN)
 		return NAME_PLAIN;
 	for (size_t i = 0; i < ARRAY_LEN(endings); i++)
-		if (endings[i].kind == kind && endings[i].rank == rank)
+		if (has(endings[i].family, kind) && endings[i].rank == rank)
 			ending = endings[i].text;
-	if (!ending || !join(name, len - strlen(own), ending, out))
+	if (!ending || !join(name, stem, ending, out))
 		return NAME_PLAIN;
 	*ret_dir_only = !*ending;
 	/* "a.zarr.nc" is nobody's counterpart by way of "a.zarr", which has "a.nc" */
-	if (name_counterpart(out, *ret_dir_only, back, &found) != kind || found != rank)
+	if (!name_counterpart(out, *ret_dir_only, kind, back, &found) || found != rank)
 		return NAME_PLAIN;
 	return kind;
 }

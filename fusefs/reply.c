@@ -66,18 +66,32 @@ bool reply_log_text(struct reply_log *log, const char *text, int64_t now, uint32
 	return show;
 }
 
-bool reply_log_once(struct reply_log *log, const char *text)
+static bool once_locked(const struct reply_log *log, uint64_t hash)
 {
-	const uint64_t hash = hash_text(text);
-	bool first = true;
+	for (uint32_t i = 0; i < log->n_once; i++)
+		if (log->once[i] == hash)
+			return true;
+	return false;
+}
+
+bool reply_log_done(struct reply_log *log, const char *text)
+{
+	bool done;
 
 	(void)pthread_mutex_lock(&log->lock);
-	for (uint32_t i = 0; i < log->n_once && first; i++)
-		first = log->once[i] != hash;
-	if (first && log->n_once < ARRAY_LEN(log->once))
+	done = once_locked(log, hash_text(text));
+	(void)pthread_mutex_unlock(&log->lock);
+	return done;
+}
+
+void reply_log_once(struct reply_log *log, const char *text)
+{
+	const uint64_t hash = hash_text(text);
+
+	(void)pthread_mutex_lock(&log->lock);
+	if (!once_locked(log, hash) && log->n_once < ARRAY_LEN(log->once))
 		log->once[log->n_once++] = hash;
 	(void)pthread_mutex_unlock(&log->lock);
-	return first;
 }
 
 void reply_log(struct fs *fs, const struct err *e)
@@ -89,10 +103,12 @@ void reply_log(struct fs *fs, const struct err *e)
 	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with this clock */
 	if (!text[0])
 		return; /* it was said when it came up */
-	if (e->code == -EOPNOTSUPP && !reply_log_once(&fs->log, text))
+	if (e->code == -EOPNOTSUPP && reply_log_done(&fs->log, text))
 		return;
 	if (!reply_log_text(&fs->log, text, now.tv_sec, &skipped))
-		return;
+		return; /* what is too much for this second is said at another read */
+	if (e->code == -EOPNOTSUPP)
+		reply_log_once(&fs->log, text);
 	if (skipped)
 		log_error("%u more errors were not logged", skipped);
 	log_error("%s", text);

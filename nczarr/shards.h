@@ -17,10 +17,11 @@
 struct zr_shards;
 
 /* zr_shards_new - for the arrays whose grid has `per`. All is borrowed for its life.
- * grids   one for each array
+ * s       the source that io reads; asked whether it changed after bytes of it were collected
+ * grids   one for each array, made by zr_grid_shards or zr_grid_chunks
  * budget  bytes of indexes that are kept; those in use may exceed it */
-int zr_shards_new(const struct dataset *ds, struct chunkio *io, const struct zr_grid *grids,
-		  uint64_t budget, struct zr_shards **ret, struct err *e) NZ_MUST_USE;
+int zr_shards_new(struct source *s, struct chunkio *io, const struct zr_grid *grids, uint64_t budget,
+		  struct zr_shards **ret, struct err *e) NZ_MUST_USE;
 /* zr_shards_free - takes NULL. */
 void zr_shards_free(struct zr_shards *s);
 
@@ -29,7 +30,8 @@ void zr_shards_free(struct zr_shards *s);
 int zr_shards_stat(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t *ret_size,
 		   struct err *e) NZ_MUST_USE;
 
-/* zr_shards_stat_cheap - whether zr_shards_stat makes no chunk. */
+/* zr_shards_stat_cheap - whether zr_shards_stat makes no chunk, and looks at few: a listing that is
+ * asked for attributes gives those that are cheap. */
 bool zr_shards_stat_cheap(struct zr_shards *s, uint32_t array, uint64_t file);
 
 /* zr_shards_next - the first shard at or after `from` that exists; -ENOENT: none. */

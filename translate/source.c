@@ -176,12 +176,13 @@ static const struct source_ops *best_bid(const struct source_ops *const *formats
 	return best;
 }
 
-bool source_bids(const struct source_ops *const *formats, size_t n, const char *path)
+const struct source_ops *source_bidder(const struct source_ops *const *formats, size_t n,
+				       const char *path)
 {
 	struct stat st;
 	auto_fd int fd = open_any(path, "", &st, NULL);
 
-	return fd >= 0 && best_bid(formats, n, path, fd, &st);
+	return fd >= 0 ? best_bid(formats, n, path, fd, &st) : NULL;
 }
 
 int source_open(const struct source_ops *const *formats, size_t n, const char *path,

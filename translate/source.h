@@ -77,9 +77,10 @@ struct source {
 	struct dataset ds;   /* frozen when open returns */
 };
 
-/* source_bids - whether any format bids for path; opens nothing but the path itself. For what
- * looks through a directory for datasets. */
-bool source_bids(const struct source_ops *const *formats, size_t n, const char *path);
+/* source_bidder - the format that bids most for path; NULL: none does. Opens nothing but the path
+ * itself. For what looks through a directory for datasets. Borrowed from formats. */
+const struct source_ops *source_bidder(const struct source_ops *const *formats, size_t n,
+				       const char *path);
 
 /* source_open - open path with the format that bids most.
  * formats  n rows, borrowed for the source's life

@@ -1,6 +1,7 @@
 /* mirror_fake.h - a directory for tests of the mirror, and formats and views that are made up: a
  * file that begins with "FAKE" and a directory that holds a file ".fake" are datasets. What they
- * say is their content; "FAKE bad" cannot be opened. */
+ * say is their content; "FAKE bad" cannot be opened. What begins with "FAKE old" is of an older
+ * format, which has a counterpart more. */
 #ifndef TESTS_MIRROR_FAKE_H
 #define TESTS_MIRROR_FAKE_H
 
@@ -63,10 +64,20 @@ static inline int fake_bid(const char *path, int fd, const struct stat *st)
 	return fake_text(fd, text) == 0;
 }
 
+static inline int fake_old_bid(const char *path, int fd, const struct stat *st)
+{
+	char text[FAKE_TEXT];
+
+	(void)path;
+	(void)st;
+	return fake_text(fd, text) == 0 && strncmp(text, "FAKE old", 8) == 0 ? 2 : 0;
+}
+
 static const struct source_ops fake_format;
 
 static inline int fake_open(const char *path, int fd, const struct stat *st,
-			    const struct source_options *opts, struct source **ret, struct err *e)
+			    const struct source_options *opts, struct source **ret,
+			    struct err *e)
 {
 	struct fake_source *s = calloc(1, sizeof(*s));
 
@@ -113,6 +124,14 @@ static const struct source_ops fake_format = {
 	.poll = fake_poll,
 };
 
+static const struct source_ops fake_old_format = {
+	.name = "old",
+	.bid = fake_old_bid,
+	.open = fake_open,
+	.close = fake_close,
+	.poll = fake_poll,
+};
+
 /* The views: a directory with the file "data", id FAKE_FILE; or one file, id 2. */
 
 static inline struct fake_view *fake_of(struct view *v)
@@ -125,7 +144,8 @@ static inline const char *fake_content(struct view *v)
 	return CONTAINER_OF(fake_of(v)->source, struct fake_source, base)->text;
 }
 
-static inline int fake_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
+static inline int fake_getattr(struct view *v, uint64_t id, struct view_attr *ret,
+			       struct err *e)
 {
 	bool nc = fake_of(v)->nc;
 
@@ -163,8 +183,8 @@ static inline int fake_list(struct view *v, uint64_t dir, uint64_t cookie, bool 
 }
 
 /* fake_read - even offsets from memory, odd ones into room. */
-static inline int fake_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
-			    struct span *ret, struct err *e)
+static inline int fake_read(struct view *v, uint64_t id, uint64_t off, size_t len,
+			    uint8_t *room, struct span *ret, struct err *e)
 {
 	const char *text = fake_content(v);
 	size_t all = strlen(text), n = off < all ? all - (size_t)off : 0;
@@ -232,7 +252,7 @@ struct fixture {
 	struct view *view;
 };
 
-static const struct source_ops *const fake_formats[] = {&fake_format};
+static const struct source_ops *const fake_formats[] = {&fake_format, &fake_old_format};
 
 static inline int setup_with(void **state, uint32_t open_datasets)
 {
@@ -249,7 +269,8 @@ static inline int setup_with(void **state, uint32_t open_datasets)
 	f->setup = (struct fs_setup){
 		.cfg = &f->cfg,
 		.formats = fake_formats,
-		.n_formats = 1,
+		.n_formats = 2,
+		.hdf5 = &fake_format,
 		.view_open = fake_view_open,
 	};
 	atomic_store(&fake_opened, 0);

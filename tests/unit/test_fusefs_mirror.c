@@ -159,6 +159,39 @@ static void test_counterparts(void **state)
 	assert_int_equal(lookup(f, VIEW_ROOT, "a.nc.nc", &a), -ENOENT);
 }
 
+/* An older file has a netCDF-4 file beside its tree; what is netCDF-4 has not. */
+static void test_older(void **state)
+{
+	const struct fixture *f = *state;
+	struct view_attr a, b;
+	int rc;
+
+	put(f, "o.nc", "FAKE old");
+	put(f, "n.nc", "FAKE new");
+	put(f, "p.h5", "FAKE old");
+	assert_int_equal(lookup(f, VIEW_ROOT, "o.zarr", &a), 0);
+	assert_int_equal(lookup(f, VIEW_ROOT, "o.nc4", &b), 0);
+	assert_true(a.is_dir && !b.is_dir);
+	assert_int_not_equal(a.id >> 36, b.id >> 36);
+	assert_int_equal(b.size, 8);
+	assert_string_equal(read_text(f, b.id, 0, &rc), "FAKE old");
+	assert_string_equal(read_text(f, id_at(f, a.id, "data"), 0, &rc), "FAKE old");
+	assert_int_equal(lookup(f, VIEW_ROOT, "n.nc4", &a), -ENOENT);
+	assert_int_equal(lookup(f, VIEW_ROOT, "p.nc4", &a), -ENOENT);
+
+	/* both follow the file */
+	put(f, "o.nc", "FAKE older");
+	assert_int_equal(getattr(f, b.id, &a), -ESTALE);
+	assert_int_equal(lookup(f, VIEW_ROOT, "o.nc4", &b), 0);
+	assert_int_equal(b.size, 10);
+	put(f, "o.nc", "FAKE new one");
+	assert_int_equal(lookup(f, VIEW_ROOT, "o.nc4", &b), -ENOENT);
+	assert_int_equal(lookup(f, VIEW_ROOT, "o.zarr", &a), 0);
+	put(f, "o.nc4", "in the way");
+	assert_int_equal(lookup(f, VIEW_ROOT, "o.nc4", &b), 0);
+	assert_string_equal(read_text(f, b.id, 0, &rc), "in the way");
+}
+
 static void test_names(void **state)
 {
 	const struct fixture *f = *state;
@@ -169,11 +202,13 @@ static void test_names(void **state)
 	/* of several the first in rank; a name that exists wins */
 	put(f, "a.h5", "FAKE h5");
 	put(f, "a.nc", "FAKE nc");
-	assert_string_equal(read_text(f, id_at(f, id_at(f, VIEW_ROOT, "a.zarr"), "data"), 0, &rc),
-			    "FAKE nc");
+	assert_string_equal(
+		read_text(f, id_at(f, id_at(f, VIEW_ROOT, "a.zarr"), "data"), 0, &rc),
+		"FAKE nc");
 	assert_int_equal(unlink(full(f, "a.nc")), 0);
-	assert_string_equal(read_text(f, id_at(f, id_at(f, VIEW_ROOT, "a.zarr"), "data"), 0, &rc),
-			    "FAKE h5");
+	assert_string_equal(
+		read_text(f, id_at(f, id_at(f, VIEW_ROOT, "a.zarr"), "data"), 0, &rc),
+		"FAKE h5");
 	put(f, "a.zarr", "real");
 	assert_string_equal(read_text(f, id_at(f, VIEW_ROOT, "a.zarr"), 0, &rc), "real");
 
@@ -410,6 +445,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forget, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_counterparts, setup_roomy, teardown),
+		cmocka_unit_test_setup_teardown(test_older, setup_roomy, teardown),
 		cmocka_unit_test_setup_teardown(test_names, setup_roomy, teardown),
 		cmocka_unit_test_setup_teardown(test_changed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closed_tree, setup, teardown),

@@ -54,6 +54,7 @@ static void test_content(void **state)
 	put(f, "a.nc", "FAKE");
 	put(f, "a.h5", "FAKE");
 	put(f, "b.nc", "junk");
+	put(f, "o.nc", "FAKE old");
 	put(f, "c.zip", "FAKE");
 	put_dir(f, "d");
 	put(f, "d/.fake", "FAKE");
@@ -63,12 +64,13 @@ static void test_content(void **state)
 	assert_int_equal(symlink("a.nc", full(f, "l.nc")), 0);
 	while (go_on(f, VIEW_ROOT, &s, 1))
 		;
-	for (const char *const *p = (const char *const[]){"a.nc ", "a.h5 ", "a.zarr/ ", "b.nc ",
-							  "c.zip ", "c.nc ", "d/ ", "d.nc ",
-							  "e.h5 ", "e.zarr ", "l.nc ", NULL};
+	for (const char *const *p =
+		     (const char *const[]){"a.nc ", "a.h5 ", "a.zarr/ ", "b.nc ", "o.nc ",
+					   "o.nc4 ", "o.zarr/ ", "c.zip ", "c.nc ", "d/ ",
+					   "d.nc ", "e.h5 ", "e.zarr ", "l.nc ", NULL};
 	     *p; p++)
 		assert_non_null(strstr(s.all, *p));
-	assert_int_equal(s.n, 11); /* without the mountpoint */
+	assert_int_equal(s.n, 14); /* without the mountpoint */
 	assert_int_equal(atomic_load(&fake_opened), 0);
 
 	s = (struct seen){.n = 0};

@@ -53,44 +53,52 @@ static void test_of_file(void **state)
 
 static void test_counterpart(void **state)
 {
+	/* name, of a directory, and its counterparts by kind */
 	static const struct {
-		const char *name, *other;
+		const char *name;
 		bool is_dir;
-		enum name_kind kind;
+		const char *others[NAME_NC4 + 1];
 	} rows[] = {
-		{"a.nc", "a.zarr", false, NAME_HDF5},
-		{"a.b.h5", "a.b.zarr", false, NAME_HDF5},
-		{"a.he5", "a.zarr", false, NAME_HDF5},
-		{"a.NC", "", false, NAME_PLAIN},
-		{"nc", "", false, NAME_PLAIN},
-		{".nc", "", false, NAME_PLAIN},
-		{"a.txt", "", false, NAME_PLAIN},
-		{"a.zarr", "a.nc", false, NAME_ZARR},
-		{"a.zarr", "a.nc", true, NAME_ZARR},
-		{"a.zarr.zip", "a.nc", false, NAME_ZARR},
-		{"a.zip", "a.nc", false, NAME_ZARR},
-		{"a.zr3", "a.nc", true, NAME_ZARR},
-		{"a", "a.nc", true, NAME_ZARR},
-		{"a.nc", "a.nc.nc", true, NAME_ZARR},
-		{".zarr", ".zarr.nc", true, NAME_ZARR},
+		{"a.nc", false, {[NAME_TREE] = "a.zarr", [NAME_NC4] = "a.nc4"}},
+		{"a.hdf", false, {[NAME_TREE] = "a.zarr", [NAME_NC4] = "a.nc4"}},
+		{"a.cdf", false, {[NAME_TREE] = "a.zarr", [NAME_NC4] = "a.nc4"}},
+		{"a.b.h5", false, {[NAME_TREE] = "a.b.zarr"}},
+		{"a.he5", false, {[NAME_TREE] = "a.zarr"}},
+		{"a.nc4", false, {[NAME_TREE] = "a.zarr"}},
+		{"a.NC", false, {0}},
+		{"nc", false, {0}},
+		{".nc", false, {0}},
+		{"a.txt", false, {0}},
+		{"a.zarr", false, {[NAME_FILE] = "a.nc"}},
+		{"a.zarr", true, {[NAME_FILE] = "a.nc"}},
+		{"a.zarr.zip", false, {[NAME_FILE] = "a.nc"}},
+		{"a.zip", false, {[NAME_FILE] = "a.nc"}},
+		{"a.zr3", true, {[NAME_FILE] = "a.nc"}},
+		{"a", true, {[NAME_FILE] = "a.nc"}},
+		{"a.nc", true, {[NAME_FILE] = "a.nc.nc"}},
+		{".zarr", true, {[NAME_FILE] = ".zarr.nc"}},
 	};
 	char out[NAME_BYTES], full[NAME_BYTES];
 	unsigned rank;
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		assert_int_equal(name_counterpart(rows[i].name, rows[i].is_dir, out, &rank),
-				 rows[i].kind);
-		if (rows[i].kind != NAME_PLAIN)
-			assert_string_equal(out, rows[i].other);
-	}
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		for (enum name_kind kind = NAME_TREE; kind <= NAME_NC4; kind++) {
+			const char *want = rows[i].others[kind];
+
+			assert_int_equal(name_counterpart(rows[i].name, rows[i].is_dir, kind,
+							  out, &rank),
+					 want != NULL);
+			if (want)
+				assert_string_equal(out, want);
+		}
 	memset(full, 'x', sizeof(full));
 	full[NAME_BYTES - 1] = '\0';
-	assert_int_equal(name_counterpart(full, true, out, &rank), NAME_PLAIN);
+	assert_false(name_counterpart(full, true, NAME_FILE, out, &rank));
 	memcpy(full + NAME_BYTES - 4, ".h5", 4);
-	assert_int_equal(name_counterpart(full, false, out, &rank), NAME_PLAIN);
+	assert_false(name_counterpart(full, false, NAME_TREE, out, &rank));
 	full[251] = '\0';
-	assert_int_equal(name_counterpart(full, true, out, &rank), NAME_ZARR);
+	assert_true(name_counterpart(full, true, NAME_FILE, out, &rank));
 	assert_int_equal(strlen(out), 254);
 }
 
@@ -112,8 +120,11 @@ static const char *sources(const char *name)
 static void test_sources(void **state)
 {
 	(void)state;
-	assert_string_equal(sources("a.zarr"), "0:a.nc 1:a.nc4 2:a.h5 3:a.hdf5 4:a.he5 ");
-	assert_string_equal(sources("a.nc"), "0:a.zarr 1:a.zr3 2:a.zr2 3:a.zarr.zip 4:a.zip 5:a/ ");
+	assert_string_equal(sources("a.zarr"),
+			    "0:a.nc 1:a.nc4 2:a.h5 3:a.hdf5 4:a.he5 5:a.nc3 6:a.cdf "
+			    "7:a.hdf 8:a.hdf4 9:a.h4 ");
+	assert_string_equal(sources("a.nc"),
+			    "0:a.zarr 1:a.zr3 2:a.zr2 3:a.zarr.zip 4:a.zip 5:a/ ");
 	/* the directory a.zarr has a.nc, and a.zarr.zip as well */
 	assert_string_equal(sources("a.zarr.nc"), "0:a.zarr.zarr 1:a.zarr.zr3 "
 						  "2:a.zarr.zr2 3:a.zarr.zarr.zip ");
@@ -123,7 +134,9 @@ static void test_sources(void **state)
 	assert_string_equal(sources(".zarr"), "");
 	assert_string_equal(sources("zarr"), "");
 	assert_string_equal(sources("a"), "");
-	assert_string_equal(sources("a.nc4"), "");
+	assert_string_equal(sources("a.nc4"),
+			    "0:a.nc 5:a.nc3 6:a.cdf 7:a.hdf 8:a.hdf4 9:a.h4 ");
+	assert_string_equal(sources("a.h5"), "");
 }
 
 int main(void)

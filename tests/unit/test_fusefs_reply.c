@@ -100,25 +100,45 @@ static void test_once(void **state)
 	char text[32];
 
 	(void)state;
-	assert_true(reply_log_once(&log, "filter 7"));
-	assert_false(reply_log_once(&log, "filter 7"));
+	assert_false(reply_log_done(&log, "filter 7"));
+	reply_log_once(&log, "filter 7");
+	assert_true(reply_log_done(&log, "filter 7"));
 	assert_true(reply_log_text(&log, "filter 7", 1, &skipped)); /* the two do not mix */
 	assert_true(reply_log_text(&log, "filter 7", 2, &skipped));
 	for (unsigned i = 0; i < 300; i++) {
 		(void)snprintf(text, sizeof(text), "text %u", i);
-		assert_true(reply_log_once(&log, text));
+		reply_log_once(&log, text);
 	}
-	assert_false(reply_log_once(&log, "text 100"));
-	assert_true(reply_log_once(&log, "text 299")); /* there was no room for it */
-	assert_false(reply_log_once(&log, "filter 7"));
+	assert_true(reply_log_done(&log, "text 100"));
+	assert_false(reply_log_done(&log, "text 299")); /* there was no room for it */
+	assert_true(reply_log_done(&log, "filter 7"));
+}
+
+/* What is too much for one second is not taken for said. */
+static void test_crowd(void **state)
+{
+	struct fs fs = {.log = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+	struct err e = ERR_INIT;
+	uint32_t told = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 30; i++) {
+		(void)err_set(&e, -EOPNOTSUPP, "filter %u", i);
+		reply_log(&fs, &e);
+	}
+	for (unsigned i = 0; i < 30; i++) {
+		(void)err_set(&e, -EOPNOTSUPP, "filter %u", i);
+		told += reply_log_done(&fs.log, e.msg);
+	}
+	assert_true(told >= 10 && told < 30);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_errno),      cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_once),       cmocka_unit_test(test_explain),
-		cmocka_unit_test(test_mountpoint),
+		cmocka_unit_test(test_errno),   cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_once),    cmocka_unit_test(test_crowd),
+		cmocka_unit_test(test_explain), cmocka_unit_test(test_mountpoint),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
