@@ -1,8 +1,9 @@
 /* guest.c - sources whose library runs in another process: opening, closing, passing questions on.
  *
- * A child builds the model in memory that it shares with us. The memory is mapped at the same address in both, so that the model's pointers hold. When the
- * child has said that it is done it is killed, the memory becomes read only, and only then is the
- * model checked (guest_verify.c) and used. Later children, which read elements, map it as well. */
+ * A child builds the model in memory that it shares with us. The memory is mapped at the same
+ * address in both, so that the model's pointers hold. When the child has said that it is done it is
+ * killed, the memory becomes read only, and only then is the model checked (guest_verify.c) and
+ * used. Later children, which read elements, map it as well. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* h5_read.c - elements through libhdf5, for what nobody else can decode.
  *
- * All of it runs in the worker's process. There the file is opened again on first use, without HDF5's lock, so that
- * writers are not kept out; source_check tells when that mattered. */
+ * All of it runs in the worker's process. There the file is opened again on first use, without
+ * HDF5's lock, so that writers are not kept out; source_check tells when that mattered. */
 #include "hdf5view/src_int.h"
 
 #include "base/str.h"

@@ -1,8 +1,8 @@
 /* src_hdf5.c - the HDF5 source: how libhdf5 opens files, and the table of operations.
  *
- * The library reads the model once, in a process of its own (guest.c, h5_guest.c); its file is closed before
- * open returns, because HDF5's lock would keep writers out. One plain descriptor stays, the one
- * that the caller opened. */
+ * The library reads the model once, in a process of its own (guest.c, h5_guest.c); its file
+ * is closed before open returns, because HDF5's lock would keep writers out. One plain descriptor
+ * stays, the one that the caller opened. */
 #include "hdf5view/hdf5view.h"
 
 #include "hdf5view/src_int.h"
