@@ -85,6 +85,15 @@ def made(path):
                     d.write_direct_chunk((at,), store(values.tobytes(), chain, mask, size), mask)
 
 
+def large(path):
+    """Chunks of several reads."""
+    rng = np.random.default_rng(3)
+    with h5py.File(path, "a") as f:
+        d = f.create_dataset("large", (1500000,), "<f8", chunks=(600000,), shuffle=True,
+                             compression=1)
+        d[:1300000] = rng.random(1300000)
+
+
 def undo(stored, chain, mask, size):
     for i, f in reversed(list(enumerate(chain))):
         if mask >> i & 1:
@@ -202,6 +211,7 @@ def check_made(source, mount):
 def test_wrapped(t):
     path = t.path("made.h5")
     made(path)
+    large(path)
     with t.mount(path, "zarr_format=3") as m:
         t.call(functools.partial(check_made, path, m.path))
     with t.mount(path, "zarr_format=3", "filter=keep") as m:
