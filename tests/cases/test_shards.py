@@ -7,7 +7,6 @@ import os
 import threading
 
 import gen
-from lib import h5_chunks
 from lib.context import Skip, corpus
 
 V3 = "zarr_format=3"
@@ -145,6 +144,19 @@ def one_chunk_bad(plain, sharded, bad):
                 assert got == g.read(), f"chunk {i} beside the damaged one: {got!r:.60}"
 
 
+def none_can_be_read(sharded):
+    """The shard is there, as an error: that it is not would mean fill values."""
+    path = os.path.join(sharded, "v", "c", "0")
+    assert os.path.isfile(path) and os.stat(path).st_size > 0
+    assert os.listdir(os.path.dirname(path)) == ["0"]
+    try:
+        with open(path, "rb") as f:
+            f.read()
+        raise AssertionError("a shard with a chunk of unknown size can be read")
+    except OSError as e:
+        assert e.errno == errno.EIO, e
+
+
 def write_damaged(path):
     import h5py
     import numpy as np
@@ -161,6 +173,8 @@ def test_damaged_chunk(t):
     t.call(write_damaged, file)
     with t.mount(file, V3, "filter=none") as p, t.mount(file, "shards", "filter=none") as s:
         t.call(one_chunk_bad, p.path, s.path, 17)
+    with t.mount(file, "shards", "filter=*,zstd,3") as s:  # sizes are known once chunks are made
+        t.call(none_can_be_read, s.path)
 
 
 def read_together(sharded, want):
