@@ -145,7 +145,7 @@ struct dtype cdf_dtype(uint32_t type, bool host);
 /* cdf_default_fill - netCDF's fill value of a type, big-endian, into out[8]. */
 void cdf_default_fill(uint32_t type, uint8_t out[8]);
 
-/* cdf_attrs - attributes as the model has them (cdf_attrs.c). where: for notes. */
+/* cdf_attrs - attributes as the model has them (cdf_attrs.c). where: what notes begin with. */
 int cdf_attrs(struct cdf_notes *notes, const char *where, const struct cdf_attr *in, uint32_t n,
 	      const struct ds_attr **ret, uint32_t *ret_n, struct err *e) NZ_MUST_USE;
 /* cdf_text - bytes as UTF-8 in the arena: as they are, or read as Latin-1, which sets
