@@ -44,7 +44,8 @@ static inline uint64_t cdf_in_left(const struct cdf_in *in)
 }
 /* cdf_in_fail - record a failure at the next byte, unless there is one already. Returns it. */
 int cdf_in_fail(struct cdf_in *in, int code, const char *fmt, ...) NZ_PRINTF(3, 4);
-/* cdf_in_bytes - the next n bytes into out; false (and out untouched or half written) on failure. */
+/* cdf_in_bytes - the next n bytes into out. what: for a message. False on failure; out may be half
+ * written then. */
 bool cdf_in_bytes(struct cdf_in *in, void *out, size_t n, const char *what);
 /* cdf_in_skip - n bytes that mean nothing. */
 void cdf_in_skip(struct cdf_in *in, size_t n, const char *what);

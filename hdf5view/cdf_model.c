@@ -206,6 +206,22 @@ static int attributes(struct model *m, const struct cdf_var *v, struct ds_array 
 	return cdf_attrs(&m->notes, where, v->attrs, v->n_attrs, &a->attrs, &a->n_attrs, e);
 }
 
+/* check_end - that offsets of records cannot overflow. */
+static int check_end(const struct model *m, const struct cdf_var *v, const struct cdf_array *x,
+		     struct err *e)
+{
+	uint64_t bytes;
+
+	if (!is_record(m->h, v) ||
+	    (!ckd_mul(&bytes, m->numrecs, x->stride ? x->stride : x->slab) &&
+	     bytes <= INT64_MAX))
+		return 0;
+	return err_set(e, -EBADMSG,
+		       "it has more records than a file can have, %" PRIu64
+		       ": the header is damaged",
+		       m->numrecs);
+}
+
 static int array(struct model *m, uint32_t i, struct err *e)
 {
 	struct dataset *ds = &m->s->base.ds;
@@ -220,7 +236,9 @@ static int array(struct model *m, uint32_t i, struct err *e)
 	*x = (struct cdf_array){.begin = v->begin, .slab = m->slabs[i]};
 	if (is_record(m->h, v) && m->recsize != m->slabs[i])
 		x->stride = m->recsize;
-	rc = fill(m, v, a, e); /* before attributes are in host order */
+	rc = check_end(m, v, x, e);
+	if (rc == 0)
+		rc = fill(m, v, a, e); /* before attributes are in host order */
 	if (rc == 0)
 		rc = shape(m, v, a, e);
 	if (rc == 0)
