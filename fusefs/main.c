@@ -65,9 +65,12 @@ static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_wa
 		[CFG_MODE_NOXARRAY] = ZARR_NOXARRAY,
 	};
 	const struct zarr_view_options opts = {
+		.format = cfg->zarr3 ? 3 : 2,
 		.mode = modes[cfg->mode],
 		.policy = policy_of(cfg, want),
 		.nested = cfg->nested,
+		.v2_keys = cfg->v2_keys,
+		.shard_bytes = cfg->shard_size,
 		.strict_json = cfg->strict_json,
 		.io = io_of(cfg, want->share),
 		.max_meta_bytes = cfg->meta_size,
