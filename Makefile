@@ -276,9 +276,13 @@ check-asan:
 # (clang) a target is libFuzzer's, else tests/fuzz/replay.c runs it.
 FUZZ_MAIN ?= tests/fuzz/replay.c
 fuzz_own_plugin := $(BUILD)/obj/base/child.o $(BUILD)/obj/codecs/plugin_scan.o
-fuzz_objs = $(if $(filter $(FUZZ_CODECS),$(1)),$(filter-out $(fuzz_own_$(1)),$(objs_codecs)),$(LIBOBJ))
+fuzz_objs = $(or $(fuzz_needs_$(1)),$(if $(filter $(FUZZ_CODECS),$(1)),$(filter-out \
+	$(fuzz_own_$(1)),$(objs_codecs)),$(LIBOBJ)))
 objs_codecs := $(filter $(BUILD)/obj/codecs/% $(BUILD)/obj/base/%,$(LIBOBJ))
 FUZZ_CODECS := codec codecs spec plugin
+# Of a source that needs no library, a few files.
+fuzz_needs_cdf := $(objs_codecs) $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard hdf5view/cdf_*.c) \
+	hdf5view/src_cdf.c $(addprefix translate/,cut.c dataset.c dtype.c source.c))
 
 $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/memory.h $(FUZZ_MAIN) $$(call fuzz_objs,%) Makefile
 	@mkdir -p $(@D)
@@ -294,7 +298,7 @@ check-fuzz:
 	tests/fuzz/mutate_store.py -n $(FUZZ_N) -s $(FUZZ_SEED)
 	$(MAKE) check-fuzz-codecs FUZZ_N=$(FUZZ_N)
 
-FUZZ_TARGETS := $(FUZZ_CODECS:%=fuzz/fuzz_%)
+FUZZ_TARGETS := $(FUZZ_CODECS:%=fuzz/fuzz_%) fuzz/fuzz_cdf
 check-fuzz-codecs:
 	$(MAKE) SANITIZE=1 WERROR=1 $(FUZZ_TARGETS:%=build-asan/%)
 	tests/fuzz/run.py -n $(FUZZ_N) $(FUZZ)
