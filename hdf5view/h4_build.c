@@ -149,6 +149,8 @@ int h4_build_model(struct guest *g, const void **ret_own, struct err *e)
 	if (rc == 0)
 		rc = freeze(&b, own, e);
 	if (rc == 0)
+		rc = h4_left_out(&b, e);
+	if (rc == 0)
 		rc = finish_notes(&b, e);
 	*ret_own = own;
 	free(b.text);

@@ -33,6 +33,7 @@ struct h4_source {
 	const struct h4_array *arrays;
 	/* in a child: */
 	int32_t sd;               /* the file, open for the rest of the process; 0: not yet */
+	char opened[PATH_MAX];    /* the name that it was opened by */
 	int32_t sds;              /* the array read last; 0: none */
 	uint32_t selected;        /* its ordinal */
 };
@@ -107,6 +108,9 @@ int h4_attrs_read(struct h4_build *b, int32_t id, int32_t n, const char *what, u
 /* h4_sds_read - SDS number `index` of the file into b->arrays. One that cannot be shown leaves a
  * note and counts as success. */
 int h4_sds_read(struct h4_build *b, int32_t index, struct err *e) NZ_MUST_USE;
+
+/* h4_left_out - notes of what else is in the file. */
+int h4_left_out(struct h4_build *b, struct err *e) NZ_MUST_USE;
 
 /* h4_build_model - guest_kind.build. */
 int h4_build_model(struct guest *g, const void **ret_own, struct err *e) NZ_MUST_USE;

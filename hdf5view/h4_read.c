@@ -41,7 +41,6 @@ static int one_file(int fd, int *ret, struct err *e)
 int h4_open(struct h4_source *s, struct err *e)
 {
 	const struct stat *want = &s->g.base.ds.st;
-	char own[64];
 	struct stat st;
 	int at, rc = one_file(s->g.fd, &at, e);
 	int32 sd;
@@ -49,8 +48,10 @@ int h4_open(struct h4_source *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	/* by descriptor: the path may lead elsewhere by now */
-	(void)snprintf(own, sizeof(own), "/proc/self/fd/%d", s->g.fd);
-	sd = SDstart(access(own, R_OK) == 0 ? own : s->g.path, DFACC_READ);
+	(void)snprintf(s->opened, sizeof(s->opened), "/proc/self/fd/%d", s->g.fd);
+	if (access(s->opened, R_OK) < 0)
+		(void)snprintf(s->opened, sizeof(s->opened), "%s", s->g.path);
+	sd = SDstart(s->opened, DFACC_READ);
 	if (sd == FAIL)
 		return h4_error(e, -EBADMSG, "not readable as HDF4");
 	if (fstat(at, &st) < 0 || st.st_dev != want->st_dev || st.st_ino != want->st_ino)

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 /* ---- dimensions ---- */
 
 static uint32_t bucket_of(const char *s)
@@ -270,6 +272,10 @@ static int read_name(struct h4_build *b, int32 sds, struct h4_barray *w, int32 *
 	b->text[H4_TEXT_MAX] = '\0';
 	w->a.name = h4_name(b, b->text);
 	if (!w->a.name)
+		return h4_full(b, e);
+	if (str_utf8_ok(b->text, strlen(b->text)) && strcmp(w->a.name, b->text) != 0 &&
+	    h4_note(b, w->a.name, e,
+		    "is called '%.100s' in the file, which no file can be called", b->text) < 0)
 		return h4_full(b, e);
 	if (rank < 0 || rank > H4_RANK_MAX)
 		return err_set(e, -EBADMSG, "it has %d dimensions", (int)rank);

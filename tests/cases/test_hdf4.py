@@ -45,3 +45,24 @@ def cases():
         for name in sorted(files):
             path = os.path.join(base, name)
             yield os.path.relpath(path, root), functools.partial(compare, path)
+
+
+def make(t, kind):
+    """A file that tests/tools/hdf4_make.c writes."""
+    need(t)
+    tool = os.path.join(os.path.dirname(t.binary), "tests", "hdf4_make")
+    if not os.path.exists(tool):
+        raise Skip("make tools has not been run")
+    path = t.path(f"{kind}.hdf")
+    status, _, err = t.run(tool, kind, path)
+    assert status == 0, err
+    return tool, path
+
+
+def generated(kind, t):
+    _, path = make(t, kind)
+    compare(path, t)
+
+
+for _kind in ("chunks", "records", "scales", "groups", "large"):
+    globals()[f"test_{_kind}"] = functools.partial(generated, _kind)
