@@ -48,7 +48,17 @@ endif
 
 # Asked for once, and only when something is compiled: `make demo` may have to install pkg-config.
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(PKG_CFLAGS)
-PKG_LIBS = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS)) $(PLAIN_LIBS))$(PKG_LIBS)
+PKG_LIBS = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS)) $(PLAIN_LIBS) $(HDF4_LIBS))$(PKG_LIBS)
+
+# libhdf4, which has no pkg-config file, where it is there: without it HDF4 is not built in. The one
+# without netCDF's functions is preferred. HDF4_LIBS= (nothing) builds without.
+HDF4_SETS := -lmfhdfalt_-ldfalt -lmfhdf_-ldf -L/usr/lib64/hdf_-lmfhdf_-ldf
+HDF4_TRY = printf '\043include <hdf/mfhdf.h>\nint main(void) { return SDend(0); }\n' | \
+	$(CC) -x c - -o /dev/null
+HDF4_LIBS = $(eval HDF4_LIBS := $(subst _, ,$(firstword $(foreach s,$(HDF4_SETS),$(shell \
+	$(HDF4_TRY) $(subst _, ,$(s)) 2>/dev/null && echo $(s))))))$(HDF4_LIBS)
+HDF4_CFLAGS = $(if $(strip $(HDF4_LIBS)),-DNCZARRFS_HDF4)
+$(BUILD)/obj/hdf5view/h4_%.o $(BUILD)/tests/hdf4_make: CPPFLAGS += $(HDF4_CFLAGS)
 
 SRC := $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
