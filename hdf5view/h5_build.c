@@ -118,7 +118,7 @@ static bool same_grid(const struct ds_array *a, const struct ds_array *b)
 
 static int share_places(struct h5_source *s, struct err *e)
 {
-	struct dataset *ds = &s->base.ds;
+	struct dataset *ds = &s->g.base.ds;
 	auto_free struct h5_array **order =
 		alloc_array(ds->n_arrays, sizeof(struct h5_array *));
 
@@ -147,7 +147,7 @@ static int share_places(struct h5_source *s, struct err *e)
 
 static int move_arrays(struct h5_build *b, const uint32_t *gmap, struct err *e)
 {
-	struct dataset *ds = &b->src->base.ds;
+	struct dataset *ds = &b->src->g.base.ds;
 	uint32_t n = 0;
 
 	for (size_t i = 0; i < b->n_arrays; i++) {
@@ -170,7 +170,7 @@ static int move_arrays(struct h5_build *b, const uint32_t *gmap, struct err *e)
 
 static int move_dims(struct h5_build *b, const uint32_t *gmap, struct err *e)
 {
-	struct dataset *ds = &b->src->base.ds;
+	struct dataset *ds = &b->src->g.base.ds;
 
 	ds->dims = arena_alloc(b->arena, b->n_dims, sizeof(*ds->dims));
 	if (!ds->dims)
@@ -210,7 +210,7 @@ static uint32_t group_of_dim(const struct dataset *ds, uint32_t i)
 static uint32_t *members(struct h5_build *b, uint32_t n, group_of *of, uint32_t **ret_first,
 			 struct err *e)
 {
-	struct dataset *ds = &b->src->base.ds;
+	struct dataset *ds = &b->src->g.base.ds;
 	uint32_t *list = arena_alloc(b->arena, n, sizeof(*list));
 	uint32_t *first = arena_alloc(b->arena, (size_t)ds->n_groups + 1, sizeof(*first));
 	auto_free uint32_t *at = alloc_array((size_t)ds->n_groups + 1, sizeof(*at));
@@ -248,7 +248,7 @@ static int by_dimid(const void *pa, const void *pb, void *arg)
 
 static int move_groups(struct h5_build *b, const uint32_t *gmap, struct err *e)
 {
-	struct dataset *ds = &b->src->base.ds;
+	struct dataset *ds = &b->src->g.base.ds;
 	uint32_t *groups, *arrays, *dims, *fg, *fa, *fd;
 
 	ds->groups = arena_alloc(b->arena, ds->n_groups, sizeof(*ds->groups));
@@ -284,7 +284,7 @@ static int move_groups(struct h5_build *b, const uint32_t *gmap, struct err *e)
 
 int h5_freeze(struct h5_build *b, struct err *e)
 {
-	struct dataset *ds = &b->src->base.ds;
+	struct dataset *ds = &b->src->g.base.ds;
 	struct err local = ERR_INIT;
 	auto_free uint32_t *gmap = renumber_groups(b, &ds->n_groups);
 	char more[80];

@@ -10,6 +10,8 @@
  * unlimited and has another length than the axis is no dimension for it. */
 #include "hdf5view/src_int.h"
 
+#include "translate/cut.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -344,7 +346,7 @@ static int phony_below(struct h5_build *b, struct tables *t, uint32_t group, uin
 static int finish(struct h5_build *b, struct h5_barray *w, const uint32_t *dims, struct err *e)
 {
 	uint64_t *shape = arena_alloc(b->arena, w->a.rank, sizeof(*shape)), *chunk = NULL;
-	const struct source_options *o = &b->src->opts;
+	const struct source_options *o = &b->src->g.opts;
 	struct err why = ERR_INIT;
 	uint64_t elem = dt_is_vlen(&w->a.type) ? 16 : w->a.type.size, n = elem;
 	int rc;
@@ -360,8 +362,8 @@ static int finish(struct h5_build *b, struct h5_barray *w, const uint32_t *dims,
 	w->a.shape = shape;
 	w->a.dims = dims;
 	if (chunk)
-		h5_cut(shape, w->a.rank, elem, o->cut_bytes, chunk);
-	rc = ds_array_finish(&b->src->base.ds, &w->a, UINT64_MAX, &why);
+		ds_cut(shape, w->a.rank, elem, o->cut_bytes, chunk);
+	rc = ds_array_finish(&b->src->g.base.ds, &w->a, UINT64_MAX, &why);
 	for (uint32_t i = 0; i < w->a.rank && rc == 0; i++)
 		if (ckd_mul(&n, n, w->a.chunk[i]))
 			rc = err_set(&why, -ERANGE, "a chunk is too large");

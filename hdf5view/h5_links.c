@@ -17,7 +17,7 @@
 
 int h5_file_dir(const struct h5_source *s, uint32_t file, char *out, size_t cap)
 {
-	const char *path = file ? s->files[file - 1].path : s->path;
+	const char *path = file ? s->files[file - 1].path : s->g.path;
 	const char *slash = strrchr(path, '/');
 	size_t n = slash && slash != path ? (size_t)(slash - path) : 1;
 
@@ -74,7 +74,7 @@ static char *allowed(const struct h5_source *s, const char *dir, const char *nam
 {
 	auto_free char *path = NULL;
 
-	if (!s->link_root) {
+	if (!s->g.link_root) {
 		(void)err_set(e, -EACCES,
 			      "it leads to the file '%.200s', and other files are "
 			      "read only below a link_root given when mounting",
@@ -86,11 +86,11 @@ static char *allowed(const struct h5_source *s, const char *dir, const char *nam
 		(void)err_sys(e, errno, "it leads to the file '%.200s'", name);
 		return NULL;
 	}
-	if (!below(s->link_root, path)) {
+	if (!below(s->g.link_root, path)) {
 		(void)err_set(e, -EACCES,
 			      "it leads to the file '%.200s', which is not below the "
 			      "link_root '%.100s'",
-			      name, s->link_root);
+			      name, s->g.link_root);
 		return NULL;
 	}
 	if (!S_ISREG(st->st_mode)) {
@@ -121,7 +121,7 @@ int h5_link_file(struct h5_build *b, uint32_t from, const char *name, uint32_t *
 	path = allowed(s, dir, name, &st, e);
 	if (!path)
 		return e && e->code ? e->code : -EACCES;
-	if (st.st_dev == s->base.ds.st.st_dev && st.st_ino == s->base.ds.st.st_ino) {
+	if (st.st_dev == s->g.base.ds.st.st_dev && st.st_ino == s->g.base.ds.st.st_ino) {
 		*ret = 0;
 		return 0;
 	}
@@ -184,7 +184,7 @@ static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, u
 		path = allowed(s, dir, name, &st, e);
 		if (!path)
 			return -EACCES;
-		if (name[0] == '/' && !below(s->link_root, name))
+		if (name[0] == '/' && !below(s->g.link_root, name))
 			return err_set(e, -EACCES,
 				       "it leads to the file '%.200s', which is not "
 				       "below the link_root",
@@ -206,8 +206,8 @@ static int pattern_ok(const struct h5_source *s, const char *dir, const char *na
 	if (slash)
 		dir_of(copy);
 	path = slash ? canonical(dir, copy) : realpath(dir, NULL);
-	if ((slash && strchr(copy, '%')) || !path || !s->link_root ||
-	    (strcmp(path, s->link_root) != 0 && !below(s->link_root, path)))
+	if ((slash && strchr(copy, '%')) || !path || !s->g.link_root ||
+	    (strcmp(path, s->g.link_root) != 0 && !below(s->g.link_root, path)))
 		return err_set(e, -EACCES,
 			       "it leads to files '%.200s', which are not known to be "
 			       "below a link_root given when mounting",
@@ -310,7 +310,7 @@ int h5_storage_ok(struct h5_build *b, uint32_t file, hid_t dcpl, struct err *e)
 	const struct h5_source *s = b->src;
 	struct check c = {.s = s, .lapl = b->lapl};
 
-	return storage_ok(&c, file ? s->files[file - 1].path : s->path, h5_file_id(b, file),
+	return storage_ok(&c, file ? s->files[file - 1].path : s->g.path, h5_file_id(b, file),
 			  dcpl, 0, e);
 }
 
@@ -331,6 +331,6 @@ int h5_sources_ok(struct h5_source *s, uint32_t file, hid_t set, const hsize_t *
 		h5_id_close(&s->files[i].id);
 		s->files[i].id = 0;
 	}
-	return storage_ok(&c, file ? s->files[file - 1].path : s->path,
+	return storage_ok(&c, file ? s->files[file - 1].path : s->g.path,
 			  file ? s->files[file - 1].id : s->file, dcpl, 0, e);
 }

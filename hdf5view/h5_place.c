@@ -7,19 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-int h5_check(struct source *src, struct err *e)
-{
-	const struct stat *was = &src->ds.st;
-	struct stat now;
-
-	if (fstat(h5_of(src)->fd, &now) < 0)
-		return err_sys(e, errno, "the source file");
-	if (now.st_size != was->st_size || now.st_mtim.tv_sec != was->st_mtim.tv_sec ||
-	    now.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
-		return err_set(e, -ESTALE, "the source file was changed after it was opened");
-	return 0;
-}
-
 /* agree - whether the header says what the library said when the source was opened. */
 static int agree(const struct ds_array *a, const struct h5_array *x, const struct h5_layout *l,
 		 struct err *e)
@@ -43,24 +30,24 @@ static int agree(const struct ds_array *a, const struct h5_array *x, const struc
 
 static int fill_place(struct h5_source *s, uint32_t array, struct h5_place *p, struct err *e)
 {
-	const struct ds_array *a = &s->base.ds.arrays[array];
+	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	const struct h5_array *x = &s->arrays[array];
 	struct err changed = ERR_INIT;
-	int check, rc = h5_check(&s->base, e);
+	int check, rc = guest_check(&s->g.base, e);
 
 	if (rc == 0)
 		rc = h5_layout_read(&s->raw, s->raw.base + x->addr, &p->layout, e);
 	if (rc == 0)
 		rc = agree(a, x, &p->layout, e);
 	if (rc == 0 && p->layout.cls == H5_LAYOUT_CHUNKED)
-		rc = h5_index_load(&s->raw, &p->layout, a->grid, s->opts.max_index_bytes,
+		rc = h5_index_load(&s->raw, &p->layout, a->grid, s->g.opts.max_index_bytes,
 				   &p->index, e);
 	if (rc == -EOPNOTSUPP) {
 		p->library = true;
 		rc = 0;
 	}
 	/* what was read of a file that changed meanwhile is neither good nor damaged */
-	check = h5_check(&s->base, &changed);
+	check = guest_check(&s->g.base, &changed);
 	if (check < 0)
 		return err_set(e, check, "%s", changed.msg);
 	return rc;
@@ -161,7 +148,7 @@ static int range(const struct h5_source *s, uint64_t off, uint64_t len, struct c
 static int locate_chunk(const struct h5_source *s, uint32_t array, const struct h5_place *p,
 			uint64_t linear, enum reach reach, struct chunk_ref *ret, struct err *e)
 {
-	const struct ds_array *a = &s->base.ds.arrays[array];
+	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	struct h5_chunk c = h5_index_get(p->index, linear);
 
 	if (c.addr == UINT64_MAX)
@@ -180,7 +167,7 @@ static int locate_chunk(const struct h5_source *s, uint32_t array, const struct 
 static int locate_piece(const struct h5_source *s, uint32_t array, const struct h5_place *p,
 			const uint64_t *at, struct chunk_ref *ret, struct err *e)
 {
-	const struct ds_array *a = &s->base.ds.arrays[array];
+	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	uint64_t first = 0, n = 1, stride = a->type.size, bytes, end;
 	int rc;
 

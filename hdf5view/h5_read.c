@@ -1,8 +1,7 @@
 /* h5_read.c - elements through libhdf5, for what nobody else can decode.
  *
- * h5_read_* are asked by the server and pass the question on; h5_library_* answer it, in the
- * worker's process. There the file is opened again on first use, without HDF5's lock, so that
- * writers are not kept out; source_check tells when that mattered. */
+ * All of it runs in the worker's process. There the file is opened again on first use, without
+ * HDF5's lock, so that writers are not kept out; source_check tells when that mattered. */
 #include "hdf5view/src_int.h"
 
 #include "base/str.h"
@@ -55,7 +54,7 @@ static hid_t open_named(const struct h5_source *s, const struct h5_array *x, hid
 
 static int open_set(struct h5_source *s, uint32_t array, hid_t *ret, struct err *e)
 {
-	const struct ds_array *a = &s->base.ds.arrays[array];
+	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	const struct h5_array *x = &s->arrays[array];
 	hid_t *file = x->file ? &s->files[x->file - 1].id : &s->file;
 	int rc;
@@ -79,7 +78,7 @@ static int open_set(struct h5_source *s, uint32_t array, hid_t *ret, struct err 
 static int select_region(struct h5_source *s, uint32_t array, uint64_t linear,
 			 struct reading *r, struct err *e)
 {
-	const struct ds_array *a = &s->base.ds.arrays[array];
+	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	const struct h5_array *x = &s->arrays[array];
 	hsize_t start[DS_RANK_MAX], count[DS_RANK_MAX], chunk[DS_RANK_MAX],
 		zero[DS_RANK_MAX] = {0};
@@ -137,7 +136,7 @@ static int prepare(struct h5_source *s, uint32_t array, uint64_t linear, struct 
 
 	if (rc < 0)
 		return rc;
-	ready_filters(&s->base.ds.arrays[array], &s->arrays[array]);
+	ready_filters(&s->g.base.ds.arrays[array], &s->arrays[array]);
 	r->file_type = H5Dget_type(r->set);
 	r->mem = r->file_type < 0 ? -1 : h5_type_mem(r->file_type, false);
 	if (r->mem < 0 || H5Tget_size(r->file_type) != s->arrays[array].elem_bytes)
@@ -172,7 +171,7 @@ static void fill_with(uint8_t *out, size_t len, const uint8_t *elem, size_t size
 static int read_locked(struct h5_source *s, uint32_t array, uint64_t linear, uint8_t *out,
 		       struct err *e)
 {
-	const struct ds_array *a = &s->base.ds.arrays[array];
+	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	struct reading r = {0};
 	int rc = prepare(s, array, linear, &r, e);
 
@@ -185,10 +184,11 @@ static int read_locked(struct h5_source *s, uint32_t array, uint64_t linear, uin
 	return rc;
 }
 
-int h5_library_chunk(struct h5_source *s, uint32_t array, uint64_t linear, uint8_t *out,
-		     size_t len, struct err *e)
+int h5_library_chunk(struct guest *g, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
+		     struct err *e)
 {
-	const struct ds_array *a = &s->base.ds.arrays[array];
+	struct h5_source *s = h5_of_guest(g);
+	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	int rc;
 
 	if (len)
@@ -197,21 +197,6 @@ int h5_library_chunk(struct h5_source *s, uint32_t array, uint64_t linear, uint8
 	rc = read_locked(s, array, linear, out, e);
 	h5_leave();
 	return rc;
-}
-
-int h5_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
-		  struct err *e)
-{
-	const struct ds_array *a = &src->ds.arrays[array];
-	int rc;
-
-	if (a->unreadable)
-		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
-	if (dt_is_vlen(&a->type) || len != a->chunk_bytes)
-		return err_set(e, -EINVAL, "a chunk has %llu bytes, not %zu",
-			       (unsigned long long)a->chunk_bytes, len);
-	rc = h5_worker_chunk(h5_of(src), array, linear, out, len, e);
-	return rc == 0 ? h5_check(src, e) : rc;
 }
 
 /* ---- elements of variable length ---- */
@@ -346,10 +331,11 @@ static int put_all(const struct ds_array *a, const struct h5_array *x, uint64_t 
 	return rc;
 }
 
-int h5_library_vlen(struct h5_source *s, uint32_t array, uint64_t linear, struct buf *out,
+int h5_library_vlen(struct guest *g, uint32_t array, uint64_t linear, struct buf *out,
 		    struct err *e)
 {
-	const struct ds_array *a = &s->base.ds.arrays[array];
+	struct h5_source *s = h5_of_guest(g);
+	const struct ds_array *a = &s->g.base.ds.arrays[array];
 	size_t size = a->type.kind == DT_VSTRING ? sizeof(char *) : sizeof(hvl_t);
 	struct pool pool = {.left = VLEN_MAX};
 	struct reading r = {0};
@@ -370,18 +356,4 @@ int h5_library_vlen(struct h5_source *s, uint32_t array, uint64_t linear, struct
 		rc = put_all(a, &s->arrays[array], linear, elems, size, n, out, e);
 	pool_release(&pool);
 	return rc;
-}
-
-int h5_read_vlen(struct source *src, uint32_t array, uint64_t linear, struct buf *out,
-		 struct err *e)
-{
-	const struct ds_array *a = &src->ds.arrays[array];
-	int rc;
-
-	if (a->unreadable)
-		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
-	if (!dt_is_vlen(&a->type))
-		return err_set(e, -EINVAL, "its elements have a fixed size");
-	rc = h5_worker_vlen(h5_of(src), array, linear, out, e);
-	return rc == 0 ? h5_check(src, e) : rc;
 }

@@ -2,16 +2,14 @@
  *
  * Life of a source: h5_build gathers the model on one thread with libhdf5 (h5_walk.c and the
  * files it calls), h5_freeze turns it into a dataset, libhdf5's file is closed. From then on
- * h5_place.c finds chunks with h5_raw.h and h5_worker.c starts a process, in which h5_read.c
+ * h5_place.c finds chunks with h5_raw.h and guest_worker.c starts a process, in which h5_read.c
  * opens libhdf5's file again, only for elements that nobody else can decode. */
 #ifndef HDF5VIEW_SRC_INT_H
 #define HDF5VIEW_SRC_INT_H
 
 #include "base/buf.h"
-#include "hdf5view/h5_child.h"
+#include "hdf5view/guest.h"
 #include "hdf5view/h5_raw.h"
-#include "hdf5view/h5_worker.h"
-#include "translate/source.h"
 
 #include <errno.h>
 #include <hdf5.h>
@@ -195,13 +193,6 @@ bool h5_filter_ready(uint32_t h5_id);
  * not known before they are read. */
 void h5_filters_ready(void);
 
-/* ---- h5_cut.c ---- */
-
-/* h5_cut - chunk lengths for an array that is stored in one piece: whole rows of about
- * `target` bytes. elem: bytes of an element. */
-void h5_cut(const uint64_t *shape, uint32_t rank, uint64_t elem, uint64_t target,
-	    uint64_t *ret_chunk);
-
 /* ---- h5_links.c: what other files may be touched ---- */
 
 /* h5_link_file - the linked file that an external link names, opened; ordinal as in
@@ -234,64 +225,41 @@ struct h5_place {
 };
 
 struct h5_source {
-	struct source base;
-	int fd;                   /* owned */
-	char *path;               /* canonical, owned */
-	struct source_options opts;
-	char *link_root;          /* canonical, owned; NULL: no other file is touched */
+	struct guest g;
 	struct h5_file raw;
-	struct h5_array *arrays;  /* base.ds.n_arrays; in the dataset's arena */
+	struct h5_array *arrays;  /* g.base.ds.n_arrays; in the dataset's arena */
 	struct h5_linked *files;
 	uint32_t n_files;
 	size_t c_files;
 	uint32_t n_places;
 	_Atomic(struct h5_place *) *places;
 	pthread_mutex_t load;     /* one thread loads an index at a time */
-	void *region;             /* the model's memory: shared with the child that made it, read
-	                           * only once it was looked at. NULL in a child of ours */
-	size_t region_size;
-	int region_fd;            /* owned; for children that read elements */
-	struct h5_worker worker;
 	bool moved;               /* h5_lock: path leads to another file by now */
 	hid_t file;               /* open for reading elements, in the worker; 0: not yet */
 };
 
-static inline struct h5_source *h5_of(struct source *s)
+static inline struct h5_source *h5_of_guest(struct guest *g)
 {
-	return CONTAINER_OF(s, struct h5_source, base);
+	return CONTAINER_OF(g, struct h5_source, g);
 }
 
-/* ---- h5_open.c: the model comes from another process ---- */
+static inline struct h5_source *h5_of(struct source *s)
+{
+	return h5_of_guest(guest_of(s));
+}
 
-/* h5_open_model - let a child build the model, check it, make it ours. */
-int h5_open_model(struct h5_source *s, struct err *e) NZ_MUST_USE;
-/* h5_region_release - takes what h5_open_model left, whole or half. */
-void h5_region_release(struct h5_source *s);
-/* h5_job_of_source - what another process has to know to work on s. */
-int h5_job_of_source(const struct h5_source *s, enum h5_job_kind kind, struct h5_job *ret,
-		     struct err *e) NZ_MUST_USE;
-/* h5_source_of_job - a source in that process, with a model to build or one to use. fd and
- * region_fd are its own. *ret lives as long as the process. */
-int h5_source_of_job(const struct h5_job *job, int fd, int region_fd, struct h5_source **ret,
-		     struct err *e) NZ_MUST_USE;
-/* h5_build_model - in a child: libhdf5 reads the file into s->base.ds and s->arrays. */
-int h5_build_model(struct h5_source *s, struct err *e) NZ_MUST_USE;
-/* h5_set_up - canonical paths, and what the file's superblock says; s->fd and opts are set. */
-int h5_set_up(struct h5_source *s, const char *path, struct err *e) NZ_MUST_USE;
+/* ---- h5_guest.c ---- */
 
-/* h5_model - the head of a region; the arena follows it. */
-struct h5_model {
-	struct dataset ds;
+#define H5_WORKER_NAME "nczarrfs-hdf5"  /* as ps and top show it; 15 bytes at most */
+
+/* h5_own - what of a source is in the model's memory besides the dataset. */
+struct h5_own {
 	struct h5_array *arrays;
-	struct h5_linked *files;
+	const struct h5_linked *files;
 	uint32_t n_files, n_places;
-	size_t used;              /* bytes of the region that mean something */
 };
 
-/* h5_verify - whether a region holds a model that can be used without looking at it again: every
- * pointer leads into it, every count and product is right, every text ends. The process that
- * wrote it may have been taken over. Returns 0 or -EBADMSG. (h5_verify.c) */
-int h5_verify(const struct h5_model *m, size_t size, struct err *e) NZ_MUST_USE;
+extern const struct guest_kind h5_guest_kind;
 
 /* h5_fapl - how files are opened, the same for all: the library insists on that for files that it
  * meets twice. New; -1 on failure. */
@@ -301,21 +269,16 @@ hid_t h5_fapl(bool lock);
 int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret,
 		 struct err *e) NZ_MUST_USE;
 
-/* h5_library_chunk, h5_library_vlen - h5_read_chunk and h5_read_vlen in this process, after what
- * they check. Only for the worker: the library may crash or never return. Take h5_lock. */
-int h5_library_chunk(struct h5_source *s, uint32_t array, uint64_t linear, uint8_t *out,
-		     size_t len, struct err *e) NZ_MUST_USE;
-int h5_library_vlen(struct h5_source *s, uint32_t array, uint64_t linear, struct buf *out,
+/* h5_library_chunk, h5_library_vlen - elements through the library, for guest_kind. Only for the
+ * worker: the library may crash or never return. Take h5_lock. */
+int h5_library_chunk(struct guest *g, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
+		     struct err *e) NZ_MUST_USE;
+int h5_library_vlen(struct guest *g, uint32_t array, uint64_t linear, struct buf *out,
 		    struct err *e) NZ_MUST_USE;
 
 /* The source's operations; contracts in translate/source.h. */
 int h5_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 	      struct err *e);
 int h5_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e);
-int h5_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
-		  struct err *e);
-int h5_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
-		 struct err *e);
-int h5_check(struct source *s, struct err *e);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef NCZARR_EMIT_INT_H
 #define NCZARR_EMIT_INT_H
 
-#include "nczarr/emit_v2.h"
+#include "nczarr/emit.h"
 #include "nczarr/json_write.h"
 
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -18,6 +18,19 @@ void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool ho
 
 /* zr_put_attr - the value of an attribute. flat: a list for any rank. */
 void zr_put_attr(struct jw *j, const struct ds_attr *at, bool flat, bool quote);
+
+/* zr_put_attrs - of a group (fill_declared false) or an array, as members of the open object. */
+void zr_put_attrs(struct jw *j, const struct zr_emit *em, const struct ds_attr *attrs, uint32_t n,
+		  bool of_array, bool fill_declared);
+
+/* zr_quant_attr - what netCDF says of elements that were quantised; NULL: they were not, or the
+ * array says so itself. value and room: memory for it. */
+const struct ds_attr *zr_quant_attr(const struct ds_array *a, const struct plan *plan,
+				    int32_t *value, struct ds_attr *room);
+
+/* zr_put_v2, zr_put_v3 - the value of one document, of the formats. */
+void zr_put_v2(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t ord);
+void zr_put_v3(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t ord);
 
 /* zr_dtype_text - append the dtype of a simple type ("<f8") to b, in the given byte order. */
 void zr_dtype_text(struct buf *b, const struct dtype *t, bool big);

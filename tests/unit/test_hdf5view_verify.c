@@ -66,7 +66,7 @@ static uint64_t touch(const void *p, uint64_t n)
 }
 
 /* follow - every pointer, as far as the model says. */
-static uint64_t follow(const struct h5_model *m)
+static uint64_t follow(const struct guest_model *m)
 {
 	uint64_t sum = strlen(m->ds.format);
 
@@ -84,7 +84,8 @@ static uint64_t follow(const struct h5_model *m)
 				sum += touch(a->attrs[k].texts[j].s, a->attrs[k].texts[j].len);
 		}
 		for (uint32_t k = 0; k < a->chain.n; k++)
-			sum += touch(a->chain.specs[k].params, a->chain.specs[k].n_params * 4ull);
+			sum += touch(a->chain.specs[k].params,
+				     a->chain.specs[k].n_params * 4ull);
 	}
 	return sum;
 }
@@ -107,30 +108,30 @@ static void test_every_change(void **state)
 	(void)state;
 	assert_int_equal(source_open(formats, 1, path, &opts, &s, &e), 0);
 	h = h5_of(s);
-	assert_non_null(h->region);
-	assert_int_equal(h5_verify(h->region, h->region_size, &e), 0);
+	assert_non_null(h->g.region);
+	assert_int_equal(guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, &e), 0);
 	/* at the same address, or every pointer would lead out of it */
-	copy = malloc(h->region_size);
+	copy = malloc(h->g.region_size);
 	assert_non_null(copy);
-	memcpy(copy, h->region, h->region_size);
-	assert_true(mmap(h->region, h->region_size, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == h->region);
+	memcpy(copy, h->g.region, h->g.region_size);
+	assert_true(mmap(h->g.region, h->g.region_size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == h->g.region);
 	for (unsigned i = 0; i < 40000; i++) {
-		uint8_t *at = h->region;
-		size_t used = ((struct h5_model *)(void *)copy)->used;
+		uint8_t *at = h->g.region;
+		size_t used = ((struct guest_model *)(void *)copy)->used;
 
-		memcpy(at, copy, h->region_size);
+		memcpy(at, copy, h->g.region_size);
 		for (unsigned k = next(&seed) % 3 + 1; k > 0; k--)
 			at[next(&seed) % used] = (uint8_t)next(&seed);
-		if (h5_verify(h->region, h->region_size, &e) < 0) {
+		if (guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, &e) < 0) {
 			found++;
 		} else {
 			harmless++;
-			sum += follow(h->region);
+			sum += follow(h->g.region);
 		}
 	}
 	assert_true(found > 1000 && harmless > 1000 && sum > 0);
-	memcpy(h->region, copy, h->region_size);
+	memcpy(h->g.region, copy, h->g.region_size);
 	free(copy);
 	source_close(s);
 }

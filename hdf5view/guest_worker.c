@@ -1,13 +1,9 @@
-/* h5_worker.c - the server's side of the worker process, and the process itself.
+/* guest_worker.c - the server's side of the worker process, and the process itself.
  *
  * A request is one fixed struct, an answer a fixed struct and its bytes. The child may have been
  * taken over by a hostile file: what it says is checked like the file itself, and it has nothing
  * but the source's descriptor, its socket and the pipe that tells it when the server is gone.
  * (PR_SET_PDEATHSIG would not do: the thread that forked may end long before the server.) */
-#include "hdf5view/h5_worker.h"
-
-#include "hdf5view/src_int.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,6 +16,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+
+#include "hdf5view/guest.h"
 
 enum op { OP_CHUNK = 1, OP_VLEN };
 
@@ -34,7 +32,7 @@ struct request {
 
 /* ---- the child ---- */
 
-static void obey(struct h5_source *s, int sock, const struct request *q, struct buf *b)
+static void obey(struct guest *g, int sock, const struct request *q, struct buf *b)
 {
 	struct err e = ERR_INIT;
 	uint8_t *out;
@@ -42,10 +40,10 @@ static void obey(struct h5_source *s, int sock, const struct request *q, struct 
 
 	b->max = (size_t)q->len;
 	if (q->op == OP_VLEN) {
-		rc = h5_library_vlen(s, q->array, q->linear, b, &e);
+		rc = g->kind->vlen(g, q->array, q->linear, b, &e);
 	} else {
 		out = buf_grow(b, (size_t)q->len);
-		rc = out ? h5_library_chunk(s, q->array, q->linear, out, (size_t)q->len, &e)
+		rc = out ? g->kind->chunk(g, q->array, q->linear, out, (size_t)q->len, &e)
 			 : err_nomem(&e);
 	}
 	if (rc < 0)
@@ -54,7 +52,7 @@ static void obey(struct h5_source *s, int sock, const struct request *q, struct 
 		child_say(sock, 0, b->data, b->len);
 }
 
-void h5_read_job(struct h5_source *s, int sock)
+void guest_read_job(struct guest *g, int sock)
 {
 	struct request q;
 	struct buf b;
@@ -67,7 +65,7 @@ void h5_read_job(struct h5_source *s, int sock)
 			continue;
 		if (n != (ssize_t)sizeof(q))
 			_exit(0); /* no exit handlers: they are the server's */
-		obey(s, sock, &q, &b);
+		obey(g, sock, &q, &b);
 		buf_clear(&b);
 		if (b.cap > KEEP_BYTES)
 			buf_release(&b);
@@ -76,13 +74,13 @@ void h5_read_job(struct h5_source *s, int sock)
 
 /* ---- the server ---- */
 
-void h5_worker_init(struct h5_worker *w, uint64_t timeout_ms)
+void guest_worker_init(struct guest_worker *w, uint64_t timeout_ms)
 {
-	*w = (struct h5_worker){.timeout_ms = timeout_ms ? timeout_ms : H5_WORKER_MS};
+	*w = (struct guest_worker){.timeout_ms = timeout_ms ? timeout_ms : GUEST_MS};
 	(void)pthread_mutex_init(&w->lock, NULL);
 }
 
-void h5_worker_release(struct h5_worker *w)
+void guest_worker_release(struct guest_worker *w)
 {
 	(void)child_end(&w->child);
 	free(w->fatal);
@@ -90,9 +88,9 @@ void h5_worker_release(struct h5_worker *w)
 }
 
 /* ready_locked - a child that is alive; one that died while idle is replaced without a word. */
-static int ready_locked(struct h5_source *s, struct err *e)
+static int ready_locked(struct guest *g, struct err *e)
 {
-	struct h5_worker *w = &s->worker;
+	struct guest_worker *w = &g->worker;
 	struct pollfd p = {.fd = w->child.sock, .events = POLLIN};
 
 	if (w->child.pid && poll(&p, 1, 0) != 0)
@@ -100,7 +98,7 @@ static int ready_locked(struct h5_source *s, struct err *e)
 	if (w->child.pid)
 		return 0;
 	w->served = 0;
-	return h5_child_start(s, H5_JOB_READ, &w->child, e);
+	return guest_child_start(g, GUEST_READ, &w->child, e);
 }
 
 /* talk - the state of one read. */
@@ -141,7 +139,7 @@ static enum child_taken take_payload(int sock, struct talk *t, const struct chil
 	return CHILD_TAKEN;
 }
 
-static enum child_taken ask_locked(struct h5_worker *w, struct talk *t, struct err *e)
+static enum child_taken ask_locked(struct guest_worker *w, struct talk *t, struct err *e)
 {
 	int64_t end = child_now() + (int64_t)u64_min(w->timeout_ms, INT_MAX);
 	struct child_answer a;
@@ -158,8 +156,10 @@ static enum child_taken ask_locked(struct h5_worker *w, struct talk *t, struct e
 
 /* refuse_locked - what killed a worker is not given to the next one, and an array that does it
  * again and again is left alone: a hostile file costs only so many processes. */
-static int refuse_locked(const struct h5_worker *w, const struct request *q, struct err *e)
+static int refuse_locked(const struct guest *g, const struct request *q, struct err *e)
 {
+	const struct guest_worker *w = &g->worker;
+	const char *who = g->kind->child.who;
 	unsigned n = 0;
 
 	for (size_t i = 0; i < w->n_fatal; i++) {
@@ -167,66 +167,64 @@ static int refuse_locked(const struct h5_worker *w, const struct request *q, str
 			continue;
 		if (w->fatal[i].linear == q->linear)
 			return err_set(e, -EIO,
-				       "the HDF5 library crashed or hung on it before: it is "
-				       "not tried again");
+				       "%s crashed or hung on it before: it is not tried again",
+				       who);
 		n++;
 	}
-	if (n < H5_WORKER_TRIES)
+	if (n < GUEST_TRIES)
 		return 0;
 	return err_set(e, -EIO,
-		       "the HDF5 library crashed or hung on %u chunks of the array: no other "
-		       "is tried",
+		       "%s crashed or hung on %u chunks of the array: no other is tried", who,
 		       n);
 }
 
-static void remember_locked(struct h5_worker *w, const struct request *q)
+static void remember_locked(struct guest_worker *w, const struct request *q)
 {
 	if (grow_array(&w->fatal, &w->c_fatal, w->n_fatal + 1, sizeof(*w->fatal)) < 0)
 		return; /* then it is tried again */
-	w->fatal[w->n_fatal++] =
-		(struct h5_fatal_chunk){.array = q->array, .linear = q->linear};
+	w->fatal[w->n_fatal++] = (struct guest_fatal){.array = q->array, .linear = q->linear};
 }
 
 /* explain - the child ended, or was ended by us, in the middle of a request. */
-static int explain(const struct h5_worker *w, enum child_taken got, int status, struct err *e)
+static int explain(const struct guest *g, enum child_taken got, int status, struct err *e)
 {
+	const char *who = g->kind->child.who;
+
 	if (got == CHILD_LATE)
 		return err_set(e, -EIO,
-			       "the HDF5 library did not answer within %llu s: the file is "
-			       "damaged, or its storage is too slow",
-			       (unsigned long long)(w->timeout_ms + 999) / 1000);
+			       "%s did not answer within %llu s: the file is damaged, or its "
+			       "storage is too slow",
+			       who, (unsigned long long)(g->worker.timeout_ms + 999) / 1000);
 	if (got == CHILD_WRONG)
-		return err_set(e, -EIO,
-			       "the HDF5 library's process answered nonsense: the file is "
-			       "damaged");
+		return err_set(e, -EIO, "%s's process answered nonsense: the file is damaged",
+			       who);
 	if (child_died_of(status) == SIGKILL)
-		return err_set(e, -EIO,
-			       "the HDF5 library's process was killed (signal 9) while "
-			       "reading it: memory may be short");
+		return err_set(
+			e, -EIO,
+			"%s's process was killed (signal 9) while reading it: memory may "
+			"be short",
+			who);
 	if (child_died_of(status))
 		return err_set(e, -EIO,
-			       "the HDF5 library crashed (signal %d) while reading it: the "
-			       "file is damaged",
-			       child_died_of(status));
-	return err_set(
-		e, -EIO,
-		"the HDF5 library's process ended (status %d) while reading it: the file "
-		"is damaged",
-		WEXITSTATUS(status));
+			       "%s crashed (signal %d) while reading it: the file is damaged",
+			       who, child_died_of(status));
+	return err_set(e, -EIO,
+		       "%s's process ended (status %d) while reading it: the file is damaged",
+		       who, WEXITSTATUS(status));
 }
 
-static int read_locked(struct h5_source *s, struct talk *t, struct err *e)
+static int read_locked(struct guest *g, struct talk *t, struct err *e)
 {
-	struct h5_worker *w = &s->worker;
+	struct guest_worker *w = &g->worker;
 	size_t head = t->vlen ? t->vlen->len : 0;
-	int rc = refuse_locked(w, &t->q, e);
+	int rc = refuse_locked(g, &t->q, e);
 
 	while (rc == 0) {
 		enum child_taken got;
 		bool fresh, killed;
 		int status;
 
-		rc = ready_locked(s, e);
+		rc = ready_locked(g, e);
 		if (rc < 0)
 			return rc;
 		fresh = w->served == 0;
@@ -248,34 +246,33 @@ static int read_locked(struct h5_source *s, struct talk *t, struct err *e)
 		 * is held against the chunk. */
 		if (!killed && (fresh || got != CHILD_GONE))
 			remember_locked(w, &t->q);
-		rc = explain(w, got, status, e);
+		rc = explain(g, got, status, e);
 	}
 	return rc;
 }
 
-static int read_one(struct h5_source *s, struct talk *t, struct err *e)
+static int read_one(struct guest *g, struct talk *t, struct err *e)
 {
 	int rc;
 
-	(void)pthread_mutex_lock(&s->worker.lock);
-	rc = read_locked(s, t, e);
-	(void)pthread_mutex_unlock(&s->worker.lock);
+	(void)pthread_mutex_lock(&g->worker.lock);
+	rc = read_locked(g, t, e);
+	(void)pthread_mutex_unlock(&g->worker.lock);
 	return rc;
 }
 
-int h5_worker_chunk(struct h5_source *s, uint32_t array, uint64_t linear, uint8_t *out,
-		    size_t len, struct err *e)
+int guest_chunk(struct guest *g, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
+		struct err *e)
 {
 	struct talk t = {
 		.q = {.op = OP_CHUNK, .array = array, .linear = linear, .len = len},
 		.out = out,
 	};
 
-	return read_one(s, &t, e);
+	return read_one(g, &t, e);
 }
 
-int h5_worker_vlen(struct h5_source *s, uint32_t array, uint64_t linear, struct buf *out,
-		   struct err *e)
+int guest_vlen(struct guest *g, uint32_t array, uint64_t linear, struct buf *out, struct err *e)
 {
 	struct talk t = {
 		.q = {.op = OP_VLEN,
@@ -285,5 +282,5 @@ int h5_worker_vlen(struct h5_source *s, uint32_t array, uint64_t linear, struct 
 		.vlen = out,
 	};
 
-	return read_one(s, &t, e);
+	return read_one(g, &t, e);
 }

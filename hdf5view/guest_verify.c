@@ -1,6 +1,6 @@
-/* h5_verify.c - a model that another process wrote, looked at once so that it can be trusted.
+/* guest_verify.c - a model that another process wrote, looked at once so that it can be trusted.
  *
- * The process that wrote it read a file of somebody else's with libhdf5 and may have been made to
+ * The process that wrote it read a file of somebody else's with a library and may have been made to
  * write anything. What is checked is what the rest of the program relies on: pointers lead into
  * the region and are aligned, texts end, ordinals exist, sizes and products are those that the
  * model's own rules give. Values are not judged. */
@@ -8,17 +8,12 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "hdf5view/src_int.h"
+#include "hdf5view/guest.h"
 
 #define TYPE_DEPTH 64
 
-struct verify {
-	const uint8_t *base;
-	size_t size;
-	const struct h5_model *m;
-};
-
-static bool in(const struct verify *v, const void *p, uint64_t n, size_t size, size_t align)
+bool guest_in(const struct guest_verify *v, const void *p, uint64_t n, size_t size,
+	      size_t align)
 {
 	uintptr_t at = (uintptr_t)p, base = (uintptr_t)v->base;
 	uint64_t bytes;
@@ -29,24 +24,23 @@ static bool in(const struct verify *v, const void *p, uint64_t n, size_t size, s
 	       at % align == 0;
 }
 
-/* HAS - n elements behind a typed pointer; none need no memory. */
-#define HAS(v, p, n) ((n) == 0 || in(v, p, n, sizeof(*(p)), _Alignof(__typeof__(*(p)))))
+#define HAS GUEST_HAS
 
-static bool text(const struct verify *v, const char *s)
+bool guest_text(const struct guest_verify *v, const char *s)
 {
 	size_t left;
 
-	if (!in(v, s, 1, 1, 1))
+	if (!guest_in(v, s, 1, 1, 1))
 		return false;
 	left = v->size - (size_t)((const uint8_t *)s - v->base);
 	return memchr(s, '\0', left) != NULL;
 }
 
-static bool name(const struct verify *v, const char *s)
+static bool name(const struct guest_verify *v, const char *s)
 {
 	size_t n;
 
-	if (!text(v, s))
+	if (!guest_text(v, s))
 		return false;
 	n = strlen(s);
 	return n > 0 && n <= DS_NAME_MAX && strcmp(s, ".") != 0 && strcmp(s, "..") != 0 &&
@@ -76,9 +70,9 @@ static bool sized(const struct dtype *t)
 	return false;
 }
 
-static bool type(const struct verify *v, const struct dtype *t, unsigned depth);
+static bool type(const struct guest_verify *v, const struct dtype *t, unsigned depth);
 
-static bool fields(const struct verify *v, const struct dtype *t, unsigned depth)
+static bool fields(const struct guest_verify *v, const struct dtype *t, unsigned depth)
 {
 	uint64_t end = 0;
 
@@ -88,8 +82,9 @@ static bool fields(const struct verify *v, const struct dtype *t, unsigned depth
 		const struct dt_field *f = &t->fields[i];
 		uint64_t n = 1;
 
-		if (!text(v, f->name) || f->rank > DS_RANK_MAX || !HAS(v, f->dims, f->rank) ||
-		    !type(v, &f->type, depth) || dt_is_vlen(&f->type))
+		if (!guest_text(v, f->name) || f->rank > DS_RANK_MAX ||
+		    !HAS(v, f->dims, f->rank) || !type(v, &f->type, depth) ||
+		    dt_is_vlen(&f->type))
 			return false;
 		for (uint32_t k = 0; k < f->rank; k++)
 			if (ckd_mul(&n, n, f->dims[k]))
@@ -101,7 +96,7 @@ static bool fields(const struct verify *v, const struct dtype *t, unsigned depth
 	return end == t->size;
 }
 
-static bool type(const struct verify *v, const struct dtype *t, unsigned depth)
+static bool type(const struct guest_verify *v, const struct dtype *t, unsigned depth)
 {
 	if (depth == 0 || !sized(t))
 		return false;
@@ -112,12 +107,12 @@ static bool type(const struct verify *v, const struct dtype *t, unsigned depth)
 	return HAS(v, t->base, 1) && !dt_is_vlen(t->base) && type(v, t->base, depth - 1);
 }
 
-static bool attr(const struct verify *v, const struct ds_attr *a)
+static bool attr(const struct guest_verify *v, const struct ds_attr *a)
 {
 	uint64_t n = 1;
 
-	if (!text(v, a->name) || !type(v, &a->type, TYPE_DEPTH) || a->rank > DS_RANK_MAX ||
-	    !HAS(v, a->dims, a->rank))
+	if (!guest_text(v, a->name) || !type(v, &a->type, TYPE_DEPTH) ||
+	    a->rank > DS_RANK_MAX || !HAS(v, a->dims, a->rank))
 		return false;
 	for (uint32_t i = 0; i < a->rank; i++)
 		if (ckd_mul(&n, n, a->dims[i]))
@@ -125,7 +120,7 @@ static bool attr(const struct verify *v, const struct ds_attr *a)
 	if (a->n != n && a->n != 0)
 		return false;
 	if (a->type.kind != DT_STRING && !dt_is_vlen(&a->type))
-		return a->n == 0 || in(v, a->data, a->n, a->type.size, 1);
+		return a->n == 0 || guest_in(v, a->data, a->n, a->type.size, 1);
 	if (!HAS(v, a->texts, a->n))
 		return false;
 	for (uint64_t i = 0; i < a->n; i++)
@@ -134,7 +129,7 @@ static bool attr(const struct verify *v, const struct ds_attr *a)
 	return true;
 }
 
-static bool attrs(const struct verify *v, const struct ds_attr *list, uint32_t n)
+static bool attrs(const struct guest_verify *v, const struct ds_attr *list, uint32_t n)
 {
 	if (!HAS(v, list, n))
 		return false;
@@ -144,18 +139,19 @@ static bool attrs(const struct verify *v, const struct ds_attr *list, uint32_t n
 	return true;
 }
 
-static bool chain(const struct verify *v, const struct codec_chain *c)
+static bool chain(const struct guest_verify *v, const struct codec_chain *c)
 {
 	if (c->n > CODEC_CHAIN_MAX || !HAS(v, c->specs, c->n))
 		return false;
 	for (uint32_t i = 0; i < c->n; i++)
-		if (!text(v, c->specs[i].name) || !HAS(v, c->specs[i].params, c->specs[i].n_params))
+		if (!guest_text(v, c->specs[i].name) ||
+		    !HAS(v, c->specs[i].params, c->specs[i].n_params))
 			return false;
 	return true;
 }
 
 /* grid - the products are the ones that the shape gives: everything is indexed by them. */
-static bool grid(const struct verify *v, const struct ds_array *a)
+static bool grid(const struct guest_verify *v, const struct ds_array *a)
 {
 	uint64_t n = 1, bytes = a->type.size;
 
@@ -163,33 +159,34 @@ static bool grid(const struct verify *v, const struct ds_array *a)
 	    !HAS(v, a->grid, a->rank) || !HAS(v, a->dims, a->rank))
 		return false;
 	for (uint32_t i = 0; i < a->rank; i++) {
-		if (a->chunk[i] == 0 || a->dims[i] >= v->m->ds.n_dims ||
-		    a->grid[i] != a->shape[i] / a->chunk[i] + (a->shape[i] % a->chunk[i] != 0) ||
+		if (a->chunk[i] == 0 || a->dims[i] >= v->ds->n_dims ||
+		    a->grid[i] !=
+			    a->shape[i] / a->chunk[i] + (a->shape[i] % a->chunk[i] != 0) ||
 		    ckd_mul(&n, n, a->grid[i]) || ckd_mul(&bytes, bytes, a->chunk[i]))
 			return false;
 	}
 	return n == a->n_chunks && n < (uint64_t)1 << 62 && bytes == a->chunk_bytes;
 }
 
-static bool array(const struct verify *v, const struct ds_array *a, const struct h5_array *x)
+static bool array(const struct guest_verify *v, const struct ds_array *a)
 {
-	if (!name(v, a->name) || a->group >= v->m->ds.n_groups || !type(v, &a->type, TYPE_DEPTH) ||
-	    !grid(v, a) || !attrs(v, a->attrs, a->n_attrs) || !chain(v, &a->chain))
+	if (!name(v, a->name) || a->group >= v->ds->n_groups ||
+	    !type(v, &a->type, TYPE_DEPTH) || !grid(v, a) || !attrs(v, a->attrs, a->n_attrs) ||
+	    !chain(v, &a->chain))
 		return false;
-	if (a->layout > DS_EXTERNAL || a->access > DS_VARIABLE || a->convert ||
+	if (a->layout > DS_EXTERNAL || a->access > DS_VARIABLE ||
+	    (a->convert && !guest_text(v, a->convert)) ||
 	    (a->access == DS_VARIABLE) != dt_is_vlen(&a->type))
 		return false;
-	if (dt_is_vlen(&a->type) ? a->fill != NULL : !in(v, a->fill, 1, a->type.size, 1))
+	if (dt_is_vlen(&a->type) ? a->fill != NULL : !guest_in(v, a->fill, 1, a->type.size, 1))
 		return false;
 	if (a->fill_text.s && !HAS(v, a->fill_text.s, a->fill_text.len))
 		return false;
-	if (a->unreadable && !text(v, a->unreadable))
-		return false;
-	return x->file <= v->m->n_files && x->slot < v->m->n_places && x->rank <= a->rank &&
-	       HAS(v, x->extent, x->rank) && (!x->raw_path || text(v, x->raw_path));
+	return !a->unreadable || guest_text(v, a->unreadable);
 }
 
-static bool ordinals(const struct verify *v, const uint32_t *list, uint32_t n, uint32_t limit)
+static bool ordinals(const struct guest_verify *v, const uint32_t *list, uint32_t n,
+		     uint32_t limit)
 {
 	if (!HAS(v, list, n))
 		return false;
@@ -199,9 +196,9 @@ static bool ordinals(const struct verify *v, const uint32_t *list, uint32_t n, u
 	return true;
 }
 
-static bool groups(const struct verify *v)
+static bool groups(const struct guest_verify *v)
 {
-	const struct dataset *ds = &v->m->ds;
+	const struct dataset *ds = v->ds;
 
 	if (ds->n_groups == 0 || !HAS(v, ds->groups, ds->n_groups))
 		return false;
@@ -209,7 +206,7 @@ static bool groups(const struct verify *v)
 		const struct ds_group *g = &ds->groups[i];
 
 		/* parents come first: nothing runs in circles */
-		if (i == 0 ? g->parent != DS_NONE || !text(v, g->name) || g->name[0]
+		if (i == 0 ? g->parent != DS_NONE || !guest_text(v, g->name) || g->name[0]
 			   : g->parent >= i || !name(v, g->name))
 			return false;
 		if (!attrs(v, g->attrs, g->n_attrs) ||
@@ -224,35 +221,33 @@ static bool groups(const struct verify *v)
 	return true;
 }
 
-static bool rest(const struct verify *v)
+static bool rest(const struct guest_verify *v)
 {
-	const struct dataset *ds = &v->m->ds;
+	const struct dataset *ds = v->ds;
 
 	if (!HAS(v, ds->dims, ds->n_dims) || !HAS(v, ds->notes, ds->n_notes) ||
-	    !text(v, ds->format) || v->m->n_files > H5_FILES_MAX ||
-	    v->m->n_places > ds->n_arrays || !HAS(v, v->m->files, v->m->n_files))
+	    !guest_text(v, ds->format))
 		return false;
 	for (uint32_t i = 0; i < ds->n_dims; i++)
-		if (!text(v, ds->dims[i].name) || ds->dims[i].group >= ds->n_groups)
+		if (!guest_text(v, ds->dims[i].name) || ds->dims[i].group >= ds->n_groups)
 			return false;
 	for (uint32_t i = 0; i < ds->n_notes; i++)
-		if (!text(v, ds->notes[i]))
-			return false;
-	for (uint32_t i = 0; i < v->m->n_files; i++)
-		if (!text(v, v->m->files[i].path))
+		if (!guest_text(v, ds->notes[i]))
 			return false;
 	return true;
 }
 
-int h5_verify(const struct h5_model *m, size_t size, struct err *e)
+int guest_verify(const struct guest_kind *kind, const struct guest_model *m, size_t size,
+		 struct err *e)
 {
-	const struct verify v = {.base = (const uint8_t *)m, .size = size, .m = m};
+	const struct guest_verify v = {.base = (const uint8_t *)m, .size = size, .ds = &m->ds};
 	bool ok = size >= sizeof(*m) && rest(&v) && HAS(&v, m->ds.arrays, m->ds.n_arrays) &&
-		  HAS(&v, m->arrays, m->ds.n_arrays) && groups(&v);
+		  groups(&v);
 
 	for (uint32_t i = 0; ok && i < m->ds.n_arrays; i++)
-		ok = array(&v, &m->ds.arrays[i], &m->arrays[i]);
+		ok = array(&v, &m->ds.arrays[i]);
+	ok = ok && kind->sound(&v, m->own);
 	return ok ? 0
-		  : err_set(e, -EBADMSG,
-			    "the HDF5 library's process answered nonsense: the file is damaged");
+		  : err_set(e, -EBADMSG, "%s's process answered nonsense: the file is damaged",
+			    kind->child.who);
 }

@@ -1,0 +1,370 @@
+/* guest.c - sources whose library runs in another process: opening, closing, passing questions on.
+ *
+ * A child builds the model in memory that it shares with us. The memory is mapped at the same
+ * address in both, so that the model's pointers hold. When the child has said that it is done it is
+ * killed, the memory becomes read only, and only then is the model checked (guest_verify.c) and
+ * used. Later children, which read elements, map it as well. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "hdf5view/guest.h"
+
+#define PLACE_TRIES 3 /* of addresses that the other process may have taken already */
+
+static uint8_t *arena_of(struct guest_model *m)
+{
+	return (uint8_t *)m + (sizeof(*m) + 63) / 64 * 64;
+}
+
+/* ---- the other process ---- */
+
+int guest_job_of(const struct guest *g, enum guest_job_kind kind, struct guest_job *ret,
+		 struct err *e)
+{
+	const char *root = g->link_root;
+
+	if (strlen(g->path) >= sizeof(ret->path) ||
+	    (root && strlen(root) >= sizeof(ret->link_root)))
+		return err_set(e, -ENAMETOOLONG, "its path is too long");
+	ret->kind = kind;
+	ret->at = g->region;
+	ret->size = g->region_size;
+	ret->st = g->base.ds.st;
+	ret->max_meta_bytes = g->opts.max_meta_bytes;
+	ret->cut_bytes = g->opts.cut_bytes;
+	ret->max_chunk_bytes = g->opts.max_chunk_bytes;
+	ret->max_index_bytes = g->opts.max_index_bytes;
+	ret->has_root = root != NULL;
+	ret->keep_going = g->opts.keep_going;
+	memcpy(ret->path, g->path, strlen(g->path) + 1);
+	if (root)
+		memcpy(ret->link_root, root, strlen(root) + 1);
+	return 0;
+}
+
+/* use_model - what a finished model says, for the source that stands on it. */
+static int use_model(struct guest *g, struct err *e)
+{
+	const struct guest_model *m = g->region;
+	const struct stat st = g->base.ds.st;
+
+	g->base.ds = m->ds;
+	g->base.ds.arena = (struct arena){.fixed = true};
+	g->base.ds.st = st;
+	return g->kind->use(g, m->own, e);
+}
+
+/* set_up - canonical paths, and what the kind wants to know. */
+static int set_up(struct guest *g, const char *path, struct err *e)
+{
+	const char *root = g->opts.link_root;
+
+	g->path = realpath(path, NULL);
+	if (!g->path)
+		return err_sys(e, errno, "its canonical path");
+	g->opts.link_root = NULL;
+	if (root && root[0]) {
+		g->link_root = realpath(root, NULL);
+		if (!g->link_root)
+			return err_sys(e, errno, "link_root '%.200s'", root);
+	}
+	return g->kind->set_up ? g->kind->set_up(g, e) : 0;
+}
+
+int guest_of_job(const struct guest_kind *kind, const struct guest_job *job, int fd,
+		 int region_fd, struct guest **ret, struct err *e)
+{
+	struct guest *g = kind->make();
+	int prot = job->kind == GUEST_OPEN ? PROT_READ | PROT_WRITE : PROT_READ, rc;
+
+	if (!g)
+		return err_nomem(e);
+	g->kind = kind;
+	g->base.ds.st = job->st;
+	g->fd = fd;
+	g->region_fd = region_fd;
+	g->opts = (struct source_options){.max_meta_bytes = job->max_meta_bytes,
+					  .cut_bytes = job->cut_bytes,
+					  .max_chunk_bytes = job->max_chunk_bytes,
+					  .max_index_bytes = job->max_index_bytes,
+					  .keep_going = job->keep_going};
+	if (job->has_root)
+		g->opts.link_root = job->link_root;
+	g->region_size = job->size;
+	g->region =
+		mmap(job->at, job->size, prot, MAP_SHARED | MAP_FIXED_NOREPLACE, region_fd, 0);
+	if (g->region != job->at)
+		return err_set(e, -EADDRINUSE, "memory for %s's process is taken",
+			       kind->child.who);
+	rc = set_up(g, job->path, e);
+	if (rc == 0 && job->kind == GUEST_READ)
+		rc = use_model(g, e);
+	*ret = g;
+	return rc;
+}
+
+void guest_open_job(struct guest *g, int sock)
+{
+	struct guest_model *m = g->region;
+	uint8_t *at = arena_of(m);
+	const void *own = NULL;
+	struct err e = ERR_INIT;
+	int rc;
+
+	arena_init_in(&g->base.ds.arena, at, g->region_size - (size_t)(at - (uint8_t *)m));
+	/* what the region has besides is for its own structures */
+	g->base.ds.arena.max = (size_t)u64_min(g->base.ds.arena.max, g->opts.max_meta_bytes);
+	rc = g->kind->build(g, &own, &e);
+	if (rc < 0) {
+		child_say(sock, rc, e.msg, strlen(e.msg));
+		_exit(0);
+	}
+	m->ds = g->base.ds;
+	m->own = own;
+	m->used = (size_t)(at - (uint8_t *)m) + g->base.ds.arena.used + 4096;
+	child_say(sock, 0, NULL, 0);
+	_exit(0); /* no exit handlers: they are the server's */
+}
+
+/* ---- the server ---- */
+
+/* make_region - memory that is not there before it is written to. */
+static int make_region(struct guest *g, struct err *e)
+{
+	uint64_t size;
+
+	if (ckd_add(&size, g->opts.max_meta_bytes, (uint64_t)1 << 20) || size > SIZE_MAX / 4)
+		return err_set(e, -ERANGE, "meta_size of %" PRIu64 " bytes is too large",
+			       g->opts.max_meta_bytes);
+	g->region_fd = memfd_create("nczarrfs-model", MFD_CLOEXEC);
+	if (g->region_fd < 0 || ftruncate(g->region_fd, (off_t)size) < 0)
+		return err_sys(e, errno, "memory for the dataset's metadata");
+	g->region_size = (size_t)size;
+	g->region = mmap(NULL, g->region_size, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_NORESERVE, g->region_fd, 0);
+	if (g->region != MAP_FAILED)
+		return 0;
+	g->region = NULL;
+	return err_sys(e, errno, "memory for the dataset's metadata");
+}
+
+static void region_release(struct guest *g)
+{
+	if (g->region)
+		(void)munmap(g->region, g->region_size);
+	if (g->region_fd >= 0)
+		(void)close(g->region_fd);
+	g->region = NULL;
+	g->region_fd = -1;
+}
+
+static int nonsense(const struct guest *g, struct err *e)
+{
+	return err_set(e, -EBADMSG, "%s's process answered nonsense: the file is damaged",
+		       g->kind->child.who);
+}
+
+/* take_reason - the text of a failure. */
+static int take_reason(const struct guest *g, int sock, const struct child_answer *a,
+		       int64_t end, struct err *e)
+{
+	char text[ERR_TEXT_MAX];
+
+	if (a->rc > 0 || a->rc < -4095 || a->len >= sizeof(text) ||
+	    child_take(sock, text, (size_t)a->len, end) != CHILD_TAKEN)
+		return nonsense(g, e);
+	text[a->len] = '\0';
+	return err_set(e, (int)a->rc, "%s", text);
+}
+
+static int died(const struct guest *g, int status, struct err *e)
+{
+	const char *who = g->kind->child.who;
+
+	if (child_died_of(status) == SIGKILL)
+		return err_set(
+			e, -EIO,
+			"%s's process was killed (signal 9) while opening it: memory may "
+			"be short",
+			who);
+	if (child_died_of(status))
+		return err_set(e, -EBADMSG,
+			       "%s crashed (signal %d) while opening it: the file is damaged",
+			       who, child_died_of(status));
+	return err_set(e, -EBADMSG,
+		       "%s's process ended (status %d) while opening it: the file is damaged",
+		       who, WEXITSTATUS(status));
+}
+
+/* ask - one child, one model. */
+static int ask(struct guest *g, struct err *e)
+{
+	uint64_t ms = g->opts.open_timeout_ms;
+	int64_t end = ms && ms < INT64_MAX / 2 ? child_now() + (int64_t)ms : INT64_MAX;
+	struct child_answer a = {0};
+	struct child_proc child;
+	enum child_taken got;
+	int rc = guest_child_start(g, GUEST_OPEN, &child, e), status;
+
+	if (rc < 0)
+		return rc;
+	got = child_take(child.sock, &a, sizeof(a), end);
+	if (got == CHILD_TAKEN && a.rc < 0)
+		rc = take_reason(g, child.sock, &a, end, e);
+	status = child_end(&child);
+	if (got == CHILD_GONE)
+		return died(g, status, e);
+	if (got == CHILD_LATE)
+		return err_set(e, -EIO,
+			       "not open after %" PRIu64 " seconds: the file is damaged, or -o "
+			       "open_timeout must be longer for so large a file",
+			       (ms + 999) / 1000);
+	return rc;
+}
+
+/* shrink - only what is used stays mapped, and only for reading. */
+static int shrink(struct guest *g, struct err *e)
+{
+	const struct guest_model *m = g->region;
+	size_t used = m->used;
+
+	if (mprotect(g->region, g->region_size, PROT_READ) < 0)
+		return err_sys(e, errno, "protect the dataset's metadata");
+	if (used < sizeof(*m) || used > g->region_size)
+		return nonsense(g, e);
+	used = (used + 4095) & ~(size_t)4095;
+	if (used < g->region_size) {
+		(void)munmap((uint8_t *)g->region + used, g->region_size - used);
+		g->region_size = used;
+		if (ftruncate(g->region_fd, (off_t)used) < 0)
+			return err_sys(e, errno, "memory for the dataset's metadata");
+	}
+	return guest_verify(g->kind, g->region, used, e);
+}
+
+/* open_model - let a child build the model, check it, make it ours. */
+static int open_model(struct guest *g, struct err *e)
+{
+	void *taken[PLACE_TRIES] = {NULL};
+	size_t sizes[PLACE_TRIES] = {0};
+	int rc = -EADDRINUSE;
+
+	for (size_t i = 0; rc == -EADDRINUSE && i < PLACE_TRIES; i++) {
+		rc = make_region(g, e);
+		if (rc == 0)
+			rc = ask(g, e);
+		if (rc == -EADDRINUSE) { /* keep the place, so that the next is another one */
+			taken[i] = g->region;
+			sizes[i] = g->region_size;
+			g->region = NULL;
+			region_release(g);
+		}
+	}
+	for (size_t i = 0; i < PLACE_TRIES; i++)
+		if (taken[i])
+			(void)munmap(taken[i], sizes[i]);
+	if (rc == 0)
+		rc = shrink(g, e);
+	if (rc == 0)
+		rc = use_model(g, e);
+	return rc;
+}
+
+/* ---- the operations ---- */
+
+/* release - everything but the descriptor. */
+static void release(struct guest *g)
+{
+	guest_worker_release(&g->worker);
+	free(g->link_root);
+	free(g->path);
+	region_release(g);
+	g->kind->release(g);
+}
+
+int guest_open(const struct guest_kind *kind, const char *path, int fd, const struct stat *st,
+	       const struct source_options *opts, struct source **ret, struct err *e)
+{
+	struct guest *g = kind->make();
+	struct err why = ERR_INIT;
+	int rc;
+
+	if (!g)
+		return err_nomem(e);
+	g->kind = kind;
+	g->base.ds.st = *st;
+	g->fd = fd;
+	g->region_fd = -1;
+	g->opts = *opts;
+	guest_worker_init(&g->worker, opts->read_timeout_ms);
+	rc = set_up(g, path, &why);
+	if (rc == 0)
+		rc = open_model(g, &why);
+	if (rc < 0) {
+		release(g);
+		return err_set(e, rc, "%s", why.msg);
+	}
+	*ret = &g->base;
+	return 0;
+}
+
+void guest_close(struct source *s)
+{
+	struct guest *g = guest_of(s);
+	int fd = g->fd;
+
+	release(g);
+	(void)close(fd); /* it was only read from */
+}
+
+int guest_fd(struct source *s, uint32_t blob)
+{
+	return blob == 0 ? guest_of(s)->fd : -1;
+}
+
+int guest_check(struct source *s, struct err *e)
+{
+	const struct stat *was = &s->ds.st;
+	struct stat now;
+
+	if (fstat(guest_of(s)->fd, &now) < 0)
+		return err_sys(e, errno, "the source file");
+	if (now.st_size != was->st_size || now.st_mtim.tv_sec != was->st_mtim.tv_sec ||
+	    now.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
+		return err_set(e, -ESTALE, "the source file was changed after it was opened");
+	return 0;
+}
+
+int guest_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
+		     size_t len, struct err *e)
+{
+	const struct ds_array *a = &s->ds.arrays[array];
+	int rc;
+
+	if (a->unreadable)
+		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
+	if (dt_is_vlen(&a->type) || len != a->chunk_bytes)
+		return err_set(e, -EINVAL, "a chunk has %llu bytes, not %zu",
+			       (unsigned long long)a->chunk_bytes, len);
+	rc = guest_chunk(guest_of(s), array, linear, out, len, e);
+	return rc == 0 ? guest_check(s, e) : rc;
+}
+
+int guest_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
+		    struct err *e)
+{
+	const struct ds_array *a = &s->ds.arrays[array];
+	int rc;
+
+	if (a->unreadable)
+		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
+	if (!dt_is_vlen(&a->type) || !guest_of(s)->kind->vlen)
+		return err_set(e, -EINVAL, "its elements have a fixed size");
+	rc = guest_vlen(guest_of(s), array, linear, out, e);
+	return rc == 0 ? guest_check(s, e) : rc;
+}

@@ -1,0 +1,190 @@
+/* guest.h - sources whose library meets files of others only in processes of its own; private to
+ * hdf5view.
+ *
+ * libhdf5 and libhdf4 crash and hang on damaged files. So a child (base/child.h) builds the model
+ * in memory that it shares with the server, which looks at it once before it is believed (guest.c,
+ * guest_verify.c), and a second one reads elements when somebody wants them (guest_worker.c): what
+ * it dies of costs the reader an error and the source a new child. Every source has its own.
+ *
+ * A kind of guest says what its library does; everything else is the same for all. */
+#ifndef HDF5VIEW_GUEST_H
+#define HDF5VIEW_GUEST_H
+
+#include <limits.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "base/child.h"
+#include "translate/source.h"
+
+#define GUEST_TRIES 3      /* chunks of an array that may kill a worker */
+#define GUEST_MS 60000     /* how long a read may take by default */
+
+struct guest;
+struct guest_kind;
+
+enum guest_job_kind { GUEST_OPEN, GUEST_READ };
+
+/* guest_job - plain data, sent to the process that forks. */
+struct guest_job {
+	enum guest_job_kind kind;
+	void *at;                  /* where the region of the model is mapped, in every process */
+	size_t size;               /* bytes of it */
+	struct stat st;            /* of the source */
+	uint64_t max_meta_bytes, cut_bytes, max_chunk_bytes, max_index_bytes;
+	bool has_root, keep_going;
+	char path[PATH_MAX], link_root[PATH_MAX];
+};
+
+/* The descriptors of a job, for guest_kind.child.n_fds. */
+enum { GUEST_FD_SOURCE, GUEST_FD_REGION, GUEST_FDS };
+
+/* guest_model - the head of a region; the arena follows it. */
+struct guest_model {
+	struct dataset ds;
+	const void *own;           /* what the kind keeps besides; in the arena */
+	size_t used;               /* bytes of the region that mean something */
+};
+
+/* ---- guest_verify.c: what another process wrote is checked before it is used ---- */
+
+struct guest_verify {
+	const uint8_t *base;
+	size_t size;
+	const struct dataset *ds;
+};
+
+/* guest_in - n elements of `size` bytes at p are in the region, aligned. */
+bool guest_in(const struct guest_verify *v, const void *p, uint64_t n, size_t size, size_t align);
+/* GUEST_HAS - n elements behind a typed pointer; none need no memory. */
+#define GUEST_HAS(v, p, n)                                                                       \
+	((n) == 0 || guest_in(v, p, n, sizeof(*(p)), _Alignof(__typeof__(*(p)))))
+/* guest_text - a text that ends inside the region. */
+bool guest_text(const struct guest_verify *v, const char *s);
+
+/* guest_verify - whether a region holds a model that can be used without looking at it again: every
+ * pointer leads into it, every count and product is right, every text ends. The process that
+ * wrote it may have been taken over. Returns 0 or -EBADMSG. */
+int guest_verify(const struct guest_kind *kind, const struct guest_model *m, size_t size,
+		 struct err *e) NZ_MUST_USE;
+
+/* ---- a kind ---- */
+
+struct guest_kind {
+	/* of static lifetime. n_fds is GUEST_FDS, run calls guest_run. who: "the HDF5 library" */
+	struct child_kind child;
+
+	/* make - a new zeroed source of this kind with base.ops; NULL when memory is short. */
+	struct guest *(*make)(void);
+	/* release - in the server: all that is the kind's, and the memory that make gave. */
+	void (*release)(struct guest *g);
+	/* set_up - in the server before anything else, and in every child: path, fd, opts and
+	 * base.ds.st are there. NULL: nothing to do. */
+	int (*set_up)(struct guest *g, struct err *e);
+	/* begin - in every child, before it knows the source. NULL: nothing. */
+	void (*begin)(void);
+
+	/* build - in a child: the library reads the file into g->base.ds, all in its arena.
+	 * *ret_own, there as well: what else the source needs. */
+	int (*build)(struct guest *g, const void **ret_own, struct err *e);
+	/* sound - whether a model's own part can be followed; ds was checked before. */
+	bool (*sound)(const struct guest_verify *v, const void *own);
+	/* use - take over from a checked model, in the server and in children that read. */
+	int (*use)(struct guest *g, const void *own, struct err *e);
+
+	/* chunk, vlen - in a child: as source_read_chunk and source_read_vlen, whose callers have
+	 * checked what they pass. vlen: NULL where no type has a variable length. */
+	int (*chunk)(struct guest *g, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
+		     struct err *e);
+	int (*vlen)(struct guest *g, uint32_t array, uint64_t linear, struct buf *out,
+		    struct err *e);
+};
+
+/* ---- guest_worker.c: the process that reads elements ---- */
+
+/* guest_fatal - a chunk that killed a worker. */
+struct guest_fatal {
+	uint32_t array;
+	uint64_t linear;
+};
+
+/* guest_worker - the server's end. */
+struct guest_worker {
+	pthread_mutex_t lock;      /* one request at a time, and all below; before child.enter */
+	struct child_proc child;
+	uint64_t served;           /* requests that this child answered */
+	uint64_t timeout_ms;
+	struct guest_fatal *fatal;
+	size_t n_fatal, c_fatal;
+};
+
+/* guest - embedded first in the sources of all kinds. */
+struct guest {
+	struct source base;
+	const struct guest_kind *kind;
+	int fd;                    /* of the source, owned */
+	char *path;                /* canonical, owned */
+	struct source_options opts;
+	char *link_root;           /* canonical, owned; NULL: no other file is touched */
+	void *region;              /* the model's memory: shared with the child that made it, read
+	                            * only once it was looked at */
+	size_t region_size;
+	int region_fd;             /* owned; for children that read elements */
+	struct guest_worker worker;
+};
+
+static inline struct guest *guest_of(struct source *s)
+{
+	return CONTAINER_OF(s, struct guest, base);
+}
+
+/* guest_worker_init - no process is started before the first read. timeout_ms: 0 for the
+ * default. */
+void guest_worker_init(struct guest_worker *w, uint64_t timeout_ms);
+/* guest_worker_release - end the process. No other call may be running. */
+void guest_worker_release(struct guest_worker *w);
+
+/* guest_chunk, guest_vlen - kind->chunk and kind->vlen in another process. -EIO: the library died
+ * or did not answer; nothing is known about the chunk then. On failure `out` of a chunk holds
+ * anything. Any thread. */
+int guest_chunk(struct guest *g, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
+		struct err *e) NZ_MUST_USE;
+int guest_vlen(struct guest *g, uint32_t array, uint64_t linear, struct buf *out,
+	       struct err *e) NZ_MUST_USE;
+
+/* ---- guest.c: operations of a source, for the kinds' tables ---- */
+
+/* guest_open - source_ops.open for a kind. */
+int guest_open(const struct guest_kind *kind, const char *path, int fd, const struct stat *st,
+	       const struct source_options *opts, struct source **ret, struct err *e) NZ_MUST_USE;
+/* The others; contracts in translate/source.h. */
+void guest_close(struct source *s);
+int guest_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
+		     struct err *e);
+int guest_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
+		    struct err *e);
+int guest_fd(struct source *s, uint32_t blob);
+int guest_check(struct source *s, struct err *e);
+
+/* ---- guest_child.c ---- */
+
+/* guest_child_start - a child that does a job for g. Returns 0 with *ret filled; -errno. Any
+ * thread. */
+int guest_child_start(struct guest *g, enum guest_job_kind kind, struct child_proc *ret,
+		      struct err *e) NZ_MUST_USE;
+/* guest_run - the whole of a child's life; for guest_kind.child.run. */
+void guest_run(const struct guest_kind *kind, const struct child_self *self);
+
+/* What a child does; neither returns. guest.c, guest_worker.c. */
+_Noreturn void guest_open_job(struct guest *g, int sock);
+_Noreturn void guest_read_job(struct guest *g, int sock);
+
+/* guest_job_of - what another process has to know to work on g. */
+int guest_job_of(const struct guest *g, enum guest_job_kind kind, struct guest_job *ret,
+		 struct err *e) NZ_MUST_USE;
+/* guest_of_job - a source in that process, with a model to build or one to use. fd and region_fd
+ * are its own. *ret lives as long as the process. */
+int guest_of_job(const struct guest_kind *kind, const struct guest_job *job, int fd,
+		 int region_fd, struct guest **ret, struct err *e) NZ_MUST_USE;
+
+#endif
