@@ -101,7 +101,7 @@ def vlen_bytes(base, x):
     return y.astype(base).tobytes()
 
 
-def check_array(path, array, data, nc, reader, model, notes, problems):
+def check_array(path, array, data, nc, reader, model, notes, named, problems):
     import h5py
     array.h5 = h5py.Dataset(array.dataset)
     t = array.type
@@ -128,7 +128,10 @@ def check_array(path, array, data, nc, reader, model, notes, problems):
     if shape is None:
         return
     dims = data["dims"]
-    if dims is not None:
+    if not named:
+        if dims is not None:
+            problems.add(path, f"dimension_names {dims}, none expected")
+    elif dims is not None:
         own.data = {"dims": dims[:len(shape)]}
         compare_zarr.check_dims(path, array, own, nc, model, problems)
     elif shape:
@@ -160,7 +163,7 @@ def check_attrs(path, oid, got, reader, notes, problems):
 
 def check_common(result, reader, hidden, problems):
     """What every tree must be. Returns the paths that the reader has no type for."""
-    lacking = set()
+    lacking = set(result.get("unsayable", ()))
     for text in result["problems"]:
         path = text.split(":")[0]
         if unsaid(reader, text):
@@ -178,8 +181,8 @@ def check_common(result, reader, hidden, problems):
     return lacking
 
 
-def compare_hdf5(file, result, reader, notes_file, nc):
-    """Raises AssertionError with all differences; the number of arrays that were judged."""
+def compare_hdf5(file, result, reader, notes_file, nc, named=True):
+    """named: whether arrays have dimension_names. Raises AssertionError with all differences; the number of arrays that were judged."""
     problems = Problems()
     info = compare_zarr.Info(notes_file)
     model = oracle.Model(file)
@@ -201,7 +204,7 @@ def compare_hdf5(file, result, reader, notes_file, nc):
                 problems.add(path, "array is missing and not in the notes")
         elif path not in info.problem:
             check_array(path, array, result["arrays"][path], nc, reader, model, info.notes,
-                        problems)
+                        named, problems)
     problems.raise_any()
     return len(result["arrays"])
 

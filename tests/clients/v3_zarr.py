@@ -8,7 +8,7 @@ JSON line for each: {"id", "format", "groups": {path: {"attrs"}}, "arrays": {pat
 An array: dtype, shape, chunks, shards, dims, attrs, fill, and of the values of `region` (see
 extent) sha256 of the bytes in C order, little-endian; "bits" as they are, "sha" with all NaNs
 made one. Texts and bytes of any length are hashed with their lengths. "error" when reading fails.
-v3_zarrita.mjs writes the same."""
+v3_zarrita.mjs writes the same, and "unsayable": paths that zarrita.js cannot name."""
 import hashlib
 import json
 import os

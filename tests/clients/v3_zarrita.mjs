@@ -126,31 +126,47 @@ function nodes(folder, path = "") {
 	return found;
 }
 
+// Names that a URL cannot have as they are: zarrita.js resolves paths as URLs do.
+const unsayable = (path) => /[?#%\\\t\r\n]/.test(path);
+
 async function run(job) {
-	const result = { id: job.id, format: 3, groups: {}, arrays: {}, consolidated: null, problems: [] };
-	let store = new FileSystemStore(job.path);
+	const result = { id: job.id, format: 3, groups: {}, arrays: {}, consolidated: null, unsayable: [],
+		problems: [] };
+	const store = new FileSystemStore(job.path);
 	let paths;
+	let listed;
 	try {
 		paths = nodes(job.path);
 		const root = JSON.parse(fs.readFileSync(`${job.path}/zarr.json`));
 		if (root.consolidated_metadata) {
-			store = await zarr.withConsolidatedMetadata(store, { format: "v3" });
-			result.consolidated = store.contents().map((x) => x.path).filter((p) => p !== "/").sort();
+			listed = await zarr.withConsolidatedMetadata(store, { format: "v3" });
+			result.consolidated = listed.contents().map((x) => x.path).filter((p) => p !== "/").sort();
 		}
 	} catch (error) {
 		result.problems.push(`opening: ${said(error)}`);
 		return result;
 	}
 	for (const path of paths) {
+		if (unsayable(path)) {
+			result.unsayable.push(path);
+			continue;
+		}
 		try {
 			const node = await zarr.open.v3(zarr.root(store).resolve(path));
 			if (node.kind === "group") result.groups[path] = { attrs: node.attrs };
 			else result.arrays[path] = await read(node);
+			if (listed) sameListed(path, node, await zarr.open.v3(zarr.root(listed).resolve(path)));
 		} catch (error) {
 			result.problems.push(`${path}: ${said(error)}`);
 		}
 	}
 	return result;
+}
+
+// What the consolidated metadata says must be what the node's own document says.
+function sameListed(path, node, again) {
+	const text = (x) => JSON.stringify([x.kind, x.attrs, x.shape, x.dtype, x.chunks, String(x.fillValue)]);
+	if (text(node) !== text(again)) throw new Error(`consolidated ${text(again)}, own ${text(node)}`);
 }
 
 const [jobs, results] = process.argv.slice(2);
