@@ -251,13 +251,31 @@ check:
 	$(MAKE) -j2 check-fuzz-codecs FUZZ_N=60
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
+# Readers of Zarr v3, which this Debian may not have, in a Debian of their own: docs/zarr3-readers.md.
+# make check runs a sample of their tests where they are, make check-peers all of them; where they
+# cannot be had it says so.
+peers:
+	scripts/install-deps peers
+	scripts/peers-chroot
+
+check-peers:
+	scripts/install-deps check
+	$(MAKE) -j2 WERROR=1 all
+	@scripts/install-deps peers || true
+	@scripts/peers-chroot; case $$? in \
+	0) NCZARRFS_PEERS_ALL=1 NCZARRFS=$(BUILD)/nczarrfs \
+		tests/run-tests.py -k v3_peers $(TESTFLAGS) ;; \
+	77) echo "check-peers: skipped" ;; \
+	*) exit 1 ;; \
+	esac
+
 demo:
 	@scripts/install-deps demo
 	@echo "building ..."
 	@$(MAKE) --no-print-directory -s -j2 all
 	@scripts/demo $(BUILD)/nczarrfs
 
-.PHONY: install-deps install check demo
+.PHONY: install-deps install check demo peers check-peers
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------
