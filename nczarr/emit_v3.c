@@ -122,12 +122,11 @@ static void put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_s
 	else if (ops->zarr2_params)
 		ops->zarr2_params(spec, elem_size, &params);
 	buf_printf(&b, "{\"name\": \"%s\"", name);
-	if (params.len > 2) { /* each begins with ", " */
-		buf_puts(&b, ", \"configuration\": {");
+	/* zarr-python wants one of numcodecs' codecs even where it is empty */
+	buf_puts(&b, ", \"configuration\": {");
+	if (params.len > 2) /* each parameter begins with ", " */
 		buf_put(&b, params.data + 2, params.len - 2);
-		buf_putc(&b, '}');
-	}
-	buf_putc(&b, '}');
+	buf_puts(&b, "}}");
 	if (buf_ok(&b) && buf_ok(&params))
 		jw_raw(j, b.data, b.len);
 	else
