@@ -109,7 +109,7 @@ static int names(struct cdf_notes *notes, const char *where, const struct cdf_at
 
 		if (!why)
 			continue;
-		rc = cdf_note(notes, e, "%s: attribute '%.80s' is left out: %s", where, v[i],
+		rc = cdf_note(notes, e, "%sattribute '%.80s' is left out: %s", where, v[i],
 			      why);
 		v[i] = NULL;
 	}
@@ -137,7 +137,7 @@ int cdf_attrs(struct cdf_notes *notes, const char *where, const struct cdf_attr 
 		rc = convert(notes, &in[i], &all[m++], &mapped, e);
 	}
 	if (rc == 0 && mapped)
-		rc = cdf_note(notes, e, "%s: texts that are not UTF-8 are read as Latin-1",
+		rc = cdf_note(notes, e, "%stexts that are not UTF-8 are read as Latin-1",
 			      where);
 	*ret = all;
 	*ret_n = m;

@@ -44,7 +44,8 @@ static inline uint64_t cdf_in_left(const struct cdf_in *in)
 }
 /* cdf_in_fail - record a failure at the next byte, unless there is one already. Returns it. */
 int cdf_in_fail(struct cdf_in *in, int code, const char *fmt, ...) NZ_PRINTF(3, 4);
-/* cdf_in_bytes - the next n bytes into out; false (and out untouched or half written) on failure. */
+/* cdf_in_bytes - the next n bytes into out. what: for a message. False on failure; out may be half
+ * written then. */
 bool cdf_in_bytes(struct cdf_in *in, void *out, size_t n, const char *what);
 /* cdf_in_skip - n bytes that mean nothing. */
 void cdf_in_skip(struct cdf_in *in, size_t n, const char *what);
@@ -145,7 +146,7 @@ struct dtype cdf_dtype(uint32_t type, bool host);
 /* cdf_default_fill - netCDF's fill value of a type, big-endian, into out[8]. */
 void cdf_default_fill(uint32_t type, uint8_t out[8]);
 
-/* cdf_attrs - attributes as the model has them (cdf_attrs.c). where: for notes. */
+/* cdf_attrs - attributes as the model has them (cdf_attrs.c). where: what notes begin with. */
 int cdf_attrs(struct cdf_notes *notes, const char *where, const struct cdf_attr *in, uint32_t n,
 	      const struct ds_attr **ret, uint32_t *ret_n, struct err *e) NZ_MUST_USE;
 /* cdf_text - bytes as UTF-8 in the arena: as they are, or read as Latin-1, which sets

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 struct model {
@@ -196,6 +197,31 @@ static int chunks(struct model *m, struct ds_array *a, const struct cdf_array *x
 	return ds_array_finish(&m->s->base.ds, a, m->s->max_chunk_bytes, e);
 }
 
+static int attributes(struct model *m, const struct cdf_var *v, struct ds_array *a,
+		      struct err *e)
+{
+	char where[DS_NAME_MAX + 3];
+
+	(void)snprintf(where, sizeof(where), "%s: ", a->name); /* fits: names are shorter */
+	return cdf_attrs(&m->notes, where, v->attrs, v->n_attrs, &a->attrs, &a->n_attrs, e);
+}
+
+/* check_end - that offsets of records cannot overflow. */
+static int check_end(const struct model *m, const struct cdf_var *v, const struct cdf_array *x,
+		     struct err *e)
+{
+	uint64_t bytes;
+
+	if (!is_record(m->h, v) ||
+	    (!ckd_mul(&bytes, m->numrecs, x->stride ? x->stride : x->slab) &&
+	     bytes <= INT64_MAX))
+		return 0;
+	return err_set(e, -EBADMSG,
+		       "it has more records than a file can have, %" PRIu64
+		       ": the header is damaged",
+		       m->numrecs);
+}
+
 static int array(struct model *m, uint32_t i, struct err *e)
 {
 	struct dataset *ds = &m->s->base.ds;
@@ -210,14 +236,15 @@ static int array(struct model *m, uint32_t i, struct err *e)
 	*x = (struct cdf_array){.begin = v->begin, .slab = m->slabs[i]};
 	if (is_record(m->h, v) && m->recsize != m->slabs[i])
 		x->stride = m->recsize;
-	rc = fill(m, v, a, e); /* before attributes are in host order */
+	rc = check_end(m, v, x, e);
+	if (rc == 0)
+		rc = fill(m, v, a, e); /* before attributes are in host order */
 	if (rc == 0)
 		rc = shape(m, v, a, e);
 	if (rc == 0)
 		rc = chunks(m, a, x, e);
 	if (rc == 0)
-		rc = cdf_attrs(&m->notes, a->name, v->attrs, v->n_attrs, &a->attrs, &a->n_attrs,
-			       e);
+		rc = attributes(m, v, a, e);
 	ds->n_arrays += rc == 0;
 	return rc < 0 ? err_wrap(e, rc, "'%.80s'", a->name) : 0;
 }
@@ -287,7 +314,7 @@ static int build(struct model *m, struct err *e)
 	m->numrecs = m->h->numrecs;
 	if (m->numrecs == CDF_STREAMING)
 		m->numrecs = m->n_records ? count_records(m) : 0;
-	rc = cdf_attrs(&m->notes, "/", m->h->attrs, m->h->n_attrs, &root->attrs, &root->n_attrs,
+	rc = cdf_attrs(&m->notes, "", m->h->attrs, m->h->n_attrs, &root->attrs, &root->n_attrs,
 		       e);
 	if (rc == 0)
 		rc = dims(m, e);

@@ -72,7 +72,7 @@ static int piece(struct source *src, uint32_t array, const uint64_t *at, uint64_
 	const struct cdf_array *x = &cdf_of(src)->arrays[array];
 	uint64_t first = 0, n = a->type.size, stride = a->type.size, off = 0;
 
-	/* products are at most the slab, or the array, which were checked */
+	/* the end of all records, and of all that is in one piece, was checked (cdf_model.c) */
 	for (uint32_t i = a->rank; i-- > (x->stride ? 1 : 0);) {
 		uint64_t from = at[i] * a->chunk[i];
 

@@ -1,4 +1,4 @@
-/* cut.h - chunks for arrays that a file stores in one piece, so that their bytes are ranges of it. */
+/* cut.h - chunks for arrays that a file stores in one piece: their bytes are ranges of it. */
 #ifndef TRANSLATE_CUT_H
 #define TRANSLATE_CUT_H
 
