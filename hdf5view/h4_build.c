@@ -1,5 +1,6 @@
 /* h4_build.c - the model of an HDF4 file: every SDS is an array of the root group. */
 #include "hdf5view/h4_int.h"
+#include "translate/cut.h"
 
 #ifdef NCZARRFS_HDF4
 #include <errno.h>
@@ -56,7 +57,7 @@ static int finish(struct h4_build *b, struct h4_barray *w, struct err *e)
 	whole = whole && bytes <= u64_min(WHOLE_BYTES, o->max_chunk_bytes);
 	w->a.shape = shape;
 	if (!w->chunk)
-		h5_cut(shape, w->a.rank, w->a.type.size, whole ? bytes : o->cut_bytes, chunk);
+		ds_cut(shape, w->a.rank, w->a.type.size, whole ? bytes : o->cut_bytes, chunk);
 	w->a.chunk = w->chunk ? w->chunk : chunk;
 	rc = ds_array_finish(&b->s->g.base.ds, &w->a, UINT64_MAX, e);
 	if (rc < 0 || w->a.chunk_bytes <= o->max_chunk_bytes || w->a.unreadable)
