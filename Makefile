@@ -48,7 +48,17 @@ endif
 
 # Asked for once, and only when something is compiled: `make demo` may have to install pkg-config.
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(PKG_CFLAGS)
-PKG_LIBS = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS)) $(PLAIN_LIBS))$(PKG_LIBS)
+PKG_LIBS = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS)) $(PLAIN_LIBS) $(HDF4_LIBS))$(PKG_LIBS)
+
+# libhdf4, which has no pkg-config file, where it is there: without it HDF4 is not built in. The one
+# without netCDF's functions is preferred. HDF4_LIBS= (nothing) builds without.
+HDF4_SETS := -lmfhdfalt_-ldfalt -lmfhdf_-ldf -L/usr/lib64/hdf_-lmfhdf_-ldf
+HDF4_TRY = printf '\043include <hdf/mfhdf.h>\nint main(void) { return SDend(0); }\n' | \
+	$(CC) -x c - -o /dev/null
+HDF4_LIBS = $(eval HDF4_LIBS := $(subst _, ,$(firstword $(foreach s,$(HDF4_SETS),$(shell \
+	$(HDF4_TRY) $(subst _, ,$(s)) 2>/dev/null && echo $(s))))))$(HDF4_LIBS)
+HDF4_CFLAGS = $(if $(strip $(HDF4_LIBS)),-DNCZARRFS_HDF4)
+$(BUILD)/obj/hdf5view/h4_%.o $(BUILD)/tests/hdf4_make: CPPFLAGS += $(HDF4_CFLAGS)
 
 SRC := $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
@@ -241,13 +251,31 @@ check:
 	$(MAKE) -j2 check-fuzz-codecs FUZZ_N=60
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
+# Readers of Zarr v3, which this Debian may not have, in a Debian of their own: docs/zarr3-readers.md.
+# make check runs a sample of their tests where they are, make check-peers all of them; where they
+# cannot be had it says so.
+peers:
+	scripts/install-deps peers
+	scripts/peers-chroot
+
+check-peers:
+	scripts/install-deps check
+	$(MAKE) -j2 WERROR=1 all
+	@scripts/install-deps peers || true
+	@scripts/peers-chroot; case $$? in \
+	0) NCZARRFS_PEERS_ALL=1 NCZARRFS=$(BUILD)/nczarrfs \
+		tests/run-tests.py -k v3_peers $(TESTFLAGS) ;; \
+	77) echo "check-peers: skipped" ;; \
+	*) exit 1 ;; \
+	esac
+
 demo:
 	@scripts/install-deps demo
 	@echo "building ..."
 	@$(MAKE) --no-print-directory -s -j2 all
 	@scripts/demo $(BUILD)/nczarrfs
 
-.PHONY: install-deps install check demo
+.PHONY: install-deps install check demo peers check-peers
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------

@@ -13,8 +13,8 @@
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
 
-static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
-						   &zarr_source_ops};
+static const struct source_ops *const formats[] = {
+	&hdf5_source_ops, &cdf_source_ops, &hdf4_source_ops, &zarr_source_ops};
 
 /* spare_processors - one is left to the reader, who needs it as much: on two processors one thread
  * that decodes ahead made a reader half as quick again as two. */
@@ -124,13 +124,15 @@ static int help(void)
 
 static int version(void)
 {
-	char hdf5[64] = "";
+	char hdf5[64] = "", hdf4[64] = "";
 	struct buf text;
 
 	hdf5_version(hdf5, sizeof(hdf5));
 	buf_init(&text, 4096);
 	buf_printf(&text, "nczarrfs %s\nlibfuse %s\nHDF5 %s\n", NCZARRFS_VERSION,
 		   fuse_pkgversion(), hdf5);
+	hdf4_version(hdf4, sizeof(hdf4));
+	buf_printf(&text, "HDF4 %s\n", hdf4[0] ? hdf4 : "not built in");
 	codec_versions(&text);
 	return print(&text);
 }

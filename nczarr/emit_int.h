@@ -23,6 +23,13 @@ void zr_put_attr(struct jw *j, const struct ds_attr *at, bool flat, bool quote);
 void zr_put_attrs(struct jw *j, const struct zr_emit *em, const struct ds_attr *attrs, uint32_t n,
 		  bool of_array, bool fill_declared);
 
+/* zr_put_attrs3 - those of an array as Zarr v3's readers want them; t: how it is shown. */
+void zr_put_attrs3(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+		   const struct zr_type3 *t);
+
+/* zr_attr_real - the value of an attribute that is one real number. */
+bool zr_attr_real(const struct ds_attr *at, double *ret);
+
 /* zr_quant_attr - what netCDF says of elements that were quantised; NULL: they were not, or the
  * array says so itself. value and room: memory for it. */
 const struct ds_attr *zr_quant_attr(const struct ds_array *a, const struct plan *plan,
@@ -34,6 +41,9 @@ void zr_put_v3(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t
 
 /* zr_dtype_text - append the dtype of a simple type ("<f8") to b, in the given byte order. */
 void zr_dtype_text(struct buf *b, const struct dtype *t, bool big);
+
+/* zr_put_dtype - any dtype of Zarr v2, a compound as a list of its fields. */
+void zr_put_dtype(struct jw *j, const struct dtype *t);
 
 /* zr_attr_skipped - attributes of the file that a mode's own keys stand for. */
 bool zr_attr_skipped(const struct zr_emit *em, const struct ds_attr *at, bool of_array);

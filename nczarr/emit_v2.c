@@ -61,7 +61,7 @@ static void put_simple(struct jw *j, const struct dtype *t)
 	buf_release(&b);
 }
 
-static void put_dtype(struct jw *j, const struct dtype *t)
+void zr_put_dtype(struct jw *j, const struct dtype *t)
 {
 	if (t->kind != DT_COMPOUND) {
 		put_simple(j, t);
@@ -73,7 +73,7 @@ static void put_dtype(struct jw *j, const struct dtype *t)
 
 		jw_array(j, true);
 		jw_str(j, f->name);
-		put_dtype(j, &f->type);
+		zr_put_dtype(j, &f->type);
 		if (f->rank > 0)
 			put_numbers(j, f->dims, f->rank);
 		jw_end(j);
@@ -103,7 +103,7 @@ static void put_array_dtype(struct jw *j, const struct zr_emit *em, const struct
 	else if (em->mode == ZARR_NCZARR && dt_is_char(t) && a->type.kind == DT_STRING)
 		jw_str(j, ">S1"); /* by the '>' netCDF-C knows char from a text of one byte */
 	else
-		put_dtype(j, t);
+		zr_put_dtype(j, t);
 }
 
 /* put_codec - {"id": ..., parameters} of one filter. */

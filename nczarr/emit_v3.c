@@ -8,6 +8,8 @@
 
 #include "nczarr/emit_int.h"
 
+#define CODEC_NAME_CAP 80
+
 /* begin_named, end_named - {"name": ..., "configuration": {...}}, as extensions are. */
 static void begin_named(struct jw *j, const char *name)
 {
@@ -101,13 +103,58 @@ static void put_serializer(struct jw *j, const struct dtype *t)
 		put_name(j, "bytes");
 }
 
+/* put_codec - one filter by its name and with its parameters in Zarr v3. */
+static void put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_size)
+{
+	const struct codec_ops *ops = codec_find(spec->h5_id);
+	char tmp[CODEC_NAME_CAP];
+	const char *name = ops ? codec_zarr3_name(ops, tmp, sizeof(tmp)) : NULL;
+	struct buf b, params;
+
+	if (!name) {
+		j->out->failed = true; /* no plan names such a codec */
+		return;
+	}
+	buf_init(&b, 4096);
+	buf_init(&params, 4096);
+	if (ops->zarr3_params)
+		ops->zarr3_params(spec, elem_size, &params);
+	else if (ops->zarr2_params)
+		ops->zarr2_params(spec, elem_size, &params);
+	buf_printf(&b, "{\"name\": \"%s\"", name);
+	if (params.len > 2) { /* each begins with ", " */
+		buf_puts(&b, ", \"configuration\": {");
+		buf_put(&b, params.data + 2, params.len - 2);
+		buf_putc(&b, '}');
+	}
+	buf_putc(&b, '}');
+	if (buf_ok(&b) && buf_ok(&params))
+		jw_raw(j, b.data, b.len);
+	else
+		j->out->failed = true;
+	buf_release(&params);
+	buf_release(&b);
+}
+
+/* put_codecs - those of elements, the one that makes bytes of them, those of bytes. */
 static void put_codecs(struct jw *j, const struct zr_emit *em, uint32_t ord,
 		       const struct zr_type3 *t)
 {
-	(void)em;
-	(void)ord;
+	const struct codec_chain *chain = &em->plans[ord].chain;
+	size_t elem_size = em->ds->arrays[ord].type.size;
+	uint32_t i = 0;
+
 	jw_array(j, true);
+	for (; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+
+		if (!ops || !ops->elements)
+			break;
+		put_codec(j, &chain->specs[i], elem_size);
+	}
 	put_serializer(j, &t->type);
+	for (; i < chain->n; i++)
+		put_codec(j, &chain->specs[i], elem_size);
 	jw_end(j);
 }
 
@@ -171,7 +218,8 @@ static void put_dimension_names(struct jw *j, const struct zr_emit *em,
 	jw_end(j);
 }
 
-static void put_array_attrs(struct jw *j, const struct zr_emit *em, uint32_t ord)
+static void put_array_attrs(struct jw *j, const struct zr_emit *em, uint32_t ord,
+			    const struct zr_type3 *t)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
 	struct ds_attr room;
@@ -180,7 +228,7 @@ static void put_array_attrs(struct jw *j, const struct zr_emit *em, uint32_t ord
 
 	jw_key(j, "attributes");
 	jw_object(j, false);
-	zr_put_attrs(j, em, a->attrs, a->n_attrs, true, true);
+	zr_put_attrs3(j, em, a, t);
 	if (quant)
 		zr_put_attrs(j, em, quant, 1, true, false);
 	jw_end(j);
@@ -217,7 +265,7 @@ static void put_array(struct jw *j, const struct zr_emit *em, uint32_t ord)
 		put_sharded(j, em, ord, &t);
 	else
 		put_codecs(j, em, ord, &t);
-	put_array_attrs(j, em, ord);
+	put_array_attrs(j, em, ord, &t);
 	put_dimension_names(j, em, a, &t);
 	jw_end(j);
 }

@@ -109,6 +109,23 @@ static bool fill_declared(const struct zr_shown *s, const struct ds_array *a, bo
 	return declared && a->type.kind != DT_VLEN;
 }
 
+/* refuses - codecs of elements where readers see bytes instead. */
+static const char *refuses(const struct plan_ask *ask, const struct codec_chain *chain)
+{
+	struct zr_type3 t;
+
+	if (ask->format != PLAN_ZARR3 || zr_type3_of(&ask->ds->arrays[ask->array].type, &t) ||
+	    !t.says)
+		return NULL;
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+
+		if (ops && ops->elements)
+			return "elements are shown as bytes in Zarr v3";
+	}
+	return NULL;
+}
+
 /* plan_chunks - the plan of an array whatever hides it. */
 static int plan_chunks(struct zr_shown *s, const struct dataset *ds, uint32_t ord,
 		       const struct zarr_view_options *opts, struct err *e)
@@ -116,14 +133,14 @@ static int plan_chunks(struct zr_shown *s, const struct dataset *ds, uint32_t or
 	const struct ds_array *a = &ds->arrays[ord];
 	uint64_t chunk[DS_RANK_MAX];
 	struct codec_array as;
-	const struct plan_policy plain = {.filter = PLAN_NONE};
 	const struct plan_ask ask = {.ds = ds,
 				     .array = ord,
 				     .format = s->format->plans,
-				     .policy = s->format->version == 3 ? &plain : &opts->policy,
+				     .policy = &opts->policy,
 				     .fill_declared =
 					     fill_declared(s, a, opts->mode == ZARR_NCZARR),
 				     .as = &as,
+				     .refuses = refuses,
 				     .arena = &s->arena};
 
 	plan_elements(a, &as);

@@ -1,5 +1,8 @@
 """Rows of `make bench` about classic netCDF files and about sharded views. scripts/bench calls each
-of ROWS with itself: its helpers are used as B.name."""
+of ROWS with itself: its helpers are used as B.name.
+
+zarr-python 3 is in the Debian that scripts/peers-chroot makes (NCZARRFS_PEERS, build/peers/trixie):
+without it, or without root, the rows that need it say so and are left out."""
 import json
 import os
 import subprocess
@@ -63,4 +66,55 @@ def row_classic(B):
               f"{B.med(got, 'ours', 'mb_s'):.0f} / {B.med(got, 'bare', 'mb_s'):.0f} MB/s", got)
 
 
-ROWS = {"classic": row_classic}
+# ---- shards, read by zarr-python 3 ----
+
+# In a mount namespace of its own: the mount is seen inside for as long as the client runs.
+ENTER = """mount --rbind "$1" "$2/mnt" &&
+exec chroot "$2" env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 OPENBLAS_NUM_THREADS=1 python3 - /mnt/v
+"""
+
+
+def peers(B):
+    """The directory with zarr-python 3 in it; None: there is none, and why was said."""
+    path = os.environ.get("NCZARRFS_PEERS") or f"{B.TOP}/build/peers/trixie"
+    if os.geteuid() != 0:
+        print("  left out: zarr-python 3 is run by chroot, which only root can")
+    elif not os.path.exists(f"{path}/.ready"):
+        print("  left out: no zarr-python 3 here: scripts/peers-chroot")
+    else:
+        return path
+    return None
+
+
+def read_zarr3(B, path, mount):
+    def run():
+        with mount(), open(f"{B.TOP}/tests/bench/client3.py", "rb") as client:
+            out = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                                  ENTER, "sh", B.MNT, path], stdin=client, check=True,
+                                 capture_output=True, text=True).stdout
+        return json.loads(out.splitlines()[-1])
+    return run
+
+
+def row_shards(B):
+    """Many small chunks: a file of each, or many in one."""
+    print(f"{B.SMALL} chunks of 4 KiB, whole, zarr-python 3:")
+    path = peers(B)
+    if not path:
+        return
+    src = B.small()
+    B.warm(src)
+    got = B.alternate({"chunks": read_zarr3(B, path, lambda: B.ours(src, "zarr_format=3")),
+                       "shards": read_zarr3(B, path, lambda: B.ours(src, "shards"))},
+                      min(B.RUNS, 3))
+    a, b = got["chunks"][0], got["shards"][0]
+    if a["sum"] != b["sum"] or not b["shard"] or a["shard"]:
+        raise SystemExit(f"bench: {src}: {b} with shards, {a} without")
+    r = B.pairs(got, "chunks", "shards")
+    B.row(f"{B.SMALL} x 4 KiB, zarr-python {b['zarr']}: chunks / shards", r, "x", ">= 1", r >= 1,
+          "source warm, mount cold",
+          f"{B.med(got, 'chunks'):.2f} / {B.med(got, 'shards'):.2f} s, "
+          f"{b['shard'] // b['chunk']} chunks in a shard", got)
+
+
+ROWS = {"classic": row_classic, "shards": row_shards}

@@ -1,0 +1,127 @@
+/* h4_int.h - what the files of the HDF4 source share; private to hdf5view.
+ *
+ * Life of a source: a child (guest.h) walks the file with libhdf4's SD interface (h4_build.c) and
+ * gathers arrays, dimensions and attributes; another one reads elements (h4_read.c). libhdf4 is
+ * never used by the server. Only h4_source.c does anything where NCZARRFS_HDF4 is not defined. */
+#ifndef HDF5VIEW_H4_INT_H
+#define HDF5VIEW_H4_INT_H
+
+#include <errno.h>
+
+#include "base/buf.h"
+#include "hdf5view/guest.h"
+
+#define H4_WORKER_NAME "nczarrfs-hdf4"  /* as ps and top show it; 15 bytes at most */
+#define H4_RANK_MAX 32         /* H4_MAX_VAR_DIMS */
+#define H4_NOTES_MAX 1000
+
+/* h4_array - what the source keeps for an array besides the model. */
+struct h4_array {
+	int32_t index;            /* of the SDS in the file */
+	int32_t type;             /* DFNT_*, as the file says it */
+	bool empty;               /* nothing was ever written to it */
+	const uint64_t *extent;   /* rank entries: elements that the file has */
+};
+
+/* h4_own - what of a source is in the model's memory besides the dataset. */
+struct h4_own {
+	const struct h4_array *arrays;  /* one for each array of the dataset */
+};
+
+struct h4_source {
+	struct guest g;
+	const struct h4_array *arrays;
+	/* in a child: */
+	int32_t sd;               /* the file, open for the rest of the process; 0: not yet */
+	char opened[PATH_MAX];    /* the name that it was opened by */
+	int32_t sds;              /* the array read last; 0: none */
+	uint32_t selected;        /* its ordinal */
+};
+
+static inline struct h4_source *h4_of(struct guest *g)
+{
+	return CONTAINER_OF(g, struct h4_source, g);
+}
+
+/* ---- the model while it grows ---- */
+
+/* h4_axis - what SDdiminfo says of one axis, and the dimension it became. */
+struct h4_bdim {
+	struct ds_dim d;
+	const char *raw;          /* the name in the file */
+	uint64_t key;             /* length of a fixed one; UINT64_MAX: it can grow */
+	uint32_t next;            /* in its bucket, plus one */
+};
+
+struct h4_barray {
+	struct ds_array a;
+	struct h4_array x;
+	bool coordinate;          /* SDiscoordvar: the values of the dimension of its name */
+	int32_t ref;              /* reference number, what tells arrays of one name apart */
+	const uint64_t *chunk;    /* the file's, or NULL */
+	bool compressed;
+};
+
+#define H4_BUCKETS 1024
+
+struct h4_build {
+	struct h4_source *s;
+	struct arena *arena;      /* the dataset's */
+	int32_t sd;
+	struct h4_barray *arrays;
+	struct h4_bdim *dims;
+	const char **notes;
+	size_t n_arrays, c_arrays, n_dims, c_dims, n_notes, c_notes;
+	uint64_t notes_lost;
+	uint32_t buckets[H4_BUCKETS];  /* of dims by raw name, plus one */
+	char *text;               /* H4_TEXT_MAX + 1 bytes: for names that the library writes */
+};
+#define H4_TEXT_MAX 65536      /* lengths of names have 16 bits in the file */
+
+/* h4_note - one line for the user: "<what>: <text>". */
+int h4_note(struct h4_build *b, const char *what, struct err *e, const char *fmt, ...)
+	NZ_PRINTF(4, 5);
+/* h4_full - record that the model outgrew its limit. Returns -ERANGE. */
+int h4_full(const struct h4_build *b, struct err *e);
+/* h4_fatal - whether a failure ends the opening instead of leaving one object out. */
+static inline bool h4_fatal(int rc)
+{
+	return rc == -ENOMEM || rc == -ERANGE;
+}
+/* h4_error - record `code` and "<what>: <the library's reason>". Returns code. */
+int h4_error(struct err *e, int code, const char *what);
+
+/* h4_type - a number type of the file in the model's terms; false for those that are left out. */
+bool h4_type(int32_t nt, struct dtype *ret);
+
+/* h4_text - n bytes as UTF-8 in the arena, *ret_len bytes; NULL when that is full. */
+const char *h4_text(struct h4_build *b, const char *s, size_t n, size_t *ret_len);
+/* h4_name - a name that the model allows, in the arena; NULL when that is full. */
+const char *h4_name(struct h4_build *b, const char *raw);
+/* h4_names_resolve - make the names of arrays and of dimensions unique. */
+int h4_names_resolve(struct h4_build *b, struct err *e) NZ_MUST_USE;
+
+/* h4_attrs_read - attributes [0, n) of the file or an SDS. what: for notes. */
+int h4_attrs_read(struct h4_build *b, int32_t id, int32_t n, const char *what, uint32_t *ret_n,
+		  const struct ds_attr **ret, struct err *e) NZ_MUST_USE;
+
+/* h4_sds_read - SDS number `index` of the file into b->arrays. One that cannot be shown leaves a
+ * note and counts as success. */
+int h4_sds_read(struct h4_build *b, int32_t index, struct err *e) NZ_MUST_USE;
+
+/* h4_left_out - notes of what else is in the file. */
+int h4_left_out(struct h4_build *b, struct err *e) NZ_MUST_USE;
+
+/* h4_build_model - guest_kind.build. */
+int h4_build_model(struct guest *g, const void **ret_own, struct err *e) NZ_MUST_USE;
+
+/* ---- h4_read.c ---- */
+
+/* h4_open - open the source's file with the library, in a child, for the rest of its life. No
+ * other file can be opened by this process afterwards, whatever the file says. */
+int h4_open(struct h4_source *s, struct err *e) NZ_MUST_USE;
+/* h4_chunk - guest_kind.chunk. */
+int h4_chunk(struct guest *g, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
+	     struct err *e) NZ_MUST_USE;
+
+#endif

@@ -1,0 +1,167 @@
+/* h4_source.c - Scientific Data Sets of HDF4 files as a source: the table of operations, and
+ * libhdf4 as a guest. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hdf5view/h4_int.h"
+#include "hdf5view/hdf5view.h"
+
+#ifdef NCZARRFS_HDF4
+#include <hdf/mfhdf.h>
+#endif
+
+static int bid(const char *path NZ_UNUSED, int fd, const struct stat *st)
+{
+	static const uint8_t magic[4] = {0x0e, 0x03, 0x13, 0x01};
+	uint8_t head[sizeof(magic)];
+
+	return S_ISREG(st->st_mode) &&
+			       pread(fd, head, sizeof(head), 0) == (ssize_t)sizeof(head) &&
+			       memcmp(head, magic, sizeof(magic)) == 0
+		       ? 10
+		       : 0;
+}
+
+#ifdef NCZARRFS_HDF4
+
+static struct guest *make(void)
+{
+	struct h4_source *s = alloc_array(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->g.base.ops = &hdf4_source_ops;
+	return &s->g;
+}
+
+static void release(struct guest *g)
+{
+	free(h4_of(g));
+}
+
+static bool sound(const struct guest_verify *v, const void *p)
+{
+	const struct h4_own *own = p;
+
+	if (!GUEST_HAS(v, own, 1) || !GUEST_HAS(v, own->arrays, v->ds->n_arrays))
+		return false;
+	for (uint32_t i = 0; i < v->ds->n_arrays; i++)
+		if (v->ds->arrays[i].rank > H4_RANK_MAX || dt_is_vlen(&v->ds->arrays[i].type) ||
+		    !GUEST_HAS(v, own->arrays[i].extent, v->ds->arrays[i].rank))
+			return false;
+	return true;
+}
+
+static int use(struct guest *g, const void *p, struct err *e NZ_UNUSED)
+{
+	const struct h4_own *own = p;
+
+	h4_of(g)->arrays = own->arrays;
+	return 0;
+}
+
+static void run(const struct child_self *self);
+
+static const struct guest_kind h4_kind = {
+	.child =
+		{
+			.name = H4_WORKER_NAME,
+			.who = "the HDF4 library",
+			.n_fds = GUEST_FDS,
+			.run = run,
+		},
+	.make = make,
+	.release = release,
+	.build = h4_build_model,
+	.sound = sound,
+	.use = use,
+	.chunk = h4_chunk,
+};
+
+static void run(const struct child_self *self)
+{
+	guest_run(&h4_kind, self);
+}
+
+static int open_source(const char *path, int fd, const struct stat *st,
+		       const struct source_options *opts, struct source **ret, struct err *e)
+{
+	return guest_open(&h4_kind, path, fd, st, opts, ret, e);
+}
+
+/* locate - the library alone knows where elements are; but an array without any is known. */
+static int locate(struct source *s, uint32_t array, uint64_t linear NZ_UNUSED,
+		  struct chunk_ref *ret, struct err *e)
+{
+	const struct ds_array *a = &s->ds.arrays[array];
+
+	if (a->unreadable)
+		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
+	*ret = (struct chunk_ref){
+		.where = h4_of(guest_of(s))->arrays[array].empty ? CHUNK_ABSENT : CHUNK_SYNTH};
+	return guest_check(s, e);
+}
+
+static int next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
+{
+	if (h4_of(guest_of(s))->arrays[array].empty || from >= s->ds.arrays[array].n_chunks)
+		return err_set(e, -ENOENT, "no more chunks");
+	*ret = from;
+	return guest_check(s, e);
+}
+
+void hdf4_version(char *text, size_t cap)
+{
+	uint32 major = 0, minor = 0, release_no = 0;
+	char more[256] = ""; /* the library needs 80 */
+
+	(void)Hgetlibversion(&major, &minor, &release_no, more);
+	(void)snprintf(text, cap, "%u.%u.%u", (unsigned)major, (unsigned)minor,
+		       (unsigned)release_no);
+}
+
+#else
+
+static int open_source(const char *path NZ_UNUSED, int fd NZ_UNUSED,
+		       const struct stat *st NZ_UNUSED,
+		       const struct source_options *opts NZ_UNUSED,
+		       struct source **ret NZ_UNUSED, struct err *e)
+{
+	return err_set(
+		e, -EOPNOTSUPP,
+		"it is an HDF4 file, and HDF4 is not built in: install libhdf4-alt-dev and "
+		"build nczarrfs again, or convert it with h4toh5");
+}
+
+static int locate(struct source *s NZ_UNUSED, uint32_t array NZ_UNUSED,
+		  uint64_t linear NZ_UNUSED, struct chunk_ref *ret NZ_UNUSED, struct err *e)
+{
+	return err_set(e, -EOPNOTSUPP, "HDF4 is not built in");
+}
+
+static int next(struct source *s NZ_UNUSED, uint32_t array NZ_UNUSED, uint64_t from NZ_UNUSED,
+		uint64_t *ret NZ_UNUSED, struct err *e)
+{
+	return err_set(e, -EOPNOTSUPP, "HDF4 is not built in");
+}
+
+void hdf4_version(char *text, size_t cap)
+{
+	if (cap)
+		text[0] = '\0';
+}
+
+#endif
+
+const struct source_ops hdf4_source_ops = {
+	.name = "hdf4",
+	.bid = bid,
+	.open = open_source,
+	.close = guest_close,
+	.locate = locate,
+	.next = next,
+	.read_chunk = guest_read_chunk,
+	.fd = guest_fd,
+	.check = guest_check,
+};
