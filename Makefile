@@ -251,13 +251,31 @@ check:
 	$(MAKE) -j2 check-fuzz-codecs FUZZ_N=60
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
+# Readers of Zarr v3, which this Debian may not have, in a Debian of their own: docs/zarr3-readers.md.
+# make check runs a sample of their tests where they are, make check-peers all of them; where they
+# cannot be had it says so.
+peers:
+	scripts/install-deps peers
+	scripts/peers-chroot
+
+check-peers:
+	scripts/install-deps check
+	$(MAKE) -j2 WERROR=1 all
+	@scripts/install-deps peers || true
+	@scripts/peers-chroot; case $$? in \
+	0) NCZARRFS_PEERS_ALL=1 NCZARRFS=$(BUILD)/nczarrfs \
+		tests/run-tests.py -k v3_peers $(TESTFLAGS) ;; \
+	77) echo "check-peers: skipped" ;; \
+	*) exit 1 ;; \
+	esac
+
 demo:
 	@scripts/install-deps demo
 	@echo "building ..."
 	@$(MAKE) --no-print-directory -s -j2 all
 	@scripts/demo $(BUILD)/nczarrfs
 
-.PHONY: install-deps install check demo
+.PHONY: install-deps install check demo peers check-peers
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------
@@ -286,9 +304,13 @@ check-asan:
 # (clang) a target is libFuzzer's, else tests/fuzz/replay.c runs it.
 FUZZ_MAIN ?= tests/fuzz/replay.c
 fuzz_own_plugin := $(BUILD)/obj/base/child.o $(BUILD)/obj/codecs/plugin_scan.o
-fuzz_objs = $(if $(filter $(FUZZ_CODECS),$(1)),$(filter-out $(fuzz_own_$(1)),$(objs_codecs)),$(LIBOBJ))
+fuzz_objs = $(or $(fuzz_needs_$(1)),$(if $(filter $(FUZZ_CODECS),$(1)),$(filter-out \
+	$(fuzz_own_$(1)),$(objs_codecs)),$(LIBOBJ)))
 objs_codecs := $(filter $(BUILD)/obj/codecs/% $(BUILD)/obj/base/%,$(LIBOBJ))
 FUZZ_CODECS := codec codecs spec plugin
+# Of a source that needs no library, a few files.
+fuzz_needs_cdf := $(objs_codecs) $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard hdf5view/cdf_*.c) \
+	hdf5view/src_cdf.c $(addprefix translate/,cut.c dataset.c dtype.c source.c))
 
 $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/memory.h $(FUZZ_MAIN) $$(call fuzz_objs,%) Makefile
 	@mkdir -p $(@D)
@@ -304,7 +326,7 @@ check-fuzz:
 	tests/fuzz/mutate_store.py -n $(FUZZ_N) -s $(FUZZ_SEED)
 	$(MAKE) check-fuzz-codecs FUZZ_N=$(FUZZ_N)
 
-FUZZ_TARGETS := $(FUZZ_CODECS:%=fuzz/fuzz_%)
+FUZZ_TARGETS := $(FUZZ_CODECS:%=fuzz/fuzz_%) fuzz/fuzz_cdf
 check-fuzz-codecs:
 	$(MAKE) SANITIZE=1 WERROR=1 $(FUZZ_TARGETS:%=build-asan/%)
 	tests/fuzz/run.py -n $(FUZZ_N) $(FUZZ)

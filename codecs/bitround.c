@@ -136,6 +136,7 @@ const struct codec_ops codec_bitround = {
 	.name = "bitround",
 	.h5_id = CODEC_BITROUND,
 	.zarr2_id = "bitround",
+	.elements = true,
 	.zarr2_params = zarr2_params,
 	.lossy = true,
 	.from_zarr = from_zarr,

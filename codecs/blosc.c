@@ -57,6 +57,18 @@ static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUS
 		   (unsigned int)parameter(spec, P_SHUFFLE, 3, BLOSC_SHUFFLE));
 }
 
+static void zarr3_params(const struct codec_spec *spec, size_t elem_size, struct buf *json)
+{
+	buf_printf(json,
+		   ", \"cname\": \"%s\", \"clevel\": %u, \"shuffle\": \"%s\", "
+		   "\"typesize\": %u, \"blocksize\": 0",
+		   compressors[parameter(spec, P_COMPRESSOR, ARRAY_LEN(compressors),
+					 BLOSC_BLOSCLZ)],
+		   (unsigned int)parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
+		   shuffles[parameter(spec, P_SHUFFLE, ARRAY_LEN(shuffles), BLOSC_SHUFFLE)],
+		   (unsigned int)typesize_of(spec, elem_size));
+}
+
 /* index_of - which of n names a text is; -1 when none. */
 static int index_of(const char *const *names, size_t n, const char *text)
 {
@@ -253,8 +265,10 @@ const struct codec_ops codec_blosc = {
 	.h5_id = CODEC_BLOSC,
 	.zarr2_id = "blosc",
 	.zarr3_name = "blosc",
+	.zarr3_stock = true,
 	.compressor = true,
 	.zarr2_params = zarr2_params,
+	.zarr3_params = zarr3_params,
 	.from_zarr = from_zarr,
 	.prepare = prepare,
 	.stored_max = codec_packed_max,

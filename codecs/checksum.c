@@ -234,6 +234,7 @@ const struct codec_ops codec_crc32c = {
 	.name = "crc32c",
 	.h5_id = CODEC_CRC32C,
 	.zarr3_name = "crc32c",
+	.zarr3_stock = true,
 	.trailer = SUM,
 	.stored_max = stored_max,
 	.decode = decode,

@@ -91,6 +91,8 @@ struct codec_ops {
 	bool compressor;       /* numcodecs takes bytes: it may be a Zarr v2 `compressor` */
 	bool zarr3_stock;      /* readers of Zarr v3 (zarr-python 3, GDAL, TensorStore, zarrita.js,
 	                        * zarrs) decode it without plugins, under zarr3_name */
+	bool elements;         /* numcodecs takes an array: in Zarr v3 it comes before the codec
+	                        * that makes bytes of elements, the others behind */
 	bool lossy;            /* encoding changes elements, by intent */
 	const char *origin;    /* the file of a plugin; NULL: built in */
 	uint32_t trailer;      /* bytes that encoding appends and a reader may cut off; 0 = none */

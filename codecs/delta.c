@@ -204,6 +204,7 @@ const struct codec_ops codec_delta = {
 	.name = "delta",
 	.h5_id = CODEC_DELTA,
 	.zarr2_id = "delta",
+	.elements = true,
 	.zarr2_params = zarr2_params,
 	.from_zarr = from_zarr,
 	.prepare = prepare,

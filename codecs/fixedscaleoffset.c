@@ -171,6 +171,7 @@ const struct codec_ops codec_fixedscaleoffset = {
 	.name = "fixedscaleoffset",
 	.h5_id = CODEC_FIXEDSCALEOFFSET,
 	.zarr2_id = "fixedscaleoffset",
+	.elements = true,
 	.zarr2_params = zarr2_params,
 	.from_zarr = from_zarr,
 	.lossy = true,

@@ -122,6 +122,7 @@ const struct codec_ops codec_gzip = {
 	.h5_id = CODEC_GZIP,
 	.zarr2_id = "gzip",
 	.zarr3_name = "gzip",
+	.zarr3_stock = true,
 	.compressor = true,
 	.zarr2_params = zarr2_params,
 	.from_zarr = from_zarr,

@@ -51,6 +51,7 @@ const struct codec_ops codec_packbits = {
 	.name = "packbits",
 	.h5_id = CODEC_PACKBITS,
 	.zarr2_id = "packbits",
+	.elements = true,
 	.stored_max = stored_max,
 	.decode = decode,
 	.encode = encode,

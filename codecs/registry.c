@@ -92,6 +92,19 @@ bool codec_has_zarr2(const struct codec_spec *spec, size_t elem_size)
 	return ok;
 }
 
+/* Ids that are netCDF-C's and those of plugins are not numcodecs', whatever they are called. */
+const char *codec_zarr3_name(const struct codec_ops *ops, char *tmp, size_t cap)
+{
+	int n;
+
+	if (ops->zarr3_name)
+		return ops->zarr3_name;
+	if (!ops->zarr2_id || ops->origin || ops->h5_id == CODEC_SZIP)
+		return NULL;
+	n = snprintf(tmp, cap, CODEC_NUMCODECS "%s", ops->zarr2_id);
+	return n > 0 && (size_t)n < cap ? tmp : NULL;
+}
+
 const struct codec_ops *codec_at(size_t i)
 {
 	return i < ARRAY_LEN(codecs) ? codecs[i] : plugin_at(i - ARRAY_LEN(codecs));

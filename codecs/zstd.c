@@ -32,6 +32,13 @@ static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUS
 	buf_printf(json, ", \"level\": %d", (int)level_of(spec));
 }
 
+/* zarr3_params - numcodecs before 0.13 knows no `checksum`, readers of Zarr v3 want it. */
+static void zarr3_params(const struct codec_spec *spec, size_t elem_size, struct buf *json)
+{
+	zarr2_params(spec, elem_size, json);
+	buf_puts(json, ", \"checksum\": false");
+}
+
 /* from_zarr - `checksum` is of no interest: frames say themselves whether they have one. */
 static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
 		     struct err *e)
@@ -157,8 +164,10 @@ const struct codec_ops codec_zstd = {
 	.h5_id = CODEC_ZSTD,
 	.zarr2_id = "zstd",
 	.zarr3_name = "zstd",
+	.zarr3_stock = true,
 	.compressor = true,
 	.zarr2_params = zarr2_params,
+	.zarr3_params = zarr3_params,
 	.from_zarr = from_zarr,
 	.prepare = prepare,
 	.stored_max = codec_packed_max,

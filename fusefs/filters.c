@@ -31,19 +31,36 @@ static void does(const struct codec_ops *ops, struct buf *out)
 			   ops->lossy ? " (lossy)" : "");
 }
 
+/* wraps - whether chunks with it become Blosc buffers in Zarr v3: codecs/wrap.h. */
+static bool wraps(const struct codec_ops *ops)
+{
+	return ops->h5_id == CODEC_SHUFFLE || ops->h5_id == CODEC_DEFLATE ||
+	       ops->h5_id == CODEC_ZSTD;
+}
+
 /* passes - to readers of which format stored chunks go without being decoded; '*': only when the
  * user says that his readers have this codec. */
 static void passes(const struct codec_ops *ops, struct buf *out)
 {
-	const bool zarr = ops->zarr2_id, hdf5 = has_hdf5_id(ops);
+	const bool zarr2 = ops->zarr2_id, stock = ops->zarr3_stock || wraps(ops);
+	char tmp[64];
+	const bool zarr3 = codec_zarr3_name(ops, tmp, sizeof(tmp)) &&
+			   ops->h5_id != CODEC_PACKBITS_ZARR3; /* no codec of bytes */
+	const size_t from = out->len;
 
-	if (zarr)
-		buf_printf(out, "Zarr%s",
+	if (zarr2)
+		buf_printf(out, "Zarr v2%s",
 			   ops->trailer    ? " (cut off)"
 			   : ops->portable ? ""
 					   : "*");
-	if (hdf5)
-		buf_printf(out, "%sHDF5%s", zarr ? ", " : "", ops->h5_stock ? "" : "*");
+	if (zarr3)
+		buf_printf(out, "%s%s%s", zarr2 ? ", " : "Zarr ", "v3",
+			   stock              ? ""
+			   : ops->trailer > 0 ? " (cut off)"
+					      : "*");
+	if (has_hdf5_id(ops))
+		buf_printf(out, "%sHDF5%s", out->len > from ? ", " : "",
+			   ops->h5_stock ? "" : "*");
 }
 
 static void cell(const struct codec_ops *ops, int column, struct buf *out)
@@ -163,6 +180,7 @@ static void json_row(const struct codec_ops *ops, struct buf *out)
 	json_bool(out, "encode", ops->encode);
 	json_bool(out, "lossy", ops->lossy);
 	json_bool(out, "zarr_stock", ops->portable);
+	json_bool(out, "zarr3_stock", ops->zarr3_stock || wraps(ops));
 	json_bool(out, "hdf5_stock", ops->h5_stock);
 	json_text(out, "plugin", ops->origin);
 	buf_putc(out, '}');

@@ -50,13 +50,13 @@ struct live {
 	void *changed_arg;
 
 	pthread_mutex_t lock;
-	pthread_cond_t moved;   /* state changed, or the last request of `now` ended */
-	enum state state;       /* lock */
+	pthread_cond_t moved;    /* state changed, or the last request of `now` ended */
+	enum state state;        /* lock */
 	struct live_epoch *now;  /* lock; NULL in OPENING and BROKEN */
 	struct live_epoch *past; /* lock; the epoch before, until there is a new one */
-	bool telling;           /* lock: the kernel is being told; nobody may wait */
-	bool stopping;          /* lock: the watcher ends, and nothing is opened any more */
-	struct stat last;       /* lock: of the source when last opened */
+	bool telling;            /* lock: the kernel is being told; nobody may wait */
+	bool stopping;           /* lock: the watcher ends, and nothing is opened any more */
+	struct stat last;        /* lock: of the source when last opened */
 
 	pthread_mutex_t stop_lock; /* taken before lock */
 	bool started;              /* stop_lock */
@@ -134,7 +134,8 @@ static bool collect_name(void *arg, const char *name, uint64_t id, bool is_dir,
  * memory is short names are missing, and the kernel keeps what it knows: said, not hidden. */
 static void names_of(const struct live_epoch *ep, struct names *ret)
 {
-	static const char *const always[] = {".zgroup", ".zattrs", ".zmetadata", ".zarray"};
+	static const char *const always[] = {".zgroup", ".zattrs", ".zmetadata", ".zarray",
+					     "zarr.json"};
 	struct collect c = {.names = ret};
 	int rc;
 
@@ -545,7 +546,8 @@ static bool needs_reload(struct live *l)
 	(void)pthread_mutex_lock(&l->lock);
 	state = l->state;
 	(void)pthread_mutex_unlock(&l->lock);
-	changed |= state == CHANGED || (state == BROKEN && l->retry && !S_ISDIR(l->seen.st_mode));
+	changed |=
+		state == CHANGED || (state == BROKEN && l->retry && !S_ISDIR(l->seen.st_mode));
 	l->retry = false;
 	return changed || tree_changed(l, state);
 }

@@ -13,8 +13,8 @@
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
 
-static const struct source_ops *const formats[] = {&hdf5_source_ops, &hdf4_source_ops,
-						   &zarr_source_ops};
+static const struct source_ops *const formats[] = {
+	&hdf5_source_ops, &cdf_source_ops, &hdf4_source_ops, &zarr_source_ops};
 
 /* spare_processors - one is left to the reader, who needs it as much: on two processors one thread
  * that decodes ahead made a reader half as quick again as two. */
@@ -65,9 +65,12 @@ static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_wa
 		[CFG_MODE_NOXARRAY] = ZARR_NOXARRAY,
 	};
 	const struct zarr_view_options opts = {
+		.format = cfg->zarr3 ? 3 : 2,
 		.mode = modes[cfg->mode],
 		.policy = policy_of(cfg, want),
 		.nested = cfg->nested,
+		.v2_keys = cfg->v2_keys,
+		.shard_bytes = cfg->shard_size,
 		.strict_json = cfg->strict_json,
 		.io = io_of(cfg, want->share),
 		.max_meta_bytes = cfg->meta_size,

@@ -10,6 +10,8 @@
  * unlimited and has another length than the axis is no dimension for it. */
 #include "hdf5view/src_int.h"
 
+#include "translate/cut.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -360,7 +362,7 @@ static int finish(struct h5_build *b, struct h5_barray *w, const uint32_t *dims,
 	w->a.shape = shape;
 	w->a.dims = dims;
 	if (chunk)
-		h5_cut(shape, w->a.rank, elem, o->cut_bytes, chunk);
+		ds_cut(shape, w->a.rank, elem, o->cut_bytes, chunk);
 	rc = ds_array_finish(&b->src->g.base.ds, &w->a, UINT64_MAX, &why);
 	for (uint32_t i = 0; i < w->a.rank && rc == 0; i++)
 		if (ckd_mul(&n, n, w->a.chunk[i]))

@@ -193,13 +193,6 @@ bool h5_filter_ready(uint32_t h5_id);
  * not known before they are read. */
 void h5_filters_ready(void);
 
-/* ---- h5_cut.c ---- */
-
-/* h5_cut - chunk lengths for an array that is stored in one piece: whole rows of about
- * `target` bytes. elem: bytes of an element. */
-void h5_cut(const uint64_t *shape, uint32_t rank, uint64_t elem, uint64_t target,
-	    uint64_t *ret_chunk);
-
 /* ---- h5_links.c: what other files may be touched ---- */
 
 /* h5_link_file - the linked file that an external link names, opened; ordinal as in

@@ -215,6 +215,8 @@ int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e)
 		rc = take_places(cfg, &w, e);
 	if (rc == 0)
 		rc = implied(cfg, e);
+	if (rc == 0)
+		rc = cfg_settle(cfg, e);
 	if (rc < 0)
 		cfg_release(cfg);
 	return rc;

@@ -31,8 +31,11 @@ struct cfg {
 	size_t n_quantize_rules;
 	enum cfg_view view;      /* -o view= : AUTO is the other family's view of a source */
 	bool hide_bad;           /* -o bad_arrays=hide */
-	bool nested;             /* -o dimension_separator=/ */
-	bool strict_json;        /* -o json=strict */
+	bool zarr3;              /* -o zarr_format=3, or implied by shards */
+	bool v2_keys;            /* -o chunk_keys=v2 */
+	bool nested;             /* -o dimension_separator=/ ; without it as the format has it */
+	bool strict_json;        /* -o json=strict ; without it as the format wants it */
+	uint64_t shard_size;     /* -o shards[=] : bytes of elements in a shard; 0: no shards */
 	bool page_cache;         /* -o page_cache=always */
 	bool noplugins;          /* -o noplugins */
 	uint64_t chunk_size;     /* -o chunk_size= : bytes, for variables that have no chunks */
@@ -43,6 +46,7 @@ struct cfg {
 	uint32_t open_datasets;  /* -o open_datasets= : most that a mirrored directory keeps open */
 	uint32_t decode_threads; /* -o decode_threads= : 0 = one less than processors */
 	uint32_t open_timeout;   /* -o open_timeout= : seconds until a source must be open */
+	uint64_t said;           /* bit i: option i of the table was given, see cfg_said */
 	bool no_xattr;           /* -o noxattr */
 	char *link_root;         /* -o link_root= : external links may lead below it; or NULL */
 	char **fuse_opts;        /* n_fuse_opts options for libfuse, each "name" or "name=value" */

@@ -18,6 +18,7 @@ enum kind {
 	OPT_WORD, /* one of `words`, stored as an int */
 	OPT_BOOL, /* one of two words, stored as a bool */
 	OPT_SIZE, /* bytes, with K, M or G, stored as a uint64_t */
+	OPT_BARE, /* the same, unset as a default; `initial` is what the name alone means */
 	OPT_UINT, /* number, stored as a uint32_t */
 	OPT_TEXT, /* any text, stored as an owned string */
 	OPT_FLAG, /* no value: sets a bool */
@@ -36,7 +37,7 @@ struct option {
 	const char *initial; /* the default as a user would type it; NULL: unset */
 	size_t field;        /* offset in struct cfg */
 	const struct word *words;
-	uint64_t min, max; /* OPT_SIZE, OPT_UINT */
+	uint64_t min, max; /* OPT_SIZE, OPT_BARE, OPT_UINT */
 	const char *help;
 };
 
@@ -64,6 +65,9 @@ static const struct word bad_words[] = {
 	{"refuse", 0, false}, {"hide", 1, false}, {NULL, 0, false}};
 static const struct word separator_words[] = {
 	{".", 0, false}, {"/", 1, false}, {NULL, 0, false}};
+static const struct word format_words[] = {{"2", 0, false}, {"3", 1, false}, {NULL, 0, false}};
+static const struct word keys_words[] = {
+	{"default", 0, false}, {"v2", 1, false}, {NULL, 0, false}};
 static const struct word page_cache_words[] = {
 	{"auto", 0, false}, {"always", 1, false}, {NULL, 0, false}};
 static const struct word json_words[] = {
@@ -80,6 +84,13 @@ static const struct option options[] = {
 	{"mode", OPT_WORD, "zarr", FIELD(mode), mode_words, 0, 0,
 	 "what a Zarr tree looks like: zarr (v2, for zarr-python, xarray, GDAL), "
 	 "nczarr (for netCDF-C), noxarray (without _ARRAY_DIMENSIONS)"},
+	{"zarr_format", OPT_BOOL, "2", FIELD(zarr3), format_words, 0, 0,
+	 "the version of Zarr that trees are in; 3: with mode=zarr or noxarray (without "
+	 "dimension_names)"},
+	{"shards", OPT_BARE, "64M", FIELD(shard_size), NULL, 4 * KIB, 1024 * GIB,
+	 "Zarr v3, with the chunks of a variable in files of about so many bytes of elements"},
+	{"chunk_keys", OPT_BOOL, "default", FIELD(v2_keys), keys_words, 0, 0,
+	 "of Zarr v3: chunk files are v/c/0/0, or v/0.0 as in Zarr v2"},
 	{"filter", OPT_RULE, "portable", FIELD(filter), filter_words, 0, 0,
 	 "portable: pass compressed chunks that stock readers decode, decode the rest; "
 	 "keep: pass all whose filters can be named, for readers with plugins; "
@@ -95,10 +106,10 @@ static const struct option options[] = {
 	 "what cannot be shown at all: do not mount, and say why; or leave it out, with a "
 	 "note"},
 	{"dimension_separator", OPT_BOOL, ".", FIELD(nested), separator_words, 0, 0,
-	 "chunk files are v/0.0 (.) or v/0/0 (/)"},
+	 "chunk files are v/0.0 (.) or v/0/0 (/, the default of Zarr v3)"},
 	{"json", OPT_BOOL, "python", FIELD(strict_json), json_words, 0, 0,
 	 "numbers that are not finite in attributes: NaN and Infinity as Python writes them, "
-	 "or strict JSON, as texts"},
+	 "or strict JSON, as texts, which is the default of Zarr v3"},
 	{"page_cache", OPT_BOOL, "auto", FIELD(page_cache), page_cache_words, 0, 0,
 	 "auto: with filter=none, files of 256K or more bypass the page cache, which is the "
 	 "quickest way to read them once; always: they do not, which is quicker the second "
@@ -340,6 +351,7 @@ static int set_value(struct cfg *cfg, const struct option *o, const char *value,
 	case OPT_BOOL:
 		return set_word(o, value, field, e);
 	case OPT_SIZE:
+	case OPT_BARE:
 		if (str_size(value, o->max, &v) < 0 || v < o->min)
 			return bad_size(o, value, e);
 		*(uint64_t *)field = v;
@@ -375,7 +387,7 @@ int cfg_defaults(struct cfg *cfg, struct err *e)
 	int rc = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(options) && rc == 0; i++)
-		if (options[i].initial)
+		if (options[i].initial && options[i].kind != OPT_BARE)
 			rc = set_value(cfg, &options[i], options[i].initial, e);
 	return rc;
 }
@@ -444,6 +456,7 @@ static int set_option(struct cfg *cfg, const char *opt, struct err *e)
 {
 	size_t len = strcspn(opt, "=");
 	const struct option *o = len ? find_option(opt, len) : NULL;
+	const char *value = opt[len] ? opt + len + 1 : "";
 
 	if (!len)
 		return err_set(e, -EINVAL, "-o %s: option without a name: see nczarrfs --help",
@@ -452,10 +465,13 @@ static int set_option(struct cfg *cfg, const char *opt, struct err *e)
 		return set_mount_option(cfg, opt, len, e);
 	if (o->kind == OPT_FLAG && opt[len])
 		return err_set(e, -EINVAL, "-o %s: takes no value: write %s", opt, o->name);
-	if (o->kind != OPT_FLAG && !opt[len])
+	if (o->kind != OPT_FLAG && o->kind != OPT_BARE && !opt[len])
 		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=%s", opt, o->name,
 			       o->initial ? o->initial : "...");
-	return set_value(cfg, o, opt[len] ? opt + len + 1 : "", e);
+	if (o->kind == OPT_BARE && !opt[len])
+		value = o->initial;
+	cfg->said |= (uint64_t)1 << (o - options);
+	return set_value(cfg, o, value, e);
 }
 
 /* rule_value - the value of a rule's option in n bytes "filter=..."; NULL: another option. */
@@ -478,8 +494,8 @@ static bool is_option(const char *next)
 		return true;
 	if (next[n] == '\\')
 		return false;
-	return n == 0 || (o && o->kind == OPT_FLAG) || strncmp(next, "x-", 2) == 0 ||
-	       (n == 2 && strncmp(next, "rw", 2) == 0) ||
+	return n == 0 || (o && (o->kind == OPT_FLAG || o->kind == OPT_BARE)) ||
+	       strncmp(next, "x-", 2) == 0 || (n == 2 && strncmp(next, "rw", 2) == 0) ||
 	       exact(next, n, mount_options, ARRAY_LEN(mount_options)) ||
 	       exact(next, n, ignored_options, ARRAY_LEN(ignored_options));
 }
@@ -523,6 +539,35 @@ int cfg_set_options(struct cfg *cfg, const char *list, struct err *e)
 	return rc;
 }
 
+_Static_assert(ARRAY_LEN(options) <= 64, "a bit for each option");
+
+bool cfg_said(const struct cfg *cfg, const char *name)
+{
+	const struct option *o = find_option(name, strlen(name));
+
+	return o && cfg->said >> (o - options) & 1;
+}
+
+int cfg_settle(struct cfg *cfg, struct err *e)
+{
+	if (cfg->shard_size && cfg_said(cfg, "zarr_format") && !cfg->zarr3)
+		return err_set(e, -EINVAL,
+			       "-o shards: Zarr v2 has none: leave out zarr_format=2");
+	cfg->zarr3 = cfg->zarr3 || cfg->shard_size > 0;
+	if (!cfg->zarr3 && cfg_said(cfg, "chunk_keys"))
+		return err_set(e, -EINVAL, "-o chunk_keys: only with zarr_format=3");
+	if (cfg->zarr3 && cfg->mode == CFG_MODE_NCZARR)
+		return err_set(e, -EINVAL,
+			       "-o mode=nczarr: only with zarr_format=2: use mode=zarr with "
+			       "Zarr v3");
+	if (!cfg_said(cfg, "dimension_separator"))
+		cfg->nested = cfg->zarr3 && !cfg->v2_keys;
+	/* only Python reads a zarr.json with a bare NaN in it, and attributes are in it */
+	if (!cfg_said(cfg, "json"))
+		cfg->strict_json = cfg->zarr3;
+	return 0;
+}
+
 /* put_wrapped - words of text on lines of at most 78 columns, each starting in column `indent`;
  * the first line is already at `column`. */
 static void put_wrapped(struct buf *out, const char *text, size_t column, size_t indent)
@@ -563,6 +608,9 @@ static void help_option(const struct option *o, struct buf *out)
 	case OPT_SIZE:
 	case OPT_UINT:
 		buf_printf(out, "=%s", o->initial);
+		break;
+	case OPT_BARE:
+		buf_printf(out, "[=%s]", o->initial);
 		break;
 	case OPT_TEXT:
 		buf_puts(out, "=DIR");

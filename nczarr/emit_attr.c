@@ -56,6 +56,28 @@ static double load_float(const uint8_t *p, size_t n, bool big)
 	return d;
 }
 
+bool zr_attr_real(const struct ds_attr *at, double *ret)
+{
+	const size_t n = at->type.size;
+
+	if (at->n != 1)
+		return false;
+	switch (at->type.kind) {
+	case DT_BOOL:
+	case DT_UINT:
+		*ret = (double)load(at->data, n, ZR_HOST_BIG);
+		return true;
+	case DT_INT:
+		*ret = (double)sign_extend(load(at->data, n, ZR_HOST_BIG), n);
+		return true;
+	case DT_FLOAT:
+		*ret = load_float(at->data, n, ZR_HOST_BIG);
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* text_len - length of a padded text without its trailing NULs. */
 static size_t text_len(const uint8_t *p, size_t n)
 {

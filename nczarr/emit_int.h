@@ -2,7 +2,7 @@
 #ifndef NCZARR_EMIT_INT_H
 #define NCZARR_EMIT_INT_H
 
-#include "nczarr/emit_v2.h"
+#include "nczarr/emit.h"
 #include "nczarr/json_write.h"
 
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -19,8 +19,31 @@ void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool ho
 /* zr_put_attr - the value of an attribute. flat: a list for any rank. */
 void zr_put_attr(struct jw *j, const struct ds_attr *at, bool flat, bool quote);
 
+/* zr_put_attrs - of a group (fill_declared false) or an array, as members of the open object. */
+void zr_put_attrs(struct jw *j, const struct zr_emit *em, const struct ds_attr *attrs, uint32_t n,
+		  bool of_array, bool fill_declared);
+
+/* zr_put_attrs3 - those of an array as Zarr v3's readers want them; t: how it is shown. */
+void zr_put_attrs3(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+		   const struct zr_type3 *t);
+
+/* zr_attr_real - the value of an attribute that is one real number. */
+bool zr_attr_real(const struct ds_attr *at, double *ret);
+
+/* zr_quant_attr - what netCDF says of elements that were quantised; NULL: they were not, or the
+ * array says so itself. value and room: memory for it. */
+const struct ds_attr *zr_quant_attr(const struct ds_array *a, const struct plan *plan,
+				    int32_t *value, struct ds_attr *room);
+
+/* zr_put_v2, zr_put_v3 - the value of one document, of the formats. */
+void zr_put_v2(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t ord);
+void zr_put_v3(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t ord);
+
 /* zr_dtype_text - append the dtype of a simple type ("<f8") to b, in the given byte order. */
 void zr_dtype_text(struct buf *b, const struct dtype *t, bool big);
+
+/* zr_put_dtype - any dtype of Zarr v2, a compound as a list of its fields. */
+void zr_put_dtype(struct jw *j, const struct dtype *t);
 
 /* zr_attr_skipped - attributes of the file that a mode's own keys stand for. */
 bool zr_attr_skipped(const struct zr_emit *em, const struct ds_attr *at, bool of_array);

@@ -1,8 +1,7 @@
 /* emit_v2.c - .zarray, .zattrs, .zgroup and .zmetadata. Each document is a function of the
  * frozen model and the plans; nothing is kept. */
-#include "nczarr/emit_v2.h"
+#include "nczarr/emit.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -62,7 +61,7 @@ static void put_simple(struct jw *j, const struct dtype *t)
 	buf_release(&b);
 }
 
-static void put_dtype(struct jw *j, const struct dtype *t)
+void zr_put_dtype(struct jw *j, const struct dtype *t)
 {
 	if (t->kind != DT_COMPOUND) {
 		put_simple(j, t);
@@ -74,7 +73,7 @@ static void put_dtype(struct jw *j, const struct dtype *t)
 
 		jw_array(j, true);
 		jw_str(j, f->name);
-		put_dtype(j, &f->type);
+		zr_put_dtype(j, &f->type);
 		if (f->rank > 0)
 			put_numbers(j, f->dims, f->rank);
 		jw_end(j);
@@ -104,7 +103,7 @@ static void put_array_dtype(struct jw *j, const struct zr_emit *em, const struct
 	else if (em->mode == ZARR_NCZARR && dt_is_char(t) && a->type.kind == DT_STRING)
 		jw_str(j, ">S1"); /* by the '>' netCDF-C knows char from a text of one byte */
 	else
-		put_dtype(j, t);
+		zr_put_dtype(j, t);
 }
 
 /* put_codec - {"id": ..., parameters} of one filter. */
@@ -219,7 +218,7 @@ static void put_zarray(struct jw *j, const struct zr_emit *em, uint32_t ord)
 		put_codec(j, &plan->chain.specs[n], t.size);
 	else
 		jw_null(j);
-	if (em->nested) {
+	if (em->keys.nested) {
 		jw_key(j, "dimension_separator");
 		jw_str(j, "/");
 	}
@@ -240,36 +239,6 @@ static void put_zarray(struct jw *j, const struct zr_emit *em, uint32_t ord)
 	jw_end(j);
 }
 
-bool zr_attr_skipped(const struct zr_emit *em, const struct ds_attr *at, bool of_array)
-{
-	static const char *const ours[] = {"_nczarr_superblock", "_nczarr_group",
-					   "_nczarr_array", "_nczarr_attr"};
-
-	if (of_array && strcmp(at->name, "_ARRAY_DIMENSIONS") == 0)
-		return true;
-	for (size_t i = 0; em->mode == ZARR_NCZARR && i < ARRAY_LEN(ours); i++)
-		if (strcmp(at->name, ours[i]) == 0)
-			return true;
-	return false;
-}
-
-/* put_attrs - of a group (fill_declared false) or an array, as members of the open object. */
-static void put_attrs(struct jw *j, const struct zr_emit *em, const struct ds_attr *attrs,
-		      uint32_t n, bool of_array, bool fill_declared)
-{
-	for (uint32_t i = 0; i < n && buf_ok(j->out); i++) {
-		const struct ds_attr *at = &attrs[i];
-		/* .zarray has the value then, and there NaN is quoted by the specification */
-		bool quote = em->strict_json ||
-			     (fill_declared && strcmp(at->name, "_FillValue") == 0);
-
-		if (zr_attr_skipped(em, at, of_array))
-			continue;
-		jw_key(j, at->name);
-		zr_put_attr(j, at, em->mode == ZARR_NCZARR, quote);
-	}
-}
-
 static void put_dimension_names(struct jw *j, const struct zr_emit *em,
 				const struct ds_array *a)
 {
@@ -282,34 +251,17 @@ static void put_dimension_names(struct jw *j, const struct zr_emit *em,
 	jw_end(j);
 }
 
-/* quant_attr - what netCDF says of elements that were quantised; NULL: they were not, or the array
- * says so itself. */
-static const struct ds_attr *quant_attr(const struct ds_array *a, const struct plan *plan,
-					int32_t *value, struct ds_attr *room)
-{
-	const char *name = codec_quant_attr(plan->quant.mode);
-
-	if (!name || ds_attr_find(a->attrs, a->n_attrs, name))
-		return NULL;
-	*value = (int32_t)plan->quant.digits;
-	*room = (struct ds_attr){.name = name,
-				 .type = {.kind = DT_INT, .size = sizeof(*value)},
-				 .n = 1,
-				 .data = (const uint8_t *)value};
-	return room;
-}
-
 static void put_array_attrs(struct jw *j, const struct zr_emit *em, uint32_t ord)
 {
 	const struct ds_array *a = &em->ds->arrays[ord];
 	struct ds_attr room;
 	int32_t value;
-	const struct ds_attr *quant = quant_attr(a, &em->plans[ord], &value, &room);
+	const struct ds_attr *quant = zr_quant_attr(a, &em->plans[ord], &value, &room);
 
 	jw_object(j, false);
-	put_attrs(j, em, a->attrs, a->n_attrs, true, em->plans[ord].fill_declared);
+	zr_put_attrs(j, em, a->attrs, a->n_attrs, true, em->plans[ord].fill_declared);
 	if (quant)
-		put_attrs(j, em, quant, 1, true, false);
+		zr_put_attrs(j, em, quant, 1, true, false);
 	if (em->mode != ZARR_NOXARRAY)
 		put_dimension_names(j, em, a);
 	if (em->mode == ZARR_NCZARR)
@@ -322,7 +274,7 @@ static void put_group_attrs(struct jw *j, const struct zr_emit *em, uint32_t ord
 	const struct ds_group *g = &em->ds->groups[ord];
 
 	jw_object(j, false);
-	put_attrs(j, em, g->attrs, g->n_attrs, false, false);
+	zr_put_attrs(j, em, g->attrs, g->n_attrs, false, false);
 	if (em->mode == ZARR_NCZARR)
 		zr_put_nczarr_group_types(j, em, g);
 	jw_end(j);
@@ -338,28 +290,22 @@ static void put_zgroup(struct jw *j, const struct zr_emit *em, uint32_t ord)
 	jw_end(j);
 }
 
-static void put_doc(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t ord);
-
 /* put_member - one document inside .zmetadata; path "/" is the root. */
 static void put_member(struct jw *j, const struct zr_emit *em, struct buf *path,
 		       enum zr_doc doc, uint32_t ord)
 {
-	static const char *const names[] = {[ZR_DOC_ZGROUP] = ".zgroup",
-					    [ZR_DOC_GROUP_ATTRS] = ".zattrs",
-					    [ZR_DOC_ZARRAY] = ".zarray",
-					    [ZR_DOC_ARRAY_ATTRS] = ".zattrs"};
 	size_t len = path->len;
 
 	if (len > 1)
 		buf_putc(path, '/');
-	buf_puts(path, names[doc]);
+	buf_puts(path, zr_doc_file(doc));
 	buf_putc(path, '\0');
 	if (!buf_ok(path)) {
 		j->out->failed = true;
 		return;
 	}
 	jw_key(j, (const char *)path->data + 1);
-	put_doc(j, em, doc, ord);
+	zr_put_v2(j, em, doc, ord);
 	path->len = len;
 }
 
@@ -394,7 +340,7 @@ static void put_zmetadata(struct jw *j, const struct zr_emit *em)
 	buf_release(&path);
 }
 
-static void put_doc(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t ord)
+void zr_put_v2(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t ord)
 {
 	switch (doc) {
 	case ZR_DOC_ZGROUP:
@@ -412,19 +358,7 @@ static void put_doc(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uin
 	case ZR_DOC_ARRAY_ATTRS:
 		put_array_attrs(j, em, ord);
 		break;
+	default:
+		j->out->failed = true; /* not of this format */
 	}
-}
-
-int zr_emit_doc(const struct zr_emit *em, enum zr_doc doc, uint32_t ord, struct buf *out,
-		struct err *e)
-{
-	struct jw j;
-
-	jw_init(&j, out, em->mode != ZARR_NCZARR || doc == ZR_DOC_ZMETADATA);
-	put_doc(&j, em, doc, ord);
-	buf_putc(out, '\n');
-	if (!buf_ok(out))
-		return err_set(e, -ERANGE, "a metadata document is larger than %zu bytes",
-			       out->max);
-	return 0;
 }

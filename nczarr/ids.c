@@ -4,30 +4,31 @@
 
 #include <errno.h>
 
-enum { GROUP_DOCS = 3, ARRAY_DOCS = 2 };
-
 /* interval - ids that an array needs below its directory; true on overflow. */
-static bool interval(const struct ds_array *a, bool nested, uint64_t *ret)
+static bool interval(const struct zr_ids *ids, uint32_t array, uint64_t *ret)
 {
-	uint64_t n = a->n_chunks, level = 1;
+	const struct zr_grid *g = &ids->grids[array];
+	uint32_t levels = zr_key_levels(g, &ids->keys);
+	uint64_t n = g->n, level = 1;
 
-	for (uint32_t d = 0; nested && n > 0 && d + 1 < a->rank; d++)
-		if (ckd_mul(&level, level, a->grid[d]) || ckd_add(&n, n, level))
+	for (uint32_t d = 0; n > 0 && d < levels; d++)
+		if (ckd_mul(&level, level, zr_key_parts(g, &ids->keys, d)) ||
+		    ckd_add(&n, n, level))
 			return true;
 	*ret = n;
 	return false;
 }
 
-int zr_ids_init(struct zr_ids *ids, const struct dataset *ds, bool nested, uint64_t limit,
-		bool *hidden, struct err *e)
+int zr_ids_init(struct zr_ids *ids, uint64_t limit, bool *hidden, struct err *e)
 {
+	const struct dataset *ds = ids->ds;
 	uint64_t at, n, end;
 
-	*ids = (struct zr_ids){.ds = ds, .nested = nested};
+	ids->base = NULL;
 	ids->arrays = 1 + (uint64_t)ds->n_groups;
 	ids->docs = ids->arrays + ds->n_arrays;
-	at = ids->docs + (uint64_t)GROUP_DOCS * ds->n_groups +
-	     (uint64_t)ARRAY_DOCS * ds->n_arrays;
+	ids->array_docs = ids->docs + (uint64_t)ids->format->root.n * ds->n_groups;
+	at = ids->array_docs + (uint64_t)ids->format->array.n * ds->n_arrays;
 	if (at >= limit)
 		return err_set(e, -ERANGE, "too many groups and variables");
 	ids->base = alloc_array((size_t)ds->n_arrays + 1, sizeof(*ids->base));
@@ -38,7 +39,7 @@ int zr_ids_init(struct zr_ids *ids, const struct dataset *ds, bool nested, uint6
 		ids->base[a] = at;
 		if (hidden[a])
 			continue;
-		if (interval(&ds->arrays[a], nested, &n) || ckd_add(&end, at, n) || end > limit)
+		if (interval(ids, a, &n) || ckd_add(&end, at, n) || end > limit)
 			hidden[a] = true;
 		else
 			at = end;
@@ -53,31 +54,34 @@ void zr_ids_release(struct zr_ids *ids)
 	ids->base = NULL;
 }
 
-/* find_doc - at counts from the first document. False when at is behind the last one. */
-static bool find_doc(const struct zr_ids *ids, uint64_t at, struct zr_node *ret)
+/* find_doc - id is one of the documents' slots. False when the slot is empty. */
+static bool find_doc(const struct zr_ids *ids, uint64_t id, struct zr_node *ret)
 {
-	uint64_t groups = (uint64_t)GROUP_DOCS * ids->ds->n_groups;
+	const struct zr_format *f = ids->format;
+	const bool of_group = id < ids->array_docs;
+	const struct zr_docs *docs = of_group ? &f->root : &f->array;
+	uint64_t at = id - (of_group ? ids->docs : ids->array_docs);
 
 	ret->kind = ZR_DOC;
-	if (at < groups) {
-		ret->ord = (uint32_t)(at / GROUP_DOCS);
-		ret->doc = (enum zr_doc)(ZR_DOC_ZGROUP + at % GROUP_DOCS);
-		return ret->doc != ZR_DOC_ZMETADATA || ret->ord == 0;
-	}
-	at -= groups;
-	ret->ord = (uint32_t)(at / ARRAY_DOCS);
-	ret->doc = (enum zr_doc)(ZR_DOC_ZARRAY + at % ARRAY_DOCS);
-	return ret->ord < ids->ds->n_arrays;
+	ret->ord = (uint32_t)(at / docs->n);
+	at %= docs->n;
+	if (of_group && ret->ord != 0)
+		docs = &f->group;
+	if (at >= docs->n)
+		return false;
+	ret->doc = docs->doc[at];
+	return true;
 }
 
 /* find_below - at is inside the interval of array ret->ord. */
 static void find_below(const struct zr_ids *ids, uint64_t at, struct zr_node *ret)
 {
-	const struct ds_array *a = &ids->ds->arrays[ret->ord];
+	const struct zr_grid *g = &ids->grids[ret->ord];
+	uint32_t levels = zr_key_levels(g, &ids->keys);
 	uint64_t level = 1;
 
-	for (uint32_t d = 0; ids->nested && d + 1 < a->rank; d++) {
-		level *= a->grid[d]; /* checked when the space was laid out */
+	for (uint32_t d = 0; d < levels; d++) {
+		level *= zr_key_parts(g, &ids->keys, d); /* checked when laid out */
 		if (at < level) {
 			ret->kind = ZR_PREFIX;
 			ret->level = d + 1;
@@ -108,7 +112,7 @@ int zr_ids_find(const struct zr_ids *ids, uint64_t id, struct zr_node *ret)
 		return 0;
 	}
 	if (id < ids->base[0])
-		return find_doc(ids, id - ids->docs, ret) ? 0 : -ESTALE;
+		return find_doc(ids, id, ret) ? 0 : -ESTALE;
 
 	/* the last array whose interval starts at or before id; empty intervals are passed
 	 * over, because the next one starts at the same id */
@@ -126,20 +130,42 @@ int zr_ids_find(const struct zr_ids *ids, uint64_t id, struct zr_node *ret)
 }
 
 /* levels - ids of the first n levels of an array's nested directories. */
-static uint64_t levels(const struct ds_array *a, uint32_t n)
+static uint64_t levels(const struct zr_ids *ids, uint32_t array, uint32_t n)
 {
+	const struct zr_grid *g = &ids->grids[array];
 	uint64_t sum = 0, level = 1;
 
 	for (uint32_t d = 0; d < n; d++) {
-		level *= a->grid[d];
+		level *= zr_key_parts(g, &ids->keys, d);
 		sum += level;
 	}
 	return sum;
 }
 
+/* doc_slot - the place of a document among those of its directory. */
+static uint32_t doc_slot(const struct zr_docs *docs, enum zr_doc doc)
+{
+	uint32_t i = 0;
+
+	while (i + 1 < docs->n && docs->doc[i] != doc)
+		i++;
+	return i;
+}
+
+static uint64_t doc_id(const struct zr_ids *ids, const struct zr_node *node)
+{
+	const struct zr_format *f = ids->format;
+
+	if (zr_doc_of_group(node->doc))
+		return ids->docs + (uint64_t)f->root.n * node->ord +
+		       doc_slot(node->ord ? &f->group : &f->root, node->doc);
+	return ids->array_docs + (uint64_t)f->array.n * node->ord +
+	       doc_slot(&f->array, node->doc);
+}
+
 uint64_t zr_ids_of(const struct zr_ids *ids, const struct zr_node *node)
 {
-	const struct ds_array *a;
+	uint32_t above = 0;
 
 	switch (node->kind) {
 	case ZR_GROUP:
@@ -147,17 +173,13 @@ uint64_t zr_ids_of(const struct zr_ids *ids, const struct zr_node *node)
 	case ZR_ARRAY:
 		return ids->arrays + node->ord;
 	case ZR_DOC:
-		if (node->doc < ZR_DOC_ZARRAY)
-			return ids->docs + (uint64_t)GROUP_DOCS * node->ord + node->doc;
-		return ids->docs + (uint64_t)GROUP_DOCS * ids->ds->n_groups +
-		       (uint64_t)ARRAY_DOCS * node->ord + (node->doc - ZR_DOC_ZARRAY);
+		return doc_id(ids, node);
 	case ZR_PREFIX:
-		a = &ids->ds->arrays[node->ord];
-		return ids->base[node->ord] + levels(a, node->level - 1) + node->index;
+		above = node->level - 1;
+		break;
 	case ZR_CHUNK:
+		above = zr_key_levels(&ids->grids[node->ord], &ids->keys);
 		break;
 	}
-	a = &ids->ds->arrays[node->ord];
-	return ids->base[node->ord] + node->index +
-	       (ids->nested && a->rank > 1 ? levels(a, a->rank - 1) : 0);
+	return ids->base[node->ord] + levels(ids, node->ord, above) + node->index;
 }

@@ -3,47 +3,44 @@
  *
  *   1 ..                 groups (1 is the root)
  *   then                 array directories
- *   then                 metadata files: three slots for each group, two for each array
- *   then, by array       nested keys only: the directories of one coordinate, of two, ...
- *                        each level in linear order; then the chunks in linear order
+ *   then                 metadata files: for each group as many slots as the root has documents,
+ *                        then for each array as many as it has
+ *   then, by array       nested keys only: the directories below the array's, level by level, each
+ *                        in linear order; then the files of the grid in linear order
  */
 #ifndef NCZARR_IDS_H
 #define NCZARR_IDS_H
 
-#include "translate/dataset.h"
+#include "nczarr/format.h"
+#include "nczarr/key.h"
 
 enum zr_kind { ZR_GROUP, ZR_ARRAY, ZR_DOC, ZR_PREFIX, ZR_CHUNK };
-
-enum zr_doc {
-	ZR_DOC_ZGROUP,
-	ZR_DOC_GROUP_ATTRS,
-	ZR_DOC_ZMETADATA, /* of the root only */
-	ZR_DOC_ZARRAY,
-	ZR_DOC_ARRAY_ATTRS,
-};
 
 /* zr_node - what an id stands for. */
 struct zr_node {
 	enum zr_kind kind;
 	enum zr_doc doc; /* ZR_DOC */
 	uint32_t ord;    /* group or array ordinal; for a document that of its group or array */
-	uint32_t level;  /* ZR_PREFIX: number of coordinates, 1 .. rank - 1 */
-	uint64_t index;  /* ZR_PREFIX: linear index over the first `level` grid lengths;
-			  * ZR_CHUNK: linear chunk index */
+	uint32_t level;  /* ZR_PREFIX: parts of keys that led there, 1 .. zr_key_levels */
+	uint64_t index;  /* ZR_PREFIX: linear index over the first `level` parts of keys;
+			  * ZR_CHUNK: linear index in the grid of files, chunks or shards */
 };
 
 struct zr_ids {
-	const struct dataset *ds; /* borrowed */
-	bool nested;
-	uint64_t arrays, docs; /* first id of array directories and of documents */
+	const struct dataset *ds; /* borrowed, as are the next two */
+	const struct zr_format *format;
+	const struct zr_grid *grids; /* n_arrays */
+	struct zr_keys keys;
+	uint64_t arrays; /* first ids of array directories, of documents of groups and of arrays */
+	uint64_t docs, array_docs;
 	uint64_t *base;        /* n_arrays + 1: first id of each array's interval; owned */
 };
 
-/* zr_ids_init - lay out the space below `limit`. hidden: n_arrays flags; a hidden array gets no
- * interval, and an array whose interval would pass the limit becomes hidden.
+/* zr_ids_init - lay out the space below `limit`. ids->ds, format, grids and keys are set. hidden:
+ * n_arrays flags; a hidden array gets no interval, and an array whose interval would pass the
+ * limit becomes hidden.
  * Returns 0 (zr_ids_release); -ENOMEM; -ERANGE when even groups and arrays do not fit. */
-int zr_ids_init(struct zr_ids *ids, const struct dataset *ds, bool nested, uint64_t limit,
-		bool *hidden, struct err *e) NZ_MUST_USE;
+int zr_ids_init(struct zr_ids *ids, uint64_t limit, bool *hidden, struct err *e) NZ_MUST_USE;
 void zr_ids_release(struct zr_ids *ids);
 
 /* zr_ids_find - what id stands for. Returns 0, or -ESTALE when it stands for nothing. */

@@ -1,5 +1,5 @@
-/* key.c - chunk keys to linear indices and back. Pure arithmetic: whether a chunk was ever
- * written is not known here. */
+/* key.c - keys to linear indices and back. Pure arithmetic: whether a chunk was ever written is
+ * not known here. */
 #include "nczarr/key.h"
 
 #include <errno.h>
@@ -14,53 +14,97 @@ int zr_key_coord(const char *s, size_t n, uint64_t limit, uint64_t *ret)
 	return limit == 0 ? -EINVAL : str_u64(s, n, limit - 1, ret);
 }
 
-int zr_key_parse(const struct ds_array *a, char separator, const char *s, size_t n,
+/* n_parts - of a key: coordinates, and what stands before them; a key is never empty. */
+static uint32_t n_parts(const struct zr_grid *g, const struct zr_keys *keys)
+{
+	uint32_t n = g->rank + keys->lead;
+
+	return n ? n : 1;
+}
+
+uint32_t zr_key_levels(const struct zr_grid *g, const struct zr_keys *keys)
+{
+	return keys->nested ? n_parts(g, keys) - 1 : 0;
+}
+
+uint64_t zr_key_parts(const struct zr_grid *g, const struct zr_keys *keys, uint32_t level)
+{
+	if (g->n == 0)
+		return 0;
+	if (level < keys->lead || g->rank == 0)
+		return 1;
+	return g->len[level - keys->lead];
+}
+
+int zr_key_part(const struct zr_grid *g, const struct zr_keys *keys, uint32_t level,
+		const char *s, size_t n, uint64_t *ret)
+{
+	uint64_t limit = zr_key_parts(g, keys, level);
+
+	if (limit == 0)
+		return -EINVAL;
+	if (level >= keys->lead)
+		return zr_key_coord(s, n, limit, ret);
+	*ret = 0;
+	return n == 1 && s[0] == 'c' ? 0 : -EINVAL;
+}
+
+void zr_key_part_name(const struct zr_keys *keys, uint32_t level, uint64_t part,
+		      char out[ZR_KEY_MAX])
+{
+	if (level < keys->lead)
+		(void)snprintf(out, ZR_KEY_MAX, "c");
+	else
+		(void)snprintf(out, ZR_KEY_MAX, "%" PRIu64, part);
+}
+
+int zr_key_parse(const struct zr_grid *g, const struct zr_keys *keys, const char *s, size_t n,
 		 uint64_t *ret_linear)
 {
-	uint64_t linear = 0, coord;
+	const uint32_t parts = n_parts(g, keys);
 	const char *end = s + n;
+	uint64_t linear = 0, part;
 
-	if (a->n_chunks == 0)
-		return -EINVAL;
-	if (a->rank == 0) {
-		*ret_linear = 0;
-		return n == 1 && s[0] == '0' ? 0 : -EINVAL;
-	}
-	for (uint32_t d = 0; d < a->rank; d++) {
-		const char *stop = memchr(s, separator, (size_t)(end - s));
+	for (uint32_t i = 0; i < parts; i++) {
+		const char *stop = memchr(s, '.', (size_t)(end - s));
 
-		/* every coordinate but the last is followed by a separator, the last by nothing
-		 */
-		if ((stop == NULL) != (d + 1 == a->rank))
+		/* every part but the last is followed by a separator, the last by nothing */
+		if ((stop == NULL) != (i + 1 == parts))
 			return -EINVAL;
 		if (!stop)
 			stop = end;
-		if (zr_key_coord(s, (size_t)(stop - s), a->grid[d], &coord))
+		if (zr_key_part(g, keys, i, s, (size_t)(stop - s), &part))
 			return -EINVAL;
-		linear = linear * a->grid[d] + coord; /* < n_chunks, cannot overflow */
+		linear = linear * zr_key_parts(g, keys, i) + part; /* < n, cannot overflow */
 		s = stop + 1;
 	}
 	*ret_linear = linear;
 	return 0;
 }
 
-void zr_key_format(const struct ds_array *a, char separator, uint64_t linear,
+void zr_key_format(const struct zr_grid *g, const struct zr_keys *keys, uint64_t linear,
 		   char out[ZR_KEY_MAX])
 {
-	uint64_t coords[DS_RANK_MAX] = {0};
-	uint32_t rank = a->rank <= DS_RANK_MAX ? a->rank : DS_RANK_MAX;
+	const char separator = keys->nested ? '/' : '.';
+	uint64_t parts[DS_RANK_MAX + 1] = {0};
+	uint32_t n = n_parts(g, keys);
 	size_t at = 0;
 
-	if (rank == 0) {
-		(void)snprintf(out, ZR_KEY_MAX, "0");
-		return;
-	}
-	for (uint32_t d = rank; d-- > 0; linear /= a->grid[d])
-		coords[d] = linear % a->grid[d];
-	for (uint32_t d = 0; d < rank; d++) {
-		int n = snprintf(out + at, ZR_KEY_MAX - at, "%s%" PRIu64,
-				 d ? (const char[2]){separator, '\0'} : "", coords[d]);
+	n = n <= ARRAY_LEN(parts) ? n : (uint32_t)ARRAY_LEN(parts);
+	for (uint32_t i = n; i-- > 0; linear /= zr_key_parts(g, keys, i))
+		parts[i] = linear % zr_key_parts(g, keys, i);
+	for (uint32_t i = 0; i < n; i++) {
+		char one[ZR_KEY_MAX];
+		size_t len;
 
-		at += n > 0 ? (size_t)n : 0; /* ZR_KEY_MAX has room for the longest key */
+		zr_key_part_name(keys, i, parts[i], one);
+		len = strlen(one);
+		if (at + len + 2 > ZR_KEY_MAX) /* there is room for the longest key */
+			break;
+		if (i)
+			out[at++] = separator;
+		memcpy(out + at, one, len);
+		at += len;
 	}
+	out[at] = '\0';
 }

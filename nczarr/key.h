@@ -1,27 +1,46 @@
-/* key.h - chunk keys: "3.0.17" or the path "3/0/17", and "0" for a scalar.
+/* key.h - keys of chunks or shards: "3.0.17" or the path "3/0/17", and "0" for a scalar; in Zarr
+ * v3's default encoding "c.3.0.17" or "c/3/0/17", and "c" for a scalar.
  *
- * Reading is strict, so that a chunk has one name: canonical decimals, nothing before, between
+ * Reading is strict, so that a file has one name: canonical decimals, nothing before, between
  * or after them but the separator, every coordinate inside the grid. Spec: Zarr v2, "Chunks"
- * and "dimension_separator". */
+ * and "dimension_separator"; Zarr v3 core, "Chunk key encoding". */
 #ifndef NCZARR_KEY_H
 #define NCZARR_KEY_H
 
-#include "translate/dataset.h"
+#include "nczarr/grid.h"
 
-/* Room for any key: 64 coordinates of at most 20 digits, separators, a NUL. */
-#define ZR_KEY_MAX (DS_RANK_MAX * 21 + 1)
+/* Room for any key: "c", 64 coordinates of at most 20 digits, separators, a NUL. */
+#define ZR_KEY_MAX (DS_RANK_MAX * 21 + 3)
 
-/* zr_key_parse - key of n bytes to linear chunk index. Returns 0 with *ret_linear written;
- * -EINVAL when this is not a key of a chunk inside the grid. */
-int zr_key_parse(const struct ds_array *a, char separator, const char *s, size_t n,
+/* zr_keys - how a tree's keys are written. */
+struct zr_keys {
+	bool nested; /* the separator is '/': what stands between is directories */
+	bool lead;   /* keys begin with "c" */
+};
+
+/* zr_key_parse - a key of n bytes with '.' between its parts to the linear index of a file.
+ * Returns 0 with *ret_linear written; -EINVAL when this is not a key inside the grid. */
+int zr_key_parse(const struct zr_grid *g, const struct zr_keys *keys, const char *s, size_t n,
 		 uint64_t *ret_linear) NZ_MUST_USE;
 
-/* zr_key_coord - one canonical decimal < limit: a component of a nested key. -EINVAL otherwise.
- */
+/* zr_key_format - the key of a file inside the grid, NUL-terminated, with '.' between its parts or,
+ * where keys are nested, '/'. */
+void zr_key_format(const struct zr_grid *g, const struct zr_keys *keys, uint64_t linear,
+		   char out[ZR_KEY_MAX]);
+
+/* zr_key_coord - one canonical decimal < limit. -EINVAL otherwise. */
 int zr_key_coord(const char *s, size_t n, uint64_t limit, uint64_t *ret) NZ_MUST_USE;
 
-/* zr_key_format - the key of a chunk inside the grid, NUL-terminated. */
-void zr_key_format(const struct ds_array *a, char separator, uint64_t linear,
-		   char out[ZR_KEY_MAX]);
+/* Nested keys, part by part. At level 0 is the array's directory; what is in a directory at level
+ * l are zr_key_parts names for the part l of a key, numbered from 0. Below level zr_key_levels
+ * these are directories, there they are files. A grid without files has nothing at any level. */
+uint32_t zr_key_levels(const struct zr_grid *g, const struct zr_keys *keys);
+uint64_t zr_key_parts(const struct zr_grid *g, const struct zr_keys *keys, uint32_t level);
+/* zr_key_part - the number of a name. -EINVAL: there is no such name. */
+int zr_key_part(const struct zr_grid *g, const struct zr_keys *keys, uint32_t level,
+		const char *s, size_t n, uint64_t *ret) NZ_MUST_USE;
+/* zr_key_part_name - the reverse. */
+void zr_key_part_name(const struct zr_keys *keys, uint32_t level, uint64_t part,
+		      char out[ZR_KEY_MAX]);
 
 #endif

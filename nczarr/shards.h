@@ -20,8 +20,8 @@ struct zr_shards;
  * s       the source that io reads; asked whether it changed after bytes of it were collected
  * grids   one for each array, made by zr_grid_shards or zr_grid_chunks
  * budget  bytes of indexes that are kept; those in use may exceed it */
-int zr_shards_new(struct source *s, struct chunkio *io, const struct zr_grid *grids, uint64_t budget,
-		  struct zr_shards **ret, struct err *e) NZ_MUST_USE;
+int zr_shards_new(struct source *s, struct chunkio *io, const struct zr_grid *grids,
+		  uint64_t budget, struct zr_shards **ret, struct err *e) NZ_MUST_USE;
 /* zr_shards_free - takes NULL. */
 void zr_shards_free(struct zr_shards *s);
 

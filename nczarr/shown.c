@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nczarr/emit_v2.h"
+#include "nczarr/emit.h"
 
 #define NOTES_MAX 1000
 #define NOTE_MAX 1000 /* bytes of one */
@@ -46,10 +46,12 @@ static void hide(struct plan *plan, const char *why)
 }
 
 /* reserved - names of the tree's own files. */
-static bool reserved(const char *name)
+static bool reserved(const struct zr_shown *s, const char *name)
 {
-	return strcmp(name, ".zgroup") == 0 || strcmp(name, ".zarray") == 0 ||
-	       strcmp(name, ".zattrs") == 0 || strcmp(name, ".zmetadata") == 0;
+	for (const char *const *p = s->format->reserved; *p; p++)
+		if (strcmp(*p, name) == 0)
+			return true;
+	return false;
 }
 
 /* hide_groups - a group is hidden when it or one above it has a name that does not work. */
@@ -62,7 +64,7 @@ static void hide_groups(struct zr_shown *s, const struct dataset *ds, bool nczar
 		for (uint32_t steps = 0; at != 0 && at < ds->n_groups; steps++) {
 			const char *name = ds->groups[at].name;
 
-			if (reserved(name) || (nczarr && !zr_netcdf_name(name)) ||
+			if (reserved(s, name) || (nczarr && !zr_netcdf_name(name)) ||
 			    steps > ds->n_groups) {
 				s->hidden_groups[g] = true;
 				break;
@@ -83,15 +85,45 @@ static const char *nczarr_cannot(const struct dataset *ds, const struct ds_array
 	return zr_nczarr_lacks(&a->type);
 }
 
-/* fill_declared - whether .zarray states the fill value. */
-static bool fill_declared(const struct ds_array *a, bool nczarr)
+/* unnamed - why Zarr v3 cannot have the array; NULL: it can. */
+static const char *unnamed(const struct ds_array *a)
+{
+	struct zr_type3 t;
+
+	if (zr_type3_of(&a->type, &t))
+		return "Zarr v3 has no such type";
+	return t.bytes && a->rank == DS_RANK_MAX ? "it has too many dimensions" : NULL;
+}
+
+/* fill_declared - whether the array's document states the fill value, so that chunks that were
+ * never written need not be there. */
+static bool fill_declared(const struct zr_shown *s, const struct ds_array *a, bool nczarr)
 {
 	/* xarray cannot open a dataset in which a structure or plain bytes have a fill value */
 	bool plain = a->type.kind != DT_COMPOUND && a->type.kind != DT_OPAQUE;
 	bool declared = nczarr ? a->fill_defined : plain && ds_fill_declared(a);
 
+	if (s->format->states_fill)
+		return zr_type3_fill(a);
 	/* a vlen value has no JSON form that readers agree on */
 	return declared && a->type.kind != DT_VLEN;
+}
+
+/* refuses - codecs of elements where readers see bytes instead. */
+static const char *refuses(const struct plan_ask *ask, const struct codec_chain *chain)
+{
+	struct zr_type3 t;
+
+	if (ask->format != PLAN_ZARR3 || zr_type3_of(&ask->ds->arrays[ask->array].type, &t) ||
+	    !t.says)
+		return NULL;
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+
+		if (ops && ops->elements)
+			return "elements are shown as bytes in Zarr v3";
+	}
+	return NULL;
 }
 
 /* plan_chunks - the plan of an array whatever hides it. */
@@ -103,11 +135,12 @@ static int plan_chunks(struct zr_shown *s, const struct dataset *ds, uint32_t or
 	struct codec_array as;
 	const struct plan_ask ask = {.ds = ds,
 				     .array = ord,
-				     .format = PLAN_ZARR2,
+				     .format = s->format->plans,
 				     .policy = &opts->policy,
 				     .fill_declared =
-					     fill_declared(a, opts->mode == ZARR_NCZARR),
+					     fill_declared(s, a, opts->mode == ZARR_NCZARR),
 				     .as = &as,
+				     .refuses = refuses,
 				     .arena = &s->arena};
 
 	plan_elements(a, &as);
@@ -130,10 +163,12 @@ static int plan_array(struct zr_shown *s, const struct dataset *ds, uint32_t ord
 		return rc;
 	if (s->hidden_groups[a->group])
 		why = "it is in a group whose name cannot be shown";
-	else if (reserved(a->name))
+	else if (reserved(s, a->name))
 		why = "its name is that of a Zarr metadata file";
 	else if (nczarr)
 		why = nczarr_cannot(ds, a);
+	else if (s->format->version == 3)
+		why = unnamed(a);
 	if (why) {
 		hide(plan, why);
 	} else if (nczarr && plan->kind == PLAN_VLEN) {
@@ -147,6 +182,47 @@ static int plan_array(struct zr_shown *s, const struct dataset *ds, uint32_t ord
 	s->hidden_arrays[ord] = plan->kind == PLAN_HIDE;
 	if (plan->note && !why && note_array(s, ds, ord, plan->note) < 0)
 		return err_nomem(e);
+	return 0;
+}
+
+/* add_axis - a grid with one more axis, of one file. */
+static int add_axis(struct zr_shown *s, struct zr_grid *g)
+{
+	uint64_t *len = arena_alloc(&s->arena, (size_t)g->rank + 1, sizeof(*len));
+
+	if (!len)
+		return -ENOMEM;
+	for (uint32_t d = 0; d < g->rank; d++)
+		len[d] = g->len[d];
+	len[g->rank++] = 1;
+	g->len = len;
+	return 0;
+}
+
+static int make_grids(struct zr_shown *s, const struct dataset *ds,
+		      const struct zarr_view_options *opts, struct err *e)
+{
+	struct zr_type3 t;
+
+	s->files = alloc_array(ds->n_arrays, sizeof(*s->files));
+	s->named = alloc_array(ds->n_arrays, sizeof(*s->named));
+	if (!s->files || !s->named)
+		return err_nomem(e);
+	for (uint32_t a = 0; a < ds->n_arrays; a++) {
+		int rc = 0;
+
+		if (opts->shard_bytes && !s->hidden_arrays[a])
+			rc = zr_grid_shards(&ds->arrays[a], opts->shard_bytes, &s->arena,
+					    &s->files[a], e);
+		else
+			zr_grid_chunks(&ds->arrays[a], &s->files[a]);
+		if (rc)
+			return rc;
+		s->named[a] = s->files[a];
+		if (s->format->version == 3 && zr_type3_of(&ds->arrays[a].type, &t) == 0 &&
+		    t.bytes && add_axis(s, &s->named[a]) < 0)
+			return err_nomem(e);
+	}
 	return 0;
 }
 
@@ -193,7 +269,10 @@ int zr_shown_init(struct zr_shown *s, const struct dataset *ds,
 {
 	int rc;
 
-	*s = (struct zr_shown){0};
+	*s = (struct zr_shown){
+		.format = zr_format_of(opts->format),
+		.keys = {.nested = opts->nested, .lead = opts->format == 3 && !opts->v2_keys},
+	};
 	arena_init(&s->arena, ARENA_MAX);
 	s->plans = alloc_array(ds->n_arrays, sizeof(*s->plans));
 	s->hidden_groups = alloc_array(ds->n_groups, sizeof(*s->hidden_groups));
@@ -208,8 +287,13 @@ int zr_shown_init(struct zr_shown *s, const struct dataset *ds,
 		rc = plan_array(s, ds, a, opts, e);
 	if (rc)
 		goto out;
-	rc = zr_ids_init(&s->ids, ds, opts->nested,
-			 opts->id_limit ? opts->id_limit : VIEW_ID_LIMIT, s->hidden_arrays, e);
+	rc = make_grids(s, ds, opts, e);
+	if (rc)
+		goto out;
+	s->ids = (struct zr_ids){
+		.ds = ds, .format = s->format, .grids = s->named, .keys = s->keys};
+	rc = zr_ids_init(&s->ids, opts->id_limit ? opts->id_limit : VIEW_ID_LIMIT,
+			 s->hidden_arrays, e);
 	if (rc)
 		goto out;
 	for (uint32_t a = 0; a < ds->n_arrays; a++)
@@ -230,6 +314,8 @@ void zr_shown_release(struct zr_shown *s)
 	free(s->hidden_arrays);
 	free(s->hidden_groups);
 	free(s->plans);
+	free(s->files);
+	free(s->named);
 	free(s->notes);
 	arena_release(&s->arena);
 	*s = (struct zr_shown){0};

@@ -21,6 +21,11 @@ struct zr_shown {
 	uint32_t *n_dirs;         /* n_groups: shown groups and arrays in each */
 	struct zr_entry *entries; /* n_entries, shown ones only, by parent and name */
 	size_t n_entries;
+	const struct zr_format *format;
+	struct zr_keys keys;
+	struct zr_grid *files;    /* n_arrays: the files that hold chunks */
+	struct zr_grid *named;    /* n_arrays: the same with a dimension of one file at the end,
+	                           * where elements are shown with one more: as keys have them */
 	struct zr_ids ids;
 	const char **notes;       /* what a rule asks for and is not done: one line each */
 	uint32_t n_notes;

@@ -1,9 +1,9 @@
-/* view_zarr.c - a dataset as a Zarr v2 tree of files.
+/* view_zarr.c - a dataset as a Zarr v2 or v3 tree of files.
  *
- * Directories, documents and chunks are computed from their ids; documents are made when they
- * are looked at, and only .zmetadata is kept. The one thing that is found out late is the width
- * of NCZarr's padded texts, which takes reading the whole array: each array's is found once,
- * before its first document or chunk, so that everything said about the array agrees.
+ * Directories, documents and chunks are computed from their ids; documents are made when they are
+ * looked at, and only the one with all metadata is kept. The one thing that is found out late is
+ * the width of NCZarr's padded texts, which takes reading the whole array: each array's is found
+ * once, before its first document or chunk, so that everything said about the array agrees.
  * Locks: meta before text; neither is held across a callback. */
 #include "nczarr/nczarr.h"
 
@@ -14,10 +14,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nczarr/emit_v2.h"
+#include "nczarr/emit.h"
 #include "nczarr/key.h"
+#include "nczarr/shards.h"
 #include "nczarr/shown.h"
 #include "nczarr/xattrs.h"
+
+#define INDEX_SHARE 8 /* of the memory for chunks, what indexes of shards may take */
 
 enum { TEXT_KNOWN, TEXT_UNKNOWN, TEXT_BUSY };
 
@@ -32,9 +35,10 @@ struct zarr_view {
 	struct zarr_view_options opts;
 	struct zr_shown shown;
 	struct chunkio *io;
+	struct zr_shards *shards; /* NULL without them */
 	struct zr_emit emit;
 
-	pthread_mutex_t meta_lock;  /* one thread makes .zmetadata */
+	pthread_mutex_t meta_lock;  /* one thread makes it */
 	_Atomic(struct doc *) meta; /* published once; owned */
 
 	pthread_mutex_t text_lock;
@@ -57,15 +61,27 @@ static const struct ds_array *array_of(const struct zarr_view *z, uint32_t ord)
 	return &model(z)->arrays[ord];
 }
 
-static char separator(const struct zarr_view *z)
+static const struct zr_grid *grid_of(const struct zarr_view *z, uint32_t ord)
 {
-	return z->opts.nested ? '/' : '.';
+	return &z->shown.named[ord];
 }
 
-/* levels - directories between an array and its chunks. */
-static uint32_t levels(const struct zarr_view *z, const struct ds_array *a)
+/* levels - directories between an array and its files. */
+static uint32_t levels(const struct zarr_view *z, uint32_t ord)
 {
-	return z->opts.nested && a->rank > 1 ? a->rank - 1 : 0;
+	return zr_key_levels(grid_of(z, ord), &z->shown.keys);
+}
+
+/* level_of - parts of keys that lead to an array's directory or one below it. */
+static uint32_t level_of(const struct zr_node *dir)
+{
+	return dir->kind == ZR_PREFIX ? dir->level : 0;
+}
+
+/* parts - names that keys can have in such a directory. */
+static uint64_t parts(const struct zarr_view *z, const struct zr_node *dir)
+{
+	return zr_key_parts(grid_of(z, dir->ord), &z->shown.keys, level_of(dir));
 }
 
 /* find_node - what an id stands for, when it is shown. */
@@ -73,7 +89,7 @@ static int find_node(const struct zarr_view *z, uint64_t id, struct zr_node *ret
 {
 	int rc = zr_ids_find(&z->shown.ids, id, ret);
 	bool of_group =
-		ret->kind == ZR_GROUP || (ret->kind == ZR_DOC && ret->doc < ZR_DOC_ZARRAY);
+		ret->kind == ZR_GROUP || (ret->kind == ZR_DOC && zr_doc_of_group(ret->doc));
 
 	if (!rc &&
 	    (of_group ? z->shown.hidden_groups[ret->ord] : z->shown.hidden_arrays[ret->ord]))
@@ -147,9 +163,9 @@ static int doc_make(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct 
 	struct doc *d;
 	int rc = 0;
 
-	if (kind == ZR_DOC_ZARRAY)
+	if (!zr_doc_of_group(kind))
 		rc = know_texts(z, ord, e);
-	for (uint32_t a = 0; kind == ZR_DOC_ZMETADATA && !rc && a < model(z)->n_arrays; a++)
+	for (uint32_t a = 0; zr_doc_of_all(kind) && !rc && a < model(z)->n_arrays; a++)
 		rc = know_texts(z, a, e);
 	if (rc)
 		return rc;
@@ -168,8 +184,9 @@ static int doc_make(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct 
 	return 0;
 }
 
-/* meta_get - .zmetadata, made by the first who asks. Borrowed until the view is closed. */
-static int meta_get(struct zarr_view *z, struct doc **ret, struct err *e)
+/* meta_get - the document with all metadata, made by the first who asks. Borrowed until the view
+ * is closed. */
+static int meta_get(struct zarr_view *z, enum zr_doc kind, struct doc **ret, struct err *e)
 {
 	struct doc *d = atomic_load_explicit(&z->meta, memory_order_acquire);
 	int rc = 0;
@@ -178,7 +195,7 @@ static int meta_get(struct zarr_view *z, struct doc **ret, struct err *e)
 		(void)pthread_mutex_lock(&z->meta_lock);
 		d = atomic_load(&z->meta);
 		if (!d)
-			rc = doc_make(z, ZR_DOC_ZMETADATA, 0, &d, e);
+			rc = doc_make(z, kind, 0, &d, e);
 		if (!rc)
 			atomic_store_explicit(&z->meta, d, memory_order_release);
 		(void)pthread_mutex_unlock(&z->meta_lock);
@@ -191,8 +208,8 @@ static int meta_get(struct zarr_view *z, struct doc **ret, struct err *e)
 static int doc_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret, struct err *e)
 {
 	struct doc *d = NULL;
-	bool kept = n->doc == ZR_DOC_ZMETADATA;
-	int rc = kept ? meta_get(z, &d, e) : doc_make(z, n->doc, n->ord, &d, e);
+	bool kept = zr_doc_of_all(n->doc);
+	int rc = kept ? meta_get(z, n->doc, &d, e) : doc_make(z, n->doc, n->ord, &d, e);
 
 	if (rc)
 		return rc;
@@ -200,6 +217,43 @@ static int doc_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret,
 	if (!kept)
 		doc_free(d);
 	return 0;
+}
+
+/* The files of an array that hold chunks, which are shards where its grid says so. */
+
+static bool is_sharded(const struct zarr_view *z, uint32_t ord)
+{
+	return z->shown.files[ord].per != NULL;
+}
+
+static int file_stat(struct zarr_view *z, const struct zr_node *n, uint64_t *ret, struct err *e)
+{
+	if (is_sharded(z, n->ord))
+		return zr_shards_stat(z->shards, n->ord, n->index, ret, e);
+	return chunkio_stat(z->io, n->ord, n->index, ret, e);
+}
+
+static bool file_stat_cheap(struct zarr_view *z, const struct zr_node *n)
+{
+	if (is_sharded(z, n->ord))
+		return zr_shards_stat_cheap(z->shards, n->ord, n->index);
+	return chunkio_stat_cheap(z->io, n->ord, n->index);
+}
+
+static int file_next(struct zarr_view *z, uint32_t ord, uint64_t from, uint64_t *ret,
+		     struct err *e)
+{
+	if (is_sharded(z, ord))
+		return zr_shards_next(z->shards, ord, from, ret, e);
+	return chunkio_next(z->io, ord, from, ret, e);
+}
+
+static int file_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, size_t len,
+		     uint8_t *room, struct span *ret, struct err *e)
+{
+	if (is_sharded(z, n->ord))
+		return zr_shards_read(z->shards, n->ord, n->index, off, len, room, ret, e);
+	return chunkio_read(z->io, n->ord, n->index, off, len, room, ret, e);
 }
 
 /* chunk_size - exact size of a chunk file. */
@@ -211,7 +265,7 @@ static int chunk_size(struct zarr_view *z, const struct zr_node *n, uint64_t *re
 	int rc = know_texts(z, n->ord, e);
 
 	if (!rc)
-		rc = chunkio_stat(z->io, n->ord, n->index, &size, e);
+		rc = file_stat(z, n, &size, e);
 	if (rc)
 		return rc;
 	rows = a->rank ? zr_chunk_rows(z->opts.mode, a) : 0;
@@ -223,17 +277,12 @@ static int chunk_size(struct zarr_view *z, const struct zr_node *n, uint64_t *re
 
 static uint32_t dir_links(const struct zarr_view *z, const struct zr_node *n)
 {
-	const struct ds_array *a;
-	uint32_t level = n->kind == ZR_PREFIX ? n->level : 0;
 	uint64_t dirs = 0;
 
-	if (n->kind == ZR_GROUP) {
+	if (n->kind == ZR_GROUP)
 		dirs = z->shown.n_dirs[n->ord];
-	} else {
-		a = array_of(z, n->ord);
-		if (level < levels(z, a) && a->n_chunks > 0)
-			dirs = a->grid[level];
-	}
+	else if (level_of(n) < levels(z, n->ord))
+		dirs = parts(z, n);
 	return (uint32_t)u64_min(dirs, UINT32_MAX - 2) + 2;
 }
 
@@ -274,35 +323,29 @@ static bool is(const char *name, size_t len, const char *what)
 	return strlen(what) == len && memcmp(name, what, len) == 0;
 }
 
-static const char *const doc_names[] = {
-	[ZR_DOC_ZGROUP] = ".zgroup",       [ZR_DOC_GROUP_ATTRS] = ".zattrs",
-	[ZR_DOC_ZMETADATA] = ".zmetadata", [ZR_DOC_ZARRAY] = ".zarray",
-	[ZR_DOC_ARRAY_ATTRS] = ".zattrs",
-};
-
-/* first_doc, n_docs - the documents of a directory are consecutive. */
-static enum zr_doc first_doc(const struct zr_node *dir)
+/* docs_in - the documents of a directory. */
+static const struct zr_docs *docs_in(const struct zarr_view *z, const struct zr_node *dir)
 {
-	return dir->kind == ZR_GROUP ? ZR_DOC_ZGROUP : ZR_DOC_ZARRAY;
+	static const struct zr_docs none = {.n = 0};
+	const struct zr_format *f = z->shown.format;
+
+	if (dir->kind == ZR_PREFIX)
+		return &none;
+	if (dir->kind == ZR_ARRAY)
+		return &f->array;
+	return dir->ord ? &f->group : &f->root;
 }
 
-static uint32_t n_docs(const struct zr_node *dir)
-{
-	return dir->kind == ZR_PREFIX ? 0 : dir->kind == ZR_GROUP && dir->ord == 0 ? 3 : 2;
-}
-
-/* step_down - the prefix or chunk with coordinate c in an array's directory or prefix. */
+/* step_down - the directory or file of part c in an array's directory or one below it. */
 static struct zr_node step_down(const struct zarr_view *z, const struct zr_node *dir,
 				uint64_t c)
 {
-	const struct ds_array *a = array_of(z, dir->ord);
-	uint32_t level = dir->kind == ZR_PREFIX ? dir->level : 0;
-	uint64_t before = dir->kind == ZR_PREFIX ? dir->index : 0;
-	struct zr_node n = {.kind = level < levels(z, a) ? ZR_PREFIX : ZR_CHUNK,
+	const uint32_t level = level_of(dir);
+	struct zr_node n = {.kind = level < levels(z, dir->ord) ? ZR_PREFIX : ZR_CHUNK,
 			    .ord = dir->ord};
 
 	n.level = n.kind == ZR_PREFIX ? level + 1 : 0;
-	n.index = a->rank == 0 ? 0 : before * a->grid[level] + c;
+	n.index = (dir->kind == ZR_PREFIX ? dir->index : 0) * parts(z, dir) + c;
 	return n;
 }
 
@@ -310,16 +353,15 @@ static struct zr_node step_down(const struct zarr_view *z, const struct zr_node 
 static int find_child(const struct zarr_view *z, const struct zr_node *dir, const char *name,
 		      size_t len, struct zr_node *ret)
 {
+	const struct zr_docs *docs = docs_in(z, dir);
+	const struct zr_keys *keys = &z->shown.keys;
 	const struct zr_entry *x;
-	const struct ds_array *a;
-	uint32_t level = dir->kind == ZR_PREFIX ? dir->level : 0;
 	uint64_t c;
 
-	for (uint32_t i = 0; i < n_docs(dir); i++) {
-		enum zr_doc doc = (enum zr_doc)(first_doc(dir) + i);
-
-		if (is(name, len, doc_names[doc])) {
-			*ret = (struct zr_node){.kind = ZR_DOC, .doc = doc, .ord = dir->ord};
+	for (uint32_t i = 0; i < docs->n; i++) {
+		if (is(name, len, zr_doc_file(docs->doc[i]))) {
+			*ret = (struct zr_node){
+				.kind = ZR_DOC, .doc = docs->doc[i], .ord = dir->ord};
 			return 0;
 		}
 	}
@@ -330,16 +372,13 @@ static int find_child(const struct zarr_view *z, const struct zr_node *dir, cons
 						.ord = x->ord};
 		return x ? 0 : -ENOENT;
 	}
-	a = array_of(z, dir->ord);
-	if (a->n_chunks == 0)
-		return -ENOENT;
-	if (z->opts.nested && a->rank > 0) {
-		if (zr_key_coord(name, len, a->grid[level], &c))
+	if (keys->nested) {
+		if (zr_key_part(grid_of(z, dir->ord), keys, level_of(dir), name, len, &c))
 			return -ENOENT;
 		*ret = step_down(z, dir, c);
 		return 0;
 	}
-	if (zr_key_parse(a, separator(z), name, len, &c))
+	if (zr_key_parse(grid_of(z, dir->ord), keys, name, len, &c))
 		return -ENOENT;
 	*ret = (struct zr_node){.kind = ZR_CHUNK, .ord = dir->ord, .index = c};
 	return 0;
@@ -384,17 +423,17 @@ struct listing {
 };
 
 /* cheap - whether attributes cost no reading of data and no large document. */
-static bool cheap(const struct zarr_view *z, const struct zr_node *n)
+static bool cheap(struct zarr_view *z, const struct zr_node *n)
 {
 	if (is_dir(n))
 		return true;
-	if (n->kind == ZR_DOC && n->doc == ZR_DOC_ZMETADATA)
+	if (n->kind == ZR_DOC && zr_doc_of_all(n->doc))
 		return atomic_load_explicit(&z->meta, memory_order_acquire) != NULL;
-	if (n->kind == ZR_DOC && n->doc != ZR_DOC_ZARRAY)
+	if (n->kind == ZR_DOC && zr_doc_of_group(n->doc))
 		return true;
 	if (atomic_load_explicit(&z->text_state[n->ord], memory_order_acquire) != TEXT_KNOWN)
 		return false;
-	return n->kind == ZR_DOC || chunkio_stat_cheap(z->io, n->ord, n->index);
+	return n->kind == ZR_DOC || file_stat_cheap(z, n);
 }
 
 static bool give(const struct listing *l, const char *name, const struct zr_node *n,
@@ -428,30 +467,29 @@ static void list_group(const struct listing *l, uint32_t ord, uint64_t at, uint6
 	}
 }
 
-/* list_prefixes - every directory inside the grid, whether it has chunks or not. */
+/* list_prefixes - every directory inside the grid, whether there are chunks or not. */
 static void list_prefixes(const struct listing *l, const struct zr_node *dir, uint64_t at,
 			  uint64_t docs)
 {
-	const struct ds_array *a = array_of(l->z, dir->ord);
-	uint32_t level = dir->kind == ZR_PREFIX ? dir->level : 0;
-	char name[24];
+	const uint64_t n = parts(l->z, dir);
+	char name[ZR_KEY_MAX];
 
-	for (; a->n_chunks > 0 && at < a->grid[level]; at++) {
+	for (; at < n; at++) {
 		struct zr_node node = step_down(l->z, dir, at);
 
-		(void)snprintf(name, sizeof(name), "%" PRIu64, at);
+		zr_key_part_name(&l->z->shown.keys, level_of(dir), at, name);
 		if (!give(l, name, &node, docs + at + 1))
 			return;
 	}
 }
 
-/* list_chunks - the chunks that exist; positions are linear indices from the directory's first.
- */
+/* list_chunks - the files that exist; positions are linear indices from the directory's first. */
 static int list_chunks(const struct listing *l, const struct zr_node *dir, uint64_t at,
 		       uint64_t docs, struct err *e)
 {
-	const struct ds_array *a = array_of(l->z, dir->ord);
-	uint64_t count = dir->kind == ZR_PREFIX ? a->grid[a->rank - 1] : a->n_chunks;
+	const struct zr_grid *g = grid_of(l->z, dir->ord);
+	const bool nested = l->z->shown.keys.nested;
+	uint64_t count = nested ? parts(l->z, dir) : g->n;
 	uint64_t first = dir->kind == ZR_PREFIX ? dir->index * count : 0, hit;
 	struct zr_node node = {.kind = ZR_CHUNK, .ord = dir->ord};
 	char name[ZR_KEY_MAX];
@@ -462,7 +500,7 @@ static int list_chunks(const struct listing *l, const struct zr_node *dir, uint6
 	if (rc)
 		return rc;
 	for (; at < count; at++) {
-		rc = chunkio_next(l->z->io, dir->ord, first + at, &hit, &why);
+		rc = file_next(l->z, dir->ord, first + at, &hit, &why);
 		if (rc == -ENOENT)
 			return 0;
 		if (rc)
@@ -471,10 +509,10 @@ static int list_chunks(const struct listing *l, const struct zr_node *dir, uint6
 			return 0;
 		at = hit - first;
 		node.index = hit;
-		if (dir->kind == ZR_PREFIX)
-			(void)snprintf(name, sizeof(name), "%" PRIu64, at);
+		if (nested)
+			zr_key_part_name(&l->z->shown.keys, level_of(dir), at, name);
 		else
-			zr_key_format(a, '.', hit, name);
+			zr_key_format(g, &l->z->shown.keys, hit, name);
 		if (!give(l, name, &node, docs + at + 1))
 			return 0;
 	}
@@ -486,28 +524,26 @@ static int view_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_at
 {
 	struct listing l = {.z = zarr(v), .want_attr = want_attr, .emit = emit, .arg = arg};
 	struct zr_node d;
-	uint64_t docs;
+	const struct zr_docs *docs;
 	int rc = find_node(l.z, dir, &d, e);
 
 	if (rc)
 		return rc;
 	if (!is_dir(&d))
 		return err_set(e, -ENOTDIR, "not a directory");
-	docs = n_docs(&d);
-	for (; cookie < docs; cookie++) {
-		struct zr_node n = {.kind = ZR_DOC,
-				    .doc = (enum zr_doc)(first_doc(&d) + cookie),
-				    .ord = d.ord};
+	docs = docs_in(l.z, &d);
+	for (; cookie < docs->n; cookie++) {
+		struct zr_node n = {.kind = ZR_DOC, .doc = docs->doc[cookie], .ord = d.ord};
 
-		if (!give(&l, doc_names[n.doc], &n, cookie + 1))
+		if (!give(&l, zr_doc_file(n.doc), &n, cookie + 1))
 			return 0;
 	}
 	if (d.kind == ZR_GROUP)
-		list_group(&l, d.ord, cookie - docs, docs);
-	else if ((d.kind == ZR_PREFIX ? d.level : 0) < levels(l.z, array_of(l.z, d.ord)))
-		list_prefixes(&l, &d, cookie - docs, docs);
+		list_group(&l, d.ord, cookie - docs->n, docs->n);
+	else if (level_of(&d) < levels(l.z, d.ord))
+		list_prefixes(&l, &d, cookie - docs->n, docs->n);
 	else
-		return list_chunks(&l, &d, cookie - docs, docs, e);
+		return list_chunks(&l, &d, cookie - docs->n, docs->n, e);
 	return 0;
 }
 
@@ -515,8 +551,8 @@ static int doc_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, 
 		    struct span *ret, struct err *e)
 {
 	struct doc *d = NULL;
-	bool kept = n->doc == ZR_DOC_ZMETADATA;
-	int rc = kept ? meta_get(z, &d, e) : doc_make(z, n->doc, n->ord, &d, e);
+	bool kept = zr_doc_of_all(n->doc);
+	int rc = kept ? meta_get(z, n->doc, &d, e) : doc_make(z, n->doc, n->ord, &d, e);
 	size_t from;
 
 	if (rc)
@@ -544,7 +580,7 @@ static int chunk_read(struct zarr_view *z, const struct zr_node *n, uint64_t off
 		if (!rc)
 			len = (size_t)u64_min(len, size - u64_min(off, size));
 	}
-	return rc ? rc : chunkio_read(z->io, n->ord, n->index, off, len, room, ret, e);
+	return rc ? rc : file_read(z, n, off, len, room, ret, e);
 }
 
 static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
@@ -578,7 +614,9 @@ static uint64_t view_parent(struct view *v, uint64_t dir)
 		up = (struct zr_node){.kind = ZR_PREFIX,
 				      .ord = n.ord,
 				      .level = n.level - 1,
-				      .index = n.index / array_of(z, n.ord)->grid[n.level - 1]};
+				      .index = n.index / zr_key_parts(grid_of(z, n.ord),
+								      &z->shown.keys,
+								      n.level - 1)};
 	else if (n.kind == ZR_PREFIX)
 		up = (struct zr_node){.kind = ZR_ARRAY, .ord = n.ord};
 	return zr_ids_of(&z->shown.ids, &up);
@@ -606,6 +644,7 @@ static void view_close(struct view *v)
 	if (!v)
 		return;
 	z = zarr(v);
+	zr_shards_free(z->shards);
 	chunkio_free(z->io);
 	doc_free(atomic_load(&z->meta));
 	free(z->text_state);
@@ -655,12 +694,17 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 			    z->shown.plans[a].kind == PLAN_FIXED ? TEXT_UNKNOWN : TEXT_KNOWN);
 	if (!rc)
 		rc = chunkio_new(s, z->shown.plans, &opts->io, &z->io, e);
+	if (!rc && opts->shard_bytes)
+		rc = zr_shards_new(s, z->io, z->shown.files, opts->io.cache_bytes / INDEX_SHARE,
+				   &z->shards, e);
 	z->emit = (struct zr_emit){.ds = &s->ds,
 				   .plans = z->shown.plans,
 				   .hidden_groups = z->shown.hidden_groups,
 				   .hidden_arrays = z->shown.hidden_arrays,
+				   .grids = z->shown.files,
+				   .format = z->shown.format,
+				   .keys = z->shown.keys,
 				   .mode = opts->mode,
-				   .nested = opts->nested,
 				   .strict_json = opts->strict_json};
 out:
 	if (rc)

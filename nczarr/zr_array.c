@@ -188,13 +188,14 @@ static const uint64_t *stored_lengths(const struct zr_meta *m)
 static int chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
 {
 	const struct zr_meta *m = w->meta;
-	uint64_t *chunk = arena_alloc(b->arena, m->rank, sizeof(*chunk));
+	const uint32_t rank = m->rank - m->tail;
+	uint64_t *chunk = arena_alloc(b->arena, rank, sizeof(*chunk));
 	uint64_t bytes = m->dtype.stored ? m->dtype.stored : 4;
 
 	if (!chunk)
 		return zr_full(b->arena, e);
 	w->z.stored = stored_lengths(m);
-	for (uint32_t i = 0; i < m->rank; i++) {
+	for (uint32_t i = 0; i < rank; i++) {
 		chunk[i] = u64_min(w->z.stored[i], u64_max(m->shape[i], 1));
 		w->z.clipped |= chunk[i] != w->z.stored[i];
 		if (ckd_mul(&bytes, bytes, w->z.stored[i]) ||
@@ -205,7 +206,7 @@ static int chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
 	}
 	w->a.chunk = chunk;
 	w->a.shape = m->shape;
-	w->a.rank = m->rank;
+	w->a.rank = rank;
 	return 0;
 }
 

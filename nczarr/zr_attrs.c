@@ -426,9 +426,16 @@ static int fill_text(struct arena *a, const json_t *v, const struct dtype *like,
 		     struct ds_attr *at, struct err *e)
 {
 	struct ds_text t, decoded;
+	uint64_t code;
 	uint8_t *b;
 	size_t n;
+	char c;
 
+	if (v3 && like->size == 1 && json_u64(v, &code) == 0 && code < 0x80) { /* as a byte */
+		c = (char)code;
+		t = (struct ds_text){.s = &c, .len = 1};
+		return as_char(a, &t, at, e);
+	}
 	if (!json_text_of(v, &t))
 		return -EINVAL;
 	if (!v3 || t.len <= like->size)

@@ -132,7 +132,7 @@ static int fill_place(struct zr_source *s, uint32_t array, struct zr_place *p, s
 	int rc = 0;
 
 	/* a scalar of the model may be stored as one element of an axis */
-	if (a->rank > m->rank || (a->rank < m->rank && a->rank > 0))
+	if (a->rank > m->rank || (a->rank < m->rank - m->tail && a->rank > 0))
 		rc = misfit(a, "the number of axes", e);
 	if (!rc)
 		rc = count_objects(m, p, e);
@@ -140,7 +140,8 @@ static int fill_place(struct zr_source *s, uint32_t array, struct zr_place *p, s
 		rc = count_elems(a, m, p, e);
 	if (rc)
 		return rc;
-	p->direct = !m->shard && a->n_chunks == p->n_objects && a->rank == m->rank;
+	p->direct = !m->shard && a->n_chunks == p->n_objects &&
+		    a->rank == m->rank - m->tail;
 	for (uint32_t d = 0; p->direct && d < a->rank; d++)
 		p->direct = a->grid[d] == p->grid[d];
 	zr_table_init(&p->table, p->n_objects, sized, s->opts.max_index_bytes);

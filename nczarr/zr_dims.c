@@ -320,7 +320,7 @@ static int check_number(const struct dims *d, const struct zr_barray *w, struct 
 {
 	const json_t *list = w->refs && d->b->nc.on ? w->refs : w->names ? w->names : w->refs;
 
-	if (!list || json_array_size(list) == w->a.rank)
+	if (!list || json_array_size(list) == w->a.rank + (size_t)w->meta->tail)
 		return 0;
 	return err_set(e, -EBADMSG, "%zu dimension names for %" PRIu32 " dimensions",
 		       json_array_size(list), w->a.rank);

@@ -442,6 +442,18 @@ static int put_value(const struct filling *f, const struct dtype *t, const json_
 	return bad(f, v, "of a type with a size");
 }
 
+/* put_same - of elements that are stored as bytes: one for all of them. */
+static int put_same(const struct filling *f, const struct dtype *t, const json_t *v,
+		    uint8_t *out)
+{
+	uint64_t u;
+
+	if (json_u64(v, &u) < 0 || u > UINT8_MAX)
+		return bad(f, v, "a value of uint8");
+	memset(out, (int)u, t->size);
+	return 0;
+}
+
 /* ---- elements of any length ---- */
 
 /* fill_objects - texts; a number is the text that it is written as, and 0 the empty one. Lists have
@@ -484,7 +496,8 @@ int zr_fill_value(struct arena *a, const struct zr_meta *m, struct ds_array *ret
 	ret->fill = fill;
 	if (json_kind(m->fill) == JSON_IS_NULL)
 		return 0;
-	rc = put_value(&f, &ret->type, m->fill, fill);
+	rc = m->as_bytes ? put_same(&f, &ret->type, m->fill, fill)
+			 : put_value(&f, &ret->type, m->fill, fill);
 	ret->fill_defined = rc == 0;
 	return rc;
 }

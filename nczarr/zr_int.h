@@ -87,6 +87,9 @@ struct zr_meta {
 	struct codec_chain chain;   /* stored bytes of the innermost chunk -> elements (or the frame
 	                             * of vlen) */
 	const struct zr_shard *shard; /* NULL: an object is a chunk */
+	bool as_bytes;              /* elements are stored as the bytes that they are, see
+	                             * zr_bytes.c */
+	bool tail;                  /* the last axis is of one element and not the model's */
 	const char *unreadable;     /* NULL, or why no chunk can be read: "codec 'pcodec' ..." */
 
 	const json_t *fill;         /* NULL: no such member */

@@ -192,6 +192,8 @@ int zr_v3_meta(struct arena *a, const json_t *doc, struct zr_meta *ret, struct e
 		return rc;
 	m.fill = json_get(doc, "fill_value");
 	m.attrs = json_kind(attrs) == JSON_IS_OBJECT ? attrs : NULL;
-	*ret = m;
-	return 0;
+	rc = zr_bytes_meaning(a, &m, e);
+	if (rc == 0)
+		*ret = m;
+	return rc;
 }

@@ -1,5 +1,5 @@
 /* zr_v3.h - what the readers of Zarr v3's documents and of both versions' codecs share; private to
- * zr_dtype.c, zr_fill.c, zr_codecs.c, zr_codecs2.c, zr_codecs3.c and zr_v3.c. */
+ * zr_bytes.c, zr_dtype.c, zr_fill.c, zr_codecs.c, zr_codecs2.c, zr_codecs3.c and zr_v3.c. */
 #ifndef NCZARR_ZR_V3_H
 #define NCZARR_ZR_V3_H
 
@@ -48,6 +48,12 @@ bool zr_codec_array(const struct zr_meta *m, const uint64_t *chunk, struct codec
 /* zr_specs_chain - as a chain in the arena. */
 int zr_specs_chain(struct arena *a, const struct zr_specs *s, struct codec_chain *ret,
 		   struct err *e) NZ_MUST_USE;
+
+/* zr_bytes_meaning - where the attribute numpy_dtype says that bytes stand for elements of another
+ * type, that type: the last axis, which counts the bytes of an element, is gone from the model,
+ * or a list of bytes is one of elements (zr_bytes.c). The attribute is removed then. Anything that
+ * does not fit together leaves the array as it is. Returns 0; -ENOMEM, -ERANGE. */
+int zr_bytes_meaning(struct arena *a, struct zr_meta *m, struct err *e) NZ_MUST_USE;
 
 /* zr_say - a message in the arena, printable; NULL when memory is short. */
 const char *zr_say(struct arena *a, const char *fmt, ...) NZ_PRINTF(2, 3);

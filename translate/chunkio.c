@@ -383,11 +383,31 @@ static int read_loaded(struct chunkio *c, uint32_t array, uint64_t linear, const
 	return 0;
 }
 
+/* read_head - n bytes of a chunk from `off` on, in its head: they are collected in room, with what
+ * is stored behind them. */
+static int read_head(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
+		     uint64_t off, size_t n, uint8_t *room, struct span *ret, struct err *e)
+{
+	size_t head = (size_t)u64_min(n, w->head_len - off);
+	size_t len = (size_t)u64_min(n - head, w->file_len);
+	int rc;
+
+	memcpy(room, w->head + off, head);
+	rc = source_read_stored(c->source, array, linear, &w->ref, 0, room + head, len, e);
+	if (rc < 0)
+		return chunkio_say_where(c, array, linear, rc, e);
+	*ret = (struct span){.mem = room, .fd = -1, .len = head + len, .zeros = n - head - len};
+	return 0;
+}
+
 static int read_range(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
 		      uint64_t off, size_t n, uint8_t *room, struct span *ret, struct err *e)
 {
 	int rc = 0;
 
+	if (off < w->head_len)
+		return read_head(c, array, linear, w, off, n, room, ret, e);
+	off -= w->head_len;
 	*ret = (struct span){.fd = -1};
 	if (off < w->file_len) {
 		ret->fd = source_fd(c->source, w->ref.blob);

@@ -174,14 +174,14 @@ bool plan_framable(const struct ds_array *a, const struct codec_chain *chain, st
 }
 
 /* hdf5_passes - fills p for PASS, or says why libhdf5 cannot be given the chunks as they are. */
-static bool hdf5_passes(const struct ds_array *a, bool keep, struct plan *p)
+static void hdf5_passes(const struct ds_array *a, bool keep, struct plan *p)
 {
 	const struct codec_chain *chain = &a->chain;
 	char name[PLAN_NAME_CAP];
 
 	if (chain->n > CODEC_CHAIN_MAX) {
 		plan_say(p, "%" PRIu32 " filters exceed %d", chain->n, CODEC_CHAIN_MAX);
-		return false;
+		return;
 	}
 	for (uint32_t i = 0; i < chain->n; i++) {
 		const struct codec_spec *spec = &chain->specs[i];
@@ -190,28 +190,27 @@ static bool hdf5_passes(const struct ds_array *a, bool keep, struct plan *p)
 		plan_name(spec, name);
 		if (spec->h5_id >= CODEC_PRIVATE) {
 			plan_say(p, "%s: no HDF5 filter", name);
-			return false;
+			return;
 		}
 		if (!keep && !(ops && ops->h5_stock)) {
 			plan_say(p, "%s: HDF5 needs a plugin for it", name);
-			return false;
+			return;
 		}
 		if (spec->h5_id == CODEC_SHUFFLE && spec->n_params > 0 &&
 		    spec->params[0] != 0 && spec->params[0] != a->type.size) {
 			plan_say(p,
 				 "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32,
 				 spec->params[0], a->type.size);
-			return false;
+			return;
 		}
 	}
 	if (!plan_framable(a, chain, p))
-		return false;
+		return;
 	plan_pass(a, chain, 0, p);
-	return true;
 }
 
 /* zarr_passes - fills p for PASS, or says why not. */
-static bool zarr_passes(const struct ds_array *a, bool keep, struct plan *p)
+static void zarr_passes(const struct ds_array *a, bool keep, struct plan *p)
 {
 	const struct codec_chain *chain = &a->chain;
 	struct codec_chain left = *chain;
@@ -219,7 +218,7 @@ static bool zarr_passes(const struct ds_array *a, bool keep, struct plan *p)
 
 	if (chain->n > CODEC_CHAIN_MAX) {
 		plan_say(p, "%" PRIu32 " filters exceed %d", chain->n, CODEC_CHAIN_MAX);
-		return false;
+		return;
 	}
 	if (left.n > 0) {
 		const struct codec_ops *last = codec_find(chain->specs[left.n - 1].h5_id);
@@ -229,12 +228,11 @@ static bool zarr_passes(const struct ds_array *a, bool keep, struct plan *p)
 	}
 	for (uint32_t i = 0; i < left.n; i++)
 		if (!filter_passes(a, i, left.n, keep, p))
-			return false;
+			return;
 	if (!plan_framable(a, &left, p))
-		return false;
+		return;
 
 	plan_pass(a, &left, trailer, p);
-	return true;
 }
 
 /* explain_convert - why only the source can make the presented bytes. */
@@ -272,23 +270,30 @@ static const char *refused(const struct plan_ask *ask, const struct codec_array 
 }
 
 /* own_way - what is done with an array that no rule gives a chain. */
-static void own_way(const struct plan_ask *ask, const struct codec_array *as,
-		    enum plan_filter filter, struct plan *p)
+static int own_way(const struct plan_ask *ask, const struct codec_array *as,
+		   enum plan_filter filter, struct plan *p, struct err *e)
 {
 	const struct ds_array *a = &ask->ds->arrays[ask->array];
 	const bool keep = filter == PLAN_KEEP;
 	const char *why;
+	int rc = 0;
 
 	if (a->access == DS_CONVERT) {
 		explain_convert(a, p);
-		return;
+		return 0;
 	}
 	if (filter == PLAN_NONE && a->chain.n > 0) {
 		plan_say(p, "filter=none");
-		return;
+		return 0;
 	}
-	if (!(ask->format == PLAN_HDF5 ? hdf5_passes(a, keep, p) : zarr_passes(a, keep, p)))
-		return;
+	if (ask->format == PLAN_HDF5)
+		hdf5_passes(a, keep, p);
+	else if (ask->format == PLAN_ZARR3)
+		rc = plan_zarr3_passes(ask, keep, p, e);
+	else
+		zarr_passes(a, keep, p);
+	if (rc < 0 || p->kind != PLAN_PASS)
+		return rc;
 	why = refused(ask, as, p);
 	if (why) {
 		*p = (struct plan){.kind = PLAN_DECODE,
@@ -296,6 +301,7 @@ static void own_way(const struct plan_ask *ask, const struct codec_array *as,
 				   .note = p->note};
 		plan_say(p, "%s", why);
 	}
+	return 0;
 }
 
 int plan_make(const struct plan_ask *ask, struct plan *ret, struct err *e)
@@ -322,6 +328,6 @@ int plan_make(const struct plan_ask *ask, struct plan *ret, struct err *e)
 		plan_elements(a, &as);
 	rc = plan_ruled(ask, &as, &filter, ret, e);
 	if (rc == 0 && ret->kind == PLAN_DECODE && ret->quant.mode == CODEC_QUANT_NONE)
-		own_way(ask, &as, filter, ret);
+		rc = own_way(ask, &as, filter, ret, e);
 	return rc;
 }

@@ -5,6 +5,7 @@
 #include "translate/plan.h"
 
 #define PLAN_NAME_CAP 40 /* of a filter in a reason; names come from files */
+#define PLAN_WHY_CAP 160 /* of why a chain cannot be */
 
 /* plan_name - a filter's name, short enough for a reason; into out. */
 const char *plan_name(const struct codec_spec *spec, char out[PLAN_NAME_CAP]);
@@ -38,5 +39,28 @@ int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p,
  * Returns 0; -ENOMEM. */
 int plan_ruled(const struct plan_ask *ask, const struct codec_array *as, enum plan_filter *filter,
 	       struct plan *p, struct err *e) NZ_MUST_USE;
+
+/* plan_zarr3_stock - whether all readers of Zarr v3 know all codecs of a chain. */
+bool plan_zarr3_stock(const struct codec_chain *chain);
+
+/* plan_zarr3_cannot - why a Zarr v3 document cannot have the chain for such chunks, so that
+ * zarr-python undoes it; into why. false: it can. */
+bool plan_zarr3_cannot(const struct codec_array *as, const struct codec_chain *chain,
+		       char why[PLAN_WHY_CAP]);
+
+/* plan_zarr3_wrap - the chain of Blosc that chunks of n bytes with this chain are in when they are
+ * wrapped; of none when they need not be, or cannot. Returns 0; -ENOMEM. */
+int plan_zarr3_wrap(struct arena *arena, const struct codec_chain *chain, size_t elem_size,
+		    uint64_t n, struct codec_chain *ret, struct err *e) NZ_MUST_USE;
+
+/* plan_zarr3_wrapped - make it a plan that passes chunks wrapped. left, trailer: as plan_pass has
+ * them; blosc: what plan_zarr3_wrap gave for left. */
+void plan_zarr3_wrapped(const struct ds_array *a, const struct codec_chain *left,
+			uint32_t trailer, const struct codec_chain *blosc, struct plan *p);
+
+/* plan_zarr3_passes - PASS for an array without a rule, or p->reason says why not.
+ * Returns 0; -ENOMEM. */
+int plan_zarr3_passes(const struct plan_ask *ask, bool keep, struct plan *p,
+		      struct err *e) NZ_MUST_USE;
 
 #endif

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #define PATH_MAX_BYTES ((size_t)1 << 20)
-#define WHY_CAP 160
 
 /* ---- notes ---- */
 
@@ -232,13 +231,14 @@ static bool zarr_cannot(const struct codec_array *as, const struct codec_chain *
 		uint32_t size = as->elem_size;
 
 		if (!ops || !codec_has_zarr2(s, size)) {
-			(void)snprintf(why, WHY_CAP, "%s: no Zarr codec", plan_name(s, name));
+			(void)snprintf(why, PLAN_WHY_CAP, "%s: no Zarr codec",
+				       plan_name(s, name));
 			return true;
 		}
 		if (s->h5_id == CODEC_SHUFFLE) {
 			size = parameter(s, 0, 0) ? s->params[0] : size;
 			if (size > 1 && (!known || len % size != 0)) {
-				(void)snprintf(why, WHY_CAP,
+				(void)snprintf(why, PLAN_WHY_CAP,
 					       "shuffle: Zarr's readers want whole elements");
 				return true;
 			}
@@ -257,7 +257,7 @@ static bool hdf5_cannot(const struct codec_chain *chain, char *why)
 
 	for (uint32_t i = 0; i < chain->n; i++)
 		if (chain->specs[i].h5_id >= CODEC_PRIVATE) {
-			(void)snprintf(why, WHY_CAP, "%s: no HDF5 filter",
+			(void)snprintf(why, PLAN_WHY_CAP, "%s: no HDF5 filter",
 				       plan_name(&chain->specs[i], name));
 			return true;
 		}
@@ -276,7 +276,7 @@ static bool spoils(const struct codec_array *as, const struct codec_chain *chain
 		if (!ops || !ops->lossy ||
 		    (as->class != CODEC_FLOAT && chain->specs[i].h5_id == CODEC_SCALEOFFSET))
 			continue;
-		(void)snprintf(why, WHY_CAP, "%s would round what %s makes",
+		(void)snprintf(why, PLAN_WHY_CAP, "%s would round what %s makes",
 			       plan_name(&chain->specs[i], name),
 			       plan_name(&chain->specs[i - 1], before));
 		return true;
@@ -290,38 +290,48 @@ static bool cannot(const struct plan_ask *ask, const struct codec_array *as,
 {
 	const char *text;
 
-	if (ask->format == PLAN_HDF5 ? hdf5_cannot(chain, why) : zarr_cannot(as, chain, why))
+	if (ask->format == PLAN_HDF5    ? hdf5_cannot(chain, why)
+	    : ask->format == PLAN_ZARR3 ? plan_zarr3_cannot(as, chain, why)
+					: zarr_cannot(as, chain, why))
 		return true;
 	text = ask->refuses ? ask->refuses(ask, chain) : NULL;
 	if (text)
-		(void)snprintf(why, WHY_CAP, "%s", text);
+		(void)snprintf(why, PLAN_WHY_CAP, "%s", text);
 	return text != NULL;
 }
 
 /* passes - whether stored chunks are what the rule asks for: with their whole chain, or with the
- * checksum at its end cut off. */
-static bool passes(const struct plan_ask *ask, const struct codec_array *as,
-		   const struct codec_chain *want, struct plan *p)
+ * checksum at its end cut off. Who asks for Blosc may get them wrapped, too.
+ * Returns 0 with p->kind PLAN_PASS or what it was; -ENOMEM. */
+static int passes(const struct plan_ask *ask, const struct codec_array *as,
+		  const struct codec_chain *want, struct plan *p, struct err *e)
 {
 	const struct ds_array *a = &ask->ds->arrays[ask->array];
-	struct codec_chain left = a->chain;
+	struct codec_chain left = a->chain, blosc = {.n = 0};
 	const struct codec_ops *last;
 	uint32_t trailer = 0;
-	char why[WHY_CAP];
+	char why[PLAN_WHY_CAP];
+	bool same;
 
 	if (a->access != DS_STORED || a->chain.n == 0 || a->chain.n > CODEC_CHAIN_MAX ||
 	    plan_bytes(as) != a->chunk_bytes)
-		return false;
+		return 0;
 	last = codec_find(a->chain.specs[a->chain.n - 1].h5_id);
-	if (ask->format == PLAN_ZARR2 && last && last->trailer > 0 && left.n == want->n + 1) {
+	same = same_chain(&left, want, a->type.size);
+	if (ask->format != PLAN_HDF5 && last && last->trailer > 0 && !same) {
 		trailer = last->trailer;
 		left.n--;
+		same = same_chain(&left, want, a->type.size);
 	}
-	if (!same_chain(&left, want, a->type.size) || cannot(ask, as, &left, why) ||
-	    !plan_framable(a, &left, p))
-		return false;
-	plan_pass(a, &left, trailer, p);
-	return true;
+	if (ask->format == PLAN_ZARR3 &&
+	    plan_zarr3_wrap(ask->arena, &left, a->type.size, a->chunk_bytes, &blosc, e) < 0)
+		return -ENOMEM;
+	if (blosc.n > 0 && (same || same_chain(&blosc, want, a->type.size)) &&
+	    !cannot(ask, as, &blosc, why))
+		plan_zarr3_wrapped(a, &left, trailer, &blosc, p);
+	else if (same && !cannot(ask, as, &left, why) && plan_framable(a, &left, p))
+		plan_pass(a, &left, trailer, p);
+	return 0;
 }
 
 /* describe - "encoded with shuffle, zstd; quantised to 3 digits (granularbr)". */
@@ -398,6 +408,23 @@ static int prepared(const struct plan_ask *ask, const struct codec_array *as,
 	return rc;
 }
 
+/* encoded - with the chain of a rule, or what says the same to more readers. */
+static int encoded(const struct plan_ask *ask, const struct codec_array *as,
+		   const struct codec_chain *want, struct plan *p, struct err *e)
+{
+	struct codec_chain blosc = {.n = 0};
+	int rc = 0;
+
+	if (ask->format == PLAN_ZARR3)
+		rc = plan_zarr3_wrap(ask->arena, want, as->elem_size, plan_bytes(as), &blosc,
+				     e);
+	p->kind = PLAN_ENCODE;
+	p->chain = blosc.n > 0 ? blosc : *want;
+	p->elem_size = as->elem_size;
+	p->bytes = plan_bytes(as);
+	return rc;
+}
+
 /* chain_of_rule - PASS or ENCODE, or a note. */
 static int chain_of_rule(const struct plan_ask *ask, const struct codec_array *as,
 			 const struct codec_rule *rule, struct plan *p, struct err *e)
@@ -405,7 +432,7 @@ static int chain_of_rule(const struct plan_ask *ask, const struct codec_array *a
 	struct codec_spec specs[CODEC_CHAIN_MAX];
 	struct codec_chain asked, want, same;
 	struct err err = ERR_INIT;
-	char why[WHY_CAP];
+	char why[PLAN_WHY_CAP];
 	int rc = prepared(ask, as, rule, &asked, &want, &err);
 
 	if (rc == -ENOMEM)
@@ -413,16 +440,16 @@ static int chain_of_rule(const struct plan_ask *ask, const struct codec_array *a
 	if (rc < 0)
 		return note_rule(ask, rule, err.msg, p, e);
 	same = in_order(&asked, &want, specs);
-	if (p->quant.mode == CODEC_QUANT_NONE &&
-	    (passes(ask, as, &want, p) || passes(ask, as, &same, p)))
-		return 0;
+	rc = 0;
+	if (p->quant.mode == CODEC_QUANT_NONE)
+		rc = passes(ask, as, &want, p, e);
+	if (rc == 0 && p->quant.mode == CODEC_QUANT_NONE && p->kind != PLAN_PASS)
+		rc = passes(ask, as, &same, p, e);
+	if (rc < 0 || p->kind == PLAN_PASS)
+		return rc;
 	if (spoils(as, &want, why) || cannot(ask, as, &want, why))
 		return note_rule(ask, rule, why, p, e);
-	p->kind = PLAN_ENCODE;
-	p->chain = want;
-	p->elem_size = as->elem_size;
-	p->bytes = plan_bytes(as);
-	return 0;
+	return encoded(ask, as, &want, p, e);
 }
 
 int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p, struct err *e)
@@ -497,8 +524,9 @@ static bool equal_chains(const struct codec_chain *a, const struct codec_chain *
 
 bool plan_same(const struct plan *p, const struct plan *q)
 {
-	return p->kind == q->kind && p->trailer == q->trailer && p->elem_size == q->elem_size &&
-	       p->bytes == q->bytes && p->fixed_size == q->fixed_size &&
-	       p->fill_declared == q->fill_declared && p->quant.mode == q->quant.mode &&
-	       p->quant.digits == q->quant.digits && equal_chains(&p->chain, &q->chain);
+	return p->kind == q->kind && p->wrap == q->wrap && p->trailer == q->trailer &&
+	       p->elem_size == q->elem_size && p->bytes == q->bytes &&
+	       p->fixed_size == q->fixed_size && p->fill_declared == q->fill_declared &&
+	       p->quant.mode == q->quant.mode && p->quant.digits == q->quant.digits &&
+	       equal_chains(&p->chain, &q->chain);
 }

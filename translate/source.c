@@ -42,7 +42,8 @@ static int open_any(const char *path, const char *shown, struct stat *ret_st, st
 		int code = errno;
 
 		if (code == ENOENT || code == ENOTDIR)
-			return err_set(e, -code, "'%s': no such file or directory: check the path",
+			return err_set(e, -code,
+				       "'%s': no such file or directory: check the path",
 				       shown);
 		if (code == EACCES || code == EPERM)
 			return err_set(
@@ -74,10 +75,8 @@ static const struct {
 	size_t len;
 	const char *what, *todo;
 } known[] = {
-	{"CDF\x01", 4, "a classic netCDF file", "convert it: nccopy -k nc4 old.nc new.nc"},
-	{"CDF\x02", 4, "a 64-bit offset netCDF file",
-	 "convert it: nccopy -k nc4 old.nc new.nc"},
-	{"CDF\x05", 4, "a CDF-5 netCDF file", "convert it: nccopy -k nc4 old.nc new.nc"},
+	{"CDF", 3, "a classic netCDF file of an unknown version",
+	 "versions 1, 2 and 5 are defined: is it damaged?"},
 	{"\x0e\x03\x13\x01", 4, "an HDF4 file", "convert it: h4toh5 old.hdf new.h5"},
 	{"GRIB", 4, "a GRIB file", "convert it to netCDF-4"},
 	{"\x1f\x8b", 2, "compressed by gzip", "decompress it first: gunzip"},
@@ -351,8 +350,8 @@ int source_read_stored(struct source *s, uint32_t array, uint64_t linear,
 	int rc, fd;
 
 	if (ref->where != CHUNK_RANGE || ckd_add(&end, off, (uint64_t)len) || end > ref->len)
-		return err_set(e, -EINVAL, "bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64,
-			       off, off + len, ref->len);
+		return err_set(e, -EINVAL, "bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64, off,
+			       off + len, ref->len);
 	if (len == 0)
 		return 0;
 	fd = source_fd(s, ref->blob);

@@ -53,6 +53,37 @@ static int framed(const struct ds_array *a, const struct plan *p, struct way *w,
 	return 0;
 }
 
+static int short_of_trailer(const struct plan *p, const struct way *w, struct err *e)
+{
+	return err_set(e, -EBADMSG,
+		       "stored length %" PRIu64 " is less than a checksum of %" PRIu32 " bytes",
+		       w->ref.len, p->trailer);
+}
+
+/* wrapped - a head, then the stored bytes. */
+static int wrapped(const struct ds_array *a, const struct plan *p, struct way *w, struct err *e)
+{
+	struct codec_chain chain = a->chain;
+	uint32_t skipped = way_skipped(a, &w->ref);
+	uint64_t stored = w->ref.len;
+
+	if (p->trailer > 0) {
+		chain.n--;
+		if (!(skipped & p->trailer_bit) &&
+		    ckd_sub(&stored, stored, (uint64_t)p->trailer))
+			return short_of_trailer(p, w, e);
+	}
+	if (w->ref.pad == 0)
+		w->head_len = codec_wrap_head(&chain, skipped, a->type.size, a->chunk_bytes,
+					      stored, w->head);
+	if (w->head_len == 0)
+		return framed(a, p, w, e);
+	w->kind = WAY_RANGE;
+	w->file_len = stored;
+	w->size = w->head_len + stored; /* a head was only made where this has 31 bits */
+	return 0;
+}
+
 static int pass(const struct ds_array *a, const struct plan *p, struct way *w, struct err *e)
 {
 	uint32_t skipped = way_skipped(a, &w->ref);
@@ -60,12 +91,11 @@ static int pass(const struct ds_array *a, const struct plan *p, struct way *w, s
 
 	if (w->ref.where == CHUNK_SYNTH)
 		return framed(a, p, w, e);
+	if (p->wrap)
+		return wrapped(a, p, w, e);
 	if (p->trailer > 0 && skipped == 0) {
 		if (ckd_sub(&stored, stored, (uint64_t)p->trailer))
-			return err_set(e, -EBADMSG,
-				       "stored length %" PRIu64
-				       " is less than a checksum of %" PRIu32 " bytes",
-				       w->ref.len, p->trailer);
+			return short_of_trailer(p, w, e);
 	} else if (skipped != 0 && (p->trailer == 0 || skipped != p->trailer_bit)) {
 		return framed(a, p, w, e);
 	}
@@ -98,6 +128,7 @@ static int texts(const struct ds_array *a, const struct plan *p, struct way *w, 
 int way_of_stored(const struct ds_array *a, const struct plan *p, struct way *w, struct err *e)
 {
 	w->sized = true;
+	w->head_len = 0;
 	w->fill = NULL;
 	if (p->kind == PLAN_PASS)
 		return pass(a, p, w, e);
@@ -119,6 +150,7 @@ void way_of_absent(const struct fill *f, struct way *w)
 {
 	w->kind = f->kind == FILL_FRAMED ? WAY_LOAD : WAY_FILL;
 	w->sized = true;
+	w->head_len = 0;
 	w->size = f->size;
 	w->fill = f;
 }

@@ -86,6 +86,40 @@ def deflate(path, mb):
             v[t] = field(rng, 512)
 
 
+def classic_values(i, size):
+    """size bytes of big-endian 32-bit numbers that start with a number and the mark."""
+    data = struct.pack("<Q", i) + MARK
+    return np.frombuffer(data + b"\x5a" * (size - len(data)), ">i4")
+
+
+def classic_fixed(path, count, size):
+    """One variable 'v' without records, in a CDF-2 file: all values in one piece."""
+    import netCDF4
+
+    n = size // 4
+    with netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET") as f:
+        f.set_fill_off()
+        f.createDimension("x", count * n)
+        v = f.createVariable("v", "i4", ("x",))
+        for i in range(count):
+            v[i * n:(i + 1) * n] = classic_values(i, size)
+
+
+def classic_records(path, count, size):
+    """A variable 'v' of count records, and a small one between them, in a CDF-2 file."""
+    import netCDF4
+
+    with netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET") as f:
+        f.set_fill_off()
+        f.createDimension("time", None)
+        f.createDimension("x", size // 4)
+        t = f.createVariable("time", "f8", ("time",))
+        v = f.createVariable("v", "i4", ("time", "x"))
+        for i in range(count):
+            v[i] = classic_values(i, size)
+            t[i] = i
+
+
 def variables(path, count):
     import netCDF4
 

@@ -13,7 +13,7 @@ def same_kind(want, got):
 
 
 def group(path, want, got, problems):
-    mine = [d for d in got["dims"] if not d.startswith("string")]
+    mine = [d for d in got["dims"] if not d.startswith("string") or d in want["dims"]]
     if [d for d in mine if not d.startswith("phony_")] != [
             d for d in want["dims"] if not d.startswith("phony_")]:
         problems.append(f"{path}: dimensions {mine}, {list(want['dims'])} in the file")
@@ -39,6 +39,8 @@ def attributes(path, want, got, problems):
     for key, value in want["attrs"].items():
         mine = got["attrs"].get(key)
         enum = want["vars"].get(key[0], ("int",))[0] not in ATOMIC
+        if any("\ufffd" in word for word in value):
+            continue  # not UTF-8: row latin1-text
         if mine is None:
             problems.append(f"{path}/{key[0]}:{key[1]} is missing")
         elif not enum and not compare_ncdump.same_words(value, mine):

@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 sys.dont_write_bytecode = True
 
 from cases.test_codecs import encoded, numcodecs_codec  # noqa: E402
+from gen import classic  # noqa: E402
 from lib import codec_data as data  # noqa: E402
 from lib import h5_chunks as h5  # noqa: E402
 from lib.codecs import CodecTool  # noqa: E402
@@ -160,6 +161,17 @@ def by_hand():
                 f.write(data_)
 
 
+def classic_files():
+    """Of each version, of one record variable, of a number of records that is not written."""
+    made = [classic.mixed(1, 2), classic.mixed(2, 2), classic.mixed(5, 2),
+            classic.single(1, classic.SHORT, 5), classic.odd_names(),
+            classic.mixed(1, 3, numrecs=classic.STREAMING)]
+    folder = os.path.join(SEEDS, "cdf")
+    os.makedirs(folder, exist_ok=True)
+    for i, c in enumerate(made):
+        c.write(os.path.join(folder, f"{i:02}"))
+
+
 def main():
     program = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else
                               os.path.join(ROOT, "build", "tests", "codec_tool"))
@@ -176,6 +188,7 @@ def main():
             hdf5(names)
             ours(tool, names)
     by_hand()
+    classic_files()
     total = sum(os.path.getsize(os.path.join(b, f)) for b, _, fs in os.walk(SEEDS) for f in fs)
     print(f"{len(names)} codecs, {total} bytes")
 

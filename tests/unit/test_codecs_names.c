@@ -69,6 +69,60 @@ static void test_names(void **state)
 	assert_null(codec_find_zarr2("zlib", 5)); /* the NUL is no part of it */
 }
 
+/* in_zarr3 - a codec of a Zarr v3 document as it is written: name and members. */
+static void in_zarr3(uint32_t id, uint32_t n, const uint32_t *params, const char *want)
+{
+	const struct codec_spec spec = {id, n, params, ""};
+	const struct codec_ops *o = codec_find(id);
+	char tmp[64];
+	struct buf b;
+
+	assert_non_null(o);
+	assert_non_null(codec_zarr3_name(o, tmp, sizeof(tmp)));
+	buf_init(&b, 1000);
+	buf_puts(&b, codec_zarr3_name(o, tmp, sizeof(tmp)));
+	if (o->zarr3_params)
+		o->zarr3_params(&spec, 8, &b);
+	else if (o->zarr2_params)
+		o->zarr2_params(&spec, 8, &b);
+	buf_putc(&b, '\0');
+	assert_string_equal((const char *)b.data, want);
+	buf_release(&b);
+}
+
+static void test_zarr3(void **state)
+{
+	static const uint32_t six = 6, blosc[] = {2, 2, 4, 400, 7, 2, 5}, minus = (uint32_t)-3;
+	const struct codec_ops *o;
+	char tmp[64];
+
+	(void)state;
+	for (size_t i = 0; (o = codec_at(i)); i++) {
+		const char *name = codec_zarr3_name(o, tmp, sizeof(tmp));
+
+		if (name)
+			assert_ptr_equal(zarr3(name), o);
+		if (o->zarr3_stock)
+			assert_ptr_equal(name, o->zarr3_name);
+	}
+	in_zarr3(CODEC_GZIP, 1, &six, "gzip, \"level\": 6");
+	in_zarr3(CODEC_ZSTD, 1, &six, "zstd, \"level\": 6, \"checksum\": false");
+	in_zarr3(CODEC_ZSTD, 1, &minus, "zstd, \"level\": -3, \"checksum\": false");
+	in_zarr3(CODEC_CRC32C, 0, NULL, "crc32c");
+	in_zarr3(CODEC_BLOSC, 7, blosc,
+		 "blosc, \"cname\": \"zstd\", \"clevel\": 7, \"shuffle\": \"bitshuffle\", "
+		 "\"typesize\": 4, \"blocksize\": 0");
+	in_zarr3(CODEC_BLOSC, 0, NULL,
+		 "blosc, \"cname\": \"blosclz\", \"clevel\": 5, \"shuffle\": \"shuffle\", "
+		 "\"typesize\": 8, \"blocksize\": 0");
+	in_zarr3(CODEC_DEFLATE, 1, &six, "numcodecs.zlib, \"level\": 6");
+	in_zarr3(CODEC_SHUFFLE, 0, NULL, "numcodecs.shuffle, \"elementsize\": 8");
+	in_zarr3(CODEC_CRC32C_ZARR2, 0, NULL, "numcodecs.crc32c");
+	assert_null(codec_zarr3_name(codec_find(CODEC_SZIP), tmp, sizeof(tmp)));
+	assert_null(codec_zarr3_name(codec_find(CODEC_LZF), tmp, sizeof(tmp)));
+	assert_null(codec_zarr3_name(codec_find(CODEC_DEFLATE), tmp, 14));
+}
+
 static void test_versions(void **state)
 {
 	struct buf b;
@@ -261,10 +315,11 @@ static void test_types(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all),      cmocka_unit_test(test_names),
-		cmocka_unit_test(test_versions), cmocka_unit_test(test_levels),
-		cmocka_unit_test(test_blosc),    cmocka_unit_test(test_checksums),
-		cmocka_unit_test(test_shuffle),  cmocka_unit_test(test_types),
+		cmocka_unit_test(test_all),       cmocka_unit_test(test_names),
+		cmocka_unit_test(test_zarr3),     cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_levels),    cmocka_unit_test(test_blosc),
+		cmocka_unit_test(test_checksums), cmocka_unit_test(test_shuffle),
+		cmocka_unit_test(test_types),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

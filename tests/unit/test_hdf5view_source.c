@@ -2,6 +2,7 @@
  * library reads. */
 #include "hdf5view/hdf5view.h"
 #include "hdf5view/src_int.h"
+#include "translate/cut.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -285,13 +286,13 @@ static void test_cut(void **state)
 	uint64_t c[3];
 
 	(void)state;
-	h5_cut(shape, 3, 4, 1 << 20, c);
+	ds_cut(shape, 3, 4, 1 << 20, c);
 	assert_true(c[0] == 7 && c[1] == 1000 && c[2] == 10);
-	h5_cut(shape, 3, 4, 4000, c);
+	ds_cut(shape, 3, 4, 4000, c);
 	assert_true(c[0] == 1 && c[1] == 100 && c[2] == 10);
-	h5_cut(shape, 3, 4, 1, c);
+	ds_cut(shape, 3, 4, 1, c);
 	assert_true(c[0] == 1 && c[1] == 1 && c[2] == 1);
-	h5_cut(prime, 1, 8, 4096, c);
+	ds_cut(prime, 1, 8, 4096, c);
 	assert_true(c[0] == 512);
 }
 

@@ -61,6 +61,50 @@ static void test_defaults(void **state)
 	cfg_release(&cfg);
 }
 
+/* test_zarr3 - defaults that follow the format, and what does not go together. */
+static void test_zarr3(void **state)
+{
+	static const struct {
+		const char *opts;
+		bool zarr3, v2_keys, nested, strict;
+		uint64_t shard;
+	} good[] = {
+		{"zarr_format=2", false, false, false, false, 0},
+		{"zarr_format=3", true, false, true, true, 0},
+		{"zarr_format=3,mode=noxarray", true, false, true, true, 0},
+		{"zarr_format=3,chunk_keys=v2", true, true, false, true, 0},
+		{"chunk_keys=v2,dimension_separator=/,zarr_format=3", true, true, true, true,
+		 0},
+		{"dimension_separator=.,json=python,zarr_format=3", true, false, false, false,
+		 0},
+		{"shards", true, false, true, true, 64 << 20},
+		{"filter=*\\,zstd,shards,json=strict", true, false, true, true, 64 << 20},
+		{"shards=1M,zarr_format=3", true, false, true, true, 1 << 20},
+	};
+	struct cfg cfg;
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		char opts[80];
+
+		(void)snprintf(opts, sizeof(opts), "%s", good[i].opts);
+		assert_int_equal(parse(&cfg, &e, ARGV(A("x"), A("m"), A("-o"), opts)), 0);
+		assert_int_equal(cfg.zarr3, good[i].zarr3);
+		assert_int_equal(cfg.v2_keys, good[i].v2_keys);
+		assert_int_equal(cfg.nested, good[i].nested);
+		assert_int_equal(cfg.strict_json, good[i].strict);
+		assert_int_equal(cfg.shard_size, good[i].shard);
+		cfg_release(&cfg);
+	}
+	refused(ARGV(A("x"), A("m"), A("-o"), A("shards,zarr_format=2")),
+		"leave out zarr_format=2");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("mode=nczarr,shards")), "use mode=zarr");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("chunk_keys=v2")), "only with zarr_format=3");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("zarr_format=1")), "use 2 or 3");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("shards=1")), "bad size");
+}
+
 static void test_all_options(void **state)
 {
 	struct cfg cfg;
@@ -297,7 +341,7 @@ static void each_option(const char *help, void (*check)(const char *name, const 
 		if (strncmp(p, "    ", 4) != 0 || p[4] == ' ')
 			continue;
 		for (p += 4; *p != '\n'; p += *p == ' ') {
-			size_t n = strcspn(p, "= \n");
+			size_t n = strcspn(p, "[= \n");
 
 			assert_true(n > 0 && n < sizeof(name));
 			memcpy(name, p, n);
@@ -355,11 +399,11 @@ static void test_docs_parity(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),    cmocka_unit_test(test_all_options),
-		cmocka_unit_test(test_views),       cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_many_rules),  cmocka_unit_test(test_mount_options),
-		cmocka_unit_test(test_commands),    cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_docs_parity),
+		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_all_options),
+		cmocka_unit_test(test_views),      cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_many_rules), cmocka_unit_test(test_mount_options),
+		cmocka_unit_test(test_commands),   cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_zarr3),      cmocka_unit_test(test_docs_parity),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

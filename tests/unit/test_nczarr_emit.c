@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 static struct plan plans[S_N];
+static struct zr_grid grids[S_N];
 static bool hidden_groups[3], hidden_arrays[S_N];
 
 static struct zr_emit emit_of(struct source *s, enum zarr_mode mode)
@@ -19,6 +20,7 @@ static struct zr_emit emit_of(struct source *s, enum zarr_mode mode)
 								  ? s->ds.arrays[a].fill_defined
 								  : a == S_I};
 		hidden_arrays[a] = a == S_HUGE;
+		zr_grid_chunks(&s->ds.arrays[a], &grids[a]);
 	}
 	plans[S_S].kind = mode == ZARR_NCZARR ? PLAN_FIXED : PLAN_VLEN;
 	plans[S_S].fixed_size = 4;
@@ -28,6 +30,8 @@ static struct zr_emit emit_of(struct source *s, enum zarr_mode mode)
 				.plans = plans,
 				.hidden_groups = hidden_groups,
 				.hidden_arrays = hidden_arrays,
+				.grids = grids,
+				.format = zr_format_of(2),
 				.mode = mode};
 }
 
@@ -108,7 +112,7 @@ static void test_pure(void **state)
 	assert_true(has(&em, ZR_DOC_ZARRAY, S_F, "\"filters\": [{\"id\": \"shuffle\""));
 	em.strict_json = true;
 	assert_true(has(&em, ZR_DOC_ARRAY_ATTRS, S_F, "[1.0, \"NaN\", \"-Infinity\"]"));
-	em.nested = true;
+	em.keys.nested = true;
 	assert_true(has(&em, ZR_DOC_ZARRAY, S_F, "\"dimension_separator\": \"/\","));
 	em.mode = ZARR_NOXARRAY;
 	doc_is(&em, ZR_DOC_ARRAY_ATTRS, S_SC, "{}\n");
@@ -368,8 +372,8 @@ static void test_names(void **state)
 	assert_true(zr_netcdf_name("a") && zr_netcdf_name("_x-1 y.z") &&
 		    zr_netcdf_name("\xc3\xa9"));
 	assert_false(zr_netcdf_name("") || zr_netcdf_name(" a") || zr_netcdf_name("a ") ||
-		     zr_netcdf_name("-a") || zr_netcdf_name("a\nb") || zr_netcdf_name("a\x7f") ||
-		     zr_netcdf_name("a/b"));
+		     zr_netcdf_name("-a") || zr_netcdf_name("a\nb") ||
+		     zr_netcdf_name("a\x7f") || zr_netcdf_name("a/b"));
 }
 
 int main(void)

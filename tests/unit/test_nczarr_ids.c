@@ -10,6 +10,18 @@
 
 #define LIMIT ((uint64_t)1 << 54)
 
+static struct zr_grid g_grids[8];
+
+static int init(struct zr_ids *ids, const struct dataset *ds, bool nested, uint64_t limit,
+		bool *hidden)
+{
+	for (uint32_t a = 0; a < ds->n_arrays; a++)
+		zr_grid_chunks(&ds->arrays[a], &g_grids[a]);
+	*ids = (struct zr_ids){.ds = ds, .format = zr_format_of(2), .grids = g_grids};
+	ids->keys.nested = nested;
+	return zr_ids_init(ids, limit, hidden, NULL);
+}
+
 static const uint64_t g_cube[] = {3, 2, 4}, g_empty[] = {0, 5}, g_line[] = {7};
 
 static void test_all(void **state)
@@ -32,7 +44,7 @@ static void test_all(void **state)
 		struct zr_ids ids;
 		struct zr_node n;
 
-		assert_int_equal(zr_ids_init(&ids, &ds, nested, LIMIT, hidden, NULL), 0);
+		assert_int_equal(init(&ids, &ds, nested, LIMIT, hidden), 0);
 		for (uint64_t id = 0; id < end + 10; id++) {
 			if (zr_ids_find(&ids, id, &n)) {
 				stale++;
@@ -69,7 +81,7 @@ static void test_limit(void **state)
 	struct zr_node n = {.kind = ZR_CHUNK, .ord = 0, .index = ((uint64_t)1 << 53) - 1}, back;
 
 	(void)state;
-	assert_int_equal(zr_ids_init(&ids, &ds, true, LIMIT, hidden, NULL), 0);
+	assert_int_equal(init(&ids, &ds, true, LIMIT, hidden), 0);
 	assert_false(hidden[0]);
 	assert_true(hidden[1] && hidden[2]);
 	assert_false(hidden[3]);
@@ -85,7 +97,7 @@ static void test_limit(void **state)
 	zr_ids_release(&ids);
 
 	memset(hidden, 0, sizeof(hidden));
-	assert_int_equal(zr_ids_init(&ids, &ds, true, 10, hidden, NULL), -ERANGE);
+	assert_int_equal(init(&ids, &ds, true, 10, hidden), -ERANGE);
 	zr_ids_release(&ids);
 }
 
@@ -96,7 +108,7 @@ static void test_no_arrays(void **state)
 	struct zr_node n;
 
 	(void)state;
-	assert_int_equal(zr_ids_init(&ids, &ds, false, LIMIT, NULL, NULL), 0);
+	assert_int_equal(init(&ids, &ds, false, LIMIT, NULL), 0);
 	assert_int_equal(zr_ids_find(&ids, 1, &n), 0);
 	assert_int_equal(zr_ids_find(&ids, 4, &n), 0);
 	assert_int_equal(n.doc, ZR_DOC_ZMETADATA);

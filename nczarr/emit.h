@@ -1,9 +1,10 @@
-/* emit_v2.h - the metadata documents of a Zarr v2 tree, made from the dataset model.
+/* emit.h - the metadata documents of a Zarr v2 or v3 tree, made from the dataset model.
  *
  * Spec: Zarr v2, "Metadata"; for _ARRAY_DIMENSIONS xarray's encoding; for the NCZarr keys the
- * layout that netCDF-C 4.9.2 and all later versions read. */
-#ifndef NCZARR_EMIT_V2_H
-#define NCZARR_EMIT_V2_H
+ * layout that netCDF-C 4.9.2 and all later versions read. Zarr v3 core, "Metadata documents"; for
+ * consolidated metadata what zarr-python 3 writes. */
+#ifndef NCZARR_EMIT_H
+#define NCZARR_EMIT_H
 
 #include "nczarr/ids.h"
 #include "nczarr/nczarr.h"
@@ -14,8 +15,10 @@ struct zr_emit {
 	const struct plan *plans;  /* one for each array; PLAN_FIXED with its size known */
 	const bool *hidden_groups; /* not shown, and nothing in them */
 	const bool *hidden_arrays;
+	const struct zr_grid *grids; /* one for each array */
+	const struct zr_format *format;
+	struct zr_keys keys;
 	enum zarr_mode mode;
-	bool nested;
 	bool strict_json;
 };
 
@@ -32,6 +35,23 @@ int zr_emit_doc(const struct zr_emit *em, enum zr_doc doc, uint32_t ord, struct 
  * netCDF stores a short record variable. In NCZarr mode such a chunk is cut: its first rows are
  * its first bytes, as long as it is not compressed. */
 uint64_t zr_chunk_rows(enum zarr_mode mode, const struct ds_array *a);
+
+/* zr_type3 - how Zarr v3's readers see an array's elements. Types that they do not agree on are
+ * shown as the bytes that they are, with one more dimension, and an attribute that says what they
+ * mean. docs/zarr-view.md says who reads what. */
+struct zr_type3 {
+	const char *name;  /* data_type */
+	struct dtype type; /* of it; what the fill value is written as */
+	uint32_t bytes;    /* length of the dimension that is added at the end; 0: none is */
+	bool says;         /* numpy_dtype says what the elements are */
+};
+
+/* zr_type3_of - returns 0; -EOPNOTSUPP there is none. */
+int zr_type3_of(const struct dtype *t, struct zr_type3 *ret) NZ_MUST_USE;
+
+/* zr_type3_fill - whether the document can say what absent elements of an array are, exactly. Else
+ * absent chunks have to be shown. */
+bool zr_type3_fill(const struct ds_array *a);
 
 /* zr_netcdf_name - whether netCDF-C accepts a name; one bad name fails its whole open. */
 bool zr_netcdf_name(const char *name);

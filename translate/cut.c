@@ -1,5 +1,5 @@
-/* h5_cut.c - chunks for arrays that the file stores in one piece. */
-#include "hdf5view/src_int.h"
+/* cut.c - chunks for arrays that a file stores in one piece. */
+#include "translate/cut.h"
 
 /* near_divisor - the divisor of len that is nearest to want, within a factor of two; else want. */
 static uint64_t near_divisor(uint64_t len, uint64_t want)
@@ -13,7 +13,7 @@ static uint64_t near_divisor(uint64_t len, uint64_t want)
 	return want;
 }
 
-void h5_cut(const uint64_t *shape, uint32_t rank, uint64_t elem, uint64_t target,
+void ds_cut(const uint64_t *shape, uint32_t rank, uint64_t elem, uint64_t target,
 	    uint64_t *ret_chunk)
 {
 	uint64_t row = u64_max(elem, 1), rows, next;

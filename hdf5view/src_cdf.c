@@ -1,0 +1,72 @@
+/* src_cdf.c - the classic netCDF source: bid, open, close, and the table of operations. */
+#include "hdf5view/hdf5view.h"
+
+#include "hdf5view/cdf_int.h"
+
+#include "base/io.h"
+
+#include <errno.h>
+
+static int bid(const char *path NZ_UNUSED, int fd, const struct stat *st)
+{
+	uint8_t magic[4];
+
+	return S_ISREG(st->st_mode) && st->st_size >= (off_t)sizeof(magic) &&
+			       io_pread(fd, magic, sizeof(magic), 0, NULL) == 0 &&
+			       cdf_version(magic)
+		       ? 10
+		       : 0;
+}
+
+static int open_source(const char *path NZ_UNUSED, int fd, const struct stat *st,
+		       const struct source_options *opts, struct source **ret, struct err *e)
+{
+	struct cdf_source *s = alloc_array(1, sizeof(*s));
+	struct cdf_header h;
+	int rc;
+
+	if (!s)
+		return err_nomem(e);
+	s->base.ops = &cdf_source_ops;
+	s->base.ds.st = *st;
+	s->fd = fd;
+	s->cut_bytes = opts->cut_bytes;
+	s->max_chunk_bytes = opts->max_chunk_bytes;
+	arena_init(&s->base.ds.arena, (size_t)u64_min(opts->max_meta_bytes, SIZE_MAX));
+	rc = cdf_header_read(fd, (uint64_t)st->st_size, &s->base.ds.arena, &h, e);
+	if (rc == 0)
+		rc = cdf_model(s, &h, e);
+	if (rc < 0) {
+		arena_release(&s->base.ds.arena);
+		free(s);
+		return rc;
+	}
+	*ret = &s->base;
+	return 0;
+}
+
+static void close_source(struct source *src)
+{
+	struct cdf_source *s = cdf_of(src);
+
+	arena_release(&s->base.ds.arena);
+	(void)close(s->fd); /* it was only read from */
+	free(s);
+}
+
+static int source_descriptor(struct source *src, uint32_t blob)
+{
+	return blob == 0 ? cdf_of(src)->fd : -1;
+}
+
+const struct source_ops cdf_source_ops = {
+	.name = "cdf",
+	.bid = bid,
+	.open = open_source,
+	.close = close_source,
+	.locate = cdf_locate,
+	.next = cdf_next,
+	.read_chunk = cdf_read_chunk,
+	.fd = source_descriptor,
+	.check = cdf_check,
+};

@@ -1,0 +1,96 @@
+"""The Zarr v3 view through zarr-python 3 and zarrita.js: every feature that tests/gen writes, in
+every form that the view has, equals what h5py reads. They are in a Debian of their own: without
+`make peers` these tests are skipped.
+
+Readers cost more to start than to use, so that one process reads many mounts."""
+import contextlib
+import functools
+import os
+
+import gen
+from lib import clients, peers
+from lib.context import Crashed
+
+LIMIT = 180.0
+# The sample for the forms that make check looks at in passing; make check-peers takes all.
+FEW = ("atomic_types", "vl_strings", "fixed_strings", "nested_groups", "scalars", "compounds",
+       "deflate_shuffle", "filter_masks", "missing_chunks", "incompressible")
+FORMS = {
+    "plain": ("zarr_format=3",),
+    "shards": ("zarr_format=3", "shards=4K"),
+    "shards-of-64M": ("zarr_format=3", "shards"),
+    "none": ("zarr_format=3", "filter=none"),
+    "shards-none": ("zarr_format=3", "shards=4K", "filter=none"),
+    "v2-keys": ("zarr_format=3", "chunk_keys=v2"),
+    "v2-keys-nested": ("zarr_format=3", "chunk_keys=v2", "dimension_separator=/"),
+    "v2-keys-shards": ("zarr_format=3", "chunk_keys=v2", "shards=4K"),
+    "dots": ("zarr_format=3", "dimension_separator=."),
+    "noxarray": ("zarr_format=3", "mode=noxarray"),
+}
+
+
+def write(t, names):
+    """name -> (file, its options) of the features that can be written here."""
+    found = {}
+    for name, feature in gen.load().items():
+        if names and name not in names:
+            continue
+        file = t.path(name + ".nc")
+        feature.write(file)
+        if os.path.exists(file):
+            found[name] = file, feature.options
+    assert not names or set(found) == set(names), f"not written: {set(names) - set(found)}"
+    return found
+
+
+def _compare(items):
+    """items: ("file form", {reader: result}, notes, what netCDF-C says)."""
+    from clients import v3_native
+    found = []
+    for where, results, notes, nc in items:
+        file = where.rpartition(" ")[0]
+        for reader, result in results.items():
+            try:
+                v3_native.compare_hdf5(file, result, reader, notes, nc,
+                                       not where.endswith(" noxarray"))
+            except AssertionError as error:
+                found.append(f"{os.path.basename(where)}: {reader}: {error}")
+    assert not found, "\n".join(found)
+
+
+def compare(t, items):
+    """In one process; one for each file where h5py dies of one."""
+    try:
+        t.call(_compare, items, timeout=120)
+    except Crashed:
+        for item in items:
+            try:
+                t.call(_compare, [item])
+            except Crashed as why:
+                print(os.path.basename(item[0]), why)
+
+
+def run(names, forms, t):
+    from clients import oracle
+    peers.root()
+    files = write(t, names)
+    trees, notes = {}, {}
+    with contextlib.ExitStack() as stack:
+        for name, (file, own) in files.items():
+            for form in forms:
+                options = own + FORMS[form]
+                trees[name, form] = stack.enter_context(t.mount(file, *options)).path
+                notes[name, form] = clients.info(t, file, *options)
+        results = {reader: peers.read(t, reader, trees) for reader in peers.READERS}
+    nc = {name: oracle.netcdf_model(file) for name, (file, _) in files.items()}
+    compare(t, [(f"{files[name][0]} {form}", {r: results[r][name, form] for r in results},
+                 notes[name, form], nc[name]) for name, form in trees])
+
+
+def cases():
+    if peers.everything():
+        for form in FORMS:
+            yield form, functools.partial(run, None, [form])
+        return
+    yield "plain", functools.partial(run, None, ["plain"])
+    yield "forms", functools.partial(run, FEW, list(FORMS)[1:])
