@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "translate/cut.h"
+
 #define SDS_MAX 1000000 /* in one file; the library writes 5000 at most */
 
 /* A compressed SDS without chunks is decoded from its start whenever somebody goes back in it, so
@@ -56,7 +58,7 @@ static int finish(struct h4_build *b, struct h4_barray *w, struct err *e)
 	whole = whole && bytes <= u64_min(WHOLE_BYTES, o->max_chunk_bytes);
 	w->a.shape = shape;
 	if (!w->chunk)
-		h5_cut(shape, w->a.rank, w->a.type.size, whole ? bytes : o->cut_bytes, chunk);
+		ds_cut(shape, w->a.rank, w->a.type.size, whole ? bytes : o->cut_bytes, chunk);
 	w->a.chunk = w->chunk ? w->chunk : chunk;
 	rc = ds_array_finish(&b->s->g.base.ds, &w->a, UINT64_MAX, e);
 	if (rc < 0 || w->a.chunk_bytes <= o->max_chunk_bytes || w->a.unreadable)

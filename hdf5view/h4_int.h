@@ -115,10 +115,6 @@ int h4_left_out(struct h4_build *b, struct err *e) NZ_MUST_USE;
 /* h4_build_model - guest_kind.build. */
 int h4_build_model(struct guest *g, const void **ret_own, struct err *e) NZ_MUST_USE;
 
-/* h5_cut - see src_int.h, which is libhdf5's. */
-void h5_cut(const uint64_t *shape, uint32_t rank, uint64_t elem, uint64_t target,
-	    uint64_t *ret_chunk);
-
 /* ---- h4_read.c ---- */
 
 /* h4_open - open the source's file with the library, in a child, for the rest of its life. No
