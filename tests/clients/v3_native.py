@@ -1,5 +1,8 @@
 """What readers of Zarr v3 saw in a mount (tests/clients/v3_zarr.py) against the native file: HDF5 by
 h5py and netCDF4-python, classic netCDF by netCDF4-python, Zarr trees by zarr-python 3 itself."""
+import base64
+import struct
+
 import numpy as np
 
 from clients import compare_zarr, oracle, v3_zarr
@@ -158,10 +161,24 @@ def check_attrs(path, oid, got, reader, notes, problems):
                     name in n for n in notes):
                 problems.add(path, f"attribute {name} is missing and not in the notes")
             continue
-        compare_zarr.check_attr(path, name, attr, got[name], problems)
+        compare_zarr.check_attr(path, name, attr, fill_of(name, got[name], attr), problems)
 
 
-def check_common(result, reader, hidden, problems):
+def fill_of(name, value, attr):
+    """_FillValue as xarray reads it: of floats base64 of a double; of bytes numbers."""
+    if name != "_FillValue":
+        return value
+    if isinstance(value, int) and attr and isinstance((attr.value or [0])[0], str):
+        return chr(value) if value else ""
+    if isinstance(value, str) and len(value) == 12:
+        try:
+            return struct.unpack("<d", base64.b64decode(value, validate=True))[0]
+        except ValueError:
+            pass
+    return value
+
+
+def check_common(result, reader, problems):
     """What every tree must be. Returns the paths that the reader has no type for."""
     lacking = set(result.get("unsayable", ()))
     for text in result["problems"]:
@@ -186,7 +203,7 @@ def compare_hdf5(file, result, reader, notes_file, nc, named=True):
     problems = Problems()
     info = compare_zarr.Info(notes_file)
     model = oracle.Model(file)
-    lacking = check_common(result, reader, info.hidden, problems)
+    lacking = check_common(result, reader, problems)
     problems.raise_any()
 
     def excused(path):
@@ -209,37 +226,36 @@ def compare_hdf5(file, result, reader, notes_file, nc, named=True):
     return len(result["arrays"])
 
 
-def classic_arrays(file):
-    """path -> (dims, values) of a classic netCDF file, of the region that clients read of each."""
-    import netCDF4
-    found = {}
-    with netCDF4.Dataset(file) as ds:
-        ds.set_auto_maskandscale(False)
-        for name, v in ds.variables.items():
-            found["/" + name] = (list(v.dimensions), v)
-        yield found
+def check_classic(path, v, data, reader, problems):
+    """One variable of a classic netCDF file."""
+    dims = list(v.dimensions)
+    if data["shape"] != list(v.shape) or (data["dims"] or []) != dims:
+        problems.add(path, f"{data['dims']} {data['shape']}, expected {dims} {v.shape}")
+        return
+    if data.get("error") or excuse(reader, data):
+        if data.get("error"):
+            problems.add(path, f"reading fails: {data['error']}")
+        return
+    want = np.asarray(v[cut(v.shape, data["region"])] if v.shape else v[...])
+    want = want.view("u1") if want.dtype.kind == "S" else want
+    dtype, sha, _ = v3_zarr.digest(want)
+    if dtype != data["dtype"] or sha != data["sha"]:
+        problems.add(path, f"{reader} reads {data['dtype']}, other values than netCDF-C, which "
+                     f"has {dtype}")
 
 
 def compare_classic(file, result, reader):
+    import netCDF4
     problems = Problems()
-    check_common(result, reader, (), problems)
+    check_common(result, reader, problems)
     problems.raise_any()
-    for arrays in classic_arrays(file):
-        for path, (dims, v) in arrays.items():
-            data = result["arrays"].get(path)
-            if data is None:
-                problems.add(path, "array is missing")
-            elif data.get("error"):
-                problems.add(path, f"reading fails: {data['error']}")
-            elif data["shape"] != list(v.shape) or (data["dims"] or []) != dims:
-                problems.add(path, f"{data['dims']} {data['shape']}, expected {dims} {v.shape}")
-            elif not excuse(reader, data):
-                want = np.asarray(v[cut(v.shape, data["region"])] if v.shape else v[...])
-                want = want.view("u1") if want.dtype.kind == "S" else want
-                dtype, sha, _ = v3_zarr.digest(want)
-                if dtype != data["dtype"] or sha != data["sha"]:
-                    problems.add(path, f"{reader} reads {data['dtype']}, other values than "
-                                 f"netCDF-C, which has {dtype}")
+    with netCDF4.Dataset(file) as ds:
+        ds.set_auto_maskandscale(False)
+        for name, v in ds.variables.items():
+            if "/" + name in result["arrays"]:
+                check_classic("/" + name, v, result["arrays"]["/" + name], reader, problems)
+            elif "/" + name not in result.get("unsayable", ()):
+                problems.add("/" + name, "array is missing")
     problems.raise_any()
     return len(result["arrays"])
 
@@ -248,7 +264,7 @@ def compare_trees(native, result, reader, notes_file):
     """A mount of a Zarr tree against what zarr-python 3 reads of the tree itself."""
     problems = Problems()
     info = compare_zarr.Info(notes_file)
-    lacking = check_common(result, reader, info.hidden, problems)
+    lacking = check_common(result, reader, problems)
     problems.raise_any()
     judged = 0
     for path, want in native["arrays"].items():
@@ -269,3 +285,52 @@ def compare_trees(native, result, reader, notes_file):
                              f"tree itself: {want['dtype']} {want['type']}")
     problems.raise_any()
     return judged
+
+
+def xarray_opens(file, group):
+    """digests of the numbers that xarray decodes from the file itself, or None where it cannot."""
+    import xarray as xr
+    try:
+        with xr.open_dataset(file, engine="netcdf4", group=group, decode_times=False) as ds:
+            found = {}
+            for name, v in ds.variables.items():
+                if v.dtype.kind in "biuf" and v.nbytes <= 8 << 20:
+                    found[name] = (list(v.shape),) + v3_zarr.digest(np.asarray(v.values))[:2]
+            return found
+    except Exception:  # noqa: B902 - two lengths of a dimension, a file that is none of netCDF's
+        return None
+
+
+def twice(result):
+    """Whether an array has one name for two dimensions."""
+    return any(d["dims"] and len(set(d["dims"])) < len(d["dims"])
+               for d in result["arrays"].values())
+
+
+def compare_xarray(file, seen, result, undefined=()):
+    """seen: of v3_xarray.py; result: of v3_zarr.py for the same tree; undefined: arrays whose
+    elements have no value."""
+    problems = Problems()
+    for text in seen["problems"]:
+        if "conflicting sizes" in text and twice(result):
+            continue  # a(/Y, Y) of a group with a Y of its own
+        if xarray_opens(file, text.split(":")[0]) is not None:
+            problems.append(f"xarray: {text}")
+    for group, variables in seen["groups"].items():
+        native = xarray_opens(file, group) or {}
+        for name, v in variables.items():
+            path = group.rstrip("/") + "/" + name
+            data = result["arrays"].get(path)
+            if not data or "sha" not in v:
+                continue
+            if v["shape"] != data["shape"] or v["dims"] != (data["dims"] or []):
+                problems.add(path, f"xarray: {v['dims']} {v['shape']}, "
+                             f"zarr-python {data['dims']} {data['shape']}")
+            elif data["region"] == data["shape"] and v["sha"] != data.get("sha"):
+                problems.add(path, "xarray reads other values than zarr-python")
+            want = native.get(name)
+            if path in undefined:
+                continue  # netCDF-C has a fill value of its own for it
+            if want and want[:2] == (v["shape"], v.get("as")) and want[2] != v["decoded"]:
+                problems.add(path, "xarray decodes other values than from the file itself")
+    problems.raise_any()

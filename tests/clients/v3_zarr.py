@@ -129,9 +129,13 @@ def read(z):
         values = z[tuple(slice(0, n) for n in stop)] if stop else z[...]
         values = np.asarray(values) if not isinstance(values, (str, bytes)) else (
             np.array(values, dtype=object))
-        out["dtype"], out["sha"], out["bits"] = digest(values)
-        if out["dtype"] == "string" and out["type"] in ("bytes", "variable_length_bytes"):
-            out["dtype"] = "bytes"  # there is no element
+        if out["type"] in ("bytes", "variable_length_bytes"):
+            # 3.0 gives the one of a scalar as an array, and what says "bytes" may have no element
+            flat = [x.tobytes() if isinstance(x, np.ndarray) else x for x in values.ravel()]
+            out["dtype"], out["sha"] = "bytes", hash_texts(flat)
+            out["bits"] = out["sha"]
+        else:
+            out["dtype"], out["sha"], out["bits"] = digest(values)
     except Exception as error:  # noqa: B902 - the caller judges
         out["error"] = f"{type(error).__name__}: {error}"[:300]
     return out

@@ -13,6 +13,7 @@ from lib.context import ROOT, Skip, corpus
 CLIENTS = os.path.join(ROOT, "tests", "clients")
 READERS = {
     "zarr-python 3": ("v3_zarr.py", ["python3"], "opt"),
+    "xarray": ("v3_xarray.py", ["python3"], "opt"),
     "zarrita.js": ("v3_zarrita.mjs", ["node"], "opt/zarrita"),
 }
 # $1 the test's directory, $2 the chroot, $3 the corpus or nothing; then the command. The fields of
