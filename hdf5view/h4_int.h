@@ -20,15 +20,16 @@ struct h4_place {
 	uint32_t off, len;
 };
 
-/* h4_array - what the source keeps for an array besides the model. */
+/* h4_array - what the source keeps for an array besides the model. The flags are bytes: another
+ * process writes them, and a bool that is neither 0 nor 1 has no meaning. */
 struct h4_array {
 	int32_t index;            /* of the SDS in the file */
 	int32_t type;             /* DFNT_*, as the file says it */
-	bool empty;               /* nothing was ever written to it */
+	uint8_t empty;            /* nothing was ever written to it */
 	const uint64_t *extent;   /* rank entries: elements that the file has */
 	uint64_t n_places;        /* 0: elements come from the library, else */
 	const struct h4_place *places;  /* one for each chunk; or, in one piece: one for all */
-	bool one_piece;
+	uint8_t one_piece;
 };
 
 /* h4_own - what of a source is in the model's memory besides the dataset. */

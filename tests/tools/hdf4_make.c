@@ -424,7 +424,7 @@ static void large(int32 sd)
 static int values(const char *path, const char *index)
 {
 	int32 sd = SDstart(path, DFACC_READ), sds, rank, nt, n_attrs, lens[32], start[32] = {0};
-	size_t n;
+	size_t n, done;
 	void *v;
 
 	CHECK(sd);
@@ -438,7 +438,11 @@ static int values(const char *path, const char *index)
 	if (!v)
 		return 1;
 	CHECK(SDreaddata(sds, start, NULL, lens, v));
-	return fwrite(v, 1, n, stdout) == n && fflush(stdout) == 0 ? 0 : 1;
+	done = fwrite(v, 1, n, stdout);
+	free(v);
+	CHECK(SDendaccess(sds));
+	CHECK(SDend(sd));
+	return done == n && fflush(stdout) == 0 ? 0 : 1;
 }
 
 int main(int argc, char **argv)
