@@ -58,7 +58,7 @@ HDF4_TRY = printf '\043include <hdf/mfhdf.h>\nint main(void) { return SDend(0); 
 HDF4_LIBS = $(eval HDF4_LIBS := $(subst _, ,$(firstword $(foreach s,$(HDF4_SETS),$(shell \
 	$(HDF4_TRY) $(subst _, ,$(s)) 2>/dev/null && echo $(s))))))$(HDF4_LIBS)
 HDF4_CFLAGS = $(if $(strip $(HDF4_LIBS)),-DNCZARRFS_HDF4)
-$(BUILD)/obj/hdf5view/h4_%.o $(BUILD)/tests/hdf4_make: CPPFLAGS += $(HDF4_CFLAGS)
+$(BUILD)/obj/hdf5view/h4_%.o $(BUILD)/tests/hdf4_make $(BUILD)/unit/test_hdf5view_h4: CPPFLAGS += $(HDF4_CFLAGS)
 
 SRC := $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)

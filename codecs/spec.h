@@ -37,12 +37,18 @@ int codec_spec_parse(struct arena *a, const char *text, size_t n, struct codec_c
  * of HDF5's with their names. What ncdump -s -F shows as _Filter. */
 void codec_spec_print(const struct codec_chain *chain, struct buf *out);
 
-/* codec_spec_json - append a chain as Zarr v2 writes codecs, in the order of encoding:
+/* codec_spec_json - append a chain as Zarr writes codecs. version 2: in the order of encoding,
  * [{"id": "shuffle", "elementsize": 4}, {"id": "zlib", "level": 5}]. What netCDF-C shows as
  * _Codecs. Of what numcodecs has no name for: {"id": "unknown", "name": "sz", "hdf5": 32017,
  * "parameters": [3, 0]}, members that are not known left out; of Zarr v3's own codecs:
- * {"name": "crc32c"}. elem_size: bytes of an element of the array. */
-void codec_spec_json(const struct codec_chain *chain, size_t elem_size, struct buf *out);
+ * {"name": "crc32c"}. version 3: [{"name": "numcodecs.zlib", "configuration": {"level": 5}}].
+ * elem_size: bytes of an element of the array. */
+void codec_spec_json(const struct codec_chain *chain, size_t elem_size, int version,
+		     struct buf *out);
+
+/* codec_spec_json3 - append one codec as Zarr v3 writes it. false: it has no name there; out is as
+ * it was. */
+bool codec_spec_json3(const struct codec_spec *spec, size_t elem_size, struct buf *out);
 
 /* codec_rule_add - parse the text of one rule, "[VARS,]CHAIN" or "[VARS,]none", behind rules->v; a
  * text that begins with an id or a filter's name is for all ("/lz4,..." is for a variable).

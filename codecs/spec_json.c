@@ -6,6 +6,9 @@
 #include "codecs/codec_int.h"
 #include "codecs/spec.h"
 
+#define NAME_CAP 80
+#define CONFIG_MAX 4096
+
 static void put_text(struct buf *out, const char *member, const char *text)
 {
 	buf_printf(out, "\"%s\": ", member);
@@ -51,12 +54,42 @@ static void put_one(const struct codec_spec *spec, size_t elem_size, struct buf 
 	}
 }
 
-void codec_spec_json(const struct codec_chain *chain, size_t elem_size, struct buf *out)
+bool codec_spec_json3(const struct codec_spec *spec, size_t elem_size, struct buf *out)
+{
+	const struct codec_ops *ops = codec_find(spec->h5_id);
+	char tmp[NAME_CAP];
+	const char *name = ops ? codec_zarr3_name(ops, tmp, sizeof(tmp)) : NULL;
+	struct buf params;
+
+	if (!name)
+		return false;
+	buf_init(&params, CONFIG_MAX);
+	if (ops->zarr3_params)
+		ops->zarr3_params(spec, elem_size, &params);
+	else if (ops->zarr2_params)
+		ops->zarr2_params(spec, elem_size, &params);
+	buf_putc(out, '{');
+	put_text(out, "name", name);
+	/* zarr-python wants a configuration of numcodecs' codecs even where it is empty */
+	buf_puts(out, ", \"configuration\": {");
+	if (params.len > 2) /* each parameter begins with ", " */
+		buf_put(out, params.data + 2, params.len - 2);
+	buf_puts(out, "}}");
+	out->failed = out->failed || !buf_ok(&params);
+	buf_release(&params);
+	return true;
+}
+
+void codec_spec_json(const struct codec_chain *chain, size_t elem_size, int version,
+		     struct buf *out)
 {
 	buf_putc(out, '[');
 	for (uint32_t i = 0; i < chain->n; i++) {
 		buf_puts(out, i ? ", " : "");
-		put_one(&chain->specs[i], elem_size, out);
+		if (version != 3)
+			put_one(&chain->specs[i], elem_size, out);
+		else if (!codec_spec_json3(&chain->specs[i], elem_size, out))
+			put_unknown(&chain->specs[i], out);
 	}
 	buf_putc(out, ']');
 }

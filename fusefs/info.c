@@ -101,62 +101,70 @@ static void text_filters(struct buf *out, const struct codec_chain *chain)
 		buf_puts(out, "none");
 }
 
-static void text_array(struct buf *out, struct view *v, uint32_t ordinal, int indent)
+#define INDENT 4 /* columns before the name of a variable */
+
+/* zarr_version - of Zarr in whose words codecs are shown. */
+static int zarr_version(const struct cfg *cfg, const struct view *v)
+{
+	return cfg->zarr3 && strcmp(v->ops->name, "zarr") == 0 ? 3 : 2;
+}
+
+static void text_array(struct buf *out, struct view *v, uint32_t ordinal, int version)
 {
 	const struct dataset *ds = &v->source->ds;
 	const struct ds_array *a = &ds->arrays[ordinal];
 	const struct plan *plan = plan_of(v, ordinal);
 
-	buf_printf(out, "%*s", indent, "");
+	buf_printf(out, "%*s", INDENT, "");
 	put_text(out, a->name);
-	buf_printf(out, "\n%*stype     ", indent + 4, "");
+	buf_printf(out, "\n%*stype     ", INDENT + 4, "");
 	info_type(out, &a->type);
-	buf_printf(out, "\n%*sshape    ", indent + 4, "");
+	buf_printf(out, "\n%*sshape    ", INDENT + 4, "");
 	put_lengths(out, a->shape, a->rank);
 	for (uint32_t i = 0; i < a->rank; i++) {
 		buf_puts(out, i ? ", " : "  (");
 		put_text(out, ds->dims[a->dims[i]].name);
 	}
-	buf_printf(out, "%s\n%*schunks   ", a->rank ? ")" : "", indent + 4, "");
+	buf_printf(out, "%s\n%*schunks   ", a->rank ? ")" : "", INDENT + 4, "");
 	put_lengths(out, a->chunk, a->rank);
 	buf_printf(out, ", %" PRIu64 " in all", a->n_chunks);
 	if (a->chunk_bytes) {
 		buf_puts(out, ", each ");
 		put_bytes(out, a->chunk_bytes);
 	}
-	buf_printf(out, "\n%*sfilters  ", indent + 4, "");
+	buf_printf(out, "\n%*sfilters  ", INDENT + 4, "");
 	text_filters(out, &a->chain);
 	if (a->chain.n > 0) {
-		buf_printf(out, "\n%*s_Filter  ", indent + 4, "");
+		buf_printf(out, "\n%*s_Filter  ", INDENT + 4, "");
 		codec_spec_print(&a->chain, out);
-		buf_printf(out, "\n%*s_Codecs  ", indent + 4, "");
-		codec_spec_json(&a->chain, a->type.size, out);
+		buf_printf(out, "\n%*s_Codecs  ", INDENT + 4, "");
+		codec_spec_json(&a->chain, a->type.size, version, out);
 	}
-	buf_printf(out, "\n%*sstorage  %s\n%*sfill     ", indent + 4, "",
-		   layout_name(a->layout), indent + 4, "");
+	buf_printf(out, "\n%*sstorage  %s\n%*sfill     ", INDENT + 4, "",
+		   layout_name(a->layout), INDENT + 4, "");
 	info_fill(out, a, false);
 	if (a->fill_defined)
 		buf_puts(out, " (set by the file)");
 	if (plan)
-		buf_printf(out, "\n%*splan     %s%s", indent + 4, "", plan_name(plan->kind),
+		buf_printf(out, "\n%*splan     %s%s", INDENT + 4, "", plan_name(plan->kind),
 			   plan->reason[0] ? ": " : "");
 	if (plan)
 		put_text(out, plan->reason);
 	if (plan && plan->kind != PLAN_PASS && plan->chain.n > 0) {
-		buf_printf(out, "\n%*sshown    ", indent + 4, "");
+		buf_printf(out, "\n%*sshown    ", INDENT + 4, "");
 		text_filters(out, &plan->chain);
 	}
 	if (a->unreadable) {
-		buf_printf(out, "\n%*sproblem  ", indent + 4, "");
+		buf_printf(out, "\n%*sproblem  ", INDENT + 4, "");
 		put_text(out, a->unreadable);
 	}
 	if (a->n_attrs)
-		buf_printf(out, "\n%*sattributes %" PRIu32, indent + 4, "", a->n_attrs);
+		buf_printf(out, "\n%*sattributes %" PRIu32, INDENT + 4, "", a->n_attrs);
 	buf_putc(out, '\n');
 }
 
 /* text_group - one group without its sub-groups. */
-static void text_group(struct buf *out, struct view *v, uint32_t ordinal)
+static void text_group(struct buf *out, struct view *v, uint32_t ordinal, int version)
 {
 	const struct dataset *ds = &v->source->ds;
 	const struct ds_group *g = &ds->groups[ordinal];
@@ -182,7 +190,7 @@ static void text_group(struct buf *out, struct view *v, uint32_t ordinal)
 			   d->phony ? " (made up: the file names none)" : "");
 	}
 	for (uint32_t i = 0; i < g->n_arrays; i++)
-		text_array(out, v, g->arrays[i], 4);
+		text_array(out, v, g->arrays[i], version);
 }
 
 static void text_notes(struct buf *out, const char *const *notes, uint32_t n)
@@ -226,11 +234,12 @@ static void text_report(struct buf *out, const struct fs_setup *setup, struct vi
 		buf_puts(out, "a directory");
 	else
 		put_bytes(out, (uint64_t)ds->st.st_size);
-	buf_printf(out, "\nview   %s, %" PRIu32 " groups, %" PRIu32 " variables\n",
-		   v->ops->name, ds->n_groups, ds->n_arrays);
+	buf_printf(out, "\nview   %s%s, %" PRIu32 " groups, %" PRIu32 " variables\n",
+		   v->ops->name, zarr_version(cfg, v) == 3 ? " v3" : "", ds->n_groups,
+		   ds->n_arrays);
 	text_rules(out, setup, ds);
 	for (uint32_t i = 0; i < ds->n_groups && buf_ok(out); i++)
-		text_group(out, v, i);
+		text_group(out, v, i, zarr_version(cfg, v));
 	if (ds->n_notes || v->n_notes)
 		buf_puts(out, "\nnotes\n");
 	text_notes(out, ds->notes, ds->n_notes);
@@ -299,7 +308,7 @@ static void json_path(struct buf *out, const struct dataset *ds, uint32_t ordina
 	buf_release(&path);
 }
 
-static void json_array(struct buf *out, struct view *v, uint32_t ordinal)
+static void json_array(struct buf *out, struct view *v, uint32_t ordinal, int version)
 {
 	const struct dataset *ds = &v->source->ds;
 	const struct ds_array *a = &ds->arrays[ordinal];
@@ -328,7 +337,7 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal)
 	json_filters(out, "filters", "_Filter", &a->chain);
 	buf_puts(out, ", \"_Codecs\": ");
 	if (a->chain.n > 0)
-		codec_spec_json(&a->chain, a->type.size, out);
+		codec_spec_json(&a->chain, a->type.size, version, out);
 	else
 		buf_puts(out, "null");
 	buf_printf(out,
@@ -407,7 +416,7 @@ static void json_report(struct buf *out, const struct fs_setup *setup, struct vi
 	buf_puts(out, "],\n \"variables\": [");
 	for (uint32_t i = 0; i < ds->n_arrays && buf_ok(out); i++) {
 		buf_puts(out, i ? ",\n  " : "\n  ");
-		json_array(out, v, i);
+		json_array(out, v, i, zarr_version(cfg, v));
 	}
 	buf_puts(out, "],\n \"notes\": [");
 	for (uint32_t i = 0; i < ds->n_notes + v->n_notes; i++) {

@@ -1,6 +1,5 @@
 /* h4_build.c - the model of an HDF4 file: every SDS is an array of the root group. */
 #include "hdf5view/h4_int.h"
-#include "translate/cut.h"
 
 #ifdef NCZARRFS_HDF4
 #include <errno.h>
@@ -8,6 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "translate/cut.h"
 
 #define SDS_MAX 1000000 /* in one file; the library writes 5000 at most */
 

@@ -13,12 +13,16 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#define REASONS_MAX 32
+
 int h4_error(struct err *e, int code, const char *what)
 {
-	const char *why = HEstring((hdf_err_code_t)HEvalue(1));
+	const char *why = NULL;
 
-	return why && HEvalue(1) != DFE_NONE ? err_set(e, code, "%s: %s", what, why)
-					     : err_set(e, code, "%s", what);
+	/* the reasons are a stack, and what failed first says most */
+	for (int32 i = 1; i <= REASONS_MAX && HEvalue(i) != DFE_NONE; i++)
+		why = HEstring((hdf_err_code_t)HEvalue(i));
+	return why ? err_set(e, code, "%s: %s", what, why) : err_set(e, code, "%s", what);
 }
 
 /* ---- the file ---- */

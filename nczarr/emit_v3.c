@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codecs/spec.h"
 #include "nczarr/emit_int.h"
-
-#define CODEC_NAME_CAP 80
 
 /* begin_named, end_named - {"name": ..., "configuration": {...}}, as extensions are. */
 static void begin_named(struct jw *j, const char *name)
@@ -106,33 +105,13 @@ static void put_serializer(struct jw *j, const struct dtype *t)
 /* put_codec - one filter by its name and with its parameters in Zarr v3. */
 static void put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_size)
 {
-	const struct codec_ops *ops = codec_find(spec->h5_id);
-	char tmp[CODEC_NAME_CAP];
-	const char *name = ops ? codec_zarr3_name(ops, tmp, sizeof(tmp)) : NULL;
-	struct buf b, params;
+	struct buf b;
 
-	if (!name) {
-		j->out->failed = true; /* no plan names such a codec */
-		return;
-	}
-	buf_init(&b, 4096);
-	buf_init(&params, 4096);
-	if (ops->zarr3_params)
-		ops->zarr3_params(spec, elem_size, &params);
-	else if (ops->zarr2_params)
-		ops->zarr2_params(spec, elem_size, &params);
-	buf_printf(&b, "{\"name\": \"%s\"", name);
-	if (params.len > 2) { /* each begins with ", " */
-		buf_puts(&b, ", \"configuration\": {");
-		buf_put(&b, params.data + 2, params.len - 2);
-		buf_putc(&b, '}');
-	}
-	buf_putc(&b, '}');
-	if (buf_ok(&b) && buf_ok(&params))
+	buf_init(&b, 8192);
+	if (codec_spec_json3(spec, elem_size, &b) && buf_ok(&b))
 		jw_raw(j, b.data, b.len);
 	else
-		j->out->failed = true;
-	buf_release(&params);
+		j->out->failed = true; /* no plan names such a codec */
 	buf_release(&b);
 }
 

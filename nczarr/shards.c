@@ -16,7 +16,7 @@
 
 #define ENTRY 16      /* bytes of a slot in the index: offset, length */
 #define SUM 4         /* bytes of checksum behind them */
-#define PIECE 256     /* slots of the index that are summed up at a time */
+#define PIECE 64      /* slots of the index that are summed up at a time */
 #define CHEAP_MAX 256 /* chunks whose sizes are looked at while a directory is listed */
 #define SIZE_MAX_FILE ((uint64_t)INT64_MAX)
 

@@ -634,7 +634,9 @@ static int view_xattr(struct view *v, uint64_t id, const char *name, struct buf 
 	struct zr_node n;
 	int rc = find_node(z, id, &n, e);
 
-	return rc ? rc : zr_xattr(n.kind == ZR_ARRAY ? array_of(z, n.ord) : NULL, name, out, e);
+	return rc ? rc
+		  : zr_xattr(n.kind == ZR_ARRAY ? array_of(z, n.ord) : NULL,
+			     (int)z->shown.format->version, name, out, e);
 }
 
 static void view_close(struct view *v)

@@ -7,31 +7,33 @@
 
 #include "codecs/spec.h"
 
-static void put_filter(const struct ds_array *a, struct buf *out)
+static void put_filter(const struct ds_array *a, int version, struct buf *out)
 {
+	(void)version;
 	codec_spec_print(&a->chain, out);
 }
 
-static void put_codecs(const struct ds_array *a, struct buf *out)
+static void put_codecs(const struct ds_array *a, int version, struct buf *out)
 {
-	codec_spec_json(&a->chain, a->type.size, out);
+	codec_spec_json(&a->chain, a->type.size, version, out);
 }
 
 static const struct {
 	const char *name;
-	void (*put)(const struct ds_array *a, struct buf *out);
+	void (*put)(const struct ds_array *a, int version, struct buf *out);
 } xattrs[] = {
 	{"user._Filter", put_filter},
 	{"user._Codecs", put_codecs},
 };
 
-int zr_xattr(const struct ds_array *a, const char *name, struct buf *out, struct err *e)
+int zr_xattr(const struct ds_array *a, int version, const char *name, struct buf *out,
+	     struct err *e)
 {
 	for (size_t i = 0; i < ARRAY_LEN(xattrs) && a && a->chain.n > 0; i++) {
 		if (!name) {
 			buf_put(out, xattrs[i].name, strlen(xattrs[i].name) + 1);
 		} else if (strcmp(name, xattrs[i].name) == 0) {
-			xattrs[i].put(a, out);
+			xattrs[i].put(a, version, out);
 			return buf_ok(out) ? 0
 					   : err_set(e, -E2BIG, "'%s' exceeds %zu bytes", name,
 						     out->max);

@@ -30,6 +30,10 @@ FORCED = {
                   "called after the first variable that has them",
     "classic-model": "the same: it is never of netCDF's classic model, which only matters to "
                      "writers",
+    "classic-short": "a classic netCDF file that ends before its data: netCDF-C gives zeros, the "
+                     "mount errors",
+    "classic-streaming": "a classic netCDF file that does not say how many records it has: "
+                         "netCDF-C takes the mark for 4294967295, the mount counts",
     # what readers do
     "endian-xarray": "xarray's netCDF engine gives native byte order, its Zarr engine the file's",
     "compound-xarray": "xarray cannot swap the bytes of compounds, and opens no dataset where a "

@@ -89,9 +89,10 @@ struct plan_ask {
  *
  * With a rule: a chain that is the stored one passes, whatever readers need for it; another is
  * encoded (ENCODE); "none" is decoded. Filters that are alike but for how hard they try (levels)
- * are the same. What cannot be encoded here, not for such an array, or not be named by the format,
- * leaves the array its own way, and ret->note says why. So do arrays without dimensions and
- * those whose elements have no fixed size, as in nccopy.
+ * are the same. In ZARR3 what can be wrapped passes wrapped, and is encoded as Blosc. What cannot
+ * be encoded here, not for such an array, or not be named by the format, leaves the array its own
+ * way, and ret->note says why. So do arrays without dimensions and those whose elements have no
+ * fixed size, as in nccopy.
  * Without: passing needs access DS_STORED, and
  *   ZARR2  every filter known to Zarr v2's readers (PORTABLE: the stock ones), fletcher32 only
  *          as the last filter, and a framed form for odd chunks unless the source has none

@@ -1,6 +1,7 @@
 """Classic netCDF files (CDF-1, CDF-2, CDF-5): as a Zarr tree and as a virtual netCDF-4 file they
 are what netCDF-C reads. Files that it does not write are made byte by byte (gen/classic.py)."""
 import functools
+import json
 import os
 import time
 
@@ -26,34 +27,71 @@ def check(t, file, *options, judge=None, every=False):
         assert not said, said
 
 
+def written(path, form, kinds, title, **more):
+    """Every type, with and without records, filled or not. more: for every variable."""
+    with netCDF4.Dataset(path, "w", format=form) as d:
+        d.createDimension("time", None)
+        d.createDimension("x", 7)
+        d.createDimension("len", 5)
+        d.createDimension("alone", 2)
+        d.setncatts({"title": title, "empty": "", "floats": np.float32([0.1, 1e30]),
+                     "one": np.int16(4)})
+        times = d.createVariable("time", "f8", ("time",), **more)
+        times.units = "days since 2000-01-01"
+        for k in kinds:
+            v = d.createVariable("r" + k, k, ("time", "x"), fill_value=7, **more)
+            v.scale_factor = np.float32(0.5)
+            v[:10] = np.arange(70).reshape(10, 7)
+            d.createVariable("f" + k, k, ("x",), **more)[:4] = np.arange(4)
+            d.createVariable("never" + k, k, ("x", "alone"), **more)
+        d.createVariable("text", "S1", ("time", "len"))[:10] = np.array(
+            [list("abcd\0")] * 10, "S1")
+        d.createVariable("scalar", "i4", (), **more)[...] = -3
+        v = d.createVariable("unsigned", "i1", ("x",), fill_value=-1, **more)
+        v.setncattr("_Unsigned", "true")
+        v[:] = np.arange(7) - 3
+        times[:] = np.arange(10)
+
+
+OLD = ["i1", "i2", "i4", "f4", "f8"]
+NEW = OLD + ["u1", "u2", "u4", "i8", "u8"]
+
+
 def test_written_by_netcdf(t):
-    """What netCDF-C writes of the three formats, with and without records."""
-    for i, form in enumerate(("NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA")):
+    """What netCDF-C writes of the three formats."""
+    for form, kinds in (("NETCDF3_CLASSIC", OLD), ("NETCDF3_64BIT_OFFSET", OLD),
+                        ("NETCDF3_64BIT_DATA", NEW)):
         path = t.path(f"{form}.nc")
-        with netCDF4.Dataset(path, "w", format=form) as d:
-            d.createDimension("time", None)
-            d.createDimension("x", 7)
-            d.createDimension("len", 5)
-            d.createDimension("alone", 2)
-            d.setncatts({"title": "classic \u00e9", "empty": "", "floats": np.float32([0.1, 1e30]),
-                         "one": np.int16(4)})
-            kinds = ["i1", "i2", "i4", "f4", "f8"] + ["u1", "u2", "u4", "i8", "u8"] * (i == 2)
-            t_var = d.createVariable("time", "f8", ("time",))
-            t_var.units = "days since 2000-01-01"
-            for k in kinds:
-                v = d.createVariable("r" + k, k, ("time", "x"), fill_value=7)
-                v.scale_factor = np.float32(0.5)
-                v[:10] = np.arange(70).reshape(10, 7)
-                d.createVariable("f" + k, k, ("x",))[:4] = np.arange(4)
-                d.createVariable("never" + k, k, ("x", "alone"))
-            d.createVariable("text", "S1", ("time", "len"))[:10] = np.array([list("abcd\0")] * 10,
-                                                                            "S1")
-            d.createVariable("scalar", "i4", ())[...] = -3
-            v = d.createVariable("unsigned", "i1", ("x",), fill_value=-1)
-            v.setncattr("_Unsigned", "true")
-            v[:] = np.arange(7) - 3
-            t_var[:] = np.arange(10)
+        written(path, form, kinds, "classic \u00e9")
         check(t, path, every=True)
+
+
+def test_documents_as_of_netcdf4(t):
+    """A netCDF-4 file with the same content has the same documents but for chunks, in all modes:
+    fill values, attributes and their types, NCZarr's keys."""
+    old, new = t.path("a.nc"), t.path("b.nc")
+    written(old, "NETCDF3_64BIT_DATA", NEW, "text")
+    written(new, "NETCDF4", NEW, "text", endian="big")
+
+    def documents(mnt):
+        found = {}
+        for base, _, names in os.walk(mnt):
+            for n in names:
+                if n in (".zarray", ".zattrs", ".zgroup"):
+                    with open(os.path.join(base, n), encoding="utf-8") as f:
+                        doc = json.load(f)
+                    doc.pop("chunks", None)
+                    found[os.path.join(os.path.relpath(base, mnt), n)] = doc
+        return found
+
+    def look(a, b):
+        x, y = documents(a), documents(b)
+        assert list(sorted(x)) == list(sorted(y)), set(x) ^ set(y)
+        for k in x:
+            assert x[k] == y[k], f"{k}: {x[k]} and {y[k]}"
+    for mode in ("zarr", "nczarr", "noxarray"):
+        with t.mount(old, "mode=" + mode) as m, t.mount(new, "mode=" + mode) as n:
+            t.call(look, m.path, n.path)
 
 
 def test_shapes(t):
@@ -85,8 +123,9 @@ def test_single_record_variable(t):
 
 
 def test_streaming(t):
-    """The number of records is what the file has room for; netCDF-C takes the mark for a number, so
-    the same file with the number is the judge. The padding of the last value may be missing."""
+    """The number of records is what the file has room for; netCDF-C takes the mark for a number
+    (row classic-streaming), so the same file with the number is the judge. The padding of the last
+    value may be missing."""
     made = [(f"mixed{v}", classic.mixed, (v,), c) for v, c in ((1, 0), (2, 0), (5, 1))]
     made += [("single", classic.single, (1, SHORT), 0), ("none", classic.mixed, (1, 0), 0)]
     for name, func, args, cut in made:
@@ -97,7 +136,7 @@ def test_streaming(t):
 
 def test_records(t):
     """Gathered, one a chunk, cut."""
-    for name, c in (("gaps", classic.gaps()), ("slabs", classic.slabs())):
+    for name, c in (("gaps", classic.gaps(40)), ("slabs", classic.slabs())):
         path = c.write(t.path(name + ".nc"))
         check(t, path, every=name == "gaps")
     check(t, classic.slabs(2).write(t.path("cut.nc")), "chunk_size=16K")

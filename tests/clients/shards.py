@@ -1,5 +1,5 @@
-"""A sharded Zarr v3 tree beside the same tree without shards: the documents say the same but for the
-shards, and each shard is the chunk files, one behind the other, and an index of them."""
+"""A sharded Zarr v3 tree beside the same tree without shards: the documents say the same but for
+the shards, and each shard is the chunk files, one behind the other, and an index of them."""
 import functools
 import json
 import math

@@ -182,9 +182,9 @@ def sparse_fixed(version):
     return Classic(version, [("big", n // 3 * 2), ("x", 3)], [], variables)
 
 
-def sparse_records(records=70000):
-    """Records up to 4 GiB and more, of a variable of 64 KiB and a small one."""
-    return Classic(1, [("t", 0), ("x", 1 << 14)], [],
+def sparse_records(records=4200):
+    """Records up to 4 GiB and more, of a variable of 1 MiB and a small one."""
+    return Classic(1, [("t", 0), ("x", 1 << 18)], [],
                    [Var("wide", (0, 1), FLOAT, None), Var("time", (0,), DOUBLE, None)], records)
 
 

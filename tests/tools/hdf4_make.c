@@ -6,6 +6,7 @@
  *   scales     dimension scales, attributes of dimensions, every predefined attribute
  *   names      names that are there twice, that no file system has, very long ones
  *   external   an array in the file FILE.data, and what else must not be opened
+ *   crash      what the library does not survive
  *   groups     Vgroups within each other, tables, an image, annotations
  *   large      an array of a MiB in chunks, one compressed in one piece, one plain
  *
@@ -244,10 +245,22 @@ static void names(int32 sd)
 
 	for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++)
 		simple(sd, odd[i], DFNT_INT32, (int32)i + 2);
-	memset(text, 'n', 250); /* 256 crash the library when they are read */
+	memset(text, 'n', 250);
 	text[250] = '\0';
 	simple(sd, text, DFNT_INT8, 3);
 	text[249] = 'm';
+	simple(sd, text, DFNT_INT8, 3);
+}
+
+/* crash - a name that the library writes, and does not survive reading. */
+static void crash(int32 sd)
+{
+	char text[400];
+
+	memset(text, 'n', 256);
+	text[256] = '\0';
+	simple(sd, text, DFNT_INT8, 3);
+	text[255] = 'm';
 	simple(sd, text, DFNT_INT8, 3);
 }
 
@@ -398,6 +411,8 @@ int main(int argc, char **argv)
 		scales(sd);
 	else if (strcmp(argv[1], "names") == 0)
 		names(sd);
+	else if (strcmp(argv[1], "crash") == 0)
+		crash(sd);
 	else if (strcmp(argv[1], "external") == 0)
 		external(sd, argv[2]);
 	else if (strcmp(argv[1], "large") == 0)

@@ -3,17 +3,23 @@
 
 #include "codecs/spec.h"
 
-static void json(const struct codec_spec *specs, uint32_t n, size_t elem_size, const char *want)
+static void json_of(const struct codec_spec *specs, uint32_t n, size_t elem_size, int version,
+		    const char *want)
 {
 	const struct codec_chain chain = {.n = n, .specs = specs};
 	struct buf b;
 
 	buf_init(&b, 4096);
-	codec_spec_json(&chain, elem_size, &b);
+	codec_spec_json(&chain, elem_size, version, &b);
 	buf_putc(&b, '\0');
 	assert_true(buf_ok(&b));
 	assert_string_equal((const char *)b.data, want);
 	buf_release(&b);
+}
+
+static void json(const struct codec_spec *specs, uint32_t n, size_t elem_size, const char *want)
+{
+	json_of(specs, n, elem_size, 2, want);
 }
 
 static void test_chains(void **state)
@@ -36,6 +42,14 @@ static void test_chains(void **state)
 	     "40000, \"parameters\": []}]");
 	json(nameless, 1, 8, "[{\"id\": \"unknown\", \"hdf5\": 40000, \"parameters\": [5]}]");
 	json(third, 1, 8, "[{\"name\": \"crc32c\"}]");
+
+	json_of(NULL, 0, 8, 3, "[]");
+	json_of(usual, 2, 8, 3,
+		"[{\"name\": \"numcodecs.shuffle\", \"configuration\": {\"elementsize\": 8}}, "
+		"{\"name\": \"numcodecs.zlib\", \"configuration\": {\"level\": 5}}]");
+	json_of(third, 1, 8, 3, "[{\"name\": \"crc32c\", \"configuration\": {}}]");
+	json_of(nameless, 1, 8, 3,
+		"[{\"id\": \"unknown\", \"hdf5\": 40000, \"parameters\": [5]}]");
 }
 
 static void test_no_room(void **state)
@@ -47,7 +61,7 @@ static void test_no_room(void **state)
 	(void)state;
 	for (size_t max = 0; max < 22; max++) {
 		buf_init(&b, max);
-		codec_spec_json(&chain, 4, &b);
+		codec_spec_json(&chain, 4, max % 2 ? 3 : 2, &b);
 		assert_false(buf_ok(&b));
 		buf_release(&b);
 	}

@@ -12,14 +12,20 @@
 
 static struct zr_grid g_grids[8];
 
-static int init(struct zr_ids *ids, const struct dataset *ds, bool nested, uint64_t limit,
-		bool *hidden)
+static int init_as(struct zr_ids *ids, const struct dataset *ds, uint32_t format,
+		   struct zr_keys keys, uint64_t limit, bool *hidden)
 {
 	for (uint32_t a = 0; a < ds->n_arrays; a++)
 		zr_grid_chunks(&ds->arrays[a], &g_grids[a]);
-	*ids = (struct zr_ids){.ds = ds, .format = zr_format_of(2), .grids = g_grids};
-	ids->keys.nested = nested;
+	*ids = (struct zr_ids){
+		.ds = ds, .format = zr_format_of(format), .grids = g_grids, .keys = keys};
 	return zr_ids_init(ids, limit, hidden, NULL);
+}
+
+static int init(struct zr_ids *ids, const struct dataset *ds, bool nested, uint64_t limit,
+		bool *hidden)
+{
+	return init_as(ids, ds, 2, (struct zr_keys){.nested = nested}, limit, hidden);
 }
 
 static const uint64_t g_cube[] = {3, 2, 4}, g_empty[] = {0, 5}, g_line[] = {7};
@@ -62,6 +68,46 @@ static void test_all(void **state)
 		assert_int_equal(seen[ZR_CHUNK], 32);
 		/* 0, .zmetadata of two sub-groups, and the ten behind the end */
 		assert_int_equal(stale, 1 + 2 + 10);
+		zr_ids_release(&ids);
+	}
+}
+
+/* test_v3 - one document for each group and array, and a directory "c" where keys are paths. */
+static void test_v3(void **state)
+{
+	struct ds_array arrays[] = {{.rank = 2, .grid = g_empty, .n_chunks = 0},
+				    {.rank = 3, .grid = g_cube, .n_chunks = 24},
+				    {.rank = 0, .n_chunks = 1},
+				    {.rank = 1, .grid = g_line, .n_chunks = 7}};
+	const struct dataset ds = {
+		.n_groups = 3, .n_arrays = ARRAY_LEN(arrays), .arrays = arrays};
+
+	(void)state;
+	for (int form = 0; form < 4; form++) {
+		const struct zr_keys keys = {.nested = form & 1, .lead = form & 2};
+		bool hidden[ARRAY_LEN(arrays)] = {false};
+		uint64_t seen[5] = {0}, stale = 0;
+		struct zr_ids ids;
+		struct zr_node n;
+
+		assert_int_equal(init_as(&ids, &ds, 3, keys, LIMIT, hidden), 0);
+		for (uint64_t id = 0; id < 100; id++) {
+			if (zr_ids_find(&ids, id, &n)) {
+				stale++;
+				continue;
+			}
+			assert_int_equal(zr_ids_of(&ids, &n), id);
+			assert_true(n.kind != ZR_DOC || zr_doc_of_group(n.doc) == (id < 11));
+			seen[n.kind]++;
+		}
+		assert_int_equal(seen[ZR_DOC], 3 + 4);
+		assert_int_equal(seen[ZR_CHUNK], 24 + 1 + 7);
+		/* those of the cube, "c" of the cube and of the line */
+		assert_int_equal(seen[ZR_PREFIX], !keys.nested ? 0
+						  : keys.lead  ? 3 + 6 + 1 + 1
+							       : 3 + 6);
+		assert_int_equal(stale,
+				 100 - 3 - 4 - seen[ZR_DOC] - seen[ZR_CHUNK] - seen[ZR_PREFIX]);
 		zr_ids_release(&ids);
 	}
 }
@@ -120,6 +166,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all),
+		cmocka_unit_test(test_v3),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_no_arrays),
 	};

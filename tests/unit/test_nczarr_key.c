@@ -119,6 +119,49 @@ static void test_strict(void **state)
 	assert_int_equal(parse(&empty, '.', "0.0", &linear), -EINVAL);
 }
 
+/* test_lead - keys of Zarr v3's default encoding. */
+static void test_lead(void **state)
+{
+	static const uint64_t grid[] = {3, 12};
+	static const char *const bad[] = {"",       "c",      "0.0",   "c.0",   "c.0.0.0",
+					  "c.3.0",  "c0.0",   ".0.0",  "C.0.0", "c..0.0",
+					  "c.0.0.", "cc.0.0", "c/0/0", "c.00.0"};
+	const struct ds_array a = {.rank = 2, .grid = grid, .n_chunks = 36};
+	const struct ds_array one = {.rank = 0, .n_chunks = 1};
+	struct zr_keys keys = {.lead = true};
+	struct zr_grid g, scalar;
+	char key[ZR_KEY_MAX];
+	uint64_t at;
+
+	(void)state;
+	zr_grid_chunks(&a, &g);
+	zr_grid_chunks(&one, &scalar);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_int_equal(zr_key_parse(&g, &keys, bad[i], strlen(bad[i]), &at), -EINVAL);
+	assert_int_equal(zr_key_parse(&g, &keys, "c.2.11", 6, &at), 0);
+	assert_int_equal(at, 35);
+	assert_int_equal(zr_key_parse(&scalar, &keys, "c", 1, &at), 0);
+	assert_int_equal(zr_key_parse(&scalar, &keys, "0", 1, &at), -EINVAL);
+	zr_key_format(&g, &keys, 35, key);
+	assert_string_equal(key, "c.2.11");
+	zr_key_format(&scalar, &keys, 0, key);
+	assert_string_equal(key, "c");
+	assert_int_equal(zr_key_levels(&g, &keys), 0);
+
+	keys.nested = true;
+	zr_key_format(&g, &keys, 35, key);
+	assert_string_equal(key, "c/2/11");
+	assert_int_equal(zr_key_levels(&g, &keys), 2);
+	assert_int_equal(zr_key_levels(&scalar, &keys), 0);
+	assert_int_equal(zr_key_parts(&g, &keys, 0), 1);
+	assert_int_equal(zr_key_parts(&g, &keys, 1), 3);
+	assert_int_equal(zr_key_parts(&g, &keys, 2), 12);
+	assert_int_equal(zr_key_part(&g, &keys, 0, "c", 1, &at), 0);
+	assert_int_equal(zr_key_part(&g, &keys, 0, "0", 1, &at), -EINVAL);
+	assert_int_equal(zr_key_part(&g, &keys, 1, "c", 1, &at), -EINVAL);
+	assert_int_equal(zr_key_part(&g, &keys, 1, "3", 1, &at), -EINVAL);
+}
+
 static void test_longest(void **state)
 {
 	uint64_t grid[DS_RANK_MAX];
@@ -144,6 +187,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_strict),
+		cmocka_unit_test(test_lead),
 		cmocka_unit_test(test_longest),
 	};
 

@@ -22,15 +22,15 @@ static void test_values(void **state)
 
 	(void)state;
 	buf_init(&b, 4096);
-	assert_int_equal(zr_xattr(&filtered, NULL, &b, &e), 0);
+	assert_int_equal(zr_xattr(&filtered, 2, NULL, &b, &e), 0);
 	assert_int_equal(b.len, 26);
 	assert_memory_equal(b.data, "user._Filter\0user._Codecs", 26);
 	buf_clear(&b);
-	assert_int_equal(zr_xattr(&filtered, "user._Filter", &b, &e), 0);
+	assert_int_equal(zr_xattr(&filtered, 2, "user._Filter", &b, &e), 0);
 	assert_int_equal(b.len, 5);
 	assert_memory_equal(b.data, "2|1,5", 5);
 	buf_clear(&b);
-	assert_int_equal(zr_xattr(&filtered, "user._Codecs", &b, &e), 0);
+	assert_int_equal(zr_xattr(&filtered, 2, "user._Codecs", &b, &e), 0);
 	assert_memory_equal(b.data, "[{\"id\": \"shuffle\"", 17);
 	buf_release(&b);
 }
@@ -44,12 +44,12 @@ static void test_none(void **state)
 	(void)state;
 	buf_init(&b, 4096);
 	for (size_t i = 0; i < ARRAY_LEN(without); i++) {
-		assert_int_equal(zr_xattr(without[i], NULL, &b, &e), 0);
-		assert_int_equal(zr_xattr(without[i], "user._Filter", &b, &e), -ENODATA);
-		assert_int_equal(zr_xattr(without[i], "user._Codecs", &b, &e), -ENODATA);
+		assert_int_equal(zr_xattr(without[i], 2, NULL, &b, &e), 0);
+		assert_int_equal(zr_xattr(without[i], 2, "user._Filter", &b, &e), -ENODATA);
+		assert_int_equal(zr_xattr(without[i], 2, "user._Codecs", &b, &e), -ENODATA);
 	}
-	assert_int_equal(zr_xattr(&filtered, "user._Filters", &b, &e), -ENODATA);
-	assert_int_equal(zr_xattr(&filtered, "", &b, &e), -ENODATA);
+	assert_int_equal(zr_xattr(&filtered, 2, "user._Filters", &b, &e), -ENODATA);
+	assert_int_equal(zr_xattr(&filtered, 2, "", &b, &e), -ENODATA);
 	assert_int_equal(b.len, 0);
 	buf_release(&b);
 }
@@ -61,9 +61,9 @@ static void test_no_room(void **state)
 
 	(void)state;
 	buf_init(&b, 4);
-	assert_int_equal(zr_xattr(&filtered, "user._Filter", &b, &e), -E2BIG);
+	assert_int_equal(zr_xattr(&filtered, 2, "user._Filter", &b, &e), -E2BIG);
 	buf_clear(&b);
-	assert_int_equal(zr_xattr(&filtered, NULL, &b, &e), -ENOMEM);
+	assert_int_equal(zr_xattr(&filtered, 2, NULL, &b, &e), -ENOMEM);
 	buf_release(&b);
 }
 
