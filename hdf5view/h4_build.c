@@ -61,8 +61,10 @@ static int finish(struct h4_build *b, struct h4_barray *w, struct err *e)
 		ds_cut(shape, w->a.rank, w->a.type.size, whole ? bytes : o->cut_bytes, chunk);
 	w->a.chunk = w->chunk ? w->chunk : chunk;
 	rc = ds_array_finish(&b->s->g.base.ds, &w->a, UINT64_MAX, e);
-	if (rc < 0 || w->a.chunk_bytes <= o->max_chunk_bytes || w->a.unreadable)
+	if (rc < 0 || w->a.unreadable)
 		return rc;
+	if (w->a.chunk_bytes <= o->max_chunk_bytes)
+		return h4_pass_read(b, w, e);
 	(void)snprintf(text, sizeof(text),
 		       "a chunk has %" PRIu64 " bytes, more than the %" PRIu64 " allowed",
 		       w->a.chunk_bytes, o->max_chunk_bytes);

@@ -15,12 +15,21 @@
 #define H4_RANK_MAX 32         /* H4_MAX_VAR_DIMS */
 #define H4_NOTES_MAX 1000
 
-/* h4_array - what the source keeps for an array besides the model. */
+/* h4_place - stored bytes in the file; len 0: only the library knows. */
+struct h4_place {
+	uint32_t off, len;
+};
+
+/* h4_array - what the source keeps for an array besides the model. The flags are bytes: another
+ * process writes them, and a bool that is neither 0 nor 1 has no meaning. */
 struct h4_array {
 	int32_t index;            /* of the SDS in the file */
 	int32_t type;             /* DFNT_*, as the file says it */
-	bool empty;               /* nothing was ever written to it */
+	uint8_t empty;            /* nothing was ever written to it */
 	const uint64_t *extent;   /* rank entries: elements that the file has */
+	uint64_t n_places;        /* 0: elements come from the library, else */
+	const struct h4_place *places;  /* one for each chunk; or, in one piece: one for all */
+	uint8_t one_piece;
 };
 
 /* h4_own - what of a source is in the model's memory besides the dataset. */
@@ -60,6 +69,7 @@ struct h4_barray {
 	int32_t ref;              /* reference number, what tells arrays of one name apart */
 	const uint64_t *chunk;    /* the file's, or NULL */
 	bool compressed;
+	uint32_t level;           /* of deflate, plus one; 0: another compression, or none */
 };
 
 #define H4_BUCKETS 1024
@@ -108,6 +118,10 @@ int h4_attrs_read(struct h4_build *b, int32_t id, int32_t n, const char *what, u
 /* h4_sds_read - SDS number `index` of the file into b->arrays. One that cannot be shown leaves a
  * note and counts as success. */
 int h4_sds_read(struct h4_build *b, int32_t index, struct err *e) NZ_MUST_USE;
+
+/* h4_pass_read - find out whether an array's stored bytes can be presented as they are, and where
+ * they are. Its shape and chunks are known. */
+int h4_pass_read(struct h4_build *b, struct h4_barray *w, struct err *e) NZ_MUST_USE;
 
 /* h4_left_out - notes of what else is in the file. */
 int h4_left_out(struct h4_build *b, struct err *e) NZ_MUST_USE;

@@ -159,13 +159,17 @@ static int read_box(struct h4_source *s, const struct ds_array *a, int32 *start,
 
 	for (uint32_t i = 0; i < a->rank; i++)
 		bytes *= (size_t)count[i]; /* at most a chunk's, which is len */
-	if (bytes == len)
-		return SDreaddata(s->sds, start, NULL, count, out) == FAIL ? fail(e) : 0;
-	box = alloc_array(bytes, 1);
-	if (!box)
-		return err_nomem(e);
-	if (SDreaddata(s->sds, start, NULL, count, box) == FAIL)
+	if (bytes != len) {
+		box = alloc_array(bytes, 1);
+		if (!box)
+			return err_nomem(e);
+	}
+	if (SDreaddata(s->sds, start, NULL, count, box ? box : out) == FAIL)
 		return fail(e);
+	/* the library gives numbers of this machine; the other way round it is the same */
+	dt_swap_to_host(&a->type, box ? box : out, bytes / a->type.size);
+	if (!box)
+		return 0;
 	fill_with(out, len, a->fill, a->type.size);
 	spread(a, count, box, out);
 	return 0;

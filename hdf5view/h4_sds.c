@@ -132,6 +132,7 @@ static const char *coder_name(comp_coder_t c)
 static int read_compression(struct h4_build *b, int32 sds, struct h4_barray *w, struct err *e)
 {
 	comp_coder_t coder = COMP_CODE_NONE;
+	comp_info info = {0};
 	uint32 can = 0;
 
 	if (SDgetcomptype(sds, &coder) == FAIL)
@@ -143,6 +144,9 @@ static int read_compression(struct h4_build *b, int32 sds, struct h4_barray *w, 
 		return unreadable(b, w, e,
 				  "this HDF4 library is built without its compression, ",
 				  coder_name(coder));
+	if (coder == COMP_CODE_DEFLATE && SDgetcompinfo(sds, &coder, &info) != FAIL &&
+	    info.deflate.level >= 0 && info.deflate.level <= 9)
+		w->level = (uint32_t)info.deflate.level + 1;
 	return 0;
 }
 

@@ -46,10 +46,16 @@ static bool sound(const struct guest_verify *v, const void *p)
 
 	if (!GUEST_HAS(v, own, 1) || !GUEST_HAS(v, own->arrays, v->ds->n_arrays))
 		return false;
-	for (uint32_t i = 0; i < v->ds->n_arrays; i++)
-		if (v->ds->arrays[i].rank > H4_RANK_MAX || dt_is_vlen(&v->ds->arrays[i].type) ||
-		    !GUEST_HAS(v, own->arrays[i].extent, v->ds->arrays[i].rank))
+	for (uint32_t i = 0; i < v->ds->n_arrays; i++) {
+		const struct ds_array *a = &v->ds->arrays[i];
+		const struct h4_array *x = &own->arrays[i];
+
+		if (a->rank > H4_RANK_MAX || dt_is_vlen(&a->type) ||
+		    !GUEST_HAS(v, x->extent, a->rank) || !GUEST_HAS(v, x->places, x->n_places))
 			return false;
+		if (x->n_places != 0 && x->n_places != (x->one_piece ? 1 : a->n_chunks))
+			return false;
+	}
 	return true;
 }
 
@@ -90,16 +96,54 @@ static int open_source(const char *path, int fd, const struct stat *st,
 	return guest_open(&h4_kind, path, fd, st, opts, ret, e);
 }
 
-/* locate - the library alone knows where elements are; but an array without any is known. */
-static int locate(struct source *s, uint32_t array, uint64_t linear NZ_UNUSED,
-		  struct chunk_ref *ret, struct err *e)
+/* piece - the part of an array in one piece that is a chunk: whole trailing dimensions, cut in one.
+ */
+static void piece(const struct ds_array *a, const struct h4_place *all, uint64_t linear,
+		  struct chunk_ref *ret)
+{
+	uint64_t n = a->type.size, stride = a->type.size, at[DS_RANK_MAX];
+
+	ds_chunk_coords(a, linear, at);
+	ret->off = all->off;
+	for (uint32_t i = a->rank; i-- > 0;) {
+		uint64_t from = at[i] * a->chunk[i];
+
+		ret->off += from * stride;
+		n *= u64_min(a->chunk[i], a->shape[i] - from);
+		stride *= a->shape[i];
+	}
+	ret->len = n;
+	ret->pad = a->chunk_bytes - n;
+}
+
+static int locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		  struct err *e)
 {
 	const struct ds_array *a = &s->ds.arrays[array];
+	const struct h4_array *x = &h4_of(guest_of(s))->arrays[array];
+	struct chunk_ref out = {.where = CHUNK_SYNTH};
+	uint64_t size = (uint64_t)s->ds.st.st_size;
 
 	if (a->unreadable)
 		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
-	*ret = (struct chunk_ref){
-		.where = h4_of(guest_of(s))->arrays[array].empty ? CHUNK_ABSENT : CHUNK_SYNTH};
+	if (x->empty) {
+		out.where = CHUNK_ABSENT;
+	} else if (x->n_places && x->one_piece) {
+		out.where = CHUNK_RANGE;
+		piece(a, x->places, linear, &out);
+	} else if (x->n_places && x->places[linear].len) {
+		out.where = CHUNK_RANGE;
+		out.off = x->places[linear].off;
+		out.len = x->places[linear].len;
+	}
+	if (out.off > size || out.len > size - out.off)
+		return err_set(
+			e, -EBADMSG,
+			"the file ends at byte %llu, and %llu bytes at %llu are needed: it is "
+			"truncated, or still being written",
+			(unsigned long long)size, (unsigned long long)out.len,
+			(unsigned long long)out.off);
+	*ret = out;
 	return guest_check(s, e);
 }
 

@@ -60,7 +60,7 @@ def generated(kind, t):
     compare(path, t)
 
 
-for _kind in ("chunks", "records", "scales", "groups", "large"):
+for _kind in ("chunks", "rewritten", "records", "scales", "groups", "large"):
     globals()[f"test_{_kind}"] = functools.partial(generated, _kind)
 
 
@@ -119,8 +119,7 @@ def outside(mnt, values):
             if not chunk.startswith("."):
                 with open(os.path.join(folder, chunk), "rb") as f:
                     hdf4.fails(f.read, f"{name}/{chunk}")
-    with open(os.path.join(mnt, "inside", "0"), "rb") as f:
-        assert f.read() == values
+    one_array(mnt, "inside", numpy.frombuffer(values, "i4"))
 
 
 def test_external(t):

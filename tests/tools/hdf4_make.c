@@ -2,6 +2,7 @@
  *
  *   types      every number type, in the standard, native and little-endian form
  *   chunks     chunked, with every coder; edge chunks; chunks never written
+ *   rewritten  compressed arrays whose elements were written twice
  *   records    arrays that can grow, of different lengths, on one dimension
  *   scales     dimension scales, attributes of dimensions, every predefined attribute
  *   names      names that are there twice, that no file system has, very long ones
@@ -183,6 +184,55 @@ static void chunks(int32 sd)
 		write_part(sds, DFNT_INT32, 2, start, lens);
 		CHECK(SDendaccess(sds));
 	}
+}
+
+/* fill_all - constant elements, or noise: what deflate makes short, or long. */
+static void fill_all(int32 sd, const char *name, int noise)
+{
+	int32 sds = SDselect(sd, SDnametoindex(sd, name)), start[2] = {0}, count[2] = {40, 40};
+	static int32_t v[1600];
+
+	CHECK(sds);
+	for (int i = 0; i < 1600; i++) {
+		seed = seed * 1664525 + 1013904223;
+		v[i] = noise ? (int32_t)(seed >> 4) : 3;
+	}
+	CHECK(SDwritedata(sds, start, NULL, count, v));
+	CHECK(SDendaccess(sds));
+}
+
+/* rewritten - compressed elements that became shorter, and longer, than they were. */
+static void rewritten(int32 sd, const char *path)
+{
+	static const char *const names[] = {"chunks_shrink", "chunks_grow", "whole_shrink",
+					    "whole_grow"};
+	int32 lens[2] = {40, 40};
+	HDF_CHUNK_DEF def;
+	comp_info info;
+
+	memset(&info, 0, sizeof(info));
+	info.deflate.level = 6;
+	memset(&def, 0, sizeof(def));
+	def.comp.chunk_lengths[0] = def.comp.chunk_lengths[1] = 20;
+	def.comp.comp_type = COMP_CODE_DEFLATE;
+	def.comp.cinfo = info;
+	for (int i = 0; i < 4; i++) {
+		int32 sds = SDcreate(sd, names[i], DFNT_INT32, 2, lens);
+
+		CHECK(sds);
+		if (i < 2)
+			CHECK(SDsetchunk(sds, def, HDF_CHUNK | HDF_COMP));
+		else
+			CHECK(SDsetcompress(sds, COMP_CODE_DEFLATE, &info));
+		CHECK(SDendaccess(sds));
+		fill_all(sd, names[i], i % 2 == 0);
+	}
+	CHECK(SDend(sd));
+	sd = SDstart(path, DFACC_RDWR);
+	CHECK(sd);
+	for (int i = 0; i < 4; i++)
+		fill_all(sd, names[i], i % 2);
+	CHECK(SDend(sd));
 }
 
 static void records(int32 sd)
@@ -374,7 +424,7 @@ static void large(int32 sd)
 static int values(const char *path, const char *index)
 {
 	int32 sd = SDstart(path, DFACC_READ), sds, rank, nt, n_attrs, lens[32], start[32] = {0};
-	size_t n;
+	size_t n, done;
 	void *v;
 
 	CHECK(sd);
@@ -388,7 +438,11 @@ static int values(const char *path, const char *index)
 	if (!v)
 		return 1;
 	CHECK(SDreaddata(sds, start, NULL, lens, v));
-	return fwrite(v, 1, n, stdout) == n && fflush(stdout) == 0 ? 0 : 1;
+	done = fwrite(v, 1, n, stdout);
+	free(v);
+	CHECK(SDendaccess(sds));
+	CHECK(SDend(sd));
+	return done == n && fflush(stdout) == 0 ? 0 : 1;
 }
 
 int main(int argc, char **argv)
@@ -419,6 +473,9 @@ int main(int argc, char **argv)
 		large(sd);
 	else if (strcmp(argv[1], "groups") == 0) {
 		groups(sd, argv[2]);
+		return 0;
+	} else if (strcmp(argv[1], "rewritten") == 0) {
+		rewritten(sd, argv[2]);
 		return 0;
 	} else {
 		return 2;

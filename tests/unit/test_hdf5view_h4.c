@@ -102,7 +102,11 @@ static void test_model(void **state)
 	assert_int_equal(ds->arrays[0].chunk[1], 4);
 	assert_int_equal(ds->arrays[0].n_chunks, 6);
 	assert_int_equal(ds->arrays[0].layout, DS_CHUNKED);
-	assert_int_equal(ds->arrays[0].access, DS_CONVERT);
+	assert_int_equal(ds->arrays[0].access, DS_STORED);
+	assert_int_equal(ds->arrays[0].chain.n, 1);
+	assert_int_equal(ds->arrays[0].chain.specs[0].h5_id, 1);
+	assert_true(ds->arrays[0].type.big_endian && ds->arrays[0].uniform);
+	assert_int_equal(ds->arrays[1].access, DS_CONVERT);
 	assert_true(ds->arrays[0].fill_defined && ds_fill_declared(&ds->arrays[0]));
 	assert_string_equal(ds->arrays[0].attrs[1].name, "units");
 	assert_memory_equal(ds->arrays[0].attrs[1].texts[0].s, "kelvin", 7);
@@ -120,6 +124,7 @@ static void read_into(struct source *s, uint32_t array, uint64_t i, int16_t *out
 
 	if (source_read_chunk(s, array, i, (uint8_t *)out, n * sizeof(*out), &e) < 0)
 		fail_msg("%s", e.msg);
+	dt_swap_to_host(&s->ds.arrays[array].type, (uint8_t *)out, n);
 }
 
 static void test_chunks(void **state)
@@ -140,6 +145,9 @@ static void test_chunks(void **state)
 	for (int k = 0; k < 8; k++)
 		assert_int_equal(v[k], k < 3 ? 3 * k : -32767);
 	assert_int_equal(source_locate(s, 0, 3, &ref, NULL), 0);
+	assert_int_equal(ref.where, CHUNK_RANGE);
+	assert_true(ref.off > 0 && ref.len > 0);
+	assert_int_equal(source_locate(s, 1, 0, &ref, NULL), 0);
 	assert_int_equal(ref.where, CHUNK_SYNTH);
 	assert_int_equal(source_locate(s, 3, 0, &ref, NULL), 0);
 	assert_int_equal(ref.where, CHUNK_ABSENT);
@@ -209,6 +217,8 @@ static uint64_t follow(const struct guest_model *m)
 		sum += strlen(a->name) + touch(a->fill, a->type.size);
 		sum += a->convert ? strlen(a->convert) : 0;
 		sum += touch(own->arrays[i].extent, a->rank * sizeof(uint64_t));
+		sum += touch(own->arrays[i].places,
+			     own->arrays[i].n_places * sizeof(struct h4_place));
 	}
 	return sum;
 }
