@@ -37,7 +37,11 @@ static uint64_t find_chunks(const struct ds_array *a, int32 sds, bool plain,
 {
 	uint64_t at[DS_RANK_MAX], found = 0;
 	int32 coords[H4_RANK_MAX];
+	bool chunked;
 
+	/* it leaves the table of chunks open, which else is read again for each of them */
+	if (!h4_chunk_lengths(sds, coords, &chunked) || !chunked)
+		return 0;
 	for (uint64_t i = 0; i < a->n_chunks; i++) {
 		struct h4_place p;
 
