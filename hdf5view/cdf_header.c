@@ -26,17 +26,15 @@ struct parse {
 	size_t offset; /* bytes of a begin */
 };
 
-static const struct {
-	uint32_t bytes;
-} types[] = {
-	[CDF_BYTE] = {1},  [CDF_CHAR] = {1},   [CDF_SHORT] = {2},  [CDF_INT] = {4},
-	[CDF_FLOAT] = {4}, [CDF_DOUBLE] = {8}, [CDF_UBYTE] = {1},  [CDF_USHORT] = {2},
-	[CDF_UINT] = {4},  [CDF_INT64] = {8},  [CDF_UINT64] = {8},
-};
-
 uint32_t cdf_type_bytes(uint32_t type)
 {
-	return type < ARRAY_LEN(types) ? types[type].bytes : 0;
+	static const uint32_t bytes[] = {
+		[CDF_BYTE] = 1,  [CDF_CHAR] = 1,   [CDF_SHORT] = 2,  [CDF_INT] = 4,
+		[CDF_FLOAT] = 4, [CDF_DOUBLE] = 8, [CDF_UBYTE] = 1,  [CDF_USHORT] = 2,
+		[CDF_UINT] = 4,  [CDF_INT64] = 8,  [CDF_UINT64] = 8,
+	};
+
+	return type < ARRAY_LEN(bytes) ? bytes[type] : 0;
 }
 
 unsigned cdf_version(const uint8_t magic[4])

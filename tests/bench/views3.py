@@ -40,11 +40,14 @@ def read_names(B, mount, directory, names, size):
     with open(listed, "w") as f:
         f.writelines(n + "\n" for n in names)
     touch = str(min(2 * len(names) * size // MIB + 64, 3000))
-    with mount():
+    with mount() as m:
+        before = m.cpu()
         out = subprocess.run([f"{B.BUILD}/reader", "-l", listed, "-b", str(size), "--touch",
                               touch, directory], check=True, capture_output=True,
                              text=True).stdout
-    return json.loads(out.splitlines()[-1])
+        got = json.loads(out.splitlines()[-1])
+        got["cpu_mib"] = (m.cpu() - before) / (len(names) * size / MIB) * 1e6
+    return got
 
 
 def row_classic(B):
@@ -63,7 +66,9 @@ def row_classic(B):
         r = B.pairs(got, "ours", "bare", "mb_s")
         B.row(f"classic, {what}, C: ours / bare", r, "x", ">= 0.95", r >= 0.95,
               "source warm, mount cold",
-              f"{B.med(got, 'ours', 'mb_s'):.0f} / {B.med(got, 'bare', 'mb_s'):.0f} MB/s", got)
+              f"{B.med(got, 'ours', 'mb_s'):.0f} / {B.med(got, 'bare', 'mb_s'):.0f} MB/s, of it "
+              f"server cpu {B.med(got, 'ours', 'cpu_mib'):.0f} / "
+              f"{B.med(got, 'bare', 'cpu_mib'):.0f} us a MiB", got)
 
 
 # ---- shards, read by zarr-python 3 ----

@@ -140,6 +140,7 @@ def test_records(t):
         path = c.write(t.path(name + ".nc"))
         check(t, path, every=name == "gaps")
     check(t, classic.slabs(2).write(t.path("cut.nc")), "chunk_size=16K")
+    check(t, t.path("gaps.nc"), "filter=*,shuffle|deflate,1")
 
     def chunks(mnt, want):
         g = zarr.open(mnt, mode="r")

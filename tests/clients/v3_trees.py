@@ -132,13 +132,20 @@ def packed(x, base):
     return bytes(x) if isinstance(x, bytes) else np.asarray(x, base).tobytes()
 
 
+def same_element(x, y, said):
+    """Texts, or ragged elements; as bytes, where `said` is their dtype."""
+    if isinstance(y, str):
+        return x == y
+    if said is None and not isinstance(y, bytes) and np.asarray(x).dtype != np.asarray(y).dtype:
+        return False
+    return packed(x, said) == packed(y, said)
+
+
 def same(a, values, problems, said=None):
     want = a.values()
     if want.dtype.kind == "O":
-        base = said or None
         ok = values.shape == want.shape and all(
-            x == y if isinstance(y, str) else packed(x, base) == packed(y, base)
-            for x, y in zip(values.ravel(), want.ravel()))
+            same_element(x, y, said) for x, y in zip(values.ravel(), want.ravel()))
     else:
         ok = values.shape == want.shape and values.astype(want.dtype).tobytes() == want.tobytes()
     if not ok:

@@ -11,6 +11,7 @@ made one. Texts and bytes of any length are hashed with their lengths. "error" w
 v3_zarrita.mjs writes the same, and "unsayable": paths that zarrita.js cannot name."""
 import hashlib
 import json
+import math
 import os
 import struct
 import sys
@@ -21,6 +22,7 @@ import zarr
 
 BYTES = 16 << 20   # read at most of one array
 CHUNKS = 600       # read at most of one array
+LARGE = 128 << 20  # bytes of a chunk that is not read at all: "skipped"
 
 warnings.filterwarnings("ignore")
 
@@ -125,6 +127,8 @@ def read(z):
     itemsize = z.dtype.itemsize if z.dtype.kind not in "OT" else 16
     stop = extent(z.shape, z.shards if out["shards"] else z.chunks, itemsize)
     out["region"] = stop
+    if itemsize * math.prod(z.chunks) > LARGE:
+        return dict(out, skipped=True)
     try:
         values = z[tuple(slice(0, n) for n in stop)] if stop else z[...]
         values = np.asarray(values) if not isinstance(values, (str, bytes)) else (

@@ -9,6 +9,7 @@ import * as zarr from "zarrita";
 
 const BYTES = 16 << 20;
 const CHUNKS = 600;
+const LARGE = 128 << 20;
 
 const product = (list) => list.reduce((a, b) => a * b, 1);
 
@@ -89,6 +90,7 @@ async function read(array) {
 		dims: array.dimensionNames ?? null, attrs: array.attrs, fill: String(array.fillValue) };
 	const size = { string: 16 }[array.dtype] ?? Number(/\d+$/.exec(array.dtype)?.[0] ?? 8) / 8;
 	out.region = extent(array.shape, array.chunks, size);
+	if (size * product(array.chunks) > LARGE) return { ...out, skipped: true };
 	out.dtype = NUMPY[array.dtype] ?? array.dtype;
 	if (product(array.shape) === 0) { // it cannot read what has no element
 		out.sha = out.bits = sha256(Buffer.alloc(0));

@@ -2,7 +2,6 @@
  * library reads. */
 #include "hdf5view/hdf5view.h"
 #include "hdf5view/src_int.h"
-#include "translate/cut.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -280,22 +279,6 @@ static void test_lock(void **state)
 	assert_int_equal(close(fd), 0);
 }
 
-static void test_cut(void **state)
-{
-	const uint64_t shape[3] = {7, 1000, 10}, prime[1] = {1000003};
-	uint64_t c[3];
-
-	(void)state;
-	ds_cut(shape, 3, 4, 1 << 20, c);
-	assert_true(c[0] == 7 && c[1] == 1000 && c[2] == 10);
-	ds_cut(shape, 3, 4, 4000, c);
-	assert_true(c[0] == 1 && c[1] == 100 && c[2] == 10);
-	ds_cut(shape, 3, 4, 1, c);
-	assert_true(c[0] == 1 && c[1] == 1 && c[2] == 1);
-	ds_cut(prime, 1, 8, 4096, c);
-	assert_true(c[0] == 512);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -305,7 +288,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stale, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lock, setup, teardown),
-		cmocka_unit_test(test_cut),
 	};
 
 	return cmocka_run_group_tests_name("hdf5view_source", tests, NULL, NULL);

@@ -1,0 +1,38 @@
+/* Chunks of arrays that are stored in one piece. */
+#include "translate/cut.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void test_cut(void **state)
+{
+	const uint64_t shape[3] = {7, 1000, 10}, prime[1] = {1000003}, empty[2] = {0, 3};
+	const uint64_t huge[2] = {UINT64_MAX, (uint64_t)1 << 62};
+	uint64_t c[3];
+
+	(void)state;
+	ds_cut(shape, 3, 4, 1 << 20, c);
+	assert_true(c[0] == 7 && c[1] == 1000 && c[2] == 10);
+	ds_cut(shape, 3, 4, 4000, c);
+	assert_true(c[0] == 1 && c[1] == 100 && c[2] == 10);
+	ds_cut(shape, 3, 4, 1, c);
+	assert_true(c[0] == 1 && c[1] == 1 && c[2] == 1);
+	ds_cut(prime, 1, 8, 4096, c);
+	assert_true(c[0] == 512);
+	ds_cut(empty, 2, 8, 4096, c); /* a length of 0 counts as 1 */
+	assert_true(c[0] == 1 && c[1] == 3);
+	ds_cut(empty, 0, 8, 4096, c); /* a scalar has none */
+	ds_cut(huge, 2, 8, 4096, c);  /* products that overflow end the row */
+	assert_true(c[0] == 1 && c[1] == 512);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cut),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
