@@ -10,6 +10,8 @@
 #include <hdf/mfhdf.h>
 #include <string.h>
 
+#define CHUNKS_MAX ((uint64_t)1 << 20) /* a file has 65535 at most */
+
 /* byte_order - whether the type is stored in a known byte order, which one. Native types are in that
  * of the machine that wrote them. */
 static bool byte_order(const struct h4_barray *w, bool *ret_big)
@@ -115,9 +117,10 @@ static int find(struct h4_build *b, struct h4_barray *w, int32 sds, bool big, st
 	uint64_t n = chunked ? w->a.n_chunks : 1, bytes;
 	struct h4_place *places;
 
-	if (ckd_mul(&bytes, n, (uint64_t)sizeof(*places)) ||
-	    bytes > b->s->g.opts.max_index_bytes)
-		return 0;
+	if (n > CHUNKS_MAX || ckd_mul(&bytes, n, (uint64_t)sizeof(*places)) ||
+	    bytes > b->s->g.opts.max_index_bytes ||
+	    bytes > (b->arena->max - b->arena->used) / 2)
+		return 0; /* then the library reads them */
 	places = arena_alloc(b->arena, (size_t)n, sizeof(*places));
 	if (!places)
 		return h4_full(b, e);
