@@ -12,8 +12,8 @@
 
 #define CHUNKS_MAX ((uint64_t)1 << 20) /* a file has 65535 at most */
 
-/* byte_order - whether the type is stored in a known byte order, which one. Native types are in that
- * of the machine that wrote them. */
+/* byte_order - whether the type is stored in a known byte order, and which. Native types are in
+ * that of the machine that wrote them. */
 static bool byte_order(const struct h4_barray *w, bool *ret_big)
 {
 	*ret_big = w->a.type.size > 1 && (w->x.type & DFNT_LITEND) == 0;
