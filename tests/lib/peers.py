@@ -17,16 +17,20 @@ READERS = {
     "zarrita.js": ("v3_zarrita.mjs", ["node"], "opt/zarrita"),
 }
 # $1 the test's directory, $2 the chroot, $3 the corpus or nothing; then the command. The fields of
-# mountinfo are separated by single blanks, those in names are escaped. A mount of another test may be
-# gone by itself, and its sweep kills what names its directory: umount.
+# mountinfo are separated by single blanks, those in names are escaped; it is read before anything is
+# unmounted, since it changes under a reader. A mount of another test may be gone by itself, and its
+# sweep kills what names its directory: umount.
 ENTER = r"""
 set -e
 tmp=$1 root=$2 corpus=$3
 shift 3
+table=$(cat /proc/self/mountinfo)
 while read -r _ _ _ _ at rest; do
 	case $rest in *' - fuse'*) ;; *) continue ;; esac
 	case $at in "$tmp"/*) ;; *) umount -l "$(printf %b "$at")" || : ;; esac
-done </proc/self/mountinfo
+done <<END
+$table
+END
 mount --rbind "$tmp" "$root/mnt"
 [ -z "$corpus" ] || mount --rbind "$corpus" "$root/media"
 exec chroot "$root" env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 OPENBLAS_NUM_THREADS=1 "$@"
