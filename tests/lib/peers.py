@@ -5,7 +5,6 @@ and the corpus at /media. The namespace ends with it, and it holds no mount of a
 FUSE server does not end before the last copy of its mount is gone."""
 import json
 import os
-import shutil
 import tempfile
 
 from lib.context import ROOT, Skip, corpus
@@ -98,13 +97,3 @@ def read(t, reader, trees, timeout=120):
         found = [json.loads(line) for line in f]
     assert len(found) == len(keys), f"{reader}: {len(found)} results for {len(keys)} trees"
     return {keys[r["id"]]: r for r in found}
-
-
-def copy(t, source, name):
-    """A corpus folder or file below the test's directory."""
-    target = t.path(name)
-    if os.path.isdir(source):
-        shutil.copytree(source, target)
-    else:
-        shutil.copyfile(source, target)
-    return target
