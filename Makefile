@@ -321,7 +321,7 @@ $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/memory.h $(FUZZ_MAIN) $$(ca
 FUZZ_N ?= 2000
 FUZZ_SEED ?= 1
 check-fuzz:
-	$(MAKE) SANITIZE=1 WERROR=1 build-asan/fuzz/fuzz_source build-asan/fuzz/fuzz_store
+	$(MAKE) SANITIZE=1 WERROR=1 build-asan/fuzz/fuzz_source build-asan/fuzz/fuzz_store tools
 	tests/fuzz/mutate.py -n $(FUZZ_N) -s $(FUZZ_SEED)
 	tests/fuzz/mutate_store.py -n $(FUZZ_N) -s $(FUZZ_SEED)
 	$(MAKE) check-fuzz-codecs FUZZ_N=$(FUZZ_N)

@@ -1,9 +1,9 @@
-/* fuzz_source.c - a file of any bytes, opened as a source and walked through the view, without a
+/* fuzz_source.c - a file of any bytes, opened as a source and walked through the views, without a
  * mount: every directory is listed, every name looked up, every file read to its end.
  *
  * Properties: nothing crashes; what is listed can be looked up and is the same node; a file that
  * can be read has exactly as many bytes as its attributes say; a range of the source lies inside
- * it; errors are errnos. libhdf5 crashes on damaged files: tests/fuzz/mutate.py sorts that out.
+ * it; errors are errnos. libhdf5 and libhdf4 crash on damaged files, in processes of their own.
  *
  *   make SANITIZE=1 build-asan/fuzz/fuzz_source && tests/fuzz/mutate.py -n 2000 */
 #include <errno.h>
@@ -137,22 +137,40 @@ static void list_all(struct walk *w, uint64_t dir)
 	w->depth--;
 }
 
-static void walk_as(const char *path, uint64_t size, const struct zarr_view_options *opts)
+/* open_file - with any format; NULL: refused, with a message. */
+static struct source *open_file(const char *path)
 {
-	static const struct source_ops *const formats[] = {&hdf5_source_ops};
+	static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
+							   &hdf4_source_ops};
 	const struct source_options source_opts = {.cut_bytes = 4096,
 						   .max_chunk_bytes = (uint64_t)16 << 20,
 						   .max_index_bytes = (uint64_t)4 << 20,
 						   .max_meta_bytes = (uint64_t)16 << 20};
-	struct walk w = {.file_size = size};
 	struct source *s = NULL;
 	struct err e = ERR_INIT;
 
-	if (source_open(formats, 1, path, &source_opts, &s, &e) < 0) {
-		require(e.msg[0] != '\0');
+	if (source_open(formats, 3, path, &source_opts, &s, &e) == 0)
+		return s;
+	require(e.msg[0] != '\0');
+	return NULL;
+}
+
+/* walk_as - as a Zarr tree; opts NULL: as a netCDF-4 file. */
+static void walk_as(const char *path, uint64_t size, const struct zarr_view_options *opts)
+{
+	const struct nc_view_options nc = {.name = "x.nc",
+					   .policy.filter = PLAN_PORTABLE,
+					   .io = {.cache_bytes = 1 << 20},
+					   .max_image_bytes = (uint64_t)8 << 20,
+					   .max_index_bytes = (uint64_t)4 << 20,
+					   .keep_going = true};
+	struct source *s = open_file(path);
+	struct walk w = {.file_size = size};
+	struct err e = ERR_INIT;
+
+	if (!s)
 		return;
-	}
-	if (zarr_view_open(s, opts, &w.v, &e) == 0) {
+	if ((opts ? zarr_view_open(s, opts, &w.v, &e) : nc_view_open(s, &nc, &w.v, &e)) == 0) {
 		list_all(&w, VIEW_ROOT);
 		w.v->ops->close(w.v);
 	} else {
@@ -167,14 +185,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 						 .policy.filter = PLAN_PORTABLE,
 						 .io = {.cache_bytes = 1 << 20},
 						 .max_meta_bytes = (uint64_t)16 << 20};
-	const struct zarr_view_options decoded = {.mode = ZARR_NCZARR,
-						  .policy.filter = PLAN_NONE,
-						  .nested = true,
-						  .strict_json = true,
-						  .io = {.cache_bytes = 1 << 16,
-							 .threads = 1,
-							 .ahead = 2},
-						  .max_meta_bytes = (uint64_t)16 << 20};
+	const struct zarr_view_options decoded = {
+		.mode = ZARR_NCZARR,
+		.policy.filter = PLAN_NONE,
+		.nested = true,
+		.strict_json = true,
+		.io = {.cache_bytes = 1 << 16, .threads = 1, .ahead = 2},
+		.max_meta_bytes = (uint64_t)16 << 20};
+	const struct zarr_view_options shards = {.format = 3,
+						 .mode = ZARR_PURE,
+						 .policy.filter = PLAN_PORTABLE,
+						 .nested = true,
+						 .shard_bytes = 16384,
+						 .strict_json = true,
+						 .io = {.cache_bytes = 1 << 20},
+						 .max_meta_bytes = (uint64_t)16 << 20};
 	struct zarr_view_options encoded = decoded;
 	char path[] = "/dev/shm/nczarrfs-fuzz-XXXXXX";
 	int fd = mkstemp(path); /* libhdf5 wants a file with a name */
@@ -185,6 +210,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	walk_as(path, size, &decoded);
 	encoded.policy = fuzz_rules();
 	walk_as(path, size, &encoded);
+	walk_as(path, size, &shards);
+	walk_as(path, size, NULL);
 	require(unlink(path) == 0);
 	return 0;
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """mutate.py [-n N] [-s SEED] [-k KEEP] [PROGRAM]: damaged files for build-asan/fuzz/fuzz_source.
 
-Small files of tests/gen get a few bytes changed; each goes through the program in a process of
-its own, for at most ten seconds. What ends badly is sorted by whose code was running: libhdf5
-crashes on damaged files and may; ours may not. Exit status 1 when ours did. KEEP: a folder for
+Small files of tests/gen, classic ones and, where HDF4 is built in, HDF4 files get a few bytes
+changed; each goes through the program in a process of its own, for at most ten seconds. What ends
+badly is sorted by whose code was running: libhdf5 crashes on damaged files and may; ours may not. Exit status 1 when ours did. KEEP: a folder for
 the inputs that did."""
 import argparse
 import collections
@@ -38,6 +38,30 @@ def bases(folder):
         if os.path.exists(path) and os.path.getsize(path) <= SIZE_MAX:
             with open(path, "rb") as f:
                 found.append((name, f.read()))
+    return found + classic(folder) + hdf4(folder)
+
+
+def classic(folder):
+    from gen import classic as c
+    made = {f"mixed{v}": c.mixed(v, records=5) for v in (1, 2, 5)}
+    made.update({f"single{kind}": c.single(1, kind, records=9) for kind in (c.BYTE, c.SHORT)})
+    made["names"] = c.odd_names()
+    found = []
+    for name, file in made.items():
+        with open(file.write(os.path.join(folder, name)), "rb") as f:
+            found.append(("classic-" + name, f.read()))
+    return found
+
+
+def hdf4(folder):
+    tool = os.path.join(ROOT, "build-asan", "tests", "hdf4_make")
+    found = []
+    for kind in "types", "chunks", "records", "scales", "groups":
+        path = os.path.join(folder, kind + ".hdf")
+        if not os.path.exists(tool) or subprocess.run([tool, kind, path], check=False).returncode:
+            return []
+        with open(path, "rb") as f:
+            found.append(("hdf4-" + kind, f.read()))
     return found
 
 
