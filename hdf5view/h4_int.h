@@ -119,6 +119,9 @@ int h4_attrs_read(struct h4_build *b, int32_t id, int32_t n, const char *what, u
  * note and counts as success. */
 int h4_sds_read(struct h4_build *b, int32_t index, struct err *e) NZ_MUST_USE;
 
+/* h4_chunk_lengths - of an SDS, H4_RANK_MAX entries; false when they cannot be read. */
+bool h4_chunk_lengths(int32_t sds, int32_t *ret, bool *ret_chunked);
+
 /* h4_pass_read - find out whether an array's stored bytes can be presented as they are, and where
  * they are. Its shape and chunks are known. */
 int h4_pass_read(struct h4_build *b, struct h4_barray *w, struct err *e) NZ_MUST_USE;

@@ -10,8 +10,10 @@
 #include <hdf/mfhdf.h>
 #include <string.h>
 
-/* byte_order - whether the type is stored in a known byte order, which one. Native types are in that
- * of the machine that wrote them. */
+#define CHUNKS_MAX ((uint64_t)1 << 20) /* a file has 65535 at most */
+
+/* byte_order - whether the type is stored in a known byte order, and which. Native types are in
+ * that of the machine that wrote them. */
 static bool byte_order(const struct h4_barray *w, bool *ret_big)
 {
 	*ret_big = w->a.type.size > 1 && (w->x.type & DFNT_LITEND) == 0;
@@ -37,7 +39,11 @@ static uint64_t find_chunks(const struct ds_array *a, int32 sds, bool plain,
 {
 	uint64_t at[DS_RANK_MAX], found = 0;
 	int32 coords[H4_RANK_MAX];
+	bool chunked;
 
+	/* it leaves the table of chunks open, which else is read again for each of them */
+	if (!h4_chunk_lengths(sds, coords, &chunked) || !chunked)
+		return 0;
 	for (uint64_t i = 0; i < a->n_chunks; i++) {
 		struct h4_place p;
 
@@ -111,9 +117,10 @@ static int find(struct h4_build *b, struct h4_barray *w, int32 sds, bool big, st
 	uint64_t n = chunked ? w->a.n_chunks : 1, bytes;
 	struct h4_place *places;
 
-	if (ckd_mul(&bytes, n, (uint64_t)sizeof(*places)) ||
-	    bytes > b->s->g.opts.max_index_bytes)
-		return 0;
+	if (n > CHUNKS_MAX || ckd_mul(&bytes, n, (uint64_t)sizeof(*places)) ||
+	    bytes > b->s->g.opts.max_index_bytes ||
+	    bytes > (b->arena->max - b->arena->used) / 2)
+		return 0; /* then the library reads them */
 	places = arena_alloc(b->arena, (size_t)n, sizeof(*places));
 	if (!places)
 		return h4_full(b, e);

@@ -150,28 +150,39 @@ static int read_compression(struct h4_build *b, int32 sds, struct h4_barray *w, 
 	return 0;
 }
 
-static int read_chunks(struct h4_build *b, int32 sds, struct h4_barray *w, struct err *e)
+bool h4_chunk_lengths(int32_t sds, int32_t *ret, bool *ret_chunked)
 {
 	struct { /* the library writes as many lengths as the file says */
 		HDF_CHUNK_DEF def;
 		int32 more[1024];
 	} c = {0};
-	uint64_t *chunk;
 	int32 flags = HDF_NONE;
 
 	if (SDgetchunkinfo(sds, &c.def, &flags) == FAIL)
+		return false;
+	memcpy(ret, c.def.chunk_lengths, H4_RANK_MAX * sizeof(*ret));
+	*ret_chunked = (flags & HDF_CHUNK) != 0;
+	return true;
+}
+
+static int read_chunks(struct h4_build *b, int32 sds, struct h4_barray *w, struct err *e)
+{
+	int32 lens[H4_RANK_MAX];
+	bool chunked = false;
+	uint64_t *chunk;
+
+	if (!h4_chunk_lengths(sds, lens, &chunked))
 		return unreadable(b, w, e, "its chunks cannot be read", "");
-	if (!(flags & HDF_CHUNK))
+	if (!chunked)
 		return 0;
 	w->a.layout = DS_CHUNKED;
 	chunk = arena_alloc(b->arena, w->a.rank, sizeof(*chunk));
 	if (!chunk)
 		return h4_full(b, e);
 	for (uint32_t i = 0; i < w->a.rank; i++) {
-		if (c.def.chunk_lengths[i] <= 0)
-			return err_set(e, -EBADMSG, "chunks have length %d",
-				       (int)c.def.chunk_lengths[i]);
-		chunk[i] = (uint64_t)c.def.chunk_lengths[i];
+		if (lens[i] <= 0)
+			return err_set(e, -EBADMSG, "chunks have length %d", (int)lens[i]);
+		chunk[i] = (uint64_t)lens[i];
 	}
 	w->chunk = chunk;
 	return 0;

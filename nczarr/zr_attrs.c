@@ -256,11 +256,14 @@ int zr_attr_text(struct arena *a, const char *name, const char *text, struct ds_
 /* ---- inference ---- */
 
 struct kinds {
-	bool bools, ints, reals, texts, others;
+	bool bools, ints, reals, words, texts, others;
 };
 
+/* note_kind - words: texts that strict JSON has for what is not finite. */
 static void note_kind(const json_t *v, struct kinds *k)
 {
+	double d;
+
 	switch (json_kind(v)) {
 	case JSON_IS_BOOL:
 		k->bools = true;
@@ -270,7 +273,7 @@ static void note_kind(const json_t *v, struct kinds *k)
 		k->reals |= !json_number_is_int(v);
 		break;
 	case JSON_IS_TEXT:
-		k->texts = true;
+		*(real_of(v, &d) == 0 ? &k->words : &k->texts) = true;
 		break;
 	case JSON_IS_NULL:
 	case JSON_IS_LIST:
@@ -313,6 +316,7 @@ static int infer(struct arena *a, const json_t *v, struct ds_attr *at, struct er
 		return as_char(a, &t, at, e);
 	for (size_t i = 0; i < n; i++)
 		note_kind(element(v, i), &k);
+	k.texts = k.texts || (k.words && !k.reals);
 	if (k.others || k.bools + k.texts + (k.ints || k.reals) > 1)
 		return as_json(a, v, at, e);
 	if (k.texts)

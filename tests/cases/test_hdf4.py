@@ -29,9 +29,18 @@ def compare_tree(model, mnt):
     hdf4.compare_xarray(model, mnt)
 
 
-def compare_file(model, mnt):
-    hdf4.compare_netcdf(model, mnt)
-    hdf4.compare_h5py(model, mnt)
+def compare_file(model, file):
+    hdf4.compare_netcdf(model, file)
+    hdf4.compare_h5py(model, file)
+
+
+def only_file(mnt):
+    return os.path.join(mnt, os.listdir(mnt)[0])
+
+
+def compare_both(model, base):
+    compare_tree(model, base + ".zarr")
+    compare_file(model, base + ".nc4")
 
 
 def compare(file, t):
@@ -40,7 +49,7 @@ def compare(file, t):
     with t.mount(file) as m:
         t.call(compare_tree, model, m.path)
     with t.mount(file, "view=nc", "bad_arrays=hide") as m:
-        t.call(compare_file, model, m.path)
+        t.call(compare_file, model, only_file(m.path))
 
 
 def make(t, kind):
@@ -81,7 +90,7 @@ def test_types(t):
     with t.mount(path) as m:
         t.call(compare_tree, model, m.path)
     with t.mount(path, "view=nc") as m:
-        t.call(compare_file, model, m.path)
+        t.call(compare_file, model, only_file(m.path))
 
 
 def zarr_values(mnt, want):
@@ -205,11 +214,20 @@ def test_hdp(t):
         t.call(one_array, m.path, "chunked", values)
 
 
+def folder(path, t):
+    """All HDF4 files of a directory, which is mirrored: each has a tree and a file beside it."""
+    need(t)
+    with t.mount(path, "bad_arrays=hide") as m:
+        for name in sorted(os.listdir(path)):
+            model = hdf4.load(os.path.join(path, name))
+            try:
+                t.call(compare_both, model, os.path.join(m.path, os.path.splitext(name)[0]))
+            except AssertionError as error:
+                raise AssertionError(f"{name}: {error}") from None
+
+
 def cases():
     root = corpus()
-    folder = os.path.join(root, "hdf4") if root else ""
-    for base, dirs, files in os.walk(folder):
-        dirs.sort()
-        for name in sorted(files):
-            path = os.path.join(base, name)
-            yield os.path.relpath(path, root), functools.partial(compare, path)
+    base = os.path.join(root, "hdf4") if root else ""
+    for name in sorted(os.listdir(base)) if os.path.isdir(base) else ():
+        yield f"corpus/{name}", functools.partial(folder, os.path.join(base, name))

@@ -11,10 +11,14 @@ import gen
 from lib import clients, peers
 from lib.context import Crashed
 
-LIMIT = 180.0
+LIMIT = 400.0
+READERS = ("zarr-python 3", "zarrita.js")
 # The sample for the forms that make check looks at in passing; make check-peers takes all.
 FEW = ("atomic_types", "vl_strings", "fixed_strings", "nested_groups", "scalars", "compounds",
        "deflate_shuffle", "filter_masks", "missing_chunks", "incompressible")
+# Attributes that xarray is particular about.
+FILLED = ("fill_values", "fill_extremes", "fill_attribute_differs", "packed_data", "big_endian",
+          "nested_groups")
 FORMS = {
     "plain": ("zarr_format=3",),
     "shards": ("zarr_format=3", "shards=4K"),
@@ -81,13 +85,43 @@ def run(names, forms, t):
                 options = own + FORMS[form]
                 trees[name, form] = stack.enter_context(t.mount(file, *options)).path
                 notes[name, form] = clients.info(t, file, *options)
-        results = {reader: peers.read(t, reader, trees) for reader in peers.READERS}
+        results = {reader: peers.read(t, reader, trees, timeout=200) for reader in READERS}
     nc = {name: oracle.netcdf_model(file) for name, (file, _) in files.items()}
     compare(t, [(f"{files[name][0]} {form}", {r: results[r][name, form] for r in results},
                  notes[name, form], nc[name]) for name, form in trees])
 
 
+def _compare_xarray(files, seen, results):
+    import h5py
+    from clients import oracle, v3_native
+    found = []
+    for name, (file, _) in files.items():
+        undefined = set()
+        for path, array in oracle.Model(file).arrays.items():
+            array.h5 = h5py.Dataset(array.dataset)
+            if array.undefined():
+                undefined.add(path)
+        try:
+            v3_native.compare_xarray(file, seen[name], results[name], undefined)
+        except AssertionError as error:
+            found.append(f"{name}: {error}")
+    assert not found, "\n".join(found)
+
+
+def run_xarray(names, t):
+    peers.root()
+    files = write(t, names)
+    files = {n: f for n, f in files.items() if "xarray" in gen.load()[n].clients}
+    with contextlib.ExitStack() as stack:
+        trees = {name: stack.enter_context(t.mount(file, *own, "zarr_format=3")).path
+                 for name, (file, own) in files.items()}
+        seen = peers.read(t, "xarray", trees, timeout=200)
+        results = peers.read(t, "zarr-python 3", trees)
+    t.call(_compare_xarray, files, seen, results, timeout=120)
+
+
 def cases():
+    yield "xarray", functools.partial(run_xarray, None if peers.everything() else FILLED)
     if peers.everything():
         for form in FORMS:
             yield form, functools.partial(run, None, [form])

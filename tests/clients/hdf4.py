@@ -1,7 +1,6 @@
 """HDF4 files as pyhdf (libhdf4) reads them, compared with a mount of them: a Zarr tree as
 zarr-python and xarray read it, a virtual netCDF-4 file as netCDF4-python and h5py read it."""
 import json
-import os
 import warnings
 
 import numpy
@@ -189,10 +188,9 @@ def shown(model):
     return {k: v for k, v in expected(model).items() if v[3] is not None}
 
 
-def compare_netcdf(model, mnt):
+def compare_netcdf(model, file):
     import netCDF4
     want = shown(model)
-    file = os.path.join(mnt, os.listdir(mnt)[0])
     with netCDF4.Dataset(file) as ds:
         ds.set_auto_maskandscale(False)
         ds.set_auto_chartostring(False)
@@ -208,9 +206,8 @@ def compare_netcdf(model, mnt):
             same(v[...], values, f"netCDF4 {name}")
 
 
-def compare_h5py(model, mnt):
+def compare_h5py(model, file):
     import h5py
-    file = os.path.join(mnt, os.listdir(mnt)[0])
     with h5py.File(file, "r") as f:
         for name, (_, _, _, values, _) in shown(model).items():
             same(f[name][()], values, f"h5py {name}")

@@ -5,7 +5,6 @@ and the corpus at /media. The namespace ends with it, and it holds no mount of a
 FUSE server does not end before the last copy of its mount is gone."""
 import json
 import os
-import shutil
 import tempfile
 
 from lib.context import ROOT, Skip, corpus
@@ -17,15 +16,20 @@ READERS = {
     "zarrita.js": ("v3_zarrita.mjs", ["node"], "opt/zarrita"),
 }
 # $1 the test's directory, $2 the chroot, $3 the corpus or nothing; then the command. The fields of
-# mountinfo are separated by single blanks, those in names are escaped.
+# mountinfo are separated by single blanks, those in names are escaped; it is read before anything is
+# unmounted, since it changes under a reader. A mount of another test may be gone by itself, and its
+# sweep kills what names its directory: umount.
 ENTER = r"""
 set -e
 tmp=$1 root=$2 corpus=$3
 shift 3
+table=$(cat /proc/self/mountinfo)
 while read -r _ _ _ _ at rest; do
 	case $rest in *' - fuse'*) ;; *) continue ;; esac
-	case $at in "$tmp"/*) ;; *) umount -l "$(printf %b "$at")" ;; esac
-done </proc/self/mountinfo
+	case $at in "$tmp"/*) ;; *) umount -l "$(printf %b "$at")" || : ;; esac
+done <<END
+$table
+END
 mount --rbind "$tmp" "$root/mnt"
 [ -z "$corpus" ] || mount --rbind "$corpus" "$root/media"
 exec chroot "$root" env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 OPENBLAS_NUM_THREADS=1 "$@"
@@ -93,13 +97,3 @@ def read(t, reader, trees, timeout=120):
         found = [json.loads(line) for line in f]
     assert len(found) == len(keys), f"{reader}: {len(found)} results for {len(keys)} trees"
     return {keys[r["id"]]: r for r in found}
-
-
-def copy(t, source, name):
-    """A corpus folder or file below the test's directory."""
-    target = t.path(name)
-    if os.path.isdir(source):
-        shutil.copytree(source, target)
-    else:
-        shutil.copyfile(source, target)
-    return target
