@@ -145,7 +145,9 @@ static struct source *open_file(const char *path)
 	const struct source_options source_opts = {.cut_bytes = 4096,
 						   .max_chunk_bytes = (uint64_t)16 << 20,
 						   .max_index_bytes = (uint64_t)4 << 20,
-						   .max_meta_bytes = (uint64_t)16 << 20};
+						   .max_meta_bytes = (uint64_t)16 << 20,
+						   .read_timeout_ms = 1000,
+						   .open_timeout_ms = 1000};
 	struct source *s = NULL;
 	struct err e = ERR_INIT;
 

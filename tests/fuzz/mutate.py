@@ -2,7 +2,7 @@
 """mutate.py [-n N] [-s SEED] [-k KEEP] [PROGRAM]: damaged files for build-asan/fuzz/fuzz_source.
 
 Small files of tests/gen, classic ones and, where HDF4 is built in, HDF4 files get a few bytes
-changed; each goes through the program in a process of its own, for at most ten seconds. What ends
+changed; each goes through the program in a process of its own, for at most half a minute. What ends
 badly is sorted by whose code was running: libhdf5 crashes on damaged files and may; ours may not. Exit status 1 when ours did. KEEP: a folder for
 the inputs that did."""
 import argparse
@@ -23,7 +23,7 @@ sys.dont_write_bytecode = True
 os.environ.setdefault("HDF5_USE_FILE_LOCKING", "FALSE")
 
 SIZE_MAX = 200000
-SECONDS = 10
+SECONDS = 30
 OURS = re.compile(r"(base|codecs|translate|nczarr|hdf5view|fusefs|tests/fuzz)/\w+\.[ch]:\d+")
 FRAME = re.compile(r"^\s*#\d+ 0x[0-9a-f]+ (?:in )?(\S+)?.*", re.M)
 
