@@ -1,6 +1,6 @@
-/* zr_bytes.c - bytes that stand for elements: types that Zarr v3's readers do not agree on are shown
- * as uint8 by our own view of Zarr v3 (emit_type3.c), with one axis more for elements of several
- * bytes, and ragged arrays as lists of bytes. An attribute says what they are.
+/* zr_bytes.c - bytes that stand for elements: types that the readers of Zarr v3 do not agree on are
+ * shown as uint8 by our own view of Zarr v3 (emit_type3.c), with one axis more for elements of
+ * several bytes, and ragged arrays as lists of bytes. An attribute says what they are.
  *
  * The stored axes stay as they are but for the last, which becomes one of a single, larger element,
  * so that keys, shards and chunks are found as if nothing had happened. */

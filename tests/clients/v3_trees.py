@@ -136,7 +136,7 @@ def same_element(x, y, said):
     """Texts, or ragged elements; as bytes, where `said` is their dtype."""
     if isinstance(y, str):
         return x == y
-    if said is None and not isinstance(y, bytes) and np.asarray(x).dtype != np.asarray(y).dtype:
+    if said is None and not isinstance(x, bytes) and np.asarray(x).dtype != np.asarray(y).dtype:
         return False
     return packed(x, said) == packed(y, said)
 
