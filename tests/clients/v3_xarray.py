@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""v3_xarray.py JOBS RESULTS: what the xarray beside zarr-python 3 sees in the groups of Zarr v3 trees.
+"""v3_xarray.py JOBS RESULTS: what the xarray beside zarr-python 3 sees in groups of Zarr v3 trees.
 Input and output as v3_zarr.py's: {"id", "groups": {path: variables}, "problems"}; a variable: dims,
 shape, dtype, sha of its values as they are stored, "decoded" and "as": sha and dtype of those that
 xarray decodes (masked, scaled), where they are numbers."""

@@ -16,9 +16,9 @@ READERS = {
     "zarrita.js": ("v3_zarrita.mjs", ["node"], "opt/zarrita"),
 }
 # $1 the test's directory, $2 the chroot, $3 the corpus or nothing; then the command. The fields of
-# mountinfo are separated by single blanks, those in names are escaped; it is read before anything is
-# unmounted, since it changes under a reader. A mount of another test may be gone by itself, and its
-# sweep kills what names its directory: umount.
+# mountinfo are separated by single blanks, those in names are escaped; it is read before anything
+# is unmounted, since it changes under a reader. A mount of another test may be gone by itself, and
+# its sweep kills what names its directory: umount.
 ENTER = r"""
 set -e
 tmp=$1 root=$2 corpus=$3
@@ -77,10 +77,11 @@ def inside(t, path):
 
 
 def read(t, reader, trees, timeout=120):
-    """What a reader sees in trees: {key: result of tests/clients/v3_zarr.py}; trees: {key: path}."""
+    """What a reader sees in trees, {key: path}: {key: result of tests/clients/v3_zarr.py}."""
     path = root()
     script, command, folder = READERS[reader]
-    _install(path, script, folder)
+    for name, _, place in READERS.values():  # one may use another's
+        _install(path, name, place)
     number = t.number()
     keys = list(trees)
     jobs, results = t.path(f"jobs{number}.json"), t.path(f"results{number}.json")
