@@ -3,7 +3,8 @@
 
 Small files of tests/gen, classic ones and, where HDF4 is built in, HDF4 files get a few bytes
 changed; each goes through the program in a process of its own, for at most half a minute. What ends
-badly is sorted by whose code was running: libhdf5 crashes on damaged files and may; ours may not. Exit status 1 when ours did. KEEP: a folder for
+badly is sorted by whose code was running: libhdf5 crashes on damaged files and may; ours may not.
+Exit status 1 when ours did. KEEP: a folder for
 the inputs that did."""
 import argparse
 import collections
