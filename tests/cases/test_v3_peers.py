@@ -5,6 +5,7 @@ every form that the view has, equals what h5py reads. They are in a Debian of th
 Readers cost more to start than to use, so that one process reads many mounts."""
 import contextlib
 import functools
+import json
 import os
 
 import gen
@@ -135,7 +136,43 @@ def run_xarray(names, t):
     t.call(_compare_xarray, files, seen, results, timeout=120)
 
 
+def _compare_written(folder, file):
+    """The virtual file of a tree that zarr-python 3 wrote has the values that it wrote."""
+    import h5py
+    import numpy as np
+    found, names = [], sorted(os.listdir(folder))
+    with h5py.File(file, "r") as h5:
+        assert bytes(h5.attrs["title"]) == b"written by zarr-python"
+        for name in names:
+            key, form = os.path.splitext(name)
+            key = "g/" + key if key == "in_a_group" else key
+            if form == ".json":
+                with open(os.path.join(folder, name), encoding="utf-8") as f:
+                    if list(h5[key].asstr()[...]) != json.load(f):
+                        found.append(key)
+                continue
+            want, got = np.load(os.path.join(folder, name)), np.asarray(h5[key][...])
+            if want.dtype == bool:
+                got = got.astype(bool)
+            got = got.astype(got.dtype.newbyteorder("="))
+            if (want.dtype, want.shape, want.tobytes()) != (got.dtype, got.shape, got.tobytes()):
+                found.append(f"{key}: {got.dtype} {got.shape}, {want.dtype} {want.shape} written")
+    assert not found, "\n".join(found)
+    assert len(names) > 15, names
+
+
+def run_written(t):
+    """Trees that zarr-python 3 writes, v2 and v3, as netCDF-4 files."""
+    folder = t.path("written")
+    os.mkdir(folder)
+    peers.write(t, folder)
+    for form in "v3", "v2":
+        with t.mount(os.path.join(folder, form + ".zarr")) as m:
+            t.call(_compare_written, os.path.join(folder, form), os.path.join(m.path, form + ".nc"))
+
+
 def cases():
+    yield "written", run_written
     yield "xarray", functools.partial(run_xarray, None if peers.everything() else FILLED)
     for form in WHOLE if peers.everything() else WHOLE[:1]:
         yield form, functools.partial(run, None, [form])

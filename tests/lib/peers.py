@@ -76,6 +76,23 @@ def inside(t, path):
     raise AssertionError(f"{path} cannot be seen by the peers")
 
 
+def enter(t, what, path, argv, timeout):
+    """Run a program in the chroot at path, to its end."""
+    status, out, err = t.run(
+        "unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", t.tmp, path,
+        corpus() or "", *argv, timeout=timeout * t.slow)
+    if "unshare failed" in err and status == 1:
+        raise Skip("no mount namespace can be made here: " + err.strip())
+    assert status == 0, f"{what} ends with {status}: {(out + err).strip()[-3000:]}"
+
+
+def write(t, folder, timeout=60):
+    """Trees that zarr-python 3 writes into a folder of the test: tests/clients/v3_write.py."""
+    path = root()
+    _install(path, "v3_write.py", "opt")
+    enter(t, "zarr-python 3", path, ["python3", "/opt/v3_write.py", inside(t, folder)], timeout)
+
+
 def read(t, reader, trees, timeout=120):
     """What a reader sees in trees, {key: path}: {key: result of tests/clients/v3_zarr.py}."""
     path = root()
@@ -87,13 +104,8 @@ def read(t, reader, trees, timeout=120):
     jobs, results = t.path(f"jobs{number}.json"), t.path(f"results{number}.json")
     with open(jobs, "w") as f:
         json.dump([{"id": i, "path": inside(t, trees[k])} for i, k in enumerate(keys)], f)
-    status, out, err = t.run(
-        "unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", t.tmp, path,
-        corpus() or "", *command, f"/{folder}/{script}", inside(t, jobs), inside(t, results),
-        timeout=timeout * t.slow)
-    if "unshare failed" in err and status == 1:
-        raise Skip("no mount namespace can be made here: " + err.strip())
-    assert status == 0, f"{reader} ends with {status}: {(out + err).strip()[-3000:]}"
+    enter(t, reader, path, [*command, f"/{folder}/{script}", inside(t, jobs), inside(t, results)],
+          timeout)
     with open(results, encoding="utf-8") as f:
         found = [json.loads(line) for line in f]
     assert len(found) == len(keys), f"{reader}: {len(found)} results for {len(keys)} trees"
