@@ -101,7 +101,8 @@ def run(names, forms, t):
                 options = own + FORMS[form]
                 trees[name, form] = stack.enter_context(t.mount(file, *options)).path
                 notes[name, form] = clients.info(t, file, *options)
-        results = {reader: peers.read(t, reader, trees, timeout=200) for reader in READERS}
+        results = {reader: peers.read(t, reader, trees, timeout=200)
+                   for reader in peers.available(READERS)}
     nc = {name: oracle.netcdf_model(file) for name, (file, _) in files.items()}
     compare(t, [(f"{files[name][0]} {form}", {r: results[r][name, form] for r in results},
                  notes[name, form], nc[name]) for name, form in trees])

@@ -121,7 +121,7 @@ def run(root, chosen, t):
         if not trees:
             raise Skip("none of these files can be mounted")
         results = {}
-        for reader in peers.READERS:
+        for reader in peers.available():
             mine = {k: v for k, v in trees.items() if reads(reader, k)}
             results[reader] = peers.read(t, reader, mine, timeout=200) if mine else {}
     items = [k for k in trees if k[1] != "native"]
