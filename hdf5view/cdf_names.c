@@ -65,38 +65,6 @@ int cdf_text(struct arena *a, const char *s, size_t n, struct ds_text *ret, bool
 	return ret->s ? 0 : cdf_full(a, e);
 }
 
-/* reserved - names that directories or the Zarr format have for themselves. */
-static bool reserved(const char *s)
-{
-	static const char *const names[] = {".",       "..",      ".zarray",
-					    ".zgroup", ".zattrs", ".zmetadata"};
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strcmp(s, names[i]) == 0)
-			return true;
-	return false;
-}
-
-/* escaped - the name as it can be a Zarr node's: '/' separates, so does '\\' for zarr-python,
- * reserved ones lose their first '.'. The name itself when nothing has to be done; NULL when
- * memory is short. */
-static const char *escaped(struct arena *a, const char *name)
-{
-	bool dot = reserved(name);
-	char *s, *p;
-
-	if (!dot && !strpbrk(name, "/\\"))
-		return name;
-	s = p = arena_alloc(a, 3 * strlen(name) + 1, 1);
-	for (; s && *name; name++) {
-		if (*name == '/' || *name == '\\' || (dot && p == s))
-			p = stpcpy(p, *name == '/' ? "%2F" : *name == '.' ? "%2E" : "%5C");
-		else
-			*p++ = *name;
-	}
-	return s;
-}
-
 int cdf_name(struct cdf_notes *notes, const char *kind, const struct ds_text *in,
 	     const char **ret, struct err *e)
 {
@@ -112,7 +80,7 @@ int cdf_name(struct cdf_notes *notes, const char *kind, const struct ds_text *in
 			      kind, t.s);
 	if (rc < 0)
 		return rc;
-	shown = escaped(notes->arena, t.s);
+	shown = ds_name_escape(notes->arena, t.s);
 	if (!shown)
 		return cdf_full(notes->arena, e);
 	n = strlen(shown);

@@ -92,7 +92,15 @@ const char *h4_name(struct h4_build *b, const char *raw)
 		memcpy(name, "unnamed", 8);
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 		memset(name, '_', n);
-	return strcmp(name, s) == 0 ? s : arena_strdup(b->arena, name);
+	if (strcmp(name, s) != 0)
+		s = arena_strdup(b->arena, name);
+	s = s ? ds_name_escape(b->arena, s) : NULL;
+	if (!s || strlen(s) <= DS_NAME_MAX)
+		return s;
+	n = cut_utf8(s, DS_NAME_MAX);
+	memcpy(name, s, n);
+	name[n] = '\0';
+	return arena_strdup(b->arena, name);
 }
 
 /* ---- unique names ---- */

@@ -85,7 +85,7 @@ static int set_chain(struct h4_build *b, struct h4_barray *w, struct err *e)
 	if (!spec || !level)
 		return h4_full(b, e);
 	*level = w->level - 1;
-	spec->h5_id = 1; /* deflate */
+	spec->h5_id = CODEC_DEFLATE;
 	spec->n_params = 1;
 	spec->params = level;
 	spec->name = arena_strdup(b->arena, "deflate");

@@ -48,40 +48,6 @@ static herr_t collect_one(hid_t group, const char *name, const H5L_info_t *info,
 	return l->rc < 0 ? -1 : 0;
 }
 
-/* reserved - names that directories or the Zarr format have for themselves. */
-static bool reserved(const char *s)
-{
-	static const char *const names[] = {".",       "..",      ".zarray",
-					    ".zgroup", ".zattrs", ".zmetadata"};
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strcmp(s, names[i]) == 0)
-			return true;
-	return false;
-}
-
-/* escaped - the name as it can be a Zarr node's: reserved ones lose their first '.', and '\\',
- * which zarr-python takes for a separator, goes too. The name itself when nothing has to be
- * done; NULL when memory is short. */
-static const char *escaped(struct h5_build *b, const char *name)
-{
-	bool dot = reserved(name);
-	char *s, *p;
-
-	if (!dot && !strchr(name, '\\'))
-		return name;
-	s = p = arena_alloc(b->arena, 3 * strlen(name) + 1, 1);
-	for (; s && *name; name++) {
-		bool swap = *name == '\\' || (dot && p == s);
-
-		if (swap)
-			p = stpcpy(p, *name == '.' ? "%2E" : "%5C");
-		else
-			*p++ = *name;
-	}
-	return s;
-}
-
 /* present - settle the name that a link is shown by. */
 static int present(struct h5_build *b, struct link *k, struct err *e)
 {
@@ -97,7 +63,7 @@ static int present(struct h5_build *b, struct link *k, struct err *e)
 		if (rc < 0)
 			return rc;
 	}
-	shown = escaped(b, name);
+	shown = ds_name_escape(b->arena, name);
 	if (!shown)
 		return h5_full(b, e);
 	if (shown != name) {

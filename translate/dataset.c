@@ -196,6 +196,35 @@ static void put_parents(const struct dataset *ds, uint32_t group, struct buf *b)
 	}
 }
 
+/* reserved - names that directories or the Zarr format have for themselves. */
+static bool reserved(const char *s)
+{
+	static const char *const names[] = {".",       "..",      ".zarray",
+					    ".zgroup", ".zattrs", ".zmetadata"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(s, names[i]) == 0)
+			return true;
+	return false;
+}
+
+const char *ds_name_escape(struct arena *a, const char *name)
+{
+	bool dot = reserved(name);
+	char *s, *p;
+
+	if (!dot && !strpbrk(name, "/\\"))
+		return name;
+	s = p = arena_alloc(a, 3 * strlen(name) + 1, 1);
+	for (; s && *name; name++) {
+		if (*name == '/' || *name == '\\' || (dot && p == s))
+			p = stpcpy(p, *name == '/' ? "%2F" : *name == '.' ? "%2E" : "%5C");
+		else
+			*p++ = *name;
+	}
+	return s;
+}
+
 void ds_array_path(const struct dataset *ds, uint32_t array, struct buf *b)
 {
 	put_parents(ds, ds->arrays[array].group, b);

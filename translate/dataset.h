@@ -116,6 +116,12 @@ const struct ds_attr *ds_attr_find(const struct ds_attr *attrs, uint32_t n, cons
  * xarray masks a declared one. */
 bool ds_fill_declared(const struct ds_array *a);
 
+/* ds_name_escape - a name as it can be a Zarr node's: '/' separates, and so does '\\' for
+ * zarr-python; names that directories or Zarr have for themselves lose their first '.'. The name
+ * itself when nothing has to be done, else a text of the arena, up to three times as long; NULL
+ * when memory is short. */
+const char *ds_name_escape(struct arena *a, const char *name);
+
 /* ds_path - append "/g1/g2/name" of an array (or "/" for the root group) to b. */
 void ds_array_path(const struct dataset *ds, uint32_t array, struct buf *b);
 void ds_group_path(const struct dataset *ds, uint32_t group, struct buf *b);

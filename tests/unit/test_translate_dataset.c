@@ -272,12 +272,38 @@ static void test_fill_texts(void **state)
 	assert_false(ds_fill_declared(&a));
 }
 
+static void test_escape(void **state)
+{
+	static const char *const rows[][2] = {
+		{"a", "a"},
+		{".a", ".a"},
+		{"a/b", "a%2Fb"},
+		{"a\\b", "a%5Cb"},
+		{".zarray", "%2Ezarray"},
+		{"..", "%2E."},
+		{".", "%2E"},
+		{"x.zgroup", "x.zgroup"},
+	};
+	struct arena a;
+
+	(void)state;
+	arena_init(&a, 1 << 16);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_string_equal(ds_name_escape(&a, rows[i][0]), rows[i][1]);
+	assert_ptr_equal(ds_name_escape(&a, rows[0][0]), rows[0][0]); /* no copy */
+	arena_release(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_grid),         cmocka_unit_test(test_scalar_and_empty),
-		cmocka_unit_test(test_limits),       cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_fill_numbers), cmocka_unit_test(test_fill_compound),
+		cmocka_unit_test(test_escape),
+		cmocka_unit_test(test_grid),
+		cmocka_unit_test(test_scalar_and_empty),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_fill_numbers),
+		cmocka_unit_test(test_fill_compound),
 		cmocka_unit_test(test_fill_texts),
 	};
 
