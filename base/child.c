@@ -321,6 +321,11 @@ int child_prepare(void (*ready)(void), struct err *e)
 	return 0;
 }
 
+void child_alone(void)
+{
+	forker.sock = -1;
+}
+
 bool child_prepared(void)
 {
 	return forker.sock >= 0;

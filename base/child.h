@@ -63,6 +63,10 @@ int child_prepare(void (*ready)(void), struct err *e) NZ_MUST_USE;
 /* child_prepared - whether there is a forker, and a job needs data. */
 bool child_prepared(void);
 
+/* child_alone - in a child that has one thread and wants children of its own: from now on this
+ * process forks them itself, as a program does that never prepared. */
+void child_alone(void);
+
 /* child_start - a child of this kind.
  * own   what the job is made of, for a child that this process has to fork itself
  * data  the same as plain data of `size` bytes, at most CHILD_DATA_MAX, for the forker; NULL only

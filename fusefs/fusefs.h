@@ -15,6 +15,8 @@
 #include "mountcfg/mountcfg.h"
 #include "translate/view.h"
 
+struct fs_rw;
+
 /* fs_want - which view of a source is to be opened, beside what cfg says. */
 struct fs_want {
 	bool nc;            /* as one netCDF-4 file; else as a Zarr tree */
@@ -38,6 +40,7 @@ struct fs_setup {
 	/* view_open - present a source as cfg and want say. Returns 0 with *ret new. */
 	int (*view_open)(struct source *s, const struct cfg *cfg, const struct fs_want *want,
 			 struct view **ret, struct err *e);
+	const struct fs_rw *rw; /* fusefs/rw.h */
 	/* prepare - what must be done in the server before it has threads. NULL: nothing. */
 	int (*prepare)(struct err *e);
 };

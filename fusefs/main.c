@@ -211,6 +211,8 @@ int main(int argc, char **argv)
 	case CFG_INFO:
 		status = fs_info(&setup);
 		break;
+	case CFG_RECOVER: /* the command line does not know it yet */
+		break;
 	case CFG_FILTERS:
 		status = filters(&cfg);
 		break;

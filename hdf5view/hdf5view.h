@@ -3,7 +3,9 @@
 #define HDF5VIEW_HDF5VIEW_H
 
 #include "translate/chunkio.h"
-#include "translate/view.h"
+#include "translate/file_rw.h"
+#include "translate/ground.h"
+#include "translate/sink.h"
 
 /* hdf5_source_ops - netCDF-4 and plain HDF5 files as a source. libhdf5 reads names, types,
  * attributes and filters once, then its file is closed so that its lock does not block writers;
@@ -33,6 +35,59 @@ struct nc_view_options {
  * Returns 0 with *ret new (view->ops->close). docs/virtual-file.md. */
 int nc_view_open(struct source *s, const struct nc_view_options *opts, struct view **ret,
 		 struct err *e) NZ_MUST_USE;
+
+/* nc_view_array, nc_view_group, nc_view_dim - which array, group or dimension of the source the
+ * netCDF path "/g/name" in a view by nc_view_open means; DS_NONE: none. v: the view, as sink_names
+ * wants it. */
+uint32_t nc_view_array(void *v, const char *path);
+uint32_t nc_view_group(void *v, const char *path);
+uint32_t nc_view_dim(void *v, const char *path);
+
+/* ---- writing the virtual file ---- */
+
+/* nc_rw_open - the virtual file of grounds' view (nc_view_open), writable: what is written lands in
+ * a copy of the pages that are touched; when a descriptor that wrote is closed, or synced, the file
+ * is committed. Other files can be made beside it: they are scratch files, as editors and NCO make
+ * them, and become the dataset when they are renamed to its name. grounds is taken on success.
+ * What a mount before this one could not commit is tried again.
+ * Returns 0 with *ret new: a view with `write`, which follows. */
+int nc_rw_open(struct grounds *g, const struct file_rw_options *opts, struct view **ret,
+	       struct err *e) NZ_MUST_USE;
+
+/* ---- writing netCDF-4 files ---- */
+
+struct hdf5_sink_options {
+	int dir_fd;              /* of the state directory, for the journal; borrowed until close */
+	bool no_journal;         /* change the file in place: a crash may damage it */
+	uint64_t max_meta_bytes;
+};
+
+/* hdf5_sink_open - path: a netCDF-4 or HDF5 file. real: the same file, opened as a source; borrowed
+ * until close. libhdf5 runs in this process: call it in one of its own.
+ * Returns 0 with *ret new; -EAGAIN another program has the file open and locked; -ESTALE it is not
+ * the file that real is. */
+int hdf5_sink_open(const char *path, struct source *real, const struct hdf5_sink_options *opts,
+		   struct sink **ret, struct err *e) NZ_MUST_USE;
+
+/* hdf5_sink_holds - whether netCDF-4 can hold every group, array and attribute of a dataset. Asks no
+ * library. Returns 0; -EOPNOTSUPP, -EINVAL (names), -ERANGE with the first that it cannot. */
+int hdf5_sink_holds(const struct dataset *ds, struct err *e) NZ_MUST_USE;
+
+/* hdf5_create - a new, empty netCDF-4 file as netCDF-C makes it. -EEXIST. */
+int hdf5_create(const char *path, struct err *e) NZ_MUST_USE;
+
+/* hdf5_journal_state - what the journal in a state directory says about the file at path. */
+enum hdf5_journal_state {
+	HDF5_JOURNAL_NONE,    /* nothing: the file is whole */
+	HDF5_JOURNAL_ABANDON, /* a commit had begun: the file has bytes behind its end to be cut */
+	HDF5_JOURNAL_REDO,    /* a commit was made and has to be written to the file */
+	HDF5_JOURNAL_FOREIGN, /* of another file, or the file was changed since: nothing is done */
+};
+int hdf5_journal_look(const char *path, int dir_fd, enum hdf5_journal_state *ret,
+		      struct err *e) NZ_MUST_USE;
+/* hdf5_journal_recover - do what look says; may be interrupted at any point and called again. Needs
+ * write permission for ABANDON and REDO. */
+int hdf5_journal_recover(const char *path, int dir_fd, struct err *e) NZ_MUST_USE;
 
 /* hdf5_prepare - start the process that later processes for libhdf5 are forked from, while this
  * one has a single thread and holds no lock. Without it they are forked from the caller, which

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-enum cfg_command { CFG_MOUNT, CFG_INFO, CFG_FILTERS, CFG_HELP, CFG_VERSION };
+enum cfg_command { CFG_MOUNT, CFG_INFO, CFG_FILTERS, CFG_RECOVER, CFG_HELP, CFG_VERSION };
 enum cfg_mode { CFG_MODE_ZARR, CFG_MODE_NCZARR, CFG_MODE_NOXARRAY };
 enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_KEEP, CFG_FILTER_NONE };
 enum cfg_view { CFG_VIEW_AUTO, CFG_VIEW_ZARR, CFG_VIEW_NC };
@@ -49,6 +49,20 @@ struct cfg {
 	uint64_t said;           /* bit i: option i of the table was given, see cfg_said */
 	bool no_xattr;           /* -o noxattr */
 	char *link_root;         /* -o link_root= : external links may lead below it; or NULL */
+	bool rw;                 /* -o rw */
+	bool create;             /* -o create: SOURCE is made, empty; implies rw */
+	bool no_journal;         /* -o nojournal: HDF5 files are changed in place */
+	char *state_dir;         /* -o state_dir= : where state directories are made; or NULL */
+	char **chunk_rules;      /* n_chunk_rules texts of -o chunks=RULE */
+	size_t n_chunk_rules;
+	char **unlimited;        /* n_unlimited names of -o unlimited=DIM: dimensions made so */
+	size_t n_unlimited;
+	int consolidated;        /* -o consolidated=auto|always|never : -1, 1, 0 */
+	bool new_as_is;          /* -o new=same: files that are new in a mirrored directory stay what
+	                          * they are; else (other) they become datasets of the other family */
+	uint64_t stage_size;     /* -o stage_size= : bytes that wait to be put into an HDF5 file */
+	uint64_t write_size;     /* -o write_size= : memory for files that are being written */
+	uint32_t commit_delay;   /* -o commit_delay= : ms without a write until a commit begins */
 	char **fuse_opts;        /* n_fuse_opts options for libfuse, each "name" or "name=value" */
 	size_t n_fuse_opts;
 };

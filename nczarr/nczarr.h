@@ -3,6 +3,8 @@
 #define NCZARR_NCZARR_H
 
 #include "translate/chunkio.h"
+#include "translate/sink.h"
+#include "translate/store.h"
 #include "translate/view.h"
 
 enum zarr_mode {
@@ -28,6 +30,52 @@ struct zarr_view_options {
 /* zarr_source_ops - Zarr v2, NCZarr (all versions) and Zarr v3 trees as a source: a directory or a
  * zip archive. docs/zarr-source.md. */
 extern const struct source_ops zarr_source_ops;
+
+/* zarr_store_open - the same of any store, borrowed for the source's life. name: what it is called
+ * in messages. source_check and source_poll of it say 0. */
+int zarr_store_open(struct store *store, const char *name, const struct source_options *opts,
+		    struct source **ret, struct err *e) NZ_MUST_USE;
+
+/* zarr_key_what - what a key of the store means to a source of it. */
+enum zarr_key_what {
+	ZARR_KEY_OTHER,  /* nothing: a temporary file, a chunk outside of the grid */
+	ZARR_KEY_DOC,    /* a metadata document of a group or array, or of all */
+	ZARR_KEY_CHUNK,  /* chunks */
+};
+/* zarr_source_key - s: by zarr_source_ops or zarr_store_open. emit is called with array and linear
+ * index of each chunk that the object of a CHUNK key holds: one, or those of a shard. emit may be
+ * NULL. It returns false to stop. */
+enum zarr_key_what zarr_source_key(struct source *s, const char *key,
+				   bool (*emit)(void *arg, uint32_t array, uint64_t linear),
+				   void *arg);
+/* zarr_doc_key - whether the last component of a key is the name of a metadata document. */
+bool zarr_doc_key(const char *key);
+
+/* zarr_sink_options - how new things are written into a store. */
+struct zarr_sink_options {
+	int dir_fd;               /* of the state directory, on the filesystem of the store; borrowed
+	                           * until close */
+	const struct sink_names *names; /* borrowed until close; NULL: paths are the store's */
+	uint32_t format;          /* 2 or 3; used when the store is empty, else the store's own */
+	enum zarr_mode mode;      /* the same */
+	bool nested, v2_keys;     /* the same */
+	int consolidated;         /* 1: always, 0: never, -1: where the store has it, and in new ones */
+	bool strict_json;
+	uint64_t max_meta_bytes;
+};
+
+/* zarr_sink_open - path: a directory that is a Zarr store. real: the same, opened as a source;
+ * borrowed until close. A commit writes new objects beside the store, then a manifest of what is to
+ * be put in place and removed, then does that: after a crash zarr_sink_recover ends it or undoes it.
+ * Returns 0 with *ret new; -EROFS an archive; -ESTALE it is not the store that real is. */
+int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink_options *opts,
+		   struct sink **ret, struct err *e) NZ_MUST_USE;
+/* zarr_sink_pending - whether a commit was begun there and not ended: 1, 0 or an error. */
+int zarr_sink_pending(const char *path, int dir_fd, struct err *e) NZ_MUST_USE;
+/* zarr_sink_recover - end it or undo it; may be interrupted and called again. */
+int zarr_sink_recover(const char *path, int dir_fd, struct err *e) NZ_MUST_USE;
+/* zarr_create - a new, empty store: a directory with the root's document. -EEXIST. */
+int zarr_create(const char *path, const struct zarr_sink_options *opts, struct err *e) NZ_MUST_USE;
 
 /* zarr_view_open - present a source as a Zarr v2 or v3 tree. The source is borrowed and outlives
  * the view. Costs no more than the plans: documents are made when they are looked at.

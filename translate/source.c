@@ -363,6 +363,12 @@ int source_read_stored(struct source *s, uint32_t array, uint64_t linear,
 	return rc ? rc : s->ops->read_stored(s, array, linear, ref, off, out, len, e);
 }
 
+void source_hold(struct source *s, bool on)
+{
+	if (s->ops->hold)
+		s->ops->hold(s, on);
+}
+
 int source_poll(struct source *s, struct err *e)
 {
 	return s->ops->poll ? s->ops->poll(s, e) : source_check(s, e);

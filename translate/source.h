@@ -69,6 +69,7 @@ struct source_ops {
 	int (*fd)(struct source *s, uint32_t blob);
 	int (*check)(struct source *s, struct err *e);
 	int (*poll)(struct source *s, struct err *e);
+	void (*hold)(struct source *s, bool on);
 };
 
 /* source - embedded first in every implementation. */
@@ -131,6 +132,11 @@ int source_read_stored(struct source *s, uint32_t array, uint64_t linear,
 /* source_check - 0 while the source's bytes are the ones that were opened; -ESTALE when the file
  * was changed in place. Costs one fstat. Call it after reading bytes, before trusting them. */
 int source_check(struct source *s, struct err *e) NZ_MUST_USE;
+
+/* source_hold - on: a commit of ours is changing the source, in a way that leaves all bytes that
+ * are referred to where they are (it appends, or makes new objects): source_check and source_poll
+ * say 0 meanwhile. Off: they judge again, by what the source was when it was opened. */
+void source_hold(struct source *s, bool on);
 
 /* source_poll - like source_check, but looks as far as it has to: a Zarr tree looks at its
  * documents and directories. Called about once a second by the thread that watches. -ESTALE:

@@ -45,6 +45,62 @@ typedef bool view_emit(void *arg, const char *name, uint64_t id, bool is_dir,
 
 struct view;
 
+/* view_handle - an open file of a writable view. */
+struct view_handle {
+	uint64_t fh;      /* the view's own */
+	bool direct_io;   /* bypass the page cache */
+	bool keep_cache;  /* what the kernel cached of this id still holds */
+};
+
+/* view_set - what setattr is to change. */
+struct view_set {
+	bool size_set, mode_set, mtime_set;
+	uint64_t size;
+	mode_t mode;              /* permission bits */
+	struct timespec mtime;
+};
+
+/* view_write_ops - what a writable view can do besides. Names are one component of a path, len
+ * bytes; fh is what open or create gave, 0 where a request has none. Errors as their system calls
+ * give them, -EROFS and -EPERM for what the view never allows; e says why for the log. NULL
+ * functions: -EOPNOTSUPP.
+ *
+ * What close(2) or fsync(2) was told is so when flush or fsync returns 0:
+ *   flush  what was written survives the death of this process, and other readers see it
+ *   fsync  it survives the loss of power as well; of a directory: everything that was confirmed
+ *          is in the dataset itself when it returns */
+struct view_write_ops {
+	/* open - flags: O_ACCMODE, O_TRUNC, O_APPEND of open(2); reading is open, too. */
+	int (*open)(struct view *v, uint64_t id, int flags, struct view_handle *ret,
+		    struct err *e);
+	/* create - a new file, or with O_EXCL unset one that is there: opened. */
+	int (*create)(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
+		      mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
+		      struct err *e);
+	/* read - as view_ops.read, through a handle: it sees what was written through it. */
+	int (*read)(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
+		    uint8_t *room, struct span *ret, struct err *e);
+	/* write - all of it, or an error. */
+	int (*write)(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const uint8_t *data,
+		     size_t len, struct err *e);
+	int (*flush)(struct view *v, uint64_t id, uint64_t fh, struct err *e);
+	int (*fsync)(struct view *v, uint64_t id, uint64_t fh, bool data_only, struct err *e);
+	int (*fsyncdir)(struct view *v, uint64_t dir, struct err *e);
+	void (*release)(struct view *v, uint64_t id, uint64_t fh);
+	int (*setattr)(struct view *v, uint64_t id, uint64_t fh, const struct view_set *set,
+		       struct view_attr *ret, struct err *e);
+	int (*mkdir)(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
+		     struct view_attr *ret, struct err *e);
+	int (*unlink)(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
+	int (*rmdir)(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
+	/* rename - flags: RENAME_NOREPLACE or 0. */
+	int (*rename)(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
+		      const char *to_name, size_t to_len, unsigned flags, struct err *e);
+	/* finish - everything that was confirmed goes into the dataset; no request runs any more.
+	 * Called once, before close. What could not be done is kept, and e says where. */
+	int (*finish)(struct view *v, struct err *e);
+};
+
 struct view_ops {
 	const char *name;  /* "zarr" */
 	void (*close)(struct view *v);
@@ -94,6 +150,7 @@ struct view_ops {
 
 struct view {
 	const struct view_ops *ops;
+	const struct view_write_ops *write; /* NULL: read-only. Writable views follow */
 	struct source *source;   /* borrowed: outlives the view; NULL when there is not one */
 	const char *const *notes; /* what the view left out or changed, and why: one line each;
 	                           * borrowed until close */

@@ -1,0 +1,88 @@
+/* rw.h - writable mounts: what main wires together for them, the state directory, commits, and what
+ * is done about a mount that died. docs/writing.md.
+ *
+ * The state directory of /d/name is /d/.name.nczarrfs, or below -o state_dir=. It is there while
+ * something is written that is not in the dataset, and holds a lock, so that one mount at a time
+ * writes; the stage of a tree; the journal of an HDF5 file; the pages of a virtual file; the objects
+ * and the manifest of a commit to a Zarr store. */
+#ifndef FUSEFS_RW_H
+#define FUSEFS_RW_H
+
+#include "fusefs/fusefs.h"
+#include "translate/file_rw.h"
+#include "translate/push.h"
+#include "translate/stage.h"
+#include "translate/tree_rw.h"
+
+enum fs_key { FS_KEY_OTHER, FS_KEY_DOC, FS_KEY_CHUNK };
+
+/* fs_rw - what the modules can do, for files that must not know them. */
+struct fs_rw {
+	/* of nczarr: zarr_store_open, zarr_source_key, zarr_doc_key, zarr_sink_*, zarr_create */
+	int (*store_source)(struct store *s, const char *name, const struct source_options *opts,
+			    struct source **ret, struct err *e);
+	enum fs_key (*source_key)(struct source *s, const char *key,
+				  bool (*emit)(void *arg, uint32_t array, uint64_t linear),
+				  void *arg);
+	bool (*doc_key)(const char *key);
+	int (*zarr_sink)(const struct cfg *cfg, const char *path, struct source *real, int dir_fd,
+			 const struct sink_names *names, struct sink **ret, struct err *e);
+	int (*zarr_pending)(const char *path, int dir_fd, struct err *e);
+	int (*zarr_recover)(const char *path, int dir_fd, struct err *e);
+	int (*zarr_create)(const struct cfg *cfg, const char *path, struct err *e);
+	/* of hdf5view: hdf5_sink_*, hdf5_create, hdf5_journal_*, nc_rw_open, nc_view_* */
+	int (*hdf5_sink)(const struct cfg *cfg, const char *path, struct source *real, int dir_fd,
+			 struct sink **ret, struct err *e);
+	int (*hdf5_holds)(const struct dataset *ds, struct err *e);
+	int (*hdf5_pending)(const char *path, int dir_fd, struct err *e);  /* 1, 0, -errno */
+	int (*hdf5_recover)(const char *path, int dir_fd, struct err *e);
+	int (*hdf5_create)(const char *path, struct err *e);
+	int (*file_rw)(struct grounds *g, const struct file_rw_options *opts, struct view **ret,
+		       struct err *e);
+	uint32_t (*nc_array)(void *view, const char *path);
+	uint32_t (*nc_group)(void *view, const char *path);
+	uint32_t (*nc_dim)(void *view, const char *path);
+};
+
+/* ---- rw.c ---- */
+
+/* fs_rw_open - a writable view of the dataset at path, whose other family's view is shown (or what
+ * cfg->view says): recovers what a mount before it left behind, takes the lock, opens.
+ * name, id_limit, share: as in fs_want.
+ * Returns 0 with *ret new (view->ops->close); -EROFS the source's format cannot be written (classic
+ * netCDF, HDF4, archives) or this view of it; -EBUSY another mount writes it. */
+int fs_rw_open(const struct fs_setup *setup, const char *path, const struct fs_want *want,
+	       struct view **ret, struct err *e) NZ_MUST_USE;
+
+/* fs_rw_pending - whether a mount that died left something behind for the dataset at path: before it
+ * is read its journal or manifest must be carried out. 1, 0, or an error. */
+int fs_rw_pending(const struct fs_setup *setup, const char *path, struct err *e);
+/* fs_rw_recover - carry it out; with everything that was confirmed to writers. lines: what was done,
+ * for people, appended. */
+int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *lines,
+		  struct err *e) NZ_MUST_USE;
+/* fs_rw_create - what `-o create` asks for: a new empty dataset at cfg->source. */
+int fs_rw_create(const struct fs_setup *setup, struct err *e) NZ_MUST_USE;
+
+/* ---- commit_tree.c: a staged tree goes into an HDF5 file ---- */
+
+/* commit_tree - put generations up to `generation` of the stage in dir_fd into the file at path. For
+ * a process of its own, with one thread: libhdf5 runs in it. gate: as in push_job.
+ * *ret_left: n keys that stay staged, each with why ("key\treason"), new texts.
+ * Returns 0; on failure the file is what it was. */
+int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint64_t generation,
+		int (*gate)(void *arg, struct err *e), void *arg, char ***ret_left, size_t *ret_n,
+		struct err *e) NZ_MUST_USE;
+
+/* commit_tree_check - tree_rw_options.check: whether a document that was written can be part of a
+ * netCDF-4 file. Asks no library, and looks at that document only. */
+int commit_tree_check(const struct fs_setup *setup, struct store *tree, const char *key,
+		      struct err *e) NZ_MUST_USE;
+
+/* ---- commit_file.c: a virtual file that was written goes into a Zarr store ---- */
+
+/* commit_file - file_rw_options.commit for the store at path. Runs in the server. */
+int commit_file(const struct fs_setup *setup, const char *path, int dir_fd,
+		const struct file_rw_change *c, struct err *e) NZ_MUST_USE;
+
+#endif

@@ -1,0 +1,38 @@
+/* file_rw.h - what a virtual file that is written to is committed with.
+ *
+ * A view that shows a dataset as one file (nc_rw_open) lets programs write any bytes anywhere: they
+ * land in a copy of the pages that are touched. When a program has closed the file, what it is now
+ * is read as a dataset, and what is different from what it was goes into the dataset beneath. */
+#ifndef TRANSLATE_FILE_RW_H
+#define TRANSLATE_FILE_RW_H
+
+#include "translate/ground.h"
+
+/* file_rw_change - a virtual file that was written to. Both files are whole but for the data of
+ * variables that nobody touched, which are holes: now, what it is; was, what it was. */
+struct file_rw_change {
+	const char *now, *was;   /* paths; was: NULL when nothing is left of it */
+	struct view *view;       /* the read-only one that `was` was made of */
+	struct source *source;   /* the dataset beneath it, as that view shows it */
+	/* written - whether a byte of [off, off + len) of the file was written.
+	 * fill - put the bytes of the old file that lie there, and are not written, into `now`. */
+	bool (*written)(void *arg, uint64_t off, uint64_t len);
+	int (*fill)(void *arg, uint64_t off, uint64_t len, struct err *e);
+	/* replaced - chunk `linear` of an array of `source` will be another one or gone after the
+	 * commit: who still has the old file open is given what he needs of it first. */
+	int (*replaced)(void *arg, uint32_t array, uint64_t linear, struct err *e);
+	void *arg;
+};
+
+struct file_rw_options {
+	int dir_fd;              /* of the state directory; borrowed for the view's life */
+	const char *dir;         /* its path; borrowed */
+	const char *name;        /* of the virtual file; borrowed */
+	uint64_t max_memory;     /* for pages that are being written, before they go to the disk */
+	uint64_t id_limit;
+	/* commit - the changed file becomes the dataset, or an error. One at a time. */
+	int (*commit)(void *arg, const struct file_rw_change *c, struct err *e);
+	void *arg;
+};
+
+#endif

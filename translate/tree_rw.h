@@ -1,0 +1,42 @@
+/* tree_rw.h - a writable tree of files over a read-only view.
+ *
+ * What is written is staged (stage.h) as whole files, under whatever names: writers put a temporary
+ * file and rename it, or write in place; chunks may come before the metadata that describes them.
+ * Readers see what is staged, then what the dataset has. A commit puts what is staged into the
+ * dataset; it is begun when enough is staged, when nobody has written for a while, when a directory
+ * is synced, and at the end. */
+#ifndef TRANSLATE_TREE_RW_H
+#define TRANSLATE_TREE_RW_H
+
+#include "translate/ground.h"
+#include "translate/stage.h"
+
+struct tree_rw_options {
+	int dir_fd;              /* of the state directory; borrowed for the view's life */
+	const char *dir;         /* its path, for people; borrowed */
+	uint64_t max_staged;     /* bytes that may wait: a commit is begun at half of it, writers wait
+	                          * beyond it */
+	uint64_t max_buffer;     /* memory for files that are open for writing; beyond it they are
+	                          * in unnamed files of the state directory */
+	uint32_t idle_ms;        /* a commit is begun when nobody wrote for so long */
+	uint64_t id_limit;       /* ids stay below it */
+
+	/* check - a file has got its final content under its name: may it be so? tree: everything
+	 * as it would be with it. An error is what the writer's close or rename gets. */
+	int (*check)(void *arg, struct store *tree, const char *key, struct err *e);
+	/* commit - what is staged up to a generation goes into the dataset. quiesce: to be called
+	 * when bytes of the old state are about to change; nobody reads them from its return on
+	 * until commit returns. left: keys that do not belong to the dataset (temporary files,
+	 * chunks of arrays that nobody described), or that it cannot hold; new texts. */
+	int (*commit)(void *arg, uint64_t generation, void (*quiesce)(void *view), void *view,
+		      char ***ret_left, size_t *ret_n, struct err *e);
+	void *arg;
+};
+
+/* tree_rw_open - grounds is taken on success, its view is a tree of files. stage: taken on success;
+ * what it holds is committed at once, in the background.
+ * Returns 0 with *ret new: a view with `write`, which follows. */
+int tree_rw_open(struct grounds *g, struct stage *stage, const struct tree_rw_options *opts,
+		 struct view **ret, struct err *e) NZ_MUST_USE;
+
+#endif
