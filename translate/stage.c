@@ -99,7 +99,7 @@ static void set_data(struct stage_node *n, const struct rec *r)
 static void apply(struct stage *s, struct stage_log *l, const struct rec *r, struct nodes *n)
 {
 	static const enum stage_kind kinds[REC_TYPES] = {
-		[REC_PUT] = STAGE_DATA,	   [REC_DIR] = STAGE_DIR,   [REC_GONE] = STAGE_GONE,
+		[REC_PUT] = STAGE_DATA,    [REC_DIR] = STAGE_DIR,   [REC_GONE] = STAGE_GONE,
 		[REC_ALIAS] = STAGE_ALIAS, [REC_MOVE] = STAGE_DATA, [REC_LINK] = STAGE_DATA,
 	};
 	struct stage_node *at = n->at;
@@ -148,8 +148,9 @@ static int replayed(void *arg, const struct rec *r, struct err *e)
 		rc = err_set(e, -EBADMSG, "the content of '%.200s' is in another log", r->key);
 	}
 	if (rc)
-		return rc == -ENOMEM ? rc : err_set(e, -EBADMSG, "'%s': %s", p->log->name,
-						    "a record does not fit those before it");
+		return rc == -ENOMEM ? rc
+				     : err_set(e, -EBADMSG, "'%s': %s", p->log->name,
+					       "a record does not fit those before it");
 	apply(p->s, p->log, r, &n);
 	return 0;
 }
@@ -487,8 +488,7 @@ static int append_one(struct stage *s, enum rec_type type, const char *key,
 
 int stage_put(struct stage *s, const char *key, const uint8_t *data, size_t len, struct err *e)
 {
-	struct log_source d = {
-		.mem = len ? data : (const uint8_t *)"", .fd = -1, .len = len};
+	struct log_source d = {.mem = len ? data : (const uint8_t *)"", .fd = -1, .len = len};
 
 	return append_one(s, REC_PUT, key, &d, codec_crc32c_sum(0, d.mem, len), e);
 }

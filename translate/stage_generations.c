@@ -91,8 +91,7 @@ static bool all_left(struct stage *s, char *const *left, size_t n)
 	}
 	(void)pthread_mutex_lock(&s->lock);
 	for (struct stage_node *x = s->index.root; x; x = index_next(s->index.root, x)) {
-		all += belongs(x, s->frozen) ||
-		       (x->hides && x->hides_since <= s->frozen);
+		all += belongs(x, s->frozen) || (x->hides && x->hides_since <= s->frozen);
 		marked += belongs(x, s->frozen) && x->left;
 	}
 	(void)pthread_mutex_unlock(&s->lock);

@@ -278,12 +278,12 @@ int log_sync(struct stage_log *l, uint64_t end, struct err *e)
 /* replay - one pass over a log. */
 struct replay {
 	struct stage_log *log;
-	uint64_t size;      /* of the file */
+	uint64_t size; /* of the file */
 	bool verify;
 	uint8_t head[REC_HEAD];
 	char key[REC_KEY_MAX + 1];
-	uint64_t synced;    /* the last record's: so much was on the disk when it was written */
-	uint8_t *piece;     /* PIECE bytes */
+	uint64_t synced; /* the last record's: so much was on the disk when it was written */
+	uint8_t *piece;  /* PIECE bytes */
 };
 
 /* right_keys - whether a record's keys are what its type has. */

@@ -10,7 +10,7 @@
 struct staged {
 	struct store base;
 	struct stage *s;
-	struct stage *own;  /* older generations only; closed with the store */
+	struct stage *own; /* older generations only; closed with the store */
 	struct store *below;
 };
 
@@ -139,8 +139,8 @@ static int staged_list(struct store *st, const char *key, bool want_stat, store_
 	return rc == -ENOENT && (any || x.kind == STAGE_DIR || !*key) ? 0 : rc;
 }
 
-static int staged_read(struct store *st, const char *key, uint64_t off, uint8_t *out, size_t len,
-		       uint64_t *ret_version, struct err *e)
+static int staged_read(struct store *st, const char *key, uint64_t off, uint8_t *out,
+		       size_t len, uint64_t *ret_version, struct err *e)
 {
 	struct staged *s = of(st);
 	char name[STORE_KEY_MAX + 1];

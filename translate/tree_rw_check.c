@@ -9,7 +9,7 @@ struct over {
 	struct store base;
 	struct store *rest;
 	const char *key;
-	const struct work *w;  /* its content; NULL: that of `from` in the rest */
+	const struct work *w; /* its content; NULL: that of `from` in the rest */
 	const char *from;
 };
 

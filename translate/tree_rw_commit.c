@@ -10,11 +10,11 @@
 #include "translate/tree_rw_int.h"
 
 enum {
-	POLL_MS = 1000,       /* between two looks at whether somebody else wrote the dataset */
-	BUSY_FIRST_MS = 100,  /* pause after a commit that found the dataset locked; doubled */
+	POLL_MS = 1000,      /* between two looks at whether somebody else wrote the dataset */
+	BUSY_FIRST_MS = 100, /* pause after a commit that found the dataset locked; doubled */
 	BUSY_MOST_MS = 5000,
-	FAILED_MS = 1000,     /* after one that failed: sooner only when somebody waits for it */
-	WAIT_MS = 10000,      /* longest that somebody waits while the dataset is locked */
+	FAILED_MS = 1000, /* after one that failed: sooner only when somebody waits for it */
+	WAIT_MS = 10000,  /* longest that somebody waits while the dataset is locked */
 };
 
 int64_t rw_now_ms(void)
@@ -186,10 +186,11 @@ static int commit(struct tree *t, struct err *e)
 	int rc;
 
 	if (atomic_load(&t->stale))
-		return err_set(e, -ESTALE,
-			       "the dataset was changed by another program: what was written is "
-			       "kept in '%s'",
-			       t->o.dir);
+		return err_set(
+			e, -ESTALE,
+			"the dataset was changed by another program: what was written is "
+			"kept in '%s'",
+			t->o.dir);
 	rc = stage_freeze(t->stage, &generation, e);
 	if (rc)
 		return rc == -ENODATA ? 0 : rc;
@@ -199,8 +200,10 @@ static int commit(struct tree *t, struct err *e)
 	resume(t);
 	if (rc == -ESTALE) {
 		atomic_store(&t->stale, true);
-		(void)err_wrap(e, rc, "nothing is committed any more, and all that was written "
-				      "is kept in '%s'", t->o.dir);
+		(void)err_wrap(e, rc,
+			       "nothing is committed any more, and all that was written "
+			       "is kept in '%s'",
+			       t->o.dir);
 	} else if (rc && rc != -EAGAIN) {
 		(void)err_wrap(e, rc, "not committed, kept in '%s'", t->o.dir);
 	}
@@ -303,9 +306,10 @@ static void renew_locked(struct tree *t)
 		rc = grounds_renew(t->grounds, &e);
 	tree_unlock(t);
 	if (atomic_load(&t->stale))
-		log_error("the dataset was changed by another program: nothing is committed any "
-			  "more, and all that was written is kept in '%s'",
-			  t->o.dir);
+		log_error(
+			"the dataset was changed by another program: nothing is committed any "
+			"more, and all that was written is kept in '%s'",
+			t->o.dir);
 	else if (rc)
 		log_error("the dataset changed and cannot be opened: %s", e.msg);
 	lock(t);
@@ -426,7 +430,8 @@ void commits_poll(struct tree *t)
 	uint64_t mine;
 	bool busy;
 
-	if (now - last < POLL_MS || !atomic_compare_exchange_strong(&t->polled_ms, &last, now) ||
+	if (now - last < POLL_MS ||
+	    !atomic_compare_exchange_strong(&t->polled_ms, &last, now) ||
 	    atomic_load(&t->stale))
 		return;
 	lock(t);

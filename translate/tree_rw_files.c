@@ -26,7 +26,8 @@ static void caching(struct tree *t, struct node *n, const struct found *f, int f
 	ret->direct_io = (flags & O_ACCMODE) == O_WRONLY;
 }
 
-int handle_make(struct tree *t, struct node *n, int flags, struct view_handle *ret, struct err *e)
+int handle_make(struct tree *t, struct node *n, int flags, struct view_handle *ret,
+		struct err *e)
 {
 	struct handle *h = alloc_array(1, sizeof(*h));
 	struct work *w;

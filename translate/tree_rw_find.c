@@ -242,8 +242,8 @@ void tree_attr(struct tree *t, const struct ground *g, const struct node *n,
 
 /* ---- content ---- */
 
-static int read_base(const struct ground *g, uint64_t id, uint64_t off, uint8_t *out, size_t len,
-		     size_t *ret, struct err *e)
+static int read_base(const struct ground *g, uint64_t id, uint64_t off, uint8_t *out,
+		     size_t len, size_t *ret, struct err *e)
 {
 	struct span s = {0};
 	int rc = g->view->ops->read(g->view, id, off, len, out, &s, e);

@@ -125,8 +125,8 @@ static int move_file(const struct move *m, const char *from, const char *to, str
 	return rc ? rc : copy_base(m->t, m->g, from, to, &f, e);
 }
 
-static int move_all(const struct move *m, const struct below *b, const char *from, const char *to,
-		    struct err *e)
+static int move_all(const struct move *m, const struct below *b, const char *from,
+		    const char *to, struct err *e)
 {
 	char was[STORE_KEY_MAX + 1], is[STORE_KEY_MAX + 1];
 	int rc = 0;

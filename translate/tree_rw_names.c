@@ -95,8 +95,8 @@ static int begin_file(struct place *p, struct node **ret, struct err *e)
 	return 0;
 }
 
-int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags, mode_t mode,
-		struct view_attr *ret_attr, struct view_handle *ret, struct err *e)
+int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
+		mode_t mode, struct view_attr *ret_attr, struct view_handle *ret, struct err *e)
 {
 	struct view_handle vh = {0};
 	struct node *n = NULL;
@@ -268,7 +268,7 @@ static int settle(struct place *p, struct node *n, struct err *e)
 /* copy_base - a file of the dataset under another name: its bytes. An alias would lead nowhere when
  * the commit that removes the old name leaves the new one. */
 int copy_base(struct tree *t, const struct ground *g, const char *from, const char *to,
-		      const struct found *f, struct err *e)
+	      const struct found *f, struct err *e)
 {
 	struct work *w = work_new();
 	uint8_t *piece = alloc_array(1, (size_t)1 << 20);

@@ -304,7 +304,8 @@ int node_rename(struct tree *t, struct node *n, const char *key, struct err *e)
 	return 0;
 }
 
-int nodes_below(struct tree *t, const char *dir, struct node ***ret, size_t *ret_n, struct err *e)
+int nodes_below(struct tree *t, const char *dir, struct node ***ret, size_t *ret_n,
+		struct err *e)
 {
 	size_t len = strlen(dir), n = 0;
 	struct node **v;
@@ -342,7 +343,8 @@ int node_work(struct tree *t, struct node *n, struct work **ret, struct err *e)
 	return w ? 0 : err_nomem(e);
 }
 
-bool node_has_work(struct tree *t, struct node *n, uint64_t *ret_size, struct timespec *ret_mtime)
+bool node_has_work(struct tree *t, struct node *n, uint64_t *ret_size,
+		   struct timespec *ret_mtime)
 {
 	struct work *w;
 	bool loaded;

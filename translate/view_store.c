@@ -7,7 +7,7 @@
 #include "translate/stage.h"
 #include "translate/view.h"
 
-#define BATCH 64          /* entries that are listed at a time */
+#define BATCH 64 /* entries that are listed at a time */
 #define NAME_LONGEST 255
 
 struct viewed {
@@ -191,8 +191,8 @@ static int find_file(struct viewed *s, const char *key, struct view_attr *ret, s
 	return rc;
 }
 
-static int viewed_read(struct store *st, const char *key, uint64_t off, uint8_t *out, size_t len,
-		       uint64_t *ret_version, struct err *e)
+static int viewed_read(struct store *st, const char *key, uint64_t off, uint8_t *out,
+		       size_t len, uint64_t *ret_version, struct err *e)
 {
 	struct view_attr a;
 	int rc = find_file(of(st), key, &a, e);

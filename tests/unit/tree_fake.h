@@ -28,12 +28,12 @@ struct dfile {
 
 struct data {
 	pthread_mutex_t lock;
-	struct dfile *v;   /* lock */
+	struct dfile *v; /* lock */
 	size_t n, cap;
-	uint64_t state;    /* lock: another one when somebody else changes it */
+	uint64_t state; /* lock: another one when somebody else changes it */
 	atomic_int opened, open_now, commits;
 	/* what a commit is to do */
-	atomic_int fail;   /* its code; once for each time in fail_times */
+	atomic_int fail; /* its code; once for each time in fail_times */
 	atomic_int fail_times;
 	atomic_bool refuse_all; /* everything is left */
 };
@@ -94,7 +94,7 @@ struct fsource {
 };
 
 struct fnode {
-	char *key;  /* files, and directories that come from them */
+	char *key; /* files, and directories that come from them */
 	bool is_dir;
 	uint8_t *data;
 	size_t len;
