@@ -23,6 +23,7 @@ struct fs_want {
 	const char *name;   /* of that file; borrowed for the view's life */
 	uint64_t id_limit;  /* ids stay below it */
 	const struct fs_rules *rules; /* the setup's */
+	bool writable;      /* a writable view will stand on it */
 	uint32_t share;     /* so many views share the memory and the threads that cfg allows */
 };
 

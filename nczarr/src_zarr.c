@@ -13,7 +13,8 @@
 
 #include "nczarr/zr_int.h"
 
-#define ZIP_LOOK_BYTES ((uint64_t)64 << 20) /* for the directory of an archive that may be ours */
+#define ZIP_LOOK_BYTES                                                                         \
+	((uint64_t)64 << 20) /* for the directory of an archive that may be ours */
 
 /* named_zarr - whether the last component of a path ends like a Zarr tree's. */
 static bool named_zarr(const char *path)
@@ -42,7 +43,8 @@ static bool has_docs(struct store *s, const char *folder)
 	struct store_stat st;
 
 	for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
-		int n = snprintf(key, sizeof(key), "%s%s%s", folder, folder[0] ? "/" : "", docs[i]);
+		int n = snprintf(key, sizeof(key), "%s%s%s", folder, folder[0] ? "/" : "",
+				 docs[i]);
 
 		if (n > 0 && (size_t)n < sizeof(key) && store_stat(s, key, &st, NULL) == 0)
 			return true;
@@ -107,11 +109,25 @@ static int bid(const char *path, int fd, const struct stat *st)
 /* release - everything but the store, whose descriptor is the caller's while opening. */
 static void release(struct zr_source *s)
 {
+	zr_nodes_free(atomic_load(&s->nodes));
 	zr_data_free(s->data);
 	free(s->seen);
 	free(s->path);
 	arena_release(&s->base.ds.arena);
 	free(s);
+}
+
+static struct zr_source *new_source(const struct source_options *opts)
+{
+	struct zr_source *s = alloc_array(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->base.ops = &zarr_source_ops;
+	s->opts = *opts;
+	s->opts.link_root = NULL; /* borrowed, and not for us */
+	arena_init(&s->base.ds.arena, (size_t)u64_min(opts->max_meta_bytes, SIZE_MAX));
+	return s;
 }
 
 static int set_up(struct zr_source *s, const char *path, int fd, struct err *e)
@@ -126,10 +142,18 @@ static int set_up(struct zr_source *s, const char *path, int fd, struct err *e)
 		       : store_zip_open(fd, s->opts.max_meta_bytes, &s->store, e);
 }
 
+/* load - the model, and what finds chunks. */
+static int load(struct zr_source *s, struct err *e)
+{
+	int rc = zr_model(s, e);
+
+	return rc < 0 ? rc : zr_data_new(s, &s->data, e);
+}
+
 static int open_source(const char *path, int fd, const struct stat *st,
 		       const struct source_options *opts, struct source **ret, struct err *e)
 {
-	struct zr_source *s = alloc_array(1, sizeof(*s));
+	struct zr_source *s = new_source(opts);
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0), rc;
 
 	if (!s || own < 0) {
@@ -139,18 +163,12 @@ static int open_source(const char *path, int fd, const struct stat *st,
 		free(s);
 		return rc;
 	}
-	s->base.ops = &zarr_source_ops;
 	s->base.ds.st = *st;
-	s->opts = *opts;
-	s->opts.link_root = NULL; /* borrowed, and not for us */
-	arena_init(&s->base.ds.arena, (size_t)u64_min(opts->max_meta_bytes, SIZE_MAX));
 	rc = set_up(s, path, own, e);
 	if (rc < 0)
 		(void)close(own); /* it was only read from */
-	if (rc == 0)
-		rc = zr_model(s, e);
-	if (rc == 0)
-		rc = zr_data_new(s, &s->data, e);
+	else
+		rc = load(s, e);
 	if (rc < 0) {
 		struct store *store = s->store;
 
@@ -163,10 +181,31 @@ static int open_source(const char *path, int fd, const struct stat *st,
 	return 0;
 }
 
+int zarr_store_open(struct store *store, const char *name, const struct source_options *opts,
+		    struct source **ret, struct err *e)
+{
+	struct zr_source *s = new_source(opts);
+	int rc;
+
+	if (!s)
+		return err_nomem(e);
+	s->borrowed = true;
+	s->store = store;
+	s->base.ds.st.st_mode = S_IFDIR | 0755;
+	s->path = strdup(name);
+	rc = s->path ? load(s, e) : err_nomem(e);
+	if (rc < 0) {
+		release(s);
+		return rc;
+	}
+	*ret = &s->base;
+	return 0;
+}
+
 static void close_source(struct source *src)
 {
 	struct zr_source *s = zr_of(src);
-	struct store *store = s->store;
+	struct store *store = s->borrowed ? NULL : s->store;
 
 	release(s);
 	store_close(store);
@@ -184,4 +223,5 @@ const struct source_ops zarr_source_ops = {
 	.read_stored = zr_read_stored,
 	.check = zr_check,
 	.poll = zr_poll,
+	.hold = zr_hold,
 };

@@ -557,7 +557,7 @@ static int look_v3(struct zr_load *l, const struct zr_todo *d, const struct stor
 	*ret = rc == 0 && docs[DOC_ZJSON];
 	if (!*ret)
 		return rc;
-	if (d->depth == 0) {
+	if (d->depth == 0 && !l->s->borrowed) {
 		rc = zr_inline_metadata(docs[DOC_ZJSON], &metadata, e);
 		if (rc == 0 && metadata)
 			rc = zr_consolidated(l, metadata, docs[DOC_ZJSON], e);
@@ -655,7 +655,7 @@ static int load_all(struct zr_load *l, struct err *e)
 	struct zr_todo root = {.key = ""};
 	struct err why = ERR_INIT;
 	struct store_stat st;
-	const json_t *v;
+	const json_t *v = NULL;
 	bool hit = false;
 	int rc = store_stat(l->s->store, "", &st, &why);
 
@@ -665,7 +665,7 @@ static int load_all(struct zr_load *l, struct err *e)
 	rc = look_v3(l, &root, NULL, &hit, e);
 	if (rc < 0 || hit)
 		return rc < 0 ? rc : walk(l, e);
-	rc = doc(l, "", ".zmetadata", NULL, &v, e);
+	rc = l->s->borrowed ? 0 : doc(l, "", ".zmetadata", NULL, &v, e);
 	if (rc == 0 && v) {
 		rc = zr_consolidated_v2(l, v, e);
 		return rc < 0 ? err_wrap(e, rc, "'.zmetadata'") : 0;

@@ -8,6 +8,8 @@
 #ifndef NCZARR_ZR_INT_H
 #define NCZARR_ZR_INT_H
 
+#include <stdatomic.h>
+
 #include "codecs/vlen.h"
 #include "nczarr/json_read.h"
 #include "nczarr/store.h"
@@ -203,6 +205,11 @@ struct zr_source {
 	                             * with their versions before they were read */
 	size_t n_seen, c_seen;
 	struct zr_data *data;       /* owned */
+	bool borrowed;              /* the store is somebody else's, who knows when it changes; what
+	                             * its documents say is looked for in each of them, because
+	                             * consolidated ones may be behind while they are written */
+	_Atomic bool held;          /* source_hold */
+	_Atomic(struct zr_nodes *) nodes; /* owned; made at the first look (zr_what.c) */
 };
 
 static inline struct zr_source *zr_of(struct source *s)
@@ -228,5 +235,10 @@ int zr_read_stored(struct source *s, uint32_t array, uint64_t linear,
 		   struct err *e);
 int zr_check(struct source *s, struct err *e);
 int zr_poll(struct source *s, struct err *e);
+void zr_hold(struct source *s, bool on);
+
+/* zr_nodes - groups and arrays by their keys. */
+struct zr_nodes;
+void zr_nodes_free(struct zr_nodes *n);
 
 #endif

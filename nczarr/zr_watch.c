@@ -105,9 +105,23 @@ void zr_recent_note(struct zr_watch *w, uint32_t array, uint64_t object, uint64_
 
 /* ---- asking ---- */
 
+/* quiet - whether nobody wants to know: a commit of ours is under way, or who lent the store
+ * knows what happens to it. */
+static bool quiet(struct zr_source *s)
+{
+	return s->borrowed || atomic_load(&s->held);
+}
+
 int zr_check(struct source *src, struct err *e)
 {
-	return store_check(zr_of(src)->store, e);
+	struct zr_source *s = zr_of(src);
+
+	return quiet(s) ? 0 : store_check(s->store, e);
+}
+
+void zr_hold(struct source *src, bool on)
+{
+	atomic_store(&zr_of(src)->held, on);
 }
 
 /* same - whether what is behind a key has this version; 0: nothing is. */
@@ -186,8 +200,11 @@ int zr_poll(struct source *src, struct err *e)
 	struct zr_watch *w = &s->data->watch;
 	size_t asked = 0, visited = 0, total = 1, i;
 	struct zr_dir d;
-	int rc = store_check(s->store, e);
+	int rc;
 
+	if (quiet(s))
+		return 0;
+	rc = store_check(s->store, e);
 	if (!rc)
 		rc = check_recent(s, e);
 	for (; !rc && asked < ASKED_MAX && visited < total; asked++, visited++) {
