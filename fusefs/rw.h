@@ -46,6 +46,10 @@ struct fs_rw {
 
 /* ---- rw.c ---- */
 
+/* fs_rw_prepare - before setup->prepare, in a process that may write: processes that commit are told
+ * which setup is theirs. */
+void fs_rw_prepare(const struct fs_setup *setup);
+
 /* fs_rw_open - a writable view of the dataset at path, whose other family's view is shown (or what
  * cfg->view says): recovers what a mount before it left behind, takes the lock, opens.
  * name, id_limit, share: as in fs_want.
