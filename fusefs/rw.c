@@ -1,5 +1,5 @@
 /* rw.c - writable views: what stands on what, and who carries out their commits. */
-#include "fusefs/rw_int.h"
+#include "fusefs/rw.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "fusefs/rw_int.h"
 
 #pragma weak stage_open
 #pragma weak stage_close

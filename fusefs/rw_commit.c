@@ -1,10 +1,10 @@
 /* rw_commit.c - a process that puts a generation of a stage into an HDF5 file.
  *
- * libhdf5 writes there, and may crash there: the server is told what came of it in words. Before the
- * first byte changes that a reader of the old state may see, the process asks and waits; whoever
- * asked for it may die at any time, and so may the process: the journal tells what has to be done
- * about it. When it dies after it was let go, that is done at once, and the commit is made again: it
- * then finds little or nothing to be different. */
+ * libhdf5 writes there, and may crash there: the server is told what came of it in words. Before
+ * the first byte changes that a reader of the old state may see, the process asks and waits;
+ * whoever asked for it may die at any time, and so may the process: the journal tells what has to
+ * be done about it. When it dies after it was let go, that is done at once, and the commit is made
+ * again: it then finds little or nothing to be different. */
 #include "fusefs/rw_int.h"
 
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/child.h"
+#include "base/log.h"
 
 #pragma weak commit_tree
 
@@ -89,7 +90,18 @@ static const struct child_kind kind = {
 
 /* ---- the server ---- */
 
-int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *e)
+/* key_of - a new text: what stands before the reason. */
+static char *key_of(const char *path, const char *line)
+{
+	const char *tab = strrchr(line, '\t');
+
+	log_info("'%s': '%.*s' is not in it: %s", path, (int)(tab ? tab - line : 0), line,
+		 tab ? tab + 1 : line);
+	return tab ? strndup(line, (size_t)(tab - line)) : strdup(line);
+}
+
+int rw_left(const char *path, const char *text, size_t n, char ***ret, size_t *ret_n,
+	    struct err *e)
 {
 	size_t count = 0, at = 0;
 	char **list;
@@ -102,7 +114,7 @@ int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *
 	if (!list)
 		return err_nomem(e);
 	for (size_t i = 0; i < count; i++, at += strlen(text + at) + 1) {
-		list[i] = strdup(text + at);
+		list[i] = key_of(path, text + at);
 		if (list[i])
 			continue;
 		while (i > 0)
@@ -220,7 +232,7 @@ int rw_commit_tree(const struct fs_setup *setup, const struct rw_state *state,
 		}
 	}
 	if (rc == 0)
-		rc = rw_left(c.left, c.n, ret_left, ret_n, e);
+		rc = rw_left(state->path, c.left, c.n, ret_left, ret_n, e);
 	free(c.left);
 	return rc;
 }

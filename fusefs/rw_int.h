@@ -37,14 +37,15 @@ int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret
 int rw_commit_tree(const struct fs_setup *setup, const struct rw_state *state,
 		   uint64_t generation, void (*quiesce)(void *view), void *view,
 		   char ***ret_left, size_t *ret_n, struct err *e) NZ_MUST_USE;
-/* rw_left - the texts that follow each other in n bytes, each with its NUL, as a new list of new
- * texts. */
-int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *e) NZ_MUST_USE;
+/* rw_left - the texts "key\treason" that follow each other in n bytes, each with its NUL: a new list
+ * of new texts, the keys. path: of the dataset, for the log. */
+int rw_left(const char *path, const char *text, size_t n, char ***ret, size_t *ret_n,
+	    struct err *e) NZ_MUST_USE;
 
 /* ---- rw_recover.c ---- */
 
-/* rw_repair - what a process left half done in the dataset itself is ended or undone: the journal of
- * an HDF5 file, the manifest of a store. *ret_done: something was. */
+/* rw_repair - what a process left half done in the dataset itself is ended or undone: the journal
+ * of an HDF5 file, the manifest of a store. *ret_done: something was. */
 int rw_repair(const struct fs_setup *setup, const struct rw_state *state, bool *ret_done,
 	      struct err *e) NZ_MUST_USE;
 
