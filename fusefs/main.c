@@ -75,6 +75,7 @@ static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_wa
 		.io = io_of(cfg, want->share),
 		.max_meta_bytes = cfg->meta_size,
 		.id_limit = want->id_limit,
+		.bare = want->writable,
 	};
 
 	return zarr_view_open(s, &opts, ret, e);

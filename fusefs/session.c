@@ -192,7 +192,8 @@ static bool session_args(struct server *s, struct fuse_args *args)
 	for (size_t i = 0; ok && i < cfg->n_fuse_opts; i++)
 		if (!loop_option(s, cfg->fuse_opts[i]))
 			ok = fuse_opt_add_opt_escaped(&list, cfg->fuse_opts[i]) == 0;
-	ok = ok && fuse_opt_add_opt(&list, "subtype=nczarrfs,ro,nosuid,nodev") == 0;
+	ok = ok && fuse_opt_add_opt(&list, "subtype=nczarrfs,nosuid,nodev") == 0;
+	ok = ok && (s->fs.writes || fuse_opt_add_opt(&list, "ro") == 0);
 	ok = ok && fuse_opt_add_arg(args, "nczarrfs") == 0 &&
 	     fuse_opt_add_arg(args, "-o") == 0 && fuse_opt_add_arg(args, list) == 0;
 	if (ok && cfg->debug)
@@ -273,8 +274,8 @@ static int mount_quietly(struct server *s, struct fuse_args *args, struct err *e
 	bool ok;
 
 	quiet_begin(&q);
-	s->fs.se = fuse_session_new(args, fs_operations(), sizeof(struct fuse_lowlevel_ops),
-				    &s->fs);
+	s->fs.se = fuse_session_new(args, fs_operations(s->fs.writes),
+				    sizeof(struct fuse_lowlevel_ops), &s->fs);
 	ok = s->fs.se && fuse_session_mount(s->fs.se, s->mountpoint) == 0;
 	quiet_end(&q, text, sizeof(text));
 	if (ok)
@@ -452,6 +453,7 @@ static int open_source(struct server *s, struct err *e)
 		return rc;
 	s->fs.path = setup->cfg->source;
 	s->fs.follows = live_first(s->fs.live)->view->follows;
+	s->fs.writes = live_first(s->fs.live)->view->write != NULL;
 	print_notes(live_first(s->fs.live));
 	return 0;
 }

@@ -203,17 +203,21 @@ static int commit(struct nc_builder *b, const struct nc_type *t, hid_t type)
 	return H5Tcommit2(group, t->name, type, H5P_DEFAULT, tcpl, H5P_DEFAULT) < 0 ? -1 : 0;
 }
 
+int nc_h5_make_type(struct nc_builder *b, uint32_t i)
+{
+	const struct nc_type *t = &b->m->types[i];
+	struct making x = {.b = b, .fields = t->fields};
+
+	b->types[i] = make(&x, t->type);
+	return b->types[i] < 0 || commit(b, t, b->types[i]) < 0 ? -1 : 0;
+}
+
 int nc_h5_types(struct nc_builder *b, struct err *e)
 {
-	for (uint32_t i = 0; i < b->m->n_types; i++) {
-		const struct nc_type *t = &b->m->types[i];
-		struct making x = {.b = b, .fields = t->fields};
-
-		b->types[i] = make(&x, t->type);
-		if (b->types[i] < 0 || commit(b, t, b->types[i]) < 0) {
-			(void)nc_h5_fail(b, t->group, DS_NONE, e);
-			return err_wrap(e, -EIO, "type '%s'", t->name);
+	for (uint32_t i = 0; i < b->m->n_types; i++)
+		if (nc_h5_make_type(b, i) < 0) {
+			(void)nc_h5_fail(b, b->m->types[i].group, DS_NONE, e);
+			return err_wrap(e, -EIO, "type '%s'", b->m->types[i].name);
 		}
-	}
 	return 0;
 }

@@ -19,6 +19,7 @@ static const struct command {
 	{CFG_MOUNT, NULL, 2, USAGE},
 	{CFG_INFO, "info", 1, "usage: nczarrfs info [--json] [-o ...] SOURCE"},
 	{CFG_FILTERS, "filters", 0, "usage: nczarrfs filters [-v] [--json] [-o ...]"},
+	{CFG_RECOVER, "recover", 1, "usage: nczarrfs recover [-o ...] SOURCE..."},
 };
 
 static const struct command *command_of(const struct cfg *cfg)
@@ -105,26 +106,6 @@ static int short_flags(struct cfg *cfg, struct walk *w, struct err *e)
 	return 0;
 }
 
-static int place(struct cfg *cfg, struct walk *w, struct err *e)
-{
-	const char *arg = w->argv[w->i];
-
-	for (size_t i = 1; i < ARRAY_LEN(commands); i++)
-		if (cfg->command == CFG_MOUNT && w->n_places == 0 && !w->only_places &&
-		    strcmp(arg, commands[i].word) == 0) {
-			cfg->command = commands[i].command;
-			return 0;
-		}
-	if (w->n_places >= command_of(cfg)->places)
-		return err_set(e, -EINVAL, "%s: one argument too many: %s", arg,
-			       command_of(cfg)->usage);
-	if (!*arg)
-		return err_set(e, -EINVAL, "'': an argument is empty: %s",
-			       command_of(cfg)->usage);
-	w->places[w->n_places++] = arg;
-	return 0;
-}
-
 /* absolute - path below the working directory, as text: what it names may be a mount whose
  * server is gone, so that nothing is resolved here. */
 static int absolute(const char *path, char **ret, struct err *e)
@@ -144,6 +125,43 @@ static int absolute(const char *path, char **ret, struct err *e)
 		*ret = NULL;
 		return err_nomem(e);
 	}
+	return 0;
+}
+
+/* add_source - one more that is to be recovered. */
+static int add_source(struct cfg *cfg, const char *path, struct err *e)
+{
+	char **grown = realloc(cfg->more, (cfg->n_more + 1) * sizeof(*grown));
+	int rc;
+
+	if (!grown)
+		return err_nomem(e);
+	cfg->more = grown;
+	rc = absolute(path, &grown[cfg->n_more], e);
+	if (rc == 0)
+		cfg->n_more++;
+	return rc;
+}
+
+static int place(struct cfg *cfg, struct walk *w, struct err *e)
+{
+	const char *arg = w->argv[w->i];
+
+	for (size_t i = 1; i < ARRAY_LEN(commands); i++)
+		if (cfg->command == CFG_MOUNT && w->n_places == 0 && !w->only_places &&
+		    strcmp(arg, commands[i].word) == 0) {
+			cfg->command = commands[i].command;
+			return 0;
+		}
+	if (!*arg)
+		return err_set(e, -EINVAL, "'': an argument is empty: %s",
+			       command_of(cfg)->usage);
+	if (cfg->command == CFG_RECOVER && w->n_places == 1)
+		return add_source(cfg, arg, e);
+	if (w->n_places >= command_of(cfg)->places)
+		return err_set(e, -EINVAL, "%s: one argument too many: %s", arg,
+			       command_of(cfg)->usage);
+	w->places[w->n_places++] = arg;
 	return 0;
 }
 
@@ -170,14 +188,16 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 	if (w->n_places < want)
 		return err_set(e, -EINVAL, "%s missing: %s",
 			       w->n_places ? "MOUNTPOINT" : "SOURCE", command_of(cfg)->usage);
-	if (cfg->json && cfg->command == CFG_MOUNT)
+	if (cfg->json && (cfg->command == CFG_MOUNT || cfg->command == CFG_RECOVER))
 		return err_set(e, -EINVAL, "--json: only info and filters have it: %s",
 			       commands[1].usage);
 	if (want > 0)
 		rc = absolute(w->places[0], &cfg->source, e);
 	if (rc == 0 && want == 2)
 		rc = absolute(w->places[1], &cfg->mountpoint, e);
-	return rc == 0 ? make_absolute(&cfg->link_root, e) : rc;
+	if (rc == 0)
+		rc = make_absolute(&cfg->link_root, e);
+	return rc == 0 ? make_absolute(&cfg->state_dir, e) : rc;
 }
 
 /* implied - with allow_other the kernel has to check permissions: nobody else does. */
@@ -234,8 +254,12 @@ void cfg_release(struct cfg *cfg)
 	free(cfg->source);
 	free(cfg->mountpoint);
 	free(cfg->link_root);
+	free(cfg->state_dir);
+	free_texts(cfg->more, cfg->n_more);
 	free_texts(cfg->fuse_opts, cfg->n_fuse_opts);
 	free_texts(cfg->filter_rules, cfg->n_filter_rules);
 	free_texts(cfg->quantize_rules, cfg->n_quantize_rules);
+	free_texts(cfg->chunk_rules, cfg->n_chunk_rules);
+	free_texts(cfg->unlimited, cfg->n_unlimited);
 	*cfg = (struct cfg){.command = CFG_MOUNT};
 }

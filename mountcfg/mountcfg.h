@@ -18,6 +18,8 @@ struct cfg {
 	enum cfg_command command;
 	char *source;            /* absolute path once cfg_parse returns; owned */
 	char *mountpoint;        /* owned */
+	char **more;             /* n_more sources of recover besides, as source */
+	size_t n_more;
 	bool foreground;         /* -f */
 	bool verbose;            /* -v */
 	bool debug;              /* -d */

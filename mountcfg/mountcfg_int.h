@@ -9,9 +9,10 @@
 int cfg_defaults(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 
 /* cfg_set_options - take the argument of one -o: options separated by commas, where a backslash
- * takes the next character as it is. In the rules of -o filter= and -o quantize= commas belong to
- * the rule up to what can only be another option, and a backslash is kept but for ones before a
- * comma or a backslash. Returns 0; -EINVAL with what is wrong; -ENOMEM. */
+ * takes the next character as it is. In the rules of -o filter=, quantize= and chunks= and the
+ * names of unlimited= commas belong to the value up to what can only be another option, and a
+ * backslash is kept but for ones before a comma or a backslash. Returns 0; -EINVAL with what is
+ * wrong; -ENOMEM. */
 int cfg_set_options(struct cfg *cfg, const char *list, struct err *e) NZ_MUST_USE;
 
 /* cfg_said - whether an option was given, as opposed to its default. */

@@ -23,6 +23,7 @@ enum kind {
 	OPT_TEXT, /* any text, stored as an owned string */
 	OPT_FLAG, /* no value: sets a bool */
 	OPT_RULE, /* a word, or a rule with variables and commas; may be repeated */
+	OPT_LIST, /* names with commas between them; may be repeated */
 };
 
 struct word {
@@ -72,6 +73,10 @@ static const struct word page_cache_words[] = {
 	{"auto", 0, false}, {"always", 1, false}, {NULL, 0, false}};
 static const struct word json_words[] = {
 	{"python", 0, false}, {"strict", 1, false}, {NULL, 0, false}};
+static const struct word new_words[] = {
+	{"other", 0, false}, {"same", 1, false}, {NULL, 0, false}};
+static const struct word consolidated_words[] = {
+	{"auto", -1, false}, {"always", 1, false}, {"never", 0, false}, {NULL, 0, false}};
 
 #define FIELD(f) offsetof(struct cfg, f)
 
@@ -138,6 +143,35 @@ static const struct option options[] = {
 	{"noplugins", OPT_FLAG, NULL, FIELD(noplugins), NULL, 0, 0,
 	 "use no filters from plugins, HDF5's or netCDF-C's"},
 	{"debug", OPT_FLAG, NULL, FIELD(debug), NULL, 0, 0, "log every request"},
+	{"rw", OPT_FLAG, NULL, FIELD(rw), NULL, 0, 0,
+	 "what is written into the mount goes into SOURCE"},
+	{"create", OPT_FLAG, NULL, FIELD(create), NULL, 0, 0,
+	 "make SOURCE first: an empty Zarr tree where its name ends in .zarr, .zr3 or .zr2, "
+	 "else an empty netCDF-4 file; implies rw"},
+	{"new", OPT_BOOL, "other", FIELD(new_as_is), new_words, 0, 0,
+	 "what becomes of a dataset that is written into a mirrored directory: one of the "
+	 "other format, or the same"},
+	{"chunks", OPT_RULE, NULL, FIELD(chunk_rules), no_words, 0, 0,
+	 "[VARIABLE[&VARIABLE...],]DIM=N[,DIM=N...]: chunks of variables that are written "
+	 "without, or of those named; N is a number or all: 'time=24,lat=all'. May be "
+	 "repeated. Commas belong to it up to the next option"},
+	{"unlimited", OPT_LIST, NULL, FIELD(unlimited), NULL, 0, 0,
+	 "dimensions that are made without a limit in a netCDF-4 file, so that they can grow"},
+	{"consolidated", OPT_WORD, "auto", FIELD(consolidated), consolidated_words, 0, 0,
+	 "whether a Zarr tree that is written has consolidated metadata: auto: where it has, "
+	 "and new ones"},
+	{"stage_size", OPT_SIZE, "256M", FIELD(stage_size), NULL, MIB, 1024 * GIB,
+	 "most bytes that wait beside a netCDF-4 file to be put into it"},
+	{"write_size", OPT_SIZE, "64M", FIELD(write_size), NULL, 64 * KIB, 1024 * GIB,
+	 "memory for files that are being written; what is more is on the disk"},
+	{"commit_delay", OPT_UINT, "500", FIELD(commit_delay), NULL, 0, 3600000,
+	 "milliseconds without a write until what was written into a tree is put into its "
+	 "netCDF-4 file"},
+	{"state_dir", OPT_TEXT, NULL, FIELD(state_dir), NULL, 0, 0,
+	 "where the directories are made that hold what is written and not in SOURCE yet; "
+	 "else beside SOURCE"},
+	{"nojournal", OPT_FLAG, NULL, FIELD(no_journal), NULL, 0, 0,
+	 "change netCDF-4 files in place: a crash while that happens may damage them"},
 };
 
 /* Options that are handed on. '=' at the end: takes a value. */
@@ -171,7 +205,7 @@ static const char *const mount_options[] = {
  * in the other sense (mount.fuse3 adds dev and suid unasked). */
 static const char *const ignored_options[] = {
 	"defaults", "auto",   "noauto",  "user", "nouser", "users",  "nousers", "owner",
-	"group",    "nofail", "_netdev", "dev",  "suid",   "nosuid", "nodev",   "ro",
+	"group",    "nofail", "_netdev", "dev",  "suid",   "nosuid", "nodev",
 };
 
 static bool in_list(const char *name, size_t len, const char *const *list, size_t n)
@@ -249,6 +283,8 @@ static int set_word(const struct option *o, const char *value, void *field, stru
 			*(enum cfg_mode *)field = (enum cfg_mode)w->value;
 		else if (o->field == FIELD(view))
 			*(enum cfg_view *)field = (enum cfg_view)w->value;
+		else if (o->field == FIELD(consolidated))
+			*(int *)field = w->value;
 		else
 			*(enum cfg_filter *)field = (enum cfg_filter)w->value;
 		return 0;
@@ -320,13 +356,53 @@ static bool for_all(const char *value)
 	return strcasecmp(value, "none") == 0;
 }
 
+/* texts_of - the list that an option which may be repeated adds to. */
+static char ***texts_of(struct cfg *cfg, const struct option *o, size_t **ret_n)
+{
+	if (o->field == FIELD(filter)) {
+		*ret_n = &cfg->n_filter_rules;
+		return &cfg->filter_rules;
+	}
+	if (o->field == FIELD(quantize_rules)) {
+		*ret_n = &cfg->n_quantize_rules;
+		return &cfg->quantize_rules;
+	}
+	if (o->field == FIELD(chunk_rules)) {
+		*ret_n = &cfg->n_chunk_rules;
+		return &cfg->chunk_rules;
+	}
+	*ret_n = &cfg->n_unlimited;
+	return &cfg->unlimited;
+}
+
+/* set_list - each name of "time,lat". */
+static int set_list(struct cfg *cfg, const struct option *o, const char *value, struct err *e)
+{
+	size_t *n;
+	char ***list = texts_of(cfg, o, &n);
+
+	for (size_t len; *value; value += len + (value[len] == ',')) {
+		auto_free char *name = NULL;
+		int rc;
+
+		len = strcspn(value, ",");
+		name = strndup(value, len);
+		rc = !name  ? err_nomem(e)
+		     : !len ? err_set(e, -EINVAL, "-o %s: a name is empty", o->name)
+			    : add_text(list, n, o->name, name, e);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
 /* set_rule - a word says what happens to variables without a rule. "none" is a rule as well when
  * there are others: the last that is for all variables holds for them. */
 static int set_rule(struct cfg *cfg, const struct option *o, const char *value, struct err *e)
 {
 	const bool filter = o->field == FIELD(filter);
-	char ***list = filter ? &cfg->filter_rules : &cfg->quantize_rules;
-	size_t *n = filter ? &cfg->n_filter_rules : &cfg->n_quantize_rules;
+	size_t *n;
+	char ***list = texts_of(cfg, o, &n);
 
 	if (!*value)
 		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...", o->name,
@@ -378,6 +454,11 @@ static int set_value(struct cfg *cfg, const struct option *o, const char *value,
 		return 0;
 	case OPT_RULE:
 		return set_rule(cfg, o, value, e);
+	case OPT_LIST:
+		if (!*value)
+			return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...",
+				       o->name, o->name);
+		return set_list(cfg, o, value, e);
 	}
 	return -EINVAL;
 }
@@ -438,10 +519,6 @@ static int set_mount_option(struct cfg *cfg, const char *opt, size_t len, struct
 {
 	int rc;
 
-	if (strcmp(opt, "rw") == 0)
-		return err_set(e, -EINVAL,
-			       "-o rw: writing is not supported yet: leave it out, "
-			       "every mount is read-only");
 	if (strncmp(opt, "x-", 2) == 0 || strncmp(opt, "comment=", 8) == 0 ||
 	    (!opt[len] && in_list(opt, len, ignored_options, ARRAY_LEN(ignored_options))))
 		return 0;
@@ -480,11 +557,28 @@ static const char *rule_value(const char *one, size_t n, const struct option **r
 	const char *is = n ? memchr(one, '=', n) : NULL;
 
 	*ret = is ? find_option(one, (size_t)(is - one)) : NULL;
-	return *ret && (*ret)->kind == OPT_RULE ? is + 1 : NULL;
+	return *ret && ((*ret)->kind == OPT_RULE || (*ret)->kind == OPT_LIST) ? is + 1 : NULL;
+}
+
+/* is_length - whether the n bytes behind a comma of a rule of chunks= go on with it: "lat=24" or
+ * "lat=all", unless lat is the name of an option. */
+static bool is_length(const char *next, size_t n)
+{
+	const char *is = memchr(next, '=', n);
+	const size_t len = is ? (size_t)(is - next) : 0;
+	const char *value = is ? is + 1 : next;
+	const size_t n_value = n - (size_t)(value - next);
+
+	if (!len || !n_value || find_option(next, len) ||
+	    in_list(next, len, mount_options, ARRAY_LEN(mount_options)) ||
+	    strncmp(next, "x-", 2) == 0 || (len == 7 && memcmp(next, "comment", 7) == 0))
+		return false;
+	return strspn(value, "0123456789") >= n_value ||
+	       (n_value == 3 && memcmp(value, "all", 3) == 0);
 }
 
 /* is_option - whether the text behind a comma begins an option, and does not belong to the rule
- * before it: no rule has a '=' or an empty piece there, or the name of a flag. */
+ * before it: no other rule has a '=' or an empty piece there, or the name of a flag. */
 static bool is_option(const char *next)
 {
 	const size_t n = strcspn(next, ",\\");
@@ -495,7 +589,7 @@ static bool is_option(const char *next)
 	if (next[n] == '\\')
 		return false;
 	return n == 0 || (o && (o->kind == OPT_FLAG || o->kind == OPT_BARE)) ||
-	       strncmp(next, "x-", 2) == 0 || (n == 2 && strncmp(next, "rw", 2) == 0) ||
+	       strncmp(next, "x-", 2) == 0 ||
 	       exact(next, n, mount_options, ARRAY_LEN(mount_options)) ||
 	       exact(next, n, ignored_options, ARRAY_LEN(ignored_options));
 }
@@ -506,7 +600,11 @@ static bool ends(const char *one, size_t n, const char *next)
 	const struct option *o;
 	const char *value = rule_value(one, n, &o);
 
-	return !value || is_word(o, value, n - (size_t)(value - one)) || is_option(next);
+	if (!value)
+		return true;
+	if (o->field == FIELD(chunk_rules) && is_length(next, strcspn(next, ",\\")))
+		return false;
+	return (o->words && is_word(o, value, n - (size_t)(value - one))) || is_option(next);
 }
 
 int cfg_set_options(struct cfg *cfg, const char *list, struct err *e)
@@ -548,8 +646,30 @@ bool cfg_said(const struct cfg *cfg, const char *name)
 	return o && cfg->said >> (o - options) & 1;
 }
 
+/* settle_writing - what only writable mounts have. */
+static int settle_writing(struct cfg *cfg, struct err *e)
+{
+	static const char *const only_rw[] = {"new",          "chunks",     "unlimited",
+					      "consolidated", "stage_size", "write_size",
+					      "commit_delay", "nojournal"};
+
+	cfg->rw = cfg->rw || cfg->create;
+	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
+		if (cfg->rw && strcmp(cfg->fuse_opts[i], "ro") == 0)
+			return err_set(e, -EINVAL, "-o ro: does not go with %s: leave out one",
+				       cfg->create ? "create" : "rw");
+	for (size_t i = 0; i < ARRAY_LEN(only_rw); i++)
+		if (!cfg->rw && cfg->command == CFG_MOUNT && cfg_said(cfg, only_rw[i]))
+			return err_set(e, -EINVAL, "-o %s: only with rw", only_rw[i]);
+	return 0;
+}
+
 int cfg_settle(struct cfg *cfg, struct err *e)
 {
+	int rc = settle_writing(cfg, e);
+
+	if (rc < 0)
+		return rc;
 	if (cfg->shard_size && cfg_said(cfg, "zarr_format") && !cfg->zarr3)
 		return err_set(e, -EINVAL,
 			       "-o shards: Zarr v2 has none: leave out zarr_format=2");
@@ -620,6 +740,9 @@ static void help_option(const struct option *o, struct buf *out)
 			buf_printf(out, "%s%s", w == o->words ? "=" : "|", w->text);
 		buf_puts(out, o->words->text ? "|SPEC" : "=SPEC");
 		break;
+	case OPT_LIST:
+		buf_puts(out, "=NAME[,NAME...]");
+		break;
 	case OPT_FLAG:
 		break;
 	}
@@ -630,28 +753,31 @@ static void help_option(const struct option *o, struct buf *out)
 
 void cfg_help(struct buf *out)
 {
-	buf_puts(out,
-		 "usage: nczarrfs [options] SOURCE MOUNTPOINT   mount SOURCE in the other "
-		 "format\n"
-		 "       nczarrfs info [--json] [-o ...] SOURCE  say what would be mounted\n"
-		 "       nczarrfs filters [-v] [--json] [-o ...] list the filters that are "
-		 "there\n"
-		 "\n"
-		 "SOURCE is a netCDF-4 or HDF5 file, which becomes a Zarr tree; a Zarr tree, "
-		 "which\n"
-		 "becomes a netCDF-4 file; or a directory that holds some of them.\n"
-		 "Unmount with: fusermount3 -u MOUNTPOINT\n"
-		 "\n"
-		 "    -f                      stay in the foreground\n"
-		 "    -d, --debug             stay in the foreground and log every request\n"
-		 "    -v, --verbose           say more\n"
-		 "    -h, --help              print this and exit\n"
-		 "    -V, --version           print versions and exit\n"
-		 "    -o OPTION[,OPTION...]   one or more of the following\n"
-		 "\nOptions (the first word, or the number shown, is the default):\n");
+	buf_puts(
+		out,
+		"usage: nczarrfs [options] SOURCE MOUNTPOINT   mount SOURCE in the other "
+		"format\n"
+		"       nczarrfs info [--json] [-o ...] SOURCE  say what would be mounted\n"
+		"       nczarrfs filters [-v] [--json] [-o ...] list the filters that are "
+		"there\n"
+		"       nczarrfs recover [-o ...] SOURCE...     end what a mount that died "
+		"began\n"
+		"\n"
+		"SOURCE is a netCDF-4 or HDF5 file, which becomes a Zarr tree; a Zarr tree, "
+		"which\n"
+		"becomes a netCDF-4 file; or a directory that holds some of them.\n"
+		"Unmount with: fusermount3 -u MOUNTPOINT\n"
+		"\n"
+		"    -f                      stay in the foreground\n"
+		"    -d, --debug             stay in the foreground and log every request\n"
+		"    -v, --verbose           say more\n"
+		"    -h, --help              print this and exit\n"
+		"    -V, --version           print versions and exit\n"
+		"    -o OPTION[,OPTION...]   one or more of the following\n"
+		"\nOptions (the first word, or the number shown, is the default):\n");
 	for (size_t i = 0; i < ARRAY_LEN(options); i++)
 		help_option(&options[i], out);
-	buf_puts(out, "\nOptions of the mount, see mount.fuse3(8) (ro, nosuid and nodev always "
+	buf_puts(out, "\nOptions of the mount, see mount.fuse3(8) (nosuid and nodev always "
 		      "hold):\n");
 	buf_puts(out, "    ");
 	for (size_t i = 0, column = 4; i < ARRAY_LEN(mount_options); i++) {

@@ -25,6 +25,8 @@ struct zarr_view_options {
 	struct chunkio_options io;
 	uint64_t max_meta_bytes;  /* ceiling of one metadata document */
 	uint64_t id_limit;        /* ids stay below it; 0: VIEW_ID_LIMIT */
+	bool bare;          /* a dataset that has nothing, not even attributes, is an empty
+	                     * directory: writers like xarray refuse one with documents */
 };
 
 /* zarr_source_ops - Zarr v2, NCZarr (all versions) and Zarr v3 trees as a source: a directory or a
@@ -32,7 +34,8 @@ struct zarr_view_options {
 extern const struct source_ops zarr_source_ops;
 
 /* zarr_store_open - the same of any store, borrowed for the source's life. name: what it is called
- * in messages. source_check and source_poll of it say 0. */
+ * in messages. A store without a document is an empty dataset. source_check and source_poll of it say
+ * 0. */
 int zarr_store_open(struct store *store, const char *name, const struct source_options *opts,
 		    struct source **ret, struct err *e) NZ_MUST_USE;
 

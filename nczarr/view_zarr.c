@@ -37,6 +37,7 @@ struct zarr_view {
 	struct chunkio *io;
 	struct zr_shards *shards; /* NULL without them */
 	struct zr_emit emit;
+	bool bare; /* nothing is shown, as opts.bare has it */
 
 	pthread_mutex_t meta_lock;  /* one thread makes it */
 	_Atomic(struct doc *) meta; /* published once; owned */
@@ -329,7 +330,7 @@ static const struct zr_docs *docs_in(const struct zarr_view *z, const struct zr_
 	static const struct zr_docs none = {.n = 0};
 	const struct zr_format *f = z->shown.format;
 
-	if (dir->kind == ZR_PREFIX)
+	if (dir->kind == ZR_PREFIX || z->bare)
 		return &none;
 	if (dir->kind == ZR_ARRAY)
 		return &f->array;
@@ -679,6 +680,8 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 		return err_nomem(e);
 	z->base = (struct view){.ops = &zarr_view_ops, .source = s};
 	z->opts = *opts;
+	z->bare = opts->bare && s->ds.n_arrays == 0 && s->ds.n_groups == 1 &&
+		  s->ds.groups[0].n_attrs == 0;
 	(void)pthread_mutex_init(&z->meta_lock, NULL); /* none of the three can fail with */
 	(void)pthread_mutex_init(&z->text_lock, NULL); /* default attributes */
 	(void)pthread_cond_init(&z->text_cond, NULL);

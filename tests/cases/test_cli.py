@@ -128,7 +128,7 @@ def test_bad_options(t):
     refused(t, "-o", "chunk_size=-1", path, mnt, mention=["chunk_size"])
     refused(t, "-o", "chunk_size=99999999999999999999", path, mnt, mention=["chunk_size"])
     refused(t, "-o", "cache_size=x", path, mnt, mention=["cache_size"])
-    refused(t, "-o", "rw", path, mnt, mention=["rw"])
+    refused(t, "-o", "rw,ro", path, mnt, mention=["-o ro: does not go with rw"])
     refused(t, "--nosuch", path, mnt, mention=["--nosuch"])
 
 

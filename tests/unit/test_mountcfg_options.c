@@ -61,6 +61,78 @@ static void test_defaults(void **state)
 	cfg_release(&cfg);
 }
 
+/* expect_texts - the texts of a list, with a line between them. */
+static void expect_texts(char *const *list, size_t n, const char *want)
+{
+	char text[512] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < n; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i ? "\n" : "",
+					list[i]);
+	assert_string_equal(text, want);
+}
+
+static void test_writing(void **state)
+{
+	static const struct {
+		const char *opts, *chunks, *unlimited, *fuse;
+	} rules[] = {
+		{"rw,chunks=time=24,lat=all", "time=24,lat=all", "", ""},
+		{"rw,chunks=v&/g/w,time=24,x=1,noexec", "v&/g/w,time=24,x=1", "", "noexec"},
+		{"chunks=time=24,chunks=lat=all,rw", "time=24\nlat=all", "", ""},
+		/* an option's name, or no length, ends a rule; a backslash does not */
+		{"rw,chunks=time=24,cache_size=4096", "time=24", "", ""},
+		{"rw,chunks=time=24,cache_size=0,max_read=4096", "time=24", "",
+		 "max_read=4096"},
+		{"rw,chunks=time=24\\,view=3,lat=1", "time=24,view=3,lat=1", "", ""},
+		{"chunks=time=24,rw", "time=24", "", ""},
+		{"rw,unlimited=time,lat,noatime", "", "time\nlat", "noatime"},
+		{"unlimited=time,rw,unlimited=x", "", "time\nx", ""},
+		{"unlimited=time,chunks=x=1,y=2,rw", "x=1,y=2", "time", ""},
+	};
+	struct cfg cfg;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(parse(&cfg, &e, ARGV(A("a.nc"), A("/mnt"))), 0);
+	assert_false(cfg.rw || cfg.create || cfg.no_journal || cfg.new_as_is);
+	assert_int_equal(cfg.consolidated, -1);
+	assert_int_equal(cfg.stage_size, 256 << 20);
+	assert_int_equal(cfg.write_size, 64 << 20);
+	assert_int_equal(cfg.commit_delay, 500);
+	assert_null(cfg.state_dir);
+	cfg_release(&cfg);
+	assert_int_equal(parse(&cfg, &e,
+			       ARGV(A("a.nc"), A("/mnt"),
+				    A("-ocreate,nojournal,new=same,consolidated=never,"
+				      "state_dir=/s,stage_size=1M,commit_delay=0"))),
+			 0);
+	assert_true(cfg.rw && cfg.create && cfg.no_journal && cfg.new_as_is);
+	assert_int_equal(cfg.consolidated, 0);
+	assert_int_equal(cfg.stage_size, 1 << 20);
+	assert_int_equal(cfg.commit_delay, 0);
+	assert_string_equal(cfg.state_dir, "/s");
+	cfg_release(&cfg);
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		char opts[128];
+
+		(void)snprintf(opts, sizeof(opts), "%s", rules[i].opts);
+		if (parse(&cfg, &e, ARGV(A("a"), A("m"), A("-o"), opts)) < 0)
+			fail_msg("%s: %s", opts, e.msg);
+		assert_true(cfg.rw);
+		expect_texts(cfg.chunk_rules, cfg.n_chunk_rules, rules[i].chunks);
+		expect_texts(cfg.unlimited, cfg.n_unlimited, rules[i].unlimited);
+		expect_texts(cfg.fuse_opts, cfg.n_fuse_opts, rules[i].fuse);
+		cfg_release(&cfg);
+	}
+	assert_int_equal(parse(&cfg, &e, ARGV(A("recover"), A("/a.nc"), A("/b"), A("/c"))), 0);
+	assert_int_equal(cfg.command, CFG_RECOVER);
+	assert_string_equal(cfg.source, "/a.nc");
+	expect_texts(cfg.more, cfg.n_more, "/b\n/c");
+	cfg_release(&cfg);
+}
+
 /* test_zarr3 - defaults that follow the format, and what does not go together. */
 static void test_zarr3(void **state)
 {
@@ -225,7 +297,7 @@ static void test_rules(void **state)
 		CFG_FILTER_PORTABLE, "v,1/w,1", "bitround,9/x,y");
 	refused(ARGV(A("x"), A("m"), A("-ofilter=")), "needs a value");
 	refused(ARGV(A("x"), A("m"), A("-oquantize")), "needs a value");
-	refused(ARGV(A("x"), A("m"), A("-ofilter=*,zstd,rw")), "not supported yet");
+	expect_rules("filter=*,zstd,rw,filter=v,create", CFG_FILTER_PORTABLE, "*,zstd/v", "");
 	refused(ARGV(A("x"), A("m"), A("-ofilter=*,zstd,5,mdoe=zarr")), "did you mean 'mode'");
 	refused(ARGV(A("x"), A("m"), A("-ofilter=keep,debgu")), "did you mean 'debug'");
 }
@@ -253,12 +325,9 @@ static void test_mount_options(void **state)
 				    A("ro,nosuid,dev,suid,x-systemd.automount,_netdev,noexec"),
 				    A("-o"), A("allow_other,max_threads=4,clone_fd"))),
 			 0);
-	assert_int_equal(cfg.n_fuse_opts, 5);
-	assert_string_equal(cfg.fuse_opts[0], "noexec");
-	assert_string_equal(cfg.fuse_opts[1], "allow_other");
-	assert_string_equal(cfg.fuse_opts[2], "max_threads=4");
-	assert_string_equal(cfg.fuse_opts[3], "clone_fd");
-	assert_string_equal(cfg.fuse_opts[4], "default_permissions");
+	expect_texts(cfg.fuse_opts, cfg.n_fuse_opts,
+		     "ro\nnoexec\nallow_other\nmax_threads=4\nclone_fd\n"
+		     "default_permissions");
 	cfg_release(&cfg);
 }
 
@@ -309,7 +378,17 @@ static void test_refused(void **state)
 	refused(ARGV(A("x"), A("m"), A("-q")), "unknown flag");
 	refused(ARGV(A("x"), A("m"), A("--verbos")), "did you mean --verbose");
 	refused(ARGV(A("x"), A("m"), A("-o")), "needs options");
-	refused(ARGV(A("x"), A("m"), A("-o"), A("rw")), "writing is not supported yet");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("rw,ro")), "-o ro: does not go with rw");
+	refused(ARGV(A("x"), A("m"), A("-oro"), A("-ocreate")),
+		"-o ro: does not go with create");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("chunks=time=1")), "-o chunks: only with rw");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("rw,unlimited=")), "needs a value");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("rw,unlimited=,a")), "name is empty");
+	refused(ARGV(A("x"), A("m"), A("-o"), A("rw,consolidated=allways")),
+		"consolidated=always");
+	refused(ARGV(A("recover")), "SOURCE missing");
+	refused(ARGV(A("recover"), A("a"), A("")), "an argument is empty");
+	refused(ARGV(A("recover"), A("--json"), A("a")), "--json");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("mode=zar")), "zarr, nczarr or noxarray");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("mode=zar")), "did you mean mode=zarr");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("mode")), "needs a value");
@@ -399,11 +478,12 @@ static void test_docs_parity(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_all_options),
-		cmocka_unit_test(test_views),      cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_many_rules), cmocka_unit_test(test_mount_options),
-		cmocka_unit_test(test_commands),   cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_zarr3),      cmocka_unit_test(test_docs_parity),
+		cmocka_unit_test(test_defaults),      cmocka_unit_test(test_writing),
+		cmocka_unit_test(test_all_options),   cmocka_unit_test(test_views),
+		cmocka_unit_test(test_rules),         cmocka_unit_test(test_many_rules),
+		cmocka_unit_test(test_mount_options), cmocka_unit_test(test_commands),
+		cmocka_unit_test(test_refused),       cmocka_unit_test(test_zarr3),
+		cmocka_unit_test(test_docs_parity),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
