@@ -99,7 +99,8 @@ class Client:
         if self.pid == 0:
             os.close(read)
             null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, 2)  # HDF5 has much to say about a server that is gone
+            os.dup2(null, 1)  # HDF5 has much to say about a server that is gone
+            os.dup2(null, 2)
             self._run(steps, where, write)
         os.close(write)
         self.pipe = read
