@@ -14,8 +14,6 @@
 #include "base/child.h"
 #include "base/log.h"
 
-#pragma weak commit_tree
-
 enum {
 	READY = 1, /* an answer: bytes of the old state are about to change */
 	GO = 'g',
