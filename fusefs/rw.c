@@ -12,8 +12,6 @@
 #pragma weak stage_open
 #pragma weak stage_close
 #pragma weak tree_rw_open
-#pragma weak commit_tree_check
-#pragma weak commit_file
 
 /* rw - what a writable view needs beside itself. The view's own operations are called, but for
  * close. */
@@ -156,7 +154,7 @@ static int open_tree(struct rw *rw, struct grounds *g, struct view **ret, struct
 	struct stage *stage;
 	int rc;
 
-	if (!stage_open || !tree_rw_open || !commit_tree_check)
+	if (!stage_open || !tree_rw_open)
 		return err_set(e, -EROFS, "'%s': trees cannot be written", rw->state.path);
 	rc = stage_open(rw->state.dir_fd, false, &stage, e);
 	if (rc < 0)
@@ -180,9 +178,6 @@ static int open_file(struct rw *rw, struct grounds *g, struct view **ret, struct
 		.arg = rw,
 	};
 
-	if (!rw->setup->rw->file_rw)
-		return err_set(e, -EROFS, "'%s': virtual files cannot be written",
-			       rw->state.path);
 	return rw->setup->rw->file_rw(g, &opts, ret, e);
 }
 
@@ -264,12 +259,6 @@ int fs_rw_create(const struct fs_setup *setup, struct err *e)
 	if (lstat(path, &st) == 0)
 		return err_set(e, -EEXIST,
 			       "'%s' is there: leave out create, or use another name", path);
-	if (zarr)
-		return setup->rw->zarr_create
-			       ? setup->rw->zarr_create(setup->cfg, path, e)
-			       : err_set(e, -EOPNOTSUPP, "'%s': Zarr trees cannot be made",
-					 path);
-	return setup->rw->hdf5_create
-		       ? setup->rw->hdf5_create(path, e)
-		       : err_set(e, -EOPNOTSUPP, "'%s': netCDF-4 files cannot be made", path);
+	return zarr ? setup->rw->zarr_create(setup->cfg, path, e)
+		    : setup->rw->hdf5_create(path, e);
 }
