@@ -53,6 +53,35 @@ static hid_t open_plain(struct h5_sink *s, uint64_t addr)
 	return h5s_object(s, addr);
 }
 
+/* own_chain - the filters of a dataset that we made, with the parameters that it was given. */
+static int own_chain(struct h5_sink *s, struct h5s_array *x, hid_t dcpl)
+{
+	int n = H5Pget_nfilters(dcpl);
+	struct codec_spec *specs;
+
+	if (n < 0 || n > CODEC_CHAIN_MAX)
+		return -1;
+	specs = arena_alloc(&s->arena, (size_t)n, sizeof(*specs));
+	for (unsigned i = 0; specs && i < (unsigned)n; i++) {
+		unsigned v[256], flags, config;
+		size_t n_params = ARRAY_LEN(v);
+		H5Z_filter_t id =
+			H5Pget_filter2(dcpl, i, &flags, &n_params, v, 0, NULL, &config);
+
+		if (id < 0 || n_params > ARRAY_LEN(v))
+			return -1;
+		specs[i] = (struct codec_spec){.h5_id = (uint32_t)id,
+					       .n_params = (uint32_t)n_params,
+					       .params = arena_copy(&s->arena, v,
+								    n_params * sizeof(*v)),
+					       .name = ""};
+		if (!specs[i].params)
+			return -1;
+	}
+	x->chain = (struct codec_chain){(uint32_t)n, specs};
+	return specs ? 0 : -1;
+}
+
 /* look - what an open dataset is like. */
 static int look(struct h5_sink *s, uint32_t array, struct err *e)
 {
@@ -91,6 +120,8 @@ static int look(struct h5_sink *s, uint32_t array, struct err *e)
 		x->convert = r->access == DS_CONVERT;
 		if (r->layout == DS_CHUNKED)
 			x->chain = r->chain;
+	} else if (own_chain(s, x, dcpl) < 0) {
+		return h5s_fail(s, 0, array, e);
 	}
 	x->seen = true;
 	return 0;
