@@ -2,7 +2,7 @@
 #ifndef TRANSLATE_SPAN_H
 #define TRANSLATE_SPAN_H
 
-#include "base/util.h"
+#include "base/err.h"
 
 struct span {
 	const uint8_t *mem;       /* bytes in memory; NULL: read them from fd */
@@ -20,5 +20,10 @@ static inline void span_done(struct span *s)
 		s->done(s->arg);
 	s->done = NULL;
 }
+
+/* span_fetch - the bytes of an answer into out, which has room for the len bytes that were asked
+ * for and may be the room that was given for them; then span_done. Returns 0 with *ret the number
+ * of bytes; -EIO there are more than len, or the descriptor's file ends before. */
+int span_fetch(struct span *s, uint8_t *out, size_t len, size_t *ret, struct err *e) NZ_MUST_USE;
 
 #endif
