@@ -331,9 +331,3 @@ int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint
 	release(&t);
 	return rc;
 }
-
-int commit_tree_check(const struct fs_setup *setup NZ_UNUSED, struct store *tree NZ_UNUSED,
-		      const char *key NZ_UNUSED, struct err *e NZ_UNUSED)
-{
-	return 0;
-}
