@@ -248,6 +248,12 @@ int commit_tree_check(const struct fs_setup *setup, struct store *tree, const ch
 
 	if (!looked_at(&f))
 		return 0;
+	if ((strcmp(f.name, "zarr.json") == 0) != setup->cfg->zarr3)
+		return err_set(
+			e, -EOPNOTSUPP,
+			"'%.200s': this mount shows Zarr v%d: mount with -o zarr_format=%d "
+			"to write the other",
+			key, setup->cfg->zarr3 ? 3 : 2, setup->cfg->zarr3 ? 2 : 3);
 	fs_source_options(setup->cfg, &opts);
 	opts.keep_going = false;
 	buf_init(&f.doc, setup->cfg->meta_size);
