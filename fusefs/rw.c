@@ -100,7 +100,9 @@ static int open_ground(void *arg, struct source **ret_source, struct view **ret_
 	if (rc < 0)
 		return rc;
 	rc = allowed(rw, source, e);
-	if (rc == 0)
+	if (rc == 0 && source->ops == setup->hdf5)
+		rc = commit_tree_view(setup, source, &rw->want, rw->state.dir_fd, ret_view, e);
+	else if (rc == 0)
 		rc = setup->view_open(source, setup->cfg, &rw->want, ret_view, e);
 	if (rc < 0) {
 		source_close(source);
