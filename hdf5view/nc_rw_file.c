@@ -11,26 +11,28 @@
 #include <string.h>
 #include <time.h>
 
-#define NAME_ROOM 64
-
 /* ---- in the state directory ---- */
 
-static void work_name(const struct rw_file *f, const char *what, char *out)
+void rw_work_name(const struct rw_file *f, const char *what, char *out)
 {
-	(void)snprintf(out, NAME_ROOM, "nc-%" PRIu64 ".%s", f->work, what);
+	(void)snprintf(out, RW_NAME_ROOM, "nc-%" PRIu64 ".%s", f->work, what);
+}
+
+void rw_work_number(struct nc_rw *v, struct rw_file *f)
+{
+	(void)pthread_mutex_lock(&v->lock);
+	if (f->work == 0)
+		f->work = v->next_work++;
+	(void)pthread_mutex_unlock(&v->lock);
 }
 
 int rw_work_open(struct nc_rw *v, struct rw_file *f, const char *what, struct err *e)
 {
-	char name[NAME_ROOM];
+	char name[RW_NAME_ROOM];
 	int fd;
 
-	if (f->work == 0) {
-		(void)pthread_mutex_lock(&v->lock);
-		f->work = v->next_work++;
-		(void)pthread_mutex_unlock(&v->lock);
-	}
-	work_name(f, what, name);
+	rw_work_number(v, f);
+	rw_work_name(f, what, name);
 	fd = openat(v->opts.dir_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
 		    0600);
 	return fd < 0 ? err_sys(e, errno, "'%s/%s'", v->opts.dir, name) : fd;
@@ -38,19 +40,19 @@ int rw_work_open(struct nc_rw *v, struct rw_file *f, const char *what, struct er
 
 void rw_work_remove(const struct nc_rw *v, const struct rw_file *f, const char *what)
 {
-	char name[NAME_ROOM];
+	char name[RW_NAME_ROOM];
 
-	work_name(f, what, name);
+	rw_work_name(f, what, name);
 	if (f->work > 0)
 		(void)unlinkat(v->opts.dir_fd, name, 0); /* or there is none */
 }
 
 char *rw_work_path(const struct nc_rw *v, const struct rw_file *f, const char *what)
 {
-	char name[NAME_ROOM], *path;
+	char name[RW_NAME_ROOM], *path;
 	size_t n;
 
-	work_name(f, what, name);
+	rw_work_name(f, what, name);
 	n = strlen(v->opts.dir) + strlen(name) + 2;
 	path = malloc(n);
 	if (path)
@@ -131,7 +133,10 @@ struct rw_file *rw_file_hold(struct nc_rw *v, const char *name, size_t len)
 
 static void file_free(struct nc_rw *v, struct rw_file *f)
 {
-	rw_work_remove(v, f, "now");
+	if (!f->kept) {
+		rw_work_remove(v, f, "map");
+		rw_work_remove(v, f, "now");
+	}
 	rw_work_remove(v, f, "was");
 	rw_copy_release(&f->copy);
 	if (f->ground)
@@ -168,7 +173,8 @@ int rw_file_ready(struct rw_file *f, struct err *e)
 
 		rc = g->ops->getattr(g, RW_FILE_ID, &at, e);
 		if (rc == 0 && at.unsure)
-			rc = e && e->code < 0 ? e->code : err_set(e, -EIO, "cannot be laid out");
+			rc = e && e->code < 0 ? e->code
+					      : err_set(e, -EIO, "cannot be laid out");
 		if (rc == 0) {
 			(void)pthread_rwlock_wrlock(&f->copy.map);
 			f->copy.size = f->copy.base_end = at.size;
@@ -206,6 +212,13 @@ int rw_epoch(struct nc_rw *v, struct err *e)
 
 /* ---- before it changes ---- */
 
+void rw_begin_new(struct rw_file *f, int fd, uint64_t size)
+{
+	f->copy.fd = fd;
+	f->copy.size = size;
+	f->copy.working = true;
+}
+
 /* up_to_date - whether what the file follows is still the dataset. */
 static int up_to_date(struct nc_rw *v, const struct rw_file *f, struct err *e)
 {
@@ -219,8 +232,10 @@ static int up_to_date(struct nc_rw *v, const struct rw_file *f, struct err *e)
 	ground_put(v->grounds, x);
 	if (latest == f->follows)
 		return 0;
-	return err_set(e, -ESTALE, "another program has written '%s' since it was opened: open it "
-		       "again", v->opts.name);
+	return err_set(e, -ESTALE,
+		       "another program has written '%s' since it was opened: open it "
+		       "again",
+		       v->opts.name);
 }
 
 /* snapshot - what the last commit made of it, before it changes. */
@@ -250,6 +265,8 @@ int rw_begin(struct nc_rw *v, struct rw_file *f, bool empty, struct err *e)
 	}
 	if (empty)
 		rw_copy_forget(&f->copy);
+	if (empty)
+		f->follows_any = true; /* it takes the place of whatever is there */
 	rc = rw_copy_begin(&f->copy, fd, e);
 	if (rc < 0 && fd >= 0) {
 		(void)close(fd); /* nothing is in it */
