@@ -240,6 +240,63 @@ uint64_t nc_layout_size(const struct nc_layout *l)
 	return l->size;
 }
 
+bool nc_layout_structure(const struct nc_layout *l, size_t i, uint64_t *ret_off, uint64_t *ret_len)
+{
+	size_t k;
+
+	if (i == 0) {
+		*ret_off = 0;
+		*ret_len = l->image.len;
+		return true;
+	}
+	/* Indexes come before all chunks, so that this is the place of number i at once. */
+	k = i - 1;
+	if (k >= l->n_pieces || !l->pieces[k].nodes)
+		return false;
+	*ret_off = l->pieces[k].at;
+	*ret_len = l->pieces[k].end - l->pieces[k].at;
+	return true;
+}
+
+/* part_of - of an array; NULL: it has no chunks in the file. Parts are in the order of arrays. */
+static const struct part *part_of(const struct nc_layout *l, uint32_t array)
+{
+	size_t low = 0, high = l->n_parts;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (l->parts[mid].array < array)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < l->n_parts && l->parts[low].array == array ? &l->parts[low] : NULL;
+}
+
+bool nc_layout_chunk(const struct nc_layout *l, uint32_t array, uint64_t linear, uint64_t *ret_off,
+		     uint64_t *ret_len)
+{
+	const struct part *p = part_of(l, array);
+	uint64_t low = 0, high = p ? nc_chunks_n(p->chunks) : 0, n = high, at = 0, off = 0, len = 0;
+
+	while (low < high) {
+		uint64_t mid = low + (high - low) / 2;
+
+		nc_chunks_nth(p->chunks, mid, &at, &off, &len);
+		if (at < linear)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low >= n)
+		return false;
+	nc_chunks_nth(p->chunks, low, &at, &off, &len);
+	*ret_off = p->x.data + off;
+	*ret_len = len;
+	return at == linear;
+}
+
 /* ---- reading ---- */
 
 /* piece_at - the first piece that ends behind off; n_pieces: none. */
