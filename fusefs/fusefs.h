@@ -83,19 +83,24 @@ struct fs {
 	const char *path;           /* of the source; borrowed */
 	uint32_t max_read;          /* -o max_read=, 0: none; set before requests */
 	bool ask_opendir;           /* it is to ask all the same; set before requests */
+	bool writes;                /* the view has write; set before requests */
 	bool uncached;              /* large files bypass the page cache; set before requests */
 };
 
 /* fs_init - everything but live and se. fs_release takes what fs_init made. */
 int fs_init(struct fs *fs, struct err *e) NZ_MUST_USE;
 void fs_release(struct fs *fs);
-/* fs_operations - the operations of a session with a struct fs as userdata. */
-const struct fuse_lowlevel_ops *fs_operations(void);
+/* fs_operations - the operations of a session with a struct fs as userdata. Called while there is
+ * one thread. */
+const struct fuse_lowlevel_ops *fs_operations(bool writes);
 
 /* reply_errno - the errno (positive) that the kernel is given for a negative one of ours.
  * Programs take ENOENT, ENOTDIR and EISDIR for proven absence, so that these pass only when
  * may_be_absent: when a name was looked for. */
 int reply_errno(int rc, bool may_be_absent);
+/* reply_errno_write - the same for requests that change something: programs act on what their
+ * system calls say, a full disk, a name that is there. */
+int reply_errno_write(int rc, bool may_be_absent);
 /* reply_log - one line for an error, unless the same or many others were logged this second, or
  * it has no text: it was told to somebody before. What is not supported is logged once: it will
  * not be supported at the next chunk. */
@@ -104,6 +109,10 @@ void reply_log(struct fs *fs, const struct err *e);
  * or "the source changed", which live.c logs. */
 void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
 		const struct err *e);
+/* reply_fail_write - the same for requests that change something. What only says that a name is
+ * there or is not is not logged either. */
+void reply_fail_write(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
+		      const struct err *e);
 /* reply_log_text - decide about one line: true when it is to be written. *ret_skipped: lines
  * that were not written before it. `now` in seconds. */
 bool reply_log_text(struct reply_log *log, const char *text, int64_t now,
@@ -136,6 +145,9 @@ int fs_explain_mount(const struct cfg *cfg, const char *text, struct err *e);
 /* fs_mount, fs_info - the two commands. They print and return the exit status. */
 int fs_mount(const struct fs_setup *setup);
 int fs_info(const struct fs_setup *setup);
+/* fs_recover - `nczarrfs recover`: for cfg's source and more. Prints what was done; returns the
+ * exit status. */
+int fs_recover(const struct fs_setup *setup);
 /* fs_filters - append the report of `nczarrfs filters`. */
 void fs_filters(const struct cfg *cfg, struct buf *out);
 

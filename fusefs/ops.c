@@ -8,7 +8,7 @@
  * Directory offsets: 1 after ".", 2 after "..", then the view's cookie + 2. In the root, whose
  * inode number is the same in every epoch, the upper bits carry the epoch, so that a listing
  * that began in one epoch is not continued in another. */
-#include "fusefs/fusefs.h"
+#include "fusefs/ops_int.h"
 
 #include <errno.h>
 #include <string.h>
@@ -24,19 +24,7 @@
 #define COOKIE_BITS 55
 #define COOKIE_LIMIT (((uint64_t)1 << COOKIE_BITS) - 2)
 
-/* call - one request in its epoch. */
-struct call {
-	struct fs *fs;
-	fuse_req_t req;
-	struct live_epoch *ep;
-	struct view *view;
-	bool past; /* names of a source that cannot be opened at the moment */
-	struct err e;
-};
-
-/* begin - false when the request has been answered already. Otherwise: end() it. names: only
- * names and sizes are asked for. */
-static bool begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
+bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
 {
 	int rc;
 
@@ -51,7 +39,7 @@ static bool begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
 	return true;
 }
 
-static void end(struct call *c)
+void call_end(struct call *c)
 {
 	live_put(c->fs->live, c->ep);
 }
@@ -65,22 +53,25 @@ static bool changed(struct call *c)
 	return true;
 }
 
-/* fail - answer with an error; a source that changed explains every error. */
-static void fail(struct call *c, int rc, bool may_be_absent)
+void call_fail(struct call *c, int rc, bool may_be_absent)
 {
 	if (rc == -ESTALE && !c->view->follows)
 		live_poke(c->fs->live, c->ep);
 	else if (rc != -ESTALE && changed(c))
 		rc = -ESTALE;
-	reply_fail(c->fs, c->req, rc, may_be_absent, &c->e);
+	if (c->writes)
+		reply_fail_write(c->fs, c->req, rc, may_be_absent, &c->e);
+	else
+		reply_fail(c->fs, c->req, rc, may_be_absent, &c->e);
 }
 
-/* inherit - what the file or directory of a source lends to what is made of it. */
-static void inherit(const struct stat *src, bool is_dir, struct stat *st)
+/* inherit - what the file or directory of a source lends to what is made of it. bits: those of the
+ * mode that mean something here. */
+static void inherit(const struct stat *src, mode_t bits, bool is_dir, struct stat *st)
 {
-	mode_t mode = src->st_mode & 0444;
+	mode_t mode = src->st_mode & bits;
 
-	st->st_mode |= is_dir ? mode | mode >> 2 : mode;
+	st->st_mode |= is_dir ? mode | (mode & 0444) >> 2 : mode;
 	st->st_uid = src->st_uid;
 	st->st_gid = src->st_gid;
 	st->st_atim = src->st_atim;
@@ -88,19 +79,32 @@ static void inherit(const struct stat *src, bool is_dir, struct stat *st)
 	st->st_ctim = src->st_ctim;
 }
 
-static void fill_stat(const struct live_epoch *ep, const struct view_attr *a, struct stat *st)
+/* inherit_now - of a view that has no one source, because it changes it. */
+static void inherit_now(const struct fs *fs, bool is_dir, struct stat *st)
+{
+	struct stat src;
+
+	if (fs->writes && stat(fs->path, &src) == 0)
+		inherit(&src, 0666, is_dir, st);
+}
+
+void call_stat(const struct call *c, const struct view_attr *a, struct stat *st)
 {
 	*st = (struct stat){
-		.st_ino = live_ino(ep, a->id),
-		.st_mode = a->is_dir ? S_IFDIR : a->is_link ? S_IFLNK : S_IFREG,
+		.st_ino = live_ino(c->ep, a->id),
+		.st_mode = a->is_dir    ? S_IFDIR
+			   : a->is_link ? S_IFLNK
+					: S_IFREG,
 		.st_nlink = a->nlink ? a->nlink : 1,
 		.st_size = (off_t)a->size,
 		.st_blksize = BLOCK_SIZE,
 		.st_blocks = (blkcnt_t)(a->size / 512 + (a->size % 512 != 0)),
 	};
 	if (!a->own) {
-		if (ep->source) /* a view without one has attributes of its own */
-			inherit(&ep->source->ds.st, a->is_dir, st);
+		if (c->ep->source)
+			inherit(&c->ep->source->ds.st, 0444, a->is_dir, st);
+		else
+			inherit_now(c->fs, a->is_dir, st);
 		return;
 	}
 	st->st_mode |= a->mode & 0777;
@@ -110,24 +114,24 @@ static void fill_stat(const struct live_epoch *ep, const struct view_attr *a, st
 	st->st_ctim = a->ctime;
 }
 
-/* timeout - how long the kernel may remember what it is told; a: NULL for an absent name. */
-static double timeout(const struct call *c, const struct view_attr *a)
+double call_timeout(const struct call *c, const struct view_attr *a)
 {
 	if (c->past || (a && a->unsure))
 		return 0;
+	if (c->view->write)
+		return 0; /* a commit changes what documents say, and the kernel is not told */
 	return c->view->follows || (a && a->fleeting) ? FLEETING : TIMEOUT;
 }
 
-static void fill_entry(const struct call *c, const struct view_attr *a,
-		       struct fuse_entry_param *entry)
+void call_entry(const struct call *c, const struct view_attr *a, struct fuse_entry_param *entry)
 {
 	*entry = (struct fuse_entry_param){
 		.ino = live_ino(c->ep, a->id),
 		.generation = c->ep->number >> 10,
-		.attr_timeout = timeout(c, a),
-		.entry_timeout = timeout(c, a),
+		.attr_timeout = call_timeout(c, a),
+		.entry_timeout = call_timeout(c, a),
 	};
-	fill_stat(c->ep, a, &entry->attr);
+	call_stat(c, a, &entry->attr);
 }
 
 /* unsure - a file that is shown although it could not be looked at: if that is because the source
@@ -148,8 +152,12 @@ static void forget(struct view *v, uint64_t id, uint64_t count)
 		v->ops->forget(v, id, count);
 }
 
-/* reply_entry - a look-up that was interrupted tells the kernel nothing. */
-static void reply_entry(struct call *c, const struct fuse_entry_param *entry, uint64_t id)
+void call_forget(const struct call *c, uint64_t id)
+{
+	forget(c->view, id, 1);
+}
+
+void call_reply_entry(struct call *c, const struct fuse_entry_param *entry, uint64_t id)
 {
 	if (fuse_reply_entry(c->req, entry) == -ENOENT)
 		forget(c->view, id, 1);
@@ -162,21 +170,21 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct call c;
 	int rc;
 
-	if (!begin(&c, req, parent, true))
+	if (!call_begin(&c, req, parent, true))
 		return;
-	entry.entry_timeout = timeout(&c, NULL);
+	entry.entry_timeout = call_timeout(&c, NULL);
 	rc = c.view->ops->lookup(c.view, live_id(parent), name, strlen(name), &attr, &c.e);
 	if (rc == 0 && unsure(&c, &attr))
 		rc = -ESTALE;
 	if (rc == 0)
-		fill_entry(&c, &attr, &entry);
+		call_entry(&c, &attr, &entry);
 	if (rc == 0)
-		reply_entry(&c, &entry, attr.id);
+		call_reply_entry(&c, &entry, attr.id);
 	else if (rc == -ENOENT && !changed(&c))
 		(void)fuse_reply_entry(req, &entry); /* ino 0: remember that it is absent */
 	else
-		fail(&c, rc, true);
-	end(&c);
+		call_fail(&c, rc, true);
+	call_end(&c);
 }
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -187,18 +195,18 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	int rc;
 
 	(void)fi;
-	if (!begin(&c, req, ino, true))
+	if (!call_begin(&c, req, ino, true))
 		return;
 	rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
 	if (rc == 0 && unsure(&c, &attr))
 		rc = -ESTALE;
 	if (rc == 0) {
-		fill_stat(c.ep, &attr, &st);
-		(void)fuse_reply_attr(req, &st, timeout(&c, &attr));
+		call_stat(&c, &attr, &st);
+		(void)fuse_reply_attr(req, &st, call_timeout(&c, &attr));
 	} else {
-		fail(&c, rc, false);
+		call_fail(&c, rc, false);
 	}
-	end(&c);
+	call_end(&c);
 }
 
 /* forget_ino - only views that follow have a table of what the kernel knows. */
@@ -231,7 +239,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 	struct call c;
 	int rc;
 
-	if (!begin(&c, req, ino, true))
+	if (!call_begin(&c, req, ino, true))
 		return;
 	buf_init(&text, LINK_MAX_BYTES);
 	rc = c.view->ops->readlink ? c.view->ops->readlink(c.view, live_id(ino), &text, &c.e)
@@ -242,9 +250,9 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 	if (rc == 0)
 		(void)fuse_reply_readlink(req, (const char *)text.data);
 	else
-		fail(&c, rc, false);
+		call_fail(&c, rc, false);
 	buf_release(&text);
-	end(&c);
+	call_end(&c);
 }
 
 /* Extended attributes. What is not "user.*" nobody has: programs that list files ask for
@@ -275,7 +283,7 @@ static void xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 		(void)fuse_reply_err(req, fs->no_xattr ? ENOSYS : EOPNOTSUPP);
 		return;
 	}
-	if (!begin(&c, req, ino, true))
+	if (!call_begin(&c, req, ino, true))
 		return;
 	buf_init(&out, XATTR_MAX_BYTES);
 	rc = name ? -ENODATA : 0;
@@ -286,9 +294,9 @@ static void xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 	else if (rc == -ENODATA || rc == -E2BIG)
 		(void)fuse_reply_err(req, -rc);
 	else
-		fail(&c, rc, false);
+		call_fail(&c, rc, false);
 	buf_release(&out);
-	end(&c);
+	call_end(&c);
 }
 
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
@@ -389,16 +397,19 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct call c;
 	int rc;
 
-	(void)fi;
-	if (!begin(&c, req, ino, false))
+	if (!call_begin(&c, req, ino, false))
 		return;
 	room = thread_buffer(c.fs, size);
 	if (off < 0)
 		rc = err_set(&c.e, -EINVAL, "read at a negative offset");
 	else if (!room)
 		rc = err_nomem(&c.e);
+	else if (c.view->write && c.view->write->read)
+		rc = c.view->write->read(c.view, live_id(ino), fi->fh, (uint64_t)off, size,
+					 room, &s, &c.e);
 	else
-		rc = c.view->ops->read(c.view, live_id(ino), (uint64_t)off, size, room, &s, &c.e);
+		rc = c.view->ops->read(c.view, live_id(ino), (uint64_t)off, size, room, &s,
+				       &c.e);
 	if (rc == 0) {
 		if (ckd_add(&total, s.len, s.zeros) || total > size)
 			rc = err_set(&c.e, -EIO, "read of %zu bytes was answered with more",
@@ -410,8 +421,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		span_done(&s);
 	}
 	if (rc < 0)
-		fail(&c, rc, false);
-	end(&c);
+		call_fail(&c, rc, false);
+	call_end(&c);
 }
 
 /* Directories. */
@@ -435,9 +446,9 @@ static bool add(struct listing *l, const char *name, uint64_t id, bool is_dir,
 
 	/* Without attributes ino stays 0: the kernel then takes the name only. */
 	if (attr)
-		fill_entry(l->c, attr, &entry);
+		call_entry(l->c, attr, &entry);
 	else
-		fill_stat(l->c->ep, &(struct view_attr){.id = id, .is_dir = is_dir}, &entry.attr);
+		call_stat(l->c, &(struct view_attr){.id = id, .is_dir = is_dir}, &entry.attr);
 	off |= l->tag;
 	n = l->plus ? fuse_add_direntry_plus(l->c->req, at, left, name, &entry, (off_t)off)
 		    : fuse_add_direntry(l->c->req, at, left, name, &entry.attr, (off_t)off);
@@ -483,7 +494,7 @@ static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 	uint64_t at = (uint64_t)off & (((uint64_t)1 << COOKIE_BITS) - 1);
 	int rc;
 
-	if (!begin(&c, req, ino, true))
+	if (!call_begin(&c, req, ino, true))
 		return;
 	if (ino == LIVE_ROOT)
 		l.tag = (c.ep->number & 255) << COOKIE_BITS;
@@ -499,8 +510,8 @@ static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 	else if (rc == -ESTALE)
 		reply_fail(c.fs, req, rc, false, &c.e);
 	else
-		fail(&c, rc, false);
-	end(&c);
+		call_fail(&c, rc, false);
+	call_end(&c);
 }
 
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -541,17 +552,17 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		(void)fuse_reply_err(req, ENOSYS);
 		return;
 	}
-	if (!begin(&c, req, ino, true))
+	if (!call_begin(&c, req, ino, true))
 		return;
 	if (fs->uncached || c.view->follows)
 		rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
 	if (rc < 0) {
-		fail(&c, rc, false);
+		call_fail(&c, rc, false);
 	} else {
 		caching(&c, &attr, fi);
 		(void)fuse_reply_open(req, fi);
 	}
-	end(&c);
+	call_end(&c);
 }
 
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -567,8 +578,8 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	(void)fuse_reply_open(req, fi);
 }
 
-/* op_statfs - a source that is one file fills its filesystem; of a directory, which may grow,
- * what holds it is told. */
+/* op_statfs - a source that is one file fills its filesystem; of a directory, which may grow, and
+ * of what can be written, what holds it is told. */
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
 	const struct fs *fs = fuse_req_userdata(req);
@@ -578,7 +589,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 
 	(void)ino;
 	(void)live_broken(fs->live, &st); /* the size it had is good enough */
-	if (S_ISREG(st.st_mode)) {
+	if (S_ISREG(st.st_mode) && !fs->writes) {
 		out.f_blocks = ((fsblkcnt_t)st.st_size + 4095) / 4096;
 	} else if (statvfs(fs->path, &below) == 0) {
 		out.f_frsize = below.f_frsize;
@@ -594,18 +605,24 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	struct fs *fs = userdata;
 
 	/* What is not asked for is kept: not so where content may change without a word. */
-	fs->no_open = (conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) && !fs->uncached &&
-		      !fs->follows;
+	fs->no_open =
+		(conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) && !fs->uncached && !fs->follows;
 	fs->no_opendir = (conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT) && !fs->ask_opendir &&
 			 !fs->follows;
 	fs->no_xattr = fs->no_xattr || !live_first(fs->live)->view->ops->xattr;
 	conn->max_read = fs->max_read; /* libfuse wants to hear it twice */
+	/* What changes behind the kernel's back changes its inode number, or is opened anew: it
+	 * need not ask for a file's size at each read. What a program has written is with us
+	 * before close returns, so there is no cache of writes. */
+	if (fs->writes)
+		conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_WRITEBACK_CACHE);
 	log_debug("kernel protocol %u.%u, read-ahead %u bytes", conn->proto_major,
 		  conn->proto_minor, conn->max_readahead);
 }
 
-const struct fuse_lowlevel_ops *fs_operations(void)
+const struct fuse_lowlevel_ops *fs_operations(bool writes)
 {
+	static struct fuse_lowlevel_ops more;
 	static const struct fuse_lowlevel_ops ops = {
 		.init = op_init,
 		.lookup = op_lookup,
@@ -623,7 +640,11 @@ const struct fuse_lowlevel_ops *fs_operations(void)
 		.listxattr = op_listxattr,
 	};
 
-	return &ops;
+	if (!writes)
+		return &ops;
+	more = ops;
+	ops_add_write(&more);
+	return &more;
 }
 
 int fs_init(struct fs *fs, struct err *e)

@@ -24,6 +24,30 @@ int reply_errno(int rc, bool may_be_absent)
 	}
 }
 
+int reply_errno_write(int rc, bool may_be_absent)
+{
+	switch (-rc) {
+	case ENOSPC:
+	case EDQUOT:
+	case EFBIG:
+	case EPERM:
+	case EACCES:
+	case EEXIST:
+	case ENOTEMPTY:
+	case EINVAL:
+	case EOPNOTSUPP:
+	case ENAMETOOLONG:
+	case EXDEV:
+	case EBUSY:
+	case ETXTBSY:
+		return -rc;
+	case EISDIR:
+		return may_be_absent ? EISDIR : EIO;
+	default:
+		return reply_errno(rc, may_be_absent);
+	}
+}
+
 static uint64_t hash_text(const char *s)
 {
 	uint64_t h = 14695981039346656037u; /* FNV-1a */
@@ -119,6 +143,19 @@ void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent, const
 	int errnum = reply_errno(rc, may_be_absent);
 
 	if (errnum == ESTALE || errnum == ENOENT || errnum == ENOTDIR)
+		log_debug("%s", e->msg);
+	else
+		reply_log(fs, e);
+	(void)fuse_reply_err(req, errnum); /* fails only when nobody waits any more */
+}
+
+void reply_fail_write(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
+		      const struct err *e)
+{
+	int errnum = reply_errno_write(rc, may_be_absent);
+
+	if (errnum == EEXIST || errnum == ENOTEMPTY || errnum == EISDIR || errnum == ESTALE ||
+	    errnum == ENOENT || errnum == ENOTDIR)
 		log_debug("%s", e->msg);
 	else
 		reply_log(fs, e);

@@ -12,6 +12,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "base/child.h"
@@ -131,6 +132,7 @@ struct guest {
 	size_t region_size;
 	int region_fd;             /* owned; for children that read elements */
 	struct guest_worker worker;
+	_Atomic bool held;         /* source_hold: a commit of ours is changing the file */
 };
 
 static inline struct guest *guest_of(struct source *s)
@@ -165,6 +167,7 @@ int guest_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct bu
 		    struct err *e);
 int guest_fd(struct source *s, uint32_t blob);
 int guest_check(struct source *s, struct err *e);
+void guest_hold(struct source *s, bool on);
 
 /* ---- guest_child.c ---- */
 

@@ -208,4 +208,5 @@ const struct source_ops hdf4_source_ops = {
 	.read_chunk = guest_read_chunk,
 	.fd = guest_fd,
 	.check = guest_check,
+	.hold = guest_hold,
 };

@@ -173,7 +173,8 @@ static int move_dims(struct h5_build *b, const uint32_t *gmap, struct err *e)
 	struct dataset *ds = &b->src->g.base.ds;
 
 	ds->dims = arena_alloc(b->arena, b->n_dims, sizeof(*ds->dims));
-	if (!ds->dims)
+	b->src->dims = arena_alloc(b->arena, b->n_dims, sizeof(*b->src->dims));
+	if (!ds->dims || !b->src->dims)
 		return h5_full(b, e);
 	ds->n_dims = (uint32_t)b->n_dims;
 	for (uint32_t i = 0; i < ds->n_dims; i++) {
@@ -184,6 +185,10 @@ static int move_dims(struct h5_build *b, const uint32_t *gmap, struct err *e)
 			g = b->groups[g].g.parent;
 		ds->dims[i] = b->dims[i].d;
 		ds->dims[i].group = gmap[g];
+		b->src->dims[i] = (struct h5_node){
+			.addr = b->dims[i].addr,
+			.dimid = b->dims[i].has_dimid ? b->dims[i].dimid : -1,
+			.file = b->dims[i].file};
 	}
 	return 0;
 }
@@ -252,7 +257,8 @@ static int move_groups(struct h5_build *b, const uint32_t *gmap, struct err *e)
 	uint32_t *groups, *arrays, *dims, *fg, *fa, *fd;
 
 	ds->groups = arena_alloc(b->arena, ds->n_groups, sizeof(*ds->groups));
-	if (!ds->groups)
+	b->src->groups = arena_alloc(b->arena, ds->n_groups, sizeof(*b->src->groups));
+	if (!ds->groups || !b->src->groups)
 		return h5_full(b, e);
 	for (size_t i = 0; i < b->n_groups; i++) {
 		struct ds_group *g;
@@ -262,6 +268,8 @@ static int move_groups(struct h5_build *b, const uint32_t *gmap, struct err *e)
 		g = &ds->groups[gmap[i]];
 		*g = b->groups[i].g;
 		g->parent = i ? gmap[g->parent] : DS_NONE;
+		b->src->groups[gmap[i]] =
+			(struct h5_node){.addr = b->groups[i].addr, .file = b->groups[i].file};
 	}
 	groups = members(b, ds->n_groups, group_of_group, &fg, e);
 	arrays = groups ? members(b, ds->n_arrays, group_of_array, &fa, e) : NULL;

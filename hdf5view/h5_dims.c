@@ -47,6 +47,7 @@ int h5_dim_add(struct h5_build *b, uint32_t group, uint32_t file, uint64_t addr,
 		.file = file,
 		.addr = addr};
 
+	d.has_dimid = facts->has_dimid;
 	d.dimid = facts->has_dimid ? facts->dimid : b->next_dimid;
 	if (d.dimid >= b->next_dimid)
 		b->next_dimid = d.dimid + 1;

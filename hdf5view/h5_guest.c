@@ -77,6 +77,8 @@ static int build(struct guest *g, const void **ret_own, struct err *e)
 	if (!own || !own->files)
 		return h5_full(&b, e);
 	own->arrays = s->arrays;
+	own->groups = s->groups;
+	own->dims = s->dims;
 	own->n_files = s->n_files;
 	own->n_places = s->n_places;
 	*ret_own = own;
@@ -92,10 +94,17 @@ static bool sound(const struct guest_verify *v, const void *p)
 
 	if (!GUEST_HAS(v, own, 1) || own->n_files > H5_FILES_MAX ||
 	    own->n_places > ds->n_arrays || !GUEST_HAS(v, own->files, own->n_files) ||
-	    !GUEST_HAS(v, own->arrays, ds->n_arrays))
+	    !GUEST_HAS(v, own->arrays, ds->n_arrays) ||
+	    !GUEST_HAS(v, own->groups, ds->n_groups) || !GUEST_HAS(v, own->dims, ds->n_dims))
 		return false;
 	for (uint32_t i = 0; i < own->n_files; i++)
 		if (!guest_text(v, own->files[i].path))
+			return false;
+	for (uint32_t i = 0; i < ds->n_groups; i++)
+		if (own->groups[i].file > own->n_files)
+			return false;
+	for (uint32_t i = 0; i < ds->n_dims; i++)
+		if (own->dims[i].file > own->n_files)
 			return false;
 	for (uint32_t i = 0; i < ds->n_arrays; i++) {
 		const struct h5_array *x = &own->arrays[i];
@@ -114,6 +123,8 @@ static int use(struct guest *g, const void *p, struct err *e)
 	const struct h5_own *own = p;
 
 	s->arrays = own->arrays;
+	s->groups = own->groups;
+	s->dims = own->dims;
 	s->n_places = own->n_places;
 	s->n_files = own->n_files;
 	s->places = alloc_array(own->n_places, sizeof(*s->places));

@@ -66,8 +66,7 @@ hid_t nc_h5_group(struct nc_builder *b, uint32_t group)
 
 /* ---- file and groups ---- */
 
-/* group_properties - of a group, or of the file for its root. Returns 0 or -1. */
-static int group_properties(hid_t gcpl)
+int nc_h5_gcpl(hid_t gcpl)
 {
 	return gcpl < 0 || H5Pset_obj_track_times(gcpl, 0) < 0 ||
 			       H5Pset_link_creation_order(gcpl, IN_ORDER) < 0 ||
@@ -85,7 +84,7 @@ static int create(struct nc_builder *b)
 	auto_hid hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
 	auto_hid hid_t root = -1;
 
-	if (fapl < 0 || group_properties(fcpl) < 0 || H5Pset_fapl_core(fapl, GROWTH, 0) < 0 ||
+	if (fapl < 0 || nc_h5_gcpl(fcpl) < 0 || H5Pset_fapl_core(fapl, GROWTH, 0) < 0 ||
 	    H5Pset_fclose_degree(fapl, H5F_CLOSE_STRONG) < 0 ||
 	    H5Pset_libver_bounds(fapl, H5F_LIBVER_EARLIEST, H5F_LIBVER_V18) < 0)
 		return -1;
@@ -98,14 +97,13 @@ static int create(struct nc_builder *b)
 	return 0;
 }
 
-/* make_group - parents come first. */
-static int make_group(struct nc_builder *b, uint32_t g)
+int nc_h5_make_group(struct nc_builder *b, uint32_t g)
 {
 	auto_hid hid_t gcpl = H5Pcreate(H5P_GROUP_CREATE);
 	hid_t parent = nc_h5_group(b, b->ds->groups[g].parent);
 	auto_hid hid_t id = -1;
 
-	if (parent < 0 || group_properties(gcpl) < 0)
+	if (parent < 0 || nc_h5_gcpl(gcpl) < 0)
 		return -1;
 	id = H5Gcreate2(parent, b->m->groups[g].name, H5P_DEFAULT, gcpl, H5P_DEFAULT);
 	if (id < 0)
@@ -117,7 +115,7 @@ static int make_group(struct nc_builder *b, uint32_t g)
 static int make_groups(struct nc_builder *b, struct err *e)
 {
 	for (uint32_t k = 1; k < b->ds->n_groups; k++)
-		if (make_group(b, b->m->order[k]) < 0)
+		if (nc_h5_make_group(b, b->m->order[k]) < 0)
 			return nc_h5_fail(b, b->m->order[k], DS_NONE, e);
 	return 0;
 }
@@ -125,7 +123,7 @@ static int make_groups(struct nc_builder *b, struct err *e)
 /* ---- variables ---- */
 
 /* space_of - a dataset's lengths. HDF5 wants no chunk to be longer than its axis can become. */
-static hid_t space_of(const struct nc_builder *b, uint32_t array, const hsize_t *chunk)
+static hid_t space_of(const struct nc_builder *b, uint32_t array, const struct nc_storage *how)
 {
 	const struct ds_array *a = &b->ds->arrays[array];
 	hsize_t len[NC_RANK_LIMIT], max[NC_RANK_LIMIT];
@@ -134,9 +132,10 @@ static hid_t space_of(const struct nc_builder *b, uint32_t array, const hsize_t 
 	for (uint32_t d = 0; d < a->rank; d++) {
 		len[d] = a->shape[d];
 		max[d] = len[d];
-		if (b->m->arrays[array].chunked)
-			max[d] = b->ds->dims[a->dims[d]].unlimited ? H5S_UNLIMITED
-								   : u64_max(len[d], chunk[d]);
+		if (how->chunked)
+			max[d] = b->ds->dims[a->dims[d]].unlimited
+					 ? H5S_UNLIMITED
+					 : u64_max(len[d], how->chunk[d]);
 	}
 	if (rank > a->rank)
 		len[rank - 1] = max[rank - 1] = a->type.size;
@@ -155,9 +154,23 @@ static void chunk_of(const struct ds_array *a, hsize_t *ret)
 		ret[a->rank] = a->type.size;
 }
 
+/* text_fill - netCDF-C gives every variable a fill value. Returns 0 or -1. */
+static int text_fill(hid_t dcpl, hid_t type, const struct ds_array *a)
+{
+	char *text;
+	int rc;
+
+	if (a->type.kind != DT_VSTRING)
+		return 0;
+	text = strndup(a->fill_text.s ? a->fill_text.s : "", a->fill_text.len);
+	rc = !text || H5Pset_fill_value(dcpl, type, &text) < 0 ? -1 : 0;
+	free(text);
+	return rc;
+}
+
 /* storage_of - creation properties. New. */
 static hid_t storage_of(const struct nc_builder *b, uint32_t array, hid_t type,
-			const hsize_t *chunk)
+			const struct nc_storage *how)
 {
 	const struct ds_array *a = &b->ds->arrays[array];
 	const struct nc_array *x = &b->m->arrays[array];
@@ -166,28 +179,27 @@ static hid_t storage_of(const struct nc_builder *b, uint32_t array, hid_t type,
 	if (dcpl < 0)
 		return -1;
 	/* as netCDF-C does: whoever writes to a copy gets space for what he writes */
-	if ((x->chunked && (H5Pset_chunk(dcpl, (int)nc_rank(a), chunk) < 0 ||
-			    H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_INCR) < 0)) ||
+	if ((how->chunked && (H5Pset_chunk(dcpl, (int)nc_rank(a), how->chunk) < 0 ||
+			      H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_INCR) < 0)) ||
 	    (x->fill && H5Pset_fill_value(dcpl, type, a->fill) < 0) ||
-	    (x->data == NC_CHUNKED && nc_filters_set(dcpl, a, &b->m->plans[array]) < 0)) {
+	    (how->text_fill && text_fill(dcpl, type, a) < 0) ||
+	    (how->chain && nc_filters_set(dcpl, how->chunk_bytes, how->chain) < 0)) {
 		h5_id_close(&dcpl);
 		return -1;
 	}
 	return dcpl;
 }
 
-static int make_array(struct nc_builder *b, uint32_t array)
+int nc_h5_make_array(struct nc_builder *b, uint32_t array, const struct nc_storage *how)
 {
 	const struct ds_array *a = &b->ds->arrays[array];
 	const struct nc_array *x = &b->m->arrays[array];
-	hsize_t chunk[NC_RANK_LIMIT] = {0};
 	auto_hid hid_t type = -1, space = -1, dcpl = -1, set = -1;
 	hid_t group = nc_h5_group(b, a->group);
 
-	chunk_of(a, chunk);
 	type = nc_h5_type(b, &a->type, x->type);
-	space = space_of(b, array, chunk);
-	dcpl = type < 0 ? -1 : storage_of(b, array, type, chunk);
+	space = space_of(b, array, how);
+	dcpl = type < 0 ? -1 : storage_of(b, array, type, how);
 	if (group < 0 || space < 0 || dcpl < 0)
 		return -1;
 	set = H5Dcreate2(group, x->link, type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
@@ -195,6 +207,22 @@ static int make_array(struct nc_builder *b, uint32_t array)
 		return -1;
 	b->arrays[array] = nc_h5_address(set);
 	return 0;
+}
+
+/* make_array - stored as the model has it. */
+static int make_array(struct nc_builder *b, uint32_t array)
+{
+	const struct ds_array *a = &b->ds->arrays[array];
+	const struct nc_array *x = &b->m->arrays[array];
+	hsize_t chunk[NC_RANK_LIMIT] = {0};
+	const struct nc_storage how = {
+		.chunked = x->chunked,
+		.chunk = chunk,
+		.chunk_bytes = a->chunk_bytes,
+		.chain = x->data == NC_CHUNKED ? &b->m->plans[array].chain : NULL};
+
+	chunk_of(a, chunk);
+	return nc_h5_make_array(b, array, &how);
 }
 
 static int make_arrays(struct nc_builder *b, struct err *e)
@@ -207,8 +235,7 @@ static int make_arrays(struct nc_builder *b, struct err *e)
 
 /* ---- attributes of groups ---- */
 
-/* properties - who made the file, as netCDF-C says it. */
-static int properties(hid_t root)
+int nc_h5_properties(hid_t root)
 {
 	char text[100];
 	unsigned major = 0, minor = 0, release = 0;
@@ -224,7 +251,7 @@ static int group_attrs(struct nc_builder *b, struct err *e)
 	for (uint32_t g = 0; g < b->ds->n_groups; g++) {
 		hid_t id = nc_h5_group(b, g);
 
-		if (id < 0 || (g == 0 && properties(id) < 0) ||
+		if (id < 0 || (g == 0 && nc_h5_properties(id) < 0) ||
 		    nc_h5_attrs(b, id, &b->m->groups[g].attrs) < 0)
 			return nc_h5_fail(b, g, DS_NONE, e);
 	}

@@ -193,9 +193,12 @@ struct nc_filters {
  * nc_filters_end, which must come in any case, after the file was flushed and all its datasets
  * were closed; h5_lock is held all the while. Returns 0 or -1. */
 int nc_filters_begin(const struct nc_model *m, struct nc_filters *ret);
+/* nc_filters_stand_in - the same for one chain more, between begin (or zeroes) and end. */
+int nc_filters_stand_in(struct nc_filters *t, const struct codec_chain *chain);
 void nc_filters_end(struct nc_filters *t);
-/* nc_filters_set - the chain of an array's plan into creation properties. Returns 0 or -1. */
-int nc_filters_set(hid_t dcpl, const struct ds_array *a, const struct plan *p);
+/* nc_filters_set - a chain into creation properties; chunk_bytes: of a whole chunk. Returns 0 or
+ * -1. */
+int nc_filters_set(hid_t dcpl, uint64_t chunk_bytes, const struct codec_chain *chain);
 
 /* ---- building ---- */
 
@@ -219,6 +222,24 @@ hid_t nc_h5_group(struct nc_builder *b, uint32_t group);
 uint64_t nc_h5_address(hid_t id);
 /* nc_h5_dcpl - creation properties that all datasets share. New; -1. */
 hid_t nc_h5_dcpl(void);
+/* nc_h5_gcpl - what all groups share, and a file for its root, into given properties. 0 or -1. */
+int nc_h5_gcpl(hid_t gcpl);
+/* nc_h5_make_group - in its parent, which is there. Returns 0 or -1. */
+int nc_h5_make_group(struct nc_builder *b, uint32_t group);
+
+/* nc_storage - how a dataset is stored. */
+struct nc_storage {
+	bool chunked;
+	const hsize_t *chunk;            /* nc_rank entries, where it is */
+	uint64_t chunk_bytes;
+	const struct codec_chain *chain; /* NULL: none */
+	bool text_fill;                  /* texts of any length have a fill value, too */
+};
+
+/* nc_h5_make_array - the dataset of an array, without what nc_h5_scales adds. Returns 0 or -1. */
+int nc_h5_make_array(struct nc_builder *b, uint32_t array, const struct nc_storage *how);
+/* nc_h5_properties - _NCProperties: who made the file, as netCDF-C says it. Returns 0 or -1. */
+int nc_h5_properties(hid_t root);
 /* nc_h5_fail - record the library's reason for an object. Returns -EIO. */
 int nc_h5_fail(const struct nc_builder *b, uint32_t group, uint32_t array, struct err *e);
 
@@ -236,8 +257,26 @@ int nc_h5_attrs(const struct nc_builder *b, hid_t obj, const struct nc_attrs *at
 int nc_h5_attr_text(hid_t obj, const char *name, const char *text, size_t n, bool utf8);
 int nc_h5_attr_raw(hid_t obj, const char *name, hid_t type, uint64_t n, const void *values);
 
+/* nc_h5_make_type - type i, given its name in its group; those that it needs are there. One that
+ * is there already is taken. Returns 0; -1; -EEXIST something else has the name. */
+int nc_h5_make_type(struct nc_builder *b, uint32_t i);
+
+/* nc_h5_mark - make a dataset the scale of a dimension; dimid: netCDF's number, negative: none.
+ * Returns 0 or -1. */
+int nc_h5_mark(hid_t set, const char *name, int32_t dimid);
+/* nc_h5_make_dim - the dataset of a dimension without a variable: b->scales[dim]. As nc_h5_mark. */
+int nc_h5_make_dim(struct nc_builder *b, uint32_t dim, int32_t dimid);
 /* nc_h5_dims - datasets for dimensions without a variable. */
 int nc_h5_dims(struct nc_builder *b, struct err *e) NZ_MUST_USE;
+/* nc_use - HDF5's record of an axis that uses a scale, as H5DS has it in memory: with a hole, which is
+ * zeroed. nc_h5_use_type - its type. New; -1. */
+struct nc_use {
+	hobj_ref_t set;
+	int32_t axis;
+	int32_t hole;
+};
+hid_t nc_h5_use_type(void);
+
 /* nc_h5_scales - what ties variables to dimensions: DIMENSION_LIST, REFERENCE_LIST and netCDF's
  * own; after all datasets have an address. */
 int nc_h5_scales(struct nc_builder *b, struct err *e) NZ_MUST_USE;

@@ -134,20 +134,27 @@ static int stand_in(struct nc_filters *t, const struct codec_spec *spec)
 	return 0;
 }
 
+int nc_filters_stand_in(struct nc_filters *t, const struct codec_chain *chain)
+{
+	for (uint32_t k = 0; k < chain->n; k++) {
+		const struct codec_spec *spec = &chain->specs[k];
+		uint8_t *seen = &t->seen[spec->h5_id / 8 % sizeof(t->seen)];
+
+		if (spec->h5_id < H5Z_FILTER_RESERVED || *seen >> spec->h5_id % 8 & 1)
+			continue;
+		*seen |= (uint8_t)(1U << spec->h5_id % 8);
+		if (stand_in(t, spec) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 int nc_filters_begin(const struct nc_model *m, struct nc_filters *ret)
 {
 	*ret = (struct nc_filters){0};
 	for (uint32_t i = 0; i < m->ds->n_arrays; i++)
-		for (uint32_t k = 0; m->arrays[i].name && k < m->plans[i].chain.n; k++) {
-			const struct codec_spec *spec = &m->plans[i].chain.specs[k];
-			uint8_t *seen = &ret->seen[spec->h5_id / 8 % sizeof(ret->seen)];
-
-			if (spec->h5_id < H5Z_FILTER_RESERVED || *seen >> spec->h5_id % 8 & 1)
-				continue;
-			*seen |= (uint8_t)(1U << spec->h5_id % 8);
-			if (stand_in(ret, spec) < 0)
-				return -1;
-		}
+		if (m->arrays[i].name && nc_filters_stand_in(ret, &m->plans[i].chain) < 0)
+			return -1;
 	return 0;
 }
 
@@ -163,7 +170,7 @@ void nc_filters_end(struct nc_filters *t)
 
 /* set_blosc - what the plugin itself would have written: in place of the size of a block, which is
  * in each chunk, the size of a whole chunk. */
-static herr_t set_blosc(hid_t dcpl, const struct ds_array *a, const struct codec_spec *spec)
+static herr_t set_blosc(hid_t dcpl, uint64_t chunk_bytes, const struct codec_spec *spec)
 {
 	unsigned v[8] = {0};
 	size_t n = spec->n_params < ARRAY_LEN(v) ? spec->n_params : ARRAY_LEN(v);
@@ -171,15 +178,14 @@ static herr_t set_blosc(hid_t dcpl, const struct ds_array *a, const struct codec
 	for (size_t i = 0; i < n; i++)
 		v[i] = spec->params[i];
 	if (n > 3)
-		v[3] = (unsigned)a
-			       ->chunk_bytes; /* at most CHUNK_MAX, or the array is not shown */
+		v[3] = (unsigned)chunk_bytes; /* at most CHUNK_MAX, or the array is not shown */
 	return H5Pset_filter(dcpl, CODEC_BLOSC, H5Z_FLAG_MANDATORY, n, v);
 }
 
-int nc_filters_set(hid_t dcpl, const struct ds_array *a, const struct plan *p)
+int nc_filters_set(hid_t dcpl, uint64_t chunk_bytes, const struct codec_chain *chain)
 {
-	for (uint32_t i = 0; i < p->chain.n; i++) {
-		const struct codec_spec *spec = &p->chain.specs[i];
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_spec *spec = &chain->specs[i];
 		unsigned level = spec->n_params > 0 ? spec->params[0] : 6;
 		herr_t rc;
 
@@ -194,7 +200,7 @@ int nc_filters_set(hid_t dcpl, const struct ds_array *a, const struct plan *p)
 			rc = H5Pset_fletcher32(dcpl);
 			break;
 		case CODEC_BLOSC:
-			rc = set_blosc(dcpl, a, spec);
+			rc = set_blosc(dcpl, chunk_bytes, spec);
 			break;
 		default:
 			rc = H5Pset_filter(dcpl, (H5Z_filter_t)spec->h5_id, H5Z_FLAG_MANDATORY,

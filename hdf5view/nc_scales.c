@@ -12,16 +12,14 @@
 #define NOT_A_VARIABLE "This is a netCDF dimension but not a netCDF variable."
 #define CONTIGUOUS_MAX ((uint64_t)1 << 59) /* elements of a dataset in one piece */
 
-/* mark - what makes a dataset a scale. */
-static int mark(hid_t set, const char *name, uint32_t dimid)
+int nc_h5_mark(hid_t set, const char *name, int32_t dimid)
 {
-	int32_t id = (int32_t)dimid;
-
 	if (nc_h5_attr_text(set, "CLASS", "DIMENSION_SCALE", sizeof("DIMENSION_SCALE"), false) <
 		    0 ||
 	    nc_h5_attr_text(set, "NAME", name, strlen(name) + 1, false) < 0)
 		return -1;
-	return nc_h5_attr_raw(set, "_Netcdf4Dimid", H5T_NATIVE_INT32, 0, &id);
+	return dimid < 0 ? 0
+			 : nc_h5_attr_raw(set, "_Netcdf4Dimid", H5T_NATIVE_INT32, 0, &dimid);
 }
 
 static hid_t dim_create(struct nc_builder *b, const struct nc_dim *d)
@@ -40,39 +38,37 @@ static hid_t dim_create(struct nc_builder *b, const struct nc_dim *d)
 			  H5P_DEFAULT);
 }
 
-int nc_h5_dims(struct nc_builder *b, struct err *e)
+int nc_h5_make_dim(struct nc_builder *b, uint32_t dim, int32_t dimid)
 {
+	const struct nc_dim *d = &b->m->dims[dim];
+	auto_hid hid_t set = dim_create(b, d);
 	char name[100];
 
+	(void)snprintf(name, sizeof(name), "%s%10" PRIu64, NOT_A_VARIABLE, d->len);
+	if (set < 0 || nc_h5_mark(set, name, dimid) < 0)
+		return -1;
+	b->scales[dim] = nc_h5_address(set);
+	return 0;
+}
+
+int nc_h5_dims(struct nc_builder *b, struct err *e)
+{
 	for (uint32_t i = 0; i < b->m->n_dims; i++) {
 		const struct nc_dim *d = &b->m->dims[i];
-		auto_hid hid_t set = -1;
 
-		if (d->scale != DS_NONE)
-			continue;
-		(void)snprintf(name, sizeof(name), "%s%10" PRIu64, NOT_A_VARIABLE, d->len);
-		set = dim_create(b, d);
-		if (set < 0 || mark(set, name, d->id) < 0) {
+		if (d->scale == DS_NONE && nc_h5_make_dim(b, i, (int32_t)d->id) < 0) {
 			(void)nc_h5_fail(b, d->group, DS_NONE, e);
 			return err_wrap(e, -EIO, "dimension '%s'", d->name);
 		}
-		b->scales[i] = nc_h5_address(set);
 	}
 	return 0;
 }
 
 /* ---- which variable uses which dimension ---- */
 
-/* use - HDF5's record of it, as H5DS has it in memory: with a hole, which is zeroed. */
-struct use {
-	hobj_ref_t set;
-	int32_t axis;
-	int32_t hole;
-};
-
 struct uses {
 	uint64_t *first; /* by dimension; one more at the end */
-	struct use *list;
+	struct nc_use *list;
 };
 
 static uint32_t axis_dim(const struct nc_builder *b, uint32_t array, uint32_t axis)
@@ -117,24 +113,35 @@ static int gather(const struct nc_builder *b, struct uses *u)
 	for (uint32_t i = 0; i < b->ds->n_arrays; i++)
 		for (uint32_t k = 0; k < attached(b, i); k++)
 			u->list[at[axis_dim(b, i, k)]++] =
-				(struct use){.set = b->arrays[i], .axis = (int32_t)k};
+				(struct nc_use){.set = b->arrays[i], .axis = (int32_t)k};
 	return 0;
 }
 
 /* ---- writing them ---- */
 
+hid_t nc_h5_use_type(void)
+{
+	hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct nc_use));
+
+	if (type >= 0 &&
+	    (H5Tinsert(type, "dataset", offsetof(struct nc_use, set), H5T_STD_REF_OBJ) < 0 ||
+	     H5Tinsert(type, "dimension", offsetof(struct nc_use, axis), H5T_NATIVE_INT32) < 0)) {
+		h5_id_close(&type);
+		return -1;
+	}
+	return type;
+}
+
 static int put_references(hid_t set, const struct uses *u, uint32_t dim)
 {
 	uint64_t n = u->first[dim + 1] - u->first[dim];
-	auto_hid hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct use));
+	auto_hid hid_t type = nc_h5_use_type();
 
 	if (n == 0)
 		return 0;
-	if (type < 0 ||
-	    H5Tinsert(type, "dataset", offsetof(struct use, set), H5T_STD_REF_OBJ) < 0 ||
-	    H5Tinsert(type, "dimension", offsetof(struct use, axis), H5T_NATIVE_INT32) < 0)
-		return -1;
-	return nc_h5_attr_raw(set, "REFERENCE_LIST", type, n, u->list + u->first[dim]);
+	return type < 0 ? -1
+			: nc_h5_attr_raw(set, "REFERENCE_LIST", type, n,
+					 u->list + u->first[dim]);
 }
 
 static int put_list(const struct nc_builder *b, hid_t set, uint32_t array, uint32_t rank)
@@ -173,7 +180,7 @@ static int tie(struct nc_builder *b, uint32_t array, const struct uses *u)
 	if (set < 0)
 		return -1;
 	if (x->scale_of != DS_NONE &&
-	    (mark(set, x->name, b->m->dims[x->scale_of].id) < 0 ||
+	    (nc_h5_mark(set, x->name, (int32_t)b->m->dims[x->scale_of].id) < 0 ||
 	     put_references(set, u, x->scale_of) < 0))
 		return -1;
 	if (x->scale_of == DS_NONE && rank > 0 && put_list(b, set, array, rank) < 0)

@@ -142,6 +142,7 @@ const struct source_ops hdf5_source_ops = {
 	.read_vlen = guest_read_vlen,
 	.fd = guest_fd,
 	.check = guest_check,
+	.hold = guest_hold,
 };
 
 void hdf5_version(char *text, size_t cap)

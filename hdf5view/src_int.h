@@ -91,6 +91,7 @@ struct h5_bdim {
 	uint32_t file;
 	uint64_t addr;   /* of the scale; UINT64_MAX for a phony one */
 	int64_t dimid;
+	bool has_dimid;  /* the file says so */
 };
 
 /* h5_array - what the source keeps for an array besides the model. */
@@ -103,6 +104,13 @@ struct h5_array {
 	uint64_t elem_bytes;      /* of an element of the dataspace, in the file */
 	const char *raw_path;     /* how the library finds it, where an address is not enough */
 	bool pad_unknown;         /* stored bytes beyond the extent may be anything */
+};
+
+/* h5_node - where a group is, or the scale of a dimension: for what writes the file. */
+struct h5_node {
+	uint64_t addr;            /* as in h5_array; UINT64_MAX for a phony dimension */
+	int64_t dimid;            /* netCDF's number of a dimension; -1: the file has none */
+	uint32_t file;            /* as in h5_array */
 };
 
 struct h5_barray {
@@ -228,6 +236,8 @@ struct h5_source {
 	struct guest g;
 	struct h5_file raw;
 	struct h5_array *arrays;  /* g.base.ds.n_arrays; in the dataset's arena */
+	struct h5_node *groups;   /* g.base.ds.n_groups; the same */
+	struct h5_node *dims;     /* g.base.ds.n_dims; the same */
 	struct h5_linked *files;
 	uint32_t n_files;
 	size_t c_files;
@@ -255,6 +265,7 @@ static inline struct h5_source *h5_of(struct source *s)
 /* h5_own - what of a source is in the model's memory besides the dataset. */
 struct h5_own {
 	struct h5_array *arrays;
+	struct h5_node *groups, *dims;
 	const struct h5_linked *files;
 	uint32_t n_files, n_places;
 };

@@ -30,6 +30,12 @@ struct zr_emit {
 int zr_emit_doc(const struct zr_emit *em, enum zr_doc doc, uint32_t ord, struct buf *out,
 		struct err *e) NZ_MUST_USE;
 
+/* zr_fill_stated - whether the array's document states the fill value, so that chunks that were
+ * never written need not be there. */
+bool zr_fill_stated(const struct zr_format *f, const struct ds_array *a, bool nczarr);
+/* zr_name_reserved - a name of the tree's own files. */
+bool zr_name_reserved(const struct zr_format *f, const char *name);
+
 /* zr_chunk_rows - the length of chunks along the first dimension, as presented (rank >= 1).
  * netCDF-C before 4.9.3 refuses a dataset when a chunk is longer than the array, which is how
  * netCDF stores a short record variable. In NCZarr mode such a chunk is cut: its first rows are

@@ -45,10 +45,9 @@ static void hide(struct plan *plan, const char *why)
 	(void)snprintf(plan->reason, sizeof(plan->reason), "%s", why);
 }
 
-/* reserved - names of the tree's own files. */
-static bool reserved(const struct zr_shown *s, const char *name)
+bool zr_name_reserved(const struct zr_format *f, const char *name)
 {
-	for (const char *const *p = s->format->reserved; *p; p++)
+	for (const char *const *p = f->reserved; *p; p++)
 		if (strcmp(*p, name) == 0)
 			return true;
 	return false;
@@ -64,8 +63,8 @@ static void hide_groups(struct zr_shown *s, const struct dataset *ds, bool nczar
 		for (uint32_t steps = 0; at != 0 && at < ds->n_groups; steps++) {
 			const char *name = ds->groups[at].name;
 
-			if (reserved(s, name) || (nczarr && !zr_netcdf_name(name)) ||
-			    steps > ds->n_groups) {
+			if (zr_name_reserved(s->format, name) ||
+			    (nczarr && !zr_netcdf_name(name)) || steps > ds->n_groups) {
 				s->hidden_groups[g] = true;
 				break;
 			}
@@ -95,15 +94,13 @@ static const char *unnamed(const struct ds_array *a)
 	return t.bytes && a->rank == DS_RANK_MAX ? "it has too many dimensions" : NULL;
 }
 
-/* fill_declared - whether the array's document states the fill value, so that chunks that were
- * never written need not be there. */
-static bool fill_declared(const struct zr_shown *s, const struct ds_array *a, bool nczarr)
+bool zr_fill_stated(const struct zr_format *f, const struct ds_array *a, bool nczarr)
 {
 	/* xarray cannot open a dataset in which a structure or plain bytes have a fill value */
 	bool plain = a->type.kind != DT_COMPOUND && a->type.kind != DT_OPAQUE;
 	bool declared = nczarr ? a->fill_defined : plain && ds_fill_declared(a);
 
-	if (s->format->states_fill)
+	if (f->states_fill)
 		return zr_type3_fill(a);
 	/* a vlen value has no JSON form that readers agree on */
 	return declared && a->type.kind != DT_VLEN;
@@ -133,15 +130,15 @@ static int plan_chunks(struct zr_shown *s, const struct dataset *ds, uint32_t or
 	const struct ds_array *a = &ds->arrays[ord];
 	uint64_t chunk[DS_RANK_MAX];
 	struct codec_array as;
-	const struct plan_ask ask = {.ds = ds,
-				     .array = ord,
-				     .format = s->format->plans,
-				     .policy = &opts->policy,
-				     .fill_declared =
-					     fill_declared(s, a, opts->mode == ZARR_NCZARR),
-				     .as = &as,
-				     .refuses = refuses,
-				     .arena = &s->arena};
+	const struct plan_ask ask = {
+		.ds = ds,
+		.array = ord,
+		.format = s->format->plans,
+		.policy = &opts->policy,
+		.fill_declared = zr_fill_stated(s->format, a, opts->mode == ZARR_NCZARR),
+		.as = &as,
+		.refuses = refuses,
+		.arena = &s->arena};
 
 	plan_elements(a, &as);
 	for (uint32_t d = 0; d < a->rank; d++)
@@ -163,7 +160,7 @@ static int plan_array(struct zr_shown *s, const struct dataset *ds, uint32_t ord
 		return rc;
 	if (s->hidden_groups[a->group])
 		why = "it is in a group whose name cannot be shown";
-	else if (reserved(s, a->name))
+	else if (zr_name_reserved(s->format, a->name))
 		why = "its name is that of a Zarr metadata file";
 	else if (nczarr)
 		why = nczarr_cannot(ds, a);

@@ -205,8 +205,8 @@ static bool alike(const struct codec_spec *s, const struct codec_spec *want, uin
 	}
 }
 
-static bool same_chain(const struct codec_chain *stored, const struct codec_chain *want,
-		       uint32_t elem_size)
+bool plan_chain_alike(const struct codec_chain *stored, const struct codec_chain *want,
+		      uint32_t elem_size)
 {
 	if (stored->n != want->n)
 		return false;
@@ -317,16 +317,16 @@ static int passes(const struct plan_ask *ask, const struct codec_array *as,
 	    plan_bytes(as) != a->chunk_bytes)
 		return 0;
 	last = codec_find(a->chain.specs[a->chain.n - 1].h5_id);
-	same = same_chain(&left, want, a->type.size);
+	same = plan_chain_alike(&left, want, a->type.size);
 	if (ask->format != PLAN_HDF5 && last && last->trailer > 0 && !same) {
 		trailer = last->trailer;
 		left.n--;
-		same = same_chain(&left, want, a->type.size);
+		same = plan_chain_alike(&left, want, a->type.size);
 	}
 	if (ask->format == PLAN_ZARR3 &&
 	    plan_zarr3_wrap(ask->arena, &left, a->type.size, a->chunk_bytes, &blosc, e) < 0)
 		return -ENOMEM;
-	if (blosc.n > 0 && (same || same_chain(&blosc, want, a->type.size)) &&
+	if (blosc.n > 0 && (same || plan_chain_alike(&blosc, want, a->type.size)) &&
 	    !cannot(ask, as, &blosc, why))
 		plan_zarr3_wrapped(a, &left, trailer, &blosc, p);
 	else if (same && !cannot(ask, as, &left, why) && plan_framable(a, &left, p))
@@ -350,10 +350,8 @@ static void describe(struct plan *p)
 		plan_say(p, "%s", digits);
 }
 
-/* in_order - the prepared filters in the order of the rule, into specs: netCDF would write them in
- * another, but a file that has them in the user's is what the user means. */
-static struct codec_chain in_order(const struct codec_chain *rule,
-				   const struct codec_chain *want, struct codec_spec *specs)
+struct codec_chain plan_in_order(const struct codec_chain *rule, const struct codec_chain *want,
+				 struct codec_spec *specs)
 {
 	struct codec_chain ret = {.specs = specs};
 
@@ -439,7 +437,7 @@ static int chain_of_rule(const struct plan_ask *ask, const struct codec_array *a
 		return err_nomem(e);
 	if (rc < 0)
 		return note_rule(ask, rule, err.msg, p, e);
-	same = in_order(&asked, &want, specs);
+	same = plan_in_order(&asked, &want, specs);
 	rc = 0;
 	if (p->quant.mode == CODEC_QUANT_NONE)
 		rc = passes(ask, as, &want, p, e);
@@ -507,7 +505,7 @@ int plan_ruled(const struct plan_ask *ask, const struct codec_array *as,
 
 /* ---- plans ---- */
 
-static bool equal_chains(const struct codec_chain *a, const struct codec_chain *b)
+bool plan_chain_equal(const struct codec_chain *a, const struct codec_chain *b)
 {
 	if (a->n != b->n)
 		return false;
@@ -528,5 +526,5 @@ bool plan_same(const struct plan *p, const struct plan *q)
 	       p->elem_size == q->elem_size && p->bytes == q->bytes &&
 	       p->fixed_size == q->fixed_size && p->fill_declared == q->fill_declared &&
 	       p->quant.mode == q->quant.mode && p->quant.digits == q->quant.digits &&
-	       equal_chains(&p->chain, &q->chain);
+	       plan_chain_equal(&p->chain, &q->chain);
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "zr_tree.h"
+#include "tests/unit/zr_tree.h"
 
 #define ARRAY(shape, chunks, more)                                                             \
 	"{\"zarr_format\": 2, \"shape\": " shape ", \"chunks\": " chunks                       \

@@ -1,0 +1,37 @@
+/* ops_int.h - shared by ops.c and ops_write.c: a request in its epoch. */
+#ifndef FUSEFS_OPS_INT_H
+#define FUSEFS_OPS_INT_H
+
+#include "fusefs/fusefs.h"
+
+/* call - one request in its epoch. */
+struct call {
+	struct fs *fs;
+	fuse_req_t req;
+	struct live_epoch *ep;
+	struct view *view;
+	bool past;   /* names of a source that cannot be opened at the moment */
+	bool writes; /* errors are those of the system calls that change something */
+	struct err e;
+};
+
+/* call_begin - false when the request has been answered already. Otherwise: call_end it. names:
+ * only names and sizes are asked for. */
+bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names);
+void call_end(struct call *c);
+/* call_fail - answer with an error; a source that changed explains every error. */
+void call_fail(struct call *c, int rc, bool may_be_absent);
+
+/* call_timeout - how long the kernel may remember what it is told; a: NULL for an absent name. */
+double call_timeout(const struct call *c, const struct view_attr *a);
+void call_stat(const struct call *c, const struct view_attr *a, struct stat *st);
+void call_entry(const struct call *c, const struct view_attr *a, struct fuse_entry_param *entry);
+/* call_reply_entry - of file id: a look-up that was interrupted tells the kernel nothing. */
+void call_reply_entry(struct call *c, const struct fuse_entry_param *entry, uint64_t id);
+/* call_forget - the kernel was not told of id after all. */
+void call_forget(const struct call *c, uint64_t id);
+
+/* ops_add_write - the operations of a writable view besides, into a table. */
+void ops_add_write(struct fuse_lowlevel_ops *ops);
+
+#endif
