@@ -80,6 +80,10 @@ static bool all_left(struct stage *s, char *const *left, size_t n)
 {
 	uint64_t marked = 0, all = 0;
 
+	(void)pthread_mutex_lock(&s->lock);
+	for (struct stage_node *x = s->index.root; x; x = index_next(s->index.root, x))
+		x->left = false; /* by the commit before */
+	(void)pthread_mutex_unlock(&s->lock);
 	for (size_t i = 0; i < n; i++) {
 		struct stage_node *x = left_node(s, left[i]);
 
