@@ -9,9 +9,6 @@
 #include "base/log.h"
 #include "fusefs/rw_int.h"
 
-#pragma weak stage_open
-#pragma weak stage_close
-#pragma weak tree_rw_open
 
 /* rw - what a writable view needs beside itself. The view's own operations are called, but for
  * close. */
@@ -100,7 +97,9 @@ static int open_ground(void *arg, struct source **ret_source, struct view **ret_
 	if (rc < 0)
 		return rc;
 	rc = allowed(rw, source, e);
-	if (rc == 0)
+	if (rc == 0 && source->ops == setup->hdf5)
+		rc = commit_tree_view(setup, source, &rw->want, rw->state.dir_fd, ret_view, e);
+	else if (rc == 0)
 		rc = setup->view_open(source, setup->cfg, &rw->want, ret_view, e);
 	if (rc < 0) {
 		source_close(source);
@@ -154,8 +153,6 @@ static int open_tree(struct rw *rw, struct grounds *g, struct view **ret, struct
 	struct stage *stage;
 	int rc;
 
-	if (!stage_open || !tree_rw_open)
-		return err_set(e, -EROFS, "'%s': trees cannot be written", rw->state.path);
 	rc = stage_open(rw->state.dir_fd, false, &stage, e);
 	if (rc < 0)
 		return rc;

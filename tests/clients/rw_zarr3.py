@@ -1,7 +1,7 @@
 """What zarr-python 3 and its xarray do on a Zarr store in a directory, in pieces as those of
 rw_trees.py. Needs nothing but them, numpy and Python, so that it runs in a Debian of its own.
 
-    rw_zarr3.py NAME DIR FORMAT
+    rw_zarr3.py DIR FORMAT NAME...
 
 FORMAT: 2 or 3."""
 import sys
@@ -14,8 +14,17 @@ def values(shape, dtype="i4", start=0):
     return (np.arange(int(np.prod(shape))) + start).reshape(shape).astype(dtype)
 
 
+def root_group(root, form):
+    """mode="a" of zarr-python 3.0 removes a directory first that is no group, which a mount's root
+    cannot be."""
+    try:
+        return zarr.open_group(root, mode="r+", zarr_format=form)
+    except FileNotFoundError:
+        return zarr.create_group(root, zarr_format=form)
+
+
 def create(root, form):
-    g = zarr.open_group(root, mode="a", zarr_format=form)
+    g = root_group(root, form)
     names = {"dimension_names": ["y", "x"]} if form == 3 else {}
     a = g.create_array("a", shape=(4, 6), chunks=(2, 3), dtype="i4", fill_value=-1,
                        compressors=None, **names)
@@ -71,7 +80,7 @@ def consolidate(root, form):
 
 
 def shards(root, form):
-    g = zarr.open_group(root, mode="a", zarr_format=form)
+    g = root_group(root, form)
     a = g.create_array("s", shape=(8, 8), chunks=(2, 2), shards=(4, 4), dtype="i2")
     a[...] = values((8, 8), "i2")
     a[0, 0] = 99
@@ -109,4 +118,5 @@ def xarray_variable(root, form):
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](sys.argv[2], int(sys.argv[3]))
+    for name in sys.argv[3:]:
+        globals()[name](sys.argv[1], int(sys.argv[2]))

@@ -22,14 +22,16 @@ def load(path):
 
 
 class Replay:
-    """strict: reads have to give what they gave."""
+    """strict: reads have to give what they gave. rename: other names of files."""
 
-    def __init__(self, root, strict=False):
+    def __init__(self, root, strict=False, rename=None):
         self.root = root
         self.strict = strict
+        self.rename = rename or {}
         self.files = {}   # handle -> descriptor
 
     def path(self, name):
+        name = self.rename.get(name, name)
         return os.path.join(self.root, name) if name else self.root
 
     def run(self, events):
@@ -151,5 +153,5 @@ class Replay:
                 raise
 
 
-def replay(recording, root, strict=False):
-    Replay(root, strict).run(load(recording))
+def replay(recording, root, strict=False, rename=None):
+    Replay(root, strict, rename).run(load(recording))

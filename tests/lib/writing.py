@@ -15,13 +15,14 @@ def has(name):
     return os.path.exists(recorded(name))
 
 
-def _replay(name, root, strict):
-    replay(recorded(name), root, strict)
+def _replay(name, root, strict, rename):
+    replay(recorded(name), root, strict, rename)
 
 
-def again(t, name, root, strict=False):
-    """Make the calls of a recording below root, in a process of its own."""
-    t.call(_replay, name, root, strict)
+def again(t, name, root, strict=False, rename=()):
+    """Make the calls of a recording below root, in a process of its own. rename: other names of
+    files."""
+    t.call(_replay, name, root, strict, dict(rename))
 
 
 def _tree_work(names, root, tmp):
