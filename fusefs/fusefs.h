@@ -145,6 +145,9 @@ int fs_explain_mount(const struct cfg *cfg, const char *text, struct err *e);
 /* fs_mount, fs_info - the two commands. They print and return the exit status. */
 int fs_mount(const struct fs_setup *setup);
 int fs_info(const struct fs_setup *setup);
+/* fs_recover - `nczarrfs recover`: for cfg's source and more. Prints what was done; returns the
+ * exit status. */
+int fs_recover(const struct fs_setup *setup);
 /* fs_filters - append the report of `nczarrfs filters`. */
 void fs_filters(const struct cfg *cfg, struct buf *out);
 

@@ -10,11 +10,12 @@
 #include "base/log.h"
 #include "codecs/plugin.h"
 #include "fusefs/fusefs.h"
+#include "fusefs/rw.h"
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
 
-static const struct source_ops *const formats[] = {
-	&hdf5_source_ops, &cdf_source_ops, &hdf4_source_ops, &zarr_source_ops};
+static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
+						   &hdf4_source_ops, &zarr_source_ops};
 
 /* spare_processors - one is left to the reader, who needs it as much: on two processors one thread
  * that decodes ahead made a reader half as quick again as two. */
@@ -56,17 +57,23 @@ static struct chunkio_options io_of(const struct cfg *cfg, uint32_t share)
 	};
 }
 
-static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_want *want,
-		     struct view **ret, struct err *e)
+static enum zarr_mode mode_of(const struct cfg *cfg)
 {
 	static const enum zarr_mode modes[] = {
 		[CFG_MODE_ZARR] = ZARR_PURE,
 		[CFG_MODE_NCZARR] = ZARR_NCZARR,
 		[CFG_MODE_NOXARRAY] = ZARR_NOXARRAY,
 	};
+
+	return modes[cfg->mode];
+}
+
+static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_want *want,
+		     struct view **ret, struct err *e)
+{
 	const struct zarr_view_options opts = {
 		.format = cfg->zarr3 ? 3 : 2,
-		.mode = modes[cfg->mode],
+		.mode = mode_of(cfg),
 		.policy = policy_of(cfg, want),
 		.nested = cfg->nested,
 		.v2_keys = cfg->v2_keys,
@@ -100,6 +107,104 @@ static int view_open(struct source *s, const struct cfg *cfg, const struct fs_wa
 		     struct view **ret, struct err *e)
 {
 	return want->nc ? nc_view(s, cfg, want, ret, e) : zarr_view(s, cfg, want, ret, e);
+}
+
+/* Writing. */
+
+static struct zarr_sink_options zarr_out(const struct cfg *cfg, int dir_fd,
+					 const struct sink_names *names)
+{
+	return (struct zarr_sink_options){
+		.dir_fd = dir_fd,
+		.names = names,
+		.format = cfg->zarr3 ? 3 : 2,
+		.mode = mode_of(cfg),
+		.nested = cfg->nested,
+		.v2_keys = cfg->v2_keys,
+		.consolidated = cfg->consolidated,
+		.strict_json = cfg->strict_json,
+		.max_meta_bytes = cfg->meta_size,
+	};
+}
+
+static int zarr_sink(const struct cfg *cfg, const char *path, struct source *real, int dir_fd,
+		     const struct sink_names *names, struct sink **ret, struct err *e)
+{
+	const struct zarr_sink_options opts = zarr_out(cfg, dir_fd, names);
+
+	return zarr_sink_open(path, real, &opts, ret, e);
+}
+
+static int zarr_new(const struct cfg *cfg, const char *path, struct err *e)
+{
+	const struct zarr_sink_options opts = zarr_out(cfg, -1, NULL);
+
+	return zarr_create(path, &opts, e);
+}
+
+static enum fs_key source_key(struct source *s, const char *key,
+			      bool (*emit)(void *arg, uint32_t array, uint64_t linear),
+			      void *arg)
+{
+	switch (zarr_source_key(s, key, emit, arg)) {
+	case ZARR_KEY_DOC:
+		return FS_KEY_DOC;
+	case ZARR_KEY_CHUNK:
+		return FS_KEY_CHUNK;
+	case ZARR_KEY_OTHER:
+		break;
+	}
+	return FS_KEY_OTHER;
+}
+
+static int hdf5_sink(const struct cfg *cfg, const char *path, struct source *real, int dir_fd,
+		     struct sink **ret, struct err *e)
+{
+	const struct hdf5_sink_options opts = {
+		.dir_fd = dir_fd,
+		.no_journal = cfg->no_journal,
+		.max_meta_bytes = cfg->meta_size,
+	};
+
+	return hdf5_sink_open(path, real, &opts, ret, e);
+}
+
+static int hdf5_pending(const char *path, int dir_fd, struct err *e)
+{
+	enum hdf5_journal_state state;
+	int rc = hdf5_journal_look(path, dir_fd, &state, e);
+
+	if (rc < 0)
+		return rc;
+	if (state == HDF5_JOURNAL_FOREIGN)
+		return err_set(
+			e, -ESTALE,
+			"'%s' is not the file that a commit was begun for, or somebody has "
+			"changed it since: that commit is lost",
+			path);
+	return state != HDF5_JOURNAL_NONE;
+}
+
+static struct fs_rw fs_rw_table(void)
+{
+	return (struct fs_rw){
+		.store_source = zarr_store_open,
+		.source_key = source_key,
+		.doc_key = zarr_doc_key,
+		.zarr_sink = zarr_sink,
+		.zarr_pending = zarr_sink_pending,
+		.zarr_recover = zarr_sink_recover,
+		.zarr_create = zarr_new,
+		.hdf5_sink = hdf5_sink,
+		.hdf5_holds = hdf5_sink_holds,
+		.hdf5_pending = hdf5_pending,
+		.hdf5_recover = hdf5_journal_recover,
+		.hdf5_create = hdf5_create,
+		.file_rw = nc_rw_open,
+		.nc_array = nc_view_array,
+		.nc_group = nc_view_group,
+		.nc_dim = nc_view_dim,
+	};
 }
 
 /* print - text to standard output. Returns the exit status. */
@@ -172,7 +277,9 @@ int main(int argc, char **argv)
 	struct cfg cfg;
 	struct fs_rules rules = {0};
 	struct err e = ERR_INIT;
+	const struct fs_rw rw = fs_rw_table();
 	struct fs_setup setup = {
+		.rw = &rw,
 		.cfg = &cfg,
 		.rules = &rules,
 		.formats = formats,
@@ -193,7 +300,8 @@ int main(int argc, char **argv)
 	codec_plugins_begin();
 	if (cfg.noplugins)
 		codec_plugins_off();
-	if ((cfg.command == CFG_MOUNT || cfg.command == CFG_INFO) &&
+	if ((cfg.command == CFG_MOUNT || cfg.command == CFG_INFO ||
+	     cfg.command == CFG_RECOVER) &&
 	    fs_rules_init(&cfg, &rules, &e) < 0) {
 		log_error("%s", e.msg);
 		cfg_release(&cfg);
@@ -212,7 +320,8 @@ int main(int argc, char **argv)
 	case CFG_INFO:
 		status = fs_info(&setup);
 		break;
-	case CFG_RECOVER: /* the command line does not know it yet */
+	case CFG_RECOVER:
+		status = fs_recover(&setup);
 		break;
 	case CFG_FILTERS:
 		status = filters(&cfg);

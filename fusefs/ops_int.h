@@ -15,8 +15,8 @@ struct call {
 	struct err e;
 };
 
-/* call_begin - false when the request has been answered already. Otherwise: call_end it. names: only
- * names and sizes are asked for. */
+/* call_begin - false when the request has been answered already. Otherwise: call_end it. names:
+ * only names and sizes are asked for. */
 bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names);
 void call_end(struct call *c);
 /* call_fail - answer with an error; a source that changed explains every error. */

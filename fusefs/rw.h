@@ -1,10 +1,10 @@
-/* rw.h - writable mounts: what main wires together for them, the state directory, commits, and what
- * is done about a mount that died. docs/writing.md.
+/* rw.h - writable mounts: what main wires together for them, the state directory, commits, and
+ * what is done about a mount that died. docs/writing.md.
  *
  * The state directory of /d/name is /d/.name.nczarrfs, or below -o state_dir=. It is there while
  * something is written that is not in the dataset, and holds a lock, so that one mount at a time
- * writes; the stage of a tree; the journal of an HDF5 file; the pages of a virtual file; the objects
- * and the manifest of a commit to a Zarr store. */
+ * writes; the stage of a tree; the journal of an HDF5 file; the pages of a virtual file; the
+ * objects and the manifest of a commit to a Zarr store. */
 #ifndef FUSEFS_RW_H
 #define FUSEFS_RW_H
 
@@ -46,6 +46,10 @@ struct fs_rw {
 
 /* ---- rw.c ---- */
 
+/* fs_rw_prepare - before setup->prepare, in a process that may write: processes that commit are
+ * told which setup is theirs. */
+void fs_rw_prepare(const struct fs_setup *setup);
+
 /* fs_rw_open - a writable view of the dataset at path, whose other family's view is shown (or what
  * cfg->view says): recovers what a mount before it left behind, takes the lock, opens.
  * name, id_limit, share: as in fs_want.
@@ -54,11 +58,11 @@ struct fs_rw {
 int fs_rw_open(const struct fs_setup *setup, const char *path, const struct fs_want *want,
 	       struct view **ret, struct err *e) NZ_MUST_USE;
 
-/* fs_rw_pending - whether a mount that died left something behind for the dataset at path: before it
- * is read its journal or manifest must be carried out. 1, 0, or an error. */
+/* fs_rw_pending - whether a mount that died left something behind for the dataset at path: before
+ * it is read its journal or manifest must be carried out. 1, 0, or an error. */
 int fs_rw_pending(const struct fs_setup *setup, const char *path, struct err *e);
-/* fs_rw_recover - carry it out; with everything that was confirmed to writers. lines: what was done,
- * for people, appended. */
+/* fs_rw_recover - carry it out; with everything that was confirmed to writers. lines: what was
+ * done, for people, appended. */
 int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *lines,
 		  struct err *e) NZ_MUST_USE;
 /* fs_rw_create - what `-o create` asks for: a new empty dataset at cfg->source. */
@@ -66,13 +70,19 @@ int fs_rw_create(const struct fs_setup *setup, struct err *e) NZ_MUST_USE;
 
 /* ---- commit_tree.c: a staged tree goes into an HDF5 file ---- */
 
-/* commit_tree - put generations up to `generation` of the stage in dir_fd into the file at path. For
- * a process of its own, with one thread: libhdf5 runs in it. gate: as in push_job.
+/* commit_tree - put generations up to `generation` of the stage in dir_fd into the file at path.
+ * For a process of its own, with one thread: libhdf5 runs in it. gate: as in push_job.
  * *ret_left: n keys that stay staged, each with why ("key\treason"), new texts.
  * Returns 0; on failure the file is what it was. */
 int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint64_t generation,
 		int (*gate)(void *arg, struct err *e), void *arg, char ***ret_left, size_t *ret_n,
 		struct err *e) NZ_MUST_USE;
+
+/* commit_tree_view - the view that a writable tree over an HDF5 file stands on: setup's, but for
+ * variables whose writers asked for filters that the file does not have: those are shown with them,
+ * as long as the state directory is there. */
+int commit_tree_view(const struct fs_setup *setup, struct source *s, const struct fs_want *want,
+		     int dir_fd, struct view **ret, struct err *e) NZ_MUST_USE;
 
 /* commit_tree_check - tree_rw_options.check: whether a document that was written can be part of a
  * netCDF-4 file. Asks no library, and looks at that document only. */

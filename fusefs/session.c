@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "fusefs/mirror.h"
+#include "fusefs/rw.h"
 
 enum {
 	NOTES_SHOWN = 20,
@@ -50,14 +51,19 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 	};
 }
 
+static struct fs_want want_of(const struct fs_setup *setup)
+{
+	return (struct fs_want){.name = setup->file_name,
+				.id_limit = VIEW_ID_LIMIT,
+				.rules = setup->rules,
+				.share = 1};
+}
+
 /* open_once - what is mounted when it is not a mirror. */
 static int open_once(const struct fs_setup *setup, const struct cfg *cfg,
 		     struct source **ret_source, struct view **ret_view, struct err *e)
 {
-	struct fs_want want = {.name = setup->file_name,
-			       .id_limit = VIEW_ID_LIMIT,
-			       .rules = setup->rules,
-			       .share = 1};
+	struct fs_want want = want_of(setup);
 	struct source_options opts;
 	struct source *source = NULL;
 	int rc;
@@ -98,17 +104,69 @@ static int open_dataset(const struct fs_setup *setup, struct source **ret_source
 	return err_set(e, rc, "%s (-o bad_arrays=hide mounts the rest)", text);
 }
 
+/* open_writable - a view that opens and closes sources as it needs them. */
+static int open_writable(const struct fs_setup *setup, struct view **ret_view, struct err *e)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct fs_want want = want_of(setup);
+	struct stat st;
+
+	want.nc = cfg->view == CFG_VIEW_NC;
+	if (cfg->view == CFG_VIEW_AUTO) /* of an archive it is said that it cannot be written */
+		want.nc = stat(cfg->source, &st) == 0 && S_ISDIR(st.st_mode);
+	return fs_rw_open(setup, cfg->source, &want, ret_view, e);
+}
+
+/* mend - a dataset that a writable mount left in the middle of a commit is neither old nor new: it
+ * is not read before that has been ended. */
+static int mend(const struct fs_setup *setup, struct err *e)
+{
+	struct err other = ERR_INIT;
+	struct buf lines;
+	int rc = fs_rw_pending(setup, setup->cfg->source, &other);
+
+	if (rc == 0 || rc == -ENOENT)
+		return 0; /* that there is no such dataset is said by who opens it */
+	if (rc == -ESTALE) {
+		log_warn("%s", other.msg);
+		return 0;
+	}
+	if (rc > 0 && setup->cfg->command == CFG_MOUNT) {
+		buf_init(&lines, 1 << 16);
+		rc = fs_rw_recover(setup, setup->cfg->source, &lines, &other);
+		if (rc == 0 && buf_ok(&lines))
+			log_warn("%.*s", (int)lines.len - 1, (char *)lines.data);
+		buf_release(&lines);
+	} else if (rc > 0) {
+		rc = -EIO;
+		(void)err_set(&other, rc, "a commit was begun and has not ended");
+	}
+	return rc < 0 ? err_set(e, rc, "'%s': run nczarrfs recover: %s", setup->cfg->source,
+				other.msg)
+		      : 0;
+}
+
 int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
 	    struct err *e)
 {
-	int rc = fs_rules_check(setup->rules, setup->cfg, e);
+	const struct cfg *cfg = setup->cfg;
+	const bool writes = cfg->rw && cfg->command == CFG_MOUNT;
+	int rc = fs_rules_check(setup->rules, cfg, e);
 
+	if (rc == 0 && writes)
+		rc = push_rules_check((const char *const *)cfg->chunk_rules, cfg->n_chunk_rules,
+				      NULL, e);
+	if (rc == 0 && writes && cfg->create)
+		rc = fs_rw_create(setup, e);
 	if (rc < 0)
 		return rc;
-	if (!mirror_wanted(setup))
-		return open_dataset(setup, ret_source, ret_view, e);
 	*ret_source = NULL;
-	return mirror_open(setup, ret_view, e);
+	if (mirror_wanted(setup))
+		return mirror_open(setup, ret_view, e);
+	if (writes)
+		return open_writable(setup, ret_view, e);
+	rc = mend(setup, e);
+	return rc < 0 ? rc : open_dataset(setup, ret_source, ret_view, e);
 }
 
 void fs_null_stdio(void)
@@ -445,8 +503,10 @@ static void report(int fd, char status, const char *text)
 static int open_source(struct server *s, struct err *e)
 {
 	const struct fs_setup *setup = s->setup;
-	int rc = setup->prepare ? setup->prepare(e) : 0;
+	int rc;
 
+	fs_rw_prepare(setup);
+	rc = setup->prepare ? setup->prepare(e) : 0;
 	if (rc == 0)
 		rc = live_new(setup->cfg->source, open_live, s, &s->fs.live, e);
 	if (rc < 0)
@@ -524,6 +584,22 @@ static void tear_down(struct server *s)
 	(void)pthread_mutex_destroy(&s->lock);
 }
 
+/* finish - what was confirmed to writers goes into the dataset; nobody can write any more. Returns
+ * false when some of it could not. */
+static bool finish(struct server *s)
+{
+	struct view *v = live_first(s->fs.live)->view;
+	struct err e = ERR_INIT;
+
+	if (!v->write || !v->write->finish)
+		return true;
+	fuse_session_unmount(s->fs.se); /* does nothing when it is unmounted */
+	if (v->write->finish(v, &e) == 0)
+		return true;
+	log_error("'%s': not everything that was written is in it: %s", s->fs.path, e.msg);
+	return false;
+}
+
 int fs_serve(const struct fs_setup *setup, int report_fd)
 {
 	struct server s = {.setup = setup};
@@ -558,6 +634,8 @@ int fs_serve(const struct fs_setup *setup, int report_fd)
 	/* A positive number is the signal that ended the loop of newer libfuse. */
 	if (rc < 0)
 		log_error("'%s': the mount ended with error %d", s.mountpoint, -rc);
+	if (!finish(&s))
+		rc = -EIO;
 	tear_down(&s);
 	return rc < 0;
 }

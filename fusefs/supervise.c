@@ -113,15 +113,15 @@ static bool wait_child(struct child *c, int64_t ms)
 	return true;
 }
 
-/* end_child - ask it to end, then see to it. */
-static void end_child(struct child *c)
+/* end_child - ask it to end, then see to it. ms: NEVER or what it is given for that. */
+static void end_child(struct child *c, int64_t ms)
 {
 	if (c->ended)
 		return;
 	(void)kill(c->pid, SIGTERM); /* fails only when it has ended */
 	c->signal = 0;
 	c->abandoned = false;
-	while (!c->ended && wait_child(c, KILL_MS))
+	while (!c->ended && wait_child(c, ms))
 		c->signal = 0; /* asked again, or it closed its report: it is ending */
 	if (c->ended)
 		return;
@@ -287,7 +287,7 @@ static bool until_mounted(struct child *c, const struct cfg *cfg, const struct p
 			kill_child(c);
 		explain_end(c, cfg->source, &e);
 	}
-	end_child(c);
+	end_child(c, KILL_MS);
 	clean_up(c, place);
 	pass_on(c, 'f', e.msg);
 	return false;
@@ -300,7 +300,8 @@ static int while_mounted(struct child *c, const struct cfg *cfg, const struct pl
 
 	(void)wait_child(c, NEVER);
 	if (!c->ended) {
-		end_child(c); /* killed: it did not do as asked */
+		/* killed: it did not do as asked. What was written takes as long as it takes */
+		end_child(c, cfg->rw ? NEVER : KILL_MS);
 		clean_up(c, place);
 		return WIFEXITED(c->status) ? WEXITSTATUS(c->status) : 1;
 	}
@@ -462,7 +463,7 @@ int fs_run_guarded(const char *source, uint32_t timeout, int (*fn)(void *arg), v
 		kill_child(&c);
 		explain_timeout(source, timeout, &e);
 	} else if (c.signal) {
-		end_child(&c);
+		end_child(&c, KILL_MS);
 		err_set(&e, -EINTR, "'%s': interrupted", source);
 	} else if (WIFEXITED(c.status)) {
 		return WEXITSTATUS(c.status);

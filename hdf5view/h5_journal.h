@@ -4,9 +4,9 @@
  * A file driver for libhdf5. What the library writes behind the old end of the file goes there at
  * once, as nothing refers to it yet; what it writes below goes, in pages, to a log in the state
  * directory, and is read back from there. Until the commit the file is what it was to everybody
- * else, but for bytes behind its end. h5_journal_commit makes log and tail durable, writes a commit
- * record, and then the pages to their places; what was interrupted after the record is done again by
- * hdf5_journal_recover (hdf5view.h), what was interrupted before it is taken back by it.
+ * else, but for bytes behind its end. h5_journal_commit makes log and tail durable, writes a
+ * commit record, and then the pages to their places; what was interrupted after the record is done
+ * again by hdf5_journal_recover (hdf5view.h), what was interrupted before it is taken back by it.
  *
  * One thread, in a process of its own; between h5_enter and h5_leave like all uses of libhdf5.
  * How to use it:
@@ -52,8 +52,8 @@ hid_t h5_journal_fapl(struct h5_journal *j);
 /* h5_journal_fd - the file, as it is on the disk: fstat it, read the old state. Borrowed. */
 int h5_journal_fd(const struct h5_journal *j);
 
-/* h5_journal_failure - libhdf5 has many words for "it failed"; this is why the driver could not read
- * or write (-ENOSPC ...), which no commit follows. Returns 0 when it could, e is then untouched. */
+/* h5_journal_failure - libhdf5 has many words for "it failed"; this is why the driver could not
+ * read or write (-ENOSPC ...), which no commit follows. 0 when it could, e is then untouched. */
 int h5_journal_failure(const struct h5_journal *j, struct err *e);
 
 /* h5_journal_changed - whether anything was written at all; a commit of nothing does nothing. */

@@ -233,6 +233,7 @@ struct nc_storage {
 	const hsize_t *chunk;            /* nc_rank entries, where it is */
 	uint64_t chunk_bytes;
 	const struct codec_chain *chain; /* NULL: none */
+	bool text_fill;                  /* texts of any length have a fill value, too */
 };
 
 /* nc_h5_make_array - the dataset of an array, without what nc_h5_scales adds. Returns 0 or -1. */
@@ -256,8 +257,8 @@ int nc_h5_attrs(const struct nc_builder *b, hid_t obj, const struct nc_attrs *at
 int nc_h5_attr_text(hid_t obj, const char *name, const char *text, size_t n, bool utf8);
 int nc_h5_attr_raw(hid_t obj, const char *name, hid_t type, uint64_t n, const void *values);
 
-/* nc_h5_make_type - type i, given its name in its group; those that it needs are there. Returns
- * 0 or -1. */
+/* nc_h5_make_type - type i, given its name in its group; those that it needs are there. One that
+ * is there already is taken. Returns 0; -1; -EEXIST something else has the name. */
 int nc_h5_make_type(struct nc_builder *b, uint32_t i);
 
 /* nc_h5_mark - make a dataset the scale of a dimension; dimid: netCDF's number, negative: none.
@@ -267,6 +268,15 @@ int nc_h5_mark(hid_t set, const char *name, int32_t dimid);
 int nc_h5_make_dim(struct nc_builder *b, uint32_t dim, int32_t dimid);
 /* nc_h5_dims - datasets for dimensions without a variable. */
 int nc_h5_dims(struct nc_builder *b, struct err *e) NZ_MUST_USE;
+/* nc_use - HDF5's record of an axis that uses a scale, as H5DS has it in memory: with a hole, which is
+ * zeroed. nc_h5_use_type - its type. New; -1. */
+struct nc_use {
+	hobj_ref_t set;
+	int32_t axis;
+	int32_t hole;
+};
+hid_t nc_h5_use_type(void);
+
 /* nc_h5_scales - what ties variables to dimensions: DIMENSION_LIST, REFERENCE_LIST and netCDF's
  * own; after all datasets have an address. */
 int nc_h5_scales(struct nc_builder *b, struct err *e) NZ_MUST_USE;

@@ -203,13 +203,33 @@ static int commit(struct nc_builder *b, const struct nc_type *t, hid_t type)
 	return H5Tcommit2(group, t->name, type, H5P_DEFAULT, tcpl, H5P_DEFAULT) < 0 ? -1 : 0;
 }
 
+/* take_type - one that is there already, when it is the same. Returns 0, or -EEXIST with *type
+ * closed. */
+static int take_type(hid_t group, const char *name, hid_t *type)
+{
+	hid_t there = H5Topen2(group, name, H5P_DEFAULT);
+	bool same = there >= 0 && H5Tequal(there, *type) > 0;
+
+	h5_id_close(type);
+	*type = same ? there : -1;
+	if (!same)
+		h5_id_close(&there);
+	return same ? 0 : -EEXIST;
+}
+
 int nc_h5_make_type(struct nc_builder *b, uint32_t i)
 {
 	const struct nc_type *t = &b->m->types[i];
 	struct making x = {.b = b, .fields = t->fields};
 
+	hid_t group = nc_h5_group(b, t->group);
+
 	b->types[i] = make(&x, t->type);
-	return b->types[i] < 0 || commit(b, t, b->types[i]) < 0 ? -1 : 0;
+	if (b->types[i] < 0 || group < 0)
+		return -1;
+	if (H5Lexists(group, t->name, H5P_DEFAULT) > 0)
+		return take_type(group, t->name, &b->types[i]);
+	return commit(b, t, b->types[i]);
 }
 
 int nc_h5_types(struct nc_builder *b, struct err *e)

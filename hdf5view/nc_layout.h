@@ -33,6 +33,17 @@ uint64_t nc_layout_size(const struct nc_layout *l);
 int nc_layout_read(const struct nc_layout *l, uint64_t off, size_t len, uint8_t *room,
 		   struct span *ret, struct err *e) NZ_MUST_USE;
 
+/* nc_layout_structure - range i of what is not data of chunks: the structure, then indexes. Returns
+ * false when there are not that many. */
+bool nc_layout_structure(const struct nc_layout *l, size_t i, uint64_t *ret_off, uint64_t *ret_len);
+/* nc_layout_chunk - where chunk `linear` of an array is in the file. Returns false: nowhere. */
+bool nc_layout_chunk(const struct nc_layout *l, uint32_t array, uint64_t linear, uint64_t *ret_off,
+		     uint64_t *ret_len);
+
+/* nc_view_layout - of the file of a view by nc_view_open, which it is laid out for when nobody has
+ * looked at it yet. Borrowed until the view is closed. Returns 0, or why it cannot be. */
+int nc_view_layout(struct view *v, const struct nc_layout **ret, struct err *e) NZ_MUST_USE;
+
 /* Little-endian numbers into bytes. */
 static inline void nc_put16(uint8_t *p, uint16_t v)
 {

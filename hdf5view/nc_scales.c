@@ -66,16 +66,9 @@ int nc_h5_dims(struct nc_builder *b, struct err *e)
 
 /* ---- which variable uses which dimension ---- */
 
-/* use - HDF5's record of it, as H5DS has it in memory: with a hole, which is zeroed. */
-struct use {
-	hobj_ref_t set;
-	int32_t axis;
-	int32_t hole;
-};
-
 struct uses {
 	uint64_t *first; /* by dimension; one more at the end */
-	struct use *list;
+	struct nc_use *list;
 };
 
 static uint32_t axis_dim(const struct nc_builder *b, uint32_t array, uint32_t axis)
@@ -120,24 +113,35 @@ static int gather(const struct nc_builder *b, struct uses *u)
 	for (uint32_t i = 0; i < b->ds->n_arrays; i++)
 		for (uint32_t k = 0; k < attached(b, i); k++)
 			u->list[at[axis_dim(b, i, k)]++] =
-				(struct use){.set = b->arrays[i], .axis = (int32_t)k};
+				(struct nc_use){.set = b->arrays[i], .axis = (int32_t)k};
 	return 0;
 }
 
 /* ---- writing them ---- */
 
+hid_t nc_h5_use_type(void)
+{
+	hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct nc_use));
+
+	if (type >= 0 &&
+	    (H5Tinsert(type, "dataset", offsetof(struct nc_use, set), H5T_STD_REF_OBJ) < 0 ||
+	     H5Tinsert(type, "dimension", offsetof(struct nc_use, axis), H5T_NATIVE_INT32) < 0)) {
+		h5_id_close(&type);
+		return -1;
+	}
+	return type;
+}
+
 static int put_references(hid_t set, const struct uses *u, uint32_t dim)
 {
 	uint64_t n = u->first[dim + 1] - u->first[dim];
-	auto_hid hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct use));
+	auto_hid hid_t type = nc_h5_use_type();
 
 	if (n == 0)
 		return 0;
-	if (type < 0 ||
-	    H5Tinsert(type, "dataset", offsetof(struct use, set), H5T_STD_REF_OBJ) < 0 ||
-	    H5Tinsert(type, "dimension", offsetof(struct use, axis), H5T_NATIVE_INT32) < 0)
-		return -1;
-	return nc_h5_attr_raw(set, "REFERENCE_LIST", type, n, u->list + u->first[dim]);
+	return type < 0 ? -1
+			: nc_h5_attr_raw(set, "REFERENCE_LIST", type, n,
+					 u->list + u->first[dim]);
 }
 
 static int put_list(const struct nc_builder *b, hid_t set, uint32_t array, uint32_t rank)

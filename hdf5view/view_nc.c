@@ -6,6 +6,7 @@
  * each time. */
 #include "hdf5view/hdf5view.h"
 
+#include "hdf5view/nc_build_int.h"
 #include "hdf5view/nc_layout.h"
 
 #include <errno.h>
@@ -15,11 +16,12 @@
 
 #define FILE_ID (VIEW_ROOT + 1)
 #define RETRY_MS 1000
+#define NON_COORD "_nc4_non_coord_"
 
 struct nc_view {
 	struct view base;
 	struct nc_view_options opts;
-	struct plan *plans;     /* n_arrays */
+	struct plan *plans; /* n_arrays */
 	struct nc_model *model;
 	struct chunkio *io;
 
@@ -228,4 +230,104 @@ int nc_view_open(struct source *s, const struct nc_view_options *opts, struct vi
 	n->base.notes = nc_model_notes(n->model, &n->base.n_notes);
 	*ret = &n->base;
 	return 0;
+}
+
+/* ---- for who writes it ---- */
+
+int nc_view_layout(struct view *v, const struct nc_layout **ret, struct err *e)
+{
+	struct nc_layout *l;
+	int rc;
+
+	if (v->ops != &nc_view_ops)
+		return err_set(e, -EINVAL, "not a view of a virtual netCDF file");
+	rc = layout(nc(v), &l, e);
+	if (rc == 0)
+		*ret = l;
+	return rc;
+}
+
+/* path_group - the group that the first `len` bytes of a path are; DS_NONE: none. */
+static uint32_t path_group(const struct nc_model *m, const char *path, size_t len)
+{
+	uint32_t g = 0;
+	size_t at = 0;
+
+	while (at < len) {
+		const struct ds_group *x = &m->ds->groups[g];
+		const char *end;
+		uint32_t found = DS_NONE;
+		size_t n;
+
+		if (path[at] == '/') {
+			at++;
+			continue;
+		}
+		end = memchr(path + at, '/', len - at);
+		n = end ? (size_t)(end - (path + at)) : len - at;
+		for (uint32_t i = 0; i < x->n_groups && found == DS_NONE; i++) {
+			const char *name = m->groups[x->groups[i]].name;
+
+			if (name && strlen(name) == n && memcmp(name, path + at, n) == 0)
+				found = x->groups[i];
+		}
+		if (found == DS_NONE)
+			return DS_NONE;
+		g = found;
+		at += n;
+	}
+	return g;
+}
+
+/* place_of - the group that a path's last component is in, and that. DS_NONE: there is none. */
+static uint32_t place_of(const struct nc_model *m, const char *path, const char **ret_name)
+{
+	const char *slash = strrchr(path, '/');
+
+	*ret_name = slash ? slash + 1 : path;
+	return **ret_name ? path_group(m, path, (size_t)(*ret_name - path)) : DS_NONE;
+}
+
+/* called - the name that readers of netCDF know an array by; NULL: it is not shown. */
+static const char *called(const struct nc_array *a)
+{
+	size_t n = strlen(NON_COORD);
+
+	return a->link && strncmp(a->link, NON_COORD, n) == 0 ? a->link + n : a->link;
+}
+
+uint32_t nc_view_array(void *v, const char *path)
+{
+	const struct nc_model *m = nc(v)->model;
+	const char *name;
+	uint32_t g = place_of(m, path, &name);
+
+	for (uint32_t i = 0; g != DS_NONE && i < m->ds->groups[g].n_arrays; i++) {
+		uint32_t a = m->ds->groups[g].arrays[i];
+		const char *x = called(&m->arrays[a]);
+
+		if (x && strcmp(x, name) == 0)
+			return a;
+	}
+	return DS_NONE;
+}
+
+uint32_t nc_view_group(void *v, const char *path)
+{
+	return path_group(nc(v)->model, path, strlen(path));
+}
+
+uint32_t nc_view_dim(void *v, const char *path)
+{
+	const struct nc_model *m = nc(v)->model;
+	const char *name;
+	uint32_t g = place_of(m, path, &name);
+
+	for (uint32_t i = 0; g != DS_NONE && i < m->ds->groups[g].n_dims; i++) {
+		uint32_t d = m->ds->groups[g].dims[i];
+
+		if (m->dims[d].name && strcmp(m->dims[d].name, name) == 0)
+			return d;
+	}
+	return DS_NONE;
 }

@@ -11,7 +11,9 @@
 /* file_rw_change - a virtual file that was written to. Both files are whole but for the data of
  * variables that nobody touched, which are holes: now, what it is; was, what it was. */
 struct file_rw_change {
-	const char *now, *was;   /* paths; was: NULL when nothing is left of it */
+	const char *now, *was;   /* paths; was: NULL only when the dataset is empty. It is the structure
+	                          * of the file before, also when nothing of it is left in `now`:
+	                          * what is gone is told from it. written says true then */
 	struct view *view;       /* the read-only one that `was` was made of */
 	struct source *source;   /* the dataset beneath it, as that view shows it */
 	/* written - whether a byte of [off, off + len) of the file was written.

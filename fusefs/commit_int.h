@@ -1,0 +1,56 @@
+/* commit_int.h - shared by commit_tree.c and commit_file.c: which chunks a commit is about, and how it
+ * is stored. */
+#ifndef FUSEFS_COMMIT_INT_H
+#define FUSEFS_COMMIT_INT_H
+
+#include "fusefs/rw.h"
+
+/* commit_chunk - of an array of `now`. */
+struct commit_chunk {
+	uint32_t array;
+	uint64_t linear;
+};
+
+/* commit_chunks - a list that is sorted once, then asked. */
+struct commit_chunks {
+	struct commit_chunk *v;
+	size_t n, cap;
+	bool failed;     /* memory was short */
+	bool *whole;     /* of each array: all of its chunks; NULL: of none */
+	uint32_t n_arrays;
+};
+
+void commit_chunks_add(struct commit_chunks *c, uint32_t array, uint64_t linear);
+/* commit_chunks_all - every chunk of an array of n_arrays. */
+void commit_chunks_all(struct commit_chunks *c, uint32_t array, uint32_t n_arrays);
+/* commit_chunks_sort - after the last add. Returns 0; -ENOMEM when one could not be added. */
+int commit_chunks_sort(struct commit_chunks *c, struct err *e) NZ_MUST_USE;
+/* commit_chunks_next - the first of an array, at or after from. -ENOENT. */
+int commit_chunks_next(const struct commit_chunks *c, uint32_t array, uint64_t from,
+		       uint64_t *ret);
+void commit_chunks_release(struct commit_chunks *c);
+
+/* commit_policy - what cfg says about new arrays in a target. */
+void commit_policy(const struct fs_setup *setup, enum plan_format format,
+		   struct push_policy *ret);
+
+#define COMMIT_CHAINS "chains" /* in the state directory of an HDF5 file */
+
+/* commit_chains_note - append to list what a new array was asked to be stored with, and is not. Returns
+ * 0; -ENOMEM. commit_chains_keep - such a list is added to the one in the state directory, durably. */
+int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t array,
+		       const struct codec_chain *stored);
+int commit_chains_keep(int dir_fd, const struct buf *more, struct err *e) NZ_MUST_USE;
+
+/* commit_tap - a sink in front of another that is told what is done. Functions may be NULL. */
+struct commit_tap_ops {
+	int (*added)(void *arg, uint32_t array, const struct sink_new *how, struct err *e);
+	int (*put)(void *arg, uint32_t array, uint64_t linear, struct err *e); /* and drop */
+	int (*removed)(void *arg, uint32_t was, struct err *e);
+	int (*resized)(void *arg, uint32_t array, struct err *e);
+};
+/* commit_tap_open - under is taken on success. Returns 0 with *ret new; -ENOMEM. */
+int commit_tap_open(struct sink *under, const struct commit_tap_ops *ops, void *arg,
+		    struct sink **ret, struct err *e) NZ_MUST_USE;
+
+#endif

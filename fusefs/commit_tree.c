@@ -1,0 +1,359 @@
+/* commit_tree.c - what was staged of a tree goes into the HDF5 file beneath it. */
+#include "fusefs/commit_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+
+/* until translate/stage.c and view_store.c are there */
+
+#define MEMORY ((uint64_t)256 << 20) /* of chunks that are put together */
+#define CHAINS_BYTES ((size_t)64 << 20)
+#define PATH_BYTES ((size_t)1 << 20)
+
+/* refusal - a chunk that could not be read. */
+struct refusal {
+	uint32_t array;
+	uint64_t linear;
+	char *why;
+};
+
+/* tree - one commit. */
+struct tree {
+	const struct fs_setup *setup;
+	struct source *source, *was, *now;
+	struct view *view;
+	struct store *base, *over;
+	struct stage *stage;
+	uint64_t generation;
+	struct commit_chunks changed;
+	struct refusal *refused;
+	size_t n_refused, refused_cap;
+	char **left;
+	size_t n_left, left_cap;
+	struct buf chains; /* commit_chains_note */
+	int dir_fd;
+	int (*gate)(void *arg, struct err *e);
+	void *arg;
+	bool failed;     /* memory was short in a walk */
+	const char *key; /* of the walk */
+};
+
+/* ---- opening ---- */
+
+static int open_file(struct tree *t, const char *path, int dir_fd, struct err *e)
+{
+	const struct fs_setup *setup = t->setup;
+	struct fs_want want = {.name = setup->file_name,
+			       .id_limit = VIEW_ID_LIMIT,
+			       .rules = setup->rules,
+			       .writable = true,
+			       .share = 1};
+	struct source_options opts;
+	int rc;
+
+	fs_source_options(setup->cfg, &opts);
+	rc = source_open(setup->formats, setup->n_formats, path, &opts, &t->source, e);
+	if (rc == 0) {
+		source_hold(t->source, true);
+		rc = commit_tree_view(setup, t->source, &want, dir_fd, &t->view, e);
+	}
+	return rc ? rc : view_store(t->view, &t->base, e);
+}
+
+static int open_trees(struct tree *t, int dir_fd, struct err *e)
+{
+	const struct fs_setup *setup = t->setup;
+	struct source_options opts;
+	int rc = stage_open(dir_fd, true, &t->stage, e);
+
+	fs_source_options(setup->cfg, &opts);
+	opts.keep_going = false; /* what is left out would be taken for removed */
+	if (rc == 0)
+		rc = stage_store(t->stage, t->generation, t->base, &t->over, e);
+	if (rc == 0)
+		rc = setup->rw->store_source(t->base, "the file", &opts, &t->was, e);
+	if (rc == 0)
+		rc = setup->rw->store_source(t->over, "what was written", &opts, &t->now, e);
+	return rc;
+}
+
+static void release(struct tree *t)
+{
+	source_close(t->now);
+	source_close(t->was);
+	store_close(t->over);
+	stage_close(t->stage);
+	store_close(t->base);
+	if (t->view)
+		t->view->ops->close(t->view);
+	source_close(t->source);
+	commit_chunks_release(&t->changed);
+	for (size_t i = 0; i < t->n_refused; i++)
+		free(t->refused[i].why);
+	free(t->refused);
+	for (size_t i = 0; i < t->n_left; i++)
+		free(t->left[i]);
+	free(t->left);
+	buf_release(&t->chains);
+}
+
+/* ---- what is staged ---- */
+
+/* leave - a key stays staged. */
+static void leave(struct tree *t, const char *key, const char *why)
+{
+	char *text = NULL;
+
+	if (t->failed ||
+	    grow_array(&t->left, &t->left_cap, t->n_left + 1, sizeof(char *)) < 0 ||
+	    asprintf(&text, "%s\t%s", key, why) < 0) {
+		t->failed = true;
+		return;
+	}
+	t->left[t->n_left++] = text;
+}
+
+static bool add_chunk(void *arg, uint32_t array, uint64_t linear)
+{
+	struct tree *t = arg;
+
+	commit_chunks_add(&t->changed, array, linear);
+	return true;
+}
+
+/* below - whether the path of a node is key or lies below it: "/g/v" and "g". */
+static bool below(const char *path, const char *key)
+{
+	size_t len = strlen(key);
+
+	return len == 0 || (strncmp(path + 1, key, len) == 0 &&
+			    (path[1 + len] == '/' || path[1 + len] == '\0'));
+}
+
+/* path_of - of an array, or of a group where array is DS_NONE; in b. */
+static const char *path_of(const struct dataset *ds, uint32_t group, uint32_t array,
+			   struct buf *b)
+{
+	buf_clear(b);
+	if (array != DS_NONE)
+		ds_array_path(ds, array, b);
+	else
+		ds_group_path(ds, group, b);
+	buf_putc(b, '\0');
+	return buf_ok(b) ? (const char *)b->data : NULL;
+}
+
+/* gone - a key and all below it is gone: chunks of what is there nevertheless may be. */
+static void gone(struct tree *t, const char *key)
+{
+	const struct dataset *ds = &t->now->ds;
+	struct buf b;
+
+	buf_init(&b, PATH_BYTES);
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
+		const char *path = path_of(ds, DS_NONE, i, &b);
+		size_t len = path ? strlen(path) : 0;
+
+		t->failed |= !path;
+		/* an array in it, or a directory of chunks of an array */
+		if (path && (below(path, key) ||
+			     (strncmp(path + 1, key, len - 1) == 0 && key[len - 1] == '/')))
+			commit_chunks_all(&t->changed, i, ds->n_arrays);
+	}
+	buf_release(&b);
+}
+
+/* holds_dir - whether a directory belongs to the dataset: it is a group's or array's, or on the way to
+ * one, or lies in an array's. */
+static bool holds_dir(struct tree *t, const char *key)
+{
+	const struct dataset *ds = &t->now->ds;
+	struct buf b;
+	bool ret = false;
+
+	buf_init(&b, PATH_BYTES);
+	for (uint32_t i = 0; i < ds->n_groups && !ret; i++) {
+		const char *path = path_of(ds, i, DS_NONE, &b);
+
+		ret = path && below(path, key);
+	}
+	for (uint32_t i = 0; i < ds->n_arrays && !ret; i++) {
+		const char *path = path_of(ds, DS_NONE, i, &b);
+		size_t len = path ? strlen(path) : 0;
+
+		ret = path && (below(path, key) ||
+			       (strncmp(path + 1, key, len - 1) == 0 && key[len - 1] == '/'));
+	}
+	buf_release(&b);
+	return ret;
+}
+
+/* look - what one staged key means. */
+static bool look(void *arg, const char *key, const struct stage_entry *x)
+{
+	struct tree *t = arg;
+	enum fs_key what;
+
+	if (x->kind == STAGE_DIR) {
+		if (!holds_dir(t, key))
+			leave(t, key, "a directory without metadata");
+		return !t->failed;
+	}
+	what = t->setup->rw->source_key(t->now, key, add_chunk, t);
+	if (x->kind == STAGE_GONE) {
+		if (what == FS_KEY_OTHER)
+			gone(t, key);
+		return !t->failed;
+	}
+	if (what == FS_KEY_OTHER)
+		leave(t, key, "it is no part of what the metadata describes");
+	return !t->failed;
+}
+
+/* ---- the job ---- */
+
+static int changed(void *arg, uint32_t array, uint32_t was_array NZ_UNUSED, uint64_t from,
+		   uint64_t *ret, struct err *e NZ_UNUSED)
+{
+	const struct tree *t = arg;
+
+	return commit_chunks_next(&t->changed, array, from, ret);
+}
+
+/* refused - a chunk that was written, and cannot be read, stays staged. One of the file itself that
+ * would have to be stored anew is a reason not to touch the file. */
+static int refused(void *arg, uint32_t array, uint64_t linear, const struct err *why)
+{
+	struct tree *t = arg;
+	struct refusal *r;
+	uint64_t next;
+
+	if ((t->changed.whole && t->changed.whole[array]) ||
+	    commit_chunks_next(&t->changed, array, linear, &next) < 0 || next != linear)
+		return -EBADMSG;
+	if (grow_array(&t->refused, &t->refused_cap, t->n_refused + 1, sizeof(*t->refused)) < 0)
+		return -ENOMEM;
+	r = &t->refused[t->n_refused];
+	*r = (struct refusal){array, linear, strdup(why->msg)};
+	t->n_refused += r->why != NULL;
+	return r->why ? 0 : -ENOMEM;
+}
+
+static bool find_refused(void *arg, uint32_t array, uint64_t linear)
+{
+	struct tree *t = arg;
+
+	for (size_t i = 0; i < t->n_refused; i++)
+		if (t->refused[i].array == array && t->refused[i].linear == linear) {
+			leave(t, t->key, t->refused[i].why);
+			return false;
+		}
+	return true;
+}
+
+/* look_refused - whether a staged key has a chunk that could not be stored. */
+static bool look_refused(void *arg, const char *key, const struct stage_entry *x)
+{
+	struct tree *t = arg;
+
+	t->key = key;
+	if (x->kind == STAGE_DATA || x->kind == STAGE_ALIAS)
+		(void)t->setup->rw->source_key(t->now, key, find_refused, t);
+	return !t->failed;
+}
+
+/* added - an array is about to be made: is it stored as its writer asked? */
+static int added(void *arg, uint32_t array, const struct sink_new *how, struct err *e)
+{
+	struct tree *t = arg;
+	int rc = commit_chains_note(&t->chains, &t->now->ds, array, &how->chain);
+
+	return rc ? err_nomem(e) : 0;
+}
+
+static const struct commit_tap_ops tap_ops = {.added = added};
+
+static int gate(void *arg, struct err *e)
+{
+	struct tree *t = arg;
+	int rc = commit_chains_keep(t->dir_fd, &t->chains, e);
+
+	if (rc < 0)
+		return rc;
+	return t->gate ? t->gate(t->arg, e) : 0;
+}
+
+static int push_tree(struct tree *t, const char *path, int dir_fd, struct err *e)
+{
+	const struct fs_setup *setup = t->setup;
+	struct push_report report = {0};
+	struct push_policy policy;
+	struct push_job job = {
+		.was = t->was,
+		.now = t->now,
+		.policy = &policy,
+		.changed = changed,
+		.refused = refused,
+		.gate = gate,
+		.arg = t,
+		.memory = MEMORY,
+	};
+	struct sink *under = NULL;
+	int rc = setup->rw->hdf5_sink(setup->cfg, path, t->source, dir_fd, &under, e);
+
+	if (rc < 0)
+		return rc;
+	rc = commit_tap_open(under, &tap_ops, t, &job.sink, e);
+	if (rc < 0) {
+		sink_close(under);
+		return rc;
+	}
+	commit_policy(setup, PLAN_HDF5, &policy);
+	rc = push(&job, &report, e);
+	sink_close(job.sink);
+	log_debug("commit: %llu groups, %llu variables, %llu attributes; chunks: %llu as they "
+		  "were, %llu encoded, %llu gone",
+		  (unsigned long long)report.groups, (unsigned long long)report.arrays,
+		  (unsigned long long)report.attrs, (unsigned long long)report.passed,
+		  (unsigned long long)report.encoded, (unsigned long long)report.dropped);
+	return rc;
+}
+
+int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint64_t generation,
+		int (*gate_fn)(void *arg, struct err *e), void *arg, char ***ret_left,
+		size_t *ret_n, struct err *e)
+{
+	struct tree t = {.setup = setup,
+			 .dir_fd = dir_fd,
+			 .generation = generation,
+			 .gate = gate_fn,
+			 .arg = arg};
+	int rc;
+
+	buf_init(&t.chains, CHAINS_BYTES);
+	rc = open_file(&t, path, dir_fd, e);
+
+	if (rc == 0)
+		rc = open_trees(&t, dir_fd, e);
+	if (rc == 0) {
+		stage_each(t.stage, generation, look, &t);
+		rc = t.failed ? err_nomem(e) : commit_chunks_sort(&t.changed, e);
+	}
+	if (rc == 0)
+		rc = push_tree(&t, path, dir_fd, e);
+	if (rc == 0 && t.n_refused > 0)
+		stage_each(t.stage, generation, look_refused, &t);
+	if (rc == 0 && t.failed)
+		rc = err_nomem(e);
+	if (rc == 0) {
+		*ret_left = t.left;
+		*ret_n = t.n_left;
+		t.left = NULL;
+		t.n_left = 0;
+	}
+	release(&t);
+	return rc;
+}

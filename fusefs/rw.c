@@ -1,0 +1,261 @@
+/* rw.c - writable views: what stands on what, and who carries out their commits. */
+#include "fusefs/rw.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "fusefs/rw_int.h"
+
+
+/* rw - what a writable view needs beside itself. The view's own operations are called, but for
+ * close. */
+struct rw {
+	const struct fs_setup *setup;
+	struct fs_want want;
+	char name[NAME_BYTES]; /* of the virtual file */
+	struct rw_state state;
+	struct view_ops ops; /* the view's, with our close */
+	const struct view_ops *inner;
+};
+
+static void rw_free(struct rw *rw)
+{
+	rw_state_close(&rw->state);
+	free(rw);
+}
+
+/* rw_close - of the view: then everything that it borrowed. */
+static void rw_close(struct view *v)
+{
+	struct rw *rw = CONTAINER_OF((uintptr_t)v->ops, struct rw, ops); /* ours: not const */
+
+	v->ops = rw->inner;
+	v->ops->close(v);
+	rw_free(rw);
+}
+
+static void take_over(struct rw *rw, struct view *v)
+{
+	rw->inner = v->ops;
+	rw->ops = *v->ops;
+	rw->ops.close = rw_close;
+	v->ops = &rw->ops;
+}
+
+/* ---- what can be written ---- */
+
+/* allowed - which datasets can be written, through which view. */
+static int allowed(const struct rw *rw, const struct source *s, struct err *e)
+{
+	const struct fs_setup *setup = rw->setup;
+	const char *path = rw->state.path;
+
+	if (s->ops == setup->hdf5 && !rw->want.nc)
+		return 0;
+	if (s->ops == setup->zarr && rw->want.nc && rw->state.is_dir)
+		return 0;
+	if (s->ops == setup->zarr && !rw->state.is_dir)
+		return err_set(e, -EROFS,
+			       "'%s': an archive cannot be written: unpack it, or leave out rw",
+			       path);
+	if (s->ops == setup->zarr || s->ops == setup->hdf5)
+		return err_set(e, -EROFS,
+			       "'%s': can be written only in the other format (-o view=auto): "
+			       "leave out rw, or write it directly",
+			       path);
+	return err_set(
+		e, -EROFS,
+		"'%s': only netCDF-4 and HDF5 files and Zarr trees can be written: convert "
+		"it (nccopy -4), or leave out rw",
+		path);
+}
+
+/* permitted - better said now than at the first commit. */
+static int permitted(const struct rw *rw, struct err *e)
+{
+	if (faccessat(AT_FDCWD, rw->state.path, rw->state.is_dir ? W_OK | X_OK : W_OK,
+		      AT_EACCESS) < 0)
+		return err_sys(e, errno, "'%s' cannot be written", rw->state.path);
+	return 0;
+}
+
+/* open_ground - source and read-only view of the dataset as it is now. */
+static int open_ground(void *arg, struct source **ret_source, struct view **ret_view,
+		       struct err *e)
+{
+	const struct rw *rw = arg;
+	const struct fs_setup *setup = rw->setup;
+	struct source_options opts;
+	struct source *source = NULL;
+	int rc;
+
+	fs_source_options(setup->cfg, &opts);
+	rc = source_open(setup->formats, setup->n_formats, rw->state.path, &opts, &source, e);
+	if (rc < 0)
+		return rc;
+	rc = allowed(rw, source, e);
+	if (rc == 0 && source->ops == setup->hdf5)
+		rc = commit_tree_view(setup, source, &rw->want, rw->state.dir_fd, ret_view, e);
+	else if (rc == 0)
+		rc = setup->view_open(source, setup->cfg, &rw->want, ret_view, e);
+	if (rc < 0) {
+		source_close(source);
+		return rc;
+	}
+	*ret_source = source;
+	return 0;
+}
+
+/* ---- commits ---- */
+
+static int tree_check(void *arg, struct store *tree, const char *key, struct err *e)
+{
+	const struct rw *rw = arg;
+
+	return commit_tree_check(rw->setup, tree, key, e);
+}
+
+static int tree_commit(void *arg, uint64_t generation, void (*quiesce)(void *view), void *view,
+		       char ***ret_left, size_t *ret_n, struct err *e)
+{
+	const struct rw *rw = arg;
+
+	return rw_commit_tree(rw->setup, &rw->state, generation, quiesce, view, ret_left, ret_n,
+			      e);
+}
+
+static int file_commit(void *arg, const struct file_rw_change *c, struct err *e)
+{
+	const struct rw *rw = arg;
+
+	return commit_file(rw->setup, rw->state.path, rw->state.dir_fd, c, e);
+}
+
+/* ---- opening ---- */
+
+static int open_tree(struct rw *rw, struct grounds *g, struct view **ret, struct err *e)
+{
+	const struct cfg *cfg = rw->setup->cfg;
+	const struct tree_rw_options opts = {
+		.dir_fd = rw->state.dir_fd,
+		.dir = rw->state.dir,
+		.max_staged = cfg->stage_size / rw->want.share,
+		.max_buffer = cfg->write_size / rw->want.share,
+		.idle_ms = cfg->commit_delay,
+		.id_limit = rw->want.id_limit,
+		.check = tree_check,
+		.commit = tree_commit,
+		.arg = rw,
+	};
+	struct stage *stage;
+	int rc;
+
+	rc = stage_open(rw->state.dir_fd, false, &stage, e);
+	if (rc < 0)
+		return rc;
+	rc = tree_rw_open(g, stage, &opts, ret, e);
+	if (rc < 0)
+		stage_close(stage);
+	return rc;
+}
+
+static int open_file(struct rw *rw, struct grounds *g, struct view **ret, struct err *e)
+{
+	const struct cfg *cfg = rw->setup->cfg;
+	const struct file_rw_options opts = {
+		.dir_fd = rw->state.dir_fd,
+		.dir = rw->state.dir,
+		.name = rw->name,
+		.max_memory = cfg->write_size / rw->want.share,
+		.id_limit = rw->want.id_limit,
+		.commit = file_commit,
+		.arg = rw,
+	};
+
+	return rw->setup->rw->file_rw(g, &opts, ret, e);
+}
+
+static int open_view(struct rw *rw, struct view **ret, struct err *e)
+{
+	struct grounds *g;
+	struct ground *x;
+	bool tree;
+	int rc = grounds_new(open_ground, rw, &g, e);
+
+	if (rc < 0)
+		return rc;
+	x = grounds_get(g);
+	tree = x->source->ops == rw->setup->hdf5;
+	ground_put(g, x);
+	rc = tree ? open_tree(rw, g, ret, e) : open_file(rw, g, ret, e);
+	if (rc < 0)
+		grounds_free(g);
+	return rc;
+}
+
+/* prepare - the state, locked, and the dataset in one of its states. */
+static int prepare(struct rw *rw, const char *path, struct err *e)
+{
+	bool done = false;
+	int rc = rw_state_open(rw->setup->cfg, path, true, &rw->state, e);
+
+	if (rc == 0)
+		rc = permitted(rw, e);
+	if (rc == 0)
+		rc = rw_repair(rw->setup, &rw->state, &done, e);
+	if (rc == 0 && done)
+		log_warn("'%s': a commit that was begun before was ended, or undone", path);
+	return rc;
+}
+
+int fs_rw_open(const struct fs_setup *setup, const char *path, const struct fs_want *want,
+	       struct view **ret, struct err *e)
+{
+	struct rw *rw = alloc_array(1, sizeof(*rw));
+	size_t n = strlen(want->name);
+	int rc;
+
+	if (!rw)
+		return err_nomem(e);
+	rw->setup = setup;
+	rw->want = *want;
+	rw->state = (struct rw_state)RW_STATE_INIT;
+	memcpy(rw->name, want->name, n < sizeof(rw->name) ? n : sizeof(rw->name) - 1);
+	rw->want.name = rw->name;
+	rw->want.writable = true;
+	rc = prepare(rw, path, e);
+	if (rc == 0)
+		rc = open_view(rw, ret, e);
+	if (rc < 0) {
+		rw_free(rw);
+		return rc;
+	}
+	take_over(rw, *ret);
+	return 0;
+}
+
+/* ---- -o create ---- */
+
+static bool ends_in(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+
+	return n > m && strcmp(text + n - m, end) == 0;
+}
+
+int fs_rw_create(const struct fs_setup *setup, struct err *e)
+{
+	const char *path = setup->cfg->source;
+	const bool zarr =
+		ends_in(path, ".zarr") || ends_in(path, ".zr3") || ends_in(path, ".zr2");
+	struct stat st;
+
+	if (lstat(path, &st) == 0)
+		return err_set(e, -EEXIST,
+			       "'%s' is there: leave out create, or use another name", path);
+	return zarr ? setup->rw->zarr_create(setup->cfg, path, e)
+		    : setup->rw->hdf5_create(path, e);
+}

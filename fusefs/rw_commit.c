@@ -1,0 +1,231 @@
+/* rw_commit.c - a process that puts a generation of a stage into an HDF5 file.
+ *
+ * libhdf5 writes there, and may crash there: the server is told what came of it in words. Before
+ * the first byte changes that a reader of the old state may see, the process asks and waits;
+ * whoever asked for it may die at any time, and so may the process: the journal tells what has to
+ * be done about it. When it dies after it was let go, that is done at once, and the commit is made
+ * again: it then finds little or nothing to be different. */
+#include "fusefs/rw_int.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/child.h"
+#include "base/log.h"
+
+enum {
+	READY = 1, /* an answer: bytes of the old state are about to change */
+	GO = 'g',
+};
+#define COMMIT_MS ((int64_t)60 * 60 * 1000) /* from then on a process hangs */
+#define LEFT_MAX ((uint64_t)1 << 28)        /* bytes of keys that stay staged */
+
+/* Processes that commit are forked from one that was forked before there was a job: what it cannot
+ * be sent it has from then. */
+static const struct fs_setup *the_setup;
+
+void fs_rw_prepare(const struct fs_setup *setup)
+{
+	the_setup = setup;
+}
+
+struct job {
+	uint64_t generation;
+	char path[PATH_MAX];
+};
+
+/* ---- the other process ---- */
+
+/* ask - the gate: the server lets us change the file. */
+static int ask(void *arg, struct err *e)
+{
+	const int *sock = arg;
+	char word;
+
+	child_say(*sock, READY, NULL, 0);
+	if (child_take(*sock, &word, 1, INT64_MAX) == CHILD_TAKEN && word == GO)
+		return 0;
+	return err_set(e, -ECANCELED, "the commit was called off");
+}
+
+static void say_left(int sock, char *const *left, size_t n)
+{
+	struct buf text;
+
+	buf_init(&text, LEFT_MAX);
+	for (size_t i = 0; i < n; i++)
+		buf_put(&text, left[i], strlen(left[i]) + 1);
+	if (buf_ok(&text))
+		child_say(sock, 0, text.data, text.len);
+	else
+		child_say(sock, -ENOMEM, "memory is short", strlen("memory is short"));
+}
+
+static void run(const struct child_self *self)
+{
+	const struct job *job = self->own ? self->own : self->data;
+	struct err e = ERR_INIT;
+	char **left = NULL;
+	int sock = self->sock, rc;
+	size_t n = 0;
+
+	child_alone();
+	rc = commit_tree(the_setup, job->path, self->fds[0], job->generation, ask, &sock, &left,
+			 &n, &e);
+	if (rc < 0)
+		child_say(sock, rc, e.msg, strlen(e.msg));
+	else
+		say_left(sock, left, n);
+}
+
+static const struct child_kind kind = {
+	.name = "nczarrfs-commit",
+	.who = "the HDF5 library that writes",
+	.n_fds = 1,
+	.run = run,
+};
+
+/* ---- the server ---- */
+
+/* key_of - a new text: what stands before the reason. */
+static char *key_of(const char *path, const char *line)
+{
+	const char *tab = strrchr(line, '\t');
+
+	log_info("'%s': '%.*s' is not in it: %s", path, (int)(tab ? tab - line : 0), line,
+		 tab ? tab + 1 : line);
+	return tab ? strndup(line, (size_t)(tab - line)) : strdup(line);
+}
+
+int rw_left(const char *path, const char *text, size_t n, char ***ret, size_t *ret_n,
+	    struct err *e)
+{
+	size_t count = 0, at = 0;
+	char **list;
+
+	for (size_t i = 0; i < n; i++)
+		count += text[i] == '\0';
+	if (n && text[n - 1])
+		return err_set(e, -EBADMSG, "a list of keys does not end");
+	list = alloc_array(count, sizeof(*list));
+	if (!list)
+		return err_nomem(e);
+	for (size_t i = 0; i < count; i++, at += strlen(text + at) + 1) {
+		list[i] = key_of(path, text + at);
+		if (list[i])
+			continue;
+		while (i > 0)
+			free(list[--i]);
+		free(list);
+		return err_nomem(e);
+	}
+	*ret = list;
+	*ret_n = count;
+	return 0;
+}
+
+/* committing - the server's side of one process. */
+struct committing {
+	const struct rw_state *state;
+	struct child_proc proc;
+	void (*quiesce)(void *view);
+	void *view;
+	bool let_go; /* it may have begun to change the file */
+	bool said;   /* it has said what came of it */
+	char *left;  /* what it said then, n bytes; owned */
+	size_t n;
+};
+
+static int take_text(struct committing *c, const struct child_answer *a, int64_t end,
+		     struct err *e)
+{
+	c->left = malloc(a->len + 1);
+	if (!c->left)
+		return err_nomem(e);
+	if (child_take(c->proc.sock, c->left, a->len, end) != CHILD_TAKEN)
+		return -EPIPE;
+	c->left[a->len] = '\0';
+	c->n = a->len;
+	c->said = true;
+	return a->rc < 0 ? err_set(e, (int)a->rc, "%s", c->left) : 0;
+}
+
+/* converse - -EPIPE: it ended without a word; -ETIMEDOUT. */
+static int converse(struct committing *c, struct err *e)
+{
+	const int64_t end = child_now() + COMMIT_MS;
+	struct child_answer a;
+	char word = GO;
+
+	for (;;) {
+		enum child_taken taken = child_take(c->proc.sock, &a, sizeof(a), end);
+
+		if (taken != CHILD_TAKEN)
+			return taken == CHILD_LATE ? -ETIMEDOUT : -EPIPE;
+		if (a.rc != READY)
+			break;
+		c->quiesce(c->view);
+		c->let_go = true;
+		if (!child_send(c->proc.sock, &word, 1, 0))
+			return -EPIPE;
+	}
+	if (a.len > LEFT_MAX || a.rc > 0 || a.rc < -4095)
+		return -EPIPE;
+	return take_text(c, &a, end, e);
+}
+
+static int died(const struct committing *c, int rc, int status, struct err *e)
+{
+	int sig = child_died_of(status);
+
+	if (rc == -ETIMEDOUT)
+		return err_set(e, -EIO, "'%s': the commit did not end within an hour",
+			       c->state->path);
+	if (sig)
+		return err_set(e, -EIO,
+			       "'%s': the process that writes it died (signal %d): what was "
+			       "written is kept in '%s'",
+			       c->state->path, sig, c->state->dir);
+	return err_set(e, -EIO, "'%s': the process that writes it ended without a word",
+		       c->state->path);
+}
+
+static int one_process(struct committing *c, uint64_t generation, struct err *e)
+{
+	struct job job = {.generation = generation};
+	int rc, status;
+
+	if (strlen(c->state->path) >= sizeof(job.path))
+		return err_set(e, -ENAMETOOLONG, "'%s': its path is too long", c->state->path);
+	memcpy(job.path, c->state->path, strlen(c->state->path) + 1);
+	rc = child_start(&kind, &job, &job, sizeof(job), &c->state->dir_fd, &c->proc, e);
+	if (rc < 0)
+		return rc;
+	rc = converse(c, e);
+	status = child_end(&c->proc);
+	return rc < 0 && !c->said && rc != -ENOMEM ? died(c, rc, status, e) : rc;
+}
+
+int rw_commit_tree(const struct fs_setup *setup, const struct rw_state *state,
+		   uint64_t generation, void (*quiesce)(void *view), void *view,
+		   char ***ret_left, size_t *ret_n, struct err *e)
+{
+	struct committing c = {.state = state, .quiesce = quiesce, .view = view};
+	struct err other = ERR_INIT;
+	bool done = false;
+	int rc = one_process(&c, generation, e);
+
+	/* whatever state it left the file in, it is one of the two afterwards */
+	if (rc < 0 && rw_repair(setup, state, &done, &other) < 0)
+		rc = err_set(e, other.code, "%s", other.msg);
+	else if (rc < 0 && c.let_go && (done || !c.said)) {
+		free(c.left);
+		c = (struct committing){.state = state, .quiesce = quiesce, .view = view};
+		rc = one_process(&c, generation, e);
+	}
+	if (rc == 0)
+		rc = rw_left(state->path, c.left, c.n, ret_left, ret_n, e);
+	free(c.left);
+	return rc;
+}

@@ -1,0 +1,52 @@
+/* rw_int.h - shared by rw.c, rw_state.c, rw_commit.c and rw_recover.c only. */
+#ifndef FUSEFS_RW_INT_H
+#define FUSEFS_RW_INT_H
+
+#include "fusefs/rw.h"
+
+/* ---- rw_state.c: the state directory ---- */
+
+/* rw_state - a state directory, locked: nobody else writes the dataset. */
+struct rw_state {
+	char *path;   /* of the dataset, resolved; owned */
+	char *dir;    /* of the state directory; owned */
+	int dir_fd;   /* -1: none */
+	int lock_fd;  /* holds the lock */
+	bool is_dir;  /* the dataset is a directory */
+};
+
+#define RW_STATE_INIT {.dir_fd = -1, .lock_fd = -1}
+
+/* rw_state_open - of the dataset at path. make: it is made when it is not there.
+ * Returns 0 with *ret filled (rw_state_close); -ENOENT no such dataset, or without make no state;
+ * -EBUSY another process has it, e says which. */
+int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_state *ret,
+		  struct err *e) NZ_MUST_USE;
+/* rw_state_close - unlocks it, and removes the directory when nothing is kept in it. */
+void rw_state_close(struct rw_state *s);
+/* rw_state_bare - whether nothing is kept in it. */
+bool rw_state_bare(const struct rw_state *s);
+/* rw_state_dir - the path that it has or would have, into *ret (owned), and the dataset's canonical
+ * one, into *ret_path. */
+int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret_path,
+		 struct err *e) NZ_MUST_USE;
+
+/* ---- rw_commit.c: a process that puts a generation of a stage into an HDF5 file ---- */
+
+/* rw_commit_tree - tree_rw_options.commit of the dataset of a state. */
+int rw_commit_tree(const struct fs_setup *setup, const struct rw_state *state,
+		   uint64_t generation, void (*quiesce)(void *view), void *view,
+		   char ***ret_left, size_t *ret_n, struct err *e) NZ_MUST_USE;
+/* rw_left - the texts "key\treason" that follow each other in n bytes, each with its NUL: a new list
+ * of new texts, the keys. path: of the dataset, for the log. */
+int rw_left(const char *path, const char *text, size_t n, char ***ret, size_t *ret_n,
+	    struct err *e) NZ_MUST_USE;
+
+/* ---- rw_recover.c ---- */
+
+/* rw_repair - what a process left half done in the dataset itself is ended or undone: the journal
+ * of an HDF5 file, the manifest of a store. *ret_done: something was. */
+int rw_repair(const struct fs_setup *setup, const struct rw_state *state, bool *ret_done,
+	      struct err *e) NZ_MUST_USE;
+
+#endif

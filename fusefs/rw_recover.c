@@ -1,0 +1,148 @@
+/* rw_recover.c - what a mount left behind that died: found, carried out, told. */
+#include "fusefs/rw_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+
+static int pending(const struct fs_setup *setup, const struct rw_state *s, struct err *e)
+{
+	const struct fs_rw *rw = setup->rw;
+
+	return (s->is_dir ? rw->zarr_pending : rw->hdf5_pending)(s->path, s->dir_fd, e);
+}
+
+int rw_repair(const struct fs_setup *setup, const struct rw_state *state, bool *ret_done,
+	      struct err *e)
+{
+	const struct fs_rw *rw = setup->rw;
+	int rc = pending(setup, state, e);
+
+	*ret_done = rc > 0;
+	if (rc <= 0)
+		return rc;
+	return (state->is_dir ? rw->zarr_recover : rw->hdf5_recover)(state->path, state->dir_fd,
+								     e);
+}
+
+/* left_behind - opens the state of a dataset that nobody writes. 1: there is one; 0: there is none,
+ * or it is another process's. */
+static int left_behind(const struct fs_setup *setup, const char *path, struct rw_state *ret,
+		       struct err *e)
+{
+	struct err other = ERR_INIT;
+	int rc;
+
+	rc = rw_state_open(setup->cfg, path, false, ret, &other);
+	if (rc == -ENOENT || rc == -EBUSY)
+		return 0;
+	if (rc < 0)
+		return err_set(e, rc, "%s", other.msg);
+	return 1;
+}
+
+int fs_rw_pending(const struct fs_setup *setup, const char *path, struct err *e)
+{
+	struct rw_state s = RW_STATE_INIT;
+	int rc = setup->rw ? left_behind(setup, path, &s, e) : 0;
+
+	if (rc <= 0)
+		return rc;
+	rc = pending(setup, &s, e);
+	rw_state_close(&s);
+	return rc;
+}
+
+/* recover_rest - what was confirmed and is not in the dataset: a writable view of it knows. */
+static int recover_rest(const struct fs_setup *setup, const char *path, bool nc, struct err *e)
+{
+	char name[NAME_BYTES];
+	struct fs_want want = {.nc = nc,
+			       .name = name,
+			       .id_limit = VIEW_ID_LIMIT,
+			       .rules = setup->rules,
+			       .share = 1};
+	struct view *view;
+	int rc;
+
+	name_of_file(path, name);
+	rc = fs_rw_open(setup, path, &want, &view, e);
+	if (rc < 0)
+		return rc;
+	if (view->write->finish)
+		rc = view->write->finish(view, e);
+	view->ops->close(view);
+	return rc;
+}
+
+int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *lines,
+		  struct err *e)
+{
+	struct rw_state s = RW_STATE_INIT;
+	bool done, bare, is_dir;
+	int rc = rw_state_open(setup->cfg, path, false, &s, e);
+
+	if (rc == -ENOENT && access(path, F_OK) == 0) {
+		buf_printf(lines, "'%s': nothing to be done\n", path);
+		return 0;
+	}
+	if (rc < 0)
+		return rc;
+	rc = rw_repair(setup, &s, &done, e);
+	if (rc == 0 && done)
+		buf_printf(lines, "'%s': a commit that was begun was ended, or undone\n", path);
+	bare = rw_state_bare(&s);
+	is_dir = s.is_dir;
+	if (rc == 0 && !done && bare)
+		buf_printf(lines, "'%s': nothing to be done\n", path);
+	rw_state_close(&s);
+	if (rc < 0 || bare)
+		return rc;
+	rc = recover_rest(setup, path, is_dir, e);
+	if (rc == 0)
+		buf_printf(lines, "'%s': what was written is in it\n", path);
+	return rc;
+}
+
+struct recovering {
+	const struct fs_setup *setup;
+	const char *path;
+};
+
+/* recover_one - in a process of its own. */
+static int recover_one(void *arg)
+{
+	const struct recovering *r = arg;
+	struct err e = ERR_INIT;
+	struct buf lines;
+	int rc;
+
+	fs_rw_prepare(r->setup);
+	rc = r->setup->prepare ? r->setup->prepare(&e) : 0;
+	buf_init(&lines, 1 << 20);
+	if (rc == 0)
+		rc = fs_rw_recover(r->setup, r->path, &lines, &e);
+	if (buf_ok(&lines) &&
+	    (fwrite(lines.data, 1, lines.len, stdout) != lines.len || fflush(stdout) != 0))
+		log_error("standard output: could not be written");
+	buf_release(&lines);
+	if (rc < 0)
+		log_error("%s", e.msg);
+	return rc < 0;
+}
+
+int fs_recover(const struct fs_setup *setup)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct recovering r = {.setup = setup, .path = cfg->source};
+	int status = fs_run_guarded(r.path, 0, recover_one, &r);
+
+	for (size_t i = 0; i < cfg->n_more; i++) {
+		r.path = cfg->more[i];
+		if (fs_run_guarded(r.path, 0, recover_one, &r) != 0)
+			status = 1;
+	}
+	return status;
+}

@@ -1,0 +1,221 @@
+/* rw_state.c - the state directory of a dataset: where it is, who may have it, when it goes.
+ *
+ * It is beside the dataset, on the same filesystem, so that finished objects can be renamed into
+ * place. Two names of one dataset have one state: the canonical path counts. What is found in it is
+ * believed, so that it has to be ours. */
+#include "fusefs/rw_int.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/log.h"
+#include "fusefs/commit_int.h"
+
+#define LOCK "lock"
+#define SUFFIX ".nczarrfs"
+enum {
+	NAME_MAX_BYTES = 255,
+	LOCK_TRIES = 8, /* its owner may remove it while we open it */
+};
+
+static uint64_t hash_text(const char *s)
+{
+	uint64_t h = 14695981039346656037u; /* FNV-1a */
+
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * 1099511628211u;
+	return h;
+}
+
+/* name_in - the directory's path below `parent`. Elsewhere than beside the dataset, and for names
+ * that are too long, the canonical path is in the name as a hash. */
+static char *name_in(const char *parent, const char *path, const char *base, bool hashed)
+{
+	const size_t len = strlen(base);
+	char *text = NULL;
+	int rc;
+
+	if (strcmp(parent, "/") == 0)
+		parent = "";
+	if (!hashed && len + sizeof("." SUFFIX) - 1 <= NAME_MAX_BYTES)
+		rc = asprintf(&text, "%s/.%s" SUFFIX, parent, base);
+	else
+		rc = asprintf(&text, "%s/.%.200s-%016llx" SUFFIX, parent, base,
+			      (unsigned long long)hash_text(path));
+	return rc < 0 ? NULL : text;
+}
+
+int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret_path,
+		 struct err *e)
+{
+	auto_free char *real = realpath(path, NULL);
+	auto_free char *parent = NULL;
+	char *base;
+
+	if (!real && errno == ENOENT)
+		return err_set(e, -ENOENT, "'%s': no such file or directory: check the path",
+			       path);
+	if (!real)
+		return err_sys(e, errno, "'%s'", path);
+	base = strrchr(real, '/') + 1;
+	parent = cfg->state_dir
+			 ? strdup(cfg->state_dir)
+			 : strndup(real, base - real > 1 ? (size_t)(base - real - 1) : 1);
+	if (!parent)
+		return err_nomem(e);
+	*ret = name_in(parent, real, *base ? base : "root", cfg->state_dir != NULL);
+	if (!*ret)
+		return err_nomem(e);
+	*ret_path = steal(&real);
+	return 0;
+}
+
+/* open_dir - it has to belong to us, and others may not write to it: its content is believed. */
+static int open_dir(const char *dir, bool make, int *ret, struct err *e)
+{
+	struct stat st;
+	int fd;
+
+	if (make && mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return err_sys(e, errno,
+			       "'%s', for what is being written (-o state_dir=DIR: elsewhere)",
+			       dir);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return err_set(e, -ENOENT, "'%s' is not there", dir);
+	if (fd < 0)
+		return err_sys(e, errno, "'%s'", dir);
+	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 022)) {
+		(void)close(fd);
+		return err_set(e, -EACCES,
+			       "'%s' belongs to somebody else, or others may write to it", dir);
+	}
+	*ret = fd;
+	return 0;
+}
+
+/* busy - who has the lock says so in it. */
+static int busy(int fd, const char *path, struct err *e)
+{
+	char text[ERR_TEXT_MAX / 2];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return err_set(e, -EBUSY, "'%s' is being written by another nczarrfs%s%s", path,
+		       text[0] ? ": " : "", text);
+}
+
+/* still_there - whether the lock is the one that others will find. */
+static bool still_there(const struct rw_state *s, int fd)
+{
+	struct stat ours, there;
+
+	return fstat(fd, &ours) == 0 && fstatat(s->dir_fd, LOCK, &there, 0) == 0 &&
+	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+/* try_lock - 1: it was removed meanwhile. */
+static int try_lock(struct rw_state *s, struct err *e)
+{
+	int fd = openat(s->dir_fd, LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int rc;
+
+	if (fd < 0 && errno == ENOENT)
+		return 1; /* the directory itself is gone */
+	if (fd < 0)
+		return err_sys(e, errno, "'%s/" LOCK "'", s->dir);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		rc = errno == EWOULDBLOCK ? busy(fd, s->path, e)
+					  : err_sys(e, errno, "lock '%s/" LOCK "'", s->dir);
+		(void)close(fd);
+		return rc;
+	}
+	if (!still_there(s, fd)) {
+		(void)close(fd);
+		return 1;
+	}
+	s->lock_fd = fd;
+	return 0;
+}
+
+/* say_who - for those who find it locked; that they are told less is no failure. */
+static void say_who(const struct rw_state *s, const struct cfg *cfg)
+{
+	if (ftruncate(s->lock_fd, 0) < 0 ||
+	    dprintf(s->lock_fd, "process %ld%s%s\n", (long)getpid(),
+		    cfg->mountpoint ? ", mounted on " : "",
+		    cfg->mountpoint ? cfg->mountpoint : "") < 0)
+		log_debug("'%s/" LOCK "' could not be written", s->dir);
+}
+
+int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_state *ret,
+		  struct err *e)
+{
+	struct rw_state s = RW_STATE_INIT;
+	struct stat st;
+	int rc = rw_state_dir(cfg, path, &s.dir, &s.path, e);
+
+	if (rc == 0 && stat(s.path, &st) < 0)
+		rc = err_sys(e, errno, "'%s'", path);
+	s.is_dir = rc == 0 && S_ISDIR(st.st_mode);
+	for (int i = 0; rc == 0 && s.lock_fd < 0; i++) {
+		if (s.dir_fd >= 0)
+			(void)close(s.dir_fd);
+		s.dir_fd = -1;
+		rc = i < LOCK_TRIES ? open_dir(s.dir, make, &s.dir_fd, e)
+				    : err_set(e, -EBUSY, "'%s' comes and goes", s.dir);
+		if (rc == 0)
+			rc = try_lock(&s, e);
+		rc = rc > 0 ? 0 : rc;
+	}
+	if (rc < 0) {
+		rw_state_close(&s);
+		return rc;
+	}
+	say_who(&s, cfg);
+	*ret = s;
+	return 0;
+}
+
+bool rw_state_bare(const struct rw_state *s)
+{
+	int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *entry;
+	bool bare = d != NULL;
+
+	if (!d && fd >= 0)
+		(void)close(fd);
+	while (bare && (entry = readdir(d)))
+		bare = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		       strcmp(entry->d_name, LOCK) == 0 ||
+		       strcmp(entry->d_name, COMMIT_CHAINS) == 0;
+	if (d)
+		(void)closedir(d);
+	return bare;
+}
+
+void rw_state_close(struct rw_state *s)
+{
+	/* what writers asked for is of no use to others */
+	if (s->lock_fd >= 0 && rw_state_bare(s))
+		(void)unlinkat(s->dir_fd, COMMIT_CHAINS, 0); /* mostly there is none */
+	/* while it is locked: whoever waits for the lock then finds that it is another one */
+	if (s->lock_fd >= 0 && rw_state_bare(s) && unlinkat(s->dir_fd, LOCK, 0) == 0 &&
+	    rmdir(s->dir) < 0)
+		log_debug("'%s' stays", s->dir);
+	if (s->lock_fd >= 0)
+		(void)close(s->lock_fd);
+	if (s->dir_fd >= 0)
+		(void)close(s->dir_fd);
+	free(s->dir);
+	free(s->path);
+	*s = (struct rw_state)RW_STATE_INIT;
+}

@@ -1,0 +1,367 @@
+"""Programs that write netCDF-4 files, on a writable mount of a Zarr store: what the store holds, and
+what the mount shows as a file afterwards, is what the same program makes in a file of its own."""
+import functools
+import os
+import subprocess
+import sys
+
+from lib import writing
+
+LIMIT = 120.0
+# what a plain Zarr tree keeps of a netCDF-4 file, and what NCZarr keeps
+KEPT = {"zarr": ("shape", "dtype", "values", "attrs"),
+        "nczarr": ("shape", "dtype", "values", "attrs", "attr_types", "dims")}
+# A plain tree does not know which dimensions are unlimited.
+UNLIMITED = ("unlimited=t", "unlimited=time")
+STORES = {"zarr": (".zarr", UNLIMITED), "nczarr": (".zarr", ("mode=nczarr",)),
+          "v3": (".zarr", ("zarr_format=3", *UNLIMITED))}
+
+
+def _virtual(native, file, only, but):
+    from clients import rw_model as m
+    m.compare(m.of_nc(native), m.of_nc(file), only=only, but=but)
+
+
+def _store(native, store, form):
+    from clients import rw_model as m
+    want, got = m.of_nc(native), m.of_tree(store)
+    but = {}
+    if form == "nczarr":  # netCDF-C has scalars so
+        but = {k: ("shape", "dims") for k, v in want["arrays"].items() if v["shape"] == ()}
+    m.compare(want, got, only=("shape", "values", "attrs", "dims"), but=but)
+
+
+def same(t, native, file, form, but=None):
+    only = KEPT["nczarr" if form == "nczarr" else "zarr"]
+    writing.models(t, _virtual, native, file, only, but)
+
+
+def same_store(t, native, store, form):
+    if form != "v3":
+        writing.models(t, _store, native, store, form)
+
+
+NEW = ("base", "ncgen_new", "nccopy_new", "cp_new", "ncks_new", "h5repack_new", "cdo_new",
+       "netcdf4_w", "h5netcdf_w", "h5py_w", "xarray_netcdf4", "xarray_h5netcdf")
+CHANGES = ("netcdf4_a", "netcdf4_rplus", "netcdf4_append", "netcdf4_rename", "h5netcdf_a",
+           "h5py_rplus", "ncks_append", "ncatted_edit", "ncrename_edit", "ncrename_dim",
+           "ncrcat_over", "ncap2_edit", "cdo_over", "nccopy_over", "cp_over", "mv_over",
+           "h5repack_over")
+# Those of a short run, which are different in what they do to the file system.
+FEW_NEW = ("cp_new", "ncks_new", "netcdf4_w")
+FEW_CHANGES = ("netcdf4_a", "ncks_append", "ncrename_edit", "mv_over")
+
+
+def open_store(t, form):
+    ending, options = STORES[form]
+    store = t.path("store" + ending)
+    return store, t.mount(store, "rw", "create", *options)
+
+
+def run_new(form, names, t):
+    """One after another into the same mount: each takes the place of what was there."""
+    store, mount = open_store(t, form)
+    with mount as m:
+        file = os.path.join(m.path, "store.nc")
+        for name in names:
+            native = t.path(name + ".nc")
+            writing.file_work(t, name, native)
+            writing.file_work(t, name, file)
+            same(t, native, file, form)
+            same_store(t, native, store, form)
+    with t.mount(store) as m:
+        same(t, native, os.path.join(m.path, "store.nc"), form)
+
+
+def run_changes(form, names, t):
+    store, mount = open_store(t, form)
+    with mount as m:
+        file = os.path.join(m.path, "store.nc")
+        for name in names:
+            native = t.path(name + ".nc")
+            for path in native, file:
+                writing.file_work(t, "base", path)
+                writing.file_work(t, name, path)
+            same(t, native, file, form)
+            same_store(t, native, store, form)
+    with t.mount(store) as m:
+        same(t, native, os.path.join(m.path, "store.nc"), form)
+
+
+def run_recorded(form, names, t):
+    """The system calls that programs made, without the programs. What a program did to a file that was
+    there is done to a scratch file with the same bytes: the virtual file's are others."""
+    store, mount = open_store(t, form)
+    with mount as m:
+        file = os.path.join(m.path, "store.nc")
+        for name in names:
+            folder = t.path(name)
+            os.mkdir(folder)
+            for root in folder, m.path:
+                if os.path.exists(os.path.join(root, "store.nc")):
+                    t.call(os.unlink, os.path.join(root, "store.nc"))
+                if name in CHANGES:
+                    writing.again(t, "file-base", root, strict=True, rename={"store.nc": "work.nc"})
+                writing.again(t, "file-" + name, root, strict=True,
+                              rename={"store.nc": "work.nc"} if name in CHANGES else {})
+                if name in CHANGES:
+                    t.call(os.rename, os.path.join(root, "work.nc"), os.path.join(root, "store.nc"))
+            same(t, os.path.join(folder, "store.nc"), file, form)
+
+
+# ---- stores that zarr-python made, changed through the file ----
+
+def _make_store(root):
+    """Several chains: passed, transcoded, filtered; a hole; a group."""
+    import numcodecs as n
+    import numpy as np
+    import zarr
+    g = zarr.open_group(root, mode="w")
+    data = np.arange(48, dtype="i4").reshape(8, 6)
+    for name, compressor, filters in [
+            ("plain", None, None), ("zlib", n.Zlib(3), [n.Shuffle(4)]), ("gzip", n.GZip(2), None),
+            ("blosc", n.Blosc("zstd", 3), None), ("zstd", n.Zstd(1), [n.Delta("i4")])]:
+        a = g.create_dataset(name, shape=(8, 6), chunks=(4, 3), dtype="i4", compressor=compressor,
+                             filters=filters, fill_value=-1)
+        a[...] = data
+        a.attrs["_ARRAY_DIMENSIONS"] = ["y", "x"]
+        a.attrs["keep"] = 5
+    h = g.create_dataset("g/hole", shape=(8,), chunks=(2,), dtype="f4", fill_value=0)
+    h[2:4] = 1
+    h.attrs["_ARRAY_DIMENSIONS"] = ["y"]
+    g.attrs["title"] = "made by zarr-python"
+
+
+ARRAYS = ("plain", "zlib", "gzip", "blosc", "zstd")
+
+
+def _edit_virtual(file):
+    import h5py
+    with h5py.File(file, "r+") as f:
+        for name in ARRAYS:
+            f[name][1, 1] = 1000
+        f["g/hole"][5] = 2
+        f["zlib"].attrs["units"] = "K"
+
+
+def _check_store(root, before, after):
+    import numpy as np
+    import zarr
+    g = zarr.open_group(root, mode="r")
+    want = np.arange(48, dtype="i4").reshape(8, 6)
+    want[1, 1] = 1000
+    for name in ARRAYS:
+        np.testing.assert_array_equal(g[name][...], want, name)
+        assert g[name].attrs["keep"] == 5
+    np.testing.assert_array_equal(g["g/hole"][...], [0, 0, 1, 1, 0, 2, 0, 0])
+    assert g["zlib"].attrs["units"] == "K"
+    changed = {k for k in set(before) | set(after) if before.get(k) != after.get(k)}
+    expected = {f"{name}/0.0" for name in ARRAYS} | {"g/hole/2", "zlib/.zattrs"}
+    assert changed == expected, f"{sorted(changed)} changed, {sorted(expected)} expected"
+
+
+def versions(store):
+    found = {}
+    for folder, _, names in os.walk(store):
+        for name in names:
+            path = os.path.join(folder, name)
+            s = os.stat(path)
+            found[os.path.relpath(path, store)] = (s.st_ino, s.st_mtime_ns, s.st_size)
+    return found
+
+
+def test_only_what_changed(t):
+    """A chunk that changed is encoded as its array is; no other object of the store is touched."""
+    store = t.path("store.zarr")
+    t.call(_make_store, store)
+    before = versions(store)
+    with t.mount(store, "rw") as m:
+        t.call(_edit_virtual, os.path.join(m.path, "store.nc"))
+        t.call(_check_store, store, before, versions(store))
+    t.call(_check_store, store, before, versions(store))
+
+
+def _look_only(file):
+    import h5py
+    with h5py.File(file, "r+") as f:
+        f["zlib"][...]
+
+
+def test_nothing_changed(t):
+    """Opened for writing and closed: libhdf5 writes to the superblock, the store stays as it is."""
+    store = t.path("store.zarr")
+    t.call(_make_store, store)
+    before = versions(store)
+    with t.mount(store, "rw") as m:
+        t.call(_look_only, os.path.join(m.path, "store.nc"))
+    assert versions(store) == before
+
+
+# ---- others at the same time ----
+
+LOCKER = """
+import sys, h5py
+f = h5py.File(sys.argv[1], sys.argv[2])
+if sys.argv[2] != "r":
+    f["plain"][0, 0] = int(sys.argv[3])
+print("open", flush=True)
+sys.stdin.readline()
+f.close()
+print("closed", flush=True)
+"""
+
+
+class Program:
+    """h5py in a process of its own, with locking; it has the file open until told to close."""
+
+    def __init__(self, t, file, mode, value=0):
+        env = dict(os.environ, HDF5_USE_FILE_LOCKING="TRUE")
+        self.process = subprocess.Popen([sys.executable, "-c", LOCKER, file, mode, str(value)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, env=env, cwd=t.tmp)
+        self.opened = self.process.stdout.readline().strip() == "open"
+
+    def close(self):
+        out, err = self.process.communicate("\n", timeout=60)
+        return self.process.returncode == 0 and "closed" in out, err
+
+
+def test_locks(t):
+    """Two writers of one file are kept apart by libhdf5's locks."""
+    store = t.path("store.zarr")
+    t.call(_make_store, store)
+    with t.mount(store, "rw") as m:
+        file = os.path.join(m.path, "store.nc")
+        first = Program(t, file, "r+", 11)
+        assert first.opened, first.close()
+        for mode in "r+", "r":
+            second = Program(t, file, mode, 12)
+            assert not second.opened, "two programs have the file open"
+            ok, err = second.close()
+            assert not ok and "lock" in err, err
+        ok, err = first.close()
+        assert ok, err
+        third = Program(t, file, "r+", 13)
+        assert third.opened, third.close()
+        assert third.close()[0]
+    t.call(_first_is, store, 13)
+
+
+def _first_is(store, value):
+    import zarr
+    assert zarr.open_group(store, mode="r")["plain"][0, 0] == value
+
+
+def _reader_and_writer(file):
+    """An open reader keeps the version that it opened; who comes later sees the new one."""
+    import h5py
+    import numpy as np
+    want = np.arange(48, dtype="i4").reshape(8, 6)
+    with h5py.File(file, "r") as old:
+        data = old["plain"]
+        assert data[7, 5] == 47  # another chunk than the one that changes
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                os.execv(sys.executable, [sys.executable, "-c", EDIT, file])
+            finally:
+                os._exit(status)
+        assert os.waitpid(pid, 0)[1] == 0, "the writer failed"
+        for name in ARRAYS:
+            np.testing.assert_array_equal(old[name][...], want, "the old version of " + name)
+    with h5py.File(file, "r") as new:
+        assert new["plain"][1, 1] == 1000
+        assert "gzip" not in new
+
+
+EDIT = """
+import sys, h5py
+with h5py.File(sys.argv[1], "r+") as f:
+    for name in f:
+        if name not in "gxy":
+            f[name][1, 1] = 1000
+    del f["gzip"]
+"""
+
+
+def test_reader_keeps_its_version(t):
+    store = t.path("store.zarr")
+    t.call(_make_store, store)
+    with t.mount(store, "rw") as m:
+        t.call(_reader_and_writer, os.path.join(m.path, "store.nc"))
+
+
+# ---- another program changes the store underneath ----
+
+def _foreign(root):
+    import zarr
+    zarr.open_group(root, mode="r+")["zlib"][4:8] = 5
+
+
+def _close_fails(file, store):
+    """write and close by hand: h5py does not tell what close(2) says."""
+    fd = os.open(file, os.O_RDWR)
+    os.pwrite(fd, b"\0" * 8, 0)
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            _foreign(store)
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(pid, 0)[1] == 0
+    try:
+        os.close(fd)
+    except OSError as error:
+        print(error)
+        return
+    raise AssertionError("close says that the file was written")
+
+
+def test_changed_underneath(t):
+    store = t.path("store.zarr")
+    t.call(_make_store, store)
+    with t.mount(store, "rw", foreground=True) as m:
+        t.call(_close_fails, os.path.join(m.path, "store.nc"), store)
+        assert m.messages(), "nothing is said"
+    t.call(_foreign_is_there, store)
+
+
+def _foreign_is_there(store):
+    import zarr
+    assert (zarr.open_group(store, mode="r")["zlib"][4:8] == 5).all()
+
+
+def _close_of_rubbish(file):
+    with open(file, "wb", buffering=0) as f:
+        f.write(b"this is no HDF5 file" * 100)
+
+
+def test_no_hdf5(t):
+    """What is no netCDF-4 file at close is refused there, and the store stays as it is."""
+    store = t.path("store.zarr")
+    t.call(_make_store, store)
+    before = versions(store)
+    with t.mount(store, "rw", foreground=True) as m:
+        file = os.path.join(m.path, "store.nc")
+        try:
+            t.call(_close_of_rubbish, file)
+        except AssertionError as error:
+            assert "Errno" in str(error), error
+        else:
+            raise AssertionError("close says that the file was written")
+        assert m.messages(), "nothing is said"
+    assert versions(store) == before
+
+
+def cases():
+    whole = os.environ.get("NCZARRFS_WRITING_ALL") == "1"
+    for form in STORES:
+        all_ = whole or form == "zarr"
+        yield "new-" + form, functools.partial(run_new, form, NEW if all_ else FEW_NEW)
+        yield "changes-" + form, functools.partial(run_changes, form,
+                                                   CHANGES if all_ else FEW_CHANGES)
+    names = [n for n in (*NEW, *CHANGES) if writing.has("file-" + n)]
+    yield "recorded", functools.partial(run_recorded, "zarr", names)
