@@ -126,7 +126,14 @@ $(BUILD)/tests/%: tests/tools/%.c $(LIBOBJ) Makefile
 	@echo "  TOOL $@"
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIBOBJ) $(PKG_LIBS)
 
-tools: $(TOOLS)
+# What makes calls fail, preloaded by tests; never with sanitizers.
+FAULTS := $(BUILD)/tests/libfaults.so
+$(FAULTS): tests/faults/shim.c Makefile
+	@mkdir -p $(@D)
+	@echo "  TOOL $@"
+	$(Q)$(CC) -D_GNU_SOURCE -std=c17 $(OPT) $(WARN) -fvisibility=hidden -fPIC -shared -o $@ $<
+
+tools: $(TOOLS) $(FAULTS)
 
 format:
 	clang-format -i $(foreach m,$(MODULES),$(wildcard $(m)/*.c)) $(wildcard tests/unit/*.[ch])
@@ -251,6 +258,13 @@ check:
 	$(MAKE) -j2 check-fuzz-codecs FUZZ_N=60
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
+# Faults at every call that writes, the death of a mount at 1000 random moments, a million operations
+# on a writable file. Takes hours; make check has a sample of it.
+check-writing:
+	$(MAKE) -j2 WERROR=1 all tools
+	NCZARRFS_FAULTS=all NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py -k faults/ -k exercise/ \
+		$(TESTFLAGS)
+
 # Readers of Zarr v3, which this Debian may not have, in a Debian of their own: docs/zarr3-readers.md.
 # make check runs a sample of their tests where they are, make check-peers all of them; where they
 # cannot be had it says so.
@@ -275,7 +289,7 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@scripts/demo $(BUILD)/nczarrfs
 
-.PHONY: install-deps install check demo peers check-peers
+.PHONY: install-deps install check check-writing demo peers check-peers
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------

@@ -34,6 +34,14 @@ void commit_chunks_release(struct commit_chunks *c);
 void commit_policy(const struct fs_setup *setup, enum plan_format format,
 		   struct push_policy *ret);
 
+#define COMMIT_CHAINS "chains" /* in the state directory of an HDF5 file */
+
+/* commit_chains_note - append to list what a new array was asked to be stored with, and is not. Returns
+ * 0; -ENOMEM. commit_chains_keep - such a list is added to the one in the state directory, durably. */
+int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t array,
+		       const struct codec_chain *stored);
+int commit_chains_keep(int dir_fd, const struct buf *more, struct err *e) NZ_MUST_USE;
+
 /* commit_tap - a sink in front of another that is told what is done. Functions may be NULL. */
 struct commit_tap_ops {
 	int (*added)(void *arg, uint32_t array, const struct sink_new *how, struct err *e);

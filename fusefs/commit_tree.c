@@ -8,13 +8,9 @@
 #include "base/log.h"
 
 /* until translate/stage.c and view_store.c are there */
-#pragma weak stage_open
-#pragma weak stage_close
-#pragma weak stage_store
-#pragma weak stage_each
-#pragma weak view_store
 
 #define MEMORY ((uint64_t)256 << 20) /* of chunks that are put together */
+#define CHAINS_BYTES ((size_t)64 << 20)
 #define PATH_BYTES ((size_t)1 << 20)
 
 /* refusal - a chunk that could not be read. */
@@ -37,6 +33,8 @@ struct tree {
 	size_t n_refused, refused_cap;
 	char **left;
 	size_t n_left, left_cap;
+	struct buf chains; /* commit_chains_note */
+	int dir_fd;
 	int (*gate)(void *arg, struct err *e);
 	void *arg;
 	bool failed;     /* memory was short in a walk */
@@ -45,7 +43,7 @@ struct tree {
 
 /* ---- opening ---- */
 
-static int open_file(struct tree *t, const char *path, struct err *e)
+static int open_file(struct tree *t, const char *path, int dir_fd, struct err *e)
 {
 	const struct fs_setup *setup = t->setup;
 	struct fs_want want = {.name = setup->file_name,
@@ -60,7 +58,7 @@ static int open_file(struct tree *t, const char *path, struct err *e)
 	rc = source_open(setup->formats, setup->n_formats, path, &opts, &t->source, e);
 	if (rc == 0) {
 		source_hold(t->source, true);
-		rc = setup->view_open(t->source, setup->cfg, &want, &t->view, e);
+		rc = commit_tree_view(setup, t->source, &want, dir_fd, &t->view, e);
 	}
 	return rc ? rc : view_store(t->view, &t->base, e);
 }
@@ -99,6 +97,7 @@ static void release(struct tree *t)
 	for (size_t i = 0; i < t->n_left; i++)
 		free(t->left[i]);
 	free(t->left);
+	buf_release(&t->chains);
 }
 
 /* ---- what is staged ---- */
@@ -266,10 +265,24 @@ static bool look_refused(void *arg, const char *key, const struct stage_entry *x
 	return !t->failed;
 }
 
+/* added - an array is about to be made: is it stored as its writer asked? */
+static int added(void *arg, uint32_t array, const struct sink_new *how, struct err *e)
+{
+	struct tree *t = arg;
+	int rc = commit_chains_note(&t->chains, &t->now->ds, array, &how->chain);
+
+	return rc ? err_nomem(e) : 0;
+}
+
+static const struct commit_tap_ops tap_ops = {.added = added};
+
 static int gate(void *arg, struct err *e)
 {
 	struct tree *t = arg;
+	int rc = commit_chains_keep(t->dir_fd, &t->chains, e);
 
+	if (rc < 0)
+		return rc;
 	return t->gate ? t->gate(t->arg, e) : 0;
 }
 
@@ -288,10 +301,16 @@ static int push_tree(struct tree *t, const char *path, int dir_fd, struct err *e
 		.arg = t,
 		.memory = MEMORY,
 	};
-	int rc = setup->rw->hdf5_sink(setup->cfg, path, t->source, dir_fd, &job.sink, e);
+	struct sink *under = NULL;
+	int rc = setup->rw->hdf5_sink(setup->cfg, path, t->source, dir_fd, &under, e);
 
 	if (rc < 0)
 		return rc;
+	rc = commit_tap_open(under, &tap_ops, t, &job.sink, e);
+	if (rc < 0) {
+		sink_close(under);
+		return rc;
+	}
 	commit_policy(setup, PLAN_HDF5, &policy);
 	rc = push(&job, &report, e);
 	sink_close(job.sink);
@@ -307,8 +326,15 @@ int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint
 		int (*gate_fn)(void *arg, struct err *e), void *arg, char ***ret_left,
 		size_t *ret_n, struct err *e)
 {
-	struct tree t = {.setup = setup, .generation = generation, .gate = gate_fn, .arg = arg};
-	int rc = open_file(&t, path, e);
+	struct tree t = {.setup = setup,
+			 .dir_fd = dir_fd,
+			 .generation = generation,
+			 .gate = gate_fn,
+			 .arg = arg};
+	int rc;
+
+	buf_init(&t.chains, CHAINS_BYTES);
+	rc = open_file(&t, path, dir_fd, e);
 
 	if (rc == 0)
 		rc = open_trees(&t, dir_fd, e);
@@ -330,10 +356,4 @@ int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint
 	}
 	release(&t);
 	return rc;
-}
-
-int commit_tree_check(const struct fs_setup *setup NZ_UNUSED, struct store *tree NZ_UNUSED,
-		      const char *key NZ_UNUSED, struct err *e NZ_UNUSED)
-{
-	return 0;
 }

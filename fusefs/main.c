@@ -111,18 +111,6 @@ static int view_open(struct source *s, const struct cfg *cfg, const struct fs_wa
 
 /* Writing. */
 
-#pragma weak zarr_sink_open
-#pragma weak zarr_sink_pending
-#pragma weak zarr_sink_recover
-#pragma weak zarr_create
-#pragma weak hdf5_sink_open
-#pragma weak hdf5_sink_holds
-#pragma weak hdf5_create
-#pragma weak nc_rw_open
-#pragma weak nc_view_array
-#pragma weak nc_view_group
-#pragma weak nc_view_dim
-
 static struct zarr_sink_options zarr_out(const struct cfg *cfg, int dir_fd,
 					 const struct sink_names *names)
 {
@@ -203,11 +191,11 @@ static struct fs_rw fs_rw_table(void)
 		.store_source = zarr_store_open,
 		.source_key = source_key,
 		.doc_key = zarr_doc_key,
-		.zarr_sink = zarr_sink_open ? zarr_sink : NULL,
+		.zarr_sink = zarr_sink,
 		.zarr_pending = zarr_sink_pending,
 		.zarr_recover = zarr_sink_recover,
-		.zarr_create = zarr_create ? zarr_new : NULL,
-		.hdf5_sink = hdf5_sink_open ? hdf5_sink : NULL,
+		.zarr_create = zarr_new,
+		.hdf5_sink = hdf5_sink,
 		.hdf5_holds = hdf5_sink_holds,
 		.hdf5_pending = hdf5_pending,
 		.hdf5_recover = hdf5_journal_recover,

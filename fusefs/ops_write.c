@@ -359,12 +359,26 @@ static void op_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, cons
 	(void)fuse_reply_err(req, EPERM);
 }
 
+/* op_link - zarr-python makes documents that may not be there yet so. */
 static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *to_name)
 {
-	(void)ino;
-	(void)to;
-	(void)to_name;
-	(void)fuse_reply_err(req, EPERM);
+	struct fuse_entry_param entry;
+	struct view_attr a = {0};
+	struct call c;
+	int rc;
+
+	if (!begin(&c, req, ino))
+		return;
+	rc = c.view->write->link ? c.view->write->link(c.view, live_id(ino), live_id(to),
+						       to_name, strlen(to_name), &a, &c.e)
+				 : err_set(&c.e, -EPERM, "links: not possible here");
+	if (rc < 0) {
+		call_fail(&c, rc, true);
+	} else {
+		call_entry(&c, &a, &entry);
+		call_reply_entry(&c, &entry, a.id);
+	}
+	call_end(&c);
 }
 
 void ops_add_write(struct fuse_lowlevel_ops *ops)

@@ -9,11 +9,6 @@
 #include "base/log.h"
 #include "fusefs/rw_int.h"
 
-#pragma weak stage_open
-#pragma weak stage_close
-#pragma weak tree_rw_open
-#pragma weak commit_tree_check
-#pragma weak commit_file
 
 /* rw - what a writable view needs beside itself. The view's own operations are called, but for
  * close. */
@@ -102,7 +97,9 @@ static int open_ground(void *arg, struct source **ret_source, struct view **ret_
 	if (rc < 0)
 		return rc;
 	rc = allowed(rw, source, e);
-	if (rc == 0)
+	if (rc == 0 && source->ops == setup->hdf5)
+		rc = commit_tree_view(setup, source, &rw->want, rw->state.dir_fd, ret_view, e);
+	else if (rc == 0)
 		rc = setup->view_open(source, setup->cfg, &rw->want, ret_view, e);
 	if (rc < 0) {
 		source_close(source);
@@ -156,8 +153,6 @@ static int open_tree(struct rw *rw, struct grounds *g, struct view **ret, struct
 	struct stage *stage;
 	int rc;
 
-	if (!stage_open || !tree_rw_open || !commit_tree_check)
-		return err_set(e, -EROFS, "'%s': trees cannot be written", rw->state.path);
 	rc = stage_open(rw->state.dir_fd, false, &stage, e);
 	if (rc < 0)
 		return rc;
@@ -180,9 +175,6 @@ static int open_file(struct rw *rw, struct grounds *g, struct view **ret, struct
 		.arg = rw,
 	};
 
-	if (!rw->setup->rw->file_rw)
-		return err_set(e, -EROFS, "'%s': virtual files cannot be written",
-			       rw->state.path);
 	return rw->setup->rw->file_rw(g, &opts, ret, e);
 }
 
@@ -264,12 +256,6 @@ int fs_rw_create(const struct fs_setup *setup, struct err *e)
 	if (lstat(path, &st) == 0)
 		return err_set(e, -EEXIST,
 			       "'%s' is there: leave out create, or use another name", path);
-	if (zarr)
-		return setup->rw->zarr_create
-			       ? setup->rw->zarr_create(setup->cfg, path, e)
-			       : err_set(e, -EOPNOTSUPP, "'%s': Zarr trees cannot be made",
-					 path);
-	return setup->rw->hdf5_create
-		       ? setup->rw->hdf5_create(path, e)
-		       : err_set(e, -EOPNOTSUPP, "'%s': netCDF-4 files cannot be made", path);
+	return zarr ? setup->rw->zarr_create(setup->cfg, path, e)
+		    : setup->rw->hdf5_create(path, e);
 }

@@ -78,6 +78,12 @@ int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint
 		int (*gate)(void *arg, struct err *e), void *arg, char ***ret_left, size_t *ret_n,
 		struct err *e) NZ_MUST_USE;
 
+/* commit_tree_view - the view that a writable tree over an HDF5 file stands on: setup's, but for
+ * variables whose writers asked for filters that the file does not have: those are shown with them,
+ * as long as the state directory is there. */
+int commit_tree_view(const struct fs_setup *setup, struct source *s, const struct fs_want *want,
+		     int dir_fd, struct view **ret, struct err *e) NZ_MUST_USE;
+
 /* commit_tree_check - tree_rw_options.check: whether a document that was written can be part of a
  * netCDF-4 file. Asks no library, and looks at that document only. */
 int commit_tree_check(const struct fs_setup *setup, struct store *tree, const char *key,

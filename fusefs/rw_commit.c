@@ -14,8 +14,6 @@
 #include "base/child.h"
 #include "base/log.h"
 
-#pragma weak commit_tree
-
 enum {
 	READY = 1, /* an answer: bytes of the old state are about to change */
 	GO = 'g',
@@ -215,21 +213,16 @@ int rw_commit_tree(const struct fs_setup *setup, const struct rw_state *state,
 {
 	struct committing c = {.state = state, .quiesce = quiesce, .view = view};
 	struct err other = ERR_INIT;
-	bool done;
+	bool done = false;
 	int rc = one_process(&c, generation, e);
 
-	if (rc < 0 && !c.said) {
-		/* whatever state it left the file in, it is one of the two afterwards */
-		int repaired = rw_repair(setup, state, &done, &other);
-
-		if (repaired == 0 && c.let_go) {
-			free(c.left);
-			c.left = NULL;
-			c.let_go = false;
-			rc = one_process(&c, generation, e);
-		} else if (repaired < 0) {
-			rc = err_set(e, repaired, "%s", other.msg);
-		}
+	/* whatever state it left the file in, it is one of the two afterwards */
+	if (rc < 0 && rw_repair(setup, state, &done, &other) < 0)
+		rc = err_set(e, other.code, "%s", other.msg);
+	else if (rc < 0 && c.let_go && (done || !c.said)) {
+		free(c.left);
+		c = (struct committing){.state = state, .quiesce = quiesce, .view = view};
+		rc = one_process(&c, generation, e);
 	}
 	if (rc == 0)
 		rc = rw_left(state->path, c.left, c.n, ret_left, ret_n, e);

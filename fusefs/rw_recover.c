@@ -10,10 +10,8 @@
 static int pending(const struct fs_setup *setup, const struct rw_state *s, struct err *e)
 {
 	const struct fs_rw *rw = setup->rw;
-	int (*ask)(const char *path, int dir_fd, struct err *e) =
-		s->is_dir ? rw->zarr_pending : rw->hdf5_pending;
 
-	return ask ? ask(s->path, s->dir_fd, e) : 0;
+	return (s->is_dir ? rw->zarr_pending : rw->hdf5_pending)(s->path, s->dir_fd, e);
 }
 
 int rw_repair(const struct fs_setup *setup, const struct rw_state *state, bool *ret_done,

@@ -15,6 +15,7 @@
 
 #include "base/io.h"
 #include "base/log.h"
+#include "fusefs/commit_int.h"
 
 #define LOCK "lock"
 #define SUFFIX ".nczarrfs"
@@ -194,7 +195,8 @@ bool rw_state_bare(const struct rw_state *s)
 		(void)close(fd);
 	while (bare && (entry = readdir(d)))
 		bare = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		       strcmp(entry->d_name, LOCK) == 0;
+		       strcmp(entry->d_name, LOCK) == 0 ||
+		       strcmp(entry->d_name, COMMIT_CHAINS) == 0;
 	if (d)
 		(void)closedir(d);
 	return bare;
@@ -202,6 +204,9 @@ bool rw_state_bare(const struct rw_state *s)
 
 void rw_state_close(struct rw_state *s)
 {
+	/* what writers asked for is of no use to others */
+	if (s->lock_fd >= 0 && rw_state_bare(s))
+		(void)unlinkat(s->dir_fd, COMMIT_CHAINS, 0); /* mostly there is none */
 	/* while it is locked: whoever waits for the lock then finds that it is another one */
 	if (s->lock_fd >= 0 && rw_state_bare(s) && unlinkat(s->dir_fd, LOCK, 0) == 0 &&
 	    rmdir(s->dir) < 0)

@@ -153,6 +153,9 @@ int fs_open(const struct fs_setup *setup, struct source **ret_source, struct vie
 	const bool writes = cfg->rw && cfg->command == CFG_MOUNT;
 	int rc = fs_rules_check(setup->rules, cfg, e);
 
+	if (rc == 0 && writes)
+		rc = push_rules_check((const char *const *)cfg->chunk_rules, cfg->n_chunk_rules,
+				      NULL, e);
 	if (rc == 0 && writes && cfg->create)
 		rc = fs_rw_create(setup, e);
 	if (rc < 0)

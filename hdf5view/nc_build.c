@@ -154,6 +154,20 @@ static void chunk_of(const struct ds_array *a, hsize_t *ret)
 		ret[a->rank] = a->type.size;
 }
 
+/* text_fill - netCDF-C gives every variable a fill value. Returns 0 or -1. */
+static int text_fill(hid_t dcpl, hid_t type, const struct ds_array *a)
+{
+	char *text;
+	int rc;
+
+	if (a->type.kind != DT_VSTRING)
+		return 0;
+	text = strndup(a->fill_text.s ? a->fill_text.s : "", a->fill_text.len);
+	rc = !text || H5Pset_fill_value(dcpl, type, &text) < 0 ? -1 : 0;
+	free(text);
+	return rc;
+}
+
 /* storage_of - creation properties. New. */
 static hid_t storage_of(const struct nc_builder *b, uint32_t array, hid_t type,
 			const struct nc_storage *how)
@@ -168,6 +182,7 @@ static hid_t storage_of(const struct nc_builder *b, uint32_t array, hid_t type,
 	if ((how->chunked && (H5Pset_chunk(dcpl, (int)nc_rank(a), how->chunk) < 0 ||
 			      H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_INCR) < 0)) ||
 	    (x->fill && H5Pset_fill_value(dcpl, type, a->fill) < 0) ||
+	    (how->text_fill && text_fill(dcpl, type, a) < 0) ||
 	    (how->chain && nc_filters_set(dcpl, how->chunk_bytes, how->chain) < 0)) {
 		h5_id_close(&dcpl);
 		return -1;

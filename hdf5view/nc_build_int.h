@@ -233,6 +233,7 @@ struct nc_storage {
 	const hsize_t *chunk;            /* nc_rank entries, where it is */
 	uint64_t chunk_bytes;
 	const struct codec_chain *chain; /* NULL: none */
+	bool text_fill;                  /* texts of any length have a fill value, too */
 };
 
 /* nc_h5_make_array - the dataset of an array, without what nc_h5_scales adds. Returns 0 or -1. */

@@ -27,8 +27,8 @@ struct part {
 /* piece - bytes [at, end) of the file. */
 struct piece {
 	uint64_t at, end;
-	uint32_t part;           /* whose they are, unless broken */
-	bool nodes;              /* of its index; else its chunks */
+	uint32_t part;               /* whose they are, unless broken */
+	bool nodes;                  /* of its index; else its chunks */
 	const struct nc_var *broken; /* every read is an error; else NULL */
 };
 
@@ -55,11 +55,12 @@ static int whole_chunks(const struct ds_array *a, const struct nc_var *v, struct
 		if (ckd_mul(&bytes, bytes, v->chunk[d]))
 			bytes = UINT64_MAX;
 	if (bytes > UINT32_MAX)
-		return err_set(e, -ERANGE, "'%s': HDF5 has no chunks of 4 GiB and more", a->name);
+		return err_set(e, -ERANGE, "'%s': HDF5 has no chunks of 4 GiB and more",
+			       a->name);
 	if (bytes != a->chunk_bytes)
 		return err_set(e, -EBADMSG,
-			       "'%s': chunks of %" PRIu64 " bytes laid out as %" PRIu64, a->name,
-			       a->chunk_bytes, bytes);
+			       "'%s': chunks of %" PRIu64 " bytes laid out as %" PRIu64,
+			       a->name, a->chunk_bytes, bytes);
 	return 0;
 }
 
@@ -72,8 +73,8 @@ static int add_part(struct nc_layout *l, const struct nc_var *v, uint64_t *used,
 	int rc = v->data == NC_CHUNKED ? whole_chunks(a, v, e) : 0;
 
 	if (rc == 0)
-		rc = nc_chunks_make(l->io, a, v->array, &l->plans[v->array], used, max, &p->chunks,
-				    e);
+		rc = nc_chunks_make(l->io, a, v->array, &l->plans[v->array], used, max,
+				    &p->chunks, e);
 	if (rc < 0)
 		return rc;
 	p->array = v->array;
@@ -82,8 +83,8 @@ static int add_part(struct nc_layout *l, const struct nc_var *v, uint64_t *used,
 }
 
 /* add_piece - len bytes behind everything so far, at a multiple of align. */
-static int add_piece(struct nc_layout *l, uint32_t part, bool nodes, uint64_t len, uint64_t align,
-		     struct err *e)
+static int add_piece(struct nc_layout *l, uint32_t part, bool nodes, uint64_t len,
+		     uint64_t align, struct err *e)
 {
 	uint64_t at = (l->size + align - 1) / align * align;
 
@@ -166,9 +167,9 @@ static int patch(struct nc_layout *l, struct err *e)
 		if (v->data != NC_CHUNKED && v->data != NC_CONTIGUOUS)
 			continue;
 		if (nc_chunks_n(p->chunks) > 0)
-			rc = nc_patch_address(m->bytes, m->len, v->header,
-					      p->x.n_nodes > 0 ? nc_index_root(&p->x) : p->x.data,
-					      e);
+			rc = nc_patch_address(
+				m->bytes, m->len, v->header,
+				p->x.n_nodes > 0 ? nc_index_root(&p->x) : p->x.data, e);
 		p++;
 	}
 	return rc < 0 ? rc : nc_patch_eof(m->bytes, m->len, l->size, e);
@@ -240,7 +241,8 @@ uint64_t nc_layout_size(const struct nc_layout *l)
 	return l->size;
 }
 
-bool nc_layout_structure(const struct nc_layout *l, size_t i, uint64_t *ret_off, uint64_t *ret_len)
+bool nc_layout_structure(const struct nc_layout *l, size_t i, uint64_t *ret_off,
+			 uint64_t *ret_len)
 {
 	size_t k;
 
@@ -274,11 +276,12 @@ static const struct part *part_of(const struct nc_layout *l, uint32_t array)
 	return low < l->n_parts && l->parts[low].array == array ? &l->parts[low] : NULL;
 }
 
-bool nc_layout_chunk(const struct nc_layout *l, uint32_t array, uint64_t linear, uint64_t *ret_off,
-		     uint64_t *ret_len)
+bool nc_layout_chunk(const struct nc_layout *l, uint32_t array, uint64_t linear,
+		     uint64_t *ret_off, uint64_t *ret_len)
 {
 	const struct part *p = part_of(l, array);
-	uint64_t low = 0, high = p ? nc_chunks_n(p->chunks) : 0, n = high, at = 0, off = 0, len = 0;
+	uint64_t low = 0, high = p ? nc_chunks_n(p->chunks) : 0, n = high, at = 0, off = 0,
+		 len = 0;
 
 	while (low < high) {
 		uint64_t mid = low + (high - low) / 2;
@@ -366,7 +369,8 @@ static int same_size(const struct nc_layout *l, uint32_t array, uint64_t linear,
 		return chunk_wrong(l, array, linear, -ESTALE, "it was removed", e);
 	if (rc < 0 || now == size)
 		return rc;
-	return chunk_wrong(l, array, linear, -EIO, "it was encoded to another length before", e);
+	return chunk_wrong(l, array, linear, -EIO, "it was encoded to another length before",
+			   e);
 }
 
 /* read_chunk - bytes [off, off + n) of a chunk of `size`, which are all inside it. */

@@ -96,6 +96,8 @@ static int view_lookup(struct view *view, uint64_t dir, const char *name, size_t
 
 	if (rc < 0)
 		return rc;
+	if (rw_is_virtual(v, name, len))
+		rw_follow(v);
 	f = rw_file_hold(v, name, len);
 	if (!f)
 		return err_set(e, -ENOENT, "no such file");
@@ -124,7 +126,8 @@ static struct name *names_from(struct nc_rw *v, uint64_t cookie, size_t *ret_n)
 	*ret_n = all ? n : 0;
 	for (struct rw_file *f = v->files; all && f; f = f->next) /* the newest comes first */
 		if (f->named && f->id > cookie)
-			all[--n] = (struct name){strdup(f->name ? f->name : v->opts.name), f->id};
+			all[--n] =
+				(struct name){strdup(f->name ? f->name : v->opts.name), f->id};
 	(void)pthread_mutex_unlock(&v->lock);
 	return all;
 }
@@ -167,8 +170,8 @@ static int read_file(struct rw_file *f, uint64_t off, size_t len, uint8_t *room,
 	(void)pthread_rwlock_rdlock(&f->copy.map);
 	ground = f->copy.fd < 0 && f->ground;
 	if (ground)
-		rc = f->ground->view->ops->read(f->ground->view, RW_FILE_ID, off, len, room, ret,
-						e);
+		rc = f->ground->view->ops->read(f->ground->view, RW_FILE_ID, off, len, room,
+						ret, e);
 	(void)pthread_rwlock_unlock(&f->copy.map);
 	if (ground)
 		return rc;
@@ -227,7 +230,8 @@ static void view_close(struct view *view)
 	grounds_free(v->grounds);
 	if (v->scratch >= 0)
 		(void)close(v->scratch); /* nothing was written through it */
-	(void)unlinkat(v->opts.dir_fd, RW_SCRATCH, AT_REMOVEDIR); /* unless something is in it */
+	(void)unlinkat(v->opts.dir_fd, RW_SCRATCH,
+		       AT_REMOVEDIR); /* unless something is in it */
 	(void)pthread_mutex_destroy(&v->lock);
 	(void)pthread_mutex_destroy(&v->commit);
 	free(v);
@@ -294,6 +298,7 @@ int nc_rw_open(struct grounds *g, const struct file_rw_options *opts, struct vie
 		view_close(&v->base);
 		return rc;
 	}
+	rw_resume(v);
 	*ret = &v->base;
 	return 0;
 }

@@ -16,8 +16,8 @@
 struct committing {
 	struct nc_rw *v;
 	struct rw_file *f;
-	struct ground *latest;   /* that is about to be replaced; held */
-	struct rw_file **older;  /* who may need its chunks later; referred to */
+	struct ground *latest;  /* that is about to be replaced; held */
+	struct rw_file **older; /* who may need its chunks later; referred to */
 	size_t n_older;
 };
 
@@ -38,7 +38,8 @@ static int fill(void *arg, uint64_t off, uint64_t len, struct err *e)
 }
 
 /* array_like - the array of another state of the dataset that has the same path. */
-static uint32_t array_like(const struct dataset *ds, uint32_t array, const struct dataset *other)
+static uint32_t array_like(const struct dataset *ds, uint32_t array,
+			   const struct dataset *other)
 {
 	const struct ds_array *a = &ds->arrays[array];
 	uint32_t found = DS_NONE;
@@ -84,7 +85,8 @@ static bool chunk_like(const struct committing *c, const struct ground *g, uint3
 
 /* keep - the bytes of a chunk, for somebody who has an older state open. A chunk that cannot be read
  * now could not be read later either. */
-static int keep(struct nc_rw *v, struct rw_file *f, uint32_t array, uint64_t linear, struct err *e)
+static int keep(struct nc_rw *v, struct rw_file *f, uint32_t array, uint64_t linear,
+		struct err *e)
 {
 	const struct nc_layout *l;
 	struct err why = ERR_INIT;
@@ -104,7 +106,8 @@ static int keep(struct nc_rw *v, struct rw_file *f, uint32_t array, uint64_t lin
 	}
 	rc = rw_copy_fill(&f->copy, off, len, &why);
 	if (rc == -ENOSPC || rc == -EDQUOT || rc == -ENOMEM || rc == -EFBIG)
-		return err_set(e, rc, "what others have open of '%s': %s", v->opts.name, why.msg);
+		return err_set(e, rc, "what others have open of '%s': %s", v->opts.name,
+			       why.msg);
 	return 0;
 }
 
@@ -136,7 +139,7 @@ static int older(struct committing *c, struct err *e)
 		n++;
 	c->older = alloc_array(n, sizeof(struct rw_file *));
 	for (struct rw_file *f = c->v->files; c->older && f; f = f->next)
-		if (f->handles > 0 && f->ground && f->ready) {
+		if (f->handles > 0 && f->ground && atomic_load(&f->ready)) {
 			f->refs++;
 			c->older[c->n_older++] = f;
 		}
@@ -146,25 +149,30 @@ static int older(struct committing *c, struct err *e)
 	return rc;
 }
 
-/* make_was - a file that says what it was; *ret NULL: nothing is left of it. */
-static int make_was(struct nc_rw *v, struct rw_file *f, char **ret, struct err *e)
+/* make_was - a file that says what it was. Of one that is new, or of which nothing is left, what the
+ * dataset is now: then whatever the new one does not have is seen to be gone. *ret NULL: that cannot
+ * be said. */
+static int make_was(struct committing *c, char **ret, struct err *e)
 {
+	struct rw_file *f = c->f;
+	bool fresh = f->copy.all || f->copy.cut == 0;
 	auto_fd int fd = -1;
 	int rc = 0;
 
 	*ret = NULL;
-	if (f->copy.all || f->copy.cut == 0)
-		return 0;
-	if (f->commits == 0) {
-		fd = rw_work_open(v, f, "was", e);
-		rc = fd < 0 ? fd : rw_structure(f->ground, fd, e);
+	if (fresh || f->commits == 0) {
+		fd = rw_work_open(c->v, f, "was", e);
+		rc = fd < 0 ? fd : rw_structure(fresh ? c->latest : f->ground, fd, e);
+		if (rc < 0 && fresh && rc != -ENOSPC && rc != -EDQUOT && rc != -ENOMEM)
+			return 0;
 	}
 	if (rc == 0)
-		*ret = rw_work_path(v, f, "was");
+		*ret = rw_work_path(c->v, f, "was");
 	return rc < 0 || *ret ? rc : err_nomem(e);
 }
 
-/* renew - the dataset is another one: it is opened, and whoever looks for the file finds it. */
+/* renew - the dataset is another one: it is opened, and whoever looks for the file finds it. The old
+ * source is asked no more whether it is still that: what its readers need was kept. */
 static void renew(struct committing *c)
 {
 	struct nc_rw *v = c->v;
@@ -172,11 +180,11 @@ static void renew(struct committing *c)
 	struct ground *x;
 	int rc = grounds_renew(v->grounds, &e);
 
-	source_hold(c->latest->source, true); /* for good: what it still needs was kept */
 	if (rc == 0)
 		rc = rw_epoch(v, &e);
 	if (rc < 0)
-		log_error("'%s' was written, and cannot be opened again: %s", v->opts.name, e.msg);
+		log_error("'%s' was written, and cannot be opened again: %s", v->opts.name,
+			  e.msg);
 	x = grounds_get(v->grounds);
 	c->f->follows = x->number;
 	c->f->follows_any = false;
@@ -191,8 +199,9 @@ static void committed(struct committing *c)
 	rw_copy_clean(&f->copy);
 	(void)pthread_rwlock_unlock(&f->copy.map);
 	f->commits++;
-	f->orphan = f->was = false;
+	f->orphan = f->was = f->kept = false;
 	rw_work_remove(c->v, f, "was");
+	rw_work_remove(c->v, f, "map");
 	(void)pthread_mutex_lock(&c->v->lock);
 	for (struct rw_handle *h = c->v->handles; h; h = h->next)
 		if (h->file == f)
@@ -213,21 +222,44 @@ static int commit(struct committing *c, struct err *e)
 					.fill = fill,
 					.replaced = replaced,
 					.arg = c};
-	int rc = now ? make_was(v, f, &was, e) : err_nomem(e);
+	int rc = now ? make_was(c, &was, e) : err_nomem(e);
 
 	if (rc < 0)
 		return rc;
-	if (!f->follows_any && f->follows != c->latest->number)
-		return err_set(e, -ESTALE, "another program has written '%s' meanwhile",
-			       v->opts.name);
 	change.was = was;
 	rc = older(c, e);
+	source_hold(c->latest->source, true);
 	if (rc == 0)
 		rc = v->opts.commit(v->opts.arg, &change, e);
+	if (rc < 0)
+		source_hold(c->latest->source, false);
 	if (rc == 0)
 		committed(c);
-	else if (f->commits == 0)
+	else if (!f->was)
 		rw_work_remove(v, f, "was");
+	return rc;
+}
+
+/* current - whether the dataset is what the file was made of, or it does not matter. */
+static int current(struct nc_rw *v, struct rw_file *f, struct err *e)
+{
+	bool any = f->follows_any || f->copy.all;
+	struct ground *x;
+	int rc = grounds_check(v->grounds, e);
+
+	if (rc == -ESTALE && any) { /* what somebody else wrote is replaced as well */
+		rc = grounds_renew(v->grounds, e);
+		return rc < 0 || f == v->now ? rc : rw_epoch(v, e);
+	}
+	if (rc < 0)
+		return err_wrap(e, rc,
+				"'%s' was changed by another program since it was opened",
+				v->opts.name);
+	x = grounds_get(v->grounds);
+	if (!any && f->follows != x->number)
+		rc = err_set(e, -ESTALE, "another program has written '%s' meanwhile",
+			     v->opts.name);
+	ground_put(v->grounds, x);
 	return rc;
 }
 
@@ -238,6 +270,9 @@ int rw_commit(struct nc_rw *v, struct rw_file *f, struct err *e)
 
 	if (f->removed || !f->copy.dirty || f->copy.size == 0)
 		return 0;
+	rc = current(v, f, e);
+	if (rc < 0)
+		return rc;
 	c.latest = grounds_get(v->grounds);
 	rc = commit(&c, e);
 	for (size_t i = 0; i < c.n_older; i++)

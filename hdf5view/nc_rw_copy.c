@@ -70,8 +70,8 @@ static int base_read(const struct ground *g, uint64_t base_end, uint64_t off, si
 }
 
 /* copy_base - the same from there into a file. */
-static int copy_base(const struct ground *g, uint64_t base_end, uint64_t off, uint64_t n, int fd,
-		     struct err *e)
+static int copy_base(const struct ground *g, uint64_t base_end, uint64_t off, uint64_t n,
+		     int fd, struct err *e)
 {
 	size_t room = (size_t)u64_min(n, BLOCK);
 	auto_free uint8_t *block = malloc(room ? room : 1);
@@ -96,7 +96,8 @@ static int bring(struct rw_copy *c, uint64_t page, uint64_t n, struct err *e)
 	int rc = rw_map_reserve(&c->in, page, n, e);
 
 	if (rc == 0)
-		rc = copy_base(c->base, c->base_end, off, u64_min(n * RW_PAGE, end - off), c->fd, e);
+		rc = copy_base(c->base, c->base_end, off, u64_min(n * RW_PAGE, end - off),
+			       c->fd, e);
 	if (rc == 0)
 		rw_map_add(&c->in, page, n);
 	return rc;
@@ -165,8 +166,8 @@ int rw_copy_read(struct rw_copy *c, uint64_t off, size_t len, uint8_t *out, size
 			part = n;
 			in = true;
 		} else {
-			run = rw_map_run(&c->in, page,
-					 u64_min(rw_pages(off, n), at - page), &in);
+			run = rw_map_run(&c->in, page, u64_min(rw_pages(off, n), at - page),
+					 &in);
 			part = (size_t)u64_min(n, (page + run) * RW_PAGE - off);
 		}
 		rc = read_run(c, in, off, part, out, e);
@@ -210,6 +211,30 @@ static int set_size(int fd, uint64_t size, struct err *e)
 	if (size > INT64_MAX)
 		return err_set(e, -EFBIG, "a file of %llu bytes", (unsigned long long)size);
 	return ftruncate(fd, (off_t)size) < 0 ? err_sys(e, errno, "ftruncate") : 0;
+}
+
+int rw_identity(const struct ground *g, uint64_t *ret, struct err *e)
+{
+	auto_free uint8_t *block = malloc(BLOCK);
+	uint64_t sum = 14695981039346656037U, off, len;
+	const struct nc_layout *l;
+	int rc = block ? nc_view_layout(g->view, &l, e) : err_nomem(e);
+
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; nc_layout_structure(l, i, &off, &len); i++)
+		while (len > 0) {
+			size_t part = (size_t)u64_min(len, BLOCK);
+
+			rc = base_read(g, nc_layout_size(l), off, part, block, e);
+			if (rc < 0)
+				return rc;
+			sum = rw_sum(sum, block, part);
+			off += part;
+			len -= part;
+		}
+	*ret = sum;
+	return 0;
 }
 
 int rw_structure(const struct ground *g, int fd, struct err *e)
@@ -300,6 +325,8 @@ int rw_copy_write(struct rw_copy *c, uint64_t off, const uint8_t *p, size_t len,
 	if (rc == 0) {
 		mark(c, off, end);
 		c->size = u64_max(c->size, end);
+	} else if (end > c->size) { /* what is behind the end reads as zeros when it moves */
+		(void)set_size(c->fd, c->size, NULL);
 	}
 	(void)pthread_rwlock_unlock(&c->map);
 	return rc;
@@ -364,7 +391,8 @@ static int clone_range(int from, int to, off_t off, off_t end, struct err *e)
 	ssize_t n = 0;
 	int rc = 0;
 
-	while (in < end && (n = copy_file_range(from, &in, to, &out, (size_t)(end - in), 0)) > 0)
+	while (in < end &&
+	       (n = copy_file_range(from, &in, to, &out, (size_t)(end - in), 0)) > 0)
 		;
 	if (in >= end)
 		return 0;

@@ -4,6 +4,8 @@
  * A file is known as long as it has a name or somebody has it open. Its id is never another's. */
 #include "hdf5view/nc_rw_int.h"
 
+#include "base/log.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,26 +13,30 @@
 #include <string.h>
 #include <time.h>
 
-#define NAME_ROOM 64
+#define POLL_MS 1000
 
 /* ---- in the state directory ---- */
 
-static void work_name(const struct rw_file *f, const char *what, char *out)
+void rw_work_name(const struct rw_file *f, const char *what, char *out)
 {
-	(void)snprintf(out, NAME_ROOM, "nc-%" PRIu64 ".%s", f->work, what);
+	(void)snprintf(out, RW_NAME_ROOM, "nc-%" PRIu64 ".%s", f->work, what);
+}
+
+void rw_work_number(struct nc_rw *v, struct rw_file *f)
+{
+	(void)pthread_mutex_lock(&v->lock);
+	if (f->work == 0)
+		f->work = v->next_work++;
+	(void)pthread_mutex_unlock(&v->lock);
 }
 
 int rw_work_open(struct nc_rw *v, struct rw_file *f, const char *what, struct err *e)
 {
-	char name[NAME_ROOM];
+	char name[RW_NAME_ROOM];
 	int fd;
 
-	if (f->work == 0) {
-		(void)pthread_mutex_lock(&v->lock);
-		f->work = v->next_work++;
-		(void)pthread_mutex_unlock(&v->lock);
-	}
-	work_name(f, what, name);
+	rw_work_number(v, f);
+	rw_work_name(f, what, name);
 	fd = openat(v->opts.dir_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
 		    0600);
 	return fd < 0 ? err_sys(e, errno, "'%s/%s'", v->opts.dir, name) : fd;
@@ -38,19 +44,19 @@ int rw_work_open(struct nc_rw *v, struct rw_file *f, const char *what, struct er
 
 void rw_work_remove(const struct nc_rw *v, const struct rw_file *f, const char *what)
 {
-	char name[NAME_ROOM];
+	char name[RW_NAME_ROOM];
 
-	work_name(f, what, name);
+	rw_work_name(f, what, name);
 	if (f->work > 0)
 		(void)unlinkat(v->opts.dir_fd, name, 0); /* or there is none */
 }
 
 char *rw_work_path(const struct nc_rw *v, const struct rw_file *f, const char *what)
 {
-	char name[NAME_ROOM], *path;
+	char name[RW_NAME_ROOM], *path;
 	size_t n;
 
-	work_name(f, what, name);
+	rw_work_name(f, what, name);
 	n = strlen(v->opts.dir) + strlen(name) + 2;
 	path = malloc(n);
 	if (path)
@@ -77,7 +83,8 @@ struct rw_file *rw_file_new(struct nc_rw *v, struct ground *x, struct err *e)
 	f->refs = 1;
 	f->ground = x;
 	f->follows = x ? x->number : 0;
-	f->follows_any = f->ready = !x;
+	f->follows_any = !x;
+	atomic_init(&f->ready, !x);
 	(void)clock_gettime(CLOCK_REALTIME, &f->mtime); /* cannot fail with this clock */
 	if (x)
 		f->mtime = x->source->ds.st.st_mtim;
@@ -131,7 +138,10 @@ struct rw_file *rw_file_hold(struct nc_rw *v, const char *name, size_t len)
 
 static void file_free(struct nc_rw *v, struct rw_file *f)
 {
-	rw_work_remove(v, f, "now");
+	if (!f->kept) {
+		rw_work_remove(v, f, "map");
+		rw_work_remove(v, f, "now");
+	}
 	rw_work_remove(v, f, "was");
 	rw_copy_release(&f->copy);
 	if (f->ground)
@@ -162,18 +172,21 @@ int rw_file_ready(struct rw_file *f, struct err *e)
 	struct view_attr at;
 	int rc = 0;
 
+	if (atomic_load(&f->ready))
+		return 0;
 	(void)pthread_mutex_lock(&f->write);
-	if (!f->ready) {
+	if (!atomic_load(&f->ready)) {
 		struct view *g = f->ground->view;
 
 		rc = g->ops->getattr(g, RW_FILE_ID, &at, e);
 		if (rc == 0 && at.unsure)
-			rc = e && e->code < 0 ? e->code : err_set(e, -EIO, "cannot be laid out");
+			rc = e && e->code < 0 ? e->code
+					      : err_set(e, -EIO, "cannot be laid out");
 		if (rc == 0) {
 			(void)pthread_rwlock_wrlock(&f->copy.map);
 			f->copy.size = f->copy.base_end = at.size;
 			(void)pthread_rwlock_unlock(&f->copy.map);
-			f->ready = true;
+			atomic_store(&f->ready, true);
 		}
 	}
 	(void)pthread_mutex_unlock(&f->write);
@@ -204,7 +217,54 @@ int rw_epoch(struct nc_rw *v, struct err *e)
 	return 0;
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec t = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with this clock */
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* idle - whether nobody writes, or is about to. commit is held. */
+static bool idle(struct nc_rw *v)
+{
+	bool yes;
+
+	(void)pthread_mutex_lock(&v->lock);
+	yes = v->now && v->now->writers == 0 && !v->now->copy.working;
+	(void)pthread_mutex_unlock(&v->lock);
+	return yes;
+}
+
+void rw_follow(struct nc_rw *v)
+{
+	int64_t now = now_ms(), last = atomic_load(&v->looked);
+	struct err e = ERR_INIT;
+
+	if (now - last < POLL_MS || !atomic_compare_exchange_strong(&v->looked, &last, now) ||
+	    pthread_mutex_trylock(&v->commit) != 0)
+		return;
+	if (idle(v) && grounds_check(v->grounds, NULL) == -ESTALE) {
+		int rc = grounds_renew(v->grounds, &e);
+
+		if (rc == 0)
+			rc = rw_epoch(v, &e);
+		if (rc < 0)
+			log_warn("'%s' was changed by another program, and cannot be opened "
+				 "again: %s",
+				 v->opts.name, e.msg);
+	}
+	(void)pthread_mutex_unlock(&v->commit);
+}
+
 /* ---- before it changes ---- */
+
+void rw_begin_new(struct rw_file *f, int fd, uint64_t size)
+{
+	f->copy.fd = fd;
+	f->copy.size = size;
+	f->copy.working = true;
+}
 
 /* up_to_date - whether what the file follows is still the dataset. */
 static int up_to_date(struct nc_rw *v, const struct rw_file *f, struct err *e)
@@ -219,8 +279,10 @@ static int up_to_date(struct nc_rw *v, const struct rw_file *f, struct err *e)
 	ground_put(v->grounds, x);
 	if (latest == f->follows)
 		return 0;
-	return err_set(e, -ESTALE, "another program has written '%s' since it was opened: open it "
-		       "again", v->opts.name);
+	return err_set(e, -ESTALE,
+		       "another program has written '%s' since it was opened: open it "
+		       "again",
+		       v->opts.name);
 }
 
 /* snapshot - what the last commit made of it, before it changes. */
@@ -250,6 +312,8 @@ int rw_begin(struct nc_rw *v, struct rw_file *f, bool empty, struct err *e)
 	}
 	if (empty)
 		rw_copy_forget(&f->copy);
+	if (empty)
+		f->follows_any = true; /* it takes the place of whatever is there */
 	rc = rw_copy_begin(&f->copy, fd, e);
 	if (rc < 0 && fd >= 0) {
 		(void)close(fd); /* nothing is in it */

@@ -17,6 +17,7 @@
 #include "hdf5view/nc_rw_map.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define RW_SCRATCH "scratch" /* directory of scratch files in the state directory */
 #define RW_FILE_ID (VIEW_ROOT + 1) /* of the one file of a read-only view */
@@ -68,6 +69,15 @@ void rw_copy_clean(struct rw_copy *c);
 
 /* rw_structure - all of a ground's file but the data of chunks, into a file of that size. */
 int rw_structure(const struct ground *g, int fd, struct err *e) NZ_MUST_USE;
+/* rw_identity - a sum of the same bytes: a file that it is another one of is laid out otherwise. */
+int rw_identity(const struct ground *g, uint64_t *ret, struct err *e) NZ_MUST_USE;
+/* rw_sum - FNV-1a of n bytes more. */
+static inline uint64_t rw_sum(uint64_t sum, const uint8_t *p, size_t n)
+{
+	while (n-- > 0)
+		sum = (sum ^ *p++) * 1099511628211U;
+	return sum;
+}
 /* rw_clone - what is in file `from`, holes left out, into an empty one. */
 int rw_clone(int from, int to, struct err *e) NZ_MUST_USE;
 
@@ -84,13 +94,15 @@ struct rw_file {
 	bool named;             /* a look-up finds it */
 	bool removed;           /* it was unlinked: nothing is committed any more */
 	struct ground *ground;  /* held; NULL: none */
-	bool ready;             /* the copy knows how long the ground's file is; `write` */
+	_Atomic bool ready;     /* the copy knows how long the ground's file is; set with `write` */
 	uint64_t follows;       /* number of the ground that the content follows */
 	bool follows_any;       /* it is new: it may take the place of anything */
 	uint64_t work;          /* names its files in the state directory; 0: none yet */
 	uint64_t commits;
 	bool was;               /* there is a file that says what the last commit made of it */
 	bool orphan;            /* changed by nobody who will close it */
+	bool kept;              /* its files stay when this process ends */
+	bool asked;             /* made for a writer, because others read the one before */
 	struct timespec mtime;
 	bool mode_set;          /* somebody has set it; kept as long as the file is */
 	mode_t mode;
@@ -102,7 +114,6 @@ struct rw_handle {
 	struct rw_file *file;   /* referred to */
 	bool writes;
 	bool wrote;             /* since the last commit; `write` of the file */
-	bool closed;            /* one of its descriptors was closed */
 	struct rw_handle *next; /* of the view's */
 };
 
@@ -120,6 +131,7 @@ struct nc_rw {
 	gid_t gid;
 	mode_t mode;
 	struct timespec changed; /* of the directory */
+	_Atomic int64_t looked;  /* ms: when it was last asked whether somebody else has written */
 };
 
 /* rw_handle - what a request's fh is; NULL: it has none. */
@@ -151,6 +163,10 @@ bool rw_is_virtual(const struct nc_rw *v, const char *name, size_t len);
 /* rw_epoch - the latest ground becomes the virtual file; what was it loses its name. */
 int rw_epoch(struct nc_rw *v, struct err *e) NZ_MUST_USE;
 
+/* rw_follow - at most once a second, and unless something is being written: when another program
+ * has changed the dataset, it is opened again. */
+void rw_follow(struct nc_rw *v);
+
 /* rw_begin - a file is about to be changed; `write` is held. empty: it is to be cut to nothing.
  * -ESTALE somebody else committed. */
 int rw_begin(struct nc_rw *v, struct rw_file *f, bool empty, struct err *e) NZ_MUST_USE;
@@ -158,8 +174,26 @@ int rw_begin(struct nc_rw *v, struct rw_file *f, bool empty, struct err *e) NZ_M
  * "was". */
 int rw_work_open(struct nc_rw *v, struct rw_file *f, const char *what, struct err *e);
 void rw_work_remove(const struct nc_rw *v, const struct rw_file *f, const char *what);
+/* rw_work_name - its name there; out has room for RW_NAME_ROOM bytes. */
+#define RW_NAME_ROOM 64
+void rw_work_name(const struct rw_file *f, const char *what, char *out);
+/* rw_work_number - have the file a number for its files there. */
+void rw_work_number(struct nc_rw *v, struct rw_file *f);
 /* rw_work_path - the path of it, new; NULL: no memory. */
 char *rw_work_path(const struct nc_rw *v, const struct rw_file *f, const char *what);
+
+/* rw_begin_new - a file that has nothing of the old content, or a scratch file, from a descriptor,
+ * which is taken. */
+void rw_begin_new(struct rw_file *f, int fd, uint64_t size);
+
+/* ---- nc_rw_kept.c ---- */
+
+/* rw_keep - what was written, and could not be committed, stays in the state directory, durably, so
+ * that a later mount can try again. `write` is held. */
+int rw_keep(struct nc_rw *v, struct rw_file *f, struct err *e) NZ_MUST_USE;
+/* rw_resume - what mounts before this one kept: scratch files are shown, and what could not be
+ * committed is tried again. What fails is logged, and stays. */
+void rw_resume(struct nc_rw *v);
 
 /* ---- nc_rw_commit.c ---- */
 

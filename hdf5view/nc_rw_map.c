@@ -48,7 +48,8 @@ int rw_map_reserve(struct rw_map *m, uint64_t page, uint64_t n, struct err *e)
 		if (i < m->n && m->leaves[i].at == at)
 			continue;
 		bits = alloc_array(LEAF_WORDS, sizeof(*bits));
-		if (!bits || grow_array(&m->leaves, &m->cap, m->n + 1, sizeof(*m->leaves)) < 0) {
+		if (!bits ||
+		    grow_array(&m->leaves, &m->cap, m->n + 1, sizeof(*m->leaves)) < 0) {
 			free(bits);
 			return err_nomem(e);
 		}
@@ -150,6 +151,23 @@ bool rw_map_any(const struct rw_map *m, uint64_t page, uint64_t n)
 	bool in;
 
 	return n > 0 && (rw_map_run(m, page, n, &in) < n || in);
+}
+
+bool rw_map_next(const struct rw_map *m, uint64_t page, uint64_t *ret_page, uint64_t *ret_n)
+{
+	uint64_t end = m->n ? (m->leaves[m->n - 1].at + 1) * LEAF : 0;
+	bool in;
+	uint64_t n = page < end ? rw_map_run(m, page, end - page, &in) : 0;
+
+	if (n == 0)
+		return false;
+	if (!in) {
+		page += n;
+		n = page < end ? rw_map_run(m, page, end - page, &in) : 0;
+	}
+	*ret_page = page;
+	*ret_n = n;
+	return n > 0;
 }
 
 /* cut_here - pages of one leaf from `from` > 0 on. */

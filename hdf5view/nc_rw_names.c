@@ -4,14 +4,17 @@
  * that takes the virtual file's name is committed first. */
 #include "hdf5view/nc_rw_ops.h"
 
+#include "base/io.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* scratch_dir - the directory of scratch files, made when it is not there. lock is held. */
-static int scratch_dir(struct nc_rw *v, struct err *e)
+#define BLOCK ((size_t)256 << 10)
+
+int rw_scratch_dir(struct nc_rw *v, struct err *e)
 {
 	if (v->scratch >= 0)
 		return 0;
@@ -26,7 +29,7 @@ static int scratch_dir(struct nc_rw *v, struct err *e)
 static int new_file(struct nc_rw *v, char *name, struct rw_file **ret, struct err *e)
 {
 	struct rw_file *f;
-	int rc = name ? scratch_dir(v, e) : 0, fd = -1;
+	int rc = name ? rw_scratch_dir(v, e) : 0, fd = -1;
 
 	if (rc == 0 && name) {
 		fd = openat(v->scratch, name,
@@ -43,14 +46,15 @@ static int new_file(struct nc_rw *v, char *name, struct rw_file **ret, struct er
 		return rc < 0 ? rc : (e ? e->code : -ENOMEM);
 	f->name = name;
 	f->named = true;
-	f->copy.fd = fd;
-	f->copy.working = fd >= 0;
+	if (fd >= 0)
+		rw_begin_new(f, fd, 0);
 	*ret = f;
 	return 0;
 }
 
 int rw_op_create(struct view *view, uint64_t dir, const char *name, size_t len, int flags,
-		 mode_t mode, struct view_attr *ret_attr, struct view_handle *ret, struct err *e)
+		 mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
+		 struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
 	char *own = NULL;
@@ -129,34 +133,98 @@ int rw_op_unlink(struct view *view, uint64_t dir, const char *name, size_t len, 
 /* take_place - a scratch file becomes the virtual file: it is committed as that. */
 static int take_place(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
-	auto_free char *to = NULL;
-	char *name = f->name;
-	int rc = 0;
+	char to[RW_NAME_ROOM], *name = f->name;
+	int rc;
 
-	(void)pthread_mutex_lock(&v->lock);
-	if (f->work == 0)
-		f->work = v->next_work++;
-	(void)pthread_mutex_unlock(&v->lock);
-	to = rw_work_path(v, f, "now");
-	if (!to)
-		return err_nomem(e);
-	if (renameat(v->scratch, name, AT_FDCWD, to) < 0)
+	if (f->copy.size == 0)
+		return err_set(e, -EINVAL, "'%s' is empty: that is no dataset", name);
+	rw_work_number(v, f);
+	rw_work_name(f, "now", to);
+	if (renameat(v->scratch, name, v->opts.dir_fd, to) < 0)
 		return err_sys(e, errno, "'%s'", name);
 	f->copy.all = f->copy.dirty = f->follows_any = true;
-	f->commits = 0;
 	f->name = NULL;
-	if (f->copy.size == 0)
-		rc = err_set(e, -EINVAL, "'%s' is empty: it is not made a dataset", name);
-	else
-		rc = rw_commit(v, f, e);
+	rc = rw_commit(v, f, e);
 	if (rc < 0) {
 		f->name = name;
-		if (renameat(AT_FDCWD, to, v->scratch, name) < 0)
-			return err_sys(e, errno, "'%s' is '%s' now", name, to);
+		f->copy.dirty = false;
+		if (renameat(v->opts.dir_fd, to, v->scratch, name) < 0)
+			return err_sys(e, errno, "'%s' is '%s/%s' now", name, v->opts.dir, to);
 		return rc;
 	}
 	free(name);
-	unname(v, f); /* the name leads to what it was made of it */
+	unname(v, f); /* the name leads to what was made of it */
+	return 0;
+}
+
+/* copy_out - all of a file into a new one. */
+static int copy_out(struct rw_file *f, int fd, struct err *e)
+{
+	auto_free uint8_t *block = malloc(BLOCK);
+	uint64_t off = 0;
+	size_t n = 1;
+	int rc = block ? 0 : err_nomem(e);
+
+	while (rc == 0 && n > 0) {
+		rc = rw_copy_read(&f->copy, off, BLOCK, block, &n, e);
+		if (rc == 0)
+			rc = io_pwrite(fd, block, n, off, e);
+		off += n;
+	}
+	return rc;
+}
+
+/* copy_of - a scratch file with the content of another, under a name that it takes from whoever has
+ * it; lock is not held. */
+static int copy_of(struct nc_rw *v, struct rw_file *f, const char *name, struct rw_file *copy,
+		   struct err *e)
+{
+	char work[RW_NAME_ROOM];
+	int fd = rw_work_open(v, copy, "now", e), rc;
+
+	if (fd < 0)
+		return fd;
+	rw_begin_new(copy, fd, 0);
+	rc = copy_out(f, fd, e);
+	copy->copy.size = f->copy.size;
+	rw_work_name(copy, "now", work);
+	(void)pthread_mutex_lock(&v->lock);
+	if (rc == 0)
+		rc = rw_scratch_dir(v, e);
+	(void)pthread_mutex_unlock(&v->lock);
+	if (rc == 0 && renameat(v->opts.dir_fd, work, v->scratch, name) < 0)
+		rc = err_sys(e, errno, "'%s'", name);
+	return rc;
+}
+
+/* set_aside - the virtual file gets another name: a copy of it does, as a scratch file, and it is
+ * gone. The dataset stays what it is until another file has taken the name. name: taken. */
+static int set_aside(struct nc_rw *v, struct rw_file *f, char *name, struct rw_file *over,
+		     struct err *e)
+{
+	struct rw_file *copy;
+	int rc;
+
+	(void)pthread_mutex_lock(&v->lock);
+	copy = rw_file_new(v, NULL, e);
+	(void)pthread_mutex_unlock(&v->lock);
+	rc = copy ? copy_of(v, f, name, copy, e) : -ENOMEM;
+	if (rc < 0) {
+		free(name);
+		if (copy)
+			rw_file_put(v, copy);
+		return rc;
+	}
+	(void)pthread_mutex_lock(&v->lock);
+	copy->name = name;
+	copy->named = true;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (over) {
+		over->removed = true;
+		unname(v, over);
+	}
+	f->removed = true;
+	unname(v, f);
 	return 0;
 }
 
@@ -186,13 +254,13 @@ static int rename_file(struct nc_rw *v, struct rw_file *f, const char *to, size_
 
 	if (f == over)
 		return 0;
-	if (!f->name)
-		return err_set(e, -EPERM, "'%s' is the dataset, and keeps its name", v->opts.name);
 	if (rw_is_virtual(v, to, len))
 		return take_place(v, f, e);
 	name = strndup(to, len);
 	if (!name)
 		return err_nomem(e);
+	if (!f->name)
+		return set_aside(v, f, name, over, e);
 	rc = move(v, f, name, over, e);
 	if (rc < 0)
 		free(name);
@@ -217,6 +285,8 @@ int rw_op_rename(struct view *view, uint64_t dir, const char *name, size_t len, 
 		rc = err_set(e, -ENOENT, "no such file");
 	else if (over && (flags & RENAME_NOREPLACE))
 		rc = err_set(e, -EEXIST, "there is one");
+	if (rc == 0)
+		rc = rw_file_ready(f, e);
 	if (rc == 0) {
 		(void)pthread_mutex_lock(&f->write);
 		rc = rename_file(v, f, to_name, to_len, over, e);

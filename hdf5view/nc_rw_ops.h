@@ -31,6 +31,9 @@ int rw_handle_open(struct nc_rw *v, struct rw_file *f, int flags, struct view_ha
 
 /* ---- nc_rw_names.c: names ---- */
 
+/* rw_scratch_dir - the directory of scratch files, made when it is not there. lock is held. */
+int rw_scratch_dir(struct nc_rw *v, struct err *e) NZ_MUST_USE;
+
 int rw_op_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
 		 mode_t mode, struct view_attr *ret_attr, struct view_handle *ret, struct err *e);
 int rw_op_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);

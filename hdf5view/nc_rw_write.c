@@ -48,12 +48,12 @@ static void handle_close(struct nc_rw *v, struct rw_handle *h)
 	rw_file_put(v, f);
 }
 
-/* read_by_others - whether somebody has it open and only reads, who would see what is written. One
- * whose descriptor was closed is on his way out. lock is held. */
+/* read_by_others - whether somebody has it open and only reads, who would see what is written. lock
+ * is held. */
 static bool read_by_others(const struct nc_rw *v, const struct rw_file *f)
 {
 	for (const struct rw_handle *h = v->handles; h; h = h->next)
-		if (h->file == f && !h->writes && !h->closed)
+		if (h->file == f && !h->writes)
 			return true;
 	return false;
 }
@@ -67,7 +67,8 @@ static int open_named(struct nc_rw *v, struct rw_file *f, int flags, struct view
 
 	if (!f->named)
 		return err_set(e, -ESTALE, "another one has its name now");
-	if (writes && !f->name && f->writers == 0 && !f->copy.working && read_by_others(v, f))
+	if (writes && !f->name && f->writers == 0 && !f->copy.working && !f->asked &&
+	    read_by_others(v, f))
 		return -EAGAIN;
 	return rw_handle_open(v, f, flags, ret, e);
 }
@@ -106,7 +107,8 @@ static int opened(struct nc_rw *v, struct rw_handle *h, int flags, struct err *e
 	return rc;
 }
 
-int rw_op_open(struct view *view, uint64_t id, int flags, struct view_handle *ret, struct err *e)
+int rw_op_open(struct view *view, uint64_t id, int flags, struct view_handle *ret,
+	       struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
 	struct rw_file *f;
@@ -125,8 +127,10 @@ int rw_op_open(struct view *view, uint64_t id, int flags, struct view_handle *re
 	(void)pthread_mutex_unlock(&v->lock);
 	if (rc == -EAGAIN) {
 		rc = rw_epoch(v, e);
-		if (rc == 0)
+		if (rc == 0) {
+			v->now->asked = true; /* others may be faster, and then share it */
 			rc = err_set(e, -ESTALE, "others read it: look it up again");
+		}
 	}
 	(void)pthread_mutex_unlock(&v->commit);
 	if (rc == 0) {
@@ -229,8 +233,10 @@ static bool due(const struct rw_handle *h)
 {
 	bool yes;
 
+	if (!h->writes) /* it does not wait for who does */
+		return h->wrote;
 	(void)pthread_mutex_lock(&h->file->write);
-	yes = h->wrote || (h->writes && h->file->orphan);
+	yes = h->wrote || h->file->orphan;
 	(void)pthread_mutex_unlock(&h->file->write);
 	return yes;
 }
@@ -243,16 +249,18 @@ int rw_op_flush(struct view *view, uint64_t id, uint64_t fh, struct err *e)
 	(void)id;
 	if (!h)
 		return 0;
-	(void)pthread_mutex_lock(&v->lock);
-	h->closed = true;
-	(void)pthread_mutex_unlock(&v->lock);
 	return due(h) ? commit_file(v, h->file, e) : 0;
 }
 
-/* unreadable - whether a commit failed because the file is no HDF5 file, yet. */
-static bool unreadable(int rc)
+/* keep_file - what could not be committed. why: the reason. Returns 0, or why it could not be. */
+static int keep_file(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
-	return rc == -EBADMSG;
+	int rc;
+
+	(void)pthread_mutex_lock(&f->write);
+	rc = rw_keep(v, f, e);
+	(void)pthread_mutex_unlock(&f->write);
+	return rc;
 }
 
 int rw_op_fsync(struct view *view, uint64_t id, uint64_t fh, bool data_only, struct err *e)
@@ -266,13 +274,11 @@ int rw_op_fsync(struct view *view, uint64_t id, uint64_t fh, bool data_only, str
 	(void)data_only;
 	if (!h)
 		return 0;
+	if (h->file->name)
+		return io_sync(h->file->copy.fd, true, e);
 	rc = due(h) ? commit_file(v, h->file, &why) : 0;
-	if (unreadable(rc) || (rc == 0 && h->file->copy.dirty)) {
-		(void)pthread_mutex_lock(&h->file->write);
-		rc = h->file->copy.fd >= 0 ? io_sync(h->file->copy.fd, true, e) : 0;
-		(void)pthread_mutex_unlock(&h->file->write);
-		return rc;
-	}
+	if (rc == -EBADMSG) /* no HDF5 file, yet: what there is survives */
+		return keep_file(v, h->file, e);
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
 }
 
@@ -284,34 +290,82 @@ int rw_op_fsyncdir(struct view *view, uint64_t dir, struct err *e)
 	return v->scratch >= 0 ? io_sync(v->scratch, true, e) : 0;
 }
 
+/* keep_late - the last one who wrote is gone, and it could not be committed: it stays as it is, in
+ * the mount, and after it. Unless another one has taken its place. */
+static void keep_late(struct nc_rw *v, struct rw_file *f, int rc, const struct err *why)
+{
+	struct err e = ERR_INIT;
+	bool kept = keep_file(v, f, &e) == 0;
+
+	f->orphan = true;
+	log_error("what was written to '%s' could not be committed: %s; %s%s/nc-%llu.now%s",
+		  v->opts.name, why->msg, kept ? "it is kept in '" : "and not be kept in '",
+		  v->opts.dir, (unsigned long long)f->work,
+		  kept ? "', and tried again when the file is written again, or mounted again"
+		       : "'");
+	if (!kept)
+		log_error("%s", e.msg);
+	if (rc != -ESTALE)
+		return;
+	(void)pthread_mutex_lock(&v->commit);
+	if (grounds_check(v->grounds, NULL) != -ESTALE || grounds_renew(v->grounds, NULL) == 0)
+		rc = f == v->now ? rw_epoch(v, &e) : 0;
+	(void)pthread_mutex_unlock(&v->commit);
+	if (rc < 0)
+		log_error("'%s' cannot be opened again: %s", v->opts.name, e.msg);
+}
+
 void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
 {
 	struct nc_rw *v = nc_rw(view);
 	struct rw_handle *h = rw_handle(fh);
 	struct err e = ERR_INIT;
+	bool last;
+	int rc;
 
 	(void)id;
 	if (!h)
 		return;
-	if (due(h) && commit_file(v, h->file, &e) < 0)
-		log_error("'%s' could not be committed: %s", v->opts.name, e.msg);
+	rc = due(h) && !h->file->name ? commit_file(v, h->file, &e) : 0;
+	(void)pthread_mutex_lock(&v->lock);
+	last = h->writes && h->file->writers == 1;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (rc < 0 && last)
+		keep_late(v, h->file, rc, &e);
 	handle_close(v, h);
+}
+
+/* next_dirty - a file with something to commit whose id is greater; referred to. NULL: none. */
+static struct rw_file *next_dirty(struct nc_rw *v, uint64_t id)
+{
+	struct rw_file *found = NULL;
+
+	(void)pthread_mutex_lock(&v->lock);
+	for (struct rw_file *f = v->files; f; f = f->next)
+		if (f->id > id && !f->name && !f->removed && f->copy.dirty)
+			found = f; /* they are in descending order */
+	if (found)
+		found->refs++;
+	(void)pthread_mutex_unlock(&v->lock);
+	return found;
 }
 
 int rw_op_finish(struct view *view, struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
-	struct rw_file *f = NULL;
+	struct rw_file *f;
+	uint64_t id = 0;
 	int rc = 0;
 
-	(void)pthread_mutex_lock(&v->lock);
-	if (v->now) {
-		f = v->now;
-		f->refs++;
-	}
-	(void)pthread_mutex_unlock(&v->lock);
-	if (f) {
-		rc = commit_file(v, f, e);
+	while ((f = next_dirty(v, id))) {
+		struct err why = ERR_INIT;
+		int one = commit_file(v, f, &why);
+
+		if (one < 0) {
+			keep_late(v, f, 0, &why);
+			rc = err_set(e, one, "%s; it is kept in '%s'", why.msg, v->opts.dir);
+		}
+		id = f->id;
 		rw_file_put(v, f);
 	}
 	return rc;

@@ -12,15 +12,18 @@
 int h5s_about(const struct h5_sink *s, uint32_t group, uint32_t array, int rc, struct err *e)
 {
 	struct buf path;
+	size_t n;
 
 	buf_init(&path, (size_t)1 << 16);
 	if (array == DS_NONE)
 		ds_group_path(&s->view.ds, group, &path);
 	else
 		ds_array_path(&s->view.ds, array, &path);
-	if (path.data)
-		rc = err_wrap(e, rc, "'%.*s'", (int)u64_min(path.len, 150),
-			      (const char *)path.data);
+	n = (size_t)u64_min(path.len, 150);
+	/* who was asked before may have said it already */
+	if (path.data &&
+	    !(e && e->msg[0] == '\'' && strncmp(e->msg + 1, (char *)path.data, n) == 0))
+		rc = err_wrap(e, rc, "'%.*s'", (int)n, (const char *)path.data);
 	buf_release(&path);
 	return rc;
 }
@@ -106,7 +109,10 @@ static int op_begin(struct sink *sink, struct source *was, struct source *now, s
 
 	if (s->now)
 		return err_set(e, -EINVAL, "begun twice");
-	s->was = was;
+	s->nothing.ds.groups = &s->root;
+	s->nothing.ds.n_groups = 1;
+	s->root = (struct ds_group){.name = "", .parent = DS_NONE};
+	s->was = was ? was : &s->nothing;
 	s->now = now;
 	return h5s_begin(s, e); /* enters the library by itself, where it has to */
 }

@@ -305,6 +305,24 @@ static const struct nc_attr *decided(const struct nc_attrs *l, const char *name)
 	return NULL;
 }
 
+/* further - a number that `now` does not have: what the writer of a file adds to it. */
+static const struct nc_attr *further(struct h5_sink *s, uint32_t group, uint32_t array,
+				     const struct ds_attr *a, struct nc_attr *room)
+{
+	const struct ds_array *x = array == DS_NONE ? NULL : &s->view.ds.arrays[array];
+	const struct ds_group *g = &s->view.ds.groups[group];
+
+	if (!is_number(&a->type) ||
+	    ds_attr_find(x ? x->attrs : g->attrs, x ? x->n_attrs : g->n_attrs, a->name))
+		return NULL;
+	*room = (struct nc_attr){.name = a->name,
+				 .src = a,
+				 .form = NC_ATTR_VALUES,
+				 .as = a->type,
+				 .type = DS_NONE};
+	return room;
+}
+
 static hid_t object_of(struct h5_sink *s, uint32_t group, uint32_t array)
 {
 	if (array != DS_NONE)
@@ -328,12 +346,15 @@ static int set_attr(struct h5_sink *s, uint32_t group, uint32_t array, const str
 	const struct nc_attrs *l =
 		array == DS_NONE ? &s->m->groups[group].attrs : &s->m->arrays[array].attrs;
 	const struct nc_attr *at = decided(l, a->name);
+	struct nc_attr room;
 	bool fill = array != DS_NONE && strcmp(a->name, "_FillValue") == 0;
 	auto_hid hid_t obj = object_of(s, group, array);
 	int rc;
 
 	if (obj < 0)
 		return h5s_fail(s, group, array, e);
+	if (!at)
+		at = further(s, group, array, a, &room);
 	if (!at)
 		return err_set(e, -EOPNOTSUPP,
 			       "netCDF-4 cannot hold this attribute, or keeps its name for "

@@ -63,6 +63,8 @@ struct h5_sink {
 	char *path;
 	struct h5_source *real;   /* borrowed; so are: */
 	struct source *was, *now;
+	struct source nothing;    /* what was, when there was nothing */
+	struct ds_group root;
 	struct h5_journal *journal;
 	hid_t file;
 	struct arena arena;

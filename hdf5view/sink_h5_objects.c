@@ -151,17 +151,7 @@ int h5s_add_group(struct h5_sink *s, uint32_t group, struct err *e)
 	if (nc_h5_make_group(&s->b, group) < 0)
 		return h5s_fail(s, group, DS_NONE, e);
 	s->group_was[group] = DS_NONE;
-	for (uint32_t i = 0; i < s->m->groups[group].attrs.n; i++) {
-		uint32_t type = s->m->groups[group].attrs.list[i].type;
-
-		rc = h5s_type_ready(s, type, e);
-		if (rc)
-			return rc;
-	}
-	parent = nc_h5_group(&s->b, group);
-	return parent < 0 || nc_h5_attrs(&s->b, parent, &s->m->groups[group].attrs) < 0
-		       ? h5s_fail(s, group, DS_NONE, e)
-		       : 0;
+	return 0;
 }
 
 int h5s_type_ready(struct h5_sink *s, uint32_t type, struct err *e)
@@ -255,7 +245,7 @@ static int own_storage(struct h5_sink *s, uint32_t array, const struct sink_new 
 
 	for (uint32_t d = 0; d < a->rank; d++)
 		unlimited |= s->view.ds.dims[a->dims[d]].unlimited;
-	*ret = (struct nc_storage){.chunk = chunk};
+	*ret = (struct nc_storage){.chunk = chunk, .text_fill = true};
 	if (a->rank == 0)
 		return 0;
 	ret->chunked = unlimited || !how->contiguous || how->chain.n > 0;
@@ -281,25 +271,6 @@ static int own_storage(struct h5_sink *s, uint32_t array, const struct sink_new 
 		return err_set(e, -EOPNOTSUPP, "HDF5 has no chunks of more than 4 GiB");
 	ret->chunk_bytes = bytes;
 	ret->chain = how->chain.n ? &how->chain : NULL;
-	return 0;
-}
-
-/* keep_chain - what the new dataset's filters are, in memory of ours. */
-static int keep_chain(struct h5_sink *s, uint32_t array, const struct codec_chain *chain)
-{
-	struct codec_spec *specs = arena_alloc(&s->arena, chain->n, sizeof(*specs));
-
-	if (!specs)
-		return -1;
-	for (uint32_t i = 0; i < chain->n; i++) {
-		specs[i] = chain->specs[i];
-		specs[i].params = arena_copy(&s->arena, specs[i].params,
-					     specs[i].n_params * sizeof(*specs[i].params));
-		specs[i].name = specs[i].name ? arena_strdup(&s->arena, specs[i].name) : "";
-		if (!specs[i].params || !specs[i].name)
-			return -1;
-	}
-	s->arrays[array].chain = (struct codec_chain){chain->n, specs};
 	return 0;
 }
 
@@ -358,8 +329,6 @@ int h5s_add_array(struct h5_sink *s, uint32_t array, const struct sink_new *how,
 	x->addr = s->b.arrays[array];
 	x->real = DS_NONE;
 	x->fresh = x->retie = true;
-	if (keep_chain(s, array, &how->chain) < 0)
-		return err_nomem(e);
 	/* the same dimension, elsewhere */
 	for (size_t i = s->n_moves; i-- > 0 && was_at != HADDR_UNDEF;)
 		if (s->moves[i].from == was_at) {

@@ -515,9 +515,12 @@ int h5s_ties(struct h5_sink *s, struct err *e)
 	struct tying t = {.s = s};
 	int rc = old_scales(s);
 
+	/* moves are in order from here on, and do not move any more */
+	for (uint32_t d = 0; d < s->m->n_dims; d++)
+		s->dims[d].addr = h5s_now_at(s, s->dims[d].addr);
+	(void)h5s_now_at(s, 0);
 	if (!rc)
 		rc = gather(&t);
-	(void)h5s_now_at(s, HADDR_UNDEF - 1); /* moves are in order from here on */
 	if (!rc)
 		rc = gather_heirs(&t);
 	if (!rc)

@@ -21,7 +21,7 @@
 struct nc_view {
 	struct view base;
 	struct nc_view_options opts;
-	struct plan *plans;     /* n_arrays */
+	struct plan *plans; /* n_arrays */
 	struct nc_model *model;
 	struct chunkio *io;
 

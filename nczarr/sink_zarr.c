@@ -210,6 +210,7 @@ static void sink_free(struct zarr_sink *s)
 	free(s->arrays);
 	free(s->groups);
 	free(s->gone);
+	free(s->fresh);
 	free(s->shown_arrays);
 	free(s->grids);
 	free(s->plans);
@@ -408,8 +409,10 @@ static int commit(struct sink *sink, int (*gate)(void *arg, struct err *e), void
 		  struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
-	int rc = zs_fill_absent(s, e);
+	int rc = zs_check_fresh(s, e);
 
+	if (rc == 0)
+		rc = zs_fill_absent(s, e);
 	if (rc == 0)
 		rc = zs_shards_write(s, e);
 	if (rc == 0)

@@ -77,6 +77,12 @@ int zs_know(struct zarr_sink *s, uint32_t array, struct zs_array *za, struct err
 
 	if (za->chunk)
 		return 0;
+	if (za->meta->shard && (za->meta->shard->next || za->meta->shard->outer.n))
+		return err_set(
+			e, -EOPNOTSUPP,
+			"'%.200s': shards within shards, and shards that are encoded as a "
+			"whole, cannot be written to",
+			za->key);
 	za->spread = a->rank == rank + 1 && dt_is_char(&a->type) && text > 1 &&
 		     a->shape[rank] == text;
 	if (a->rank != rank && !za->spread)
@@ -357,13 +363,32 @@ static int set_shape(struct zarr_sink *s, const struct zs_array *za, const struc
 	return 0;
 }
 
-/* outside - objects of the old grid that the new one does not have are dropped; of the others those
- * that would be absent without a document that says what they are are marked. */
-static int outside(struct zarr_sink *s, struct zs_array *za, struct err *e)
+/* straddles - whether a shard has chunks that the new grid does not have; ret: the first of them. */
+static bool straddles(const struct zs_array *za, const struct zr_place *p, const uint64_t *at,
+		      uint64_t *ret)
+{
+	bool out = false;
+
+	for (uint32_t d = 0; d < za->meta->rank; d++) {
+		uint64_t first = at[d] * p->per[d];
+
+		ret[d] = first;
+		if (d < stored_rank(za) && !out && first + p->per[d] > za->grid[d] &&
+		    za->grid[d] * za->chunk[d] < za->meta->shape[d]) {
+			ret[d] = za->grid[d];
+			out = true;
+		}
+	}
+	return out;
+}
+
+/* outside - objects of the old grid that the new one does not have are dropped, and shards rewritten
+ * that have such chunks: they would be back when the array grows again. */
+static int outside(struct zarr_sink *s, uint32_t array, struct zs_array *za, struct err *e)
 {
 	const struct zr_place *p = zr_place_of(zr_of(s->real), za->real, e);
 	const struct zr_meta *m = za->meta;
-	uint64_t at[DS_RANK_MAX + 1], grid[DS_RANK_MAX + 1], object;
+	uint64_t at[DS_RANK_MAX + 1], grid[DS_RANK_MAX + 1], cut[DS_RANK_MAX + 1], object;
 	char key[ZR_OBJECT_KEY];
 	int rc = p ? 0 : -EIO;
 
@@ -376,6 +401,8 @@ static int outside(struct zarr_sink *s, struct zs_array *za, struct err *e)
 		zr_unravel(m->rank, p->grid, object, at);
 		for (uint32_t d = 0; d < m->rank; d++)
 			in = in && at[d] < grid[d];
+		if (in && m->shard && straddles(za, p, at, cut))
+			rc = zs_shard_put(s, array, za, cut, NULL, 0, true, e);
 		if (in)
 			continue;
 		rc = object_key(za, at, key, e);
@@ -418,7 +445,7 @@ int zs_resize(struct sink *sink, uint32_t array, struct err *e)
 		return 0;
 	rc = set_shape(s, za, a, e);
 	if (rc == 0)
-		rc = outside(s, za, e);
+		rc = outside(s, array, za, e);
 	if (rc == 0 && !za->stated && !za->bits) {
 		rc = zs_track(za, e);
 		if (rc == 0)

@@ -253,9 +253,13 @@ int zs_attrs(struct zarr_sink *s, const char *key, const char *from, bool array,
 
 /* ---- writing them ---- */
 
+/* of_all - whether a document repeats others, and comes after them. */
 static bool of_all(const struct zarr_sink *s, const char *key)
 {
-	return s->format == 3 ? strcmp(key, "zarr.json") == 0 : strcmp(key, ".zmetadata") == 0;
+	const char *slash = strrchr(key, '/');
+
+	return s->format == 3 ? strcmp(key, "zarr.json") == 0
+			      : strcmp(slash ? slash + 1 : key, ".zmetadata") == 0;
 }
 
 int zs_docs_write(struct zarr_sink *s, struct err *e)

@@ -43,6 +43,8 @@ void zs_txn_close(struct zs_txn *t);
 /* zs_txn_file - a new object's content; *ret is its number. */
 int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret,
 		struct err *e) NZ_MUST_USE;
+/* zs_txn_new - an empty one, to be written by the caller: *ret_fd is new. */
+int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e) NZ_MUST_USE;
 /* zs_txn_step - note one step. key: valid as a store's. */
 int zs_txn_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
 		struct err *e) NZ_MUST_USE;
@@ -127,6 +129,8 @@ struct zarr_sink {
 	struct zs_group *groups;
 	struct zs_gone *gone;
 	size_t n_gone, c_gone;
+	const char **fresh;        /* keys of what is new; in the arena */
+	size_t n_fresh, c_fresh;
 	struct dataset shown;      /* `now` as new things are shown: a copy of its tables */
 	struct ds_array *shown_arrays;
 	struct zr_grid *grids;
@@ -151,9 +155,10 @@ const char *zs_join(struct zarr_sink *s, const char *dir, const char *name, stru
 /* zs_group_key, zs_array_of - what a group or array of `now` is in the store. NULL with e set. */
 const char *zs_group_key(struct zarr_sink *s, uint32_t group, struct err *e);
 struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e);
-/* zs_new_key - the key of what is new in a group of `now`, where nothing may be; in the arena. NULL
- * with e set. */
+/* zs_new_key - the key of what is new in a group of `now`; in the arena. NULL with e set. */
 const char *zs_new_key(struct zarr_sink *s, uint32_t group, const char *name, struct err *e);
+/* zs_check_fresh - when all is known: nothing that stays may be where something new comes. */
+int zs_check_fresh(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
 /* zs_say - "'/path'" of an array of now, for messages, into tmp. */
 const char *zs_say(const struct dataset *ds, uint32_t array, char tmp[200]);
 

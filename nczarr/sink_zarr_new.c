@@ -25,13 +25,11 @@ static bool is_gone(const struct zarr_sink *s, const char *key)
 const char *zs_new_key(struct zarr_sink *s, uint32_t group, const char *name, struct err *e)
 {
 	const char *dir = zs_group_key(s, group, e), *as, *key;
-	struct store_stat st;
-	int rc;
 
 	if (!dir)
 		return NULL;
 	as = ds_name_escape(&s->arena, name);
-	if (!as || s->shown.arrays == NULL) {
+	if (!as) {
 		(void)err_nomem(e);
 		return NULL;
 	}
@@ -42,16 +40,33 @@ const char *zs_new_key(struct zarr_sink *s, uint32_t group, const char *name, st
 		return NULL;
 	}
 	key = zs_join(s, dir, as, e);
-	if (!key || is_gone(s, key))
-		return key;
-	rc = store_stat(zr_of(s->real)->store, key, &st, e);
-	if (rc == 0) {
-		(void)err_set(e, -EEXIST,
-			      "'%.*s' is to be made, and something that is not shown is there",
-			      LONG, key);
+	if (key && grow_array(&s->fresh, &s->c_fresh, s->n_fresh + 1, sizeof(*s->fresh)) < 0) {
+		(void)err_nomem(e);
 		return NULL;
 	}
-	return rc == -ENOENT ? key : NULL;
+	if (key)
+		s->fresh[s->n_fresh++] = key;
+	return key;
+}
+
+int zs_check_fresh(struct zarr_sink *s, struct err *e)
+{
+	struct store_stat st;
+	int rc;
+
+	for (size_t i = 0; i < s->n_fresh; i++) {
+		if (is_gone(s, s->fresh[i]))
+			continue;
+		rc = store_stat(zr_of(s->real)->store, s->fresh[i], &st, e);
+		if (rc == 0)
+			return err_set(e, -EEXIST,
+				       "'%.*s' is to be made, and something that is not shown "
+				       "is there",
+				       LONG, s->fresh[i]);
+		if (rc != -ENOENT)
+			return rc;
+	}
+	return 0;
 }
 
 /* emit - a document of something new. */

@@ -35,14 +35,22 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-int zs_write_file(int dir, const char *name, const uint8_t *p, size_t n, struct err *e)
+static int new_file(int dir, const char *name, int *ret, struct err *e)
 {
-	auto_fd int fd =
-		openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 
 	if (fd < 0)
 		return err_sys(e, errno, "a new object");
-	return n ? io_pwrite(fd, p, n, 0, e) : 0;
+	*ret = fd;
+	return 0;
+}
+
+int zs_write_file(int dir, const char *name, const uint8_t *p, size_t n, struct err *e)
+{
+	auto_fd int fd = -1;
+	int rc = new_file(dir, name, &fd, e);
+
+	return rc || n == 0 ? rc : io_pwrite(fd, p, n, 0, e);
 }
 
 /* folder - make and open one below at. */
@@ -112,7 +120,7 @@ void zs_txn_close(struct zs_txn *t)
 	shut(&t->root);
 }
 
-int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret, struct err *e)
+int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
 {
 	char name[24];
 	int rc = 0;
@@ -124,10 +132,18 @@ int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret, str
 	}
 	(void)snprintf(name, sizeof(name), "%" PRIu64, t->n_files);
 	if (rc == 0)
-		rc = zs_write_file(t->sub, name, p, n, e);
+		rc = new_file(t->sub, name, ret_fd, e);
 	if (rc == 0)
 		*ret = t->n_files++;
 	return rc;
+}
+
+int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret, struct err *e)
+{
+	auto_fd int fd = -1;
+	int rc = zs_txn_new(t, ret, &fd, e);
+
+	return rc || n == 0 ? rc : io_pwrite(fd, p, n, 0, e);
 }
 
 /* ---- the manifest, written ---- */

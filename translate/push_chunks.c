@@ -116,9 +116,12 @@ int push_each(struct push *p, uint32_t array, push_chunk_fn *fn, void *arg, stru
 
 	for (;;) {
 		rc = next_of(p, array, from, &linear, e);
-		if (rc == 0 && (linear < from || linear >= p->now->arrays[array].n_chunks))
-			rc = err_set(e, -EINVAL, "chunk %" PRIu64 " is said to follow %" PRIu64,
-				     linear, from);
+		if (rc == 0 && linear < from)
+			rc = err_set(e, -EINVAL,
+				     "chunk %" PRIu64 " is said to follow %" PRIu64, linear,
+				     from);
+		if (rc == 0 && linear >= p->now->arrays[array].n_chunks)
+			rc = -ENOENT;
 		if (rc < 0)
 			break;
 		if (!known || was_linear(p, array, linear) != UINT64_MAX)

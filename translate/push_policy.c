@@ -167,19 +167,19 @@ static uint64_t bytes_of(const uint64_t *chunk, uint32_t rank, uint64_t elem)
 }
 
 /* shorten - lengths of axes from..rank that nobody said, the first of them first, until a chunk has
- * no more bytes than `most`. */
-static void shorten(const uint64_t *lens, uint32_t from, uint32_t rank, const bool *said,
-		    uint64_t elem, uint64_t most, uint64_t *chunk)
+ * about `target` bytes: half as much again is as good. */
+static void shorten(uint32_t from, uint32_t rank, const bool *said, uint64_t elem,
+		    uint64_t target, uint64_t *chunk)
 {
 	for (uint32_t i = from; i < rank; i++) {
 		uint64_t all = bytes_of(chunk, rank, elem), rest;
 
-		if (all <= most)
+		if (all <= target + target / 2)
 			return;
 		if (said[i])
 			continue;
 		rest = all == UINT64_MAX ? UINT64_MAX : all / chunk[i];
-		chunk[i] = even(lens[i], u64_max(1, u64_min(chunk[i], most / rest)));
+		chunk[i] = even(chunk[i], u64_max(1, u64_min(chunk[i], target / rest)));
 	}
 }
 
@@ -203,9 +203,9 @@ static void choose(const uint64_t *lens, uint32_t rank, const bool *said, bool u
 		if (unlimited || rest < target / 64)
 			n = u64_max(n, pieces(lens[0], u64_max(1, target / rest)));
 		chunk[0] = (lens[0] - 1) / n + 1;
-		shorten(lens, 1, rank, said, elem, target + target / 2, chunk);
+		shorten(1, rank, said, elem, target, chunk);
 	}
-	shorten(lens, 0, rank, said, elem, target + target / 2, chunk);
+	shorten(0, rank, said, elem, target, chunk);
 }
 
 /* own_chunks - whether who wrote the array asked for its chunks. */

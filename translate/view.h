@@ -96,6 +96,10 @@ struct view_write_ops {
 	/* rename - flags: RENAME_NOREPLACE or 0. */
 	int (*rename)(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
 		      const char *to_name, size_t to_len, unsigned flags, struct err *e);
+	/* link - file id gets another name; EEXIST when that is there. What was written is the
+	 * same under both, what will be need not be. NULL: -EPERM. */
+	int (*link)(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
+		    struct view_attr *ret, struct err *e);
 	/* finish - everything that was confirmed goes into the dataset; no request runs any more.
 	 * Called once, before close. What could not be done is kept, and e says where. */
 	int (*finish)(struct view *v, struct err *e);

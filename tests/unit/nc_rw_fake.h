@@ -28,11 +28,11 @@ struct rwf {
 	struct grounds *g;
 	/* what the commits saw */
 	unsigned commits;
-	int fail;               /* what the next ones give */
+	int fail; /* what the next ones give */
 	bool had_was, readable;
-	bool was_row;           /* `was` has the dataset */
-	uint64_t changed;       /* bytes of the old file's size that were written */
-	const char *extra;      /* a dataset that `now` is to have, or NULL */
+	bool was_row;      /* `was` has the dataset */
+	uint64_t changed;  /* bytes of the old file's size that were written */
+	const char *extra; /* a dataset that `now` is to have, or NULL */
 	bool has_extra;
 };
 
@@ -95,6 +95,16 @@ static inline void rwf_make(const char *path)
 	assert_true(H5Fclose(file) >= 0);
 }
 
+/* rwf_add - another program adds a dataset to a file. */
+static inline void rwf_add(const char *path, const char *name, int32_t seed)
+{
+	hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+
+	assert_true(file >= 0);
+	rwf_set(file, name, rwf_values(seed), true);
+	assert_true(H5Fclose(file) >= 0);
+}
+
 /* rwf_has - whether a file can be opened, and has a dataset with these values; seed 0: whatever its
  * values are, which may be holes. */
 static inline bool rwf_has(const char *path, const char *name, int32_t seed)
@@ -110,9 +120,9 @@ static inline bool rwf_has(const char *path, const char *name, int32_t seed)
 	}
 	H5E_END_TRY;
 	if (set >= 0)
-		ok = seed == 0 || (H5Dread(set, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT,
-					   got) >= 0 &&
-				   memcmp(got, rwf_values(seed), sizeof(got)) == 0);
+		ok = seed == 0 ||
+		     (H5Dread(set, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, got) >= 0 &&
+		      memcmp(got, rwf_values(seed), sizeof(got)) == 0);
 	if (set >= 0)
 		assert_true(H5Dclose(set) >= 0);
 	if (file >= 0)
@@ -183,7 +193,8 @@ static inline void rwf_view(struct rwf *f)
 				    .arg = f};
 	struct err e = ERR_INIT;
 
-	if (grounds_new(rwf_open_ground, f, &f->g, &e) < 0 || nc_rw_open(f->g, &o, &f->v, &e) < 0)
+	if (grounds_new(rwf_open_ground, f, &f->g, &e) < 0 ||
+	    nc_rw_open(f->g, &o, &f->v, &e) < 0)
 		fail_msg("%s", e.msg);
 }
 
@@ -224,7 +235,8 @@ static inline uint64_t rwf_id(struct rwf *f, const char *name)
 {
 	struct view_attr at;
 
-	return f->v->ops->lookup(f->v, VIEW_ROOT, name, strlen(name), &at, NULL) == 0 ? at.id : 0;
+	return f->v->ops->lookup(f->v, VIEW_ROOT, name, strlen(name), &at, NULL) == 0 ? at.id
+										      : 0;
 }
 
 static inline uint64_t rwf_size(struct rwf *f, const char *name)
@@ -261,7 +273,8 @@ static inline uint64_t rwf_create(struct rwf *f, const char *name, int flags, ui
 	struct view_attr at;
 	struct err e = ERR_INIT;
 
-	if (f->v->write->create(f->v, VIEW_ROOT, name, strlen(name), flags, 0644, &at, &h, &e) < 0)
+	if (f->v->write->create(f->v, VIEW_ROOT, name, strlen(name), flags, 0644, &at, &h, &e) <
+	    0)
 		fail_msg("create '%s': %s", name, e.msg);
 	*ret_id = at.id;
 	return h.fh;

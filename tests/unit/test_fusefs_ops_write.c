@@ -336,7 +336,25 @@ static int w_rename(struct view *v, uint64_t dir, const char *name, size_t len, 
 	return 0;
 }
 
+static int w_link(struct view *v, uint64_t id, uint64_t to, const char *name, size_t len,
+		  struct view_attr *ret, struct err *e)
+{
+	struct file *f;
+
+	(void)v;
+	(void)to;
+	say("link %.*s;", (int)len, name);
+	if (named(name, len))
+		return err_set(e, -EEXIST, "is there");
+	f = add(name, len, false, of(id)->mode);
+	f->size = of(id)->size;
+	memcpy(f->data, of(id)->data, f->size);
+	attr_of(f, ret);
+	return 0;
+}
+
 static const struct view_write_ops writes = {
+	.link = w_link,
 	.open = w_open,
 	.create = w_create,
 	.read = w_read,
@@ -570,7 +588,10 @@ static void test_names(void **state)
 	refused(access(at("o"), F_OK), ENOENT);
 	told("rename o p 0 1 1;");
 	refused(symlink("x", at("s")), EPERM);
-	refused(link(at("p"), at("l")), EPERM);
+	assert_int_equal(link(at("p"), at("l")), 0);
+	refused(link(at("p"), at("l")), EEXIST);
+	assert_int_equal(unlink(at("l")), 0);
+	told("link l;unlink l;"); /* the kernel knew the name the second time */
 	refused(mkfifo(at("f"), 0600), EPERM);
 	assert_int_equal(unlink(at("p")), 0);
 	fake.kind = "rmdir";

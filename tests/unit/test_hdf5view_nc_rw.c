@@ -2,6 +2,8 @@
  * afterwards; who has the file open keeps what he opened; scratch files take its place. */
 #include "tests/unit/nc_rw_fake.h"
 
+#include <glob.h>
+
 static void test_reads(void **state)
 {
 	struct rwf *f = *state;
@@ -124,7 +126,7 @@ static void test_new_content(void **state)
 	rwf_in(f, id, fh);
 	assert_int_equal(rwf_close(f, id, fh), 0);
 	assert_int_equal(f->commits, 1);
-	assert_false(f->had_was);
+	assert_true(f->was_row); /* what the new one does not have is seen to be gone */
 	assert_true(rwf_shows(f, "x.nc", "packed", 1));
 }
 
@@ -135,8 +137,8 @@ static int remove_it(struct rwf *f, const char *name)
 
 static int move_it(struct rwf *f, const char *from, const char *to)
 {
-	return f->v->write->rename(f->v, VIEW_ROOT, from, strlen(from), VIEW_ROOT, to, strlen(to),
-				   0, NULL);
+	return f->v->write->rename(f->v, VIEW_ROOT, from, strlen(from), VIEW_ROOT, to,
+				   strlen(to), 0, NULL);
 }
 
 /* NCO's way: a file beside it, renamed over it. */
@@ -181,7 +183,7 @@ static void test_remove(void **state)
 	rwf_in(f, id, fh);
 	assert_int_equal(rwf_close(f, id, fh), 0);
 	assert_int_equal(f->commits, 1);
-	assert_false(f->had_was);
+	assert_true(f->was_row); /* what the new one does not have is seen to be gone */
 	assert_true(rwf_shows(f, "x.nc", "packed", 1));
 }
 
@@ -198,15 +200,188 @@ static void test_finish(void **state)
 	f->v->write->release(f->v, id, fh);
 }
 
+/* A backup: the file gets another name, a new one is made, and renamed back when that was wrong. */
+static void test_set_aside(void **state)
+{
+	struct rwf *f = *state;
+	uint64_t id, fh;
+
+	assert_int_equal(move_it(f, "x.nc", "x.nc~"), 0);
+	assert_int_equal(rwf_id(f, "x.nc"), 0);
+	assert_true(rwf_shows(f, "x.nc~", "packed", 1));
+	assert_int_equal(f->commits, 0);
+	fh = rwf_create(f, "x.nc", O_WRONLY, &id);
+	assert_int_equal(rwf_close(f, id, fh), 0);
+	assert_int_equal(f->commits, 0); /* it is empty */
+	assert_int_equal(move_it(f, "x.nc~", "x.nc"), 0);
+	assert_int_equal(f->commits, 1);
+	assert_true(rwf_shows(f, "x.nc", "packed", 1));
+	assert_true(rwf_shows(f, "x.nc", "plain", 2));
+}
+
+/* remount - the view is closed and opened again. */
+static void remount(struct rwf *f)
+{
+	f->v->ops->close(f->v);
+	rwf_view(f);
+}
+
+static unsigned kept_files(struct rwf *f)
+{
+	char command[128];
+	FILE *p;
+	unsigned n = 0;
+
+	(void)snprintf(command, sizeof(command), "find %s -type f | wc -l", f->dir);
+	p = popen(command, "r");
+	assert_non_null(p);
+	assert_int_equal(fscanf(p, "%u", &n), 1);
+	assert_int_equal(pclose(p), 0);
+	return n;
+}
+
+/* What could not be committed is kept, and committed by the next mount. */
+static void test_kept(void **state)
+{
+	struct rwf *f = *state;
+	uint64_t id, fh;
+
+	for (unsigned k = 0; k < 3; k++) {
+		fh = rwf_open(f, "x.nc", O_RDWR, &id);
+		rwf_edit(f, id, fh, k == 0 ? "more" : k == 1 ? "third" : "plain", 3);
+		if (k == 1) { /* a commit before, so that it stands on a state that is gone */
+			assert_int_equal(f->v->write->fsync(f->v, id, fh, false, NULL), 0);
+			rwf_edit(f, id, fh, "plain", 7);
+		}
+		f->fail = -EIO;
+		assert_int_equal(rwf_close(f, id, fh), -EIO);
+		assert_true(rwf_shows(f, "x.nc", "packed", 1));
+		assert_int_equal(f->v->write->finish(f->v, NULL), k == 1 ? 0 : -EIO);
+		assert_int_equal(kept_files(f), 2);
+		f->fail = 0;
+		remount(f);
+		assert_int_equal(kept_files(f), 0);
+		assert_true(rwf_shows(f, "x.nc", "more", 3));
+		assert_true(rwf_shows(f, "x.nc", "packed", 1));
+		assert_true(rwf_shows(f, "x.nc", "plain", k == 0 ? 2 : k == 1 ? 7 : 3));
+	}
+}
+
+/* It is not put over what somebody else has written since. */
+static void test_kept_too_long(void **state)
+{
+	struct rwf *f = *state;
+	uint64_t id, fh = rwf_open(f, "x.nc", O_RDWR, &id);
+
+	rwf_edit(f, id, fh, "more", 3);
+	f->fail = -EIO;
+	assert_int_equal(rwf_close(f, id, fh), -EIO);
+	f->fail = 0;
+	f->v->ops->close(f->v);
+	rwf_add(f->path, "another", 6);
+	f->commits = 0;
+	rwf_view(f);
+	assert_int_equal(f->commits, 0);
+	assert_int_equal(kept_files(f), 2);
+	assert_true(rwf_shows(f, "x.nc", "another", 6));
+	assert_false(rwf_shows(f, "x.nc", "more", 3));
+}
+
+/* Nor what was to take the place of a state that somebody has replaced since. */
+static void test_kept_new(void **state)
+{
+	struct rwf *f = *state;
+	uint64_t id, fh;
+
+	for (unsigned k = 0; k < 2; k++) {
+		fh = rwf_open(f, "x.nc", O_RDWR | O_TRUNC, &id);
+		rwf_make(f->copy);
+		rwf_in(f, id, fh);
+		f->fail = -EIO;
+		assert_int_equal(rwf_close(f, id, fh), -EIO);
+		f->fail = 0;
+		f->v->ops->close(f->v);
+		if (k == 0)
+			rwf_add(f->path, "another", 6);
+		f->commits = 0;
+		rwf_view(f);
+		assert_int_equal(f->commits, k);
+		assert_int_equal(rwf_shows(f, "x.nc", "another", 6), k == 0);
+		assert_int_equal(kept_files(f), 2);
+	}
+}
+
+/* A map that was damaged is no map. */
+static void test_kept_damaged(void **state)
+{
+	struct rwf *f = *state;
+	uint64_t id, fh;
+	char pattern[128];
+	glob_t maps;
+	uint8_t x;
+	off_t size;
+	int fd;
+
+	for (int at = 0; at < 90; at += 7) {
+		fh = rwf_open(f, "x.nc", O_RDWR, &id);
+		rwf_edit(f, id, fh, "more", 3);
+		f->fail = -EIO;
+		assert_int_equal(rwf_close(f, id, fh), -EIO);
+		f->fail = 0;
+		f->v->ops->close(f->v);
+		(void)snprintf(pattern, sizeof(pattern), "%s/nc-*.map", f->dir);
+		assert_int_equal(glob(pattern, 0, NULL, &maps), 0);
+		assert_int_equal(maps.gl_pathc, 1);
+		fd = open(maps.gl_pathv[0], O_RDWR | O_CLOEXEC);
+		assert_true(fd >= 0);
+		size = lseek(fd, 0, SEEK_END);
+		assert_int_equal(pread(fd, &x, 1, at % size), 1);
+		x ^= 0x10;
+		assert_int_equal(pwrite(fd, &x, 1, at % size), 1);
+		if (at % 2 == 1)
+			assert_int_equal(ftruncate(fd, at), 0);
+		(void)close(fd);
+		f->commits = 0;
+		rwf_view(f);
+		assert_int_equal(f->commits, 0);
+		assert_int_equal(kept_files(f), 2);
+		assert_false(rwf_shows(f, "x.nc", "more", 3));
+		assert_int_equal(unlink(maps.gl_pathv[0]), 0);
+		globfree(&maps);
+		remount(f);
+		assert_int_equal(kept_files(f), 0);
+	}
+}
+
+/* Scratch files that are left are there again. */
+static void test_scratch_left(void **state)
+{
+	struct rwf *f = *state;
+	uint64_t id, fh = rwf_create(f, "left", O_RDWR | O_EXCL, &id);
+
+	rwf_make(f->copy);
+	rwf_in(f, id, fh);
+	assert_int_equal(rwf_close(f, id, fh), 0);
+	remount(f);
+	assert_true(rwf_shows(f, "left", "packed", 1));
+	assert_int_equal(move_it(f, "left", "x.nc"), 0);
+	assert_int_equal(f->commits, 1);
+	remount(f);
+	assert_int_equal(rwf_id(f, "left"), 0);
+	assert_int_equal(kept_files(f), 0);
+}
+
 #define TEST(t) cmocka_unit_test_setup_teardown(t, rwf_setup, rwf_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_reads),       TEST(test_no_write), TEST(test_edit),
-		TEST(test_old_readers), TEST(test_sync),     TEST(test_failure),
-		TEST(test_new_content), TEST(test_scratch),  TEST(test_remove),
-		TEST(test_finish),
+		TEST(test_reads),         TEST(test_no_write),     TEST(test_edit),
+		TEST(test_old_readers),   TEST(test_sync),         TEST(test_failure),
+		TEST(test_new_content),   TEST(test_scratch),      TEST(test_remove),
+		TEST(test_finish),        TEST(test_set_aside),    TEST(test_kept),
+		TEST(test_kept_too_long), TEST(test_kept_damaged), TEST(test_kept_new),
+		TEST(test_scratch_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

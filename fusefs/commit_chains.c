@@ -1,0 +1,235 @@
+/* commit_chains.c - filters that a writer asked for, and that the file stores otherwise.
+ *
+ * A writer that has made a variable with Blosc goes on writing Blosc, whatever was committed in
+ * between. So that what it reads and writes stays of one kind, the tree shows such variables with the
+ * writer's filters as long as there is a state directory: a list in it has their paths, each with
+ * its filters, in the syntax of -o filter=. */
+#include "fusefs/commit_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "codecs/spec.h"
+
+#define FILE_MAX ((size_t)64 << 20)
+#define RULES_BYTES ((size_t)128 << 20)
+#define TMP COMMIT_CHAINS ".new"
+
+/* ---- the list ---- */
+
+/* lines - "path\tfilters\n", as text. Appended to out; nothing when there is no such file. */
+static int load(int dir_fd, struct buf *out, struct err *e)
+{
+	auto_fd int fd = openat(dir_fd, COMMIT_CHAINS, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	uint8_t *room;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_sys(e, errno, "'" COMMIT_CHAINS "'");
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "'" COMMIT_CHAINS "'");
+	if (st.st_size == 0)
+		return 0;
+	room = buf_grow(out, (size_t)st.st_size);
+	return room ? io_pread(fd, room, (size_t)st.st_size, 0, e) : err_nomem(e);
+}
+
+static int store(int dir_fd, const struct buf *text, struct err *e)
+{
+	int fd = openat(dir_fd, TMP, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+			0600);
+	int rc;
+
+	if (fd < 0)
+		return err_sys(e, errno, "'" TMP "'");
+	rc = text->len ? io_pwrite(fd, text->data, text->len, 0, e) : 0;
+	if (rc == 0)
+		rc = io_sync(fd, true, e);
+	(void)close(fd);
+	if (rc == 0 && renameat(dir_fd, TMP, dir_fd, COMMIT_CHAINS) < 0)
+		rc = err_sys(e, errno, "'" COMMIT_CHAINS "'");
+	return rc ? rc : io_sync(dir_fd, true, e);
+}
+
+/* next_line - path and filters of the line at *p; both end in NUL then. false: there is none. */
+static bool next_line(char **p, char **ret_path, char **ret_chain)
+{
+	char *end, *tab;
+
+	while (**p) {
+		*ret_path = *p;
+		end = strchr(*p, '\n');
+		*p = end ? end + 1 : *p + strlen(*p);
+		if (!end)
+			return false;
+		*end = '\0';
+		tab = strchr(*ret_path, '\t');
+		if (!tab)
+			continue;
+		*tab = '\0';
+		*ret_chain = tab + 1;
+		return true;
+	}
+	return false;
+}
+
+int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t array,
+		       const struct codec_chain *stored)
+{
+	const struct ds_array *a = &ds->arrays[array];
+	struct buf asked, has;
+
+	if (a->rank == 0 || dt_is_vlen(&a->type))
+		return 0;
+	buf_init(&asked, FILE_MAX);
+	buf_init(&has, FILE_MAX);
+	codec_spec_print(&a->chain, &asked);
+	codec_spec_print(stored, &has);
+	ds_array_path(ds, array, list);
+	buf_putc(list, '\t');
+	/* what is stored as it was asked for has an empty place: it takes back what was before */
+	if (asked.len != has.len ||
+	    (asked.len > 0 && memcmp(asked.data, has.data, asked.len) != 0)) {
+		buf_puts(list, a->chain.n == 0 ? "none" : "");
+		buf_put(list, asked.data, asked.len);
+	}
+	buf_putc(list, '\n');
+	list->failed |= !buf_ok(&asked) || !buf_ok(&has);
+	buf_release(&asked);
+	buf_release(&has);
+	return buf_ok(list) ? 0 : -ENOMEM;
+}
+
+int commit_chains_keep(int dir_fd, const struct buf *more, struct err *e)
+{
+	struct buf text;
+	int rc;
+
+	if (more->len == 0)
+		return 0;
+	buf_init(&text, FILE_MAX);
+	rc = load(dir_fd, &text, e);
+	buf_put(&text, more->data, more->len);
+	if (rc == 0 && !buf_ok(&text))
+		rc = err_nomem(e);
+	if (rc == 0)
+		rc = store(dir_fd, &text, e);
+	buf_release(&text);
+	return rc;
+}
+
+/* ---- a view with it ---- */
+
+/* chained - rules of one view, and its operations with a close that frees them. */
+struct chained {
+	struct fs_rules rules;
+	struct view_ops ops;
+	const struct view_ops *inner;
+};
+
+static void chained_free(struct chained *c)
+{
+	fs_rules_release(&c->rules);
+	free(c);
+}
+
+static void chained_close(struct view *v)
+{
+	struct chained *c = CONTAINER_OF((uintptr_t)v->ops, struct chained, ops);
+
+	v->ops = c->inner;
+	v->ops->close(v);
+	chained_free(c);
+}
+
+/* escaped - a path as a pattern that means it alone; in the arena. */
+static const char *escaped(struct arena *a, const char *path)
+{
+	char *out = arena_alloc(a, 2 * strlen(path) + 1, 1);
+	size_t n = 0;
+
+	for (; out && *path; path++) {
+		if (strchr("\\&*?[]", *path))
+			out[n++] = '\\';
+		out[n++] = *path;
+	}
+	return out;
+}
+
+/* add_rules - behind those that are there; of two for one path the later holds. */
+static int add_rules(struct chained *c, const struct fs_rules *first, char *text,
+		     uint32_t lines, struct err *e)
+{
+	uint32_t n = first ? first->filters.n : 0;
+	struct codec_rule *v = arena_alloc(&c->rules.arena, (size_t)n + lines, sizeof(*v));
+	char *path, *chain;
+
+	if (!v)
+		return err_nomem(e);
+	if (n > 0)
+		memcpy(v, first->filters.v, n * sizeof(*v));
+	while (next_line(&text, &path, &chain)) {
+		struct codec_rule *r = &v[n];
+
+		*r = (struct codec_rule){.vars = escaped(&c->rules.arena, path)};
+		if (!r->vars)
+			return err_nomem(e);
+		r->none = strcmp(chain, "none") == 0;
+		for (uint32_t i = first ? first->filters.n : 0; i < n; i++)
+			if (strcmp(v[i].vars, r->vars) == 0)
+				v[i].vars = "/"; /* of no variable */
+		if (chain[0] == '\0' ||
+		    (!r->none && codec_spec_parse(&c->rules.arena, chain, strlen(chain),
+						  &r->chain, NULL) < 0))
+			continue;
+		n++;
+	}
+	c->rules.filters = (struct codec_rules){n, v};
+	return 0;
+}
+
+int commit_tree_view(const struct fs_setup *setup, struct source *s, const struct fs_want *want,
+		     int dir_fd, struct view **ret, struct err *e)
+{
+	struct fs_want with = *want;
+	struct chained *c;
+	struct buf text;
+	uint32_t lines = 0;
+	int rc;
+
+	buf_init(&text, FILE_MAX + 1);
+	rc = load(dir_fd, &text, e);
+	for (size_t i = 0; rc == 0 && i < text.len; i++)
+		lines += text.data[i] == '\n';
+	buf_putc(&text, '\0');
+	if (rc < 0 || lines == 0 || !buf_ok(&text)) {
+		buf_release(&text);
+		return rc ? rc : setup->view_open(s, setup->cfg, want, ret, e);
+	}
+	c = alloc_array(1, sizeof(*c));
+	if (!c) {
+		buf_release(&text);
+		return err_nomem(e);
+	}
+	arena_init(&c->rules.arena, RULES_BYTES);
+	if (want->rules)
+		c->rules.quants = want->rules->quants;
+	rc = add_rules(c, want->rules, (char *)text.data, lines, e);
+	buf_release(&text);
+	with.rules = &c->rules;
+	if (rc == 0)
+		rc = setup->view_open(s, setup->cfg, &with, ret, e);
+	if (rc < 0) {
+		chained_free(c);
+		return rc;
+	}
+	c->inner = (*ret)->ops;
+	c->ops = *c->inner;
+	c->ops.close = chained_close;
+	(*ret)->ops = &c->ops;
+	return 0;
+}

@@ -1,0 +1,210 @@
+/* State directories: where they are, who may have one, when they go. */
+#include "fusefs/rw_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+static char top[] = "/tmp/rw_state.XXXXXX";
+
+static const char *in_top(const char *name)
+{
+	static char path[4][600];
+	static int i;
+
+	i = (i + 1) % 4;
+	(void)snprintf(path[i], sizeof(path[i]), "%s/%s", top, name);
+	return path[i];
+}
+
+static void make_file(const char *path)
+{
+	int fd = open(path, O_CREAT | O_WRONLY, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(close(fd), 0);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	assert_non_null(mkdtemp(top));
+	make_file(in_top("a.nc"));
+	assert_int_equal(mkdir(in_top("b.zarr"), 0700), 0);
+	assert_int_equal(mkdir(in_top("s"), 0700), 0);
+	assert_int_equal(symlink("a.nc", in_top("link.nc")), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	static const char *const files[] = {"a.nc", "link.nc"}, *const dirs[] = {"b.zarr", "s",
+										 "."};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		assert_int_equal(unlink(in_top(files[i])), 0);
+	/* nothing is left anywhere */
+	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+		assert_int_equal(rmdir(strcmp(dirs[i], ".") ? in_top(dirs[i]) : top), 0);
+	return 0;
+}
+
+static void test_place(void **state)
+{
+	struct cfg cfg = {.mountpoint = (char[]){"/mnt/x"}};
+	struct rw_state s = RW_STATE_INIT;
+	struct err e = ERR_INIT;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(rw_state_open(&cfg, in_top("a.nc"), false, &s, &e), -ENOENT);
+	assert_int_equal(rw_state_open(&cfg, in_top("none.nc"), true, &s, &e), -ENOENT);
+	assert_non_null(strstr(e.msg, "none.nc': no such file"));
+	assert_int_equal(rw_state_open(&cfg, in_top("a.nc"), true, &s, &e), 0);
+	assert_string_equal(s.dir, in_top(".a.nc.nczarrfs"));
+	assert_string_equal(s.path, in_top("a.nc"));
+	assert_false(s.is_dir);
+	assert_true(rw_state_bare(&s));
+	assert_int_equal(stat(s.dir, &st), 0);
+	assert_int_equal(st.st_mode, S_IFDIR | 0700);
+	rw_state_close(&s);
+	assert_int_equal(s.dir_fd, -1);
+	assert_int_equal(access(in_top(".a.nc.nczarrfs"), F_OK), -1);
+	assert_int_equal(rw_state_open(&cfg, in_top("b.zarr"), true, &s, &e), 0);
+	assert_true(s.is_dir);
+	assert_string_equal(s.dir, in_top(".b.zarr.nczarrfs"));
+	rw_state_close(&s);
+}
+
+static void test_locked(void **state)
+{
+	struct cfg cfg = {.mountpoint = (char[]){"/mnt/x"}};
+	struct rw_state s = RW_STATE_INIT, t = RW_STATE_INIT;
+	struct err e = ERR_INIT;
+	char who[64];
+
+	(void)state;
+	assert_int_equal(rw_state_open(&cfg, in_top("a.nc"), true, &s, &e), 0);
+	/* another name of the same file is the same dataset */
+	assert_int_equal(rw_state_open(&cfg, in_top("link.nc"), true, &t, &e), -EBUSY);
+	(void)snprintf(who, sizeof(who), "process %ld, mounted on /mnt/x", (long)getpid());
+	assert_non_null(strstr(e.msg, who));
+	assert_int_equal(rw_state_open(&cfg, in_top("link.nc"), false, &t, &e), -EBUSY);
+	rw_state_close(&s);
+	assert_int_equal(rw_state_open(&cfg, in_top("link.nc"), true, &t, &e), 0);
+	assert_string_equal(t.dir, in_top(".a.nc.nczarrfs"));
+	rw_state_close(&t);
+}
+
+static void test_kept(void **state)
+{
+	struct cfg cfg = {0};
+	struct rw_state s = RW_STATE_INIT;
+	struct err e = ERR_INIT;
+
+	(void)state;
+	assert_int_equal(rw_state_open(&cfg, in_top("a.nc"), true, &s, &e), 0);
+	make_file(in_top(".a.nc.nczarrfs/log"));
+	assert_false(rw_state_bare(&s));
+	rw_state_close(&s);
+	assert_int_equal(rw_state_open(&cfg, in_top("a.nc"), false, &s, &e), 0);
+	assert_int_equal(unlinkat(s.dir_fd, "log", 0), 0);
+	rw_state_close(&s);
+	assert_int_equal(access(in_top(".a.nc.nczarrfs"), F_OK), -1);
+}
+
+static void test_elsewhere(void **state)
+{
+	struct cfg cfg = {0};
+	struct rw_state s = RW_STATE_INIT;
+	struct err e = ERR_INIT;
+	char *dir, *path, *other, long_name[256];
+
+	(void)state;
+	cfg.state_dir = strdup(in_top("s"));
+	assert_int_equal(rw_state_dir(&cfg, in_top("a.nc"), &dir, &path, &e), 0);
+	free(path);
+	assert_int_equal(strncmp(dir, in_top("s/.a.nc-"), strlen(in_top("s/.a.nc-"))), 0);
+	/* a file of the same name in another directory has another */
+	make_file(in_top("s/a.nc"));
+	assert_int_equal(rw_state_dir(&cfg, in_top("s/a.nc"), &other, &path, &e), 0);
+	assert_string_not_equal(dir, other);
+	assert_int_equal(unlink(path), 0);
+	free(path);
+	free(other);
+	assert_int_equal(rw_state_open(&cfg, in_top("link.nc"), true, &s, &e), 0);
+	assert_string_equal(s.dir, dir);
+	rw_state_close(&s);
+	free(dir);
+	free(cfg.state_dir);
+	cfg.state_dir = NULL;
+	/* a name that leaves no room for ours */
+	memset(long_name, 'x', sizeof(long_name));
+	long_name[250] = '\0';
+	make_file(in_top(long_name));
+	assert_int_equal(rw_state_open(&cfg, in_top(long_name), true, &s, &e), 0);
+	rw_state_close(&s);
+	assert_int_equal(unlink(in_top(long_name)), 0);
+}
+
+static void test_not_ours(void **state)
+{
+	struct cfg cfg = {0};
+	struct rw_state s = RW_STATE_INIT;
+	struct err e = ERR_INIT;
+	const char *dir = in_top(".a.nc.nczarrfs");
+
+	(void)state;
+	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_int_equal(chmod(dir, 0770), 0);
+	assert_int_equal(rw_state_open(&cfg, in_top("a.nc"), true, &s, &e), -EACCES);
+	if (geteuid() == 0) {
+		assert_int_equal(chmod(dir, 0700), 0);
+		assert_int_equal(chown(dir, 12345, 12345), 0);
+		assert_int_equal(rw_state_open(&cfg, in_top("a.nc"), true, &s, &e), -EACCES);
+	}
+	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(symlink("b.zarr", dir), 0);
+	assert_true(rw_state_open(&cfg, in_top("a.nc"), true, &s, &e) < 0);
+	assert_int_equal(unlink(dir), 0);
+}
+
+static void test_left(void **state)
+{
+	static const char text[] = "a\tno array\0b/c d\twhy\0plain";
+	struct err e = ERR_INIT;
+	char **list;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(rw_left("x", text, sizeof(text), &list, &n, &e), 0);
+	assert_int_equal(n, 3);
+	assert_string_equal(list[0], "a");
+	assert_string_equal(list[1], "b/c d");
+	assert_string_equal(list[2], "plain");
+	while (n > 0)
+		free(list[--n]);
+	free(list);
+	assert_int_equal(rw_left("x", text, sizeof(text) - 1, &list, &n, &e), -EBADMSG);
+	assert_int_equal(rw_left("x", text, 0, &list, &n, &e), 0);
+	assert_int_equal(n, 0);
+	free(list);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_place),    cmocka_unit_test(test_locked),
+		cmocka_unit_test(test_kept),     cmocka_unit_test(test_elsewhere),
+		cmocka_unit_test(test_not_ours), cmocka_unit_test(test_left),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
