@@ -299,6 +299,63 @@ static int move_file(struct place *p, const char *to, struct err *e)
 	return rc ? rc : stage_gone(p->t->stage, p->key, e);
 }
 
+/* ---- another name ---- */
+
+static int link_file(struct place *p, const struct node *n, struct err *e)
+{
+	struct tree *t = p->t;
+	struct stage_entry x;
+	struct found f;
+	int rc = tree_settle(t, n->key, e);
+
+	if (!rc)
+		rc = tree_find_below(t, p->g, n->key, &f, e);
+	if (!rc && f.kind == FOUND_NOTHING)
+		rc = err_set(e, -ENOENT, "no '%.200s'", n->key);
+	if (!rc)
+		rc = check_moved(t, p->g, p->key, n->key, true, e);
+	if (rc)
+		return rc;
+	stage_find(t->stage, n->key, &x, NULL);
+	return x.kind == STAGE_DATA ? stage_link(t->stage, n->key, p->key, e)
+				    : copy_base(t, p->g, n->key, p->key, &f, e);
+}
+
+int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
+	      struct view_attr *ret, struct err *e)
+{
+	struct tree *t = tree_of(v);
+	struct node *n, *to = NULL;
+	struct place p;
+	int rc = node_get(t, id, &n, e);
+
+	if (rc)
+		return rc;
+	rc = enter(&p, v, dir, name, len, true, e);
+	if (rc) {
+		node_put(t, n);
+		return rc;
+	}
+	if (p.f.kind != FOUND_NOTHING)
+		rc = err_set(e, -EEXIST, "'%.200s' exists", p.key);
+	else if (n->is_dir)
+		rc = err_set(e, -EPERM, "'%.200s' is a directory", n->key);
+	else if (n->gone)
+		rc = err_set(e, -ENOENT, "'%.200s' was removed", n->key);
+	if (!rc)
+		rc = link_file(&p, n, e);
+	if (!rc) {
+		to = node_enter(t, p.key, false);
+		rc = to ? shown(&p, to, ret, e) : err_nomem(e);
+	}
+	leave(&p);
+	node_put(t, to);
+	node_put(t, n);
+	if (!rc)
+		commits_note(t);
+	return rc;
+}
+
 /* replaced - what has the name that a rename takes. */
 static int replace(struct place *p, const char *to, const struct found *old, struct err *e)
 {
@@ -324,7 +381,7 @@ static int rename_file(struct place *p, const char *to, const struct found *old,
 	if (!rc)
 		rc = tree_find_below(p->t, p->g, p->key, &p->f, e);
 	if (!rc)
-		rc = check_moved(p->t, p->g, to, p->key, e);
+		rc = check_moved(p->t, p->g, to, p->key, false, e);
 	if (!rc)
 		rc = replace(p, to, old, e);
 	if (!rc)
