@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -178,6 +180,22 @@ static int open_file(struct rw *rw, struct grounds *g, struct view **ret, struct
 	return rw->setup->rw->file_rw(g, &opts, ret, e);
 }
 
+/* open_either - threads that it starts take no signals: those are for the server's own. */
+static int open_either(struct rw *rw, bool tree, struct grounds *g, struct view **ret,
+		       struct err *e)
+{
+	sigset_t all, old;
+	int rc;
+
+	(void)sigfillset(&all);
+	rc = pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (rc)
+		return err_sys(e, rc, "block signals");
+	rc = tree ? open_tree(rw, g, ret, e) : open_file(rw, g, ret, e);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
+	return rc;
+}
+
 static int open_view(struct rw *rw, struct view **ret, struct err *e)
 {
 	struct grounds *g;
@@ -190,7 +208,7 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 	x = grounds_get(g);
 	tree = x->source->ops == rw->setup->hdf5;
 	ground_put(g, x);
-	rc = tree ? open_tree(rw, g, ret, e) : open_file(rw, g, ret, e);
+	rc = open_either(rw, tree, g, ret, e);
 	if (rc < 0)
 		grounds_free(g);
 	return rc;
