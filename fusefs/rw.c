@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "fusefs/rw_int.h"
 
-
 /* rw - what a writable view needs beside itself. The view's own operations are called, but for
  * close. */
 struct rw {
@@ -123,7 +122,7 @@ static int tree_check(void *arg, struct store *tree, const char *key, struct err
 static int tree_commit(void *arg, uint64_t generation, void (*quiesce)(void *view), void *view,
 		       char ***ret_left, size_t *ret_n, struct err *e)
 {
-	const struct rw *rw = arg;
+	struct rw *rw = arg;
 
 	return rw_commit_tree(rw->setup, &rw->state, generation, quiesce, view, ret_left, ret_n,
 			      e);
@@ -226,7 +225,9 @@ static int prepare(struct rw *rw, const char *path, struct err *e)
 		rc = rw_repair(rw->setup, &rw->state, &done, e);
 	if (rc == 0 && done)
 		log_warn("'%s': a commit that was begun before was ended, or undone", path);
-	return rc;
+	if (rc == 0 && !done && !rw_state_bare(&rw->state))
+		rc = rw_state_same(&rw->state, e);
+	return rc == 0 ? rw_state_base(&rw->state, e) : rc;
 }
 
 int fs_rw_open(const struct fs_setup *setup, const char *path, const struct fs_want *want,
