@@ -5,7 +5,7 @@
  * believed, so that it has to be ours.
  *
  * Files in it: "lock"; "base", which says what an HDF5 file was when something was written over it;
- * all others hold what waits. */
+ * "chains", what filters writers wanted; all others hold what waits. */
 #include "fusefs/rw_int.h"
 
 #include <dirent.h>
@@ -18,6 +18,7 @@
 
 #include "base/io.h"
 #include "base/log.h"
+#include "fusefs/commit_int.h"
 #include "fusefs/commit_int.h"
 
 #define LOCK "lock"
@@ -246,9 +247,10 @@ int rw_state_same(struct rw_state *s, struct err *e)
 		       s->path, s->dir);
 }
 
+/* is_ours - what means nothing to the next mount when it stands alone. */
 static bool is_ours(const char *name)
 {
-	static const char *const names[] = {".", "..", LOCK, BASE};
+	static const char *const names[] = {".", "..", LOCK, BASE, COMMIT_CHAINS};
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (strcmp(name, names[i]) == 0)
@@ -279,7 +281,8 @@ void rw_state_close(struct rw_state *s)
 		(void)unlinkat(s->dir_fd, COMMIT_CHAINS, 0); /* mostly there is none */
 	/* while it is locked: whoever waits for the lock then finds that it is another one */
 	if (s->lock_fd >= 0 && rw_state_bare(s)) {
-		(void)unlinkat(s->dir_fd, BASE, 0); /* mostly there is none */
+		(void)unlinkat(s->dir_fd, BASE, 0); /* there may be neither */
+		(void)unlinkat(s->dir_fd, COMMIT_CHAINS, 0);
 		if (unlinkat(s->dir_fd, LOCK, 0) < 0 || rmdir(s->dir) < 0)
 			log_debug("'%s' stays", s->dir);
 	}
