@@ -45,6 +45,8 @@ int real_probe(const struct mirror *m, const struct where *dir, const char *name
 
 	if (real_is_mountpoint(m, dir->dev, dir->ino, name))
 		return err_set(e, -ENOENT, "'%s': the mountpoint", name);
+	if (mirror_hidden(name))
+		return err_set(e, -ENOENT, "'%s': a state directory", name);
 	path = mirror_join(dir->path, name);
 	if (!path)
 		return err_nomem(e);
@@ -243,6 +245,59 @@ int real_where(struct mirror *m, uint64_t id, struct where *ret, struct err *e)
 		.in_dataset = n.in_dataset,
 	};
 	return 0;
+}
+
+int real_copy(struct mirror *m, uint64_t id, struct node *ret, struct err *e)
+{
+	return find(m, id, ret, e);
+}
+
+void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh, uint32_t *ret_others)
+{
+	struct node *n;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	if (n && more > 0)
+		n->writers++;
+	else if (n && n->writers > 0)
+		n->writers -= more < 0;
+	*ret_fresh = n && n->fresh;
+	*ret_others = n && n->writers > 0 ? n->writers - 1 : 0;
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+void real_set_fresh(struct mirror *m, uint64_t id, bool fresh)
+{
+	struct node *n;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	if (n)
+		n->fresh = fresh;
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+void real_moved(struct mirror *m, const char *from, const char *to)
+{
+	char *path = strdup(to);
+	struct node *n, *other;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_path(m, from, mirror_hash(m, from, strlen(from)));
+	other = node_of_path(m, to, mirror_hash(m, to, strlen(to)));
+	if (other)
+		unlist(m, other);
+	if (n)
+		unlist(m, n);
+	if (n && path &&
+	    map_add(&m->nodes_by_path, &n->by_path, mirror_hash(m, to, strlen(to))) == 0) {
+		free(n->path);
+		n->path = steal(&path);
+		n->listed = true;
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	free(path);
 }
 
 uint64_t real_known_id(struct mirror *m, const char *path)
