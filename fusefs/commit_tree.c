@@ -8,11 +8,6 @@
 #include "base/log.h"
 
 /* until translate/stage.c and view_store.c are there */
-#pragma weak stage_open
-#pragma weak stage_close
-#pragma weak stage_store
-#pragma weak stage_each
-#pragma weak view_store
 
 #define MEMORY ((uint64_t)256 << 20) /* of chunks that are put together */
 #define CHAINS_BYTES ((size_t)64 << 20)

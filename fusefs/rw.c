@@ -9,9 +9,6 @@
 #include "base/log.h"
 #include "fusefs/rw_int.h"
 
-#pragma weak stage_open
-#pragma weak stage_close
-#pragma weak tree_rw_open
 
 /* rw - what a writable view needs beside itself. The view's own operations are called, but for
  * close. */
@@ -156,8 +153,6 @@ static int open_tree(struct rw *rw, struct grounds *g, struct view **ret, struct
 	struct stage *stage;
 	int rc;
 
-	if (!stage_open || !tree_rw_open)
-		return err_set(e, -EROFS, "'%s': trees cannot be written", rw->state.path);
 	rc = stage_open(rw->state.dir_fd, false, &stage, e);
 	if (rc < 0)
 		return rc;

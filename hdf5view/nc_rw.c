@@ -96,6 +96,8 @@ static int view_lookup(struct view *view, uint64_t dir, const char *name, size_t
 
 	if (rc < 0)
 		return rc;
+	if (rw_is_virtual(v, name, len))
+		rw_follow(v);
 	f = rw_file_hold(v, name, len);
 	if (!f)
 		return err_set(e, -ENOENT, "no such file");

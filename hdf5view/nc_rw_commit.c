@@ -139,7 +139,7 @@ static int older(struct committing *c, struct err *e)
 		n++;
 	c->older = alloc_array(n, sizeof(struct rw_file *));
 	for (struct rw_file *f = c->v->files; c->older && f; f = f->next)
-		if (f->handles > 0 && f->ground && f->ready) {
+		if (f->handles > 0 && f->ground && atomic_load(&f->ready)) {
 			f->refs++;
 			c->older[c->n_older++] = f;
 		}
@@ -171,7 +171,8 @@ static int make_was(struct committing *c, char **ret, struct err *e)
 	return rc < 0 || *ret ? rc : err_nomem(e);
 }
 
-/* renew - the dataset is another one: it is opened, and whoever looks for the file finds it. */
+/* renew - the dataset is another one: it is opened, and whoever looks for the file finds it. The old
+ * source is asked no more whether it is still that: what its readers need was kept. */
 static void renew(struct committing *c)
 {
 	struct nc_rw *v = c->v;
@@ -179,7 +180,6 @@ static void renew(struct committing *c)
 	struct ground *x;
 	int rc = grounds_renew(v->grounds, &e);
 
-	source_hold(c->latest->source, true); /* for good: what it still needs was kept */
 	if (rc == 0)
 		rc = rw_epoch(v, &e);
 	if (rc < 0)
@@ -228,8 +228,11 @@ static int commit(struct committing *c, struct err *e)
 		return rc;
 	change.was = was;
 	rc = older(c, e);
+	source_hold(c->latest->source, true);
 	if (rc == 0)
 		rc = v->opts.commit(v->opts.arg, &change, e);
+	if (rc < 0)
+		source_hold(c->latest->source, false);
 	if (rc == 0)
 		committed(c);
 	else if (!f->was)

@@ -325,6 +325,8 @@ int rw_copy_write(struct rw_copy *c, uint64_t off, const uint8_t *p, size_t len,
 	if (rc == 0) {
 		mark(c, off, end);
 		c->size = u64_max(c->size, end);
+	} else if (end > c->size) { /* what is behind the end reads as zeros when it moves */
+		(void)set_size(c->fd, c->size, NULL);
 	}
 	(void)pthread_rwlock_unlock(&c->map);
 	return rc;

@@ -4,12 +4,16 @@
  * A file is known as long as it has a name or somebody has it open. Its id is never another's. */
 #include "hdf5view/nc_rw_int.h"
 
+#include "base/log.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+#define POLL_MS 1000
 
 /* ---- in the state directory ---- */
 
@@ -79,7 +83,8 @@ struct rw_file *rw_file_new(struct nc_rw *v, struct ground *x, struct err *e)
 	f->refs = 1;
 	f->ground = x;
 	f->follows = x ? x->number : 0;
-	f->follows_any = f->ready = !x;
+	f->follows_any = !x;
+	atomic_init(&f->ready, !x);
 	(void)clock_gettime(CLOCK_REALTIME, &f->mtime); /* cannot fail with this clock */
 	if (x)
 		f->mtime = x->source->ds.st.st_mtim;
@@ -167,8 +172,10 @@ int rw_file_ready(struct rw_file *f, struct err *e)
 	struct view_attr at;
 	int rc = 0;
 
+	if (atomic_load(&f->ready))
+		return 0;
 	(void)pthread_mutex_lock(&f->write);
-	if (!f->ready) {
+	if (!atomic_load(&f->ready)) {
 		struct view *g = f->ground->view;
 
 		rc = g->ops->getattr(g, RW_FILE_ID, &at, e);
@@ -179,7 +186,7 @@ int rw_file_ready(struct rw_file *f, struct err *e)
 			(void)pthread_rwlock_wrlock(&f->copy.map);
 			f->copy.size = f->copy.base_end = at.size;
 			(void)pthread_rwlock_unlock(&f->copy.map);
-			f->ready = true;
+			atomic_store(&f->ready, true);
 		}
 	}
 	(void)pthread_mutex_unlock(&f->write);
@@ -208,6 +215,46 @@ int rw_epoch(struct nc_rw *v, struct err *e)
 	if (old)
 		rw_file_put(v, old);
 	return 0;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with this clock */
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* idle - whether nobody writes, or is about to. commit is held. */
+static bool idle(struct nc_rw *v)
+{
+	bool yes;
+
+	(void)pthread_mutex_lock(&v->lock);
+	yes = v->now && v->now->writers == 0 && !v->now->copy.working;
+	(void)pthread_mutex_unlock(&v->lock);
+	return yes;
+}
+
+void rw_follow(struct nc_rw *v)
+{
+	int64_t now = now_ms(), last = atomic_load(&v->looked);
+	struct err e = ERR_INIT;
+
+	if (now - last < POLL_MS || !atomic_compare_exchange_strong(&v->looked, &last, now) ||
+	    pthread_mutex_trylock(&v->commit) != 0)
+		return;
+	if (idle(v) && grounds_check(v->grounds, NULL) == -ESTALE) {
+		int rc = grounds_renew(v->grounds, &e);
+
+		if (rc == 0)
+			rc = rw_epoch(v, &e);
+		if (rc < 0)
+			log_warn("'%s' was changed by another program, and cannot be opened "
+				 "again: %s",
+				 v->opts.name, e.msg);
+	}
+	(void)pthread_mutex_unlock(&v->commit);
 }
 
 /* ---- before it changes ---- */

@@ -17,6 +17,7 @@
 #include "hdf5view/nc_rw_map.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define RW_SCRATCH "scratch" /* directory of scratch files in the state directory */
 #define RW_FILE_ID (VIEW_ROOT + 1) /* of the one file of a read-only view */
@@ -93,7 +94,7 @@ struct rw_file {
 	bool named;             /* a look-up finds it */
 	bool removed;           /* it was unlinked: nothing is committed any more */
 	struct ground *ground;  /* held; NULL: none */
-	bool ready;             /* the copy knows how long the ground's file is; `write` */
+	_Atomic bool ready;     /* the copy knows how long the ground's file is; set with `write` */
 	uint64_t follows;       /* number of the ground that the content follows */
 	bool follows_any;       /* it is new: it may take the place of anything */
 	uint64_t work;          /* names its files in the state directory; 0: none yet */
@@ -130,6 +131,7 @@ struct nc_rw {
 	gid_t gid;
 	mode_t mode;
 	struct timespec changed; /* of the directory */
+	_Atomic int64_t looked;  /* ms: when it was last asked whether somebody else has written */
 };
 
 /* rw_handle - what a request's fh is; NULL: it has none. */
@@ -160,6 +162,10 @@ int rw_file_ready(struct rw_file *f, struct err *e) NZ_MUST_USE;
 bool rw_is_virtual(const struct nc_rw *v, const char *name, size_t len);
 /* rw_epoch - the latest ground becomes the virtual file; what was it loses its name. */
 int rw_epoch(struct nc_rw *v, struct err *e) NZ_MUST_USE;
+
+/* rw_follow - at most once a second, and unless something is being written: when another program
+ * has changed the dataset, it is opened again. */
+void rw_follow(struct nc_rw *v);
 
 /* rw_begin - a file is about to be changed; `write` is held. empty: it is to be cut to nothing.
  * -ESTALE somebody else committed. */

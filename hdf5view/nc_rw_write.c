@@ -233,8 +233,10 @@ static bool due(const struct rw_handle *h)
 {
 	bool yes;
 
+	if (!h->writes) /* it does not wait for who does */
+		return h->wrote;
 	(void)pthread_mutex_lock(&h->file->write);
-	yes = h->wrote || (h->writes && h->file->orphan);
+	yes = h->wrote || h->file->orphan;
 	(void)pthread_mutex_unlock(&h->file->write);
 	return yes;
 }

@@ -21,7 +21,8 @@ int h5s_about(const struct h5_sink *s, uint32_t group, uint32_t array, int rc, s
 		ds_array_path(&s->view.ds, array, &path);
 	n = (size_t)u64_min(path.len, 150);
 	/* who was asked before may have said it already */
-	if (path.data && !(e && e->msg[0] == '\'' && strncmp(e->msg + 1, (char *)path.data, n) == 0))
+	if (path.data &&
+	    !(e && e->msg[0] == '\'' && strncmp(e->msg + 1, (char *)path.data, n) == 0))
 		rc = err_wrap(e, rc, "'%.*s'", (int)n, (const char *)path.data);
 	buf_release(&path);
 	return rc;
@@ -68,7 +69,7 @@ static void release(struct h5_sink *s)
 	free(s->group_was);
 	free(s->real_array);
 	free(s->real_group);
-	free(s->gone);
+	free(s->shared);
 	free(s->dims);
 	free(s->moves);
 	free(s->scales.at);

@@ -312,8 +312,8 @@ static const struct nc_attr *further(struct h5_sink *s, uint32_t group, uint32_t
 	const struct ds_array *x = array == DS_NONE ? NULL : &s->view.ds.arrays[array];
 	const struct ds_group *g = &s->view.ds.groups[group];
 
-	if (!is_number(&a->type) || ds_attr_find(x ? x->attrs : g->attrs,
-						 x ? x->n_attrs : g->n_attrs, a->name))
+	if (!is_number(&a->type) ||
+	    ds_attr_find(x ? x->attrs : g->attrs, x ? x->n_attrs : g->n_attrs, a->name))
 		return NULL;
 	*room = (struct nc_attr){.name = a->name,
 				 .src = a,

@@ -70,11 +70,11 @@ static int own_chain(struct h5_sink *s, struct h5s_array *x, hid_t dcpl)
 
 		if (id < 0 || n_params > ARRAY_LEN(v))
 			return -1;
-		specs[i] = (struct codec_spec){.h5_id = (uint32_t)id,
-					       .n_params = (uint32_t)n_params,
-					       .params = arena_copy(&s->arena, v,
-								    n_params * sizeof(*v)),
-					       .name = ""};
+		specs[i] = (struct codec_spec){
+			.h5_id = (uint32_t)id,
+			.n_params = (uint32_t)n_params,
+			.params = arena_copy(&s->arena, v, n_params * sizeof(*v)),
+			.name = ""};
 		if (!specs[i].params)
 			return -1;
 	}
@@ -273,12 +273,25 @@ static int write_stored(struct h5_sink *s, uint32_t array, const struct box *b, 
 	return 0;
 }
 
+/* bits_of - a type that numbers can be converted to: that of an enumeration's values. New. */
+static hid_t bits_of(hid_t set)
+{
+	hid_t type = H5Dget_type(set), super;
+
+	if (type < 0 || H5Tget_class(type) != H5T_ENUM)
+		return type;
+	super = H5Tget_super(type);
+	h5_id_close(&type);
+	return super;
+}
+
 /* as_in_file - elements as the file has them, in s->room2 where they are others. */
 static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk *c,
 		      const uint8_t **ret, size_t *ret_len, struct err *e)
 {
 	struct h5s_array *x = &s->arrays[array];
 	auto_hid hid_t file = -1, mem = -1;
+	auto_free uint8_t *gaps = NULL;
 	size_t size, n, most;
 	uint8_t *p;
 
@@ -286,7 +299,7 @@ static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk
 	*ret_len = c->len;
 	if (!x->convert)
 		return 0;
-	file = H5Dget_type(x->set);
+	file = bits_of(x->set);
 	mem = file < 0 ? -1 : h5_type_mem(file, false);
 	size = mem < 0 ? 0 : H5Tget_size(mem);
 	if (size == 0 || c->len % size != 0)
@@ -296,10 +309,11 @@ static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk
 		return err_set(e, -ERANGE, "a chunk is too large");
 	buf_clear(&s->room2);
 	p = buf_grow(&s->room2, most);
-	if (!p)
+	gaps = H5Tget_class(file) == H5T_COMPOUND ? alloc_array(most, 1) : NULL;
+	if (!p || (!gaps && H5Tget_class(file) == H5T_COMPOUND))
 		return err_nomem(e);
 	memcpy(p, c->p, c->len);
-	if (H5Tconvert(mem, file, n, p, NULL, H5P_DEFAULT) < 0)
+	if (H5Tconvert(mem, file, n, p, gaps, H5P_DEFAULT) < 0)
 		return h5s_fail(s, 0, array, e);
 	*ret = p;
 	*ret_len = n * x->elem;
@@ -353,22 +367,23 @@ static int write_elements(struct h5_sink *s, uint32_t array, const struct box *b
 			  const struct sink_chunk *c, struct err *e)
 {
 	struct h5s_array *x = &s->arrays[array];
-	auto_hid hid_t type = H5Dget_type(x->set),
-		       mem = type < 0 ? -1 : h5_type_mem(type, false);
-	uint64_t want = mem < 0 ? 0 : H5Tget_size(mem);
+	auto_hid hid_t type = H5Dget_type(x->set);
+	uint64_t want = x->elem;
+	const uint8_t *p;
+	size_t n;
+	int rc = as_in_file(s, array, c, &p, &n, e);
 
 	for (uint32_t d = 0; d < x->rank; d++)
 		if (ckd_mul(&want, want, b->whole[d]))
 			want = 0;
-	if (want == 0 || want != c->len)
-		return err_set(e, -EINVAL, "a chunk has %" PRIu64 " bytes, not %zu", want,
-			       c->len);
-	for (uint32_t i = 0; i < x->chain.n; i++)
+	if (!rc && (want == 0 || want != n))
+		rc = err_set(e, -EINVAL, "a chunk has %" PRIu64 " bytes, not %zu", want, n);
+	for (uint32_t i = 0; i < x->chain.n && !rc; i++)
 		if (!h5_filter_ready(x->chain.specs[i].h5_id) || s->filters.n > 0)
-			return err_set(e, -EOPNOTSUPP,
-				       "filter %" PRIu32 " cannot be applied here",
-				       x->chain.specs[i].h5_id);
-	return write_box(s, array, b, mem, c->p, true, e);
+			rc = err_set(e, -EOPNOTSUPP,
+				     "filter %" PRIu32 " cannot be applied here",
+				     x->chain.specs[i].h5_id);
+	return rc ? rc : write_box(s, array, b, type, p, true, e);
 }
 
 /* ---- elements without a fixed size ---- */

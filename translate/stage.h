@@ -16,15 +16,18 @@
 struct stage;
 struct view;
 
-/* stage_open - the stage in a directory, which exists; logs that are there are read (what they hold
- * is generation 0). read_only: no log is begun and nothing repaired, for a process that commits.
+/* stage_open - the stage in a directory, which exists; logs that are there are read: each is the
+ * generation that its name says, 1 or more, in every process alike. read_only: no log is begun and
+ * nothing repaired, for a process that commits.
  * Returns 0 with *ret new; -EBADMSG the logs are damaged elsewhere than at their end. */
 int stage_open(int dir_fd, bool read_only, struct stage **ret, struct err *e) NZ_MUST_USE;
 void stage_close(struct stage *s);
 
-/* stage_empty - whether nothing is staged. stage_bytes - what is, in records. */
+/* stage_empty - whether nothing is staged. stage_bytes - what is, in records. stage_left_bytes - how
+ * much of it is there because commits left it. */
 bool stage_empty(struct stage *s);
 uint64_t stage_bytes(struct stage *s);
+uint64_t stage_left_bytes(struct stage *s);
 
 /* stage_kind - what the stage knows of a key. */
 enum stage_kind {
@@ -62,13 +65,15 @@ int stage_mkdir(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
 int stage_gone(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
 int stage_alias(struct stage *s, const char *key, const char *base_key,
 		struct err *e) NZ_MUST_USE;
-/* stage_move - one record: the DATA or ALIAS entry `from` is `to` now, and from is gone. */
+/* stage_move - one record: the DATA entry `from` is `to` now, and from is gone. An ALIAS takes two,
+ * so that between them both are there. */
 int stage_move(struct stage *s, const char *from, const char *to, struct err *e) NZ_MUST_USE;
 /* stage_sync - everything that was appended is on the disk. */
 int stage_sync(struct stage *s, struct err *e) NZ_MUST_USE;
 
 /* stage_freeze - what was appended up to now is a generation of its own, *ret; further records
- * belong to the next. One generation at most is frozen. -ENODATA: nothing was appended. */
+ * belong to the next. One generation at most is frozen. What logs held when they were opened, and
+ * what was thawed, counts as appended; what a commit left does not. -ENODATA: nothing was. */
 int stage_freeze(struct stage *s, uint64_t *ret, struct err *e) NZ_MUST_USE;
 /* stage_thaw - the commit of the frozen generation failed: it is committed again with what comes
  * next. */
@@ -78,9 +83,11 @@ void stage_thaw(struct stage *s);
 int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e) NZ_MUST_USE;
 
 /* stage_each - every key of generations up to `generation` that has an entry of its own, in the
- * order of strcmp. fn returns false to stop. Not while others append to these generations. */
-void stage_each(struct stage *s, uint64_t generation,
-		bool (*fn)(void *arg, const char *key, const struct stage_entry *x), void *arg);
+ * order of strcmp. A directory that is gone and was made again is given as GONE: what the dataset
+ * had below it is gone, and keys that follow are there. fn returns false to stop. Not while others
+ * append to these generations. Returns 0; -ENOMEM and others: keys are missing. */
+int stage_each(struct stage *s, uint64_t generation,
+	       bool (*fn)(void *arg, const char *key, const struct stage_entry *x), void *arg);
 
 /* stage_store - the tree: entries of generations up to `generation` over `base`. Both borrowed;
  * store_close it. */

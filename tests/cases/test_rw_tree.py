@@ -348,7 +348,7 @@ def test_refused(t):
     t.call(_make_netcdf, file)
     before = open(file, "rb").read()
     for how in "in place", "rename":
-        with t.mount(file, "rw") as m:
+        with t.mount(file, "rw", foreground=True) as m:
             t.call(_refused, m.path, how)
             lines = m.messages().splitlines()
         assert len(lines) >= len(REFUSED), f"a line for each: {lines}"

@@ -59,7 +59,7 @@ def cp_new(file, tmp):
 
 
 def ncks_new(file, tmp):
-    run("ncks", "-O", beside(tmp), file, cwd=tmp)
+    run("ncks", "-h", "-O", beside(tmp), file, cwd=tmp)
 
 
 def h5repack_new(file, tmp):
@@ -67,7 +67,7 @@ def h5repack_new(file, tmp):
 
 
 def cdo_new(file, tmp):
-    run("cdo", "-s", "-O", "-f", "nc4", "-topo,r12x6", file, cwd=tmp)
+    run("cdo", "--no_history", "-s", "-O", "-f", "nc4", "-topo,r12x6", file, cwd=tmp)
 
 
 def netcdf4_w(file, tmp):
@@ -192,7 +192,7 @@ def h5py_rplus(file, tmp):
 def ncks_append(file, tmp):
     other = beside(tmp, "other.nc", lambda t: t.replace("double w", "double extra").replace(
         " w:", " extra:").replace("; w =", "; extra ="))
-    run("ncks", "-A", "-v", "extra", other, file, cwd=tmp)
+    run("ncks", "-h", "-A", "-v", "extra", other, file, cwd=tmp)
 
 
 def ncatted_edit(file, tmp):
@@ -217,7 +217,7 @@ def ncap2_edit(file, tmp):
 
 
 def cdo_over(file, tmp):
-    run("cdo", "-s", "-O", "-f", "nc4", "-topo,r8x4", file, cwd=tmp)
+    run("cdo", "--no_history", "-s", "-O", "-f", "nc4", "-topo,r8x4", file, cwd=tmp)
 
 
 def nccopy_over(file, tmp):
