@@ -52,6 +52,8 @@ struct node {
 	bool in_dataset; /* a directory that is a Zarr tree, or lies in one */
 	bool fresh;      /* a file that was made in this mount: it may become a dataset */
 	uint32_t writers; /* open files that write to it */
+	uint32_t opens;   /* open files */
+	int fd;           /* while there are any: what they have open, whatever its name; owned */
 	uint64_t known;  /* the kernel was told so many times */
 };
 
@@ -241,6 +243,9 @@ int real_copy(struct mirror *m, uint64_t id, struct node *ret, struct err *e);
  * was made in this mount, and how many others there are. */
 void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh,
 		 uint32_t *ret_others);
+/* real_opened - a node has an open file more, fd; real_closed - one less. */
+void real_opened(struct mirror *m, uint64_t id, int fd);
+void real_closed(struct mirror *m, uint64_t id);
 void real_set_fresh(struct mirror *m, uint64_t id, bool fresh);
 /* real_moved - the node of a path has another one now. */
 void real_moved(struct mirror *m, const char *from, const char *to);

@@ -50,6 +50,7 @@ static int give_fd(struct mirror *m, int fd, uint64_t id, bool writes, struct vi
 		return err_nomem(e);
 	}
 	*h = (struct handle){.fd = fd, .id = id, .writes = writes};
+	real_opened(m, id, fd);
 	if (writes)
 		real_writer(m, id, 1, &fresh, &others);
 	*ret = (struct view_handle){.fh = (uint64_t)(uintptr_t)h};
@@ -326,6 +327,7 @@ static void w_release(struct view *v, uint64_t id, uint64_t fh)
 	} else {
 		if (h->writes)
 			real_writer(m, h->id, -1, &fresh, &others);
+		real_closed(m, h->id);
 		(void)close(h->fd); /* what was written has been flushed, or it was said */
 	}
 	free(h);

@@ -137,9 +137,9 @@ int real_w_setattr(struct mirror *m, uint64_t id, int fd, const struct view_set 
 		   struct view_attr *ret, struct err *e)
 {
 	const char *name = NULL;
-	struct node n;
+	struct node n = {0};
 	struct stat st;
-	int rc = real_copy(m, id, &n, e), at = -1;
+	int rc = fd < 0 ? real_copy(m, id, &n, e) : 0, at = -1;
 
 	if (rc < 0)
 		return rc;
@@ -157,11 +157,11 @@ int real_w_setattr(struct mirror *m, uint64_t id, int fd, const struct view_set 
 	if (rc == 0) {
 		rc = set(at, name, fd, x);
 		if (rc < 0)
-			(void)err_sys(e, -rc, "'%s'", n.path);
+			(void)err_sys(e, -rc, "'%s'", n.path ? n.path : "an open file");
 	}
 	if (rc == 0 &&
 	    (fd >= 0 ? fstat(fd, &st) : fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW)) < 0)
-		rc = err_sys(e, errno, "'%s'", n.path);
+		rc = err_sys(e, errno, "'%s'", n.path ? n.path : "an open file");
 	if (rc == 0) {
 		real_attr(&st, ret);
 		ret->id = id;
