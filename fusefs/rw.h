@@ -91,6 +91,11 @@ int commit_tree_view(const struct fs_setup *setup, struct source *s, const struc
 int commit_tree_check(const struct fs_setup *setup, struct store *tree, const char *key,
 		      struct err *e) NZ_MUST_USE;
 
+/* commit_new - a new Zarr store at `store`, with everything of now. dir_fd: of a directory on the same
+ * filesystem, for what is half done. On failure something may be left at both places. */
+int commit_new(const struct fs_setup *setup, struct source *now, const char *store, int dir_fd,
+	       struct err *e) NZ_MUST_USE;
+
 /* ---- commit_file.c: a virtual file that was written goes into a Zarr store ---- */
 
 /* commit_file - file_rw_options.commit for the store at path. Runs in the server. */
