@@ -47,6 +47,8 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 		.max_meta_bytes = cfg->meta_size,
 		.open_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
 		.link_root = cfg->link_root,
+		.unlimited = cfg->unlimited,
+		.n_unlimited = cfg->n_unlimited,
 		.keep_going = cfg->hide_bad,
 	};
 }
