@@ -263,13 +263,31 @@ static int current(struct nc_rw *v, struct rw_file *f, struct err *e)
 	return rc;
 }
 
-int rw_commit(struct nc_rw *v, struct rw_file *f, struct err *e)
+/* being_written - whether libhdf5 has marked the file so: since 1.10 it does while it has it open for
+ * writing. Spec: HDF5 File Format 3.0, II.A, file consistency flags. */
+static bool being_written(struct rw_file *f)
+{
+	static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+	uint8_t head[24];
+	size_t n = 0;
+
+	if (rw_copy_read(&f->copy, 0, sizeof(head), head, &n, NULL) < 0 || n < sizeof(head) ||
+	    memcmp(head, signature, sizeof(signature)) != 0)
+		return false; /* whoever reads it says what it is */
+	return head[head[8] < 2 ? 20 : 11] & 1;
+}
+
+int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e)
 {
 	struct committing c = {.v = v, .f = f};
 	int rc;
 
 	if (f->removed || !f->copy.dirty || f->copy.size == 0)
 		return 0;
+	if (!synced && being_written(f))
+		return err_set(e, -EBADMSG,
+			       "the program that writes it has not closed it with HDF5 (if it "
+			       "never will: h5clear -s)");
 	rc = current(v, f, e);
 	if (rc < 0)
 		return rc;

@@ -144,7 +144,7 @@ static int take_place(struct nc_rw *v, struct rw_file *f, struct err *e)
 		return err_sys(e, errno, "'%s'", name);
 	f->copy.all = f->copy.dirty = f->follows_any = true;
 	f->name = NULL;
-	rc = rw_commit(v, f, e);
+	rc = rw_commit(v, f, false, e);
 	if (rc < 0) {
 		f->name = name;
 		f->copy.dirty = false;
