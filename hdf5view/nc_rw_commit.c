@@ -171,7 +171,8 @@ static int make_was(struct committing *c, char **ret, struct err *e)
 	return rc < 0 || *ret ? rc : err_nomem(e);
 }
 
-/* renew - the dataset is another one: it is opened, and whoever looks for the file finds it. The old
+/* renew - the dataset is another one: it is opened, and whoever looks for the file finds it; but not
+ * while it is open for writing: then all that writes or locks it has to be the same file. The old
  * source is asked no more whether it is still that: what its readers need was kept. */
 static void renew(struct committing *c)
 {
@@ -179,12 +180,15 @@ static void renew(struct committing *c)
 	struct err e = ERR_INIT;
 	struct ground *x;
 	int rc = grounds_renew(v->grounds, &e);
+	bool stays;
 
-	if (rc == 0)
+	(void)pthread_mutex_lock(&v->lock);
+	stays = c->f == v->now && c->f->writers > 0;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (rc == 0 && !stays)
 		rc = rw_epoch(v, &e);
 	if (rc < 0)
-		log_error("'%s' was written, and cannot be opened again: %s", v->opts.name,
-			  e.msg);
+		log_error("'%s' was written, and cannot be opened again: %s", v->opts.name, e.msg);
 	x = grounds_get(v->grounds);
 	c->f->follows = x->number;
 	c->f->follows_any = false;

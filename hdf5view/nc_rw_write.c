@@ -315,6 +315,21 @@ static void keep_late(struct nc_rw *v, struct rw_file *f, int rc, const struct e
 		log_error("'%s' cannot be opened again: %s", v->opts.name, e.msg);
 }
 
+/* settle - the last one who wrote is gone: a file that was committed is opened anew. */
+static void settle(struct nc_rw *v, struct rw_file *f)
+{
+	struct err e = ERR_INIT;
+	bool done;
+
+	(void)pthread_mutex_lock(&v->commit);
+	(void)pthread_mutex_lock(&f->write);
+	done = f == v->now && f->commits > 0 && !f->copy.dirty;
+	(void)pthread_mutex_unlock(&f->write);
+	if (done && rw_epoch(v, &e) < 0)
+		log_error("'%s': %s", v->opts.name, e.msg);
+	(void)pthread_mutex_unlock(&v->commit);
+}
+
 void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
 {
 	struct nc_rw *v = nc_rw(view);
@@ -326,12 +341,14 @@ void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
 	(void)id;
 	if (!h)
 		return;
-	rc = due(h) && !h->file->name ? commit_file(v, h->file, false, &e) : 0;
+	rc = due(h) ? commit_file(v, h->file, false, &e) : 0;
 	(void)pthread_mutex_lock(&v->lock);
 	last = h->writes && h->file->writers == 1;
 	(void)pthread_mutex_unlock(&v->lock);
 	if (rc < 0 && last)
 		keep_late(v, h->file, rc, &e);
+	else if (last)
+		settle(v, h->file);
 	handle_close(v, h);
 }
 
