@@ -11,6 +11,7 @@
 /* note_on - what the model says about an attribute that it left out. */
 static const char *note_on(const struct nc_model *m, const char *name)
 {
+	static const char left_out[] = "is left out: ";
 	char want[160];
 	uint32_t n;
 	const char *const *notes = nc_model_notes(m, &n);
@@ -20,9 +21,13 @@ static const char *note_on(const struct nc_model *m, const char *name)
 		const char *at = strstr(notes[i], want);
 
 		if (at)
-			return at + strlen(want);
+			at += strlen(want);
+		if (at && strncmp(at, left_out, strlen(left_out)) == 0)
+			at += strlen(left_out);
+		if (at)
+			return at;
 	}
-	return "is nothing that netCDF-4 can hold";
+	return "it is nothing that netCDF-4 can hold";
 }
 
 static int about(const struct dataset *ds, uint32_t group, uint32_t array, int rc,
@@ -58,7 +63,7 @@ static int attrs_held(const struct nc_model *m, uint32_t group, uint32_t array, 
 
 		if (!name || strcmp(l->list[at].src->name, src[i].name) != 0)
 			return about(ds, group, array,
-				     err_set(e, -EOPNOTSUPP, "attribute '%.100s' %s",
+				     err_set(e, -EOPNOTSUPP, "attribute '%.100s': %s",
 					     src[i].name, note_on(m, src[i].name)),
 				     e);
 		if (strcmp(name, src[i].name) != 0)

@@ -81,7 +81,7 @@ struct h5_sink {
 	uint32_t *group_was;      /* of now's groups */
 	uint32_t *real_array;     /* of was's arrays: those of real */
 	uint32_t *real_group;     /* the same of groups */
-	bool *gone;               /* of was's arrays: removed or renamed */
+	bool *shared;             /* of real's arrays: has other names */
 	struct h5s_dim *dims;     /* the model's */
 	int32_t next_id;          /* netCDF's number for the next dimension; -1: there are none */
 

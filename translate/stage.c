@@ -3,7 +3,7 @@
  * Whoever changes something holds the append lock from the moment that he looks until the index
  * says what the log says; the index has a lock of its own, so that readers do not wait for the
  * disk. What a record needs in memory is there before it is written. */
-#include "translate/stage_int.h"
+#include "translate/stage.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "base/str.h"
 #include "codecs/codec.h"
+#include "translate/stage_int.h"
 
 static int64_t now_ns(void)
 {
@@ -49,15 +50,12 @@ static int prepare(struct stage *s, const struct rec *r, struct nodes *ret, stru
 	*ret = (struct nodes){0};
 	if (moves) {
 		ret->from = index_walk(&s->index, r->key, NULL);
-		if (!ret->from ||
-		    (ret->from->kind != STAGE_DATA && ret->from->kind != STAGE_ALIAS))
+		if (!ret->from || ret->from->kind != STAGE_DATA)
 			return err_set(e, -ENOENT, "'%.200s' is not staged", r->key);
 		if (strcmp(r->key, r->second) == 0 || below(r->key, r->second) ||
 		    below(r->second, r->key))
 			return err_set(e, -EINVAL, "'%.150s' cannot become '%.150s'", r->key,
 				       r->second);
-		if (ret->from->kind == STAGE_ALIAS)
-			alias = ret->from->alias;
 	}
 	if (alias) {
 		ret->alias = strdup(alias);
@@ -117,7 +115,7 @@ static void apply(struct stage *s, struct stage_log *l, const struct rec *r, str
 	at->mtime_ns = r->mtime_ns;
 	at->bytes = r->bytes;
 	at->alias = n->alias;
-	if (n->from && !n->alias && (r->flags & REC_SAME)) {
+	if (n->from && (r->flags & REC_SAME)) {
 		at->off = n->from->off;
 		at->len = n->from->len;
 		at->crc = n->from->crc;
@@ -142,8 +140,7 @@ static int replayed(void *arg, const struct rec *r, struct err *e)
 	struct nodes n;
 	int rc = prepare(p->s, r, &n, e);
 
-	if (!rc && n.from && n.from->kind == STAGE_DATA && (r->flags & REC_SAME) &&
-	    n.from->log != p->log) {
+	if (!rc && n.from && (r->flags & REC_SAME) && n.from->log != p->log) {
 		forget(p->s, &n);
 		rc = err_set(e, -EBADMSG, "the content of '%.200s' is in another log", r->key);
 	}
@@ -445,7 +442,7 @@ static int append_locked(struct stage *s, struct rec *r, const struct log_source
 		return rc;
 	if (n.from) {
 		r->mtime_ns = n.from->mtime_ns;
-		if (n.alias || n.from->log == s->current)
+		if (n.from->log == s->current)
 			r->flags = REC_SAME;
 		else /* its log will be gone before this one is */
 			own = (struct log_source){
@@ -510,11 +507,10 @@ int stage_gone(struct stage *s, const char *key, struct err *e)
 	return append_one(s, REC_GONE, key, NULL, 0, e);
 }
 
-static int append_two(struct stage *s, enum rec_type type, const char *key, const char *second,
-		      struct err *e)
+/* two_keys - of a record. both: REC_KEY_MAX + 1 bytes. */
+static int two_keys(struct rec *r, const char *key, const char *second, char *both,
+		    struct err *e)
 {
-	char both[REC_KEY_MAX + 1];
-	struct rec r = {.type = type, .key = both};
 	size_t n;
 
 	if (!store_key_ok(key) || !store_key_ok(second))
@@ -522,24 +518,47 @@ static int append_two(struct stage *s, enum rec_type type, const char *key, cons
 	n = strlen(key) + 1;
 	memcpy(both, key, n);
 	memcpy(both + n, second, strlen(second) + 1);
-	r.second = both + n;
-	r.key_len = n + strlen(second);
-	return append(s, &r, NULL, e);
+	r->key = both;
+	r->second = both + n;
+	r->key_len = n + strlen(second);
+	return 0;
 }
 
 int stage_alias(struct stage *s, const char *key, const char *base_key, struct err *e)
 {
-	return append_two(s, REC_ALIAS, key, base_key, e);
+	char both[REC_KEY_MAX + 1];
+	struct rec r = {.type = REC_ALIAS};
+	int rc = two_keys(&r, key, base_key, both, e);
+
+	return rc ? rc : append(s, &r, NULL, e);
+}
+
+/* move - an alias may be in a log that goes before the current one: it is made again. */
+static int move(struct stage *s, enum rec_type type, const char *from, const char *to,
+		struct err *e)
+{
+	char both[REC_KEY_MAX + 1], name[STORE_KEY_MAX + 1];
+	struct rec r = {.type = type};
+	struct stage_entry x;
+	int rc = two_keys(&r, from, to, both, e);
+
+	if (rc)
+		return rc;
+	stage_find(s, from, &x, name);
+	if (x.kind != STAGE_ALIAS)
+		return append(s, &r, NULL, e);
+	rc = stage_alias(s, to, name, e);
+	return rc || type == REC_LINK ? rc : stage_gone(s, from, e);
 }
 
 int stage_move(struct stage *s, const char *from, const char *to, struct err *e)
 {
-	return append_two(s, REC_MOVE, from, to, e);
+	return move(s, REC_MOVE, from, to, e);
 }
 
 int stage_link(struct stage *s, const char *from, const char *to, struct err *e)
 {
-	return append_two(s, REC_LINK, from, to, e);
+	return move(s, REC_LINK, from, to, e);
 }
 
 int stage_again(struct stage *s, const char *key, struct err *e)

@@ -41,7 +41,7 @@ def number(x):
     if isinstance(x, bool):
         return int(x)
     if isinstance(x, float):
-        return "nan" if x != x else x
+        return "NaN" if x != x else x
     return x if isinstance(x, (int, float)) or x is None else json.dumps(x)
 
 

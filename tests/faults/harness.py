@@ -284,9 +284,17 @@ class Rig:
         if rounds is not None and n > rounds:
             offset = random.Random(f"{self.name} {kind}").random()
             places = sorted({1 + int((i + offset) * n / rounds) for i in range(rounds)})
-        done = 0
-        for at in places:
-            done += self.one(kind, at)
+        return self.rounds(lambda at: self.one(kind, at), places)
+
+    def rounds(self, func, places):
+        """func of every place; what fails is told at the end, of many the first."""
+        done, wrong = 0, []
+        for place in places:
+            try:
+                done += func(place)
+            except AssertionError as error:
+                wrong.append(str(error))
+        assert not wrong, f"{len(wrong)} rounds failed:\n" + "\n".join(wrong[:8])
         assert done > 0, "no fault ever happened"
         return done
 
@@ -296,5 +304,5 @@ class Rig:
         start = time.monotonic()
         self.calls()
         longest = max(0.05, (time.monotonic() - start) * 0.8)
-        for _ in range(rounds):
-            self.one("kill", 0, moment=rnd.random() ** 2 * longest)
+        return self.rounds(lambda moment: self.one("kill", 0, moment),
+                           [rnd.random() ** 2 * longest for _ in range(rounds)])
