@@ -216,7 +216,10 @@ class Compare:
             fill = want["fill"]
             want["attrs"][name] = fill if isinstance(fill, str) else [
                 number(np.array(fill, want["dtype"])[()])] if fill == fill else fill
-        if want["fill"] == 0 and got["fill"] is None:
+            if fill in (float("inf"), float("-inf")) and isinstance(got["attrs"][name], str):
+                want["attrs"][name] = "Infinity" if fill > 0 else "-Infinity"
+        # what xarray does not mask is no _FillValue, and the tree does not show it
+        if got["fill"] is None and (want["fill"] == 0 or want.get("dims") is None):
             want["fill"] = None
         if want.get("dims") is None and all(d.startswith("phony_dim") for d in got.get("dims") or ()):
             want["dims"] = got.get("dims")
@@ -228,6 +231,8 @@ class Compare:
             want["attrs"].setdefault("_Encoding", "utf-8")
             for what in "shape", "chunks":
                 want[what] = want[what] and want[what] + (n,)
+        if got["chunks"] is None and (want["shape"] == () or got["dtype"] == "object"):
+            want["chunks"] = None
         return want
 
     def array(self, where, want, got):
