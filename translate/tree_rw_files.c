@@ -317,13 +317,18 @@ static int op_fsync(struct view *v, uint64_t id, uint64_t fh, bool data_only, st
 	return rc ? rc : stage_sync(t->stage, e);
 }
 
+/* op_fsyncdir - what is in the dataset then need not be on the disk twice: only what is staged
+ * afterwards, because a commit left it or failed. */
 static int op_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 {
 	struct tree *t = tree_of(v);
-	int rc = stage_sync(t->stage, e);
+	struct err other = ERR_INIT;
+	int rc = commits_now(t, e), staged = stage_sync(t->stage, &other);
 
 	(void)dir;
-	return rc ? rc : commits_now(t, e);
+	if (!rc && staged && e)
+		*e = other;
+	return rc ? rc : staged;
 }
 
 /* last_writer - nobody writes a file any more: what it is, the stage says. */
