@@ -171,9 +171,13 @@ static int remove_key(struct place *p, struct err *e)
 {
 	struct node *n = node_find(p->t, p->key);
 	int rc = n ? keep_open(p->t, n, e) : 0;
+	struct found base = {0};
 
+	if (!rc)
+		rc = tree_base(p->t, p->g, p->key, &base, e);
 	if (!rc && !(n && n->fresh))
-		rc = stage_gone(p->t->stage, p->key, e);
+		rc = base.kind == FOUND_NOTHING ? stage_gone_bare(p->t->stage, p->key, e)
+						: stage_gone(p->t->stage, p->key, e);
 	if (!rc && n)
 		node_detach(p->t, n);
 	node_put(p->t, n);
@@ -290,11 +294,17 @@ int copy_base(struct tree *t, const struct ground *g, const char *from, const ch
 static int move_file(struct place *p, const char *to, struct err *e)
 {
 	struct stage_entry x;
+	struct found base;
 	int rc;
 
 	stage_find(p->t->stage, p->key, &x, NULL);
-	if (x.kind == STAGE_DATA)
-		return stage_move(p->t->stage, p->key, to, e);
+	if (x.kind == STAGE_DATA) {
+		rc = tree_base(p->t, p->g, p->key, &base, e);
+		if (rc)
+			return rc;
+		return base.kind == FOUND_NOTHING ? stage_move_bare(p->t->stage, p->key, to, e)
+						  : stage_move(p->t->stage, p->key, to, e);
+	}
 	rc = copy_base(p->t, p->g, p->key, to, &p->f, e);
 	return rc ? rc : stage_gone(p->t->stage, p->key, e);
 }
