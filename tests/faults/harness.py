@@ -271,11 +271,12 @@ class Rig:
         m = self.mount(folder, path)
         assert m.status == 0, m.messages()
         self.shim.arm(COUNT, 0)
-        begun, confirmed, wrong, late = Client(self.steps, m.path).wait(60)
+        client = Client(self.steps, m.path)
+        begun, confirmed, wrong, late = client.wait(60)
         text = self.end(m, False)
         n = self.shim.count
         assert confirmed == len(self.steps) and not wrong and not late, (
-            f"{self.name}: step {begun} fails without a fault: {wrong or text} {m.messages()}")
+            f"{self.name}: {client.said} without a fault: {wrong or text} {m.messages()}")
         assert not text, text
         self.verify(path, confirmed, confirmed, "without a fault")
         shutil.rmtree(folder)
