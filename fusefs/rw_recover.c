@@ -150,7 +150,7 @@ static int recover_one(void *arg)
 	buf_init(&lines, 1 << 20);
 	if (rc == 0)
 		rc = fs_rw_recover(r->setup, r->path, &lines, &e);
-	if (buf_ok(&lines) &&
+	if (buf_ok(&lines) && lines.len &&
 	    (fwrite(lines.data, 1, lines.len, stdout) != lines.len || fflush(stdout) != 0))
 		log_error("standard output: could not be written");
 	buf_release(&lines);
