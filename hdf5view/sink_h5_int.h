@@ -147,6 +147,8 @@ hid_t h5s_object(struct h5_sink *s, uint64_t addr);
 int h5s_moved(struct h5_sink *s, uint64_t from, uint64_t to, hid_t held);
 /* h5s_now_at - where the object that was at an address is; HADDR_UNDEF: gone. */
 uint64_t h5s_now_at(struct h5_sink *s, uint64_t addr);
+/* h5s_relink - a link gets another name, and maybe group. Returns 0 or -1. */
+int h5s_relink(hid_t from, const char *link, hid_t to, const char *name);
 /* h5s_links_one - whether one link leads to an object. */
 bool h5s_links_one(hid_t obj);
 
