@@ -1,10 +1,10 @@
 /* commit_chains.c - filters that a writer asked for, and that the file stores otherwise.
  *
  * A writer that has made a variable with Blosc goes on writing Blosc, whatever was committed in
- * between. So that what it reads and writes stays of one kind, the tree shows such variables with the
- * writer's filters as long as there is a state directory: a list in it has their paths, each with
- * its filters, in the syntax of -o filter=. In the same list is what the first writer of an empty
- * dataset decided about all: lines that begin with an option's name. */
+ * between. So that what it reads and writes stays of one kind, the tree shows such variables with
+ * the writer's filters as long as there is a state directory: a list in it has their paths, each
+ * with its filters, in the syntax of -o filter=. In the same list is what the first writer of an
+ * empty dataset decided about all: lines that begin with an option's name. */
 #include "fusefs/commit_int.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* commit_check.c - may a document that was written be part of a netCDF-4 file? It is looked at alone,
- * in a tree that has nothing but groups on the way to it: what belongs to it may come later. */
+/* commit_check.c - may a document that was written be part of a netCDF-4 file? It is looked at
+ * alone, in a tree that has nothing but groups on the way to it: what belongs to it may come
+ * later. */
 #include "fusefs/commit_int.h"
 
 #include <errno.h>
@@ -191,8 +192,8 @@ static bool first_array(const struct fs_setup *setup, struct store *tree)
 	return first;
 }
 
-/* other_names - the chunks of an array have other names than the mount's: that is so from now on, when
- * nobody said otherwise and nothing else is there. */
+/* other_names - the chunks of an array have other names than the mount's: that is so from now on,
+ * when nobody said otherwise and nothing else is there. */
 static int other_names(const struct check *c, const char *key, struct err *e)
 {
 	const struct few *f = &c->few;
@@ -207,8 +208,8 @@ static int other_names(const struct check *c, const char *key, struct err *e)
 		f->key, key, c->cfg.nested ? "." : "/");
 }
 
-/* same_files - whether the mount, once the array is in the file, shows it in the same files. A writer
- * goes on writing those that it knows. */
+/* same_files - whether the mount, once the array is in the file, shows it in the same files. A
+ * writer goes on writing those that it knows. */
 static int same_files(const struct check *c, struct source *s, struct err *e)
 {
 	const struct few *f = &c->few;
@@ -286,7 +287,8 @@ static bool bare(struct store *tree, const char *key)
 	return true;
 }
 
-/* same_format - whether a document is of the mount's format, which it decides when it is the first. */
+/* same_format - whether a document is of the mount's format, which it decides when it is the
+ * first. */
 static int same_format(struct check *c, struct err *e)
 {
 	bool v3 = strcmp(c->few.name, "zarr.json") == 0;

@@ -102,8 +102,8 @@ static uint32_t real_array(struct file *f, const struct dataset *ds, uint32_t ar
 	return ret;
 }
 
-/* alike - whether an array of the file and one of the store have the same chunks of the same elements.
- */
+/* alike - whether an array of the file and one of the store have the same chunks of the same
+ * elements. */
 static bool alike(const struct ds_array *a, const struct ds_array *b)
 {
 	if (a->rank != b->rank || a->chunk_bytes != b->chunk_bytes ||
@@ -117,8 +117,8 @@ static bool alike(const struct ds_array *a, const struct ds_array *b)
 	return true;
 }
 
-/* elements_same - whether a chunk that shares a page with what was written has the elements that the
- * store has. */
+/* elements_same - whether a chunk that shares a page with what was written has the elements that
+ * the store has. */
 static bool elements_same(struct file *f, uint32_t array, uint64_t linear)
 {
 	struct source *store = f->c->source;
@@ -140,8 +140,8 @@ static bool elements_same(struct file *f, uint32_t array, uint64_t linear)
 	       source_read_chunk(store, real, old, y, n, NULL) == 0 && memcmp(x, y, n) == 0;
 }
 
-/* touched - whether the place of a chunk was written to. Pages are: of a chunk that was written only
- * near its ends the elements are looked at. */
+/* touched - whether the place of a chunk was written to. Pages are: of a chunk that was written
+ * only near its ends the elements are looked at. */
 static bool touched(struct file *f, uint32_t array, uint64_t linear, const struct chunk_ref *r)
 {
 	const struct file_rw_change *c = f->c;

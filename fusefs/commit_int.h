@@ -1,5 +1,5 @@
-/* commit_int.h - shared by commit_tree.c and commit_file.c: which chunks a commit is about, and how it
- * is stored. */
+/* commit_int.h - shared by commit_tree.c and commit_file.c: which chunks a commit is about, and
+ * how it is stored. */
 #ifndef FUSEFS_COMMIT_INT_H
 #define FUSEFS_COMMIT_INT_H
 
@@ -36,8 +36,9 @@ void commit_policy(const struct fs_setup *setup, enum plan_format format,
 
 #define COMMIT_CHAINS "chains" /* in the state directory of an HDF5 file */
 
-/* commit_chains_note - append to list what a new array was asked to be stored with, and is not. Returns
- * 0; -ENOMEM. commit_chains_keep - such a list is added to the one in the state directory, durably. */
+/* commit_chains_note - append to list what a new array was asked to be stored with, and is not.
+ * Returns 0; -ENOMEM. commit_chains_keep - such a list is added to the one in the state
+ * directory, durably. */
 int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t array,
 		       const struct codec_chain *stored);
 /* commit_form - cfg, with what the first writer decided: the Zarr format, the separator. */
