@@ -166,8 +166,8 @@ static void gone(struct tree *t, const char *key)
 	buf_release(&b);
 }
 
-/* holds_dir - whether a directory belongs to the dataset: it is a group's or array's, or on the way to
- * one, or lies in an array's. */
+/* holds_dir - whether a directory belongs to the dataset: it is a group's or array's, or on the
+ * way to one, or lies in an array's. */
 static bool holds_dir(struct tree *t, const char *key)
 {
 	const struct dataset *ds = &t->now->ds;

@@ -88,14 +88,17 @@ int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint
 
 /* commit_tree_view - the view that a writable tree over an HDF5 file stands on: setup's, but for
  * variables whose writers asked for filters that the file does not have: those are shown with them,
- * as long as the state directory is there. */
+ * as long as the state directory is there; the same goes for format and separator, see
+ * commit_tree_check. */
 int commit_tree_view(const struct fs_setup *setup, struct source *s, const struct fs_want *want,
 		     int dir_fd, struct view **ret, struct err *e) NZ_MUST_USE;
 
 /* commit_tree_check - tree_rw_options.check: whether a document that was written can be part of a
- * netCDF-4 file. Asks no library, and looks at that document only. */
-int commit_tree_check(const struct fs_setup *setup, struct store *tree, const char *key,
-		      struct err *e) NZ_MUST_USE;
+ * netCDF-4 file. Asks no library, and looks at that document only. Where nothing is there yet, and
+ * the user did not say, the first document decides which Zarr format the tree has, and the first
+ * array which separator: that is noted in the state directory dir_fd. */
+int commit_tree_check(const struct fs_setup *setup, int dir_fd, struct store *tree,
+		      const char *key, struct err *e) NZ_MUST_USE;
 
 /* commit_new - a new Zarr store at `store`, with everything of now. dir_fd: of a directory on the same
  * filesystem, for what is half done. On failure something may be left at both places. */
