@@ -17,9 +17,13 @@ STORES = {"zarr": (".zarr", UNLIMITED), "nczarr": (".zarr", ("mode=nczarr",)),
           "v3": (".zarr", ("zarr_format=3", *UNLIMITED))}
 
 
-def _virtual(native, file, only, but):
+def _virtual(native, file, form):
     from clients import rw_model as m
-    m.compare(m.of_nc(native), m.of_nc(file), only=only, but=but)
+    want, got = m.of_nc(native), m.of_nc(file)
+    but = {}
+    if form == "nczarr":  # netCDF-C's Zarr has texts of one size only: round-strings
+        but = {k: ("dtype", "values") for k, v in want["arrays"].items() if v["dtype"] == "object"}
+    m.compare(want, got, only=KEPT["nczarr" if form == "nczarr" else "zarr"], but=but)
 
 
 def _store(native, store, form):
@@ -28,12 +32,12 @@ def _store(native, store, form):
     but = {}
     if form == "nczarr":  # netCDF-C has scalars so
         but = {k: ("shape", "dims") for k, v in want["arrays"].items() if v["shape"] == ()}
+        but.update((k, ("values",)) for k, v in want["arrays"].items() if v["dtype"] == "object")
     m.compare(want, got, only=("shape", "values", "attrs", "dims"), but=but)
 
 
-def same(t, native, file, form, but=None):
-    only = KEPT["nczarr" if form == "nczarr" else "zarr"]
-    writing.models(t, _virtual, native, file, only, but)
+def same(t, native, file, form):
+    writing.models(t, _virtual, native, file, form)
 
 
 def same_store(t, native, store, form):
@@ -325,7 +329,7 @@ def test_changed_underneath(t):
     t.call(_make_store, store)
     with t.mount(store, "rw", foreground=True) as m:
         t.call(_close_fails, os.path.join(m.path, "store.nc"), store)
-        assert m.messages(), "nothing is said"
+    assert "changed by another program" in m.messages(), "nothing is said: " + m.messages()
     t.call(_foreign_is_there, store)
 
 
@@ -352,7 +356,7 @@ def test_no_hdf5(t):
             assert "Errno" in str(error), error
         else:
             raise AssertionError("close says that the file was written")
-        assert m.messages(), "nothing is said"
+    assert m.messages(), "nothing is said"
     assert versions(store) == before
 
 
