@@ -1,6 +1,8 @@
 """Zarr stores in every form that zarr-python writes, changed through their virtual file: an element
-of each array, the shape of some, attributes. zarr-python reads what zarr-python would have written."""
+of each array, attributes. zarr-python reads what zarr-python would have written."""
 import os
+
+from lib import peers
 
 LIMIT = 60.0
 
@@ -133,3 +135,29 @@ def test_forms(t):
         t.call(_change_texts, os.path.join(m.path, "store.nc"))
     assert _documents(store) == before, "documents of arrays changed"
     t.call(_check, store, _changed)
+
+
+def _change3(file):
+    import h5py
+    with h5py.File(file, "r+") as f:
+        for name in f:
+            d = f[name]
+            if name == "texts":
+                d[3] = "\u4e16" * 50
+            elif d.ndim == 2:
+                d[4, 3] = d[3, 3]
+                d[6, 4] = d[1, 1]
+                d.attrs["new"] = "text"
+
+
+def test_forms3(t):
+    """The same with Zarr v3: shards, codecs, key encodings."""
+    path = peers.root()
+    peers._install(path, "rw_forms3.py", "opt")
+    store = t.path("store.zarr")
+    for what in "make", "check":
+        peers.enter(t, "zarr-python 3", path, ["python3", "-W", "ignore", "/opt/rw_forms3.py", what,
+                                               peers.inside(t, store)], 60)
+        if what == "make":
+            with t.mount(store, "rw") as m:
+                t.call(_change3, os.path.join(m.path, "store.nc"))
