@@ -306,17 +306,6 @@ static int begin(struct sink *sink, struct source *was, struct source *now, stru
 
 /* ---- whole directories ---- */
 
-/* move_away - *ret: its number in the transaction. */
-static int move_away(struct zarr_sink *s, const char *key, uint64_t *ret, struct err *e)
-{
-	if (grow_array(&s->gone, &s->c_gone, s->n_gone + 1, sizeof(*s->gone)) < 0)
-		return err_nomem(e);
-	*ret = s->txn.n_aways++;
-	s->gone[s->n_gone++] = (struct zs_gone){.key = key, .n = *ret};
-	zs_docs_drop(s, key);
-	return zs_txn_step(&s->txn, ZS_AWAY, *ret, key, e);
-}
-
 /* parent_and_name - of a key. */
 static int parent_and_name(struct zarr_sink *s, const char *key, const char **parent,
 			   const char **name, struct err *e)
@@ -326,6 +315,26 @@ static int parent_and_name(struct zarr_sink *s, const char *key, const char **pa
 	*name = slash ? slash + 1 : key;
 	*parent = slash ? arena_copy(&s->arena, key, (size_t)(slash - key)) : "";
 	return *parent ? 0 : err_nomem(e);
+}
+
+/* move_away - *ret: its number in the transaction. */
+static int move_away(struct zarr_sink *s, const char *key, uint64_t *ret, struct err *e)
+{
+	const char *parent, *name;
+	int rc = parent_and_name(s, key, &parent, &name, e);
+
+	if (rc == 0)
+		rc = zs_txn_may(&s->txn, parent, e);
+	if (rc == 0) /* a directory that moves is changed itself: its ".." */
+		rc = zs_txn_may(&s->txn, key, e);
+	if (rc)
+		return rc;
+	if (grow_array(&s->gone, &s->c_gone, s->n_gone + 1, sizeof(*s->gone)) < 0)
+		return err_nomem(e);
+	*ret = s->txn.n_aways++;
+	s->gone[s->n_gone++] = (struct zs_gone){.key = key, .n = *ret};
+	zs_docs_drop(s, key);
+	return zs_txn_step(&s->txn, ZS_AWAY, *ret, key, e);
 }
 
 static int unlist(struct zarr_sink *s, const char *key, bool array, struct err *e)

@@ -45,6 +45,9 @@ int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret,
 		struct err *e) NZ_MUST_USE;
 /* zs_txn_new - an empty one, to be written by the caller: *ret_fd is new. */
 int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e) NZ_MUST_USE;
+/* zs_txn_may - whether something can be put into a directory of the store, as far as that can be
+ * known before; one that is not there can be made. */
+int zs_txn_may(const struct zs_txn *t, const char *dir, struct err *e) NZ_MUST_USE;
 /* zs_txn_step - note one step. key: valid as a store's. */
 int zs_txn_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
 		struct err *e) NZ_MUST_USE;
@@ -88,6 +91,7 @@ struct zs_array {
 	uint64_t n_chunks;
 	bool spread;               /* `now` has the bytes of a text as one more axis */
 	bool takes_stored;
+	bool may;                  /* its directory can be written to */
 	bool stated;               /* the document says what absent chunks are */
 	uint64_t *bits;            /* where it does not: chunks that were put */
 };

@@ -302,13 +302,36 @@ static void test_refused(void **state)
 	zs_box_release(&x);
 }
 
+/* where a link leads outside nothing is begun: a commit that began could not be ended */
+static void test_outside(void **state)
+{
+	const struct sink_chunk c = {
+		.stored = true, .p = (const uint8_t *)"12345678", .len = 8};
+	struct err e = ERR_INIT;
+	char path[200], to[200];
+	struct zs_box x;
+
+	(void)state;
+	set_up(&x);
+	zs_begin(&x, NULL, store, plain);
+	(void)snprintf(path, sizeof(path), "%s/t", x.store);
+	(void)snprintf(to, sizeof(to), "%s/elsewhere", x.top);
+	assert_int_equal(rename(path, to), 0);
+	assert_int_equal(symlink(to, path), 0);
+	assert_int_equal(x.sink->ops->put(x.sink, zs_array_named(x.now, "t"), 1, &c, &e),
+			 -EXDEV);
+	zs_end(&x);
+	assert_int_equal(unlink(path), 0);
+	zs_box_release(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_chunks),  cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_resize),  cmocka_unit_test(test_attrs),
 		cmocka_unit_test(test_fill),    cmocka_unit_test(test_new),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_outside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
