@@ -159,6 +159,8 @@ const char *zs_join(struct zarr_sink *s, const char *dir, const char *name, stru
 /* zs_group_key, zs_array_of - what a group or array of `now` is in the store. NULL with e set. */
 const char *zs_group_key(struct zarr_sink *s, uint32_t group, struct err *e);
 struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e);
+/* zs_has_root - -EOPNOTSUPP: the store is one array, which has no group around it. */
+int zs_has_root(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
 /* zs_new_key - the key of what is new in a group of `now`; in the arena. NULL with e set. */
 const char *zs_new_key(struct zarr_sink *s, uint32_t group, const char *name, struct err *e);
 /* zs_check_fresh - when all is known: nothing that stays may be where something new comes. */
