@@ -27,7 +27,7 @@ static bool written(void *arg, uint64_t off, uint64_t len)
 {
 	struct committing *c = arg;
 
-	return rw_copy_written(&c->f->copy, off, len);
+	return rw_copy_differs(&c->f->copy, c->f->commits > 0 ? c->f->was_fd : -1, off, len);
 }
 
 static int fill(void *arg, uint64_t off, uint64_t len, struct err *e)
@@ -204,6 +204,9 @@ static void committed(struct committing *c)
 	(void)pthread_rwlock_unlock(&f->copy.map);
 	f->commits++;
 	f->orphan = f->was = f->kept = false;
+	if (f->was_fd >= 0)
+		(void)close(f->was_fd); /* it is read no more */
+	f->was_fd = -1;
 	rw_work_remove(c->v, f, "was");
 	rw_work_remove(c->v, f, "map");
 	(void)pthread_mutex_lock(&c->v->lock);

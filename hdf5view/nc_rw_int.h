@@ -62,8 +62,11 @@ void rw_copy_forget(struct rw_copy *c);
 
 /* rw_copy_fill - have the sparse file hold bytes [off, off + len), as far as the ground has them. */
 int rw_copy_fill(struct rw_copy *c, uint64_t off, uint64_t len, struct err *e) NZ_MUST_USE;
-/* rw_copy_written - whether one of the bytes was written since the last commit. */
+/* rw_copy_written - whether one of the bytes was written since the last commit, as far as pages say.
+ * rw_copy_differs - the same, but where only pages were written that others share with these bytes,
+ * they are compared with what they were; was: a file of that, -1: the ground. */
 bool rw_copy_written(const struct rw_copy *c, uint64_t off, uint64_t len);
+bool rw_copy_differs(struct rw_copy *c, int was, uint64_t off, uint64_t len);
 /* rw_copy_clean - it has been committed. */
 void rw_copy_clean(struct rw_copy *c);
 
@@ -100,6 +103,7 @@ struct rw_file {
 	uint64_t work;          /* names its files in the state directory; 0: none yet */
 	uint64_t commits;
 	bool was;               /* there is a file that says what the last commit made of it */
+	int was_fd;             /* that file, owned; -1 */
 	bool orphan;            /* changed by nobody who will close it */
 	bool kept;              /* its files stay when this process ends */
 	bool asked;             /* made for a writer, because others read the one before */

@@ -235,6 +235,13 @@ static void test_written(void **state)
 	assert_false(rw_copy_written(c, 0, 4096));
 	assert_true(rw_copy_written(c, 8191, 1));
 	assert_false(rw_copy_written(c, 8192, size - 8192));
+	assert_true(rw_copy_differs(c, -1, 5002, 1)); /* to the byte, where it is cheap */
+	assert_false(rw_copy_differs(c, -1, 5003, 3000));
+	assert_false(rw_copy_differs(c, -1, 100, 4900));
+	assert_true(rw_copy_differs(c, -1, 100, 4901));
+	assert_true(rw_copy_differs(c, -1, 100, 9000)); /* a page of its own was written */
+	assert_true(rw_copy_differs(c, -1, 5000, 3192));
+	assert_false(rw_copy_differs(c, -1, 5003, 8000));
 	assert_int_equal(f->v->write->setattr(f->v, id, fh, &set, &at, NULL), 0);
 	assert_false(rw_copy_written(c, 8192, size - 10 - 8192));
 	assert_true(rw_copy_written(c, size - 20, 11));
