@@ -346,6 +346,8 @@ int h5s_add_array(struct h5_sink *s, uint32_t array, const struct sink_new *how,
 	if (!rc && s->b.groups[a->group] == HADDR_UNDEF)
 		rc = no_such(a->name, e);
 	if (!rc)
+		rc = h5s_attrs_held(s->m, a->group, array, e);
+	if (!rc)
 		rc = own_storage(s, array, how, chunk, &storage, e);
 	if (rc)
 		return h5s_about(s, 0, array, rc, e);

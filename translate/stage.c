@@ -41,16 +41,28 @@ static bool below(const char *dir, const char *key)
 	return strncmp(dir, key, n) == 0 && key[n] == '/';
 }
 
-/* prepare - under both locks. */
-static int prepare(struct stage *s, const struct rec *r, struct nodes *ret, struct err *e)
+static void forget(struct stage *s, struct nodes *n)
+{
+	free(n->alias);
+	if (n->at)
+		index_trim(&s->index, n->at);
+	if (n->from)
+		index_trim(&s->index, n->from);
+}
+
+/* prepare - under both locks. has_data: of a MOVE or LINK that is in a log. */
+static int prepare(struct stage *s, const struct rec *r, bool has_data, struct nodes *ret,
+		   struct err *e)
 {
 	bool moves = r->type == REC_MOVE || r->type == REC_LINK;
 	const char *alias = r->type == REC_ALIAS ? r->second : NULL;
 
 	*ret = (struct nodes){0};
 	if (moves) {
-		ret->from = index_walk(&s->index, r->key, NULL);
-		if (!ret->from || ret->from->kind != STAGE_DATA)
+		/* content that the record has itself may be all that is left of `from` */
+		ret->from = has_data ? index_make(&s->index, r->key)
+				     : index_walk(&s->index, r->key, NULL);
+		if (!has_data && (!ret->from || ret->from->kind != STAGE_DATA))
 			return err_set(e, -ENOENT, "'%.200s' is not staged", r->key);
 		if (strcmp(r->key, r->second) == 0 || below(r->key, r->second) ||
 		    below(r->second, r->key))
@@ -63,17 +75,11 @@ static int prepare(struct stage *s, const struct rec *r, struct nodes *ret, stru
 			return err_nomem(e);
 	}
 	ret->at = index_make(&s->index, moves ? r->second : r->key);
-	if (!ret->at) {
-		free(ret->alias);
+	if (!ret->at || (moves && !ret->from)) {
+		forget(s, ret);
 		return err_nomem(e);
 	}
 	return 0;
-}
-
-static void forget(struct stage *s, struct nodes *n)
-{
-	free(n->alias);
-	index_trim(&s->index, n->at);
 }
 
 static void set_gone(struct stage *s, struct stage_log *l, struct stage_node *n)
@@ -125,6 +131,8 @@ static void apply(struct stage *s, struct stage_log *l, const struct rec *r, str
 	}
 	if (r->type == REC_MOVE)
 		set_gone(s, l, n->from);
+	else if (n->from)
+		index_trim(&s->index, n->from);
 }
 
 /* ---- opening ---- */
@@ -138,7 +146,7 @@ static int replayed(void *arg, const struct rec *r, struct err *e)
 {
 	struct replaying *p = arg;
 	struct nodes n;
-	int rc = prepare(p->s, r, &n, e);
+	int rc = prepare(p->s, r, !(r->flags & REC_SAME), &n, e);
 
 	if (!rc && n.from && (r->flags & REC_SAME) && n.from->log != p->log) {
 		forget(p->s, &n);
@@ -436,7 +444,7 @@ static int append_locked(struct stage *s, struct rec *r, const struct log_source
 	if (rc)
 		return rc;
 	(void)pthread_mutex_lock(&s->lock);
-	rc = prepare(s, r, &n, e);
+	rc = prepare(s, r, false, &n, e);
 	(void)pthread_mutex_unlock(&s->lock);
 	if (rc)
 		return rc;

@@ -1,7 +1,6 @@
 """A writable mount as such: what may be written, who may write it, when it is in the dataset, and
 what happens to it when something goes wrong."""
 import errno
-import fcntl
 import os
 import shutil
 import signal
@@ -38,14 +37,14 @@ def make_nc(path, form="NETCDF4"):
         d.createDimension("t", None)
         d.createDimension("x", 4)
         kind = {"zlib": True} if form == "NETCDF4" else {}
-        d.createVariable("v", "f4", ("t", "x"), **kind)[:] = [[1, 2, 3, 4], [5, 6, 7, 8]]
+        d.createVariable("v", "f4", ("t", "x"), **kind)[:] = [[1] * 4, [5] * 4]
 
 
 def make_zarr(path):
     import numpy as np
     import zarr
     group = zarr.open_group(path, "w")
-    array = group.create_dataset("v", data=np.arange(1, 9, dtype="f4").reshape(2, 4), chunks=(1, 4))
+    array = group.create_dataset("v", data=np.repeat(np.float32([1, 5]), 4).reshape(2, 4), chunks=(1, 4))
     array.attrs["_ARRAY_DIMENSIONS"] = ["t", "x"]
 
 
@@ -241,18 +240,29 @@ def test_killed(t):
 
 
 def test_kept(t):
-    """A commit that cannot be made at the end: the exit status says so, and it is kept."""
-    path = t.path("a.nc")
+    """Another program changes the file while something waits: it is not overwritten, the exit
+    status says so, what was written is kept, and goes in when the user says so."""
+    path, aside = t.path("a.nc"), t.path("aside.nc")
     t.call(make_nc, path)
-    with open(path, "rb") as f:
-        with t.mount(path, "rw,commit_delay=3600000", foreground=True) as m:
-            m.fails = True
-            in_child(t, write_tree, m.path, 51)
-            fcntl.flock(f, fcntl.LOCK_SH)  # as a program that has it open with HDF5
-        assert "not everything that was written is in it" in m.messages(), m.messages()
-        assert os.path.exists(state(path))
-        status, text = _recover(t, path)
-        assert status == 1, text
+    with t.mount(path, "rw,commit_delay=3600000", foreground=True) as m:
+        m.fails = True
+        in_child(t, write_tree, m.path, 51)
+        shutil.copy2(path, aside)
+        with open(path, "ab") as f:
+            f.write(b"more")
+    assert "not everything that was written is in it" in m.messages(), m.messages()
+    for form in ("recover", "rw", "read"):
+        if form == "recover":
+            status, text = _recover(t, path)
+            assert status == 1 and "changed by another program" in text, text
+            continue
+        with t.mount(path, *([form] if form == "rw" else []), check=False) as m:
+            assert m.status == (form == "rw"), m.messages()
+            assert "changed by another program" in m.messages(), m.messages()
+            if form == "read":
+                in_child(t, expect_tree, m.path, 5)
+    os.replace(aside, path)
+    os.unlink(os.path.join(state(path), "base"))
     status, text = _recover(t, path)
     assert status == 0, text
     in_child(t, expect_nc, path, 51)

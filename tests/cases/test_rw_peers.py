@@ -9,7 +9,7 @@ from lib.context import ROOT, Skip
 
 LIMIT = 120.0
 ZARR = ("create", "partial", "fill", "resize", "append", "attrs", "group", "consolidate")
-XARRAY = ("xarray_new", "xarray_variable", "xarray_append", "xarray_region")
+XARRAY = ("xarray_new", "xarray_append", "xarray_variable", "xarray_region")
 SHARDS = ("shards",)
 LIKE = ("shape", "chunks", "dims", "attrs", "dtype", "bits", "fill", "error")
 

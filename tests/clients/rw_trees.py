@@ -179,7 +179,7 @@ def xarray_region(root, tmp):
 
 def xarray_variable(root, tmp):
     import xarray
-    xarray.Dataset({"more": (("time", "x"), np.ones((4, 3)))}).to_zarr(root, mode="a")
+    xarray.Dataset({"more": (("time", "x"), np.ones((7, 3)))}).to_zarr(root, mode="a")
 
 
 # ---- netCDF-C's NCZarr ----

@@ -113,7 +113,7 @@ def xarray_region(root, form):
 
 def xarray_variable(root, form):
     import xarray
-    xarray.Dataset({"more": (("time", "x"), np.ones((4, 3)))}).to_zarr(
+    xarray.Dataset({"more": (("time", "x"), np.ones((7, 3)))}).to_zarr(
         root, zarr_format=form, mode="a")
 
 

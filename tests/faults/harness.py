@@ -115,9 +115,11 @@ class Client:
                     os.write(out, b"c")
                     break
                 except OSError as error:
-                    if error.errno in (errno.ENOTCONN, errno.ECONNABORTED) or attempt:
+                    gone = error.errno in (errno.ENOTCONN, errno.ECONNABORTED)
+                    if gone or attempt:
+                        os.write(out, b"E%d," % (error.errno or 0))
                         os._exit(0)
-                    os.write(out, b"e")
+                    os.write(out, b"e%d," % (error.errno or 0))
                 except BaseException:
                     os.write(out, b"x" + traceback.format_exc().encode()[-2000:])
                     os._exit(0)
@@ -147,6 +149,7 @@ class Client:
             pass
         os.close(self.pipe)
         said, _, wrong = text.partition(b"x")
+        self.said = said.decode()
         return said.count(b"b"), said.count(b"c"), wrong.decode(errors="replace"), late
 
 
@@ -247,7 +250,8 @@ class Rig:
         assert not late, f"{what}: the writer hangs after {confirmed} steps"
         assert not wrong or fired, f"{what}: {wrong}"
         if not fired:
-            assert confirmed == len(self.steps), f"{what}: no fault, but {begun}, {confirmed}"
+            assert confirmed == len(self.steps), (
+                f"{what}: no fault, but {client.said}: {m.messages()}")
             assert not text, f"{what}: {text}"
         if fired or self.left_behind(folder):
             self.recover(path, self.round % 2 == 0)
@@ -257,7 +261,7 @@ class Rig:
             self.verify(path, confirmed, begun, what + f" ({calls[max(0, at - 6):at]}"
                         f"|{calls[at:at + 4]})")
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{m.messages()}") from None
+            raise AssertionError(f"{error}\n{client.said}\n{m.messages()}") from None
         shutil.rmtree(folder)
         return fired
 

@@ -79,7 +79,8 @@ static inline int setup(void **state)
 {
 	struct fx *f = calloc(1, sizeof(*f));
 
-	(void)snprintf(f->dir, sizeof(f->dir), "/tmp/nczarrfs-tree-XXXXXX");
+	(void)snprintf(f->dir, sizeof(f->dir), "%s/nczarrfs-tree-XXXXXX",
+		       access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
 	assert_non_null(mkdtemp(f->dir));
 	f->fd = open(f->dir, O_RDONLY | O_DIRECTORY);
 	assert_true(f->fd >= 0);
