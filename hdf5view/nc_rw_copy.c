@@ -290,7 +290,8 @@ static int touch(struct rw_copy *c, uint64_t off, uint64_t end, struct err *e)
 	return rc;
 }
 
-/* mark - pages of [off, end) that are there now, and new. What is behind base_end is there anyway. */
+/* mark - pages of [off, end) that are there now, and new. What is behind base_end is there
+ * anyway. */
 static void mark(struct rw_copy *c, uint64_t off, uint64_t end)
 {
 	uint64_t base = rw_page(c->base_end + RW_PAGE - 1), first = rw_page(off);
