@@ -188,7 +188,8 @@ static void renew(struct committing *c)
 	if (rc == 0 && !stays)
 		rc = rw_epoch(v, &e);
 	if (rc < 0)
-		log_error("'%s' was written, and cannot be opened again: %s", v->opts.name, e.msg);
+		log_error("'%s' was written, and cannot be opened again: %s", v->opts.name,
+			  e.msg);
 	x = grounds_get(v->grounds);
 	c->f->follows = x->number;
 	c->f->follows_any = false;

@@ -397,7 +397,8 @@ bool rw_copy_differs(struct rw_copy *c, int was, uint64_t off, uint64_t len)
 		return false;
 	if (c->all || end > c->cut || len == 0)
 		return true;
-	first = off - off % RW_PAGE + (off % RW_PAGE ? RW_PAGE : 0); /* pages that are its own */
+	first = off - off % RW_PAGE +
+		(off % RW_PAGE ? RW_PAGE : 0); /* pages that are its own */
 	last = end - end % RW_PAGE;
 	if (last > first && rw_map_any(&c->written, rw_page(first), (last - first) / RW_PAGE))
 		return true;

@@ -309,7 +309,8 @@ static void again(struct nc_rw *v, uint64_t work)
 		    v->opts.name);
 	else
 		say(v,
-		    "what was written to '%s' in an earlier mount could not be committed: %s; it "
+		    "what was written to '%s' in an earlier mount could not be committed: %s; "
+		    "it "
 		    "stays in '%s/nc-%llu.now' and .map: remove both to forget it",
 		    v->opts.name, e.msg, v->opts.dir, (unsigned long long)work);
 	rw_file_put(v, f);
