@@ -84,7 +84,8 @@ def run_peer(peer, form, names, t):
         for name in names:
             writing.again(t, f"forky2-{name}", native)
             writing.again(t, f"{peer}{form}-{name}", m.path)
-    afterwards(t, native, file)
+    # xarray has another fill value for floats in Zarr v3
+    afterwards(t, native, file, tree=[x for x in TREE if x != "fill"])
 
 
 # ---- arrays of all kinds, by zarr-python 2 ----
