@@ -19,21 +19,6 @@ enum {
 	PARKED_MAX = 1 << 14,
 };
 
-static uint32_t number_of(uint64_t id)
-{
-	return (uint32_t)(id >> SLOT_SHIFT);
-}
-
-static uint64_t inner_of(uint64_t id)
-{
-	return id & (INNER_LIMIT - 1);
-}
-
-static uint64_t id_of(uint32_t number, uint64_t inner)
-{
-	return (uint64_t)number << SLOT_SHIFT | inner;
-}
-
 bool mirror_has(const struct mirror *m, const char *path, enum name_kind kind)
 {
 	const struct fs_setup *setup = m->setup;
@@ -64,18 +49,39 @@ static void take_over(const struct stat *st, struct view_attr *a)
 	a->ctime = st->st_ctim;
 }
 
-/* shown - an attribute of a dataset's view, as the mirror's. */
-static void shown(const struct slot *s, struct view_attr *a)
+/* show_written - the same of a writable view, which says itself for how long it holds. */
+static void show_written(const struct slot *s, struct view_attr *a)
+{
+	mode_t mode = s->st.st_mode & 0666;
+
+	a->fleeting = true;
+	if (!a->own) {
+		a->own = true;
+		a->mtime = s->st.st_mtim;
+		a->ctime = s->st.st_ctim;
+	}
+	a->mode = a->is_dir ? mode | (mode & 0444) >> 2 : mode;
+	a->uid = s->st.st_uid;
+	a->gid = s->st.st_gid;
+}
+
+void mirror_show(const struct slot *s, struct view_attr *a)
 {
 	a->id = id_of(s->number, a->id);
-	take_over(&s->source->ds.st, a);
+	if (s->rw)
+		show_written(s, a);
+	else
+		take_over(&s->source->ds.st, a);
 }
 
 /* tree_attr - the directory of a tree that need not be open. */
-static void tree_attr(uint32_t number, const struct stat *st, struct view_attr *ret)
+static void tree_attr(const struct mirror *m, uint32_t number, const struct stat *st,
+		      struct view_attr *ret)
 {
 	*ret = (struct view_attr){.id = id_of(number, VIEW_ROOT), .nlink = 1, .is_dir = true};
 	take_over(st, ret);
+	if (m->base.write)
+		ret->mode |= st->st_mode & 0222;
 }
 
 /* file_attr - the virtual file of a dataset, which is opened: its size is exact, or it is shown as
@@ -87,14 +93,16 @@ static int file_attr(struct mirror *m, uint32_t number, const struct stat *st,
 	int rc = slot_use(m, number, &s, e);
 
 	if (!rc) {
-		rc = s->view->ops->getattr(s->view, IMAGE_ID, ret, e);
+		rc = s->rw ? s->view->ops->lookup(s->view, VIEW_ROOT, s->name, strlen(s->name),
+						  ret, e)
+			   : s->view->ops->getattr(s->view, IMAGE_ID, ret, e);
 		if (!rc)
-			shown(s, ret);
+			mirror_show(s, ret);
 		else
 			rc = slot_explain(m, s, rc, e);
 		slot_release(m, s, 0);
 	}
-	if (!rc || rc == -ESTALE)
+	if (!rc || rc == -ESTALE || rc == -ENOENT)
 		return rc;
 	*ret = (struct view_attr){
 		.id = id_of(number, IMAGE_ID), .size = 1, .nlink = 1, .unsure = true};
@@ -119,7 +127,7 @@ static int counterpart_at(struct mirror *m, enum name_kind kind, const char *pat
 	if (rc)
 		return rc;
 	if (kind == NAME_TREE)
-		tree_attr(number, st, ret);
+		tree_attr(m, number, st, ret);
 	else
 		rc = file_attr(m, number, st, ret, e);
 	if (rc)
@@ -198,7 +206,7 @@ static int mirror_lookup(struct view *v, uint64_t dir, const char *name, size_t 
 	if (rc || ret->unsure)
 		rc = slot_explain(m, s, rc, e);
 	if (!rc)
-		shown(s, ret);
+		mirror_show(s, ret);
 	slot_release(m, s, !rc);
 	return rc;
 }
@@ -221,7 +229,7 @@ static int counterpart_getattr(struct mirror *m, uint64_t id, struct view_attr *
 		return rc;
 	if (kind != NAME_TREE)
 		return file_attr(m, number_of(id), &st, ret, e);
-	tree_attr(number_of(id), &st, ret);
+	tree_attr(m, number_of(id), &st, ret);
 	return 0;
 }
 
@@ -249,7 +257,7 @@ static int mirror_getattr(struct view *v, uint64_t id, struct view_attr *ret, st
 	if (rc || ret->unsure)
 		rc = slot_explain(m, s, rc, e);
 	if (!rc)
-		shown(s, ret);
+		mirror_show(s, ret);
 	slot_release(m, s, 0);
 	return rc;
 }
@@ -272,7 +280,7 @@ static bool relay_entry(void *arg, const char *name, uint64_t id, bool is_dir,
 
 	if (attr) {
 		copy = *attr;
-		shown(r->slot, &copy);
+		mirror_show(r->slot, &copy);
 	}
 	taken = r->emit(r->arg, name, id_of(r->slot->number, id), is_dir, attr ? &copy : NULL,
 			next);
@@ -333,12 +341,12 @@ static int hold(struct mirror *m, struct slot *s, const struct span *in, struct 
 	return 0;
 }
 
-/* read_slot - *ret_held: the slot went with the answer. */
-static int read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t off, size_t len,
-		     uint8_t *room, struct span *ret, bool *ret_held, struct err *e)
+int mirror_read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t fh, uint64_t off,
+		     size_t len, uint8_t *room, struct span *ret, bool *ret_held, struct err *e)
 {
 	struct span in = {0};
-	int rc = s->view->ops->read(s->view, id, off, len, room, &in, e);
+	int rc = fh ? s->view->write->read(s->view, id, fh, off, len, room, &in, e)
+		    : s->view->ops->read(s->view, id, off, len, room, &in, e);
 
 	if (rc)
 		return slot_explain(m, s, rc, e);
@@ -380,7 +388,7 @@ static int mirror_read(struct view *v, uint64_t id, uint64_t off, size_t len, ui
 	rc = slot_use(m, number_of(id), &s, e);
 	if (rc)
 		return rc;
-	rc = read_slot(m, s, inner_of(id), off, len, room, ret, &is_held, e);
+	rc = mirror_read_slot(m, s, inner_of(id), 0, off, len, room, ret, &is_held, e);
 	if (!is_held)
 		slot_release(m, s, 0);
 	return rc;
@@ -425,8 +433,16 @@ static int mirror_xattr(struct view *v, uint64_t id, const char *name, struct bu
 
 static void mirror_forget(struct view *v, uint64_t id, uint64_t count)
 {
+	struct mirror *m = mirror_of(v);
+	struct slot *s = number_of(id) ? slot_if_open(m, number_of(id)) : NULL;
+
+	if (s) {
+		if (s->rw && s->view->ops->forget)
+			s->view->ops->forget(s->view, inner_of(id), count);
+		slot_release(m, s, 0);
+	}
 	if (number_of(id))
-		slot_forget(mirror_of(v), number_of(id), count);
+		slot_forget(m, number_of(id), count);
 	else
 		real_forget(mirror_of(v), id, count);
 }
@@ -535,7 +551,8 @@ static int mirror_init(struct mirror *m, struct err *e)
 	m->fd = open(cfg->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (m->fd < 0 || fstat(m->fd, &st) < 0)
 		return err_sys(e, errno, "'%s'", cfg->source);
-	m->open = alloc_array(cfg->open_datasets, sizeof(struct slot *));
+	m->cap_open = cfg->open_datasets;
+	m->open = alloc_array(m->cap_open, sizeof(struct slot *));
 	m->max_parked = u64_min((uint64_t)PARKED_TIMES * cfg->open_datasets, PARKED_MAX);
 	m->parked = alloc_array(m->max_parked, sizeof(struct slot *));
 	m->slots = alloc_array(1, sizeof(struct slot *)); /* number 0 is nobody's */
@@ -563,6 +580,8 @@ int mirror_open(const struct fs_setup *setup, struct view **ret, struct err *e)
 		mirror_close(&m->base);
 		return rc;
 	}
+	if (setup->cfg->rw && setup->rw)
+		m->base.write = &mirror_write_ops;
 	*ret = &m->base;
 	return 0;
 }

@@ -50,6 +50,10 @@ struct node {
 	ino_t ino;
 	mode_t type;     /* S_IFMT bits */
 	bool in_dataset; /* a directory that is a Zarr tree, or lies in one */
+	bool fresh;      /* a file that was made in this mount: it may become a dataset */
+	uint32_t writers; /* open files that write to it */
+	uint32_t opens;   /* open files */
+	int fd;           /* while there are any: what they have open, whatever its name; owned */
 	uint64_t known;  /* the kernel was told so many times */
 };
 
@@ -67,6 +71,10 @@ struct slot {
 
 	enum slot_state state;
 	bool stale; /* it changed: nothing is known of it any more */
+	bool rw;    /* OPEN: the view is a writable one, and its own judge of what it stands on:
+	             * source is NULL */
+	bool written; /* it was so once: commits of ours change size and time of a file */
+	uint32_t handles; /* of the users: open files */
 	struct source *source; /* OPEN; CLOSED: parked */
 	struct view *view;
 	uint32_t users;           /* requests, also those that wait for it to be open */
@@ -98,13 +106,16 @@ struct mirror {
 	struct slot **slots; /* by number; NULL: it is gone */
 	size_t n_slots, cap_slots;
 	uint32_t next_free;  /* where to look for a number when all have been given */
-	struct slot **open;  /* OPENING and OPEN; at most cfg->open_datasets */
+	struct slot **open;  /* OPENING and OPEN; at most cfg->open_datasets, but for those with
+	                      * open files */
 	struct slot **parked;
-	size_t n_open, n_parked, max_parked;
+	size_t n_open, cap_open, n_parked, max_parked;
 	uint64_t clock;
 
 	struct listing *listings[LISTINGS];
 	uint64_t listing_clock;
+	uint32_t closing;   /* writable views that are being closed: they have their lock still */
+	bool finished;      /* they have been told that this is the end */
 };
 
 /* where - a directory: what is needed to look at its entries. */
@@ -184,7 +195,90 @@ int slot_peek(struct mirror *m, uint32_t number, enum name_kind *ret_kind, char 
 int slot_outdated(struct mirror *m, uint32_t number, const struct stat *st, struct err *e);
 /* slot_forget - the kernel knows ids of it so many times less. */
 void slot_forget(struct mirror *m, uint32_t number, uint64_t count);
+/* slot_if_open - the same as slot_use of one that is open; NULL: it is not. Opens nothing. */
+struct slot *slot_if_open(struct mirror *m, uint32_t number);
+/* slot_hold, slot_let_go - an open file of a writable view: the slot, which the caller uses, stays
+ * open; its use goes on until slot_let_go. */
+void slot_hold(struct mirror *m, struct slot *s);
+void slot_let_go(struct mirror *m, struct slot *s);
+/* slot_end - a dataset is about to be removed or to get another name: what was written to it goes
+ * into it, and its slot is stale. -EBUSY: somebody uses it. */
+int slot_end(struct mirror *m, uint32_t number, struct err *e);
+/* slots_finish - view_write_ops.finish of all that are open. */
+int slots_finish(struct mirror *m, struct err *e);
 void slots_free(struct mirror *m);
+
+/* Writing: mirror_write.c, mirror_write_real.c, mirror_new.c. */
+
+/* number_of, inner_of, id_of - the two parts of an id. */
+static inline uint32_t number_of(uint64_t id)
+{
+	return (uint32_t)(id >> SLOT_SHIFT);
+}
+
+static inline uint64_t inner_of(uint64_t id)
+{
+	return id & (INNER_LIMIT - 1);
+}
+
+static inline uint64_t id_of(uint32_t number, uint64_t inner)
+{
+	return (uint64_t)number << SLOT_SHIFT | inner;
+}
+
+extern const struct view_write_ops mirror_write_ops;
+
+/* mirror_show - an attribute of a dataset's view, as the mirror's. */
+void mirror_show(const struct slot *s, struct view_attr *a);
+/* mirror_read_slot - through a handle of it, or not (fh 0). The slot is in use; *ret_held: it went
+ * with the answer. */
+int mirror_read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t fh, uint64_t off,
+		     size_t len, uint8_t *room, struct span *ret, bool *ret_held, struct err *e);
+/* mirror_hidden - whether a name is that of a state directory: nobody sees it. */
+bool mirror_hidden(const char *name);
+
+/* real_copy - a node: its path is new. -ESTALE. */
+int real_copy(struct mirror *m, uint64_t id, struct node *ret, struct err *e);
+/* real_writer - one open file more or less (-1) writes to a node; *ret_fresh, *ret_others: whether it
+ * was made in this mount, and how many others there are. */
+void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh,
+		 uint32_t *ret_others);
+/* real_opened - a node has an open file more, fd; real_closed - one less. */
+void real_opened(struct mirror *m, uint64_t id, int fd);
+void real_closed(struct mirror *m, uint64_t id);
+void real_set_fresh(struct mirror *m, uint64_t id, bool fresh);
+/* real_moved - the node of a path has another one now. */
+void real_moved(struct mirror *m, const char *from, const char *to);
+/* real_open_at - the directory that a path is in, opened; *ret_name: its last component, within path.
+ */
+int real_open_at(const struct mirror *m, const char *path, const char **ret_name,
+		 struct err *e);
+
+/* real_w_... - what a writable view can do, of real entries; names are not hidden ones. */
+int real_w_create(struct mirror *m, const struct where *dir, const char *name, int flags,
+		  mode_t mode, int *ret_fd, struct view_attr *ret, struct err *e);
+int real_w_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, struct err *e);
+int real_w_setattr(struct mirror *m, uint64_t id, int fd, const struct view_set *set,
+		   struct view_attr *ret, struct err *e);
+int real_w_mkdir(struct mirror *m, const struct where *dir, const char *name, mode_t mode,
+		 struct view_attr *ret, struct err *e);
+int real_w_remove(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
+		  struct err *e);
+int real_w_rename(struct mirror *m, const struct where *dir, const char *name,
+		  const struct where *to_dir, const char *to_name, unsigned flags,
+		  struct err *e);
+int real_w_link(struct mirror *m, uint64_t id, const struct where *dir, const char *name,
+		struct view_attr *ret, struct err *e);
+
+/* new_wanted - whether a new file (or directory) of this name in a directory is to become a dataset of
+ * the other family, and what the dataset is called then. */
+bool new_wanted(const struct mirror *m, const struct where *dir, const char *name, bool is_dir,
+		char out[NAME_BYTES]);
+/* new_store - the file at path becomes the Zarr store at to, when it is a dataset. Returns 1 when it
+ * was; 0 it is none, and stays; an error, and it stays. */
+int new_store(struct mirror *m, const char *path, const char *to, struct err *e);
+/* new_file - an empty netCDF-4 file at path. */
+int new_file(struct mirror *m, const char *path, struct err *e);
 
 /* Listing: mirror_list.c. */
 

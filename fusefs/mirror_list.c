@@ -153,7 +153,7 @@ static int take_entry(const struct mirror *m, const struct where *dir, struct li
 	int rc;
 
 	if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
-	    real_is_mountpoint(m, dir->dev, dir->ino, d->d_name))
+	    real_is_mountpoint(m, dir->dev, dir->ino, d->d_name) || mirror_hidden(d->d_name))
 		return 0;
 	type = type_of(fd, d);
 	if (!type)

@@ -45,6 +45,8 @@ int real_probe(const struct mirror *m, const struct where *dir, const char *name
 
 	if (real_is_mountpoint(m, dir->dev, dir->ino, name))
 		return err_set(e, -ENOENT, "'%s': the mountpoint", name);
+	if (mirror_hidden(name))
+		return err_set(e, -ENOENT, "'%s': a state directory", name);
 	path = mirror_join(dir->path, name);
 	if (!path)
 		return err_nomem(e);
@@ -123,6 +125,8 @@ static void node_free(struct mirror *m, struct node *n)
 {
 	unlist(m, n);
 	map_remove(&m->nodes_by_id, &n->by_id);
+	if (n->fd >= 0)
+		(void)close(n->fd);
 	free(n->path);
 	free(n);
 }
@@ -140,6 +144,7 @@ static struct node *node_new(struct mirror *m, char *path, uint64_t hash, uint64
 		.dev = st->st_dev,
 		.ino = st->st_ino,
 		.type = st->st_mode & S_IFMT,
+		.fd = -1,
 	};
 	if (map_add(&m->nodes_by_id, &n->by_id, id) < 0) {
 		free(n);
@@ -245,6 +250,99 @@ int real_where(struct mirror *m, uint64_t id, struct where *ret, struct err *e)
 	return 0;
 }
 
+int real_copy(struct mirror *m, uint64_t id, struct node *ret, struct err *e)
+{
+	return find(m, id, ret, e);
+}
+
+void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh, uint32_t *ret_others)
+{
+	struct node *n;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	if (n && more > 0)
+		n->writers++;
+	else if (n && n->writers > 0)
+		n->writers -= more < 0;
+	*ret_fresh = n && n->fresh;
+	*ret_others = n && n->writers > 0 ? n->writers - 1 : 0;
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+void real_opened(struct mirror *m, uint64_t id, int fd)
+{
+	struct node *n;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	if (n && n->opens++ == 0)
+		n->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* without it: known by its name only */
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+void real_closed(struct mirror *m, uint64_t id)
+{
+	struct node *n;
+	int fd = -1;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	if (n && n->opens > 0 && --n->opens == 0) {
+		fd = n->fd;
+		n->fd = -1;
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	if (fd >= 0)
+		(void)close(fd);
+}
+
+/* stat_opened - of a file that is open, and whose name may be gone. */
+static int stat_opened(struct mirror *m, uint64_t id, struct stat *ret)
+{
+	struct node *n;
+	int rc;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	rc = n && n->fd >= 0 && fstat(n->fd, ret) == 0 ? 0 : -ESTALE;
+	(void)pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+void real_set_fresh(struct mirror *m, uint64_t id, bool fresh)
+{
+	struct node *n;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	if (n)
+		n->fresh = fresh;
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+void real_moved(struct mirror *m, const char *from, const char *to)
+{
+	char *path = strdup(to);
+	struct node *n, *other;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_path(m, from, mirror_hash(m, from, strlen(from)));
+	other = node_of_path(m, to, mirror_hash(m, to, strlen(to)));
+	if (other)
+		unlist(m, other);
+	if (n)
+		unlist(m, n);
+	if (n && path &&
+	    map_add(&m->nodes_by_path, &n->by_path, mirror_hash(m, to, strlen(to))) == 0) {
+		free(n->path);
+		n->path = steal(&path);
+		n->listed = true;
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	free(path);
+}
+
 uint64_t real_known_id(struct mirror *m, const char *path)
 {
 	uint64_t hash = mirror_hash(m, path, strlen(path)), id;
@@ -316,16 +414,18 @@ int real_getattr(struct mirror *m, uint64_t id, struct view_attr *ret, struct er
 	struct stat st;
 	int rc = find(m, id, &n, e);
 
-	if (rc)
-		return rc;
-	rc = gone(real_stat(m, n.path, &st, e));
-	if (!rc)
-		rc = check(&n, &st, e);
+	if (!rc) {
+		rc = gone(real_stat(m, n.path, &st, e));
+		if (!rc)
+			rc = check(&n, &st, e);
+		free(n.path);
+	}
+	if (rc == -ESTALE)
+		rc = stat_opened(m, id, &st);
 	if (!rc) {
 		real_attr(&st, ret);
 		ret->id = id;
 	}
-	free(n.path);
 	return rc;
 }
 

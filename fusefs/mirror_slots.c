@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "fusefs/mirror_int.h"
+#include "fusefs/rw.h"
 
 enum {
 	POLL_MS = 1000,  /* between two looks at an open dataset */
@@ -23,13 +24,25 @@ enum {
 struct opened {
 	struct source *source;
 	struct view *view;
+	bool rw; /* the view is a writable one; there is no source */
 };
 
-static void close_opened(const struct opened *o)
+/* close_opened - detach_locked counted those that are writable. */
+static void close_opened(struct mirror *m, const struct opened *o)
 {
+	struct err e = ERR_INIT;
+
+	if (o->rw && !m->finished && o->view->write->finish(o->view, &e) < 0)
+		log_error("%s", e.msg);
 	if (o->view)
 		o->view->ops->close(o->view);
 	source_close(o->source);
+	if (!o->rw)
+		return;
+	(void)pthread_mutex_lock(&m->lock);
+	m->closing--;
+	(void)pthread_cond_broadcast(&m->moved);
+	(void)pthread_mutex_unlock(&m->lock);
 }
 
 /* same - whether st may be of the dataset that a slot was made for. The inode says it all about a
@@ -41,7 +54,7 @@ static bool same(const struct slot *s, const struct stat *st)
 	if (st->st_dev != own->st_dev || st->st_ino != own->st_ino ||
 	    (st->st_mode & S_IFMT) != (own->st_mode & S_IFMT))
 		return false;
-	return S_ISDIR(st->st_mode) ||
+	return S_ISDIR(st->st_mode) || s->written ||
 	       (st->st_size == own->st_size && st->st_mtim.tv_sec == own->st_mtim.tv_sec &&
 		st->st_mtim.tv_nsec == own->st_mtim.tv_nsec);
 }
@@ -81,9 +94,11 @@ static void take_out(struct slot **list, size_t *n, const struct slot *s)
 /* detach_locked - take an open dataset from its slot, for close_opened. */
 static struct opened detach_locked(struct mirror *m, struct slot *s)
 {
-	struct opened o = {.source = s->source, .view = s->view};
+	struct opened o = {.source = s->source, .view = s->view, .rw = s->rw};
 
 	take_out(m->open, &m->n_open, s);
+	m->closing += s->rw;
+	s->rw = false;
 	s->source = NULL;
 	s->view = NULL;
 	s->state = SLOT_CLOSED;
@@ -224,7 +239,7 @@ int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char 
 		*ret = s->number;
 	}
 	(void)pthread_mutex_unlock(&m->lock);
-	close_opened(&old);
+	close_opened(m, &old);
 	return rc;
 }
 
@@ -263,9 +278,44 @@ static int open_source(const struct mirror *m, const struct slot *s, struct sour
 	return same(s, &(*ret)->ds.st) ? 0 : stale(s->path, e);
 }
 
+/* may_write - whether a slot's counterpart can be written to, as far as its kind tells. */
+static bool may_write(const struct mirror *m, const struct slot *s)
+{
+	return m->base.write &&
+	       (S_ISDIR(s->st.st_mode) ? s->kind == NAME_FILE : s->kind == NAME_TREE);
+}
+
+/* open_writable - without the lock. Returns 1 when it can only be read. */
+static int open_writable(struct mirror *m, const struct slot *s, const struct fs_want *want,
+			 struct opened *o, struct err *e)
+{
+	auto_free char *path = mirror_join(m->setup->cfg->source, s->path);
+	struct stat st;
+	int rc;
+
+	if (!path)
+		return err_nomem(e);
+	if (S_ISREG(s->st.st_mode) &&
+	    source_bidder(m->setup->formats, m->setup->n_formats, path) != m->setup->hdf5)
+		return 1;
+	/* the one before it may have its lock still, while it is closed */
+	(void)pthread_mutex_lock(&m->lock);
+	while (m->closing > 0)
+		(void)pthread_cond_wait(&m->moved, &m->lock);
+	(void)pthread_mutex_unlock(&m->lock);
+	rc = fs_rw_open(m->setup, path, want, &o->view, e);
+	if (rc == -EROFS || rc == -EACCES || rc == -EPERM || rc == -EBUSY) {
+		log_warn("%s: it can only be read here", e ? e->msg : s->path);
+		return 1;
+	}
+	if (rc < 0)
+		return rc;
+	o->rw = true;
+	return stat(path, &st) == 0 && same(s, &st) ? 0 : stale(s->path, e);
+}
+
 /* open_dataset - without the lock. o->source: NULL, or one that was parked. */
-static int open_dataset(const struct mirror *m, const struct slot *s, struct opened *o,
-			struct err *e)
+static int open_dataset(struct mirror *m, const struct slot *s, struct opened *o, struct err *e)
 {
 	const struct fs_setup *setup = m->setup;
 	const struct fs_want want = {
@@ -275,8 +325,11 @@ static int open_dataset(const struct mirror *m, const struct slot *s, struct ope
 		.rules = setup->rules,
 		.share = FS_MIRROR_SHARE,
 	};
-	int rc = 0;
+	int rc = may_write(m, s) && !o->source ? open_writable(m, s, &want, o, e) : 1;
 
+	if (rc <= 0)
+		return rc;
+	rc = 0;
 	if (!o->source)
 		rc = open_source(m, s, &o->source, e);
 	else if (source_poll(o->source, NULL) == -ESTALE)
@@ -306,7 +359,7 @@ static struct opened retire_locked(struct mirror *m, struct slot *s)
 	struct opened o = detach_locked(m, s);
 	struct slot *parked;
 
-	if (!S_ISDIR(s->st.st_mode) || !s->known)
+	if (!S_ISDIR(s->st.st_mode) || !s->known || o.rw)
 		return o;
 	s->source = o.source;
 	o.source = NULL;
@@ -329,25 +382,37 @@ static struct opened retire_locked(struct mirror *m, struct slot *s)
  * nobody's until the view that reads it, with threads of its own, is closed. */
 static void retire(struct mirror *m, struct slot *s)
 {
+	bool was_rw = s->rw;
 	struct opened o = retire_locked(m, s);
-	bool parked = is_parked(s);
+	bool parked = is_parked(s) || was_rw;
 
 	if (parked) {
 		s->users++;
 		s->state = SLOT_OPENING;
 	}
 	(void)pthread_mutex_unlock(&m->lock);
-	close_opened(&o);
+	close_opened(m, &o);
 	(void)pthread_mutex_lock(&m->lock);
 	if (!parked)
 		return;
 	s->users--;
 	s->state = SLOT_CLOSED;
+	if (was_rw) /* opened again its ids mean others */
+		mark_stale_locked(m, s);
 	(void)pthread_cond_broadcast(&m->moved);
 	o = tidy_locked(m, s);
 	(void)pthread_mutex_unlock(&m->lock);
-	close_opened(&o);
+	close_opened(m, &o);
 	(void)pthread_mutex_lock(&m->lock);
+}
+
+/* all_held - whether all that is open has open files. */
+static bool all_held(const struct mirror *m)
+{
+	for (size_t i = 0; i < m->n_open; i++)
+		if (m->open[i]->state == SLOT_OPENING || m->open[i]->handles == 0)
+			return false;
+	return true;
 }
 
 /* make_room_locked - until one more dataset may be opened. Unlocks while it closes another. */
@@ -358,8 +423,11 @@ static void make_room_locked(struct mirror *m)
 
 		if (s)
 			retire(m, s);
-		else
+		else if (!all_held(m) || grow_array(&m->open, &m->cap_open, m->n_open + 1,
+						    sizeof(*m->open)) < 0)
 			(void)pthread_cond_wait(&m->moved, &m->lock);
+		else
+			return; /* nobody would ever make room for a program with so many files */
 	}
 }
 
@@ -391,6 +459,14 @@ static int not_open_locked(struct mirror *m, struct slot *s, int rc, bool again,
 	return rc;
 }
 
+/* count_closing - as detach_locked does. */
+static void count_closing(struct mirror *m, const struct opened *o)
+{
+	(void)pthread_mutex_lock(&m->lock);
+	m->closing += o->rw;
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
 /* open_locked - a CLOSED or FAILED slot; unlocks meanwhile. The caller is one of its users. */
 static int open_locked(struct mirror *m, struct slot *s, struct err *e)
 {
@@ -404,14 +480,18 @@ static int open_locked(struct mirror *m, struct slot *s, struct err *e)
 	m->open[m->n_open++] = s;
 	(void)pthread_mutex_unlock(&m->lock);
 	rc = open_dataset(m, s, &o, &why);
-	if (rc)
-		close_opened(&o);
+	if (rc) {
+		count_closing(m, &o);
+		close_opened(m, &o);
+	}
 	(void)pthread_mutex_lock(&m->lock);
 	if (rc) {
 		rc = not_open_locked(m, s, rc, again, &why, e);
 	} else {
 		s->source = o.source;
 		s->view = o.view;
+		s->rw = o.rw;
+		s->written |= o.rw;
 		s->polled_ms = mirror_now_ms();
 		s->state = SLOT_OPEN;
 	}
@@ -505,7 +585,7 @@ int slot_use(struct mirror *m, uint32_t number, struct slot **ret, struct err *e
 	}
 	(void)pthread_mutex_unlock(&m->lock);
 	/* what cannot be looked at is not known to have changed */
-	if (poll_it && source_poll(s->source, NULL) == -ESTALE)
+	if (poll_it && s->source && source_poll(s->source, NULL) == -ESTALE)
 		rc = make_stale(m, s, e);
 	if (rc)
 		slot_release(m, s, 0);
@@ -524,11 +604,13 @@ void slot_release(struct mirror *m, struct slot *s, uint64_t known)
 		(void)pthread_cond_broadcast(&m->moved);
 	o = tidy_locked(m, s);
 	(void)pthread_mutex_unlock(&m->lock);
-	close_opened(&o);
+	close_opened(m, &o);
 }
 
 int slot_explain(struct mirror *m, struct slot *s, int rc, struct err *e)
 {
+	if (s->rw)
+		return rc; /* it knows which of its ids are old */
 	if (rc == -ESTALE || source_check(s->source, NULL) == -ESTALE)
 		return make_stale(m, s, e);
 	/* such a text is logged once, and for each dataset; also of a file that is shown */
@@ -539,7 +621,7 @@ int slot_explain(struct mirror *m, struct slot *s, int rc, struct err *e)
 
 int slot_check(struct mirror *m, struct slot *s, struct err *e)
 {
-	int rc = source_check(s->source, e);
+	int rc = s->rw ? 0 : source_check(s->source, e);
 
 	return rc == -ESTALE ? make_stale(m, s, e) : rc;
 }
@@ -580,7 +662,7 @@ int slot_outdated(struct mirror *m, uint32_t number, const struct stat *st, stru
 		o = tidy_locked(m, s);
 	}
 	(void)pthread_mutex_unlock(&m->lock);
-	close_opened(&o);
+	close_opened(m, &o);
 	return rc;
 }
 
@@ -596,7 +678,73 @@ void slot_forget(struct mirror *m, uint32_t number, uint64_t count)
 		o = tidy_locked(m, s);
 	}
 	(void)pthread_mutex_unlock(&m->lock);
-	close_opened(&o);
+	close_opened(m, &o);
+}
+
+struct slot *slot_if_open(struct mirror *m, uint32_t number)
+{
+	struct slot *s;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_by_number(m, number);
+	if (s && s->state == SLOT_OPEN)
+		s->users++;
+	else
+		s = NULL;
+	(void)pthread_mutex_unlock(&m->lock);
+	return s;
+}
+
+void slot_hold(struct mirror *m, struct slot *s)
+{
+	(void)pthread_mutex_lock(&m->lock);
+	s->handles++;
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+void slot_let_go(struct mirror *m, struct slot *s)
+{
+	(void)pthread_mutex_lock(&m->lock);
+	s->handles--;
+	(void)pthread_mutex_unlock(&m->lock);
+	slot_release(m, s, 0);
+}
+
+int slot_end(struct mirror *m, uint32_t number, struct err *e)
+{
+	struct opened o = {0};
+	struct slot *s;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_by_number(m, number);
+	if (s && s->users > 0) {
+		rc = err_set(e, -EBUSY, "'%s' is in use", s->path);
+	} else if (s) {
+		mark_stale_locked(m, s);
+		o = tidy_locked(m, s);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	close_opened(m, &o);
+	return rc;
+}
+
+int slots_finish(struct mirror *m, struct err *e)
+{
+	struct err one = ERR_INIT;
+	int rc = 0;
+
+	for (size_t i = 0; i < m->n_open; i++) {
+		struct slot *s = m->open[i];
+		int r = s->rw ? s->view->write->finish(s->view, &one) : 0;
+
+		if (r < 0 && rc < 0)
+			log_error("%s", e ? e->msg : "");
+		if (r < 0)
+			rc = err_set(e, r, "%s", one.msg);
+	}
+	m->finished = true;
+	return rc;
 }
 
 void slots_free(struct mirror *m)
@@ -606,7 +754,9 @@ void slots_free(struct mirror *m)
 
 		if (!s)
 			continue;
-		close_opened(&(struct opened){.source = s->source, .view = s->view});
+		m->closing += s->rw;
+		close_opened(
+			m, &(struct opened){.source = s->source, .view = s->view, .rw = s->rw});
 		slot_free(s);
 	}
 	map_free(&m->slots_by_path);

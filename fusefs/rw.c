@@ -3,12 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/log.h"
 #include "fusefs/rw_int.h"
-
 
 /* rw - what a writable view needs beside itself. The view's own operations are called, but for
  * close. */
@@ -121,7 +122,7 @@ static int tree_check(void *arg, struct store *tree, const char *key, struct err
 static int tree_commit(void *arg, uint64_t generation, void (*quiesce)(void *view), void *view,
 		       char ***ret_left, size_t *ret_n, struct err *e)
 {
-	const struct rw *rw = arg;
+	struct rw *rw = arg;
 
 	return rw_commit_tree(rw->setup, &rw->state, generation, quiesce, view, ret_left, ret_n,
 			      e);
@@ -178,6 +179,22 @@ static int open_file(struct rw *rw, struct grounds *g, struct view **ret, struct
 	return rw->setup->rw->file_rw(g, &opts, ret, e);
 }
 
+/* open_either - threads that it starts take no signals: those are for the server's own. */
+static int open_either(struct rw *rw, bool tree, struct grounds *g, struct view **ret,
+		       struct err *e)
+{
+	sigset_t all, old;
+	int rc;
+
+	(void)sigfillset(&all);
+	rc = pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (rc)
+		return err_sys(e, rc, "block signals");
+	rc = tree ? open_tree(rw, g, ret, e) : open_file(rw, g, ret, e);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
+	return rc;
+}
+
 static int open_view(struct rw *rw, struct view **ret, struct err *e)
 {
 	struct grounds *g;
@@ -190,7 +207,7 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 	x = grounds_get(g);
 	tree = x->source->ops == rw->setup->hdf5;
 	ground_put(g, x);
-	rc = tree ? open_tree(rw, g, ret, e) : open_file(rw, g, ret, e);
+	rc = open_either(rw, tree, g, ret, e);
 	if (rc < 0)
 		grounds_free(g);
 	return rc;
@@ -208,7 +225,9 @@ static int prepare(struct rw *rw, const char *path, struct err *e)
 		rc = rw_repair(rw->setup, &rw->state, &done, e);
 	if (rc == 0 && done)
 		log_warn("'%s': a commit that was begun before was ended, or undone", path);
-	return rc;
+	if (rc == 0 && !done && !rw_state_bare(&rw->state))
+		rc = rw_state_same(&rw->state, e);
+	return rc == 0 ? rw_state_base(&rw->state, e) : rc;
 }
 
 int fs_rw_open(const struct fs_setup *setup, const char *path, const struct fs_want *want,

@@ -58,8 +58,10 @@ void fs_rw_prepare(const struct fs_setup *setup);
 int fs_rw_open(const struct fs_setup *setup, const char *path, const struct fs_want *want,
 	       struct view **ret, struct err *e) NZ_MUST_USE;
 
-/* fs_rw_pending - whether a mount that died left something behind for the dataset at path: before
- * it is read its journal or manifest must be carried out. 1, 0, or an error. */
+/* fs_rw_pending - whether a mount that died left something behind for the dataset at path. 0:
+ * nothing; FS_RW_BROKEN: it is neither old nor new before its journal or manifest has been carried
+ * out; FS_RW_WAITS: something was confirmed to writers and is not in it; or an error. */
+enum { FS_RW_BROKEN = 1, FS_RW_WAITS = 2 };
 int fs_rw_pending(const struct fs_setup *setup, const char *path, struct err *e);
 /* fs_rw_recover - carry it out; with everything that was confirmed to writers. lines: what was
  * done, for people, appended. */
@@ -88,6 +90,11 @@ int commit_tree_view(const struct fs_setup *setup, struct source *s, const struc
  * netCDF-4 file. Asks no library, and looks at that document only. */
 int commit_tree_check(const struct fs_setup *setup, struct store *tree, const char *key,
 		      struct err *e) NZ_MUST_USE;
+
+/* commit_new - a new Zarr store at `store`, with everything of now. dir_fd: of a directory on the same
+ * filesystem, for what is half done. On failure something may be left at both places. */
+int commit_new(const struct fs_setup *setup, struct source *now, const char *store, int dir_fd,
+	       struct err *e) NZ_MUST_USE;
 
 /* ---- commit_file.c: a virtual file that was written goes into a Zarr store ---- */
 

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/child.h"
-#include "base/log.h"
 
 enum {
 	READY = 1, /* an answer: bytes of the old state are about to change */
@@ -88,18 +87,7 @@ static const struct child_kind kind = {
 
 /* ---- the server ---- */
 
-/* key_of - a new text: what stands before the reason. */
-static char *key_of(const char *path, const char *line)
-{
-	const char *tab = strrchr(line, '\t');
-
-	log_info("'%s': '%.*s' is not in it: %s", path, (int)(tab ? tab - line : 0), line,
-		 tab ? tab + 1 : line);
-	return tab ? strndup(line, (size_t)(tab - line)) : strdup(line);
-}
-
-int rw_left(const char *path, const char *text, size_t n, char ***ret, size_t *ret_n,
-	    struct err *e)
+int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *e)
 {
 	size_t count = 0, at = 0;
 	char **list;
@@ -112,7 +100,7 @@ int rw_left(const char *path, const char *text, size_t n, char ***ret, size_t *r
 	if (!list)
 		return err_nomem(e);
 	for (size_t i = 0; i < count; i++, at += strlen(text + at) + 1) {
-		list[i] = key_of(path, text + at);
+		list[i] = strdup(text + at);
 		if (list[i])
 			continue;
 		while (i > 0)
@@ -207,25 +195,42 @@ static int one_process(struct committing *c, uint64_t generation, struct err *e)
 	return rc < 0 && !c->said && rc != -ENOMEM ? died(c, rc, status, e) : rc;
 }
 
-int rw_commit_tree(const struct fs_setup *setup, const struct rw_state *state,
-		   uint64_t generation, void (*quiesce)(void *view), void *view,
-		   char ***ret_left, size_t *ret_n, struct err *e)
+/* attempt - with what a process that failed or died left of the file put right: it is one of the two
+ * states afterwards. */
+static int attempt(const struct fs_setup *setup, struct committing *c, uint64_t generation,
+		   struct err *e)
 {
-	struct committing c = {.state = state, .quiesce = quiesce, .view = view};
 	struct err other = ERR_INIT;
 	bool done = false;
-	int rc = one_process(&c, generation, e);
+	int rc = one_process(c, generation, e);
 
-	/* whatever state it left the file in, it is one of the two afterwards */
-	if (rc < 0 && rw_repair(setup, state, &done, &other) < 0)
-		rc = err_set(e, other.code, "%s", other.msg);
-	else if (rc < 0 && c.let_go && (done || !c.said)) {
-		free(c.left);
-		c = (struct committing){.state = state, .quiesce = quiesce, .view = view};
-		rc = one_process(&c, generation, e);
-	}
 	if (rc == 0)
-		rc = rw_left(state->path, c.left, c.n, ret_left, ret_n, e);
+		return 0;
+	if (rw_repair(setup, c->state, &done, &other) < 0)
+		return err_set(e, other.code, "%s", other.msg);
+	if (!c->let_go || (!done && c->said))
+		return rc;
+	free(c->left);
+	c->left = NULL;
+	c->said = false;
+	return one_process(c, generation, e);
+}
+
+int rw_commit_tree(const struct fs_setup *setup, struct rw_state *state, uint64_t generation,
+		   void (*quiesce)(void *view), void *view, char ***ret_left, size_t *ret_n,
+		   struct err *e)
+{
+	struct committing c = {.state = state, .quiesce = quiesce, .view = view};
+	int rc;
+
+	rw_state_changing(state);
+	rc = attempt(setup, &c, generation, e);
+	if (rc == 0)
+		rc = rw_left(c.left, c.n, ret_left, ret_n, e);
 	free(c.left);
+	if (rc < 0 && !c.let_go)
+		rw_state_unchanged(state);
+	else if (rw_state_base(state, NULL) < 0)
+		rw_state_changing(state);
 	return rc;
 }

@@ -13,6 +13,7 @@ struct rw_state {
 	int dir_fd;   /* -1: none */
 	int lock_fd;  /* holds the lock */
 	bool is_dir;  /* the dataset is a directory */
+	struct stat base; /* the file that what waits was written over */
 };
 
 #define RW_STATE_INIT {.dir_fd = -1, .lock_fd = -1}
@@ -26,6 +27,15 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 void rw_state_close(struct rw_state *s);
 /* rw_state_bare - whether nothing is kept in it. */
 bool rw_state_bare(const struct rw_state *s);
+/* rw_state_base - what waits in the state is for a file as it was: remember what that is now. */
+int rw_state_base(struct rw_state *s, struct err *e) NZ_MUST_USE;
+/* rw_state_same - whether it is. -ESTALE: another program has changed it since, e says what can be
+ * done. A process that died while it changed the file left no base: then 0. */
+int rw_state_same(struct rw_state *s, struct err *e) NZ_MUST_USE;
+/* rw_state_changing - the file is about to be changed by us. */
+void rw_state_changing(const struct rw_state *s);
+/* rw_state_unchanged - it was not. */
+void rw_state_unchanged(const struct rw_state *s);
 /* rw_state_dir - the path that it has or would have, into *ret (owned), and the dataset's canonical
  * one, into *ret_path. */
 int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret_path,
@@ -34,13 +44,12 @@ int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret
 /* ---- rw_commit.c: a process that puts a generation of a stage into an HDF5 file ---- */
 
 /* rw_commit_tree - tree_rw_options.commit of the dataset of a state. */
-int rw_commit_tree(const struct fs_setup *setup, const struct rw_state *state,
+int rw_commit_tree(const struct fs_setup *setup, struct rw_state *state,
 		   uint64_t generation, void (*quiesce)(void *view), void *view,
 		   char ***ret_left, size_t *ret_n, struct err *e) NZ_MUST_USE;
-/* rw_left - the texts "key\treason" that follow each other in n bytes, each with its NUL: a new list
- * of new texts, the keys. path: of the dataset, for the log. */
-int rw_left(const char *path, const char *text, size_t n, char ***ret, size_t *ret_n,
-	    struct err *e) NZ_MUST_USE;
+/* rw_left - the texts that follow each other in n bytes, each with its NUL, as a new list of new
+ * texts. */
+int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *e) NZ_MUST_USE;
 
 /* ---- rw_recover.c ---- */
 

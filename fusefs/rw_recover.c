@@ -51,6 +51,8 @@ int fs_rw_pending(const struct fs_setup *setup, const char *path, struct err *e)
 	if (rc <= 0)
 		return rc;
 	rc = pending(setup, &s, e);
+	if (rc == 0 && !rw_state_bare(&s))
+		rc = FS_RW_WAITS;
 	rw_state_close(&s);
 	return rc;
 }

@@ -2,7 +2,10 @@
  *
  * It is beside the dataset, on the same filesystem, so that finished objects can be renamed into
  * place. Two names of one dataset have one state: the canonical path counts. What is found in it is
- * believed, so that it has to be ours. */
+ * believed, so that it has to be ours.
+ *
+ * Files in it: "lock"; "base", which says what an HDF5 file was when something was written over it;
+ * "chains", what filters writers wanted; all others hold what waits. */
 #include "fusefs/rw_int.h"
 
 #include <dirent.h>
@@ -16,11 +19,14 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "fusefs/commit_int.h"
+#include "fusefs/commit_int.h"
 
 #define LOCK "lock"
+#define BASE "base"
 #define SUFFIX ".nczarrfs"
 enum {
 	NAME_MAX_BYTES = 255,
+	BASE_BYTES = 128,
 	LOCK_TRIES = 8, /* its owner may remove it while we open it */
 };
 
@@ -184,6 +190,74 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 	return 0;
 }
 
+/* base_text - what tells one state of a file from another. */
+static int base_text(const struct stat *st, char *text, size_t cap)
+{
+	return snprintf(text, cap, "%llu %llu %lld.%09ld\n", (unsigned long long)st->st_ino,
+			(unsigned long long)st->st_size, (long long)st->st_mtim.tv_sec,
+			st->st_mtim.tv_nsec);
+}
+
+void rw_state_unchanged(const struct rw_state *s)
+{
+	char text[BASE_BYTES];
+	int n = base_text(&s->base, text, sizeof(text));
+	auto_fd int fd = openat(s->dir_fd, BASE,
+				O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	/* without it what waits is taken to be for the file whatever became of it */
+	if (fd < 0 || io_pwrite(fd, text, (size_t)n, 0, NULL) < 0)
+		log_debug("'%s/" BASE "' could not be written", s->dir);
+}
+
+int rw_state_base(struct rw_state *s, struct err *e)
+{
+	if (s->is_dir)
+		return 0;
+	if (stat(s->path, &s->base) < 0)
+		return err_sys(e, errno, "'%s'", s->path);
+	rw_state_unchanged(s);
+	return 0;
+}
+
+void rw_state_changing(const struct rw_state *s)
+{
+	(void)unlinkat(s->dir_fd, BASE, 0); /* or there is none */
+}
+
+int rw_state_same(struct rw_state *s, struct err *e)
+{
+	char was[BASE_BYTES], is[BASE_BYTES];
+	auto_fd int fd = openat(s->dir_fd, BASE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? pread(fd, was, sizeof(was) - 1, 0) : 0;
+
+	if (s->is_dir || n <= 0)
+		return 0;
+	was[n] = '\0';
+	if (stat(s->path, &s->base) < 0)
+		return err_sys(e, errno, "'%s'", s->path);
+	(void)base_text(&s->base, is, sizeof(is)); /* fits: numbers */
+	if (strcmp(was, is) == 0)
+		return 0;
+	return err_set(e, -ESTALE,
+		       "'%s' was changed by another program while what was written through a "
+		       "mount waited in '%s': remove '" BASE
+		       "' there to put it in all the same, or all "
+		       "of it to forget it",
+		       s->path, s->dir);
+}
+
+/* is_ours - what means nothing to the next mount when it stands alone. */
+static bool is_ours(const char *name)
+{
+	static const char *const names[] = {".", "..", LOCK, BASE, COMMIT_CHAINS};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
 bool rw_state_bare(const struct rw_state *s)
 {
 	int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -194,9 +268,7 @@ bool rw_state_bare(const struct rw_state *s)
 	if (!d && fd >= 0)
 		(void)close(fd);
 	while (bare && (entry = readdir(d)))
-		bare = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		       strcmp(entry->d_name, LOCK) == 0 ||
-		       strcmp(entry->d_name, COMMIT_CHAINS) == 0;
+		bare = is_ours(entry->d_name);
 	if (d)
 		(void)closedir(d);
 	return bare;
@@ -208,9 +280,12 @@ void rw_state_close(struct rw_state *s)
 	if (s->lock_fd >= 0 && rw_state_bare(s))
 		(void)unlinkat(s->dir_fd, COMMIT_CHAINS, 0); /* mostly there is none */
 	/* while it is locked: whoever waits for the lock then finds that it is another one */
-	if (s->lock_fd >= 0 && rw_state_bare(s) && unlinkat(s->dir_fd, LOCK, 0) == 0 &&
-	    rmdir(s->dir) < 0)
-		log_debug("'%s' stays", s->dir);
+	if (s->lock_fd >= 0 && rw_state_bare(s)) {
+		(void)unlinkat(s->dir_fd, BASE, 0); /* there may be neither */
+		(void)unlinkat(s->dir_fd, COMMIT_CHAINS, 0);
+		if (unlinkat(s->dir_fd, LOCK, 0) < 0 || rmdir(s->dir) < 0)
+			log_debug("'%s' stays", s->dir);
+	}
 	if (s->lock_fd >= 0)
 		(void)close(s->lock_fd);
 	if (s->dir_fd >= 0)

@@ -47,6 +47,8 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 		.max_meta_bytes = cfg->meta_size,
 		.open_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
 		.link_root = cfg->link_root,
+		.unlimited = cfg->unlimited,
+		.n_unlimited = cfg->n_unlimited,
 		.keep_going = cfg->hide_bad,
 	};
 }
@@ -118,32 +120,31 @@ static int open_writable(const struct fs_setup *setup, struct view **ret_view, s
 }
 
 /* mend - a dataset that a writable mount left in the middle of a commit is neither old nor new: it
- * is not read before that has been ended. */
+ * is not read before that has been ended. What else was confirmed to writers is put in as well,
+ * where that is possible. */
 static int mend(const struct fs_setup *setup, struct err *e)
 {
+	const char *path = setup->cfg->source;
 	struct err other = ERR_INIT;
 	struct buf lines;
-	int rc = fs_rw_pending(setup, setup->cfg->source, &other);
+	int rc = fs_rw_pending(setup, path, &other), pending = rc;
 
 	if (rc == 0 || rc == -ENOENT)
 		return 0; /* that there is no such dataset is said by who opens it */
-	if (rc == -ESTALE) {
-		log_warn("%s", other.msg);
-		return 0;
-	}
 	if (rc > 0 && setup->cfg->command == CFG_MOUNT) {
 		buf_init(&lines, 1 << 16);
-		rc = fs_rw_recover(setup, setup->cfg->source, &lines, &other);
-		if (rc == 0 && buf_ok(&lines))
+		rc = fs_rw_recover(setup, path, &lines, &other);
+		if (rc == 0 && buf_ok(&lines) && lines.len)
 			log_warn("%.*s", (int)lines.len - 1, (char *)lines.data);
 		buf_release(&lines);
 	} else if (rc > 0) {
-		rc = -EIO;
-		(void)err_set(&other, rc, "a commit was begun and has not ended");
+		rc = err_set(&other, -EIO, "a mount that died left something behind");
 	}
-	return rc < 0 ? err_set(e, rc, "'%s': run nczarrfs recover: %s", setup->cfg->source,
-				other.msg)
-		      : 0;
+	if (rc < 0 && pending == FS_RW_BROKEN)
+		return err_set(e, rc, "'%s': run nczarrfs recover: %s", path, other.msg);
+	if (rc < 0)
+		log_warn("'%s': not everything that was written is in it: %s", path, other.msg);
+	return 0;
 }
 
 int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
@@ -165,8 +166,7 @@ int fs_open(const struct fs_setup *setup, struct source **ret_source, struct vie
 		return mirror_open(setup, ret_view, e);
 	if (writes)
 		return open_writable(setup, ret_view, e);
-	rc = mend(setup, e);
-	return rc < 0 ? rc : open_dataset(setup, ret_source, ret_view, e);
+	return open_dataset(setup, ret_source, ret_view, e);
 }
 
 void fs_null_stdio(void)
@@ -293,10 +293,14 @@ static void quiet_end(struct quiet *q, char *text, size_t cap)
 int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
 		    struct view **ret_view, struct err *e)
 {
-	bool quietly = !setup->cfg->verbose && !setup->cfg->debug;
+	/* what was found of a mount that died is not said by libraries, and has to be heard */
+	bool quietly = !setup->cfg->verbose && !setup->cfg->debug && !setup->cfg->rw;
 	struct quiet q;
 	char text[2];
-	int rc;
+	int rc = setup->cfg->rw ? 0 : mend(setup, e);
+
+	if (rc < 0)
+		return rc;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	quietly = false; /* their reports are wanted */

@@ -228,6 +228,9 @@ static void view_close(struct view *view)
 		rw_file_put(v, v->files);
 	}
 	grounds_free(v->grounds);
+	for (uint32_t i = 0; i < v->base.n_notes; i++)
+		free(v->notes[i]);
+	free(v->notes);
 	if (v->scratch >= 0)
 		(void)close(v->scratch); /* nothing was written through it */
 	(void)unlinkat(v->opts.dir_fd, RW_SCRATCH,

@@ -171,7 +171,8 @@ static int make_was(struct committing *c, char **ret, struct err *e)
 	return rc < 0 || *ret ? rc : err_nomem(e);
 }
 
-/* renew - the dataset is another one: it is opened, and whoever looks for the file finds it. The old
+/* renew - the dataset is another one: it is opened, and whoever looks for the file finds it; but not
+ * while it is open for writing: then all that writes or locks it has to be the same file. The old
  * source is asked no more whether it is still that: what its readers need was kept. */
 static void renew(struct committing *c)
 {
@@ -179,12 +180,15 @@ static void renew(struct committing *c)
 	struct err e = ERR_INIT;
 	struct ground *x;
 	int rc = grounds_renew(v->grounds, &e);
+	bool stays;
 
-	if (rc == 0)
+	(void)pthread_mutex_lock(&v->lock);
+	stays = c->f == v->now && c->f->writers > 0;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (rc == 0 && !stays)
 		rc = rw_epoch(v, &e);
 	if (rc < 0)
-		log_error("'%s' was written, and cannot be opened again: %s", v->opts.name,
-			  e.msg);
+		log_error("'%s' was written, and cannot be opened again: %s", v->opts.name, e.msg);
 	x = grounds_get(v->grounds);
 	c->f->follows = x->number;
 	c->f->follows_any = false;
@@ -263,13 +267,31 @@ static int current(struct nc_rw *v, struct rw_file *f, struct err *e)
 	return rc;
 }
 
-int rw_commit(struct nc_rw *v, struct rw_file *f, struct err *e)
+/* being_written - whether libhdf5 has marked the file so: since 1.10 it does while it has it open for
+ * writing. Spec: HDF5 File Format 3.0, II.A, file consistency flags. */
+static bool being_written(struct rw_file *f)
+{
+	static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+	uint8_t head[24];
+	size_t n = 0;
+
+	if (rw_copy_read(&f->copy, 0, sizeof(head), head, &n, NULL) < 0 || n < sizeof(head) ||
+	    memcmp(head, signature, sizeof(signature)) != 0)
+		return false; /* whoever reads it says what it is */
+	return head[head[8] < 2 ? 20 : 11] & 1;
+}
+
+int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e)
 {
 	struct committing c = {.v = v, .f = f};
 	int rc;
 
 	if (f->removed || !f->copy.dirty || f->copy.size == 0)
 		return 0;
+	if (!synced && being_written(f))
+		return err_set(e, -EBADMSG,
+			       "the program that writes it has not closed it with HDF5 (if it "
+			       "never will: h5clear -s)");
 	rc = current(v, f, e);
 	if (rc < 0)
 		return rc;

@@ -131,6 +131,8 @@ struct nc_rw {
 	gid_t gid;
 	mode_t mode;
 	struct timespec changed; /* of the directory */
+	char **notes;            /* owned; what was found when it was opened */
+	size_t c_notes;
 	_Atomic int64_t looked;  /* ms: when it was last asked whether somebody else has written */
 };
 
@@ -198,7 +200,10 @@ void rw_resume(struct nc_rw *v);
 /* ---- nc_rw_commit.c ---- */
 
 /* rw_commit - what was written becomes the dataset. A file that is empty, or that nobody changed, is
- * none: 0. `commit` and `write` are held. */
-int rw_commit(struct nc_rw *v, struct rw_file *f, struct err *e) NZ_MUST_USE;
+ * none: 0. `commit` and `write` are held.
+ * synced: its writer says that it is whole as it is. Otherwise one that libhdf5 has marked as being
+ * written is refused with -EBADMSG: that is a descriptor that a child inherited, or a program that
+ * died, and what libhdf5 has in memory is missing. */
+int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e) NZ_MUST_USE;
 
 #endif

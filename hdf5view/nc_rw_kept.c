@@ -20,6 +20,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -257,6 +258,27 @@ static int restore(struct nc_rw *v, struct rw_file *f, struct err *e)
 	return fits(v, f, identity, e);
 }
 
+/* say - to the log, and to who mounts it: while a mount is made the log of libraries is not shown. */
+static void NZ_PRINTF(2, 3) say(struct nc_rw *v, const char *fmt, ...)
+{
+	size_t n = v->base.n_notes;
+	char text[900], *line;
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a cut note is still one */
+	va_end(ap);
+	log_warn("%s", text);
+	line = strdup(text);
+	if (!line || grow_array(&v->notes, &v->c_notes, n + 1, sizeof(*v->notes)) < 0) {
+		free(line);
+		return;
+	}
+	v->notes[n] = line;
+	v->base.notes = (const char *const *)v->notes;
+	v->base.n_notes++;
+}
+
 /* again - commit what was kept under a number. */
 static void again(struct nc_rw *v, uint64_t work)
 {
@@ -268,7 +290,7 @@ static void again(struct nc_rw *v, uint64_t work)
 	f = rw_file_new(v, NULL, &e);
 	(void)pthread_mutex_unlock(&v->lock);
 	if (!f) {
-		log_error("'%s': %s", v->opts.dir, e.msg);
+		say(v, "'%s': %s", v->opts.dir, e.msg);
 		return;
 	}
 	f->work = work;
@@ -277,18 +299,18 @@ static void again(struct nc_rw *v, uint64_t work)
 	if (rc == 0) {
 		(void)pthread_mutex_lock(&v->commit);
 		(void)pthread_mutex_lock(&f->write);
-		rc = rw_commit(v, f, &e);
+		rc = rw_commit(v, f, false, &e);
 		(void)pthread_mutex_unlock(&f->write);
 		(void)pthread_mutex_unlock(&v->commit);
 	}
 	if (rc == 0)
-		log_info("'%s': what an earlier mount could not commit is in the dataset now",
-			 v->opts.name);
+		say(v, "'%s': what an earlier mount could not commit is in the dataset now",
+		    v->opts.name);
 	else
-		log_error(
-			"what was written to '%s' in an earlier mount could not be committed: "
-			"%s; it stays in '%s/nc-%llu.now' and .map: remove both to forget it",
-			v->opts.name, e.msg, v->opts.dir, (unsigned long long)work);
+		say(v,
+		    "what was written to '%s' in an earlier mount could not be committed: %s; it "
+		    "stays in '%s/nc-%llu.now' and .map: remove both to forget it",
+		    v->opts.name, e.msg, v->opts.dir, (unsigned long long)work);
 	rw_file_put(v, f);
 }
 
@@ -372,11 +394,12 @@ static void show(struct nc_rw *v, const char *name)
 		f->named = true;
 		f->mtime = st.st_mtim;
 		rw_begin_new(f, fd, (uint64_t)st.st_size);
-		log_info("'%s': an earlier mount has left it", name);
 	}
 	(void)pthread_mutex_unlock(&v->lock);
-	if (f)
+	if (f) {
+		say(v, "'%s' was left beside '%s' by an earlier mount", name, v->opts.name);
 		return;
+	}
 	free(own);
 	if (fd >= 0)
 		(void)close(fd); /* nothing was written */

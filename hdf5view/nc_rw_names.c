@@ -130,6 +130,24 @@ int rw_op_unlink(struct view *view, uint64_t dir, const char *name, size_t len, 
 
 /* ---- renaming ---- */
 
+/* became - a scratch file is the dataset now: the name leads to what was made of it, or to the file
+ * itself while somebody writes it. */
+static void became(struct nc_rw *v, struct rw_file *f)
+{
+	struct rw_file *old = f;
+
+	(void)pthread_mutex_lock(&v->lock);
+	if (f->writers > 0) {
+		old = v->now;
+		v->now = f;
+	}
+	if (old)
+		old->named = false;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (old)
+		rw_file_put(v, old);
+}
+
 /* take_place - a scratch file becomes the virtual file: it is committed as that. */
 static int take_place(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
@@ -144,7 +162,7 @@ static int take_place(struct nc_rw *v, struct rw_file *f, struct err *e)
 		return err_sys(e, errno, "'%s'", name);
 	f->copy.all = f->copy.dirty = f->follows_any = true;
 	f->name = NULL;
-	rc = rw_commit(v, f, e);
+	rc = rw_commit(v, f, false, e);
 	if (rc < 0) {
 		f->name = name;
 		f->copy.dirty = false;
@@ -153,7 +171,7 @@ static int take_place(struct nc_rw *v, struct rw_file *f, struct err *e)
 		return rc;
 	}
 	free(name);
-	unname(v, f); /* the name leads to what was made of it */
+	became(v, f);
 	return 0;
 }
 

@@ -216,13 +216,13 @@ int rw_op_setattr(struct view *view, uint64_t id, uint64_t fh, const struct view
 /* ---- committing ---- */
 
 /* commit_file - with the locks that it takes. */
-static int commit_file(struct nc_rw *v, struct rw_file *f, struct err *e)
+static int commit_file(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e)
 {
 	int rc;
 
 	(void)pthread_mutex_lock(&v->commit);
 	(void)pthread_mutex_lock(&f->write);
-	rc = f->name ? 0 : rw_commit(v, f, e);
+	rc = f->name ? 0 : rw_commit(v, f, synced, e);
 	(void)pthread_mutex_unlock(&f->write);
 	(void)pthread_mutex_unlock(&v->commit);
 	return rc;
@@ -249,7 +249,7 @@ int rw_op_flush(struct view *view, uint64_t id, uint64_t fh, struct err *e)
 	(void)id;
 	if (!h)
 		return 0;
-	return due(h) ? commit_file(v, h->file, e) : 0;
+	return due(h) ? commit_file(v, h->file, false, e) : 0;
 }
 
 /* keep_file - what could not be committed. why: the reason. Returns 0, or why it could not be. */
@@ -276,7 +276,7 @@ int rw_op_fsync(struct view *view, uint64_t id, uint64_t fh, bool data_only, str
 		return 0;
 	if (h->file->name)
 		return io_sync(h->file->copy.fd, true, e);
-	rc = due(h) ? commit_file(v, h->file, &why) : 0;
+	rc = due(h) ? commit_file(v, h->file, true, &why) : 0;
 	if (rc == -EBADMSG) /* no HDF5 file, yet: what there is survives */
 		return keep_file(v, h->file, e);
 	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
@@ -315,6 +315,21 @@ static void keep_late(struct nc_rw *v, struct rw_file *f, int rc, const struct e
 		log_error("'%s' cannot be opened again: %s", v->opts.name, e.msg);
 }
 
+/* settle - the last one who wrote is gone: a file that was committed is opened anew. */
+static void settle(struct nc_rw *v, struct rw_file *f)
+{
+	struct err e = ERR_INIT;
+	bool done;
+
+	(void)pthread_mutex_lock(&v->commit);
+	(void)pthread_mutex_lock(&f->write);
+	done = f == v->now && f->commits > 0 && !f->copy.dirty;
+	(void)pthread_mutex_unlock(&f->write);
+	if (done && rw_epoch(v, &e) < 0)
+		log_error("'%s': %s", v->opts.name, e.msg);
+	(void)pthread_mutex_unlock(&v->commit);
+}
+
 void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
 {
 	struct nc_rw *v = nc_rw(view);
@@ -326,12 +341,14 @@ void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
 	(void)id;
 	if (!h)
 		return;
-	rc = due(h) && !h->file->name ? commit_file(v, h->file, &e) : 0;
+	rc = due(h) ? commit_file(v, h->file, false, &e) : 0;
 	(void)pthread_mutex_lock(&v->lock);
 	last = h->writes && h->file->writers == 1;
 	(void)pthread_mutex_unlock(&v->lock);
 	if (rc < 0 && last)
 		keep_late(v, h->file, rc, &e);
+	else if (last)
+		settle(v, h->file);
 	handle_close(v, h);
 }
 
@@ -359,7 +376,7 @@ int rw_op_finish(struct view *view, struct err *e)
 
 	while ((f = next_dirty(v, id))) {
 		struct err why = ERR_INIT;
-		int one = commit_file(v, f, &why);
+		int one = commit_file(v, f, false, &why);
 
 		if (one < 0) {
 			keep_late(v, f, 0, &why);

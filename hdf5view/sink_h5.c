@@ -69,7 +69,7 @@ static void release(struct h5_sink *s)
 	free(s->group_was);
 	free(s->real_array);
 	free(s->real_group);
-	free(s->gone);
+	free(s->shared);
 	free(s->dims);
 	free(s->moves);
 	free(s->scales.at);

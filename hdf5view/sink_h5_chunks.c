@@ -91,6 +91,7 @@ static int look(struct h5_sink *s, uint32_t array, struct err *e)
 		       type = H5Dget_type(x->set);
 	hsize_t len[NC_RANK_LIMIT] = {0}, chunk[NC_RANK_LIMIT] = {0};
 	int rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+	unsigned opts = 0;
 	uint64_t bytes;
 
 	if (rank < 0 || rank > NC_RANK_LIMIT || dcpl < 0 || type < 0 ||
@@ -114,6 +115,8 @@ static int look(struct h5_sink *s, uint32_t array, struct err *e)
 		if (chunk[d] == 0 || ckd_mul(&bytes, bytes, chunk[d]) || bytes > UINT32_MAX)
 			return err_set(e, -EBADMSG, "its chunks are too large");
 	x->chunk_bytes = x->chunked ? bytes : 0;
+	if (x->chunked && H5Pget_chunk_opts(dcpl, &opts) >= 0)
+		x->raw_edges = opts & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS;
 	if (x->real != DS_NONE) {
 		const struct ds_array *r = &s->real->g.base.ds.arrays[x->real];
 
@@ -285,6 +288,35 @@ static hid_t bits_of(hid_t set)
 	return super;
 }
 
+/* is_raw - whether the file has no filters for a chunk: the array ends inside of it. */
+static bool is_raw(const struct h5s_array *x, const struct box *b)
+{
+	for (uint32_t d = 0; d < x->rank && x->raw_edges; d++)
+		if (b->at[d] + b->whole[d] > x->extent[d])
+			return true;
+	return false;
+}
+
+/* write_as_is - a chunk that is stored already; one that must have no filters loses them. */
+static int write_as_is(struct h5_sink *s, uint32_t array, const struct box *b,
+		       const struct sink_chunk *c, struct err *e)
+{
+	struct h5s_array *x = &s->arrays[array];
+	uint8_t *p;
+	int rc;
+
+	if (!is_raw(x, b) || x->chain.n == 0)
+		return write_stored(s, array, b, c->filter_mask, c->p, c->len, e);
+	buf_clear(&s->room2);
+	p = buf_grow(&s->room2, (size_t)x->chunk_bytes);
+	if (!p)
+		return err_nomem(e);
+	rc = codec_chain_decode(&x->chain, c->filter_mask, x->elem, c->p, c->len, p,
+				(size_t)x->chunk_bytes, s->scratch, e);
+	return rc ? rc
+		  : write_stored(s, array, b, CODEC_ALL_SKIPPED, p, (size_t)x->chunk_bytes, e);
+}
+
 /* as_in_file - elements as the file has them, in s->room2 where they are others. */
 static int as_in_file(struct h5_sink *s, uint32_t array, const struct sink_chunk *c,
 		      const uint8_t **ret, size_t *ret_len, struct err *e)
@@ -334,8 +366,8 @@ static int write_encoded(struct h5_sink *s, uint32_t array, const struct box *b,
 	if (n != x->chunk_bytes)
 		return err_set(e, -EINVAL, "a chunk has %" PRIu64 " bytes, not %zu",
 			       x->chunk_bytes, n);
-	if (x->chain.n == 0)
-		return write_stored(s, array, b, 0, p, n, e);
+	if (x->chain.n == 0 || is_raw(x, b))
+		return write_stored(s, array, b, CODEC_ALL_SKIPPED, p, n, e);
 	buf_clear(&s->room);
 	rc = codec_chain_encode(&x->chain, elem, p, n, s->scratch, &s->room, e);
 	return rc ? rc : write_stored(s, array, b, 0, s->room.data, s->room.len, e);
@@ -496,7 +528,7 @@ int h5s_put(struct h5_sink *s, uint32_t array, uint64_t linear, const struct sin
 	if (!rc && dt_is_vlen(&a->type))
 		rc = write_frames(s, array, &b, c, e);
 	else if (!rc && c->stored && x->chunked && !x->convert)
-		rc = write_stored(s, array, &b, c->filter_mask, c->p, c->len, e);
+		rc = write_as_is(s, array, &b, c, e);
 	else if (!rc && c->stored)
 		rc = err_set(e, -EINVAL, "it does not take stored chunks");
 	else if (!rc && x->chunked && codec_chain_encodable(&x->chain))

@@ -182,8 +182,26 @@ static int use_nothing(struct h5_sink *s, uint32_t dim, bool needed, struct err 
 	return 0;
 }
 
-/* unused - dimensions that the dataset had, has no more, and that nobody else uses: they go with
- * the lists. */
+/* plain - arrays that were coordinate variables of dimensions that they do not have any more. */
+static int make_plain(struct h5_sink *s, struct err *e)
+{
+	for (uint32_t i = 0; i < s->view.ds.n_arrays; i++) {
+		const struct ds_array *a = &s->view.ds.arrays[i];
+		const struct h5s_array *x = &s->arrays[i];
+		auto_hid hid_t set = -1;
+
+		if (!x->retie || x->fresh || x->addr == HADDR_UNDEF ||
+		    (a->rank > 0 && s->dims[a->dims[0]].addr == x->addr))
+			continue;
+		set = h5s_object(s, x->addr);
+		if (set < 0 || (is_scale(set) && (h5s_leaves(s, set) < 0 || unmark(set) < 0)))
+			return h5s_fail(s, 0, i, e);
+	}
+	return 0;
+}
+
+/* find_unused - dimensions that the dataset had, has no more, and that nobody else uses: they go
+ * with the lists. */
 static int find_unused(struct h5_sink *s, struct err *e)
 {
 	const struct dataset *was = &s->was->ds, *real = &s->real->g.base.ds;
@@ -217,5 +235,7 @@ int h5s_dims(struct h5_sink *s, struct err *e)
 	for (uint32_t d = 0; d < s->m->n_dims && !rc; d++)
 		if (s->m->dims[d].scale == DS_NONE)
 			rc = use_nothing(s, d, needed[d], e);
+	if (!rc)
+		rc = make_plain(s, e);
 	return rc ? rc : find_unused(s, e);
 }

@@ -11,6 +11,7 @@
 /* note_on - what the model says about an attribute that it left out. */
 static const char *note_on(const struct nc_model *m, const char *name)
 {
+	static const char left_out[] = "is left out: ";
 	char want[160];
 	uint32_t n;
 	const char *const *notes = nc_model_notes(m, &n);
@@ -20,9 +21,13 @@ static const char *note_on(const struct nc_model *m, const char *name)
 		const char *at = strstr(notes[i], want);
 
 		if (at)
-			return at + strlen(want);
+			at += strlen(want);
+		if (at && strncmp(at, left_out, strlen(left_out)) == 0)
+			at += strlen(left_out);
+		if (at)
+			return at;
 	}
-	return "is nothing that netCDF-4 can hold";
+	return "it is nothing that netCDF-4 can hold";
 }
 
 static int about(const struct dataset *ds, uint32_t group, uint32_t array, int rc,
@@ -42,7 +47,7 @@ static int about(const struct dataset *ds, uint32_t group, uint32_t array, int r
 	return rc;
 }
 
-static int attrs_held(const struct nc_model *m, uint32_t group, uint32_t array, struct err *e)
+int h5s_attrs_held(const struct nc_model *m, uint32_t group, uint32_t array, struct err *e)
 {
 	const struct dataset *ds = m->ds;
 	const struct nc_attrs *l =
@@ -58,7 +63,7 @@ static int attrs_held(const struct nc_model *m, uint32_t group, uint32_t array, 
 
 		if (!name || strcmp(l->list[at].src->name, src[i].name) != 0)
 			return about(ds, group, array,
-				     err_set(e, -EOPNOTSUPP, "attribute '%.100s' %s",
+				     err_set(e, -EOPNOTSUPP, "attribute '%.100s': %s",
 					     src[i].name, note_on(m, src[i].name)),
 				     e);
 		if (strcmp(name, src[i].name) != 0)
@@ -90,12 +95,12 @@ static int all_held(const struct nc_model *m, struct err *e)
 	for (uint32_t g = 0; g < ds->n_groups && !rc; g++) {
 		if (g && strcmp(m->groups[g].name, ds->groups[g].name) != 0)
 			return bad_name(ds, g, DS_NONE, m->groups[g].name, e);
-		rc = attrs_held(m, g, DS_NONE, e);
+		rc = h5s_attrs_held(m, g, DS_NONE, e);
 	}
 	for (uint32_t i = 0; i < ds->n_arrays && !rc; i++) {
 		if (strcmp(m->arrays[i].name, ds->arrays[i].name) != 0)
 			return bad_name(ds, 0, i, m->arrays[i].name, e);
-		rc = attrs_held(m, ds->arrays[i].group, i, e);
+		rc = h5s_attrs_held(m, ds->arrays[i].group, i, e);
 	}
 	for (uint32_t d = 0; d < ds->n_dims && !rc; d++)
 		if (!ds->dims[d].phony && strcmp(m->dims[d].name, ds->dims[d].name) != 0)

@@ -28,6 +28,7 @@ struct h5s_array {
 	/* What follows is known once h5s_open has seen it (seen). */
 	bool seen;
 	bool chunked;
+	bool raw_edges;           /* chunks that the array ends inside of have no filters */
 	bool convert;             /* elements in the file are not the presented ones */
 	uint32_t rank;            /* of the dataspace */
 	uint32_t elem;            /* bytes of an element of the dataspace, in the file */
@@ -81,7 +82,7 @@ struct h5_sink {
 	uint32_t *group_was;      /* of now's groups */
 	uint32_t *real_array;     /* of was's arrays: those of real */
 	uint32_t *real_group;     /* the same of groups */
-	bool *gone;               /* of was's arrays: removed or renamed */
+	bool *shared;             /* of real's arrays: has other names */
 	struct h5s_dim *dims;     /* the model's */
 	int32_t next_id;          /* netCDF's number for the next dimension; -1: there are none */
 
@@ -110,6 +111,11 @@ int h5s_fail(struct h5_sink *s, uint32_t group, uint32_t array, struct err *e);
 /* h5s_about - put the path of an object of `now` in front of what e says. Returns rc. */
 int h5s_about(const struct h5_sink *s, uint32_t group, uint32_t array, int rc, struct err *e);
 int h5s_list_add(struct h5s_list *l, uint64_t addr);
+
+/* h5s_attrs_held - whether a model has all attributes of an object, under their names. Returns 0;
+ * -EOPNOTSUPP, -EINVAL with the first that it has not. */
+int h5s_attrs_held(const struct nc_model *m, uint32_t group, uint32_t array,
+		   struct err *e) NZ_MUST_USE;
 
 /* ---- sink_h5_file.c ---- */
 

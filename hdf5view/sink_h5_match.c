@@ -210,6 +210,34 @@ static int make_builder(struct h5_sink *s, struct err *e)
 		       : err_nomem(e);
 }
 
+static int by_slot(const void *pa, const void *pb, void *arg)
+{
+	const struct h5_array *x = arg, *a = &x[*(const uint32_t *)pa],
+			      *b = &x[*(const uint32_t *)pb];
+
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	return a->addr < b->addr ? -1 : a->addr > b->addr;
+}
+
+/* find_shared - arrays of the file that are one object. */
+static int find_shared(struct h5_sink *s, struct err *e)
+{
+	uint32_t n = s->real->g.base.ds.n_arrays;
+	auto_free uint32_t *order = alloc_array(n, sizeof(*order));
+
+	if (!order)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = i;
+	if (n > 1)
+		qsort_r(order, n, sizeof(*order), by_slot, s->real->arrays);
+	for (uint32_t i = 1; i < n; i++)
+		if (by_slot(&order[i - 1], &order[i], s->real->arrays) == 0)
+			s->shared[order[i - 1]] = s->shared[order[i]] = true;
+	return 0;
+}
+
 static int make_tables(struct h5_sink *s, struct err *e)
 {
 	const struct dataset *was = &s->was->ds, *now = &s->now->ds;
@@ -218,9 +246,9 @@ static int make_tables(struct h5_sink *s, struct err *e)
 	s->group_was = alloc_array(now->n_groups, sizeof(*s->group_was));
 	s->real_array = alloc_array(was->n_arrays, sizeof(*s->real_array));
 	s->real_group = alloc_array(was->n_groups, sizeof(*s->real_group));
-	s->gone = alloc_array(was->n_arrays, sizeof(*s->gone));
-	return s->arrays && s->group_was && s->real_array && s->real_group && s->gone
-		       ? 0
+	s->shared = alloc_array(s->real->g.base.ds.n_arrays, sizeof(*s->shared));
+	return s->arrays && s->group_was && s->real_array && s->real_group && s->shared
+		       ? find_shared(s, e)
 		       : err_nomem(e);
 }
 

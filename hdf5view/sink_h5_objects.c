@@ -43,6 +43,37 @@ static int no_such(const char *name, struct err *e)
 		       name);
 }
 
+/* keep_soft - soft links to what loses a hard one: each is an array of its own in the model, and
+ * becomes a hard link. */
+static int keep_soft(struct h5_sink *s, uint32_t array)
+{
+	const struct dataset *ds = &s->real->g.base.ds;
+	const struct h5_array *x = &s->real->arrays[array];
+	auto_hid hid_t obj = -1;
+
+	for (uint32_t i = 0; s->shared[array] && i < ds->n_arrays; i++) {
+		const struct h5_array *y = &s->real->arrays[i];
+		auto_hid hid_t group = -1;
+		auto_free char *link = NULL;
+		H5L_info_t info;
+
+		if (i == array || y->file != 0 || y->addr != x->addr)
+			continue;
+		group = h5s_object(s, s->real->groups[ds->arrays[i].group].addr);
+		if (obj <= 0)
+			obj = h5s_object(s, x->addr);
+		if (group < 0 || obj < 0 ||
+		    h5s_link(group, x->addr, ds->arrays[i].name, &link) < 0 ||
+		    H5Lget_info(group, link, &info, H5P_DEFAULT) < 0 ||
+		    info.type != H5L_TYPE_SOFT)
+			continue; /* gone already, or it needs no help */
+		if (H5Ldelete(group, link, H5P_DEFAULT) < 0 ||
+		    H5Olink(obj, group, link, H5P_DEFAULT, H5P_DEFAULT) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* unlink_at - the link of a group to an object. hard: whether the object goes with it. */
 static int unlink_at(struct h5_sink *s, uint64_t group, uint64_t addr, const char *name)
 {
@@ -70,8 +101,8 @@ int h5s_remove_array(struct h5_sink *s, uint32_t array, struct err *e)
 	if (r == DS_NONE || g == DS_NONE || s->real->arrays[r].file != 0 ||
 	    s->real->groups[g].file != 0)
 		return no_such(a->name, e);
-	s->gone[array] = true;
-	if (unlink_at(s, s->real->groups[g].addr, h5s_now_at(s, s->real->arrays[r].addr),
+	if (keep_soft(s, r) < 0 ||
+	    unlink_at(s, s->real->groups[g].addr, h5s_now_at(s, s->real->arrays[r].addr),
 		      a->name) < 0)
 		return was_fail(s, a->name, e);
 	return 0;
@@ -315,6 +346,8 @@ int h5s_add_array(struct h5_sink *s, uint32_t array, const struct sink_new *how,
 	if (!rc && s->b.groups[a->group] == HADDR_UNDEF)
 		rc = no_such(a->name, e);
 	if (!rc)
+		rc = h5s_attrs_held(s->m, a->group, array, e);
+	if (!rc)
 		rc = own_storage(s, array, how, chunk, &storage, e);
 	if (rc)
 		return h5s_about(s, 0, array, rc, e);
@@ -371,10 +404,10 @@ int h5s_rename_array(struct h5_sink *s, uint32_t was, uint32_t now, struct err *
 	from = h5s_object(s, s->real->groups[g].addr);
 	to = nc_h5_group(&s->b, a->group);
 	x->addr = h5s_now_at(s, s->real->arrays[r].addr);
-	if (from < 0 || to < 0 || h5s_link(from, x->addr, w->name, &link) < 0 ||
+	if (from < 0 || to < 0 || keep_soft(s, r) < 0 ||
+	    h5s_link(from, x->addr, w->name, &link) < 0 ||
 	    H5Lmove(from, link, to, s->m->arrays[now].link, H5P_DEFAULT, H5P_DEFAULT) < 0)
 		return h5s_fail(s, 0, now, e);
-	s->gone[was] = true;
 	x->real = r;
 	x->was = was;
 	x->retie = true; /* a new name may make it a coordinate variable, or none any more */

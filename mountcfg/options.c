@@ -160,7 +160,7 @@ static const struct option options[] = {
 	{"consolidated", OPT_WORD, "auto", FIELD(consolidated), consolidated_words, 0, 0,
 	 "whether a Zarr tree that is written has consolidated metadata: auto: where it has, "
 	 "and new ones"},
-	{"stage_size", OPT_SIZE, "256M", FIELD(stage_size), NULL, MIB, 1024 * GIB,
+	{"stage_size", OPT_SIZE, "256M", FIELD(stage_size), NULL, 64 * KIB, 1024 * GIB,
 	 "most bytes that wait beside a netCDF-4 file to be put into it"},
 	{"write_size", OPT_SIZE, "64M", FIELD(write_size), NULL, 64 * KIB, 1024 * GIB,
 	 "memory for files that are being written; what is more is on the disk"},

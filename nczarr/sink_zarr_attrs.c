@@ -361,8 +361,14 @@ static int rename_dims(struct zarr_sink *s, uint32_t array, struct zs_array *za,
 int zs_dims(struct sink *sink, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
-	json_t *arrays = by_path(&s->was->ds, true), *groups = by_path(&s->was->ds, false);
-	int rc = arrays && groups ? 0 : err_nomem(e);
+	json_t *arrays, *groups;
+	int rc;
+
+	if (!s->was)
+		return 0; /* all is new */
+	arrays = by_path(&s->was->ds, true);
+	groups = by_path(&s->was->ds, false);
+	rc = arrays && groups ? 0 : err_nomem(e);
 
 	for (uint32_t i = 0; rc == 0 && i < s->now->ds.n_arrays; i++) {
 		struct zs_array *za = &s->arrays[i];

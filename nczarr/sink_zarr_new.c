@@ -231,19 +231,24 @@ static int read_back(struct zarr_sink *s, uint32_t array, struct zs_array *za, s
 	struct zr_meta *m = arena_alloc(&s->arena, 1, sizeof(*m));
 	struct zs_doc *d;
 	char tmp[200];
+	json_t *copy;
 	int rc = zs_node_doc(s, za->key, NULL, true, false, &d, e);
 
 	if (rc == 0 && !m)
 		rc = err_nomem(e);
 	if (rc)
 		return rc;
-	rc = s->format == 3 ? zr_v3_meta(&s->arena, d->v, m, e)
-			    : zr_v2_meta(&s->arena, d->v, false, m, e);
+	copy = json_deep_copy(d->v); /* reading takes members out that it understands */
+	if (!copy)
+		return err_nomem(e);
+	rc = s->format == 3 ? zr_v3_meta(&s->arena, copy, m, e)
+			    : zr_v2_meta(&s->arena, copy, false, m, e);
+	za->stated = rc == 0 && (s->format == 3 || json_kind(m->fill) != JSON_IS_NULL);
+	json_decref(copy);
 	if (rc == 0 && m->unreadable)
 		rc = err_set(e, -EOPNOTSUPP, "%s", m->unreadable);
 	if (rc)
 		return err_wrap(e, rc, "%s", zs_say(&s->now->ds, array, tmp));
-	za->stated = s->format == 3 || json_kind(m->fill) != JSON_IS_NULL;
 	m->format = (int)s->format;
 	m->key = za->key;
 	m->fill = m->attrs = m->dim_names = NULL;

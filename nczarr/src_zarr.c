@@ -147,6 +147,8 @@ static int load(struct zr_source *s, struct err *e)
 {
 	int rc = zr_model(s, e);
 
+	s->opts.unlimited = NULL; /* borrowed until now */
+	s->opts.n_unlimited = 0;
 	return rc < 0 ? rc : zr_data_new(s, &s->data, e);
 }
 

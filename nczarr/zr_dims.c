@@ -115,6 +115,15 @@ static int insert(struct table *t, const struct key *k, uint32_t dim, struct err
 
 /* ---- dimensions ---- */
 
+/* said_unlimited - whether the user says so of every dimension of this name. */
+static bool said_unlimited(const struct source_options *o, const char *name)
+{
+	for (size_t i = 0; i < o->n_unlimited; i++)
+		if (strcmp(o->unlimited[i], name) == 0)
+			return true;
+	return false;
+}
+
 /* define - a new dimension of a group. array: that needs it, or DS_NONE. */
 static int define(struct dims *d, const struct key *k, const char *name, uint64_t len,
 		  bool unlimited, uint32_t array, uint32_t *ret, struct err *e)
@@ -129,11 +138,12 @@ static int define(struct dims *d, const struct key *k, const char *name, uint64_
 	if (grow_array(&b->dims, &b->c_dims, b->n_dims + 1, sizeof(*b->dims)) < 0 ||
 	    grow_array(&d->first, &d->c_first, b->n_dims + 1, sizeof(*d->first)) < 0)
 		return err_nomem(e);
-	b->dims[dim] = (struct ds_dim){.name = copy,
-				       .len = len,
-				       .unlimited = unlimited,
-				       .phony = k->kind == MADE_UP,
-				       .group = k->group};
+	b->dims[dim] =
+		(struct ds_dim){.name = copy,
+				.len = len,
+				.unlimited = unlimited || said_unlimited(&b->s->opts, name),
+				.phony = k->kind == MADE_UP,
+				.group = k->group};
 	d->first[dim] = array;
 	b->n_dims++;
 	*ret = dim;

@@ -3,7 +3,7 @@
  * Whoever changes something holds the append lock from the moment that he looks until the index
  * says what the log says; the index has a lock of its own, so that readers do not wait for the
  * disk. What a record needs in memory is there before it is written. */
-#include "translate/stage_int.h"
+#include "translate/stage.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "base/str.h"
 #include "codecs/codec.h"
+#include "translate/stage_int.h"
 
 static int64_t now_ns(void)
 {
@@ -40,24 +41,33 @@ static bool below(const char *dir, const char *key)
 	return strncmp(dir, key, n) == 0 && key[n] == '/';
 }
 
-/* prepare - under both locks. */
-static int prepare(struct stage *s, const struct rec *r, struct nodes *ret, struct err *e)
+static void forget(struct stage *s, struct nodes *n)
+{
+	free(n->alias);
+	if (n->at)
+		index_trim(&s->index, n->at);
+	if (n->from)
+		index_trim(&s->index, n->from);
+}
+
+/* prepare - under both locks. has_data: of a MOVE or LINK that is in a log. */
+static int prepare(struct stage *s, const struct rec *r, bool has_data, struct nodes *ret,
+		   struct err *e)
 {
 	bool moves = r->type == REC_MOVE || r->type == REC_LINK;
 	const char *alias = r->type == REC_ALIAS ? r->second : NULL;
 
 	*ret = (struct nodes){0};
 	if (moves) {
-		ret->from = index_walk(&s->index, r->key, NULL);
-		if (!ret->from ||
-		    (ret->from->kind != STAGE_DATA && ret->from->kind != STAGE_ALIAS))
+		/* content that the record has itself may be all that is left of `from` */
+		ret->from = has_data ? index_make(&s->index, r->key)
+				     : index_walk(&s->index, r->key, NULL);
+		if (!has_data && (!ret->from || ret->from->kind != STAGE_DATA))
 			return err_set(e, -ENOENT, "'%.200s' is not staged", r->key);
 		if (strcmp(r->key, r->second) == 0 || below(r->key, r->second) ||
 		    below(r->second, r->key))
 			return err_set(e, -EINVAL, "'%.150s' cannot become '%.150s'", r->key,
 				       r->second);
-		if (ret->from->kind == STAGE_ALIAS)
-			alias = ret->from->alias;
 	}
 	if (alias) {
 		ret->alias = strdup(alias);
@@ -65,17 +75,11 @@ static int prepare(struct stage *s, const struct rec *r, struct nodes *ret, stru
 			return err_nomem(e);
 	}
 	ret->at = index_make(&s->index, moves ? r->second : r->key);
-	if (!ret->at) {
-		free(ret->alias);
+	if (!ret->at || (moves && !ret->from)) {
+		forget(s, ret);
 		return err_nomem(e);
 	}
 	return 0;
-}
-
-static void forget(struct stage *s, struct nodes *n)
-{
-	free(n->alias);
-	index_trim(&s->index, n->at);
 }
 
 static void set_gone(struct stage *s, struct stage_log *l, struct stage_node *n)
@@ -117,7 +121,7 @@ static void apply(struct stage *s, struct stage_log *l, const struct rec *r, str
 	at->mtime_ns = r->mtime_ns;
 	at->bytes = r->bytes;
 	at->alias = n->alias;
-	if (n->from && !n->alias && (r->flags & REC_SAME)) {
+	if (n->from && (r->flags & REC_SAME)) {
 		at->off = n->from->off;
 		at->len = n->from->len;
 		at->crc = n->from->crc;
@@ -127,6 +131,8 @@ static void apply(struct stage *s, struct stage_log *l, const struct rec *r, str
 	}
 	if (r->type == REC_MOVE)
 		set_gone(s, l, n->from);
+	else if (n->from)
+		index_trim(&s->index, n->from);
 }
 
 /* ---- opening ---- */
@@ -140,10 +146,9 @@ static int replayed(void *arg, const struct rec *r, struct err *e)
 {
 	struct replaying *p = arg;
 	struct nodes n;
-	int rc = prepare(p->s, r, &n, e);
+	int rc = prepare(p->s, r, !(r->flags & REC_SAME), &n, e);
 
-	if (!rc && n.from && n.from->kind == STAGE_DATA && (r->flags & REC_SAME) &&
-	    n.from->log != p->log) {
+	if (!rc && n.from && (r->flags & REC_SAME) && n.from->log != p->log) {
 		forget(p->s, &n);
 		rc = err_set(e, -EBADMSG, "the content of '%.200s' is in another log", r->key);
 	}
@@ -439,13 +444,13 @@ static int append_locked(struct stage *s, struct rec *r, const struct log_source
 	if (rc)
 		return rc;
 	(void)pthread_mutex_lock(&s->lock);
-	rc = prepare(s, r, &n, e);
+	rc = prepare(s, r, false, &n, e);
 	(void)pthread_mutex_unlock(&s->lock);
 	if (rc)
 		return rc;
 	if (n.from) {
 		r->mtime_ns = n.from->mtime_ns;
-		if (n.alias || n.from->log == s->current)
+		if (n.from->log == s->current)
 			r->flags = REC_SAME;
 		else /* its log will be gone before this one is */
 			own = (struct log_source){
@@ -510,11 +515,10 @@ int stage_gone(struct stage *s, const char *key, struct err *e)
 	return append_one(s, REC_GONE, key, NULL, 0, e);
 }
 
-static int append_two(struct stage *s, enum rec_type type, const char *key, const char *second,
-		      struct err *e)
+/* two_keys - of a record. both: REC_KEY_MAX + 1 bytes. */
+static int two_keys(struct rec *r, const char *key, const char *second, char *both,
+		    struct err *e)
 {
-	char both[REC_KEY_MAX + 1];
-	struct rec r = {.type = type, .key = both};
 	size_t n;
 
 	if (!store_key_ok(key) || !store_key_ok(second))
@@ -522,24 +526,47 @@ static int append_two(struct stage *s, enum rec_type type, const char *key, cons
 	n = strlen(key) + 1;
 	memcpy(both, key, n);
 	memcpy(both + n, second, strlen(second) + 1);
-	r.second = both + n;
-	r.key_len = n + strlen(second);
-	return append(s, &r, NULL, e);
+	r->key = both;
+	r->second = both + n;
+	r->key_len = n + strlen(second);
+	return 0;
 }
 
 int stage_alias(struct stage *s, const char *key, const char *base_key, struct err *e)
 {
-	return append_two(s, REC_ALIAS, key, base_key, e);
+	char both[REC_KEY_MAX + 1];
+	struct rec r = {.type = REC_ALIAS};
+	int rc = two_keys(&r, key, base_key, both, e);
+
+	return rc ? rc : append(s, &r, NULL, e);
+}
+
+/* move - an alias may be in a log that goes before the current one: it is made again. */
+static int move(struct stage *s, enum rec_type type, const char *from, const char *to,
+		struct err *e)
+{
+	char both[REC_KEY_MAX + 1], name[STORE_KEY_MAX + 1];
+	struct rec r = {.type = type};
+	struct stage_entry x;
+	int rc = two_keys(&r, from, to, both, e);
+
+	if (rc)
+		return rc;
+	stage_find(s, from, &x, name);
+	if (x.kind != STAGE_ALIAS)
+		return append(s, &r, NULL, e);
+	rc = stage_alias(s, to, name, e);
+	return rc || type == REC_LINK ? rc : stage_gone(s, from, e);
 }
 
 int stage_move(struct stage *s, const char *from, const char *to, struct err *e)
 {
-	return append_two(s, REC_MOVE, from, to, e);
+	return move(s, REC_MOVE, from, to, e);
 }
 
 int stage_link(struct stage *s, const char *from, const char *to, struct err *e)
 {
-	return append_two(s, REC_LINK, from, to, e);
+	return move(s, REC_LINK, from, to, e);
 }
 
 int stage_again(struct stage *s, const char *key, struct err *e)

@@ -65,7 +65,8 @@ int stage_mkdir(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
 int stage_gone(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
 int stage_alias(struct stage *s, const char *key, const char *base_key,
 		struct err *e) NZ_MUST_USE;
-/* stage_move - one record: the DATA or ALIAS entry `from` is `to` now, and from is gone. */
+/* stage_move - one record: the DATA entry `from` is `to` now, and from is gone. An ALIAS takes two,
+ * so that between them both are there. */
 int stage_move(struct stage *s, const char *from, const char *to, struct err *e) NZ_MUST_USE;
 /* stage_sync - everything that was appended is on the disk. */
 int stage_sync(struct stage *s, struct err *e) NZ_MUST_USE;

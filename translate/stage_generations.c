@@ -80,6 +80,10 @@ static bool all_left(struct stage *s, char *const *left, size_t n)
 {
 	uint64_t marked = 0, all = 0;
 
+	(void)pthread_mutex_lock(&s->lock);
+	for (struct stage_node *x = s->index.root; x; x = index_next(s->index.root, x))
+		x->left = false; /* by the commit before */
+	(void)pthread_mutex_unlock(&s->lock);
 	for (size_t i = 0; i < n; i++) {
 		struct stage_node *x = left_node(s, left[i]);
 
@@ -138,6 +142,17 @@ static struct stage_log *drop(struct stage *s)
 	return gone == s->logs ? NULL : gone;
 }
 
+/* remove_logs - of the frozen generation and of those before it, the oldest first. One that cannot be
+ * removed would be committed again by the next mount, over what is younger: then all stays staged,
+ * and is retired another time. Under the append lock. */
+static int remove_logs(struct stage *s, struct err *e)
+{
+	for (const struct stage_log *l = s->logs; l && l->generation <= s->frozen; l = l->next)
+		if (unlinkat(s->dir_fd, l->name, 0) < 0 && errno != ENOENT)
+			return err_sys(e, errno, "removal of '%s'", l->name);
+	return 0;
+}
+
 static void forget_logs(struct stage *s, struct stage_log *l)
 {
 	if (!l)
@@ -145,13 +160,11 @@ static void forget_logs(struct stage *s, struct stage_log *l)
 	while (l) {
 		struct stage_log *next = l->next;
 
-		/* one that cannot be removed is committed again by the next mount */
-		(void)unlinkat(s->dir_fd, l->name, 0);
 		log_drop(l);
 		l = next;
 	}
 	if (io_sync(s->dir_fd, true, NULL) < 0)
-		return; /* then they may come back when the power goes: as above */
+		return; /* the next that is removed takes them along */
 }
 
 int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e)
@@ -170,6 +183,11 @@ int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e)
 	if (rc)
 		return rc; /* everything is staged still */
 	(void)pthread_mutex_lock(&s->append);
+	rc = all ? 0 : remove_logs(s, e);
+	if (rc) {
+		(void)pthread_mutex_unlock(&s->append);
+		return rc;
+	}
 	(void)pthread_mutex_lock(&s->lock);
 	if (!all)
 		gone = drop(s);
@@ -179,6 +197,21 @@ int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e)
 	(void)pthread_mutex_unlock(&s->append);
 	forget_logs(s, gone);
 	return 0;
+}
+
+int stage_old_dirs(struct stage *s, uint64_t generation, struct buf *out, struct err *e)
+{
+	char key[STORE_KEY_MAX + 1];
+
+	(void)pthread_mutex_lock(&s->lock);
+	for (struct stage_node *n = s->index.root; n; n = index_next(s->index.root, n)) {
+		if (n->kind != STAGE_DIR || n->log->generation > generation)
+			continue;
+		index_key(n, key);
+		buf_put(out, key, strlen(key) + 1);
+	}
+	(void)pthread_mutex_unlock(&s->lock);
+	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
 /* ---- what is there ---- */

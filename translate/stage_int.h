@@ -15,7 +15,8 @@ enum rec_type {
 	REC_DIR,      /* key */
 	REC_GONE,     /* key */
 	REC_ALIAS,    /* key NUL base key */
-	REC_MOVE,     /* from NUL to: `from` is gone. Data: its content, unless REC_SAME */
+	REC_MOVE,     /* from NUL to, of a file: `from` is gone. Data: its content, unless
+	               * REC_SAME */
 	REC_LINK,     /* the same, but `from` stays */
 	REC_TYPES,
 };
@@ -159,6 +160,9 @@ int stage_again(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
 /* stage_up_to - generations up to this one as a stage of their own; *ret NULL: s is just that. */
 int stage_up_to(struct stage *s, uint64_t generation, struct stage **ret,
 		struct err *e) NZ_MUST_USE;
+/* stage_old_dirs - directories of generations up to this one, each with its NUL, appended. */
+int stage_old_dirs(struct stage *s, uint64_t generation, struct buf *out,
+		   struct err *e) NZ_MUST_USE;
 /* stage_hides - whether what the dataset itself has under key, or below it, is gone. */
 bool stage_hides(struct stage *s, const char *key);
 /* stage_link - as stage_move, but `from` stays. */

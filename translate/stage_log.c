@@ -95,7 +95,7 @@ int log_create(int dir_fd, uint64_t generation, struct stage_log **ret, struct e
 	put_le(head + 8, generation, 8);
 	put_le(head + 16, l->salt, 8);
 	boot_id(head + 24);
-	put_le(head + 40, codec_crc32c_sum(0, head, 40), 4);
+	put_le(head + 44, codec_crc32c_sum(0, head, 44), 4);
 	if (!rc) {
 		rc = io_pwrite(l->fd, head, sizeof(head), 0, e);
 		if (rc)
@@ -125,7 +125,7 @@ static int read_head(struct stage_log *l, bool *ret_torn, struct err *e)
 	rc = io_pread(l->fd, head, sizeof(head), 0, e);
 	if (rc)
 		return rc;
-	if (codec_crc32c_sum(0, head, 40) != rd_uint(&(struct slice){head + 40, 4, false}, 4)) {
+	if (codec_crc32c_sum(0, head, 44) != rd_uint(&(struct slice){head + 44, 4, false}, 4)) {
 		/* a file that got its size and no content before the power went */
 		if (st.st_size == LOG_HEAD)
 			return 0;

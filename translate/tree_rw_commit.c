@@ -84,32 +84,35 @@ struct left {
 	struct ground *g;
 	char **v;
 	size_t n, cap;
-	int rc;
 };
 
-/* keep_dir - directories that the dataset does not have, because nothing is in them that it knows. */
-static bool keep_dir(void *arg, const char *key, const struct stage_entry *x)
+/* keep_dirs - directories that the dataset does not have, because nothing is in them that it knows. */
+static int keep_dirs(struct left *l, uint64_t generation, struct err *e)
 {
-	struct left *l = arg;
-	struct stage_entry now;
-	struct found f;
-	char *copy;
+	struct buf dirs;
+	int rc;
 
-	(void)x;
-	stage_find(l->t->stage, key, &now, NULL);
-	if (now.kind != STAGE_DIR)
-		return true;
-	l->rc = tree_base(l->t, l->g, key, &f, NULL);
-	if (l->rc || f.kind != FOUND_NOTHING)
-		return !l->rc;
-	copy = strdup(key);
-	if (!copy || grow_array(&l->v, &l->cap, l->n + 1, sizeof(char *)) < 0) {
-		free(copy);
-		l->rc = -ENOMEM;
-		return false;
+	buf_init(&dirs, SIZE_MAX / 2);
+	rc = stage_old_dirs(l->t->stage, generation, &dirs, e);
+	for (size_t at = 0; !rc && at < dirs.len;) {
+		const char *key = (const char *)dirs.data + at;
+		struct found f;
+		char *copy = NULL;
+
+		at += strlen(key) + 1;
+		rc = tree_base(l->t, l->g, key, &f, e);
+		if (rc || f.kind != FOUND_NOTHING)
+			continue;
+		copy = strdup(key);
+		if (!copy || grow_array(&l->v, &l->cap, l->n + 1, sizeof(char *)) < 0) {
+			free(copy);
+			rc = err_nomem(e);
+			continue;
+		}
+		l->v[l->n++] = copy;
 	}
-	l->v[l->n++] = copy;
-	return true;
+	buf_release(&dirs);
+	return rc;
 }
 
 /* cut_reason - "key TAB reason" becomes the key, unless a key has the TAB. */
@@ -139,11 +142,11 @@ static int conclude(struct tree *t, uint64_t generation, struct left *l, struct 
 {
 	int rc = grounds_renew(t->grounds, e);
 
+	atomic_store(&t->lost, rc != 0);
 	if (rc)
 		return err_wrap(e, rc, "committed, but the dataset cannot be opened again");
 	l->g = grounds_get(t->grounds);
-	if (stage_each(t->stage, generation, keep_dir, l) < 0 || l->rc)
-		rc = err_set(e, l->rc ? l->rc : -ENOMEM, "what stays staged is not known");
+	rc = keep_dirs(l, generation, e);
 	ground_put(t->grounds, l->g);
 	return rc ? rc : stage_retire(t->stage, l->v, l->n, e);
 }
@@ -191,6 +194,14 @@ static int commit(struct tree *t, struct err *e)
 			"the dataset was changed by another program: what was written is "
 			"kept in '%s'",
 			t->o.dir);
+	if (atomic_load(&t->lost)) {
+		quiesce(t);
+		rc = grounds_renew(t->grounds, e);
+		atomic_store(&t->lost, rc != 0);
+		resume(t);
+		if (rc)
+			return rc;
+	}
 	rc = stage_freeze(t->stage, &generation, e);
 	if (rc)
 		return rc == -ENODATA ? 0 : rc;
@@ -280,6 +291,7 @@ static void attempt_locked(struct tree *t)
 	rc = commit(t, &e);
 	lock(t);
 	t->committing = false;
+	t->attempts++;
 	tell_locked(t, rc, &e);
 	t->busy_times = rc == -EAGAIN ? t->busy_times + 1 : 0;
 	if (rc == -EAGAIN) {
@@ -300,10 +312,12 @@ static void renew_locked(struct tree *t)
 
 	unlock(t);
 	write_lock(t);
-	if (!stage_empty(t->stage))
+	if (!stage_empty(t->stage) && !atomic_load(&t->lost))
 		atomic_store(&t->stale, true);
 	else
 		rc = grounds_renew(t->grounds, &e);
+	if (!rc)
+		atomic_store(&t->lost, false);
 	tree_unlock(t);
 	if (atomic_load(&t->stale))
 		log_error(
@@ -365,8 +379,6 @@ static int await_locked(struct tree *t, struct err *e)
 	uint64_t mine = ++t->wanted;
 	int64_t until = rw_now_ms() + WAIT_MS;
 
-	if (t->committing)
-		mine = ++t->wanted; /* the one that runs may have begun too early */
 	t->busy_times = 0;
 	(void)pthread_cond_signal(&t->wake);
 	while (t->done < mine && !t->stopping) {
@@ -382,6 +394,28 @@ static int await_locked(struct tree *t, struct err *e)
 	return t->last_rc;
 }
 
+/* await_room_locked - until commits have made room, or one has failed. */
+static int await_room_locked(struct tree *t, struct err *e)
+{
+	int64_t until = rw_now_ms() + WAIT_MS;
+
+	while (too_much(t) && !t->stopping) {
+		uint64_t attempts = t->attempts;
+
+		if (!t->committing)
+			t->wanted++;
+		(void)pthread_cond_signal(&t->wake);
+		while (t->attempts == attempts && !t->stopping)
+			(void)pthread_cond_wait(&t->ended, &t->commit_lock);
+		if (t->last_rc && (t->last_rc != -EAGAIN || rw_now_ms() > until)) {
+			if (e)
+				*e = t->last;
+			return t->last_rc;
+		}
+	}
+	return 0;
+}
+
 int commits_now(struct tree *t, struct err *e)
 {
 	int rc;
@@ -390,6 +424,28 @@ int commits_now(struct tree *t, struct err *e)
 	rc = await_locked(t, e);
 	unlock(t);
 	return rc;
+}
+
+/* poll_now - without any lock. */
+static void poll_now(struct tree *t)
+{
+	uint64_t mine;
+	bool busy;
+
+	lock(t);
+	busy = t->committing;
+	unlock(t);
+	if (busy || grounds_check(t->grounds, NULL) != -ESTALE)
+		return;
+	lock(t);
+	mine = t->renewed + 1;
+	if (!t->committing && !t->stopping) {
+		t->renew = true;
+		(void)pthread_cond_signal(&t->wake);
+		while (t->renewed < mine && !t->stopping)
+			(void)pthread_cond_wait(&t->ended, &t->commit_lock);
+	}
+	unlock(t);
 }
 
 int commits_room(struct tree *t, struct err *e)
@@ -401,11 +457,13 @@ int commits_room(struct tree *t, struct err *e)
 			       "the dataset was changed by another program: what was written "
 			       "before is kept in '%s'",
 			       t->o.dir);
+	/* what somebody else did before anything was staged is no reason to refuse it later */
+	if (stage_empty(t->stage))
+		poll_now(t);
 	if (!too_much(t))
 		return 0;
 	lock(t);
-	if (too_much(t))
-		rc = await_locked(t, e);
+	rc = await_room_locked(t, e);
 	unlock(t);
 	if (!rc || rc == -ENOSPC || rc == -EDQUOT || rc == -ESTALE)
 		return rc;
@@ -427,27 +485,10 @@ void commits_note(struct tree *t)
 void commits_poll(struct tree *t)
 {
 	int64_t now = rw_now_ms(), last = atomic_load(&t->polled_ms);
-	uint64_t mine;
-	bool busy;
 
-	if (now - last < POLL_MS ||
-	    !atomic_compare_exchange_strong(&t->polled_ms, &last, now) ||
-	    atomic_load(&t->stale))
-		return;
-	lock(t);
-	busy = t->committing;
-	unlock(t);
-	if (busy || grounds_check(t->grounds, NULL) != -ESTALE)
-		return;
-	lock(t);
-	mine = t->renewed + 1;
-	if (!t->committing && !t->stopping) {
-		t->renew = true;
-		(void)pthread_cond_signal(&t->wake);
-		while (t->renewed < mine && !t->stopping)
-			(void)pthread_cond_wait(&t->ended, &t->commit_lock);
-	}
-	unlock(t);
+	if (now - last >= POLL_MS && !atomic_load(&t->stale) &&
+	    atomic_compare_exchange_strong(&t->polled_ms, &last, now))
+		poll_now(t);
 }
 
 int commits_stop(struct tree *t, bool finish, struct err *e)
@@ -459,6 +500,8 @@ int commits_stop(struct tree *t, bool finish, struct err *e)
 	lock(t);
 	if (finish)
 		rc = await_locked(t, e);
+	if (rc == -EAGAIN)
+		rc = err_wrap(e, rc, "not committed, kept in '%s'", t->o.dir);
 	t->stopping = true;
 	(void)pthread_cond_broadcast(&t->wake);
 	(void)pthread_cond_broadcast(&t->ended);

@@ -47,7 +47,7 @@ int handle_make(struct tree *t, struct node *n, int flags, struct view_handle *r
 	(void)pthread_mutex_lock(&t->lock);
 	n->users++;
 	if (h->writes)
-		w->writers++;
+		atomic_fetch_add(&w->writers, 1);
 	(void)pthread_mutex_unlock(&t->lock);
 	ret->fh = (uint64_t)(uintptr_t)h;
 	return 0;
@@ -87,8 +87,6 @@ static int open_locked(struct tree *t, struct node *n, int flags, struct view_ha
 		rc = empty(t, n, e);
 	if (!rc)
 		caching(t, n, &f, flags, ret);
-	else if (ret->fh)
-		tree_write_ops.release(&t->base, n->id, ret->fh);
 	return rc;
 }
 
@@ -111,6 +109,10 @@ int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, s
 	else
 		rc = open_locked(t, n, flags, ret, e);
 	tree_unlock(t);
+	if (rc && ret->fh) {
+		tree_write_ops.release(v, id, ret->fh);
+		ret->fh = 0;
+	}
 	node_put(t, n);
 	return rc;
 }
@@ -237,9 +239,7 @@ static int confirm(struct tree *t, struct node *n, struct work *w, struct err *e
 		return rc;
 	}
 	w->dirty = w->cut = false;
-	(void)pthread_mutex_lock(&t->lock);
-	n->fresh = false;
-	(void)pthread_mutex_unlock(&t->lock);
+	node_fresh(t, n, false);
 	commits_note(t);
 	return 0;
 }
@@ -309,9 +309,9 @@ static void last_writer(struct tree *t, struct node *n)
 	struct err e = ERR_INIT;
 	int rc = flush_node(t, n, true, &e);
 
+	write_lock(t);
 	if (rc)
 		log_warn("'%s': %s", n->key, e.msg);
-	write_lock(t);
 	(void)pthread_mutex_lock(&w->lock);
 	if (!w->writers && !n->gone) {
 		work_drop(t, w);
@@ -332,9 +332,7 @@ static void op_release(struct view *v, uint64_t id, uint64_t fh)
 	if (!h)
 		return;
 	if (h->writes) {
-		(void)pthread_mutex_lock(&t->lock);
-		last = --h->node->work->writers == 0;
-		(void)pthread_mutex_unlock(&t->lock);
+		last = atomic_fetch_sub(&h->node->work->writers, 1) == 1;
 	}
 	if (last)
 		last_writer(t, h->node);
@@ -370,12 +368,15 @@ static int resize(struct tree *t, struct node *n, uint64_t size, struct err *e)
 	struct view_handle vh = {0};
 	struct handle *h;
 	struct work *w;
-	int rc = handle_make(t, n, O_WRONLY, &vh, e);
+	int rc;
 
-	if (rc)
-		return rc;
-	h = handle_of(vh.fh);
 	read_lock(t);
+	rc = handle_make(t, n, O_WRONLY, &vh, e);
+	if (rc) {
+		tree_unlock(t);
+		return rc;
+	}
+	h = handle_of(vh.fh);
 	w = n->work;
 	(void)pthread_mutex_lock(&w->lock);
 	if (size == 0 && !w->loaded && !n->gone)
@@ -391,11 +392,7 @@ static int resize(struct tree *t, struct node *n, uint64_t size, struct err *e)
 	atomic_store(&h->wrote, rc == 0);
 	if (!rc && w->writers == 1)
 		rc = op_flush(&t->base, n->id, vh.fh, e);
-	(void)pthread_mutex_lock(&t->lock);
-	n->users++; /* for the release of a handle that the kernel does not know */
-	(void)pthread_mutex_unlock(&t->lock);
 	op_release(&t->base, n->id, vh.fh);
-	node_put(t, n);
 	return rc;
 }
 

@@ -25,7 +25,7 @@ struct work {
 	int fd;             /* lock; -1: in memory */
 	uint64_t size;      /* lock */
 	struct timespec mtime; /* lock */
-	uint32_t writers;   /* tables: handles that write */
+	_Atomic uint32_t writers; /* handles that write; more only under the tree's lock */
 };
 
 /* node - a name that the kernel knows, or that is open. */
@@ -35,8 +35,8 @@ struct node {
 	char *key;          /* tree; owned; "" the root */
 	uint64_t hash;      /* of key */
 	bool is_dir;
-	bool gone;          /* tree: removed or replaced; in no table by key */
-	bool fresh;         /* tables: created, and not staged yet */
+	_Atomic bool gone;  /* removed or replaced; in no table by key */
+	_Atomic bool fresh; /* created, and not staged yet */
 	uint64_t known;     /* tables: the kernel was told so many times */
 	uint32_t users;     /* tables: handles, and requests that run */
 	struct work *_Atomic work; /* set once, until the node goes */
@@ -65,7 +65,7 @@ struct tree {
 	pthread_mutex_t lock;   /* "the tables'" */
 	struct node **by_id, **by_key;
 	size_t n_heads, n_nodes;
-	_Atomic uint64_t n_fresh; /* nodes that are fresh, or were */
+	_Atomic uint64_t n_fresh; /* nodes that are fresh */
 	uint64_t next_id, seed;
 	struct node *root;
 	_Atomic uint64_t buffered; /* bytes of memory in works */
@@ -82,6 +82,8 @@ struct tree {
 	int64_t written_ms;        /* the last record */
 	bool fresh_records;        /* since the last attempt */
 	bool committing;
+	uint64_t attempts;         /* that ended */
+	_Atomic bool lost;         /* a commit is done, and what it made could not be opened */
 	bool quiet;                /* the thread's: it holds `names` */
 	int last_rc;               /* of the last attempt */
 	uint32_t busy_times;       /* attempts in a row that ended with EAGAIN */
@@ -140,6 +142,8 @@ int nodes_below(struct tree *t, const char *dir, struct node ***ret, size_t *ret
 		struct err *e) NZ_MUST_USE;
 /* node_work - its work, made when there is none. */
 int node_work(struct tree *t, struct node *n, struct work **ret, struct err *e) NZ_MUST_USE;
+/* node_fresh - whether it is created and not staged yet. */
+void node_fresh(struct tree *t, struct node *n, bool is);
 /* node_has_work - whether it has content of its own; *ret_size: of it. */
 bool node_has_work(struct tree *t, struct node *n, uint64_t *ret_size, struct timespec *ret_mtime);
 
@@ -209,6 +213,9 @@ int tree_unlink(struct view *v, uint64_t dir, const char *name, size_t len, stru
 int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
 int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
 		const char *to_name, size_t to_len, unsigned flags, struct err *e);
+/* tree_settle - what was written to a file that gets another name, before it was closed, is staged;
+ * not checked, since that is not its name any more. Under the write lock. */
+int tree_settle(struct tree *t, const char *key, struct err *e) NZ_MUST_USE;
 /* rename_dir - both are directories, `to` an empty one or nothing. Under the write lock. */
 int rename_dir(struct tree *t, const struct ground *g, const char *from, const char *to,
 	       struct err *e) NZ_MUST_USE;

@@ -73,12 +73,8 @@ static int fresh_below(struct tree *t, const char *dir, struct buf *out, struct 
 		return rc == -ENOENT ? 0 : rc;
 	for (size_t i = 0; i < n; i++) {
 		const char *name = v[i]->key + len + (len > 0);
-		bool fresh;
 
-		(void)pthread_mutex_lock(&t->lock);
-		fresh = v[i]->fresh;
-		(void)pthread_mutex_unlock(&t->lock);
-		if (fresh && !strchr(name, '/'))
+		if (v[i]->fresh && !strchr(name, '/'))
 			buf_put(out, name, strlen(name) + 1);
 		node_put(t, v[i]);
 	}
@@ -332,10 +328,12 @@ int tree_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr, vie
 		if (!rc)
 			keep(t, l);
 	}
+	read_lock(t); /* keys */
 	for (size_t i = rc ? 0 : after(l, cookie); !rc && i < l->n; i++)
 		if (!emit(arg, text(l, &l->v[i]), id_of(t, n, text(l, &l->v[i])),
 			  l->v[i].is_dir, NULL, l->v[i].cookie))
 			break;
+	tree_unlock(t);
 	if (!rc)
 		let_go(t, l);
 	node_put(t, n);

@@ -84,42 +84,22 @@ struct move {
 	bool alias;
 };
 
-static int settle(struct tree *t, const char *key, struct err *e)
-{
-	struct node *n = node_find(t, key);
-	struct work *w = n ? n->work : NULL;
-	int rc = 0;
-
-	if (w) {
-		(void)pthread_mutex_lock(&w->lock);
-		if (w->dirty || w->cut)
-			rc = work_stage(t, w, key, e);
-		if (!rc)
-			w->dirty = w->cut = false;
-		(void)pthread_mutex_unlock(&w->lock);
-		(void)pthread_mutex_lock(&t->lock);
-		n->fresh &= rc != 0;
-		(void)pthread_mutex_unlock(&t->lock);
-	}
-	node_put(t, n);
-	return rc;
-}
-
 static int move_file(const struct move *m, const char *from, const char *to, struct err *e)
 {
 	struct stage *s = m->t->stage;
 	struct stage_entry x;
 	struct found f;
-	int rc = settle(m->t, from, e);
+	int rc = tree_settle(m->t, from, e);
 
 	if (!rc)
 		rc = check_moved(m->t, m->g, to, from, e);
 	if (rc)
 		return rc;
 	stage_find(s, from, &x, NULL);
-	if (x.kind == STAGE_DATA || x.kind == STAGE_ALIAS)
+	if (x.kind == STAGE_DATA)
 		return stage_link(s, from, to, e);
-	if (m->alias)
+	/* what an alias means may be changed by a commit that runs: its content does not */
+	if (m->alias && x.kind != STAGE_ALIAS)
 		return stage_alias(s, to, from, e);
 	rc = tree_find_below(m->t, m->g, from, &f, e);
 	return rc ? rc : copy_base(m->t, m->g, from, to, &f, e);

@@ -87,10 +87,7 @@ static int begin_file(struct place *p, struct node **ret, struct err *e)
 		node_put(p->t, n);
 		return rc;
 	}
-	(void)pthread_mutex_lock(&p->t->lock);
-	n->fresh = true;
-	atomic_fetch_add(&p->t->n_fresh, 1);
-	(void)pthread_mutex_unlock(&p->t->lock);
+	node_fresh(p->t, n, true);
 	*ret = n;
 	return 0;
 }
@@ -244,24 +241,23 @@ int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struc
 
 /* ---- renaming ---- */
 
-/* settle - what was written to a file that gets another name, before it was closed, is staged: but it
- * is not checked, its name is no longer that one. */
-static int settle(struct place *p, struct node *n, struct err *e)
+int tree_settle(struct tree *t, const char *key, struct err *e)
 {
+	struct node *n = node_find(t, key);
 	struct work *w = n ? n->work : NULL;
 	int rc = 0;
 
-	if (!w)
-		return 0;
-	(void)pthread_mutex_lock(&w->lock);
-	if (w->dirty || w->cut)
-		rc = work_stage(p->t, w, n->key, e);
-	if (!rc)
-		w->dirty = w->cut = false;
-	(void)pthread_mutex_unlock(&w->lock);
-	(void)pthread_mutex_lock(&p->t->lock);
-	n->fresh &= rc != 0;
-	(void)pthread_mutex_unlock(&p->t->lock);
+	if (w) {
+		(void)pthread_mutex_lock(&w->lock);
+		if (w->dirty || w->cut)
+			rc = work_stage(t, w, key, e);
+		if (!rc)
+			w->dirty = w->cut = false;
+		(void)pthread_mutex_unlock(&w->lock);
+		if (!rc)
+			node_fresh(t, n, false);
+	}
+	node_put(t, n);
 	return rc;
 }
 
@@ -323,7 +319,7 @@ static int replace(struct place *p, const char *to, const struct found *old, str
 static int rename_file(struct place *p, const char *to, const struct found *old, struct err *e)
 {
 	struct node *n = node_find(p->t, p->key);
-	int rc = settle(p, n, e);
+	int rc = tree_settle(p->t, p->key, e);
 
 	if (!rc)
 		rc = tree_find_below(p->t, p->g, p->key, &p->f, e);

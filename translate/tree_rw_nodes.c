@@ -202,9 +202,9 @@ int node_dir(struct tree *t, uint64_t id, struct node **ret, struct err *e)
 	if (rc)
 		return rc;
 	if (!(*ret)->is_dir)
-		rc = err_set(e, -ENOTDIR, "'%.200s' is no directory", (*ret)->key);
+		rc = err_set(e, -ENOTDIR, "that is no directory");
 	else if ((*ret)->gone)
-		rc = err_set(e, -ENOENT, "'%.200s' was removed", (*ret)->key);
+		rc = err_set(e, -ENOENT, "the directory was removed");
 	if (rc)
 		node_put(t, *ret);
 	return rc;
@@ -283,8 +283,14 @@ void node_detach(struct tree *t, struct node *n)
 	if (!n->gone)
 		unlink_key(t, n);
 	n->gone = true;
-	n->fresh = false;
 	(void)pthread_mutex_unlock(&t->lock);
+	node_fresh(t, n, false);
+}
+
+void node_fresh(struct tree *t, struct node *n, bool is)
+{
+	if (atomic_exchange(&n->fresh, is) != is)
+		atomic_fetch_add(&t->n_fresh, is ? 1 : UINT64_MAX);
 }
 
 int node_rename(struct tree *t, struct node *n, const char *key, struct err *e)

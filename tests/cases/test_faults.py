@@ -277,5 +277,5 @@ def cases():
             yield f"{workload}_{kind}", sweep
 
         def moments(t, rig=rig):
-            rig(t).moments(MOMENTS)
+            print(f"{rig(t).moments(MOMENTS)} deaths")
         yield f"{workload}_moments", moments

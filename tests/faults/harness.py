@@ -115,9 +115,11 @@ class Client:
                     os.write(out, b"c")
                     break
                 except OSError as error:
-                    if error.errno in (errno.ENOTCONN, errno.ECONNABORTED) or attempt:
+                    gone = error.errno in (errno.ENOTCONN, errno.ECONNABORTED)
+                    if gone or attempt:
+                        os.write(out, b"E%d," % (error.errno or 0))
                         os._exit(0)
-                    os.write(out, b"e")
+                    os.write(out, b"e%d," % (error.errno or 0))
                 except BaseException:
                     os.write(out, b"x" + traceback.format_exc().encode()[-2000:])
                     os._exit(0)
@@ -147,6 +149,7 @@ class Client:
             pass
         os.close(self.pipe)
         said, _, wrong = text.partition(b"x")
+        self.said = said.decode()
         return said.count(b"b"), said.count(b"c"), wrong.decode(errors="replace"), late
 
 
@@ -247,7 +250,8 @@ class Rig:
         assert not late, f"{what}: the writer hangs after {confirmed} steps"
         assert not wrong or fired, f"{what}: {wrong}"
         if not fired:
-            assert confirmed == len(self.steps), f"{what}: no fault, but {begun}, {confirmed}"
+            assert confirmed == len(self.steps), (
+                f"{what}: no fault, but {client.said}: {m.messages()}")
             assert not text, f"{what}: {text}"
         if fired or self.left_behind(folder):
             self.recover(path, self.round % 2 == 0)
@@ -257,7 +261,7 @@ class Rig:
             self.verify(path, confirmed, begun, what + f" ({calls[max(0, at - 6):at]}"
                         f"|{calls[at:at + 4]})")
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{m.messages()}") from None
+            raise AssertionError(f"{error}\n{client.said}\n{m.messages()}") from None
         shutil.rmtree(folder)
         return fired
 
@@ -284,9 +288,17 @@ class Rig:
         if rounds is not None and n > rounds:
             offset = random.Random(f"{self.name} {kind}").random()
             places = sorted({1 + int((i + offset) * n / rounds) for i in range(rounds)})
-        done = 0
-        for at in places:
-            done += self.one(kind, at)
+        return self.rounds(lambda at: self.one(kind, at), places)
+
+    def rounds(self, func, places):
+        """func of every place; what fails is told at the end, of many the first."""
+        done, wrong = 0, []
+        for place in places:
+            try:
+                done += func(place)
+            except AssertionError as error:
+                wrong.append(str(error))
+        assert not wrong, f"{len(wrong)} rounds failed:\n" + "\n".join(wrong[:8])
         assert done > 0, "no fault ever happened"
         return done
 
@@ -296,5 +308,5 @@ class Rig:
         start = time.monotonic()
         self.calls()
         longest = max(0.05, (time.monotonic() - start) * 0.8)
-        for _ in range(rounds):
-            self.one("kill", 0, moment=rnd.random() ** 2 * longest)
+        return self.rounds(lambda moment: self.one("kill", 0, moment),
+                           [rnd.random() ** 2 * longest for _ in range(rounds)])

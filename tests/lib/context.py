@@ -77,9 +77,11 @@ class Mount:
         self.sanitizer = os.path.join(context.tmp, f"sanitizer{self.number}")
         self.pids = []
         self.process = None
+        self.foreground = foreground
         self.check = check
         self.damaged = False  # set for damaged sources: libhdf5's own faults do not count
         self.ended = False    # set by a test that makes the server end itself
+        self.fails = False    # set by a test in which not everything written can be kept
         args = list(wrapper) + [context.binary]
         for option in options:
             args += ["-o", option]
@@ -133,6 +135,11 @@ class Mount:
             except OSError:
                 pass
 
+    def exit_status(self, seconds=30.0):
+        """Of a mount in the foreground: it ends when everything that was written is where it
+        belongs."""
+        return self.process.wait(seconds)
+
     def sanitizer_text(self):
         text = sanitizer_reports(self.sanitizer)
         log = self.messages()
@@ -162,6 +169,9 @@ class Mount:
         if not mounts.wait_gone(self.pids, seconds):
             problems.append(f"the server does not end within {seconds:.0f} s of unmounting")
             self.kill()
+        elif (self.foreground and not (self.ended or self.status) and
+              self.exit_status() != int(self.fails)):
+            problems.append(f"it ended with status {self.exit_status()}: {self.messages()}")
         text = self.sanitizer_text()
         if text:
             problems.append("sanitizer report:\n" + text)

@@ -1,12 +1,13 @@
 /* push_nc.c - make a netCDF-4 file what a Zarr tree is, as a writable mount does, but from one tree
  * to the next at once:
  *
- *   push_nc FILE.nc WAS NOW      WAS: the tree that the file was read as; "-": there is none, and the
- *                                file is made when it is not there
+ *   push_nc FILE.nc WAS NOW      WAS: the tree that the file was read as; "-": there is none, and
+ *                                the file is made when it is not there
  *   push_nc -n FILE.nc WAS NOW   the same without the commit
  *   push_nc -q FILE.nc NOW       only say whether netCDF-4 can hold NOW
  *
- * Prints what was done, "groups arrays attrs passed encoded dropped", or the error, with status 1. */
+ * Prints what was done, "groups arrays attrs passed encoded dropped", or the error, with status 1.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -49,7 +50,7 @@ static int run(const char *path, struct source *was, struct source *now, bool dr
 			       .memory = (uint64_t)256 << 20};
 	struct push_report r = {0};
 	struct source *real = NULL;
-	int rc = hdf5_sink_holds(&now->ds, e);
+	int rc = was ? 0 : hdf5_sink_holds(&now->ds, e); /* who has it holds it */
 
 	if (!rc && !was && access(path, F_OK) < 0)
 		rc = hdf5_create(path, e);

@@ -120,6 +120,39 @@ static void test_kept(void **state)
 	assert_int_equal(access(in_top(".a.nc.nczarrfs"), F_OK), -1);
 }
 
+/* test_base - what waits was written over one state of a file, and is not for another. */
+static void test_base(void **state)
+{
+	struct cfg cfg = {0};
+	struct rw_state s = RW_STATE_INIT;
+	struct err e = ERR_INIT;
+
+	(void)state;
+	assert_int_equal(rw_state_open(&cfg, in_top("a.nc"), true, &s, &e), 0);
+	assert_int_equal(rw_state_base(&s, &e), 0);
+	assert_true(rw_state_bare(&s));
+	make_file(in_top(".a.nc.nczarrfs/log"));
+	rw_state_close(&s);
+	assert_int_equal(rw_state_open(&cfg, in_top("a.nc"), true, &s, &e), 0);
+	assert_int_equal(rw_state_same(&s, &e), 0);
+	assert_int_equal(truncate(in_top("a.nc"), 10), 0);
+	assert_int_equal(rw_state_same(&s, &e), -ESTALE);
+	assert_non_null(strstr(e.msg, "changed by another program"));
+	/* not so while we change it, or died over that */
+	rw_state_changing(&s);
+	assert_int_equal(rw_state_same(&s, &e), 0);
+	assert_int_equal(rw_state_base(&s, &e), 0);
+	assert_int_equal(rw_state_same(&s, &e), 0);
+	/* a change that failed is no reason to take another's for ours */
+	rw_state_changing(&s);
+	assert_int_equal(truncate(in_top("a.nc"), 0), 0);
+	rw_state_unchanged(&s);
+	assert_int_equal(rw_state_same(&s, &e), -ESTALE);
+	assert_int_equal(unlinkat(s.dir_fd, "log", 0), 0);
+	rw_state_close(&s);
+	assert_int_equal(access(in_top(".a.nc.nczarrfs"), F_OK), -1);
+}
+
 static void test_elsewhere(void **state)
 {
 	struct cfg cfg = {0};
@@ -178,22 +211,22 @@ static void test_not_ours(void **state)
 
 static void test_left(void **state)
 {
-	static const char text[] = "a\tno array\0b/c d\twhy\0plain";
+	static const char text[] = "a\0b/c d\twhy\0plain";
 	struct err e = ERR_INIT;
 	char **list;
 	size_t n;
 
 	(void)state;
-	assert_int_equal(rw_left("x", text, sizeof(text), &list, &n, &e), 0);
+	assert_int_equal(rw_left(text, sizeof(text), &list, &n, &e), 0);
 	assert_int_equal(n, 3);
 	assert_string_equal(list[0], "a");
-	assert_string_equal(list[1], "b/c d");
+	assert_string_equal(list[1], "b/c d\twhy");
 	assert_string_equal(list[2], "plain");
 	while (n > 0)
 		free(list[--n]);
 	free(list);
-	assert_int_equal(rw_left("x", text, sizeof(text) - 1, &list, &n, &e), -EBADMSG);
-	assert_int_equal(rw_left("x", text, 0, &list, &n, &e), 0);
+	assert_int_equal(rw_left(text, sizeof(text) - 1, &list, &n, &e), -EBADMSG);
+	assert_int_equal(rw_left(text, 0, &list, &n, &e), 0);
 	assert_int_equal(n, 0);
 	free(list);
 }
@@ -204,6 +237,7 @@ int main(void)
 		cmocka_unit_test(test_place),    cmocka_unit_test(test_locked),
 		cmocka_unit_test(test_kept),     cmocka_unit_test(test_elsewhere),
 		cmocka_unit_test(test_not_ours), cmocka_unit_test(test_left),
+		cmocka_unit_test(test_base),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

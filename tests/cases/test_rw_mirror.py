@@ -1,0 +1,260 @@
+"""A writable mirror: real files are written through, datasets are changed through their counterparts,
+and what is new becomes a dataset of the other family."""
+import os
+import shutil
+import stat
+import subprocess
+
+import numpy as np
+
+
+LIMIT = 120.0
+
+
+def values(seed=0):
+    return np.arange(600, dtype="f4").reshape(20, 30) + seed
+
+
+def nc(path, seed=0, mode="w", **options):
+    import netCDF4
+    d = netCDF4.Dataset(path, mode, **options)
+    d.createDimension("t", None)
+    d.createDimension("x", 30)
+    v = d.createVariable("v", "f4", ("t", "x"), zlib=d.data_model == "NETCDF4")
+    v[:] = values(seed)
+    v.units = "m"
+    d.seed = np.int32(seed)
+    d.close()
+
+
+def tree(path, seed=0):
+    import zarr
+    g = zarr.open_group(path, mode="w")
+    a = g.create_dataset("v", data=values(seed), chunks=(5, 30))
+    a.attrs["_ARRAY_DIMENSIONS"] = ["y", "x"]
+    g.attrs["seed"] = seed
+
+
+def check_nc(path, seed, units=None):
+    import netCDF4
+    d = netCDF4.Dataset(path)
+    assert (d["v"][:] == values(seed)).all(), f"{path}: other values than {seed}"
+    assert d.seed == seed, path
+    assert units is None or d["v"].units == units, d["v"].units
+    d.close()
+
+
+def check_tree(path, seed, units=None):
+    import zarr
+    g = zarr.open_group(path, mode="r")
+    assert (g["v"][...] == values(seed)).all(), f"{path}: other values than {seed}"
+    assert g.attrs["seed"] == seed, path
+    assert units is None or g["v"].attrs["units"] == units
+
+
+def names(d, *want):
+    got = sorted(n for n in os.listdir(d))
+    assert got == sorted(want), f"{d}: {got}"
+
+
+def folder(t):
+    d = t.path("dir")
+    os.mkdir(d)
+    return d
+
+
+def run(*words):
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+
+
+def work_real(d, m):
+    """Files that are no datasets: as in any directory."""
+    with open(m + "/a", "wb") as f:
+        f.write(b"one two three")
+        f.seek(4)
+        f.write(b"TWO")
+        os.fsync(f.fileno())
+    assert open(d + "/a", "rb").read() == open(m + "/a", "rb").read() == b"one TWO three"
+    with open(m + "/a", "ab") as f:
+        f.write(b"!")
+    os.truncate(m + "/a", 7)
+    os.chmod(m + "/a", 0o640)
+    os.utime(m + "/a", (1e9, 1e9))
+    st = os.stat(d + "/a")
+    assert (st.st_size, stat.S_IMODE(st.st_mode), st.st_mtime) == (7, 0o640, 1e9), st
+    os.makedirs(m + "/sub/deep")
+    os.rename(m + "/a", m + "/sub/b")
+    os.rename(m + "/sub", m + "/other")
+    names(d, "other")
+    names(d + "/other", "b", "deep")
+    os.link(m + "/other/b", m + "/c")
+    assert os.stat(d + "/c").st_nlink == 2
+    with open(m + "/c", "rb") as f:      # what is open stays open under any name, and none
+        os.rename(m + "/c", m + "/d")
+        os.unlink(m + "/d")
+        assert f.read() == b"one TWO"
+    for wrong, code in ((lambda: os.rmdir(m + "/other"), 39), (lambda: os.unlink(m + "/no"), 2),
+                        (lambda: os.mkdir(m + "/other"), 17),
+                        (lambda: open(m + "/.x.nczarrfs", "w"), 1)):
+        try:
+            wrong()
+            raise AssertionError(f"errno {code} is missing")
+        except OSError as e:
+            assert e.errno == code, e
+    shutil.rmtree(m + "/other")
+    names(d)
+    names(m)
+    tree(m + "/plain", 3)                # a tree of another name is what it is
+    check_tree(d + "/plain", 3)
+    check_nc(m + "/plain.nc", 3)
+    shutil.rmtree(m + "/plain")
+
+
+def work_new(d, m):
+    """x.nc that is written is the store x.zarr when it is closed."""
+    nc(m + "/a.nc", 1)
+    names(d, *[n for n in os.listdir(d) if n.startswith(".")], "a.zarr")
+    check_tree(d + "/a.zarr", 1, "m")
+    check_nc(m + "/a.nc", 1, "m")
+    nc(d + "/../classic", 2, format="NETCDF3_CLASSIC")
+    shutil.copy(d + "/../classic", m + "/c.nc")
+    check_tree(d + "/c.zarr", 2)
+    check_nc(m + "/c.nc", 2)
+    # under another name, and then renamed, as NCO does it
+    nc(m + "/r.nc.pid1.ncks.tmp", 3)
+    os.rename(m + "/r.nc.pid1.ncks.tmp", m + "/r.nc")
+    check_tree(d + "/r.zarr", 3)
+    # over one that is there: its content changes
+    nc(m + "/r.tmp", 4)
+    os.rename(m + "/r.tmp", m + "/r.nc")
+    check_tree(d + "/r.zarr", 4)
+    check_nc(m + "/r.nc", 4)
+    assert not os.path.lexists(m + "/r.tmp")
+    # nothing that can be a dataset
+    with open(m + "/text.nc", "w") as f:
+        f.write("no netCDF")
+    open(m + "/empty.nc", "w").close()
+    assert open(d + "/text.nc").read() == "no netCDF" and not os.path.exists(d + "/text.zarr")
+    assert os.path.getsize(d + "/empty.nc") == 0
+
+
+def work_change(d, m):
+    """Datasets that are there, through their counterparts and through themselves."""
+    import netCDF4
+    import zarr
+    f = netCDF4.Dataset(m + "/s.nc", "a")
+    f["v"][:] = values(7)
+    f.seed = np.int32(7)
+    f["v"].units = "km"
+    f.close()
+    check_tree(d + "/s.zarr", 7, "km")
+    check_nc(m + "/s.nc", 7, "km")
+    if shutil.which("ncatted"):
+        run("ncatted", "-a", "units,v,o,c,cm", m + "/s.nc")
+        check_tree(d + "/s.zarr", 7, "cm")
+        run("ncap2", "-O", "-s", "w=v*2", m + "/s.nc", m + "/s.nc")
+        check_tree(d + "/s.zarr", 7, "cm")
+        assert (zarr.open(d + "/s.zarr")["w"][...] == values(7) * 2).all()
+    g = zarr.open_group(m + "/n.zarr", mode="r+")
+    g["v"][:] = values(8)
+    g.attrs["seed"] = 8
+    check_tree(m + "/n.zarr", 8)
+    # the real file, through the mount: as any other
+    f = netCDF4.Dataset(m + "/real.nc", "a")
+    f.seed = np.int32(9)
+    f["v"][:] = values(9)
+    f.close()
+    check_nc(d + "/real.nc", 9)
+    check_tree(m + "/real.zarr", 9)
+
+
+def work_tree(d, m):
+    """A directory x.zarr that is made is the file x.nc; what is emptied and removed is gone."""
+    tree(m + "/t.zarr", 5)
+    assert os.path.isfile(d + "/t.nc") and not os.path.lexists(d + "/t.zarr")
+    check_tree(m + "/t.zarr", 5)
+    tree(m + "/gone.zarr", 6)
+    shutil.rmtree(m + "/gone.zarr")
+    assert not os.path.lexists(d + "/gone.nc"), "a tree that was removed is still a file"
+    shutil.rmtree(m + "/old.zarr")       # by its real name: really
+    assert not os.path.lexists(d + "/old.zarr") and not os.path.lexists(m + "/old.nc")
+
+
+def test_write(t):
+    d = folder(t)
+    with t.mount(d, "rw") as m:
+        t.call(work_real, d, m.path)
+        t.call(work_new, d, m.path)
+    left = [n for n in os.listdir(d) if n.startswith(".")]
+    assert not left, f"left behind: {left}"
+
+
+def check_after(d):
+    check_nc(d + "/t.nc", 5)
+    check_nc(d + "/n.nc", 8)
+    check_tree(d + "/s.zarr", 7)
+
+
+def test_datasets(t):
+    d = folder(t)
+    t.call(tree, d + "/s.zarr", 1)
+    t.call(tree, d + "/old.zarr", 1)
+    t.call(nc, d + "/n.nc", 1)
+    t.call(nc, d + "/real.nc", 1)
+    with t.mount(d, "rw") as m:
+        t.call(work_change, d, m.path)
+        t.call(work_tree, d, m.path)
+    t.call(check_after, d)
+    left = [n for n in os.listdir(d) if n.startswith(".")]
+    assert not left, f"left behind: {left}"
+
+
+def work_same(d, m):
+    nc(m + "/a.nc", 1)
+    check_nc(d + "/a.nc", 1)
+    tree(m + "/b.zarr", 2)
+    check_tree(d + "/b.zarr", 2)
+    check_nc(m + "/b.nc", 2)
+
+
+def work_many(d, m):
+    """More datasets than may be open, and each is written to."""
+    import netCDF4
+    for i in range(6):
+        f = netCDF4.Dataset(f"{m}/s{i}.nc", "a")
+        f["v"][:] = values(10 + i)
+        f.seed = np.int32(10 + i)
+        f.close()
+    for i in range(6):
+        check_tree(f"{d}/s{i}.zarr", 10 + i)
+        check_nc(f"{m}/s{i}.nc", 10 + i)
+    held = [open(f"{m}/s{i}.nc", "r+b") for i in range(6)]  # at the same time
+    for f in held:
+        f.close()
+
+
+def test_same_and_many(t):
+    d = folder(t)
+    with t.mount(d, "rw", "new=same", "open_datasets=2") as m:
+        t.call(work_same, d, m.path)
+    for i in range(6):
+        t.call(tree, f"{d}/s{i}.zarr", i)
+    with t.mount(d, "rw", "open_datasets=2") as m:
+        t.call(work_many, d, m.path)
+
+
+def refused(m):
+    for what in (lambda: open(m + "/a", "w"), lambda: os.mkdir(m + "/b"),
+                 lambda: os.unlink(m + "/n.nc"), lambda: open(m + "/n.zarr/x", "w")):
+        try:
+            what()
+            raise AssertionError("a mount without rw was written to")
+        except OSError as e:
+            assert e.errno == 30, e
+
+
+def test_read_only(t):
+    d = folder(t)
+    t.call(nc, d + "/n.nc", 1)
+    with t.mount(d) as m:
+        t.call(refused, m.path)

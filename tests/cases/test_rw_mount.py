@@ -1,0 +1,282 @@
+"""A writable mount as such: what may be written, who may write it, when it is in the dataset, and
+what happens to it when something goes wrong."""
+import errno
+import os
+import shutil
+import signal
+import stat
+import zipfile
+
+from lib import mounts
+
+
+def state(path):
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.nczarrfs")
+
+
+def in_child(t, func, *args):
+    """Clients touch the mount from a process of their own."""
+    t.call(func, *args, timeout=60)
+
+
+def expect_errno(codes, func, *args):
+    try:
+        func(*args)
+    except OSError as error:
+        assert error.errno in codes, f"{error} for {args}, expected {codes}"
+        return
+    raise AssertionError(f"{args}: no error")
+
+
+# ---- datasets ----
+
+def make_nc(path, form="NETCDF4"):
+    import netCDF4
+    with netCDF4.Dataset(path, "w", format=form) as d:
+        d.createDimension("t", None)
+        d.createDimension("x", 4)
+        kind = {"zlib": True} if form == "NETCDF4" else {}
+        d.createVariable("v", "f4", ("t", "x"), **kind)[:] = [[1] * 4, [5] * 4]
+
+
+def make_zarr(path):
+    import numpy as np
+    import zarr
+    group = zarr.open_group(path, "w")
+    array = group.create_dataset("v", data=np.repeat(np.float32([1, 5]), 4).reshape(2, 4), chunks=(1, 4))
+    array.attrs["_ARRAY_DIMENSIONS"] = ["t", "x"]
+
+
+def write_tree(path, value):
+    import zarr
+    zarr.open_group(path, "r+")["v"][1] = value
+
+
+def new_tree(path):
+    import zarr
+    array = zarr.open_group(path, "a").create_dataset("w", shape=(3,), chunks=(2,), dtype="i4")
+    array.attrs["_ARRAY_DIMENSIONS"] = ["y"]
+    array[:] = [7, 8, 9]
+
+
+def expect_tree(path, value):
+    import zarr
+    assert zarr.open_group(path, "r")["v"][1].tolist() == [value] * 4
+
+
+def write_nc(path, value):
+    import netCDF4
+    with netCDF4.Dataset(path, "a") as d:
+        d["v"][1] = value
+
+
+def expect_nc(path, value):
+    import netCDF4
+    with netCDF4.Dataset(path) as d:
+        assert d["v"][1].tolist() == [value] * 4, d["v"][:]
+
+
+def expect_new_nc(path):
+    import netCDF4
+    with netCDF4.Dataset(path) as d:
+        assert d["w"][:].tolist() == [7, 8, 9] and d["w"].dimensions == ("y",)
+
+
+def datasets(t):
+    """Both kinds, made once a test: (source, what is written below the mount, writer, judge of
+    the mount, judge of the source)."""
+    nc, tree = t.path("a.nc"), t.path("b.zarr")
+    t.call(make_nc, nc)
+    t.call(make_zarr, tree)
+    return ((nc, "", write_tree, expect_tree, expect_nc),
+            (tree, "b.nc", write_nc, expect_nc, expect_tree))
+
+
+def below(m, name):
+    return os.path.join(m.path, name) if name else m.path
+
+
+# ---- tests ----
+
+def test_both_ways(t):
+    """What was written is read in the mount at once, and is in the dataset when the process has
+    ended; nothing is left beside it."""
+    for path, name, write, expect_in, expect_source in datasets(t):
+        with t.mount(path, "rw", foreground=True) as m:
+            in_child(t, write, below(m, name), 42)
+            in_child(t, expect_in, below(m, name), 42)
+        in_child(t, expect_source, path, 42)
+        assert not os.path.exists(state(path)), os.listdir(state(path))
+
+
+def test_create(t):
+    """`-o create` makes what the name says."""
+    nc, tree = t.path("new.nc"), t.path("new.zarr")
+    with t.mount(nc, "create", foreground=True) as m:
+        in_child(t, new_tree, m.path)
+    in_child(t, expect_new_nc, nc)
+    with t.mount(tree, "create,zarr_format=2", foreground=True) as m:
+        in_child(t, make_nc, below(m, "new.nc"))
+        in_child(t, write_nc, below(m, "new.nc"), 3)
+    in_child(t, expect_tree, tree, 3)
+    for path in nc, tree:
+        with t.mount(path, "create", check=False) as m:
+            assert m.status == 1 and "leave out create" in m.messages(), m.messages()
+
+
+def test_what_cannot_be_written(t):
+    nc, tree = t.path("a.nc"), t.path("b.zarr")
+    classic, archive = t.path("c.nc"), t.path("d.zarr.zip")
+    t.call(make_nc, nc)
+    t.call(make_zarr, tree)
+    t.call(make_nc, classic, "NETCDF3_CLASSIC")
+    with zipfile.ZipFile(archive, "w") as z:
+        z.writestr(".zgroup", '{"zarr_format": 2}')
+    for path, option, mention in ((classic, "rw", "nccopy -4"), (archive, "rw", "archive"),
+                                  (nc, "rw,view=nc", "-o view=auto"),
+                                  (tree, "rw,view=zarr", "-o view=auto"),
+                                  (t.path("none.nc"), "rw", "no such file"),
+                                  (nc, "rw,chunks=x", "chunks=x")):
+        with t.mount(path, option, check=False) as m:
+            assert m.status == 1 and mention in m.messages(), (path, option, m.messages())
+            assert len(m.messages().split("\n")) == 1, m.messages()
+        assert not os.path.exists(state(path))
+
+
+def test_one_writer(t):
+    for path, _, _, expect_in, _ in datasets(t):
+        with t.mount(path, "rw") as m:
+            with t.mount(path, "rw", check=False) as second:
+                assert second.status == 1 and m.path in second.messages(), second.messages()
+                assert "being written by another nczarrfs" in second.messages()
+            with t.mount(path) as reader:
+                assert not reader.messages(), reader.messages()
+
+
+def _permissions(mnt, source, name):
+    info, real = os.stat(os.path.join(mnt, name)), os.stat(source)
+    assert stat.S_IMODE(os.stat(mnt).st_mode) & 0o300 == 0o300
+    assert stat.S_IMODE(info.st_mode) & 0o222 == stat.S_IMODE(real.st_mode) & 0o222
+    assert (info.st_uid, info.st_gid) == (real.st_uid, real.st_gid)
+    assert os.statvfs(mnt).f_blocks == os.statvfs(source).f_blocks
+    os.chown(os.path.join(mnt, name), real.st_uid, real.st_gid)
+    expect_errno((errno.EPERM,), os.chown, os.path.join(mnt, name), real.st_uid + 1, -1)
+    expect_errno((errno.EPERM,), os.symlink, "x", os.path.join(mnt, "link"))
+    expect_errno((errno.EPERM,), os.mkfifo, os.path.join(mnt, "fifo"))
+
+
+def test_permissions(t):
+    """Attributes say what can be done; the mount's own options hold."""
+    for (path, _, _, _, _), name in zip(datasets(t), ("v/.zarray", "b.nc")):
+        os.chmod(path, 0o600 if os.path.isfile(path) else 0o700)
+        with t.mount(path, "rw") as m:
+            in_child(t, _permissions, m.path, path, name)
+            with open("/proc/mounts") as f:
+                options = [line.split()[3] for line in f if line.split()[1] == m.path][0]
+        assert {"rw", "nosuid", "nodev"} <= set(options.split(",")), options
+
+
+def _sync(mnt):
+    fd = os.open(mnt, os.O_RDONLY | os.O_DIRECTORY)
+    os.fsync(fd)
+    os.close(fd)
+
+
+def test_sync(t):
+    """After `sync MNT` it is in the dataset, while the mount goes on."""
+    for path, name, write, expect_in, expect_source in datasets(t):
+        with t.mount(path, "rw,commit_delay=3600000", foreground=True) as m:
+            in_child(t, write, below(m, name), 11)
+            in_child(t, _sync, m.path)
+            in_child(t, expect_source, path, 11)
+            in_child(t, write, below(m, name), 12)
+        in_child(t, expect_source, path, 12)
+
+
+def test_sigterm(t):
+    """SIGTERM is unmounting: everything that was confirmed is written first."""
+    for path, name, write, _, expect_source in datasets(t):
+        with t.mount(path, "rw,commit_delay=3600000", foreground=True) as m:
+            in_child(t, write, below(m, name), 21)
+            m.ended = True
+            os.kill(m.process.pid, signal.SIGTERM)
+            assert m.exit_status() == 0, m.messages()
+        in_child(t, expect_source, path, 21)
+
+
+def _recover(t, *paths, options=()):
+    status, out, err = t.run(t.binary, "recover", *options, *paths, timeout=60 * t.slow)
+    return status, out + err
+
+
+def _kill(m):
+    m.ended = True
+    m.kill()
+    mounts.wait_gone(m.pids, 30)
+    mounts.unmount(m.path, lazy=True)
+
+
+def test_killed(t):
+    """What close has confirmed survives kill -9 of everything: `nczarrfs recover`, or the next
+    mount, puts it into the dataset."""
+    for path, name, write, expect_in, expect_source in datasets(t):
+        for value, way in ((31, "recover"), (32, "mount"), (33, "read")):
+            with t.mount(path, "rw,commit_delay=3600000") as m:
+                in_child(t, write, below(m, name), value)
+                _kill(m)
+            if way == "recover":
+                status, text = _recover(t, path)
+                assert status == 0 and path in text, text
+            else:
+                with t.mount(path, *(["rw"] if way == "mount" else [])) as m:
+                    in_child(t, expect_in, below(m, name), value)
+            in_child(t, expect_source, path, value)
+            assert not os.path.exists(state(path)), os.listdir(state(path))
+    status, text = _recover(t, path, t.path("a.nc"))
+    assert status == 0 and text.count("nothing to be done") == 2, text
+    status, text = _recover(t, path, t.path("none.nc"))
+    assert status == 1 and "none.nc': no such file" in text, text
+
+
+def test_kept(t):
+    """Another program changes the file while something waits: it is not overwritten, the exit
+    status says so, what was written is kept, and goes in when the user says so."""
+    path, aside = t.path("a.nc"), t.path("aside.nc")
+    t.call(make_nc, path)
+    with t.mount(path, "rw,commit_delay=3600000", foreground=True) as m:
+        m.fails = True
+        in_child(t, write_tree, m.path, 51)
+        shutil.copy2(path, aside)
+        with open(path, "ab") as f:
+            f.write(b"more")
+    assert "not everything that was written is in it" in m.messages(), m.messages()
+    for form in ("recover", "rw", "read"):
+        if form == "recover":
+            status, text = _recover(t, path)
+            assert status == 1 and "changed by another program" in text, text
+            continue
+        with t.mount(path, *([form] if form == "rw" else []), check=False) as m:
+            assert m.status == (form == "rw"), m.messages()
+            assert "changed by another program" in m.messages(), m.messages()
+            if form == "read":
+                in_child(t, expect_tree, m.path, 5)
+    os.replace(aside, path)
+    os.unlink(os.path.join(state(path), "base"))
+    status, text = _recover(t, path)
+    assert status == 0, text
+    in_child(t, expect_nc, path, 51)
+    assert not os.path.exists(state(path))
+
+
+def test_state_dir(t):
+    for path, name, write, _, expect_source in datasets(t):
+        beside = t.path("states")
+        os.makedirs(beside, exist_ok=True)
+        with t.mount(path, f"rw,state_dir={beside}", foreground=True) as m:
+            in_child(t, write, below(m, name), 61)
+            assert len(os.listdir(beside)) == 1
+            assert not os.path.exists(state(path))
+        in_child(t, expect_source, path, 61)
+        assert os.listdir(beside) == []
+        shutil.rmtree(beside)
