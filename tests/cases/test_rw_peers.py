@@ -67,13 +67,11 @@ def run(peer, form, names, t):
     use(peer)
     native, file = t.path("native"), t.path("new.nc")
     os.mkdir(native)
-    options = [f"zarr_format={form}"]
+    options = [f"zarr_format={form}"] + (["shards=64"] if names == SHARDS else [])
     with t.mount(file, "rw", "create", *options) as m:
         work(t, names, form, native, m.path)
         seen = peers.read(t, "zarr-python 3", {"native": native, "mount": m.path})
         same(seen["native"], seen["mount"], "staged")
-    if names == SHARDS:
-        options.append("shards=64")
     with t.mount(file, *options) as m:
         after = peers.read(t, "zarr-python 3", {"mount": m.path})["mount"]
     same(seen["native"], after, "in the file")

@@ -307,6 +307,43 @@ def _only_read(root):
     os.close(fd)
 
 
+# ---- another program changes the file ----
+
+def _change_both(root, file):
+    """A chunk through the mount, an attribute beside it: the mount does not overwrite it."""
+    import netCDF4
+    import zarr
+    zarr.open_group(root, mode="r+")["v"][0, 0] = 500
+    with netCDF4.Dataset(file, "a") as nc:
+        nc.title = "by another program"
+        nc["w"][0] = 77.0
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        print(error)
+    else:
+        raise AssertionError("the commit says nothing of the other program")
+    finally:
+        os.close(fd)
+
+
+def _has_title(file):
+    import netCDF4
+    with netCDF4.Dataset(file) as nc:
+        assert nc.title == "by another program" and nc["w"][0, 0] == 77.0
+
+
+def test_changed_underneath(t):
+    file = t.path("file.nc")
+    t.call(_make_netcdf, file)
+    with t.mount(file, "rw", "commit_delay=3600000", foreground=True) as m:
+        m.fails = True
+        t.call(_change_both, m.path, file)
+    assert m.messages(), "nothing is said"
+    t.call(_has_title, file)
+
+
 # ---- what a netCDF-4 file cannot hold ----
 
 def _document(**changes):
