@@ -67,7 +67,7 @@ def run(peer, form, names, t):
     use(peer)
     native, file = t.path("native"), t.path("new.nc")
     os.mkdir(native)
-    options = [f"zarr_format={form}"] + (["shards=64"] if names == SHARDS else [])
+    options = [f"zarr_format={form}"] + (["shards=4K"] if names == SHARDS else [])
     with t.mount(file, "rw", "create", *options) as m:
         work(t, names, form, native, m.path)
         seen = peers.read(t, "zarr-python 3", {"native": native, "mount": m.path})
