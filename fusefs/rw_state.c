@@ -247,7 +247,8 @@ int rw_state_same(struct rw_state *s, struct err *e)
 	auto_fd int fd = openat(s->dir_fd, BASE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	ssize_t n = fd >= 0 ? pread(fd, was, sizeof(was) - 1, 0) : 0;
 
-	if (s->is_dir || n <= 0)
+	/* one whose writer died in the middle says nothing */
+	if (s->is_dir || n <= 0 || was[n - 1] != '\n')
 		return 0;
 	was[n] = '\0';
 	if (stat(s->path, &s->base) < 0)
