@@ -329,8 +329,8 @@ static int check_place(const struct server *s, struct err *e)
 	const struct cfg *cfg = s->setup->cfg;
 	auto_free char *source = realpath(cfg->source, NULL);
 
-	if (s->fs.follows || !source || !fs_below(s->mountpoint, source))
-		return 0;
+	if (!source || !fs_below(s->mountpoint, source) || mirror_wanted(s->setup))
+		return 0; /* a mirror does not show it */
 	return err_set(e, -EBUSY, "mountpoint '%s' is inside of '%s': use another directory",
 		       s->mountpoint, cfg->source);
 }

@@ -142,6 +142,10 @@ def test_what_cannot_be_written(t):
             assert m.status == 1 and mention in m.messages(), (path, option, m.messages())
             assert len(m.messages().split("\n")) == 1, m.messages()
         assert not os.path.exists(state(path))
+    inside = os.path.join(tree, "v")
+    status, _, text = t.run(t.binary, "-o", "rw", tree, inside)
+    assert status == 1 and "is inside of" in text, text
+    assert not os.path.exists(state(tree))
 
 
 def test_one_writer(t):
