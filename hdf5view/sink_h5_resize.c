@@ -177,7 +177,7 @@ static int carry(struct remaking *r, struct err *e)
 	while (linear < a->n_chunks) {
 		h5_leave();
 		rc = source_next(real, x->real, linear, &linear, e);
-		h5_enter();
+		h5s_enter();
 		if (rc)
 			break;
 		rc = a->layout == DS_CHUNKED && !dt_is_vlen(&a->type)
