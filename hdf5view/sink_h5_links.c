@@ -107,6 +107,8 @@ static int by_from(const void *pa, const void *pb)
 
 uint64_t h5s_now_at(struct h5_sink *s, uint64_t addr)
 {
+	if (!s->n_moves)
+		return addr;
 	if (!s->sorted)
 		qsort(s->moves, s->n_moves, sizeof(*s->moves), by_from);
 	s->sorted = true;
