@@ -30,7 +30,16 @@ def work(t, names, form, *roots):
 
 
 def attrs(found):
-    return {k: v for k, v in found.items() if k != "_ARRAY_DIMENSIONS"}
+    return {k: v for k, v in found.items() if k not in ("_ARRAY_DIMENSIONS", "_FillValue")}
+
+
+def through(a, b):
+    """What a netCDF-4 file makes of a: dimensions have names, a fill value of zeros is none."""
+    if a["dims"] is None and all(d.startswith("phony_dim") for d in b["dims"] or ()):
+        a = dict(a, dims=b["dims"])
+    if b["fill"] is None and (not a["fill"] or a["dims"] is None):
+        a = dict(a, fill=None)
+    return a
 
 
 def same(native, got, when):
@@ -40,11 +49,12 @@ def same(native, got, when):
         if not a or not b:
             bad.append(f"{path} is {'missing' if a else 'one too many'}")
             continue
+        a = through(a, b)
         for key in LIKE:
             x, y = a.get(key), b.get(key)
             if key == "attrs":
                 x, y = attrs(x), attrs(y)
-            if x != y:
+            if x != y and not (x != x and y != y):
                 bad.append(f"{path}: {key} is {str(y)[:80]}, {str(x)[:80]} expected")
     for path in sorted(set(native["groups"]) | set(got["groups"])):
         a, b = native["groups"].get(path), got["groups"].get(path)
@@ -57,13 +67,11 @@ def run(peer, form, names, t):
     use(peer)
     native, file = t.path("native"), t.path("new.nc")
     os.mkdir(native)
-    options = [f"zarr_format={form}"]
+    options = [f"zarr_format={form}"] + (["shards=4K"] if names == SHARDS else [])
     with t.mount(file, "rw", "create", *options) as m:
         work(t, names, form, native, m.path)
         seen = peers.read(t, "zarr-python 3", {"native": native, "mount": m.path})
         same(seen["native"], seen["mount"], "staged")
-    if names == SHARDS:
-        options.append("shards=64")
     with t.mount(file, *options) as m:
         after = peers.read(t, "zarr-python 3", {"mount": m.path})["mount"]
     same(seen["native"], after, "in the file")
