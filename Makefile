@@ -259,7 +259,7 @@ check:
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
 # Faults at every call that writes, the death of a mount at 1000 random moments, a million operations
-# on a writable file. Takes hours; make check has a sample of it.
+# on a writable file. Takes about an hour; make check has a sample of it.
 check-writing:
 	$(MAKE) -j2 WERROR=1 all tools
 	NCZARRFS_FAULTS=all NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py -k faults/ -k exercise/ \

@@ -1,9 +1,10 @@
 /* commit_chains.c - filters that a writer asked for, and that the file stores otherwise.
  *
  * A writer that has made a variable with Blosc goes on writing Blosc, whatever was committed in
- * between. So that what it reads and writes stays of one kind, the tree shows such variables with the
- * writer's filters as long as there is a state directory: a list in it has their paths, each with
- * its filters, in the syntax of -o filter=. */
+ * between. So that what it reads and writes stays of one kind, the tree shows such variables with
+ * the writer's filters as long as there is a state directory: a list in it has their paths, each
+ * with its filters, in the syntax of -o filter=. In the same list is what the first writer of an
+ * empty dataset decided about all: lines that begin with an option's name. */
 #include "fusefs/commit_int.h"
 
 #include <errno.h>
@@ -122,6 +123,59 @@ int commit_chains_keep(int dir_fd, const struct buf *more, struct err *e)
 	return rc;
 }
 
+/* ---- what the first writer decided ---- */
+
+#define FORMAT "zarr_format"
+#define SEPARATOR "dimension_separator"
+
+int commit_form_note(int dir_fd, int zarr_format, char separator, struct err *e)
+{
+	struct buf more;
+	int rc;
+
+	buf_init(&more, 256);
+	if (zarr_format)
+		buf_printf(&more, FORMAT "\t%d\n", zarr_format);
+	if (separator)
+		buf_printf(&more, SEPARATOR "\t%c\n", separator);
+	rc = commit_chains_keep(dir_fd, &more, e);
+	buf_release(&more);
+	return rc;
+}
+
+/* set_format - and what follows from it where the user said nothing. */
+static void set_format(struct cfg *cfg, bool v3)
+{
+	cfg->zarr3 = v3;
+	if (!cfg_said(cfg, SEPARATOR))
+		cfg->nested = v3 && !cfg->v2_keys;
+	if (!cfg_said(cfg, "json"))
+		cfg->strict_json = v3;
+}
+
+int commit_form(const struct cfg *cfg, int dir_fd, struct cfg *ret, struct err *e)
+{
+	char *at, *name, *value;
+	struct buf text;
+	int rc;
+
+	*ret = *cfg;
+	buf_init(&text, FILE_MAX + 1);
+	rc = load(dir_fd, &text, e);
+	buf_putc(&text, '\0');
+	if (rc == 0 && !buf_ok(&text))
+		rc = err_nomem(e);
+	at = (char *)text.data;
+	while (rc == 0 && next_line(&at, &name, &value)) {
+		if (strcmp(name, FORMAT) == 0)
+			set_format(ret, strcmp(value, "3") == 0);
+		else if (strcmp(name, SEPARATOR) == 0)
+			ret->nested = strcmp(value, "/") == 0;
+	}
+	buf_release(&text);
+	return rc;
+}
+
 /* ---- a view with it ---- */
 
 /* chained - rules of one view, and its operations with a close that frees them. */
@@ -175,6 +229,8 @@ static int add_rules(struct chained *c, const struct fs_rules *first, char *text
 	while (next_line(&text, &path, &chain)) {
 		struct codec_rule *r = &v[n];
 
+		if (path[0] != '/')
+			continue;
 		*r = (struct codec_rule){.vars = escaped(&c->rules.arena, path)};
 		if (!r->vars)
 			return err_nomem(e);
@@ -197,10 +253,13 @@ int commit_tree_view(const struct fs_setup *setup, struct source *s, const struc
 {
 	struct fs_want with = *want;
 	struct chained *c;
+	struct cfg cfg;
 	struct buf text;
 	uint32_t lines = 0;
-	int rc;
+	int rc = commit_form(setup->cfg, dir_fd, &cfg, e);
 
+	if (rc < 0)
+		return rc;
 	buf_init(&text, FILE_MAX + 1);
 	rc = load(dir_fd, &text, e);
 	for (size_t i = 0; rc == 0 && i < text.len; i++)
@@ -208,7 +267,7 @@ int commit_tree_view(const struct fs_setup *setup, struct source *s, const struc
 	buf_putc(&text, '\0');
 	if (rc < 0 || lines == 0 || !buf_ok(&text)) {
 		buf_release(&text);
-		return rc ? rc : setup->view_open(s, setup->cfg, want, ret, e);
+		return rc ? rc : setup->view_open(s, &cfg, want, ret, e);
 	}
 	c = alloc_array(1, sizeof(*c));
 	if (!c) {
@@ -222,7 +281,7 @@ int commit_tree_view(const struct fs_setup *setup, struct source *s, const struc
 	buf_release(&text);
 	with.rules = &c->rules;
 	if (rc == 0)
-		rc = setup->view_open(s, setup->cfg, &with, ret, e);
+		rc = setup->view_open(s, &cfg, &with, ret, e);
 	if (rc < 0) {
 		chained_free(c);
 		return rc;

@@ -1,5 +1,6 @@
-/* commit_check.c - may a document that was written be part of a netCDF-4 file? It is looked at alone,
- * in a tree that has nothing but groups on the way to it: what belongs to it may come later. */
+/* commit_check.c - may a document that was written be part of a netCDF-4 file? It is looked at
+ * alone, in a tree that has nothing but groups on the way to it: what belongs to it may come
+ * later. */
 #include "fusefs/commit_int.h"
 
 #include <errno.h>
@@ -144,6 +145,15 @@ static const struct store_ops few_ops = {
 	.check = few_check,
 };
 
+/* check - of one document. */
+struct check {
+	const struct fs_setup *setup;
+	struct store *tree;
+	int dir_fd;
+	struct cfg cfg; /* commit_form's; its texts are the setup's */
+	struct few few;
+};
+
 /* ---- what an array's document says ---- */
 
 /* chunk_key - the first chunk's, as the mount shows arrays. */
@@ -167,13 +177,44 @@ static bool count(void *arg, uint32_t array NZ_UNUSED, uint64_t linear NZ_UNUSED
 	return ++*(int *)arg < 2;
 }
 
-/* same_files - whether the mount, once the array is in the file, shows it in the same files. A writer
- * goes on writing those that it knows. */
-static int same_files(const struct fs_setup *setup, struct source *s, const struct few *f,
-		      struct err *e)
+/* first_array - whether a tree has no other. */
+static bool first_array(const struct fs_setup *setup, struct store *tree)
 {
+	struct source_options opts;
+	struct source *s = NULL;
+	bool first;
+
+	fs_source_options(setup->cfg, &opts);
+	if (setup->rw->store_source(tree, "the tree", &opts, &s, NULL) < 0)
+		return false;
+	first = s->ds.n_arrays <= 1;
+	source_close(s);
+	return first;
+}
+
+/* other_names - the chunks of an array have other names than the mount's: that is so from now on,
+ * when nobody said otherwise and nothing else is there. */
+static int other_names(const struct check *c, const char *key, struct err *e)
+{
+	const struct few *f = &c->few;
+
+	if (!cfg_said(&c->cfg, "dimension_separator") && !c->cfg.v2_keys &&
+	    first_array(c->setup, c->tree))
+		return commit_form_note(c->dir_fd, 0, c->cfg.nested ? '.' : '/', e);
+	return err_set(
+		e, -EOPNOTSUPP,
+		"'%.200s': its chunks have other names than those of this mount (%.80s): "
+		"mount with -o dimension_separator=%s",
+		f->key, key, c->cfg.nested ? "." : "/");
+}
+
+/* same_files - whether the mount, once the array is in the file, shows it in the same files. A
+ * writer goes on writing those that it knows. */
+static int same_files(const struct check *c, struct source *s, struct err *e)
+{
+	const struct few *f = &c->few;
 	const struct ds_array *a = &s->ds.arrays[0];
-	const struct cfg *cfg = setup->cfg;
+	const struct cfg *cfg = &c->cfg;
 	struct buf key;
 	enum fs_key what;
 	int n = 0, rc = 0;
@@ -188,14 +229,10 @@ static int same_files(const struct fs_setup *setup, struct source *s, const stru
 		return 0;
 	buf_init(&key, STORE_KEY_MAX + 256);
 	chunk_key(cfg, f, a->rank, &key);
-	what = buf_ok(&key) ? setup->rw->source_key(s, (const char *)key.data, count, &n)
+	what = buf_ok(&key) ? c->setup->rw->source_key(s, (const char *)key.data, count, &n)
 			    : FS_KEY_CHUNK;
 	if (what != FS_KEY_CHUNK)
-		rc = err_set(e, -EOPNOTSUPP,
-			     "'%.200s': its chunks have other names than those of this mount "
-			     "(%.80s): mount with -o dimension_separator=%s",
-			     f->key, (const char *)key.data + (f->name - f->key),
-			     cfg->nested ? "." : "/");
+		rc = other_names(c, (const char *)key.data + (f->name - f->key), e);
 	else if (n > 1 && cfg->shard_size == 0)
 		rc = err_set(e, -EOPNOTSUPP,
 			     "'%.200s': netCDF has no shards: mount with -o shards, or write "
@@ -205,10 +242,10 @@ static int same_files(const struct fs_setup *setup, struct source *s, const stru
 	return rc;
 }
 
-static int check_source(const struct fs_setup *setup, struct source *s, const struct few *f,
-			struct err *e)
+static int check_source(const struct check *c, struct source *s, struct err *e)
 {
 	const struct dataset *ds = &s->ds;
+	const struct few *f = &c->few;
 	int rc = 0;
 
 	for (uint32_t i = 0; rc == 0 && i < ds->n_arrays; i++) {
@@ -216,10 +253,10 @@ static int check_source(const struct fs_setup *setup, struct source *s, const st
 			rc = err_set(e, -EOPNOTSUPP, "'%.200s': %s", f->key,
 				     ds->arrays[i].unreadable);
 		else
-			rc = same_files(setup, s, f, e);
+			rc = same_files(c, s, e);
 	}
-	if (rc == 0 && setup->rw->hdf5_holds)
-		rc = setup->rw->hdf5_holds(ds, e);
+	if (rc == 0 && c->setup->rw->hdf5_holds)
+		rc = c->setup->rw->hdf5_holds(ds, e);
 	return rc;
 }
 
@@ -237,36 +274,78 @@ static bool looked_at(struct few *f)
 	       strcmp(f->name, ".zgroup") == 0;
 }
 
-int commit_tree_check(const struct fs_setup *setup, struct store *tree, const char *key,
-		      struct err *e)
+/* bare - whether nothing else is there at the root. */
+static bool bare(struct store *tree, const char *key)
 {
-	const char *slash = strrchr(key, '/');
-	struct few f = {.base.ops = &few_ops, .key = key, .name = slash ? slash + 1 : key};
-	struct source_options opts;
-	struct source *s = NULL;
+	static const char *const docs[] = {"zarr.json", ".zgroup", ".zarray", ".zattrs"};
+	struct store_stat st;
+
+	for (size_t i = 0; i < ARRAY_LEN(docs); i++)
+		if (strcmp(key, docs[i]) != 0 &&
+		    store_stat(tree, docs[i], &st, NULL) != -ENOENT)
+			return false;
+	return true;
+}
+
+/* same_format - whether a document is of the mount's format, which it decides when it is the
+ * first. */
+static int same_format(struct check *c, struct err *e)
+{
+	bool v3 = strcmp(c->few.name, "zarr.json") == 0;
+	const struct cfg *cfg = c->setup->cfg;
 	int rc;
 
-	if (!looked_at(&f))
+	if (v3 == c->cfg.zarr3)
 		return 0;
-	if ((strcmp(f.name, "zarr.json") == 0) != setup->cfg->zarr3)
+	if (cfg_said(cfg, "zarr_format") || cfg->shard_size > 0 ||
+	    cfg->mode == CFG_MODE_NCZARR || cfg_said(cfg, "chunk_keys") ||
+	    !bare(c->tree, c->few.key))
 		return err_set(
 			e, -EOPNOTSUPP,
 			"'%.200s': this mount shows Zarr v%d: mount with -o zarr_format=%d "
 			"to write the other",
-			key, setup->cfg->zarr3 ? 3 : 2, setup->cfg->zarr3 ? 2 : 3);
-	fs_source_options(setup->cfg, &opts);
+			c->few.key, c->cfg.zarr3 ? 3 : 2, c->cfg.zarr3 ? 2 : 3);
+	rc = commit_form_note(c->dir_fd, v3 ? 3 : 2, 0, e);
+	return rc ? rc : commit_form(cfg, c->dir_fd, &c->cfg, e);
+}
+
+static int check_document(struct check *c, struct err *e)
+{
+	struct source_options opts;
+	struct source *s = NULL;
+	int rc = same_format(c, e);
+
+	fs_source_options(c->setup->cfg, &opts);
 	opts.keep_going = false;
-	buf_init(&f.doc, setup->cfg->meta_size);
-	rc = store_get(tree, key, &f.doc, e);
+	if (rc == 0)
+		rc = store_get(c->tree, c->few.key, &c->few.doc, e);
 	if (rc == 0) {
-		rc = setup->rw->store_source(&f.base, "a document", &opts, &s, e);
+		rc = c->setup->rw->store_source(&c->few.base, "a document", &opts, &s, e);
 		if (rc == -EBADMSG)
 			rc = -EINVAL; /* what was written is wrong, not what is there */
 	}
 	if (rc == 0)
-		rc = check_source(setup, s, &f, e);
+		rc = check_source(c, s, e);
 	source_close(s);
-	buf_release(&f.doc);
+	return rc;
+}
+
+int commit_tree_check(const struct fs_setup *setup, int dir_fd, struct store *tree,
+		      const char *key, struct err *e)
+{
+	const char *slash = strrchr(key, '/');
+	struct check c = {.setup = setup, .tree = tree, .dir_fd = dir_fd};
+	int rc;
+
+	c.few = (struct few){.base.ops = &few_ops, .key = key, .name = slash ? slash + 1 : key};
+	if (!looked_at(&c.few))
+		return 0;
+	rc = commit_form(setup->cfg, dir_fd, &c.cfg, e);
+	if (rc < 0)
+		return rc;
+	buf_init(&c.few.doc, setup->cfg->meta_size);
+	rc = check_document(&c, e);
+	buf_release(&c.few.doc);
 	if (e && rc < 0)
 		e->code = rc;
 	return rc;

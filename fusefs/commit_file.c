@@ -10,13 +10,14 @@
 #include "base/log.h"
 
 #define MEMORY ((uint64_t)256 << 20)
+#define PAGE_BYTES 4096u /* at least what `written` can tell apart */
 #define TEXT_BYTES ((size_t)1 << 30)
 
 struct file {
 	const struct fs_setup *setup;
 	const struct file_rw_change *c;
 	struct source *was, *now;
-	struct commit_chunks touched; /* of c->source: they will be others */
+	struct commit_chunks replaced; /* of c->source: they will be others */
 	bool failed;
 };
 
@@ -72,6 +73,87 @@ static bool refs_same(const struct chunk_ref *a, const struct chunk_ref *b)
 					 a->pad == b->pad && a->filter_mask == b->filter_mask));
 }
 
+/* ready - pages of a chunk that were not written come from the old file. */
+static int ready(void *arg, uint32_t array, uint64_t linear, struct err *e)
+{
+	struct file *f = arg;
+	struct chunk_ref ref;
+	int rc = source_locate(f->now, array, linear, &ref, e);
+
+	if (rc < 0 || ref.where != CHUNK_RANGE)
+		return rc;
+	return f->c->fill(f->c->arg, ref.off, ref.len, e);
+}
+
+/* real_array - the array of the store that one of a file is. */
+static uint32_t real_array(struct file *f, const struct dataset *ds, uint32_t array)
+{
+	struct buf b;
+	uint32_t ret = DS_NONE;
+
+	buf_init(&b, (size_t)1 << 20);
+	ds_array_path(ds, array, &b);
+	buf_putc(&b, '\0');
+	if (buf_ok(&b))
+		ret = f->setup->rw->nc_array(f->c->view, (const char *)b.data);
+	else
+		f->failed = true;
+	buf_release(&b);
+	return ret;
+}
+
+/* alike - whether an array of the file and one of the store have the same chunks of the same
+ * elements. */
+static bool alike(const struct ds_array *a, const struct ds_array *b)
+{
+	if (a->rank != b->rank || a->chunk_bytes != b->chunk_bytes ||
+	    a->type.kind != b->type.kind || a->type.size != b->type.size ||
+	    a->type.big_endian != b->type.big_endian || a->type.kind == DT_COMPOUND ||
+	    dt_is_vlen(&a->type) || dt_is_vlen(&b->type))
+		return false;
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (a->chunk[i] != b->chunk[i])
+			return false;
+	return true;
+}
+
+/* elements_same - whether a chunk that shares a page with what was written has the elements that
+ * the store has. */
+static bool elements_same(struct file *f, uint32_t array, uint64_t linear)
+{
+	struct source *store = f->c->source;
+	const struct ds_array *a = &f->now->ds.arrays[array], *b;
+	uint32_t real = real_array(f, &f->now->ds, array);
+	size_t n = (size_t)a->chunk_bytes;
+	auto_free uint8_t *x = NULL, *y = NULL;
+	uint64_t old;
+
+	if (real >= store->ds.n_arrays)
+		return false;
+	b = &store->ds.arrays[real];
+	if (!alike(a, b) || !old_linear(a, b, linear, &old))
+		return false;
+	x = malloc(n ? n : 1);
+	y = malloc(n ? n : 1);
+	return x && y && ready(f, array, linear, NULL) == 0 &&
+	       source_read_chunk(f->now, array, linear, x, n, NULL) == 0 &&
+	       source_read_chunk(store, real, old, y, n, NULL) == 0 && memcmp(x, y, n) == 0;
+}
+
+/* touched - whether the place of a chunk was written to. Pages are: of a chunk that was written
+ * only near its ends the elements are looked at. */
+static bool touched(struct file *f, uint32_t array, uint64_t linear, const struct chunk_ref *r)
+{
+	const struct file_rw_change *c = f->c;
+
+	if (!c->written(c->arg, r->off, r->len))
+		return false;
+	if (r->len > 2 * PAGE_BYTES &&
+	    c->written(c->arg, r->off + PAGE_BYTES, r->len - 2 * PAGE_BYTES))
+		return true;
+	return !elements_same(f, array, linear);
+}
+
 /* differs - whether a chunk may have another content than it had. */
 static bool differs(struct file *f, uint32_t array, uint32_t was_array, uint64_t linear)
 {
@@ -87,7 +169,7 @@ static bool differs(struct file *f, uint32_t array, uint32_t was_array, uint64_t
 		return texts_differ(f, array, was_array, linear, old);
 	if (x.where == CHUNK_ABSENT)
 		return false;
-	return x.where != CHUNK_RANGE || f->c->written(f->c->arg, x.off, x.len);
+	return x.where != CHUNK_RANGE || touched(f, array, linear, &x);
 }
 
 static int changed(void *arg, uint32_t array, uint32_t was_array, uint64_t from, uint64_t *ret,
@@ -102,18 +184,6 @@ static int changed(void *arg, uint32_t array, uint32_t was_array, uint64_t from,
 			return 0;
 		}
 	return -ENOENT;
-}
-
-/* ready - pages of a chunk that were not written come from the old file. */
-static int ready(void *arg, uint32_t array, uint64_t linear, struct err *e)
-{
-	struct file *f = arg;
-	struct chunk_ref ref;
-	int rc = source_locate(f->now, array, linear, &ref, e);
-
-	if (rc < 0 || ref.where != CHUNK_RANGE)
-		return rc;
-	return f->c->fill(f->c->arg, ref.off, ref.len, e);
 }
 
 /* moved - whether all chunks of an array lie where those of another did, untouched. */
@@ -144,23 +214,6 @@ static uint32_t moved_from(void *arg, uint32_t array)
 
 /* ---- who has the old file open ---- */
 
-/* real_array - the array of the store that one of a file is. */
-static uint32_t real_array(struct file *f, const struct dataset *ds, uint32_t array)
-{
-	struct buf b;
-	uint32_t ret = DS_NONE;
-
-	buf_init(&b, (size_t)1 << 20);
-	ds_array_path(ds, array, &b);
-	buf_putc(&b, '\0');
-	if (buf_ok(&b))
-		ret = f->setup->rw->nc_array(f->c->view, (const char *)b.data);
-	else
-		f->failed = true;
-	buf_release(&b);
-	return ret;
-}
-
 static int tapped_put(void *arg, uint32_t array, uint64_t linear, struct err *e NZ_UNUSED)
 {
 	struct file *f = arg;
@@ -170,7 +223,7 @@ static int tapped_put(void *arg, uint32_t array, uint64_t linear, struct err *e 
 	if (real != DS_NONE && real < f->c->source->ds.n_arrays &&
 	    f->c->source->ds.arrays[real].rank == f->now->ds.arrays[array].rank &&
 	    old_linear(&f->now->ds.arrays[array], &f->c->source->ds.arrays[real], linear, &old))
-		commit_chunks_add(&f->touched, real, old);
+		commit_chunks_add(&f->replaced, real, old);
 	return 0;
 }
 
@@ -180,7 +233,7 @@ static int tapped_removed(void *arg, uint32_t was, struct err *e NZ_UNUSED)
 	uint32_t real = real_array(f, &f->was->ds, was);
 
 	if (real != DS_NONE)
-		commit_chunks_all(&f->touched, real, f->c->source->ds.n_arrays);
+		commit_chunks_all(&f->replaced, real, f->c->source->ds.n_arrays);
 	return 0;
 }
 
@@ -195,7 +248,7 @@ static int tapped_resized(void *arg, uint32_t array, struct err *e NZ_UNUSED)
 	b = &f->c->source->ds.arrays[real];
 	for (uint32_t i = 0; i < a->rank && i < b->rank; i++)
 		if (a->shape[i] < b->shape[i])
-			commit_chunks_all(&f->touched, real, f->c->source->ds.n_arrays);
+			commit_chunks_all(&f->replaced, real, f->c->source->ds.n_arrays);
 	return 0;
 }
 
@@ -210,7 +263,7 @@ static int gate(void *arg, struct err *e)
 {
 	struct file *f = arg;
 	const struct dataset *ds = &f->c->source->ds;
-	int rc = commit_chunks_sort(&f->touched, e);
+	int rc = commit_chunks_sort(&f->replaced, e);
 
 	if (f->failed)
 		rc = err_nomem(e);
@@ -218,8 +271,8 @@ static int gate(void *arg, struct err *e)
 		uint64_t linear = 0, there;
 
 		while (rc == 0 && linear < ds->arrays[i].n_chunks &&
-		       commit_chunks_next(&f->touched, i, linear, &linear) == 0) {
-			if (f->touched.whole && f->touched.whole[i]) {
+		       commit_chunks_next(&f->replaced, i, linear, &linear) == 0) {
+			if (f->replaced.whole && f->replaced.whole[i]) {
 				if (source_next(f->c->source, i, linear, &there, NULL) < 0)
 					break;
 				linear = there;
@@ -300,6 +353,6 @@ int commit_file(const struct fs_setup *setup, const char *path, int dir_fd,
 		rc = push_file(&f, path, dir_fd, e);
 	source_close(f.now);
 	source_close(f.was);
-	commit_chunks_release(&f.touched);
+	commit_chunks_release(&f.replaced);
 	return rc;
 }

@@ -1,4 +1,5 @@
-/* commit_int.c - what commits in both directions need: lists of chunks, the policy for new arrays. */
+/* commit_int.c - what commits in both directions need: lists of chunks, the policy for new
+ * arrays. */
 #include "fusefs/commit_int.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* commit_int.h - shared by commit_tree.c and commit_file.c: which chunks a commit is about, and how it
- * is stored. */
+/* commit_int.h - shared by commit_tree.c and commit_file.c: which chunks a commit is about, and
+ * how it is stored. */
 #ifndef FUSEFS_COMMIT_INT_H
 #define FUSEFS_COMMIT_INT_H
 
@@ -36,10 +36,15 @@ void commit_policy(const struct fs_setup *setup, enum plan_format format,
 
 #define COMMIT_CHAINS "chains" /* in the state directory of an HDF5 file */
 
-/* commit_chains_note - append to list what a new array was asked to be stored with, and is not. Returns
- * 0; -ENOMEM. commit_chains_keep - such a list is added to the one in the state directory, durably. */
+/* commit_chains_note - append to list what a new array was asked to be stored with, and is not.
+ * Returns 0; -ENOMEM. commit_chains_keep - such a list is added to the one in the state
+ * directory, durably. */
 int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t array,
 		       const struct codec_chain *stored);
+/* commit_form - cfg, with what the first writer decided: the Zarr format, the separator. */
+int commit_form(const struct cfg *cfg, int dir_fd, struct cfg *ret, struct err *e) NZ_MUST_USE;
+/* commit_form_note - decide: zarr_format 2 or 3, or 0; separator '.' or '/', or 0. */
+int commit_form_note(int dir_fd, int zarr_format, char separator, struct err *e) NZ_MUST_USE;
 int commit_chains_keep(int dir_fd, const struct buf *more, struct err *e) NZ_MUST_USE;
 
 /* commit_tap - a sink in front of another that is told what is done. Functions may be NULL. */

@@ -166,8 +166,8 @@ static void gone(struct tree *t, const char *key)
 	buf_release(&b);
 }
 
-/* holds_dir - whether a directory belongs to the dataset: it is a group's or array's, or on the way to
- * one, or lies in an array's. */
+/* holds_dir - whether a directory belongs to the dataset: it is a group's or array's, or on the
+ * way to one, or lies in an array's. */
 static bool holds_dir(struct tree *t, const char *key)
 {
 	const struct dataset *ds = &t->now->ds;
@@ -195,6 +195,7 @@ static bool holds_dir(struct tree *t, const char *key)
 static bool look(void *arg, const char *key, const struct stage_entry *x)
 {
 	struct tree *t = arg;
+	struct store_stat st;
 	enum fs_key what;
 
 	if (x->kind == STAGE_DIR) {
@@ -204,7 +205,8 @@ static bool look(void *arg, const char *key, const struct stage_entry *x)
 	}
 	what = t->setup->rw->source_key(t->now, key, add_chunk, t);
 	if (x->kind == STAGE_GONE) {
-		if (what == FS_KEY_OTHER)
+		/* most are names that writers gave a file for a moment */
+		if (what == FS_KEY_OTHER && store_stat(t->base, key, &st, NULL) == 0 && st.is_dir)
 			gone(t, key);
 		return !t->failed;
 	}

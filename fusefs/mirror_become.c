@@ -1,5 +1,5 @@
-/* mirror_become.c - files that were written in a mirrored directory, and are datasets from then on: new
- * ones, and those that take the place of a dataset's file. */
+/* mirror_become.c - files that were written in a mirrored directory, and are datasets from then
+ * on: new ones, and those that take the place of a dataset's file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,8 +32,8 @@ int become_read(int fd, uint64_t off, size_t len, uint8_t *room, struct span *re
 	return 0;
 }
 
-/* feed - the content of a real file becomes that of a counterpart: as a new file that is renamed over
- * it. */
+/* feed - the content of a real file becomes that of a counterpart: as a new file that is renamed
+ * over it. */
 static int copy_in(struct slot *s, uint64_t id, uint64_t fh, int fd, struct err *e)
 {
 	auto_free uint8_t *room = malloc(COPY_BYTES);
@@ -81,7 +81,8 @@ int become_feed(struct mirror *m, uint32_t number, int fd, struct err *e)
 	return rc;
 }
 
-/* become_dataset - a new real file that nobody writes to any more becomes a dataset, when it is one. */
+/* become_dataset - a new real file that nobody writes to any more becomes a dataset, when it is
+ * one. */
 int become_dataset(struct mirror *m, const struct where *dir, const char *name, struct err *e)
 {
 	char other[NAME_BYTES];

@@ -239,8 +239,8 @@ bool mirror_hidden(const char *name);
 
 /* real_copy - a node: its path is new. -ESTALE. */
 int real_copy(struct mirror *m, uint64_t id, struct node *ret, struct err *e);
-/* real_writer - one open file more or less (-1) writes to a node; *ret_fresh, *ret_others: whether it
- * was made in this mount, and how many others there are. */
+/* real_writer - one open file more or less (-1) writes to a node; *ret_fresh, *ret_others:
+ * whether it was made in this mount, and how many others there are. */
 void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh,
 		 uint32_t *ret_others);
 /* real_opened - a node has an open file more, fd; real_closed - one less. */
@@ -249,8 +249,8 @@ void real_closed(struct mirror *m, uint64_t id);
 void real_set_fresh(struct mirror *m, uint64_t id, bool fresh);
 /* real_moved - the node of a path has another one now. */
 void real_moved(struct mirror *m, const char *from, const char *to);
-/* real_open_at - the directory that a path is in, opened; *ret_name: its last component, within path.
- */
+/* real_open_at - the directory that a path is in, opened; *ret_name: its last component, within
+ * path. */
 int real_open_at(const struct mirror *m, const char *path, const char **ret_name,
 		 struct err *e);
 
@@ -270,12 +270,12 @@ int real_w_rename(struct mirror *m, const struct where *dir, const char *name,
 int real_w_link(struct mirror *m, uint64_t id, const struct where *dir, const char *name,
 		struct view_attr *ret, struct err *e);
 
-/* new_wanted - whether a new file (or directory) of this name in a directory is to become a dataset of
- * the other family, and what the dataset is called then. */
+/* new_wanted - whether a new file (or directory) of this name in a directory is to become a
+ * dataset of the other family, and what the dataset is called then. */
 bool new_wanted(const struct mirror *m, const struct where *dir, const char *name, bool is_dir,
 		char out[NAME_BYTES]);
-/* new_store - the file at path becomes the Zarr store at to, when it is a dataset. Returns 1 when it
- * was; 0 it is none, and stays; an error, and it stays. */
+/* new_store - the file at path becomes the Zarr store at to, when it is a dataset. Returns 1 when
+ * it was; 0 it is none, and stays; an error, and it stays. */
 int new_store(struct mirror *m, const char *path, const char *to, struct err *e);
 /* new_file - an empty netCDF-4 file at path. */
 int new_file(struct mirror *m, const char *path, struct err *e);

@@ -1,8 +1,8 @@
-/* mirror_new.c - files and directories that are new in a mirrored directory, and become datasets of the
- * other family: x.nc, written, is then a store x.zarr; x.zarr, made, is then a file x.nc.
+/* mirror_new.c - files and directories that are new in a mirrored directory, and become datasets
+ * of the other family: x.nc, written, is then a store x.zarr; x.zarr, made, is then a file x.nc.
  *
- * Until it is a store, x.nc is a plain file: whatever happens, it is there. The store is made in a
- * state directory and gets its name when it is whole; only then the file goes. */
+ * Until it is a store, x.nc is a plain file: whatever happens, it is there. The store is made in
+ * a state directory and gets its name when it is whole; only then the file goes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>

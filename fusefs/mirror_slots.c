@@ -269,7 +269,9 @@ static int open_source(const struct mirror *m, const struct slot *s, struct sour
 	if (!path)
 		return err_nomem(e);
 	fs_source_options(setup->cfg, &opts);
-	rc = source_open(setup->formats, setup->n_formats, path, &opts, ret, e);
+	rc = fs_rw_mend(setup, path, true, e);
+	if (rc == 0)
+		rc = source_open(setup->formats, setup->n_formats, path, &opts, ret, e);
 	if (rc) {
 		*ret = NULL;
 		return rc;

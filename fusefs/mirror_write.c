@@ -1,10 +1,10 @@
 /* mirror_write.c - requests that change a mirrored directory, given to what is there and to the
  * writable views of its datasets.
  *
- * Whatever a program has open has a handle: a descriptor of a real file, or a slot with the handle of
- * its view; reading what nobody can write has none (0). A name that a dataset's counterpart has
- * means that counterpart, also when a new file is renamed over it: its content is then the
- * dataset's. */
+ * Whatever a program has open has a handle: a descriptor of a real file, or a slot with the
+ * handle of its view; reading what nobody can write has none (0). A name that a dataset's
+ * counterpart has means that counterpart, also when a new file is renamed over it: its content is
+ * then the dataset's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -14,8 +14,8 @@ enum target { AT_SLOT, AT_REAL, AT_COUNTERPART, AT_NOTHING };
  * counterpart, which the kernel is not told of. -EPERM: names that are the mount's own. */
 int write_target(struct mirror *m, uint64_t dir, const char *name, struct where *ret_dir,
 		 enum target *ret, struct view_attr *ret_attr, struct err *e);
-/* write_slot_named - the slot of the dataset whose file has this name, known once more, also when that
- * file has been removed from its view. 0: there is none. */
+/* write_slot_named - the slot of the dataset whose file has this name, known once more, also when
+ * that file has been removed from its view. 0: there is none. */
 uint32_t write_slot_named(struct mirror *m, const struct where *dir, const char *name);
 int write_read_only(const struct slot *s, struct err *e);
 

@@ -1,7 +1,7 @@
 /* mirror_write_names.c - names that come, go and change in a mirrored directory.
  *
- * A name that a dataset's counterpart has means that counterpart, also when a new file is renamed over
- * it: its content is then the dataset's. */
+ * A name that a dataset's counterpart has means that counterpart, also when a new file is renamed
+ * over it: its content is then the dataset's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -59,8 +59,8 @@ int write_target(struct mirror *m, uint64_t dir, const char *name, struct where 
 	return rc;
 }
 
-/* write_slot_named - the slot of the file that this name would show, when it has been removed from its
- * view: the dataset is still there. 0: there is none. */
+/* write_slot_named - the slot of the file that this name would show, when it has been removed
+ * from its view: the dataset is still there. 0: there is none. */
 uint32_t write_slot_named(struct mirror *m, const struct where *dir, const char *name)
 {
 	for (unsigned rank = 0; rank < NAME_RANKS; rank++) {

@@ -1,8 +1,8 @@
-/* mirror_write_real.c - what is written to real entries of a mirrored directory is written to them, at
- * once: nothing of it is kept here.
+/* mirror_write_real.c - what is written to real entries of a mirrored directory is written to
+ * them, at once: nothing of it is kept here.
  *
- * Names are made and removed in their directory, which was opened beneath the base, so that no link on
- * the way leads elsewhere. */
+ * Names are made and removed in their directory, which was opened beneath the base, so that no
+ * link on the way leads elsewhere. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -116,7 +116,7 @@ static int tree_check(void *arg, struct store *tree, const char *key, struct err
 {
 	const struct rw *rw = arg;
 
-	return commit_tree_check(rw->setup, tree, key, e);
+	return commit_tree_check(rw->setup, rw->state.dir_fd, tree, key, e);
 }
 
 static int tree_commit(void *arg, uint64_t generation, void (*quiesce)(void *view), void *view,

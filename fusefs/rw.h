@@ -67,6 +67,12 @@ int fs_rw_pending(const struct fs_setup *setup, const char *path, struct err *e)
  * done, for people, appended. */
 int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *lines,
 		  struct err *e) NZ_MUST_USE;
+/* fs_rw_mend - before the dataset at path is opened to be read: one that was left in the middle of a
+ * commit is neither old nor new, and is not read before that has been ended. What else was
+ * confirmed to writers is put in as well, where that is possible. change: false: it is only said.
+ * Returns 0; or an error, and it must not be read. */
+int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change,
+	       struct err *e) NZ_MUST_USE;
 /* fs_rw_create - what `-o create` asks for: a new empty dataset at cfg->source. */
 int fs_rw_create(const struct fs_setup *setup, struct err *e) NZ_MUST_USE;
 
@@ -82,14 +88,17 @@ int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint
 
 /* commit_tree_view - the view that a writable tree over an HDF5 file stands on: setup's, but for
  * variables whose writers asked for filters that the file does not have: those are shown with them,
- * as long as the state directory is there. */
+ * as long as the state directory is there; the same goes for format and separator, see
+ * commit_tree_check. */
 int commit_tree_view(const struct fs_setup *setup, struct source *s, const struct fs_want *want,
 		     int dir_fd, struct view **ret, struct err *e) NZ_MUST_USE;
 
 /* commit_tree_check - tree_rw_options.check: whether a document that was written can be part of a
- * netCDF-4 file. Asks no library, and looks at that document only. */
-int commit_tree_check(const struct fs_setup *setup, struct store *tree, const char *key,
-		      struct err *e) NZ_MUST_USE;
+ * netCDF-4 file. Asks no library, and looks at that document only. Where nothing is there yet, and
+ * the user did not say, the first document decides which Zarr format the tree has, and the first
+ * array which separator: that is noted in the state directory dir_fd. */
+int commit_tree_check(const struct fs_setup *setup, int dir_fd, struct store *tree,
+		      const char *key, struct err *e) NZ_MUST_USE;
 
 /* commit_new - a new Zarr store at `store`, with everything of now. dir_fd: of a directory on the same
  * filesystem, for what is half done. On failure something may be left at both places. */

@@ -172,9 +172,8 @@ static int died(const struct committing *c, int rc, int status, struct err *e)
 			       c->state->path);
 	if (sig)
 		return err_set(e, -EIO,
-			       "'%s': the process that writes it died (signal %d): what was "
-			       "written is kept in '%s'",
-			       c->state->path, sig, c->state->dir);
+			       "'%s': the process that writes it died (signal %d)",
+			       c->state->path, sig);
 	return err_set(e, -EIO, "'%s': the process that writes it ended without a word",
 		       c->state->path);
 }

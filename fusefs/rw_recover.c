@@ -108,6 +108,30 @@ int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *li
 	return rc;
 }
 
+int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change, struct err *e)
+{
+	struct err other = ERR_INIT;
+	struct buf lines;
+	int rc = fs_rw_pending(setup, path, &other), pending = rc;
+
+	if (rc == 0 || rc == -ENOENT)
+		return 0; /* that there is no such dataset is said by who opens it */
+	if (rc > 0 && change) {
+		buf_init(&lines, 1 << 16);
+		rc = fs_rw_recover(setup, path, &lines, &other);
+		if (rc == 0 && buf_ok(&lines) && lines.len)
+			log_warn("%.*s", (int)lines.len - 1, (char *)lines.data);
+		buf_release(&lines);
+	} else if (rc > 0) {
+		rc = err_set(&other, -EIO, "a mount that died left something behind");
+	}
+	if (rc < 0 && pending == FS_RW_BROKEN)
+		return err_set(e, rc, "'%s': run nczarrfs recover: %s", path, other.msg);
+	if (rc < 0)
+		log_warn("'%s': not everything that was written is in it: %s", path, other.msg);
+	return 0;
+}
+
 struct recovering {
 	const struct fs_setup *setup;
 	const char *path;
@@ -126,7 +150,7 @@ static int recover_one(void *arg)
 	buf_init(&lines, 1 << 20);
 	if (rc == 0)
 		rc = fs_rw_recover(r->setup, r->path, &lines, &e);
-	if (buf_ok(&lines) &&
+	if (buf_ok(&lines) && lines.len &&
 	    (fwrite(lines.data, 1, lines.len, stdout) != lines.len || fflush(stdout) != 0))
 		log_error("standard output: could not be written");
 	buf_release(&lines);

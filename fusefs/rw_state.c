@@ -161,6 +161,20 @@ static void say_who(const struct rw_state *s, const struct cfg *cfg)
 		log_debug("'%s/" LOCK "' could not be written", s->dir);
 }
 
+/* same_filesystem - objects of a store are made in the state and renamed into place. */
+static int same_filesystem(const struct rw_state *s, const struct stat *store, struct err *e)
+{
+	struct stat st;
+
+	if (fstat(s->dir_fd, &st) < 0)
+		return err_sys(e, errno, "'%s'", s->dir);
+	if (st.st_dev == store->st_dev)
+		return 0;
+	return err_set(e, -EXDEV,
+		       "'%s' is on another filesystem than '%s': use another -o state_dir",
+		       s->dir, s->path);
+}
+
 int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_state *ret,
 		  struct err *e)
 {
@@ -181,6 +195,8 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 			rc = try_lock(&s, e);
 		rc = rc > 0 ? 0 : rc;
 	}
+	if (rc == 0 && s.is_dir)
+		rc = same_filesystem(&s, &st, e);
 	if (rc < 0) {
 		rw_state_close(&s);
 		return rc;
@@ -231,7 +247,8 @@ int rw_state_same(struct rw_state *s, struct err *e)
 	auto_fd int fd = openat(s->dir_fd, BASE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	ssize_t n = fd >= 0 ? pread(fd, was, sizeof(was) - 1, 0) : 0;
 
-	if (s->is_dir || n <= 0)
+	/* one whose writer died in the middle says nothing */
+	if (s->is_dir || n <= 0 || was[n - 1] != '\n')
 		return 0;
 	was[n] = '\0';
 	if (stat(s->path, &s->base) < 0)

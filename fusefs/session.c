@@ -119,34 +119,6 @@ static int open_writable(const struct fs_setup *setup, struct view **ret_view, s
 	return fs_rw_open(setup, cfg->source, &want, ret_view, e);
 }
 
-/* mend - a dataset that a writable mount left in the middle of a commit is neither old nor new: it
- * is not read before that has been ended. What else was confirmed to writers is put in as well,
- * where that is possible. */
-static int mend(const struct fs_setup *setup, struct err *e)
-{
-	const char *path = setup->cfg->source;
-	struct err other = ERR_INIT;
-	struct buf lines;
-	int rc = fs_rw_pending(setup, path, &other), pending = rc;
-
-	if (rc == 0 || rc == -ENOENT)
-		return 0; /* that there is no such dataset is said by who opens it */
-	if (rc > 0 && setup->cfg->command == CFG_MOUNT) {
-		buf_init(&lines, 1 << 16);
-		rc = fs_rw_recover(setup, path, &lines, &other);
-		if (rc == 0 && buf_ok(&lines) && lines.len)
-			log_warn("%.*s", (int)lines.len - 1, (char *)lines.data);
-		buf_release(&lines);
-	} else if (rc > 0) {
-		rc = err_set(&other, -EIO, "a mount that died left something behind");
-	}
-	if (rc < 0 && pending == FS_RW_BROKEN)
-		return err_set(e, rc, "'%s': run nczarrfs recover: %s", path, other.msg);
-	if (rc < 0)
-		log_warn("'%s': not everything that was written is in it: %s", path, other.msg);
-	return 0;
-}
-
 int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
 	    struct err *e)
 {
@@ -297,7 +269,9 @@ int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
 	bool quietly = !setup->cfg->verbose && !setup->cfg->debug && !setup->cfg->rw;
 	struct quiet q;
 	char text[2];
-	int rc = setup->cfg->rw ? 0 : mend(setup, e);
+	int rc = setup->cfg->rw ? 0
+				: fs_rw_mend(setup, setup->cfg->source,
+					     setup->cfg->command == CFG_MOUNT, e);
 
 	if (rc < 0)
 		return rc;
@@ -355,8 +329,8 @@ static int check_place(const struct server *s, struct err *e)
 	const struct cfg *cfg = s->setup->cfg;
 	auto_free char *source = realpath(cfg->source, NULL);
 
-	if (s->fs.follows || !source || !fs_below(s->mountpoint, source))
-		return 0;
+	if (!source || !fs_below(s->mountpoint, source) || mirror_wanted(s->setup))
+		return 0; /* a mirror does not show it */
 	return err_set(e, -EBUSY, "mountpoint '%s' is inside of '%s': use another directory",
 		       s->mountpoint, cfg->source);
 }

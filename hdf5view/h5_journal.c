@@ -1,5 +1,5 @@
 /* h5_journal.c - one transaction on an HDF5 file. The order of things that are written, and of what
- * is waited for, is in docs/writing.md; nothing here may be moved without that. */
+ * is waited for, is in docs/journal.md; nothing here may be moved without that. */
 #include "hdf5view/h5_journal.h"
 
 #include "hdf5view/h5_journal_int.h"

@@ -7,7 +7,7 @@
  *	blocks 3 ...   slots: pages of the file as they are to be
  *	then           table: one entry for each page, in the order of the file
  *
- * docs/writing.md has the fields. */
+ * docs/journal.md has the fields. */
 #ifndef HDF5VIEW_H5_JOURNAL_INT_H
 #define HDF5VIEW_H5_JOURNAL_INT_H
 

@@ -6,7 +6,7 @@
 
 #if H5_VERSION_GE(1, 13, 0)
 #include <H5FDdevelop.h>
-#define DRIVER_NUMBER 601 /* of those that HDF5 leaves to everybody: 512 and above */
+#define DRIVER_NUMBER 601 /* HDF5 keeps those below H5_VFD_RESERVED, 256, for itself */
 #endif
 
 #define ADDR_MAX ((haddr_t)INT64_MAX)

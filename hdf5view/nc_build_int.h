@@ -268,8 +268,8 @@ int nc_h5_mark(hid_t set, const char *name, int32_t dimid);
 int nc_h5_make_dim(struct nc_builder *b, uint32_t dim, int32_t dimid);
 /* nc_h5_dims - datasets for dimensions without a variable. */
 int nc_h5_dims(struct nc_builder *b, struct err *e) NZ_MUST_USE;
-/* nc_use - HDF5's record of an axis that uses a scale, as H5DS has it in memory: with a hole, which is
- * zeroed. nc_h5_use_type - its type. New; -1. */
+/* nc_use - HDF5's record of an axis that uses a scale, as H5DS has it in memory: with a hole, which
+ * is zeroed. nc_h5_use_type - its type. New; -1. */
 struct nc_use {
 	hobj_ref_t set;
 	int32_t axis;

@@ -158,7 +158,8 @@ static int view_list(struct view *view, uint64_t dir, uint64_t cookie, bool want
 
 /* ---- reading ---- */
 
-/* read_file - of the ground, as long as nothing else is there: without a copy, where it has none. */
+/* read_file - of the ground, as long as nothing else is there: without a copy, where it has
+ * none. */
 static int read_file(struct rw_file *f, uint64_t off, size_t len, uint8_t *room,
 		     struct span *ret, struct err *e)
 {

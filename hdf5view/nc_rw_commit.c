@@ -27,7 +27,7 @@ static bool written(void *arg, uint64_t off, uint64_t len)
 {
 	struct committing *c = arg;
 
-	return rw_copy_written(&c->f->copy, off, len);
+	return rw_copy_differs(&c->f->copy, c->f->commits > 0 ? c->f->was_fd : -1, off, len);
 }
 
 static int fill(void *arg, uint64_t off, uint64_t len, struct err *e)
@@ -83,8 +83,8 @@ static bool chunk_like(const struct committing *c, const struct ground *g, uint3
 	return true;
 }
 
-/* keep - the bytes of a chunk, for somebody who has an older state open. A chunk that cannot be read
- * now could not be read later either. */
+/* keep - the bytes of a chunk, for somebody who has an older state open. A chunk that cannot be
+ * read now could not be read later either. */
 static int keep(struct nc_rw *v, struct rw_file *f, uint32_t array, uint64_t linear,
 		struct err *e)
 {
@@ -149,9 +149,9 @@ static int older(struct committing *c, struct err *e)
 	return rc;
 }
 
-/* make_was - a file that says what it was. Of one that is new, or of which nothing is left, what the
- * dataset is now: then whatever the new one does not have is seen to be gone. *ret NULL: that cannot
- * be said. */
+/* make_was - a file that says what it was. Of one that is new, or of which nothing is left, what
+ * the dataset is now: then whatever the new one does not have is seen to be gone. *ret NULL:
+ * that cannot be said. */
 static int make_was(struct committing *c, char **ret, struct err *e)
 {
 	struct rw_file *f = c->f;
@@ -171,9 +171,9 @@ static int make_was(struct committing *c, char **ret, struct err *e)
 	return rc < 0 || *ret ? rc : err_nomem(e);
 }
 
-/* renew - the dataset is another one: it is opened, and whoever looks for the file finds it; but not
- * while it is open for writing: then all that writes or locks it has to be the same file. The old
- * source is asked no more whether it is still that: what its readers need was kept. */
+/* renew - the dataset is another one: it is opened, and whoever looks for the file finds it; but
+ * not while it is open for writing: then all that writes or locks it has to be the same file.
+ * The old source is asked no more whether it is still that: what its readers need was kept. */
 static void renew(struct committing *c)
 {
 	struct nc_rw *v = c->v;
@@ -188,7 +188,8 @@ static void renew(struct committing *c)
 	if (rc == 0 && !stays)
 		rc = rw_epoch(v, &e);
 	if (rc < 0)
-		log_error("'%s' was written, and cannot be opened again: %s", v->opts.name, e.msg);
+		log_error("'%s' was written, and cannot be opened again: %s", v->opts.name,
+			  e.msg);
 	x = grounds_get(v->grounds);
 	c->f->follows = x->number;
 	c->f->follows_any = false;
@@ -204,6 +205,9 @@ static void committed(struct committing *c)
 	(void)pthread_rwlock_unlock(&f->copy.map);
 	f->commits++;
 	f->orphan = f->was = f->kept = false;
+	if (f->was_fd >= 0)
+		(void)close(f->was_fd); /* it is read no more */
+	f->was_fd = -1;
 	rw_work_remove(c->v, f, "was");
 	rw_work_remove(c->v, f, "map");
 	(void)pthread_mutex_lock(&c->v->lock);
@@ -267,8 +271,8 @@ static int current(struct nc_rw *v, struct rw_file *f, struct err *e)
 	return rc;
 }
 
-/* being_written - whether libhdf5 has marked the file so: since 1.10 it does while it has it open for
- * writing. Spec: HDF5 File Format 3.0, II.A, file consistency flags. */
+/* being_written - whether libhdf5 has marked the file so: since 1.10 it does while it has it
+ * open for writing. Spec: HDF5 File Format 3.0, II.A, file consistency flags. */
 static bool being_written(struct rw_file *f)
 {
 	static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
@@ -286,7 +290,12 @@ int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e)
 	struct committing c = {.v = v, .f = f};
 	int rc;
 
-	if (f->removed || !f->copy.dirty || f->copy.size == 0)
+	if (f->removed)
+		return 0;
+	if (f->failed)
+		return err_set(e, f->failed,
+			       "a write to it has failed: nothing of it is committed");
+	if (!f->copy.dirty || f->copy.size == 0)
 		return 0;
 	if (!synced && being_written(f))
 		return err_set(e, -EBADMSG,

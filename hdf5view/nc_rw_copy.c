@@ -290,7 +290,8 @@ static int touch(struct rw_copy *c, uint64_t off, uint64_t end, struct err *e)
 	return rc;
 }
 
-/* mark - pages of [off, end) that are there now, and new. What is behind base_end is there anyway. */
+/* mark - pages of [off, end) that are there now, and new. What is behind base_end is there
+ * anyway. */
 static void mark(struct rw_copy *c, uint64_t off, uint64_t end)
 {
 	uint64_t base = rw_page(c->base_end + RW_PAGE - 1), first = rw_page(off);
@@ -372,6 +373,39 @@ bool rw_copy_written(const struct rw_copy *c, uint64_t off, uint64_t len)
 	if (c->all || ckd_add(&end, off, len) || end > c->cut)
 		return true;
 	return rw_map_any(&c->written, rw_page(off), rw_pages(off, len));
+}
+
+/* same - whether n bytes, of two pages at most, are what they were. */
+static bool same(struct rw_copy *c, int was, uint64_t off, size_t n)
+{
+	uint8_t now[RW_PAGE], old[RW_PAGE];
+	size_t got = 0;
+	int rc = rw_copy_read(c, off, n, now, &got, NULL);
+
+	if (rc < 0 || got < n || (was < 0 && off + n > c->base_end))
+		return false;
+	rc = was < 0 ? base_read(c->base, c->base_end, off, n, old, NULL)
+		     : io_pread(was, old, n, off, NULL);
+	return rc == 0 && memcmp(now, old, n) == 0;
+}
+
+bool rw_copy_differs(struct rw_copy *c, int was, uint64_t off, uint64_t len)
+{
+	uint64_t end = off + len, first, last;
+
+	if (!rw_copy_written(c, off, len))
+		return false;
+	if (c->all || end > c->cut || len == 0)
+		return true;
+	first = off - off % RW_PAGE +
+		(off % RW_PAGE ? RW_PAGE : 0); /* pages that are its own */
+	last = end - end % RW_PAGE;
+	if (last > first && rw_map_any(&c->written, rw_page(first), (last - first) / RW_PAGE))
+		return true;
+	if (last < first) /* all of it is inside of a page */
+		return !same(c, was, off, (size_t)len);
+	return !same(c, was, off, (size_t)(first - off)) ||
+	       !same(c, was, last, (size_t)(end - last));
 }
 
 void rw_copy_clean(struct rw_copy *c)

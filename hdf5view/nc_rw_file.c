@@ -81,6 +81,7 @@ struct rw_file *rw_file_new(struct nc_rw *v, struct ground *x, struct err *e)
 	}
 	f->id = v->next_id++;
 	f->refs = 1;
+	f->was_fd = -1;
 	f->ground = x;
 	f->follows = x ? x->number : 0;
 	f->follows_any = !x;
@@ -143,6 +144,8 @@ static void file_free(struct nc_rw *v, struct rw_file *f)
 		rw_work_remove(v, f, "now");
 	}
 	rw_work_remove(v, f, "was");
+	if (f->was_fd >= 0)
+		(void)close(f->was_fd); /* it is read no more */
 	rw_copy_release(&f->copy);
 	if (f->ground)
 		ground_put(v->grounds, f->ground);
@@ -288,13 +291,17 @@ static int up_to_date(struct nc_rw *v, const struct rw_file *f, struct err *e)
 /* snapshot - what the last commit made of it, before it changes. */
 static int snapshot(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
-	auto_fd int fd = rw_work_open(v, f, "was", e);
-	int rc = fd < 0 ? fd : rw_clone(f->copy.fd, fd, e);
+	int fd = rw_work_open(v, f, "was", e), rc = fd < 0 ? fd : rw_clone(f->copy.fd, fd, e);
 
-	f->was = rc == 0;
-	if (rc < 0)
+	if (rc < 0) {
+		if (fd >= 0)
+			(void)close(fd); /* nothing is in it */
 		rw_work_remove(v, f, "was");
-	return rc;
+		return rc;
+	}
+	f->was = true;
+	f->was_fd = fd;
+	return 0;
 }
 
 int rw_begin(struct nc_rw *v, struct rw_file *f, bool empty, struct err *e)

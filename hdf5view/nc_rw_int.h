@@ -60,10 +60,14 @@ int rw_copy_resize(struct rw_copy *c, uint64_t size, struct err *e) NZ_MUST_USE;
 /* rw_copy_forget - nothing of the ground is left, and it is empty; before rw_copy_begin. */
 void rw_copy_forget(struct rw_copy *c);
 
-/* rw_copy_fill - have the sparse file hold bytes [off, off + len), as far as the ground has them. */
+/* rw_copy_fill - have the sparse file hold bytes [off, off + len), as far as the ground has
+ * them. */
 int rw_copy_fill(struct rw_copy *c, uint64_t off, uint64_t len, struct err *e) NZ_MUST_USE;
-/* rw_copy_written - whether one of the bytes was written since the last commit. */
+/* rw_copy_written - whether one of the bytes was written since the last commit, as far as pages
+ * say. rw_copy_differs - the same, but what shares written pages with others is compared with what
+ * it was; was: a file of that, -1: the ground. */
 bool rw_copy_written(const struct rw_copy *c, uint64_t off, uint64_t len);
+bool rw_copy_differs(struct rw_copy *c, int was, uint64_t off, uint64_t len);
 /* rw_copy_clean - it has been committed. */
 void rw_copy_clean(struct rw_copy *c);
 
@@ -100,6 +104,8 @@ struct rw_file {
 	uint64_t work;          /* names its files in the state directory; 0: none yet */
 	uint64_t commits;
 	bool was;               /* there is a file that says what the last commit made of it */
+	int was_fd;             /* that file, owned; -1 */
+	int failed;             /* what a write was told: nothing is committed any more */
 	bool orphan;            /* changed by nobody who will close it */
 	bool kept;              /* its files stay when this process ends */
 	bool asked;             /* made for a writer, because others read the one before */
@@ -199,11 +205,11 @@ void rw_resume(struct nc_rw *v);
 
 /* ---- nc_rw_commit.c ---- */
 
-/* rw_commit - what was written becomes the dataset. A file that is empty, or that nobody changed, is
- * none: 0. `commit` and `write` are held.
- * synced: its writer says that it is whole as it is. Otherwise one that libhdf5 has marked as being
- * written is refused with -EBADMSG: that is a descriptor that a child inherited, or a program that
- * died, and what libhdf5 has in memory is missing. */
+/* rw_commit - what was written becomes the dataset. A file that is empty, or that nobody
+ * changed, is none: 0. `commit` and `write` are held.
+ * synced: its writer says that it is whole as it is. Otherwise one that libhdf5 has marked as
+ * being written is refused with -EBADMSG: that is a descriptor that a child inherited, or a
+ * program that died, and what libhdf5 has in memory is missing. */
 int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e) NZ_MUST_USE;
 
 #endif

@@ -1,13 +1,13 @@
 /* nc_rw_kept.c - what could not be committed, kept for a later mount.
  *
- * Beside the sparse file stands a map: which pages of it are there, which were written, and what the
- * structure was of the file that the others come from. It is written under another name and renamed,
- * so that there is a whole one or none. Without one a sparse file means nothing: nobody was told
- * that it is there.
+ * Beside the sparse file stands a map: which pages of it are there, which were written, and what
+ * the structure was of the file that the others come from. It is written under another name and
+ * renamed, so that there is a whole one or none. Without one a sparse file means nothing: nobody
+ * was told that it is there.
  *
- * The map: "NCRWMAP1", then numbers of 64 bits, little-endian: size, base_end, cut, flags (1: all of
- * it is new), identity of the old structure, number of runs that are in, number of runs written; for
- * each run its first page and length; a sum (FNV-1a) of everything before. */
+ * The map: "NCRWMAP1", then numbers of 64 bits, little-endian: size, base_end, cut, flags (1:
+ * all of it is new), identity of the old structure, number of runs that are in, number of runs
+ * written; for each run its first page and length; a sum (FNV-1a) of everything before. */
 #include "hdf5view/nc_rw_ops.h"
 
 #include "base/buf.h"
@@ -106,8 +106,8 @@ static int whole(struct rw_file *f, struct err *e)
 	return 0;
 }
 
-/* identity_of - of the state of the dataset that the file was to take the place of; 0: it is not the
- * latest any more. */
+/* identity_of - of the state of the dataset that the file was to take the place of; 0: it is not
+ * the latest any more. */
 static int identity_of(struct nc_rw *v, const struct rw_file *f, uint64_t *ret, struct err *e)
 {
 	struct ground *x;
@@ -258,7 +258,8 @@ static int restore(struct nc_rw *v, struct rw_file *f, struct err *e)
 	return fits(v, f, identity, e);
 }
 
-/* say - to the log, and to who mounts it: while a mount is made the log of libraries is not shown. */
+/* say - to the log, and to who mounts it: while a mount is made the log of libraries is not
+ * shown. */
 static void NZ_PRINTF(2, 3) say(struct nc_rw *v, const char *fmt, ...)
 {
 	size_t n = v->base.n_notes;
@@ -308,7 +309,8 @@ static void again(struct nc_rw *v, uint64_t work)
 		    v->opts.name);
 	else
 		say(v,
-		    "what was written to '%s' in an earlier mount could not be committed: %s; it "
+		    "what was written to '%s' in an earlier mount could not be committed: %s; "
+		    "it "
 		    "stays in '%s/nc-%llu.now' and .map: remove both to forget it",
 		    v->opts.name, e.msg, v->opts.dir, (unsigned long long)work);
 	rw_file_put(v, f);

@@ -24,8 +24,8 @@ void rw_map_add(struct rw_map *m, uint64_t page, uint64_t n);
 bool rw_map_any(const struct rw_map *m, uint64_t page, uint64_t n);
 /* rw_map_run - how many pages from `page` on, at most n > 0, are alike; *ret_in: in the set. */
 uint64_t rw_map_run(const struct rw_map *m, uint64_t page, uint64_t n, bool *ret_in);
-/* rw_map_next - the first page at or behind `page` that is in the set, and how many follow it. Returns
- * false: there is none. */
+/* rw_map_next - the first page at or behind `page` that is in the set, and how many follow it.
+ * Returns false: there is none. */
 bool rw_map_next(const struct rw_map *m, uint64_t page, uint64_t *ret_page, uint64_t *ret_n);
 /* rw_map_cut - take all pages from `page` on out. -ENOMEM: nothing was done. */
 int rw_map_cut(struct rw_map *m, uint64_t page, struct err *e) NZ_MUST_USE;

@@ -25,7 +25,8 @@ int rw_scratch_dir(struct nc_rw *v, struct err *e)
 	return v->scratch < 0 ? err_sys(e, errno, "'%s/" RW_SCRATCH "'", v->opts.dir) : 0;
 }
 
-/* new_file - with a name of its own (new, taken on success), or the virtual file's. lock is held. */
+/* new_file - with a name of its own (new, taken on success), or the virtual file's. lock is
+ * held. */
 static int new_file(struct nc_rw *v, char *name, struct rw_file **ret, struct err *e)
 {
 	struct rw_file *f;

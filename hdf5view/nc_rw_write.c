@@ -78,7 +78,11 @@ static int cut(struct nc_rw *v, struct rw_file *f, uint64_t size, struct err *e)
 {
 	int rc = rw_begin(v, f, size == 0, e);
 
-	return rc < 0 ? rc : rw_copy_resize(&f->copy, size, e);
+	if (rc == 0)
+		rc = rw_copy_resize(&f->copy, size, e);
+	if (rc == 0 && size == 0)
+		f->failed = 0; /* a new beginning */
+	return rc;
 }
 
 static void touch(struct nc_rw *v, struct rw_file *f)
@@ -158,7 +162,9 @@ int rw_op_write(struct view *view, uint64_t id, uint64_t fh, uint64_t off, const
 	rc = rw_begin(v, h->file, false, e);
 	if (rc == 0)
 		rc = rw_copy_write(&h->file->copy, off, data, len, e);
-	h->wrote = h->wrote || h->file->copy.dirty;
+	if (rc < 0)
+		h->file->failed = rc; /* libraries go on, as if it had been written */
+	h->wrote = h->wrote || rc < 0 || h->file->copy.dirty;
 	(void)pthread_mutex_unlock(&h->file->write);
 	touch(v, h->file);
 	return rc;
@@ -174,8 +180,10 @@ static int resize(struct nc_rw *v, struct rw_file *f, struct rw_handle *h, uint6
 		return rc;
 	(void)pthread_mutex_lock(&f->write);
 	rc = size == f->copy.size ? 0 : cut(v, f, size, e);
-	if (rc == 0 && h)
-		h->wrote = f->copy.dirty;
+	if (rc < 0 && h)
+		f->failed = rc;
+	if (h)
+		h->wrote = rc < 0 || f->copy.dirty;
 	else if (rc == 0)
 		f->orphan = f->copy.dirty;
 	(void)pthread_mutex_unlock(&f->write);
@@ -315,7 +323,8 @@ static void keep_late(struct nc_rw *v, struct rw_file *f, int rc, const struct e
 		log_error("'%s' cannot be opened again: %s", v->opts.name, e.msg);
 }
 
-/* settle - the last one who wrote is gone: a file that was committed is opened anew. */
+/* settle - the last one who wrote is gone: a file that was committed is opened anew, and one
+ * that could not be written is forgotten. */
 static void settle(struct nc_rw *v, struct rw_file *f)
 {
 	struct err e = ERR_INIT;
@@ -323,7 +332,11 @@ static void settle(struct nc_rw *v, struct rw_file *f)
 
 	(void)pthread_mutex_lock(&v->commit);
 	(void)pthread_mutex_lock(&f->write);
-	done = f == v->now && f->commits > 0 && !f->copy.dirty;
+	if (f->failed && !f->name) {
+		f->removed = true;
+		f->kept = false;
+	}
+	done = f == v->now && (f->failed || (f->commits > 0 && !f->copy.dirty));
 	(void)pthread_mutex_unlock(&f->write);
 	if (done && rw_epoch(v, &e) < 0)
 		log_error("'%s': %s", v->opts.name, e.msg);
@@ -345,7 +358,7 @@ void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
 	(void)pthread_mutex_lock(&v->lock);
 	last = h->writes && h->file->writers == 1;
 	(void)pthread_mutex_unlock(&v->lock);
-	if (rc < 0 && last)
+	if (rc < 0 && last && !h->file->failed)
 		keep_late(v, h->file, rc, &e);
 	else if (last)
 		settle(v, h->file);
@@ -359,7 +372,7 @@ static struct rw_file *next_dirty(struct nc_rw *v, uint64_t id)
 
 	(void)pthread_mutex_lock(&v->lock);
 	for (struct rw_file *f = v->files; f; f = f->next)
-		if (f->id > id && !f->name && !f->removed && f->copy.dirty)
+		if (f->id > id && !f->name && !f->removed && !f->failed && f->copy.dirty)
 			found = f; /* they are in descending order */
 	if (found)
 		found->refs++;

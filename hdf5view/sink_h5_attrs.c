@@ -147,29 +147,24 @@ static int vlen_text(hid_t obj, const char *name, struct there *x, const struct 
 	return rc;
 }
 
-/* fixed_text - one text, as the file has it, of another length. Returns 1: done; 0: no. */
+/* fixed_text - one text, as the file has it, of another length: exactly its own, as netCDF-C makes
+ * them. Returns 1: done; 0: no. */
 static int fixed_text(hid_t obj, const char *name, struct there *x, const struct ds_attr *a)
 {
 	const struct ds_text *t = a->texts;
 	auto_hid hid_t type = H5Tcopy(x->type);
-	size_t n, room;
+	size_t room = t->len ? t->len : 1;
 	auto_free char *p = NULL;
 
-	if (a->n != 1 || x->n > 1 || t->len > TEXT_MAX)
+	if (a->n != 1 || x->n != 1 || t->len > TEXT_MAX)
 		return 0;
-	/* what is terminated has room for that */
-	n = t->len + (H5Tget_strpad(x->type) == H5T_STR_NULLTERM && x->n == 1 &&
-		      H5Tget_size(x->type) > 1 && t->len == 0);
-	room = n ? n : 1;
-	p = alloc_array(room + 1, 1);
+	p = alloc_array(room, 1);
 	if (!p || type < 0 || H5Tset_size(type, room) < 0 ||
 	    (!is_ascii(t) && H5Tset_cset(type, H5T_CSET_UTF8) < 0))
 		return -1;
 	if (t->len)
 		memcpy(p, t->s, t->len);
-	/* the library's conversion would keep the last byte of a terminated text for a NUL */
-	if (x->n != 1) /* a null dataspace had no text */
-		return 0;
+	/* no conversion takes place, which would keep the last byte of a terminated text for a NUL */
 	return put_as(obj, name, x, type, type, 1, p) < 0 ? -1 : 1;
 }
 

@@ -128,9 +128,7 @@ static int make_room(struct h5_sink *s, uint32_t dim, struct err *e)
 			       "dimension '%.100s': the file has something else of this name",
 			       d->name);
 	(void)snprintf(other, sizeof(other), "%s%s", NON_COORD, d->name);
-	return H5Lmove(group, d->name, group, other, H5P_DEFAULT, H5P_DEFAULT) < 0
-		       ? fail(s, dim, e)
-		       : 0;
+	return h5s_relink(group, d->name, group, other) < 0 ? fail(s, dim, e) : 0;
 }
 
 /* lose_variable - the dimension's variable is not its coordinate variable any more. */

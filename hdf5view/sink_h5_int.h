@@ -1,11 +1,12 @@
 /* sink_h5_int.h - a netCDF-4 file that is changed to be another dataset; private to hdf5view.
  *
  * What is new is decided by nc_model and made by the functions that build virtual files
- * (nc_build_int.h). What exists is found through `real`, by the address of its object header, and is
- * opened by it in a file that libhdf5 writes; of it only that is touched which is told.
+ * (nc_build_int.h). What exists is found through `real`, by the address of its object header, and
+ * is opened by it in a file that libhdf5 writes; of it only that is touched which is told.
  *
- * What ties variables to dimensions (DIMENSION_LIST, REFERENCE_LIST) are addresses. Objects that are
- * made again have others, so that all lists are brought in line at the end, at once: sink_h5_ties.c.
+ * What ties variables to dimensions (DIMENSION_LIST, REFERENCE_LIST) are addresses. Objects that
+ * are made again have others, so that all lists are brought in line at the end, at once:
+ * sink_h5_ties.c.
  *
  * Everything runs between h5_enter and h5_leave, on one thread, in a process of its own. */
 #ifndef HDF5VIEW_SINK_H5_INT_H
@@ -120,7 +121,7 @@ int h5s_attrs_held(const struct nc_model *m, uint32_t group, uint32_t array,
 /* ---- sink_h5_file.c ---- */
 
 int h5s_file_open(struct h5_sink *s, struct err *e) NZ_MUST_USE;
-/* h5s_file_close - no id of it is open but the file's own. commit: all of it becomes the file. */
+/* h5s_file_commit - no id of it is open but the file's own: all of it becomes the file. */
 int h5s_file_commit(struct h5_sink *s, int (*gate)(void *arg, struct err *e), void *arg,
 		    struct err *e) NZ_MUST_USE;
 void h5s_file_close(struct h5_sink *s);
@@ -129,8 +130,8 @@ int h5s_file_reason(const struct h5_sink *s, struct err *e);
 
 /* ---- sink_h5_match.c ---- */
 
-/* h5s_match - which group, array and dimension of `to` has the path of each in `from`; DS_NONE: none
- * has. Lists with room for all of from's; NULL: not asked. */
+/* h5s_match - which group, array and dimension of `to` has the path of each in `from`; DS_NONE:
+ * none has. Lists with room for all of from's; NULL: not asked. */
 int h5s_match(const struct dataset *from, const struct dataset *to, uint32_t *groups,
 	      uint32_t *arrays, uint32_t *dims, struct err *e) NZ_MUST_USE;
 /* h5s_begin - all that is known before anything is changed. */
@@ -147,6 +148,8 @@ hid_t h5s_object(struct h5_sink *s, uint64_t addr);
 int h5s_moved(struct h5_sink *s, uint64_t from, uint64_t to, hid_t held);
 /* h5s_now_at - where the object that was at an address is; HADDR_UNDEF: gone. */
 uint64_t h5s_now_at(struct h5_sink *s, uint64_t addr);
+/* h5s_relink - a link gets another name, and maybe group. Returns 0 or -1. */
+int h5s_relink(hid_t from, const char *link, hid_t to, const char *name);
 /* h5s_links_one - whether one link leads to an object. */
 bool h5s_links_one(hid_t obj);
 
@@ -179,7 +182,7 @@ int h5s_sweep(struct h5_sink *s, struct err *e) NZ_MUST_USE;
 int h5s_resize(struct h5_sink *s, uint32_t array, struct err *e);
 /* h5s_remake_fill - an array without chunks gets another fill value. */
 int h5s_remake_fill(struct h5_sink *s, uint32_t array, const uint8_t *fill, struct err *e);
-/* h5s_scale_resize - a scale without a variable gets another length. *addr: its, maybe a new one. */
+/* h5s_scale_resize - a scale without a variable gets another length. */
 int h5s_scale_resize(struct h5_sink *s, uint32_t dim, struct err *e) NZ_MUST_USE;
 
 /* ---- sink_h5_attrs.c ---- */
@@ -188,7 +191,7 @@ int h5s_set_attr(struct h5_sink *s, uint32_t group, uint32_t array, const struct
 		 struct err *e);
 int h5s_remove_attr(struct h5_sink *s, uint32_t group, uint32_t array, const char *name,
 		    struct err *e);
-/* h5s_attrs_copy - all attributes of an object to another, but for `without` (a NULL-ended list). */
+/* h5s_attrs_copy - all attributes of an object to another, but for those in a NULL-ended list. */
 int h5s_attrs_copy(hid_t from, hid_t to, const char *const *without);
 
 /* ---- sink_h5_chunks.c ---- */

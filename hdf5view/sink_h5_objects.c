@@ -406,7 +406,7 @@ int h5s_rename_array(struct h5_sink *s, uint32_t was, uint32_t now, struct err *
 	x->addr = h5s_now_at(s, s->real->arrays[r].addr);
 	if (from < 0 || to < 0 || keep_soft(s, r) < 0 ||
 	    h5s_link(from, x->addr, w->name, &link) < 0 ||
-	    H5Lmove(from, link, to, s->m->arrays[now].link, H5P_DEFAULT, H5P_DEFAULT) < 0)
+	    h5s_relink(from, link, to, s->m->arrays[now].link) < 0)
 		return h5s_fail(s, 0, now, e);
 	x->real = r;
 	x->was = was;

@@ -74,6 +74,9 @@ struct cfg {
 int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e) NZ_MUST_USE;
 void cfg_release(struct cfg *cfg);
 
+/* cfg_said - whether an option was given, as opposed to its default. */
+bool cfg_said(const struct cfg *cfg, const char *name);
+
 /* cfg_nearest - the word among `words` that looks most like `word`; NULL when none is close.
  * n words, each of which may end in '=' (not compared). Borrowed. */
 const char *cfg_nearest(const char *word, const char *const *words, size_t n);

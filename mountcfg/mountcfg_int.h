@@ -15,8 +15,6 @@ int cfg_defaults(struct cfg *cfg, struct err *e) NZ_MUST_USE;
  * wrong; -ENOMEM. */
 int cfg_set_options(struct cfg *cfg, const char *list, struct err *e) NZ_MUST_USE;
 
-/* cfg_said - whether an option was given, as opposed to its default. */
-bool cfg_said(const struct cfg *cfg, const char *name);
 
 /* cfg_settle - defaults that depend on other options, and what does not go together. After all
  * options. Returns 0; -EINVAL with what to type instead. */

@@ -14,6 +14,7 @@
 
 #define ARENA_MAX ((size_t)4 << 30)
 #define LONG 200
+#define POLLED 1024 /* documents that one poll looks at for certain */
 
 /* ---- names ---- */
 
@@ -274,10 +275,21 @@ static int layout_ok(struct zarr_sink *s, struct err *e)
 			    "the store is in the layout of netCDF-C 4.8, which is read only");
 }
 
+/* unchanged - whether the store is the one that was opened. One poll looks at a part of it. */
+static int unchanged(struct zarr_sink *s, struct err *e)
+{
+	size_t n = zr_of(s->real)->n_seen;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i <= n / POLLED; i++)
+		rc = source_poll(s->real, e);
+	return rc;
+}
+
 static int begin(struct sink *sink, struct source *was, struct source *now, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
-	int rc = source_poll(s->real, e);
+	int rc = unchanged(s, e);
 
 	if (rc == 0)
 		rc = layout_ok(s, e);
@@ -294,17 +306,6 @@ static int begin(struct sink *sink, struct source *was, struct source *now, stru
 
 /* ---- whole directories ---- */
 
-/* move_away - *ret: its number in the transaction. */
-static int move_away(struct zarr_sink *s, const char *key, uint64_t *ret, struct err *e)
-{
-	if (grow_array(&s->gone, &s->c_gone, s->n_gone + 1, sizeof(*s->gone)) < 0)
-		return err_nomem(e);
-	*ret = s->txn.n_aways++;
-	s->gone[s->n_gone++] = (struct zs_gone){.key = key, .n = *ret};
-	zs_docs_drop(s, key);
-	return zs_txn_step(&s->txn, ZS_AWAY, *ret, key, e);
-}
-
 /* parent_and_name - of a key. */
 static int parent_and_name(struct zarr_sink *s, const char *key, const char **parent,
 			   const char **name, struct err *e)
@@ -314,6 +315,26 @@ static int parent_and_name(struct zarr_sink *s, const char *key, const char **pa
 	*name = slash ? slash + 1 : key;
 	*parent = slash ? arena_copy(&s->arena, key, (size_t)(slash - key)) : "";
 	return *parent ? 0 : err_nomem(e);
+}
+
+/* move_away - *ret: its number in the transaction. */
+static int move_away(struct zarr_sink *s, const char *key, uint64_t *ret, struct err *e)
+{
+	const char *parent, *name;
+	int rc = parent_and_name(s, key, &parent, &name, e);
+
+	if (rc == 0)
+		rc = zs_txn_may(&s->txn, parent, e);
+	if (rc == 0) /* a directory that moves is changed itself: its ".." */
+		rc = zs_txn_may(&s->txn, key, e);
+	if (rc)
+		return rc;
+	if (grow_array(&s->gone, &s->c_gone, s->n_gone + 1, sizeof(*s->gone)) < 0)
+		return err_nomem(e);
+	*ret = s->txn.n_aways++;
+	s->gone[s->n_gone++] = (struct zs_gone){.key = key, .n = *ret};
+	zs_docs_drop(s, key);
+	return zs_txn_step(&s->txn, ZS_AWAY, *ret, key, e);
 }
 
 static int unlist(struct zarr_sink *s, const char *key, bool array, struct err *e)
@@ -418,7 +439,7 @@ static int commit(struct sink *sink, int (*gate)(void *arg, struct err *e), void
 	if (rc == 0)
 		rc = zs_docs_write(s, e);
 	if (rc == 0)
-		rc = source_poll(s->real, e);
+		rc = unchanged(s, e);
 	return rc ? rc : zs_txn_commit(&s->txn, gate, arg, e);
 }
 

@@ -31,6 +31,10 @@ static int find_node(struct zarr_sink *s, uint32_t group, uint32_t array, struct
 	e = e ? e : &own;
 	*ret = (struct node){.array = array};
 	if (array == DS_NONE) {
+		int rc = zs_has_root(s, e);
+
+		if (rc)
+			return rc;
 		ret->key = zs_group_key(s, group, e);
 		ret->from = ret->key && !s->groups[group].is_new ? ret->key : NULL;
 		return ret->key ? 0 : e->code ? e->code : -EIO;
@@ -332,7 +336,7 @@ static int rename_dims(struct zarr_sink *s, uint32_t array, struct zs_array *za,
 {
 	const struct dataset *ds = &s->now->ds;
 	const struct ds_array *a = &ds->arrays[array];
-	json_t *list, *attrs;
+	json_t *list, *attrs, *old;
 	struct zs_doc *d;
 	int rc = zs_know(s, array, za, e);
 
@@ -343,6 +347,7 @@ static int rename_dims(struct zarr_sink *s, uint32_t array, struct zs_array *za,
 	if (rc)
 		return rc;
 	list = json_array();
+	old = json_object_get(d->v, "dimension_names");
 	for (uint32_t i = 0; list && i < a->rank - za->spread; i++) {
 		const char *name = ds->dims[a->dims[i]].name;
 
@@ -350,6 +355,12 @@ static int rename_dims(struct zarr_sink *s, uint32_t array, struct zs_array *za,
 			json_decref(list);
 			list = NULL;
 		}
+	}
+	/* elements of several bytes that are shown as bytes have an axis that the model does not */
+	if (list && za->meta->tail && json_array_size(old) == za->meta->rank &&
+	    json_array_append(list, json_array_get(old, za->meta->rank - 1)) < 0) {
+		json_decref(list);
+		list = NULL;
 	}
 	if (!list || json_object_set_new(s->format == 3 ? d->v : attrs,
 					 s->format == 3 ? "dimension_names" : NAMES, list) < 0)

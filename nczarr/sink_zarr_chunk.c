@@ -216,13 +216,24 @@ static int filled(struct zarr_sink *s, uint32_t array, const struct zs_array *za
 	return zs_encode(s, array, za, s->elems.data, s->elems.len, &s->stored, e);
 }
 
+/* may_write - asked once for each array. */
+static int may_write(struct zarr_sink *s, struct zs_array *za, struct err *e)
+{
+	int rc = za->may || !za->was_key ? 0 : zs_txn_may(&s->txn, za->was_key, e);
+
+	za->may = za->may || rc == 0;
+	return rc;
+}
+
 static int put_object(struct zarr_sink *s, uint32_t array, struct zs_array *za, uint64_t linear,
 		      const uint8_t *p, size_t len, struct err *e)
 {
 	uint64_t coords[DS_RANK_MAX + 1];
 	char key[ZR_OBJECT_KEY];
-	int rc;
+	int rc = may_write(s, za, e);
 
+	if (rc)
+		return rc;
 	coords_of(za, s->now->ds.arrays[array].rank, linear, coords);
 	mark(za, linear);
 	if (za->meta->shard)
@@ -334,6 +345,9 @@ int zs_drop(struct sink *sink, uint32_t array, uint64_t linear, struct err *e)
 		return rc ? rc
 			  : put_object(s, array, za, linear, s->stored.data, s->stored.len, e);
 	}
+	rc = may_write(s, za, e);
+	if (rc)
+		return rc;
 	mark(za, linear);
 	coords_of(za, s->now->ds.arrays[array].rank, linear, coords);
 	if (za->meta->shard)

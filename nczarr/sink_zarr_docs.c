@@ -262,6 +262,18 @@ static bool of_all(const struct zarr_sink *s, const char *key)
 			      : strcmp(slash ? slash + 1 : key, ".zmetadata") == 0;
 }
 
+/* may_write - whether a document can be put in its place. */
+static int may_write(const struct zarr_sink *s, const char *key, struct err *e)
+{
+	const char *slash = strrchr(key, '/');
+	char dir[STORE_KEY_MAX + 1];
+	size_t n = slash ? (size_t)(slash - key) : 0;
+
+	memcpy(dir, key, n);
+	dir[n] = '\0';
+	return zs_txn_may(&s->txn, dir, e);
+}
+
 int zs_docs_write(struct zarr_sink *s, struct err *e)
 {
 	int rc = zs_consolidate(s, e);
@@ -273,6 +285,9 @@ int zs_docs_write(struct zarr_sink *s, struct err *e)
 
 		if (!d->dirty || !d->v)
 			continue;
+		rc = may_write(s, d->key, e);
+		if (rc)
+			break;
 		buf_init(&b, ZR_DOC_MAX);
 		/* zarr-python 2 reads ASCII only, netCDF-C knows no \uXXXX */
 		jw_init(&j, &b, s->mode != ZARR_NCZARR || of_all(s, d->key));

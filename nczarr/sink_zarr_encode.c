@@ -325,6 +325,10 @@ int zs_encode(struct zarr_sink *s, uint32_t array, const struct zs_array *za, co
 	if (dt_is_vlen(&a->type) != dt_is_vlen(&t->type) && za->meta->vlen == ZR_VLEN_NONE)
 		return err_set(e, -EOPNOTSUPP, "'%.200s': its elements are of another kind",
 			       za->key);
+	if (a->type.base && t->type.base &&
+	    (a->type.base->size != t->type.base->size || swapped(a->type.base, t->type.base)))
+		return err_set(e, -EOPNOTSUPP, "'%.200s': its lists are of another type",
+			       za->key);
 	if (dt_is_vlen(&a->type)) {
 		rc = encode_vlen(s, a, za, p, len, n, out, e);
 		return rc ? blame(za, rc, e) : 0;

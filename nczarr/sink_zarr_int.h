@@ -45,6 +45,9 @@ int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret,
 		struct err *e) NZ_MUST_USE;
 /* zs_txn_new - an empty one, to be written by the caller: *ret_fd is new. */
 int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e) NZ_MUST_USE;
+/* zs_txn_may - whether something can be put into a directory of the store, as far as that can be
+ * known before; one that is not there can be made. */
+int zs_txn_may(const struct zs_txn *t, const char *dir, struct err *e) NZ_MUST_USE;
 /* zs_txn_step - note one step. key: valid as a store's. */
 int zs_txn_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
 		struct err *e) NZ_MUST_USE;
@@ -88,6 +91,7 @@ struct zs_array {
 	uint64_t n_chunks;
 	bool spread;               /* `now` has the bytes of a text as one more axis */
 	bool takes_stored;
+	bool may;                  /* its directory can be written to */
 	bool stated;               /* the document says what absent chunks are */
 	uint64_t *bits;            /* where it does not: chunks that were put */
 };
@@ -155,6 +159,8 @@ const char *zs_join(struct zarr_sink *s, const char *dir, const char *name, stru
 /* zs_group_key, zs_array_of - what a group or array of `now` is in the store. NULL with e set. */
 const char *zs_group_key(struct zarr_sink *s, uint32_t group, struct err *e);
 struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e);
+/* zs_has_root - -EOPNOTSUPP: the store is one array, which has no group around it. */
+int zs_has_root(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
 /* zs_new_key - the key of what is new in a group of `now`; in the arena. NULL with e set. */
 const char *zs_new_key(struct zarr_sink *s, uint32_t group, const char *name, struct err *e);
 /* zs_check_fresh - when all is known: nothing that stays may be where something new comes. */

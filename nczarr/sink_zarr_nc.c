@@ -144,6 +144,11 @@ static int set_dim(json_t *d, const struct ds_dim *dim, struct err *e)
 		if (!json_is_object(o))
 			continue;
 		any = true;
+		/* netCDF-C 4.9.2, which reads the old spelling, refuses it */
+		if (i == 1 && dim->len == 0 && json_object_get(d, "dimensions")) {
+			(void)json_object_del(o, dim->name); /* it may not be there */
+			continue;
+		}
 		if (json_object_set_new(o, dim->name, dim_json(dim, i == 0)) < 0)
 			return err_nomem(e);
 	}

@@ -22,11 +22,22 @@ static bool is_gone(const struct zarr_sink *s, const char *key)
 	return false;
 }
 
+int zs_has_root(struct zarr_sink *s, struct err *e)
+{
+	const struct zr_source *z = zr_of(s->real);
+
+	if (z->base.ds.n_arrays != 1 || z->arrays[0].meta->key[0])
+		return 0;
+	return err_set(e, -EOPNOTSUPP,
+		       "the store is one array: it can have no others beside it, and no "
+		       "attributes of a file");
+}
+
 const char *zs_new_key(struct zarr_sink *s, uint32_t group, const char *name, struct err *e)
 {
 	const char *dir = zs_group_key(s, group, e), *as, *key;
 
-	if (!dir)
+	if (!dir || zs_has_root(s, e) < 0)
 		return NULL;
 	as = ds_name_escape(&s->arena, name);
 	if (!as) {

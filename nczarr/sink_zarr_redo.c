@@ -23,6 +23,7 @@
 #define RECORD 11u /* bytes of a record without its key */
 #define FOLDER 1000u
 #define LONG 200
+#define FEW 32   /* steps whose directories are synced one by one */
 #define DEEP 256 /* directories within directories that are removed */
 
 /* step - one record. */
@@ -36,6 +37,8 @@ struct redo {
 	int root, dir;
 	uint8_t *p; /* the manifest, owned */
 	size_t len; /* up to its sum */
+	bool few;   /* steps: else all that the file system has is synced at once */
+	bool dirty; /* parent was changed, and few */
 	int parent; /* the directory of the last key, owned; -1 */
 	char of[STORE_KEY_MAX + 1];
 };
@@ -91,7 +94,7 @@ static int next_step(const struct redo *r, size_t *at, struct step *ret, struct 
 	return 0;
 }
 
-static int check(const struct redo *r, struct err *e)
+static int check(struct redo *r, struct err *e)
 {
 	size_t at = HEAD;
 	struct step x = {.op = ZS_ROOT};
@@ -114,6 +117,7 @@ static int check(const struct redo *r, struct err *e)
 	}
 	if (x.op != ZS_END || at != r->len || x.n != n)
 		return damaged(at, "not as many steps as it says", e);
+	r->few = n <= FEW;
 	return 0;
 }
 
@@ -145,6 +149,17 @@ static int load(struct redo *r, struct err *e)
 
 /* ---- doing it ---- */
 
+/* leave - the directory that is open. */
+static int leave(struct redo *r)
+{
+	int rc = r->parent >= 0 && r->dirty && fsync(r->parent) < 0 ? -errno : 0;
+
+	auto_fd_fn(&r->parent);
+	r->parent = -1;
+	r->dirty = false;
+	return rc;
+}
+
 /* parent_of - the directory of a key, which stays open for the next; name: the last component.
  * make: directories that are not there. Returns 0; -errno without a text. */
 static int parent_of(struct redo *r, const char *key, bool make, const char **name)
@@ -152,7 +167,7 @@ static int parent_of(struct redo *r, const char *key, bool make, const char **na
 	const char *slash = strrchr(key, '/');
 	size_t n = slash ? (size_t)(slash - key) : 0;
 	char path[STORE_KEY_MAX + 1];
-	int fd;
+	int fd, rc;
 
 	*name = slash ? slash + 1 : key;
 	memcpy(path, key, n);
@@ -162,17 +177,22 @@ static int parent_of(struct redo *r, const char *key, bool make, const char **na
 	fd = beneath_open(r->root, path, O_RDONLY | O_DIRECTORY);
 	if (fd == -ENOENT && make && n > 0) {
 		const char *last;
-		int rc = parent_of(r, path, true, &last);
 
+		rc = parent_of(r, path, true, &last);
 		if (rc)
 			return rc;
 		if (mkdirat(r->parent, last, 0777) < 0 && errno != EEXIST)
 			return -errno;
+		r->dirty = r->few;
 		fd = beneath_open(r->root, path, O_RDONLY | O_DIRECTORY);
 	}
 	if (fd < 0)
 		return fd;
-	auto_fd_fn(&r->parent);
+	rc = leave(r);
+	if (rc) {
+		(void)close(fd); /* nothing was done there */
+		return rc;
+	}
 	r->parent = fd;
 	memcpy(r->of, path, n + 1);
 	return 0;
@@ -212,11 +232,13 @@ static int away(struct redo *r, const struct step *x, struct err *e)
 	int rc;
 
 	away_path(to, x->n);
-	if (there(r, to))
-		return 0;
 	rc = parent_of(r, x->key, false, &name);
-	if (rc == 0 && renameat(r->parent, name, r->dir, to) < 0)
-		rc = -errno;
+	if (rc == 0)
+		r->dirty = r->few;
+	if (there(r, to))
+		return 0; /* it has been done */
+	if (rc == 0)
+		rc = renameat(r->parent, name, r->dir, to) < 0 ? -errno : 0;
 	/* what others removed meanwhile is gone as well */
 	return rc == 0 || rc == -ENOENT ? 0 : stuck(x, rc, e);
 }
@@ -233,6 +255,7 @@ static int into(struct redo *r, const struct step *x, struct err *e)
 	else
 		file_path(from, x->n);
 	rc = parent_of(r, x->key, false, &name);
+	r->dirty = r->few; /* also when it has been done before */
 	if (rc == 0 && renameat(r->dir, from, r->parent, name) == 0)
 		return 0;
 	rc = rc ? rc : -errno;
@@ -240,6 +263,7 @@ static int into(struct redo *r, const struct step *x, struct err *e)
 		return 0; /* it has been done */
 	if (rc == -ENOENT)
 		rc = parent_of(r, x->key, true, &name);
+	r->dirty = r->few;
 	if (rc == 0 && renameat(r->dir, from, r->parent, name) < 0)
 		rc = -errno;
 	return rc ? stuck(x, rc, e) : 0;
@@ -250,8 +274,10 @@ static int drop(struct redo *r, const struct step *x, struct err *e)
 	const char *name;
 	int rc = parent_of(r, x->key, false, &name);
 
-	if (rc == 0 && unlinkat(r->parent, name, 0) < 0)
-		rc = -errno;
+	if (rc == 0) {
+		r->dirty = r->few;
+		rc = unlinkat(r->parent, name, 0) < 0 ? -errno : 0;
+	}
 	return rc == 0 || rc == -ENOENT || rc == -ENOTDIR ? 0 : stuck(x, rc, e);
 }
 
@@ -275,9 +301,24 @@ static int each(struct redo *r, enum zs_op op,
 	return rc;
 }
 
-static int sync_all(const struct redo *r, struct err *e)
+/* sync_all - everything that was done up to now is on the disk. */
+static int sync_all(struct redo *r, struct err *e)
 {
-	return syncfs(r->root) < 0 ? err_sys(e, errno, "syncing the store") : 0;
+	int rc = leave(r);
+
+	if (rc == 0 && !r->few && syncfs(r->root) < 0)
+		rc = -errno;
+	return rc ? err_sys(e, -rc, "syncing the store") : 0;
+}
+
+/* sync_below - a directory of the state directory. */
+static int sync_below(const struct redo *r, const char *path, struct err *e)
+{
+	auto_fd int fd = openat(r->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return err_sys(e, errno, "'%s' in the state directory", path);
+	return io_sync(fd, true, e);
 }
 
 /* clear_away - move what goes out of the way, once for all. */
@@ -295,15 +336,15 @@ static int clear_away(struct redo *r, struct err *e)
 	if (rc || !any)
 		return rc;
 	rc = sync_all(r, e);
+	if (rc == 0)
+		rc = sync_below(r, "txn/away", e);
 	if (rc)
 		return rc;
 	fd = openat(r->dir, "txn/moved", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
 	if (fd < 0)
 		return err_sys(e, errno, "'txn/moved' in the state directory");
 	rc = io_sync(fd, true, e);
-	if (rc == 0 && syncfs(fd) < 0) /* and its name */
-		rc = err_sys(e, errno, "'txn/moved' in the state directory");
-	return rc;
+	return rc ? rc : sync_below(r, "txn", e); /* its name */
 }
 
 static int carry_out(struct redo *r, struct err *e)
@@ -312,10 +353,10 @@ static int carry_out(struct redo *r, struct err *e)
 	int rc = clear_away(r, e);
 
 	for (size_t i = 0; rc == 0 && i < ARRAY_LEN(order); i++) {
-		/* paths lead elsewhere now */
-		auto_fd_fn(&r->parent);
-		r->parent = -1;
 		rc = each(r, order[i], into, NULL, e);
+		/* paths may lead elsewhere now */
+		if (rc == 0 && leave(r) < 0)
+			rc = err_sys(e, errno, "syncing the store");
 	}
 	if (rc == 0)
 		rc = each(r, ZS_DROP, drop, NULL, e);
@@ -331,7 +372,7 @@ int zs_txn_recover(int root, int dir, struct err *e)
 		rc = load(&r, e);
 		if (rc == 0)
 			rc = carry_out(&r, e);
-		auto_fd_fn(&r.parent);
+		auto_fd_fn(&r.parent); /* what failed is done again */
 		free(r.p);
 		if (rc == 0 && unlinkat(dir, MANIFEST, 0) < 0)
 			rc = err_sys(e, errno, "'%s' in the state directory", MANIFEST);

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/beneath.h"
 #include "base/io.h"
 
 #define MANIFEST "manifest"
@@ -79,6 +80,23 @@ static bool one_mount(int a, int b)
 	if (x.stx_dev_major != y.stx_dev_major || x.stx_dev_minor != y.stx_dev_minor)
 		return false;
 	return !(x.stx_mask & y.stx_mask & STATX_MNT_ID) || x.stx_mnt_id == y.stx_mnt_id;
+}
+
+int zs_txn_may(const struct zs_txn *t, const char *dir, struct err *e)
+{
+	auto_fd int fd = beneath_open(t->root, dir, O_RDONLY | O_DIRECTORY);
+
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return err_sys(e, -fd, "'%.*s'", LONG, dir);
+	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		return err_sys(e, errno, "'%.*s' cannot be written to", LONG, dir);
+	if (!one_mount(fd, t->dir))
+		return err_set(e, -EXDEV,
+			       "'%.*s' is on another file system than the state directory",
+			       LONG, dir);
+	return 0;
 }
 
 int zs_txn_open(struct zs_txn *t, int root, int dir, struct err *e)

@@ -184,7 +184,8 @@ static const uint64_t *stored_lengths(const struct zr_meta *m)
 	return s ? s->inner : m->chunk;
 }
 
-/* chunks - a chunk ends where the array does. */
+/* chunks - a chunk ends where the array does; but for a tree that a writer makes: it may grow, and he
+ * goes on with chunks of the lengths that he said. */
 static int chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
 {
 	const struct zr_meta *m = w->meta;
@@ -196,7 +197,8 @@ static int chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
 		return zr_full(b->arena, e);
 	w->z.stored = stored_lengths(m);
 	for (uint32_t i = 0; i < rank; i++) {
-		chunk[i] = u64_min(w->z.stored[i], u64_max(m->shape[i], 1));
+		chunk[i] = b->s->borrowed ? w->z.stored[i]
+					  : u64_min(w->z.stored[i], u64_max(m->shape[i], 1));
 		w->z.clipped |= chunk[i] != w->z.stored[i];
 		if (ckd_mul(&bytes, bytes, w->z.stored[i]) ||
 		    bytes > b->s->opts.max_chunk_bytes)

@@ -1,4 +1,6 @@
 /* push.c - everything that is different, in the order that sinks want it, and nothing else. */
+#include "translate/push.h"
+
 #include "translate/push_int.h"
 
 #include <errno.h>

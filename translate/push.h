@@ -24,8 +24,8 @@ struct push_policy {
 	enum plan_format format;    /* of the target, for what can be named there */
 };
 
-/* push_rules_check - whether n texts of -o chunks= are rules; ds: and name dimensions that it has, when
- * it has any; NULL: nobody asks. Returns 0; -EINVAL with what is wrong. */
+/* push_rules_check - whether n texts of -o chunks= are rules; ds: and name dimensions that it
+ * has, when it has any; NULL: nobody asks. Returns 0; -EINVAL with what is wrong. */
 int push_rules_check(const char *const *rules, size_t n, const struct dataset *ds,
 		     struct err *e) NZ_MUST_USE;
 

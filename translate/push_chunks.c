@@ -1,5 +1,5 @@
-/* push_chunks.c - the chunks of one array: which may be others, and one after another into the sink,
- * as they are stored where the target would store them so. */
+/* push_chunks.c - the chunks of one array: which may be others, and one after another into the
+ * sink, as they are stored where the target would store them so. */
 #include "translate/push_int.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* push_int.h - shared by the parts of push: what goes with what (push_match.c), chunks on the same
- * grid (push_chunks.c) and on another (push_regrid.c), how new arrays are stored (push_policy.c). */
+/* push_int.h - shared by the parts of push: what goes with what (push_match.c), chunks on the
+ * same grid (push_chunks.c) and on another (push_regrid.c), how new arrays are stored
+ * (push_policy.c). */
 #ifndef TRANSLATE_PUSH_INT_H
 #define TRANSLATE_PUSH_INT_H
 

@@ -1,5 +1,5 @@
-/* push_match.c - which group and which array of `now` is which of `was`: those of the same path, and
- * arrays that the job says have moved.
+/* push_match.c - which group and which array of `now` is which of `was`: those of the same path,
+ * and arrays that the job says have moved.
  *
  * Names are looked up in one table of everything that `was` has, by group and name, so that the
  * number of variables does not matter. */

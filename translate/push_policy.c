@@ -1,10 +1,10 @@
-/* push_policy.c - how an array that is new is stored: as a rule says that names it, else as who wrote
- * it asked for, else so that it can be read well from far away.
+/* push_policy.c - how an array that is new is stored: as a rule says that names it, else as who
+ * wrote it asked for, else so that it can be read well from far away.
  *
- * Chunks that nobody asked for are pieces of a few MiB. A reader of one place through all times and
- * a reader of everything at one time are to fetch about as many of them each: along the first axis
- * there are as many pieces as all others make together (R. Rew, Chunking Data: Choosing Shapes).
- * The last axes are whole as long as that goes. */
+ * Chunks that nobody asked for are pieces of a few MiB. A reader of one place through all times
+ * and a reader of everything at one time are to fetch about as many of them each: along the first
+ * axis there are as many pieces as all others make together (R. Rew, Chunking Data: Choosing
+ * Shapes). The last axes are whole as long as that goes. */
 #include "translate/push_int.h"
 
 #include <errno.h>
@@ -37,8 +37,8 @@ static const char *rule_vars(const char *rule, size_t *ret_len)
 	return comma + 1;
 }
 
-/* next_length - the next "dim=n" of a rule: *p moves on. 0: all of it. Returns 1; 0 at the end; -EINVAL.
- */
+/* next_length - the next "dim=n" of a rule: *p moves on. 0: all of it. Returns 1; 0 at the end;
+ * -EINVAL. */
 static int next_length(const char **p, const char **ret_name, size_t *ret_len, uint64_t *ret)
 {
 	const char *text = *p, *end = strchr(text, ','), *equals;
@@ -256,7 +256,8 @@ static int chunks(struct push *p, const struct ds_array *a, const char *path,
 
 /* ---- filters ---- */
 
-/* nameable - whether the target has a name for a chain, and its readers know it when that matters. */
+/* nameable - whether the target has a name for a chain, and its readers know it when that
+ * matters. */
 static bool nameable(const struct push *p, const struct codec_array *as,
 		     const struct codec_chain *chain)
 {
@@ -325,8 +326,8 @@ static struct codec_chain writers(const struct push *p, const struct ds_array *a
 	return chain;
 }
 
-/* as_written - a prepared chain in the order that its filters came in, so that chunks which have been
- * through it can go as they are. */
+/* as_written - a prepared chain in the order that its filters came in, so that chunks which have
+ * been through it can go as they are. */
 static int as_written(struct push *p, const struct codec_chain *chain,
 		      const struct codec_chain *want, struct sink_new *ret, struct err *e)
 {

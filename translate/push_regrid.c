@@ -306,8 +306,9 @@ static int body(struct regrid *r, struct buf *out, struct err *e)
 	return buf_ok(out) ? 0 : err_nomem(e);
 }
 
-/* gather - what now has in a chunk of the target. *ret_there: anything; *ret_refused: something that
- * cannot be read. Texts are copied from parts that may go: they are kept until the body is made. */
+/* gather - what now has in a chunk of the target. *ret_there: anything; *ret_refused: something
+ * that cannot be read. Texts are copied from parts that may go: they are kept until the body is
+ * made. */
 static int gather(struct regrid *r, const struct box *dst, bool *ret_there, bool *ret_refused,
 		  struct err *e)
 {

@@ -82,8 +82,27 @@ static int prepare(struct stage *s, const struct rec *r, bool has_data, struct n
 	return 0;
 }
 
-static void set_gone(struct stage *s, struct stage_log *l, struct stage_node *n)
+/* is_bare - whether only this log has a file of this name. */
+static bool is_bare(const struct stage_node *n, const struct stage_log *l)
 {
+	return n->kind == STAGE_DATA && n->log == l && !n->older && !n->hides && !n->below;
+}
+
+/* note_older - before a node gets an entry of this log. */
+static void note_older(struct stage_node *n, const struct stage_log *l)
+{
+	if (n->log && n->log != l)
+		n->older = n->log->generation;
+}
+
+static void set_gone(struct stage *s, struct stage_log *l, struct stage_node *n, bool bare)
+{
+	if (bare) {
+		index_set(&s->index, n, STAGE_NOTHING);
+		index_trim(&s->index, n);
+		return;
+	}
+	note_older(n, l);
 	index_clear_below(&s->index, n);
 	index_set(&s->index, n, STAGE_GONE);
 	n->hides = true;
@@ -110,11 +129,12 @@ static void apply(struct stage *s, struct stage_log *l, const struct rec *r, str
 
 	s->bytes += r->bytes;
 	if (r->type == REC_GONE) {
-		set_gone(s, l, at);
+		set_gone(s, l, at, (r->flags & REC_BARE) && is_bare(at, l));
 		return;
 	}
 	if (r->type != REC_DIR)
 		index_clear_below(&s->index, at);
+	note_older(at, l);
 	index_set(&s->index, at, n->alias ? STAGE_ALIAS : kinds[r->type]);
 	at->log = l;
 	at->version = ++s->versions;
@@ -130,7 +150,7 @@ static void apply(struct stage *s, struct stage_log *l, const struct rec *r, str
 		set_data(at, r);
 	}
 	if (r->type == REC_MOVE)
-		set_gone(s, l, n->from);
+		set_gone(s, l, n->from, (r->flags & REC_BARE) && is_bare(n->from, l));
 	else if (n->from)
 		index_trim(&s->index, n->from);
 }
@@ -448,10 +468,12 @@ static int append_locked(struct stage *s, struct rec *r, const struct log_source
 	(void)pthread_mutex_unlock(&s->lock);
 	if (rc)
 		return rc;
+	if ((r->flags & REC_BARE) && !is_bare(n.from ? n.from : n.at, s->current))
+		r->flags &= (uint8_t)~REC_BARE;
 	if (n.from) {
 		r->mtime_ns = n.from->mtime_ns;
 		if (n.from->log == s->current)
-			r->flags = REC_SAME;
+			r->flags |= REC_SAME;
 		else /* its log will be gone before this one is */
 			own = (struct log_source){
 				.fd = n.from->log->fd, .off = n.from->off, .len = n.from->len};
@@ -515,6 +537,14 @@ int stage_gone(struct stage *s, const char *key, struct err *e)
 	return append_one(s, REC_GONE, key, NULL, 0, e);
 }
 
+int stage_gone_bare(struct stage *s, const char *key, struct err *e)
+{
+	struct rec r = {
+		.type = REC_GONE, .flags = REC_BARE, .key = key, .key_len = strlen(key)};
+
+	return store_key_ok(key) ? append(s, &r, NULL, e) : bad_key(key, e);
+}
+
 /* two_keys - of a record. both: REC_KEY_MAX + 1 bytes. */
 static int two_keys(struct rec *r, const char *key, const char *second, char *both,
 		    struct err *e)
@@ -542,11 +572,11 @@ int stage_alias(struct stage *s, const char *key, const char *base_key, struct e
 }
 
 /* move - an alias may be in a log that goes before the current one: it is made again. */
-static int move(struct stage *s, enum rec_type type, const char *from, const char *to,
-		struct err *e)
+static int move(struct stage *s, enum rec_type type, uint8_t flags, const char *from,
+		const char *to, struct err *e)
 {
 	char both[REC_KEY_MAX + 1], name[STORE_KEY_MAX + 1];
-	struct rec r = {.type = type};
+	struct rec r = {.type = type, .flags = flags};
 	struct stage_entry x;
 	int rc = two_keys(&r, from, to, both, e);
 
@@ -561,12 +591,17 @@ static int move(struct stage *s, enum rec_type type, const char *from, const cha
 
 int stage_move(struct stage *s, const char *from, const char *to, struct err *e)
 {
-	return move(s, REC_MOVE, from, to, e);
+	return move(s, REC_MOVE, 0, from, to, e);
+}
+
+int stage_move_bare(struct stage *s, const char *from, const char *to, struct err *e)
+{
+	return move(s, REC_MOVE, REC_BARE, from, to, e);
 }
 
 int stage_link(struct stage *s, const char *from, const char *to, struct err *e)
 {
-	return move(s, REC_LINK, from, to, e);
+	return move(s, REC_LINK, 0, from, to, e);
 }
 
 int stage_again(struct stage *s, const char *key, struct err *e)

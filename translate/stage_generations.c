@@ -131,6 +131,8 @@ static struct stage_log *drop(struct stage *s)
 			index_set(&s->index, n, STAGE_NOTHING);
 		if (n->hides && n->hides_since <= s->frozen)
 			n->hides = false;
+		if (n->older <= s->frozen)
+			n->older = 0;
 	}
 	index_sweep(&s->index);
 	while (*at && (*at)->generation <= s->frozen) {

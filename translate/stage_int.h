@@ -21,7 +21,10 @@ enum rec_type {
 	REC_TYPES,
 };
 
-enum { REC_SAME = 1 };  /* flag: content is that of the entry that `from` has in this log */
+enum {
+	REC_SAME = 1, /* flag: content is that of the entry that `from` has in this log */
+	REC_BARE = 2, /* flag: what goes was a file that only this log had */
+};
 
 #define REC_KEY_MAX (2 * STORE_KEY_MAX + 1)
 
@@ -96,6 +99,7 @@ struct stage_node {
 	bool hides;                /* nothing that the dataset has here or below is there */
 	bool left;                 /* a commit left it */
 	uint64_t hides_since;      /* generation */
+	uint64_t older;            /* the last generation before its own that has it, or 0 */
 	uint64_t version;
 	struct stage_log *log;     /* whose generation it has; DATA: where it is. Not held */
 	uint64_t off, len, bytes;
@@ -165,6 +169,10 @@ int stage_old_dirs(struct stage *s, uint64_t generation, struct buf *out,
 		   struct err *e) NZ_MUST_USE;
 /* stage_hides - whether what the dataset itself has under key, or below it, is gone. */
 bool stage_hides(struct stage *s, const char *key);
+/* stage_gone_bare, stage_move_bare - of a file that the dataset does not have: nothing need be
+ * remembered of it, unless an earlier generation has it. */
+int stage_gone_bare(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
+int stage_move_bare(struct stage *s, const char *from, const char *to, struct err *e) NZ_MUST_USE;
 /* stage_link - as stage_move, but `from` stays. */
 int stage_link(struct stage *s, const char *from, const char *to, struct err *e) NZ_MUST_USE;
 /* stage_fill - an entry of a node as callers see it; name as in stage_find. */

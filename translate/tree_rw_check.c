@@ -11,6 +11,7 @@ struct over {
 	const char *key;
 	const struct work *w; /* its content; NULL: that of `from` in the rest */
 	const char *from;
+	bool stays; /* from is there as well */
 };
 
 static struct over *of(struct store *s)
@@ -22,7 +23,7 @@ static int over_stat(struct store *s, const char *key, struct store_stat *ret, s
 {
 	struct over *o = of(s);
 
-	if (o->from && strcmp(key, o->from) == 0)
+	if (o->from && !o->stays && strcmp(key, o->from) == 0)
 		return err_set(e, -ENOENT, "no '%.200s'", key);
 	if (strcmp(key, o->key) != 0)
 		return store_stat(o->rest, key, ret, e);
@@ -54,7 +55,7 @@ static bool over_entry(void *arg, const char *name, bool is_dir, const struct st
 {
 	struct over_listing *l = arg;
 
-	if (l->o->from && is_entry(l->dir, name, l->o->from))
+	if (l->o->from && !l->o->stays && is_entry(l->dir, name, l->o->from))
 		return true;
 	l->seen |= is_entry(l->dir, name, l->o->key);
 	l->stopped = !l->emit(l->arg, name, is_dir, st);
@@ -161,7 +162,7 @@ int check_work(struct tree *t, const struct ground *g, const char *key, const st
 }
 
 int check_moved(struct tree *t, const struct ground *g, const char *key, const char *from,
-		struct err *e)
+		bool stays, struct err *e)
 {
-	return check(t, g, &(struct over){.key = key, .from = from}, e);
+	return check(t, g, &(struct over){.key = key, .from = from, .stays = stays}, e);
 }

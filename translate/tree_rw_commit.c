@@ -491,6 +491,45 @@ void commits_poll(struct tree *t)
 		poll_now(t);
 }
 
+/* waiting - files that no commit could put into the dataset. */
+struct waiting {
+	struct buf names;
+	size_t n;
+};
+
+static bool wait_entry(void *arg, const char *key, const struct stage_entry *x)
+{
+	struct waiting *w = arg;
+	const char *dot = strrchr(key, '.');
+
+	/* what a writer that died had not renamed yet is nobody's loss */
+	if ((x->kind != STAGE_DATA && x->kind != STAGE_ALIAS) ||
+	    (dot && strcmp(dot, ".partial") == 0))
+		return true;
+	if (w->n++ < 5)
+		buf_printf(&w->names, "%s'%.60s'", w->n > 1 ? ", " : "", key);
+	return true;
+}
+
+/* all_in - whether everything that was confirmed is in the dataset now. */
+static int all_in(struct tree *t, struct err *e)
+{
+	struct waiting w = {.n = 0};
+	int rc;
+
+	buf_init(&w.names, 1024);
+	rc = stage_each(t->stage, UINT64_MAX, wait_entry, &w);
+	buf_putc(&w.names, '\0');
+	if (!rc && w.n)
+		rc = err_set(
+			e, -EIO,
+			"not everything that was written belongs to the dataset: %zu files "
+			"are kept in '%s': %s%s",
+			w.n, t->o.dir, (const char *)w.names.data, w.n > 5 ? " ..." : "");
+	buf_release(&w.names);
+	return rc;
+}
+
 int commits_stop(struct tree *t, bool finish, struct err *e)
 {
 	int rc = 0;
@@ -508,7 +547,9 @@ int commits_stop(struct tree *t, bool finish, struct err *e)
 	unlock(t);
 	(void)pthread_join(t->thread, NULL);
 	t->started = false;
-	if (finish && !rc && stage_sync(t->stage, NULL) < 0)
+	if (finish && !rc)
+		rc = all_in(t, e);
+	if (finish && stage_sync(t->stage, NULL) < 0)
 		log_warn("what stays staged in '%s' may not survive a loss of power", t->o.dir);
 	return rc;
 }

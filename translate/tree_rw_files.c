@@ -194,14 +194,19 @@ static int write_work(struct tree *t, struct handle *h, struct work *w, uint64_t
 {
 	int rc = tree_load(t, h->node, w, e);
 
+	off = h->append ? w->size : off;
 	if (!rc)
-		rc = work_write(t, w, h->append ? w->size : off, data, len, e);
-	if (!rc) {
-		w->dirty = true;
-		w->cut = false;
-		atomic_store(&h->wrote, true);
-	}
-	return rc;
+		rc = work_write(t, w, off, data, len, e);
+	if (rc)
+		return rc;
+	if (off > w->run)
+		w->elsewhere = true;
+	else
+		w->run = u64_max(w->run, off + len);
+	w->dirty = true;
+	w->cut = false;
+	atomic_store(&h->wrote, true);
+	return 0;
 }
 
 static int op_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const uint8_t *data,
@@ -224,21 +229,40 @@ static int op_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, cons
 	return rc;
 }
 
+/* check_content - whether the file may be what it is in its work. netCDF-C writes a document over an
+ * older one from its beginning, without truncating it, and what is behind its end is no part of it:
+ * so, when the whole is refused and what was written in one piece is not, the file ends there. */
+static int check_content(struct tree *t, struct node *n, struct work *w, struct err *e)
+{
+	struct ground *g = grounds_get(t->grounds);
+	uint64_t size = w->size;
+	int rc = check_work(t, g, n->key, w, e);
+
+	if (rc && w->run && w->run < size && !w->elsewhere) {
+		w->size = w->run;
+		if (check_work(t, g, n->key, w, NULL) == 0)
+			rc = work_resize(t, w, w->run, e);
+		else
+			w->size = size;
+	}
+	ground_put(t->grounds, g);
+	return rc;
+}
+
 /* confirm - what a work holds becomes the file's content for everybody; when it is refused, the file
  * has the content that it had. Under the tree's lock. */
 static int confirm(struct tree *t, struct node *n, struct work *w, struct err *e)
 {
-	struct ground *g = grounds_get(t->grounds);
-	int rc = check_work(t, g, n->key, w, e);
+	int rc = check_content(t, n, w, e);
 
-	ground_put(t->grounds, g);
 	if (!rc)
 		rc = work_stage(t, w, n->key, e);
 	if (rc) {
 		work_drop(t, w);
 		return rc;
 	}
-	w->dirty = w->cut = false;
+	w->dirty = w->cut = w->elsewhere = false;
+	w->run = 0;
 	node_fresh(t, n, false);
 	commits_note(t);
 	return 0;
@@ -293,13 +317,18 @@ static int op_fsync(struct view *v, uint64_t id, uint64_t fh, bool data_only, st
 	return rc ? rc : stage_sync(t->stage, e);
 }
 
+/* op_fsyncdir - what is in the dataset then need not be on the disk twice: only what is staged
+ * afterwards, because a commit left it or failed. */
 static int op_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 {
 	struct tree *t = tree_of(v);
-	int rc = stage_sync(t->stage, e);
+	struct err other = ERR_INIT;
+	int rc = commits_now(t, e), staged = stage_sync(t->stage, &other);
 
 	(void)dir;
-	return rc ? rc : commits_now(t, e);
+	if (!rc && staged && e)
+		*e = other;
+	return rc ? rc : staged;
 }
 
 /* last_writer - nobody writes a file any more: what it is, the stage says. */
@@ -386,7 +415,7 @@ static int resize(struct tree *t, struct node *n, uint64_t size, struct err *e)
 	if (!rc)
 		rc = work_resize(t, w, size, e);
 	if (!rc)
-		w->dirty = true;
+		w->dirty = w->elsewhere = true;
 	(void)pthread_mutex_unlock(&w->lock);
 	tree_unlock(t);
 	atomic_store(&h->wrote, rc == 0);
@@ -450,5 +479,6 @@ const struct view_write_ops tree_write_ops = {
 	.unlink = tree_unlink,
 	.rmdir = tree_rmdir,
 	.rename = tree_rename,
+	.link = tree_link,
 	.finish = op_finish,
 };

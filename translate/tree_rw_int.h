@@ -24,6 +24,8 @@ struct work {
 	size_t cap;         /* lock; of the tree's budget */
 	int fd;             /* lock; -1: in memory */
 	uint64_t size;      /* lock */
+	uint64_t run;       /* lock: [0, run) was written since the last flush */
+	bool elsewhere;     /* lock: and something else as well, or its size was set */
 	struct timespec mtime; /* lock */
 	_Atomic uint32_t writers; /* handles that write; more only under the tree's lock */
 };
@@ -211,6 +213,8 @@ int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_
 	       struct view_attr *ret, struct err *e);
 int tree_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
 int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
+int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
+	      struct view_attr *ret, struct err *e);
 int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
 		const char *to_name, size_t to_len, unsigned flags, struct err *e);
 /* tree_settle - what was written to a file that gets another name, before it was closed, is staged;
@@ -236,11 +240,12 @@ int handle_make(struct tree *t, struct node *n, int flags, struct view_handle *r
 /* keep_open - a file is about to lose its name: who has it open keeps its content. */
 int keep_open(struct tree *t, struct node *n, struct err *e) NZ_MUST_USE;
 
-/* check_work, check_moved - options.check for key with the content of w, or of what `from` is. */
+/* check_work, check_moved - options.check for key with the content of w, or of what `from` is; from is
+ * gone then, unless it stays. */
 int check_work(struct tree *t, const struct ground *g, const char *key, const struct work *w,
 	       struct err *e) NZ_MUST_USE;
 int check_moved(struct tree *t, const struct ground *g, const char *key, const char *from,
-		struct err *e) NZ_MUST_USE;
+		bool stays, struct err *e) NZ_MUST_USE;
 
 /* ---- commits ---- */
 

@@ -92,7 +92,7 @@ static int move_file(const struct move *m, const char *from, const char *to, str
 	int rc = tree_settle(m->t, from, e);
 
 	if (!rc)
-		rc = check_moved(m->t, m->g, to, from, e);
+		rc = check_moved(m->t, m->g, to, from, false, e);
 	if (rc)
 		return rc;
 	stage_find(s, from, &x, NULL);

@@ -171,9 +171,13 @@ static int remove_key(struct place *p, struct err *e)
 {
 	struct node *n = node_find(p->t, p->key);
 	int rc = n ? keep_open(p->t, n, e) : 0;
+	struct found base = {0};
 
+	if (!rc)
+		rc = tree_base(p->t, p->g, p->key, &base, e);
 	if (!rc && !(n && n->fresh))
-		rc = stage_gone(p->t->stage, p->key, e);
+		rc = base.kind == FOUND_NOTHING ? stage_gone_bare(p->t->stage, p->key, e)
+						: stage_gone(p->t->stage, p->key, e);
 	if (!rc && n)
 		node_detach(p->t, n);
 	node_put(p->t, n);
@@ -290,13 +294,76 @@ int copy_base(struct tree *t, const struct ground *g, const char *from, const ch
 static int move_file(struct place *p, const char *to, struct err *e)
 {
 	struct stage_entry x;
+	struct found base;
 	int rc;
 
 	stage_find(p->t->stage, p->key, &x, NULL);
-	if (x.kind == STAGE_DATA)
-		return stage_move(p->t->stage, p->key, to, e);
+	if (x.kind == STAGE_DATA) {
+		rc = tree_base(p->t, p->g, p->key, &base, e);
+		if (rc)
+			return rc;
+		return base.kind == FOUND_NOTHING ? stage_move_bare(p->t->stage, p->key, to, e)
+						  : stage_move(p->t->stage, p->key, to, e);
+	}
 	rc = copy_base(p->t, p->g, p->key, to, &p->f, e);
 	return rc ? rc : stage_gone(p->t->stage, p->key, e);
+}
+
+/* ---- another name ---- */
+
+static int link_file(struct place *p, const struct node *n, struct err *e)
+{
+	struct tree *t = p->t;
+	struct stage_entry x;
+	struct found f;
+	int rc = tree_settle(t, n->key, e);
+
+	if (!rc)
+		rc = tree_find_below(t, p->g, n->key, &f, e);
+	if (!rc && f.kind == FOUND_NOTHING)
+		rc = err_set(e, -ENOENT, "no '%.200s'", n->key);
+	if (!rc)
+		rc = check_moved(t, p->g, p->key, n->key, true, e);
+	if (rc)
+		return rc;
+	stage_find(t->stage, n->key, &x, NULL);
+	return x.kind == STAGE_DATA ? stage_link(t->stage, n->key, p->key, e)
+				    : copy_base(t, p->g, n->key, p->key, &f, e);
+}
+
+int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
+	      struct view_attr *ret, struct err *e)
+{
+	struct tree *t = tree_of(v);
+	struct node *n, *to = NULL;
+	struct place p;
+	int rc = node_get(t, id, &n, e);
+
+	if (rc)
+		return rc;
+	rc = enter(&p, v, dir, name, len, true, e);
+	if (rc) {
+		node_put(t, n);
+		return rc;
+	}
+	if (p.f.kind != FOUND_NOTHING)
+		rc = err_set(e, -EEXIST, "'%.200s' exists", p.key);
+	else if (n->is_dir)
+		rc = err_set(e, -EPERM, "'%.200s' is a directory", n->key);
+	else if (n->gone)
+		rc = err_set(e, -ENOENT, "'%.200s' was removed", n->key);
+	if (!rc)
+		rc = link_file(&p, n, e);
+	if (!rc) {
+		to = node_enter(t, p.key, false);
+		rc = to ? shown(&p, to, ret, e) : err_nomem(e);
+	}
+	leave(&p);
+	node_put(t, to);
+	node_put(t, n);
+	if (!rc)
+		commits_note(t);
+	return rc;
 }
 
 /* replaced - what has the name that a rename takes. */
@@ -324,7 +391,7 @@ static int rename_file(struct place *p, const char *to, const struct found *old,
 	if (!rc)
 		rc = tree_find_below(p->t, p->g, p->key, &p->f, e);
 	if (!rc)
-		rc = check_moved(p->t, p->g, to, p->key, e);
+		rc = check_moved(p->t, p->g, to, p->key, false, e);
 	if (!rc)
 		rc = replace(p, to, old, e);
 	if (!rc)

@@ -35,7 +35,8 @@ void work_drop(struct tree *t, struct work *w)
 		(void)close(w->fd);
 	w->fd = -1;
 	w->size = 0;
-	w->loaded = w->dirty = w->cut = false;
+	w->run = 0;
+	w->loaded = w->dirty = w->cut = w->elsewhere = false;
 }
 
 void work_free(struct tree *t, struct work *w)

@@ -1,7 +1,7 @@
 """Writing when the disk is full, fails, or the processes die: tests/faults/harness.py.
 
 `make check` samples the calls at which something happens; with NCZARRFS_FAULTS=all (make
-check-writing) it is every one of them, and 1000 random moments."""
+check-writing) it is every one of them, and 1000 random moments; with a number so many of each."""
 import json
 import os
 import zlib
@@ -10,10 +10,11 @@ import numpy as np
 
 from faults.harness import KINDS, Rig
 
-ALL = os.environ.get("NCZARRFS_FAULTS") == "all"
-LIMIT = 7200 if ALL else 120
-ROUNDS = None if ALL else 4
-MOMENTS = 1000 if ALL else 6
+HOW = os.environ.get("NCZARRFS_FAULTS") or "4"
+ALL = HOW == "all"
+ROUNDS = None if ALL else int(HOW)
+MOMENTS = 500 if ALL else ROUNDS + 2  # for each of two workloads
+LIMIT = 14400 if ALL else 120 + 10 * ROUNDS
 
 
 def _same_attrs(got, want, where):
@@ -77,13 +78,13 @@ def _rmdir(key):
 
 
 def _sync(key):
-    def step(mnt):
+    def sync(mnt):
         fd = os.open(os.path.join(mnt, key), os.O_RDONLY)
         try:
             os.fsync(fd)
         finally:
             os.close(fd)
-    return step, {}
+    return sync, {}
 
 
 def _doc(value):
@@ -128,7 +129,7 @@ def tree_steps():
     ]
 
 
-def tree_states(t, template):
+def tree_states(t, template, steps):
     """What the steps make of the tree, as {key: bytes} after each."""
     tree = {}
 
@@ -148,7 +149,7 @@ def tree_states(t, template):
     with open(t.path("tree"), "rb") as f:
         tree = pickle.load(f)
     states = [tree]
-    for _, changes in tree_steps():
+    for _, changes in steps:
         tree = {k: v for k, v in {**tree, **changes}.items() if v is not None}
         states.append(tree)
     return states
@@ -180,11 +181,33 @@ def check_tree(path, tree):
         f.visititems(lambda name, o: o[...] if isinstance(o, h5py.Dataset) and o.shape else None)
 
 
-def tree_rig(t):
+def tree_rig(t, *options, steps=None):
+    steps = steps or tree_steps()
     make_nc(t.path("first.nc"))
-    states = tree_states(t, t.path("first.nc"))
-    return Rig(t, "x.nc", make_nc, [s for s, _ in tree_steps()],
-               lambda path, n: check_tree(path, states[n]), options=("commit_delay=20",))
+    states = tree_states(t, t.path("first.nc"), steps)
+    return Rig(t, "x.nc", make_nc, [s for s, _ in steps],
+               lambda path, n: check_tree(path, states[n]),
+               options=options or ("commit_delay=20",))
+
+
+def dirty_rig(t):
+    """Nothing is committed before the unmount."""
+    return tree_rig(t, "commit_delay=3600000", steps=[
+        s for s in tree_steps() if s[0].__name__ != "sync"])
+
+
+def control(t):
+    """Without a journal deaths must do damage, or the others prove nothing. The files are only
+    kept whole by it: what is staged is there."""
+    rig = tree_rig(t, "commit_delay=20", "nojournal")
+    damaged = 0
+    for at in range(1, rig.calls() + 1):
+        try:
+            rig.one("kill-half", at)
+        except AssertionError:
+            damaged += 1
+    print(f"{damaged} times damaged")
+    assert damaged > 0, "no damage without a journal"
 
 
 # ---- a virtual file over a Zarr store ----
@@ -279,3 +302,9 @@ def cases():
         def moments(t, rig=rig):
             print(f"{rig(t).moments(MOMENTS)} deaths")
         yield f"{workload}_moments", moments
+    for kind in ("kill-half", "ENOSPC"):
+        def dirty(t, kind=kind):
+            print(f"{dirty_rig(t).sweep(kind, ROUNDS)} faults")
+        yield f"dirty_{kind}", dirty
+    if ALL:
+        yield "control", control

@@ -195,6 +195,7 @@ def run_kept(t):
     already is not harmed."""
     path = store(t)
     with t.mount(path, "rw", foreground=True) as m:
+        m.fails = True
         file = os.path.join(m.path, "s.nc")
         with open(file, "rb") as f:
             whole = f.read()

@@ -1,5 +1,5 @@
-"""A writable mirror: real files are written through, datasets are changed through their counterparts,
-and what is new becomes a dataset of the other family."""
+"""A writable mirror: real files are written through, datasets are changed through their
+counterparts, and what is new becomes a dataset of the other family."""
 import os
 import shutil
 import stat

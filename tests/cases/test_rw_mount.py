@@ -142,6 +142,10 @@ def test_what_cannot_be_written(t):
             assert m.status == 1 and mention in m.messages(), (path, option, m.messages())
             assert len(m.messages().split("\n")) == 1, m.messages()
         assert not os.path.exists(state(path))
+    inside = os.path.join(tree, "v")
+    status, _, text = t.run(t.binary, "-o", "rw", tree, inside)
+    assert status == 1 and "is inside of" in text, text
+    assert not os.path.exists(state(tree))
 
 
 def test_one_writer(t):
@@ -267,6 +271,65 @@ def test_kept(t):
     assert status == 0, text
     in_child(t, expect_nc, path, 51)
     assert not os.path.exists(state(path))
+
+
+def _noise(path, seed, make=False):
+    import numpy as np
+    import zarr
+    data = np.random.default_rng(seed).random((8, 65536))
+    if make:
+        array = zarr.open_group(path, "a").create_dataset("v", shape=data.shape, dtype="f8",
+                                                          chunks=(1, 65536), compressor=None)
+        array.attrs["_ARRAY_DIMENSIONS"] = ["t", "x"]
+        array[:] = data
+    assert (zarr.open_group(path, "r")["v"][:] == data).all()
+
+
+def _nc_noise(path, seed):
+    import netCDF4
+    import numpy as np
+    with netCDF4.Dataset(path) as d:
+        assert (d["v"][:] == np.random.default_rng(seed).random((8, 65536))).all()
+
+
+def _commit_process(m):
+    for pid in mounts.processes_of(m.path):
+        try:
+            with open(f"/proc/{pid}/comm") as f:
+                if f.read().strip() == "nczarrfs-commit":
+                    return pid
+        except OSError:
+            pass
+    return None
+
+
+def test_commit_dies(t):
+    """The process that writes the file dies while it does: the mount goes on, nothing is lost, the
+    file is what it was, and the next commit makes up for it."""
+    path = t.path("new.nc")
+    with t.mount(path, "create,commit_delay=3600000,filter=*,deflate,6", foreground=True) as m:
+        in_child(t, _noise, m.path, 1, True)
+        for _ in range(3):
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    _sync(m.path)
+                except OSError as error:
+                    os._exit(error.errno)
+                os._exit(0)
+            commit = None
+            while not commit:
+                assert not os.waitpid(pid, os.WNOHANG)[0], "it was too quick to be killed"
+                commit = _commit_process(m)
+            os.kill(commit, signal.SIGKILL)
+            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            assert status == errno.EIO, os.strerror(status)
+            assert "died (signal 9)" in m.messages(), m.messages()
+            in_child(t, _noise, m.path, 1)
+        in_child(t, _sync, m.path)
+        in_child(t, _nc_noise, path, 1)
+        in_child(t, _noise, m.path, 1)
+    in_child(t, _nc_noise, path, 1)
 
 
 def test_state_dir(t):

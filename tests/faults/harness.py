@@ -205,6 +205,17 @@ class Rig:
             status, out, err = self.t.run(self.t.binary, "recover", path)
             assert status == 0, f"recover ends with {status}: {out}{err}"
 
+    def recover_badly(self, folder, path, at):
+        """A recovery that dies, too."""
+        self.shim.forget()
+        self.shim.arm(KILL_HALF, at)
+        words = self.shim.wrapper(folder)[1:]
+        status, _, _ = self.t.run(self.t.binary, "recover", path,
+                                  env=dict(w.split("=", 1) for w in words))
+        pids = self.shim.pids
+        self.shim.disarm()
+        assert mounts.wait_gone(pids, 20), f"recover, killed, leaves processes: {status}"
+
     def left_behind(self, folder):
         return [n for n in os.listdir(folder) if n != self.name]
 
@@ -253,6 +264,9 @@ class Rig:
             assert confirmed == len(self.steps), (
                 f"{what}: no fault, but {client.said}: {m.messages()}")
             assert not text, f"{what}: {text}"
+        if dies and fired:
+            for k in range(self.round % 3):
+                self.recover_badly(folder, path, 1 + self.round * 7 % (30 * (k + 1)))
         if fired or self.left_behind(folder):
             self.recover(path, self.round % 2 == 0)
         if confirmed == len(self.steps):
@@ -271,11 +285,12 @@ class Rig:
         m = self.mount(folder, path)
         assert m.status == 0, m.messages()
         self.shim.arm(COUNT, 0)
-        begun, confirmed, wrong, late = Client(self.steps, m.path).wait(60)
+        client = Client(self.steps, m.path)
+        begun, confirmed, wrong, late = client.wait(60)
         text = self.end(m, False)
         n = self.shim.count
         assert confirmed == len(self.steps) and not wrong and not late, (
-            f"{self.name}: step {begun} fails without a fault: {wrong or text} {m.messages()}")
+            f"{self.name}: {client.said} without a fault: {wrong or text} {m.messages()}")
         assert not text, text
         self.verify(path, confirmed, confirmed, "without a fault")
         shutil.rmtree(folder)

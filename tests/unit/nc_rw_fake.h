@@ -154,8 +154,10 @@ static inline int rwf_commit(void *arg, const struct file_rw_change *c, struct e
 	f->commits++;
 	f->had_was = c->was != NULL;
 	f->was_row = c->was && rwf_has(c->was, "packed", 0);
-	f->readable = rwf_has(c->now, "packed", 0);
-	f->has_extra = f->extra && rwf_has(c->now, f->extra, 0);
+	if (f->fail != -EBADMSG) { /* libhdf5 leaks memory over files that are none */
+		f->readable = rwf_has(c->now, "packed", 0);
+		f->has_extra = f->extra && rwf_has(c->now, f->extra, 0);
+	}
 	assert_int_equal(stat(c->now, &st), 0);
 	f->changed = 0;
 	for (uint64_t at = 0; at < (uint64_t)st.st_size; at += RW_PAGE)

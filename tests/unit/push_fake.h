@@ -1,5 +1,5 @@
-/* push_fake.h - sources made of a few lines, whose elements are numbers that say where they are, and a
- * sink that writes down what it is told. */
+/* push_fake.h - sources made of a few lines, whose elements are numbers that say where they are,
+ * and a sink that writes down what it is told. */
 #ifndef TESTS_UNIT_PUSH_FAKE_H
 #define TESTS_UNIT_PUSH_FAKE_H
 

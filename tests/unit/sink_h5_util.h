@@ -65,6 +65,7 @@ static inline struct nc_fake *sk_begin(struct sk *k)
 	const struct hdf5_sink_options o = {.dir_fd = k->dir_fd, .max_meta_bytes = 1 << 28};
 
 	k->real = sk_source(k->path);
+	source_hold(k->real, true);
 	SK_OK(hdf5_sink_open(k->path, k->real, &o, &k->sink, &e));
 	k->now = nf_new();
 	return k->now;

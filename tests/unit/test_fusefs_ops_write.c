@@ -412,6 +412,7 @@ static int set_up(void **state)
 	fs.follows = fs.writes = true;
 	fs.se = fuse_session_new(&args, fs_operations(true), sizeof(struct fuse_lowlevel_ops),
 				 &fs);
+	fuse_opt_free_args(&args);
 	assert_non_null(fs.se);
 	if (fuse_session_mount(fs.se, dir) != 0) {
 		fuse_session_destroy(fs.se);

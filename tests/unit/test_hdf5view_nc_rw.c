@@ -371,6 +371,88 @@ static void test_scratch_left(void **state)
 	assert_int_equal(kept_files(f), 0);
 }
 
+/* ---- threads ---- */
+
+struct worker {
+	struct rwf *f;
+	atomic_bool *stop;
+	unsigned opened, wrong;
+};
+
+/* read_part - whether the first bytes are those of an HDF5 file, and the size is not nothing. */
+static bool read_part(struct rwf *f, uint64_t id, uint64_t fh)
+{
+	uint8_t room[6000];
+	struct view_attr at;
+	struct span s;
+	bool ok;
+
+	if (f->v->ops->getattr(f->v, id, &at, NULL) < 0 || at.size < 100 ||
+	    f->v->write->read(f->v, id, fh, 0, sizeof(room), room, &s, NULL) < 0)
+		return false;
+	ok = s.mem && s.len == sizeof(room) && memcmp(s.mem, "\x89HDF", 4) == 0;
+	span_done(&s);
+	return ok;
+}
+
+static void *look_on(void *arg)
+{
+	struct worker *w = arg;
+	const struct view_write_ops *ops = w->f->v->write;
+
+	while (!atomic_load(w->stop)) {
+		uint64_t id = rwf_id(w->f, "x.nc");
+		struct view_handle h;
+
+		if (ops->open(w->f->v, id, O_RDONLY, &h, NULL) < 0)
+			continue; /* another one has the name by now */
+		w->opened++;
+		for (unsigned i = 0; i < 3; i++)
+			w->wrong += !read_part(w->f, id, h.fh);
+		w->wrong += rwf_close(w->f, id, h.fh) < 0;
+	}
+	return NULL;
+}
+
+/* Others open, read and close it while it is written and committed again and again. */
+static void test_threads(void **state)
+{
+	struct rwf *f = *state;
+	struct worker workers[3];
+	pthread_t threads[3];
+	atomic_bool stop = false;
+	uint8_t part[700];
+	uint64_t id, fh;
+
+	for (size_t i = 0; i < ARRAY_LEN(workers); i++) {
+		workers[i] = (struct worker){.f = f, .stop = &stop};
+		assert_int_equal(pthread_create(&threads[i], NULL, look_on, &workers[i]), 0);
+	}
+	for (unsigned k = 0; k < 25; k++) {
+		struct view_handle h;
+		int rc;
+
+		do {
+			id = rwf_id(f, "x.nc");
+			rc = f->v->write->open(f->v, id, O_RDWR, &h, NULL);
+		} while (rc == -ESTALE);
+		assert_int_equal(rc, 0);
+		fh = h.fh;
+		rwf_read(f, id, fh, 3000 + k * 10, sizeof(part), part);
+		assert_int_equal(f->v->write->write(f->v, id, fh, 3000 + k * 10, part,
+						    sizeof(part), NULL),
+				 0);
+		assert_int_equal(rwf_close(f, id, fh), 0);
+	}
+	atomic_store(&stop, true);
+	for (size_t i = 0; i < ARRAY_LEN(workers); i++) {
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+		assert_int_equal(workers[i].wrong, 0);
+	}
+	assert_int_equal(f->commits, 25);
+	assert_true(rwf_shows(f, "x.nc", "packed", 1));
+}
+
 #define TEST(t) cmocka_unit_test_setup_teardown(t, rwf_setup, rwf_teardown)
 
 int main(void)
@@ -381,7 +463,7 @@ int main(void)
 		TEST(test_new_content),   TEST(test_scratch),      TEST(test_remove),
 		TEST(test_finish),        TEST(test_set_aside),    TEST(test_kept),
 		TEST(test_kept_too_long), TEST(test_kept_damaged), TEST(test_kept_new),
-		TEST(test_scratch_left),
+		TEST(test_scratch_left),  TEST(test_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -235,6 +235,13 @@ static void test_written(void **state)
 	assert_false(rw_copy_written(c, 0, 4096));
 	assert_true(rw_copy_written(c, 8191, 1));
 	assert_false(rw_copy_written(c, 8192, size - 8192));
+	assert_true(rw_copy_differs(c, -1, 5002, 1)); /* to the byte, where it is cheap */
+	assert_false(rw_copy_differs(c, -1, 5003, 3000));
+	assert_false(rw_copy_differs(c, -1, 100, 4900));
+	assert_true(rw_copy_differs(c, -1, 100, 4901));
+	assert_true(rw_copy_differs(c, -1, 100, 9000)); /* a page of its own was written */
+	assert_true(rw_copy_differs(c, -1, 5000, 3192));
+	assert_false(rw_copy_differs(c, -1, 5003, 8000));
 	assert_int_equal(f->v->write->setattr(f->v, id, fh, &set, &at, NULL), 0);
 	assert_false(rw_copy_written(c, 8192, size - 10 - 8192));
 	assert_true(rw_copy_written(c, size - 20, 11));
@@ -280,6 +287,15 @@ static void test_no_room(void **state)
 	rwf_read(f, id, fh, 0, 5000, now);
 	assert_memory_equal(now, first, 5000);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	/* whatever is written later, what failed is missing: it is not committed */
+	rwf_edit(f, id, fh, "more", 3);
+	assert_int_equal(f->v->write->fsync(f->v, id, fh, false, NULL), -EFBIG);
+	assert_int_equal(rwf_close(f, id, fh), -EFBIG);
+	assert_int_equal(f->commits, 0);
+	assert_int_equal(f->v->write->finish(f->v, NULL), 0);
+	assert_true(rwf_shows(f, "x.nc", "packed", 1));
+	assert_false(rwf_shows(f, "x.nc", "more", 3));
+	fh = rwf_open(f, "x.nc", O_RDWR, &id);
 	rwf_edit(f, id, fh, "more", 3);
 	assert_int_equal(rwf_close(f, id, fh), 0);
 	assert_true(rwf_shows(f, "x.nc", "more", 3));

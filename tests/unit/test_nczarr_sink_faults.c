@@ -1,6 +1,6 @@
-/* A commit of the Zarr sink that is interrupted anywhere: the store is what it was, or what it was to
- * be, after recovery, and recovery may be interrupted as well. System calls that change something
- * are counted; at the chosen one the process ends, or it fails. */
+/* A commit of the Zarr sink that is interrupted anywhere: after recovery the store is what it was,
+ * or what it was to be, and recovery may be interrupted as well. System calls that change
+ * something are counted; at the chosen one the process ends, or it fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +17,7 @@
 #define DIED 42
 
 static long g_count, g_die = -1, g_fail = -1;
+static size_t g_puts = 1; /* how often a chunk is put: many steps are synced in another way */
 
 /* step - true: this call is to fail. */
 static bool step(void)
@@ -180,7 +181,8 @@ static int change(struct zs_box *x)
 	rc = rc ? rc : ops->resize(s, ORD(x->now, "t"), &e);
 	rc = rc ? rc : ops->set_attr(s, 0, DS_NONE, &title, &e);
 	rc = rc ? rc : ops->set_attr(s, 0, ORD(x->now, "b"), &title, &e);
-	rc = rc ? rc : ops->put(s, ORD(x->now, "t"), 1, &c, &e);
+	for (size_t i = 0; i < g_puts; i++)
+		rc = rc ? rc : ops->put(s, ORD(x->now, "t"), 1, &c, &e);
 	rc = rc ? rc : ops->put(s, ORD(x->now, "v"), 0, &v, &e);
 	rc = rc ? rc : ops->commit(s, NULL, NULL, &e);
 	if (rc && g_fail < 0)
@@ -350,6 +352,13 @@ static void test_killed(void **state)
 	assert_true(olds > 10 && news > 10);
 }
 
+static void test_killed_many(void **state)
+{
+	g_puts = 40;
+	test_killed(state);
+	g_puts = 1;
+}
+
 /* the recovery of a commit that died at its first steps dies, too, at each of its steps */
 static void test_killed_twice(void **state)
 {
@@ -442,9 +451,9 @@ static void test_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),        cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_killed_twice), cmocka_unit_test(test_failing),
-		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_whole),       cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_killed_many), cmocka_unit_test(test_killed_twice),
+		cmocka_unit_test(test_failing),     cmocka_unit_test(test_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, learn, forget);

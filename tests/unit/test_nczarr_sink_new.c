@@ -274,6 +274,56 @@ static void test_rename3(void **state)
 	zs_box_release(&x);
 }
 
+/* texts of several bytes, which Zarr v3 shows as bytes with one dimension more: as the virtual file
+ * has them, characters */
+static void test_tail(void **state)
+{
+	static const char *const one[] = {".zgroup",   GROUP2,
+					  "w/.zarray", A2("|S3", "[4]", "[2]", "null"),
+					  "w/.zattrs", "{\"_ARRAY_DIMENSIONS\": [\"x\"]}",
+					  NULL};
+	static const char *const was[] = {
+		".zgroup",   GROUP2,
+		"w/.zarray", A2("|S1", "[4, 3]", "[2, 3]", "null"),
+		"w/.zattrs", "{\"_ARRAY_DIMENSIONS\": [\"x\", \"n\"]}",
+		NULL};
+	static const char *const later[] = {
+		".zgroup",   GROUP2,
+		"w/.zarray", A2("|S1", "[6, 3]", "[2, 3]", "null"),
+		"w/.zattrs", "{\"_ARRAY_DIMENSIONS\": [\"y\", \"n\"]}",
+		NULL};
+	const struct zarr_sink_options opts = options_of(3, ZARR_PURE);
+	static const struct sink_new how = {.chunk = NULL};
+	struct source *s;
+	uint8_t got[6];
+	struct zs_box x;
+
+	(void)state;
+	empty_store(&x, &opts);
+	zs_begin(&x, NULL, one, opts);
+	zs_ok(x.sink->ops->add_array(x.sink, 0, &how, &e));
+	put(&x, "w", 0, "abcdef", 6);
+	zs_ok(x.sink->ops->commit(x.sink, NULL, NULL, &e));
+	zs_end(&x);
+	zs_begin(&x, was, later, opts);
+	zs_ok(x.sink->ops->dims(x.sink, &e));
+	zs_ok(x.sink->ops->resize(x.sink, 0, &e));
+	put(&x, "w", 2, "ghijkl", 6);
+	zs_ok(x.sink->ops->commit(x.sink, NULL, NULL, &e));
+	zs_end(&x);
+	assert_non_null(strstr(zs_read(&x, "w/zarr.json"),
+			       "\"dimension_names\": [\"y\", \"string3\"]"));
+	assert_non_null(strstr(zs_read(&x, "w/zarr.json"), "\"shape\": [6, 3]"));
+	s = zs_open(&x);
+	assert_int_equal(s->ds.arrays[0].rank, 1);
+	zs_ok(source_read_chunk(s, 0, 2, got, 6, &e));
+	assert_memory_equal(got, "ghijkl", 6);
+	zs_ok(source_read_chunk(s, 0, 0, got, 6, &e));
+	assert_memory_equal(got, "abcdef", 6);
+	source_close(s);
+	zs_box_release(&x);
+}
+
 /* what is there and is not shown is not written over */
 static void test_in_the_way(void **state)
 {
@@ -298,7 +348,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_formats),    cmocka_unit_test(test_consolidated),
 		cmocka_unit_test(test_nczarr),     cmocka_unit_test(test_rename3),
-		cmocka_unit_test(test_in_the_way),
+		cmocka_unit_test(test_in_the_way), cmocka_unit_test(test_tail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -302,13 +302,72 @@ static void test_refused(void **state)
 	zs_box_release(&x);
 }
 
+/* where a link leads outside nothing is begun: a commit that began could not be ended */
+static void test_outside(void **state)
+{
+	const struct sink_chunk c = {
+		.stored = true, .p = (const uint8_t *)"12345678", .len = 8};
+	struct err e = ERR_INIT;
+	char path[200], to[200];
+	struct zs_box x;
+
+	(void)state;
+	set_up(&x);
+	zs_begin(&x, NULL, store, plain);
+	(void)snprintf(path, sizeof(path), "%s/t", x.store);
+	(void)snprintf(to, sizeof(to), "%s/elsewhere", x.top);
+	assert_int_equal(rename(path, to), 0);
+	assert_int_equal(symlink(to, path), 0);
+	assert_int_equal(x.sink->ops->put(x.sink, zs_array_named(x.now, "t"), 1, &c, &e),
+			 -EXDEV);
+	zs_end(&x);
+	assert_int_equal(unlink(path), 0);
+	zs_box_release(&x);
+}
+
+static uint32_t first(void *arg, const char *path)
+{
+	(void)arg;
+	(void)path;
+	return 0;
+}
+
+/* a store that is one array: chunks, shape and attributes of that one */
+static void test_lone(void **state)
+{
+	static const char *const one[] = {".zarray", ARRAY2("|u1", "[3]", "[2]", "0", ""),
+					  NULL};
+	static const char *const now[] = {".zarray", ARRAY2("|u1", "[4]", "[2]", "0", ""),
+					  NULL};
+	const struct ds_text text = {.s = "m", .len = 1};
+	const struct ds_attr units = {
+		.name = "units", .type = {.kind = DT_VSTRING}, .n = 1, .texts = &text};
+	const struct sink_names names = {.array = first, .group = first, .dim = first};
+	struct zarr_sink_options opts = plain;
+	struct zs_box x;
+
+	(void)state;
+	opts.names = &names; /* the models call it otherwise */
+	zs_box_init(&x, one);
+	zs_begin(&x, NULL, now, opts);
+	zs_ok(x.sink->ops->resize(x.sink, 0, &e));
+	zs_ok(x.sink->ops->set_attr(x.sink, 0, 0, &units, &e));
+	assert_int_equal(x.sink->ops->set_attr(x.sink, 0, DS_NONE, &units, NULL), -EOPNOTSUPP);
+	put(&x, "model", 1, "ab", 2, true);
+	commit(&x);
+	assert_string_equal(values(&x, "x"), "0 0 | 97 98 | ");
+	assert_non_null(strstr(zs_read(&x, ".zattrs"), "units"));
+	zs_box_release(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_chunks),  cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_resize),  cmocka_unit_test(test_attrs),
 		cmocka_unit_test(test_fill),    cmocka_unit_test(test_new),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_outside),
+		cmocka_unit_test(test_lone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -276,6 +276,45 @@ static int retire(struct fx *f, const char *key)
 	return rc;
 }
 
+/* temporary names leave nothing behind; but what an earlier generation has may come into the
+ * dataset with it */
+static void test_bare(void **state)
+{
+	struct fx *f = *state;
+	uint64_t g;
+
+	for (int i = 0; i < 3; i++) {
+		put(f, "tmp", "x");
+		assert_int_equal(stage_move_bare(f->s, "tmp", "a", NULL), 0);
+		put(f, "tmp2", "x");
+		assert_int_equal(stage_gone_bare(f->s, "tmp2", NULL), 0);
+		assert_string_equal(keys(f->s, UINT64_MAX), "a:");
+		assert_string_equal(at(f->s, "tmp"), "nothing");
+		if (i)
+			reopen(f);
+	}
+	put(f, "b", "1");
+	put(f, "c", "1");
+	put(f, "d", "1");
+	assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
+	put(f, "c", "2");
+	assert_int_equal(stage_move_bare(f->s, "b", "e", NULL), 0);
+	assert_int_equal(stage_gone_bare(f->s, "c", NULL), 0);
+	assert_int_equal(stage_gone_bare(f->s, "d", NULL), 0);
+	assert_int_equal(retire(f, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_string_equal(keys(f->s, UINT64_MAX), "b- c- d- e:");
+		assert_string_equal(at(f->s, "e"), "1");
+		reopen(f);
+	}
+	/* and a name that the log removed before is hidden still */
+	put(f, "c", "3");
+	assert_int_equal(stage_gone_bare(f->s, "c", NULL), 0);
+	assert_string_equal(keys(f->s, UINT64_MAX), "b- c- d- e:");
+	reopen(f);
+	assert_string_equal(keys(f->s, UINT64_MAX), "b- c- d- e:");
+}
+
 static void test_generations(void **state)
 {
 	struct fx *f = *state;
@@ -664,7 +703,7 @@ int main(void)
 		TEST(test_keys),    TEST(test_large),   TEST(test_generations),
 		TEST(test_thaw),    TEST(test_full),    TEST(test_torn),
 		TEST(test_damaged), TEST(test_hostile), TEST(test_mimicry),
-		TEST(test_power),
+		TEST(test_power),   TEST(test_bare),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

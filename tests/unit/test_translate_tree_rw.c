@@ -60,7 +60,9 @@ static void test_simple(void **state)
 	is(f, "w/tmp", NULL);
 	assert_int_equal(write_text(f, "w/0", "last"), 0);
 	is(f, "w/0", NULL);
-	assert_int_equal(f->v->write->finish(f->v, &e), 0);
+	/* what is left is said, and kept */
+	assert_int_equal(f->v->write->finish(f->v, &e), -EIO);
+	assert_non_null(strstr(e.msg, "w/tmp"));
 	is(f, "w/0", "last");
 	stop(f);
 	start(f);
@@ -350,6 +352,74 @@ static void test_rename_dir(void **state)
 	assert_int_equal(a.id, b.id);
 }
 
+static int link_at(struct fx *f, const char *from, const char *to, struct view_attr *a)
+{
+	const char *name;
+	uint64_t dir = dir_of(f, to, &name);
+	struct err e = ERR_INIT;
+
+	assert_int_equal(lookup(f, from, a), 0);
+	return f->v->write->link(f->v, a->id, dir, name, strlen(name), a, &e);
+}
+
+/* zarr-python 3 makes a document that must not be there by link and unlink */
+static void test_link(void **state)
+{
+	struct fx *f = *state;
+	struct view_attr a;
+
+	assert_int_equal(write_text(f, "v/tmp", "doc"), 0);
+	assert_int_equal(link_at(f, "v/tmp", "v/0.0", &a), -EEXIST);
+	assert_int_equal(link_at(f, "v", "w", &a), -EPERM);
+	assert_int_equal(link_at(f, "v/tmp", "v/zarr.json", &a), 0);
+	assert_int_equal(a.size, 3);
+	assert_int_equal(unlink_at(f, "v/tmp"), 0);
+	assert_string_equal(text(f, "v/zarr.json"), "doc");
+	assert_int_equal(link_at(f, "v/0.1", "v/0.2", &a), 0);
+	assert_int_equal(write_text(f, "v/0.2", "other"), 0);
+	assert_string_equal(text(f, "v/0.1"), "zero");
+	assert_int_equal(sync_dir(f), 0);
+	is(f, "v/zarr.json", "doc");
+	is(f, "v/0.2", "other");
+	is(f, "v/tmp", NULL);
+}
+
+static int is_json(const char *key, const char *t, struct err *e)
+{
+	size_t n = strlen(t);
+
+	(void)key;
+	return n > 1 && *t == '{' && strchr(t, '}') == t + n - 1 ? 0
+								 : err_set(e, -EINVAL, "bad");
+}
+
+/* netCDF-C writes documents over older ones without truncating them */
+static void test_tail(void **state)
+{
+	struct fx *f = *state;
+	struct view_handle h;
+	uint64_t id;
+
+	assert_int_equal(write_text(f, "v/.zattrs", "{a long old one}"), 0);
+	f->check = is_json;
+	assert_int_equal(open_at(f, "v/.zattrs", O_RDWR, &id, &h), 0);
+	assert_int_equal(flush(f, id, &h), 0);
+	assert_int_equal(write_at(f, id, &h, 0, "{sh"), 0);
+	assert_int_equal(write_at(f, id, &h, 3, "ort}"), 0);
+	assert_int_equal(flush(f, id, &h), 0);
+	assert_string_equal(through(f, id, &h), "{short}");
+	assert_int_equal(size_of(f, "v/.zattrs"), 7);
+	/* but what was written is all that counts */
+	assert_int_equal(write_at(f, id, &h, 0, "{x"), 0);
+	assert_int_equal(flush(f, id, &h), 0);
+	assert_string_equal(through(f, id, &h), "{xhort}");
+	assert_int_equal(write_at(f, id, &h, 0, "{y}"), 0);
+	assert_int_equal(write_at(f, id, &h, 5, "z"), 0);
+	assert_int_equal(flush(f, id, &h), -EINVAL);
+	release(f, id, &h);
+	assert_string_equal(text(f, "v/.zattrs"), "{xhort}");
+}
+
 static int no_bad(const char *key, const char *t, struct err *e)
 {
 	if (strcmp(t, "bad") == 0 && strncmp(key, "v/tmp", 5) != 0)
@@ -455,7 +525,8 @@ int main(void)
 		TEST(test_read),   TEST(test_simple),     TEST(test_in_place),
 		TEST(test_trunc),  TEST(test_create),     TEST(test_again),
 		TEST(test_rename), TEST(test_rename_dir), TEST(test_refused),
-		TEST(test_spill),  TEST(test_forget),
+		TEST(test_spill),  TEST(test_forget),     TEST(test_link),
+		TEST(test_tail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
