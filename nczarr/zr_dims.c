@@ -16,8 +16,8 @@
 #include <string.h>
 
 /* An entry of the table: a dimension of a group by its name; a made-up one by its length and how
- * many of that length an array had before; the name of an array, which no made-up one may have;
- * a group by its key. */
+ * many of that length an array had before; a name which no made-up one may have: of an array, or of
+ * a dimension; a group by its key. */
 enum kind { BY_NAME, MADE_UP, ARRAY_NAME, GROUP_KEY };
 
 struct key {
@@ -236,6 +236,19 @@ static int two_lengths(const struct dims *d, uint32_t array, uint32_t dim, uint6
 		       len, b->arrays[array].item->key);
 }
 
+/* longer - in a tree that is being written lengths differ while a writer goes from array to
+ * array: such a dimension grows, as unlimited ones do, and some arrays are not as long yet. */
+static bool longer(struct dims *d, uint32_t dim, uint64_t len)
+{
+	struct ds_dim *x = &d->b->dims[dim];
+
+	if (!d->b->s->borrowed)
+		return false;
+	x->len = u64_max(x->len, len);
+	x->unlimited = true;
+	return true;
+}
+
 /* named - the dimension for an axis by its name. */
 static int named(struct dims *d, uint32_t array, const char *name, uint64_t len, uint32_t *ret,
 		 struct err *e)
@@ -244,7 +257,7 @@ static int named(struct dims *d, uint32_t array, const char *name, uint64_t len,
 	struct key own = {.group = group, .name = name};
 
 	if (lookup(&d->t, &own, &dim)) {
-		if (d->b->dims[dim].len != len)
+		if (d->b->dims[dim].len != len && !longer(d, dim, len))
 			return two_lengths(d, array, dim, len, e);
 		*ret = dim;
 		return 0;
@@ -286,7 +299,7 @@ static int referred(struct dims *d, uint32_t array, const json_t *v, uint64_t le
 	hit = t.s[0] == '/' ? full_name(d, t.s, &dim) : visible(d, w->a.group, t.s, &dim);
 	if (!hit)
 		return err_set(e, -EBADMSG, "dimension '%.100s' is not defined", t.s);
-	if (d->b->dims[dim].len != len)
+	if (d->b->dims[dim].len != len && !longer(d, dim, len))
 		return err_set(e, -EBADMSG,
 			       "dimension '%.100s' is %" PRIu64 " long, the shape has %" PRIu64,
 			       t.s, d->b->dims[dim].len, len);
@@ -399,6 +412,29 @@ static int group_dims(struct dims *d, uint32_t group, struct err *e)
 	return rc;
 }
 
+/* keep_names - names of an array's dimensions that look made up are not made up again: a tree over a
+ * netCDF file has them for axes that had no name when they were written. */
+static int keep_names(struct dims *d, uint32_t array, struct err *e)
+{
+	const struct zr_barray *w = &d->b->arrays[array];
+	size_t n = w->names ? json_array_size(w->names) : 0;
+	uint32_t other;
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		struct key k = {.kind = ARRAY_NAME, .group = w->a.group};
+		struct ds_text t;
+
+		if (!json_text_of(json_array_get(w->names, i), &t) ||
+		    strncmp(t.s, "phony_dim_", 10) != 0)
+			continue;
+		k.name = t.s;
+		if (!lookup(&d->t, &k, &other))
+			rc = insert(&d->t, &k, array, e);
+	}
+	return rc;
+}
+
 int zr_dims(struct zr_build *b, struct err *e)
 {
 	struct dims d = {.b = b};
@@ -418,6 +454,9 @@ int zr_dims(struct zr_build *b, struct err *e)
 						  .group = b->arrays[i].a.group,
 						  .name = b->arrays[i].a.name},
 				    i, e);
+	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
+		if (!b->arrays[i].dead)
+			rc = keep_names(&d, i, e);
 	/* arrays are in the order of their groups: those around come first */
 	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
 		if (!b->arrays[i].dead)

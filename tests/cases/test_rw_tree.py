@@ -236,7 +236,7 @@ def _edit_netcdf(path, what):
             v[3:5] = np.arange(8).reshape(2, 4)
             nc["t"][3:5] = [3, 4]
         elif what == "more":
-            nc.createVariable("more", "i2", ("t", "x"), chunksizes=(2, 4), fill_value=False)[:] = 6
+            nc.createVariable("more", "i2", ("t", "x"), chunksizes=(2, 4), fill_value=0)[:] = 6
     if what == "more":
         import h5py
         with h5py.File(path, "r+") as f:
@@ -466,7 +466,6 @@ def _go_on(root, synced):
             ("text", "S5", b"abc", b"de", {}), ("words", "U3", "xyz", "\u00fc", {}),
             ("flags", "?", True, True, {}), ("days", "M8[D]", "2000-01-02", "2001-01-01", {}),
             ("complex", "c8", 1 + 2j, 3, {}), ("half", "f2", 0.5, 1.5, {}),
-            ("vlen", object, "abc", "longer", {"object_codec": n.VLenUTF8()}),
             ("blosc", "i4", 1, 2, {}), ("zlib", "i4", 1, 2, {"compressor": n.Zlib(1)}),
             ("delta", "i4", 1, 2, {"compressor": n.Zlib(1), "filters": [n.Delta("i4")]}),
             ("record", [("a", "i4"), ("b", "f8")], (1, 2.5), (3, 4.5), {}),
@@ -474,18 +473,23 @@ def _go_on(root, synced):
         a = g.create_dataset(name, dtype=dtype, **{"shape": (6,), "chunks": (2,), **more})
         a[:2] = np.array([first] * 2, a.dtype)
         arrays[name] = a, second
-        if name in ("words", "blosc"):
+        if name in ("days", "blosc"):
             sync()  # what comes later is made beside what is in the file
     sync()
     for a, second in arrays.values():
         a[2:4] = np.array([second] * 2, a.dtype)
     sync()
+    bad = []
     for name, (a, second) in arrays.items():
-        if a.dtype.kind != "O":
-            want = np.array(second, a.dtype)
-            assert (a[2:4] == want).all() and not (a[:2] == a[4:]).any(), f"{name}: {a[...]}"
-        else:
-            assert a[:4].tolist() == ["abc"] * 2 + ["longer"] * 2, a[...]
+        want = np.array([second] * 2, a.dtype).tolist()
+        try:
+            got = a[:4].tolist()
+        except (OSError, RuntimeError, ValueError, TypeError) as error:
+            bad.append(f"{name}: {error}")
+            continue
+        if got[2:] != want or got[:2] == a[4:].tolist() or got[0] == got[2] and name != "flags":
+            bad.append(f"{name}: {got}")
+    assert not bad, "\n".join(bad)
 
 
 def test_goes_on(t):
@@ -494,6 +498,34 @@ def test_goes_on(t):
     with t.mount(file, "rw", "create") as m:
         t.call(_go_on, m.path, True)
     afterwards(t, native, file, tree=("values",), content=("values",))
+
+
+def _text_goes_on(root):
+    import zarr
+    a = zarr.open_group(root, mode="a").create_dataset("text", shape=(6,), chunks=(2,), dtype="S5")
+    a[:2] = b"abc"
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    os.fsync(fd)
+    os.close(fd)
+    a[2:4] = b"de"
+
+
+def _first_text(file):
+    import netCDF4
+    with netCDF4.Dataset(file) as nc:
+        assert nc["text"][:].tolist() == ["abc", "abc", "", "", "", ""], nc["text"][:]
+
+
+def test_text_goes_on(t):
+    """A text of fixed size is characters in netCDF, with one dimension more: who has the array open
+    over a commit writes chunks that it does not have. They are kept, and it is said."""
+    file = t.path("new.nc")
+    with t.mount(file, "rw", "create", foreground=True) as m:
+        m.fails = True
+        t.call(_text_goes_on, m.path)
+    assert "not everything that was written" in m.messages(), m.messages()
+    assert os.path.exists(state(file)), "what was written has gone"
+    t.call(_first_text, file)
 
 
 def cases():
