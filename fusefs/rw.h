@@ -67,8 +67,8 @@ int fs_rw_pending(const struct fs_setup *setup, const char *path, struct err *e)
  * done, for people, appended. */
 int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *lines,
 		  struct err *e) NZ_MUST_USE;
-/* fs_rw_mend - before the dataset at path is opened to be read: one that was left in the middle of a
- * commit is neither old nor new, and is not read before that has been ended. What else was
+/* fs_rw_mend - before the dataset at path is opened to be read: one that was left in the middle of
+ * a commit is neither old nor new, and is not read before that has been ended. What else was
  * confirmed to writers is put in as well, where that is possible. change: false: it is only said.
  * Returns 0; or an error, and it must not be read. */
 int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change,

@@ -171,8 +171,7 @@ static int died(const struct committing *c, int rc, int status, struct err *e)
 		return err_set(e, -EIO, "'%s': the commit did not end within an hour",
 			       c->state->path);
 	if (sig)
-		return err_set(e, -EIO,
-			       "'%s': the process that writes it died (signal %d)",
+		return err_set(e, -EIO, "'%s': the process that writes it died (signal %d)",
 			       c->state->path, sig);
 	return err_set(e, -EIO, "'%s': the process that writes it ended without a word",
 		       c->state->path);
@@ -194,8 +193,8 @@ static int one_process(struct committing *c, uint64_t generation, struct err *e)
 	return rc < 0 && !c->said && rc != -ENOMEM ? died(c, rc, status, e) : rc;
 }
 
-/* attempt - with what a process that failed or died left of the file put right: it is one of the two
- * states afterwards. */
+/* attempt - with what a process that failed or died left of the file put right: it is one of the
+ * two states afterwards. */
 static int attempt(const struct fs_setup *setup, struct committing *c, uint64_t generation,
 		   struct err *e)
 {

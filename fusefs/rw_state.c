@@ -238,7 +238,9 @@ int rw_state_base(struct rw_state *s, struct err *e)
 
 void rw_state_changing(const struct rw_state *s)
 {
-	(void)unlinkat(s->dir_fd, BASE, 0); /* or there is none */
+	/* it must not come back after a loss of power, when the file is another one */
+	if (unlinkat(s->dir_fd, BASE, 0) == 0 && io_sync(s->dir_fd, true, NULL) < 0)
+		log_debug("'%s' could not be synced", s->dir);
 }
 
 int rw_state_same(struct rw_state *s, struct err *e)
@@ -259,20 +261,20 @@ int rw_state_same(struct rw_state *s, struct err *e)
 	return err_set(e, -ESTALE,
 		       "'%s' was changed by another program while what was written through a "
 		       "mount waited in '%s': remove '" BASE
-		       "' there to put it in all the same, or all "
-		       "of it to forget it",
+		       "' there to put it in all the same, "
+		       "or all of it to forget it",
 		       s->path, s->dir);
 }
 
-/* is_ours - what means nothing to the next mount when it stands alone. */
+/* What means nothing to the next mount when it stands alone; the lock goes last. */
+static const char *const ours[] = {BASE, COMMIT_CHAINS, COMMIT_CHAINS ".new", LOCK};
+
 static bool is_ours(const char *name)
 {
-	static const char *const names[] = {".", "..", LOCK, BASE, COMMIT_CHAINS};
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strcmp(name, names[i]) == 0)
+	for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+		if (strcmp(name, ours[i]) == 0)
 			return true;
-	return false;
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
 bool rw_state_bare(const struct rw_state *s)
@@ -293,14 +295,11 @@ bool rw_state_bare(const struct rw_state *s)
 
 void rw_state_close(struct rw_state *s)
 {
-	/* what writers asked for is of no use to others */
-	if (s->lock_fd >= 0 && rw_state_bare(s))
-		(void)unlinkat(s->dir_fd, COMMIT_CHAINS, 0); /* mostly there is none */
 	/* while it is locked: whoever waits for the lock then finds that it is another one */
 	if (s->lock_fd >= 0 && rw_state_bare(s)) {
-		(void)unlinkat(s->dir_fd, BASE, 0); /* there may be neither */
-		(void)unlinkat(s->dir_fd, COMMIT_CHAINS, 0);
-		if (unlinkat(s->dir_fd, LOCK, 0) < 0 || rmdir(s->dir) < 0)
+		for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+			(void)unlinkat(s->dir_fd, ours[i], 0); /* mostly there is none */
+		if (rmdir(s->dir) < 0)
 			log_debug("'%s' stays", s->dir);
 	}
 	if (s->lock_fd >= 0)

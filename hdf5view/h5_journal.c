@@ -361,6 +361,9 @@ static void take_back(struct h5_journal *j)
 {
 	bool grown = (uint64_t)j->mine.st_size != j->head.end;
 
+	/* another program that wrote meanwhile may have put its own data there */
+	if (grown && !journal_super_is(j->fd, &j->head))
+		grown = false;
 	if (grown && ftruncate(j->fd, (off_t)j->head.end) < 0)
 		return; /* the journal stays, and says what to cut off */
 	if (grown) {

@@ -42,14 +42,16 @@ void rw_attr(struct nc_rw *v, struct rw_file *f, struct view_attr *ret, struct e
 	(void)pthread_mutex_unlock(&v->lock);
 }
 
-static void root_attr(const struct nc_rw *v, struct view_attr *ret)
+static void root_attr(struct nc_rw *v, struct view_attr *ret)
 {
 	attr_init(v, VIEW_ROOT, ret);
 	ret->is_dir = true;
 	ret->nlink = 2;
 	ret->cached = ret->fixed = false;
 	ret->mode = 0755;
+	(void)pthread_mutex_lock(&v->lock);
 	ret->mtime = ret->ctime = v->changed;
+	(void)pthread_mutex_unlock(&v->lock);
 }
 
 static int stale(uint64_t id, struct err *e)

@@ -380,6 +380,26 @@ static struct rw_file *next_dirty(struct nc_rw *v, uint64_t id)
 	return found;
 }
 
+/* left_over - what the mount showed, and the dataset has not. */
+static void left_over(struct nc_rw *v)
+{
+	unsigned scratch = 0;
+	bool gone;
+
+	(void)pthread_mutex_lock(&v->lock);
+	gone = !v->now;
+	for (struct rw_file *f = v->files; f; f = f->next)
+		scratch += f->named && f->name;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (gone)
+		log_warn("'%s' was removed, and nothing has taken its place: the dataset is what "
+			 "it was",
+			 v->opts.name);
+	if (scratch > 0)
+		log_warn("%u files beside '%s' are kept in '%s/" RW_SCRATCH "'", scratch,
+			 v->opts.name, v->opts.dir);
+}
+
 int rw_op_finish(struct view *view, struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
@@ -398,5 +418,6 @@ int rw_op_finish(struct view *view, struct err *e)
 		id = f->id;
 		rw_file_put(v, f);
 	}
+	left_over(v);
 	return rc;
 }

@@ -28,12 +28,35 @@ int h5s_about(const struct h5_sink *s, uint32_t group, uint32_t array, int rc, s
 	return rc;
 }
 
+/* why - what the library said last: releasing ids makes it forget. Between h5_enter and h5_leave. */
+static char why[200];
+
+static herr_t keep_why(hid_t stack, void *arg)
+{
+	(void)stack;
+	(void)arg;
+	h5_reason(why, sizeof(why));
+	return 0;
+}
+
+void h5s_enter(void)
+{
+	h5_enter();
+	why[0] = '\0';
+	(void)H5Eset_auto2(H5E_DEFAULT, keep_why, NULL);
+}
+
+int h5s_library(struct err *e, const char *what)
+{
+	return why[0] ? err_set(e, -EIO, "%s: %s", what, why) : h5_error(e, -EIO, what);
+}
+
 int h5s_fail(struct h5_sink *s, uint32_t group, uint32_t array, struct err *e)
 {
 	int rc = h5s_file_reason(s, e);
 
 	if (!rc)
-		rc = h5_error(e, -EIO, "the HDF5 library cannot change the file");
+		rc = h5s_library(e, "the HDF5 library cannot change the file");
 	return h5s_about(s, group, array, rc, e);
 }
 
@@ -93,7 +116,7 @@ static void sink_op_close(struct sink *sink)
 {
 	struct h5_sink *s = h5s_of(sink);
 
-	h5_enter();
+	h5s_enter();
 	close_objects(s);
 	h5s_file_close(s);
 	nc_filters_end(&s->filters);
@@ -121,7 +144,7 @@ static int op_remove_array(struct sink *sink, uint32_t array, struct err *e)
 {
 	int rc;
 
-	h5_enter();
+	h5s_enter();
 	rc = h5s_remove_array(h5s_of(sink), array, e);
 	h5_leave();
 	return rc;
@@ -131,7 +154,7 @@ static int op_remove_group(struct sink *sink, uint32_t group, struct err *e)
 {
 	int rc;
 
-	h5_enter();
+	h5s_enter();
 	rc = h5s_remove_group(h5s_of(sink), group, e);
 	h5_leave();
 	return rc;
@@ -141,7 +164,7 @@ static int op_add_group(struct sink *sink, uint32_t group, struct err *e)
 {
 	int rc;
 
-	h5_enter();
+	h5s_enter();
 	rc = h5s_add_group(h5s_of(sink), group, e);
 	h5_leave();
 	return rc;
@@ -152,7 +175,7 @@ static int op_add_array(struct sink *sink, uint32_t array, const struct sink_new
 {
 	int rc;
 
-	h5_enter();
+	h5s_enter();
 	rc = h5s_add_array(h5s_of(sink), array, how, e);
 	h5_leave();
 	return rc;
@@ -162,7 +185,7 @@ static int op_rename_array(struct sink *sink, uint32_t was, uint32_t now, struct
 {
 	int rc;
 
-	h5_enter();
+	h5s_enter();
 	rc = h5s_rename_array(h5s_of(sink), was, now, e);
 	h5_leave();
 	return rc;
@@ -172,7 +195,7 @@ static int op_dims(struct sink *sink, struct err *e)
 {
 	int rc;
 
-	h5_enter();
+	h5s_enter();
 	rc = h5s_dims(h5s_of(sink), e);
 	h5_leave();
 	return rc;
@@ -182,7 +205,7 @@ static int op_resize(struct sink *sink, uint32_t array, struct err *e)
 {
 	int rc;
 
-	h5_enter();
+	h5s_enter();
 	rc = h5s_resize(h5s_of(sink), array, e);
 	h5_leave();
 	return rc;
@@ -193,7 +216,7 @@ static int op_set_attr(struct sink *sink, uint32_t group, uint32_t array,
 {
 	int rc;
 
-	h5_enter();
+	h5s_enter();
 	rc = h5s_set_attr(h5s_of(sink), group, array, a, e);
 	h5_leave();
 	return rc;
@@ -204,7 +227,7 @@ static int op_remove_attr(struct sink *sink, uint32_t group, uint32_t array, con
 {
 	int rc;
 
-	h5_enter();
+	h5s_enter();
 	rc = h5s_remove_attr(h5s_of(sink), group, array, name, e);
 	h5_leave();
 	return rc;
@@ -214,7 +237,7 @@ static int op_target(struct sink *sink, uint32_t array, struct sink_array *ret, 
 {
 	int rc;
 
-	h5_enter();
+	h5s_enter();
 	rc = h5s_target(h5s_of(sink), array, ret, e);
 	h5_leave();
 	return rc;
@@ -225,7 +248,7 @@ static int op_put(struct sink *sink, uint32_t array, uint64_t linear,
 {
 	int rc;
 
-	h5_enter();
+	h5s_enter();
 	rc = h5s_put(h5s_of(sink), array, linear, c, e);
 	h5_leave();
 	return rc;
@@ -235,7 +258,7 @@ static int op_drop(struct sink *sink, uint32_t array, uint64_t linear, struct er
 {
 	int rc;
 
-	h5_enter();
+	h5s_enter();
 	rc = h5s_drop(h5s_of(sink), array, linear, e);
 	h5_leave();
 	return rc;
@@ -247,7 +270,7 @@ static int op_commit(struct sink *sink, int (*gate)(void *arg, struct err *e), v
 	struct h5_sink *s = h5s_of(sink);
 	int rc;
 
-	h5_enter();
+	h5s_enter();
 	rc = s->now ? h5s_ties(s, e) : 0;
 	close_objects(s);
 	if (!rc)
@@ -296,7 +319,7 @@ int hdf5_sink_open(const char *path, struct source *real, const struct hdf5_sink
 	s->scratch = codec_scratch_new();
 	if (!s->path || !s->scratch)
 		rc = err_nomem(e);
-	h5_enter();
+	h5s_enter();
 	if (!rc)
 		rc = h5s_file_open(s, e);
 	h5_leave();

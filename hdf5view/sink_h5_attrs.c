@@ -335,6 +335,14 @@ static int put_new(struct h5_sink *s, hid_t obj, const struct nc_attr *at)
 	return nc_h5_attrs(&s->b, obj, &one);
 }
 
+/* fail - whose attribute it is will be said by who asked. */
+static int fail(struct h5_sink *s, struct err *e)
+{
+	int rc = h5s_file_reason(s, e);
+
+	return rc ? rc : h5s_library(e, "the HDF5 library cannot write it");
+}
+
 static int set_attr(struct h5_sink *s, uint32_t group, uint32_t array, const struct ds_attr *a,
 		    struct err *e)
 {
@@ -347,7 +355,7 @@ static int set_attr(struct h5_sink *s, uint32_t group, uint32_t array, const str
 	int rc;
 
 	if (obj < 0)
-		return h5s_fail(s, group, array, e);
+		return fail(s, e);
 	if (!at)
 		at = further(s, group, array, a, &room);
 	if (!at)
@@ -362,7 +370,7 @@ static int set_attr(struct h5_sink *s, uint32_t group, uint32_t array, const str
 	rc = fill ? 0 : put_same(s, obj, at->name, at->src);
 	if (rc == 0)
 		rc = put_new(s, obj, at);
-	return rc < 0 ? h5s_fail(s, group, array, e) : 0;
+	return rc < 0 ? fail(s, e) : 0;
 }
 
 int h5s_set_attr(struct h5_sink *s, uint32_t group, uint32_t array, const struct ds_attr *a,

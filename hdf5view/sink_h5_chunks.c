@@ -168,6 +168,21 @@ static int elsewhere(const struct h5_sink *s, uint32_t array, struct err *e)
 	return err_set(e, -EOPNOTSUPP, "its data is in other files: change it there");
 }
 
+/* too_short - whether a dataset ends before its dimension, which has grown since, and cannot follow. */
+static bool too_short(const struct ds_array *a, const struct h5s_array *x)
+{
+	auto_hid hid_t space = H5Dget_space(x->set);
+	hsize_t max[NC_RANK_LIMIT];
+	bool is = false;
+
+	if (space < 0 || H5Sget_simple_extent_ndims(space) != (int)x->rank ||
+	    H5Sget_simple_extent_dims(space, NULL, max) < 0)
+		return false; /* writing to it will tell */
+	for (uint32_t d = 0; d < x->rank && d < a->rank; d++)
+		is |= max[d] != H5S_UNLIMITED && max[d] < a->shape[d];
+	return is;
+}
+
 int h5s_target(struct h5_sink *s, uint32_t array, struct sink_array *ret, struct err *e)
 {
 	const struct ds_array *a = &s->view.ds.arrays[array];
@@ -177,6 +192,11 @@ int h5s_target(struct h5_sink *s, uint32_t array, struct sink_array *ret, struct
 
 	if (!rc)
 		rc = h5s_open(s, array, &set, e);
+	if (!rc && x->chunked && !x->put && too_short(a, x)) {
+		rc = h5s_resize(s, array, e);
+		if (!rc)
+			rc = h5s_open(s, array, &set, e);
+	}
 	if (!rc)
 		rc = elsewhere(s, array, e);
 	if (rc)

@@ -43,7 +43,7 @@ static int fail(struct h5_sink *s, uint32_t dim, struct err *e)
 	int rc = h5s_file_reason(s, e);
 
 	if (!rc)
-		rc = h5_error(e, -EIO, "the HDF5 library cannot change it");
+		rc = h5s_library(e, "the HDF5 library cannot change it");
 	return err_wrap(e, rc, "dimension '%.100s'", s->m->dims[dim].name);
 }
 

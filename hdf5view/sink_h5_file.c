@@ -51,7 +51,7 @@ int h5s_file_open(struct h5_sink *s, struct err *e)
 	if (s->file >= 0)
 		return 0;
 	rc = h5s_file_reason(s, e);
-	return rc ? rc : h5_error(e, -EIO, "the HDF5 library cannot open the file for writing");
+	return rc ? rc : h5s_library(e, "the HDF5 library cannot open the file for writing");
 }
 
 int h5s_file_commit(struct h5_sink *s, int (*gate)(void *arg, struct err *e), void *arg,
@@ -62,7 +62,7 @@ int h5s_file_commit(struct h5_sink *s, int (*gate)(void *arg, struct err *e), vo
 	if (H5Fclose(s->file) < 0) {
 		rc = h5s_file_reason(s, e);
 		if (!rc)
-			rc = h5_error(e, -EIO, "the HDF5 library cannot write the file");
+			rc = h5s_library(e, "the HDF5 library cannot write the file");
 	}
 	s->file = 0;
 	return rc ? rc : h5_journal_commit(s->journal, gate, arg, e);

@@ -32,7 +32,7 @@ static int was_fail(struct h5_sink *s, const char *name, struct err *e)
 	int rc = h5s_file_reason(s, e);
 
 	if (!rc)
-		rc = h5_error(e, -EIO, "the HDF5 library cannot remove it");
+		rc = h5s_library(e, "the HDF5 library cannot remove it");
 	return err_wrap(e, rc, "'%.150s'", name);
 }
 

@@ -61,10 +61,15 @@ static hid_t creation(struct remaking *r)
 {
 	hsize_t chunk[NC_RANK_LIMIT];
 	hid_t dcpl = H5Dget_create_plist(r->old);
-	bool ok = dcpl >= 0;
+	bool ok = dcpl >= 0, grows = false;
 
-	if (ok && H5Pget_layout(dcpl) != H5D_CHUNKED) {
+	for (uint32_t d = 0; d < r->rank; d++)
+		grows |= r->max[d] != r->len[d];
+	if (ok && grows && H5Pget_layout(dcpl) != H5D_CHUNKED) {
 		chunk_for(r, chunk);
+		for (uint32_t d = 0; d < r->rank; d++)
+			if (r->max[d] < chunk[d]) /* HDF5 wants chunks to fit */
+				r->max[d] = chunk[d];
 		ok = H5Pset_chunk(dcpl, (int)r->rank, chunk) >= 0 &&
 		     H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_INCR) >= 0;
 	}
@@ -177,7 +182,7 @@ static int carry(struct remaking *r, struct err *e)
 	while (linear < a->n_chunks) {
 		h5_leave();
 		rc = source_next(real, x->real, linear, &linear, e);
-		h5_enter();
+		h5s_enter();
 		if (rc)
 			break;
 		rc = a->layout == DS_CHUNKED && !dt_is_vlen(&a->type)

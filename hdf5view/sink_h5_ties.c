@@ -49,6 +49,19 @@ static struct nc_use *uses_of(hid_t scale, size_t *ret_n)
 	return list;
 }
 
+/* can_read - whether a scale's REFERENCE_LIST, if it has one, is what H5DS writes. */
+static bool can_read(hid_t scale)
+{
+	hid_t at = -1;
+	int64_t n = entries(scale, "REFERENCE_LIST", H5T_COMPOUND, &at);
+	auto_hid hid_t own = at;
+	size_t got = 0;
+
+	if (n > 0)
+		free(uses_of(scale, &got));
+	return n < 0 ? H5Aexists(scale, "REFERENCE_LIST") <= 0 : (size_t)n == got;
+}
+
 /* lists - a variable's DIMENSION_LIST in memory of the library's. */
 struct lists {
 	hvl_t axis[NC_RANK_LIMIT];
@@ -361,8 +374,8 @@ static int fix_scale(struct tying *t, uint64_t addr)
 	size_t lo = 0, hi = t->n_ties;
 	int rc;
 
-	if (set < 0 || H5Iget_type(set) != H5I_DATASET)
-		return 0; /* a reference to nothing, a stranger's */
+	if (set < 0 || H5Iget_type(set) != H5I_DATASET || !can_read(set))
+		return 0; /* a reference to nothing, or a list in another form: a stranger's */
 	rc = keep_old(t, set, &g);
 	if (!rc)
 		rc = keep_heritage(t, addr, &g, 0);

@@ -236,6 +236,19 @@ static int two_lengths(const struct dims *d, uint32_t array, uint32_t dim, uint6
 		       len, b->arrays[array].item->key);
 }
 
+/* longer - in a tree that is being written lengths differ while a writer goes from array to
+ * array: such a dimension grows, as unlimited ones do, and some arrays are not as long yet. */
+static bool longer(struct dims *d, uint32_t dim, uint64_t len)
+{
+	struct ds_dim *x = &d->b->dims[dim];
+
+	if (!d->b->s->borrowed)
+		return false;
+	x->len = u64_max(x->len, len);
+	x->unlimited = true;
+	return true;
+}
+
 /* named - the dimension for an axis by its name. */
 static int named(struct dims *d, uint32_t array, const char *name, uint64_t len, uint32_t *ret,
 		 struct err *e)
@@ -244,7 +257,7 @@ static int named(struct dims *d, uint32_t array, const char *name, uint64_t len,
 	struct key own = {.group = group, .name = name};
 
 	if (lookup(&d->t, &own, &dim)) {
-		if (d->b->dims[dim].len != len)
+		if (d->b->dims[dim].len != len && !longer(d, dim, len))
 			return two_lengths(d, array, dim, len, e);
 		*ret = dim;
 		return 0;
@@ -286,7 +299,7 @@ static int referred(struct dims *d, uint32_t array, const json_t *v, uint64_t le
 	hit = t.s[0] == '/' ? full_name(d, t.s, &dim) : visible(d, w->a.group, t.s, &dim);
 	if (!hit)
 		return err_set(e, -EBADMSG, "dimension '%.100s' is not defined", t.s);
-	if (d->b->dims[dim].len != len)
+	if (d->b->dims[dim].len != len && !longer(d, dim, len))
 		return err_set(e, -EBADMSG,
 			       "dimension '%.100s' is %" PRIu64 " long, the shape has %" PRIu64,
 			       t.s, d->b->dims[dim].len, len);

@@ -34,8 +34,8 @@ void ground_put(struct grounds *g, struct ground *x);
  * one stays. One caller at a time. */
 int grounds_renew(struct grounds *g, struct err *e) NZ_MUST_USE;
 
-/* grounds_check - 0 while the latest is what the dataset is; -ESTALE somebody else changed it (asked
- * of source_poll). */
+/* grounds_check - 0 while the latest is what the dataset is; -ESTALE somebody else changed it
+ * (asked of source_poll). */
 int grounds_check(struct grounds *g, struct err *e) NZ_MUST_USE;
 
 #endif

@@ -23,8 +23,8 @@ struct view;
 int stage_open(int dir_fd, bool read_only, struct stage **ret, struct err *e) NZ_MUST_USE;
 void stage_close(struct stage *s);
 
-/* stage_empty - whether nothing is staged. stage_bytes - what is, in records. stage_left_bytes - how
- * much of it is there because commits left it. */
+/* stage_empty - whether nothing is staged. stage_bytes - what is, in records; stage_left_bytes -
+ * how much of it the last commit left. */
 bool stage_empty(struct stage *s);
 uint64_t stage_bytes(struct stage *s);
 uint64_t stage_left_bytes(struct stage *s);

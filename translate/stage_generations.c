@@ -144,9 +144,9 @@ static struct stage_log *drop(struct stage *s)
 	return gone == s->logs ? NULL : gone;
 }
 
-/* remove_logs - of the frozen generation and of those before it, the oldest first. One that cannot be
- * removed would be committed again by the next mount, over what is younger: then all stays staged,
- * and is retired another time. Under the append lock. */
+/* remove_logs - of the frozen generation and of those before it, the oldest first. One that
+ * cannot be removed would be committed again by the next mount, over what is younger: then all
+ * stays staged, and is retired another time. Under the append lock. */
 static int remove_logs(struct stage *s, struct err *e)
 {
 	for (const struct stage_log *l = s->logs; l && l->generation <= s->frozen; l = l->next)

@@ -1,5 +1,5 @@
-/* stage_index.c - what a stage holds, by key: a tree of names, and a hash table to find a name in its
- * directory. A few hundred bytes a key, whatever is behind it. */
+/* stage_index.c - what a stage holds, by key: a tree of names, and a hash table to find a name
+ * in its directory. A few hundred bytes a key, whatever is behind it. */
 #include <string.h>
 #include <sys/random.h>
 

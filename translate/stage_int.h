@@ -1,5 +1,5 @@
-/* stage_int.h - shared by the parts of the stage: logs on the disk (stage_log.c), what is in them by
- * key (stage_index.c), and the stage itself (stage.c). */
+/* stage_int.h - shared by the parts of the stage: logs on the disk (stage_log.c), what is in
+ * them by key (stage_index.c), and the stage itself (stage.c). */
 #ifndef TRANSLATE_STAGE_INT_H
 #define TRANSLATE_STAGE_INT_H
 
@@ -73,8 +73,8 @@ struct log_source {
 	uint64_t off, len;
 };
 
-/* log_append - r without data_off, bytes and, for what is not in memory, crc: these are filled in. On
- * failure the log is as it was. Under the append lock. */
+/* log_append - r without data_off, bytes and, for what is not in memory, crc: these are filled
+ * in. On failure the log is as it was. Under the append lock. */
 int log_append(struct stage_log *l, struct rec *r, const struct log_source *data,
 	       struct err *e) NZ_MUST_USE;
 /* log_sync - up to `end`. */
@@ -120,8 +120,8 @@ struct stage_index {
 
 int index_init(struct stage_index *x, struct err *e) NZ_MUST_USE;
 void index_free(struct stage_index *x);
-/* index_walk - the node of a key, NULL when there is none; *ret_hidden: the dataset's own content of
- * that key is gone. */
+/* index_walk - the node of a key, NULL when there is none; *ret_hidden: the dataset's own
+ * content of that key is gone. */
 struct stage_node *index_walk(const struct stage_index *x, const char *key, bool *ret_hidden);
 /* index_make - the node of a key, made when there is none; NULL: no memory. Names of directories
  * on the way get nodes without an entry; index_trim takes those away that nothing needs. */

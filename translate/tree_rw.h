@@ -14,8 +14,8 @@
 struct tree_rw_options {
 	int dir_fd;              /* of the state directory; borrowed for the view's life */
 	const char *dir;         /* its path, for people; borrowed */
-	uint64_t max_staged;     /* bytes that may wait: a commit is begun at half of it, writers wait
-	                          * beyond it */
+	uint64_t max_staged;     /* bytes that may wait: a commit is begun at half of it, writers
+	                          * wait beyond it */
 	uint64_t max_buffer;     /* memory for files that are open for writing; beyond it they are
 	                          * in unnamed files of the state directory */
 	uint32_t idle_ms;        /* a commit is begun when nobody wrote for so long */
@@ -24,8 +24,8 @@ struct tree_rw_options {
 	/* check - a file has got its final content under its name: may it be so? tree: everything
 	 * as it would be with it. An error is what the writer's close or rename gets. */
 	int (*check)(void *arg, struct store *tree, const char *key, struct err *e);
-	/* commit - what is staged up to a generation goes into the dataset. quiesce: to be called
-	 * when bytes of the old state are about to change; nobody reads them from its return on
+	/* commit - what is staged up to a generation goes into the dataset. Called in a thread of
+	 * the view's, one at a time. quiesce: to be called in that thread when bytes of the old state are about to change; nobody reads them from its return on
 	 * until commit returns. left: keys that do not belong to the dataset (temporary files,
 	 * chunks of arrays that nobody described), or that it cannot hold; new texts. */
 	int (*commit)(void *arg, uint64_t generation, void (*quiesce)(void *view), void *view,

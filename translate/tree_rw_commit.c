@@ -1,7 +1,8 @@
 /* tree_rw_commit.c - the thread that puts what is staged into the dataset.
  *
- * While the dataset's own bytes change, and until it is open again, the thread holds the tree's lock:
- * whoever comes meanwhile waits, and then sees the new ground and a stage without what is in it. */
+ * While the dataset's own bytes change, and until it is open again, the thread holds the tree's
+ * lock: whoever comes meanwhile waits, and then sees the new ground and a stage without what is
+ * in it. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -86,7 +87,8 @@ struct left {
 	size_t n, cap;
 };
 
-/* keep_dirs - directories that the dataset does not have, because nothing is in them that it knows. */
+/* keep_dirs - directories that the dataset does not have, because nothing is in them that it
+ * knows. */
 static int keep_dirs(struct left *l, uint64_t generation, struct err *e)
 {
 	struct buf dirs;

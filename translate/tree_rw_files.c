@@ -229,9 +229,10 @@ static int op_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, cons
 	return rc;
 }
 
-/* check_content - whether the file may be what it is in its work. netCDF-C writes a document over an
- * older one from its beginning, without truncating it, and what is behind its end is no part of it:
- * so, when the whole is refused and what was written in one piece is not, the file ends there. */
+/* check_content - whether the file may be what it is in its work. netCDF-C writes a document
+ * over an older one from its beginning, without truncating it, and what is behind its end is no
+ * part of it: so, when the whole is refused and what was written in one piece is not, the file
+ * ends there. */
 static int check_content(struct tree *t, struct node *n, struct work *w, struct err *e)
 {
 	struct ground *g = grounds_get(t->grounds);
@@ -249,8 +250,8 @@ static int check_content(struct tree *t, struct node *n, struct work *w, struct 
 	return rc;
 }
 
-/* confirm - what a work holds becomes the file's content for everybody; when it is refused, the file
- * has the content that it had. Under the tree's lock. */
+/* confirm - what a work holds becomes the file's content for everybody; when it is refused, the
+ * file has the content that it had. Under the tree's lock. */
 static int confirm(struct tree *t, struct node *n, struct work *w, struct err *e)
 {
 	int rc = check_content(t, n, w, e);

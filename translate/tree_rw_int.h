@@ -240,8 +240,8 @@ int handle_make(struct tree *t, struct node *n, int flags, struct view_handle *r
 /* keep_open - a file is about to lose its name: who has it open keeps its content. */
 int keep_open(struct tree *t, struct node *n, struct err *e) NZ_MUST_USE;
 
-/* check_work, check_moved - options.check for key with the content of w, or of what `from` is; from is
- * gone then, unless it stays. */
+/* check_work, check_moved - options.check for key with the content of w, or of what `from` is;
+ * from is gone then, unless it stays. */
 int check_work(struct tree *t, const struct ground *g, const char *key, const struct work *w,
 	       struct err *e) NZ_MUST_USE;
 int check_moved(struct tree *t, const struct ground *g, const char *key, const char *from,

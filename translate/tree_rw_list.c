@@ -1,8 +1,10 @@
-/* tree_rw_list.c - listing a directory: what the dataset has, what is staged, what was just created.
+/* tree_rw_list.c - listing a directory: what the dataset has, what is staged, what was just
+ * created.
  *
- * A listing is read whole when somebody begins to list, and kept for those who go on. Cookies are
- * hashes of names and entries are in their order, so that a listing that had to be read again goes
- * on where it was: what was there all along comes once, even when a commit comes between. */
+ * A listing is read whole when somebody begins to list, and kept for those who go on. Cookies
+ * are hashes of names and entries are in their order, so that a listing that had to be read
+ * again goes on where it was: what was there all along comes once, even when a commit comes
+ * between. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* tree_rw_nodes.c - names that the kernel knows, or that are open, and nothing else: memory does not
- * grow with the tree. */
+/* tree_rw_nodes.c - names that the kernel knows, or that are open, and nothing else: memory
+ * does not grow with the tree. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>

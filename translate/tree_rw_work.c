@@ -1,5 +1,5 @@
-/* tree_rw_work.c - content of files that are open for writing: in memory while that is allowed, then
- * in a file without a name, which nobody has to remove when the process dies. */
+/* tree_rw_work.c - content of files that are open for writing: in memory while that is allowed,
+ * then in a file without a name, which nobody has to remove when the process dies. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

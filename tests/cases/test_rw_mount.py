@@ -44,7 +44,8 @@ def make_zarr(path):
     import numpy as np
     import zarr
     group = zarr.open_group(path, "w")
-    array = group.create_dataset("v", data=np.repeat(np.float32([1, 5]), 4).reshape(2, 4), chunks=(1, 4))
+    data = np.repeat(np.float32([1, 5]), 4).reshape(2, 4)
+    array = group.create_dataset("v", data=data, chunks=(1, 4))
     array.attrs["_ARRAY_DIMENSIONS"] = ["t", "x"]
 
 

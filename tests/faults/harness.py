@@ -16,7 +16,7 @@ import traceback
 from lib import mounts
 from lib.context import ROOT, Skip
 
-COUNT, FAIL, FULL, SHORT, KILL, KILL_HALF = range(6)
+COUNT, FAIL, FULL, SHORT, KILL, KILL_HALF, KILL_ONE = range(7)
 PIDS, CALLS = 256, 4096
 HEAD = "=IIIIIII"  # armed, kind, at, code, count, fired, n_pids
 
@@ -27,6 +27,7 @@ KINDS = {
     "short": (SHORT, 0),
     "kill": (KILL, 0),
     "kill-half": (KILL_HALF, 0),
+    "kill-one": (KILL_ONE, 0),
 }
 
 
@@ -252,7 +253,9 @@ class Rig:
                     pass
         begun, confirmed, wrong, late = client.wait(60)
         fired = self.shim.fired or moment is not None
-        text = self.end(m, dies and fired)
+        if kind == "kill-one":  # of the server: the mount goes; of a commit: it goes on
+            m.ended = not mounts.is_mounted(m.path)
+        text = self.end(m, dies and fired and kind != "kill-one")
         calls = self.shim.calls()
         fired = fired or self.shim.fired
         if dies and fired:

@@ -35,6 +35,7 @@ enum kind {
 	SHORT,     /* it writes half and says so */
 	KILL,      /* all processes end before it */
 	KILL_HALF, /* after half of it */
+	KILL_ONE,  /* only the process that makes the call, after half of it */
 };
 
 /* state - shared by all processes and the harness, little-endian words of 32 bits. */
@@ -79,7 +80,7 @@ static void kill_all(void)
 {
 	uint32_t self = (uint32_t)getpid(), n = state->n_pids;
 
-	for (uint32_t i = 0; i < n && i < PIDS; i++)
+	for (uint32_t i = 0; i < n && i < PIDS && state->kind != KILL_ONE; i++)
 		if (state->pids[i] != self && state->pids[i] != 0)
 			(void)kill((pid_t)state->pids[i], SIGKILL);
 	(void)kill(getpid(), SIGKILL);
@@ -159,6 +160,7 @@ static bool pass(char what, size_t *len, bool needs_room)
 			kill_all();
 		return true;
 	case KILL_HALF:
+	case KILL_ONE:
 		if (here && !len)
 			kill_all();
 		if (here)
@@ -187,7 +189,7 @@ static bool pass(char what, size_t *len, bool needs_room)
 
 static ssize_t done(ssize_t rc, size_t len, size_t n)
 {
-	if (state->kind == KILL_HALF && state->fired && len < n)
+	if ((state->kind == KILL_HALF || state->kind == KILL_ONE) && state->fired && len < n)
 		kill_all();
 	return rc;
 }

@@ -217,7 +217,7 @@ static void op_map(bool shared, bool writes)
 		random_bytes(p + in, n);
 		if (shared)
 			memcpy(x.model + off, p + in, n);
-		if (shared && rnd() % 4 == 0 && msync(p, all, MS_SYNC) < 0 && errno != EINVAL)
+		if (shared && !x.first && rnd() % 4 == 0 && msync(p, all, MS_SYNC) < 0)
 			lose("msync", off);
 	}
 	if (munmap(p, all) < 0)

@@ -1,5 +1,5 @@
-/* test_translate_stage.c - the stage: keys and what they are, generations, logs that are torn, damaged
- * or made by somebody else. */
+/* test_translate_stage.c - the stage: keys and what they are, generations, logs that are torn,
+ * damaged or made by somebody else. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

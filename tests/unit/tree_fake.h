@@ -1,5 +1,5 @@
-/* tree_fake.h - for tests of the writable tree: a dataset that is a list of files in memory, a view of
- * it that is a tree, and a commit that puts what is staged into the list. */
+/* tree_fake.h - for tests of the writable tree: a dataset that is a list of files in memory, a
+ * view of it that is a tree, and a commit that puts what is staged into the list. */
 #ifndef TESTS_UNIT_TREE_FAKE_H
 #define TESTS_UNIT_TREE_FAKE_H
 
