@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "codecs/spec.h"
+
 #define GROUP_V2 "{\"zarr_format\": 2}"
 #define GROUP_V3 "{\"zarr_format\": 3, \"node_type\": \"group\", \"attributes\": {}}"
 
@@ -242,6 +244,32 @@ static int same_files(const struct check *c, struct source *s, struct err *e)
 	return rc;
 }
 
+/* same_chain - whether the mount can show the array with the writer's filters once it is in the file
+ * with others: a writer goes on with his own. */
+static int same_chain(const struct few *f, const struct ds_array *a, struct err *e)
+{
+	struct codec_chain back = {0};
+	struct arena arena;
+	struct buf text;
+	bool same;
+
+	if (a->chain.n == 0 || a->rank == 0 || dt_is_vlen(&a->type))
+		return 0;
+	arena_init(&arena, 1 << 16);
+	buf_init(&text, 1 << 16);
+	codec_spec_print(&a->chain, &text);
+	same = buf_ok(&text) &&
+	       codec_spec_parse(&arena, (const char *)text.data, text.len, &back, NULL) == 0;
+	if (!same)
+		err_set(e, -EOPNOTSUPP,
+			"'%.200s': its filters (%.*s) cannot be shown once the array is in the "
+			"file, where they are others: write it without them",
+			f->key, buf_ok(&text) ? (int)text.len : 0, (const char *)text.data);
+	buf_release(&text);
+	arena_release(&arena);
+	return same ? 0 : -EOPNOTSUPP;
+}
+
 static int check_source(const struct check *c, struct source *s, struct err *e)
 {
 	const struct dataset *ds = &s->ds;
@@ -254,6 +282,8 @@ static int check_source(const struct check *c, struct source *s, struct err *e)
 				     ds->arrays[i].unreadable);
 		else
 			rc = same_files(c, s, e);
+		if (rc == 0)
+			rc = same_chain(f, &ds->arrays[i], e);
 	}
 	if (rc == 0 && c->setup->rw->hdf5_holds)
 		rc = c->setup->rw->hdf5_holds(ds, e);

@@ -361,6 +361,9 @@ REFUSED = {
                                                    dimension_separator="/")),
     "objects": ("a/.zarray", lambda: _document(dtype="|O", fill_value=None,
                                                filters=[{"id": "pickle", "protocol": 4}])),
+    "delta": ("a/.zarray", lambda: _document(filters=[{"id": "delta", "dtype": "<i4"}])),
+    "scaled": ("a/.zarray", lambda: _document(dtype="<f4", filters=[
+        {"id": "fixedscaleoffset", "offset": 0, "scale": 10, "dtype": "<f4", "astype": "<i2"}])),
     "no JSON": ("a/.zarray", lambda: b'{"zarr_format": 2, "shape": ['),
     "no array": ("a/.zarray", lambda: b"[1, 2]"),
     "attributes that are none": ("a/.zattrs", lambda: b"[1, 2]"),
@@ -463,11 +466,13 @@ def _go_on(root, synced):
     g = zarr.open_group(root, mode="a")
     arrays = {}
     for name, dtype, first, second, more in [
-            ("text", "S5", b"abc", b"de", {}), ("words", "U3", "xyz", "\u00fc", {}),
             ("flags", "?", True, True, {}), ("days", "M8[D]", "2000-01-02", "2001-01-01", {}),
             ("complex", "c8", 1 + 2j, 3, {}), ("half", "f2", 0.5, 1.5, {}),
             ("blosc", "i4", 1, 2, {}), ("zlib", "i4", 1, 2, {"compressor": n.Zlib(1)}),
-            ("delta", "i4", 1, 2, {"compressor": n.Zlib(1), "filters": [n.Delta("i4")]}),
+            ("bz2", "i4", 1, 2, {"compressor": n.BZ2(1)}), ("lz4", "i4", 1, 2, {"compressor": n.LZ4()}),
+            ("zstd", "i4", 1, 2, {"compressor": n.Zstd(1), "filters": [n.Shuffle(4)]}),
+            ("lzma", "i4", 1, 2, {"compressor": n.LZMA()}), ("gzip", "i4", 1, 2,
+                                                             {"compressor": n.GZip(2)}),
             ("record", [("a", "i4"), ("b", "f8")], (1, 2.5), (3, 4.5), {}),
             ("long", "u2", 1, 2, {"chunks": (100,)})]:
         a = g.create_dataset(name, dtype=dtype, **{"shape": (6,), "chunks": (2,), **more})

@@ -42,7 +42,7 @@ def number(x):
         return int(x)
     if isinstance(x, float):
         return "NaN" if x != x else x
-    return x if isinstance(x, (int, float)) or x is None else json.dumps(x)
+    return x if isinstance(x, (int, float)) or x is None else json.dumps(x, default=str)
 
 
 def attributes(pairs):
@@ -232,8 +232,8 @@ class Compare:
             want["attrs"].setdefault("_Encoding", "utf-8")
             for what in "shape", "chunks":
                 want[what] = want[what] and want[what] + (n,)
-        if got["chunks"] is None and (want["shape"] == () or got["dtype"] == "object"):
-            want["chunks"] = None
+        if want["dtype"] == "object" or (got["chunks"] is None and want["shape"] == ()):
+            want["chunks"] = got["chunks"]
         return want
 
     def array(self, where, want, got):
