@@ -33,7 +33,8 @@ bool plan_chain_alike(const struct codec_chain *stored, const struct codec_chain
 bool plan_chain_equal(const struct codec_chain *a, const struct codec_chain *b);
 
 /* plan_in_order - the prepared filters in the order of the rule, into specs (CODEC_CHAIN_MAX):
- * netCDF would write them in another, but a file that has them in the user's is what the user means. */
+ * netCDF would write them in another, but a file that has them in the user's is what the user
+ * means. */
 struct codec_chain plan_in_order(const struct codec_chain *rule, const struct codec_chain *want,
 				 struct codec_spec *specs);
 
