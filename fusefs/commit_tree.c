@@ -341,13 +341,14 @@ int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint
 	if (rc == 0)
 		rc = open_trees(&t, dir_fd, e);
 	if (rc == 0) {
-		stage_each(t.stage, generation, look, &t);
+		if (stage_each(t.stage, generation, look, &t) < 0)
+			t.failed = true;
 		rc = t.failed ? err_nomem(e) : commit_chunks_sort(&t.changed, e);
 	}
 	if (rc == 0)
 		rc = push_tree(&t, path, dir_fd, e);
-	if (rc == 0 && t.n_refused > 0)
-		stage_each(t.stage, generation, look_refused, &t);
+	if (rc == 0 && t.n_refused > 0 && stage_each(t.stage, generation, look_refused, &t) < 0)
+		t.failed = true;
 	if (rc == 0 && t.failed)
 		rc = err_nomem(e);
 	if (rc == 0) {

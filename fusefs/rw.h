@@ -100,8 +100,8 @@ int commit_tree_view(const struct fs_setup *setup, struct source *s, const struc
 int commit_tree_check(const struct fs_setup *setup, int dir_fd, struct store *tree,
 		      const char *key, struct err *e) NZ_MUST_USE;
 
-/* commit_new - a new Zarr store at `store`, with everything of now. dir_fd: of a directory on the same
- * filesystem, for what is half done. On failure something may be left at both places. */
+/* commit_new - a new Zarr store at `store`, with everything of now. dir_fd: of a directory on the
+ * same filesystem, for what is half done. On failure something may be left at both places. */
 int commit_new(const struct fs_setup *setup, struct source *now, const char *store, int dir_fd,
 	       struct err *e) NZ_MUST_USE;
 

@@ -28,7 +28,7 @@ int h5s_about(const struct h5_sink *s, uint32_t group, uint32_t array, int rc, s
 	return rc;
 }
 
-/* why - what the library said last: releasing ids makes it forget. Between h5_enter and h5_leave. */
+/* why - what the library said last: releasing ids makes it forget. h5_lock. */
 static char why[200];
 
 static herr_t keep_why(hid_t stack, void *arg)

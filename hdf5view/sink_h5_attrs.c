@@ -164,7 +164,7 @@ static int fixed_text(hid_t obj, const char *name, struct there *x, const struct
 		return -1;
 	if (t->len)
 		memcpy(p, t->s, t->len);
-	/* no conversion takes place, which would keep the last byte of a terminated text for a NUL */
+	/* the same type: a conversion would keep the last byte of a terminated text for a NUL */
 	return put_as(obj, name, x, type, type, 1, p) < 0 ? -1 : 1;
 }
 

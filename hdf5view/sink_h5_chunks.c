@@ -168,7 +168,8 @@ static int elsewhere(const struct h5_sink *s, uint32_t array, struct err *e)
 	return err_set(e, -EOPNOTSUPP, "its data is in other files: change it there");
 }
 
-/* too_short - whether a dataset ends before its dimension, which has grown since, and cannot follow. */
+/* too_short - whether a dataset ends before its dimension, which has grown since, and cannot
+ * follow. */
 static bool too_short(const struct ds_array *a, const struct h5s_array *x)
 {
 	auto_hid hid_t space = H5Dget_space(x->set);

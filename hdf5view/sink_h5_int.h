@@ -106,8 +106,8 @@ static inline struct h5_sink *h5s_of(struct sink *s)
 	return CONTAINER_OF(s, struct h5_sink, base);
 }
 
-/* h5s_enter - h5_enter, with the library's words kept for h5s_library: records "<what>: <its reason>".
- * Returns -EIO. */
+/* h5s_enter - h5_enter, with the library's words kept for h5s_library, which records "<what>: <its
+ * reason>" and returns -EIO. */
 void h5s_enter(void);
 int h5s_library(struct err *e, const char *what);
 /* h5s_fail - record the library's reason for an object of `now` (array: DS_NONE for a group), or

@@ -109,7 +109,7 @@ uint64_t h5s_now_at(struct h5_sink *s, uint64_t addr)
 {
 	if (!s->n_moves)
 		return addr;
-	if (!s->sorted)
+	if (!s->sorted && s->n_moves > 0)
 		qsort(s->moves, s->n_moves, sizeof(*s->moves), by_from);
 	s->sorted = true;
 	/* what was made again can be made again once more, but never be its own successor */

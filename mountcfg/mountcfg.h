@@ -60,8 +60,8 @@ struct cfg {
 	char **unlimited;        /* n_unlimited names of -o unlimited=DIM: dimensions made so */
 	size_t n_unlimited;
 	int consolidated;        /* -o consolidated=auto|always|never : -1, 1, 0 */
-	bool new_as_is;          /* -o new=same: files that are new in a mirrored directory stay what
-	                          * they are; else (other) they become datasets of the other family */
+	bool new_as_is;          /* -o new=same: files that are new in a mirrored directory stay
+	                          * what they are; else they become datasets of the other family */
 	uint64_t stage_size;     /* -o stage_size= : bytes that wait to be put into an HDF5 file */
 	uint64_t write_size;     /* -o write_size= : memory for files that are being written */
 	uint32_t commit_delay;   /* -o commit_delay= : ms without a write until a commit begins */

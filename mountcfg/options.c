@@ -156,7 +156,9 @@ static const struct option options[] = {
 	 "without, or of those named; N is a number or all: 'time=24,lat=all'. May be "
 	 "repeated. Commas belong to it up to the next option"},
 	{"unlimited", OPT_LIST, NULL, FIELD(unlimited), NULL, 0, 0,
-	 "dimensions that are made without a limit in a netCDF-4 file, so that they can grow"},
+	 "dimensions without a limit, that can grow, in a netCDF-4 file that is written or "
+	 "that "
+	 "shows a Zarr tree, which cannot say so"},
 	{"consolidated", OPT_WORD, "auto", FIELD(consolidated), consolidated_words, 0, 0,
 	 "whether a Zarr tree that is written has consolidated metadata: auto: where it has, "
 	 "and new ones"},
@@ -649,9 +651,9 @@ bool cfg_said(const struct cfg *cfg, const char *name)
 /* settle_writing - what only writable mounts have. */
 static int settle_writing(struct cfg *cfg, struct err *e)
 {
-	static const char *const only_rw[] = {"new",          "chunks",     "unlimited",
-					      "consolidated", "stage_size", "write_size",
-					      "commit_delay", "nojournal"};
+	static const char *const only_rw[] = {"new",        "chunks",     "consolidated",
+					      "stage_size", "write_size", "commit_delay",
+					      "nojournal"};
 
 	cfg->rw = cfg->rw || cfg->create;
 	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
@@ -753,28 +755,27 @@ static void help_option(const struct option *o, struct buf *out)
 
 void cfg_help(struct buf *out)
 {
-	buf_puts(
-		out,
-		"usage: nczarrfs [options] SOURCE MOUNTPOINT   mount SOURCE in the other "
-		"format\n"
-		"       nczarrfs info [--json] [-o ...] SOURCE  say what would be mounted\n"
-		"       nczarrfs filters [-v] [--json] [-o ...] list the filters that are "
-		"there\n"
-		"       nczarrfs recover [-o ...] SOURCE...     end what a mount that died "
-		"began\n"
-		"\n"
-		"SOURCE is a netCDF-4 or HDF5 file, which becomes a Zarr tree; a Zarr tree, "
-		"which\n"
-		"becomes a netCDF-4 file; or a directory that holds some of them.\n"
-		"Unmount with: fusermount3 -u MOUNTPOINT\n"
-		"\n"
-		"    -f                      stay in the foreground\n"
-		"    -d, --debug             stay in the foreground and log every request\n"
-		"    -v, --verbose           say more\n"
-		"    -h, --help              print this and exit\n"
-		"    -V, --version           print versions and exit\n"
-		"    -o OPTION[,OPTION...]   one or more of the following\n"
-		"\nOptions (the first word, or the number shown, is the default):\n");
+	buf_puts(out,
+		 "usage: nczarrfs [options] SOURCE MOUNTPOINT   mount SOURCE in the other "
+		 "format\n"
+		 "       nczarrfs info [--json] [-o ...] SOURCE  say what would be mounted\n"
+		 "       nczarrfs filters [-v] [--json] [-o ...] list the filters that are "
+		 "there\n"
+		 "       nczarrfs recover [-o ...] SOURCE...     end what a mount that died "
+		 "began\n"
+		 "\n"
+		 "SOURCE is a netCDF-4 or HDF5 file, which becomes a Zarr tree; a Zarr tree, "
+		 "which\n"
+		 "becomes a netCDF-4 file; or a directory that holds some of them.\n"
+		 "Unmount with: fusermount3 -u MOUNTPOINT\n"
+		 "\n"
+		 "    -f                      stay in the foreground\n"
+		 "    -d, --debug             stay in the foreground and log every request\n"
+		 "    -v, --verbose           say more\n"
+		 "    -h, --help              print this and exit\n"
+		 "    -V, --version           print versions and exit\n"
+		 "    -o OPTION[,OPTION...]   one or more of the following\n"
+		 "\nOptions (the first word, or the number shown, is the default):\n");
 	for (size_t i = 0; i < ARRAY_LEN(options); i++)
 		help_option(&options[i], out);
 	buf_puts(out, "\nOptions of the mount, see mount.fuse3(8) (nosuid and nodev always "

@@ -1,8 +1,8 @@
-/* sink_zarr_chunk.c - which boxes of an array the store keeps, and what becomes of one: an object of
- * the transaction, a part of a shard, or nothing.
+/* sink_zarr_chunk.c - which boxes of an array the store keeps, and what becomes of one: an object
+ * of the transaction, a part of a shard, or nothing.
  *
- * Where a document does not say what absent chunks are (Zarr v2's null), readers show whatever is in
- * their memory. So what would be absent there is written: all of a new array, and what an array
+ * Where a document does not say what absent chunks are (Zarr v2's null), readers show whatever is
+ * in their memory. So what would be absent there is written: all of a new array, and what an array
  * grows by. */
 #include "nczarr/sink_zarr_int.h"
 
@@ -377,7 +377,7 @@ static int set_shape(struct zarr_sink *s, const struct zs_array *za, const struc
 	return 0;
 }
 
-/* straddles - whether a shard has chunks that the new grid does not have; ret: the first of them. */
+/* straddles - whether a shard has chunks that the new grid does not have; ret: the first one. */
 static bool straddles(const struct zs_array *za, const struct zr_place *p, const uint64_t *at,
 		      uint64_t *ret)
 {
@@ -396,8 +396,8 @@ static bool straddles(const struct zs_array *za, const struct zr_place *p, const
 	return out;
 }
 
-/* outside - objects of the old grid that the new one does not have are dropped, and shards rewritten
- * that have such chunks: they would be back when the array grows again. */
+/* outside - objects of the old grid that the new one does not have are dropped, and shards
+ * rewritten that have such chunks: they would be back when the array grows again. */
 static int outside(struct zarr_sink *s, uint32_t array, struct zs_array *za, struct err *e)
 {
 	const struct zr_place *p = zr_place_of(zr_of(s->real), za->real, e);

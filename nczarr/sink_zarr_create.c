@@ -1,5 +1,5 @@
-/* sink_zarr_create.c - a store with nothing in it but the root's documents. It is made under another
- * name and then renamed, so that nobody finds half of it. */
+/* sink_zarr_create.c - a store with nothing in it but the root's documents. It is made under
+ * another name and then renamed, so that nobody finds half of it. */
 #include "nczarr/nczarr.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* sink_zarr_txn.c - how a change of a store becomes whole: everything new lies beside the store, and
- * a manifest says what is to be done with it.
+/* sink_zarr_txn.c - how a change of a store becomes whole: everything new lies beside the store,
+ * and a manifest says what is to be done with it.
  *
  *   txn/<n/1000>/<n>   new objects
  *   txn/away/<n>       directories that were in the store

@@ -36,7 +36,8 @@ def _make(root):
     import numcodecs as c
     import zarr
     g = zarr.open_group(root, mode="w")
-    how = {"f_order": {"order": "F"}, "clipped": {"chunks": (10, 9)}, "lz4": {"compressor": c.LZ4()},
+    how = {"f_order": {"order": "F"}, "clipped": {"chunks": (10, 9)},
+           "lz4": {"compressor": c.LZ4()},
            "nested": {"dimension_separator": "/"}, "gzip": {"compressor": c.GZip(1)},
            "delta": {"filters": [c.Delta("<i4")]}, "text": {"object_codec": c.VLenUTF8()},
            "big": {"compressor": c.Zlib(1), "order": "F"}, "nan": {"fill_value": float("nan")},

@@ -149,3 +149,34 @@ def test_first_writer(t):
     with t.mount(t.path("2.nc"), "rw", "create") as m:
         t.call(work_nested, m.path)
     t.call(check_first, t.path("2.nc"), [[0, 0, 0, 1], [0, 0, 2, 3], [0] * 4, [0] * 4])
+
+
+def work_append(mnt):
+    import zarr
+    g = zarr.open_group(mnt, mode="a")
+    for name in "ab":
+        z = g.create_dataset(name, shape=(10, 4), chunks=(5, 4), dtype="i4")
+        z.attrs["_ARRAY_DIMENSIONS"] = ["time", "x"]
+        z[:] = np.arange(40).reshape(10, 4)
+    sync(mnt)
+    for name in "ab":
+        g[name].resize((20, 4))
+        sync(mnt)
+        g[name][10:] = np.arange(40, 80).reshape(10, 4)
+        sync(mnt)
+
+
+def check_append(file):
+    import netCDF4
+    d = netCDF4.Dataset(file)
+    assert d.dimensions["time"].isunlimited() and len(d.dimensions["time"]) == 20
+    for name in "ab":
+        assert (d[name][:] == np.arange(80).reshape(20, 4)).all(), name
+
+
+def test_one_after_another(t):
+    """Two arrays of one dimension grow, each with commits of its own."""
+    file = t.path("new.nc")
+    with t.mount(file, "rw", "create") as m:
+        t.call(work_append, m.path)
+    t.call(check_append, file)

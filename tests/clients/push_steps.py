@@ -1,5 +1,6 @@
 """A netCDF-4 file that is changed through its Zarr tree, step by step: what a step does to the
-tree, with xarray, zarr-python or an editor, and what netCDF4-python and xarray then see in the file."""
+tree, with xarray, zarr-python or an editor, and what netCDF4-python and xarray then see in the
+file."""
 import json
 import os
 import shutil

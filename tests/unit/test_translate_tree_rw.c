@@ -296,6 +296,13 @@ static void test_rename(void **state)
 	assert_int_equal(sync_dir(f), 0);
 	assert_string_equal(through(f, id, &r), "chunk");
 	release(f, id, &r);
+	/* one that somebody reads, and that is removed */
+	assert_int_equal(open_at(f, "v/0.1", O_RDONLY, &id, &r), 0);
+	assert_int_equal(unlink_at(f, "v/0.1"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(through(f, id, &r), "zero");
+	release(f, id, &r);
+	assert_int_equal(write_text(f, "v/0.1", "one"), 0);
 	/* a file of the dataset, to a name that is left */
 	assert_int_equal(move(f, "v/0.0", "v/tmp", 0), 0);
 	assert_int_equal(sync_dir(f), 0);

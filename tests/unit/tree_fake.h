@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -32,6 +33,7 @@ struct data {
 	size_t n, cap;
 	uint64_t state; /* lock: another one when somebody else changes it */
 	atomic_int opened, open_now, commits;
+	atomic_int inside; /* requests that look at one of its views */
 	/* what a commit is to do */
 	atomic_int fail; /* its code; once for each time in fail_times */
 	atomic_int fail_times;
@@ -163,9 +165,12 @@ static inline int fview_lookup(struct view *v, uint64_t dir, const char *name, s
 		return err_set(e, -ENOTDIR, "no directory");
 	if (len == 7 && memcmp(name, "damaged", 7) == 0)
 		return err_set(e, -EIO, "it is damaged");
+	atomic_fetch_add(&f->d->inside, 1);
 	(void)snprintf(key, sizeof(key), "%s%s%.*s", f->v[dir - 1].key,
 		       *f->v[dir - 1].key ? "/" : "", (int)len, name);
 	id = fview_find(f, key);
+	(void)sched_yield();
+	atomic_fetch_sub(&f->d->inside, 1);
 	return id ? fview_getattr(v, id, ret, e) : err_set(e, -ENOENT, "no '%s'", key);
 }
 
@@ -201,6 +206,7 @@ static inline int fview_read(struct view *v, uint64_t id, uint64_t off, size_t l
 	bool zero;
 
 	(void)e;
+	atomic_fetch_add(&f->d->inside, 1);
 	got = got < len ? got : len;
 	zero = got && n->data[off + got - 1] == 0;
 	if (off % 2 && got)
@@ -209,6 +215,8 @@ static inline int fview_read(struct view *v, uint64_t id, uint64_t off, size_t l
 			     .fd = -1,
 			     .len = got - zero,
 			     .zeros = zero};
+	(void)sched_yield();
+	atomic_fetch_sub(&f->d->inside, 1);
 	return 0;
 }
 
@@ -410,6 +418,10 @@ static inline int data_commit(struct data *d, int dir_fd, uint64_t generation,
 	source_close(source);
 	if (!left.all) {
 		quiesce(view);
+		for (int i = 0; i < 5; i++) {
+			assert_int_equal(atomic_load(&d->inside), 0);
+			(void)sched_yield();
+		}
 		(void)pthread_mutex_lock(&d->lock);
 		data_clear(d);
 		for (size_t i = 0; i < c.fresh.n; i++)
