@@ -258,10 +258,11 @@ check:
 	$(MAKE) -j2 check-fuzz-codecs FUZZ_N=60
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
-# Faults at every call that writes, the death of a mount at 1000 random moments, a million operations
+# Every program that writes, on every kind of store; faults at every call that writes, the death of a mount at 1000 random moments, a million operations
 # on a writable file. Takes about an hour; make check has a sample of it.
 check-writing:
 	$(MAKE) -j2 WERROR=1 all tools
+	NCZARRFS_WRITING_ALL=1 NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py -k rw_ $(TESTFLAGS)
 	NCZARRFS_FAULTS=all NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py -k faults/ -k exercise/ \
 		$(TESTFLAGS)
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "codecs/spec.h"
+#include "translate/plan.h"
 
 #define GROUP_V2 "{\"zarr_format\": 2}"
 #define GROUP_V3 "{\"zarr_format\": 3, \"node_type\": \"group\", \"attributes\": {}}"
@@ -249,6 +250,7 @@ static int same_files(const struct check *c, struct source *s, struct err *e)
 static int same_chain(const struct few *f, const struct ds_array *a, struct err *e)
 {
 	struct codec_chain back = {0};
+	struct codec_array as;
 	struct arena arena;
 	struct buf text;
 	bool same;
@@ -258,8 +260,10 @@ static int same_chain(const struct few *f, const struct ds_array *a, struct err 
 	arena_init(&arena, 1 << 16);
 	buf_init(&text, 1 << 16);
 	codec_spec_print(&a->chain, &text);
+	plan_elements(a, &as);
 	same = buf_ok(&text) &&
-	       codec_spec_parse(&arena, (const char *)text.data, text.len, &back, NULL) == 0;
+	       codec_spec_parse(&arena, (const char *)text.data, text.len, &back, NULL) == 0 &&
+	       codec_chain_prepare(&arena, &back, &as, &back, NULL) == 0;
 	if (!same)
 		err_set(e, -EOPNOTSUPP,
 			"'%.200s': its filters (%.*s) cannot be shown once the array is in the "
