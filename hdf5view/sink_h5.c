@@ -104,6 +104,7 @@ static void release(struct h5_sink *s)
 	nc_model_free(s->m);
 	free(s->plans);
 	free(s->shown);
+	free(s->shown_dims);
 	codec_scratch_free(s->scratch);
 	arena_release(&s->arena);
 	buf_release(&s->room);

@@ -73,6 +73,7 @@ struct h5_sink {
 	struct codec_scratch *scratch;
 
 	struct ds_array *shown;   /* arrays of now as the model sees them */
+	struct ds_dim *shown_dims; /* and dimensions: unlimited where they are so in the file */
 	struct source view;       /* `now` with them */
 	struct plan *plans;
 	struct nc_model *m;

@@ -138,6 +138,10 @@ static int match_dims(struct h5_sink *s, struct err *e)
 		if (s->dims[d].real == DS_NONE && !now->dims[d].phony)
 			s->dims[d].real = by_path[d];
 	text_dims(s);
+	for (uint32_t d = 0; d < now->n_dims; d++)
+		if (s->dims[d].real != DS_NONE &&
+		    s->real->g.base.ds.dims[s->dims[d].real].unlimited)
+			s->shown_dims[d].unlimited = s->m->dims[d].unlimited = true;
 	for (uint32_t d = 0; d < s->m->n_dims; d++) {
 		const struct h5_node *x =
 			s->dims[d].real == DS_NONE ? NULL : &s->real->dims[s->dims[d].real];
@@ -183,14 +187,18 @@ static int make_model(struct h5_sink *s, struct err *e)
 
 	s->shown = alloc_array(ds->n_arrays, sizeof(*s->shown));
 	s->plans = alloc_array(ds->n_arrays, sizeof(*s->plans));
-	if (!s->shown || !s->plans)
+	s->shown_dims = alloc_array(ds->n_dims, sizeof(*s->shown_dims));
+	if (!s->shown || !s->plans || !s->shown_dims)
 		return err_nomem(e);
+	for (uint32_t d = 0; d < ds->n_dims; d++)
+		s->shown_dims[d] = ds->dims[d];
 	for (uint32_t i = 0; i < ds->n_arrays; i++) {
 		s->shown[i] = ds->arrays[i];
 		s->shown[i].unreadable = NULL;
 	}
 	s->view = *s->now;
 	s->view.ds.arrays = s->shown;
+	s->view.ds.dims = s->shown_dims;
 	return nc_model_new(&s->view, &o, s->plans, &s->m, e);
 }
 
