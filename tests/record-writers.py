@@ -20,7 +20,8 @@ import zlib
 CALLS = ("open,openat,creat,close,write,pwrite64,writev,pwritev,read,pread64,readv,preadv,lseek,"
          "rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,truncate,ftruncate,fsync,"
          "fdatasync,sync_file_range,flock,fcntl,fallocate,link,linkat,symlink,symlinkat,chmod,"
-         "fchmod,fchmodat,utimensat,chown,fchown,fchownat,lchown,mmap,msync,copy_file_range,sendfile,"
+         "fchmod,fchmodat,utimensat,chown,fchown,fchownat,lchown,"
+         "mmap,msync,copy_file_range,sendfile,"
          "dup,dup2,dup3,setxattr,fsetxattr,clone,clone3,fork,vfork,ioctl")
 
 

@@ -1,4 +1,5 @@
-"""Write an array with zarr-python 2 and say how long it took, until all of it is in the store's file:
+"""Write an array with zarr-python 2 and say how long it took, until all of it is in the
+store's file:
 
     writer.py DIR MIB CHAIN [SYNC]
 

@@ -1,4 +1,5 @@
-"""Rows of `make bench` about writing, both ways. scripts/bench calls rows(B) with itself: its helpers
+"""Rows of `make bench` about writing, both ways. scripts/bench calls rows(B) with itself:
+its helpers
 are used as B.name. BENCH_WRITE_MB MiB are written through the Zarr view (BENCH_MB; 1024 is the full
 size), half as much is copied with nccopy."""
 import json
@@ -23,7 +24,8 @@ def settle():
 
 
 def zarr_writer(B, root, mb, chain, *sync):
-    out = subprocess.run(["/usr/bin/python3", f"{B.TOP}/tests/bench/writer.py", root, str(mb), chain,
+    out = subprocess.run(["/usr/bin/python3", f"{B.TOP}/tests/bench/writer.py", root,
+                          str(mb), chain,
                           *sync], check=True, capture_output=True, text=True).stdout
     return json.loads(out)
 

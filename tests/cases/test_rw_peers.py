@@ -1,4 +1,5 @@
-"""zarr-python 3 and its xarray, on a writable mount of a netCDF-4 file: they see there what they see
+"""zarr-python 3 and its xarray, on a writable mount of a netCDF-4 file: they see there
+what they see
 in a directory that they wrote, before and after everything is in the file. They are in Debians of
 their own: without `make peers` these tests are skipped."""
 import functools
@@ -15,7 +16,8 @@ LIKE = ("shape", "chunks", "dims", "attrs", "dtype", "bits", "fill", "error")
 
 
 def use(peer):
-    path = os.path.join(os.environ.get("NCZARRFS_PEERS_DIR") or os.path.join(ROOT, "build", "peers"),
+    path = os.path.join(os.environ.get("NCZARRFS_PEERS_DIR") or os.path.join(ROOT,
+                                                                             "build", "peers"),
                         peer)
     os.environ["NCZARRFS_PEERS"] = path
     peers.root()

@@ -1,4 +1,5 @@
-"""Programs that write Zarr trees, on a writable mount of a netCDF-4 file: the file, and the tree that
+"""Programs that write Zarr trees, on a writable mount of a netCDF-4 file: the file, and
+the tree that
 the mount shows afterwards, hold what the same program makes natively."""
 import functools
 import os
@@ -58,7 +59,8 @@ SEQUENCES = {
     "nested": ["zarr2_nested"],
 }
 OPTIONS = {"nested": ["dimension_separator=/"]}
-ZARR3 = [("create", "partial", "fill", "resize", "append", "attrs", "group", "consolidate", "replace",
+ZARR3 = [("create", "partial", "fill", "resize", "append", "attrs", "group",
+          "consolidate", "replace",
           "delete"), ("xarray_new", "xarray_append", "xarray_variable", "xarray_region")]
 for i, names in enumerate(ZARR3):
     SEQUENCES[f"forky-v2-{i}"] = [f"forky2-{name}" for name in names]
@@ -75,7 +77,8 @@ def run_sequence(names, options, t):
     afterwards(t, native, file)
 
 
-# zarr-python 2 reads neither Zarr v3 nor v2 as zarr-python 3.0 writes it; but all of them do the same
+# zarr-python 2 reads neither Zarr v3 nor v2 as zarr-python 3.0 writes it; but all of them
+# do the same
 # work, so that what is in the file has to be what 3.4 writes as v2.
 def run_peer(peer, form, names, t):
     native, file = t.path("native.zarr"), t.path("new.nc")
@@ -259,7 +262,8 @@ def _same_netcdf(want, got):
 
 
 def test_existing(t):
-    """Through the tree, and by netCDF4-python on a file like it: equal, types of attributes, chunks,
+    """Through the tree, and by netCDF4-python on a file like it: equal, types of
+    attributes, chunks,
     filters and unlimited dimensions included; what nobody touched stays where it was."""
     native, file = t.path("native.nc"), t.path("file.nc")
     for path in native, file:
@@ -469,7 +473,8 @@ def _go_on(root, synced):
             ("flags", "?", True, True, {}), ("days", "M8[D]", "2000-01-02", "2001-01-01", {}),
             ("complex", "c8", 1 + 2j, 3, {}), ("half", "f2", 0.5, 1.5, {}),
             ("blosc", "i4", 1, 2, {}), ("zlib", "i4", 1, 2, {"compressor": n.Zlib(1)}),
-            ("bz2", "i4", 1, 2, {"compressor": n.BZ2(1)}), ("lz4", "i4", 1, 2, {"compressor": n.LZ4()}),
+            ("bz2", "i4", 1, 2, {"compressor": n.BZ2(1)}), ("lz4", "i4", 1, 2,
+                                                            {"compressor": n.LZ4()}),
             ("zstd", "i4", 1, 2, {"compressor": n.Zstd(1), "filters": [n.Shuffle(4)]}),
             ("lzma", "i4", 1, 2, {"compressor": n.LZMA()}), ("gzip", "i4", 1, 2,
                                                              {"compressor": n.GZip(2)}),

@@ -26,7 +26,8 @@ def types(g):
             g.create_dataset(kind + ("le" if order == "<" else "be"), data=a, chunks=(2, 3),
                              fill_value=None)
     for kind in ("i1", "u1", "?"):
-        g.create_dataset("of_" + kind.replace("?", "bool"), data=numbers((5, 7), kind), chunks=(2, 3))
+        g.create_dataset("of_" + kind.replace("?", "bool"), data=numbers((5, 7), kind),
+                         chunks=(2, 3))
     special = np.array([np.nan, np.inf, -np.inf, -0.0, 1e-310, 3.5])
     g.create_dataset("special", data=special, chunks=(4,))
     g.create_dataset("special4", data=special.astype("f4"), chunks=(4,))

@@ -221,7 +221,8 @@ def cdo_over(file, tmp):
 
 
 def nccopy_over(file, tmp):
-    run("nccopy", "-d", "2", beside(tmp, "one.nc", lambda t: t.replace("w = 1.5", "w = 11.5")), file,
+    run("nccopy", "-d", "2", beside(tmp, "one.nc", lambda t: t.replace("w = 1.5",
+                                                                       "w = 11.5")), file,
         cwd=tmp)
 
 
@@ -238,7 +239,8 @@ def h5repack_over(file, tmp):
 
 
 CHANGES = [netcdf4_a, netcdf4_rplus, netcdf4_append, netcdf4_rename, h5netcdf_a, h5py_rplus,
-           ncks_append, ncatted_edit, ncrename_edit, ncrename_dim, ncrcat_over, ncap2_edit, cdo_over,
+           ncks_append, ncatted_edit, ncrename_edit, ncrename_dim, ncrcat_over,
+           ncap2_edit, cdo_over,
            nccopy_over, cp_over, mv_over, h5repack_over]
 
 if __name__ == "__main__":

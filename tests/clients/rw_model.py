@@ -1,11 +1,13 @@
-"""What a dataset holds, as plain Python: of a netCDF-4 or HDF5 file by h5py and netCDF4-python, of a
+"""What a dataset holds, as plain Python: of a netCDF-4 or HDF5 file by h5py and
+netCDF4-python, of a
 Zarr tree by zarr-python 2. Two of them are compared, in what both formats know."""
 import json
 import os
 
 import numpy as np
 
-HIDDEN = {"CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "_Netcdf4Coordinates", "_Netcdf4Dimid",
+HIDDEN = {"CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "_Netcdf4Coordinates",
+          "_Netcdf4Dimid",
           "_nc3_strict", "_NCProperties", "_ARRAY_DIMENSIONS", "_NCZARR_ATTR", "_nczarr_attr",
           "_nczarr_array", "_nczarr_group", "_nczarr_superblock", "_NCZARR_ARRAY", "_NCZARR_GROUP",
           "_NCZARR_SUPERBLOCK"}
@@ -77,7 +79,8 @@ def hdf5_array(d):
     if h5py.check_string_dtype(d.dtype) is not None and d.dtype.kind == "O":
         value = d.asstr()[()]
     return {"shape": d.shape, "dtype": str(native(d.dtype)), "chunks": d.chunks, "filters": chain,
-            "fill": None if fill is None else plain(fill) if isinstance(fill, bytes) else number(fill),
+            "fill": None if fill is None else plain(fill) if isinstance(fill,
+                                                                        bytes) else number(fill),
             "maxshape": d.maxshape, "values": same_bytes(value),
             "attrs": attributes(safe_items(d)), "attr_types": attr_types(d)}
 
@@ -184,7 +187,8 @@ def show(x):
 
 class Compare:
     """only: names of what is compared in arrays; but: {path: names that are not}. through: got has
-    been in a netCDF-4 file, where a fill value is an attribute, one of 0 is none, every dimension has
+    been in a netCDF-4 file, where a fill value is an attribute, one of 0 is none, every
+    dimension has
     a name, and what has no type there has another (docs/virtual-file.md)."""
 
     def __init__(self, want, got, only=("shape", "dtype", "values", "attrs"), but=None,

@@ -184,7 +184,8 @@ def xarray_variable(root, tmp):
 
 # ---- netCDF-C's NCZarr ----
 
-# No scalar, no _FillValue and no unlimited dimension: netCDF-C 4.9.0 cannot read what it makes of them.
+# No scalar, no _FillValue and no unlimited dimension: netCDF-C 4.9.0 cannot read what it
+# makes of them.
 CDL = """netcdf n {
 dimensions:
   y = 3 ; x = 4 ;
