@@ -1,6 +1,5 @@
-"""Programs that write Zarr trees, on a writable mount of a netCDF-4 file: the file, and
-the tree that
-the mount shows afterwards, hold what the same program makes natively."""
+"""Programs that write Zarr trees, on a writable mount of a netCDF-4 file: the file, and the
+tree that the mount shows afterwards, hold what the same program makes natively."""
 import functools
 import os
 
@@ -77,9 +76,8 @@ def run_sequence(names, options, t):
     afterwards(t, native, file)
 
 
-# zarr-python 2 reads neither Zarr v3 nor v2 as zarr-python 3.0 writes it; but all of them
-# do the same
-# work, so that what is in the file has to be what 3.4 writes as v2.
+# zarr-python 2 reads neither Zarr v3 nor v2 as zarr-python 3.0 writes it; but all of them do
+# the same work, so that what is in the file has to be what 3.4 writes as v2.
 def run_peer(peer, form, names, t):
     native, file = t.path("native.zarr"), t.path("new.nc")
     os.mkdir(native)
@@ -262,9 +260,9 @@ def _same_netcdf(want, got):
 
 
 def test_existing(t):
-    """Through the tree, and by netCDF4-python on a file like it: equal, types of
-    attributes, chunks,
-    filters and unlimited dimensions included; what nobody touched stays where it was."""
+    """Through the tree, and by netCDF4-python on a file like it: equal, types of attributes,
+    chunks, filters and unlimited dimensions included; what nobody touched stays where it
+    was."""
     native, file = t.path("native.nc"), t.path("file.nc")
     for path in native, file:
         t.call(_make_netcdf, path)

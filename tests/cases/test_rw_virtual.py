@@ -1,6 +1,6 @@
 """Programs that write netCDF-4 files, on a writable mount of a Zarr store: what the store
-holds, and
-what the mount shows as a file afterwards, is what the same program makes in a file of its own."""
+holds, and what the mount shows as a file afterwards, is what the same program makes in a
+file of its own."""
 import functools
 import os
 import subprocess
@@ -98,9 +98,9 @@ def run_changes(form, names, t):
 
 
 def run_recorded(form, names, t):
-    """The system calls that programs made, without the programs. What a program did to a
-    file that was
-    there is done to a scratch file with the same bytes: the virtual file's are others."""
+    """The system calls that programs made, without the programs. What a program did to a file
+    that was there is done to a scratch file with the same bytes: the virtual file's are
+    others."""
     store, mount = open_store(t, form)
     with mount as m:
         file = os.path.join(m.path, "store.nc")

@@ -1,6 +1,5 @@
-"""What a dataset holds, as plain Python: of a netCDF-4 or HDF5 file by h5py and
-netCDF4-python, of a
-Zarr tree by zarr-python 2. Two of them are compared, in what both formats know."""
+"""What a dataset holds, as plain Python: of a netCDF-4 or HDF5 file by h5py and netCDF4-python,
+of a Zarr tree by zarr-python 2. Two of them are compared, in what both formats know."""
 import json
 import os
 
@@ -186,10 +185,9 @@ def show(x):
 
 
 class Compare:
-    """only: names of what is compared in arrays; but: {path: names that are not}. through: got has
-    been in a netCDF-4 file, where a fill value is an attribute, one of 0 is none, every
-    dimension has
-    a name, and what has no type there has another (docs/virtual-file.md)."""
+    """only: names of what is compared in arrays; but: {path: names that are not}. through: got
+    has been in a netCDF-4 file, where a fill value is an attribute, one of 0 is none, every
+    dimension has a name, and what has no type there has another (docs/virtual-file.md)."""
 
     def __init__(self, want, got, only=("shape", "dtype", "values", "attrs"), but=None,
                  through=False):

@@ -1,9 +1,8 @@
 """Make the system calls of a recording (tests/record-writers.py) again, below another root.
 
-The recordings keep what programs do in tests that run without the programs. Reads are
-made, too; what
-they give is compared with what the program read where that is the same on every file system: a file
-that the recording wrote itself."""
+The recordings keep what programs do in tests that run without the programs. Reads are made,
+too; what they give is compared with what the program read where that is the same on every file
+system: a file that the recording wrote itself."""
 import base64
 import errno
 import json
