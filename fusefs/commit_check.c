@@ -245,9 +245,8 @@ static int same_files(const struct check *c, struct source *s, struct err *e)
 	return rc;
 }
 
-/* same_chain - whether the mount can show the array with the writer's filters once it is
- * in the file
- * with others: a writer goes on with his own. */
+/* same_chain - whether the mount can show the array with the writer's filters once it is in the
+ * file with others: a writer goes on with his own. */
 static int same_chain(const struct few *f, const struct ds_array *a, struct err *e)
 {
 	struct codec_chain back = {0};

@@ -12,8 +12,8 @@
  * How to use it:
  *
  *	h5_journal_open(path, &opts, &j, e);          locks the file
- *	fapl = h5_journal_fapl(j);                    and whatever else the file shall be opened with
- *	file = H5Fopen(path, H5F_ACC_RDWR, fapl);     ... H5Fclose(file); may be done again and again
+ *	fapl = h5_journal_fapl(j);                    and what else it is opened with
+ *	file = H5Fopen(path, H5F_ACC_RDWR, fapl);     ... H5Fclose(file); again and again
  *	h5_journal_commit(j, gate, arg, e);           when every id of the file is closed
  *	h5_journal_close(j);                          without a commit nothing has happened
  *

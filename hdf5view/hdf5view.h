@@ -69,8 +69,8 @@ struct hdf5_sink_options {
 int hdf5_sink_open(const char *path, struct source *real, const struct hdf5_sink_options *opts,
 		   struct sink **ret, struct err *e) NZ_MUST_USE;
 
-/* hdf5_sink_holds - whether netCDF-4 can hold every group, array and attribute of a dataset. Asks no
- * library. Returns 0; -EOPNOTSUPP, -EINVAL (names), -ERANGE with the first that it cannot. */
+/* hdf5_sink_holds - whether netCDF-4 can hold every group, array and attribute of a dataset. Asks
+ * no library. Returns 0; -EOPNOTSUPP, -EINVAL (names), -ERANGE with the first that it cannot. */
 int hdf5_sink_holds(const struct dataset *ds, struct err *e) NZ_MUST_USE;
 
 /* hdf5_create - a new, empty netCDF-4 file as netCDF-C makes it. -EEXIST. */

@@ -34,8 +34,8 @@ struct zarr_view_options {
 extern const struct source_ops zarr_source_ops;
 
 /* zarr_store_open - the same of any store, borrowed for the source's life. name: what it is called
- * in messages. A store without a document is an empty dataset. source_check and source_poll of it say
- * 0. */
+ * in messages. A store without a document is an empty dataset. source_check and source_poll of it
+ * say 0. */
 int zarr_store_open(struct store *store, const char *name, const struct source_options *opts,
 		    struct source **ret, struct err *e) NZ_MUST_USE;
 
@@ -56,20 +56,21 @@ bool zarr_doc_key(const char *key);
 
 /* zarr_sink_options - how new things are written into a store. */
 struct zarr_sink_options {
-	int dir_fd;               /* of the state directory, on the filesystem of the store; borrowed
+	int dir_fd;               /* of the state directory, on the store's filesystem; borrowed
 	                           * until close */
 	const struct sink_names *names; /* borrowed until close; NULL: paths are the store's */
 	uint32_t format;          /* 2 or 3; used when the store is empty, else the store's own */
 	enum zarr_mode mode;      /* the same */
 	bool nested, v2_keys;     /* the same */
-	int consolidated;         /* 1: always, 0: never, -1: where the store has it, and in new ones */
+	int consolidated;         /* 1: always, 0: never, -1: where it is there, and in new
+	                           * stores */
 	bool strict_json;
 	uint64_t max_meta_bytes;
 };
 
 /* zarr_sink_open - path: a directory that is a Zarr store. real: the same, opened as a source;
  * borrowed until close. A commit writes new objects beside the store, then a manifest of what is to
- * be put in place and removed, then does that: after a crash zarr_sink_recover ends it or undoes it.
+ * be put in place and removed, then does that: after a crash zarr_sink_recover ends or undoes it.
  * Returns 0 with *ret new; -EROFS an archive; -ESTALE it is not the store that real is. */
 int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink_options *opts,
 		   struct sink **ret, struct err *e) NZ_MUST_USE;

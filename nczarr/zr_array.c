@@ -184,8 +184,8 @@ static const uint64_t *stored_lengths(const struct zr_meta *m)
 	return s ? s->inner : m->chunk;
 }
 
-/* chunks - a chunk ends where the array does; but for a tree that a writer makes: it may grow, and he
- * goes on with chunks of the lengths that he said. */
+/* chunks - a chunk ends where the array does; but for a tree that a writer makes: it may grow, and
+ * he goes on with chunks of the lengths that he said. */
 static int chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
 {
 	const struct zr_meta *m = w->meta;

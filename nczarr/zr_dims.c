@@ -412,9 +412,8 @@ static int group_dims(struct dims *d, uint32_t group, struct err *e)
 	return rc;
 }
 
-/* keep_names - names of an array's dimensions that look made up are not made up again: a
- * tree over a
- * netCDF file has them for axes that had no name when they were written. */
+/* keep_names - names of an array's dimensions that look made up are not made up again: a tree over
+ * a netCDF file has them for axes that had no name when they were written. */
 static int keep_names(struct dims *d, uint32_t array, struct err *e)
 {
 	const struct zr_barray *w = &d->b->arrays[array];

@@ -11,7 +11,7 @@
 /* file_rw_change - a virtual file that was written to. Both files are whole but for the data of
  * variables that nobody touched, which are holes: now, what it is; was, what it was. */
 struct file_rw_change {
-	const char *now, *was;   /* paths; was: NULL only when the dataset is empty. It is the structure
+	const char *now, *was;   /* paths; was: NULL only when the dataset is empty. The structure
 	                          * of the file before, also when nothing of it is left in `now`:
 	                          * what is gone is told from it. written says true then */
 	struct view *view;       /* the read-only one that `was` was made of */

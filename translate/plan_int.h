@@ -25,15 +25,16 @@ bool plan_framable(const struct ds_array *a, const struct codec_chain *chain, st
 void plan_pass(const struct ds_array *a, const struct codec_chain *left, uint32_t trailer,
 	       struct plan *p);
 
-/* plan_chain_alike - whether what one chain has stored is what the other would have made, but for how
- * hard it tried: levels are in the stream, or tell a reader nothing.
+/* plan_chain_alike - whether what one chain has stored is what the other would have made, but for
+ * how hard it tried: levels are in the stream, or tell a reader nothing.
  * plan_chain_equal - filters and parameters are the same. */
 bool plan_chain_alike(const struct codec_chain *stored, const struct codec_chain *want,
 		      uint32_t elem_size);
 bool plan_chain_equal(const struct codec_chain *a, const struct codec_chain *b);
 
-/* plan_in_order - the prepared filters in the order of the rule, into specs (CODEC_CHAIN_MAX): netCDF
- * would write them in another, but a file that has them in the user's is what the user means. */
+/* plan_in_order - the prepared filters in the order of the rule, into specs (CODEC_CHAIN_MAX):
+ * netCDF would write them in another, but a file that has them in the user's is what the user
+ * means. */
 struct codec_chain plan_in_order(const struct codec_chain *rule, const struct codec_chain *want,
 				 struct codec_spec *specs);
 

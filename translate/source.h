@@ -35,7 +35,7 @@ struct source_options {
 	uint64_t read_timeout_ms;    /* a library's read that takes longer fails; 0: a minute */
 	uint64_t open_timeout_ms;    /* opening takes no longer in a library; 0: no limit */
 	const char *link_root;       /* external links may lead to files below it; NULL: none */
-	char *const *unlimited;      /* n_unlimited names: dimensions of a Zarr tree that are said to
+	char *const *unlimited;      /* n_unlimited names: dimensions of a Zarr tree that are to
 	                              * be unlimited, which only NCZarr says itself. Borrowed until
 	                              * the source is open */
 	size_t n_unlimited;

@@ -25,8 +25,9 @@ struct tree_rw_options {
 	 * as it would be with it. An error is what the writer's close or rename gets. */
 	int (*check)(void *arg, struct store *tree, const char *key, struct err *e);
 	/* commit - what is staged up to a generation goes into the dataset. Called in a thread of
-	 * the view's, one at a time. quiesce: to be called in that thread when bytes of the old state are about to change; nobody reads them from its return on
-	 * until commit returns. left: keys that do not belong to the dataset (temporary files,
+	 * the view's, one at a time. quiesce: to be called in that thread when bytes of the old
+	 * state are about to change; nobody reads them from its return on until commit
+	 * returns. left: keys that do not belong to the dataset (temporary files,
 	 * chunks of arrays that nobody described), or that it cannot hold; new texts. */
 	int (*commit)(void *arg, uint64_t generation, void (*quiesce)(void *view), void *view,
 		      char ***ret_left, size_t *ret_n, struct err *e);
