@@ -7,8 +7,6 @@
 
 #include "base/log.h"
 
-/* until translate/stage.c and view_store.c are there */
-
 #define MEMORY ((uint64_t)256 << 20) /* of chunks that are put together */
 #define CHAINS_BYTES ((size_t)64 << 20)
 #define PATH_BYTES ((size_t)1 << 20)
@@ -26,6 +24,7 @@ struct tree {
 	struct source *source, *was, *now;
 	struct view *view;
 	struct store *base, *over;
+	struct store *seen; /* `over` without what waits; NULL: nothing does */
 	struct stage *stage;
 	uint64_t generation;
 	struct commit_chunks changed;
@@ -63,7 +62,19 @@ static int open_file(struct tree *t, const char *path, int dir_fd, struct err *e
 	return rc ? rc : view_store(t->view, &t->base, e);
 }
 
-static int open_trees(struct tree *t, int dir_fd, struct err *e)
+/* leave_texts - what waits is not in `now`. */
+static int leave_texts(struct tree *t, const struct source_options *opts, struct err *e)
+{
+	int rc = commit_wait_for(&t->was->ds, &t->now->ds, t->over, &t->seen, e);
+
+	if (rc || !t->seen)
+		return rc;
+	source_close(t->now);
+	t->now = NULL;
+	return t->setup->rw->store_source(t->seen, "what was written", opts, &t->now, e);
+}
+
+static int open_trees(struct tree *t, int dir_fd, bool all, struct err *e)
 {
 	const struct fs_setup *setup = t->setup;
 	struct source_options opts;
@@ -77,6 +88,8 @@ static int open_trees(struct tree *t, int dir_fd, struct err *e)
 		rc = setup->rw->store_source(t->base, "the file", &opts, &t->was, e);
 	if (rc == 0)
 		rc = setup->rw->store_source(t->over, "what was written", &opts, &t->now, e);
+	if (rc == 0 && !all)
+		rc = leave_texts(t, &opts, e);
 	return rc;
 }
 
@@ -84,6 +97,7 @@ static void release(struct tree *t)
 {
 	source_close(t->now);
 	source_close(t->was);
+	store_close(t->seen);
 	store_close(t->over);
 	stage_close(t->stage);
 	store_close(t->base);
@@ -198,6 +212,11 @@ static bool look(void *arg, const char *key, const struct stage_entry *x)
 	struct store_stat st;
 	enum fs_key what;
 
+	if (commit_waits(t->seen, key)) {
+		if (x->kind != STAGE_GONE)
+			leave(t, key, "an array of texts waits until all is to be in the file");
+		return !t->failed;
+	}
 	if (x->kind == STAGE_DIR) {
 		if (!holds_dir(t, key))
 			leave(t, key, "a directory without metadata");
@@ -206,7 +225,8 @@ static bool look(void *arg, const char *key, const struct stage_entry *x)
 	what = t->setup->rw->source_key(t->now, key, add_chunk, t);
 	if (x->kind == STAGE_GONE) {
 		/* most are names that writers gave a file for a moment */
-		if (what == FS_KEY_OTHER && store_stat(t->base, key, &st, NULL) == 0 && st.is_dir)
+		if (what == FS_KEY_OTHER && store_stat(t->base, key, &st, NULL) == 0 &&
+		    st.is_dir)
 			gone(t, key);
 		return !t->failed;
 	}
@@ -325,7 +345,7 @@ static int push_tree(struct tree *t, const char *path, int dir_fd, struct err *e
 }
 
 int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint64_t generation,
-		int (*gate_fn)(void *arg, struct err *e), void *arg, char ***ret_left,
+		bool all, int (*gate_fn)(void *arg, struct err *e), void *arg, char ***ret_left,
 		size_t *ret_n, struct err *e)
 {
 	struct tree t = {.setup = setup,
@@ -339,7 +359,7 @@ int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint
 	rc = open_file(&t, path, dir_fd, e);
 
 	if (rc == 0)
-		rc = open_trees(&t, dir_fd, e);
+		rc = open_trees(&t, dir_fd, all, e);
 	if (rc == 0) {
 		if (stage_each(t.stage, generation, look, &t) < 0)
 			t.failed = true;

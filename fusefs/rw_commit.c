@@ -31,6 +31,7 @@ void fs_rw_prepare(const struct fs_setup *setup)
 
 struct job {
 	uint64_t generation;
+	bool all;
 	char path[PATH_MAX];
 };
 
@@ -70,8 +71,8 @@ static void run(const struct child_self *self)
 	size_t n = 0;
 
 	child_alone();
-	rc = commit_tree(the_setup, job->path, self->fds[0], job->generation, ask, &sock, &left,
-			 &n, &e);
+	rc = commit_tree(the_setup, job->path, self->fds[0], job->generation, job->all, ask,
+			 &sock, &left, &n, &e);
 	if (rc < 0)
 		child_say(sock, rc, e.msg, strlen(e.msg));
 	else
@@ -117,6 +118,7 @@ int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *
 struct committing {
 	const struct rw_state *state;
 	struct child_proc proc;
+	bool all;
 	void (*quiesce)(void *view);
 	void *view;
 	bool let_go; /* it may have begun to change the file */
@@ -179,7 +181,7 @@ static int died(const struct committing *c, int rc, int status, struct err *e)
 
 static int one_process(struct committing *c, uint64_t generation, struct err *e)
 {
-	struct job job = {.generation = generation};
+	struct job job = {.generation = generation, .all = c->all};
 	int rc, status;
 
 	if (strlen(c->state->path) >= sizeof(job.path))
@@ -215,10 +217,10 @@ static int attempt(const struct fs_setup *setup, struct committing *c, uint64_t 
 }
 
 int rw_commit_tree(const struct fs_setup *setup, struct rw_state *state, uint64_t generation,
-		   void (*quiesce)(void *view), void *view, char ***ret_left, size_t *ret_n,
-		   struct err *e)
+		   bool all, void (*quiesce)(void *view), void *view, char ***ret_left,
+		   size_t *ret_n, struct err *e)
 {
-	struct committing c = {.state = state, .quiesce = quiesce, .view = view};
+	struct committing c = {.state = state, .all = all, .quiesce = quiesce, .view = view};
 	int rc;
 
 	rw_state_changing(state);

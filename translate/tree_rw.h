@@ -28,9 +28,11 @@ struct tree_rw_options {
 	 * the view's, one at a time. quiesce: to be called in that thread when bytes of the old
 	 * state are about to change; nobody reads them from its return on until commit
 	 * returns. left: keys that do not belong to the dataset (temporary files,
-	 * chunks of arrays that nobody described), or that it cannot hold; new texts. */
-	int (*commit)(void *arg, uint64_t generation, void (*quiesce)(void *view), void *view,
-		      char ***ret_left, size_t *ret_n, struct err *e);
+	 * chunks of arrays that nobody described), or that it cannot hold; new texts. all:
+	 * somebody waits for everything to be in the dataset; else what it would show in another
+	 * form than its writer knows may be left. */
+	int (*commit)(void *arg, uint64_t generation, bool all, void (*quiesce)(void *view),
+		      void *view, char ***ret_left, size_t *ret_n, struct err *e);
 	void *arg;
 };
 

@@ -153,7 +153,7 @@ static int conclude(struct tree *t, uint64_t generation, struct left *l, struct 
 	return rc ? rc : stage_retire(t->stage, l->v, l->n, e);
 }
 
-static int commit_frozen(struct tree *t, uint64_t generation, struct err *e)
+static int commit_frozen(struct tree *t, uint64_t generation, bool all, struct err *e)
 {
 	struct ground *g = grounds_get(t->grounds);
 	struct left l = {.t = t};
@@ -162,7 +162,7 @@ static int commit_frozen(struct tree *t, uint64_t generation, struct err *e)
 	if (!rc) {
 		if (g->source)
 			source_hold(g->source, true);
-		rc = t->o.commit(t->o.arg, generation, quiesce, t, &l.v, &l.n, e);
+		rc = t->o.commit(t->o.arg, generation, all, quiesce, t, &l.v, &l.n, e);
 		l.cap = l.n;
 		if (!rc) {
 			quiesce(t);
@@ -185,7 +185,8 @@ static int commit_frozen(struct tree *t, uint64_t generation, struct err *e)
 	return rc;
 }
 
-static int commit(struct tree *t, struct err *e)
+/* commit - all: as for tree_rw_options.commit. */
+static int commit(struct tree *t, bool all, struct err *e)
 {
 	uint64_t generation;
 	int rc;
@@ -207,7 +208,7 @@ static int commit(struct tree *t, struct err *e)
 	rc = stage_freeze(t->stage, &generation, e);
 	if (rc)
 		return rc == -ENODATA ? 0 : rc;
-	rc = commit_frozen(t, generation, e);
+	rc = commit_frozen(t, generation, all, e);
 	if (rc)
 		stage_thaw(t->stage);
 	resume(t);
@@ -284,13 +285,14 @@ static void attempt_locked(struct tree *t)
 {
 	struct err e = ERR_INIT;
 	uint64_t wanted = t->wanted;
+	bool all = wanted > t->done;
 	int64_t pause;
 	int rc;
 
 	t->fresh_records = false;
 	t->committing = true;
 	unlock(t);
-	rc = commit(t, &e);
+	rc = commit(t, all, &e);
 	lock(t);
 	t->committing = false;
 	t->attempts++;

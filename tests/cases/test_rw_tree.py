@@ -2,6 +2,7 @@
 tree that the mount shows afterwards, hold what the same program makes natively."""
 import functools
 import os
+import time
 
 from lib import writing
 
@@ -534,6 +535,44 @@ def test_text_goes_on(t):
     assert "not everything that was written" in m.messages(), m.messages()
     assert os.path.exists(state(file)), "what was written has gone"
     t.call(_first_text, file)
+
+
+def _text_waits(root, file):
+    import netCDF4
+    import zarr
+    g = zarr.open_group(root, mode="a")
+    arrays = [g.create_dataset("text", shape=(6,), chunks=(2,), dtype="S5"),
+              g.create_dataset("wide", shape=(6,), chunks=(2,), dtype="U5"),
+              g.create_dataset("any", shape=(6,), chunks=(2,), dtype=str)]
+    for a in arrays:
+        a[:2] = "abc"
+    g.create_dataset("number", data=[1, 2, 3])
+    names = []
+    until = time.monotonic() + 60
+    while "number" not in names and time.monotonic() < until:
+        time.sleep(0.05)
+        with netCDF4.Dataset(file) as nc:
+            names = list(nc.variables)
+    assert names == ["number"], names
+    for a in arrays:
+        a[2:4] = "de"
+        got = [x.decode() if isinstance(x, bytes) else x for x in a[:4].tolist()]
+        assert got == ["abc", "abc", "de", "de"], (a.name, got)
+
+
+def _all_texts(file):
+    import netCDF4
+    with netCDF4.Dataset(file) as nc:
+        for name in "text", "wide", "any":
+            assert nc[name][:4].tolist() == ["abc", "abc", "de", "de"], (name, nc[name][:])
+
+
+def test_text_waits(t):
+    """Commits in the middle leave arrays of texts as their writers know them."""
+    file = t.path("new.nc")
+    with t.mount(file, "rw", "create", "commit_delay=50") as m:
+        t.call(_text_waits, m.path, file)
+    t.call(_all_texts, file)
 
 
 def cases():

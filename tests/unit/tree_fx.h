@@ -16,6 +16,7 @@ struct fx {
 	int (*check)(const char *key, const char *text, struct err *e);
 	uint64_t max_staged;
 	uint32_t idle_ms;
+	bool all; /* what the last commit was told */
 };
 
 static inline int fx_check(void *arg, struct store *tree, const char *key, struct err *e)
@@ -35,11 +36,13 @@ static inline int fx_check(void *arg, struct store *tree, const char *key, struc
 	return rc;
 }
 
-static inline int fx_commit(void *arg, uint64_t generation, void (*quiesce)(void *view),
-			    void *view, char ***ret_left, size_t *ret_n, struct err *e)
+static inline int fx_commit(void *arg, uint64_t generation, bool all,
+			    void (*quiesce)(void *view), void *view, char ***ret_left,
+			    size_t *ret_n, struct err *e)
 {
 	struct fx *f = arg;
 
+	f->all = all;
 	return data_commit(&f->d, f->fd, generation, quiesce, view, ret_left, ret_n, e);
 }
 
