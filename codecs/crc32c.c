@@ -1,9 +1,9 @@
 /* crc32c.c - the CRC-32C of bytes.
  *
  * The processor's instruction takes three cycles and could begin another one each cycle: three
- * pieces are summed at once. What a piece in front means for the sum of all is found by a table: the
- * sum that it becomes when as many zeros follow as the piece behind it has bytes. That is linear, so
- * that the table needs the sum of each bit only.
+ * pieces are summed at once. What a piece in front means for the sum of all is found by a table:
+ * the sum that it becomes when as many zeros follow as the piece behind it has bytes. That is
+ * linear, so that the table needs the sum of each bit only.
  *
  * Spec: RFC 3720 B.4. */
 #include <pthread.h>

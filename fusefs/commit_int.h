@@ -34,8 +34,8 @@ void commit_chunks_release(struct commit_chunks *c);
 void commit_policy(const struct fs_setup *setup, enum plan_format format,
 		   struct push_policy *ret);
 
-/* commit_wait_for - new arrays of texts wait: *ret is `over` (borrowed) without them, new; NULL when
- * there are none. */
+/* commit_wait_for - new arrays of texts wait: *ret is `over` (borrowed) without them, new; NULL
+ * when there are none. */
 int commit_wait_for(const struct dataset *was, const struct dataset *now, struct store *over,
 		    struct store **ret, struct err *e) NZ_MUST_USE;
 /* commit_waits - whether a key belongs to one of them. seen: of commit_wait_for; NULL: none do. */

@@ -1,10 +1,10 @@
 /* commit_wait.c - new arrays that a commit in the middle leaves staged.
  *
- * netCDF has texts of a fixed size as characters, with one dimension more, and texts of any length in
- * one chunk: after a commit the tree shows such an array in another form than it was written in. A
- * program that has it open knows the old one, and would take the chunks that it asks for as absent. So
- * these arrays stay as they were written until somebody waits for everything to be in the file: at
- * the end of the mount, when a directory is synced, in a recovery. */
+ * netCDF has texts of a fixed size as characters, with one dimension more, and texts of any length
+ * in one chunk: after a commit the tree shows such an array in another form than it was written in.
+ * A program that has it open knows the old one, and would take the chunks that it asks for as
+ * absent. So these arrays stay as they were written until somebody waits for everything to be in
+ * the file: at the end of the mount, when a directory is synced, in a recovery. */
 #include <errno.h>
 #include <string.h>
 
