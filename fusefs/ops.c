@@ -118,8 +118,10 @@ double call_timeout(const struct call *c, const struct view_attr *a)
 {
 	if (c->past || (a && a->unsure))
 		return 0;
+	/* A commit changes what files say, and the kernel is not told. Directories it does not take
+	 * away, and every path leads through some. */
 	if (c->view->write)
-		return 0; /* a commit changes what documents say, and the kernel is not told */
+		return a && a->steady ? FLEETING : 0;
 	return c->view->follows || (a && a->fleeting) ? FLEETING : TIMEOUT;
 }
 
