@@ -11,7 +11,8 @@
 #include "translate/sink.h"
 
 /* push_policy - how arrays are stored that are new. Rules that name a variable win over what the
- * writer asked for; others are for variables that come without chunks or filters. */
+ * writer asked for; others are for variables that come without chunks or filters, or with filters
+ * that stock readers do not know. */
 struct push_policy {
 	const char *const *chunks;  /* n_chunks texts of -o chunks=: "[VARIABLE,]time=24,lat=all" */
 	size_t n_chunks;

@@ -341,12 +341,33 @@ static int as_written(struct push *p, const struct codec_chain *chain,
 	return 0;
 }
 
+/* stock - the filters of an array whose own ones readers do not know: a rule's for all arrays, else
+ * plain ones; none where it takes neither. */
+static int stock(struct push *p, const struct codec_array *as, const struct codec_rule *every,
+		 struct sink_new *ret, struct err *e)
+{
+	int rc = -EINVAL;
+
+	if (every && every->none)
+		return 0;
+	if (every)
+		rc = prepared(p, as, &every->chain, &ret->chain, e);
+	if (rc == -EINVAL || rc == -EOPNOTSUPP)
+		rc = prepared(p, as, plain(p), &ret->chain, e);
+	if (rc == -EINVAL || rc == -EOPNOTSUPP) {
+		ret->chain = (struct codec_chain){0};
+		rc = 0;
+	}
+	return rc;
+}
+
 static int filters(struct push *p, const struct ds_array *a, const char *path,
 		   struct sink_new *ret, struct err *e)
 {
 	const struct push_policy *policy = p->job->policy;
 	const struct codec_rule *rule =
 		policy->filters ? codec_rules_for(policy->filters, path) : NULL;
+	const struct codec_rule *every = rule;
 	struct codec_chain chain = writers(p, a), want;
 	struct codec_array as;
 	bool exact = false;
@@ -371,11 +392,7 @@ static int filters(struct push *p, const struct ds_array *a, const char *path,
 	if (rc == 0 && nameable(p, &as, &want))
 		return as_written(p, &chain, &want, ret, e);
 	if (rc == 0 || rc == -EINVAL || rc == -EOPNOTSUPP)
-		rc = prepared(p, &as, plain(p), &ret->chain, e);
-	if (rc == -EINVAL || rc == -EOPNOTSUPP) {
-		ret->chain = (struct codec_chain){0};
-		rc = 0;
-	}
+		rc = stock(p, &as, every, ret, e);
 	return rc;
 }
 

@@ -401,6 +401,8 @@ static void test_filter_policy(void **state)
 	/* rules */
 	HOW(" zstd", CUBE, .filter = "*,zstd,3");
 	HOW(" shuffle deflate", CUBE, .filter = "*,zstd,3", .chain = {2, swapped});
+	HOW(" zstd", CUBE, .filter = "*,zstd,3", .chain = {1, &blosc});
+	HOW("", CUBE, .filter = "*,none", .chain = {1, &blosc});
 	HOW(" zstd", CUBE, .filter = "x,zstd,3", .chain = {2, swapped});
 	HOW("", CUBE, .filter = "x,none", .chain = {2, swapped});
 	HOW(" shuffle deflate", CUBE, .filter = "y,none", .chain = {2, swapped});
