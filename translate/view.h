@@ -28,8 +28,9 @@ struct view_attr {
 	bool fixed;       /* fleeting in name only: this id always has the same bytes, so that
 	                   * the kernel may keep what it cached of them. Holds for all ids of
 	                   * views that do not follow */
-	bool steady;      /* of a writable view: a directory whose name leads to it until it is renamed
-	                   * or removed through the view: the kernel may remember it for a second */
+	bool steady;      /* of a writable view: a directory whose name leads to it until it is
+	                   * renamed or removed through the view: the kernel may remember it for
+	                   * a second */
 	bool cached;      /* read in small pieces all over: always through the page cache */
 	bool own;         /* mode, uid, gid, mtime, ctime are this file's; else the source's hold */
 	mode_t mode;      /* permission bits only */
