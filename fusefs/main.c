@@ -123,7 +123,6 @@ static struct zarr_sink_options zarr_out(const struct cfg *cfg, int dir_fd,
 		.v2_keys = cfg->v2_keys,
 		.consolidated = cfg->consolidated,
 		.strict_json = cfg->strict_json,
-		.max_meta_bytes = cfg->meta_size,
 	};
 }
 
@@ -163,7 +162,6 @@ static int hdf5_sink(const struct cfg *cfg, const char *path, struct source *rea
 	const struct hdf5_sink_options opts = {
 		.dir_fd = dir_fd,
 		.no_journal = cfg->no_journal,
-		.max_meta_bytes = cfg->meta_size,
 	};
 
 	return hdf5_sink_open(path, real, &opts, ret, e);

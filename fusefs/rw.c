@@ -165,12 +165,10 @@ static int open_tree(struct rw *rw, struct grounds *g, struct view **ret, struct
 
 static int open_file(struct rw *rw, struct grounds *g, struct view **ret, struct err *e)
 {
-	const struct cfg *cfg = rw->setup->cfg;
 	const struct file_rw_options opts = {
 		.dir_fd = rw->state.dir_fd,
 		.dir = rw->state.dir,
 		.name = rw->name,
-		.max_memory = cfg->write_size / rw->want.share,
 		.id_limit = rw->want.id_limit,
 		.commit = file_commit,
 		.arg = rw,

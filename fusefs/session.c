@@ -566,10 +566,13 @@ static void tear_down(struct server *s)
  * false when some of it could not. */
 static bool finish(struct server *s)
 {
-	struct view *v = live_first(s->fs.live)->view;
 	struct err e = ERR_INIT;
+	struct view *v;
 
-	if (!v->write || !v->write->finish)
+	if (!s->fs.writes) /* there may be no view: a source that changed is being opened again */
+		return true;
+	v = live_first(s->fs.live)->view; /* it follows, and is never opened again */
+	if (!v->write->finish)
 		return true;
 	fuse_session_unmount(s->fs.se); /* does nothing when it is unmounted */
 	if (v->write->finish(v, &e) == 0)

@@ -59,7 +59,6 @@ int nc_rw_open(struct grounds *g, const struct file_rw_options *opts, struct vie
 struct hdf5_sink_options {
 	int dir_fd;              /* of the state directory, for the journal; borrowed until close */
 	bool no_journal;         /* change the file in place: a crash may damage it */
-	uint64_t max_meta_bytes;
 };
 
 /* hdf5_sink_open - path: a netCDF-4 or HDF5 file. real: the same file, opened as a source; borrowed

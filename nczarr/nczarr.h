@@ -65,7 +65,6 @@ struct zarr_sink_options {
 	int consolidated;         /* 1: always, 0: never, -1: where it is there, and in new
 	                           * stores */
 	bool strict_json;
-	uint64_t max_meta_bytes;
 };
 
 /* zarr_sink_open - path: a directory that is a Zarr store. real: the same, opened as a source;

@@ -30,7 +30,6 @@ struct file_rw_options {
 	int dir_fd;              /* of the state directory; borrowed for the view's life */
 	const char *dir;         /* its path; borrowed */
 	const char *name;        /* of the virtual file; borrowed */
-	uint64_t max_memory;     /* for pages that are being written, before they go to the disk */
 	uint64_t id_limit;
 	/* commit - the changed file becomes the dataset, or an error. One at a time. */
 	int (*commit)(void *arg, const struct file_rw_change *c, struct err *e);

@@ -189,7 +189,6 @@ static inline void rwf_view(struct rwf *f)
 	struct file_rw_options o = {.dir_fd = f->dir_fd,
 				    .dir = f->dir,
 				    .name = "x.nc",
-				    .max_memory = 1 << 24,
 				    .id_limit = 1 << 20,
 				    .commit = rwf_commit,
 				    .arg = f};

@@ -62,7 +62,7 @@ static inline void sk_new(struct sk *k)
 static inline struct nc_fake *sk_begin(struct sk *k)
 {
 	struct err e = ERR_INIT;
-	const struct hdf5_sink_options o = {.dir_fd = k->dir_fd, .max_meta_bytes = 1 << 28};
+	const struct hdf5_sink_options o = {.dir_fd = k->dir_fd};
 
 	k->real = sk_source(k->path);
 	source_hold(k->real, true);

@@ -457,7 +457,7 @@ static void test_holds(void **state)
 
 static void test_open(void **state)
 {
-	struct hdf5_sink_options o = {.max_meta_bytes = 1 << 20};
+	struct hdf5_sink_options o = {0};
 	struct err e = ERR_INIT;
 	struct sink *sink = NULL;
 	struct source *s;

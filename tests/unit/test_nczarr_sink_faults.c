@@ -140,7 +140,7 @@ static void set_up(struct zs_box *x)
 static int change(struct zs_box *x)
 {
 	static const struct zarr_sink_options opts = {
-		.format = 2, .mode = ZARR_PURE, .consolidated = -1, .max_meta_bytes = 1 << 22};
+		.format = 2, .mode = ZARR_PURE, .consolidated = -1};
 	static const struct ds_text text = {.s = "new", .len = 3};
 	static const struct ds_attr title = {
 		.name = "title", .type = {.kind = DT_VSTRING}, .n = 1, .texts = &text};

@@ -64,7 +64,7 @@ static const struct {
 };
 
 static const struct zarr_sink_options plain = {
-	.format = 2, .mode = ZARR_PURE, .consolidated = -1, .max_meta_bytes = 1 << 22};
+	.format = 2, .mode = ZARR_PURE, .consolidated = -1};
 
 /* pattern - elements of chunk i that any type takes: ASCII for texts, 0 and 1 for bools. */
 static void pattern(const struct ds_array *a, uint64_t i, uint8_t *out, size_t n)

@@ -29,8 +29,7 @@ static struct zarr_sink_options options_of(uint32_t format, enum zarr_mode mode)
 	return (struct zarr_sink_options){.format = format,
 					  .mode = mode,
 					  .nested = format == 3,
-					  .consolidated = -1,
-					  .max_meta_bytes = 1 << 22};
+					  .consolidated = -1};
 }
 
 /* empty_store - as zarr_create makes it, in the place of the one of the box. */

@@ -23,7 +23,7 @@ static const char *const store[] = {
 	NULL};
 
 static const struct zarr_sink_options plain = {
-	.format = 2, .mode = ZARR_PURE, .consolidated = -1, .max_meta_bytes = 1 << 22};
+	.format = 2, .mode = ZARR_PURE, .consolidated = -1};
 
 static void set_up(struct zs_box *x)
 {
