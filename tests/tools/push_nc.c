@@ -42,7 +42,7 @@ static int run(const char *path, struct source *was, struct source *now, bool dr
 {
 	const struct push_policy policy = {.keep = PLAN_PORTABLE, .format = PLAN_HDF5};
 	auto_fd int dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* for the journal */
-	const struct hdf5_sink_options o = {.dir_fd = dir, .max_meta_bytes = (uint64_t)1 << 30};
+	const struct hdf5_sink_options o = {.dir_fd = dir};
 	struct push_job job = {.was = was,
 			       .now = now,
 			       .policy = &policy,
