@@ -65,8 +65,8 @@ int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret
 	char *base;
 
 	if (!real && errno == ENOENT)
-		return err_set(e, -ENOENT, "'%s': no such file or directory: check the path",
-			       path);
+		return err_set(e, -ENOENT, "'%s': no such file or directory: check the path%s",
+			       path, cfg->rw ? ", or make it with -o rw,create" : "");
 	if (!real)
 		return err_sys(e, errno, "'%s'", path);
 	base = strrchr(real, '/') + 1;
