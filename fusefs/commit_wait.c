@@ -138,20 +138,49 @@ static const char *path_of(const struct dataset *ds, uint32_t array, struct buf 
 	return buf_ok(b) ? (const char *)b->data + 1 : NULL;
 }
 
-/* has - whether a dataset has an array of that path. Returns 1, 0 or -ENOMEM. */
-static int has(const struct dataset *ds, const char *path)
+/* paths - of the arrays of a dataset, sorted. */
+struct paths {
+	char **v; /* owned */
+	size_t n;
+};
+
+static void paths_release(struct paths *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		free(p->v[i]);
+	free(p->v);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int paths_of(const struct dataset *ds, struct paths *ret)
 {
 	struct buf b;
-	int ret = 0;
 
+	*ret = (struct paths){.v = alloc_array(ds->n_arrays, sizeof(char *))};
+	if (!ret->v)
+		return -ENOMEM;
 	buf_init(&b, PATH_BYTES);
-	for (uint32_t i = 0; i < ds->n_arrays && ret == 0; i++) {
-		const char *one = path_of(ds, i, &b);
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
+		const char *path = path_of(ds, i, &b);
 
-		ret = !one ? -ENOMEM : strcmp(one, path) == 0;
+		ret->v[i] = path ? strdup(path) : NULL;
+		if (!ret->v[i])
+			break;
+		ret->n++;
 	}
 	buf_release(&b);
-	return ret;
+	if (ret->n > 1)
+		qsort(ret->v, ret->n, sizeof(char *), by_text);
+	return ret->n == ds->n_arrays ? 0 : -ENOMEM;
+}
+
+static bool paths_have(const struct paths *p, const char *path)
+{
+	return p->n > 0 && bsearch(&path, p->v, p->n, sizeof(char *), by_text) != NULL;
 }
 
 static int add(struct wait *w, const char *path)
@@ -167,6 +196,7 @@ static int add(struct wait *w, const char *path)
 
 static int gather(struct wait *w, const struct dataset *was, const struct dataset *now)
 {
+	struct paths old = {.n = 0};
 	struct buf b;
 	int rc = 0;
 
@@ -176,13 +206,15 @@ static int gather(struct wait *w, const struct dataset *was, const struct datase
 
 		if (!changes_form(&now->arrays[i].type))
 			continue;
-		path = path_of(now, i, &b);
-		rc = path ? has(was, path) : -ENOMEM;
-		if (rc == 0)
-			rc = *path ? add(w, path) : 0;
-		else if (rc == 1)
-			rc = 0;
+		if (!old.v)
+			rc = paths_of(was, &old);
+		path = rc == 0 ? path_of(now, i, &b) : NULL;
+		if (!path)
+			rc = -ENOMEM;
+		else if (*path && !paths_have(&old, path))
+			rc = add(w, path);
 	}
+	paths_release(&old);
 	buf_release(&b);
 	return rc;
 }
