@@ -12,7 +12,7 @@ endif
 CC ?= cc
 PKG_CONFIG ?= pkg-config
 MODULES := base mountcfg codecs translate nczarr hdf5view fusefs
-PKGS := fuse3 hdf5 zlib libdeflate jansson blosc libzstd liblzma liblz4
+PKGS := fuse3 hdf5 zlib libdeflate jansson blosc libzstd liblzma liblz4 libcurl libcrypto expat
 # Those without a pkg-config file.
 PLAIN_LIBS := -lbz2 -laec -llzf -lpthread -ldl -lm
 

@@ -16,6 +16,7 @@
 #include "translate/view.h"
 
 struct fs_rw;
+struct fs_remote;
 
 /* fs_want - which view of a source is to be opened, beside what cfg says. */
 struct fs_want {
@@ -42,6 +43,7 @@ struct fs_setup {
 	int (*view_open)(struct source *s, const struct cfg *cfg, const struct fs_want *want,
 			 struct view **ret, struct err *e);
 	const struct fs_rw *rw; /* fusefs/rw.h */
+	const struct fs_remote *remote; /* fusefs/remote.h */
 	/* prepare - what must be done in the server before it has threads. NULL: nothing. */
 	int (*prepare)(struct err *e);
 };

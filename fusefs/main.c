@@ -321,6 +321,8 @@ int main(int argc, char **argv)
 	case CFG_RECOVER:
 		status = fs_recover(&setup);
 		break;
+	case CFG_REFS: /* no command line leads here yet */
+		break;
 	case CFG_FILTERS:
 		status = filters(&cfg);
 		break;

@@ -287,7 +287,7 @@ static void release(struct guest *g)
 	g->kind->release(g);
 }
 
-int guest_open(const struct guest_kind *kind, const char *path, int fd, const struct stat *st,
+int guest_open(const struct guest_kind *kind, const struct source_at *at,
 	       const struct source_options *opts, struct source **ret, struct err *e)
 {
 	struct guest *g = kind->make();
@@ -297,12 +297,12 @@ int guest_open(const struct guest_kind *kind, const char *path, int fd, const st
 	if (!g)
 		return err_nomem(e);
 	g->kind = kind;
-	g->base.ds.st = *st;
-	g->fd = fd;
+	g->base.ds.st = at->st;
+	g->fd = at->fd;
 	g->region_fd = -1;
 	g->opts = *opts;
 	guest_worker_init(&g->worker, opts->read_timeout_ms);
-	rc = set_up(g, path, &why);
+	rc = set_up(g, at->path, &why);
 	if (rc == 0)
 		rc = open_model(g, &why);
 	if (rc < 0) {

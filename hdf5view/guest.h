@@ -157,7 +157,7 @@ int guest_vlen(struct guest *g, uint32_t array, uint64_t linear, struct buf *out
 /* ---- guest.c: operations of a source, for the kinds' tables ---- */
 
 /* guest_open - source_ops.open for a kind. */
-int guest_open(const struct guest_kind *kind, const char *path, int fd, const struct stat *st,
+int guest_open(const struct guest_kind *kind, const struct source_at *at,
 	       const struct source_options *opts, struct source **ret, struct err *e) NZ_MUST_USE;
 /* The others; contracts in translate/source.h. */
 void guest_close(struct source *s);

@@ -11,13 +11,13 @@
 #include <hdf/mfhdf.h>
 #endif
 
-static int bid(const char *path NZ_UNUSED, int fd, const struct stat *st)
+static int bid(const struct source_at *at)
 {
 	static const uint8_t magic[4] = {0x0e, 0x03, 0x13, 0x01};
 	uint8_t head[sizeof(magic)];
 
-	return S_ISREG(st->st_mode) &&
-			       pread(fd, head, sizeof(head), 0) == (ssize_t)sizeof(head) &&
+	return at->file && at->fd >= 0 && at->file->size >= sizeof(head) &&
+			       blob_read(at->file, 0, head, sizeof(head), NULL) == 0 &&
 			       memcmp(head, magic, sizeof(magic)) == 0
 		       ? 10
 		       : 0;
@@ -90,10 +90,10 @@ static void run(const struct child_self *self)
 	guest_run(&h4_kind, self);
 }
 
-static int open_source(const char *path, int fd, const struct stat *st,
-		       const struct source_options *opts, struct source **ret, struct err *e)
+static int open_source(const struct source_at *at, const struct source_options *opts,
+		       struct source **ret, struct err *e)
 {
-	return guest_open(&h4_kind, path, fd, st, opts, ret, e);
+	return guest_open(&h4_kind, at, opts, ret, e);
 }
 
 /* piece - the part of an array in one piece that is a chunk: whole trailing dimensions, cut in one.
@@ -167,8 +167,7 @@ void hdf4_version(char *text, size_t cap)
 
 #else
 
-static int open_source(const char *path NZ_UNUSED, int fd NZ_UNUSED,
-		       const struct stat *st NZ_UNUSED,
+static int open_source(const struct source_at *at NZ_UNUSED,
 		       const struct source_options *opts NZ_UNUSED,
 		       struct source **ret NZ_UNUSED, struct err *e)
 {

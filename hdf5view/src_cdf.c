@@ -7,19 +7,19 @@
 
 #include <errno.h>
 
-static int bid(const char *path NZ_UNUSED, int fd, const struct stat *st)
+static int bid(const struct source_at *at)
 {
 	uint8_t magic[4];
 
-	return S_ISREG(st->st_mode) && st->st_size >= (off_t)sizeof(magic) &&
-			       io_pread(fd, magic, sizeof(magic), 0, NULL) == 0 &&
+	return at->file && at->fd >= 0 && at->file->size >= sizeof(magic) &&
+			       blob_read(at->file, 0, magic, sizeof(magic), NULL) == 0 &&
 			       cdf_version(magic)
 		       ? 10
 		       : 0;
 }
 
-static int open_source(const char *path NZ_UNUSED, int fd, const struct stat *st,
-		       const struct source_options *opts, struct source **ret, struct err *e)
+static int open_source(const struct source_at *at, const struct source_options *opts,
+		       struct source **ret, struct err *e)
 {
 	struct cdf_source *s = alloc_array(1, sizeof(*s));
 	struct cdf_header h;
@@ -28,12 +28,12 @@ static int open_source(const char *path NZ_UNUSED, int fd, const struct stat *st
 	if (!s)
 		return err_nomem(e);
 	s->base.ops = &cdf_source_ops;
-	s->base.ds.st = *st;
-	s->fd = fd;
+	s->base.ds.st = at->st;
+	s->fd = at->fd;
 	s->cut_bytes = opts->cut_bytes;
 	s->max_chunk_bytes = opts->max_chunk_bytes;
 	arena_init(&s->base.ds.arena, (size_t)u64_min(opts->max_meta_bytes, SIZE_MAX));
-	rc = cdf_header_read(fd, (uint64_t)st->st_size, &s->base.ds.arena, &h, e);
+	rc = cdf_header_read(at->fd, at->file->size, &s->base.ds.arena, &h, e);
 	if (rc == 0)
 		rc = cdf_model(s, &h, e);
 	if (rc < 0) {

@@ -12,12 +12,12 @@
 #include <string.h>
 #include <sys/file.h>
 
-static int bid(const char *path NZ_UNUSED, int fd, const struct stat *st)
+static int bid(const struct source_at *at)
 {
 	uint64_t offset;
 
-	return S_ISREG(st->st_mode) &&
-			       h5_file_find(fd, (uint64_t)st->st_size, &offset, NULL) == 0
+	return at->file && at->fd >= 0 &&
+			       h5_file_find(at->fd, at->file->size, &offset, NULL) == 0
 		       ? 10
 		       : 0;
 }
@@ -125,10 +125,10 @@ hid_t h5_lapl(void)
 	return lapl;
 }
 
-static int open_source(const char *path, int fd, const struct stat *st,
-		       const struct source_options *opts, struct source **ret, struct err *e)
+static int open_source(const struct source_at *at, const struct source_options *opts,
+		       struct source **ret, struct err *e)
 {
-	return guest_open(&h5_guest_kind, path, fd, st, opts, ret, e);
+	return guest_open(&h5_guest_kind, at, opts, ret, e);
 }
 
 const struct source_ops hdf5_source_ops = {

@@ -9,14 +9,21 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-enum cfg_command { CFG_MOUNT, CFG_INFO, CFG_FILTERS, CFG_RECOVER, CFG_HELP, CFG_VERSION };
+enum cfg_command {
+	CFG_MOUNT, CFG_INFO, CFG_FILTERS, CFG_RECOVER, CFG_REFS, CFG_HELP, CFG_VERSION
+};
 enum cfg_mode { CFG_MODE_ZARR, CFG_MODE_NCZARR, CFG_MODE_NOXARRAY };
 enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_KEEP, CFG_FILTER_NONE };
 enum cfg_view { CFG_VIEW_AUTO, CFG_VIEW_ZARR, CFG_VIEW_NC };
 
 struct cfg {
 	enum cfg_command command;
-	char *source;            /* absolute path once cfg_parse returns; owned */
+	char *source;            /* absolute path once cfg_parse returns, or an address as it was
+				  * typed but without its user and password; owned */
+	bool remote;             /* source is an address on another machine */
+	char *shown;             /* source for messages, fsname, /proc; owned */
+	char *user, *password;   /* of the address, NULL; wiped from the command line */
+	char *out;               /* refs: where to; "-": standard output; owned */
 	char *mountpoint;        /* owned */
 	char **more;             /* n_more sources of recover besides, as source */
 	size_t n_more;
@@ -65,6 +72,30 @@ struct cfg {
 	uint64_t stage_size;     /* -o stage_size= : bytes that wait to be put into an HDF5 file */
 	uint64_t write_size;     /* -o write_size= : memory for files that are being written */
 	uint32_t commit_delay;   /* -o commit_delay= : ms without a write until a commit begins */
+	/* Things on other machines (docs/remote.md). */
+	char *endpoint;          /* -o endpoint= : an address of an S3 service; or NULL */
+	char *profile, *region;  /* -o profile=, region= : of AWS; or NULL */
+	char *access_key, *secret_key; /* of .ncrc; or NULL */
+	char *aws_config;        /* of .ncrc; or NULL */
+	bool anonymous;          /* -o anonymous : requests are not signed */
+	bool requester_pays;     /* -o requester_pays */
+	bool virtual_hosts;      /* -o s3_style=path|host */
+	char *ca_file;           /* -o ca_file= : certificates to trust; or NULL */
+	char *bearer_file;       /* -o bearer_file= : its first line is a token; or NULL */
+	char *netrc_file;        /* -o netrc_file= : or NULL, ~/.netrc */
+	bool insecure;           /* -o insecure : certificates are not verified */
+	bool private_redirects;  /* -o private_redirects : redirects and references may lead to
+				  * private addresses */
+	uint32_t timeout;        /* -o timeout= : seconds of one request with all its tries */
+	uint32_t tries;          /* -o tries= : of one request */
+	uint32_t connections;    /* -o connections= : to one host */
+	uint64_t remote_size;    /* -o remote_size= : memory for what was fetched */
+	uint64_t ahead_size;     /* -o ahead_size= : fetched before it is asked for, at most */
+	char *cache_dir;         /* -o cache_dir= : what was fetched is kept there; or NULL */
+	uint64_t disk_size;      /* bytes of it: -o cache_size= where there is a cache_dir */
+	uint32_t check_every;    /* -o check_every= : seconds until the service is asked whether what
+				  * is known still holds; 0: never */
+	bool inline_refs;        /* refs: -o inline : chunks that do not pass are put into the document */
 	char **fuse_opts;        /* n_fuse_opts options for libfuse, each "name" or "name=value" */
 	size_t n_fuse_opts;
 };

@@ -65,6 +65,8 @@ struct zarr_sink_options {
 	int consolidated;         /* 1: always, 0: never, -1: where it is there, and in new
 	                           * stores */
 	bool strict_json;
+	struct store *store;      /* what is written, where it is no directory: a remote tree.
+	                           * Borrowed until close; NULL. path then is its name for messages */
 };
 
 /* zarr_sink_open - path: a directory that is a Zarr store. real: the same, opened as a source;
@@ -77,6 +79,11 @@ int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink
 int zarr_sink_pending(const char *path, int dir_fd, struct err *e) NZ_MUST_USE;
 /* zarr_sink_recover - end it or undo it; may be interrupted and called again. */
 int zarr_sink_recover(const char *path, int dir_fd, struct err *e) NZ_MUST_USE;
+/* The same for a remote tree (opts->store): what is new lies in the state directory, with a manifest,
+ * until all of it is in the store; so that recovery ends what was begun. A store whose objects were
+ * changed by others since real was opened is not written: -ESTALE. */
+int zarr_store_recover(struct store *store, int dir_fd, struct err *e) NZ_MUST_USE;
+
 /* zarr_create - a new, empty store: a directory with the root's document. -EEXIST. */
 int zarr_create(const char *path, const struct zarr_sink_options *opts, struct err *e) NZ_MUST_USE;
 
@@ -85,5 +92,33 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
  * Returns 0 with *ret new (view->ops->close). */
 int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struct view **ret,
 		   struct err *e) NZ_MUST_USE;
+
+/* ---- references to chunks (kerchunk's) ---- */
+
+/* refs_options - how a document of references is written. */
+struct refs_options {
+	const char *address;   /* of the source, as readers of the references reach it */
+	bool inlined;          /* chunks that do not pass are put into the document; else an array with
+	                        * such chunks is an error that names it */
+	uint64_t max_inline;   /* bytes of one chunk that may be */
+	uint64_t records;      /* Parquet: references in one file; 0: 100,000 */
+};
+
+/* refs_json - references to all chunks of a source, shown as a Zarr v2 tree: kerchunk's JSON, version
+ * 1. v: the tree's view (filter=keep). Written to fd as it is made.
+ * refs_parquet - the same as a directory of Parquet files, which must not be there yet. */
+int refs_json(struct source *s, struct view *v, const struct refs_options *opts, int fd,
+	      struct err *e) NZ_MUST_USE;
+int refs_parquet(struct source *s, struct view *v, const struct refs_options *opts,
+		 const char *dir, struct err *e) NZ_MUST_USE;
+
+/* refs_reach - how documents of references reach what they refer to; set once by main before sources
+ * are opened. `remote` as main made it; allow: whether a document at `from` may refer to `to`. */
+struct refs_reach {
+	void *arg;
+	/* blob - the bytes of what an address in a document means. *ret new (blob_close). */
+	int (*blob)(void *arg, const char *address, struct blob **ret, struct err *e);
+};
+void refs_set_reach(const struct refs_reach *reach);
 
 #endif

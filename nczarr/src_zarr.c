@@ -92,18 +92,18 @@ static int bid_zip(const char *path, int fd, uint64_t size)
 	return l.found ? 5 : 0;
 }
 
-static int bid(const char *path, int fd, const struct stat *st)
+static int bid(const struct source_at *at)
 {
 	struct stat doc;
 
-	if (S_ISREG(st->st_mode))
-		return bid_zip(path, fd, (uint64_t)st->st_size);
-	if (!S_ISDIR(st->st_mode))
+	if (at->fd < 0)
 		return 0;
+	if (at->file)
+		return bid_zip(at->path, at->fd, at->file->size);
 	for (size_t i = 0; i < ARRAY_LEN(docs); i++)
-		if (fstatat(fd, docs[i], &doc, 0) == 0 && S_ISREG(doc.st_mode))
+		if (fstatat(at->fd, docs[i], &doc, 0) == 0 && S_ISREG(doc.st_mode))
 			return 10;
-	return named_zarr(path) ? 2 : 0;
+	return named_zarr(at->path) ? 2 : 0;
 }
 
 /* release - everything but the store, whose descriptor is the caller's while opening. */
@@ -152,11 +152,11 @@ static int load(struct zr_source *s, struct err *e)
 	return rc < 0 ? rc : zr_data_new(s, &s->data, e);
 }
 
-static int open_source(const char *path, int fd, const struct stat *st,
-		       const struct source_options *opts, struct source **ret, struct err *e)
+static int open_source(const struct source_at *at, const struct source_options *opts,
+		       struct source **ret, struct err *e)
 {
 	struct zr_source *s = new_source(opts);
-	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0), rc;
+	int own = fcntl(at->fd, F_DUPFD_CLOEXEC, 0), rc;
 
 	if (!s || own < 0) {
 		rc = s ? err_sys(e, errno, "another descriptor") : err_nomem(e);
@@ -165,8 +165,8 @@ static int open_source(const char *path, int fd, const struct stat *st,
 		free(s);
 		return rc;
 	}
-	s->base.ds.st = *st;
-	rc = set_up(s, path, own, e);
+	s->base.ds.st = at->st;
+	rc = set_up(s, at->path, own, e);
 	if (rc < 0)
 		(void)close(own); /* it was only read from */
 	else
@@ -178,7 +178,7 @@ static int open_source(const char *path, int fd, const struct stat *st,
 		store_close(store);
 		return rc;
 	}
-	(void)close(fd); /* taken; the store has one of its own */
+	(void)close(at->fd); /* taken; the store has one of its own */
 	*ret = &s->base;
 	return 0;
 }

@@ -127,21 +127,21 @@ static void put_names(const struct source_ops *const *formats, size_t n, char *o
 }
 
 /* no_format - the message for a file or directory that no format bids for. */
-static int no_format(const struct source_ops *const *formats, size_t n, int fd,
-		     const struct stat *st, const char *shown, struct err *e)
+static int no_format(const struct source_ops *const *formats, size_t n,
+		     const struct source_at *at, const char *shown, struct err *e)
 {
-	uint64_t size = (uint64_t)st->st_size;
+	uint64_t size = at->file ? at->file->size : 0;
 	uint8_t head[HEAD_BYTES] = {0};
 	size_t got = size < HEAD_BYTES ? (size_t)size : HEAD_BYTES;
 	char first[40], names[80];
 	int rc;
 
-	if (S_ISDIR(st->st_mode))
+	if (!at->file)
 		return err_set(e, -EBADMSG,
 			       "'%s' is a directory without Zarr documents (.zgroup, .zarray, "
 			       "zarr.json): name the Zarr tree itself",
 			       shown);
-	rc = io_pread(fd, head, got, 0, e);
+	rc = blob_read(at->file, 0, head, got, e);
 	if (rc)
 		return err_wrap(e, rc, "'%s'", shown);
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
@@ -157,15 +157,24 @@ static int no_format(const struct source_ops *const *formats, size_t n, int fd,
 		shown, first, names);
 }
 
+/* local - what is open as fd, for formats. file: room. */
+static struct source_at local(const char *path, int fd, const struct stat *st,
+			      struct blob *file)
+{
+	*file = blob_of_fd(fd, (uint64_t)st->st_size);
+	return (struct source_at){
+		.path = path, .fd = fd, .st = *st, .file = S_ISREG(st->st_mode) ? file : NULL};
+}
+
 /* best_bid - the format that bids most for what is open as fd; NULL: none does. */
 static const struct source_ops *best_bid(const struct source_ops *const *formats, size_t n,
-					 const char *path, int fd, const struct stat *st)
+					 const struct source_at *at)
 {
 	const struct source_ops *best = NULL;
 	int top = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		int bid = formats[i]->bid(path, fd, st);
+		int bid = formats[i]->bid(at);
 
 		if (bid > top) {
 			top = bid;
@@ -180,33 +189,57 @@ const struct source_ops *source_bidder(const struct source_ops *const *formats, 
 {
 	struct stat st;
 	auto_fd int fd = open_any(path, "", &st, NULL);
+	struct blob file;
+	struct source_at at;
 
-	return fd >= 0 ? best_bid(formats, n, path, fd, &st) : NULL;
+	if (fd < 0)
+		return NULL;
+	at = local(path, fd, &st, &file);
+	return best_bid(formats, n, &at);
+}
+
+int source_open_at(const struct source_ops *const *formats, size_t n,
+		   const struct source_at *at, const struct source_options *opts,
+		   struct source **ret, struct err *e)
+{
+	const struct source_ops *best = best_bid(formats, n, at);
+	char tmp[PATH_SHOWN];
+	const char *shown = show_path(at->path, tmp);
+	struct source *s = NULL;
+	int rc;
+
+	if (!best)
+		return no_format(formats, n, at, shown, e);
+	rc = best->open(at, opts, &s, e);
+	if (rc)
+		return err_wrap(e, rc, "'%s'", shown);
+	*ret = s;
+	return 0;
 }
 
 int source_open(const struct source_ops *const *formats, size_t n, const char *path,
 		const struct source_options *opts, struct source **ret, struct err *e)
 {
-	const struct source_ops *best;
 	char tmp[PATH_SHOWN];
-	const char *shown = show_path(path, tmp);
-	struct source *s = NULL;
+	struct source_at at;
+	struct blob file;
 	struct stat st;
 	int rc;
-	auto_fd int fd = open_any(path, shown, &st, e);
+	auto_fd int fd = open_any(path, show_path(path, tmp), &st, e);
 
 	if (fd < 0)
 		return fd;
-	best = best_bid(formats, n, path, fd, &st);
-	if (!best)
-		return no_format(formats, n, fd, &st, shown, e);
+	at = local(path, fd, &st, &file);
+	rc = source_open_at(formats, n, &at, opts, ret, e);
+	if (rc == 0)
+		fd = -1; /* taken */
+	return rc;
+}
 
-	rc = best->open(path, fd, &st, opts, &s, e);
-	if (rc)
-		return err_wrap(e, rc, "'%s'", shown);
-	fd = -1; /* taken */
-	*ret = s;
-	return 0;
+void source_want(struct source *s, uint32_t array, const uint64_t *linear, size_t n)
+{
+	if (s->far && s->ops->want && array < s->ds.n_arrays)
+		s->ops->want(s, array, linear, n);
 }
 
 void source_close(struct source *s)

@@ -8,7 +8,21 @@
 #ifndef TRANSLATE_SOURCE_H
 #define TRANSLATE_SOURCE_H
 
+#include "translate/blob.h"
 #include "translate/dataset.h"
+#include "translate/store.h"
+
+/* source_at - where a dataset is. Local: a file or directory that is open as fd. Remote: fd is -1,
+ * and store is what lies at the address, or, for one object (and for an archive), file is its
+ * bytes. */
+struct source_at {
+	const char *path;     /* as messages name it: a path, or an address without secrets */
+	int fd;
+	struct stat st;       /* local: fstat. Remote: what can be said, st_mode and st_size at
+	                       * least: a tree is S_IFDIR, one object S_IFREG */
+	struct store *store;  /* remote trees; else NULL */
+	struct blob *file;    /* files: of fd, or remote; NULL for directories and trees */
+};
 
 enum chunk_where {
 	CHUNK_ABSENT,  /* proven absence: never written; reads as the fill value */
@@ -48,14 +62,15 @@ struct source;
 struct source_ops {
 	const char *name;  /* "hdf5" */
 
-	/* bid - 0: not ours; else a score, the highest wins. fd is opened for reading, a regular
-	 * file or a directory, st its fstat. Reads at most a few kilobytes. */
-	int (*bid)(const char *path, int fd, const struct stat *st);
+	/* bid - 0: not ours; else a score, the highest wins. A local file or directory is opened
+	 * for reading. Reads at most a few kilobytes; of a remote tree a few documents. */
+	int (*bid)(const struct source_at *at);
 
-	/* open - build the model. fd is taken on success only; as for bid.
+	/* open - build the model. fd, store and file (unless it is fd's, which is only for the
+	 * time of the call) are taken on success only; as for bid.
 	 * Returns 0 with *ret new; -EBADMSG not readable as this format; -EOPNOTSUPP; -ERANGE. */
-	int (*open)(const char *path, int fd, const struct stat *st,
-		    const struct source_options *opts, struct source **ret, struct err *e);
+	int (*open)(const struct source_at *at, const struct source_options *opts,
+		    struct source **ret, struct err *e);
 	void (*close)(struct source *s);
 
 	/* The following get array < n_arrays and linear < n_chunks; the wrappers check. */
@@ -71,6 +86,7 @@ struct source_ops {
 			   const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
 			   struct err *e);
 	int (*fd)(struct source *s, uint32_t blob);
+	void (*want)(struct source *s, uint32_t array, const uint64_t *linear, size_t n);
 	int (*check)(struct source *s, struct err *e);
 	int (*poll)(struct source *s, struct err *e);
 	void (*hold)(struct source *s, bool on);
@@ -80,6 +96,12 @@ struct source_ops {
 struct source {
 	const struct source_ops *ops;
 	struct dataset ds;   /* frozen when open returns */
+	bool far;            /* bytes come over a slow line: who reads in order says early what it
+	                      * will want (source_want) */
+	bool unlisted;       /* which chunks there are is not known, and asking costs as much as
+	                      * reading: source_next says all, but those known to be absent;
+	                      * source_locate asks. Views that would have to know the sizes of all
+	                      * chunks show them decoded instead */
 };
 
 /* source_bidder - the format that bids most for path; NULL: none does. Opens nothing but the path
@@ -95,6 +117,16 @@ int source_open(const struct source_ops *const *formats, size_t n, const char *p
 		const struct source_options *opts, struct source **ret, struct err *e) NZ_MUST_USE;
 /* source_close - takes NULL. No other call may be running. */
 void source_close(struct source *s);
+
+/* source_open_at - the same of what is open already. What at has is taken on success only; errors
+ * name at->path. */
+int source_open_at(const struct source_ops *const *formats, size_t n, const struct source_at *at,
+		   const struct source_options *opts, struct source **ret,
+		   struct err *e) NZ_MUST_USE;
+
+/* source_want - a hint: these chunks will be read soon, in this order. Returns at once. Does nothing
+ * where s->far is false. */
+void source_want(struct source *s, uint32_t array, const uint64_t *linear, size_t n);
 
 /* source_locate - say where the bytes of one chunk are, without reading them.
  * linear  chunk index in C order over the array's grid

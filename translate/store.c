@@ -133,3 +133,51 @@ int store_check(struct store *s, struct err *e)
 {
 	return answer(s, "", s->ops->check(s, e), e);
 }
+
+void store_want(struct store *s, const struct store_range *r, size_t n)
+{
+	if (!s->far || !s->ops->want)
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (!store_key_ok(r[i].key))
+			return;
+	s->ops->want(s, r, n);
+}
+
+int store_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	int rc;
+
+	if (!s->ops->fresh)
+		return store_stat(s, key, ret, e);
+	if (*key && !store_key_ok(key))
+		return bad_key(key, e);
+	*ret = (struct store_stat){0};
+	rc = answer(s, key, s->ops->fresh(s, key, ret, e), e);
+	sane(ret);
+	return rc;
+}
+
+int store_put(struct store *s, const char *key, const struct store_put *what,
+	      uint64_t *ret_version, struct err *e)
+{
+	if (!store_key_ok(key))
+		return bad_key(key, e);
+	if (!s->ops->put)
+		return err_set(e, -EROFS, "'%s': the %s store cannot be written", key,
+			       s->ops->name);
+	return answer(s, key, s->ops->put(s, key, what, ret_version, e), e);
+}
+
+int store_remove(struct store *s, const char *key, struct err *e)
+{
+	int rc;
+
+	if (!store_key_ok(key))
+		return bad_key(key, e);
+	if (!s->ops->remove)
+		return err_set(e, -EROFS, "'%s': the %s store cannot be written", key,
+			       s->ops->name);
+	rc = answer(s, key, s->ops->remove(s, key, e), e);
+	return rc == -ENOENT ? 0 : rc;
+}

@@ -34,6 +34,21 @@ struct store_stat {
  * Returns false to stop. */
 typedef bool store_emit(void *arg, const char *name, bool is_dir, const struct store_stat *st);
 
+/* store_range - a part of an object. */
+struct store_range {
+	const char *key;     /* borrowed for the call */
+	uint64_t off, len;   /* off UINT64_MAX: the last len bytes; len UINT64_MAX: all from off */
+};
+
+/* store_put - what an object is to be: memory, or, data NULL, len bytes of fd at off. */
+struct store_put {
+	const void *data;
+	int fd;
+	uint64_t off, len;
+	bool absent;         /* only where nothing is: else -EEXIST */
+	uint64_t version;    /* only where it is this version: else -ESTALE; 0: whatever is there */
+};
+
 struct store;
 
 struct store_ops {
@@ -46,11 +61,20 @@ struct store_ops {
 		    uint64_t *ret_version, struct err *e);
 	int (*get)(struct store *s, const char *key, struct buf *out, struct err *e);
 	int (*check)(struct store *s, struct err *e);
+	/* the rest may be NULL: nothing is to be done, or it cannot be */
+	void (*want)(struct store *s, const struct store_range *r, size_t n);
+	int (*fresh)(struct store *s, const char *key, struct store_stat *ret, struct err *e);
+	int (*put)(struct store *s, const char *key, const struct store_put *what,
+		   uint64_t *ret_version, struct err *e);
+	int (*remove)(struct store *s, const char *key, struct err *e);
 };
 
 /* store - embedded first in every implementation. */
 struct store {
 	const struct store_ops *ops;
+	bool far;       /* a look at anything costs a request over a slow line: who will want several
+	                 * things says so first (store_want) */
+	bool unlisted;  /* store_list is -EOPNOTSUPP: what there is has to be asked for by name */
 };
 
 static inline void store_close(struct store *s)
@@ -85,5 +109,22 @@ int store_get(struct store *s, const char *key, struct buf *out, struct err *e) 
 /* store_check - 0 while a store that is one file (an archive) is the one that was opened; -ESTALE.
  * A store whose objects live on their own has nothing to check: 0. */
 int store_check(struct store *s, struct err *e) NZ_MUST_USE;
+
+/* store_want - a hint: these will be read soon, in this order; fetched side by side. Returns at once,
+ * and does nothing where s->far is false. */
+void store_want(struct store *s, const struct store_range *r, size_t n);
+
+/* store_fresh - like store_stat, of what the service has now: nothing remembered is believed, and what
+ * is found to be another version is forgotten. */
+int store_fresh(struct store *s, const char *key, struct store_stat *ret,
+		struct err *e) NZ_MUST_USE;
+
+/* store_put - make or replace an object; readers see the old one or the new one.
+ * Returns 0; -EROFS it cannot be written; -EEXIST, -ESTALE the condition does not hold;
+ * -EOPNOTSUPP the service knows no conditions. */
+int store_put(struct store *s, const char *key, const struct store_put *what,
+	      uint64_t *ret_version, struct err *e) NZ_MUST_USE;
+/* store_remove - what is not there is no error. */
+int store_remove(struct store *s, const char *key, struct err *e) NZ_MUST_USE;
 
 #endif

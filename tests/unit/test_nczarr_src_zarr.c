@@ -115,11 +115,14 @@ static void put_zip(const char *name, const char *const *list)
 static int bid_of(const char *p)
 {
 	int fd = open(p, O_RDONLY | O_CLOEXEC), bid;
-	struct stat st;
+	struct source_at at = {.path = p, .fd = fd};
+	struct blob file;
 
 	assert_true(fd >= 0);
-	assert_int_equal(fstat(fd, &st), 0);
-	bid = zarr_source_ops.bid(p, fd, &st);
+	assert_int_equal(fstat(fd, &at.st), 0);
+	file = blob_of_fd(fd, (uint64_t)at.st.st_size);
+	at.file = S_ISREG(at.st.st_mode) ? &file : NULL;
+	bid = zarr_source_ops.bid(&at);
 	assert_int_equal(close(fd), 0);
 	return bid;
 }

@@ -36,37 +36,34 @@ struct fake {
 	uint64_t next;
 };
 
-static int fake_bid(const char *name, int fd, const struct stat *st)
+static int fake_bid(const struct source_at *at)
 {
 	char c = 0;
 
-	(void)name;
-	(void)st;
-	return pread(fd, &c, 1, 0) == 1 && c == 'F' ? 5 : 0;
+	return at->file && blob_read(at->file, 0, &c, 1, NULL) == 0 && c == 'F' ? 5 : 0;
 }
 
-static int weak_bid(const char *name, int fd, const struct stat *st)
+static int weak_bid(const struct source_at *at)
 {
-	return fake_bid(name, fd, st) ? 1 : 0;
+	return fake_bid(at) ? 1 : 0;
 }
 
 static const struct source_ops fake_ops;
 
-static int fake_open(const char *p, int fd, const struct stat *st,
-		     const struct source_options *opts, struct source **ret, struct err *e)
+static int fake_open(const struct source_at *at, const struct source_options *opts,
+		     struct source **ret, struct err *e)
 {
 	struct fake *f;
 
-	(void)p;
 	(void)opts;
-	if (st->st_size < 4)
+	if (at->file->size < 4)
 		return err_set(e, -EBADMSG, "truncated: file has %d bytes, 4 needed",
-			       (int)st->st_size);
+			       (int)at->file->size);
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return err_nomem(e);
 	f->source.ops = &fake_ops;
-	f->fd = fd;
+	f->fd = at->fd;
 	*ret = &f->source;
 	return 0;
 }

@@ -1,0 +1,29 @@
+/* remote.h - sources that are addresses: fusefs opens a source by fs_source, wherever it is. */
+#ifndef FUSEFS_REMOTE_H
+#define FUSEFS_REMOTE_H
+
+#include "fusefs/fusefs.h"
+
+/* fs_remote - what the modules can do, for files that must not know them (main.c wires it).
+ * `remote` is made at the first use in a process, from cfg. */
+struct fs_remote {
+	int (*open)(const struct cfg *cfg, void **ret_remote, struct err *e);
+	void (*stop)(void *remote);
+	void (*close)(void *remote);
+	int (*at)(void *remote, const char *address, struct source_at *ret, struct err *e);
+	void (*release)(struct source_at *at);
+	int (*store)(void *remote, const char *address, struct store **ret, struct err *e);
+};
+
+/* fs_source - the source at a path or address: source_open, for both. */
+int fs_source(const struct fs_setup *setup, const char *path, const struct source_options *opts,
+	      struct source **ret, struct err *e) NZ_MUST_USE;
+/* fs_store - the Zarr tree at an address, for writing; store_close it. */
+int fs_store(const struct fs_setup *setup, const char *address, struct store **ret,
+	     struct err *e) NZ_MUST_USE;
+/* fs_remote_stop - everything remote that somebody waits for is given up: the mount ends.
+ * fs_remote_end - after all sources are closed. Both do nothing where nothing remote was opened. */
+void fs_remote_stop(void);
+void fs_remote_end(void);
+
+#endif
