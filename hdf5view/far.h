@@ -30,15 +30,17 @@ int far_serve(struct blob *b, int sock, bool all, struct far_server **ret,
 void far_end(struct far_server *f);
 /* far_waited - milliseconds that the child waited for bytes so far. */
 int64_t far_waited(struct far_server *f);
+/* far_failed - whether it did not get something that it asked for: its library may remember a part
+ * of that. False for NULL. */
+bool far_failed(struct far_server *f);
 
 /* ---- far_client.c: in the child ---- */
 
 /* far_client_new - the file as a blob that asks over sock (borrowed) and remembers a little. NULL
  * when memory is short. One thread at a time. It lives as long as the process. */
 struct blob *far_client_new(int sock, uint64_t size);
-/* far_client_failed - why a read failed since far_client_clear, 0 when none did: what a library made
- * of the file after that is not to be believed. b may be any blob. */
+/* far_client_failed - why the first read that failed did, 0 when none did: what a library made of
+ * the file after that is not to be believed. b may be any blob. */
 int far_client_failed(const struct blob *b, struct err *e);
-void far_client_clear(struct blob *b);
 
 #endif

@@ -147,9 +147,3 @@ int far_client_failed(const struct blob *b, struct err *e)
 		return 0;
 	return err_set(e, c->failed.code, "%s", c->failed.msg);
 }
-
-void far_client_clear(struct blob *b)
-{
-	if (b && b->ops == &client_ops)
-		of(b)->failed = (struct err)ERR_INIT;
-}

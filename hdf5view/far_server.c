@@ -28,10 +28,11 @@ struct far_server {
 	bool over;
 	struct stop stop;
 	_Atomic int64_t waited; /* ns */
-	uint8_t *room;          /* FAR_READ_MAX bytes */
-	uint64_t next;          /* behind the last range that was asked for */
-	uint64_t ahead;         /* how much was wanted behind it, ... */
-	uint64_t ahead_end;     /* ... up to where */
+	_Atomic bool failed;
+	uint8_t *room;      /* FAR_READ_MAX bytes */
+	uint64_t next;      /* behind the last range that was asked for */
+	uint64_t ahead;     /* how much was wanted behind it, ... */
+	uint64_t ahead_end; /* ... up to where */
 };
 
 int far_pair(int ret[2], struct err *e)
@@ -111,6 +112,8 @@ static bool do_read(struct far_server *f, const struct far_request *q)
 	start = stop_now();
 	rc = blob_read(f->blob, q->off, f->room, (size_t)q->len, &e);
 	atomic_fetch_add(&f->waited, stop_now() - start);
+	if (rc < 0)
+		atomic_store(&f->failed, true);
 	return rc == 0 ? answer(f, 0, f->room, (size_t)q->len)
 		       : answer(f, rc, e.msg, strlen(e.msg));
 }
@@ -197,4 +200,9 @@ void far_end(struct far_server *f)
 int64_t far_waited(struct far_server *f)
 {
 	return f ? atomic_load(&f->waited) / 1000000 : 0;
+}
+
+bool far_failed(struct far_server *f)
+{
+	return f && atomic_load(&f->failed);
 }

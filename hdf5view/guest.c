@@ -42,6 +42,7 @@ int guest_job_of(const struct guest *g, enum guest_job_kind kind, struct guest_j
 	ret->has_root = root != NULL;
 	ret->keep_going = g->opts.keep_going;
 	ret->remote = guest_remote(g);
+	ret->named = guest_remote(g) || g->origin;
 	memcpy(ret->path, g->path, strlen(g->path) + 1);
 	if (root)
 		memcpy(ret->link_root, root, strlen(root) + 1);
@@ -60,12 +61,12 @@ static int use_model(struct guest *g, struct err *e)
 	return g->kind->use(g, m->own, e);
 }
 
-/* set_up - canonical paths, and what the kind wants to know. */
-static int set_up(struct guest *g, const char *path, struct err *e)
+/* set_up - canonical paths, and what the kind wants to know. named: path is only for messages. */
+static int set_up(struct guest *g, const char *path, bool named, struct err *e)
 {
-	const char *root = guest_remote(g) ? NULL : g->opts.link_root;
+	const char *root = named ? NULL : g->opts.link_root;
 
-	g->path = guest_remote(g) ? strdup(path) : realpath(path, NULL);
+	g->path = named ? strdup(path) : realpath(path, NULL);
 	if (!g->path)
 		return err_sys(e, errno, "its canonical path");
 	g->opts.link_root = NULL;
@@ -106,7 +107,7 @@ int guest_of_job(const struct guest_kind *kind, const struct guest_job *job, int
 	if (g->region != job->at)
 		return err_set(e, -EADDRINUSE, "memory for %s's process is taken",
 			       kind->child.who);
-	rc = set_up(g, job->path, e);
+	rc = set_up(g, job->path, job->named, e);
 	if (rc == 0 && job->kind == GUEST_READ)
 		rc = use_model(g, e);
 	*ret = g;
@@ -320,10 +321,11 @@ int guest_open(const struct guest_kind *kind, const struct source_at *at,
 	g->local = blob_of_fd(at->fd, (uint64_t)at->st.st_size);
 	g->blob = at->fd < 0 ? at->file : &g->local;
 	g->base.far = guest_remote(g);
+	g->origin = at->fd >= 0 && at->file && at->file->fd < 0 ? at->file : NULL;
 	g->region_fd = -1;
 	g->opts = *opts;
 	guest_worker_init(&g->worker, opts->read_timeout_ms);
-	rc = set_up(g, at->path, &why);
+	rc = set_up(g, at->path, guest_remote(g) || g->origin, &why);
 	if (rc == 0)
 		rc = open_model(g, &why);
 	if (rc < 0) {
@@ -337,7 +339,7 @@ int guest_open(const struct guest_kind *kind, const struct source_at *at,
 void guest_close(struct source *s)
 {
 	struct guest *g = guest_of(s);
-	struct blob *remote = guest_remote(g) ? g->blob : NULL;
+	struct blob *remote = guest_remote(g) ? g->blob : g->origin;
 	int fd = g->fd;
 
 	release(g);
@@ -351,6 +353,11 @@ int guest_fd(struct source *s, uint32_t blob)
 	return blob == 0 ? guest_of(s)->fd : -1;
 }
 
+static int check_far(struct guest *g, bool far, struct err *e)
+{
+	return blob_check(g->origin ? g->origin : g->blob, far, e);
+}
+
 int guest_check(struct source *s, struct err *e)
 {
 	const struct stat *was = &s->ds.st;
@@ -358,8 +365,8 @@ int guest_check(struct source *s, struct err *e)
 
 	if (atomic_load_explicit(&guest_of(s)->held, memory_order_acquire))
 		return 0;
-	if (guest_remote(guest_of(s)))
-		return blob_check(guest_of(s)->blob, false, e);
+	if (guest_remote(guest_of(s)) || guest_of(s)->origin)
+		return check_far(guest_of(s), false, e);
 	if (fstat(guest_of(s)->fd, &now) < 0)
 		return err_sys(e, errno, "the source file");
 	if (now.st_size != was->st_size || now.st_mtim.tv_sec != was->st_mtim.tv_sec ||
@@ -370,8 +377,9 @@ int guest_check(struct source *s, struct err *e)
 
 int guest_poll(struct source *s, struct err *e)
 {
-	return guest_remote(guest_of(s)) ? blob_check(guest_of(s)->blob, true, e)
-					 : guest_check(s, e);
+	return guest_remote(guest_of(s)) || guest_of(s)->origin
+		       ? check_far(guest_of(s), true, e)
+		       : guest_check(s, e);
 }
 
 int guest_read_stored(struct source *s, uint32_t array NZ_UNUSED, uint64_t linear NZ_UNUSED,

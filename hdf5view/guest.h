@@ -35,6 +35,7 @@ struct guest_job {
 	struct stat st;            /* of the source */
 	uint64_t max_meta_bytes, cut_bytes, max_chunk_bytes, max_index_bytes;
 	bool has_root, keep_going;
+	bool named;                /* path is no path, but what messages say */
 	bool remote;               /* GUEST_FD_SOURCE is a socket for far_client_new */
 	char path[PATH_MAX], link_root[PATH_MAX];
 };
@@ -135,6 +136,7 @@ struct guest {
 	struct blob *blob;         /* its bytes: &local, or remote and owned; in a child of the latter
 	                            * far_client_new's */
 	struct blob local;
+	struct blob *origin;       /* fd is a copy of it; owned; NULL: fd is the file itself */
 	char *path;                /* canonical, or as messages name what is remote; owned */
 	struct source_options opts;
 	char *link_root;           /* canonical, owned; NULL: no other file is touched */
@@ -176,7 +178,7 @@ int guest_lock(struct guest *g, pthread_mutex_t *lock, struct err *e) NZ_MUST_US
 
 /* ---- guest.c: operations of a source, for the kinds' tables ---- */
 
-/* guest_open - source_ops.open for a kind. */
+/* guest_open - source_ops.open for a kind. at->fd with a remote at->file: a copy of that. */
 int guest_open(const struct guest_kind *kind, const struct source_at *at,
 	       const struct source_options *opts, struct source **ret, struct err *e) NZ_MUST_USE;
 /* The others; contracts in translate/source.h. */

@@ -46,11 +46,8 @@ static void obey(struct guest *g, int sock, const struct request *q, struct buf 
 		rc = out ? g->kind->chunk(g, q->array, q->linear, out, (size_t)q->len, &e)
 			 : err_nomem(&e);
 	}
-	if (far_client_failed(g->blob, &e) < 0) {
-		/* the library may remember a part of what it did not get */
-		child_say(sock, e.code, e.msg, strlen(e.msg));
-		_exit(0);
-	}
+	if (far_client_failed(g->blob, NULL) < 0)
+		rc = far_client_failed(g->blob, &e); /* and the server ends this process */
 	if (rc < 0)
 		child_say(sock, rc, e.msg, strlen(e.msg));
 	else
@@ -251,6 +248,8 @@ static int read_locked(struct guest *g, struct talk *t, struct err *e)
 		got = ask_locked(w, t, e);
 		if (got == CHILD_TAKEN) {
 			w->served++;
+			if (far_failed(w->child.far))
+				(void)guest_child_end(&w->child);
 			return t->rc;
 		}
 		status = guest_child_end(&w->child);
