@@ -1,7 +1,8 @@
 /* far_server.c - a thread for each child that reads a remote file.
  *
  * What is fetched when is the store's business below the blob; here are only hints: a small file is
- * wanted whole, the beginning and the end of a larger one are, and who reads on gets more each time. */
+ * wanted whole, the beginning and the end of a larger one are, and who reads on gets more each
+ * time. */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>

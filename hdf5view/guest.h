@@ -133,8 +133,8 @@ struct guest {
 	struct source base;
 	const struct guest_kind *kind;
 	int fd;                    /* of the source, owned; -1: it is remote */
-	struct blob *blob;         /* its bytes: &local, or remote and owned; in a child of the latter
-	                            * far_client_new's */
+	struct blob *blob;         /* its bytes: &local, or remote and owned; in a child of the
+	                            * latter far_client_new's */
 	struct blob local;
 	struct blob *origin;       /* fd is a copy of it; owned; NULL: fd is the file itself */
 	char *path;                /* canonical, or as messages name what is remote; owned */
@@ -203,8 +203,8 @@ int guest_child_start(struct guest *g, enum guest_job_kind kind, struct guest_pr
 		      struct err *e) NZ_MUST_USE;
 /* guest_child_end - child_end. */
 int guest_child_end(struct guest_proc *c);
-/* guest_await - wait until a child that reads a remote file says something, before `end` (child_now);
- * children that read local ones are not waited for here. *ret: CHILD_TAKEN, or CHILD_LATE. Returns
+/* guest_await - wait until a child that reads a remote file says something, before `end`
+ * (child_now); children that read local ones are not waited for here. *ret: CHILD_TAKEN, or CHILD_LATE. Returns
  * 0; -EINTR stop_asked. */
 int guest_await(const struct guest_proc *c, int64_t end, enum child_taken *ret,
 		struct err *e) NZ_MUST_USE;

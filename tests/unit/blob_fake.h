@@ -1,5 +1,5 @@
-/* blob_fake.h - a file as a remote blob, for tests: counts what is asked for, fails and changes when
- * it is told to. */
+/* blob_fake.h - a file as a remote blob, for tests: counts what is asked for, fails and changes
+ * when it is told to. */
 #ifndef TESTS_UNIT_BLOB_FAKE_H
 #define TESTS_UNIT_BLOB_FAKE_H
 
