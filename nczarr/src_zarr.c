@@ -252,6 +252,7 @@ const struct source_ops zarr_source_ops = {
 	.read_chunk = zr_read_chunk,
 	.read_vlen = zr_read_vlen,
 	.read_stored = zr_read_stored,
+	.want = zr_want,
 	.check = zr_check,
 	.poll = zr_poll,
 	.hold = zr_hold,

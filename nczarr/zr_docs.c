@@ -481,8 +481,8 @@ static int name_order(const void *pa, const void *pb)
 }
 
 /* push_children - the directories of a group are to be looked at. */
-static int push_children(struct zr_load *l, const struct zr_todo *d, struct zr_listing *s, bool v3,
-			 struct err *e)
+static int push_children(struct zr_load *l, const struct zr_todo *d, struct zr_listing *s,
+			 bool v3, struct err *e)
 {
 	int rc = 0;
 
@@ -507,8 +507,8 @@ static int push_children(struct zr_load *l, const struct zr_todo *d, struct zr_l
 
 /* rest - the documents beside the one that says what an item is; those that a listing did not
  * have are not there. */
-static int rest(struct zr_load *l, const char *dir, const struct zr_listing *s, const json_t **d,
-		bool array, struct err *e)
+static int rest(struct zr_load *l, const char *dir, const struct zr_listing *s,
+		const json_t **d, bool array, struct err *e)
 {
 	static const enum zr_doc of_array[] = {DOC_ZATTRS, DOC_NCZARRAY, DOC_NCZVAR,
 					       DOC_NCZATTRS, DOC_NCZATTR};
@@ -562,10 +562,11 @@ static int below(struct zr_load *l, const char *dir, const json_t **docs,
 		return list_dir(l, dir, ret, e);
 	rc = zr_far_children(l, docs, ret, &said, e);
 	if (rc == 0 && !said)
-		rc = zr_note(l->t, dir, e,
-			     "what is in this group is not known: the server lists nothing, and "
-			     "no document says it: consolidate the metadata "
-			     "(zarr.consolidate_metadata)");
+		rc = zr_note(
+			l->t, dir, e,
+			"what is in this group is not known: the server lists nothing, and "
+			"no document says it: consolidate the metadata "
+			"(zarr.consolidate_metadata)");
 	return rc;
 }
 
@@ -660,9 +661,9 @@ static int ask_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 		rc = commit(l, d, docs, &group, e);
 	if (rc == 0 && !group && d->depth) {
 		rc = look_v3(l, d, NULL, &v3, e);
-		return rc < 0 || v3
-			       ? rc
-			       : zr_note(l->t, d->key, e, "is said to be there and has no documents");
+		return rc < 0 || v3 ? rc
+				    : zr_note(l->t, d->key, e,
+					      "is said to be there and has no documents");
 	}
 	if (rc < 0 || !group)
 		return rc;
@@ -797,9 +798,10 @@ int zr_tree_load(struct zr_source *s, struct zr_tree *ret, struct err *e)
 	int rc = load_all(&l, e);
 
 	if (rc == 0 && nothing(&l))
-		rc = err_set(e, -EBADMSG,
-			     "no Zarr documents there (zarr.json, .zmetadata, .zgroup, .zarray, "
-			     ".nczarr): name the root of the Zarr tree itself");
+		rc = err_set(
+			e, -EBADMSG,
+			"no Zarr documents there (zarr.json, .zmetadata, .zgroup, .zarray, "
+			".nczarr): name the root of the Zarr tree itself");
 	if (rc == 0)
 		rc = link_items(&l, e);
 	free(l.found);

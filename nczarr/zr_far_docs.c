@@ -154,8 +154,8 @@ static int add(struct zr_listing *s, const json_t *name, struct err *e)
 
 /* add_all - names in a list, or, with `member`, the member of that name of each of its objects.
  * *ret_said: there is such a list. */
-static int add_all(struct zr_listing *s, const json_t *list, const char *member,
-		   bool *ret_said, struct err *e)
+static int add_all(struct zr_listing *s, const json_t *list, const char *member, bool *ret_said,
+		   struct err *e)
 {
 	int rc = 0;
 
@@ -179,9 +179,8 @@ static int images(struct zr_listing *s, const json_t *attrs, bool *ret_said, str
 	if (rc == 0)
 		rc = add_all(s, json_get(json_get(attrs, "well"), "images"), "path", ret_said,
 			     e);
-	for (size_t i = 0; json_kind(scales) == JSON_IS_LIST && i < json_array_size(scales) &&
-			   rc == 0;
-	     i++)
+	for (size_t i = 0;
+	     json_kind(scales) == JSON_IS_LIST && i < json_array_size(scales) && rc == 0; i++)
 		rc = add_all(s, json_get(json_array_get(scales, i), "datasets"), "path",
 			     ret_said, e);
 	return rc;

@@ -236,6 +236,7 @@ int zr_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *
 int zr_read_stored(struct source *s, uint32_t array, uint64_t linear,
 		   const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
 		   struct err *e);
+void zr_want(struct source *s, uint32_t array, const uint64_t *linear, size_t n);
 int zr_check(struct source *s, struct err *e);
 int zr_poll(struct source *s, struct err *e);
 void zr_hold(struct source *s, bool on);
