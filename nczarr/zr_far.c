@@ -209,7 +209,7 @@ void zr_far_want_indexes(struct zr_source *s, uint32_t array, const struct zr_pl
 		if (!zr_shard_known(s, &at, slot, &off, &len))
 			add_index(w, object);
 		else if (i == 0)
-			break; /* asked for with the ones before */
+			break; /* the next ones are asked for when the first is missing */
 		object++;
 	}
 	flush(w);
