@@ -504,8 +504,12 @@ int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink
 		   struct sink **ret, struct err *e)
 {
 	struct zarr_sink *s;
-	int root = -1, rc = opts->store ? 0 : open_root(path, real, &root, e);
+	int root = -1, rc = 0;
 
+	if (!opts->store)
+		rc = open_root(path, real, &root, e);
+	else if (!opts->store->ops->put || !opts->store->ops->remove)
+		rc = err_set(e, -EROFS, "'%.*s' can only be read", LONG, path);
 	if (rc)
 		return rc;
 	s = alloc_array(1, sizeof(*s));
