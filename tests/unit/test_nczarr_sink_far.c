@@ -449,8 +449,7 @@ static void others(struct far *f)
 /* Somebody changed a document between opening and commit: nothing is written. */
 static void test_stale(void **state)
 {
-	static const char *const keys[] = {"t/.zarray", ".zmetadata", ".zattrs", "n/.zgroup",
-					   "g/v/.zarray"};
+	static const char *const keys[] = {"t/.zarray", ".zattrs", "n/.zgroup", "g/v/.zarray"};
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 		for (int plain = 0; plain < 2; plain++) {
@@ -465,7 +464,8 @@ static void test_stale(void **state)
 			f.count = 0;
 			f.meddle = keys[i];
 			rc = change_by(&f.box, &f, others, &e);
-			assert_int_equal(rc, strstr(keys[i], "n/") ? -EEXIST : -ESTALE);
+			if (rc != (strstr(keys[i], "n/") ? -EEXIST : -ESTALE))
+				fail_msg("%s, %d: %d %s", keys[i], plain, rc, e.msg);
 			assert_non_null(strstr(e.msg, strrchr(keys[i], '.')));
 			assert_false(pending(&f));
 			assert_true(bare(&f));
