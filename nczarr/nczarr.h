@@ -84,7 +84,8 @@ int zarr_sink_recover(const char *path, int dir_fd, struct err *e) NZ_MUST_USE;
  * changed by others since real was opened is not written: -ESTALE. */
 int zarr_store_recover(struct store *store, int dir_fd, struct err *e) NZ_MUST_USE;
 
-/* zarr_create - a new, empty store: a directory with the root's document. -EEXIST. */
+/* zarr_create - a new, empty store: a directory with the root's document; or, opts->store, where
+ * nothing is yet at an address. -EEXIST. */
 int zarr_create(const char *path, const struct zarr_sink_options *opts, struct err *e) NZ_MUST_USE;
 
 /* zarr_view_open - present a source as a Zarr v2 or v3 tree. The source is borrowed and outlives
