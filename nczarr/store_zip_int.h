@@ -94,4 +94,7 @@ int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta,
 int zip_read(struct zip *z, size_t entry, uint64_t off, uint8_t *out, size_t len,
 	     struct err *e) NZ_MUST_USE;
 
+/* zip_place - where an entry's stored bytes begin in the archive. */
+int zip_place(struct zip *z, size_t entry, uint64_t *ret, struct err *e) NZ_MUST_USE;
+
 #endif
