@@ -16,7 +16,8 @@
 #include "nczarr/nczarr.h"
 
 static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
-						   &hdf4_source_ops, &zarr_source_ops};
+						   &hdf4_source_ops, &zarr_source_ops,
+						   &refs_source_ops};
 
 /* spare_processors - one is left to the reader, who needs it as much: on two processors one thread
  * that decodes ahead made a reader half as quick again as two. */
