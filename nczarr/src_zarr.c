@@ -96,6 +96,8 @@ static int bid(const struct source_at *at)
 {
 	struct stat doc;
 
+	if (at->store)
+		return zr_far_bid(at->store);
 	if (at->fd < 0)
 		return 0;
 	if (at->file)
@@ -145,19 +147,46 @@ static int set_up(struct zr_source *s, const char *path, int fd, struct err *e)
 /* load - the model, and what finds chunks. */
 static int load(struct zr_source *s, struct err *e)
 {
-	int rc = zr_model(s, e);
+	int rc;
 
+	s->base.far = s->store->far;
+	s->base.unlisted = s->store->unlisted;
+	rc = zr_model(s, e);
 	s->opts.unlimited = NULL; /* borrowed until now */
 	s->opts.n_unlimited = 0;
 	return rc < 0 ? rc : zr_data_new(s, &s->data, e);
 }
 
+/* open_tree - what at->store is, which is taken on success. */
+static int open_tree(const struct source_at *at, const struct source_options *opts,
+		     struct source **ret, struct err *e)
+{
+	struct zr_source *s = new_source(opts);
+	int rc;
+
+	if (!s)
+		return err_nomem(e);
+	s->store = at->store;
+	s->base.ds.st = at->st;
+	s->path = strdup(at->path);
+	rc = s->path ? load(s, e) : err_nomem(e);
+	if (rc < 0)
+		release(s);
+	else
+		*ret = &s->base;
+	return rc;
+}
+
 static int open_source(const struct source_at *at, const struct source_options *opts,
 		       struct source **ret, struct err *e)
 {
-	struct zr_source *s = new_source(opts);
-	int own = fcntl(at->fd, F_DUPFD_CLOEXEC, 0), rc;
+	struct zr_source *s;
+	int own, rc;
 
+	if (at->store)
+		return open_tree(at, opts, ret, e);
+	s = new_source(opts);
+	own = fcntl(at->fd, F_DUPFD_CLOEXEC, 0);
 	if (!s || own < 0) {
 		rc = s ? err_sys(e, errno, "another descriptor") : err_nomem(e);
 		if (own >= 0)
@@ -224,6 +253,7 @@ const struct source_ops zarr_source_ops = {
 	.read_chunk = zr_read_chunk,
 	.read_vlen = zr_read_vlen,
 	.read_stored = zr_read_stored,
+	.want = zr_want,
 	.check = zr_check,
 	.poll = zr_poll,
 	.hold = zr_hold,
