@@ -297,6 +297,7 @@ const struct source_ops zarr_source_ops = {
 	.open = open_source,
 	.close = close_source,
 	.locate = zr_locate,
+	.place = zr_place_chunk,
 	.next = zr_next,
 	.read_chunk = zr_read_chunk,
 	.read_vlen = zr_read_vlen,
