@@ -298,8 +298,9 @@ static int take_second(struct cfg *cfg, const struct walk *w, struct err *e)
 
 static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 {
-	char **const paths[] = {&cfg->link_root,   &cfg->state_dir,  &cfg->ca_file,
-				&cfg->bearer_file, &cfg->netrc_file, &cfg->cache_dir};
+	char **const paths[] = {&cfg->aws_config, &cfg->link_root,   &cfg->state_dir,
+				&cfg->ca_file,    &cfg->bearer_file, &cfg->netrc_file,
+				&cfg->cache_dir};
 	const size_t want = command_of(cfg)->places;
 	int rc = 0;
 
