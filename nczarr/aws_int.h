@@ -3,7 +3,8 @@
  *   aws.c        which keys hold now, and when they are renewed
  *   aws_files.c  ~/.aws/config and ~/.aws/credentials
  *   aws_where.c  one place after the other until one has keys
- *   aws_http.c   keys that a service gives out: containers, instances, STS */
+ *   aws_http.c   keys that a service gives out: containers, instances;  aws_sts.c  roles
+ *   aws_time.c   times */
 #ifndef NCZARR_AWS_INT_H
 #define NCZARR_AWS_INT_H
 
@@ -103,6 +104,9 @@ struct aws_role {
 };
 int aws_from_sts(const struct aws_options *o, const struct aws_role *role, struct aws_keys **ret,
 		 struct err *e) NZ_MUST_USE;
+
+/* aws_text_file - the text of a file of one line (new); NULL: e says why. */
+char *aws_text_file(const char *path, struct err *e);
 
 /* aws_time - "2026-11-22T10:00:00Z" (with fractions or without) as seconds since 1970, ns in *ret_ns when
  * it is not NULL. -EINVAL. */
