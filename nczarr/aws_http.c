@@ -1,5 +1,5 @@
-/* aws_http.c - keys that a service gives out: to containers and to instances (IMDSv2). Both are near,
- * so nobody waits for them as long as for data; both are asked without a proxy. */
+/* aws_http.c - keys that a service gives out: to containers and to instances (IMDSv2). Both
+ * are near, so nobody waits for them as long as for data; both are asked without a proxy. */
 #include "nczarr/aws_int.h"
 
 #include <errno.h>

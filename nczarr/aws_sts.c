@@ -1,5 +1,6 @@
-/* aws_sts.c - the keys of a role, from the Security Token Service (API version 2011-06-15): for keys
- * of somebody who may take it (AssumeRole), or for a token of somebody else's (web identity). */
+/* aws_sts.c - the keys of a role, from the Security Token Service (API version 2011-06-15):
+ * for keys of somebody who may take it (AssumeRole), or for a token of somebody else's (web
+ * identity). */
 #include "nczarr/aws_int.h"
 
 #include <errno.h>

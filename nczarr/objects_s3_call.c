@@ -1,5 +1,5 @@
-/* objects_s3_call.c - one request: its address, its signature before each try, and what its answer
- * teaches: another region, another clock, keys that have ended. */
+/* objects_s3_call.c - one request: its address, its signature before each try, and what its
+ * answer teaches: another region, another clock, keys that have ended. */
 #include "nczarr/s3_int.h"
 
 #include <errno.h>
@@ -300,8 +300,8 @@ static bool learn_clock(struct s3_call *c, const struct net_answer *a)
 	return true;
 }
 
-/* learn_keys - they have ended: others may be there by now. What waits for nothing cannot look, but
- * the next one does. */
+/* learn_keys - they have ended: others may be there by now. What waits for nothing cannot
+ * look, but the next one does. */
 static bool learn_keys(struct s3_call *c, const struct net_answer *a)
 {
 	if (!c->keys || !(code_is(a, "ExpiredToken") || code_is(a, "TokenRefreshRequired") ||

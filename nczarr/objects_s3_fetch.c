@@ -1,5 +1,6 @@
-/* objects_s3_fetch.c - reading: HEAD, whole objects, ranges. What was asked is kept until somebody is
- * told; an answer that contradicts itself is asked for again before it is an error. */
+/* objects_s3_fetch.c - reading: HEAD, whole objects, ranges. What was asked is kept until
+ * somebody is told; an answer that contradicts itself is asked for again before it is an
+ * error. */
 #include "nczarr/s3_int.h"
 
 #include <errno.h>

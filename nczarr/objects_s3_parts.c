@@ -1,6 +1,6 @@
-/* objects_s3_parts.c - objects that are too large to be sent at once: begun, sent in parts, several
- * at a time, and there only when all of them are. What failed is given up, so that its parts are not
- * paid for. */
+/* objects_s3_parts.c - objects that are too large to be sent at once: begun, sent in parts,
+ * several at a time, and there only when all of them are. What failed is given up, so that
+ * its parts are not paid for. */
 #include "nczarr/s3_int.h"
 
 #include <errno.h>
@@ -197,8 +197,8 @@ static int wait_below(struct upload *u, unsigned most, struct err *e)
 	return rc;
 }
 
-/* wait_all - what is under way uses what is ours. Whatever was asked of this thread: they end, since
- * every request has a bound. */
+/* wait_all - what is under way uses what is ours. Whatever was asked of this thread: they
+ * end, since every request has a bound. */
 static void wait_all(struct upload *u)
 {
 	pthread_mutex_lock(&u->lock);
@@ -268,8 +268,8 @@ static int what_is(const struct upload *u, struct object_info *ret, struct err *
 	return rc;
 }
 
-/* finish - the parts become the object. An answer that was lost is asked for again, and then the
- * service knows nothing of the upload any more: the object says whether it was that one. */
+/* finish - the parts become the object. An answer that was lost is asked for again, and then
+ * the service knows nothing of the upload any more: the object says whether it was that one. */
 static int finish(struct upload *u, const char *condition, struct err *e)
 {
 	struct s3_call c = call_of(u, "POST", NULL);
@@ -305,8 +305,8 @@ static int finish(struct upload *u, const char *condition, struct err *e)
 	return rc;
 }
 
-/* allowed - not every service looks at a condition when parts are put together, so it is looked at
- * before. */
+/* allowed - not every service looks at a condition when parts are put together, so it is
+ * looked at before. */
 static int allowed(const struct upload *u, const struct object_if *cond, char condition[],
 		   size_t cap, struct err *e)
 {

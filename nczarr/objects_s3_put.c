@@ -1,5 +1,5 @@
-/* objects_s3_put.c - writing and removing. Every byte that is sent is covered by a digest that is
- * signed with the request: what is changed on the way is refused. */
+/* objects_s3_put.c - writing and removing. Every byte that is sent is covered by a digest
+ * that is signed with the request: what is changed on the way is refused. */
 #include "nczarr/s3_int.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@ struct putting {
 	char condition[OBJECT_ETAG_MAX + 16];
 };
 
-/* is_ours - the object is what we wanted to put: an answer was lost, and the request that was tried
- * again met its own object. Services that give no MD5 as ETag never say so. */
+/* is_ours - the object is what we wanted to put: an answer was lost, and the request that
+ * was tried again met its own object. Services that give no MD5 as ETag never say so. */
 static bool is_ours(const struct putting *p, struct object_info *ret)
 {
 	const struct object_range r = {.key = p->key, .what = OBJECT_HEAD};
@@ -65,7 +65,8 @@ static int once(struct putting *p, struct object_info *ret, unsigned *ret_status
 	return rc;
 }
 
-/* conditional - the same; a service that was asked twice may have met what it took the first time. */
+/* conditional - the same; a service that was asked twice may have met what it took the first
+ * time. */
 static int conditional(struct putting *p, struct object_info *ret, struct err *e)
 {
 	unsigned status, tries;
@@ -83,8 +84,8 @@ static int put_absent(struct putting *p, struct object_info *ret, struct err *e)
 	return rc == -ESTALE ? err_set(e, -EEXIST, "'%.200s' is there already", p->key) : rc;
 }
 
-/* put_same - only over one version. Ceph compares the condition with its ETag as it has it, without
- * quotes, so that is tried first; whoever follows RFC 9110 needs them. */
+/* put_same - only over one version. Ceph compares the condition with its ETag as it has it,
+ * without quotes, so that is tried first; whoever follows RFC 9110 needs them. */
 static int put_same(struct putting *p, struct object_info *ret, struct err *e)
 {
 	const char *etag = p->cond->etag;

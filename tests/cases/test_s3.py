@@ -94,15 +94,17 @@ def test_ranges(t):
         o = t.path("o")
         etag = s3.buckets["b"]["k"].etag
         for what, off, size in ((("part", "k", 5, 20, o), 5, 20), (("part", "k", 0, n, o), 0, n),
-                                (("part", "k", n - 3, 99, o), n - 3, 3), (("tail", "k", 7, o), n - 7, 7),
-                                (("tail", "k", n + 9, o), 0, n), (("all", "k", n, o), 0, n)):
+                                (("part", "k", n - 3, 99, o), n - 3, 3),
+                                (("tail", "k", 7, o), n - 7, 7), (("tail", "k", n + 9, o), 0, n),
+                                (("all", "k", n, o), 0, n)):
             row = ask(t, s3, [what])[0]
             assert (row.rc, row.off, row.len, row.size, row.etag) == (0, off, size, n, etag), what
             assert content(t, "o") == data[off:off + size], what
         assert len(s3.asked) == 6, s3.asked  # one request each
-        rows = ask(t, s3, [("part", "k", n, 4, o), ("part", "empty", 0, 4, o), ("tail", "empty", 4, o),
-                           ("all", "k", n - 1, o), ("all", "empty", 0, o), ("head", "k"),
-                           ("head", "no"), ("part", "no", 0, 9, o), ("all", "no", 9, o)])
+        rows = ask(t, s3, [("part", "k", n, 4, o), ("part", "empty", 0, 4, o),
+                           ("tail", "empty", 4, o), ("all", "k", n - 1, o), ("all", "empty", 0, o),
+                           ("head", "k"), ("head", "no"), ("part", "no", 0, 9, o),
+                           ("all", "no", 9, o)])
         assert [(r.rc, r.size, r.len) for r in rows[:6]] == [
             (0, n, 0), (0, 0, 0), (0, 0, 0), (-34, n, 0), (0, 0, 0), (0, n, 0)]
         assert [r.rc for r in rows[6:]] == [-2, -2, -2]
@@ -117,7 +119,8 @@ def test_listing(t):
     names.update({"r/": b"", "r/a000/": b"", "rest": b"", "r/x//y": b""})
     with S3Server(KEYS, {"b": names}) as s3:
         s3.page = 7
-        rows = ask(t, s3, [("list", ""), ("deep", "a001"), ("list", "none"), ("list", "a002")], root="r")
+        rows = ask(t, s3, [("list", ""), ("deep", "a001"), ("list", "none"), ("list", "a002")],
+                   root="r")
         assert [r.rc for r in rows] == [0] * 4, [r.text for r in rows]
         assert {e[0] for e in rows[0].entries} == {f"a{i:03}" for i in range(25)} | {
             f"f&<{i}" for i in range(5)} | {"x"}
@@ -424,7 +427,7 @@ def test_files(t):
         with open(home + "/.aws/config", "a") as f:
             f.write("[default]\nnonsense\n")
         row = ask(t, s3, READ[:1], env=clean(HOME=home))[0]
-        assert row.rc == -22 and "line 14" in row.text, row.text
+        assert row.rc == -22 and "line 15" in row.text, row.text
 
 
 def test_services(t):
@@ -434,7 +437,8 @@ def test_services(t):
     with open(t.path("jwt"), "w") as f:
         f.write("jwt.e30.sig\n")
     with open(home + "/.aws/config", "w") as f:
-        f.write("[profile base]\naws_access_key_id = AKIDBASE\naws_secret_access_key = base-secret\n"
+        f.write("[profile base]\naws_access_key_id = AKIDBASE\n"
+                "aws_secret_access_key = base-secret\n"
                 "[profile role]\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = base\n"
                 "external_id = ex\n[profile two]\nrole_arn = arn:two\nsource_profile = role\n"
                 "[profile circle]\nrole_arn = arn:c\nsource_profile = circle\n")
@@ -456,8 +460,9 @@ def test_services(t):
         row = ask(t, s3, READ[:1], "-p", "circle", env=role)[0]
         assert row.rc in (-13, -22), row.text
         # what was named and fails is an error that names it, not the next place
-        for env, word in ((clean(AWS_CONTAINER_CREDENTIALS_FULL_URI=web.url + "/creds"), "container"),
-                          (clean(AWS_CONTAINER_CREDENTIALS_FULL_URI="http://example.com/"), "https"),
+        uri = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
+        for env, word in ((clean(**{uri: web.url + "/creds"}), "container"),
+                          (clean(**{uri: "http://example.com/"}), "https"),
                           (dict(identity, AWS_WEB_IDENTITY_TOKEN_FILE=t.path("none")), "none"),
                           (dict(identity, AWS_ROLE_ARN=""), "AWS_ROLE_ARN")):
             row = ask(t, s3, READ[:1], env=env)[0]
