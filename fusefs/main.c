@@ -209,6 +209,35 @@ static struct fs_rw fs_rw_table(void)
 	};
 }
 
+/* References. */
+
+#define INLINE_MAX ((uint64_t)64 << 20) /* bytes of a chunk that is put into a document */
+
+static struct refs_options refs_of(const struct cfg *cfg, const char *address)
+{
+	return (struct refs_options){
+		.address = address,
+		.inlined = cfg->inline_refs,
+		.max_inline = INLINE_MAX,
+	};
+}
+
+static int write_json(struct source *s, struct view *v, const struct cfg *cfg,
+		      const char *address, int fd, struct err *e)
+{
+	const struct refs_options opts = refs_of(cfg, address);
+
+	return refs_json(s, v, &opts, fd, e);
+}
+
+static int write_parquet(struct source *s, struct view *v, const struct cfg *cfg,
+			 const char *address, const char *dir, struct err *e)
+{
+	const struct refs_options opts = refs_of(cfg, address);
+
+	return refs_parquet(s, v, &opts, dir, e);
+}
+
 /* Other machines. */
 
 /* far - remote access of one process. */
@@ -351,35 +380,6 @@ static const struct fs_remote remote_table = {
 	.store = far_store,
 	.requests = far_requests,
 };
-
-/* References. */
-
-#define INLINE_MAX ((uint64_t)64 << 20) /* bytes of a chunk that is put into a document */
-
-static struct refs_options refs_of(const struct cfg *cfg, const char *address)
-{
-	return (struct refs_options){
-		.address = address,
-		.inlined = cfg->inline_refs,
-		.max_inline = INLINE_MAX,
-	};
-}
-
-static int write_json(struct source *s, struct view *v, const struct cfg *cfg,
-		      const char *address, int fd, struct err *e)
-{
-	const struct refs_options opts = refs_of(cfg, address);
-
-	return refs_json(s, v, &opts, fd, e);
-}
-
-static int write_parquet(struct source *s, struct view *v, const struct cfg *cfg,
-			 const char *address, const char *dir, struct err *e)
-{
-	const struct refs_options opts = refs_of(cfg, address);
-
-	return refs_parquet(s, v, &opts, dir, e);
-}
 
 /* print - text to standard output. Returns the exit status. */
 static int print(struct buf *text)
