@@ -43,7 +43,9 @@ struct remote_target {
 	const char *shown;    /* for messages: without secrets */
 	bool public_only;     /* a document named it: not into private networks */
 	bool no_token;        /* bearer_file is for others */
-	enum { REMOTE_ANY, REMOTE_TREE, REMOTE_FILE } what; /* what the address says that it is */
+	/* what - what the address says that it is, a hint; OBJECT: nothing else will do, and what is
+	 * in it does not matter */
+	enum { REMOTE_ANY, REMOTE_TREE, REMOTE_FILE, REMOTE_OBJECT } what;
 };
 
 struct remote;
