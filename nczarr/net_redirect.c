@@ -105,9 +105,10 @@ bool net_may_ask(struct net_request *r, enum net_kind kind)
 {
 	if (kind == NET_LINK_LOCAL)
 		return r->want.link_local && r->hops == 0;
-	if (r->hops == 0 || kind == NET_PUBLIC || r->net->opts.private_redirects)
+	if ((r->hops == 0 && !r->want.public_only) || kind == NET_PUBLIC ||
+	    r->net->opts.private_redirects)
 		return true;
-	return r->first_known && kind == r->first_kind;
+	return r->first_known && !r->want.public_only && kind == r->first_kind;
 }
 
 /* Following. */

@@ -274,6 +274,9 @@ static enum net_verdict faulty(struct net_request *r)
 			r, -EACCES,
 			r->hops ? "a redirect leads to this machine or into a private network, "
 				  "which is not followed (-o private_redirects allows it)"
+			: r->want.public_only
+				? "a document may not lead to this machine or into a private "
+				  "network (-o private_redirects allows it)"
 				: "link-local addresses are not asked");
 		return NET_DONE;
 	case FAULT_BODY:
