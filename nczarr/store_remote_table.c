@@ -181,6 +181,7 @@ static struct robj *add(struct look *l)
 	s->buckets[o->hash & (s->n_buckets - 1)] = o;
 	s->n++;
 	s->bytes += o->cost;
+	s->peak = u64_max(s->peak, s->bytes);
 	return o;
 }
 
@@ -309,10 +310,13 @@ void obj_gone(struct look *l)
 
 void obj_forget(struct look *l)
 {
-	drop_extents(l->obj);
-	l->obj->state = OBJ_UNKNOWN;
+	if (l->obj) {
+		drop_extents(l->obj);
+		l->obj->state = OBJ_UNKNOWN;
+		l->obj->next_off = l->obj->run = l->obj->run_end = 0;
+	}
 	/* that it is not in the table must not be taken for absence */
-	(void)atomic_fetch_add(&l->obj->root->drops, 1);
+	(void)atomic_fetch_add(&l->st->root->drops, 1);
 }
 
 /* ---- what listings say ---- */
