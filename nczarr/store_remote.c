@@ -21,6 +21,7 @@
 #define FOLDER_VERSION 1         /* of all folders: they are what is in them */
 #define NEAR ((uint64_t)1 << 20) /* who reads in order may do so in some disorder */
 #define RUN_LEAST ((uint64_t)256 << 10)
+#define DOC_MOST ((uint64_t)16 << 20) /* of a metadata document in one request */
 #define WINDOW ((uint64_t)64 << 20)
 
 static struct rstore *of(struct store *s)
@@ -366,12 +367,15 @@ static int remote_get(struct store *s, const char *key, struct buf *out, struct 
 	struct rstore *st = of(s);
 	struct look l = look_at(st, key, strlen(key));
 	uint64_t room = out->max - out->len, size;
-	struct how how = {
-		OBJECT_ALL, 0,
-		u64_min(u64_max(room, 1), u64_max(st->cache->head, st->cache->limit / 4))};
+	uint64_t most = st->cache->head;
+	struct how how = {OBJECT_ALL, 0, 0};
 	struct reading r = {0};
-	int rc = know(&l, &how, e);
+	int rc;
 
+	if (zarr_doc_key(key)) /* rarely more than one of those comes at a time */
+		most = u64_max(most, u64_min(DOC_MOST, st->cache->limit / 4));
+	how.len = u64_min(u64_max(room, 1), most);
+	rc = know(&l, &how, e);
 	if (rc < 0)
 		return rc;
 	rc = size_of(l.obj, key, e);

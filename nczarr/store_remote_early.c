@@ -185,7 +185,7 @@ static enum answer begin(struct want *w)
 	} else if (l.obj->asking) {
 		a = LATER;
 	} else if (l.obj->state == OBJ_UNKNOWN && !w->asked) {
-		a = rc_may_start(st->cache, rc_guess(st)) ? LATER : BLOCKED;
+		a = rc_may_start(st->cache, rc_guess(st, w->key)) ? LATER : BLOCKED;
 		w->asked = a == LATER;
 		n = w->asked && ask(&l, w, &j) == 0;
 	}

@@ -65,32 +65,32 @@ static uint64_t folder_slot(const char *key)
 	return (h ^ h >> 32) % 64;
 }
 
-/* note_size - how large objects of this root are, for those whose size is not known yet. */
+/* note_size - how large objects of a folder are, for those whose size is not known yet. Room for them is
+ * reserved by that: rather too much than too little. */
 static void note_size(struct look *l, uint64_t size)
 {
-	struct rroot *r = l->st->root;
-	uint64_t was = atomic_load_explicit(&r->usual, memory_order_relaxed);
+	_Atomic uint64_t *usual = &l->st->root->usual[folder_slot(l->key)];
+	uint64_t was = rc_guess(l->st, l->key);
 
 	if (size == UINT64_MAX)
 		return;
-	if (size > l->st->cache->head)
-		atomic_store_explicit(&r->large[folder_slot(l->key)], 1, memory_order_relaxed);
-	size = u64_min(size, l->st->cache->head);
-	atomic_store_explicit(&r->usual, size > was ? size : was - (was - size) / 32,
+	size = u64_max(size, 1);
+	atomic_store_explicit(usual, size > was ? size : was - (was - size) / 4,
 			      memory_order_relaxed);
+}
+
+uint64_t rc_guess(struct rstore *st, const char *key)
+{
+	uint64_t n = atomic_load_explicit(&st->root->usual[folder_slot(key)], memory_order_relaxed);
+
+	return n ? u64_min(n, st->cache->head) : st->cache->head;
 }
 
 uint64_t rc_beginning(struct rstore *st, const char *key)
 {
-	bool large =
-		atomic_load_explicit(&st->root->large[folder_slot(key)], memory_order_relaxed);
+	uint64_t n = atomic_load_explicit(&st->root->usual[folder_slot(key)], memory_order_relaxed);
 
-	return large ? RC_BLOCK : st->cache->head;
-}
-
-uint64_t rc_guess(struct rstore *st)
-{
-	return u64_max(RC_BLOCK, atomic_load_explicit(&st->root->usual, memory_order_relaxed));
+	return n > 2 * st->cache->head ? RC_BLOCK : st->cache->head;
 }
 
 /* bytes_came - the bytes of an answer that is of the right version become x's. */
@@ -326,7 +326,7 @@ int fetch_ask(struct look *l, int what, uint64_t off, uint64_t len, struct job *
 								       : NULL;
 		ret->unless = true;
 	} else if (placed) {
-		ret->grant = u64_min(len, rc_guess(l->st));
+		ret->grant = u64_min(len, rc_guess(l->st, l->key));
 	}
 	l->obj->asking = x;
 	return 0;

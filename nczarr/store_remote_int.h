@@ -95,8 +95,7 @@ struct rroot {
 	struct rroot *next;
 	_Atomic uint64_t gens;     /* the last robj.gen */
 	_Atomic uint64_t drops;    /* entries that had to go for room */
-	_Atomic uint64_t usual;    /* bytes of an object: the largest of the last */
-	_Atomic uint8_t large[64]; /* by hash of a folder: its objects are larger than RC_HEAD */
+	_Atomic uint64_t usual[64]; /* by hash of a folder: bytes of its objects, rather of the large ones */
 	uint64_t seed;
 	char name[];
 };
@@ -230,9 +229,9 @@ size_t fetch_plan(struct look *l, uint64_t from, uint64_t before, uint64_t to, s
  * Becomes obj->asking. The shard is locked. Returns 0 or -ENOMEM. */
 int fetch_ask(struct look *l, int what, uint64_t off, uint64_t len, struct job *ret) NZ_MUST_USE;
 /* rc_beginning - how much of an unknown object is fetched with what it is: all, usually; little in a
- * folder whose objects are too large for that. rc_guess - how large it may be. */
+ * folder whose objects are too large for that. rc_guess - how much of it may come. */
 uint64_t rc_beginning(struct rstore *st, const char *key);
-uint64_t rc_guess(struct rstore *st);
+uint64_t rc_guess(struct rstore *st, const char *key);
 /* fetch_wait - until x is not being fetched. The shard is locked. -EINTR. */
 int fetch_wait(struct ext *x, struct err *e) NZ_MUST_USE;
 /* ext_error - what became of an extent that is not being fetched any more: 0, -EAGAIN look again, or

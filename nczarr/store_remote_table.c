@@ -342,11 +342,17 @@ bool look_absent(struct rstore *st, const char *key)
 {
 	const char *end = strrchr(key, '/');
 	size_t len = end ? (size_t)(end - key) : 0;
+	struct look l = look_at(st, key, strlen(key));
 	bool folder;
 
 	if (st->base.unlisted)
 		return false;
-	/* the nearest folder that was listed; key is not in the table */
+	(void)pthread_mutex_lock(&l.shard->lock);
+	folder = look_find(&l, false) && l.obj->state == OBJ_THERE;
+	(void)pthread_mutex_unlock(&l.shard->lock);
+	if (folder)
+		return false;
+	/* the nearest folder that was listed */
 	for (;;) {
 		if (listing_of(st, key, len, &folder))
 			return true;
