@@ -122,8 +122,9 @@ bool rc_may_start(struct rcache *c, uint64_t n)
 		most = most < 4 ? most : 4;
 	if (c->ahead_bytes + n > c->ahead_limit)
 		late_locked(c);
-	may = c->flights == 0 || (c->flights < most && c->ahead_bytes + n <= c->ahead_limit &&
-				  c->flying + n <= u64_max(bytes, FLYING_MIN));
+	may = c->ahead_bytes == 0 || c->ahead_bytes + n <= c->ahead_limit;
+	if (c->flights)
+		may = may && c->flights < most && c->flying + n <= u64_max(bytes, FLYING_MIN);
 	(void)pthread_mutex_unlock(&c->lock);
 	return may;
 }

@@ -81,14 +81,16 @@ static void note_size(struct look *l, uint64_t size)
 
 uint64_t rc_guess(struct rstore *st, const char *key)
 {
-	uint64_t n = atomic_load_explicit(&st->root->usual[folder_slot(key)], memory_order_relaxed);
+	uint64_t n =
+		atomic_load_explicit(&st->root->usual[folder_slot(key)], memory_order_relaxed);
 
 	return n ? u64_min(n, st->cache->head) : st->cache->head;
 }
 
 uint64_t rc_beginning(struct rstore *st, const char *key)
 {
-	uint64_t n = atomic_load_explicit(&st->root->usual[folder_slot(key)], memory_order_relaxed);
+	uint64_t n =
+		atomic_load_explicit(&st->root->usual[folder_slot(key)], memory_order_relaxed);
 
 	return n > 2 * st->cache->head ? RC_BLOCK : st->cache->head;
 }
