@@ -115,6 +115,8 @@ static int bid(const struct source_at *at)
 
 	if (at->file)
 		return bid_zip(at->path, at->fd, at->file);
+	if (at->store)
+		return zr_far_bid(at->store);
 	if (at->fd < 0)
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(docs); i++)
@@ -162,8 +164,11 @@ static int set_up(struct zr_source *s, const char *path, int fd, struct err *e)
 /* load - the model, and what finds chunks. */
 static int load(struct zr_source *s, struct err *e)
 {
-	int rc = zr_model(s, e);
+	int rc;
 
+	s->base.far = s->store->far;
+	s->base.unlisted = s->store->unlisted;
+	rc = zr_model(s, e);
 	s->opts.unlimited = NULL; /* borrowed until now */
 	s->opts.n_unlimited = 0;
 	return rc < 0 ? rc : zr_data_new(s, &s->data, e);
@@ -197,6 +202,26 @@ static int open_far_zip(const struct source_at *at, const struct source_options 
 	return 0;
 }
 
+/* open_tree - what at->store is, which is taken on success. */
+static int open_tree(const struct source_at *at, const struct source_options *opts,
+		     struct source **ret, struct err *e)
+{
+	struct zr_source *s = new_source(opts);
+	int rc;
+
+	if (!s)
+		return err_nomem(e);
+	s->store = at->store;
+	s->base.ds.st = at->st;
+	s->path = strdup(at->path);
+	rc = s->path ? load(s, e) : err_nomem(e);
+	if (rc < 0)
+		release(s);
+	else
+		*ret = &s->base;
+	return rc;
+}
+
 static int open_source(const struct source_at *at, const struct source_options *opts,
 		       struct source **ret, struct err *e)
 {
@@ -205,6 +230,8 @@ static int open_source(const struct source_at *at, const struct source_options *
 
 	if (at->fd < 0 && at->file)
 		return open_far_zip(at, opts, ret, e);
+	if (at->store)
+		return open_tree(at, opts, ret, e);
 	s = new_source(opts);
 	own = fcntl(at->fd, F_DUPFD_CLOEXEC, 0);
 	if (!s || own < 0) {
@@ -270,10 +297,12 @@ const struct source_ops zarr_source_ops = {
 	.open = open_source,
 	.close = close_source,
 	.locate = zr_locate,
+	.place = zr_place_chunk,
 	.next = zr_next,
 	.read_chunk = zr_read_chunk,
 	.read_vlen = zr_read_vlen,
 	.read_stored = zr_read_stored,
+	.want = zr_want,
 	.check = zr_check,
 	.poll = zr_poll,
 	.hold = zr_hold,

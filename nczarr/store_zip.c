@@ -215,8 +215,23 @@ static int zip_fresh(struct store *s, const char *key, struct store_stat *ret, s
 	return rc < 0 ? rc : zip_stat(s, key, ret, e);
 }
 
+static int zip_where(struct store *s, const char *key, struct store_place *ret, struct err *e)
+{
+	struct zip *z = of(s);
+	size_t i;
+	int rc = find_object(z, key, &i, e);
+
+	if (rc < 0)
+		return rc;
+	if (z->entries[i].method != ZIP_STORED)
+		return err_set(e, -EOPNOTSUPP, "zip entry '%s' is deflated", key);
+	ret->whole = false;
+	return zip_place(z, i, &ret->off, e);
+}
+
 static const struct store_ops g_ops = {
 	.name = "zip",
+	.place = zip_where,
 	.close = zip_close,
 	.stat = zip_stat,
 	.list = zip_list,

@@ -98,5 +98,7 @@ int zip_read(struct zip *z, size_t entry, uint64_t off, uint8_t *out, size_t len
 
 /* zip_want - the same bytes will be read soon. */
 void zip_want(struct zip *z, size_t entry, uint64_t off, uint64_t len);
+/* zip_place - where an entry's stored bytes begin in the archive. */
+int zip_place(struct zip *z, size_t entry, uint64_t *ret, struct err *e) NZ_MUST_USE;
 
 #endif

@@ -74,6 +74,11 @@ static int data_of(struct zip *z, struct zip_entry *x, uint64_t *ret, struct err
 	return 0;
 }
 
+int zip_place(struct zip *z, size_t entry, uint64_t *ret, struct err *e)
+{
+	return data_of(z, &z->entries[entry], ret, e);
+}
+
 static int check_crc(const struct zip *z, const struct zip_entry *x, const uint8_t *data,
 		     struct err *e)
 {
