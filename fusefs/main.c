@@ -10,12 +10,14 @@
 #include "base/log.h"
 #include "codecs/plugin.h"
 #include "fusefs/fusefs.h"
+#include "fusefs/refs.h"
 #include "fusefs/rw.h"
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
 
 static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
-						   &hdf4_source_ops, &zarr_source_ops};
+						   &hdf4_source_ops, &zarr_source_ops,
+						   &refs_source_ops};
 
 /* spare_processors - one is left to the reader, who needs it as much: on two processors one thread
  * that decodes ahead made a reader half as quick again as two. */
@@ -205,6 +207,35 @@ static struct fs_rw fs_rw_table(void)
 	};
 }
 
+/* References. */
+
+#define INLINE_MAX ((uint64_t)64 << 20) /* bytes of a chunk that is put into a document */
+
+static struct refs_options refs_of(const struct cfg *cfg, const char *address)
+{
+	return (struct refs_options){
+		.address = address,
+		.inlined = cfg->inline_refs,
+		.max_inline = INLINE_MAX,
+	};
+}
+
+static int write_json(struct source *s, struct view *v, const struct cfg *cfg,
+		      const char *address, int fd, struct err *e)
+{
+	const struct refs_options opts = refs_of(cfg, address);
+
+	return refs_json(s, v, &opts, fd, e);
+}
+
+static int write_parquet(struct source *s, struct view *v, const struct cfg *cfg,
+			 const char *address, const char *dir, struct err *e)
+{
+	const struct refs_options opts = refs_of(cfg, address);
+
+	return refs_parquet(s, v, &opts, dir, e);
+}
+
 /* print - text to standard output. Returns the exit status. */
 static int print(struct buf *text)
 {
@@ -276,6 +307,7 @@ int main(int argc, char **argv)
 	struct fs_rules rules = {0};
 	struct err e = ERR_INIT;
 	const struct fs_rw rw = fs_rw_table();
+	const struct fs_refs_table refs = {.json = write_json, .parquet = write_parquet};
 	struct fs_setup setup = {
 		.rw = &rw,
 		.cfg = &cfg,
@@ -299,7 +331,7 @@ int main(int argc, char **argv)
 	if (cfg.noplugins)
 		codec_plugins_off();
 	if ((cfg.command == CFG_MOUNT || cfg.command == CFG_INFO ||
-	     cfg.command == CFG_RECOVER) &&
+	     cfg.command == CFG_RECOVER || cfg.command == CFG_REFS) &&
 	    fs_rules_init(&cfg, &rules, &e) < 0) {
 		log_error("%s", e.msg);
 		cfg_release(&cfg);
@@ -321,7 +353,8 @@ int main(int argc, char **argv)
 	case CFG_RECOVER:
 		status = fs_recover(&setup);
 		break;
-	case CFG_REFS: /* no command line leads here yet */
+	case CFG_REFS:
+		status = fs_refs(&setup, &refs);
 		break;
 	case CFG_FILTERS:
 		status = filters(&cfg);

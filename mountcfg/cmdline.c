@@ -20,6 +20,7 @@ static const struct command {
 	{CFG_INFO, "info", 1, "usage: nczarrfs info [--json] [-o ...] SOURCE"},
 	{CFG_FILTERS, "filters", 0, "usage: nczarrfs filters [-v] [--json] [-o ...]"},
 	{CFG_RECOVER, "recover", 1, "usage: nczarrfs recover [-o ...] SOURCE..."},
+	{CFG_REFS, "refs", 1, "usage: nczarrfs refs [-o ...] SOURCE [OUT]"},
 };
 
 static const struct command *command_of(const struct cfg *cfg)
@@ -158,6 +159,10 @@ static int place(struct cfg *cfg, struct walk *w, struct err *e)
 			       command_of(cfg)->usage);
 	if (cfg->command == CFG_RECOVER && w->n_places == 1)
 		return add_source(cfg, arg, e);
+	if (cfg->command == CFG_REFS && w->n_places == 1 && !cfg->out) {
+		cfg->out = strdup(arg); /* made absolute with the other places */
+		return cfg->out ? 0 : err_nomem(e);
+	}
 	if (w->n_places >= command_of(cfg)->places)
 		return err_set(e, -EINVAL, "%s: one argument too many: %s", arg,
 			       command_of(cfg)->usage);
@@ -188,7 +193,8 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 	if (w->n_places < want)
 		return err_set(e, -EINVAL, "%s missing: %s",
 			       w->n_places ? "MOUNTPOINT" : "SOURCE", command_of(cfg)->usage);
-	if (cfg->json && (cfg->command == CFG_MOUNT || cfg->command == CFG_RECOVER))
+	if (cfg->json && (cfg->command == CFG_MOUNT || cfg->command == CFG_RECOVER ||
+			  cfg->command == CFG_REFS))
 		return err_set(e, -EINVAL, "--json: only info and filters have it: %s",
 			       commands[1].usage);
 	if (want > 0)
@@ -197,6 +203,8 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 		rc = absolute(w->places[1], &cfg->mountpoint, e);
 	if (rc == 0)
 		rc = make_absolute(&cfg->link_root, e);
+	if (rc == 0 && cfg->out && strcmp(cfg->out, "-") != 0)
+		rc = make_absolute(&cfg->out, e);
 	return rc == 0 ? make_absolute(&cfg->state_dir, e) : rc;
 }
 
@@ -207,6 +215,20 @@ static int implied(struct cfg *cfg, struct err *e)
 		if (strcmp(cfg->fuse_opts[i], "allow_other") == 0 ||
 		    strcmp(cfg->fuse_opts[i], "allow_root") == 0)
 			return cfg_set_options(cfg, "default_permissions", e);
+	return 0;
+}
+
+/* settle_refs - references are to the chunks of a Zarr v2 tree as they are stored. */
+static int settle_refs(struct cfg *cfg, struct err *e)
+{
+	if (cfg->rw || cfg->zarr3 || cfg->mode == CFG_MODE_NCZARR || cfg->view == CFG_VIEW_NC)
+		return err_set(e, -EINVAL,
+			       "refs: references are to a tree that is read, of Zarr v2 "
+			       "without NCZarr's keys: leave out rw, zarr_format=3, shards, "
+			       "mode=nczarr and view=nc");
+	cfg->view = CFG_VIEW_ZARR;
+	if (!cfg_said(cfg, "filter"))
+		cfg->filter = CFG_FILTER_KEEP;
 	return 0;
 }
 
@@ -237,6 +259,8 @@ int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e)
 		rc = implied(cfg, e);
 	if (rc == 0)
 		rc = cfg_settle(cfg, e);
+	if (rc == 0 && cfg->command == CFG_REFS)
+		rc = settle_refs(cfg, e);
 	if (rc < 0)
 		cfg_release(cfg);
 	return rc;
@@ -252,6 +276,8 @@ static void free_texts(char **list, size_t n)
 void cfg_release(struct cfg *cfg)
 {
 	free(cfg->source);
+	free(cfg->out);
+	free(cfg->address);
 	free(cfg->mountpoint);
 	free(cfg->link_root);
 	free(cfg->state_dir);

@@ -201,6 +201,7 @@ struct zr_data; /* the data half's own (zr_data.c) */
 struct zr_source {
 	struct source base;
 	struct store *store;        /* owned */
+	struct blob *file;          /* of a remote archive; owned; NULL */
 	char *path;                 /* owned, for messages */
 	struct source_options opts;
 	struct zr_array *arrays;    /* base.ds.n_arrays; in the dataset's arena */
@@ -228,6 +229,8 @@ void zr_data_free(struct zr_data *d);
  * a shard's index read, at the first look at it. */
 int zr_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 	      struct err *e);
+int zr_place_chunk(struct source *s, uint32_t array, uint64_t linear,
+		   const struct chunk_ref *ref, struct chunk_place *ret, struct err *e);
 int zr_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e);
 int zr_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
 		  struct err *e);

@@ -462,6 +462,22 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
 	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
 }
 
+int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		   struct err *e)
+{
+	struct way w;
+	int rc = way_find(c, array, linear, &w, e);
+
+	if (rc < 0)
+		return rc;
+	*ret = (struct chunk_ref){.where = w.fill ? CHUNK_ABSENT : CHUNK_SYNTH};
+	if (w.kind == WAY_RANGE && w.head_len == 0 && w.sized && w.size == w.file_len) {
+		*ret = w.ref;
+		ret->len = w.file_len;
+	}
+	return 0;
+}
+
 int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
 {
 	const struct plan *p;

@@ -47,6 +47,12 @@ bool chunkio_stat_cheap(struct chunkio *c, uint32_t array, uint64_t linear);
 int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t off, size_t len,
 		 uint8_t *room, struct span *ret, struct err *e) NZ_MUST_USE;
 
+/* chunkio_stored - whether a chunk that exists is presented as it is stored: then *ret is where,
+ * ret->len with what is cut off taken away. Else ret->where is CHUNK_SYNTH, or CHUNK_ABSENT: it is
+ * shown as it was never written. Errors as chunkio_stat. */
+int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		   struct err *e) NZ_MUST_USE;
+
 /* chunkio_next - the first chunk at or after `from` that exists as a file; -ENOENT: none. */
 int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret,
 		 struct err *e) NZ_MUST_USE;
