@@ -233,14 +233,15 @@ int nc_texts_write(struct nc_builder *b, struct source *s, uint32_t array, struc
 	hid_t set;
 	int rc = 0;
 
+	/* listed once, absent ones need not be asked for; what is wrong is said when they are read */
+	if (s->far && !s->unlisted && source_next(s, array, 0, &at, NULL) == -ENOMEM)
+		return err_nomem(e);
 	buf_init(&p.raw, SIZE_MAX);
 	h5_enter();
 	set = H5Oopen_by_addr(b->file, b->arrays[array]);
 	if (set < 0)
 		rc = nc_h5_fail(b, 0, array, e);
 	h5_leave();
-	if (s->far && !s->unlisted) /* listed once, absent ones need not be asked for */
-		(void)source_next(s, array, 0, &at, NULL);
 	for (uint64_t c = 0; c < a->n_chunks && !rc && !b->broken[array]; c++) {
 		if (c % WANTED == 0)
 			chunkio_want_run(s, array, c, 2 * WANTED);
