@@ -58,6 +58,11 @@ int cfg_defaults(struct cfg *cfg, struct err *e) NZ_MUST_USE;
  * wrong; -ENOMEM. */
 int cfg_set_options(struct cfg *cfg, const char *list, struct err *e) NZ_MUST_USE;
 
+struct address;
+/* cfg_rc - what .ncrc and its kin say about an address on another machine, where neither options nor
+ * the address do. docs/remote.md. Returns 0; -EINVAL a file is damaged; -EACCES. */
+int cfg_rc(struct cfg *cfg, const struct address *a, struct err *e) NZ_MUST_USE;
+
 /* cfg_settle - defaults that depend on other options, and what does not go together. After all
  * options. Returns 0; -EINVAL with what to type instead. */
 int cfg_settle(struct cfg *cfg, struct err *e) NZ_MUST_USE;

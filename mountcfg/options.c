@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "mountcfg/address_int.h"
 #include "mountcfg/mountcfg_int.h"
 
 #define KIB ((uint64_t)1 << 10)
-#define TEXTS_MAX 256 /* mount options, rules */
+#define DISK_SIZE ((uint64_t)10 << 30) /* of cache_dir, unless cache_size says otherwise */
+#define TEXTS_MAX 256                  /* mount options, rules */
 
 #define FIELD(f) offsetof(struct cfg, f)
 
@@ -472,10 +474,44 @@ static int settle_writing(struct cfg *cfg, struct err *e)
 	return 0;
 }
 
+static bool endpoint_ok(const char *text)
+{
+	struct url u;
+	bool ok;
+
+	if (url_parse(text, &u, NULL) < 0)
+		return false;
+	ok = (strcmp(u.scheme, "http") == 0 || strcmp(u.scheme, "https") == 0) && !u.user &&
+	     !u.password && !u.query && !u.fragment && (!*u.path || strcmp(u.path, "/") == 0);
+	url_release(&u);
+	return ok;
+}
+
+/* settle_remote - where what is fetched is kept, and names that become parts of host names. */
+static int settle_remote(struct cfg *cfg, struct err *e)
+{
+	if (cfg->endpoint && !endpoint_ok(cfg->endpoint))
+		return err_set(e, -EINVAL,
+			       "-o endpoint: write http:// or https://, a host and a port, and "
+			       "nothing else: http://127.0.0.1:7480");
+	if (cfg->region && !s3_region_ok(cfg->region))
+		return err_set(e, -EINVAL,
+			       "-o region: not the name of a region: such as us-east-1");
+	cfg->disk_size = cfg->cache_dir ? DISK_SIZE : 0;
+	if (cfg->cache_dir && cfg_said(cfg, "cache_size")) {
+		cfg->disk_size = cfg->cache_size;
+		return set_value(cfg, find_option("cache_size", 10),
+				 find_option("cache_size", 10)->initial, e);
+	}
+	return 0;
+}
+
 int cfg_settle(struct cfg *cfg, struct err *e)
 {
 	int rc = settle_writing(cfg, e);
 
+	if (rc == 0)
+		rc = settle_remote(cfg, e);
 	if (rc < 0)
 		return rc;
 	if (cfg->shard_size && cfg_said(cfg, "zarr_format") && !cfg->zarr3)

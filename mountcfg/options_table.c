@@ -182,6 +182,8 @@ const struct cfg_option cfg_options[] = {
 	 "seconds until it is asked whether SOURCE on another machine has changed; 0: never"},
 	{"inline", OPT_FLAG, NULL, FIELD(inline_refs), NULL, 0, 0,
 	 "refs: chunks that references cannot lead to are put into the document"},
+	{"address", OPT_TEXT, "URL", FIELD(address), NULL, 0, 0,
+	 "refs: where readers of the references find SOURCE, if not where it is now"},
 };
 const char *const cfg_mount_options[] = {
 	"allow_other",

@@ -2,6 +2,7 @@
 #ifndef NCZARR_NCZARR_H
 #define NCZARR_NCZARR_H
 
+#include "nczarr/remote.h"
 #include "translate/chunkio.h"
 #include "translate/sink.h"
 #include "translate/store.h"
