@@ -13,6 +13,7 @@ struct fs_remote {
 	int (*at)(void *remote, const char *address, struct source_at *ret, struct err *e);
 	void (*release)(struct source_at *at);
 	int (*store)(void *remote, const char *address, struct store **ret, struct err *e);
+	uint64_t (*requests)(void *remote);
 };
 
 /* fs_source - the source at a path or address: source_open, for both. */
@@ -24,6 +25,8 @@ int fs_store(const struct fs_setup *setup, const char *address, struct store **r
 /* fs_remote_stop - everything remote that somebody waits for is given up: the mount ends.
  * fs_remote_end - after all sources are closed. Both do nothing where nothing remote was opened. */
 void fs_remote_stop(void);
+/* fs_remote_requests - made by this process so far. */
+uint64_t fs_remote_requests(void);
 void fs_remote_end(void);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef NCZARR_NCZARR_H
 #define NCZARR_NCZARR_H
 
+#include "nczarr/remote.h"
 #include "translate/chunkio.h"
 #include "translate/sink.h"
 #include "translate/store.h"
@@ -133,13 +134,20 @@ int refs_json(struct source *s, struct view *v, const struct refs_options *opts,
 int refs_parquet(struct source *s, struct view *v, const struct refs_options *opts,
 		 const char *dir, struct err *e) NZ_MUST_USE;
 
-/* refs_reach - how documents of references reach what they refer to; set once by main before sources
- * are opened. `remote` as main made it; allow: whether a document at `from` may refer to `to`. */
+/* refs_reach - how documents of references reach what they refer to on other machines; set once by
+ * main before sources are opened. */
 struct refs_reach {
 	void *arg;
-	/* blob - the bytes of what an address in a document means. *ret new (blob_close). */
-	int (*blob)(void *arg, const char *address, struct blob **ret, struct err *e);
+	/* blob - the bytes of what an address in a document means: http, https, s3, gs3. from: the
+	 * document's own address, whose words reach private addresses only when it is there itself,
+	 * or the user allows it; NULL: a local document. *ret new (blob_close). Any thread. */
+	int (*blob)(void *arg, const char *from, const char *address, struct blob **ret,
+		    struct err *e);
 };
 void refs_set_reach(const struct refs_reach *reach);
+
+/* refs_source_ops - documents of references as sources: kerchunk's JSON, versions 0 and 1, and its
+ * directories of Parquet files. What it opens is a Zarr source. docs/refs.md. */
+extern const struct source_ops refs_source_ops;
 
 #endif

@@ -18,6 +18,7 @@
 #include "nczarr/key.h"
 #include "nczarr/shards.h"
 #include "nczarr/shown.h"
+#include "nczarr/view_zarr_int.h"
 #include "nczarr/xattrs.h"
 
 #define INDEX_SHARE 8 /* of the memory for chunks, what indexes of shards may take */
@@ -669,6 +670,60 @@ static const struct view_ops zarr_view_ops = {
 	.plan = view_plan,
 	.xattr = view_xattr,
 };
+
+/* ---- for those who write it down ---- */
+
+const struct zr_shown *zr_view_shown(struct view *v)
+{
+	return v->ops == &zarr_view_ops ? &zarr(v)->shown : NULL;
+}
+
+const struct zr_docs *zr_view_docs(struct view *v, bool is_array, uint32_t ord)
+{
+	const struct zr_node dir = {.kind = is_array ? ZR_ARRAY : ZR_GROUP, .ord = ord};
+
+	return docs_in(zarr(v), &dir);
+}
+
+int zr_view_stored(struct view *v, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		   struct err *e)
+{
+	return chunkio_stored(zarr(v)->io, array, linear, ret, e);
+}
+
+int zr_view_next(struct view *v, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
+{
+	return chunkio_next(zarr(v)->io, array, from, ret, e);
+}
+
+int zr_view_file(struct view *v, const struct zr_node *n, struct buf *out, struct err *e)
+{
+	struct zarr_view *z = zarr(v);
+	uint64_t id = zr_ids_of(&z->shown.ids, n), size = 0;
+	struct span s;
+	uint8_t *room;
+	size_t got = 0;
+	int rc = n->kind == ZR_DOC ? doc_size(z, n, &size, e) : chunk_size(z, n, &size, e);
+
+	if (rc || size == 0)
+		return rc;
+	if (size > out->max - out->len)
+		return err_set(e, -ERANGE, "%" PRIu64 " bytes exceed %zu", size,
+			       out->max - out->len);
+	room = buf_grow(out, (size_t)size);
+	if (!room)
+		return err_nomem(e);
+	for (size_t at = 0; at < size; at += got) {
+		rc = view_read(v, id, at, (size_t)size - at, room + at, &s, e);
+		if (!rc)
+			rc = span_fetch(&s, room + at, (size_t)size - at, &got, e);
+		if (!rc && got == 0)
+			rc = err_set(e, -EIO, "it ends at %zu, before %" PRIu64, at, size);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
 
 int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struct view **ret,
 		   struct err *e)

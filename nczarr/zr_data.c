@@ -38,6 +38,7 @@ static void place_free(struct zr_place *p)
 	if (!p)
 		return;
 	zr_table_release(&p->table);
+	zr_far_free(p->far);
 	free(p->why);
 	free(p);
 }
@@ -140,12 +141,13 @@ static int fill_place(struct zr_source *s, uint32_t array, struct zr_place *p, s
 		rc = count_elems(a, m, p, e);
 	if (rc)
 		return rc;
-	p->direct = !m->shard && a->n_chunks == p->n_objects &&
-		    a->rank == m->rank - m->tail;
+	p->direct = !m->shard && a->n_chunks == p->n_objects && a->rank == m->rank - m->tail;
 	for (uint32_t d = 0; p->direct && d < a->rank; d++)
 		p->direct = a->grid[d] == p->grid[d];
 	zr_table_init(&p->table, p->n_objects, sized, s->opts.max_index_bytes);
-	return zr_list_objects(s, array, p, e);
+	if (s->base.far)
+		return zr_far_new(&p->far, e);
+	return zr_list_objects(s, array, p, &p->table, e);
 }
 
 static struct zr_place *make_place(struct zr_source *s, uint32_t array, struct err *e)
@@ -215,7 +217,8 @@ int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint6
 {
 	const struct ds_array *a = &s->base.ds.arrays[array];
 	uint64_t at[DS_RANK_MAX] = {0}, coords[DS_RANK_MAX];
-	int rc;
+	bool there;
+	int rc = 0;
 
 	*ret = (struct zr_spot){.where = ZR_NOWHERE, .object = linear};
 	if (!p->direct) {
@@ -227,8 +230,12 @@ int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint6
 		}
 		ret->object = zr_ravel(p->meta->rank, p->grid, coords);
 	}
-	if (!zr_table_get(&p->table, ret->object, &ret->size))
-		return 0;
+	if (p->far)
+		rc = zr_far_find(s, array, p, at, ret, &there, e);
+	else
+		there = zr_table_get(&p->table, ret->object, &ret->size);
+	if (rc || !there)
+		return rc;
 	ret->where = ZR_OBJECT;
 	if (!p->meta->shard || ret->size == ZR_ODD)
 		return 0;
@@ -304,21 +311,21 @@ static bool equal(const uint64_t *x, const uint64_t *y, uint32_t n)
  * object that is there. Objects are in an order of their own, a chunk's next row may be in an
  * object that came before: so axis by axis, whether anything is left under the axes before.
  * ret_object: that object. false: there is none. */
-static bool skip(const struct ds_array *a, const struct zr_place *p, uint64_t *at,
-		 uint64_t *ret_object)
+static bool skip(const struct ds_array *a, const struct zr_place *p, const struct zr_table *t,
+		 uint64_t *at, uint64_t *ret_object)
 {
 	uint64_t from[DS_RANK_MAX] = {0}, found[DS_RANK_MAX];
 	uint32_t rank = a->rank, d = 0;
 
 	*ret_object = 0;
 	if (rank == 0)
-		return zr_table_next(&p->table, 0, ret_object);
+		return zr_table_next(t, 0, ret_object);
 	while (d < rank) {
 		from[d] = at[d] / p->per[d];
 		for (uint32_t k = d + 1; k < rank; k++)
 			from[k] = 0;
 		if (from[d] < p->grid[d] &&
-		    zr_table_next(&p->table, zr_ravel(rank, p->grid, from), ret_object)) {
+		    zr_table_next(t, zr_ravel(rank, p->grid, from), ret_object)) {
 			zr_unravel(rank, p->grid, *ret_object, found);
 			if (equal(found, from, d + 1)) {
 				d++;
@@ -346,7 +353,7 @@ static bool skip(const struct ds_array *a, const struct zr_place *p, uint64_t *a
 }
 
 static int next_inside(struct zr_source *s, uint32_t array, const struct zr_place *p,
-		       uint64_t from, uint64_t *ret, struct err *e)
+		       const struct zr_table *t, uint64_t from, uint64_t *ret, struct err *e)
 {
 	const struct ds_array *a = &s->base.ds.arrays[array];
 	uint64_t at[DS_RANK_MAX], object;
@@ -355,8 +362,10 @@ static int next_inside(struct zr_source *s, uint32_t array, const struct zr_plac
 
 	for (; from < a->n_chunks; from++) {
 		ds_chunk_coords(a, from, at);
-		if (!skip(a, p, at, &object))
+		if (!skip(a, p, t, at, &object))
 			break;
+		if (p->far)
+			zr_far_want_indexes(s, array, p, t, object);
 		from = ds_chunk_linear(a, at);
 		rc = zr_find(s, array, p, from, &x, e);
 		if (rc == -ENOMEM || rc == -ESTALE)
@@ -376,15 +385,25 @@ int zr_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, st
 {
 	struct zr_source *s = zr_of(src);
 	struct err own = ERR_INIT;
+	const struct zr_table *t;
 	const struct zr_place *p;
+	int rc;
 
 	e = e ? e : &own;
 	p = ready(s, array, e);
 	if (!p)
 		return e->code;
+	if (src->unlisted) { /* any may be there */
+		*ret = from;
+		return 0;
+	}
+	t = &p->table;
+	rc = p->far ? zr_far_table(s, array, p, &t, e) : 0;
+	if (rc)
+		return rc;
 	if (!p->direct)
-		return next_inside(s, array, p, from, ret, e);
-	if (!zr_table_next(&p->table, from, ret))
+		return next_inside(s, array, p, t, from, ret, e);
+	if (!zr_table_next(t, from, ret))
 		return err_set(e, -ENOENT, "no more chunks are stored");
 	return 0;
 }

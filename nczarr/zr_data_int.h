@@ -117,7 +117,16 @@ int zr_watch_add(struct zr_watch *w, const struct zr_dir *dirs, size_t n,
 uint64_t zr_recent_version(const struct zr_watch *w, uint32_t array, uint64_t object);
 void zr_recent_note(struct zr_watch *w, uint32_t array, uint64_t object, uint64_t version);
 
+struct zr_spot;
+
 /* ---- places (zr_data.c, zr_list.c) ---- */
+
+/* zr_far - of an array that is far away: its objects are asked for one by one, and listed when
+ * somebody wants all of them. */
+struct zr_far {
+	pthread_mutex_t lock;              /* one thread lists */
+	_Atomic(struct zr_table *) table;  /* what was listed; published once; NULL */
+};
 
 struct zr_place {
 	const struct zr_meta *meta;
@@ -129,7 +138,8 @@ struct zr_place {
 	uint64_t n_objects;
 	uint64_t n_elems;          /* of a stored innermost chunk */
 	uint64_t stored_bytes;     /* that many elements; 0 with frames */
-	struct zr_table table;
+	struct zr_table table;     /* empty with far */
+	struct zr_far *far;        /* owned; NULL: table has all */
 	uint64_t *grid;            /* rank entries: objects */
 	uint64_t *per;             /* rank entries: the model's chunks in one object */
 	uint64_t mem[];
@@ -138,14 +148,34 @@ struct zr_place {
 /* zr_place_of - the place of an array; made when it is the first look. NULL with e set. */
 const struct zr_place *zr_place_of(struct zr_source *s, uint32_t array, struct err *e);
 
-/* zr_list_objects - fill p->table from the store; the directories that were looked at are
- * watched from then on. (zr_list.c) */
-int zr_list_objects(struct zr_source *s, uint32_t array, struct zr_place *p,
-		    struct err *e) NZ_MUST_USE;
+/* zr_list_objects - fill t from the store. Of what is not far away, the directories that were looked
+ * at are watched from then on. (zr_list.c) */
+int zr_list_objects(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		    struct zr_table *t, struct err *e) NZ_MUST_USE;
 /* zr_list_again - whether a directory still has what was found in it. Returns 0, -ESTALE, or why
  * it cannot be listed. ret_young: as in struct zr_dir, by what it is now. */
 int zr_list_again(struct zr_source *s, const struct zr_place *p, const struct zr_dir *d,
 		  bool *ret_young, struct err *e) NZ_MUST_USE;
+
+/* ---- far away (zr_far.c) ---- */
+
+int zr_far_new(struct zr_far **ret, struct err *e) NZ_MUST_USE;
+void zr_far_free(struct zr_far *f);
+
+/* zr_far_table - all objects of an array with their sizes; listed at the first call. Borrowed until
+ * the source is closed. Not of a store that cannot list. */
+int zr_far_table(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		 const struct zr_table **ret, struct err *e) NZ_MUST_USE;
+
+/* zr_far_find - x->size of the object x->object, and whether it is there at all. at: coordinates of
+ * the chunk that it is wanted for. */
+int zr_far_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		const uint64_t *at, struct zr_spot *x, bool *ret_there,
+		struct err *e) NZ_MUST_USE;
+
+/* zr_far_want_indexes - of the shards from `object` on. */
+void zr_far_want_indexes(struct zr_source *s, uint32_t array, const struct zr_place *p,
+			 const struct zr_table *t, uint64_t object);
 
 /* ---- working memory (zr_load.c) ---- */
 
@@ -211,6 +241,15 @@ static inline void zr_spot_release(struct zr_spot *x)
  * chunks of the innermost kind (zr_shard.c). */
 int zr_shard_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		  const uint64_t *at, struct zr_spot *x, struct err *e) NZ_MUST_USE;
+
+/* zr_shard_at - the outermost shard that the chunk at these coordinates is in, and the chunk's slot
+ * in its index. zr_shard_known - whether that index is at hand: then where the chunk is in the
+ * shard; len UINT64_MAX: it is absent. (zr_shard.c) */
+struct zr_at;
+void zr_shard_at(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		 const uint64_t *chunk, struct zr_at *ret, uint64_t *ret_slot);
+bool zr_shard_known(struct zr_source *s, const struct zr_at *at, uint64_t slot,
+		    uint64_t *ret_off, uint64_t *ret_len);
 
 /* zr_at - a shard of one level: its name in the caches, and what is known about it. */
 struct zr_at {

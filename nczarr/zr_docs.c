@@ -20,22 +20,6 @@ const char *const zr_doc_names[DOC_N] = {
 	".nczgroup", ".nczarray", ".nczvar", ".nczattrs", ".nczattr",
 };
 
-/* child - a directory in a listing. */
-struct child {
-	char *name;
-	uint64_t version;
-};
-
-/* listing - what a group's directory has. */
-struct listing {
-	struct zr_load *l;
-	bool has[DOC_N];
-	struct store_stat st[DOC_N];
-	struct child *dirs;
-	size_t n, c;
-	int rc;
-};
-
 /* ---- notes ---- */
 
 int zr_full(const struct arena *a, struct err *e)
@@ -105,8 +89,7 @@ int zr_wrap_key(const struct zr_tree *t, const struct zr_item *it, const char *d
 
 /* ---- single documents ---- */
 
-/* join - the key of something in a directory, in the arena. */
-static int join(struct zr_load *l, const char *dir, const char *name, const char **ret,
+int zr_load_key(struct zr_load *l, const char *dir, const char *name, const char **ret,
 		struct err *e)
 {
 	size_t nd = strlen(dir), nn = strlen(name);
@@ -134,6 +117,12 @@ static int see(struct zr_load *l, const char *key, uint64_t version, struct err 
 		return err_nomem(e);
 	s->seen[s->n_seen++] = (struct zr_doc_seen){.key = key, .version = version};
 	return 0;
+}
+
+/* see_dir - what is far away is not listed again. */
+static int see_dir(struct zr_load *l, const struct zr_todo *d, struct err *e)
+{
+	return l->s->store->far ? 0 : see(l, d->key, d->version, e);
 }
 
 static int own(struct zr_tree *t, json_t *v, struct err *e)
@@ -181,6 +170,20 @@ static int parse(struct zr_load *l, const struct buf *b, const json_t **ret, str
 	return rc;
 }
 
+/* stranger - what a document is that begins like this; NULL: nothing we know. */
+static const char *stranger(const struct buf *b)
+{
+	size_t i = 0;
+
+	while (i < b->len && (b->data[i] == ' ' || (b->data[i] >= '\t' && b->data[i] <= '\r')))
+		i++;
+	if (i == b->len)
+		return "it is empty";
+	return b->data[i] == '<' ? "it is a web page or XML, not JSON: does the server answer "
+				   "like this whatever it is asked for?"
+				 : NULL;
+}
+
 /* load_doc - read and parse what st tells of; *ret stays NULL when it is gone by now. */
 static int load_doc(struct zr_load *l, const char *key, const struct store_stat *st,
 		    const json_t **ret, struct err *e)
@@ -200,6 +203,8 @@ static int load_doc(struct zr_load *l, const char *key, const struct store_stat 
 		rc = err_nomem(&why);
 	} else if (rc == 0) {
 		rc = parse(l, &b, ret, &why);
+		if (rc == -EBADMSG && l->s->store->far && stranger(&b))
+			(void)err_set(&why, rc, "%s", stranger(&b));
 		if (rc < 0)
 			(void)err_wrap(&why, rc, "'%.200s'", key);
 	}
@@ -217,7 +222,7 @@ static int doc(struct zr_load *l, const char *dir, const char *name,
 	struct store_stat own_st = {0};
 	struct err why = ERR_INIT;
 	const char *key;
-	int rc = join(l, dir, name, &key, e);
+	int rc = zr_load_key(l, dir, name, &key, e);
 
 	*ret = NULL;
 	if (rc == 0 && !st) {
@@ -408,7 +413,7 @@ static int link_items(struct zr_load *l, struct err *e)
 
 /* ---- walking ---- */
 
-static bool list_dir_entry(struct listing *s, const char *name, uint64_t version)
+bool zr_listing_add(struct zr_listing *s, const char *name, uint64_t version)
 {
 	char *copy;
 
@@ -423,13 +428,13 @@ static bool list_dir_entry(struct listing *s, const char *name, uint64_t version
 		s->rc = -ENOMEM;
 		return false;
 	}
-	s->dirs[s->n++] = (struct child){.name = copy, .version = version};
+	s->dirs[s->n++] = (struct zr_child){.name = copy, .version = version};
 	return true;
 }
 
 static bool list_one(void *arg, const char *name, bool is_dir, const struct store_stat *st)
 {
-	struct listing *s = arg;
+	struct zr_listing *s = arg;
 
 	for (int i = 0; i < DOC_N; i++) {
 		if (strcmp(name, zr_doc_names[i]) == 0) {
@@ -438,22 +443,22 @@ static bool list_one(void *arg, const char *name, bool is_dir, const struct stor
 			return true;
 		}
 	}
-	return is_dir ? list_dir_entry(s, name, st ? st->version : 0) : true;
+	return is_dir ? zr_listing_add(s, name, st ? st->version : 0) : true;
 }
 
-static void listing_release(struct listing *s)
+void zr_listing_release(struct zr_listing *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		free(s->dirs[i].name);
 	free(s->dirs);
 }
 
-static int list_dir(struct zr_load *l, const char *dir, struct listing *ret, struct err *e)
+static int list_dir(struct zr_load *l, const char *dir, struct zr_listing *ret, struct err *e)
 {
 	struct err why = ERR_INIT;
 	int rc;
 
-	*ret = (struct listing){.l = l};
+	*ret = (struct zr_listing){.l = l};
 	rc = store_list(l->s->store, dir, true, list_one, ret, &why);
 	if (rc == -ENOENT)
 		rc = 0;
@@ -469,15 +474,15 @@ static int list_dir(struct zr_load *l, const char *dir, struct listing *ret, str
 
 static int name_order(const void *pa, const void *pb)
 {
-	const struct child *a = pa, *b = pb;
+	const struct zr_child *a = pa, *b = pb;
 
 	/* last first: the list of what is to be done is taken from its end */
 	return strcmp(b->name, a->name);
 }
 
 /* push_children - the directories of a group are to be looked at. */
-static int push_children(struct zr_load *l, const struct zr_todo *d, struct listing *s, bool v3,
-			 struct err *e)
+static int push_children(struct zr_load *l, const struct zr_todo *d, struct zr_listing *s,
+			 bool v3, struct err *e)
 {
 	int rc = 0;
 
@@ -490,7 +495,7 @@ static int push_children(struct zr_load *l, const struct zr_todo *d, struct list
 		struct zr_todo x = {
 			.depth = d->depth + 1, .v3 = v3, .version = s->dirs[i].version};
 
-		rc = join(l, d->key, s->dirs[i].name, &x.key, e);
+		rc = zr_load_key(l, d->key, s->dirs[i].name, &x.key, e);
 		if (rc == 0 &&
 		    grow_array(&l->todo, &l->c_todo, l->n_todo + 1, sizeof(*l->todo)) < 0)
 			rc = err_nomem(e);
@@ -502,8 +507,8 @@ static int push_children(struct zr_load *l, const struct zr_todo *d, struct list
 
 /* rest - the documents beside the one that says what an item is; those that a listing did not
  * have are not there. */
-static int rest(struct zr_load *l, const char *dir, const struct listing *s, const json_t **d,
-		bool array, struct err *e)
+static int rest(struct zr_load *l, const char *dir, const struct zr_listing *s,
+		const json_t **d, bool array, struct err *e)
 {
 	static const enum zr_doc of_array[] = {DOC_ZATTRS, DOC_NCZARRAY, DOC_NCZVAR,
 					       DOC_NCZATTRS, DOC_NCZATTR};
@@ -524,7 +529,7 @@ static int rest(struct zr_load *l, const char *dir, const struct listing *s, con
 		if (!s || s->has[w]) {
 			rc = doc(l, dir, zr_doc_names[w], s ? &s->st[w] : NULL, &d[w], e);
 		} else {
-			rc = join(l, dir, zr_doc_names[w], &key, e);
+			rc = zr_load_key(l, dir, zr_doc_names[w], &key, e);
 			rc = rc < 0 ? rc : see(l, key, 0, e);
 		}
 	}
@@ -545,12 +550,32 @@ static int commit(struct zr_load *l, const struct zr_todo *d, const json_t **doc
 	return is_item ? zr_load_keep(l, d->key, d->depth, &it, e) : 0;
 }
 
+/* below - what a group has in it: its directory is listed, or, where nothing can be, its documents
+ * say it. */
+static int below(struct zr_load *l, const char *dir, const json_t **docs,
+		 struct zr_listing *ret, struct err *e)
+{
+	bool said = false;
+	int rc;
+
+	if (!l->s->store->unlisted)
+		return list_dir(l, dir, ret, e);
+	rc = zr_far_children(l, docs, ret, &said, e);
+	if (rc == 0 && !said)
+		rc = zr_note(
+			l->t, dir, e,
+			"what is in this group is not known: the server lists nothing, and "
+			"no document says it: consolidate the metadata "
+			"(zarr.consolidate_metadata)");
+	return rc;
+}
+
 /* look_v3 - a directory below a v3 group, or the root. *ret: it has a document. */
 static int look_v3(struct zr_load *l, const struct zr_todo *d, const struct store_stat *st,
 		   bool *ret, struct err *e)
 {
 	const json_t *docs[DOC_N] = {NULL}, *metadata = NULL;
-	struct listing s;
+	struct zr_listing s;
 	bool group;
 	int rc = doc(l, d->key, zr_doc_names[DOC_ZJSON], st, &docs[DOC_ZJSON], e);
 
@@ -567,13 +592,13 @@ static int look_v3(struct zr_load *l, const struct zr_todo *d, const struct stor
 	rc = commit(l, d, docs, &group, e);
 	if (rc < 0 || !group)
 		return rc;
-	rc = see(l, d->key, d->version, e);
+	rc = see_dir(l, d, e);
 	if (rc < 0)
 		return rc;
-	rc = list_dir(l, d->key, &s, e);
+	rc = below(l, d->key, docs, &s, e);
 	if (rc == 0)
 		rc = push_children(l, d, &s, true, e);
-	listing_release(&s);
+	zr_listing_release(&s);
 	return rc;
 }
 
@@ -581,7 +606,7 @@ static int look_v3(struct zr_load *l, const struct zr_todo *d, const struct stor
 static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 {
 	const json_t *docs[DOC_N] = {NULL};
-	struct listing s;
+	struct zr_listing s;
 	bool group = false, v3 = false;
 	int rc = list_dir(l, d->key, &s, e);
 
@@ -593,9 +618,11 @@ static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 	}
 	if (rc == 0 && d->depth && !s.has[DOC_ZGROUP] && s.has[DOC_ZJSON]) {
 		rc = look_v3(l, d, &s.st[DOC_ZJSON], &v3, e);
-		listing_release(&s);
+		zr_listing_release(&s);
 		return rc;
 	}
+	if (rc == 0)
+		zr_far_want_docs(l, d->key, &s);
 	if (rc == 0)
 		rc = rest(l, d->key, &s, docs, false, e);
 	if (rc == 0)
@@ -608,10 +635,42 @@ static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
 		rc = zr_load_keep(l, "", 0, &it, e);
 	}
 	if (rc == 0 && group)
-		rc = see(l, d->key, d->version, e);
+		rc = see_dir(l, d, e);
 	if (rc == 0 && group)
 		rc = push_children(l, d, &s, false, e);
-	listing_release(&s);
+	zr_listing_release(&s);
+	return rc;
+}
+
+/* ask_group - the same where directories cannot be listed. */
+static int ask_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
+{
+	const json_t *docs[DOC_N] = {NULL};
+	bool group = false, v3 = false;
+	struct zr_listing s = {.l = l};
+	int rc = 0;
+
+	if (d->depth == 0) {
+		rc = doc(l, "", zr_doc_names[DOC_NCZARR], NULL, &docs[DOC_NCZARR], e);
+		l->v1 = docs[DOC_NCZARR] != NULL;
+		l->t->superblock = docs[DOC_NCZARR];
+	}
+	if (rc == 0)
+		rc = rest(l, d->key, NULL, docs, false, e);
+	if (rc == 0)
+		rc = commit(l, d, docs, &group, e);
+	if (rc == 0 && !group && d->depth) {
+		rc = look_v3(l, d, NULL, &v3, e);
+		return rc < 0 || v3 ? rc
+				    : zr_note(l->t, d->key, e,
+					      "is said to be there and has no documents");
+	}
+	if (rc < 0 || !group)
+		return rc;
+	rc = below(l, d->key, docs, &s, e);
+	if (rc == 0)
+		rc = push_children(l, d, &s, false, e);
+	zr_listing_release(&s);
 	return rc;
 }
 
@@ -628,40 +687,86 @@ static int look(struct zr_load *l, const struct zr_todo *d, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (!docs[DOC_ZARRAY])
-		return look_group(l, d, e);
+		return l->s->store->unlisted ? ask_group(l, d, e) : look_group(l, d, e);
 	rc = rest(l, d->key, NULL, docs, true, e);
 	return rc < 0 ? rc : commit(l, d, docs, &hit, e);
 }
 
-/* walk - what is below the root. What is wrong there is left out with keep_going. */
-static int walk(struct zr_load *l, struct err *e)
+/* visit - look at one directory below the root. What is wrong there is left out with keep_going. */
+static int visit(struct zr_load *l, const struct zr_todo *d, struct err *e)
+{
+	struct err why = ERR_INIT;
+
+	if (look(l, d, &why) == 0)
+		return 0;
+	return l->limit ? err_set(e, why.code, "%s", why.msg)
+			: zr_leave_out(l->s, l->t, d->key, "", &why, e);
+}
+
+/* walk_levels - of a tree that is far away: all directories of a level are asked about before the
+ * first answer is waited for. */
+static int walk_levels(struct zr_load *l, struct err *e)
 {
 	int rc = 0;
 
 	while (rc == 0 && l->n_todo > 0) {
-		struct zr_todo d = l->todo[--l->n_todo];
-		struct err why = ERR_INIT;
+		auto_free struct zr_todo *level = l->todo;
+		size_t n = l->n_todo;
 
-		if (look(l, &d, &why) < 0)
-			rc = l->limit ? err_set(e, why.code, "%s", why.msg)
-				      : zr_leave_out(l->s, l->t, d.key, "", &why, e);
+		l->todo = NULL;
+		l->n_todo = l->c_todo = 0;
+		for (size_t i = 0; i < n && rc == 0; i++) {
+			if (i % ZR_FAR_DIRS == 0)
+				zr_far_want(l, level + i, u64_min(n - i, ZR_FAR_DIRS));
+			rc = visit(l, &level[i], e);
+		}
 	}
 	return rc;
+}
+
+/* walk - what is below the root. */
+static int walk(struct zr_load *l, struct err *e)
+{
+	int rc = 0;
+
+	if (l->s->store->far)
+		return walk_levels(l, e);
+	while (rc == 0 && l->n_todo > 0) {
+		struct zr_todo d = l->todo[--l->n_todo];
+
+		rc = visit(l, &d, e);
+	}
+	return rc;
+}
+
+/* root_version - of the root's directory; not of one far away. */
+static int root_version(struct zr_load *l, uint64_t *ret, struct err *e)
+{
+	struct err why = ERR_INIT;
+	struct store_stat st;
+	int rc;
+
+	*ret = 0;
+	if (l->s->store->far)
+		return 0;
+	rc = store_stat(l->s->store, "", &st, &why);
+	if (rc < 0 && rc != -ENOENT)
+		return err_set(e, rc, "%s", why.msg);
+	*ret = rc == 0 ? st.version : 0;
+	return 0;
 }
 
 /* load_all - Zarr v3 first, as readers of both do; consolidated documents before a walk. */
 static int load_all(struct zr_load *l, struct err *e)
 {
 	struct zr_todo root = {.key = ""};
-	struct err why = ERR_INIT;
-	struct store_stat st;
 	const json_t *v = NULL;
 	bool hit = false;
-	int rc = store_stat(l->s->store, "", &st, &why);
+	int rc = root_version(l, &root.version, e);
 
-	if (rc < 0 && rc != -ENOENT)
-		return err_set(e, rc, "%s", why.msg);
-	root.version = rc == 0 ? st.version : 0;
+	if (rc < 0)
+		return rc;
+	zr_far_want_root(l->s->store, false);
 	rc = look_v3(l, &root, NULL, &hit, e);
 	if (rc < 0 || hit)
 		return rc < 0 ? rc : walk(l, e);
@@ -670,9 +775,20 @@ static int load_all(struct zr_load *l, struct err *e)
 		rc = zr_consolidated_v2(l, v, e);
 		return rc < 0 ? err_wrap(e, rc, "'.zmetadata'") : 0;
 	}
+	zr_far_want_root(l->s->store, true);
 	if (rc == 0)
 		rc = look(l, &root, e);
 	return rc < 0 ? rc : walk(l, e);
+}
+
+/* nothing - whether nothing was found at an address that should have a tree: a directory may be
+ * empty, and somebody named it; an address may be wrong. */
+static bool nothing(const struct zr_load *l)
+{
+	const struct zr_item *root = l->n_found ? &l->found[0].item : NULL;
+
+	return l->s->store->far && !l->s->borrowed &&
+	       (!root || (l->n_found == 1 && !root->meta && !root->extra && !root->attrs));
 }
 
 int zr_tree_load(struct zr_source *s, struct zr_tree *ret, struct err *e)
@@ -681,6 +797,11 @@ int zr_tree_load(struct zr_source *s, struct zr_tree *ret, struct err *e)
 	struct zr_load l = {.s = s, .t = &t, .arena = &s->base.ds.arena};
 	int rc = load_all(&l, e);
 
+	if (rc == 0 && nothing(&l))
+		rc = err_set(
+			e, -EBADMSG,
+			"no Zarr documents there (zarr.json, .zmetadata, .zgroup, .zarray, "
+			".nczarr): name the root of the Zarr tree itself");
 	if (rc == 0)
 		rc = link_items(&l, e);
 	free(l.found);

@@ -35,6 +35,24 @@ struct zr_todo {
 	uint64_t version; /* from before */
 };
 
+/* zr_child - a directory in a listing. */
+struct zr_child {
+	char *name;
+	uint64_t version;
+};
+
+struct zr_load;
+
+/* zr_listing - what a group's directory has. */
+struct zr_listing {
+	struct zr_load *l;
+	bool has[DOC_N];
+	struct store_stat st[DOC_N];
+	struct zr_child *dirs;
+	size_t n, c;
+	int rc;
+};
+
 struct zr_load {
 	struct zr_source *s;
 	struct zr_tree *t;
@@ -67,5 +85,28 @@ int zr_consolidated(struct zr_load *l, const json_t *metadata, const json_t *roo
 		    struct err *e) NZ_MUST_USE;
 /* zr_consolidated_v2 - the same for the document .zmetadata. */
 int zr_consolidated_v2(struct zr_load *l, const json_t *v, struct err *e) NZ_MUST_USE;
+
+/* zr_load_key - the key of something in a directory, in the arena. */
+int zr_load_key(struct zr_load *l, const char *dir, const char *name, const char **ret,
+		struct err *e) NZ_MUST_USE;
+/* zr_listing_add - one more directory. false: there are too many, or memory is short (s->rc). */
+bool zr_listing_add(struct zr_listing *s, const char *name, uint64_t version);
+void zr_listing_release(struct zr_listing *s);
+
+/* ---- stores far away (zr_far_docs.c) ---- */
+
+#define ZR_FAR_DIRS 64  /* directories whose documents are asked for at a time */
+
+/* zr_far_want_root - ask for what a root's documents begin with; rest: those of a tree without
+ * consolidated metadata. */
+void zr_far_want_root(struct store *s, bool rest);
+/* zr_far_want - ask for the documents of all these directories side by side. */
+void zr_far_want(struct zr_load *l, const struct zr_todo *d, size_t n);
+/* zr_far_want_docs - of those documents of a directory that a listing has. */
+void zr_far_want_docs(struct zr_load *l, const char *dir, const struct zr_listing *s);
+/* zr_far_children - what is below a group, where directories cannot be listed: what its documents
+ * say. docs: its own. *ret_said: they say something, be it that nothing is there. */
+int zr_far_children(struct zr_load *l, const json_t **docs, struct zr_listing *ret,
+		    bool *ret_said, struct err *e) NZ_MUST_USE;
 
 #endif

@@ -140,6 +140,9 @@ struct zr_source;
  * that names its key. Returns 0 with *ret filled (zr_tree_release). */
 int zr_tree_load(struct zr_source *s, struct zr_tree *ret, struct err *e) NZ_MUST_USE;
 void zr_tree_release(struct zr_tree *t);
+/* zr_far_bid - for a tree that is far away. What nothing is known about is bid for, too: nobody else
+ * can say what is wrong with it. (zr_far_docs.c) */
+int zr_far_bid(struct store *s);
 
 /* ---- from documents to terms; errors say what is wrong, the caller adds the key ---- */
 
@@ -198,6 +201,7 @@ struct zr_data; /* the data half's own (zr_data.c) */
 struct zr_source {
 	struct source base;
 	struct store *store;        /* owned */
+	struct blob *file;          /* of a remote archive; owned; NULL */
 	char *path;                 /* owned, for messages */
 	struct source_options opts;
 	struct zr_array *arrays;    /* base.ds.n_arrays; in the dataset's arena */
@@ -225,6 +229,8 @@ void zr_data_free(struct zr_data *d);
  * a shard's index read, at the first look at it. */
 int zr_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 	      struct err *e);
+int zr_place_chunk(struct source *s, uint32_t array, uint64_t linear,
+		   const struct chunk_ref *ref, struct chunk_place *ret, struct err *e);
 int zr_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e);
 int zr_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
 		  struct err *e);
@@ -233,6 +239,7 @@ int zr_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *
 int zr_read_stored(struct source *s, uint32_t array, uint64_t linear,
 		   const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
 		   struct err *e);
+void zr_want(struct source *s, uint32_t array, const uint64_t *linear, size_t n);
 int zr_check(struct source *s, struct err *e);
 int zr_poll(struct source *s, struct err *e);
 void zr_hold(struct source *s, bool on);

@@ -16,7 +16,7 @@
 
 /* lister - what the callback of one directory works on. */
 struct lister {
-	struct zr_place *p;        /* NULL where only `count` is wanted */
+	struct zr_table *table;    /* NULL where only `count` is wanted */
 	const struct zr_place *is; /* the place that is compared with */
 	struct zr_dir *dirs;       /* found so far; owned */
 	size_t n_dirs, c_dirs;
@@ -86,7 +86,7 @@ static bool emit(void *arg, const char *name, bool is_dir, const struct store_st
 		return true;
 	if (is_leaf(l)) {
 		size = is_dir || (st && st->odd) ? ZR_ODD : st ? st->size : 0;
-		l->rc = zr_table_add(&l->p->table, linear, size, l->e);
+		l->rc = zr_table_add(l->table, linear, size, l->e);
 		l->at.count++;
 		return l->rc == 0;
 	}
@@ -113,7 +113,7 @@ static int list_one(struct zr_source *s, struct lister *l, size_t i, struct err 
 	rc = zr_level_key(p->meta, coords, l->at.level, l->key, e);
 	if (rc)
 		return rc;
-	rc = store_list(s->store, l->key, p->table.sized || !is_leaf(l), emit, l, e);
+	rc = store_list(s->store, l->key, l->table->sized || !is_leaf(l), emit, l, e);
 	if (l->rc)
 		return l->rc;
 	if (rc && rc != -ENOENT)
@@ -131,7 +131,10 @@ static int first_dir(struct zr_source *s, struct lister *l, bool *ret_there, str
 
 	if (rc)
 		return rc;
-	rc = store_stat(s->store, l->key, &st, e);
+	if (l->is->far) /* listing it tells as much, and it is not watched */
+		st = (struct store_stat){.is_dir = true};
+	else
+		rc = store_stat(s->store, l->key, &st, e);
 	if (rc && rc != -ENOENT)
 		return rc;
 	*ret_there = rc == 0 && st.is_dir;
@@ -174,8 +177,7 @@ static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struc
 		return rc;
 	if (rc == 0) {
 		d.version = st.version;
-		rc = zr_table_add(&l->p->table, object, st.odd || st.is_dir ? ZR_ODD : st.size,
-				  e);
+		rc = zr_table_add(l->table, object, st.odd || st.is_dir ? ZR_ODD : st.size, e);
 		if (rc)
 			return rc;
 	}
@@ -185,22 +187,23 @@ static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struc
 	return 0;
 }
 
-int zr_list_objects(struct zr_source *s, uint32_t array, struct zr_place *p, struct err *e)
+int zr_list_objects(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		    struct zr_table *t, struct err *e)
 {
-	struct lister l = {.p = p,
+	struct lister l = {.table = t,
 			   .is = p,
 			   .e = e,
 			   .at.array = array,
 			   .max_dirs = s->opts.max_index_bytes / sizeof(struct zr_dir)};
 	int rc = 0;
 
-	if (p->n_objects <= FEW || p->meta->rank == 0)
+	if ((p->n_objects <= FEW && !p->far) || p->meta->rank == 0)
 		for (uint64_t i = 0; !rc && i < p->n_objects; i++)
 			rc = ask_one(s, &l, i, e);
 	else
 		rc = list_tree(s, &l, e);
-	zr_table_end(&p->table);
-	if (!rc)
+	zr_table_end(t);
+	if (!rc && !p->far)
 		rc = zr_watch_add(&s->data->watch, l.dirs, l.n_dirs, e);
 	free(l.dirs);
 	return rc;

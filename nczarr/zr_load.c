@@ -95,7 +95,8 @@ static int gone(struct zr_source *s, const struct zr_place *p, const struct zr_s
 	if (rc == -ENOENT)
 		return err_set(e, -ESTALE, "'%.*s' was removed after the source was opened",
 			       LONG, key);
-	if (rc == 0 && p->table.sized && x->size != ZR_ODD && !st.odd && st.size != x->size)
+	if (rc == 0 && (p->table.sized || p->far) && x->size != ZR_ODD && !st.odd &&
+	    st.size != x->size)
 		return err_set(e, -ESTALE,
 			       "'%.*s' was changed: it has %" PRIu64
 			       " bytes instead of %" PRIu64,
@@ -119,8 +120,13 @@ int zr_object_blame(struct zr_source *s, const struct zr_place *p, const struct 
 static int failed(struct zr_source *s, const struct zr_place *p, const struct zr_spot *x,
 		  const char *key, int code, struct err *e)
 {
-	int rc = gone(s, p, x, key, e);
+	int rc = 0;
 
+	if (!p->far)
+		rc = gone(s, p, x, key, e);
+	else if (code == -ENOENT) /* asking again may take as long as the failure did */
+		rc = err_set(e, -ESTALE, "'%.*s' was removed after the source was opened", LONG,
+			     key);
 	if (rc)
 		return rc;
 	if (code == -ENOENT || code == -EISDIR || code == -EACCES || code == -EXDEV ||
@@ -156,6 +162,30 @@ int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p
 	return 0;
 }
 
+/* far_get - the same of one far away, whose size was told with the answer that it is there. */
+static int far_get(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		   const struct zr_spot *x, uint64_t limit, struct zr_scratch *m, struct err *e)
+{
+	char key[ZR_OBJECT_KEY];
+	uint8_t *to;
+	int rc = 0;
+
+	if (x->size == ZR_ODD || x->size > limit)
+		rc = zr_object_name(p, x->object, key, e);
+	if (rc)
+		return rc;
+	if (x->size == ZR_ODD)
+		return err_set(e, -EIO, "'%.*s' is there and cannot be read", LONG, key);
+	if (x->size > limit)
+		return err_set(e, -EBADMSG, "'%.*s' has more than %" PRIu64 " bytes", LONG, key,
+			       limit);
+	buf_clear(&m->stored);
+	to = buf_grow(&m->stored, (size_t)x->size);
+	if (!to && x->size > 0)
+		return err_nomem(e);
+	return zr_object_read(s, array, p, x, 0, to, (size_t)x->size, NULL, e);
+}
+
 /* object_get - a whole object, however long it is, into m->stored. */
 static int object_get(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		      const struct zr_spot *x, uint64_t limit, struct zr_scratch *m,
@@ -180,8 +210,9 @@ static int object_get(struct zr_source *s, uint32_t array, const struct zr_place
 	else if (rc)
 		rc = failed(s, p, x, key, rc, e);
 	/* the same before and behind the read: these bytes are of that version */
-	else if (before != 0 && (store_stat(s->store, key, &st, NULL) < 0 || st.version != before ||
-				 !zr_version_agree(s->data, array, p, x->object, before)))
+	else if (before != 0 &&
+		 (store_stat(s->store, key, &st, NULL) < 0 || st.version != before ||
+		  !zr_version_agree(s->data, array, p, x->object, before)))
 		rc = changed(key, e);
 	return rc;
 }
@@ -195,7 +226,8 @@ int zr_spot_bytes(struct zr_source *s, uint32_t array, const struct zr_place *p,
 	int rc;
 
 	if (x->where == ZR_OBJECT) {
-		rc = object_get(s, array, p, x, limit, m, e);
+		rc = p->far ? far_get(s, array, p, x, limit, m, e)
+			    : object_get(s, array, p, x, limit, m, e);
 		*ret = m->stored.data;
 		*ret_len = m->stored.len;
 		return rc;

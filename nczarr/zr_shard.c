@@ -157,6 +157,37 @@ static uint64_t slot_of(const struct zr_meta *m, const struct zr_shard *sh,
 	return slot;
 }
 
+void zr_shard_at(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		 const uint64_t *chunk, struct zr_at *ret, uint64_t *ret_slot)
+{
+	const struct zr_shard *sh = p->meta->shard;
+	uint64_t first[DS_RANK_MAX], coords[DS_RANK_MAX];
+
+	*ret = (struct zr_at){.array = array, .id = array, .sh = sh};
+	for (uint32_t d = 0; d < p->meta->rank; d++) {
+		first[d] = chunk[d] - chunk[d] % p->per[d];
+		coords[d] = (chunk[d] - first[d]) / (p->per[d] / sh->grid[d]);
+	}
+	ret->first = ds_chunk_linear(&s->base.ds.arrays[array], first);
+	*ret_slot = slot_of(p->meta, sh, coords);
+}
+
+bool zr_shard_known(struct zr_source *s, const struct zr_at *at, uint64_t slot,
+		    uint64_t *ret_off, uint64_t *ret_len)
+{
+	struct cache_entry *c;
+	const uint64_t *v;
+	size_t size;
+
+	if (!cache_peek(s->data->indexes, at->id, at->first, &c))
+		return false;
+	v = (const uint64_t *)(const void *)cache_data(c, &size);
+	*ret_off = v[ENTRIES + 2 * slot];
+	*ret_len = v[ENTRIES + 2 * slot + 1];
+	cache_put(c);
+	return true;
+}
+
 int zr_shard_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		  const uint64_t *chunk, struct zr_spot *x, struct err *e)
 {

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #define ASKED_MAX 2048  /* questions of one poll */
+#define FAR_ROOTS 2     /* of the root's documents, far away */
 #define LISTING_ASKS 64 /* a listing counts as this many */
 #define TICK_NS ((int64_t)20 * 1000 * 1000)
 #define SECOND_NS ((int64_t)1000 * 1000 * 1000)
@@ -128,10 +129,13 @@ void zr_hold(struct source *src, bool on)
 static int same(struct zr_source *s, const char *key, uint64_t version, struct err *e)
 {
 	struct store_stat st = {.version = 0};
-	int rc = store_stat(s->store, key, &st, e);
+	int rc = s->base.far ? store_fresh(s->store, key, &st, e)
+			     : store_stat(s->store, key, &st, e);
 
 	if (rc && rc != -ENOENT && rc != -EACCES)
 		return rc;
+	if (rc == -EACCES && s->base.far)
+		return rc; /* an answer about us, not about it */
 	if (rc == -EACCES || (rc == 0 ? st.version : 0) != version)
 		return err_set(e, -ESTALE, "'%.*s' was %s after the source was opened", LONG,
 			       key,
@@ -194,6 +198,32 @@ static int check_dir(struct zr_source *s, size_t i, const struct zr_dir *d, size
 	return rc;
 }
 
+/* poll_far - every question is a request: what the root says is looked at each time, of all other
+ * documents one, in turn. */
+static int poll_far(struct zr_source *s, struct err *e)
+{
+	struct zr_watch *w = &s->data->watch;
+	size_t roots = 0, first = s->n_seen, at;
+	int rc = store_check(s->store, e);
+
+	for (size_t i = 0; !rc && i < s->n_seen && roots < FAR_ROOTS; i++) {
+		if (s->seen[i].version == 0 || strchr(s->seen[i].key, '/'))
+			continue;
+		roots++;
+		first = i;
+		rc = same(s, s->seen[i].key, s->seen[i].version, e);
+	}
+	for (size_t i = 0; !rc && i < s->n_seen; i++) {
+		(void)pthread_mutex_lock(&w->lock);
+		at = w->cursor < s->n_seen ? w->cursor : 0;
+		w->cursor = at + 1;
+		(void)pthread_mutex_unlock(&w->lock);
+		if (s->seen[at].version != 0 && (at > first || strchr(s->seen[at].key, '/')))
+			return same(s, s->seen[at].key, s->seen[at].version, e);
+	}
+	return rc;
+}
+
 int zr_poll(struct source *src, struct err *e)
 {
 	struct zr_source *s = zr_of(src);
@@ -204,6 +234,8 @@ int zr_poll(struct source *src, struct err *e)
 
 	if (quiet(s))
 		return 0;
+	if (src->far)
+		return poll_far(s, e);
 	rc = store_check(s->store, e);
 	if (!rc)
 		rc = check_recent(s, e);

@@ -376,6 +376,22 @@ bool cache_has(struct cache *c, uint32_t array, uint64_t linear)
 	return has;
 }
 
+bool cache_peek(struct cache *c, uint32_t array, uint64_t linear, struct cache_entry **ret)
+{
+	struct cache_entry *x;
+	bool ready;
+
+	(void)pthread_mutex_lock(&c->lock);
+	x = find_locked(c, array, linear, hash_of(array, linear));
+	ready = x && x->state == READY;
+	if (ready)
+		use_locked(c, x);
+	(void)pthread_mutex_unlock(&c->lock);
+	if (ready)
+		*ret = x;
+	return ready;
+}
+
 /* spent_of_size_locked - remove a spent entry with cap bytes of memory; NULL: none to spare. */
 static struct cache_entry *spent_of_size_locked(struct cache *c, size_t cap)
 {

@@ -51,6 +51,11 @@ bool cache_start(struct cache *c, uint32_t array, uint64_t linear, uint64_t byte
 /* cache_has - whether the chunk is there or being loaded; it may be gone right after. */
 bool cache_has(struct cache *c, uint32_t array, uint64_t linear);
 
+/* cache_peek - the entry of a chunk that is ready, with a reference for the caller; false: it is not
+ * there, or being loaded. Never waits. */
+bool cache_peek(struct cache *c, uint32_t array, uint64_t linear,
+		struct cache_entry **ret) NZ_MUST_USE;
+
 /* cache_alloc - len bytes of memory for an entry that the caller is loading; once per flight.
  * Makes room within the budget first. Borrowed, not zeroed; NULL when memory is short. */
 uint8_t *cache_alloc(struct cache_entry *x, size_t len);

@@ -183,7 +183,10 @@ static void hint(struct chunkio *c, uint32_t array, uint64_t linear, enum ahead_
 	if (!(want & AHEAD_NEXT))
 		return;
 	for (uint32_t i = 0; i < depth; i++) {
-		if (source_next(c->source, owner, linear + 1, &linear, NULL) < 0)
+		/* far away finding out which one is there may cost more than asking for it */
+		if (c->source->far
+			    ? ++linear >= c->source->ds.arrays[owner].n_chunks
+			    : source_next(c->source, owner, linear + 1, &linear, NULL) < 0)
 			return;
 		if (!cache_has(c->cache, owner, linear))
 			ahead_push(c->ahead, owner, linear);
@@ -292,6 +295,10 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 		c->ahead = ahead_new(c->n_arrays, opts->threads, prefetch, c);
 		rc = c->ahead ? 0 : err_nomem(e);
 	}
+	if (rc == 0 && s->far) {
+		c->streams = streams_new(c->n_arrays);
+		rc = c->streams ? 0 : err_nomem(e);
+	}
 	if (rc < 0)
 		chunkio_free(c);
 	else
@@ -304,6 +311,7 @@ void chunkio_free(struct chunkio *c)
 	if (!c)
 		return;
 	ahead_free(c->ahead);
+	streams_free(c->streams);
 	cache_free(c->cache);
 	sizes_free(c->sizes);
 	chunkio_scratch_free(c->scratch);
@@ -321,8 +329,10 @@ int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *r
 	struct way w;
 	uint64_t size;
 	size_t len;
-	int rc = way_find(c, array, linear, &w, e);
+	int rc;
 
+	chunkio_touch(c, array, linear, AHEAD_STAT, true);
+	rc = way_find(c, array, linear, &w, e);
 	if (rc < 0)
 		return rc;
 	if (w.kind == WAY_LOAD)
@@ -345,7 +355,8 @@ bool chunkio_stat_cheap(struct chunkio *c, uint32_t array, uint64_t linear)
 {
 	enum plan_kind kind;
 
-	if (array >= c->n_arrays)
+	/* without a list, whether a chunk is there costs a request */
+	if (array >= c->n_arrays || c->source->unlisted)
 		return false;
 	kind = c->plans[array].kind;
 	if (kind == PLAN_PASS || kind == PLAN_DECODE || kind == PLAN_FIXED)
@@ -429,8 +440,10 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
 {
 	struct way w;
 	size_t n = len;
-	int rc = way_find(c, array, linear, &w, e);
+	int rc;
 
+	chunkio_touch(c, array, linear, AHEAD_READ, off == 0);
+	rc = way_find(c, array, linear, &w, e);
 	if (rc < 0)
 		return rc;
 	if (len == 0 || (w.sized && off >= w.size)) {
@@ -447,6 +460,22 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
 		return read_range(c, array, linear, &w, off, n, room, ret, e);
 	rc = frame_fill_span(w.fill, off, n, ret, e);
 	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
+}
+
+int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		   struct err *e)
+{
+	struct way w;
+	int rc = way_find(c, array, linear, &w, e);
+
+	if (rc < 0)
+		return rc;
+	*ret = (struct chunk_ref){.where = w.fill ? CHUNK_ABSENT : CHUNK_SYNTH};
+	if (w.kind == WAY_RANGE && w.head_len == 0 && w.sized && w.size == w.file_len) {
+		*ret = w.ref;
+		ret->len = w.file_len;
+	}
+	return 0;
 }
 
 int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
@@ -486,7 +515,7 @@ static int longest_text(struct source *s, uint32_t array, uint64_t linear, uint6
 int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err *e)
 {
 	const struct ds_array *a = &s->ds.arrays[array];
-	uint64_t n = 0, at;
+	uint64_t n = 0, at, wanted = 0;
 	uint32_t max, all = 0;
 	struct buf body;
 	int rc = frame_count(a, &n, e);
@@ -504,6 +533,10 @@ int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err
 		if (rc == -ENOENT) {
 			rc = 0;
 			break;
+		}
+		if (rc == 0 && at >= wanted) {
+			wanted = at + STREAMS_AHEAD / 2;
+			chunkio_want_run(s, array, at, STREAMS_AHEAD);
 		}
 		if (rc == 0)
 			rc = longest_text(s, array, at, n, &body, &max, e);

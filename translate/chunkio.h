@@ -3,7 +3,8 @@
  * PASS chunks are answered with a range of the source's descriptor: no copy, no lock, no
  * allocation. Others are decoded into a cache with a byte budget, one decode for any number of
  * waiting readers, and the chunks that a sequential reader will want next are decoded ahead by
- * worker threads. */
+ * worker threads. Of a source that is far away they are also asked for early (source_want), whatever
+ * their plan. */
 #ifndef TRANSLATE_CHUNKIO_H
 #define TRANSLATE_CHUNKIO_H
 
@@ -46,9 +47,18 @@ bool chunkio_stat_cheap(struct chunkio *c, uint32_t array, uint64_t linear);
 int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t off, size_t len,
 		 uint8_t *room, struct span *ret, struct err *e) NZ_MUST_USE;
 
+/* chunkio_stored - whether a chunk that exists is presented as it is stored: then *ret is where,
+ * ret->len with what is cut off taken away. Else ret->where is CHUNK_SYNTH, or CHUNK_ABSENT: it is
+ * shown as it was never written. Errors as chunkio_stat. */
+int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		   struct err *e) NZ_MUST_USE;
+
 /* chunkio_next - the first chunk at or after `from` that exists as a file; -ENOENT: none. */
 int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret,
 		 struct err *e) NZ_MUST_USE;
+
+/* chunkio_want_run - chunks [from, from + n) of an array that is far away will be read, in order. */
+void chunkio_want_run(struct source *s, uint32_t array, uint64_t from, uint64_t n);
 
 /* chunkio_max_text - longest text in bytes of a DT_VSTRING array, found by reading all of it. */
 int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err *e) NZ_MUST_USE;

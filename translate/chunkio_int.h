@@ -7,6 +7,7 @@
 #include "translate/cache.h"
 #include "translate/chunkio.h"
 #include "translate/sizes.h"
+#include "translate/streams.h"
 #include "translate/way.h"
 
 #include <pthread.h>
@@ -31,6 +32,7 @@ struct chunkio {
 	struct cache *cache;
 	struct sizes *sizes;  /* of chunks whose way does not say it */
 	struct ahead *ahead;  /* NULL: no threads */
+	struct streams *streams; /* NULL: the source is near */
 	pthread_mutex_t lock; /* of the scratch list */
 	struct chunkio_scratch *scratch;
 	uint32_t n_scratch;
@@ -46,6 +48,11 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
  * 0 with the reference still held. */
 int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
 		 struct cache_entry *x, struct err *e) NZ_MUST_USE;
+
+/* chunkio_touch - a chunk of a source that is far away is going to be asked for: what its reader will
+ * want is asked for at once. whole: all of it will be read. (far.c) */
+void chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear, enum ahead_touch what,
+		   bool whole);
 
 /* chunkio_scratch_free - of a list of them. */
 void chunkio_scratch_free(struct chunkio_scratch *list);

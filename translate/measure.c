@@ -11,7 +11,7 @@ struct measure {
 	struct chunkio *c;
 	uint32_t array;
 	pthread_mutex_t lock; /* of next */
-	uint64_t next, end;
+	uint64_t next, end, wanted;
 };
 
 /* take - the next chunk that exists and that nobody has taken. */
@@ -23,6 +23,10 @@ static bool take(struct measure *m, uint64_t *ret)
 	found = m->next < m->end && chunkio_next(m->c, m->array, m->next, ret, NULL) == 0 &&
 		*ret < m->end;
 	m->next = found ? *ret + 1 : m->end;
+	if (found && *ret >= m->wanted) {
+		m->wanted = *ret + STREAMS_AHEAD / 2;
+		chunkio_want_run(m->c->source, m->array, *ret, STREAMS_AHEAD);
+	}
 	(void)pthread_mutex_unlock(&m->lock);
 	return found;
 }

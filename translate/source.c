@@ -364,6 +364,24 @@ int source_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct b
 	return rc;
 }
 
+int source_place(struct source *s, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
+		 struct chunk_place *ret, struct err *e)
+{
+	int rc = check_chunk(s, array, linear, e);
+
+	if (rc)
+		return rc;
+	if (ref->where != CHUNK_RANGE)
+		return err_set(e, -EOPNOTSUPP, "the chunk is not stored as it is shown");
+	ret->full = ret->whole = false;
+	ret->off = ref->off;
+	if (s->ops->place)
+		return s->ops->place(s, array, linear, ref, ret, e);
+	if (ref->blob != 0)
+		return err_set(e, -EOPNOTSUPP, "the chunk is stored in another file");
+	return 0;
+}
+
 int source_fd(struct source *s, uint32_t blob)
 {
 	return s->ops->fd ? s->ops->fd(s, blob) : -1;

@@ -158,6 +158,19 @@ int store_fresh(struct store *s, const char *key, struct store_stat *ret, struct
 	return rc;
 }
 
+int store_where(struct store *s, const char *key, struct store_place *ret, struct err *e)
+{
+	if (!store_key_ok(key))
+		return bad_key(key, e);
+	ret->full = false;
+	ret->whole = true;
+	ret->off = 0;
+	if (s->ops->place)
+		return answer(s, key, s->ops->place(s, key, ret, e), e);
+	buf_puts(ret->key, key);
+	return buf_ok(ret->key) ? 0 : err_nomem(e);
+}
+
 int store_put(struct store *s, const char *key, const struct store_put *what,
 	      uint64_t *ret_version, struct err *e)
 {

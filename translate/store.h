@@ -49,6 +49,15 @@ struct store_put {
 	uint64_t version;    /* only where it is this version: else -ESTALE; 0: whatever is there */
 };
 
+/* store_place - where others find the bytes of an object, without this program. */
+struct store_place {
+	struct buf *key;     /* appended to: "" the file that the store is; a key below its path or
+	                      * address; or, full, an address or absolute path of its own */
+	bool full;
+	bool whole;          /* all bytes of what is there */
+	uint64_t off;        /* else from here on */
+};
+
 struct store;
 
 struct store_ops {
@@ -64,6 +73,7 @@ struct store_ops {
 	/* the rest may be NULL: nothing is to be done, or it cannot be */
 	void (*want)(struct store *s, const struct store_range *r, size_t n);
 	int (*fresh)(struct store *s, const char *key, struct store_stat *ret, struct err *e);
+	int (*place)(struct store *s, const char *key, struct store_place *ret, struct err *e);
 	int (*put)(struct store *s, const char *key, const struct store_put *what,
 		   uint64_t *ret_version, struct err *e);
 	int (*remove)(struct store *s, const char *key, struct err *e);
@@ -117,6 +127,11 @@ void store_want(struct store *s, const struct store_range *r, size_t n);
 /* store_fresh - like store_stat, of what the service has now: nothing remembered is believed, and what
  * is found to be another version is forgotten. */
 int store_fresh(struct store *s, const char *key, struct store_stat *ret,
+		struct err *e) NZ_MUST_USE;
+
+/* store_where - where others find an object. ret->key is set. Returns 0; -EOPNOTSUPP nowhere as it
+ * is: deflated, in memory; -ENOENT. */
+int store_where(struct store *s, const char *key, struct store_place *ret,
 		struct err *e) NZ_MUST_USE;
 
 /* store_put - make or replace an object; readers see the old one or the new one.

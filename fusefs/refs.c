@@ -1,0 +1,138 @@
+/* refs.c - `nczarrfs refs`: opens the source as the view that its references describe, and has them
+ * written to where they are to be.
+ *
+ * They are made in a child (fs_run_guarded) beside their place, under a name of their own, and put
+ * there when they are whole: whatever happens, nobody finds half of them. */
+#include "fusefs/refs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/log.h"
+
+#define DEPTH_MAX 256 /* of directories that are removed */
+
+struct job {
+	const struct fs_setup *setup;
+	const struct fs_refs_table *table;
+	const char *out; /* NULL: standard output */
+	bool parquet;
+	char *tmp; /* beside out; owned */
+};
+
+static bool ends(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+
+	return n > m && strcasecmp(text + n - m, end) == 0;
+}
+
+/* remove_below - what is in a directory, and then the directory: what failed half way. */
+static void remove_below(int at, const char *name, int depth)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd >= 0 && depth < DEPTH_MAX ? fdopendir(fd) : NULL;
+
+	if (!d) {
+		if (fd >= 0)
+			(void)close(fd);     /* it was only read from */
+		(void)unlinkat(at, name, 0); /* nobody can be told */
+		return;
+	}
+	for (struct dirent *x = readdir(d); x; x = readdir(d))
+		if (strcmp(x->d_name, ".") != 0 && strcmp(x->d_name, "..") != 0)
+			remove_below(fd, x->d_name, depth + 1);
+	(void)closedir(d);
+	(void)unlinkat(at, name, AT_REMOVEDIR);
+}
+
+static int write_json(const struct job *j, struct source *s, struct view *v,
+		      const char *address, struct err *e)
+{
+	const struct cfg *cfg = j->setup->cfg;
+	auto_fd int fd = -1;
+	int rc;
+
+	if (!j->out)
+		return j->table->json(s, v, cfg, address, STDOUT_FILENO, e);
+	fd = open(j->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+	if (fd < 0)
+		return err_sys(e, errno, "'%s'", j->out);
+	rc = j->table->json(s, v, cfg, address, fd, e);
+	if (rc == 0)
+		rc = io_sync(fd, true, e);
+	if (rc == 0 && rename(j->tmp, j->out) < 0)
+		rc = err_sys(e, errno, "'%s'", j->out);
+	return rc;
+}
+
+static int write_parquet(const struct job *j, struct source *s, struct view *v,
+			 const char *address, struct err *e)
+{
+	int rc = j->table->parquet(s, v, j->setup->cfg, address, j->tmp, e);
+
+	if (rc == 0 && renameat2(AT_FDCWD, j->tmp, AT_FDCWD, j->out, RENAME_NOREPLACE) < 0)
+		rc = errno == EEXIST || errno == ENOTEMPTY
+			     ? err_set(e, -EEXIST,
+				       "'%s' is there already: remove it, or name another",
+				       j->out)
+			     : err_sys(e, errno, "'%s'", j->out);
+	return rc;
+}
+
+static int make(void *arg)
+{
+	const struct job *j = arg;
+	const struct cfg *cfg = j->setup->cfg;
+	const char *address = cfg->address ? cfg->address : cfg->source;
+	struct source *source = NULL;
+	struct view *view = NULL;
+	struct err e = ERR_INIT;
+	int rc = fs_open_quietly(j->setup, &source, &view, &e);
+
+	if (rc == 0 && !source)
+		rc = err_set(&e, -EISDIR,
+			     "'%s' is a directory without a dataset of its own: references are "
+			     "to one dataset: name it",
+			     cfg->source);
+	if (rc == 0)
+		rc = (j->parquet ? write_parquet : write_json)(j, source, view, address, &e);
+	if (rc < 0)
+		log_error("%s", e.msg);
+	if (view)
+		view->ops->close(view);
+	source_close(source);
+	return rc < 0;
+}
+
+int fs_refs(const struct fs_setup *setup, const struct fs_refs_table *table)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct job j = {.setup = setup, .table = table};
+	struct stat st;
+	int status;
+
+	j.out = cfg->out && strcmp(cfg->out, "-") != 0 ? cfg->out : NULL;
+	j.parquet = j.out && !ends(j.out, ".json") &&
+		    (ends(j.out, ".parq") || ends(j.out, ".parquet") ||
+		     (stat(j.out, &st) == 0 && S_ISDIR(st.st_mode)));
+	if (j.parquet && lstat(j.out, &st) == 0) {
+		log_error("'%s' is there already: remove it, or name another", j.out);
+		return 1;
+	}
+	if (j.out && asprintf(&j.tmp, "%s.nczarrfs-%ld", j.out, (long)getpid()) < 0) {
+		log_error("out of memory");
+		return 1;
+	}
+	status = fs_run_guarded(cfg->source, 0, make, &j);
+	if (status && j.tmp)
+		remove_below(AT_FDCWD, j.tmp, 0);
+	free(j.tmp);
+	return status;
+}
