@@ -32,7 +32,7 @@ struct gathered {
 struct expected {
 	const char *key; /* in the arena */
 	uint64_t version;
-	const uint8_t * or ; /* these n bytes are as good; borrowed, NULL */
+	const uint8_t *same; /* these n bytes are as good; borrowed, NULL */
 	size_t n;
 	bool again; /* a change can be taken up: it is not for ever that this fails */
 };
