@@ -88,6 +88,7 @@ struct net_want {
 	                          * max_body bytes; the answer's body then is empty but for its len */
 	bool once;               /* must not be tried again when it may have reached the server */
 	bool background;         /* others go first */
+	bool public_only;        /* who named the address is not the user: where redirects may lead */
 	bool no_proxy, link_local; /* link_local: 169.254.0.0/16 may be asked (instance credentials) */
 	const char *user, *password, *bearer; /* copied; NULL. Only for this origin */
 	net_sign_fn *sign;
