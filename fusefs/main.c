@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/url.h"
 #include "codecs/plugin.h"
 #include "fusefs/fusefs.h"
 #include "fusefs/refs.h"
@@ -341,11 +342,30 @@ static uint64_t far_requests(void *far)
 	return remote_requests(((struct far *)far)->remote);
 }
 
-/* target_of - borrowed from a. The user and password of the source are cfg's: its address has none. */
+/* same_origin - whether two addresses are of one server: what one may be told the other may. */
+static bool same_origin(const char *a, const char *b)
+{
+	struct url u, v;
+	bool same;
+
+	if (!a || !b || url_parse(a, &u, NULL) < 0)
+		return false;
+	if (url_parse(b, &v, NULL) < 0) {
+		url_release(&u);
+		return false;
+	}
+	same = url_origin_same(&u, &v);
+	url_release(&u);
+	url_release(&v);
+	return same;
+}
+
+/* target_of - borrowed from a. User, password and token are of the source's server: its address has
+ * none of them. */
 static struct remote_target target_of(const struct cfg *cfg, const char *text,
 				      const struct address *a)
 {
-	const bool source = cfg->source && strcmp(text, cfg->source) == 0;
+	const bool source = cfg->remote && same_origin(text, cfg->source);
 
 	return (struct remote_target){
 		.kind = a->kind == ADDRESS_S3    ? REMOTE_S3
@@ -360,6 +380,7 @@ static struct remote_target target_of(const struct cfg *cfg, const char *text,
 		.profile = a->profile,
 		.region = a->region,
 		.shown = a->shown,
+		.no_token = !source,
 		.what = a->what == ADDRESS_TREE   ? REMOTE_TREE
 			: a->what == ADDRESS_FILE ? REMOTE_FILE
 						  : REMOTE_ANY,
@@ -407,6 +428,52 @@ static int far_store(void *far, const char *text, struct store **ret, struct err
 	return rc;
 }
 
+/* may_be_private - whether what a document at `from` names may be in a private network: the document
+ * is a local one, or there itself. */
+static bool may_be_private(const char *from, const char *to)
+{
+	struct url u;
+	bool may;
+
+	if (!from || same_origin(from, to))
+		return true;
+	if (url_parse(from, &u, NULL) < 0)
+		return false;
+	may = remote_is_private(u.host);
+	url_release(&u);
+	return may;
+}
+
+static int far_blob(void *far, const char *from, const char *text, struct blob **ret,
+		    struct err *e)
+{
+	const struct far *f = far;
+	struct remote_target t;
+	struct source_at at;
+	struct address a;
+	int rc;
+
+	if (strchr(text, '#')) /* it could make any host one that is told who the user is */
+		return err_set(e, -EINVAL, "a reference has no '#': write %%23 for one in a name");
+	rc = far_parse(text, &a, e);
+	if (rc < 0)
+		return rc;
+	t = target_of(f->cfg, text, &a);
+	t.what = REMOTE_OBJECT;
+	t.public_only = !f->cfg->private_redirects && !may_be_private(from, text);
+	rc = remote_at(f->remote, &t, &at, e);
+	address_release(&a);
+	if (rc == 0)
+		*ret = at.file;
+	return rc;
+}
+
+static int reach_blob(void *setup, const char *from, const char *text, struct blob **ret,
+		      struct err *e)
+{
+	return fs_blob(setup, from, text, ret, e);
+}
+
 static const struct fs_remote remote_table = {
 	.open = far_open,
 	.stop = far_stop,
@@ -415,6 +482,7 @@ static const struct fs_remote remote_table = {
 	.release = remote_at_release,
 	.store = far_store,
 	.requests = far_requests,
+	.blob = far_blob,
 };
 
 /* print - text to standard output. Returns the exit status. */
@@ -519,8 +587,10 @@ int main(int argc, char **argv)
 		.prepare = hdf5_prepare,
 		.view_open = view_open,
 	};
+	const struct refs_reach reach = {.arg = &setup, .blob = reach_blob};
 	int status = 1;
 
+	refs_set_reach(&reach);
 	if (!own_stdio())
 		return 1;
 	if (cfg_parse(argc, argv, &cfg, &e) < 0) {

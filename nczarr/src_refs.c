@@ -47,8 +47,8 @@ static bool member_is(const char *head, const char *end_of_key, const char *valu
 
 static int bid_json(struct blob *file)
 {
-	static const char *const keys[] = {".zgroup\"", ".zarray\"", ".zattrs\"",
-					   "zarr.json\"", ".zmetadata\""};
+	static const char *const keys[] = {".zgroup\"", ".zarray\"", ".zattrs\"", "zarr.json\"",
+					   ".zmetadata\""};
 	size_t n = (size_t)u64_min(file->size, HEAD_BYTES);
 	char head[HEAD_BYTES + 1];
 	struct scan s;
