@@ -82,7 +82,8 @@ struct fs {
 	bool no_open, no_opendir;   /* the kernel takes ENOSYS as "no need to ask" */
 	bool no_xattr;              /* the same of extended attributes */
 	bool follows;               /* the view's; set before requests */
-	const char *path;           /* of the source; borrowed */
+	const char *path;           /* of the source, or its address; borrowed */
+	bool remote;                /* it is an address; set before requests */
 	uint32_t max_read;          /* -o max_read=, 0: none; set before requests */
 	bool ask_opendir;           /* it is to ask all the same; set before requests */
 	bool writes;                /* the view has write; set before requests */

@@ -228,7 +228,7 @@ static void text_report(struct buf *out, const struct fs_setup *setup, struct vi
 	const struct dataset *ds = &v->source->ds;
 
 	buf_puts(out, "source ");
-	put_text(out, cfg->source);
+	put_text(out, cfg->shown);
 	buf_printf(out, "\nformat %s, ", ds->format);
 	if (S_ISDIR(ds->st.st_mode))
 		buf_puts(out, "a directory");
@@ -395,7 +395,7 @@ static void json_report(struct buf *out, const struct fs_setup *setup, struct vi
 	const struct dataset *ds = &v->source->ds;
 
 	buf_puts(out, "{\"source\": ");
-	json_text(out, cfg->source);
+	json_text(out, cfg->shown);
 	buf_puts(out, ", \"format\": ");
 	json_text(out, ds->format);
 	if (S_ISDIR(ds->st.st_mode))
@@ -462,7 +462,7 @@ static int by_source(const void *a, const void *b)
 static void text_pairs(struct buf *out, const struct cfg *cfg, const struct pairs *p)
 {
 	buf_puts(out, "source ");
-	put_text(out, cfg->source);
+	put_text(out, cfg->shown);
 	buf_printf(out, "\nformat directory\nview   mirror, %zu datasets\n", p->n);
 	for (size_t i = 0; i < p->n; i++) {
 		buf_puts(out, i ? "    " : "\n    ");
@@ -476,7 +476,7 @@ static void text_pairs(struct buf *out, const struct cfg *cfg, const struct pair
 static void json_pairs(struct buf *out, const struct cfg *cfg, const struct pairs *p)
 {
 	buf_puts(out, "{\"source\": ");
-	json_text(out, cfg->source);
+	json_text(out, cfg->shown);
 	buf_puts(out, ", \"format\": \"directory\", \"view\": \"mirror\",\n \"datasets\": [");
 	for (size_t i = 0; i < p->n; i++) {
 		buf_puts(out, i ? ",\n  {\"source\": " : "\n  {\"source\": ");
@@ -551,5 +551,5 @@ int fs_info(const struct fs_setup *setup)
 	const struct cfg *cfg = setup->cfg;
 
 	/* only read by info */
-	return fs_run_guarded(cfg->source, cfg->open_timeout, info, (void *)(uintptr_t)setup);
+	return fs_run_guarded(cfg->shown, cfg->open_timeout, info, (void *)(uintptr_t)setup);
 }

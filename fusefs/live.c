@@ -57,6 +57,10 @@ struct live {
 	bool telling;            /* lock: the kernel is being told; nobody may wait */
 	bool stopping;           /* lock: the watcher ends, and nothing is opened any more */
 	struct stat last;        /* lock: of the source when last opened */
+	bool used;               /* lock: somebody asked for something since the last look */
+
+	bool far;       /* set before the watcher, as far_ms */
+	int64_t far_ms; /* between two looks at a source that is far; 0: never */
 
 	pthread_mutex_t stop_lock; /* taken before lock */
 	bool started;              /* stop_lock */
@@ -204,6 +208,7 @@ static int take(struct live *l, uint64_t ino, bool *past, struct live_epoch **re
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&l->lock);
+	l->used = true;
 	if (ino == LIVE_ROOT)
 		wait_locked(l);
 	if (l->state == CURRENT && belongs(l->now, ino))
@@ -304,7 +309,7 @@ static bool quit_within(const struct live *l, int ms)
 /* watch_file - the inode behind the path may be another one now. */
 static void watch_file(struct live *l)
 {
-	if (l->watch_fd < 0)
+	if (l->watch_fd < 0 || l->far)
 		return;
 	if (l->file_wd >= 0)
 		(void)inotify_rm_watch(l->watch_fd,
@@ -321,7 +326,7 @@ static void watch_dir(struct live *l)
 	auto_free char *dir = strdup(l->path);
 	char *slash = dir ? strrchr(dir, '/') : NULL;
 
-	if (l->watch_fd < 0 || !slash)
+	if (l->far || l->watch_fd < 0 || !slash)
 		return;
 	slash[slash == dir] = '\0';
 	l->dir_wd = inotify_add_watch(l->watch_fd, dir,
@@ -368,9 +373,14 @@ static bool wait_event(struct live *l)
 	return true;
 }
 
-/* look - stat of the path; true when it is not what was last seen. */
+/* look - stat of the path; true when it is not what was last seen. What is far says it itself. */
 static bool look(const struct live *l, struct stat *st, bool *ok)
 {
+	if (l->far) {
+		*st = l->seen;
+		*ok = true;
+		return false;
+	}
 	*ok = stat(l->path, st) == 0;
 	return *ok != l->seen_ok || (*ok && !same_file(st, &l->seen));
 }
@@ -382,7 +392,7 @@ static bool settle(struct live *l)
 	struct stat st;
 	bool ok;
 
-	l->seen_ok = stat(l->path, &l->seen) == 0;
+	l->seen_ok = l->far || stat(l->path, &l->seen) == 0;
 	for (int i = 0; i < SETTLE_ROUNDS; i++) {
 		if (quit_within(l, SETTLE_MS))
 			return false;
@@ -523,14 +533,30 @@ static void reload(struct live *l)
 		not_opened(l, &e);
 }
 
-/* tree_changed - whether a directory is to be opened again, by what it says itself, or because it
- * could not be opened for a while. `now` is the watcher's own to take away. */
+/* may_ask - whether it is time to ask the source itself: a directory, or what is far. */
+static bool may_ask(struct live *l, enum state state, int64_t now)
+{
+	int64_t every = state == BROKEN ? l->retry_ms : l->far ? l->far_ms : TREE_POLL_MS;
+	bool used;
+
+	if (!l->far)
+		return l->seen_ok && S_ISDIR(l->seen.st_mode) && now - l->tree_ms >= every;
+	if ((!l->far_ms && state != BROKEN) || now - l->tree_ms < every)
+		return false;
+	(void)pthread_mutex_lock(&l->lock);
+	used = l->used;
+	l->used = false;
+	(void)pthread_mutex_unlock(&l->lock);
+	return used;
+}
+
+/* tree_changed - whether a directory, or what is far, is to be opened again, by what it says itself,
+ * or because it could not be opened for a while. `now` is the watcher's own to take away. */
 static bool tree_changed(struct live *l, enum state state)
 {
 	int64_t now = now_ms();
 
-	if (!l->seen_ok || !S_ISDIR(l->seen.st_mode) ||
-	    now - l->tree_ms < (state == BROKEN ? l->retry_ms : TREE_POLL_MS))
+	if (!may_ask(l, state, now))
 		return false;
 	l->tree_ms = now;
 	return state == BROKEN ||
@@ -582,6 +608,13 @@ int live_watch(struct live *l, live_changed_fn *changed, void *arg, struct err *
 	}
 	(void)pthread_mutex_unlock(&l->stop_lock);
 	return rc ? err_sys(e, rc, "start the thread that watches '%s'", l->path) : 0;
+}
+
+void live_far(struct live *l, uint32_t seconds)
+{
+	l->far = true;
+	l->far_ms = (int64_t)seconds * 1000;
+	l->tree_ms = now_ms(); /* it was opened just now */
 }
 
 void live_stop(struct live *l)

@@ -42,6 +42,10 @@ int live_new(const char *path, live_open_fn *open, void *arg, struct live **ret,
 /* live_watch - start the thread that looks for changes of the source. Once only, and not for a
  * view that follows changes by itself. */
 int live_watch(struct live *l, live_changed_fn *changed, void *arg, struct err *e) NZ_MUST_USE;
+/* live_far - before live_watch: path is an address on another machine. Nothing reports its changes,
+ * and looking costs requests: the source is asked when somebody has used it since, and not more
+ * often than every so many seconds; 0: never. */
+void live_far(struct live *l, uint32_t seconds);
 /* live_stop - end that thread; does nothing when there is none. Any thread, any number of
  * times. Requests go on being answered. */
 void live_stop(struct live *l);

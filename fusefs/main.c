@@ -8,11 +8,14 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/url.h"
 #include "codecs/plugin.h"
 #include "fusefs/fusefs.h"
 #include "fusefs/refs.h"
+#include "fusefs/remote.h"
 #include "fusefs/rw.h"
 #include "hdf5view/hdf5view.h"
+#include "mountcfg/address.h"
 #include "nczarr/nczarr.h"
 
 static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
@@ -236,6 +239,216 @@ static int write_parquet(struct source *s, struct view *v, const struct cfg *cfg
 	return refs_parquet(s, v, &opts, dir, e);
 }
 
+/* Other machines. */
+
+/* far - remote access of one process. */
+struct far {
+	struct remote *remote;
+	const struct cfg *cfg;
+};
+
+static int far_open(const struct cfg *cfg, void **ret, struct err *e)
+{
+	const struct remote_options opts = {
+		.profile = cfg->profile,
+		.region = cfg->region,
+		.access_key = cfg->access_key,
+		.secret_key = cfg->secret_key,
+		.config_file = cfg->aws_config,
+		.endpoint = cfg->endpoint,
+		.bearer_file = cfg->bearer_file,
+		.netrc_file = cfg->netrc_file,
+		.ca_file = cfg->ca_file,
+		.anonymous = cfg->anonymous,
+		.requester_pays = cfg->requester_pays,
+		.virtual_hosts = cfg->virtual_hosts,
+		.insecure = cfg->insecure,
+		.private_redirects = cfg->private_redirects,
+		.timeout_ms = cfg->timeout * 1000,
+		.tries = cfg->tries,
+		.connections = cfg->connections,
+		.cache_bytes = cfg->remote_size,
+		.ahead_bytes = cfg->ahead_size,
+		.cache_dir = cfg->cache_dir,
+		.disk_bytes = cfg->disk_size,
+		.check_ms = cfg->check_every * 1000,
+	};
+	struct far *f = alloc_array(1, sizeof(*f));
+	int rc;
+
+	if (!f)
+		return err_nomem(e);
+	f->cfg = cfg;
+	rc = remote_new(&opts, &f->remote, e);
+	if (rc < 0) {
+		free(f);
+		return rc;
+	}
+	*ret = f;
+	return 0;
+}
+
+static void far_close(void *far)
+{
+	struct far *f = far;
+
+	remote_free(f->remote);
+	free(f);
+}
+
+static void far_stop(void *far)
+{
+	remote_stop(((struct far *)far)->remote);
+}
+
+static uint64_t far_requests(void *far)
+{
+	return remote_requests(((struct far *)far)->remote);
+}
+
+/* same_origin - whether two addresses are of one server: what one may be told the other may. */
+static bool same_origin(const char *a, const char *b)
+{
+	struct url u, v;
+	bool same;
+
+	if (!a || !b || url_parse(a, &u, NULL) < 0)
+		return false;
+	if (url_parse(b, &v, NULL) < 0) {
+		url_release(&u);
+		return false;
+	}
+	same = url_origin_same(&u, &v);
+	url_release(&u);
+	url_release(&v);
+	return same;
+}
+
+/* target_of - borrowed from a. User, password and token are of the source's server: its address has
+ * none of them. */
+static struct remote_target target_of(const struct cfg *cfg, const char *text,
+				      const struct address *a)
+{
+	const bool source = cfg->remote && same_origin(text, cfg->source);
+
+	return (struct remote_target){
+		.kind = a->kind == ADDRESS_S3    ? REMOTE_S3
+			: a->kind == ADDRESS_GS3 ? REMOTE_GS3
+						 : REMOTE_HTTP,
+		.url = a->url,
+		.query = a->query,
+		.user = source && cfg->user ? cfg->user : a->user,
+		.password = source && cfg->user ? cfg->password : a->password,
+		.bucket = a->bucket,
+		.key = a->key,
+		.profile = a->profile,
+		.region = a->region,
+		.shown = a->shown,
+		.no_token = !source,
+		.what = a->what == ADDRESS_TREE   ? REMOTE_TREE
+			: a->what == ADDRESS_FILE ? REMOTE_FILE
+						  : REMOTE_ANY,
+	};
+}
+
+/* far_parse - an address on another machine; address_release it. */
+static int far_parse(const char *text, struct address *ret, struct err *e)
+{
+	int rc = address_parse(text, ret, e);
+
+	if (rc < 0 || ret->kind != ADDRESS_PATH)
+		return rc;
+	address_release(ret);
+	return err_set(e, -EINVAL, "a local path is not reached from other machines");
+}
+
+static int far_at(void *far, const char *text, struct source_at *ret, struct err *e)
+{
+	const struct far *f = far;
+	struct remote_target t;
+	struct address a;
+	int rc = far_parse(text, &a, e);
+
+	if (rc < 0)
+		return rc;
+	t = target_of(f->cfg, text, &a);
+	rc = remote_at(f->remote, &t, ret, e);
+	address_release(&a);
+	return rc;
+}
+
+static int far_store(void *far, const char *text, struct store **ret, struct err *e)
+{
+	const struct far *f = far;
+	struct remote_target t;
+	struct address a;
+	int rc = far_parse(text, &a, e);
+
+	if (rc < 0)
+		return rc;
+	t = target_of(f->cfg, text, &a);
+	rc = remote_store(f->remote, &t, ret, e);
+	address_release(&a);
+	return rc;
+}
+
+/* may_be_private - whether what a document at `from` names may be in a private network: the document
+ * is a local one, or there itself. */
+static bool may_be_private(const char *from, const char *to)
+{
+	struct url u;
+	bool may;
+
+	if (!from || same_origin(from, to))
+		return true;
+	if (url_parse(from, &u, NULL) < 0)
+		return false;
+	may = remote_is_private(u.host);
+	url_release(&u);
+	return may;
+}
+
+static int far_blob(void *far, const char *from, const char *text, struct blob **ret,
+		    struct err *e)
+{
+	const struct far *f = far;
+	struct remote_target t;
+	struct source_at at;
+	struct address a;
+	int rc;
+
+	if (strchr(text, '#')) /* it could make any host one that is told who the user is */
+		return err_set(e, -EINVAL, "a reference has no '#': write %%23 for one in a name");
+	rc = far_parse(text, &a, e);
+	if (rc < 0)
+		return rc;
+	t = target_of(f->cfg, text, &a);
+	t.what = REMOTE_OBJECT;
+	t.public_only = !f->cfg->private_redirects && !may_be_private(from, text);
+	rc = remote_at(f->remote, &t, &at, e);
+	address_release(&a);
+	if (rc == 0)
+		*ret = at.file;
+	return rc;
+}
+
+static int reach_blob(void *setup, const char *from, const char *text, struct blob **ret,
+		      struct err *e)
+{
+	return fs_blob(setup, from, text, ret, e);
+}
+
+static const struct fs_remote remote_table = {
+	.open = far_open,
+	.stop = far_stop,
+	.close = far_close,
+	.at = far_at,
+	.release = remote_at_release,
+	.store = far_store,
+	.requests = far_requests,
+	.blob = far_blob,
+};
+
 /* print - text to standard output. Returns the exit status. */
 static int print(struct buf *text)
 {
@@ -292,6 +505,24 @@ static void name_virtual(const char *path, char out[NAME_BYTES])
 	name_of_file(real ? real : path, out);
 }
 
+/* name_shown - the same of cfg's source, wherever it is. */
+static int name_shown(const struct cfg *cfg, char out[NAME_BYTES], struct err *e)
+{
+	struct address a;
+	int rc;
+
+	if (!cfg->remote) {
+		name_virtual(cfg->source, out);
+		return 0;
+	}
+	rc = address_parse(cfg->source, &a, e);
+	if (rc < 0)
+		return rc;
+	name_of_file(a.name, out);
+	address_release(&a);
+	return 0;
+}
+
 /* own_stdio - a descriptor opened later must not become standard output by chance. */
 static bool own_stdio(void)
 {
@@ -310,6 +541,7 @@ int main(int argc, char **argv)
 	const struct fs_refs_table refs = {.json = write_json, .parquet = write_parquet};
 	struct fs_setup setup = {
 		.rw = &rw,
+		.remote = &remote_table,
 		.cfg = &cfg,
 		.rules = &rules,
 		.formats = formats,
@@ -319,8 +551,10 @@ int main(int argc, char **argv)
 		.prepare = hdf5_prepare,
 		.view_open = view_open,
 	};
+	const struct refs_reach reach = {.arg = &setup, .blob = reach_blob};
 	int status = 1;
 
+	refs_set_reach(&reach);
 	if (!own_stdio())
 		return 1;
 	if (cfg_parse(argc, argv, &cfg, &e) < 0) {
@@ -337,8 +571,10 @@ int main(int argc, char **argv)
 		cfg_release(&cfg);
 		return 1;
 	}
-	if (cfg.source)
-		name_virtual(cfg.source, setup.file_name);
+	if (cfg.source && name_shown(&cfg, setup.file_name, &e) < 0) {
+		log_error("%s", e.msg);
+		goto out;
+	}
 	log_init(cfg.debug ? LOG_DEBUG : cfg.verbose ? LOG_INFO : LOG_WARN, false);
 	switch (cfg.command) {
 	case CFG_HELP:
@@ -363,6 +599,7 @@ int main(int argc, char **argv)
 		status = fs_mount(&setup);
 		break;
 	}
+out:
 	fs_rules_release(&rules);
 	cfg_release(&cfg);
 	return status;

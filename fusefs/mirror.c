@@ -517,8 +517,9 @@ bool mirror_wanted(const struct fs_setup *setup)
 	const char *path = setup->cfg->source;
 	struct stat st;
 
-	return setup->cfg->view == CFG_VIEW_AUTO && stat(path, &st) == 0 &&
-	       S_ISDIR(st.st_mode) && !source_bidder(setup->formats, setup->n_formats, path);
+	return setup->cfg->view == CFG_VIEW_AUTO && !setup->cfg->remote &&
+	       stat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+	       !source_bidder(setup->formats, setup->n_formats, path);
 }
 
 /* find_mountpoint - what must not be looked at: to look at it would be to ask ourselves. */

@@ -176,7 +176,9 @@ int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 			"mountpoint '%s': nczarrfs has something mounted there already: remove "
 			"it with fusermount3 -u '%s', or use another directory",
 			dir, dir);
-	source = realpath(cfg->source, NULL); /* a missing one is source_open's to tell */
+	source = cfg->remote ? NULL
+			     : realpath(cfg->source,
+					NULL); /* a missing one is source_open's to tell */
 	if (source && fs_below(source, dir))
 		return err_set(e, -EBUSY,
 			       "mountpoint '%s': the mount would hide '%s': use another "

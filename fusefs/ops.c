@@ -84,7 +84,7 @@ static void inherit_now(const struct fs *fs, bool is_dir, struct stat *st)
 {
 	struct stat src;
 
-	if (fs->writes && stat(fs->path, &src) == 0)
+	if (fs->writes && !fs->remote && stat(fs->path, &src) == 0)
 		inherit(&src, 0666, is_dir, st);
 }
 
@@ -593,7 +593,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 	(void)live_broken(fs->live, &st); /* the size it had is good enough */
 	if (S_ISREG(st.st_mode) && !fs->writes) {
 		out.f_blocks = ((fsblkcnt_t)st.st_size + 4095) / 4096;
-	} else if (statvfs(fs->path, &below) == 0) {
+	} else if (!fs->remote && statvfs(fs->path, &below) == 0) {
 		out.f_frsize = below.f_frsize;
 		out.f_blocks = below.f_blocks;
 		out.f_bfree = below.f_bfree;

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "fusefs/mirror.h"
+#include "fusefs/remote.h"
 #include "fusefs/rw.h"
 
 enum {
@@ -71,7 +72,7 @@ static int open_once(const struct fs_setup *setup, const struct cfg *cfg,
 	int rc;
 
 	fs_source_options(cfg, &opts);
-	rc = source_open(setup->formats, setup->n_formats, cfg->source, &opts, &source, e);
+	rc = fs_source(setup, cfg->source, &opts, &source, e);
 	if (rc < 0)
 		return rc;
 	want.nc = cfg->view == CFG_VIEW_AUTO ? source->ops == setup->zarr
@@ -212,7 +213,7 @@ static bool session_args(struct server *s, struct fuse_args *args)
 	const struct cfg *cfg = s->setup->cfg;
 	auto_free char *fsname = NULL;
 	char *list = NULL;
-	bool ok = asprintf(&fsname, "fsname=%s", cfg->source) >= 0;
+	bool ok = asprintf(&fsname, "fsname=%s", cfg->shown) >= 0;
 
 	if (!ok) {
 		fsname = NULL;
@@ -327,7 +328,7 @@ static int mount_quietly(struct server *s, struct fuse_args *args, struct err *e
 static int check_place(const struct server *s, struct err *e)
 {
 	const struct cfg *cfg = s->setup->cfg;
-	auto_free char *source = realpath(cfg->source, NULL);
+	auto_free char *source = cfg->remote ? NULL : realpath(cfg->source, NULL);
 
 	if (!source || !fs_below(s->mountpoint, source) || mirror_wanted(s->setup))
 		return 0; /* a mirror does not show it */
@@ -433,6 +434,8 @@ static void *take_signals(void *arg)
 	if (!sig)
 		return NULL;
 	log_info("signal %d: unmounting", sig);
+	if (!s->fs.writes)
+		fs_remote_stop(); /* what was written is still to be sent: finish */
 	/* The watcher may be telling the kernel something that waits for an answer of ours:
 	 * it ends while requests are still answered. */
 	live_stop(s->fs.live);
@@ -486,10 +489,13 @@ static int open_source(struct server *s, struct err *e)
 	fs_rw_prepare(setup);
 	rc = setup->prepare ? setup->prepare(e) : 0;
 	if (rc == 0)
-		rc = live_new(setup->cfg->source, open_live, s, &s->fs.live, e);
+		rc = live_new(setup->cfg->shown, open_live, s, &s->fs.live, e);
 	if (rc < 0)
 		return rc;
-	s->fs.path = setup->cfg->source;
+	if (setup->cfg->remote)
+		live_far(s->fs.live, setup->cfg->check_every);
+	s->fs.path = setup->cfg->shown;
+	s->fs.remote = setup->cfg->remote;
 	s->fs.follows = live_first(s->fs.live)->view->follows;
 	s->fs.writes = live_first(s->fs.live)->view->write != NULL;
 	print_notes(live_first(s->fs.live));
@@ -556,6 +562,7 @@ static void tear_down(struct server *s)
 	if (s->loop)
 		fuse_loop_cfg_destroy(s->loop);
 	live_free(s->fs.live);
+	fs_remote_end();
 	fs_release(&s->fs);
 	free(s->mountpoint);
 	(void)pthread_cond_destroy(&s->done_cond);
@@ -603,7 +610,7 @@ int fs_serve(const struct fs_setup *setup, int report_fd)
 		return 1;
 	}
 	settle_down(&s);
-	log_info("'%s' is mounted on '%s'", setup->cfg->source, s.mountpoint);
+	log_info("'%s' is mounted on '%s'", setup->cfg->shown, s.mountpoint);
 	report(report_fd, 's', "");
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
 	stop_signals(&s);
@@ -615,8 +622,11 @@ int fs_serve(const struct fs_setup *setup, int report_fd)
 	/* A positive number is the signal that ended the loop of newer libfuse. */
 	if (rc < 0)
 		log_error("'%s': the mount ended with error %d", s.mountpoint, -rc);
+	if (!s.fs.writes)
+		fs_remote_stop();
 	if (!finish(&s))
 		rc = -EIO;
+	fs_remote_stop();
 	tear_down(&s);
 	return rc < 0;
 }

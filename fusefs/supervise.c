@@ -274,18 +274,18 @@ static bool until_mounted(struct child *c, const struct cfg *cfg, const struct p
 
 	if (!wait_child(c, ms)) {
 		kill_child(c);
-		explain_timeout(cfg->source, cfg->open_timeout, &e);
+		explain_timeout(cfg->shown, cfg->open_timeout, &e);
 	} else if (c->report[0] == 's') {
 		return true;
 	} else if (c->report[0] == 'f') {
 		err_set(&e, -EIO, "%s", c->report + 1);
 	} else if (c->signal || c->abandoned) {
-		err_set(&e, -EINTR, "'%s': interrupted before it was open", cfg->source);
+		err_set(&e, -EINTR, "'%s': interrupted before it was open", cfg->shown);
 	} else {
 		(void)wait_child(c, KILL_MS); /* its report ended: so does it */
 		if (!c->ended)
 			kill_child(c);
-		explain_end(c, cfg->source, &e);
+		explain_end(c, cfg->shown, &e);
 	}
 	end_child(c, KILL_MS);
 	clean_up(c, place);
@@ -308,7 +308,7 @@ static int while_mounted(struct child *c, const struct cfg *cfg, const struct pl
 	sig = WIFSIGNALED(c->status) ? WTERMSIG(c->status) : 0;
 	if (sig)
 		log_error("'%s': the server of '%s' died (signal %d): unmounted",
-			  cfg->mountpoint, cfg->source, sig);
+			  cfg->mountpoint, cfg->shown, sig);
 	clean_up(c, place);
 	return sig ? 1 : WEXITSTATUS(c->status);
 }
@@ -392,7 +392,7 @@ static int await_mount(const struct cfg *cfg, int fd, pid_t supervisor)
 	if (line[0] == 'f')
 		err_set(&e, -EIO, "%s", line + 1);
 	else if (line[0] != 's')
-		err_set(&e, -EIO, "'%s': the supervisor ended without a word", cfg->source);
+		err_set(&e, -EIO, "'%s': the supervisor ended without a word", cfg->shown);
 	else
 		(void)kill(supervisor, SIGTERM); /* ended already: as well */
 	(void)waitpid(supervisor, NULL, 0);      /* no mount is left when it has ended */

@@ -66,7 +66,7 @@ static uint64_t count(struct parse *p, uint64_t least, const char *what)
 				  "%s at byte %" PRIu64 " of the header is %" PRIu64
 				  ", more than the file's %" PRIu64
 				  " bytes can hold: the header is damaged",
-				  what, at, n, p->in.size);
+				  what, at, n, p->in.blob->size);
 	return p->in.rc == 0 ? n : 0;
 }
 
@@ -246,8 +246,7 @@ static int parse(struct parse *p)
 	return p->in.rc;
 }
 
-int cdf_header_read(int fd, uint64_t size, struct arena *a, struct cdf_header *ret,
-		    struct err *e)
+int cdf_header_read(struct blob *b, struct arena *a, struct cdf_header *ret, struct err *e)
 {
 	auto_free struct parse *p = alloc_array(1, sizeof(*p));
 	int rc;
@@ -257,7 +256,7 @@ int cdf_header_read(int fd, uint64_t size, struct arena *a, struct cdf_header *r
 	*ret = (struct cdf_header){0};
 	p->arena = a;
 	p->h = ret;
-	cdf_in_init(&p->in, fd, size);
+	cdf_in_init(&p->in, b);
 	rc = parse(p);
 	return rc < 0 ? err_set(e, rc, "%s", p->in.why.msg) : 0;
 }

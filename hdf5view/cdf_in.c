@@ -1,19 +1,21 @@
 /* cdf_in.c - the header through a small window: never mapped, never read as a whole. */
 #include "hdf5view/cdf_int.h"
 
-#include "base/io.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-void cdf_in_init(struct cdf_in *in, int fd, uint64_t size)
+#define AHEAD_LEAST ((uint64_t)64 << 10)
+#define AHEAD_MOST ((uint64_t)8 << 20)
+
+void cdf_in_init(struct cdf_in *in, struct blob *b)
 {
-	in->fd = fd;
-	in->size = size;
+	in->blob = b;
 	in->at = 0;
 	in->pos = in->len = 0;
+	in->wanted = 0;
+	in->ahead = AHEAD_LEAST;
 	in->rc = 0;
 	in->why = (struct err)ERR_INIT;
 }
@@ -39,15 +41,31 @@ static void ends(struct cdf_in *in, uint64_t n, const char *what)
 			  "the file ends at byte %" PRIu64
 			  ", inside its header: %s at byte %" PRIu64 " takes %" PRIu64
 			  " more; was it copied or written completely?",
-			  in->size, what, cdf_in_at(in), n);
+			  in->blob->size, what, cdf_in_at(in), n);
+}
+
+/* want_on - a long header comes in a few pieces that grow. */
+static void want_on(struct cdf_in *in, uint64_t at)
+{
+	struct blob_part p = {.off = at};
+
+	if (in->blob->fd >= 0 || at + sizeof(in->window) <= in->wanted)
+		return;
+	p.len = u64_min(in->ahead, in->blob->size - at);
+	blob_want(in->blob, &p, 1);
+	in->wanted = at + p.len;
+	in->ahead = u64_min(2 * in->ahead, AHEAD_MOST);
 }
 
 /* fill - have the window start at the next byte, with as much as there is. */
 static bool fill(struct cdf_in *in)
 {
 	uint64_t at = cdf_in_at(in);
-	size_t n = (size_t)u64_min(sizeof(in->window), in->size - at);
-	int rc = io_pread(in->fd, in->window, n, at, &in->why);
+	size_t n = (size_t)u64_min(sizeof(in->window), in->blob->size - at);
+	int rc;
+
+	want_on(in, at);
+	rc = blob_read(in->blob, at, in->window, n, &in->why);
 
 	in->at = at;
 	in->pos = 0;
@@ -74,7 +92,7 @@ bool cdf_in_bytes(struct cdf_in *in, void *out, size_t n, const char *what)
 	while (n > 0) {
 		if (in->pos == in->len && n >= sizeof(in->window)) {
 			/* more than a window: not by way of it */
-			in->rc = io_pread(in->fd, p, n, cdf_in_at(in), &in->why);
+			in->rc = blob_read(in->blob, cdf_in_at(in), p, n, &in->why);
 			in->at += in->len + n;
 			in->pos = in->len = 0;
 			return in->rc == 0;

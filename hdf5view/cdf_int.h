@@ -22,16 +22,16 @@
  * and sticks: everything read after it is 0, so that a parser may read a whole structure and
  * ask once. */
 struct cdf_in {
-	int fd;                    /* borrowed */
-	uint64_t size;             /* of the file */
+	struct blob *blob;         /* borrowed; its size is the file's */
 	uint64_t at;               /* offset of the window's first byte */
 	size_t pos, len;           /* within the window: next byte, bytes read */
+	uint64_t wanted, ahead;    /* of a remote file: wanted up to here, so much at a time */
 	int rc;                    /* 0 or why reading failed */
 	struct err why;
 	uint8_t window[CDF_WINDOW];
 };
 
-void cdf_in_init(struct cdf_in *in, int fd, uint64_t size);
+void cdf_in_init(struct cdf_in *in, struct blob *b);
 /* cdf_in_at - offset of the next byte. */
 static inline uint64_t cdf_in_at(const struct cdf_in *in)
 {
@@ -40,7 +40,7 @@ static inline uint64_t cdf_in_at(const struct cdf_in *in)
 /* cdf_in_left - bytes between the next one and the end of the file. */
 static inline uint64_t cdf_in_left(const struct cdf_in *in)
 {
-	return in->size - cdf_in_at(in);
+	return in->blob->size - cdf_in_at(in);
 }
 /* cdf_in_fail - record a failure at the next byte, unless there is one already. Returns it. */
 int cdf_in_fail(struct cdf_in *in, int code, const char *fmt, ...) NZ_PRINTF(3, 4);
@@ -97,10 +97,10 @@ struct cdf_header {
 unsigned cdf_version(const uint8_t magic[4]);
 /* cdf_type_bytes - bytes of a value; 0: no such type. */
 uint32_t cdf_type_bytes(uint32_t type);
-/* cdf_header_read - the header of a file of `size` bytes.
+/* cdf_header_read - the header of a file.
  * Returns 0; -EBADMSG with what is wrong and at which byte; -ERANGE more memory than the arena may
  * hand out; -EIO and others of reading. */
-int cdf_header_read(int fd, uint64_t size, struct arena *a, struct cdf_header *ret,
+int cdf_header_read(struct blob *b, struct arena *a, struct cdf_header *ret,
 		    struct err *e) NZ_MUST_USE;
 
 /* ---- the finished source ---- */
@@ -114,7 +114,9 @@ struct cdf_array {
 
 struct cdf_source {
 	struct source base;
-	int fd;                    /* owned */
+	int fd;                    /* owned; -1: it is remote */
+	struct blob *blob;         /* &local, or remote and owned */
+	struct blob local;
 	uint64_t cut_bytes, max_chunk_bytes;
 	struct cdf_array *arrays;  /* base.ds.n_arrays; in the dataset's arena */
 };
@@ -168,12 +170,22 @@ int cdf_model(struct cdf_source *s, const struct cdf_header *h, struct err *e) N
 bool cdf_chunk(const struct ds_array *a, const struct cdf_array *x, uint64_t cut_bytes,
 	       uint64_t *ret_chunk);
 
+static inline bool cdf_remote(const struct cdf_source *s)
+{
+	return s->blob != &s->local;
+}
+
 /* The source's operations; contracts in translate/source.h. */
 int cdf_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 	       struct err *e);
 int cdf_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e);
 int cdf_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
 		   struct err *e);
+int cdf_read_stored(struct source *s, uint32_t array, uint64_t linear,
+		    const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
+		    struct err *e);
+void cdf_want(struct source *s, uint32_t array, const uint64_t *linear, size_t n);
 int cdf_check(struct source *s, struct err *e);
+int cdf_poll(struct source *s, struct err *e);
 
 #endif

@@ -5,7 +5,6 @@
  * smaller ones are gathered, a chunk from several records. */
 #include "hdf5view/cdf_int.h"
 
-#include "base/io.h"
 #include "translate/cut.h"
 
 #include <errno.h>
@@ -19,6 +18,9 @@
 /* Records with a gap of at most so many bytes between them are read together, and picked. */
 #define GAP_BYTES ((uint64_t)4 << 10)
 #define WINDOW_BYTES ((size_t)256 << 10)
+/* Of a remote file a request costs about as much as so many bytes, and they come side by side. */
+#define FAR_GAP_BYTES ((uint64_t)32 << 10)
+#define FAR_PARTS 64
 
 bool cdf_chunk(const struct ds_array *a, const struct cdf_array *x, uint64_t cut_bytes,
 	       uint64_t *ret_chunk)
@@ -43,12 +45,21 @@ int cdf_check(struct source *src, struct err *e)
 	const struct stat *was = &src->ds.st;
 	struct stat now;
 
+	if (cdf_remote(cdf_of(src)))
+		return blob_check(cdf_of(src)->blob, false, e);
 	if (fstat(cdf_of(src)->fd, &now) < 0)
 		return err_sys(e, errno, "the source file");
 	if (now.st_size != was->st_size || now.st_mtim.tv_sec != was->st_mtim.tv_sec ||
 	    now.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
 		return err_set(e, -ESTALE, "the source file was changed after it was opened");
 	return 0;
+}
+
+int cdf_poll(struct source *src, struct err *e)
+{
+	struct cdf_source *s = cdf_of(src);
+
+	return cdf_remote(s) ? blob_check(s->blob, true, e) : cdf_check(src, e);
 }
 
 /* inside - whether bytes [off, off + len) are in the file. */
@@ -116,8 +127,8 @@ int cdf_next(struct source *src NZ_UNUSED, uint32_t array NZ_UNUSED, uint64_t fr
 }
 
 /* pick - n records of x at off into out, through a window that holds several. */
-static int pick(int fd, const struct cdf_array *x, uint64_t off, uint64_t n, uint8_t *out,
-		struct err *e)
+static int pick(struct blob *b, const struct cdf_array *x, uint64_t off, uint64_t n,
+		uint8_t *out, struct err *e)
 {
 	uint64_t fit = u64_max(WINDOW_BYTES / x->stride, 1);
 	auto_free uint8_t *window = NULL;
@@ -128,7 +139,7 @@ static int pick(int fd, const struct cdf_array *x, uint64_t off, uint64_t n, uin
 		return err_nomem(e);
 	while (n > 0) {
 		uint64_t k = u64_min(fit, n);
-		int rc = io_pread(fd, window, (size_t)((k - 1) * x->stride + x->slab), off, e);
+		int rc = blob_read(b, off, window, (size_t)((k - 1) * x->stride + x->slab), e);
 
 		if (rc < 0)
 			return rc;
@@ -140,12 +151,24 @@ static int pick(int fd, const struct cdf_array *x, uint64_t off, uint64_t n, uin
 	return 0;
 }
 
-static int each(int fd, const struct cdf_array *x, uint64_t off, uint64_t n, uint8_t *out,
-		struct err *e)
+static void want_records(struct blob *b, const struct cdf_array *x, uint64_t off, uint64_t n)
+{
+	struct blob_part parts[FAR_PARTS];
+
+	for (uint64_t i = 0; i < n; i++)
+		parts[i] = (struct blob_part){off + i * x->stride, x->slab};
+	blob_want(b, parts, (size_t)n);
+}
+
+static int each(struct blob *b, const struct cdf_array *x, uint64_t off, uint64_t n,
+		uint8_t *out, struct err *e)
 {
 	for (uint64_t i = 0; i < n; i++, off += x->stride, out += x->slab) {
-		int rc = io_pread(fd, out, (size_t)x->slab, off, e);
+		int rc;
 
+		if (b->fd < 0 && i % FAR_PARTS == 0)
+			want_records(b, x, off, u64_min(n - i, FAR_PARTS));
+		rc = blob_read(b, off, out, (size_t)x->slab, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -170,8 +193,13 @@ static int gather(struct source *src, uint32_t array, uint64_t linear, uint8_t *
 	rc = inside(src, off, end, e);
 	if (rc < 0)
 		return rc;
-	return x->stride - x->slab <= GAP_BYTES ? pick(s->fd, x, off, n, out, e)
-						: each(s->fd, x, off, n, out, e);
+	if (x->stride - x->slab <= (cdf_remote(s) ? FAR_GAP_BYTES : GAP_BYTES)) {
+		struct blob_part all = {off, end};
+
+		blob_want(s->blob, &all, 1);
+		return pick(s->blob, x, off, n, out, e);
+	}
+	return each(s->blob, x, off, n, out, e);
 }
 
 int cdf_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t *out,
@@ -187,11 +215,53 @@ int cdf_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t 
 		ds_chunk_coords(a, linear, at);
 		rc = piece(src, array, at, &off, &n, e);
 		if (rc == 0)
-			rc = io_pread(cdf_of(src)->fd, out, (size_t)n, off, e);
+			rc = blob_read(cdf_of(src)->blob, off, out, (size_t)n, e);
 	}
 	if (rc < 0)
 		return rc;
 	for (; n < len; n += a->type.size)
 		memcpy(out + n, a->fill, a->type.size);
 	return 0;
+}
+
+int cdf_read_stored(struct source *src, uint32_t array NZ_UNUSED, uint64_t linear NZ_UNUSED,
+		    const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
+		    struct err *e)
+{
+	return blob_read(cdf_of(src)->blob, ref->off + off, out, len, e);
+}
+
+/* want_chunk - all that a chunk takes, gaps that are read with it too. */
+static bool want_chunk(struct source *src, uint32_t array, uint64_t linear,
+		       struct blob_part *ret)
+{
+	const struct ds_array *a = &src->ds.arrays[array];
+	const struct cdf_array *x = &cdf_of(src)->arrays[array];
+	uint64_t at[DS_RANK_MAX], from, n;
+
+	if (linear >= a->n_chunks)
+		return false;
+	ds_chunk_coords(a, linear, at);
+	if (a->access == DS_STORED)
+		return piece(src, array, at, &ret->off, &ret->len, NULL) == 0;
+	from = linear * a->chunk[0];
+	n = u64_min(a->chunk[0], a->shape[0] - from);
+	/* below the end of all records, which was checked (cdf_model.c) */
+	ret->off = x->begin + from * x->stride;
+	ret->len = (n - 1) * x->stride + x->slab;
+	return x->stride - x->slab <= FAR_GAP_BYTES;
+}
+
+void cdf_want(struct source *src, uint32_t array, const uint64_t *linear, size_t n)
+{
+	struct blob_part parts[FAR_PARTS];
+	size_t some = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		some += want_chunk(src, array, linear[i], &parts[some]);
+		if (some == FAR_PARTS || (i + 1 == n && some > 0)) {
+			blob_want(cdf_of(src)->blob, parts, some);
+			some = 0;
+		}
+	}
 }

@@ -41,6 +41,8 @@ int guest_job_of(const struct guest *g, enum guest_job_kind kind, struct guest_j
 	ret->max_index_bytes = g->opts.max_index_bytes;
 	ret->has_root = root != NULL;
 	ret->keep_going = g->opts.keep_going;
+	ret->remote = guest_remote(g);
+	ret->named = guest_remote(g) || g->origin;
 	memcpy(ret->path, g->path, strlen(g->path) + 1);
 	if (root)
 		memcpy(ret->link_root, root, strlen(root) + 1);
@@ -59,12 +61,12 @@ static int use_model(struct guest *g, struct err *e)
 	return g->kind->use(g, m->own, e);
 }
 
-/* set_up - canonical paths, and what the kind wants to know. */
-static int set_up(struct guest *g, const char *path, struct err *e)
+/* set_up - canonical paths, and what the kind wants to know. named: path is only for messages. */
+static int set_up(struct guest *g, const char *path, bool named, struct err *e)
 {
-	const char *root = g->opts.link_root;
+	const char *root = named ? NULL : g->opts.link_root;
 
-	g->path = realpath(path, NULL);
+	g->path = named ? strdup(path) : realpath(path, NULL);
 	if (!g->path)
 		return err_sys(e, errno, "its canonical path");
 	g->opts.link_root = NULL;
@@ -86,7 +88,11 @@ int guest_of_job(const struct guest_kind *kind, const struct guest_job *job, int
 		return err_nomem(e);
 	g->kind = kind;
 	g->base.ds.st = job->st;
-	g->fd = fd;
+	g->fd = job->remote ? -1 : fd;
+	g->local = blob_of_fd(fd, (uint64_t)job->st.st_size);
+	g->blob = job->remote ? far_client_new(fd, g->local.size) : &g->local;
+	if (!g->blob)
+		return err_nomem(e);
 	g->region_fd = region_fd;
 	g->opts = (struct source_options){.max_meta_bytes = job->max_meta_bytes,
 					  .cut_bytes = job->cut_bytes,
@@ -101,7 +107,7 @@ int guest_of_job(const struct guest_kind *kind, const struct guest_job *job, int
 	if (g->region != job->at)
 		return err_set(e, -EADDRINUSE, "memory for %s's process is taken",
 			       kind->child.who);
-	rc = set_up(g, job->path, e);
+	rc = set_up(g, job->path, job->named, e);
 	if (rc == 0 && job->kind == GUEST_READ)
 		rc = use_model(g, e);
 	*ret = g;
@@ -120,6 +126,9 @@ void guest_open_job(struct guest *g, int sock)
 	/* what the region has besides is for its own structures */
 	g->base.ds.arena.max = (size_t)u64_min(g->base.ds.arena.max, g->opts.max_meta_bytes);
 	rc = g->kind->build(g, &own, &e);
+	/* what a library makes of a file whose bytes did not come is nothing */
+	if (far_client_failed(g->blob, NULL) < 0)
+		rc = far_client_failed(g->blob, &e);
 	if (rc < 0) {
 		child_say(sock, rc, e.msg, strlen(e.msg));
 		_exit(0);
@@ -206,20 +215,30 @@ static int ask(struct guest *g, struct err *e)
 {
 	uint64_t ms = g->opts.open_timeout_ms;
 	int64_t end = ms && ms < INT64_MAX / 2 ? child_now() + (int64_t)ms : INT64_MAX;
+	int64_t waited = 0;
 	struct child_answer a = {0};
-	struct child_proc child;
+	struct guest_proc child;
 	enum child_taken got;
 	int rc = guest_child_start(g, GUEST_OPEN, &child, e), status;
 
 	if (rc < 0)
 		return rc;
-	got = child_take(child.sock, &a, sizeof(a), end);
-	if (got == CHILD_TAKEN && a.rc < 0)
-		rc = take_reason(g, child.sock, &a, end, e);
-	status = child_end(&child);
-	if (got == CHILD_GONE)
-		return died(g, status, e);
+	rc = guest_await(&child, end, &got, e);
+	if (rc == 0 && got == CHILD_TAKEN)
+		got = child_take(child.p.sock, &a, sizeof(a), end);
+	if (rc == 0 && got == CHILD_TAKEN && a.rc < 0)
+		rc = take_reason(g, child.p.sock, &a, end, e);
 	if (got == CHILD_LATE)
+		waited = far_waited(child.far);
+	status = guest_child_end(&child);
+	if (rc == 0 && got == CHILD_GONE)
+		return died(g, status, e);
+	if (rc == 0 && got == CHILD_LATE && waited > (int64_t)ms / 2)
+		return err_set(e, -ETIMEDOUT,
+			       "not open after %" PRIu64 " seconds, most of which the network "
+			       "took: -o open_timeout must be longer for so slow a line",
+			       (ms + 999) / 1000);
+	if (rc == 0 && got == CHILD_LATE)
 		return err_set(e, -EIO,
 			       "not open after %" PRIu64 " seconds: the file is damaged, or -o "
 			       "open_timeout must be longer for so large a file",
@@ -299,10 +318,14 @@ int guest_open(const struct guest_kind *kind, const struct source_at *at,
 	g->kind = kind;
 	g->base.ds.st = at->st;
 	g->fd = at->fd;
+	g->local = blob_of_fd(at->fd, (uint64_t)at->st.st_size);
+	g->blob = at->fd < 0 ? at->file : &g->local;
+	g->base.far = guest_remote(g);
+	g->origin = at->fd >= 0 && at->file && at->file->fd < 0 ? at->file : NULL;
 	g->region_fd = -1;
 	g->opts = *opts;
 	guest_worker_init(&g->worker, opts->read_timeout_ms);
-	rc = set_up(g, at->path, &why);
+	rc = set_up(g, at->path, guest_remote(g) || g->origin, &why);
 	if (rc == 0)
 		rc = open_model(g, &why);
 	if (rc < 0) {
@@ -316,15 +339,23 @@ int guest_open(const struct guest_kind *kind, const struct source_at *at,
 void guest_close(struct source *s)
 {
 	struct guest *g = guest_of(s);
+	struct blob *remote = guest_remote(g) ? g->blob : g->origin;
 	int fd = g->fd;
 
 	release(g);
-	(void)close(fd); /* it was only read from */
+	blob_close(remote);
+	if (fd >= 0)
+		(void)close(fd); /* it was only read from */
 }
 
 int guest_fd(struct source *s, uint32_t blob)
 {
 	return blob == 0 ? guest_of(s)->fd : -1;
+}
+
+static int check_far(struct guest *g, bool far, struct err *e)
+{
+	return blob_check(g->origin ? g->origin : g->blob, far, e);
 }
 
 int guest_check(struct source *s, struct err *e)
@@ -334,12 +365,28 @@ int guest_check(struct source *s, struct err *e)
 
 	if (atomic_load_explicit(&guest_of(s)->held, memory_order_acquire))
 		return 0;
+	if (guest_remote(guest_of(s)) || guest_of(s)->origin)
+		return check_far(guest_of(s), false, e);
 	if (fstat(guest_of(s)->fd, &now) < 0)
 		return err_sys(e, errno, "the source file");
 	if (now.st_size != was->st_size || now.st_mtim.tv_sec != was->st_mtim.tv_sec ||
 	    now.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
 		return err_set(e, -ESTALE, "the source file was changed after it was opened");
 	return 0;
+}
+
+int guest_poll(struct source *s, struct err *e)
+{
+	return guest_remote(guest_of(s)) || guest_of(s)->origin
+		       ? check_far(guest_of(s), true, e)
+		       : guest_check(s, e);
+}
+
+int guest_read_stored(struct source *s, uint32_t array NZ_UNUSED, uint64_t linear NZ_UNUSED,
+		      const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
+		      struct err *e)
+{
+	return blob_read(guest_of(s)->blob, ref->off + off, out, len, e);
 }
 
 void guest_hold(struct source *s, bool on)

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/child.h"
+#include "hdf5view/far.h"
 #include "translate/source.h"
 
 #define GUEST_TRIES 3      /* chunks of an array that may kill a worker */
@@ -34,6 +35,8 @@ struct guest_job {
 	struct stat st;            /* of the source */
 	uint64_t max_meta_bytes, cut_bytes, max_chunk_bytes, max_index_bytes;
 	bool has_root, keep_going;
+	bool named;                /* path is no path, but what messages say */
+	bool remote;               /* GUEST_FD_SOURCE is a socket for far_client_new */
 	char path[PATH_MAX], link_root[PATH_MAX];
 };
 
@@ -79,7 +82,7 @@ struct guest_kind {
 	struct guest *(*make)(void);
 	/* release - in the server: all that is the kind's, and the memory that make gave. */
 	void (*release)(struct guest *g);
-	/* set_up - in the server before anything else, and in every child: path, fd, opts and
+	/* set_up - in the server before anything else, and in every child: path, blob, opts and
 	 * base.ds.st are there. NULL: nothing to do. */
 	int (*set_up)(struct guest *g, struct err *e);
 	/* begin - in every child, before it knows the source. NULL: nothing. */
@@ -109,10 +112,16 @@ struct guest_fatal {
 	uint64_t linear;
 };
 
+/* guest_proc - a child, and what answers it when the file is remote. */
+struct guest_proc {
+	struct child_proc p;
+	struct far_server *far;    /* NULL: the file is local */
+};
+
 /* guest_worker - the server's end. */
 struct guest_worker {
 	pthread_mutex_t lock;      /* one request at a time, and all below; before child.enter */
-	struct child_proc child;
+	struct guest_proc child;
 	uint64_t served;           /* requests that this child answered */
 	uint64_t timeout_ms;
 	struct guest_fatal *fatal;
@@ -123,8 +132,12 @@ struct guest_worker {
 struct guest {
 	struct source base;
 	const struct guest_kind *kind;
-	int fd;                    /* of the source, owned */
-	char *path;                /* canonical, owned */
+	int fd;                    /* of the source, owned; -1: it is remote */
+	struct blob *blob;         /* its bytes: &local, or remote and owned; in a child of the
+	                            * latter far_client_new's */
+	struct blob local;
+	struct blob *origin;       /* fd is a copy of it; owned; NULL: fd is the file itself */
+	char *path;                /* canonical, or as messages name what is remote; owned */
 	struct source_options opts;
 	char *link_root;           /* canonical, owned; NULL: no other file is touched */
 	void *region;              /* the model's memory: shared with the child that made it, read
@@ -138,6 +151,11 @@ struct guest {
 static inline struct guest *guest_of(struct source *s)
 {
 	return CONTAINER_OF(s, struct guest, base);
+}
+
+static inline bool guest_remote(const struct guest *g)
+{
+	return g->blob != &g->local;
 }
 
 /* guest_worker_init - no process is started before the first read. timeout_ms: 0 for the
@@ -154,9 +172,13 @@ int guest_chunk(struct guest *g, uint32_t array, uint64_t linear, uint8_t *out, 
 int guest_vlen(struct guest *g, uint32_t array, uint64_t linear, struct buf *out,
 	       struct err *e) NZ_MUST_USE;
 
+/* guest_lock - take a lock that others hold while they read the file: of a remote one they may wait
+ * long. Returns 0; -EINTR stop_asked. */
+int guest_lock(struct guest *g, pthread_mutex_t *lock, struct err *e) NZ_MUST_USE;
+
 /* ---- guest.c: operations of a source, for the kinds' tables ---- */
 
-/* guest_open - source_ops.open for a kind. */
+/* guest_open - source_ops.open for a kind. at->fd with a remote at->file: a copy of that. */
 int guest_open(const struct guest_kind *kind, const struct source_at *at,
 	       const struct source_options *opts, struct source **ret, struct err *e) NZ_MUST_USE;
 /* The others; contracts in translate/source.h. */
@@ -166,15 +188,26 @@ int guest_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t 
 int guest_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
 		    struct err *e);
 int guest_fd(struct source *s, uint32_t blob);
+int guest_read_stored(struct source *s, uint32_t array, uint64_t linear,
+		      const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
+		      struct err *e);
 int guest_check(struct source *s, struct err *e);
+int guest_poll(struct source *s, struct err *e);
 void guest_hold(struct source *s, bool on);
 
 /* ---- guest_child.c ---- */
 
 /* guest_child_start - a child that does a job for g. Returns 0 with *ret filled; -errno. Any
  * thread. */
-int guest_child_start(struct guest *g, enum guest_job_kind kind, struct child_proc *ret,
+int guest_child_start(struct guest *g, enum guest_job_kind kind, struct guest_proc *ret,
 		      struct err *e) NZ_MUST_USE;
+/* guest_child_end - child_end. */
+int guest_child_end(struct guest_proc *c);
+/* guest_await - wait until a child that reads a remote file says something, before `end`
+ * (child_now); children that read local ones are not waited for here. *ret: CHILD_TAKEN, or CHILD_LATE. Returns
+ * 0; -EINTR stop_asked. */
+int guest_await(const struct guest_proc *c, int64_t end, enum child_taken *ret,
+		struct err *e) NZ_MUST_USE;
 /* guest_run - the whole of a child's life; for guest_kind.child.run. */
 void guest_run(const struct guest_kind *kind, const struct child_self *self);
 

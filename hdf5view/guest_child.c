@@ -1,7 +1,14 @@
 /* guest_child.c - children for libraries: what they are sent, and what they make of it. */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/stop.h"
 #include "hdf5view/guest.h"
+
+#define AWAIT_MS 100 /* between looks at whether somebody still waits */
 
 /* own_job - for a child of this very process, which has the source already. */
 struct own_job {
@@ -28,16 +35,25 @@ void guest_run(const struct guest_kind *kind, const struct child_self *self)
 			_exit(1);
 		}
 	}
+	if (own && guest_remote(g)) { /* its blob has threads, which are not here */
+		struct blob *b = far_client_new(self->fds[GUEST_FD_SOURCE], g->blob->size);
+
+		g->blob = b;
+		if (!b || (g->kind->set_up && g->kind->set_up(g, &e) < 0)) {
+			child_say(self->sock, -EIO, e.msg, strlen(e.msg));
+			_exit(1);
+		}
+	}
 	if ((own ? own->kind : job->kind) == GUEST_OPEN)
 		guest_open_job(g, self->sock);
 	guest_read_job(g, self->sock);
 }
 
-int guest_child_start(struct guest *g, enum guest_job_kind kind, struct child_proc *ret,
-		      struct err *e)
+/* start - fd: of the source, or what takes its place. */
+static int start(struct guest *g, enum guest_job_kind kind, int fd, struct child_proc *ret,
+		 struct err *e)
 {
-	const int fds[GUEST_FDS] = {
-		[GUEST_FD_SOURCE] = g->fd, [GUEST_FD_REGION] = g->region_fd};
+	const int fds[GUEST_FDS] = {[GUEST_FD_SOURCE] = fd, [GUEST_FD_REGION] = g->region_fd};
 	struct own_job own = {.g = g, .kind = kind};
 	auto_free struct guest_job *job = NULL;
 
@@ -52,4 +68,83 @@ int guest_child_start(struct guest *g, enum guest_job_kind kind, struct child_pr
 			return rc;
 	}
 	return child_start(&g->kind->child, &own, job, job ? sizeof(*job) : 0, fds, ret, e);
+}
+
+int guest_child_start(struct guest *g, enum guest_job_kind kind, struct guest_proc *ret,
+		      struct err *e)
+{
+	int pair[2], rc;
+
+	ret->far = NULL;
+	if (!guest_remote(g))
+		return start(g, kind, g->fd, &ret->p, e);
+	ret->p.pid = 0;
+	rc = far_pair(pair, e);
+	if (rc < 0)
+		return rc;
+	/* the thread comes after the child, which may be a fork of this process */
+	rc = start(g, kind, pair[1], &ret->p, e);
+	(void)close(pair[1]);
+	if (rc == 0)
+		rc = far_serve(g->blob, pair[0], kind == GUEST_OPEN, &ret->far, e);
+	if (rc < 0) {
+		(void)child_end(&ret->p);
+		(void)close(pair[0]);
+	}
+	return rc;
+}
+
+int guest_child_end(struct guest_proc *c)
+{
+	int status = child_end(&c->p);
+
+	far_end(c->far);
+	c->far = NULL;
+	return status;
+}
+
+int guest_await(const struct guest_proc *c, int64_t end, enum child_taken *ret, struct err *e)
+{
+	struct pollfd p = {.fd = c->p.sock, .events = POLLIN};
+
+	*ret = CHILD_TAKEN;
+	while (c->far) {
+		int64_t left = end - child_now();
+		int n = poll(&p, 1, (int)(left < 0 ? 0 : left < AWAIT_MS ? left : AWAIT_MS));
+
+		if (n > 0 || (n < 0 && errno != EINTR))
+			break;
+		if (stop_asked()) {
+			*ret = CHILD_GONE;
+			return err_set(e, -EINTR, "nobody waits for it any more");
+		}
+		if (left <= 0) {
+			*ret = CHILD_LATE;
+			break;
+		}
+	}
+	return 0;
+}
+
+int guest_lock(struct guest *g, pthread_mutex_t *lock, struct err *e)
+{
+	struct timespec t;
+	int rc;
+
+	if (!guest_remote(g)) {
+		(void)pthread_mutex_lock(lock);
+		return 0;
+	}
+	do {
+		if (stop_asked())
+			return err_set(e, -EINTR, "nobody waits for it any more");
+		(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with this clock */
+		t.tv_nsec += AWAIT_MS * 1000000L;
+		if (t.tv_nsec >= 1000000000L) {
+			t.tv_nsec -= 1000000000L;
+			t.tv_sec++;
+		}
+		rc = pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &t);
+	} while (rc == ETIMEDOUT);
+	return rc ? err_sys(e, rc, "a lock") : 0;
 }

@@ -46,6 +46,8 @@ static void obey(struct guest *g, int sock, const struct request *q, struct buf 
 		rc = out ? g->kind->chunk(g, q->array, q->linear, out, (size_t)q->len, &e)
 			 : err_nomem(&e);
 	}
+	if (far_client_failed(g->blob, NULL) < 0)
+		rc = far_client_failed(g->blob, &e); /* and the server ends this process */
 	if (rc < 0)
 		child_say(sock, rc, e.msg, strlen(e.msg));
 	else
@@ -82,7 +84,7 @@ void guest_worker_init(struct guest_worker *w, uint64_t timeout_ms)
 
 void guest_worker_release(struct guest_worker *w)
 {
-	(void)child_end(&w->child);
+	(void)guest_child_end(&w->child);
 	free(w->fatal);
 	(void)pthread_mutex_destroy(&w->lock);
 }
@@ -91,11 +93,11 @@ void guest_worker_release(struct guest_worker *w)
 static int ready_locked(struct guest *g, struct err *e)
 {
 	struct guest_worker *w = &g->worker;
-	struct pollfd p = {.fd = w->child.sock, .events = POLLIN};
+	struct pollfd p = {.fd = w->child.p.sock, .events = POLLIN};
 
-	if (w->child.pid && poll(&p, 1, 0) != 0)
-		(void)child_end(&w->child); /* it has nothing to say before it is asked */
-	if (w->child.pid)
+	if (w->child.p.pid && poll(&p, 1, 0) != 0)
+		(void)guest_child_end(&w->child); /* it has nothing to say before it is asked */
+	if (w->child.p.pid)
 		return 0;
 	w->served = 0;
 	return guest_child_start(g, GUEST_READ, &w->child, e);
@@ -107,6 +109,7 @@ struct talk {
 	uint8_t *out;     /* OP_CHUNK */
 	struct buf *vlen; /* OP_VLEN */
 	int rc;           /* the child's answer */
+	bool slow;        /* it was late because the bytes of a remote file were */
 };
 
 /* take_payload - elements, or the reason why there are none, after their sizes were checked. */
@@ -143,13 +146,20 @@ static enum child_taken ask_locked(struct guest_worker *w, struct talk *t, struc
 {
 	int64_t end = child_now() + (int64_t)u64_min(w->timeout_ms, INT_MAX);
 	struct child_answer a;
+	const int64_t waited = far_waited(w->child.far);
 	enum child_taken got;
 
 	t->rc = 0;
-	if (!child_send(w->child.sock, &t->q, sizeof(t->q), 0))
+	if (!child_send(w->child.p.sock, &t->q, sizeof(t->q), 0))
 		return CHILD_GONE;
-	got = child_take(w->child.sock, &a, sizeof(a), end);
-	return got == CHILD_TAKEN ? take_payload(w->child.sock, t, &a, end, e) : got;
+	t->rc = guest_await(&w->child, end, &got, e);
+	if (got == CHILD_TAKEN)
+		got = child_take(w->child.p.sock, &a, sizeof(a), end);
+	if (got == CHILD_TAKEN)
+		got = take_payload(w->child.p.sock, t, &a, end, e);
+	t->slow = got == CHILD_LATE &&
+		  far_waited(w->child.far) - waited > (int64_t)(w->timeout_ms / 2);
+	return got;
 }
 
 /* ---- chunks that killed a worker ---- */
@@ -213,6 +223,13 @@ static int explain(const struct guest *g, enum child_taken got, int status, stru
 		       who, WEXITSTATUS(status));
 }
 
+static int too_slow(const struct guest_worker *w, struct err *e)
+{
+	return err_set(e, -ETIMEDOUT,
+		       "its bytes did not come within %llu s: the network is too slow",
+		       (unsigned long long)(w->timeout_ms + 999) / 1000);
+}
+
 static int read_locked(struct guest *g, struct talk *t, struct err *e)
 {
 	struct guest_worker *w = &g->worker;
@@ -231,9 +248,11 @@ static int read_locked(struct guest *g, struct talk *t, struct err *e)
 		got = ask_locked(w, t, e);
 		if (got == CHILD_TAKEN) {
 			w->served++;
+			if (far_failed(w->child.far))
+				(void)guest_child_end(&w->child);
 			return t->rc;
 		}
-		status = child_end(&w->child);
+		status = guest_child_end(&w->child);
 		if (t->vlen)
 			t->vlen->len = head;
 		if (t->rc < 0) /* we gave up, not the child */
@@ -244,18 +263,19 @@ static int read_locked(struct guest *g, struct talk *t, struct err *e)
 			continue;
 		/* An earlier chunk may have damaged its memory: only what a new process dies of
 		 * is held against the chunk. */
-		if (!killed && (fresh || got != CHILD_GONE))
+		if (!killed && !t->slow && (fresh || got != CHILD_GONE))
 			remember_locked(w, &t->q);
-		rc = explain(g, got, status, e);
+		rc = t->slow ? too_slow(w, e) : explain(g, got, status, e);
 	}
 	return rc;
 }
 
 static int read_one(struct guest *g, struct talk *t, struct err *e)
 {
-	int rc;
+	int rc = guest_lock(g, &g->worker.lock, e);
 
-	(void)pthread_mutex_lock(&g->worker.lock);
+	if (rc < 0)
+		return rc;
 	rc = read_locked(g, t, e);
 	(void)pthread_mutex_unlock(&g->worker.lock);
 	return rc;

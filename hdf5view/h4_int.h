@@ -141,4 +141,12 @@ int h4_open(struct h4_source *s, struct err *e) NZ_MUST_USE;
 int h4_chunk(struct guest *g, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
 	     struct err *e) NZ_MUST_USE;
 
+/* ---- h4_far.c ---- */
+
+#define H4_FAR_MAX ((uint64_t)INT32_MAX) /* HDF4's offsets are so long */
+
+/* h4_fetch - a copy of a remote file, in TMPDIR or /tmp, without a name. *ret is new. Returns 0;
+ * -EFBIG; -ENOSPC; -ETIMEDOUT; why it could not be read. */
+int h4_fetch(struct blob *b, uint64_t timeout_ms, int *ret, struct err *e) NZ_MUST_USE;
+
 #endif

@@ -16,7 +16,7 @@ static int bid(const struct source_at *at)
 	static const uint8_t magic[4] = {0x0e, 0x03, 0x13, 0x01};
 	uint8_t head[sizeof(magic)];
 
-	return at->file && at->fd >= 0 && at->file->size >= sizeof(head) &&
+	return at->file && at->file->size >= sizeof(head) &&
 			       blob_read(at->file, 0, head, sizeof(head), NULL) == 0 &&
 			       memcmp(head, magic, sizeof(magic)) == 0
 		       ? 10
@@ -93,7 +93,21 @@ static void run(const struct child_self *self)
 static int open_source(const struct source_at *at, const struct source_options *opts,
 		       struct source **ret, struct err *e)
 {
-	return guest_open(&h4_kind, at, opts, ret, e);
+	struct source_at copy = *at;
+	int rc;
+
+	if (at->fd >= 0)
+		return guest_open(&h4_kind, at, opts, ret, e);
+	rc = h4_fetch(at->file, opts->open_timeout_ms, &copy.fd, e);
+	if (rc < 0)
+		return rc;
+	rc = fstat(copy.fd, &copy.st) < 0 ? err_sys(e, errno, "its copy") : 0;
+	copy.st.st_mode = at->st.st_mode;
+	if (rc == 0)
+		rc = guest_open(&h4_kind, &copy, opts, ret, e);
+	if (rc < 0)
+		(void)close(copy.fd); /* nobody reads it */
+	return rc;
 }
 
 /* piece - the part of an array in one piece that is a chunk: whole trailing dimensions, cut in one.
@@ -207,5 +221,6 @@ const struct source_ops hdf4_source_ops = {
 	.read_chunk = guest_read_chunk,
 	.fd = guest_fd,
 	.check = guest_check,
+	.poll = guest_poll,
 	.hold = guest_hold,
 };

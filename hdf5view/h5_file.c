@@ -1,5 +1,5 @@
 /* h5_file.c - where an HDF5 file starts and what its superblock says, and the primitives that
- * all readers of raw structures share: checked pread, addresses, checksums.
+ * all readers of raw structures share: checked reads, addresses, checksums.
  *
  * Spec: HDF5 File Format 3.0, II.A. The free-space, driver and root group fields are libhdf5's
  * business. */
@@ -8,10 +8,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/io.h"
-
 #define SIGNATURE_LEN 8
-#define SUPERBLOCK_MAX 96 /* enough of version 1 with 8-byte addresses */
+#define FAR_SEARCH ((uint64_t)1 << 20) /* of a remote file, for its superblock */
+#define SUPERBLOCK_MAX 96              /* enough of version 1 with 8-byte addresses */
 
 static const uint8_t signature[SIGNATURE_LEN] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 
@@ -36,7 +35,7 @@ int h5_pread(const struct h5_file *f, uint64_t addr, void *out, size_t n, const 
 		return err_set(e, -EBADMSG,
 			       "%s: %zu bytes at %llu lie outside the file of %llu bytes", what,
 			       n, (unsigned long long)addr, (unsigned long long)f->size);
-	return io_pread(f->fd, out, n, addr, e);
+	return blob_read(f->blob, addr, out, n, e);
 }
 
 static inline uint32_t rotl(uint32_t v, unsigned n)
@@ -76,13 +75,13 @@ uint32_t h5_lookup3(const uint8_t *p, size_t n)
 	return c;
 }
 
-int h5_file_find(int fd, uint64_t size, uint64_t *ret_offset, struct err *e)
+int h5_file_find(struct blob *b, uint64_t *ret_offset, struct err *e)
 {
+	uint64_t at = 0, end = b->fd < 0 ? u64_min(b->size, FAR_SEARCH) : b->size;
 	uint8_t got[SIGNATURE_LEN];
-	uint64_t at = 0;
 
-	while (at <= size && size - at >= SIGNATURE_LEN) {
-		int rc = io_pread(fd, got, sizeof(got), at, e);
+	while (at <= end && end - at >= SIGNATURE_LEN) {
+		int rc = blob_read(b, at, got, sizeof(got), e);
 
 		if (rc < 0)
 			return rc;
@@ -133,18 +132,19 @@ static int parse_superblock(struct h5_file *f, const uint8_t *buf, size_t n,
 	return 0;
 }
 
-int h5_file_read(int fd, uint64_t size, struct h5_file *ret, struct err *e)
+int h5_file_read(struct blob *b, struct h5_file *ret, struct err *e)
 {
-	struct h5_file f = {.fd = fd, .size = size};
+	const uint64_t size = b->size;
+	struct h5_file f = {.blob = b, .size = size};
 	uint8_t buf[SUPERBLOCK_MAX];
 	uint64_t base = 0, eof = 0;
 	size_t n;
-	int rc = h5_file_find(fd, size, &f.base, e);
+	int rc = h5_file_find(b, &f.base, e);
 
 	if (rc < 0)
 		return rc;
 	n = (size_t)u64_min(sizeof(buf), size - f.base);
-	rc = io_pread(fd, buf, n, f.base, e);
+	rc = blob_read(b, f.base, buf, n, e);
 	if (rc == 0)
 		rc = parse_superblock(&f, buf, n, &base, &eof, e);
 	if (rc < 0)

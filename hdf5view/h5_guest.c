@@ -36,7 +36,7 @@ static void release(struct guest *g)
 
 static int set_up(struct guest *g, struct err *e)
 {
-	return h5_file_read(g->fd, (uint64_t)g->base.ds.st.st_size, &h5_of_guest(g)->raw, e);
+	return h5_file_read(g->blob, &h5_of_guest(g)->raw, e);
 }
 
 /* ---- opening, in a child ---- */

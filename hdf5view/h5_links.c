@@ -74,6 +74,13 @@ static char *allowed(const struct h5_source *s, const char *dir, const char *nam
 {
 	auto_free char *path = NULL;
 
+	if (guest_remote(&s->g)) {
+		(void)err_set(e, -EACCES,
+			      "it leads to the file '%.200s', and a file on another machine "
+			      "never leads to others",
+			      name);
+		return NULL;
+	}
 	if (!s->g.link_root) {
 		(void)err_set(e, -EACCES,
 			      "it leads to the file '%.200s', and other files are "
@@ -203,6 +210,11 @@ static int pattern_ok(const struct h5_source *s, const char *dir, const char *na
 
 	if (!copy)
 		return err_nomem(e);
+	if (guest_remote(&s->g))
+		return err_set(e, -EACCES,
+			       "it leads to files '%.200s', and a file on another machine "
+			       "never leads to others",
+			       name);
 	if (slash)
 		dir_of(copy);
 	path = slash ? canonical(dir, copy) : realpath(dir, NULL);

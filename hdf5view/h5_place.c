@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define WANT_PARTS 64 /* that are wanted at a time */
+
 /* agree - whether the header says what the library said when the source was opened. */
 static int agree(const struct ds_array *a, const struct h5_array *x, const struct h5_layout *l,
 		 struct err *e)
@@ -81,9 +83,11 @@ static const struct h5_place *place_of(struct h5_source *s, uint32_t array, stru
 	struct h5_place *p = atomic_load_explicit(slot, memory_order_acquire);
 
 	if (!p) {
-		(void)pthread_mutex_lock(&s->load);
+		if (guest_lock(&s->g, &s->load, e) < 0)
+			return NULL;
 		p = atomic_load_explicit(slot, memory_order_acquire);
 		if (!p) {
+			h5_scout(s, array);
 			p = load(s, array, e);
 			if (p)
 				atomic_store_explicit(slot, p, memory_order_release);
@@ -292,4 +296,45 @@ int h5_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, st
 			break;
 	}
 	return err_set(e, -ENOENT, "no more chunks are stored");
+}
+
+/* stored_at - the bytes that reading a chunk takes, as far as that is known without waiting. */
+static bool stored_at(struct h5_source *s, uint32_t array, const struct h5_place *p,
+		      uint64_t linear, struct blob_part *ret)
+{
+	struct chunk_ref ref = {.where = CHUNK_ABSENT};
+	struct h5_chunk c = {.addr = UINT64_MAX};
+
+	if (linear >= s->g.base.ds.arrays[array].n_chunks)
+		return false;
+	if (p->index)
+		c = h5_index_get(p->index, linear); /* also what only the library can decode */
+	else if (h5_locate(&s->g.base, array, linear, &ref, NULL) < 0)
+		return false;
+	*ret = c.addr != UINT64_MAX ? (struct blob_part){c.addr, c.size}
+				    : (struct blob_part){ref.off, ref.len};
+	return c.addr != UINT64_MAX || ref.where == CHUNK_RANGE;
+}
+
+void h5_want(struct source *src, uint32_t array, const uint64_t *linear, size_t n)
+{
+	struct h5_source *s = h5_of(src);
+	const struct h5_array *x = &s->arrays[array];
+	struct blob_part parts[WANT_PARTS];
+	const struct h5_place *p;
+	size_t some = 0;
+
+	if (library_only(&src->ds.arrays[array], x))
+		return;
+	/* who wants chunks has looked for one, and its index is there; else this is too early */
+	p = atomic_load_explicit(&s->places[x->slot], memory_order_acquire);
+	if (!p || p->rc < 0 || p->library)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		some += stored_at(s, array, p, linear[i], &parts[some]);
+		if (some == WANT_PARTS || (i + 1 == n && some > 0)) {
+			blob_want(s->g.blob, parts, some);
+			some = 0;
+		}
+	}
 }

@@ -2,7 +2,7 @@
  * object header (layout, dataspace, filter flags), and its chunk index.
  *
  * libhdf5 reads names, types and attributes; it is too slow for chunk indexes (its chunk queries
- * walk the index from the start) and holds one global lock. Everything here reads by pread, from
+ * walk the index from the start) and holds one global lock. Everything here reads a blob, from
  * bytes that are not trusted: each size is checked against the file and against a limit before
  * it is used, cycles and depth are bounded.
  *
@@ -11,11 +11,12 @@
 #define HDF5VIEW_H5_RAW_H
 
 #include "base/err.h"
+#include "translate/blob.h"
 #include "translate/dataset.h"
 
 /* h5_file - what the superblock says; plain data. */
 struct h5_file {
-	int fd;                /* borrowed */
+	struct blob *blob;     /* its bytes; borrowed */
 	uint64_t size;         /* bytes of the file when it was opened */
 	uint64_t base;         /* base address = start of the superblock (user block length) */
 	uint8_t offset_size;   /* bytes of an address in the file: 2, 4, 8 */
@@ -27,13 +28,15 @@ struct h5_file {
  * structures that have one. */
 uint32_t h5_lookup3(const uint8_t *p, size_t n);
 
-/* h5_file_find - offset of the superblock (0, 512, 1024, 2048 ...).
+/* h5_file_find - offset of the superblock (0, 512, 1024, 2048 ...); of a file that is not behind a
+ * descriptor, in its first MiB.
  * Returns 0, -EBADMSG when there is no HDF5 signature, -EIO. Spec: II.A */
-int h5_file_find(int fd, uint64_t size, uint64_t *ret_offset, struct err *e) NZ_MUST_USE;
+int h5_file_find(struct blob *b, uint64_t *ret_offset, struct err *e) NZ_MUST_USE;
 
 /* h5_file_read - parse the superblock, versions 0 to 3. Spec: II.A
+ * b: borrowed as long as *ret is used.
  * Also -EBADMSG when the stated end of file lies beyond the file ("truncated"). */
-int h5_file_read(int fd, uint64_t size, struct h5_file *ret, struct err *e) NZ_MUST_USE;
+int h5_file_read(struct blob *b, struct h5_file *ret, struct err *e) NZ_MUST_USE;
 
 enum h5_index_type { H5_INDEX_BTREE1, H5_INDEX_SINGLE, H5_INDEX_IMPLICIT, H5_INDEX_FARRAY,
 		     H5_INDEX_EARRAY, H5_INDEX_BTREE2 };

@@ -3,15 +3,13 @@
 
 #include "hdf5view/cdf_int.h"
 
-#include "base/io.h"
-
 #include <errno.h>
 
 static int bid(const struct source_at *at)
 {
 	uint8_t magic[4];
 
-	return at->file && at->fd >= 0 && at->file->size >= sizeof(magic) &&
+	return at->file && at->file->size >= sizeof(magic) &&
 			       blob_read(at->file, 0, magic, sizeof(magic), NULL) == 0 &&
 			       cdf_version(magic)
 		       ? 10
@@ -30,10 +28,13 @@ static int open_source(const struct source_at *at, const struct source_options *
 	s->base.ops = &cdf_source_ops;
 	s->base.ds.st = at->st;
 	s->fd = at->fd;
+	s->local = blob_of_fd(at->fd, at->file->size);
+	s->blob = at->fd < 0 ? at->file : &s->local;
+	s->base.far = cdf_remote(s);
 	s->cut_bytes = opts->cut_bytes;
 	s->max_chunk_bytes = opts->max_chunk_bytes;
 	arena_init(&s->base.ds.arena, (size_t)u64_min(opts->max_meta_bytes, SIZE_MAX));
-	rc = cdf_header_read(at->fd, at->file->size, &s->base.ds.arena, &h, e);
+	rc = cdf_header_read(s->blob, &s->base.ds.arena, &h, e);
 	if (rc == 0)
 		rc = cdf_model(s, &h, e);
 	if (rc < 0) {
@@ -50,7 +51,10 @@ static void close_source(struct source *src)
 	struct cdf_source *s = cdf_of(src);
 
 	arena_release(&s->base.ds.arena);
-	(void)close(s->fd); /* it was only read from */
+	if (cdf_remote(s))
+		blob_close(s->blob);
+	else
+		(void)close(s->fd); /* it was only read from */
 	free(s);
 }
 
@@ -67,6 +71,9 @@ const struct source_ops cdf_source_ops = {
 	.locate = cdf_locate,
 	.next = cdf_next,
 	.read_chunk = cdf_read_chunk,
+	.read_stored = cdf_read_stored,
+	.want = cdf_want,
 	.fd = source_descriptor,
 	.check = cdf_check,
+	.poll = cdf_poll,
 };

@@ -12,12 +12,30 @@
 #include <string.h>
 #include <sys/file.h>
 
+/* What libhdf5 takes for a remote file's name: nothing is opened by it. */
+#define FAR_NAME "remote"
+
+/* other_format - whether a remote file begins like one of another kind: a search for a superblock
+ * further on would cost requests. */
+static bool other_format(struct blob *b)
+{
+	static const char *const magic[] = {"CDF", "PK\x03\x04", "\x0e\x03\x13\x01"};
+	char head[4] = "";
+
+	if (b->fd >= 0 ||
+	    blob_read(b, 0, head, (size_t)u64_min(sizeof(head), b->size), NULL) < 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(magic); i++)
+		if (strncmp(head, magic[i], strlen(magic[i])) == 0)
+			return true;
+	return false;
+}
+
 static int bid(const struct source_at *at)
 {
 	uint64_t offset;
 
-	return at->file && at->fd >= 0 &&
-			       h5_file_find(at->fd, at->file->size, &offset, NULL) == 0
+	return at->file && !other_format(at->file) && h5_file_find(at->file, &offset, NULL) == 0
 		       ? 10
 		       : 0;
 }
@@ -69,13 +87,17 @@ hid_t h5_fapl(bool lock)
 int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret, struct err *e)
 {
 	const struct h5_linked *f = file ? &s->files[file - 1] : NULL;
-	auto_hid hid_t fapl = h5_fapl(lock);
+	auto_hid hid_t fapl = guest_remote(&s->g) ? h5_far_fapl(s->g.blob) : h5_fapl(lock);
 	struct stat st;
 	char own[64];
 	hid_t id;
 
 	if (fapl < 0)
 		return h5_error(e, -ENOMEM, "the HDF5 library cannot be set up");
+	if (guest_remote(&s->g)) {
+		*ret = file ? -1 : H5Fopen(FAR_NAME, H5F_ACC_RDONLY, fapl);
+		return *ret < 0 ? explain(-1, e) : 0;
+	}
 	id = H5Fopen(f ? f->path : s->g.path, H5F_ACC_RDONLY, fapl);
 	if (id >= 0 && f && !same_file(id, f->dev, f->ino)) {
 		h5_id_close(&id);
@@ -140,8 +162,11 @@ const struct source_ops hdf5_source_ops = {
 	.next = h5_next,
 	.read_chunk = guest_read_chunk,
 	.read_vlen = guest_read_vlen,
+	.read_stored = guest_read_stored,
+	.want = h5_want,
 	.fd = guest_fd,
 	.check = guest_check,
+	.poll = guest_poll,
 	.hold = guest_hold,
 };
 

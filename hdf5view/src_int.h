@@ -232,6 +232,11 @@ struct h5_place {
 	struct h5_index *index;   /* CHUNKED */
 };
 
+/* h5_scout - who looks for chunks of which arrays: the last one, and how far indexes are wanted. */
+struct h5_scout {
+	uint32_t last, end, step;
+};
+
 struct h5_source {
 	struct guest g;
 	struct h5_file raw;
@@ -244,6 +249,7 @@ struct h5_source {
 	uint32_t n_places;
 	_Atomic(struct h5_place *) *places;
 	pthread_mutex_t load;     /* one thread loads an index at a time */
+	struct h5_scout scout;    /* load */
 	bool moved;               /* h5_lock: path leads to another file by now */
 	hid_t file;               /* open for reading elements, in the worker; 0: not yet */
 };
@@ -257,6 +263,9 @@ static inline struct h5_source *h5_of(struct source *s)
 {
 	return h5_of_guest(guest_of(s));
 }
+
+/* h5_scout - before the index of an array is read: perhaps those of others will be, too. */
+void h5_scout(struct h5_source *s, uint32_t array);
 
 /* ---- h5_guest.c ---- */
 
@@ -275,6 +284,11 @@ extern const struct guest_kind h5_guest_kind;
 /* h5_fapl - how files are opened, the same for all: the library insists on that for files that it
  * meets twice. New; -1 on failure. */
 hid_t h5_fapl(bool lock);
+/* ---- h5_far_vfd.c: libhdf5 reads a blob ---- */
+
+/* h5_far_fapl - access for H5Fopen, which reads from b whatever the name is. b lives as long as
+ * the list and the files. h5_lock is held. New; -1 on failure. */
+hid_t h5_far_fapl(struct blob *b);
 /* h5_open_file - the library's view of the source (file 0) or of a linked file: read only.
  * lock: hold HDF5's shared lock while it is open. The id is new; h5_lock is held. */
 int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret,
@@ -291,5 +305,6 @@ int h5_library_vlen(struct guest *g, uint32_t array, uint64_t linear, struct buf
 int h5_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 	      struct err *e);
 int h5_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e);
+void h5_want(struct source *s, uint32_t array, const uint64_t *linear, size_t n);
 
 #endif

@@ -1,11 +1,14 @@
 /* cmdline.c - walks the command line: flags, -o lists, the subcommand, SOURCE and MOUNTPOINT.
  *
  * Flags may stand before and after the positional arguments, as mount.fuse3 needs it. */
-#include "mountcfg/mountcfg_int.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/url.h"
+#include "mountcfg/address.h"
+#include "mountcfg/mountcfg_int.h"
 
 #define USAGE "usage: nczarrfs [options] SOURCE MOUNTPOINT"
 
@@ -13,14 +16,14 @@
 static const struct command {
 	enum cfg_command command;
 	const char *word;
-	size_t places;
+	size_t places, optional;
 	const char *usage;
 } commands[] = {
-	{CFG_MOUNT, NULL, 2, USAGE},
-	{CFG_INFO, "info", 1, "usage: nczarrfs info [--json] [-o ...] SOURCE"},
-	{CFG_FILTERS, "filters", 0, "usage: nczarrfs filters [-v] [--json] [-o ...]"},
-	{CFG_RECOVER, "recover", 1, "usage: nczarrfs recover [-o ...] SOURCE..."},
-	{CFG_REFS, "refs", 1, "usage: nczarrfs refs [-o ...] SOURCE [OUT]"},
+	{CFG_MOUNT, NULL, 2, 0, USAGE},
+	{CFG_INFO, "info", 1, 0, "usage: nczarrfs info [--json] [-o ...] SOURCE"},
+	{CFG_FILTERS, "filters", 0, 0, "usage: nczarrfs filters [-v] [--json] [-o ...]"},
+	{CFG_RECOVER, "recover", 1, 0, "usage: nczarrfs recover [-o ...] SOURCE..."},
+	{CFG_REFS, "refs", 1, 1, "usage: nczarrfs refs [-o ...] SOURCE [OUT]"},
 };
 
 static const struct command *command_of(const struct cfg *cfg)
@@ -31,11 +34,27 @@ static const struct command *command_of(const struct cfg *cfg)
 	return &commands[0];
 }
 
+/* show - an argument for messages: of an address only what has no secrets; free it. */
+static char *show(const char *arg)
+{
+	struct address a;
+	char *text;
+
+	if (!url_is(arg))
+		return strdup(arg);
+	if (address_parse(arg, &a, NULL) < 0)
+		return strdup("an address");
+	text = a.shown;
+	a.shown = NULL;
+	address_release(&a);
+	return text;
+}
+
 /* walk - position in the command line. */
 struct walk {
 	int argc, i;
 	char *const *argv;
-	const char *places[2]; /* positional arguments, borrowed */
+	char *places[2]; /* positional arguments, borrowed */
 	size_t n_places;
 	bool only_places; /* after "--" */
 };
@@ -129,16 +148,71 @@ static int absolute(const char *path, char **ret, struct err *e)
 	return 0;
 }
 
+/* without_user - an address as it was typed, but for user and password. */
+static char *without_user(const char *text)
+{
+	const char *from = strstr(text, "://") + 3, *at = NULL;
+	size_t n = strcspn(from, "/?#");
+	char *out = strdup(text);
+
+	for (size_t i = 0; i < n; i++)
+		if (from[i] == '@')
+			at = from + i + 1;
+	if (out && at)
+		memmove(out + (from - text), at, strlen(at) + 1);
+	return out;
+}
+
+/* wipe - an argument with secrets becomes what may be shown: /proc/PID/cmdline is this memory, and of
+ * all processes that come of this one. */
+static void wipe(char *arg, const char *shown)
+{
+	size_t n = strlen(arg), m = strlen(shown);
+
+	if (m > n)
+		m = n;
+	memcpy(arg, shown, m);
+	explicit_bzero(arg + m, n - m);
+}
+
+/* source_of - what a user typed, as a source: *ret owned. addr: NULL, or where the address is put
+ * (address_release) when it is one on another machine, else empty. */
+static int source_of(char *arg, char **ret, struct address *addr, struct err *e)
+{
+	struct address a;
+	int rc = address_parse(arg, &a, e);
+
+	*addr = (struct address){0};
+	if (rc < 0)
+		return rc;
+	if (a.kind == ADDRESS_PATH) {
+		rc = absolute(a.path, ret, e);
+		address_release(&a);
+		return rc;
+	}
+	*ret = without_user(arg);
+	if (!*ret) {
+		address_release(&a);
+		return err_nomem(e);
+	}
+	if (a.user || a.password || a.query)
+		wipe(arg, a.shown);
+	*addr = a;
+	return 0;
+}
+
 /* add_source - one more that is to be recovered. */
-static int add_source(struct cfg *cfg, const char *path, struct err *e)
+static int add_source(struct cfg *cfg, char *path, struct err *e)
 {
 	char **grown = realloc(cfg->more, (cfg->n_more + 1) * sizeof(*grown));
+	struct address a;
 	int rc;
 
 	if (!grown)
 		return err_nomem(e);
 	cfg->more = grown;
-	rc = absolute(path, &grown[cfg->n_more], e);
+	rc = source_of(path, &grown[cfg->n_more], &a, e);
+	address_release(&a);
 	if (rc == 0)
 		cfg->n_more++;
 	return rc;
@@ -146,7 +220,8 @@ static int add_source(struct cfg *cfg, const char *path, struct err *e)
 
 static int place(struct cfg *cfg, struct walk *w, struct err *e)
 {
-	const char *arg = w->argv[w->i];
+	const struct command *c = command_of(cfg);
+	char *arg = w->argv[w->i];
 
 	for (size_t i = 1; i < ARRAY_LEN(commands); i++)
 		if (cfg->command == CFG_MOUNT && w->n_places == 0 && !w->only_places &&
@@ -155,17 +230,15 @@ static int place(struct cfg *cfg, struct walk *w, struct err *e)
 			return 0;
 		}
 	if (!*arg)
-		return err_set(e, -EINVAL, "'': an argument is empty: %s",
-			       command_of(cfg)->usage);
+		return err_set(e, -EINVAL, "'': an argument is empty: %s", c->usage);
 	if (cfg->command == CFG_RECOVER && w->n_places == 1)
 		return add_source(cfg, arg, e);
-	if (cfg->command == CFG_REFS && w->n_places == 1 && !cfg->out) {
-		cfg->out = strdup(arg); /* made absolute with the other places */
-		return cfg->out ? 0 : err_nomem(e);
+	if (w->n_places >= c->places + c->optional) {
+		auto_free char *shown = show(arg);
+
+		return err_set(e, -EINVAL, "%s: one argument too many: %s", shown ? shown : "",
+			       c->usage);
 	}
-	if (w->n_places >= command_of(cfg)->places)
-		return err_set(e, -EINVAL, "%s: one argument too many: %s", arg,
-			       command_of(cfg)->usage);
 	w->places[w->n_places++] = arg;
 	return 0;
 }
@@ -185,27 +258,65 @@ static int make_absolute(char **path, struct err *e)
 	return 0;
 }
 
+/* take_source - what the command is about. */
+static int take_source(struct cfg *cfg, char *arg, struct err *e)
+{
+	struct address a;
+	int rc = source_of(arg, &cfg->source, &a, e);
+
+	if (rc < 0)
+		return rc;
+	cfg->remote = a.shown != NULL;
+	cfg->shown = strdup(cfg->remote ? a.shown : cfg->source);
+	if (!cfg->shown)
+		rc = err_nomem(e);
+	cfg->user = steal(&a.user);
+	cfg->password = steal(&a.password);
+	if (rc == 0 && cfg->remote)
+		rc = cfg_rc(cfg, &a, e);
+	address_release(&a);
+	return rc;
+}
+
+/* take_second - where to mount, or where to write. */
+static int take_second(struct cfg *cfg, const struct walk *w, struct err *e)
+{
+	const bool is_out = cfg->command == CFG_REFS;
+	const char *arg = w->n_places > 1 ? w->places[1] : "-";
+
+	if (command_of(cfg)->places + command_of(cfg)->optional < 2)
+		return 0;
+	if (url_is(arg))
+		return err_set(e, -EINVAL, "%s is an address: it has to be a local path: %s",
+			       is_out ? "OUT" : "MOUNTPOINT", command_of(cfg)->usage);
+	if (is_out && strcmp(arg, "-") == 0) {
+		cfg->out = strdup(arg);
+		return cfg->out ? 0 : err_nomem(e);
+	}
+	return absolute(arg, is_out ? &cfg->out : &cfg->mountpoint, e);
+}
+
 static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 {
+	char **const paths[] = {&cfg->aws_config, &cfg->link_root,   &cfg->state_dir,
+				&cfg->ca_file,    &cfg->bearer_file, &cfg->netrc_file,
+				&cfg->cache_dir};
 	const size_t want = command_of(cfg)->places;
 	int rc = 0;
 
 	if (w->n_places < want)
 		return err_set(e, -EINVAL, "%s missing: %s",
 			       w->n_places ? "MOUNTPOINT" : "SOURCE", command_of(cfg)->usage);
-	if (cfg->json && (cfg->command == CFG_MOUNT || cfg->command == CFG_RECOVER ||
-			  cfg->command == CFG_REFS))
+	if (cfg->json && cfg->command != CFG_INFO && cfg->command != CFG_FILTERS)
 		return err_set(e, -EINVAL, "--json: only info and filters have it: %s",
 			       commands[1].usage);
 	if (want > 0)
-		rc = absolute(w->places[0], &cfg->source, e);
-	if (rc == 0 && want == 2)
-		rc = absolute(w->places[1], &cfg->mountpoint, e);
+		rc = take_source(cfg, w->places[0], e);
 	if (rc == 0)
-		rc = make_absolute(&cfg->link_root, e);
-	if (rc == 0 && cfg->out && strcmp(cfg->out, "-") != 0)
-		rc = make_absolute(&cfg->out, e);
-	return rc == 0 ? make_absolute(&cfg->state_dir, e) : rc;
+		rc = take_second(cfg, w, e);
+	for (size_t i = 0; i < ARRAY_LEN(paths) && rc == 0; i++)
+		rc = make_absolute(paths[i], e);
+	return rc;
 }
 
 /* implied - with allow_other the kernel has to check permissions: nobody else does. */
@@ -273,14 +384,27 @@ static void free_texts(char **list, size_t n)
 	free(list);
 }
 
+/* forget - a secret does not stay in memory that is given back. */
+static void forget(char *text)
+{
+	if (text)
+		explicit_bzero(text, strlen(text));
+	free(text);
+}
+
 void cfg_release(struct cfg *cfg)
 {
-	free(cfg->source);
-	free(cfg->out);
-	free(cfg->address);
-	free(cfg->mountpoint);
-	free(cfg->link_root);
-	free(cfg->state_dir);
+	char *const texts[] = {cfg->source,    cfg->shown,       cfg->user,
+			       cfg->out,       cfg->mountpoint,  cfg->link_root,
+			       cfg->state_dir, cfg->endpoint,    cfg->profile,
+			       cfg->region,    cfg->access_key,  cfg->aws_config,
+			       cfg->ca_file,   cfg->bearer_file, cfg->netrc_file,
+			       cfg->cache_dir, cfg->address};
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		free(texts[i]);
+	forget(cfg->password);
+	forget(cfg->secret_key);
 	free_texts(cfg->more, cfg->n_more);
 	free_texts(cfg->fuse_opts, cfg->n_fuse_opts);
 	free_texts(cfg->filter_rules, cfg->n_filter_rules);

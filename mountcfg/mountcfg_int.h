@@ -4,6 +4,49 @@
 
 #include "mountcfg/mountcfg.h"
 
+/* ---- the table (options_table.c) ---- */
+
+enum cfg_kind {
+	OPT_WORD,  /* one of `words`, stored as an int */
+	OPT_BOOL,  /* one of two words, stored as a bool */
+	OPT_SIZE,  /* bytes, with K, M or G, stored as a uint64_t */
+	OPT_BARE,  /* the same, unset as a default; `initial` is what the name alone means */
+	OPT_UINT,  /* number, stored as a uint32_t */
+	OPT_TEXT,  /* any text, stored as an owned string */
+	OPT_FLAG,  /* no value: sets a bool */
+	OPT_RULE,  /* a word, or a rule with variables and commas; may be repeated */
+	OPT_LIST,  /* names with commas between them; may be repeated */
+};
+
+struct cfg_word {
+	const char *text;  /* NULL ends a list */
+	int value;
+	bool hidden;       /* accepted, but neither listed nor guessed */
+};
+
+struct cfg_option {
+	const char *name;
+	enum cfg_kind kind;
+	const char *initial; /* the default as a user would type it; NULL: unset. OPT_TEXT has none: what
+			      * --help calls its value */
+	size_t field;        /* offset in struct cfg */
+	const struct cfg_word *words;
+	uint64_t min, max;   /* OPT_SIZE, OPT_BARE, OPT_UINT */
+	const char *help;
+};
+
+#define CFG_OPTIONS_MAX 64 /* a bit of cfg->said for each */
+
+extern const struct cfg_option cfg_options[];
+extern const size_t cfg_n_options;
+/* Options that are handed on. '=' at the end: takes a value. */
+extern const char *const cfg_mount_options[];
+extern const size_t cfg_n_mount_options;
+extern const char *const cfg_ignored_options[];
+extern const size_t cfg_n_ignored_options;
+
+/* ---- parsing ---- */
+
 /* cfg_defaults - every -o option at its default. Returns 0; -EINVAL never happens with a sane
  * table; -ENOMEM. */
 int cfg_defaults(struct cfg *cfg, struct err *e) NZ_MUST_USE;
@@ -15,6 +58,10 @@ int cfg_defaults(struct cfg *cfg, struct err *e) NZ_MUST_USE;
  * wrong; -ENOMEM. */
 int cfg_set_options(struct cfg *cfg, const char *list, struct err *e) NZ_MUST_USE;
 
+struct address;
+/* cfg_rc - what .ncrc and its kin say about an address on another machine, where neither options nor
+ * the address do. docs/remote.md. Returns 0; -EINVAL a file is damaged; -EACCES. */
+int cfg_rc(struct cfg *cfg, const struct address *a, struct err *e) NZ_MUST_USE;
 
 /* cfg_settle - defaults that depend on other options, and what does not go together. After all
  * options. Returns 0; -EINVAL with what to type instead. */

@@ -1,214 +1,19 @@
-/* options.c - the table of -o options: parsing, defaults and --help all come from it.
+/* options.c - reads -o options by the table (options_table.c): parsing, defaults, what goes together.
  *
  * Options of the mount itself are listed by name, so that a misspelt option is found here, with
  * a guess at what was meant, and not by libfuse after the source was opened. */
-#include "mountcfg/mountcfg_int.h"
-
 #include <errno.h>
 #include <string.h>
 
 #include "base/str.h"
+#include "mountcfg/address_int.h"
+#include "mountcfg/mountcfg_int.h"
 
 #define KIB ((uint64_t)1 << 10)
-#define MIB ((uint64_t)1 << 20)
-#define GIB ((uint64_t)1 << 30)
-#define TEXTS_MAX 256 /* mount options, rules */
-
-enum kind {
-	OPT_WORD, /* one of `words`, stored as an int */
-	OPT_BOOL, /* one of two words, stored as a bool */
-	OPT_SIZE, /* bytes, with K, M or G, stored as a uint64_t */
-	OPT_BARE, /* the same, unset as a default; `initial` is what the name alone means */
-	OPT_UINT, /* number, stored as a uint32_t */
-	OPT_TEXT, /* any text, stored as an owned string */
-	OPT_FLAG, /* no value: sets a bool */
-	OPT_RULE, /* a word, or a rule with variables and commas; may be repeated */
-	OPT_LIST, /* names with commas between them; may be repeated */
-};
-
-struct word {
-	const char *text; /* NULL ends a list */
-	int value;
-	bool hidden; /* accepted, but neither listed nor guessed */
-};
-
-struct option {
-	const char *name;
-	enum kind kind;
-	const char *initial; /* the default as a user would type it; NULL: unset */
-	size_t field;        /* offset in struct cfg */
-	const struct word *words;
-	uint64_t min, max; /* OPT_SIZE, OPT_BARE, OPT_UINT */
-	const char *help;
-};
-
-static const struct word mode_words[] = {
-	{"zarr", CFG_MODE_ZARR, false},
-	{"nczarr", CFG_MODE_NCZARR, false},
-	{"noxarray", CFG_MODE_NOXARRAY, false},
-	{"xarray", CFG_MODE_ZARR, true}, /* NCZarr's word for what zarr does here */
-	{NULL, 0, false},
-};
-static const struct word filter_words[] = {
-	{"portable", CFG_FILTER_PORTABLE, false},
-	{"keep", CFG_FILTER_KEEP, false},
-	{"none", CFG_FILTER_NONE, false},
-	{NULL, 0, false},
-};
-static const struct word no_words[] = {{NULL, 0, false}};
-static const struct word view_words[] = {
-	{"auto", CFG_VIEW_AUTO, false},
-	{"zarr", CFG_VIEW_ZARR, false},
-	{"nc", CFG_VIEW_NC, false},
-	{NULL, 0, false},
-};
-static const struct word bad_words[] = {
-	{"refuse", 0, false}, {"hide", 1, false}, {NULL, 0, false}};
-static const struct word separator_words[] = {
-	{".", 0, false}, {"/", 1, false}, {NULL, 0, false}};
-static const struct word format_words[] = {{"2", 0, false}, {"3", 1, false}, {NULL, 0, false}};
-static const struct word keys_words[] = {
-	{"default", 0, false}, {"v2", 1, false}, {NULL, 0, false}};
-static const struct word page_cache_words[] = {
-	{"auto", 0, false}, {"always", 1, false}, {NULL, 0, false}};
-static const struct word json_words[] = {
-	{"python", 0, false}, {"strict", 1, false}, {NULL, 0, false}};
-static const struct word new_words[] = {
-	{"other", 0, false}, {"same", 1, false}, {NULL, 0, false}};
-static const struct word consolidated_words[] = {
-	{"auto", -1, false}, {"always", 1, false}, {"never", 0, false}, {NULL, 0, false}};
+#define DISK_SIZE ((uint64_t)10 << 30) /* of cache_dir, unless cache_size says otherwise */
+#define TEXTS_MAX 256                  /* mount options, rules */
 
 #define FIELD(f) offsetof(struct cfg, f)
-
-static const struct option options[] = {
-	{"view", OPT_WORD, "auto", FIELD(view), view_words, 0, 0,
-	 "auto: netCDF-4 and HDF5 files as Zarr trees, Zarr trees as netCDF-4 files, a "
-	 "directory "
-	 "of such datasets as itself with their counterparts beside them; zarr or nc: this, "
-	 "whatever SOURCE is"},
-	{"mode", OPT_WORD, "zarr", FIELD(mode), mode_words, 0, 0,
-	 "what a Zarr tree looks like: zarr (v2, for zarr-python, xarray, GDAL), "
-	 "nczarr (for netCDF-C), noxarray (without _ARRAY_DIMENSIONS)"},
-	{"zarr_format", OPT_BOOL, "2", FIELD(zarr3), format_words, 0, 0,
-	 "the version of Zarr that trees are in; 3: with mode=zarr or noxarray (without "
-	 "dimension_names)"},
-	{"shards", OPT_BARE, "64M", FIELD(shard_size), NULL, 4 * KIB, 1024 * GIB,
-	 "Zarr v3, with the chunks of a variable in files of about so many bytes of elements"},
-	{"chunk_keys", OPT_BOOL, "default", FIELD(v2_keys), keys_words, 0, 0,
-	 "of Zarr v3: chunk files are v/c/0/0, or v/0.0 as in Zarr v2"},
-	{"filter", OPT_RULE, "portable", FIELD(filter), filter_words, 0, 0,
-	 "portable: pass compressed chunks that stock readers decode, decode the rest; "
-	 "keep: pass all whose filters can be named, for readers with plugins; "
-	 "none: decode everything; [VARIABLE[&VARIABLE...],]SPEC: show chunks as if they had "
-	 "been written with other filters, as nccopy takes them: '*,shuffle|deflate,5', "
-	 "'v1&/g/v2,zstd', 'v3,none'. May be repeated: what names a variable wins over '*', "
-	 "and "
-	 "the later over the earlier. Commas belong to it up to the next option"},
-	{"quantize", OPT_RULE, NULL, FIELD(quantize_rules), no_words, 0, 0,
-	 "[VARIABLE[&VARIABLE...],]bitgroom,N, granularbr,N or bitround,N: keep N significant "
-	 "digits (bitround: bits) of floats, as netCDF-C does when it writes. May be repeated"},
-	{"bad_arrays", OPT_BOOL, "refuse", FIELD(hide_bad), bad_words, 0, 0,
-	 "what cannot be shown at all: do not mount, and say why; or leave it out, with a "
-	 "note"},
-	{"dimension_separator", OPT_BOOL, ".", FIELD(nested), separator_words, 0, 0,
-	 "chunk files are v/0.0 (.) or v/0/0 (/, the default of Zarr v3)"},
-	{"json", OPT_BOOL, "python", FIELD(strict_json), json_words, 0, 0,
-	 "numbers that are not finite in attributes: NaN and Infinity as Python writes them, "
-	 "or strict JSON, as texts, which is the default of Zarr v3"},
-	{"page_cache", OPT_BOOL, "auto", FIELD(page_cache), page_cache_words, 0, 0,
-	 "auto: with filter=none, files of 256K or more bypass the page cache, which is the "
-	 "quickest way to read them once; always: they do not, which is quicker the second "
-	 "time, and lets programs map them"},
-	{"chunk_size", OPT_SIZE, "4M", FIELD(chunk_size), NULL, 4 * KIB, GIB,
-	 "chunk size to aim for where a variable is not chunked"},
-	{"cache_size", OPT_SIZE, "64M", FIELD(cache_size), NULL, 0, 1024 * GIB,
-	 "memory for decoded chunks; of a directory, each dataset has a quarter of it"},
-	{"index_size", OPT_SIZE, "512M", FIELD(index_size), NULL, 4 * KIB, 1024 * GIB,
-	 "most memory that the chunk index of one variable may take"},
-	{"meta_size", OPT_SIZE, "1G", FIELD(meta_size), NULL, 64 * KIB, 1024 * GIB,
-	 "most memory that names, types and attributes may take"},
-	{"image_size", OPT_SIZE, "256M", FIELD(image_size), NULL, 64 * KIB, 1024 * GIB,
-	 "most memory that the structure and the texts of a virtual netCDF-4 file may take"},
-	{"open_datasets", OPT_UINT, "64", FIELD(open_datasets), NULL, 1, 65536,
-	 "datasets of a directory that are open at a time"},
-	{"decode_threads", OPT_UINT, "0", FIELD(decode_threads), NULL, 0, 256,
-	 "threads that decode chunks ahead of readers; 0: one less than processors"},
-	{"open_timeout", OPT_UINT, "120", FIELD(open_timeout), NULL, 0, 86400,
-	 "seconds until SOURCE must be open; 0: wait for ever"},
-	{"link_root", OPT_TEXT, NULL, FIELD(link_root), NULL, 0, 0,
-	 "follow external links of SOURCE to files below this directory"},
-	{"noxattr", OPT_FLAG, NULL, FIELD(no_xattr), NULL, 0, 0,
-	 "no extended attributes: programs that copy files with those have to ask for them at "
-	 "every chunk"},
-	{"noplugins", OPT_FLAG, NULL, FIELD(noplugins), NULL, 0, 0,
-	 "use no filters from plugins, HDF5's or netCDF-C's"},
-	{"debug", OPT_FLAG, NULL, FIELD(debug), NULL, 0, 0, "log every request"},
-	{"rw", OPT_FLAG, NULL, FIELD(rw), NULL, 0, 0,
-	 "what is written into the mount goes into SOURCE"},
-	{"create", OPT_FLAG, NULL, FIELD(create), NULL, 0, 0,
-	 "make SOURCE first: an empty Zarr tree where its name ends in .zarr, .zr3 or .zr2, "
-	 "else an empty netCDF-4 file; implies rw"},
-	{"new", OPT_BOOL, "other", FIELD(new_as_is), new_words, 0, 0,
-	 "what becomes of a dataset that is written into a mirrored directory: one of the "
-	 "other format, or the same"},
-	{"chunks", OPT_RULE, NULL, FIELD(chunk_rules), no_words, 0, 0,
-	 "[VARIABLE[&VARIABLE...],]DIM=N[,DIM=N...]: chunks of variables that are written "
-	 "without, or of those named; N is a number or all: 'time=24,lat=all'. May be "
-	 "repeated. Commas belong to it up to the next option"},
-	{"unlimited", OPT_LIST, NULL, FIELD(unlimited), NULL, 0, 0,
-	 "dimensions without a limit, that can grow, in a netCDF-4 file that is written or "
-	 "that "
-	 "shows a Zarr tree, which cannot say so"},
-	{"consolidated", OPT_WORD, "auto", FIELD(consolidated), consolidated_words, 0, 0,
-	 "whether a Zarr tree that is written has consolidated metadata: auto: where it has, "
-	 "and new ones"},
-	{"stage_size", OPT_SIZE, "256M", FIELD(stage_size), NULL, 64 * KIB, 1024 * GIB,
-	 "most bytes that wait beside a netCDF-4 file to be put into it"},
-	{"write_size", OPT_SIZE, "64M", FIELD(write_size), NULL, 64 * KIB, 1024 * GIB,
-	 "memory for files that are being written; what is more is on the disk"},
-	{"commit_delay", OPT_UINT, "500", FIELD(commit_delay), NULL, 0, 3600000,
-	 "milliseconds without a write until what was written into a tree is put into its "
-	 "netCDF-4 file"},
-	{"state_dir", OPT_TEXT, NULL, FIELD(state_dir), NULL, 0, 0,
-	 "where the directories are made that hold what is written and not in SOURCE yet; "
-	 "else beside SOURCE"},
-	{"nojournal", OPT_FLAG, NULL, FIELD(no_journal), NULL, 0, 0,
-	 "change netCDF-4 files in place: a crash while that happens may damage them"},
-};
-
-/* Options that are handed on. '=' at the end: takes a value. */
-static const char *const mount_options[] = {
-	"allow_other",
-	"allow_root",
-	"auto_unmount",
-	"default_permissions",
-	"max_read=",
-	"max_threads=",
-	"max_idle_threads=",
-	"clone_fd",
-	"fsname=",
-	"subtype=",
-	"ro",
-	"nosuid",
-	"nodev",
-	"noexec",
-	"exec",
-	"sync",
-	"async",
-	"dirsync",
-	"noatime",
-	"context=",
-	"fscontext=",
-	"defcontext=",
-	"rootcontext=",
-};
-
-/* Words of fstab that mean nothing to a mounted filesystem, and those that always hold here
- * in the other sense (mount.fuse3 adds dev and suid unasked). */
-static const char *const ignored_options[] = {
-	"defaults", "auto",   "noauto",  "user", "nouser", "users",  "nousers", "owner",
-	"group",    "nofail", "_netdev", "dev",  "suid",   "nosuid", "nodev",
-};
 
 static bool in_list(const char *name, size_t len, const char *const *list, size_t n)
 {
@@ -228,16 +33,17 @@ static bool exact(const char *name, size_t n, const char *const *list, size_t co
 	return false;
 }
 
-static const struct option *find_option(const char *name, size_t len)
+static const struct cfg_option *find_option(const char *name, size_t len)
 {
-	for (size_t i = 0; i < ARRAY_LEN(options); i++)
-		if (strncmp(options[i].name, name, len) == 0 && options[i].name[len] == '\0')
-			return &options[i];
+	for (size_t i = 0; i < cfg_n_options; i++)
+		if (strncmp(cfg_options[i].name, name, len) == 0 &&
+		    cfg_options[i].name[len] == '\0')
+			return &cfg_options[i];
 	return NULL;
 }
 
 /* join_words - "a, b or c" of what may be typed. */
-static void join_words(const struct word *words, struct buf *out)
+static void join_words(const struct cfg_word *words, struct buf *out)
 {
 	size_t n = 0;
 
@@ -251,13 +57,13 @@ static void join_words(const struct word *words, struct buf *out)
 	buf_putc(out, '\0');
 }
 
-static int bad_word(const struct option *o, const char *value, struct err *e)
+static int bad_word(const struct cfg_option *o, const char *value, struct err *e)
 {
 	const char *list[8], *near;
 	struct buf text;
 	size_t n = 0;
 
-	for (const struct word *w = o->words; w->text && n < ARRAY_LEN(list); w++)
+	for (const struct cfg_word *w = o->words; w->text && n < ARRAY_LEN(list); w++)
 		if (!w->hidden)
 			list[n++] = w->text;
 	near = cfg_nearest(value, list, n);
@@ -274,9 +80,9 @@ static int bad_word(const struct option *o, const char *value, struct err *e)
 	return -EINVAL;
 }
 
-static int set_word(const struct option *o, const char *value, void *field, struct err *e)
+static int set_word(const struct cfg_option *o, const char *value, void *field, struct err *e)
 {
-	for (const struct word *w = o->words; w->text; w++) {
+	for (const struct cfg_word *w = o->words; w->text; w++) {
 		if (strcmp(w->text, value) != 0)
 			continue;
 		if (o->kind == OPT_BOOL)
@@ -309,7 +115,7 @@ static void put_size(uint64_t v, struct buf *out)
 		buf_putc(out, suffix[i]);
 }
 
-static int bad_size(const struct option *o, const char *value, struct err *e)
+static int bad_size(const struct cfg_option *o, const char *value, struct err *e)
 {
 	struct buf text;
 
@@ -342,9 +148,9 @@ static int add_text(char ***list, size_t *n, const char *opt, const char *text, 
 	return 0;
 }
 
-static bool is_word(const struct option *o, const char *value, size_t n)
+static bool is_word(const struct cfg_option *o, const char *value, size_t n)
 {
-	for (const struct word *w = o->words; w->text; w++)
+	for (const struct cfg_word *w = o->words; w->text; w++)
 		if (strlen(w->text) == n && memcmp(w->text, value, n) == 0)
 			return true;
 	return false;
@@ -359,7 +165,7 @@ static bool for_all(const char *value)
 }
 
 /* texts_of - the list that an option which may be repeated adds to. */
-static char ***texts_of(struct cfg *cfg, const struct option *o, size_t **ret_n)
+static char ***texts_of(struct cfg *cfg, const struct cfg_option *o, size_t **ret_n)
 {
 	if (o->field == FIELD(filter)) {
 		*ret_n = &cfg->n_filter_rules;
@@ -378,7 +184,8 @@ static char ***texts_of(struct cfg *cfg, const struct option *o, size_t **ret_n)
 }
 
 /* set_list - each name of "time,lat". */
-static int set_list(struct cfg *cfg, const struct option *o, const char *value, struct err *e)
+static int set_list(struct cfg *cfg, const struct cfg_option *o, const char *value,
+		    struct err *e)
 {
 	size_t *n;
 	char ***list = texts_of(cfg, o, &n);
@@ -400,7 +207,8 @@ static int set_list(struct cfg *cfg, const struct option *o, const char *value, 
 
 /* set_rule - a word says what happens to variables without a rule. "none" is a rule as well when
  * there are others: the last that is for all variables holds for them. */
-static int set_rule(struct cfg *cfg, const struct option *o, const char *value, struct err *e)
+static int set_rule(struct cfg *cfg, const struct cfg_option *o, const char *value,
+		    struct err *e)
 {
 	const bool filter = o->field == FIELD(filter);
 	size_t *n;
@@ -418,7 +226,8 @@ static int set_rule(struct cfg *cfg, const struct option *o, const char *value, 
 	return add_text(list, n, o->name, value, e);
 }
 
-static int set_value(struct cfg *cfg, const struct option *o, const char *value, struct err *e)
+static int set_value(struct cfg *cfg, const struct cfg_option *o, const char *value,
+		     struct err *e)
 {
 	void *field = (char *)cfg + o->field;
 	uint64_t v;
@@ -469,22 +278,23 @@ int cfg_defaults(struct cfg *cfg, struct err *e)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(options) && rc == 0; i++)
-		if (options[i].initial && options[i].kind != OPT_BARE)
-			rc = set_value(cfg, &options[i], options[i].initial, e);
+	for (size_t i = 0; i < cfg_n_options && rc == 0; i++)
+		if (cfg_options[i].initial && cfg_options[i].kind != OPT_BARE &&
+		    cfg_options[i].kind != OPT_TEXT)
+			rc = set_value(cfg, &cfg_options[i], cfg_options[i].initial, e);
 	return rc;
 }
 
 static int unknown_option(const char *opt, size_t len, struct err *e)
 {
 	auto_free char *name = strndup(opt, len);
-	const char *all[ARRAY_LEN(options) + ARRAY_LEN(mount_options)], *near;
+	const char *all[2 * CFG_OPTIONS_MAX], *near;
 	size_t n = 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(options); i++)
-		all[n++] = options[i].name;
-	for (size_t i = 0; i < ARRAY_LEN(mount_options); i++)
-		all[n++] = mount_options[i];
+	for (size_t i = 0; i < cfg_n_options; i++)
+		all[n++] = cfg_options[i].name;
+	for (size_t i = 0; i < cfg_n_mount_options; i++)
+		all[n++] = cfg_mount_options[i];
 	near = name ? cfg_nearest(name, all, n) : NULL;
 	if (near)
 		return err_set(e, -EINVAL,
@@ -522,9 +332,9 @@ static int set_mount_option(struct cfg *cfg, const char *opt, size_t len, struct
 	int rc;
 
 	if (strncmp(opt, "x-", 2) == 0 || strncmp(opt, "comment=", 8) == 0 ||
-	    (!opt[len] && in_list(opt, len, ignored_options, ARRAY_LEN(ignored_options))))
+	    (!opt[len] && in_list(opt, len, cfg_ignored_options, cfg_n_ignored_options)))
 		return 0;
-	if (!in_list(opt, len, mount_options, ARRAY_LEN(mount_options)))
+	if (!in_list(opt, len, cfg_mount_options, cfg_n_mount_options))
 		return unknown_option(opt, len, e);
 	rc = check_mount_value(opt, len, e);
 	return rc < 0 ? rc : add_text(&cfg->fuse_opts, &cfg->n_fuse_opts, opt, opt, e);
@@ -534,7 +344,7 @@ static int set_mount_option(struct cfg *cfg, const char *opt, size_t len, struct
 static int set_option(struct cfg *cfg, const char *opt, struct err *e)
 {
 	size_t len = strcspn(opt, "=");
-	const struct option *o = len ? find_option(opt, len) : NULL;
+	const struct cfg_option *o = len ? find_option(opt, len) : NULL;
 	const char *value = opt[len] ? opt + len + 1 : "";
 
 	if (!len)
@@ -549,12 +359,12 @@ static int set_option(struct cfg *cfg, const char *opt, struct err *e)
 			       o->initial ? o->initial : "...");
 	if (o->kind == OPT_BARE && !opt[len])
 		value = o->initial;
-	cfg->said |= (uint64_t)1 << (o - options);
+	cfg->said |= (uint64_t)1 << (o - cfg_options);
 	return set_value(cfg, o, value, e);
 }
 
 /* rule_value - the value of a rule's option in n bytes "filter=..."; NULL: another option. */
-static const char *rule_value(const char *one, size_t n, const struct option **ret)
+static const char *rule_value(const char *one, size_t n, const struct cfg_option **ret)
 {
 	const char *is = n ? memchr(one, '=', n) : NULL;
 
@@ -572,7 +382,7 @@ static bool is_length(const char *next, size_t n)
 	const size_t n_value = n - (size_t)(value - next);
 
 	if (!len || !n_value || find_option(next, len) ||
-	    in_list(next, len, mount_options, ARRAY_LEN(mount_options)) ||
+	    in_list(next, len, cfg_mount_options, cfg_n_mount_options) ||
 	    strncmp(next, "x-", 2) == 0 || (len == 7 && memcmp(next, "comment", 7) == 0))
 		return false;
 	return strspn(value, "0123456789") >= n_value ||
@@ -584,7 +394,7 @@ static bool is_length(const char *next, size_t n)
 static bool is_option(const char *next)
 {
 	const size_t n = strcspn(next, ",\\");
-	const struct option *o = find_option(next, n);
+	const struct cfg_option *o = find_option(next, n);
 
 	if (memchr(next, '=', n))
 		return true;
@@ -592,14 +402,14 @@ static bool is_option(const char *next)
 		return false;
 	return n == 0 || (o && (o->kind == OPT_FLAG || o->kind == OPT_BARE)) ||
 	       strncmp(next, "x-", 2) == 0 ||
-	       exact(next, n, mount_options, ARRAY_LEN(mount_options)) ||
-	       exact(next, n, ignored_options, ARRAY_LEN(ignored_options));
+	       exact(next, n, cfg_mount_options, cfg_n_mount_options) ||
+	       exact(next, n, cfg_ignored_options, cfg_n_ignored_options);
 }
 
 /* ends - whether the comma before `next` ends the n bytes of option at `one`. */
 static bool ends(const char *one, size_t n, const char *next)
 {
-	const struct option *o;
+	const struct cfg_option *o;
 	const char *value = rule_value(one, n, &o);
 
 	if (!value)
@@ -612,7 +422,7 @@ static bool ends(const char *one, size_t n, const char *next)
 int cfg_set_options(struct cfg *cfg, const char *list, struct err *e)
 {
 	auto_free char *one = malloc(strlen(list) + 1);
-	const struct option *o;
+	const struct cfg_option *o;
 	size_t n = 0;
 	int rc = 0;
 
@@ -639,13 +449,11 @@ int cfg_set_options(struct cfg *cfg, const char *list, struct err *e)
 	return rc;
 }
 
-_Static_assert(ARRAY_LEN(options) <= 64, "a bit for each option");
-
 bool cfg_said(const struct cfg *cfg, const char *name)
 {
-	const struct option *o = find_option(name, strlen(name));
+	const struct cfg_option *o = find_option(name, strlen(name));
 
-	return o && cfg->said >> (o - options) & 1;
+	return o && cfg->said >> (o - cfg_options) & 1;
 }
 
 /* settle_writing - what only writable mounts have. */
@@ -666,10 +474,44 @@ static int settle_writing(struct cfg *cfg, struct err *e)
 	return 0;
 }
 
+static bool endpoint_ok(const char *text)
+{
+	struct url u;
+	bool ok;
+
+	if (url_parse(text, &u, NULL) < 0)
+		return false;
+	ok = (strcmp(u.scheme, "http") == 0 || strcmp(u.scheme, "https") == 0) && !u.user &&
+	     !u.password && !u.query && !u.fragment && (!*u.path || strcmp(u.path, "/") == 0);
+	url_release(&u);
+	return ok;
+}
+
+/* settle_remote - where what is fetched is kept, and names that become parts of host names. */
+static int settle_remote(struct cfg *cfg, struct err *e)
+{
+	if (cfg->endpoint && !endpoint_ok(cfg->endpoint))
+		return err_set(e, -EINVAL,
+			       "-o endpoint: write http:// or https://, a host and a port, and "
+			       "nothing else: http://127.0.0.1:7480");
+	if (cfg->region && !s3_region_ok(cfg->region))
+		return err_set(e, -EINVAL,
+			       "-o region: not the name of a region: such as us-east-1");
+	cfg->disk_size = cfg->cache_dir ? DISK_SIZE : 0;
+	if (cfg->cache_dir && cfg_said(cfg, "cache_size")) {
+		cfg->disk_size = cfg->cache_size;
+		return set_value(cfg, find_option("cache_size", 10),
+				 find_option("cache_size", 10)->initial, e);
+	}
+	return 0;
+}
+
 int cfg_settle(struct cfg *cfg, struct err *e)
 {
 	int rc = settle_writing(cfg, e);
 
+	if (rc == 0)
+		rc = settle_remote(cfg, e);
 	if (rc < 0)
 		return rc;
 	if (cfg->shard_size && cfg_said(cfg, "zarr_format") && !cfg->zarr3)
@@ -688,108 +530,4 @@ int cfg_settle(struct cfg *cfg, struct err *e)
 	if (!cfg_said(cfg, "json"))
 		cfg->strict_json = cfg->zarr3;
 	return 0;
-}
-
-/* put_wrapped - words of text on lines of at most 78 columns, each starting in column `indent`;
- * the first line is already at `column`. */
-static void put_wrapped(struct buf *out, const char *text, size_t column, size_t indent)
-{
-	while (*text) {
-		size_t n = strcspn(text, " ");
-
-		if (column + n + 1 > 78 && column > indent) {
-			buf_putc(out, '\n');
-			column = 0;
-		}
-		while (column < indent) {
-			buf_putc(out, ' ');
-			column++;
-		}
-		if (column > indent) {
-			buf_putc(out, ' ');
-			column++;
-		}
-		buf_put(out, text, n);
-		column += n;
-		text += n + (text[n] == ' ');
-	}
-	buf_putc(out, '\n');
-}
-
-static void help_option(const struct option *o, struct buf *out)
-{
-	size_t start = out->len;
-
-	buf_printf(out, "    %s", o->name);
-	switch (o->kind) {
-	case OPT_WORD:
-	case OPT_BOOL:
-		for (const struct word *w = o->words; w->text && !w->hidden; w++)
-			buf_printf(out, "%s%s", w == o->words ? "=" : "|", w->text);
-		break;
-	case OPT_SIZE:
-	case OPT_UINT:
-		buf_printf(out, "=%s", o->initial);
-		break;
-	case OPT_BARE:
-		buf_printf(out, "[=%s]", o->initial);
-		break;
-	case OPT_TEXT:
-		buf_puts(out, "=DIR");
-		break;
-	case OPT_RULE:
-		for (const struct word *w = o->words; w->text; w++)
-			buf_printf(out, "%s%s", w == o->words ? "=" : "|", w->text);
-		buf_puts(out, o->words->text ? "|SPEC" : "=SPEC");
-		break;
-	case OPT_LIST:
-		buf_puts(out, "=NAME[,NAME...]");
-		break;
-	case OPT_FLAG:
-		break;
-	}
-	if (out->len - start > 27)
-		buf_putc(out, '\n');
-	put_wrapped(out, o->help, out->len - start > 27 ? 0 : out->len - start, 28);
-}
-
-void cfg_help(struct buf *out)
-{
-	buf_puts(out,
-		 "usage: nczarrfs [options] SOURCE MOUNTPOINT   mount SOURCE in the other "
-		 "format\n"
-		 "       nczarrfs info [--json] [-o ...] SOURCE  say what would be mounted\n"
-		 "       nczarrfs filters [-v] [--json] [-o ...] list the filters that are "
-		 "there\n"
-		 "       nczarrfs recover [-o ...] SOURCE...     end what a mount that died "
-		 "began\n"
-		 "\n"
-		 "SOURCE is a netCDF-4 or HDF5 file, which becomes a Zarr tree; a Zarr tree, "
-		 "which\n"
-		 "becomes a netCDF-4 file; or a directory that holds some of them.\n"
-		 "Unmount with: fusermount3 -u MOUNTPOINT\n"
-		 "\n"
-		 "    -f                      stay in the foreground\n"
-		 "    -d, --debug             stay in the foreground and log every request\n"
-		 "    -v, --verbose           say more\n"
-		 "    -h, --help              print this and exit\n"
-		 "    -V, --version           print versions and exit\n"
-		 "    -o OPTION[,OPTION...]   one or more of the following\n"
-		 "\nOptions (the first word, or the number shown, is the default):\n");
-	for (size_t i = 0; i < ARRAY_LEN(options); i++)
-		help_option(&options[i], out);
-	buf_puts(out, "\nOptions of the mount, see mount.fuse3(8) (nosuid and nodev always "
-		      "hold):\n");
-	buf_puts(out, "    ");
-	for (size_t i = 0, column = 4; i < ARRAY_LEN(mount_options); i++) {
-		size_t n = strlen(mount_options[i]) + 1;
-
-		if (column + n > 78) {
-			buf_puts(out, "\n    ");
-			column = 4;
-		}
-		buf_printf(out, "%s%s", column > 4 ? " " : "", mount_options[i]);
-		column += n;
-	}
-	buf_putc(out, '\n');
 }

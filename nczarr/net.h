@@ -44,7 +44,8 @@ typedef int net_sign_fn(void *arg, struct net_request *r, struct err *e);
 /* net_answer - what came. */
 struct net_answer {
 	int rc;                  /* 0: an answer of the server with a status below 400, complete;
-	                          * -EINTR, -ECANCELED; else why there is none (below), in e */
+	                          * -EINTR, -ECANCELED; else why there is none (below), in e. 3xx: it
+	                          * was signed, or neither GET nor HEAD: redirects are the caller's */
 	struct err e;
 	uint32_t status;         /* of the last try; 0: no answer */
 	uint32_t tries;
@@ -53,19 +54,26 @@ struct net_answer {
 	uint64_t range_off, range_end, range_size; /* Content-Range; size UINT64_MAX: '*' or none */
 	bool ranged;             /* Content-Range was there and well formed */
 	bool encoded;            /* Content-Encoding other than identity */
+	bool cut;                /* of a 200, the part that was wanted: net_want.part_len */
 	char etag[256];          /* as it came, with quotes; "" none, or longer than this */
 	bool weak;               /* it is a weak one */
 	int64_t modified;        /* Last-Modified, ns since 1970; 0: none */
+	int64_t date;            /* Date: the server's clock, likewise */
 	char content_type[128];
 	char region[64];         /* x-amz-bucket-region */
 	char location[2048];     /* of a redirect that was not followed */
 	char error_code[64];     /* <Code> of an S3 error body */
 };
 /* rc when there is no usable answer: -ENOENT 404 and 410; -EACCES 401, 403; -ESTALE 412; -ERANGE
- * 416; -ETIMEDOUT; -EFBIG larger than max_body; -EIO the rest: the server failed, the name was not
- * found, the certificate is not good ... 304 is rc 0. */
+ * 416; -ETIMEDOUT; -EFBIG larger than max_body (with what the header said); -EIO the rest: the
+ * server failed, the name was not found, the certificate is not good ... 304 is rc 0. */
 
 typedef void net_done_fn(void *arg, struct net_answer *a);
+
+/* net_judge_fn - called on the net's thread with an answer that would be the last one, whatever it
+ * says: true: it is tried again, as a 503 is, within the same bounds (S3 says 200 and then <Error>).
+ * Must not wait. */
+typedef bool net_judge_fn(void *arg, const struct net_answer *a);
 
 struct net_want {
 	const char *method;      /* "GET" "HEAD" "PUT" "POST" "DELETE" */
@@ -80,10 +88,15 @@ struct net_want {
 	                          * max_body bytes; the answer's body then is empty but for its len */
 	bool once;               /* must not be tried again when it may have reached the server */
 	bool background;         /* others go first */
+	bool public_only;        /* who named the address is not the user: where redirects may lead */
 	bool no_proxy, link_local; /* link_local: 169.254.0.0/16 may be asked (instance credentials) */
 	const char *user, *password, *bearer; /* copied; NULL. Only for this origin */
 	net_sign_fn *sign;
-	void *sign_arg;          /* lives until done */
+	net_judge_fn *judge;     /* NULL */
+	void *sign_arg;          /* of both; lives until done */
+	uint64_t part_off, part_len; /* part_len not 0: these bytes were asked for by a Range header;
+	                          * of a 200, which has all, they are what is kept ("cut"), and
+	                          * the rest is not waited for */
 	uint32_t total_ms;       /* 0: the options' */
 };
 

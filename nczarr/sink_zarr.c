@@ -207,6 +207,7 @@ static void sink_free(struct zarr_sink *s)
 	if (s->spool >= 0)
 		(void)close(s->spool); /* what counts of it is in the store */
 	json_decref(s->index);
+	json_decref(s->seen);
 	free(s->docs);
 	free(s->arrays);
 	free(s->groups);
@@ -286,6 +287,41 @@ static int unchanged(struct zarr_sink *s, struct err *e)
 	return rc;
 }
 
+/* watch - a document has to be what it was when the store was opened, if it was looked at then. */
+static int watch(struct zarr_sink *s, const char *key, struct err *e)
+{
+	const struct zr_source *z = zr_of(s->real);
+	const json_t *i;
+
+	if (!s->seen) {
+		s->seen = json_object();
+		for (size_t k = 0; s->seen && k < z->n_seen; k++)
+			if (json_object_set_new(s->seen, z->seen[k].key,
+						json_integer((json_int_t)k)) < 0)
+				return err_nomem(e);
+	}
+	if (!s->seen)
+		return err_nomem(e);
+	i = json_object_get(s->seen, key);
+	return i ? zs_far_expect(&s->txn, key, z->seen[json_integer_value(i)].version, e) : 0;
+}
+
+int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e)
+{
+	const char *doc = s->txn.far ? s->format == 3 ? "zarr.json" : ".zarray" : NULL;
+	const char *at = doc ? zs_join(s, key, doc, e) : NULL;
+
+	if (!doc)
+		return 0;
+	return at ? watch(s, at, e) : -ENOMEM;
+}
+
+/* watch_all - the document of all. */
+static int watch_all(struct zarr_sink *s, struct err *e)
+{
+	return s->txn.far ? watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e) : 0;
+}
+
 static int begin(struct sink *sink, struct source *was, struct source *now, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
@@ -293,6 +329,8 @@ static int begin(struct sink *sink, struct source *was, struct source *now, stru
 
 	if (rc == 0)
 		rc = layout_ok(s, e);
+	if (rc == 0)
+		rc = watch_all(s, e);
 	if (rc)
 		return rc;
 	s->was = was;
@@ -466,13 +504,17 @@ int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink
 		   struct sink **ret, struct err *e)
 {
 	struct zarr_sink *s;
-	int root = -1, rc = open_root(path, real, &root, e);
+	int root = -1, rc = 0;
 
+	if (!opts->store)
+		rc = open_root(path, real, &root, e);
+	else if (!opts->store->ops->put || !opts->store->ops->remove)
+		rc = err_set(e, -EROFS, "'%.*s' can only be read", LONG, path);
 	if (rc)
 		return rc;
 	s = alloc_array(1, sizeof(*s));
 	if (!s) {
-		(void)close(root); /* nothing was written */
+		auto_fd_fn(&root); /* nothing was written */
 		return err_nomem(e);
 	}
 	s->base.ops = &zarr_sink_ops;
@@ -487,11 +529,11 @@ int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink
 	s->scratch = codec_scratch_new();
 	learn(s);
 	s->txn = (struct zs_txn){.root = -1, .txn = -1, .sub = -1, .manifest = -1};
-	rc = s->index && s->scratch ? zs_txn_open(&s->txn, root, opts->dir_fd, e)
+	rc = s->index && s->scratch ? zs_txn_open(&s->txn, root, opts->store, opts->dir_fd, e)
 				    : err_nomem(e);
 	if (rc) {
 		if (s->txn.root < 0)
-			(void)close(root); /* nothing was written */
+			auto_fd_fn(&root); /* nothing was written */
 		sink_free(s);
 		return rc;
 	}
@@ -511,4 +553,9 @@ int zarr_sink_recover(const char *path, int dir_fd, struct err *e)
 	int rc = open_root(path, NULL, &root, e);
 
 	return rc ? rc : zs_txn_recover(root, dir_fd, e);
+}
+
+int zarr_store_recover(struct store *store, int dir_fd, struct err *e)
+{
+	return zs_far_recover(store, dir_fd, e);
 }

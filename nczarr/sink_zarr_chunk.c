@@ -221,6 +221,8 @@ static int may_write(struct zarr_sink *s, struct zs_array *za, struct err *e)
 {
 	int rc = za->may || !za->was_key ? 0 : zs_txn_may(&s->txn, za->was_key, e);
 
+	if (rc == 0 && !za->may && za->was_key)
+		rc = zs_watch_array(s, za->was_key, e);
 	za->may = za->may || rc == 0;
 	return rc;
 }
@@ -457,7 +459,9 @@ int zs_resize(struct sink *sink, uint32_t array, struct err *e)
 		return e->code ? e->code : -EIO;
 	if (za->state == ZS_NEW)
 		return 0;
-	rc = set_shape(s, za, a, e);
+	rc = zs_watch_array(s, za->was_key, e);
+	if (rc == 0)
+		rc = set_shape(s, za, a, e);
 	if (rc == 0)
 		rc = outside(s, array, za, e);
 	if (rc == 0 && !za->stated && !za->bits) {

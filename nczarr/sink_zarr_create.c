@@ -12,20 +12,48 @@
 
 #define LONG 200
 
-static int root_doc(int dir, const struct zr_emit *em, enum zr_doc doc, struct err *e)
+/* new_root - where the documents go: a directory, or a store that is remote. */
+struct new_root {
+	int dir;
+	struct store *store; /* NULL: dir */
+};
+
+/* put_new - a document of a remote store, where nothing is yet. */
+static int put_new(struct store *s, const char *key, const struct buf *b, struct err *e)
+{
+	struct store_put what = {.data = b->data, .fd = -1, .len = b->len, .absent = true};
+	int rc = store_put(s, key, &what, NULL, e);
+	struct store_stat st;
+
+	if (rc != -EOPNOTSUPP)
+		return rc;
+	rc = store_fresh(s, key, &st, e);
+	if (rc == 0)
+		return err_set(e, -EEXIST, "'%s' is there already", key);
+	if (rc != -ENOENT)
+		return rc;
+	what.absent = false;
+	return store_put(s, key, &what, NULL, e);
+}
+
+static int root_doc(const struct new_root *r, const struct zr_emit *em, enum zr_doc doc,
+		    struct err *e)
 {
 	struct buf b;
 	int rc;
 
 	buf_init(&b, ZR_DOC_MAX);
 	rc = zr_emit_doc(em, doc, 0, &b, e);
-	if (rc == 0)
-		rc = zs_write_file(dir, zr_doc_file(doc), b.data, b.len, e);
+	if (rc == 0 && r->store)
+		rc = put_new(r->store, zr_doc_file(doc), &b, e);
+	else if (rc == 0)
+		rc = zs_write_file(r->dir, zr_doc_file(doc), b.data, b.len, e);
 	buf_release(&b);
 	return rc;
 }
 
-static int fill(int dir, const struct zarr_sink_options *opts, struct err *e)
+/* fill - what makes it a store comes last. */
+static int fill(const struct new_root *r, const struct zarr_sink_options *opts, struct err *e)
 {
 	struct ds_group root = {.name = "", .parent = DS_NONE};
 	struct dataset ds = {.n_groups = 1, .groups = &root};
@@ -38,9 +66,34 @@ static int fill(int dir, const struct zarr_sink_options *opts, struct err *e)
 	int rc;
 
 	if (opts->format == 3)
-		return root_doc(dir, &em, ZR_DOC_GROUP_JSON, e);
-	rc = root_doc(dir, &em, ZR_DOC_ZGROUP, e);
-	return rc ? rc : root_doc(dir, &em, ZR_DOC_GROUP_ATTRS, e);
+		return root_doc(r, &em, ZR_DOC_GROUP_JSON, e);
+	rc = root_doc(r, &em, ZR_DOC_GROUP_ATTRS, e);
+	return rc ? rc : root_doc(r, &em, ZR_DOC_ZGROUP, e);
+}
+
+static bool found_one(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	bool *any = arg;
+
+	(void)name;
+	(void)is_dir;
+	(void)st;
+	*any = true;
+	return false;
+}
+
+static int create_far(const char *path, const struct zarr_sink_options *opts, struct err *e)
+{
+	const struct new_root r = {.dir = -1, .store = opts->store};
+	bool any = false;
+	int rc = store_list(opts->store, "", false, found_one, &any, e);
+
+	if (rc && rc != -ENOENT)
+		return err_wrap(e, rc, "'%.*s'", LONG, path);
+	if (any)
+		return err_set(e, -EEXIST, "'%.*s' is there already", LONG, path);
+	rc = fill(&r, opts, e);
+	return rc ? err_wrap(e, rc, "'%.*s'", LONG, path) : 0;
 }
 
 /* place - the temporary directory becomes `name`, and all of it is on the disk. */
@@ -57,6 +110,7 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 {
 	auto_free char *copy = strdup(path), *tmp = NULL;
 	auto_fd int parent = -1, dir = -1;
+	struct new_root root;
 	const char *name;
 	struct stat st;
 	char *slash;
@@ -64,6 +118,8 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 
 	if (!copy)
 		return err_nomem(e);
+	if (opts->store)
+		return create_far(path, opts, e);
 	for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
 		copy[n - 1] = '\0';
 	slash = strrchr(copy, '/');
@@ -82,7 +138,8 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 	if (mkdirat(parent, tmp, 0777) < 0)
 		return err_sys(e, errno, "'%.*s'", LONG, path);
 	dir = openat(parent, tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	rc = dir < 0 ? err_sys(e, errno, "'%.*s'", LONG, path) : fill(dir, opts, e);
+	root = (struct new_root){.dir = dir};
+	rc = dir < 0 ? err_sys(e, errno, "'%.*s'", LONG, path) : fill(&root, opts, e);
 	if (rc == 0)
 		rc = place(parent, dir, tmp, name, e);
 	if (rc && zs_remove_tree(parent, tmp, NULL) < 0)

@@ -128,27 +128,39 @@ static int add(struct zarr_sink *s, const char *key, json_t *v, bool dirty, stru
 	return 0;
 }
 
-static int read_doc(struct zarr_sink *s, const char *key, json_t **ret, struct err *e)
+/* fetch - the bytes of a document. -ENOENT; *ret_version: 0 where nobody wants to know. */
+static int fetch(struct zarr_sink *s, const char *key, struct buf *out, uint64_t *ret_version,
+		 struct err *e)
 {
 	struct store *st = zr_of(s->real)->store;
 	struct store_stat is;
+	int rc;
+
+	*ret_version = 0;
+	if (s->txn.far)
+		return zs_far_get(st, key, out, ret_version, e);
+	rc = store_stat(st, key, &is, e);
+	return rc ? rc : store_get(st, key, out, e);
+}
+
+static int read_doc(struct zarr_sink *s, const char *key, json_t **ret, struct err *e)
+{
+	uint64_t version;
 	struct buf b;
-	int rc = store_stat(st, key, &is, e);
+	int rc;
 
 	*ret = NULL;
-	if (rc == -ENOENT)
-		return 0;
-	if (rc)
-		return rc;
 	buf_init(&b, ZR_DOC_MAX);
-	rc = store_get(st, key, &b, e);
+	rc = fetch(s, key, &b, &version, e);
 	if (rc == 0) {
 		rc = json_read(b.data, b.len, ret, e);
 		if (rc)
 			rc = err_wrap(e, rc, "'%.*s'", LONG, key);
 	}
 	buf_release(&b);
-	if (rc == 0 && !json_is_object(*ret)) {
+	if (rc == 0 || rc == -ENOENT)
+		rc = zs_far_expect(&s->txn, key, version, e);
+	if (rc == 0 && *ret && !json_is_object(*ret)) {
 		json_decref(*ret);
 		*ret = NULL;
 		return err_set(e, -EBADMSG, "'%.*s' is no object", LONG, key);

@@ -20,8 +20,13 @@ enum zs_op {
 	ZS_DOC = 'D',   /* the same, a document */
 	ZS_ROOT = 'R',  /* the same, a document of all */
 	ZS_DROP = 'X',  /* the object `key` is removed */
+	/* in the manifest of a remote store only, which has no AWAY and INTO */
+	ZS_SEEN = 'V',  /* the document `key`, which comes next, is put where it is version n */
+	ZS_EARLY = 'Y', /* as DROP, but before anything is put */
 	ZS_END = 'E',
 };
+
+struct zs_far;
 
 struct zs_txn {
 	int dir;            /* the state directory, borrowed */
@@ -33,11 +38,13 @@ struct zs_txn {
 	struct buf out;     /* of the manifest, not written yet */
 	uint64_t out_at;
 	uint32_t sum;
+	struct zs_far *far; /* of a remote store; NULL: root is the store */
 };
 
-/* zs_txn_open - root is taken on success only. -EBUSY: a commit was begun and not ended; -EXDEV the
- * state directory is on another file system. */
-int zs_txn_open(struct zs_txn *t, int root, int dir, struct err *e) NZ_MUST_USE;
+/* zs_txn_open - root is taken on success only; or, root -1, store is what is written to, borrowed.
+ * -EBUSY: a commit was begun and not ended; -EXDEV the state directory is on another file system. */
+int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir,
+		struct err *e) NZ_MUST_USE;
 /* zs_txn_close - what was not committed is forgotten. Takes what is zeroed with descriptors -1. */
 void zs_txn_close(struct zs_txn *t);
 /* zs_txn_file - a new object's content; *ret is its number. */
@@ -60,6 +67,68 @@ int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void 
 		  struct err *e) NZ_MUST_USE;
 int zs_txn_pending(int dir, struct err *e) NZ_MUST_USE;
 int zs_txn_recover(int root, int dir, struct err *e) NZ_MUST_USE;
+/* zs_txn_note - one record of the manifest, as it is. */
+int zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
+		struct err *e) NZ_MUST_USE;
+/* zs_txn_path - of new object n, from the state directory. */
+void zs_txn_path(char out[64], uint64_t n);
+/* zs_txn_forget - all has been done: the manifest goes, then what it was about. */
+int zs_txn_forget(int dir, struct err *e) NZ_MUST_USE;
+
+/* ---- manifests, read (sink_zarr_redo.c) ---- */
+
+#define ZS_LOCAL "nczarrfs commit 1\n"
+#define ZS_REMOTE "nczarrfs remote 1\n" /* as long */
+
+struct zs_step {
+	enum zs_op op;
+	uint64_t n;
+	char key[STORE_KEY_MAX + 1];
+};
+
+struct zs_manifest {
+	uint8_t *p;      /* owned */
+	size_t len;      /* up to its sum */
+	uint64_t mark;   /* LOCAL: the store's inode */
+	uint64_t n;      /* steps */
+};
+
+/* zs_manifest_load - all of it is checked. *ret: free p. zs_manifest_next - the step at *at, which
+ * begins with ZS_FIRST and moves on; as long as it is less than len. */
+#define ZS_FIRST (sizeof(ZS_LOCAL) - 1 + 8)
+int zs_manifest_load(int dir, const char *magic, struct zs_manifest *ret,
+		     struct err *e) NZ_MUST_USE;
+int zs_manifest_next(const struct zs_manifest *m, size_t *at, struct zs_step *ret,
+		     struct err *e) NZ_MUST_USE;
+
+/* ---- remote stores (sink_zarr_far.c, sink_zarr_far_redo.c) ---- */
+
+int zs_far_new(struct store *store, struct zs_far **ret, struct err *e) NZ_MUST_USE;
+void zs_far_free(struct zs_far *f);
+/* zs_far_step - as zs_txn_step. */
+int zs_far_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
+		struct err *e) NZ_MUST_USE;
+/* zs_far_expect - the commit holds only while the store has this version of a document; 0: none.
+ * The first word counts. Does nothing where the store is a directory. */
+int zs_far_expect(struct zs_txn *t, const char *key, uint64_t version,
+		  struct err *e) NZ_MUST_USE;
+/* zs_far_or - of a document that is expected: or it has these bytes by now, because it was put before;
+ * borrowed until the commit. again: when it is another, -EAGAIN. */
+void zs_far_or(struct zs_txn *t, const char *key, const uint8_t *p, size_t n, bool again);
+/* zs_far_ready - before the manifest is ended: what is in directories that go is known, and the
+ * documents are those that are expected. -ESTALE: somebody else changed one. */
+int zs_far_ready(struct zs_txn *t, struct err *e) NZ_MUST_USE;
+/* zs_far_recover - as zs_txn_recover. */
+int zs_far_recover(struct store *store, int dir, struct err *e) NZ_MUST_USE;
+struct store *zs_far_store(struct zs_far *f);
+/* zs_far_get - a document: its bytes, and the version that they are. -ENOENT. */
+int zs_far_get(struct store *store, const char *key, struct buf *out, uint64_t *ret_version,
+	       struct err *e) NZ_MUST_USE;
+/* zs_far_each - fn for each of n numbers, several at a time, in threads of their own; none is begun
+ * after the first that fails. */
+int zs_far_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void *arg,
+		struct err *e) NZ_MUST_USE;
+#define ZS_CONDITIONS "conditions" /* in the state directory: as long as it is there, they hold */
 
 /* zs_write_file - a new file with this content; not synced. */
 int zs_write_file(int dir, const char *name, const uint8_t *p, size_t n,
@@ -133,6 +202,7 @@ struct zarr_sink {
 	struct zs_group *groups;
 	struct zs_gone *gone;
 	size_t n_gone, c_gone;
+	json_t *seen;     /* remote: key -> number of zr_source.seen; NULL: not made yet */
 	const char **fresh;        /* keys of what is new; in the arena */
 	size_t n_fresh, c_fresh;
 	struct dataset shown;      /* `now` as new things are shown: a copy of its tables */
@@ -159,6 +229,9 @@ const char *zs_join(struct zarr_sink *s, const char *dir, const char *name, stru
 /* zs_group_key, zs_array_of - what a group or array of `now` is in the store. NULL with e set. */
 const char *zs_group_key(struct zarr_sink *s, uint32_t group, struct err *e);
 struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e);
+/* zs_watch_array - of a remote store: the array whose chunks are going to be written has to be as it
+ * was when the store was opened. key: of its directory. */
+int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e) NZ_MUST_USE;
 /* zs_has_root - -EOPNOTSUPP: the store is one array, which has no group around it. */
 int zs_has_root(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
 /* zs_new_key - the key of what is new in a group of `now`; in the arena. NULL with e set. */
@@ -195,6 +268,14 @@ int zs_docs_write(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
 
 /* zs_consolidate - bring the documents of all in line (sink_zarr_all.c). */
 int zs_consolidate(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
+/* Entries of one, `all`: zs_all_enter - a document; rel: its key from where the document of all is.
+ * zs_all_forget - of a directory or document, and what is below it. zs_all_sorted - Zarr v3's in the
+ * order that readers need, new; NULL: memory. */
+#define ZS_ALL3 "consolidated_metadata"
+int zs_all_enter(uint32_t format, json_t *all, const char *rel, json_t *v,
+		 struct err *e) NZ_MUST_USE;
+void zs_all_forget(json_t *all, const char *key);
+json_t *zs_all_sorted(json_t *all);
 
 /* ---- what is new, attributes (sink_zarr_new.c, sink_zarr_attrs.c) ---- */
 

@@ -18,28 +18,19 @@
 #include "base/io.h"
 
 #define MANIFEST "manifest"
-#define MAGIC "nczarrfs commit 1\n"
-#define HEAD (sizeof(MAGIC) - 1 + 8)
+#define HEAD ZS_FIRST
 #define RECORD 11u /* bytes of a record without its key */
 #define FOLDER 1000u
 #define LONG 200
 #define FEW 32   /* steps whose directories are synced one by one */
 #define DEEP 256 /* directories within directories that are removed */
 
-/* step - one record. */
-struct step {
-	enum zs_op op;
-	uint64_t n;
-	char key[STORE_KEY_MAX + 1];
-};
-
 struct redo {
 	int root, dir;
-	uint8_t *p; /* the manifest, owned */
-	size_t len; /* up to its sum */
-	bool few;   /* steps: else all that the file system has is synced at once */
-	bool dirty; /* parent was changed, and few */
-	int parent; /* the directory of the last key, owned; -1 */
+	struct zs_manifest m; /* owned */
+	bool few;             /* steps: else all that the file system has is synced at once */
+	bool dirty;           /* parent was changed, and few */
+	int parent;           /* the directory of the last key, owned; -1 */
 	char of[STORE_KEY_MAX + 1];
 };
 
@@ -71,11 +62,11 @@ static int damaged(size_t at, const char *what, struct err *e)
 		       MANIFEST, at, what);
 }
 
-/* next_step - the record at *at; *at moves on. */
-static int next_step(const struct redo *r, size_t *at, struct step *ret, struct err *e)
+int zs_manifest_next(const struct zs_manifest *m, size_t *at, struct zs_step *ret,
+		     struct err *e)
 {
-	const uint8_t *p = r->p + *at;
-	size_t left = r->len - *at, n;
+	const uint8_t *p = m->p + *at;
+	size_t left = m->len - *at, n;
 
 	if (left < RECORD)
 		return damaged(*at, "it ends within a step", e);
@@ -86,7 +77,7 @@ static int next_step(const struct redo *r, size_t *at, struct step *ret, struct 
 	ret->n = get_le(p + 1, 8);
 	memcpy(ret->key, p + RECORD, n);
 	ret->key[n] = '\0';
-	if (!strchr("AIPDRXE", (int)ret->op) || ret->op == 0)
+	if (!strchr("AIPDRXVYE", (int)ret->op) || ret->op == 0)
 		return damaged(*at, "no such step", e);
 	if (strlen(ret->key) != n || (ret->op == ZS_END ? n != 0 : !store_key_ok(ret->key)))
 		return damaged(*at, "no key", e);
@@ -94,57 +85,67 @@ static int next_step(const struct redo *r, size_t *at, struct step *ret, struct 
 	return 0;
 }
 
-static int check(struct redo *r, struct err *e)
+static int check(struct zs_manifest *m, struct err *e)
 {
 	size_t at = HEAD;
-	struct step x = {.op = ZS_ROOT};
-	uint64_t n = 0;
-	struct stat st;
+	struct zs_step x = {.op = ZS_ROOT};
 
-	if (fstat(r->root, &st) < 0)
-		return err_sys(e, errno, "the store");
-	if (get_le(r->p + HEAD - 8, 8) != st.st_ino)
-		return err_set(e, -ESTALE,
-			       "'%s' in the state directory is of another store: nothing was "
-			       "done with it",
-			       MANIFEST);
-	while (at < r->len && x.op != ZS_END) {
-		int rc = next_step(r, &at, &x, e);
+	while (at < m->len && x.op != ZS_END) {
+		int rc = zs_manifest_next(m, &at, &x, e);
 
 		if (rc)
 			return rc;
-		n += x.op != ZS_END;
+		m->n += x.op != ZS_END;
 	}
-	if (x.op != ZS_END || at != r->len || x.n != n)
+	if (x.op != ZS_END || at != m->len || x.n != m->n)
 		return damaged(at, "not as many steps as it says", e);
-	r->few = n <= FEW;
+	m->mark = get_le(m->p + HEAD - 8, 8);
 	return 0;
 }
 
-static int load(struct redo *r, struct err *e)
+int zs_manifest_load(int dir, const char *magic, struct zs_manifest *ret, struct err *e)
 {
-	auto_fd int fd = openat(r->dir, MANIFEST, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	auto_fd int fd = openat(dir, MANIFEST, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat st;
 	size_t n;
 	int rc;
 
+	*ret = (struct zs_manifest){.n = 0};
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(e, errno, "'%s' in the state directory", MANIFEST);
 	n = (size_t)st.st_size;
 	if (n < HEAD + RECORD + 4)
 		return damaged(n, "too short", e);
-	r->p = alloc_array(n, 1);
-	if (!r->p)
+	ret->p = alloc_array(n, 1);
+	if (!ret->p)
 		return err_nomem(e);
-	rc = io_pread(fd, r->p, n, 0, e);
+	rc = io_pread(fd, ret->p, n, 0, e);
 	if (rc)
 		return rc;
-	r->len = n - 4;
-	if (memcmp(r->p, MAGIC, sizeof(MAGIC) - 1) != 0)
-		return damaged(0, "not a manifest", e);
-	if (codec_crc32c_sum(0, r->p, r->len) != get_le(r->p + r->len, 4))
-		return damaged(r->len, "the checksum is another", e);
-	return check(r, e);
+	ret->len = n - 4;
+	if (memcmp(ret->p, magic, HEAD - 8) != 0)
+		return damaged(0, "not a manifest of such a store", e);
+	if (codec_crc32c_sum(0, ret->p, ret->len) != get_le(ret->p + ret->len, 4))
+		return damaged(ret->len, "the checksum is another", e);
+	return check(ret, e);
+}
+
+static int load(struct redo *r, struct err *e)
+{
+	int rc = zs_manifest_load(r->dir, ZS_LOCAL, &r->m, e);
+	struct stat st;
+
+	if (rc)
+		return rc;
+	if (fstat(r->root, &st) < 0)
+		return err_sys(e, errno, "the store");
+	if (r->m.mark != st.st_ino)
+		return err_set(e, -ESTALE,
+			       "'%s' in the state directory is of another store: nothing was "
+			       "done with it",
+			       MANIFEST);
+	r->few = r->m.n <= FEW;
+	return 0;
 }
 
 /* ---- doing it ---- */
@@ -206,7 +207,7 @@ static bool there(const struct redo *r, const char *path)
 	return fstatat(r->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static int stuck(const struct step *x, int code, struct err *e)
+static int stuck(const struct zs_step *x, int code, struct err *e)
 {
 	return err_sys(
 		e, -code,
@@ -215,7 +216,7 @@ static int stuck(const struct step *x, int code, struct err *e)
 		LONG, x->key);
 }
 
-static void file_path(char out[64], uint64_t n)
+void zs_txn_path(char out[64], uint64_t n)
 {
 	(void)snprintf(out, 64, "txn/%" PRIu64 "/%" PRIu64, n / FOLDER, n);
 }
@@ -225,7 +226,7 @@ static void away_path(char out[64], uint64_t n)
 	(void)snprintf(out, 64, "txn/away/%" PRIu64, n);
 }
 
-static int away(struct redo *r, const struct step *x, struct err *e)
+static int away(struct redo *r, const struct zs_step *x, struct err *e)
 {
 	const char *name;
 	char to[64];
@@ -244,7 +245,7 @@ static int away(struct redo *r, const struct step *x, struct err *e)
 }
 
 /* into - a file or directory of the transaction to its place. */
-static int into(struct redo *r, const struct step *x, struct err *e)
+static int into(struct redo *r, const struct zs_step *x, struct err *e)
 {
 	const char *name;
 	char from[64];
@@ -253,7 +254,7 @@ static int into(struct redo *r, const struct step *x, struct err *e)
 	if (x->op == ZS_INTO)
 		away_path(from, x->n);
 	else
-		file_path(from, x->n);
+		zs_txn_path(from, x->n);
 	rc = parent_of(r, x->key, false, &name);
 	r->dirty = r->few; /* also when it has been done before */
 	if (rc == 0 && renameat(r->dir, from, r->parent, name) == 0)
@@ -269,7 +270,7 @@ static int into(struct redo *r, const struct step *x, struct err *e)
 	return rc ? stuck(x, rc, e) : 0;
 }
 
-static int drop(struct redo *r, const struct step *x, struct err *e)
+static int drop(struct redo *r, const struct zs_step *x, struct err *e)
 {
 	const char *name;
 	int rc = parent_of(r, x->key, false, &name);
@@ -283,15 +284,15 @@ static int drop(struct redo *r, const struct step *x, struct err *e)
 
 /* each - all steps of one kind, in their order. */
 static int each(struct redo *r, enum zs_op op,
-		int (*fn)(struct redo *r, const struct step *x, struct err *e), bool *ret_any,
-		struct err *e)
+		int (*fn)(struct redo *r, const struct zs_step *x, struct err *e),
+		bool *ret_any, struct err *e)
 {
 	size_t at = HEAD;
-	struct step x;
+	struct zs_step x;
 	int rc = 0;
 
-	while (rc == 0 && at < r->len) {
-		rc = next_step(r, &at, &x, e);
+	while (rc == 0 && at < r->m.len) {
+		rc = zs_manifest_next(&r->m, &at, &x, e);
 		if (rc == 0 && x.op == op) {
 			rc = fn(r, &x, e);
 			if (ret_any)
@@ -363,6 +364,21 @@ static int carry_out(struct redo *r, struct err *e)
 	return rc ? rc : sync_all(r, e);
 }
 
+int zs_txn_forget(int dir, struct err *e)
+{
+	int rc = 0;
+
+	if (unlinkat(dir, MANIFEST, 0) < 0 && errno != ENOENT)
+		rc = err_sys(e, errno, "'%s' in the state directory", MANIFEST);
+	if (rc == 0)
+		rc = io_sync(dir, true, e);
+	if (rc == 0 && unlinkat(dir, ZS_CONDITIONS, 0) < 0 && errno != ENOENT)
+		rc = err_sys(e, errno, "'%s' in the state directory", ZS_CONDITIONS);
+	if (rc == 0 && unlinkat(dir, MANIFEST ".new", 0) < 0 && errno != ENOENT)
+		rc = err_sys(e, errno, "'%s.new' in the state directory", MANIFEST);
+	return rc ? rc : zs_remove_tree(dir, "txn", e);
+}
+
 int zs_txn_recover(int root, int dir, struct err *e)
 {
 	struct redo r = {.root = root, .dir = dir, .parent = -1};
@@ -373,15 +389,9 @@ int zs_txn_recover(int root, int dir, struct err *e)
 		if (rc == 0)
 			rc = carry_out(&r, e);
 		auto_fd_fn(&r.parent); /* what failed is done again */
-		free(r.p);
-		if (rc == 0 && unlinkat(dir, MANIFEST, 0) < 0)
-			rc = err_sys(e, errno, "'%s' in the state directory", MANIFEST);
-		if (rc == 0)
-			rc = io_sync(dir, true, e);
+		free(r.m.p);
 	}
-	if (rc == 0 && unlinkat(dir, MANIFEST ".new", 0) < 0 && errno != ENOENT)
-		rc = err_sys(e, errno, "'%s.new' in the state directory", MANIFEST);
-	return rc ? rc : zs_remove_tree(dir, "txn", e);
+	return rc ? rc : zs_txn_forget(dir, e);
 }
 
 /* ---- removing a directory ---- */

@@ -25,7 +25,6 @@
 #define FRESH "manifest.new"
 #define FOLDER 1000u             /* objects in one directory */
 #define PIECE ((size_t)64 << 10) /* of the manifest that is kept in memory */
-#define MAGIC "nczarrfs commit 1\n"
 #define LONG 200
 #define FEW 32 /* files that are synced one by one */
 
@@ -84,8 +83,11 @@ static bool one_mount(int a, int b)
 
 int zs_txn_may(const struct zs_txn *t, const char *dir, struct err *e)
 {
-	auto_fd int fd = beneath_open(t->root, dir, O_RDONLY | O_DIRECTORY);
+	auto_fd int fd = -1;
 
+	if (t->far)
+		return 0; /* the service will tell */
+	fd = beneath_open(t->root, dir, O_RDONLY | O_DIRECTORY);
 	if (fd == -ENOENT)
 		return 0;
 	if (fd < 0)
@@ -99,7 +101,7 @@ int zs_txn_may(const struct zs_txn *t, const char *dir, struct err *e)
 	return 0;
 }
 
-int zs_txn_open(struct zs_txn *t, int root, int dir, struct err *e)
+int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir, struct err *e)
 {
 	int rc = zs_txn_pending(dir, e);
 
@@ -108,13 +110,15 @@ int zs_txn_open(struct zs_txn *t, int root, int dir, struct err *e)
 		return rc < 0 ? rc
 			      : err_set(e, -EBUSY,
 					"a commit was begun and not ended: recover it first");
-	if (!one_mount(root, dir))
+	if (!store && !one_mount(root, dir))
 		return err_set(e, -EXDEV,
 			       "the state directory is on another file system than the store: "
 			       "name one beside it with -o state_dir=");
 	rc = zs_remove_tree(dir, "txn", e);
 	if (rc == 0)
 		rc = folder(dir, "txn", &t->txn, e);
+	if (rc == 0 && store)
+		rc = zs_far_new(store, &t->far, e);
 	if (rc)
 		return rc;
 	buf_init(&t->out, 4 * PIECE);
@@ -132,10 +136,13 @@ void zs_txn_close(struct zs_txn *t)
 	shut(&t->txn);
 	if (begun && zs_txn_pending(t->dir, NULL) == 0) {
 		(void)unlinkat(t->dir, FRESH, 0);
+		(void)unlinkat(t->dir, ZS_CONDITIONS, 0);
 		if (zs_remove_tree(t->dir, "txn", NULL) < 0)
 			begun = false; /* the next one does it */
 	}
 	shut(&t->root);
+	zs_far_free(t->far);
+	t->far = NULL;
 }
 
 int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
@@ -187,21 +194,21 @@ static int flush(struct zs_txn *t, struct err *e)
 
 static int begin_manifest(struct zs_txn *t, struct err *e)
 {
-	struct stat st;
+	struct stat st = {.st_ino = 0};
 
-	if (fstat(t->root, &st) < 0)
+	if (!t->far && fstat(t->root, &st) < 0)
 		return err_sys(e, errno, "the store");
 	t->manifest = openat(t->dir, FRESH, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
 			     0666);
 	if (t->manifest < 0)
 		return err_sys(e, errno, "'%s' in the state directory", FRESH);
-	buf_puts(&t->out, MAGIC);
+	buf_puts(&t->out, t->far ? ZS_REMOTE : ZS_LOCAL);
 	put_le(&t->out, st.st_ino, 8);
 	return 0;
 }
 
-/* note - one record: what, which number, the length of the key, the key. */
-static int note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
+/* A record: what, which number, the length of the key, the key. */
+int zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
 {
 	size_t len = strlen(key);
 	int rc = t->manifest < 0 ? begin_manifest(t, e) : 0;
@@ -219,8 +226,10 @@ int zs_txn_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, st
 {
 	if (!store_key_ok(key))
 		return err_set(e, -EOPNOTSUPP, "'%.*s' cannot be a key of a store", LONG, key);
+	if (t->far)
+		return zs_far_step(t, op, n, key, e);
 	t->n_ops++;
-	return note(t, op, n, key, e);
+	return zs_txn_note(t, op, n, key, e);
 }
 
 int zs_txn_put(struct zs_txn *t, enum zs_op op, const char *key, const uint8_t *p, size_t n,
@@ -256,7 +265,7 @@ static int settle(struct zs_txn *t, struct err *e)
 static int finish_manifest(struct zs_txn *t, struct err *e)
 {
 	uint8_t sum[4];
-	int rc = note(t, ZS_END, t->n_ops, "", e);
+	int rc = zs_txn_note(t, ZS_END, t->n_ops, "", e);
 
 	if (rc == 0)
 		rc = flush(t, e);
@@ -270,8 +279,10 @@ static int finish_manifest(struct zs_txn *t, struct err *e)
 int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void *arg,
 		  struct err *e)
 {
-	int rc = settle(t, e);
+	int rc = t->far ? zs_far_ready(t, e) : 0;
 
+	if (rc == 0)
+		rc = settle(t, e);
 	if (rc == 0)
 		rc = finish_manifest(t, e);
 	if (rc == 0 && gate)
@@ -281,5 +292,8 @@ int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void 
 	if (renameat(t->dir, FRESH, t->dir, MANIFEST) < 0)
 		return err_sys(e, errno, "the manifest");
 	rc = io_sync(t->dir, true, e);
-	return rc ? rc : zs_txn_recover(t->root, t->dir, e);
+	if (rc)
+		return rc;
+	return t->far ? zs_far_recover(zs_far_store(t->far), t->dir, e)
+		      : zs_txn_recover(t->root, t->dir, e);
 }

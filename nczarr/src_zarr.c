@@ -66,15 +66,32 @@ static bool look_into(void *arg, const char *name, bool is_dir, const struct sto
 	return !l->found;
 }
 
+/* bid_far_zip - nothing is looked for in a remote file that neither looks like an archive nor is
+ * called one: its end would cost a request. */
+static int bid_far_zip(const char *path, struct blob *file)
+{
+	size_t n = strlen(path);
+	bool named = n > 4 && strcasecmp(path + n - 4, ".zip") == 0;
+	char head[4] = "";
+
+	if (!named &&
+	    (file->size < sizeof(head) || blob_read(file, 0, head, sizeof(head), NULL) < 0 ||
+	     memcmp(head, "PK\x03\x04", sizeof(head)) != 0))
+		return 0;
+	return store_zip_bid(file) ? 5 : 0;
+}
+
 /* bid_zip - archives are of many things. One that is damaged is ours to complain about only when
  * nobody else bids. */
-static int bid_zip(const char *path, int fd, uint64_t size)
+static int bid_zip(const char *path, int fd, struct blob *file)
 {
 	size_t n = strlen(path);
 	struct look l = {NULL, false};
 	int own;
 
-	if (!store_zip_bid(fd, size))
+	if (fd < 0)
+		return bid_far_zip(path, file);
+	if (!store_zip_bid(file))
 		return 0;
 	if (n > 9 && strcasecmp(path + n - 9, ".zarr.zip") == 0)
 		return 5;
@@ -96,12 +113,12 @@ static int bid(const struct source_at *at)
 {
 	struct stat doc;
 
+	if (at->file)
+		return bid_zip(at->path, at->fd, at->file);
 	if (at->store)
 		return zr_far_bid(at->store);
 	if (at->fd < 0)
 		return 0;
-	if (at->file)
-		return bid_zip(at->path, at->fd, at->file->size);
 	for (size_t i = 0; i < ARRAY_LEN(docs); i++)
 		if (fstatat(at->fd, docs[i], &doc, 0) == 0 && S_ISREG(doc.st_mode))
 			return 10;
@@ -157,6 +174,34 @@ static int load(struct zr_source *s, struct err *e)
 	return rc < 0 ? rc : zr_data_new(s, &s->data, e);
 }
 
+/* open_far_zip - a remote archive; file is taken on success. */
+static int open_far_zip(const struct source_at *at, const struct source_options *opts,
+			struct source **ret, struct err *e)
+{
+	struct zr_source *s = new_source(opts);
+	int rc;
+
+	if (!s)
+		return err_nomem(e);
+	s->base.ds.st = at->st;
+	s->base.far = true;
+	s->path = strdup(at->path);
+	rc = s->path ? store_zip_open_blob(at->file, s->opts.max_meta_bytes, &s->store, e)
+		     : err_nomem(e);
+	if (rc == 0)
+		rc = load(s, e);
+	if (rc < 0) {
+		struct store *store = s->store;
+
+		release(s);
+		store_close(store);
+		return rc;
+	}
+	s->file = at->file;
+	*ret = &s->base;
+	return 0;
+}
+
 /* open_tree - what at->store is, which is taken on success. */
 static int open_tree(const struct source_at *at, const struct source_options *opts,
 		     struct source **ret, struct err *e)
@@ -183,6 +228,8 @@ static int open_source(const struct source_at *at, const struct source_options *
 	struct zr_source *s;
 	int own, rc;
 
+	if (at->fd < 0 && at->file)
+		return open_far_zip(at, opts, ret, e);
 	if (at->store)
 		return open_tree(at, opts, ret, e);
 	s = new_source(opts);
@@ -237,9 +284,11 @@ static void close_source(struct source *src)
 {
 	struct zr_source *s = zr_of(src);
 	struct store *store = s->borrowed ? NULL : s->store;
+	struct blob *file = s->file;
 
 	release(s);
 	store_close(store);
+	blob_close(file);
 }
 
 const struct source_ops zarr_source_ops = {

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/stop.h"
+
 static struct zip *of(struct store *s)
 {
 	return CONTAINER_OF(s, struct zip, base);
@@ -185,11 +187,32 @@ static int zip_check(struct store *s, struct err *e)
 	const struct zip *z = of(s);
 	struct stat st;
 
+	if (z->fd < 0)
+		return blob_check(z->blob, false, e);
 	if (fstat(z->fd, &st) < 0)
 		return err_sys(e, errno, "the zip archive");
 	if (store_mix_file(&st) != z->mixed)
 		return err_set(e, -ESTALE, "the zip archive was changed");
 	return 0;
+}
+
+static void zip_store_want(struct store *s, const struct store_range *r, size_t n)
+{
+	struct zip *z = of(s);
+	size_t at;
+
+	for (size_t i = 0; i < n; i++)
+		if (find_object(z, r[i].key, &at, NULL) == 0)
+			zip_want(z, at, r[i].off, r[i].len);
+}
+
+/* zip_fresh - an archive is one version as a whole. */
+static int zip_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	struct zip *z = of(s);
+	int rc = z->fd < 0 ? blob_check(z->blob, true, e) : 0;
+
+	return rc < 0 ? rc : zip_stat(s, key, ret, e);
 }
 
 static int zip_where(struct store *s, const char *key, struct store_place *ret, struct err *e)
@@ -215,38 +238,29 @@ static const struct store_ops g_ops = {
 	.read = zip_store_read,
 	.get = zip_get,
 	.check = zip_check,
+	.want = zip_store_want,
+	.fresh = zip_fresh,
 };
 
-bool store_zip_bid(int fd, uint64_t size)
+bool store_zip_bid(struct blob *b)
 {
 	struct zip_end end;
 
-	return zip_find_end(fd, size, &end, NULL) == 0;
+	return zip_find_end(b, &end, NULL) == 0;
 }
 
-int store_zip_open(int fd, uint64_t max_meta, struct store **ret, struct err *e)
+/* open_zip - of z->blob, which is set, as mixed is. */
+static int open_zip(struct zip *z, uint64_t max_meta, struct store **ret, struct err *e)
 {
-	struct zip *z = calloc(1, sizeof(*z));
 	struct zip_end end;
-	struct stat st;
 	int rc;
 
-	if (!z)
-		return err_nomem(e);
 	z->base.ops = &g_ops;
-	z->fd = fd;
 	(void)pthread_mutex_init(&z->lock, NULL);
-	(void)pthread_cond_init(&z->loaded, NULL);
-	if (fstat(fd, &st) < 0)
-		rc = err_sys(e, errno, "the zip archive");
-	else if (!S_ISREG(st.st_mode))
-		rc = err_set(e, -EBADMSG, "not a zip archive: not a regular file");
-	else
-		rc = zip_find_end(fd, (uint64_t)st.st_size, &end, e);
-	if (rc == 0) {
-		z->mixed = store_mix_file(&st);
+	stop_cond_init(&z->loaded);
+	rc = zip_find_end(z->blob, &end, e);
+	if (rc == 0)
 		rc = zip_read_dir(z, &end, max_meta, e);
-	}
 	if (rc < 0) {
 		z->fd = -1; /* the caller's still */
 		zip_close(&z->base);
@@ -254,4 +268,36 @@ int store_zip_open(int fd, uint64_t max_meta, struct store **ret, struct err *e)
 	}
 	*ret = &z->base;
 	return 0;
+}
+
+int store_zip_open(int fd, uint64_t max_meta, struct store **ret, struct err *e)
+{
+	struct zip *z;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "the zip archive");
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, -EBADMSG, "not a zip archive: not a regular file");
+	z = alloc_array(1, sizeof(*z));
+	if (!z)
+		return err_nomem(e);
+	z->fd = fd;
+	z->local = blob_of_fd(fd, (uint64_t)st.st_size);
+	z->blob = &z->local;
+	z->mixed = store_mix_file(&st);
+	return open_zip(z, max_meta, ret, e);
+}
+
+int store_zip_open_blob(struct blob *b, uint64_t max_meta, struct store **ret, struct err *e)
+{
+	struct zip *z = alloc_array(1, sizeof(*z));
+
+	if (!z)
+		return err_nomem(e);
+	z->fd = -1;
+	z->blob = b;
+	z->base.far = true;
+	z->mixed = store_mix(0, b->size);
+	return open_zip(z, max_meta, ret, e);
 }

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/io.h"
 #include "base/slice.h"
 #include "base/str.h"
 
@@ -36,7 +35,7 @@ struct record {
 
 /* reader - a window on the directory. */
 struct reader {
-	int fd;
+	struct blob *blob;
 	uint64_t next, stop; /* what has not been read yet */
 	uint8_t *buf;        /* WINDOW bytes; owned */
 	size_t pos, have;
@@ -54,7 +53,7 @@ static int fill(struct reader *r, size_t want, struct err *e)
 	r->have -= r->pos;
 	r->pos = 0;
 	n = (size_t)u64_min(WINDOW - r->have, r->stop - r->next);
-	rc = io_pread(r->fd, r->buf + r->have, n, r->next, e);
+	rc = blob_read(r->blob, r->next, r->buf + r->have, n, e);
 	if (rc < 0)
 		return rc;
 	r->have += n;
@@ -483,8 +482,11 @@ static int find_root(struct zip *z, struct err *e)
 int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta, struct err *e)
 {
 	auto_free uint8_t *window = alloc_array(WINDOW, 1);
-	struct reader rd = {
-		.fd = z->fd, .next = end->dir, .stop = end->dir + end->dir_len, .buf = window};
+	struct reader rd = {.blob = z->blob,
+			    .next = end->dir,
+			    .stop = end->dir + end->dir_len,
+			    .buf = window};
+	const struct blob_part dir = {end->dir, u64_min(end->dir_len, max_meta)};
 	struct table t = {0};
 	void *fit;
 	size_t len;
@@ -493,6 +495,7 @@ int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta, st
 	if (!window)
 		return err_nomem(e);
 	buf_init(&t.names, SIZE_MAX);
+	blob_want(z->blob, &dir, 1);
 	z->dir = end->dir;
 	z->offsets_base = end->base;
 	rc = read_all(z, &rd, end, max_meta, &t, e);

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/io.h"
 #include "base/slice.h"
 
 #define END_SIG 0x06054b50u
@@ -20,29 +19,39 @@
 #define END64_BYTES 56
 #define ENTRY_LEAST 46 /* bytes of a directory entry without a name */
 #define COMMENT_MAX 65535
+#define TAIL_BYTES ((uint64_t)128 << 10) /* of a remote archive that are fetched at once */
 
 /* end_fields - as written. */
 struct end_fields {
 	uint64_t disk, dir_disk, n_here, n, dir_len, dir;
 };
 
-static bool has_sig(int fd, uint64_t at, uint32_t sig)
+/* has_sig - 1, 0, or why it could not be read. */
+static int has_sig(struct blob *file, uint64_t at, uint32_t sig, struct err *e)
 {
 	uint8_t b[4];
 	struct slice s = slice_of(b, sizeof(b));
+	int rc;
 
-	return io_pread(fd, b, sizeof(b), at, NULL) == 0 && rd_le32(&s) == sig;
+	if (at > file->size || file->size - at < sizeof(b))
+		return 0;
+	rc = blob_read(file, at, b, sizeof(b), e);
+	return rc < 0 ? rc : rd_le32(&s) == sig;
 }
 
-/* read_end64 - the 64-bit record at `at`; false when there is none. */
-static bool read_end64(int fd, uint64_t at, uint64_t limit, struct end_fields *ret)
+/* read_end64 - the 64-bit record at `at`: 1, 0 there is none, or why it could not be read. */
+static int read_end64(struct blob *file, uint64_t at, uint64_t limit, struct end_fields *ret,
+		      struct err *e)
 {
 	uint8_t b[END64_BYTES];
 	struct slice s = slice_of(b, sizeof(b));
+	int rc;
 
-	if (limit < END64_BYTES || at > limit - END64_BYTES ||
-	    io_pread(fd, b, sizeof(b), at, NULL) < 0 || rd_le32(&s) != END64_SIG)
-		return false;
+	if (limit < END64_BYTES || at > limit - END64_BYTES)
+		return 0;
+	rc = blob_read(file, at, b, sizeof(b), e);
+	if (rc < 0 || rd_le32(&s) != END64_SIG)
+		return rc;
 	rd_skip(&s, 8 + 2 + 2); /* its size, versions */
 	ret->disk = rd_le32(&s);
 	ret->dir_disk = rd_le32(&s);
@@ -50,7 +59,7 @@ static bool read_end64(int fd, uint64_t at, uint64_t limit, struct end_fields *r
 	ret->n = rd_le64(&s);
 	ret->dir_len = rd_le64(&s);
 	ret->dir = rd_le64(&s);
-	return true;
+	return 1;
 }
 
 /* agree - a field of the old record says the same as the new one, or that it cannot say. */
@@ -61,29 +70,32 @@ static bool agree(uint64_t old, uint64_t max, uint64_t new)
 
 /* widen - replace f by what a 64-bit record says, if the archive has one.
  * pos: of the end record; ret_limit: where the directory must have ended. */
-static int widen(int fd, uint64_t pos, struct end_fields *f, bool *ret_is_64,
+static int widen(struct blob *file, uint64_t pos, struct end_fields *f, bool *ret_is_64,
 		 uint64_t *ret_limit, struct err *e)
 {
 	uint8_t b[LOCATOR_BYTES];
 	struct slice s = slice_of(b, sizeof(b));
 	struct end_fields wide;
 	uint64_t at;
+	int rc;
 
 	*ret_is_64 = false;
 	*ret_limit = pos;
-	if (pos < LOCATOR_BYTES || io_pread(fd, b, sizeof(b), pos - LOCATOR_BYTES, NULL) < 0 ||
-	    rd_le32(&s) != LOCATOR_SIG)
+	if (pos < LOCATOR_BYTES)
 		return 0;
+	rc = blob_read(file, pos - LOCATOR_BYTES, b, sizeof(b), e);
+	if (rc < 0 || rd_le32(&s) != LOCATOR_SIG)
+		return rc;
 	rd_skip(&s, 4); /* disk of the record */
 	at = rd_le64(&s);
 	/* with bytes before the archive it is not where it says, but still where it belongs */
-	if (!read_end64(fd, at, pos - LOCATOR_BYTES, &wide)) {
-		if (pos < LOCATOR_BYTES + END64_BYTES)
-			return 0;
+	rc = read_end64(file, at, pos - LOCATOR_BYTES, &wide, e);
+	if (rc == 0 && pos >= LOCATOR_BYTES + END64_BYTES) {
 		at = pos - LOCATOR_BYTES - END64_BYTES;
-		if (!read_end64(fd, at, pos - LOCATOR_BYTES, &wide))
-			return 0;
+		rc = read_end64(file, at, pos - LOCATOR_BYTES, &wide, e);
 	}
+	if (rc <= 0)
+		return rc;
 	if (!agree(f->disk, UINT16_MAX, wide.disk) ||
 	    !agree(f->dir_disk, UINT16_MAX, wide.dir_disk) ||
 	    !agree(f->n_here, UINT16_MAX, wide.n_here) || !agree(f->n, UINT16_MAX, wide.n) ||
@@ -99,10 +111,11 @@ static int widen(int fd, uint64_t pos, struct end_fields *f, bool *ret_is_64,
 
 /* place_dir - check that a directory is where f says, or as far behind as there are bytes before
  * the archive: a program that unpacks it, for example. */
-static int place_dir(int fd, const struct end_fields *f, uint64_t limit, struct zip_end *ret,
-		     struct err *e)
+static int place_dir(struct blob *file, const struct end_fields *f, uint64_t limit,
+		     struct zip_end *ret, struct err *e)
 {
 	uint64_t stop;
+	int rc;
 
 	if (ckd_add(&stop, f->dir, f->dir_len) || stop > limit)
 		return err_set(e, -EBADMSG,
@@ -118,17 +131,22 @@ static int place_dir(int fd, const struct end_fields *f, uint64_t limit, struct 
 	ret->dir_len = f->dir_len;
 	ret->n = f->n;
 	ret->base = 0;
-	if (f->dir_len == 0 || has_sig(fd, f->dir, ZIP_ENTRY_SIG))
+	if (f->dir_len == 0)
 		return 0;
-	ret->base = limit - stop;
-	ret->dir += ret->base;
-	if (ret->base > 0 && has_sig(fd, ret->dir, ZIP_ENTRY_SIG))
-		return 0;
+	rc = has_sig(file, f->dir, ZIP_ENTRY_SIG, e);
+	if (rc == 0 && limit > stop) {
+		ret->base = limit - stop;
+		ret->dir += ret->base;
+		rc = has_sig(file, ret->dir, ZIP_ENTRY_SIG, e);
+	}
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
 	return err_set(e, -EBADMSG, "the zip archive has no directory at %" PRIu64, f->dir);
 }
 
 /* believe - check the end record b at pos of the file. */
-static int believe(int fd, const uint8_t *b, uint64_t pos, struct zip_end *ret, struct err *e)
+static int believe(struct blob *file, const uint8_t *b, uint64_t pos, struct zip_end *ret,
+		   struct err *e)
 {
 	struct slice s = slice_of(b, END_BYTES);
 	struct end_fields f;
@@ -142,25 +160,25 @@ static int believe(int fd, const uint8_t *b, uint64_t pos, struct zip_end *ret, 
 	f.n = rd_le16(&s);
 	f.dir_len = rd_le32(&s);
 	f.dir = rd_le32(&s);
-	rc = widen(fd, pos, &f, &ret->n_is_64, &limit, e);
+	rc = widen(file, pos, &f, &ret->n_is_64, &limit, e);
 	if (rc < 0)
 		return rc;
 	if (f.disk != 0 || f.dir_disk != 0 || f.n_here != f.n)
 		return err_set(e, -EOPNOTSUPP, "the zip archive is split over several files");
-	return place_dir(fd, &f, limit, ret, e);
+	return place_dir(file, &f, limit, ret, e);
 }
 
 /* scan - the last end record in the file's last len bytes that can be believed. *found: one was
  * there, believed or not. */
-static int scan(int fd, uint64_t size, size_t len, struct zip_end *ret, bool *found,
-		struct err *e)
+static int scan(struct blob *file, size_t len, struct zip_end *ret, bool *found, struct err *e)
 {
+	const uint64_t size = file->size;
 	auto_free uint8_t *tail = alloc_array(len, 1);
 	int rc;
 
 	if (!tail)
 		return err_nomem(e);
-	rc = io_pread(fd, tail, len, size - len, e);
+	rc = blob_read(file, size - len, tail, len, e);
 	if (rc < 0)
 		return rc;
 	*found = false;
@@ -175,7 +193,7 @@ static int scan(int fd, uint64_t size, size_t len, struct zip_end *ret, bool *fo
 		rd_skip(&s, 16);
 		if (rd_le16(&s) != len - i - END_BYTES)
 			continue;
-		code = believe(fd, tail + i, size - len + i, ret, &first);
+		code = believe(file, tail + i, size - len + i, ret, &first);
 		if (code == 0)
 			return 0;
 		if (!*found) {
@@ -186,17 +204,20 @@ static int scan(int fd, uint64_t size, size_t len, struct zip_end *ret, bool *fo
 	return rc;
 }
 
-int zip_find_end(int fd, uint64_t size, struct zip_end *ret, struct err *e)
+int zip_find_end(struct blob *b, struct zip_end *ret, struct err *e)
 {
+	const uint64_t size = b->size;
+	struct blob_part tail = {.len = u64_min(size, TAIL_BYTES)};
 	bool found = false;
 	int rc = -EBADMSG;
 
+	tail.off = size - tail.len;
+	blob_want(b, &tail, 1); /* a comment, and the directory of most archives */
 	/* nearly every archive has no comment */
 	if (size >= END_BYTES)
-		rc = scan(fd, size, END_BYTES, ret, &found, NULL);
-	if (rc != 0 && size >= END_BYTES)
-		rc = scan(fd, size, (size_t)u64_min(size, END_BYTES + COMMENT_MAX), ret, &found,
-			  e);
+		rc = scan(b, END_BYTES, ret, &found, NULL);
+	if ((rc == -EBADMSG || rc == -EOPNOTSUPP) && size >= END_BYTES)
+		rc = scan(b, (size_t)u64_min(size, END_BYTES + COMMENT_MAX), ret, &found, e);
 	if (rc == -EBADMSG && !found)
 		return err_set(e, rc, "not a zip archive, or truncated: it has no end record");
 	return rc;

@@ -63,7 +63,9 @@ struct zip_slot {
 
 struct zip {
 	struct store base;
-	int fd;                     /* owned */
+	int fd;                     /* owned; -1: it is remote */
+	struct blob *blob;          /* its bytes: &local, or remote and borrowed */
+	struct blob local;
 	uint64_t mixed;             /* of fd's stat when it was opened */
 	uint64_t dir, offsets_base; /* as in zip_end */
 	struct zip_entry *entries;  /* sorted; owned */
@@ -84,7 +86,7 @@ static inline const char *zip_name(const struct zip *z, const struct zip_entry *
 
 /* zip_find_end - where the directory of an archive is.
  * Returns 0; -EBADMSG no end record, or one that lies; -EOPNOTSUPP split over files; -EIO. */
-int zip_find_end(int fd, uint64_t size, struct zip_end *ret, struct err *e) NZ_MUST_USE;
+int zip_find_end(struct blob *b, struct zip_end *ret, struct err *e) NZ_MUST_USE;
 
 /* zip_read_dir - fill z->entries, n, names and root. Errors as store_zip_open. */
 int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta,
@@ -94,6 +96,8 @@ int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta,
 int zip_read(struct zip *z, size_t entry, uint64_t off, uint8_t *out, size_t len,
 	     struct err *e) NZ_MUST_USE;
 
+/* zip_want - the same bytes will be read soon. */
+void zip_want(struct zip *z, size_t entry, uint64_t off, uint64_t len);
 /* zip_place - where an entry's stored bytes begin in the archive. */
 int zip_place(struct zip *z, size_t entry, uint64_t *ret, struct err *e) NZ_MUST_USE;
 

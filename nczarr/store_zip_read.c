@@ -10,10 +10,23 @@
 #include <libdeflate.h>
 #include <string.h>
 
-#include "base/io.h"
 #include "base/slice.h"
+#include "base/stop.h"
 
+#define EXTRA_GUESS 64                      /* bytes of extra fields in a local header */
+#define WANT_MOST ((uint64_t)16 << 20)      /* of an entry that are fetched with its header */
 #define INFLATE_CEILING ((uint64_t)1 << 30) /* bytes of an entry, stored or inflated */
+
+/* want_entry - an entry with its local header, whose length is not known yet. */
+static void want_entry(struct zip *z, const struct zip_entry *x, uint64_t at)
+{
+	struct blob_part p = {at, ZIP_LOCAL_BYTES + x->name_len + z->root + EXTRA_GUESS};
+
+	if (z->fd >= 0)
+		return;
+	p.len = u64_min(p.len + u64_min(x->stored, WANT_MOST), z->dir - at);
+	blob_want(z->blob, &p, 1);
+}
 
 /* data_of - where an entry's bytes begin: behind its local header (4.3.7), which is looked at
  * once and must agree with the directory. */
@@ -32,7 +45,8 @@ static int data_of(struct zip *z, struct zip_entry *x, uint64_t *ret, struct err
 		*ret = at & ~ZIP_AT_DATA;
 		return 0;
 	}
-	rc = io_pread(z->fd, b, ZIP_LOCAL_BYTES + len, at, e);
+	want_entry(z, x, at);
+	rc = blob_read(z->blob, at, b, ZIP_LOCAL_BYTES + len, e);
 	if (rc < 0)
 		return err_wrap(e, rc, "zip entry '%.*s'", (int)len, name);
 	if (rd_le32(&s) != ZIP_LOCAL_SIG)
@@ -97,7 +111,7 @@ static int inflate(struct zip *z, struct zip_entry *x, uint8_t *out, struct err 
 	in = malloc((size_t)x->stored + 1);
 	if (!in)
 		return err_nomem(e);
-	rc = io_pread(z->fd, in, (size_t)x->stored, at, e);
+	rc = blob_read(z->blob, at, in, (size_t)x->stored, e);
 	if (rc < 0)
 		return err_wrap(e, rc, "zip entry '%.*s'", (int)x->name_len, zip_name(z, x));
 	d = libdeflate_alloc_decompressor();
@@ -175,8 +189,9 @@ static struct zip_slot *claim(struct zip *z, size_t entry)
 	return slot;
 }
 
-/* look - the slot of an entry, with one more user, after waiting for one who loads it. Locked. */
-static struct zip_slot *look(struct zip *z, size_t entry)
+/* look - the slot of an entry, with one more user, after waiting for one who loads it; *ret NULL:
+ * nobody has it. Returns 0, -EINTR. Locked. */
+static int look(struct zip *z, size_t entry, struct zip_slot **ret, struct err *e)
 {
 	for (;;) {
 		struct zip_slot *slot = NULL;
@@ -184,14 +199,16 @@ static struct zip_slot *look(struct zip *z, size_t entry)
 		for (size_t i = 0; i < ZIP_SLOTS && !slot; i++)
 			if (in_use(&z->slots[i]) && z->slots[i].entry == entry)
 				slot = &z->slots[i];
+		*ret = slot;
 		if (!slot)
-			return NULL;
+			return 0;
 		if (!slot->loading) {
 			slot->users++;
 			slot->stamp = ++z->clock;
-			return slot;
+			return 0;
 		}
-		(void)pthread_cond_wait(&z->loaded, &z->lock);
+		if (stop_wait(&z->loaded, &z->lock, INT64_MAX) < 0)
+			return err_set(e, -EINTR, "nobody waits for it any more");
 	}
 }
 
@@ -224,15 +241,17 @@ static int read_part(struct zip *z, size_t entry, uint64_t off, uint8_t *out, si
 	struct zip_slot *slot;
 	uint8_t *data = NULL;
 	bool loaded;
-	int rc = 0;
+	int rc;
 
 	(void)pthread_mutex_lock(&z->lock);
-	slot = look(z, entry);
-	loaded = !slot;
-	if (!slot)
+	rc = look(z, entry, &slot, e);
+	loaded = rc == 0 && !slot;
+	if (loaded)
 		slot = claim(z, entry);
 	(void)pthread_mutex_unlock(&z->lock);
 
+	if (rc < 0)
+		return rc;
 	if (loaded)
 		rc = load(z, entry, &data, e);
 	else
@@ -269,8 +288,30 @@ int zip_read(struct zip *z, size_t entry, uint64_t off, uint8_t *out, size_t len
 	rc = data_of(z, x, &at, e);
 	if (rc < 0)
 		return rc;
-	rc = io_pread(z->fd, out, len, at + off, e);
+	rc = blob_read(z->blob, at + off, out, len, e);
 	if (rc < 0)
 		return err_wrap(e, rc, "zip entry '%.*s'", (int)x->name_len, zip_name(z, x));
 	return whole ? check_crc(z, x, out, e) : 0;
+}
+
+void zip_want(struct zip *z, size_t entry, uint64_t off, uint64_t len)
+{
+	const struct zip_entry *x = &z->entries[entry];
+	uint64_t at = atomic_load_explicit(&x->at, memory_order_relaxed);
+	struct blob_part p;
+
+	if (!(at & ZIP_AT_DATA)) {
+		want_entry(z, x, at);
+		return;
+	}
+	if (x->method == ZIP_DEFLATED) {
+		off = 0;
+		len = x->stored;
+	} else if (off > x->stored) { /* its end */
+		off = x->stored - u64_min(len, x->stored);
+		len = x->stored - off;
+	}
+	p = (struct blob_part){(at & ~ZIP_AT_DATA) + off, u64_min(len, x->stored - off)};
+	if (p.len > 0)
+		blob_want(z->blob, &p, 1);
 }

@@ -201,6 +201,7 @@ struct zr_data; /* the data half's own (zr_data.c) */
 struct zr_source {
 	struct source base;
 	struct store *store;        /* owned */
+	struct blob *file;          /* of a remote archive; owned; NULL */
 	char *path;                 /* owned, for messages */
 	struct source_options opts;
 	struct zr_array *arrays;    /* base.ds.n_arrays; in the dataset's arena */

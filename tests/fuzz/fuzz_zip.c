@@ -95,6 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err e = ERR_INIT;
 	unsigned entries = 0;
 	struct walk w = {.key = "", .entries = &entries};
+	struct blob blob;
 	int rc;
 
 	require(fd >= 0 && write(fd, data, size) == (ssize_t)size);
@@ -104,7 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		close(fd);
 		return 0;
 	}
-	require(store_zip_bid(fd, size));
+	blob = blob_of_fd(fd, size);
+	require(store_zip_bid(&blob));
 	require(store_list(w.s, "", true, visit, &w, &e) == 0);
 	store_close(w.s);
 	return 0;

@@ -27,6 +27,7 @@ __attribute__((used, visibility("default"))) const char *__lsan_default_suppress
 #define ORACLE_CHUNKS 4000               /* positions compared in one dataset, spread evenly */
 
 struct oracle {
+	struct blob blob;
 	struct h5_file f;
 	hid_t file;
 	const char *path;
@@ -68,7 +69,7 @@ static inline void oracle_chunk(struct oracle *o, hid_t ds, const char *name,
 			    (unsigned long long)size);
 	} else if (H5Dread_chunk(ds, H5P_DEFAULT, off, &mask, want) < 0) {
 		o->unread++;
-	} else if (io_pread(o->f.fd, got, size, c->addr, NULL) < 0) {
+	} else if (blob_read(o->f.blob, c->addr, got, size, NULL) < 0) {
 		ORACLE_FAIL(o, name, "chunk outside the file");
 	} else if (memcmp(want, got, size) != 0) {
 		ORACLE_FAIL(o, name, "other bytes in a chunk");
@@ -211,7 +212,8 @@ static inline int oracle_file(struct oracle *o, const char *path, struct err *e)
 	o->path = path;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(e, errno, "open");
-	rc = h5_file_read(fd, (uint64_t)st.st_size, &o->f, e);
+	o->blob = blob_of_fd(fd, (uint64_t)st.st_size);
+	rc = h5_file_read(&o->blob, &o->f, e);
 	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 	o->file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
 	if (o->file >= 0) {
@@ -238,6 +240,7 @@ static inline int oracle_file(struct oracle *o, const char *path, struct err *e)
 static inline unsigned oracle_hostile(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct blob blob;
 	struct h5_file f;
 	struct stat st;
 	uint8_t *all;
@@ -246,8 +249,9 @@ static inline unsigned oracle_hostile(const char *path)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return 0;
 	all = malloc((size_t)st.st_size + 1);
-	if (h5_file_read(fd, (uint64_t)st.st_size, &f, NULL) < 0)
-		f = (struct h5_file){.fd = fd,
+	blob = blob_of_fd(fd, (uint64_t)st.st_size);
+	if (h5_file_read(&blob, &f, NULL) < 0)
+		f = (struct h5_file){.blob = &blob,
 				     .size = (uint64_t)st.st_size,
 				     .eof = (uint64_t)st.st_size,
 				     .offset_size = 8,

@@ -67,10 +67,11 @@ static int tree_load(struct tree *t, uint64_t root, uint64_t grid, uint64_t max_
 		     struct h5_index **ret)
 {
 	int fd = memfd_create("tree", MFD_CLOEXEC), rc;
+	struct blob blob = blob_of_fd(fd, t->b.len);
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, t->b.data, t->b.len), t->b.len);
-	t->f = (struct h5_file){.fd = fd,
+	t->f = (struct h5_file){.blob = &blob,
 				.size = t->b.len,
 				.offset_size = 8,
 				.length_size = 8,
@@ -157,9 +158,10 @@ static void test_tree_bad(void **state)
 static int superblock(const void *data, size_t n, struct h5_file *f)
 {
 	int fd = memfd_create("superblock", MFD_CLOEXEC), rc;
+	struct blob blob = blob_of_fd(fd, n);
 
 	assert_int_equal(write(fd, data, n), n);
-	rc = h5_file_read(fd, n, f, NULL);
+	rc = h5_file_read(&blob, f, NULL);
 	close(fd);
 	return rc;
 }
@@ -290,11 +292,12 @@ static void victim_make(struct victim *v, bool latest)
 static unsigned victim_load(struct victim *v)
 {
 	int fd = memfd_create("victim", MFD_CLOEXEC);
+	struct blob blob = blob_of_fd(fd, v->size);
 	unsigned good = 0;
 	struct h5_file f;
 
 	assert_int_equal(write(fd, v->data, v->size), v->size);
-	if (h5_file_read(fd, v->size, &f, NULL) < 0)
+	if (h5_file_read(&blob, &f, NULL) < 0)
 		f.size = 0;
 	for (size_t i = 0; f.size > 0 && i < v->n_headers; i++) {
 		uint64_t grid[DS_RANK_MAX], total = 1, seen = 0;

@@ -166,7 +166,7 @@ static void check_chunk(const struct h5_file *f, const struct set *s, const uint
 		elems *= s->chunk[d];
 	len = elems * 4;
 	out = calloc(elems, 4);
-	assert_int_equal(io_pread(f->fd, raw, c->size, c->addr, NULL), 0);
+	assert_int_equal(blob_read(f->blob, c->addr, raw, c->size, NULL), 0);
 	if (s->deflate && c->mask != CODEC_ALL_SKIPPED) {
 		assert_int_equal(c->mask, 0);
 		assert_int_equal(uncompress(out, &len, raw, c->size), Z_OK);
@@ -245,6 +245,7 @@ static void check_file(struct made *m, const struct set *rows, size_t n_rows,
 	struct oracle o = {0};
 	struct err e = ERR_INIT;
 	uint64_t headers[64];
+	struct blob blob;
 	struct h5_file f;
 	struct stat st;
 	int fd;
@@ -261,7 +262,8 @@ static void check_file(struct made *m, const struct set *rows, size_t n_rows,
 	H5Fclose(m->file);
 	fd = open(m->path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0 && fstat(fd, &st) == 0);
-	if (h5_file_read(fd, (uint64_t)st.st_size, &f, &e) < 0)
+	blob = blob_of_fd(fd, (uint64_t)st.st_size);
+	if (h5_file_read(&blob, &f, &e) < 0)
 		fail_msg("%s", e.msg);
 	assert_int_equal(f.base, user_block);
 	assert_true(f.eof <= f.size);

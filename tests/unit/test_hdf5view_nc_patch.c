@@ -18,10 +18,11 @@ static void structure(struct ncf *f, bool latest, bool chunked, unsigned n_attrs
 static void read_back(const struct ncf *f, struct h5_file *ret_file, struct h5_layout *ret)
 {
 	auto_fd int fd = memfd_create("structure", MFD_CLOEXEC);
+	struct blob blob = blob_of_fd(fd, UINT64_MAX);
 	struct err e = ERR_INIT;
 
 	assert_int_equal(write(fd, f->image.bytes, f->image.len), f->image.len);
-	if (h5_file_read(fd, UINT64_MAX, ret_file, &e) < 0)
+	if (h5_file_read(&blob, ret_file, &e) < 0)
 		fail_msg("%s", e.msg);
 	ret_file->size = f->image.len;
 	if (h5_layout_read(ret_file, f->image.vars[0].header, ret, &e) < 0)

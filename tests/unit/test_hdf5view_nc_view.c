@@ -50,6 +50,7 @@ static int32_t expected(const struct ncf *f, uint64_t k)
 static void our_reader(const struct ncf *f, const uint8_t *all, size_t size, uint64_t header)
 {
 	auto_fd int fd = memfd_create("copy", MFD_CLOEXEC);
+	struct blob blob = blob_of_fd(fd, size);
 	struct h5_file raw;
 	struct h5_layout l;
 	struct h5_index *x = NULL;
@@ -59,7 +60,7 @@ static void our_reader(const struct ncf *f, const uint8_t *all, size_t size, uin
 	for (uint64_t i = 0; i < f->a.n_chunks; i++)
 		exist += f->refs[i].where != CHUNK_ABSENT;
 	assert_int_equal(write(fd, all, size), size);
-	if (h5_file_read(fd, size, &raw, &e) < 0 || h5_layout_read(&raw, header, &l, &e) < 0)
+	if (h5_file_read(&blob, &raw, &e) < 0 || h5_layout_read(&raw, header, &l, &e) < 0)
 		fail_msg("%s", e.msg);
 	assert_int_equal(raw.eof, size);
 	if (l.cls != H5_LAYOUT_CHUNKED || exist == 0)

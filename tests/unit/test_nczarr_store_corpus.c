@@ -77,6 +77,7 @@ static void look_at(const char *path, bool must)
 {
 	struct walk w = {.key = ""};
 	struct err e = ERR_INIT;
+	struct blob blob;
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -88,7 +89,8 @@ static void look_at(const char *path, bool must)
 		close(fd);
 		return;
 	}
-	assert_true(store_zip_bid(fd, (uint64_t)st.st_size));
+	blob = blob_of_fd(fd, (uint64_t)st.st_size);
+	assert_true(store_zip_bid(&blob));
 	if (store_list(w.s, "", true, visit, &w, &e) < 0)
 		fail_msg("%s: %s", path, e.msg);
 	assert_int_equal(store_check(w.s, &e), 0);

@@ -390,6 +390,7 @@ static void test_threads(void **state)
 static void test_check(void **state)
 {
 	struct err e = ERR_INIT;
+	struct blob blob;
 	uint8_t out[8];
 	struct store *s;
 	struct zb z;
@@ -399,7 +400,8 @@ static void test_check(void **state)
 	zb_init(&z);
 	zb_put(&z, "a", "12345678", false);
 	fd = zb_done(&z, NULL);
-	assert_true(store_zip_bid(fd, (uint64_t)lseek(fd, 0, SEEK_END)));
+	blob = blob_of_fd(fd, (uint64_t)lseek(fd, 0, SEEK_END));
+	assert_true(store_zip_bid(&blob));
 	assert_int_equal(store_zip_open(fd, META, &s, &e), 0);
 	assert_int_equal(store_check(s, &e), 0);
 	assert_int_equal(store_read(s, "a", 0, out, 8, NULL, &e), 0);

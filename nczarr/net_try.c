@@ -1,0 +1,280 @@
+/* net_try.c - one try of a request, as libcurl wants it. libcurl follows nothing, decodes nothing and
+ * knows no credentials but those that are meant for this very address. */
+#include "nczarr/net_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/stop.h"
+
+#define NETRC_MAX ((size_t)1 << 20)
+
+/* Where it is connected to. */
+
+static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
+{
+	struct net_request *r = arg;
+	const struct net *n = r->net;
+	enum net_kind kind = net_kind_of(&addr->addr);
+	uint16_t port = 0;
+
+	(void)purpose;
+	if (addr->addr.sa_family == AF_INET || addr->addr.sa_family == AF_INET6) {
+		uint8_t be[2]; /* at the same place in both */
+
+		memcpy(be, (const uint8_t *)&addr->addr + 2, 2);
+		port = (uint16_t)(be[0] << 8 | be[1]);
+	}
+	if (!(n->proxied && port == n->proxy_port) && !net_may_ask(r, kind)) {
+		r->fault = FAULT_PLACE;
+		return CURL_SOCKET_BAD;
+	}
+	return socket(addr->family, addr->socktype | SOCK_CLOEXEC, addr->protocol);
+}
+
+/* on_request - the connection stands, which may be one that was made for another request. */
+static int on_request(void *arg, char *ip, char *own_ip, int port, int own_port)
+{
+	struct net_request *r = arg;
+	const struct net *n = r->net;
+	enum net_kind kind = ip ? net_kind_of_text(ip) : NET_PUBLIC;
+	bool proxy = n->proxied && port == n->proxy_port;
+
+	(void)own_ip;
+	(void)own_port;
+	if (!proxy && !net_may_ask(r, kind)) {
+		r->fault = FAULT_PLACE;
+		return CURL_PREREQFUNC_ABORT;
+	}
+	if (!r->first_known) {
+		r->first_known = true;
+		r->first_kind = proxy ? NET_PUBLIC : kind;
+	}
+	r->sent = true;
+	r->last_byte = stop_now();
+	return CURL_PREREQFUNC_OK;
+}
+
+/* Credentials. */
+
+/* netrc - the text of the file, read once; "" when there is none. */
+static const char *netrc(struct net *n)
+{
+	struct stat st;
+	auto_fd int fd = -1;
+
+	if (n->netrc_read || !n->opts.netrc_file)
+		return n->netrc ? n->netrc : "";
+	n->netrc_read = true;
+	fd = open(n->opts.netrc_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 0 ||
+	    (uint64_t)st.st_size > NETRC_MAX)
+		return "";
+	n->netrc = alloc_array((size_t)st.st_size + 1, 1);
+	if (n->netrc && io_pread(fd, n->netrc, (size_t)st.st_size, 0, NULL) < 0)
+		n->netrc[0] = '\0';
+	return n->netrc ? n->netrc : "";
+}
+
+/* set_credentials - those of the request are for the place it was made for; those of a netrc file
+ * for the hosts that it names. */
+static int set_credentials(struct net_request *r, struct err *e)
+{
+	const struct net_want *w = &r->want;
+	const struct net_options *o = &r->net->opts;
+	bool same = url_origin_same(&r->first, &r->at);
+	bool open = strcmp(r->at.scheme, "https") == 0 || o->plain_secrets ||
+		    net_is_here(r->at.host);
+	auto_free char *line = NULL;
+
+	if (same && w->bearer) {
+		if (asprintf(&line, "Authorization: Bearer %s", w->bearer) < 0) {
+			line = NULL;
+			return err_nomem(e);
+		}
+		return net_header(r, line, e);
+	}
+	if (same && w->user) {
+		(void)curl_easy_setopt(r->easy, CURLOPT_USERNAME, w->user);
+		(void)curl_easy_setopt(r->easy, CURLOPT_PASSWORD,
+				       w->password ? w->password : "");
+	} else if (open && o->netrc_file && !w->sign) {
+		r->auth = net_netrc_find(netrc(r->net), r->at.host, same);
+		if (r->auth) {
+			char *colon = strchr(r->auth, ':');
+
+			*colon = '\0';
+			(void)curl_easy_setopt(r->easy, CURLOPT_USERNAME, r->auth);
+			(void)curl_easy_setopt(r->easy, CURLOPT_PASSWORD, colon + 1);
+		}
+	}
+	return 0;
+}
+
+/* What is said. */
+
+static int set_headers(struct net_request *r, struct err *e)
+{
+	const struct net_want *w = &r->want;
+	int rc = net_header(r, "Accept-Encoding: identity", e);
+
+	for (size_t i = 0; rc == 0 && w->headers[i]; i++)
+		rc = net_header(r, w->headers[i], e);
+	if (rc == 0)
+		rc = set_credentials(r, e);
+	if (rc == 0 && w->sign)
+		rc = w->sign(w->sign_arg, r, e);
+	if (rc == 0)
+		(void)curl_easy_setopt(r->easy, CURLOPT_HTTPHEADER, r->headers);
+	return rc;
+}
+
+static void set_method(struct net_request *r)
+{
+	const struct net_want *w = &r->want;
+	CURL *h = r->easy;
+
+	r->sent_bytes = 0;
+	if (strcmp(w->method, "HEAD") == 0) {
+		(void)curl_easy_setopt(h, CURLOPT_NOBODY, 1L);
+	} else if (strcmp(w->method, "PUT") == 0 || strcmp(w->method, "POST") == 0) {
+		(void)curl_easy_setopt(h, CURLOPT_UPLOAD, 1L);
+		(void)curl_easy_setopt(h, CURLOPT_INFILESIZE_LARGE, (curl_off_t)w->body_len);
+		(void)curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, w->method);
+		(void)curl_easy_setopt(h, CURLOPT_READFUNCTION, net_on_send);
+		(void)curl_easy_setopt(h, CURLOPT_READDATA, r);
+		(void)curl_easy_setopt(h, CURLOPT_SEEKFUNCTION, net_on_seek);
+		(void)curl_easy_setopt(h, CURLOPT_SEEKDATA, r);
+	} else {
+		(void)curl_easy_setopt(h, CURLOPT_HTTPGET, 1L);
+		(void)curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, w->method);
+	}
+}
+
+/* set_connection - a server that speaks HTTP/1.1 gets several connections at once; until that is
+ * known, requests wait for the first one, which they may be able to share. */
+static void set_connection(struct net_request *r)
+{
+	const struct net_options *o = &r->net->opts;
+	CURL *h = r->easy;
+
+	(void)curl_easy_setopt(h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+	(void)curl_easy_setopt(h, CURLOPT_PIPEWAIT,
+			       strcmp(r->at.scheme, "https") == 0 && !r->host->http1 ? 1L : 0L);
+	/* On a connection that was used before libcurl tries again by itself. */
+	(void)curl_easy_setopt(h, CURLOPT_FRESH_CONNECT, r->fresh || r->want.once ? 1L : 0L);
+	(void)curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)o->connect_ms);
+	(void)curl_easy_setopt(h, CURLOPT_TCP_KEEPALIVE, 1L);
+	if (o->proxy)
+		(void)curl_easy_setopt(h, CURLOPT_PROXY, o->proxy);
+	if (r->want.no_proxy)
+		(void)curl_easy_setopt(h, CURLOPT_NOPROXY, "*");
+	if (o->insecure) {
+		(void)curl_easy_setopt(h, CURLOPT_SSL_VERIFYPEER, 0L);
+		(void)curl_easy_setopt(h, CURLOPT_SSL_VERIFYHOST, 0L);
+	}
+	if (o->ca_file) /* the system's directory of certificates stays */
+		(void)curl_easy_setopt(h, CURLOPT_CAINFO, o->ca_file);
+}
+
+static void set_limits(struct net_request *r)
+{
+	CURL *h = r->easy;
+
+	(void)curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
+	(void)curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
+	(void)curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);
+	(void)curl_easy_setopt(h, CURLOPT_HTTP_CONTENT_DECODING, 0L);
+	(void)curl_easy_setopt(h, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+	(void)curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
+	(void)curl_easy_setopt(h, CURLOPT_QUICK_EXIT, 1L); /* not held up by a name server */
+	(void)curl_easy_setopt(h, CURLOPT_BUFFERSIZE, 256L << 10);
+	(void)curl_easy_setopt(h, CURLOPT_USERAGENT, "nczarrfs/" NCZARRFS_VERSION);
+}
+
+static void set_calls(struct net_request *r)
+{
+	CURL *h = r->easy;
+
+	(void)curl_easy_setopt(h, CURLOPT_PRIVATE, r);
+	(void)curl_easy_setopt(h, CURLOPT_ERRORBUFFER, r->text);
+	(void)curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, net_on_header);
+	(void)curl_easy_setopt(h, CURLOPT_HEADERDATA, r);
+	(void)curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, net_on_body);
+	(void)curl_easy_setopt(h, CURLOPT_WRITEDATA, r);
+	(void)curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, on_socket);
+	(void)curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, r);
+	(void)curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, on_request);
+	(void)curl_easy_setopt(h, CURLOPT_PREREQDATA, r);
+}
+
+static int set_address(struct net_request *r, struct err *e)
+{
+	struct buf b;
+	size_t len;
+
+	if (r->hops == 0) { /* verbatim: it may be signed */
+		r->url = strndup(r->want.url, strcspn(r->want.url, "#"));
+	} else {
+		buf_init(&b, URL_MAX * 2);
+		url_put(&b, &r->at, true);
+		buf_putc(&b, '\0');
+		if (!buf_ok(&b))
+			buf_release(&b);
+		r->url = (char *)buf_take(&b, &len);
+	}
+	if (!r->url || curl_easy_setopt(r->easy, CURLOPT_URL, r->url) != CURLE_OK)
+		return err_nomem(e);
+	return 0;
+}
+
+int net_try(struct net_request *r, struct err *e)
+{
+	struct net *n = r->net;
+	int rc;
+
+	net_answer_begin(r);
+	r->a.tries++;
+	r->easy = n->n_spare ? n->spare[--n->n_spare] : curl_easy_init();
+	if (!r->easy)
+		return err_nomem(e);
+	set_limits(r);
+	set_calls(r);
+	set_connection(r);
+	set_method(r);
+	rc = set_address(r, e);
+	return rc < 0 ? rc : set_headers(r, e);
+}
+
+static void wipe(char *s, size_t n)
+{
+	if (s)
+		explicit_bzero(s, n);
+	free(s);
+}
+
+void net_try_end(struct net_request *r)
+{
+	struct net *n = r->net;
+
+	if (r->easy) {
+		curl_easy_reset(r->easy);
+		if (n->n_spare < n->opts.requests)
+			n->spare[n->n_spare++] = r->easy;
+		else
+			curl_easy_cleanup(r->easy);
+	}
+	r->easy = NULL;
+	for (struct curl_slist *s = r->headers; s; s = s->next)
+		explicit_bzero(s->data, strlen(s->data));
+	curl_slist_free_all(r->headers);
+	r->headers = NULL;
+	wipe(r->url, r->url ? strlen(r->url) : 0);
+	r->url = NULL;
+	wipe(r->auth, r->auth ? strlen(r->auth) : 0);
+	r->auth = NULL;
+}

@@ -1,0 +1,354 @@
+/* store_remote_fetch.c - requests: planned under the shard's lock, started without it, and what
+ * comes back put in its place.
+ *
+ * An answer is believed only when it is of the version that is known; when it is of another one, all
+ * that is kept of the old one goes, and who waited gets -ESTALE. */
+#include "nczarr/store_remote_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* fetch - a request that is under way. */
+struct fetch {
+	struct look l; /* key: this one's own */
+	struct job j;
+	int64_t began;
+	char key[];
+};
+
+static void finish(struct ext *x, int code, const struct err *why)
+{
+	x->code = code;
+	x->state = code ? EXT_FAILED : EXT_READY;
+	if (code && why && code != -EAGAIN) {
+		x->why = malloc(sizeof(*why));
+		if (x->why)
+			*x->why = *why;
+	}
+	if (code && x->attached)
+		obj_detach(x->obj, x);
+	if (code)
+		rc_unqueue(x);
+}
+
+/* release_locked - the request of j is over, whatever came of it. */
+static void release_locked(struct look *l, struct job *j)
+{
+	if (l->obj->asking == j->x)
+		l->obj->asking = NULL;
+	l->obj->refs--;
+	(void)pthread_cond_broadcast(&l->shard->done);
+}
+
+static void fail(struct look *l, struct job *j, int code, const struct err *why)
+{
+	(void)pthread_mutex_lock(&l->shard->lock);
+	finish(j->x, code, why);
+	release_locked(l, j);
+	(void)pthread_mutex_unlock(&l->shard->lock);
+	rc_landed(j->x);
+	rc_charge(j->x, 0);
+	ext_unref(j->x);
+	free(j->etag);
+}
+
+/* ---- what came ---- */
+
+static uint64_t folder_slot(const char *key)
+{
+	const char *slash = strrchr(key, '/');
+	uint64_t h = 0;
+
+	for (const char *p = key; slash && p < slash; p++)
+		h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+	return (h ^ h >> 32) % 64;
+}
+
+/* note_size - how large objects of a folder are, for those whose size is not known yet. Room for them is
+ * reserved by that: rather too much than too little. */
+static void note_size(struct look *l, uint64_t size)
+{
+	_Atomic uint64_t *usual = &l->st->root->usual[folder_slot(l->key)];
+	uint64_t was = rc_guess(l->st, l->key);
+
+	if (size == UINT64_MAX)
+		return;
+	size = u64_max(size, 1);
+	atomic_store_explicit(usual, size > was ? size : was - (was - size) / 4,
+			      memory_order_relaxed);
+}
+
+uint64_t rc_guess(struct rstore *st, const char *key)
+{
+	uint64_t n =
+		atomic_load_explicit(&st->root->usual[folder_slot(key)], memory_order_relaxed);
+
+	return n ? u64_min(n, st->cache->head) : st->cache->head;
+}
+
+uint64_t rc_beginning(struct rstore *st, const char *key)
+{
+	uint64_t n =
+		atomic_load_explicit(&st->root->usual[folder_slot(key)], memory_order_relaxed);
+
+	return n > 2 * st->cache->head ? RC_BLOCK : st->cache->head;
+}
+
+/* bytes_came - the bytes of an answer that is of the right version become x's. */
+static int bytes_came(struct look *l, struct job *j, struct object_got *got)
+{
+	struct robj *o = l->obj;
+	struct ext *x = j->x;
+	uint64_t from = j->what == OBJECT_TAIL ? got->off : j->off, want;
+	uint8_t *less;
+
+	if (o->size == UINT64_MAX && got->len < j->len)
+		o->size = from + got->len;
+	want = o->size <= from
+		       ? 0
+		       : u64_min(j->what == OBJECT_ALL ? o->size : j->len, o->size - from);
+	if (j->what == OBJECT_HEAD || want == 0)
+		return -EAGAIN; /* what was to be known is known */
+	if (got->off != from || got->len != want)
+		return err_set(&got->e, -EIO,
+			       "'%s': %zu bytes from %" PRIu64 " came, not %" PRIu64
+			       " from %" PRIu64,
+			       l->key, got->len, got->off, want, from);
+	if (!x->attached) { /* an end: nobody knew where it begins */
+		size_t i = obj_at(o, from);
+
+		x->off = from;
+		x->len = want;
+		if ((i < o->n_xs && o->xs[i]->off < from + want) || obj_attach(o, x) < 0)
+			return -EAGAIN;
+	}
+	x->len = want;
+	x->data = got->data;
+	got->data = NULL;
+	less = want < j->len ? realloc(x->data, want) : NULL;
+	if (less)
+		x->data = less;
+	return 0;
+}
+
+/* settle_locked - what an answer says of the object; returns x's code. */
+static int settle_locked(struct look *l, struct job *j, struct object_got *got)
+{
+	struct robj *o = l->obj;
+	uint64_t gen = o->gen;
+
+	if (gen != j->gen)
+		return -EAGAIN; /* it was written, or found to be another one, meanwhile */
+	if (got->rc == -ENOENT) {
+		obj_gone(l);
+		return got->rc;
+	}
+	if (got->rc == -ESTALE) {
+		obj_forget(l);
+		return got->rc;
+	}
+	if (got->rc == -EALREADY) {
+		o->known_at = stop_now();
+		return -EAGAIN;
+	}
+	if (got->rc && !(got->rc == -ERANGE && j->what == OBJECT_ALL))
+		return got->rc;
+	if (got->info.version == 0)
+		got->info.version = object_version(&got->info);
+	if (o->state == OBJ_THERE && o->version != got->info.version) {
+		obj_set(l, &got->info);
+		if (j->what == OBJECT_HEAD)
+			return -EAGAIN;
+		return err_set(&got->e, -ESTALE, "'%s' was changed while it was read", l->key);
+	}
+	obj_set(l, &got->info);
+	note_size(l, got->info.size);
+	return got->rc == -ERANGE ? -EAGAIN : bytes_came(l, j, got);
+}
+
+static void fetched(void *arg, struct object_got *got)
+{
+	struct fetch *f = arg;
+	struct ext *x = f->j.x;
+	struct rstore *st = f->l.st;
+	struct rcache *c = st->cache;
+	uint64_t len = got->len;
+	int code;
+
+	rc_line_note(c, stop_now() - f->began, len);
+	rc_landed(x);
+	(void)pthread_mutex_lock(&f->l.shard->lock);
+	code = settle_locked(&f->l, &f->j, got);
+	finish(x, code, &got->e);
+	rc_charge(x, code ? 0 : x->len + sizeof(*x));
+	if (!code)
+		rc_enqueue(x);
+	release_locked(&f->l, &f->j);
+	(void)pthread_mutex_unlock(&f->l.shard->lock);
+	ext_unref(x);
+	free(got->data);
+	free(f->j.etag);
+	free(f);
+	early_wake(c);
+	(void)pthread_mutex_lock(&st->lock);
+	if (--st->in_flight == 0)
+		(void)pthread_cond_broadcast(&st->idle);
+	(void)pthread_mutex_unlock(&st->lock);
+}
+
+/* ---- starting ---- */
+
+static int start(struct look *l, struct job *j, struct err *e)
+{
+	struct rstore *st = l->st;
+	struct fetch *f = alloc_array(1, sizeof(*f) + l->len + 1);
+	struct object_range r = {.key = NULL,
+				 .what = j->what,
+				 .off = j->off,
+				 .len = j->len,
+				 .etag = j->unless ? NULL : j->etag,
+				 .unless = j->unless ? j->etag : NULL,
+				 .background = j->early};
+	int rc;
+
+	if (!f)
+		return err_nomem(e);
+	f->l = *l;
+	f->j = *j;
+	memcpy(f->key, l->key, l->len);
+	f->l.key = r.key = f->key;
+	f->began = stop_now();
+	(void)pthread_mutex_lock(&st->lock);
+	st->in_flight++;
+	(void)pthread_mutex_unlock(&st->lock);
+	rc = st->o->ops->fetch(st->o, &r, fetched, f, e);
+	if (rc == 0)
+		return 0;
+	(void)pthread_mutex_lock(&st->lock);
+	if (--st->in_flight == 0)
+		(void)pthread_cond_broadcast(&st->idle);
+	(void)pthread_mutex_unlock(&st->lock);
+	free(f);
+	return rc;
+}
+
+bool fetch_start(struct look *l, struct job *j, bool must)
+{
+	struct err e = ERR_INIT;
+	int rc = j->grant ? rc_grant(l->st->cache, j->grant, must) : 0;
+
+	if (rc < 0) {
+		fail(l, j, -EAGAIN, NULL);
+		return false;
+	}
+	rc_granted(j->x, j->grant, j->early);
+	rc = start(l, j, &e);
+	if (rc < 0)
+		fail(l, j, rc, &e);
+	return true;
+}
+
+/* job_of - x, with a reference for the request. */
+static struct job job_of(struct look *l, struct ext *x, int what, uint64_t off, uint64_t len)
+{
+	struct robj *o = l->obj;
+	struct job j = {
+		.x = x, .what = what, .off = off, .len = len, .grant = len, .gen = o->gen};
+
+	if (o->state == OBJ_THERE && o->etag && !o->weak)
+		j.etag = strdup(o->etag);
+	o->refs++;
+	return j;
+}
+
+/* grain - the least that is worth a request: what the line delivers in a sixteenth of the time that
+ * a request takes anyway. */
+static uint64_t grain(const struct rcache *c)
+{
+	double bytes = (double)c->line.rate * (double)c->line.rtt / 1e9 / 16;
+	uint64_t n = bytes > (double)RC_PIECE ? RC_PIECE : (uint64_t)bytes;
+
+	n = u64_min(n, u64_min(c->piece, (uint64_t)1 << 20));
+	return u64_max(RC_BLOCK, n / RC_BLOCK * RC_BLOCK);
+}
+
+size_t fetch_plan(struct look *l, uint64_t from, uint64_t before, uint64_t to, struct job *jobs,
+		  size_t max)
+{
+	struct rcache *c = l->st->cache;
+	struct robj *o = l->obj;
+	uint64_t least = grain(c);
+	size_t n = 0;
+
+	to = u64_min(to, o->size);
+	while (n < max && from < to && from < before) {
+		size_t i = obj_at(o, from);
+		uint64_t lo = from / RC_BLOCK * RC_BLOCK, hi, room;
+		struct ext *x;
+
+		if (i < o->n_xs && o->xs[i]->off <= from) {
+			from = o->xs[i]->off + o->xs[i]->len;
+			continue;
+		}
+		/* the gap around from, as far as somebody wants it */
+		if (i > 0)
+			lo = u64_max(lo, o->xs[i - 1]->off + o->xs[i - 1]->len);
+		room = i < o->n_xs ? o->xs[i]->off : o->size;
+		hi = (u64_max(to, lo + least) + RC_BLOCK - 1) / RC_BLOCK * RC_BLOCK;
+		hi = u64_min(hi, u64_min(room, lo + c->piece));
+		x = ext_new(c, l, lo, hi - lo);
+		if (!x || obj_attach(o, x) < 0) {
+			free(x);
+			break;
+		}
+		jobs[n++] = job_of(l, x, OBJECT_PART, lo, hi - lo);
+		from = hi;
+	}
+	return n;
+}
+
+int fetch_ask(struct look *l, int what, uint64_t off, uint64_t len, struct job *ret)
+{
+	struct rcache *c = l->st->cache;
+	bool placed = what == OBJECT_PART || what == OBJECT_ALL;
+	struct ext *x = ext_new(c, l, off, len);
+
+	if (!x)
+		return -ENOMEM;
+	if (placed && obj_attach(l->obj, x) < 0) {
+		free(x);
+		return -ENOMEM;
+	}
+	*ret = job_of(l, x, what, off, len);
+	if (what == OBJECT_HEAD) {
+		ret->grant = 0;
+		free(ret->etag);
+		ret->etag = l->obj->state == OBJ_THERE && l->obj->etag ? strdup(l->obj->etag)
+								       : NULL;
+		ret->unless = true;
+	} else if (placed) {
+		ret->grant = u64_min(len, rc_guess(l->st, l->key));
+	}
+	l->obj->asking = x;
+	return 0;
+}
+
+int fetch_wait(struct ext *x, struct err *e)
+{
+	while (x->state == EXT_FETCHING)
+		if (stop_wait(&x->shard->done, &x->shard->lock, INT64_MAX) == -EINTR)
+			return err_set(e, -EINTR, "waiting was given up");
+	return 0;
+}
+
+int ext_error(const struct ext *x, const char *key, struct err *e)
+{
+	if (x->state == EXT_READY || x->code == -EAGAIN)
+		return x->code;
+	if (x->why && e)
+		*e = *x->why;
+	else
+		(void)err_set(e, x->code, "'%s' could not be fetched", key);
+	return x->code;
+}
