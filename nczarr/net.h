@@ -58,6 +58,7 @@ struct net_answer {
 	char etag[256];          /* as it came, with quotes; "" none, or longer than this */
 	bool weak;               /* it is a weak one */
 	int64_t modified;        /* Last-Modified, ns since 1970; 0: none */
+	int64_t date;            /* Date: the server's clock, likewise */
 	char content_type[128];
 	char region[64];         /* x-amz-bucket-region */
 	char location[2048];     /* of a redirect that was not followed */

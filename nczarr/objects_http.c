@@ -394,8 +394,12 @@ static int read_token(const struct http *h, char **ret, struct err *e)
 		return 0;
 	fd = open(h->bearer_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n < 0)
-		return err_sys(e, errno, "bearer file '%s'", h->bearer_file);
+	if (n < 0) { /* whatever it is, it does not say that an object is not there */
+		(void)err_sys(e, errno, "bearer file '%s'", h->bearer_file);
+		if (e)
+			e->code = -EACCES;
+		return -EACCES;
+	}
 	text[n] = '\0';
 	text[strcspn(text, "\r\n")] = '\0';
 	*ret = text[0] ? strdup(text) : NULL;

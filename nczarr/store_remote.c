@@ -17,8 +17,11 @@
 
 #include "nczarr/nczarr.h"
 
-#define TRIES 100        /* how often an object may change while somebody looks */
-#define FOLDER_VERSION 1 /* of all folders: they are what is in them */
+#define TRIES 100                /* how often an object may change while somebody looks */
+#define FOLDER_VERSION 1         /* of all folders: they are what is in them */
+#define NEAR ((uint64_t)1 << 20) /* who reads in order may do so in some disorder */
+#define RUN_LEAST ((uint64_t)256 << 10)
+#define DOC_MOST ((uint64_t)16 << 20) /* of a metadata document in one request */
 #define WINDOW ((uint64_t)64 << 20)
 
 static struct rstore *of(struct store *s)
@@ -39,24 +42,9 @@ struct how {
 	uint64_t off, len;
 };
 
-static uint64_t folder_slot(const char *key)
-{
-	const char *slash = strrchr(key, '/');
-	uint64_t h = 0;
-
-	for (const char *p = key; slash && p < slash; p++)
-		h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
-	return (h ^ h >> 32) % 64;
-}
-
-/* beginning - how much of an unknown object is fetched with what it is: all, usually; little in a
- * folder whose objects are too large for that. */
 static struct how beginning(struct rstore *st, const char *key)
 {
-	bool large =
-		atomic_load_explicit(&st->root->large[folder_slot(key)], memory_order_relaxed);
-
-	return (struct how){OBJECT_PART, 0, large ? RC_BLOCK : st->cache->head};
+	return (struct how){OBJECT_PART, 0, rc_beginning(st, key)};
 }
 
 /* ask - find out what l->obj is, or wait for who does. The shard is locked; not so any more on
@@ -80,7 +68,7 @@ static int ask(struct look *l, const struct how *how, struct err *e)
 	if (rc < 0)
 		return err_nomem(e);
 	if (mine)
-		fetch_start(l, &j, true);
+		(void)fetch_start(l, &j, true); /* x says what came of it */
 	(void)pthread_mutex_lock(&l->shard->lock);
 	rc = fetch_wait(x, e);
 	(void)pthread_mutex_unlock(&l->shard->lock);
@@ -148,8 +136,9 @@ static enum folder_state known_folder(struct look *l)
 	return folder;
 }
 
-/* stat_folder - of a key that is no object: whether something lies below it. */
-static int stat_folder(struct look *l, struct store_stat *ret, struct err *e)
+/* stat_folder - of a key that is no object: whether something lies below it. believe: what listings
+ * said. */
+static int stat_folder(struct look *l, bool believe, struct store_stat *ret, struct err *e)
 {
 	struct rstore *st = l->st;
 	enum folder_state folder = known_folder(l);
@@ -157,7 +146,7 @@ static int stat_folder(struct look *l, struct store_stat *ret, struct err *e)
 	int rc;
 
 	if (folder == FOLDER_UNKNOWN &&
-	    (st->base.unlisted || zarr_doc_key(l->key) || look_absent(st, l->key)))
+	    (st->base.unlisted || zarr_doc_key(l->key) || (believe && look_absent(st, l->key))))
 		folder = FOLDER_IS_NOT;
 	if (folder == FOLDER_UNKNOWN) {
 		rc = st->o->ops->list(st->o, l->key, true, emit_any, &any, e);
@@ -205,7 +194,7 @@ static int remote_stat(struct store *s, const char *key, struct store_stat *ret,
 	}
 	rc = know(&l, &how, e);
 	if (rc == -ENOENT)
-		return stat_folder(&l, ret, e);
+		return stat_folder(&l, true, ret, e);
 	if (rc < 0)
 		return rc;
 	rc = size_of(l.obj, key, e);
@@ -232,6 +221,7 @@ struct reading {
 	uint64_t off, pos, end;
 	uint8_t *out; /* where byte pos goes */
 	uint64_t gen, version;
+	uint64_t run; /* so many bytes behind its end are worth fetching early */
 };
 
 /* next_ext - the extent with byte pos, with a reference; requests for what is missing of what comes
@@ -265,7 +255,7 @@ static int copy_next(struct reading *r, struct err *e)
 		r->l.obj->refs++;
 		(void)pthread_mutex_unlock(&r->l.shard->lock);
 		for (size_t i = 0; i < n; i++) /* who waits for room holds none */
-			fetch_start(&r->l, &jobs[i], jobs[i].x == x);
+			(void)fetch_start(&r->l, &jobs[i], jobs[i].x == x);
 		(void)pthread_mutex_lock(&r->l.shard->lock);
 		r->l.obj->refs--;
 	}
@@ -284,6 +274,25 @@ static int copy_next(struct reading *r, struct err *e)
 	}
 	ext_unref(x);
 	return rc;
+}
+
+/* in_order - whoever reads a large object in order gets as much of it early as he has read so far. The
+ * shard is locked. */
+static void in_order(struct reading *r)
+{
+	struct robj *o = r->l.obj;
+	uint64_t most = r->l.st->cache->ahead_limit / 2;
+	bool next = o->next_off && r->off <= o->next_off + NEAR && r->off + NEAR >= o->next_off;
+
+	if (!next)
+		o->run = o->run_end = 0;
+	o->run = u64_min(most, o->run + (r->end - r->off));
+	o->next_off = r->end;
+	if (!next || o->run < RUN_LEAST || o->size - r->end == 0 ||
+	    (o->run_end > r->end && o->run_end - r->end > o->run / 2))
+		return;
+	r->run = u64_min(o->run, o->size - r->end);
+	o->run_end = r->end + r->run;
 }
 
 static int stale(const char *key, struct err *e)
@@ -317,6 +326,8 @@ static int read_bytes(struct rstore *st, const char *key, const struct how *how,
 			(void)pthread_mutex_unlock(&r->l.shard->lock);
 			return rc;
 		}
+		if (r->pos == r->off && tries == 0)
+			in_order(r);
 		rc = copy_next(r, e);
 		if (rc == 0 && r->pos == r->end)
 			return 0;
@@ -344,6 +355,8 @@ static int remote_read(struct store *s, const char *key, uint64_t off, uint8_t *
 					   (off + len + RC_BLOCK - 1) / RC_BLOCK * RC_BLOCK -
 						   off / RC_BLOCK * RC_BLOCK)};
 	rc = read_bytes(st, key, &how, &r, e);
+	if (rc == 0 && r.run)
+		early_want(st, &(struct store_range){key, r.end, r.run}, 1);
 	if (rc == 0 && ret_version)
 		*ret_version = r.version;
 	return rc;
@@ -354,12 +367,15 @@ static int remote_get(struct store *s, const char *key, struct buf *out, struct 
 	struct rstore *st = of(s);
 	struct look l = look_at(st, key, strlen(key));
 	uint64_t room = out->max - out->len, size;
-	struct how how = {
-		OBJECT_ALL, 0,
-		u64_min(u64_max(room, 1), u64_max(st->cache->head, st->cache->limit / 4))};
+	uint64_t most = st->cache->head;
+	struct how how = {OBJECT_ALL, 0, 0};
 	struct reading r = {0};
-	int rc = know(&l, &how, e);
+	int rc;
 
+	if (zarr_doc_key(key)) /* rarely more than one of those comes at a time */
+		most = u64_max(most, u64_min(DOC_MOST, st->cache->limit / 4));
+	how.len = u64_min(u64_max(room, 1), most);
+	rc = know(&l, &how, e);
 	if (rc < 0)
 		return rc;
 	rc = size_of(l.obj, key, e);
@@ -468,6 +484,158 @@ static int remote_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
 	return 0; /* objects live on their own */
 }
 
+/* ---- what the service has now ---- */
+
+/* settled - wait until nobody asks what the object is. The shard is locked. */
+static int settled(struct look *l, struct err *e)
+{
+	while (look_find(l, true) && l->obj->asking) {
+		struct ext *x = l->obj->asking;
+		int rc;
+
+		ext_ref(x);
+		rc = fetch_wait(x, e);
+		(void)pthread_mutex_unlock(&l->shard->lock);
+		ext_unref(x);
+		(void)pthread_mutex_lock(&l->shard->lock);
+		if (rc < 0)
+			return rc;
+	}
+	return l->obj ? 0 : err_nomem(e);
+}
+
+static int remote_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	struct look l = look_at(of(s), key, strlen(key));
+	struct how how = beginning(of(s), key);
+	int rc;
+
+	if (!*key)
+		return remote_stat(s, key, ret, e);
+	(void)pthread_mutex_lock(&l.shard->lock);
+	rc = settled(&l, e);
+	if (rc < 0) {
+		(void)pthread_mutex_unlock(&l.shard->lock);
+		return rc;
+	}
+	if (l.obj->state == OBJ_ABSENT)
+		l.obj->state = OBJ_UNKNOWN;
+	l.obj->folder = FOLDER_UNKNOWN;
+	rc = ask(&l, &how, e);
+	if (rc == -ENOENT)
+		return stat_folder(&l, false, ret, e);
+	return rc == -EAGAIN || rc == -ESTALE ? remote_stat(s, key, ret, e) : rc;
+}
+
+/* ---- writing ---- */
+
+/* above - what is known of the folders above a key as folders is this now. */
+static void above(struct rstore *st, const char *key, enum folder_state was,
+		  enum folder_state is)
+{
+	for (const char *p = strchr(key, '/'); p; p = strchr(p + 1, '/')) {
+		struct look l = look_at(st, key, (size_t)(p - key));
+
+		(void)pthread_mutex_lock(&l.shard->lock);
+		if (look_find(&l, false) && (was == FOLDER_UNKNOWN || l.obj->folder == was)) {
+			l.obj->folder = is;
+			l.obj->folder_at = stop_now();
+		}
+		(void)pthread_mutex_unlock(&l.shard->lock);
+	}
+}
+
+/* condition - the ETag of the version that an object is to have. New; NULL: an error is set. */
+static char *condition(struct rstore *st, const char *key, uint64_t version, int *ret,
+		       struct err *e)
+{
+	struct look l = look_at(st, key, strlen(key));
+	struct store_stat now;
+	char *etag = NULL;
+
+	for (int tries = 0; tries < 2; tries++) {
+		(void)pthread_mutex_lock(&l.shard->lock);
+		if (look_find(&l, false) && l.obj->state == OBJ_THERE &&
+		    l.obj->version == version) {
+			*ret = 0;
+			if (l.obj->etag && !l.obj->weak)
+				etag = strdup(l.obj->etag);
+			else
+				*ret = err_set(e, -EOPNOTSUPP,
+					       "'%s': the server gives no strong ETag", key);
+			(void)pthread_mutex_unlock(&l.shard->lock);
+			if (!etag && *ret == 0)
+				*ret = err_nomem(e);
+			return etag;
+		}
+		(void)pthread_mutex_unlock(&l.shard->lock);
+		*ret = tries ? 0 : remote_fresh(&st->base, key, &now, e);
+		if (*ret < 0 && *ret != -ENOENT)
+			return NULL;
+	}
+	*ret = err_set(e, -ESTALE, "'%s' is not what it was", key);
+	return NULL;
+}
+
+static int remote_put(struct store *s, const char *key, const struct store_put *what,
+		      uint64_t *ret_version, struct err *e)
+{
+	struct rstore *st = of(s);
+	struct object_if cond = {.absent = what->absent};
+	struct look l = look_at(st, key, strlen(key));
+	struct object_info info = {.size = UINT64_MAX};
+	auto_free char *etag = NULL;
+	int rc = 0;
+
+	if (!st->o->ops->put)
+		return err_set(e, -EROFS, "'%s': this cannot be written", key);
+	if (what->version) {
+		etag = condition(st, key, what->version, &rc, e);
+		if (!etag)
+			return rc;
+		cond.etag = etag;
+	}
+	rc = st->o->ops->put(st->o, key, what->data, what->fd, what->off, what->len, &cond,
+			     &info, e);
+	if (info.size == UINT64_MAX)
+		info.size = what->len;
+	if (info.version == 0)
+		info.version = object_version(&info);
+	(void)pthread_mutex_lock(&l.shard->lock);
+	if (look_find(&l, true) && rc == 0) {
+		obj_gone(&l); /* what is under way may be of the old one */
+		obj_set(&l, &info);
+	} else {
+		obj_forget(&l);
+	}
+	(void)pthread_mutex_unlock(&l.shard->lock);
+	if (rc < 0)
+		return rc;
+	above(st, key, FOLDER_UNKNOWN, FOLDER_IS);
+	if (ret_version)
+		*ret_version = info.version;
+	return 0;
+}
+
+static int remote_remove(struct store *s, const char *key, struct err *e)
+{
+	struct rstore *st = of(s);
+	struct look l = look_at(st, key, strlen(key));
+	int rc;
+
+	if (!st->o->ops->remove)
+		return err_set(e, -EROFS, "'%s': this cannot be written", key);
+	rc = st->o->ops->remove(st->o, key, e);
+	(void)pthread_mutex_lock(&l.shard->lock);
+	if (look_find(&l, true) && (rc == 0 || rc == -ENOENT))
+		obj_gone(&l);
+	else
+		obj_forget(&l);
+	(void)pthread_mutex_unlock(&l.shard->lock);
+	above(st, key, FOLDER_IS, FOLDER_UNKNOWN);
+	return rc;
+}
+
 /* ---- opening ---- */
 
 static void remote_close(struct store *s)
@@ -499,6 +667,9 @@ static const struct store_ops g_ops = {
 	.get = remote_get,
 	.check = remote_check,
 	.want = remote_want,
+	.fresh = remote_fresh,
+	.put = remote_put,
+	.remove = remote_remove,
 };
 
 int store_remote_open(struct rcache *c, struct objects *o, const char *name, struct store **ret,

@@ -12,7 +12,8 @@
 
 #define LIMIT_MIN ((uint64_t)1 << 20)
 #define SPENT_SEARCHED 8
-#define SMALL_READ ((uint64_t)16 << 10) /* a read counts as so many bytes at least */
+#define FAST_NS ((int64_t)3 * 1000 * 1000)
+#define FLYING_MIN ((uint64_t)16 << 20)
 #define LATE_NS ((int64_t)1000 * 1000 * 1000)
 #define SPAN_NS ((int64_t)200 * 1000 * 1000)
 
@@ -76,11 +77,56 @@ void rc_granted(struct ext *x, uint64_t n, bool early)
 	(void)pthread_mutex_lock(&c->lock);
 	x->charged = n;
 	if (early) {
-		x->ahead_charged = n;
+		x->ahead_charged = x->flying = n;
 		c->ahead_bytes += n;
+		c->flying += n;
+		c->flights++;
 		atomic_store(&x->ahead, true);
 	}
 	(void)pthread_mutex_unlock(&c->lock);
+}
+
+void rc_landed(struct ext *x)
+{
+	struct rcache *c = x->cache;
+
+	(void)pthread_mutex_lock(&c->lock);
+	if (x->flying) {
+		c->flying -= x->flying;
+		c->flights--;
+		x->flying = 0;
+	}
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+/* late_locked - what was fetched early and not read for a while is like all the rest. */
+static void late_locked(struct rcache *c)
+{
+	struct links *list = &c->queues[Q_AHEAD];
+	int64_t now = stop_now();
+
+	while (list->next != list && now - ext_of(list->next)->since > LATE_NS)
+		not_ahead_locked(c, ext_of(list->next));
+}
+
+bool rc_may_start(struct rcache *c, uint64_t n)
+{
+	uint32_t most = c->connections ? c->connections : 16;
+	uint64_t bytes;
+	bool may;
+
+	(void)pthread_mutex_lock(&c->lock);
+	n = u64_min(n, c->piece);
+	bytes = (uint64_t)((double)c->line.rate * (double)c->line.rtt / 1e9) * 2;
+	if (c->line.rtt && c->line.rtt < FAST_NS)
+		most = most < 4 ? most : 4;
+	if (c->ahead_bytes + n > c->ahead_limit)
+		late_locked(c);
+	may = c->ahead_bytes == 0 || c->ahead_bytes + n <= c->ahead_limit;
+	if (c->flights)
+		may = may && c->flights < most && c->flying + n <= u64_max(bytes, FLYING_MIN);
+	(void)pthread_mutex_unlock(&c->lock);
+	return may;
 }
 
 void rc_enqueue(struct ext *x)
@@ -114,6 +160,7 @@ void rc_charge(struct ext *x, uint64_t n)
 	q = x->queue;
 	move_locked(c, x, Q_NONE);
 	c->bytes = c->bytes - x->charged + n;
+	c->peak = u64_max(c->peak, c->bytes);
 	x->charged = n;
 	if (x->ahead_charged) {
 		c->ahead_bytes = c->ahead_bytes - x->ahead_charged + n;
@@ -241,6 +288,7 @@ int rc_grant(struct rcache *c, uint64_t n, bool must)
 	}
 	if (!rc)
 		c->bytes += n;
+	c->peak = u64_max(c->peak, c->bytes);
 	(void)pthread_mutex_unlock(&c->lock);
 	return rc;
 }
@@ -267,6 +315,21 @@ void rc_line_note(struct rcache *c, int64_t took, uint64_t bytes)
 	(void)pthread_mutex_unlock(&c->lock);
 }
 
+uint64_t rcache_peak(struct rcache *c)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < RC_SHARDS; i++) {
+		(void)pthread_mutex_lock(&c->shards[i].lock);
+		n += c->shards[i].peak;
+		(void)pthread_mutex_unlock(&c->shards[i].lock);
+	}
+	(void)pthread_mutex_lock(&c->lock);
+	n += c->peak;
+	(void)pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
 int rcache_new(const struct remote_options *opts, struct rcache **ret, struct err *e)
 {
 	struct rcache *c = alloc_array(1, sizeof(*c));
@@ -285,7 +348,7 @@ int rcache_new(const struct remote_options *opts, struct rcache **ret, struct er
 	stop_cond_init(&c->room);
 	for (size_t i = 0; i < Q_N; i++)
 		links_init(&c->queues[i]);
-	if (table_init(c) < 0) {
+	if (table_init(c) < 0 || early_new(c) < 0) {
 		rcache_free(c);
 		return err_nomem(e);
 	}

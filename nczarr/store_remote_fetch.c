@@ -47,6 +47,7 @@ static void fail(struct look *l, struct job *j, int code, const struct err *why)
 	finish(j->x, code, why);
 	release_locked(l, j);
 	(void)pthread_mutex_unlock(&l->shard->lock);
+	rc_landed(j->x);
 	rc_charge(j->x, 0);
 	ext_unref(j->x);
 	free(j->etag);
@@ -54,23 +55,44 @@ static void fail(struct look *l, struct job *j, int code, const struct err *why)
 
 /* ---- what came ---- */
 
-/* usual - remember how large objects of this root are, for those whose size is not known yet. */
+static uint64_t folder_slot(const char *key)
+{
+	const char *slash = strrchr(key, '/');
+	uint64_t h = 0;
+
+	for (const char *p = key; slash && p < slash; p++)
+		h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+	return (h ^ h >> 32) % 64;
+}
+
+/* note_size - how large objects of a folder are, for those whose size is not known yet. Room for them is
+ * reserved by that: rather too much than too little. */
 static void note_size(struct look *l, uint64_t size)
 {
-	struct rroot *r = l->st->root;
-	uint64_t was = atomic_load_explicit(&r->usual, memory_order_relaxed);
-	const char *slash = strrchr(l->key, '/');
-	uint64_t h = 0;
+	_Atomic uint64_t *usual = &l->st->root->usual[folder_slot(l->key)];
+	uint64_t was = rc_guess(l->st, l->key);
 
 	if (size == UINT64_MAX)
 		return;
-	for (const char *p = l->key; slash && p < slash; p++)
-		h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
-	if (size > l->st->cache->head)
-		atomic_store_explicit(&r->large[(h ^ h >> 32) % 64], 1, memory_order_relaxed);
-	size = u64_min(size, l->st->cache->head);
-	atomic_store_explicit(&r->usual, size > was ? size : was - (was - size) / 32,
+	size = u64_max(size, 1);
+	atomic_store_explicit(usual, size > was ? size : was - (was - size) / 4,
 			      memory_order_relaxed);
+}
+
+uint64_t rc_guess(struct rstore *st, const char *key)
+{
+	uint64_t n =
+		atomic_load_explicit(&st->root->usual[folder_slot(key)], memory_order_relaxed);
+
+	return n ? u64_min(n, st->cache->head) : st->cache->head;
+}
+
+uint64_t rc_beginning(struct rstore *st, const char *key)
+{
+	uint64_t n =
+		atomic_load_explicit(&st->root->usual[folder_slot(key)], memory_order_relaxed);
+
+	return n > 2 * st->cache->head ? RC_BLOCK : st->cache->head;
 }
 
 /* bytes_came - the bytes of an answer that is of the right version become x's. */
@@ -155,6 +177,7 @@ static void fetched(void *arg, struct object_got *got)
 	int code;
 
 	rc_line_note(c, stop_now() - f->began, len);
+	rc_landed(x);
 	(void)pthread_mutex_lock(&f->l.shard->lock);
 	code = settle_locked(&f->l, &f->j, got);
 	finish(x, code, &got->e);
@@ -210,19 +233,20 @@ static int start(struct look *l, struct job *j, struct err *e)
 	return rc;
 }
 
-void fetch_start(struct look *l, struct job *j, bool must)
+bool fetch_start(struct look *l, struct job *j, bool must)
 {
 	struct err e = ERR_INIT;
 	int rc = j->grant ? rc_grant(l->st->cache, j->grant, must) : 0;
 
 	if (rc < 0) {
 		fail(l, j, -EAGAIN, NULL);
-		return;
+		return false;
 	}
 	rc_granted(j->x, j->grant, j->early);
 	rc = start(l, j, &e);
 	if (rc < 0)
 		fail(l, j, rc, &e);
+	return true;
 }
 
 /* job_of - x, with a reference for the request. */
@@ -304,7 +328,7 @@ int fetch_ask(struct look *l, int what, uint64_t off, uint64_t len, struct job *
 								       : NULL;
 		ret->unless = true;
 	} else if (placed) {
-		ret->grant = u64_min(len, u64_max(RC_BLOCK, atomic_load(&l->st->root->usual)));
+		ret->grant = u64_min(len, rc_guess(l->st, l->key));
 	}
 	l->obj->asking = x;
 	return 0;

@@ -35,6 +35,7 @@ struct ext {
 	struct links in;           /* lock: queues */
 	enum ext_queue queue;      /* lock: queues */
 	uint64_t charged, ahead_charged; /* lock: queues */
+	uint64_t flying;           /* lock: queues; bytes under way that nobody asked for */
 	uint64_t marked;           /* lock: queues; handed, when the queue was looked at last */
 	int64_t since;             /* lock: queues; when it came, of those fetched early */
 	struct rcache *cache;
@@ -71,7 +72,8 @@ struct robj {
 	struct ext *asking;        /* under way: it will say what this is */
 	struct ext **xs;           /* n_xs extents by offset; owned */
 	size_t n_xs, c_xs;
-	uint64_t next_off, run;    /* where a reader in order would go on; how far to fetch ahead */
+	uint64_t next_off, run, run_end; /* of who reads in order: where he goes on, how far he read, how
+					  * far is fetched early */
 	bool listed;               /* all names directly below it are in the table ... */
 	int64_t listed_at;
 	uint64_t listed_drops;     /* ... if none was dropped since */
@@ -85,7 +87,7 @@ struct shard {
 	pthread_cond_t done;
 	struct robj **buckets;
 	size_t n_buckets, n, hand;
-	uint64_t bytes;            /* of entries */
+	uint64_t bytes, peak;      /* of entries */
 };
 
 /* rroot - all that is known of a root, while the cache lives. */
@@ -93,8 +95,7 @@ struct rroot {
 	struct rroot *next;
 	_Atomic uint64_t gens;     /* the last robj.gen */
 	_Atomic uint64_t drops;    /* entries that had to go for room */
-	_Atomic uint64_t usual;    /* bytes of an object: the largest of the last */
-	_Atomic uint8_t large[64]; /* by hash of a folder: its objects are larger than RC_HEAD */
+	_Atomic uint64_t usual[64]; /* by hash of a folder: bytes of its objects, rather of the large ones */
 	uint64_t seed;
 	char name[];
 };
@@ -124,10 +125,12 @@ struct early;
 struct rcache {
 	pthread_mutex_t lock;      /* queues, budget, line, roots */
 	pthread_cond_t room;
-	uint64_t limit, bytes;     /* of extents, in flight or not */
+	uint64_t limit, bytes, peak; /* of extents, in flight or not */
 	uint64_t shard_limit;      /* of entries, each shard */
 	uint64_t piece, head;      /* RC_PIECE, RC_HEAD where the budget is large enough */
 	uint64_t ahead_limit, ahead_bytes;
+	uint64_t flying;           /* of these, under way ... */
+	uint32_t flights;          /* ... in so many requests */
 	uint32_t connections;
 	int64_t check_ns;          /* 0: never */
 	struct links queues[Q_N];
@@ -158,8 +161,14 @@ void links_init(struct links *l);
 int rc_grant(struct rcache *c, uint64_t n, bool must) NZ_MUST_USE;
 /* rc_charge - what was granted for x turned out to be another size, 0: none. */
 void rc_charge(struct ext *x, uint64_t n);
+/* rcache_peak - most bytes that the cache ever had, with what it knows of keys. */
+uint64_t rcache_peak(struct rcache *c);
 /* rc_granted - x has what was granted; early: nobody asked for it. */
 void rc_granted(struct ext *x, uint64_t n, bool early);
+/* rc_landed - it came, or not. */
+void rc_landed(struct ext *x);
+/* rc_may_start - whether n bytes may be fetched early now. */
+bool rc_may_start(struct rcache *c, uint64_t n);
 /* rc_enqueue - x is ready, and attached. The shard is locked, for rc_unqueue, too. */
 void rc_enqueue(struct ext *x);
 void rc_unqueue(struct ext *x);
@@ -184,7 +193,7 @@ struct robj *look_find(struct look *l, bool make);
 void obj_set(struct look *l, const struct object_info *info);
 /* obj_gone - it is not there. */
 void obj_gone(struct look *l);
-/* obj_forget - nothing is known of it, and nothing of it kept. */
+/* obj_forget - nothing is known of it, and nothing of it kept. l->obj may be NULL. */
 void obj_forget(struct look *l);
 bool obj_is_young(const struct rcache *c, int64_t at);
 /* obj_at - the extent with byte off, or the first one behind it; n_xs: none. */
@@ -208,8 +217,9 @@ struct job {
 	bool unless;               /* etag is what it must not be */
 };
 
-/* fetch_start - no lock is held. must: wait for room. Whatever happens, x is not FETCHING for ever. */
-void fetch_start(struct look *l, struct job *j, bool must);
+/* fetch_start - no lock is held. must: wait for room. Whatever happens, x is not FETCHING for ever.
+ * false: there was no room. */
+bool fetch_start(struct look *l, struct job *j, bool must);
 /* fetch_plan - extents for what is missing of [from, to) of a known object, attached, at most max, none
  * that begins at `before` or behind it. The shard is locked. */
 size_t fetch_plan(struct look *l, uint64_t from, uint64_t before, uint64_t to, struct job *jobs,
@@ -218,6 +228,10 @@ size_t fetch_plan(struct look *l, uint64_t from, uint64_t before, uint64_t to, s
  * all of it when it is at most len (OBJECT_ALL), its end (OBJECT_TAIL), or nothing (OBJECT_HEAD).
  * Becomes obj->asking. The shard is locked. Returns 0 or -ENOMEM. */
 int fetch_ask(struct look *l, int what, uint64_t off, uint64_t len, struct job *ret) NZ_MUST_USE;
+/* rc_beginning - how much of an unknown object is fetched with what it is: all, usually; little in a
+ * folder whose objects are too large for that. rc_guess - how much of it may come. */
+uint64_t rc_beginning(struct rstore *st, const char *key);
+uint64_t rc_guess(struct rstore *st, const char *key);
 /* fetch_wait - until x is not being fetched. The shard is locked. -EINTR. */
 int fetch_wait(struct ext *x, struct err *e) NZ_MUST_USE;
 /* ext_error - what became of an extent that is not being fetched any more: 0, -EAGAIN look again, or
@@ -226,9 +240,12 @@ int ext_error(const struct ext *x, const char *key, struct err *e) NZ_MUST_USE;
 
 /* ---- store_remote_ahead.c: fetching early ---- */
 
-void early_want(struct rstore *st, const struct store_range *r, size_t n);
-void early_wake(struct rcache *c);
-void early_forget(struct rstore *st);
+int early_new(struct rcache *c) NZ_MUST_USE;
 void early_free(struct rcache *c);
+void early_want(struct rstore *st, const struct store_range *r, size_t n);
+/* early_wake - something came or was read. No lock is held. */
+void early_wake(struct rcache *c);
+/* early_forget - the store closes. */
+void early_forget(struct rstore *st);
 
 #endif

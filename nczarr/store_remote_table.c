@@ -181,6 +181,7 @@ static struct robj *add(struct look *l)
 	s->buckets[o->hash & (s->n_buckets - 1)] = o;
 	s->n++;
 	s->bytes += o->cost;
+	s->peak = u64_max(s->peak, s->bytes);
 	return o;
 }
 
@@ -309,10 +310,13 @@ void obj_gone(struct look *l)
 
 void obj_forget(struct look *l)
 {
-	drop_extents(l->obj);
-	l->obj->state = OBJ_UNKNOWN;
+	if (l->obj) {
+		drop_extents(l->obj);
+		l->obj->state = OBJ_UNKNOWN;
+		l->obj->next_off = l->obj->run = l->obj->run_end = 0;
+	}
 	/* that it is not in the table must not be taken for absence */
-	(void)atomic_fetch_add(&l->obj->root->drops, 1);
+	(void)atomic_fetch_add(&l->st->root->drops, 1);
 }
 
 /* ---- what listings say ---- */
@@ -338,11 +342,17 @@ bool look_absent(struct rstore *st, const char *key)
 {
 	const char *end = strrchr(key, '/');
 	size_t len = end ? (size_t)(end - key) : 0;
+	struct look l = look_at(st, key, strlen(key));
 	bool folder;
 
 	if (st->base.unlisted)
 		return false;
-	/* the nearest folder that was listed; key is not in the table */
+	(void)pthread_mutex_lock(&l.shard->lock);
+	folder = look_find(&l, false) && l.obj->state == OBJ_THERE;
+	(void)pthread_mutex_unlock(&l.shard->lock);
+	if (folder)
+		return false;
+	/* the nearest folder that was listed */
 	for (;;) {
 		if (listing_of(st, key, len, &folder))
 			return true;
