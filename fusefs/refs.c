@@ -100,7 +100,7 @@ static int make(void *arg)
 		rc = err_set(&e, -EISDIR,
 			     "'%s' is a directory without a dataset of its own: references are "
 			     "to one dataset: name it",
-			     cfg->source);
+			     cfg->shown);
 	if (rc == 0)
 		rc = (j->parquet ? write_parquet : write_json)(j, source, view, address, &e);
 	if (rc < 0)
@@ -130,7 +130,7 @@ int fs_refs(const struct fs_setup *setup, const struct fs_refs_table *table)
 		log_error("out of memory");
 		return 1;
 	}
-	status = fs_run_guarded(cfg->source, 0, make, &j);
+	status = fs_run_guarded(cfg->shown, 0, make, &j);
 	if (status && j.tmp)
 		remove_below(AT_FDCWD, j.tmp, 0);
 	free(j.tmp);

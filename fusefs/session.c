@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include "base/child.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "fusefs/mirror.h"
@@ -275,6 +276,9 @@ int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
 				: fs_rw_mend(setup, setup->cfg->source,
 					     setup->cfg->command == CFG_MOUNT, e);
 
+	/* what asks other machines has a thread: before it the process that forks others */
+	if (rc == 0 && setup->cfg->remote && setup->prepare && !child_prepared())
+		rc = setup->prepare(e);
 	if (rc < 0)
 		return rc;
 
