@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/url.h"
 #include "codecs/plugin.h"
 #include "fusefs/fusefs.h"
 #include "fusefs/refs.h"
@@ -145,6 +146,33 @@ static int zarr_new(const struct cfg *cfg, const char *path, struct err *e)
 	return zarr_create(path, &opts, e);
 }
 
+static int far_sink(const struct cfg *cfg, struct store *s, const char *name,
+		    struct source *real, int dir_fd, const struct sink_names *names,
+		    struct sink **ret, struct err *e)
+{
+	struct zarr_sink_options opts = zarr_out(cfg, dir_fd, names);
+
+	opts.store = s;
+	return zarr_sink_open(name, real, &opts, ret, e);
+}
+
+static int far_new(const struct cfg *cfg, struct store *s, const char *name, struct err *e)
+{
+	struct zarr_sink_options opts = zarr_out(cfg, -1, NULL);
+
+	opts.store = s;
+	return zarr_create(name, &opts, e);
+}
+
+static int keys_begin(const struct cfg *cfg, struct store *s, int dir_fd,
+		      struct zarr_keys **ret, struct err *e)
+{
+	struct zarr_sink_options opts = zarr_out(cfg, dir_fd, NULL);
+
+	opts.store = s;
+	return zarr_keys_begin(&opts, ret, e);
+}
+
 static enum fs_key source_key(struct source *s, const char *key,
 			      bool (*emit)(void *arg, uint32_t array, uint64_t linear),
 			      void *arg)
@@ -197,6 +225,15 @@ static struct fs_rw fs_rw_table(void)
 		.zarr_pending = zarr_sink_pending,
 		.zarr_recover = zarr_sink_recover,
 		.zarr_create = zarr_new,
+		.far_sink = far_sink,
+		.far_recover = zarr_store_recover,
+		.far_create = far_new,
+		.keys_begin = keys_begin,
+		.keys_put = zarr_keys_put,
+		.keys_gone = zarr_keys_gone,
+		.keys_commit = zarr_keys_commit,
+		.keys_free = zarr_keys_free,
+		.doc_check = zarr_doc_check,
 		.hdf5_sink = hdf5_sink,
 		.hdf5_holds = hdf5_sink_holds,
 		.hdf5_pending = hdf5_pending,
@@ -305,11 +342,30 @@ static uint64_t far_requests(void *far)
 	return remote_requests(((struct far *)far)->remote);
 }
 
-/* target_of - borrowed from a. The user and password of the source are cfg's: its address has none. */
+/* same_origin - whether two addresses are of one server: what one may be told the other may. */
+static bool same_origin(const char *a, const char *b)
+{
+	struct url u, v;
+	bool same;
+
+	if (!a || !b || url_parse(a, &u, NULL) < 0)
+		return false;
+	if (url_parse(b, &v, NULL) < 0) {
+		url_release(&u);
+		return false;
+	}
+	same = url_origin_same(&u, &v);
+	url_release(&u);
+	url_release(&v);
+	return same;
+}
+
+/* target_of - borrowed from a. User, password and token are of the source's server: its address has
+ * none of them. */
 static struct remote_target target_of(const struct cfg *cfg, const char *text,
 				      const struct address *a)
 {
-	const bool source = cfg->source && strcmp(text, cfg->source) == 0;
+	const bool source = cfg->remote && same_origin(text, cfg->source);
 
 	return (struct remote_target){
 		.kind = a->kind == ADDRESS_S3    ? REMOTE_S3
@@ -324,6 +380,7 @@ static struct remote_target target_of(const struct cfg *cfg, const char *text,
 		.profile = a->profile,
 		.region = a->region,
 		.shown = a->shown,
+		.no_token = !source,
 		.what = a->what == ADDRESS_TREE   ? REMOTE_TREE
 			: a->what == ADDRESS_FILE ? REMOTE_FILE
 						  : REMOTE_ANY,
@@ -371,6 +428,52 @@ static int far_store(void *far, const char *text, struct store **ret, struct err
 	return rc;
 }
 
+/* may_be_private - whether what a document at `from` names may be in a private network: the document
+ * is a local one, or there itself. */
+static bool may_be_private(const char *from, const char *to)
+{
+	struct url u;
+	bool may;
+
+	if (!from || same_origin(from, to))
+		return true;
+	if (url_parse(from, &u, NULL) < 0)
+		return false;
+	may = remote_is_private(u.host);
+	url_release(&u);
+	return may;
+}
+
+static int far_blob(void *far, const char *from, const char *text, struct blob **ret,
+		    struct err *e)
+{
+	const struct far *f = far;
+	struct remote_target t;
+	struct source_at at;
+	struct address a;
+	int rc;
+
+	if (strchr(text, '#')) /* it could make any host one that is told who the user is */
+		return err_set(e, -EINVAL, "a reference has no '#': write %%23 for one in a name");
+	rc = far_parse(text, &a, e);
+	if (rc < 0)
+		return rc;
+	t = target_of(f->cfg, text, &a);
+	t.what = REMOTE_OBJECT;
+	t.public_only = !f->cfg->private_redirects && !may_be_private(from, text);
+	rc = remote_at(f->remote, &t, &at, e);
+	address_release(&a);
+	if (rc == 0)
+		*ret = at.file;
+	return rc;
+}
+
+static int reach_blob(void *setup, const char *from, const char *text, struct blob **ret,
+		      struct err *e)
+{
+	return fs_blob(setup, from, text, ret, e);
+}
+
 static const struct fs_remote remote_table = {
 	.open = far_open,
 	.stop = far_stop,
@@ -379,6 +482,7 @@ static const struct fs_remote remote_table = {
 	.release = remote_at_release,
 	.store = far_store,
 	.requests = far_requests,
+	.blob = far_blob,
 };
 
 /* print - text to standard output. Returns the exit status. */
@@ -483,8 +587,10 @@ int main(int argc, char **argv)
 		.prepare = hdf5_prepare,
 		.view_open = view_open,
 	};
+	const struct refs_reach reach = {.arg = &setup, .blob = reach_blob};
 	int status = 1;
 
+	refs_set_reach(&reach);
 	if (!own_stdio())
 		return 1;
 	if (cfg_parse(argc, argv, &cfg, &e) < 0) {

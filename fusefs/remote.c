@@ -65,6 +65,15 @@ int fs_store(const struct fs_setup *setup, const char *address, struct store **r
 	return rc < 0 ? rc : setup->remote->store(remote, address, ret, e);
 }
 
+int fs_blob(const struct fs_setup *setup, const char *from, const char *address,
+	    struct blob **ret, struct err *e)
+{
+	void *remote;
+	int rc = get(setup, &remote, e);
+
+	return rc < 0 ? rc : setup->remote->blob(remote, from, address, ret, e);
+}
+
 uint64_t fs_remote_requests(void)
 {
 	uint64_t n = 0;

@@ -14,6 +14,9 @@ struct fs_remote {
 	void (*release)(struct source_at *at);
 	int (*store)(void *remote, const char *address, struct store **ret, struct err *e);
 	uint64_t (*requests)(void *remote);
+	/* blob - the bytes of what a document at `from` (NULL: a local one) refers to. */
+	int (*blob)(void *remote, const char *from, const char *address, struct blob **ret,
+		    struct err *e);
 };
 
 /* fs_source - the source at a path or address: source_open, for both. */
@@ -22,6 +25,9 @@ int fs_source(const struct fs_setup *setup, const char *path, const struct sourc
 /* fs_store - the Zarr tree at an address, for writing; store_close it. */
 int fs_store(const struct fs_setup *setup, const char *address, struct store **ret,
 	     struct err *e) NZ_MUST_USE;
+/* fs_blob - the bytes of an object that a document refers to: refs_reach.blob with the setup. */
+int fs_blob(const struct fs_setup *setup, const char *from, const char *address,
+	    struct blob **ret, struct err *e) NZ_MUST_USE;
 /* fs_remote_stop - everything remote that somebody waits for is given up: the mount ends.
  * fs_remote_end - after all sources are closed. Both do nothing where nothing remote was opened. */
 void fs_remote_stop(void);

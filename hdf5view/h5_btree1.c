@@ -146,10 +146,16 @@ static int check_distinct(const struct nodes *v, struct err *e)
 	return 0;
 }
 
+static uint64_t node_at(const void *arg, size_t i)
+{
+	return ((const struct nodes *)arg)->addr[i];
+}
+
 /* One level: leaves give chunks, others the nodes of the next level. */
 static int level(struct tree *t, const struct nodes *now, int want, struct nodes *next,
 		 struct err *e)
 {
+	struct h5_early early = {.f = t->b->f};
 	int rc = 0;
 
 	next->n = 0;
@@ -157,6 +163,7 @@ static int level(struct tree *t, const struct nodes *now, int want, struct nodes
 		unsigned at;
 		size_t n;
 
+		h5_early_nodes(&early, i, now->n, t->guess, node_at, now);
 		rc = read_node(t, now->addr[i], want, &at, &n, e);
 		if (rc == 0)
 			rc = at == 0 ? leaf(t, n, e) : inner(t, n, next, e);

@@ -135,6 +135,20 @@ static int record(struct tree *t, const uint8_t *p, struct err *e)
 	return addr == H5_ABSENT ? 0 : h5_build_add(t->b, coords, addr, size, mask, e);
 }
 
+/* children - of an inner node. */
+struct children {
+	const struct tree *t;
+	const uint8_t *first;
+	size_t pointer;
+};
+
+static uint64_t child_at(const void *arg, size_t i)
+{
+	const struct children *c = arg;
+
+	return h5_addr(c->t->b->f, c->first + i * c->pointer);
+}
+
 /* A node of height h with n records; recursion ends at height 0, h <= H5_DEPTH_MAX. */
 static int node(struct tree *t, uint64_t addr, unsigned h, uint64_t n, struct err *e)
 {
@@ -142,6 +156,7 @@ static int node(struct tree *t, uint64_t addr, unsigned h, uint64_t n, struct er
 	size_t pointer = h ? osize + t->count_size + t->sum_size[h - 1] : 0;
 	uint64_t bytes = OVERHEAD + n * t->record + (h ? (n + 1) * pointer : 0);
 	size_t at = PREFIX, child = PREFIX + (size_t)n * t->record;
+	struct h5_early early = {.f = t->b->f};
 	int rc;
 
 	if (n > t->max_n[h] || (n == 0 && h != t->depth))
@@ -155,6 +170,10 @@ static int node(struct tree *t, uint64_t addr, unsigned h, uint64_t n, struct er
 	for (uint64_t i = 0; rc == 0 && i <= n; i++) {
 		if (h) {
 			const uint8_t *p = t->buf[h] + child + i * pointer;
+			struct children below = {t, t->buf[h] + child, pointer};
+
+			h5_early_nodes(&early, (size_t)i, (size_t)n + 1, t->node_size, child_at,
+				       &below);
 
 			rc = node(t, h5_addr(t->b->f, p), h - 1,
 				  h5_le(p + osize, t->count_size), e);

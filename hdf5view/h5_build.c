@@ -185,10 +185,10 @@ static int move_dims(struct h5_build *b, const uint32_t *gmap, struct err *e)
 			g = b->groups[g].g.parent;
 		ds->dims[i] = b->dims[i].d;
 		ds->dims[i].group = gmap[g];
-		b->src->dims[i] = (struct h5_node){
-			.addr = b->dims[i].addr,
-			.dimid = b->dims[i].has_dimid ? b->dims[i].dimid : -1,
-			.file = b->dims[i].file};
+		b->src->dims[i] =
+			(struct h5_node){.addr = b->dims[i].addr,
+					 .dimid = b->dims[i].has_dimid ? b->dims[i].dimid : -1,
+					 .file = b->dims[i].file};
 	}
 	return 0;
 }

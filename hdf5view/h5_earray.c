@@ -41,6 +41,9 @@ static unsigned log2_of(unsigned v)
 	return n;
 }
 
+#define EARLY_MOST ((uint64_t)1 << 20) /* of a block that are wanted before it is read */
+#define EARLY_MORE 128                 /* bytes around its elements */
+
 static int read_header(struct earray *a, struct err *e)
 {
 	const struct h5_file *f = a->b->f;
@@ -159,15 +162,35 @@ static int data_block(struct earray *a, uint64_t addr, unsigned u, uint64_t i,
 	return h5_elems_add(a->b, &a->elems, &a->walk, idx, a->buf + prefix, n, e);
 }
 
+/* block_list - where the data blocks of a super block are. */
+struct block_list {
+	const struct h5_file *f;
+	const uint8_t *p;
+};
+
+static uint64_t block_at(const void *arg, size_t i)
+{
+	const struct block_list *l = arg;
+
+	return h5_addr(l->f, l->p + i * l->f->offset_size);
+}
+
 /* The data blocks of super block u, whose addresses are at p, from element idx on. */
 static int data_blocks(struct earray *a, const uint8_t *p, unsigned u, const uint8_t *bitmap,
 		       uint64_t idx, struct err *e)
 {
+	const struct block_list list = {a->b->f, p};
+	struct h5_early early = {.f = a->b->f};
+	uint64_t bytes; /* checksums of pages are few */
 	int rc = 0;
 
+	if (ckd_mul(&bytes, elems_of(a, u), (uint64_t)a->elems.size))
+		bytes = EARLY_MOST;
 	for (uint64_t i = 0; rc == 0 && i < blocks_of(u) && idx < a->walk.count; i++) {
-		uint64_t addr = h5_addr(a->b->f, p + i * a->b->f->offset_size);
+		uint64_t addr = block_at(&list, (size_t)i);
 
+		h5_early_nodes(&early, (size_t)i, (size_t)blocks_of(u),
+			       u64_min(bytes, EARLY_MOST) + EARLY_MORE, block_at, &list);
 		if (addr != H5_ABSENT)
 			rc = data_block(a, addr, u, i, bitmap, idx, e);
 		if (ckd_add(&idx, idx, elems_of(a, u)))

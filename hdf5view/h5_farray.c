@@ -17,6 +17,8 @@ struct farray {
 	size_t cap;
 };
 
+#define EARLY_MOST ((uint64_t)8 << 20) /* of a block that are wanted before it is read */
+
 static int read_header(struct farray *a, struct err *e)
 {
 	const struct h5_file *f = a->b->f;
@@ -87,8 +89,13 @@ static int read_block(struct farray *a, struct err *e)
 {
 	const struct h5_file *f = a->b->f;
 	uint64_t prefix = 6 + (uint64_t)f->offset_size, bytes, bitmap;
+	struct h5_early early = {.f = f};
 	int rc;
 
+	if (ckd_mul(&bytes, a->n, (uint64_t)a->elems.size) || bytes > EARLY_MOST)
+		bytes = EARLY_MOST;
+	h5_early_add(&early, a->block, bytes);
+	h5_early_done(&early);
 	if (a->n <= a->page) {
 		bytes = prefix + a->n * a->elems.size + 4; /* n <= 2^32: no overflow */
 		rc = h5_build_node(a->b, a->block, &a->buf, &a->cap, bytes, "FADB", e);

@@ -8,10 +8,9 @@
 #include <errno.h>
 #include <string.h>
 
-
 #define SIGNATURE_LEN 8
 #define FAR_SEARCH ((uint64_t)1 << 20) /* of a remote file, for its superblock */
-#define SUPERBLOCK_MAX 96 /* enough of version 1 with 8-byte addresses */
+#define SUPERBLOCK_MAX 96              /* enough of version 1 with 8-byte addresses */
 
 static const uint8_t signature[SIGNATURE_LEN] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 

@@ -87,6 +87,7 @@ static const struct h5_place *place_of(struct h5_source *s, uint32_t array, stru
 			return NULL;
 		p = atomic_load_explicit(slot, memory_order_acquire);
 		if (!p) {
+			h5_scout(s, array);
 			p = load(s, array, e);
 			if (p)
 				atomic_store_explicit(slot, p, memory_order_release);

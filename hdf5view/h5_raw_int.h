@@ -59,6 +59,26 @@ static inline bool h5_in_file(const struct h5_file *f, uint64_t addr, uint64_t n
 int h5_pread(const struct h5_file *f, uint64_t addr, void *out, size_t n, const char *what,
 	     struct err *e) NZ_MUST_USE;
 
+/* ---- h5_early.c ---- */
+
+#define H5_EARLY_PARTS 64
+
+/* h5_early - ranges that are gathered to be wanted together. */
+struct h5_early {
+	const struct h5_file *f;
+	size_t n;
+	struct blob_part parts[H5_EARLY_PARTS];
+};
+
+/* h5_early_add - one more; nothing where the file is local, or addr is not in it. */
+void h5_early_add(struct h5_early *x, uint64_t addr, uint64_t n);
+/* h5_early_done - all that were gathered are wanted. */
+void h5_early_done(struct h5_early *x);
+/* h5_early_nodes - before node i of n is read, in order from 0: want those that come after it, of
+ * about so many bytes each. */
+void h5_early_nodes(struct h5_early *x, size_t i, size_t n, uint64_t bytes,
+		    uint64_t (*addr)(const void *arg, size_t i), const void *arg);
+
 /* h5_sum_ok - whether the last 4 of n bytes are the checksum of those before. */
 static inline bool h5_sum_ok(const uint8_t *p, size_t n)
 {

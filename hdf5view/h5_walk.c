@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define HEADER_BYTES ((uint64_t)4096) /* of an object header, with what mostly follows it */
+
 struct link {
 	const char *raw;  /* as the file says it */
 	const char *name; /* as presented; NULL: left out */
@@ -285,6 +287,29 @@ static size_t path_push(struct h5_build *b, const char *name)
 	return len;
 }
 
+/* want_members - object headers are all over a file. Of a remote one they come side by side. */
+static void want_members(const struct h5_build *b, uint32_t file, const struct links *l)
+{
+	struct blob *blob = b->src->g.blob;
+	struct blob_part parts[64];
+	size_t n = 0;
+
+	if (!guest_remote(&b->src->g) || file)
+		return;
+	for (size_t i = 0; i < l->n; i++) {
+		uint64_t at;
+
+		if (l->v[i].type == H5L_TYPE_HARD &&
+		    !ckd_add(&at, l->v[i].addr, b->src->raw.base) && at < blob->size)
+			parts[n++] =
+				(struct blob_part){at, u64_min(HEADER_BYTES, blob->size - at)};
+		if (n == ARRAY_LEN(parts) || (i + 1 == l->n && n > 0)) {
+			blob_want(blob, parts, n);
+			n = 0;
+		}
+	}
+}
+
 static int walk_group(struct h5_build *b, uint32_t group, unsigned depth, struct err *e);
 
 static int walk_members(struct h5_build *b, hid_t id, uint32_t group, bool ordered,
@@ -293,6 +318,8 @@ static int walk_members(struct h5_build *b, hid_t id, uint32_t group, bool order
 	struct links l = {.b = b, .e = e};
 	int rc = collect(b, id, ordered, &l, e);
 
+	if (rc == 0)
+		want_members(b, b->groups[group].file, &l);
 	b->groups[group].first_array = (uint32_t)b->n_arrays;
 	for (size_t i = 0; i < l.n && rc == 0; i++) {
 		size_t len;

@@ -107,6 +107,7 @@ struct nc_model {
 	struct arena arena;
 	const struct dataset *ds;  /* borrowed from the source */
 	const struct plan *plans;  /* borrowed from the caller */
+	bool unlisted;       /* the source cannot list chunks */
 	bool keep_going;
 	uint64_t max_bytes;
 	uint32_t *order;           /* ds->n_groups ordinals, parents first */

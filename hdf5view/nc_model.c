@@ -193,11 +193,30 @@ static int hide(struct nc_model *m, struct plan *plans, uint32_t i, const struct
 	return -EOPNOTSUPP;
 }
 
+/* decoded - of a source that cannot list chunks: what is encoded has sizes that nobody knows, and a
+ * file has to state them all; so all is shown decoded, what was never written as well. */
+static int decoded(struct nc_model *m, const struct plan *plans, bool rules, struct err *e)
+{
+	bool any = rules;
+
+	for (uint32_t i = 0; i < m->ds->n_arrays; i++)
+		any = any || (plans[i].kind == PLAN_DECODE && m->ds->arrays[i].chain.n > 0);
+	if (any && nc_note(m, 0, DS_NONE,
+			   "chunks are shown decoded: the server cannot list them, so that "
+			   "their sizes "
+			   "are not known") < 0)
+		return err_nomem(e);
+	return 0;
+}
+
 static int decide_shown(struct nc_model *m, struct plan *plans,
 			const struct plan_policy *policy, struct err *e)
 {
+	const struct plan_policy plain = {.filter = PLAN_NONE, .quant = policy->quant};
+	const bool rules = policy->rules != NULL;
 	int rc = 0;
 
+	policy = m->unlisted ? &plain : policy;
 	for (uint32_t i = 0; i < m->ds->n_arrays && !rc; i++) {
 		const struct ds_array *a = &m->ds->arrays[i];
 		struct err why = ERR_INIT;
@@ -215,7 +234,7 @@ static int decide_shown(struct nc_model *m, struct plan *plans,
 		if (!m->arrays[i].name)
 			rc = nc_full(m, e);
 	}
-	return rc;
+	return rc || !m->unlisted ? rc : decoded(m, plans, rules, e);
 }
 
 /* ---- storage ---- */
@@ -242,7 +261,7 @@ static void decide_storage(struct nc_model *m, struct plan *plans)
 		if (a->rank == 0)
 			x->data = NC_CONTIGUOUS;
 		x->fill = nc_fill(a);
-		plans[i].fill_declared = x->fill;
+		plans[i].fill_declared = x->fill && !m->unlisted;
 	}
 }
 
@@ -412,6 +431,7 @@ int nc_model_new(struct source *s, const struct nc_view_options *opts, struct pl
 	m->ds = ds;
 	m->plans = plans;
 	m->keep_going = opts->keep_going;
+	m->unlisted = s->unlisted;
 	m->max_bytes = opts->max_image_bytes;
 	arena_init(&m->arena, (size_t)u64_min(u64_max(m->max_bytes, MODEL_MIN), SIZE_MAX));
 	m->n_dims = ds->n_dims;

@@ -13,6 +13,7 @@
 
 #define CHUNK_ELEMS 32768 /* elements of a chunk of texts: half a megabyte */
 #define HEAP_HEAD 16      /* of an object in the global heap */
+#define WANTED 32         /* chunks of a source far away that are asked for at a time */
 
 void nc_texts_chunk(const struct ds_array *a, uint64_t *ret)
 {
@@ -191,7 +192,8 @@ static uint64_t room_left(const struct nc_builder *b)
 static int break_array(struct nc_builder *b, uint32_t array, int rc, const struct err *why,
 		       struct err *e)
 {
-	if (rc == -ENOMEM || rc == -ERANGE || rc == -ESTALE)
+	if (rc == -ENOMEM || rc == -ERANGE || rc == -ESTALE || rc == -EINTR ||
+	    rc == -ETIMEDOUT || rc == -ECANCELED)
 		return err_set(e, rc, "%s", why->msg);
 	b->broken[array] = strdup(why->msg);
 	return b->broken[array] ? 0 : err_nomem(e);
@@ -227,17 +229,24 @@ int nc_texts_write(struct nc_builder *b, struct source *s, uint32_t array, struc
 {
 	const struct ds_array *a = &b->ds->arrays[array];
 	struct piece p = {.a = a};
+	uint64_t at;
 	hid_t set;
 	int rc = 0;
 
+	/* listed once, absent ones need not be asked for; what is wrong is said when they are read */
+	if (s->far && !s->unlisted && source_next(s, array, 0, &at, NULL) == -ENOMEM)
+		return err_nomem(e);
 	buf_init(&p.raw, SIZE_MAX);
 	h5_enter();
 	set = H5Oopen_by_addr(b->file, b->arrays[array]);
 	if (set < 0)
 		rc = nc_h5_fail(b, 0, array, e);
 	h5_leave();
-	for (uint64_t c = 0; c < a->n_chunks && !rc && !b->broken[array]; c++)
+	for (uint64_t c = 0; c < a->n_chunks && !rc && !b->broken[array]; c++) {
+		if (c % WANTED == 0)
+			chunkio_want_run(s, array, c, 2 * WANTED);
 		rc = one_chunk(b, s, set, &p, array, c, e);
+	}
 	h5_enter();
 	h5_id_close(&set);
 	h5_leave();

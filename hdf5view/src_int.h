@@ -232,6 +232,11 @@ struct h5_place {
 	struct h5_index *index;   /* CHUNKED */
 };
 
+/* h5_scout - who looks for chunks of which arrays: the last one, and how far indexes are wanted. */
+struct h5_scout {
+	uint32_t last, end, step;
+};
+
 struct h5_source {
 	struct guest g;
 	struct h5_file raw;
@@ -244,6 +249,7 @@ struct h5_source {
 	uint32_t n_places;
 	_Atomic(struct h5_place *) *places;
 	pthread_mutex_t load;     /* one thread loads an index at a time */
+	struct h5_scout scout;    /* load */
 	bool moved;               /* h5_lock: path leads to another file by now */
 	hid_t file;               /* open for reading elements, in the worker; 0: not yet */
 };
@@ -257,6 +263,9 @@ static inline struct h5_source *h5_of(struct source *s)
 {
 	return h5_of_guest(guest_of(s));
 }
+
+/* h5_scout - before the index of an array is read: perhaps those of others will be, too. */
+void h5_scout(struct h5_source *s, uint32_t array);
 
 /* ---- h5_guest.c ---- */
 

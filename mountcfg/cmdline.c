@@ -329,6 +329,20 @@ static int implied(struct cfg *cfg, struct err *e)
 	return 0;
 }
 
+/* settle_refs - references are to the chunks of a Zarr v2 tree as they are stored. */
+static int settle_refs(struct cfg *cfg, struct err *e)
+{
+	if (cfg->rw || cfg->zarr3 || cfg->mode == CFG_MODE_NCZARR || cfg->view == CFG_VIEW_NC)
+		return err_set(e, -EINVAL,
+			       "refs: references are to a tree that is read, of Zarr v2 "
+			       "without NCZarr's keys: leave out rw, zarr_format=3, shards, "
+			       "mode=nczarr and view=nc");
+	cfg->view = CFG_VIEW_ZARR;
+	if (!cfg_said(cfg, "filter"))
+		cfg->filter = CFG_FILTER_KEEP;
+	return 0;
+}
+
 int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e)
 {
 	struct walk w = {.argc = argc, .i = 1, .argv = argv};
@@ -356,6 +370,8 @@ int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e)
 		rc = implied(cfg, e);
 	if (rc == 0)
 		rc = cfg_settle(cfg, e);
+	if (rc == 0 && cfg->command == CFG_REFS)
+		rc = settle_refs(cfg, e);
 	if (rc < 0)
 		cfg_release(cfg);
 	return rc;
@@ -378,12 +394,12 @@ static void forget(char *text)
 
 void cfg_release(struct cfg *cfg)
 {
-	char *const texts[] = {cfg->source,     cfg->shown,     cfg->user,
-			       cfg->out,        cfg->address,   cfg->mountpoint,
-			       cfg->link_root,  cfg->state_dir, cfg->endpoint,
-			       cfg->profile,    cfg->region,    cfg->access_key,
-			       cfg->aws_config, cfg->ca_file,   cfg->bearer_file,
-			       cfg->netrc_file, cfg->cache_dir};
+	char *const texts[] = {cfg->source,    cfg->shown,       cfg->user,
+			       cfg->out,       cfg->mountpoint,  cfg->link_root,
+			       cfg->state_dir, cfg->endpoint,    cfg->profile,
+			       cfg->region,    cfg->access_key,  cfg->aws_config,
+			       cfg->ca_file,   cfg->bearer_file, cfg->netrc_file,
+			       cfg->cache_dir, cfg->address};
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		free(texts[i]);

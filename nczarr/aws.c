@@ -160,6 +160,8 @@ static int look(struct aws *a, bool must, struct err *e)
 	a->looking = true;
 	pthread_mutex_unlock(&a->lock);
 	rc = aws_look(&a->o, &new, &why);
+	if (rc == -ENOENT)
+		rc = -EACCES; /* a file, a role: it is not the object that is absent */
 	now = (int64_t)time(NULL);
 	pthread_mutex_lock(&a->lock);
 	a->looking = false;

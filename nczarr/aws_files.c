@@ -1,8 +1,8 @@
 /* aws_files.c - ~/.aws/config and ~/.aws/credentials: sections of "key = value".
  *
- * As AWS's tools read them: a section of config is "[profile NAME]" or "[default]", one of credentials
- * "[NAME]"; indented lines below a key without a value are another level, which says nothing about
- * credentials; credentials wins. */
+ * As AWS's tools read them: a section of config is "[profile NAME]" or "[default]", one of
+ * credentials "[NAME]"; indented lines below a key without a value are another level, which
+ * says nothing about credentials; credentials wins. */
 #include "nczarr/aws_int.h"
 
 #include <errno.h>

@@ -3,7 +3,8 @@
  *   aws.c        which keys hold now, and when they are renewed
  *   aws_files.c  ~/.aws/config and ~/.aws/credentials
  *   aws_where.c  one place after the other until one has keys
- *   aws_http.c   keys that a service gives out: containers, instances, STS */
+ *   aws_http.c   keys that a service gives out: containers, instances;  aws_sts.c  roles
+ *   aws_time.c   times */
 #ifndef NCZARR_AWS_INT_H
 #define NCZARR_AWS_INT_H
 
@@ -21,12 +22,11 @@ struct aws_keys {
 	char from[96];        /* "the environment", for messages */
 };
 
-/* aws_ready - there are keys that hold, or it is known that there are none: reads files and asks services
- * at the first call, and again before keys expire. wait: false on the net's thread, where nothing
- * may be waited for: then what is there is taken. One thread renews; others go on with keys that
- * still hold.
- * Returns 0; -EACCES a place that was named has no keys, or they cannot be renewed; -EINVAL a file
- * that cannot be understood; -EINTR. */
+/* aws_ready - there are keys that hold, or it is known that there are none: reads files and
+ * asks services at the first call, and again before keys expire. wait: false on the net's
+ * thread, where nothing may be waited for: then what is there is taken. One thread renews;
+ * others go on with keys that still hold. Returns 0; -EACCES a place that was named has no
+ * keys, or they cannot be renewed; -EINVAL a file that cannot be understood; -EINTR. */
 int aws_ready(struct aws *a, bool wait, struct err *e) NZ_MUST_USE;
 
 /* aws_keys_now - a reference to what aws_ready found (aws_keys_release); NULL: requests are not
@@ -34,11 +34,12 @@ int aws_ready(struct aws *a, bool wait, struct err *e) NZ_MUST_USE;
 struct aws_keys *aws_keys_now(struct aws *a);
 void aws_keys_release(struct aws_keys *k);
 
-/* aws_refused - the service says that these keys do not hold any more: the next aws_ready looks again. */
+/* aws_refused - the service says that these keys do not hold any more: the next aws_ready
+ * looks again. */
 void aws_refused(struct aws *a, const struct aws_keys *k);
 
-/* aws_fixed_only - of a service that is not AWS's: keys that were written down are used, no service
- * is asked for others. */
+/* aws_fixed_only - of a service that is not AWS's: keys that were written down are used, no
+ * service is asked for others. */
 void aws_fixed_only(struct aws *a);
 
 /* After aws_ready; borrowed from a; NULL: nothing says so. */
@@ -59,8 +60,8 @@ struct aws_profile {
 	bool sso;             /* sso_session or sso_start_url: refused */
 };
 
-/* aws_profile_read - config and credentials: paths, NULL: none. A file that is not there says nothing.
- * Returns 0; -EINVAL with file and line; -EACCES it cannot be read. */
+/* aws_profile_read - config and credentials: paths, NULL: none. A file that is not there
+ * says nothing. Returns 0; -EINVAL with file and line; -EACCES it cannot be read. */
 int aws_profile_read(const char *config, const char *credentials, const char *profile,
 		     struct aws_profile *ret, struct err *e) NZ_MUST_USE;
 void aws_profile_release(struct aws_profile *p);
@@ -90,8 +91,10 @@ int aws_look(const struct aws_options *o, struct aws_found *ret, struct err *e) 
 void aws_found_release(struct aws_found *f);
 
 /* Keys that services give out. *ret NULL with 0: the service is not there. */
-int aws_from_container(const struct aws_options *o, struct aws_keys **ret, struct err *e) NZ_MUST_USE;
-int aws_from_instance(const struct aws_options *o, struct aws_keys **ret, struct err *e) NZ_MUST_USE;
+int aws_from_container(const struct aws_options *o, struct aws_keys **ret,
+		       struct err *e) NZ_MUST_USE;
+int aws_from_instance(const struct aws_options *o, struct aws_keys **ret,
+		      struct err *e) NZ_MUST_USE;
 
 /* aws_role - one that is assumed through STS. */
 struct aws_role {
@@ -104,8 +107,11 @@ struct aws_role {
 int aws_from_sts(const struct aws_options *o, const struct aws_role *role, struct aws_keys **ret,
 		 struct err *e) NZ_MUST_USE;
 
-/* aws_time - "2026-11-22T10:00:00Z" (with fractions or without) as seconds since 1970, ns in *ret_ns when
- * it is not NULL. -EINVAL. */
+/* aws_text_file - the text of a file of one line (new); NULL: e says why. */
+char *aws_text_file(const char *path, struct err *e);
+
+/* aws_time - "2026-11-22T10:00:00Z" (with fractions or without) as seconds since 1970, ns in
+ * *ret_ns when it is not NULL. -EINVAL. */
 int aws_time(const char *text, int64_t *ret, int64_t *ret_ns) NZ_MUST_USE;
 
 #endif

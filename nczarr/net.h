@@ -58,6 +58,7 @@ struct net_answer {
 	char etag[256];          /* as it came, with quotes; "" none, or longer than this */
 	bool weak;               /* it is a weak one */
 	int64_t modified;        /* Last-Modified, ns since 1970; 0: none */
+	int64_t date;            /* Date: the server's clock, likewise */
 	char content_type[128];
 	char region[64];         /* x-amz-bucket-region */
 	char location[2048];     /* of a redirect that was not followed */
@@ -87,6 +88,7 @@ struct net_want {
 	                          * max_body bytes; the answer's body then is empty but for its len */
 	bool once;               /* must not be tried again when it may have reached the server */
 	bool background;         /* others go first */
+	bool public_only;        /* who named the address is not the user: where redirects may lead */
 	bool no_proxy, link_local; /* link_local: 169.254.0.0/16 may be asked (instance credentials) */
 	const char *user, *password, *bearer; /* copied; NULL. Only for this origin */
 	net_sign_fn *sign;

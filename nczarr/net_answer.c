@@ -132,6 +132,8 @@ static void take_line(struct net_request *r, const struct line *l)
 		a->weak = strncmp(a->etag, "W/", 2) == 0;
 	} else if (is_named(l, "Last-Modified")) {
 		a->modified = date_of(l);
+	} else if (is_named(l, "Date")) {
+		a->date = date_of(l);
 	} else if (is_named(l, "Content-Type")) {
 		keep(a->content_type, sizeof(a->content_type), l);
 	} else if (is_named(l, "x-amz-bucket-region")) {

@@ -105,9 +105,10 @@ bool net_may_ask(struct net_request *r, enum net_kind kind)
 {
 	if (kind == NET_LINK_LOCAL)
 		return r->want.link_local && r->hops == 0;
-	if (r->hops == 0 || kind == NET_PUBLIC || r->net->opts.private_redirects)
+	if ((r->hops == 0 && !r->want.public_only) || kind == NET_PUBLIC ||
+	    r->net->opts.private_redirects)
 		return true;
-	return r->first_known && kind == r->first_kind;
+	return r->first_known && !r->want.public_only && kind == r->first_kind;
 }
 
 /* Following. */
@@ -148,20 +149,34 @@ static int resolve(const struct net_request *r, struct url *ret)
 	return rc;
 }
 
-/* allowed - what can be said before anything is connected; NULL: nothing against it. */
+/* forbidden - what is against it before anything is connected; NULL: nothing. */
 static const char *forbidden(struct net_request *r, const struct url *to)
 {
-	const enum net_kind kind = net_kind_of_text(to->host);
+	enum net_kind kind = net_is_here(to->host) ? NET_LOOPBACK : net_kind_of_text(to->host);
 
 	if (strcmp(to->scheme, "http") != 0 && strcmp(to->scheme, "https") != 0)
 		return "a redirect to something else than http:// or https:// is not followed";
 	if (strcmp(r->at.scheme, "https") == 0 && strcmp(to->scheme, "https") != 0)
 		return "a redirect from https:// to http:// is not followed";
-	r->hops++; /* for net_may_ask */
-	if (!net_may_ask(r, net_is_here(to->host) ? NET_LOOPBACK : kind))
+	if (!net_may_ask(r, kind))
 		return "a redirect leads to this machine or into a private network, which is "
 		       "not "
 		       "followed (-o private_redirects allows it)";
+	return NULL;
+}
+
+/* endless - why it is not followed any further; NULL: it may be. */
+static const char *endless(struct net_request *r, const struct url *to)
+{
+	uint64_t hash = hash_of(to);
+
+	if (r->hops > NET_HOPS)
+		return "too many redirects";
+	for (uint32_t i = 0; i < r->hops; i++)
+		if (r->seen[i] == hash)
+			return "redirects lead in a circle";
+	if (r->hops < ARRAY_LEN(r->seen))
+		r->seen[r->hops] = hash;
 	return NULL;
 }
 
@@ -169,31 +184,25 @@ int net_redirect(struct net_request *r)
 {
 	struct url to = {0};
 	const char *why;
-	uint64_t hash;
+	int rc = 0;
 
-	if (r->hops == 0)
+	if (r->hops++ == 0)
 		r->seen[0] = hash_of(&r->at);
 	if (resolve(r, &to) < 0) {
 		net_fail(r, -EIO, "a redirect to something that is no address");
 		return -EIO;
 	}
-	why = r->hops >= NET_HOPS ? NULL : forbidden(r, &to);
-	if (why) {
-		net_fail(r, -EACCES, "%s", why);
-		url_release(&to);
-		return -EACCES;
+	why = forbidden(r, &to);
+	rc = why ? -EACCES : 0;
+	if (!why) {
+		why = endless(r, &to);
+		rc = why ? -EIO : 0;
 	}
-	hash = hash_of(&to);
-	for (uint32_t i = 0; i < r->hops && i <= NET_HOPS; i++)
-		why = r->seen[i] == hash ? "redirects lead in a circle" : why;
-	if (!why && r->hops >= NET_HOPS)
-		why = "too many redirects";
 	if (why) {
-		net_fail(r, -EIO, "%s", why);
+		net_fail(r, rc, "%s", why);
 		url_release(&to);
-		return -EIO;
+		return rc;
 	}
-	r->seen[r->hops] = hash;
 	url_release(&r->at);
 	r->at = to;
 	r->a.tries = 0; /* of the next address */

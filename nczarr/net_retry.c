@@ -192,7 +192,8 @@ static const char *contradiction(const struct net_request *r)
 	const struct net_answer *a = &r->a;
 	uint64_t len = r->want.room ? r->room_len : a->body.len;
 
-	if (strcmp(r->want.method, "HEAD") == 0 || a->cut || a->encoded)
+	if (strcmp(r->want.method, "HEAD") == 0 || a->cut || a->encoded || a->status == 204 ||
+	    a->status == 304)
 		return NULL;
 	if (a->status == 206 && a->ranged && len != a->range_end - a->range_off)
 		return "the length of the answer is not that of the range it says it is";
@@ -273,6 +274,9 @@ static enum net_verdict faulty(struct net_request *r)
 			r, -EACCES,
 			r->hops ? "a redirect leads to this machine or into a private network, "
 				  "which is not followed (-o private_redirects allows it)"
+			: r->want.public_only
+				? "a document may not lead to this machine or into a private "
+				  "network (-o private_redirects allows it)"
 				: "link-local addresses are not asked");
 		return NET_DONE;
 	case FAULT_BODY:

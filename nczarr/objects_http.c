@@ -20,6 +20,7 @@ struct http {
 	struct net *net;
 	char *url, *query, *shown;
 	char *user, *password, *bearer_file;
+	bool public_only;
 };
 
 /* fetch - one object_range, which may take two requests. */
@@ -119,6 +120,7 @@ static int ask(struct fetch *f, struct err *e)
 		.headers = lines,
 		.max_body = r->what == OBJECT_HEAD ? 1 : r->len,
 		.background = r->background,
+		.public_only = h->public_only,
 		.user = h->user,
 		.password = h->password,
 		.bearer = f->token,
@@ -392,8 +394,12 @@ static int read_token(const struct http *h, char **ret, struct err *e)
 		return 0;
 	fd = open(h->bearer_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n < 0)
-		return err_sys(e, errno, "bearer file '%s'", h->bearer_file);
+	if (n < 0) { /* whatever it is, it does not say that an object is not there */
+		(void)err_sys(e, errno, "bearer file '%s'", h->bearer_file);
+		if (e)
+			e->code = -EACCES;
+		return -EACCES;
+	}
 	text[n] = '\0';
 	text[strcspn(text, "\r\n")] = '\0';
 	*ret = text[0] ? strdup(text) : NULL;
@@ -487,7 +493,8 @@ int objects_http_open(struct net *net, const struct remote_options *opts,
 	if (rc == 0)
 		rc = copy(t->password, &h->password, e);
 	if (rc == 0)
-		rc = copy(opts->bearer_file, &h->bearer_file, e);
+		rc = copy(t->no_token ? NULL : opts->bearer_file, &h->bearer_file, e);
+	h->public_only = t->public_only;
 	h->o = (struct objects){.ops = &http_ops, .name = h->shown};
 	if (rc < 0) {
 		http_close(&h->o);

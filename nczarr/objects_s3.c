@@ -1,5 +1,5 @@
-/* objects_s3.c - opening a bucket, and where it is asked for: endpoint, region, and what the service
- * says of both. */
+/* objects_s3.c - opening a bucket, and where it is asked for: endpoint, region, and what the
+ * service says of both. */
 #include "nczarr/s3_int.h"
 
 #include <errno.h>
@@ -98,7 +98,8 @@ int objects_s3_open(struct net *net, const struct remote_options *opts,
 
 /* Where it is. */
 
-/* region_in - the region that the name of an endpoint of AWS has: s3.REGION.amazonaws.com, or "". */
+/* region_in - the region that the name of an endpoint of AWS has: s3.REGION.amazonaws.com,
+ * or "". */
 static void region_in(const char *host, char ret[64])
 {
 	const char *end = strstr(host, ".amazonaws.com"), *p = host;
@@ -155,7 +156,8 @@ static bool region_ok(const char *region)
 	return true;
 }
 
-/* find_endpoint - the one that was given, that of environment and files, or AWS's (Google's). */
+/* find_endpoint - the one that was given, that of environment and files, or AWS's
+ * (Google's). */
 static int find_endpoint(struct s3 *s, const char *region, struct err *e)
 {
 	const char *text = s->endpoint_text;
@@ -227,9 +229,9 @@ static const char *without_bucket(const struct s3 *s, const char *host)
 	return strncmp(host, s->bucket, n) == 0 && host[n] == '.' ? host + n + 1 : host;
 }
 
-/* follow - whether the place that an answer names may be asked: the same host at another port, or
- * another one of AWS's. Signatures hold for one host only, so nothing is given away; but what is
- * written would go there. */
+/* follow - whether the place that an answer names may be asked: the same host at another
+ * port, or another one of AWS's. Signatures hold for one host only, so nothing is given
+ * away; but what is written would go there. */
 static bool follow(const struct s3 *s, const char *location, struct s3_place *to)
 {
 	struct url u;

@@ -1,5 +1,5 @@
-/* objects_s3_call.c - one request: its address, its signature before each try, and what its answer
- * teaches: another region, another clock, keys that have ended. */
+/* objects_s3_call.c - one request: its address, its signature before each try, and what its
+ * answer teaches: another region, another clock, keys that have ended. */
 #include "nczarr/s3_int.h"
 
 #include <errno.h>
@@ -155,6 +155,27 @@ static int sign(void *arg, struct net_request *r, struct err *e)
 	return rc;
 }
 
+/* is_failure - a report of a failure in the place of what was asked for, with status 200. */
+static bool is_failure(const struct s3_call *c, const struct net_answer *a)
+{
+	bool object = strcmp(c->method, "GET") == 0 && c->key;
+
+	/* an object may be XML of any kind, but it has an ETag */
+	return a->status == 200 && a->body.len && !(object && *a->etag) &&
+	       s3_xml_root(a->body.data, a->body.len, "Error");
+}
+
+/* judge - what may be gone the next time: a failure after the status was sent, another writer's
+ * request that is under way. */
+static bool judge(void *arg, const struct net_answer *a)
+{
+	const struct s3_call *c = arg;
+
+	return is_failure(c, a) ||
+	       (a->status == 409 && (strcmp(a->error_code, "ConditionalRequestConflict") == 0 ||
+				     strcmp(a->error_code, "OperationAborted") == 0));
+}
+
 static struct net_want want_of(struct s3_call *c)
 {
 	return (struct net_want){
@@ -169,6 +190,7 @@ static struct net_want want_of(struct s3_call *c)
 		.once = c->once,
 		.background = c->background,
 		.sign = sign,
+		.judge = judge,
 		.sign_arg = c,
 	};
 }
@@ -258,7 +280,7 @@ static bool learn_region(struct s3_call *c, const struct net_answer *a)
 	return s3_move(c->s, &c->place, region, location);
 }
 
-/* learn_clock - the service says what time it is; once, and no more than a day off by the hour. */
+/* learn_clock - the service says what time it is there; believed once. */
 static bool learn_clock(struct s3_call *c, const struct net_answer *a)
 {
 	char text[64];
@@ -269,6 +291,8 @@ static bool learn_clock(struct s3_call *c, const struct net_answer *a)
 	c->clocked = true;
 	if (!s3_xml_text(a->body.data, a->body.len, "ServerTime", text, sizeof(text)) ||
 	    aws_time(text, &there, NULL) < 0)
+		there = a->date / 1000000000;
+	if (there == 0)
 		return false;
 	pthread_mutex_lock(&c->s->lock);
 	c->s->skew = there - (int64_t)time(NULL);
@@ -276,8 +300,8 @@ static bool learn_clock(struct s3_call *c, const struct net_answer *a)
 	return true;
 }
 
-/* learn_keys - they have ended: others may be there by now. What waits for nothing cannot look, but
- * the next one does. */
+/* learn_keys - they have ended: others may be there by now. What waits for nothing cannot
+ * look, but the next one does. */
 static bool learn_keys(struct s3_call *c, const struct net_answer *a)
 {
 	if (!c->keys || !(code_is(a, "ExpiredToken") || code_is(a, "TokenRefreshRequired") ||

@@ -1,6 +1,6 @@
-/* objects_s3_error.c - what a failure means, in words. Only a key that the service says is not there
- * is absent: a bucket that is not there, a permission that is missing, an answer without an
- * explanation are errors. */
+/* objects_s3_error.c - what a failure means, in words. Only a key that the service says is
+ * not there is absent: a bucket that is not there, a permission that is missing, an answer
+ * without an explanation are errors. */
 #include "nczarr/s3_int.h"
 
 #include <errno.h>

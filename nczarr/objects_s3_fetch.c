@@ -1,5 +1,6 @@
-/* objects_s3_fetch.c - reading: HEAD, whole objects, ranges. What was asked is kept until somebody is
- * told; an answer that contradicts itself is asked for again before it is an error. */
+/* objects_s3_fetch.c - reading: HEAD, whole objects, ranges. What was asked is kept until
+ * somebody is told; an answer that contradicts itself is asked for again before it is an
+ * error. */
 #include "nczarr/s3_int.h"
 
 #include <errno.h>
@@ -106,23 +107,12 @@ static void again(struct fetch *f, bool learned)
 		tell_error(f, rc, &e);
 }
 
-/* looks_like_error - 200, but what came is a report of a failure: objects have an ETag, those do
- * not. */
-static bool looks_like_error(const struct net_answer *a)
-{
-	return !*a->etag && strstr(a->content_type, "xml") &&
-	       s3_xml_root(a->body.data, a->body.len, "Error");
-}
-
 /* check - whether the answer is what was asked for; *got filled but for the bytes. */
 static int check(const struct fetch *f, const struct net_answer *a, struct object_got *got)
 {
 	uint64_t n = a->body.len;
 
 	s3_info_of(a, &got->info);
-	if (looks_like_error(a))
-		return err_set(&got->e, -EIO,
-			       "'%s': the service failed in the middle of an answer", f->key);
 	if (f->c.method[0] == 'H') {
 		got->info.size = a->length;
 		return 0;

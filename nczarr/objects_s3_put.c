@@ -1,11 +1,9 @@
-/* objects_s3_put.c - writing and removing. Every byte that is sent is covered by a digest that is
- * signed with the request: what is changed on the way is refused. */
+/* objects_s3_put.c - writing and removing. Every byte that is sent is covered by a digest
+ * that is signed with the request: what is changed on the way is refused. */
 #include "nczarr/s3_int.h"
 
 #include <errno.h>
 #include <string.h>
-
-#include "base/stop.h"
 
 /* putting - one object that is written at once. */
 struct putting {
@@ -19,25 +17,8 @@ struct putting {
 	char condition[OBJECT_ETAG_MAX + 16];
 };
 
-/* pause_ms - where another writer's request is under way. -EINTR. */
-static int pause_ms(unsigned ms, struct err *e)
-{
-	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	pthread_cond_t cond;
-	int rc = 0;
-	int64_t until = stop_now() + (int64_t)ms * 1000000;
-
-	stop_cond_init(&cond);
-	pthread_mutex_lock(&lock);
-	while (rc == 0)
-		rc = stop_wait(&cond, &lock, until);
-	pthread_mutex_unlock(&lock);
-	pthread_cond_destroy(&cond);
-	return rc == -ETIMEDOUT ? 0 : err_set(e, rc, "given up: nobody waits any more");
-}
-
-/* is_ours - the object is what we wanted to put: an answer was lost, and the request that was tried
- * again met its own object. Services that give no MD5 as ETag never say so. */
+/* is_ours - the object is what we wanted to put: an answer was lost, and the request that
+ * was tried again met its own object. Services that give no MD5 as ETag never say so. */
 static bool is_ours(const struct putting *p, struct object_info *ret)
 {
 	const struct object_range r = {.key = p->key, .what = OBJECT_HEAD};
@@ -74,9 +55,6 @@ static int once(struct putting *p, struct object_info *ret, unsigned *ret_status
 
 	*ret_status = a.status;
 	*ret_tries = a.tries + c.turns;
-	if (rc == 0 && s3_xml_root(a.body.data, a.body.len, "Error"))
-		rc = err_set(e, -EIO, "'%.200s': the service failed in the middle of an answer",
-			     p->key);
 	if (rc == 0 && ret) {
 		s3_info_of(&a, ret);
 		ret->size = p->len;
@@ -87,22 +65,14 @@ static int once(struct putting *p, struct object_info *ret, unsigned *ret_status
 	return rc;
 }
 
-/* conditional - the same while others write, too: 409 says that they are just now. */
+/* conditional - the same; a service that was asked twice may have met what it took the first
+ * time. */
 static int conditional(struct putting *p, struct object_info *ret, struct err *e)
 {
-	unsigned status, tries, ms = 100;
-	int rc;
+	unsigned status, tries;
+	int rc = once(p, ret, &status, &tries, e);
 
-	for (unsigned turn = 0;; turn++, ms *= 2) {
-		rc = once(p, ret, &status, &tries, e);
-		if (rc == 0 || status != 409 || turn + 1 >= p->s->tries)
-			break;
-		if (pause_ms(ms < 3000 ? ms : 3000, e) < 0)
-			return -EINTR;
-	}
-	if (status == 412 && tries > 1 && is_ours(p, ret))
-		return 0;
-	return rc;
+	return status == 412 && tries > 1 && is_ours(p, ret) ? 0 : rc;
 }
 
 static int put_absent(struct putting *p, struct object_info *ret, struct err *e)
@@ -114,8 +84,8 @@ static int put_absent(struct putting *p, struct object_info *ret, struct err *e)
 	return rc == -ESTALE ? err_set(e, -EEXIST, "'%.200s' is there already", p->key) : rc;
 }
 
-/* put_same - only over one version. Ceph compares the condition with its ETag as it has it, without
- * quotes, so that is tried first; whoever follows RFC 9110 needs them. */
+/* put_same - only over one version. Ceph compares the condition with its ETag as it has it,
+ * without quotes, so that is tried first; whoever follows RFC 9110 needs them. */
 static int put_same(struct putting *p, struct object_info *ret, struct err *e)
 {
 	const char *etag = p->cond->etag;

@@ -13,7 +13,8 @@ int scan_bad(const struct scan *s, const char *what, struct err *e)
 
 uint8_t scan_peek(struct scan *s)
 {
-	while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r'))
+	while (s->p < s->end &&
+	       (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r'))
 		s->p++;
 	return s->p < s->end ? *s->p : 0;
 }
@@ -161,8 +162,8 @@ static int skip_text(struct scan *s, struct err *e)
 
 static bool is_word(uint8_t c)
 {
-	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
-	       c == '.' || c == '+' || c == '-';
+	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '.' ||
+	       c == '+' || c == '-';
 }
 
 /* skip_one - a value, or what opens one: +1 a container was opened. */
@@ -252,7 +253,8 @@ int refs_base64(const char *p, size_t n, struct buf *out, struct err *e)
 			continue;
 		at = p[i] ? strchr(digits, p[i]) : NULL;
 		if (!at)
-			return err_set(e, -EBADMSG, "base64: character %zu is none of its own", i);
+			return err_set(e, -EBADMSG, "base64: character %zu is none of its own",
+				       i);
 		v = v << 6 | (uint32_t)(at - digits);
 		bits += 6;
 		if (bits >= 8) {

@@ -17,24 +17,25 @@
 struct entry {
 	size_t key;
 	uint32_t key_len;
-	uint8_t what;  /* INLINE or AT of struct refs_found */
+	uint8_t what; /* INLINE or AT of struct refs_found */
 	bool whole;
-	size_t at;     /* of data, or of the address */
+	size_t at; /* of data, or of the address */
 	uint64_t off, len;
 };
 
-struct template {
+struct template
+{
 	char *name, *text; /* owned */
 };
 
 struct table {
 	struct refs_index base;
-	struct blob *file;     /* NULL; owned */
+	struct blob *file; /* NULL; owned */
 	struct buf texts;
 	struct entry *entries; /* sorted by key; owned */
 	size_t n, cap;
-	uint64_t max;          /* bytes that all of it may take */
-	size_t *urls;          /* while reading: hash table of places of addresses + 1; owned */
+	uint64_t max; /* bytes that all of it may take */
+	size_t *urls; /* while reading: hash table of places of addresses + 1; owned */
 	size_t n_urls, c_urls;
 	struct template *templates;
 	size_t n_templates, c_templates;
@@ -250,8 +251,9 @@ static int fill_in(struct table *t, size_t at, struct err *e)
 
 static int too_large(const struct table *t, struct err *e)
 {
-	return err_set(e, -ERANGE,
-		       "the references need more than %" PRIu64 " bytes: -o meta_size=", t->max);
+	return err_set(
+		e, -ERANGE,
+		"the references need more than %" PRIu64 " bytes: -o meta_size=", t->max);
 }
 
 /* put_list - ["url"], or ["url", offset, length]. */
@@ -573,7 +575,8 @@ int refs_table_open(struct blob *file, uint64_t max_meta, struct refs_index **re
 
 	if (file->size > max_meta || file->size > SIZE_MAX / 4)
 		return err_set(e, -ERANGE,
-			       "the document has %" PRIu64 " bytes, more than meta_size=%" PRIu64,
+			       "the document has %" PRIu64
+			       " bytes, more than meta_size=%" PRIu64,
 			       file->size, max_meta);
 	doc = malloc((size_t)file->size + 1);
 	if (!doc)

@@ -37,7 +37,7 @@ struct refs_target {
 struct refs_targets {
 	char *address, *dir, *link_root; /* owned */
 	const struct refs_reach *reach;
-	pthread_mutex_t lock;            /* of all that follows */
+	pthread_mutex_t lock; /* of all that follows */
 	pthread_cond_t opened;
 	struct refs_target *slots[SLOTS];
 	uint32_t n_open;
@@ -141,9 +141,10 @@ static int open_below(const struct refs_targets *t, const char *path, struct err
 	auto_free char *real = NULL, *joined = NULL;
 
 	if (t->address)
-		return err_set(e, -EACCES,
-			       "a document on another machine refers to the file '%.*s': refused",
-			       SHOWN, path);
+		return err_set(
+			e, -EACCES,
+			"a document on another machine refers to the file '%.*s': refused",
+			SHOWN, path);
 	if (path[0] != '/' && asprintf(&joined, "%s/%s", t->dir, path) < 0) {
 		joined = NULL;
 		return err_nomem(e);
@@ -163,10 +164,11 @@ static int open_below(const struct refs_targets *t, const char *path, struct err
 		if (rest)
 			return fd;
 	}
-	return err_set(e, -EACCES,
-		       "'%.*s' is not below the directory of the references: -o link_root= names "
-		       "one that they may refer to",
-		       SHOWN, path);
+	return err_set(
+		e, -EACCES,
+		"'%.*s' is not below the directory of the references: -o link_root= names "
+		"one that they may refer to",
+		SHOWN, path);
 }
 
 static int open_file(const struct refs_targets *t, struct refs_target *x, const char *path,
@@ -198,8 +200,8 @@ static int put_remote(const char *url, struct buf *out, struct err *e)
 {
 	static const struct {
 		const char *from, *to;
-	} schemes[] = {{"http://", "http://"},   {"https://", "https://"}, {"s3://", "s3://"},
-		       {"s3a://", "s3://"},      {"gs3://", "gs3://"},     {"gs://", "gs3://"},
+	} schemes[] = {{"http://", "http://"}, {"https://", "https://"}, {"s3://", "s3://"},
+		       {"s3a://", "s3://"},    {"gs3://", "gs3://"},     {"gs://", "gs3://"},
 		       {"gcs://", "gs3://"}};
 
 	for (size_t i = 0; i < ARRAY_LEN(schemes); i++) {
@@ -224,8 +226,9 @@ static int open_remote(const struct refs_targets *t, struct refs_target *x, stru
 	rc = put_remote(x->url, &address, e);
 	buf_putc(&address, '\0');
 	if (rc == 0 && (!t->reach || !t->reach->blob))
-		rc = err_set(e, -EOPNOTSUPP, "'%.*s': nothing on other machines can be had here",
-			     SHOWN, x->url);
+		rc = err_set(e, -EOPNOTSUPP,
+			     "'%.*s': nothing on other machines can be had here", SHOWN,
+			     x->url);
 	if (rc == 0)
 		rc = t->reach->blob(t->reach->arg, t->address, (const char *)address.data,
 				    &x->blob, e);

@@ -41,7 +41,11 @@ struct remote_target {
 	const char *bucket, *key;      /* S3: key "" is the whole bucket */
 	const char *profile, *region;  /* of this address; NULL: the options' */
 	const char *shown;    /* for messages: without secrets */
-	enum { REMOTE_ANY, REMOTE_TREE, REMOTE_FILE } what; /* what the address says that it is */
+	bool public_only;     /* a document named it: not into private networks */
+	bool no_token;        /* bearer_file is for others */
+	/* what - what the address says that it is, a hint; OBJECT: nothing else will do, and what is
+	 * in it does not matter */
+	enum { REMOTE_ANY, REMOTE_TREE, REMOTE_FILE, REMOTE_OBJECT } what;
 };
 
 struct remote;
@@ -61,6 +65,10 @@ void remote_stop(struct remote *r);
 int remote_at(struct remote *r, const struct remote_target *t, struct source_at *ret,
 	      struct err *e) NZ_MUST_USE;
 void remote_at_release(struct source_at *at);
+
+/* remote_is_private - whether a host, as far as its name or number says, is this machine or in a
+ * private network. */
+bool remote_is_private(const char *host);
 
 /* remote_store - the tree at an address, whatever is there, for writing. *ret new (store_close). */
 int remote_store(struct remote *r, const struct remote_target *t, struct store **ret,

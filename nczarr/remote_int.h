@@ -1,6 +1,7 @@
 /* remote_int.h - the parts of remote access: private to nczarr.
  *
- *   remote.c         remote_new, remote_at: which service, which store
+ *   remote.c         remote_new, remote_store: which service, which store
+ *   remote_at.c      remote_at: a tree, or an object
  *   net*.c           requests
  *   objects_http*.c  a web server;  objects_s3*.c  S3, signed by s3_sign.c, credentials by aws_*.c
  *   store_remote*.c  a store over objects: the cache in memory, what is fetched once for all who
@@ -13,6 +14,9 @@
 #include "nczarr/objects.h"
 #include "nczarr/remote.h"
 #include "nczarr/store.h"
+
+/* remote_keep - the same text as long as the remote lives; NULL when memory is short. */
+const char *remote_keep(struct remote *r, const char *text);
 
 /* ---- services ---- */
 

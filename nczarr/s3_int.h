@@ -56,7 +56,8 @@ bool s3_move(struct s3 *s, const struct s3_place *old, const char *region, const
 
 /* ---- one request ---- */
 
-/* s3_call - a request and what it has learned. Set what is asked for, then s3_do or s3_start. */
+/* s3_call - a request and what it has learned. Set what is asked for, then s3_do or
+ * s3_start. */
 struct s3_call {
 	struct s3 *s;                /* borrowed: the caller has a reference */
 	const char *method;
@@ -83,21 +84,22 @@ struct s3_call {
 /* s3_do - ask, and wait; asks again where the answer teaches how. ret is the caller's
  * (net_answer_release). Returns 0 with an answer below 400; else what s3_failed says. */
 int s3_do(struct s3_call *c, struct net_answer *ret, struct err *e) NZ_MUST_USE;
-/* s3_start - the same without waiting: c lives until done. Whoever is called with it asks s3_learns
- * first. */
+/* s3_start - the same without waiting: c lives until done. Whoever is called with it asks
+ * s3_learns first. */
 int s3_start(struct s3_call *c, net_done_fn *done, void *arg, struct err *e) NZ_MUST_USE;
 /* s3_learns - whether the answer says how to ask better: it should be asked again then. */
 bool s3_learns(struct s3_call *c, struct net_answer *a);
 void s3_call_release(struct s3_call *c);
 
-/* s3_failed - what a failure means: -ENOENT only where the service says that there is no such key.
- * Returns the code, with words in e; 0 when it is none. */
+/* s3_failed - what a failure means: -ENOENT only where the service says that there is no
+ * such key. Returns the code, with words in e; 0 when it is none. */
 int s3_failed(const struct s3_call *c, const struct net_answer *a, struct err *e);
 
 /* s3_key_check - -ERANGE for a key that is longer than S3 allows. */
 int s3_key_check(const struct s3 *s, const char *key, struct err *e) NZ_MUST_USE;
 
-/* s3_in_done - set while a function of ours runs on the net's thread, where nothing may be waited for. */
+/* s3_in_done - set while a function of ours runs on the net's thread, where nothing may be
+ * waited for. */
 extern _Thread_local bool s3_in_done;
 
 /* s3_info_of - what an answer says of an object, but for its size. */
@@ -120,8 +122,8 @@ int s3_put_parts(struct s3 *s, const char *key, const void *data, int fd, uint64
 
 /* ---- XML ---- */
 
-/* s3_xml_text - the text of the first element of that name, wherever it is; false: there is none, it
- * is longer than cap - 1 bytes, or this is no XML. */
+/* s3_xml_text - the text of the first element of that name, wherever it is; false: there is
+ * none, it is longer than cap - 1 bytes, or this is no XML. */
 bool s3_xml_text(const void *xml, size_t n, const char *name, char *ret, size_t cap);
 /* s3_xml_root - whether the document's element has that name. */
 bool s3_xml_root(const void *xml, size_t n, const char *name);
@@ -134,7 +136,8 @@ struct s3_page {
 	bool stopped;         /* emit said so */
 };
 
-/* s3_entry - one of a page: a key, or (is_prefix) what several have in common, with '/' at its end. */
+/* s3_entry - one of a page: a key, or (is_prefix) what several have in common, with '/' at
+ * its end. */
 typedef bool s3_entry(void *arg, const char *key, bool is_prefix, const struct object_info *info);
 
 /* s3_xml_list - an answer of ListObjectsV2. -EBADMSG: it is none, or too deep. */

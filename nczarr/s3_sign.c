@@ -1,5 +1,5 @@
-/* s3_sign.c - AWS Signature Version 4 over libcrypto: canonical request, string to sign, key of the
- * day, signature. */
+/* s3_sign.c - AWS Signature Version 4 over libcrypto: canonical request, string to sign, key
+ * of the day, signature. */
 #include "nczarr/s3_sign.h"
 
 #include <errno.h>

@@ -218,6 +218,7 @@ static int load(struct zr_shards *s, struct shard *x, struct err *e)
 	f.start = alloc_array((size_t)x->run, sizeof(*f.start));
 	f.slot = alloc_array((size_t)x->run, sizeof(*f.slot));
 	if (f.start && f.slot) {
+		chunkio_want_run(s->source, x->array, x->first, x->run);
 		chunkio_measure(s->io, x->array, x->first, x->run);
 		rc = count(s, x, &f, e);
 	} else {

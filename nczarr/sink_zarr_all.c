@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define ALL3 "consolidated_metadata"
+#define ALL3 ZS_ALL3
 
 /* above - groups above something that changes, the root among them: keys of a JSON object. */
 static int above(json_t *set, const char *key, struct err *e)
@@ -68,8 +68,7 @@ static const char *inside(const char *dir, const char *key)
 	return strncmp(key, dir, n) == 0 && key[n] == '/' ? key + n + 1 : NULL;
 }
 
-/* forget - entries of a directory, and below it. */
-static void forget(json_t *all, const char *key)
+void zs_all_forget(json_t *all, const char *key)
 {
 	size_t n = strlen(key);
 	json_t *v;
@@ -81,9 +80,7 @@ static void forget(json_t *all, const char *key)
 		json_object_del(all, k); /* it is there */
 }
 
-/* enter - a document under the name that it has in consolidated metadata. */
-static int enter(const struct zarr_sink *s, json_t *all, const char *rel, json_t *v,
-		 struct err *e)
+int zs_all_enter(uint32_t format, json_t *all, const char *rel, json_t *v, struct err *e)
 {
 	char name[STORE_KEY_MAX + 1];
 	const char *slash = strrchr(rel, '/');
@@ -91,7 +88,7 @@ static int enter(const struct zarr_sink *s, json_t *all, const char *rel, json_t
 	json_t *copy;
 	int rc;
 
-	if (s->format != 3)
+	if (format != 3)
 		return json_object_set(all, rel, v) < 0 ? err_nomem(e) : 0;
 	if (!slash)
 		return 0; /* the document that this is in */
@@ -125,7 +122,7 @@ static int enter_node(struct zarr_sink *s, json_t *all, const char *dir, const c
 			return -ENOMEM;
 		rc = zs_doc_get(s, to, at, false, &d, e);
 		if (rc == 0 && rel && d->v)
-			rc = enter(s, all, rel, d->v, e);
+			rc = zs_all_enter(s->format, all, rel, d->v, e);
 	}
 	return rc;
 }
@@ -176,7 +173,7 @@ static int refresh(struct zarr_sink *s, json_t *all, const char *dir, struct err
 	for (size_t i = 0; i < s->n_gone; i++) {
 		rel = inside(dir, s->gone[i].key);
 		if (rel)
-			forget(all, rel);
+			zs_all_forget(all, rel);
 	}
 	for (uint32_t i = 0; rc == 0 && i < s->now->ds.n_arrays; i++)
 		if (s->arrays[i].was)
@@ -187,7 +184,7 @@ static int refresh(struct zarr_sink *s, json_t *all, const char *dir, struct err
 
 		rel = d->dirty && d->v && !is_all2(d->key) ? inside(dir, d->key) : NULL;
 		if (rel)
-			rc = enter(s, all, rel, d->v, e);
+			rc = zs_all_enter(s->format, all, rel, d->v, e);
 	}
 	return rc;
 }
@@ -214,7 +211,7 @@ static int by_group(const void *pa, const void *pb)
 	return a->at < b->at ? -1 : 1;
 }
 
-static json_t *sorted(json_t *all)
+json_t *zs_all_sorted(json_t *all)
 {
 	size_t n = json_object_size(all), i = 0;
 	auto_free struct entry *list = alloc_array(n, sizeof(*list));
@@ -317,7 +314,7 @@ static int one(struct zarr_sink *s, const char *dir, struct err *e)
 	if (rc == 0)
 		rc = refresh(s, all, dir, e);
 	if (rc == 0 && s->format == 3) {
-		all = sorted(all);
+		all = zs_all_sorted(all);
 		if (!all || json_object_set_new(v, "metadata", all) < 0)
 			rc = err_nomem(e);
 	}

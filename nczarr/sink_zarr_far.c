@@ -32,6 +32,9 @@ struct gathered {
 struct expected {
 	const char *key; /* in the arena */
 	uint64_t version;
+	const uint8_t *same; /* these n bytes are as good; borrowed, NULL */
+	size_t n;
+	bool again; /* a change can be taken up: it is not for ever that this fails */
 };
 
 /* moved - an object in a directory that goes. */
@@ -212,6 +215,18 @@ int zs_far_expect(struct zs_txn *t, const char *key, uint64_t version, struct er
 		return err_nomem(e);
 	f->seen[f->n_seen++] = (struct expected){.key = copy, .version = version};
 	return 0;
+}
+
+void zs_far_or(struct zs_txn *t, const char *key, const uint8_t *p, size_t n, bool again)
+{
+	const json_t *i = json_object_get(t->far->known, key);
+	struct expected *x = i ? &t->far->seen[json_integer_value(i)] : NULL;
+
+	if (!x)
+		return;
+	x->same = p;
+	x->n = n;
+	x->again = again;
 }
 
 int zs_far_get(struct store *store, const char *key, struct buf *out, uint64_t *ret_version,
@@ -455,24 +470,46 @@ static int write_steps(struct zs_far *f, struct err *e)
 	return rc;
 }
 
+/* is_ours - whether a document has the bytes that it is to have. */
+static bool is_ours(struct zs_far *f, const struct expected *x, const struct store_stat *st)
+{
+	uint64_t version = 0;
+	struct buf b;
+	bool ours;
+
+	if (!x->same || st->size != x->n)
+		return false;
+	buf_init(&b, x->n + 1);
+	ours = zs_far_get(f->store, x->key, &b, &version, NULL) == 0 &&
+	       version == st->version && b.len == x->n &&
+	       (x->n == 0 || memcmp(b.data, x->same, x->n) == 0);
+	buf_release(&b);
+	return ours;
+}
+
 /* is_expected - of one document, what the service has now. */
 static int is_expected(void *arg, size_t i, struct err *e)
 {
 	struct zs_far *f = arg;
+	struct expected *x = &f->seen[i];
 	struct store_stat st = {.version = 0};
-	int rc = store_fresh(f->store, f->seen[i].key, &st, e);
+	int rc = store_fresh(f->store, x->key, &st, e);
 
 	if (rc && rc != -ENOENT)
 		return rc;
-	if ((rc ? 0 : st.version) == f->seen[i].version)
+	if ((rc ? 0 : st.version) == x->version)
 		return 0;
+	if (rc == 0 && is_ours(f, x, &st)) {
+		x->version = st.version;
+		return 0;
+	}
 	return err_set(
-		e, -ESTALE,
+		e, x->again ? -EAGAIN : -ESTALE,
 		"'%.*s' was %s by another program since it was read: nothing was written", LONG,
-		f->seen[i].key,
-		rc                        ? "removed"
-		: f->seen[i].version == 0 ? "made"
-					  : "changed");
+		x->key,
+		rc                ? "removed"
+		: x->version == 0 ? "made"
+				  : "changed");
 }
 
 static int conditions(const struct zs_txn *t, struct err *e)

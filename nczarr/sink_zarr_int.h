@@ -112,6 +112,9 @@ int zs_far_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
  * The first word counts. Does nothing where the store is a directory. */
 int zs_far_expect(struct zs_txn *t, const char *key, uint64_t version,
 		  struct err *e) NZ_MUST_USE;
+/* zs_far_or - of a document that is expected: or it has these bytes by now, because it was put before;
+ * borrowed until the commit. again: when it is another, -EAGAIN. */
+void zs_far_or(struct zs_txn *t, const char *key, const uint8_t *p, size_t n, bool again);
 /* zs_far_ready - before the manifest is ended: what is in directories that go is known, and the
  * documents are those that are expected. -ESTALE: somebody else changed one. */
 int zs_far_ready(struct zs_txn *t, struct err *e) NZ_MUST_USE;
@@ -265,6 +268,14 @@ int zs_docs_write(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
 
 /* zs_consolidate - bring the documents of all in line (sink_zarr_all.c). */
 int zs_consolidate(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
+/* Entries of one, `all`: zs_all_enter - a document; rel: its key from where the document of all is.
+ * zs_all_forget - of a directory or document, and what is below it. zs_all_sorted - Zarr v3's in the
+ * order that readers need, new; NULL: memory. */
+#define ZS_ALL3 "consolidated_metadata"
+int zs_all_enter(uint32_t format, json_t *all, const char *rel, json_t *v,
+		 struct err *e) NZ_MUST_USE;
+void zs_all_forget(json_t *all, const char *key);
+json_t *zs_all_sorted(json_t *all);
 
 /* ---- what is new, attributes (sink_zarr_new.c, sink_zarr_attrs.c) ---- */
 

@@ -110,7 +110,8 @@ static int read_at(struct refs_store *r, const struct refs_found *f, uint64_t of
 	if (ckd_add(&at, f->whole ? 0 : f->off, off) || ckd_add(&end, at, (uint64_t)len) ||
 	    end > b->size)
 		rc = err_set(e, -EIO,
-			     "the reference is to %" PRIu64 " bytes at %" PRIu64 " of '%.150s', "
+			     "the reference is to %" PRIu64 " bytes at %" PRIu64
+			     " of '%.150s', "
 			     "which has %" PRIu64,
 			     f->len, f->off, f->url, b->size);
 	else
@@ -167,8 +168,9 @@ static int refs_get(struct store *s, const char *key, struct buf *out, struct er
 		return rc;
 	rc = measure(r, &f, e);
 	if (rc == 0 && f.len > out->max - out->len)
-		rc = err_set(e, -ERANGE, "'%s' has %" PRIu64 " bytes, more than the %zu allowed",
-			     key, f.len, out->max - out->len);
+		rc = err_set(e, -ERANGE,
+			     "'%s' has %" PRIu64 " bytes, more than the %zu allowed", key,
+			     f.len, out->max - out->len);
 	if (rc == 0 && f.len > 0) {
 		p = buf_grow(out, (size_t)f.len);
 		rc = p ? 0 : err_nomem(e);

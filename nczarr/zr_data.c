@@ -29,6 +29,10 @@ int zr_data_new(struct zr_source *s, struct zr_data **ret, struct err *e)
 		zr_data_free(d);
 		return err_nomem(e);
 	}
+	if (s->base.far) {
+		cache_of_far(d->indexes);
+		cache_of_far(d->wholes);
+	}
 	*ret = d;
 	return 0;
 }

@@ -10,7 +10,6 @@
 
 #define WANT_MAX 128     /* ranges of one call */
 #define INDEXES_AHEAD 32 /* shards whose indexes are asked for early */
-#define LONG 200
 
 int zr_far_new(struct zr_far **ret, struct err *e)
 {
@@ -247,6 +246,7 @@ int zr_far_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
 	struct err why = ERR_INIT;
 	char key[ZR_OBJECT_KEY];
 	struct store_stat st;
+	uint8_t none = 0;
 	int rc;
 
 	*ret_there = false;
@@ -259,7 +259,12 @@ int zr_far_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		return rc;
 	if (has_index(p))
 		want_index(s, array, p, at, x->object);
-	rc = store_stat(s->store, key, &st, &why);
+	/* chunks are objects: whether it is a folder, which would be a question of its own to a
+	 * service that has them, does not matter */
+	if (!s->store->unlisted)
+		rc = store_read(s->store, key, 0, &none, 0, NULL, &why);
+	if (rc == 0)
+		rc = store_stat(s->store, key, &st, &why);
 	if (rc == -ENOENT)
 		return 0;
 	if (rc == -EACCES || rc == -EISDIR || rc == -ELOOP || rc == -EXDEV)

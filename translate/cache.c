@@ -8,6 +8,8 @@
  * used a moment ago is mapped and in the processor's cache. */
 #include "translate/cache.h"
 
+#include "base/stop.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -51,6 +53,7 @@ struct cache {
 	pthread_cond_t done[CONDS];
 	uint64_t budget, bytes, ahead_bytes, waiting, allocated, recycled;
 	uint64_t n_gets;
+	bool far; /* constant once it is used */
 	struct links idle, spent;
 	struct links unread; /* loaded ahead and not asked for, oldest first */
 	size_t n_spent;
@@ -109,8 +112,13 @@ struct cache *cache_new(uint64_t budget)
 	links_init(&c->unread);
 	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
 	for (size_t i = 0; i < CONDS; i++)
-		(void)pthread_cond_init(&c->done[i], NULL);
+		stop_cond_init(&c->done[i]);
 	return c;
+}
+
+void cache_of_far(struct cache *c)
+{
+	c->far = true;
 }
 
 /* free_chain - free entries linked by `chain`; the lock is not held. */
@@ -281,13 +289,23 @@ static struct cache_entry *entry_new(struct cache *c, uint32_t array, uint64_t l
  * Returns 0 or the flight's error; with an error the reference is gone. Drops the lock. */
 static int wait_locked(struct cache *c, struct cache_entry *x, struct err *e)
 {
+	pthread_cond_t *done = &c->done[x->hash % CONDS];
 	struct cache_entry *gone = NULL;
-	int rc;
+	int rc = 0;
 
 	c->waiting++;
-	while (x->state == LOADING)
-		(void)pthread_cond_wait(&c->done[x->hash % CONDS], &c->lock);
+	while (x->state == LOADING && rc == 0) {
+		if (c->far)
+			rc = stop_wait(done, &c->lock, INT64_MAX);
+		else
+			(void)pthread_cond_wait(done, &c->lock);
+	}
 	c->waiting--;
+	if (x->state == LOADING) { /* whoever loads it holds a reference, too */
+		x->refs--;
+		(void)pthread_mutex_unlock(&c->lock);
+		return err_set(e, rc, "waiting was given up");
+	}
 	if (x->state == READY) {
 		(void)pthread_mutex_unlock(&c->lock);
 		return 0;
@@ -304,8 +322,8 @@ static int wait_locked(struct cache *c, struct cache_entry *x, struct err *e)
 	return rc;
 }
 
-int cache_get(struct cache *c, uint32_t array, uint64_t linear, struct cache_entry **ret,
-	      struct err *e)
+static int get(struct cache *c, uint32_t array, uint64_t linear, struct cache_entry **ret,
+	       struct err *e)
 {
 	uint64_t hash = hash_of(array, linear);
 	struct cache_entry *x, *fresh = NULL;
@@ -336,6 +354,17 @@ int cache_get(struct cache *c, uint32_t array, uint64_t linear, struct cache_ent
 		return rc;
 	*ret = x;
 	return CACHE_READY;
+}
+
+int cache_get(struct cache *c, uint32_t array, uint64_t linear, struct cache_entry **ret,
+	      struct err *e)
+{
+	int rc;
+
+	do
+		rc = get(c, array, linear, ret, e);
+	while (rc == -EINTR && c->far && !stop_asked());
+	return rc;
 }
 
 bool cache_start(struct cache *c, uint32_t array, uint64_t linear, uint64_t bytes,

@@ -30,6 +30,10 @@ struct cache_stats {
 /* cache_new - budget in bytes. The entry that was used last is kept even when it alone is
  * larger: a reader takes a chunk in pieces. NULL when memory is short. */
 struct cache *cache_new(uint64_t budget);
+/* cache_of_far - what is kept comes from far away: who waits for a flight may give up (base/stop.h:
+ * -EINTR), and what became of a flight whose reader gave up is nothing for others, who load it
+ * themselves. Before the first cache_get. */
+void cache_of_far(struct cache *c);
 /* cache_free - no reference may be held any more. Takes NULL. */
 void cache_free(struct cache *c);
 

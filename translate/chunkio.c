@@ -296,6 +296,7 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 		rc = c->ahead ? 0 : err_nomem(e);
 	}
 	if (rc == 0 && s->far) {
+		cache_of_far(c->cache);
 		c->streams = streams_new(c->n_arrays);
 		rc = c->streams ? 0 : err_nomem(e);
 	}

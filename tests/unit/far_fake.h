@@ -134,12 +134,16 @@ static int far_read(struct store *s, const char *key, uint64_t off, uint8_t *out
 	struct far *f = far_of(s);
 	struct far_object *o = far_object(f, key);
 
-	if (!far_covered(o, off, len))
+	if (len == 0 && !o->known && !o->flying)
+		far_fetch(f, o, 0, FAR_FIRST);
+	else if (!far_covered(o, off, len))
 		far_fetch(f, o, off, len);
 	if (o->flying)
 		far_land(f);
 	if (far_broken(f, key, e))
 		return f->broken_rc;
+	if (o->absent)
+		return err_set(e, -ENOENT, "'%s': not there", key);
 	return store_read(f->real, key, off, out, len, ret_version, e);
 }
 

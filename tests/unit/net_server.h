@@ -4,6 +4,7 @@
 #define TESTS_NET_SERVER_H
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -188,6 +189,7 @@ static inline void *ns_serve(void *arg)
 
 	c->s = k->s;
 	c->fd = k->fd;
+	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 	while (more) {
 		if (!have) {
 			struct pollfd p[2] = {{.fd = c->fd, .events = POLLIN},

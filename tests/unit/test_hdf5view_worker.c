@@ -243,7 +243,7 @@ static void expect_error(struct fixture *f, const char *name, uint64_t i, int rc
 
 static pid_t worker(const struct fixture *f)
 {
-	return guest_of(f->s)->worker.child.pid;
+	return guest_of(f->s)->worker.child.p.pid;
 }
 
 /* Nothing is started for a source that is only opened; one process for all reads. */

@@ -5,15 +5,16 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "base/stop.h"
-#include "nczarr/net.h"
+#include "nczarr/net_int.h"
 #include "tests/unit/net_server.h"
 
 static const struct net_options quick = {
 	.connect_ms = 1000,
-	.stall_ms = 300,
+	.stall_ms = 200,
 	.total_ms = 3000,
 	.tries = 3,
 	.connections = 4,
@@ -41,14 +42,32 @@ static int get(const struct net_options *o, struct net_want *w, struct net_answe
 	w->max_body = w->max_body ? w->max_body : 1 << 20;
 	rc = net_do(n, w, a, &e);
 	assert_int_equal(e.code, rc);
+	if (rc < 0)
+		assert_true(e.msg[0]);
 	net_free(n);
 	return rc;
+}
+
+static void assert_says(const struct net_answer *a, const char *text)
+{
+	if (!strstr(a->e.msg, text))
+		fail_msg("'%s' is not in '%s'", text, a->e.msg);
+}
+
+static void assert_body(const struct net_answer *a, const char *text)
+{
+	assert_int_equal(a->rc, 0);
+	assert_int_equal(a->body.len, strlen(text));
+	assert_memory_equal(a->body.data, text, a->body.len);
 }
 
 static bool hello(void *arg, struct ns_call *c)
 {
 	(void)arg;
-	return ns_say(c, "200 OK", "ETag: \"v1\"\r\n", "hello", 5);
+	return ns_say(c, "200 OK",
+		      "ETag: \"v1\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+		      "Content-Type: text/plain\r\nx-amz-bucket-region: eu-west-1\r\n",
+		      "hello", 5);
 }
 
 static void test_hello(void **state)
@@ -64,9 +83,857 @@ static void test_hello(void **state)
 	assert_int_equal(a.tries, 1);
 	assert_int_equal(a.length, 5);
 	assert_string_equal(a.etag, "\"v1\"");
-	assert_int_equal(a.body.len, 5);
-	assert_memory_equal(a.body.data, "hello", 5);
+	assert_false(a.weak);
+	assert_int_equal(a.modified, INT64_C(784111777000000000));
+	assert_string_equal(a.content_type, "text/plain");
+	assert_string_equal(a.region, "eu-west-1");
+	assert_body(&a, "hello");
 	net_answer_release(&a);
+	w.method = "HEAD";
+	assert_int_equal(get(&quick, &w, &a), 0);
+	assert_int_equal(a.length, 5);
+	assert_int_equal(a.body.len, 0);
+	net_answer_release(&a);
+	ns_end(&s);
+}
+
+static void test_room(void **state)
+{
+	struct ns_server s;
+	uint8_t room[8] = {0};
+	struct net_want w = {.url = s.url, .room = room, .max_body = 5};
+	struct net_answer a;
+
+	(void)state;
+	ns_begin(&s, hello, NULL);
+	assert_int_equal(get(&quick, &w, &a), 0);
+	assert_null(a.body.data);
+	assert_int_equal(a.body.len, 5);
+	assert_memory_equal(room, "hello\0\0", 8);
+	w.max_body = 4;
+	memset(room, 0, sizeof(room));
+	assert_int_equal(get(&quick, &w, &a), -EFBIG);
+	assert_int_equal(a.length, 5);
+	assert_int_equal(room[4], 0);
+	ns_end(&s);
+}
+
+/* Statuses: what they mean, and how often it is tried. */
+
+static bool status(void *arg, struct ns_call *c)
+{
+	return ns_say(c, arg, "", "<Error><Code>Such.Code1</Code></Error>", 38);
+}
+
+static void test_statuses(void **state)
+{
+	static const struct {
+		const char *status;
+		int rc;
+		uint32_t tries;
+	} cases[] = {
+		{"400 Bad Request", -EIO, 1},  {"401 Who", -EACCES, 1},
+		{"403 Forbidden", -EACCES, 1}, {"404 Not Found", -ENOENT, 1},
+		{"410 Gone", -ENOENT, 1},      {"405 Not so", -EIO, 1},
+		{"412 Changed", -ESTALE, 1},   {"416 Range", -ERANGE, 1},
+		{"418 Teapot", -EIO, 1},       {"408 Timeout", -EIO, 3},
+		{"429 Too Many", -EIO, 3},     {"500 Failed", -EIO, 3},
+		{"502 Gateway", -EIO, 3},      {"503 Busy", -EIO, 3},
+		{"504 Gateway", -EIO, 3},      {"501 What", -EIO, 1},
+		{"507 Full", -EIO, 1},         {"304 Same", 0, 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct ns_server s;
+		struct net_want w = {.url = s.url};
+		struct net_answer a;
+
+		ns_begin(&s, status, (void *)(uintptr_t)cases[i].status);
+		assert_int_equal(get(&quick, &w, &a), cases[i].rc);
+		assert_int_equal(a.tries, cases[i].tries);
+		if (a.rc < 0)
+			assert_string_equal(a.error_code, "Such.Code1");
+		net_answer_release(&a);
+		ns_end(&s);
+	}
+}
+
+/* The first answers are bad, the third one is good. */
+
+static bool third(void *arg, struct ns_call *c)
+{
+	const char *first = arg;
+
+	if (c->number >= 2)
+		return hello(NULL, c);
+	if (strcmp(first, "reset") == 0)
+		ns_reset(c);
+	else if (strcmp(first, "reset inside") == 0) {
+		(void)ns_puts(c->fd, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe");
+		ns_reset(c);
+	} else if (strcmp(first, "stall") == 0)
+		ns_hang(c);
+	else if (strcmp(first, "stall inside") == 0) {
+		(void)ns_puts(c->fd, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe");
+		ns_hang(c);
+	} else
+		(void)ns_puts(c->fd, first);
+	return false;
+}
+
+static const char *const broken_first[] = {
+	"",
+	"HTTP/1.1 200 OK\r\nContent-Le",
+	"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel",
+	"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nhello",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n",
+	"HTTP/1.1 200 OK\r\n\r\nhello", /* an end that may be a break */
+	"HTTP/1.1 206 OK\r\nContent-Length: 3\r\nContent-Range: bytes 0-4/5\r\n\r\nhel",
+	"HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.1 400 No\r\nContent-Length: 37\r\n\r\n<Error><Code>RequestTimeout</Code></E>",
+	"reset",
+	"reset inside",
+	"stall",
+	"stall inside",
+};
+
+static void test_tried_again(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(broken_first); i++) {
+		struct ns_server s;
+		struct net_want w = {.url = s.url};
+		struct net_answer a;
+
+		ns_begin(&s, third, (void *)(uintptr_t)broken_first[i]);
+		if (get(&quick, &w, &a) < 0)
+			fail_msg("case %zu: %s", i, a.e.msg);
+		assert_body(&a, "hello");
+		assert_int_equal(a.tries, 3);
+		net_answer_release(&a);
+		ns_end(&s);
+	}
+}
+
+/* What must not be done twice is not tried again when it may have been done. */
+static void test_once(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(broken_first); i++) {
+		struct ns_server s;
+		struct net_want w = {.url = s.url, .method = "PUT", .once = true};
+		struct net_answer a;
+		bool undone = strstr(broken_first[i], "RequestTimeout") != NULL;
+
+		w.body = "x";
+		w.body_len = 1;
+		ns_begin(&s, third, (void *)(uintptr_t)broken_first[i]);
+		if (undone)
+			assert_int_equal(get(&quick, &w, &a), 0);
+		else
+			assert_true(get(&quick, &w, &a) < 0);
+		assert_int_equal(a.tries, undone ? 3 : 1);
+		assert_int_equal(atomic_load(&s.requests), undone ? 3 : 1);
+		net_answer_release(&a);
+		ns_end(&s);
+	}
+}
+
+/* A connection that was kept dies with the next request: libcurl's own second try is not for what
+ * must be done once. */
+static bool drops_second(void *arg, struct ns_call *c)
+{
+	(void)arg;
+	if (c->number == 1) {
+		ns_reset(c);
+		return false;
+	}
+	return hello(NULL, c);
+}
+
+static void test_kept_connection(void **state)
+{
+	(void)state;
+	for (int once = 0; once < 2; once++) {
+		struct ns_server s;
+		struct net_want w = {.url = s.url,
+				     .method = "PUT",
+				     .max_body = 100,
+				     .body = "x",
+				     .body_len = 1};
+		struct net_answer a;
+		struct net *n = net_of(&quick);
+
+		w.once = once;
+		ns_begin(&s, drops_second, NULL);
+		assert_int_equal(net_do(n, &w, &a, NULL), 0);
+		net_answer_release(&a);
+		assert_int_equal(net_do(n, &w, &a, NULL), once ? -EIO : 0);
+		net_answer_release(&a);
+		assert_int_equal(atomic_load(&s.requests), once ? 2 : 3);
+		net_free(n);
+		ns_end(&s);
+	}
+}
+
+static void test_no_server(void **state)
+{
+	struct ns_server s;
+	struct net_want w = {.url = s.url};
+	struct net_answer a;
+
+	(void)state;
+	ns_begin(&s, hello, NULL);
+	ns_end(&s);
+	assert_int_equal(get(&quick, &w, &a), -EIO);
+	assert_int_equal(a.tries, 3);
+	assert_says(&a, "3 tries");
+	w.once = true; /* it was never reached */
+	assert_int_equal(get(&quick, &w, &a), -EIO);
+	assert_int_equal(a.tries, 3);
+	w.url = "http://no-such-host.invalid/x?sig=SECRET";
+	assert_int_equal(get(&quick, &w, &a), -EIO);
+	assert_says(&a, "no-such-host.invalid");
+	assert_null(strstr(a.e.msg, "SECRET"));
+}
+
+/* Answers without an end, and too much of them. */
+
+static bool endless(void *arg, struct ns_call *c)
+{
+	const char *kind = arg;
+	char line[1024];
+
+	memset(line, 'x', sizeof(line) - 3);
+	memcpy(line + sizeof(line) - 3, "\r\n", 3);
+	line[1] = ':';
+	if (strcmp(kind, "slow") == 0) {
+		(void)ns_puts(c->fd, "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
+		while (ns_puts(c->fd, "x") && ns_wait(c, 50))
+			continue;
+	} else if (strcmp(kind, "1xx") == 0) {
+		while (ns_puts(c->fd, "HTTP/1.1 102 Wait\r\n\r\n") && ns_wait(c, 0))
+			continue;
+	} else {
+		(void)ns_puts(c->fd, strcmp(kind, "header") == 0 ? "HTTP/1.1 200 OK\r\n"
+				     : strcmp(kind, "error") == 0
+					     ? "HTTP/1.1 404 No\r\nTransfer-Encoding: "
+					       "chunked\r\n\r\n7fffffff\r\n"
+					     : "HTTP/1.1 200 OK\r\nTransfer-Encoding: "
+					       "chunked\r\n\r\n7fffffff\r\n");
+		while (ns_puts(c->fd, line) && ns_wait(c, 0))
+			continue;
+	}
+	return false;
+}
+
+static void test_endless(void **state)
+{
+	static const struct {
+		const char *kind;
+		int rc;
+		const char *says;
+	} cases[] = {
+		{"header", -EIO, "header"},
+		{"1xx", -EIO, "header"},
+		{"body", -EFBIG, "larger than"},
+		{"error", -ENOENT, "no such thing"},
+		{"slow", -ETIMEDOUT, "no whole answer"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct ns_server s;
+		struct net_want w = {.url = s.url, .total_ms = 500};
+		struct net_answer a;
+
+		ns_begin(&s, endless, (void *)(uintptr_t)cases[i].kind);
+		if (get(&quick, &w, &a) != cases[i].rc)
+			fail_msg("%s: %d %s", cases[i].kind, a.rc, a.e.msg);
+		assert_says(&a, cases[i].says);
+		assert_true(a.body.len <= 1 << 20);
+		net_answer_release(&a);
+		ns_end(&s);
+	}
+}
+
+static bool raw(void *arg, struct ns_call *c)
+{
+	(void)ns_puts(c->fd, arg);
+	return false;
+}
+
+static void test_no_http(void **state)
+{
+	static const char *const texts[] = {
+		"hello\r\n\r\n",
+		"HTTP/9.9 200 OK\r\n\r\n",
+		"HTTP/1.1 abc OK\r\n\r\n",
+		"\x16\x03\x01\x02",
+		"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nhello",
+		"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello",
+		"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nhello",
+		"HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		struct ns_server s;
+		struct net_want w = {.url = s.url};
+		struct net_answer a;
+
+		ns_begin(&s, raw, (void *)(uintptr_t)texts[i]);
+		if (get(&quick, &w, &a) >= 0)
+			fail_msg("case %zu was taken", i);
+		net_answer_release(&a);
+		ns_end(&s);
+	}
+}
+
+/* Pauses. */
+
+static void test_retry_after(void **state)
+{
+	struct ns_server s;
+	struct net_want w = {.url = s.url};
+	struct net_answer a;
+	int64_t begin = stop_now();
+
+	(void)state;
+	ns_begin(&s, raw,
+		 (void *)(uintptr_t) "HTTP/1.1 503 Busy\r\nRetry-After: 120\r\n"
+				     "Content-Length: 0\r\n\r\n");
+	assert_int_equal(get(&quick, &w, &a), -EIO); /* nobody waits that long */
+	assert_int_equal(a.tries, 1);
+	assert_says(&a, "120 seconds");
+	net_answer_release(&a);
+	ns_end(&s);
+	ns_begin(&s, third,
+		 (void *)(uintptr_t) "HTTP/1.1 429 Slow\r\nRetry-After: 1\r\nContent-Length: "
+				     "0\r\n\r\n");
+	assert_int_equal(get(&quick, &w, &a), 0);
+	assert_true(stop_now() - begin >= 2 * INT64_C(1000000000));
+	net_answer_release(&a);
+	ns_end(&s);
+}
+
+/* Redirects. */
+
+struct hop {
+	struct ns_server *other;
+	const char *to;  /* "%s": the other server */
+	char secret[64]; /* what the other one was told */
+};
+
+static bool redirect(void *arg, struct ns_call *c)
+{
+	struct hop *h = arg;
+	char line[512], to[256];
+
+	if (strcmp(c->path, "/good") == 0)
+		return hello(NULL, c);
+	(void)snprintf(to, sizeof(to), "%s%s", strncmp(h->to, "/other", 6) ? "" : h->other->url,
+		       strncmp(h->to, "/other", 6) ? h->to : h->to + 6);
+	(void)snprintf(line, sizeof(line), "Location: %s\r\n", to);
+	return ns_say(c, "302 Found", line, "", 0);
+}
+
+static bool told(void *arg, struct ns_call *c)
+{
+	struct hop *h = arg;
+
+	if (!ns_header(c, "Authorization", h->secret, sizeof(h->secret)))
+		(void)snprintf(h->secret, sizeof(h->secret), "nothing");
+	return hello(NULL, c);
+}
+
+static void test_redirects(void **state)
+{
+	static const struct {
+		const char *to;
+		int rc;
+		const char *says;
+	} cases[] = {
+		{"/good", 0, ""},
+		{"good", 0, ""},
+		{"?", -EIO, "circle"},
+		{"/begin", -EIO, "circle"},
+		{"file:///etc/passwd", -EACCES, "something else than http"},
+		{"ftp://127.0.0.1/x", -EACCES, "something else than http"},
+		{"gopher://127.0.0.1/x", -EACCES, "something else than http"},
+		{"http://10.1.2.3/x", -EACCES, "private"},
+		{"http://169.254.169.254/x", -EACCES, "private"},
+		{"http://[fe80::1]/x", -EACCES, "private"},
+		{"http://[::ffff:169.254.169.254]/x", -EACCES, "private"},
+		{"http://192.168.0.1/x", -EACCES, "private"},
+		{"http://[fd00::1]/x", -EACCES, "private"},
+		{"http://:bad:/x", -EIO, "no address"},
+		{"/other/x", 0, ""},
+	};
+	struct hop h = {0};
+	struct ns_server s, other;
+
+	(void)state;
+	h.other = &other;
+	ns_begin(&s, redirect, &h);
+	ns_begin(&other, told, &h);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char url[100];
+		struct net_want w = {.url = url, .bearer = "SECRET"};
+		struct net_answer a;
+
+		(void)snprintf(url, sizeof(url), "%s/begin", s.url);
+		h.to = cases[i].to;
+		if (get(&quick, &w, &a) != cases[i].rc)
+			fail_msg("%s: %d %s", h.to, a.rc, a.e.msg);
+		if (a.rc < 0)
+			assert_says(&a, cases[i].says);
+		else
+			assert_body(&a, "hello");
+		assert_null(strstr(a.e.msg, "SECRET"));
+		net_answer_release(&a);
+	}
+	assert_string_equal(h.secret, "nothing"); /* another port is another origin */
+	ns_end(&s);
+	ns_end(&other);
+}
+
+/* Each leads to the next, for ever. */
+static bool further(void *arg, struct ns_call *c)
+{
+	char line[100];
+
+	(void)arg;
+	(void)snprintf(line, sizeof(line), "Location: /n%u\r\n", c->number);
+	return ns_say(c, "307 Go on", line, "", 0);
+}
+
+static int sign_nothing(void *arg, struct net_request *r, struct err *e)
+{
+	(void)arg;
+	return net_header(r, "X-Signed: yes", e);
+}
+
+static void test_redirect_limits(void **state)
+{
+	struct ns_server s;
+	struct net_want w = {.url = s.url};
+	struct net_answer a;
+
+	(void)state;
+	ns_begin(&s, further, NULL);
+	assert_int_equal(get(&quick, &w, &a), -EIO);
+	assert_says(&a, "too many redirects");
+	assert_int_equal(atomic_load(&s.requests), NET_HOPS + 1);
+	net_answer_release(&a);
+	w.sign = sign_nothing; /* who signs judges */
+	assert_int_equal(get(&quick, &w, &a), 0);
+	assert_int_equal(a.status, 307);
+	assert_string_equal(a.location, "/n6");
+	net_answer_release(&a);
+	ns_end(&s);
+}
+
+static void test_kinds(void **state)
+{
+	static const struct {
+		const char *text;
+		enum net_kind kind;
+	} cases[] = {
+		{"127.0.0.1", NET_LOOPBACK},
+		{"127.255.0.3", NET_LOOPBACK},
+		{"0.0.0.0", NET_LOOPBACK},
+		{"::1", NET_LOOPBACK},
+		{"::", NET_LOOPBACK},
+		{"::ffff:127.0.0.1", NET_LOOPBACK},
+		{"64:ff9b::7f00:1", NET_LOOPBACK},
+		{"2002:7f00:1::", NET_LOOPBACK},
+		{"10.0.0.1", NET_PRIVATE},
+		{"172.16.0.1", NET_PRIVATE},
+		{"172.31.255.255", NET_PRIVATE},
+		{"172.32.0.0", NET_PUBLIC},
+		{"192.168.1.1", NET_PRIVATE},
+		{"100.64.0.1", NET_PRIVATE},
+		{"fd12::1", NET_PRIVATE},
+		{"::ffff:10.0.0.1", NET_PRIVATE},
+		{"169.254.169.254", NET_LINK_LOCAL},
+		{"fe80::1", NET_LINK_LOCAL},
+		{"224.0.0.1", NET_LINK_LOCAL},
+		{"255.255.255.255", NET_LINK_LOCAL},
+		{"ff02::1", NET_LINK_LOCAL},
+		{"8.8.8.8", NET_PUBLIC},
+		{"2606:4700::1111", NET_PUBLIC},
+		{"11.0.0.1", NET_PUBLIC},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		if (net_kind_of_text(cases[i].text) != cases[i].kind)
+			fail_msg("%s is not of kind %d", cases[i].text, cases[i].kind);
+	assert_true(net_is_here("localhost"));
+	assert_true(net_is_here("a.localhost"));
+	assert_false(net_is_here("localhost.example"));
+}
+
+/* Names that lead to addresses that are not asked. */
+static void test_link_local(void **state)
+{
+	struct net_want w = {.url = "http://169.254.169.254/latest"};
+	struct net_answer a;
+
+	(void)state;
+	assert_int_equal(get(&quick, &w, &a), -EACCES);
+	assert_says(&a, "link-local");
+}
+
+/* Secrets. */
+
+static void test_secrets(void **state)
+{
+	struct net_options o = quick;
+	struct ns_server s;
+	struct hop h = {0};
+	struct net_want w = {.url = s.url, .user = "Aladdin", .password = "open sesame"};
+	struct net_answer a;
+	char path[] = "netrc.XXXXXX", text[200];
+	int fd;
+
+	(void)state;
+	ns_begin(&s, told, &h);
+	assert_int_equal(get(&o, &w, &a), 0);
+	assert_string_equal(h.secret, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+	net_answer_release(&a);
+	w.bearer = "tok.en";
+	assert_int_equal(get(&o, &w, &a), 0);
+	assert_string_equal(h.secret, "Bearer tok.en");
+	net_answer_release(&a);
+	w.url = "http://example.com/";
+	assert_int_equal(get(&o, &w, &a), -EACCES);
+	w.bearer = NULL;
+	assert_int_equal(get(&o, &w, &a), -EACCES);
+	w.user = w.password = NULL;
+	w.url = s.url;
+	fd = mkstemp(path);
+	(void)snprintf(text, sizeof(text),
+		       "machine 127.0.0.1\n login Aladdin password \"open sesame\"");
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	(void)close(fd);
+	o.netrc_file = path;
+	assert_int_equal(get(&o, &w, &a), 0);
+	assert_string_equal(h.secret, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+	net_answer_release(&a);
+	(void)unlink(path);
+	ns_end(&s);
+}
+
+static void check_netrc(const char *text, const char *host, bool defaults, const char *want)
+{
+	char *got = net_netrc_find(text, host, defaults);
+
+	if (!want)
+		assert_null(got);
+	else
+		assert_string_equal(got, want);
+	free(got);
+}
+
+static void test_netrc(void **state)
+{
+	static const char text[] = "# all mine\nmachine a.example login u password p\n"
+				   "machine b.example\n\tlogin \"x y\"\n\tpassword \"q\\\"r\"\n"
+				   "machine c.example macdef init\nmachine d login no\n\n"
+				   "machine e login only\n"
+				   "default login anonymous password guest\n";
+
+	(void)state;
+	check_netrc(text, "a.example", false, "u:p");
+	check_netrc(text, "A.Example", false, "u:p");
+	check_netrc(text, "b.example", true, "x y:q\"r");
+	check_netrc(text, "d", false, NULL);
+	check_netrc(text, "e", false, "only:");
+	check_netrc(text, "other", false, NULL);
+	check_netrc(text, "other", true, "anonymous:guest");
+	check_netrc("", "a", true, NULL);
+	check_netrc("machine", "a", true, NULL);
+	check_netrc("machine a login", "a", true, NULL);
+	check_netrc("machine a login \"", "a", true, NULL);
+}
+
+/* Parts of a server without ranges. */
+
+static bool letters(void *arg, struct ns_call *c)
+{
+	char text[2000];
+
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = (char)('a' + i % 26);
+	(void)arg;
+	return ns_say(c, "200 OK", "", text, sizeof(text));
+}
+
+static void test_cut(void **state)
+{
+	struct ns_server s;
+	struct net_want w = {.url = s.url, .max_body = 4, .part_off = 26, .part_len = 4};
+	struct net_answer a;
+
+	(void)state;
+	ns_begin(&s, letters, NULL);
+	assert_int_equal(get(&quick, &w, &a), 0);
+	assert_true(a.cut);
+	assert_body(&a, "abcd");
+	assert_int_equal(a.length, 2000);
+	net_answer_release(&a);
+	w.part_off = 1998;
+	assert_int_equal(get(&quick, &w, &a), 0);
+	assert_int_equal(a.body.len, 2);
+	net_answer_release(&a);
+	w.part_off = 5000;
+	assert_int_equal(get(&quick, &w, &a), 0);
+	assert_int_equal(a.body.len, 0);
+	net_answer_release(&a);
+	w.part_off = (uint64_t)1 << 40;
+	assert_int_equal(get(&quick, &w, &a), -EOPNOTSUPP);
+	assert_says(&a, "no ranges");
+	net_answer_release(&a);
+	ns_end(&s);
+}
+
+/* Sending. */
+
+static bool echo(void *arg, struct ns_call *c)
+{
+	(void)arg;
+	if (c->number == 0)
+		return ns_say(c, "503 Later", "", "", 0);
+	return ns_say(c, "200 OK", "", c->body, c->body_len);
+}
+
+static void test_send(void **state)
+{
+	static uint8_t data[3 << 20];
+	char path[] = "send.XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 7 + (i >> 8));
+	assert_int_equal(write(fd, data, sizeof(data)), sizeof(data));
+	for (int from_fd = 0; from_fd < 2; from_fd++) {
+		struct ns_server s;
+		struct net_want w = {.url = s.url, .method = "PUT", .max_body = sizeof(data)};
+		struct net_answer a;
+
+		w.body = from_fd ? NULL : data + 5;
+		w.body_fd = fd;
+		w.body_off = 5;
+		w.body_len = sizeof(data) - 5;
+		ns_begin(&s, echo, NULL);
+		assert_int_equal(get(&quick, &w, &a), 0);
+		assert_int_equal(a.tries, 2);
+		assert_int_equal(a.body.len, sizeof(data) - 5);
+		assert_memory_equal(a.body.data, data + 5, a.body.len);
+		net_answer_release(&a);
+		if (from_fd) {
+			w.body_off = 100; /* it ends before */
+			assert_int_equal(get(&quick, &w, &a), -EIO);
+			assert_says(&a, "could not be read");
+			net_answer_release(&a);
+		}
+		ns_end(&s);
+	}
+	(void)close(fd);
+	(void)unlink(path);
+}
+
+static bool judge_hello(void *arg, const struct net_answer *a)
+{
+	int *n = arg;
+
+	return a->status == 200 && ++*n < 3;
+}
+
+static void test_judge(void **state)
+{
+	struct ns_server s;
+	int n = 0;
+	struct net_want w = {.url = s.url, .judge = judge_hello, .sign_arg = &n};
+	struct net_answer a;
+
+	(void)state;
+	ns_begin(&s, hello, NULL);
+	assert_int_equal(get(&quick, &w, &a), 0);
+	assert_int_equal(a.tries, 3);
+	assert_body(&a, "hello");
+	net_answer_release(&a);
+	n = -10;
+	assert_int_equal(get(&quick, &w, &a), -EIO);
+	net_answer_release(&a);
+	ns_end(&s);
+}
+
+/* Giving up. */
+
+static bool hangs(void *arg, struct ns_call *c)
+{
+	(void)arg;
+	ns_hang(c);
+	return false;
+}
+
+struct asker {
+	struct net *n;
+	struct stop *stop;
+	const char *url;
+	struct ns_server *s;
+};
+
+static void *ask_stop(void *arg)
+{
+	struct asker *a = arg;
+
+	while (atomic_load(&a->s->requests) == 0)
+		(void)usleep(1000);
+	if (a->stop)
+		stop_ask(a->stop);
+	else
+		net_stop(a->n);
+	return NULL;
+}
+
+static void test_given_up(void **state)
+{
+	struct net_options o = quick;
+
+	(void)state;
+	o.stall_ms = o.total_ms = 60000;
+	for (int whole = 0; whole < 2; whole++) {
+		struct ns_server s;
+		struct net_want w = {.url = s.url, .method = "GET"};
+		struct net *n = net_of(&o);
+		struct stop stop;
+		struct asker k = {.n = n, .s = &s, .stop = whole ? NULL : &stop};
+		struct net_answer a;
+		struct net_counts counts;
+		pthread_t thread;
+
+		ns_begin(&s, hangs, NULL);
+		stop_begin(&stop);
+		assert_int_equal(pthread_create(&thread, NULL, ask_stop, &k), 0);
+		assert_int_equal(net_do(n, &w, &a, NULL), whole ? -ECANCELED : -EINTR);
+		(void)pthread_join(thread, NULL);
+		stop_end(&stop);
+		net_get_counts(n, &counts);
+		assert_int_equal(counts.in_flight, 0);
+		if (whole)
+			assert_int_equal(net_do(n, &w, &a, NULL), -ECANCELED);
+		net_free(n);
+		ns_end(&s);
+	}
+}
+
+struct tally {
+	_Atomic unsigned int canceled, good, other;
+};
+
+static void on_done(void *arg, struct net_answer *a)
+{
+	struct tally *t = arg;
+
+	if (a->rc == 0)
+		atomic_fetch_add(&t->good, 1);
+	else if (a->rc == -ECANCELED)
+		atomic_fetch_add(&t->canceled, 1);
+	else
+		atomic_fetch_add(&t->other, 1);
+	net_answer_release(a);
+}
+
+static void test_freed_in_flight(void **state)
+{
+	struct ns_server s;
+	struct net_want w = {.url = s.url, .method = "GET"};
+	struct net *n = net_of(&quick);
+	struct tally t = {0};
+
+	(void)state;
+	ns_begin(&s, hangs, NULL);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(net_start(n, &w, on_done, &t, NULL), 0);
+	while (atomic_load(&s.requests) == 0)
+		(void)usleep(1000);
+	net_free(n);
+	assert_int_equal(atomic_load(&t.canceled), 50);
+	ns_end(&s);
+	net_free(net_of(&quick)); /* never used */
+}
+
+/* A queue behind a server that never answers ends, too. */
+static void test_queue_ends(void **state)
+{
+	struct ns_server s;
+	struct net_options o = quick;
+	struct net_want w = {.url = s.url, .method = "GET"};
+	struct net *n;
+	struct tally t = {0};
+
+	(void)state;
+	o.connections = 2;
+	o.requests = 2;
+	o.total_ms = 400;
+	n = net_of(&o);
+	ns_begin(&s, hangs, NULL);
+	for (int i = 0; i < 40; i++)
+		assert_int_equal(net_start(n, &w, on_done, &t, NULL), 0);
+	while (atomic_load(&t.other) < 40)
+		(void)usleep(10000);
+	net_free(n);
+	ns_end(&s);
+}
+
+/* Many at once share a few connections, and those that nobody waits for come last. */
+
+static bool small(void *arg, struct ns_call *c)
+{
+	char *order = arg;
+
+	if (c->path[1] == 'b')
+		(void)ns_wait(c, 20);
+	if (order && c->number < 64)
+		order[c->number] = c->path[1];
+	return ns_say(c, "200 OK", "", "hello", 5);
+}
+
+static void test_many(void **state)
+{
+	struct ns_server s;
+	char order[65] = "", back[80], front[80];
+	struct net_want b = {.url = back, .method = "GET", .max_body = 5, .background = true};
+	struct net_want f = {.url = front, .method = "GET", .max_body = 5};
+	struct net *n = net_of(&quick);
+	struct net_counts counts;
+	struct tally t = {0};
+
+	(void)state;
+	ns_begin(&s, small, order);
+	(void)snprintf(back, sizeof(back), "%s/b", s.url);
+	(void)snprintf(front, sizeof(front), "%s/f", s.url);
+	for (int i = 0; i < 40; i++)
+		assert_int_equal(net_start(n, &b, on_done, &t, NULL), 0);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(net_start(n, &f, on_done, &t, NULL), 0);
+	while (atomic_load(&t.good) + atomic_load(&t.other) < 50)
+		(void)usleep(1000);
+	assert_int_equal(atomic_load(&t.good), 50);
+	assert_true(atomic_load(&s.connections) <= 4);
+	assert_non_null(strchr(order, 'f'));
+	assert_true(strrchr(order, 'f') - order < 40);
+	net_get_counts(n, &counts);
+	assert_int_equal(counts.requests, 50);
+	assert_int_equal(counts.in_flight, 0);
+	net_free(n);
 	ns_end(&s);
 }
 
@@ -74,6 +941,28 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hello),
+		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_statuses),
+		cmocka_unit_test(test_tried_again),
+		cmocka_unit_test(test_once),
+		cmocka_unit_test(test_kept_connection),
+		cmocka_unit_test(test_no_server),
+		cmocka_unit_test(test_endless),
+		cmocka_unit_test(test_no_http),
+		cmocka_unit_test(test_retry_after),
+		cmocka_unit_test(test_redirects),
+		cmocka_unit_test(test_redirect_limits),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_link_local),
+		cmocka_unit_test(test_secrets),
+		cmocka_unit_test(test_netrc),
+		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_send),
+		cmocka_unit_test(test_judge),
+		cmocka_unit_test(test_given_up),
+		cmocka_unit_test(test_freed_in_flight),
+		cmocka_unit_test(test_queue_ends),
+		cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

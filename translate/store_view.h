@@ -1,0 +1,19 @@
+/* store_view.h - the objects of a store as a view: files under their own keys, nothing translated.
+ *
+ * For a store that programs write themselves, and that no kernel shows as a directory. */
+#ifndef TRANSLATE_STORE_VIEW_H
+#define TRANSLATE_STORE_VIEW_H
+
+#include "translate/store.h"
+#include "translate/view.h"
+
+/* store_view_open - s is borrowed and outlives the view. st: owner, times and permissions of all files.
+ * An id is one version of an object: when it is another one, reading gives -ESTALE, and looking it up
+ * another id. What was looked up is remembered, some 100 bytes each.
+ * Returns 0 with *ret new (view->ops->close). */
+int store_view_open(struct store *s, const struct stat *st, struct view **ret,
+		    struct err *e) NZ_MUST_USE;
+/* store_view_dirs - the directories above a key are there, without asking: an object is. */
+int store_view_dirs(struct view *v, const char *key, struct err *e) NZ_MUST_USE;
+
+#endif
