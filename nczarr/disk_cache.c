@@ -10,7 +10,7 @@
  *
  *   lock          held with flock while somebody uses the directory
  *   format        what the other files are; another text, and they are begun anew
- *   tags-N        sets x 16 x 16 bytes: 8 of the digest, time of use (ms since 1970)
+ *   tags-N        sets x 16 x 16 bytes: 8 of the digest, time of use (us since 1970)
  *   data-N        sets x 16 slots: head of 64 bytes and the block
  * All numbers little-endian. */
 #include <errno.h>
@@ -37,7 +37,7 @@
 #define STRIPES 64
 #define SMALL ((size_t)8 << 10)
 #define LARGE ((size_t)64 << 10)
-#define USED_MS 60000 /* a use is written down when the last one is older */
+#define USED_US 60000000 /* a use is written down when the last one is older */
 #define PAUSE_NS ((int64_t)60 * 1000 * 1000 * 1000) /* without writing when the disk is full */
 
 static const char magic[8] = {'n', 'z', 'c', 'a', 'c', 'h', 'e', '1'};
@@ -53,11 +53,13 @@ struct disk_cache {
 	int dir, lock; /* owned */
 	struct part parts[2];
 	pthread_mutex_t stripes[STRIPES];
+	_Atomic uint64_t last;  /* time of use that was given */
 	_Atomic int64_t paused; /* nothing is written until then */
 };
 
 /* ident - which block, and where it would be. */
 struct ident {
+	struct disk_cache *d;
 	struct part *p;
 	uint8_t digest[32];
 	uint8_t tag[8];
@@ -88,12 +90,18 @@ static uint64_t get64(const uint8_t *p)
 	return get32(p) | (uint64_t)get32(p + 4) << 32;
 }
 
-static uint64_t now_ms(void)
+/* now_us - never the same twice: what was used later is younger. */
+static uint64_t now_us(struct disk_cache *d)
 {
 	struct timespec ts = {0};
+	uint64_t now, last = atomic_load(&d->last);
 
 	(void)clock_gettime(CLOCK_REALTIME, &ts); /* cannot fail */
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	do
+		now = u64_max(last + 1,
+			      (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000);
+	while (!atomic_compare_exchange_weak(&d->last, &last, now));
+	return now;
 }
 
 /* ---- opening ---- */
@@ -270,6 +278,7 @@ static bool ident_of(struct disk_cache *d, const char *name, const char *key,
 	EVP_MD_CTX_free(m);
 	if (!ok || len > LARGE)
 		return false;
+	ret->d = d;
 	ret->p = &d->parts[len > SMALL];
 	ret->set = get64(ret->digest) % ret->p->sets;
 	memcpy(ret->tag, ret->digest + 8, 8);
@@ -338,9 +347,9 @@ static bool read_slot(const struct ident *id, size_t way, uint8_t *out, size_t c
 static void after_read(const struct ident *id, size_t way, const uint8_t *was, bool good)
 {
 	uint8_t tags[WAYS * TAG];
-	uint64_t now = now_ms();
+	uint64_t now = now_us(id->d);
 
-	if (good && now - get64(was + way * TAG + 8) < USED_MS)
+	if (good && now - get64(was + way * TAG + 8) < USED_US)
 		return;
 	(void)pthread_mutex_lock(id->lock);
 	if (read_tags(id, tags) && memcmp(tags + way * TAG, was + way * TAG, TAG) == 0)
@@ -403,7 +412,7 @@ static bool fill_slot(const struct ident *id, size_t way, const uint8_t *data, s
 	if (!write_tag(id, way, NULL, 0))
 		return false;
 	n = pwritev(id->p->data, v, len ? 2 : 1, slot_at(id, way));
-	return n == (ssize_t)(HEAD + len) && write_tag(id, way, id->tag, now_ms());
+	return n == (ssize_t)(HEAD + len) && write_tag(id, way, id->tag, now_us(id->d));
 }
 
 void disk_cache_put(struct disk_cache *d, const char *name, const char *key,
