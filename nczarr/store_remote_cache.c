@@ -78,9 +78,10 @@ void rc_granted(struct ext *x, uint64_t n, bool early)
 	(void)pthread_mutex_lock(&c->lock);
 	x->charged = n;
 	if (early) {
-		x->ahead_charged = x->flying = n;
+		x->ahead_charged = n;
+		x->flying = u64_max(n, 1);
 		c->ahead_bytes += n;
-		c->flying += n;
+		c->flying += x->flying;
 		c->flights++;
 		atomic_store(&x->ahead, true);
 	}

@@ -138,9 +138,9 @@ static int bytes_came(struct look *l, struct job *j, struct object_got *got)
 static int settle_locked(struct look *l, struct job *j, struct object_got *got)
 {
 	struct robj *o = l->obj;
-	uint64_t gen = o->gen;
+	int64_t known_at = o->known_at;
 
-	if (gen != j->gen)
+	if (o->gen != j->gen)
 		return -EAGAIN; /* it was written, or found to be another one, meanwhile */
 	if (got->rc == -ENOENT) {
 		obj_gone(l);
@@ -160,13 +160,13 @@ static int settle_locked(struct look *l, struct job *j, struct object_got *got)
 		return got->rc;
 	if (got->info.version == 0)
 		got->info.version = object_version(&got->info);
-	if (o->state == OBJ_THERE && o->version != got->info.version) {
+	if (o->state == OBJ_THERE && o->version != got->info.version && o->asking != j->x) {
 		obj_set(l, &got->info);
-		if (j->what == OBJECT_HEAD)
-			return -EAGAIN;
 		return err_set(&got->e, -ESTALE, "'%s' was changed while it was read", l->key);
 	}
 	obj_set(l, &got->info);
+	if (j->from_disk)
+		o->known_at = known_at; /* nobody was asked */
 	note_size(l, got->info.size);
 	return got->rc == -ERANGE ? -EAGAIN : bytes_came(l, j, got);
 }
@@ -255,7 +255,7 @@ static bool from_disk(struct look *l, struct job *j)
 	bool known;
 
 	(void)pthread_mutex_lock(&l->shard->lock);
-	known = l->obj->state == OBJ_THERE;
+	known = l->obj->state == OBJ_THERE && l->obj->asking != j->x;
 	if (known)
 		*i = (struct object_info){.size = l->obj->size,
 					  .weak = l->obj->weak,
@@ -372,6 +372,9 @@ int fetch_ask(struct look *l, int what, uint64_t off, uint64_t len, struct job *
 								       : NULL;
 		ret->unless = true;
 	} else if (placed) {
+		/* of an object that was known, whatever it is now */
+		free(ret->etag);
+		ret->etag = NULL;
 		ret->grant = u64_min(len, rc_guess(l->st, l->key));
 	}
 	l->obj->asking = x;
