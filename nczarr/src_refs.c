@@ -180,12 +180,12 @@ static int open_parquet(const struct source_at *at, const struct source_options 
 }
 
 /* dir_of - the directory that a local document is in. New. */
-static char *dir_of(const char *path, bool is_dir)
+static char *dir_of(const char *path)
 {
 	char *real = realpath(path, NULL), *slash;
 
-	if (!real || is_dir)
-		return real;
+	if (!real)
+		return NULL;
 	slash = strrchr(real, '/');
 	if (slash)
 		slash[slash == real] = '\0';
@@ -195,7 +195,7 @@ static char *dir_of(const char *path, bool is_dir)
 static int open_targets(const struct source_at *at, const struct source_options *opts,
 			struct refs_targets **ret, struct err *e)
 {
-	auto_free char *dir = at->fd >= 0 ? dir_of(at->path, !at->file) : NULL;
+	auto_free char *dir = at->fd >= 0 ? dir_of(at->path) : NULL;
 	const struct refs_home home = {
 		.address = at->fd >= 0 ? NULL : at->path,
 		.dir = dir,
