@@ -123,8 +123,11 @@ static int make(void *arg)
 
 	address = address_of(cfg, &e);
 	rc = address ? fs_open_quietly(j->setup, &source, &view, &e) : e.code;
-
-	if (rc == 0 && !source)
+	if (rc < 0) {
+		log_error("%s", e.msg);
+		return 1;
+	}
+	if (!source)
 		rc = err_set(&e, -EISDIR,
 			     "'%s' is a directory without a dataset of its own: references are "
 			     "to one dataset: name it",
