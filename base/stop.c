@@ -12,8 +12,16 @@ static _Atomic bool everything;
 
 void stop_begin(struct stop *s)
 {
+	stop_begin_if(s, NULL, NULL);
+}
+
+void stop_begin_if(struct stop *s, bool (*look)(void *arg), void *arg)
+{
 	atomic_store(&s->asked, false);
 	s->outer = current;
+	s->look = look;
+	s->arg = arg;
+	s->next = look ? stop_now() + LOOK_NS : INT64_MAX;
 	current = s;
 }
 
@@ -27,12 +35,29 @@ void stop_ask(struct stop *s)
 	atomic_store(&s->asked, true);
 }
 
+static bool asked(struct stop *s)
+{
+	int64_t now;
+
+	if (atomic_load(&s->asked))
+		return true;
+	if (!s->look)
+		return false;
+	now = stop_now();
+	if (now < s->next)
+		return false;
+	s->next = now + LOOK_NS;
+	if (s->look(s->arg))
+		atomic_store(&s->asked, true);
+	return atomic_load(&s->asked);
+}
+
 bool stop_asked(void)
 {
 	if (atomic_load(&everything))
 		return true;
-	for (const struct stop *s = current; s; s = s->outer)
-		if (atomic_load(&s->asked))
+	for (struct stop *s = current; s; s = s->outer)
+		if (asked(s))
 			return true;
 	return false;
 }

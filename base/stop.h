@@ -15,12 +15,18 @@
 struct stop {
 	_Atomic bool asked;
 	struct stop *outer;  /* the thread's before */
+	bool (*look)(void *arg);
+	void *arg;
+	int64_t next;        /* ns: when it is looked again */
 };
 
 /* stop_begin - this thread's stop until stop_end, which must come in the same thread. s is the
  * caller's. */
 void stop_begin(struct stop *s);
 void stop_end(struct stop *s);
+/* stop_begin_if - the same; look is called besides, by this thread, while it waits: not in the first
+ * tenth of a second, and then ten times a second until it says true, which is as if asked. */
+void stop_begin_if(struct stop *s, bool (*look)(void *arg), void *arg);
 /* stop_ask - any thread; not after stop_end. */
 void stop_ask(struct stop *s);
 /* stop_asked - whether this thread should give up what it waits for. */

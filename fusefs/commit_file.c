@@ -296,7 +296,19 @@ static enum plan_format format_of(const struct file *f)
 	return v3 ? PLAN_ZARR3 : PLAN_ZARR2;
 }
 
-static int push_file(struct file *f, const char *path, int dir_fd, struct err *e)
+static int open_sink(struct file *f, const char *path, struct store *far, int dir_fd,
+		     const struct sink_names *names, struct sink **ret, struct err *e)
+{
+	const struct fs_setup *setup = f->setup;
+
+	if (far)
+		return setup->rw->far_sink(setup->cfg, far, path, f->c->source, dir_fd, names,
+					   ret, e);
+	return setup->rw->zarr_sink(setup->cfg, path, f->c->source, dir_fd, names, ret, e);
+}
+
+static int push_file(struct file *f, const char *path, struct store *far, int dir_fd,
+		     struct err *e)
 {
 	const struct fs_setup *setup = f->setup;
 	const struct fs_rw *rw = setup->rw;
@@ -318,7 +330,7 @@ static int push_file(struct file *f, const char *path, int dir_fd, struct err *e
 		.memory = MEMORY,
 	};
 	struct sink *under = NULL;
-	int rc = rw->zarr_sink(setup->cfg, path, f->c->source, dir_fd, &names, &under, e);
+	int rc = open_sink(f, path, far, dir_fd, &names, &under, e);
 
 	if (rc < 0)
 		return rc;
@@ -338,7 +350,7 @@ static int push_file(struct file *f, const char *path, int dir_fd, struct err *e
 	return rc;
 }
 
-int commit_file(const struct fs_setup *setup, const char *path, int dir_fd,
+int commit_file(const struct fs_setup *setup, const char *path, struct store *far, int dir_fd,
 		const struct file_rw_change *c, struct err *e)
 {
 	struct file f = {.setup = setup, .c = c};
@@ -350,7 +362,10 @@ int commit_file(const struct fs_setup *setup, const char *path, int dir_fd,
 	if (c->was)
 		rc = open_one(setup, c->was, &f.was, e);
 	if (rc == 0)
-		rc = push_file(&f, path, dir_fd, e);
+		rc = push_file(&f, path, far, dir_fd, e);
+	/* the manifest is there: what it says will be done, whatever came in between */
+	if (rc < 0 && far && setup->rw->zarr_pending(path, dir_fd, NULL) > 0)
+		rc = -EINPROGRESS;
 	source_close(f.now);
 	source_close(f.was);
 	commit_chunks_release(&f.replaced);

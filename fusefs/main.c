@@ -146,6 +146,33 @@ static int zarr_new(const struct cfg *cfg, const char *path, struct err *e)
 	return zarr_create(path, &opts, e);
 }
 
+static int far_sink(const struct cfg *cfg, struct store *s, const char *name,
+		    struct source *real, int dir_fd, const struct sink_names *names,
+		    struct sink **ret, struct err *e)
+{
+	struct zarr_sink_options opts = zarr_out(cfg, dir_fd, names);
+
+	opts.store = s;
+	return zarr_sink_open(name, real, &opts, ret, e);
+}
+
+static int far_new(const struct cfg *cfg, struct store *s, const char *name, struct err *e)
+{
+	struct zarr_sink_options opts = zarr_out(cfg, -1, NULL);
+
+	opts.store = s;
+	return zarr_create(name, &opts, e);
+}
+
+static int keys_begin(const struct cfg *cfg, struct store *s, int dir_fd,
+		      struct zarr_keys **ret, struct err *e)
+{
+	struct zarr_sink_options opts = zarr_out(cfg, dir_fd, NULL);
+
+	opts.store = s;
+	return zarr_keys_begin(&opts, ret, e);
+}
+
 static enum fs_key source_key(struct source *s, const char *key,
 			      bool (*emit)(void *arg, uint32_t array, uint64_t linear),
 			      void *arg)
@@ -198,6 +225,15 @@ static struct fs_rw fs_rw_table(void)
 		.zarr_pending = zarr_sink_pending,
 		.zarr_recover = zarr_sink_recover,
 		.zarr_create = zarr_new,
+		.far_sink = far_sink,
+		.far_recover = zarr_store_recover,
+		.far_create = far_new,
+		.keys_begin = keys_begin,
+		.keys_put = zarr_keys_put,
+		.keys_gone = zarr_keys_gone,
+		.keys_commit = zarr_keys_commit,
+		.keys_free = zarr_keys_free,
+		.doc_check = zarr_doc_check,
 		.hdf5_sink = hdf5_sink,
 		.hdf5_holds = hdf5_sink_holds,
 		.hdf5_pending = hdf5_pending,

@@ -7,9 +7,12 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/log.h"
+#include "fusefs/remote.h"
 #include "fusefs/rw_int.h"
+#include "mountcfg/address.h"
 
 /* rw - what a writable view needs beside itself. The view's own operations are called, but for
  * close. */
@@ -18,12 +21,16 @@ struct rw {
 	struct fs_want want;
 	char name[NAME_BYTES]; /* of the virtual file */
 	struct rw_state state;
-	struct view_ops ops; /* the view's, with our close */
+	struct store *far;    /* remote: the tree; owned, NULL */
+	struct rw_keys *keys; /* remote, as a tree of files; owned, NULL */
+	struct view_ops ops;  /* the view's, with our close */
 	const struct view_ops *inner;
 };
 
 static void rw_free(struct rw *rw)
 {
+	rw_keys_close(rw->keys);
+	store_close(rw->far);
 	rw_state_close(&rw->state);
 	free(rw);
 }
@@ -54,6 +61,11 @@ static int allowed(const struct rw *rw, const struct source *s, struct err *e)
 	const struct fs_setup *setup = rw->setup;
 	const char *path = rw->state.path;
 
+	if (rw->state.remote && !S_ISDIR(s->ds.st.st_mode))
+		return err_set(e, -EROFS,
+			       "'%s': of what lies at an address only Zarr trees can be "
+			       "written: leave out rw",
+			       path);
 	if (s->ops == setup->hdf5 && !rw->want.nc)
 		return 0;
 	if (s->ops == setup->zarr && rw->want.nc && rw->state.is_dir)
@@ -74,9 +86,26 @@ static int allowed(const struct rw *rw, const struct source *s, struct err *e)
 		path);
 }
 
-/* permitted - better said now than at the first commit. */
-static int permitted(const struct rw *rw, struct err *e)
+/* reach - of an address: what is written to. */
+static int reach(struct rw *rw, struct err *e)
 {
+	const struct fs_setup *setup = rw->setup;
+	const char *path = rw->state.path;
+	int rc = fs_store(setup, path, &rw->far, e);
+
+	if (rc == 0 && (!rw->far->ops->put || !rw->far->ops->remove))
+		rc = err_set(e, -EROFS,
+			     "'%s': a web server cannot be written to: only what lies in S3: "
+			     "leave out rw",
+			     path);
+	return rc;
+}
+
+/* permitted - better said now than at the first commit. */
+static int permitted(struct rw *rw, struct err *e)
+{
+	if (rw->state.remote)
+		return reach(rw, e);
 	if (faccessat(AT_FDCWD, rw->state.path, rw->state.is_dir ? W_OK | X_OK : W_OK,
 		      AT_EACCESS) < 0)
 		return err_sys(e, errno, "'%s' cannot be written", rw->state.path);
@@ -93,8 +122,11 @@ static int open_ground(void *arg, struct source **ret_source, struct view **ret_
 	struct source *source = NULL;
 	int rc;
 
+	*ret_source = NULL;
+	if (rw->keys)
+		return rw_keys_ground(rw->keys, ret_view, e);
 	fs_source_options(setup->cfg, &opts);
-	rc = source_open(setup->formats, setup->n_formats, rw->state.path, &opts, &source, e);
+	rc = fs_source(setup, rw->state.path, &opts, &source, e);
 	if (rc < 0)
 		return rc;
 	rc = allowed(rw, source, e);
@@ -132,7 +164,33 @@ static int file_commit(void *arg, const struct file_rw_change *c, struct err *e)
 {
 	const struct rw *rw = arg;
 
-	return commit_file(rw->setup, rw->state.path, rw->state.dir_fd, c, e);
+	return commit_file(rw->setup, rw->state.path, rw->far, rw->state.dir_fd, c, e);
+}
+
+static int file_end(void *arg, struct err *e)
+{
+	const struct rw *rw = arg;
+
+	return rw->far ? rw->setup->rw->far_recover(rw->far, rw->state.dir_fd, e) : 0;
+}
+
+static int keys_check(void *arg, struct store *tree, const char *key, struct err *e)
+{
+	const struct rw *rw = arg;
+
+	return rw_keys_check(rw->keys, tree, key, e);
+}
+
+/* keys_commit - nobody has to be kept from reading: what changes is staged. */
+static int keys_commit(void *arg, uint64_t generation, bool all, void (*quiesce)(void *view),
+		       void *view, char ***ret_left, size_t *ret_n, struct err *e)
+{
+	const struct rw *rw = arg;
+
+	(void)all;
+	(void)quiesce;
+	(void)view;
+	return rw_keys_commit(rw->keys, generation, ret_left, ret_n, e);
 }
 
 /* ---- opening ---- */
@@ -140,23 +198,31 @@ static int file_commit(void *arg, const struct file_rw_change *c, struct err *e)
 static int open_tree(struct rw *rw, struct grounds *g, struct view **ret, struct err *e)
 {
 	const struct cfg *cfg = rw->setup->cfg;
-	const struct tree_rw_options opts = {
+	struct tree_rw_options opts = {
 		.dir_fd = rw->state.dir_fd,
 		.dir = rw->state.dir,
 		.max_staged = cfg->stage_size / rw->want.share,
 		.max_buffer = cfg->write_size / rw->want.share,
 		.idle_ms = cfg->commit_delay,
 		.id_limit = rw->want.id_limit,
-		.check = tree_check,
-		.commit = tree_commit,
+		.st = {.st_mode = S_IFDIR | 0644},
+		.whole = rw->keys != NULL,
+		.check = rw->keys ? keys_check : tree_check,
+		.commit = rw->keys ? keys_commit : tree_commit,
 		.arg = rw,
 	};
 	struct stage *stage;
 	int rc;
 
+	opts.st.st_uid = geteuid();
+	opts.st.st_gid = getegid();
+	(void)clock_gettime(CLOCK_REALTIME, &opts.st.st_mtim); /* cannot fail with this clock */
+	opts.st.st_ctim = opts.st.st_mtim;
 	rc = stage_open(rw->state.dir_fd, false, &stage, e);
 	if (rc < 0)
 		return rc;
+	if (rw->keys)
+		rw_keys_stage(rw->keys, stage);
 	rc = tree_rw_open(g, stage, &opts, ret, e);
 	if (rc < 0)
 		stage_close(stage);
@@ -171,6 +237,7 @@ static int open_file(struct rw *rw, struct grounds *g, struct view **ret, struct
 		.name = rw->name,
 		.id_limit = rw->want.id_limit,
 		.commit = file_commit,
+		.end = file_end,
 		.arg = rw,
 	};
 
@@ -198,17 +265,42 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 	struct grounds *g;
 	struct ground *x;
 	bool tree;
-	int rc = grounds_new(open_ground, rw, &g, e);
+	int rc = 0;
 
+	if (rw->state.remote && !rw->want.nc)
+		rc = rw_keys_open(rw->setup, &rw->state, rw->far,
+				  rw->setup->cfg->create || !rw_state_bare(&rw->state),
+				  &rw->keys, e);
+	if (rc == 0)
+		rc = grounds_new(open_ground, rw, &g, e);
 	if (rc < 0)
 		return rc;
 	x = grounds_get(g);
-	tree = x->source->ops == rw->setup->hdf5;
+	tree = rw->keys || x->source->ops == rw->setup->hdf5;
 	ground_put(g, x);
 	rc = open_either(rw, tree, g, ret, e);
 	if (rc < 0)
 		grounds_free(g);
 	return rc;
+}
+
+/* settle_other - what an address has waiting was written through the other view: that puts it in. */
+static int settle_other(const struct fs_setup *setup, const char *path, bool nc, struct err *e)
+{
+	struct rw_state s = RW_STATE_INIT;
+	unsigned waits;
+	int rc;
+
+	if (!address_is_remote(path))
+		return 0;
+	rc = rw_state_open(setup->cfg, path, false, &s, e);
+	if (rc < 0)
+		return rc == -ENOENT ? 0 : rc;
+	waits = rw_state_waits(&s);
+	rw_state_close(&s);
+	if (!nc && waits == RW_WAITS_FILE)
+		return rw_recover_rest(setup, path, true, e);
+	return nc && (waits & RW_WAITS_TREE) ? rw_recover_rest(setup, path, false, e) : 0;
 }
 
 /* prepare - the state, locked, and the dataset in one of its states. */
@@ -243,7 +335,9 @@ int fs_rw_open(const struct fs_setup *setup, const char *path, const struct fs_w
 	memcpy(rw->name, want->name, n < sizeof(rw->name) ? n : sizeof(rw->name) - 1);
 	rw->want.name = rw->name;
 	rw->want.writable = true;
-	rc = prepare(rw, path, e);
+	rc = settle_other(setup, path, want->nc, e);
+	if (rc == 0)
+		rc = prepare(rw, path, e);
 	if (rc == 0)
 		rc = open_view(rw, ret, e);
 	if (rc < 0) {
@@ -263,6 +357,48 @@ static bool ends_in(const char *text, const char *end)
 	return n > m && strcmp(text + n - m, end) == 0;
 }
 
+static bool any_entry(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	(void)name;
+	(void)is_dir;
+	(void)st;
+	*(bool *)arg = true;
+	return false;
+}
+
+/* create_far - a tree at an address. Where its own objects are going to be written, the first program
+ * that does makes the root's document, in the format that it wants. */
+static int create_far(const struct fs_setup *setup, struct err *e)
+{
+	const struct cfg *cfg = setup->cfg;
+	const char *path = cfg->source;
+	struct store *s;
+	bool any = false;
+	int rc;
+
+	if (ends_in(path, ".nc") || ends_in(path, ".nc4") || ends_in(path, ".h5"))
+		return err_set(
+			e, -EROFS,
+			"'%s': of what lies at an address only Zarr trees can be written",
+			path);
+	rc = fs_store(setup, path, &s, e);
+	if (rc < 0)
+		return rc;
+	if (cfg->view != CFG_VIEW_ZARR) {
+		rc = setup->rw->far_create(cfg, s, path, e);
+	} else {
+		rc = store_list(s, "", false, any_entry, &any, e);
+		rc = rc == -ENOENT ? 0 : rc;
+		if (rc == 0 && any)
+			rc = err_set(e, -EEXIST, "'%s' is there already", path);
+	}
+	store_close(s);
+	return rc == -EEXIST
+		       ? err_set(e, rc, "'%s' is there: leave out create, or use another name",
+				 path)
+		       : rc;
+}
+
 int fs_rw_create(const struct fs_setup *setup, struct err *e)
 {
 	const char *path = setup->cfg->source;
@@ -270,6 +406,8 @@ int fs_rw_create(const struct fs_setup *setup, struct err *e)
 		ends_in(path, ".zarr") || ends_in(path, ".zr3") || ends_in(path, ".zr2");
 	struct stat st;
 
+	if (setup->cfg->remote)
+		return create_far(setup, e);
 	if (lstat(path, &st) == 0)
 		return err_set(e, -EEXIST,
 			       "'%s' is there: leave out create, or use another name", path);

@@ -4,7 +4,8 @@
  * The state directory of /d/name is /d/.name.nczarrfs, or below -o state_dir=. It is there while
  * something is written that is not in the dataset, and holds a lock, so that one mount at a time
  * writes; the stage of a tree; the journal of an HDF5 file; the pages of a virtual file; the
- * objects and the manifest of a commit to a Zarr store. */
+ * objects and the manifest of a commit to a Zarr store. What lies at an address has one below
+ * $XDG_STATE_HOME/nczarrfs. */
 #ifndef FUSEFS_RW_H
 #define FUSEFS_RW_H
 
@@ -13,6 +14,8 @@
 #include "translate/push.h"
 #include "translate/stage.h"
 #include "translate/tree_rw.h"
+
+struct zarr_keys;
 
 enum fs_key { FS_KEY_OTHER, FS_KEY_DOC, FS_KEY_CHUNK };
 
@@ -30,6 +33,20 @@ struct fs_rw {
 	int (*zarr_pending)(const char *path, int dir_fd, struct err *e);
 	int (*zarr_recover)(const char *path, int dir_fd, struct err *e);
 	int (*zarr_create)(const struct cfg *cfg, const char *path, struct err *e);
+	/* of nczarr, for remote trees; name: for messages */
+	int (*far_sink)(const struct cfg *cfg, struct store *s, const char *name,
+			struct source *real, int dir_fd, const struct sink_names *names,
+			struct sink **ret, struct err *e);
+	int (*far_recover)(struct store *s, int dir_fd, struct err *e);
+	int (*far_create)(const struct cfg *cfg, struct store *s, const char *name, struct err *e);
+	int (*keys_begin)(const struct cfg *cfg, struct store *s, int dir_fd,
+			  struct zarr_keys **ret, struct err *e);
+	int (*keys_put)(struct zarr_keys *k, const char *key, const uint8_t *p, size_t n,
+			uint64_t version, struct err *e);
+	int (*keys_gone)(struct zarr_keys *k, const char *key, struct err *e);
+	int (*keys_commit)(struct zarr_keys *k, struct err *e);
+	void (*keys_free)(struct zarr_keys *k);
+	int (*doc_check)(const char *key, const uint8_t *p, size_t n, struct err *e);
 	/* of hdf5view: hdf5_sink_*, hdf5_create, hdf5_journal_*, nc_rw_open, nc_view_* */
 	int (*hdf5_sink)(const struct cfg *cfg, const char *path, struct source *real, int dir_fd,
 			 struct sink **ret, struct err *e);
@@ -108,8 +125,9 @@ int commit_new(const struct fs_setup *setup, struct source *now, const char *sto
 
 /* ---- commit_file.c: a virtual file that was written goes into a Zarr store ---- */
 
-/* commit_file - file_rw_options.commit for the store at path. Runs in the server. */
-int commit_file(const struct fs_setup *setup, const char *path, int dir_fd,
+/* commit_file - file_rw_options.commit for the store at path. far: a remote tree is that one, and path
+ * its name; NULL. Runs in the server. */
+int commit_file(const struct fs_setup *setup, const char *path, struct store *far, int dir_fd,
 		const struct file_rw_change *c, struct err *e) NZ_MUST_USE;
 
 #endif

@@ -12,7 +12,8 @@ struct rw_state {
 	char *dir;    /* of the state directory; owned */
 	int dir_fd;   /* -1: none */
 	int lock_fd;  /* holds the lock */
-	bool is_dir;  /* the dataset is a directory */
+	bool is_dir;  /* the dataset is a directory, or a tree at an address */
+	bool remote;  /* path is an address */
 	struct stat base; /* the file that what waits was written over */
 };
 
@@ -41,6 +42,32 @@ void rw_state_unchanged(const struct rw_state *s);
 int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret_path,
 		 struct err *e) NZ_MUST_USE;
 
+/* rw_state_far - the same of an address: its path, new. -ENOENT: there is no place for it. make: of the
+ * directories above. */
+int rw_state_far(const struct cfg *cfg, const char *address, bool make, char **ret,
+		 struct err *e) NZ_MUST_USE;
+/* rw_state_waits - what is kept in it: of a tree, of a virtual file, or of either. */
+enum { RW_WAITS_TREE = 1, RW_WAITS_FILE = 2 };
+unsigned rw_state_waits(const struct rw_state *s);
+
+/* ---- rw_keys.c: the objects of a remote tree, written as files ---- */
+
+struct rw_keys;
+
+/* rw_keys_open - s is borrowed until rw_keys_close. empty: it may have nothing in it. */
+int rw_keys_open(const struct fs_setup *setup, const struct rw_state *state, struct store *s,
+		 bool empty, struct rw_keys **ret, struct err *e) NZ_MUST_USE;
+void rw_keys_close(struct rw_keys *k);
+/* rw_keys_ground - for ground_open_fn: there is no source. */
+int rw_keys_ground(struct rw_keys *k, struct view **ret, struct err *e) NZ_MUST_USE;
+/* rw_keys_stage - what is committed; borrowed. */
+void rw_keys_stage(struct rw_keys *k, struct stage *s);
+/* rw_keys_check, rw_keys_commit - as in tree_rw_options. */
+int rw_keys_check(struct rw_keys *k, struct store *tree, const char *key,
+		  struct err *e) NZ_MUST_USE;
+int rw_keys_commit(struct rw_keys *k, uint64_t generation, char ***ret_left, size_t *ret_n,
+		   struct err *e) NZ_MUST_USE;
+
 /* ---- rw_commit.c: a process that puts a generation of a stage into an HDF5 file ---- */
 
 /* rw_commit_tree - tree_rw_options.commit of the dataset of a state. */
@@ -52,6 +79,11 @@ int rw_commit_tree(const struct fs_setup *setup, struct rw_state *state, uint64_
 int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *e) NZ_MUST_USE;
 
 /* ---- rw_recover.c ---- */
+
+/* rw_recover_rest - what was confirmed and is not in the dataset: a writable view of it, the file's or
+ * the tree's, knows. */
+int rw_recover_rest(const struct fs_setup *setup, const char *path, bool nc,
+		    struct err *e) NZ_MUST_USE;
 
 /* rw_repair - what a process left half done in the dataset itself is ended or undone: the journal
  * of an HDF5 file, the manifest of a store. *ret_done: something was. */

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "fusefs/remote.h"
+#include "mountcfg/address.h"
 
 static int pending(const struct fs_setup *setup, const struct rw_state *s, struct err *e)
 {
@@ -23,6 +25,16 @@ int rw_repair(const struct fs_setup *setup, const struct rw_state *state, bool *
 	*ret_done = rc > 0;
 	if (rc <= 0)
 		return rc;
+	if (state->remote) {
+		struct store *s;
+
+		rc = fs_store(setup, state->path, &s, e);
+		if (rc == 0) {
+			rc = rw->far_recover(s, state->dir_fd, e);
+			store_close(s);
+		}
+		return rc;
+	}
 	return (state->is_dir ? rw->zarr_recover : rw->hdf5_recover)(state->path, state->dir_fd,
 								     e);
 }
@@ -57,8 +69,7 @@ int fs_rw_pending(const struct fs_setup *setup, const char *path, struct err *e)
 	return rc;
 }
 
-/* recover_rest - what was confirmed and is not in the dataset: a writable view of it knows. */
-static int recover_rest(const struct fs_setup *setup, const char *path, bool nc, struct err *e)
+int rw_recover_rest(const struct fs_setup *setup, const char *path, bool nc, struct err *e)
 {
 	char name[NAME_BYTES];
 	struct fs_want want = {.nc = nc,
@@ -83,10 +94,10 @@ int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *li
 		  struct err *e)
 {
 	struct rw_state s = RW_STATE_INIT;
-	bool done, bare, is_dir;
+	bool done, bare, nc;
 	int rc = rw_state_open(setup->cfg, path, false, &s, e);
 
-	if (rc == -ENOENT && access(path, F_OK) == 0) {
+	if (rc == -ENOENT && (address_is_remote(path) || access(path, F_OK) == 0)) {
 		buf_printf(lines, "'%s': nothing to be done\n", path);
 		return 0;
 	}
@@ -96,13 +107,17 @@ int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *li
 	if (rc == 0 && done)
 		buf_printf(lines, "'%s': a commit that was begun was ended, or undone\n", path);
 	bare = rw_state_bare(&s);
-	is_dir = s.is_dir;
+	/* of an address both views may have left something: the tree's comes first */
+	nc = s.is_dir && !(s.remote && (rw_state_waits(&s) & RW_WAITS_TREE));
 	if (rc == 0 && !done && bare)
 		buf_printf(lines, "'%s': nothing to be done\n", path);
 	rw_state_close(&s);
 	if (rc < 0 || bare)
 		return rc;
-	rc = recover_rest(setup, path, is_dir, e);
+	rc = rw_recover_rest(setup, path, nc, e);
+	if (rc == 0 && !nc && address_is_remote(path))
+		rc = fs_rw_pending(setup, path, e) > 0 ? rw_recover_rest(setup, path, true, e)
+						       : 0;
 	if (rc == 0)
 		buf_printf(lines, "'%s': what was written is in it\n", path);
 	return rc;

@@ -4,7 +4,8 @@
  * place. Two names of one dataset have one state: the canonical path counts. What is found in it is
  * believed, so that it has to be ours.
  *
- * Files in it: "lock"; "base", which says what an HDF5 file was when something was written over it;
+ * Files in it: "lock"; "base", which says what an HDF5 file was when something was written over it,
+ * or documents of a remote tree (rw_keys.c);
  * "chains", what filters writers wanted; all others hold what waits. */
 #include "fusefs/rw_int.h"
 
@@ -19,7 +20,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "fusefs/commit_int.h"
-#include "fusefs/commit_int.h"
+#include "mountcfg/address.h"
 
 #define LOCK "lock"
 #define BASE "base"
@@ -60,10 +61,14 @@ static char *name_in(const char *parent, const char *path, const char *base, boo
 int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret_path,
 		 struct err *e)
 {
-	auto_free char *real = realpath(path, NULL);
-	auto_free char *parent = NULL;
+	auto_free char *real = NULL, *parent = NULL;
 	char *base;
 
+	if (address_is_remote(path)) {
+		*ret_path = strdup(path);
+		return *ret_path ? rw_state_far(cfg, path, false, ret, e) : err_nomem(e);
+	}
+	real = realpath(path, NULL);
 	if (!real && errno == ENOENT)
 		return err_set(e, -ENOENT, "'%s': no such file or directory: check the path%s",
 			       path, cfg->rw ? ", or make it with -o rw,create" : "");
@@ -180,11 +185,18 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 {
 	struct rw_state s = RW_STATE_INIT;
 	struct stat st;
-	int rc = rw_state_dir(cfg, path, &s.dir, &s.path, e);
+	int rc;
 
-	if (rc == 0 && stat(s.path, &st) < 0)
+	s.remote = address_is_remote(path);
+	rc = rw_state_dir(cfg, path, &s.dir, &s.path, e);
+	if (rc == 0 && s.remote && make) { /* and those above it */
+		free(s.dir);
+		s.dir = NULL;
+		rc = rw_state_far(cfg, path, true, &s.dir, e);
+	}
+	if (rc == 0 && !s.remote && stat(s.path, &st) < 0)
 		rc = err_sys(e, errno, "'%s'", path);
-	s.is_dir = rc == 0 && S_ISDIR(st.st_mode);
+	s.is_dir = rc == 0 && (s.remote || S_ISDIR(st.st_mode));
 	for (int i = 0; rc == 0 && s.lock_fd < 0; i++) {
 		if (s.dir_fd >= 0)
 			(void)close(s.dir_fd);
@@ -195,7 +207,7 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 			rc = try_lock(&s, e);
 		rc = rc > 0 ? 0 : rc;
 	}
-	if (rc == 0 && s.is_dir)
+	if (rc == 0 && s.is_dir && !s.remote)
 		rc = same_filesystem(&s, &st, e);
 	if (rc < 0) {
 		rw_state_close(&s);
@@ -267,7 +279,8 @@ int rw_state_same(struct rw_state *s, struct err *e)
 }
 
 /* What means nothing to the next mount when it stands alone; the lock goes last. */
-static const char *const ours[] = {BASE, COMMIT_CHAINS, COMMIT_CHAINS ".new", LOCK};
+static const char *const ours[] = {BASE, BASE ".new", COMMIT_CHAINS, COMMIT_CHAINS ".new",
+				   LOCK};
 
 static bool is_ours(const char *name)
 {
@@ -277,20 +290,27 @@ static bool is_ours(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-bool rw_state_bare(const struct rw_state *s)
+unsigned rw_state_waits(const struct rw_state *s)
 {
 	int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
-	bool bare = d != NULL;
+	unsigned ret = d ? 0 : RW_WAITS_TREE | RW_WAITS_FILE;
 
 	if (!d && fd >= 0)
 		(void)close(fd);
-	while (bare && (entry = readdir(d)))
-		bare = is_ours(entry->d_name);
+	while (d && (entry = readdir(d)))
+		if (!is_ours(entry->d_name))
+			ret |= strncmp(entry->d_name, "log.", 4) == 0 ? RW_WAITS_TREE
+								      : RW_WAITS_FILE;
 	if (d)
 		(void)closedir(d);
-	return bare;
+	return ret;
+}
+
+bool rw_state_bare(const struct rw_state *s)
+{
+	return rw_state_waits(s) == 0;
 }
 
 void rw_state_close(struct rw_state *s)

@@ -117,7 +117,7 @@ static int open_writable(const struct fs_setup *setup, struct view **ret_view, s
 
 	want.nc = cfg->view == CFG_VIEW_NC;
 	if (cfg->view == CFG_VIEW_AUTO) /* of an archive it is said that it cannot be written */
-		want.nc = stat(cfg->source, &st) == 0 && S_ISDIR(st.st_mode);
+		want.nc = cfg->remote || (stat(cfg->source, &st) == 0 && S_ISDIR(st.st_mode));
 	return fs_rw_open(setup, cfg->source, &want, ret_view, e);
 }
 

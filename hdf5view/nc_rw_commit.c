@@ -196,7 +196,8 @@ static void renew(struct committing *c)
 	ground_put(v->grounds, x);
 }
 
-static void committed(struct committing *c)
+/* clean - what the file is now is what a commit put into the dataset. */
+static void clean(struct committing *c)
 {
 	struct rw_file *f = c->f;
 
@@ -215,7 +216,36 @@ static void committed(struct committing *c)
 		if (h->file == f)
 			h->wrote = false;
 	(void)pthread_mutex_unlock(&c->v->lock);
-	renew(c);
+}
+
+/* decided - the commit is made, and only a part of it is in the dataset yet: that is shown neither
+ * as it was nor as it is, so that everybody goes on with the file that was written. */
+static int decided(struct committing *c, struct err *e)
+{
+	struct nc_rw *v = c->v;
+
+	clean(c);
+	(void)pthread_mutex_lock(&v->lock);
+	c->f->refs++;
+	v->behind = c->f;
+	(void)pthread_mutex_unlock(&v->lock);
+	return e ? err_set(e, -EIO, "%s", e->msg) : -EIO;
+}
+
+int rw_catch_up(struct nc_rw *v, struct err *e)
+{
+	struct committing c = {.v = v, .f = v->behind};
+	int rc;
+
+	if (!v->behind)
+		return 0;
+	rc = v->opts.end ? v->opts.end(v->opts.arg, e) : 0;
+	if (rc < 0)
+		return rc;
+	v->behind = NULL;
+	renew(&c);
+	rw_file_put(v, c.f);
+	return 0;
 }
 
 static int commit(struct committing *c, struct err *e)
@@ -239,12 +269,16 @@ static int commit(struct committing *c, struct err *e)
 	source_hold(c->latest->source, true);
 	if (rc == 0)
 		rc = v->opts.commit(v->opts.arg, &change, e);
+	if (rc == -EINPROGRESS)
+		return decided(c, e);
 	if (rc < 0)
 		source_hold(c->latest->source, false);
-	if (rc == 0)
-		committed(c);
-	else if (!f->was)
+	if (rc == 0) {
+		clean(c);
+		renew(c);
+	} else if (!f->was) {
 		rw_work_remove(v, f, "was");
+	}
 	return rc;
 }
 
@@ -290,6 +324,9 @@ int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e)
 	struct committing c = {.v = v, .f = f};
 	int rc;
 
+	rc = rw_catch_up(v, e);
+	if (rc < 0)
+		return rc;
 	if (f->removed)
 		return 0;
 	if (f->failed)

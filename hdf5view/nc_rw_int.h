@@ -132,6 +132,8 @@ struct nc_rw {
 	struct rw_file *files;
 	struct rw_handle *handles;
 	struct rw_file *now;    /* the virtual file; NULL: it was removed */
+	struct rw_file *behind; /* `commit`: a commit of it was made, and is not all of it in the
+	                         * dataset yet; referred to. NULL */
 	uint64_t next_id, next_work;
 	uid_t uid;
 	gid_t gid;
@@ -211,5 +213,8 @@ void rw_resume(struct nc_rw *v);
  * being written is refused with -EBADMSG: that is a descriptor that a child inherited, or a
  * program that died, and what libhdf5 has in memory is missing. */
 int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e) NZ_MUST_USE;
+/* rw_catch_up - a commit that was made and not ended is ended. `commit` is held, and perhaps the
+ * `write` of some file. */
+int rw_catch_up(struct nc_rw *v, struct err *e) NZ_MUST_USE;
 
 #endif

@@ -336,7 +336,7 @@ static void settle(struct nc_rw *v, struct rw_file *f)
 		f->removed = true;
 		f->kept = false;
 	}
-	done = f == v->now && (f->failed || (f->commits > 0 && !f->copy.dirty));
+	done = f == v->now && !v->behind && (f->failed || (f->commits > 0 && !f->copy.dirty));
 	(void)pthread_mutex_unlock(&f->write);
 	if (done && rw_epoch(v, &e) < 0)
 		log_error("'%s': %s", v->opts.name, e.msg);
@@ -392,7 +392,8 @@ static void left_over(struct nc_rw *v)
 		scratch += f->named && f->name;
 	(void)pthread_mutex_unlock(&v->lock);
 	if (gone)
-		log_warn("'%s' was removed, and nothing has taken its place: the dataset is what "
+		log_warn("'%s' was removed, and nothing has taken its place: the dataset is "
+			 "what "
 			 "it was",
 			 v->opts.name);
 	if (scratch > 0)
@@ -418,6 +419,10 @@ int rw_op_finish(struct view *view, struct err *e)
 		id = f->id;
 		rw_file_put(v, f);
 	}
+	(void)pthread_mutex_lock(&v->commit);
+	if (rc == 0)
+		rc = rw_catch_up(v, e);
+	(void)pthread_mutex_unlock(&v->commit);
 	left_over(v);
 	return rc;
 }

@@ -31,8 +31,11 @@ struct file_rw_options {
 	const char *dir;         /* its path; borrowed */
 	const char *name;        /* of the virtual file; borrowed */
 	uint64_t id_limit;
-	/* commit - the changed file becomes the dataset, or an error. One at a time. */
+	/* commit - the changed file becomes the dataset, or an error. One at a time.
+	 * -EINPROGRESS: it will be the dataset, which is neither old nor new before end has been
+	 * called, as often as it takes, and has returned 0; e says what stopped it. */
 	int (*commit)(void *arg, const struct file_rw_change *c, struct err *e);
+	int (*end)(void *arg, struct err *e); /* may be NULL where commit never says so */
 	void *arg;
 };
 

@@ -215,11 +215,9 @@ int tree_find_below(struct tree *t, const struct ground *g, const char *key, str
 void tree_attr(struct tree *t, const struct ground *g, const struct node *n,
 	       const struct found *f, struct view_attr *ret)
 {
-	static const struct stat none = {.st_mode = 0644};
-	const struct stat *st = g->source ? &g->source->ds.st : &none;
+	const struct stat *st = g->source ? &g->source->ds.st : &t->o.st;
 	mode_t mode = st->st_mode & 0666;
 
-	(void)t;
 	*ret = (struct view_attr){
 		.id = n->id,
 		.nlink = 1,

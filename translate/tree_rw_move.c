@@ -161,7 +161,7 @@ int rename_dir(struct tree *t, const struct ground *g, const char *from, const c
 
 	buf_init(&b.names, (size_t)1 << 30);
 	rc = all_below(t, g, from, &b, e);
-	m.alias = described(&b);
+	m.alias = !t->o.whole && described(&b);
 	if (!rc) {
 		rc = move_all(&m, &b, from, to, e);
 		/* of what did not get there whole nothing stays; when this fails, too, the new

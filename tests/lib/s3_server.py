@@ -7,9 +7,10 @@ conditions, listings in pages, uploads in parts, both styles of addresses.
         assert ("GET", "/b/a/0", None) in s3.asked
 
 What can be set at any time: public (buckets that may be read unsigned), unlistable (buckets in
-which a missing key is 403), regions {bucket: region}, pays (buckets whose requester pays), tokens
-{access key: session token}, skew (seconds that its clock is ahead), page (keys of one page), conditions
-(False: 501), fault(handler) as of web.py. said: (status, code) of each answer that failed."""
+which a missing key is 403), regions {bucket: region}, pays (buckets whose requester pays),
+tokens {access key: session token}, skew (seconds that its clock is ahead), page (keys of one
+page), conditions (False: 501), fault(handler) as of web.py. said: (status, code) of each answer
+that failed."""
 import calendar
 import email.utils
 import hashlib

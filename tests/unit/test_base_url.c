@@ -224,11 +224,18 @@ static void test_origin(void **state)
 	}
 }
 
+static bool third_look(void *arg)
+{
+	return ++*(int *)arg >= 3;
+}
+
 static void test_stop(void **state)
 {
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	pthread_cond_t cond;
 	struct stop outer, inner;
+	int64_t begin = stop_now();
+	int looks = 0;
 
 	(void)state;
 	stop_cond_init(&cond);
@@ -243,6 +250,17 @@ static void test_stop(void **state)
 	assert_int_equal(stop_wait(&cond, &lock, INT64_MAX), -EINTR);
 	stop_end(&inner);
 	assert_true(stop_asked());
+	stop_end(&outer);
+	assert_false(stop_asked());
+	stop_begin_if(&outer, third_look, &looks);
+	assert_false(stop_asked()); /* not yet */
+	assert_int_equal(looks, 0);
+	while (stop_wait(&cond, &lock, INT64_MAX) == 0)
+		continue;
+	assert_int_equal(looks, 3);
+	assert_true(stop_asked());
+	assert_int_equal(looks, 3);
+	assert_true(stop_now() - begin >= INT64_C(300000000));
 	stop_end(&outer);
 	assert_false(stop_asked());
 	(void)pthread_mutex_unlock(&lock);

@@ -1,0 +1,462 @@
+/* rw_keys.c - the objects of a remote tree, written as files.
+ *
+ * What programs write is staged, and put under the same keys: nothing is translated. What a document
+ * was when it was written over is kept in the file "base" of the state directory, so that what others
+ * did to it meanwhile is not lost, whenever and by whichever process it is put. */
+#include "fusefs/rw_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/io.h"
+#include "base/log.h"
+#include "translate/store_view.h"
+
+#define BASE "base"
+#define OBJECT_MAX ((size_t)8 << 30)
+#define BASE_MAX ((size_t)256 << 20)
+
+/* noted - what a document was. */
+struct noted {
+	char *key;        /* owned */
+	uint64_t version; /* 0: nothing */
+};
+
+struct rw_keys {
+	const struct fs_setup *setup;
+	const struct rw_state *state;
+	struct store *store;
+	struct stage *stage;
+	struct stat st;
+	pthread_mutex_t lock;
+	struct noted *noted; /* lock */
+	size_t n, cap;       /* lock */
+	char **put;          /* n_put keys that the last commit put; owned */
+	size_t n_put;
+};
+
+/* ---- what documents were ---- */
+
+static struct noted *find(struct rw_keys *k, const char *key)
+{
+	for (size_t i = 0; i < k->n; i++)
+		if (strcmp(k->noted[i].key, key) == 0)
+			return &k->noted[i];
+	return NULL;
+}
+
+static int add(struct rw_keys *k, const char *key, uint64_t version)
+{
+	char *copy = strdup(key);
+
+	if (!copy || grow_array(&k->noted, &k->cap, k->n + 1, sizeof(*k->noted)) < 0) {
+		free(copy);
+		return -ENOMEM;
+	}
+	k->noted[k->n++] = (struct noted){copy, version};
+	return 0;
+}
+
+/* A record: 16 digits, a space, the key, a NUL. */
+static void put_record(struct buf *b, const struct noted *x)
+{
+	buf_printf(b, "%016llx %s", (unsigned long long)x->version, x->key);
+	buf_putc(b, '\0');
+}
+
+/* append - that it is not there after a loss of power costs no more than the question who was
+ * first. */
+static int append(const struct rw_keys *k, const struct noted *x, struct err *e)
+{
+	auto_fd int fd = openat(k->state->dir_fd, BASE,
+				O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	struct buf b;
+	int rc = 0;
+
+	if (fd < 0)
+		return err_sys(e, errno, "'%s/" BASE "'", k->state->dir);
+	buf_init(&b, 2 * (size_t)STORE_KEY_MAX);
+	put_record(&b, x);
+	if (!buf_ok(&b))
+		rc = err_nomem(e);
+	else if (write(fd, b.data, b.len) != (ssize_t)b.len)
+		rc = err_sys(e, errno ? errno : EIO, "'%s/" BASE "'", k->state->dir);
+	buf_release(&b);
+	return rc;
+}
+
+static int load(struct rw_keys *k, struct err *e)
+{
+	auto_fd int fd = openat(k->state->dir_fd, BASE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	auto_free char *text = NULL;
+	struct stat st;
+	int rc;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_sys(e, errno, "'%s/" BASE "'", k->state->dir);
+	if (fstat(fd, &st) < 0 || st.st_size < 0 || (uint64_t)st.st_size > BASE_MAX)
+		return err_set(e, -EBADMSG, "'%s/" BASE "' is damaged", k->state->dir);
+	text = malloc((size_t)st.st_size + 1);
+	if (!text)
+		return err_nomem(e);
+	rc = io_pread(fd, text, (size_t)st.st_size, 0, e);
+	if (rc)
+		return rc;
+	text[st.st_size] = '\0';
+	for (size_t at = 0; at < (size_t)st.st_size; at += strlen(text + at) + 1) {
+		char *end;
+		unsigned long long v = strtoull(text + at, &end, 16);
+
+		/* the last one may be torn: it was told to nobody */
+		if (end != text + at + 16 || *end != ' ' || !store_key_ok(end + 1))
+			break;
+		if (!find(k, end + 1) && add(k, end + 1, v) < 0)
+			return err_nomem(e);
+	}
+	return 0;
+}
+
+/* keep - what is noted still, in the file. */
+static int keep(struct rw_keys *k)
+{
+	struct buf b;
+	int fd, rc = 0;
+
+	if (k->n == 0)
+		return unlinkat(k->state->dir_fd, BASE, 0) < 0 && errno != ENOENT ? -errno : 0;
+	fd = openat(k->state->dir_fd, BASE ".new",
+		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	buf_init(&b, BASE_MAX);
+	for (size_t i = 0; i < k->n; i++)
+		put_record(&b, &k->noted[i]);
+	rc = buf_ok(&b) ? io_pwrite(fd, b.data, b.len, 0, NULL) : -ENOMEM;
+	buf_release(&b);
+	if (close(fd) < 0 && rc == 0)
+		rc = -errno;
+	if (rc == 0 && renameat(k->state->dir_fd, BASE ".new", k->state->dir_fd, BASE) < 0)
+		rc = -errno;
+	return rc;
+}
+
+/* version_of - of what the store has. */
+static int version_of(struct rw_keys *k, const char *key, uint64_t *ret, struct err *e)
+{
+	struct store_stat st = {.version = 0};
+	int rc = store_stat(k->store, key, &st, e);
+
+	*ret = rc || st.is_dir ? 0 : st.version;
+	return rc == -ENOENT ? 0 : rc;
+}
+
+/* note - before a document is staged. */
+static int note(struct rw_keys *k, const char *key, struct err *e)
+{
+	uint64_t version;
+	int rc = 0;
+	bool known;
+
+	(void)pthread_mutex_lock(&k->lock);
+	known = find(k, key) != NULL;
+	(void)pthread_mutex_unlock(&k->lock);
+	if (known)
+		return 0;
+	rc = version_of(k, key, &version, e);
+	if (rc < 0)
+		return rc;
+	(void)pthread_mutex_lock(&k->lock);
+	if (!find(k, key)) {
+		rc = add(k, key, version) < 0 ? err_nomem(e) : 0;
+		if (rc == 0)
+			rc = append(k, &k->noted[k->n - 1], e);
+	}
+	(void)pthread_mutex_unlock(&k->lock);
+	return rc;
+}
+
+/* forget - what was put is what the store has: only what was written meanwhile is still for
+ * something else, and for that it is what was put. */
+static void forget(struct rw_keys *k, uint64_t generation)
+{
+	size_t n = 0;
+
+	(void)pthread_mutex_lock(&k->lock);
+	for (size_t i = 0; i < k->n; i++) {
+		struct noted *x = &k->noted[i];
+		struct stage_entry s;
+
+		stage_find(k->stage, x->key, &s, NULL);
+		if ((s.kind == STAGE_DATA && s.generation > generation) &&
+		    version_of(k, x->key, &x->version, NULL) == 0)
+			k->noted[n++] = *x;
+		else
+			free(x->key);
+	}
+	k->n = n;
+	if (keep(k) < 0)
+		log_warn("'%s/" BASE "' could not be written", k->state->dir);
+	(void)pthread_mutex_unlock(&k->lock);
+}
+
+/* ---- checks ---- */
+
+int rw_keys_check(struct rw_keys *k, struct store *tree, const char *key, struct err *e)
+{
+	struct buf b;
+	int rc;
+
+	if (!k->setup->rw->doc_key(key))
+		return 0;
+	buf_init(&b, k->setup->cfg->meta_size);
+	rc = store_get(tree, key, &b, e);
+	if (rc == 0)
+		rc = k->setup->rw->doc_check(key, b.data, b.len, e);
+	buf_release(&b);
+	if (rc == -EBADMSG && e)
+		e->code = -EINVAL; /* what was written is wrong, not what is there */
+	if (rc == -EBADMSG)
+		return -EINVAL;
+	return rc ? rc : note(k, key, e);
+}
+
+/* ---- commits ---- */
+
+struct commit {
+	struct rw_keys *k;
+	struct store *over;
+	struct zarr_keys *to;
+	char **gone, **put, **left; /* owned */
+	size_t n_gone, n_put, n_left, c_gone, c_put, c_left;
+	bool failed;
+};
+
+static void add_text(struct commit *c, char ***list, size_t *n, size_t *cap, const char *text)
+{
+	char *copy = c->failed ? NULL : strdup(text);
+
+	if (!copy || grow_array(list, cap, *n + 1, sizeof(char *)) < 0) {
+		free(copy);
+		c->failed = true;
+		return;
+	}
+	(*list)[(*n)++] = copy;
+}
+
+static void free_texts(char **list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(list[i]);
+	free(list);
+}
+
+/* passing - whether a name is one that programs give a file until it is whole. */
+static bool passing(const char *key)
+{
+	const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
+	size_t n = strlen(name);
+
+	return (n > 8 && strcmp(name + n - 8, ".partial") == 0) ||
+	       strncmp(name, "__atomic", 8) == 0;
+}
+
+static bool look(void *arg, const char *key, const struct stage_entry *x)
+{
+	struct commit *c = arg;
+	char text[STORE_KEY_MAX + 64];
+
+	switch (x->kind) {
+	case STAGE_GONE:
+		add_text(c, &c->gone, &c->n_gone, &c->c_gone, key);
+		break;
+	case STAGE_DATA:
+	case STAGE_ALIAS:
+		if (passing(key)) {
+			(void)snprintf(text, sizeof(text),
+				       "%s\tit is the name of a passing file", key);
+			add_text(c, &c->left, &c->n_left, &c->c_left, text);
+		} else {
+			add_text(c, &c->put, &c->n_put, &c->c_put, key);
+		}
+		break;
+	case STAGE_DIR: /* there are none without objects */
+	case STAGE_NOTHING:
+		break;
+	}
+	return !c->failed;
+}
+
+static int put_one(struct commit *c, const char *key, struct err *e)
+{
+	const struct fs_rw *rw = c->k->setup->rw;
+	uint64_t version = 0;
+	struct noted *x;
+	struct buf b;
+	int rc = 0;
+
+	if (rw->doc_key(key)) {
+		(void)pthread_mutex_lock(&c->k->lock);
+		x = find(c->k, key);
+		if (x)
+			version = x->version;
+		(void)pthread_mutex_unlock(&c->k->lock);
+		rc = x ? 0 : version_of(c->k, key, &version, e);
+	}
+	buf_init(&b, OBJECT_MAX);
+	if (rc == 0)
+		rc = store_get(c->over, key, &b, e);
+	if (rc == 0)
+		rc = rw->keys_put(c->to, key, b.data, b.len, version, e);
+	buf_release(&b);
+	return rc;
+}
+
+static int carry_out(struct commit *c, struct err *e)
+{
+	const struct fs_rw *rw = c->k->setup->rw;
+	int rc = rw->keys_begin(c->k->setup->cfg, c->k->store, c->k->state->dir_fd, &c->to, e);
+
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; rc == 0 && i < c->n_gone; i++)
+		rc = rw->keys_gone(c->to, c->gone[i], e);
+	for (size_t i = 0; rc == 0 && i < c->n_put; i++)
+		rc = put_one(c, c->put[i], e);
+	if (rc == 0)
+		rc = rw->keys_commit(c->to, e);
+	rw->keys_free(c->to);
+	return rc;
+}
+
+/* succeed - what comes of it. */
+static void succeed(struct commit *c, uint64_t generation, char ***ret_left, size_t *ret_n)
+{
+	struct rw_keys *k = c->k;
+
+	log_debug("commit: %zu objects put, %zu gone, %zu left", c->n_put, c->n_gone,
+		  c->n_left);
+	forget(k, generation);
+	free_texts(k->put, k->n_put);
+	k->put = steal(&c->put);
+	k->n_put = c->n_put;
+	c->n_put = 0;
+	*ret_left = steal(&c->left);
+	*ret_n = c->n_left;
+	c->n_left = 0;
+}
+
+int rw_keys_commit(struct rw_keys *k, uint64_t generation, char ***ret_left, size_t *ret_n,
+		   struct err *e)
+{
+	const struct fs_rw *rw = k->setup->rw;
+	struct commit c = {.k = k};
+	/* one that was begun: its objects are staged still, and are put once more */
+	int rc = rw->far_recover(k->store, k->state->dir_fd, e);
+
+	if (rc < 0)
+		return rc;
+	rc = stage_store(k->stage, generation, k->store, &c.over, e);
+	if (rc < 0)
+		return rc;
+	rc = stage_each(k->stage, generation, look, &c);
+	if (rc < 0 || c.failed)
+		rc = err_nomem(e);
+	if (rc == 0)
+		rc = carry_out(&c, e);
+	if (rc == 0)
+		succeed(&c, generation, ret_left, ret_n);
+	store_close(c.over);
+	free_texts(c.gone, c.n_gone);
+	free_texts(c.put, c.n_put);
+	free_texts(c.left, c.n_left);
+	return rc;
+}
+
+/* ---- opening ---- */
+
+/* is_tree - whether there is something that may be written into. */
+static int is_tree(struct rw_keys *k, struct err *e)
+{
+	static const char *const docs[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata",
+					   ".nczarr"};
+	struct store_range want[ARRAY_LEN(docs)];
+	struct store_stat st;
+
+	for (size_t i = 0; i < ARRAY_LEN(docs); i++)
+		want[i] = (struct store_range){.key = docs[i], .len = UINT64_MAX};
+	store_want(k->store, want, ARRAY_LEN(docs));
+	for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
+		int rc = store_stat(k->store, docs[i], &st, e);
+
+		if (rc != -ENOENT)
+			return rc;
+	}
+	return err_set(e, -ENOENT, "'%s': there is no Zarr tree (-o rw,create makes one)",
+		       k->state->path);
+}
+
+int rw_keys_open(const struct fs_setup *setup, const struct rw_state *state, struct store *s,
+		 bool empty, struct rw_keys **ret, struct err *e)
+{
+	struct rw_keys *k = alloc_array(1, sizeof(*k));
+	int rc;
+
+	if (!k || pthread_mutex_init(&k->lock, NULL) != 0) {
+		free(k);
+		return err_nomem(e);
+	}
+	k->setup = setup;
+	k->state = state;
+	k->store = s;
+	k->st = (struct stat){
+		.st_mode = S_IFDIR | 0644, .st_uid = geteuid(), .st_gid = getegid()};
+	(void)clock_gettime(CLOCK_REALTIME, &k->st.st_mtim); /* cannot fail with this clock */
+	rc = load(k, e);
+	if (rc == 0 && !empty)
+		rc = is_tree(k, e);
+	if (rc < 0) {
+		rw_keys_close(k);
+		return rc;
+	}
+	*ret = k;
+	return 0;
+}
+
+void rw_keys_close(struct rw_keys *k)
+{
+	if (!k)
+		return;
+	for (size_t i = 0; i < k->n; i++)
+		free(k->noted[i].key);
+	free(k->noted);
+	free_texts(k->put, k->n_put);
+	(void)pthread_mutex_destroy(&k->lock);
+	free(k);
+}
+
+void rw_keys_stage(struct rw_keys *k, struct stage *s)
+{
+	k->stage = s;
+}
+
+int rw_keys_ground(struct rw_keys *k, struct view **ret, struct err *e)
+{
+	struct view *v;
+	int rc = store_view_open(k->store, &k->st, &v, e);
+
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; rc == 0 && i < k->n_put; i++)
+		rc = store_view_dirs(v, k->put[i], e);
+	if (rc < 0) {
+		v->ops->close(v);
+		return rc;
+	}
+	*ret = v;
+	return 0;
+}
