@@ -53,6 +53,7 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 		.unlimited = cfg->unlimited,
 		.n_unlimited = cfg->n_unlimited,
 		.keep_going = cfg->hide_bad,
+		.whole_chunks = cfg->command == CFG_REFS,
 	};
 }
 
