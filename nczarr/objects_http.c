@@ -321,7 +321,7 @@ static void came(struct fetch *f, struct net_answer *a)
 		fail(f, -EBADMSG, "the server sends %s", wrong);
 		return;
 	}
-	if (a->status != 200 && a->status != 206 && a->status != 204) {
+	if (a->status != 200 && a->status != 206) {
 		fail(f, -EIO, "an answer that nobody asked for (HTTP %u)",
 		     (unsigned int)a->status);
 		return;
