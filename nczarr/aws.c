@@ -78,8 +78,9 @@ int aws_new(struct net *net, const struct remote_options *opts, const char *prof
 	a->o.net = net;
 	a->o.profile = copy(profile ? profile : opts->profile, &failed);
 	a->o.region = copy(opts->region, &failed);
-	a->o.access = copy(opts->access_key, &failed);
-	a->o.secret = copy(opts->secret_key, &failed);
+	/* an address that names a profile means that one */
+	a->o.access = copy(profile ? NULL : opts->access_key, &failed);
+	a->o.secret = copy(profile ? NULL : opts->secret_key, &failed);
 	a->o.config_file = copy(opts->config_file, &failed);
 	a->o.anonymous = opts->anonymous;
 	pthread_mutex_init(&a->lock, NULL);

@@ -35,7 +35,7 @@ def signed(**env):
     return clean(AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY=SECRET, **env)
 
 
-def ask(t, s3, commands, *options, env=None, bucket="b", root=""):
+def ask(t, s3, commands, *options, env=None, bucket="b", root="", timeout=60):
     """Rows of the answers."""
     tool = os.path.join(os.path.dirname(t.binary), "tests", "objects")
     url = s3.url.replace("127.0.0.1", "localhost") if "-v" in options else s3.url
@@ -46,7 +46,7 @@ def ask(t, s3, commands, *options, env=None, bucket="b", root=""):
     args = " ".join([f"'{tool}'"] + where + list(options) + [bucket, f"'{root}'"])
     full = dict(env if env is not None else signed())
     status, out, err = t.run("env", "-i", *[f"{k}={v}" for k, v in full.items()], "sh", "-c",
-                             f"{args} < '{script}'")
+                             f"{args} < '{script}'", timeout=timeout)
     for secret in list(s3.keys.values()) + list(s3.tokens.values()):
         assert secret not in out + err, "a secret was shown"
     assert status == 0, err
