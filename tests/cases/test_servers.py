@@ -3,14 +3,19 @@ Swift, which verify every signature, each in its own way, and nginx. Every datas
 uploaded, shows what it shows here, through both views; Swift, which is slow, has a sample."""
 import fcntl
 import functools
+import html
 import json
 import os
+import re
 import shutil
+import urllib.parse
 
-from lib import trees
+from lib import trees, writing
 from lib.context import Skip, corpus
 from lib.s3_server import ask
 from lib.served import serve
+from cases.test_rw_remote import (FILES as WORKS, TREES as TREE_WORKS, UNLIMITED, files, in_line,
+                                  same_bytes, same_file)
 from cases.test_s3 import ODD, ask as tool, clean, content, write
 
 LIMIT = 240.0
@@ -209,6 +214,10 @@ def cases():
     for name in ("rgw", "swift"):
         for f in (keys, errors, ranges, conditions):
             yield f"{name}-{f.__name__}", functools.partial(f, name)
+        few = 2 if name == "swift" else 99
+        yield f"{name}-written_file", functools.partial(written_file, name, WORKS[:few])
+        yield f"{name}-written_zarr", functools.partial(written_tree, name, TREE_WORKS[0][:few])
+        yield f"{name}-written_xarray", functools.partial(written_tree, name, TREE_WORKS[1][:few])
     yield "rgw-styles", styles
 
 
@@ -324,3 +333,63 @@ def styles(t):
         if "tls" in found:
             with t.mount("s3://styles/a.zarr", f"endpoint={found['tls']}", check=False) as far:
                 assert far.status == 1 and "certificate" in far.messages(), far.messages()
+
+
+# ---- writing ----
+
+def listing(found, name):
+    """{key: bytes} of a bucket, as another client sees it."""
+    keys_, token = [], ""
+    while True:
+        query = "list-type=2" + ("&continuation-token=" + token if token else "")
+        text = ask(found, "GET", name, query=query)[2].decode()
+        keys_ += [html.unescape(k) for k in re.findall(r"<Key>(.*?)</Key>", text)]
+        more = re.search(r"<NextContinuationToken>(.*?)</NextContinuationToken>", text)
+        if not more or "<IsTruncated>true" not in text:
+            break
+        token = urllib.parse.quote(html.unescape(more.group(1)), safe="")
+    return {k: ask(found, "GET", name, k)[2] for k in keys_}
+
+
+def below_root(found, name):
+    return {k[len("store.zarr/"):]: v for k, v in listing(found, name).items()}
+
+
+def written_file(name, works, t):
+    """What netCDF-C writes through the virtual file is, object by object, what it writes into a
+    directory, and reads back."""
+    found = server(name)
+    place = f"nc-{os.getpid()}"
+    bucket(found, place)
+    credentials(found)
+    os.environ["HOME"] = t.tmp
+    local, address, options = t.path("store.zarr"), f"s3://{place}/store.zarr", (
+        "endpoint=" + found["url"], *UNLIMITED)
+    with t.mount(local, "rw", "create", *UNLIMITED) as near:
+        with t.mount(address, "rw", "create", *options, foreground=True) as far:
+            for work in works:
+                for m in near, far:
+                    writing.file_work(t, work, os.path.join(m.path, "store.nc"))
+        same_bytes(files(local), below_root(found, place))
+        with t.mount(address, *options) as again:
+            writing.models(t, same_file, os.path.join(near.path, "store.nc"),
+                           os.path.join(again.path, "store.nc"))
+
+
+def written_tree(name, works, t):
+    """The same of zarr-python and the tree."""
+    found = server(name)
+    place = f"zarr-{os.getpid()}"
+    bucket(found, place)
+    credentials(found)
+    os.environ["HOME"] = t.tmp
+    local, address = t.path("native"), f"s3://{place}/store.zarr"
+    with t.mount(address, "rw", "create", "view=zarr", "endpoint=" + found["url"],
+                 foreground=True) as far:
+        for work in works:
+            for root in local, far.path:
+                writing.tree_work(t, [work], root)
+    same_bytes(files(local), below_root(found, place), but=(".zmetadata",))
+    in_line(below_root(found, place))
+    with t.mount(address, "view=zarr", "endpoint=" + found["url"]) as again:
+        t.call(same_bytes, files(local), files(again.path), (".zmetadata",))
