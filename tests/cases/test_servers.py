@@ -391,5 +391,7 @@ def written_tree(name, works, t):
                 writing.tree_work(t, [work], root)
     same_bytes(files(local), below_root(found, place), but=(".zmetadata",))
     in_line(below_root(found, place))
-    with t.mount(address, "view=zarr", "endpoint=" + found["url"]) as again:
-        t.call(same_bytes, files(local), files(again.path), (".zmetadata",))
+    if os.path.exists(local + "/.zmetadata"):
+        os.unlink(local + "/.zmetadata")  # of another time: nobody keeps it in line there
+    with t.mount(local) as near, t.mount(address, "endpoint=" + found["url"]) as again:
+        t.call(same_files, near.path, again.path, True, timeout=100)
