@@ -219,6 +219,38 @@ void aws_refused(struct aws *a, const struct aws_keys *k)
 	pthread_mutex_unlock(&a->lock);
 }
 
+static bool same_keys(const struct aws_keys *a, const struct aws_keys *b)
+{
+	const char *x = a->token ? a->token : "", *y = b->token ? b->token : "";
+
+	return strcmp(a->access, b->access) == 0 && strcmp(a->secret, b->secret) == 0 &&
+	       strcmp(x, y) == 0;
+}
+
+bool aws_reread(struct aws *a, const struct aws_keys *k)
+{
+	struct aws_options o = a->o;
+	struct aws_found new = {.keys = NULL};
+	bool other;
+
+	pthread_mutex_lock(&a->lock);
+	other = a->found.keys != k; /* another request was quicker */
+	pthread_mutex_unlock(&a->lock);
+	if (other || !k->of_file)
+		return other;
+	o.fixed_only = true;
+	if (aws_look(&o, &new, NULL) == 0 && new.keys &&new.keys->of_file &&
+	    !same_keys(new.keys, k)) {
+		pthread_mutex_lock(&a->lock);
+		if (a->found.keys == k)
+			take(a, &new, (int64_t)time(NULL));
+		pthread_mutex_unlock(&a->lock);
+		other = true;
+	}
+	aws_found_release(&new);
+	return other;
+}
+
 const char *aws_region(struct aws *a)
 {
 	return a->found.region;
