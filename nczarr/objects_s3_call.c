@@ -187,6 +187,8 @@ static struct net_want want_of(struct s3_call *c)
 		.body_fd = c->fd,
 		.body_off = c->off,
 		.max_body = c->max_body,
+		.part_off = c->part_off,
+		.part_len = c->part_len,
 		.once = c->once,
 		.background = c->background,
 		.sign = sign,

@@ -520,3 +520,19 @@ def test_google(t):
         del imds["AWS_EC2_METADATA_DISABLED"]
         good(t, s3, imds, "-g")
         assert not web.asked and not s3.said, (web.asked, s3.said)
+
+
+def test_no_ranges(t):
+    """A service that sends everything: the part of it that was asked for is kept."""
+    def fault(handler):
+        del handler.headers["Range"]
+        return False
+    data = os.urandom(3 << 20)
+    keys = dict(KEYS)
+    with S3Server(keys, {"b": {"k": data}}, fault=fault) as s3:
+        s3.public.add("b")
+        o = t.path("o")
+        for off, n in ((0, 100), (1 << 20, 1 << 20), ((3 << 20) - 5, 100), (3 << 20, 4)):
+            row = ask(t, s3, [("part", "k", off, n, o)], "-a")[0]
+            assert (row.rc, row.size, row.off) == (0, 3 << 20, off), row.text
+            assert content(t, "o") == data[off:off + n]
