@@ -67,7 +67,7 @@ def rows(B):
             return {"seconds": seconds}
         got = B.alternate({"mount": mount, "curl": curl})
     r = B.pairs(got, "mount", "curl")
-    B.row(f"{chunks} chunks of 1 MiB in order, 50 ms: mount / 8 curls", r, "x", "<= 1.3", r <= 1.3,
+    B.row(f"{chunks} x 1 MiB over 50 ms: mount / curl x8", r, "x", "<= 1.3", r <= 1.3,
           "mount cold", f"{B.med(got, 'mount'):.2f} / {B.med(got, 'curl'):.2f} s", got)
     n = B.med(got, "mount", "asked") / chunks
     B.row("  requests for a chunk", n, "", "1", n == 1, "mount cold",
