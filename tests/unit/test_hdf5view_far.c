@@ -436,9 +436,12 @@ static int one_file(const char *name, const struct stat *st, int kind, struct FT
 	at = fake_at(f, name);
 	rc = source_open(formats, ARRAY_LEN(formats), name, &options, &a, &e);
 	rc2 = source_open_at(formats, ARRAY_LEN(formats), &at, &options, &b, &e2);
-	if (rc != rc2)
+	/* what libhdf5 makes of damaged files depends on what was in memory */
+	if (rc != rc2 && strstr(name, "/bad/"))
+		print_message("%s: %s / %s\n", name, e.msg, e2.msg);
+	else if (rc != rc2)
 		fail_msg("%s: %s / %s", name, e.msg, e2.msg);
-	if (rc == 0) {
+	if (rc == 0 && rc2 == 0) {
 		n_files++;
 		if (getenv("NCZARRFS_FAR_COUNT"))
 			count(f, b, name);
