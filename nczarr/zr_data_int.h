@@ -43,6 +43,11 @@ static inline bool zr_is_nested(const struct zr_meta *m)
 	return m->separator == '/';
 }
 
+/* zr_coords_parse - what is behind an array's directory in an object's key ("c/3/0", "3.0") to its
+ * coordinates. grid: objects. false: it is no object's key, or outside the grid. */
+bool zr_coords_parse(const struct zr_meta *m, const char *name, const uint64_t *grid,
+		     uint64_t *ret);
+
 /* zr_unravel, zr_ravel - number in a grid to coordinates and back. */
 void zr_unravel(uint32_t rank, const uint64_t *grid, uint64_t linear, uint64_t *ret);
 uint64_t zr_ravel(uint32_t rank, const uint64_t *grid, const uint64_t *coords);

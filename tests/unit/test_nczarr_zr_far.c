@@ -512,7 +512,7 @@ static void test_shards(void **state)
 		must_open(&options);
 		costs(2, 1);
 		reads(src->ds.arrays[0].name, 0, 0, 1);
-		assert_string_equal(far->log, "c/0[-1+64] c/0[100000+2] ");
+		assert_string_equal(far->log, "c/0[-1+16384] c/0[100000+2] ");
 		costs(2, 2);
 		reads(src->ds.arrays[0].name, 1, 9, 9); /* the index says so */
 		costs(0, 0);
@@ -523,7 +523,7 @@ static void test_shards(void **state)
 				 2); /* chunks 2 and 3; nothing of an absent one */
 		reads(src->ds.arrays[0].name, 3, 30, 31);
 		reads(src->ds.arrays[0].name, 2, 20, 21);
-		costs(2, 1);
+		costs(1, 1);
 		if (!unlisted) {
 			assert_int_equal(source_next(src, 0, 1, &at, NULL), 0);
 			assert_int_equal(at, 2);
