@@ -153,8 +153,8 @@ struct zr_place {
 /* zr_place_of - the place of an array; made when it is the first look. NULL with e set. */
 const struct zr_place *zr_place_of(struct zr_source *s, uint32_t array, struct err *e);
 
-/* zr_list_objects - fill t from the store. Of what is not far away, the directories that were looked
- * at are watched from then on. (zr_list.c) */
+/* zr_list_objects - fill t from the store. Of what is not far away, the directories that were
+ * looked at are watched from then on. (zr_list.c) */
 int zr_list_objects(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		    struct zr_table *t, struct err *e) NZ_MUST_USE;
 /* zr_list_again - whether a directory still has what was found in it. Returns 0, -ESTALE, or why

@@ -218,8 +218,8 @@ void zr_far_want_indexes(struct zr_source *s, uint32_t array, const struct zr_pl
 
 /* ---- one object ---- */
 
-/* want_index - of a shard that is going to be asked for: its index comes with the answer, instead of
- * its first bytes. */
+/* want_index - of a shard that is going to be asked for: its index comes with the answer, instead
+ * of its first bytes. */
 static void want_index(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		       const uint64_t *at, uint64_t object)
 {

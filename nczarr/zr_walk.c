@@ -153,7 +153,8 @@ static int commit(struct zr_load *l, const struct zr_todo *d, const json_t **doc
 	return is_item ? zr_load_keep(l, d->key, d->depth, &it, e) : 0;
 }
 
-/* unknown - what is in a group cannot be found out. To show it without would say that it is empty. */
+/* unknown - what is in a group cannot be found out. To show it without would say that it is
+ * empty. */
 static int unknown(struct zr_load *l, const char *dir, struct err *e)
 {
 	static const char why[] =
