@@ -22,8 +22,8 @@ struct streams *streams_new(uint32_t n_arrays);
 void streams_free(struct streams *s);
 
 /* streams_note - a chunk's size or bytes were asked for. Sizes say something only while reads
- * follow them: who lists a directory wants no chunk. Of a chunk that is taken in pieces the first piece
- * says it all. */
+ * follow them: who lists a directory wants no chunk. Of a chunk that is taken in pieces the first
+ * piece says it all. */
 struct streams_say streams_note(struct streams *s, uint32_t array, uint64_t linear,
 				enum ahead_touch what);
 
