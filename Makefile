@@ -333,6 +333,11 @@ $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/memory.h $(FUZZ_MAIN) $$(ca
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) $(FUZZ_LINK) -o $@ $< $(FUZZ_MAIN) \
 		$(filter %.o,$^) $(PKG_LIBS)
 
+# Of documents of references: what reads them.
+fuzz_needs_refs := $(filter $(BUILD)/obj/base/%,$(LIBOBJ)) $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard \
+	nczarr/parquet_*.c) $(addprefix nczarr/,refs_scan.c refs_table.c store_keys.c) \
+	translate/store.c)
+
 FUZZ_N ?= 2000
 FUZZ_SEED ?= 1
 check-fuzz:
@@ -341,7 +346,7 @@ check-fuzz:
 	tests/fuzz/mutate_store.py -n $(FUZZ_N) -s $(FUZZ_SEED)
 	$(MAKE) check-fuzz-codecs FUZZ_N=$(FUZZ_N)
 
-FUZZ_TARGETS := $(FUZZ_CODECS:%=fuzz/fuzz_%) fuzz/fuzz_cdf
+FUZZ_TARGETS := $(FUZZ_CODECS:%=fuzz/fuzz_%) fuzz/fuzz_cdf fuzz/fuzz_refs
 check-fuzz-codecs:
 	$(MAKE) SANITIZE=1 WERROR=1 $(FUZZ_TARGETS:%=build-asan/%)
 	tests/fuzz/run.py -n $(FUZZ_N) $(FUZZ)

@@ -86,21 +86,52 @@ static int write_parquet(const struct job *j, struct source *s, struct view *v,
 	return rc;
 }
 
+/* address_of - what references begin with: new. Of an address what only tells how it is to be
+ * understood is left out, and one that may have a signature or token in it is not written down. */
+static char *address_of(const struct cfg *cfg, struct err *e)
+{
+	char *r = strdup(cfg->address ? cfg->address : cfg->source);
+	size_t n;
+
+	if (!r)
+		(void)err_nomem(e);
+	if (!r || cfg->address || !cfg->remote)
+		return r;
+	r[strcspn(r, "#")] = '\0';
+	if (strchr(r, '?')) {
+		free(r);
+		(void)err_set(e, -EINVAL,
+			      "'%s': an address with a query would stand in the references for "
+			      "all to see: say what is to stand there: -o address=",
+			      cfg->shown);
+		return NULL;
+	}
+	for (n = strlen(r); n > 0 && r[n - 1] == '/'; n--)
+		r[n - 1] = '\0';
+	return r;
+}
+
 static int make(void *arg)
 {
 	const struct job *j = arg;
 	const struct cfg *cfg = j->setup->cfg;
-	const char *address = cfg->address ? cfg->address : cfg->source;
+	auto_free char *address = NULL;
 	struct source *source = NULL;
 	struct view *view = NULL;
 	struct err e = ERR_INIT;
-	int rc = fs_open_quietly(j->setup, &source, &view, &e);
+	int rc;
 
-	if (rc == 0 && !source)
+	address = address_of(cfg, &e);
+	rc = address ? fs_open_quietly(j->setup, &source, &view, &e) : e.code;
+	if (rc < 0) {
+		log_error("%s", e.msg);
+		return 1;
+	}
+	if (!source)
 		rc = err_set(&e, -EISDIR,
 			     "'%s' is a directory without a dataset of its own: references are "
 			     "to one dataset: name it",
-			     cfg->source);
+			     cfg->shown);
 	if (rc == 0)
 		rc = (j->parquet ? write_parquet : write_json)(j, source, view, address, &e);
 	if (rc < 0)
@@ -130,7 +161,7 @@ int fs_refs(const struct fs_setup *setup, const struct fs_refs_table *table)
 		log_error("out of memory");
 		return 1;
 	}
-	status = fs_run_guarded(cfg->source, 0, make, &j);
+	status = fs_run_guarded(cfg->shown, 0, make, &j);
 	if (status && j.tmp)
 		remove_below(AT_FDCWD, j.tmp, 0);
 	free(j.tmp);

@@ -197,8 +197,9 @@ static int chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
 		return zr_full(b->arena, e);
 	w->z.stored = stored_lengths(m);
 	for (uint32_t i = 0; i < rank; i++) {
-		chunk[i] = b->s->borrowed ? w->z.stored[i]
-					  : u64_min(w->z.stored[i], u64_max(m->shape[i], 1));
+		chunk[i] = b->s->borrowed || b->s->opts.whole_chunks
+				   ? w->z.stored[i]
+				   : u64_min(w->z.stored[i], u64_max(m->shape[i], 1));
 		w->z.clipped |= chunk[i] != w->z.stored[i];
 		if (ckd_mul(&bytes, bytes, w->z.stored[i]) ||
 		    bytes > b->s->opts.max_chunk_bytes)
