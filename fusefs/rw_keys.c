@@ -1,8 +1,8 @@
 /* rw_keys.c - the objects of a remote tree, written as files.
  *
- * What programs write is staged, and put under the same keys: nothing is translated. What a document
- * was when it was written over is kept in the file "base" of the state directory, so that what others
- * did to it meanwhile is not lost, whenever and by whichever process it is put. */
+ * What programs write is staged, and put under the same keys: nothing is translated. What a
+ * document was when it was written over is kept in the file "base" of the state directory, so
+ * that what others did to it meanwhile is not lost, whenever and by whichever process it is put. */
 #include "fusefs/rw_int.h"
 
 #include <errno.h>

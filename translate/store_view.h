@@ -7,9 +7,9 @@
 #include "translate/store.h"
 #include "translate/view.h"
 
-/* store_view_open - s is borrowed and outlives the view. st: owner, times and permissions of all files.
- * An id is one version of an object: when it is another one, reading gives -ESTALE, and looking it up
- * another id. What was looked up is remembered, some 100 bytes each.
+/* store_view_open - s is borrowed and outlives the view. st: owner, times and permissions of all
+ * files. An id is one version of an object: when it is another one, reading gives -ESTALE, and
+ * looking it up another id. What was looked up is remembered, some 100 bytes each.
  * Returns 0 with *ret new (view->ops->close). */
 int store_view_open(struct store *s, const struct stat *st, struct view **ret,
 		    struct err *e) NZ_MUST_USE;

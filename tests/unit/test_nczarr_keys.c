@@ -1,5 +1,6 @@
-/* A remote store that is written key by key: what is put is there byte for byte, documents of all say
- * what the others say, a service that fails anywhere loses nothing; and a store's objects as files. */
+/* A remote store that is written key by key: what is put is there byte for byte, documents of all
+ * say what the others say, a service that fails anywhere loses nothing; and a store's objects as
+ * files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
