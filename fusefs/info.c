@@ -11,6 +11,7 @@
 #include "codecs/spec.h"
 #include "fusefs/info_int.h"
 #include "fusefs/mirror.h"
+#include "fusefs/remote.h"
 
 static const char *plan_name(enum plan_kind kind)
 {
@@ -222,6 +223,18 @@ static void text_rules(struct buf *out, const struct fs_setup *setup, const stru
 	}
 }
 
+/* text_far - of a source on another machine, and what it took to know all this. */
+static void text_far(struct buf *out, const struct dataset *ds)
+{
+	const uint64_t n = fs_remote_requests();
+
+	if (S_ISDIR(ds->st.st_mode))
+		buf_puts(out, "a tree on another machine");
+	else
+		put_bytes(out, (uint64_t)ds->st.st_size);
+	buf_printf(out, "\nasked  %" PRIu64 " request%s so far", n, n == 1 ? "" : "s");
+}
+
 static void text_report(struct buf *out, const struct fs_setup *setup, struct view *v)
 {
 	const struct cfg *cfg = setup->cfg;
@@ -230,7 +243,9 @@ static void text_report(struct buf *out, const struct fs_setup *setup, struct vi
 	buf_puts(out, "source ");
 	put_text(out, cfg->shown);
 	buf_printf(out, "\nformat %s, ", ds->format);
-	if (S_ISDIR(ds->st.st_mode))
+	if (cfg->remote)
+		text_far(out, ds);
+	else if (S_ISDIR(ds->st.st_mode))
 		buf_puts(out, "a directory");
 	else
 		put_bytes(out, (uint64_t)ds->st.st_size);
@@ -404,6 +419,8 @@ static void json_report(struct buf *out, const struct fs_setup *setup, struct vi
 		buf_printf(out,
 			   ", \"size\": %" PRIu64 ", \"view\": ", (uint64_t)ds->st.st_size);
 	json_text(out, v->ops->name);
+	if (cfg->remote)
+		buf_printf(out, ", \"requests\": %" PRIu64, fs_remote_requests());
 	buf_puts(out, ", \"filter\": ");
 	json_text(out, filter_name(cfg->filter));
 	json_rules(out, "filter_rules", cfg->filter_rules, cfg->n_filter_rules);

@@ -29,9 +29,11 @@ bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
 	int rc;
 
 	*c = (struct call){.fs = fuse_req_userdata(req), .req = req};
+	ops_stop_begin(c);
 	rc = names ? live_names(c->fs->live, ino, &c->ep, &c->past, &c->e)
 		   : live_get(c->fs->live, ino, &c->ep, &c->e);
 	if (rc < 0) {
+		ops_stop_end(c);
 		reply_fail(c->fs, req, rc, false, &c->e);
 		return false;
 	}
@@ -41,6 +43,7 @@ bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
 
 void call_end(struct call *c)
 {
+	ops_stop_end(c);
 	live_put(c->fs->live, c->ep);
 }
 
@@ -57,7 +60,7 @@ void call_fail(struct call *c, int rc, bool may_be_absent)
 {
 	if (rc == -ESTALE && !c->view->follows)
 		live_poke(c->fs->live, c->ep);
-	else if (rc != -ESTALE && changed(c))
+	else if (rc != -ESTALE && rc != -EINTR && changed(c))
 		rc = -ESTALE;
 	if (c->writes)
 		reply_fail_write(c->fs, c->req, rc, may_be_absent, &c->e);
@@ -161,7 +164,10 @@ void call_forget(const struct call *c, uint64_t id)
 
 void call_reply_entry(struct call *c, const struct fuse_entry_param *entry, uint64_t id)
 {
-	if (fuse_reply_entry(c->req, entry) == -ENOENT)
+	bool untold = fuse_reply_entry(c->req, entry) == -ENOENT;
+
+	ops_stop_end(c); /* there is no request any more that could be given up */
+	if (untold)
 		forget(c->view, id, 1);
 }
 

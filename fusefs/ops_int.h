@@ -1,7 +1,8 @@
-/* ops_int.h - shared by ops.c and ops_write.c: a request in its epoch. */
+/* ops_int.h - shared by ops.c, ops_write.c and ops_stop.c: a request in its epoch. */
 #ifndef FUSEFS_OPS_INT_H
 #define FUSEFS_OPS_INT_H
 
+#include "base/stop.h"
 #include "fusefs/fusefs.h"
 
 /* call - one request in its epoch. */
@@ -13,6 +14,8 @@ struct call {
 	bool past;   /* names of a source that cannot be opened at the moment */
 	bool writes; /* errors are those of the system calls that change something */
 	struct err e;
+	struct stop stop; /* of sources that are far: ops_stop.c */
+	bool stops;       /* it is the thread's */
 };
 
 /* call_begin - false when the request has been answered already. Otherwise: call_end it. names:
@@ -30,6 +33,14 @@ void call_entry(const struct call *c, const struct view_attr *a, struct fuse_ent
 void call_reply_entry(struct call *c, const struct fuse_entry_param *entry, uint64_t id);
 /* call_forget - the kernel was not told of id after all. */
 void call_forget(const struct call *c, uint64_t id);
+
+/* ops_stop_begin, ops_stop_end - between them what waits for a server far away gives up when nobody
+ * wants the answer any more. Nothing for sources of this machine. */
+void ops_stop_begin(struct call *c);
+void ops_stop_end(struct call *c); /* more than once does no harm */
+/* ops_dying - whether a signal that ends the program is pending: 1, 0; -1 when it cannot be told.
+ * status: the text of /proc/PID/status. */
+int ops_dying(const char *status);
 
 /* ops_add_write - the operations of a writable view besides, into a table. */
 void ops_add_write(struct fuse_lowlevel_ops *ops);

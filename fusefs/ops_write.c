@@ -46,8 +46,9 @@ static void set_file(const struct view_handle *h, struct fuse_file_info *fi)
 	fi->keep_cache = !h->direct_io && h->keep_cache;
 }
 
-static void release(const struct call *c, uint64_t id, uint64_t fh)
+static void release(struct call *c, uint64_t id, uint64_t fh)
 {
+	ops_stop_end(c); /* it is wanted always, and the request may have been answered */
 	if (c->view->write->release)
 		c->view->write->release(c->view, id, fh);
 }
@@ -164,6 +165,8 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 	call_end(&c);
 }
 
+/* op_flush - what was written is to be safe, also that of a program that was killed: its files are
+ * closed by its end, and what it wrote before that was confirmed. */
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct call c;
@@ -171,6 +174,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	if (!begin(&c, req, ino))
 		return;
+	ops_stop_end(&c);
 	if (c.view->write->flush)
 		rc = c.view->write->flush(c.view, live_id(ino), fi->fh, &c.e);
 	reply_done(&c, rc, false);

@@ -6,9 +6,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 
 #include "base/stop.h"
 #include "base/url.h"
+#include "mountcfg/address.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -72,6 +74,20 @@ int fs_blob(const struct fs_setup *setup, const char *from, const char *address,
 	int rc = get(setup, &remote, e);
 
 	return rc < 0 ? rc : setup->remote->blob(remote, from, address, ret, e);
+}
+
+char *fs_shown(const char *source)
+{
+	struct address a;
+	char *text;
+
+	if (!address_is_remote(source))
+		return strdup(source);
+	if (address_parse(source, &a, NULL) < 0)
+		return strdup("an address");
+	text = steal(&a.shown);
+	address_release(&a);
+	return text;
 }
 
 uint64_t fs_remote_requests(void)

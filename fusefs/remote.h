@@ -28,6 +28,9 @@ int fs_store(const struct fs_setup *setup, const char *address, struct store **r
 /* fs_blob - the bytes of an object that a document refers to: refs_reach.blob with the setup. */
 int fs_blob(const struct fs_setup *setup, const char *from, const char *address,
 	    struct blob **ret, struct err *e) NZ_MUST_USE;
+/* fs_shown - a source for messages: of an address only what has no secrets. New: free it; NULL when
+ * memory is short. Of cfg->source it is cfg->shown. */
+char *fs_shown(const char *source);
 /* fs_remote_stop - everything remote that somebody waits for is given up: the mount ends.
  * fs_remote_end - after all sources are closed. Both do nothing where nothing remote was opened. */
 void fs_remote_stop(void);

@@ -18,6 +18,7 @@ int reply_errno(int rc, bool may_be_absent)
 	case ESTALE:
 	case ENOMEM:
 	case EROFS:
+	case EINTR: /* nobody waits for the answer any more */
 		return -rc;
 	default: /* EBADMSG, EOPNOTSUPP, ERANGE, EINVAL, EIO and what system calls gave */
 		return EIO;
@@ -142,7 +143,7 @@ void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent, const
 {
 	int errnum = reply_errno(rc, may_be_absent);
 
-	if (errnum == ESTALE || errnum == ENOENT || errnum == ENOTDIR)
+	if (errnum == ESTALE || errnum == ENOENT || errnum == ENOTDIR || errnum == EINTR)
 		log_debug("%s", e->msg);
 	else
 		reply_log(fs, e);
@@ -155,7 +156,7 @@ void reply_fail_write(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
 	int errnum = reply_errno_write(rc, may_be_absent);
 
 	if (errnum == EEXIST || errnum == ENOTEMPTY || errnum == EISDIR || errnum == ESTALE ||
-	    errnum == ENOENT || errnum == ENOTDIR)
+	    errnum == ENOENT || errnum == ENOTDIR || errnum == EINTR)
 		log_debug("%s", e->msg);
 	else
 		reply_log(fs, e);

@@ -86,6 +86,14 @@ static int allowed(const struct rw *rw, const struct source *s, struct err *e)
 		path);
 }
 
+static int read_only(const char *path, struct err *e)
+{
+	return err_set(e, -EROFS,
+		       "'%s': a web server cannot be written to, only what lies in S3 can: "
+		       "leave out rw",
+		       path);
+}
+
 /* reach - of an address: what is written to. */
 static int reach(struct rw *rw, struct err *e)
 {
@@ -93,11 +101,8 @@ static int reach(struct rw *rw, struct err *e)
 	const char *path = rw->state.path;
 	int rc = fs_store(setup, path, &rw->far, e);
 
-	if (rc == 0 && (!rw->far->ops->put || !rw->far->ops->remove))
-		rc = err_set(e, -EROFS,
-			     "'%s': a web server cannot be written to: only what lies in S3: "
-			     "leave out rw",
-			     path);
+	if (rc == 0 && (rw->far->unlisted || !rw->far->ops->put || !rw->far->ops->remove))
+		rc = read_only(path, e);
 	return rc;
 }
 
@@ -384,7 +389,9 @@ static int create_far(const struct fs_setup *setup, struct err *e)
 	rc = fs_store(setup, path, &s, e);
 	if (rc < 0)
 		return rc;
-	if (cfg->view != CFG_VIEW_ZARR) {
+	if (s->unlisted) {
+		rc = read_only(path, e);
+	} else if (cfg->view != CFG_VIEW_ZARR) {
 		rc = setup->rw->far_create(cfg, s, path, e);
 	} else {
 		rc = store_list(s, "", false, any_entry, &any, e);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include "base/child.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "fusefs/mirror.h"
@@ -275,6 +277,9 @@ int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
 				: fs_rw_mend(setup, setup->cfg->source,
 					     setup->cfg->command == CFG_MOUNT, e);
 
+	/* what asks other machines has a thread: before it the process that forks others */
+	if (rc == 0 && setup->cfg->remote && setup->prepare && !child_prepared())
+		rc = setup->prepare(e);
 	if (rc < 0)
 		return rc;
 
@@ -408,6 +413,29 @@ static void wake_until_done(struct server *s)
 	(void)pthread_mutex_unlock(&s->lock);
 }
 
+/* unmounted - the kernel has taken the mount away. That is heard by threads that ask for requests, and
+ * while a server far away hangs there may be none: all of them wait for it. */
+static bool unmounted(const struct server *s)
+{
+	struct pollfd p = {.fd = fuse_session_fd(s->fs.se)};
+
+	return poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP));
+}
+
+/* await_signal - one of set; of sources that are far also an unmount is looked for. */
+static int await_signal(const struct server *s, const sigset_t *set)
+{
+	const struct timespec pause = {.tv_nsec = 200 * 1000 * 1000};
+	int sig = 0;
+
+	if (!s->fs.remote || s->fs.writes) /* what was written is still to be sent */
+		return sigwait(set, &sig) == 0 ? sig : SIGUSR1;
+	while ((sig = sigtimedwait(set, NULL, &pause)) < 0)
+		if (errno == EAGAIN && unmounted(s))
+			fs_remote_stop();
+	return sig;
+}
+
 /* next_signal - a signal that ends the mount; 0 when the loop ended by itself. */
 static int next_signal(struct server *s)
 {
@@ -418,8 +446,7 @@ static int next_signal(struct server *s)
 	end_signals(&set);
 	(void)sigaddset(&set, SIGUSR1); /* sent by stop_signals */
 	do {
-		if (sigwait(&set, &sig) != 0)
-			sig = SIGUSR1;
+		sig = await_signal(s, &set);
 		(void)pthread_mutex_lock(&s->lock);
 		done = s->done;
 		(void)pthread_mutex_unlock(&s->lock);

@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "fusefs/remote.h"
 
 enum {
 	KILL_MS = 10000, /* from the request to end until the server is killed */
@@ -444,9 +445,12 @@ struct guarded {
 static int run_guarded(void *arg, int write_fd)
 {
 	const struct guarded *g = arg;
+	int status;
 
 	(void)write_fd;
-	return g->fn(g->arg);
+	status = g->fn(g->arg);
+	fs_remote_end(); /* its thread must not see the end of the process */
+	return status;
 }
 
 int fs_run_guarded(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg)

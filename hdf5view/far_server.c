@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -156,6 +157,21 @@ static void *run(void *arg)
 	return NULL;
 }
 
+/* start - a thread that takes no signals: they are for the one that ends the mount. */
+static int start(struct far_server *f)
+{
+	sigset_t all, old;
+	int errnum;
+
+	(void)sigfillset(&all);
+	errnum = pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (errnum)
+		return errnum;
+	errnum = pthread_create(&f->thread, NULL, run, f);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
+	return errnum;
+}
+
 int far_serve(struct blob *b, int sock, bool all, struct far_server **ret, struct err *e)
 {
 	struct far_server *f = alloc_array(1, sizeof(*f));
@@ -171,7 +187,7 @@ int far_serve(struct blob *b, int sock, bool all, struct far_server **ret, struc
 	f->sock = sock;
 	f->all = all;
 	(void)pthread_mutex_init(&f->lock, NULL);
-	errnum = pthread_create(&f->thread, NULL, run, f);
+	errnum = start(f);
 	if (errnum) {
 		(void)pthread_mutex_destroy(&f->lock);
 		free(f->room);

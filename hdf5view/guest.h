@@ -204,8 +204,8 @@ int guest_child_start(struct guest *g, enum guest_job_kind kind, struct guest_pr
 /* guest_child_end - child_end. */
 int guest_child_end(struct guest_proc *c);
 /* guest_await - wait until a child that reads a remote file says something, before `end`
- * (child_now); children that read local ones are not waited for here. *ret: CHILD_TAKEN, or CHILD_LATE. Returns
- * 0; -EINTR stop_asked. */
+ * (child_now); children that read local ones are not waited for here. *ret: CHILD_TAKEN, or
+ * CHILD_LATE. Returns 0; -EINTR stop_asked. */
 int guest_await(const struct guest_proc *c, int64_t end, enum child_taken *ret,
 		struct err *e) NZ_MUST_USE;
 /* guest_run - the whole of a child's life; for guest_kind.child.run. */

@@ -508,7 +508,7 @@ int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink
 
 	if (!opts->store)
 		rc = open_root(path, real, &root, e);
-	else if (!opts->store->ops->put || !opts->store->ops->remove)
+	else if (!opts->store->ops->put || !opts->store->ops->remove || opts->store->unlisted)
 		rc = err_set(e, -EROFS, "'%.*s' can only be read", LONG, path);
 	if (rc)
 		return rc;

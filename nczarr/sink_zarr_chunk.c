@@ -171,14 +171,28 @@ static void mark(struct zs_array *za, uint64_t linear)
 		za->bits[linear / 64] |= (uint64_t)1 << linear % 64;
 }
 
-int zs_mark_stored(struct zarr_sink *s, struct zs_array *za, struct err *e)
+/* objects_of - which objects the store has of an array. */
+static int objects_of(struct zarr_sink *s, const struct zs_array *za,
+		      const struct zr_place **ret_place, const struct zr_table **ret,
+		      struct err *e)
 {
 	const struct zr_place *p = zr_place_of(zr_of(s->real), za->real, e);
-	uint64_t at[DS_RANK_MAX + 1], object;
-	int rc = p ? 0 : -EIO;
 
-	for (uint64_t from = 0; rc == 0 && zr_table_next(&p->table, from, &object);
-	     from = object + 1) {
+	if (!p)
+		return e && e->code ? e->code : -EIO;
+	*ret_place = p;
+	*ret = &p->table;
+	return p->far ? zr_far_table(zr_of(s->real), za->real, p, ret, e) : 0;
+}
+
+int zs_mark_stored(struct zarr_sink *s, struct zs_array *za, struct err *e)
+{
+	const struct zr_table *t = NULL;
+	const struct zr_place *p = NULL;
+	uint64_t at[DS_RANK_MAX + 1], object;
+	int rc = objects_of(s, za, &p, &t, e);
+
+	for (uint64_t from = 0; rc == 0 && zr_table_next(t, from, &object); from = object + 1) {
 		bool in = true;
 
 		zr_unravel(za->meta->rank, p->grid, object, at);
@@ -402,16 +416,16 @@ static bool straddles(const struct zs_array *za, const struct zr_place *p, const
  * rewritten that have such chunks: they would be back when the array grows again. */
 static int outside(struct zarr_sink *s, uint32_t array, struct zs_array *za, struct err *e)
 {
-	const struct zr_place *p = zr_place_of(zr_of(s->real), za->real, e);
 	const struct zr_meta *m = za->meta;
+	const struct zr_table *t = NULL;
+	const struct zr_place *p = NULL;
 	uint64_t at[DS_RANK_MAX + 1], grid[DS_RANK_MAX + 1], cut[DS_RANK_MAX + 1], object;
 	char key[ZR_OBJECT_KEY];
-	int rc = p ? 0 : -EIO;
+	int rc = objects_of(s, za, &p, &t, e);
 
 	for (uint32_t d = 0; rc == 0 && d < m->rank; d++)
 		grid[d] = d < stored_rank(za) ? (za->grid[d] + p->per[d] - 1) / p->per[d] : 1;
-	for (uint64_t from = 0; rc == 0 && zr_table_next(&p->table, from, &object);
-	     from = object + 1) {
+	for (uint64_t from = 0; rc == 0 && zr_table_next(t, from, &object); from = object + 1) {
 		bool in = true;
 
 		zr_unravel(m->rank, p->grid, object, at);

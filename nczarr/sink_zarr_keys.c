@@ -42,7 +42,7 @@ int zarr_keys_begin(const struct zarr_sink_options *opts, struct zarr_keys **ret
 	struct zarr_keys *k;
 	int rc;
 
-	if (!opts->store->ops->put || !opts->store->ops->remove)
+	if (!opts->store->ops->put || !opts->store->ops->remove || opts->store->unlisted)
 		return err_set(e, -EROFS, "the %s store can only be read",
 			       opts->store->ops->name);
 	k = alloc_array(1, sizeof(*k));

@@ -56,7 +56,7 @@ static int ask(struct look *l, const struct how *how, struct err *e)
 	bool mine = !x;
 	int rc = 0;
 
-	if (mine && l->obj->state == OBJ_THERE)
+	if (mine && l->obj->state == OBJ_THERE && (l->obj->n_xs || !how->len))
 		rc = fetch_ask(l, OBJECT_HEAD, 0, 0, &j);
 	else if (mine)
 		rc = fetch_ask(l, how->what, how->off, how->len, &j);
@@ -78,8 +78,17 @@ static int ask(struct look *l, const struct how *how, struct err *e)
 	return rc ? rc : -EAGAIN;
 }
 
-/* know - on 0 l->obj is there, and the shard is locked. */
-static int know(struct look *l, const struct how *how, struct err *e)
+/* holds - whether what is known of an object may be taken as it is: it is young enough, or bytes of it
+ * will be fetched anyway, under the condition that it is this version. */
+static bool holds(const struct rcache *c, const struct robj *o, bool reading)
+{
+	return obj_is_young(c, o->known_at) ||
+	       (reading && o->state == OBJ_THERE && o->n_xs == 0 && !c->disk);
+}
+
+/* know - on 0 l->obj is there, and the shard is locked. reading: its bytes are wanted. What was asked for
+ * this is believed, however long that took. */
+static int know(struct look *l, const struct how *how, bool reading, struct err *e)
 {
 	const struct rcache *c = l->st->cache;
 
@@ -89,7 +98,7 @@ static int know(struct look *l, const struct how *how, struct err *e)
 
 		(void)pthread_mutex_lock(&l->shard->lock);
 		o = look_find(l, false);
-		if (o && o->state != OBJ_UNKNOWN && obj_is_young(c, o->known_at)) {
+		if (o && o->state != OBJ_UNKNOWN && (tries || holds(c, o, reading))) {
 			if (o->state == OBJ_THERE)
 				return 0;
 			(void)pthread_mutex_unlock(&l->shard->lock);
@@ -192,7 +201,7 @@ static int remote_stat(struct store *s, const char *key, struct store_stat *ret,
 		*ret = (struct store_stat){.is_dir = true, .version = FOLDER_VERSION};
 		return 0;
 	}
-	rc = know(&l, &how, e);
+	rc = know(&l, &how, false, e);
 	if (rc == -ENOENT)
 		return stat_folder(&l, true, ret, e);
 	if (rc < 0)
@@ -308,7 +317,7 @@ static int read_bytes(struct rstore *st, const char *key, const struct how *how,
 
 	r->l = look_at(st, key, strlen(key));
 	for (int tries = 0; tries < TRIES; tries++) {
-		rc = know(&r->l, how, e);
+		rc = know(&r->l, how, true, e);
 		if (rc < 0)
 			return rc;
 		if (r->pos > r->off && r->l.obj->gen != r->gen)
@@ -375,7 +384,7 @@ static int remote_get(struct store *s, const char *key, struct buf *out, struct 
 	if (zarr_doc_key(key)) /* rarely more than one of those comes at a time */
 		most = u64_max(most, u64_min(DOC_MOST, st->cache->limit / 4));
 	how.len = u64_min(u64_max(room, 1), most);
-	rc = know(&l, &how, e);
+	rc = know(&l, &how, true, e);
 	if (rc < 0)
 		return rc;
 	rc = size_of(l.obj, key, e);
@@ -521,6 +530,8 @@ static int remote_fresh(struct store *s, const char *key, struct store_stat *ret
 	if (l.obj->state == OBJ_ABSENT)
 		l.obj->state = OBJ_UNKNOWN;
 	l.obj->folder = FOLDER_UNKNOWN;
+	if (l.obj->state == OBJ_THERE)
+		how.len = 0; /* no bytes: whoever looks often reads rarely */
 	rc = ask(&l, &how, e);
 	if (rc == -ENOENT)
 		return stat_folder(&l, false, ret, e);

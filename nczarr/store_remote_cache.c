@@ -14,6 +14,7 @@
 #define SPENT_SEARCHED 8
 #define FAST_NS ((int64_t)3 * 1000 * 1000)
 #define FLYING_MIN ((uint64_t)16 << 20)
+#define GRAIN_MOST ((uint64_t)1 << 20)
 #define LATE_NS ((int64_t)1000 * 1000 * 1000)
 #define SPAN_NS ((int64_t)200 * 1000 * 1000)
 
@@ -77,9 +78,10 @@ void rc_granted(struct ext *x, uint64_t n, bool early)
 	(void)pthread_mutex_lock(&c->lock);
 	x->charged = n;
 	if (early) {
-		x->ahead_charged = x->flying = n;
+		x->ahead_charged = n;
+		x->flying = u64_max(n, 1);
 		c->ahead_bytes += n;
-		c->flying += n;
+		c->flying += x->flying;
 		c->flights++;
 		atomic_store(&x->ahead, true);
 	}
@@ -293,6 +295,17 @@ int rc_grant(struct rcache *c, uint64_t n, bool must)
 	return rc;
 }
 
+/* set_grain_locked - the least that is worth a request: what the line delivers in a sixteenth of the
+ * time that a request takes anyway. */
+static void set_grain_locked(struct rcache *c)
+{
+	double bytes = (double)c->line.rate * (double)c->line.rtt / 1e9 / 16;
+	uint64_t n = bytes > (double)GRAIN_MOST ? GRAIN_MOST : (uint64_t)bytes;
+
+	n = u64_max(RC_BLOCK, u64_min(n, c->piece) / RC_BLOCK * RC_BLOCK);
+	atomic_store_explicit(&c->grain, n, memory_order_relaxed);
+}
+
 void rc_line_note(struct rcache *c, int64_t took, uint64_t bytes)
 {
 	struct line *l = &c->line;
@@ -311,6 +324,7 @@ void rc_line_note(struct rcache *c, int64_t took, uint64_t bytes)
 		l->rate = rate > l->rate ? rate : l->rate - (l->rate - rate) / 16;
 		l->began = now;
 		l->bytes = 0;
+		set_grain_locked(c);
 	}
 	(void)pthread_mutex_unlock(&c->lock);
 }
@@ -342,13 +356,15 @@ int rcache_new(const struct remote_options *opts, struct rcache **ret, struct er
 	c->piece = u64_min(RC_PIECE, c->limit / 8 / RC_BLOCK * RC_BLOCK);
 	c->head = u64_min(RC_HEAD, c->piece);
 	c->ahead_limit = u64_min(opts->ahead_bytes, c->limit / 2);
+	atomic_store(&c->grain, RC_BLOCK);
 	c->connections = opts->connections;
 	c->check_ns = (int64_t)opts->check_ms * 1000000;
 	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
 	stop_cond_init(&c->room);
 	for (size_t i = 0; i < Q_N; i++)
 		links_init(&c->queues[i]);
-	if (table_init(c) < 0 || early_new(c) < 0) {
+	if (table_init(c) < 0 || early_new(c) < 0 ||
+	    keep_new(c, opts->cache_dir, opts->disk_bytes) < 0) {
 		rcache_free(c);
 		return err_nomem(e);
 	}
@@ -361,6 +377,7 @@ void rcache_free(struct rcache *c)
 	if (!c)
 		return;
 	early_free(c);
+	keep_free(c);
 	table_release(c);
 	while (c->roots) {
 		struct rroot *r = c->roots;

@@ -135,7 +135,7 @@ static bool needless(struct rstore *st, const struct store_range *r)
 	uint64_t from, to;
 
 	(void)pthread_mutex_lock(&l.shard->lock);
-	if (look_find(&l, false)) {
+	if (look_find(&l, false) && obj_is_young(st->cache, l.obj->known_at)) {
 		yes = l.obj->state == OBJ_ABSENT;
 		if (l.obj->state == OBJ_THERE) {
 			span(l.obj, r, &from, &to);
@@ -159,6 +159,28 @@ static int ask(struct look *l, const struct want *w, struct job *ret)
 	return fetch_ask(l, OBJECT_PART, from, u64_min(end - from, l->st->cache->piece), ret);
 }
 
+/* begin_known - a request for what is missing of [from, to), or, where that is all there but is too old,
+ * whether the object still is the same. The shard is locked. */
+static enum answer begin_known(struct look *l, struct want *w, uint64_t from, uint64_t to,
+			       struct job *ret, size_t *ret_n)
+{
+	struct rcache *c = l->st->cache;
+
+	if (l->obj->n_xs && !w->asked && !obj_is_young(c, l->obj->known_at)) {
+		if (!rc_may_start(c, 0))
+			return BLOCKED;
+		w->asked = true;
+		*ret_n = fetch_ask(l, OBJECT_HEAD, 0, 0, ret) == 0;
+		return LATER;
+	}
+	if (covered(l->obj, from, to))
+		return DONE;
+	if (!rc_may_start(c, to - from))
+		return BLOCKED;
+	*ret_n = fetch_plan(l, from, to, to, ret, 1);
+	return *ret_n ? MORE : DONE;
+}
+
 /* begin - start one request for w, if something is missing. */
 static enum answer begin(struct want *w)
 {
@@ -177,14 +199,14 @@ static enum answer begin(struct want *w)
 		a = DONE; /* memory is short */
 	} else if (l.obj->state == OBJ_THERE) {
 		span(l.obj, &r, &from, &to);
-		if (!covered(l.obj, from, to))
-			a = rc_may_start(st->cache, to - from) ? MORE : BLOCKED;
-		n = a == MORE ? fetch_plan(&l, from, to, to, &j, 1) : 0;
-		if (n == 0 && a == MORE)
-			a = DONE;
+		if (l.obj->asking)
+			a = LATER;
+		else if (l.obj->size != UINT64_MAX)
+			a = begin_known(&l, w, from, to, &j, &n);
 	} else if (l.obj->asking) {
 		a = LATER;
-	} else if (l.obj->state == OBJ_UNKNOWN && !w->asked) {
+	} else if (!w->asked) {
+		l.obj->state = OBJ_UNKNOWN;
 		a = rc_may_start(st->cache, rc_guess(st, w->key)) ? LATER : BLOCKED;
 		w->asked = a == LATER;
 		n = w->asked && ask(&l, w, &j) == 0;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* fetch - a request that is under way. */
@@ -51,6 +52,7 @@ static void fail(struct look *l, struct job *j, int code, const struct err *why)
 	rc_charge(j->x, 0);
 	ext_unref(j->x);
 	free(j->etag);
+	free(j->kept);
 }
 
 /* ---- what came ---- */
@@ -136,9 +138,9 @@ static int bytes_came(struct look *l, struct job *j, struct object_got *got)
 static int settle_locked(struct look *l, struct job *j, struct object_got *got)
 {
 	struct robj *o = l->obj;
-	uint64_t gen = o->gen;
+	int64_t known_at = o->known_at;
 
-	if (gen != j->gen)
+	if (o->gen != j->gen)
 		return -EAGAIN; /* it was written, or found to be another one, meanwhile */
 	if (got->rc == -ENOENT) {
 		obj_gone(l);
@@ -149,6 +151,8 @@ static int settle_locked(struct look *l, struct job *j, struct object_got *got)
 		return got->rc;
 	}
 	if (got->rc == -EALREADY) {
+		if (j->kept)
+			obj_set(l, j->kept);
 		o->known_at = stop_now();
 		return -EAGAIN;
 	}
@@ -156,41 +160,50 @@ static int settle_locked(struct look *l, struct job *j, struct object_got *got)
 		return got->rc;
 	if (got->info.version == 0)
 		got->info.version = object_version(&got->info);
-	if (o->state == OBJ_THERE && o->version != got->info.version) {
+	if (o->state == OBJ_THERE && o->version != got->info.version && o->asking != j->x) {
 		obj_set(l, &got->info);
-		if (j->what == OBJECT_HEAD)
-			return -EAGAIN;
 		return err_set(&got->e, -ESTALE, "'%s' was changed while it was read", l->key);
 	}
 	obj_set(l, &got->info);
+	if (j->from_disk)
+		o->known_at = known_at; /* nobody was asked */
 	note_size(l, got->info.size);
 	return got->rc == -ERANGE ? -EAGAIN : bytes_came(l, j, got);
+}
+
+/* arrived - put what came in its place, and let those know who wait. */
+static void arrived(struct look *l, struct job *j, struct object_got *got)
+{
+	struct rcache *c = l->st->cache;
+	struct ext *x = j->x;
+	int code;
+
+	rc_landed(x);
+	(void)pthread_mutex_lock(&l->shard->lock);
+	code = settle_locked(l, j, got);
+	finish(x, code, &got->e);
+	rc_charge(x, code ? 0 : x->len + sizeof(*x));
+	if (!code)
+		rc_enqueue(x);
+	release_locked(l, j);
+	(void)pthread_mutex_unlock(&l->shard->lock);
+	if (!code && !j->from_disk)
+		keep_write(l, x, &got->info);
+	ext_unref(x);
+	free(got->data);
+	free(j->etag);
+	free(j->kept);
+	early_wake(c);
 }
 
 static void fetched(void *arg, struct object_got *got)
 {
 	struct fetch *f = arg;
-	struct ext *x = f->j.x;
 	struct rstore *st = f->l.st;
-	struct rcache *c = st->cache;
-	uint64_t len = got->len;
-	int code;
 
-	rc_line_note(c, stop_now() - f->began, len);
-	rc_landed(x);
-	(void)pthread_mutex_lock(&f->l.shard->lock);
-	code = settle_locked(&f->l, &f->j, got);
-	finish(x, code, &got->e);
-	rc_charge(x, code ? 0 : x->len + sizeof(*x));
-	if (!code)
-		rc_enqueue(x);
-	release_locked(&f->l, &f->j);
-	(void)pthread_mutex_unlock(&f->l.shard->lock);
-	ext_unref(x);
-	free(got->data);
-	free(f->j.etag);
+	rc_line_note(st->cache, stop_now() - f->began, got->len);
+	arrived(&f->l, &f->j, got);
 	free(f);
-	early_wake(c);
 	(void)pthread_mutex_lock(&st->lock);
 	if (--st->in_flight == 0)
 		(void)pthread_cond_broadcast(&st->idle);
@@ -233,6 +246,46 @@ static int start(struct look *l, struct job *j, struct err *e)
 	return rc;
 }
 
+/* from_disk - whether the bytes are kept on disk. Of an object that is not known yet, but was when it was
+ * kept, the request then asks no more than whether it still is the same. */
+static bool from_disk(struct look *l, struct job *j)
+{
+	struct object_got got = {.off = j->off, .len = j->len};
+	struct object_info *i = &got.info;
+	bool known;
+
+	(void)pthread_mutex_lock(&l->shard->lock);
+	known = l->obj->state == OBJ_THERE && l->obj->asking != j->x;
+	if (known)
+		*i = (struct object_info){.size = l->obj->size,
+					  .weak = l->obj->weak,
+					  .changed = l->obj->changed,
+					  .version = l->obj->version};
+	if (known && l->obj->etag)
+		(void)snprintf(i->etag, sizeof(i->etag), "%s", l->obj->etag);
+	(void)pthread_mutex_unlock(&l->shard->lock);
+	if (known) {
+		got.data = j->what == OBJECT_PART ? keep_read(l, i, j->off, j->len) : NULL;
+		j->from_disk = got.data;
+		if (got.data)
+			arrived(l, j, &got);
+		return j->from_disk;
+	}
+	if (j->what == OBJECT_HEAD || !keep_info(l, i))
+		return false;
+	if (!i->etag[0]) {
+		j->what = OBJECT_HEAD;
+		return false;
+	}
+	free(j->etag);
+	j->etag = strdup(i->etag);
+	j->kept = malloc(sizeof(*j->kept));
+	j->unless = j->etag && j->kept;
+	if (j->kept)
+		*j->kept = *i;
+	return false;
+}
+
 bool fetch_start(struct look *l, struct job *j, bool must)
 {
 	struct err e = ERR_INIT;
@@ -243,6 +296,8 @@ bool fetch_start(struct look *l, struct job *j, bool must)
 		return false;
 	}
 	rc_granted(j->x, j->grant, j->early);
+	if (l->st->cache->disk && from_disk(l, j))
+		return true;
 	rc = start(l, j, &e);
 	if (rc < 0)
 		fail(l, j, rc, &e);
@@ -262,23 +317,12 @@ static struct job job_of(struct look *l, struct ext *x, int what, uint64_t off, 
 	return j;
 }
 
-/* grain - the least that is worth a request: what the line delivers in a sixteenth of the time that
- * a request takes anyway. */
-static uint64_t grain(const struct rcache *c)
-{
-	double bytes = (double)c->line.rate * (double)c->line.rtt / 1e9 / 16;
-	uint64_t n = bytes > (double)RC_PIECE ? RC_PIECE : (uint64_t)bytes;
-
-	n = u64_min(n, u64_min(c->piece, (uint64_t)1 << 20));
-	return u64_max(RC_BLOCK, n / RC_BLOCK * RC_BLOCK);
-}
-
 size_t fetch_plan(struct look *l, uint64_t from, uint64_t before, uint64_t to, struct job *jobs,
 		  size_t max)
 {
 	struct rcache *c = l->st->cache;
 	struct robj *o = l->obj;
-	uint64_t least = grain(c);
+	uint64_t least = atomic_load_explicit(&c->grain, memory_order_relaxed);
 	size_t n = 0;
 
 	to = u64_min(to, o->size);
@@ -328,6 +372,9 @@ int fetch_ask(struct look *l, int what, uint64_t off, uint64_t len, struct job *
 								       : NULL;
 		ret->unless = true;
 	} else if (placed) {
+		/* of an object that was known, whatever it is now */
+		free(ret->etag);
+		ret->etag = NULL;
 		ret->grant = u64_min(len, rc_guess(l->st, l->key));
 	}
 	l->obj->asking = x;

@@ -121,6 +121,7 @@ struct line {
 };
 
 struct early;
+struct keeper;
 
 struct rcache {
 	pthread_mutex_t lock;      /* queues, budget, line, roots */
@@ -128,6 +129,7 @@ struct rcache {
 	uint64_t limit, bytes, peak; /* of extents, in flight or not */
 	uint64_t shard_limit;      /* of entries, each shard */
 	uint64_t piece, head;      /* RC_PIECE, RC_HEAD where the budget is large enough */
+	_Atomic uint64_t grain;    /* least that is worth a request */
 	uint64_t ahead_limit, ahead_bytes;
 	uint64_t flying;           /* of these, under way ... */
 	uint32_t flights;          /* ... in so many requests */
@@ -139,6 +141,7 @@ struct rcache {
 	struct line line;
 	struct rroot *roots;
 	struct early *early;       /* store_remote_ahead.c */
+	struct keeper *keeper;     /* store_remote_disk.c */
 	struct disk_cache *disk;   /* NULL: none */
 	struct shard shards[RC_SHARDS];
 };
@@ -215,6 +218,8 @@ struct job {
 	bool early;                /* nobody waits for it */
 	char *etag;                /* owned; NULL */
 	bool unless;               /* etag is what it must not be */
+	struct object_info *kept;  /* owned; what it is when it still is as it was kept; NULL */
+	bool from_disk;
 };
 
 /* fetch_start - no lock is held. must: wait for room. Whatever happens, x is not FETCHING for ever.
@@ -247,5 +252,17 @@ void early_want(struct rstore *st, const struct store_range *r, size_t n);
 void early_wake(struct rcache *c);
 /* early_forget - the store closes. */
 void early_forget(struct rstore *st);
+
+/* ---- store_remote_disk.c: what is kept on disk ---- */
+
+/* keep_new - dir NULL: nothing is. A directory that cannot be used costs a line in the log. */
+int keep_new(struct rcache *c, const char *dir, uint64_t bytes) NZ_MUST_USE;
+void keep_free(struct rcache *c);
+/* keep_info - what the object was when it was kept. */
+bool keep_info(struct look *l, struct object_info *ret);
+/* keep_read - bytes [off, off + len), if all of them are kept; new. */
+uint8_t *keep_read(struct look *l, const struct object_info *info, uint64_t off, uint64_t len);
+/* keep_write - x, which is ready, is of the object that is info: write it soon. */
+void keep_write(struct look *l, struct ext *x, const struct object_info *info);
 
 #endif

@@ -86,12 +86,28 @@ int zr_consolidated(struct zr_load *l, const json_t *metadata, const json_t *roo
 /* zr_consolidated_v2 - the same for the document .zmetadata. */
 int zr_consolidated_v2(struct zr_load *l, const json_t *v, struct err *e) NZ_MUST_USE;
 
+/* zr_load_see - remember what a key's version was before it was looked at; 0: it was not there. */
+int zr_load_see(struct zr_load *l, const char *key, uint64_t version, struct err *e) NZ_MUST_USE;
+/* zr_load_doc - a document of a directory; *ret NULL: there is none. st: its stat where a listing
+ * gave it, or NULL. */
+int zr_load_doc(struct zr_load *l, const char *dir, const char *name,
+		const struct store_stat *st, const json_t **ret, struct err *e) NZ_MUST_USE;
 /* zr_load_key - the key of something in a directory, in the arena. */
 int zr_load_key(struct zr_load *l, const char *dir, const char *name, const char **ret,
 		struct err *e) NZ_MUST_USE;
 /* zr_listing_add - one more directory. false: there are too many, or memory is short (s->rc). */
 bool zr_listing_add(struct zr_listing *s, const char *name, uint64_t version);
 void zr_listing_release(struct zr_listing *s);
+
+/* ---- walking (zr_walk.c) ---- */
+
+/* zr_look_v3 - a directory below a v3 group, or the root. *ret: it has a document. */
+int zr_look_v3(struct zr_load *l, const struct zr_todo *d, const struct store_stat *st, bool *ret,
+	       struct err *e) NZ_MUST_USE;
+/* zr_look - at one directory: an array, a group, or neither. */
+int zr_look(struct zr_load *l, const struct zr_todo *d, struct err *e) NZ_MUST_USE;
+/* zr_walk - at all that is to be looked at, and what is below. */
+int zr_walk(struct zr_load *l, struct err *e) NZ_MUST_USE;
 
 /* ---- stores far away (zr_far_docs.c) ---- */
 

@@ -1,6 +1,6 @@
-"""Files on a web server: HDF5, netCDF-4, classic netCDF, HDF4 and zip archives by ranges. Both views
-show what they show of the same file on a disk, byte for byte; few requests; a file that changes and
-a server that dies are errors that pass.
+"""Files on a web server: HDF5, netCDF-4, classic netCDF, HDF4 and zip archives by ranges. Both
+views show what they show of the same file on a disk, byte for byte; few requests; a file that
+changes and a server that dies are errors that pass.
 
 A sample of the corpus; with NCZARRFS_REMOTE_ALL all of it."""
 import errno
@@ -76,7 +76,7 @@ N, X = 24, 60000  # records, values of one
 
 
 def make(path, n_vars=12, shift=0, texts=True):
-    """A netCDF-4 file of about 35 MB: chunks that do not compress, texts that only libhdf5 reads."""
+    """An HDF5 file of about 35 MB: chunks that do not compress, texts that only libhdf5 reads."""
     import h5py
     import numpy as np
     rng = np.random.default_rng(7 + shift)

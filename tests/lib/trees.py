@@ -1,9 +1,11 @@
 """What a mount shows, as plain data: for comparing two mounts of one dataset."""
 import hashlib
+import itertools
 import os
 import stat
 
-FILES_MAX = 400        # of one folder, spread evenly over its sorted names
+NAMES_MAX = 20000      # of one folder that are listed: some files claim billions of chunks
+FILES_MAX = 400        # of those, spread evenly over the sorted names
 BYTES_MAX = 64 << 20   # of one file
 
 
@@ -29,13 +31,13 @@ def _content(path):
 
 
 def seen(top):
-    """{path: (kind, size, content)} of everything below a folder, names always, contents of at
-    most FILES_MAX files of a folder."""
+    """{path: (kind, size, content)} of everything below a folder; of large folders a part."""
     found, todo = {}, [""]
     while todo:
         here = todo.pop()
         try:
-            names = sorted(os.listdir(os.path.join(top, here)))
+            with os.scandir(os.path.join(top, here)) as it:
+                names = sorted(entry.name for entry in itertools.islice(it, NAMES_MAX))
         except OSError as error:
             found[here] = ("error", error.errno)
             continue

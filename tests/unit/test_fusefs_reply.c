@@ -1,5 +1,6 @@
 /* What the kernel is told, and how often the log says it. */
 #include "fusefs/fusefs.h"
+#include "fusefs/ops_int.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -25,7 +26,38 @@ static void test_errno(void **state)
 	assert_int_equal(reply_errno(-ENOTDIR, true), ENOTDIR);
 	assert_int_equal(reply_errno(-ENOTDIR, false), EIO);
 	assert_int_equal(reply_errno(-ESTALE, false), ESTALE);
+	assert_int_equal(reply_errno(-EINTR, false), EINTR);
+	assert_int_equal(reply_errno_write(-EINTR, false), EINTR);
 	assert_int_equal(reply_errno(-ENOMEM, false), ENOMEM);
+}
+
+/* Only a signal that ends the program is a reason to give up. */
+static void test_dying(void **state)
+{
+	static const struct {
+		const char *own, *shared, *blocked;
+		int dying;
+	} cases[] = {
+		{"0000000000000000", "0000000000000000", "0000000000000000", 0},
+		{"0000000000000100", "0000000000000000", "0000000000000000", 1}, /* KILL */
+		{"0000000000000000", "0000000000000002", "0000000000000000", 1}, /* INT */
+		{"0000000000000000", "0000000000000002", "0000000000000002", 0},
+		{"0000000000000000", "0000000000004000", "0000000000000000", 1}, /* TERM */
+		{"0000000000000000", "0000000000010000", "0000000000000000", 0}, /* CHLD */
+		{"0000000000400000", "0000000008000000", "0000000000000000", 0}, /* URG, PROF */
+	};
+	char text[300];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		(void)snprintf(text, sizeof(text),
+			       "Name:\tcat\nSigQ:\t0/1\nSigPnd:\t%s\nShdPnd:\t%s\n"
+			       "SigBlk:\t%s\nSigIgn:\t0000000000000100\n",
+			       cases[i].own, cases[i].shared, cases[i].blocked);
+		assert_int_equal(ops_dying(text), cases[i].dying);
+	}
+	assert_int_equal(ops_dying(""), -1);
+	assert_int_equal(ops_dying("Name:\tSigPnd:\nShdPnd:\t0\n"), -1);
 }
 
 static void test_rate(void **state)
@@ -136,9 +168,10 @@ static void test_crowd(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_errno),   cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_once),    cmocka_unit_test(test_crowd),
-		cmocka_unit_test(test_explain), cmocka_unit_test(test_mountpoint),
+		cmocka_unit_test(test_errno),      cmocka_unit_test(test_dying),
+		cmocka_unit_test(test_rate),       cmocka_unit_test(test_once),
+		cmocka_unit_test(test_crowd),      cmocka_unit_test(test_explain),
+		cmocka_unit_test(test_mountpoint),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -231,13 +231,87 @@ static void test_left(void **state)
 	free(list);
 }
 
+/* far - the state directory of an address, which is borrowed for a while. */
+static const char *far_of(const struct cfg *cfg, const char *address)
+{
+	static char text[16][600];
+	static unsigned turn;
+	char *p = text[turn++ % 16], *dir = NULL, *path = NULL;
+	struct err e = ERR_INIT;
+
+	if (rw_state_dir(cfg, address, &dir, &path, &e) < 0) {
+		assert_int_equal(e.code, -ENOENT);
+		return NULL;
+	}
+	assert_string_equal(path, address);
+	(void)snprintf(p, sizeof(text[0]), "%s", dir);
+	free(dir);
+	free(path);
+	return p;
+}
+
+/* What lies at an address has its state below the user's: one, however the address is written. */
+static void test_far(void **state)
+{
+	struct cfg cfg = {.remote = true}, other = {.remote = true};
+	struct rw_state s = RW_STATE_INIT, t = RW_STATE_INIT;
+	struct err e = ERR_INIT;
+	struct stat st;
+	const char *dir;
+
+	(void)state;
+	assert_int_equal(unsetenv("XDG_STATE_HOME"), 0);
+	assert_int_equal(unsetenv("AWS_ENDPOINT_URL"), 0);
+	assert_int_equal(unsetenv("AWS_ENDPOINT_URL_S3"), 0);
+	assert_int_equal(setenv("HOME", "/home/x", 1), 0);
+	dir = far_of(&cfg, "s3://b/some/store.zarr");
+	assert_non_null(strstr(dir, "/home/x/.local/state/nczarrfs/store.zarr-"));
+	assert_string_equal(far_of(&cfg, "s3://b/some/store.zarr/"), dir);
+	assert_string_equal(far_of(&cfg, "s3://b/some/store.zarr#mode=zarr,s3"), dir);
+	assert_string_not_equal(far_of(&cfg, "s3://c/some/store.zarr"), dir);
+	assert_string_not_equal(far_of(&cfg, "s3://b/other/store.zarr"), dir);
+	other.endpoint = (char[]){"http://127.0.0.1:9"};
+	assert_string_not_equal(far_of(&other, "s3://b/some/store.zarr"), dir);
+	other.endpoint = (char[]){"http://127.0.0.1:9/"};
+	dir = far_of(&other, "s3://b/some/store.zarr");
+	assert_int_equal(setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9", 1), 0);
+	assert_string_equal(far_of(&cfg, "s3://b/some/store.zarr"), dir);
+	assert_int_equal(unsetenv("AWS_ENDPOINT_URL"), 0);
+	/* nothing of a name can lead elsewhere */
+	assert_non_null(strstr(far_of(&cfg, "s3://b/.x%20y"), "/nczarrfs/_x_y-"));
+	assert_int_equal(setenv("HOME", "", 1), 0);
+	assert_null(far_of(&cfg, "s3://b/k"));
+	assert_int_equal(setenv("XDG_STATE_HOME", "relative", 1), 0);
+	assert_null(far_of(&cfg, "s3://b/k"));
+	assert_int_equal(setenv("XDG_STATE_HOME", in_top("x/y"), 1), 0);
+	assert_int_equal(rw_state_open(&cfg, "s3://b/k", false, &s, &e), -ENOENT);
+	assert_int_equal(rw_state_open(&cfg, "s3://b/k", true, &s, &e), 0);
+	assert_true(s.remote && s.is_dir);
+	assert_int_equal(stat(s.dir, &st), 0);
+	assert_int_equal(st.st_mode, S_IFDIR | 0700);
+	assert_int_equal(rw_state_open(&cfg, "s3://b/k/", true, &t, &e), -EBUSY);
+	assert_int_equal(rw_state_waits(&s), 0);
+	assert_int_equal(close(openat(s.dir_fd, "log.1", O_CREAT | O_WRONLY, 0600)), 0);
+	assert_int_equal(rw_state_waits(&s), RW_WAITS_TREE);
+	assert_int_equal(close(openat(s.dir_fd, "manifest", O_CREAT | O_WRONLY, 0600)), 0);
+	assert_int_equal(rw_state_waits(&s), RW_WAITS_TREE | RW_WAITS_FILE);
+	assert_int_equal(unlinkat(s.dir_fd, "log.1", 0), 0);
+	assert_int_equal(unlinkat(s.dir_fd, "manifest", 0), 0);
+	rw_state_close(&s);
+	cfg.state_dir = (char *)(uintptr_t)in_top("s");
+	assert_non_null(strstr(far_of(&cfg, "s3://b/k"), "/s/k-"));
+	assert_int_equal(rmdir(in_top("x/y/nczarrfs")), 0);
+	assert_int_equal(rmdir(in_top("x/y")), 0);
+	assert_int_equal(rmdir(in_top("x")), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_place),    cmocka_unit_test(test_locked),
-		cmocka_unit_test(test_kept),     cmocka_unit_test(test_elsewhere),
-		cmocka_unit_test(test_not_ours), cmocka_unit_test(test_left),
-		cmocka_unit_test(test_base),
+		cmocka_unit_test(test_far),       cmocka_unit_test(test_place),
+		cmocka_unit_test(test_locked),    cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_not_ours),
+		cmocka_unit_test(test_left),      cmocka_unit_test(test_base),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

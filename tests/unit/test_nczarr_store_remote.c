@@ -391,12 +391,17 @@ static void test_fresh(void **state)
 	fx_close(&x);
 }
 
+static void pass(int64_t ns)
+{
+	for (int64_t then = stop_now(); stop_now() - then < ns;)
+		(void)sched_yield();
+}
+
 /* Things known are asked for again when they are too old. */
 static void test_check_every(void **state)
 {
 	const struct remote_options o = {.cache_bytes = 64 * MIB, .check_ms = 1};
 	struct store_stat st;
-	int64_t then;
 	struct fx x;
 
 	(void)state;
@@ -406,11 +411,54 @@ static void test_check_every(void **state)
 	assert_int_equal(store_stat(x.s, "b/.zarray", &st, &x.e), -ENOENT);
 	fake_set(x.f, "a", NULL, 2000);
 	fake_set(x.f, "b/.zarray", NULL, 1);
-	for (then = stop_now(); stop_now() - then < 2000000;)
-		(void)sched_yield();
+	pass(2000000);
 	assert_int_equal(store_stat(x.s, "a", &st, &x.e), 0);
 	assert_int_equal(st.size, 2000);
 	assert_int_equal(store_stat(x.s, "b/.zarray", &st, &x.e), 0);
+	fx_close(&x);
+}
+
+/* What is too old and of which nothing is kept costs what it costs anyway. */
+static void test_too_old_costs_nothing_more(void **state)
+{
+	const struct remote_options o = {
+		.cache_bytes = 64 * MIB, .ahead_bytes = 16 * MIB, .check_ms = 1};
+	struct store_range r = {"a/0", 0, UINT64_MAX};
+	struct store_stat st;
+	struct names n = {0};
+	char key[16];
+	struct fx x;
+
+	(void)state;
+	fx_open(&x, true, &o);
+	for (size_t i = 0; i < 8; i++) {
+		(void)snprintf(key, sizeof(key), "a/%zu", i);
+		fake_set(x.f, key, NULL, 5000);
+	}
+	assert_int_equal(store_list(x.s, "a", true, count, &n, &x.e), 0);
+	for (size_t i = 0; i < 8; i++) {
+		(void)snprintf(key, sizeof(key), "a/%zu", i);
+		pass(1500000);
+		fake_forget(x.f);
+		if (i % 2)
+			assert_int_equal(get(&x, key, 0, 5000), 0);
+		else
+			assert_int_equal(store_stat(x.s, key, &st, &x.e), 0);
+		assert_int_equal(fake_count(x.f), 1);
+		assert_int_equal(x.f->asked[0].what, OBJECT_PART);
+	}
+	/* who wants something soon has it looked at soon */
+	pass(1500000);
+	fake_forget(x.f);
+	store_want(x.s, &r, 1);
+	fake_quiet(x.f);
+	assert_int_equal(fake_count(x.f), 1);
+	assert_int_equal(x.f->asked[0].what, OBJECT_HEAD);
+	assert_true(x.f->asked[0].background);
+	/* and when it is another one, nobody reads the old one */
+	fake_set(x.f, "a/0", NULL, 6000);
+	pass(1500000);
+	assert_int_equal(get(&x, "a/0", 0, 6000), 0);
 	fx_close(&x);
 }
 
@@ -730,6 +778,7 @@ int main(void)
 		cmocka_unit_test(test_another_version),
 		cmocka_unit_test(test_fresh),
 		cmocka_unit_test(test_check_every),
+		cmocka_unit_test(test_too_old_costs_nothing_more),
 		cmocka_unit_test(test_wanted_objects_come_in_order),
 		cmocka_unit_test(test_end_first),
 		cmocka_unit_test(test_near_ranges_are_one_request),
