@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/beneath.h"
+#include "base/url.h"
 
 #define OPEN_MAX_TARGETS 64 /* kept open beside those in use */
 #define SHOWN 160
@@ -195,7 +196,22 @@ static int open_file(const struct refs_targets *t, struct refs_target *x, const 
 	return 0;
 }
 
-/* put_remote - an address as refs_reach.blob takes it. */
+/* put_escaped - an address of a web server, in which writers leave spaces and other characters that
+ * an address cannot have. */
+static void put_escaped(struct buf *out, const char *text)
+{
+	for (; *text; text++) {
+		uint8_t c = (uint8_t)*text;
+
+		if (c <= 0x20 || c >= 0x7f || strchr("\"<>\\^`{|}", c))
+			buf_printf(out, "%%%02X", c);
+		else
+			buf_putc(out, (char)c);
+	}
+}
+
+/* put_remote - an address as refs_reach.blob takes it. Keys of object stores are not encoded in
+ * references. */
 static int put_remote(const char *url, struct buf *out, struct err *e)
 {
 	static const struct {
@@ -210,7 +226,10 @@ static int put_remote(const char *url, struct buf *out, struct err *e)
 		if (strncmp(url, schemes[i].from, n) != 0)
 			continue;
 		buf_puts(out, schemes[i].to);
-		buf_puts(out, url + n);
+		if (schemes[i].to[0] == 'h')
+			put_escaped(out, url + n);
+		else
+			url_encode(out, url + n, strlen(url + n), true);
 		return buf_ok(out) ? 0 : err_nomem(e);
 	}
 	return err_set(e, -EOPNOTSUPP, "'%.*s': it is not known how to get such a thing", SHOWN,
