@@ -76,7 +76,7 @@ static int put_docs(struct walk *w, bool is_array, uint32_t ord, struct err *e)
 	return rc ? rc : put_nul(&w->dir, e);
 }
 
-/* find_url - w->url for a chunk that is stored as it is shown. -EOPNOTSUPP: nobody else finds it. */
+/* find_url - w->url for a chunk that is stored as it is shown. -EOPNOTSUPP: nobody finds it. */
 static int find_url(struct walk *w, uint32_t array, uint64_t linear,
 		    const struct chunk_ref *ref, struct refs_chunk *ret, struct err *e)
 {

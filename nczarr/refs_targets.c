@@ -1,8 +1,8 @@
 /* refs_targets.c - what references lead to: who may refer to what, and the few that are open.
  *
  * A document is somebody else's. A local one reaches files below its own directory, or below
- * link_root, and anything on other machines; a remote one reaches other machines only. What was open
- * once and is another file by now is never read again: -ESTALE. */
+ * link_root, and anything on other machines; a remote one reaches other machines only. What was
+ * open once and is another file by now is never read again: -ESTALE. */
 #include "nczarr/store_refs_int.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
-"""References to chunks: those that are written open in fsspec's ReferenceFileSystem with zarr-python
-and xarray, and in a small reader of our own, and give the values of the native file; they mount as
-sources, and show what the mount of the source shows. Reference files as kerchunk writes them mount,
-too."""
+"""References to chunks: those that are written open in fsspec's ReferenceFileSystem with
+zarr-python and xarray, and in a small reader of our own, and give the values of the native file;
+they mount as sources, and show what the mount of the source shows. Reference files as kerchunk
+writes them mount, too."""
 import base64
 import glob
 import json
@@ -133,7 +133,7 @@ def equal_values(store, file):
 
 
 def by_fsspec(path, file):
-    """zarr-python through fsspec; its release 2022.11 raises KeyError for chunks that are absent."""
+    """zarr-python through fsspec; its release 2022.11 raises KeyError for absent chunks."""
     root = zarr.open_group(fsspec.filesystem("reference", fo=path).get_mapper(""), mode="r")
     for name, want in each_array(file):
         part = slice(20, 50) if name == "sparse" else ()
@@ -198,6 +198,7 @@ def test_chunks_that_do_not_pass(t):
     refs(t, "-o", "inline", file, js)
     refs(t, "-o", "inline", file, pq)
     refs(t, "-o", "inline", file, pq, fails="is there already")
+    refs(t, "-o", "inline,dimension_separator=/", file, t.path("x.parq"), fails="separator")
     t.call(equal_values, from_json(js), file)
     t.call(equal_values, from_parquet(pq), file)
     with open(js) as f:

@@ -1,5 +1,5 @@
-/* test_nczarr_refs.c - documents of references: reading JSON, Parquet both ways, what a document may
- * refer to. */
+/* test_nczarr_refs.c - documents of references: reading JSON, Parquet both ways, what a document
+ * may refer to. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
