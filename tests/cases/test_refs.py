@@ -16,6 +16,7 @@ import zarr
 
 from lib import parquet, trees
 from lib.context import Skip, corpus
+from lib.s3_server import S3Server
 from lib.web import WebServer
 
 try:
@@ -377,6 +378,32 @@ def test_web(t):
         with open(t.path("r.json")) as f, open(t.path("s.json")) as g:
             assert f.read() == g.read()
         refs(t, web.url + "/a.h5?token=secret", t.path("q.json"), fails="query")
+
+
+def test_s3(t):
+    """Of an object, and of a tree, in a bucket that wants signatures. A key is as it is."""
+    file = t.path("a.h5")
+    make_h5(file)
+    with h5py.File(file, "a") as f:
+        del f["grows"]
+    with open(file, "rb") as f:
+        objects = {"some folder/a.h5": f.read()}
+    store = {}
+    zarr.open_group(store, mode="w").create_dataset("v", data=np.arange(50), chunks=(5,))
+    objects.update(("t.zarr/" + k, bytes(v)) for k, v in store.items())
+    os.environ.update(AWS_ACCESS_KEY_ID="AKID", AWS_SECRET_ACCESS_KEY="secret", HOME=t.tmp)
+    with S3Server(keys={"AKID": "secret"}, buckets={"b": objects}) as s3:
+        where = "endpoint=" + s3.url
+        refs(t, "-o", where, "s3://b/some%20folder/a.h5", t.path("r.json"))
+        with open(t.path("r.json")) as f:
+            assert json.load(f)["refs"]["contiguous/0"][0] == "s3://b/some folder/a.h5"
+        equal_views(t, t.path("r.json"), file, where)
+        refs(t, "-o", where, "s3://b/t.zarr", t.path("t.parq"))
+        rows = parquet.rows(t.path("t.parq/v/refs.0.parq"))
+        assert rows["path"] == [f"s3://b/t.zarr/v/{i}" for i in range(10)]
+        with t.mount(t.path("t.parq"), "view=zarr", where) as m:
+            t.call(lambda: np.testing.assert_array_equal(
+                zarr.open_group(m.path, mode="r")["v"][:], np.arange(50)))
 
 
 def test_sample(t):
