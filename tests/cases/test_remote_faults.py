@@ -21,7 +21,7 @@ HARMLESS = ("whole_for_part",)
 # Whole answers of a server that says nothing wrong of them: what it said is kept until it is asked
 # again, although the checksum of the chunk does not match.
 LIES = ("flipped", "endless_body", "range_other_size")
-QUICK = ("timeout=2", "tries=2")
+QUICK = ("timeout=1", "tries=2")
 CHUNK = 1 << 16
 
 
