@@ -1,11 +1,12 @@
 /* ops_stop.c - whether a request that waits for a server far away is still wanted.
  *
- * The kernel says that a request was interrupted when its program got a signal, whatever signal: a
- * child that ended, a timer of a profiler, a language's own scheduling. To give up then would be an
- * error where nothing is wrong. And it says so once, and only to a thread that is free to hear it. So
- * the thread that waits looks itself, ten times a second, for a signal that ends a program: a fatal one
- * stays pending in the thread that the kernel holds in the request. Where a program cannot be seen (it
- * is another namespace's) the kernel's word is taken. */
+ * The kernel says that a request was interrupted when its program got a signal, whatever
+ * signal: a child that ended, a timer of a profiler, a language's own scheduling. To give up
+ * then would be an error where nothing is wrong. And it says so once, and only to a thread that
+ * is free to hear it. So the thread that waits looks itself, ten times a second, for a signal
+ * that ends a program: a fatal one stays pending in the thread that the kernel holds in the
+ * request. Where a program cannot be seen (it is another namespace's) the kernel's word is
+ * taken. */
 #include "fusefs/ops_int.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* net_loop.c - the net's thread: which request goes when, and which has taken too long.
  *
- * A request waits in a queue until its host has room, so that libcurl never holds one back: the times
- * that count are then those of the server. Background requests use what others leave. */
+ * A request waits in a queue until its host has room, so that libcurl never holds one back: the
+ * times that count are then those of the server. Background requests use what others leave. */
 #include "nczarr/net_int.h"
 
 #include <errno.h>

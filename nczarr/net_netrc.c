@@ -1,5 +1,6 @@
-/* net_netrc.c - the netrc file: "machine HOST login NAME password SECRET", words between white space.
- * libcurl's own reader is not used: it would send the `default` entry wherever a redirect leads. */
+/* net_netrc.c - the netrc file: "machine HOST login NAME password SECRET", words between white
+ * space. libcurl's own reader is not used: it would send the `default` entry wherever a
+ * redirect leads. */
 #include "nczarr/net_int.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* net_try.c - one try of a request, as libcurl wants it. libcurl follows nothing, decodes nothing and
- * knows no credentials but those that are meant for this very address. */
+/* net_try.c - one try of a request, as libcurl wants it. libcurl follows nothing, decodes
+ * nothing and knows no credentials but those that are meant for this very address. */
 #include "nczarr/net_int.h"
 
 #include <errno.h>

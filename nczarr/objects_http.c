@@ -1,8 +1,8 @@
 /* objects_http.c - what lies below an address on a web server.
  *
- * A key is appended to the address, segment by segment, and the query of the address behind it. Servers
- * differ in what they know: one without ranges sends whole files, one without HEAD is asked for one
- * byte, one without the last bytes of a file is asked for its size first. */
+ * A key is appended to the address, segment by segment, and the query of the address behind it.
+ * Servers differ in what they know: one without ranges sends whole files, one without HEAD is
+ * asked for one byte, one without the last bytes of a file is asked for its size first. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

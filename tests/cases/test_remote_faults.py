@@ -1,6 +1,6 @@
-"""Servers and lines that fail, in every way that lib/web.py knows, while a dataset is opened, while a
-chunk is read and while a range of a file is read: right data or an error, in time; never a fill value
-in place of data, never a hang, and afterwards the mount is as good as before.
+"""Servers and lines that fail, in every way that lib/web.py knows, while a dataset is opened, while
+a chunk is read and while a range of a file is read: right data or an error, in time; never a fill
+value in place of data, never a hang, and afterwards the mount is as good as before.
 
 Which request fails is in the address or in the number of the chunk, so that all faults of a kind of
 operation happen at once, on one mount."""
@@ -76,8 +76,8 @@ class Fate:
 
 
 def read_chunk(path, i):
-    """What a program makes of one chunk, whose checksum the mount has looked at: the data, or the name
-    of an error."""
+    """What a program makes of one chunk, whose checksum the mount has looked at: the data, or the
+    name of an error."""
     try:
         with open(f"{path}/v/{i}", "rb") as f:
             return f.read()
