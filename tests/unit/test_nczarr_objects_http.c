@@ -77,6 +77,8 @@ static const char *const names[KINDS] = {
 	"chunked",
 };
 
+static pthread_mutex_t site_lock = PTHREAD_MUTEX_INITIALIZER; /* of all texts of all sites */
+
 struct site {
 	struct ns_server s;
 	enum kind kind;
@@ -208,10 +210,12 @@ static bool site(void *arg, struct ns_call *c)
 	struct site *t = arg;
 	bool head = strcmp(c->method, "HEAD") == 0;
 
+	(void)pthread_mutex_lock(&site_lock);
 	(void)snprintf(t->path, sizeof(t->path), "%s", c->path);
 	t->heads += head;
 	if (!ns_header(c, "Authorization", t->auth, sizeof(t->auth)))
 		t->auth[0] = '\0';
+	(void)pthread_mutex_unlock(&site_lock);
 	switch (t->kind) {
 	case ABSENT:
 		return ns_say(c, "404 No", "", "none", 4);
@@ -503,7 +507,9 @@ static void test_addresses(void **state)
 		(void)snprintf(url, sizeof(url), "%s%s", t.s.url, cases[i].root);
 		o = open_at(n, url, cases[i].query);
 		assert_int_equal(object_get(o, &r, &g, NULL), 0);
+		(void)pthread_mutex_lock(&site_lock);
 		assert_string_equal(t.path, cases[i].path);
+		(void)pthread_mutex_unlock(&site_lock);
 		objects_close(o);
 	}
 	net_free(n);
@@ -530,7 +536,9 @@ static void test_token(void **state)
 	at.url = t.s.url;
 	assert_int_equal(objects_http_open(n, &opts, &at, &o, &e), 0);
 	assert_int_equal(object_get(o, &r, &g, &e), 0);
+	(void)pthread_mutex_lock(&site_lock);
 	assert_string_equal(t.auth, "Bearer to.ken");
+	(void)pthread_mutex_unlock(&site_lock);
 	(void)unlink(path);
 	assert_int_equal(object_get(o, &r, &g, &e), -EACCES);
 	assert_non_null(strstr(e.msg, "bearer file"));
