@@ -161,8 +161,8 @@ static bool is_failure(const struct s3_call *c, const struct net_answer *a)
 	bool object = strcmp(c->method, "GET") == 0 && c->key;
 
 	/* an object may be XML of any kind, but it has an ETag; of a cut one nobody sees what it is */
-	if (a->cut && !*a->etag)
-		return true;
+	if (object && !*a->etag && (a->cut || strstr(a->content_type, "html")))
+		return a->status == 200;
 	return a->status == 200 && a->body.len && !(object && *a->etag) &&
 	       s3_xml_root(a->body.data, a->body.len, "Error");
 }
