@@ -100,25 +100,17 @@ def credentials(found):
         os.environ["AWS_SECRET_ACCESS_KEY"] = found["secret"]
 
 
-def mode(root, row):
-    """A folder that has no document of its own has to be called a tree."""
-    docs = (".zgroup", ".zarray", "zarr.json", ".zmetadata", ".nczarr")
-    path = os.path.join(root, row)
-    plain = os.path.isdir(path) and not any(os.path.exists(os.path.join(path, d)) for d in docs)
-    return "#mode=zarr" if plain else ""
-
-
 def at_rgw(t, root, row):
     found = server("rgw")
     once("corpus", lambda: stock(t, root))
-    return found, f"s3://corpus/{row}" + mode(root, row), ["endpoint=" + found["url"]]
+    return found, f"s3://corpus/{row}", ["endpoint=" + found["url"]]
 
 
 def at_swift(t, root, row):
     found = server("swift")
     bucket(found, "sample")
     upload(t, found, "sample", below(os.path.join(root, row), row))
-    return found, f"s3://sample/{row}" + mode(root, row), ["endpoint=" + found["url"]]
+    return found, f"s3://sample/{row}", ["endpoint=" + found["url"]]
 
 
 def at_nginx(t, root, row):
@@ -191,7 +183,16 @@ def dataset(root, row, places, t):
 def rows(root):
     with open(os.path.join(root, "MANIFEST.tsv"), encoding="utf-8") as f:
         paths = [line.split("\t")[0].rstrip("/") for line in list(f)[1:]]
-    return [p for p in paths if p.split("/")[0] in FILES + TREES]
+    return [q for p in paths if p.split("/")[0] in FILES + TREES for q in datasets(root, p)]
+
+
+def datasets(root, row):
+    """A folder without a document of its own is several datasets."""
+    docs = (".zgroup", ".zarray", "zarr.json", ".zmetadata", ".nczarr")
+    path = os.path.join(root, row)
+    if not os.path.isdir(path) or any(os.path.exists(os.path.join(path, d)) for d in docs):
+        return [row]
+    return [row + "/" + name for name in sorted(os.listdir(path))]
 
 
 def no_servers(_t):
