@@ -286,21 +286,22 @@ def ranges(name, t):
 def conditions(name, t):
     """If-None-Match and If-Match where the service has them, -EOPNOTSUPP where not; parts."""
     at = At(server(name))
-    bucket(at.found, "cond")
+    place = f"cond-{os.getpid()}"
+    bucket(at.found, place)
     one, two = write(t, "one", b"one"), write(t, "two", b"two")
     big = write(t, "big", os.urandom(65 << 20))
     rows_ = tool(t, at, [("put", "k", one, "absent"), ("put", "k", two, "absent"),
-                         ("put", "k", one)], bucket="cond", env=at.env())
+                         ("put", "k", one)], bucket=place, env=at.env())
     has = rows_[0].rc == 0
     assert [r.rc for r in rows_] == ([0, -17, 0] if has else [-95, -95, 0])
     etag = rows_[2].etag
     rows_ = tool(t, at, [("put", "k", two, '"%s"' % ("0" * 32)), ("put", "k", two, etag)],
-                 bucket="cond", env=at.env())
+                 bucket=place, env=at.env())
     assert [r.rc for r in rows_] == ([-116, 0] if has else [-95, -95]), [r.text for r in rows_]
-    row = tool(t, at, [("put", "big", big)], bucket="cond", env=at.env(), timeout=200)[0]
+    row = tool(t, at, [("put", "big", big)], bucket=place, env=at.env(), timeout=200)[0]
     assert row.rc == 0 and row.size == 65 << 20, row.text
-    assert ask(at.found, "GET", "cond", "big")[2] == content(t, "big")
-    rows_ = tool(t, at, [("remove", "big"), ("remove", "big"), ("head", "big")], bucket="cond",
+    assert ask(at.found, "GET", place, "big")[2] == content(t, "big")
+    rows_ = tool(t, at, [("remove", "big"), ("remove", "big"), ("head", "big")], bucket=place,
                  env=at.env())
     assert [r.rc for r in rows_] == [0, 0, -2], [r.text for r in rows_]
 
