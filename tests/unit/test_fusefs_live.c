@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-static atomic_int opened, closed, told, failing, moved, torn, content, polled[2];
+static atomic_int opened, closed, told, failing, moved, torn, content, polled[3];
 
 struct fake_view {
 	struct view view;
@@ -35,7 +35,7 @@ static int fake_check(struct source *s, struct err *e)
 /* fake_poll - what is inside of a directory: a number that its source remembers. */
 static int fake_poll(struct source *s, struct err *e)
 {
-	atomic_fetch_add(&polled[s->far], 1);
+	atomic_fetch_add(&polled[s->far + s->unlisted], 1);
 	if (s->ds.n_dims == (uint32_t)atomic_load(&content))
 		return 0;
 	return err_set(e, -ESTALE, "other content");
@@ -98,6 +98,7 @@ static int fake_open(void *arg, struct source **ret_source, struct view **ret_vi
 	s->ops = &fake_source;
 	s->ds.n_dims = (uint32_t)atomic_load(&content);
 	s->far = strncmp(arg, "far:", 4) == 0;
+	s->unlisted = strcmp(arg, "far:idle") == 0;
 	assert_int_equal(s->far ? 0 : stat(arg, &s->ds.st), 0);
 	v->view.ops = &fake_view;
 	v->view.source = s;
@@ -424,6 +425,7 @@ static void test_far(void **state)
 	int before = atomic_load(&opened);
 
 	atomic_store(&polled[1], 0);
+	atomic_store(&polled[2], 0);
 	assert_int_equal(live_new(idle_path, fake_open, idle_path, &idle, &e), 0);
 	live_far(idle, 1);
 	assert_int_equal(live_watch(idle, fake_changed, &f->mask, &e), 0);
@@ -433,6 +435,7 @@ static void test_far(void **state)
 	assert_int_equal(live_watch(used, fake_changed, &f->mask, &e), 0);
 	AWAIT(live_get(used, LIVE_ROOT, &ep, &e) == 0 &&
 	      (live_put(used, ep), atomic_load(&polled[1]) >= 2));
+	assert_int_equal(atomic_load(&polled[2]), 0);
 	assert_int_equal(atomic_load(&opened), before + 2); /* idle has changed, unseen */
 	assert_int_equal(live_get(idle, LIVE_ROOT, &ep, &e), 0);
 	live_put(idle, ep);
