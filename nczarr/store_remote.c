@@ -258,9 +258,7 @@ static int copy_next(struct reading *r, struct err *e)
 	uint64_t some;
 	int rc = 0;
 
-	if (x && x->state == EXT_READY && n == 0 && x->off + x->len >= r->end) {
-		/* nothing to wait for: the usual case */
-	} else if (n) {
+	if (n) {
 		r->l.obj->refs++;
 		(void)pthread_mutex_unlock(&r->l.shard->lock);
 		for (size_t i = 0; i < n; i++) /* who waits for room holds none */
@@ -548,7 +546,8 @@ static void above(struct rstore *st, const char *key, enum folder_state was,
 		struct look l = look_at(st, key, (size_t)(p - key));
 
 		(void)pthread_mutex_lock(&l.shard->lock);
-		if (look_find(&l, false) && (was == FOLDER_UNKNOWN || l.obj->folder == was)) {
+		if (look_find(&l, is == FOLDER_IS) &&
+		    (was == FOLDER_UNKNOWN || l.obj->folder == was)) {
 			l.obj->folder = is;
 			l.obj->folder_at = stop_now();
 		}

@@ -727,6 +727,9 @@ static void test_put_and_remove(void **state)
 	assert_int_equal(store_read(x.s, "b/c", 0, out, 5, &version2, &x.e), 0);
 	assert_memory_equal(out, "hello", 5);
 	assert_int_equal(version2, version);
+	assert_int_equal(store_stat(x.s, "b", &st, &x.e), 0); /* a folder now */
+	assert_true(st.is_dir);
+	assert_int_equal(store_stat(x.s, "b/d", &st, &x.e), -ENOENT);
 	p = (struct store_put){.data = "world!", .len = 6, .absent = true};
 	assert_int_equal(store_put(x.s, "b/c", &p, NULL, &x.e), -EEXIST);
 	p.absent = false;
