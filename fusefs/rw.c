@@ -289,7 +289,7 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 	return rc;
 }
 
-/* settle_other - what an address has waiting was written through the other view: that puts it in. */
+/* settle_other - what waits was written through the other view of an address: that puts it in. */
 static int settle_other(const struct fs_setup *setup, const char *path, bool nc, struct err *e)
 {
 	struct rw_state s = RW_STATE_INIT;
@@ -371,8 +371,8 @@ static bool any_entry(void *arg, const char *name, bool is_dir, const struct sto
 	return false;
 }
 
-/* create_far - a tree at an address. Where its own objects are going to be written, the first program
- * that does makes the root's document, in the format that it wants. */
+/* create_far - a tree at an address. Where its own objects are going to be written, the first
+ * program that does makes the root's document, in the format that it wants. */
 static int create_far(const struct fs_setup *setup, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;

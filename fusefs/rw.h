@@ -125,8 +125,8 @@ int commit_new(const struct fs_setup *setup, struct source *now, const char *sto
 
 /* ---- commit_file.c: a virtual file that was written goes into a Zarr store ---- */
 
-/* commit_file - file_rw_options.commit for the store at path. far: a remote tree is that one, and path
- * its name; NULL. Runs in the server. */
+/* commit_file - file_rw_options.commit for the store at path. far: a remote tree is that one, and
+ * path its name; NULL. Runs in the server. */
 int commit_file(const struct fs_setup *setup, const char *path, struct store *far, int dir_fd,
 		const struct file_rw_change *c, struct err *e) NZ_MUST_USE;
 

@@ -42,8 +42,8 @@ void rw_state_unchanged(const struct rw_state *s);
 int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret_path,
 		 struct err *e) NZ_MUST_USE;
 
-/* rw_state_far - the same of an address: its path, new. -ENOENT: there is no place for it. make: of the
- * directories above. */
+/* rw_state_far - the same of an address: its path, new. -ENOENT: there is no place for it. make:
+ * of the directories above. */
 int rw_state_far(const struct cfg *cfg, const char *address, bool make, char **ret,
 		 struct err *e) NZ_MUST_USE;
 /* rw_state_waits - what is kept in it: of a tree, of a virtual file, or of either. */
@@ -80,8 +80,8 @@ int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *
 
 /* ---- rw_recover.c ---- */
 
-/* rw_recover_rest - what was confirmed and is not in the dataset: a writable view of it, the file's or
- * the tree's, knows. */
+/* rw_recover_rest - what was confirmed and is not in the dataset: a writable view of it, the
+ * file's or the tree's, knows. */
 int rw_recover_rest(const struct fs_setup *setup, const char *path, bool nc,
 		    struct err *e) NZ_MUST_USE;
 

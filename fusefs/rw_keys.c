@@ -1,8 +1,8 @@
 /* rw_keys.c - the objects of a remote tree, written as files.
  *
- * What programs write is staged, and put under the same keys: nothing is translated. What a document
- * was when it was written over is kept in the file "base" of the state directory, so that what others
- * did to it meanwhile is not lost, whenever and by whichever process it is put. */
+ * What programs write is staged, and put under the same keys: nothing is translated. What a
+ * document was when it was written over is kept in the file "base" of the state directory, so
+ * that what others did to it meanwhile is not lost, whenever and by whichever process it is put. */
 #include "fusefs/rw_int.h"
 
 #include <errno.h>
@@ -447,7 +447,9 @@ void rw_keys_stage(struct rw_keys *k, struct stage *s)
 int rw_keys_ground(struct rw_keys *k, struct view **ret, struct err *e)
 {
 	struct view *v;
-	int rc = store_view_open(k->store, &k->st, &v, e);
+	/* what a listing says is believed for as long as check_every: half of that is left then */
+	uint32_t ms = k->setup->cfg->check_every * 500;
+	int rc = store_view_open(k->store, &k->st, ms, &v, e);
 
 	if (rc < 0)
 		return rc;

@@ -1,6 +1,6 @@
-/* rw_state_far.c - the state directory of what lies at an address: it is the user's, on this machine.
- * The same address in another way of writing has the same one; the service that buckets are taken
- * from belongs to it. */
+/* rw_state_far.c - the state directory of what lies at an address: it is the user's, on this
+ * machine. The same address in another way of writing has the same one; the service that buckets
+ * are taken from belongs to it. */
 #include "fusefs/rw_int.h"
 
 #include <errno.h>

@@ -419,7 +419,7 @@ static int note(struct zs_far *f, enum zs_op op, uint64_t n, const char *key, st
 }
 
 /* drop - an object of a directory that goes. Where another array comes to its place the document
- * goes first of all, and what is not put again: nobody is to read old chunks by the new document. */
+ * goes first of all, and what is not put again: nobody is to read old chunks by a new document. */
 static int drop(struct zs_far *f, const struct moved *m, struct err *e)
 {
 	bool again = json_object_get(f->homes, f->steps[m->away].key) != NULL;

@@ -42,7 +42,7 @@ struct zs_txn {
 };
 
 /* zs_txn_open - root is taken on success only; or, root -1, store is what is written to, borrowed.
- * -EBUSY: a commit was begun and not ended; -EXDEV the state directory is on another file system. */
+ * -EBUSY: a commit was begun and not ended; -EXDEV the state directory is on another filesystem. */
 int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir,
 		struct err *e) NZ_MUST_USE;
 /* zs_txn_close - what was not committed is forgotten. Takes what is zeroed with descriptors -1. */
@@ -112,8 +112,8 @@ int zs_far_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key,
  * The first word counts. Does nothing where the store is a directory. */
 int zs_far_expect(struct zs_txn *t, const char *key, uint64_t version,
 		  struct err *e) NZ_MUST_USE;
-/* zs_far_or - of a document that is expected: or it has these bytes by now, because it was put before;
- * borrowed until the commit. again: when it is another, -EAGAIN. */
+/* zs_far_or - of a document that is expected: or it has these bytes by now, because it was put
+ * before; borrowed until the commit. again: when it is another, -EAGAIN. */
 void zs_far_or(struct zs_txn *t, const char *key, const uint8_t *p, size_t n, bool again);
 /* zs_far_ready - before the manifest is ended: what is in directories that go is known, and the
  * documents are those that are expected. -ESTALE: somebody else changed one. */
@@ -229,8 +229,8 @@ const char *zs_join(struct zarr_sink *s, const char *dir, const char *name, stru
 /* zs_group_key, zs_array_of - what a group or array of `now` is in the store. NULL with e set. */
 const char *zs_group_key(struct zarr_sink *s, uint32_t group, struct err *e);
 struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e);
-/* zs_watch_array - of a remote store: the array whose chunks are going to be written has to be as it
- * was when the store was opened. key: of its directory. */
+/* zs_watch_array - of a remote store: the array whose chunks are going to be written has to be as
+ * it was when the store was opened. key: of its directory. */
 int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e) NZ_MUST_USE;
 /* zs_has_root - -EOPNOTSUPP: the store is one array, which has no group around it. */
 int zs_has_root(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
@@ -269,8 +269,8 @@ int zs_docs_write(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
 /* zs_consolidate - bring the documents of all in line (sink_zarr_all.c). */
 int zs_consolidate(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
 /* Entries of one, `all`: zs_all_enter - a document; rel: its key from where the document of all is.
- * zs_all_forget - of a directory or document, and what is below it. zs_all_sorted - Zarr v3's in the
- * order that readers need, new; NULL: memory. */
+ * zs_all_forget - of a directory or document, and what is below it. zs_all_sorted - Zarr v3's in
+ * the order that readers need, new; NULL: memory. */
 #define ZS_ALL3 "consolidated_metadata"
 int zs_all_enter(uint32_t format, json_t *all, const char *rel, json_t *v,
 		 struct err *e) NZ_MUST_USE;

@@ -1,7 +1,7 @@
-/* sink_zarr_keys.c - a change of a remote store that is told key by key: programs wrote the store's own
- * objects, and those are put as they are. Nothing goes through a model, so that nothing is lost of
- * what only the programs understand. Only documents of all are made anew, where they are there and
- * do not say what the others say. */
+/* sink_zarr_keys.c - a change of a remote store that is told key by key: programs wrote the
+ * store's own objects, and those are put as they are. Nothing goes through a model, so that
+ * nothing is lost of what only the programs understand. Only documents of all are made anew,
+ * where they are there and do not say what the others say. */
 #include "nczarr/nczarr.h"
 
 #include <errno.h>

@@ -23,9 +23,9 @@ bool store_zip_bid(struct blob *b);
  * max_meta: most bytes that the directory may take in memory.
  * Returns 0; -EBADMSG not an archive or damaged; -EOPNOTSUPP encrypted, or split; -ERANGE. */
 int store_zip_open(int fd, uint64_t max_meta, struct store **ret, struct err *e) NZ_MUST_USE;
-/* store_zip_open_blob - the same of what is not behind a descriptor: far. b is borrowed and outlives
- * the store. Reading an entry for the first time fetches its header with it; store_want fetches
- * entries early. */
+/* store_zip_open_blob - the same of what is not behind a descriptor: far. b is borrowed and
+ * outlives the store. Reading an entry for the first time fetches its header with it; store_want
+ * fetches entries early. */
 int store_zip_open_blob(struct blob *b, uint64_t max_meta, struct store **ret,
 			struct err *e) NZ_MUST_USE;
 

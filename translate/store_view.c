@@ -4,8 +4,21 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #define FIRST (VIEW_ROOT + 1)
+
+enum {
+	FEW = 3,          /* names of a directory that are asked for one by one */
+	NAMES_MAX = 20000 /* of a directory that is listed for that */
+};
+
+/* asked - how a directory was looked at. */
+struct asked {
+	uint32_t names;
+	bool listing, large;
+	int64_t listed_ms; /* 0: never */
+};
 
 /* known - a key in one version. */
 struct known {
@@ -13,13 +26,16 @@ struct known {
 	size_t next; /* of the same hash, plus one */
 	uint64_t version, size;
 	bool is_dir, odd;
+	struct asked asked; /* of a directory */
 };
 
 struct keys_view {
 	struct view base;
 	struct store *store;
 	struct stat st;
+	uint32_t list_ms;
 	pthread_mutex_t lock;
+	struct asked root;   /* lock */
 	struct known *known; /* lock, as what follows; the number of one is its id less FIRST */
 	size_t n, cap;
 	size_t *heads; /* numbers plus one */
@@ -190,6 +206,64 @@ static bool dir_known(struct keys_view *v, const char *key, uint64_t *ret)
 	return k && k->is_dir;
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec ts = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000 + 1;
+}
+
+/* asked_of - under the lock. */
+static struct asked *asked_of(struct keys_view *v, uint64_t dir)
+{
+	return dir == VIEW_ROOT ? &v->root : &v->known[dir - FIRST].asked;
+}
+
+/* worth - whether a directory is to be listed now. */
+static bool worth(struct keys_view *v, uint64_t dir)
+{
+	struct asked *a;
+	bool ret;
+
+	if (!v->store->far || v->store->unlisted)
+		return false;
+	(void)pthread_mutex_lock(&v->lock);
+	a = asked_of(v, dir);
+	ret = !a->listing && !a->large && ++a->names > FEW &&
+	      (a->listed_ms == 0 || (v->list_ms && now_ms() - a->listed_ms > v->list_ms));
+	a->listing |= ret;
+	(void)pthread_mutex_unlock(&v->lock);
+	return ret;
+}
+
+static bool count(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	uint32_t *n = arg;
+
+	(void)name;
+	(void)is_dir;
+	(void)st;
+	return ++*n < NAMES_MAX;
+}
+
+/* list_it - so that the store knows; when that fails, it says so of the names. */
+static void list_it(struct keys_view *v, uint64_t dir, const char *key)
+{
+	int64_t began = now_ms();
+	struct asked *a;
+	uint32_t n = 0;
+	int rc = store_list(v->store, key, true, count, &n, NULL);
+
+	(void)pthread_mutex_lock(&v->lock);
+	a = asked_of(v, dir);
+	a->listing = false;
+	a->large = n >= NAMES_MAX;
+	if (rc == 0 || rc == -ENOENT)
+		a->listed_ms = began;
+	(void)pthread_mutex_unlock(&v->lock);
+}
+
 static int keys_lookup(struct view *view, uint64_t dir, const char *name, size_t len,
 		       struct view_attr *ret, struct err *e)
 {
@@ -204,6 +278,8 @@ static int keys_lookup(struct view *view, uint64_t dir, const char *name, size_t
 		return rc;
 	if (!k.is_dir)
 		return err_set(e, -ENOTDIR, "'%.200s' is no directory", key);
+	if (worth(v, dir))
+		list_it(v, dir, key);
 	if (!join(key, name, len))
 		return err_set(e, -ENOENT, "no such name");
 	if (!dir_known(v, key, &id)) {
@@ -358,7 +434,8 @@ static const struct view_ops keys_ops = {
 	.parent = keys_parent,
 };
 
-int store_view_open(struct store *s, const struct stat *st, struct view **ret, struct err *e)
+int store_view_open(struct store *s, const struct stat *st, uint32_t list_ms, struct view **ret,
+		    struct err *e)
 {
 	struct keys_view *v = alloc_array(1, sizeof(*v));
 
@@ -369,6 +446,7 @@ int store_view_open(struct store *s, const struct stat *st, struct view **ret, s
 	v->base = (struct view){.ops = &keys_ops, .follows = true};
 	v->store = s;
 	v->st = *st;
+	v->list_ms = list_ms;
 	*ret = &v->base;
 	return 0;
 }

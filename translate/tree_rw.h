@@ -21,8 +21,8 @@ struct tree_rw_options {
 	uint32_t idle_ms;        /* a commit is begun when nobody wrote for so long */
 	uint64_t id_limit;       /* ids stay below it */
 	struct stat st;          /* owner, times and permissions, where the ground has no source */
-	bool whole;              /* what is renamed with a directory is staged whole, with its bytes:
-	                          * the dataset knows no other name of anything */
+	bool whole;              /* what is renamed with a directory is staged whole, with its
+	                          * bytes: the dataset knows no other name of anything */
 
 	/* check - a file has got its final content under its name: may it be so? tree: everything
 	 * as it would be with it. An error is what the writer's close or rename gets. */

@@ -1,5 +1,6 @@
-/* A remote store that is written key by key: what is put is there byte for byte, documents of all say
- * what the others say, a service that fails anywhere loses nothing; and a store's objects as files. */
+/* A remote store that is written key by key: what is put is there byte for byte, documents of all
+ * say what the others say, a service that fails anywhere loses nothing; and a store's objects as
+ * files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -456,7 +457,7 @@ static void test_view(void **state)
 	(void)state;
 	far_init(&f, false);
 	fill(&f);
-	assert_int_equal(store_view_open(f.s, &st, &w, &e), 0);
+	assert_int_equal(store_view_open(f.s, &st, 0, &w, &e), 0);
 	assert_int_equal(w->ops->list(w, VIEW_ROOT, 0, true, add_name, &n, &e), 0);
 	assert_string_equal(n.text, ".zgroup .zmetadata old/ v/ ");
 	n = (struct names){.most = 1};

@@ -133,7 +133,8 @@ static void far_release(struct far *f)
 
 #define ORD(s, name) zs_array_named(s, name)
 
-/* change - of the memory store, or, far NULL, of the directory. between: called before the commit. */
+/* change - of the memory store, or, far NULL, of the directory. between: called before the
+ * commit. */
 static int change_by(struct zs_box *x, struct far *f, void (*between)(struct far *f),
 		     struct err *e)
 {
