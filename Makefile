@@ -292,6 +292,7 @@ check-remote:
 	$(MAKE) -j2 WERROR=1 all tools
 	@scripts/install-deps remote || echo "check-remote: packages are missing (no root, no network?)"
 	NCZARRFS=$(BUILD)/nczarrfs scripts/remote-servers run tests/run-tests.py -k servers/ $(TESTFLAGS)
+	NCZARRFS=$(BUILD)/nczarrfs NCZARRFS_REMOTE=all tests/run-tests.py -k remote_trees/ $(TESTFLAGS)
 
 demo:
 	@scripts/install-deps demo
