@@ -255,6 +255,53 @@ def make_array(mnt, name):
     put_file(os.path.join(mnt, name, ".zarray"), json.dumps(DOC).encode())
 
 
+def close_nc(file, native):
+    """Whatever comes of it: the mount dies meanwhile."""
+    with open(native, "rb") as f:
+        data = f.read()
+    fd = os.open(file, os.O_WRONLY | os.O_TRUNC)
+    os.write(fd, data)
+    try:
+        os.close(fd)
+    except OSError:
+        return
+    raise AssertionError("closing the file says that all is well")
+
+
+def test_killed_file(t):
+    """The process dies at some request of a commit: recovery ends what was begun. It dies while it
+    does that, too."""
+    with server(t) as s3:
+        with t.mount(ADDRESS, *options(s3, "create")) as m:
+            t.call(write_nc, os.path.join(m.path, "store.nc"), 1, "w")
+        for value, at in enumerate((1, 4, 17, 33), 2):
+            m = t.mount(ADDRESS, *options(s3), foreground=True, check=False)
+            left = [at]
+
+            def fault(handler, m=m, left=left):
+                if handler.command != "PUT":
+                    return False
+                left[0] -= 1
+                if left[0] <= 0 and m.pids:
+                    kill(m)
+                return False
+            t.call(write_nc, t.path("native.nc"), value, "w")
+            s3.fault = fault
+            t.call(close_nc, os.path.join(m.path, "store.nc"), t.path("native.nc"))
+            assert not m.pids, "it was not killed"
+            t.forget(m)
+            s3.fault = lambda handler: handler.command == "PUT" and (
+                "/w/" in handler.path) and bool(handler.say(503, b"") or True)
+            status, out, err = recover(t, s3, "-o", "tries=1")
+            assert status == 1 and "w/" in err, err
+            s3.fault = None
+            for _ in range(2):
+                status, out, err = recover(t, s3)
+                assert status == 0, err
+                expect_store(t, s3, value)
+            assert not any(states(t).values()), states(t)
+
+
 # ---- what fails ----
 
 def fails(func, code, *args):
@@ -421,6 +468,22 @@ def read_chunks(mnt, value):
     for i in range(20):
         with open(os.path.join(mnt, "v0", str(i)), "rb") as f:
             assert f.read() == bytes([value]) * 4
+
+
+def test_requests(t):
+    """A program that writes does not wait for the line: names are found out by listing, and what it
+    writes over is not fetched."""
+    with server(t) as s3:
+        with t.mount(ADDRESS, *options(s3, "create", "view=zarr")) as m:
+            t.call(make_array, m.path, "v0")
+            t.call(chunks, m.path, 1)
+        s3.forget()
+        with t.mount(ADDRESS, *options(s3, "view=zarr", "commit_delay=3600000")) as m:
+            t.call(chunks, m.path, 2)
+            assert len(s3.asked) <= 16, s3.asked
+            t.call(sync, m.path)
+        puts = [a[1] for a in s3.asked if a[0] == "PUT"]
+        assert len(puts) == len(set(puts)) == 21, puts
 
 
 # ---- others ----
