@@ -127,10 +127,10 @@ TREES = (["zarr2_create", "zarr2_overwrite", "zarr2_partial", "zarr2_resize", "z
 def run_tree(names, s3, t):
     local = t.path("native")
     with t.mount(ADDRESS, *options(s3, "create", "view=zarr"), foreground=True) as far:
-        for i, name in enumerate(names):
+        for i in range(0, len(names), 2):
             for root in local, far.path:
-                writing.tree_work(t, [name], root)
-            if i % 2:
+                writing.tree_work(t, names[i:i + 2], root)
+            if i % 4:
                 t.call(sync, far.path)
                 same_bytes(files(local), objects(s3), but=(".zmetadata",))
                 in_line(objects(s3))
@@ -219,7 +219,7 @@ def test_killed(t):
         with t.mount(ADDRESS, *options(s3, "create", "view=zarr")) as m:
             for i in range(7):
                 t.call(make_array, m.path, f"v{i}")
-        for i in range(4):
+        for i in range(3):
             m = t.mount(ADDRESS, *options(s3, "view=zarr", "commit_delay=20"), foreground=True,
                         check=False)
             pid = os.fork()
@@ -235,7 +235,7 @@ def test_killed(t):
             kill(m)
             os.waitpid(pid, 0)
             t.forget(m)
-            if i % 2:
+            if i == 0:
                 continue  # the next mount finds what is left
             for _ in range(2):
                 status, out, err = recover(t, s3)
@@ -274,7 +274,7 @@ def test_killed_file(t):
     with server(t) as s3:
         with t.mount(ADDRESS, *options(s3, "create")) as m:
             t.call(write_nc, os.path.join(m.path, "store.nc"), 1, "w")
-        for value, at in enumerate((1, 4, 17, 33), 2):
+        for value, at in enumerate((1, 17), 2):
             m = t.mount(ADDRESS, *options(s3), foreground=True, check=False)
             left = [at]
 
@@ -295,10 +295,9 @@ def test_killed_file(t):
             status, out, err = recover(t, s3, "-o", "tries=1")
             assert status == 1 and "w/" in err, err
             s3.fault = None
-            for _ in range(2):
-                status, out, err = recover(t, s3)
-                assert status == 0, err
-                expect_store(t, s3, value)
+            status, out, err = recover(t, s3)
+            assert status == 0, err
+            expect_store(t, s3, value)
             assert not any(states(t).values()), states(t)
 
 
