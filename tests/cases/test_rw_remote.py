@@ -8,7 +8,8 @@ import random
 import signal
 import time
 
-from lib import mounts, writing
+from lib import mounts, peers, writing
+from lib.context import ROOT
 from lib.s3_server import Object, Refused, S3Server
 from lib.web import WebServer
 
@@ -150,6 +151,36 @@ def test_tree_xarray(t):
     with server(t) as s3:
         s3.conditions = False
         run_tree(TREES[1], s3, t)
+
+
+V3 = ("create", "partial", "resize", "append", "attrs", "group", "consolidate", "shards")
+
+
+def test_tree_v3(t):
+    """zarr-python 3, with shards and inline consolidated metadata."""
+    peers_of = os.environ.get("NCZARRFS_PEERS_DIR") or os.path.join(ROOT, "build", "peers")
+    os.environ["NCZARRFS_PEERS"] = os.path.join(peers_of, "trixie")
+    path = peers.root()
+    peers._install(path, "rw_zarr3.py", "opt")
+    local = t.path("native")
+    os.mkdir(local)
+    with server(t) as s3:
+        with t.mount(ADDRESS, *options(s3, "create", "view=zarr"), foreground=True) as far:
+            for root in local, far.path:
+                peers.enter(t, "zarr-python 3", path,
+                            ["python3", "-W", "ignore", "/opt/rw_zarr3.py",
+                             peers.inside(t, root), "3", *V3], 60)
+        want, got = files(local), objects(s3)
+        root = [json.loads(x.pop("zarr.json")) for x in (want, got)]
+        same_bytes(want, got)
+        entries = root[1].pop("consolidated_metadata")["metadata"]
+        assert root[0].pop("consolidated_metadata", None) and root[0] == root[1]
+        docs = {k[:-10]: json.loads(v) for k, v in got.items() if k.endswith("/zarr.json")}
+        for doc in docs.values():
+            doc.pop("consolidated_metadata", None)
+        assert {k: dict(v, consolidated_metadata=None) for k, v in entries.items()} == {
+            k: dict(v, consolidated_metadata=None) for k, v in docs.items()}
+        assert not any(states(t).values()), states(t)
 
 
 # ---- what dies ----
