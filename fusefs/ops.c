@@ -125,7 +125,10 @@ double call_timeout(const struct call *c, const struct view_attr *a)
 	 * away, and every path leads through some. */
 	if (c->view->write)
 		return a && a->steady ? FLEETING : 0;
-	return c->view->follows || (a && a->fleeting) ? FLEETING : TIMEOUT;
+	if (c->view->follows || (a && a->fleeting))
+		return FLEETING;
+	/* nobody tells of changes on other machines: that somebody asks is what makes us look */
+	return c->fs->check_every ? c->fs->check_every : TIMEOUT;
 }
 
 void call_entry(const struct call *c, const struct view_attr *a, struct fuse_entry_param *entry)

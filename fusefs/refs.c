@@ -15,6 +15,7 @@
 
 #include "base/io.h"
 #include "base/log.h"
+#include "base/url.h"
 
 #define DEPTH_MAX 256 /* of directories that are removed */
 
@@ -86,6 +87,29 @@ static int write_parquet(const struct job *j, struct source *s, struct view *v,
 	return rc;
 }
 
+/* plain_key - an address of an object store as readers of references know it: gs://, and without
+ * percent encoding. Takes r; new. */
+static char *plain_key(char *r, struct err *e)
+{
+	struct buf b;
+	size_t skip = strcspn(r, ":");
+
+	buf_init(&b, (size_t)1 << 16);
+	buf_puts(&b, r[0] == 'g' ? "gs" : "s3");
+	if (url_decode(&b, r + skip, strlen(r + skip), e) < 0) {
+		buf_release(&b);
+		free(r);
+		return NULL;
+	}
+	buf_putc(&b, '\0');
+	free(r);
+	r = buf_ok(&b) ? (char *)buf_take(&b, &skip) : NULL;
+	if (!r)
+		(void)err_nomem(e);
+	buf_release(&b);
+	return r;
+}
+
 /* address_of - what references begin with: new. Of an address what only tells how it is to be
  * understood is left out, and one that may have a signature or token in it is not written down. */
 static char *address_of(const struct cfg *cfg, struct err *e)
@@ -108,7 +132,7 @@ static char *address_of(const struct cfg *cfg, struct err *e)
 	}
 	for (n = strlen(r); n > 0 && r[n - 1] == '/'; n--)
 		r[n - 1] = '\0';
-	return r;
+	return strncmp(r, "s3:", 3) == 0 || strncmp(r, "gs3:", 4) == 0 ? plain_key(r, e) : r;
 }
 
 static int make(void *arg)

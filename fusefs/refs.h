@@ -5,7 +5,8 @@
 
 #include "fusefs/fusefs.h"
 
-/* fs_refs_table - what writes them (main.c wires it). address: of the source, as readers reach it. */
+/* fs_refs_table - what writes them (main.c wires it). address: of the source, as readers reach
+ * it. */
 struct fs_refs_table {
 	int (*json)(struct source *s, struct view *v, const struct cfg *cfg, const char *address,
 		    int fd, struct err *e);

@@ -524,6 +524,7 @@ static int open_source(struct server *s, struct err *e)
 		live_far(s->fs.live, setup->cfg->check_every);
 	s->fs.path = setup->cfg->shown;
 	s->fs.remote = setup->cfg->remote;
+	s->fs.check_every = s->fs.remote ? setup->cfg->check_every : 0;
 	s->fs.follows = live_first(s->fs.live)->view->follows;
 	s->fs.writes = live_first(s->fs.live)->view->write != NULL;
 	print_notes(live_first(s->fs.live));

@@ -118,6 +118,7 @@ struct cdf_source {
 	struct blob *blob;         /* &local, or remote and owned */
 	struct blob local;
 	uint64_t cut_bytes, max_chunk_bytes;
+	bool alone;                  /* each record is a chunk, however small */
 	struct cdf_array *arrays;  /* base.ds.n_arrays; in the dataset's arena */
 };
 
@@ -168,6 +169,7 @@ int cdf_model(struct cdf_source *s, const struct cdf_header *h, struct err *e) N
  * are gathered from several records.
  * a: shape, rank and type are set. ret_chunk: a->rank entries. */
 bool cdf_chunk(const struct ds_array *a, const struct cdf_array *x, uint64_t cut_bytes,
+	       bool alone,
 	       uint64_t *ret_chunk);
 
 static inline bool cdf_remote(const struct cdf_source *s)

@@ -188,7 +188,7 @@ static int chunks(struct model *m, struct ds_array *a, const struct cdf_array *x
 	if (!chunk)
 		return cdf_full(m->arena, e);
 	a->access = DS_STORED;
-	if (!cdf_chunk(a, x, m->s->cut_bytes, chunk)) {
+	if (!cdf_chunk(a, x, m->s->cut_bytes, m->s->alone, chunk)) {
 		a->access = DS_CONVERT;
 		a->convert = "its records are small and lie between those of other variables: "
 			     "a chunk is gathered from several";

@@ -23,7 +23,7 @@
 #define FAR_PARTS 64
 
 bool cdf_chunk(const struct ds_array *a, const struct cdf_array *x, uint64_t cut_bytes,
-	       uint64_t *ret_chunk)
+	       bool alone, uint64_t *ret_chunk)
 {
 	uint64_t gather = u64_min(u64_max(cut_bytes, 1), GATHER_BYTES);
 
@@ -31,7 +31,7 @@ bool cdf_chunk(const struct ds_array *a, const struct cdf_array *x, uint64_t cut
 		ds_cut(a->shape, a->rank, a->type.size, cut_bytes, ret_chunk);
 		return true;
 	}
-	if (x->slab >= u64_min(ALONE_BYTES, gather) || a->shape[0] < 2) {
+	if (alone || x->slab >= u64_min(ALONE_BYTES, gather) || a->shape[0] < 2) {
 		ret_chunk[0] = 1;
 		ds_cut(a->shape + 1, a->rank - 1, a->type.size, cut_bytes, ret_chunk + 1);
 		return true;

@@ -78,6 +78,22 @@ static const uint8_t *block_of(struct far_client *c, uint64_t i, struct err *e)
 	return c->data[slot];
 }
 
+static void client_want(struct blob *b, const struct blob_part *parts, size_t n)
+{
+	struct far_client *c = of(b);
+
+	while (n > 0) {
+		size_t some = n < FAR_PARTS_MAX ? n : FAR_PARTS_MAX;
+		const struct far_request q = {.op = FAR_WANT, .n = (uint32_t)some};
+
+		if (!child_send(c->sock, &q, sizeof(q), 0) ||
+		    !child_send(c->sock, parts, some * sizeof(*parts), 0))
+			return; /* what is read next fails */
+		parts += some;
+		n -= some;
+	}
+}
+
 static int client_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, struct err *e)
 {
 	struct far_client *c = of(b);
@@ -87,6 +103,11 @@ static int client_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, s
 	if (ckd_add(&end, off, (uint64_t)len) || end > b->size)
 		return err_set(e, -EIO, "the file ends at %" PRIu64 ", before offset %" PRIu64,
 			       b->size, end);
+	if (len > FAR_READ_MAX) {
+		struct blob_part all = {off, len};
+
+		client_want(b, &all, 1);
+	}
 	while (len > 0) {
 		size_t in = (size_t)(off % BLOCK), n = (size_t)u64_min(len, BLOCK - in);
 
@@ -107,22 +128,6 @@ static int client_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, s
 		len -= n;
 	}
 	return 0;
-}
-
-static void client_want(struct blob *b, const struct blob_part *parts, size_t n)
-{
-	struct far_client *c = of(b);
-
-	while (n > 0) {
-		size_t some = n < FAR_PARTS_MAX ? n : FAR_PARTS_MAX;
-		const struct far_request q = {.op = FAR_WANT, .n = (uint32_t)some};
-
-		if (!child_send(c->sock, &q, sizeof(q), 0) ||
-		    !child_send(c->sock, parts, some * sizeof(*parts), 0))
-			return; /* what is read next fails */
-		parts += some;
-		n -= some;
-	}
 }
 
 /* The server's process looks; this one has nothing that would know. */

@@ -150,8 +150,8 @@ static enum child_taken ask_locked(struct guest_worker *w, struct talk *t, struc
 	enum child_taken got;
 
 	t->rc = 0;
-	if (!child_send(w->child.p.sock, &t->q, sizeof(t->q), 0))
-		return CHILD_GONE;
+	/* one that could not even begin has said why, and has ended */
+	(void)child_send(w->child.p.sock, &t->q, sizeof(t->q), 0);
 	t->rc = guest_await(&w->child, end, &got, e);
 	if (got == CHILD_TAKEN)
 		got = child_take(w->child.p.sock, &a, sizeof(a), end);

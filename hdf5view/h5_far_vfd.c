@@ -95,7 +95,7 @@ static herr_t vfd_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t addr, siz
 	(void)type;
 	(void)dxpl;
 	memset((uint8_t *)out + there, 0, n - there);
-	return blob_read(b, addr, out, there, NULL) < 0 ? -1 : 0;
+	return there > 0 && blob_read(b, addr, out, there, NULL) < 0 ? -1 : 0;
 }
 
 static herr_t vfd_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t addr, size_t n,

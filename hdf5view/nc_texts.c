@@ -233,7 +233,7 @@ int nc_texts_write(struct nc_builder *b, struct source *s, uint32_t array, struc
 	hid_t set;
 	int rc = 0;
 
-	/* listed once, absent ones need not be asked for; what is wrong is said when they are read */
+	/* listed once, absent ones need not be asked for; errors are said when chunks are read */
 	if (s->far && !s->unlisted && source_next(s, array, 0, &at, NULL) == -ENOMEM)
 		return err_nomem(e);
 	buf_init(&p.raw, SIZE_MAX);

@@ -32,6 +32,7 @@ static int open_source(const struct source_at *at, const struct source_options *
 	s->blob = at->fd < 0 ? at->file : &s->local;
 	s->base.far = cdf_remote(s);
 	s->cut_bytes = opts->cut_bytes;
+	s->alone = opts->whole_chunks;
 	s->max_chunk_bytes = opts->max_chunk_bytes;
 	arena_init(&s->base.ds.arena, (size_t)u64_min(opts->max_meta_bytes, SIZE_MAX));
 	rc = cdf_header_read(s->blob, &s->base.ds.arena, &h, e);

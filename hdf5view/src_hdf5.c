@@ -51,6 +51,13 @@ static bool same_file(hid_t id, dev_t dev, ino_t ino)
 	return fstat(*(int *)handle, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 }
 
+static int in_use(struct err *e)
+{
+	return err_set(e, -EAGAIN,
+		       "it is open for writing by another program, or was "
+		       "never closed; in the latter case 'h5clear -s' repairs it");
+}
+
 /* explain - why the library did not open a file. */
 static int explain(int fd, struct err *e)
 {
@@ -63,9 +70,7 @@ static int explain(int fd, struct err *e)
 		(void)flock(fd, LOCK_UN); /* there was none, or we just took it */
 	h5_reason(text, sizeof(text));
 	if (strstr(text, "already open for write"))
-		return err_set(e, -EAGAIN,
-			       "it is open for writing by another program, or was "
-			       "never closed; in the latter case 'h5clear -s' repairs it");
+		return in_use(e);
 	return err_set(e, -EBADMSG, "not readable as HDF5: %s", text);
 }
 
@@ -84,6 +89,22 @@ hid_t h5_fapl(bool lock)
 	return fapl;
 }
 
+/* open_far - a remote file. That it says of itself that it is being written (superblock version 3,
+ * II.A) the library looks at only with its own drivers. */
+static int open_far(struct h5_source *s, hid_t fapl, hid_t *ret, struct err *e)
+{
+	enum { VERSION = 8, FLAGS = 11, WRITING = 1, WRITING_SWMR = 4 };
+	uint8_t head[FLAGS + 1];
+	int rc = blob_read(s->g.blob, s->raw.base, head, sizeof(head), e);
+
+	if (rc < 0)
+		return rc;
+	if (head[VERSION] >= 3 && (head[FLAGS] & (WRITING | WRITING_SWMR)))
+		return in_use(e);
+	*ret = H5Fopen(FAR_NAME, H5F_ACC_RDONLY, fapl);
+	return *ret < 0 ? explain(-1, e) : 0;
+}
+
 int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret, struct err *e)
 {
 	const struct h5_linked *f = file ? &s->files[file - 1] : NULL;
@@ -94,10 +115,8 @@ int h5_open_file(struct h5_source *s, uint32_t file, bool lock, hid_t *ret, stru
 
 	if (fapl < 0)
 		return h5_error(e, -ENOMEM, "the HDF5 library cannot be set up");
-	if (guest_remote(&s->g)) {
-		*ret = file ? -1 : H5Fopen(FAR_NAME, H5F_ACC_RDONLY, fapl);
-		return *ret < 0 ? explain(-1, e) : 0;
-	}
+	if (guest_remote(&s->g))
+		return open_far(s, fapl, ret, e);
 	id = H5Fopen(f ? f->path : s->g.path, H5F_ACC_RDONLY, fapl);
 	if (id >= 0 && f && !same_file(id, f->dev, f->ino)) {
 		h5_id_close(&id);

@@ -201,6 +201,26 @@ static int source_of(char *arg, char **ret, struct address *addr, struct err *e)
 	return 0;
 }
 
+/* writes_web - what a web server has is not written by anybody here. */
+static int writes_web(const struct cfg *cfg, const struct address *a, struct err *e)
+{
+	if (!a->shown || a->kind != ADDRESS_HTTP)
+		return 0;
+	if (cfg->command == CFG_RECOVER)
+		return err_set(
+			e, -EINVAL,
+			"recover: '%s' is on a web server, where nothing can be written: "
+			"nothing is waiting for it",
+			a->shown);
+	if (cfg->command == CFG_MOUNT && (cfg->rw || cfg->create))
+		return err_set(
+			e, -EINVAL,
+			"-o %s: '%s' is on a web server, where nothing can be written: use "
+			"s3://, or add #mode=s3 where it speaks S3's protocol",
+			cfg->create ? "create" : "rw", a->shown);
+	return 0;
+}
+
 /* add_source - one more that is to be recovered. */
 static int add_source(struct cfg *cfg, char *path, struct err *e)
 {
@@ -212,9 +232,11 @@ static int add_source(struct cfg *cfg, char *path, struct err *e)
 		return err_nomem(e);
 	cfg->more = grown;
 	rc = source_of(path, &grown[cfg->n_more], &a, e);
+	if (rc < 0)
+		return rc;
+	cfg->n_more++;
+	rc = writes_web(cfg, &a, e);
 	address_release(&a);
-	if (rc == 0)
-		cfg->n_more++;
 	return rc;
 }
 
@@ -258,6 +280,16 @@ static int make_absolute(char **path, struct err *e)
 	return 0;
 }
 
+/* take_mode - what an address says about a tree that is made there, unless an option does. */
+static void take_mode(struct cfg *cfg, const struct address *a)
+{
+	if (!cfg->create || cfg_said(cfg, "mode") || !a->mode_nczarr)
+		return;
+	cfg->mode = a->mode_noxarray ? CFG_MODE_NOXARRAY
+		    : a->mode_zarr   ? CFG_MODE_ZARR
+				     : CFG_MODE_NCZARR;
+}
+
 /* take_source - what the command is about. */
 static int take_source(struct cfg *cfg, char *arg, struct err *e)
 {
@@ -272,8 +304,11 @@ static int take_source(struct cfg *cfg, char *arg, struct err *e)
 		rc = err_nomem(e);
 	cfg->user = steal(&a.user);
 	cfg->password = steal(&a.password);
+	if (rc == 0)
+		rc = writes_web(cfg, &a, e);
 	if (rc == 0 && cfg->remote)
 		rc = cfg_rc(cfg, &a, e);
+	take_mode(cfg, &a);
 	address_release(&a);
 	return rc;
 }

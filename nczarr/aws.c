@@ -78,8 +78,9 @@ int aws_new(struct net *net, const struct remote_options *opts, const char *prof
 	a->o.net = net;
 	a->o.profile = copy(profile ? profile : opts->profile, &failed);
 	a->o.region = copy(opts->region, &failed);
-	a->o.access = copy(opts->access_key, &failed);
-	a->o.secret = copy(opts->secret_key, &failed);
+	/* an address that names a profile means that one */
+	a->o.access = copy(profile ? NULL : opts->access_key, &failed);
+	a->o.secret = copy(profile ? NULL : opts->secret_key, &failed);
 	a->o.config_file = copy(opts->config_file, &failed);
 	a->o.anonymous = opts->anonymous;
 	pthread_mutex_init(&a->lock, NULL);
@@ -216,6 +217,38 @@ void aws_refused(struct aws *a, const struct aws_keys *k)
 	if (a->found.keys == k && (int64_t)time(NULL) >= a->not_before)
 		a->stale = true;
 	pthread_mutex_unlock(&a->lock);
+}
+
+static bool same_keys(const struct aws_keys *a, const struct aws_keys *b)
+{
+	const char *x = a->token ? a->token : "", *y = b->token ? b->token : "";
+
+	return strcmp(a->access, b->access) == 0 && strcmp(a->secret, b->secret) == 0 &&
+	       strcmp(x, y) == 0;
+}
+
+bool aws_reread(struct aws *a, const struct aws_keys *k)
+{
+	struct aws_options o = a->o;
+	struct aws_found new = {.keys = NULL};
+	bool other;
+
+	pthread_mutex_lock(&a->lock);
+	other = a->found.keys != k; /* another request was quicker */
+	pthread_mutex_unlock(&a->lock);
+	if (other || !k->of_file)
+		return other;
+	o.fixed_only = true;
+	if (aws_look(&o, &new, NULL) == 0 && new.keys &&new.keys->of_file &&
+	    !same_keys(new.keys, k)) {
+		pthread_mutex_lock(&a->lock);
+		if (a->found.keys == k)
+			take(a, &new, (int64_t)time(NULL));
+		pthread_mutex_unlock(&a->lock);
+		other = true;
+	}
+	aws_found_release(&new);
+	return other;
 }
 
 const char *aws_region(struct aws *a)

@@ -19,6 +19,7 @@ struct aws_keys {
 	char *access, *secret;
 	char *token;          /* NULL: no session */
 	int64_t expires;      /* seconds since 1970; 0: never */
+	bool of_file;         /* a file has them, which somebody may write again */
 	char from[96];        /* "the environment", for messages */
 };
 
@@ -37,6 +38,10 @@ void aws_keys_release(struct aws_keys *k);
 /* aws_refused - the service says that these keys do not hold any more: the next aws_ready
  * looks again. */
 void aws_refused(struct aws *a, const struct aws_keys *k);
+
+/* aws_reread - whether there are other keys than these by now, in the files where these came from,
+ * or because another request found them. Services are not asked: any thread. */
+bool aws_reread(struct aws *a, const struct aws_keys *k);
 
 /* aws_fixed_only - of a service that is not AWS's: keys that were written down are used, no
  * service is asked for others. */

@@ -88,8 +88,13 @@ static int profile_keys(struct looking *l, const struct aws_profile *p, const ch
 {
 	char from[96];
 
+	int rc;
+
 	snprintf(from, sizeof(from), "profile '%.60s'", name);
-	return keys_of(l, p->access, p->secret, p->token, from, e);
+	rc = keys_of(l, p->access, p->secret, p->token, from, e);
+	if (rc == 0)
+		l->ret->keys->of_file = true;
+	return rc;
 }
 
 /* web_identity - a token in a file stands for a role. */

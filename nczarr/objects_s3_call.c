@@ -187,6 +187,8 @@ static struct net_want want_of(struct s3_call *c)
 		.body_fd = c->fd,
 		.body_off = c->off,
 		.max_body = c->max_body,
+		.part_off = c->part_off,
+		.part_len = c->part_len,
 		.once = c->once,
 		.background = c->background,
 		.sign = sign,
@@ -300,18 +302,19 @@ static bool learn_clock(struct s3_call *c, const struct net_answer *a)
 	return true;
 }
 
-/* learn_keys - they have ended: others may be there by now. What waits for nothing cannot
- * look, but the next one does. */
+/* learn_keys - they have ended: others may be there by now. Where nothing may be waited for only
+ * files are read again; services are asked by the next request. */
 static bool learn_keys(struct s3_call *c, const struct net_answer *a)
 {
-	if (!c->keys || !(code_is(a, "ExpiredToken") || code_is(a, "TokenRefreshRequired") ||
-			  code_is(a, "InvalidToken") || code_is(a, "ExpiredTokenException")))
-		return false;
-	aws_refused(c->s->aws, c->keys);
-	if (c->renewed || s3_in_done)
+	if (!c->keys || c->renewed ||
+	    !(code_is(a, "ExpiredToken") || code_is(a, "TokenRefreshRequired") ||
+	      code_is(a, "InvalidToken") || code_is(a, "ExpiredTokenException")))
 		return false;
 	c->renewed = true;
-	return true;
+	if (aws_reread(c->s->aws, c->keys))
+		return true;
+	aws_refused(c->s->aws, c->keys);
+	return !s3_in_done;
 }
 
 bool s3_learns(struct s3_call *c, struct net_answer *a)

@@ -92,6 +92,8 @@ static int begin(struct fetch *f, struct err *e)
 
 	f->c.method = head ? "HEAD" : "GET";
 	f->c.max_body = f->reason ? 1 : head ? 0 : f->len;
+	f->c.part_off = f->off;
+	f->c.part_len = f->what == OBJECT_PART && !head && !f->reason ? f->len : 0;
 	set_range(f);
 	set_headers(f);
 	return s3_start(&f->c, on_answer, f, e);
@@ -107,6 +109,19 @@ static void again(struct fetch *f, bool learned)
 		tell_error(f, rc, &e);
 }
 
+/* check_cut - the part of an object that came as a whole, of a service without ranges. */
+static int check_cut(const struct fetch *f, const struct net_answer *a, struct object_got *got)
+{
+	uint64_t want = a->length > f->off ? u64_min(f->len, a->length - f->off) : 0;
+
+	if (a->length == UINT64_MAX || a->body.len != want)
+		return err_set(&got->e, -EBADMSG, "'%s': an answer without a range ends early",
+			       f->key);
+	got->info.size = a->length;
+	got->off = want ? f->off : a->length;
+	return 0;
+}
+
 /* check - whether the answer is what was asked for; *got filled but for the bytes. */
 static int check(const struct fetch *f, const struct net_answer *a, struct object_got *got)
 {
@@ -117,16 +132,11 @@ static int check(const struct fetch *f, const struct net_answer *a, struct objec
 		got->info.size = a->length;
 		return 0;
 	}
+	if (a->cut)
+		return check_cut(f, a, got);
 	if (a->status == 200 && !a->ranged) {
 		got->info.size = n;
-		if (a->length != UINT64_MAX && a->length != n)
-			return err_set(&got->e, -EBADMSG,
-				       "'%s': %" PRIu64 " bytes came of %" PRIu64, f->key, n,
-				       a->length);
-		return f->what != OBJECT_PART || f->off == 0
-			       ? 0
-			       : err_set(&got->e, -EBADMSG,
-					 "'%s': a part was asked for, everything came", f->key);
+		return 0;
 	}
 	if (!a->ranged || f->what == OBJECT_ALL || a->range_end < a->range_off ||
 	    a->range_end - a->range_off != n)

@@ -1,10 +1,10 @@
-/* parquet.h - a little of Parquet: flat tables of a few columns, as references to chunks are kept in;
- * private to nczarr.
+/* parquet.h - a little of Parquet: flat tables of a few columns, as references to chunks are kept
+ * in; private to nczarr.
  *
- * Reading: what fastparquet, pyarrow and parquet_writer write: columns of INT32, INT64 and BYTE_ARRAY
- * that are required or optional, pages of versions 1 and 2, encodings PLAIN, RLE and dictionaries,
- * bodies as they are or by zstd, gzip or snappy. Nothing else of the format. Every length is
- * checked; memory is bounded by the caller's ceiling.
+ * Reading: what fastparquet, pyarrow and parquet_writer write: columns of INT32, INT64 and
+ * BYTE_ARRAY that are required or optional, pages of versions 1 and 2, encodings PLAIN, RLE and
+ * dictionaries, bodies as they are or by zstd, gzip or snappy. Nothing else of the format. Every
+ * length is checked; memory is bounded by the caller's ceiling.
  * Spec: Apache Parquet, "File Format", "Encodings"; Thrift compact protocol. */
 #ifndef NCZARR_PARQUET_H
 #define NCZARR_PARQUET_H
@@ -20,7 +20,8 @@ enum {
 	THRIFT_SET = 10, THRIFT_MAP = 11, THRIFT_STRUCT = 12,
 };
 
-/* tread - a place in thrift's bytes. What is wrong sets bad, after which everything reads as the end. */
+/* tread - a place in thrift's bytes. What is wrong sets bad, after which everything reads as the
+ * end. */
 struct tread {
 	const uint8_t *p, *end;
 	int16_t last;  /* field of the struct that is read */
@@ -99,8 +100,8 @@ int pq_snappy(const uint8_t *in, size_t n_in, uint8_t *out, size_t n, struct err
 
 /* ---- writing ---- */
 
-/* pq_writer - a file of references: path (optional text, by a dictionary), offset, size (INT64), raw
- * (optional bytes). Rows are collected; pq_writer_end gives the bytes of the file. */
+/* pq_writer - a file of references: path (optional text, by a dictionary), offset, size (INT64),
+ * raw (optional bytes). Rows are collected; pq_writer_end gives the bytes of the file. */
 struct pq_writer;
 int pq_writer_new(struct pq_writer **ret, struct err *e) NZ_MUST_USE;
 void pq_writer_free(struct pq_writer *w);

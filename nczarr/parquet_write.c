@@ -1,5 +1,5 @@
-/* parquet_write.c - files of references as Parquet: groups of rows, a page for each of their columns,
- * compressed by zstd. The same rows always make the same bytes. */
+/* parquet_write.c - files of references as Parquet: groups of rows, a page for each of their
+ * columns, compressed by zstd. The same rows always make the same bytes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

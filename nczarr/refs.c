@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/url.h"
 #include "nczarr/view_zarr_int.h"
 
 #define PATH_LONG ((size_t)1 << 20)
@@ -75,21 +76,7 @@ static int put_docs(struct walk *w, bool is_array, uint32_t ord, struct err *e)
 	return rc ? rc : put_nul(&w->dir, e);
 }
 
-/* put_encoded - a key as a part of a web address: RFC 3986's unreserved characters and '/' stay. */
-static void put_encoded(struct buf *out, const struct buf *key)
-{
-	static const char stay[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				   "0123456789-._~/";
-
-	for (size_t i = 0; i < key->len; i++) {
-		if (key->data[i] != 0 && strchr(stay, key->data[i]))
-			buf_putc(out, (char)key->data[i]);
-		else
-			buf_printf(out, "%%%02X", key->data[i]);
-	}
-}
-
-/* find_url - w->url for a chunk that is stored as it is shown. -EOPNOTSUPP: nobody else finds it. */
+/* find_url - w->url for a chunk that is stored as it is shown. -EOPNOTSUPP: nobody finds it. */
 static int find_url(struct walk *w, uint32_t array, uint64_t linear,
 		    const struct chunk_ref *ref, struct refs_chunk *ret, struct err *e)
 {
@@ -108,7 +95,7 @@ static int find_url(struct walk *w, uint32_t array, uint64_t linear,
 	if (at.full || !w->encode)
 		buf_put(&w->url, w->key.data, w->key.len);
 	else
-		put_encoded(&w->url, &w->key);
+		url_encode(&w->url, (const char *)w->key.data, w->key.len, true);
 	rc = put_nul(&w->url, e);
 	*ret = (struct refs_chunk){.url = (const char *)w->url.data,
 				   .whole = at.whole,

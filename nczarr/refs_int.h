@@ -30,8 +30,9 @@ struct refs_out {
 	int (*end)(void *arg, struct err *e);
 };
 
-/* refs_walk - give everything of a view to `out`. What cannot be referred to and may not be put into
- * the document is found before anything is given, as far as the first chunk of an array says it. */
+/* refs_walk - give everything of a view to `out`. What cannot be referred to and may not be put
+ * into the document is found before anything is given, as far as the first chunk of an array says
+ * it. */
 int refs_walk(struct source *s, struct view *v, const struct refs_options *opts,
 	      const struct refs_out *out, struct err *e) NZ_MUST_USE;
 

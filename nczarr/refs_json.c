@@ -1,5 +1,5 @@
-/* refs_json.c - references as kerchunk's JSON, version 1: one object, a line for each key, written as
- * it is made. Spec: kerchunk, "References specification", Version 1. */
+/* refs_json.c - references as kerchunk's JSON, version 1: one object, a line for each key,
+ * written as it is made. Spec: kerchunk, "References specification", Version 1. */
 #include "nczarr/refs_int.h"
 
 #include <errno.h>

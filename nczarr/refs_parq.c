@@ -1,5 +1,5 @@
-/* refs_parq.c - kerchunk's directories of Parquet files as an index: the documents are read at once,
- * files of references when a chunk in them is looked for. A few of them are kept.
+/* refs_parq.c - kerchunk's directories of Parquet files as an index: the documents are read at
+ * once, files of references when a chunk in them is looked for. A few of them are kept.
  * Facts about the layout: fsspec, LazyReferenceMapper. */
 #include "nczarr/store_refs_int.h"
 

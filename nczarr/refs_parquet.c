@@ -1,6 +1,6 @@
-/* refs_parquet.c - references as kerchunk's directory of Parquet files: .zmetadata with the documents
- * and the number of references in a file, and for each array files of so many, one row for each
- * chunk of its grid in C order. What there is at a time is one file's rows. */
+/* refs_parquet.c - references as kerchunk's directory of Parquet files: .zmetadata with the
+ * documents and the number of references in a file, and for each array files of so many, one row
+ * for each chunk of its grid in C order. What there is at a time is one file's rows. */
 #include "nczarr/refs_int.h"
 
 #include <errno.h>
@@ -230,8 +230,13 @@ int refs_parquet(struct source *s, struct view *v, const struct refs_options *op
 		.fd = -1,
 		.records = opts->records ? opts->records : RECORDS,
 	};
+	const struct zr_shown *shown = zr_view_shown(v);
 	int rc = 0;
 
+	if (shown && shown->keys.nested)
+		return err_set(e, -EINVAL,
+			       "Parquet files have references to chunks with "
+			       "dimension_separator=. only");
 	if (mkdir(dir, 0777) < 0)
 		return err_sys(e, errno, "'%.200s'", dir);
 	p.dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

@@ -1,5 +1,5 @@
-/* refs_table.c - kerchunk's JSON as a sorted table of keys: version 1 with templates, and version 0,
- * which is what version 1 has in "refs". Spec: kerchunk, "References specification".
+/* refs_table.c - kerchunk's JSON as a sorted table of keys: version 1 with templates, and version
+ * 0, which is what version 1 has in "refs". Spec: kerchunk, "References specification".
  *
  * Of a document only keys, addresses (each once) and what is in it remain in memory: 48 bytes for a
  * reference, and its key. */

@@ -1,8 +1,8 @@
 /* refs_targets.c - what references lead to: who may refer to what, and the few that are open.
  *
  * A document is somebody else's. A local one reaches files below its own directory, or below
- * link_root, and anything on other machines; a remote one reaches other machines only. What was open
- * once and is another file by now is never read again: -ESTALE. */
+ * link_root, and anything on other machines; a remote one reaches other machines only. What was
+ * open once and is another file by now is never read again: -ESTALE. */
 #include "nczarr/store_refs_int.h"
 
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/beneath.h"
+#include "base/url.h"
 
 #define OPEN_MAX_TARGETS 64 /* kept open beside those in use */
 #define SHOWN 160
@@ -195,7 +196,22 @@ static int open_file(const struct refs_targets *t, struct refs_target *x, const 
 	return 0;
 }
 
-/* put_remote - an address as refs_reach.blob takes it. */
+/* put_escaped - an address of a web server, in which writers leave spaces and other characters that
+ * an address cannot have. */
+static void put_escaped(struct buf *out, const char *text)
+{
+	for (; *text; text++) {
+		uint8_t c = (uint8_t)*text;
+
+		if (c <= 0x20 || c >= 0x7f || strchr("\"<>\\^`{|}", c))
+			buf_printf(out, "%%%02X", c);
+		else
+			buf_putc(out, (char)c);
+	}
+}
+
+/* put_remote - an address as refs_reach.blob takes it. Keys of object stores are not encoded in
+ * references. */
 static int put_remote(const char *url, struct buf *out, struct err *e)
 {
 	static const struct {
@@ -210,7 +226,10 @@ static int put_remote(const char *url, struct buf *out, struct err *e)
 		if (strncmp(url, schemes[i].from, n) != 0)
 			continue;
 		buf_puts(out, schemes[i].to);
-		buf_puts(out, url + n);
+		if (schemes[i].to[0] == 'h')
+			put_escaped(out, url + n);
+		else
+			url_encode(out, url + n, strlen(url + n), true);
 		return buf_ok(out) ? 0 : err_nomem(e);
 	}
 	return err_set(e, -EOPNOTSUPP, "'%.*s': it is not known how to get such a thing", SHOWN,

@@ -69,6 +69,7 @@ struct s3_call {
 	int fd;
 	uint64_t off, len;           /* of the body */
 	uint64_t max_body;           /* of the answer */
+	uint64_t part_off, part_len; /* of what a Range header asks for, see net_want; 0: none */
 	bool background, once;
 
 	/* its own; s3_call_release */

@@ -322,7 +322,7 @@ int s3_xml_list(const void *xml, size_t n, s3_entry *emit, void *arg, struct s3_
 		return err_nomem(e);
 	}
 	/* what says that keys are encoded may come behind them */
-	g->encoded = memmem(xml, n, "<EncodingType>url<", 18) != NULL;
+	g->encoded = n && memmem(xml, n, "<EncodingType>url<", 18) != NULL;
 	XML_SetUserData(g->p, g);
 	XML_SetStartDoctypeDeclHandler(g->p, page_type);
 	XML_SetElementHandler(g->p, page_begin, page_end);

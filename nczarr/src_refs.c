@@ -208,8 +208,8 @@ static int open_targets(const struct source_at *at, const struct source_options 
 	return refs_targets_new(&home, ret, e);
 }
 
-/* over - the store over an index and what it refers to. x is taken, or, remote, what it was opened with
- * is left to the caller. */
+/* over - the store over an index and what it refers to. x is taken, or, remote, what it was
+ * opened with is left to the caller. */
 static int over(const struct source_at *at, const struct source_options *opts,
 		struct refs_index *x, struct store **ret, struct err *e)
 {

@@ -1,4 +1,4 @@
-/* store_refs.c - references as a store: what is in the document, and ranges of what it refers to. */
+/* store_refs.c - references as a store: what is in the document, or ranges of other things. */
 #include "nczarr/store_refs_int.h"
 
 #include <errno.h>

@@ -14,8 +14,8 @@
 
 /* ---- JSON (refs_scan.c) ---- */
 
-/* scan - a place in a JSON document. What is wrong is said by the functions' errors, with the offset.
- * Spec: RFC 8259. Numbers NaN and Infinity are skipped as values, as Python writes them. */
+/* scan - a place in a JSON document. What is wrong is said by the functions' errors, with the
+ * offset. Spec: RFC 8259. Numbers NaN and Infinity are skipped as values, as Python writes them. */
 struct scan {
 	const uint8_t *p, *end, *begin;  /* borrowed */
 };
@@ -75,8 +75,8 @@ struct refs_index {
 	bool far; /* refers to things on other machines, or is there itself */
 };
 
-/* refs_table_open - a JSON document. file: taken on success, and closed when it is a descriptor's, too.
- * max_meta: bytes of the document, and of the table. */
+/* refs_table_open - a JSON document. file: taken on success, and closed when it is a
+ * descriptor's, too. max_meta: bytes of the document, and of the table. */
 int refs_table_open(struct blob *file, uint64_t max_meta, struct refs_index **ret,
 		    struct err *e) NZ_MUST_USE;
 /* refs_table_parse - the same of n bytes in memory; nothing to check later. */
@@ -102,9 +102,10 @@ int refs_targets_new(const struct refs_home *home, struct refs_targets **ret,
 		     struct err *e) NZ_MUST_USE;
 void refs_targets_free(struct refs_targets *t);
 
-/* refs_target_take - what a reference means, open until refs_target_give; opened by whoever needs it
- * first, others wait. -EACCES the document may not refer to it; -ESTALE it is another than when it was
- * open before; -EIO: it is not there, because a chunk that is referred to is not proven to be absent. */
+/* refs_target_take - what a reference means, open until refs_target_give; opened by whoever needs
+ * it first, others wait. -EACCES the document may not refer to it; -ESTALE it is another than
+ * when it was open before; -EIO: it is not there, because a chunk that is referred to is not
+ * proven to be absent. */
 struct refs_target;
 int refs_target_take(struct refs_targets *t, const char *url, struct refs_target **ret,
 		     struct blob **ret_blob, struct err *e) NZ_MUST_USE;

@@ -488,6 +488,18 @@ static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSE
 	return rc;
 }
 
+static int remote_list_deep(struct store *s, const char *key, store_emit *emit, void *arg,
+			    struct err *e)
+{
+	struct rstore *st = of(s);
+	struct listing g = {.st = st, .key = key, .emit = emit, .arg = arg};
+
+	if (s->unlisted)
+		return err_set(e, -EOPNOTSUPP, "'%s': a web server does not list what it has",
+			       key);
+	return st->o->ops->list(st->o, key, true, emit_one, &g, e);
+}
+
 static int remote_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
 {
 	return 0; /* objects live on their own */
@@ -674,6 +686,7 @@ static const struct store_ops g_ops = {
 	.close = remote_close,
 	.stat = remote_stat,
 	.list = remote_list,
+	.list_deep = remote_list_deep,
 	.read = remote_read,
 	.get = remote_get,
 	.check = remote_check,

@@ -8,6 +8,7 @@
 #include "nczarr/store_remote_int.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #define LIMIT_MIN ((uint64_t)1 << 20)
@@ -388,4 +389,17 @@ void rcache_free(struct rcache *c)
 	(void)pthread_cond_destroy(&c->room);
 	(void)pthread_mutex_destroy(&c->lock);
 	free(c);
+}
+
+bool rcache_thread(pthread_t *ret, void *(*run)(void *arg), void *arg)
+{
+	sigset_t all, old;
+	bool ok;
+
+	(void)sigfillset(&all);
+	if (pthread_sigmask(SIG_SETMASK, &all, &old))
+		return false;
+	ok = pthread_create(ret, NULL, run, arg) == 0;
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
+	return ok;
 }

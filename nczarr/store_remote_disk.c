@@ -168,7 +168,7 @@ void keep_write(struct look *l, struct ext *x, const struct object_info *info)
 	memcpy(it->key, l->key, l->len);
 	(void)pthread_mutex_lock(&k->lock);
 	if (!k->running)
-		k->running = pthread_create(&k->thread, NULL, keep_main, c) == 0;
+		k->running = rcache_thread(&k->thread, keep_main, c);
 	if (!k->running ||
 	    k->bytes + x->len > c->limit / 2) { /* the disk is too slow for all */
 		(void)pthread_mutex_unlock(&k->lock);

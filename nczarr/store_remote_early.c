@@ -351,7 +351,7 @@ void early_want(struct rstore *st, const struct store_range *r, size_t n)
 		return;
 	(void)pthread_mutex_lock(&q->lock);
 	if (!q->running && !q->ending)
-		q->running = pthread_create(&q->thread, NULL, pump_main, q) == 0;
+		q->running = rcache_thread(&q->thread, pump_main, q);
 	pump_locked(q);
 	(void)pthread_mutex_unlock(&q->lock);
 }

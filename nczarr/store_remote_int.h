@@ -265,4 +265,7 @@ uint8_t *keep_read(struct look *l, const struct object_info *info, uint64_t off,
 /* keep_write - x, which is ready, is of the object that is info: write it soon. */
 void keep_write(struct look *l, struct ext *x, const struct object_info *info);
 
+/* rcache_thread - start one that takes no signal: those that end the program are for others. */
+bool rcache_thread(pthread_t *ret, void *(*run)(void *arg), void *arg);
+
 #endif

@@ -1,5 +1,5 @@
-/* view_zarr_int.h - what of a Zarr view is asked for by those who write its documents and the places
- * of its chunks down, instead of serving them (refs*.c); private to nczarr. */
+/* view_zarr_int.h - what of a Zarr view is asked for by those who write its documents and the
+ * places of its chunks down, instead of serving them (refs*.c); private to nczarr. */
 #ifndef NCZARR_VIEW_ZARR_INT_H
 #define NCZARR_VIEW_ZARR_INT_H
 

@@ -43,6 +43,11 @@ static inline bool zr_is_nested(const struct zr_meta *m)
 	return m->separator == '/';
 }
 
+/* zr_coords_parse - what is behind an array's directory in an object's key ("c/3/0", "3.0") to its
+ * coordinates. grid: objects. false: it is no object's key, or outside the grid. */
+bool zr_coords_parse(const struct zr_meta *m, const char *name, const uint64_t *grid,
+		     uint64_t *ret);
+
 /* zr_unravel, zr_ravel - number in a grid to coordinates and back. */
 void zr_unravel(uint32_t rank, const uint64_t *grid, uint64_t linear, uint64_t *ret);
 uint64_t zr_ravel(uint32_t rank, const uint64_t *grid, const uint64_t *coords);
@@ -148,8 +153,8 @@ struct zr_place {
 /* zr_place_of - the place of an array; made when it is the first look. NULL with e set. */
 const struct zr_place *zr_place_of(struct zr_source *s, uint32_t array, struct err *e);
 
-/* zr_list_objects - fill t from the store. Of what is not far away, the directories that were looked
- * at are watched from then on. (zr_list.c) */
+/* zr_list_objects - fill t from the store. Of what is not far away, the directories that were
+ * looked at are watched from then on. (zr_list.c) */
 int zr_list_objects(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		    struct zr_table *t, struct err *e) NZ_MUST_USE;
 /* zr_list_again - whether a directory still has what was found in it. Returns 0, -ESTALE, or why

@@ -416,29 +416,55 @@ static int root_version(struct zr_load *l, uint64_t *ret, struct err *e)
 	return 0;
 }
 
-/* load_all - Zarr v3 first, as readers of both do; consolidated documents before a walk. */
-static int load_all(struct zr_load *l, struct err *e)
+/* denied - on a service that says -EACCES of what is not there: it lets nobody find out what there
+ * is. From now on the source is one that cannot be listed. */
+static void denied(struct zr_load *l)
 {
-	struct zr_todo root = {.key = ""};
-	const json_t *v = NULL;
-	bool hit = false;
-	int rc = root_version(l, &root.version, e);
+	l->s->base.unlisted = true;
+}
 
-	if (rc < 0)
-		return rc;
-	zr_far_want_root(l->s->store, false);
-	rc = zr_look_v3(l, &root, NULL, &hit, e);
-	if (rc < 0 || hit)
-		return rc < 0 ? rc : zr_walk(l, e);
-	rc = l->s->borrowed ? 0 : zr_load_doc(l, "", ".zmetadata", NULL, &v, e);
+/* load_v2 - what is consolidated, or the root. why: of zarr.json, when that was denied. */
+static int load_v2(struct zr_load *l, const struct zr_todo *root, const struct err *why,
+		   struct err *e)
+{
+	const json_t *v = NULL;
+	int rc = l->s->borrowed ? 0 : zr_load_doc(l, "", ".zmetadata", NULL, &v, e);
+
+	if (why->code && rc == 0 && !v)
+		return err_set(e, why->code, "%s", why->msg);
 	if (rc == 0 && v) {
 		rc = zr_consolidated_v2(l, v, e);
 		return rc < 0 ? err_wrap(e, rc, "'.zmetadata'") : 0;
 	}
 	zr_far_want_root(l->s->store, true);
 	if (rc == 0)
-		rc = zr_look(l, &root, e);
+		rc = zr_look(l, root, e);
 	return rc < 0 ? rc : zr_walk(l, e);
+}
+
+/* load_all - Zarr v3 first, as readers of both do; consolidated documents before a walk. */
+static int load_all(struct zr_load *l, struct err *e)
+{
+	struct zr_todo root = {.key = ""};
+	struct err why = ERR_INIT;
+	struct store *s = l->s->store;
+	struct store_stat st;
+	bool hit = false;
+	int rc = root_version(l, &root.version, e);
+
+	if (rc < 0)
+		return rc;
+	zr_far_want_root(s, false);
+	rc = zr_look_v3(l, &root, NULL, &hit, &why);
+	if (rc == -EACCES && s->far && !s->unlisted)
+		denied(l);
+	else if (rc < 0)
+		return err_set(e, rc, "%s", why.msg);
+	if (!hit)
+		return load_v2(l, &root, &why, e);
+	if (s->far && !s->unlisted && store_stat(s, ".zmetadata", &st, NULL) == -EACCES)
+		denied(l);
+	return zr_walk(l, e);
 }
 
 /* nothing - whether nothing was found at an address that should have a tree: a directory may be

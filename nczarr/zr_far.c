@@ -8,8 +8,9 @@
 
 #include "nczarr/zr_data_int.h"
 
-#define WANT_MAX 128     /* ranges of one call */
-#define INDEXES_AHEAD 32 /* shards whose indexes are asked for early */
+#define WANT_MAX 128              /* ranges of one call */
+#define TAIL ((uint64_t)16 << 10) /* so much of a shard at least comes with its index */
+#define INDEXES_AHEAD 32          /* shards whose indexes are asked for early */
 
 int zr_far_new(struct zr_far **ret, struct err *e)
 {
@@ -116,7 +117,7 @@ static void add_index(struct wants *w, uint64_t object)
 {
 	const struct zr_shard *sh = w->p->meta->shard;
 
-	add(w, object, sh->index_first ? 0 : UINT64_MAX, sh->index_bytes);
+	add(w, object, sh->index_first ? 0 : UINT64_MAX, u64_max(sh->index_bytes, TAIL));
 }
 
 static bool has_index(const struct zr_place *p)
@@ -217,8 +218,8 @@ void zr_far_want_indexes(struct zr_source *s, uint32_t array, const struct zr_pl
 
 /* ---- one object ---- */
 
-/* want_index - of a shard that is going to be asked for: its index comes with the answer, instead of
- * its first bytes. */
+/* want_index - of a shard that is going to be asked for: its index comes with the answer, instead
+ * of its first bytes. */
 static void want_index(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		       const uint64_t *at, uint64_t object)
 {

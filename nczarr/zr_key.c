@@ -136,3 +136,33 @@ int zr_name_parse(const struct zr_meta *m, const uint64_t *grid, uint32_t level,
 	*ret = linear;
 	return 0;
 }
+
+bool zr_coords_parse(const struct zr_meta *m, const char *name, const uint64_t *grid,
+		     uint64_t *ret)
+{
+	uint64_t linear;
+
+	if (m->rank == 0)
+		return strcmp(name, m->prefixed ? "c" : "0") == 0;
+	if (!zr_is_nested(m)) {
+		if (strchr(name, '/') || zr_name_parse(m, grid, 0, name, &linear))
+			return false;
+		zr_unravel(m->rank, grid, linear, ret);
+		return true;
+	}
+	if (m->prefixed) {
+		if (name[0] != 'c' || name[1] != '/')
+			return false;
+		name += 2;
+	}
+	for (uint32_t d = 0; d < m->rank; d++) {
+		const char *stop = strchr(name, '/');
+		size_t n = stop ? (size_t)(stop - name) : strlen(name);
+
+		if ((stop == NULL) != (d + 1 == m->rank) ||
+		    zr_key_coord(name, n, grid[d], &ret[d]))
+			return false;
+		name += n + (stop != NULL);
+	}
+	return true;
+}

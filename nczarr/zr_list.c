@@ -187,6 +187,34 @@ static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struc
 	return 0;
 }
 
+static bool emit_deep(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	struct lister *l = arg;
+	const struct zr_place *p = l->is;
+	uint64_t coords[DS_RANK_MAX];
+
+	(void)is_dir;
+	/* without a prefix the array's documents are there as well, and are no coordinates */
+	if (!zr_coords_parse(p->meta, name, p->grid, coords))
+		return true;
+	l->rc = zr_table_add(l->table, zr_ravel(p->meta->rank, p->grid, coords),
+			     st->odd ? ZR_ODD : st->size, l->e);
+	return l->rc == 0;
+}
+
+/* list_deep - all objects at once, where that costs less than each directory. -EOPNOTSUPP. */
+static int list_deep(struct zr_source *s, struct lister *l, struct err *e)
+{
+	struct err why = ERR_INIT;
+	int rc = store_list_deep(s->store, l->is->meta->key, emit_deep, l, &why);
+
+	if (l->rc)
+		return l->rc;
+	if (rc == -ENOENT)
+		return 0;
+	return rc && rc != -EOPNOTSUPP ? err_set(e, rc, "%s", why.msg) : rc;
+}
+
 int zr_list_objects(struct zr_source *s, uint32_t array, const struct zr_place *p,
 		    struct zr_table *t, struct err *e)
 {
@@ -195,13 +223,19 @@ int zr_list_objects(struct zr_source *s, uint32_t array, const struct zr_place *
 			   .e = e,
 			   .at.array = array,
 			   .max_dirs = s->opts.max_index_bytes / sizeof(struct zr_dir)};
-	int rc = 0;
+	int rc = -EOPNOTSUPP;
 
+	if (p->far && zr_is_nested(p->meta) && p->meta->rank > 1)
+		rc = list_deep(s, &l, e);
+	if (rc != -EOPNOTSUPP)
+		goto end;
+	rc = 0;
 	if ((p->n_objects <= FEW && !p->far) || p->meta->rank == 0)
 		for (uint64_t i = 0; !rc && i < p->n_objects; i++)
 			rc = ask_one(s, &l, i, e);
 	else
 		rc = list_tree(s, &l, e);
+end:
 	zr_table_end(t);
 	if (!rc && !p->far)
 		rc = zr_watch_add(&s->data->watch, l.dirs, l.n_dirs, e);

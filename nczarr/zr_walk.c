@@ -153,7 +153,8 @@ static int commit(struct zr_load *l, const struct zr_todo *d, const json_t **doc
 	return is_item ? zr_load_keep(l, d->key, d->depth, &it, e) : 0;
 }
 
-/* unknown - what is in a group cannot be found out. To show it without would say that it is empty. */
+/* unknown - what is in a group cannot be found out. To show it without would say that it is
+ * empty. */
 static int unknown(struct zr_load *l, const char *dir, struct err *e)
 {
 	static const char why[] =
@@ -173,7 +174,7 @@ static int below(struct zr_load *l, const char *dir, const json_t **docs,
 	bool said = false;
 	int rc;
 
-	if (!l->s->store->unlisted)
+	if (!l->s->base.unlisted)
 		return list_dir(l, dir, ret, e);
 	rc = zr_far_children(l, docs, ret, &said, e);
 	return rc < 0 || said ? rc : unknown(l, dir, e);
@@ -294,7 +295,7 @@ int zr_look(struct zr_load *l, const struct zr_todo *d, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (!docs[DOC_ZARRAY])
-		return l->s->store->unlisted ? ask_group(l, d, e) : look_group(l, d, e);
+		return l->s->base.unlisted ? ask_group(l, d, e) : look_group(l, d, e);
 	rc = rest(l, d->key, NULL, docs, true, e);
 	return rc < 0 ? rc : commit(l, d, docs, &hit, e);
 }

@@ -116,37 +116,6 @@ static const struct node *find(const struct zr_nodes *ns, const char *key, size_
 
 /* ---- chunks ---- */
 
-/* coords_of - what is behind an array's directory to coordinates of an object. */
-static bool coords_of(const struct zr_meta *m, const char *name, const uint64_t *grid,
-		      uint64_t *ret)
-{
-	uint64_t linear;
-
-	if (m->rank == 0)
-		return strcmp(name, m->prefixed ? "c" : "0") == 0;
-	if (!zr_is_nested(m)) {
-		if (strchr(name, '/') || zr_name_parse(m, grid, 0, name, &linear))
-			return false;
-		zr_unravel(m->rank, grid, linear, ret);
-		return true;
-	}
-	if (m->prefixed) {
-		if (name[0] != 'c' || name[1] != '/')
-			return false;
-		name += 2;
-	}
-	for (uint32_t d = 0; d < m->rank; d++) {
-		const char *stop = strchr(name, '/');
-		size_t n = stop ? (size_t)(stop - name) : strlen(name);
-
-		if ((stop == NULL) != (d + 1 == m->rank) ||
-		    zr_key_coord(name, n, grid[d], &ret[d]))
-			return false;
-		name += n + (stop != NULL);
-	}
-	return true;
-}
-
 /* chunks_of - all chunks of the model that an object holds. */
 static void chunks_of(const struct ds_array *a, uint32_t array, const uint64_t *per,
 		      const uint64_t *object,
@@ -187,7 +156,7 @@ static bool chunk_key(struct zr_source *s, uint32_t array, const char *name,
 		if (grid[d] == 0)
 			return false;
 	}
-	if (!coords_of(m, name, grid, at))
+	if (!zr_coords_parse(m, name, grid, at))
 		return false;
 	if (emit)
 		chunks_of(&s->base.ds.arrays[array], array, per, at, emit, arg);

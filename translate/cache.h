@@ -55,8 +55,8 @@ bool cache_start(struct cache *c, uint32_t array, uint64_t linear, uint64_t byte
 /* cache_has - whether the chunk is there or being loaded; it may be gone right after. */
 bool cache_has(struct cache *c, uint32_t array, uint64_t linear);
 
-/* cache_peek - the entry of a chunk that is ready, with a reference for the caller; false: it is not
- * there, or being loaded. Never waits. */
+/* cache_peek - the entry of a chunk that is ready, with a reference for the caller; false: it is
+ * not there, or being loaded. Never waits. */
 bool cache_peek(struct cache *c, uint32_t array, uint64_t linear,
 		struct cache_entry **ret) NZ_MUST_USE;
 

@@ -3,8 +3,8 @@
  * PASS chunks are answered with a range of the source's descriptor: no copy, no lock, no
  * allocation. Others are decoded into a cache with a byte budget, one decode for any number of
  * waiting readers, and the chunks that a sequential reader will want next are decoded ahead by
- * worker threads. Of a source that is far away they are also asked for early (source_want), whatever
- * their plan. */
+ * worker threads. Of a source that is far away they are also asked for early (source_want),
+ * whatever their plan. */
 #ifndef TRANSLATE_CHUNKIO_H
 #define TRANSLATE_CHUNKIO_H
 
@@ -57,7 +57,7 @@ int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct ch
 int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret,
 		 struct err *e) NZ_MUST_USE;
 
-/* chunkio_want_run - chunks [from, from + n) of an array that is far away will be read, in order. */
+/* chunkio_want_run - chunks [from, from + n) of an array that is far away will be read. */
 void chunkio_want_run(struct source *s, uint32_t array, uint64_t from, uint64_t n);
 
 /* chunkio_max_text - longest text in bytes of a DT_VSTRING array, found by reading all of it. */

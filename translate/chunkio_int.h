@@ -49,8 +49,8 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
 int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
 		 struct cache_entry *x, struct err *e) NZ_MUST_USE;
 
-/* chunkio_touch - a chunk of a source that is far away is going to be asked for: what its reader will
- * want is asked for at once. whole: all of it will be read. (far.c) */
+/* chunkio_touch - a chunk of a source that is far away is going to be asked for: what its reader
+ * will want is asked for at once. whole: all of it will be read. (far.c) */
 void chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear, enum ahead_touch what,
 		   bool whole);
 

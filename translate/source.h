@@ -62,8 +62,9 @@ struct source_options {
 	                              * be unlimited, which only NCZarr says itself. Borrowed until
 	                              * the source is open */
 	size_t n_unlimited;
-	bool whole_chunks;           /* chunks of a Zarr tree that are longer than their array stay
-	                              * so, and are as they are stored; no virtual file has such */
+	bool whole_chunks;           /* for who asks where chunks are: those of a Zarr tree that are
+	                              * longer than their array stay so, as no virtual file has
+	                              * them; records of classic files are not gathered */
 	bool keep_going;             /* arrays that nobody can present are left out, with a note,
 	                              * instead of being the reason not to open the dataset */
 };

@@ -99,6 +99,31 @@ int store_list(struct store *s, const char *key, bool want_stat, store_emit *emi
 	return answer(s, key, s->ops->list(s, key, want_stat, emit_checked, &l, e), e);
 }
 
+static bool emit_deep(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	const struct listing *l = arg;
+	struct store_stat copy;
+
+	if (is_dir || !st || !store_key_ok(name))
+		return true;
+	copy = *st;
+	sane(&copy);
+	return l->emit(l->arg, name, false, &copy);
+}
+
+int store_list_deep(struct store *s, const char *key, store_emit *emit, void *arg,
+		    struct err *e)
+{
+	struct listing l = {.emit = emit, .arg = arg};
+
+	if (!s->ops->list_deep)
+		return err_set(e, -EOPNOTSUPP, "the %s store lists one level at a time",
+			       s->ops->name);
+	if (*key && !store_key_ok(key))
+		return bad_key(key, e);
+	return answer(s, key, s->ops->list_deep(s, key, emit_deep, &l, e), e);
+}
+
 int store_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
 	       uint64_t *ret_version, struct err *e)
 {

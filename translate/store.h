@@ -77,6 +77,8 @@ struct store_ops {
 	int (*put)(struct store *s, const char *key, const struct store_put *what,
 		   uint64_t *ret_version, struct err *e);
 	int (*remove)(struct store *s, const char *key, struct err *e);
+	int (*list_deep)(struct store *s, const char *key, store_emit *emit, void *arg,
+			 struct err *e);
 };
 
 /* store - embedded first in every implementation. */
@@ -106,6 +108,11 @@ int store_stat(struct store *s, const char *key, struct store_stat *ret, struct 
  * -ENOENT: nothing is below that key. */
 int store_list(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
 	       struct err *e) NZ_MUST_USE;
+
+/* store_list_deep - all objects below a key, at any depth, with their stats; names have '/' in them. For
+ * services that give that for less than a listing of each folder. -EOPNOTSUPP: list level by level. */
+int store_list_deep(struct store *s, const char *key, store_emit *emit, void *arg,
+		    struct err *e) NZ_MUST_USE;
 
 /* store_read - exactly bytes [off, off+len) of an object. ret_version: may be NULL; the version
  * of the object that the bytes came from, as stat gives it.

@@ -1,5 +1,6 @@
-/* streams.h - what readers of a source that is far away will want next: notices who reads an array's
- * chunks in order, or every n-th of them, while others read elsewhere. Pure bookkeeping; any thread. */
+/* streams.h - what readers of a source that is far away will want next: notices who reads an
+ * array's chunks in order, or every n-th of them, while others read elsewhere. Pure bookkeeping;
+ * any thread. */
 #ifndef TRANSLATE_STREAMS_H
 #define TRANSLATE_STREAMS_H
 
@@ -20,9 +21,9 @@ struct streams_say {
 struct streams *streams_new(uint32_t n_arrays);
 void streams_free(struct streams *s);
 
-/* streams_note - a chunk's size or bytes were asked for. Sizes say something only while reads follow
- * them: who lists a directory wants no chunk. Of a chunk that is taken in pieces the first piece
- * says it all. */
+/* streams_note - a chunk's size or bytes were asked for. Sizes say something only while reads
+ * follow them: who lists a directory wants no chunk. Of a chunk that is taken in pieces the first
+ * piece says it all. */
 struct streams_say streams_note(struct streams *s, uint32_t array, uint64_t linear,
 				enum ahead_touch what);
 

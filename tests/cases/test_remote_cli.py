@@ -229,9 +229,9 @@ READER = "import sys; open(sys.argv[1], 'rb').read()"
 
 
 def test_hang(t):
-    """A server that stops answering: who waits can be killed, and the mount goes away."""
-    go, waits = threading.Event(), threading.Event()
-    hang = []
+    """A server that stops answering: who waits can be killed, and the mount goes away, by
+    fusermount3 and by a signal."""
+    go, waits, hang = threading.Event(), threading.Event(), []
 
     def fault(h):
         if not hang or "/t/" not in h.path:
@@ -240,30 +240,31 @@ def test_hang(t):
         go.wait(60)
         return False
 
+    def start(m, chunk):
+        return subprocess.Popen([sys.executable, "-c", READER, f"{m.path}/t/{chunk}"],
+                                stderr=subprocess.DEVNULL)
+
     with served(t, fault=fault) as web:
-        with t.mount(web.url + "/a%20b.zarr", "view=zarr,timeout=600", foreground=True) as m:
-            hang.append(True)
-            reader = subprocess.Popen([sys.executable, "-c", READER, m.path + "/t/1.0"])
-            assert waits.wait(30)
-            reader.send_signal(signal.SIGKILL)
-            assert reader.wait(30) == -signal.SIGKILL
-            reader = subprocess.Popen([sys.executable, "-c", READER, m.path + "/t/2.0"],
-                                      stderr=subprocess.DEVNULL)
-            while not reading(reader.pid):
-                time.sleep(0.01)
-            m.process.send_signal(signal.SIGTERM)
-            assert m.process.wait(30) == 0, m.messages()
-            assert reader.wait(30) != 0
-            m.ended = True
-        go.set()
-
-
-def reading(pid):
-    """Whether a process waits for the mount."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/wchan") as f:
-        where = f.read()
-        return "fuse" in where or "request_wait" in where or "folio_wait" in where
-    return False
+        address, options = web.url + "/a%20b.zarr", "view=zarr,timeout=600"
+        try:
+            with t.mount(address, options) as m:
+                hang.append(True)
+                reader = start(m, "1.0")
+                assert waits.wait(30)
+                reader.kill()
+                assert reader.wait(30) == -signal.SIGKILL
+            hang.clear()
+            with t.mount(address, options, foreground=True) as m:
+                hang.append(True)
+                waits.clear()
+                reader = start(m, "2.0")
+                assert waits.wait(30)
+                m.process.send_signal(signal.SIGTERM)
+                assert m.process.wait(30) == 0, m.messages()
+                assert reader.wait(30) > 0, "it has read what nobody sent"
+                m.ended = True
+        finally:
+            go.set()
 
 
 def test_changed(t):

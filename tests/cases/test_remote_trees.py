@@ -255,7 +255,7 @@ def test_refused(t):
         for status, body in ((403, b"no"), (500, b"no"), (200, b"<html>log in</html>")):
             web.fault = refuses(status, body)
             for view, fails in (("view=zarr", fails_zarr), ("view=nc", fails_nc)):
-                with t.mount(web.url + "/a.zarr", view, "tries=2", "timeout=5") as m:
+                with t.mount(web.url + "/a.zarr", view, "tries=1", "timeout=5") as m:
                     print(status, view)
                     t.call(fails, m.path)
 

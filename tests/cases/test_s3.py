@@ -35,7 +35,7 @@ def signed(**env):
     return clean(AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY=SECRET, **env)
 
 
-def ask(t, s3, commands, *options, env=None, bucket="b", root=""):
+def ask(t, s3, commands, *options, env=None, bucket="b", root="", timeout=60):
     """Rows of the answers."""
     tool = os.path.join(os.path.dirname(t.binary), "tests", "objects")
     url = s3.url.replace("127.0.0.1", "localhost") if "-v" in options else s3.url
@@ -46,7 +46,7 @@ def ask(t, s3, commands, *options, env=None, bucket="b", root=""):
     args = " ".join([f"'{tool}'"] + where + list(options) + [bucket, f"'{root}'"])
     full = dict(env if env is not None else signed())
     status, out, err = t.run("env", "-i", *[f"{k}={v}" for k, v in full.items()], "sh", "-c",
-                             f"{args} < '{script}'")
+                             f"{args} < '{script}'", timeout=timeout)
     for secret in list(s3.keys.values()) + list(s3.tokens.values()):
         assert secret not in out + err, "a secret was shown"
     assert status == 0, err
@@ -481,3 +481,58 @@ def test_renewal(t):
         web.lasts = 3600
         rows = ask(t, s3, [("head", "k")] * 3, env=env)
         assert [r.rc for r in rows] == [0] * 3 and web.given == 4
+
+
+def test_rotation(t):
+    """Keys in a file that the service calls expired: somebody wrote others by now."""
+    home = t.path("home")
+    os.makedirs(home + "/.aws")
+
+    def rotate(token):
+        with open(home + "/.aws/credentials", "w") as f:
+            f.write(f"[default]\naws_access_key_id={KEY}\naws_secret_access_key={SECRET}\n"
+                    f"aws_session_token={token}\n")
+
+    def fault(handler):
+        if handler.headers.get("x-amz-security-token") == "old":
+            rotate("new")
+        return False
+    with S3Server(KEYS, {"b": {"k": b"1"}}, fault=fault) as s3:
+        s3.tokens[KEY] = "new"
+        for op in (("part", "k", 0, 1, t.path("o")), ("list", ""), ("head", "k")):
+            rotate("old")
+            s3.forget()
+            row = ask(t, s3, [op], env=clean(HOME=home))[0]
+            assert row.rc == 0, (op, row.text)
+            assert {x[1] for x in s3.said} <= {"ExpiredToken"}, s3.said
+        s3.fault = None
+        rotate("old")
+        row = ask(t, s3, [("all", "k", 9, t.path("o"))], env=clean(HOME=home))[0]
+        assert row.rc == -13 and "ended (ExpiredToken)" in row.text, (row.rc, row.text)
+
+
+def test_google(t):
+    """Google's: region "auto", keys that were written down, nobody else's services are asked."""
+    with S3Server(KEYS, {"b": {"k": b"1"}}, region="auto") as s3, Giver() as web:
+        good(t, s3, signed(), "-g")
+        s3.public.add("b")
+        imds = clean(AWS_EC2_METADATA_SERVICE_ENDPOINT=web.url)
+        del imds["AWS_EC2_METADATA_DISABLED"]
+        good(t, s3, imds, "-g")
+        assert not web.asked and not s3.said, (web.asked, s3.said)
+
+
+def test_no_ranges(t):
+    """A service that sends everything: the part of it that was asked for is kept."""
+    def fault(handler):
+        del handler.headers["Range"]
+        return False
+    data = os.urandom(3 << 20)
+    keys = dict(KEYS)
+    with S3Server(keys, {"b": {"k": data}}, fault=fault) as s3:
+        s3.public.add("b")
+        o = t.path("o")
+        for off, n in ((0, 100), (1 << 20, 1 << 20), ((3 << 20) - 5, 100), (3 << 20, 4)):
+            row = ask(t, s3, [("part", "k", off, n, o)], "-a")[0]
+            assert (row.rc, row.size, row.off) == (0, 3 << 20, off), row.text
+            assert content(t, "o") == data[off:off + n]

@@ -83,6 +83,7 @@ def files(near, far):
             assert a.shape == b.shape and a.dtype == b.dtype, f"{path}: {b.shape} {b.dtype}"
             assert a.maxshape == b.maxshape, path
             x, y = a[()], b[()]
-            assert equal(x, y), f"{path}: {np.asarray(y).ravel()[:4]}, not {np.asarray(x).ravel()[:4]}"
+            assert equal(x, y), (f"{path}: {np.asarray(y).ravel()[:4]}, not "
+                                 f"{np.asarray(x).ravel()[:4]}")
             n += 1
     return n

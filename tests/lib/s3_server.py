@@ -349,3 +349,33 @@ class S3Server(WebServer):
             self.asked.clear()
             self.heads.clear()
             self.said.clear()
+
+
+# ---- a client ----
+
+def ask(server, method, bucket, key="", query="", body=b"", ok=(200, 204, 206)):
+    """One request to a service as tests know it ({"url", "access", "secret"}), signed from the
+    specification: (status, headers, body)."""
+    import http.client
+    url = urllib.parse.urlsplit(server["url"])
+    path = "/" + bucket + ("/" + urllib.parse.quote(key, safe="/-_.~") if key else "")
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    digest = hashlib.sha256(body).hexdigest()
+    request = (f"{method}\n{path}\n{canonical_query(query)}\nhost:{url.netloc}\n"
+               f"x-amz-content-sha256:{digest}\nx-amz-date:{stamp}\n\n"
+               f"host;x-amz-content-sha256;x-amz-date\n{digest}")
+    scope = f"{stamp[:8]}/us-east-1/s3/aws4_request"
+    text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
+    sign = signature(server["secret"], stamp[:8], "us-east-1", "s3", text)
+    connection = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
+    try:
+        connection.request(method, path + ("?" + canonical_query(query) if query else ""), body, {
+            "x-amz-date": stamp, "x-amz-content-sha256": digest,
+            "Authorization": f"AWS4-HMAC-SHA256 Credential={server['access']}/{scope}, "
+            f"SignedHeaders=host;x-amz-content-sha256;x-amz-date, Signature={sign}"})
+        answer = connection.getresponse()
+        data = answer.read()
+    finally:
+        connection.close()
+    assert answer.status in ok, f"{method} {path}: {answer.status} {data[:300]!r}"
+    return answer.status, answer.headers, data

@@ -26,7 +26,6 @@ struct blob_fake {
 	_Atomic int fail_rc;
 	_Atomic bool changed; /* it is another version by now */
 	_Atomic bool hang;    /* until it is told to stop */
-	bool quick;           /* reads cost nothing: no counting of requests */
 	pthread_mutex_t lock; /* of what follows */
 	unsigned requests;    /* that somebody waited for: blocks that nobody wanted before */
 	unsigned wanted;      /* requests that were made early */
@@ -40,16 +39,15 @@ static inline struct blob_fake *fake_of(struct blob *b)
 }
 
 /* fake_fetch - neighbours that are missing come in one request. */
-static inline unsigned fake_fetch(struct blob_fake *f, uint64_t off, uint64_t len)
+static inline void fake_fetch(struct blob_fake *f, uint64_t off, uint64_t len, unsigned *count)
 {
-	unsigned n = 0;
 	bool run = false;
 
 	(void)pthread_mutex_lock(&f->lock);
 	for (uint64_t i = off / FAKE_BLOCK; len && i <= (off + len - 1) / FAKE_BLOCK; i++) {
 		bool missing = i < FAKE_BLOCKS && !f->have[i];
 
-		n += missing && !run;
+		*count += missing && !run;
 		run = missing;
 		if (missing) {
 			f->bytes += FAKE_BLOCK;
@@ -57,7 +55,6 @@ static inline unsigned fake_fetch(struct blob_fake *f, uint64_t off, uint64_t le
 		}
 	}
 	(void)pthread_mutex_unlock(&f->lock);
-	return n;
 }
 
 static inline int fake_read(struct blob *b, uint64_t off, uint8_t *out, size_t len,
@@ -76,7 +73,7 @@ static inline int fake_read(struct blob *b, uint64_t off, uint8_t *out, size_t l
 		return err_set(e, atomic_load(&f->fail_rc), "the fake network failed");
 	if (atomic_load(&f->changed))
 		return err_set(e, -ESTALE, "the fake file was changed");
-	f->requests += f->quick ? 0 : fake_fetch(f, off, len);
+	fake_fetch(f, off, len, &f->requests);
 	return io_pread(f->fd, out, len, off, e);
 }
 
@@ -84,10 +81,10 @@ static inline void fake_want(struct blob *b, const struct blob_part *p, size_t n
 {
 	struct blob_fake *f = fake_of(b);
 
-	for (size_t i = 0; i < n && !f->quick; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (p[i].off > b->size || p[i].len > b->size - p[i].off)
 			abort();
-		f->wanted += fake_fetch(f, p[i].off, p[i].len);
+		fake_fetch(f, p[i].off, p[i].len, &f->wanted);
 	}
 }
 

@@ -114,6 +114,24 @@ static void test_addresses(void **state)
 	good(&cfg, ARGV(A("refs"), A("https://h/x.nc"), A("/o.json")));
 	assert_string_equal(cfg.out, "/o.json");
 	cfg_release(&cfg);
+	good(&cfg, ARGV(A("s3://b/a#mode=nczarr,s3"), A("/m"), A("-ocreate")));
+	assert_int_equal(cfg.mode, CFG_MODE_NCZARR);
+	cfg_release(&cfg);
+	good(&cfg, ARGV(A("s3://b/a#noxarray"), A("/m"), A("-ocreate")));
+	assert_int_equal(cfg.mode, CFG_MODE_NOXARRAY);
+	cfg_release(&cfg);
+	good(&cfg, ARGV(A("s3://b/a#mode=nczarr,s3"), A("/m"), A("-ocreate,mode=zarr")));
+	assert_int_equal(cfg.mode, CFG_MODE_ZARR);
+	cfg_release(&cfg);
+	good(&cfg, ARGV(A("s3://b/a#mode=nczarr"), A("/m")));
+	assert_int_equal(cfg.mode,
+			 CFG_MODE_ZARR); /* it says what is there, not what is shown */
+	cfg_release(&cfg);
+	refused(ARGV(A("http://u:secret@h/x?token=secret"), A("/m"), A("-orw")), "web server");
+	refused(ARGV(A("http://h/x"), A("/m"), A("-ocreate")), "web server");
+	refused(ARGV(A("recover"), A("http://h/x?token=secret")), "nothing is waiting");
+	refused(ARGV(A("recover"), A("/x"), A("http://h/x?token=secret")),
+		"nothing is waiting");
 	refused(ARGV(A("/x"), A("http://u:secret@h/x")), "MOUNTPOINT is an address");
 	refused(ARGV(A("refs"), A("/x"), A("http://u:secret@h/x")), "OUT is an address");
 	refused(ARGV(A("/x"), A("/y"), A("http://u:secret@h/x")), "one argument too many");

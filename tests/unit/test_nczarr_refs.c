@@ -1,5 +1,5 @@
-/* test_nczarr_refs.c - documents of references: reading JSON, Parquet both ways, what a document may
- * refer to. */
+/* test_nczarr_refs.c - documents of references: reading JSON, Parquet both ways, what a document
+ * may refer to. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -369,6 +369,12 @@ static void test_reach(void **state)
 	assert_int_equal(take_rc(&home, "gs://b/k"), -EIO);
 	assert_int_equal(asked, 1);
 
+	reach.arg = (void *)(uintptr_t) "s3://b/a%20b%23/c.nc";
+	assert_int_equal(take_rc(&home, "s3://b/a b#/c.nc"), -EIO);
+	reach.arg = (void *)(uintptr_t) "https://h/a%20b%C3%A4.nc?x=%20";
+	assert_int_equal(take_rc(&home, "https://h/a b\xc3\xa4.nc?x=%20"), -EIO);
+	assert_int_equal(asked, 3);
+
 	/* a document on another machine */
 	home = (struct refs_home){.address = "https://h/r.json", .reach = &reach};
 	assert_int_equal(take_rc(&home, "/etc/passwd"), -EACCES);
@@ -376,7 +382,7 @@ static void test_reach(void **state)
 	assert_int_equal(take_rc(&home, "in"), -EACCES);
 	reach.arg = (void *)(uintptr_t) "http://127.0.0.1/x";
 	assert_int_equal(take_rc(&home, "http://127.0.0.1/x"), -EIO);
-	assert_int_equal(asked, 2);
+	assert_int_equal(asked, 4);
 	(void)unlink(link);
 	(void)unlink(path);
 	(void)snprintf(path, sizeof(path), "%s/in", docs);
