@@ -15,9 +15,11 @@
 
 #include "base/io.h"
 #include "base/log.h"
+#include "mountcfg/address.h"
 #include "translate/store_view.h"
 
 #define BASE "base"
+#define S3_KEY_MAX 1024 /* bytes; Amazon S3, "Object key naming guidelines" */
 #define OBJECT_MAX ((size_t)8 << 30)
 #define BASE_MAX ((size_t)256 << 20)
 
@@ -35,6 +37,7 @@ struct rw_keys {
 	struct store *store;
 	struct stage *stage;
 	struct stat st;
+	size_t above; /* bytes of the address's own key, with its '/' */
 	pthread_mutex_t lock;
 	struct noted *noted; /* lock */
 	size_t n, cap;       /* lock */
@@ -258,6 +261,10 @@ int rw_keys_check(struct rw_keys *k, struct store *tree, const char *key, struct
 	struct buf b;
 	int rc;
 
+	if (k->above + strlen(key) > S3_KEY_MAX)
+		return err_set(e, -ENAMETOOLONG,
+			       "'%.200s...': a key in S3 has no more than %d bytes", key,
+			       S3_KEY_MAX);
 	if (!k->setup->rw->doc_key(key))
 		return 0;
 	buf_init(&b, k->setup->cfg->meta_size);
@@ -463,6 +470,19 @@ int rw_keys_commit(struct rw_keys *k, uint64_t generation, char ***ret_left, siz
 
 /* ---- opening ---- */
 
+/* key_of - bytes of an address's key, and of the '/' behind it. */
+static size_t key_of(const char *address)
+{
+	size_t n = 0;
+	struct address a;
+
+	if (address_parse(address, &a, NULL) < 0)
+		return 0; /* it was opened: that is not so */
+	n = a.key ? strlen(a.key) : 0;
+	address_release(&a);
+	return n ? n + 1 : 0;
+}
+
 /* is_tree - whether there is something that may be written into. */
 static int is_tree(struct rw_keys *k, struct err *e)
 {
@@ -497,6 +517,7 @@ int rw_keys_open(const struct fs_setup *setup, const struct rw_state *state, str
 	k->setup = setup;
 	k->state = state;
 	k->store = s;
+	k->above = key_of(state->path);
 	k->st = (struct stat){
 		.st_mode = S_IFDIR | 0644, .st_uid = geteuid(), .st_gid = getegid()};
 	(void)clock_gettime(CLOCK_REALTIME, &k->st.st_mtim); /* cannot fail with this clock */

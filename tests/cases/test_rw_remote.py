@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import random
+import shutil
 import signal
 import time
 
@@ -279,6 +280,18 @@ def test_killed(t):
         expect(told, objects(s3))
 
 
+def deep(mnt):
+    folder = os.path.join(mnt, "v0", *["d" * 250] * 4)
+    os.makedirs(folder)
+    try:
+        put_file(os.path.join(folder, "d" * 245), b"")
+    except OSError as e:
+        assert e.errno == errno.ENAMETOOLONG, e
+        shutil.rmtree(os.path.join(mnt, "v0", "d" * 250))
+        return
+    raise AssertionError("such a key cannot be in S3")
+
+
 def make_array(mnt, name):
     os.mkdir(os.path.join(mnt, name))
     if name == "v0":
@@ -511,6 +524,9 @@ def test_requests(t):
         with t.mount(ADDRESS, *options(s3, "view=zarr", "commit_delay=3600000")) as m:
             t.call(chunks, m.path, 2)
             assert len(s3.asked) <= 16, s3.asked
+            asked = len(s3.asked)
+            t.call(deep, m.path)
+            del s3.asked[asked:]
             t.call(sync, m.path)
         puts = [a[1] for a in s3.asked if a[0] == "PUT"]
         assert len(puts) == len(set(puts)) == 21, puts
