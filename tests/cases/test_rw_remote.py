@@ -284,7 +284,7 @@ def deep(mnt):
     folder = os.path.join(mnt, "v0", *["d" * 250] * 4)
     os.makedirs(folder)
     try:
-        put_file(os.path.join(folder, "d" * 245), b"")
+        put_file(os.path.join(folder, "d" * 245), b"x")
     except OSError as e:
         assert e.errno == errno.ENAMETOOLONG, e
         shutil.rmtree(os.path.join(mnt, "v0", "d" * 250))
