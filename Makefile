@@ -294,6 +294,7 @@ check-remote:
 	NCZARRFS=$(BUILD)/nczarrfs scripts/remote-servers run tests/run-tests.py -k servers/ $(TESTFLAGS)
 	$(MAKE) WERROR=1 $(BUILD)/unit/test_nczarr_net_leaks
 	NCZARRFS_REQUESTS=100000 $(BUILD)/unit/test_nczarr_net_leaks
+	NCZARRFS=$(BUILD)/nczarrfs NCZARRFS_REMOTE=all tests/run-tests.py -k remote_trees/ $(TESTFLAGS)
 
 demo:
 	@scripts/install-deps demo
