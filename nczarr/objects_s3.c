@@ -234,6 +234,7 @@ static const char *without_bucket(const struct s3 *s, const char *host)
  * away; but what is written would go there. */
 static bool follow(const struct s3 *s, const char *location, struct s3_place *to)
 {
+	char named[64];
 	struct url u;
 	const char *host;
 	bool ok;
@@ -247,6 +248,9 @@ static bool follow(const struct s3 *s, const char *location, struct s3_place *to
 	if (ok) {
 		snprintf(to->host, sizeof(to->host), "%s", host);
 		to->port = u.port;
+		region_in(host, named);
+		if (s->of_aws && region_ok(named))
+			snprintf(to->region, sizeof(to->region), "%s", named);
 	}
 	url_release(&u);
 	return ok;

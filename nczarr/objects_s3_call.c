@@ -269,10 +269,9 @@ static bool learn_region(struct s3_call *c, const struct net_answer *a)
 	char region[64] = "", endpoint[256] = "", location[2048];
 
 	snprintf(location, sizeof(location), "%s", a->location);
-	if (c->moved ||
-	    !(redirect || code_is(a, "AuthorizationHeaderMalformed") ||
-	      code_is(a, "IllegalLocationConstraintException") ||
-	      (a->status >= 400 && *a->region && strcmp(a->region, c->place.region) != 0)))
+	if (!redirect && !code_is(a, "AuthorizationHeaderMalformed") &&
+	    !code_is(a, "IllegalLocationConstraintException") &&
+	    !(a->status >= 400 && *a->region && strcmp(a->region, c->place.region) != 0))
 		return false;
 	snprintf(region, sizeof(region), "%s", a->region);
 	if (!*region)
@@ -281,7 +280,6 @@ static bool learn_region(struct s3_call *c, const struct net_answer *a)
 	    s3_xml_text(a->body.data, a->body.len, "Endpoint", endpoint, sizeof(endpoint)))
 		snprintf(location, sizeof(location), "%s://%s", c->s->endpoint.scheme,
 			 endpoint);
-	c->moved = true;
 	return s3_move(c->s, &c->place, region, location);
 }
 

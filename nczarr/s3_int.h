@@ -79,7 +79,7 @@ struct s3_call {
 	struct s3_place place;
 	struct aws_keys *keys;       /* what the last try was signed with */
 	unsigned turns;
-	bool moved, clocked, renewed;
+	bool clocked, renewed;
 };
 
 /* s3_do - ask, and wait; asks again where the answer teaches how. ret is the caller's
