@@ -428,8 +428,8 @@ static int far_store(void *far, const char *text, struct store **ret, struct err
 	return rc;
 }
 
-/* may_be_private - whether what a document at `from` names may be in a private network: the document
- * is a local one, or there itself. */
+/* may_be_private - whether what a document at `from` names may be in a private network: the
+ * document is a local one, or there itself. */
 static bool may_be_private(const char *from, const char *to)
 {
 	struct url u;
@@ -454,7 +454,8 @@ static int far_blob(void *far, const char *from, const char *text, struct blob *
 	int rc;
 
 	if (strchr(text, '#')) /* it could make any host one that is told who the user is */
-		return err_set(e, -EINVAL, "a reference has no '#': write %%23 for one in a name");
+		return err_set(e, -EINVAL,
+			       "a reference has no '#': write %%23 for one in a name");
 	rc = far_parse(text, &a, e);
 	if (rc < 0)
 		return rc;
