@@ -210,7 +210,8 @@ def test_errors(t):
             for word in words:
                 assert word in err, (address, word, err)
     for options, words in (("endpoint=ftp://h", ["endpoint"]),
-                           ("endpoint=http://h/x", ["endpoint"]), ("region=evil.example.org/", ["region"]), ("tries=0", ["tries"])):
+                           ("endpoint=http://h/x", ["endpoint"]),
+                           ("region=evil.example.org/", ["region"]), ("tries=0", ["tries"])):
         code, out, err = t.run(t.binary, "info", "-o", options, "s3://b/k")
         assert code == 1 and all(w in err for w in words), err
     code, out, err = t.run(t.binary, t.path("mnt"), "http://127.0.0.1/x")
