@@ -230,6 +230,7 @@ static struct fs_rw fs_rw_table(void)
 		.far_create = far_new,
 		.keys_begin = keys_begin,
 		.keys_put = zarr_keys_put,
+		.keys_ours = zarr_keys_ours,
 		.keys_gone = zarr_keys_gone,
 		.keys_commit = zarr_keys_commit,
 		.keys_free = zarr_keys_free,
