@@ -550,8 +550,9 @@ static bool may_ask(struct live *l, enum state state, int64_t now)
 	return used;
 }
 
-/* tree_changed - whether a directory, or what is far, is to be opened again, by what it says itself,
- * or because it could not be opened for a while. `now` is the watcher's own to take away. */
+/* tree_changed - whether a directory, or what is far, is to be opened again, by what it says
+ * itself, or because it could not be opened for a while. `now` is the watcher's own to take
+ * away. */
 static bool tree_changed(struct live *l, enum state state)
 {
 	int64_t now = now_ms();

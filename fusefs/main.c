@@ -429,8 +429,8 @@ static int far_store(void *far, const char *text, struct store **ret, struct err
 	return rc;
 }
 
-/* may_be_private - whether what a document at `from` names may be in a private network: the document
- * is a local one, or there itself. */
+/* may_be_private - whether what a document at `from` names may be in a private network: the
+ * document is a local one, or there itself. */
 static bool may_be_private(const char *from, const char *to)
 {
 	struct url u;

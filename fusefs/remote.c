@@ -1,7 +1,7 @@
 /* remote.c - sources that are addresses: one `remote` for all that a process opens.
  *
- * It has a thread and connections, so that it is made in the process that needs it, at its first use,
- * and not before: who was forked from one that has it makes its own. */
+ * It has a thread and connections, so that it is made in the process that needs it, at its
+ * first use, and not before: who was forked from one that has it makes its own. */
 #include "fusefs/remote.h"
 
 #include <errno.h>

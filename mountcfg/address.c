@@ -92,8 +92,8 @@ static int set_path(const char *path, struct address *a, struct err *e)
 	return a->path && a->shown && a->name ? 0 : err_nomem(e);
 }
 
-/* file_path - what stands between "file://" and '#': a path from the root, or, as netCDF-C takes it,
- * from the working directory. */
+/* file_path - what stands between "file://" and '#': a path from the root, or, as netCDF-C
+ * takes it, from the working directory. */
 static int file_path(const char *text, struct address *a, struct err *e)
 {
 	size_t n = strcspn(text, "#");
@@ -246,8 +246,8 @@ static int no_secrets(const struct url *u, struct err *e)
 	return 0;
 }
 
-/* is_s3 - whether an http(s) address means a bucket: the fragment says so, or the host is known. One
- * with a signature of its own in its query is asked as it is. */
+/* is_s3 - whether an http(s) address means a bucket: the fragment says so, or the host is
+ * known. One with a signature of its own in its query is asked as it is. */
 static bool is_s3(const struct url *u, unsigned mode)
 {
 	return mode & (MODE_S3 | MODE_GS3) ||

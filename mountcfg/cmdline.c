@@ -163,8 +163,8 @@ static char *without_user(const char *text)
 	return out;
 }
 
-/* wipe - an argument with secrets becomes what may be shown: /proc/PID/cmdline is this memory, and of
- * all processes that come of this one. */
+/* wipe - an argument with secrets becomes what may be shown: /proc/PID/cmdline is this memory,
+ * and of all processes that come of this one. */
 static void wipe(char *arg, const char *shown)
 {
 	size_t n = strlen(arg), m = strlen(shown);

@@ -118,8 +118,8 @@ static bool bare_mode(const char *text, size_t n)
 	return false;
 }
 
-/* add_key - "key=value" or "key". Those of netCDF-C that mean nothing here (log, show, fetch ...) and
- * those of others are passed over, unless they look like one that means something. */
+/* add_key - "key=value" or "key". Those of netCDF-C that mean nothing here (log, show, fetch
+ * ...) and those of others are passed over, unless they look like one that means something. */
 static int add_key(struct fragment *f, const char *text, size_t n, struct err *e)
 {
 	static const char *const keys[] = {"mode", "aws.profile", "aws.region"};

@@ -27,8 +27,8 @@ struct cfg_word {
 struct cfg_option {
 	const char *name;
 	enum cfg_kind kind;
-	const char *initial; /* the default as a user would type it; NULL: unset. OPT_TEXT has none: what
-			      * --help calls its value */
+	const char *initial; /* the default as a user would type it; NULL: unset. OPT_TEXT has
+			      * none: what --help calls its value */
 	size_t field;        /* offset in struct cfg */
 	const struct cfg_word *words;
 	uint64_t min, max;   /* OPT_SIZE, OPT_BARE, OPT_UINT */
@@ -59,8 +59,8 @@ int cfg_defaults(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 int cfg_set_options(struct cfg *cfg, const char *list, struct err *e) NZ_MUST_USE;
 
 struct address;
-/* cfg_rc - what .ncrc and its kin say about an address on another machine, where neither options nor
- * the address do. docs/remote.md. Returns 0; -EINVAL a file is damaged; -EACCES. */
+/* cfg_rc - what .ncrc and its kin say about an address on another machine, where neither
+ * options nor the address do. docs/remote.md. Returns 0; -EINVAL a file is damaged; -EACCES. */
 int cfg_rc(struct cfg *cfg, const struct address *a, struct err *e) NZ_MUST_USE;
 
 /* cfg_settle - defaults that depend on other options, and what does not go together. After all

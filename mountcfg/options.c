@@ -1,4 +1,5 @@
-/* options.c - reads -o options by the table (options_table.c): parsing, defaults, what goes together.
+/* options.c - reads -o options by the table (options_table.c): parsing, defaults, what goes
+ * together.
  *
  * Options of the mount itself are listed by name, so that a misspelt option is found here, with
  * a guess at what was meant, and not by libfuse after the source was opened. */

@@ -1,8 +1,9 @@
 /* rc.c - .ncrc, .daprc and .dodsrc, as netCDF-C reads them: $HOME's, then the working directory's;
  * lines KEY=VALUE, or [URL]KEY=VALUE for what lies at or below a URL.
  *
- * Where this is stricter than netCDF-C: files of other users are passed over, as /tmp may have some;
- * a user and a password are taken from lines with a URL only, so that they go nowhere else. */
+ * Where this is stricter than netCDF-C: files of other users are passed over, as /tmp may have
+ * some; a user and a password are taken from lines with a URL only, so that they go nowhere
+ * else. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -109,7 +110,8 @@ static bool below(const struct url *of, const char *text)
 	return ok;
 }
 
-/* is_for - whether a line with this URL is for the address. A host alone has the address's protocol. */
+/* is_for - whether a line with this URL is for the address. A host alone has the address's
+ * protocol. */
 static bool is_for(const struct rc *rc, const char *text)
 {
 	const char *source = rc->cfg->source;

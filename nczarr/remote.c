@@ -1,5 +1,5 @@
-/* remote.c - remote access of a process: requests, the cache, and the stores of addresses. What lies
- * at an address is remote_at.c's. */
+/* remote.c - remote access of a process: requests, the cache, and the stores of addresses. What
+ * lies at an address is remote_at.c's. */
 #include "nczarr/remote.h"
 
 #include <errno.h>

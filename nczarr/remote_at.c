@@ -1,7 +1,7 @@
 /* remote_at.c - what lies at an address: a tree, by the documents that its root has, or one object.
  *
- * Documents are asked for side by side, and through the store, which keeps what came: the Zarr source
- * asks for the same ones next, and that costs nothing. */
+ * Documents are asked for side by side, and through the store, which keeps what came: the Zarr
+ * source asks for the same ones next, and that costs nothing. */
 #include "nczarr/remote.h"
 
 #include <errno.h>
@@ -354,8 +354,8 @@ static int not_there(struct store *s, const struct remote_target *t, struct err 
 	return rc;
 }
 
-/* at_tree - 1: it is one, 0: no document is there. *ret_file: where the name does not say what it is, what
- * came of looking for an object, too; -ENOENT before. */
+/* at_tree - 1: it is one, 0: no document is there. *ret_file: where the name does not say what
+ * it is, what came of looking for an object, too; -ENOENT before. */
 static int at_tree(const struct remote_target *t, struct store *s, struct beside *b,
 		   struct source_at *ret, int *ret_file, struct err *e)
 {
@@ -373,8 +373,8 @@ static int at_tree(const struct remote_target *t, struct store *s, struct beside
 	return rc;
 }
 
-/* tree_or_file - 1: it is a tree, 0: an object, -ENOENT: there is nothing. What the name says is only
- * a hint: where there is nothing the other is looked for, too. */
+/* tree_or_file - 1: it is a tree, 0: an object, -ENOENT: there is nothing. What the name says
+ * is only a hint: where there is nothing the other is looked for, too. */
 static int tree_or_file(struct remote *r, const struct remote_target *t, struct store *s,
 			struct beside *b, struct source_at *ret, struct err *e)
 {

@@ -1,5 +1,5 @@
-"""Sources that are addresses: what is shown of them and what never is, what is said when nothing can
-be had, both views against the local ones, and mounts whose server does not answer."""
+"""Sources that are addresses: what is shown of them and what never is, what is said when nothing
+can be had, both views against the local ones, and mounts whose server does not answer."""
 import base64
 import contextlib
 import json
@@ -209,7 +209,8 @@ def test_errors(t):
             assert code == 1 and err.count("\n") == 1, (address, code, err)
             for word in words:
                 assert word in err, (address, word, err)
-    for options, words in (("endpoint=ftp://h", ["endpoint"]), ("endpoint=http://h/x", ["endpoint"]),
+    for options, words in (("endpoint=ftp://h", ["endpoint"]),
+                           ("endpoint=http://h/x", ["endpoint"]),
                            ("region=evil.example.org/", ["region"]), ("tries=0", ["tries"])):
         code, out, err = t.run(t.binary, "info", "-o", options, "s3://b/k")
         assert code == 1 and all(w in err for w in words), err

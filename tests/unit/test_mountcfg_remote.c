@@ -1,5 +1,5 @@
-/* The command line about things on other machines: addresses and their secrets, the options, and what
- * .ncrc says. */
+/* The command line about things on other machines: addresses and their secrets, the options,
+ * and what .ncrc says. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
