@@ -230,6 +230,7 @@ static struct fs_rw fs_rw_table(void)
 		.far_create = far_new,
 		.keys_begin = keys_begin,
 		.keys_put = zarr_keys_put,
+		.keys_ours = zarr_keys_ours,
 		.keys_gone = zarr_keys_gone,
 		.keys_commit = zarr_keys_commit,
 		.keys_free = zarr_keys_free,
@@ -454,7 +455,8 @@ static int far_blob(void *far, const char *from, const char *text, struct blob *
 	int rc;
 
 	if (strchr(text, '#')) /* it could make any host one that is told who the user is */
-		return err_set(e, -EINVAL, "a reference has no '#': write %%23 for one in a name");
+		return err_set(e, -EINVAL,
+			       "a reference has no '#': write %%23 for one in a name");
 	rc = far_parse(text, &a, e);
 	if (rc < 0)
 		return rc;

@@ -43,6 +43,9 @@ struct fs_rw {
 			  struct zarr_keys **ret, struct err *e);
 	int (*keys_put)(struct zarr_keys *k, const char *key, const uint8_t *p, size_t n,
 			uint64_t version, struct err *e);
+	void (*keys_ours)(struct zarr_keys *k,
+			  bool (*ours)(void *arg, const char *key, const uint8_t *p, size_t n),
+			  void *arg);
 	int (*keys_gone)(struct zarr_keys *k, const char *key, struct err *e);
 	int (*keys_commit)(struct zarr_keys *k, struct err *e);
 	void (*keys_free)(struct zarr_keys *k);

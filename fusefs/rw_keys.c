@@ -15,9 +15,11 @@
 
 #include "base/io.h"
 #include "base/log.h"
+#include "mountcfg/address.h"
 #include "translate/store_view.h"
 
 #define BASE "base"
+#define S3_KEY_MAX 1024 /* bytes; Amazon S3, "Object key naming guidelines" */
 #define OBJECT_MAX ((size_t)8 << 30)
 #define BASE_MAX ((size_t)256 << 20)
 
@@ -25,6 +27,8 @@
 struct noted {
 	char *key;        /* owned */
 	uint64_t version; /* 0: nothing */
+	uint64_t *puts;   /* owned: sums of what commits put that were begun since, n_puts */
+	size_t n_puts, c_puts;
 };
 
 struct rw_keys {
@@ -33,6 +37,7 @@ struct rw_keys {
 	struct store *store;
 	struct stage *stage;
 	struct stat st;
+	size_t above; /* bytes of the address's own key, with its '/' */
 	pthread_mutex_t lock;
 	struct noted *noted; /* lock */
 	size_t n, cap;       /* lock */
@@ -50,6 +55,41 @@ static struct noted *find(struct rw_keys *k, const char *key)
 	return NULL;
 }
 
+/* sum_of - FNV-1a. */
+static uint64_t sum_of(const uint8_t *p, size_t n)
+{
+	uint64_t h = 14695981039346656037u;
+
+	while (n-- > 0)
+		h = (h ^ *p++) * 1099511628211u;
+	return h;
+}
+
+static bool has_put(const struct noted *x, uint64_t sum)
+{
+	bool ret = false;
+
+	for (size_t i = 0; i < x->n_puts; i++)
+		ret |= x->puts[i] == sum;
+	return ret;
+}
+
+static int add_put(struct noted *x, uint64_t sum)
+{
+	if (has_put(x, sum))
+		return 0;
+	if (grow_array(&x->puts, &x->c_puts, x->n_puts + 1, sizeof(*x->puts)) < 0)
+		return -ENOMEM;
+	x->puts[x->n_puts++] = sum;
+	return 0;
+}
+
+static void free_noted(struct noted *x)
+{
+	free(x->key);
+	free(x->puts);
+}
+
 static int add(struct rw_keys *k, const char *key, uint64_t version)
 {
 	char *copy = strdup(key);
@@ -58,36 +98,49 @@ static int add(struct rw_keys *k, const char *key, uint64_t version)
 		free(copy);
 		return -ENOMEM;
 	}
-	k->noted[k->n++] = (struct noted){copy, version};
+	k->noted[k->n++] = (struct noted){.key = copy, .version = version};
 	return 0;
 }
 
-/* A record: 16 digits, a space, the key, a NUL. */
-static void put_record(struct buf *b, const struct noted *x)
+/* A record: a NUL, so that what was torn before it ends; 16 digits, the version; a space, the
+ * key, a NUL. With a '#' in front the digits are the sum of what a commit put, or was about to. */
+static void put_record(struct buf *b, const char *mark, uint64_t v, const char *key)
 {
-	buf_printf(b, "%016llx %s", (unsigned long long)x->version, x->key);
+	buf_putc(b, '\0');
+	buf_printf(b, "%s%016llx %s", mark, (unsigned long long)v, key);
 	buf_putc(b, '\0');
 }
 
-/* append - that it is not there after a loss of power costs no more than the question who was
- * first. */
-static int append(const struct rw_keys *k, const struct noted *x, struct err *e)
+static int append(const struct rw_keys *k, const struct buf *b, bool synced, struct err *e)
 {
 	auto_fd int fd = openat(k->state->dir_fd, BASE,
 				O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-	struct buf b;
-	int rc = 0;
 
 	if (fd < 0)
 		return err_sys(e, errno, "'%s/" BASE "'", k->state->dir);
-	buf_init(&b, 2 * (size_t)STORE_KEY_MAX);
-	put_record(&b, x);
-	if (!buf_ok(&b))
-		rc = err_nomem(e);
-	else if (write(fd, b.data, b.len) != (ssize_t)b.len)
-		rc = err_sys(e, errno ? errno : EIO, "'%s/" BASE "'", k->state->dir);
-	buf_release(&b);
-	return rc;
+	if (!buf_ok(b))
+		return err_nomem(e);
+	errno = EIO;
+	if (b->len > 0 && write(fd, b->data, b->len) != (ssize_t)b->len)
+		return err_sys(e, errno, "'%s/" BASE "'", k->state->dir);
+	return synced ? io_sync(fd, true, e) : 0;
+}
+
+/* load_record - one that is torn was told to nobody. */
+static int load_record(struct rw_keys *k, const char *text)
+{
+	bool put = *text == '#';
+	const char *digits = text + put;
+	char *end;
+	unsigned long long v = strtoull(digits, &end, 16);
+	struct noted *x;
+
+	if (end != digits + 16 || *end != ' ' || !store_key_ok(end + 1))
+		return 0;
+	x = find(k, end + 1);
+	if (put)
+		return x ? add_put(x, v) : 0;
+	return x ? 0 : add(k, end + 1, v);
 }
 
 static int load(struct rw_keys *k, struct err *e)
@@ -108,16 +161,9 @@ static int load(struct rw_keys *k, struct err *e)
 	if (rc)
 		return rc;
 	text[st.st_size] = '\0';
-	for (size_t at = 0; at < (size_t)st.st_size; at += strlen(text + at) + 1) {
-		char *end;
-		unsigned long long v = strtoull(text + at, &end, 16);
-
-		/* the last one may be torn: it was told to nobody */
-		if (end != text + at + 16 || *end != ' ' || !store_key_ok(end + 1))
-			break;
-		if (!find(k, end + 1) && add(k, end + 1, v) < 0)
+	for (size_t at = 0; at < (size_t)st.st_size; at += strlen(text + at) + 1)
+		if (load_record(k, text + at) < 0)
 			return err_nomem(e);
-	}
 	return 0;
 }
 
@@ -135,7 +181,7 @@ static int keep(struct rw_keys *k)
 		return -errno;
 	buf_init(&b, BASE_MAX);
 	for (size_t i = 0; i < k->n; i++)
-		put_record(&b, &k->noted[i]);
+		put_record(&b, "", k->noted[i].version, k->noted[i].key);
 	rc = buf_ok(&b) ? io_pwrite(fd, b.data, b.len, 0, NULL) : -ENOMEM;
 	buf_release(&b);
 	if (close(fd) < 0 && rc == 0)
@@ -159,6 +205,7 @@ static int version_of(struct rw_keys *k, const char *key, uint64_t *ret, struct 
 static int note(struct rw_keys *k, const char *key, struct err *e)
 {
 	uint64_t version;
+	struct buf b;
 	int rc = 0;
 	bool known;
 
@@ -172,9 +219,10 @@ static int note(struct rw_keys *k, const char *key, struct err *e)
 		return rc;
 	(void)pthread_mutex_lock(&k->lock);
 	if (!find(k, key)) {
-		rc = add(k, key, version) < 0 ? err_nomem(e) : 0;
-		if (rc == 0)
-			rc = append(k, &k->noted[k->n - 1], e);
+		buf_init(&b, 2 * (size_t)STORE_KEY_MAX);
+		put_record(&b, "", version, key);
+		rc = add(k, key, version) < 0 ? err_nomem(e) : append(k, &b, false, e);
+		buf_release(&b);
 	}
 	(void)pthread_mutex_unlock(&k->lock);
 	return rc;
@@ -193,10 +241,12 @@ static void forget(struct rw_keys *k, uint64_t generation)
 
 		stage_find(k->stage, x->key, &s, NULL);
 		if ((s.kind == STAGE_DATA && s.generation > generation) &&
-		    version_of(k, x->key, &x->version, NULL) == 0)
+		    version_of(k, x->key, &x->version, NULL) == 0) {
+			x->n_puts = 0;
 			k->noted[n++] = *x;
-		else
-			free(x->key);
+		} else {
+			free_noted(x);
+		}
 	}
 	k->n = n;
 	if (keep(k) < 0)
@@ -211,6 +261,10 @@ int rw_keys_check(struct rw_keys *k, struct store *tree, const char *key, struct
 	struct buf b;
 	int rc;
 
+	if (k->above + strlen(key) > S3_KEY_MAX)
+		return err_set(e, -ENAMETOOLONG,
+			       "'%.200s...': a key in S3 has no more than %d bytes", key,
+			       S3_KEY_MAX);
 	if (!k->setup->rw->doc_key(key))
 		return 0;
 	buf_init(&b, k->setup->cfg->meta_size);
@@ -233,6 +287,7 @@ struct commit {
 	struct zarr_keys *to;
 	char **gone, **put, **left; /* owned */
 	size_t n_gone, n_put, n_left, c_gone, c_put, c_left;
+	struct buf sums; /* records of what documents are to be */
 	bool failed;
 };
 
@@ -291,29 +346,57 @@ static bool look(void *arg, const char *key, const struct stage_entry *x)
 	return !c->failed;
 }
 
+/* put_doc - what it was, and, from now on, what it is going to be. */
+static int put_doc(struct commit *c, const char *key, const struct buf *b, uint64_t *ret,
+		   struct err *e)
+{
+	const uint64_t sum = sum_of(b->data, b->len);
+	struct rw_keys *k = c->k;
+	struct noted *x;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&k->lock);
+	x = find(k, key);
+	if (x) {
+		*ret = x->version;
+		if (!has_put(x, sum))
+			put_record(&c->sums, "#", sum, key);
+		rc = add_put(x, sum) < 0 ? err_nomem(e) : 0;
+	}
+	(void)pthread_mutex_unlock(&k->lock);
+	return x ? rc : version_of(k, key, ret, e);
+}
+
 static int put_one(struct commit *c, const char *key, struct err *e)
 {
 	const struct fs_rw *rw = c->k->setup->rw;
 	uint64_t version = 0;
-	struct noted *x;
 	struct buf b;
-	int rc = 0;
+	int rc;
 
-	if (rw->doc_key(key)) {
-		(void)pthread_mutex_lock(&c->k->lock);
-		x = find(c->k, key);
-		if (x)
-			version = x->version;
-		(void)pthread_mutex_unlock(&c->k->lock);
-		rc = x ? 0 : version_of(c->k, key, &version, e);
-	}
 	buf_init(&b, OBJECT_MAX);
-	if (rc == 0)
-		rc = store_get(c->over, key, &b, e);
+	rc = store_get(c->over, key, &b, e);
+	if (rc == 0 && rw->doc_key(key))
+		rc = put_doc(c, key, &b, &version, e);
 	if (rc == 0)
 		rc = rw->keys_put(c->to, key, b.data, b.len, version, e);
 	buf_release(&b);
 	return rc;
+}
+
+/* was_ours - whether a commit that was begun, and of which no end is known, put this. */
+static bool was_ours(void *arg, const char *key, const uint8_t *p, size_t n)
+{
+	struct rw_keys *k = arg;
+	uint64_t sum = sum_of(p, n);
+	const struct noted *x;
+	bool ours;
+
+	(void)pthread_mutex_lock(&k->lock);
+	x = find(k, key);
+	ours = x && has_put(x, sum);
+	(void)pthread_mutex_unlock(&k->lock);
+	return ours;
 }
 
 static int carry_out(struct commit *c, struct err *e)
@@ -323,12 +406,20 @@ static int carry_out(struct commit *c, struct err *e)
 
 	if (rc < 0)
 		return rc;
+	rw->keys_ours(c->to, was_ours, c->k);
+	buf_init(&c->sums, BASE_MAX);
 	for (size_t i = 0; rc == 0 && i < c->n_gone; i++)
 		rc = rw->keys_gone(c->to, c->gone[i], e);
 	for (size_t i = 0; rc == 0 && i < c->n_put; i++)
 		rc = put_one(c, c->put[i], e);
+	if (rc == 0 && c->sums.len > 0) {
+		(void)pthread_mutex_lock(&c->k->lock);
+		rc = append(c->k, &c->sums, true, e);
+		(void)pthread_mutex_unlock(&c->k->lock);
+	}
 	if (rc == 0)
 		rc = rw->keys_commit(c->to, e);
+	buf_release(&c->sums);
 	rw->keys_free(c->to);
 	return rc;
 }
@@ -379,6 +470,19 @@ int rw_keys_commit(struct rw_keys *k, uint64_t generation, char ***ret_left, siz
 
 /* ---- opening ---- */
 
+/* key_of - bytes of an address's key, and of the '/' behind it. */
+static size_t key_of(const char *address)
+{
+	size_t n = 0;
+	struct address a;
+
+	if (address_parse(address, &a, NULL) < 0)
+		return 0; /* it was opened: that is not so */
+	n = a.key ? strlen(a.key) : 0;
+	address_release(&a);
+	return n ? n + 1 : 0;
+}
+
 /* is_tree - whether there is something that may be written into. */
 static int is_tree(struct rw_keys *k, struct err *e)
 {
@@ -413,6 +517,7 @@ int rw_keys_open(const struct fs_setup *setup, const struct rw_state *state, str
 	k->setup = setup;
 	k->state = state;
 	k->store = s;
+	k->above = key_of(state->path);
 	k->st = (struct stat){
 		.st_mode = S_IFDIR | 0644, .st_uid = geteuid(), .st_gid = getegid()};
 	(void)clock_gettime(CLOCK_REALTIME, &k->st.st_mtim); /* cannot fail with this clock */
@@ -432,7 +537,7 @@ void rw_keys_close(struct rw_keys *k)
 	if (!k)
 		return;
 	for (size_t i = 0; i < k->n; i++)
-		free(k->noted[i].key);
+		free_noted(&k->noted[i]);
 	free(k->noted);
 	free_texts(k->put, k->n_put);
 	(void)pthread_mutex_destroy(&k->lock);

@@ -96,6 +96,11 @@ int zarr_keys_begin(const struct zarr_sink_options *opts, struct zarr_keys **ret
  * what it was before that, 0: nothing; it has to be that, or what is put. Of others nobody asks. */
 int zarr_keys_put(struct zarr_keys *k, const char *key, const uint8_t *p, size_t n,
 		  uint64_t version, struct err *e) NZ_MUST_USE;
+/* zarr_keys_ours - of documents that are another version: whether these n bytes were put by a commit
+ * that was begun before, and of which nobody knows whether it ended. */
+void zarr_keys_ours(struct zarr_keys *k,
+		    bool (*ours)(void *arg, const char *key, const uint8_t *p, size_t n),
+		    void *arg);
 /* zarr_keys_gone - an object, or a directory and all that the store has below it; before puts of
  * what is there anew. */
 int zarr_keys_gone(struct zarr_keys *k, const char *key, struct err *e) NZ_MUST_USE;

@@ -115,6 +115,10 @@ int zs_far_expect(struct zs_txn *t, const char *key, uint64_t version,
 /* zs_far_or - of a document that is expected: or it has these bytes by now, because it was put
  * before; borrowed until the commit. again: when it is another, -EAGAIN. */
 void zs_far_or(struct zs_txn *t, const char *key, const uint8_t *p, size_t n, bool again);
+/* zs_far_ours - as zarr_keys_ours. */
+void zs_far_ours(struct zs_txn *t,
+		 bool (*ours)(void *arg, const char *key, const uint8_t *p, size_t n),
+		 void *arg);
 /* zs_far_ready - before the manifest is ended: what is in directories that go is known, and the
  * documents are those that are expected. -ESTALE: somebody else changed one. */
 int zs_far_ready(struct zs_txn *t, struct err *e) NZ_MUST_USE;

@@ -127,6 +127,13 @@ int zarr_keys_put(struct zarr_keys *k, const char *key, const uint8_t *p, size_t
 	return add(k, &d, e);
 }
 
+void zarr_keys_ours(struct zarr_keys *k,
+		    bool (*ours)(void *arg, const char *key, const uint8_t *p, size_t n),
+		    void *arg)
+{
+	zs_far_ours(&k->txn, ours, arg);
+}
+
 int zarr_keys_gone(struct zarr_keys *k, const char *key, struct err *e)
 {
 	const char *copy = arena_strdup(&k->arena, key);

@@ -5,10 +5,12 @@ import errno
 import json
 import os
 import random
+import shutil
 import signal
 import time
 
-from lib import mounts, writing
+from lib import mounts, peers, writing
+from lib.context import ROOT
 from lib.s3_server import Object, Refused, S3Server
 from lib.web import WebServer
 
@@ -127,10 +129,10 @@ TREES = (["zarr2_create", "zarr2_overwrite", "zarr2_partial", "zarr2_resize", "z
 def run_tree(names, s3, t):
     local = t.path("native")
     with t.mount(ADDRESS, *options(s3, "create", "view=zarr"), foreground=True) as far:
-        for i, name in enumerate(names):
+        for i in range(0, len(names), 2):
             for root in local, far.path:
-                writing.tree_work(t, [name], root)
-            if i % 2:
+                writing.tree_work(t, names[i:i + 2], root)
+            if i % 4:
                 t.call(sync, far.path)
                 same_bytes(files(local), objects(s3), but=(".zmetadata",))
                 in_line(objects(s3))
@@ -150,6 +152,36 @@ def test_tree_xarray(t):
     with server(t) as s3:
         s3.conditions = False
         run_tree(TREES[1], s3, t)
+
+
+V3 = ("create", "partial", "resize", "append", "attrs", "group", "consolidate", "shards")
+
+
+def test_tree_v3(t):
+    """zarr-python 3, with shards and inline consolidated metadata."""
+    peers_of = os.environ.get("NCZARRFS_PEERS_DIR") or os.path.join(ROOT, "build", "peers")
+    os.environ["NCZARRFS_PEERS"] = os.path.join(peers_of, "trixie")
+    path = peers.root()
+    peers._install(path, "rw_zarr3.py", "opt")
+    local = t.path("native")
+    os.mkdir(local)
+    with server(t) as s3:
+        with t.mount(ADDRESS, *options(s3, "create", "view=zarr"), foreground=True) as far:
+            for root in local, far.path:
+                peers.enter(t, "zarr-python 3", path,
+                            ["python3", "-W", "ignore", "/opt/rw_zarr3.py",
+                             peers.inside(t, root), "3", *V3], 60)
+        want, got = files(local), objects(s3)
+        root = [json.loads(x.pop("zarr.json")) for x in (want, got)]
+        same_bytes(want, got)
+        entries = root[1].pop("consolidated_metadata")["metadata"]
+        assert root[0].pop("consolidated_metadata", None) and root[0] == root[1]
+        docs = {k[:-10]: json.loads(v) for k, v in got.items() if k.endswith("/zarr.json")}
+        for doc in docs.values():
+            doc.pop("consolidated_metadata", None)
+        assert {k: dict(v, consolidated_metadata=None) for k, v in entries.items()} == {
+            k: dict(v, consolidated_metadata=None) for k, v in docs.items()}
+        assert not any(states(t).values()), states(t)
 
 
 # ---- what dies ----
@@ -219,7 +251,7 @@ def test_killed(t):
         with t.mount(ADDRESS, *options(s3, "create", "view=zarr")) as m:
             for i in range(7):
                 t.call(make_array, m.path, f"v{i}")
-        for i in range(4):
+        for i in range(3):
             m = t.mount(ADDRESS, *options(s3, "view=zarr", "commit_delay=20"), foreground=True,
                         check=False)
             pid = os.fork()
@@ -235,7 +267,7 @@ def test_killed(t):
             kill(m)
             os.waitpid(pid, 0)
             t.forget(m)
-            if i % 2:
+            if i == 0:
                 continue  # the next mount finds what is left
             for _ in range(2):
                 status, out, err = recover(t, s3)
@@ -248,11 +280,69 @@ def test_killed(t):
         expect(told, objects(s3))
 
 
+def deep(mnt):
+    folder = os.path.join(mnt, "v0", *["d" * 250] * 4)
+    os.makedirs(folder)
+    try:
+        put_file(os.path.join(folder, "d" * 245), b"x")
+    except OSError as e:
+        assert e.errno == errno.ENAMETOOLONG, e
+        shutil.rmtree(os.path.join(mnt, "v0", "d" * 250))
+        return
+    raise AssertionError("such a key cannot be in S3")
+
+
 def make_array(mnt, name):
     os.mkdir(os.path.join(mnt, name))
     if name == "v0":
         put_file(os.path.join(mnt, ".zgroup"), b'{"zarr_format": 2}')
     put_file(os.path.join(mnt, name, ".zarray"), json.dumps(DOC).encode())
+
+
+def close_nc(file, native):
+    """Whatever comes of it: the mount dies meanwhile."""
+    with open(native, "rb") as f:
+        data = f.read()
+    fd = os.open(file, os.O_WRONLY | os.O_TRUNC)
+    os.write(fd, data)
+    try:
+        os.close(fd)
+    except OSError:
+        return
+    raise AssertionError("closing the file says that all is well")
+
+
+def test_killed_file(t):
+    """The process dies at some request of a commit: recovery ends what was begun. It dies while it
+    does that, too."""
+    with server(t) as s3:
+        with t.mount(ADDRESS, *options(s3, "create")) as m:
+            t.call(write_nc, os.path.join(m.path, "store.nc"), 1, "w")
+        for value, at in enumerate((1, 17), 2):
+            m = t.mount(ADDRESS, *options(s3), foreground=True, check=False)
+            left = [at]
+
+            def fault(handler, m=m, left=left):
+                if handler.command != "PUT":
+                    return False
+                left[0] -= 1
+                if left[0] <= 0 and m.pids:
+                    kill(m)
+                return False
+            t.call(write_nc, t.path("native.nc"), value, "w")
+            s3.fault = fault
+            t.call(close_nc, os.path.join(m.path, "store.nc"), t.path("native.nc"))
+            assert not m.pids, "it was not killed"
+            t.forget(m)
+            s3.fault = lambda handler: handler.command == "PUT" and (
+                "/w/" in handler.path) and bool(handler.say(503, b"") or True)
+            status, out, err = recover(t, s3, "-o", "tries=1")
+            assert status == 1 and "w/" in err, err
+            s3.fault = None
+            status, out, err = recover(t, s3)
+            assert status == 0, err
+            expect_store(t, s3, value)
+            assert not any(states(t).values()), states(t)
 
 
 # ---- what fails ----
@@ -421,6 +511,25 @@ def read_chunks(mnt, value):
     for i in range(20):
         with open(os.path.join(mnt, "v0", str(i)), "rb") as f:
             assert f.read() == bytes([value]) * 4
+
+
+def test_requests(t):
+    """A program that writes does not wait for the line: names are found out by listing, and what it
+    writes over is not fetched."""
+    with server(t) as s3:
+        with t.mount(ADDRESS, *options(s3, "create", "view=zarr")) as m:
+            t.call(make_array, m.path, "v0")
+            t.call(chunks, m.path, 1)
+        s3.forget()
+        with t.mount(ADDRESS, *options(s3, "view=zarr", "commit_delay=3600000")) as m:
+            t.call(chunks, m.path, 2)
+            assert len(s3.asked) <= 16, s3.asked
+            asked = len(s3.asked)
+            t.call(deep, m.path)
+            del s3.asked[asked:]
+            t.call(sync, m.path)
+        puts = [a[1] for a in s3.asked if a[0] == "PUT"]
+        assert len(puts) == len(set(puts)) == 21, puts
 
 
 # ---- others ----
