@@ -1,12 +1,13 @@
 /* disk_cache.c - what was fetched, kept in a directory: blocks in slots of two large files.
  *
  * There is no index to load or to damage. The SHA-256 of everything that tells a block from another
- * one (root, key, version, number) says which set it belongs to; a set has 16 slots, and 16 bytes for
- * each in a file beside, which say what may be in it and when it was used last. A slot begins with the
- * whole digest and the checksum of its bytes: nothing is believed that does not have both, so that
- * whatever becomes of the files (a process killed between two writes, a full disk, files exchanged or
- * cut off) costs a request and nothing else. What is put into a full set takes the place of what was
- * not used for the longest time. Small blocks have slots of their own, an eighth of the room.
+ * one (root, key, version, number) says which set it belongs to; a set has 16 slots, and 16 bytes
+ * for each in a file beside, which say what may be in it and when it was used last. A slot begins
+ * with the whole digest and the checksum of its bytes: nothing is believed that does not have
+ * both, so that whatever becomes of the files (a process killed between two writes, a full disk,
+ * files exchanged or cut off) costs a request and nothing else. What is put into a full set takes
+ * the place of what was not used for the longest time. Small blocks have slots of their own, an
+ * eighth of the room.
  *
  *   lock          held with flock while somebody uses the directory
  *   format        what the other files are; another text, and they are begun anew
@@ -342,8 +343,8 @@ static bool read_slot(const struct ident *id, size_t way, uint8_t *out, size_t c
 	return true;
 }
 
-/* after_read - write down that it was used, or that it is no good; not when somebody has put another
- * one there meanwhile. */
+/* after_read - write down that it was used, or that it is no good; not when somebody has put
+ * another one there meanwhile. */
 static void after_read(const struct ident *id, size_t way, const uint8_t *was, bool good)
 {
 	uint8_t tags[WAYS * TAG];

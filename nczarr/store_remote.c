@@ -2,10 +2,13 @@
  *
  * What a key is: an object, when the service has one of that name. Object stores have no folders:
  *   - on services that list, a key is a folder when something lies below it, which is asked only by
- *     store_stat, only when no object has that name, no listing says it already, and the name is not
+ *     store_stat, only when no object has that name, no listing says it already, and the name is
+ * not
  *     that of a metadata document;
- *   - on services that do not (store.unlisted), store_stat speaks of objects: -ENOENT proves that no
- *     object has this name, and says nothing of what may lie below it. Keys below which an object was
+ *   - on services that do not (store.unlisted), store_stat speaks of objects: -ENOENT proves that
+ * no
+ *     object has this name, and says nothing of what may lie below it. Keys below which an object
+ * was
  *     found are folders;
  *   - the root is a folder, always, without a request. */
 #include "nczarr/store_remote_int.h"
@@ -78,8 +81,8 @@ static int ask(struct look *l, const struct how *how, struct err *e)
 	return rc ? rc : -EAGAIN;
 }
 
-/* know - on 0 l->obj is there, and the shard is locked. What was asked for this is believed, however long
- * that took. */
+/* know - on 0 l->obj is there, and the shard is locked. What was asked for this is believed,
+ * however long that took. */
 static int know(struct look *l, const struct how *how, struct err *e)
 {
 	const struct rcache *c = l->st->cache;
@@ -275,8 +278,8 @@ static int copy_next(struct reading *r, struct err *e)
 	return rc;
 }
 
-/* in_order - whoever reads a large object in order gets as much of it early as he has read so far. The
- * shard is locked. */
+/* in_order - whoever reads a large object in order gets as much of it early as he has read so
+ * far. The shard is locked. */
 static void in_order(struct reading *r)
 {
 	struct robj *o = r->l.obj;

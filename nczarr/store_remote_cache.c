@@ -1,10 +1,10 @@
 /* store_remote_cache.c - the budget of all stores of a mount, and what goes first.
  *
- * Extents that are ready stand in one of three queues: fetched early and not read yet; new; and main,
- * those that were read more than once, so that a long scan does not drive out what is needed again
- * and again. Room is made from the new ones that were read to their end, then from the oldest new ones
- * or, by the clock algorithm, from main. Readers do not move anything in a queue: they count bytes.
- * What was fetched early goes only where nothing else is left. */
+ * Extents that are ready stand in one of three queues: fetched early and not read yet; new; and
+ * main, those that were read more than once, so that a long scan does not drive out what is
+ * needed again and again. Room is made from the new ones that were read to their end, then from
+ * the oldest new ones or, by the clock algorithm, from main. Readers do not move anything in a
+ * queue: they count bytes. What was fetched early goes only where nothing else is left. */
 #include "nczarr/store_remote_int.h"
 
 #include <errno.h>
@@ -296,8 +296,8 @@ int rc_grant(struct rcache *c, uint64_t n, bool must)
 	return rc;
 }
 
-/* set_grain_locked - the least that is worth a request: what the line delivers in a sixteenth of the
- * time that a request takes anyway. */
+/* set_grain_locked - the least that is worth a request: what the line delivers in a sixteenth of
+ * the time that a request takes anyway. */
 static void set_grain_locked(struct rcache *c)
 {
 	double bytes = (double)c->line.rate * (double)c->line.rtt / 1e9 / 16;

@@ -1,7 +1,7 @@
 /* store_remote_disk.c - between the cache in memory and the one on disk.
  *
- * What came is written by a thread of its own: nobody waits for a disk. What an object was when it was
- * kept is kept, too, so that after a restart one request says whether it still is that. */
+ * What came is written by a thread of its own: nobody waits for a disk. What an object was when
+ * it was kept is kept, too, so that after a restart one request says whether it still is that. */
 #include "nczarr/store_remote_int.h"
 
 #include <errno.h>

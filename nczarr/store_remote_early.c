@@ -15,8 +15,8 @@
 #define LATERS 64                 /* wants that wait for an answer, and are passed by */
 #define GAP ((uint64_t)256 << 10) /* fetching this in vain costs less than another request */
 
-/* answer - what became of a want: nothing is left to do, there is more to do at once, it waits for an
- * answer, or for its turn. */
+/* answer - what became of a want: nothing is left to do, there is more to do at once, it waits
+ * for an answer, or for its turn. */
 enum answer { DONE, MORE, LATER, BLOCKED };
 
 struct want {
@@ -159,8 +159,8 @@ static int ask(struct look *l, const struct want *w, struct job *ret)
 	return fetch_ask(l, OBJECT_PART, from, u64_min(end - from, l->st->cache->piece), ret);
 }
 
-/* begin_known - a request for what is missing of [from, to), or, where that is all there but is too old,
- * whether the object still is the same. The shard is locked. */
+/* begin_known - a request for what is missing of [from, to), or, where that is all there but is
+ * too old, whether the object still is the same. The shard is locked. */
 static enum answer begin_known(struct look *l, struct want *w, uint64_t from, uint64_t to,
 			       struct job *ret, size_t *ret_n)
 {

@@ -1,8 +1,8 @@
 /* store_remote_fetch.c - requests: planned under the shard's lock, started without it, and what
  * comes back put in its place.
  *
- * An answer is believed only when it is of the version that is known; when it is of another one, all
- * that is kept of the old one goes, and who waited gets -ESTALE. */
+ * An answer is believed only when it is of the version that is known; when it is of another one,
+ * all that is kept of the old one goes, and who waited gets -ESTALE. */
 #include "nczarr/store_remote_int.h"
 
 #include <errno.h>
@@ -63,8 +63,8 @@ static void fail(struct look *l, struct job *j, int code, const struct err *why)
 
 /* ---- what came ---- */
 
-/* usual_of - where it is remembered how large objects of key's folder are: in the lower 48 bits of a slot,
- * if the folder's mark is in the upper ones. */
+/* usual_of - where it is remembered how large objects of key's folder are: in the lower 48 bits
+ * of a slot, if the folder's mark is in the upper ones. */
 static _Atomic uint64_t *usual_of(struct rstore *st, const char *key, uint64_t *ret_mark)
 {
 	const char *slash = strrchr(key, '/');
@@ -84,8 +84,8 @@ static uint64_t usual_size(struct rstore *st, const char *key)
 	return v >> SIZE_BITS << SIZE_BITS == mark ? v & (((uint64_t)1 << SIZE_BITS) - 1) : 0;
 }
 
-/* note_size - how large objects of a folder are, for those whose size is not known yet. Room for them is
- * reserved by that: rather too much than too little. */
+/* note_size - how large objects of a folder are, for those whose size is not known yet. Room for
+ * them is reserved by that: rather too much than too little. */
 static void note_size(struct look *l, uint64_t size)
 {
 	uint64_t was = rc_guess(l->st, l->key), mark;
@@ -262,8 +262,8 @@ static int start(struct look *l, struct job *j, struct err *e)
 	return rc;
 }
 
-/* from_disk - whether the bytes are kept on disk. Of an object that is not known yet, but was when it was
- * kept, the request then asks no more than whether it still is the same. */
+/* from_disk - whether the bytes are kept on disk. Of an object that is not known yet, but was
+ * when it was kept, the request then asks no more than whether it still is the same. */
 static bool from_disk(struct look *l, struct job *j)
 {
 	struct object_got got = {.off = j->off, .len = j->len};

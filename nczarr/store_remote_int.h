@@ -1,12 +1,12 @@
 /* store_remote_int.h - what store_remote*.c share; private to them.
  *
- * What is known of a key is an entry (robj) of a hash table in shards; what was fetched of an object
- * are its extents: pieces of one version that do not overlap, each in the memory that the service
- * delivered it in. An extent that is being fetched stands in its place already: whoever wants those
- * bytes waits for it. Threads that copy from an extent hold a reference, not a lock.
+ * What is known of a key is an entry (robj) of a hash table in shards; what was fetched of an
+ * object are its extents: pieces of one version that do not overlap, each in the memory that the
+ * service delivered it in. An extent that is being fetched stands in its place already: whoever
+ * wants those bytes waits for it. Threads that copy from an extent hold a reference, not a lock.
  *
- * Locks: shard, then queues (rcache.lock). No lock is held while a service is called, while anything
- * is waited for but a condition of that lock, and while bytes are copied. */
+ * Locks: shard, then queues (rcache.lock). No lock is held while a service is called, while
+ * anything is waited for but a condition of that lock, and while bytes are copied. */
 #ifndef NCZARR_STORE_REMOTE_INT_H
 #define NCZARR_STORE_REMOTE_INT_H
 
@@ -72,8 +72,8 @@ struct robj {
 	struct ext *asking;        /* under way: it will say what this is */
 	struct ext **xs;           /* n_xs extents by offset; owned */
 	size_t n_xs, c_xs;
-	uint64_t next_off, run, run_end; /* of who reads in order: where he goes on, how far he read, how
-					  * far is fetched early */
+	uint64_t next_off;         /* where who reads in order goes on; how far he has read, */
+	uint64_t run, run_end;     /* and how far is fetched early */
 	bool listed;               /* all names directly below it are in the table ... */
 	int64_t listed_at;
 	uint64_t listed_drops;     /* ... if none was dropped since */
@@ -176,8 +176,8 @@ bool rc_may_start(struct rcache *c, uint64_t n);
 /* rc_enqueue - x is ready, and attached. The shard is locked, for rc_unqueue, too. */
 void rc_enqueue(struct ext *x);
 void rc_unqueue(struct ext *x);
-/* rc_settle - x has been read for the first time, or was not read for too long: it does not count as
- * fetched early any more. */
+/* rc_settle - x has been read for the first time, or was not read for too long: it does not count
+ * as fetched early any more. */
 void rc_settle(struct ext *x);
 void ext_ref(struct ext *x);
 /* ext_unref - under any lock but queues. */
@@ -226,22 +226,22 @@ struct job {
 /* fetch_start - no lock is held. must: wait for room. Whatever happens, x is not FETCHING for ever.
  * false: there was no room. */
 bool fetch_start(struct look *l, struct job *j, bool must);
-/* fetch_plan - extents for what is missing of [from, to) of a known object, attached, at most max, none
- * that begins at `before` or behind it. The shard is locked. */
+/* fetch_plan - extents for what is missing of [from, to) of a known object, attached, at most
+ * max, none that begins at `before` or behind it. The shard is locked. */
 size_t fetch_plan(struct look *l, uint64_t from, uint64_t before, uint64_t to, struct job *jobs,
 		  size_t max);
 /* fetch_ask - the request that finds out what an object is: with its beginning (what OBJECT_PART),
  * all of it when it is at most len (OBJECT_ALL), its end (OBJECT_TAIL), or nothing (OBJECT_HEAD).
  * Becomes obj->asking. The shard is locked. Returns 0 or -ENOMEM. */
 int fetch_ask(struct look *l, int what, uint64_t off, uint64_t len, struct job *ret) NZ_MUST_USE;
-/* rc_beginning - how much of an unknown object is fetched with what it is: all, usually; little in a
- * folder whose objects are too large for that. rc_guess - how much of it may come. */
+/* rc_beginning - how much of an unknown object is fetched with what it is: all, usually; little
+ * in a folder whose objects are too large for that. rc_guess - how much of it may come. */
 uint64_t rc_beginning(struct rstore *st, const char *key);
 uint64_t rc_guess(struct rstore *st, const char *key);
 /* fetch_wait - until x is not being fetched. The shard is locked. -EINTR. */
 int fetch_wait(struct ext *x, struct err *e) NZ_MUST_USE;
-/* ext_error - what became of an extent that is not being fetched any more: 0, -EAGAIN look again, or
- * why it could not be. */
+/* ext_error - what became of an extent that is not being fetched any more: 0, -EAGAIN look again,
+ * or why it could not be. */
 int ext_error(const struct ext *x, const char *key, struct err *e) NZ_MUST_USE;
 
 /* ---- store_remote_ahead.c: fetching early ---- */

@@ -1,7 +1,8 @@
 /* store_remote_table.c - what is known of keys, and where the extents of an object are.
  *
- * The table is bounded: each shard drops entries that nobody used lately and that have no extents. A
- * complete listing of a folder proves absence as long as no entry of its root was dropped since. */
+ * The table is bounded: each shard drops entries that nobody used lately and that have no
+ * extents. A complete listing of a folder proves absence as long as no entry of its root was
+ * dropped since. */
 #include "nczarr/store_remote_int.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-"""Reading over a slow line: a mount of a web server whose answers take 50 ms, against curl with eight
-requests side by side, and a second read."""
+"""Reading over a slow line: a mount of a web server whose answers take 50 ms, against curl with
+eight requests side by side, and a second read."""
 import os
 import shutil
 import subprocess

@@ -1,5 +1,5 @@
-"""What reading over a slow line costs: requests and bytes are counted, memory is looked at, time is not
-(that is `scripts/bench remote`)."""
+"""What reading over a slow line costs: requests and bytes are counted, memory is looked at, time is
+not (that is `scripts/bench remote`)."""
 import contextlib
 import os
 
@@ -54,7 +54,7 @@ def chunks_asked(web):
 
 
 def test_requests(t):
-    """At most three requests before the first chunk, one for each chunk, none for the second read."""
+    """At most three requests before the first chunk, one for each chunk, none for a second read."""
     with served(t, delay=0.02) as web:
         with t.mount(f"{web.url}/a.zarr") as m:
             t.call(in_order, m.path, f"{web.folder}/a.zarr")
@@ -67,8 +67,8 @@ def test_requests(t):
 
 
 def test_restart_with_a_disk_cache(t):
-    """A mount that finds its cache directory warm asks whether things are what they were, and fetches
-    none of them; a damaged cache gives the right bytes, too."""
+    """A mount that finds its cache directory warm asks whether things are what they were, and
+    fetches none of them; a damaged cache gives the right bytes, too."""
     chunks = 12
     with served(t, chunks=chunks) as web:
         cache = t.path("cache")

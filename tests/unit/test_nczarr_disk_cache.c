@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "remote_fake.h"
+#include "tests/unit/remote_fake.h"
 
 #define KIB ((size_t)1024)
 #define MIB ((size_t)1 << 20)
