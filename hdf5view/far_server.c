@@ -116,6 +116,8 @@ static bool do_read(struct far_server *f, const struct far_request *q)
 	atomic_fetch_add(&f->waited, stop_now() - start);
 	if (rc < 0)
 		atomic_store(&f->failed, true);
+	if (rc == -EBADMSG) /* of the server that has it, and no word about the file */
+		rc = -EIO;
 	return rc == 0 ? answer(f, 0, f->room, (size_t)q->len)
 		       : answer(f, rc, e.msg, strlen(e.msg));
 }

@@ -31,11 +31,17 @@ uint64_t h5_rd_length(const struct h5_file *f, struct slice *s)
 int h5_pread(const struct h5_file *f, uint64_t addr, void *out, size_t n, const char *what,
 	     struct err *e)
 {
+	int rc;
+
 	if (!h5_in_file(f, addr, n))
 		return err_set(e, -EBADMSG,
 			       "%s: %zu bytes at %llu lie outside the file of %llu bytes", what,
 			       n, (unsigned long long)addr, (unsigned long long)f->size);
-	return blob_read(f->blob, addr, out, n, e);
+	rc = blob_read(f->blob, addr, out, n, e);
+	/* a server that talks nonsense damages no file: what is remembered of damage stays */
+	if (rc == -EBADMSG && e)
+		e->code = -EIO;
+	return rc == -EBADMSG ? -EIO : rc;
 }
 
 static inline uint32_t rotl(uint32_t v, unsigned n)

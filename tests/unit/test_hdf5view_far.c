@@ -201,6 +201,9 @@ static void test_recovers(void **state)
 	assert_int_equal(source_read_vlen(s, texts, 0, &b, &e), -EIO);
 	assert_non_null(strstr(e.msg, "the fake network failed"));
 	assert_int_equal(source_locate(s, chunks, 3, &ref, &e), -EIO);
+	f->fail_rc = -EBADMSG; /* of the server, and not the file's */
+	assert_int_equal(source_locate(s, chunks, 3, &ref, &e), -EIO);
+	assert_int_equal(source_read_vlen(s, texts, 0, &b, &e), -EIO);
 	f->fail_at = 0;
 	assert_int_equal(source_read_vlen(s, texts, 0, &b, &e), 0);
 	assert_int_equal(b.len, 4 + 3 + 4);
