@@ -292,6 +292,9 @@ check-remote:
 	$(MAKE) -j2 WERROR=1 all tools
 	@scripts/install-deps remote || echo "check-remote: packages are missing (no root, no network?)"
 	NCZARRFS=$(BUILD)/nczarrfs scripts/remote-servers run tests/run-tests.py -k servers/ $(TESTFLAGS)
+	$(MAKE) WERROR=1 $(BUILD)/unit/test_nczarr_net_leaks
+	NCZARRFS_REQUESTS=100000 $(BUILD)/unit/test_nczarr_net_leaks
+	NCZARRFS=$(BUILD)/nczarrfs NCZARRFS_REMOTE=all tests/run-tests.py -k remote_trees/ $(TESTFLAGS)
 
 demo:
 	@scripts/install-deps demo

@@ -627,6 +627,10 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 	 * before close returns, so there is no cache of writes. */
 	if (fs->writes)
 		conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_WRITEBACK_CACHE);
+	/* Names in one directory are looked up side by side: each may cost a way to a server and back.
+	 * Older versions of libfuse (3.14) do not hand it on. */
+	if (fs->remote)
+		conn->want |= conn->capable & FUSE_CAP_PARALLEL_DIROPS;
 	log_debug("kernel protocol %u.%u, read-ahead %u bytes", conn->proto_major,
 		  conn->proto_minor, conn->max_readahead);
 }

@@ -80,6 +80,7 @@ static int copy(struct blob *b, int fd, uint64_t timeout_ms, struct err *e)
 int h4_fetch(struct blob *b, uint64_t timeout_ms, int *ret, struct err *e)
 {
 	const char *dir;
+	char own[64];
 	auto_fd int fd = -1;
 	int rc;
 
@@ -95,7 +96,8 @@ int h4_fetch(struct blob *b, uint64_t timeout_ms, int *ret, struct err *e)
 	rc = copy(b, fd, timeout_ms, e);
 	if (rc < 0)
 		return err_wrap(e, rc, "a copy of it in '%.100s' (TMPDIR)", dir);
-	*ret = fd;
-	fd = -1;
-	return 0;
+	/* the library's process may only read it */
+	(void)snprintf(own, sizeof(own), "/proc/self/fd/%d", fd);
+	*ret = open(own, O_RDONLY | O_CLOEXEC);
+	return *ret < 0 ? err_sys(e, errno, "a copy of it in '%.100s' (TMPDIR)", dir) : 0;
 }

@@ -192,13 +192,13 @@ static void behind(struct fetch *f, const struct net_answer *a)
 	struct object_info info;
 
 	info_of(a, &info);
-	if (f->r.what == OBJECT_HEAD) { /* not even the one byte that was asked for */
-		info.size = info.size == UINT64_MAX ? 0 : info.size;
-		if (info.size > 0)
-			fail(f, -EBADMSG, "the server has no first byte of %llu",
-			     (unsigned long long)info.size);
-		else
+	if (f->r.what == OBJECT_HEAD) { /* there is not even the one byte that was asked for */
+		if (f->by_get && info.size == 0)
 			info_came(f, &info);
+		else
+			fail(f, -EIO,
+			     "the server has no first byte, and does not say that it is "
+			     "empty (HTTP 416)");
 		return;
 	}
 	if (f->r.what == OBJECT_PART && info.size != UINT64_MAX && info.size > f->r.off) {
@@ -321,7 +321,7 @@ static void came(struct fetch *f, struct net_answer *a)
 		fail(f, -EBADMSG, "the server sends %s", wrong);
 		return;
 	}
-	if (a->status != 200 && a->status != 206 && a->status != 204) {
+	if (a->status != 200 && a->status != 206) {
 		fail(f, -EIO, "an answer that nobody asked for (HTTP %u)",
 		     (unsigned int)a->status);
 		return;

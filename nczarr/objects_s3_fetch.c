@@ -200,7 +200,7 @@ static bool too_big(struct fetch *f, const struct net_answer *a)
 {
 	struct object_got got = {.rc = 0};
 
-	if (f->what != OBJECT_ALL || a->rc != -EFBIG || a->length == UINT64_MAX)
+	if (f->what != OBJECT_ALL || a->rc != -EFBIG || a->length == UINT64_MAX || !*a->etag)
 		return false;
 	s3_info_of(a, &got.info);
 	got.info.size = a->length;

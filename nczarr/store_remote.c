@@ -78,17 +78,9 @@ static int ask(struct look *l, const struct how *how, struct err *e)
 	return rc ? rc : -EAGAIN;
 }
 
-/* holds - whether what is known of an object may be taken as it is: it is young enough, or bytes of it
- * will be fetched anyway, under the condition that it is this version. */
-static bool holds(const struct rcache *c, const struct robj *o, bool reading)
-{
-	return obj_is_young(c, o->known_at) ||
-	       (reading && o->state == OBJ_THERE && o->n_xs == 0 && !c->disk);
-}
-
-/* know - on 0 l->obj is there, and the shard is locked. reading: its bytes are wanted. What was asked for
- * this is believed, however long that took. */
-static int know(struct look *l, const struct how *how, bool reading, struct err *e)
+/* know - on 0 l->obj is there, and the shard is locked. What was asked for this is believed, however long
+ * that took. */
+static int know(struct look *l, const struct how *how, struct err *e)
 {
 	const struct rcache *c = l->st->cache;
 
@@ -98,7 +90,7 @@ static int know(struct look *l, const struct how *how, bool reading, struct err 
 
 		(void)pthread_mutex_lock(&l->shard->lock);
 		o = look_find(l, false);
-		if (o && o->state != OBJ_UNKNOWN && (tries || holds(c, o, reading))) {
+		if (o && o->state != OBJ_UNKNOWN && (tries || obj_is_young(c, o->known_at))) {
 			if (o->state == OBJ_THERE)
 				return 0;
 			(void)pthread_mutex_unlock(&l->shard->lock);
@@ -201,7 +193,7 @@ static int remote_stat(struct store *s, const char *key, struct store_stat *ret,
 		*ret = (struct store_stat){.is_dir = true, .version = FOLDER_VERSION};
 		return 0;
 	}
-	rc = know(&l, &how, false, e);
+	rc = know(&l, &how, e);
 	if (rc == -ENOENT)
 		return stat_folder(&l, true, ret, e);
 	if (rc < 0)
@@ -258,9 +250,7 @@ static int copy_next(struct reading *r, struct err *e)
 	uint64_t some;
 	int rc = 0;
 
-	if (x && x->state == EXT_READY && n == 0 && x->off + x->len >= r->end) {
-		/* nothing to wait for: the usual case */
-	} else if (n) {
+	if (n) {
 		r->l.obj->refs++;
 		(void)pthread_mutex_unlock(&r->l.shard->lock);
 		for (size_t i = 0; i < n; i++) /* who waits for room holds none */
@@ -317,7 +307,7 @@ static int read_bytes(struct rstore *st, const char *key, const struct how *how,
 
 	r->l = look_at(st, key, strlen(key));
 	for (int tries = 0; tries < TRIES; tries++) {
-		rc = know(&r->l, how, true, e);
+		rc = know(&r->l, how, e);
 		if (rc < 0)
 			return rc;
 		if (r->pos > r->off && r->l.obj->gen != r->gen)
@@ -384,7 +374,7 @@ static int remote_get(struct store *s, const char *key, struct buf *out, struct 
 	if (zarr_doc_key(key)) /* rarely more than one of those comes at a time */
 		most = u64_max(most, u64_min(DOC_MOST, st->cache->limit / 4));
 	how.len = u64_min(u64_max(room, 1), most);
-	rc = know(&l, &how, true, e);
+	rc = know(&l, &how, e);
 	if (rc < 0)
 		return rc;
 	rc = size_of(l.obj, key, e);
@@ -560,7 +550,8 @@ static void above(struct rstore *st, const char *key, enum folder_state was,
 		struct look l = look_at(st, key, (size_t)(p - key));
 
 		(void)pthread_mutex_lock(&l.shard->lock);
-		if (look_find(&l, false) && (was == FOLDER_UNKNOWN || l.obj->folder == was)) {
+		if (look_find(&l, is == FOLDER_IS) &&
+		    (was == FOLDER_UNKNOWN || l.obj->folder == was)) {
 			l.obj->folder = is;
 			l.obj->folder_at = stop_now();
 		}

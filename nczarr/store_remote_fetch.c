@@ -10,6 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nczarr/nczarr.h"
+#include "nczarr/store_int.h"
+
+#define SIZE_BITS 48
+#define DOC_USUAL ((uint64_t)256 << 10) /* of a metadata document */
+
 /* fetch - a request that is under way. */
 struct fetch {
 	struct look l; /* key: this one's own */
@@ -57,44 +63,54 @@ static void fail(struct look *l, struct job *j, int code, const struct err *why)
 
 /* ---- what came ---- */
 
-static uint64_t folder_slot(const char *key)
+/* usual_of - where it is remembered how large objects of key's folder are: in the lower 48 bits of a slot,
+ * if the folder's mark is in the upper ones. */
+static _Atomic uint64_t *usual_of(struct rstore *st, const char *key, uint64_t *ret_mark)
 {
 	const char *slash = strrchr(key, '/');
 	uint64_t h = 0;
 
 	for (const char *p = key; slash && p < slash; p++)
-		h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
-	return (h ^ h >> 32) % 64;
+		h = store_mix(h, (unsigned char)*p);
+	*ret_mark = (h | 1) << SIZE_BITS;
+	return &st->root->usual[(h >> 32) % ARRAY_LEN(st->root->usual)];
+}
+
+/* usual_size - 0: not known. */
+static uint64_t usual_size(struct rstore *st, const char *key)
+{
+	uint64_t mark, v = atomic_load_explicit(usual_of(st, key, &mark), memory_order_relaxed);
+
+	return v >> SIZE_BITS << SIZE_BITS == mark ? v & (((uint64_t)1 << SIZE_BITS) - 1) : 0;
 }
 
 /* note_size - how large objects of a folder are, for those whose size is not known yet. Room for them is
  * reserved by that: rather too much than too little. */
 static void note_size(struct look *l, uint64_t size)
 {
-	_Atomic uint64_t *usual = &l->st->root->usual[folder_slot(l->key)];
-	uint64_t was = rc_guess(l->st, l->key);
+	uint64_t was = rc_guess(l->st, l->key), mark;
+	_Atomic uint64_t *slot = usual_of(l->st, l->key, &mark);
 
-	if (size == UINT64_MAX)
+	if (size >> SIZE_BITS)
 		return;
-	size = u64_max(size, 1);
-	atomic_store_explicit(usual, size > was ? size : was - (was - size) / 4,
-			      memory_order_relaxed);
+	was = u64_max(was, usual_size(l->st, l->key));
+	if (size < was)
+		size = was - (was - size) / 4;
+	atomic_store_explicit(slot, mark | u64_max(size, 1), memory_order_relaxed);
 }
 
 uint64_t rc_guess(struct rstore *st, const char *key)
 {
-	uint64_t n =
-		atomic_load_explicit(&st->root->usual[folder_slot(key)], memory_order_relaxed);
+	uint64_t n = usual_size(st, key), most = st->cache->head;
 
-	return n ? u64_min(n, st->cache->head) : st->cache->head;
+	if (!n && zarr_doc_key(key))
+		return u64_min(DOC_USUAL, most);
+	return n ? u64_min(n, most) : most;
 }
 
 uint64_t rc_beginning(struct rstore *st, const char *key)
 {
-	uint64_t n =
-		atomic_load_explicit(&st->root->usual[folder_slot(key)], memory_order_relaxed);
-
-	return n > 2 * st->cache->head ? RC_BLOCK : st->cache->head;
+	return usual_size(st, key) > 2 * st->cache->head ? RC_BLOCK : st->cache->head;
 }
 
 /* bytes_came - the bytes of an answer that is of the right version become x's. */

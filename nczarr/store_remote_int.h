@@ -95,7 +95,8 @@ struct rroot {
 	struct rroot *next;
 	_Atomic uint64_t gens;     /* the last robj.gen */
 	_Atomic uint64_t drops;    /* entries that had to go for room */
-	_Atomic uint64_t usual[64]; /* by hash of a folder: bytes of its objects, rather of the large ones */
+	_Atomic uint64_t usual[256]; /* by hash of a folder: how large its objects are, rather the
+				      * large ones (store_remote_fetch.c) */
 	uint64_t seed;
 	char name[];
 };

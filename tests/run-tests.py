@@ -12,7 +12,8 @@ A test passes when its function returns, is skipped when it raises Skip, fails o
 The last line is "N passed, N failed, N skipped"; the exit status is 1 when a test failed.
 
 Environment: NCZARRFS, the program under test (build/nczarrfs); NCZARRFS_CORPUS, a folder of
-real files (../shared/corpus beside the project, tests over it are skipped where it is absent).
+real files (../shared/corpus beside the project, tests over it are skipped where it is absent);
+NCZARRFS_REMOTE=all, for tests of remote trees with all trees and not a few.
 """
 import argparse
 import fnmatch

@@ -239,6 +239,10 @@ def test_errors(t):
         s3.fault = lambda h: h.say(404, b"<html>no</html>") or True
         for row in ask(t, s3, ops):
             assert row.rc == -5 and "S3 service" in row.text, (row.rc, row.text)
+        page = b"<html><body>please sign in, and then ...</body></html>"
+        s3.fault = lambda h: h.say(200, page, Content_Type="text/html") or True
+        for row in ask(t, s3, ops[1:] + [("all", "k", 999, o)], "-t", "1"):
+            assert row.rc in (-5, -27, -74), (row.rc, row.text)
 
 
 def test_busy(t):

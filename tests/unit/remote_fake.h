@@ -35,6 +35,7 @@ struct fake_request {
 	object_done *done;
 	void *arg;
 	int64_t due;
+	struct object_got *got; /* made when it was asked, NULL: when it is answered */
 };
 
 struct fake_asked {
@@ -63,6 +64,7 @@ struct fake {
 	uint64_t bytes, in_flight_bytes, most_bytes;
 	uint64_t versions;
 	bool weak, no_etags, closed;
+	bool at_once; /* what an answer says is what was there when it was asked */
 	int list_fail;
 };
 
@@ -211,7 +213,11 @@ static void *fake_main(void *arg)
 	while ((q = fake_next(f))) {
 		struct object_got got;
 
-		fake_answer(f, q, &got);
+		if (q->got)
+			got = *q->got;
+		else
+			fake_answer(f, q, &got);
+		free(q->got);
 		f->in_flight--;
 		f->in_flight_bytes -= q->r.len;
 		(void)pthread_mutex_unlock(&f->lock);
@@ -257,6 +263,10 @@ static int fake_fetch(struct objects *base, const struct object_range *r, object
 	if (f->in_flight > f->most_in_flight)
 		f->most_in_flight = f->in_flight;
 	f->most_bytes = u64_max(f->most_bytes, f->in_flight_bytes);
+	if (f->at_once) {
+		q->got = calloc(1, sizeof(*q->got));
+		fake_answer(f, q, q->got);
+	}
 	o = fake_find(f, r->key);
 	q->due = now + f->delay;
 	if (f->rate && o) { /* the line carries one answer after the other */

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-static atomic_int opened, closed, told, failing, moved, torn, content;
+static atomic_int opened, closed, told, failing, moved, torn, content, polled[3];
 
 struct fake_view {
 	struct view view;
@@ -35,6 +35,7 @@ static int fake_check(struct source *s, struct err *e)
 /* fake_poll - what is inside of a directory: a number that its source remembers. */
 static int fake_poll(struct source *s, struct err *e)
 {
+	atomic_fetch_add(&polled[s->far + s->unlisted], 1);
 	if (s->ds.n_dims == (uint32_t)atomic_load(&content))
 		return 0;
 	return err_set(e, -ESTALE, "other content");
@@ -96,7 +97,9 @@ static int fake_open(void *arg, struct source **ret_source, struct view **ret_vi
 	assert_true(s && v);
 	s->ops = &fake_source;
 	s->ds.n_dims = (uint32_t)atomic_load(&content);
-	assert_int_equal(stat(arg, &s->ds.st), 0);
+	s->far = strncmp(arg, "far:", 4) == 0;
+	s->unlisted = strcmp(arg, "far:idle") == 0;
+	assert_int_equal(s->far ? 0 : stat(arg, &s->ds.st), 0);
 	v->view.ops = &fake_view;
 	v->view.source = s;
 	v->number = atomic_fetch_add(&opened, 1);
@@ -410,6 +413,38 @@ static void test_broken_directory(void **state)
 	live_put(f->live, ep);
 }
 
+/* test_far - what is far is asked when somebody used it, and where nobody did it is not: that time
+ * goes by is seen by another one that is used. */
+static void test_far(void **state)
+{
+	struct fixture *f = *state;
+	char idle_path[] = "far:idle", used_path[] = "far:used";
+	struct live *idle, *used;
+	struct live_epoch *ep;
+	struct err e = ERR_INIT;
+	int before = atomic_load(&opened);
+
+	atomic_store(&polled[1], 0);
+	atomic_store(&polled[2], 0);
+	assert_int_equal(live_new(idle_path, fake_open, idle_path, &idle, &e), 0);
+	live_far(idle, 1);
+	assert_int_equal(live_watch(idle, fake_changed, &f->mask, &e), 0);
+	atomic_fetch_add(&content, 1);
+	assert_int_equal(live_new(used_path, fake_open, used_path, &used, &e), 0);
+	live_far(used, 1);
+	assert_int_equal(live_watch(used, fake_changed, &f->mask, &e), 0);
+	AWAIT(live_get(used, LIVE_ROOT, &ep, &e) == 0 &&
+	      (live_put(used, ep), atomic_load(&polled[1]) >= 2));
+	assert_int_equal(atomic_load(&polled[2]), 0);
+	assert_int_equal(atomic_load(&opened), before + 2); /* idle has changed, unseen */
+	assert_int_equal(live_get(idle, LIVE_ROOT, &ep, &e), 0);
+	live_put(idle, ep);
+	AWAIT(atomic_load(&opened) == before + 3);
+	AWAIT(live_get(idle, LIVE_ROOT, &ep, &e) == 0 && (live_put(idle, ep), ep->number == 1));
+	live_free(used);
+	live_free(idle);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -421,7 +456,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_readers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replaced_while_opened, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_directory, setup_directory, teardown),
-		cmocka_unit_test_setup_teardown(test_broken_directory, setup_directory, teardown),
+		cmocka_unit_test_setup_teardown(test_broken_directory, setup_directory,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_far, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

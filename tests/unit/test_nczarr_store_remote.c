@@ -665,7 +665,7 @@ static void test_scan(void **state)
 	for (size_t i = 0; i < 64; i++) {
 		(void)snprintf(key, sizeof(key), "s/%zu", i);
 		fake_set(x.f, key, NULL, MIB);
-		assert_int_equal(get(&x, key, 0, MIB), 0);
+		assert_int_equal(get(&x, key, 0, i % 2 ? MIB : MIB / 2), 0);
 	}
 	fake_forget(x.f);
 	assert_int_equal(get(&x, "hot", 0, MIB), 0);
@@ -727,6 +727,9 @@ static void test_put_and_remove(void **state)
 	assert_int_equal(store_read(x.s, "b/c", 0, out, 5, &version2, &x.e), 0);
 	assert_memory_equal(out, "hello", 5);
 	assert_int_equal(version2, version);
+	assert_int_equal(store_stat(x.s, "b", &st, &x.e), 0); /* a folder now */
+	assert_true(st.is_dir);
+	assert_int_equal(store_stat(x.s, "b/d", &st, &x.e), -ENOENT);
 	p = (struct store_put){.data = "world!", .len = 6, .absent = true};
 	assert_int_equal(store_put(x.s, "b/c", &p, NULL, &x.e), -EEXIST);
 	p.absent = false;
@@ -740,6 +743,36 @@ static void test_put_and_remove(void **state)
 	assert_int_equal(store_stat(x.s, "a/0", &st, &x.e), -ENOENT);
 	assert_int_equal(store_stat(x.s, "a", &st, &x.e), -ENOENT);
 	assert_int_equal(store_remove(x.s, "a/0", &x.e), 0);
+	fx_close(&x);
+}
+
+/* An answer to what was asked before a write does not bring the old object back. */
+static void test_put_while_it_is_fetched(void **state)
+{
+	struct store_put p = {.data = "hello", .len = 5};
+	struct reader r = {.stop = NULL};
+	struct fx x;
+
+	(void)state;
+	fx_open(&x, true, NULL);
+	x.f->at_once = true;
+	fake_set(x.f, "a", NULL, 5);
+	fake_hold(x.f, true, 0);
+	reader_start(&r, &x, "a", 0, 5);
+	fake_await(x.f, 1);
+	assert_int_equal(store_put(x.s, "a", &p, NULL, &x.e), 0);
+	fake_hold(x.f, false, 0);
+	assert_int_equal(reader_end(&r), 0);
+	assert_int_equal(get(&x, "a", 0, 5), 0);
+	/* nor does an absence */
+	fake_hold(x.f, true, 0);
+	reader_start(&r, &x, "b", 0, 5);
+	while (fake_count(x.f) < 3)
+		(void)sched_yield();
+	assert_int_equal(store_put(x.s, "b", &p, NULL, &x.e), 0);
+	fake_hold(x.f, false, 0);
+	assert_int_equal(reader_end(&r), 0);
+	assert_int_equal(get(&x, "b", 0, 5), 0);
 	fx_close(&x);
 }
 
@@ -788,6 +821,7 @@ int main(void)
 		cmocka_unit_test(test_scan),
 		cmocka_unit_test(test_names_are_bounded),
 		cmocka_unit_test(test_put_and_remove),
+		cmocka_unit_test(test_put_while_it_is_fetched),
 		cmocka_unit_test(test_opened_again),
 	};
 
