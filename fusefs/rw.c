@@ -59,7 +59,7 @@ static void take_over(struct rw *rw, struct view *v)
 static int allowed(const struct rw *rw, const struct source *s, struct err *e)
 {
 	const struct fs_setup *setup = rw->setup;
-	const char *path = rw->state.path;
+	const char *path = rw->state.shown;
 
 	if (rw->state.remote && !S_ISDIR(s->ds.st.st_mode))
 		return err_set(e, -EROFS,
@@ -98,11 +98,10 @@ static int read_only(const char *path, struct err *e)
 static int reach(struct rw *rw, struct err *e)
 {
 	const struct fs_setup *setup = rw->setup;
-	const char *path = rw->state.path;
-	int rc = fs_store(setup, path, &rw->far, e);
+	int rc = fs_store(setup, rw->state.path, &rw->far, e);
 
 	if (rc == 0 && (rw->far->unlisted || !rw->far->ops->put || !rw->far->ops->remove))
-		rc = read_only(path, e);
+		rc = read_only(rw->state.shown, e);
 	return rc;
 }
 
@@ -169,7 +168,7 @@ static int file_commit(void *arg, const struct file_rw_change *c, struct err *e)
 {
 	const struct rw *rw = arg;
 
-	return commit_file(rw->setup, rw->state.path, rw->far, rw->state.dir_fd, c, e);
+	return commit_file(rw->setup, rw->state.shown, rw->far, rw->state.dir_fd, c, e);
 }
 
 static int file_end(void *arg, struct err *e)
@@ -319,7 +318,8 @@ static int prepare(struct rw *rw, const char *path, struct err *e)
 	if (rc == 0)
 		rc = rw_repair(rw->setup, &rw->state, &done, e);
 	if (rc == 0 && done)
-		log_warn("'%s': a commit that was begun before was ended, or undone", path);
+		log_warn("'%s': a commit that was begun before was ended, or undone",
+			 rw->state.shown);
 	if (rc == 0 && !done && !rw_state_bare(&rw->state))
 		rc = rw_state_same(&rw->state, e);
 	return rc == 0 ? rw_state_base(&rw->state, e) : rc;
@@ -376,7 +376,7 @@ static bool any_entry(void *arg, const char *name, bool is_dir, const struct sto
 static int create_far(const struct fs_setup *setup, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
-	const char *path = cfg->source;
+	const char *path = cfg->source, *shown = cfg->shown;
 	struct store *s;
 	bool any = false;
 	int rc;
@@ -390,14 +390,14 @@ static int create_far(const struct fs_setup *setup, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (s->unlisted) {
-		rc = read_only(path, e);
+		rc = read_only(shown, e);
 	} else if (cfg->view != CFG_VIEW_ZARR) {
-		rc = setup->rw->far_create(cfg, s, path, e);
+		rc = setup->rw->far_create(cfg, s, shown, e);
 	} else {
 		rc = store_list(s, "", false, any_entry, &any, e);
 		rc = rc == -ENOENT ? 0 : rc;
 		if (rc == 0 && any)
-			rc = err_set(e, -EEXIST, "'%s' is there already", path);
+			rc = err_set(e, -EEXIST, "'%s' is there already", shown);
 	}
 	store_close(s);
 	return rc == -EEXIST

@@ -9,6 +9,7 @@
 /* rw_state - a state directory, locked: nobody else writes the dataset. */
 struct rw_state {
 	char *path;   /* of the dataset, resolved; owned */
+	char *shown;  /* path for messages: of an address without secrets; owned */
 	char *dir;    /* of the state directory; owned */
 	int dir_fd;   /* -1: none */
 	int lock_fd;  /* holds the lock */

@@ -126,21 +126,38 @@ static int append(const struct rw_keys *k, const struct buf *b, bool synced, str
 	return synced ? io_sync(fd, true, e) : 0;
 }
 
+/* digits_of - 16 hexadecimal digits. */
+static bool digits_of(const char *text, uint64_t *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	*ret = 0;
+	for (size_t i = 0; i < 16; i++) {
+		const char *d = text[i] ? strchr(digits, text[i]) : NULL;
+
+		if (!d)
+			return false;
+		*ret = *ret << 4 | (uint64_t)(d - digits);
+	}
+	return true;
+}
+
 /* load_record - one that is torn was told to nobody. */
 static int load_record(struct rw_keys *k, const char *text)
 {
 	bool put = *text == '#';
-	const char *digits = text + put;
-	char *end;
-	unsigned long long v = strtoull(digits, &end, 16);
+	const char *key;
 	struct noted *x;
+	uint64_t v;
 
-	if (end != digits + 16 || *end != ' ' || !store_key_ok(end + 1))
+	text += put;
+	if (!digits_of(text, &v) || text[16] != ' ' || !store_key_ok(text + 17))
 		return 0;
-	x = find(k, end + 1);
+	key = text + 17;
+	x = find(k, key);
 	if (put)
 		return x ? add_put(x, v) : 0;
-	return x ? 0 : add(k, end + 1, v);
+	return x ? 0 : add(k, key, v);
 }
 
 static int load(struct rw_keys *k, struct err *e)
@@ -501,7 +518,7 @@ static int is_tree(struct rw_keys *k, struct err *e)
 			return rc;
 	}
 	return err_set(e, -ENOENT, "'%s': there is no Zarr tree (-o rw,create makes one)",
-		       k->state->path);
+		       k->state->shown);
 }
 
 int rw_keys_open(const struct fs_setup *setup, const struct rw_state *state, struct store *s,

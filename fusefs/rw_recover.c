@@ -94,23 +94,25 @@ int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *li
 		  struct err *e)
 {
 	struct rw_state s = RW_STATE_INIT;
+	auto_free char *shown = fs_shown(path);
 	bool done, bare, nc;
-	int rc = rw_state_open(setup->cfg, path, false, &s, e);
+	int rc = shown ? rw_state_open(setup->cfg, path, false, &s, e) : err_nomem(e);
 
 	if (rc == -ENOENT && (address_is_remote(path) || access(path, F_OK) == 0)) {
-		buf_printf(lines, "'%s': nothing to be done\n", path);
+		buf_printf(lines, "'%s': nothing to be done\n", shown);
 		return 0;
 	}
 	if (rc < 0)
 		return rc;
 	rc = rw_repair(setup, &s, &done, e);
 	if (rc == 0 && done)
-		buf_printf(lines, "'%s': a commit that was begun was ended, or undone\n", path);
+		buf_printf(lines, "'%s': a commit that was begun was ended, or undone\n",
+			   shown);
 	bare = rw_state_bare(&s);
 	/* of an address both views may have left something: the tree's comes first */
 	nc = s.is_dir && !(s.remote && (rw_state_waits(&s) & RW_WAITS_TREE));
 	if (rc == 0 && !done && bare)
-		buf_printf(lines, "'%s': nothing to be done\n", path);
+		buf_printf(lines, "'%s': nothing to be done\n", shown);
 	rw_state_close(&s);
 	if (rc < 0 || bare)
 		return rc;
@@ -119,12 +121,13 @@ int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *li
 		rc = fs_rw_pending(setup, path, e) > 0 ? rw_recover_rest(setup, path, true, e)
 						       : 0;
 	if (rc == 0)
-		buf_printf(lines, "'%s': what was written is in it\n", path);
+		buf_printf(lines, "'%s': what was written is in it\n", shown);
 	return rc;
 }
 
 int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change, struct err *e)
 {
+	auto_free char *shown = fs_shown(path);
 	struct err other = ERR_INIT;
 	struct buf lines;
 	int rc = fs_rw_pending(setup, path, &other), pending = rc;
@@ -141,9 +144,11 @@ int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change, stru
 		rc = err_set(&other, -EIO, "a mount that died left something behind");
 	}
 	if (rc < 0 && pending == FS_RW_BROKEN)
-		return err_set(e, rc, "'%s': run nczarrfs recover: %s", path, other.msg);
+		return err_set(e, rc, "'%s': run nczarrfs recover: %s", shown ? shown : "",
+			       other.msg);
 	if (rc < 0)
-		log_warn("'%s': not everything that was written is in it: %s", path, other.msg);
+		log_warn("'%s': not everything that was written is in it: %s",
+			 shown ? shown : "", other.msg);
 	return 0;
 }
 
@@ -174,15 +179,22 @@ static int recover_one(void *arg)
 	return rc < 0;
 }
 
+static int recover_guarded(struct recovering *r)
+{
+	auto_free char *shown = fs_shown(r->path);
+
+	return fs_run_guarded(shown ? shown : "", 0, recover_one, r);
+}
+
 int fs_recover(const struct fs_setup *setup)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct recovering r = {.setup = setup, .path = cfg->source};
-	int status = fs_run_guarded(r.path, 0, recover_one, &r);
+	int status = recover_guarded(&r);
 
 	for (size_t i = 0; i < cfg->n_more; i++) {
 		r.path = cfg->more[i];
-		if (fs_run_guarded(r.path, 0, recover_one, &r) != 0)
+		if (recover_guarded(&r) != 0)
 			status = 1;
 	}
 	return status;

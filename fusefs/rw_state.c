@@ -20,6 +20,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "fusefs/commit_int.h"
+#include "fusefs/remote.h"
 #include "mountcfg/address.h"
 
 #define LOCK "lock"
@@ -143,7 +144,7 @@ static int try_lock(struct rw_state *s, struct err *e)
 	if (fd < 0)
 		return err_sys(e, errno, "'%s/" LOCK "'", s->dir);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		rc = errno == EWOULDBLOCK ? busy(fd, s->path, e)
+		rc = errno == EWOULDBLOCK ? busy(fd, s->shown, e)
 					  : err_sys(e, errno, "lock '%s/" LOCK "'", s->dir);
 		(void)close(fd);
 		return rc;
@@ -196,6 +197,10 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 	}
 	if (rc == 0 && !s.remote && stat(s.path, &st) < 0)
 		rc = err_sys(e, errno, "'%s'", path);
+	if (rc == 0) {
+		s.shown = fs_shown(s.path);
+		rc = s.shown ? 0 : err_nomem(e);
+	}
 	s.is_dir = rc == 0 && (s.remote || S_ISDIR(st.st_mode));
 	for (int i = 0; rc == 0 && s.lock_fd < 0; i++) {
 		if (s.dir_fd >= 0)
@@ -328,5 +333,6 @@ void rw_state_close(struct rw_state *s)
 		(void)close(s->dir_fd);
 	free(s->dir);
 	free(s->path);
+	free(s->shown);
 	*s = (struct rw_state)RW_STATE_INIT;
 }

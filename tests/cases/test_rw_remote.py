@@ -562,7 +562,7 @@ def test_others(t):
 
 
 def test_refused(t):
-    """One at a time writes; a web server and a file are not written to; what is there is not made."""
+    """One at a time writes; web servers and files are not written to; what is there is not made."""
     with server(t) as s3:
         with t.mount(ADDRESS, *options(s3, "create")) as m:
             t.call(write_nc, os.path.join(m.path, "store.nc"), 1, "w")
