@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/stop.h"
 #include "base/str.h"
 #include "nczarr/json_read.h"
 #include "nczarr/parquet.h"
@@ -106,7 +107,7 @@ static int load(struct parq *p, size_t array, uint64_t record, struct pq_table *
 }
 
 /* find_slot - lock: the one of a file, or the one to put it in, waiting for one; its loading is set
- * when the caller is to load it. */
+ * when the caller is to load it. NULL: it was given up. */
 static struct slot *find_slot(struct parq *p, size_t array, uint64_t record)
 {
 	for (;;) {
@@ -133,7 +134,8 @@ static struct slot *find_slot(struct parq *p, size_t array, uint64_t record)
 			best->record = record;
 			return best;
 		}
-		(void)pthread_cond_wait(&p->loaded, &p->lock);
+		if (stop_wait(&p->loaded, &p->lock, INT64_MAX))
+			return NULL;
 	}
 }
 
@@ -144,6 +146,10 @@ static int take(struct parq *p, size_t array, uint64_t record, struct slot **ret
 
 	(void)pthread_mutex_lock(&p->lock);
 	s = find_slot(p, array, record);
+	if (!s) {
+		(void)pthread_mutex_unlock(&p->lock);
+		return err_set(e, -EINTR, "'%.150s': given up", p->arrays[array].key);
+	}
 	if (s->loading) {
 		(void)pthread_mutex_unlock(&p->lock);
 		rc = load(p, array, record, &s->table, e);
@@ -540,8 +546,8 @@ int refs_parq_open(struct store *store, uint64_t max_meta, struct refs_index **r
 	if (!p)
 		return err_nomem(e);
 	p->base.ops = &parq_ops;
-	(void)pthread_mutex_init(&p->lock, NULL); /* neither can fail with default attributes */
-	(void)pthread_cond_init(&p->loaded, NULL);
+	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail with default attributes */
+	stop_cond_init(&p->loaded);
 	p->store = store;
 	p->max_table = max_meta / 4;
 	buf_init(&doc, (size_t)u64_min(max_meta, SIZE_MAX / 2));

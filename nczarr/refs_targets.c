@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/beneath.h"
+#include "base/stop.h"
 #include "base/url.h"
 
 #define OPEN_MAX_TARGETS 64 /* kept open beside those in use */
@@ -61,8 +62,8 @@ int refs_targets_new(const struct refs_home *home, struct refs_targets **ret, st
 
 	if (!ok)
 		return err_nomem(e);
-	(void)pthread_mutex_init(&t->lock, NULL); /* neither can fail with default attributes */
-	(void)pthread_cond_init(&t->opened, NULL);
+	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail with default attributes */
+	stop_cond_init(&t->opened);
 	t->address = copy(home->address, &ok);
 	/* links on the way are followed now, so that what is below is below for good */
 	t->dir = home->dir ? realpath(home->dir, NULL) : NULL;
@@ -317,8 +318,12 @@ int refs_target_take(struct refs_targets *t, const char *url, struct refs_target
 
 	(void)pthread_mutex_lock(&t->lock);
 	x = find(t, url, true);
-	while (x && x->opening)
-		(void)pthread_cond_wait(&t->opened, &t->lock);
+	while (rc == 0 && x && x->opening)
+		rc = stop_wait(&t->opened, &t->lock, INT64_MAX);
+	if (rc) {
+		(void)pthread_mutex_unlock(&t->lock);
+		return err_set(e, rc, "'%.*s': given up", SHOWN, url);
+	}
 	if (x && !x->blob) {
 		x->opening = true;
 		(void)pthread_mutex_unlock(&t->lock);
