@@ -1,9 +1,9 @@
 /* stop.h - waiting that can be given up: what waits for others (a server far away) is told that
  * nobody wants the answer any more.
  *
- * A thread that answers a request installs a stop; whoever learns that the request was given up (the
- * kernel says so) asks for it; what waits below looks at it. Without a stop installed nothing is
- * ever given up. */
+ * A thread that answers a request installs a stop; whoever learns that the request was given up
+ * (the kernel says so) asks for it; what waits below looks at it. Without a stop installed nothing
+ * is ever given up. */
 #ifndef BASE_STOP_H
 #define BASE_STOP_H
 
@@ -24,8 +24,8 @@ struct stop {
  * caller's. */
 void stop_begin(struct stop *s);
 void stop_end(struct stop *s);
-/* stop_begin_if - the same; look is called besides, by this thread, while it waits: not in the first
- * tenth of a second, and then ten times a second until it says true, which is as if asked. */
+/* stop_begin_if - the same; look is called besides, by this thread, while it waits: not in the
+ * first tenth of a second, and then ten times a second until it says true, which is as if asked. */
 void stop_begin_if(struct stop *s, bool (*look)(void *arg), void *arg);
 /* stop_ask - any thread; not after stop_end. */
 void stop_ask(struct stop *s);

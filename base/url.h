@@ -35,8 +35,8 @@ void url_release(struct url *u);
  * sig, token, ...) unless secrets. */
 void url_put(struct buf *out, const struct url *u, bool secrets);
 
-/* url_encode - append bytes percent-encoded as AWS wants it: unreserved characters (A-Z a-z 0-9 - . _
- * ~) stay, hexadecimal is upper case; slashes: '/' stays, too. */
+/* url_encode - append bytes percent-encoded as AWS wants it: unreserved characters (A-Z a-z 0-9 -
+ * . _ ~) stay, hexadecimal is upper case; slashes: '/' stays, too. */
 void url_encode(struct buf *out, const char *text, size_t n, bool slashes);
 /* url_decode - append decoded bytes. -EINVAL: bad encoding, or a NUL. */
 int url_decode(struct buf *out, const char *text, size_t n, struct err *e) NZ_MUST_USE;

@@ -413,8 +413,8 @@ static void wake_until_done(struct server *s)
 	(void)pthread_mutex_unlock(&s->lock);
 }
 
-/* unmounted - the kernel has taken the mount away. That is heard by threads that ask for requests, and
- * while a server far away hangs there may be none: all of them wait for it. */
+/* unmounted - the kernel has taken the mount away. That is heard by threads that ask for requests,
+ * and while a server far away hangs there may be none: all of them wait for it. */
 static bool unmounted(const struct server *s)
 {
 	struct pollfd p = {.fd = fuse_session_fd(s->fs.se)};

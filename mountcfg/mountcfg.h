@@ -93,11 +93,12 @@ struct cfg {
 	uint64_t ahead_size;     /* -o ahead_size= : fetched before it is asked for, at most */
 	char *cache_dir;         /* -o cache_dir= : what was fetched is kept there; or NULL */
 	uint64_t disk_size;      /* bytes of it: -o cache_size= where there is a cache_dir */
-	uint32_t check_every;    /* -o check_every= : seconds until the service is asked whether what
-				  * is known still holds; 0: never */
-	char *address;           /* refs: -o address= : of SOURCE, as readers of the references reach
-				  * it; or NULL: as it is here */
-	bool inline_refs;        /* refs: -o inline : chunks that do not pass are put into the document */
+	uint32_t check_every;    /* -o check_every= : seconds until the service is asked whether
+				  * what is known still holds; 0: never */
+	char *address;           /* refs: -o address= : of SOURCE, as readers of the references
+				  * reach it; or NULL: as it is here */
+	bool inline_refs;        /* refs: -o inline : chunks that do not pass are put into the
+				  * document */
 	char **fuse_opts;        /* n_fuse_opts options for libfuse, each "name" or "name=value" */
 	size_t n_fuse_opts;
 };

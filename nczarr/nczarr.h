@@ -67,7 +67,8 @@ struct zarr_sink_options {
 	                           * stores */
 	bool strict_json;
 	struct store *store;      /* what is written, where it is no directory: a remote tree.
-	                           * Borrowed until close; NULL. path then is its name for messages */
+	                           * Borrowed until close; NULL. path then is its name for
+	                           * messages */
 };
 
 /* zarr_sink_open - path: a directory that is a Zarr store. real: the same, opened as a source;
@@ -80,9 +81,9 @@ int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink
 int zarr_sink_pending(const char *path, int dir_fd, struct err *e) NZ_MUST_USE;
 /* zarr_sink_recover - end it or undo it; may be interrupted and called again. */
 int zarr_sink_recover(const char *path, int dir_fd, struct err *e) NZ_MUST_USE;
-/* The same for a remote tree (opts->store): what is new lies in the state directory, with a manifest,
- * until all of it is in the store; so that recovery ends what was begun. A store whose objects were
- * changed by others since real was opened is not written: -ESTALE. */
+/* The same for a remote tree (opts->store): what is new lies in the state directory, with a
+ * manifest, until all of it is in the store; so that recovery ends what was begun. A store whose
+ * objects were changed by others since real was opened is not written: -ESTALE. */
 int zarr_store_recover(struct store *store, int dir_fd, struct err *e) NZ_MUST_USE;
 
 /* zarr_keys - a change of a remote store that is told key by key, as a program wrote them: what
@@ -96,8 +97,8 @@ int zarr_keys_begin(const struct zarr_sink_options *opts, struct zarr_keys **ret
  * what it was before that, 0: nothing; it has to be that, or what is put. Of others nobody asks. */
 int zarr_keys_put(struct zarr_keys *k, const char *key, const uint8_t *p, size_t n,
 		  uint64_t version, struct err *e) NZ_MUST_USE;
-/* zarr_keys_ours - of documents that are another version: whether these n bytes were put by a commit
- * that was begun before, and of which nobody knows whether it ended. */
+/* zarr_keys_ours - of documents that are another version: whether these n bytes were put by a
+ * commit that was begun before, and of which nobody knows whether it ended. */
 void zarr_keys_ours(struct zarr_keys *k,
 		    bool (*ours)(void *arg, const char *key, const uint8_t *p, size_t n),
 		    void *arg);
@@ -125,14 +126,14 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 /* refs_options - how a document of references is written. */
 struct refs_options {
 	const char *address;   /* of the source, as readers of the references reach it */
-	bool inlined;          /* chunks that do not pass are put into the document; else an array with
-	                        * such chunks is an error that names it */
+	bool inlined;          /* chunks that do not pass are put into the document; else an array
+	                        * with such chunks is an error that names it */
 	uint64_t max_inline;   /* bytes of one chunk that may be */
 	uint64_t records;      /* Parquet: references in one file; 0: 100,000 */
 };
 
-/* refs_json - references to all chunks of a source, shown as a Zarr v2 tree: kerchunk's JSON, version
- * 1. v: the tree's view (filter=keep). Written to fd as it is made.
+/* refs_json - references to all chunks of a source, shown as a Zarr v2 tree: kerchunk's JSON,
+ * version 1. v: the tree's view (filter=keep). Written to fd as it is made.
  * refs_parquet - the same as a directory of Parquet files, which must not be there yet. */
 int refs_json(struct source *s, struct view *v, const struct refs_options *opts, int fd,
 	      struct err *e) NZ_MUST_USE;

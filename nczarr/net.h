@@ -37,15 +37,16 @@ void net_stop(struct net *n);
 
 struct net_request;
 
-/* net_sign_fn - called on the net's thread before each try (dates and credentials may have changed):
- * adds header lines with net_header. Must not wait. */
+/* net_sign_fn - called on the net's thread before each try (dates and credentials may have
+ * changed): adds header lines with net_header. Must not wait. */
 typedef int net_sign_fn(void *arg, struct net_request *r, struct err *e);
 
 /* net_answer - what came. */
 struct net_answer {
 	int rc;                  /* 0: an answer of the server with a status below 400, complete;
-	                          * -EINTR, -ECANCELED; else why there is none (below), in e. 3xx: it
-	                          * was signed, or neither GET nor HEAD: redirects are the caller's */
+	                          * -EINTR, -ECANCELED; else why there is none (below), in e. 3xx:
+	                          * it was signed, or neither GET nor HEAD: redirects are the
+	                          * caller's */
 	struct err e;
 	uint32_t status;         /* of the last try; 0: no answer */
 	uint32_t tries;
@@ -71,8 +72,8 @@ struct net_answer {
 typedef void net_done_fn(void *arg, struct net_answer *a);
 
 /* net_judge_fn - called on the net's thread with an answer that would be the last one, whatever it
- * says: true: it is tried again, as a 503 is, within the same bounds (S3 says 200 and then <Error>).
- * Must not wait. */
+ * says: true: it is tried again, as a 503 is, within the same bounds (S3 says 200 and then
+ * <Error>). Must not wait. */
 typedef bool net_judge_fn(void *arg, const struct net_answer *a);
 
 struct net_want {
@@ -84,19 +85,22 @@ struct net_want {
 	int body_fd;             /* when body is NULL and body_len is not 0: from here ... */
 	uint64_t body_off;       /* ... at this offset */
 	uint64_t max_body;       /* of the answer */
-	uint8_t *room;           /* NULL; or the body of a 206 or 200 goes here instead of into body, of
-	                          * max_body bytes; the answer's body then is empty but for its len */
+	uint8_t *room;           /* NULL; or the body of a 206 or 200 goes here instead of into
+	                          * body, of max_body bytes; the answer's body then is empty but
+	                          * for its len */
 	bool once;               /* must not be tried again when it may have reached the server */
 	bool background;         /* others go first */
-	bool public_only;        /* who named the address is not the user: where redirects may lead */
-	bool no_proxy, link_local; /* link_local: 169.254.0.0/16 may be asked (instance credentials) */
+	bool public_only;        /* who named the address is not the user: where redirects may
+				  * lead */
+	bool no_proxy, link_local; /* link_local: 169.254.0.0/16 may be asked (instance
+				    * credentials) */
 	const char *user, *password, *bearer; /* copied; NULL. Only for this origin */
 	net_sign_fn *sign;
 	net_judge_fn *judge;     /* NULL */
 	void *sign_arg;          /* of both; lives until done */
-	uint64_t part_off, part_len; /* part_len not 0: these bytes were asked for by a Range header;
-	                          * of a 200, which has all, they are what is kept ("cut"), and
-	                          * the rest is not waited for */
+	uint64_t part_off, part_len; /* part_len not 0: these bytes were asked for by a Range
+	                          * header; of a 200, which has all, they are what is kept ("cut"),
+	                          * and the rest is not waited for */
 	uint32_t total_ms;       /* 0: the options' */
 };
 
@@ -105,8 +109,9 @@ int net_header(struct net_request *r, const char *line, struct err *e) NZ_MUST_U
 /* net_request_of - for net_sign_fn: what is being signed; borrowed. */
 const struct net_want *net_request_of(const struct net_request *r);
 
-/* net_start - done is called once, on the net's thread, and must not wait; the answer's body is taken
- * over by setting it to an empty one. Returns 0; on failure done is not called. Any thread. */
+/* net_start - done is called once, on the net's thread, and must not wait; the answer's body is
+ * taken over by setting it to an empty one. Returns 0; on failure done is not called. Any
+ * thread. */
 int net_start(struct net *n, const struct net_want *w, net_done_fn *done, void *arg,
 	      struct err *e) NZ_MUST_USE;
 /* net_do - the same, and wait (base/stop.h: -EINTR). The answer is the caller's

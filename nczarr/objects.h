@@ -1,7 +1,7 @@
 /* objects.h - what a remote service does with objects, nothing remembered: a bucket, a web server.
  *
- * Keys as in translate/store.h, relative to the root that was opened; "" is an object only where the
- * address names one. What is remembered, shared and fetched early is store_remote's
+ * Keys as in translate/store.h, relative to the root that was opened; "" is an object only where
+ * the address names one. What is remembered, shared and fetched early is store_remote's
  * (nczarr/remote_int.h). Any thread. */
 #ifndef NCZARR_OBJECTS_H
 #define NCZARR_OBJECTS_H
@@ -28,7 +28,8 @@ struct object_range {
 	const char *key;      /* borrowed for the call */
 	enum {
 		OBJECT_HEAD,  /* nothing but what it is */
-		OBJECT_ALL,   /* all of it, if that is at most `len` bytes; else -ERANGE and the info */
+		OBJECT_ALL,   /* all of it, if that is at most `len` bytes; else -ERANGE and the
+			       * info */
 		OBJECT_PART,  /* bytes [off, off + len), fewer at its end; off at or behind its end:
 		               * no bytes, and the info */
 		OBJECT_TAIL,  /* the last len bytes, or all of it */
@@ -41,7 +42,8 @@ struct object_range {
 
 /* object_got - the answer. */
 struct object_got {
-	int rc;               /* 0; -ENOENT proven absence; -ESTALE; -ERANGE; -EALREADY; -EACCES; -EIO;
+	int rc;               /* 0; -ENOENT proven absence; -ESTALE; -ERANGE; -EALREADY; -EACCES;
+	                       * -EIO;
 	                       * -ETIMEDOUT; -ECANCELED; -EBADMSG the answer contradicts itself */
 	struct err e;
 	struct object_info info; /* with rc 0, and -ERANGE of ALL */
@@ -67,12 +69,12 @@ struct objects;
 struct objects_ops {
 	const char *name;     /* "S3" */
 	void (*close)(struct objects *o);
-	/* fetch - done is called once, on any thread but the caller's, and must not wait. Returns 0;
-	 * on failure done is not called. */
+	/* fetch - done is called once, on any thread but the caller's, and must not wait. Returns
+	 * 0; on failure done is not called. */
 	int (*fetch)(struct objects *o, const struct object_range *r, object_done *done, void *arg,
 		     struct err *e);
-	/* list - one level below a key ("" the root), or all that is below it (deep: names have '/').
-	 * Waits. NULL: the service cannot. Nothing below it: emits nothing, 0. */
+	/* list - one level below a key ("" the root), or all that is below it (deep: names have
+	 * '/'). Waits. NULL: the service cannot. Nothing below it: emits nothing, 0. */
 	int (*list)(struct objects *o, const char *key, bool deep, object_emit *emit, void *arg,
 		    struct err *e);
 	/* put - a whole object, from memory (data) or, data NULL, from fd at off. cond may be NULL.

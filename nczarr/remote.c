@@ -81,7 +81,7 @@ static int start_net(struct remote *r, struct err *e)
 	const struct remote_options *o = &r->opts;
 	const struct net_options net = {
 		.connect_ms = at_most(CONNECT_MS, o->timeout_ms),
-		.stall_ms = at_most(STALL_MS, o->timeout_ms),
+		.stall_ms = at_most(STALL_MS, o->timeout_ms / 2), /* time for another try */
 		.total_ms = o->timeout_ms,
 		.tries = o->tries,
 		.connections = o->connections,

@@ -23,8 +23,8 @@ struct remote_options {
 	uint32_t tries;
 	uint32_t connections;          /* to one host */
 	uint64_t cache_bytes;          /* memory for what was fetched */
-	uint64_t ahead_bytes;          /* most that is fetched before it is asked for, in flight or not
-	                                * read yet */
+	uint64_t ahead_bytes;          /* most that is fetched before it is asked for, in flight or
+	                                * not read yet */
 	char *cache_dir;               /* what was fetched is kept here; NULL */
 	uint64_t disk_bytes;           /* at most so much */
 	uint32_t check_ms;             /* how old what is known may be before the service is asked
@@ -34,8 +34,9 @@ struct remote_options {
 /* remote_target - an address, understood (mountcfg/address.h). Texts borrowed for the call. */
 struct remote_target {
 	enum { REMOTE_HTTP, REMOTE_S3, REMOTE_GS3 } kind;
-	const char *url;      /* HTTP: what keys are appended to, "https://host/a.zarr", with its query
-	                       * behind; S3: the endpoint when the address named one, else NULL */
+	const char *url;      /* HTTP: what keys are appended to, "https://host/a.zarr", with its
+	                       * query behind; S3: the endpoint when the address named one, else
+	                       * NULL */
 	const char *query;    /* HTTP: appended to every request; NULL */
 	const char *user, *password;   /* HTTP; NULL */
 	const char *bucket, *key;      /* S3: key "" is the whole bucket */
@@ -43,8 +44,8 @@ struct remote_target {
 	const char *shown;    /* for messages: without secrets */
 	bool public_only;     /* a document named it: not into private networks */
 	bool no_token;        /* bearer_file is for others */
-	/* what - what the address says that it is, a hint; OBJECT: nothing else will do, and what is
-	 * in it does not matter */
+	/* what - what the address says that it is, a hint; OBJECT: nothing else will do, and what
+	 * is in it does not matter */
 	enum { REMOTE_ANY, REMOTE_TREE, REMOTE_FILE, REMOTE_OBJECT } what;
 };
 

@@ -44,9 +44,9 @@ struct rcache;
 int rcache_new(const struct remote_options *opts, struct rcache **ret, struct err *e) NZ_MUST_USE;
 void rcache_free(struct rcache *c);
 
-/* store_remote_open - a store over objects, which it takes on success. name: of the root, what entries
- * on disk are keyed by, without secrets ("s3://bucket/store.zarr"). What was known of the same root
- * before is known still.
+/* store_remote_open - a store over objects, which it takes on success. name: of the root, what
+ * entries on disk are keyed by, without secrets ("s3://bucket/store.zarr"). What was known of the
+ * same root before is known still.
  * Reading: store_stat of what is not known fetches the beginning of the object with it, so that
  * reading it costs no further request; store_read fetches whole blocks, parts that lie together in
  * one request; a fetch that is under way is waited for. Of an object that changes between two reads
@@ -57,8 +57,8 @@ int store_remote_open(struct rcache *c, struct objects *o, const char *name, str
 /* ---- on disk ---- */
 
 struct disk_cache;
-/* disk_cache_open - dir is made where it is not there. Another mount that has it locked: -EBUSY, and
- * the caller goes on without. */
+/* disk_cache_open - dir is made where it is not there. Another mount that has it locked: -EBUSY,
+ * and the caller goes on without. */
 int disk_cache_open(const char *dir, uint64_t max_bytes, struct disk_cache **ret,
 		    struct err *e) NZ_MUST_USE;
 void disk_cache_close(struct disk_cache *d);

@@ -41,8 +41,8 @@ static inline void blob_close(struct blob *b)
 		b->ops->close(b);
 }
 
-/* blob_read - exactly bytes [off, off+len). Returns 0; -EIO when the file ends before; -ESTALE it is
- * not the file that was opened. */
+/* blob_read - exactly bytes [off, off+len). Returns 0; -EIO when the file ends before; -ESTALE it
+ * is not the file that was opened. */
 static inline int blob_read(struct blob *b, uint64_t off, void *out, size_t len, struct err *e)
 {
 	return b->fd >= 0 ? io_pread(b->fd, out, len, off, e) : b->ops->read(b, off, out, len, e);

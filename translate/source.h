@@ -138,8 +138,8 @@ int source_open_at(const struct source_ops *const *formats, size_t n, const stru
 		   const struct source_options *opts, struct source **ret,
 		   struct err *e) NZ_MUST_USE;
 
-/* source_want - a hint: these chunks will be read soon, in this order. Returns at once. Does nothing
- * where s->far is false. */
+/* source_want - a hint: these chunks will be read soon, in this order. Returns at once. Does
+ * nothing where s->far is false. */
 void source_want(struct source *s, uint32_t array, const uint64_t *linear, size_t n);
 
 /* source_locate - say where the bytes of one chunk are, without reading them.

@@ -84,8 +84,8 @@ struct store_ops {
 /* store - embedded first in every implementation. */
 struct store {
 	const struct store_ops *ops;
-	bool far;       /* a look at anything costs a request over a slow line: who will want several
-	                 * things says so first (store_want) */
+	bool far;       /* a look at anything costs a request over a slow line: who will want
+	                 * several things says so first (store_want) */
 	bool unlisted;  /* store_list is -EOPNOTSUPP: what there is has to be asked for by name */
 };
 
@@ -109,8 +109,9 @@ int store_stat(struct store *s, const char *key, struct store_stat *ret, struct 
 int store_list(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
 	       struct err *e) NZ_MUST_USE;
 
-/* store_list_deep - all objects below a key, at any depth, with their stats; names have '/' in them. For
- * services that give that for less than a listing of each folder. -EOPNOTSUPP: list level by level. */
+/* store_list_deep - all objects below a key, at any depth, with their stats; names have '/' in
+ * them. For services that give that for less than a listing of each folder. -EOPNOTSUPP: list
+ * level by level. */
 int store_list_deep(struct store *s, const char *key, store_emit *emit, void *arg,
 		    struct err *e) NZ_MUST_USE;
 
@@ -127,12 +128,12 @@ int store_get(struct store *s, const char *key, struct buf *out, struct err *e) 
  * A store whose objects live on their own has nothing to check: 0. */
 int store_check(struct store *s, struct err *e) NZ_MUST_USE;
 
-/* store_want - a hint: these will be read soon, in this order; fetched side by side. Returns at once,
- * and does nothing where s->far is false. */
+/* store_want - a hint: these will be read soon, in this order; fetched side by side. Returns at
+ * once, and does nothing where s->far is false. */
 void store_want(struct store *s, const struct store_range *r, size_t n);
 
-/* store_fresh - like store_stat, of what the service has now: nothing remembered is believed, and what
- * is found to be another version is forgotten. */
+/* store_fresh - like store_stat, of what the service has now: nothing remembered is believed, and
+ * what is found to be another version is forgotten. */
 int store_fresh(struct store *s, const char *key, struct store_stat *ret,
 		struct err *e) NZ_MUST_USE;
 

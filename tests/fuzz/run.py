@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """run.py [-n N | -t SECONDS] [TARGET ...]: fuzz targets that need no mount: every codec (by the
 name of its folder in tests/fuzz/seeds: "lz4-32004"), codecs (chains of them), spec (filters as
-text), plugin (what a process with a plugin answers), cdf (classic netCDF files), refs (documents of references). None named: all.
+text), plugin (what a process with a plugin answers), cdf (classic netCDF files), refs (documents
+of references). None named: all.
 
 -n: each seed, and N damaged copies of it, always the same ones, by build-asan/fuzz. -t: for so many
 seconds each, by libFuzzer (build-fuzz) where it was built, which keeps what it finds in
