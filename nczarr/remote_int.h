@@ -63,7 +63,8 @@ int disk_cache_open(const char *dir, uint64_t max_bytes, struct disk_cache **ret
 		    struct err *e) NZ_MUST_USE;
 void disk_cache_close(struct disk_cache *d);
 /* disk_cache_get - block `block` of an object's version: true with *len bytes in out (room for
- * `cap`). What does not match its checksum is dropped. */
+ * `cap`). What does not match its checksum is dropped. version NULL, also of put: what the object
+ * was when it was kept, as bytes of ours. */
 bool disk_cache_get(struct disk_cache *d, const char *name, const char *key,
 		    const struct object_info *version, uint64_t block, uint8_t *out, size_t cap,
 		    size_t *ret_len);
