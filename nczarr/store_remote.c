@@ -1,15 +1,12 @@
 /* store_remote.c - the store over a remote service.
  *
  * What a key is: an object, when the service has one of that name. Object stores have no folders:
- *   - on services that list, a key is a folder when something lies below it, which is asked only by
- *     store_stat, only when no object has that name, no listing says it already, and the name is
- * not
- *     that of a metadata document;
+ *   - on services that list, a key is a folder when something lies below it, which is asked only
+ *     by store_stat, only when no object has that name, no listing says it already, and the name
+ *     is not that of a metadata document;
  *   - on services that do not (store.unlisted), store_stat speaks of objects: -ENOENT proves that
- * no
- *     object has this name, and says nothing of what may lie below it. Keys below which an object
- * was
- *     found are folders;
+ *     no object has this name, and says nothing of what may lie below it. Keys below which an
+ *     object was found are folders;
  *   - the root is a folder, always, without a request. */
 #include "nczarr/store_remote_int.h"
 
