@@ -55,42 +55,36 @@ static inline int fake_text(int fd, char out[FAKE_TEXT])
 	return n >= 4 && memcmp(out, "FAKE", 4) == 0 ? 0 : -1;
 }
 
-static inline int fake_bid(const char *path, int fd, const struct stat *st)
+static inline int fake_bid(const struct source_at *at)
 {
 	char text[FAKE_TEXT];
 
-	(void)path;
-	(void)st;
-	return fake_text(fd, text) == 0;
+	return fake_text(at->fd, text) == 0;
 }
 
-static inline int fake_old_bid(const char *path, int fd, const struct stat *st)
+static inline int fake_old_bid(const struct source_at *at)
 {
 	char text[FAKE_TEXT];
 
-	(void)path;
-	(void)st;
-	return fake_text(fd, text) == 0 && strncmp(text, "FAKE old", 8) == 0 ? 2 : 0;
+	return fake_text(at->fd, text) == 0 && strncmp(text, "FAKE old", 8) == 0 ? 2 : 0;
 }
 
 static const struct source_ops fake_format;
 
-static inline int fake_open(const char *path, int fd, const struct stat *st,
-			    const struct source_options *opts, struct source **ret,
-			    struct err *e)
+static inline int fake_open(const struct source_at *at, const struct source_options *opts,
+			    struct source **ret, struct err *e)
 {
 	struct fake_source *s = calloc(1, sizeof(*s));
 
-	(void)path;
 	(void)opts;
 	assert_non_null(s);
-	if (fake_text(fd, s->text) < 0 || strncmp(s->text, "FAKE bad", 8) == 0) {
+	if (fake_text(at->fd, s->text) < 0 || strncmp(s->text, "FAKE bad", 8) == 0) {
 		free(s);
 		return err_set(e, -EBADMSG, "it is bad");
 	}
 	s->base.ops = &fake_format;
-	s->base.ds.st = *st;
-	s->fd = fd;
+	s->base.ds.st = at->st;
+	s->fd = at->fd;
 	atomic_fetch_add(&fake_open_now, 1);
 	atomic_fetch_add(&fake_opened, 1);
 	*ret = &s->base;
