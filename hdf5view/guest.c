@@ -389,6 +389,11 @@ int guest_read_stored(struct source *s, uint32_t array NZ_UNUSED, uint64_t linea
 	return blob_read(guest_of(s)->blob, ref->off + off, out, len, e);
 }
 
+void guest_forget(struct source *s, uint32_t array NZ_UNUSED, uint64_t linear NZ_UNUSED)
+{
+	blob_forget(guest_of(s)->blob);
+}
+
 void guest_hold(struct source *s, bool on)
 {
 	atomic_store_explicit(&guest_of(s)->held, on, memory_order_release);

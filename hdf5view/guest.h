@@ -193,6 +193,7 @@ int guest_read_stored(struct source *s, uint32_t array, uint64_t linear,
 		      struct err *e);
 int guest_check(struct source *s, struct err *e);
 int guest_poll(struct source *s, struct err *e);
+void guest_forget(struct source *s, uint32_t array, uint64_t linear);
 void guest_hold(struct source *s, bool on);
 
 /* ---- guest_child.c ---- */

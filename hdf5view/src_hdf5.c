@@ -183,6 +183,7 @@ const struct source_ops hdf5_source_ops = {
 	.read_vlen = guest_read_vlen,
 	.read_stored = guest_read_stored,
 	.want = h5_want,
+	.forget = guest_forget,
 	.fd = guest_fd,
 	.check = guest_check,
 	.poll = guest_poll,

@@ -47,11 +47,17 @@ static int owner_check(struct blob *b, bool far, struct err *e)
 	return blob_check(CONTAINER_OF(b, struct owner, base)->inner, far, e);
 }
 
+static void owner_forget(struct blob *b)
+{
+	blob_forget(CONTAINER_OF(b, struct owner, base)->inner);
+}
+
 static const struct blob_ops owner_ops = {
 	.close = owner_close,
 	.read = owner_read,
 	.want = owner_want,
 	.check = owner_check,
+	.forget = owner_forget,
 };
 
 /* The end of an address that an object is called by. */

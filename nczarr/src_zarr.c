@@ -303,6 +303,7 @@ const struct source_ops zarr_source_ops = {
 	.read_vlen = zr_read_vlen,
 	.read_stored = zr_read_stored,
 	.want = zr_want,
+	.forget = zr_forget,
 	.check = zr_check,
 	.poll = zr_poll,
 	.hold = zr_hold,

@@ -650,6 +650,17 @@ static int remote_remove(struct store *s, const char *key, struct err *e)
 	return rc;
 }
 
+static void remote_forget(struct store *s, const char *key)
+{
+	struct look l = look_at(of(s), key, strlen(key));
+
+	distrust(&l);
+	(void)pthread_mutex_lock(&l.shard->lock);
+	(void)look_find(&l, false);
+	obj_forget(&l);
+	(void)pthread_mutex_unlock(&l.shard->lock);
+}
+
 /* ---- opening ---- */
 
 static void remote_close(struct store *s)
@@ -683,6 +694,7 @@ static const struct store_ops g_ops = {
 	.check = remote_check,
 	.want = remote_want,
 	.fresh = remote_fresh,
+	.forget = remote_forget,
 	.put = remote_put,
 	.remove = remote_remove,
 };

@@ -75,6 +75,29 @@ bool keep_info(struct look *l, struct object_info *ret)
 	return ret->etag[0] || ret->changed;
 }
 
+/* ---- what is not believed ---- */
+
+void distrust(struct look *l)
+{
+	struct rcache *c = l->st->cache;
+
+	if (c->disk)
+		atomic_store(
+			&c->distrusted[atomic_fetch_add(&c->n_distrusted, 1) % RC_DISTRUSTED],
+			l->hash);
+}
+
+bool distrusted(const struct look *l)
+{
+	struct rcache *c = l->st->cache;
+	uint32_t n = atomic_load_explicit(&c->n_distrusted, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < n && i < RC_DISTRUSTED; i++)
+		if (atomic_load_explicit(&c->distrusted[i], memory_order_relaxed) == l->hash)
+			return true;
+	return false;
+}
+
 /* ---- reading ---- */
 
 uint8_t *keep_read(struct look *l, const struct object_info *info, uint64_t off, uint64_t len)

@@ -312,7 +312,7 @@ bool fetch_start(struct look *l, struct job *j, bool must)
 		return false;
 	}
 	rc_granted(j->x, j->grant, j->early);
-	if (l->st->cache->disk && from_disk(l, j))
+	if (l->st->cache->disk && !distrusted(l) && from_disk(l, j))
 		return true;
 	rc = start(l, j, &e);
 	if (rc < 0)

@@ -124,6 +124,8 @@ struct line {
 struct early;
 struct keeper;
 
+#define RC_DISTRUSTED 256
+
 struct rcache {
 	pthread_mutex_t lock;      /* queues, budget, line, roots */
 	pthread_cond_t room;
@@ -144,6 +146,9 @@ struct rcache {
 	struct early *early;       /* store_remote_ahead.c */
 	struct keeper *keeper;     /* store_remote_disk.c */
 	struct disk_cache *disk;   /* NULL: none */
+	_Atomic uint64_t distrusted[RC_DISTRUSTED]; /* hashes of keys whose bytes on disk may be
+	                            * damaged; 0: none */
+	_Atomic uint32_t n_distrusted; /* so many were noted: the latest count */
 	struct shard shards[RC_SHARDS];
 };
 
@@ -255,6 +260,10 @@ void early_wake(struct rcache *c);
 void early_forget(struct rstore *st);
 
 /* ---- store_remote_disk.c: what is kept on disk ---- */
+
+/* distrust - what is kept on disk of a key is not believed any more; what comes takes its place. */
+void distrust(struct look *l);
+bool distrusted(const struct look *l);
 
 /* keep_new - dir NULL: nothing is. A directory that cannot be used costs a line in the log. */
 int keep_new(struct rcache *c, const char *dir, uint64_t bytes) NZ_MUST_USE;

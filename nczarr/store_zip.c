@@ -206,6 +206,12 @@ static void zip_store_want(struct store *s, const struct store_range *r, size_t 
 			zip_want(z, at, r[i].off, r[i].len);
 }
 
+/* zip_forget - an archive is one object as a whole. */
+static void zip_forget(struct store *s, const char *key NZ_UNUSED)
+{
+	blob_forget(of(s)->blob);
+}
+
 /* zip_fresh - an archive is one version as a whole. */
 static int zip_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
 {
@@ -239,6 +245,7 @@ static const struct store_ops g_ops = {
 	.get = zip_get,
 	.check = zip_check,
 	.want = zip_store_want,
+	.forget = zip_forget,
 	.fresh = zip_fresh,
 };
 

@@ -189,6 +189,19 @@ void zr_want(struct source *src, uint32_t array, const uint64_t *linear, size_t 
 	free(w);
 }
 
+void zr_forget(struct source *src, uint32_t array, uint64_t linear)
+{
+	struct zr_source *s = zr_of(src);
+	const struct ds_array *a = &src->ds.arrays[array];
+	const struct zr_place *p = a->unreadable ? NULL : zr_place_of(s, array, NULL);
+	uint64_t at[DS_RANK_MAX] = {0}, object;
+	char key[ZR_OBJECT_KEY];
+
+	if (p && linear < a->n_chunks && object_of(a, p, linear, at, &object) &&
+	    zr_object_name(p, object, key, NULL) == 0)
+		store_forget(s->store, key);
+}
+
 void zr_far_want_indexes(struct zr_source *s, uint32_t array, const struct zr_place *p,
 			 const struct zr_table *t, uint64_t object)
 {

@@ -240,6 +240,7 @@ int zr_read_stored(struct source *s, uint32_t array, uint64_t linear,
 		   const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
 		   struct err *e);
 void zr_want(struct source *s, uint32_t array, const uint64_t *linear, size_t n);
+void zr_forget(struct source *s, uint32_t array, uint64_t linear);
 int zr_check(struct source *s, struct err *e);
 int zr_poll(struct source *s, struct err *e);
 void zr_hold(struct source *s, bool on);

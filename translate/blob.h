@@ -19,6 +19,7 @@ struct blob_ops {
 	int (*read)(struct blob *b, uint64_t off, uint8_t *out, size_t len, struct err *e);
 	void (*want)(struct blob *b, const struct blob_part *parts, size_t n);
 	int (*check)(struct blob *b, bool far, struct err *e);
+	void (*forget)(struct blob *b);
 };
 
 /* blob - embedded first in an implementation; or, of a descriptor, just this (blob_of_fd). */
@@ -54,6 +55,13 @@ static inline void blob_want(struct blob *b, const struct blob_part *parts, size
 {
 	if (b->ops && b->ops->want)
 		b->ops->want(b, parts, n);
+}
+
+/* blob_forget - what is remembered of its bytes turned out to be damaged (store_forget). */
+static inline void blob_forget(struct blob *b)
+{
+	if (b->ops && b->ops->forget)
+		b->ops->forget(b);
 }
 
 /* blob_check - 0 while the file is the one that was opened, as far as that is known; far: ask, if

@@ -78,11 +78,17 @@ static int blob_same(struct blob *blob, bool far, struct err *e)
 	return rc;
 }
 
+static void blob_drop(struct blob *blob)
+{
+	store_forget(of(blob)->store, of(blob)->key);
+}
+
 static const struct blob_ops g_ops = {
 	.close = blob_free,
 	.read = blob_get,
 	.want = blob_ask,
 	.check = blob_same,
+	.forget = blob_drop,
 };
 
 int blob_of_store(struct store *s, const char *key, struct blob **ret, struct err *e)

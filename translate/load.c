@@ -83,6 +83,21 @@ static void scratch_give(struct chunkio *c, struct chunkio_scratch *m, uint64_t 
 	scratch_free(m);
 }
 
+/* read_decoded - the stored bytes into `in`, and, unless that is out, what they decode to. */
+static int read_decoded(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
+			struct chunkio_scratch *m, uint8_t *in, uint8_t *out, size_t want,
+			struct err *e)
+{
+	const struct ds_array *a = &c->source->ds.arrays[array];
+	const size_t n = (size_t)w->ref.len;
+	int rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, n, e);
+
+	if (rc == 0 && in != out)
+		rc = codec_chain_decode(&a->chain, way_skipped(a, &w->ref), a->type.size, in, n,
+					out, want, m->codec, e);
+	return rc;
+}
+
 /* load_stored - read a stored chunk and undo its filters into out, chunk_bytes long. */
 static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
 		       struct chunkio_scratch *m, uint8_t *out, struct err *e)
@@ -107,11 +122,9 @@ static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear, const
 	in = plain ? out : buf_grow(&m->stored, (size_t)w->ref.len);
 	if (!in && w->ref.len > 0)
 		return err_nomem(e);
-	rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, (size_t)w->ref.len,
-				e);
-	if (rc == 0 && !plain)
-		rc = codec_chain_decode(&a->chain, way_skipped(a, &w->ref), a->type.size, in,
-					(size_t)w->ref.len, out, (size_t)want, m->codec, e);
+	rc = read_decoded(c, array, linear, w, m, in, out, (size_t)want, e);
+	if (rc == -EBADMSG && source_forget(c->source, array, linear))
+		rc = read_decoded(c, array, linear, w, m, in, out, (size_t)want, e);
 	if (rc == 0)
 		memset(out + want, 0, (size_t)w->ref.pad);
 	return rc;

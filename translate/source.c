@@ -236,6 +236,14 @@ int source_open(const struct source_ops *const *formats, size_t n, const char *p
 	return rc;
 }
 
+bool source_forget(struct source *s, uint32_t array, uint64_t linear)
+{
+	if (!s->far || !s->ops->forget)
+		return false;
+	s->ops->forget(s, array, linear);
+	return true;
+}
+
 void source_want(struct source *s, uint32_t array, const uint64_t *linear, size_t n)
 {
 	if (s->far && s->ops->want && array < s->ds.n_arrays)
@@ -287,6 +295,8 @@ int source_locate(struct source *s, uint32_t array, uint64_t linear, struct chun
 	if (!s->ops->locate)
 		return unsupported(s, "locate chunks", e);
 	rc = s->ops->locate(s, array, linear, &ref, e);
+	if (rc == -EBADMSG && source_forget(s, array, linear)) /* the index of a shard */
+		rc = s->ops->locate(s, array, linear, &ref, e);
 	if (rc)
 		return rc;
 	if (ref.where == CHUNK_RANGE &&
@@ -338,13 +348,17 @@ int source_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t
 		return err_set(e, -EOPNOTSUPP, "'%s': %s", a->name, a->unreadable);
 	if (!s->ops->read_chunk)
 		return unsupported(s, "convert chunks", e);
-	return s->ops->read_chunk(s, array, linear, out, len, e);
+	rc = s->ops->read_chunk(s, array, linear, out, len, e);
+	if (rc == -EBADMSG && source_forget(s, array, linear))
+		rc = s->ops->read_chunk(s, array, linear, out, len, e);
+	return rc;
 }
 
 int source_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
 		     struct err *e)
 {
 	const struct ds_array *a;
+	size_t before;
 	int rc = check_chunk(s, array, linear, e);
 
 	if (rc)
@@ -356,7 +370,12 @@ int source_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct b
 		return err_set(e, -EOPNOTSUPP, "'%s': %s", a->name, a->unreadable);
 	if (!s->ops->read_vlen)
 		return unsupported(s, "read elements without a fixed size", e);
+	before = out->len;
 	rc = s->ops->read_vlen(s, array, linear, out, e);
+	if (rc == -EBADMSG && source_forget(s, array, linear)) {
+		out->len = before;
+		rc = s->ops->read_vlen(s, array, linear, out, e);
+	}
 	if (!rc && !buf_ok(out))
 		return err_set(e, -ERANGE,
 			       "'%s': chunk %" PRIu64 " exceeds %zu bytes, or memory is short",

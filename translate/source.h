@@ -101,6 +101,7 @@ struct source_ops {
 		     const struct chunk_ref *ref, struct chunk_place *ret, struct err *e);
 	int (*fd)(struct source *s, uint32_t blob);
 	void (*want)(struct source *s, uint32_t array, const uint64_t *linear, size_t n);
+	void (*forget)(struct source *s, uint32_t array, uint64_t linear);
 	int (*check)(struct source *s, struct err *e);
 	int (*poll)(struct source *s, struct err *e);
 	void (*hold)(struct source *s, bool on);
@@ -137,6 +138,11 @@ void source_close(struct source *s);
 int source_open_at(const struct source_ops *const *formats, size_t n, const struct source_at *at,
 		   const struct source_options *opts, struct source **ret,
 		   struct err *e) NZ_MUST_USE;
+
+/* source_forget - the stored bytes of a chunk turned out to be damaged. Returns whether they may
+ * have been so on the way only: what was remembered of them is dropped, and reading them once more
+ * is worth it. False where s->far is false. */
+bool source_forget(struct source *s, uint32_t array, uint64_t linear);
 
 /* source_want - a hint: these chunks will be read soon, in this order. Returns at once. Does
  * nothing where s->far is false. */

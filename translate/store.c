@@ -196,6 +196,12 @@ int store_where(struct store *s, const char *key, struct store_place *ret, struc
 	return buf_ok(ret->key) ? 0 : err_nomem(e);
 }
 
+void store_forget(struct store *s, const char *key)
+{
+	if (s->far && s->ops->forget && store_key_ok(key))
+		s->ops->forget(s, key);
+}
+
 int store_put(struct store *s, const char *key, const struct store_put *what,
 	      uint64_t *ret_version, struct err *e)
 {

@@ -74,6 +74,7 @@ struct store_ops {
 	void (*want)(struct store *s, const struct store_range *r, size_t n);
 	int (*fresh)(struct store *s, const char *key, struct store_stat *ret, struct err *e);
 	int (*place)(struct store *s, const char *key, struct store_place *ret, struct err *e);
+	void (*forget)(struct store *s, const char *key);
 	int (*put)(struct store *s, const char *key, const struct store_put *what,
 		   uint64_t *ret_version, struct err *e);
 	int (*remove)(struct store *s, const char *key, struct err *e);
@@ -141,6 +142,11 @@ int store_fresh(struct store *s, const char *key, struct store_stat *ret,
  * is: deflated, in memory; -ENOENT. */
 int store_where(struct store *s, const char *key, struct store_place *ret,
 		struct err *e) NZ_MUST_USE;
+
+/* store_forget - what is remembered of an object's bytes turned out to be damaged: they may have
+ * been damaged on the way, and the next read asks the service. Does nothing where s->far is
+ * false. */
+void store_forget(struct store *s, const char *key);
 
 /* store_put - make or replace an object; readers see the old one or the new one.
  * Returns 0; -EROFS it cannot be written; -EEXIST, -ESTALE the condition does not hold;
