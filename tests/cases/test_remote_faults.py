@@ -18,8 +18,8 @@ from lib.web import FAULTS, WebServer
 KINDS = sorted(FAULTS)
 # What a client gets the right data from all the same.
 HARMLESS = ("whole_for_part",)
-# Whole answers of a server that says nothing wrong of them: what it said of the object is kept until
-# it is asked again. Bytes whose checksum does not match are asked for once more.
+# Whole answers of a server that says nothing wrong of them: what it said of the object is kept
+# until it is asked again. Bytes whose checksum does not match are asked for once more.
 LIES = ("endless_body", "range_other_size")
 QUICK = ("timeout=1", "tries=2")
 CHUNK = 1 << 16
