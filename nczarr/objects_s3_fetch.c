@@ -129,6 +129,11 @@ static int check(const struct fetch *f, const struct net_answer *a, struct objec
 
 	s3_info_of(a, &got->info);
 	if (f->c.method[0] == 'H') {
+		/* there is no body that would show that it is somebody else who answers */
+		if (!*a->etag && !a->modified)
+			return err_set(&got->e, -EBADMSG,
+				       "'%s': an answer without ETag and date is not S3's",
+				       f->key);
 		got->info.size = a->length;
 		return 0;
 	}

@@ -55,6 +55,11 @@ static int once(struct putting *p, struct object_info *ret, unsigned *ret_status
 
 	*ret_status = a.status;
 	*ret_tries = a.tries + c.turns;
+	if (rc == 0 && !*a.etag) /* a proxy's page, a portal: nothing was put */
+		rc = err_set(e, -EIO,
+			     "'%.200s': the answer has no ETag, so it is not S3's: nothing is "
+			     "known to be written",
+			     p->key);
 	if (rc == 0 && ret) {
 		s3_info_of(&a, ret);
 		ret->size = p->len;
@@ -143,6 +148,11 @@ int s3_remove(struct objects *o, const char *key, struct err *e)
 	if (rc < 0)
 		return rc;
 	rc = s3_do(&c, &a, e);
+	if (rc == 0 && (a.status >= 300 || a.body.len > 0))
+		rc = err_set(e, -EIO,
+			     "'%.200s': the answer is not S3's: nothing is "
+			     "known to be removed",
+			     key);
 	net_answer_release(&a);
 	s3_call_release(&c);
 	return rc == -ENOENT ? 0 : rc;

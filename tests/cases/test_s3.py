@@ -35,12 +35,12 @@ def signed(**env):
     return clean(AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY=SECRET, **env)
 
 
-def ask(t, s3, commands, *options, env=None, bucket="b", root="", timeout=60):
+def ask(t, s3, commands, *options, env=None, bucket="b", root="", timeout=60, name="commands"):
     """Rows of the answers."""
     tool = os.path.join(os.path.dirname(t.binary), "tests", "objects")
     url = s3.url.replace("127.0.0.1", "localhost") if "-v" in options else s3.url
     where = [] if "-e" in options else ["-e", url]
-    script = t.path("commands")
+    script = t.path(name)
     with open(script, "w", encoding="utf-8") as f:
         f.write("".join("\t".join(str(w) for w in c) + "\n" for c in commands))
     args = " ".join([f"'{tool}'"] + where + list(options) + [bucket, f"'{root}'"])

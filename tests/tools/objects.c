@@ -1,7 +1,8 @@
 /* objects.c - a program for tests: what is said on standard input is done with a bucket of S3.
  *
- *   objects [-e ENDPOINT] [-r REGION] [-p PROFILE] [-anpv] [-t TRIES] BUCKET [KEY]
- *     -a anonymous, -n requester pays, -v bucket in the host's name, -g Google's
+ *   objects [-e ENDPOINT] [-r REGION] [-p PROFILE] [-anpv] [-t TRIES] [-m MS] BUCKET [KEY]
+ *     -m of one request at most, -a anonymous, -n requester pays, -v bucket in the host's name,
+ *     -g Google's
  *
  * Lines of words with tabs between them; FILE is written or read:
  *   head KEY [UNLESS]    all KEY MAX FILE    part KEY OFF LEN FILE [ETAG]    tail KEY LEN FILE
@@ -155,7 +156,7 @@ int main(int argc, char **argv)
 	struct net *net;
 	int c;
 
-	while ((c = getopt(argc, argv, "e:r:p:t:anvg")) > 0)
+	while ((c = getopt(argc, argv, "e:r:p:t:m:anvg")) > 0)
 		switch (c) {
 		case 'e':
 			o.endpoint = optarg;
@@ -168,6 +169,10 @@ int main(int argc, char **argv)
 			break;
 		case 't':
 			o.tries = (uint32_t)number(optarg);
+			break;
+		case 'm':
+			o.timeout_ms = (uint32_t)number(optarg);
+			n.stall_ms = o.timeout_ms / 2;
 			break;
 		case 'a':
 			o.anonymous = true;
