@@ -232,7 +232,8 @@ def test_open(t):
         right = out.splitlines()[3:] == good[name].splitlines()[3:]
         assert status == 0 and right or status == 1 and err.startswith("nczarrfs: "), (
             kind, name, status, out, err)
-        assert status == 1 or kind in HARMLESS + LIES + ("other_etag",), (
+        # "flipped": a bit of a chunk that nobody reads here
+        assert status == 1 or kind in HARMLESS + LIES + ("flipped", "other_etag"), (
             kind, name, out)
 
 
