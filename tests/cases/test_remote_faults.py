@@ -21,7 +21,8 @@ HARMLESS = ("whole_for_part",)
 # Whole answers of a server that says nothing wrong of them: what it said of the object is kept
 # until it is asked again. Bytes whose checksum does not match are asked for once more.
 LIES = ("endless_body", "range_other_size")
-QUICK = ("timeout=1", "tries=2")
+# With sanitizers what takes no time takes some.
+QUICK = ("timeout=%d" % (2 if "-asan" in os.environ.get("NCZARRFS", "") else 1), "tries=2")
 CHUNK = 1 << 16
 
 
