@@ -66,8 +66,12 @@ int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret
 	char *base;
 
 	if (address_is_remote(path)) {
-		*ret_path = strdup(path);
-		return *ret_path ? rw_state_far(cfg, path, false, ret, e) : err_nomem(e);
+		auto_free char *copy = strdup(path);
+		int rc = copy ? rw_state_far(cfg, path, false, ret, e) : err_nomem(e);
+
+		if (rc == 0)
+			*ret_path = steal(&copy);
+		return rc;
 	}
 	real = realpath(path, NULL);
 	if (!real && errno == ENOENT)
