@@ -65,6 +65,12 @@ static struct h5_place *load(struct h5_source *s, uint32_t array, struct err *e)
 		return NULL;
 	}
 	p->rc = fill_place(s, array, p, &why);
+	if (p->rc == -EBADMSG && s->g.base.far) {
+		blob_forget(s->g.blob); /* its bytes may have been damaged on the way */
+		h5_index_free(p->index);
+		p->index = NULL;
+		p->rc = fill_place(s, array, p, &why);
+	}
 	/* damage stays; a lack of memory or an unreadable disk may pass */
 	if (p->rc == 0 || p->rc == -EBADMSG || p->rc == -ERANGE) {
 		memcpy(p->why, why.msg, sizeof(p->why));

@@ -47,7 +47,11 @@ static int blob_get(struct blob *blob, uint64_t off, uint8_t *out, size_t len, s
 	rc = store_read(b->store, b->key, off, out, len, &version, e);
 	if (rc == -ENOENT || (rc == 0 && version != b->version))
 		return changed(b, e);
-	return rc;
+	/* a service that contradicts itself says nothing about the file: who reads it would take it
+	 * for damaged, and for good */
+	if (rc == -EBADMSG && e)
+		e->code = -EIO;
+	return rc == -EBADMSG ? -EIO : rc;
 }
 
 static void blob_ask(struct blob *blob, const struct blob_part *parts, size_t n)
