@@ -1,5 +1,6 @@
 # nczarrfs - one non-recursive makefile.
 #   make            build/nczarrfs          make check     install test clients, build, test
+#                                           make check-all with every file of the corpus
 #   make demo       a first minute          make bench     speed, as ratios
 #   make install    prefix=/usr/local DESTDIR= PLUGINDIR=
 VERSION := 0.1.0
@@ -258,6 +259,11 @@ check:
 	$(MAKE) -j2 check-fuzz-codecs FUZZ_N=60
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
+# The same with all tests over many files, of which check has a sample: every file of the corpus,
+# every feature in every form.
+check-all:
+	$(MAKE) check TESTFLAGS='--all $(TESTFLAGS)'
+
 # Every program that writes, on every kind of store; faults at every call that writes, the death of a mount at 1000 random moments, a million operations
 # on a writable file. Takes about an hour; make check has a sample of it.
 check-writing:
@@ -302,7 +308,7 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@scripts/demo $(BUILD)/nczarrfs
 
-.PHONY: install-deps install check check-writing demo peers check-peers check-remote
+.PHONY: install-deps install check check-all check-writing demo peers check-peers check-remote
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------
