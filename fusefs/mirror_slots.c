@@ -27,22 +27,30 @@ struct opened {
 	bool rw; /* the view is a writable one; there is no source */
 };
 
-/* close_opened - detach_locked counted those that are writable. */
-static void close_opened(struct mirror *m, const struct opened *o)
+/* close_written - detach_locked counted those that are writable. Closed in any case; what could not
+ * be put into the dataset is kept in its state directory. */
+static int close_written(struct mirror *m, const struct opened *o, struct err *e)
 {
-	struct err e = ERR_INIT;
+	int rc = o->rw && !m->finished ? o->view->write->finish(o->view, e) : 0;
 
-	if (o->rw && !m->finished && o->view->write->finish(o->view, &e) < 0)
-		log_error("%s", e.msg);
 	if (o->view)
 		o->view->ops->close(o->view);
 	source_close(o->source);
 	if (!o->rw)
-		return;
+		return rc;
 	(void)pthread_mutex_lock(&m->lock);
 	m->closing--;
 	(void)pthread_cond_broadcast(&m->moved);
 	(void)pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+static void close_opened(struct mirror *m, const struct opened *o)
+{
+	struct err e = ERR_INIT;
+
+	if (close_written(m, o, &e) < 0)
+		log_error("%s", e.msg);
 }
 
 /* same - whether st may be of the dataset that a slot was made for. The inode says it all about a
@@ -728,6 +736,45 @@ int slot_end(struct mirror *m, uint32_t number, struct err *e)
 	}
 	(void)pthread_mutex_unlock(&m->lock);
 	close_opened(m, &o);
+	return rc;
+}
+
+/* written_below_locked - an open, writable dataset at path or below it. */
+static struct slot *written_below_locked(const struct mirror *m, const char *path)
+{
+	const size_t len = strlen(path);
+
+	for (size_t i = 0; i < m->n_open; i++) {
+		struct slot *s = m->open[i];
+
+		if ((s->rw || s->state == SLOT_OPENING) && !s->stale &&
+		    strncmp(s->path, path, len) == 0 && (!s->path[len] || s->path[len] == '/'))
+			return s;
+	}
+	return NULL;
+}
+
+int slots_leave(struct mirror *m, const char *path, struct err *e)
+{
+	struct opened o;
+	struct slot *s;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&m->lock);
+	while (rc == 0 && (s = written_below_locked(m, path)) != NULL) {
+		if (s->handles > 0) {
+			rc = err_set(e, -EBUSY, "'%s' is open, as '%s'", s->path, s->name);
+		} else if (s->users > 0) {
+			(void)pthread_cond_wait(&m->moved, &m->lock);
+		} else {
+			mark_stale_locked(m, s);
+			o = tidy_locked(m, s);
+			(void)pthread_mutex_unlock(&m->lock);
+			rc = close_written(m, &o, e);
+			(void)pthread_mutex_lock(&m->lock);
+		}
+	}
+	(void)pthread_mutex_unlock(&m->lock);
 	return rc;
 }
 
