@@ -255,6 +255,7 @@ check:
 	scripts/check-public
 	scripts/check-banned $(BUILD)
 	scripts/check-docs $(BUILD)/nczarrfs
+	scripts/check-semantics
 	scripts/check-readme $(BUILD)/nczarrfs
 	$(MAKE) -j2 check-fuzz-codecs FUZZ_N=60
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)

@@ -133,6 +133,7 @@ def touch_page(path):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
+# SEMANTICS R10, R11, R12
 def test_reading(t):
     """Chunks and the virtual file, mapped and read past the page cache."""
     path = t.path("a.nc")
@@ -193,8 +194,8 @@ def outside(d, m):
         raise AssertionError("a name of the mount's own can be made")
     except OSError as error:
         assert error.errno == errno.EPERM, error
-    os.symlink("/", m + "/root")
-    assert os.readlink(d + "/root") == "/" and os.path.islink(m + "/root")
+    os.symlink("/", m + "/top")
+    assert os.readlink(d + "/top") == "/" and os.path.islink(m + "/top")
 
 
 def write_and_move(m):
@@ -215,6 +216,7 @@ def check_moved(d):
         assert f["v"][:].tolist() == [5, 6, 7, 8], f["v"][:]
 
 
+# SEMANTICS W15, W16, W17, P17, P22, X6
 def test_mirror_outside(t):
     os.mkdir(t.path("dir"))
     with t.mount(t.path("dir"), "rw", "new=same", "commit_delay=3600000", foreground=True) as m:
