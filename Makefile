@@ -356,6 +356,27 @@ fuzz_needs_refs := $(filter $(BUILD)/obj/base/%,$(LIBOBJ)) $(patsubst %.c,$(BUIL
 	nczarr/parquet_*.c) $(addprefix nczarr/,refs_scan.c refs_table.c store_keys.c) \
 	translate/store.c)
 
+# --- damaged datasets: begin
+# make check-mutated [N=10000] [FORMATS="hdf5 zip"]: N damaged datasets of each format, mounted
+# without the kernel and read through both views, with sanitizers.
+# make check-mutated-short: a hundred of each, without.
+FUZZ_DAMAGE := tests/fuzz/damage.c tests/fuzz/damage_tree.c
+$(BUILD)/fuzz/mutated: tests/fuzz/mutated.c $(FUZZ_DAMAGE) $(wildcard tests/fuzz/*.h) $(LIBOBJ) Makefile
+	@mkdir -p $(@D)
+	@echo "  FUZZ $@"
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) $(PKG_LIBS)
+
+N ?= 10000
+check-mutated:
+	$(MAKE) SANITIZE=1 WERROR=1 build-asan/fuzz/mutated tools
+	tests/fuzz/mutated.py -b build-asan -n $(N) $(FORMATS)
+
+check-mutated-short: $(BUILD)/fuzz/mutated tools
+	tests/fuzz/mutated.py -b $(BUILD) -n 100 $(FORMATS)
+
+.PHONY: check-mutated check-mutated-short
+# --- damaged datasets: end
+
 FUZZ_N ?= 2000
 FUZZ_SEED ?= 1
 check-fuzz:
