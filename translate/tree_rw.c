@@ -57,14 +57,14 @@ static int op_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
 	return rc;
 }
 
-/* gone_attr - of what has no name any more, and is open. */
-static void gone_attr(struct tree *t, struct node *n, struct found *ret)
+/* gone_attr - of what has no name any more, and is open. A file of which nothing was kept, because
+ * nobody had it open when it was replaced, is not empty: it is not there. */
+static int gone_attr(struct tree *t, struct node *n, struct found *ret, struct err *e)
 {
-	*ret = (struct found){.kind = FOUND_DIR};
-	if (n->is_dir)
-		return;
-	ret->kind = FOUND_WORK;
-	(void)node_has_work(t, n, &ret->size, &ret->mtime);
+	*ret = (struct found){.kind = n->is_dir ? FOUND_DIR : FOUND_WORK};
+	if (n->is_dir || node_has_work(t, n, &ret->size, &ret->mtime))
+		return 0;
+	return err_set(e, -ESTALE, "'%.200s' is gone", n->key);
 }
 
 static int op_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
@@ -80,10 +80,8 @@ static int op_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct
 	commits_poll(t);
 	read_lock(t);
 	g = grounds_get(t->grounds);
-	if (n->gone && !n->work && !n->is_dir)
-		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
-	else if (n->gone)
-		gone_attr(t, n, &f);
+	if (n->gone)
+		rc = gone_attr(t, n, &f, e);
 	else
 		rc = tree_find(t, g, n->key, &f, e);
 	if (!rc && ((f.kind == FOUND_DIR) != n->is_dir || f.kind == FOUND_NOTHING))
