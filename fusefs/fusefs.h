@@ -44,6 +44,8 @@ struct fs_setup {
 			 struct view **ret, struct err *e);
 	const struct fs_rw *rw; /* fusefs/rw.h */
 	const struct fs_remote *remote; /* fusefs/remote.h */
+	/* forget - in a process that opens nothing: wipe the secrets of cfg. */
+	void (*forget)(void);
 	/* prepare - what must be done in the server before it has threads. NULL: nothing. */
 	int (*prepare)(struct err *e);
 };
