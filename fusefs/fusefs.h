@@ -163,6 +163,12 @@ void fs_filters(const struct cfg *cfg, struct buf *out);
  * than `timeout` seconds (0: none) becomes one line. Returns the exit status. */
 int fs_run_guarded(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg);
 
+/* fs_inherited_note - first of all: what is open beside standard input, output and error is not for
+ * programs that this one starts. fs_inherited_close - close it, in a process of the background that
+ * has opened its source; not when cfg names a descriptor. */
+void fs_inherited_note(void);
+void fs_inherited_close(const struct cfg *cfg);
+
 /* fs_null_stdio - standard input, output and error to /dev/null. */
 void fs_null_stdio(void);
 

@@ -618,6 +618,7 @@ int main(int argc, char **argv)
 	refs_set_reach(&reach);
 	if (!own_stdio())
 		return 1;
+	fs_inherited_note();
 	if (cfg_parse(argc, argv, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
 		return 1;

@@ -308,6 +308,7 @@ static void go_silent(struct child *c, const struct cfg *cfg)
 {
 	log_init(cfg->debug ? LOG_DEBUG : LOG_WARN, true);
 	fs_null_stdio();
+	fs_inherited_close(cfg);
 	if (chdir("/") < 0)
 		log_warn("the working directory stays in use: chdir '/' failed");
 	pass_on(c, 's', "");
