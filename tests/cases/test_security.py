@@ -16,6 +16,11 @@ from lib.context import Skip
 MOUNTER = "nczarrfs-mount"
 
 
+def tell(pid, number):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
 def sample(path):
     with h5py.File(path, "w") as f:
         f["x"] = np.arange(10)
@@ -79,7 +84,10 @@ def as_user(binary, hurt, *options):
     try:
         status, text = users.run("cat", mnt + "/text/0")
         assert status == 0, text
-        rights = {comm(p): line(p, "NoNewPrivs") for p in mounts.processes_of(mnt)}
+        rights = {}
+        for pid in mounts.processes_of(mnt):
+            with contextlib.suppress(FileNotFoundError):  # what opened the file has ended
+                rights[comm(pid)] = line(pid, "NoNewPrivs")
         assert rights.pop(MOUNTER) == "0"
         assert rights.pop("fusermount3", "0") == "0"
         assert set(rights.values()) == {"1"}, rights
@@ -89,7 +97,7 @@ def as_user(binary, hurt, *options):
     finally:
         for pid in pids:
             if mounts.alive(pid):
-                os.kill(pid, signal.SIGKILL)
+                tell(pid, signal.SIGKILL)
 
 
 def end_by_fusermount(mnt, pids):
@@ -99,7 +107,7 @@ def end_by_fusermount(mnt, pids):
 
 def end_by_signal(mnt, pids):
     for pid in pids:  # as a terminal does
-        os.kill(pid, signal.SIGINT)
+        tell(pid, signal.SIGINT)
 
 
 def end_of_supervisor(mnt, pids):
@@ -322,8 +330,7 @@ def test_secrets_in_processes(t):
         m.ended = True
         hit = sorted((p for p in pids if comm(p) != MOUNTER), key=lambda p: p == server)
         for pid in hit:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGABRT)
+            tell(pid, signal.SIGABRT)
         gone(m.path, pids)
         left = [n for n in os.listdir(t.tmp) if "core" in n]
         assert not left, left
