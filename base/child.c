@@ -570,6 +570,8 @@ const char *child_why(int sig, char room[CHILD_WHY_MAX])
 		what = "made a system call that it must not make";
 	else if (sig == SIGXCPU)
 		what = "used more processor time than it may";
+	else if (sig == SIGKILL)
+		what = "died";
 	else if (sig == SIGXFSZ)
 		what = "wrote where it must not write";
 	(void)snprintf(room, CHILD_WHY_MAX, "%s (signal %d)", what, sig);

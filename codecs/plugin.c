@@ -140,11 +140,33 @@ void codec_plugins_look(void)
 	(void)table(); /* none: then there is nothing to be found */
 }
 
+/* places - the directories themselves. */
+static size_t places(struct sandbox_path *ret, size_t cap)
+{
+	const char *dirs = secure_getenv("HDF5_PLUGIN_PATH");
+	size_t n = 0;
+
+	for (size_t len; dirs && *dirs && n < cap; dirs += len + (dirs[len] == ':')) {
+		char *path = NULL;
+
+		len = strcspn(dirs, ":");
+		if (len > 0 && len < PATH_MAX &&
+		    asprintf(&path, "%s%s%.*s", dirs[0] == '/' ? "" : from,
+			     dirs[0] == '/' ? "" : "/", (int)len, dirs) >= 0)
+			ret[n++] = (struct sandbox_path){.path = path, .fd = -1};
+	}
+	if (n < cap)
+		ret[n++] = (struct sandbox_path){.path = plugin_default_dir(), .fd = -1};
+	return n;
+}
+
 size_t codec_plugins_dirs(struct sandbox_path *ret, size_t cap)
 {
 	const struct plugin_table *t = atomic_load_explicit(&found, memory_order_acquire);
 	size_t n = 0;
 
+	if (!t && !off && !given)
+		return places(ret, cap);
 	for (size_t i = 0; t && i < t->libs.n && n < cap; i++)
 		if (!t->libs.v[i].why)
 			ret[n++] = (struct sandbox_path){

@@ -37,8 +37,8 @@ void codec_plugins_look(void);
 void codec_plugins_given(void);
 bool codec_plugins_short(void);
 
-/* codec_plugins_dirs - directories of the libraries that were found, for sandbox_enter: up to cap
- * into ret, borrowed for ever. Returns how many. */
+/* codec_plugins_dirs - for sandbox_enter: directories of the libraries that were found, or where they
+ * would be looked for; up to cap into ret, borrowed for ever. Returns how many. */
 struct sandbox_path;
 size_t codec_plugins_dirs(struct sandbox_path *ret, size_t cap);
 
