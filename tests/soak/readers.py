@@ -209,6 +209,11 @@ class Reader(Worker):
         what = f"{d.name}/{var.name}/{row}.0"
         try:
             data, size = self.read(self.where(d, var.name, f"{row}.0"))
+            if len(data) != size:
+                raise Wrong(f"{what}: {len(data)} bytes of a file of {size}")
+            if not data:
+                again, size = self.read(self.where(d, var.name, f"{row}.0"))
+                raise Wrong(f"{what}: empty; then {len(again)} bytes")
             a = self.decode(data, form, what)
             g = values.seen(a, d.id, var, row)
         except (Wrong, Unread):
