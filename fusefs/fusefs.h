@@ -1,8 +1,8 @@
 /* fusefs.h - shared by the parts of fusefs: the mount of one view.
  *
  * Processes: the one that was started waits until the mount answers; a small supervisor (in the
- * foreground: the same process) stays, unmounts when the server dies, and ends with it; the
- * server reads the source and answers the kernel. */
+ * foreground: the same process) stays, watches the server, and ends with it; the server reads the
+ * source and answers the kernel; the mounter mounts for it, and unmounts when it ends or dies. */
 #ifndef FUSEFS_FUSEFS_H
 #define FUSEFS_FUSEFS_H
 
@@ -130,8 +130,9 @@ bool reply_log_done(struct reply_log *log, const char *text);
 
 /* fs_serve - the server process: open, mount, report, answer until unmounted.
  * report_fd  gets 's' when the mount is there, or 'f' and one line why it is not; then closed
+ * mounter    the socket of fusefs/mounter.h; the process's
  * Returns the exit status. */
-int fs_serve(const struct fs_setup *setup, int report_fd);
+int fs_serve(const struct fs_setup *setup, int report_fd, int mounter);
 
 /* fs_check_mountpoint - what can be said before anything is opened: the mountpoint, /dev/fuse,
  * fusermount3. Returns 0 or a negative errno with the line for the user. */

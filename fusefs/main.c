@@ -11,6 +11,7 @@
 #include "base/url.h"
 #include "codecs/plugin.h"
 #include "fusefs/fusefs.h"
+#include "fusefs/mounter.h"
 #include "fusefs/refs.h"
 #include "fusefs/remote.h"
 #include "fusefs/rw.h"
@@ -599,6 +600,8 @@ int main(int argc, char **argv)
 		log_error("%s", e.msg);
 		return 1;
 	}
+	if (cfg.command != CFG_MOUNT)
+		mounter_no_new_privs(); /* a mount does so when it has who mounts */
 	codec_plugins_begin();
 	if (cfg.noplugins)
 		codec_plugins_off();

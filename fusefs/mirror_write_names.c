@@ -383,6 +383,28 @@ int write_rename(struct view *v, uint64_t dir, const char *name, size_t len, uin
 	return rc;
 }
 
+int write_symlink(struct view *v, uint64_t dir, const char *name, size_t len, const char *text,
+		  struct view_attr *ret, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	auto_free char *own = text_of(name, len);
+	struct where where;
+	enum target at;
+	int rc;
+
+	if (!own)
+		return err_nomem(e);
+	rc = write_target(m, dir, own, &where, &at, ret, e);
+	if (rc < 0)
+		return rc;
+	if (at == AT_SLOT)
+		return err_set(e, -EPERM, "'%s': no links in datasets", own);
+	rc = at == AT_NOTHING ? real_w_symlink(m, &where, own, text, ret, e)
+			      : err_set(e, -EEXIST, "'%s' is there", own);
+	free(where.path);
+	return rc;
+}
+
 int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
 	       struct view_attr *ret, struct err *e)
 {

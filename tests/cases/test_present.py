@@ -19,6 +19,7 @@ from lib import clients
 from lib.context import Skip
 
 LIMIT = 240.0
+ONE_IN = {"zarr_of/*": 4, "nc_of/*": 3, "chain/*": 3}
 
 # A specification, and what .zarray then says: filters, compressor. %d: bytes of an element.
 SPECS = {
