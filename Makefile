@@ -448,3 +448,16 @@ check-faults:
 
 .PHONY: check-faults
 # --- faults: end --------------------------------------------------------------------------------
+
+# --- long runs: begin ---------------------------------------------------------------------------
+# make soak TIME=7200 [SEED=1] [PACE=0] [SOAK='--only mirror,lean']: docs/soak.md. PACE: operations a
+# second; 0: as many as there can be.
+SEED ?= 1
+PACE ?= 0
+soak:
+	scripts/install-deps check
+	$(MAKE) -j2 WERROR=1 all
+	NCZARRFS=$(BUILD)/nczarrfs tests/soak/run.py --time $(TIME) --seed $(SEED) --pace $(PACE) $(SOAK)
+
+.PHONY: soak
+# --- long runs: end -----------------------------------------------------------------------------
