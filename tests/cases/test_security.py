@@ -1,7 +1,9 @@
 """SECURITY.md: what the processes of a mount may do, and what can be had of them."""
 import contextlib
+import json
 import os
 import signal
+import stat
 import subprocess
 import stat
 import subprocess
@@ -380,3 +382,199 @@ def test_descriptors(t):
                 assert set(kinds) <= {"socket", "anon_inode"}, what
             elif pid == parent(server):
                 assert set(kinds) <= {"anon_inode"}, what
+
+
+# ---- what is shown ----
+
+def mount_options(path):
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as f:
+        for row in f:
+            left, _, right = row.partition(" - ")
+            if left.split()[4] == path:
+                return set(left.split()[5].split(",")) | set(right.split()[2].split(","))
+    return set()
+
+
+def odd_folder(folder):
+    """A folder with everything that should not be had through a mount of it."""
+    import socket
+    os.mkdir(folder)
+    sample(folder + "/a.nc")
+    with open(folder + "/program", "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\n")
+    os.chmod(folder + "/program", 0o6755)
+    os.mkdir(folder + "/sticky")
+    os.chmod(folder + "/sticky", 0o3777)
+    os.mkfifo(folder + "/fifo")
+    with contextlib.suppress(PermissionError):
+        os.mknod(folder + "/null", 0o20666, os.makedev(1, 3))
+    os.chmod(folder + "/null", 0o666)
+    here = os.getcwd()
+    os.chdir(folder)  # a socket's name has to be short
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind("sock")
+    os.chdir(here)
+    return folder
+
+
+def shown_plain(mnt):
+    seen = []
+    for base, folders, files in os.walk(mnt):
+        for name in folders + files:
+            mode = os.lstat(os.path.join(base, name)).st_mode
+            seen.append(name)
+            assert stat.S_ISREG(mode) or stat.S_ISDIR(mode), (name, oct(mode))
+            assert not mode & 0o6000, (name, oct(mode))
+    assert "program" in seen and "x" in seen, seen
+
+
+def made_plain(mnt, folder):
+    for make, mode in ((os.mkfifo, ()), (os.mknod, (0o20666, os.makedev(1, 3)))):
+        try:
+            make(mnt + "/made", *mode)
+            raise AssertionError(f"{make.__name__} works")
+        except OSError:
+            pass
+    fd = os.open(mnt + "/new", os.O_CREAT | os.O_WRONLY, 0o6755)
+    os.close(fd)
+    with contextlib.suppress(OSError):
+        os.chmod(mnt + "/new", 0o6755)
+    assert not os.stat(folder + "/new").st_mode & 0o6000, oct(os.stat(folder + "/new").st_mode)
+    assert not os.path.lexists(folder + "/made")
+
+
+def test_nothing_special(t):
+    """nosuid and nodev whatever the options say, default_permissions with allow_other, and nothing
+    but plain files, directories and links. SECURITY S10 SECURITY S11 SECURITY S12"""
+    folder = odd_folder(t.path("odd"))
+    with t.mount(folder, "dev,suid,allow_other") as m:
+        have = mount_options(m.path)
+        assert {"nosuid", "nodev", "allow_other", "default_permissions", "ro"} <= have, have
+        t.call(shown_plain, m.path)
+    with t.mount(folder, "rw,dev,suid") as m:
+        have = mount_options(m.path)
+        assert {"nosuid", "nodev"} <= have and "allow_other" not in have, have
+        t.call(shown_plain, m.path)
+        t.call(made_plain, m.path, folder)
+
+
+# ---- names ----
+
+N = len(SECRET)
+ZARRAY = {"zarr_format": 2, "shape": [N], "chunks": [N], "dtype": "|u1", "compressor": None,
+          "fill_value": 0, "order": "C", "filters": None}
+UPWARD = ("../out", "..", "a/../../out", "/out", "./out", "a//out", "")
+
+
+def _write(path, data):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as f:
+        f.write(data if isinstance(data, bytes) else json.dumps(data).encode())
+
+
+def consolidated(folder, *names):
+    metadata = {f"{name}/.zarray": ZARRAY for name in names}
+    metadata[".zgroup"] = {"zarr_format": 2}
+    _write(folder + "/.zmetadata", {"zarr_consolidated_format": 1, "metadata": metadata})
+    return folder
+
+
+def linked_tree(folder):
+    """A tree in which an array and a chunk are links to what is outside."""
+    consolidated(folder, "in", "linked", "chunk")
+    _write(folder + "/.zgroup", {"zarr_format": 2})
+    for name in ("in", "chunk"):
+        _write(f"{folder}/{name}/.zarray", ZARRAY)
+    _write(folder + "/in/0", SECRET.lower())
+    os.symlink("../../out", folder + "/linked")
+    os.symlink("../../../out/0", folder + "/chunk/0")
+    return folder
+
+
+def named_nczarr(folder):
+    """NCZarr's lists of what is in a group."""
+    _write(folder + "/.zgroup", {"zarr_format": 2, "_nczarr_superblock": {"version": "2.0.0"},
+                                 "_nczarr_group": {"dims": {"../d": N, "/": 1},
+                                                   "vars": list(UPWARD), "groups": list(UPWARD)}})
+    return folder
+
+
+def named_zip(path, name):
+    import zipfile
+    with zipfile.ZipFile(path, "w") as z:
+        z.writestr(".zgroup", json.dumps({"zarr_format": 2}))
+        z.writestr(f"{name}/.zarray", json.dumps(ZARRAY))
+        z.writestr(f"{name}/0", SECRET.lower())
+    return path
+
+
+def references(path, *names):
+    refs = {f"{name}/.zarray": json.dumps(ZARRAY) for name in names}
+    _write(path, {".zgroup": json.dumps({"zarr_format": 2}), **refs})
+    return path
+
+
+def leading_refs(path):
+    """References to files outside, in every way to write one."""
+    refs = {".zgroup": json.dumps({"zarr_format": 2}), "in/.zarray": json.dumps(ZARRAY),
+            "in/0": SECRET.lower().decode()}
+    targets = ("../out/0", "../out/secret", "file://OUT/0", "OUT/0", "file:OUT/0", "local://OUT/0",
+               "link", "FILE://OUT/0", "file://localhost/OUT/0")
+    for i, target in enumerate(targets):
+        out = os.path.join(os.path.dirname(os.path.dirname(path)), "out")
+        refs[f"r{i}/.zarray"] = json.dumps(ZARRAY)
+        refs[f"r{i}/0"] = [target.replace("OUT", out)]
+    _write(path, refs)
+    os.symlink("../out/0", os.path.join(os.path.dirname(path), "link"))
+    return path
+
+
+def named_classic(path):
+    """A classic file with such names of variables and dimensions."""
+    import struct
+
+    def text(s):
+        return struct.pack(">I", len(s)) + s.encode() + b"\0" * (-len(s) % 4)
+    names = [n for n in UPWARD if n] + ["."]
+    head = b"CDF\x01" + struct.pack(">III", 0, 10, 1) + text("../d") + struct.pack(">I", N)
+    head += struct.pack(">IIII", 0, 0, 11, len(names))
+    size = len(head) + sum(len(text(n)) + 32 for n in names)
+    for i, n in enumerate(names):
+        head += text(n) + struct.pack(">IIIIIII", 1, 0, 0, 0, 1, 12, size + 12 * i)
+    _write(path, head + (SECRET.lower() + b"\0\0") * len(names))
+    return path
+
+
+def plain_names(mnt):
+    """Everything that is there is below the mount, under names that are one component, and what
+    can be read of it is not from elsewhere."""
+    for base, folders, files in os.walk(mnt):
+        assert base == mnt or base.startswith(mnt + "/"), base
+        for name in folders + files:
+            assert name not in ("", ".", "..") and "/" not in name, (base, name)
+            path = os.path.join(base, name)
+            if not os.path.isdir(path) and not os.path.islink(path):  # who follows it is a client
+                with contextlib.suppress(OSError), open(path, "rb") as f:
+                    assert SECRET not in f.read(), path
+
+
+def test_names(t):
+    """Names that lead upwards, in every place where a format has names, lead nowhere.
+    SECURITY S20 SECURITY S21"""
+    _write(t.path("out/.zarray"), ZARRAY)
+    _write(t.path("out/0"), SECRET)
+    _write(t.path("out/secret"), SECRET)
+    good = [linked_tree(t.path("data/tree")), leading_refs(t.path("data/refs.json")),
+            named_classic(t.path("data/classic.nc"))]
+    bad = [named_nczarr(t.path("data/nczarr"))]
+    bad += [consolidated(t.path(f"data/c{i}"), name) for i, name in enumerate(UPWARD)]
+    bad += [references(t.path(f"data/r{i}.json"), name) for i, name in enumerate(UPWARD)]
+    bad += [named_zip(t.path(f"data/z{i}.zip"), name) for i, name in enumerate(UPWARD)]
+    for source in bad:
+        code, out, err = t.run(t.binary, "info", "-o", "bad_arrays=hide", source)
+        assert code == 1 and "nczarrfs: " in err, (source, out, err)
+    for source in good:
+        with t.mount(source, "bad_arrays=hide", "view=zarr") as m:
+            t.call(plain_names, m.path)
+    with t.mount(t.path("data")) as m:  # as a mirror, links among them
+        t.call(plain_names, m.path)
