@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/log.h"
 #include "base/url.h"
 #include "codecs/plugin.h"
@@ -520,6 +521,9 @@ static int version(void)
 	hdf4_version(hdf4, sizeof(hdf4));
 	buf_printf(&text, "HDF4 %s\n", hdf4[0] ? hdf4 : "not built in");
 	codec_versions(&text);
+	buf_puts(&text, "sandbox: ");
+	sandbox_report(&text);
+	buf_putc(&text, '\n');
 	return print(&text);
 }
 
@@ -570,6 +574,14 @@ static bool own_stdio(void)
 	return true;
 }
 
+/* What the command line said, for forget_secrets. */
+static struct cfg *the_cfg;
+
+static void forget_secrets(void)
+{
+	cfg_wipe(the_cfg);
+}
+
 int main(int argc, char **argv)
 {
 	struct cfg cfg;
@@ -599,6 +611,8 @@ int main(int argc, char **argv)
 		log_error("%s", e.msg);
 		return 1;
 	}
+	the_cfg = &cfg;
+	child_forget(forget_secrets);
 	codec_plugins_begin();
 	if (cfg.noplugins)
 		codec_plugins_off();

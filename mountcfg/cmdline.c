@@ -427,6 +427,17 @@ static void forget(char *text)
 	free(text);
 }
 
+void cfg_wipe(struct cfg *cfg)
+{
+	char *const texts[] = {cfg->user,       cfg->password,
+			       cfg->access_key, cfg->secret_key,
+			       cfg->endpoint,   cfg->remote ? cfg->source : NULL};
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		if (texts[i])
+			explicit_bzero(texts[i], strlen(texts[i]));
+}
+
 void cfg_release(struct cfg *cfg)
 {
 	char *const texts[] = {cfg->source,    cfg->shown,       cfg->user,

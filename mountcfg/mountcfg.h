@@ -108,6 +108,10 @@ struct cfg {
 int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e) NZ_MUST_USE;
 void cfg_release(struct cfg *cfg);
 
+/* cfg_wipe - in a process that was forked and will not ask other machines for anything: names,
+ * passwords, keys and addresses that may hold some become empty texts. Allocates nothing. */
+void cfg_wipe(struct cfg *cfg);
+
 /* cfg_said - whether an option was given, as opposed to its default. */
 bool cfg_said(const struct cfg *cfg, const char *name);
 
