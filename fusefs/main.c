@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -574,6 +575,26 @@ static bool own_stdio(void)
 	return true;
 }
 
+/* forget - cfg of main, in processes that were forked. */
+static struct cfg *known;
+
+static void forget(void)
+{
+	cfg_forget(known);
+}
+
+/* no_core - what a process dies of is not worth the keys that are in its memory. One byte and not
+ * none: none does not keep the kernel from giving everything to a program that collects them
+ * (core(5)). With -d, of a source on this machine, it is as the user wants it. */
+static void no_core(const struct cfg *cfg)
+{
+	const struct rlimit one = {1, 1};
+
+	if (cfg->debug && !cfg->remote)
+		return;
+	(void)setrlimit(RLIMIT_CORE, &one); /* lower is always allowed */
+}
+
 int main(int argc, char **argv)
 {
 	struct cfg cfg;
@@ -591,6 +612,7 @@ int main(int argc, char **argv)
 		.zarr = &zarr_source_ops,
 		.hdf5 = &hdf5_source_ops,
 		.prepare = hdf5_prepare,
+		.forget = forget,
 		.view_open = view_open,
 	};
 	const struct refs_reach reach = {.arg = &setup, .blob = reach_blob};
@@ -599,10 +621,13 @@ int main(int argc, char **argv)
 	refs_set_reach(&reach);
 	if (!own_stdio())
 		return 1;
+	fs_inherited_note();
 	if (cfg_parse(argc, argv, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
 		return 1;
 	}
+	known = &cfg;
+	no_core(&cfg);
 	if (cfg.command != CFG_MOUNT)
 		mounter_no_new_privs(); /* a mount does so when it has who mounts */
 	codec_plugins_begin();

@@ -53,8 +53,8 @@ static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view
 	real_opened(m, id, fd);
 	if (writes)
 		real_writer(m, id, 1, &fresh, &others);
-	/* The end of a file is where it is now, and not where the kernel saw it: others may write to
-	 * the directory itself. So what is appended goes past its page cache. */
+	/* The end of a file is where it is now, and not where the kernel saw it: others may write
+	 * to the directory itself. So what is appended goes past its page cache. */
 	*ret = (struct view_handle){.fh = (uint64_t)(uintptr_t)h,
 				    .direct_io = writes && (flags & O_APPEND)};
 	return 0;

@@ -536,6 +536,7 @@ static void settle_down(const struct server *s)
 		if (chdir("/") < 0)
 			log_warn("the working directory stays in use: chdir '/' failed");
 		fs_null_stdio();
+		fs_inherited_close(cfg);
 	}
 	if (s->fs.follows)
 		many_files();

@@ -1,6 +1,8 @@
 """SECURITY.md: what the processes of a mount may do, and what can be had of them."""
+import contextlib
 import os
 import signal
+import subprocess
 import stat
 import subprocess
 import time
@@ -236,3 +238,138 @@ def test_leading_elsewhere(t):
         t.call(check, m.path, True)
     with t.mount(path) as m:
         t.call(check, m.path, False)
+
+
+# ---- secrets ----
+
+PASSWORD, TOKEN, KEY = "geheim" + "7531", "zeichen" + "8642", "schluessel" + "9753"
+
+
+def memory_has(pid, *texts):
+    """Which of these are in the memory of a process that can be written to: its data, heap, stacks,
+    what it shares; its environment and arguments are there as well."""
+    found = set()
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as f:
+        areas = [x.split()[:2] for x in f if "[vv" not in x]
+    with open(f"/proc/{pid}/mem", "rb", 0) as f:
+        for area, rights in areas:
+            if not rights.startswith("rw"):
+                continue
+            first, last = (int(x, 16) for x in area.split("-"))
+            try:
+                f.seek(first)
+                data = b""
+                while first + len(data) < last:
+                    more = f.read(min(1 << 24, last - first - len(data)))
+                    if not more:
+                        break
+                    data += more
+            except OSError:
+                pass  # nothing was ever there
+            found |= {text for text in texts if text.encode() in data}
+    return found
+
+
+def far(t):
+    """A server that wants a password and a token, and the address that has both."""
+    from lib.web import WebServer
+    import base64
+
+    def wants(h):
+        want = "Basic " + base64.b64encode(f"me:{PASSWORD}".encode()).decode()
+        if h.headers.get("Authorization", "") == want and f"token={TOKEN}" in h.path:
+            return False
+        h.say(401, b"no", WWW_Authenticate='Basic realm="x"')
+        return True
+    os.mkdir(t.path("data"))
+    sample(t.path("data/a.nc"))
+    os.environ["AWS_SECRET_ACCESS_KEY"] = KEY
+    web = WebServer(t.path("data"), fault=wants)
+    return web, f"http://me:{PASSWORD}@127.0.0.1:{web.port}/a.nc?token={TOKEN}"
+
+
+def dies_with_core(folder):
+    """Whether a program that dies leaves a core in its working directory here."""
+    before = set(os.listdir(folder))
+    subprocess.run(["prlimit", "--core=unlimited:unlimited", "sh", "-c", "kill -ABRT $$"],
+                   cwd=folder, check=False)
+    left = set(os.listdir(folder)) - before
+    for name in left:
+        os.unlink(os.path.join(folder, name))
+    return bool(left)
+
+
+def test_secrets_in_processes(t):
+    """Processes that others' bytes or the mount table reach have no password, token or key in their
+    memory, and none dies with a core. SECURITY S40 SECURITY S41"""
+    canary = dies_with_core(t.tmp)
+    web, address = far(t)
+    with web, t.mount(address, foreground=True, check=False,
+                      wrapper=("prlimit", "--core=unlimited:unlimited")) as m:
+        assert m.status == 0, m.messages()
+        t.call(wake_children, m.path)
+        pids = mounts.processes_of(m.path)
+        server = server_of(pids)
+        assert memory_has(server, PASSWORD, TOKEN), "nothing is found where it has to be"
+        for pid in pids:
+            with open(f"/proc/{pid}/limits", encoding="ascii") as f:
+                core = next(x.split()[-3:] for x in f if "core file" in x)
+            assert core[0] in "01" and core[1] in "01", (comm(pid), core)
+        have = {f"{p} {comm(p)}": memory_has(p, PASSWORD, TOKEN)
+                for p in pids if p == parent(server) or comm(p) == MOUNTER}
+        assert len(have) == 2, have
+        assert not any(have.values()), have
+        m.ended = True
+        hit = sorted((p for p in pids if comm(p) != MOUNTER), key=lambda p: p == server)
+        for pid in hit:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGABRT)
+        gone(m.path, pids)
+        left = [n for n in os.listdir(t.tmp) if "core" in n]
+        assert not left, left
+    if not canary:
+        print("cores go elsewhere here: only the limits were looked at")
+
+
+# ---- descriptors ----
+
+def descriptors(pid):
+    """{number: (what it leads to, whether a program that is started would get it)}"""
+    found = {}
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            leads = os.readlink(f"/proc/{pid}/fd/{name}")
+            with open(f"/proc/{pid}/fdinfo/{name}", encoding="ascii") as f:
+                flags = int(next(x.split()[1] for x in f if x.startswith("flags:")), 8)
+            found[int(name)] = leads, not flags & os.O_CLOEXEC
+    return found
+
+
+def test_descriptors(t):
+    """A mount in the background keeps nothing that was open when it was started; no process has
+    anything that a program it starts would get; only the server has /dev/fuse, and the processes
+    around it have nothing but the sockets by which they are spoken to. SECURITY S45"""
+    with open(t.path("lock"), "w", encoding="ascii"):
+        pass
+    starter = ("sh", "-c", f'exec 9<{t.path("lock")}; exec "$@"', "sh")
+    path = sample(t.path("a.nc"))
+    with t.mount(path, wrapper=starter) as m:
+        t.call(wake_children, m.path)
+        pids = mounts.processes_of(m.path)
+        server = server_of(pids)
+        for pid in pids:
+            have = descriptors(pid)
+            what = f"{pid} {comm(pid)}: {have}"
+            assert {have[i][0] for i in range(3)} <= {"/dev/null"}, what
+            assert not any(leads == t.path("lock") for leads, _ in have.values()), what
+            # libhdf5 opens files its own way, in a process that starts none
+            assert not any(given for i, (leads, given) in have.items()
+                           if i > 2 and (comm(pid) != "nczarrfs-hdf5" or leads != path)), what
+            assert pid == server or not any(x == "/dev/fuse" for x, _ in have.values()), what
+            kinds = sorted(leads.split(":")[0] for i, (leads, _) in have.items() if i > 2)
+            if comm(pid) == MOUNTER:
+                assert kinds == ["socket"], what
+            elif comm(pid) == "nczarrfs-forker":
+                assert set(kinds) <= {"socket", "anon_inode"}, what
+            elif pid == parent(server):
+                assert set(kinds) <= {"anon_inode"}, what

@@ -140,6 +140,7 @@ def test_forker_killed(t):
         assert m.server_alive()
 
 
+# SEMANTICS E15
 def test_server_killed(t):
     """A server that is killed takes its worker along, and the mount is removed."""
     m = t.mount(sample(t.path("a.nc")), check=False)
@@ -167,6 +168,7 @@ def test_signals(t):
         assert not problems, problems
 
 
+# SEMANTICS E17
 def test_hostile_files(t):
     """Files that are made to crash libhdf5 are read whole by a mount that lives."""
     root = corpus()

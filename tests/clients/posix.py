@@ -60,6 +60,7 @@ def get(path):
 
 # ---- renaming ----
 
+# SEMANTICS P1
 @check
 def rename_files(d, k):
     a, b = put(d + "/a", b"new"), put(d + "/b", b"old")
@@ -72,6 +73,7 @@ def rename_files(d, k):
     fails(errno.ENOTDIR, os.rename, b, b + "/c")
 
 
+# SEMANTICS P2
 @check
 def rename_open(d, k):
     """Who has either of them open goes on with the file that he opened."""
@@ -86,6 +88,7 @@ def rename_open(d, k):
     assert get(b) == b"newer"
 
 
+# SEMANTICS P1
 @check
 def rename_directories(d, k):
     if not k.dirs:
@@ -118,6 +121,7 @@ def renameat2(a, b, flags):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
+# SEMANTICS P12
 @check
 def rename_flags(d, k):
     a, b = put(d + "/a", b"1"), put(d + "/b", b"2")
@@ -134,6 +138,7 @@ def rename_flags(d, k):
 
 # ---- removing ----
 
+# SEMANTICS P2, P3
 @check
 def unlink(d, k):
     fails(errno.ENOENT, os.unlink, d + "/none")
@@ -154,6 +159,7 @@ def unlink(d, k):
     assert get(a) == b"another"
 
 
+# SEMANTICS P4, P25, P27
 @check
 def rmdir(d, k):
     if not k.dirs:
@@ -184,6 +190,7 @@ def rmdir(d, k):
 
 # ---- opening ----
 
+# SEMANTICS P5
 @check
 def open_flags(d, k):
     a = d + "/a"
@@ -214,6 +221,7 @@ def open_flags(d, k):
     os.close(fd)
 
 
+# SEMANTICS P6
 @check
 def append_together(d, k):
     """What several processes append is all there, each write whole."""
@@ -232,6 +240,7 @@ def append_together(d, k):
     assert all(len(set(lines[i:i + 100])) == 1 for i in range(0, 10000, 100))
 
 
+# SEMANTICS E16, X1
 @check
 def names(d, k):
     long = "n" * 255
@@ -253,6 +262,7 @@ def names(d, k):
         os.unlink(d + "/" + name)
 
 
+# SEMANTICS P21, P24
 @check
 def kinds(d, k):
     """Links, pipes and devices."""
@@ -285,6 +295,7 @@ def kinds(d, k):
     fails(errno.EEXIST, os.mknod, d + "/m", 0o644 | stat.S_IFREG)
 
 
+# SEMANTICS P22, P23
 @check
 def links(d, k):
     a = put(d + "/a", b"first")
@@ -304,6 +315,7 @@ def links(d, k):
     assert get(d + "/b") == b"first" and os.stat(d + "/b").st_nlink == 1
 
 
+# SEMANTICS P26
 @check
 def link_counts(d, k):
     assert os.stat(put(d + "/a")).st_nlink == 1
@@ -315,6 +327,7 @@ def link_counts(d, k):
 
 # ---- content ----
 
+# SEMANTICS P7
 @check
 def truncation(d, k):
     a = put(d + "/a", b"0123456789")
@@ -334,6 +347,7 @@ def truncation(d, k):
     fails(errno.EISDIR, os.truncate, d, 0)
 
 
+# SEMANTICS P7, P8
 @check
 def holes(d, k):
     a = d + "/a"
@@ -347,6 +361,7 @@ def holes(d, k):
     os.close(fd)
 
 
+# SEMANTICS P9
 @check
 def allocation(d, k):
     a = put(d + "/a", b"12345")
@@ -357,6 +372,7 @@ def allocation(d, k):
         assert os.fstat(f.fileno()).st_size == 10000
 
 
+# SEMANTICS P10
 @check
 def copying(d, k):
     a, b = put(d + "/a", os.urandom(300000)), put(d + "/b", b"")
@@ -372,6 +388,7 @@ def copying(d, k):
     assert get(d + "/c") == get(a)
 
 
+# SEMANTICS P11, R10
 @check
 def mappings(d, k):
     data = os.urandom(300001)
@@ -389,6 +406,7 @@ def mappings(d, k):
     assert get(a) == data[:100] + b"hello" + data[105:300000] + b"!"
 
 
+# SEMANTICS R12
 @check
 def direct(d, k):
     data = os.urandom(10001)
@@ -409,6 +427,7 @@ def direct(d, k):
 
 # ---- attributes ----
 
+# SEMANTICS P14, P15
 @check
 def times(d, k):
     a = put(d + "/a")
@@ -429,9 +448,13 @@ def times(d, k):
         assert os.stat(d).st_mtime_ns >= first, "a new entry changes the directory"
     else:
         os.utime(a, (1e9, 1e9))
+    os.utime(a, (1e9, 1.5e9))
+    st = os.stat(a)
+    assert st.st_atime_ns == st.st_mtime_ns if k.mount else st.st_atime == 1e9
     fails(errno.ENOENT, os.utime, d + "/none")
 
 
+# SEMANTICS P16, P17, P18
 @check
 def modes(d, k):
     a = put(d + "/a")
@@ -471,6 +494,7 @@ def modes(d, k):
 
 # ---- listing ----
 
+# SEMANTICS R13
 @check
 def listing(d, k):
     """What is there all along is listed exactly once, whatever comes and goes meanwhile, and a
@@ -499,6 +523,7 @@ class Dirent(ctypes.Structure):
                 ("type", ctypes.c_ubyte), ("name", ctypes.c_char * 256)]
 
 
+# SEMANTICS R14
 @check
 def positions(d, k):
     libc = ctypes.CDLL(None, use_errno=True)
@@ -524,6 +549,7 @@ def positions(d, k):
     libc.closedir(h)
 
 
+# SEMANTICS P28
 @check
 def room(d, k):
     """statfs says how much room there is, and how long names may be."""
