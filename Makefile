@@ -4,6 +4,7 @@
 #   make demo       a first minute          make bench     speed, as ratios
 #   make install    prefix=/usr/local DESTDIR= PLUGINDIR=
 VERSION := 0.1.0
+comma := ,
 prefix ?= /usr/local
 BUILD ?= build
 # V=1 shows the commands
@@ -13,7 +14,8 @@ endif
 CC ?= cc
 PKG_CONFIG ?= pkg-config
 MODULES := base mountcfg codecs translate nczarr hdf5view fusefs
-PKGS := fuse3 hdf5 zlib libdeflate jansson blosc libzstd liblzma liblz4 libcurl libcrypto expat
+PKGS := fuse3 hdf5 zlib libdeflate jansson blosc libzstd liblzma liblz4 libcurl libcrypto expat \
+	libseccomp
 # Those without a pkg-config file.
 PLAIN_LIBS := -lbz2 -laec -llzf -lpthread -ldl -lm
 
@@ -171,7 +173,7 @@ PLUGIN_CFLAGS = $(filter-out -fsanitize=% -fno-sanitize-recover=%,$(CFLAGS)) -fP
 	-ffunction-sections -fdata-sections
 PLUGIN_LDFLAGS = $(filter-out -fsanitize=%,$(LDFLAGS)) -shared -Wl,--gc-sections -Wl,--as-needed \
 	-Wl,-z,defs -Wl,--exclude-libs,ALL
-PLUGIN_LIBS = $(shell $(PKG_CONFIG) --libs $(filter-out fuse3 hdf5 jansson,$(PKGS))) $(PLAIN_LIBS)
+PLUGIN_LIBS = $(shell $(PKG_CONFIG) --libs $(filter-out fuse3 hdf5 jansson libseccomp,$(PKGS))) $(PLAIN_LIBS)
 
 plugins: $(PLUGIN_OUT)
 
@@ -415,3 +417,47 @@ coverage:
 
 .PHONY: check-tsan check-asan check-seeds check-fuzz fuzz fuzzers coverage
 # --- sanitizers: end ----------------------------------------------------------------------------
+
+# --- faults: begin ------------------------------------------------------------------------------
+# make check-faults [FAULTS="-n 400"]: a fault at every call of every scene, in process
+# (tests/faults/loops.c), and a few on mounts; make check has a sample. tests/faults/run.py.
+FAULT_SRC := $(addprefix tests/faults/,inject.c loops.c scene_open.c scene_table.c scene_walk.c \
+	scene_write.c)
+FAULT_WRAP := $(if $(filter build-asan,$(BUILD)),$(patsubst %,-Wl$(comma)--wrap=%,malloc calloc \
+	realloc aligned_alloc strdup strndup))
+# Addresses that addr2line understands; symbols that come before those of libraries.
+$(BUILD)/tests/loops: $(FAULT_SRC) tests/faults/inject.h tests/faults/scene.h $(LIBOBJ) \
+		fusefs/main.c Makefile
+	@mkdir -p $(@D)
+	@echo "  TOOL $@"
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -fno-pie -no-pie -rdynamic \
+		$(FAULT_WRAP) -o $@ $(FAULT_SRC) $(LIBOBJ) $(PKG_LIBS)
+
+INJECT := $(BUILD)/tests/libinject.so
+$(INJECT): tests/faults/inject.c tests/faults/inject.h Makefile
+	@mkdir -p $(@D)
+	@echo "  TOOL $@"
+	$(Q)$(CC) $(CPPFLAGS) -std=c17 $(OPT) $(WARN) -fvisibility=hidden -fPIC -shared -o $@ $<
+
+tools: $(BUILD)/tests/loops $(INJECT)
+
+check-faults:
+	$(MAKE) -j2 WERROR=1 all tools
+	tests/faults/run.py $(BUILD) $(FAULTS)
+	NCZARRFS_LOOPS=all NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py -k fault_loops/ $(TESTFLAGS)
+
+.PHONY: check-faults
+# --- faults: end --------------------------------------------------------------------------------
+
+# --- long runs: begin ---------------------------------------------------------------------------
+# make soak TIME=7200 [SEED=1] [PACE=0] [SOAK='--only mirror,lean']: docs/soak.md. PACE: operations a
+# second; 0: as many as there can be.
+SEED ?= 1
+PACE ?= 0
+soak:
+	scripts/install-deps check
+	$(MAKE) -j2 WERROR=1 all
+	NCZARRFS=$(BUILD)/nczarrfs tests/soak/run.py --time $(TIME) --seed $(SEED) --pace $(PACE) $(SOAK)
+
+.PHONY: soak
+# --- long runs: end -----------------------------------------------------------------------------

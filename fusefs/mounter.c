@@ -11,12 +11,10 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "base/log.h"
-#include "fusefs/fusefs.h"
 #include "fusefs/quiet.h"
 
 /* answer - to every request; with a descriptor when a mount is there. */
@@ -199,7 +197,6 @@ static void keep_only(int sock)
 
 static _Noreturn void run(struct job *j)
 {
-	const struct rlimit no_core = {1, 1}; /* 1: nor to a program that collects them */
 	char what;
 	ssize_t n;
 	sigset_t ends;
@@ -211,7 +208,6 @@ static _Noreturn void run(struct job *j)
 	(void)sigaddset(&ends, SIGQUIT);
 	(void)sigprocmask(SIG_BLOCK, &ends, NULL);
 	(void)prctl(PR_SET_NAME, MOUNTER_NAME); /* for people only */
-	(void)setrlimit(RLIMIT_CORE, &no_core);
 	keep_only(j->sock);
 	if (chdir("/") < 0)
 		log_debug("the mounter keeps the working directory in use");
@@ -229,10 +225,10 @@ static _Noreturn void run(struct job *j)
 
 /* ---- who starts it ---- */
 
-int mounter_start(struct mounter *m, const struct cfg *cfg, const char *dir, int close_fd,
-		  struct err *e)
+int mounter_start(struct mounter *m, const struct fs_setup *setup, const char *dir,
+		  int close_fd, struct err *e)
 {
-	struct job j = {.cfg = cfg, .dir = dir};
+	struct job j = {.cfg = setup->cfg, .dir = dir};
 	int sock[2], errnum;
 
 	*m = (struct mounter){.sock = -1};
@@ -244,6 +240,7 @@ int mounter_start(struct mounter *m, const struct cfg *cfg, const char *dir, int
 		(void)close(sock[0]);
 		if (close_fd >= 0)
 			(void)close(close_fd);
+		setup->forget();
 		j.sock = sock[1];
 		run(&j);
 	}

@@ -64,6 +64,7 @@ static struct fs_want want_of(const struct fs_setup *setup)
 	return (struct fs_want){.name = setup->file_name,
 				.id_limit = VIEW_ID_LIMIT,
 				.rules = setup->rules,
+				.pool = setup->pool,
 				.share = 1};
 }
 
@@ -535,6 +536,7 @@ static void settle_down(const struct server *s)
 		if (chdir("/") < 0)
 			log_warn("the working directory stays in use: chdir '/' failed");
 		fs_null_stdio();
+		fs_inherited_close(cfg);
 	}
 	if (s->fs.follows)
 		many_files();
@@ -619,6 +621,8 @@ int fs_serve(const struct fs_setup *setup, int report_fd, int mounter)
 	}
 	settle_down(&s);
 	log_info("'%s' is mounted on '%s'", setup->cfg->shown, s.mountpoint);
+	if (sandbox_missing())
+		log_info("%s", sandbox_missing());
 	report(report_fd, 's', "");
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
 	stop_signals(&s);

@@ -308,6 +308,7 @@ static void go_silent(struct child *c, const struct cfg *cfg)
 {
 	log_init(cfg->debug ? LOG_DEBUG : LOG_WARN, true);
 	fs_null_stdio();
+	fs_inherited_close(cfg);
 	if (chdir("/") < 0)
 		log_warn("the working directory stays in use: chdir '/' failed");
 	pass_on(c, 's', "");
@@ -325,7 +326,7 @@ static int supervise(const struct fs_setup *setup, int up_fd)
 	struct err e = ERR_INIT;
 	int fds[2], rc = 1;
 
-	if (mounter_start(&place.mounter, cfg, place.dir, up_fd, &e) < 0) {
+	if (mounter_start(&place.mounter, setup, place.dir, up_fd, &e) < 0) {
 		pass_on(&c, 'f', e.msg);
 		goto out;
 	}
@@ -343,6 +344,7 @@ static int supervise(const struct fs_setup *setup, int up_fd)
 	}
 	(void)close(fds[1]);
 	mounter_close(&place.mounter);
+	setup->forget(); /* the server has its own */
 	if (!until_mounted(&c, cfg, &place))
 		goto out;
 	place.id = place.dir ? fs_mount_id(place.dir) : 0;
@@ -429,6 +431,7 @@ int fs_mount(const struct fs_setup *setup)
 		exit(supervise(setup, fds[1]));
 	}
 	mounter_no_new_privs();
+	setup->forget();
 	(void)close(fds[1]);
 	return await_mount(cfg, fds[0], pid);
 }

@@ -57,12 +57,15 @@ static int op_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
 	return rc;
 }
 
-/* gone_attr - of what has no name any more, and is open. A file of which nothing was kept, because
- * nobody had it open when it was replaced, is not empty: it is not there. */
+/* gone_attr - of what has no name any more. A file's content is kept when it was open then; of
+ * one that was written to before and closed there is a work, and nothing in it. */
 static int gone_attr(struct tree *t, struct node *n, struct found *ret, struct err *e)
 {
-	*ret = (struct found){.kind = n->is_dir ? FOUND_DIR : FOUND_WORK};
-	if (n->is_dir || node_has_work(t, n, &ret->size, &ret->mtime))
+	*ret = (struct found){.kind = FOUND_DIR};
+	if (n->is_dir)
+		return 0;
+	ret->kind = FOUND_WORK;
+	if (node_has_work(t, n, &ret->size, &ret->mtime))
 		return 0;
 	return err_set(e, -ESTALE, "'%.200s' is gone", n->key);
 }

@@ -94,8 +94,8 @@ int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, s
 {
 	struct tree *t = tree_of(v);
 	struct timespec mtime;
-	uint64_t size;
 	struct node *n;
+	uint64_t size;
 	int rc = node_get(t, id, &n, e);
 
 	*ret = (struct view_handle){0};

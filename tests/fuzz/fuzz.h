@@ -16,10 +16,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static inline void require(bool ok)
+/* require - a property; says which one does not hold. */
+#define require(ok) ((ok) ? (void)0 : fuzz_failed(#ok, __FILE__, __LINE__))
+
+static inline _Noreturn void fuzz_failed(const char *what, const char *file, int line)
 {
-	if (!ok)
-		abort();
+	(void)fprintf(stderr, "%s:%d: not so: %s\n", file, line, what); /* before the end */
+	abort();
 }
 
 /* failed_well - a failure has an errno and says something. */
@@ -38,6 +41,12 @@ static inline char *text_of(const void *data, size_t size)
 	memcpy(text, data, n);
 	text[n] = '\0';
 	return text;
+}
+
+/* more_of - whether anything is left that can be read. */
+static inline bool more_of(const struct slice *s)
+{
+	return s->len > 0 && slice_ok(s);
 }
 
 /* rest_of - what is left of an input, and then nothing. */

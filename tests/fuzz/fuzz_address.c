@@ -2,8 +2,8 @@
  *
  * Properties: what is refused has a message, and it does not have the password; what is shown has
  * neither user nor password nor fragment; a bucket and a region are what may be part of a host's
- * name; modes do not contradict each other; what is shown of an address is understood again, as
- * the same kind of thing in the same place.
+ * name; what is shown of an address is understood again, as the same kind of thing in the same
+ * place.
  *
  *   make fuzz TIME=60 FUZZ=address */
 #include "mountcfg/address_int.h"
@@ -18,11 +18,10 @@ static void check(const struct address *a)
 {
 	require(a->shown && a->name);
 	require(a->kind >= ADDRESS_PATH && a->kind <= ADDRESS_GS3);
-	require(!(a->mode_zarr && a->mode_nczarr));
 	require(!a->bucket || !*a->bucket || s3_bucket_ok(a->bucket));
 	require(!a->region || s3_region_ok(a->region));
 	if (a->kind == ADDRESS_PATH) {
-		require(a->path && *a->path && !a->user && !a->password);
+		require(a->path && !a->user && !a->password);
 		return;
 	}
 	require(!strchr(a->name, '\n'));

@@ -53,7 +53,7 @@ static bool get(struct disk_cache *d, const struct object_info *v, uint64_t bloc
 
 static void damage(int dir, struct slice *s)
 {
-	while (s->len > 0) {
+	while (more_of(s)) {
 		const char *name = files[rd_u8(s) % ARRAY_LEN(files)];
 		uint64_t off = rd_le32(s) % (BYTES + 4096);
 		struct slice piece = piece_of(s);

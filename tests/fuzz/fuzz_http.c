@@ -58,7 +58,7 @@ static void header(struct net_request *r, struct slice *s)
 
 static void body(struct net_request *r, struct slice *s)
 {
-	while (s->len > 0 && r->fault == FAULT_NONE) {
+	while (more_of(s) && r->fault == FAULT_NONE) {
 		struct slice piece = piece_of(s);
 		char *copy = malloc(piece.len + 1);
 		size_t took;
@@ -101,7 +101,7 @@ static void judged(const struct net_request *r)
 	const struct net_answer *a = &r->a;
 
 	if (a->rc) {
-		require(a->rc < 0 && a->e.code == a->rc && strstr(a->e.msg, "host.example"));
+		require(a->rc < 0 && a->e.code == a->rc && strncmp(a->e.msg, "'http", 5) == 0);
 		require(a->rc != -ENOENT || a->status == 404 || a->status == 410);
 		require(!strstr(a->e.msg, "secret"));
 		return;
@@ -159,7 +159,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct slice s = slice_of(data, size);
 	uint8_t flags = rd_u8(&s);
-	struct net net = {.opts = {.tries = 3, .connect_ms = 1, .stall_ms = 1, .total_ms = 1000}};
+	struct net net = {
+		.opts = {.tries = 3, .connect_ms = 1, .stall_ms = 1, .total_ms = 1000}};
 	struct net_host host = {.http2 = flags & HTTP2};
 	struct net_request *r = calloc(1, sizeof(*r));
 	uint32_t hops = 0;

@@ -61,7 +61,7 @@ static void make(struct slice *s, uint8_t flags, size_t done, struct journal_com
 	size_t n = 0, limit = flags & DAMAGE ? 3 : PAGES;
 	uint8_t *table;
 
-	while (n < limit && s->len > 0) {
+	while (n < limit && more_of(s)) {
 		struct journal_entry *x = &entries[n];
 		uint8_t *slot = journal + JOURNAL_SLOTS + n * JOURNAL_PAGE;
 		struct slice piece;

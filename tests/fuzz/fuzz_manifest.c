@@ -38,7 +38,7 @@ static void manifest(struct buf *b, struct slice *s, uint8_t flags, uint64_t mar
 
 	buf_puts(b, flags & REMOTE ? ZS_REMOTE : ZS_LOCAL);
 	put_le(b, mark, 8);
-	while (s->len > 0) {
+	while (more_of(s)) {
 		uint8_t op = rd_u8(s);
 		uint64_t number = rd_u8(s) % (FILES + 2);
 		struct slice key = piece_of(s);
@@ -115,7 +115,8 @@ static void carry_out(const struct place *p, uint8_t flags)
 {
 	struct store *far = flags & REMOTE ? far_store() : NULL;
 	struct err e = ERR_INIT;
-	int rc = far ? zs_far_recover(far, p->state, &e) : zs_txn_recover(p->root, p->state, &e);
+	int rc =
+		far ? zs_far_recover(far, p->state, &e) : zs_txn_recover(p->root, p->state, &e);
 
 	if (rc) {
 		failed_well(rc, &e);

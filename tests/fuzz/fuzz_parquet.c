@@ -72,7 +72,8 @@ static void compare(const struct pq_table *t, const struct row *rows, size_t n)
 		bool no_path = !path->there || (path->nulls && path->nulls[i]);
 		bool no_raw = !raw->there || (raw->nulls && raw->nulls[i]);
 
-		require(no_path == (rows[i].path == NULL || rows[i].has_raw) || rows[i].has_raw);
+		require(no_path == (rows[i].path == NULL || rows[i].has_raw) ||
+			rows[i].has_raw);
 		if (!no_path)
 			require(strcmp((const char *)path->bytes.data + path->at[i],
 				       rows[i].path) == 0);
@@ -98,7 +99,7 @@ static void as_rows(struct slice *s)
 	size_t n = 0;
 
 	require(pq_writer_new(&w, NULL) == 0);
-	for (; n < ROWS && s->len > 0; n++) {
+	for (; n < ROWS && more_of(s); n++) {
 		uint8_t kind = rd_u8(s);
 		struct row *x = &rows[n];
 
@@ -119,7 +120,8 @@ static void as_rows(struct slice *s)
 	require(pq_writer_end(w, fd, NULL) == 0 && fstat(fd, &st) == 0);
 	file = malloc((size_t)st.st_size);
 	require(file && io_pread(fd, file, (size_t)st.st_size, 0, NULL) == 0);
-	require(pq_read(file, (size_t)st.st_size, want, ARRAY_LEN(want), MEMORY, &t, NULL) == 0);
+	require(pq_read(file, (size_t)st.st_size, want, ARRAY_LEN(want), MEMORY, &t, NULL) ==
+		0);
 	columns(&t);
 	compare(&t, rows, n);
 	pq_table_release(&t);

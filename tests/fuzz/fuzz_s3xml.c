@@ -20,7 +20,8 @@ static bool entry(void *arg, const char *key, bool is_prefix, const struct objec
 	require(!s->stopped && strlen(key) <= 3 * S3_KEY_MAX);
 	require(is_prefix == (info == NULL));
 	if (info) {
-		require(info->size < UINT64_MAX && memchr(info->etag, '\0', sizeof(info->etag)));
+		require(info->size < UINT64_MAX &&
+			memchr(info->etag, '\0', sizeof(info->etag)));
 		require(info->weak == (info->etag[0] == 'W'));
 		s->sum += info->size + info->version;
 	}

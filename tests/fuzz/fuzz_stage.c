@@ -96,7 +96,7 @@ static void records(int dir, uint64_t generation, struct slice *s, size_t most)
 	struct err e = ERR_INIT;
 
 	require(log_create(dir, generation, &l, &e) == 0);
-	for (size_t i = 0; i < most && s->len > 0; i++) {
+	for (size_t i = 0; i < most && more_of(s); i++) {
 		struct rec r = {.type = (enum rec_type)(rd_u8(s) % (REC_TYPES + 1))};
 		struct slice key, data;
 		struct log_source from;
@@ -108,8 +108,9 @@ static void records(int dir, uint64_t generation, struct slice *s, size_t most)
 		r.key_len = key.len;
 		r.mtime_ns = (int64_t)i;
 		r.crc = codec_crc32c_sum(0, data.p, data.len);
-		from = (struct log_source){
-			.mem = data.p ? data.p : (const uint8_t *)"", .fd = -1, .len = data.len};
+		from = (struct log_source){.mem = data.p ? data.p : (const uint8_t *)"",
+					   .fd = -1,
+					   .len = data.len};
 		require(log_append(l, &r, &from, &e) == 0 || e.code == -EFBIG);
 	}
 	log_drop(l);

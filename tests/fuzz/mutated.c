@@ -1,15 +1,17 @@
 /* mutated.c - datasets of one format, damaged one after the other in this process, opened and read
  * through both kinds of view: thousands a minute, because no program is started for each.
  *
- *   mutated [-n N] [-s SEED] [-f FIRST] [-k KEEP] FORMAT FOLDER
+ *   mutated [-w] [-n N] [-s SEED] [-f FIRST] [-k KEEP] FORMAT FOLDER
  *
  * FOLDER has what is damaged: files (hdf5, netcdf4, cdf, hdf4), or trees as damage.h packs them
  * (zarr2, nczarr, zarr3; zip: archives are made of them; refs: what is opened is the first
  * component of the first key). The first of each are whole. Round i of a SEED is always the same.
  *
  * The rounds run in a child. When it dies, or takes 30 s of processor time or five minutes for one
- * round, the input is kept in KEEP as FORMAT-SEED-ROUND, and another child goes on behind it; reports
- * of sanitizers in the folder that FUZZ_LOGS names (log_path=FOLDER/log) get the round's number in front. Prints one line; exit status 1 when a child died. */
+ * round, the input is kept in KEEP as FORMAT-SEED-ROUND, and another child goes on behind it; -w
+ * runs such inputs as they are, in all forms of views. Reports of sanitizers in the folder that
+ * FUZZ_LOGS names (log_path=FOLDER/log) get the round's number in front. Prints one line; exit
+ * status 1 when a child died. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -63,6 +65,7 @@ static const struct format *format;
 static struct seed seeds[SEEDS_MAX];
 static size_t n_seeds;
 static uint64_t dice_seed = 1;
+static bool whole; /* nothing is damaged */
 static struct shared *shared;
 static char room[] = "/dev/shm/nczarrfs-mutated-XXXXXX";
 
@@ -123,7 +126,8 @@ static void made(uint64_t round, struct hurt *ret)
 {
 	struct seed *s = &seeds[round % n_seeds];
 	struct dice d = dice_of(dice_seed, round);
-	uint64_t times = round < n_seeds ? 0 : 1 + dice_below(&d, dice_below(&d, 3) ? 2 : 8);
+	uint64_t times =
+		whole || round < n_seeds ? 0 : 1 + dice_below(&d, dice_below(&d, 3) ? 2 : 8);
 	bool archive_only = format->what == ZIP && dice_below(&d, 2);
 	struct tree t;
 
@@ -132,6 +136,8 @@ static void made(uint64_t round, struct hurt *ret)
 	ret->p = malloc(ret->cap);
 	look_require(ret->p != NULL);
 	memcpy(ret->p, s->p, s->n);
+	if (whole)
+		return;
 	if (format->what < TREE) {
 		damage_file(&d, s, times, ret);
 		return;
@@ -344,9 +350,11 @@ int main(int argc, char **argv)
 	time_t start;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "n:s:f:k:")) != -1) {
+	while ((opt = getopt(argc, argv, "wn:s:f:k:")) != -1) {
 		if (opt == 'k')
 			folder = optarg;
+		else if (opt == 'w')
+			whole = true;
 		else if (opt == 'n')
 			n = strtoull(optarg, NULL, 10);
 		else if (opt == 's')

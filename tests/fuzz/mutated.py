@@ -32,6 +32,7 @@ EACH_MAX = 60        # of the corpus, for each format
 CORPUS = os.environ.get("NCZARRFS_CORPUS") or os.path.join(ROOT, "..", "shared", "corpus")
 FRAME = re.compile(r"^\s*#\d+ 0x[0-9a-f]+ .*?\(([^()]+?)\+0x([0-9a-f]+)\)", re.M)
 LIBRARIES = re.compile(r"/lib(hdf5|df|mfhdf|dfalt|mfhdfalt)[-_.\w]*\.so")
+QUIET = re.compile(r"AddressSanitizer failed to allocate")
 BELOW = re.compile(r"/(lib(asan|ubsan|c|m|z|aec|sz|pthread|gcc_s|jpeg|crypto|stdc\+\+)[-_.\d]|ld-)"
                    r"|\[vdso\]|linux-vdso")
 
@@ -250,6 +251,8 @@ def bases(folder, args):
 
 def owner(text):
     """'ours', or the library whose code was running."""
+    if all(QUIET.search(x) for x in text.strip().splitlines()):
+        return "the library"  # it asked for memory that a file claims, and was told so
     if "runtime error:" in text or "LeakSanitizer" in text:
         return "ours"
     for module, _ in FRAME.findall(text):

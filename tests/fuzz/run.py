@@ -175,7 +175,8 @@ def finding(target, status, text, before, folder):
     how = "\n".join(f"  again: tests/fuzz/run.py --replay {target} "
                     f"{os.path.relpath(os.path.join(folder, f), ROOT)}" for f in files)
     what = "does not end" if status is None else f"ended with {status}"
-    return f"{target}: {what}\n{text[-6000:]}\n{how}"
+    lines = [x for x in text.splitlines() if not re.match(r"#\d+\s+(NEW|REDUCE|pulse|INITED)", x)]
+    return f"{target}: {what}\n" + "\n".join(lines)[-6000:] + f"\n{how}"
 
 
 def run(target, args):

@@ -214,6 +214,52 @@ def parquet():
                     b"\4\x0a\x00\x0a\x10hello\x0a\x05", b"\4\x06\x00\x06\x14abcdef"]
 
 
+WRAP = [bytes([f, e]) + struct.pack("<I", n) + bytes(range(200)) * 3
+        for f in range(8) for e, n in ((3, 1), (0, 100))] + [
+    bytes([16, 3]) + struct.pack("<I", 2**31 - 30) + b"x" * 50,
+    b"\x08\3\4" + b"\2\0\0\0ab\0\0\0\0\5\0\0\0\xc3\xa9\xe4\xb8\x80",
+    b"\x08\1\1" + b"\xff\xff\xff\xff", b"\x09\0" + b"frame" * 9, b"\x09\4" + b"blosc" * 9,
+]
+
+
+def plan(rule, quant, kind, size, dims, access, filters, uniform=0):
+    out = piece(rule) + piece(quant) + bytes([kind, size, len(dims)])
+    for n, c in dims:
+        out += struct.pack("<HB", n, c - 1)
+    out += (bytes([access]) if kind != 8 else b"") + bytes([0, 1, uniform, len(filters)])
+    for which, params in filters:
+        out += bytes([which]) + b"".join(bytes([8, v]) for v in params) + (b"\0" if len(params) < 8 else b"")
+    return out
+
+
+PLAN = [
+    plan("", "", 3, 1, [(100, 50)], 0, [(0, [5])]),
+    plan("*,zstd,5", "", 1, 2, [(100, 50), (7, 3)], 0, [(1, [4]), (0, [4])]),
+    plan("shuffle|deflate,4", "*,bitgroom,3", 3, 2, [(100, 50)], 0, [(1, [4]), (11, [3])], 1),
+    plan("v,none", "v,bitround,9", 3, 0x81, [(9, 9)], 1, [(2, [])]),
+    plan("blosc,0,0,0,0,5,1,1", "", 2, 0, [], 0, [(8, [2, 2, 4, 0, 5, 1, 1])]),
+    plan("", "", 8, 0, [(5, 2)], 2, [(0, [1])]), plan("szip,4,8", "", 1, 2, [(64, 64)], 0, [(16, [1])]),
+    plan("", "granularbr,3", 5, 9, [(3, 2), (4, 3), (5, 4)], 0, [(3, [4, 8]), (4, [1]), (0, [1]), (2, [])]),
+]
+STATE = [b"\0/v\t1,5|2,4\nzarr_format\t3\ndimension_separator\t/\n/g/w\tnone\n", b"\0", b"\0zarr_format\t2",
+         b"\1" + struct.pack("<IIIIIBB", 1 << 20, 4096, 0, 0, 7, 1, 2) + struct.pack("<6H", 0, 3, 1, 1, 5, 9),
+         b"\1" + struct.pack("<IIIIIBB", 5000, 6000, 0, 1, 7, 0, 0), b"\2NCRWMAP1" + bytes(70)]
+
+
+def codecs():
+    """A few of each codec's own inputs, with its number in front."""
+    found = []
+    for name in sorted(os.listdir(SEEDS)):
+        number = name.rpartition("-")[2]
+        if not number.isdigit():
+            continue
+        folder = os.path.join(SEEDS, name)
+        for f in sorted(x for x in os.listdir(folder) if len(x) == 2)[:3]:
+            with open(os.path.join(folder, f), "rb") as x:
+                found.append(struct.pack("<I", int(number)) + x.read())
+    return found
+
+
 def first():
     return {
         "url": URLS, "address": ADDRESSES, "options": OPTIONS,
@@ -221,7 +267,8 @@ def first():
         + ["\2" + x for x in NETRC],
         "s3xml": XML, "http": HTTP, "services": SERVICES, "sign": SIGN, "diskcache": CACHE,
         "text": TEXT, "json": JSON, "stage": STAGE, "journal": JOURNAL, "manifest": MANIFEST,
-        "parquet": parquet(),
+        "parquet": parquet(), "wrap": WRAP, "plan": PLAN, "state": STATE,
+        "codec": codecs(),
     }
 
 
@@ -232,7 +279,7 @@ def main():
         folder = os.path.join(SEEDS, target)
         os.makedirs(folder, exist_ok=True)
         for i, data in enumerate(inputs):
-            with open(os.path.join(folder, f"{i:02}"), "wb") as f:
+            with open(os.path.join(folder, f"{i:03}" if len(inputs) > 99 else f"{i:02}"), "wb") as f:
                 f.write(data.encode() if isinstance(data, str) else data)
 
 

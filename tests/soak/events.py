@@ -21,7 +21,10 @@ class Events:
     def once(self):
         kind = self.rng.choices([k for _, k in self.kinds], [n for n, _ in self.kinds])[0]
         scene = self.rng.choice(self.run.scenes)
-        what = kind(scene)
+        try:
+            what = kind(scene)
+        except ProcessLookupError:
+            what = None  # it has ended by itself
         if what:
             self.counts[what] = self.counts.get(what, 0) + 1
             self.run.emit({"kind": "event", "event": what, "scene": scene.name})

@@ -6,6 +6,7 @@ which generations, and which errors, are right between the beginning and the end
 
     begin(d, g)  g may be seen from now on           done(d, g)  what was before g is over
     spoil(d)     reading may be an error from now on  (until done, and LAG seconds longer)
+    soil(d)      the source itself is half one generation and half another, until done
 """
 import errno
 import mmap
@@ -42,6 +43,8 @@ class Ledger:
         self.ended = shared((datasets, RING), "f8")
         self.busy, self.gone = shared(datasets), shared(datasets)
         self.quiet, self.back = shared(datasets, "f8"), shared(datasets, "f8")
+        self.dirty, self.clean = shared(datasets), shared(datasets, "f8")
+        self.mixed = shared(datasets)  # reads of such
         # of chunks of datasets that are written through a mount
         self.kept, self.tried = shared((datasets, ROWS)), shared((datasets, ROWS))
         self.torn = shared((datasets, ROWS))  # odd: being written in place
@@ -68,9 +71,24 @@ class Ledger:
         self.lo[d] = g
         self.busy[d] = 0
         self.quiet[d] = now
+        if self.dirty[d]:
+            self.clean[d] = now
+            self.dirty[d] = 0
 
     def spoil(self, d):
         self.busy[d] = 1
+
+    def soil(self, d):
+        self.spoil(d)
+        self.dirty[d] = 1
+
+    def is_soiled(self, d, t0):
+        """Whether a read that began at t0 may be of a source that was such a mixture. What was
+        read then is in caches until the change is noticed."""
+        if not self.dirty[d] and self.clean[d] < t0 - self.lag:
+            return False
+        self.mixed[d] += 1
+        return True
 
     def vanish(self, d):
         self.spoil(d)

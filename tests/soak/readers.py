@@ -115,6 +115,9 @@ class Reader(Worker):
             try:
                 todo(d, before, t0)
                 self.led.good[self.number] += 1
+            except Wrong:
+                if not self.led.is_soiled(d.id, t0):
+                    raise
             except Unread as why:
                 self.excused(d.id, t0, why, f"{d.name} {todo.__name__}")
 
@@ -209,6 +212,11 @@ class Reader(Worker):
         what = f"{d.name}/{var.name}/{row}.0"
         try:
             data, size = self.read(self.where(d, var.name, f"{row}.0"))
+            if len(data) != size:
+                raise Wrong(f"{what}: {len(data)} bytes of a file of {size}")
+            if not data:
+                again, size = self.read(self.where(d, var.name, f"{row}.0"))
+                raise Wrong(f"{what}: empty; then {len(again)} bytes")
             a = self.decode(data, form, what)
             g = values.seen(a, d.id, var, row)
         except (Wrong, Unread):
@@ -257,7 +265,7 @@ class Reader(Worker):
         except OSError as error:
             raise as_unread(error) from None
         except (zarr.errors.GroupNotFoundError, zarr.errors.PathNotFoundError, KeyError) as error:
-            raise Unread(errno.ENOENT, str(error)) from None
+            raise Unread(0, f"{type(error).__name__}: {error}") from None
         except (RuntimeError, ValueError, zlib.error) as error:
             if self.led.allowed(self.scene.number, d.id, t0):
                 raise Unread(0, str(error)) from None
@@ -266,10 +274,9 @@ class Reader(Worker):
             try:
                 self.chunk(d, var, r, a[r], before, t0, "zarr")
             except Wrong:
-                # a chunk that was away (renamed, deleted) is absent for zarr-python
-                if (a[r] == 0).all() and errno.ENOENT in self.led.allowed(
-                        self.scene.number, d.id, t0):
-                    raise Unread(errno.ENOENT, "fill values of an absent chunk") from None
+                # zarr-python takes a file that it may not look up for an absent one
+                if (a[r] == 0).all() and self.led.allowed(self.scene.number, d.id, t0):
+                    raise Unread(0, "fill values of an absent chunk") from None
                 raise
         return None
 

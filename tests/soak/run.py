@@ -218,7 +218,7 @@ class Run:
                 codes["HDF5" if c == 0 else errno.errorcode.get(c, str(c))] = n
         return {"ops": int(led.ops.sum()), "good": int(led.good.sum()),
                 "bytes": int(led.bytes.sum()), "errors": codes,
-                "generations": int(led.hi.sum()), "stale": round(float(led.stale.max()), 1),
+                "generations": int(led.hi.sum()), "mixed": int(led.mixed.sum()), "stale": round(float(led.stale.max()), 1),
                 "slowest": round(float(led.slow.max()), 1)}
 
     def progress(self):
@@ -289,8 +289,6 @@ class Run:
 
     def report(self):
         rows, bad = self.watch.judge(watch.LIMITS)
-        if self.args.time < 60:
-            bad = []  # nothing has settled in so short a time
         for text in bad:
             self.problem(text)
         if self.memory_group:

@@ -10,6 +10,9 @@ CGROUP1 = "/sys/fs/cgroup/memory"
 CGROUP2 = "/sys/fs/cgroup"
 
 
+SETTLED = 60  # seconds: nothing has settled in a shorter time
+
+
 class Process:
     def __init__(self, pid, parent, name, state):
         self.pid, self.parent, self.name, self.state = pid, parent, name, state
@@ -128,7 +131,8 @@ class Watch:
                 peak = max(s[2][field] for s in samples)
                 rows.append((name, field, run[0][2][field], v[-1], peak, grown,
                              slope(t, v) * 3600 if len(half) > 3 else 0.0))
-                if field in limits and grown > limits[field](run[0][2][field], v):
+                if (field in limits and t[-1] - t[0] > SETTLED and
+                        grown > limits[field](run[0][2][field], v)):
                     bad.append(f"{name}: {field} grew by {grown:.0f} over {t[-1] - t[0]:.0f} s, "
                                f"from {v[0]} to {v[-1]}")
         return rows, bad
@@ -137,9 +141,9 @@ class Watch:
 LIMITS = {
     # KiB: what caches, pools and the allocator still fill is not growth without end
     "rss": lambda first, v: max(8192, 0.08 * np.median(v)),
-    "fds": lambda first, v: 4,
-    "threads": lambda first, v: 4,
-    "children": lambda first, v: 3,
+    "fds": lambda first, v: max(8, 0.3 * np.median(v)),
+    "threads": lambda first, v: 6,
+    "children": lambda first, v: 4,
 }
 
 

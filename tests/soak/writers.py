@@ -45,10 +45,11 @@ class Mutator(Worker):
     def truncate(self, d, g):
         path = self.made(d, g)
         self.led.begin(d.id, g)
-        self.led.spoil(d.id)
+        self.led.vanish(d.id) if d.mirrored else self.led.spoil(d.id)  # what is cut is no dataset
         os.truncate(d.path, os.stat(d.path).st_size * self.rng.randrange(100) // 100)
         self.pause(self.rng.random())
         os.rename(path, d.path)
+        self.led.appear(d.id)
         self.led.done(d.id, g)
 
     def delete(self, d, g):
@@ -71,7 +72,7 @@ class Mutator(Worker):
             data = f.read()
         os.unlink(path)
         self.led.begin(d.id, g)
-        self.led.spoil(d.id)
+        self.led.soil(d.id)
         with open(d.path, "r+b", buffering=0) as f:
             step = max(len(data) // self.rng.randint(1, 20), 4096)
             for at in range(0, len(data), step):
@@ -113,10 +114,9 @@ class Mutator(Worker):
         self.tree_chunks(d, g)
 
     def tree_in_place(self, d, g):
-        """Chunks are written over in their place, in pieces. A Zarr reader beside us could see
-        half of one; the mount must not."""
+        """Chunks are written over in their place, in pieces."""
         self.led.begin(d.id, g)
-        self.led.spoil(d.id)
+        self.led.soil(d.id)
         for key, data in make.tree_chunks(g, d.id, d.variables):
             with open(os.path.join(d.path, key), "r+b", buffering=0) as f:
                 half = self.rng.randrange(len(data))
@@ -167,9 +167,12 @@ class TreeWriter(Reader):
                 data = codec.encode(data)
             led.tried[d.id, at] = g
             kind = self.rng.random()
-            self.write(d, var, row, bytes(data), kind)
+            path = self.where(d, var.name, f"{row}.0")
+            self.write(d, at, path, bytes(data), kind)
             led.kept[d.id, at] = g
             led.good[self.number] += 1
+            if kind > 0.97:
+                self.sync_folder(os.path.dirname(path))
         except OSError as error:
             self.failed(d, at, t0, as_unread(error))
         except Unread as error:
@@ -180,10 +183,9 @@ class TreeWriter(Reader):
         if not self.led.is_excused(self.scene.number, "down", t0):
             self.led.tried[d.id, at] = self.led.kept[d.id, at]  # it is what it was
 
-    def write(self, d, var, row, data, kind):
-        path = self.where(d, var.name, f"{row}.0")
+    def write(self, d, at, path, data, kind):
         if kind < 0.2:
-            return self.write_in_place(d, d.cell(var, row), path, data)
+            return self.write_in_place(d, at, path, data)
         part = f"{path}.{self.number}.partial"
         fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
@@ -194,13 +196,15 @@ class TreeWriter(Reader):
         finally:
             os.close(fd)
         os.rename(part, path)
-        if kind > 0.97:
-            fd = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
         return None
+
+    def sync_folder(self, path):
+        """What is waiting goes into the dataset now."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
     def write_in_place(self, d, at, path, data):
         self.led.torn[d.id, at] += 1
