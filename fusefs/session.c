@@ -47,7 +47,7 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 {
 	*ret = (struct source_options){
 		.cut_bytes = cfg->chunk_size,
-		.max_chunk_bytes = (uint64_t)1 << 32,
+		.max_chunk_bytes = cfg->chunk_limit,
 		.max_index_bytes = cfg->index_size,
 		.max_meta_bytes = cfg->meta_size,
 		.open_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
