@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/child.h"
@@ -12,6 +13,7 @@
 #include "base/url.h"
 #include "codecs/plugin.h"
 #include "fusefs/fusefs.h"
+#include "fusefs/mounter.h"
 #include "fusefs/refs.h"
 #include "fusefs/remote.h"
 #include "fusefs/rw.h"
@@ -574,12 +576,24 @@ static bool own_stdio(void)
 	return true;
 }
 
-/* What the command line said, for forget_secrets. */
-static struct cfg *the_cfg;
+/* forget - cfg of main, in processes that were forked. */
+static struct cfg *known;
 
-static void forget_secrets(void)
+static void forget(void)
 {
-	cfg_wipe(the_cfg);
+	cfg_forget(known);
+}
+
+/* no_core - what a process dies of is not worth the keys that are in its memory. One byte and not
+ * none: none does not keep the kernel from giving everything to a program that collects them
+ * (core(5)). With -d, of a source on this machine, it is as the user wants it. */
+static void no_core(const struct cfg *cfg)
+{
+	const struct rlimit one = {1, 1};
+
+	if (cfg->debug && !cfg->remote)
+		return;
+	(void)setrlimit(RLIMIT_CORE, &one); /* lower is always allowed */
 }
 
 int main(int argc, char **argv)
@@ -599,6 +613,7 @@ int main(int argc, char **argv)
 		.zarr = &zarr_source_ops,
 		.hdf5 = &hdf5_source_ops,
 		.prepare = hdf5_prepare,
+		.forget = forget,
 		.view_open = view_open,
 	};
 	const struct refs_reach reach = {.arg = &setup, .blob = reach_blob};
@@ -607,12 +622,16 @@ int main(int argc, char **argv)
 	refs_set_reach(&reach);
 	if (!own_stdio())
 		return 1;
+	fs_inherited_note();
 	if (cfg_parse(argc, argv, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
 		return 1;
 	}
-	the_cfg = &cfg;
-	child_forget(forget_secrets);
+	known = &cfg;
+	child_forget(forget);
+	no_core(&cfg);
+	if (cfg.command != CFG_MOUNT)
+		mounter_no_new_privs(); /* a mount does so when it has who mounts */
 	codec_plugins_begin();
 	if (cfg.noplugins)
 		codec_plugins_off();
