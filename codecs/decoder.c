@@ -3,6 +3,8 @@
  * Children are kept, as many as decode at a time. One that has a chunk belongs to its thread, with
  * the memory that both share: the server puts the stored bytes there, the child the elements, and
  * the server copies these once. One that dies is replaced by the next who needs it. */
+#include "codecs/decoder.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>

@@ -1,12 +1,12 @@
 /* decoder.h - decoding in processes of its own (-o isolate).
  *
- * Compressors meet bytes of strangers. With codec_isolate chunks are decoded by children that can do
- * nothing else (base/sandbox.h): they have a piece of memory, in which a chunk's stored bytes are
- * and into which they write its elements, and the socket over which they are told to. No byte of a
- * chunk crosses that. How long the result is the server says; what it is nobody can check.
+ * Compressors meet bytes of strangers. With codec_isolate chunks are decoded by children that can
+ * do nothing else (base/sandbox.h): they have a piece of memory, in which a chunk's stored bytes
+ * are and into which they write its elements, and the socket over which they are told to. No byte
+ * of a chunk crosses that. How long the result is the server says; what it is nobody can check.
  *
- * What is our own and simple (shuffle, checksums) is decoded in the server as before, and filters of
- * plugins are in their own processes already (plugin.h). docs/isolation.md. */
+ * What is our own and simple (shuffle, checksums) is decoded in the server as before, and filters
+ * of plugins are in their own processes already (plugin.h). docs/isolation.md. */
 #ifndef CODECS_DECODER_H
 #define CODECS_DECODER_H
 
@@ -23,9 +23,9 @@ void codec_isolate(uint32_t most);
  * that is not our own, and none of a plugin. */
 bool codec_chain_apart(const struct codec_chain *chain, uint32_t mask);
 
-/* decoder_take - a process for one chunk of in_len stored bytes, which decode to out_len; waits while
- * all of them are busy. Returns 0 with *ret, to be given back, and *ret_in: where the stored bytes
- * are to be put. Any thread. */
+/* decoder_take - a process for one chunk of in_len stored bytes, which decode to out_len; waits
+ * while all of them are busy. Returns 0 with *ret, to be given back, and *ret_in: where the stored
+ * bytes are to be put. Any thread. */
 int decoder_take(const struct codec_chain *chain, size_t in_len, size_t out_len,
 		 struct decoder **ret, uint8_t **ret_in, struct err *e) NZ_MUST_USE;
 

@@ -57,8 +57,8 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
 int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
 		 struct cache_entry *x, struct err *e) NZ_MUST_USE;
 
-/* chunkio_decode_apart - read a stored chunk and undo its filters into out, `want` bytes, in another
- * process; for chains with codec_chain_apart. Errors as codec_chain_decode's; -EIO. */
+/* chunkio_decode_apart - read a stored chunk and undo its filters into out, `want` bytes, in
+ * another process; for chains with codec_chain_apart. Errors as codec_chain_decode's; -EIO. */
 int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
 			 const struct way *w, uint8_t *out, size_t want,
 			 struct err *e) NZ_MUST_USE;
