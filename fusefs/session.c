@@ -16,6 +16,7 @@
 #include "base/child.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "codecs/decoder.h"
 #include "fusefs/mirror.h"
 #include "fusefs/mounter.h"
 #include "fusefs/quiet.h"
@@ -480,6 +481,8 @@ static int open_source(struct server *s, struct err *e)
 
 	fs_rw_prepare(setup);
 	rc = setup->prepare ? setup->prepare(e) : 0;
+	if (rc == 0 && setup->cfg->isolate)
+		codec_isolate(0);
 	if (rc == 0)
 		rc = live_new(setup->cfg->shown, open_live, s, &s->fs.live, e);
 	if (rc < 0)

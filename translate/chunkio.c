@@ -322,6 +322,7 @@ void chunkio_free(struct chunkio *c)
 	cache_free(c->cache);
 	sizes_free(c->sizes);
 	chunkio_scratch_free(c->scratch);
+	free(c->fatal);
 	for (uint32_t i = 0; c->arrays && i < c->n_arrays; i++)
 		free(atomic_load(&c->arrays[i].fill));
 	free(c->arrays);
