@@ -1,8 +1,10 @@
 # nczarrfs - one non-recursive makefile.
 #   make            build/nczarrfs          make check     install test clients, build, test
+#                                           make check-all with every file of the corpus
 #   make demo       a first minute          make bench     speed, as ratios
 #   make install    prefix=/usr/local DESTDIR= PLUGINDIR=
 VERSION := 0.1.0
+comma := ,
 prefix ?= /usr/local
 BUILD ?= build
 # V=1 shows the commands
@@ -12,7 +14,8 @@ endif
 CC ?= cc
 PKG_CONFIG ?= pkg-config
 MODULES := base mountcfg codecs translate nczarr hdf5view fusefs
-PKGS := fuse3 hdf5 zlib libdeflate jansson blosc libzstd liblzma liblz4 libcurl libcrypto expat
+PKGS := fuse3 hdf5 zlib libdeflate jansson blosc libzstd liblzma liblz4 libcurl libcrypto expat \
+	libseccomp
 # Those without a pkg-config file.
 PLAIN_LIBS := -lbz2 -laec -llzf -lpthread -ldl -lm
 
@@ -170,7 +173,7 @@ PLUGIN_CFLAGS = $(filter-out -fsanitize=% -fno-sanitize-recover=%,$(CFLAGS)) -fP
 	-ffunction-sections -fdata-sections
 PLUGIN_LDFLAGS = $(filter-out -fsanitize=%,$(LDFLAGS)) -shared -Wl,--gc-sections -Wl,--as-needed \
 	-Wl,-z,defs -Wl,--exclude-libs,ALL
-PLUGIN_LIBS = $(shell $(PKG_CONFIG) --libs $(filter-out fuse3 hdf5 jansson,$(PKGS))) $(PLAIN_LIBS)
+PLUGIN_LIBS = $(shell $(PKG_CONFIG) --libs $(filter-out fuse3 hdf5 jansson libseccomp,$(PKGS))) $(PLAIN_LIBS)
 
 plugins: $(PLUGIN_OUT)
 
@@ -262,9 +265,15 @@ check:
 	scripts/check-public
 	scripts/check-banned $(BUILD)
 	scripts/check-docs $(BUILD)/nczarrfs
+	scripts/check-semantics
 	scripts/check-readme $(BUILD)/nczarrfs
 	$(MAKE) -j2 check-seeds
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)
+
+# The same with all tests over many files, of which check has a sample: every file of the corpus,
+# every feature in every form.
+check-all:
+	$(MAKE) check TESTFLAGS='--all $(TESTFLAGS)'
 
 # Every program that writes, on every kind of store; faults at every call that writes, the death of a mount at 1000 random moments, a million operations
 # on a writable file. Takes about an hour; make check has a sample of it.
@@ -310,7 +319,7 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@scripts/demo $(BUILD)/nczarrfs
 
-.PHONY: install-deps install check check-writing demo peers check-peers check-remote
+.PHONY: install-deps install check check-all check-writing demo peers check-peers check-remote
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------
@@ -363,6 +372,27 @@ $(BUILD)/fuzz/fuzz_canary: tests/canary/fuzz_canary.c base/canary.h $(FUZZ_MAIN)
 
 fuzzers: $(FUZZ_TARGETS:%=$(BUILD)/%)
 
+# --- damaged datasets: begin
+# make check-mutated [N=10000] [FORMATS="hdf5 zip"]: N damaged datasets of each format, mounted
+# without the kernel and read through both views, with sanitizers.
+# make check-mutated-short: a hundred of each, without.
+FUZZ_DAMAGE := tests/fuzz/damage.c tests/fuzz/damage_tree.c
+$(BUILD)/fuzz/mutated: tests/fuzz/mutated.c $(FUZZ_DAMAGE) $(wildcard tests/fuzz/*.h) $(LIBOBJ) Makefile
+	@mkdir -p $(@D)
+	@echo "  FUZZ $@"
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) $(PKG_LIBS)
+
+N ?= 10000
+check-mutated:
+	$(MAKE) SANITIZE=1 WERROR=1 build-asan/fuzz/mutated tools
+	tests/fuzz/mutated.py -b build-asan -n $(N) $(FORMATS)
+
+check-mutated-short: $(BUILD)/fuzz/mutated tools
+	tests/fuzz/mutated.py -b $(BUILD) -n 100 $(FORMATS)
+
+.PHONY: check-mutated check-mutated-short
+# --- damaged datasets: end
+
 FUZZ_N ?= 2000
 FUZZ_SEED ?= 1
 check-seeds:
@@ -392,3 +422,47 @@ coverage:
 
 .PHONY: check-tsan check-asan check-seeds check-fuzz fuzz fuzzers coverage
 # --- sanitizers: end ----------------------------------------------------------------------------
+
+# --- faults: begin ------------------------------------------------------------------------------
+# make check-faults [FAULTS="-n 400"]: a fault at every call of every scene, in process
+# (tests/faults/loops.c), and a few on mounts; make check has a sample. tests/faults/run.py.
+FAULT_SRC := $(addprefix tests/faults/,inject.c loops.c scene_open.c scene_table.c scene_walk.c \
+	scene_write.c)
+FAULT_WRAP := $(if $(filter build-asan,$(BUILD)),$(patsubst %,-Wl$(comma)--wrap=%,malloc calloc \
+	realloc aligned_alloc strdup strndup))
+# Addresses that addr2line understands; symbols that come before those of libraries.
+$(BUILD)/tests/loops: $(FAULT_SRC) tests/faults/inject.h tests/faults/scene.h $(LIBOBJ) \
+		fusefs/main.c Makefile
+	@mkdir -p $(@D)
+	@echo "  TOOL $@"
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -fno-pie -no-pie -rdynamic \
+		$(FAULT_WRAP) -o $@ $(FAULT_SRC) $(LIBOBJ) $(PKG_LIBS)
+
+INJECT := $(BUILD)/tests/libinject.so
+$(INJECT): tests/faults/inject.c tests/faults/inject.h Makefile
+	@mkdir -p $(@D)
+	@echo "  TOOL $@"
+	$(Q)$(CC) $(CPPFLAGS) -std=c17 $(OPT) $(WARN) -fvisibility=hidden -fPIC -shared -o $@ $<
+
+tools: $(BUILD)/tests/loops $(INJECT)
+
+check-faults:
+	$(MAKE) -j2 WERROR=1 all tools
+	tests/faults/run.py $(BUILD) $(FAULTS)
+	NCZARRFS_LOOPS=all NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py -k fault_loops/ $(TESTFLAGS)
+
+.PHONY: check-faults
+# --- faults: end --------------------------------------------------------------------------------
+
+# --- long runs: begin ---------------------------------------------------------------------------
+# make soak TIME=7200 [SEED=1] [PACE=0] [SOAK='--only mirror,lean']: docs/soak.md. PACE: operations a
+# second; 0: as many as there can be.
+SEED ?= 1
+PACE ?= 0
+soak:
+	scripts/install-deps check
+	$(MAKE) -j2 WERROR=1 all
+	NCZARRFS=$(BUILD)/nczarrfs tests/soak/run.py --time $(TIME) --seed $(SEED) --pace $(PACE) $(SOAK)
+
+.PHONY: soak
+# --- long runs: end -----------------------------------------------------------------------------
