@@ -329,6 +329,7 @@ def options(words=None):
     p.add_argument("-s", type=int, default=1, help="which ones")
     p.add_argument("-t", type=int, default=0, help="seconds for each target")
     p.add_argument("-j", type=int, default=2, help="targets at a time")
+    p.add_argument("--build", help="where programs for -n are, instead of build-asan")
     p.add_argument("--until", type=float, help="seconds of CPU in all runs")
     for name in ("libfuzzer", "spent", "replay", "recheck", "merge", "list"):
         p.add_argument("--" + name, action="store_true")
@@ -338,6 +339,9 @@ def options(words=None):
 
 def main():
     args = options()
+    if args.build:
+        global BUILD_ASAN
+        BUILD_ASAN = os.path.join(ROOT, args.build)
     if args.libfuzzer:
         return 0 if has_libfuzzer() else 1
     if args.replay:
