@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/canary.h"
 #include "base/child.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -628,6 +629,7 @@ int fs_serve(const struct fs_setup *setup, int report_fd, int mounter)
 		log_info("%s", sandbox_missing());
 	report(report_fd, 's', "");
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
+	canary_sing("server");
 	stop_signals(&s);
 	/* Somebody else took the mount away while it was busy: it has ended, as asked. */
 	if (rc == -ECONNABORTED) {
