@@ -46,10 +46,10 @@ static int put_text(struct listing *l, const char *name, uint32_t *ret, struct e
 	*ret = (uint32_t)l->names.len; /* below NAMES_MAX */
 	buf_put(&l->names, name, strlen(name) + 1);
 	return buf_ok(&l->names) ? 0
-				 : err_set(e, -ERANGE,
-					   "the names of a directory take more "
-					   "than %zu bytes",
-					   NAMES_MAX);
+				 : buf_full(&l->names, e, -ERANGE,
+					    "the names of a directory take more "
+					    "than %zu bytes",
+					    NAMES_MAX);
 }
 
 static int add_entry(const struct mirror *m, struct listing *l, const char *name,

@@ -121,14 +121,16 @@ int new_store(struct mirror *m, const char *path, const char *to, struct err *e)
 	const struct fs_setup *setup = m->setup;
 	auto_free char *from = mirror_join(setup->cfg->source, path);
 	auto_free char *full = mirror_join(setup->cfg->source, to);
-	const struct source_ops *of =
-		from ? source_bidder(setup->formats, setup->n_formats, from) : NULL;
+	const struct source_ops *of = NULL;
 	struct source_options opts;
 	struct source *now = NULL;
 	int rc;
 
 	if (!from || !full)
 		return err_nomem(e);
+	rc = source_bidder(setup->formats, setup->n_formats, from, &of);
+	if (rc < 0)
+		return err_sys(e, -rc, "'%s'", from);
 	if (!of || of == setup->zarr || !setup->rw->zarr_create || !setup->rw->zarr_sink)
 		return 0;
 	fs_source_options(setup->cfg, &opts);
