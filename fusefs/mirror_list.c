@@ -173,14 +173,22 @@ static int open_where(const struct mirror *m, const struct where *dir, DIR **ret
 		return err_set(e, -ESTALE, "'%s': no such directory", dir->path);
 	if (fd < 0)
 		return err_sys(e, -fd, "'%s'", dir->path);
-	if (fstat(fd, &st) < 0 || st.st_dev != dir->dev || st.st_ino != dir->ino) {
+	if (fstat(fd, &st) < 0) {
+		int rc = err_sys(e, errno, "'%s'", dir->path);
+
+		(void)close(fd);
+		return rc;
+	}
+	if (st.st_dev != dir->dev || st.st_ino != dir->ino) {
 		(void)close(fd);
 		return err_set(e, -ESTALE, "'%s' is another directory now", dir->path);
 	}
 	*ret = fdopendir(fd);
 	if (!*ret) {
+		int rc = err_sys(e, errno, "'%s'", dir->path);
+
 		(void)close(fd);
-		return err_nomem(e);
+		return rc;
 	}
 	return 0;
 }

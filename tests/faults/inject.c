@@ -364,6 +364,30 @@ API int posix_memalign(void **ret, size_t align, size_t n)
 	return 0;
 }
 
+static char *copy_of(const char *s, size_t n, const void *who)
+{
+	char *p;
+
+	FAIL(memory_of(who), NULL);
+	p = __libc_malloc(n + 1);
+	live_add(p, n + 1);
+	if (p) {
+		memcpy(p, s, n);
+		p[n] = '\0';
+	}
+	return p;
+}
+
+API char *strdup(const char *s)
+{
+	return copy_of(s, strlen(s), __builtin_return_address(0));
+}
+
+API char *strndup(const char *s, size_t n)
+{
+	return copy_of(s, strnlen(s, n), __builtin_return_address(0));
+}
+
 API void free(void *p)
 {
 	live_drop(p);
