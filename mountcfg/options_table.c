@@ -90,7 +90,7 @@ const struct cfg_option cfg_options[] = {
 	{"chunk_size", OPT_SIZE, "4M", FIELD(chunk_size), NULL, 4 * KIB, GIB,
 	 "chunk size to aim for where a variable is not chunked"},
 	{"cache_size", OPT_SIZE, "64M", FIELD(cache_size), NULL, 0, 1024 * GIB,
-	 "memory for decoded chunks; of a directory, each dataset has a quarter of it. With "
+	 "memory for decoded chunks; of a directory, each dataset has at most a quarter. With "
 	 "cache_dir: bytes of that directory instead"},
 	{"index_size", OPT_SIZE, "512M", FIELD(index_size), NULL, 4 * KIB, 1024 * GIB,
 	 "most memory that the chunk index of one variable may take"},

@@ -228,7 +228,7 @@ class Lean(Mirror):
 class Writing(Scene):
     writable = True
     writer = writers.TreeWriter
-    n_writers = 2
+    n_writers = 3
 
     def workers(self):
         return [readers.Reader] * self.n_readers + [self.writer] * self.n_writers
@@ -271,6 +271,7 @@ class WriteTree(Writing):
 class WriteFile(Writing):
     """Rows written into the virtual file of a Zarr tree."""
     writer = writers.NcWriter
+    n_writers = 2
 
     def make(self):
         self.source = self.path("v.zarr")
