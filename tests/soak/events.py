@@ -30,7 +30,7 @@ class Events:
             self.run.emit({"kind": "event", "event": what, "scene": scene.name})
 
     def wait(self, low, high):
-        self.run.rest(self.rng.uniform(low, high))
+        self.run.rest(self.rng.uniform(low, high) * self.run.args.last)
 
     def one(self, accept):
         """One of the scenes that accept() takes; in the order of the seed."""

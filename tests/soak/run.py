@@ -332,13 +332,10 @@ class Run:
         signal.signal(signal.SIGTERM, self.on_signal)
         signal.signal(signal.SIGINT, self.on_signal)
         try:
-            self.set_up()
-            self.fork()
-            self.load()
-            self.finish()
-            self.unmount()
-            self.logs()
-            self.report()
+            for phase in (self.set_up, self.fork, self.load, self.finish, self.unmount, self.logs,
+                          self.report):
+                self.emit({"kind": "phase", "name": phase.__name__})
+                phase()
         finally:
             self.clean()
         failures = self.failure_lines()
@@ -367,6 +364,7 @@ def arguments(words=None):
     p.add_argument("--lag", type=float, default=20, help="seconds until a change must be seen")
     p.add_argument("--change", type=float, default=1, help="factor of the time between changes")
     p.add_argument("--every", type=float, default=4, help="seconds between events")
+    p.add_argument("--last", type=float, default=1, help="factor of the time that events last")
     p.add_argument("--hang", type=float, default=120, help="seconds until who waits has waited "
                    "too long; more where others have the processor")
     p.add_argument("--sample", type=float, default=5)
