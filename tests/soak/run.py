@@ -364,6 +364,7 @@ def arguments(words=None):
     p.add_argument("--lag", type=float, default=20, help="seconds until a change must be seen")
     p.add_argument("--change", type=float, default=1, help="factor of the time between changes")
     p.add_argument("--every", type=float, default=4, help="seconds between events")
+    p.add_argument("--events", help="only these, with a comma between: kill_server, full_disk ...")
     p.add_argument("--last", type=float, default=1, help="factor of the time that events last")
     p.add_argument("--hang", type=float, default=120, help="seconds until who waits has waited "
                    "too long; more where others have the processor")
