@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/metrics.h"
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -450,6 +452,7 @@ int child_start(const struct child_kind *kind, void *own, const void *data, size
 	}
 	ret->sock = sock[0];
 	ret->life = life[1];
+	metrics_count(M_WORKERS_STARTED);
 	return 0;
 }
 
@@ -459,6 +462,8 @@ static int wait_own(struct child_proc *c)
 	int status = 0;
 	pid_t got = waitpid(c->pid, &status, WNOHANG);
 
+	if (got == c->pid && WIFSIGNALED(status))
+		metrics_count(M_WORKERS_DIED);
 	if (got == 0) {
 		(void)kill(c->pid, SIGKILL); /* it is our child and not waited for */
 		do {
@@ -474,11 +479,14 @@ static int wait_reported(struct child_proc *c)
 {
 	struct pollfd p = {.fd = c->report, .events = POLLIN};
 	int status = 0;
+	const bool runs = poll(&p, 1, 0) == 0;
 
-	if (poll(&p, 1, 0) == 0)
+	if (runs)
 		(void)kill(c->pid, SIGKILL);
 	if (child_take(c->report, &status, sizeof(status), INT64_MAX) != CHILD_TAKEN)
 		status = 0;
+	if (!runs && WIFSIGNALED(status))
+		metrics_count(M_WORKERS_DIED);
 	(void)close(c->report);
 	return status;
 }

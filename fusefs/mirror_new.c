@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
 #include "fusefs/mirror_int.h"
 #include "fusefs/rw.h"

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define LOG_COMPONENT LOG_CACHE
 #include "base/log.h"
 
 #define INFO_BLOCK 0

@@ -8,6 +8,7 @@
  * used a moment ago is mapped and in the processor's cache. */
 #include "translate/cache.h"
 
+#include "base/metrics.h"
 #include "base/stop.h"
 
 #include <errno.h>
@@ -94,6 +95,13 @@ static uint64_t hash_of(uint32_t array, uint64_t linear)
 	return h * 0xbf58476d1ce4e5b9u ^ h >> 32;
 }
 
+/* count_bytes - more, or less when n is negative, is in use. */
+static void count_bytes(struct cache *c, int64_t n)
+{
+	c->bytes += (uint64_t)n;
+	metrics_gauge_add(G_MEM_DECODED, n);
+}
+
 struct cache *cache_new(uint64_t budget)
 {
 	struct cache *c = alloc_array(1, sizeof(*c));
@@ -143,6 +151,7 @@ void cache_free(struct cache *c)
 	for (size_t i = 0; i < CONDS; i++)
 		(void)pthread_cond_destroy(&c->done[i]);
 	(void)pthread_mutex_destroy(&c->lock);
+	metrics_gauge_add(G_MEM_DECODED, -(int64_t)c->bytes);
 	free(c->buckets);
 	free(c);
 }
@@ -190,7 +199,7 @@ static void insert_locked(struct cache *c, struct cache_entry *x)
 	struct cache_entry **b;
 
 	c->n_entries++;
-	c->bytes += sizeof(*x);
+	count_bytes(c, (int64_t)sizeof(*x));
 	grow_locked(c);
 	b = &c->buckets[x->hash & (c->n_buckets - 1)];
 	x->chain = *b;
@@ -229,7 +238,7 @@ static void remove_locked(struct cache *c, struct cache_entry *x)
 	*p = x->chain;
 	x->chain = NULL;
 	c->n_entries--;
-	c->bytes -= sizeof(*x) + x->cap;
+	count_bytes(c, -(int64_t)(sizeof(*x) + x->cap));
 	settle_ahead_locked(c, x);
 }
 
@@ -343,6 +352,7 @@ static int get(struct cache *c, uint32_t array, uint64_t linear, struct cache_en
 	if (!x) {
 		insert_locked(c, fresh);
 		(void)pthread_mutex_unlock(&c->lock);
+		metrics_count(M_MISS_DECODED);
 		*ret = fresh;
 		return CACHE_LOAD;
 	}
@@ -352,6 +362,7 @@ static int get(struct cache *c, uint32_t array, uint64_t linear, struct cache_en
 	free(fresh);
 	if (rc < 0)
 		return rc;
+	metrics_count(M_HIT_DECODED);
 	*ret = x;
 	return CACHE_READY;
 }
@@ -458,7 +469,7 @@ static uint8_t *room_locked(struct cache *c, size_t cap, struct cache_entry **go
 		if (!x)
 			break;
 	}
-	c->bytes += cap;
+	count_bytes(c, (int64_t)cap);
 	if (data)
 		c->recycled++;
 	else
