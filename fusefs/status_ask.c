@@ -18,7 +18,7 @@
 #include "fusefs/status_int.h"
 
 enum {
-	ANSWER_SECONDS = 10,
+	ANSWER_SECONDS = 5,
 	TRIES = 5,
 	TOTAL_MAX = 1 << 20,
 };

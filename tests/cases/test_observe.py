@@ -116,7 +116,7 @@ def test_where_bytes_are(t):
         plans = {n: told(f"{m.path}/{n}/{k}", "plan") for n, k in (
             ("plain", "0.0"), ("sums", "0.0"), ("odd", "0.0"), ("odd", "1.0"), ("scaled", "0.0"),
             ("absent", "0.0"))}
-        assert plans["plain"] == plans["odd", ] if False else plans["plain"] == "pass"
+        assert plans["plain"] == "pass", plans
         assert plans["sums"] == "pass: without the last 4 bytes"
         assert plans["scaled"].startswith("decode: "), plans
         assert told(m.path + "/odd/0.0", "plan").startswith("frame: "), plans
@@ -131,7 +131,7 @@ def test_where_bytes_are(t):
         for v in json.loads(out)["variables"]:
             want = v["plan"] if v["plan"] == "pass" else f"{v['plan']}: {v['reason']}"
             assert told(m.path + v["path"], "plan") == want, v
-    assert found["pass"] > 20 and found["decode"] == 6 and found["fill"] == 6, found
+    assert found == {"pass": 20, "decode": 6, "fill": 6, "frame": 1}, found
 
 
 def test_not_listed(t):
@@ -187,7 +187,7 @@ def test_other_views(t):
     g = zarr.open_group(t.path("s.zarr"), "w")
     g.create_dataset("v", data=data, chunks=(10, 30))
     g.create_dataset("w", data=data, chunks=(10, 30), compressor=None)
-    z = zarr.open_group(zarr.ZipStore(t.path("z.zip"), "w", compression=0), "w")
+    z = zarr.open_group(zarr.ZipStore(t.path("z.zip"), mode="w", compression=0), "w")
     z.create_dataset("v", data=data, chunks=(10, 30), compressor=None)
     z.store.close()
     sample(t.path("a.h5"))
@@ -213,19 +213,51 @@ def test_other_views(t):
         assert check_chunk(m.path + "/plain/0.0", found)["source"] == t.path("a.h5")
 
 
+def like_h5py(file, tree, most):
+    """Offsets and lengths of chunks as h5py has them. Returns how many were compared."""
+    compared = 0
+
+    def visit(name, d):
+        nonlocal compared
+        if not isinstance(d, h5py.Dataset) or not d.chunks or not d.id.get_num_chunks():
+            return
+        for i in range(min(most, d.id.get_num_chunks())):
+            at = [0] * len(d.shape)
+            at[-1] = min(i, -(-d.shape[-1] // d.chunks[-1]) - 1) * d.chunks[-1]
+            info = d.id.get_chunk_info_by_coord(tuple(at))
+            chunk = os.path.join(tree, name, ".".join(
+                str(o // c) for o, c in zip(at, d.chunks)))
+            said = told(chunk, "offset") if info.size and os.path.exists(chunk) else None
+            if said is not None:
+                assert (int(said), int(told(chunk, "length"))) == (
+                    info.byte_offset, info.size), (chunk, said, info)
+                compared += 1
+    with h5py.File(file) as f:
+        f.visititems(visit)
+    return compared
+
+
 def test_every_feature(t):
-    """Every file that tests/gen writes, in one mirror: what is said of passed chunks is so."""
-    folder, found = t.path("all"), {}
+    """Every file that tests/gen writes (of a sample in make check), in one mirror: what is said of
+    passed chunks is so, and as h5py has it."""
+    folder, found, compared = t.path("all"), {}, 0
     os.mkdir(folder)
-    for name, feature in gen.load().items():
+    features = list(gen.load().items())
+    for name, feature in features if os.environ.get("NCZARRFS_ALL") else features[::3]:
+        if name in ("many_variables", "many_entries", "large_contiguous"):
+            continue  # seconds to write
         try:
             feature.write(os.path.join(folder, name + ".nc"))
         except Exception:  # this machine's libraries cannot write it
             continue
     with t.mount(folder, "bad_arrays=hide") as m:
         for name in sorted(n for n in os.listdir(m.path) if n.endswith(".zarr")):
-            walk(os.path.join(m.path, name), 3, found)
-    assert found.get("pass", 0) > 50 and found.get("decode", 0) > 10, found
+            tree, file = os.path.join(m.path, name), os.path.join(folder, name[:-5] + ".nc")
+            walk(tree, 3, found)
+            if h5py.is_hdf5(file):
+                compared += like_h5py(file, tree, 3)
+    assert found.get("pass", 0) > 20 and found.get("decode", 0) > 4, found
+    assert compared > 20, compared
 
 
 def test_corpus_sample(t):
@@ -233,18 +265,18 @@ def test_corpus_sample(t):
     if not corpus():
         raise Skip("no corpus")
     found = {}
-    for kind in ("netcdf4", "hdf5", "netcdf3"):
+    for kind in ("netcdf4", "hdf5", "classic"):
         folder = os.path.join(corpus(), kind)
-        if not os.path.isdir(folder):
+        files = sorted(os.path.relpath(os.path.join(d, n), folder)
+                       for d, _, names in os.walk(folder) for n in names
+                       if n.endswith((".nc", ".h5", ".nc4")))
+        if not files:
             continue
         with t.mount(folder, "bad_arrays=hide") as m:
-            trees = sorted(n for n in os.listdir(m.path) if n.endswith(".zarr"))
-            for name in trees[::max(1, len(trees) // 6)]:
-                try:
-                    os.listdir(os.path.join(m.path, name))
-                except OSError:
-                    continue  # what nobody can open
-                walk(os.path.join(m.path, name), 2, found, 1 << 20)
+            for file in files[::max(1, len(files) // 12)]:
+                tree = os.path.join(m.path, os.path.splitext(file)[0] + ".zarr")
+                if os.path.isdir(tree):
+                    walk(tree, 2, found, 1 << 20)
     assert found.get("pass", 0) > 20, found
 
 
@@ -267,13 +299,14 @@ def test_counts(t):
         assert s["chunks"]["pass"] == 18 and s["chunks"]["decode"] == 6, s["chunks"]
         assert s["chunks"]["fill"] == 6 and s["chunks"]["frame"] == 1, s["chunks"]
         assert s["read_bytes"] - before["read_bytes"] == size, (s["read_bytes"], size)
-        assert s["chunks_made"] == s["cache_misses"]["decoded"] >= 7, s
+        assert s["chunks_made"] == 7, s  # some of them ahead of the reader
+        assert s["cache_misses"]["decoded"] + s["cache_hits"]["decoded"] == 7, s
         assert s["errors"] == dict.fromkeys(s["errors"], 0), s["errors"]
         assert s["mount"] == m.path and s["source"] == path and s["view"] == "zarr"
         assert s["pid"] in m.pids and s["open_datasets"] == 1 and s["workers_started"] >= 1
         assert s["options"]["mode"] == "zarr" and s["memory_bytes"]["decoded"] > 0
         assert s["memory_bytes"]["index"] > 0 and s["memory_bytes"]["model"] > 0
-        assert s["requests"]["ioctl"] == 2, s["requests"]
+        assert s["requests"]["ioctl"] >= 2, s["requests"]
         # the same in words; what is 0 is left out
         code, out, err = t.run(t.binary, "status", m.path + "/")
         assert code == 0 and re.search(r"^chunks +pass 18, frame 1, fill 6, decode 6$", out, re.M)
@@ -283,14 +316,14 @@ def test_counts(t):
 def test_errors_are_counted(t):
     path = t.path("bad.h5")
     with h5py.File(path, "w") as f:
-        d = f.create_dataset("v", (30, 10), "f4", chunks=(1, 10), fletcher32=True, scaleoffset=2)
+        d = f.create_dataset("v", (30, 10), "f4", chunks=(1, 10), fletcher32=True)
         d[:] = 1.5
         places = [d.id.get_chunk_info(i).byte_offset for i in range(30)]
     with open(path, "r+b") as f:
         for at in places:
             f.seek(at)
             f.write(b"\xff" * 8)
-    with t.mount(path, foreground=True) as m:
+    with t.mount(path, "filter=none", foreground=True) as m:
         for i in range(30):
             try:
                 with open(f"{m.path}/v/{i}.0", "rb") as f:
@@ -342,7 +375,7 @@ def test_dead_server(t):
         err = p.communicate(timeout=60)[1].decode()
     finally:
         os.kill(pids[0], 18)
-    assert p.returncode == 1 and "no answer in 10 seconds" in err, err
+    assert p.returncode == 1 and "no answer in 5 seconds" in err, err
     with m:
         assert status(t, m.path)["pid"] == pids[0]
 
@@ -380,13 +413,9 @@ def test_other_users(t):
         raise Skip("needs root")
     path = t.path("a.h5")
     sample(path)
-    for p in (t.tmp, path):
-        os.chmod(p, 0o755)
-    folder = t.tmp
-    while folder != "/":
-        if not os.stat(folder).st_mode & 1:
-            raise Skip(f"{folder} is not for everybody")
-        folder = os.path.dirname(folder)
+    os.chmod(path, 0o644)
+    for p in (t.tmp, os.path.dirname(t.tmp)):
+        os.chmod(p, 0o711)
     other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     with t.mount(path, "allow_other", f"metrics={t.path('m.sock')}") as m:
         code, out, err = t.run(*other, t.binary, "status", "--json", m.path)
@@ -428,7 +457,7 @@ def test_far_away(t):
         assert told(m.path + "/v/3", "source") == web.url + "/a.zarr/v/3"
         s = status(t, m.path)
         assert s["remote_read_bytes"] > 0 and s["memory_bytes"]["remote"] > 0, s
-        assert s["cache_misses"]["blocks"] > 0, s
+        assert s["cache_hits"]["blocks"] + s["cache_misses"]["blocks"] > 0, s
 
 
 def test_writes_are_counted(t):
@@ -502,14 +531,12 @@ def strict(text):
 def test_socket(t):
     path, sock = t.path("a.h5"), t.path("m, \"1\".sock")
     sample(path)
-    code, _, err = t.run(t.binary, "--metrics", path + "/x/m", path, t.tmp)
+    os.mkdir(t.path("mm"))
+    code, _, err = t.run(t.binary, "--metrics", path + "/x/m", path, t.path("mm"))
     assert code == 1 and "-o metrics: " in err, err
     dead = socket.socket(socket.AF_UNIX)
     dead.bind(sock)
     dead.close()  # as a mount that died leaves it
-    class Flag(str):
-        pass
-    os.mkdir(t.path("mm"))
     code, _, err = t.run(t.binary, "--metrics", sock, path, t.path("mm"))
     try:
         assert code == 0, err
@@ -602,11 +629,8 @@ def test_tables(t):
             have.setdefault(name, set()).update(v for k, v in labels if k not in (
                 "mount", "version"))
         assert told(m.path + "/plain", "plan") == "pass"
-    rows = re.findall(r"^\| `(nczarrfs_\w+)` \| \w+ \| (.*?) \|", doc, re.M)
-    listed = {name: set(re.findall(r"`(\w+)`", labels)) - {"op", "plan", "cache", "errno", "level",
-                                                          "component", "result", "budget",
-                                                          "version"}
-              for name, labels in rows}
+    rows = re.findall(r"^\| `(nczarrfs_\w+)` \| \w+ \| (.*?) ?\|", doc, re.M)
+    listed = {name: set(re.findall(r"`(\w+)`", labels.partition(":")[2])) for name, labels in rows}
     assert listed == have, (sorted(set(listed) ^ set(have)), {
         k: listed[k] ^ have[k] for k in listed if k in have and listed[k] != have[k]})
     with open(os.path.join(ROOT, "translate", "told.c"), encoding="utf-8") as f:
