@@ -96,7 +96,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	int rc;
 
 	metrics_count(M_REQ_CREATE);
-	if (!begin(&c, req, parent))
+	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
 	rc = make(&c, parent, name, fi->flags, mode, &a, &h);
 	if (rc < 0) {
@@ -124,7 +124,7 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 
 	metrics_count(M_REQ_CREATE);
 	(void)dev;
-	if (!begin(&c, req, parent))
+	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
 	if (!S_ISREG(mode)) {
 		(void)fuse_reply_err(req, EPERM);
@@ -310,12 +310,12 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	int rc;
 
 	metrics_count(M_REQ_MKDIR);
-	if (!begin(&c, req, parent))
+	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
 	rc = c.view->write->mkdir
 		     ? c.view->write->mkdir(c.view, live_id(parent), name, strlen(name),
 					    mode & PERM_BITS, &a, &c.e)
-		     : absent_op(&c, "mkdir");
+		     : err_set(&c.e, -EPERM, "directories: not possible here");
 	if (rc < 0) {
 		call_fail(&c, rc, true);
 	} else {
@@ -331,7 +331,7 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 	int rc;
 
 	metrics_count(M_REQ_REMOVE);
-	if (!begin(&c, req, parent))
+	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
 	rc = c.view->write->unlink
 		     ? c.view->write->unlink(c.view, live_id(parent), name, strlen(name), &c.e)
@@ -345,7 +345,7 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 	int rc;
 
 	metrics_count(M_REQ_REMOVE);
-	if (!begin(&c, req, parent))
+	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
 	rc = c.view->write->rmdir
 		     ? c.view->write->rmdir(c.view, live_id(parent), name, strlen(name), &c.e)
@@ -360,7 +360,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	int rc;
 
 	metrics_count(M_REQ_RENAME);
-	if (!begin(&c, req, parent))
+	if (!name_fits(req, name) || !name_fits(req, to_name) || !begin(&c, req, parent))
 		return;
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
 		rc = err_set(&c.e, -EINVAL, "rename: flags 0x%x are not known", flags);
@@ -372,12 +372,26 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	reply_done(&c, rc, true);
 }
 
-static void op_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name)
+static void op_symlink(fuse_req_t req, const char *text, fuse_ino_t parent, const char *name)
 {
-	(void)link;
-	(void)parent;
-	(void)name;
-	(void)fuse_reply_err(req, EPERM);
+	struct fuse_entry_param entry;
+	struct view_attr a = {0};
+	struct call c;
+	int rc;
+
+	if (!name_fits(req, name) || !begin(&c, req, parent))
+		return;
+	rc = c.view->write->symlink
+		     ? c.view->write->symlink(c.view, live_id(parent), name, strlen(name), text,
+					      &a, &c.e)
+		     : err_set(&c.e, -EPERM, "symbolic links: not possible here");
+	if (rc < 0) {
+		call_fail(&c, rc, true);
+	} else {
+		call_entry(&c, &a, &entry);
+		call_reply_entry(&c, &entry, a.id);
+	}
+	call_end(&c);
 }
 
 /* op_link - zarr-python makes documents that may not be there yet so. */
@@ -389,7 +403,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *t
 	int rc;
 
 	metrics_count(M_REQ_LINK);
-	if (!begin(&c, req, ino))
+	if (!name_fits(req, to_name) || !begin(&c, req, ino))
 		return;
 	rc = c.view->write->link ? c.view->write->link(c.view, live_id(ino), live_id(to),
 						       to_name, strlen(to_name), &a, &c.e)

@@ -110,6 +110,9 @@ struct cfg {
  * Returns 0 (cfg_release it); -EINVAL with what is wrong and what to type instead. */
 int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e) NZ_MUST_USE;
 void cfg_release(struct cfg *cfg);
+/* cfg_forget - wipe what is secret, in place: user, password, keys, addresses. For processes that
+ * do not open the source; what is shown stays. Allocates nothing; cfg_release it all the same. */
+void cfg_forget(struct cfg *cfg);
 
 /* cfg_each - all options of the table that are in force, and those of the mount: as text, said when
  * the user gave it. is_path: its value is a text of the user's own, mostly a path. */

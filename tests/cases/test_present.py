@@ -320,6 +320,7 @@ def nc_chains_of(file, name, ids):
         assert [p.get_filter(i)[0] for i in range(p.get_nfilters())] == ids
 
 
+# SEMANTICS R5
 def test_same_file_again(t):
     """The same bytes from every mount, whatever is cached."""
     source = t.path("s.zarr")
@@ -479,6 +480,7 @@ def test_listing_encodes_nothing(t):
         assert sizes == {n: os.stat(f"{m.path}/v/{n}").st_size for n in names}
 
 
+# SEMANTICS C12
 def test_small_cache(t):
     """Everything is encoded again and again, and is always the same."""
     file = t.path("sample.nc")

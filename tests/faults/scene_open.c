@@ -1,0 +1,235 @@
+/* scene_open.c - opens what a scene is about, the way the program does: main.c is a part of this
+ * file, so that its tables are those that are tested. */
+#include <sys/syscall.h>
+
+#include "fusefs/info_int.h"
+
+int program_main(int argc, char **argv);
+#define main program_main
+#include "fusefs/main.c"
+#undef main
+
+#include "tests/faults/scene.h"
+
+const char *in_dir, *work_dir, *web_url, *s3_url;
+
+static struct {
+	struct cfg cfg;
+	bool has_cfg, has_rules;
+	struct fs_rules rules;
+	struct fs_setup setup;
+	struct source *source;
+	struct view *view;
+} now;
+
+static const struct fs_refs_table refs_table = {.json = write_json, .parquet = write_parquet};
+static struct fs_rw rw_table;
+static const struct refs_reach reach = {.arg = &now.setup, .blob = reach_blob};
+
+const char *scene_where(const struct scene *s)
+{
+	static char where[1024];
+	const char *name = strchr(s->input, ':');
+
+	if (name && strncmp(s->input, "url", 3) == 0)
+		(void)snprintf(where, sizeof(where), "%s/%s", web_url, name + 1);
+	else if (name)
+		(void)snprintf(where, sizeof(where), "s3://%s", name + 1);
+	else
+		(void)snprintf(where, sizeof(where), "%s/%s", in_dir, s->input);
+	return where;
+}
+
+/* words - of a text between spaces, into copies that last until the next call. */
+static int words(const char *text, const char **ret, int n, int cap, char *room, size_t len)
+{
+	size_t used = 0;
+
+	for (const char *p = text; p && *p;) {
+		size_t k = strcspn(p, " ");
+
+		if (n + 2 > cap || used + k + 1 > len)
+			return n;
+		memcpy(room + used, p, k);
+		room[used + k] = '\0';
+		ret[n++] = "-o";
+		ret[n++] = room + used;
+		used += k + 1;
+		p += k + (p[k] == ' ');
+	}
+	return n;
+}
+
+static void release(void)
+{
+	if (now.has_rules)
+		fs_rules_release(&now.rules);
+	if (now.has_cfg)
+		cfg_release(&now.cfg);
+	now.has_rules = now.has_cfg = false;
+}
+
+static int configure(const struct scene *s, const char *path, const char *more, struct err *e)
+{
+	static char room[2][2048];
+	const char *argv[64] = {"nczarrfs"};
+	int argc = 1, rc;
+
+	argc = words(s->options, argv, argc, 60, room[0], sizeof(room[0]));
+	argc = words(more, argv, argc, 60, room[1], sizeof(room[1]));
+	argv[argc++] = path ? path : scene_where(s);
+	argv[argc++] = "/mnt";
+	argv[argc] = NULL;
+	rc = cfg_parse(argc, (char *const *)(uintptr_t)argv, &now.cfg, e);
+	if (rc < 0)
+		return rc;
+	now.has_cfg = true;
+	rc = fs_rules_init(&now.cfg, &now.rules, e);
+	if (rc < 0)
+		return rc;
+	now.has_rules = true;
+	rw_table = fs_rw_table();
+	now.setup = (struct fs_setup){
+		.rw = &rw_table,
+		.remote = &remote_table,
+		.cfg = &now.cfg,
+		.rules = &now.rules,
+		.formats = formats,
+		.n_formats = ARRAY_LEN(formats),
+		.zarr = &zarr_source_ops,
+		.hdf5 = &hdf5_source_ops,
+		.view_open = view_open,
+	};
+	refs_set_reach(&reach);
+	return name_shown(&now.cfg, now.setup.file_name, e);
+}
+
+int scene_open(const struct scene *s, const char *path, const char *more, struct err *e)
+{
+	int rc = configure(s, path, more, e);
+
+	now.source = NULL;
+	now.view = NULL;
+	if (rc == 0 && !now.cfg.rw)
+		rc = fs_rw_mend(&now.setup, now.cfg.source, true, e);
+	if (rc == 0)
+		rc = fs_open(&now.setup, &now.source, &now.view, e);
+	if (rc < 0) {
+		fs_remote_end();
+		release();
+	}
+	return rc;
+}
+
+/* scene_close - what end of a mount does; a writer's finish may fail, and is tried again. */
+int scene_close(struct err *e)
+{
+	int rc = 0;
+
+	if (now.view && now.view->write && now.view->write->finish)
+		rc = now.view->write->finish(now.view, e);
+	if (now.view)
+		now.view->ops->close(now.view);
+	source_close(now.source);
+	now.view = NULL;
+	now.source = NULL;
+	fs_remote_end();
+	release();
+	return rc;
+}
+
+struct view *scene_view(void)
+{
+	return now.view;
+}
+
+const struct fs_setup *scene_setup(void)
+{
+	return &now.setup;
+}
+
+/* ---- parts of the program that are no mount ---- */
+
+int config_begin(const struct scene *s)
+{
+	struct err e = ERR_INIT;
+	int rc = configure(s, NULL, NULL, &e);
+	uint64_t h = MIX_START;
+
+	if (rc == 0) {
+		h = mix(h, now.cfg.source, strlen(now.cfg.source));
+		h = mix(h, &now.cfg.cache_size, sizeof(now.cfg.cache_size));
+		h = mix(h, &now.cfg.n_filter_rules, sizeof(now.cfg.n_filter_rules));
+		h = mix(h, &now.cfg.n_quantize_rules, sizeof(now.cfg.n_quantize_rules));
+		h = mix(h, &now.cfg.n_fuse_opts, sizeof(now.cfg.n_fuse_opts));
+		for (size_t i = 0; i < now.cfg.n_fuse_opts; i++)
+			h = mix(h, now.cfg.fuse_opts[i], strlen(now.cfg.fuse_opts[i]));
+		h = mix(h, now.setup.file_name, strlen(now.setup.file_name));
+	}
+	answer(rc, h, &e, "configuration");
+	release();
+	return rc;
+}
+
+int filters_begin(const struct scene *s)
+{
+	struct err e = ERR_INIT;
+	int rc = configure(s, NULL, NULL, &e);
+	struct buf out;
+
+	if (rc == 0) {
+		buf_init(&out, (size_t)1 << 26);
+		fs_filters(&now.cfg, &out);
+		answer(buf_ok(&out) ? 0 : -ENOMEM,
+		       buf_ok(&out) ? mix(MIX_START, out.data, out.len) : 0, NULL, "filters");
+		buf_release(&out);
+	} else {
+		answer(rc, 0, &e, "filters");
+	}
+	release();
+	return rc;
+}
+
+int info_begin(const struct scene *s)
+{
+	struct err e = ERR_INIT;
+	struct buf out;
+	int rc = scene_open(s, NULL, NULL, &e);
+
+	if (rc < 0) {
+		answer(rc, 0, &e, "info");
+		return rc;
+	}
+	buf_init(&out, (size_t)1 << 26);
+	rc = info_report(&out, &now.setup, now.view, &e);
+	if (rc == 0 && !buf_ok(&out))
+		rc = -ENOMEM;
+	answer(rc, rc == 0 ? mix(MIX_START, out.data, out.len) : 0, &e, "info");
+	buf_release(&out);
+	(void)scene_close(&e);
+	return rc;
+}
+
+/* refs_begin - a document of references, into a memory file of the test's. */
+int refs_begin(const struct scene *s)
+{
+	static uint8_t text[1 << 20];
+	static int fd = -1;
+	struct err e = ERR_INIT;
+	ssize_t n;
+	int rc = scene_open(s, NULL, NULL, &e);
+
+	if (rc < 0) {
+		answer(rc, 0, &e, "references");
+		return rc;
+	}
+	if (fd < 0)
+		fd = (int)syscall(SYS_memfd_create, "refs", 0);
+	if (syscall(SYS_ftruncate, fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		wrong("the test's own file");
+	rc = refs_table.json(now.source, now.view, &now.cfg, NULL, fd, &e);
+	n = syscall(SYS_pread64, fd, text, sizeof(text), 0);
+	answer(rc, rc == 0 && n > 0 ? mix(MIX_START, text, (size_t)n) : 0, &e, "references");
+	(void)scene_close(&e);
+	return rc;
+}
