@@ -473,14 +473,23 @@ int child_start(const struct child_kind *kind, void *own, const void *data, size
 	return 0;
 }
 
+/* note_end - of one that ended by itself. */
+static void note_end(int status)
+{
+	if (!WIFSIGNALED(status))
+		return;
+	metrics_count(M_WORKERS_DIED);
+	metrics_count(M_FAULT_GUEST);
+}
+
 /* wait_own - of a child that we forked. */
 static int wait_own(struct child_proc *c)
 {
 	int status = 0;
 	pid_t got = waitpid(c->pid, &status, WNOHANG);
 
-	if (got == c->pid && WIFSIGNALED(status))
-		metrics_count(M_WORKERS_DIED);
+	if (got == c->pid)
+		note_end(status);
 	if (got == 0) {
 		(void)kill(c->pid, SIGKILL); /* it is our child and not waited for */
 		do {
@@ -502,8 +511,8 @@ static int wait_reported(struct child_proc *c)
 		(void)kill(c->pid, SIGKILL);
 	if (child_take(c->report, &status, sizeof(status), INT64_MAX) != CHILD_TAKEN)
 		status = 0;
-	if (!runs && WIFSIGNALED(status))
-		metrics_count(M_WORKERS_DIED);
+	if (!runs)
+		note_end(status);
 	(void)close(c->report);
 	return status;
 }
