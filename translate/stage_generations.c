@@ -136,7 +136,7 @@ static struct stage_log *drop(struct stage *s)
 	}
 	index_sweep(&s->index);
 	while (*at && (*at)->generation <= s->frozen) {
-		s->bytes -= (*at)->end - LOG_HEAD;
+		stage_count(s, -(int64_t)((*at)->end - LOG_HEAD));
 		at = &(*at)->next;
 	}
 	s->logs = *at;

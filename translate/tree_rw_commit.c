@@ -7,7 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+#define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
+#include "base/metrics.h"
 #include "translate/tree_rw_int.h"
 
 enum {
@@ -296,6 +298,8 @@ static void attempt_locked(struct tree *t)
 	lock(t);
 	t->committing = false;
 	t->attempts++;
+	if (rc != -EAGAIN)
+		metrics_count(rc < 0 ? M_COMMITS_FAILED : M_COMMITS_DONE);
 	tell_locked(t, rc, &e);
 	t->busy_times = rc == -EAGAIN ? t->busy_times + 1 : 0;
 	if (rc == -EAGAIN) {
