@@ -590,8 +590,8 @@ def _all_texts(file):
 
 # SEMANTICS W4, W6, W22
 def test_text_waits(t):
-    """Commits in the middle leave arrays of texts as their writers know them; who waits for all to be
-    in the file, or ends the mount, has them there, also when nothing was written since."""
+    """Commits in the middle leave arrays of texts as their writers know them; who waits for all to
+    be in the file, or ends the mount, has them there, also when nothing was written since."""
     for synced in False, True:
         file = t.path(f"new{synced}.nc")
         with t.mount(file, "rw", "create", "commit_delay=50", foreground=True) as m:
