@@ -64,6 +64,7 @@ static struct fs_want want_of(const struct fs_setup *setup)
 	return (struct fs_want){.name = setup->file_name,
 				.id_limit = VIEW_ID_LIMIT,
 				.rules = setup->rules,
+				.pool = setup->pool,
 				.share = 1};
 }
 
@@ -636,6 +637,8 @@ int fs_serve(const struct fs_setup *setup, int report_fd, int mounter)
 	}
 	settle_down(&s);
 	log_info("'%s' is mounted on '%s'", setup->cfg->shown, s.mountpoint);
+	if (sandbox_missing())
+		log_info("%s", sandbox_missing());
 	report(report_fd, 's', "");
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
 	stop_signals(&s);
