@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/beneath.h"
 #include "nczarr/store_refs_int.h"
 
 #define HEAD_BYTES 4096
@@ -107,7 +108,7 @@ static int bid_parquet(const struct source_at *at)
 		blob_close(b);
 		return is ? 12 : 0;
 	}
-	fd = openat(at->fd, ZMETADATA, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = beneath_open(at->fd, ZMETADATA, O_RDONLY);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	doc = blob_of_fd(fd, (uint64_t)st.st_size);
