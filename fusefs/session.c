@@ -13,9 +13,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/canary.h"
 #include "base/child.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "codecs/decoder.h"
 #include "fusefs/mirror.h"
 #include "fusefs/mounter.h"
 #include "fusefs/quiet.h"
@@ -141,7 +143,10 @@ int fs_open(const struct fs_setup *setup, struct source **ret_source, struct vie
 	if (rc < 0)
 		return rc;
 	*ret_source = NULL;
-	if (mirror_wanted(setup))
+	rc = mirror_wanted(setup, e);
+	if (rc < 0)
+		return rc;
+	if (rc > 0)
 		return mirror_open(setup, ret_view, e);
 	if (writes)
 		return open_writable(setup, ret_view, e);
@@ -319,8 +324,13 @@ static int check_place(const struct server *s, struct err *e)
 	const struct cfg *cfg = s->setup->cfg;
 	auto_free char *source = cfg->remote ? NULL : realpath(cfg->source, NULL);
 
-	if (!source || !fs_below(s->mountpoint, source) || mirror_wanted(s->setup))
-		return 0; /* a mirror does not show it */
+	int rc;
+
+	if (!source || !fs_below(s->mountpoint, source))
+		return 0;
+	rc = mirror_wanted(s->setup, e);
+	if (rc != 0)
+		return rc < 0 ? rc : 0; /* a mirror does not show it */
 	return err_set(e, -EBUSY, "mountpoint '%s' is inside of '%s': use another directory",
 		       s->mountpoint, cfg->source);
 }
@@ -496,6 +506,8 @@ static int open_source(struct server *s, struct err *e)
 
 	fs_rw_prepare(setup);
 	rc = setup->prepare ? setup->prepare(e) : 0;
+	if (rc == 0 && setup->cfg->isolate)
+		codec_isolate(0);
 	if (rc == 0)
 		rc = live_new(setup->cfg->shown, open_live, s, &s->fs.live, e);
 	if (rc < 0)
@@ -641,6 +653,7 @@ int fs_serve(const struct fs_setup *setup, int report_fd, int mounter)
 		log_info("%s", sandbox_missing());
 	report(report_fd, 's', "");
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
+	canary_sing("server");
 	stop_signals(&s);
 	/* Somebody else took the mount away while it was busy: it has ended, as asked. */
 	if (rc == -ECONNABORTED) {

@@ -113,6 +113,8 @@ const struct cfg_option cfg_options[] = {
 	 "every chunk"},
 	{"noplugins", OPT_FLAG, NULL, FIELD(noplugins), NULL, 0, 0,
 	 "use no filters from plugins, HDF5's or netCDF-C's"},
+	{"isolate", OPT_FLAG, NULL, FIELD(isolate), NULL, 0, 0,
+	 "decompress chunks in processes that can do nothing else"},
 	{"debug", OPT_FLAG, NULL, FIELD(debug), NULL, 0, 0, "log every request"},
 	{"rw", OPT_FLAG, NULL, FIELD(rw), NULL, 0, 0,
 	 "what is written into the mount goes into SOURCE"},

@@ -322,6 +322,7 @@ void chunkio_free(struct chunkio *c)
 	cache_free(c->cache);
 	sizes_free(c->sizes);
 	chunkio_scratch_free(c->scratch);
+	free(c->fatal);
 	for (uint32_t i = 0; c->arrays && i < c->n_arrays; i++)
 		free(atomic_load(&c->arrays[i].fill));
 	free(c->arrays);
@@ -514,8 +515,8 @@ static int longest_text(struct source *s, uint32_t array, uint64_t linear, uint6
 	if (rc < 0)
 		return rc;
 	if (!buf_ok(body))
-		return err_set(e, -ERANGE, "more than %" PRIu64 " bytes in one chunk",
-			       FRAME_BYTES_MAX);
+		return buf_full(body, e, -ERANGE, "more than %" PRIu64 " bytes in one chunk",
+				FRAME_BYTES_MAX);
 	return frame_vlen_check(body->data, body->len, n, ret, e);
 }
 

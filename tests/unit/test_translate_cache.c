@@ -510,10 +510,10 @@ int main(void)
 		cmocka_unit_test(test_many_small),
 		cmocka_unit_test(test_one_flight),
 		cmocka_unit_test(test_failed_flight),
-		cmocka_unit_test(test_bound),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_pool_threads),
+		cmocka_unit_test(test_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
