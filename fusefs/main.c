@@ -20,7 +20,7 @@
 #include "hdf5view/hdf5view.h"
 #include "mountcfg/address.h"
 #include "nczarr/nczarr.h"
-#include "translate/cache.h"
+#include "translate/chunkio.h"
 
 static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
 						   &hdf4_source_ops, &zarr_source_ops,
@@ -62,7 +62,7 @@ static struct chunkio_options io_of(const struct cfg *cfg, const struct fs_want 
 	threads = threads > share ? threads / share : 1;
 	return (struct chunkio_options){
 		.cache_bytes = cfg->cache_size / share,
-		.pool = want->pool,
+		.shared = want->shared,
 		.threads = threads,
 		.ahead = 2 * threads,
 	};
@@ -670,12 +670,12 @@ int main(int argc, char **argv)
 		status = filters(&cfg);
 		break;
 	case CFG_MOUNT:
-		setup.pool = cache_pool_new(cfg.cache_size); /* NULL: each view its own */
+		setup.shared = chunkio_shared_new(cfg.cache_size); /* NULL: each view its own */
 		status = fs_mount(&setup);
 		break;
 	}
 out:
-	cache_pool_free(setup.pool);
+	chunkio_shared_free(setup.shared);
 	fs_rules_release(&rules);
 	cfg_release(&cfg);
 	return status;

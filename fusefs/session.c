@@ -66,7 +66,7 @@ static struct fs_want want_of(const struct fs_setup *setup)
 	return (struct fs_want){.name = setup->file_name,
 				.id_limit = VIEW_ID_LIMIT,
 				.rules = setup->rules,
-				.pool = setup->pool,
+				.shared = setup->shared,
 				.share = 1};
 }
 

@@ -92,7 +92,7 @@ const struct cfg_option cfg_options[] = {
 	{"chunk_limit", OPT_SIZE, "4G", FIELD(chunk_limit), NULL, 64 * KIB, 4 * GIB,
 	 "most memory that one chunk may take, decoded; an array with larger ones is damaged"},
 	{"cache_size", OPT_SIZE, "64M", FIELD(cache_size), NULL, 0, 1024 * GIB,
-	 "memory for decoded chunks; of a directory, each dataset has a quarter of it. With "
+	 "memory for decoded chunks; of a directory, each dataset has at most a quarter. With "
 	 "cache_dir: bytes of that directory instead"},
 	{"index_size", OPT_SIZE, "512M", FIELD(index_size), NULL, 4 * KIB, 1024 * GIB,
 	 "most memory that the chunk index of one variable may take"},
