@@ -20,6 +20,7 @@
 #include "hdf5view/hdf5view.h"
 #include "mountcfg/address.h"
 #include "nczarr/nczarr.h"
+#include "translate/cache.h"
 
 static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
 						   &hdf4_source_ops, &zarr_source_ops,
@@ -53,13 +54,15 @@ static struct plan_policy policy_of(const struct cfg *cfg, const struct fs_want 
 }
 
 /* io_of - memory and threads for one of `share` views. */
-static struct chunkio_options io_of(const struct cfg *cfg, uint32_t share)
+static struct chunkio_options io_of(const struct cfg *cfg, const struct fs_want *want)
 {
+	uint32_t share = want->share;
 	uint32_t threads = cfg->decode_threads ? cfg->decode_threads : spare_processors();
 
 	threads = threads > share ? threads / share : 1;
 	return (struct chunkio_options){
 		.cache_bytes = cfg->cache_size / share,
+		.pool = want->pool,
 		.threads = threads,
 		.ahead = 2 * threads,
 	};
@@ -87,7 +90,7 @@ static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_wa
 		.v2_keys = cfg->v2_keys,
 		.shard_bytes = cfg->shard_size,
 		.strict_json = cfg->strict_json,
-		.io = io_of(cfg, want->share),
+		.io = io_of(cfg, want),
 		.max_meta_bytes = cfg->meta_size,
 		.id_limit = want->id_limit,
 		.bare = want->writable,
@@ -102,7 +105,7 @@ static int nc_view(struct source *s, const struct cfg *cfg, const struct fs_want
 	const struct nc_view_options opts = {
 		.name = want->name,
 		.policy = policy_of(cfg, want),
-		.io = io_of(cfg, want->share),
+		.io = io_of(cfg, want),
 		.max_image_bytes = cfg->image_size,
 		.max_index_bytes = cfg->index_size,
 		.keep_going = cfg->hide_bad,
@@ -667,10 +670,12 @@ int main(int argc, char **argv)
 		status = filters(&cfg);
 		break;
 	case CFG_MOUNT:
+		setup.pool = cache_pool_new(cfg.cache_size); /* NULL: each view its own */
 		status = fs_mount(&setup);
 		break;
 	}
 out:
+	cache_pool_free(setup.pool);
 	fs_rules_release(&rules);
 	cfg_release(&cfg);
 	return status;

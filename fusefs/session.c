@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/canary.h"
 #include "base/child.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -48,7 +49,7 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 {
 	*ret = (struct source_options){
 		.cut_bytes = cfg->chunk_size,
-		.max_chunk_bytes = (uint64_t)1 << 32,
+		.max_chunk_bytes = cfg->chunk_limit,
 		.max_index_bytes = cfg->index_size,
 		.max_meta_bytes = cfg->meta_size,
 		.open_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
@@ -65,6 +66,7 @@ static struct fs_want want_of(const struct fs_setup *setup)
 	return (struct fs_want){.name = setup->file_name,
 				.id_limit = VIEW_ID_LIMIT,
 				.rules = setup->rules,
+				.pool = setup->pool,
 				.share = 1};
 }
 
@@ -627,6 +629,7 @@ int fs_serve(const struct fs_setup *setup, int report_fd, int mounter)
 		log_info("%s", sandbox_missing());
 	report(report_fd, 's', "");
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
+	canary_sing("server");
 	stop_signals(&s);
 	/* Somebody else took the mount away while it was busy: it has ended, as asked. */
 	if (rc == -ECONNABORTED) {

@@ -50,6 +50,7 @@ struct cfg {
 	bool isolate;            /* -o isolate */
 	uint64_t chunk_size;     /* -o chunk_size= : bytes, for variables that have no chunks */
 	uint64_t cache_size;     /* -o cache_size= : bytes of decoded chunks */
+	uint64_t chunk_limit;    /* -o chunk_limit= : bytes of a decoded chunk */
 	uint64_t index_size;     /* -o index_size= : bytes of one array's chunk index */
 	uint64_t meta_size;      /* -o meta_size= : bytes of the dataset's metadata */
 	uint64_t image_size;     /* -o image_size= : bytes of a virtual file's structure */

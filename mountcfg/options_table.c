@@ -89,6 +89,8 @@ const struct cfg_option cfg_options[] = {
 	 "time, and lets programs map them"},
 	{"chunk_size", OPT_SIZE, "4M", FIELD(chunk_size), NULL, 4 * KIB, GIB,
 	 "chunk size to aim for where a variable is not chunked"},
+	{"chunk_limit", OPT_SIZE, "4G", FIELD(chunk_limit), NULL, 64 * KIB, 4 * GIB,
+	 "most memory that one chunk may take, decoded; an array with larger ones is damaged"},
 	{"cache_size", OPT_SIZE, "64M", FIELD(cache_size), NULL, 0, 1024 * GIB,
 	 "memory for decoded chunks; of a directory, each dataset has a quarter of it. With "
 	 "cache_dir: bytes of that directory instead"},

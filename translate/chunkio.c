@@ -13,6 +13,8 @@
 #include <string.h>
 
 #define AHEAD_MAX 64
+/* Bytes of chunks that may be on their way at the same time, with a cache that is smaller. */
+#define LOADING_MIN ((uint64_t)64 << 20)
 /* For sizes that are remembered, four bytes a chunk: this part of the cache's budget more. */
 #define SIZES_PART 16
 #define SIZES_MIN ((uint64_t)64 << 10)
@@ -288,6 +290,8 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 	c->n_arrays = s->ds.n_arrays;
 	c->threads = opts->threads;
 	c->cache = cache_new(opts->cache_bytes);
+	if (c->cache)
+		cache_bound(c->cache, u64_max(opts->cache_bytes, LOADING_MIN));
 	c->sizes = sizes_new(
 		u64_min(u64_max(opts->cache_bytes / SIZES_PART, SIZES_MIN), SIZES_MAX));
 	rc = c->cache && c->sizes ? fill_states(c, opts->ahead, e) : err_nomem(e);
@@ -295,6 +299,8 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 		c->ahead = ahead_new(c->n_arrays, opts->threads, prefetch, c);
 		rc = c->ahead ? 0 : err_nomem(e);
 	}
+	if (rc == 0)
+		cache_join(c->cache, opts->pool);
 	if (rc == 0 && s->far) {
 		cache_of_far(c->cache);
 		c->streams = streams_new(c->n_arrays);
