@@ -341,13 +341,13 @@ below_whole := $(MODULES)
 check-tsan:
 	tests/canary/run.py thread
 	$(MAKE) SANITIZE=thread WERROR=1 all
-	$(MAKE) SANITIZE=thread WERROR=1 unit
+	tests/canary/run.py watch $(MAKE) SANITIZE=thread WERROR=1 unit
 	NCZARRFS=build-tsan/nczarrfs tests/run-tests.py -j1 -k stress -k canary/ $(TESTFLAGS)
 
 check-asan:
 	tests/canary/run.py address
 	$(MAKE) SANITIZE=1 WERROR=1 all tools
-	$(MAKE) SANITIZE=1 WERROR=1 unit
+	tests/canary/run.py watch $(MAKE) SANITIZE=1 WERROR=1 unit
 	NCZARRFS=build-asan/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
 # A target has what it needs of everything (fuzz/all.a): what it defines itself takes the place of
