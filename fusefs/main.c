@@ -631,10 +631,10 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	known = &cfg;
+	child_forget(forget);
 	no_core(&cfg);
 	if (cfg.command != CFG_MOUNT)
 		mounter_no_new_privs(); /* a mount does so when it has who mounts */
-	child_forget(forget);
 	codec_plugins_begin();
 	if (cfg.noplugins)
 		codec_plugins_off();

@@ -17,6 +17,12 @@
 
 struct chunkio_scratch;
 
+/* chunkio_fatal - a chunk that killed a process which decoded it. */
+struct chunkio_fatal {
+	uint32_t array;
+	uint64_t linear;
+};
+
 struct array_state {
 	uint32_t owner; /* first array that is the same object under the same plan */
 	uint32_t depth; /* chunks to load ahead; 0: this array's cost little */
@@ -33,9 +39,11 @@ struct chunkio {
 	struct sizes *sizes;  /* of chunks whose way does not say it */
 	struct ahead *ahead;  /* NULL: no threads */
 	struct streams *streams; /* NULL: the source is near */
-	pthread_mutex_t lock; /* of the scratch list */
+	pthread_mutex_t lock; /* of the scratch list, and of all below */
 	struct chunkio_scratch *scratch;
 	uint32_t n_scratch;
+	struct chunkio_fatal *fatal;
+	size_t n_fatal, c_fatal;
 };
 
 #define CHUNKIO_NONE UINT64_MAX /* of an error that is the whole array's */
@@ -48,6 +56,12 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
  * 0 with the reference still held. */
 int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
 		 struct cache_entry *x, struct err *e) NZ_MUST_USE;
+
+/* chunkio_decode_apart - read a stored chunk and undo its filters into out, `want` bytes, in
+ * another process; for chains with codec_chain_apart. Errors as codec_chain_decode's; -EIO. */
+int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
+			 const struct way *w, uint8_t *out, size_t want,
+			 struct err *e) NZ_MUST_USE;
 
 /* chunkio_touch - a chunk of a source that is far away is going to be asked for: what its reader
  * will want is asked for at once. whole: all of it will be read. (far.c) */
