@@ -365,7 +365,11 @@ $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h) $(FUZZ_MAIN
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) $(FUZZ_LINK) -o $@ $< $(FUZZ_MAIN) \
 		$(BUILD)/fuzz/all.a $(PKG_LIBS)
 
-# the same with faults on purpose
+# a program with faults on purpose, and such a target
+$(BUILD)/tests/canary: tests/tools/canary.c $(filter $(BUILD)/obj/base/%,$(LIBOBJ)) Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) $(PKG_LIBS)
+
 $(BUILD)/fuzz/fuzz_canary: tests/canary/fuzz_canary.c base/canary.h $(FUZZ_MAIN) Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(FUZZ_LINK) -o $@ $< $(FUZZ_MAIN) -lpthread
