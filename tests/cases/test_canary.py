@@ -9,8 +9,8 @@ import h5py
 from lib import mounts
 from lib.context import Skip
 
-KINDS = {"asan": [("heap", "heap-buffer-overflow"), ("undefined", r"in canary_undefined|signed integer overflow"),
-                  ("wild", "in canary_wild"),
+KINDS = {"asan": [("heap", "heap-buffer-overflow"), ("wild", "in canary_wild"),
+                  ("undefined", "in canary_undefined|signed integer overflow"),
                   ("leak", "detected memory leaks")],
          "tsan": [("race", "data race")]}
 
