@@ -1,5 +1,6 @@
 # nczarrfs - one non-recursive makefile.
 #   make            build/nczarrfs          make check     install test clients, build, test
+#                                           make check-all with every file of the corpus
 #   make demo       a first minute          make bench     speed, as ratios
 #   make install    prefix=/usr/local DESTDIR= PLUGINDIR=
 VERSION := 0.1.0
@@ -13,7 +14,8 @@ endif
 CC ?= cc
 PKG_CONFIG ?= pkg-config
 MODULES := base mountcfg codecs translate nczarr hdf5view fusefs
-PKGS := fuse3 hdf5 zlib libdeflate jansson blosc libzstd liblzma liblz4 libcurl libcrypto expat
+PKGS := fuse3 hdf5 zlib libdeflate jansson blosc libzstd liblzma liblz4 libcurl libcrypto expat \
+	libseccomp
 # Those without a pkg-config file.
 PLAIN_LIBS := -lbz2 -laec -llzf -lpthread -ldl -lm
 
@@ -28,7 +30,8 @@ CPPFLAGS += -D_GNU_SOURCE -I. -DNCZARRFS_VERSION='"$(VERSION)"' -DFUSE_USE_VERSI
 	-DH5_USE_110_API
 CFLAGS += -std=c17 $(OPT) $(WARN) -fvisibility=hidden -fstack-protector-strong
 LDFLAGS += -Wl,-z,relro,-z,now
-# SANITIZE=1: address and undefined behaviour; SANITIZE=thread: data races; SANITIZE=fuzz: libFuzzer
+# SANITIZE=1: address and undefined behaviour; SANITIZE=thread: data races; SANITIZE=fuzz: libFuzzer;
+# SANITIZE=coverage: which lines run, for gcov
 ifeq ($(SANITIZE),1)
 CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 LDFLAGS += -fsanitize=address,undefined
@@ -44,7 +47,14 @@ CFLAGS += -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all 
 LDFLAGS += -fsanitize=address,undefined
 FUZZ_LINK := -fsanitize=fuzzer
 FUZZ_MAIN :=
+OPT := -O1 -gline-tables-only
 BUILD := build-fuzz
+else ifeq ($(SANITIZE),coverage)
+CFLAGS += --coverage -fprofile-abs-path -fprofile-update=atomic
+CPPFLAGS += -include tests/coverage/ends.h
+LDFLAGS += --coverage
+OPT := -O0 -g1
+BUILD := build-cov
 endif
 
 # Asked for once, and only when something is compiled: `make demo` may have to install pkg-config.
@@ -140,7 +150,7 @@ format:
 	clang-format -i $(foreach m,$(MODULES),$(wildcard $(m)/*.c)) $(wildcard tests/unit/*.[ch])
 
 clean:
-	rm -rf build build-asan build-tsan build-fuzz
+	rm -rf build build-asan build-tsan build-fuzz build-cov
 
 .PHONY: all unit tools format clean
 -include $(OBJ:.o=.d)
@@ -163,7 +173,7 @@ PLUGIN_CFLAGS = $(filter-out -fsanitize=% -fno-sanitize-recover=%,$(CFLAGS)) -fP
 	-ffunction-sections -fdata-sections
 PLUGIN_LDFLAGS = $(filter-out -fsanitize=%,$(LDFLAGS)) -shared -Wl,--gc-sections -Wl,--as-needed \
 	-Wl,-z,defs -Wl,--exclude-libs,ALL
-PLUGIN_LIBS = $(shell $(PKG_CONFIG) --libs $(filter-out fuse3 hdf5 jansson,$(PKGS))) $(PLAIN_LIBS)
+PLUGIN_LIBS = $(shell $(PKG_CONFIG) --libs $(filter-out fuse3 hdf5 jansson libseccomp,$(PKGS))) $(PLAIN_LIBS)
 
 plugins: $(PLUGIN_OUT)
 
@@ -255,9 +265,15 @@ check:
 	scripts/check-public
 	scripts/check-banned $(BUILD)
 	scripts/check-docs $(BUILD)/nczarrfs
+	scripts/check-semantics
 	scripts/check-readme $(BUILD)/nczarrfs
-	$(MAKE) -j2 check-fuzz-codecs FUZZ_N=60
+	$(MAKE) -j2 check-seeds
 	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py $(TESTFLAGS)
+
+# The same with all tests over many files, of which check has a sample: every file of the corpus,
+# every feature in every form.
+check-all:
+	$(MAKE) check TESTFLAGS='--all $(TESTFLAGS)'
 
 # Every program that writes, on every kind of store; faults at every call that writes, the death of a mount at 1000 random moments, a million operations
 # on a writable file. Takes about an hour; make check has a sample of it.
@@ -303,75 +319,103 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@scripts/demo $(BUILD)/nczarrfs
 
-.PHONY: install-deps install check check-writing demo peers check-peers check-remote
+.PHONY: install-deps install check check-all check-writing demo peers check-peers check-remote
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------
 # make check-tsan   data races: unit tests, and a mount under parallel readers (about a minute)
 # make check-asan   the unit tests and every end-to-end test with address and UB sanitizers
+# make check-seeds  the kept inputs of every fuzz target, and a few damaged copies of each
 # make check-fuzz   2000 damaged files and 2000 damaged trees through source and view, without a
-#                   mount; damaged chunks of every codec
-# make fuzz [TIME=60] [FUZZ="lz4-32004 spec"]
-#                   TIME seconds for each target: every codec, chains, specifications, what plugins
-#                   answer. By libFuzzer where clang has it.
+#                   mount; many damaged copies of all kept inputs
+# make fuzz [TIME=60] [JOBS=] [FUZZ="lz4-32004 spec"] [UNTIL=7200]
+#                   TIME seconds for each target (tests/fuzz/run.py lists them), by libFuzzer where
+#                   clang has it; UNTIL: only those that had less CPU time in all runs
+# make coverage     which lines tests run; fails when parsers have too few (scripts/coverage)
+#
+# Each of them first proves that its sanitizer sees what it is there for: tests/canary/.
 
 # tests/unit/test_whole_*.c: source and view together
 below_whole := $(MODULES)
 
 check-tsan:
+	tests/canary/run.py thread
 	$(MAKE) SANITIZE=thread WERROR=1 all
 	$(MAKE) SANITIZE=thread WERROR=1 unit
 	NCZARRFS=build-tsan/nczarrfs tests/run-tests.py -j1 -k stress $(TESTFLAGS)
 
 check-asan:
+	tests/canary/run.py address
 	$(MAKE) SANITIZE=1 WERROR=1 all tools
 	$(MAKE) SANITIZE=1 WERROR=1 unit
 	NCZARRFS=build-asan/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
-# Those of codecs need no more than codecs; fuzz_plugin has a part of it itself. With SANITIZE=fuzz
-# (clang) a target is libFuzzer's, else tests/fuzz/replay.c runs it.
+# A target has what it needs of everything (fuzz/all.a): what it defines itself takes the place of
+# what is there. With SANITIZE=fuzz (clang) it is libFuzzer's, else tests/fuzz/replay.c runs it.
 FUZZ_MAIN ?= tests/fuzz/replay.c
-fuzz_own_plugin := $(BUILD)/obj/base/child.o $(BUILD)/obj/codecs/plugin_scan.o
-fuzz_objs = $(or $(fuzz_needs_$(1)),$(if $(filter $(FUZZ_CODECS),$(1)),$(filter-out \
-	$(fuzz_own_$(1)),$(objs_codecs)),$(LIBOBJ)))
-objs_codecs := $(filter $(BUILD)/obj/codecs/% $(BUILD)/obj/base/%,$(LIBOBJ))
-FUZZ_CODECS := codec codecs spec plugin
-# Of a source that needs no library, a few files.
-fuzz_needs_cdf := $(objs_codecs) $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard hdf5view/cdf_*.c) \
-	hdf5view/src_cdf.c $(addprefix translate/,cut.c dataset.c dtype.c source.c))
+FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/memory.h $(FUZZ_MAIN) $$(call fuzz_objs,%) Makefile
+$(BUILD)/fuzz/all.a: $(LIBOBJ)
 	@mkdir -p $(@D)
+	@rm -f $@
+	$(Q)$(AR) rcsT $@ $^
+
+$(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h) $(FUZZ_MAIN) $(BUILD)/fuzz/all.a Makefile
 	@echo "  FUZZ $@"
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) $(FUZZ_LINK) -o $@ $< $(FUZZ_MAIN) \
-		$(filter %.o,$^) $(PKG_LIBS)
+		$(BUILD)/fuzz/all.a $(PKG_LIBS)
 
-# Of documents of references: what reads them.
-fuzz_needs_refs := $(filter $(BUILD)/obj/base/%,$(LIBOBJ)) $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard \
-	nczarr/parquet_*.c) $(addprefix nczarr/,refs_scan.c refs_table.c store_keys.c) \
-	translate/store.c)
+fuzzers: $(FUZZ_TARGETS:%=$(BUILD)/%)
+
+# --- damaged datasets: begin
+# make check-mutated [N=10000] [FORMATS="hdf5 zip"]: N damaged datasets of each format, mounted
+# without the kernel and read through both views, with sanitizers.
+# make check-mutated-short: a hundred of each, without.
+FUZZ_DAMAGE := tests/fuzz/damage.c tests/fuzz/damage_tree.c
+$(BUILD)/fuzz/mutated: tests/fuzz/mutated.c $(FUZZ_DAMAGE) $(wildcard tests/fuzz/*.h) $(LIBOBJ) Makefile
+	@mkdir -p $(@D)
+	@echo "  FUZZ $@"
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) $(PKG_LIBS)
+
+N ?= 10000
+check-mutated:
+	$(MAKE) SANITIZE=1 WERROR=1 build-asan/fuzz/mutated tools
+	tests/fuzz/mutated.py -b build-asan -n $(N) $(FORMATS)
+
+check-mutated-short: $(BUILD)/fuzz/mutated tools
+	tests/fuzz/mutated.py -b $(BUILD) -n 100 $(FORMATS)
+
+.PHONY: check-mutated check-mutated-short
+# --- damaged datasets: end
 
 FUZZ_N ?= 2000
 FUZZ_SEED ?= 1
+check-seeds:
+	tests/canary/run.py replay
+	$(MAKE) SANITIZE=1 WERROR=1 fuzzers
+	tests/fuzz/run.py -n 2 $(FUZZ)
+
 check-fuzz:
-	$(MAKE) SANITIZE=1 WERROR=1 build-asan/fuzz/fuzz_source build-asan/fuzz/fuzz_store tools
+	tests/canary/run.py replay
+	$(MAKE) SANITIZE=1 WERROR=1 fuzzers tools
 	tests/fuzz/mutate.py -n $(FUZZ_N) -s $(FUZZ_SEED)
 	tests/fuzz/mutate_store.py -n $(FUZZ_N) -s $(FUZZ_SEED)
-	$(MAKE) check-fuzz-codecs FUZZ_N=$(FUZZ_N)
-
-FUZZ_TARGETS := $(FUZZ_CODECS:%=fuzz/fuzz_%) fuzz/fuzz_cdf fuzz/fuzz_refs
-check-fuzz-codecs:
-	$(MAKE) SANITIZE=1 WERROR=1 $(FUZZ_TARGETS:%=build-asan/%)
-	tests/fuzz/run.py -n $(FUZZ_N) $(FUZZ)
+	tests/fuzz/run.py -n $(FUZZ_N) -s $(FUZZ_SEED) $(FUZZ)
 
 TIME ?= 60
+JOBS ?= $(shell nproc)
 fuzz:
 	@if tests/fuzz/run.py --libfuzzer; then \
-		$(MAKE) -j2 SANITIZE=fuzz $(FUZZ_TARGETS:%=build-fuzz/%); else \
-		$(MAKE) -j2 SANITIZE=1 $(FUZZ_TARGETS:%=build-asan/%); fi
-	tests/fuzz/run.py -t $(TIME) $(FUZZ)
+		tests/canary/run.py libfuzzer && $(MAKE) -j$(JOBS) SANITIZE=fuzz fuzzers; else \
+		tests/canary/run.py replay && $(MAKE) -j$(JOBS) SANITIZE=1 fuzzers; fi
+	tests/fuzz/run.py -t $(TIME) -j $(JOBS) $(UNTIL:%=--until %) $(FUZZ)
 
-.PHONY: check-tsan check-asan check-fuzz check-fuzz-codecs fuzz
+coverage:
+	$(MAKE) SANITIZE=coverage all tools fuzzers $(UNIT:$(BUILD)/%=build-cov/%) \
+		$(TEST_PLUGINS:$(BUILD)/%=build-cov/%)
+	scripts/coverage build-cov
+
+.PHONY: check-tsan check-asan check-seeds check-fuzz fuzz fuzzers coverage
 # --- sanitizers: end ----------------------------------------------------------------------------
 
 # --- faults: begin ------------------------------------------------------------------------------
@@ -404,3 +448,16 @@ check-faults:
 
 .PHONY: check-faults
 # --- faults: end --------------------------------------------------------------------------------
+
+# --- long runs: begin ---------------------------------------------------------------------------
+# make soak TIME=7200 [SEED=1] [PACE=0] [SOAK='--only mirror,lean']: docs/soak.md. PACE: operations a
+# second; 0: as many as there can be.
+SEED ?= 1
+PACE ?= 0
+soak:
+	scripts/install-deps check
+	$(MAKE) -j2 WERROR=1 all
+	NCZARRFS=$(BUILD)/nczarrfs tests/soak/run.py --time $(TIME) --seed $(SEED) --pace $(PACE) $(SOAK)
+
+.PHONY: soak
+# --- long runs: end -----------------------------------------------------------------------------

@@ -4,6 +4,7 @@
  * for calls that they do not know, may also be about the path, so dirfd itself is asked then. */
 #include "base/beneath.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,7 +14,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define TRIES 32 /* the kernel says EAGAIN when a rename raced with ".." */
+#define DEPTH_MAX 256 /* of directories that are removed */
+#define TRIES 32      /* the kernel says EAGAIN when a rename raced with ".." */
 
 static atomic_bool g_lacks; /* openat2 is not there */
 
@@ -112,4 +114,27 @@ int beneath_open(int dirfd, const char *path, int flags)
 		atomic_store_explicit(&g_lacks, true, memory_order_relaxed);
 	}
 	return component_by_component(dirfd, path, flags);
+}
+
+static void remove_below(int at, const char *name, int depth)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd >= 0 && depth < DEPTH_MAX ? fdopendir(fd) : NULL;
+
+	if (!d) {
+		if (fd >= 0)
+			(void)close(fd);     /* it was only read from */
+		(void)unlinkat(at, name, 0); /* nobody can be told */
+		return;
+	}
+	for (struct dirent *x = readdir(d); x; x = readdir(d))
+		if (strcmp(x->d_name, ".") != 0 && strcmp(x->d_name, "..") != 0)
+			remove_below(fd, x->d_name, depth + 1);
+	(void)closedir(d);
+	(void)unlinkat(at, name, AT_REMOVEDIR);
+}
+
+void beneath_remove(int at, const char *name)
+{
+	remove_below(at, name, 0);
 }

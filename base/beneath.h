@@ -18,4 +18,9 @@
  * what a link on it leads to. */
 int beneath_open(int dirfd, const char *path, int flags) NZ_MUST_USE;
 
+/* beneath_remove - remove an entry of a directory, and all that is in it when it is one, on the way
+ * down by descriptors alone: links are removed, never followed, also when somebody puts one in the
+ * place of a directory meanwhile. What cannot be removed stays. */
+void beneath_remove(int at, const char *name);
+
 #endif

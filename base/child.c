@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -19,16 +20,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
+#include "base/sandbox_int.h"
+
+#define RENEW_MS 1000 /* between renewals of a child's time */
 
 #define CHILDREN_MAX 1024
 
@@ -48,7 +42,22 @@ static struct {
 	pthread_mutex_t lock; /* one request at a time */
 } forker = {.sock = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
+static void (*forget)(void);
+
+void child_forget(void (*fn)(void))
+{
+	forget = fn;
+}
+
 /* ---- what children begin with ---- */
+
+/* wipe - of a process whose memory is a copy of one that may have keys. */
+static void wipe(void)
+{
+	if (forget)
+		forget();
+	sandbox_wipe_environment();
+}
 
 static void close_all(int from, int to)
 {
@@ -145,7 +154,7 @@ static void begin(const struct child_kind *kind, const int *fds)
 		keep_files(fds, n);
 	else
 		keep_only(fds, n);
-	null_stdio(!SANITIZED);
+	null_stdio(!SANDBOX_OFF); /* reports of sanitizers are wanted */
 	plain_signals();
 	die_with_server(fds[kind->n_fds + FD_LIFE]);
 	(void)setrlimit(RLIMIT_CORE, &no_core);
@@ -240,10 +249,14 @@ static bool recv_order(int sock, struct order *o, void *data, int fds[SENT_MAX],
 static void fork_job(const struct order *o, const void *data, const int *fds)
 {
 	const uint32_t n = o->kind->n_fds;
-	int report = fds[n + FD_REPORT];
-	pid_t pid = n_running < CHILDREN_MAX ? fork() : -1;
-	int said = pid < 0 ? (n_running < CHILDREN_MAX ? -errno : -EAGAIN) : (int)pid;
+	int report = fds[n + FD_REPORT], said;
+	pid_t pid;
 
+	sandbox_prepare(o->kind->may);
+	if (o->kind->before)
+		o->kind->before(NULL, data);
+	pid = n_running < CHILDREN_MAX ? fork() : -1;
+	said = pid < 0 ? (n_running < CHILDREN_MAX ? -errno : -EAGAIN) : (int)pid;
 	if (pid == 0) {
 		const struct child_self self = {
 			.data = data, .size = o->size, .fds = fds, .sock = fds[n + FD_SOCK]};
@@ -270,6 +283,7 @@ static _Noreturn void serve(int sock, void (*ready)(void))
 	sigset_t chld;
 	int sig;
 
+	wipe();
 	keep_only(&sock, 1);
 	null_stdio(true);
 	plain_signals();
@@ -392,6 +406,9 @@ static int start_here(const struct child_kind *kind, void *own, const int *fds,
 {
 	int errnum;
 
+	sandbox_prepare(kind->may);
+	if (kind->before)
+		kind->before(own, NULL);
 	if (kind->enter)
 		kind->enter();
 	ret->pid = fork();
@@ -400,6 +417,7 @@ static int start_here(const struct child_kind *kind, void *own, const int *fds,
 		const struct child_self self = {
 			.own = own, .fds = fds, .sock = fds[kind->n_fds + FD_SOCK]};
 
+		wipe();
 		begin(kind, fds);
 		if (kind->leave)
 			kind->leave(); /* entered by the thread that forked, all there is here */
@@ -496,6 +514,16 @@ int child_end(struct child_proc *c)
 	return status;
 }
 
+void child_renew(struct child_proc *c, uint64_t cpu_ms)
+{
+	const int64_t now = child_now();
+
+	if (!c->pid || (c->renewed && now - c->renewed < RENEW_MS))
+		return;
+	c->renewed = now;
+	sandbox_renew(c->pid, cpu_ms);
+}
+
 int64_t child_now(void)
 {
 	struct timespec ts = {0};
@@ -532,4 +560,20 @@ enum child_taken child_take(int sock, void *out, size_t n, int64_t end)
 int child_died_of(int status)
 {
 	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+const char *child_why(int sig, char room[CHILD_WHY_MAX])
+{
+	const char *what = "crashed";
+
+	if (sig == SIGSYS)
+		what = "made a system call that it must not make";
+	else if (sig == SIGXCPU)
+		what = "used more processor time than it may";
+	else if (sig == SIGKILL)
+		what = "died";
+	else if (sig == SIGXFSZ)
+		what = "wrote where it must not write";
+	(void)snprintf(room, CHILD_WHY_MAX, "%s (signal %d)", what, sig);
+	return room;
 }

@@ -6,13 +6,15 @@
  * thread and holds nothing, and that one forks all others (child_prepare). A program that never
  * prepared forks by itself.
  *
- * A child has the descriptors of its job and stdio, and ends when the server does. */
+ * A child has the descriptors of its job and stdio, ends when the server does, and confines itself
+ * (base/sandbox.h). Keys and passwords are not in its memory: they are wiped in the forker. */
 #ifndef BASE_CHILD_H
 #define BASE_CHILD_H
 
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/sandbox.h"
 
 #define CHILD_FORKER_NAME "nczarrfs-forker" /* as ps and top show it; 15 bytes at most */
 #define CHILD_FDS_MAX 4                     /* descriptors of a job */
@@ -33,10 +35,16 @@ struct child_kind {
 	const char *name;  /* of the process, 15 bytes at most */
 	const char *who;   /* for messages: "the HDF5 library" */
 	uint32_t n_fds;    /* descriptors of its jobs, at most CHILD_FDS_MAX */
+	unsigned may;      /* of enum sandbox_may: what run passes to sandbox_enter as soon as it
+	                    * has what it needs, before it looks at anything of others */
 
 	/* run - in the child: the whole of its life. When it returns the process ends, without
 	 * exit handlers: they are the server's. */
 	void (*run)(const struct child_self *self);
+
+	/* before - in the process that is going to fork this child: what its children should find
+	 * made. own, data: as in child_self. NULL: nothing. */
+	void (*before)(const void *own, const void *data);
 
 	/* keeps_files - in the child, before anything else: whether a library has files open here,
 	 * whose descriptors must stay or it would find them dead. NULL: no. */
@@ -54,7 +62,13 @@ struct child_proc {
 	int sock;          /* our end, owned */
 	int life;          /* a pipe that ends the child when it is closed; owned */
 	int report;        /* tells how it ended when the forker forked it; owned; -1: we did */
+	int64_t renewed;   /* child_now of the last child_renew */
 };
+
+/* child_forget - in every process that is forked from now on, `forget` is called before anything
+ * else: it wipes what is secret from the memory that was copied. It must not allocate. Before
+ * child_prepare. */
+void child_forget(void (*forget)(void));
 
 /* child_prepare - start the forker, while this process has a single thread and holds no lock.
  * ready: called there once, for libraries that take long to set up; NULL: nothing. Call it at most
@@ -88,6 +102,10 @@ int64_t child_now(void);  /* milliseconds, monotonic */
 /* child_send - all of it, or false. flags: of send(2). */
 bool child_send(int sock, const void *data, size_t n, int flags);
 
+/* child_renew - it may use cpu_ms of processor time from now on, whatever it has used; looked at
+ * about once a second. */
+void child_renew(struct child_proc *c, uint64_t cpu_ms);
+
 /* child_answer - what a child says first: a result, and that many bytes after it. */
 struct child_answer {
 	int64_t rc;
@@ -99,5 +117,10 @@ void child_say(int sock, int rc, const void *data, size_t n);
 
 /* child_died_of - the signal in a wait status, or 0. */
 int child_died_of(int status);
+
+/* child_why - what to say of a child that a signal ended, in room: "crashed (signal 11)", "made a
+ * system call that it must not make (signal 31)". Returns room. */
+#define CHILD_WHY_MAX 80
+const char *child_why(int sig, char room[CHILD_WHY_MAX]);
 
 #endif

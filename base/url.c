@@ -123,6 +123,8 @@ static int keep_decoded(char **ret, const char *text, size_t n, const char *wher
 	rc = url_decode(&b, text, n, e);
 	if (rc == 0)
 		rc = keep(ret, b.data ? (const char *)b.data : "", b.len, e);
+	if (b.data)
+		explicit_bzero(b.data, b.len); /* a password, perhaps */
 	buf_release(&b);
 	return rc;
 }

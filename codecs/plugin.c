@@ -16,12 +16,13 @@
 #include <jansson.h>
 
 #include "base/log.h"
+#include "base/sandbox.h"
 #include "codecs/plugin_int.h"
 
 #define TRIES 3 /* to look for plugins, when there could be no process for it */
 
 /* Written before there are threads. */
-static bool off, local;
+static bool off, local, given, short_of;
 static char from[PATH_MAX] = ""; /* where relative directories are; "": here */
 
 static _Atomic(const struct plugin_table *) found;
@@ -42,6 +43,16 @@ void codec_plugins_off(void)
 void codec_plugins_local(void)
 {
 	local = true;
+}
+
+void codec_plugins_given(void)
+{
+	given = true;
+}
+
+bool codec_plugins_short(void)
+{
+	return short_of;
 }
 
 void codec_plugins_time(uint64_t ms)
@@ -114,10 +125,53 @@ static const struct plugin_table *table(void)
 
 	if (t || off)
 		return t;
+	if (given) {
+		short_of = true;
+		return NULL;
+	}
 	(void)pthread_mutex_lock(&finding);
 	t = table_locked();
 	(void)pthread_mutex_unlock(&finding);
 	return t;
+}
+
+void codec_plugins_look(void)
+{
+	(void)table(); /* none: then there is nothing to be found */
+}
+
+/* places - the directories themselves. */
+static size_t places(struct sandbox_path *ret, size_t cap)
+{
+	const char *dirs = secure_getenv("HDF5_PLUGIN_PATH");
+	size_t n = 0;
+
+	for (size_t len; dirs && *dirs && n < cap; dirs += len + (dirs[len] == ':')) {
+		char *path = NULL;
+
+		len = strcspn(dirs, ":");
+		if (len > 0 && len < PATH_MAX &&
+		    asprintf(&path, "%s%s%.*s", dirs[0] == '/' ? "" : from,
+			     dirs[0] == '/' ? "" : "/", (int)len, dirs) >= 0)
+			ret[n++] = (struct sandbox_path){.path = path, .fd = -1};
+	}
+	if (n < cap)
+		ret[n++] = (struct sandbox_path){.path = plugin_default_dir(), .fd = -1};
+	return n;
+}
+
+size_t codec_plugins_dirs(struct sandbox_path *ret, size_t cap)
+{
+	const struct plugin_table *t = atomic_load_explicit(&found, memory_order_acquire);
+	size_t n = 0;
+
+	if (!t && !off && !given)
+		return places(ret, cap);
+	for (size_t i = 0; t && i < t->libs.n && n < cap; i++)
+		if (!t->libs.v[i].why)
+			ret[n++] = (struct sandbox_path){
+				.path = t->libs.v[i].path, .fd = -1, .beside = true};
+	return n;
 }
 
 static const struct plugin *find(uint32_t h5_id)

@@ -6,6 +6,8 @@
 #ifndef CODECS_PLUGIN_INT_H
 #define CODECS_PLUGIN_INT_H
 
+#include <limits.h>
+
 #include "base/child.h"
 #include "codecs/codec.h"
 
@@ -148,6 +150,9 @@ extern const struct child_kind plugin_child;
 
 struct plugin_job {
 	uint64_t size;           /* of the region, whose descriptor is the only one */
+	uint64_t cpu_ms;
+	bool any;                /* it looks at libraries, and meets no data of anybody */
+	char filter_lib[PATH_MAX], codec_lib[PATH_MAX]; /* else: those that it is for; "": none */
 };
 
 /* plugin_request - what such a child is asked. In the region, from its beginning: both paths with

@@ -30,8 +30,10 @@ struct worker {
 	int fd;
 	uint8_t *at; /* NULL: no region */
 	uint64_t size;
-	const char *lib; /* of its last call; for comparison only */
-	uint64_t served; /* calls that this child answered */
+	const char *filter_lib,
+		*codec_lib; /* that it is for; for comparison only; NULL: none */
+	bool any;           /* it is for all of them */
+	uint64_t served;    /* calls that this child answered */
 	bool busy;
 };
 
@@ -67,7 +69,7 @@ static int worker_end(struct worker *w)
 
 	region_release(w);
 	w->served = 0;
-	w->lib = NULL;
+	w->filter_lib = w->codec_lib = NULL;
 	return status;
 }
 
@@ -121,14 +123,42 @@ static int region_grow(struct worker *w, uint64_t size, struct err *e)
 	return 0;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* same_libs - the libraries of a call are those that the child has loaded; it cannot open others.
+ * Names are those of the table, so that equal texts mostly have one address. */
+static bool same_libs(const struct worker *w, const struct plugin_call *c)
+{
+	return w->any || (same_text(w->filter_lib, c->filter_lib) &&
+			  same_text(w->codec_lib, c->codec_lib));
+}
+
+static int job_of(const struct worker *w, const struct plugin_call *c, struct plugin_job *ret,
+		  struct err *e)
+{
+	const char *filter = c->filter_lib && !w->any ? c->filter_lib : "";
+	const char *codec = c->codec_lib && !w->any ? c->codec_lib : "";
+
+	*ret = (struct plugin_job){.size = w->size, .cpu_ms = limit_ms, .any = w->any};
+	if (strlen(filter) >= sizeof(ret->filter_lib) ||
+	    strlen(codec) >= sizeof(ret->codec_lib))
+		return err_set(e, -ENAMETOOLONG, "its path is too long");
+	memcpy(ret->filter_lib, filter, strlen(filter) + 1);
+	memcpy(ret->codec_lib, codec, strlen(codec) + 1);
+	return 0;
+}
+
 /* worker_ready - a child that is alive; one that died while idle is replaced without a word. */
-static int worker_ready(struct worker *w, struct err *e)
+static int worker_ready(struct worker *w, const struct plugin_call *c, struct err *e)
 {
 	struct pollfd p = {.fd = w->child.sock, .events = POLLIN};
 	struct plugin_job job;
 	int rc;
 
-	if (w->child.pid && poll(&p, 1, 0) != 0)
+	if (w->child.pid && (!same_libs(w, c) || poll(&p, 1, 0) != 0))
 		(void)worker_end(w); /* it has nothing to say before it is asked */
 	if (w->child.pid)
 		return 0;
@@ -136,10 +166,13 @@ static int worker_ready(struct worker *w, struct err *e)
 	rc = region_new(w, e);
 	if (rc < 0)
 		return rc;
-	job.size = w->size;
-	rc = child_start(&plugin_child, &job, &job, sizeof(job), &w->fd, &w->child, e);
+	rc = job_of(w, c, &job, e);
+	if (rc == 0)
+		rc = child_start(&plugin_child, &job, &job, sizeof(job), &w->fd, &w->child, e);
 	if (rc < 0)
 		region_release(w);
+	w->filter_lib = c->filter_lib;
+	w->codec_lib = c->codec_lib;
 	return rc;
 }
 
@@ -224,6 +257,7 @@ static enum child_taken talk(struct worker *w, struct plugin_call *c, uint64_t m
 	*ret_rc = put_request(w, c, &q, e);
 	if (*ret_rc < 0)
 		return CHILD_TAKEN; /* it was not asked */
+	child_renew(&w->child, limit_ms);
 	if (!child_send(w->child.sock, &q, sizeof(q), 0))
 		return CHILD_GONE;
 	got = child_take(w->child.sock, &a, sizeof(a), end);
@@ -241,6 +275,7 @@ static enum child_taken talk(struct worker *w, struct plugin_call *c, uint64_t m
 static int explain(enum child_taken got, uint64_t ms, int status, struct err *e)
 {
 	int sig = child_died_of(status);
+	char why[CHILD_WHY_MAX];
 
 	if (got == CHILD_LATE)
 		return err_set(e, -EIO, "it did not answer within %llu s",
@@ -251,14 +286,15 @@ static int explain(enum child_taken got, uint64_t ms, int status, struct err *e)
 		return err_set(e, -EIO,
 			       "its process was killed (signal 9): memory may be short");
 	if (sig)
-		return err_set(e, -EIO, "it crashed (signal %d)", sig);
+		return err_set(e, -EIO, "it %s", child_why(sig, why));
 	return err_set(e, -EIO, "its process ended (status %d)", WEXITSTATUS(status));
 }
 
 /* ---- the pool ---- */
 
-/* pick_locked - an idle child: that has run lib, else a new one, else any. NULL: all are busy. */
-static struct worker *pick_locked(const char *lib)
+/* pick_locked - an idle child: one for these libraries, else a new one, else any, which will be
+ * another. NULL: all are busy. */
+static struct worker *pick_locked(const struct plugin_call *c)
 {
 	struct worker *any = NULL, *none = NULL;
 
@@ -267,7 +303,7 @@ static struct worker *pick_locked(const char *lib)
 
 		if (w->busy)
 			continue;
-		if (w->child.pid && w->lib && strcmp(w->lib, lib) == 0)
+		if (w->child.pid && same_libs(w, c))
 			return w;
 		if (!w->child.pid)
 			none = none ? none : w;
@@ -295,14 +331,14 @@ static void own_locked(void)
 	pool.owner = getpid();
 }
 
-static struct worker *acquire(const char *lib)
+static struct worker *acquire(const struct plugin_call *c)
 {
 	struct worker *w;
 
 	(void)pthread_mutex_lock(&pool.lock);
 	if (pool.owner != getpid())
 		own_locked();
-	while (!(w = pick_locked(lib)))
+	while (!(w = pick_locked(c)))
 		(void)pthread_cond_wait(&pool.idle, &pool.lock);
 	w->busy = true;
 	(void)pthread_mutex_unlock(&pool.lock);
@@ -321,18 +357,16 @@ static void release(struct worker *w)
 }
 
 /* ask - by one child. *ret_again: it died, and may have done so of what it did before. */
-static int ask(struct worker *w, struct plugin_call *c, const char *lib, bool *ret_again,
-	       struct err *e)
+static int ask(struct worker *w, struct plugin_call *c, bool *ret_again, struct err *e)
 {
 	enum child_taken got;
 	bool fresh;
-	int rc = worker_ready(w, e), status;
+	int rc = worker_ready(w, c, e), status;
 
 	*ret_again = false;
 	if (rc < 0)
 		return rc;
 	fresh = w->served == 0;
-	w->lib = lib;
 	got = talk(w, c, limit_ms, &rc, e);
 	if (got == CHILD_TAKEN) {
 		w->served++;
@@ -351,9 +385,9 @@ int plugin_ask(struct plugin_call *c, struct err *e)
 	int rc = 0;
 
 	for (size_t i = 0; again && i <= WORKERS_MAX; i++) {
-		struct worker *w = acquire(lib);
+		struct worker *w = acquire(c);
 
-		rc = ask(w, c, lib, &again, &inner);
+		rc = ask(w, c, &again, &inner);
 		release(w);
 	}
 	if (rc < 0)
@@ -393,7 +427,7 @@ static int describe(struct worker *w, struct plugin_lib *l, struct plugin_desc *
 				.out = (uint8_t *)ret};
 	struct err why = ERR_INIT;
 	enum child_taken got;
-	int rc = worker_ready(w, e);
+	int rc = worker_ready(w, &c, e);
 
 	if (rc < 0)
 		return rc;
@@ -413,7 +447,7 @@ static int describe(struct worker *w, struct plugin_lib *l, struct plugin_desc *
 
 int plugin_describe(struct plugin_libs *libs, struct plugin_desc *ret, struct err *e)
 {
-	struct worker w = {.fd = -1};
+	struct worker w = {.fd = -1, .any = true};
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < libs->n; i++)

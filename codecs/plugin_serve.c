@@ -15,6 +15,10 @@
 
 #include "codecs/plugin_int.h"
 
+/* Address space besides the region's: a call's input, result and what comes between, of chunks of
+ * up to 4 GiB. Memory that nobody has is refused by the system. */
+#define MEMORY ((uint64_t)32 << 30)
+
 int plugin_give(struct plugin_call *c, const void *data, size_t n, struct err *e)
 {
 	if (n > c->cap)
@@ -531,14 +535,46 @@ static void obey(const struct region *r, int sock, const struct plugin_request *
 		_exit(0);
 }
 
+/* load - early. That it cannot be loaded is said when it is called. */
+static void load(const char *path)
+{
+	struct plugin_code *code;
+
+	if (path[0] && plugin_load(path, &code, NULL) < 0)
+		return;
+}
+
+/* confine - with what a library needs loaded: from where it pleases, and before it meets anything
+ * that is not trusted as the library is. */
+static int confine(const struct plugin_job *job, struct err *e)
+{
+	const struct sandbox_limits limits = {.memory = MEMORY, .cpu_ms = job->cpu_ms};
+	struct sandbox_path paths[] = {{.path = "/", .fd = -1}, {.fd = -1}};
+
+	if (!job->any) {
+		paths[0] = (struct sandbox_path){
+			.path = job->filter_lib, .fd = -1, .beside = true};
+		paths[1] =
+			(struct sandbox_path){.path = job->codec_lib, .fd = -1, .beside = true};
+		load(job->filter_lib);
+		load(job->codec_lib);
+	}
+	return sandbox_enter(plugin_child.may, paths, ARRAY_LEN(paths), &limits, e);
+}
+
 static void serve(const struct child_self *self)
 {
 	const struct plugin_job *job = self->own ? self->own : self->data;
 	struct region r = {.fd = self->fds[0]};
 	struct plugin_request q;
+	struct err e = ERR_INIT;
 
 	/* plugins may want others, but where these come from is not for libhdf5 to decide */
 	(void)H5PLset_loading_state(0);
+	if (confine(job, &e) < 0) {
+		child_say(self->sock, -EIO, e.msg, strlen(e.msg));
+		return;
+	}
 	if (!map(&r, job->size))
 		return;
 	for (;;) {
@@ -556,5 +592,6 @@ const struct child_kind plugin_child = {
 	.name = PLUGIN_PROCESS,
 	.who = "filters of others",
 	.n_fds = 1,
+	.may = SANDBOX_OPENS | SANDBOX_LOADS,
 	.run = serve,
 };

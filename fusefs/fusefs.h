@@ -1,8 +1,8 @@
 /* fusefs.h - shared by the parts of fusefs: the mount of one view.
  *
  * Processes: the one that was started waits until the mount answers; a small supervisor (in the
- * foreground: the same process) stays, unmounts when the server dies, and ends with it; the
- * server reads the source and answers the kernel. */
+ * foreground: the same process) stays, watches the server, and ends with it; the server reads the
+ * source and answers the kernel; the mounter mounts for it, and unmounts when it ends or dies. */
 #ifndef FUSEFS_FUSEFS_H
 #define FUSEFS_FUSEFS_H
 
@@ -15,6 +15,7 @@
 #include "mountcfg/mountcfg.h"
 #include "translate/view.h"
 
+struct cache_pool;
 struct fs_rw;
 struct fs_remote;
 
@@ -24,6 +25,7 @@ struct fs_want {
 	const char *name;   /* of that file; borrowed for the view's life */
 	uint64_t id_limit;  /* ids stay below it */
 	const struct fs_rules *rules; /* the setup's */
+	struct cache_pool *pool;      /* the setup's */
 	bool writable;      /* a writable view will stand on it */
 	uint32_t share;     /* so many views share the memory and the threads that cfg allows */
 };
@@ -34,6 +36,7 @@ enum { FS_MIRROR_SHARE = 4 }; /* more datasets than that are seldom read at the 
 struct fs_setup {
 	const struct cfg *cfg;
 	const struct fs_rules *rules; /* cfg's */
+	struct cache_pool *pool; /* memory of all views for decoded chunks; NULL: each its own */
 	const struct source_ops *const *formats;
 	size_t n_formats;
 	const struct source_ops *zarr; /* the one whose counterpart is a netCDF-4 file */
@@ -44,6 +47,8 @@ struct fs_setup {
 			 struct view **ret, struct err *e);
 	const struct fs_rw *rw; /* fusefs/rw.h */
 	const struct fs_remote *remote; /* fusefs/remote.h */
+	/* forget - in a process that opens nothing: wipe the secrets of cfg. */
+	void (*forget)(void);
 	/* prepare - what must be done in the server before it has threads. NULL: nothing. */
 	int (*prepare)(struct err *e);
 };
@@ -130,8 +135,9 @@ bool reply_log_done(struct reply_log *log, const char *text);
 
 /* fs_serve - the server process: open, mount, report, answer until unmounted.
  * report_fd  gets 's' when the mount is there, or 'f' and one line why it is not; then closed
+ * mounter    the socket of fusefs/mounter.h; the process's
  * Returns the exit status. */
-int fs_serve(const struct fs_setup *setup, int report_fd);
+int fs_serve(const struct fs_setup *setup, int report_fd, int mounter);
 
 /* fs_check_mountpoint - what can be said before anything is opened: the mountpoint, /dev/fuse,
  * fusermount3. Returns 0 or a negative errno with the line for the user. */
@@ -159,6 +165,12 @@ void fs_filters(const struct cfg *cfg, struct buf *out);
 /* fs_run_guarded - run fn in a child, so that a crash of the HDF5 library or a hang of more
  * than `timeout` seconds (0: none) becomes one line. Returns the exit status. */
 int fs_run_guarded(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg);
+
+/* fs_inherited_note - first of all: what is open beside standard input, output and error is not for
+ * programs that this one starts. fs_inherited_close - close it, in a process of the background that
+ * has opened its source; not when cfg names a descriptor. */
+void fs_inherited_note(void);
+void fs_inherited_close(const struct cfg *cfg);
 
 /* fs_null_stdio - standard input, output and error to /dev/null. */
 void fs_null_stdio(void);

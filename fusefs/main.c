@@ -5,18 +5,22 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/log.h"
 #include "base/url.h"
 #include "codecs/plugin.h"
 #include "fusefs/fusefs.h"
+#include "fusefs/mounter.h"
 #include "fusefs/refs.h"
 #include "fusefs/remote.h"
 #include "fusefs/rw.h"
 #include "hdf5view/hdf5view.h"
 #include "mountcfg/address.h"
 #include "nczarr/nczarr.h"
+#include "translate/cache.h"
 
 static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
 						   &hdf4_source_ops, &zarr_source_ops,
@@ -50,13 +54,15 @@ static struct plan_policy policy_of(const struct cfg *cfg, const struct fs_want 
 }
 
 /* io_of - memory and threads for one of `share` views. */
-static struct chunkio_options io_of(const struct cfg *cfg, uint32_t share)
+static struct chunkio_options io_of(const struct cfg *cfg, const struct fs_want *want)
 {
+	uint32_t share = want->share;
 	uint32_t threads = cfg->decode_threads ? cfg->decode_threads : spare_processors();
 
 	threads = threads > share ? threads / share : 1;
 	return (struct chunkio_options){
 		.cache_bytes = cfg->cache_size / share,
+		.pool = want->pool,
 		.threads = threads,
 		.ahead = 2 * threads,
 	};
@@ -84,7 +90,7 @@ static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_wa
 		.v2_keys = cfg->v2_keys,
 		.shard_bytes = cfg->shard_size,
 		.strict_json = cfg->strict_json,
-		.io = io_of(cfg, want->share),
+		.io = io_of(cfg, want),
 		.max_meta_bytes = cfg->meta_size,
 		.id_limit = want->id_limit,
 		.bare = want->writable,
@@ -99,7 +105,7 @@ static int nc_view(struct source *s, const struct cfg *cfg, const struct fs_want
 	const struct nc_view_options opts = {
 		.name = want->name,
 		.policy = policy_of(cfg, want),
-		.io = io_of(cfg, want->share),
+		.io = io_of(cfg, want),
 		.max_image_bytes = cfg->image_size,
 		.max_index_bytes = cfg->index_size,
 		.keep_going = cfg->hide_bad,
@@ -520,6 +526,9 @@ static int version(void)
 	hdf4_version(hdf4, sizeof(hdf4));
 	buf_printf(&text, "HDF4 %s\n", hdf4[0] ? hdf4 : "not built in");
 	codec_versions(&text);
+	buf_puts(&text, "sandbox: ");
+	sandbox_report(&text);
+	buf_putc(&text, '\n');
 	return print(&text);
 }
 
@@ -570,6 +579,26 @@ static bool own_stdio(void)
 	return true;
 }
 
+/* forget - cfg of main, in processes that were forked. */
+static struct cfg *known;
+
+static void forget(void)
+{
+	cfg_forget(known);
+}
+
+/* no_core - what a process dies of is not worth the keys that are in its memory. One byte and not
+ * none: none does not keep the kernel from giving everything to a program that collects them
+ * (core(5)). With -d, of a source on this machine, it is as the user wants it. */
+static void no_core(const struct cfg *cfg)
+{
+	const struct rlimit one = {1, 1};
+
+	if (cfg->debug && !cfg->remote)
+		return;
+	(void)setrlimit(RLIMIT_CORE, &one); /* lower is always allowed */
+}
+
 int main(int argc, char **argv)
 {
 	struct cfg cfg;
@@ -587,6 +616,7 @@ int main(int argc, char **argv)
 		.zarr = &zarr_source_ops,
 		.hdf5 = &hdf5_source_ops,
 		.prepare = hdf5_prepare,
+		.forget = forget,
 		.view_open = view_open,
 	};
 	const struct refs_reach reach = {.arg = &setup, .blob = reach_blob};
@@ -595,10 +625,16 @@ int main(int argc, char **argv)
 	refs_set_reach(&reach);
 	if (!own_stdio())
 		return 1;
+	fs_inherited_note();
 	if (cfg_parse(argc, argv, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
 		return 1;
 	}
+	known = &cfg;
+	no_core(&cfg);
+	if (cfg.command != CFG_MOUNT)
+		mounter_no_new_privs(); /* a mount does so when it has who mounts */
+	child_forget(forget);
 	codec_plugins_begin();
 	if (cfg.noplugins)
 		codec_plugins_off();
@@ -634,10 +670,12 @@ int main(int argc, char **argv)
 		status = filters(&cfg);
 		break;
 	case CFG_MOUNT:
+		setup.pool = cache_pool_new(cfg.cache_size); /* NULL: each view its own */
 		status = fs_mount(&setup);
 		break;
 	}
 out:
+	cache_pool_free(setup.pool);
 	fs_rules_release(&rules);
 	cfg_release(&cfg);
 	return status;

@@ -204,6 +204,9 @@ void slot_let_go(struct mirror *m, struct slot *s);
 /* slot_end - a dataset is about to be removed or to get another name: what was written to it goes
  * into it, and its slot is stale. -EBUSY: somebody uses it. */
 int slot_end(struct mirror *m, uint32_t number, struct err *e);
+/* slots_leave - the same of all that were written through this mount at a path or below it, which
+ * is about to get another name. -EBUSY: one of them has open files; what its commit said. */
+int slots_leave(struct mirror *m, const char *path, struct err *e);
 /* slots_finish - view_write_ops.finish of all that are open. */
 int slots_finish(struct mirror *m, struct err *e);
 void slots_free(struct mirror *m);
@@ -247,7 +250,7 @@ void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh,
 void real_opened(struct mirror *m, uint64_t id, int fd);
 void real_closed(struct mirror *m, uint64_t id);
 void real_set_fresh(struct mirror *m, uint64_t id, bool fresh);
-/* real_moved - the node of a path has another one now. */
+/* real_moved - the node of a path, and those below it, have another path now. */
 void real_moved(struct mirror *m, const char *from, const char *to);
 /* real_open_at - the directory that a path is in, opened; *ret_name: its last component, within
  * path. */
@@ -259,6 +262,8 @@ int real_w_create(struct mirror *m, const struct where *dir, const char *name, i
 		  mode_t mode, int *ret_fd, struct view_attr *ret, struct err *e);
 int real_w_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, struct err *e);
 int real_w_setattr(struct mirror *m, uint64_t id, int fd, const struct view_set *set,
+		   struct view_attr *ret, struct err *e);
+int real_w_symlink(struct mirror *m, const struct where *dir, const char *name, const char *text,
 		   struct view_attr *ret, struct err *e);
 int real_w_mkdir(struct mirror *m, const struct where *dir, const char *name, mode_t mode,
 		 struct view_attr *ret, struct err *e);

@@ -5,11 +5,11 @@
  * a state directory and gets its name when it is whole; only then the file goes. */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/beneath.h"
 #include "base/log.h"
 #include "fusefs/mirror_int.h"
 #include "fusefs/rw.h"
@@ -39,124 +39,145 @@ bool new_wanted(const struct mirror *m, const struct where *dir, const char *nam
 	return real_probe(m, dir, out, &path, &st, NULL) == -ENOENT;
 }
 
-static int remove_one(const char *path, const struct stat *st NZ_UNUSED, int type NZ_UNUSED,
-		      struct FTW *at NZ_UNUSED)
+/* place - a directory that was reached without leaving the base, and a name in it. Somebody who may
+ * write to the mirrored directory may put links anywhere on a path, at any time: everything here
+ * happens in directories that are open. */
+struct place {
+	int fd;
+	const char *name; /* of the path that it was made of */
+};
+
+static int place_of(const struct mirror *m, const char *path, struct place *ret, struct err *e)
 {
-	return remove(path) < 0 && errno != ENOENT;
+	ret->fd = real_open_at(m, path, &ret->name, e);
+	return ret->fd < 0 ? ret->fd : 0;
 }
 
-/* clear - a directory of ours, with everything in it. */
-static void clear(const char *path)
+/* path_in - what leads to an entry of an open directory, for code that wants a path. */
+static char *path_in(int fd, const char *name)
+{
+	char *path = NULL;
+
+	return asprintf(&path, "/proc/self/fd/%d/%s", fd, name) < 0 ? NULL : path;
+}
+
+/* workplace - the state directory of the store that is being made. */
+static int workplace(const struct place *to, char name[NAME_BYTES + 32], int *ret_fd,
+		     struct err *e)
 {
 	struct stat st;
 
-	if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid())
-		(void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	(void)snprintf(name, NAME_BYTES + 32, ".%s.new" HIDDEN, to->name);
+	beneath_remove(to->fd, name); /* what another mount left, that died */
+	if (mkdirat(to->fd, name, 0700) < 0)
+		return err_sys(e, errno, "'%s'", name);
+	*ret_fd = openat(to->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*ret_fd < 0)
+		return err_sys(e, errno, "'%s'", name);
+	if (fstat(*ret_fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & 077))
+		return 0;
+	(void)close(*ret_fd);
+	*ret_fd = -1;
+	return err_set(e, -EACCES, "'%s' was replaced by somebody else", name);
 }
 
-/* workplace - the state directory of the store that is being made; *ret: its path, new. */
-static int workplace(const char *to, char **ret, int *ret_fd, struct err *e)
-{
-	const char *name = strrchr(to, '/') + 1;
-	char *path = NULL;
-
-	if (asprintf(&path, "%.*s.%s.new" HIDDEN, (int)(name - to), to, name) < 0)
-		return err_nomem(e);
-	clear(path); /* what another mount left, that died */
-	if (mkdir(path, 0700) < 0) {
-		int rc = err_sys(e, errno, "'%s'", path);
-
-		free(path);
-		return rc;
-	}
-	*ret_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (*ret_fd < 0) {
-		int rc = err_sys(e, errno, "'%s'", path);
-
-		free(path);
-		return rc;
-	}
-	*ret = path;
-	return 0;
-}
-
-/* sync_dir - of the directory that path is in. */
-static void sync_dir(const char *path)
-{
-	auto_free char *dir = strndup(path, (size_t)(strrchr(path, '/') - path));
-	auto_fd int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-
-	if (fd >= 0)
-		(void)fsync(fd); /* a file that is there twice after a crash is no loss */
-}
-
-static int make_store(const struct fs_setup *setup, struct source *now, const char *to,
+static int make_store(const struct fs_setup *setup, struct source *now, const struct place *to,
 		      struct err *e)
 {
-	auto_free char *place = NULL, *store = NULL;
+	char work[NAME_BYTES + 32];
+	auto_free char *store = NULL;
 	auto_fd int fd = -1;
-	int rc = workplace(to, &place, &fd, e);
+	int rc = workplace(to, work, &fd, e);
 
 	if (rc < 0)
 		return rc;
-	if (asprintf(&store, "%s/store", place) < 0) {
-		store = NULL;
-		return err_nomem(e);
-	}
-	rc = commit_new(setup, now, store, fd, e);
+	store = path_in(fd, "store");
+	rc = store ? commit_new(setup, now, store, fd, e) : err_nomem(e);
 	if (rc == 0)
 		rc = source_check(now, e);
 	if (rc == 0 && syncfs(fd) < 0)
-		rc = err_sys(e, errno, "'%s'", store);
-	if (rc == 0 && renameat2(AT_FDCWD, store, AT_FDCWD, to, RENAME_NOREPLACE) < 0)
-		rc = err_sys(e, errno, "'%s'", to);
+		rc = err_sys(e, errno, "'%s'", to->name);
+	if (rc == 0 && renameat2(fd, "store", to->fd, to->name, RENAME_NOREPLACE) < 0)
+		rc = err_sys(e, errno, "'%s'", to->name);
 	if (rc == 0)
-		sync_dir(to);
-	clear(place);
+		(void)fsync(to->fd); /* a file that is there twice after a crash is no loss */
+	beneath_remove(to->fd, work);
 	return rc;
 }
 
-int new_store(struct mirror *m, const char *path, const char *to, struct err *e)
+/* remove_read - the file that a source was read from, if its name still leads to it. */
+static bool remove_read(const struct place *from, const struct source *now)
+{
+	struct stat st;
+
+	return fstatat(from->fd, from->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_dev == now->ds.st.st_dev && st.st_ino == now->ds.st.st_ino &&
+	       unlinkat(from->fd, from->name, 0) == 0;
+}
+
+/* become_store - 1: it is one now. */
+static int become_store(struct mirror *m, const struct place *from, const struct place *to,
+			struct err *e)
 {
 	const struct fs_setup *setup = m->setup;
-	auto_free char *from = mirror_join(setup->cfg->source, path);
-	auto_free char *full = mirror_join(setup->cfg->source, to);
+	auto_free char *path = path_in(from->fd, from->name);
 	const struct source_ops *of = NULL;
 	struct source_options opts;
 	struct source *now = NULL;
 	int rc;
 
-	if (!from || !full)
+	if (!path)
 		return err_nomem(e);
-	rc = source_bidder(setup->formats, setup->n_formats, from, &of);
+	rc = source_bidder(setup->formats, setup->n_formats, path, &of);
 	if (rc < 0)
-		return err_sys(e, -rc, "'%s'", from);
+		return err_sys(e, -rc, "'%s'", path);
 	if (!of || of == setup->zarr || !setup->rw->zarr_create || !setup->rw->zarr_sink)
 		return 0;
 	fs_source_options(setup->cfg, &opts);
 	opts.keep_going = false;
-	rc = source_open(setup->formats, setup->n_formats, from, &opts, &now, e);
+	rc = source_open(setup->formats, setup->n_formats, path, &opts, &now, e);
 	if (rc == 0)
-		rc = make_store(setup, now, full, e);
+		rc = make_store(setup, now, to, e);
+	if (rc == 0 && !remove_read(from, now))
+		log_warn("'%s' is '%s' now, and could not be removed", from->name, to->name);
 	source_close(now);
 	if (rc < 0)
-		return err_wrap(e, rc, "'%s' stays a file", path);
-	if (unlink(from) < 0) {
-		log_warn("'%s' is '%s' now, and could not be removed", path, to);
-		return 0;
-	}
-	sync_dir(full);
-	log_info("'%s' is the Zarr store '%s' now", path, to);
+		return err_wrap(e, rc, "'%s' stays a file", from->name);
+	(void)fsync(from->fd); /* the same */
+	log_info("'%s' is the Zarr store '%s' now", from->name, to->name);
 	return 1;
+}
+
+int new_store(struct mirror *m, const char *path, const char *to, struct err *e)
+{
+	struct place a = {-1, NULL}, b = {-1, NULL};
+	int rc = place_of(m, path, &a, e);
+
+	if (rc == 0)
+		rc = place_of(m, to, &b, e);
+	if (rc == 0)
+		rc = become_store(m, &a, &b, e);
+	if (a.fd >= 0)
+		(void)close(a.fd);
+	if (b.fd >= 0)
+		(void)close(b.fd);
+	return rc;
 }
 
 int new_file(struct mirror *m, const char *path, struct err *e)
 {
-	auto_free char *full = mirror_join(m->setup->cfg->source, path);
+	struct place at;
+	auto_free char *full = NULL;
+	struct err why = ERR_INIT;
+	int rc;
 
-	if (!full)
-		return err_nomem(e);
-	return m->setup->rw->hdf5_create
-		       ? m->setup->rw->hdf5_create(full, e)
-		       : err_set(e, -EOPNOTSUPP, "'%s': netCDF-4 files cannot be made", path);
+	if (!m->setup->rw->hdf5_create)
+		return err_set(e, -EOPNOTSUPP, "'%s': netCDF-4 files cannot be made", path);
+	rc = place_of(m, path, &at, e);
+	if (rc < 0)
+		return rc;
+	full = path_in(at.fd, at.name);
+	rc = full ? m->setup->rw->hdf5_create(full, &why) : err_nomem(&why);
+	(void)close(at.fd);
+	return rc < 0 ? err_sys(e, -rc, "'%s'", path) : rc;
 }

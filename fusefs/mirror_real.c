@@ -64,7 +64,9 @@ void real_attr(const struct stat *st, struct view_attr *ret)
 
 	*ret = (struct view_attr){
 		.size = reg || S_ISLNK(st->st_mode) ? (uint64_t)st->st_size : 0,
-		.nlink = 1, /* of directories as well: counterparts add to what they hold */
+		/* 1 of directories: counterparts add to what they hold */
+		.nlink = reg ? (uint32_t)st->st_nlink : 1,
+		.nameless = reg && st->st_nlink == 0,
 		.is_dir = S_ISDIR(st->st_mode),
 		.is_link = S_ISLNK(st->st_mode),
 		.fleeting = true,
@@ -321,9 +323,38 @@ void real_set_fresh(struct mirror *m, uint64_t id, bool fresh)
 	(void)pthread_mutex_unlock(&m->lock);
 }
 
+/* renamed - a node has another path, which is taken. Without memory it is stale: the kernel looks
+ * it up again. */
+static void renamed(struct mirror *m, struct node *n, char *path)
+{
+	unlist(m, n);
+	if (!path ||
+	    map_add(&m->nodes_by_path, &n->by_path, mirror_hash(m, path, strlen(path))) < 0) {
+		free(path);
+		return;
+	}
+	free(n->path);
+	n->path = path;
+	n->listed = true;
+}
+
+/* moved_below - what a directory holds moves with it: programs that work in it stay there. */
+static void moved_below(struct mirror *m, const char *from, const char *to)
+{
+	const size_t len = strlen(from);
+
+	for (size_t i = 0; i < m->nodes_by_id.n_heads; i++)
+		for (struct link *l = m->nodes_by_id.heads[i]; l; l = l->next) {
+			struct node *n = CONTAINER_OF(l, struct node, by_id);
+
+			if (n->listed && strncmp(n->path, from, len) == 0 &&
+			    n->path[len] == '/')
+				renamed(m, n, mirror_join(to, n->path + len + 1));
+		}
+}
+
 void real_moved(struct mirror *m, const char *from, const char *to)
 {
-	char *path = strdup(to);
 	struct node *n, *other;
 
 	(void)pthread_mutex_lock(&m->lock);
@@ -332,15 +363,10 @@ void real_moved(struct mirror *m, const char *from, const char *to)
 	if (other)
 		unlist(m, other);
 	if (n)
-		unlist(m, n);
-	if (n && path &&
-	    map_add(&m->nodes_by_path, &n->by_path, mirror_hash(m, to, strlen(to))) == 0) {
-		free(n->path);
-		n->path = steal(&path);
-		n->listed = true;
-	}
+		renamed(m, n, strdup(to));
+	if (!n || S_ISDIR(n->type))
+		moved_below(m, from, to);
 	(void)pthread_mutex_unlock(&m->lock);
-	free(path);
 }
 
 uint64_t real_known_id(struct mirror *m, const char *path)

@@ -12,51 +12,37 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "fusefs/mirror_int.h"
-#include "fusefs/rw.h"
+#include "fusefs/mirror_slots_int.h"
 
 enum {
 	POLL_MS = 1000,  /* between two looks at an open dataset */
 	RETRY_MS = 5000, /* until what may have been mended by then is opened again */
 };
 
-/* opened - what a dataset consists of; both NULL: nothing. */
-struct opened {
-	struct source *source;
-	struct view *view;
-	bool rw; /* the view is a writable one; there is no source */
-};
-
-/* close_opened - detach_locked counted those that are writable. */
-static void close_opened(struct mirror *m, const struct opened *o)
+/* close_written - detach_locked counted those that are writable. Closed in any case; what could not
+ * be put into the dataset is kept in its state directory. */
+static int close_written(struct mirror *m, const struct opened *o, struct err *e)
 {
-	struct err e = ERR_INIT;
+	int rc = o->rw && !m->finished ? o->view->write->finish(o->view, e) : 0;
 
-	if (o->rw && !m->finished && o->view->write->finish(o->view, &e) < 0)
-		log_error("%s", e.msg);
 	if (o->view)
 		o->view->ops->close(o->view);
 	source_close(o->source);
 	if (!o->rw)
-		return;
+		return rc;
 	(void)pthread_mutex_lock(&m->lock);
 	m->closing--;
 	(void)pthread_cond_broadcast(&m->moved);
 	(void)pthread_mutex_unlock(&m->lock);
+	return rc;
 }
 
-/* same - whether st may be of the dataset that a slot was made for. The inode says it all about a
- * directory: what lies in it is looked at when it is open. */
-static bool same(const struct slot *s, const struct stat *st)
+static void close_opened(struct mirror *m, const struct opened *o)
 {
-	const struct stat *own = &s->st;
+	struct err e = ERR_INIT;
 
-	if (st->st_dev != own->st_dev || st->st_ino != own->st_ino ||
-	    (st->st_mode & S_IFMT) != (own->st_mode & S_IFMT))
-		return false;
-	return S_ISDIR(st->st_mode) || s->written ||
-	       (st->st_size == own->st_size && st->st_mtim.tv_sec == own->st_mtim.tv_sec &&
-		st->st_mtim.tv_nsec == own->st_mtim.tv_nsec);
+	if (close_written(m, o, &e) < 0)
+		log_error("%s", e.msg);
 }
 
 static struct slot *slot_of_path(const struct mirror *m, enum name_kind kind, const char *path)
@@ -151,11 +137,6 @@ static void mark_stale_locked(struct mirror *m, struct slot *s)
 	log_debug("'%s' changed", s->path);
 }
 
-static int stale(const char *path, struct err *e)
-{
-	return err_set(e, -ESTALE, "'%s' changed: open the path again", path);
-}
-
 /* Numbers. */
 
 /* reclaim_locked - make the place of a slot empty that is neither used nor known to the kernel. */
@@ -227,7 +208,7 @@ int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char 
 
 	(void)pthread_mutex_lock(&m->lock);
 	s = slot_of_path(m, kind, path);
-	if (s && !same(s, st)) {
+	if (s && !slot_same(s, st)) {
 		mark_stale_locked(m, s);
 		old = tidy_locked(m, s);
 		s = NULL;
@@ -250,103 +231,12 @@ bool slot_is_at(struct mirror *m, enum name_kind kind, const char *path, const s
 
 	(void)pthread_mutex_lock(&m->lock);
 	s = slot_of_path(m, kind, path);
-	is = s && same(s, st);
+	is = s && slot_same(s, st);
 	(void)pthread_mutex_unlock(&m->lock);
 	return is;
 }
 
 /* Opening. */
-
-/* open_source - without the lock; reads constants of the slot. */
-static int open_source(const struct mirror *m, const struct slot *s, struct source **ret,
-		       struct err *e)
-{
-	const struct fs_setup *setup = m->setup;
-	struct source_options opts;
-	auto_free char *path = mirror_join(setup->cfg->source, s->path);
-	int rc;
-
-	if (!path)
-		return err_nomem(e);
-	fs_source_options(setup->cfg, &opts);
-	rc = fs_rw_mend(setup, path, true, e);
-	if (rc == 0)
-		rc = source_open(setup->formats, setup->n_formats, path, &opts, ret, e);
-	if (rc) {
-		*ret = NULL;
-		return rc;
-	}
-	/* By its inode, whatever became of the path: nobody smuggles in another file. */
-	return same(s, &(*ret)->ds.st) ? 0 : stale(s->path, e);
-}
-
-/* may_write - whether a slot's counterpart can be written to, as far as its kind tells. */
-static bool may_write(const struct mirror *m, const struct slot *s)
-{
-	return m->base.write &&
-	       (S_ISDIR(s->st.st_mode) ? s->kind == NAME_FILE : s->kind == NAME_TREE);
-}
-
-/* open_writable - without the lock. Returns 1 when it can only be read. */
-static int open_writable(struct mirror *m, const struct slot *s, const struct fs_want *want,
-			 struct opened *o, struct err *e)
-{
-	auto_free char *path = mirror_join(m->setup->cfg->source, s->path);
-	const struct source_ops *of;
-	struct stat st;
-	int rc;
-
-	if (!path)
-		return err_nomem(e);
-	if (S_ISREG(s->st.st_mode)) {
-		rc = source_bidder(m->setup->formats, m->setup->n_formats, path, &of);
-		if (rc < 0)
-			return err_sys(e, -rc, "'%s'", s->path);
-		if (of != m->setup->hdf5)
-			return 1;
-	}
-	/* the one before it may have its lock still, while it is closed */
-	(void)pthread_mutex_lock(&m->lock);
-	while (m->closing > 0)
-		(void)pthread_cond_wait(&m->moved, &m->lock);
-	(void)pthread_mutex_unlock(&m->lock);
-	rc = fs_rw_open(m->setup, path, want, &o->view, e);
-	if (rc == -EROFS || rc == -EACCES || rc == -EPERM || rc == -EBUSY) {
-		log_warn("%s: it can only be read here", e ? e->msg : s->path);
-		return 1;
-	}
-	if (rc < 0)
-		return rc;
-	o->rw = true;
-	return stat(path, &st) == 0 && same(s, &st) ? 0 : stale(s->path, e);
-}
-
-/* open_dataset - without the lock. o->source: NULL, or one that was parked. */
-static int open_dataset(struct mirror *m, const struct slot *s, struct opened *o, struct err *e)
-{
-	const struct fs_setup *setup = m->setup;
-	const struct fs_want want = {
-		.nc = s->kind != NAME_TREE,
-		.name = s->name,
-		.id_limit = INNER_LIMIT,
-		.rules = setup->rules,
-		.share = FS_MIRROR_SHARE,
-	};
-	int rc = may_write(m, s) && !o->source ? open_writable(m, s, &want, o, e) : 1;
-
-	if (rc <= 0)
-		return rc;
-	rc = 0;
-	if (!o->source)
-		rc = open_source(m, s, &o->source, e);
-	else if (source_poll(o->source, NULL) == -ESTALE)
-		rc = stale(s->path, e);
-	if (!rc)
-		rc = setup->view_open(o->source, setup->cfg, &want, &o->view, e);
-	if (rc)
-		o->view = NULL;
-	return rc;
-}
 
 /* oldest - of slots, the one without users that was not used for longest; NULL: none. */
 static struct slot *oldest(struct slot *const *list, size_t n)
@@ -460,7 +350,7 @@ static int not_open_locked(struct mirror *m, struct slot *s, int rc, bool again,
 	(void)detach_locked(m, s);
 	if (rc == -ESTALE || again) {
 		mark_stale_locked(m, s);
-		return stale(s->path, e);
+		return slot_stale(s->path, e);
 	}
 	remember_locked(s, why);
 	return rc;
@@ -531,7 +421,7 @@ static int await_locked(struct mirror *m, struct slot *s, struct err *e)
 		int rc;
 
 		if (s->stale)
-			return stale(s->path, e);
+			return slot_stale(s->path, e);
 		switch (s->state) {
 		case SLOT_OPEN:
 			return 0;
@@ -569,7 +459,7 @@ static int make_stale(struct mirror *m, struct slot *s, struct err *e)
 	(void)pthread_mutex_lock(&m->lock);
 	mark_stale_locked(m, s);
 	(void)pthread_mutex_unlock(&m->lock);
-	return stale(s->path, e);
+	return slot_stale(s->path, e);
 }
 
 int slot_use(struct mirror *m, uint32_t number, struct slot **ret, struct err *e)
@@ -662,7 +552,7 @@ int slot_outdated(struct mirror *m, uint32_t number, const struct stat *st, stru
 
 	(void)pthread_mutex_lock(&m->lock);
 	s = slot_by_number(m, number);
-	if (!s || s->stale || !st || !same(s, st))
+	if (!s || s->stale || !st || !slot_same(s, st))
 		rc = err_set(e, -ESTALE, "dataset %u changed", number);
 	if (s && rc) {
 		mark_stale_locked(m, s);
@@ -733,6 +623,45 @@ int slot_end(struct mirror *m, uint32_t number, struct err *e)
 	}
 	(void)pthread_mutex_unlock(&m->lock);
 	close_opened(m, &o);
+	return rc;
+}
+
+/* written_below_locked - an open, writable dataset at path or below it. */
+static struct slot *written_below_locked(const struct mirror *m, const char *path)
+{
+	const size_t len = strlen(path);
+
+	for (size_t i = 0; i < m->n_open; i++) {
+		struct slot *s = m->open[i];
+
+		if ((s->rw || s->state == SLOT_OPENING) && !s->stale &&
+		    strncmp(s->path, path, len) == 0 && (!s->path[len] || s->path[len] == '/'))
+			return s;
+	}
+	return NULL;
+}
+
+int slots_leave(struct mirror *m, const char *path, struct err *e)
+{
+	struct opened o;
+	struct slot *s;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&m->lock);
+	while (rc == 0 && (s = written_below_locked(m, path)) != NULL) {
+		if (s->handles > 0) {
+			rc = err_set(e, -EBUSY, "'%s' is open, as '%s'", s->path, s->name);
+		} else if (s->users > 0) {
+			(void)pthread_cond_wait(&m->moved, &m->lock);
+		} else {
+			mark_stale_locked(m, s);
+			o = tidy_locked(m, s);
+			(void)pthread_mutex_unlock(&m->lock);
+			rc = close_written(m, &o, e);
+			(void)pthread_mutex_lock(&m->lock);
+		}
+	}
+	(void)pthread_mutex_unlock(&m->lock);
 	return rc;
 }
 

@@ -38,12 +38,12 @@ static bool writing(int flags)
 /* ---- opening ---- */
 
 /* give_fd - a handle of a real file; fd is taken, also on failure. */
-static int give_fd(struct mirror *m, int fd, uint64_t id, bool writes, struct view_handle *ret,
+static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view_handle *ret,
 		   struct err *e)
 {
 	struct handle *h = alloc_array(1, sizeof(*h));
+	bool writes = writing(flags), fresh;
 	uint32_t others;
-	bool fresh;
 
 	if (!h) {
 		(void)close(fd);
@@ -53,7 +53,10 @@ static int give_fd(struct mirror *m, int fd, uint64_t id, bool writes, struct vi
 	real_opened(m, id, fd);
 	if (writes)
 		real_writer(m, id, 1, &fresh, &others);
-	*ret = (struct view_handle){.fh = (uint64_t)(uintptr_t)h};
+	/* The end of a file is where it is now, and not where the kernel saw it: others may write
+	 * to the directory itself. So what is appended goes past its page cache. */
+	*ret = (struct view_handle){.fh = (uint64_t)(uintptr_t)h,
+				    .direct_io = writes && (flags & O_APPEND)};
 	return 0;
 }
 
@@ -103,7 +106,7 @@ static int w_open(struct view *v, uint64_t id, int flags, struct view_handle *re
 	if (number_of(id))
 		return open_in_slot(m, id, flags, ret, e);
 	rc = real_w_open(m, id, flags, &fd, e);
-	return rc ? rc : give_fd(m, fd, id, writing(flags), ret, e);
+	return rc ? rc : give_fd(m, fd, id, flags, ret, e);
 }
 
 /* ---- making ---- */
@@ -145,7 +148,7 @@ static int create_real(struct mirror *m, const struct where *dir, const char *na
 		return rc;
 	if (fresh)
 		real_set_fresh(m, ret_attr->id, true);
-	return give_fd(m, fd, ret_attr->id, writing(flags), ret, e);
+	return give_fd(m, fd, ret_attr->id, flags, ret, e);
 }
 
 /* create_counterpart - of a dataset that is there, whose file may have been removed. */
@@ -380,6 +383,7 @@ const struct view_write_ops mirror_write_ops = {
 	.unlink = write_unlink,
 	.rmdir = write_rmdir,
 	.rename = write_rename,
+	.symlink = write_symlink,
 	.link = write_link,
 	.finish = w_finish,
 };

@@ -25,6 +25,8 @@ int write_unlink(struct view *v, uint64_t dir, const char *name, size_t len, str
 int write_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
 int write_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
 		 const char *to_name, size_t to_len, unsigned flags, struct err *e);
+int write_symlink(struct view *v, uint64_t dir, const char *name, size_t len, const char *text,
+		  struct view_attr *ret, struct err *e);
 int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
 	       struct view_attr *ret, struct err *e);
 

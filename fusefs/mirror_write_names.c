@@ -210,6 +210,18 @@ static int remove_tree(struct mirror *m, uint32_t number, struct err *e)
 	return rc;
 }
 
+/* remove_real - what waits to be put into a dataset goes with it. */
+static int remove_real(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
+		       struct err *e)
+{
+	auto_free char *path = mirror_join(dir->path, name);
+
+	if (!path)
+		return err_nomem(e);
+	(void)slots_leave(m, path, NULL); /* else a state directory stays behind */
+	return real_w_remove(m, dir, name, is_dir, e);
+}
+
 static int remove_name(struct mirror *m, uint64_t dir, const char *name, size_t len,
 		       bool is_dir, struct err *e)
 {
@@ -227,7 +239,7 @@ static int remove_name(struct mirror *m, uint64_t dir, const char *name, size_t 
 	if (at == AT_SLOT)
 		return remove_in_slot(m, dir, text, is_dir, e);
 	if (at == AT_REAL)
-		rc = real_w_remove(m, &where, text, is_dir, e);
+		rc = remove_real(m, &where, text, is_dir, e);
 	else if (at == AT_NOTHING)
 		rc = err_set(e, -ENOENT, "no '%s'", text);
 	else if (a.is_dir != is_dir)
@@ -334,6 +346,20 @@ static int rename_in_slot(struct mirror *m, uint64_t dir, const char *name, uint
 	return rc;
 }
 
+/* leave_both - what was written to datasets under either name, or below it, goes into them first:
+ * state directories lie beside them. */
+static int leave_both(struct mirror *m, const struct where *dir, const char *name,
+		      const struct where *to_dir, const char *to, struct err *e)
+{
+	auto_free char *from = mirror_join(dir->path, name);
+	auto_free char *over = mirror_join(to_dir->path, to);
+
+	if (!from || !over)
+		return err_nomem(e);
+	(void)slots_leave(m, over, NULL); /* it is replaced, whoever has it open */
+	return slots_leave(m, from, e);
+}
+
 static int rename_from_real(struct mirror *m, const struct where *dir, const char *name,
 			    uint64_t to_dir, const char *to, unsigned flags, struct err *e)
 {
@@ -342,6 +368,11 @@ static int rename_from_real(struct mirror *m, const struct where *dir, const cha
 	enum target at;
 	int rc = write_target(m, to_dir, to, &to_where, &at, &a, e);
 
+	if (rc == 0 && at != AT_SLOT) {
+		rc = leave_both(m, dir, name, &to_where, to, e);
+		if (rc < 0)
+			free(to_where.path);
+	}
 	if (rc < 0)
 		return rc;
 	if (at == AT_SLOT)
@@ -379,6 +410,28 @@ int write_rename(struct view *v, uint64_t dir, const char *name, size_t len, uin
 		rc = err_set(e, -ENOENT, "no '%s'", text);
 	else
 		rc = err_set(e, -EXDEV, "'%s' shows a dataset that is called otherwise", text);
+	free(where.path);
+	return rc;
+}
+
+int write_symlink(struct view *v, uint64_t dir, const char *name, size_t len, const char *text,
+		  struct view_attr *ret, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	auto_free char *own = text_of(name, len);
+	struct where where;
+	enum target at;
+	int rc;
+
+	if (!own)
+		return err_nomem(e);
+	rc = write_target(m, dir, own, &where, &at, ret, e);
+	if (rc < 0)
+		return rc;
+	if (at == AT_SLOT)
+		return err_set(e, -EPERM, "'%s': no links in datasets", own);
+	rc = at == AT_NOTHING ? real_w_symlink(m, &where, own, text, ret, e)
+			      : err_set(e, -EEXIST, "'%s' is there", own);
 	free(where.path);
 	return rc;
 }

@@ -65,13 +65,13 @@ int real_w_create(struct mirror *m, const struct where *dir, const char *name, i
 		return at;
 	/* read as well, where that is allowed: what was written may be looked at */
 	fd = openat(at, name,
-		    access | (flags & (O_EXCL | O_TRUNC)) | O_CREAT | O_NOFOLLOW | O_CLOEXEC |
-			    O_NONBLOCK | O_NOCTTY,
+		    access | (flags & (O_EXCL | O_TRUNC | O_APPEND)) | O_CREAT | O_NOFOLLOW |
+			    O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
 		    mode & 0777);
 	if (fd < 0 && errno == EACCES)
 		fd = openat(at, name,
-			    (flags & (O_ACCMODE | O_EXCL | O_TRUNC)) | O_CREAT | O_NOFOLLOW |
-				    O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+			    (flags & (O_ACCMODE | O_EXCL | O_TRUNC | O_APPEND)) | O_CREAT |
+				    O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
 			    mode & 0777);
 	if (fd < 0)
 		return err_sys(e, errno, "'%s' in '%s'", name, dir->path);
@@ -91,7 +91,7 @@ int real_w_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, struct er
 
 	if (rc < 0)
 		return rc;
-	fd = beneath_open(m->fd, n.path, (flags & O_ACCMODE) | O_NOFOLLOW);
+	fd = beneath_open(m->fd, n.path, (flags & (O_ACCMODE | O_APPEND)) | O_NOFOLLOW);
 	if (fd < 0)
 		rc = fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP
 			     ? err_set(e, -ESTALE, "'%s' is gone", n.path)
@@ -110,14 +110,15 @@ int real_w_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, struct er
 	return rc;
 }
 
-/* set - one file, open as at/name, or as fd. */
-static int set(int at, const char *name, int fd, const struct view_set *x)
+/* set - one file, open as at/name, or as fd; was: what it is. The bits of a directory that are not
+ * shown (set-group-id, sticky) stay. */
+static int set(int at, const char *name, int fd, mode_t was, const struct view_set *x)
 {
+	mode_t mode = (x->mode & 0777) | (S_ISDIR(was) ? was & 07000 : 0);
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, x->mtime};
 	auto_fd int own = -1;
 
-	if (x->mode_set &&
-	    (fd >= 0 ? fchmod(fd, x->mode & 0777) : fchmodat(at, name, x->mode & 0777, 0)) < 0)
+	if (x->mode_set && (fd >= 0 ? fchmod(fd, mode) : fchmodat(at, name, mode, 0)) < 0)
 		return -errno;
 	if (x->size_set && x->size > INT64_MAX)
 		return -EFBIG;
@@ -155,7 +156,7 @@ int real_w_setattr(struct mirror *m, uint64_t id, int fd, const struct view_set 
 			rc = err_set(e, -EPERM, "'%s' is no file", n.path);
 	}
 	if (rc == 0) {
-		rc = set(at, name, fd, x);
+		rc = set(at, name, fd, fd >= 0 ? S_IFREG : st.st_mode, x);
 		if (rc < 0)
 			(void)err_sys(e, -rc, "'%s'", n.path ? n.path : "an open file");
 	}
@@ -180,6 +181,18 @@ int real_w_mkdir(struct mirror *m, const struct where *dir, const char *name, mo
 	if (at < 0)
 		return at;
 	if (mkdirat(at, name, mode & 0777) < 0)
+		return err_sys(e, errno, "'%s' in '%s'", name, dir->path);
+	return entered(m, dir, name, ret, e);
+}
+
+int real_w_symlink(struct mirror *m, const struct where *dir, const char *name,
+		   const char *text, struct view_attr *ret, struct err *e)
+{
+	auto_fd int at = open_dir(m, dir, e);
+
+	if (at < 0)
+		return at;
+	if (symlinkat(text, at, name) < 0)
 		return err_sys(e, errno, "'%s' in '%s'", name, dir->path);
 	return entered(m, dir, name, ret, e);
 }

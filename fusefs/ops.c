@@ -98,7 +98,9 @@ void call_stat(const struct call *c, const struct view_attr *a, struct stat *st)
 		.st_mode = a->is_dir    ? S_IFDIR
 			   : a->is_link ? S_IFLNK
 					: S_IFREG,
-		.st_nlink = a->nlink ? a->nlink : 1,
+		.st_nlink = a->nameless ? 0
+			    : a->nlink  ? a->nlink
+					: 1,
 		.st_size = (off_t)a->size,
 		.st_blksize = BLOCK_SIZE,
 		.st_blocks = (blkcnt_t)(a->size / 512 + (a->size % 512 != 0)),
@@ -174,6 +176,14 @@ void call_reply_entry(struct call *c, const struct fuse_entry_param *entry, uint
 		forget(c->view, id, 1);
 }
 
+bool name_fits(fuse_req_t req, const char *name)
+{
+	if (strlen(name) <= NAME_BYTES_MAX)
+		return true;
+	(void)fuse_reply_err(req, ENAMETOOLONG);
+	return false;
+}
+
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fuse_entry_param entry = {.ino = 0};
@@ -181,7 +191,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct call c;
 	int rc;
 
-	if (!call_begin(&c, req, parent, true))
+	if (!name_fits(req, name) || !call_begin(&c, req, parent, true))
 		return;
 	entry.entry_timeout = call_timeout(&c, NULL);
 	rc = c.view->ops->lookup(c.view, live_id(parent), name, strlen(name), &attr, &c.e);
@@ -594,7 +604,8 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
 	const struct fs *fs = fuse_req_userdata(req);
-	struct statvfs out = {.f_bsize = BLOCK_SIZE, .f_frsize = 4096, .f_namemax = 255};
+	struct statvfs out = {
+		.f_bsize = BLOCK_SIZE, .f_frsize = 4096, .f_namemax = NAME_BYTES_MAX};
 	struct statvfs below;
 	struct stat st;
 

@@ -5,6 +5,8 @@
 #include "base/stop.h"
 #include "fusefs/fusefs.h"
 
+#define NAME_BYTES_MAX 255 /* of one name: the kernel itself hands on up to 1024 */
+
 /* call - one request in its epoch. */
 struct call {
 	struct fs *fs;
@@ -24,6 +26,9 @@ bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names);
 void call_end(struct call *c);
 /* call_fail - answer with an error; a source that changed explains every error. */
 void call_fail(struct call *c, int rc, bool may_be_absent);
+
+/* name_fits - false when a name is too long for any file, and the request has been answered. */
+bool name_fits(fuse_req_t req, const char *name);
 
 /* call_timeout - how long the kernel may remember what it is told; a: NULL for an absent name. */
 double call_timeout(const struct call *c, const struct view_attr *a);

@@ -92,7 +92,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	struct call c;
 	int rc;
 
-	if (!begin(&c, req, parent))
+	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
 	rc = make(&c, parent, name, fi->flags, mode, &a, &h);
 	if (rc < 0) {
@@ -119,7 +119,7 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	int rc;
 
 	(void)dev;
-	if (!begin(&c, req, parent))
+	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
 	if (!S_ISREG(mode)) {
 		(void)fuse_reply_err(req, EPERM);
@@ -296,12 +296,12 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	struct call c;
 	int rc;
 
-	if (!begin(&c, req, parent))
+	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
 	rc = c.view->write->mkdir
 		     ? c.view->write->mkdir(c.view, live_id(parent), name, strlen(name),
 					    mode & PERM_BITS, &a, &c.e)
-		     : absent_op(&c, "mkdir");
+		     : err_set(&c.e, -EPERM, "directories: not possible here");
 	if (rc < 0) {
 		call_fail(&c, rc, true);
 	} else {
@@ -316,7 +316,7 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct call c;
 	int rc;
 
-	if (!begin(&c, req, parent))
+	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
 	rc = c.view->write->unlink
 		     ? c.view->write->unlink(c.view, live_id(parent), name, strlen(name), &c.e)
@@ -329,7 +329,7 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct call c;
 	int rc;
 
-	if (!begin(&c, req, parent))
+	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
 	rc = c.view->write->rmdir
 		     ? c.view->write->rmdir(c.view, live_id(parent), name, strlen(name), &c.e)
@@ -343,7 +343,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	struct call c;
 	int rc;
 
-	if (!begin(&c, req, parent))
+	if (!name_fits(req, name) || !name_fits(req, to_name) || !begin(&c, req, parent))
 		return;
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
 		rc = err_set(&c.e, -EINVAL, "rename: flags 0x%x are not known", flags);
@@ -355,12 +355,26 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	reply_done(&c, rc, true);
 }
 
-static void op_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name)
+static void op_symlink(fuse_req_t req, const char *text, fuse_ino_t parent, const char *name)
 {
-	(void)link;
-	(void)parent;
-	(void)name;
-	(void)fuse_reply_err(req, EPERM);
+	struct fuse_entry_param entry;
+	struct view_attr a = {0};
+	struct call c;
+	int rc;
+
+	if (!name_fits(req, name) || !begin(&c, req, parent))
+		return;
+	rc = c.view->write->symlink
+		     ? c.view->write->symlink(c.view, live_id(parent), name, strlen(name), text,
+					      &a, &c.e)
+		     : err_set(&c.e, -EPERM, "symbolic links: not possible here");
+	if (rc < 0) {
+		call_fail(&c, rc, true);
+	} else {
+		call_entry(&c, &a, &entry);
+		call_reply_entry(&c, &entry, a.id);
+	}
+	call_end(&c);
 }
 
 /* op_link - zarr-python makes documents that may not be there yet so. */
@@ -371,7 +385,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *t
 	struct call c;
 	int rc;
 
-	if (!begin(&c, req, ino))
+	if (!name_fits(req, to_name) || !begin(&c, req, ino))
 		return;
 	rc = c.view->write->link ? c.view->write->link(c.view, live_id(ino), live_id(to),
 						       to_name, strlen(to_name), &a, &c.e)

@@ -5,7 +5,6 @@
  * there when they are whole: whatever happens, nobody finds half of them. */
 #include "fusefs/refs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,11 +12,10 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/beneath.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/url.h"
-
-#define DEPTH_MAX 256 /* of directories that are removed */
 
 struct job {
 	const struct fs_setup *setup;
@@ -32,25 +30,6 @@ static bool ends(const char *text, const char *end)
 	size_t n = strlen(text), m = strlen(end);
 
 	return n > m && strcasecmp(text + n - m, end) == 0;
-}
-
-/* remove_below - what is in a directory, and then the directory: what failed half way. */
-static void remove_below(int at, const char *name, int depth)
-{
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd >= 0 && depth < DEPTH_MAX ? fdopendir(fd) : NULL;
-
-	if (!d) {
-		if (fd >= 0)
-			(void)close(fd);     /* it was only read from */
-		(void)unlinkat(at, name, 0); /* nobody can be told */
-		return;
-	}
-	for (struct dirent *x = readdir(d); x; x = readdir(d))
-		if (strcmp(x->d_name, ".") != 0 && strcmp(x->d_name, "..") != 0)
-			remove_below(fd, x->d_name, depth + 1);
-	(void)closedir(d);
-	(void)unlinkat(at, name, AT_REMOVEDIR);
 }
 
 static int write_json(const struct job *j, struct source *s, struct view *v,
@@ -187,7 +166,7 @@ int fs_refs(const struct fs_setup *setup, const struct fs_refs_table *table)
 	}
 	status = fs_run_guarded(cfg->shown, 0, make, &j);
 	if (status && j.tmp)
-		remove_below(AT_FDCWD, j.tmp, 0);
+		beneath_remove(AT_FDCWD, j.tmp);
 	free(j.tmp);
 	return status;
 }

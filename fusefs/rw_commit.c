@@ -12,13 +12,16 @@
 #include <string.h>
 
 #include "base/child.h"
+#include "codecs/plugin.h"
 
 enum {
 	READY = 1, /* an answer: bytes of the old state are about to change */
 	GO = 'g',
 };
 #define COMMIT_MS ((int64_t)60 * 60 * 1000) /* from then on a process hangs */
-#define LEFT_MAX ((uint64_t)1 << 28)        /* bytes of keys that stay staged */
+#define MEMORY ((uint64_t)32 << 30)         /* address space: chunks of 4 GiB, a few times */
+#define PATHS_MAX 64
+#define LEFT_MAX ((uint64_t)1 << 28) /* bytes of keys that stay staged */
 
 /* Processes that commit are forked from one that was forked before there was a job: what it cannot
  * be sent it has from then. */
@@ -36,6 +39,8 @@ struct job {
 };
 
 /* ---- the other process ---- */
+
+static const struct child_kind kind;
 
 /* ask - the gate: the server lets us change the file. */
 static int ask(void *arg, struct err *e)
@@ -62,6 +67,26 @@ static void say_left(int sock, char *const *left, size_t n)
 		child_say(sock, -ENOMEM, "memory is short", strlen("memory is short"));
 }
 
+/* confine - it changes the file and what is kept beside it, and nothing else. Its own children read
+ * other files, with less. */
+static int confine(const struct job *job, int dir_fd, struct err *e)
+{
+	const struct sandbox_limits limits = {.memory = MEMORY, .cpu_ms = (uint64_t)COMMIT_MS};
+	const char *root = the_setup->cfg->link_root;
+	struct sandbox_path paths[PATHS_MAX] = {
+		{.path = job->path, .fd = -1, .writable = true},
+		{.fd = dir_fd, .writable = true},
+		{.path = "/proc", .fd = -1},
+		{.path = "/dev/null", .fd = -1, .writable = true},
+	};
+	size_t n = 4;
+
+	if (root && root[0])
+		paths[n++] = (struct sandbox_path){.path = root, .fd = -1};
+	n += codec_plugins_dirs(paths + n, PATHS_MAX - n);
+	return sandbox_enter(kind.may, paths, n, &limits, e);
+}
+
 static void run(const struct child_self *self)
 {
 	const struct job *job = self->own ? self->own : self->data;
@@ -71,8 +96,10 @@ static void run(const struct child_self *self)
 	size_t n = 0;
 
 	child_alone();
-	rc = commit_tree(the_setup, job->path, self->fds[0], job->generation, job->all, ask,
-			 &sock, &left, &n, &e);
+	rc = confine(job, self->fds[0], &e);
+	if (rc == 0)
+		rc = commit_tree(the_setup, job->path, self->fds[0], job->generation, job->all,
+				 ask, &sock, &left, &n, &e);
 	if (rc < 0)
 		child_say(sock, rc, e.msg, strlen(e.msg));
 	else
@@ -83,6 +110,7 @@ static const struct child_kind kind = {
 	.name = "nczarrfs-commit",
 	.who = "the HDF5 library that writes",
 	.n_fds = 1,
+	.may = SANDBOX_OPENS | SANDBOX_LOADS | SANDBOX_WRITES,
 	.run = run,
 };
 
@@ -168,13 +196,14 @@ static int converse(struct committing *c, struct err *e)
 static int died(const struct committing *c, int rc, int status, struct err *e)
 {
 	int sig = child_died_of(status);
+	char why[CHILD_WHY_MAX];
 
 	if (rc == -ETIMEDOUT)
 		return err_set(e, -EIO, "'%s': the commit did not end within an hour",
 			       c->state->path);
 	if (sig)
-		return err_set(e, -EIO, "'%s': the process that writes it died (signal %d)",
-			       c->state->path, sig);
+		return err_set(e, -EIO, "'%s': the process that writes it %s", c->state->path,
+			       child_why(sig, why));
 	return err_set(e, -EIO, "'%s': the process that writes it ended without a word",
 		       c->state->path);
 }

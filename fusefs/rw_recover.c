@@ -76,6 +76,7 @@ int rw_recover_rest(const struct fs_setup *setup, const char *path, bool nc, str
 			       .name = name,
 			       .id_limit = VIEW_ID_LIMIT,
 			       .rules = setup->rules,
+			       .pool = setup->pool,
 			       .share = 1};
 	struct view *view;
 	int rc;

@@ -11,14 +11,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "base/child.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "fusefs/mirror.h"
+#include "fusefs/mounter.h"
+#include "fusefs/quiet.h"
 #include "fusefs/remote.h"
 #include "fusefs/rw.h"
 
@@ -38,7 +38,9 @@ struct server {
 	pthread_t main_thread, signal_thread;
 	pthread_mutex_t lock;
 	pthread_cond_t done_cond;
-	bool done; /* lock: the loop ended */
+	bool done;   /* lock: the loop ended */
+	int mounter; /* who mounts and unmounts; the process's */
+	bool parted; /* the mount is nothing to us any more */
 };
 
 void fs_source_options(const struct cfg *cfg, struct source_options *ret)
@@ -62,6 +64,7 @@ static struct fs_want want_of(const struct fs_setup *setup)
 	return (struct fs_want){.name = setup->file_name,
 				.id_limit = VIEW_ID_LIMIT,
 				.rules = setup->rules,
+				.pool = setup->pool,
 				.share = 1};
 }
 
@@ -192,81 +195,26 @@ static void print_notes(const struct live_epoch *ep)
 	print_some(ep->view->notes, ep->view->n_notes);
 }
 
-/* loop_option - true for options that libfuse's session does not know. */
-static bool loop_option(struct server *s, const char *opt)
+/* loop_options - those that libfuse's session does not know. */
+static void loop_options(struct server *s)
 {
 	struct fuse_loop_config *loop = s->loop;
-	const char *value = strchr(opt, '=');
-	uint64_t v = 0;
 
-	if (value && str_u64(value + 1, strlen(value + 1), INT32_MAX, &v) < 0)
-		v = 0; /* cfg_parse checked the numbers */
-	if (strcmp(opt, "clone_fd") == 0)
-		fuse_loop_cfg_set_clone_fd(loop, 1);
-	else if (strncmp(opt, "max_threads=", 12) == 0)
-		fuse_loop_cfg_set_max_threads(loop, (unsigned int)v);
-	else if (strncmp(opt, "max_idle_threads=", 17) == 0)
-		fuse_loop_cfg_set_idle_threads(loop, (unsigned int)v);
-	else if (strncmp(opt, "max_read=", 9) == 0)
-		s->fs.max_read = (uint32_t)v; /* and the session is told as well */
-	return strcmp(opt, "clone_fd") == 0 || strncmp(opt, "max_threads=", 12) == 0 ||
-	       strncmp(opt, "max_idle_threads=", 17) == 0;
-}
+	for (size_t i = 0; i < s->setup->cfg->n_fuse_opts; i++) {
+		const char *opt = s->setup->cfg->fuse_opts[i], *value = strchr(opt, '=');
+		uint64_t v = 0;
 
-/* session_args - the command line of libfuse. Returns false when memory is short. */
-static bool session_args(struct server *s, struct fuse_args *args)
-{
-	const struct cfg *cfg = s->setup->cfg;
-	auto_free char *fsname = NULL;
-	char *list = NULL;
-	bool ok = asprintf(&fsname, "fsname=%s", cfg->shown) >= 0;
-
-	if (!ok) {
-		fsname = NULL;
-		return false;
+		if (value && str_u64(value + 1, strlen(value + 1), INT32_MAX, &v) < 0)
+			v = 0; /* cfg_parse checked the numbers */
+		if (strcmp(opt, "clone_fd") == 0)
+			fuse_loop_cfg_set_clone_fd(loop, 1);
+		else if (strncmp(opt, "max_threads=", 12) == 0)
+			fuse_loop_cfg_set_max_threads(loop, (unsigned int)v);
+		else if (strncmp(opt, "max_idle_threads=", 17) == 0)
+			fuse_loop_cfg_set_idle_threads(loop, (unsigned int)v);
+		else if (strncmp(opt, "max_read=", 9) == 0)
+			s->fs.max_read = (uint32_t)v; /* and the session is told as well */
 	}
-	ok = fuse_opt_add_opt_escaped(&list, fsname) == 0;
-	for (size_t i = 0; ok && i < cfg->n_fuse_opts; i++)
-		if (!loop_option(s, cfg->fuse_opts[i]))
-			ok = fuse_opt_add_opt_escaped(&list, cfg->fuse_opts[i]) == 0;
-	ok = ok && fuse_opt_add_opt(&list, "subtype=nczarrfs,nosuid,nodev") == 0;
-	ok = ok && (s->fs.writes || fuse_opt_add_opt(&list, "ro") == 0);
-	ok = ok && fuse_opt_add_arg(args, "nczarrfs") == 0 &&
-	     fuse_opt_add_arg(args, "-o") == 0 && fuse_opt_add_arg(args, list) == 0;
-	if (ok && cfg->debug)
-		ok = fuse_opt_add_arg(args, "-d") == 0;
-	free(list);
-	return ok;
-}
-
-/* Libraries print on standard error, each in its way: glibc when it aborts in libhdf5, libfuse
- * and fusermount3 when they cannot mount. It is caught, so that a user reads our one line. */
-struct quiet {
-	int caught, saved;
-};
-
-static void quiet_begin(struct quiet *q)
-{
-	q->caught = memfd_create("stderr", MFD_CLOEXEC);
-	q->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-	if (q->caught >= 0 && q->saved >= 0)
-		(void)dup2(q->caught, STDERR_FILENO); /* at worst nothing is caught */
-}
-
-/* quiet_end - text: what was printed, cut to cap - 1 bytes. */
-static void quiet_end(struct quiet *q, char *text, size_t cap)
-{
-	ssize_t n = 0;
-
-	if (q->saved >= 0) {
-		(void)dup2(q->saved, STDERR_FILENO);
-		(void)close(q->saved);
-	}
-	if (q->caught >= 0) {
-		n = pread(q->caught, text, cap - 1, 0);
-		(void)close(q->caught);
-	}
-	text[n > 0 ? n : 0] = '\0';
 }
 
 int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
@@ -313,23 +261,42 @@ static int open_live(void *arg, struct source **ret_source, struct view **ret_vi
 	return rc;
 }
 
-static int mount_quietly(struct server *s, struct fuse_args *args, struct err *e)
+/* take_session - a session on a descriptor that the mounter mounted. */
+static int take_session(struct server *s, struct fuse_args *args, int fd, struct err *e)
 {
-	struct quiet q;
-	char text[2048];
-	bool ok;
+	char path[32];
 
-	quiet_begin(&q);
+	(void)snprintf(path, sizeof(path), "/dev/fd/%d", fd); /* libfuse's way to say it */
 	s->fs.se = fuse_session_new(args, fs_operations(s->fs.writes),
 				    sizeof(struct fuse_lowlevel_ops), &s->fs);
-	ok = s->fs.se && fuse_session_mount(s->fs.se, s->mountpoint) == 0;
-	quiet_end(&q, text, sizeof(text));
-	if (ok)
+	if (s->fs.se && fuse_session_mount(s->fs.se, path) == 0)
 		return 0;
 	if (s->fs.se)
 		fuse_session_destroy(s->fs.se);
 	s->fs.se = NULL;
-	return fs_explain_mount(s->setup->cfg, text, e);
+	(void)close(fd);
+	mounter_unmount(s->mounter, false);
+	return err_set(e, -EIO, "mountpoint '%s': libfuse does not take the mount",
+		       s->mountpoint);
+}
+
+static int mount_by_mounter(struct server *s, struct err *e)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	char text[MOUNTER_TEXT_MAX];
+	int fd = -1, rc = mounter_args(s->setup->cfg, s->fs.writes, &args, e);
+
+	if (rc == 0 && s->setup->cfg->debug && fuse_opt_add_arg(&args, "-d") < 0)
+		rc = err_nomem(e);
+	if (rc == 0) {
+		rc = mounter_mount(s->mounter, s->fs.writes, &fd, text, e);
+		if (rc < 0)
+			rc = fs_explain_mount(s->setup->cfg, text, e);
+	}
+	if (rc == 0)
+		rc = take_session(s, &args, fd, e);
+	fuse_opt_free_args(&args);
+	return rc;
 }
 
 /* check_place - a mount inside of a Zarr tree that is looked through for changes would be asked
@@ -352,7 +319,6 @@ static int check_place(const struct server *s, struct err *e)
 
 static int mount_session(struct server *s, struct err *e)
 {
-	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
 	int rc;
 
 	s->mountpoint = realpath(s->setup->cfg->mountpoint, NULL);
@@ -366,12 +332,10 @@ static int mount_session(struct server *s, struct err *e)
 	s->fs.no_xattr = s->setup->cfg->no_xattr;
 	s->fs.uncached = s->setup->cfg->filter == CFG_FILTER_NONE && !s->setup->cfg->page_cache;
 	s->loop = fuse_loop_cfg_create();
-	if (!s->loop || !session_args(s, &args))
-		rc = err_nomem(e);
-	else
-		rc = mount_quietly(s, &args, e);
-	fuse_opt_free_args(&args);
-	return rc;
+	if (!s->loop)
+		return err_nomem(e);
+	loop_options(s);
+	return mount_by_mounter(s, e);
 }
 
 /* forget_names - the source changed; called by the watcher. */
@@ -580,12 +544,29 @@ static void settle_down(const struct server *s)
 		if (chdir("/") < 0)
 			log_warn("the working directory stays in use: chdir '/' failed");
 		fs_null_stdio();
+		fs_inherited_close(cfg);
 	}
 	if (s->fs.follows)
 		many_files();
-	/* Users need the set-user-id fusermount3 to unmount. */
-	if (geteuid() == 0)
-		(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* a kernel without it: fine */
+}
+
+/* unmount - nobody can ask for anything any more, and the mount is gone from its place. The
+ * descriptor is closed first, or an unmount that waits for our answers would never end; its number
+ * stays taken, because libfuse knows it. */
+static void unmount(struct server *s)
+{
+	bool gone = unmounted(s);
+	int null;
+
+	if (s->parted)
+		return;
+	s->parted = true;
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null >= 0) {
+		(void)dup3(null, fuse_session_fd(s->fs.se), O_CLOEXEC); /* both are open */
+		(void)close(null);
+	}
+	mounter_unmount(s->mounter, gone);
 }
 
 static void tear_down(struct server *s)
@@ -593,7 +574,7 @@ static void tear_down(struct server *s)
 	if (s->fs.live)
 		live_stop(s->fs.live);
 	if (s->fs.se) {
-		fuse_session_unmount(s->fs.se);
+		unmount(s);
 		fuse_session_destroy(s->fs.se);
 	}
 	if (s->loop)
@@ -618,16 +599,16 @@ static bool finish(struct server *s)
 	v = live_first(s->fs.live)->view; /* it follows, and is never opened again */
 	if (!v->write->finish)
 		return true;
-	fuse_session_unmount(s->fs.se); /* does nothing when it is unmounted */
+	unmount(s);
 	if (v->write->finish(v, &e) == 0)
 		return true;
 	log_error("'%s': not everything that was written is in it: %s", s->fs.path, e.msg);
 	return false;
 }
 
-int fs_serve(const struct fs_setup *setup, int report_fd)
+int fs_serve(const struct fs_setup *setup, int report_fd, int mounter)
 {
-	struct server s = {.setup = setup};
+	struct server s = {.setup = setup, .mounter = mounter};
 	struct err e = ERR_INIT;
 	int rc;
 
@@ -648,6 +629,8 @@ int fs_serve(const struct fs_setup *setup, int report_fd)
 	}
 	settle_down(&s);
 	log_info("'%s' is mounted on '%s'", setup->cfg->shown, s.mountpoint);
+	if (sandbox_missing())
+		log_info("%s", sandbox_missing());
 	report(report_fd, 's', "");
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
 	stop_signals(&s);

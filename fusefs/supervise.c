@@ -1,9 +1,9 @@
 /* supervise.c - the processes around the server.
  *
  * The server may die: a library may crash on a damaged file. The supervisor is the process that
- * notices: before the mount it says so in one line, afterwards it removes the mount, so that no
- * program is left hanging on "Transport endpoint is not connected". It does nothing that could
- * crash. The server in turn ends with its supervisor. */
+ * notices: before the mount it says so in one line, afterwards it sees to it that the mount is
+ * removed, so that no program is left hanging on "Transport endpoint is not connected". It does
+ * nothing that could crash. The server in turn ends with its supervisor. */
 #include "fusefs/fusefs.h"
 
 #include <errno.h>
@@ -12,13 +12,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "base/log.h"
+#include "fusefs/mounter.h"
 #include "fusefs/remote.h"
 
 enum {
@@ -202,38 +202,26 @@ static void kill_child(struct child *c)
 
 /* Unmounting for a dead server. */
 
-static void run_fusermount(const char *mountpoint)
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		fs_null_stdio();
-		(void)execlp("fusermount3", "fusermount3", "-u", "-z", "-q", "--", mountpoint,
-			     (char *)NULL);
-		_exit(127);
-	}
-	if (pid > 0)
-		(void)waitpid(pid, NULL, 0); /* the mountpoint is looked at afterwards */
-}
-
 /* place - where the mount is, in a form that needs no server to be looked at. */
 struct place {
 	char *dir;   /* resolved; NULL: it could not be */
 	uint64_t id; /* of the mount; 0 while it is not known */
+	struct mounter mounter;
 };
 
 /* clean_up - remove the mount of a server that died. One that ended well has unmounted, or was
- * unmounted, and the mount that is there now may be another's, even with the same id. */
-static void clean_up(const struct child *c, const struct place *place)
+ * unmounted, and the mount that is there now may be another's, even with the same id. The mounter
+ * has done it when it has ended, unless somebody killed it. */
+static void clean_up(const struct child *c, struct place *place)
 {
 	bool ended_well = WIFEXITED(c->status) && WEXITSTATUS(c->status) == 0;
-	uint64_t id = place->dir && !ended_well ? fs_mount_id(place->dir) : 0;
+	uint64_t id;
 
+	mounter_wait(&place->mounter);
+	id = place->dir && !ended_well ? fs_mount_id(place->dir) : 0;
 	if (!id || (place->id && id != place->id))
 		return;
-	if (umount2(place->dir, MNT_FORCE | MNT_DETACH) < 0)
-		run_fusermount(place->dir);
-	if (fs_mount_id(place->dir) == id)
+	if (!mounter_remove(place->dir, id))
 		log_error("'%s': the mount could not be removed: run fusermount3 -u '%s'",
 			  place->dir, place->dir);
 }
@@ -242,13 +230,14 @@ static void clean_up(const struct child *c, const struct place *place)
 
 struct serve_args {
 	const struct fs_setup *setup;
+	int mounter;
 };
 
 static int serve(void *arg, int write_fd)
 {
 	const struct serve_args *a = arg;
 
-	return fs_serve(a->setup, write_fd);
+	return fs_serve(a->setup, write_fd, a->mounter);
 }
 
 /* pass_on - tell who waits, or the user when nobody else does. */
@@ -268,7 +257,7 @@ static void pass_on(const struct child *c, char status, const char *text)
 }
 
 /* until_mounted - returns true when the server said that the mount is there. */
-static bool until_mounted(struct child *c, const struct cfg *cfg, const struct place *place)
+static bool until_mounted(struct child *c, const struct cfg *cfg, struct place *place)
 {
 	int64_t ms = cfg->open_timeout ? (int64_t)cfg->open_timeout * 1000 : NEVER;
 	struct err e = ERR_INIT;
@@ -295,7 +284,7 @@ static bool until_mounted(struct child *c, const struct cfg *cfg, const struct p
 }
 
 /* while_mounted - returns the exit status. */
-static int while_mounted(struct child *c, const struct cfg *cfg, const struct place *place)
+static int while_mounted(struct child *c, const struct cfg *cfg, struct place *place)
 {
 	int sig;
 
@@ -319,6 +308,7 @@ static void go_silent(struct child *c, const struct cfg *cfg)
 {
 	log_init(cfg->debug ? LOG_DEBUG : LOG_WARN, true);
 	fs_null_stdio();
+	fs_inherited_close(cfg);
 	if (chdir("/") < 0)
 		log_warn("the working directory stays in use: chdir '/' failed");
 	pass_on(c, 's', "");
@@ -336,17 +326,25 @@ static int supervise(const struct fs_setup *setup, int up_fd)
 	struct err e = ERR_INIT;
 	int fds[2], rc = 1;
 
+	if (mounter_start(&place.mounter, setup, place.dir, up_fd, &e) < 0) {
+		pass_on(&c, 'f', e.msg);
+		goto out;
+	}
+	mounter_no_new_privs(); /* what reads the source is forked by this process */
 	if (pipe2(fds, O_CLOEXEC) < 0) {
 		(void)err_sys(&e, errno, "pipe");
 		pass_on(&c, 'f', e.msg);
 		goto out;
 	}
 	c.report_fd = fds[0];
+	args.mounter = place.mounter.sock;
 	if (start_child(&c, serve, &args, fds[1], &e) < 0) {
 		pass_on(&c, 'f', e.msg);
 		goto out;
 	}
 	(void)close(fds[1]);
+	mounter_close(&place.mounter);
+	setup->forget(); /* the server has its own */
 	if (!until_mounted(&c, cfg, &place))
 		goto out;
 	place.id = place.dir ? fs_mount_id(place.dir) : 0;
@@ -354,6 +352,7 @@ static int supervise(const struct fs_setup *setup, int up_fd)
 		go_silent(&c, cfg);
 	rc = while_mounted(&c, cfg, &place);
 out:
+	mounter_wait(&place.mounter);
 	free(place.dir);
 	return rc;
 }
@@ -431,6 +430,8 @@ int fs_mount(const struct fs_setup *setup)
 		(void)setsid(); /* a new child leads no group: cannot fail */
 		exit(supervise(setup, fds[1]));
 	}
+	mounter_no_new_privs();
+	setup->forget();
 	(void)close(fds[1]);
 	return await_mount(cfg, fds[0], pid);
 }

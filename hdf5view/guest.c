@@ -8,12 +8,17 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "hdf5view/guest.h"
 
+#define GUEST_BASE ((uint64_t)2 << 30) /* address space; a library's own, and texts of a GiB */
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 #define PLACE_TRIES 3 /* of addresses that the other process may have taken already */
 
 static uint8_t *arena_of(struct guest_model *m)
@@ -22,6 +27,32 @@ static uint8_t *arena_of(struct guest_model *m)
 }
 
 /* ---- the other process ---- */
+
+/* largest - bytes of the largest chunk. */
+static uint64_t largest(const struct dataset *ds)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < ds->n_arrays; i++)
+		n = u64_max(n, ds->arrays[i].chunk_bytes);
+	return n;
+}
+
+/* guest_limits - of memory: what the options let a model or a chunk take, a few times, and what a
+ * library takes for itself. Of time: as long as anybody waits. */
+static void guest_limits(const struct guest *g, enum guest_job_kind kind, struct guest_job *ret)
+{
+	const struct source_options *o = &g->opts;
+	uint64_t ms = kind == GUEST_OPEN ? o->open_timeout_ms : g->worker.timeout_ms;
+
+	ret->memory = GUEST_BASE + g->region_size + u64_min(o->max_index_bytes, GUEST_BASE) +
+		      2 * u64_min(o->max_meta_bytes, SIZE_MAX / 8);
+	if (kind == GUEST_READ)
+		ret->memory += 4 * u64_min(largest(&g->base.ds), o->max_chunk_bytes);
+	ret->cpu_ms = ms;
+	ret->plugins =
+		g->plugins || (kind == GUEST_READ && g->kind->needs && g->kind->needs(g));
+}
 
 int guest_job_of(const struct guest *g, enum guest_job_kind kind, struct guest_job *ret,
 		 struct err *e)
@@ -39,6 +70,7 @@ int guest_job_of(const struct guest *g, enum guest_job_kind kind, struct guest_j
 	ret->cut_bytes = g->opts.cut_bytes;
 	ret->max_chunk_bytes = g->opts.max_chunk_bytes;
 	ret->max_index_bytes = g->opts.max_index_bytes;
+	guest_limits(g, kind, ret);
 	ret->has_root = root != NULL;
 	ret->keep_going = g->opts.keep_going;
 	ret->remote = guest_remote(g);
@@ -94,6 +126,7 @@ int guest_of_job(const struct guest_kind *kind, const struct guest_job *job, int
 	if (!g->blob)
 		return err_nomem(e);
 	g->region_fd = region_fd;
+	g->plugins = job->plugins;
 	g->opts = (struct source_options){.max_meta_bytes = job->max_meta_bytes,
 					  .cut_bytes = job->cut_bytes,
 					  .max_chunk_bytes = job->max_chunk_bytes,
@@ -129,8 +162,8 @@ void guest_open_job(struct guest *g, int sock)
 	/* what a library makes of a file whose bytes did not come is nothing */
 	if (far_client_failed(g->blob, NULL) < 0)
 		rc = far_client_failed(g->blob, &e);
-	if (rc < 0) {
-		child_say(sock, rc, e.msg, strlen(e.msg));
+	if (rc < 0 || (!g->plugins && g->kind->short_of && g->kind->short_of())) {
+		child_say(sock, rc < 0 ? rc : GUEST_SHORT, e.msg, strlen(e.msg));
 		_exit(0);
 	}
 	m->ds = g->base.ds;
@@ -150,7 +183,7 @@ static int make_region(struct guest *g, struct err *e)
 	if (ckd_add(&size, g->opts.max_meta_bytes, (uint64_t)1 << 20) || size > SIZE_MAX / 4)
 		return err_set(e, -ERANGE, "meta_size of %" PRIu64 " bytes is too large",
 			       g->opts.max_meta_bytes);
-	g->region_fd = memfd_create("nczarrfs-model", MFD_CLOEXEC);
+	g->region_fd = memfd_create("nczarrfs-model", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (g->region_fd < 0 || ftruncate(g->region_fd, (off_t)size) < 0)
 		return err_sys(e, errno, "memory for the dataset's metadata");
 	g->region_size = (size_t)size;
@@ -194,6 +227,7 @@ static int take_reason(const struct guest *g, int sock, const struct child_answe
 static int died(const struct guest *g, int status, struct err *e)
 {
 	const char *who = g->kind->child.who;
+	char why[CHILD_WHY_MAX];
 
 	if (child_died_of(status) == SIGKILL)
 		return err_set(
@@ -202,9 +236,8 @@ static int died(const struct guest *g, int status, struct err *e)
 			"be short",
 			who);
 	if (child_died_of(status))
-		return err_set(e, -EBADMSG,
-			       "%s crashed (signal %d) while opening it: the file is damaged",
-			       who, child_died_of(status));
+		return err_set(e, -EBADMSG, "%s %s while opening it: the file is damaged", who,
+			       child_why(child_died_of(status), why));
 	return err_set(e, -EBADMSG,
 		       "%s's process ended (status %d) while opening it: the file is damaged",
 		       who, WEXITSTATUS(status));
@@ -226,11 +259,15 @@ static int ask(struct guest *g, struct err *e)
 	rc = guest_await(&child, end, &got, e);
 	if (rc == 0 && got == CHILD_TAKEN)
 		got = child_take(child.p.sock, &a, sizeof(a), end);
-	if (rc == 0 && got == CHILD_TAKEN && a.rc < 0)
+	if (rc == 0 && got == CHILD_TAKEN && a.rc == GUEST_SHORT && !g->plugins)
+		rc = GUEST_SHORT;
+	else if (rc == 0 && got == CHILD_TAKEN && a.rc)
 		rc = take_reason(g, child.p.sock, &a, end, e);
 	if (got == CHILD_LATE)
 		waited = far_waited(child.far);
 	status = guest_child_end(&child);
+	if (rc == GUEST_SHORT)
+		return rc;
 	if (rc == 0 && got == CHILD_GONE)
 		return died(g, status, e);
 	if (rc == 0 && got == CHILD_LATE && waited > (int64_t)ms / 2)
@@ -246,11 +283,32 @@ static int ask(struct guest *g, struct err *e)
 	return rc;
 }
 
+/* seal - the model stays what was looked at: children that read elements get its memory, and a file
+ * that takes one of them over must not change it. Kernels before 5.1 cannot keep mappings from
+ * being written to; there a descriptor for reading is all that children get. */
+static int seal(struct guest *g, struct err *e)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	char name[64];
+	int fd;
+
+	if (fcntl(g->region_fd, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) == 0)
+		return 0;
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", g->region_fd);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, errno, "protect the dataset's metadata");
+	(void)close(g->region_fd);
+	g->region_fd = fd;
+	return 0;
+}
+
 /* shrink - only what is used stays mapped, and only for reading. */
 static int shrink(struct guest *g, struct err *e)
 {
 	const struct guest_model *m = g->region;
 	size_t used = m->used;
+	int rc;
 
 	if (mprotect(g->region, g->region_size, PROT_READ) < 0)
 		return err_sys(e, errno, "protect the dataset's metadata");
@@ -263,7 +321,16 @@ static int shrink(struct guest *g, struct err *e)
 		if (ftruncate(g->region_fd, (off_t)used) < 0)
 			return err_sys(e, errno, "memory for the dataset's metadata");
 	}
-	return guest_verify(g->kind, g->region, used, e);
+	rc = seal(g, e);
+	return rc == 0 ? guest_verify(g->kind, g->region, used, e) : rc;
+}
+
+/* ask_anew - with memory that nobody has written to. */
+static int ask_anew(struct guest *g, struct err *e)
+{
+	int rc = make_region(g, e);
+
+	return rc == 0 ? ask(g, e) : rc;
 }
 
 /* open_model - let a child build the model, check it, make it ours. */
@@ -274,9 +341,12 @@ static int open_model(struct guest *g, struct err *e)
 	int rc = -EADDRINUSE;
 
 	for (size_t i = 0; rc == -EADDRINUSE && i < PLACE_TRIES; i++) {
-		rc = make_region(g, e);
-		if (rc == 0)
-			rc = ask(g, e);
+		rc = ask_anew(g, e);
+		if (rc == GUEST_SHORT) {
+			g->plugins = true;
+			region_release(g);
+			rc = ask_anew(g, e);
+		}
 		if (rc == -EADDRINUSE) { /* keep the place, so that the next is another one */
 			taken[i] = g->region;
 			sizes[i] = g->region_size;

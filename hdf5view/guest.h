@@ -21,6 +21,8 @@
 
 #define GUEST_TRIES 3      /* chunks of an array that may kill a worker */
 #define GUEST_MS 60000     /* how long a read may take by default */
+#define GUEST_PATHS_MAX 300 /* files and directories that a child may read */
+#define GUEST_SHORT 1      /* a child's answer: the same again, with job.plugins */
 
 struct guest;
 struct guest_kind;
@@ -34,6 +36,8 @@ struct guest_job {
 	size_t size;               /* bytes of it */
 	struct stat st;            /* of the source */
 	uint64_t max_meta_bytes, cut_bytes, max_chunk_bytes, max_index_bytes;
+	uint64_t memory, cpu_ms;   /* what it may have: struct sandbox_limits */
+	bool plugins;              /* it needs to know what filters others wrote */
 	bool has_root, keep_going;
 	bool named;                /* path is no path, but what messages say */
 	bool remote;               /* GUEST_FD_SOURCE is a socket for far_client_new */
@@ -87,6 +91,14 @@ struct guest_kind {
 	int (*set_up)(struct guest *g, struct err *e);
 	/* begin - in every child, before it knows the source. NULL: nothing. */
 	void (*begin)(void);
+	/* confine - the same: call sandbox_enter. paths: what the source needs, with room for
+	 * GUEST_PATHS_MAX. NULL: sandbox_enter as it is. */
+	int (*confine)(struct sandbox_path *paths, size_t n, const struct sandbox_limits *limits,
+		       struct err *e);
+	/* short_of - in a child that builds, when it has: whether it would make another model with
+	 * job.plugins. needs - in the server, whether one that reads needs them. NULL: no. */
+	bool (*short_of)(void);
+	bool (*needs)(const struct guest *g);
 
 	/* build - in a child: the library reads the file into g->base.ds, all in its arena.
 	 * *ret_own, there as well: what else the source needs. */
@@ -145,6 +157,7 @@ struct guest {
 	size_t region_size;
 	int region_fd;             /* owned; for children that read elements */
 	struct guest_worker worker;
+	bool plugins;              /* job.plugins of its children */
 	_Atomic bool held;         /* source_hold: a commit of ours is changing the file */
 };
 
@@ -209,6 +222,8 @@ int guest_child_end(struct guest_proc *c);
  * CHILD_LATE. Returns 0; -EINTR stop_asked. */
 int guest_await(const struct guest_proc *c, int64_t end, enum child_taken *ret,
 		struct err *e) NZ_MUST_USE;
+/* guest_own_plugins - job.plugins of a child that this process forks itself; own: child_start's. */
+bool guest_own_plugins(const void *own);
 /* guest_run - the whole of a child's life; for guest_kind.child.run. */
 void guest_run(const struct guest_kind *kind, const struct child_self *self);
 

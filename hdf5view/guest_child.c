@@ -17,17 +17,59 @@ struct own_job {
 	enum guest_job_kind kind;
 };
 
+bool guest_own_plugins(const void *p)
+{
+	const struct own_job *own = p;
+	const struct guest *g = own->g;
+
+	return g->plugins || (own->kind == GUEST_READ && g->kind->needs && g->kind->needs(g));
+}
+
+/* confine - before anything of the source is looked at. */
+static int confine(const struct guest_kind *kind, const struct guest_job *job, int fd,
+		   struct err *e)
+{
+	struct sandbox_path paths[GUEST_PATHS_MAX] = {{.fd = fd}};
+	const struct sandbox_limits limits = {.memory = job->memory, .cpu_ms = job->cpu_ms};
+	size_t n = job->remote ? 0 : 1;
+
+	if (job->has_root)
+		paths[n++] = (struct sandbox_path){.path = job->link_root, .fd = -1};
+	if (kind->confine)
+		return kind->confine(paths, n, &limits, e);
+	return sandbox_enter(kind->child.may, paths, n, &limits, e);
+}
+
+/* job_of - what this process has to do: as it was sent, or, in a fork of who asked, made of what
+ * that has. */
+static const struct guest_job *job_of(const struct child_self *self, struct err *e)
+{
+	const struct own_job *own = self->own;
+	struct guest_job *job;
+
+	if (!own)
+		return self->data;
+	job = alloc_array(1, sizeof(*job)); /* for as long as this process lives */
+	if (!job)
+		(void)err_nomem(e);
+	return job && guest_job_of(own->g, own->kind, job, e) == 0 ? job : NULL;
+}
+
 /* guest_run - what the forker was sent is all that most children know of the source. */
 void guest_run(const struct guest_kind *kind, const struct child_self *self)
 {
 	const struct own_job *own = self->own;
-	const struct guest_job *job = self->data;
 	struct guest *g = own ? own->g : NULL;
 	struct err e = ERR_INIT;
+	const struct guest_job *job = job_of(self, &e);
 	int rc;
 
 	if (kind->begin)
 		kind->begin();
+	if (!job || confine(kind, job, self->fds[GUEST_FD_SOURCE], &e) < 0) {
+		child_say(self->sock, e.code ? e.code : -EIO, e.msg, strlen(e.msg));
+		_exit(1);
+	}
 	if (!own) {
 		rc = guest_of_job(kind, job, self->fds[GUEST_FD_SOURCE],
 				  self->fds[GUEST_FD_REGION], &g, &e);

@@ -150,6 +150,7 @@ static enum child_taken ask_locked(struct guest_worker *w, struct talk *t, struc
 	enum child_taken got;
 
 	t->rc = 0;
+	child_renew(&w->child.p, w->timeout_ms);
 	/* one that could not even begin has said why, and has ended */
 	(void)child_send(w->child.p.sock, &t->q, sizeof(t->q), 0);
 	t->rc = guest_await(&w->child, end, &got, e);
@@ -199,6 +200,7 @@ static void remember_locked(struct guest_worker *w, const struct request *q)
 static int explain(const struct guest *g, enum child_taken got, int status, struct err *e)
 {
 	const char *who = g->kind->child.who;
+	char why[CHILD_WHY_MAX];
 
 	if (got == CHILD_LATE)
 		return err_set(e, -EIO,
@@ -215,9 +217,8 @@ static int explain(const struct guest *g, enum child_taken got, int status, stru
 			"be short",
 			who);
 	if (child_died_of(status))
-		return err_set(e, -EIO,
-			       "%s crashed (signal %d) while reading it: the file is damaged",
-			       who, child_died_of(status));
+		return err_set(e, -EIO, "%s %s while reading it: the file is damaged", who,
+			       child_why(child_died_of(status), why));
 	return err_set(e, -EIO,
 		       "%s's process ended (status %d) while reading it: the file is damaged",
 		       who, WEXITSTATUS(status));

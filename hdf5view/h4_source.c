@@ -75,6 +75,7 @@ static const struct guest_kind h4_kind = {
 			.name = H4_WORKER_NAME,
 			.who = "the HDF4 library",
 			.n_fds = GUEST_FDS,
+			.may = SANDBOX_OPENS,
 			.run = run,
 		},
 	.make = make,

@@ -338,6 +338,41 @@ static herr_t visit(hid_t obj, const char *name, const H5A_info_t *info, void *a
 	return p->rc < 0 ? -1 : 0;
 }
 
+static int by_name(const void *pa, const void *pb)
+{
+	const struct ds_attr *const *a = pa, *const *b = pb;
+	int c = strcmp((*a)->name, (*b)->name);
+
+	return c ? c : *a < *b ? -1 : *a > *b;
+}
+
+/* drop_equal - of attributes of one name, which a damaged file has, and one whose names are read
+ * as Latin-1, the first stays. */
+static int drop_equal(struct pass *p)
+{
+	auto_free const struct ds_attr **v = alloc_array(p->n + 1, sizeof(*v));
+	auto_free bool *gone = alloc_array(p->n + 1, sizeof(*gone));
+	size_t n = 0;
+	int rc = 0;
+
+	if (!v || !gone)
+		return err_nomem(p->e);
+	for (size_t i = 0; i < p->n; i++)
+		v[i] = &p->v[i];
+	qsort(v, p->n, sizeof(*v), by_name);
+	for (size_t i = 1; i < p->n && rc == 0; i++) {
+		if (strcmp(v[i]->name, v[i - 1]->name) != 0)
+			continue;
+		rc = h5_note(p->b, p->e, "a second attribute '%s' is left out", v[i]->name);
+		gone[v[i] - p->v] = true;
+	}
+	for (size_t i = 0; i < p->n; i++)
+		if (!gone[i])
+			p->v[n++] = p->v[i];
+	p->n = n;
+	return rc;
+}
+
 int h5_attrs_read(struct h5_build *b, hid_t obj, bool ordered, uint32_t *ret_n,
 		  const struct ds_attr **ret, struct h5_facts *facts, struct err *e)
 {
@@ -356,6 +391,8 @@ int h5_attrs_read(struct h5_build *b, hid_t obj, bool ordered, uint32_t *ret_n,
 			(p.n - p.name_at - 1) * sizeof(*p.v));
 		p.n--;
 	}
+	if (p.rc == 0)
+		p.rc = drop_equal(&p);
 	facts->dim_only = facts->dim_only && facts->is_scale;
 	b->netcdf |= facts->dim_only;
 	if (p.rc == 0 && p.recoded)

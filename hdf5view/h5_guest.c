@@ -153,6 +153,7 @@ static bool has_files(void)
 static void begin(void)
 {
 	codec_plugins_local();
+	codec_plugins_given();
 	(void)H5PLset_loading_state(0); /* h5_pipeline.c says which may be used */
 }
 
@@ -161,13 +162,52 @@ static void run(const struct child_self *self)
 	guest_run(&h5_guest_kind, self);
 }
 
+/* confine - plugins lie somewhere. */
+static int confine(struct sandbox_path *paths, size_t n, const struct sandbox_limits *limits,
+		   struct err *e)
+{
+	n += codec_plugins_dirs(paths + n, GUEST_PATHS_MAX - n);
+	return sandbox_enter(h5_guest_kind.child.may, paths, n, limits, e);
+}
+
+/* needs - whether reading elements may need plugins: a virtual dataset leads to files that nobody
+ * has looked at. */
+static bool needs(const struct guest *g)
+{
+	for (uint32_t i = 0; i < g->base.ds.n_arrays; i++) {
+		const struct ds_array *a = &g->base.ds.arrays[i];
+
+		if (a->layout == DS_VIRTUAL)
+			return true;
+		for (uint32_t k = 0; k < a->chain.n; k++) {
+			const struct codec_ops *ops = codec_find(a->chain.specs[k].h5_id);
+
+			if (!ops || ops->origin)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* before - children find the plugins that the forker found; only files that name unknown filters
+ * make it look. */
+static void before(const void *own, const void *data)
+{
+	const struct guest_job *job = data;
+
+	if (job ? job->plugins : guest_own_plugins(own))
+		codec_plugins_look();
+}
+
 const struct guest_kind h5_guest_kind = {
 	.child =
 		{
 			.name = H5_WORKER_NAME,
 			.who = "the HDF5 library",
 			.n_fds = GUEST_FDS,
+			.may = SANDBOX_OPENS | SANDBOX_LOADS,
 			.run = run,
+			.before = before,
 			.keeps_files = has_files,
 			.enter = h5_enter,
 			.leave = h5_leave,
@@ -176,6 +216,9 @@ const struct guest_kind h5_guest_kind = {
 	.release = release,
 	.set_up = set_up,
 	.begin = begin,
+	.confine = confine,
+	.short_of = codec_plugins_short,
+	.needs = needs,
 	.build = build,
 	.sound = sound,
 	.use = use,

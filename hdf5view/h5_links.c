@@ -8,12 +8,14 @@
 #include "hdf5view/src_int.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define VIRTUAL_DEPTH_MAX 4
+#define PATTERN_FILES_MAX 1024
 
 int h5_file_dir(const struct h5_source *s, uint32_t file, char *out, size_t cap)
 {
@@ -191,39 +193,13 @@ static int external_ok(const struct h5_source *s, const char *dir, hid_t dcpl, u
 		path = allowed(s, dir, name, &st, e);
 		if (!path)
 			return -EACCES;
-		if (name[0] == '/' && !below(s->g.link_root, name))
+		/* one that is not there is not looked for elsewhere */
+		if (name[0] == '/' && (!below(s->g.link_root, name) || access(name, F_OK) < 0))
 			return err_set(e, -EACCES,
 				       "it leads to the file '%.200s', which is not "
 				       "below the link_root",
 				       name);
 	}
-	return 0;
-}
-
-/* pattern_ok - a virtual dataset's file name with a block number in it: its directory counts. */
-static int pattern_ok(const struct h5_source *s, const char *dir, const char *name,
-		      struct err *e)
-{
-	auto_free char *copy = strdup(name);
-	auto_free char *path = NULL;
-	char *slash = copy ? strrchr(copy, '/') : NULL;
-
-	if (!copy)
-		return err_nomem(e);
-	if (guest_remote(&s->g))
-		return err_set(e, -EACCES,
-			       "it leads to files '%.200s', and a file on another machine "
-			       "never leads to others",
-			       name);
-	if (slash)
-		dir_of(copy);
-	path = slash ? canonical(dir, copy) : realpath(dir, NULL);
-	if ((slash && strchr(copy, '%')) || !path || !s->g.link_root ||
-	    (strcmp(path, s->g.link_root) != 0 && !below(s->g.link_root, path)))
-		return err_set(e, -EACCES,
-			       "it leads to files '%.200s', which are not known to be "
-			       "below a link_root given when mounting",
-			       name);
 	return 0;
 }
 
@@ -243,14 +219,114 @@ static int source_dataset_ok(const struct check *c, const char *path, hid_t file
 	return storage_ok(c, path, file, dcpl, depth + 1, e);
 }
 
+/* source_file_ok - dataset `dset` of another file. *ret_absent: it is not there. NULL: it has to. */
+static int source_file_ok(const struct check *c, const char *dir, const char *name,
+			  const char *dset, unsigned depth, bool *ret_absent, struct err *e)
+{
+	auto_free char *other = NULL;
+	auto_hid hid_t fapl = -1;
+	auto_hid hid_t id = -1;
+	struct err why = ERR_INIT;
+	struct stat st;
+
+	other = allowed(c->s, dir, name, &st, &why);
+	if (!other && why.code == -ENOENT && ret_absent) {
+		*ret_absent = true;
+		return 0;
+	}
+	if (!other)
+		return err_set(e, -EACCES, "%s", why.msg);
+	fapl = h5_fapl(true);
+	id = fapl < 0 ? -1 : H5Fopen(other, H5F_ACC_RDONLY, fapl);
+	if (id < 0)
+		return h5_error(e, -EACCES, "its source file cannot be opened");
+	return source_dataset_ok(c, other, id, dset, depth, e);
+}
+
+/* expand - a pattern as libhdf5 reads it: %b is the number of a block, %% is '%'. Returns false for
+ * anything else, and when it is too long. */
+static bool expand(const char *pattern, uint64_t block, char out[PATH_MAX])
+{
+	size_t n = 0;
+
+	for (const char *p = pattern; *p; p++) {
+		int put;
+
+		if (*p != '%')
+			put = snprintf(out + n, PATH_MAX - n, "%c", *p);
+		else if (*++p == 'b')
+			put = snprintf(out + n, PATH_MAX - n, "%" PRIu64, block);
+		else if (*p == '%')
+			put = snprintf(out + n, PATH_MAX - n, "%%");
+		else
+			return false;
+		if (put < 0 || (size_t)put >= PATH_MAX - n)
+			return false;
+		n += (size_t)put;
+	}
+	out[n] = '\0';
+	return true;
+}
+
+/* blocks_of - numbers of the blocks of a mapping that the region needs, as far as that is known. */
+static void blocks_of(const struct check *c, hid_t dcpl, size_t i, unsigned depth,
+		      uint64_t *first, uint64_t *last)
+{
+	auto_hid hid_t space = H5Pget_virtual_vspace(dcpl, i);
+	hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK],
+		block[H5S_MAX_RANK];
+	int rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+
+	*first = 0;
+	*last = UINT64_MAX;
+	if (depth || !c->start || rank < 0 ||
+	    H5Sget_regular_hyperslab(space, start, stride, count, block) < 0)
+		return;
+	for (int d = 0; d < rank; d++) {
+		if (count[d] != H5S_UNLIMITED || stride[d] == 0)
+			continue;
+		*first = c->start[d] > start[d] ? (c->start[d] - start[d]) / stride[d] : 0;
+		*last = c->start[d] + (c->count[d] - 1);
+		*last = *last > start[d] ? (*last - start[d]) / stride[d] : 0;
+	}
+}
+
+/* pattern_ok - a virtual dataset's file name with a block number in it. libhdf5 takes one file
+ * after the other until one is missing; each is looked at like one that is named in full. It looks
+ * for a missing one in the working directory as well, which is nowhere that a file may lead to. */
+static int pattern_ok(const struct check *c, const char *dir, const char *pattern,
+		      const char *dset, hid_t dcpl, size_t i, unsigned depth, struct err *e)
+{
+	char name[PATH_MAX];
+	uint64_t n, last;
+	bool absent = false;
+	int rc = 0;
+
+	blocks_of(c, dcpl, i, depth, &n, &last);
+	for (uint64_t k = 0; rc == 0 && !absent && n <= last; k++, n++) {
+		if (k == PATTERN_FILES_MAX)
+			return err_set(e, -EACCES, "it leads to more than %d files '%.200s'",
+				       PATTERN_FILES_MAX, pattern);
+		if (!expand(pattern, n, name))
+			return err_set(e, -EACCES,
+				       "it leads to files '%.200s', whose names are not known",
+				       pattern);
+		rc = source_file_ok(c, dir, name, dset, depth, &absent, e);
+		if (absent &&
+		    (access(name, F_OK) == 0 ||
+		     access(strrchr(name, '/') ? strrchr(name, '/') + 1 : name, F_OK) == 0))
+			return err_set(e, -EACCES,
+				       "it leads to the file '%.200s', which is not below the "
+				       "link_root but in the working directory",
+				       name);
+	}
+	return rc;
+}
+
 static int virtual_one(const struct check *c, const char *dir, const char *path, hid_t file,
 		       hid_t dcpl, size_t i, unsigned depth, struct err *e)
 {
 	char name[PATH_MAX] = "", dset[PATH_MAX] = "";
-	auto_free char *other = NULL;
-	auto_hid hid_t fapl = -1;
-	auto_hid hid_t id = -1;
-	struct stat st;
 
 	if (H5Pget_virtual_filename(dcpl, i, name, sizeof(name) - 1) < 0 ||
 	    H5Pget_virtual_dsetname(dcpl, i, dset, sizeof(dset) - 1) < 0)
@@ -267,15 +343,8 @@ static int virtual_one(const struct check *c, const char *dir, const char *path,
 			       "virtual datasets are not read while HDF5_VDS_PREFIX "
 			       "is set");
 	if (strchr(name, '%'))
-		return pattern_ok(c->s, dir, name, e);
-	other = allowed(c->s, dir, name, &st, e);
-	if (!other)
-		return -EACCES;
-	fapl = h5_fapl(true);
-	id = fapl < 0 ? -1 : H5Fopen(other, H5F_ACC_RDONLY, fapl);
-	if (id < 0)
-		return h5_error(e, -EACCES, "its source file cannot be opened");
-	return source_dataset_ok(c, other, id, dset, depth, e);
+		return pattern_ok(c, dir, name, dset, dcpl, i, depth, e);
+	return source_file_ok(c, dir, name, dset, depth, NULL, e);
 }
 
 /* wanted - whether mapping i has elements in the region; true when that is not known. */

@@ -19,15 +19,13 @@ struct link {
 	const char *name; /* as presented; NULL: left out */
 	H5L_type_t type;
 	haddr_t addr; /* hard links */
-	bool mapped;
-	bool shown; /* it became an array or a group */
+	bool shown;   /* it became an array or a group */
 };
 
 struct links {
 	struct h5_build *b;
 	struct link *v;
 	size_t n, cap;
-	bool mapped; /* some name is not the file's, so that two may be equal */
 	int rc;
 	struct err *e;
 };
@@ -53,12 +51,13 @@ static herr_t collect_one(hid_t group, const char *name, const H5L_info_t *info,
 /* present - settle the name that a link is shown by. */
 static int present(struct h5_build *b, struct link *k, struct err *e)
 {
-	const char *name = h5_name(b, k->raw, &k->mapped), *shown;
+	bool mapped = false;
+	const char *name = h5_name(b, k->raw, &mapped), *shown;
 	size_t n;
 
 	if (!name)
 		return h5_full(b, e);
-	if (k->mapped) {
+	if (mapped) {
 		int rc = h5_note(b, e, "the name of '%s' is not UTF-8 and read as Latin-1",
 				 name);
 
@@ -73,7 +72,6 @@ static int present(struct h5_build *b, struct link *k, struct err *e)
 
 		if (rc < 0)
 			return rc;
-		k->mapped = true;
 	}
 	n = strlen(shown);
 	if (n == 0 || n > DS_NAME_MAX || strchr(name, '/'))
@@ -82,7 +80,6 @@ static int present(struct h5_build *b, struct link *k, struct err *e)
 			       "without '/'",
 			       name, n > 80 ? "..." : "", DS_NAME_MAX);
 	k->name = shown;
-	k->mapped |= strncmp(name, "_nc4_non_coord_", 15) == 0;
 	return 0;
 }
 
@@ -106,7 +103,6 @@ static int collect(struct h5_build *b, hid_t group, bool ordered, struct links *
 
 		if (prc < 0)
 			return prc;
-		l->mapped |= l->v[i].mapped;
 	}
 	return 0;
 }
@@ -231,7 +227,7 @@ static int add_link(struct h5_build *b, hid_t id, uint32_t group, struct link *k
 	}
 }
 
-/* ---- names that became equal ---- */
+/* ---- names that are equal: they became so, or the file is damaged ---- */
 
 struct member {
 	const char *name;
@@ -254,6 +250,8 @@ static int drop_equal(struct h5_build *b, uint32_t group, struct err *e)
 	auto_free struct member *v = alloc_array(all, sizeof(*v));
 	int rc = 0;
 
+	if (all < 2)
+		return 0;
 	if (!v)
 		return err_nomem(e);
 	for (uint32_t i = 0; i < g->g.n_arrays; i++, n++)
@@ -268,8 +266,8 @@ static int drop_equal(struct h5_build *b, uint32_t group, struct err *e)
 			continue;
 		*v[i].dead = true;
 		rc = h5_note(b, e,
-			     "a second '%s' is left out: its name became the same as "
-			     "another's",
+			     "a second '%s' is left out: its name is, or became, the same "
+			     "as another's",
 			     v[i].name);
 	}
 	return rc;
@@ -330,7 +328,7 @@ static int walk_members(struct h5_build *b, hid_t id, uint32_t group, bool order
 		rc = add_link(b, id, group, &l.v[i], depth, e);
 		b->path.len = len;
 	}
-	if (rc == 0 && l.mapped)
+	if (rc == 0)
 		rc = drop_equal(b, group, e);
 	free(l.v);
 	return rc;

@@ -39,6 +39,7 @@ void rw_attr(struct nc_rw *v, struct rw_file *f, struct view_attr *ret, struct e
 	ret->mtime = ret->ctime = f->mtime;
 	if (f->mode_set)
 		ret->mode = f->mode;
+	ret->nameless = !f->named;
 	(void)pthread_mutex_unlock(&v->lock);
 }
 

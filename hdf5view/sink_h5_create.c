@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 /* make - the file is there, empty, and ours. */
@@ -31,12 +32,15 @@ static int make(const char *path)
 int hdf5_create(const char *path, struct err *e)
 {
 	auto_fd int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	char own[32];
 	int rc = 0;
 
 	if (fd < 0)
 		return err_sys(e, errno, "'%.200s'", path);
+	/* not by its name, which leads to another file when somebody wants it to */
+	(void)snprintf(own, sizeof(own), "/proc/self/fd/%d", fd);
 	h5_enter();
-	if (make(path) < 0)
+	if (make(own) < 0)
 		rc = h5_error(e, -EIO, "the HDF5 library cannot make the file");
 	h5_leave();
 	if (!rc && fsync(fd) < 0)

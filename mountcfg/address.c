@@ -18,8 +18,11 @@ bool address_is_remote(const char *text)
 
 void address_release(struct address *a)
 {
-	if (a->password)
-		explicit_bzero(a->password, strlen(a->password));
+	char *const secret[] = {a->user, a->password, a->query, a->url};
+
+	for (size_t i = 0; i < ARRAY_LEN(secret); i++)
+		if (secret[i])
+			explicit_bzero(secret[i], strlen(secret[i]));
 	free(a->path);
 	free(a->url);
 	free(a->query);

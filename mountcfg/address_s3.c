@@ -80,7 +80,8 @@ static bool amazon_host(const char *host, struct host_parts *ret)
 	for (size_t i = 0; i < ARRAY_LEN(amazon); i++) {
 		if (!ends_in(host, amazon[i]))
 			continue;
-		for (const char *p = host; p; p = strchr(p, '.'), p += p != NULL) {
+		for (const char *p = host, *dot; p;
+		     dot = strchr(p, '.'), p = dot ? dot + 1 : NULL) {
 			struct host_parts one;
 
 			if (strlen(p) <= strlen(amazon[i]) ||
@@ -110,7 +111,7 @@ static bool google_host(const char *host, struct host_parts *ret)
 static void other_host(const char *host, struct host_parts *ret)
 {
 	*ret = (struct host_parts){.service = host};
-	for (const char *p = host; p; p = strchr(p, '.'), p += p != NULL) {
+	for (const char *p = host, *dot; p; dot = strchr(p, '.'), p = dot ? dot + 1 : NULL) {
 		const char *next;
 
 		if (!label_is(p, "s3") || p[2] != '.')

@@ -158,8 +158,12 @@ static char *without_user(const char *text)
 	for (size_t i = 0; i < n; i++)
 		if (from[i] == '@')
 			at = from + i + 1;
-	if (out && at)
+	if (out && at) {
+		size_t len = strlen(out), cut = (size_t)(at - from);
+
 		memmove(out + (from - text), at, strlen(at) + 1);
+		explicit_bzero(out + (len - cut), cut); /* the end is there twice */
+	}
 	return out;
 }
 
@@ -419,16 +423,28 @@ static void free_texts(char **list, size_t n)
 	free(list);
 }
 
-/* forget - a secret does not stay in memory that is given back. */
-static void forget(char *text)
+static void wipe_text(char *text)
 {
 	if (text)
 		explicit_bzero(text, strlen(text));
-	free(text);
+}
+
+void cfg_forget(struct cfg *cfg)
+{
+	char *const texts[] = {cfg->user, cfg->password, cfg->access_key, cfg->secret_key,
+			       cfg->address};
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		wipe_text(texts[i]);
+	if (cfg->remote)
+		wipe_text(cfg->source); /* tokens in its query */
+	for (size_t i = 0; i < cfg->n_more; i++)
+		wipe_text(cfg->more[i]);
 }
 
 void cfg_release(struct cfg *cfg)
 {
+	/* a secret does not stay in memory that is given back */
 	char *const texts[] = {cfg->source,    cfg->shown,       cfg->user,
 			       cfg->out,       cfg->mountpoint,  cfg->link_root,
 			       cfg->state_dir, cfg->endpoint,    cfg->profile,
@@ -436,10 +452,11 @@ void cfg_release(struct cfg *cfg)
 			       cfg->ca_file,   cfg->bearer_file, cfg->netrc_file,
 			       cfg->cache_dir, cfg->address};
 
+	cfg_forget(cfg);
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		free(texts[i]);
-	forget(cfg->password);
-	forget(cfg->secret_key);
+	free(cfg->password);
+	free(cfg->secret_key);
 	free_texts(cfg->more, cfg->n_more);
 	free_texts(cfg->fuse_opts, cfg->n_fuse_opts);
 	free_texts(cfg->filter_rules, cfg->n_filter_rules);

@@ -107,6 +107,9 @@ struct cfg {
  * Returns 0 (cfg_release it); -EINVAL with what is wrong and what to type instead. */
 int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e) NZ_MUST_USE;
 void cfg_release(struct cfg *cfg);
+/* cfg_forget - wipe what is secret, in place: user, password, keys, addresses. For processes that
+ * do not open the source; what is shown stays. Allocates nothing; cfg_release it all the same. */
+void cfg_forget(struct cfg *cfg);
 
 /* cfg_said - whether an option was given, as opposed to its default. */
 bool cfg_said(const struct cfg *cfg, const char *name);

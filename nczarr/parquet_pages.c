@@ -103,6 +103,8 @@ size_t pq_hybrid(const uint8_t *p, size_t len, uint32_t width, uint32_t *out, ui
 			for (size_t k = 0; k < value_bytes; k++)
 				v |= (uint32_t)p[at + k] << 8 * k;
 			at += value_bytes;
+			if (width < 32 && v >> width != 0) /* more bits than values have */
+				return SIZE_MAX;
 			some = u64_min(head >> 1, n - done);
 			for (uint64_t i = 0; i < some; i++)
 				out[done + i] = v;

@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 """End-to-end tests on real mounts.
 
-    tests/run-tests.py [-j N] [-k PATTERN]... [-l] [-v] [-t SECONDS] [--keep]
+    tests/run-tests.py [-j N] [-k PATTERN]... [--all] [-l] [-v] [-t SECONDS] [--keep]
 
 Every tests/cases/test_*.py holds test functions `def test_name(t)`, and may hold a function
 `cases()` that yields (name, function) pairs for tests over many inputs. A test runs in a
 process of its own, with a private directory t.tmp, under a wall-clock limit after which it and
 everything it started are killed and unmounted. Two tests run at a time.
+
+A module with many tests of one kind may hold ONE_IN = {PATTERN: N}: of those whose name in the
+module matches, one in N is run, always the same ones, unless --all or -k asks for all.
 
 A test passes when its function returns, is skipped when it raises Skip, fails otherwise.
 The last line is "N passed, N failed, N skipped"; the exit status is 1 when a test failed.
@@ -35,7 +38,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HDF5_USE_FILE_LOCKING", "FALSE")
 
 from lib import mounts  # noqa: E402
-from lib.context import Context, Skip  # noqa: E402
+from lib.context import Context, Skip, sampled  # noqa: E402
 
 DEFAULT_LIMIT = 120.0
 
@@ -67,6 +70,11 @@ def discover(patterns):
                  if k.startswith("test_") and callable(v)]
         if hasattr(module, "cases"):
             found += list(module.cases())
+        for pattern, one_in in getattr(module, "ONE_IN", {}).items():
+            many = [f for f in found if fnmatch.fnmatch(f[0], pattern)]
+            few = sampled(many, one_in, lambda f: f[0])
+            left = {f[0] for f in many} - {f[0] for f in few}
+            found = [f for f in found if f[0] not in left]
         for name, func in found:
             tests.append((f"{stem}/{name}", func, getattr(func, "limit", limit)))
     if patterns:
@@ -206,6 +214,8 @@ def main():
     p.add_argument("-j", dest="jobs", type=int, default=2, help="tests at a time")
     p.add_argument("-k", dest="patterns", action="append", default=[],
                    help="only tests whose name contains this or matches it as a glob")
+    p.add_argument("--all", action="store_true",
+                   help="all tests of modules of which a sample is enough most of the time")
     p.add_argument("-l", dest="list", action="store_true", help="list tests")
     p.add_argument("-v", dest="verbose", action="store_true", help="show all output")
     p.add_argument("-t", dest="timeout", type=float, help="seconds for every test")
@@ -216,6 +226,8 @@ def main():
     os.environ["NCZARRFS"] = binary
     args.slow = 4.0 if mounts.is_sanitized(binary) else 1.0
 
+    if args.all or args.patterns:
+        os.environ["NCZARRFS_ALL"] = "1"
     tests = discover(args.patterns)
     if args.list:
         print("\n".join(t[0] for t in tests))
@@ -240,6 +252,8 @@ def main():
             shutil.rmtree(base, ignore_errors=True)
     for name in failures:
         print("failed:", name)
+    if not os.environ.get("NCZARRFS_ALL"):
+        print("a sample of the tests over many files: --all runs all of them")
     print(f"{time.monotonic() - start:.0f} s")
     print(f"{counts[0]} passed, {counts[1]} failed, {counts[2]} skipped")
     return 1 if counts[1] or not counts[0] else 0

@@ -21,6 +21,9 @@
 #define SPENT_SEARCHED 8   /* how many are looked at for memory of the right size */
 #define SPENT_SMALL 65536u /* smaller memory is not worth the loss: the allocator is quick */
 #define PAGE 4096u
+/* Calls of cache_get of a whole pool for which a cache keeps the entry that was used last: a reader
+ * who takes a chunk in pieces is in the middle of it. */
+#define POOL_ACTIVE 1024
 /* Calls of cache_get after which a chunk that was loaded ahead is taken as not wanted. */
 #define FORGOTTEN 1024
 
@@ -48,8 +51,21 @@ struct cache_entry {
 	int code;                /* FAILED */
 };
 
+/* cache_pool - its lock is taken before that of a cache. */
+struct cache_pool {
+	pthread_mutex_t lock;
+	struct links caches; /* lock */
+	size_t n;            /* lock */
+	uint64_t budget;     /* constant */
+	_Atomic uint64_t bytes;
+	_Atomic uint64_t clock; /* calls of cache_get */
+};
+
 struct cache {
-	pthread_mutex_t lock; /* of all below, and of entries but handed, ended */
+	struct cache_pool *pool; /* constant once it is used */
+	struct links in_pool;    /* the pool's lock */
+	_Atomic uint64_t used;   /* the pool's clock then */
+	pthread_mutex_t lock;    /* of all below, and of entries but handed, ended */
 	pthread_cond_t done[CONDS];
 	uint64_t budget, bytes, ahead_bytes, waiting, allocated, recycled;
 	uint64_t n_gets;
@@ -110,6 +126,7 @@ struct cache *cache_new(uint64_t budget)
 	links_init(&c->idle);
 	links_init(&c->spent);
 	links_init(&c->unread);
+	links_init(&c->in_pool);
 	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
 	for (size_t i = 0; i < CONDS; i++)
 		stop_cond_init(&c->done[i]);
@@ -134,10 +151,67 @@ static void free_chain(struct cache_entry *x)
 	}
 }
 
+struct cache_pool *cache_pool_new(uint64_t budget)
+{
+	struct cache_pool *p = alloc_array(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->budget = budget;
+	links_init(&p->caches);
+	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail with default attributes */
+	return p;
+}
+
+void cache_pool_free(struct cache_pool *p)
+{
+	if (!p)
+		return;
+	(void)pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+void cache_join(struct cache *c, struct cache_pool *p)
+{
+	if (!p)
+		return;
+	c->pool = p;
+	(void)pthread_mutex_lock(&p->lock);
+	links_append(&p->caches, &c->in_pool);
+	p->n++;
+	(void)pthread_mutex_unlock(&p->lock);
+}
+
+static void leave(struct cache *c)
+{
+	if (!c->pool)
+		return;
+	(void)pthread_mutex_lock(&c->pool->lock);
+	links_remove(&c->in_pool);
+	c->pool->n--;
+	(void)pthread_mutex_unlock(&c->pool->lock);
+	atomic_fetch_sub(&c->pool->bytes, c->bytes);
+}
+
+static void more_locked(struct cache *c, uint64_t n)
+{
+	c->bytes += n;
+	if (c->pool)
+		atomic_fetch_add(&c->pool->bytes, n);
+}
+
+static void less_locked(struct cache *c, uint64_t n)
+{
+	c->bytes -= n;
+	if (c->pool)
+		atomic_fetch_sub(&c->pool->bytes, n);
+}
+
 void cache_free(struct cache *c)
 {
 	if (!c)
 		return;
+	leave(c);
 	for (size_t i = 0; i < c->n_buckets; i++)
 		free_chain(c->buckets[i]);
 	for (size_t i = 0; i < CONDS; i++)
@@ -190,7 +264,7 @@ static void insert_locked(struct cache *c, struct cache_entry *x)
 	struct cache_entry **b;
 
 	c->n_entries++;
-	c->bytes += sizeof(*x);
+	more_locked(c, sizeof(*x));
 	grow_locked(c);
 	b = &c->buckets[x->hash & (c->n_buckets - 1)];
 	x->chain = *b;
@@ -229,7 +303,7 @@ static void remove_locked(struct cache *c, struct cache_entry *x)
 	*p = x->chain;
 	x->chain = NULL;
 	c->n_entries--;
-	c->bytes -= sizeof(*x) + x->cap;
+	less_locked(c, sizeof(*x) + x->cap);
 	settle_ahead_locked(c, x);
 }
 
@@ -258,6 +332,54 @@ static struct cache_entry *victim_locked(struct cache *c)
 	unlist_locked(c, entry_of(l), spent);
 	remove_locked(c, entry_of(l));
 	return entry_of(l);
+}
+
+/* oldest_locked - the cache that was used first at or after `from`. */
+static struct cache *oldest_locked(struct cache_pool *p, uint64_t from, uint64_t *ret_used)
+{
+	struct cache *found = NULL;
+
+	for (struct links *l = p->caches.next; l != &p->caches; l = l->next) {
+		struct cache *c = CONTAINER_OF(l, struct cache, in_pool);
+		uint64_t used = atomic_load(&c->used);
+
+		if (used >= from && (!found || used < *ret_used)) {
+			found = c;
+			*ret_used = used;
+		}
+	}
+	return found;
+}
+
+/* shrink - while all caches of a pool are over its budget together, what nobody uses goes, from the
+ * cache that was not asked for longest on. No lock is held. */
+static void shrink(struct cache_pool *p)
+{
+	struct cache_entry *gone = NULL, *x;
+	uint64_t used = 0, from = 0;
+
+	if (!p || atomic_load(&p->bytes) <= p->budget)
+		return;
+	(void)pthread_mutex_lock(&p->lock);
+	for (size_t i = 0; i < p->n && atomic_load(&p->bytes) > p->budget; i++) {
+		struct cache *c = oldest_locked(p, from, &used);
+		size_t kept = atomic_load(&p->clock) - used < POOL_ACTIVE;
+
+		if (!c)
+			break;
+		from = used + 1;
+		(void)pthread_mutex_lock(&c->lock);
+		while (atomic_load(&p->bytes) > p->budget && c->n_entries > kept) {
+			x = victim_locked(c);
+			if (!x)
+				break;
+			x->chain = gone;
+			gone = x;
+		}
+		(void)pthread_mutex_unlock(&c->lock);
+	}
+	(void)pthread_mutex_unlock(&p->lock);
+	free_chain(gone);
 }
 
 /* use_locked - one more reference to x. */
@@ -329,6 +451,8 @@ static int get(struct cache *c, uint32_t array, uint64_t linear, struct cache_en
 	struct cache_entry *x, *fresh = NULL;
 	int rc;
 
+	if (c->pool)
+		atomic_store(&c->used, atomic_fetch_add(&c->pool->clock, 1) + 1);
 	(void)pthread_mutex_lock(&c->lock);
 	c->n_gets++;
 	x = find_locked(c, array, linear, hash);
@@ -458,7 +582,7 @@ static uint8_t *room_locked(struct cache *c, size_t cap, struct cache_entry **go
 		if (!x)
 			break;
 	}
-	c->bytes += cap;
+	more_locked(c, cap);
 	if (data)
 		c->recycled++;
 	else
@@ -482,6 +606,7 @@ uint8_t *cache_alloc(struct cache_entry *x, size_t len)
 	x->cap = cap;
 	(void)pthread_mutex_unlock(&c->lock);
 	free_chain(gone);
+	shrink(c->pool);
 	if (!x->data)
 		x->data = malloc(cap);
 	x->len = len; /* nobody else looks before cache_publish */
@@ -535,6 +660,7 @@ void cache_handed(struct cache_entry *x, size_t off, size_t n)
 void cache_put(struct cache_entry *x)
 {
 	struct cache *c = x->cache;
+	struct cache_pool *pool = c->pool;
 	struct cache_entry *gone = NULL;
 
 	(void)pthread_mutex_lock(&c->lock);
@@ -558,6 +684,7 @@ void cache_put(struct cache_entry *x)
 	}
 	(void)pthread_mutex_unlock(&c->lock);
 	free_chain(gone);
+	shrink(pool);
 }
 
 void cache_stats(struct cache *c, struct cache_stats *ret)

@@ -14,6 +14,7 @@
 
 struct cache;
 struct cache_entry;
+struct cache_pool;
 
 enum { CACHE_READY = 0, CACHE_LOAD = 1 };
 
@@ -36,6 +37,15 @@ struct cache *cache_new(uint64_t budget);
 void cache_of_far(struct cache *c);
 /* cache_free - no reference may be held any more. Takes NULL. */
 void cache_free(struct cache *c);
+
+/* cache_pool_new - a budget in bytes that caches share, beside the one that each has: what nobody
+ * uses goes from the caches that nobody has asked for longest. NULL when memory is short. */
+struct cache_pool *cache_pool_new(uint64_t budget);
+/* cache_pool_free - no cache may be in it any more. Takes NULL. */
+void cache_pool_free(struct cache_pool *p);
+/* cache_join - c is in the pool until it is freed. Before the first cache_get; p: NULL does
+ * nothing. */
+void cache_join(struct cache *c, struct cache_pool *p);
 
 /* cache_get - the entry of chunk (array, linear), with a reference for the caller.
  * Returns CACHE_READY: its bytes can be used; finish with cache_put.

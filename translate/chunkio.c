@@ -295,6 +295,8 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 		c->ahead = ahead_new(c->n_arrays, opts->threads, prefetch, c);
 		rc = c->ahead ? 0 : err_nomem(e);
 	}
+	if (rc == 0)
+		cache_join(c->cache, opts->pool);
 	if (rc == 0 && s->far) {
 		cache_of_far(c->cache);
 		c->streams = streams_new(c->n_arrays);

@@ -12,10 +12,12 @@
 #include "translate/source.h"
 #include "translate/span.h"
 
+struct cache_pool;
 struct chunkio;
 
 struct chunkio_options {
 	uint64_t cache_bytes;  /* budget for decoded chunks; a chunk in use may exceed it */
+	struct cache_pool *pool; /* what all views have for them together, borrowed; NULL: no limit */
 	uint32_t threads;      /* decoding threads ahead of readers; 0: none, readers decode */
 	uint32_t ahead;        /* chunks to decode ahead of a sequential reader */
 };

@@ -57,14 +57,17 @@ static int op_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
 	return rc;
 }
 
-/* gone_attr - of what has no name any more, and is open. */
-static void gone_attr(struct tree *t, struct node *n, struct found *ret)
+/* gone_attr - of what has no name any more. A file's content is kept when it was open then; of
+ * one that was written to before and closed there is a work, and nothing in it. */
+static int gone_attr(struct tree *t, struct node *n, struct found *ret, struct err *e)
 {
 	*ret = (struct found){.kind = FOUND_DIR};
 	if (n->is_dir)
-		return;
+		return 0;
 	ret->kind = FOUND_WORK;
-	(void)node_has_work(t, n, &ret->size, &ret->mtime);
+	if (node_has_work(t, n, &ret->size, &ret->mtime))
+		return 0;
+	return err_set(e, -ESTALE, "'%.200s' is gone", n->key);
 }
 
 static int op_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
@@ -80,10 +83,8 @@ static int op_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct
 	commits_poll(t);
 	read_lock(t);
 	g = grounds_get(t->grounds);
-	if (n->gone && !n->work && !n->is_dir)
-		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
-	else if (n->gone)
-		gone_attr(t, n, &f);
+	if (n->gone)
+		rc = gone_attr(t, n, &f, e);
 	else
 		rc = tree_find(t, g, n->key, &f, e);
 	if (!rc && ((f.kind == FOUND_DIR) != n->is_dir || f.kind == FOUND_NOTHING))

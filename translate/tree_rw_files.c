@@ -93,7 +93,9 @@ static int open_locked(struct tree *t, struct node *n, int flags, struct view_ha
 int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, struct err *e)
 {
 	struct tree *t = tree_of(v);
+	struct timespec mtime;
 	struct node *n;
+	uint64_t size;
 	int rc = node_get(t, id, &n, e);
 
 	*ret = (struct view_handle){0};
@@ -102,7 +104,7 @@ int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, s
 	read_lock(t);
 	if (n->is_dir)
 		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
-	else if (n->gone && !n->work)
+	else if (n->gone && !node_has_work(t, n, &size, &mtime))
 		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
 	else if (n->gone)
 		rc = handle_make(t, n, flags, ret, e);

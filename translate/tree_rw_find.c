@@ -233,6 +233,7 @@ void tree_attr(struct tree *t, const struct ground *g, const struct node *n,
 		.unsure = f->unsure,
 	};
 	ret->mode = ret->is_dir ? mode | (mode & 0444) >> 2 : mode;
+	ret->nameless = n->gone && !ret->is_dir;
 	if (n->mode)
 		ret->mode = n->mode;
 	if (f->kind == FOUND_WORK || f->kind == FOUND_STAGED)

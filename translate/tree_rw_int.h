@@ -229,8 +229,8 @@ int copy_base(struct tree *t, const struct ground *g, const char *from, const ch
 int tree_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr, view_emit *emit,
 	      void *arg, struct err *e);
 void tree_listings_free(struct tree *t);
-/* tree_each - the entries of a directory, in no order; names may be taken away meanwhile. Under the
- * tree's lock. */
+/* tree_each - the entries of a directory, in no order; names may be taken away meanwhile, and one
+ * that is written meanwhile may come twice. Under the tree's lock; under the write lock once. */
 int tree_each(struct tree *t, const struct ground *g, const char *key,
 	      bool (*fn)(void *arg, const char *name, bool is_dir), void *arg,
 	      struct err *e) NZ_MUST_USE;

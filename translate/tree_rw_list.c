@@ -87,20 +87,20 @@ static int fresh_below(struct tree *t, const char *dir, struct buf *out, struct 
 static int own_entries(struct each *l, struct err *e)
 {
 	struct buf names;
-	size_t staged;
+	size_t fresh;
 	int rc;
 
 	buf_init(&names, NAMES_MAX);
-	rc = stage_names(l->t->stage, l->key, &names, e);
-	staged = names.len;
+	rc = fresh_below(l->t, l->key, &names, e);
+	fresh = names.len;
 	if (!rc)
-		rc = fresh_below(l->t, l->key, &names, e);
+		rc = stage_names(l->t->stage, l->key, &names, e);
 	for (size_t at = 0; !rc && at < names.len && !l->stopped;) {
 		const char *name = (const char *)names.data + at;
 		char key[STORE_KEY_MAX + 1];
 		struct stage_entry x = {.kind = STAGE_DATA};
 
-		if (at < staged && entry_key(l->key, name, key))
+		if (at >= fresh && entry_key(l->key, name, key))
 			stage_find(l->t->stage, key, &x, NULL);
 		if (x.kind != STAGE_GONE)
 			l->stopped = !l->fn(l->arg, name, x.kind == STAGE_DIR);
@@ -110,18 +110,18 @@ static int own_entries(struct each *l, struct err *e)
 	return rc;
 }
 
+/* Names go from the dataset's to the created to the staged ones, and back only under the write
+ * lock: asked in this order, one that goes meanwhile comes twice and never not at all. */
 int tree_each(struct tree *t, const struct ground *g, const char *key,
 	      bool (*fn)(void *arg, const char *name, bool is_dir), void *arg, struct err *e)
 {
 	struct each l = {.t = t, .key = key, .fn = fn, .arg = arg};
 	struct found f;
-	int rc = own_entries(&l, e);
+	int rc = tree_find(t, g, key, &f, e);
 
-	if (!rc && !l.stopped)
-		rc = tree_find(t, g, key, &f, e);
-	if (rc || l.stopped || !f.in_base_dir)
-		return rc;
-	return g->view->ops->list(g->view, f.base_id, 0, false, base_entry, &l, e);
+	if (!rc && f.in_base_dir)
+		rc = g->view->ops->list(g->view, f.base_id, 0, false, base_entry, &l, e);
+	return rc || l.stopped ? rc : own_entries(&l, e);
 }
 
 /* ---- listings ---- */

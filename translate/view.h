@@ -20,7 +20,8 @@
 struct view_attr {
 	uint64_t id;
 	uint64_t size;    /* bytes, exact; 0 for a directory */
-	uint32_t nlink;   /* 2 + sub-directories for a directory where known, else 1 */
+	uint32_t nlink;   /* 2 + sub-directories for a directory where known, else 1; 0 is 1 */
+	bool nameless;    /* it is open, and no name leads to it any more: its link count is 0 */
 	bool is_dir;
 	bool is_link;     /* a symbolic link: readlink; size is that of its text */
 	bool fleeting;    /* the view itself cannot say when this changes: the kernel may remember
@@ -99,6 +100,9 @@ struct view_write_ops {
 	/* rename - flags: RENAME_NOREPLACE or 0. */
 	int (*rename)(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
 		      const char *to_name, size_t to_len, unsigned flags, struct err *e);
+	/* symlink - a link with this text. NULL: -EPERM. */
+	int (*symlink)(struct view *v, uint64_t dir, const char *name, size_t len,
+		       const char *text, struct view_attr *ret, struct err *e);
 	/* link - file id gets another name; EEXIST when that is there. What was written is the
 	 * same under both, what will be need not be. NULL: -EPERM. */
 	int (*link)(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,

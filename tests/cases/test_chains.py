@@ -15,7 +15,7 @@ import gen
 from clients import compare_chains, nc_h5py
 from gen import trees
 from lib import h5_chunks
-from lib.context import Skip, corpus
+from lib.context import Skip, corpus, sampled
 from cases.test_corpus import files
 from cases.test_virtual import virtual
 
@@ -68,7 +68,7 @@ def hdf5(folder, t):
     """All files of a folder of the corpus."""
     found = collections.defaultdict(collections.Counter)
     problems = []
-    for file in files(os.path.join(corpus(), folder)):
+    for file in sampled(files(os.path.join(corpus(), folder)), 4):
         try:
             for how, chain, path in compare_file(t, file, t.path("report")):
                 found[tuple(chain)][how] += 1
@@ -83,7 +83,7 @@ def hdf5(folder, t):
 
 def judge(chain, verdicts):
     """Each chain was compared with values at least once and never failed, or is of a filter that
-    nobody has and always failed."""
+    nobody has and always failed. A sample of the files may have a chain in a damaged one only."""
     nobody = [f for f in chain if f in NOBODY]
     if nobody:
         if set(verdicts) - {"error", "empty"} or "error" not in verdicts:
@@ -95,7 +95,8 @@ def judge(chain, verdicts):
         return [f"{chain}: {verdicts['error']} arrays cannot be read"]
     if verdicts["nobody"]:
         return [f"{chain}: {verdicts['nobody']} arrays were compared with nothing"]
-    if not verdicts["formula"] + verdicts["libhdf5"]:
+    damaged_only = set(verdicts) == {"damaged"} and not os.environ.get("NCZARRFS_ALL")
+    if not damaged_only and not verdicts["formula"] + verdicts["libhdf5"]:
         return [f"{chain}: {dict(verdicts)}: no values were compared"]
     return []
 
@@ -161,7 +162,7 @@ def zarr_corpus(t):
     """Trees of the corpus, those with chains that have not been seen twice already."""
     from cases.test_virtual_corpus import REFUSED, rows
     seen, problems = collections.Counter(), []
-    for row in rows(corpus()):
+    for row in sampled(rows(corpus()), 2):
         source = os.path.join(corpus(), row)
         if row not in REFUSED and with_zarr(t, source, seen):
             problems.append(read_virtual(t, source))
@@ -186,7 +187,7 @@ def zarr_generated(t):
 def generated(t):
     """Files that the tests write: those with filters."""
     found = collections.defaultdict(collections.Counter)
-    for name, feature in gen.load().items():
+    for name, feature in sampled(gen.load().items(), 2, lambda i: i[0]):
         file = t.path(name + ".nc")
         feature.write(file)
         if os.path.exists(file):

@@ -267,6 +267,7 @@ ROWS = {
 }
 
 
+# SEMANTICS E5
 def cases():
     for name, row in ROWS.items():
         yield name, functools.partial(run, name, row)

@@ -9,6 +9,7 @@ from lib.context import Crashed, Skip, corpus, library_only, sanitizer_env, sani
 from clients import compare_xarray, oracle
 
 LIMIT = 180.0
+ONE_IN = {"netcdf4/*": 4, "hdf5/*": 4}
 BAD_LIMIT = 120.0
 MEMORY = 1 << 30
 

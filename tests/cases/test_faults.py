@@ -292,6 +292,7 @@ def file_rig(t):
     return Rig(t, "x.zarr", make_store, [inside(s) for s in FILE_STEPS], check_store)
 
 
+# SEMANTICS W9, E12
 def cases():
     for workload, rig in (("tree", tree_rig), ("file", file_rig)):
         for kind in KINDS:

@@ -27,6 +27,7 @@ def run(feature, t):
             clients.gdal(t, file, m)
 
 
+# SEMANTICS R9
 def cases():
     for name, feature in gen.load().items():
         yield name, functools.partial(run, feature)

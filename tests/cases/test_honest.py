@@ -36,6 +36,7 @@ def until(condition):
         time.sleep(0.01)
 
 
+# SEMANTICS C6, E1
 def test_source_gone_or_garbage(t):
     path = write(t.path("a.h5"))
 
@@ -61,6 +62,7 @@ def test_source_gone_or_garbage(t):
         t.call(check, m.path)
 
 
+# SEMANTICS E2, E3
 def test_filter_that_nobody_has(t):
     path = t.path("a.h5")
     with h5py.File(path, "w") as f:
@@ -76,6 +78,7 @@ def test_filter_that_nobody_has(t):
         t.call(check, m.path)
 
 
+# SEMANTICS E1, E2
 def test_damaged_index(t):
     """The chunk index of a variable is overwritten: every read of it is an error."""
     path = write(t.path("a.h5"))

@@ -125,6 +125,7 @@ def check_listing(mnt):
         assert not os.path.lexists(os.path.join(mnt, name)), f"{name} is shown"
 
 
+# SEMANTICS X9
 def test_listing(t):
     """Exactly these names. Links have no counterparts, nor has what only looks like a dataset;
     inside of a store there are its own files."""
@@ -167,6 +168,7 @@ def check_real(d, mnt):
             raise AssertionError(f"{func.__name__} works")
 
 
+# SEMANTICS E8, P24
 def test_real_files(t):
     """Bytes, types, modes, owners, times and targets of links are those of the directory; nothing
     can be written."""
@@ -264,6 +266,7 @@ def check_change(d, mnt):
     check_nc(mnt + "/w/y/z.nc", 5)
 
 
+# SEMANTICS C4
 def test_changes(t):
     """Files appear, are replaced and vanish; a listing and what is read follow."""
     d = folder_of(t)
@@ -282,6 +285,7 @@ def check_rewritten(d, mnt):
     eventually(check_nc, mnt + "/z.nc", 4)
 
 
+# SEMANTICS C5, C3
 def test_rewritten(t):
     """A store whose chunks and attributes are written anew in place; an archive is replaced."""
     d = folder_of(t)

@@ -44,6 +44,7 @@ def expect_errno(codes, func, *args):
     raise AssertionError(f"{args}: no error")
 
 
+# SEMANTICS E8
 def test_read_only(t):
     def check(mnt):
         codes = (errno.EROFS,)
@@ -90,6 +91,7 @@ def test_attributes_of_files(t):
         t.call(check, m.path)
 
 
+# SEMANTICS E1
 def test_absent_names(t):
     """ENOENT for what is proven absent, in every form of a bad chunk name."""
     def check(mnt):
@@ -114,6 +116,7 @@ def test_indented_json(t):
         t.call(check, m.path)
 
 
+# SEMANTICS R2
 def test_partial_reads(t):
     """Any offset and length of a file, beyond its end too, with and without read-ahead."""
     def check(mnt):
@@ -132,6 +135,7 @@ def test_partial_reads(t):
         t.call(check, m.path)
 
 
+# SEMANTICS R13
 def test_listing_in_pieces(t):
     """A directory read while its position jumps gives every entry once."""
     path = t.path("a.nc")
@@ -190,6 +194,7 @@ def change_and_read(mnt, change, old, new):
         time.sleep(0.2)
 
 
+# SEMANTICS C1, C2, E6
 def test_source_replaced_by_rename(t):
     """rename() over the source: never old and new in one answer; a new lookup sees the new."""
     path = sample(t.path("a.nc"), 1)
@@ -198,6 +203,7 @@ def test_source_replaced_by_rename(t):
         t.call(change_and_read, m.path, lambda: os.rename(t.path("b.nc"), path), 1, 2)
 
 
+# SEMANTICS C2
 def test_source_rewritten_in_place(t):
     """The same inode with another content of the same layout."""
     path = sample(t.path("a.nc"), 1)
@@ -211,6 +217,7 @@ def test_source_rewritten_in_place(t):
         t.call(change_and_read, m.path, rewrite, 1, 2)
 
 
+# SEMANTICS E7
 def test_source_truncated(t):
     """Truncated in place: errors, no hang, no SIGBUS; never short data as if it were whole."""
     path = sample(t.path("a.nc"), 7)
@@ -250,6 +257,7 @@ def test_source_removed(t):
         t.call(check, m.path)
 
 
+# SEMANTICS E4
 def test_damaged_chunk(t):
     """A chunk whose bytes are damaged is EIO when decoded, never absent; the others are read."""
     path = sample(t.path("a.nc"), 5)
@@ -287,6 +295,7 @@ def test_foreground(t):
     assert m.process.wait(10) == 0
 
 
+# SEMANTICS R1
 def test_ready_on_return(t):
     """When the command returns, the first lookup works: ten times over."""
     path = sample(t.path("a.nc"))
@@ -295,6 +304,7 @@ def test_ready_on_return(t):
             t.call(lambda p: os.stat(p + "/z/0.0"), m.path, timeout=5)
 
 
+# SEMANTICS R7
 def test_source_is_not_locked(t):
     """Another program may open the source for writing while it is mounted."""
     path = sample(t.path("a.nc"))
@@ -325,6 +335,7 @@ def test_modes(t):
             t.call(check, m.path, mode)
 
 
+# SEMANTICS R8
 def test_portable_passes_bytes(t):
     """A chunk that passes through is the stored bytes; filter=none gives plain elements."""
     path = sample(t.path("a.nc"))
@@ -349,6 +360,7 @@ def read_all(folder, rounds=1):
                         pass
 
 
+# SEMANTICS R4
 def test_parallel_readers(t):
     """Eight threads and three processes read everything at once and all get the same."""
     path = sample(t.path("a.nc"), 9, n=100)

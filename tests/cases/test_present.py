@@ -19,6 +19,7 @@ from lib import clients
 from lib.context import Skip
 
 LIMIT = 240.0
+ONE_IN = {"zarr_of/*": 4, "nc_of/*": 3, "chain/*": 3}
 
 # A specification, and what .zarray then says: filters, compressor. %d: bytes of an element.
 SPECS = {
@@ -319,6 +320,7 @@ def nc_chains_of(file, name, ids):
         assert [p.get_filter(i)[0] for i in range(p.get_nfilters())] == ids
 
 
+# SEMANTICS R5
 def test_same_file_again(t):
     """The same bytes from every mount, whatever is cached."""
     source = t.path("s.zarr")
@@ -478,6 +480,7 @@ def test_listing_encodes_nothing(t):
         assert sizes == {n: os.stat(f"{m.path}/v/{n}").st_size for n in names}
 
 
+# SEMANTICS C12
 def test_small_cache(t):
     """Everything is encoded again and again, and is always the same."""
     file = t.path("sample.nc")

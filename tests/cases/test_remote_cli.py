@@ -229,6 +229,7 @@ def test_file_address(t):
 READER = "import sys; open(sys.argv[1], 'rb').read()"
 
 
+# SEMANTICS E14
 def test_hang(t):
     """A server that stops answering: who waits can be killed, and the mount goes away, by
     fusermount3 and by a signal."""
@@ -268,6 +269,7 @@ def test_hang(t):
             go.set()
 
 
+# SEMANTICS C7
 def test_changed(t):
     """A file that is replaced is opened again, when somebody uses the mount."""
     import xarray as xr

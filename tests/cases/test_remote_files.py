@@ -139,6 +139,7 @@ def test_requests(t):
         assert len(web.asked) <= 3, web.asked
 
 
+# SEMANTICS C8
 def test_replaced(t):
     """Old bytes, an error, then new bytes; never some of each."""
     import numpy as np

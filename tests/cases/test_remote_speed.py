@@ -66,6 +66,7 @@ def test_requests(t):
             assert not web.asked, web.asked
 
 
+# SEMANTICS C13
 def test_restart_with_a_disk_cache(t):
     """A mount that finds its cache directory warm asks whether things are what they were, and
     fetches none of them; a damaged cache gives the right bytes, too."""

@@ -248,6 +248,7 @@ def fails_nc(mnt):
         must_fail("h5py", lambda: f["y"][10:20, 10:20])
 
 
+# SEMANTICS E13
 def test_refused(t):
     """Neither 403 nor a server's failure nor a web page is a chunk that was never written."""
     write_plain(t.path("a.zarr"))

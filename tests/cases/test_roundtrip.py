@@ -10,6 +10,7 @@ from cases.test_corpus import files
 from cases.test_virtual import virtual
 
 LIMIT = 60.0
+ONE_IN = {"*": 4}
 EVERY = 1  # of the corpus
 
 # file -> variable -> the difference that keeps it from being compared (tests/differences.py)

@@ -98,6 +98,7 @@ def _reader_beside_writers(file, zarr):
         assert np.array_equal(reader["w"][:], np.arange(1000) / 4)
 
 
+# SEMANTICS C11
 def run_readers(t):
     path = store(t)
     with t.mount(path, "rw") as m:
@@ -223,6 +224,7 @@ def run_kept(t):
     nothing_left(path)
 
 
+# SEMANTICS C3, W12
 def run_foreign(t):
     """Another program writes into the store: seen when nobody writes here, refused when somebody
     does."""
@@ -280,6 +282,7 @@ def _refused(file, path):
 
 # ---- names ----
 
+# SEMANTICS P1, P13
 def run_names(t):
     path = store(t)
     with t.mount(path, "rw") as m:
@@ -421,6 +424,7 @@ def run_bytes(t):
 
 # ---- a full disk ----
 
+# SEMANTICS E12
 def run_full(t):
     """The file system is full: the writer is told, and the store and the file are what they were.
     When there is room again they can be written again."""

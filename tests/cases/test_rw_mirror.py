@@ -195,6 +195,7 @@ def check_after(d):
     check_tree(d + "/s.zarr", 7)
 
 
+# SEMANTICS W5
 def test_datasets(t):
     d = folder(t)
     t.call(tree, d + "/s.zarr", 1)

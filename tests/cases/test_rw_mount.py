@@ -100,6 +100,7 @@ def below(m, name):
 
 # ---- tests ----
 
+# SEMANTICS C9, W5, W21
 def test_both_ways(t):
     """What was written is read in the mount at once, and is in the dataset when the process has
     ended; nothing is left beside it."""
@@ -126,6 +127,7 @@ def test_create(t):
             assert m.status == 1 and "leave out create" in m.messages(), m.messages()
 
 
+# SEMANTICS X7
 def test_what_cannot_be_written(t):
     nc, tree = t.path("a.nc"), t.path("b.zarr")
     classic, archive = t.path("c.nc"), t.path("d.zarr.zip")
@@ -149,6 +151,7 @@ def test_what_cannot_be_written(t):
     assert not os.path.exists(state(tree))
 
 
+# SEMANTICS L1, L2
 def test_one_writer(t):
     for path, _, _, expect_in, _ in datasets(t):
         with t.mount(path, "rw") as m:
@@ -171,6 +174,7 @@ def _permissions(mnt, source, name):
     expect_errno((errno.EPERM,), os.mkfifo, os.path.join(mnt, "fifo"))
 
 
+# SEMANTICS P18, P28
 def test_permissions(t):
     """Attributes say what can be done; the mount's own options hold."""
     for (path, _, _, _, _), name in zip(datasets(t), ("v/.zarray", "b.nc")):
@@ -188,6 +192,7 @@ def _sync(mnt):
     os.close(fd)
 
 
+# SEMANTICS W4
 def test_sync(t):
     """After `sync MNT` it is in the dataset, while the mount goes on."""
     for path, name, write, expect_in, expect_source in datasets(t):
@@ -199,6 +204,7 @@ def test_sync(t):
         in_child(t, expect_source, path, 12)
 
 
+# SEMANTICS W6
 def test_sigterm(t):
     """SIGTERM is unmounting: everything that was confirmed is written first."""
     for path, name, write, _, expect_source in datasets(t):
@@ -222,6 +228,7 @@ def _kill(m):
     mounts.unmount(m.path, lazy=True)
 
 
+# SEMANTICS W1, W2
 def test_killed(t):
     """What close has confirmed survives kill -9 of everything: `nczarrfs recover`, or the next
     mount, puts it into the dataset."""
@@ -244,6 +251,7 @@ def test_killed(t):
     assert status == 1 and "none.nc': no such file" in text, text
 
 
+# SEMANTICS W8, W12
 def test_kept(t):
     """Another program changes the file while something waits: it is not overwritten, the exit
     status says so, what was written is kept, and goes in when the user says so."""
@@ -304,6 +312,7 @@ def _commit_process(m):
     return None
 
 
+# SEMANTICS W9
 def test_commit_dies(t):
     """The process that writes the file dies while it does: the mount goes on, nothing is lost, the
     file is what it was, and the next commit makes up for it."""

@@ -243,6 +243,7 @@ def expect(told, got):
         assert (data.hex() if data is not None else None) in may, (key, data, may)
 
 
+# SEMANTICS W18
 def test_killed(t):
     rng = random.Random(7)
     told = t.path("told")
@@ -428,6 +429,7 @@ def expect_zarr(folder, value):
     assert (g["w"][:] == np.arange(64) + value).all(), g["w"][:]
 
 
+# SEMANTICS W19
 def test_failing_file(t):
     """The service fails in the middle of a commit: close says so, the mount goes on with what was
     written, and when the service is back the next commit ends it."""
@@ -483,6 +485,7 @@ def sync_fails(mnt):
     raise AssertionError("fsync says that all is well")
 
 
+# SEMANTICS W18, W19
 def test_failing_tree(t):
     broken = Broken()
     with server(t) as s3:
@@ -533,6 +536,7 @@ def test_requests(t):
 
 # ---- others ----
 
+# SEMANTICS W20
 def test_others(t):
     """Documents that others changed meanwhile are not written over; chunks are nobody's."""
     with server(t) as s3:

@@ -288,6 +288,7 @@ def _places(t, file):
         return f.read()
 
 
+# SEMANTICS W13
 def test_nothing_written(t):
     """A writable mount in which nobody writes leaves the file alone."""
     file = t.path("file.nc")
@@ -337,6 +338,7 @@ def _has_title(file):
         assert nc.title == "by another program" and nc["w"][0, 0] == 77.0
 
 
+# SEMANTICS W12
 def test_changed_underneath(t):
     file = t.path("file.nc")
     t.call(_make_netcdf, file)
@@ -394,6 +396,7 @@ def _refused(root, how):
         raise AssertionError(f"{name} is taken ({how})")
 
 
+# SEMANTICS E10, W10
 def test_refused(t):
     file = t.path("file.nc")
     t.call(_make_netcdf, file)

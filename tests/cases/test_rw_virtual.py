@@ -180,6 +180,7 @@ def versions(store):
     return found
 
 
+# SEMANTICS W14
 def test_only_what_changed(t):
     """A chunk that changed is encoded as its array is; no other object of the store is touched."""
     store = t.path("store.zarr")
@@ -197,6 +198,7 @@ def _look_only(file):
         f["zlib"][...]
 
 
+# SEMANTICS W13
 def test_nothing_changed(t):
     """Opened for writing and closed: libhdf5 writes to the superblock, the store stays as it is."""
     store = t.path("store.zarr")
@@ -236,6 +238,7 @@ class Program:
         return self.process.returncode == 0 and "closed" in out, err
 
 
+# SEMANTICS L5
 def test_locks(t):
     """Two writers of one file are kept apart by libhdf5's locks."""
     store = t.path("store.zarr")
@@ -295,6 +298,7 @@ with h5py.File(sys.argv[1], "r+") as f:
 """
 
 
+# SEMANTICS C11
 def test_reader_keeps_its_version(t):
     store = t.path("store.zarr")
     t.call(_make_store, store)
@@ -330,6 +334,7 @@ def _close_fails(file, store):
     raise AssertionError("close says that the file was written")
 
 
+# SEMANTICS W12
 def test_changed_underneath(t):
     store = t.path("store.zarr")
     t.call(_make_store, store)
@@ -349,6 +354,7 @@ def _close_of_rubbish(file):
         f.write(b"this is no HDF5 file" * 100)
 
 
+# SEMANTICS E11, W10
 def test_no_hdf5(t):
     """What is no netCDF-4 file at close is refused there, and the store stays as it is."""
     store = t.path("store.zarr")

@@ -129,6 +129,7 @@ def test_refused(t):
             t.call(read, os.path.join(m.path, "a.nc"))
 
 
+# SEMANTICS E13
 def test_forbidden_chunk(t):
     """Without permission to list, S3 says 403 of a chunk that is not there: that is an error, never
     a fill value."""

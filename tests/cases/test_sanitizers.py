@@ -24,6 +24,7 @@ ELEMS = 1000
 VERSIONS = 6
 OPERATIONS = 60000
 COSTLY = ("huge_shape", "many_entries")  # to list under valgrind
+ONE_IN = {"valgrind_decoded": 1000}  # only where all tests are run
 FILES = 40  # read of one array, where each costs much
 KINDS = ("z", "raw", "cont", "so", "low", "odd", "text", "unwritten")
 

@@ -169,6 +169,7 @@ def write_damaged(path):
         d.id.write_direct_chunk((17 * 1024,), b"this is not deflate")
 
 
+# SEMANTICS E4
 def test_damaged_chunk(t):
     """What lies beside a chunk that cannot be decoded can be read. Chunks of one page: the kernel
     reads whole pages."""

@@ -162,6 +162,7 @@ def check_growth(t, grown, m):
 OPTIONS = ("cache_size=2M", "decode_threads=2", "max_idle_threads=4")
 
 
+# SEMANTICS C1, C3
 def test_virtual_file(t):
     """One tree, whose chunks and attributes are replaced one after another."""
     source = t.path("s.zarr")

@@ -10,6 +10,7 @@ from lib.context import Skip, corpus
 from cases.test_virtual import h5py_compare, h5tools, nctools, virtual, xarray_compare
 
 LIMIT = 60.0
+ONE_IN = {"*": 3}
 LARGE = 1 << 22  # elements: as text they take seconds
 
 # row -> a word of the one line that refuses it

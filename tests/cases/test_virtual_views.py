@@ -239,6 +239,7 @@ def same_files(a, b):
         assert f.read() == first, f"{b} is not {a}"
 
 
+# SEMANTICS R5
 def test_same_tree_same_file(t):
     source = climate(t)
     os.mkdir(t.path("copies"))

@@ -1,5 +1,6 @@
 /* fuzz_codec.c - one codec over arbitrary bytes and parameters. FUZZ_CODEC says which: a name and a
- * number, as the folders in tests/fuzz/seeds are called ("lz4-32004"; the number is enough).
+ * number, as the folders in tests/fuzz/seeds are called ("lz4-32004"; the number is enough). Without
+ * it the first four bytes of an input do: a number of a filter, or else any number.
  *
  * Properties: nothing crashes or touches memory that is not its own; decoding gives the length that
  * was asked for or a known error; what has no known length is the same; memory is at most a few
@@ -42,17 +43,18 @@ static void require(bool ok)
 		abort();
 }
 
-/* chosen - the codec of FUZZ_CODEC. */
-static const struct codec_ops *chosen(void)
+static const struct codec_ops *now; /* the codec of this input */
+
+/* named - the codec of FUZZ_CODEC; NULL: it names none. */
+static const struct codec_ops *named(void)
 {
 	static const struct codec_ops *ops;
 	const char *name = getenv("FUZZ_CODEC");
 	const char *dash = name ? strrchr(name, '-') : NULL;
 	uint32_t id = 0;
 
-	if (ops)
+	if (ops || !name || !*name)
 		return ops;
-	codec_plugins_off();
 	for (const char *s = dash ? dash + 1 : name; s && *s >= '0' && *s <= '9'; s++)
 		id = id * 10 + (uint32_t)(*s - '0');
 	ops = codec_find(id);
@@ -60,6 +62,24 @@ static const struct codec_ops *chosen(void)
 		(void)fprintf(stderr, "FUZZ_CODEC names no codec\n"); /* nobody to tell */
 		exit(2);
 	}
+	return ops;
+}
+
+/* choose - the codec that an input is for. */
+static const struct codec_ops *choose(struct slice *s)
+{
+	const struct codec_ops *ops = named();
+	size_t n = 0;
+	uint32_t id;
+
+	if (ops)
+		return ops;
+	id = rd_le32(s);
+	ops = codec_find(id);
+	while (codec_at(n))
+		n++;
+	for (; !ops || !ops->decode; id++)
+		ops = codec_at(id % n);
 	return ops;
 }
 
@@ -87,7 +107,7 @@ static bool take(struct slice *s, struct input *x)
 	if (x->elem_size == 0)
 		x->elem_size = 1;
 	x->spec = (struct codec_spec){
-		.h5_id = chosen()->h5_id, .n_params = n, .params = x->params, .name = ""};
+		.h5_id = now->h5_id, .n_params = n, .params = x->params, .name = ""};
 	x->chain = (struct codec_chain){1, &x->spec};
 	x->in = s->p;
 	x->n = s->len;
@@ -103,12 +123,10 @@ static bool known(int rc, const struct err *e)
 /* exact - whether what was decoded is given back: sums of floats are rounded. */
 static bool exact(const struct input *x)
 {
-	const struct codec_ops *ops = chosen();
-
-	for (uint32_t i = 0; ops->h5_id == CODEC_DELTA && i < x->spec.n_params; i++)
+	for (uint32_t i = 0; now->h5_id == CODEC_DELTA && i < x->spec.n_params; i++)
 		if ((x->params[i] >> 8 & 0xff) == 'f')
 			return false;
-	return !ops->lossy;
+	return !now->lossy;
 }
 
 /* again - what was decoded, encoded and decoded once more. */
@@ -143,7 +161,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t *out;
 	int rc, any_rc;
 
-	(void)chosen();
+	codec_plugins_off();
+	now = choose(&s);
 	if (!take(&s, &x))
 		return 0;
 	scratch = codec_scratch_new();
@@ -167,7 +186,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	 * there are other bytes */
 	require(rc != 0 || any_rc != 0 || len != x.out_len || memcmp(any, out, len) == 0);
 
-	if (rc == 0 && chosen()->encode)
+	if (rc == 0 && now->encode)
 		again(&x, out, scratch);
 	free(out);
 	codec_scratch_free(scratch);

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import traceback
+import zlib
 
 from lib import mounts
 
@@ -25,6 +26,14 @@ def corpus():
     path = os.environ.get("NCZARRFS_CORPUS") or os.path.join(
         os.path.dirname(ROOT), "shared", "corpus")
     return path if os.path.isdir(path) else None
+
+
+def sampled(items, one_in, key=str):
+    """One in so many of items, always the same ones, but all of them where all tests are run
+    (run-tests.py --all, or -k)."""
+    if os.environ.get("NCZARRFS_ALL"):
+        return list(items)
+    return [x for x in items if zlib.crc32(key(x).encode()) % one_in == 0]
 
 
 def library_only(report):

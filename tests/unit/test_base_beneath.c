@@ -114,6 +114,32 @@ static void test_without(void **state)
 	}
 }
 
+static int touch(const char *path)
+{
+	int fd = openat(g_top, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+	return fd < 0 ? -1 : close(fd);
+}
+
+/* What is removed with a directory is what is in it, never what links in it lead to. */
+static void test_remove(void **state)
+{
+	(void)state;
+	assert_int_equal(mkdirat(g_top, "kept", 0755), 0);
+	assert_int_equal(mkdirat(g_top, "gone", 0755), 0);
+	assert_int_equal(mkdirat(g_top, "gone/deep", 0755), 0);
+	assert_int_equal(touch("kept/file") | touch("gone/deep/file") | touch("gone/file"), 0);
+	assert_int_equal(symlinkat("../../kept", g_top, "gone/deep/dir"), 0);
+	assert_int_equal(symlinkat("../kept/file", g_top, "gone/link"), 0);
+	assert_int_equal(symlinkat("kept", g_top, "top"), 0);
+	beneath_remove(g_top, "gone");
+	beneath_remove(g_top, "top");
+	beneath_remove(g_top, "none");
+	assert_int_equal(faccessat(g_top, "gone", F_OK, 0), -1);
+	assert_int_equal(faccessat(g_top, "top", F_OK, AT_SYMLINK_NOFOLLOW), -1);
+	assert_int_equal(faccessat(g_top, "kept/file", F_OK, 0), 0);
+}
+
 static char g_tmp[4096];
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -122,13 +148,6 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	(void)type;
 	(void)ftw;
 	return remove(path);
-}
-
-static int touch(const char *path)
-{
-	int fd = openat(g_top, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-
-	return fd < 0 ? -1 : close(fd);
 }
 
 static int setup(void **state)
@@ -164,6 +183,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_with),
 		cmocka_unit_test(test_without),
+		cmocka_unit_test(test_remove),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

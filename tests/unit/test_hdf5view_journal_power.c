@@ -157,6 +157,7 @@ static void record_one(struct place *p)
 	fault.on = false;
 }
 
+/* SEMANTICS W3, W9 */
 static void any_sector_may_be_lost(void **state)
 {
 	static const unsigned chances[] = {0, 100, 50, 90, 10};

@@ -458,6 +458,7 @@ static void test_refused(void **state)
 	(void)nf_array(f, 0, "texts", nf_str, 1 << 20, 1, NF_DIM(x));
 	refused(f, "without a fixed size exceed");
 	f->dims[0].len = 1;
+	/* SEMANTICS X8 */
 	(void)nf_array(f, 0, "deep", nf_i1, 0, 33, many);
 	refused(f, "33 dimensions");
 	(void)nf_array(f, 0, "deeptext", nf_s5, 0, 32, many);

@@ -8,8 +8,10 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,8 +24,9 @@
 #define CHUNKS 10
 #define SOURCE_MS 60000
 
-static char begun[80]; /* a link to the process that is reading a chunk that hangs or is slow */
-static bool spoilt;    /* in the worker: an earlier chunk damaged its memory */
+static _Atomic pid_t
+	*begun;     /* shared: the process that is reading a chunk that hangs or is slow */
+static bool spoilt; /* in the worker: an earlier chunk damaged its memory */
 
 static void nap(long ms)
 {
@@ -60,22 +63,15 @@ static void lie(void)
 
 static void begin(void)
 {
-	char pid[20];
-
-	(void)snprintf(pid, sizeof(pid), "%d", (int)getpid());
-	(void)unlink(begun);
-	if (symlink(pid, begun) < 0)
-		_exit(9);
+	atomic_store(begun, getpid());
 }
 
 /* reader_pid - of who has begun, 0 when nobody does. */
 static pid_t reader_pid(void)
 {
-	char text[20] = "";
-
-	for (int i = 0; i < 1000 && readlink(begun, text, sizeof(text) - 1) < 0; i++)
+	for (int i = 0; i < 1000 && atomic_load(begun) == 0; i++)
 		nap(10);
-	return (pid_t)strtol(text, NULL, 10);
+	return atomic_load(begun);
 }
 
 static size_t misbehave(unsigned flags, size_t n, const unsigned *values, size_t nbytes,
@@ -181,7 +177,11 @@ static int setup(void **state)
 	fd = mkstemp(f->path);
 	assert_true(fd >= 0);
 	assert_int_equal(close(fd), 0);
-	(void)snprintf(begun, sizeof(begun), "%s.begun", f->path);
+	if (!begun)
+		begun = mmap(NULL, sizeof(*begun), PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(begun != MAP_FAILED);
+	atomic_store(begun, 0);
 	file = H5Fcreate(f->path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
 	assert_true(file > 0);
 	fill(file, "good", "gggggggggf");
@@ -202,7 +202,7 @@ static int teardown(void **state)
 	source_close(f->s);
 	assert_true(waitpid(-1, NULL, WNOHANG) < 0); /* no child is left, not even a dead one */
 	assert_int_equal(unlink(f->path), 0);
-	(void)unlink(begun);
+	atomic_store(begun, 0);
 	free(f);
 	return 0;
 }
@@ -307,7 +307,7 @@ static void kill_reading(struct fixture *f, uint64_t chunk, struct reader *r)
 	pid_t pid;
 
 	*r = (struct reader){.s = f->s, .name = "hang", .chunk = chunk};
-	(void)unlink(begun);
+	atomic_store(begun, 0);
 	assert_int_equal(pthread_create(&t, NULL, reader_main, r), 0);
 	pid = reader_pid();
 	assert_true(pid > 0);
@@ -459,7 +459,7 @@ static void test_server_killed(void **state)
 
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* orphans are ours */
 	assert_int_equal(pipe2(tell, O_CLOEXEC), 0);
-	(void)unlink(begun);
+	atomic_store(begun, 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)

@@ -371,6 +371,77 @@ static void test_threads(void **state)
 	cache_free(c);
 }
 
+/* Caches of one pool: what they have together stays below its budget, and what goes is that of the
+ * one that was not used for longest; who takes a chunk in pieces keeps it. */
+static void test_pool(void **state)
+{
+	struct cache_pool *p = cache_pool_new(1000 * KIB);
+	struct cache *c[4];
+	uint64_t all = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		c[i] = cache_new(600 * KIB);
+		cache_join(c[i], p);
+		for (uint64_t k = 0; k < 10; k++)
+			cache_put(load(c[i], k, 64 * KIB, 1));
+	}
+	for (size_t i = 0; i < 4; i++)
+		all += stats_of(c[i]).bytes;
+	assert_true(all <= 1000 * KIB);
+	assert_int_equal(stats_of(c[0]).entries, 1);
+	assert_true(cache_has(c[0], 0, 9));
+	assert_int_equal(stats_of(c[3]).entries, 9); /* its own budget */
+	assert_true(cache_has(c[3], 0, 1));
+	/* what is in use stays, and what is larger than all there is */
+	{
+		struct cache_entry *x = load(c[1], 9, 64 * KIB, 1),
+				   *y = load(c[0], 20, 2000 * KIB, 1);
+
+		assert_true(cache_has(c[1], 0, 9) && cache_has(c[0], 0, 20));
+		cache_put(y);
+		assert_true(cache_has(c[0], 0, 20));
+		assert_true(cache_has(c[1], 0, 9));
+		cache_put(x);
+	}
+	/* one that nobody has used for long has nothing */
+	for (uint64_t k = 0; k < 2000; k++)
+		cache_put(load(c[2], k % 20, 64 * KIB, 1));
+	assert_int_equal(stats_of(c[3]).entries + stats_of(c[0]).entries, 0);
+	cache_free(c[3]);
+	for (uint64_t k = 0; k < 9; k++)
+		cache_put(load(c[2], k, 64 * KIB, 1));
+	assert_int_equal(stats_of(c[2]).entries, 9);
+	for (size_t i = 0; i < 3; i++)
+		cache_free(c[i]);
+	cache_pool_free(p);
+	cache_pool_free(NULL);
+}
+
+static void test_pool_threads(void **state)
+{
+	struct cache_pool *p = cache_pool_new(512 * KIB);
+	struct churn t[4];
+	pthread_t ids[4];
+	uint64_t all = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		t[i] = (struct churn){.c = cache_new(400 * KIB), .seed = i + 1};
+		cache_join(t[i].c, p);
+		assert_int_equal(pthread_create(&ids[i], NULL, churn, &t[i]), 0);
+	}
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(pthread_join(ids[i], NULL), 0);
+		assert_int_equal(t[i].bad, 0);
+		all += stats_of(t[i].c).bytes;
+	}
+	assert_true(all <= 512 * KIB + 4 * 300 * KIB); /* the last chunk of each */
+	for (size_t i = 0; i < 4; i++)
+		cache_free(t[i].c);
+	cache_pool_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -384,6 +455,8 @@ int main(void)
 		cmocka_unit_test(test_one_flight),
 		cmocka_unit_test(test_failed_flight),
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_pool),
+		cmocka_unit_test(test_pool_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -565,7 +565,8 @@ static void test_damaged(void **state)
 	free(b);
 }
 
-/* after another start of the machine what was never synced may be missing in the middle; what was
+/* SEMANTICS W3
+ * after another start of the machine what was never synced may be missing in the middle; what was
  * must not */
 static void test_power(void **state)
 {

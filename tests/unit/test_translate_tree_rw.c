@@ -315,6 +315,47 @@ static void test_rename(void **state)
 	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.1");
 }
 
+/* Another process has looked a file up when it is replaced: what it asks then is about the old one,
+ * whose content nobody has kept, and that is not the same as an empty file. */
+static void test_replaced(void **state)
+{
+	struct fx *f = *state;
+	struct err e = ERR_INIT;
+	struct view_handle h;
+	struct view_attr a, b;
+
+	assert_int_equal(write_text(f, "v/0.0", "one"), 0);
+	assert_int_equal(lookup(f, "v/0.0", &a), 0);
+	assert_int_equal(write_text(f, "v/tmp", "two"), 0);
+	assert_int_equal(move(f, "v/tmp", "v/0.0", 0), 0);
+	assert_int_equal(f->v->ops->getattr(f->v, a.id, &b, &e), -ESTALE);
+	assert_int_equal(f->v->write->open(f->v, a.id, O_RDONLY, &h, &e), -ESTALE);
+	assert_int_equal(f->v->write->open(f->v, a.id, O_WRONLY, &h, &e), -ESTALE);
+	assert_string_equal(text(f, "v/0.0"), "two");
+}
+
+static void confirmed_now(void *arg)
+{
+	struct fx *f = arg;
+	struct err e = ERR_INIT;
+
+	assert_int_equal(stage_put(tree_of(f->v)->stage, "v/0.1", (const uint8_t *)"x", 1, &e),
+			 0);
+}
+
+/* A file of the dataset is written while its directory is being listed: it was there all along. */
+static void test_listed(void **state)
+{
+	struct fx *f = *state;
+
+	f->d.listed_arg = f;
+	f->d.listed = confirmed_now;
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.1");
+	assert_null(f->d.listed);
+	assert_string_equal(list(f, "v", 9), ".zarray 0.0 0.1");
+	assert_string_equal(text(f, "v/0.1"), "x");
+}
+
 static void test_rename_dir(void **state)
 {
 	struct fx *f = *state;
@@ -533,7 +574,7 @@ int main(void)
 		TEST(test_trunc),  TEST(test_create),     TEST(test_again),
 		TEST(test_rename), TEST(test_rename_dir), TEST(test_refused),
 		TEST(test_spill),  TEST(test_forget),     TEST(test_link),
-		TEST(test_tail),
+		TEST(test_tail),   TEST(test_replaced),   TEST(test_listed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

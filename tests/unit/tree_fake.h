@@ -34,6 +34,9 @@ struct data {
 	uint64_t state; /* lock: another one when somebody else changes it */
 	atomic_int opened, open_now, commits;
 	atomic_int inside; /* requests that look at one of its views */
+	/* called once, in the middle of a listing */
+	void (*listed)(void *arg);
+	void *listed_arg;
 	/* what a commit is to do */
 	atomic_int fail; /* its code; once for each time in fail_times */
 	atomic_int fail_times;
@@ -181,6 +184,9 @@ static inline int fview_list(struct view *v, uint64_t dir, uint64_t cookie, bool
 	const char *key = f->v[dir - 1].key;
 	size_t n = strlen(key);
 
+	if (f->d->listed)
+		f->d->listed(f->d->listed_arg);
+	f->d->listed = NULL;
 	for (uint64_t id = cookie > 1 ? cookie : 2; id <= f->n; id++) {
 		const char *k = f->v[id - 1].key;
 		const char *name = k + n + (n > 0);

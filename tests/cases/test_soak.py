@@ -1,0 +1,18 @@
+"""A short form of `make soak` (docs/soak.md): real mounts of every kind are read and written by
+several processes, every value is checked, while sources change and servers are disturbed."""
+import os
+import sys
+
+from lib.context import ROOT
+
+LIMIT = 150.0
+RUN = os.path.join(ROOT, "tests", "soak", "run.py")
+
+
+def test_short(t):
+    words = ["--time", "14", "--readers", "22", "--lag", "8", "--every", "0.8", "--change", "0.15",
+             "--sample", "2", "--tmp", t.tmp, "--out", t.path("out"), "-q"]
+    status, out, err = t.run(sys.executable, RUN, *words, timeout=140, env={"NCZARRFS": t.binary})
+    print(out[-6000:], err[-3000:])
+    assert status == 0, "\n".join([x for x in out.splitlines() if "WRONG" in x or "PROBLEM" in x]
+                                  or [err[-2000:]])

@@ -1,0 +1,195 @@
+/* fuzz_http.c - what a web server may answer: header lines, a body in pieces, redirects.
+ *
+ * Input: a byte of flags, the status, what may come at most, which part was asked for, then header
+ * lines and pieces of the body, each with its length.
+ *
+ * Properties: nothing is written behind the room that there is, and no more kept than was allowed;
+ * an answer that is taken has the length that it says; what is refused has a message; a range ends
+ * behind its beginning and within its size; texts that are kept are printable; a redirect leads to
+ * http or https, never away from https, never to this machine or a private network unless that is
+ * allowed, and not for ever.
+ *
+ *   make fuzz TIME=60 FUZZ=http */
+#include "nczarr/net_int.h"
+#include "tests/fuzz/fuzz.h"
+
+#define ROUNDS (NET_HOPS + 3)
+
+enum { HTTPS = 1, HEAD = 2, ROOM = 4, PART = 8, PRIVATE = 16, PUBLIC_ONLY = 32, HTTP2 = 64 };
+
+static long status_now;
+
+/* Ours in place of libcurl's: there is no transfer. */
+#undef curl_easy_getinfo
+CURLcode curl_easy_getinfo(CURL *easy, CURLINFO info, ...)
+{
+	va_list ap;
+
+	(void)easy;
+	require(info == CURLINFO_RESPONSE_CODE);
+	va_start(ap, info);
+	*va_arg(ap, long *) = status_now;
+	va_end(ap);
+	return CURLE_OK;
+}
+
+static void printable(const char *text, size_t cap)
+{
+	require(memchr(text, '\0', cap) != NULL);
+	for (; *text; text++)
+		require((uint8_t)*text >= ' ' && *text != 0x7f);
+}
+
+static void header(struct net_request *r, struct slice *s)
+{
+	struct slice line = piece_of(s);
+
+	for (; line.len > 0 && r->fault == FAULT_NONE; line = piece_of(s)) {
+		char *copy = malloc(line.len);
+		size_t took;
+
+		require(copy != NULL);
+		memcpy(copy, line.p, line.len);
+		took = net_on_header(copy, 1, line.len, r);
+		require(took == line.len || r->fault == FAULT_HEADERS);
+		free(copy);
+	}
+}
+
+static void body(struct net_request *r, struct slice *s)
+{
+	while (more_of(s) && r->fault == FAULT_NONE) {
+		struct slice piece = piece_of(s);
+		char *copy = malloc(piece.len + 1);
+		size_t took;
+
+		require(copy != NULL);
+		memcpy(copy, piece.p ? piece.p : (const uint8_t *)"", piece.len);
+		took = net_on_body(copy, 1, piece.len, r);
+		require(took == piece.len || r->fault != FAULT_NONE);
+		free(copy);
+		if (piece.len == 0)
+			break;
+	}
+}
+
+static void check(const struct net_request *r)
+{
+	const struct net_answer *a = &r->a;
+	bool good = status_now == 200 || status_now == 206;
+
+	printable(a->etag, sizeof(a->etag));
+	printable(a->content_type, sizeof(a->content_type));
+	printable(a->region, sizeof(a->region));
+	printable(a->location, sizeof(a->location));
+	printable(a->error_code, sizeof(a->error_code));
+	require(a->weak == (strncmp(a->etag, "W/", 2) == 0));
+	if (a->ranged)
+		require(a->range_off < a->range_end && a->range_end <= a->range_size);
+	require(a->modified >= 0 && a->date >= 0);
+	require(r->room_len <= r->want.max_body);
+	if (good && r->body_began && !r->want.room)
+		require(a->body.len <= r->want.max_body);
+	if (!good && status_now >= 300)
+		require(a->body.len <= NET_ERROR_BYTES);
+	if (a->cut)
+		require((r->want.room ? r->room_len : a->body.len) <= r->want.part_len);
+}
+
+static void judged(const struct net_request *r)
+{
+	const struct net_answer *a = &r->a;
+
+	if (a->rc) {
+		require(a->rc < 0 && a->e.code == a->rc && strncmp(a->e.msg, "'http", 5) == 0);
+		require(a->rc != -ENOENT || a->status == 404 || a->status == 410);
+		require(!strstr(a->e.msg, "secret"));
+		return;
+	}
+	require(a->status < 400);
+	if (a->status == 206 && a->ranged && r->fault == FAULT_NONE && !a->cut &&
+	    strcmp(r->want.method, "GET") == 0)
+		require(a->body.len == a->range_end - a->range_off);
+}
+
+static void redirected(struct net_request *r, const char *scheme)
+{
+	const struct url *u = &r->at;
+
+	require(strcmp(u->scheme, "https") == 0 ||
+		(strcmp(u->scheme, "http") == 0 && strcmp(scheme, "http") == 0));
+	if (!r->net->opts.private_redirects && !r->first_known)
+		require(!net_is_here(u->host) && net_kind_of_text(u->host) == NET_PUBLIC);
+	require(net_kind_of_text(u->host) != NET_LINK_LOCAL);
+}
+
+/* one_try - true: it goes on elsewhere. */
+static bool one_try(struct net_request *r, struct slice *s)
+{
+	static char https[] = "https", http[] = "http";
+	const char *scheme = strcmp(r->at.scheme, "https") == 0 ? https : http;
+	enum net_verdict v;
+	struct buf shown;
+
+	net_answer_begin(r);
+	r->a.tries++;
+	status_now = rd_le16(s) % 600;
+	header(r, s);
+	body(r, s);
+	check(r);
+	v = net_verdict(r, rd_u8(s) & 1 ? CURLE_PARTIAL_FILE : CURLE_OK);
+	if (v == NET_DONE)
+		judged(r);
+	if (v == NET_AGAIN)
+		require(net_pause(r) >= 0);
+	if (v != NET_ELSEWHERE)
+		return false;
+	if (net_redirect(r) < 0) {
+		failed_well(r->a.rc, &r->a.e);
+		return false;
+	}
+	redirected(r, scheme);
+	buf_init(&shown, (size_t)2 * URL_MAX);
+	require(strstr(net_shown(&r->at, &shown), "://") != NULL);
+	buf_release(&shown);
+	return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct slice s = slice_of(data, size);
+	uint8_t flags = rd_u8(&s);
+	struct net net = {
+		.opts = {.tries = 3, .connect_ms = 1, .stall_ms = 1, .total_ms = 1000}};
+	struct net_host host = {.http2 = flags & HTTP2};
+	struct net_request *r = calloc(1, sizeof(*r));
+	uint32_t hops = 0;
+
+	require(r != NULL);
+	net.opts.private_redirects = flags & PRIVATE;
+	r->net = &net;
+	r->host = &host;
+	r->want.method = flags & HEAD ? "HEAD" : "GET";
+	r->want.max_body = rd_le16(&s);
+	r->want.public_only = flags & PUBLIC_ONLY;
+	if (flags & PART) {
+		r->want.part_off = rd_le16(&s);
+		r->want.part_len = 1 + rd_u8(&s);
+		r->want.max_body = r->want.part_len;
+	}
+	if (flags & ROOM) {
+		r->want.room = malloc(r->want.max_body ? r->want.max_body : 1);
+		require(r->want.room != NULL);
+	}
+	r->until = INT64_MAX;
+	require(url_parse(flags & HTTPS ? "https://name:secret@host.example/a/b?c=d"
+					: "http://host.example/a/b",
+			  &r->at, NULL) == 0);
+	while (one_try(r, &s))
+		require(++hops <= ROUNDS);
+	net_answer_release(&r->a);
+	url_release(&r->at);
+	free(r->want.room);
+	free(r);
+	return 0;
+}
