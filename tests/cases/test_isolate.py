@@ -68,7 +68,7 @@ def read(path):
 
 
 def test_hdf5_confined(t):
-    """The process that reads elements with libhdf5. SEMANTICS R??: parsers are confined"""
+    """The process that reads elements with libhdf5. SEMANTICS E19"""
     plain(t)
     path = t.path("a.nc")
     with h5py.File(path, "w") as f:

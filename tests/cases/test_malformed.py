@@ -80,7 +80,7 @@ def said(t, path, words):
 
 
 def test_malformed(t):
-    """SEMANTICS R??:a damaged dataset is an error where it is damaged, and disturbs no other"""
+    """SEMANTICS E20: a damaged dataset is an error where it is damaged, and disturbs no other"""
     folder = t.path("data")
     os.mkdir(folder)
     cases = load()

@@ -92,7 +92,7 @@ def walk(root, most, found, budget=20 << 20):
 
 
 def test_where_bytes_are(t):
-    """SEMANTICS R??: for a chunk that passes, the bytes at source[offset:offset+length] are those
+    """SEMANTICS R16: for a chunk that passes, the bytes at source[offset:offset+length] are those
     of the file."""
     path = t.path("a.h5")
     sample(path)
