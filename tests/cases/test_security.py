@@ -7,7 +7,6 @@ import stat
 import subprocess
 import stat
 import subprocess
-import time
 
 import h5py
 import numpy as np
@@ -68,8 +67,18 @@ def test_no_new_privs(t):
         assert set(have.values()) == {"1"}, have
 
 
+def waits(pid):
+    """What its threads wait for."""
+    found = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/wchan", encoding="ascii") as f:
+                found.append(f.read())
+    return found
+
+
 def gone(mnt, pids):
-    assert mounts.wait_gone(pids, 20), [p for p in pids if mounts.alive(p)]
+    assert mounts.wait_gone(pids, 60), [(p, waits(p)) for p in pids if mounts.alive(p)]
     assert not mounts.is_mounted(mnt), "the mount is left"
 
 
