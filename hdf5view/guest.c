@@ -279,9 +279,9 @@ static int ask(struct guest *g, struct err *e)
 	return rc;
 }
 
-/* copy_of - `used` bytes of a region in memory of ours that nobody can write to any more. Not by way
- * of the mapping: whoever took the child over may have left a process that still has it, and makes
- * it shorter. Returns a descriptor, or -errno. */
+/* copy_of - `used` bytes of a region in memory of ours that nobody can write to any more. Not by
+ * way of the mapping: whoever took the child over may have left a process that still has it, and
+ * makes it shorter. Returns a descriptor, or -errno. */
 static int copy_of(const struct guest *g, size_t used, struct err *e)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
