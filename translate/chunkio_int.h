@@ -39,11 +39,19 @@ struct chunkio {
 	struct sizes *sizes;  /* of chunks whose way does not say it */
 	struct ahead *ahead;  /* NULL: no threads */
 	struct streams *streams; /* NULL: the source is near */
-	pthread_mutex_t lock; /* of the scratch list, and of all below */
-	struct chunkio_scratch *scratch;
-	uint32_t n_scratch;
+	struct chunkio_shared *shared;
+	struct chunkio_shared *own; /* the same where nobody gave one, else NULL */
+	pthread_mutex_t lock;       /* of all below */
 	struct chunkio_fatal *fatal;
 	size_t n_fatal, c_fatal;
+};
+
+struct chunkio_shared {
+	struct cache_pool *pool;         /* NULL: each cache has its budget and no more */
+	pthread_mutex_t lock;            /* of the scratch list */
+	struct chunkio_scratch *scratch; /* lock: used last first */
+	uint32_t n_scratch;              /* lock */
+	uint64_t scratch_bytes;          /* lock: about what they take */
 };
 
 #define CHUNKIO_NONE UINT64_MAX /* of an error that is the whole array's */
@@ -68,7 +76,7 @@ int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
 void chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear, enum ahead_touch what,
 		   bool whole);
 
-/* chunkio_scratch_free - of a list of them. */
-void chunkio_scratch_free(struct chunkio_scratch *list);
+/* chunkio_shared_alone - for one chunkio: memory for decoding only. */
+struct chunkio_shared *chunkio_shared_alone(void);
 
 #endif

@@ -10,6 +10,7 @@
 
 #define SCRATCH_KEPT 16                /* scratch objects kept for the next load */
 #define SCRATCH_BIG ((size_t)64 << 20) /* one that grew beyond this is not kept */
+#define SCRATCH_ALL ((size_t)32 << 20) /* of several, no more than this */
 
 /* chunkio_scratch - what one load needs besides the memory for its result. */
 struct chunkio_scratch {
@@ -17,6 +18,7 @@ struct chunkio_scratch {
 	struct codec_scratch *codec;
 	struct buf stored; /* bytes as stored, source_read_vlen's, or an encoded chunk */
 	struct buf elems;  /* elements of a chunk that is framed or encoded next */
+	uint64_t most;     /* bytes of the largest chunk that it was used for */
 };
 
 static void scratch_free(struct chunkio_scratch *m)
@@ -29,27 +31,62 @@ static void scratch_free(struct chunkio_scratch *m)
 	free(m);
 }
 
-void chunkio_scratch_free(struct chunkio_scratch *list)
+struct chunkio_shared *chunkio_shared_alone(void)
 {
-	while (list) {
-		struct chunkio_scratch *next = list->next;
+	struct chunkio_shared *s = alloc_array(1, sizeof(*s));
 
-		scratch_free(list);
-		list = next;
+	if (s)
+		(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail without attributes */
+	return s;
+}
+
+struct chunkio_shared *chunkio_shared_new(uint64_t cache_bytes)
+{
+	struct chunkio_shared *s = chunkio_shared_alone();
+
+	if (s)
+		s->pool = cache_pool_new(cache_bytes);
+	if (s && !s->pool) {
+		chunkio_shared_free(s);
+		return NULL;
 	}
+	return s;
+}
+
+void chunkio_shared_free(struct chunkio_shared *s)
+{
+	if (!s)
+		return;
+	while (s->scratch) {
+		struct chunkio_scratch *next = s->scratch->next;
+
+		scratch_free(s->scratch);
+		s->scratch = next;
+	}
+	cache_pool_free(s->pool);
+	(void)pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+/* weight - about the bytes that it takes: decoding needs a buffer or two beside the stored bytes. */
+static uint64_t weight(const struct chunkio_scratch *m)
+{
+	return m->stored.cap + m->elems.cap + m->most;
 }
 
 static struct chunkio_scratch *scratch_take(struct chunkio *c)
 {
+	struct chunkio_shared *s = c->shared;
 	struct chunkio_scratch *m;
 
-	(void)pthread_mutex_lock(&c->lock);
-	m = c->scratch;
+	(void)pthread_mutex_lock(&s->lock);
+	m = s->scratch;
 	if (m) {
-		c->scratch = m->next;
-		c->n_scratch--;
+		s->scratch = m->next;
+		s->n_scratch--;
+		s->scratch_bytes -= weight(m);
 	}
-	(void)pthread_mutex_unlock(&c->lock);
+	(void)pthread_mutex_unlock(&s->lock);
 	if (m)
 		return m;
 	m = alloc_array(1, sizeof(*m));
@@ -68,18 +105,23 @@ static struct chunkio_scratch *scratch_take(struct chunkio *c)
 /* scratch_give - keep it for the next load. used: bytes of the chunk it was used for. */
 static void scratch_give(struct chunkio *c, struct chunkio_scratch *m, uint64_t used)
 {
+	struct chunkio_shared *s = c->shared;
+
 	buf_clear(&m->stored);
 	buf_clear(&m->elems);
+	m->most = u64_max(m->most, used);
 	if (used <= SCRATCH_BIG && m->stored.cap <= SCRATCH_BIG &&
 	    m->elems.cap <= SCRATCH_BIG) {
-		(void)pthread_mutex_lock(&c->lock);
-		if (c->n_scratch < SCRATCH_KEPT) {
-			m->next = c->scratch;
-			c->scratch = m;
-			c->n_scratch++;
+		(void)pthread_mutex_lock(&s->lock);
+		if (!s->n_scratch || (s->n_scratch < SCRATCH_KEPT &&
+				      s->scratch_bytes + weight(m) <= SCRATCH_ALL)) {
+			m->next = s->scratch;
+			s->scratch = m;
+			s->n_scratch++;
+			s->scratch_bytes += weight(m);
 			m = NULL;
 		}
-		(void)pthread_mutex_unlock(&c->lock);
+		(void)pthread_mutex_unlock(&s->lock);
 	}
 	scratch_free(m);
 }
@@ -241,8 +283,8 @@ static int load_texts(struct chunkio *c, uint32_t array, uint64_t linear, const 
 	rc = source_read_vlen(c->source, array, linear, body, e);
 	body->max = PTRDIFF_MAX;
 	if (rc == 0 && !buf_ok(body))
-		rc = err_set(e, -ERANGE, "more than %" PRIu64 " bytes in one chunk",
-			     FRAME_BYTES_MAX);
+		rc = buf_full(body, e, -ERANGE, "more than %" PRIu64 " bytes in one chunk",
+			      FRAME_BYTES_MAX);
 	if (rc == 0)
 		rc = frame_vlen_check(body->data, body->len, n, NULL, e);
 	if (rc < 0)
@@ -305,8 +347,12 @@ int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struc
 		if (!w->sized)
 			sizes_put(c->sizes, c->arrays[array].owner, linear, len);
 		cache_publish(x);
+		metrics_count(M_CHUNKS_MADE);
 		return 0;
 	}
+	if (rc != -ESTALE && rc != -EINTR)
+		metrics_count(c->arrays[array].decodable && rc == -EBADMSG ? M_FAULT_CODEC
+									   : M_FAULT_SOURCE);
 	rc = chunkio_say_where(c, array, linear, rc, &own);
 	cache_fail(x, &own);
 	if (e)
