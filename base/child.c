@@ -149,18 +149,18 @@ static void die_with_server(int life)
 /* begin - of every child. fds: the job's, FD_SOCK and FD_LIFE. */
 static void begin(const struct child_kind *kind, const int *fds)
 {
-	const struct rlimit no_core = {0, 0};
+	const struct rlimit no_core = {1, 1}; /* 0 does not keep it from programs: core(5) */
 	const size_t n = kind->n_fds + FD_LIFE + 1;
 
 	if (kind->keeps_files && kind->keeps_files())
 		keep_files(fds, n);
 	else
 		keep_only(fds, n);
-	null_stdio(!SANDBOX_OFF); /* reports of sanitizers are wanted */
+	null_stdio(!sandbox_off()); /* reports of sanitizers are wanted */
 	plain_signals();
 	die_with_server(fds[kind->n_fds + FD_LIFE]);
-	(void)setrlimit(RLIMIT_CORE, &no_core);
-	(void)prctl(PR_SET_NAME, kind->name); /* for people only */
+	(void)setrlimit(RLIMIT_CORE, &no_core); /* refused: it is 0 */
+	(void)prctl(PR_SET_NAME, kind->name);   /* for people only */
 }
 
 static _Noreturn void run(const struct child_kind *kind, const struct child_self *self)

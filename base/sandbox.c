@@ -23,6 +23,13 @@
 #define CPU_GRACE 2 /* seconds between the signal that ends a process and the one that must */
 #define FILES_MAX 256
 
+bool sandbox_off(void)
+{
+	const char *preloaded = getenv("LD_PRELOAD"); /* which valgrind sets for its own */
+
+	return SANDBOX_OFF || (preloaded && strstr(preloaded, "/vgpreload_"));
+}
+
 /* ---- Landlock ---- */
 
 enum {
@@ -76,7 +83,7 @@ static const struct sandbox_path libraries[] = {
 
 static int ll_abi(void)
 {
-	long n = SANDBOX_OFF ? 0 : syscall(LL_CREATE, NULL, 0, LL_VERSION);
+	long n = sandbox_off() ? 0 : syscall(LL_CREATE, NULL, 0, LL_VERSION);
 
 	return n > 0 ? (int)n : 0;
 }
@@ -185,16 +192,17 @@ static void limit(unsigned may, const struct sandbox_limits *l)
 	struct rlimit files;
 	uint64_t now = l->memory ? mapped() : 0;
 
-	(void)setrlimit(RLIMIT_CORE, &none);
-	if (!(may & SANDBOX_WRITES))
-		(void)setrlimit(RLIMIT_FSIZE, &none);
 	if (l->cpu_ms) {
 		struct timespec used = {0};
 
 		(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
 		soft(RLIMIT_CPU, (uint64_t)used.tv_sec + l->cpu_ms / 1000 + CPU_GRACE);
 	}
-	if (!SANDBOX_OFF && now && l->memory < UINT64_MAX / 2)
+	if (sandbox_off())
+		return;
+	if (!(may & SANDBOX_WRITES))
+		(void)setrlimit(RLIMIT_FSIZE, &none);
+	if (now && l->memory < UINT64_MAX / 2)
 		soft(RLIMIT_AS, now + l->memory);
 	/* what is open already may have higher numbers */
 	if (!(may & SANDBOX_WRITES) && getrlimit(RLIMIT_NOFILE, &files) == 0 &&
@@ -222,7 +230,7 @@ void sandbox_room(int pid, uint64_t memory)
 {
 	struct rlimit r;
 
-	if (SANDBOX_OFF || prlimit(pid, RLIMIT_AS, NULL, &r) < 0)
+	if (sandbox_off() || prlimit(pid, RLIMIT_AS, NULL, &r) < 0)
 		return;
 	r.rlim_cur = (rlim_t)memory;
 	if (r.rlim_max == RLIM_INFINITY || r.rlim_cur < r.rlim_max)
@@ -248,7 +256,8 @@ static bool harmless(const char *var)
 					   "BLOSC_",
 					   "PATH=",
 					   "TMPDIR=",
-					   "NCZARRFS_"};
+					   "NCZARRFS_",
+					   "LD_PRELOAD="};
 
 	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
 		if (strncmp(var, kept[i], strlen(kept[i])) == 0)
@@ -302,18 +311,18 @@ void sandbox_report(struct buf *out)
 				      : "no seccomp");
 	if (abi)
 		buf_printf(out, ", Landlock %d", abi);
-	else if (!SANDBOX_OFF)
+	else if (!sandbox_off())
 		buf_puts(out, ", no Landlock");
 }
 
 const char *sandbox_missing(void)
 {
-	const bool calls = SANDBOX_OFF ? false : calls_known(), files = ll_abi() > 0;
+	const bool calls = !sandbox_off() && calls_known(), files = ll_abi() > 0;
 
 	if (calls && files)
 		return NULL;
-	if (SANDBOX_OFF)
-		return "parsers are not confined in a build with sanitizers";
+	if (sandbox_off())
+		return "parsers are not confined: this is a build with sanitizers, or valgrind";
 	if (calls)
 		return "this kernel has no Landlock: processes that read files of others "
 		       "may open what you may read";

@@ -3,7 +3,7 @@
  * Three walls, each for itself: the kernel answers only the system calls of a list (seccomp), opens
  * only the files of a list (Landlock), and grants only so much memory and time (limits). A kernel
  * without one of them, or a container that refuses it, leaves the others; sandbox_missing says so.
- * With sanitizers, which need files and memory of their own, only limits of time are set.
+ * With sanitizers and valgrind, which need files and memory of their own, only time is limited.
  * docs/isolation.md has the lists and the reasons. */
 #ifndef BASE_SANDBOX_H
 #define BASE_SANDBOX_H

@@ -489,7 +489,7 @@ const struct sock_fprog *calls_prepare(unsigned may)
 {
 	struct program *p;
 
-	if (SANDBOX_OFF || may >= ARRAY_LEN(programs) || !calls_known())
+	if (sandbox_off() || may >= ARRAY_LEN(programs) || !calls_known())
 		return NULL;
 	p = &programs[may];
 	(void)pthread_mutex_lock(&lock);

@@ -5,8 +5,8 @@
 
 #include "base/sandbox.h"
 
-/* sanitizers open files, map shadow memory and start programs: what differs with them is decided by
- * this alone. */
+/* Sanitizers and valgrind open files, map shadow memory and start programs: what differs with them
+ * is decided here. SANDBOX_OFF: a build with sanitizers. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANDBOX_OFF 1
 #elif defined(__has_feature)
@@ -17,6 +17,9 @@
 #ifndef SANDBOX_OFF
 #define SANDBOX_OFF 0
 #endif
+
+/* sandbox_off - SANDBOX_OFF, or this process runs under valgrind. */
+bool sandbox_off(void);
 
 struct sock_fprog;
 

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -16,9 +15,6 @@
 #include "hdf5view/guest.h"
 
 #define GUEST_BASE ((uint64_t)2 << 30) /* address space; a library's own, and texts of a GiB */
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
 #define PLACE_TRIES 3 /* of addresses that the other process may have taken already */
 
 static uint8_t *arena_of(struct guest_model *m)
@@ -183,7 +179,7 @@ static int make_region(struct guest *g, struct err *e)
 	if (ckd_add(&size, g->opts.max_meta_bytes, (uint64_t)1 << 20) || size > SIZE_MAX / 4)
 		return err_set(e, -ERANGE, "meta_size of %" PRIu64 " bytes is too large",
 			       g->opts.max_meta_bytes);
-	g->region_fd = memfd_create("nczarrfs-model", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	g->region_fd = memfd_create("nczarrfs-model", MFD_CLOEXEC);
 	if (g->region_fd < 0 || ftruncate(g->region_fd, (off_t)size) < 0)
 		return err_sys(e, errno, "memory for the dataset's metadata");
 	g->region_size = (size_t)size;
@@ -283,46 +279,63 @@ static int ask(struct guest *g, struct err *e)
 	return rc;
 }
 
-/* seal - the model stays what was looked at: children that read elements get its memory, and a file
- * that takes one of them over must not change it. Kernels before 5.1 cannot keep mappings from
- * being written to; there a descriptor for reading is all that children get. */
-static int seal(struct guest *g, struct err *e)
+/* copy_of - `used` bytes of a region in memory of ours that nobody can write to any more. Not by
+ * way of the mapping: whoever took the child over may have left a process that still has it, and
+ * makes it shorter. Returns a descriptor, or -errno. */
+static int copy_of(const struct guest *g, size_t used, struct err *e)
 {
-	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-	char name[64];
-	int fd;
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+	int fd = memfd_create("nczarrfs-model", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc = 0;
+	uint8_t *to = MAP_FAILED;
 
-	if (fcntl(g->region_fd, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) == 0)
-		return 0;
-	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", g->region_fd);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(e, errno, "protect the dataset's metadata");
-	(void)close(g->region_fd);
-	g->region_fd = fd;
-	return 0;
+	if (fd >= 0 && ftruncate(fd, (off_t)used) == 0)
+		to = mmap(NULL, used, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (to == MAP_FAILED)
+		rc = err_sys(e, errno, "memory for the dataset's metadata");
+	for (size_t at = 0; rc == 0 && at < used;) {
+		ssize_t n = pread(g->region_fd, to + at, used - at, (off_t)at);
+
+		if (n > 0)
+			at += (size_t)n;
+		else if (n == 0 || errno != EINTR)
+			rc = nonsense(g, e);
+	}
+	if (to != MAP_FAILED)
+		(void)munmap(to, used);
+	if (rc == 0 && fcntl(fd, F_ADD_SEALS, seals) < 0)
+		rc = err_sys(e, errno, "protect the dataset's metadata");
+	if (rc == 0)
+		return fd;
+	if (fd >= 0)
+		(void)close(fd);
+	return rc;
 }
 
-/* shrink - only what is used stays mapped, and only for reading. */
-static int shrink(struct guest *g, struct err *e)
+/* settle - the model is a copy, at the same address, as long as what is used of it. Later children
+ * get that one. */
+static int settle(struct guest *g, struct err *e)
 {
-	const struct guest_model *m = g->region;
-	size_t used = m->used;
-	int rc;
+	size_t said = 0;
+	size_t used;
+	int fd;
 
-	if (mprotect(g->region, g->region_size, PROT_READ) < 0)
-		return err_sys(e, errno, "protect the dataset's metadata");
-	if (used < sizeof(*m) || used > g->region_size)
+	if (pread(g->region_fd, &said, sizeof(said), offsetof(struct guest_model, used)) !=
+		    (ssize_t)sizeof(said) ||
+	    said < sizeof(struct guest_model) || said > g->region_size)
 		return nonsense(g, e);
-	used = (used + 4095) & ~(size_t)4095;
-	if (used < g->region_size) {
-		(void)munmap((uint8_t *)g->region + used, g->region_size - used);
-		g->region_size = used;
-		if (ftruncate(g->region_fd, (off_t)used) < 0)
-			return err_sys(e, errno, "memory for the dataset's metadata");
-	}
-	rc = seal(g, e);
-	return rc == 0 ? guest_verify(g->kind, g->region, used, e) : rc;
+	used = (said + 4095) & ~(size_t)4095;
+	if (used > g->region_size)
+		used = g->region_size;
+	fd = copy_of(g, used, e);
+	if (fd < 0)
+		return fd;
+	(void)munmap((uint8_t *)g->region + used, g->region_size - used);
+	g->region_size = used;
+	(void)close(g->region_fd);
+	g->region_fd = fd;
+	if (mmap(g->region, used, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		return err_sys(e, errno, "protect the dataset's metadata");
+	return guest_verify(g->kind, g->region, used, e);
 }
 
 /* ask_anew - with memory that nobody has written to. */
@@ -358,7 +371,7 @@ static int open_model(struct guest *g, struct err *e)
 		if (taken[i])
 			(void)munmap(taken[i], sizes[i]);
 	if (rc == 0)
-		rc = shrink(g, e);
+		rc = settle(g, e);
 	if (rc == 0)
 		rc = use_model(g, e);
 	return rc;

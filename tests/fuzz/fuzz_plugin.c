@@ -82,6 +82,18 @@ int child_end(struct child_proc *c)
 	return (int)rd_u8(&script) % 32;
 }
 
+void child_renew(struct child_proc *c, uint64_t cpu_ms)
+{
+	(void)c;
+	(void)cpu_ms;
+}
+
+const char *child_why(int sig, char room[CHILD_WHY_MAX])
+{
+	(void)snprintf(room, CHILD_WHY_MAX, "died (signal %d)", sig);
+	return room;
+}
+
 bool child_send(int sock, const void *data, size_t n, int flags)
 {
 	struct peer *p = of(sock);

@@ -37,13 +37,13 @@ struct state {
 
 static void say_state(const struct child_self *self)
 {
-	struct rlimit core = {1, 1};
+	struct rlimit core = {2, 2};
 	struct state st = {.ready = g_ready, .own = self->own != NULL};
 	ssize_t n = pread(self->fds[0], st.read, sizeof(st.read) - 1, 0);
 
 	st.fd_kept = n > 0;
 	st.other_closed = fcntl(100, F_GETFD) < 0; /* dup2 of the test's */
-	st.no_core = getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur == 0;
+	st.no_core = getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur <= 1;
 	child_say(self->sock, 0, &st, sizeof(st));
 }
 
