@@ -13,6 +13,7 @@
 
 #include "base/io.h"
 #include "fusefs/mirror_int.h"
+#include "translate/told.h"
 
 enum {
 	PARKED_TIMES = 16, /* Zarr trees that are parked, for each dataset that may be open */
@@ -23,9 +24,10 @@ bool mirror_has(const struct mirror *m, const char *path, enum name_kind kind)
 {
 	const struct fs_setup *setup = m->setup;
 	auto_free char *full = mirror_join(setup->cfg->source, path);
-	const struct source_ops *of =
-		full ? source_bidder(setup->formats, setup->n_formats, full) : NULL;
+	const struct source_ops *of = NULL;
 
+	if (!full || source_bidder(setup->formats, setup->n_formats, full, &of) < 0)
+		return true; /* what could not be looked at is shown: opening it says why */
 	/* what is netCDF-4 already needs no other file that is */
 	return of && (kind != NAME_NC4 || (of != setup->zarr && of != setup->hdf5));
 }
@@ -403,7 +405,8 @@ static int mirror_readlink(struct view *v, uint64_t id, struct buf *out, struct 
 	return real_readlink(mirror_of(v), id, out, e);
 }
 
-/* mirror_xattr - only arrays in a Zarr tree have any: nothing is opened to find that out. */
+/* mirror_xattr - only arrays in a Zarr tree have any that are listed: nothing is opened to find
+ * that out. */
 static int mirror_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
 			struct err *e)
 {
@@ -419,12 +422,13 @@ static int mirror_xattr(struct view *v, uint64_t id, const char *name, struct bu
 		rc = slot_peek(m, number_of(id), &kind, &path, &st, e);
 	if (rc)
 		return rc;
-	if (!may_have || kind != NAME_TREE)
+	if (!may_have || (kind != NAME_TREE && !told_of(name)))
 		return name ? err_set(e, -ENODATA, "no attribute '%s'", name) : 0;
 	rc = slot_use(m, number_of(id), &s, e);
 	if (rc)
 		return rc;
-	rc = s->view->ops->xattr(s->view, inner_of(id), name, out, e);
+	rc = s->view->ops->xattr ? s->view->ops->xattr(s->view, inner_of(id), name, out, e)
+				 : -ENODATA;
 	if (rc && rc != -ENODATA && rc != -E2BIG)
 		rc = slot_explain(m, s, rc, e);
 	slot_release(m, s, 0);
@@ -512,14 +516,20 @@ static const struct view_ops mirror_ops = {
 	.forget = mirror_forget,
 };
 
-bool mirror_wanted(const struct fs_setup *setup)
+int mirror_wanted(const struct fs_setup *setup, struct err *e)
 {
 	const char *path = setup->cfg->source;
+	const struct source_ops *of;
 	struct stat st;
+	int rc;
 
-	return setup->cfg->view == CFG_VIEW_AUTO && !setup->cfg->remote &&
-	       stat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
-	       !source_bidder(setup->formats, setup->n_formats, path);
+	if (setup->cfg->view != CFG_VIEW_AUTO || setup->cfg->remote || stat(path, &st) < 0 ||
+	    !S_ISDIR(st.st_mode))
+		return 0;
+	rc = source_bidder(setup->formats, setup->n_formats, path, &of);
+	if (rc < 0)
+		return err_sys(e, -rc, "'%s': what it is could not be found out", path);
+	return !of;
 }
 
 /* find_mountpoint - what must not be looked at: to look at it would be to ask ourselves. */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define LOG_COMPONENT LOG_SOURCE
 #include "base/log.h"
 #include "fusefs/mirror_slots_int.h"
 
@@ -404,7 +405,7 @@ static int failed_locked(struct slot *s, struct err *e)
 	bool for_good = S_ISREG(s->st.st_mode) &&
 			(code == -EBADMSG || code == -EOPNOTSUPP || code == -ERANGE);
 
-	if (!for_good && mirror_now_ms() - s->failed_ms >= RETRY_MS)
+	if (err_accident(code) || (!for_good && mirror_now_ms() - s->failed_ms >= RETRY_MS))
 		return 0;
 	if (e)
 		*e = (struct err){.code = code};
