@@ -326,8 +326,7 @@ demo:
 # make check-tsan   data races: unit tests, and a mount under parallel readers (about a minute)
 # make check-asan   the unit tests and every end-to-end test with address and UB sanitizers
 # make check-seeds  the kept inputs of every fuzz target, and a few damaged copies of each
-# make check-fuzz   2000 damaged files and 2000 damaged trees through source and view, without a
-#                   mount; many damaged copies of all kept inputs
+# make check-fuzz   make check-mutated (below), and many damaged copies of all kept inputs
 # make fuzz [TIME=60] [JOBS=] [FUZZ="lz4-32004 spec"] [UNTIL=7200]
 #                   TIME seconds for each target (tests/fuzz/run.py lists them), by libFuzzer where
 #                   clang has it; UNTIL: only those that had less CPU time in all runs
@@ -355,7 +354,8 @@ check-asan:
 FUZZ_MAIN ?= tests/fuzz/replay.c
 FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-$(BUILD)/fuzz/all.a: $(LIBOBJ)
+FUZZ_DAMAGE := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/fuzz/damage*.c))
+$(BUILD)/fuzz/all.a: $(LIBOBJ) $(FUZZ_DAMAGE)
 	@mkdir -p $(@D)
 	@rm -f $@
 	$(Q)$(AR) rcsT $@ $^
@@ -374,27 +374,21 @@ $(BUILD)/fuzz/fuzz_canary: tests/canary/fuzz_canary.c base/canary.h $(FUZZ_MAIN)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(FUZZ_LINK) -o $@ $< $(FUZZ_MAIN) -lpthread
 
-fuzzers: $(FUZZ_TARGETS:%=$(BUILD)/%)
+fuzzers: $(FUZZ_TARGETS:%=$(BUILD)/%) $(BUILD)/fuzz/mutated $(BUILD)/tests/hdf4_make
 
 # --- damaged datasets: begin
 # make check-mutated [N=10000] [FORMATS="hdf5 zip"]: N damaged datasets of each format, mounted
-# without the kernel and read through both views, with sanitizers.
-# make check-mutated-short: a hundred of each, without.
-FUZZ_DAMAGE := tests/fuzz/damage.c tests/fuzz/damage_tree.c
-$(BUILD)/fuzz/mutated: tests/fuzz/mutated.c $(FUZZ_DAMAGE) $(wildcard tests/fuzz/*.h) $(LIBOBJ) Makefile
-	@mkdir -p $(@D)
+# without the kernel and read through both views, with sanitizers; make check has a hundred of each.
+$(BUILD)/fuzz/mutated: tests/fuzz/mutated.c $(wildcard tests/fuzz/*.h) $(BUILD)/fuzz/all.a Makefile
 	@echo "  FUZZ $@"
-	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) $(PKG_LIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/fuzz/all.a $(PKG_LIBS)
 
 N ?= 10000
 check-mutated:
-	$(MAKE) SANITIZE=1 WERROR=1 build-asan/fuzz/mutated tools
-	tests/fuzz/mutated.py -b build-asan -n $(N) $(FORMATS)
+	$(MAKE) SANITIZE=1 WERROR=1 build-asan/fuzz/mutated build-asan/tests/hdf4_make build-asan/nczarrfs
+	tests/fuzz/mutated.py -n $(N) $(FORMATS)
 
-check-mutated-short: $(BUILD)/fuzz/mutated tools
-	tests/fuzz/mutated.py -b $(BUILD) -n 100 $(FORMATS)
-
-.PHONY: check-mutated check-mutated-short
+.PHONY: check-mutated
 # --- damaged datasets: end
 
 FUZZ_N ?= 2000
@@ -403,12 +397,11 @@ check-seeds:
 	tests/canary/run.py replay
 	$(MAKE) SANITIZE=1 WERROR=1 OPT='-O1 -g1' fuzzers
 	tests/fuzz/run.py -n 20 $(FUZZ)
+	tests/fuzz/mutated.py --short -n 100
 
-check-fuzz:
+check-fuzz: check-mutated
 	tests/canary/run.py replay
-	$(MAKE) SANITIZE=1 WERROR=1 fuzzers tools
-	tests/fuzz/mutate.py -n $(FUZZ_N) -s $(FUZZ_SEED)
-	tests/fuzz/mutate_store.py -n $(FUZZ_N) -s $(FUZZ_SEED)
+	$(MAKE) SANITIZE=1 WERROR=1 fuzzers
 	tests/fuzz/run.py -n $(FUZZ_N) -s $(FUZZ_SEED) $(FUZZ)
 
 TIME ?= 60

@@ -69,6 +69,9 @@ bool guest_in(const struct guest_verify *v, const void *p, uint64_t n, size_t si
 	((n) == 0 || guest_in(v, p, n, sizeof(*(p)), _Alignof(__typeof__(*(p)))))
 /* guest_text - a text that ends inside the region. */
 bool guest_text(const struct guest_verify *v, const char *s);
+/* guest_flag - whether it is true or false: a byte that another process wrote may be anything, and
+ * code that is compiled for two values does anything with it. */
+bool guest_flag(const bool *b);
 
 /* guest_verify - whether a region holds a model that can be used without looking at it again: every
  * pointer leads into it, every count and product is right, every text ends. The process that

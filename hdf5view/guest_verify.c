@@ -36,6 +36,11 @@ bool guest_text(const struct guest_verify *v, const char *s)
 	return memchr(s, '\0', left) != NULL;
 }
 
+bool guest_flag(const bool *b)
+{
+	return *(const unsigned char *)b <= 1;
+}
+
 static bool name(const struct guest_verify *v, const char *s)
 {
 	size_t n;
@@ -98,7 +103,7 @@ static bool fields(const struct guest_verify *v, const struct dtype *t, unsigned
 
 static bool type(const struct guest_verify *v, const struct dtype *t, unsigned depth)
 {
-	if (depth == 0 || !sized(t))
+	if (depth == 0 || !guest_flag(&t->big_endian) || !sized(t))
 		return false;
 	if (t->kind == DT_COMPOUND)
 		return fields(v, t, depth - 1);
@@ -174,7 +179,8 @@ static bool array(const struct guest_verify *v, const struct ds_array *a)
 	    !type(v, &a->type, TYPE_DEPTH) || !grid(v, a) || !attrs(v, a->attrs, a->n_attrs) ||
 	    !chain(v, &a->chain))
 		return false;
-	if (a->layout > DS_EXTERNAL || a->access > DS_VARIABLE ||
+	if (!guest_flag(&a->fill_defined) || !guest_flag(&a->uniform) ||
+	    a->layout > DS_EXTERNAL || a->access > DS_VARIABLE ||
 	    (a->convert && !guest_text(v, a->convert)) ||
 	    (a->access == DS_VARIABLE) != dt_is_vlen(&a->type))
 		return false;
@@ -229,7 +235,8 @@ static bool rest(const struct guest_verify *v)
 	    !guest_text(v, ds->format))
 		return false;
 	for (uint32_t i = 0; i < ds->n_dims; i++)
-		if (!guest_text(v, ds->dims[i].name) || ds->dims[i].group >= ds->n_groups)
+		if (!guest_text(v, ds->dims[i].name) || ds->dims[i].group >= ds->n_groups ||
+		    !guest_flag(&ds->dims[i].unlimited) || !guest_flag(&ds->dims[i].phony))
 			return false;
 	for (uint32_t i = 0; i < ds->n_notes; i++)
 		if (!guest_text(v, ds->notes[i]))

@@ -114,6 +114,7 @@ static bool sound(const struct guest_verify *v, const void *p)
 
 		if (x->file > own->n_files || x->slot >= own->n_places ||
 		    x->rank > ds->arrays[i].rank || !GUEST_HAS(v, x->extent, x->rank) ||
+		    !guest_flag(&x->pad_unknown) ||
 		    (x->raw_path && !guest_text(v, x->raw_path)))
 			return false;
 	}

@@ -4,9 +4,7 @@
  * itself; an object is exactly as long as its stat says, in pieces and at once; errors are errnos
  * and say something.
  *
- *   clang -std=c17 -D_GNU_SOURCE -I. -g -O1 -fsanitize=fuzzer,address,undefined \
- *     tests/fuzz/fuzz_zip.c nczarr/store_[a-z_]*.c translate/store.c base/[a-z]*.c -ldeflate \
- *     -o build/fuzz_zip */
+ *   make fuzz TIME=60 FUZZ=zip */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +12,14 @@
 #include <unistd.h>
 
 #include "nczarr/store.h"
+#include "tests/fuzz/damage.h"
 
 #define ENTRIES_MAX 2000 /* of one walk */
 #define DEPTH_MAX 200
 #define BYTES_MAX ((size_t)1 << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
 
 struct walk {
 	struct store *s;
@@ -110,4 +110,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(store_list(w.s, "", true, visit, &w, &e) == 0);
 	store_close(w.s);
 	return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
+{
+	struct dice d = dice_of(seed, size);
+	struct hurt h = {.p = data, .n = size, .cap = max};
+
+	for (uint64_t i = 1 + dice_below(&d, 3); i > 0; i--)
+		damage_zip(&d, &h);
+	return h.n;
 }

@@ -197,7 +197,12 @@ def parquet(build, folder):
     path, out = os.path.join(folder, "p.h5"), os.path.join(folder, "s.parq")
     with h5py.File(path, "w") as f:
         f.create_dataset("v", data=np.arange(40, dtype="i2"), chunks=(4,), compression="gzip")
-    done = subprocess.run([os.path.join(ROOT, build, "nczarrfs"), "refs", path, out],
+    binary = os.path.join(ROOT, build, "nczarrfs")
+    if not os.path.exists(binary):
+        binary = os.path.join(ROOT, "build", "nczarrfs")
+    if not os.path.exists(binary):
+        return
+    done = subprocess.run([binary, "refs", path, out],
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     parts = objects(out) if done.returncode == 0 else None
     if parts:
@@ -284,8 +289,9 @@ def run(kind, folder, args):
                            "max_allocation_size_mb=2000:symbolize=0:detect_leaks=1")
     env["UBSAN_OPTIONS"] = "print_stacktrace=1"
     env["LSAN_OPTIONS"] = "print_suppressions=0:suppressions=" + os.path.join(HERE, "lsan.supp")
+    first = args.f or (len(os.listdir(os.path.join(folder, kind))) if args.short else 0)
     words = [os.path.join(ROOT, args.build, "fuzz", "mutated"), "-n", str(args.n), "-s",
-             str(args.s), "-f", str(args.f), "-k", crashes, kind, os.path.join(folder, kind)]
+             str(args.s), "-f", str(first), "-k", crashes, kind, os.path.join(folder, kind)]
     with open(os.path.join(folder, "said-" + kind), "w+b") as said:
         done = subprocess.run(words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=said)
@@ -311,7 +317,8 @@ def main():
     p.add_argument("-b", dest="build", default="build-asan")
     p.add_argument("-j", type=int, default=2, help="formats at a time")
     p.add_argument("-v", action="store_true", help="say more")
-    p.add_argument("--short", action="store_true", help="without the corpus")
+    p.add_argument("--short", action="store_true",
+                   help="without the corpus, and only what is damaged")
     p.add_argument("formats", nargs="*")
     args = p.parse_args()
     folder = tempfile.mkdtemp(prefix="nczarrfs-mutated-")

@@ -22,6 +22,9 @@
 #define SECONDS_EACH 20
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
+__attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
+						     unsigned seed);
 __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)(void));
 
 struct input {
@@ -161,7 +164,10 @@ static void run_damaged(const struct input *x, uint64_t seed)
 	times = 1 + below(below(3) ? 3 : 12);
 	memcpy(room, x->data, n);
 	while (times-- > 0)
-		n = damage(room, n);
+		n = LLVMFuzzerCustomMutator && below(4)
+			    ? LLVMFuzzerCustomMutator(room, n, INPUT_MAX,
+						      (unsigned)below(UINT32_MAX))
+			    : damage(room, n);
 	run(room, n);
 }
 

@@ -1,5 +1,5 @@
-"""HDF5 files by libhdf5 in which one structure was changed afterwards. Offsets are those of the HDF5
-File Format Specification; files of the earliest format, which has no checksums, but where a
+"""HDF5 files by libhdf5 in which one structure was changed afterwards. Offsets are those of the
+HDF5 File Format Specification; files of the earliest format, which has no checksums, but where a
 structure of the latest is the point."""
 import struct
 

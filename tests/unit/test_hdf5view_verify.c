@@ -3,6 +3,7 @@
 #include "hdf5view/hdf5view.h"
 #include "hdf5view/src_int.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -131,6 +132,11 @@ static void test_every_change(void **state)
 		}
 	}
 	assert_true(found > 1000 && harmless > 1000 && sum > 0);
+	memcpy(h->g.region, copy, h->g.region_size);
+	/* a truth that is neither */
+	*(unsigned char *)&((struct guest_model *)h->g.region)->ds.arrays[0].uniform = 2;
+	assert_int_equal(guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, &e),
+			 -EBADMSG);
 	memcpy(h->g.region, copy, h->g.region_size);
 	free(copy);
 	source_close(s);
