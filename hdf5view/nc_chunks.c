@@ -16,9 +16,9 @@
 
 #include <errno.h>
 
-#define BLOCK 64            /* chunks between two sums */
-#define RANK_WORDS 8        /* words of the bitmap between two ranks */
-#define WINDOW 4096         /* chunks whose sizes are found out by all threads at a time */
+#define BLOCK 64     /* chunks between two sums */
+#define RANK_WORDS 8 /* words of the bitmap between two ranks */
+#define WINDOW 4096  /* chunks whose sizes are found out by all threads at a time */
 
 /* run - chunks [linear, linear + m) are number i and the following ones; the next run, or n, says
  * how many. */
@@ -27,17 +27,17 @@ struct run {
 };
 
 struct nc_chunks {
-	uint64_t n;         /* that exist */
-	uint64_t bytes;     /* of them all */
-	uint64_t grid;      /* places */
-	struct run *runs;   /* ascending; NULL: bits */
+	uint64_t n;       /* that exist */
+	uint64_t bytes;   /* of them all */
+	uint64_t grid;    /* places */
+	struct run *runs; /* ascending; NULL: bits */
 	size_t n_runs, c_runs;
-	uint64_t *bits;     /* one a place */
-	uint64_t *ranks;    /* chunks before every RANK_WORDS words of bits */
-	uint64_t least;     /* size of the smallest */
-	uint32_t width;     /* bytes of an excess; 0: all have the same size */
-	uint8_t *excess;    /* n * width, little-endian */
-	uint64_t *sums;     /* offset of every chunk whose number is a multiple of BLOCK */
+	uint64_t *bits;  /* one a place */
+	uint64_t *ranks; /* chunks before every RANK_WORDS words of bits */
+	uint64_t least;  /* size of the smallest */
+	uint32_t width;  /* bytes of an excess; 0: all have the same size */
+	uint8_t *excess; /* n * width, little-endian */
+	uint64_t *sums;  /* offset of every chunk whose number is a multiple of BLOCK */
 };
 
 /* making - what is needed while chunks are counted. */
@@ -54,8 +54,10 @@ struct making {
 static int take_memory(struct making *m, uint64_t bytes, struct err *e)
 {
 	if (*m->used > m->max || bytes > m->max - *m->used)
-		return err_set(e, -ERANGE, "which chunks exist, and how long they are, does not "
-			       "fit %llu bytes", (unsigned long long)m->max);
+		return err_set(e, -ERANGE,
+			       "which chunks exist, and how long they are, does not "
+			       "fit %llu bytes",
+			       (unsigned long long)m->max);
 	*m->used += bytes;
 	return 0;
 }
@@ -389,8 +391,8 @@ static uint64_t size_at(const struct nc_chunks *c, uint64_t i)
 	return c->least + v;
 }
 
-void nc_chunks_nth(const struct nc_chunks *c, uint64_t i, uint64_t *ret_linear, uint64_t *ret_off,
-		   uint64_t *ret_size)
+void nc_chunks_nth(const struct nc_chunks *c, uint64_t i, uint64_t *ret_linear,
+		   uint64_t *ret_off, uint64_t *ret_size)
 {
 	uint64_t off;
 
