@@ -228,7 +228,13 @@ static int open_file(const char *path, int flags, int *ret, struct err *e)
 
 	if (fd < 0)
 		return err_sys(e, errno, "open '%s'", path);
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+	if (fstat(fd, &st) < 0) {
+		int rc = err_sys(e, errno, "'%s'", path);
+
+		(void)close(fd); /* nothing was written */
+		return rc;
+	}
+	if (S_ISREG(st.st_mode)) {
 		*ret = fd;
 		return 0;
 	}

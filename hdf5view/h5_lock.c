@@ -39,18 +39,29 @@ static herr_t note_one(unsigned n, const H5E_error2_t *d, void *arg)
 
 	(void)n;
 	(void)arg;
-	if (d->min_num == H5E_NOSPACE ||
-	    (d->maj_num == H5E_RESOURCE && d->min_num == H5E_CANTALLOC))
+	if (d->min_num == H5E_NOSPACE || d->min_num == H5E_CANTALLOC)
 		code = -ENOMEM;
 	if (!accident && (code == -EIO || err_accident(code)))
 		accident = code;
 	return 0;
 }
 
-/* note - called by the library wherever a call of it fails. */
+/* note - called by the library wherever a call of it fails. Where memory is short it may fail to
+ * record what failed, too. */
 static herr_t note(hid_t stack, void *arg)
 {
-	(void)H5Ewalk2(stack, H5E_WALK_UPWARD, note_one, arg);
+	const int last = errno; /* 0 when the gate was passed */
+	void *some = malloc(256);
+
+	if (!accident && (last == EIO || err_accident(-last)))
+		accident = -last;
+	if (H5Eget_num(stack) > 0)
+		(void)H5Ewalk2(stack, H5E_WALK_UPWARD, note_one, arg);
+	else if (!accident)
+		accident = -ENOMEM;
+	if (!some && !accident)
+		accident = -ENOMEM;
+	free(some);
 	return 0;
 }
 
@@ -59,6 +70,7 @@ void h5_enter(void)
 	(void)pthread_mutex_lock(&gate);
 	(void)pthread_once(&once, start);
 	accident = 0;
+	errno = 0;
 	(void)H5Eset_auto2(H5E_DEFAULT, note, NULL);
 }
 

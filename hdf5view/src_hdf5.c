@@ -73,7 +73,9 @@ static int explain(int fd, struct err *e)
 	h5_reason(text, sizeof(text));
 	if (strstr(text, "already open for write"))
 		return in_use(e);
-	return err_set(e, -EBADMSG, "not readable as HDF5: %s", text);
+	/* a system call that failed says nothing about the content */
+	return err_set(e, strstr(text, "errno = ") ? -EIO : -EBADMSG,
+		       "not readable as HDF5: %s", text);
 }
 
 /* Virtual datasets open their sources with this close degree, and find nothing in files that are

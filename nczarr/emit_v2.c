@@ -57,7 +57,7 @@ static void put_simple(struct jw *j, const struct dtype *t)
 	if (buf_ok(&b))
 		jw_text(j, b.data, b.len);
 	else
-		j->out->failed = true;
+		buf_fail(j->out, &b);
 	buf_release(&b);
 }
 

@@ -382,7 +382,8 @@ static int find_parts(struct scan s, struct parts *ret, struct err *e)
 			rc = scan_bad(&s, "a colon is expected", e);
 		buf_putc(&key, '\0');
 		if (rc == 0 && !buf_ok(&key))
-			rc = buf_full(&key, e, -ERANGE, "a key is longer than %zu bytes", key.max);
+			rc = buf_full(&key, e, -ERANGE, "a key is longer than %zu bytes",
+				      key.max);
 		if (rc)
 			break;
 		if (strcmp((const char *)key.data, "refs") == 0)

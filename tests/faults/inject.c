@@ -78,7 +78,8 @@ static bool hit(enum inject_class class)
 
 	if (!x || !x->armed || !(x->mask & class) || inside)
 		return false;
-	if (x->who != IN_ANY && (x->who == IN_SERVER) != ((uint32_t)syscall(SYS_getpid) == x->self))
+	if (x->who != IN_ANY &&
+	    (x->who == IN_SERVER) != ((uint32_t)syscall(SYS_getpid) == x->self))
 		return false;
 	inside = true;
 	n = ++x->count;
@@ -108,7 +109,7 @@ static size_t short_of(size_t n)
 #define PIECE(class, n)                                                                        \
 	do {                                                                                   \
 		if (hit(class)) {                                                              \
-			if (inject->how != BY_HALF)                                           \
+			if (inject->how != BY_HALF)                                            \
 				return -1;                                                     \
 			(n) = short_of(n);                                                     \
 		}                                                                              \
@@ -116,7 +117,7 @@ static size_t short_of(size_t n)
 
 #define FAIL(class, value)                                                                     \
 	do {                                                                                   \
-		if (hit(class))                                                                \
+		if (hit(class) && inject->how == BY_FAILING) /* nothing here can be half */    \
 			return value;                                                          \
 	} while (0)
 

@@ -233,7 +233,7 @@ def write_store(folder, name, binary, make):
         new = f.read()
     os.unlink(copy)
     s = Steps(folder, name)
-    s.add("patch", file, pages(old, new))
+    s.add("put", file, new)
     s.close()
 
 

@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -35,7 +36,7 @@
 #include "tests/faults/inject.h"
 #include "tests/faults/scene.h"
 
-#define HANG_S 40   /* without progress */
+#define HANG_S 40 /* without progress */
 #define KNOWN ((size_t)1 << 17)
 #define PER_MAX 200000u
 #define WRONG_SHOWN 6 /* of one scene and way */
@@ -72,11 +73,11 @@ static const struct way ways[] = {
 	{"make-enfile-from", ON_MAKE, ENFILE, ALL, BY_FAILING, IN_ANY, false},
 	{"fork-eagain", ON_FORK, EAGAIN, 0, BY_FAILING, IN_ANY, false},
 	{"fork-eagain-from", ON_FORK, EAGAIN, ALL, BY_FAILING, IN_ANY, false},
-	{"wait-eintr", ON_WAIT, EINTR, 0, BY_FAILING, IN_ANY, true},
+	{"wait-eintr", ON_WAIT, EINTR, 0, BY_FAILING, IN_SERVER, true},
 	{"wait-enomem", ON_WAIT, ENOMEM, 0, BY_FAILING, IN_SERVER, false},
-	{"wire-eintr", ON_WIRE, EINTR, 0, BY_FAILING, IN_ANY, true},
-	{"wire-short", ON_WIRE, 0, 0, BY_HALF, IN_ANY, true},
-	{"wire-eio", ON_WIRE, ECONNRESET, 0, BY_FAILING, IN_ANY, false},
+	{"wire-eintr", ON_WIRE, EINTR, 0, BY_FAILING, IN_SERVER, true},
+	{"wire-short", ON_WIRE, 0, 0, BY_HALF, IN_SERVER, true},
+	{"wire-eio", ON_WIRE, ECONNRESET, 0, BY_FAILING, IN_SERVER, false},
 	{"write-enospc", ON_WRITE, ENOSPC, 0, BY_FAILING, IN_ANY, false},
 	{"write-eio-from", ON_WRITE, EIO, ALL, BY_FAILING, IN_ANY, false},
 	{"write-eintr", ON_WRITE & ~ON_OPEN, EINTR, 0, BY_FAILING, IN_ANY, false},
@@ -101,7 +102,7 @@ static struct shared {
 	uint32_t n_list;
 	struct tally tally[WAYS];
 	uint32_t list[PER_MAX];
-} *shared;
+} * shared;
 
 enum pass { BASE, FAULT, CLEAN };
 
@@ -112,8 +113,8 @@ struct known {
 
 static struct {
 	enum pass pass;
-	bool fault;        /* answers may be errors */
-	bool quiet;        /* answers that differ are only counted */
+	bool fault; /* answers may be errors */
+	bool quiet; /* answers that differ are only counted */
 	uint32_t differ;
 	uint32_t errors, wrong, answers, base_answers;
 	struct known known[KNOWN];
@@ -144,8 +145,9 @@ static void say_where(void)
 		if (inject->stack[i] < 0x10000000 || !dladdr((void *)inject->stack[i], &info))
 			printf(" %" PRIxPTR, inject->stack[i]);
 		else
-			printf(" %s", strrchr(info.dli_fname, '/') ? strrchr(info.dli_fname, '/') + 1
-								    : info.dli_fname);
+			printf(" %s", strrchr(info.dli_fname, '/')
+					      ? strrchr(info.dli_fname, '/') + 1
+					      : info.dli_fname);
 	}
 	printf("\n");
 	(void)fflush(stdout);
@@ -180,7 +182,7 @@ void wrong(const char *fmt, ...)
 /* blameless - an error that says that something failed here, and nothing about a file. */
 static bool blameless(int rc)
 {
-	static const int codes[] = {ENOMEM, EIO,    EMFILE, ENFILE,    EAGAIN,
+	static const int codes[] = {ENOMEM, EIO,    EMFILE, ENFILE,   EAGAIN,
 				    EINTR,  ENOSPC, EBUSY,  ETIMEDOUT};
 
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
@@ -253,8 +255,8 @@ void answer(int rc, uint64_t hash, const struct err *e, const char *fmt, ...)
 	}
 	wrong("%s: %s%s (%d)%s, expected %s", question,
 	      x.pass == CLEAN ? "afterwards, without a fault: " : "",
-	      rc < 0 ? strerror(-rc) : "another value", rc,
-	      rc < 0 && e ? e->msg : "", k->rc < 0 ? strerror(-k->rc) : "a value");
+	      rc < 0 ? strerror(-rc) : "another value", rc, rc < 0 && e ? e->msg : "",
+	      k->rc < 0 ? strerror(-k->rc) : "a value");
 }
 
 bool answer_of(const char *question, int *ret_rc)
@@ -726,6 +728,7 @@ static void worker(const struct scene *s, uint32_t way, uint32_t pos)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	(void)setpgid(0, 0);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!x.verbose)
 		(void)dup2(null, 2);
 	(void)dup2(null, 0);
@@ -741,9 +744,10 @@ static void dump(pid_t pid)
 {
 	char text[200];
 
-	(void)snprintf(text, sizeof(text),
-		       "gdb -p %d -batch -ex 'thread apply all bt 14' 2>/dev/null | grep '^[#T]'",
-		       (int)pid);
+	(void)snprintf(
+		text, sizeof(text),
+		"gdb -p %d -batch -ex 'thread apply all bt 14' 2>/dev/null | grep '^[#T]'",
+		(int)pid);
 	(void)fflush(stdout);
 	if (system(text) != 0)
 		printf("(no gdb)\n");
@@ -776,7 +780,8 @@ static bool watch(pid_t pid, const struct scene *s)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return false;
 	printf("WRONG %s %s %u: %s (status %d)\n", s->name, ways[shared->way].name,
-	       shared->in_round ? shared->list[shared->pos] : 0, hung ? "hangs" : "died", status);
+	       shared->in_round ? shared->list[shared->pos] : 0, hung ? "hangs" : "died",
+	       status);
 	say_where();
 	shared->tally[shared->way].wrong++;
 	shared->tally[shared->way].faults += shared->in_round;

@@ -101,6 +101,7 @@ static int configure(const struct scene *s, const char *path, const char *more, 
 		.view_open = view_open,
 	};
 	refs_set_reach(&reach);
+	fs_rw_prepare(&now.setup);
 	return name_shown(&now.cfg, now.setup.file_name, e);
 }
 

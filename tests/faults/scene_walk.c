@@ -25,7 +25,7 @@ static struct {
 	size_t n;
 	char text[TEXT];
 	size_t used;
-	uint64_t names;  /* of the listing: in no order */
+	uint64_t names; /* of the listing: in no order */
 	uint32_t level;
 } w;
 
@@ -86,8 +86,8 @@ static void read_file(const char *path, uint64_t id, uint64_t size)
 			break;
 		n = s.len + s.zeros;
 		if (n == 0 || n > size - at) {
-			wrong("%s: a read at %" PRIu64 " of %" PRIu64 " gives %zu", path, at, size,
-			      n);
+			wrong("%s: a read at %" PRIu64 " of %" PRIu64 " gives %zu", path, at,
+			      size, n);
 			span_done(&s);
 			return;
 		}

@@ -309,8 +309,11 @@ static int step(struct view *v, const struct step *x, struct err *e)
 int write_begin(const struct scene *s)
 {
 	struct err e = ERR_INIT;
+	const struct scene plain = {.name = s->name, .input = s->input};
 	int rc = scene_open(s, t.path, "rw", &e);
 
+	if (rc == -EEXIST) /* an attempt before made it, as the message says */
+		rc = scene_open(&plain, t.path, "rw", &e);
 	answer(rc, 0, &e, "open to write");
 	return rc;
 }
@@ -331,11 +334,14 @@ void write_use(const struct scene *s)
 		struct err e = ERR_INIT;
 		int rc = step(v, x, &e);
 
-		answer(rc, 0, &e, "%s %s", x->op, x->key);
+		answer(rc, 0, &e, "step %d, %s %s", i, x->op, x->key);
 		if (rc == 0 || !no_faults())
 			continue;
 		e = (struct err)ERR_INIT;
 		rc = step(v, x, &e);
+		/* a commit that failed behind its manifest: the next opening ends it */
+		if (rc < 0 && strstr(e.msg, "recover it first"))
+			break;
 		if (rc < 0 && !done_before(x, rc))
 			wrong("%s %s, once more: %s", x->op, x->key, e.msg);
 	}
@@ -352,8 +358,9 @@ void write_end(const struct scene *s)
 
 void write_after(const struct scene *s)
 {
+	const struct scene plain = {.name = s->name, .input = s->input};
 	struct err e = ERR_INIT;
-	int rc = scene_open(s, t.path, NULL, &e);
+	int rc = scene_open(&plain, t.path, NULL, &e);
 	uint64_t names = 0;
 	DIR *d;
 
@@ -398,8 +405,9 @@ void recover_prepare(const struct scene *s)
 
 int recover_begin(const struct scene *s)
 {
+	const struct scene plain = {.name = s->name, .input = s->input};
 	struct err e = ERR_INIT;
-	int rc = scene_open(s, t.path, NULL, &e);
+	int rc = scene_open(&plain, t.path, NULL, &e);
 
 	if (rc == 0)
 		rc = scene_close(&e);
