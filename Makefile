@@ -396,7 +396,7 @@ FUZZ_SEED ?= 1
 check-seeds:
 	tests/canary/run.py replay
 	$(MAKE) SANITIZE=1 WERROR=1 OPT='-O1 -g1' fuzzers
-	tests/fuzz/run.py -n 20 $(FUZZ)
+	tests/fuzz/run.py -n 5 $(FUZZ)
 	tests/fuzz/mutated.py --short -n 100
 
 check-fuzz: check-mutated

@@ -3,7 +3,7 @@
 
 Whether a sanitizer sees faults that are there on purpose. Each is built as everything else is with
 it, and run as everything else is run: a program, a child that it began, a fuzz target. Exit status
-1 when a report is missing. watch: a command, and whether a sanitizer has a report in what it writes,
+1 when a report is missing. watch: a command, and whether a sanitizer has a report in what it says,
 which a program that went on may not tell otherwise.
 
 Of the server and its children on a real mount tests/cases/test_canary.py asks the same, of valgrind

@@ -39,7 +39,8 @@ SLOW = 20  # seconds that an input may take
 LIMIT = 300  # seconds for -n, and for a program to end after its time
 FINDINGS_MAX = 5  # of one run of one target
 KEPT_MAX = 4096  # bytes of an input that --merge keeps
-KEPT_SUM = 100 << 10  # of one target
+KEPT_SUM = 48 << 10  # of one target
+KEPT_FILES = 60  # of one target
 
 
 def has_libfuzzer():
@@ -316,7 +317,7 @@ def merge(names):
             kept = 0
             for path in sorted(new, key=lambda x: (os.path.getsize(x), x)):
                 room -= os.path.getsize(path)
-                if room < 0:
+                if room < 0 or len(here) + kept >= KEPT_FILES:
                     break
                 shutil.copy(path, seeds)
                 kept += 1
