@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/canary.h"
 #include "base/sandbox_int.h"
 
 #define RENEW_MS 1000 /* between renewals of a child's time */
@@ -163,6 +164,7 @@ static void begin(const struct child_kind *kind, const int *fds)
 
 static _Noreturn void run(const struct child_kind *kind, const struct child_self *self)
 {
+	canary_sing("child");
 	kind->run(self);
 	_exit(0);
 }

@@ -63,10 +63,14 @@ struct ll_path {
 
 /* Where the dynamic linker finds what a library needs. */
 static const struct sandbox_path libraries[] = {
-	{.path = "/usr", .fd = -1},           {.path = "/lib", .fd = -1},
-	{.path = "/lib64", .fd = -1},         {.path = "/lib32", .fd = -1},
-	{.path = "/etc/ld.so.cache", .fd = -1}, {.path = "/opt", .fd = -1},
-	{.path = "/nix/store", .fd = -1},     {.path = "/gnu/store", .fd = -1},
+	{.path = "/usr", .fd = -1},
+	{.path = "/lib", .fd = -1},
+	{.path = "/lib64", .fd = -1},
+	{.path = "/lib32", .fd = -1},
+	{.path = "/etc/ld.so.cache", .fd = -1},
+	{.path = "/opt", .fd = -1},
+	{.path = "/nix/store", .fd = -1},
+	{.path = "/gnu/store", .fd = -1},
 	{.path = "/sys/devices/system/cpu", .fd = -1},
 };
 
@@ -229,10 +233,22 @@ void sandbox_room(int pid, uint64_t memory)
 
 static bool harmless(const char *var)
 {
-	static const char *const kept[] = {"HDF5_", "LC_",	"LANG=",     "TZ=",	"MALLOC_",
-					   "GLIBC_TUNABLES=", "LD_LIBRARY_PATH=", "ASAN_OPTIONS=",
-					   "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS=",
-					   "OMP_", "BLOSC_", "PATH=", "TMPDIR=", "NCZARRFS_"};
+	static const char *const kept[] = {"HDF5_",
+					   "LC_",
+					   "LANG=",
+					   "TZ=",
+					   "MALLOC_",
+					   "GLIBC_TUNABLES=",
+					   "LD_LIBRARY_PATH=",
+					   "ASAN_OPTIONS=",
+					   "UBSAN_OPTIONS=",
+					   "TSAN_OPTIONS=",
+					   "LSAN_OPTIONS=",
+					   "OMP_",
+					   "BLOSC_",
+					   "PATH=",
+					   "TMPDIR=",
+					   "NCZARRFS_"};
 
 	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
 		if (strncmp(var, kept[i], strlen(kept[i])) == 0)
@@ -281,7 +297,7 @@ void sandbox_report(struct buf *out)
 {
 	const int abi = ll_abi();
 
-	buf_puts(out, SANDBOX_OFF      ? "off in a build with sanitizers"
+	buf_puts(out, SANDBOX_OFF     ? "off in a build with sanitizers"
 		      : calls_known() ? "seccomp"
 				      : "no seccomp");
 	if (abi)

@@ -45,10 +45,10 @@ int sandbox_enter(unsigned may, const struct sandbox_path *paths, size_t n,
 		  const struct sandbox_limits *limits, struct err *e) NZ_MUST_USE;
 
 /* sandbox_wipe_environment - in a process that was forked and has one thread: variables that tell
- * libraries nothing, which may be somebody's keys, are gone, and their bytes are zero. */
+ * libraries nothing, and may be somebody's keys, are gone, and their bytes are zero. */
 void sandbox_wipe_environment(void);
 
-/* sandbox_renew - in the server: the process `pid`, which it started, may use cpu_ms from now on. */
+/* sandbox_renew - in the server: its process `pid` may use cpu_ms from now on. */
 void sandbox_renew(int pid, uint64_t cpu_ms);
 /* sandbox_room - in the server: it may have `memory` bytes of address space in all. */
 void sandbox_room(int pid, uint64_t memory);

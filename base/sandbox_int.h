@@ -20,7 +20,7 @@
 
 struct sock_fprog;
 
-/* calls_prepare - the filter for a kind, kept for ever; NULL where it cannot be made. Any thread. */
+/* calls_prepare - the filter for a kind, kept for ever; NULL where there is none. Any thread. */
 const struct sock_fprog *calls_prepare(unsigned may);
 /* calls_enter - install it, for this process. Returns 0, -ENOSYS where the kernel or a container
  * refuses, -errno. PR_SET_NO_NEW_PRIVS was set. */

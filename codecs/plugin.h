@@ -28,17 +28,17 @@ void codec_plugins_off(void);
  * loaded here. Before anything else is asked. */
 void codec_plugins_local(void);
 
-/* codec_plugins_look - look for plugins now, when nobody did yet: children that are forked from this
- * process have what was found. */
+/* codec_plugins_look - look for plugins now, when nobody did yet: children that are forked from
+ * this process have what was found. */
 void codec_plugins_look(void);
 
-/* codec_plugins_given - this process uses what was found before it was forked, and looks for nothing
- * itself. codec_plugins_short - whether it would have looked. */
+/* codec_plugins_given - this process uses what was found before it was forked, and looks for
+ * nothing itself. codec_plugins_short - whether it would have looked. */
 void codec_plugins_given(void);
 bool codec_plugins_short(void);
 
-/* codec_plugins_dirs - for sandbox_enter: directories of the libraries that were found, or where they
- * would be looked for; up to cap into ret, borrowed for ever. Returns how many. */
+/* codec_plugins_dirs - for sandbox_enter: directories of the libraries that were found, or where
+ * they would be looked for; up to cap into ret, borrowed for ever. Returns how many. */
 struct sandbox_path;
 size_t codec_plugins_dirs(struct sandbox_path *ret, size_t cap);
 

@@ -30,9 +30,10 @@ struct worker {
 	int fd;
 	uint8_t *at; /* NULL: no region */
 	uint64_t size;
-	const char *filter_lib, *codec_lib; /* that it is for; for comparison only; NULL: none */
-	bool any;                           /* it is for all of them */
-	uint64_t served; /* calls that this child answered */
+	const char *filter_lib,
+		*codec_lib; /* that it is for; for comparison only; NULL: none */
+	bool any;           /* it is for all of them */
+	uint64_t served;    /* calls that this child answered */
 	bool busy;
 };
 

@@ -554,8 +554,8 @@ static int confine(const struct plugin_job *job, struct err *e)
 	if (!job->any) {
 		paths[0] = (struct sandbox_path){
 			.path = job->filter_lib, .fd = -1, .beside = true};
-		paths[1] = (struct sandbox_path){
-			.path = job->codec_lib, .fd = -1, .beside = true};
+		paths[1] =
+			(struct sandbox_path){.path = job->codec_lib, .fd = -1, .beside = true};
 		load(job->filter_lib);
 		load(job->codec_lib);
 	}

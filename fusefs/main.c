@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/log.h"
 #include "base/url.h"
 #include "codecs/plugin.h"
@@ -525,6 +526,9 @@ static int version(void)
 	hdf4_version(hdf4, sizeof(hdf4));
 	buf_printf(&text, "HDF4 %s\n", hdf4[0] ? hdf4 : "not built in");
 	codec_versions(&text);
+	buf_puts(&text, "sandbox: ");
+	sandbox_report(&text);
+	buf_putc(&text, '\n');
 	return print(&text);
 }
 
@@ -627,6 +631,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	known = &cfg;
+	child_forget(forget);
 	no_core(&cfg);
 	if (cfg.command != CFG_MOUNT)
 		mounter_no_new_privs(); /* a mount does so when it has who mounts */

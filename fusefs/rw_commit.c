@@ -21,7 +21,7 @@ enum {
 #define COMMIT_MS ((int64_t)60 * 60 * 1000) /* from then on a process hangs */
 #define MEMORY ((uint64_t)32 << 30)         /* address space: chunks of 4 GiB, a few times */
 #define PATHS_MAX 64
-#define LEFT_MAX ((uint64_t)1 << 28)        /* bytes of keys that stay staged */
+#define LEFT_MAX ((uint64_t)1 << 28) /* bytes of keys that stay staged */
 
 /* Processes that commit are forked from one that was forked before there was a job: what it cannot
  * be sent it has from then. */

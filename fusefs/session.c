@@ -13,9 +13,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/canary.h"
 #include "base/child.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "codecs/decoder.h"
 #include "fusefs/mirror.h"
 #include "fusefs/mounter.h"
 #include "fusefs/quiet.h"
@@ -47,7 +49,7 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 {
 	*ret = (struct source_options){
 		.cut_bytes = cfg->chunk_size,
-		.max_chunk_bytes = (uint64_t)1 << 32,
+		.max_chunk_bytes = cfg->chunk_limit,
 		.max_index_bytes = cfg->index_size,
 		.max_meta_bytes = cfg->meta_size,
 		.open_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
@@ -480,6 +482,8 @@ static int open_source(struct server *s, struct err *e)
 
 	fs_rw_prepare(setup);
 	rc = setup->prepare ? setup->prepare(e) : 0;
+	if (rc == 0 && setup->cfg->isolate)
+		codec_isolate(0);
 	if (rc == 0)
 		rc = live_new(setup->cfg->shown, open_live, s, &s->fs.live, e);
 	if (rc < 0)
@@ -621,8 +625,11 @@ int fs_serve(const struct fs_setup *setup, int report_fd, int mounter)
 	}
 	settle_down(&s);
 	log_info("'%s' is mounted on '%s'", setup->cfg->shown, s.mountpoint);
+	if (sandbox_missing())
+		log_info("%s", sandbox_missing());
 	report(report_fd, 's', "");
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
+	canary_sing("server");
 	stop_signals(&s);
 	/* Somebody else took the mount away while it was busy: it has ended, as asked. */
 	if (rc == -ECONNABORTED) {

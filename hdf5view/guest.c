@@ -50,8 +50,8 @@ static void guest_limits(const struct guest *g, enum guest_job_kind kind, struct
 	if (kind == GUEST_READ)
 		ret->memory += 4 * u64_min(largest(&g->base.ds), o->max_chunk_bytes);
 	ret->cpu_ms = ms;
-	ret->plugins = g->plugins ||
-		       (kind == GUEST_READ && g->kind->needs && g->kind->needs(g));
+	ret->plugins =
+		g->plugins || (kind == GUEST_READ && g->kind->needs && g->kind->needs(g));
 }
 
 int guest_job_of(const struct guest *g, enum guest_job_kind kind, struct guest_job *ret,
@@ -284,8 +284,8 @@ static int ask(struct guest *g, struct err *e)
 }
 
 /* seal - the model stays what was looked at: children that read elements get its memory, and a file
- * that takes one of them over must not change it. Kernels before 5.1 cannot keep mappings from being
- * written to; there a descriptor for reading is all that children get. */
+ * that takes one of them over must not change it. Kernels before 5.1 cannot keep mappings from
+ * being written to; there a descriptor for reading is all that children get. */
 static int seal(struct guest *g, struct err *e)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;

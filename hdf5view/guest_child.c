@@ -22,8 +22,7 @@ bool guest_own_plugins(const void *p)
 	const struct own_job *own = p;
 	const struct guest *g = own->g;
 
-	return g->plugins ||
-	       (own->kind == GUEST_READ && g->kind->needs && g->kind->needs(g));
+	return g->plugins || (own->kind == GUEST_READ && g->kind->needs && g->kind->needs(g));
 }
 
 /* confine - before anything of the source is looked at. */

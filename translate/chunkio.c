@@ -13,6 +13,8 @@
 #include <string.h>
 
 #define AHEAD_MAX 64
+/* Bytes of chunks that may be on their way at the same time, with a cache that is smaller. */
+#define LOADING_MIN ((uint64_t)64 << 20)
 /* For sizes that are remembered, four bytes a chunk: this part of the cache's budget more. */
 #define SIZES_PART 16
 #define SIZES_MIN ((uint64_t)64 << 10)
@@ -282,6 +284,7 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 
 	if (!c)
 		return err_nomem(e);
+	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
 	c->own = opts->shared ? NULL : chunkio_shared_alone();
 	c->shared = c->own ? c->own : opts->shared;
 	c->source = s;
@@ -289,6 +292,8 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 	c->n_arrays = s->ds.n_arrays;
 	c->threads = opts->threads;
 	c->cache = cache_new(opts->cache_bytes);
+	if (c->cache)
+		cache_bound(c->cache, u64_max(opts->cache_bytes, LOADING_MIN));
 	c->sizes = sizes_new(
 		u64_min(u64_max(opts->cache_bytes / SIZES_PART, SIZES_MIN), SIZES_MAX));
 	rc = c->cache && c->sizes && c->shared ? fill_states(c, opts->ahead, e) : err_nomem(e);
@@ -319,9 +324,11 @@ void chunkio_free(struct chunkio *c)
 	cache_free(c->cache);
 	sizes_free(c->sizes);
 	chunkio_shared_free(c->own);
+	free(c->fatal);
 	for (uint32_t i = 0; c->arrays && i < c->n_arrays; i++)
 		free(atomic_load(&c->arrays[i].fill));
 	free(c->arrays);
+	(void)pthread_mutex_destroy(&c->lock);
 	free(c);
 }
 

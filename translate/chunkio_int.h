@@ -17,6 +17,12 @@
 
 struct chunkio_scratch;
 
+/* chunkio_fatal - a chunk that killed a process which decoded it. */
+struct chunkio_fatal {
+	uint32_t array;
+	uint64_t linear;
+};
+
 struct array_state {
 	uint32_t owner; /* first array that is the same object under the same plan */
 	uint32_t depth; /* chunks to load ahead; 0: this array's cost little */
@@ -35,6 +41,9 @@ struct chunkio {
 	struct streams *streams; /* NULL: the source is near */
 	struct chunkio_shared *shared;
 	struct chunkio_shared *own; /* the same where nobody gave one, else NULL */
+	pthread_mutex_t lock; /* of all below */
+	struct chunkio_fatal *fatal;
+	size_t n_fatal, c_fatal;
 };
 
 struct chunkio_shared {
@@ -55,6 +64,12 @@ int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, 
  * 0 with the reference still held. */
 int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
 		 struct cache_entry *x, struct err *e) NZ_MUST_USE;
+
+/* chunkio_decode_apart - read a stored chunk and undo its filters into out, `want` bytes, in
+ * another process; for chains with codec_chain_apart. Errors as codec_chain_decode's; -EIO. */
+int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
+			 const struct way *w, uint8_t *out, size_t want,
+			 struct err *e) NZ_MUST_USE;
 
 /* chunkio_touch - a chunk of a source that is far away is going to be asked for: what its reader
  * will want is asked for at once. whole: all of it will be read. (far.c) */

@@ -1,5 +1,6 @@
 /* load.c - makes the bytes of one presented chunk: read, decoded, quantised, encoded, framed.
  * Nothing is locked meanwhile but the list of scratch objects, to take one and to give it back. */
+#include "codecs/decoder.h"
 #include "codecs/vlen.h"
 #include "translate/chunkio_int.h"
 
@@ -67,7 +68,7 @@ void chunkio_shared_free(struct chunkio_shared *s)
 	free(s);
 }
 
-/* weight - about the bytes that it takes: decoding needs a buffer or two beside the stored bytes. */
+/* weight - about the bytes that it takes: decoding needs a buffer or two beside what is stored. */
 static uint64_t weight(const struct chunkio_scratch *m)
 {
 	return m->stored.cap + m->elems.cap + m->most;
@@ -125,15 +126,19 @@ static void scratch_give(struct chunkio *c, struct chunkio_scratch *m, uint64_t 
 	scratch_free(m);
 }
 
-/* read_decoded - the stored bytes into `in`, and, unless that is out, what they decode to. */
+/* read_decoded - the stored bytes into `in`, and, unless that is out, what they decode to. in: NULL
+ * when another process decodes. */
 static int read_decoded(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
 			struct chunkio_scratch *m, uint8_t *in, uint8_t *out, size_t want,
 			struct err *e)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
 	const size_t n = (size_t)w->ref.len;
-	int rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, n, e);
+	int rc;
 
+	if (!in && n > 0)
+		return chunkio_decode_apart(c, array, linear, w, out, want, e);
+	rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, n, e);
 	if (rc == 0 && in != out)
 		rc = codec_chain_decode(&a->chain, way_skipped(a, &w->ref), a->type.size, in, n,
 					out, want, m->codec, e);
@@ -145,7 +150,7 @@ static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear, const
 		       struct chunkio_scratch *m, uint8_t *out, struct err *e)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
-	bool plain = way_plain(a, &w->ref);
+	bool plain = way_plain(a, &w->ref), apart;
 	uint64_t whole = a->chunk_bytes, want;
 	uint8_t *in;
 	int rc;
@@ -161,8 +166,9 @@ static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear, const
 		return err_set(e, -EBADMSG,
 			       "stored length %" PRIu64 " is too large for %" PRIu64 " bytes",
 			       w->ref.len, whole);
-	in = plain ? out : buf_grow(&m->stored, (size_t)w->ref.len);
-	if (!in && w->ref.len > 0)
+	apart = !plain && codec_chain_apart(&a->chain, way_skipped(a, &w->ref));
+	in = plain ? out : apart ? NULL : buf_grow(&m->stored, (size_t)w->ref.len);
+	if (!in && !apart && w->ref.len > 0)
 		return err_nomem(e);
 	rc = read_decoded(c, array, linear, w, m, in, out, (size_t)want, e);
 	if (rc == -EBADMSG && source_forget(c->source, array, linear))

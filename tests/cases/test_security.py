@@ -1,7 +1,9 @@
 """SECURITY.md: what the processes of a mount may do, and what can be had of them."""
 import contextlib
+import json
 import os
 import signal
+import stat
 import subprocess
 import stat
 import subprocess
@@ -14,6 +16,11 @@ from lib import mounts, users
 from lib.context import Skip
 
 MOUNTER = "nczarrfs-mount"
+
+
+def tell(pid, number):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def sample(path):
@@ -79,7 +86,10 @@ def as_user(binary, hurt, *options):
     try:
         status, text = users.run("cat", mnt + "/text/0")
         assert status == 0, text
-        rights = {comm(p): line(p, "NoNewPrivs") for p in mounts.processes_of(mnt)}
+        rights = {}
+        for pid in mounts.processes_of(mnt):
+            with contextlib.suppress(FileNotFoundError):  # what opened the file has ended
+                rights[comm(pid)] = line(pid, "NoNewPrivs")
         assert rights.pop(MOUNTER) == "0"
         assert rights.pop("fusermount3", "0") == "0"
         assert set(rights.values()) == {"1"}, rights
@@ -89,7 +99,7 @@ def as_user(binary, hurt, *options):
     finally:
         for pid in pids:
             if mounts.alive(pid):
-                os.kill(pid, signal.SIGKILL)
+                tell(pid, signal.SIGKILL)
 
 
 def end_by_fusermount(mnt, pids):
@@ -99,7 +109,7 @@ def end_by_fusermount(mnt, pids):
 
 def end_by_signal(mnt, pids):
     for pid in pids:  # as a terminal does
-        os.kill(pid, signal.SIGINT)
+        tell(pid, signal.SIGINT)
 
 
 def end_of_supervisor(mnt, pids):
@@ -322,8 +332,7 @@ def test_secrets_in_processes(t):
         m.ended = True
         hit = sorted((p for p in pids if comm(p) != MOUNTER), key=lambda p: p == server)
         for pid in hit:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGABRT)
+            tell(pid, signal.SIGABRT)
         gone(m.path, pids)
         left = [n for n in os.listdir(t.tmp) if "core" in n]
         assert not left, left
@@ -373,3 +382,305 @@ def test_descriptors(t):
                 assert set(kinds) <= {"socket", "anon_inode"}, what
             elif pid == parent(server):
                 assert set(kinds) <= {"anon_inode"}, what
+
+
+# ---- what is shown ----
+
+def mount_options(path):
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as f:
+        for row in f:
+            left, _, right = row.partition(" - ")
+            if left.split()[4] == path:
+                return set(left.split()[5].split(",")) | set(right.split()[2].split(","))
+    return set()
+
+
+def odd_folder(folder):
+    """A folder with everything that should not be had through a mount of it."""
+    import socket
+    os.mkdir(folder)
+    sample(folder + "/a.nc")
+    with open(folder + "/program", "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\n")
+    os.chmod(folder + "/program", 0o6755)
+    os.mkdir(folder + "/sticky")
+    os.chmod(folder + "/sticky", 0o3777)
+    os.mkfifo(folder + "/fifo")
+    with contextlib.suppress(PermissionError):
+        os.mknod(folder + "/null", 0o20666, os.makedev(1, 3))
+    os.chmod(folder + "/null", 0o666)
+    here = os.getcwd()
+    os.chdir(folder)  # a socket's name has to be short
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind("sock")
+    os.chdir(here)
+    return folder
+
+
+def shown_plain(mnt):
+    seen = []
+    for base, folders, files in os.walk(mnt):
+        for name in folders + files:
+            mode = os.lstat(os.path.join(base, name)).st_mode
+            seen.append(name)
+            assert stat.S_ISREG(mode) or stat.S_ISDIR(mode), (name, oct(mode))
+            assert not mode & 0o6000, (name, oct(mode))
+    assert "program" in seen and "x" in seen, seen
+
+
+def made_plain(mnt, folder):
+    for make, mode in ((os.mkfifo, ()), (os.mknod, (0o20666, os.makedev(1, 3)))):
+        try:
+            make(mnt + "/made", *mode)
+            raise AssertionError(f"{make.__name__} works")
+        except OSError:
+            pass
+    fd = os.open(mnt + "/new", os.O_CREAT | os.O_WRONLY, 0o6755)
+    os.close(fd)
+    with contextlib.suppress(OSError):
+        os.chmod(mnt + "/new", 0o6755)
+    assert not os.stat(folder + "/new").st_mode & 0o6000, oct(os.stat(folder + "/new").st_mode)
+    assert not os.path.lexists(folder + "/made")
+
+
+def test_nothing_special(t):
+    """nosuid and nodev whatever the options say, default_permissions with allow_other, and nothing
+    but plain files, directories and links. SECURITY S10 SECURITY S11 SECURITY S12"""
+    folder = odd_folder(t.path("odd"))
+    with t.mount(folder, "dev,suid,allow_other") as m:
+        have = mount_options(m.path)
+        assert {"nosuid", "nodev", "allow_other", "default_permissions", "ro"} <= have, have
+        t.call(shown_plain, m.path)
+    with t.mount(folder, "rw,dev,suid") as m:
+        have = mount_options(m.path)
+        assert {"nosuid", "nodev"} <= have and "allow_other" not in have, have
+        t.call(shown_plain, m.path)
+        t.call(made_plain, m.path, folder)
+
+
+# ---- names ----
+
+N = len(SECRET)
+ZARRAY = {"zarr_format": 2, "shape": [N], "chunks": [N], "dtype": "|u1", "compressor": None,
+          "fill_value": 0, "order": "C", "filters": None}
+UPWARD = ("../out", "..", "a/../../out", "/out", "./out", "a//out", "")
+
+
+def _write(path, data):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as f:
+        f.write(data if isinstance(data, bytes) else json.dumps(data).encode())
+
+
+def consolidated(folder, *names):
+    metadata = {f"{name}/.zarray": ZARRAY for name in names}
+    metadata[".zgroup"] = {"zarr_format": 2}
+    _write(folder + "/.zmetadata", {"zarr_consolidated_format": 1, "metadata": metadata})
+    return folder
+
+
+def linked_tree(folder):
+    """A tree in which an array and a chunk are links to what is outside."""
+    consolidated(folder, "in", "linked", "chunk")
+    _write(folder + "/.zgroup", {"zarr_format": 2})
+    for name in ("in", "chunk"):
+        _write(f"{folder}/{name}/.zarray", ZARRAY)
+    _write(folder + "/in/0", SECRET.lower())
+    os.symlink("../../out", folder + "/linked")
+    os.symlink("../../../out/0", folder + "/chunk/0")
+    return folder
+
+
+def named_nczarr(folder):
+    """NCZarr's lists of what is in a group."""
+    _write(folder + "/.zgroup", {"zarr_format": 2, "_nczarr_superblock": {"version": "2.0.0"},
+                                 "_nczarr_group": {"dims": {"../d": N, "/": 1},
+                                                   "vars": list(UPWARD), "groups": list(UPWARD)}})
+    return folder
+
+
+def named_zip(path, name):
+    import zipfile
+    with zipfile.ZipFile(path, "w") as z:
+        z.writestr(".zgroup", json.dumps({"zarr_format": 2}))
+        z.writestr(f"{name}/.zarray", json.dumps(ZARRAY))
+        z.writestr(f"{name}/0", SECRET.lower())
+    return path
+
+
+def references(path, *names):
+    refs = {f"{name}/.zarray": json.dumps(ZARRAY) for name in names}
+    _write(path, {".zgroup": json.dumps({"zarr_format": 2}), **refs})
+    return path
+
+
+def leading_refs(path):
+    """References to files outside, in every way to write one."""
+    refs = {".zgroup": json.dumps({"zarr_format": 2}), "in/.zarray": json.dumps(ZARRAY),
+            "in/0": SECRET.lower().decode()}
+    targets = ("../out/0", "../out/secret", "file://OUT/0", "OUT/0", "file:OUT/0", "local://OUT/0",
+               "link", "FILE://OUT/0", "file://localhost/OUT/0")
+    for i, target in enumerate(targets):
+        out = os.path.join(os.path.dirname(os.path.dirname(path)), "out")
+        refs[f"r{i}/.zarray"] = json.dumps(ZARRAY)
+        refs[f"r{i}/0"] = [target.replace("OUT", out)]
+    _write(path, refs)
+    os.symlink("../out/0", os.path.join(os.path.dirname(path), "link"))
+    return path
+
+
+def named_classic(path):
+    """A classic file with such names of variables and dimensions."""
+    import struct
+
+    def text(s):
+        return struct.pack(">I", len(s)) + s.encode() + b"\0" * (-len(s) % 4)
+    names = [n for n in UPWARD if n] + ["."]
+    head = b"CDF\x01" + struct.pack(">III", 0, 10, 1) + text("../d") + struct.pack(">I", N)
+    head += struct.pack(">IIII", 0, 0, 11, len(names))
+    size = len(head) + sum(len(text(n)) + 32 for n in names)
+    for i, n in enumerate(names):
+        head += text(n) + struct.pack(">IIIIIII", 1, 0, 0, 0, 1, 12, size + 12 * i)
+    _write(path, head + (SECRET.lower() + b"\0\0") * len(names))
+    return path
+
+
+def plain_names(mnt):
+    """Everything that is there is below the mount, under names that are one component, and what
+    can be read of it is not from elsewhere."""
+    for base, folders, files in os.walk(mnt):
+        assert base == mnt or base.startswith(mnt + "/"), base
+        for name in folders + files:
+            assert name not in ("", ".", "..") and "/" not in name, (base, name)
+            path = os.path.join(base, name)
+            if not os.path.isdir(path) and not os.path.islink(path):  # who follows it is a client
+                with contextlib.suppress(OSError), open(path, "rb") as f:
+                    assert SECRET not in f.read(), path
+
+
+def test_names(t):
+    """Names that lead upwards, in every place where a format has names, lead nowhere.
+    SECURITY S20 SECURITY S21"""
+    _write(t.path("out/.zarray"), ZARRAY)
+    _write(t.path("out/0"), SECRET)
+    _write(t.path("out/secret"), SECRET)
+    good = [linked_tree(t.path("data/tree")), leading_refs(t.path("data/refs.json")),
+            named_classic(t.path("data/classic.nc"))]
+    bad = [named_nczarr(t.path("data/nczarr"))]
+    bad += [consolidated(t.path(f"data/c{i}"), name) for i, name in enumerate(UPWARD)]
+    bad += [references(t.path(f"data/r{i}.json"), name) for i, name in enumerate(UPWARD)]
+    bad += [named_zip(t.path(f"data/z{i}.zip"), name) for i, name in enumerate(UPWARD)]
+    for source in bad:
+        code, out, err = t.run(t.binary, "info", "-o", "bad_arrays=hide", source)
+        assert code == 1 and "nczarrfs: " in err, (source, out, err)
+    for source in good:
+        with t.mount(source, "bad_arrays=hide", "view=zarr") as m:
+            t.call(plain_names, m.path)
+    with t.mount(t.path("data")) as m:  # as a mirror, links among them
+        t.call(plain_names, m.path)
+
+
+# ---- sizes ----
+
+MIB = 1 << 20
+BLANKS = 64 * MIB  # of each bomb
+
+# From a process that is small itself: what it had counts for who comes after it.
+MEASURE = """import os, sys
+pid = os.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+_, status, used = os.wait4(pid, 0)
+print(os.waitstatus_to_exitcode(status), used.ru_maxrss << 10)"""
+
+
+def bomb():
+    """zlib's bytes of so many blanks, without making them."""
+    import zlib
+    z = zlib.compressobj(1)
+    return b"".join(z.compress(b" " * MIB) for _ in range(BLANKS // MIB)) + z.flush()
+
+
+def bombs(folder, n):
+    """An array whose chunks are small as they are stored."""
+    stored = bomb()
+    assert len(stored) < MIB
+    _write(folder + "/.zgroup", {"zarr_format": 2})
+    _write(folder + "/x/.zarray", dict(ZARRAY, shape=[n * BLANKS], chunks=[BLANKS],
+                                       compressor={"id": "zlib", "level": 1}))
+    for i in range(n):
+        _write(f"{folder}/x/{i}", stored)
+    return folder
+
+
+def bomb_zip(path):
+    """Attributes that take more memory than anything should."""
+    import zipfile
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as z:
+        z.writestr(".zgroup", json.dumps({"zarr_format": 2}))
+        with z.open(".zattrs", "w") as f:
+            f.write(b"{")
+            for _ in range(BLANKS // MIB):
+                f.write(b" " * MIB)
+            f.write(b"}")
+    return path
+
+
+def declared(folder):
+    """Files of some bytes that declare very much."""
+    huge = 1 << 59
+    for name, change in (("shape", {"shape": [huge], "chunks": [huge]}),
+                         ("product", {"shape": [1 << 30] * 8, "chunks": [1 << 30] * 8}),
+                         ("rank", {"shape": [1] * 100000, "chunks": [1] * 100000}),
+                         ("text", {"dtype": "|S4294967295"})):
+        _write(f"{folder}/{name}/.zgroup", {"zarr_format": 2})
+        _write(f"{folder}/{name}/x/.zarray", dict(ZARRAY, **change))
+        yield f"{folder}/{name}"
+    for name, text in (("depth", b"[" * 4 * MIB), ("digits", b'{"a": ' + b"9" * 4 * MIB + b"}")):
+        _write(f"{folder}/{name}/.zgroup", {"zarr_format": 2})
+        _write(f"{folder}/{name}/.zattrs", text)
+        yield f"{folder}/{name}"
+    for kind, head in ((12, b"\x7f\xff\xff\xff"), (10, b"\xff\xff\xff\xff")):  # attributes, dims
+        name = f"{folder}/cdf{kind}.nc"
+        _write(name, b"CDF\x01" + bytes(4) + bytes([0, 0, 0, kind]) + head + bytes(100))
+        yield name
+    end = b"PK\x05\x06" + bytes(4) + b"\xff\xff" * 2 + b"\xff" * 8 + bytes(2)
+    end64 = (b"PK\x06\x06" + (44).to_bytes(8, "little") + bytes(12) +
+             huge.to_bytes(8, "little") * 2 + (1 << 40).to_bytes(8, "little") + bytes(8))
+    _write(folder + "/many.zip", end64 + b"PK\x06\x07" + bytes(12) + b"\x01\0\0\0" + end)
+    yield folder + "/many.zip"
+
+
+def peak_of(t, *args):
+    """(status, most memory of the program and what it started, in bytes)"""
+    _, out, err = t.run("/usr/bin/python3", "-SIc", MEASURE, t.binary, *args)
+    assert out, err
+    return tuple(int(x) for x in out.split("\n")[-2].split())
+
+
+def read_bombs(mnt, n):
+    """All at the same time; each is what it is said to be."""
+    files = [open(f"{mnt}/x/{i}", "rb") for i in range(n)]
+    pids = []
+    for f in files:
+        pids.append(os.fork())
+        if pids[-1] == 0:
+            os._exit(f.read(100) != b" " * 100)
+    assert not any(os.waitpid(pid, 0)[1] for pid in pids)
+
+
+def test_declared_sizes(t):
+    """What a source declares does not decide what memory it is given: options do.
+    SECURITY S50 SECURITY S51 SECURITY S52"""
+    room = 48 * MIB  # of the program itself
+    for source in [*declared(t.path("d")), bomb_zip(t.path("b.zip"))]:
+        status, peak = peak_of(t, "info", "-o", "meta_size=8M", source)
+        assert status in (0, 1), (source, status)
+        assert t.sanitized or peak < room, f"{source}: {peak >> 20} MiB"
+    many = bombs(t.path("bombs"), 4)
+    status, _ = peak_of(t, "info", "-o", "chunk_limit=63M", many)
+    assert status == 1, "a chunk that is larger than chunk_limit"
+    with t.mount(many, "view=zarr", "filter=none", "decode_threads=1") as m:
+        t.call(read_bombs, m.path, 4)
+        peak = m.memory_peak()
+        assert t.sanitized or peak < room + 2 * BLANKS, f"{peak >> 20} MiB"

@@ -313,7 +313,8 @@ class Run:
             print("note:", note)
 
     def per_scene(self):
-        print(f"\n{'scene':8} {'readers':>7} {'ops':>9} {'good':>9} {'MB':>9} {'stale s':>8} errors")
+        print(f"\n{'scene':8} {'workers':>7} {'ops':>9} {'good':>9} {'MB':>9} {'stale s':>8} "
+              "errors")
         for s in self.scenes:
             mine = [w.number for w in self.workers if w.scene is s]
             codes = {("HDF5" if c == 0 else errno.errorcode.get(c, c)):

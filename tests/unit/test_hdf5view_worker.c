@@ -24,8 +24,9 @@
 #define CHUNKS 10
 #define SOURCE_MS 60000
 
-static _Atomic pid_t *begun; /* shared: the process that is reading a chunk that hangs or is slow */
-static bool spoilt;    /* in the worker: an earlier chunk damaged its memory */
+static _Atomic pid_t
+	*begun;     /* shared: the process that is reading a chunk that hangs or is slow */
+static bool spoilt; /* in the worker: an earlier chunk damaged its memory */
 
 static void nap(long ms)
 {
