@@ -217,7 +217,8 @@ class Run:
                 codes["HDF5" if c == 0 else errno.errorcode.get(c, str(c))] = n
         return {"ops": int(led.ops.sum()), "good": int(led.good.sum()),
                 "bytes": int(led.bytes.sum()), "errors": codes,
-                "generations": int(led.hi.sum()), "mixed": int(led.mixed.sum()), "stale": round(float(led.stale.max()), 1),
+                "generations": int(led.hi.sum()), "mixed": int(led.mixed.sum()),
+                "stale": round(float(led.stale.max()), 1),
                 "slowest": round(float(led.slow.max()), 1)}
 
     def progress(self):
@@ -298,7 +299,8 @@ class Run:
                   f"{self.memory_group.killed()} killed")
             if self.memory_group.killed():
                 self.problem("processes were killed for want of memory")
-        print(f"\n{'scene':8} {'':10} {'first':>9} {'last':>9} {'peak':>9} {'growth':>9} {'/hour':>9}")
+        print(f"\n{'scene':8} {'':10} {'first':>9} {'last':>9} {'peak':>9} {'growth':>9} "
+              f"{'/hour':>9}")
         for row in rows:
             print(f"{row[0]:8} {row[1]:10} {row[2]:9} {row[3]:9} {row[4]:9} {row[5]:9.0f} "
                   f"{row[6]:9.0f}")
