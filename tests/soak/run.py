@@ -60,7 +60,7 @@ class Run:
         self.n_datasets = self.n_scenes = 0
         self.disks, self.scenes, self.pids, self.workers = [], [], [], []
         self.memory_group = None
-        self.lean_options = args.lean.split(";")
+        self.lean_options = [o for o in args.lean.split(";") if o]
         self.notes, self.problems = [], []
         self.ended = False
 
@@ -146,6 +146,7 @@ class Run:
             if pid == 0:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # h5py says a lot of what fails
                 try:
                     w.main()
                 except BaseException:  # noqa: B902
@@ -374,8 +375,7 @@ def arguments(words=None):
     p.add_argument("--sample", type=float, default=5)
     p.add_argument("--line", type=float, default=30, help="seconds between lines of progress")
     p.add_argument("--lines", type=float, default=5, help="most lines of a log in a second")
-    p.add_argument("--lean", default="open_datasets=8;cache_size=32M",
-                   help="options in 256 MB, with ; between")
+    p.add_argument("--lean", default="", help="options in 256 MB, with ; between")
     p.add_argument("--out", help="folder for soak.jsonl, failures and logs")
     p.add_argument("--tmp")
     p.add_argument("-q", dest="quiet", action="store_true")
