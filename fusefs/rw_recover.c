@@ -144,6 +144,9 @@ int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change, stru
 	} else if (rc > 0) {
 		rc = err_set(&other, -EIO, "a mount that died left something behind");
 	}
+	/* whether it is in the middle of a commit is not known: then it must not be read */
+	if (pending == -EIO || err_accident(pending))
+		return err_set(e, rc, "%s", other.msg);
 	if (rc < 0 && pending == FS_RW_BROKEN)
 		return err_set(e, rc, "'%s': run nczarrfs recover: %s", shown ? shown : "",
 			       other.msg);

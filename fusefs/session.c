@@ -143,7 +143,10 @@ int fs_open(const struct fs_setup *setup, struct source **ret_source, struct vie
 	if (rc < 0)
 		return rc;
 	*ret_source = NULL;
-	if (mirror_wanted(setup))
+	rc = mirror_wanted(setup, e);
+	if (rc < 0)
+		return rc;
+	if (rc > 0)
 		return mirror_open(setup, ret_view, e);
 	if (writes)
 		return open_writable(setup, ret_view, e);
@@ -305,8 +308,13 @@ static int check_place(const struct server *s, struct err *e)
 	const struct cfg *cfg = s->setup->cfg;
 	auto_free char *source = cfg->remote ? NULL : realpath(cfg->source, NULL);
 
-	if (!source || !fs_below(s->mountpoint, source) || mirror_wanted(s->setup))
-		return 0; /* a mirror does not show it */
+	int rc;
+
+	if (!source || !fs_below(s->mountpoint, source))
+		return 0;
+	rc = mirror_wanted(s->setup, e);
+	if (rc != 0)
+		return rc < 0 ? rc : 0; /* a mirror does not show it */
 	return err_set(e, -EBUSY, "mountpoint '%s' is inside of '%s': use another directory",
 		       s->mountpoint, cfg->source);
 }

@@ -517,8 +517,8 @@ static int longest_text(struct source *s, uint32_t array, uint64_t linear, uint6
 	if (rc < 0)
 		return rc;
 	if (!buf_ok(body))
-		return err_set(e, -ERANGE, "more than %" PRIu64 " bytes in one chunk",
-			       FRAME_BYTES_MAX);
+		return buf_full(body, e, -ERANGE, "more than %" PRIu64 " bytes in one chunk",
+				FRAME_BYTES_MAX);
 	return frame_vlen_check(body->data, body->len, n, ret, e);
 }
 

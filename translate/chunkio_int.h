@@ -41,7 +41,7 @@ struct chunkio {
 	struct streams *streams; /* NULL: the source is near */
 	struct chunkio_shared *shared;
 	struct chunkio_shared *own; /* the same where nobody gave one, else NULL */
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock;       /* of all below */
 	struct chunkio_fatal *fatal;
 	size_t n_fatal, c_fatal;
 };

@@ -283,8 +283,8 @@ static int load_texts(struct chunkio *c, uint32_t array, uint64_t linear, const 
 	rc = source_read_vlen(c->source, array, linear, body, e);
 	body->max = PTRDIFF_MAX;
 	if (rc == 0 && !buf_ok(body))
-		rc = err_set(e, -ERANGE, "more than %" PRIu64 " bytes in one chunk",
-			     FRAME_BYTES_MAX);
+		rc = buf_full(body, e, -ERANGE, "more than %" PRIu64 " bytes in one chunk",
+			      FRAME_BYTES_MAX);
 	if (rc == 0)
 		rc = frame_vlen_check(body->data, body->len, n, NULL, e);
 	if (rc < 0)
