@@ -113,7 +113,9 @@ class Run:
     # ---- a run ----
     def set_up(self):
         names = self.args.only.split(",") if self.args.only else list(kinds.SCENES)
-        if "lean" in names:
+        if "lean" in names and mounts.is_sanitized(self.binary):
+            self.notes.append("lean: a sanitizer needs more than 256 MB: not limited")
+        elif "lean" in names:
             self.memory_group = watch.MemoryGroup.make(f"nczarrfs-soak-{os.getpid()}", 256)
             if not self.memory_group:
                 self.notes.append("lean: no memory cgroup can be made here: not limited")
@@ -283,6 +285,8 @@ class Run:
             if lines:
                 with open(os.path.join(self.out, "log-" + s.name), "w") as f:
                     f.write(text)
+            if "Sanitizer" in text or "runtime error:" in text:
+                self.problem(f"{s.name}: {text[-3000:]}")
             rate = len(lines) / max(self.args.time, 1)
             self.emit({"kind": "log", "scene": s.name, "lines": len(lines)})
             if rate > self.args.lines:
