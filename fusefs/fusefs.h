@@ -18,6 +18,7 @@
 struct chunkio_shared;
 struct fs_rw;
 struct fs_remote;
+struct status;
 
 /* fs_want - which view of a source is to be opened, beside what cfg says. */
 struct fs_want {
@@ -94,6 +95,7 @@ struct fs {
 	uint32_t max_read;          /* -o max_read=, 0: none; set before requests */
 	bool ask_opendir;           /* it is to ask all the same; set before requests */
 	bool writes;                /* the view has write; set before requests */
+	struct status *status;      /* NULL: nobody can ask; set before requests */
 	bool uncached;              /* large files bypass the page cache; set before requests */
 };
 

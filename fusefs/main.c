@@ -17,6 +17,7 @@
 #include "fusefs/refs.h"
 #include "fusefs/remote.h"
 #include "fusefs/rw.h"
+#include "fusefs/status.h"
 #include "hdf5view/hdf5view.h"
 #include "mountcfg/address.h"
 #include "nczarr/nczarr.h"
@@ -645,11 +646,15 @@ int main(int argc, char **argv)
 		cfg_release(&cfg);
 		return 1;
 	}
-	if (cfg.source && name_shown(&cfg, setup.file_name, &e) < 0) {
+	if (cfg.shown && name_shown(&cfg, setup.file_name, &e) < 0) {
 		log_error("%s", e.msg);
 		goto out;
 	}
 	log_init(cfg.debug ? LOG_DEBUG : cfg.verbose ? LOG_INFO : LOG_WARN, false);
+	if (cfg.log && log_configure(cfg.log, &e) < 0) {
+		log_error("-o log=%s", e.msg);
+		goto out;
+	}
 	switch (cfg.command) {
 	case CFG_HELP:
 		status = help();
@@ -668,6 +673,12 @@ int main(int argc, char **argv)
 		break;
 	case CFG_FILTERS:
 		status = filters(&cfg);
+		break;
+	case CFG_STATUS:
+		status = status_command(&cfg);
+		break;
+	case CFG_LOG:
+		status = status_log_command(&cfg);
 		break;
 	case CFG_MOUNT:
 		setup.shared = chunkio_shared_new(cfg.cache_size); /* NULL: each view its own */

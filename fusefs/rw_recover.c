@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
 #include "fusefs/remote.h"
 #include "mountcfg/address.h"

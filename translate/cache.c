@@ -8,6 +8,7 @@
  * used a moment ago is mapped and in the processor's cache. */
 #include "translate/cache.h"
 
+#include "base/metrics.h"
 #include "base/stop.h"
 
 #include <errno.h>
@@ -207,6 +208,7 @@ static void leave(struct cache *c)
 static void more_locked(struct cache *c, uint64_t n)
 {
 	c->bytes += n;
+	metrics_gauge_add(G_MEM_DECODED, (int64_t)n);
 	if (c->pool)
 		atomic_fetch_add(&c->pool->bytes, n);
 }
@@ -214,6 +216,7 @@ static void more_locked(struct cache *c, uint64_t n)
 static void less_locked(struct cache *c, uint64_t n)
 {
 	c->bytes -= n;
+	metrics_gauge_add(G_MEM_DECODED, -(int64_t)n);
 	if (c->pool)
 		atomic_fetch_sub(&c->pool->bytes, n);
 }
@@ -229,6 +232,7 @@ void cache_free(struct cache *c)
 		(void)pthread_cond_destroy(&c->done[i]);
 	(void)pthread_cond_destroy(&c->landed);
 	(void)pthread_mutex_destroy(&c->lock);
+	metrics_gauge_add(G_MEM_DECODED, -(int64_t)c->bytes);
 	free(c->buckets);
 	free(c);
 }
@@ -479,6 +483,7 @@ static int get(struct cache *c, uint32_t array, uint64_t linear, struct cache_en
 	if (!x) {
 		insert_locked(c, fresh);
 		(void)pthread_mutex_unlock(&c->lock);
+		metrics_count(M_MISS_DECODED);
 		*ret = fresh;
 		return CACHE_LOAD;
 	}
@@ -488,6 +493,7 @@ static int get(struct cache *c, uint32_t array, uint64_t linear, struct cache_en
 	free(fresh);
 	if (rc < 0)
 		return rc;
+	metrics_count(M_HIT_DECODED);
 	*ret = x;
 	return CACHE_READY;
 }

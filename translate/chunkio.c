@@ -120,6 +120,8 @@ static int way_find(struct chunkio *c, uint32_t array, uint64_t linear, struct w
 		return chunkio_say_where(c, array, CHUNKIO_NONE, rc, e);
 	}
 	rc = source_locate(c->source, array, linear, &w->ref, e);
+	if (rc < 0 && rc != -ESTALE && rc != -EINTR)
+		metrics_count(M_FAULT_SOURCE);
 	if (rc == 0 && w->ref.where != CHUNK_ABSENT) {
 		rc = way_of_stored(&c->source->ds.arrays[array], p, w, e);
 	} else if (rc == 0) {
@@ -462,6 +464,8 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
 	}
 	if (w.sized)
 		n = (size_t)u64_min(len, w.size - off);
+	if (off == 0)
+		metrics_count(chunk_how_metric(chunk_how_of(&c->plans[array], &w)));
 	if (w.kind == WAY_LOAD) {
 		hint(c, array, linear, AHEAD_READ);
 		return read_loaded(c, array, linear, &w, off, n, ret, e);
@@ -484,6 +488,22 @@ int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct ch
 	if (w.kind == WAY_RANGE && w.head_len == 0 && w.sized && w.size == w.file_len) {
 		*ret = w.ref;
 		ret->len = w.file_len;
+	}
+	return 0;
+}
+
+int chunkio_about(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_about *ret,
+		  struct err *e)
+{
+	struct way w;
+	int rc = way_find(c, array, linear, &w, e);
+
+	if (rc < 0)
+		return rc;
+	*ret = (struct chunk_about){.how = chunk_how_of(&c->plans[array], &w), .ref = w.ref};
+	if (w.kind == WAY_RANGE) {
+		ret->cut = w.ref.len - w.file_len;
+		ret->zeros = w.size - w.head_len - w.file_len;
 	}
 	return 0;
 }

@@ -8,6 +8,7 @@
 #ifndef TRANSLATE_CHUNKIO_H
 #define TRANSLATE_CHUNKIO_H
 
+#include "translate/how.h"
 #include "translate/plan.h"
 #include "translate/source.h"
 #include "translate/span.h"
@@ -60,6 +61,18 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
  * shown as it was never written. Errors as chunkio_stat. */
 int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 		   struct err *e) NZ_MUST_USE;
+
+/* chunk_about - what is known of a chunk file without making it. */
+struct chunk_about {
+	enum chunk_how how;
+	struct chunk_ref ref;  /* as source_locate gave it; of a FILL, ABSENT */
+	uint64_t cut, zeros;   /* PASS, HEAD: so many stored bytes are not shown; follow them */
+};
+
+/* chunkio_about - the same chunk as chunkio_stat has the size of; nothing is read but an index.
+ * Errors as chunkio_stat. */
+int chunkio_about(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_about *ret,
+		  struct err *e) NZ_MUST_USE;
 
 /* chunkio_next - the first chunk at or after `from` that exists as a file; -ENOENT: none. */
 int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret,

@@ -347,8 +347,12 @@ int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struc
 		if (!w->sized)
 			sizes_put(c->sizes, c->arrays[array].owner, linear, len);
 		cache_publish(x);
+		metrics_count(M_CHUNKS_MADE);
 		return 0;
 	}
+	if (rc != -ESTALE && rc != -EINTR)
+		metrics_count(c->arrays[array].decodable && rc == -EBADMSG ? M_FAULT_CODEC
+									   : M_FAULT_SOURCE);
 	rc = chunkio_say_where(c, array, linear, rc, &own);
 	cache_fail(x, &own);
 	if (e)
