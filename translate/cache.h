@@ -36,14 +36,14 @@ struct cache *cache_new(uint64_t budget);
  * themselves. Before the first cache_get. */
 void cache_of_far(struct cache *c);
 /* cache_bound - entries that are being loaded take at most so many bytes, or are one: whoever wants
- * memory for another waits in cache_alloc. Only for caches whose flights need no other flight of the
- * same cache. Before the first cache_get. */
+ * memory for another waits in cache_alloc. Only for caches whose flights need no other flight of
+ * the same cache. Before the first cache_get. */
 void cache_bound(struct cache *c, uint64_t loading);
 /* cache_free - no reference may be held any more. Takes NULL. */
 void cache_free(struct cache *c);
 
 /* cache_pool_new - a budget in bytes that caches share, beside the one that each has: what nobody
- * uses goes from the caches that nobody has asked for longest. NULL when memory is short. */
+ * uses goes from the caches that were not asked for longest. NULL when memory is short. */
 struct cache_pool *cache_pool_new(uint64_t budget);
 /* cache_pool_free - no cache may be in it any more. Takes NULL. */
 void cache_pool_free(struct cache_pool *p);

@@ -68,7 +68,7 @@ void chunkio_shared_free(struct chunkio_shared *s)
 	free(s);
 }
 
-/* weight - about the bytes that it takes: decoding needs a buffer or two beside the stored bytes. */
+/* weight - about the bytes that it takes: decoding needs a buffer or two beside what is stored. */
 static uint64_t weight(const struct chunkio_scratch *m)
 {
 	return m->stored.cap + m->elems.cap + m->most;

@@ -11,7 +11,7 @@ RUN = os.path.join(ROOT, "tests", "soak", "run.py")
 
 
 def test_short(t):
-    words = ["--time", "10", "--readers", "20", "--lag", "8", "--every", "0.4", "--last", "0.3",
+    words = ["--time", "10", "--readers", "20", "--lag", "20", "--every", "0.4", "--last", "0.3",
              "--change", "0.15", "--sample", "2", "--only", SCENES, "--tmp", t.tmp, "--out",
              t.path("out"), "-q"]
     status, out, err = t.run(sys.executable, RUN, *words, timeout=140, env={"NCZARRFS": t.binary})

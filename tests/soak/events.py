@@ -1,5 +1,5 @@
-"""Disturbances: what happens to servers, their children, readers, disks and lines, one at a time, in
-an order that the seed decides."""
+"""Disturbances: what happens to servers, their children, readers, disks and lines, one at a time,
+in an order that the seed decides."""
 import contextlib
 import os
 import random
@@ -23,14 +23,14 @@ class Events:
 
     def once(self):
         kind = self.rng.choices([k for _, k in self.kinds], [n for n, _ in self.kinds])[0]
-        scene = self.rng.choice(self.run.scenes)
+        scene = self.at = self.rng.choice(self.run.scenes)
         try:
             what = kind(scene)
         except ProcessLookupError:
             what = None  # it has ended by itself
         if what:
             self.counts[what] = self.counts.get(what, 0) + 1
-            self.run.emit({"kind": "event", "event": what, "scene": scene.name})
+            self.run.emit({"kind": "event", "event": what, "scene": self.at.name})
 
     def wait(self, low, high):
         self.run.rest(self.rng.uniform(low, high) * self.run.args.last)
@@ -38,7 +38,8 @@ class Events:
     def one(self, accept):
         """One of the scenes that accept() takes; in the order of the seed."""
         some = [s for s in self.run.scenes if accept(s)]
-        return self.rng.choice(some) if some else None
+        self.at = self.rng.choice(some) if some else None
+        return self.at
 
     @contextlib.contextmanager
     def stopped(self, pid):
@@ -85,6 +86,7 @@ class Events:
         if not with_guests:
             return None
         scene, guests = self.rng.choice(with_guests)
+        self.at = scene
         guest = self.rng.choice(guests)
         self.run.led.excuse(scene.number, "kill", True)
         with contextlib.suppress(OSError):

@@ -60,7 +60,7 @@ class Run:
         self.n_datasets = self.n_scenes = 0
         self.disks, self.scenes, self.pids, self.workers = [], [], [], []
         self.memory_group = None
-        self.lean_options = args.lean.split(";")
+        self.lean_options = [o for o in args.lean.split(";") if o]
         self.notes, self.problems = [], []
         self.ended = False
 
@@ -113,7 +113,9 @@ class Run:
     # ---- a run ----
     def set_up(self):
         names = self.args.only.split(",") if self.args.only else list(kinds.SCENES)
-        if "lean" in names:
+        if "lean" in names and mounts.is_sanitized(self.binary):
+            self.notes.append("lean: a sanitizer needs more than 256 MB: not limited")
+        elif "lean" in names:
             self.memory_group = watch.MemoryGroup.make(f"nczarrfs-soak-{os.getpid()}", 256)
             if not self.memory_group:
                 self.notes.append("lean: no memory cgroup can be made here: not limited")
@@ -146,6 +148,7 @@ class Run:
             if pid == 0:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # h5py says a lot of what fails
                 try:
                     w.main()
                 except BaseException:  # noqa: B902
@@ -217,7 +220,8 @@ class Run:
                 codes["HDF5" if c == 0 else errno.errorcode.get(c, str(c))] = n
         return {"ops": int(led.ops.sum()), "good": int(led.good.sum()),
                 "bytes": int(led.bytes.sum()), "errors": codes,
-                "generations": int(led.hi.sum()), "mixed": int(led.mixed.sum()), "stale": round(float(led.stale.max()), 1),
+                "generations": int(led.hi.sum()), "mixed": int(led.mixed.sum()),
+                "stale": round(float(led.stale.max()), 1),
                 "slowest": round(float(led.slow.max()), 1)}
 
     def progress(self):
@@ -281,6 +285,8 @@ class Run:
             if lines:
                 with open(os.path.join(self.out, "log-" + s.name), "w") as f:
                     f.write(text)
+            if "Sanitizer" in text or "runtime error:" in text:
+                self.problem(f"{s.name}: {text[-3000:]}")
             rate = len(lines) / max(self.args.time, 1)
             self.emit({"kind": "log", "scene": s.name, "lines": len(lines)})
             if rate > self.args.lines:
@@ -298,7 +304,8 @@ class Run:
                   f"{self.memory_group.killed()} killed")
             if self.memory_group.killed():
                 self.problem("processes were killed for want of memory")
-        print(f"\n{'scene':8} {'':10} {'first':>9} {'last':>9} {'peak':>9} {'growth':>9} {'/hour':>9}")
+        print(f"\n{'scene':8} {'':10} {'first':>9} {'last':>9} {'peak':>9} {'growth':>9} "
+              f"{'/hour':>9}")
         for row in rows:
             print(f"{row[0]:8} {row[1]:10} {row[2]:9} {row[3]:9} {row[4]:9} {row[5]:9.0f} "
                   f"{row[6]:9.0f}")
@@ -313,7 +320,8 @@ class Run:
             print("note:", note)
 
     def per_scene(self):
-        print(f"\n{'scene':8} {'readers':>7} {'ops':>9} {'good':>9} {'MB':>9} {'stale s':>8} errors")
+        print(f"\n{'scene':8} {'workers':>7} {'ops':>9} {'good':>9} {'MB':>9} {'stale s':>8} "
+              "errors")
         for s in self.scenes:
             mine = [w.number for w in self.workers if w.scene is s]
             codes = {("HDF5" if c == 0 else errno.errorcode.get(c, c)):
@@ -371,8 +379,7 @@ def arguments(words=None):
     p.add_argument("--sample", type=float, default=5)
     p.add_argument("--line", type=float, default=30, help="seconds between lines of progress")
     p.add_argument("--lines", type=float, default=5, help="most lines of a log in a second")
-    p.add_argument("--lean", default="open_datasets=8;cache_size=32M",
-                   help="options in 256 MB, with ; between")
+    p.add_argument("--lean", default="", help="options in 256 MB, with ; between")
     p.add_argument("--out", help="folder for soak.jsonl, failures and logs")
     p.add_argument("--tmp")
     p.add_argument("-q", dest="quiet", action="store_true")

@@ -178,11 +178,12 @@ class FileTree(Scene):
 
 
 class Decoded(FileTree):
-    """The same without filters: every chunk is decoded, and most are read ahead."""
+    """The same without filters: every chunk is decoded, in processes of their own, and most are
+    read ahead."""
 
     def make(self):
         super().make()
-        self.options = ["filter=none", "cache_size=8M"]
+        self.options = ["filter=none", "isolate", "cache_size=8M"]
 
 
 class TreeFile(Scene):

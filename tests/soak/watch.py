@@ -177,7 +177,8 @@ class MemoryGroup:
             return ""
 
     def enter(self):
-        with open(os.path.join(self.path, "cgroup.procs"), "w") as f:
+        """In a process that is going to be a mount; one that may not is not limited."""
+        with contextlib.suppress(OSError), open(os.path.join(self.path, "cgroup.procs"), "w") as f:
             f.write(str(os.getpid()))
 
     def peak(self):
