@@ -51,7 +51,7 @@ OPT := -O1 -gline-tables-only
 BUILD := build-fuzz
 else ifeq ($(SANITIZE),coverage)
 CFLAGS += --coverage -fprofile-abs-path -fprofile-update=atomic
-CPPFLAGS += -include tests/coverage/ends.h
+CPPFLAGS += -include tests/coverage/ends.h -DSANDBOX_OFF=1
 LDFLAGS += --coverage
 OPT := -O0 -g1
 BUILD := build-cov
@@ -342,7 +342,7 @@ check-tsan:
 	tests/canary/run.py thread
 	$(MAKE) SANITIZE=thread WERROR=1 all
 	$(MAKE) SANITIZE=thread WERROR=1 unit
-	NCZARRFS=build-tsan/nczarrfs tests/run-tests.py -j1 -k stress $(TESTFLAGS)
+	NCZARRFS=build-tsan/nczarrfs tests/run-tests.py -j1 -k stress -k canary/ $(TESTFLAGS)
 
 check-asan:
 	tests/canary/run.py address
@@ -364,6 +364,11 @@ $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h) $(FUZZ_MAIN
 	@echo "  FUZZ $@"
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) $(FUZZ_LINK) -o $@ $< $(FUZZ_MAIN) \
 		$(BUILD)/fuzz/all.a $(PKG_LIBS)
+
+# the same with faults on purpose
+$(BUILD)/fuzz/fuzz_canary: tests/canary/fuzz_canary.c base/canary.h $(FUZZ_MAIN) Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(FUZZ_LINK) -o $@ $< $(FUZZ_MAIN) -lpthread
 
 fuzzers: $(FUZZ_TARGETS:%=$(BUILD)/%)
 
@@ -392,7 +397,7 @@ FUZZ_N ?= 2000
 FUZZ_SEED ?= 1
 check-seeds:
 	tests/canary/run.py replay
-	$(MAKE) SANITIZE=1 WERROR=1 fuzzers
+	$(MAKE) SANITIZE=1 WERROR=1 OPT='-O1 -g1' fuzzers
 	tests/fuzz/run.py -n 2 $(FUZZ)
 
 check-fuzz:

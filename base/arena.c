@@ -1,6 +1,7 @@
 /* arena.c - blocks of at least 64 KiB, larger requests get a block of their own. */
 #include "base/arena.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -51,8 +52,10 @@ static struct arena_block *add_block(struct arena *a, size_t bytes)
 	if (ckd_add(&total, cap, sizeof(*b)))
 		return NULL;
 	b = calloc(1, total);
-	if (!b)
+	if (!b) {
+		a->starved = true;
 		return NULL;
+	}
 	b->cap = cap;
 	if (a->head && bytes > BLOCK_BYTES) {
 		/* keep filling the current small block */
@@ -86,6 +89,14 @@ void *arena_alloc(struct arena *a, size_t n, size_t size)
 	b->used += bytes;
 	a->used = total;
 	return p;
+}
+
+int arena_full(const struct arena *a, struct err *e, const char *what)
+{
+	if (a->starved)
+		return err_nomem(e);
+	return err_set(e, -ERANGE, "%s needs more than the %zu bytes allowed for it", what,
+		       a->max);
 }
 
 void *arena_copy(struct arena *a, const void *p, size_t n)

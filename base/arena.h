@@ -3,7 +3,7 @@
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
-#include "base/util.h"
+#include "base/err.h"
 
 struct arena_block;
 
@@ -11,6 +11,7 @@ struct arena {
 	struct arena_block *head;
 	size_t used;   /* bytes handed out */
 	size_t max;    /* ceiling in bytes */
+	bool starved;  /* NULL was given because memory was short, not at the ceiling */
 	bool fixed;    /* in memory of the caller's, which arena_release leaves alone */
 };
 
@@ -25,6 +26,9 @@ void arena_release(struct arena *a);
 /* arena_alloc - zeroed memory for n elements of `size` bytes, aligned for any type. Borrowed
  * until arena_release. NULL when the product overflows, the ceiling is hit or memory is short. */
 void *arena_alloc(struct arena *a, size_t n, size_t size);
+/* arena_full - the error of an arena that gave NULL: -ENOMEM, or -ERANGE with "<what> needs more than
+ * the ... bytes allowed for it". Returns it. */
+int arena_full(const struct arena *a, struct err *e, const char *what);
 /* arena_copy - a copy of n bytes, followed by a NUL. */
 void *arena_copy(struct arena *a, const void *p, size_t n);
 /* arena_strdup - a copy of a NUL-terminated string. */

@@ -19,7 +19,7 @@ void buf_release(struct buf *b)
 void buf_clear(struct buf *b)
 {
 	b->len = 0;
-	b->failed = false;
+	b->failed = b->starved = false;
 }
 
 uint8_t *buf_take(struct buf *b, size_t *ret_len)
@@ -35,9 +35,12 @@ uint8_t *buf_grow(struct buf *b, size_t n)
 {
 	size_t want;
 
-	if (b->failed || ckd_add(&want, b->len, n) || want > b->max ||
-	    grow_array(&b->data, &b->cap, want, 1)) {
+	if (b->failed || ckd_add(&want, b->len, n) || want > b->max) {
 		b->failed = true;
+		return NULL;
+	}
+	if (grow_array(&b->data, &b->cap, want, 1)) {
+		b->failed = b->starved = true;
 		return NULL;
 	}
 	b->len = want;
@@ -53,6 +56,26 @@ void buf_put(struct buf *b, const void *data, size_t n)
 	p = buf_grow(b, n);
 	if (p)
 		memcpy(p, data, n);
+}
+
+void buf_fail(struct buf *b, const struct buf *why)
+{
+	b->failed = true;
+	b->starved |= why->starved;
+}
+
+int buf_full(const struct buf *b, struct err *e, int code, const char *fmt, ...)
+{
+	char text[ERR_TEXT_MAX];
+	va_list ap;
+
+	if (b->starved)
+		return err_nomem(e);
+	va_start(ap, fmt);
+	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
+		text[0] = '\0';
+	va_end(ap);
+	return err_set(e, code, "%s", text);
 }
 
 void buf_puts(struct buf *b, const char *s)
@@ -75,14 +98,24 @@ void buf_put_le32(struct buf *b, uint32_t v)
 void buf_printf(struct buf *b, const char *fmt, ...)
 {
 	char text[512];
+	uint8_t *room;
 	va_list ap;
 	int n;
 
 	va_start(ap, fmt);
 	n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (n < 0 || (size_t)n >= sizeof(text))
+	if (n < 0) {
 		b->failed = true;
-	else
+	} else if ((size_t)n < sizeof(text)) {
 		buf_put(b, text, (size_t)n);
+	} else {
+		room = buf_grow(b, (size_t)n + 1); /* and a NUL, which goes again */
+		if (!room)
+			return;
+		va_start(ap, fmt);
+		(void)vsnprintf((char *)room, (size_t)n + 1, fmt, ap); /* as long as before */
+		va_end(ap);
+		b->len--;
+	}
 }

@@ -5,7 +5,7 @@
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
-#include "base/util.h"
+#include "base/err.h"
 
 struct buf {
 	uint8_t *data;  /* owned; NULL while empty */
@@ -13,6 +13,7 @@ struct buf {
 	size_t cap;     /* bytes allocated */
 	size_t max;     /* ceiling in bytes */
 	bool failed;
+	bool starved;   /* it failed because memory ran out, not at its ceiling */
 };
 
 /* buf_init - empty buffer that never grows past max bytes; allocates nothing. */
@@ -26,6 +27,11 @@ static inline bool buf_ok(const struct buf *b)
 {
 	return !b->failed;
 }
+/* buf_fail - it fails, because another buffer did that it needed. */
+void buf_fail(struct buf *b, const struct buf *why);
+/* buf_full - the error of a buffer that failed: -ENOMEM, or code with what the text says. Returns
+ * the code. */
+int buf_full(const struct buf *b, struct err *e, int code, const char *fmt, ...) NZ_PRINTF(4, 5);
 /* buf_take - hand the memory over (new: caller frees; may be NULL when empty), b is then empty. */
 uint8_t *buf_take(struct buf *b, size_t *ret_len);
 

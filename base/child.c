@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/canary.h"
 #include "base/metrics.h"
 #include "base/sandbox_int.h"
 
@@ -164,6 +165,7 @@ static void begin(const struct child_kind *kind, const int *fds)
 
 static _Noreturn void run(const struct child_kind *kind, const struct child_self *self)
 {
+	canary_sing("child");
 	kind->run(self);
 	_exit(0);
 }

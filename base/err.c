@@ -82,6 +82,12 @@ int err_sys(struct err *e, int errnum, const char *fmt, ...)
 	return -errnum;
 }
 
+bool err_accident(int code)
+{
+	return code == -ENOMEM || code == -EMFILE || code == -ENFILE || code == -EAGAIN ||
+	       code == -EINTR;
+}
+
 int err_nomem(struct err *e)
 {
 	return err_set(e, -ENOMEM, "out of memory");

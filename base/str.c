@@ -123,7 +123,8 @@ void str_put_json(struct buf *b, const char *s, size_t n)
 			buf_putc(b, (char)c);
 	}
 	buf_putc(b, '"');
-	b->failed |= !buf_ok(&utf8);
+	if (!buf_ok(&utf8))
+		buf_fail(b, &utf8);
 	buf_release(&utf8);
 }
 

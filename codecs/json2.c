@@ -163,8 +163,8 @@ static int text(struct reader *r)
 			return rc;
 	}
 	if (!buf_ok(r->out))
-		return err_set(r->e, -ERANGE, "the elements take more than %zu bytes",
-			       r->out->max);
+		return buf_full(r->out, r->e, -ERANGE,
+				"the elements take more than %zu bytes", r->out->max);
 	codec_put_le32(r->out->data + start, (uint32_t)(r->out->len - start - CODEC_VLEN_HEAD));
 	return codec_vlen_check(CODEC_VLEN_JSON2, 1, r->out->data + start + CODEC_VLEN_HEAD,
 				r->out->len - start - CODEC_VLEN_HEAD, r->n, r->e);
@@ -287,8 +287,8 @@ static int finish(struct reader *r, uint64_t n)
 		return err_set(r->e, -EBADMSG, "%" PRIu64 " elements in a chunk of %" PRIu64,
 			       dtype->n, n);
 	if (!buf_ok(r->out))
-		return err_set(r->e, -ERANGE, "the elements take more than %zu bytes",
-			       r->out->max);
+		return buf_full(r->out, r->e, -ERANGE,
+				"the elements take more than %zu bytes", r->out->max);
 	r->out->len = dtype->len;
 	return 0;
 }

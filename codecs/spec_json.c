@@ -75,7 +75,8 @@ bool codec_spec_json3(const struct codec_spec *spec, size_t elem_size, struct bu
 	if (params.len > 2) /* each parameter begins with ", " */
 		buf_put(out, params.data + 2, params.len - 2);
 	buf_puts(out, "}}");
-	out->failed = out->failed || !buf_ok(&params);
+	if (!buf_ok(&params))
+		buf_fail(out, &params);
 	buf_release(&params);
 	return true;
 }

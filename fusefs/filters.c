@@ -128,6 +128,8 @@ static void row(const struct codec_ops *ops, const size_t width[COLUMNS], struct
 		else
 			buf_puts(&b, titles[c]);
 		buf_put(out, b.data, b.len);
+		if (!buf_ok(&b))
+			buf_fail(out, &b);
 		for (size_t n = b.len; c + 1 < COLUMNS && n < width[c] + 2; n++)
 			buf_putc(out, ' ');
 		buf_release(&b);

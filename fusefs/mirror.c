@@ -24,9 +24,10 @@ bool mirror_has(const struct mirror *m, const char *path, enum name_kind kind)
 {
 	const struct fs_setup *setup = m->setup;
 	auto_free char *full = mirror_join(setup->cfg->source, path);
-	const struct source_ops *of =
-		full ? source_bidder(setup->formats, setup->n_formats, full) : NULL;
+	const struct source_ops *of = NULL;
 
+	if (!full || source_bidder(setup->formats, setup->n_formats, full, &of) < 0)
+		return true; /* what could not be looked at is shown: opening it says why */
 	/* what is netCDF-4 already needs no other file that is */
 	return of && (kind != NAME_NC4 || (of != setup->zarr && of != setup->hdf5));
 }
@@ -515,14 +516,20 @@ static const struct view_ops mirror_ops = {
 	.forget = mirror_forget,
 };
 
-bool mirror_wanted(const struct fs_setup *setup)
+int mirror_wanted(const struct fs_setup *setup, struct err *e)
 {
 	const char *path = setup->cfg->source;
+	const struct source_ops *of;
 	struct stat st;
+	int rc;
 
-	return setup->cfg->view == CFG_VIEW_AUTO && !setup->cfg->remote &&
-	       stat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
-	       !source_bidder(setup->formats, setup->n_formats, path);
+	if (setup->cfg->view != CFG_VIEW_AUTO || setup->cfg->remote || stat(path, &st) < 0 ||
+	    !S_ISDIR(st.st_mode))
+		return 0;
+	rc = source_bidder(setup->formats, setup->n_formats, path, &of);
+	if (rc < 0)
+		return err_sys(e, -rc, "'%s': what it is could not be found out", path);
+	return !of;
 }
 
 /* find_mountpoint - what must not be looked at: to look at it would be to ask ourselves. */

@@ -6,8 +6,8 @@
 #include "fusefs/fusefs.h"
 
 /* mirror_wanted - whether cfg asks for a mirror: its source is a directory that no format bids
- * for, and the view is left to us. */
-bool mirror_wanted(const struct fs_setup *setup);
+ * for, and the view is left to us. 1, 0; -errno: what it is could not be found out. */
+int mirror_wanted(const struct fs_setup *setup, struct err *e) NZ_MUST_USE;
 
 /* mirror_open - mirror cfg's source. No dataset is opened. The mountpoint may lie in it and is
  * never looked at. setup is borrowed for the view's life.

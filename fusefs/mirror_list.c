@@ -46,10 +46,10 @@ static int put_text(struct listing *l, const char *name, uint32_t *ret, struct e
 	*ret = (uint32_t)l->names.len; /* below NAMES_MAX */
 	buf_put(&l->names, name, strlen(name) + 1);
 	return buf_ok(&l->names) ? 0
-				 : err_set(e, -ERANGE,
-					   "the names of a directory take more "
-					   "than %zu bytes",
-					   NAMES_MAX);
+				 : buf_full(&l->names, e, -ERANGE,
+					    "the names of a directory take more "
+					    "than %zu bytes",
+					    NAMES_MAX);
 }
 
 static int add_entry(const struct mirror *m, struct listing *l, const char *name,
@@ -173,14 +173,22 @@ static int open_where(const struct mirror *m, const struct where *dir, DIR **ret
 		return err_set(e, -ESTALE, "'%s': no such directory", dir->path);
 	if (fd < 0)
 		return err_sys(e, -fd, "'%s'", dir->path);
-	if (fstat(fd, &st) < 0 || st.st_dev != dir->dev || st.st_ino != dir->ino) {
+	if (fstat(fd, &st) < 0) {
+		int rc = err_sys(e, errno, "'%s'", dir->path);
+
+		(void)close(fd);
+		return rc;
+	}
+	if (st.st_dev != dir->dev || st.st_ino != dir->ino) {
 		(void)close(fd);
 		return err_set(e, -ESTALE, "'%s' is another directory now", dir->path);
 	}
 	*ret = fdopendir(fd);
 	if (!*ret) {
+		int rc = err_sys(e, errno, "'%s'", dir->path);
+
 		(void)close(fd);
-		return err_nomem(e);
+		return rc;
 	}
 	return 0;
 }

@@ -122,14 +122,16 @@ static int become_store(struct mirror *m, const struct place *from, const struct
 {
 	const struct fs_setup *setup = m->setup;
 	auto_free char *path = path_in(from->fd, from->name);
-	const struct source_ops *of =
-		path ? source_bidder(setup->formats, setup->n_formats, path) : NULL;
+	const struct source_ops *of = NULL;
 	struct source_options opts;
 	struct source *now = NULL;
 	int rc;
 
 	if (!path)
 		return err_nomem(e);
+	rc = source_bidder(setup->formats, setup->n_formats, path, &of);
+	if (rc < 0)
+		return err_sys(e, -rc, "'%s'", path);
 	if (!of || of == setup->zarr || !setup->rw->zarr_create || !setup->rw->zarr_sink)
 		return 0;
 	fs_source_options(setup->cfg, &opts);

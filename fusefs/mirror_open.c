@@ -60,14 +60,19 @@ static int open_writable(struct mirror *m, const struct slot *s, const struct fs
 			 struct opened *o, struct err *e)
 {
 	auto_free char *path = mirror_join(m->setup->cfg->source, s->path);
+	const struct source_ops *of;
 	struct stat st;
 	int rc;
 
 	if (!path)
 		return err_nomem(e);
-	if (S_ISREG(s->st.st_mode) &&
-	    source_bidder(m->setup->formats, m->setup->n_formats, path) != m->setup->hdf5)
-		return 1;
+	if (S_ISREG(s->st.st_mode)) {
+		rc = source_bidder(m->setup->formats, m->setup->n_formats, path, &of);
+		if (rc < 0)
+			return err_sys(e, -rc, "'%s'", s->path);
+		if (of != m->setup->hdf5)
+			return 1;
+	}
 	/* the one before it may have its lock still, while it is closed */
 	(void)pthread_mutex_lock(&m->lock);
 	while (m->closing > 0)
@@ -92,7 +97,7 @@ int open_dataset(struct mirror *m, const struct slot *s, struct opened *o, struc
 		.name = s->name,
 		.id_limit = INNER_LIMIT,
 		.rules = setup->rules,
-		.pool = setup->pool,
+		.shared = setup->shared,
 		.share = FS_MIRROR_SHARE,
 	};
 	int rc = may_write(m, s) && !o->source ? open_writable(m, s, &want, o, e) : 1;

@@ -405,7 +405,7 @@ static int failed_locked(struct slot *s, struct err *e)
 	bool for_good = S_ISREG(s->st.st_mode) &&
 			(code == -EBADMSG || code == -EOPNOTSUPP || code == -ERANGE);
 
-	if (!for_good && mirror_now_ms() - s->failed_ms >= RETRY_MS)
+	if (err_accident(code) || (!for_good && mirror_now_ms() - s->failed_ms >= RETRY_MS))
 		return 0;
 	if (e)
 		*e = (struct err){.code = code};

@@ -19,6 +19,7 @@ int reply_errno(int rc, bool may_be_absent)
 	case ESTALE:
 	case ENOMEM:
 	case EROFS:
+	case ENAMETOOLONG:
 	case EINTR: /* nobody waits for the answer any more */
 		return -rc;
 	default: /* EBADMSG, EOPNOTSUPP, ERANGE, EINVAL, EIO and what system calls gave */
@@ -38,7 +39,6 @@ int reply_errno_write(int rc, bool may_be_absent)
 	case ENOTEMPTY:
 	case EINVAL:
 	case EOPNOTSUPP:
-	case ENAMETOOLONG:
 	case EXDEV:
 	case EBUSY:
 	case ETXTBSY:

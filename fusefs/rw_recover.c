@@ -77,7 +77,7 @@ int rw_recover_rest(const struct fs_setup *setup, const char *path, bool nc, str
 			       .name = name,
 			       .id_limit = VIEW_ID_LIMIT,
 			       .rules = setup->rules,
-			       .pool = setup->pool,
+			       .shared = setup->shared,
 			       .share = 1};
 	struct view *view;
 	int rc;
@@ -145,6 +145,9 @@ int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change, stru
 	} else if (rc > 0) {
 		rc = err_set(&other, -EIO, "a mount that died left something behind");
 	}
+	/* whether it is in the middle of a commit is not known: then it must not be read */
+	if (pending == -EIO || err_accident(pending))
+		return err_set(e, rc, "%s", other.msg);
 	if (rc < 0 && pending == FS_RW_BROKEN)
 		return err_set(e, rc, "'%s': run nczarrfs recover: %s", shown ? shown : "",
 			       other.msg);

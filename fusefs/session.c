@@ -13,10 +13,12 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/canary.h"
 #include "base/child.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/str.h"
+#include "codecs/decoder.h"
 #include "fusefs/mirror.h"
 #include "fusefs/mounter.h"
 #include "fusefs/quiet.h"
@@ -50,7 +52,7 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 {
 	*ret = (struct source_options){
 		.cut_bytes = cfg->chunk_size,
-		.max_chunk_bytes = (uint64_t)1 << 32,
+		.max_chunk_bytes = cfg->chunk_limit,
 		.max_index_bytes = cfg->index_size,
 		.max_meta_bytes = cfg->meta_size,
 		.open_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
@@ -67,7 +69,7 @@ static struct fs_want want_of(const struct fs_setup *setup)
 	return (struct fs_want){.name = setup->file_name,
 				.id_limit = VIEW_ID_LIMIT,
 				.rules = setup->rules,
-				.pool = setup->pool,
+				.shared = setup->shared,
 				.share = 1};
 }
 
@@ -144,7 +146,10 @@ int fs_open(const struct fs_setup *setup, struct source **ret_source, struct vie
 	if (rc < 0)
 		return rc;
 	*ret_source = NULL;
-	if (mirror_wanted(setup))
+	rc = mirror_wanted(setup, e);
+	if (rc < 0)
+		return rc;
+	if (rc > 0)
 		return mirror_open(setup, ret_view, e);
 	if (writes)
 		return open_writable(setup, ret_view, e);
@@ -308,8 +313,13 @@ static int check_place(const struct server *s, struct err *e)
 	const struct cfg *cfg = s->setup->cfg;
 	auto_free char *source = cfg->remote ? NULL : realpath(cfg->source, NULL);
 
-	if (!source || !fs_below(s->mountpoint, source) || mirror_wanted(s->setup))
-		return 0; /* a mirror does not show it */
+	int rc;
+
+	if (!source || !fs_below(s->mountpoint, source))
+		return 0;
+	rc = mirror_wanted(s->setup, e);
+	if (rc != 0)
+		return rc < 0 ? rc : 0; /* a mirror does not show it */
 	return err_set(e, -EBUSY, "mountpoint '%s' is inside of '%s': use another directory",
 		       s->mountpoint, cfg->source);
 }
@@ -484,6 +494,8 @@ static int open_source(struct server *s, struct err *e)
 
 	fs_rw_prepare(setup);
 	rc = setup->prepare ? setup->prepare(e) : 0;
+	if (rc == 0 && setup->cfg->isolate)
+		codec_isolate(0);
 	if (rc == 0)
 		rc = live_new(setup->cfg->shown, open_live, s, &s->fs.live, e);
 	if (rc < 0)
@@ -656,6 +668,7 @@ int fs_serve(const struct fs_setup *setup, int report_fd, int mounter)
 		log_info("%s", sandbox_missing());
 	report(report_fd, 's', "");
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
+	canary_sing("server");
 	stop_signals(&s);
 	/* Somebody else took the mount away while it was busy: it has ended, as asked. */
 	if (rc == -ECONNABORTED) {

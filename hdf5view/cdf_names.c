@@ -12,8 +12,7 @@
 
 int cdf_full(const struct arena *a, struct err *e)
 {
-	return err_set(e, -ERANGE, "the metadata needs more than the %zu bytes allowed for it",
-		       a->max);
+	return arena_full(a, e, "the metadata");
 }
 
 void cdf_notes_release(struct cdf_notes *notes)

@@ -15,12 +15,12 @@ static int bid(const struct source_at *at)
 {
 	static const uint8_t magic[4] = {0x0e, 0x03, 0x13, 0x01};
 	uint8_t head[sizeof(magic)];
+	int rc;
 
-	return at->file && at->file->size >= sizeof(head) &&
-			       blob_read(at->file, 0, head, sizeof(head), NULL) == 0 &&
-			       memcmp(head, magic, sizeof(magic)) == 0
-		       ? 10
-		       : 0;
+	if (!at->file || at->file->size < sizeof(head))
+		return 0;
+	rc = blob_read(at->file, 0, head, sizeof(head), NULL);
+	return rc < 0 ? rc : memcmp(head, magic, sizeof(magic)) == 0 ? 10 : 0;
 }
 
 #ifdef NCZARRFS_HDF4

@@ -67,6 +67,9 @@ static int build(struct guest *g, const void **ret_own, struct err *e)
 	buf_init(&b.path, (size_t)1 << 20);
 	h5_enter();
 	rc = read_all(&b, e);
+	/* what it took for absent or damaged then, and left out, may be there */
+	if (h5_accident(NULL) < 0)
+		rc = h5_accident(e);
 	h5_build_release(&b);
 	h5_leave();
 	if (rc < 0)

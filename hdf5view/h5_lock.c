@@ -5,6 +5,7 @@
  * hence printing is turned off by every thread that comes in. */
 #include "hdf5view/src_int.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,11 +19,52 @@ static void start(void)
 	(void)H5open();
 }
 
+/* accident - the first since the gate was passed; gate. */
+static int accident;
+
+/* number_in - "errno = 5" in what a file driver says. */
+static int number_in(const char *text)
+{
+	const char *p = text ? strstr(text, "errno = ") : NULL;
+	int v = 0;
+
+	for (p = p ? p + 8 : ""; *p >= '0' && *p <= '9' && v < 1000; p++)
+		v = 10 * v + (*p - '0');
+	return v;
+}
+
+static herr_t note_one(unsigned n, const H5E_error2_t *d, void *arg)
+{
+	int code = -number_in(d->desc);
+
+	(void)n;
+	(void)arg;
+	if (d->min_num == H5E_NOSPACE ||
+	    (d->maj_num == H5E_RESOURCE && d->min_num == H5E_CANTALLOC))
+		code = -ENOMEM;
+	if (!accident && (code == -EIO || err_accident(code)))
+		accident = code;
+	return 0;
+}
+
+/* note - called by the library wherever a call of it fails. */
+static herr_t note(hid_t stack, void *arg)
+{
+	(void)H5Ewalk2(stack, H5E_WALK_UPWARD, note_one, arg);
+	return 0;
+}
+
 void h5_enter(void)
 {
 	(void)pthread_mutex_lock(&gate);
 	(void)pthread_once(&once, start);
-	(void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	accident = 0;
+	(void)H5Eset_auto2(H5E_DEFAULT, note, NULL);
+}
+
+int h5_accident(struct err *e)
+{
+	return accident ? err_sys(e, -accident, "the HDF5 library could not read it") : 0;
 }
 
 void h5_leave(void)

@@ -195,6 +195,8 @@ int h5_library_chunk(struct guest *g, uint32_t array, uint64_t linear, uint8_t *
 		fill_with(out, len, a->fill, a->type.size);
 	h5_enter();
 	rc = read_locked(s, array, linear, out, e);
+	if (h5_accident(NULL) < 0)
+		rc = h5_accident(e);
 	h5_leave();
 	return rc;
 }
@@ -226,8 +228,8 @@ static int put_elem(const struct ds_array *a, const uint8_t *at, struct buf *out
 			buf_put(out, seq.p, len);
 	}
 	if (!buf_ok(out) || out->len - head - 4 > UINT32_MAX)
-		return err_set(e, -ERANGE, "a chunk's elements take more than %zu bytes",
-			       out->max);
+		return buf_full(out, e, -ERANGE, "a chunk's elements take more than %zu bytes",
+				out->max);
 	put_le32(out->data + head, out->len - head - 4);
 	return 0;
 }
@@ -350,6 +352,8 @@ int h5_library_vlen(struct guest *g, uint32_t array, uint64_t linear, struct buf
 		return err_nomem(e);
 	h5_enter();
 	rc = read_vlen_locked(s, array, linear, elems, &r, &pool, e);
+	if (h5_accident(NULL) < 0)
+		rc = h5_accident(e);
 	reading_release(&r);
 	h5_leave();
 	if (rc == 0)

@@ -365,6 +365,19 @@ static void builder_release(struct nc_builder *b)
 	free(b->groups);
 }
 
+#define ROOM ((size_t)8 << 20) /* what libhdf5 needs for a structure, and more */
+
+/* has_room - libhdf5 ends the process where memory for an id is short (H5I_register), or is of no
+ * use afterwards: it is not called then. */
+static bool has_room(void)
+{
+	void *p = malloc(ROOM);
+	bool has = p != NULL;
+
+	free(p);
+	return has;
+}
+
 int nc_build(const struct nc_model *m, struct source *s, struct chunkio *io, uint64_t max_bytes,
 	     struct nc_image *ret, struct err *e)
 {
@@ -378,7 +391,7 @@ int nc_build(const struct nc_model *m, struct source *s, struct chunkio *io, uin
 	b.scales = alloc_array(m->n_dims, sizeof(*b.scales));
 	b.broken = alloc_array(m->ds->n_arrays, sizeof(*b.broken));
 	b.types = alloc_array(m->n_types, sizeof(*b.types));
-	if (!b.groups || !b.arrays || !b.scales || !b.types)
+	if (!b.groups || !b.arrays || !b.scales || !b.broken || !b.types || !has_room())
 		rc = err_nomem(e);
 	h5_enter();
 	if (!rc)

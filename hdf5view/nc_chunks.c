@@ -16,9 +16,9 @@
 
 #include <errno.h>
 
-#define BLOCK 64            /* chunks between two sums */
-#define RANK_WORDS 8        /* words of the bitmap between two ranks */
-#define WINDOW 4096         /* chunks whose sizes are found out by all threads at a time */
+#define BLOCK 64     /* chunks between two sums */
+#define RANK_WORDS 8 /* words of the bitmap between two ranks */
+#define WINDOW 4096  /* chunks whose sizes are found out by all threads at a time */
 
 /* run - chunks [linear, linear + m) are number i and the following ones; the next run, or n, says
  * how many. */
@@ -27,25 +27,25 @@ struct run {
 };
 
 struct nc_chunks {
-	uint64_t n;         /* that exist */
-	uint64_t bytes;     /* of them all */
-	uint64_t grid;      /* places */
-	struct run *runs;   /* ascending; NULL: bits */
+	uint64_t n;       /* that exist */
+	uint64_t bytes;   /* of them all */
+	uint64_t grid;    /* places */
+	struct run *runs; /* ascending; NULL: bits */
 	size_t n_runs, c_runs;
-	uint64_t *bits;     /* one a place */
-	uint64_t *ranks;    /* chunks before every RANK_WORDS words of bits */
-	uint64_t least;     /* size of the smallest */
-	uint32_t width;     /* bytes of an excess; 0: all have the same size */
-	uint8_t *excess;    /* n * width, little-endian */
-	uint64_t *sums;     /* offset of every chunk whose number is a multiple of BLOCK */
+	uint64_t *bits;  /* one a place */
+	uint64_t *ranks; /* chunks before every RANK_WORDS words of bits */
+	uint64_t least;  /* size of the smallest */
+	uint32_t width;  /* bytes of an excess; 0: all have the same size */
+	uint8_t *excess; /* n * width, little-endian */
+	uint64_t *sums;  /* offset of every chunk whose number is a multiple of BLOCK */
 };
 
 /* making - what is needed while chunks are counted. */
 struct making {
 	struct nc_chunks *c;
-	uint64_t *used, max; /* memory */
-	uint64_t next;       /* the place behind the last chunk */
-	uint32_t *sizes;     /* NULL: all the same */
+	struct nc_budget *budget;
+	uint64_t next;   /* the place behind the last chunk */
+	uint32_t *sizes; /* NULL: all the same */
 	size_t c_sizes;
 };
 
@@ -53,16 +53,18 @@ struct making {
 
 static int take_memory(struct making *m, uint64_t bytes, struct err *e)
 {
-	if (*m->used > m->max || bytes > m->max - *m->used)
-		return err_set(e, -ERANGE, "which chunks exist, and how long they are, does not "
-			       "fit %llu bytes", (unsigned long long)m->max);
-	*m->used += bytes;
+	if (m->budget->used > m->budget->max || bytes > m->budget->max - m->budget->used)
+		return err_set(e, -ERANGE,
+			       "which chunks exist, and how long they are, does not "
+			       "fit %llu bytes",
+			       (unsigned long long)m->budget->max);
+	m->budget->used += bytes;
 	return 0;
 }
 
 static void give_memory(struct making *m, uint64_t bytes)
 {
-	*m->used -= bytes;
+	m->budget->used -= bytes;
 }
 
 /* grow - room for one element more behind n, charged. */
@@ -78,7 +80,7 @@ static int grow(struct making *m, void *p, size_t *cap, size_t n, size_t size, s
 		return rc;
 	if (grow_array(p, cap, want, size) < 0)
 		return err_nomem(e);
-	*m->used += (*cap - want) * (uint64_t)size;
+	m->budget->used += (*cap - want) * (uint64_t)size;
 	return 0;
 }
 
@@ -147,13 +149,26 @@ static int size_of(struct chunkio *io, uint32_t array, uint64_t linear, uint32_t
 	int rc = chunkio_stat(io, array, linear, &size, &why);
 
 	/* the chunk is not to blame for these */
-	if (rc == -ENOENT || rc == -ESTALE || rc == -ENOMEM || rc == -EINTR || rc == -ETIMEDOUT ||
+	if (rc == -ENOENT || rc == -ESTALE || err_accident(rc) || rc == -ETIMEDOUT ||
 	    rc == -ECANCELED)
 		return err_set(e, rc, "%s", why.msg);
 	if (rc < 0 || size == 0 || size > UINT32_MAX)
 		size = NC_SIZE_UNKNOWN;
 	*ret = (uint32_t)size;
 	return 0;
+}
+
+/* count - one more was passed. */
+static int count(struct making *m, struct err *e)
+{
+	uint64_t most = m->budget->max / NC_LOOKED;
+
+	if (m->budget->looked++ < most)
+		return 0;
+	return err_set(e, -ERANGE,
+		       "more than %llu chunks have to be looked for: the file is damaged, or "
+		       "index_size must be larger",
+		       (unsigned long long)most);
 }
 
 /* each - one pass over the chunks. */
@@ -186,7 +201,9 @@ static int each(struct making *m, struct chunkio *io, uint32_t array, bool sized
 				return rc;
 			m->sizes[c->n] = size;
 		}
-		rc = add_place(m, at, e);
+		rc = count(m, e);
+		if (rc == 0)
+			rc = add_place(m, at, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -247,7 +264,7 @@ static int pack(struct making *m, struct err *e)
 	c->excess = out ? out : (uint8_t *)m->sizes;
 	m->sizes = NULL;
 	give_memory(m, m->c_sizes * sizeof(*m->sizes));
-	*m->used += c->n * c->width;
+	m->budget->used += c->n * c->width;
 	return 0;
 }
 
@@ -281,11 +298,11 @@ static int finish(struct making *m, struct err *e)
 }
 
 int nc_chunks_make(struct chunkio *io, const struct ds_array *a, uint32_t array,
-		   const struct plan *p, uint64_t *used, uint64_t max, struct nc_chunks **ret,
+		   const struct plan *p, struct nc_budget *budget, struct nc_chunks **ret,
 		   struct err *e)
 {
 	struct nc_chunks *c = alloc_array(1, sizeof(*c));
-	struct making m = {.c = c, .used = used, .max = max};
+	struct making m = {.c = c, .budget = budget};
 	bool sized = p->kind != PLAN_VLEN && p->kind != PLAN_FIXED && p->chain.n == 0;
 	int rc;
 
@@ -389,8 +406,8 @@ static uint64_t size_at(const struct nc_chunks *c, uint64_t i)
 	return c->least + v;
 }
 
-void nc_chunks_nth(const struct nc_chunks *c, uint64_t i, uint64_t *ret_linear, uint64_t *ret_off,
-		   uint64_t *ret_size)
+void nc_chunks_nth(const struct nc_chunks *c, uint64_t i, uint64_t *ret_linear,
+		   uint64_t *ret_off, uint64_t *ret_size)
 {
 	uint64_t off;
 

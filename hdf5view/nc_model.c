@@ -70,8 +70,10 @@ static int notes_end(struct nc_model *m, struct err *e)
 
 int nc_full(const struct nc_model *m, struct err *e)
 {
-	return err_set(e, -ERANGE, "netCDF file: its description exceeds %zu bytes",
-		       m->arena.max);
+	return m->arena.starved
+		       ? err_nomem(e)
+		       : err_set(e, -ERANGE, "netCDF file: its description exceeds %zu bytes",
+				 m->arena.max);
 }
 
 const char *const *nc_model_notes(const struct nc_model *m, uint32_t *ret_n)

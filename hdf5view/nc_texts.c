@@ -192,7 +192,7 @@ static uint64_t room_left(const struct nc_builder *b)
 static int break_array(struct nc_builder *b, uint32_t array, int rc, const struct err *why,
 		       struct err *e)
 {
-	if (rc == -ENOMEM || rc == -ERANGE || rc == -ESTALE || rc == -EINTR ||
+	if (err_accident(rc) || rc == -ERANGE || rc == -ESTALE ||
 	    rc == -ETIMEDOUT || rc == -ECANCELED)
 		return err_set(e, rc, "%s", why->msg);
 	b->broken[array] = strdup(why->msg);

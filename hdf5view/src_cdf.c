@@ -8,12 +8,12 @@
 static int bid(const struct source_at *at)
 {
 	uint8_t magic[4];
+	int rc;
 
-	return at->file && at->file->size >= sizeof(magic) &&
-			       blob_read(at->file, 0, magic, sizeof(magic), NULL) == 0 &&
-			       cdf_version(magic)
-		       ? 10
-		       : 0;
+	if (!at->file || at->file->size < sizeof(magic))
+		return 0;
+	rc = blob_read(at->file, 0, magic, sizeof(magic), NULL);
+	return rc < 0 ? rc : cdf_version(magic) ? 10 : 0;
 }
 
 static int open_source(const struct source_at *at, const struct source_options *opts,

@@ -34,10 +34,12 @@ static bool other_format(struct blob *b)
 static int bid(const struct source_at *at)
 {
 	uint64_t offset;
+	int rc;
 
-	return at->file && !other_format(at->file) && h5_file_find(at->file, &offset, NULL) == 0
-		       ? 10
-		       : 0;
+	if (!at->file || other_format(at->file))
+		return 0;
+	rc = h5_file_find(at->file, &offset, NULL);
+	return rc == 0 ? 10 : rc == -EBADMSG ? 0 : rc;
 }
 
 /* same_file - whether the library's file is the one that st tells of. */

@@ -29,6 +29,10 @@ void h5_enter(void);
 void h5_leave(void);
 /* h5_reason - the innermost text of the library's last failure; "" when it has none. */
 void h5_reason(char *text, size_t cap);
+/* h5_accident - whether something failed in the library since h5_enter that says nothing about the
+ * file: it could not be read, memory or descriptors were short. What the library made of it then is
+ * nothing. Returns 0, or -errno with a text. h5_lock. */
+int h5_accident(struct err *e);
 /* h5_error - record `code` and "<what>: <the library's reason>". Returns code. */
 int h5_error(struct err *e, int code, const char *what);
 

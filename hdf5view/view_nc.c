@@ -71,7 +71,7 @@ static int attempt(struct nc_view *n, struct nc_layout **ret, struct err *e)
 		atomic_store_explicit(&n->layout, *ret, memory_order_release);
 		return 0;
 	}
-	if (rc == -EINTR) /* who asked gave up: that is nothing for others */
+	if (err_accident(rc)) /* who asked gave up, or memory is short: nothing for others */
 		return err_set(e, rc, "'%s': %s", n->opts.name, why.msg);
 	if (rc == -ENOENT) /* something is missing, but not the file */
 		rc = -EIO;

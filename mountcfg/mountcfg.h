@@ -48,8 +48,10 @@ struct cfg {
 	uint64_t shard_size;     /* -o shards[=] : bytes of elements in a shard; 0: no shards */
 	bool page_cache;         /* -o page_cache=always */
 	bool noplugins;          /* -o noplugins */
+	bool isolate;            /* -o isolate */
 	uint64_t chunk_size;     /* -o chunk_size= : bytes, for variables that have no chunks */
 	uint64_t cache_size;     /* -o cache_size= : bytes of decoded chunks */
+	uint64_t chunk_limit;    /* -o chunk_limit= : bytes of a decoded chunk */
 	uint64_t index_size;     /* -o index_size= : bytes of one array's chunk index */
 	uint64_t meta_size;      /* -o meta_size= : bytes of the dataset's metadata */
 	uint64_t image_size;     /* -o image_size= : bytes of a virtual file's structure */

@@ -63,7 +63,7 @@ int zr_emit_doc(const struct zr_emit *em, enum zr_doc doc, uint32_t ord, struct 
 		zr_put_v2(&j, em, doc, ord);
 	buf_putc(out, '\n');
 	if (!buf_ok(out))
-		return err_set(e, -ERANGE, "a metadata document is larger than %zu bytes",
-			       out->max);
+		return buf_full(out, e, -ERANGE, "a metadata document is larger than %zu bytes",
+				out->max);
 	return 0;
 }

@@ -65,7 +65,7 @@ static void put_numpy_dtype(struct jw *j, const struct dtype *t)
 	if (buf_ok(&text))
 		jw_text(j, text.data, text.len);
 	else
-		j->out->failed = true;
+		buf_fail(j->out, &text);
 	buf_release(&text);
 }
 

@@ -154,7 +154,7 @@ static void put_dimrefs(struct jw *j, const struct zr_emit *em, const struct ds_
 		if (buf_ok(&path))
 			jw_text(j, path.data, path.len);
 		else
-			j->out->failed = true;
+			buf_fail(j->out, &path);
 	}
 	jw_end(j);
 	buf_release(&path);

@@ -124,7 +124,7 @@ static void put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_s
 	if (buf_ok(&b))
 		jw_raw(j, b.data, b.len);
 	else
-		j->out->failed = true;
+		buf_fail(j->out, &b);
 	buf_release(&b);
 }
 

@@ -111,7 +111,7 @@ static void put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_s
 	if (codec_spec_json3(spec, elem_size, &b) && buf_ok(&b))
 		jw_raw(j, b.data, b.len);
 	else
-		j->out->failed = true; /* no plan names such a codec */
+		buf_fail(j->out, &b); /* no plan names such a codec */
 	buf_release(&b);
 }
 
@@ -266,7 +266,7 @@ static bool put_path(struct jw *j, struct buf *path)
 {
 	buf_putc(path, '\0');
 	if (!buf_ok(path)) {
-		j->out->failed = true;
+		buf_fail(j->out, path);
 		return false;
 	}
 	jw_key(j, (const char *)path->data + 1);

@@ -7,6 +7,7 @@
 #include "nczarr/json_read.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -224,6 +225,29 @@ static int explain(const struct pass *done, const json_error_t *je, struct err *
 	return wrong(&p, text, e);
 }
 
+/* jansson says of some documents that they are damaged when it was memory that was short: what it
+ * asks for goes through here. */
+static _Thread_local bool starved;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void *take_memory(size_t n)
+{
+	void *p = malloc(n);
+
+	starved |= !p;
+	return p;
+}
+
+static void give_memory(void *p)
+{
+	free(p);
+}
+
+static void set_up(void)
+{
+	json_set_alloc_funcs(take_memory, give_memory);
+}
+
 int json_read(const void *p, size_t n, json_t **ret, struct err *e)
 {
 	struct pass pass;
@@ -231,14 +255,21 @@ int json_read(const void *p, size_t n, json_t **ret, struct err *e)
 	json_t *v = NULL;
 	int rc = 0;
 
+	(void)pthread_once(&once, set_up);
+	starved = false;
 	start(&pass, p, n, SIZE_MAX);
 	if (!run(&pass))
 		rc = pass.why ? wrong(&pass, pass.why, e) : err_nomem(e);
 	if (rc == 0) {
 		v = json_loadb((const char *)pass.out.data, pass.out.len,
 			       JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &je);
-		if (!v)
+		if (starved) {
+			json_decref(v);
+			v = NULL;
+			rc = err_nomem(e);
+		} else if (!v) {
 			rc = explain(&pass, &je, e);
+		}
 	}
 	buf_release(&pass.out);
 	if (rc == 0)

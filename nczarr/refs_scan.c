@@ -126,7 +126,7 @@ int scan_text(struct scan *s, struct buf *out, struct err *e)
 		if (s->p == s->end)
 			return scan_bad(s, "a text does not end", e);
 		if (*s->p++ == '"')
-			return 0;
+			return out->starved ? err_nomem(e) : 0;
 		rc = escape(s, out, e);
 		if (rc)
 			return rc;

@@ -381,7 +381,9 @@ static int find_parts(struct scan s, struct parts *ret, struct err *e)
 		if (rc == 0 && !scan_is(&s, ':'))
 			rc = scan_bad(&s, "a colon is expected", e);
 		buf_putc(&key, '\0');
-		if (rc || !buf_ok(&key))
+		if (rc == 0 && !buf_ok(&key))
+			rc = buf_full(&key, e, -ERANGE, "a key is longer than %zu bytes", key.max);
+		if (rc)
 			break;
 		if (strcmp((const char *)key.data, "refs") == 0)
 			to = &ret->refs;

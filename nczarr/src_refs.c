@@ -52,10 +52,16 @@ static int bid_json(struct blob *file)
 	size_t n = (size_t)u64_min(file->size, HEAD_BYTES);
 	char head[HEAD_BYTES + 1];
 	struct scan s;
+	int rc;
 
-	if (n < 2 || blob_read(file, 0, head, 1, NULL) || !strchr("{ \t\r\n", head[0]) ||
-	    blob_read(file, 0, head, n, NULL))
+	if (n < 2)
 		return 0;
+	rc = blob_read(file, 0, head, 1, NULL);
+	if (rc < 0 || !strchr("{ \t\r\n", head[0]))
+		return rc;
+	rc = blob_read(file, 0, head, n, NULL);
+	if (rc < 0)
+		return rc;
 	for (size_t i = 0; i < n; i++)
 		if (head[i] == '\0')
 			return 0;
@@ -77,20 +83,23 @@ static int bid_json(struct blob *file)
 		       : 0;
 }
 
-/* says_records - whether the beginning or end of a .zmetadata has what only kerchunk's has. */
-static bool says_records(struct blob *doc)
+/* says_records - 1 when the beginning or end of a .zmetadata has what only kerchunk's has; 0;
+ * -errno. */
+static int says_records(struct blob *doc)
 {
 	char text[TAIL_BYTES + 1];
 	size_t n = (size_t)u64_min(doc->size, TAIL_BYTES);
 
 	for (int end = 0; end < 2; end++) {
-		if (n == 0 || blob_read(doc, end ? doc->size - n : 0, text, n, NULL))
-			return false;
+		int rc = n ? blob_read(doc, end ? doc->size - n : 0, text, n, NULL) : 0;
+
+		if (n == 0 || rc < 0)
+			return rc;
 		text[n] = '\0';
 		if (member_is(text, "\"record_size\"", "123456789"))
-			return true;
+			return 1;
 	}
-	return false;
+	return 0;
 }
 
 static int bid_parquet(const struct source_at *at)
@@ -98,20 +107,26 @@ static int bid_parquet(const struct source_at *at)
 	struct blob doc, *b = NULL;
 	struct stat st;
 	auto_fd int fd = -1;
-	bool is;
+	int is;
 
 	if (at->store) {
-		if (blob_of_store(at->store, ZMETADATA, &b, NULL))
-			return 0;
+		is = blob_of_store(at->store, ZMETADATA, &b, NULL);
+		if (is < 0)
+			return err_accident(is) ? is : 0;
 		is = says_records(b);
 		blob_close(b);
-		return is ? 12 : 0;
+		return is > 0 ? 12 : is;
 	}
 	fd = openat(at->fd, ZMETADATA, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+	if (fd < 0)
+		return errno == EIO || err_accident(-errno) ? -errno : 0;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
 		return 0;
 	doc = blob_of_fd(fd, (uint64_t)st.st_size);
-	return says_records(&doc) ? 12 : 0;
+	is = says_records(&doc);
+	return is > 0 ? 12 : is;
 }
 
 static int bid(const struct source_at *at)

@@ -73,12 +73,14 @@ static int bid_far_zip(const char *path, struct blob *file)
 	size_t n = strlen(path);
 	bool named = n > 4 && strcasecmp(path + n - 4, ".zip") == 0;
 	char head[4] = "";
+	int is;
 
 	if (!named &&
 	    (file->size < sizeof(head) || blob_read(file, 0, head, sizeof(head), NULL) < 0 ||
 	     memcmp(head, "PK\x03\x04", sizeof(head)) != 0))
 		return 0;
-	return store_zip_bid(file) ? 5 : 0;
+	is = store_zip_bid(file);
+	return is > 0 ? 5 : is;
 }
 
 /* bid_zip - archives are of many things. One that is damaged is ours to complain about only when
@@ -87,26 +89,28 @@ static int bid_zip(const char *path, int fd, struct blob *file)
 {
 	size_t n = strlen(path);
 	struct look l = {NULL, false};
-	int own;
+	int own, rc;
 
 	if (fd < 0)
 		return bid_far_zip(path, file);
-	if (!store_zip_bid(file))
-		return 0;
+	rc = store_zip_bid(file);
+	if (rc <= 0)
+		return rc;
 	if (n > 9 && strcasecmp(path + n - 9, ".zarr.zip") == 0)
 		return 5;
 	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (own < 0 || store_zip_open(own, ZIP_LOOK_BYTES, &l.s, NULL) < 0) {
-		if (own >= 0)
-			(void)close(own); /* it was only read from */
-		return 1;
+	if (own < 0)
+		return -errno;
+	rc = store_zip_open(own, ZIP_LOOK_BYTES, &l.s, NULL);
+	if (rc < 0) {
+		(void)close(own); /* it was only read from */
+		return err_accident(rc) ? rc : 1;
 	}
 	l.found = has_docs(l.s, "");
 	/* a root without a document is tolerated where the arrays below it have some */
-	if (!l.found && store_list(l.s, "", false, look_into, &l, NULL) < 0)
-		l.found = false;
+	rc = l.found ? 0 : store_list(l.s, "", false, look_into, &l, NULL);
 	store_close(l.s);
-	return l.found ? 5 : 0;
+	return err_accident(rc) ? rc : l.found ? 5 : 0;
 }
 
 static int bid(const struct source_at *at)
@@ -119,9 +123,14 @@ static int bid(const struct source_at *at)
 		return zr_far_bid(at->store);
 	if (at->fd < 0)
 		return 0;
-	for (size_t i = 0; i < ARRAY_LEN(docs); i++)
-		if (fstatat(at->fd, docs[i], &doc, 0) == 0 && S_ISREG(doc.st_mode))
-			return 10;
+	for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
+		if (fstatat(at->fd, docs[i], &doc, 0) == 0) {
+			if (S_ISREG(doc.st_mode))
+				return 10;
+		} else if (errno == EIO || err_accident(-errno)) {
+			return -errno;
+		}
+	}
 	return named_zarr(at->path) ? 2 : 0;
 }
 

@@ -249,11 +249,12 @@ static const struct store_ops g_ops = {
 	.fresh = zip_fresh,
 };
 
-bool store_zip_bid(struct blob *b)
+int store_zip_bid(struct blob *b)
 {
 	struct zip_end end;
+	int rc = zip_find_end(b, &end, NULL);
 
-	return zip_find_end(b, &end, NULL) == 0;
+	return rc == 0 ? 1 : rc == -EIO || err_accident(rc) ? rc : 0;
 }
 
 /* open_zip - of z->blob, which is set, as mixed is. */

@@ -35,8 +35,8 @@ int zr_xattr(const struct ds_array *a, int version, const char *name, struct buf
 		} else if (strcmp(name, xattrs[i].name) == 0) {
 			xattrs[i].put(a, version, out);
 			return buf_ok(out) ? 0
-					   : err_set(e, -E2BIG, "'%s' exceeds %zu bytes", name,
-						     out->max);
+					   : buf_full(out, e, -E2BIG, "'%s' exceeds %zu bytes",
+						      name, out->max);
 		}
 	}
 	if (name)

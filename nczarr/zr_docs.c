@@ -20,8 +20,7 @@ const char *const zr_doc_names[DOC_N] = {
 
 int zr_full(const struct arena *a, struct err *e)
 {
-	return err_set(e, -ERANGE, "the metadata needs more than the %zu bytes allowed for it",
-		       a->max);
+	return arena_full(a, e, "the metadata");
 }
 
 int zr_note(struct zr_tree *t, const char *key, struct err *e, const char *fmt, ...)

@@ -210,10 +210,13 @@ static int object_get(struct zr_source *s, uint32_t array, const struct zr_place
 	else if (rc)
 		rc = failed(s, p, x, key, rc, e);
 	/* the same before and behind the read: these bytes are of that version */
-	else if (before != 0 &&
-		 (store_stat(s->store, key, &st, NULL) < 0 || st.version != before ||
-		  !zr_version_agree(s->data, array, p, x->object, before)))
-		rc = changed(key, e);
+	else if (before != 0) {
+		rc = store_stat(s->store, key, &st, e);
+		if (rc == -ENOENT ||
+		    (rc == 0 && (st.version != before ||
+				 !zr_version_agree(s->data, array, p, x->object, before))))
+			rc = changed(key, e);
+	}
 	return rc;
 }
 

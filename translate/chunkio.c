@@ -13,6 +13,8 @@
 #include <string.h>
 
 #define AHEAD_MAX 64
+/* Bytes of chunks that may be on their way at the same time, with a cache that is smaller. */
+#define LOADING_MIN ((uint64_t)64 << 20)
 /* For sizes that are remembered, four bytes a chunk: this part of the cache's budget more. */
 #define SIZES_PART 16
 #define SIZES_MIN ((uint64_t)64 << 10)
@@ -285,20 +287,24 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 	if (!c)
 		return err_nomem(e);
 	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
+	c->own = opts->shared ? NULL : chunkio_shared_alone();
+	c->shared = c->own ? c->own : opts->shared;
 	c->source = s;
 	c->plans = plans;
 	c->n_arrays = s->ds.n_arrays;
 	c->threads = opts->threads;
 	c->cache = cache_new(opts->cache_bytes);
+	if (c->cache)
+		cache_bound(c->cache, u64_max(opts->cache_bytes, LOADING_MIN));
 	c->sizes = sizes_new(
 		u64_min(u64_max(opts->cache_bytes / SIZES_PART, SIZES_MIN), SIZES_MAX));
-	rc = c->cache && c->sizes ? fill_states(c, opts->ahead, e) : err_nomem(e);
+	rc = c->cache && c->sizes && c->shared ? fill_states(c, opts->ahead, e) : err_nomem(e);
 	if (rc == 0 && opts->threads > 0 && opts->ahead > 0) {
 		c->ahead = ahead_new(c->n_arrays, opts->threads, prefetch, c);
 		rc = c->ahead ? 0 : err_nomem(e);
 	}
 	if (rc == 0)
-		cache_join(c->cache, opts->pool);
+		cache_join(c->cache, c->shared->pool);
 	if (rc == 0 && s->far) {
 		cache_of_far(c->cache);
 		c->streams = streams_new(c->n_arrays);
@@ -319,7 +325,8 @@ void chunkio_free(struct chunkio *c)
 	streams_free(c->streams);
 	cache_free(c->cache);
 	sizes_free(c->sizes);
-	chunkio_scratch_free(c->scratch);
+	chunkio_shared_free(c->own);
+	free(c->fatal);
 	for (uint32_t i = 0; c->arrays && i < c->n_arrays; i++)
 		free(atomic_load(&c->arrays[i].fill));
 	free(c->arrays);
@@ -530,8 +537,8 @@ static int longest_text(struct source *s, uint32_t array, uint64_t linear, uint6
 	if (rc < 0)
 		return rc;
 	if (!buf_ok(body))
-		return err_set(e, -ERANGE, "more than %" PRIu64 " bytes in one chunk",
-			       FRAME_BYTES_MAX);
+		return buf_full(body, e, -ERANGE, "more than %" PRIu64 " bytes in one chunk",
+				FRAME_BYTES_MAX);
 	return frame_vlen_check(body->data, body->len, n, ret, e);
 }
 

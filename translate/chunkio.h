@@ -13,15 +13,21 @@
 #include "translate/source.h"
 #include "translate/span.h"
 
-struct cache_pool;
 struct chunkio;
+struct chunkio_shared;
 
 struct chunkio_options {
 	uint64_t cache_bytes;  /* budget for decoded chunks; a chunk in use may exceed it */
-	struct cache_pool *pool; /* what all views have for them together, borrowed; NULL: no limit */
+	struct chunkio_shared *shared; /* what several have together, borrowed; NULL: its own */
 	uint32_t threads;      /* decoding threads ahead of readers; 0: none, readers decode */
 	uint32_t ahead;        /* chunks to decode ahead of a sequential reader */
 };
+
+/* chunkio_shared_new - memory that all views of a mount share: cache_bytes for decoded chunks, and
+ * what decoding needs besides, which is kept for the next chunk. NULL when memory is short. */
+struct chunkio_shared *chunkio_shared_new(uint64_t cache_bytes);
+/* chunkio_shared_free - nothing that was made with it is left. Takes NULL. */
+void chunkio_shared_free(struct chunkio_shared *s);
 
 /* chunkio_new - plans: one for each array of the source, borrowed, as is the source. Threads are
  * started at the first decode, not here. */

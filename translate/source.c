@@ -167,16 +167,21 @@ static struct source_at local(const char *path, int fd, const struct stat *st,
 		.path = path, .fd = fd, .st = *st, .file = S_ISREG(st->st_mode) ? file : NULL};
 }
 
-/* best_bid - the format that bids most for what is open as fd; NULL: none does. */
+/* best_bid - the format that bids most for what is open as fd; NULL: none does. *ret_rc: 0, or why
+ * one of them could not find out whether it is the one. */
 static const struct source_ops *best_bid(const struct source_ops *const *formats, size_t n,
-					 const struct source_at *at)
+					 const struct source_at *at, int *ret_rc)
 {
 	const struct source_ops *best = NULL;
 	int top = 0;
 
+	*ret_rc = 0;
+
 	for (size_t i = 0; i < n; i++) {
 		int bid = formats[i]->bid(at);
 
+		if (bid < 0)
+			*ret_rc = bid;
 		if (bid > top) {
 			top = bid;
 			best = formats[i];
@@ -185,18 +190,21 @@ static const struct source_ops *best_bid(const struct source_ops *const *formats
 	return best;
 }
 
-const struct source_ops *source_bidder(const struct source_ops *const *formats, size_t n,
-				       const char *path)
+int source_bidder(const struct source_ops *const *formats, size_t n, const char *path,
+		  const struct source_ops **ret)
 {
 	struct stat st;
 	auto_fd int fd = open_any(path, "", &st, NULL);
 	struct blob file;
 	struct source_at at;
+	int rc;
 
+	*ret = NULL;
 	if (fd < 0)
-		return NULL;
+		return fd == -EIO || err_accident(fd) ? fd : 0;
 	at = local(path, fd, &st, &file);
-	return best_bid(formats, n, &at);
+	*ret = best_bid(formats, n, &at, &rc);
+	return rc;
 }
 
 /* opened - a source is one more that is open. Without memory for its name it has none. */
@@ -214,12 +222,14 @@ int source_open_at(const struct source_ops *const *formats, size_t n,
 		   const struct source_at *at, const struct source_options *opts,
 		   struct source **ret, struct err *e)
 {
-	const struct source_ops *best = best_bid(formats, n, at);
+	int rc;
+	const struct source_ops *best = best_bid(formats, n, at, &rc);
 	char tmp[PATH_SHOWN];
 	const char *shown = show_path(at->path, tmp);
 	struct source *s = NULL;
-	int rc;
 
+	if (rc < 0)
+		return err_sys(e, -rc, "'%s': its format could not be found out", shown);
 	if (!best)
 		return no_format(formats, n, at, shown, e);
 	rc = best->open(at, opts, &s, e);
@@ -402,9 +412,8 @@ int source_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct b
 		rc = s->ops->read_vlen(s, array, linear, out, e);
 	}
 	if (!rc && !buf_ok(out))
-		return err_set(e, -ERANGE,
-			       "'%s': chunk %" PRIu64 " exceeds %zu bytes, or memory is short",
-			       a->name, linear, out->max);
+		return buf_full(out, e, -ERANGE, "'%s': chunk %" PRIu64 " exceeds %zu bytes",
+				a->name, linear, out->max);
 	return rc;
 }
 

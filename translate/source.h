@@ -74,7 +74,8 @@ struct source;
 struct source_ops {
 	const char *name;  /* "hdf5" */
 
-	/* bid - 0: not ours; else a score, the highest wins. A local file or directory is opened
+	/* bid - 0: not ours; else a score, the highest wins; -errno: it could not be found out, and
+	 * nobody may take it for something else. A local file or directory is opened
 	 * for reading. Reads at most a few kilobytes; of a remote tree a few documents. */
 	int (*bid)(const struct source_at *at);
 
@@ -122,10 +123,11 @@ struct source {
 	                      * chunks show them decoded instead */
 };
 
-/* source_bidder - the format that bids most for path; NULL: none does. Opens nothing but the path
- * itself. For what looks through a directory for datasets. Borrowed from formats. */
-const struct source_ops *source_bidder(const struct source_ops *const *formats, size_t n,
-				       const char *path);
+/* source_bidder - the format that bids most for path, into *ret; NULL: none does, or it cannot be
+ * opened. Opens nothing but the path itself. For what looks through a directory for datasets.
+ * Borrowed from formats. Returns 0; -errno: it could not be found out. */
+int source_bidder(const struct source_ops *const *formats, size_t n, const char *path,
+		  const struct source_ops **ret) NZ_MUST_USE;
 
 /* source_open - open path with the format that bids most.
  * formats  n rows, borrowed for the source's life

@@ -578,3 +578,109 @@ def test_names(t):
             t.call(plain_names, m.path)
     with t.mount(t.path("data")) as m:  # as a mirror, links among them
         t.call(plain_names, m.path)
+
+
+# ---- sizes ----
+
+MIB = 1 << 20
+BLANKS = 64 * MIB  # of each bomb
+
+# From a process that is small itself: what it had counts for who comes after it.
+MEASURE = """import os, sys
+pid = os.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+_, status, used = os.wait4(pid, 0)
+print(os.waitstatus_to_exitcode(status), used.ru_maxrss << 10)"""
+
+
+def bomb():
+    """zlib's bytes of so many blanks, without making them."""
+    import zlib
+    z = zlib.compressobj(1)
+    return b"".join(z.compress(b" " * MIB) for _ in range(BLANKS // MIB)) + z.flush()
+
+
+def bombs(folder, n):
+    """An array whose chunks are small as they are stored."""
+    stored = bomb()
+    assert len(stored) < MIB
+    _write(folder + "/.zgroup", {"zarr_format": 2})
+    _write(folder + "/x/.zarray", dict(ZARRAY, shape=[n * BLANKS], chunks=[BLANKS],
+                                       compressor={"id": "zlib", "level": 1}))
+    for i in range(n):
+        _write(f"{folder}/x/{i}", stored)
+    return folder
+
+
+def bomb_zip(path):
+    """Attributes that take more memory than anything should."""
+    import zipfile
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as z:
+        z.writestr(".zgroup", json.dumps({"zarr_format": 2}))
+        with z.open(".zattrs", "w") as f:
+            f.write(b"{")
+            for _ in range(BLANKS // MIB):
+                f.write(b" " * MIB)
+            f.write(b"}")
+    return path
+
+
+def declared(folder):
+    """Files of some bytes that declare very much."""
+    huge = 1 << 59
+    for name, change in (("shape", {"shape": [huge], "chunks": [huge]}),
+                         ("product", {"shape": [1 << 30] * 8, "chunks": [1 << 30] * 8}),
+                         ("rank", {"shape": [1] * 100000, "chunks": [1] * 100000}),
+                         ("text", {"dtype": "|S4294967295"})):
+        _write(f"{folder}/{name}/.zgroup", {"zarr_format": 2})
+        _write(f"{folder}/{name}/x/.zarray", dict(ZARRAY, **change))
+        yield f"{folder}/{name}"
+    for name, text in (("depth", b"[" * 4 * MIB), ("digits", b'{"a": ' + b"9" * 4 * MIB + b"}")):
+        _write(f"{folder}/{name}/.zgroup", {"zarr_format": 2})
+        _write(f"{folder}/{name}/.zattrs", text)
+        yield f"{folder}/{name}"
+    for kind, head in ((12, b"\x7f\xff\xff\xff"), (10, b"\xff\xff\xff\xff")):  # attributes, dims
+        name = f"{folder}/cdf{kind}.nc"
+        _write(name, b"CDF\x01" + bytes(4) + bytes([0, 0, 0, kind]) + head + bytes(100))
+        yield name
+    end = b"PK\x05\x06" + bytes(4) + b"\xff\xff" * 2 + b"\xff" * 8 + bytes(2)
+    end64 = (b"PK\x06\x06" + (44).to_bytes(8, "little") + bytes(12) +
+             huge.to_bytes(8, "little") * 2 + (1 << 40).to_bytes(8, "little") + bytes(8))
+    _write(folder + "/many.zip", end64 + b"PK\x06\x07" + bytes(12) + b"\x01\0\0\0" + end)
+    yield folder + "/many.zip"
+
+
+def peak_of(t, *args):
+    """(status, most memory of the program and what it started, in bytes)"""
+    _, out, err = t.run("/usr/bin/python3", "-SIc", MEASURE, t.binary, *args)
+    assert out, err
+    return tuple(int(x) for x in out.split("\n")[-2].split())
+
+
+def read_bombs(mnt, n):
+    """All at the same time; each is what it is said to be."""
+    files = [open(f"{mnt}/x/{i}", "rb") for i in range(n)]
+    pids = []
+    for f in files:
+        pids.append(os.fork())
+        if pids[-1] == 0:
+            os._exit(f.read(100) != b" " * 100)
+    assert not any(os.waitpid(pid, 0)[1] for pid in pids)
+
+
+def test_declared_sizes(t):
+    """What a source declares does not decide what memory it is given: options do.
+    SECURITY S50 SECURITY S51 SECURITY S52"""
+    room = 48 * MIB  # of the program itself
+    for source in [*declared(t.path("d")), bomb_zip(t.path("b.zip"))]:
+        status, peak = peak_of(t, "info", "-o", "meta_size=8M", source)
+        assert status in (0, 1), (source, status)
+        assert t.sanitized or peak < room, f"{source}: {peak >> 20} MiB"
+    many = bombs(t.path("bombs"), 4)
+    status, _ = peak_of(t, "info", "-o", "chunk_limit=63M", many)
+    assert status == 1, "a chunk that is larger than chunk_limit"
+    with t.mount(many, "view=zarr", "filter=none", "decode_threads=1") as m:
+        t.call(read_bombs, m.path, 4)
+        peak = m.memory_peak()
+        assert t.sanitized or peak < room + 2 * BLANKS, f"{peak >> 20} MiB"

@@ -27,7 +27,7 @@ enum inject_class {
 	ON_SYNC = 2048,    /* fsync, fdatasync, syncfs */
 	ON_NAMES = 4096,   /* rename, unlink, mkdir, rmdir, link, chmod, utimes */
 	ON_CURL = 8192,
-	ON_CLASSES = 14,
+	ON_HDF5 = 16384,   /* what libhdf5 allocates in this process, not in its children */
 };
 
 enum inject_how { BY_FAILING, BY_HALF };

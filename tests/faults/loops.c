@@ -60,13 +60,13 @@ static const struct way ways[] = {
 	{"open-emfile-from", ON_OPEN, EMFILE, ALL, BY_FAILING, IN_ANY, false},
 	{"open-eio", ON_OPEN, EIO, 0, BY_FAILING, IN_ANY, false},
 	{"read-eio", ON_READ, EIO, 0, BY_FAILING, IN_ANY, false},
-	{"read-eio-from", ON_READ, EIO, ALL, BY_FAILING, IN_SERVER, false},
+	{"read-enomem-from", ON_READ, ENOMEM, ALL, BY_FAILING, IN_SERVER, false},
 	{"read-eintr", ON_READ, EINTR, 0, BY_FAILING, IN_ANY, true},
 	{"read-short", ON_READ, 0, 0, BY_HALF, IN_ANY, true},
 	{"read-short-from", ON_READ, 0, ALL, BY_HALF, IN_ANY, true},
 	{"stat-eio", ON_STAT, EIO, 0, BY_FAILING, IN_ANY, false},
 	{"stat-enomem-from", ON_STAT, ENOMEM, ALL, BY_FAILING, IN_ANY, false},
-	{"dir-eio", ON_DIR, EIO, 0, BY_FAILING, IN_ANY, false},
+	{"dir-enomem", ON_DIR, ENOMEM, 0, BY_FAILING, IN_ANY, false},
 	{"map-enomem", ON_MAP, ENOMEM, 0, BY_FAILING, IN_ANY, false},
 	{"make-emfile", ON_MAKE, EMFILE, 0, BY_FAILING, IN_ANY, false},
 	{"make-enfile-from", ON_MAKE, ENFILE, ALL, BY_FAILING, IN_ANY, false},
@@ -113,6 +113,8 @@ struct known {
 static struct {
 	enum pass pass;
 	bool fault;        /* answers may be errors */
+	bool quiet;        /* answers that differ are only counted */
+	uint32_t differ;
 	uint32_t errors, wrong, answers, base_answers;
 	struct known known[KNOWN];
 	const struct scene *scene;
@@ -187,6 +189,14 @@ static bool blameless(int rc)
 	return rc == -(int)inject->code;
 }
 
+/* library_died - a child in which a library met short memory: it says so, and that is all that is
+ * known. */
+static bool library_died(const struct err *e)
+{
+	return x.way && x.way->who == IN_CHILDREN && (x.way->mask & ON_ALLOC) && e &&
+	       (strstr(e->msg, " crashed (signal") || strstr(e->msg, "'s process ended"));
+}
+
 static struct known *find(uint64_t key)
 {
 	size_t i = key % KNOWN;
@@ -227,16 +237,19 @@ void answer(int rc, uint64_t hash, const struct err *e, const char *fmt, ...)
 			wrong("%s: %s without a fault", question, e ? e->msg : strerror(-rc));
 		return;
 	}
+	if (x.quiet) {
+		x.differ += !k->key || k->rc != rc || k->hash != hash;
+		return;
+	}
 	if (!k->key) {
 		wrong("%s: %d, and is not there without a fault", question, rc);
 		return;
 	}
 	if (k->rc == rc && k->hash == hash)
 		return;
-	if (x.fault && rc < 0 && rc != -ENOENT && blameless(rc)) {
+	if (x.fault && rc < 0 && rc != -ENOENT && (blameless(rc) || library_died(e))) {
 		x.errors++;
-		if (!e || e->msg[0])
-			return;
+		return;
 	}
 	wrong("%s: %s%s (%d)%s, expected %s", question,
 	      x.pass == CLEAN ? "afterwards, without a fault: " : "",
@@ -413,6 +426,17 @@ static void clean_round(const struct scene *s, enum pass pass)
 		wrong("%u answers without a fault, not %u", x.answers, x.base_answers);
 }
 
+/* quiet - how many answers are not yet what they are without a fault: a virtual file that could not
+ * be made is not tried again for a second, a dataset of a mirrored directory for five. */
+static uint32_t quietly(const struct scene *s)
+{
+	x.quiet = true;
+	x.differ = 0;
+	s->use(s);
+	x.quiet = false;
+	return x.differ;
+}
+
 /* again - after a fault: with what is open, or from the beginning. */
 static void again(const struct scene *s, bool open)
 {
@@ -421,8 +445,15 @@ static void again(const struct scene *s, bool open)
 	x.fault = false;
 	if (!open)
 		once(s);
-	else if (s->use && !s->writes)
+	else if (s->use && !s->writes) {
+		for (int i = 0; i < 60 && quietly(s); i++) {
+			const struct timespec pause = {.tv_nsec = 100000000};
+
+			(void)nanosleep(&pause, NULL);
+			shared->progress++;
+		}
 		s->use(s);
+	}
 }
 
 /* fault_round - false: the fault was never reached. */
@@ -442,6 +473,11 @@ static bool fault_round(const struct scene *s, const struct way *w, uint32_t at)
 		s->use(s);
 	if (open && s->writes && s->end)
 		s->end(s);
+	if (w->who == IN_CHILDREN && open && !s->writes) {
+		inject->armed = 0; /* a chunk that killed a worker is not tried again */
+		s->end(s);
+		open = false;
+	}
 	if (inject->fired)
 		again(s, open);
 	inject->armed = 0;

@@ -37,7 +37,7 @@ const struct scene scenes[] = {
 	/* each format, as each view */
 	{.name = "hdf5-as-v2", .input = "a.nc", READ, LOCAL},
 	{.name = "hdf5-as-v3", .input = "a.nc", .options = "zarr_format=3", READ, LOCAL},
-	{.name = "hdf5-as-shards", .input = "a.nc", .options = "shards=1k", READ, LOCAL},
+	{.name = "hdf5-as-shards", .input = "a.nc", .options = "shards=1K", READ, LOCAL},
 	{.name = "hdf5-as-nczarr", .input = "a.nc", .options = "mode=nczarr", READ, LOCAL},
 	{.name = "hdf5-as-nc", .input = "a.nc", .options = "view=nc", READ, LOCAL},
 	{.name = "hdf5-decoded",
@@ -85,7 +85,7 @@ const struct scene scenes[] = {
 	{.name = "configuration",
 	 .input = "a.nc",
 	 .options = "filter=v*,zstd,3 filter=w,shuffle|deflate,4 quantize=t,bitround,9 "
-		    "cache_size=8m max_threads=3 chunk_size=1k link_root=/tmp",
+		    "cache_size=8M max_threads=3 chunk_size=4K link_root=/tmp",
 	 .begin = config_begin,
 	 LOCAL},
 	{.name = "filters", .input = "a.nc", .begin = filters_begin, LOCAL},
