@@ -341,13 +341,13 @@ below_whole := $(MODULES)
 check-tsan:
 	tests/canary/run.py thread
 	$(MAKE) SANITIZE=thread WERROR=1 all
-	$(MAKE) SANITIZE=thread WERROR=1 unit
+	tests/canary/run.py watch $(MAKE) SANITIZE=thread WERROR=1 unit
 	NCZARRFS=build-tsan/nczarrfs tests/run-tests.py -j1 -k stress -k canary/ $(TESTFLAGS)
 
 check-asan:
 	tests/canary/run.py address
 	$(MAKE) SANITIZE=1 WERROR=1 all tools
-	$(MAKE) SANITIZE=1 WERROR=1 unit
+	tests/canary/run.py watch $(MAKE) SANITIZE=1 WERROR=1 unit
 	NCZARRFS=build-asan/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
 # A target has what it needs of everything (fuzz/all.a): what it defines itself takes the place of
@@ -365,7 +365,11 @@ $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h) $(FUZZ_MAIN
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) $(FUZZ_LINK) -o $@ $< $(FUZZ_MAIN) \
 		$(BUILD)/fuzz/all.a $(PKG_LIBS)
 
-# the same with faults on purpose
+# a program with faults on purpose, and such a target
+$(BUILD)/tests/canary: tests/tools/canary.c $(filter $(BUILD)/obj/base/%,$(LIBOBJ)) Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) $(PKG_LIBS)
+
 $(BUILD)/fuzz/fuzz_canary: tests/canary/fuzz_canary.c base/canary.h $(FUZZ_MAIN) Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(FUZZ_LINK) -o $@ $< $(FUZZ_MAIN) -lpthread
@@ -398,7 +402,7 @@ FUZZ_SEED ?= 1
 check-seeds:
 	tests/canary/run.py replay
 	$(MAKE) SANITIZE=1 WERROR=1 OPT='-O1 -g1' fuzzers
-	tests/fuzz/run.py -n 2 $(FUZZ)
+	tests/fuzz/run.py -n 20 $(FUZZ)
 
 check-fuzz:
 	tests/canary/run.py replay

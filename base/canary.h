@@ -49,6 +49,14 @@ __attribute__((noinline, unused)) static void canary_leak(void)
 	}
 }
 
+/* canary_wild - what lies nowhere. */
+__attribute__((noinline, unused)) static void canary_wild(void)
+{
+	volatile uintptr_t at = 64;
+
+	*(volatile int *)at = 1;
+}
+
 static inline void *canary_count(void *arg)
 {
 	int *n = arg;
@@ -77,6 +85,8 @@ static inline bool canary_fault(const char *kind)
 		canary_heap();
 	else if (strcmp(kind, "undefined") == 0)
 		canary_undefined();
+	else if (strcmp(kind, "wild") == 0)
+		canary_wild();
 	else if (strcmp(kind, "leak") == 0)
 		canary_leak();
 	else if (strcmp(kind, "race") == 0)

@@ -288,7 +288,7 @@ static _Noreturn void serve(int sock, void (*ready)(void))
 
 	wipe();
 	keep_only(&sock, 1);
-	null_stdio(true);
+	null_stdio(!SANDBOX_OFF); /* its children have what it has */
 	plain_signals();
 	(void)prctl(PR_SET_NAME, CHILD_FORKER_NAME);
 	(void)sigemptyset(&chld);

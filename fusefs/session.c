@@ -224,13 +224,27 @@ static void loop_options(struct server *s)
 	}
 }
 
+/* say_ours - lines of the log among what libraries printed. */
+static void say_ours(const char *text)
+{
+	static const char ours[] = "nczarrfs: ";
+	const char *end;
+
+	for (; *text; text = end + (*end == '\n')) {
+		end = text + strcspn(text, "\n");
+		if (strncmp(text, ours, sizeof(ours) - 1) == 0 &&
+		    write(STDERR_FILENO, text, (size_t)(end - text) + (*end == '\n')) < 0)
+			return; /* nowhere left to say so */
+	}
+}
+
 int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
 		    struct view **ret_view, struct err *e)
 {
 	/* what was found of a mount that died is not said by libraries, and has to be heard */
 	bool quietly = !setup->cfg->verbose && !setup->cfg->debug && !setup->cfg->rw;
 	struct quiet q;
-	char text[2];
+	char text[4096];
 	int rc = setup->cfg->rw ? 0
 				: fs_rw_mend(setup, setup->cfg->source,
 					     setup->cfg->command == CFG_MOUNT, e);
@@ -247,8 +261,10 @@ int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
 	if (quietly)
 		quiet_begin(&q);
 	rc = fs_open(setup, ret_source, ret_view, e);
-	if (quietly)
+	if (quietly) {
 		quiet_end(&q, text, sizeof(text));
+		say_ours(text);
+	}
 	return rc;
 }
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define EMPTY_MAX 1000    /* pages without an entry, one after the other */
+#define EMPTY_MAX 200     /* pages without an entry, one after the other */
 #define PAGES_MAX 1000000 /* of 1000 keys: no bucket is larger than that for us */
 
 /* listing - one under way. */

@@ -37,6 +37,13 @@ int stage_freeze(struct stage *s, uint64_t *ret, struct err *e)
 	return rc;
 }
 
+void stage_touch(struct stage *s)
+{
+	(void)pthread_mutex_lock(&s->append);
+	s->dirty = true;
+	(void)pthread_mutex_unlock(&s->append);
+}
+
 void stage_thaw(struct stage *s)
 {
 	struct stage_log *l;

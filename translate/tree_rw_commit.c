@@ -170,6 +170,7 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, struct e
 			quiesce(t);
 			for (size_t i = 0; i < l.n; i++)
 				cut_reason(t, l.v[i]);
+			t->held = !all && l.n > 0;
 			rc = conclude(t, generation, &l, e);
 		} else if (rc != -EAGAIN && rc != -ESTALE && g->source) {
 			/* what it appended and took away again is not somebody else's */
@@ -207,6 +208,8 @@ static int commit(struct tree *t, bool all, struct err *e)
 		if (rc)
 			return rc;
 	}
+	if (all && t->held)
+		stage_touch(t->stage);
 	rc = stage_freeze(t->stage, &generation, e);
 	if (rc)
 		return rc == -ENODATA ? 0 : rc;

@@ -1,11 +1,15 @@
 #!/usr/bin/python3
-"""run.py address|thread|replay|libfuzzer: whether a sanitizer sees faults that are there on
-purpose. Each is built as everything else is with it, and run as everything else is run: a program,
-a child that it began, a fuzz target. Exit status 1 when a report is missing.
+"""run.py address|thread|replay|libfuzzer; run.py watch COMMAND...
+
+Whether a sanitizer sees faults that are there on purpose. Each is built as everything else is with
+it, and run as everything else is run: a program, a child that it began, a fuzz target. Exit status
+1 when a report is missing. watch: a command, and whether a sanitizer has a report in what it writes,
+which a program that went on may not tell otherwise.
 
 Of the server and its children on a real mount tests/cases/test_canary.py asks the same, of valgrind
 tests/cases/test_sanitizers.py."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +25,7 @@ HEAP = "heap-buffer-overflow"
 UNDEFINED = "signed integer overflow"
 LEAK = "detected memory leaks"
 RACE = "data race"
+REPORT = re.compile(rb"runtime error: |(ERROR|WARNING): (Address|Leak|Thread)Sanitizer")
 # what is built, and (kind, place, what a report says)
 PROGRAMS = {
     "address": ("1", "build-asan", [("heap", "", HEAP), ("undefined", "", UNDEFINED),
@@ -83,7 +88,22 @@ def fuzzers(name):
     return bad
 
 
+def watch(words):
+    """Exit status of a command; 1 when there is a report in what it says."""
+    p = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    reports = 0
+    for line in p.stdout:
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+        reports += REPORT.search(line) is not None
+    if reports:
+        print(f"canary: {reports} lines of reports of sanitizers")
+    return p.wait() or (1 if reports else 0)
+
+
 def main():
+    if sys.argv[1:2] == ["watch"]:
+        return watch(sys.argv[2:])
     bad = []
     for name in sys.argv[1:]:
         bad += programs(name) if name in PROGRAMS else fuzzers(name)

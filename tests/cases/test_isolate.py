@@ -1,16 +1,19 @@
 """What processes that meet bytes of strangers may do, and what a crash of theirs costs."""
 import errno
+import itertools
+import json
 import os
 import pickle
 import re
 import signal
+import stat
 import time
 
 import h5py
 import numpy as np
 
 from lib import mounts
-from lib.context import Skip
+from lib.context import Skip, corpus
 from lib.converted import converted
 from lib.web import WebServer
 
@@ -246,3 +249,63 @@ def test_decoders_killed(t):
         assert len(lines) <= killed and bool(lines) == bool(failed), (failed, lines)
         t.call(reader, m.path, 0)
         assert m.server_alive()
+
+
+ERRNOS = {errno.EIO, errno.ESTALE, errno.EOPNOTSUPP, errno.EFBIG, errno.ELOOP, errno.EACCES,
+          errno.ENAMETOOLONG, errno.ENOENT, errno.ETIMEDOUT}
+
+
+def read_all(mnt, into):
+    """Whatever there is; what fails, fails with an errno that means something."""
+    counts = {}
+    todo = [mnt]
+    n = 0
+    while todo:
+        here = todo.pop()
+        try:
+            with os.scandir(here) as it:
+                names = sorted(x.name for x in itertools.islice(it, 200))
+        except OSError as error:
+            assert error.errno in ERRNOS, f"{here}: {error}"
+            names = []
+        for name in names:
+            path = os.path.join(here, name)
+            n += 1
+            if path.count("/") > mnt.count("/") + 20:
+                continue
+            try:
+                if stat.S_ISDIR(os.lstat(path).st_mode):
+                    todo.append(path)
+                    continue
+                with open(path, "rb") as f:
+                    while f.tell() < 16 << 20 and f.read(1 << 20):
+                        pass
+                counts[0] = counts.get(0, 0) + 1
+            except OSError as error:
+                assert error.errno in ERRNOS, f"{path}: {error}"
+                counts[error.errno] = counts.get(error.errno, 0) + 1
+    with open(into, "w") as f:
+        json.dump(counts, f)
+
+
+def test_bad_corpus(t):
+    """Every damaged file of the corpus, those that crash libraries among them, beside each other:
+    the server lives, nothing hangs, every failure is an errno with a line."""
+    root = corpus()
+    folder = os.path.join(root, "bad") if root else ""
+    if not os.path.isdir(folder):
+        raise Skip("no corpus with a folder bad")
+    with t.mount(folder, "isolate", "filter=none", "open_timeout=20", foreground=True) as m:
+        m.damaged = True
+        t.call(read_all, m.path, t.path("counts"), timeout=200)
+        assert m.server_alive(), m.messages()
+        with open(t.path("counts")) as f:
+            counts = json.load(f)
+        lines = [x for x in m.messages().split("\n") if x]
+        assert not counts.get(str(errno.EIO)) or lines, counts
+        odd = [x for x in lines if not x.startswith("nczarrfs: ")]
+        assert not odd, odd[:5]
+        print(counts, len(lines), "lines")
+
+
+test_bad_corpus.limit = 240

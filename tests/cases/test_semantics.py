@@ -118,7 +118,7 @@ def damaged(m):
         assert np.frombuffer(f.read(), "<i4").tolist() == [1, 1]
     with open(m + "/v/1", "rb") as f:
         fails((errno.EIO,), f.read)
-    assert sorted(os.listdir(m + "/gone")) == [".zarray", ".zattrs"] or os.path.isfile(m + "/gone/0")
+    assert os.path.isfile(m + "/gone/0")
     with open(m + "/gone/0", "rb") as f:
         fails((errno.EIO,), f.read)
 
