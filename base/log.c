@@ -19,7 +19,7 @@ _Static_assert((int)LOG_COMPONENTS <= (int)LOG_COMPONENTS_MAX, "room for each");
 
 _Atomic unsigned char log_max[LOG_COMPONENTS] = {LOG_WARN, LOG_WARN, LOG_WARN, LOG_WARN,
 						 LOG_WARN, LOG_WARN, LOG_WARN};
-static _Atomic bool log_syslog;
+static _Atomic bool log_syslog, limited;
 
 static const char *const part_names[] = {
 	[LOG_FUSE] = "fuse",   [LOG_SOURCE] = "source", [LOG_CODEC] = "codec",
@@ -43,6 +43,11 @@ void log_init(enum log_level max, bool to_syslog)
 void log_to_syslog(void)
 {
 	atomic_store(&log_syslog, true);
+}
+
+void log_limited(void)
+{
+	atomic_store(&limited, true);
 }
 
 /* ---- levels ---- */
@@ -157,7 +162,7 @@ void log_put(enum log_component part, enum log_level level, const char *fmt, ...
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = '?';
 	/* who asked for more words is given all of them */
-	if (level <= LOG_WARN) {
+	if (level <= LOG_WARN && atomic_load_explicit(&limited, memory_order_relaxed)) {
 		(void)pthread_mutex_lock(&kept.lock);
 		say = log_limit_ask(&kept.limit, (uint8_t)part, (uint8_t)level, text,
 				    now_seconds(), put_kept, NULL);

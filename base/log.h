@@ -3,8 +3,8 @@
  * Library modules never print: they return errors. Lines are written by main, by the mount's
  * reply code, and by log_debug, which costs one load when debugging is off.
  * Levels: error and warn are always shown, info with -v, debug with -o debug; and each component
- * has its own level, which can be changed at any time. Errors and warnings that are alike are
- * limited (base/log_limit.h).
+ * has its own level, which can be changed at any time. In a server errors and warnings that are
+ * alike are limited (base/log_limit.h).
  *
  * A file says which component its lines are of before it includes this:
  * #define LOG_COMPONENT LOG_NET */
@@ -47,6 +47,8 @@ int log_configure(const char *spec, struct err *e) NZ_MUST_USE;
 /* log_levels - append "fuse=warn,source=warn,...". */
 void log_levels(struct buf *out);
 
+/* log_limited - from now on; a command says everything. */
+void log_limited(void);
 /* log_flush - say what was kept back in minutes that are over; all: in all. Called now and then. */
 void log_flush(bool all);
 

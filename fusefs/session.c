@@ -672,6 +672,7 @@ int fs_serve(const struct fs_setup *setup, int report_fd, int mounter)
 	(void)pthread_mutex_init(&s.lock, NULL);
 	(void)pthread_cond_init(&s.done_cond, NULL);
 	fuse_set_log_func(log_fuse);
+	log_limited();
 	rc = prepare(&s, &e);
 	if (rc < 0) {
 		report(report_fd, 'f', e.msg);

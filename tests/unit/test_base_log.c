@@ -167,12 +167,16 @@ static void test_line(void **state)
 	assert_true(saved >= 0 && caught >= 0);
 	(void)dup2(caught, STDERR_FILENO);
 	log_error("one\ntwo %d", 3);
+	log_error("one\ntwo %d", 3); /* a command says everything */
+	log_limited();
+	log_error("one\ntwo %d", 3);
 	log_error("one\ntwo %d", 3);
 	log_info("not shown");
 	(void)dup2(saved, STDERR_FILENO);
 	n = pread(caught, text, sizeof(text) - 1, 0);
 	assert_true(n >= 0);
-	assert_string_equal(text, "nczarrfs: one?two 3\n");
+	assert_string_equal(text, "nczarrfs: one?two 3\nnczarrfs: one?two 3\n"
+				  "nczarrfs: one?two 3\n");
 	(void)close(saved);
 	(void)close(caught);
 }
