@@ -196,18 +196,6 @@ int child_died_of(int status)
 	return status & 15;
 }
 
-const char *child_why(int sig, char room[CHILD_WHY_MAX])
-{
-	(void)snprintf(room, CHILD_WHY_MAX, "signal %d", sig);
-	return room;
-}
-
-void child_renew(struct child_proc *c, uint64_t cpu_ms)
-{
-	(void)c;
-	(void)cpu_ms;
-}
-
 void child_say(int sock, int rc, const void *data, size_t n)
 {
 	(void)sock;
