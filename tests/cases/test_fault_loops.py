@@ -7,7 +7,7 @@ descriptors and threads while it serves.
 `make check` has a sample; NCZARRFS_LOOPS=all (make check-faults, which runs the loops themselves by
 tests/faults/run.py) has more of the mounts.
 
-SEMANTICS R??: an error that comes of short memory or descriptors is not remembered, and never means
+SEMANTICS E21: an error that comes of short memory or descriptors is not remembered, and never means
 that something is absent or damaged."""
 import errno
 import os
