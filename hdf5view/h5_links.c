@@ -219,7 +219,7 @@ static int source_dataset_ok(const struct check *c, const char *path, hid_t file
 	return storage_ok(c, path, file, dcpl, depth + 1, e);
 }
 
-/* source_file_ok - dataset `dset` of another file. *ret_absent: it is not there. NULL: it must be. */
+/* source_file_ok - dataset `dset` of another file. *ret_absent: it is not there; NULL: an error. */
 static int source_file_ok(const struct check *c, const char *dir, const char *name,
 			  const char *dset, unsigned depth, bool *ret_absent, struct err *e)
 {
