@@ -378,7 +378,7 @@ fuzzers: $(FUZZ_TARGETS:%=$(BUILD)/%) $(BUILD)/fuzz/mutated $(BUILD)/tests/hdf4_
 
 # --- damaged datasets: begin
 # make check-mutated [N=10000] [FORMATS="hdf5 zip"]: N damaged datasets of each format, mounted
-# without the kernel and read through both views, with sanitizers; make check has a hundred of each.
+# without the kernel and read through both views, with sanitizers; make check has fifty of each.
 $(BUILD)/fuzz/mutated: tests/fuzz/mutated.c $(wildcard tests/fuzz/*.h) $(BUILD)/fuzz/all.a Makefile
 	@echo "  FUZZ $@"
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/fuzz/all.a $(PKG_LIBS)
@@ -397,7 +397,7 @@ check-seeds:
 	tests/canary/run.py replay
 	$(MAKE) SANITIZE=1 WERROR=1 OPT='-O1 -g1' fuzzers
 	tests/fuzz/run.py -n 5 $(FUZZ)
-	tests/fuzz/mutated.py --short -n 100
+	tests/fuzz/mutated.py --short -n 50
 
 check-fuzz: check-mutated
 	tests/canary/run.py replay
