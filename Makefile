@@ -51,7 +51,7 @@ OPT := -O1 -gline-tables-only
 BUILD := build-fuzz
 else ifeq ($(SANITIZE),coverage)
 CFLAGS += --coverage -fprofile-abs-path -fprofile-update=atomic
-CPPFLAGS += -include tests/coverage/ends.h
+CPPFLAGS += -include tests/coverage/ends.h -DSANDBOX_OFF=1
 LDFLAGS += --coverage
 OPT := -O0 -g1
 BUILD := build-cov
@@ -341,13 +341,13 @@ below_whole := $(MODULES)
 check-tsan:
 	tests/canary/run.py thread
 	$(MAKE) SANITIZE=thread WERROR=1 all
-	$(MAKE) SANITIZE=thread WERROR=1 unit
-	NCZARRFS=build-tsan/nczarrfs tests/run-tests.py -j1 -k stress $(TESTFLAGS)
+	tests/canary/run.py watch $(MAKE) SANITIZE=thread WERROR=1 unit
+	NCZARRFS=build-tsan/nczarrfs tests/run-tests.py -j1 -k stress -k canary/ $(TESTFLAGS)
 
 check-asan:
 	tests/canary/run.py address
 	$(MAKE) SANITIZE=1 WERROR=1 all tools
-	$(MAKE) SANITIZE=1 WERROR=1 unit
+	tests/canary/run.py watch $(MAKE) SANITIZE=1 WERROR=1 unit
 	NCZARRFS=build-asan/nczarrfs tests/run-tests.py $(TESTFLAGS)
 
 # A target has what it needs of everything (fuzz/all.a): what it defines itself takes the place of
@@ -364,6 +364,15 @@ $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(wildcard tests/fuzz/*.h) $(FUZZ_MAIN
 	@echo "  FUZZ $@"
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) $(FUZZ_LINK) -o $@ $< $(FUZZ_MAIN) \
 		$(BUILD)/fuzz/all.a $(PKG_LIBS)
+
+# a program with faults on purpose, and such a target
+$(BUILD)/tests/canary: tests/tools/canary.c $(filter $(BUILD)/obj/base/%,$(LIBOBJ)) Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) $(PKG_LIBS)
+
+$(BUILD)/fuzz/fuzz_canary: tests/canary/fuzz_canary.c base/canary.h $(FUZZ_MAIN) Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(FUZZ_LINK) -o $@ $< $(FUZZ_MAIN) -lpthread
 
 fuzzers: $(FUZZ_TARGETS:%=$(BUILD)/%)
 
@@ -392,8 +401,8 @@ FUZZ_N ?= 2000
 FUZZ_SEED ?= 1
 check-seeds:
 	tests/canary/run.py replay
-	$(MAKE) SANITIZE=1 WERROR=1 fuzzers
-	tests/fuzz/run.py -n 2 $(FUZZ)
+	$(MAKE) SANITIZE=1 WERROR=1 OPT='-O1 -g1' fuzzers
+	tests/fuzz/run.py -n 20 $(FUZZ)
 
 check-fuzz:
 	tests/canary/run.py replay

@@ -98,14 +98,24 @@ void buf_put_le32(struct buf *b, uint32_t v)
 void buf_printf(struct buf *b, const char *fmt, ...)
 {
 	char text[512];
+	uint8_t *room;
 	va_list ap;
 	int n;
 
 	va_start(ap, fmt);
 	n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (n < 0 || (size_t)n >= sizeof(text))
+	if (n < 0) {
 		b->failed = true;
-	else
+	} else if ((size_t)n < sizeof(text)) {
 		buf_put(b, text, (size_t)n);
+	} else {
+		room = buf_grow(b, (size_t)n + 1); /* and a NUL, which goes again */
+		if (!room)
+			return;
+		va_start(ap, fmt);
+		(void)vsnprintf((char *)room, (size_t)n + 1, fmt, ap); /* as long as before */
+		va_end(ap);
+		b->len--;
+	}
 }

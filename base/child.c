@@ -20,6 +20,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/canary.h"
+#include "base/metrics.h"
 #include "base/sandbox_int.h"
 
 #define RENEW_MS 1000 /* between renewals of a child's time */
@@ -163,6 +165,7 @@ static void begin(const struct child_kind *kind, const int *fds)
 
 static _Noreturn void run(const struct child_kind *kind, const struct child_self *self)
 {
+	canary_sing("child");
 	kind->run(self);
 	_exit(0);
 }
@@ -285,7 +288,7 @@ static _Noreturn void serve(int sock, void (*ready)(void))
 
 	wipe();
 	keep_only(&sock, 1);
-	null_stdio(true);
+	null_stdio(!SANDBOX_OFF); /* its children have what it has */
 	plain_signals();
 	(void)prctl(PR_SET_NAME, CHILD_FORKER_NAME);
 	(void)sigemptyset(&chld);
@@ -468,7 +471,17 @@ int child_start(const struct child_kind *kind, void *own, const void *data, size
 	}
 	ret->sock = sock[0];
 	ret->life = life[1];
+	metrics_count(M_WORKERS_STARTED);
 	return 0;
+}
+
+/* note_end - of one that ended by itself. */
+static void note_end(int status)
+{
+	if (!WIFSIGNALED(status))
+		return;
+	metrics_count(M_WORKERS_DIED);
+	metrics_count(M_FAULT_GUEST);
 }
 
 /* wait_own - of a child that we forked. */
@@ -477,6 +490,8 @@ static int wait_own(struct child_proc *c)
 	int status = 0;
 	pid_t got = waitpid(c->pid, &status, WNOHANG);
 
+	if (got == c->pid)
+		note_end(status);
 	if (got == 0) {
 		(void)kill(c->pid, SIGKILL); /* it is our child and not waited for */
 		do {
@@ -492,11 +507,14 @@ static int wait_reported(struct child_proc *c)
 {
 	struct pollfd p = {.fd = c->report, .events = POLLIN};
 	int status = 0;
+	const bool runs = poll(&p, 1, 0) == 0;
 
-	if (poll(&p, 1, 0) == 0)
+	if (runs)
 		(void)kill(c->pid, SIGKILL);
 	if (child_take(c->report, &status, sizeof(status), INT64_MAX) != CHILD_TAKEN)
 		status = 0;
+	if (!runs)
+		note_end(status);
 	(void)close(c->report);
 	return status;
 }

@@ -2,21 +2,68 @@
  *
  * Library modules never print: they return errors. Lines are written by main, by the mount's
  * reply code, and by log_debug, which costs one load when debugging is off.
- * Levels: error and warn are always shown, info with -v, debug with -o debug. */
+ * Levels: error and warn are always shown, info with -v, debug with -o debug; and each component
+ * has its own level, which can be changed at any time. Errors and warnings that are alike are
+ * limited (base/log_limit.h).
+ *
+ * A file says which component its lines are of before it includes this:
+ * #define LOG_COMPONENT LOG_NET */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
-#include "base/util.h"
+#include <stdatomic.h>
 
-enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+#include "base/buf.h"
+#include "base/err.h"
 
-/* log_init - set the highest level shown and where lines go; call it before threads start. */
+enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_LEVELS };
+
+enum log_component {
+	LOG_FUSE,    /* requests of the kernel, the mount itself */
+	LOG_SOURCE,  /* datasets that are read */
+	LOG_CODEC,   /* filters and plugins */
+	LOG_CACHE,   /* what is kept, in memory and on a disk */
+	LOG_NET,     /* other machines */
+	LOG_WRITE,   /* what is written */
+	LOG_GUEST,   /* processes for libraries */
+	LOG_COMPONENTS,
+};
+
+#ifndef LOG_COMPONENT
+#define LOG_COMPONENT LOG_FUSE
+#endif
+
+/* log_init - set the highest level shown, of all components, and where lines go; call it before
+ * threads start. */
 void log_init(enum log_level max, bool to_syslog);
-/* log_enabled - whether a line of this level would be shown. */
-bool log_enabled(enum log_level level);
-/* log_line - "nczarrfs: <text>\n" in one write; control characters become '?'. Any thread. */
-void log_line(enum log_level level, const char *fmt, ...) NZ_PRINTF(2, 3);
 
+/* log_to_syslog - from now on lines go to the system log. */
+void log_to_syslog(void);
+
+/* log_configure - change levels: "COMPONENT=LEVEL[,...]", or with ':' between them; "all" is every
+ * component, and a level alone the same. Nothing changes with an error. Any thread.
+ * Returns 0; -EINVAL with what may be written. */
+int log_configure(const char *spec, struct err *e) NZ_MUST_USE;
+/* log_levels - append "fuse=warn,source=warn,...". */
+void log_levels(struct buf *out);
+
+/* log_flush - say what was kept back in minutes that are over; all: in all. Called now and then. */
+void log_flush(bool all);
+
+extern _Atomic unsigned char log_max[LOG_COMPONENTS];
+
+/* log_on - whether a line of this level would be shown. */
+static inline bool log_on(enum log_component part, enum log_level level)
+{
+	return level <= atomic_load_explicit(&log_max[part], memory_order_relaxed);
+}
+#define log_enabled(level) log_on(LOG_COMPONENT, level)
+
+/* log_put - "nczarrfs: <text>\n" in one write; control characters become '?'. Any thread. */
+void log_put(enum log_component part, enum log_level level, const char *fmt, ...)
+	NZ_PRINTF(3, 4);
+
+#define log_line(level, ...) log_put(LOG_COMPONENT, level, __VA_ARGS__)
 #define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...) log_line(LOG_WARN, __VA_ARGS__)
 #define log_info(...) log_line(LOG_INFO, __VA_ARGS__)

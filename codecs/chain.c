@@ -13,6 +13,22 @@
 #define ROOM_MIN ((size_t)4096) /* for intermediate results */
 #define GROWTH 4
 
+int (*codec_decode_apart)(const struct codec_ops *ops, struct codec_scratch *s,
+			  const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
+			  size_t in_len, uint8_t *out, size_t cap, size_t *ret_len,
+			  struct err *e);
+
+/* undo - one filter, wherever it is undone. */
+static int undo(const struct codec_ops *ops, struct codec_scratch *s,
+		const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
+		size_t in_len, uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+{
+	if (codec_decode_apart && !ops->origin)
+		return codec_decode_apart(ops, s, spec, elem_size, in, in_len, out, cap,
+					  ret_len, e);
+	return ops->decode(s, spec, elem_size, in, in_len, out, cap, ret_len, e);
+}
+
 static bool skipped(uint32_t mask, uint32_t i)
 {
 	return mask == CODEC_ALL_SKIPPED || (mask >> i & 1) != 0;
@@ -99,7 +115,7 @@ static int step(const struct codec_ops *ops, const struct codec_spec *spec, size
 		to = codec_scratch_get(scratch, turn, cap);
 		if (!to)
 			return err_nomem(e);
-		rc = ops->decode(scratch, spec, elem_size, *in, *len, to, cap, &got, e);
+		rc = undo(ops, scratch, spec, elem_size, *in, *len, to, cap, &got, e);
 		if (rc != -ERANGE || cap == max)
 			break;
 		cap = times(cap, GROWTH) < max ? times(cap, GROWTH) : max;
@@ -137,8 +153,8 @@ static int decode_steps(const struct codec_chain *chain, const struct codec_ops 
 				  &in, &in_len, e);
 			turn = !turn;
 		} else {
-			rc = ops[i]->decode(scratch, spec, elem_size, in, in_len, out, out_len,
-					    &in_len, e);
+			rc = undo(ops[i], scratch, spec, elem_size, in, in_len, out, out_len,
+				  &in_len, e);
 			in = out;
 		}
 		if (rc)

@@ -76,6 +76,13 @@ struct codec_scratch {
  * content undefined. Borrowed until the next call for the same one. NULL when memory is short. */
 uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t cap);
 
+/* codec_decode_apart - NULL, or what undoes a filter that is not our own in another process: as
+ * ops->decode, whose spec, input, and room it gets (decoder.c). */
+extern int (*codec_decode_apart)(const struct codec_ops *ops, struct codec_scratch *s,
+				 const struct codec_spec *spec, size_t elem_size,
+				 const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
+				 size_t *ret_len, struct err *e);
+
 /* codec_inflater - this thread's; borrowed. NULL when memory is short. */
 struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s);
 

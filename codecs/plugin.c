@@ -15,6 +15,7 @@
 
 #include <jansson.h>
 
+#define LOG_COMPONENT LOG_CODEC
 #include "base/log.h"
 #include "base/sandbox.h"
 #include "codecs/plugin_int.h"

@@ -14,9 +14,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "base/region.h"
 #include "codecs/plugin_int.h"
 
 #define WORKERS_MAX 8
@@ -27,9 +27,7 @@
 /* worker - a child and its region. */
 struct worker {
 	struct child_proc child; /* pid 0: none */
-	int fd;
-	uint8_t *at; /* NULL: no region */
-	uint64_t size;
+	struct region shared;
 	const char *filter_lib,
 		*codec_lib; /* that it is for; for comparison only; NULL: none */
 	bool any;           /* it is for all of them */
@@ -53,74 +51,14 @@ void plugin_set_time(uint64_t ms)
 
 /* ---- one child ---- */
 
-static void region_release(struct worker *w)
-{
-	if (!w->at)
-		return;
-	(void)munmap(w->at, (size_t)w->size);
-	(void)close(w->fd);
-	w->at = NULL;
-	w->size = 0;
-}
-
 static int worker_end(struct worker *w)
 {
 	int status = child_end(&w->child);
 
-	region_release(w);
+	region_release(&w->shared);
 	w->served = 0;
 	w->filter_lib = w->codec_lib = NULL;
 	return status;
-}
-
-/* map - the region at its size. Other children that are forked have no use for it. */
-static uint8_t *map(int fd, uint64_t size)
-{
-	void *p = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (p == MAP_FAILED)
-		return NULL;
-	(void)madvise(p, (size_t)size, MADV_DONTFORK); /* fails only where it is not known */
-	return p;
-}
-
-static int region_new(struct worker *w, struct err *e)
-{
-	int fd = memfd_create("nczarrfs-plugin", MFD_CLOEXEC | MFD_ALLOW_SEALING), errnum;
-
-	if (fd < 0)
-		return err_sys(e, errno, "memory for a plugin's process");
-	if (ftruncate(fd, (off_t)REGION_MIN) == 0 &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
-		w->at = map(fd, REGION_MIN);
-	errnum = errno;
-	if (!w->at) {
-		(void)close(fd);
-		return err_sys(e, errnum, "memory for a plugin's process");
-	}
-	w->fd = fd;
-	w->size = REGION_MIN;
-	return 0;
-}
-
-static int region_grow(struct worker *w, uint64_t size, struct err *e)
-{
-	uint64_t to = w->size;
-	uint8_t *at;
-
-	if (size <= w->size)
-		return 0;
-	while (to < size)
-		to *= 2;
-	if (ftruncate(w->fd, (off_t)to) < 0)
-		return err_sys(e, errno, "memory for a plugin's process");
-	at = map(w->fd, to);
-	if (!at)
-		return err_nomem(e);
-	(void)munmap(w->at, (size_t)w->size);
-	w->at = at;
-	w->size = to;
-	return 0;
 }
 
 static bool same_text(const char *a, const char *b)
@@ -142,7 +80,7 @@ static int job_of(const struct worker *w, const struct plugin_call *c, struct pl
 	const char *filter = c->filter_lib && !w->any ? c->filter_lib : "";
 	const char *codec = c->codec_lib && !w->any ? c->codec_lib : "";
 
-	*ret = (struct plugin_job){.size = w->size, .cpu_ms = limit_ms, .any = w->any};
+	*ret = (struct plugin_job){.size = w->shared.size, .cpu_ms = limit_ms, .any = w->any};
 	if (strlen(filter) >= sizeof(ret->filter_lib) ||
 	    strlen(codec) >= sizeof(ret->codec_lib))
 		return err_set(e, -ENAMETOOLONG, "its path is too long");
@@ -162,15 +100,16 @@ static int worker_ready(struct worker *w, const struct plugin_call *c, struct er
 		(void)worker_end(w); /* it has nothing to say before it is asked */
 	if (w->child.pid)
 		return 0;
-	region_release(w);
-	rc = region_new(w, e);
+	region_release(&w->shared);
+	rc = region_new(PLUGIN_PROCESS, REGION_MIN, &w->shared, e);
 	if (rc < 0)
 		return rc;
 	rc = job_of(w, c, &job, e);
 	if (rc == 0)
-		rc = child_start(&plugin_child, &job, &job, sizeof(job), &w->fd, &w->child, e);
+		rc = child_start(&plugin_child, &job, &job, sizeof(job), &w->shared.fd,
+				 &w->child, e);
 	if (rc < 0)
-		region_release(w);
+		region_release(&w->shared);
 	w->filter_lib = c->filter_lib;
 	w->codec_lib = c->codec_lib;
 	return rc;
@@ -213,18 +152,18 @@ static int put_request(struct worker *w, const struct plugin_call *c,
 	if (end > INT64_MAX / 4 || end > SIZE_MAX / 4)
 		return err_set(e, -ERANGE, "a chunk of %zu bytes is too large for a plugin",
 			       c->cap);
-	rc = region_grow(w, end, e);
+	rc = region_grow(&w->shared, end, e);
 	if (rc < 0)
 		return rc;
-	ret->size = w->size;
+	ret->size = w->shared.size;
 	if (c->filter_lib)
-		memcpy(w->at, c->filter_lib, ret->filter_len);
+		memcpy(w->shared.at, c->filter_lib, ret->filter_len);
 	if (c->codec_lib)
-		memcpy(w->at + ret->filter_len, c->codec_lib, ret->codec_len);
+		memcpy(w->shared.at + ret->filter_len, c->codec_lib, ret->codec_len);
 	if (params)
-		memcpy(w->at + ret->params, c->params, params);
+		memcpy(w->shared.at + ret->params, c->params, params);
 	if (c->in_len)
-		memcpy(w->at + ret->in, c->in, c->in_len);
+		memcpy(w->shared.at + ret->in, c->in, c->in_len);
 	return 0;
 }
 
@@ -267,7 +206,7 @@ static enum child_taken talk(struct worker *w, struct plugin_call *c, uint64_t m
 		return take_reason(w, &a, end, ret_rc, e);
 	if (a.len > c->cap)
 		return CHILD_WRONG;
-	*ret_rc = plugin_give(c, w->at + q.out, (size_t)a.len, e);
+	*ret_rc = plugin_give(c, w->shared.at + q.out, (size_t)a.len, e);
 	return CHILD_TAKEN;
 }
 
@@ -324,7 +263,7 @@ static void own_locked(void)
 			(void)close(w->child.life);
 			if (w->child.report >= 0)
 				(void)close(w->child.report);
-			(void)close(w->fd);
+			(void)close(w->shared.fd);
 		}
 		*w = (struct worker){0};
 	}
@@ -347,9 +286,7 @@ static struct worker *acquire(const struct plugin_call *c)
 
 static void release(struct worker *w)
 {
-	if (w->at && w->size > REGION_KEEP) /* the pages, not the room */
-		(void)madvise(w->at + REGION_KEEP, (size_t)(w->size - REGION_KEEP),
-			      MADV_REMOVE);
+	region_keep(&w->shared, REGION_KEEP);
 	(void)pthread_mutex_lock(&pool.lock);
 	w->busy = false;
 	(void)pthread_cond_signal(&pool.idle);
@@ -447,7 +384,7 @@ static int describe(struct worker *w, struct plugin_lib *l, struct plugin_desc *
 
 int plugin_describe(struct plugin_libs *libs, struct plugin_desc *ret, struct err *e)
 {
-	struct worker w = {.fd = -1, .any = true};
+	struct worker w = {.shared = {.fd = -1}, .any = true};
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < libs->n; i++)

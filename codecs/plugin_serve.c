@@ -8,11 +8,11 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <hdf5.h>
 
+#include "base/region.h"
 #include "codecs/plugin_int.h"
 
 /* Address space besides the region's: a call's input, result and what comes between, of chunks of
@@ -489,26 +489,6 @@ int plugin_run(struct plugin_call *c, struct err *e)
 
 /* ---- a child ---- */
 
-/* region - the memory that is shared with the server. */
-struct region {
-	int fd;
-	uint8_t *at;
-	uint64_t size;
-};
-
-static bool map(struct region *r, uint64_t size)
-{
-	if (size <= r->size && r->at)
-		return true;
-	if (r->at)
-		(void)munmap(r->at, (size_t)r->size);
-	r->size = size;
-	r->at = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
-	if (r->at == MAP_FAILED)
-		r->at = NULL;
-	return r->at;
-}
-
 static void obey(const struct region *r, int sock, const struct plugin_request *q)
 {
 	struct plugin_call c = {.op = (enum plugin_op)q->op,
@@ -575,14 +555,14 @@ static void serve(const struct child_self *self)
 		child_say(self->sock, -EIO, e.msg, strlen(e.msg));
 		return;
 	}
-	if (!map(&r, job->size))
+	if (!region_map(&r, job->size))
 		return;
 	for (;;) {
 		ssize_t n = recv(self->sock, &q, sizeof(q), MSG_WAITALL);
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n != (ssize_t)sizeof(q) || !map(&r, q.size))
+		if (n != (ssize_t)sizeof(q) || !region_map(&r, q.size))
 			return;
 		obey(&r, self->sock, &q);
 	}

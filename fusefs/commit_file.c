@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
 
 #define MEMORY ((uint64_t)256 << 20)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
 
 #define MEMORY ((uint64_t)256 << 20) /* of chunks that are put together */

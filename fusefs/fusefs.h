@@ -15,9 +15,10 @@
 #include "mountcfg/mountcfg.h"
 #include "translate/view.h"
 
-struct cache_pool;
+struct chunkio_shared;
 struct fs_rw;
 struct fs_remote;
+struct status;
 
 /* fs_want - which view of a source is to be opened, beside what cfg says. */
 struct fs_want {
@@ -25,7 +26,7 @@ struct fs_want {
 	const char *name;   /* of that file; borrowed for the view's life */
 	uint64_t id_limit;  /* ids stay below it */
 	const struct fs_rules *rules; /* the setup's */
-	struct cache_pool *pool;      /* the setup's */
+	struct chunkio_shared *shared; /* the setup's */
 	bool writable;      /* a writable view will stand on it */
 	uint32_t share;     /* so many views share the memory and the threads that cfg allows */
 };
@@ -36,7 +37,7 @@ enum { FS_MIRROR_SHARE = 4 }; /* more datasets than that are seldom read at the 
 struct fs_setup {
 	const struct cfg *cfg;
 	const struct fs_rules *rules; /* cfg's */
-	struct cache_pool *pool; /* memory of all views for decoded chunks; NULL: each its own */
+	struct chunkio_shared *shared; /* memory of all views; NULL: each its own */
 	const struct source_ops *const *formats;
 	size_t n_formats;
 	const struct source_ops *zarr; /* the one whose counterpart is a netCDF-4 file */
@@ -94,6 +95,7 @@ struct fs {
 	uint32_t max_read;          /* -o max_read=, 0: none; set before requests */
 	bool ask_opendir;           /* it is to ask all the same; set before requests */
 	bool writes;                /* the view has write; set before requests */
+	struct status *status;      /* NULL: nobody can ask; set before requests */
 	bool uncached;              /* large files bypass the page cache; set before requests */
 };
 

@@ -12,17 +12,7 @@
 #include "fusefs/info_int.h"
 #include "fusefs/mirror.h"
 #include "fusefs/remote.h"
-
-static const char *plan_name(enum plan_kind kind)
-{
-	static const char *const names[] = {
-		[PLAN_PASS] = "pass",     [PLAN_DECODE] = "decode", [PLAN_VLEN] = "vlen",
-		[PLAN_FIXED] = "fixed",   [PLAN_HIDE] = "hidden",   [PLAN_ERROR] = "error",
-		[PLAN_ENCODE] = "encode",
-	};
-
-	return (size_t)kind < ARRAY_LEN(names) ? names[kind] : "?";
-}
+#include "translate/how.h"
 
 static const char *layout_name(enum ds_layout layout)
 {
@@ -147,7 +137,7 @@ static void text_array(struct buf *out, struct view *v, uint32_t ordinal, int ve
 	if (a->fill_defined)
 		buf_puts(out, " (set by the file)");
 	if (plan)
-		buf_printf(out, "\n%*splan     %s%s", INDENT + 4, "", plan_name(plan->kind),
+		buf_printf(out, "\n%*splan     %s%s", INDENT + 4, "", plan_kind_name(plan->kind),
 			   plan->reason[0] ? ": " : "");
 	if (plan)
 		put_text(out, plan->reason);
@@ -359,7 +349,7 @@ static void json_array(struct buf *out, struct view *v, uint32_t ordinal, int ve
 		   ", \"fill_defined\": %s, \"fill\": ", a->fill_defined ? "true" : "false");
 	info_fill(out, a, true);
 	buf_puts(out, ", \"plan\": ");
-	json_text(out, plan ? plan_name(plan->kind) : "");
+	json_text(out, plan ? plan_kind_name(plan->kind) : "");
 	buf_puts(out, ", \"reason\": ");
 	json_text(out, plan ? plan->reason : "");
 	json_filters(out, "shown_filters", "shown_Filter", plan ? &plan->chain : &none);

@@ -1,8 +1,8 @@
 /* inherited.c - descriptors that were open when the program was started.
  *
- * They are whoever's it was: a lock of a script, the end of a pipe that somebody waits at. No program
- * that is started gets them, and a mount in the background, which lives longer than the script, gives
- * them up. */
+ * They are whoever's it was: a lock of a script, the end of a pipe that somebody waits at. No
+ * program that is started gets them, and a mount in the background, which lives longer than the
+ * script, gives them up. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>

@@ -17,6 +17,7 @@
 #include <sys/inotify.h>
 #include <time.h>
 
+#define LOG_COMPONENT LOG_SOURCE
 #include "base/log.h"
 
 enum {

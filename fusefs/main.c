@@ -17,10 +17,11 @@
 #include "fusefs/refs.h"
 #include "fusefs/remote.h"
 #include "fusefs/rw.h"
+#include "fusefs/status.h"
 #include "hdf5view/hdf5view.h"
 #include "mountcfg/address.h"
 #include "nczarr/nczarr.h"
-#include "translate/cache.h"
+#include "translate/chunkio.h"
 
 static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
 						   &hdf4_source_ops, &zarr_source_ops,
@@ -62,7 +63,7 @@ static struct chunkio_options io_of(const struct cfg *cfg, const struct fs_want 
 	threads = threads > share ? threads / share : 1;
 	return (struct chunkio_options){
 		.cache_bytes = cfg->cache_size / share,
-		.pool = want->pool,
+		.shared = want->shared,
 		.threads = threads,
 		.ahead = 2 * threads,
 	};
@@ -631,10 +632,10 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	known = &cfg;
+	child_forget(forget);
 	no_core(&cfg);
 	if (cfg.command != CFG_MOUNT)
 		mounter_no_new_privs(); /* a mount does so when it has who mounts */
-	child_forget(forget);
 	codec_plugins_begin();
 	if (cfg.noplugins)
 		codec_plugins_off();
@@ -645,11 +646,15 @@ int main(int argc, char **argv)
 		cfg_release(&cfg);
 		return 1;
 	}
-	if (cfg.source && name_shown(&cfg, setup.file_name, &e) < 0) {
+	if (cfg.shown && name_shown(&cfg, setup.file_name, &e) < 0) {
 		log_error("%s", e.msg);
 		goto out;
 	}
 	log_init(cfg.debug ? LOG_DEBUG : cfg.verbose ? LOG_INFO : LOG_WARN, false);
+	if (cfg.log && log_configure(cfg.log, &e) < 0) {
+		log_error("-o log=%s", e.msg);
+		goto out;
+	}
 	switch (cfg.command) {
 	case CFG_HELP:
 		status = help();
@@ -669,13 +674,19 @@ int main(int argc, char **argv)
 	case CFG_FILTERS:
 		status = filters(&cfg);
 		break;
+	case CFG_STATUS:
+		status = status_command(&cfg);
+		break;
+	case CFG_LOG:
+		status = status_log_command(&cfg);
+		break;
 	case CFG_MOUNT:
-		setup.pool = cache_pool_new(cfg.cache_size); /* NULL: each view its own */
+		setup.shared = chunkio_shared_new(cfg.cache_size); /* NULL: each view its own */
 		status = fs_mount(&setup);
 		break;
 	}
 out:
-	cache_pool_free(setup.pool);
+	chunkio_shared_free(setup.shared);
 	fs_rules_release(&rules);
 	cfg_release(&cfg);
 	return status;

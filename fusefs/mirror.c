@@ -13,6 +13,7 @@
 
 #include "base/io.h"
 #include "fusefs/mirror_int.h"
+#include "translate/told.h"
 
 enum {
 	PARKED_TIMES = 16, /* Zarr trees that are parked, for each dataset that may be open */
@@ -404,7 +405,8 @@ static int mirror_readlink(struct view *v, uint64_t id, struct buf *out, struct 
 	return real_readlink(mirror_of(v), id, out, e);
 }
 
-/* mirror_xattr - only arrays in a Zarr tree have any: nothing is opened to find that out. */
+/* mirror_xattr - only arrays in a Zarr tree have any that are listed: nothing is opened to find
+ * that out. */
 static int mirror_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
 			struct err *e)
 {
@@ -420,12 +422,13 @@ static int mirror_xattr(struct view *v, uint64_t id, const char *name, struct bu
 		rc = slot_peek(m, number_of(id), &kind, &path, &st, e);
 	if (rc)
 		return rc;
-	if (!may_have || kind != NAME_TREE)
+	if (!may_have || (kind != NAME_TREE && !told_of(name)))
 		return name ? err_set(e, -ENODATA, "no attribute '%s'", name) : 0;
 	rc = slot_use(m, number_of(id), &s, e);
 	if (rc)
 		return rc;
-	rc = s->view->ops->xattr(s->view, inner_of(id), name, out, e);
+	rc = s->view->ops->xattr ? s->view->ops->xattr(s->view, inner_of(id), name, out, e)
+				 : -ENODATA;
 	if (rc && rc != -ENODATA && rc != -E2BIG)
 		rc = slot_explain(m, s, rc, e);
 	slot_release(m, s, 0);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define LOG_COMPONENT LOG_WRITE
 #include "base/beneath.h"
 #include "base/log.h"
 #include "fusefs/mirror_int.h"

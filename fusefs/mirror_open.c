@@ -97,7 +97,7 @@ int open_dataset(struct mirror *m, const struct slot *s, struct opened *o, struc
 		.name = s->name,
 		.id_limit = INNER_LIMIT,
 		.rules = setup->rules,
-		.pool = setup->pool,
+		.shared = setup->shared,
 		.share = FS_MIRROR_SHARE,
 	};
 	int rc = may_write(m, s) && !o->source ? open_writable(m, s, &want, o, e) : 1;

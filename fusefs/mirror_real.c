@@ -51,7 +51,7 @@ int real_probe(const struct mirror *m, const struct where *dir, const char *name
 	if (!path)
 		return err_nomem(e);
 	if (strlen(path) >= PATH_MAX)
-		return err_set(e, -ENOENT, "'%s': too long a path", name);
+		return err_set(e, -ENAMETOOLONG, "'%s': too long a path", name);
 	rc = real_stat(m, path, ret, e);
 	if (rc == 0)
 		*ret_path = steal(&path);

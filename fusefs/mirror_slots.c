@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define LOG_COMPONENT LOG_SOURCE
 #include "base/log.h"
 #include "fusefs/mirror_slots_int.h"
 

@@ -118,7 +118,9 @@ static int set(int at, const char *name, int fd, mode_t was, const struct view_s
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, x->mtime};
 	auto_fd int own = -1;
 
-	if (x->mode_set && (fd >= 0 ? fchmod(fd, mode) : fchmodat(at, name, mode, 0)) < 0)
+	/* the name may be a link by now, which leads anywhere */
+	if (x->mode_set &&
+	    (fd >= 0 ? fchmod(fd, mode) : fchmodat(at, name, mode, AT_SYMLINK_NOFOLLOW)) < 0)
 		return -errno;
 	if (x->size_set && x->size > INT64_MAX)
 		return -EFBIG;

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 
 #include "base/log.h"
+#include "base/sandbox.h"
 #include "fusefs/quiet.h"
 
 /* answer - to every request; with a descriptor when a mount is there. */
@@ -241,6 +242,7 @@ int mounter_start(struct mounter *m, const struct fs_setup *setup, const char *d
 		if (close_fd >= 0)
 			(void)close(close_fd);
 		setup->forget();
+		sandbox_wipe_environment();
 		j.sock = sock[1];
 		run(&j);
 	}

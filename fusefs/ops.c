@@ -11,10 +11,13 @@
 #include "fusefs/ops_int.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/io.h"
 #include "base/log.h"
+#include "base/metrics.h"
+#include "fusefs/status.h"
 
 #define TIMEOUT 3600.0 /* seconds: nothing changes that the kernel is not told */
 #define FLEETING 1.0   /* the kernel is told nothing */
@@ -29,11 +32,13 @@ bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
 	int rc;
 
 	*c = (struct call){.fs = fuse_req_userdata(req), .req = req};
+	metrics_gauge_add(G_REQUESTS_RUNNING, 1);
 	ops_stop_begin(c);
 	rc = names ? live_names(c->fs->live, ino, &c->ep, &c->past, &c->e)
 		   : live_get(c->fs->live, ino, &c->ep, &c->e);
 	if (rc < 0) {
 		ops_stop_end(c);
+		metrics_gauge_add(G_REQUESTS_RUNNING, -1);
 		reply_fail(c->fs, req, rc, false, &c->e);
 		return false;
 	}
@@ -43,6 +48,7 @@ bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
 
 void call_end(struct call *c)
 {
+	metrics_gauge_add(G_REQUESTS_RUNNING, -1);
 	ops_stop_end(c);
 	live_put(c->fs->live, c->ep);
 }
@@ -191,6 +197,8 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct call c;
 	int rc;
 
+	metrics_count(M_REQ_LOOKUP);
+	log_debug("look-up in inode %" PRIu64, (uint64_t)parent);
 	if (!name_fits(req, name) || !call_begin(&c, req, parent, true))
 		return;
 	entry.entry_timeout = call_timeout(&c, NULL);
@@ -215,6 +223,8 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	struct call c;
 	int rc;
 
+	metrics_count(M_REQ_GETATTR);
+	log_debug("getattr of inode %" PRIu64, (uint64_t)ino);
 	(void)fi;
 	if (!call_begin(&c, req, ino, true))
 		return;
@@ -243,12 +253,14 @@ static void forget_ino(struct fs *fs, fuse_ino_t ino, uint64_t count)
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
 {
+	metrics_count(M_REQ_FORGET);
 	forget_ino(fuse_req_userdata(req), ino, nlookup);
 	fuse_reply_none(req);
 }
 
 static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
+	metrics_add(M_REQ_FORGET, count);
 	for (size_t i = 0; i < count; i++)
 		forget_ino(fuse_req_userdata(req), forgets[i].ino, forgets[i].nlookup);
 	fuse_reply_none(req);
@@ -260,6 +272,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 	struct call c;
 	int rc;
 
+	metrics_count(M_REQ_READLINK);
 	if (!call_begin(&c, req, ino, true))
 		return;
 	buf_init(&text, LINK_MAX_BYTES);
@@ -300,6 +313,7 @@ static void xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 	struct call c;
 	int rc;
 
+	metrics_count(M_REQ_XATTR);
 	if (fs->no_xattr || (name && strncmp(name, "user.", 5) != 0)) {
 		(void)fuse_reply_err(req, fs->no_xattr ? ENOSYS : EOPNOTSUPP);
 		return;
@@ -388,6 +402,8 @@ static int reply_memory(struct call *c, const struct span *s)
 		part = left < sizeof(zero) ? left : sizeof(zero);
 		iov[n++] = (struct iovec){(void *)(uintptr_t)zero, part};
 	}
+	/* before the reader can ask how many there were */
+	metrics_add(M_READ_BYTES, s->len + s->zeros);
 	(void)fuse_reply_iov(c->req, iov, n);
 	return 0;
 }
@@ -405,6 +421,7 @@ static int reply_file(struct call *c, const struct span *s, uint8_t *buf)
 	rc = c->ep->source ? source_check(c->ep->source, &c->e) : 0;
 	if (rc < 0)
 		return rc;
+	metrics_add(M_READ_BYTES, s->len + s->zeros);
 	(void)fuse_reply_buf(c->req, (const char *)buf, s->len + s->zeros);
 	return 0;
 }
@@ -418,6 +435,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	struct call c;
 	int rc;
 
+	metrics_count(M_REQ_READ);
+	log_debug("read of inode %" PRIu64, (uint64_t)ino);
 	if (!call_begin(&c, req, ino, false))
 		return;
 	room = thread_buffer(c.fs, size);
@@ -515,6 +534,8 @@ static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 	uint64_t at = (uint64_t)off & (((uint64_t)1 << COOKIE_BITS) - 1);
 	int rc;
 
+	metrics_count(M_REQ_READDIR);
+	log_debug("listing of inode %" PRIu64, (uint64_t)ino);
 	if (!call_begin(&c, req, ino, true))
 		return;
 	if (ino == LIVE_ROOT)
@@ -569,6 +590,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct call c;
 	int rc = 0;
 
+	metrics_count(M_REQ_OPEN);
+	log_debug("open of inode %" PRIu64, (uint64_t)ino);
 	if (fs->no_open) {
 		(void)fuse_reply_err(req, ENOSYS);
 		return;
@@ -590,6 +613,7 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 {
 	const struct fs *fs = fuse_req_userdata(req);
 
+	metrics_count(M_REQ_OPENDIR);
 	(void)ino;
 	if (fs->no_opendir) {
 		(void)fuse_reply_err(req, ENOSYS);
@@ -609,6 +633,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 	struct statvfs below;
 	struct stat st;
 
+	metrics_count(M_REQ_STATFS);
 	(void)ino;
 	(void)live_broken(fs->live, &st); /* the size it had is good enough */
 	if (S_ISREG(st.st_mode) && !fs->writes) {
@@ -620,6 +645,19 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 		out.f_bavail = below.f_bavail;
 	}
 	(void)fuse_reply_statfs(req, &out);
+}
+
+/* op_ioctl - how the mount is: what its server knows without looking. */
+static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg,
+		     struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_size,
+		     size_t out_size)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+
+	(void)arg;
+	(void)fi;
+	metrics_count(M_REQ_IOCTL);
+	status_ioctl(fs->status, req, ino, cmd, flags, in, in_size, out_size);
 }
 
 static void op_init(void *userdata, struct fuse_conn_info *conn)
@@ -662,6 +700,7 @@ const struct fuse_lowlevel_ops *fs_operations(bool writes)
 		.readdir = op_readdir,
 		.readdirplus = op_readdirplus,
 		.statfs = op_statfs,
+		.ioctl = op_ioctl,
 		.getxattr = op_getxattr,
 		.listxattr = op_listxattr,
 	};

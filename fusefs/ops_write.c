@@ -11,6 +11,8 @@
 #include <stdio.h> /* RENAME_NOREPLACE */
 #include <string.h>
 
+#include "base/metrics.h"
+
 #define PERM_BITS 0777
 
 /* begin - as call_begin, of a request that changes something. */
@@ -59,6 +61,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct call c;
 	int rc;
 
+	metrics_count(M_REQ_OPEN);
 	if (!begin(&c, req, ino))
 		return;
 	rc = c.view->write->open
@@ -92,6 +95,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	struct call c;
 	int rc;
 
+	metrics_count(M_REQ_CREATE);
 	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
 	rc = make(&c, parent, name, fi->flags, mode, &a, &h);
@@ -118,6 +122,7 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	struct call c;
 	int rc;
 
+	metrics_count(M_REQ_CREATE);
 	(void)dev;
 	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
@@ -149,6 +154,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 	uint64_t end;
 	int rc;
 
+	metrics_count(M_REQ_WRITE);
 	if (!begin(&c, req, ino))
 		return;
 	if (off < 0 || ckd_add(&end, (uint64_t)off, (uint64_t)size) || end > INT64_MAX)
@@ -158,6 +164,8 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 	else
 		rc = c.view->write->write(c.view, live_id(ino), fi->fh, (uint64_t)off,
 					  (const uint8_t *)data, size, &c.e);
+	if (rc == 0)
+		metrics_add(M_WRITTEN_BYTES, size);
 	if (rc < 0)
 		call_fail(&c, rc, false);
 	else
@@ -172,6 +180,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct call c;
 	int rc = 0;
 
+	metrics_count(M_REQ_FLUSH);
 	if (!begin(&c, req, ino))
 		return;
 	ops_stop_end(&c);
@@ -184,6 +193,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 {
 	struct call c;
 
+	metrics_count(M_REQ_RELEASE);
 	if (!begin(&c, req, ino))
 		return;
 	release(&c, live_id(ino), fi->fh);
@@ -195,6 +205,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 	struct call c;
 	int rc = 0;
 
+	metrics_count(M_REQ_FSYNC);
 	if (!begin(&c, req, ino))
 		return;
 	if (c.view->write->fsync)
@@ -207,6 +218,7 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 	struct call c;
 	int rc = 0;
 
+	metrics_count(M_REQ_FSYNC);
 	(void)datasync;
 	(void)fi;
 	if (!begin(&c, req, ino))
@@ -275,6 +287,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *want, int to
 	struct call c;
 	int rc;
 
+	metrics_count(M_REQ_SETATTR);
 	if (!begin(&c, req, ino))
 		return;
 	rc = set_attr(&c, live_id(ino), fi ? fi->fh : 0, want, to_set, &a);
@@ -296,6 +309,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	struct call c;
 	int rc;
 
+	metrics_count(M_REQ_MKDIR);
 	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
 	rc = c.view->write->mkdir
@@ -316,6 +330,7 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct call c;
 	int rc;
 
+	metrics_count(M_REQ_REMOVE);
 	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
 	rc = c.view->write->unlink
@@ -329,6 +344,7 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct call c;
 	int rc;
 
+	metrics_count(M_REQ_REMOVE);
 	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
 	rc = c.view->write->rmdir
@@ -343,6 +359,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	struct call c;
 	int rc;
 
+	metrics_count(M_REQ_RENAME);
 	if (!name_fits(req, name) || !name_fits(req, to_name) || !begin(&c, req, parent))
 		return;
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
@@ -385,6 +402,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *t
 	struct call c;
 	int rc;
 
+	metrics_count(M_REQ_LINK);
 	if (!name_fits(req, to_name) || !begin(&c, req, ino))
 		return;
 	rc = c.view->write->link ? c.view->write->link(c.view, live_id(ino), live_id(to),

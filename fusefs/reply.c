@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/metrics.h"
 
 enum { LINES_A_SECOND = 10 };
 
@@ -18,6 +19,7 @@ int reply_errno(int rc, bool may_be_absent)
 	case ESTALE:
 	case ENOMEM:
 	case EROFS:
+	case ENAMETOOLONG:
 	case EINTR: /* nobody waits for the answer any more */
 		return -rc;
 	default: /* EBADMSG, EOPNOTSUPP, ERANGE, EINVAL, EIO and what system calls gave */
@@ -37,7 +39,6 @@ int reply_errno_write(int rc, bool may_be_absent)
 	case ENOTEMPTY:
 	case EINVAL:
 	case EOPNOTSUPP:
-	case ENAMETOOLONG:
 	case EXDEV:
 	case EBUSY:
 	case ETXTBSY:
@@ -139,6 +140,17 @@ void reply_log(struct fs *fs, const struct err *e)
 	log_error("%s", text);
 }
 
+/* count - an error that is one: that a name is there, or is not, is an answer. */
+static void count(int errnum, enum metric where)
+{
+	if (errnum == ENOENT || errnum == ENOTDIR || errnum == EEXIST || errnum == ENOTEMPTY ||
+	    errnum == EISDIR)
+		return;
+	metrics_error(errnum);
+	if (where == M_FAULT_WRITE && errnum != EINTR && errnum != ESTALE)
+		metrics_count(where);
+}
+
 void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent, const struct err *e)
 {
 	int errnum = reply_errno(rc, may_be_absent);
@@ -147,6 +159,7 @@ void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent, const
 		log_debug("%s", e->msg);
 	else
 		reply_log(fs, e);
+	count(errnum, M_FAULT_FUSE);
 	(void)fuse_reply_err(req, errnum); /* fails only when nobody waits any more */
 }
 
@@ -160,5 +173,6 @@ void reply_fail_write(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
 		log_debug("%s", e->msg);
 	else
 		reply_log(fs, e);
+	count(errnum, M_FAULT_WRITE);
 	(void)fuse_reply_err(req, errnum); /* fails only when nobody waits any more */
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
 #include "fusefs/remote.h"
 #include "fusefs/rw_int.h"

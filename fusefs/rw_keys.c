@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "base/io.h"
+#define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
 #include "mountcfg/address.h"
 #include "translate/store_view.h"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
 #include "fusefs/remote.h"
 #include "mountcfg/address.h"
@@ -76,7 +77,7 @@ int rw_recover_rest(const struct fs_setup *setup, const char *path, bool nc, str
 			       .name = name,
 			       .id_limit = VIEW_ID_LIMIT,
 			       .rules = setup->rules,
-			       .pool = setup->pool,
+			       .shared = setup->shared,
 			       .share = 1};
 	struct view *view;
 	int rc;

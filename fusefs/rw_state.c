@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
 #include "fusefs/commit_int.h"
 #include "fusefs/remote.h"

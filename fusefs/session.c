@@ -13,14 +13,18 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/canary.h"
 #include "base/child.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "base/str.h"
+#include "codecs/decoder.h"
 #include "fusefs/mirror.h"
 #include "fusefs/mounter.h"
 #include "fusefs/quiet.h"
 #include "fusefs/remote.h"
 #include "fusefs/rw.h"
+#include "fusefs/status.h"
 
 enum {
 	NOTES_SHOWN = 20,
@@ -35,6 +39,7 @@ struct server {
 	struct fs fs;
 	struct fuse_loop_config *loop;
 	char *mountpoint; /* resolved */
+	struct status_socket *socket;
 	pthread_t main_thread, signal_thread;
 	pthread_mutex_t lock;
 	pthread_cond_t done_cond;
@@ -47,7 +52,7 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 {
 	*ret = (struct source_options){
 		.cut_bytes = cfg->chunk_size,
-		.max_chunk_bytes = (uint64_t)1 << 32,
+		.max_chunk_bytes = cfg->chunk_limit,
 		.max_index_bytes = cfg->index_size,
 		.max_meta_bytes = cfg->meta_size,
 		.open_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
@@ -64,7 +69,7 @@ static struct fs_want want_of(const struct fs_setup *setup)
 	return (struct fs_want){.name = setup->file_name,
 				.id_limit = VIEW_ID_LIMIT,
 				.rules = setup->rules,
-				.pool = setup->pool,
+				.shared = setup->shared,
 				.share = 1};
 }
 
@@ -172,6 +177,8 @@ static NZ_PRINTF(2, 0) void log_fuse(enum fuse_log_level level, const char *fmt,
 	n = strlen(text);
 	while (n && text[n - 1] == '\n')
 		text[--n] = '\0';
+	if (level <= FUSE_LOG_ERR)
+		metrics_count(M_FAULT_FUSE);
 	log_line(level <= FUSE_LOG_ERR       ? LOG_ERROR
 		 : level <= FUSE_LOG_WARNING ? LOG_WARN
 					     : LOG_DEBUG,
@@ -217,13 +224,27 @@ static void loop_options(struct server *s)
 	}
 }
 
+/* say_ours - lines of the log among what libraries printed. */
+static void say_ours(const char *text)
+{
+	static const char ours[] = "nczarrfs: ";
+	const char *end;
+
+	for (; *text; text = end + (*end == '\n')) {
+		end = text + strcspn(text, "\n");
+		if (strncmp(text, ours, sizeof(ours) - 1) == 0 &&
+		    write(STDERR_FILENO, text, (size_t)(end - text) + (*end == '\n')) < 0)
+			return; /* nowhere left to say so */
+	}
+}
+
 int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
 		    struct view **ret_view, struct err *e)
 {
 	/* what was found of a mount that died is not said by libraries, and has to be heard */
 	bool quietly = !setup->cfg->verbose && !setup->cfg->debug && !setup->cfg->rw;
 	struct quiet q;
-	char text[2];
+	char text[4096];
 	int rc = setup->cfg->rw ? 0
 				: fs_rw_mend(setup, setup->cfg->source,
 					     setup->cfg->command == CFG_MOUNT, e);
@@ -240,8 +261,10 @@ int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
 	if (quietly)
 		quiet_begin(&q);
 	rc = fs_open(setup, ret_source, ret_view, e);
-	if (quietly)
+	if (quietly) {
 		quiet_end(&q, text, sizeof(text));
+		say_ours(text);
+	}
 	return rc;
 }
 
@@ -321,9 +344,6 @@ static int mount_session(struct server *s, struct err *e)
 {
 	int rc;
 
-	s->mountpoint = realpath(s->setup->cfg->mountpoint, NULL);
-	if (!s->mountpoint)
-		return err_sys(e, errno, "mountpoint '%s'", s->setup->cfg->mountpoint);
 	rc = check_place(s, e);
 	if (rc < 0)
 		return rc;
@@ -397,14 +417,16 @@ static bool unmounted(const struct server *s)
 /* await_signal - one of set; of sources that are far also an unmount is looked for. */
 static int await_signal(const struct server *s, const sigset_t *set)
 {
-	const struct timespec pause = {.tv_nsec = 200 * 1000 * 1000};
-	int sig = 0;
+	/* what was written is still to be sent */
+	const bool looks = s->fs.remote && !s->fs.writes;
+	const struct timespec often = {.tv_nsec = 200 * 1000 * 1000}, seldom = {.tv_sec = 10};
+	int sig;
 
-	if (!s->fs.remote || s->fs.writes) /* what was written is still to be sent */
-		return sigwait(set, &sig) == 0 ? sig : SIGUSR1;
-	while ((sig = sigtimedwait(set, NULL, &pause)) < 0)
-		if (errno == EAGAIN && unmounted(s))
+	while ((sig = sigtimedwait(set, NULL, looks ? &often : &seldom)) < 0) {
+		log_flush(false);
+		if (looks && errno == EAGAIN && unmounted(s))
 			fs_remote_stop();
+	}
 	return sig;
 }
 
@@ -488,6 +510,8 @@ static int open_source(struct server *s, struct err *e)
 
 	fs_rw_prepare(setup);
 	rc = setup->prepare ? setup->prepare(e) : 0;
+	if (rc == 0 && setup->cfg->isolate)
+		codec_isolate(0);
 	if (rc == 0)
 		rc = live_new(setup->cfg->shown, open_live, s, &s->fs.live, e);
 	if (rc < 0)
@@ -503,6 +527,25 @@ static int open_source(struct server *s, struct err *e)
 	return 0;
 }
 
+/* can_be_asked - how the mount is, by ioctl and on a socket. */
+static int can_be_asked(struct server *s, struct err *e)
+{
+	const struct live_epoch *ep = live_first(s->fs.live);
+	const struct cfg *cfg = s->setup->cfg;
+	struct status_facts facts = {.cfg = cfg, .view = ep->view->ops->name};
+	int rc;
+
+	s->mountpoint = realpath(cfg->mountpoint, NULL);
+	if (!s->mountpoint)
+		return err_sys(e, errno, "mountpoint '%s'", cfg->mountpoint);
+	facts.mountpoint = s->mountpoint;
+	facts.format = ep->source ? ep->source->ds.format : "";
+	rc = status_new(&facts, &s->fs.status, e);
+	if (rc == 0 && cfg->metrics)
+		rc = status_socket_open(cfg->metrics, s->mountpoint, &s->socket, e);
+	return rc;
+}
+
 /* prepare - everything up to a mount that is only not answered yet. */
 static int prepare(struct server *s, struct err *e)
 {
@@ -516,7 +559,9 @@ static int prepare(struct server *s, struct err *e)
 	rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if (rc)
 		return err_sys(e, rc, "block signals");
-	rc = mount_session(s, e);
+	rc = can_be_asked(s, e);
+	if (rc == 0)
+		rc = mount_session(s, e);
 	if (rc == 0 && !s->fs.follows)
 		rc = live_watch(s->fs.live, forget_names, s->fs.se, e);
 	return rc == 0 ? start_signals(s, e) : rc;
@@ -535,12 +580,13 @@ static void many_files(void)
 }
 
 /* settle_down - what a server needs no longer once it is mounted. */
-static void settle_down(const struct server *s)
+static void settle_down(struct server *s)
 {
 	const struct cfg *cfg = s->setup->cfg;
+	struct err e = ERR_INIT;
 
 	if (!cfg->foreground) {
-		log_init(cfg->debug ? LOG_DEBUG : cfg->verbose ? LOG_INFO : LOG_WARN, true);
+		log_to_syslog();
 		if (chdir("/") < 0)
 			log_warn("the working directory stays in use: chdir '/' failed");
 		fs_null_stdio();
@@ -548,6 +594,8 @@ static void settle_down(const struct server *s)
 	}
 	if (s->fs.follows)
 		many_files();
+	if (s->socket && status_socket_serve(s->socket, s->fs.status, &e) < 0)
+		log_warn("-o metrics: %s", e.msg);
 }
 
 /* unmount - nobody can ask for anything any more, and the mount is gone from its place. The
@@ -571,6 +619,8 @@ static void unmount(struct server *s)
 
 static void tear_down(struct server *s)
 {
+	status_socket_close(s->socket);
+	log_flush(true);
 	if (s->fs.live)
 		live_stop(s->fs.live);
 	if (s->fs.se) {
@@ -581,6 +631,7 @@ static void tear_down(struct server *s)
 		fuse_loop_cfg_destroy(s->loop);
 	live_free(s->fs.live);
 	fs_remote_end();
+	status_free(s->fs.status);
 	fs_release(&s->fs);
 	free(s->mountpoint);
 	(void)pthread_cond_destroy(&s->done_cond);
@@ -633,6 +684,7 @@ int fs_serve(const struct fs_setup *setup, int report_fd, int mounter)
 		log_info("%s", sandbox_missing());
 	report(report_fd, 's', "");
 	rc = fuse_session_loop_mt(s.fs.se, s.loop);
+	canary_sing("server");
 	stop_signals(&s);
 	/* Somebody else took the mount away while it was busy: it has ended, as asked. */
 	if (rc == -ECONNABORTED) {

@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/sandbox.h"
 #include "fusefs/mounter.h"
 #include "fusefs/remote.h"
 
@@ -345,6 +346,7 @@ static int supervise(const struct fs_setup *setup, int up_fd)
 	(void)close(fds[1]);
 	mounter_close(&place.mounter);
 	setup->forget(); /* the server has its own */
+	sandbox_wipe_environment();
 	if (!until_mounted(&c, cfg, &place))
 		goto out;
 	place.id = place.dir ? fs_mount_id(place.dir) : 0;

@@ -88,7 +88,7 @@ static int use_model(struct guest *g, struct err *e)
 	const struct stat st = g->base.ds.st;
 
 	g->base.ds = m->ds;
-	g->base.ds.arena = (struct arena){.fixed = true};
+	g->base.ds.arena = (struct arena){.fixed = true, .used = m->used};
 	g->base.ds.st = st;
 	return g->kind->use(g, m->own, e);
 }

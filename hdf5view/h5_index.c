@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/metrics.h"
+
 #define BLOCK 64 /* dense slots that share one entry of `ahead` */
 
 struct h5_index {
@@ -21,6 +23,7 @@ struct h5_index {
 	uint64_t *ahead;          /* dense: for each block the first stored position in it or
 				   * after it; one more at the end */
 	struct h5_entry *entries; /* sparse: n, ascending by linear */
+	bool counted;             /* among what indexes take */
 };
 
 static const struct h5_chunk absent = {.addr = H5_ABSENT};
@@ -297,6 +300,12 @@ static int make_sparse(struct h5_index *x, struct h5_build *b, struct err *e)
 	return 0;
 }
 
+/* bytes_of - what it takes, but for some words. */
+static uint64_t bytes_of(const struct h5_index *x)
+{
+	return x->slots ? x->total * sizeof(*x->slots) : x->n * sizeof(*x->entries);
+}
+
 int h5_index_load(const struct h5_file *f, const struct h5_layout *l, const uint64_t *grid,
 		  uint64_t max_bytes, struct h5_index **ret, struct err *e)
 {
@@ -320,6 +329,8 @@ int h5_index_load(const struct h5_file *f, const struct h5_layout *l, const uint
 		h5_index_free(x);
 		return rc;
 	}
+	metrics_gauge_add(G_MEM_INDEX, (int64_t)bytes_of(x));
+	x->counted = true;
 	*ret = x;
 	return 0;
 }
@@ -328,6 +339,8 @@ void h5_index_free(struct h5_index *x)
 {
 	if (!x)
 		return;
+	if (x->counted)
+		metrics_gauge_add(G_MEM_INDEX, -(int64_t)bytes_of(x));
 	free(x->slots);
 	free(x->ahead);
 	free(x->entries);

@@ -219,7 +219,7 @@ static int source_dataset_ok(const struct check *c, const char *path, hid_t file
 	return storage_ok(c, path, file, dcpl, depth + 1, e);
 }
 
-/* source_file_ok - dataset `dset` of another file. *ret_absent: it is not there. NULL: it has to. */
+/* source_file_ok - dataset `dset` of another file. *ret_absent: it is not there. NULL: it must be. */
 static int source_file_ok(const struct check *c, const char *dir, const char *name,
 			  const char *dset, unsigned depth, bool *ret_absent, struct err *e)
 {
@@ -243,8 +243,8 @@ static int source_file_ok(const struct check *c, const char *dir, const char *na
 	return source_dataset_ok(c, other, id, dset, depth, e);
 }
 
-/* expand - a pattern as libhdf5 reads it: %b is the number of a block, %% is '%'. Returns false for
- * anything else, and when it is too long. */
+/* expand - a pattern as libhdf5 reads it: %b is the number of a block, %% is '%'. Returns false
+ * for anything else, and when it is too long. */
 static bool expand(const char *pattern, uint64_t block, char out[PATH_MAX])
 {
 	size_t n = 0;

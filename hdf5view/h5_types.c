@@ -188,11 +188,6 @@ static hid_t strip_array(hid_t t, uint32_t *n, uint64_t *dims, struct err *e)
 static int map(struct arena *a, hid_t t, bool host, unsigned depth, struct h5_type *ret,
 	       struct err *e);
 
-static int types_full(struct err *e)
-{
-	return err_set(e, -ERANGE, "types need more memory than metadata may take");
-}
-
 /* map_member - field i; *ret_bytes: of all its values as presented. */
 static int map_member(struct arena *a, hid_t t, unsigned i, bool host, unsigned depth,
 		      struct dt_field *f, bool *stored, bool *rounded, uint32_t *ret_bytes,
@@ -210,7 +205,7 @@ static int map_member(struct arena *a, hid_t t, unsigned i, bool host, unsigned 
 	if (!text_ok)
 		return unsupported(e, "a compound member's name is not UTF-8");
 	if (!f->name)
-		return types_full(e);
+		return arena_full(a, e, "types");
 	if (mt < 0)
 		return h5_error(e, -EBADMSG, "a compound member's type cannot be read");
 	rc = map(a, mt, host, depth + 1, &sub, e);
@@ -225,7 +220,7 @@ static int map_member(struct arena *a, hid_t t, unsigned i, bool host, unsigned 
 	f->rank = sub.n_dims;
 	f->dims = arena_copy(a, sub.dims, sub.n_dims * sizeof(sub.dims[0]));
 	if (!f->dims)
-		return types_full(e);
+		return arena_full(a, e, "types");
 	bytes = sub.type.size;
 	for (uint32_t d = 0; d < sub.n_dims; d++)
 		if (sub.dims[d] > UINT32_MAX || ckd_mul(&bytes, bytes, (uint32_t)sub.dims[d]))
@@ -255,7 +250,7 @@ static int map_compound(struct arena *a, hid_t t, bool host, unsigned depth,
 		return unsupported(e, "a compound without members is not supported");
 	fields = arena_alloc(a, (size_t)n, sizeof(*fields));
 	if (!fields)
-		return types_full(e);
+		return arena_full(a, e, "types");
 	ret->stored = true;
 	for (unsigned i = 0; i < (unsigned)n; i++) {
 		uint32_t bytes = 0;
@@ -294,7 +289,7 @@ static int map_vlen(struct arena *a, hid_t t, bool host, unsigned depth, struct 
 				      "only");
 	base = arena_copy(a, &sub.type, sizeof(sub.type));
 	if (!base)
-		return types_full(e);
+		return arena_full(a, e, "types");
 	ret->type = (struct dtype){.kind = DT_VLEN, .base = base};
 	ret->rounded = sub.rounded;
 	return 0;
@@ -564,7 +559,7 @@ int h5_type_flags(struct arena *a, hid_t t, const struct dtype *base, uint64_t *
 		return 0;
 	values = arena_alloc(a, (size_t)n, base->size);
 	if (!values)
-		return types_full(e);
+		return arena_full(a, e, "types");
 	buf_init(&names, (size_t)16 << 20);
 	for (unsigned i = 0; i < (unsigned)n && rc == 0; i++) {
 		rc = flag_value(t, super, host, i, values + (size_t)i * base->size, base->size);
@@ -573,7 +568,7 @@ int h5_type_flags(struct arena *a, hid_t t, const struct dtype *base, uint64_t *
 	if (rc < 0)
 		rc = h5_error(e, -EBADMSG, "its enumeration cannot be read");
 	else if (!buf_ok(&names) || !(ret_names->s = arena_copy(a, names.data, names.len)))
-		rc = types_full(e);
+		rc = arena_full(a, e, "types");
 	if (rc == 0) {
 		ret_names->len = names.len;
 		*ret_values = values;

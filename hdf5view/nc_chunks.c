@@ -43,9 +43,9 @@ struct nc_chunks {
 /* making - what is needed while chunks are counted. */
 struct making {
 	struct nc_chunks *c;
-	uint64_t *used, max; /* memory */
-	uint64_t next;       /* the place behind the last chunk */
-	uint32_t *sizes;     /* NULL: all the same */
+	struct nc_budget *budget;
+	uint64_t next;   /* the place behind the last chunk */
+	uint32_t *sizes; /* NULL: all the same */
 	size_t c_sizes;
 };
 
@@ -53,18 +53,18 @@ struct making {
 
 static int take_memory(struct making *m, uint64_t bytes, struct err *e)
 {
-	if (*m->used > m->max || bytes > m->max - *m->used)
+	if (m->budget->used > m->budget->max || bytes > m->budget->max - m->budget->used)
 		return err_set(e, -ERANGE,
 			       "which chunks exist, and how long they are, does not "
 			       "fit %llu bytes",
-			       (unsigned long long)m->max);
-	*m->used += bytes;
+			       (unsigned long long)m->budget->max);
+	m->budget->used += bytes;
 	return 0;
 }
 
 static void give_memory(struct making *m, uint64_t bytes)
 {
-	*m->used -= bytes;
+	m->budget->used -= bytes;
 }
 
 /* grow - room for one element more behind n, charged. */
@@ -80,7 +80,7 @@ static int grow(struct making *m, void *p, size_t *cap, size_t n, size_t size, s
 		return rc;
 	if (grow_array(p, cap, want, size) < 0)
 		return err_nomem(e);
-	*m->used += (*cap - want) * (uint64_t)size;
+	m->budget->used += (*cap - want) * (uint64_t)size;
 	return 0;
 }
 
@@ -158,6 +158,19 @@ static int size_of(struct chunkio *io, uint32_t array, uint64_t linear, uint32_t
 	return 0;
 }
 
+/* count - one more was passed. */
+static int count(struct making *m, struct err *e)
+{
+	uint64_t most = m->budget->max / NC_LOOKED;
+
+	if (m->budget->looked++ < most)
+		return 0;
+	return err_set(e, -ERANGE,
+		       "more than %llu chunks have to be looked for: the file is damaged, or "
+		       "index_size must be larger",
+		       (unsigned long long)most);
+}
+
 /* each - one pass over the chunks. */
 static int each(struct making *m, struct chunkio *io, uint32_t array, bool sized, struct err *e)
 {
@@ -188,7 +201,9 @@ static int each(struct making *m, struct chunkio *io, uint32_t array, bool sized
 				return rc;
 			m->sizes[c->n] = size;
 		}
-		rc = add_place(m, at, e);
+		rc = count(m, e);
+		if (rc == 0)
+			rc = add_place(m, at, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -249,7 +264,7 @@ static int pack(struct making *m, struct err *e)
 	c->excess = out ? out : (uint8_t *)m->sizes;
 	m->sizes = NULL;
 	give_memory(m, m->c_sizes * sizeof(*m->sizes));
-	*m->used += c->n * c->width;
+	m->budget->used += c->n * c->width;
 	return 0;
 }
 
@@ -283,11 +298,11 @@ static int finish(struct making *m, struct err *e)
 }
 
 int nc_chunks_make(struct chunkio *io, const struct ds_array *a, uint32_t array,
-		   const struct plan *p, uint64_t *used, uint64_t max, struct nc_chunks **ret,
+		   const struct plan *p, struct nc_budget *budget, struct nc_chunks **ret,
 		   struct err *e)
 {
 	struct nc_chunks *c = alloc_array(1, sizeof(*c));
-	struct making m = {.c = c, .used = used, .max = max};
+	struct making m = {.c = c, .budget = budget};
 	bool sized = p->kind != PLAN_VLEN && p->kind != PLAN_FIXED && p->chain.n == 0;
 	int rc;
 

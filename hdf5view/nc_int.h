@@ -80,10 +80,20 @@ void nc_image_release(struct nc_image *i);
 /* nc_chunks - constant sizes cost nothing, others a few bytes a chunk. Immutable once made. */
 struct nc_chunks;
 
-/* nc_chunks_make - look at every chunk of an array once. *used counts memory up to max.
+/* nc_budget - of all arrays of a file. A pass takes time for each chunk, also where it needs no
+ * memory, and a file of a few bytes may claim any number of them: as many are looked at as could
+ * have their sizes kept. */
+struct nc_budget {
+	uint64_t max;      /* bytes */
+	uint64_t used;     /* bytes */
+	uint64_t looked;   /* chunks that were passed, by NC_LOOKED bytes each below max */
+};
+#define NC_LOOKED 4
+
+/* nc_chunks_make - look at every chunk of an array once.
  * Returns 0 with *ret new; -ERANGE too large; what chunkio_stat says. */
 int nc_chunks_make(struct chunkio *io, const struct ds_array *a, uint32_t array,
-		   const struct plan *p, uint64_t *used, uint64_t max, struct nc_chunks **ret,
+		   const struct plan *p, struct nc_budget *budget, struct nc_chunks **ret,
 		   struct err *e) NZ_MUST_USE;
 void nc_chunks_free(struct nc_chunks *c);
 /* nc_chunks_n - chunks that exist. nc_chunks_bytes - of all of them together. */

@@ -65,7 +65,7 @@ static int whole_chunks(const struct ds_array *a, const struct nc_var *v, struct
 }
 
 /* add_part - a variable that has or may have chunks. */
-static int add_part(struct nc_layout *l, const struct nc_var *v, uint64_t *used, uint64_t max,
+static int add_part(struct nc_layout *l, const struct nc_var *v, struct nc_budget *budget,
 		    struct err *e)
 {
 	const struct ds_array *a = &l->source->ds.arrays[v->array];
@@ -73,8 +73,8 @@ static int add_part(struct nc_layout *l, const struct nc_var *v, uint64_t *used,
 	int rc = v->data == NC_CHUNKED ? whole_chunks(a, v, e) : 0;
 
 	if (rc == 0)
-		rc = nc_chunks_make(l->io, a, v->array, &l->plans[v->array], used, max,
-				    &p->chunks, e);
+		rc = nc_chunks_make(l->io, a, v->array, &l->plans[v->array], budget, &p->chunks,
+				    e);
 	if (rc < 0)
 		return rc;
 	p->array = v->array;
@@ -177,7 +177,7 @@ static int patch(struct nc_layout *l, struct err *e)
 
 static int make(struct nc_layout *l, uint64_t max, struct err *e)
 {
-	uint64_t used = 0;
+	struct nc_budget budget = {.max = max};
 	int rc = 0;
 
 	l->parts = alloc_array(l->image.n_vars, sizeof(*l->parts));
@@ -190,7 +190,7 @@ static int make(struct nc_layout *l, uint64_t max, struct err *e)
 		if (v->array >= l->source->ds.n_arrays)
 			return err_set(e, -EBADMSG, "variable of array %" PRIu32, v->array);
 		if (v->data == NC_CHUNKED || v->data == NC_CONTIGUOUS)
-			rc = add_part(l, v, &used, max, e);
+			rc = add_part(l, v, &budget, e);
 	}
 	l->size = l->image.len;
 	if (rc == 0)

@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "translate/told.h"
+
 /* ---- attributes ---- */
 
 static void attr_init(const struct nc_rw *v, uint64_t id, struct view_attr *ret)
@@ -218,6 +220,25 @@ static uint64_t view_parent(struct view *view, uint64_t dir)
 	return VIEW_ROOT;
 }
 
+/* view_xattr - of the dataset that the file shows; those of other files nobody knows. */
+static int view_xattr(struct view *view, uint64_t id, const char *name, struct buf *out,
+		      struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+	struct ground *x;
+	int rc;
+
+	if (!name)
+		return 0; /* none is listed */
+	if (id == VIEW_ROOT || !told_of(name))
+		return err_set(e, -ENODATA, "no attribute '%s'", name);
+	x = grounds_get(v->grounds);
+	rc = x->view->ops->xattr ? x->view->ops->xattr(x->view, VIEW_ROOT + 1, name, out, e)
+				 : -ENODATA;
+	ground_put(v->grounds, x);
+	return rc;
+}
+
 /* ---- life ---- */
 
 static void view_close(struct view *view)
@@ -252,6 +273,7 @@ static const struct view_ops rw_view_ops = {
 	.list = view_list,
 	.read = view_read,
 	.parent = view_parent,
+	.xattr = view_xattr,
 };
 
 static const struct view_write_ops rw_write_ops = {

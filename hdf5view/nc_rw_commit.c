@@ -6,11 +6,14 @@
  * after a commit. */
 #include "hdf5view/nc_rw_int.h"
 
+#define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
 #include "hdf5view/nc_layout.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "base/metrics.h"
 
 /* committing - what the callbacks of a commit work with. */
 struct committing {
@@ -343,6 +346,7 @@ int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e)
 		return rc;
 	c.latest = grounds_get(v->grounds);
 	rc = commit(&c, e);
+	metrics_count(rc < 0 ? M_COMMITS_FAILED : M_COMMITS_DONE);
 	for (size_t i = 0; i < c.n_older; i++)
 		rw_file_put(v, c.older[i]);
 	free(c.older);

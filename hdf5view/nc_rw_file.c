@@ -4,6 +4,7 @@
  * A file is known as long as it has a name or somebody has it open. Its id is never another's. */
 #include "hdf5view/nc_rw_int.h"
 
+#define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
 
 #include <errno.h>

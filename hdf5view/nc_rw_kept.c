@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/io.h"
+#define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
 #include "base/slice.h"
 #include "base/str.h"

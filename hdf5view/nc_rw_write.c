@@ -6,6 +6,7 @@
 #include "hdf5view/nc_rw_ops.h"
 
 #include "base/io.h"
+#define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
 
 #include <errno.h>

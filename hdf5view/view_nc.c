@@ -8,6 +8,7 @@
 
 #include "hdf5view/nc_build_int.h"
 #include "hdf5view/nc_layout.h"
+#include "translate/told.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -198,8 +199,19 @@ static void view_close(struct view *v)
 	free(n);
 }
 
+static int op_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
+		    struct err *e)
+{
+	if (!name)
+		return 0; /* none is listed */
+	if (id != FILE_ID || !told_of(name))
+		return err_set(e, -ENODATA, "no attribute '%s'", name);
+	return told_view(v->source, nc(v)->plans, told_of(name), out, e);
+}
+
 static const struct view_ops nc_view_ops = {
 	.name = "netcdf",
+	.xattr = op_xattr,
 	.close = view_close,
 	.lookup = view_lookup,
 	.getattr = view_getattr,

@@ -187,14 +187,18 @@ static int set_name(const char *path, const char *else_name, struct address *a, 
 	return 0;
 }
 
-/* set_shown - without secrets, as the user wrote it otherwise. */
+/* set_shown - without secrets, as the user wrote it otherwise: a bucket is no host, whose letters
+ * are small. */
 static int set_shown(const struct url *u, struct address *a, struct err *e)
 {
+	struct url as = *u;
 	struct buf b;
 	int rc;
 
+	if (a->bucket && strcasecmp(a->bucket, u->host) == 0)
+		as.host = a->bucket;
 	buf_init(&b, 4 * URL_MAX);
-	url_put(&b, u, false);
+	url_put(&b, &as, false);
 	rc = take(&b, &a->shown, e);
 	buf_release(&b);
 	return rc;

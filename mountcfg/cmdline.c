@@ -24,6 +24,8 @@ static const struct command {
 	{CFG_FILTERS, "filters", 0, 0, "usage: nczarrfs filters [-v] [--json] [-o ...]"},
 	{CFG_RECOVER, "recover", 1, 0, "usage: nczarrfs recover [-o ...] SOURCE..."},
 	{CFG_REFS, "refs", 1, 1, "usage: nczarrfs refs [-o ...] SOURCE [OUT]"},
+	{CFG_STATUS, "status", 1, 0, "usage: nczarrfs status [--json] MOUNTPOINT"},
+	{CFG_LOG, "log", 1, 1, "usage: nczarrfs log MOUNTPOINT [COMPONENT=LEVEL[,...]]"},
 };
 
 static const struct command *command_of(const struct cfg *cfg)
@@ -65,11 +67,26 @@ static int bad_flag(const struct cfg *cfg, const char *arg, struct err *e)
 		       command_of(cfg)->usage);
 }
 
-/* long_flag - "--name". */
-static int long_flag(struct cfg *cfg, const char *arg, struct err *e)
+/* metrics_flag - "--metrics SOCKET", "--metrics=SOCKET": -o metrics=, whatever is in it. */
+static int metrics_flag(struct cfg *cfg, struct walk *w, struct err *e)
 {
-	static const char *const words[] = {"--help", "--version", "--json", "--debug",
-					    "--verbose"};
+	const char *arg = w->argv[w->i], *value = arg + 10;
+
+	if (!arg[9])
+		value = w->i + 1 < w->argc ? w->argv[++w->i] : "";
+	if (!*value)
+		return err_set(e, -EINVAL, "--metrics: needs a socket after it");
+	free(cfg->metrics);
+	cfg->metrics = strdup(value);
+	return cfg->metrics ? 0 : err_nomem(e);
+}
+
+/* long_flag - "--name". */
+static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
+{
+	static const char *const words[] = {"--help",  "--version", "--json",
+					    "--debug", "--verbose", "--metrics"};
+	const char *arg = w->argv[w->i];
 	const char *near;
 
 	if (strcmp(arg, "--help") == 0)
@@ -82,6 +99,8 @@ static int long_flag(struct cfg *cfg, const char *arg, struct err *e)
 		cfg->debug = cfg->foreground = true;
 	else if (strcmp(arg, "--verbose") == 0)
 		cfg->verbose = true;
+	else if (strcmp(arg, "--metrics") == 0 || strncmp(arg, "--metrics=", 10) == 0)
+		return metrics_flag(cfg, w, e);
 	else if ((near = cfg_nearest(arg, words, ARRAY_LEN(words))))
 		return err_set(e, -EINVAL, "%s: unknown flag: did you mean %s?", arg, near);
 	else
@@ -335,20 +354,39 @@ static int take_second(struct cfg *cfg, const struct walk *w, struct err *e)
 	return absolute(arg, is_out ? &cfg->out : &cfg->mountpoint, e);
 }
 
+/* take_mount - a mountpoint, which is no address whatever it looks like, and levels. */
+static int take_mount(struct cfg *cfg, const struct walk *w, struct err *e)
+{
+	int rc = absolute(w->places[0], &cfg->source, e);
+
+	if (rc == 0 && w->n_places > 1) {
+		cfg->out = strdup(w->places[1]);
+		rc = cfg->out ? 0 : err_nomem(e);
+	}
+	return rc;
+}
+
 static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 {
 	char **const paths[] = {&cfg->aws_config, &cfg->link_root,   &cfg->state_dir,
 				&cfg->ca_file,    &cfg->bearer_file, &cfg->netrc_file,
-				&cfg->cache_dir};
+				&cfg->cache_dir,  &cfg->metrics};
 	const size_t want = command_of(cfg)->places;
 	int rc = 0;
 
 	if (w->n_places < want)
 		return err_set(e, -EINVAL, "%s missing: %s",
-			       w->n_places ? "MOUNTPOINT" : "SOURCE", command_of(cfg)->usage);
-	if (cfg->json && cfg->command != CFG_INFO && cfg->command != CFG_FILTERS)
-		return err_set(e, -EINVAL, "--json: only info and filters have it: %s",
+			       w->n_places || cfg->command == CFG_STATUS ||
+					       cfg->command == CFG_LOG
+				       ? "MOUNTPOINT"
+				       : "SOURCE",
+			       command_of(cfg)->usage);
+	if (cfg->json && cfg->command != CFG_INFO && cfg->command != CFG_FILTERS &&
+	    cfg->command != CFG_STATUS)
+		return err_set(e, -EINVAL, "--json: only info, filters and status have it: %s",
 			       commands[1].usage);
+	if (cfg->command == CFG_STATUS || cfg->command == CFG_LOG)
+		return take_mount(cfg, w, e);
 	if (want > 0)
 		rc = take_source(cfg, w->places[0], e);
 	if (rc == 0)
@@ -397,7 +435,7 @@ int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e)
 		else if (strcmp(arg, "--") == 0)
 			w.only_places = true;
 		else if (arg[1] == '-')
-			rc = long_flag(cfg, arg, e);
+			rc = long_flag(cfg, &w, e);
 		else
 			rc = short_flags(cfg, &w, e);
 		if (cfg->command == CFG_HELP || cfg->command == CFG_VERSION)
@@ -450,7 +488,8 @@ void cfg_release(struct cfg *cfg)
 			       cfg->state_dir, cfg->endpoint,    cfg->profile,
 			       cfg->region,    cfg->access_key,  cfg->aws_config,
 			       cfg->ca_file,   cfg->bearer_file, cfg->netrc_file,
-			       cfg->cache_dir, cfg->address};
+			       cfg->cache_dir, cfg->address,     cfg->metrics,
+			       cfg->log};
 
 	cfg_forget(cfg);
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)

@@ -77,6 +77,8 @@ void cfg_help(struct buf *out)
 		 "began\n"
 		 "       nczarrfs refs [-o ...] SOURCE [OUT]     write references to its "
 		 "chunks\n"
+		 "       nczarrfs status [--json] MOUNTPOINT     what a mount does, and did\n"
+		 "       nczarrfs log MOUNTPOINT [LEVELS]        change what its log says\n"
 		 "\n"
 		 "SOURCE is a netCDF-4 or HDF5 file, which becomes a Zarr tree; a Zarr tree, "
 		 "which\n"
@@ -90,6 +92,8 @@ void cfg_help(struct buf *out)
 		 "    -v, --verbose           say more\n"
 		 "    -h, --help              print this and exit\n"
 		 "    -V, --version           print versions and exit\n"
+		 "    --metrics SOCKET        give counters as OpenMetrics text on a unix "
+		 "socket\n"
 		 "    -o OPTION[,OPTION...]   one or more of the following\n"
 		 "\nOptions (the first word, or the number shown, is the default):\n");
 	for (size_t i = 0; i < cfg_n_options; i++)

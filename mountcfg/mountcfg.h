@@ -10,7 +10,8 @@
 #include "base/err.h"
 
 enum cfg_command {
-	CFG_MOUNT, CFG_INFO, CFG_FILTERS, CFG_RECOVER, CFG_REFS, CFG_HELP, CFG_VERSION
+	CFG_MOUNT, CFG_INFO, CFG_FILTERS, CFG_RECOVER, CFG_REFS, CFG_STATUS, CFG_LOG, CFG_HELP,
+	CFG_VERSION
 };
 enum cfg_mode { CFG_MODE_ZARR, CFG_MODE_NCZARR, CFG_MODE_NOXARRAY };
 enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_KEEP, CFG_FILTER_NONE };
@@ -23,7 +24,7 @@ struct cfg {
 	bool remote;             /* source is an address on another machine */
 	char *shown;             /* source for messages, fsname, /proc; owned */
 	char *user, *password;   /* of the address, NULL; wiped from the command line */
-	char *out;               /* refs: where to; "-": standard output; owned */
+	char *out;               /* refs: where to; "-": standard output; log: levels; owned */
 	char *mountpoint;        /* owned */
 	char **more;             /* n_more sources of recover besides, as source */
 	size_t n_more;
@@ -47,8 +48,10 @@ struct cfg {
 	uint64_t shard_size;     /* -o shards[=] : bytes of elements in a shard; 0: no shards */
 	bool page_cache;         /* -o page_cache=always */
 	bool noplugins;          /* -o noplugins */
+	bool isolate;            /* -o isolate */
 	uint64_t chunk_size;     /* -o chunk_size= : bytes, for variables that have no chunks */
 	uint64_t cache_size;     /* -o cache_size= : bytes of decoded chunks */
+	uint64_t chunk_limit;    /* -o chunk_limit= : bytes of a decoded chunk */
 	uint64_t index_size;     /* -o index_size= : bytes of one array's chunk index */
 	uint64_t meta_size;      /* -o meta_size= : bytes of the dataset's metadata */
 	uint64_t image_size;     /* -o image_size= : bytes of a virtual file's structure */
@@ -57,6 +60,8 @@ struct cfg {
 	uint32_t open_timeout;   /* -o open_timeout= : seconds until a source must be open */
 	uint64_t said;           /* bit i: option i of the table was given, see cfg_said */
 	bool no_xattr;           /* -o noxattr */
+	char *metrics;           /* -o metrics= : a socket; or NULL */
+	char *log;               /* -o log= : levels of components, see log_configure; or NULL */
 	char *link_root;         /* -o link_root= : external links may lead below it; or NULL */
 	bool rw;                 /* -o rw */
 	bool create;             /* -o create: SOURCE is made, empty; implies rw */
@@ -110,6 +115,12 @@ void cfg_release(struct cfg *cfg);
 /* cfg_forget - wipe what is secret, in place: user, password, keys, addresses. For processes that
  * do not open the source; what is shown stays. Allocates nothing; cfg_release it all the same. */
 void cfg_forget(struct cfg *cfg);
+
+/* cfg_each - all options of the table that are in force, and those of the mount: as text, said when
+ * the user gave it. is_path: its value is a text of the user's own, mostly a path. */
+void cfg_each(const struct cfg *cfg,
+	      void (*fn)(void *arg, const char *name, const char *value, bool said, bool is_path),
+	      void *arg);
 
 /* cfg_said - whether an option was given, as opposed to its default. */
 bool cfg_said(const struct cfg *cfg, const char *name);

@@ -89,8 +89,10 @@ const struct cfg_option cfg_options[] = {
 	 "time, and lets programs map them"},
 	{"chunk_size", OPT_SIZE, "4M", FIELD(chunk_size), NULL, 4 * KIB, GIB,
 	 "chunk size to aim for where a variable is not chunked"},
+	{"chunk_limit", OPT_SIZE, "4G", FIELD(chunk_limit), NULL, 64 * KIB, 4 * GIB,
+	 "most memory that one chunk may take, decoded; an array with larger ones is damaged"},
 	{"cache_size", OPT_SIZE, "64M", FIELD(cache_size), NULL, 0, 1024 * GIB,
-	 "memory for decoded chunks; of a directory, each dataset has a quarter of it. With "
+	 "memory for decoded chunks; of a directory, each dataset has at most a quarter. With "
 	 "cache_dir: bytes of that directory instead"},
 	{"index_size", OPT_SIZE, "512M", FIELD(index_size), NULL, 4 * KIB, 1024 * GIB,
 	 "most memory that the chunk index of one variable may take"},
@@ -109,8 +111,15 @@ const struct cfg_option cfg_options[] = {
 	{"noxattr", OPT_FLAG, NULL, FIELD(no_xattr), NULL, 0, 0,
 	 "no extended attributes: programs that copy files with those have to ask for them at "
 	 "every chunk"},
+	{"metrics", OPT_TEXT, "SOCKET", FIELD(metrics), NULL, 0, 0,
+	 "a unix socket on which counters are given as OpenMetrics text: also --metrics SOCKET"},
+	{"log", OPT_TEXT, "COMPONENT=LEVEL", FIELD(log), NULL, 0, 0,
+	 "what the log says: error, warn, info or debug, of fuse, source, codec, cache, net, "
+	 "write, guest or all; ':' between two"},
 	{"noplugins", OPT_FLAG, NULL, FIELD(noplugins), NULL, 0, 0,
 	 "use no filters from plugins, HDF5's or netCDF-C's"},
+	{"isolate", OPT_FLAG, NULL, FIELD(isolate), NULL, 0, 0,
+	 "decompress chunks in processes that can do nothing else"},
 	{"debug", OPT_FLAG, NULL, FIELD(debug), NULL, 0, 0, "log every request"},
 	{"rw", OPT_FLAG, NULL, FIELD(rw), NULL, 0, 0,
 	 "what is written into the mount goes into SOURCE"},

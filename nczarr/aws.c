@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#define LOG_COMPONENT LOG_NET
 #include "base/log.h"
 #include "base/stop.h"
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/metrics.h"
 #include "base/stop.h"
 #include "nczarr/net_int.h"
 
@@ -178,6 +179,10 @@ void net_finish(struct net_request *r)
 	n->counts.in_flight--;
 	n->counts.failed += r->a.rc < 0;
 	(void)pthread_mutex_unlock(&n->lock);
+	if (r->a.rc < 0 && r->a.rc != -ECANCELED && r->a.rc != -EINTR &&
+	    (r->a.status == 0 || r->a.status >= 500))
+		metrics_count(M_FAULT_NET);
+	metrics_add(M_REMOTE_READ_BYTES, r->a.body.len);
 	r->done(r->arg, &r->a);
 	request_free(r);
 }
@@ -317,6 +322,7 @@ static int submit(struct net *n, struct net_request *r, struct err *e)
 	if (rc == 0) {
 		net_put(&n->inbox, r);
 		n->counts.requests++;
+		metrics_count(M_REMOTE_REQUESTS);
 		n->counts.in_flight++;
 	}
 	(void)pthread_mutex_unlock(&n->lock);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define LOG_COMPONENT LOG_NET
 #include "base/log.h"
 #include "base/stop.h"
 

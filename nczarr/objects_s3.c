@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define LOG_COMPONENT LOG_NET
 #include "base/log.h"
 
 static const struct objects_ops g_ops;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define EMPTY_MAX 200     /* pages without an entry, one after the other */
 #define PAGES_MAX 1000000 /* of 1000 keys: no bucket is larger than that for us */
 
 /* listing - one under way. */
@@ -12,11 +13,12 @@ struct listing {
 	void *arg;
 	const char *root; /* what each key begins with, not shown */
 	size_t prefix;    /* bytes of it */
+	bool short_of_memory;
 };
 
 static bool on_entry(void *arg, const char *key, bool is_prefix, const struct object_info *info)
 {
-	const struct listing *l = arg;
+	struct listing *l = arg;
 	auto_free char *name = NULL;
 	size_t n = strlen(key);
 
@@ -25,7 +27,9 @@ static bool on_entry(void *arg, const char *key, bool is_prefix, const struct ob
 	if (!is_prefix)
 		return key[n - 1] == '/' || l->emit(l->arg, key + l->prefix, false, info);
 	name = strndup(key + l->prefix, n - l->prefix - (key[n - 1] == '/'));
-	return !name || !*name || l->emit(l->arg, name, true, NULL);
+	if (!name)
+		l->short_of_memory = true; /* what is not listed is taken for absent */
+	return name && (!*name || l->emit(l->arg, name, true, NULL));
 }
 
 static int put_query(struct buf *q, const char *prefix, bool deep, const char *token,
@@ -67,26 +71,36 @@ static int all_pages(struct s3 *s, const char *prefix, bool deep, struct listing
 		     struct err *e)
 {
 	struct s3_page *page = calloc(1, sizeof(*page));
-	char *token = calloc(1, sizeof(page->token));
+	char *token = calloc(1, sizeof(page->token)), *seen = calloc(1, sizeof(page->token));
 	struct buf q;
-	int rc = page && token ? 0 : err_nomem(e);
+	int rc = page && token && seen ? 0 : err_nomem(e);
 	bool more = true;
 
 	buf_init(&q, 1u << 16);
-	for (size_t n = 0; rc == 0 && more && n < PAGES_MAX; n++) {
+	for (size_t n = 0, mark = 1, empty = 0; rc == 0 && more; n++) {
 		rc = put_query(&q, prefix, deep, token, e);
 		if (rc == 0)
 			rc = one_page(s, (const char *)q.data, l, page, e);
+		if (rc == 0 && l->short_of_memory)
+			rc = err_nomem(e);
 		if (rc < 0)
 			break;
 		more = page->truncated && !page->stopped;
-		if (more && (!*page->token || strcmp(page->token, token) == 0))
+		empty = page->entries ? 0 : empty + 1;
+		if (more && (!*page->token || strcmp(page->token, seen) == 0))
 			rc = err_set(e, -EBADMSG, "'%s': a listing does not say how it goes on",
 				     s->shown);
+		if (more && (empty == EMPTY_MAX || n == PAGES_MAX))
+			rc = err_set(e, -EBADMSG, "'%s': a listing does not end", s->shown);
 		memcpy(token, page->token, sizeof(page->token));
+		if (n + 1 == mark) { /* a circle of any length comes back to a mark */
+			memcpy(seen, token, sizeof(page->token));
+			mark *= 2;
+		}
 	}
 	buf_release(&q);
 	free(token);
+	free(seen);
 	free(page);
 	return rc;
 }

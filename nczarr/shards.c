@@ -493,3 +493,55 @@ int zr_shards_next(struct zr_shards *s, uint32_t array, uint64_t from, uint64_t 
 		*ret = zr_grid_file(a, &s->grids[array], first);
 	return rc;
 }
+
+/* ---- what is said of one ---- */
+
+#define PIECES_BYTES 60000 /* the kernel's limit of a value is 65536 */
+
+/* tell_pieces - a line for each chunk. */
+static int tell_pieces(struct zr_shards *s, const struct shard *x, struct buf *out,
+		       struct err *e)
+{
+	const struct table *t = x->t;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < t->n && rc == 0; i++) {
+		if (out->len > PIECES_BYTES) {
+			buf_printf(out, "and %" PRIu32 " more\n", t->n - i);
+			break;
+		}
+		rc = told_piece(s->io, s->source, x->array, x->first + x->slot[i], t->start[i],
+				t->start[i + 1] - t->start[i], out, e);
+	}
+	return rc;
+}
+
+/* tell_plan - "shard: 12 of 16 chunks". */
+static int tell_plan(const struct shard *x, struct buf *out)
+{
+	buf_printf(out, "shard: %" PRIu32 " of %" PRIu64 " chunks", x->t->n, x->slots);
+	return 0;
+}
+
+int zr_shards_told(struct zr_shards *s, uint32_t array, uint64_t file, const struct plan *p,
+		   enum told what, struct buf *out, struct err *e)
+{
+	struct shard x;
+	int rc = known(s, array, file, e);
+
+	if (rc == 0 && (what == TOLD_SOURCE || what == TOLD_CHAIN))
+		return told_array(s->source, &s->source->ds.arrays[array], p, what, out, e);
+	if (rc == 0 && what != TOLD_PIECES && what != TOLD_PLAN)
+		return err_set(e, -ENODATA, "a shard's bytes come from many places");
+	if (rc == 0)
+		rc = open_shard(s, array, file, &x, e);
+	if (rc == -ENOENT)
+		return err_set(e, -ENODATA, "there is no such shard");
+	if (rc < 0)
+		return rc;
+	rc = what == TOLD_PIECES ? tell_pieces(s, &x, out, e) : tell_plan(&x, out);
+	cache_put(x.entry);
+	if (rc == 0 && !buf_ok(out))
+		rc = err_nomem(e);
+	return rc;
+}

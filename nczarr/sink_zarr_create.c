@@ -139,7 +139,12 @@ int zarr_create(const char *path, const struct zarr_sink_options *opts, struct e
 		return err_sys(e, errno, "'%.*s'", LONG, path);
 	dir = openat(parent, tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	root = (struct new_root){.dir = dir};
-	rc = dir < 0 ? err_sys(e, errno, "'%.*s'", LONG, path) : fill(&root, opts, e);
+	if (dir < 0 || fstat(dir, &st) < 0)
+		rc = err_sys(e, errno, "'%.*s'", LONG, path);
+	else if (st.st_uid != geteuid()) /* others may write to the directory around it */
+		rc = err_set(e, -EACCES, "'%.*s' was replaced by somebody else", LONG, tmp);
+	else
+		rc = fill(&root, opts, e);
 	if (rc == 0)
 		rc = place(parent, dir, tmp, name, e);
 	if (rc && zs_remove_tree(parent, tmp, NULL) < 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/beneath.h"
 #include "nczarr/store_refs_int.h"
 
 #define HEAD_BYTES 4096
@@ -117,9 +118,9 @@ static int bid_parquet(const struct source_at *at)
 		blob_close(b);
 		return is > 0 ? 12 : is;
 	}
-	fd = openat(at->fd, ZMETADATA, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = beneath_open(at->fd, ZMETADATA, O_RDONLY);
 	if (fd < 0)
-		return errno == EIO || err_accident(-errno) ? -errno : 0;
+		return fd == -EIO || err_accident(fd) ? fd : 0;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/metrics.h"
 #include "nczarr/nczarr.h"
 
 #define TRIES 100                /* how often an object may change while somebody looks */
@@ -247,14 +248,17 @@ static int copy_next(struct reading *r, struct err *e)
 	struct job jobs[RC_JOBS];
 	size_t n = 0;
 	struct ext *x = next_ext(r, jobs, &n);
+	bool asked = false;
 	uint64_t some;
 	int rc = 0;
 
 	if (n) {
 		r->l.obj->refs++;
 		(void)pthread_mutex_unlock(&r->l.shard->lock);
-		for (size_t i = 0; i < n; i++) /* who waits for room holds none */
+		for (size_t i = 0; i < n; i++) { /* who waits for room holds none */
+			asked = asked || jobs[i].x == x;
 			(void)fetch_start(&r->l, &jobs[i], jobs[i].x == x);
+		}
 		(void)pthread_mutex_lock(&r->l.shard->lock);
 		r->l.obj->refs--;
 	}
@@ -263,6 +267,7 @@ static int copy_next(struct reading *r, struct err *e)
 	(void)pthread_mutex_unlock(&r->l.shard->lock);
 	if (!x)
 		return err_nomem(e);
+	metrics_count(asked ? M_MISS_BLOCKS : M_HIT_BLOCKS);
 	if (rc == 0)
 		rc = ext_error(x, r->l.key, e);
 	if (rc == 0) {

@@ -11,6 +11,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/metrics.h"
+
 #define LIMIT_MIN ((uint64_t)1 << 20)
 #define SPENT_SEARCHED 8
 #define FAST_NS ((int64_t)3 * 1000 * 1000)
@@ -163,6 +165,7 @@ void rc_charge(struct ext *x, uint64_t n)
 	q = x->queue;
 	move_locked(c, x, Q_NONE);
 	c->bytes = c->bytes - x->charged + n;
+	metrics_gauge_set(G_MEM_REMOTE, (int64_t)c->bytes);
 	c->peak = u64_max(c->peak, c->bytes);
 	x->charged = n;
 	if (x->ahead_charged) {
@@ -291,6 +294,7 @@ int rc_grant(struct rcache *c, uint64_t n, bool must)
 	}
 	if (!rc)
 		c->bytes += n;
+	metrics_gauge_set(G_MEM_REMOTE, (int64_t)c->bytes);
 	c->peak = u64_max(c->peak, c->bytes);
 	(void)pthread_mutex_unlock(&c->lock);
 	return rc;

@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
+#define LOG_COMPONENT LOG_CACHE
 #include "base/log.h"
+#include "base/metrics.h"
 
 #define INFO_BLOCK 0
 #define INFO_MAX (OBJECT_ETAG_MAX + 32)
@@ -214,6 +216,7 @@ int keep_new(struct rcache *c, const char *dir, uint64_t bytes)
 	if (!dir)
 		return 0;
 	if (disk_cache_open(dir, bytes, &c->disk, &e) < 0) {
+		metrics_count(M_FAULT_CACHE);
 		log_warn("%s: nothing is kept on disk", e.msg);
 		return 0;
 	}

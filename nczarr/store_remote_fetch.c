@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/metrics.h"
 #include "nczarr/nczarr.h"
 #include "nczarr/store_int.h"
 
@@ -282,6 +283,8 @@ static bool from_disk(struct look *l, struct job *j)
 	(void)pthread_mutex_unlock(&l->shard->lock);
 	if (known) {
 		got.data = j->what == OBJECT_PART ? keep_read(l, i, j->off, j->len) : NULL;
+		if (j->what == OBJECT_PART && l->st->cache->disk)
+			metrics_count(got.data ? M_HIT_DISK : M_MISS_DISK);
 		j->from_disk = got.data;
 		if (got.data)
 			arrived(l, j, &got);

@@ -20,6 +20,7 @@
 #include "nczarr/shown.h"
 #include "nczarr/view_zarr_int.h"
 #include "nczarr/xattrs.h"
+#include "translate/told.h"
 
 #define INDEX_SHARE 8 /* of the memory for chunks, what indexes of shards may take */
 
@@ -629,6 +630,26 @@ static const struct plan *view_plan(struct view *v, uint32_t array)
 	return &zarr(v)->shown.plans[array];
 }
 
+/* node_told - of what a view says itself about where bytes come from. */
+static int node_told(struct zarr_view *z, const struct zr_node *n, enum told what,
+		     struct buf *out, struct err *e)
+{
+	struct source *s = z->base.source;
+	const struct plan *plan;
+	int rc = n->kind == ZR_ARRAY || n->kind == ZR_CHUNK ? know_texts(z, n->ord, e) : 0;
+
+	if (rc)
+		return rc;
+	if (n->kind != ZR_ARRAY && n->kind != ZR_CHUNK)
+		return err_set(e, -ENODATA, "no variable's");
+	plan = &z->shown.plans[n->ord];
+	if (n->kind == ZR_ARRAY)
+		return told_array(s, array_of(z, n->ord), plan, what, out, e);
+	if (is_sharded(z, n->ord))
+		return zr_shards_told(z->shards, n->ord, n->index, plan, what, out, e);
+	return told_chunk(z->io, s, plan, n->ord, n->index, what, out, e);
+}
+
 static int view_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
 		      struct err *e)
 {
@@ -636,6 +657,8 @@ static int view_xattr(struct view *v, uint64_t id, const char *name, struct buf 
 	struct zr_node n;
 	int rc = find_node(z, id, &n, e);
 
+	if (!rc && told_of(name))
+		return node_told(z, &n, told_of(name), out, e);
 	return rc ? rc
 		  : zr_xattr(n.kind == ZR_ARRAY ? array_of(z, n.ord) : NULL,
 			     (int)z->shown.format->version, name, out, e);

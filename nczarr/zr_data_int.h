@@ -71,6 +71,7 @@ struct zr_table {
 	uint64_t *large;
 	struct zr_entry *list;
 	size_t cap;            /* of list */
+	uint64_t counted;      /* bytes that it is said to take */
 };
 
 void zr_table_init(struct zr_table *t, uint64_t total, bool sized, uint64_t max_bytes);

@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/metrics.h"
+
 #define SMALL_FORM ((uint64_t)64 << 10) /* bytes that nobody saves by a list */
 #define NONE32 UINT32_MAX
 #define ODD32 (UINT32_MAX - 1)
@@ -22,6 +24,8 @@ void zr_table_init(struct zr_table *t, uint64_t total, bool sized, uint64_t max_
 
 void zr_table_release(struct zr_table *t)
 {
+	metrics_gauge_add(G_MEM_INDEX, -(int64_t)t->counted);
+	t->counted = 0;
 	free(t->bits);
 	free(t->small);
 	free(t->large);
@@ -161,18 +165,28 @@ static int by_linear(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-void zr_table_end(struct zr_table *t)
+/* fit_list - in order, and as long as it has to be. */
+static void fit_list(struct zr_table *t)
 {
 	struct zr_entry *fit;
 
-	if (!t->list)
-		return;
 	if (!t->sorted)
 		qsort(t->list, (size_t)t->n, sizeof(*t->list), by_linear);
 	t->sorted = true;
 	fit = realloc(t->list, (size_t)t->n * sizeof(*t->list));
 	t->list = fit ? fit : t->list;
 	t->cap = (size_t)t->n;
+}
+
+void zr_table_end(struct zr_table *t)
+{
+	if (t->list)
+		fit_list(t);
+	t->counted = t->list               ? t->cap * sizeof(*t->list)
+		     : t->large            ? t->total * sizeof(*t->large)
+		     : t->bits || t->small ? full_bytes(t)
+					   : 0;
+	metrics_gauge_add(G_MEM_INDEX, (int64_t)t->counted);
 }
 
 /* lower - place of the first entry at or after linear; n when there is none. */

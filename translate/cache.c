@@ -8,6 +8,7 @@
  * used a moment ago is mapped and in the processor's cache. */
 #include "translate/cache.h"
 
+#include "base/metrics.h"
 #include "base/stop.h"
 
 #include <errno.h>
@@ -43,6 +44,7 @@ struct cache_entry {
 	uint8_t *data;
 	size_t len, cap;
 	struct links unread;     /* in the cache's list of that name */
+	bool counted;            /* its memory is in the cache's loading */
 	uint64_t ahead;          /* bytes counted in ahead_bytes */
 	uint64_t born;           /* n_gets when it was loaded ahead */
 	_Atomic uint64_t handed; /* bytes given to readers */
@@ -69,7 +71,10 @@ struct cache {
 	pthread_cond_t done[CONDS];
 	uint64_t budget, bytes, ahead_bytes, waiting, allocated, recycled;
 	uint64_t n_gets;
-	bool far; /* constant once it is used */
+	uint64_t loading;      /* memory of entries that are being loaded */
+	pthread_cond_t landed; /* loading became less */
+	uint64_t bound;        /* of loading; constant once it is used */
+	bool far;              /* constant once it is used */
 	struct links idle, spent;
 	struct links unread; /* loaded ahead and not asked for, oldest first */
 	size_t n_spent;
@@ -123,6 +128,8 @@ struct cache *cache_new(uint64_t budget)
 	}
 	c->n_buckets = BUCKETS_MIN;
 	c->budget = budget;
+	c->bound = UINT64_MAX;
+	stop_cond_init(&c->landed);
 	links_init(&c->idle);
 	links_init(&c->spent);
 	links_init(&c->unread);
@@ -136,6 +143,11 @@ struct cache *cache_new(uint64_t budget)
 void cache_of_far(struct cache *c)
 {
 	c->far = true;
+}
+
+void cache_bound(struct cache *c, uint64_t loading)
+{
+	c->bound = loading;
 }
 
 /* free_chain - free entries linked by `chain`; the lock is not held. */
@@ -196,6 +208,7 @@ static void leave(struct cache *c)
 static void more_locked(struct cache *c, uint64_t n)
 {
 	c->bytes += n;
+	metrics_gauge_add(G_MEM_DECODED, (int64_t)n);
 	if (c->pool)
 		atomic_fetch_add(&c->pool->bytes, n);
 }
@@ -203,6 +216,7 @@ static void more_locked(struct cache *c, uint64_t n)
 static void less_locked(struct cache *c, uint64_t n)
 {
 	c->bytes -= n;
+	metrics_gauge_add(G_MEM_DECODED, -(int64_t)n);
 	if (c->pool)
 		atomic_fetch_sub(&c->pool->bytes, n);
 }
@@ -216,7 +230,9 @@ void cache_free(struct cache *c)
 		free_chain(c->buckets[i]);
 	for (size_t i = 0; i < CONDS; i++)
 		(void)pthread_cond_destroy(&c->done[i]);
+	(void)pthread_cond_destroy(&c->landed);
 	(void)pthread_mutex_destroy(&c->lock);
+	metrics_gauge_add(G_MEM_DECODED, -(int64_t)c->bytes);
 	free(c->buckets);
 	free(c);
 }
@@ -467,6 +483,7 @@ static int get(struct cache *c, uint32_t array, uint64_t linear, struct cache_en
 	if (!x) {
 		insert_locked(c, fresh);
 		(void)pthread_mutex_unlock(&c->lock);
+		metrics_count(M_MISS_DECODED);
 		*ret = fresh;
 		return CACHE_LOAD;
 	}
@@ -476,6 +493,7 @@ static int get(struct cache *c, uint32_t array, uint64_t linear, struct cache_en
 	free(fresh);
 	if (rc < 0)
 		return rc;
+	metrics_count(M_HIT_DECODED);
 	*ret = x;
 	return CACHE_READY;
 }
@@ -590,6 +608,29 @@ static uint8_t *room_locked(struct cache *c, size_t cap, struct cache_entry **go
 	return data;
 }
 
+/* take_off_locked - wait until what is being loaded leaves room for cap bytes more, which may have
+ * been declared by somebody who only wants to use up memory. Who gave up waits no longer: what he
+ * loads ends at once. */
+static void take_off_locked(struct cache *c, struct cache_entry *x, size_t cap)
+{
+	int rc = 0;
+
+	while (rc == 0 && c->loading > 0 &&
+	       (c->loading >= c->bound || cap > c->bound - c->loading))
+		rc = stop_wait(&c->landed, &c->lock, INT64_MAX);
+	c->loading += cap;
+	x->counted = true;
+}
+
+static void land_locked(struct cache *c, struct cache_entry *x)
+{
+	if (!x->counted)
+		return;
+	x->counted = false;
+	c->loading -= x->cap;
+	(void)pthread_cond_broadcast(&c->landed);
+}
+
 uint8_t *cache_alloc(struct cache_entry *x, size_t len)
 {
 	struct cache *c = x->cache;
@@ -602,6 +643,7 @@ uint8_t *cache_alloc(struct cache_entry *x, size_t len)
 	if (cap == 0)
 		cap = unit;
 	(void)pthread_mutex_lock(&c->lock);
+	take_off_locked(c, x, cap);
 	x->data = room_locked(c, cap, &gone);
 	x->cap = cap;
 	(void)pthread_mutex_unlock(&c->lock);
@@ -619,6 +661,7 @@ void cache_publish(struct cache_entry *x)
 
 	(void)pthread_mutex_lock(&c->lock);
 	x->state = READY;
+	land_locked(c, x);
 	(void)pthread_cond_broadcast(&c->done[x->hash % CONDS]);
 	(void)pthread_mutex_unlock(&c->lock);
 }
@@ -633,6 +676,7 @@ void cache_fail(struct cache_entry *x, const struct err *e)
 		*copy = *e;
 	(void)pthread_mutex_lock(&c->lock);
 	remove_locked(c, x);
+	land_locked(c, x);
 	x->state = FAILED;
 	x->code = e->code < 0 ? e->code : -EIO;
 	x->error = copy;

@@ -35,6 +35,10 @@ struct cache *cache_new(uint64_t budget);
  * -EINTR), and what became of a flight whose reader gave up is nothing for others, who load it
  * themselves. Before the first cache_get. */
 void cache_of_far(struct cache *c);
+/* cache_bound - entries that are being loaded take at most so many bytes, or are one: whoever wants
+ * memory for another waits in cache_alloc. Only for caches whose flights need no other flight of the
+ * same cache. Before the first cache_get. */
+void cache_bound(struct cache *c, uint64_t loading);
 /* cache_free - no reference may be held any more. Takes NULL. */
 void cache_free(struct cache *c);
 

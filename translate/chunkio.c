@@ -13,6 +13,8 @@
 #include <string.h>
 
 #define AHEAD_MAX 64
+/* Bytes of chunks that may be on their way at the same time, with a cache that is smaller. */
+#define LOADING_MIN ((uint64_t)64 << 20)
 /* For sizes that are remembered, four bytes a chunk: this part of the cache's budget more. */
 #define SIZES_PART 16
 #define SIZES_MIN ((uint64_t)64 << 10)
@@ -118,6 +120,8 @@ static int way_find(struct chunkio *c, uint32_t array, uint64_t linear, struct w
 		return chunkio_say_where(c, array, CHUNKIO_NONE, rc, e);
 	}
 	rc = source_locate(c->source, array, linear, &w->ref, e);
+	if (rc < 0 && rc != -ESTALE && rc != -EINTR)
+		metrics_count(M_FAULT_SOURCE);
 	if (rc == 0 && w->ref.where != CHUNK_ABSENT) {
 		rc = way_of_stored(&c->source->ds.arrays[array], p, w, e);
 	} else if (rc == 0) {
@@ -283,20 +287,24 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 	if (!c)
 		return err_nomem(e);
 	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
+	c->own = opts->shared ? NULL : chunkio_shared_alone();
+	c->shared = c->own ? c->own : opts->shared;
 	c->source = s;
 	c->plans = plans;
 	c->n_arrays = s->ds.n_arrays;
 	c->threads = opts->threads;
 	c->cache = cache_new(opts->cache_bytes);
+	if (c->cache)
+		cache_bound(c->cache, u64_max(opts->cache_bytes, LOADING_MIN));
 	c->sizes = sizes_new(
 		u64_min(u64_max(opts->cache_bytes / SIZES_PART, SIZES_MIN), SIZES_MAX));
-	rc = c->cache && c->sizes ? fill_states(c, opts->ahead, e) : err_nomem(e);
+	rc = c->cache && c->sizes && c->shared ? fill_states(c, opts->ahead, e) : err_nomem(e);
 	if (rc == 0 && opts->threads > 0 && opts->ahead > 0) {
 		c->ahead = ahead_new(c->n_arrays, opts->threads, prefetch, c);
 		rc = c->ahead ? 0 : err_nomem(e);
 	}
 	if (rc == 0)
-		cache_join(c->cache, opts->pool);
+		cache_join(c->cache, c->shared->pool);
 	if (rc == 0 && s->far) {
 		cache_of_far(c->cache);
 		c->streams = streams_new(c->n_arrays);
@@ -317,7 +325,8 @@ void chunkio_free(struct chunkio *c)
 	streams_free(c->streams);
 	cache_free(c->cache);
 	sizes_free(c->sizes);
-	chunkio_scratch_free(c->scratch);
+	chunkio_shared_free(c->own);
+	free(c->fatal);
 	for (uint32_t i = 0; c->arrays && i < c->n_arrays; i++)
 		free(atomic_load(&c->arrays[i].fill));
 	free(c->arrays);
@@ -455,6 +464,8 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
 	}
 	if (w.sized)
 		n = (size_t)u64_min(len, w.size - off);
+	if (off == 0)
+		metrics_count(chunk_how_metric(chunk_how_of(&c->plans[array], &w)));
 	if (w.kind == WAY_LOAD) {
 		hint(c, array, linear, AHEAD_READ);
 		return read_loaded(c, array, linear, &w, off, n, ret, e);
@@ -477,6 +488,22 @@ int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct ch
 	if (w.kind == WAY_RANGE && w.head_len == 0 && w.sized && w.size == w.file_len) {
 		*ret = w.ref;
 		ret->len = w.file_len;
+	}
+	return 0;
+}
+
+int chunkio_about(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_about *ret,
+		  struct err *e)
+{
+	struct way w;
+	int rc = way_find(c, array, linear, &w, e);
+
+	if (rc < 0)
+		return rc;
+	*ret = (struct chunk_about){.how = chunk_how_of(&c->plans[array], &w), .ref = w.ref};
+	if (w.kind == WAY_RANGE) {
+		ret->cut = w.ref.len - w.file_len;
+		ret->zeros = w.size - w.head_len - w.file_len;
 	}
 	return 0;
 }

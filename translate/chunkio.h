@@ -8,19 +8,26 @@
 #ifndef TRANSLATE_CHUNKIO_H
 #define TRANSLATE_CHUNKIO_H
 
+#include "translate/how.h"
 #include "translate/plan.h"
 #include "translate/source.h"
 #include "translate/span.h"
 
-struct cache_pool;
 struct chunkio;
+struct chunkio_shared;
 
 struct chunkio_options {
 	uint64_t cache_bytes;  /* budget for decoded chunks; a chunk in use may exceed it */
-	struct cache_pool *pool; /* what all views have for them together, borrowed; NULL: no limit */
+	struct chunkio_shared *shared; /* what several have together, borrowed; NULL: its own */
 	uint32_t threads;      /* decoding threads ahead of readers; 0: none, readers decode */
 	uint32_t ahead;        /* chunks to decode ahead of a sequential reader */
 };
+
+/* chunkio_shared_new - memory that all views of a mount share: cache_bytes for decoded chunks, and
+ * what decoding needs besides, which is kept for the next chunk. NULL when memory is short. */
+struct chunkio_shared *chunkio_shared_new(uint64_t cache_bytes);
+/* chunkio_shared_free - nothing that was made with it is left. Takes NULL. */
+void chunkio_shared_free(struct chunkio_shared *s);
 
 /* chunkio_new - plans: one for each array of the source, borrowed, as is the source. Threads are
  * started at the first decode, not here. */
@@ -54,6 +61,18 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
  * shown as it was never written. Errors as chunkio_stat. */
 int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 		   struct err *e) NZ_MUST_USE;
+
+/* chunk_about - what is known of a chunk file without making it. */
+struct chunk_about {
+	enum chunk_how how;
+	struct chunk_ref ref;  /* as source_locate gave it; of a FILL, ABSENT */
+	uint64_t cut, zeros;   /* PASS, HEAD: so many stored bytes are not shown; follow them */
+};
+
+/* chunkio_about - the same chunk as chunkio_stat has the size of; nothing is read but an index.
+ * Errors as chunkio_stat. */
+int chunkio_about(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_about *ret,
+		  struct err *e) NZ_MUST_USE;
 
 /* chunkio_next - the first chunk at or after `from` that exists as a file; -ENOENT: none. */
 int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret,

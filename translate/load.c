@@ -1,5 +1,6 @@
 /* load.c - makes the bytes of one presented chunk: read, decoded, quantised, encoded, framed.
  * Nothing is locked meanwhile but the list of scratch objects, to take one and to give it back. */
+#include "codecs/decoder.h"
 #include "codecs/vlen.h"
 #include "translate/chunkio_int.h"
 
@@ -9,6 +10,7 @@
 
 #define SCRATCH_KEPT 16                /* scratch objects kept for the next load */
 #define SCRATCH_BIG ((size_t)64 << 20) /* one that grew beyond this is not kept */
+#define SCRATCH_ALL ((size_t)32 << 20) /* of several, no more than this */
 
 /* chunkio_scratch - what one load needs besides the memory for its result. */
 struct chunkio_scratch {
@@ -16,6 +18,7 @@ struct chunkio_scratch {
 	struct codec_scratch *codec;
 	struct buf stored; /* bytes as stored, source_read_vlen's, or an encoded chunk */
 	struct buf elems;  /* elements of a chunk that is framed or encoded next */
+	uint64_t most;     /* bytes of the largest chunk that it was used for */
 };
 
 static void scratch_free(struct chunkio_scratch *m)
@@ -28,27 +31,62 @@ static void scratch_free(struct chunkio_scratch *m)
 	free(m);
 }
 
-void chunkio_scratch_free(struct chunkio_scratch *list)
+struct chunkio_shared *chunkio_shared_alone(void)
 {
-	while (list) {
-		struct chunkio_scratch *next = list->next;
+	struct chunkio_shared *s = alloc_array(1, sizeof(*s));
 
-		scratch_free(list);
-		list = next;
+	if (s)
+		(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail without attributes */
+	return s;
+}
+
+struct chunkio_shared *chunkio_shared_new(uint64_t cache_bytes)
+{
+	struct chunkio_shared *s = chunkio_shared_alone();
+
+	if (s)
+		s->pool = cache_pool_new(cache_bytes);
+	if (s && !s->pool) {
+		chunkio_shared_free(s);
+		return NULL;
 	}
+	return s;
+}
+
+void chunkio_shared_free(struct chunkio_shared *s)
+{
+	if (!s)
+		return;
+	while (s->scratch) {
+		struct chunkio_scratch *next = s->scratch->next;
+
+		scratch_free(s->scratch);
+		s->scratch = next;
+	}
+	cache_pool_free(s->pool);
+	(void)pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+/* weight - about the bytes that it takes: decoding needs a buffer or two beside the stored bytes. */
+static uint64_t weight(const struct chunkio_scratch *m)
+{
+	return m->stored.cap + m->elems.cap + m->most;
 }
 
 static struct chunkio_scratch *scratch_take(struct chunkio *c)
 {
+	struct chunkio_shared *s = c->shared;
 	struct chunkio_scratch *m;
 
-	(void)pthread_mutex_lock(&c->lock);
-	m = c->scratch;
+	(void)pthread_mutex_lock(&s->lock);
+	m = s->scratch;
 	if (m) {
-		c->scratch = m->next;
-		c->n_scratch--;
+		s->scratch = m->next;
+		s->n_scratch--;
+		s->scratch_bytes -= weight(m);
 	}
-	(void)pthread_mutex_unlock(&c->lock);
+	(void)pthread_mutex_unlock(&s->lock);
 	if (m)
 		return m;
 	m = alloc_array(1, sizeof(*m));
@@ -67,31 +105,40 @@ static struct chunkio_scratch *scratch_take(struct chunkio *c)
 /* scratch_give - keep it for the next load. used: bytes of the chunk it was used for. */
 static void scratch_give(struct chunkio *c, struct chunkio_scratch *m, uint64_t used)
 {
+	struct chunkio_shared *s = c->shared;
+
 	buf_clear(&m->stored);
 	buf_clear(&m->elems);
+	m->most = u64_max(m->most, used);
 	if (used <= SCRATCH_BIG && m->stored.cap <= SCRATCH_BIG &&
 	    m->elems.cap <= SCRATCH_BIG) {
-		(void)pthread_mutex_lock(&c->lock);
-		if (c->n_scratch < SCRATCH_KEPT) {
-			m->next = c->scratch;
-			c->scratch = m;
-			c->n_scratch++;
+		(void)pthread_mutex_lock(&s->lock);
+		if (!s->n_scratch || (s->n_scratch < SCRATCH_KEPT &&
+				      s->scratch_bytes + weight(m) <= SCRATCH_ALL)) {
+			m->next = s->scratch;
+			s->scratch = m;
+			s->n_scratch++;
+			s->scratch_bytes += weight(m);
 			m = NULL;
 		}
-		(void)pthread_mutex_unlock(&c->lock);
+		(void)pthread_mutex_unlock(&s->lock);
 	}
 	scratch_free(m);
 }
 
-/* read_decoded - the stored bytes into `in`, and, unless that is out, what they decode to. */
+/* read_decoded - the stored bytes into `in`, and, unless that is out, what they decode to. in: NULL
+ * when another process decodes. */
 static int read_decoded(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
 			struct chunkio_scratch *m, uint8_t *in, uint8_t *out, size_t want,
 			struct err *e)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
 	const size_t n = (size_t)w->ref.len;
-	int rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, n, e);
+	int rc;
 
+	if (!in && n > 0)
+		return chunkio_decode_apart(c, array, linear, w, out, want, e);
+	rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, n, e);
 	if (rc == 0 && in != out)
 		rc = codec_chain_decode(&a->chain, way_skipped(a, &w->ref), a->type.size, in, n,
 					out, want, m->codec, e);
@@ -103,7 +150,7 @@ static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear, const
 		       struct chunkio_scratch *m, uint8_t *out, struct err *e)
 {
 	const struct ds_array *a = &c->source->ds.arrays[array];
-	bool plain = way_plain(a, &w->ref);
+	bool plain = way_plain(a, &w->ref), apart;
 	uint64_t whole = a->chunk_bytes, want;
 	uint8_t *in;
 	int rc;
@@ -119,8 +166,9 @@ static int load_stored(struct chunkio *c, uint32_t array, uint64_t linear, const
 		return err_set(e, -EBADMSG,
 			       "stored length %" PRIu64 " is too large for %" PRIu64 " bytes",
 			       w->ref.len, whole);
-	in = plain ? out : buf_grow(&m->stored, (size_t)w->ref.len);
-	if (!in && w->ref.len > 0)
+	apart = !plain && codec_chain_apart(&a->chain, way_skipped(a, &w->ref));
+	in = plain ? out : apart ? NULL : buf_grow(&m->stored, (size_t)w->ref.len);
+	if (!in && !apart && w->ref.len > 0)
 		return err_nomem(e);
 	rc = read_decoded(c, array, linear, w, m, in, out, (size_t)want, e);
 	if (rc == -EBADMSG && source_forget(c->source, array, linear))
@@ -299,8 +347,12 @@ int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struc
 		if (!w->sized)
 			sizes_put(c->sizes, c->arrays[array].owner, linear, len);
 		cache_publish(x);
+		metrics_count(M_CHUNKS_MADE);
 		return 0;
 	}
+	if (rc != -ESTALE && rc != -EINTR)
+		metrics_count(c->arrays[array].decodable && rc == -EBADMSG ? M_FAULT_CODEC
+									   : M_FAULT_SOURCE);
 	rc = chunkio_say_where(c, array, linear, rc, &own);
 	cache_fail(x, &own);
 	if (e)

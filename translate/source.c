@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "base/metrics.h"
 
 #define PATH_SHOWN 160 /* bytes of a path in a message: its end says most */
 #define HEAD_BYTES 16
@@ -206,6 +207,17 @@ int source_bidder(const struct source_ops *const *formats, size_t n, const char 
 	return rc;
 }
 
+/* opened - a source is one more that is open. Without memory for its name it has none. */
+static void opened(struct source *s, const char *path)
+{
+	s->shown = strdup(path);
+	s->model_bytes = s->ds.arena.used;
+	if (!s->shown)
+		return;
+	metrics_gauge_add(G_OPEN_DATASETS, 1);
+	metrics_gauge_add(G_MEM_MODEL, (int64_t)s->model_bytes);
+}
+
 int source_open_at(const struct source_ops *const *formats, size_t n,
 		   const struct source_at *at, const struct source_options *opts,
 		   struct source **ret, struct err *e)
@@ -221,8 +233,12 @@ int source_open_at(const struct source_ops *const *formats, size_t n,
 	if (!best)
 		return no_format(formats, n, at, shown, e);
 	rc = best->open(at, opts, &s, e);
-	if (rc)
+	if (rc) {
+		if (rc != -EINTR && rc != -ESTALE)
+			metrics_count(M_FAULT_SOURCE);
 		return err_wrap(e, rc, "'%s'", shown);
+	}
+	opened(s, at->path);
 	*ret = s;
 	return 0;
 }
@@ -262,8 +278,17 @@ void source_want(struct source *s, uint32_t array, const uint64_t *linear, size_
 
 void source_close(struct source *s)
 {
-	if (s)
-		s->ops->close(s);
+	char *shown;
+
+	if (!s)
+		return;
+	shown = s->shown;
+	if (shown) {
+		metrics_gauge_add(G_OPEN_DATASETS, -1);
+		metrics_gauge_add(G_MEM_MODEL, -(int64_t)s->model_bytes);
+	}
+	s->ops->close(s);
+	free(shown);
 }
 
 /* array_of - the array, or NULL with an error for an ordinal outside the model. */

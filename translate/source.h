@@ -114,6 +114,9 @@ struct source {
 	struct dataset ds;   /* frozen when open returns */
 	bool far;            /* bytes come over a slow line: who reads in order says early what it
 	                      * will want (source_want) */
+	char *shown;         /* what was opened, as source_at.path has it; owned; NULL: it was not
+	                      * opened by source_open_at */
+	uint64_t model_bytes; /* of ds, as they were counted */
 	bool unlisted;       /* which chunks there are is not known, and asking costs as much as
 	                      * reading: source_next says all, but those known to be absent;
 	                      * source_locate asks. Views that would have to know the sizes of all

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/io.h"
+#include "base/metrics.h"
 #include "base/str.h"
 #include "codecs/codec.h"
 #include "translate/stage_int.h"
@@ -118,6 +119,17 @@ static void set_data(struct stage_node *n, const struct rec *r)
 	n->crc = r->crc;
 }
 
+void stage_count(struct stage *s, int64_t delta)
+{
+	const bool was = s->bytes > 0;
+
+	s->bytes += (uint64_t)delta;
+	if (s->read_only)
+		return;
+	metrics_gauge_add(G_MEM_STAGING, delta);
+	metrics_gauge_add(G_PENDING_COMMITS, (s->bytes > 0) - was);
+}
+
 /* apply - a record that is in the log. Under both locks. */
 static void apply(struct stage *s, struct stage_log *l, const struct rec *r, struct nodes *n)
 {
@@ -127,7 +139,7 @@ static void apply(struct stage *s, struct stage_log *l, const struct rec *r, str
 	};
 	struct stage_node *at = n->at;
 
-	s->bytes += r->bytes;
+	stage_count(s, (int64_t)r->bytes);
 	if (r->type == REC_GONE) {
 		set_gone(s, l, at, (r->flags & REC_BARE) && is_bare(at, l));
 		return;
@@ -313,6 +325,7 @@ void stage_close(struct stage *s)
 {
 	if (!s)
 		return;
+	stage_count(s, -(int64_t)s->bytes);
 	while (s->logs) {
 		struct stage_log *next = s->logs->next;
 

@@ -75,6 +75,8 @@ int stage_sync(struct stage *s, struct err *e) NZ_MUST_USE;
  * belong to the next. One generation at most is frozen. What logs held when they were opened, and
  * what was thawed, counts as appended; what a commit left does not. -ENODATA: nothing was. */
 int stage_freeze(struct stage *s, uint64_t *ret, struct err *e) NZ_MUST_USE;
+/* stage_touch - what a commit left counts as appended again: the next is for it as well. */
+void stage_touch(struct stage *s);
 /* stage_thaw - the commit of the frozen generation failed: it is committed again with what comes
  * next. */
 void stage_thaw(struct stage *s);

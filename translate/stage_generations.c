@@ -37,6 +37,13 @@ int stage_freeze(struct stage *s, uint64_t *ret, struct err *e)
 	return rc;
 }
 
+void stage_touch(struct stage *s)
+{
+	(void)pthread_mutex_lock(&s->append);
+	s->dirty = true;
+	(void)pthread_mutex_unlock(&s->append);
+}
+
 void stage_thaw(struct stage *s)
 {
 	struct stage_log *l;
@@ -136,7 +143,7 @@ static struct stage_log *drop(struct stage *s)
 	}
 	index_sweep(&s->index);
 	while (*at && (*at)->generation <= s->frozen) {
-		s->bytes -= (*at)->end - LOG_HEAD;
+		stage_count(s, -(int64_t)((*at)->end - LOG_HEAD));
 		at = &(*at)->next;
 	}
 	s->logs = *at;

@@ -158,6 +158,9 @@ struct stage {
 	_Atomic bool dir_dirty;    /* a log was begun and its name may not be on the disk */
 };
 
+/* stage_count - its logs have so many bytes more (less), which are also said of the whole mount,
+ * unless it is a second look at what another stage has. Under both locks. */
+void stage_count(struct stage *s, int64_t delta);
 /* stage_again - the record of a key once more, in the log that is written to. Under the append
  * lock. */
 int stage_again(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;

@@ -10,14 +10,16 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "base/io.h"
 #include "base/slice.h"
 #include "codecs/codec.h"
 #include "translate/stage_int.h"
 
-#define REC_MAGIC 0x4352535aU /* "ZSRC" */
-#define SMALL 16384           /* records up to this size are written in one piece */
+#define MANY_BYTES ((uint64_t)64 << 20) /* of one record, before room is asked for */
+#define REC_MAGIC 0x4352535aU           /* "ZSRC" */
+#define SMALL 16384                     /* records up to this size are written in one piece */
 #define PIECE ((size_t)256 << 10)
 
 static const uint8_t file_magic[8] = {'N', 'Z', 'S', 'T', 'A', 'G', 'E', '1'};
@@ -233,6 +235,19 @@ static int write_record(struct stage_log *l, struct rec *r, const struct log_sou
 	return io_pwrite(l->fd, small, REC_HEAD + r->key_len, l->end, e);
 }
 
+/* has_room - whether so much can be on the disk at all. A file of holes, of which a program wrote
+ * the last byte, would be written until the disk is full, and everybody would wait for that. */
+static int has_room(const struct stage_log *l, uint64_t len, struct err *e)
+{
+	struct statvfs st;
+
+	if (len < MANY_BYTES || fstatvfs(l->fd, &st) < 0 || st.f_blocks == 0 ||
+	    len / st.f_frsize <= st.f_bfree)
+		return 0;
+	return err_set(e, -ENOSPC, "'%s': there is no room for %" PRIu64 " bytes", l->name,
+		       len);
+}
+
 int log_append(struct stage_log *l, struct rec *r, const struct log_source *d, struct err *e)
 {
 	uint64_t end;
@@ -245,6 +260,9 @@ int log_append(struct stage_log *l, struct rec *r, const struct log_source *d, s
 	    ckd_add(&end, r->data_off, d->len) || end > INT64_MAX)
 		return err_set(e, -EFBIG, "'%s': %" PRIu64 " bytes are too many", l->name,
 			       d->len);
+	rc = has_room(l, d->len, e);
+	if (rc)
+		return rc;
 	/* what a failed record left must not lie behind a shorter one */
 	if (l->torn && ftruncate(l->fd, (off_t)l->end) < 0)
 		return err_sys(e, errno, "'%s'", l->name);

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+#define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
+#include "base/metrics.h"
 #include "translate/tree_rw_int.h"
 
 enum {
@@ -168,6 +170,7 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, struct e
 			quiesce(t);
 			for (size_t i = 0; i < l.n; i++)
 				cut_reason(t, l.v[i]);
+			t->held = !all && l.n > 0;
 			rc = conclude(t, generation, &l, e);
 		} else if (rc != -EAGAIN && rc != -ESTALE && g->source) {
 			/* what it appended and took away again is not somebody else's */
@@ -205,6 +208,8 @@ static int commit(struct tree *t, bool all, struct err *e)
 		if (rc)
 			return rc;
 	}
+	if (all && t->held)
+		stage_touch(t->stage);
 	rc = stage_freeze(t->stage, &generation, e);
 	if (rc)
 		return rc == -ENODATA ? 0 : rc;
@@ -296,6 +301,8 @@ static void attempt_locked(struct tree *t)
 	lock(t);
 	t->committing = false;
 	t->attempts++;
+	if (rc != -EAGAIN)
+		metrics_count(rc < 0 ? M_COMMITS_FAILED : M_COMMITS_DONE);
 	tell_locked(t, rc, &e);
 	t->busy_times = rc == -EAGAIN ? t->busy_times + 1 : 0;
 	if (rc == -EAGAIN) {

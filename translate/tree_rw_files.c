@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
 #include "translate/tree_rw_int.h"
 

@@ -85,6 +85,8 @@ struct tree {
 	bool fresh_records;        /* since the last attempt */
 	bool committing;
 	uint64_t attempts;         /* that ended */
+	bool held;                 /* the thread's: the last commit left what only one that somebody
+	                            * waits for takes */
 	_Atomic bool lost;         /* a commit is done, and what it made could not be opened */
 	bool quiet;                /* the thread's: it holds `names` */
 	int last_rc;               /* of the last attempt */

@@ -1,12 +1,19 @@
 """What processes that meet bytes of strangers may do, and what a crash of theirs costs."""
+import errno
+import itertools
+import json
 import os
+import pickle
 import re
+import signal
+import stat
+import time
 
 import h5py
 import numpy as np
 
 from lib import mounts
-from lib.context import Skip
+from lib.context import Skip, corpus
 from lib.converted import converted
 from lib.web import WebServer
 
@@ -113,3 +120,192 @@ def test_no_secrets(t):
             found = {comm: holds(pid, SECRET) for pid, comm in family(m)}
             assert found["nczarrfs"], "the server should have it"
             assert not found["nczarrfs-forker"] and not found["nczarrfs-hdf5"], found
+
+
+FILTERS = {  # everything that h5py has, alone and together
+    "deflate": dict(compression="gzip", shuffle=True),
+    "lzf": dict(compression="lzf", shuffle=True, fletcher32=True),
+    "szip": dict(compression="szip"),
+    "offset": dict(scaleoffset=12),
+    "sum": dict(fletcher32=True),
+    "plain": dict(),
+}
+
+
+def sample(path, big=False):
+    data = np.round(np.random.default_rng(5).normal(size=(40, 3000)) * 100)
+    with h5py.File(path, "w") as f:
+        for name, how in FILTERS.items():
+            f.create_dataset(name, data=data.astype("<i4"), chunks=(4, 3000), **how)
+        if big:
+            f.create_dataset("big", data=np.tile(data, (10, 4)), chunks=(10, 12000),
+                             compression="gzip")
+    return path
+
+
+def trees(path):
+    import numcodecs
+    import zarr
+    data = np.round(np.random.default_rng(6).normal(size=(40, 3000)) * 100)
+    g = zarr.open_group(path, mode="w")
+    for c in (numcodecs.Zlib(1), numcodecs.GZip(1), numcodecs.Zstd(1), numcodecs.LZ4(),
+              numcodecs.LZMA(), numcodecs.BZ2(), numcodecs.Blosc("zstd"), None):
+        g.create_dataset(c.codec_id if c else "none", data=data, chunks=(4, 3000), compressor=c,
+                         filters=[numcodecs.Delta("<f8")])
+    g.create_dataset("text", data=np.array(["a", "bcd"] * 50, dtype=object), dtype=str,
+                     chunks=(10,), compressor=numcodecs.Zstd(1))
+    return path
+
+
+def contents(mnt, into):
+    """Every file of a mount, by name."""
+    found = {}
+    for folder, _, names in os.walk(mnt):
+        for name in names:
+            path = os.path.join(folder, name)
+            with open(path, "rb") as f:
+                found[os.path.relpath(path, mnt)] = f.read()
+    assert len(found) > 20, sorted(found)
+    if not os.path.exists(into):
+        with open(into, "wb") as f:
+            pickle.dump(found, f)
+        return
+    with open(into, "rb") as f:
+        assert pickle.load(f) == found, "chunks differ"
+
+
+def test_same_values(t):
+    """The same bytes with decoders apart and without, of every codec, from both sides."""
+    for path in sample(t.path("a.nc")), trees(t.path("b.zarr")):
+        for options in (), ("isolate",):
+            with t.mount(path, "filter=none", "view=zarr", *options) as m:
+                t.call(contents, m.path, path + ".all")
+                apart = any(comm == "nczarrfs-decode" for _, comm in family(m))
+                assert apart == bool(options), family(m)
+
+
+def test_decoder_confined(t):
+    """The processes that decode can do nothing else."""
+    plain(t)
+    with t.mount(sample(t.path("a.nc")), "filter=none", "isolate") as m:
+        t.call(read, m.path + "/deflate/0.0")
+        pids = [pid for pid, comm in family(m) if comm == "nczarrfs-decode"]
+        assert pids, family(m)
+        for pid in pids:
+            confined(pid)
+            kept = {os.readlink(f"/proc/{pid}/fd/{n}") for n in os.listdir(f"/proc/{pid}/fd")}
+            kept = {re.sub(r":\[\d+\]", "", k) for k in kept}
+            assert kept <= {"/dev/null", "socket", "pipe",
+                            "/memfd:nczarrfs-decode (deleted)"}, kept
+    assert mounts.wait_gone(pids, 5), "decoders outlive the mount"
+
+
+def test_decoders_killed(t):
+    """Decoders that crash cost at most the reads that they are in, and a line each."""
+    def reader(mnt, end):
+        want = None
+        failed = 0
+        while time.monotonic() < end:
+            for i in range(40):
+                try:
+                    with open(f"{mnt}/big/{i}.0", "rb") as f:
+                        os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                        got = f.read()
+                except OSError as error:
+                    assert error.errno == errno.EIO, error
+                    failed += 1
+                    continue
+                want = want or {}
+                assert want.setdefault(i % 4, got) == got, f"chunk {i} is wrong"
+        with open(mnt + ".failed", "w") as f:
+            f.write(str(failed))
+
+    with t.mount(sample(t.path("a.nc"), big=True), "filter=none", "cache_size=16K", "isolate",
+                 foreground=True) as m:
+        end = time.monotonic() + 2
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                reader(m.path, end)
+                status = 0
+            finally:
+                os._exit(status)
+        killed = 0
+        while time.monotonic() < end:
+            for one, comm in family(m):
+                if comm == "nczarrfs-decode":
+                    try:
+                        os.kill(one, signal.SIGKILL)
+                        killed += 1
+                    except ProcessLookupError:
+                        pass
+            time.sleep(0.02)
+        assert os.waitpid(pid, 0)[1] == 0, "a read was neither right nor EIO"
+        assert killed > 3, f"only {killed} killed"
+        with open(m.path + ".failed") as f:
+            failed = int(f.read())
+        lines = [x for x in m.messages().split("\n") if "process that decodes" in x]
+        assert len(lines) <= killed and bool(lines) == bool(failed), (failed, lines)
+        t.call(reader, m.path, 0)
+        assert m.server_alive()
+
+
+ERRNOS = {errno.EIO, errno.ESTALE, errno.EOPNOTSUPP, errno.EFBIG, errno.ELOOP, errno.EACCES,
+          errno.ENAMETOOLONG, errno.ENOENT, errno.ETIMEDOUT}
+
+
+def read_all(mnt, into):
+    """Whatever there is; what fails, fails with an errno that means something."""
+    counts = {}
+    todo = [mnt]
+    n = 0
+    while todo:
+        here = todo.pop()
+        try:
+            with os.scandir(here) as it:
+                names = sorted(x.name for x in itertools.islice(it, 200))
+        except OSError as error:
+            assert error.errno in ERRNOS, f"{here}: {error}"
+            names = []
+        for name in names:
+            path = os.path.join(here, name)
+            n += 1
+            if path.count("/") > mnt.count("/") + 20:
+                continue
+            try:
+                if stat.S_ISDIR(os.lstat(path).st_mode):
+                    todo.append(path)
+                    continue
+                with open(path, "rb") as f:
+                    while f.tell() < 16 << 20 and f.read(1 << 20):
+                        pass
+                counts[0] = counts.get(0, 0) + 1
+            except OSError as error:
+                assert error.errno in ERRNOS, f"{path}: {error}"
+                counts[error.errno] = counts.get(error.errno, 0) + 1
+    with open(into, "w") as f:
+        json.dump(counts, f)
+
+
+def test_bad_corpus(t):
+    """Every damaged file of the corpus, those that crash libraries among them, beside each other:
+    the server lives, nothing hangs, every failure is an errno with a line."""
+    root = corpus()
+    folder = os.path.join(root, "bad") if root else ""
+    if not os.path.isdir(folder):
+        raise Skip("no corpus with a folder bad")
+    with t.mount(folder, "isolate", "filter=none", "open_timeout=20", foreground=True) as m:
+        m.damaged = True
+        t.call(read_all, m.path, t.path("counts"), timeout=200)
+        assert m.server_alive(), m.messages()
+        with open(t.path("counts")) as f:
+            counts = json.load(f)
+        lines = [x for x in m.messages().split("\n") if x]
+        assert not counts.get(str(errno.EIO)) or lines, counts
+        odd = [x for x in lines if not x.startswith("nczarrfs: ")]
+        assert not odd, odd[:5]
+        print(counts, len(lines), "lines")
+
+
+test_bad_corpus.limit = 240

@@ -218,6 +218,7 @@ def test_source_rewritten_in_place(t):
 
 
 # SEMANTICS E7
+# SECURITY S56
 def test_source_truncated(t):
     """Truncated in place: errors, no hang, no SIGBUS; never short data as if it were whole."""
     path = sample(t.path("a.nc"), 7)

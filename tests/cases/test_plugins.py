@@ -289,6 +289,7 @@ def expect_error(path, name, bad, good=None):
         assert len(zarr.open(path)[good][...]) > 0
 
 
+# SECURITY S60, S61
 def test_not_trusted(t):
     """What others may write to is not loaded, and it is said why."""
     folder = install(t, "xor")
@@ -308,6 +309,11 @@ def test_not_trusted(t):
         assert f"{path}: skipped: others may write to it" in err, err
         os.chmod(path, before)
     same(t, file)
+    if os.geteuid() == 0:  # as root does for a user whose environment names his own
+        os.chown(folder, 65534, 65534)
+        _, out, _ = t.run(t.binary, "filters", "-v")
+        assert f"{folder}: skipped: it belongs to another user" in out, out
+        os.chown(folder, 0, 0)
 
 
 def test_switched_off(t):

@@ -337,6 +337,7 @@ def status_of(path):
     return 0
 
 
+# SECURITY S31
 def test_reach(t):
     """What a document may refer to. What it may not is an error, and no fill value."""
     os.mkdir(t.path("docs"))

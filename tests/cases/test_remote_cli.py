@@ -100,6 +100,7 @@ def shown_anywhere(pids, *texts):
     return "\n".join(texts)
 
 
+# SECURITY S42
 def test_secrets(t):
     """User, password and a token in an address reach the server, and nobody else."""
     def wants(h):
@@ -129,6 +130,7 @@ def test_secrets(t):
             assert SECRET not in out + err, (arguments[0], out, err)
 
 
+# SECURITY S34
 def test_netrc_and_token(t):
     """What is in files is sent to the server that it is for."""
     seen = []

@@ -242,6 +242,7 @@ def test_hangs(t):
         m.ended = True
 
 
+# SECURITY S32
 def test_other_files(t):
     """A remote file never leads to another one, on this machine or elsewhere."""
     import h5py

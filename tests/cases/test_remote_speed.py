@@ -116,6 +116,7 @@ def stream(mnt, readers):
     assert not wrong, wrong[:3]
 
 
+# SECURITY S53
 def test_memory_of_many_readers(t):
     """64 readers of more than the caches hold: the server stays below its budgets and what it needs
     for requests besides."""

@@ -139,6 +139,7 @@ def _synced(file, zarr):
     _values(zarr, "late", slice(0, 2), [4, 4])
 
 
+# SEMANTICS W3
 def run_sync(t):
     path = store(t)
     with t.mount(path, "rw") as m:
@@ -194,6 +195,7 @@ def spoil(file):
     raise AssertionError("a file that is no HDF5 file was closed without an error")
 
 
+# SEMANTICS W8
 def run_kept(t):
     """What cannot be committed is an error of the close, is kept, and tried again; what is there
     already is not harmed."""
@@ -282,7 +284,7 @@ def _refused(file, path):
 
 # ---- names ----
 
-# SEMANTICS P1, P13
+# SEMANTICS P1, P2
 def run_names(t):
     path = store(t)
     with t.mount(path, "rw") as m:
@@ -402,6 +404,7 @@ def _bytes(file, seed, n):
     os.close(s.fd)
 
 
+# SEMANTICS P7, P11
 def run_bytes(t):
     path = store(t)
     with t.mount(path, "rw") as m:

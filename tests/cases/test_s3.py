@@ -139,8 +139,11 @@ def bad_list(text):
     return fault
 
 
+TRUNCATED = "<IsTruncated>true</IsTruncated><NextContinuationToken>"
+
+
 def test_listing_damaged(t):
-    """What is no listing is an error, never an empty folder."""
+    """What is no listing is an error, never an empty folder. SECURITY S54"""
     head = '<?xml version="1.0"?>'
     row = "<Contents><Key>r/k</Key><Size>1</Size></Contents>"
     bad = {
@@ -160,6 +163,29 @@ def test_listing_damaged(t):
             s3.fault = bad_list(text)
             row_ = ask(t, s3, [("list", "")], root="r")[0]
             assert row_.rc in (-74, -5), (name, row_.rc, row_.text)
+
+
+def test_listing_without_end(t):
+    """Pages that lead back to others, and empty ones that always lead on, are an error.
+    SECURITY S54"""
+    row = "<Contents><Key>r/k{0}</Key><Size>1</Size></Contents>"
+    pages = {"circle": lambda n: row.format(n) + f"{TRUNCATED}{(n + 1) % 7}",
+             "empty": lambda n: f"{TRUNCATED}{n + 1}"}
+    with S3Server(KEYS, {"b": {}}) as s3:
+        for name, page in pages.items():
+            count = [0]
+
+            def fault(h, page=page, count=count):
+                if h.command != "GET" or "list-type" not in h.path:
+                    return False
+                count[0] += 1
+                h.say(200, f"<ListBucketResult>{page(count[0] - 1)}</NextContinuationToken>"
+                           "</ListBucketResult>".encode())
+                return True
+            s3.fault = fault
+            row_ = ask(t, s3, [("list", "")], root="r")[0]
+            assert row_.rc == -74, (name, row_.rc, row_.text)
+            assert count[0] < 300, (name, count[0])
 
 
 def test_writing(t):

@@ -330,6 +330,11 @@ def read_version(mnt, mtime):
     raise AssertionError(f"the source of {mtime:.0f} does not appear")
 
 
+KINDS_OF_LEAKS = "definite,indirect,possible"
+VALGRIND = ("valgrind", "--trace-children=yes", "--trace-children-skip=*fusermount*",
+            "--leak-check=full", "--show-leak-kinds=" + KINDS_OF_LEAKS,
+            "--errors-for-leak-kinds=" + KINDS_OF_LEAKS, "--error-exitcode=9",
+            "--num-callers=30")
 HEADER = ("Memcheck,", "Copyright", "Using Valgrind", "Command:", "Parent PID:",
           "HEAP SUMMARY:", "in use at exit:", "total heap usage:")
 
@@ -343,28 +348,31 @@ def clean(log):
     return all(not line or line.startswith(HEADER) for line in said)
 
 
+def logs_of(log):
+    """What valgrind says of each process whose log is `log`.PID."""
+    folder, base = os.path.split(log)
+    texts = []
+    for name in sorted(os.listdir(folder)):
+        if name.startswith(base + "."):
+            with open(os.path.join(folder, name), errors="replace") as f:
+                texts.append(f.read())
+    return texts
+
+
 def under_valgrind(t, part, *options):
     """Each feature's file in turn becomes the source of one mount."""
     log = t.path("valgrind.log")
-    kinds = "definite,indirect,possible"
     paths = features(t, part)
     source = t.path("source.nc")
     os.replace(paths[0], source)
-    with t.mount(source, *options, foreground=True, wait=90, wrapper=(
-            "valgrind", "--trace-children=yes", "--trace-children-skip=*fusermount*",
-            "--leak-check=full", "--show-leak-kinds=" + kinds,
-            "--errors-for-leak-kinds=" + kinds, "--error-exitcode=9", "--num-callers=30",
-            f"--log-file={log}.%p")) as m:
+    with t.mount(source, *options, foreground=True, wait=90,
+                 wrapper=(*VALGRIND, f"--log-file={log}.%p")) as m:
         t.call(read_version, m.path, 1, timeout=60)
         for n, path in enumerate(paths[1:], 2):
             os.replace(path, source)
             t.call(read_version, m.path, n, timeout=60)
     code = m.process.wait(60)
-    texts = []
-    for name in sorted(os.listdir(t.tmp)):
-        if name.startswith(os.path.basename(log) + "."):
-            with open(os.path.join(t.tmp, name), errors="replace") as f:
-                texts.append(f.read())
+    texts = logs_of(log)
     bad = [x for x in texts if not clean(x)]
     ended = sum("ERROR SUMMARY" in x for x in texts)
     assert ended >= 2 and code == 0 and not bad, (
@@ -380,6 +388,22 @@ def valgrind_of(part, *options):
         under_valgrind(t, part, *options)
     test.limit = 300.0
     return test
+
+
+def test_valgrind_canary(t):
+    """Faults on purpose, in a program and in a child that it began: what says that the others are
+    clean says otherwise of these."""
+    tool = os.path.join(os.path.dirname(t.binary), "tests", "canary")
+    if t.sanitized or not os.access(tool, os.X_OK):
+        raise Skip("its program was not built, or with sanitizers")
+    if not shutil.which("valgrind"):
+        raise Skip("valgrind is not installed")
+    for words in (["heap"], ["leak"], ["heap", "child"], ["none"]):
+        log = t.path("canary." + "-".join(words))
+        subprocess.run([*VALGRIND, f"--log-file={log}.%p", tool, *words],
+                       stdout=subprocess.DEVNULL, timeout=100)
+        dirty = sum(not clean(x) for x in logs_of(log))
+        assert (dirty > 0) == (words != ["none"]), f"{words}: {dirty} processes with errors"
 
 
 def cases():

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import select
+import shutil
 import signal
 import stat
 import struct
@@ -107,6 +108,41 @@ def test_reading_changes_nothing(t):
         with t.mount(os.path.join(top, name)) as m:
             t.call(all_sizes, m.path)
     assert state(top) == before
+
+
+def damaged(m):
+    """One chunk that cannot be decoded, and one whose index says nonsense."""
+    assert sorted(os.listdir(m + "/v")) == [".zarray", ".zattrs", "0", "1"]
+    assert os.path.isfile(m + "/v/1")
+    with open(m + "/v/0", "rb") as f:
+        assert np.frombuffer(f.read(), "<i4").tolist() == [1, 1]
+    with open(m + "/v/1", "rb") as f:
+        fails((errno.EIO,), f.read)
+    assert os.path.isfile(m + "/gone/0")
+    with open(m + "/gone/0", "rb") as f:
+        fails((errno.EIO,), f.read)
+
+
+# SEMANTICS E2, E3, E4
+def test_what_cannot_be_read(t):
+    import h5py
+    path = t.path("a.nc")
+    with h5py.File(path, "w") as f:
+        f.create_dataset("v", data=np.ones(4, "<i4"), chunks=(2,), compression="gzip")
+        f.create_dataset("gone", data=np.arange(40), chunks=(2,), compression="gzip")
+        at = f["v"].id.get_chunk_info(1).byte_offset
+        f.flush()
+    with open(path, "r+b") as f:
+        data = f.read()
+        f.seek(at)
+        f.write(b"no zlib")
+        trees = [i for i in range(len(data) - 4) if data[i:i + 5] == b"TREE\1"]
+        f.seek(trees[-1])
+        f.write(b"XXXX")
+    with t.mount(path, "filter=none", foreground=True) as m:
+        t.call(damaged, m.path)
+        log = m.messages()
+    assert "'/v'" in log and "'/gone'" in log, log
 
 
 # ---- a tree that is written ----
@@ -222,6 +258,18 @@ def busy(m):
     in_tree(m + "/sub/o.zarr", 1)
 
 
+def across(m):
+    """Names do not move between a dataset and what is around it; mv copies."""
+    fails((errno.EXDEV,), os.rename, m + "/file", m + "/sub/n.zarr/file")
+    fails((errno.EXDEV,), os.rename, m + "/sub/n.zarr/v/.zattrs", m + "/zattrs")
+    fails((errno.EXDEV,), os.rename, m + "/sub/n.zarr", m + "/sub/p.zarr")
+    fails((errno.EXDEV,), os.link, m + "/file", m + "/sub/n.zarr/file")
+    shutil.move(m + "/file", m + "/sub/n.zarr/file")
+    shutil.move(m + "/sub/n.zarr/file", m + "/file")
+    with open(m + "/file", "rb") as f:
+        assert f.read() == b"first"
+
+
 def same_size(d, m):
     with open(m + "/file", "rb", buffering=0) as f:
         assert f.read() == b"first"
@@ -289,7 +337,7 @@ def follow(d, m):
             p.kill()
 
 
-# SEMANTICS R15, C14, E9, L3, L4, L6, X2
+# SEMANTICS R15, C14, E9, L3, L4, L6, P13, X2
 def test_mirror(t):
     d = t.path("dir")
     os.makedirs(d + "/sub")
@@ -301,6 +349,7 @@ def test_mirror(t):
     with t.mount(d, "rw") as m:
         t.call(locks, d, m.path)
         t.call(read_only_ones, m.path)
+        t.call(across, m.path)
         t.call(same_size, d, m.path)
         t.call(watched, d, m.path)
         t.call(follow, d, m.path)

@@ -1,11 +1,14 @@
 /* ends.h - before every file of a build with SANITIZE=coverage: processes that end without exit
- * handlers, as children do, and those that are killed write down which lines they ran first. */
+ * handlers, as children do, and those that are killed by their server or end with it, write down
+ * which lines they ran first. */
 #ifndef TESTS_COVERAGE_ENDS_H
 #define TESTS_COVERAGE_ENDS_H
 
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#define COVERAGE_SECONDS 20 /* for writing them down */
 
 void __gcov_dump(void);
 
@@ -15,23 +18,33 @@ static inline _Noreturn void coverage_exit(int status)
 	_exit(status);
 }
 
-/* coverage_on_term - what coverage_kill sends; a handler that libraries of others do not know. */
-static void coverage_on_end(int sig __attribute__((unused)))
+static inline void coverage_on_end(int sig)
 {
-	coverage_exit(0);
+	(void)signal(SIGALRM, SIG_DFL);
+	(void)alarm(COVERAGE_SECONDS); /* it may have been in the middle of it */
+	coverage_exit(128 + sig);
 }
 
-__attribute__((constructor)) static void coverage_begin(void)
-{
-	(void)signal(SIGSTKFLT, coverage_on_end);
-}
-
+/* coverage_kill - SIGKILL becomes one that can be answered. */
 static inline int coverage_kill(pid_t pid, int sig)
 {
 	return kill(pid, sig == SIGKILL ? SIGSTKFLT : sig);
 }
 
+/* coverage_sigaction - a child makes all signals plain; what ends it is not. */
+static inline int coverage_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	struct sigaction own;
+
+	if ((sig != SIGSTKFLT && sig != SIGIO) || !act || act->sa_handler != SIG_DFL)
+		return sigaction(sig, act, old);
+	own = *act;
+	own.sa_handler = coverage_on_end;
+	return sigaction(sig, &own, old);
+}
+
 #define _exit(status) coverage_exit(status)
 #define kill(pid, sig) coverage_kill(pid, sig)
+#define sigaction(sig, act, old) coverage_sigaction(sig, act, old)
 
 #endif

@@ -1,6 +1,6 @@
 /* fuzz_codec.c - one codec over arbitrary bytes and parameters. FUZZ_CODEC says which: a name and a
- * number, as the folders in tests/fuzz/seeds are called ("lz4-32004"; the number is enough). Without
- * it the first four bytes of an input do: a number of a filter, or else any number.
+ * number, as the folders in tests/fuzz/seeds are called ("lz4-32004"; the number is enough).
+ * Without it the first four bytes of an input do: a number of a filter, or else any number.
  *
  * Properties: nothing crashes or touches memory that is not its own; decoding gives the length that
  * was asked for or a known error; what has no known length is the same; memory is at most a few

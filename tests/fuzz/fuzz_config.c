@@ -102,7 +102,8 @@ static void as_netrc(const struct slice *s)
 
 		require(!named || (strchr(named, ':') && named[0] != ':'));
 		require(!named || strstr(text, hosts[i]) || strcasestr(text, hosts[i]));
-		require(!named || any);
+		/* a default entry ends the search, as netrc(5) has it: then only `named` is one */
+		require(!any || strchr(any, ':'));
 		free(named);
 		free(any);
 	}

@@ -18,6 +18,7 @@
 enum { HTTPS = 1, HEAD = 2, ROOM = 4, PART = 8, PRIVATE = 16, PUBLIC_ONLY = 32, HTTP2 = 64 };
 
 static long status_now;
+static bool given; /* the input has the password itself */
 
 /* Ours in place of libcurl's: there is no transfer. */
 #undef curl_easy_getinfo
@@ -103,7 +104,7 @@ static void judged(const struct net_request *r)
 	if (a->rc) {
 		require(a->rc < 0 && a->e.code == a->rc && strncmp(a->e.msg, "'http", 5) == 0);
 		require(a->rc != -ENOENT || a->status == 404 || a->status == 410);
-		require(!strstr(a->e.msg, "secret"));
+		require(given || !strstr(a->e.msg, "secret"));
 		return;
 	}
 	require(a->status < 400);
@@ -150,7 +151,7 @@ static bool one_try(struct net_request *r, struct slice *s)
 	}
 	redirected(r, scheme);
 	buf_init(&shown, (size_t)2 * URL_MAX);
-	require(strstr(net_shown(&r->at, &shown), "://") != NULL);
+	require(strstr(net_shown(&r->at, &shown), "://") != NULL || !buf_ok(&shown));
 	buf_release(&shown);
 	return true;
 }
@@ -166,6 +167,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t hops = 0;
 
 	require(r != NULL);
+	given = memmem(data, size, "secret", 6) != NULL;
 	net.opts.private_redirects = flags & PRIVATE;
 	r->net = &net;
 	r->host = &host;

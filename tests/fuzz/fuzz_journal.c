@@ -70,7 +70,7 @@ static void make(struct slice *s, uint8_t flags, size_t done, struct journal_com
 		if (flags & HOSTILE) {
 			*x = (struct journal_entry){.page = rd_le64(s), .slot = rd_le64(s)};
 		} else {
-			page += rd_u8(s) % 3 + (n > 0);
+			page += rd_u8(s) % 3u + (n > 0 ? 1u : 0u);
 			*x = (struct journal_entry){.page = page, .slot = n};
 			if (journal_page_len(page, c->end) == 0)
 				break;

@@ -116,8 +116,10 @@ static void take_rules(struct world *w, struct slice *s)
 {
 	char *filter = piece_text(s), *quant = piece_text(s);
 
-	(void)codec_rule_add(&w->arena, filter, &w->rules, NULL);
-	(void)codec_quant_rule_add(&w->arena, quant, &w->quant, NULL);
+	/* none, where they are refused */
+	require((codec_rule_add(&w->arena, filter, &w->rules, NULL) == 0) == (w->rules.n > 0));
+	require((codec_quant_rule_add(&w->arena, quant, &w->quant, NULL) == 0) ==
+		(w->quant.n > 0));
 	free(filter);
 	free(quant);
 }

@@ -10,6 +10,7 @@
  *
  *   make fuzz TIME=60 FUZZ=plugin */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -181,6 +182,18 @@ int64_t child_now(void)
 int child_died_of(int status)
 {
 	return status & 15;
+}
+
+const char *child_why(int sig, char room[CHILD_WHY_MAX])
+{
+	(void)snprintf(room, CHILD_WHY_MAX, "signal %d", sig);
+	return room;
+}
+
+void child_renew(struct child_proc *c, uint64_t cpu_ms)
+{
+	(void)c;
+	(void)cpu_ms;
 }
 
 void child_say(int sock, int rc, const void *data, size_t n)

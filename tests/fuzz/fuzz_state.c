@@ -1,19 +1,19 @@
 /* fuzz_state.c - what lies in the state directory of a dataset besides logs: the list of filters
- * that writers wanted, what is known of a remote tree's documents, the map of a virtual file's
- * written pages. They may be damaged, or of somebody else.
+ * that writers wanted, the map of a virtual file's written pages. They may be damaged, or of
+ * somebody else.
  *
  * Input: a byte that says which, then its bytes; MAP: numbers that are put together with a right
  * sum, or, RAW, all of it.
  *
- * Properties: what is refused has a message; a form that a list says is one there is; a list that is
- * added to says what was added; pages of a map lie in its file; what is noted is noted once.
+ * Properties: what is refused has a message; a list that is added to says what was added; pages of
+ * a map lie in its file.
  *
  *   make fuzz TIME=60 FUZZ=state */
 #include "fusefs/commit_int.h"
 #include "hdf5view/nc_layout.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Functions that only these files have; what they define besides takes the place of the library's. */
+/* Functions that only this file has; what it defines besides takes the place of the library's. */
 #include "hdf5view/nc_rw_kept.c"
 
 #undef MAGIC

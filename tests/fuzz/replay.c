@@ -1,10 +1,11 @@
 /* replay.c - runs a fuzz target over inputs, for compilers without libFuzzer and for regression:
  *
- *   replay [-n N] [-s SEED] [-t SECONDS] FILE|FOLDER ...
+ *   replay [-n N] [-s SEED] [-t SECONDS] [-l SECONDS] FILE|FOLDER ...
  *
  * Each input as it is, then N damaged copies of each, always the same ones for a SEED; -t: for so
- * long instead. An input that ends badly, or takes longer than ten seconds, is written to
- * crash-<number> in the working directory, to be run again. */
+ * long instead. An input that ends badly, or takes longer than -l seconds (20), is written to
+ * crash-<number> in the working directory, to be run again. What is lost of memory is said at the
+ * end. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,7 +19,7 @@
 
 #define INPUT_MAX ((size_t)1 << 20)
 #define INPUTS_MAX 4096
-#define SECONDS_EACH 10
+#define SECONDS_EACH 20
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)(void));
@@ -31,6 +32,7 @@ struct input {
 static struct input inputs[INPUTS_MAX], now;
 static size_t n_inputs;
 static uint64_t state, count;
+static unsigned seconds_each = SECONDS_EACH;
 
 /* ---- what went wrong ---- */
 
@@ -43,6 +45,8 @@ static void keep(void)
 	uint64_t v = count;
 	int fd;
 
+	if (!now.data) /* at the end: a leak is of all of them */
+		return;
 	memcpy(name, head, sizeof(head));
 	for (int i = 0; i < 10; i++, v /= 10)
 		name[at + 9 - (size_t)i] = (char)('0' + v % 10);
@@ -72,9 +76,10 @@ static void run(const uint8_t *data, size_t n)
 	memcpy(copy, data, n);
 	now = (struct input){copy, n};
 	count++;
-	(void)alarm(SECONDS_EACH);
+	(void)alarm(seconds_each);
 	(void)LLVMFuzzerTestOneInput(copy, n);
 	(void)alarm(0);
+	now.data = NULL;
 	free(copy);
 }
 
@@ -223,13 +228,15 @@ int main(int argc, char **argv)
 	int opt, failed = 0;
 	time_t end;
 
-	while ((opt = getopt(argc, argv, "n:s:t:")) != -1) {
+	while ((opt = getopt(argc, argv, "n:s:t:l:")) != -1) {
 		if (opt == 'n')
 			copies = number(optarg);
 		else if (opt == 's')
 			seed = number(optarg);
 		else if (opt == 't')
 			seconds = number(optarg);
+		else if (opt == 'l')
+			seconds_each = (unsigned)number(optarg);
 		else
 			return 2;
 	}

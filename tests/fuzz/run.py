@@ -32,8 +32,10 @@ from concurrent.futures import ThreadPoolExecutor
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SEEDS = os.path.join(HERE, "seeds")
+LEAKS = os.path.join(HERE, "lsan.supp")  # of libraries
 BUILD_FUZZ = os.path.join(ROOT, "build-fuzz")
 BUILD_ASAN = os.path.join(ROOT, "build-asan")
+SLOW = 20  # seconds that an input may take
 LIMIT = 300  # seconds for -n, and for a program to end after its time
 FINDINGS_MAX = 5  # of one run of one target
 KEPT_MAX = 4096  # bytes of an input that --merge keeps
@@ -80,8 +82,9 @@ def max_len(target):
 def environment(target):
     env = dict(os.environ, FUZZ_CODEC=target if program_of(target) != "fuzz_" + target else "")
     env["ASAN_OPTIONS"] = "allocator_may_return_null=1:detect_leaks=1:max_allocation_size_mb=1024"
-    env["UBSAN_OPTIONS"] = "print_stacktrace=1"
-    env["LSAN_OPTIONS"] = "suppressions=" + os.path.join(HERE, "lsan.supp") + \
+    # aborts, as gcc's libubsan does not call what the program has for its end
+    env["UBSAN_OPTIONS"] = "print_stacktrace=1:abort_on_error=1"
+    env["LSAN_OPTIONS"] = "suppressions=" + LEAKS + \
         ":print_suppressions=0"
     return env
 
@@ -100,7 +103,7 @@ def folder_of(build, kind, target):
 
 def fuzz_words(target, seconds):
     """libFuzzer's command for so many seconds."""
-    words = [fuzzer_of(target), f"-max_total_time={seconds}", "-timeout=20",
+    words = [fuzzer_of(target), f"-max_total_time={seconds}", f"-timeout={SLOW}",
              "-rss_limit_mb=4096", "-print_final_stats=1", f"-max_len={max_len(target)}",
              "-reload=0", f"-artifact_prefix={folder_of(BUILD_FUZZ, 'crashes', target)}/"]
     words_file = os.path.join(HERE, "dicts", target)
@@ -175,8 +178,11 @@ def finding(target, status, text, before, folder):
     how = "\n".join(f"  again: tests/fuzz/run.py --replay {target} "
                     f"{os.path.relpath(os.path.join(folder, f), ROOT)}" for f in files)
     what = "does not end" if status is None else f"ended with {status}"
-    lines = [x for x in text.splitlines() if not re.match(r"#\d+\s+(NEW|REDUCE|pulse|INITED)", x)]
-    return f"{target}: {what}\n" + "\n".join(lines)[-6000:] + f"\n{how}"
+    lines = [x[:300] for x in text.splitlines()
+             if not re.match(r"#\d+\s+(NEW|REDUCE|pulse|INITED)|INFO: ", x)]
+    if len(lines) > 90:
+        lines[60:-30] = ["..."]
+    return f"{target}: {what}\n" + "\n".join(lines) + f"\n{how}"
 
 
 def run(target, args):
@@ -193,7 +199,7 @@ def run(target, args):
         if fuzzed:
             words = fuzz_words(target, left)
         else:
-            words = replay_words(target, ["-s", str(args.s)] + (
+            words = replay_words(target, ["-s", str(args.s), "-l", str(SLOW)] + (
                 ["-t", str(left)] if args.t else ["-n", str(args.n)]))
         status, text, cpu = run_program(words, env, folder, left + LIMIT)
         take(result, text, cpu)
@@ -317,21 +323,25 @@ def merge(names):
         print(f"{t}: {len(new)} of the corpus reach something new, {kept} kept", flush=True)
 
 
-def options():
+def options(words=None):
     p = argparse.ArgumentParser(description="the fuzz targets")
     p.add_argument("-n", type=int, default=100, help="damaged copies of each kept input")
     p.add_argument("-s", type=int, default=1, help="which ones")
     p.add_argument("-t", type=int, default=0, help="seconds for each target")
     p.add_argument("-j", type=int, default=2, help="targets at a time")
+    p.add_argument("--build", help="where programs for -n are, instead of build-asan")
     p.add_argument("--until", type=float, help="seconds of CPU in all runs")
     for name in ("libfuzzer", "spent", "replay", "recheck", "merge", "list"):
         p.add_argument("--" + name, action="store_true")
     p.add_argument("targets", nargs="*")
-    return p.parse_args()
+    return p.parse_args(words)
 
 
 def main():
     args = options()
+    if args.build:
+        global BUILD_ASAN
+        BUILD_ASAN = os.path.join(ROOT, args.build)
     if args.libfuzzer:
         return 0 if has_libfuzzer() else 1
     if args.replay:

@@ -16,7 +16,8 @@ def piece(data):
 
 URLS = [
     "https://example.com/a/b.zarr", "http://user:pa%20ss@host.example:8080/x?y=z&sig=abc#mode=s3",
-    "s3://bucket/key/with%20space", "http://[::1]:9000/p", "file:///tmp/x.nc", "HTTPS://EXAMPLE.com",
+    "s3://bucket/key/with%20space", "http://[::1]:9000/p", "file:///tmp/x.nc",
+        "HTTPS://EXAMPLE.com",
     "http://h/?X-Amz-Signature=1&token=2", "http://u@h/%41%zz", "gs3://b/k?", "http://h:0/", "x://",
     "http://127.0.0.1:65535/%F0%9F%98%80",
 ]
@@ -85,14 +86,16 @@ def answer(status, headers, body, end=0):
 
 HTTP = [
     bytes([1]) + struct.pack("<H", 1000) + answer(
-        200, ["HTTP/1.1 200 OK\r\n", "Content-Length: 5\r\n", "ETag: \"x\"\r\n", "\r\n"], ["hello"]),
+        200, ["HTTP/1.1 200 OK\r\n", "Content-Length: 5\r\n", "ETag: \"x\"\r\n", "\r\n"],
+            ["hello"]),
     bytes([8]) + struct.pack("<HHB", 9, 10, 4) + answer(
         206, ["Content-Range: bytes 10-14/100\r\n", "Content-Length: 5\r\n",
               "Last-Modified: Mon, 02 Jan 2023 03:04:05 GMT\r\n"], ["he", "llo"]),
     bytes([8 + 4]) + struct.pack("<HHB", 9, 2, 4) + answer(
         200, ["Content-Length: 12\r\n"], ["abcd", "efghijkl"]),
     bytes([1]) + struct.pack("<H", 9) + answer(302, ["Location: https://other.example/x\r\n"], [])
-    + answer(307, ["Location: ../y?z\r\n"], []) + answer(404, [], ["<Error><Code>NoSuchKey</Code>"]),
+    + answer(307, ["Location: ../y?z\r\n"], []) + answer(404, [],
+        ["<Error><Code>NoSuchKey</Code>"]),
     bytes([0]) + struct.pack("<H", 9) + answer(301, ["Location: http://127.0.0.1/\r\n"], []),
     bytes([16]) + struct.pack("<H", 9) + answer(301, ["Location: http://10.0.0.1/\r\n"], [])
     + answer(301, ["Location: http://[::1]/a b\r\n"], []),
@@ -102,7 +105,8 @@ HTTP = [
     bytes([64]) + struct.pack("<H", 9) + answer(416, ["Content-Range: bytes */100\r\n",
                                                       "Content-Encoding: gzip\r\n",
                                                       "x-amz-bucket-region: eu-west-1\r\n"], []),
-    bytes([1 + 32]) + struct.pack("<H", 9) + answer(308, ["Location: //h2.example:444/p#f\r\n"], []),
+    bytes([1 + 32]) + struct.pack("<H", 9) + answer(308, ["Location: //h2.example:444/p#f\r\n"],
+        []),
 ]
 KEYS = ('{"Code": "Success", "AccessKeyId": "AK", "SecretAccessKey": "SK", "Token": "T", '
         '"Expiration": "2030-01-02T03:04:05Z"}')
@@ -130,7 +134,8 @@ SIGN = [
         "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "token",
         "Range: bytes=0-9", "x-amz-meta-a:  two   blanks ", "A:1", "a:2"))
     for f in (0, 1, 3, 7, 15)
-] + [bytes([3, 0, 0, 0, 0]) + b"".join(piece(x) for x in ("", "", "", "", "", "", "", "", "nocolon"))]
+] + [bytes([3, 0, 0, 0, 0]) + b"".join(piece(x) for x in ("", "", "", "", "", "", "", "",
+    "nocolon"))]
 CACHE = [
     bytes([f]) + b"".join(bytes([w]) + struct.pack("<I", off) + piece(data)
                           for w, off, data in rows)
@@ -145,8 +150,10 @@ TEXT = [b"0", b"10K", b"18446744073709551615", b"5G", b"007", "\u00fc\u4e00\U000
 JSON = [
     b'{"zarr_format": 2, "shape": [10, 20], "chunks": [5, 5], "dtype": "<f4", "fill_value": NaN, '
     b'"order": "C", "filters": null, "compressor": {"id": "zlib", "level": 5}}',
-    b'[1, -2, 3.5, 1e5, 0., .5, 1.e5, Infinity, -Infinity, 18446744073709551615, -9223372036854775808]',
-    b'{"a": {"b": [true, false, null, "x\\u00e9\\ud83d\\ude00\\n\\/"]}}', b'"\xff"', b'[[[[[[[[]]]]]]]]',
+    b'[1, -2, 3.5, 1e5, 0., .5, 1.e5, Infinity, -Infinity, 18446744073709551615, '
+    b'-9223372036854775808]',
+    b'{"a": {"b": [true, false, null, "x\\u00e9\\ud83d\\ude00\\n\\/"]}}', b'"\xff"',
+        b'[[[[[[[[]]]]]]]]',
     b'{"a": 1, "a": 2}', b'5.0', b'1e400', b'-0', b'{"\\u0000": "\\u0000x"}', b'[1,]', b'123abc',
 ]
 
@@ -162,7 +169,8 @@ STAGE = [
     b"\2" + rec(1, 0, "v/0", b"data") + rec(1, 0, "v/1", b"d") + rec(3, 0, "v") + rec(2, 0, "v") * 3
     + struct.pack("<H", 100) + b"\xff",
     b"\2" + rec(1, 0, "v/0", b"data") * 6 + struct.pack("<H", 60), b"\1NZSTAGE1" + bytes(60),
-    b"\0" + rec(1, 0, "../x") + rec(9, 0, "k"), b"\0" + rec(4, 0, b"a\0../b"), b"\0" + rec(5, 1, b"x\0y"),
+    b"\0" + rec(1, 0, "../x") + rec(9, 0, "k"), b"\0" + rec(4, 0, b"a\0../b"), b"\0" + rec(5, 1,
+        b"x\0y"),
 ]
 PAGE = bytes(range(256)) * 4
 
@@ -178,10 +186,12 @@ JOURNAL = [
     journal(0, 1, 9000, PAGE * 8, [(b"\0", b"new" * 50), (b"\0", b"B" * 4096)]),
     journal(0, 0, 3000, PAGE * 9, [(b"\0", b"x")]), journal(0, 9, 20000, b"", []),
     journal(0, 2, 8192, PAGE * 8, [(b"\0", PAGE), (b"\0", PAGE[::-1] * 4)]),
-    journal(1, 0, 5000, PAGE * 4, [(struct.pack("<QQ", 0, 0), b"y"), (struct.pack("<QQ", 9, 1), b"")]),
+    journal(1, 0, 5000, PAGE * 4, [(struct.pack("<QQ", 0, 0), b"y"), (struct.pack("<QQ", 9, 1),
+        b"")]),
     journal(1, 0, 5000, PAGE, [(struct.pack("<QQ", 2**51, 2**40), b"y")]),
     journal(4, 0, 5000, PAGE * 4, [(b"\0", b"x"), (b"\0", b"y"), (b"\0", b"z")]) + b"\x10\x10\xff",
-    journal(2, 0, 100, b"file", []) + b"NZJOURN\n\1\0\0\0", journal(8, 0, 900, PAGE * 2, [(b"\0", b"x")]),
+    journal(2, 0, 100, b"file", []) + b"NZJOURN\n\1\0\0\0", journal(8, 0, 900, PAGE * 2, [(b"\0",
+        b"x")]),
 ]
 
 
@@ -191,7 +201,8 @@ def step(op, n, key):
 
 MANIFEST = [
     bytes([f]) + b"".join(rows) for f in (0, 1, 4, 5, 8) for rows in (
-        [step("P", 0, "v/0"), step("P", 1, "n/c/0"), step("D", 2, "v/.zarray"), step("R", 3, ".zmetadata")],
+        [step("P", 0, "v/0"), step("P", 1, "n/c/0"), step("D", 2, "v/.zarray"), step("R", 3,
+            ".zmetadata")],
         [step("A", 0, "v"), step("I", 0, "w"), step("X", 0, "g/.zgroup")],
         [step("V", 0, "v/.zarray"), step("D", 1, "v/.zarray"), step("Y", 0, "v/0")],
         [step("P", 0, "l/x"), step("P", 1, "f"), step("A", 0, "../outside")],
@@ -207,10 +218,12 @@ def parquet():
             data = f.read()
         if data[:4] == b"PAR1" and len(data) < 4000:
             found.append(b"\0" + data)
-    rows = b"".join([b"\0" + struct.pack("<IH", 100, 50) + piece("s3://b/k"), b"\1" + piece(b"raw\0x"),
+    rows = b"".join([b"\0" + struct.pack("<IH", 100, 50) + piece("s3://b/k"), b"\1"
+        + piece(b"raw\0x"),
                      b"\2", b"\6" + struct.pack("<IH", 7, 8) + piece("s3://b/k")])
     return found + [b"\1" + rows, b"\1" + rows * 8, b"\2\x15\x02\x19\x2c\x18\x03abc\x00\x00\x00",
-                    b"\3\x03\x20\x00\x03\x88\xc6\xfa\x08\x05", b"\3\x20\x08\x00\x10\x01\x02\x03\x04",
+                    b"\3\x03\x20\x00\x03\x88\xc6\xfa\x08\x05",
+                        b"\3\x20\x08\x00\x10\x01\x02\x03\x04",
                     b"\4\x0a\x00\x0a\x10hello\x0a\x05", b"\4\x06\x00\x06\x14abcdef"]
 
 
@@ -228,7 +241,8 @@ def plan(rule, quant, kind, size, dims, access, filters, uniform=0):
         out += struct.pack("<HB", n, c - 1)
     out += (bytes([access]) if kind != 8 else b"") + bytes([0, 1, uniform, len(filters)])
     for which, params in filters:
-        out += bytes([which]) + b"".join(bytes([8, v]) for v in params) + (b"\0" if len(params) < 8 else b"")
+        out += bytes([which]) + b"".join(bytes([8, v]) for v in params)
+        out += b"\0" if len(params) < 8 else b""
     return out
 
 
@@ -238,11 +252,15 @@ PLAN = [
     plan("shuffle|deflate,4", "*,bitgroom,3", 3, 2, [(100, 50)], 0, [(1, [4]), (11, [3])], 1),
     plan("v,none", "v,bitround,9", 3, 0x81, [(9, 9)], 1, [(2, [])]),
     plan("blosc,0,0,0,0,5,1,1", "", 2, 0, [], 0, [(8, [2, 2, 4, 0, 5, 1, 1])]),
-    plan("", "", 8, 0, [(5, 2)], 2, [(0, [1])]), plan("szip,4,8", "", 1, 2, [(64, 64)], 0, [(16, [1])]),
-    plan("", "granularbr,3", 5, 9, [(3, 2), (4, 3), (5, 4)], 0, [(3, [4, 8]), (4, [1]), (0, [1]), (2, [])]),
+    plan("", "", 8, 0, [(5, 2)], 2, [(0, [1])]), plan("szip,4,8", "", 1, 2, [(64, 64)], 0, [(16,
+        [1])]),
+    plan("", "granularbr,3", 5, 9, [(3, 2), (4, 3), (5, 4)], 0, [(3, [4, 8]), (4, [1]), (0, [1]),
+        (2, [])]),
 ]
-STATE = [b"\0/v\t1,5|2,4\nzarr_format\t3\ndimension_separator\t/\n/g/w\tnone\n", b"\0", b"\0zarr_format\t2",
-         b"\1" + struct.pack("<IIIIIBB", 1 << 20, 4096, 0, 0, 7, 1, 2) + struct.pack("<6H", 0, 3, 1, 1, 5, 9),
+STATE = [b"\0/v\t1,5|2,4\nzarr_format\t3\ndimension_separator\t/\n/g/w\tnone\n", b"\0",
+    b"\0zarr_format\t2",
+         b"\1" + struct.pack("<IIIIIBB", 1 << 20, 4096, 0, 0, 7, 1, 2) + struct.pack("<6H", 0, 3,
+             1, 1, 5, 9),
          b"\1" + struct.pack("<IIIIIBB", 5000, 6000, 0, 1, 7, 0, 0), b"\2NCRWMAP1" + bytes(70)]
 
 
@@ -279,7 +297,8 @@ def main():
         folder = os.path.join(SEEDS, target)
         os.makedirs(folder, exist_ok=True)
         for i, data in enumerate(inputs):
-            with open(os.path.join(folder, f"{i:03}" if len(inputs) > 99 else f"{i:02}"), "wb") as f:
+            with open(os.path.join(folder, f"{i:03}" if len(inputs) > 99 else f"{i:02}"),
+                "wb") as f:
                 f.write(data.encode() if isinstance(data, str) else data)
 
 

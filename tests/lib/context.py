@@ -55,7 +55,10 @@ def sanitizer_env(path):
     env = dict(os.environ)
     env["ASAN_OPTIONS"] = ("detect_leaks=1:exitcode=99:allocator_may_return_null=1:"
                            f"log_path={path}")
-    env["UBSAN_OPTIONS"] = f"print_stacktrace=1:log_path={path}"
+    # children make all signals plain, but not these: a crash is a report, not only a child less;
+    # and gcc's libubsan writes to standard error alone, which a daemon does not have
+    env["ASAN_OPTIONS"] += ":handle_segv=2:handle_sigbus=2:handle_sigfpe=2:handle_abort=2"
+    env["UBSAN_OPTIONS"] = f"print_stacktrace=1:abort_on_error=1:log_path={path}"
     env["TSAN_OPTIONS"] = f"exitcode=99:log_path={path}"
     env["LSAN_OPTIONS"] = "suppressions=" + os.path.join(ROOT, "tests", "lib", "lsan.supp")
     return env

@@ -17,6 +17,9 @@ class Events:
         self.kinds = [(3, self.stop_server), (3, self.stop_child), (2, self.stop_reader),
                       (4, self.kill_child), (2, self.fewer_files), (3, self.cache), (4, self.line),
                       (2, self.full_disk), (1, self.kill_server)]
+        if run.args.events:
+            names = run.args.events.split(",")
+            self.kinds = [(n, k) for n, k in self.kinds if k.__name__ in names]
 
     def once(self):
         kind = self.rng.choices([k for _, k in self.kinds], [n for n, _ in self.kinds])[0]
@@ -30,7 +33,7 @@ class Events:
             self.run.emit({"kind": "event", "event": what, "scene": scene.name})
 
     def wait(self, low, high):
-        self.run.rest(self.rng.uniform(low, high))
+        self.run.rest(self.rng.uniform(low, high) * self.run.args.last)
 
     def one(self, accept):
         """One of the scenes that accept() takes; in the order of the seed."""

@@ -58,6 +58,7 @@ class Worker:
         self.failures = 0
         self.break_for = 0.0  # seconds until the next time
         self.formats = {}
+        self.last = None
 
     def main(self):
         led, n, due = self.led, self.number, time.monotonic()
@@ -70,7 +71,8 @@ class Worker:
             took = time.monotonic() - led.started[n]
             led.started[n] = 0
             led.ops[n] += 1
-            led.slow[n] = max(led.slow[n], took)
+            if type(self) is Reader:  # writers wait for each other, and for what they disturb
+                led.slow[n] = max(led.slow[n], took)
             due = max(due + self.run.interval, time.monotonic() - 1)
             self.pause(max(due - time.monotonic(), self.break_for))
             self.break_for = 0.0
@@ -89,11 +91,17 @@ class Worker:
         if self.failures > 20:
             self.led.stop[0] = 1
 
+    def dataset(self):
+        """One of the scene's; the same for a while."""
+        if self.last is None or self.rng.random() < self.scene.restless:
+            self.last = self.rng.choice(self.scene.datasets)
+        return self.last
+
     def excused(self, d, t0, why, what):
         """Count an error, or say that it should not have been."""
         self.led.errors[self.number, min(why.number, len(self.led.errors[0]) - 1)] += 1
         self.break_for = 0.02  # errors are quick
-        allowed = self.led.allowed(self.scene.number, d, t0)
+        allowed = self.led.allowed(self.scene.number, d, t0) | self.scene.excuses
         if why.number not in allowed:
             self.fail(f"{what}: unexpected error {errno.errorcode.get(why.number, why.number)}: "
                       f"{why}; allowed {sorted(allowed)}")
@@ -101,7 +109,7 @@ class Worker:
 
 class Reader(Worker):
     def once(self):
-        d = self.rng.choice(self.scene.datasets)
+        d = self.dataset()
         kind = self.rng.random()
         if d.show == "nc":
             todo = self.nc_raw if kind < 0.04 else self.nc

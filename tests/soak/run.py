@@ -32,7 +32,6 @@ import scenes as kinds  # noqa: E402
 import watch  # noqa: E402
 from lib import mounts  # noqa: E402
 
-HANG = 120.0
 FAILURES_MAX = 30
 
 
@@ -180,7 +179,7 @@ class Run:
         now = time.monotonic()
         for w in self.workers:
             started = float(self.led.started[w.number])
-            if started and now - started > HANG:
+            if started and now - started > self.args.hang:
                 self.problem(f"{w.scene.name} worker {w.number} hangs: {self.where(w)}")
                 self.ended = True
         for s in self.scenes:
@@ -333,13 +332,10 @@ class Run:
         signal.signal(signal.SIGTERM, self.on_signal)
         signal.signal(signal.SIGINT, self.on_signal)
         try:
-            self.set_up()
-            self.fork()
-            self.load()
-            self.finish()
-            self.unmount()
-            self.logs()
-            self.report()
+            for phase in (self.set_up, self.fork, self.load, self.finish, self.unmount, self.logs,
+                          self.report):
+                self.emit({"kind": "phase", "name": phase.__name__})
+                phase()
         finally:
             self.clean()
         failures = self.failure_lines()
@@ -368,6 +364,10 @@ def arguments(words=None):
     p.add_argument("--lag", type=float, default=20, help="seconds until a change must be seen")
     p.add_argument("--change", type=float, default=1, help="factor of the time between changes")
     p.add_argument("--every", type=float, default=4, help="seconds between events")
+    p.add_argument("--events", help="only these, with a comma between: kill_server, full_disk ...")
+    p.add_argument("--last", type=float, default=1, help="factor of the time that events last")
+    p.add_argument("--hang", type=float, default=120, help="seconds until who waits has waited "
+                   "too long; more where others have the processor")
     p.add_argument("--sample", type=float, default=5)
     p.add_argument("--line", type=float, default=30, help="seconds between lines of progress")
     p.add_argument("--lines", type=float, default=5, help="most lines of a log in a second")

@@ -1,5 +1,6 @@
 """What is mounted: a scene is a mount with its source, its readers and its writers."""
 import contextlib
+import errno
 import fcntl
 import os
 import resource
@@ -63,6 +64,8 @@ class Scene:
     """options: of the mount; few: RLIMIT_NOFILE; group: memory cgroup (watch.MemoryGroup)."""
     n_writers = 0
     writable = False
+    restless = 1.0          # how often a worker takes another dataset
+    excuses = frozenset()   # errors that are right at any time
     change_every = 40.0
     cache_dir = None
     small_disk = None
@@ -174,6 +177,14 @@ class FileTree(Scene):
         self.add("a", "h5", make.H5_BIG, self.source, "tree", "").made()
 
 
+class Decoded(FileTree):
+    """The same without filters: every chunk is decoded, and most are read ahead."""
+
+    def make(self):
+        super().make()
+        self.options = ["filter=none", "cache_size=8M"]
+
+
 class TreeFile(Scene):
     """A Zarr tree as a virtual file."""
 
@@ -228,7 +239,7 @@ class Lean(Mirror):
 class Writing(Scene):
     writable = True
     writer = writers.TreeWriter
-    n_writers = 2
+    n_writers = 3
 
     def workers(self):
         return [readers.Reader] * self.n_readers + [self.writer] * self.n_writers
@@ -260,17 +271,33 @@ class WriteTree(Writing):
 
     def verify(self):
         import h5py
-        d, bad = self.datasets[0], []
-        with h5py.File(self.source, "r") as f:
-            for v in d.variables:
-                for r in range(v.rows):
-                    bad += self.compare(d, v, r, f[v.name][r])
+        bad = []
+        for d in self.datasets:
+            with h5py.File(d.path, "r") as f:
+                for v in d.variables:
+                    for r in range(v.rows):
+                        bad += self.compare(d, v, r, f[v.name][r])
         return bad
+
+
+class WriteMirror(WriteTree):
+    """Chunks written into the trees of five HDF5 files, of which three may be open: one that is
+    closed for want of room is committed, and what is known of it is stale (docs/mirror.md)."""
+    restless = 0.02
+    excuses = frozenset({errno.ESTALE})
+
+    def make(self):
+        self.source = self.path()
+        self.options = ["rw", "open_datasets=3", "commit_delay=200", "cache_size=8M"]
+        for i in range(5):
+            self.add(f"m{i}", "h5", self.VARS, self.path(f"m{i}.nc"), "tree", f"m{i}.zarr",
+                     changes=False, written=True).made()
 
 
 class WriteFile(Writing):
     """Rows written into the virtual file of a Zarr tree."""
     writer = writers.NcWriter
+    n_writers = 2
 
     def make(self):
         self.source = self.path("v.zarr")
@@ -374,8 +401,9 @@ class WriteS3(S3File, Writing):
 
 
 # name: (class, of 64 readers)
-SCENES = {"file": (FileTree, 10), "tree": (TreeFile, 8), "mirror": (Mirror, 10), "few": (Few, 5),
-          "lean": (Lean, 10), "wtree": (WriteTree, 5), "wfile": (WriteFile, 4), "web": (Web, 3),
+SCENES = {"file": (FileTree, 7), "decoded": (Decoded, 6), "tree": (TreeFile, 7),
+          "mirror": (Mirror, 8), "few": (Few, 5), "lean": (Lean, 8), "wtree": (WriteTree, 4),
+          "wmirror": (WriteMirror, 4), "wfile": (WriteFile, 3), "web": (Web, 3),
           "webfile": (WebFile, 3), "s3": (S3File, 3), "ws3": (WriteS3, 3)}
 
 

@@ -153,7 +153,7 @@ class TreeWriter(Reader):
     def once(self):
         while self.led.held[0] and not self.led.stop[0]:
             time.sleep(0.05)
-        d = self.scene.datasets[0]
+        d = self.dataset()
         mine = [(v, r) for v in d.variables if not v.small for r in range(v.rows)
                 if d.cell(v, r) % self.scene.n_writers == self.share]
         var, row = self.rng.choice(mine)

@@ -107,6 +107,28 @@ static void doubles_read_back(void **state)
 	buf_release(&b);
 }
 
+static void printed_texts_have_any_length(void **state)
+{
+	char text[3000];
+	struct buf b;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	buf_init(&b, 10000);
+	buf_printf(&b, "<%s>", text);
+	assert_true(buf_ok(&b));
+	assert_int_equal(b.len, sizeof(text) + 1);
+	assert_true(b.data[0] == '<' && b.data[1] == 'x' && b.data[b.len - 1] == '>');
+	buf_printf(&b, "%d", 7);
+	assert_int_equal(b.data[b.len - 1], '7');
+	buf_release(&b);
+	buf_init(&b, 1000);
+	buf_printf(&b, "%s", text);
+	assert_false(buf_ok(&b));
+	buf_release(&b);
+}
+
 static void buffers_have_a_ceiling(void **state)
 {
 	struct buf b;
@@ -203,6 +225,7 @@ int main(void)
 		cmocka_unit_test(utf8_is_strict),
 		cmocka_unit_test(latin1_is_kept),
 		cmocka_unit_test(doubles_read_back),
+		cmocka_unit_test(printed_texts_have_any_length),
 		cmocka_unit_test(buffers_have_a_ceiling),
 		cmocka_unit_test(errors_join_and_truncate),
 		cmocka_unit_test(cursors_fail_sticky),

@@ -121,6 +121,7 @@ static const char *why(const char *name)
 	return text ? text : "";
 }
 
+/* SECURITY S60 */
 static void test_trust(void **state)
 {
 	(void)state;

@@ -4,13 +4,14 @@
 
 static struct nc_chunks *make(struct ncf *f, uint64_t *used)
 {
+	struct nc_budget budget = {.max = 1 << 28};
 	struct nc_chunks *c = NULL;
 	struct err e = ERR_INIT;
 
-	*used = 0;
 	ncf_start(f);
-	if (nc_chunks_make(f->io, &f->a, 0, &f->plan, used, 1 << 28, &c, &e) < 0)
+	if (nc_chunks_make(f->io, &f->a, 0, &f->plan, &budget, &c, &e) < 0)
 		fail_msg("%s", e.msg);
+	*used = budget.used;
 	return c;
 }
 
@@ -97,6 +98,26 @@ static void test_million_cost_nothing(void **state)
 	ncf_release(&f);
 }
 
+/* A file that claims any number of chunks does not keep anybody waiting for ever. */
+static void test_claims(void **state)
+{
+	struct nc_budget budget = {.max = NC_LOOKED * 1000};
+	struct nc_chunks *c = NULL;
+	struct err e = ERR_INIT;
+	struct ncf f;
+
+	(void)state;
+	one(&f, (uint64_t)1 << 50);
+	f.where = CHUNK_RANGE;
+	free(f.refs);
+	f.refs = NULL;
+	ncf_start(&f);
+	assert_int_equal(nc_chunks_make(f.io, &f.a, 0, &f.plan, &budget, &c, &e), -ERANGE);
+	assert_null(c);
+	assert_true(budget.looked <= 1001);
+	ncf_release(&f);
+}
+
 /* Where every chunk is presented, nobody has to be asked. */
 static void test_undeclared(void **state)
 {
@@ -119,18 +140,30 @@ static void test_undeclared(void **state)
 static bool by_pattern(unsigned pattern, uint64_t l, uint64_t n)
 {
 	switch (pattern) {
-	case 0: return false;
-	case 1: return l == 0;
-	case 2: return l == n - 1;
-	case 3: return l > 0;
-	case 4: return l < n - 1;
-	case 5: return l != n / 2;
-	case 6: return l % 2 == 0;
-	case 7: return l % 3 == 1;
-	case 8: return l > 1000 && l < 2000;
-	case 9: return l % 700 < 300;
-	case 10: return (l * 2654435761u >> 7) % 16 == 0;
-	default: return l >= n - 600 && l % 2 == 1;
+	case 0:
+		return false;
+	case 1:
+		return l == 0;
+	case 2:
+		return l == n - 1;
+	case 3:
+		return l > 0;
+	case 4:
+		return l < n - 1;
+	case 5:
+		return l != n / 2;
+	case 6:
+		return l % 2 == 0;
+	case 7:
+		return l % 3 == 1;
+	case 8:
+		return l > 1000 && l < 2000;
+	case 9:
+		return l % 700 < 300;
+	case 10:
+		return (l * 2654435761u >> 7) % 16 == 0;
+	default:
+		return l >= n - 600 && l % 2 == 1;
 	}
 }
 
@@ -179,9 +212,11 @@ static void test_sparse(void **state)
 static void test_sizes(void **state)
 {
 	/* what the largest exceeds the smallest by, and bytes that takes */
-	static const struct { uint64_t over; unsigned width; } rows[] = {
-		{0, 0}, {1, 1}, {255, 1}, {256, 2}, {65535, 2}, {65536, 3}, {1 << 24, 4},
-		{UINT32_MAX - 100, 4}};
+	static const struct {
+		uint64_t over;
+		unsigned width;
+	} rows[] = {{0, 0},     {1, 1},     {255, 1},     {256, 2},
+		    {65535, 2}, {65536, 3}, {1 << 24, 4}, {UINT32_MAX - 100, 4}};
 	static const uint64_t counts[] = {1, 4, 40, 64, 65, 121, 128, 364, 1093, 4096};
 	struct nc_chunks *c;
 	uint64_t used;
@@ -200,8 +235,8 @@ static void test_sizes(void **state)
 			set(&f, n / 2, 100 + rows[k].over);
 			c = make(&f, &used);
 			matches(&f, c);
-			assert_true(used <= 500 + n / 11 * 33 +
-						   n * (8 * rows[k].width + 1) / 8);
+			assert_true(used <=
+				    500 + n / 11 * 33 + n * (8 * rows[k].width + 1) / 8);
 			nc_chunks_free(c);
 			ncf_release(&f);
 		}
@@ -237,8 +272,8 @@ static void test_unknown(void **state)
 static void test_errors(void **state)
 {
 	struct nc_chunks *c = NULL;
+	struct nc_budget budget = {.max = 4000};
 	struct err e = ERR_INIT;
-	uint64_t used = 0;
 	struct ncf f;
 
 	(void)state;
@@ -247,12 +282,12 @@ static void test_errors(void **state)
 	for (uint64_t l = 0; l < 5000; l++)
 		set(&f, l, 50 + l);
 	ncf_start(&f);
-	assert_int_equal(nc_chunks_make(f.io, &f.a, 0, &f.plan, &used, 4000, &c, &e), -ERANGE);
+	assert_int_equal(nc_chunks_make(f.io, &f.a, 0, &f.plan, &budget, &c, &e), -ERANGE);
 	assert_int_equal(e.code, -ERANGE);
 	f.bad = 17;
 	f.bad_rc = -ESTALE; /* not a matter of that chunk */
-	used = 0;
-	assert_int_equal(nc_chunks_make(f.io, &f.a, 0, &f.plan, &used, 1 << 20, &c, &e), -ESTALE);
+	budget = (struct nc_budget){.max = 1 << 20};
+	assert_int_equal(nc_chunks_make(f.io, &f.a, 0, &f.plan, &budget, &c, &e), -ESTALE);
 	assert_null(c);
 	ncf_release(&f);
 }
@@ -263,7 +298,8 @@ int main(void)
 		cmocka_unit_test(test_constant),   cmocka_unit_test(test_million_cost_nothing),
 		cmocka_unit_test(test_undeclared), cmocka_unit_test(test_absent),
 		cmocka_unit_test(test_sparse),     cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_unknown),    cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_unknown),    cmocka_unit_test(test_claims),
+		cmocka_unit_test(test_errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

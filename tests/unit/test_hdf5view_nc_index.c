@@ -7,8 +7,8 @@ struct tree {
 	struct nc_chunks *c;
 	struct nc_var v;
 	struct nc_index x;
-	uint8_t *bytes;      /* all nodes */
-	uint64_t next;       /* chunk that the walk expects */
+	uint8_t *bytes; /* all nodes */
+	uint64_t next;  /* chunk that the walk expects */
 };
 
 #define AT 1000
@@ -26,11 +26,11 @@ static uint64_t le(const uint8_t *p, size_t n)
 /* plant - a tree over the chunks of f that were stored. */
 static void plant(struct tree *t)
 {
+	struct nc_budget budget = {.max = 1 << 24};
 	struct err e = ERR_INIT;
-	uint64_t used = 0;
 
 	ncf_start(&t->f);
-	if (nc_chunks_make(t->f.io, &t->f.a, 0, &t->f.plan, &used, 1 << 24, &t->c, &e) < 0)
+	if (nc_chunks_make(t->f.io, &t->f.a, 0, &t->f.plan, &budget, &t->c, &e) < 0)
 		fail_msg("%s", e.msg);
 	t->v = (struct nc_var){.data = NC_CHUNKED, .rank = t->f.a.rank, .elem = 4};
 	memcpy(t->v.chunk, t->f.chunk, sizeof(t->f.chunk));
@@ -253,8 +253,8 @@ static void test_library(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_walk),  cmocka_unit_test(test_ranks),
-		cmocka_unit_test(test_texts), cmocka_unit_test(test_none),
+		cmocka_unit_test(test_walk),    cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_texts),   cmocka_unit_test(test_none),
 		cmocka_unit_test(test_library),
 	};
 

@@ -155,6 +155,9 @@ static void test_secrets(void **state)
 	assert_null(strstr(a.shown, "me@"));
 	assert_null(strchr(a.shown, '#'));
 	address_release(&a);
+	a = good("s3://Bucket/Key#mode=zarr"); /* its letters mean something */
+	assert_string_equal(a.shown, "s3://Bucket/Key");
+	address_release(&a);
 	a = good("http://u%40x:p%3Aq@h/a.nc");
 	assert_string_equal(a.user, "u@x");
 	assert_string_equal(a.password, "p:q");
@@ -184,6 +187,8 @@ static void test_buckets(void **state)
 	s3("https://my.dotted.b.s3.amazonaws.com/k.nc#mode=bytes", ADDRESS_S3, NULL,
 	   "my.dotted.b", "k.nc", NULL, ADDRESS_FILE);
 	s3("https://b.s3-us-west-2.amazonaws.com/k", ADDRESS_S3, NULL, "b", "k", "us-west-2",
+	   ADDRESS_ANY);
+	s3("https://storage.googleapis.com/b/k", ADDRESS_GS3, NULL, "b", "k", NULL,
 	   ADDRESS_ANY);
 	s3("https://s3.amazonaws.com/b/k/", ADDRESS_S3, NULL, "b", "k", NULL, ADDRESS_TREE);
 	s3("http://s3.us-east-2.amazonaws.com/b/k/l", ADDRESS_S3, NULL, "b", "k/l", "us-east-2",

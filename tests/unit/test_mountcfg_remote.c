@@ -1,6 +1,7 @@
 /* The command line about things on other machines: addresses and their secrets, the options,
  * and what .ncrc says. */
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -256,6 +257,7 @@ static void test_rc(void **state)
 	cfg_release(&cfg);
 }
 
+/* SECURITY S25 */
 static void test_rc_files(void **state)
 {
 	struct cfg cfg;
@@ -267,6 +269,17 @@ static void test_rc_files(void **state)
 	good(&cfg, ARGV(A("s3://b/x"), A("/mnt")));
 	assert_null(cfg.profile); /* anybody may have written that */
 	cfg_release(&cfg);
+	if (geteuid() == 0) {
+		char ncrc[PATH_MAX];
+
+		(void)snprintf(ncrc, sizeof(ncrc), "%s/.ncrc", g_cwd);
+		write_file(g_cwd, ".ncrc", "AWS.PROFILE=evil\n", 0600);
+		assert_int_equal(chown(ncrc, 65534, 65534), 0);
+		good(&cfg, ARGV(A("s3://b/x"), A("/mnt")));
+		assert_null(cfg.profile); /* somebody else has */
+		cfg_release(&cfg);
+		assert_int_equal(unlink(ncrc), 0);
+	}
 	write_file(g_cwd, ".ncrc", "HTTP.SSL.VERIFYPEER=0\nAWS.REGION=evil.example.org/\n",
 		   0644);
 	refused(ARGV(A("s3://b/x"), A("/mnt")), "region");

@@ -34,6 +34,7 @@ static bool told(void *arg, struct ns_call *c)
 	return hello(NULL, c);
 }
 
+/* SECURITY S33, S34 */
 static void test_redirects(void **state)
 {
 	static const struct {

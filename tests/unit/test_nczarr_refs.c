@@ -209,6 +209,8 @@ static void test_hybrid(void **state)
 	assert_int_equal(pq_hybrid(p, 2, 3, out, 6), SIZE_MAX);
 	assert_int_equal(pq_hybrid(p, sizeof(p), 33, out, 1), SIZE_MAX);
 	assert_int_equal(pq_hybrid((const uint8_t *)"\0", 1, 3, out, 1), SIZE_MAX);
+	/* a run of a value that has more bits than values have */
+	assert_int_equal(pq_hybrid((const uint8_t *)"\4\10", 2, 3, out, 2), SIZE_MAX);
 	out[1] = 9;
 	assert_int_equal(pq_hybrid((const uint8_t *)"\4", 1, 0, out, 2), 1);
 	assert_int_equal(out[1], 0);

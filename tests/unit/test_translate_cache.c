@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -442,6 +443,61 @@ static void test_pool_threads(void **state)
 	cache_pool_free(p);
 }
 
+/* bounded - several that load what is as large as all of them together may have. */
+struct bounded {
+	struct cache *c;
+	_Atomic int *inside;
+	uint64_t first;
+	unsigned bad;
+};
+
+static void *load_bounded(void *arg)
+{
+	struct bounded *t = arg;
+	struct err e = ERR_INIT;
+
+	(void)err_set(&e, -EIO, "made up");
+	for (uint64_t k = t->first; k < t->first + 500; k++) {
+		struct cache_entry *x;
+
+		if (cache_get(t->c, 0, k, &x, NULL) != CACHE_LOAD ||
+		    !cache_alloc(x, 64 * KIB)) {
+			t->bad++;
+			continue;
+		}
+		t->bad += atomic_fetch_add(t->inside, 1) != 0;
+		(void)sched_yield();
+		(void)atomic_fetch_sub(t->inside, 1);
+		if (k % 3 == 0) {
+			cache_fail(x, &e);
+			continue;
+		}
+		cache_publish(x);
+		cache_put(x);
+	}
+	return NULL;
+}
+
+static void test_bound(void **state)
+{
+	struct cache *c = cache_new(1024 * KIB);
+	_Atomic int inside = 0;
+	struct bounded t[4];
+	pthread_t ids[4];
+
+	(void)state;
+	cache_bound(c, 100 * KIB);
+	for (size_t i = 0; i < 4; i++) {
+		t[i] = (struct bounded){.c = c, .inside = &inside, .first = i * 1000};
+		assert_int_equal(pthread_create(&ids[i], NULL, load_bounded, &t[i]), 0);
+	}
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(pthread_join(ids[i], NULL), 0);
+		assert_int_equal(t[i].bad, 0);
+	}
+	cache_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +513,7 @@ int main(void)
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_pool_threads),
+		cmocka_unit_test(test_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

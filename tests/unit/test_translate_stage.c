@@ -377,6 +377,11 @@ static void test_generations(void **state)
 	assert_string_equal(at(f->s, "tmp"), "younger");
 	assert_true(stage_left_bytes(f->s) > 0);
 	assert_int_equal(stage_freeze(f->s, &g, NULL), -ENODATA);
+	/* unless somebody asks for it */
+	stage_touch(f->s);
+	assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
+	assert_int_equal(retire(f, "tmp"), 0);
+	assert_string_equal(at(f->s, "tmp"), "younger");
 	assert_int_equal(stage_gone(f->s, "tmp", NULL), 0);
 	assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
 	assert_int_equal(retire(f, "tmp"), 0);
