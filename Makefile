@@ -423,12 +423,12 @@ coverage:
 # --- faults: begin ------------------------------------------------------------------------------
 # make check-faults [FAULTS="-n 400"]: a fault at every call of every scene, in process
 # (tests/faults/loops.c), and a few on mounts; make check has a sample. tests/faults/run.py.
-FAULT_SRC := $(addprefix tests/faults/,inject.c loops.c scene_open.c scene_table.c scene_walk.c \
-	scene_write.c)
+FAULT_SRC := $(addprefix tests/faults/,inject.c inject_calls.c loops.c loops_left.c scene_open.c \
+	scene_table.c scene_walk.c scene_write.c)
 FAULT_WRAP := $(if $(filter build-asan,$(BUILD)),$(patsubst %,-Wl$(comma)--wrap=%,malloc calloc \
 	realloc aligned_alloc strdup strndup))
 # Addresses that addr2line understands; symbols that come before those of libraries.
-$(BUILD)/tests/loops: $(FAULT_SRC) tests/faults/inject.h tests/faults/scene.h $(LIBOBJ) \
+$(BUILD)/tests/loops: $(FAULT_SRC) $(wildcard tests/faults/*.h) $(LIBOBJ) \
 		fusefs/main.c Makefile
 	@mkdir -p $(@D)
 	@echo "  TOOL $@"
@@ -436,10 +436,11 @@ $(BUILD)/tests/loops: $(FAULT_SRC) tests/faults/inject.h tests/faults/scene.h $(
 		$(FAULT_WRAP) -o $@ $(FAULT_SRC) $(LIBOBJ) $(PKG_LIBS)
 
 INJECT := $(BUILD)/tests/libinject.so
-$(INJECT): tests/faults/inject.c tests/faults/inject.h Makefile
+$(INJECT): tests/faults/inject.c tests/faults/inject_calls.c $(wildcard tests/faults/*.h) Makefile
 	@mkdir -p $(@D)
 	@echo "  TOOL $@"
-	$(Q)$(CC) $(CPPFLAGS) -std=c17 $(OPT) $(WARN) -fvisibility=hidden -fPIC -shared -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) -std=c17 $(OPT) $(WARN) -fvisibility=hidden -fPIC -shared -o $@ \
+		$(filter %.c,$^)
 
 tools: $(BUILD)/tests/loops $(INJECT)
 

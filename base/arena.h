@@ -26,8 +26,8 @@ void arena_release(struct arena *a);
 /* arena_alloc - zeroed memory for n elements of `size` bytes, aligned for any type. Borrowed
  * until arena_release. NULL when the product overflows, the ceiling is hit or memory is short. */
 void *arena_alloc(struct arena *a, size_t n, size_t size);
-/* arena_full - the error of an arena that gave NULL: -ENOMEM, or -ERANGE with "<what> needs more than
- * the ... bytes allowed for it". Returns it. */
+/* arena_full - the error of an arena that gave NULL: -ENOMEM, or -ERANGE with "<what> needs more
+ * than the ... bytes allowed for it". Returns it. */
 int arena_full(const struct arena *a, struct err *e, const char *what);
 /* arena_copy - a copy of n bytes, followed by a NUL. */
 void *arena_copy(struct arena *a, const void *p, size_t n);

@@ -402,10 +402,12 @@ static int open_locked(struct mirror *m, struct slot *s, struct err *e)
 static int failed_locked(struct slot *s, struct err *e)
 {
 	int code = s->error->code;
+	/* EAGAIN: another program has it open for writing */
+	bool accident = err_accident(code) && code != -EAGAIN;
 	bool for_good = S_ISREG(s->st.st_mode) &&
 			(code == -EBADMSG || code == -EOPNOTSUPP || code == -ERANGE);
 
-	if (err_accident(code) || (!for_good && mirror_now_ms() - s->failed_ms >= RETRY_MS))
+	if (accident || (!for_good && mirror_now_ms() - s->failed_ms >= RETRY_MS))
 		return 0;
 	if (e)
 		*e = (struct err){.code = code};

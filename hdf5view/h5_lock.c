@@ -33,6 +33,12 @@ static int number_in(const char *text)
 	return v;
 }
 
+/* tells - EAGAIN is a lock that another program has. */
+static bool tells(int code)
+{
+	return code == -EIO || (err_accident(code) && code != -EAGAIN);
+}
+
 static herr_t note_one(unsigned n, const H5E_error2_t *d, void *arg)
 {
 	int code = -number_in(d->desc);
@@ -41,7 +47,7 @@ static herr_t note_one(unsigned n, const H5E_error2_t *d, void *arg)
 	(void)arg;
 	if (d->min_num == H5E_NOSPACE || d->min_num == H5E_CANTALLOC)
 		code = -ENOMEM;
-	if (!accident && (code == -EIO || err_accident(code)))
+	if (!accident && tells(code))
 		accident = code;
 	return 0;
 }
@@ -53,7 +59,7 @@ static herr_t note(hid_t stack, void *arg)
 	const int last = errno; /* 0 when the gate was passed */
 	void *some = malloc(256);
 
-	if (!accident && (last == EIO || err_accident(-last)))
+	if (!accident && tells(-last))
 		accident = -last;
 	if (H5Eget_num(stack) > 0)
 		(void)H5Ewalk2(stack, H5E_WALK_UPWARD, note_one, arg);

@@ -23,8 +23,8 @@ LIMIT = 300
 ALL = os.environ.get("NCZARRFS_LOOPS") == "all"
 
 # a few scenes of each kind, and what is likely
-SCENES = ["hdf5-as-v2", "v2-as-v3", "classic-as-v2", "configuration", "filters", "zip-as-nc",
-          "write-hdf5"]
+SCENES = ["v2-as-v3", "v2-as-nc", "classic-as-v2", "configuration", "filters", "zip-as-nc",
+          "refs-json"]
 WAYS = ["alloc", "alloc-from", "open-emfile", "read-eintr", "read-short", "read-eio", "stat-eio",
         "fork-eagain", "make-emfile", "map-enomem"]
 
@@ -50,7 +50,8 @@ def test_sample(t):
 
 CLASSES = {"memory": (1, errno.ENOMEM), "descriptors": (2 | 32 | 64, errno.EMFILE),
            "threads": (128, errno.EAGAIN)}
-HEAD = "=13I"  # armed, mask, at, more, code, how, who, self, count, fired, hit_class, hit_pid, depth
+# armed, mask, at, more, code, how, who, self, count, fired, hit_class, hit_pid, depth
+HEAD = "=13I"
 
 
 class Injector:

@@ -126,8 +126,10 @@ def texts_v2(path):
 def refs(folder, binary):
     """Both kinds of references, to a.nc and b.nc (parquet: by a copy)."""
     nc = os.path.join(folder, "a.nc")
-    subprocess.run([binary, "refs", "-o", "inline", nc, os.path.join(folder, "refs.json")], check=True)
-    subprocess.run([binary, "refs", "-o", "inline", nc, os.path.join(folder, "refs.parq")], check=True)
+    subprocess.run([binary, "refs", "-o", "inline", nc, os.path.join(folder, "refs.json")],
+                   check=True)
+    subprocess.run([binary, "refs", "-o", "inline", nc, os.path.join(folder, "refs.parq")],
+                   check=True)
 
 
 def plugin(path):

@@ -269,7 +269,7 @@ static inline int setup_with(void **state, uint32_t open_datasets)
 	};
 	atomic_store(&fake_opened, 0);
 	atomic_store(&fake_most_views, 0);
-	assert_true(mirror_wanted(&f->setup));
+	assert_int_equal(mirror_wanted(&f->setup, &e), 1);
 	assert_int_equal(mirror_open(&f->setup, &f->view, &e), 0);
 	assert_true(f->view->follows);
 	*state = f;
