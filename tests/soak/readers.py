@@ -147,7 +147,13 @@ class Reader(Worker):
                    for r in ("few", "fault", "down"))
 
     def chunk(self, d, var, row, data, before, t0, what):
-        g = values.seen(data, d.id, var, row)
+        try:
+            g = values.seen(data, d.id, var, row)
+        except Wrong as why:
+            led, now = self.led, time.monotonic()
+            raise Wrong(f"{d.name} {what} generations {led.lo[d.id]} to {led.hi[d.id]}, read in "
+                        f"{now - t0:.1f} s, changed {now - led.quiet[d.id]:.1f} s ago, rewritten "
+                        f"in place {now - led.clean[d.id]:.1f} s ago: {why}") from None
         self.led.bytes[self.number] += data.nbytes
         self.settle(d, var, row, g, before, t0, f"{what} {var.name}[{row}]")
         return g
@@ -282,9 +288,10 @@ class Reader(Worker):
             try:
                 self.chunk(d, var, r, a[r], before, t0, "zarr")
             except Wrong:
-                # zarr-python takes a file that it may not look up for an absent one
-                if (a[r] == 0).all() and self.led.allowed(self.scene.number, d.id, t0):
-                    raise Unread(0, "fill values of an absent chunk") from None
+                # zarr-python takes a file that it may not look up for an absent one, and leaves
+                # its place in memory as it was where there is no fill value
+                if self.led.allowed(self.scene.number, d.id, t0):
+                    raise Unread(0, "a chunk that was absent for zarr-python") from None
                 raise
         return None
 
