@@ -11,7 +11,7 @@
 #include <hdf/mfhdf.h>
 #endif
 
-static int bid(const struct source_at *at)
+static int bid(const struct source_at *at, struct err *e)
 {
 	static const uint8_t magic[4] = {0x0e, 0x03, 0x13, 0x01};
 	uint8_t head[sizeof(magic)];
@@ -19,7 +19,7 @@ static int bid(const struct source_at *at)
 
 	if (!at->file || at->file->size < sizeof(head))
 		return 0;
-	rc = blob_read(at->file, 0, head, sizeof(head), NULL);
+	rc = blob_read(at->file, 0, head, sizeof(head), e);
 	return rc < 0 ? rc : memcmp(head, magic, sizeof(magic)) == 0 ? 10 : 0;
 }
 

@@ -5,14 +5,14 @@
 
 #include <errno.h>
 
-static int bid(const struct source_at *at)
+static int bid(const struct source_at *at, struct err *e)
 {
 	uint8_t magic[4];
 	int rc;
 
 	if (!at->file || at->file->size < sizeof(magic))
 		return 0;
-	rc = blob_read(at->file, 0, magic, sizeof(magic), NULL);
+	rc = blob_read(at->file, 0, magic, sizeof(magic), e);
 	return rc < 0 ? rc : cdf_version(magic) ? 10 : 0;
 }
 

@@ -31,14 +31,14 @@ static bool other_format(struct blob *b)
 	return false;
 }
 
-static int bid(const struct source_at *at)
+static int bid(const struct source_at *at, struct err *e)
 {
 	uint64_t offset;
 	int rc;
 
 	if (!at->file || other_format(at->file))
 		return 0;
-	rc = h5_file_find(at->file, &offset, NULL);
+	rc = h5_file_find(at->file, &offset, e);
 	return rc == 0 ? 10 : rc == -EBADMSG ? 0 : rc;
 }
 

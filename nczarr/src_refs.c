@@ -46,7 +46,7 @@ static bool member_is(const char *head, const char *end_of_key, const char *valu
 	return false;
 }
 
-static int bid_json(struct blob *file)
+static int bid_json(struct blob *file, struct err *e)
 {
 	static const char *const keys[] = {".zgroup\"", ".zarray\"", ".zattrs\"", "zarr.json\"",
 					   ".zmetadata\""};
@@ -57,10 +57,10 @@ static int bid_json(struct blob *file)
 
 	if (n < 2)
 		return 0;
-	rc = blob_read(file, 0, head, 1, NULL);
+	rc = blob_read(file, 0, head, 1, e);
 	if (rc < 0 || !strchr("{ \t\r\n", head[0]))
 		return rc;
-	rc = blob_read(file, 0, head, n, NULL);
+	rc = blob_read(file, 0, head, n, e);
 	if (rc < 0)
 		return rc;
 	for (size_t i = 0; i < n; i++)
@@ -86,13 +86,13 @@ static int bid_json(struct blob *file)
 
 /* says_records - 1 when the beginning or end of a .zmetadata has what only kerchunk's has; 0;
  * -errno. */
-static int says_records(struct blob *doc)
+static int says_records(struct blob *doc, struct err *e)
 {
 	char text[TAIL_BYTES + 1];
 	size_t n = (size_t)u64_min(doc->size, TAIL_BYTES);
 
 	for (int end = 0; end < 2; end++) {
-		int rc = n ? blob_read(doc, end ? doc->size - n : 0, text, n, NULL) : 0;
+		int rc = n ? blob_read(doc, end ? doc->size - n : 0, text, n, e) : 0;
 
 		if (n == 0 || rc < 0)
 			return rc;
@@ -103,7 +103,7 @@ static int says_records(struct blob *doc)
 	return 0;
 }
 
-static int bid_parquet(const struct source_at *at)
+static int bid_parquet(const struct source_at *at, struct err *e)
 {
 	struct blob doc, *b = NULL;
 	struct stat st;
@@ -111,10 +111,10 @@ static int bid_parquet(const struct source_at *at)
 	int is;
 
 	if (at->store) {
-		is = blob_of_store(at->store, ZMETADATA, &b, NULL);
+		is = blob_of_store(at->store, ZMETADATA, &b, e);
 		if (is < 0)
 			return err_accident(is) ? is : 0;
-		is = says_records(b);
+		is = says_records(b, e);
 		blob_close(b);
 		return is > 0 ? 12 : is;
 	}
@@ -126,15 +126,15 @@ static int bid_parquet(const struct source_at *at)
 	if (!S_ISREG(st.st_mode))
 		return 0;
 	doc = blob_of_fd(fd, (uint64_t)st.st_size);
-	is = says_records(&doc);
+	is = says_records(&doc, e);
 	return is > 0 ? 12 : is;
 }
 
-static int bid(const struct source_at *at)
+static int bid(const struct source_at *at, struct err *e)
 {
 	if (at->file)
-		return bid_json(at->file);
-	return at->store || at->fd >= 0 ? bid_parquet(at) : 0;
+		return bid_json(at->file, e);
+	return at->store || at->fd >= 0 ? bid_parquet(at, e) : 0;
 }
 
 /* ---- opening ---- */

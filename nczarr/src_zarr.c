@@ -68,7 +68,7 @@ static bool look_into(void *arg, const char *name, bool is_dir, const struct sto
 
 /* bid_far_zip - nothing is looked for in a remote file that neither looks like an archive nor is
  * called one: its end would cost a request. */
-static int bid_far_zip(const char *path, struct blob *file)
+static int bid_far_zip(const char *path, struct blob *file, struct err *e)
 {
 	size_t n = strlen(path);
 	bool named = n > 4 && strcasecmp(path + n - 4, ".zip") == 0;
@@ -79,21 +79,21 @@ static int bid_far_zip(const char *path, struct blob *file)
 	    (file->size < sizeof(head) || blob_read(file, 0, head, sizeof(head), NULL) < 0 ||
 	     memcmp(head, "PK\x03\x04", sizeof(head)) != 0))
 		return 0;
-	is = store_zip_bid(file);
+	is = store_zip_bid(file, e);
 	return is > 0 ? 5 : is;
 }
 
 /* bid_zip - archives are of many things. One that is damaged is ours to complain about only when
  * nobody else bids. */
-static int bid_zip(const char *path, int fd, struct blob *file)
+static int bid_zip(const char *path, int fd, struct blob *file, struct err *e)
 {
 	size_t n = strlen(path);
 	struct look l = {NULL, false};
 	int own, rc;
 
 	if (fd < 0)
-		return bid_far_zip(path, file);
-	rc = store_zip_bid(file);
+		return bid_far_zip(path, file, e);
+	rc = store_zip_bid(file, e);
 	if (rc <= 0)
 		return rc;
 	if (n > 9 && strcasecmp(path + n - 9, ".zarr.zip") == 0)
@@ -113,12 +113,12 @@ static int bid_zip(const char *path, int fd, struct blob *file)
 	return err_accident(rc) ? rc : l.found ? 5 : 0;
 }
 
-static int bid(const struct source_at *at)
+static int bid(const struct source_at *at, struct err *e)
 {
 	struct stat doc;
 
 	if (at->file)
-		return bid_zip(at->path, at->fd, at->file);
+		return bid_zip(at->path, at->fd, at->file, e);
 	if (at->store)
 		return zr_far_bid(at->store);
 	if (at->fd < 0)

@@ -11,9 +11,9 @@
  * Links are followed as long as they stay below it. Nothing is read before the first call. */
 int store_dir_open(int fd, struct store **ret, struct err *e) NZ_MUST_USE;
 
-/* store_zip_bid - 1 when a file is a zip archive (its end says so), 0, or -errno. Reads at most 64 KiB from its
- * end. */
-int store_zip_bid(struct blob *b);
+/* store_zip_bid - 1 when a file is a zip archive (its end says so), 0, or -errno. Reads at most
+ * 64 KiB from its end. */
+int store_zip_bid(struct blob *b, struct err *e);
 
 /* store_zip_open - the entries of a zip archive: stored and deflated, zip64. fd: taken on success
  * only. The directory is read at once and checked: entries that lie about themselves, overlap,

@@ -249,10 +249,10 @@ static const struct store_ops g_ops = {
 	.fresh = zip_fresh,
 };
 
-int store_zip_bid(struct blob *b)
+int store_zip_bid(struct blob *b, struct err *e)
 {
 	struct zip_end end;
-	int rc = zip_find_end(b, &end, NULL);
+	int rc = zip_find_end(b, &end, e);
 
 	return rc == 0 ? 1 : rc == -EIO || err_accident(rc) ? rc : 0;
 }

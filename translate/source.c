@@ -170,18 +170,21 @@ static struct source_at local(const char *path, int fd, const struct stat *st,
 /* best_bid - the format that bids most for what is open as fd; NULL: none does. *ret_rc: 0, or why
  * one of them could not find out whether it is the one. */
 static const struct source_ops *best_bid(const struct source_ops *const *formats, size_t n,
-					 const struct source_at *at, int *ret_rc)
+					 const struct source_at *at, int *ret_rc,
+					 struct err *ret_why)
 {
 	const struct source_ops *best = NULL;
 	int top = 0;
 
 	*ret_rc = 0;
-
 	for (size_t i = 0; i < n; i++) {
-		int bid = formats[i]->bid(at);
+		struct err why = ERR_INIT;
+		int bid = formats[i]->bid(at, &why);
 
-		if (bid < 0)
+		if (bid < 0) {
 			*ret_rc = bid;
+			*ret_why = why;
+		}
 		if (bid > top) {
 			top = bid;
 			best = formats[i];
@@ -197,13 +200,14 @@ int source_bidder(const struct source_ops *const *formats, size_t n, const char 
 	auto_fd int fd = open_any(path, "", &st, NULL);
 	struct blob file;
 	struct source_at at;
+	struct err why;
 	int rc;
 
 	*ret = NULL;
 	if (fd < 0)
 		return fd == -EIO || err_accident(fd) ? fd : 0;
 	at = local(path, fd, &st, &file);
-	*ret = best_bid(formats, n, &at, &rc);
+	*ret = best_bid(formats, n, &at, &rc, &why);
 	return rc;
 }
 
@@ -222,14 +226,18 @@ int source_open_at(const struct source_ops *const *formats, size_t n,
 		   const struct source_at *at, const struct source_options *opts,
 		   struct source **ret, struct err *e)
 {
+	struct err why = ERR_INIT;
 	int rc;
-	const struct source_ops *best = best_bid(formats, n, at, &rc);
+	const struct source_ops *best = best_bid(formats, n, at, &rc, &why);
 	char tmp[PATH_SHOWN];
 	const char *shown = show_path(at->path, tmp);
 	struct source *s = NULL;
 
 	if (rc < 0)
-		return err_sys(e, -rc, "'%s': its format could not be found out", shown);
+		return why.code == rc
+			       ? err_set(e, rc, "'%s': %s", shown, why.msg)
+			       : err_sys(e, -rc, "'%s': its format could not be found out",
+					 shown);
 	if (!best)
 		return no_format(formats, n, at, shown, e);
 	rc = best->open(at, opts, &s, e);

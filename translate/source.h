@@ -74,10 +74,11 @@ struct source;
 struct source_ops {
 	const char *name;  /* "hdf5" */
 
-	/* bid - 0: not ours; else a score, the highest wins; -errno: it could not be found out, and
-	 * nobody may take it for something else. A local file or directory is opened
-	 * for reading. Reads at most a few kilobytes; of a remote tree a few documents. */
-	int (*bid)(const struct source_at *at);
+	/* bid - 0: not ours; else a score, the highest wins; -errno: it could not be found out, e
+	 * says why, and nobody may take it for something else (of what is not ours, e means
+	 * nothing). A local file or directory is opened for reading. Reads at most a few
+	 * kilobytes; of a remote tree a few documents. */
+	int (*bid)(const struct source_at *at, struct err *e);
 
 	/* open - build the model. fd, store and file (unless it is fd's, which is only for the
 	 * time of the call) are taken on success only; as for bid.

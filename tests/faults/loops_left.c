@@ -1,4 +1,5 @@
-/* loops_left.c - counts what is there: memory that inject.c tracks, descriptors, threads, children. */
+/* loops_left.c - counts what is there: memory that inject.c tracks, descriptors, threads,
+ * children. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -106,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	blob = blob_of_fd(fd, size);
-	require(store_zip_bid(&blob));
+	require(store_zip_bid(&blob, NULL));
 	require(store_list(w.s, "", true, visit, &w, &e) == 0);
 	store_close(w.s);
 	return 0;

@@ -55,17 +55,19 @@ static inline int fake_text(int fd, char out[FAKE_TEXT])
 	return n >= 4 && memcmp(out, "FAKE", 4) == 0 ? 0 : -1;
 }
 
-static inline int fake_bid(const struct source_at *at)
+static inline int fake_bid(const struct source_at *at, struct err *e)
 {
 	char text[FAKE_TEXT];
 
+	(void)e;
 	return fake_text(at->fd, text) == 0;
 }
 
-static inline int fake_old_bid(const struct source_at *at)
+static inline int fake_old_bid(const struct source_at *at, struct err *e)
 {
 	char text[FAKE_TEXT];
 
+	(void)e;
 	return fake_text(at->fd, text) == 0 && strncmp(text, "FAKE old", 8) == 0 ? 2 : 0;
 }
 

@@ -122,7 +122,7 @@ static int bid_of(const char *p)
 	assert_int_equal(fstat(fd, &at.st), 0);
 	file = blob_of_fd(fd, (uint64_t)at.st.st_size);
 	at.file = S_ISREG(at.st.st_mode) ? &file : NULL;
-	bid = zarr_source_ops.bid(&at);
+	bid = zarr_source_ops.bid(&at, NULL);
 	assert_int_equal(close(fd), 0);
 	return bid;
 }

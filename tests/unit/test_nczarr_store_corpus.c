@@ -90,7 +90,7 @@ static void look_at(const char *path, bool must)
 		return;
 	}
 	blob = blob_of_fd(fd, (uint64_t)st.st_size);
-	assert_true(store_zip_bid(&blob));
+	assert_true(store_zip_bid(&blob, NULL));
 	if (store_list(w.s, "", true, visit, &w, &e) < 0)
 		fail_msg("%s: %s", path, e.msg);
 	assert_int_equal(store_check(w.s, &e), 0);

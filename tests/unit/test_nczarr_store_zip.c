@@ -401,7 +401,7 @@ static void test_check(void **state)
 	zb_put(&z, "a", "12345678", false);
 	fd = zb_done(&z, NULL);
 	blob = blob_of_fd(fd, (uint64_t)lseek(fd, 0, SEEK_END));
-	assert_true(store_zip_bid(&blob));
+	assert_true(store_zip_bid(&blob, NULL));
 	assert_int_equal(store_zip_open(fd, META, &s, &e), 0);
 	assert_int_equal(store_check(s, &e), 0);
 	assert_int_equal(store_read(s, "a", 0, out, 8, NULL, &e), 0);

@@ -13,7 +13,7 @@ static bool bid(int fd, uint64_t size)
 {
 	struct blob b = blob_of_fd(fd, size);
 
-	return store_zip_bid(&b);
+	return store_zip_bid(&b, NULL);
 }
 
 /* refused - that the archive cannot be opened, with this code and with `word` in the message. */

@@ -36,16 +36,16 @@ struct fake {
 	uint64_t next;
 };
 
-static int fake_bid(const struct source_at *at)
+static int fake_bid(const struct source_at *at, struct err *e)
 {
 	char c = 0;
 
-	return at->file && blob_read(at->file, 0, &c, 1, NULL) == 0 && c == 'F' ? 5 : 0;
+	return at->file && blob_read(at->file, 0, &c, 1, e) == 0 && c == 'F' ? 5 : 0;
 }
 
-static int weak_bid(const struct source_at *at)
+static int weak_bid(const struct source_at *at, struct err *e)
 {
-	return fake_bid(at) ? 1 : 0;
+	return fake_bid(at, e) ? 1 : 0;
 }
 
 static const struct source_ops fake_ops;
