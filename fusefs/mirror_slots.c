@@ -18,6 +18,9 @@
 enum {
 	POLL_MS = 1000,  /* between two looks at an open dataset */
 	RETRY_MS = 5000, /* until what may have been mended by then is opened again */
+	/* the same of what was no fault of the dataset; not none, as a file can ask for more
+	 * memory than a process may have, again and again */
+	ACCIDENT_MS = 100,
 };
 
 /* close_written - detach_locked counted those that are writable. Closed in any case; what could not
@@ -407,7 +410,8 @@ static int failed_locked(struct slot *s, struct err *e)
 	bool for_good = S_ISREG(s->st.st_mode) &&
 			(code == -EBADMSG || code == -EOPNOTSUPP || code == -ERANGE);
 
-	if (accident || (!for_good && mirror_now_ms() - s->failed_ms >= RETRY_MS))
+	if (!for_good &&
+	    mirror_now_ms() - s->failed_ms >= (accident ? ACCIDENT_MS : RETRY_MS))
 		return 0;
 	if (e)
 		*e = (struct err){.code = code};

@@ -82,6 +82,12 @@ void h5_enter(void)
 
 int h5_accident(struct err *e)
 {
+	/* a file can ask for any amount, of which a confined process has only so much: that is not
+	 * -ENOMEM, which tells callers that the file is not to blame */
+	if (accident == -ENOMEM)
+		return err_set(e, -EIO,
+			       "the HDF5 library could not read it: memory is short, or the file "
+			       "is damaged and asks for too much");
 	return accident ? err_sys(e, -accident, "the HDF5 library could not read it") : 0;
 }
 
