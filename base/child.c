@@ -142,7 +142,7 @@ static void die_with_server(int life)
 
 	if (fcntl(life, F_SETOWN, getpid()) < 0 || fcntl(life, F_SETFL, O_ASYNC) < 0)
 		_exit(1);
-	if (poll(&p, 1, 0) != 0)
+	if (poll(&p, 1, 0) > 0)
 		_exit(0); /* it ended in between */
 }
 

@@ -113,14 +113,14 @@ static int place_of(const struct sandbox_path *p)
 
 static int ll_add(int rules, const struct sandbox_path *p, uint64_t all)
 {
-	auto_fd int own = place_of(p);
+	auto_fd int own = (errno = 0, place_of(p));
 	int fd = p->path ? own : p->fd;
 	uint64_t allowed = LL_READ_FILE | LL_READ_DIR;
 	struct ll_path rule;
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return 0; /* what is not there cannot be opened */
+	if (fd < 0 || fstat(fd, &st) < 0) /* what is not there cannot be opened */
+		return errno == EIO || err_accident(-errno) ? -errno : 0;
 	if (p->writable)
 		allowed = all & ~LL_EXECUTE;
 	if (!S_ISDIR(st.st_mode))
