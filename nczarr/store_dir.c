@@ -173,49 +173,69 @@ struct listing {
 	bool want_stat;
 	store_emit *emit;
 	void *arg;
+	struct err *e;
 };
+
+/* nowhere - whether a failure says of a name that it leads to nothing that we can see; all others
+ * say that it could not be looked at now, which is the listing's failure and nobody's nature. */
+static bool nowhere(int code)
+{
+	return code == -ENOENT || code == -ENOTDIR || code == -ELOOP || code == -EXDEV ||
+	       code == -EACCES || code == -EPERM || code == -ENAMETOOLONG;
+}
 
 /* stat_target - the stat of what a link leads to, from the root, since that is what it must not
  * leave; of the link itself, and odd, where it leads nowhere that we can see. */
-static void stat_target(const struct listing *l, const char *name, const struct stat *link,
-			struct store_stat *ret)
+static int stat_target(const struct listing *l, const char *name, const struct stat *link,
+		       struct store_stat *ret)
 {
 	char path[STORE_KEY_MAX + 1];
 	int n = snprintf(path, sizeof(path), "%s%s%s", l->key, *l->key ? "/" : "", name);
-	auto_fd int fd = -1;
+	auto_fd int fd = -ENAMETOOLONG;
 	struct stat st;
 
 	if (n > 0 && (size_t)n < sizeof(path))
 		fd = beneath_open(l->d->fd, path, O_PATH);
-	if (fd >= 0 && fstat(fd, &st) == 0)
+	if (fd >= 0 && fstat(fd, &st) < 0)
+		return err_sys(l->e, errno, "'%s'", path);
+	if (fd >= 0)
 		from_stat(l->d, fd, "", &st, ret);
-	else
+	else if (nowhere(fd))
 		from_stat(l->d, l->fd, name, link, ret);
+	else
+		return err_sys(l->e, -fd, "'%s'", path);
+	return 0;
 }
 
-/* list_entry - returns false to stop. */
-static bool list_entry(const struct listing *l, const struct dirent *entry)
+/* list_entry - returns 1 to stop. */
+static int list_entry(const struct listing *l, const struct dirent *entry)
 {
 	unsigned char type = entry->d_type;
 	struct store_stat ret;
 	struct stat st;
+	int rc;
 
 	if (!l->want_stat && (type == DT_DIR || type == DT_REG))
-		return l->emit(l->arg, entry->d_name, type == DT_DIR, NULL);
+		return !l->emit(l->arg, entry->d_name, type == DT_DIR, NULL);
 	if (fstatat(l->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		if (errno == ENOENT)
-			return true; /* removed since it was read */
+			return 0; /* removed since it was read */
+		if (!nowhere(-errno))
+			return err_sys(l->e, errno, "'%s%s%s'", l->key, *l->key ? "/" : "",
+				       entry->d_name);
 		/* a directory that may be listed but not searched: all that is known is that
 		 * something is there */
 		ret = (struct store_stat){.is_dir = type == DT_DIR,
 					  .odd = type != DT_DIR,
 					  .version = store_version(entry->d_ino)};
 	} else if (S_ISLNK(st.st_mode)) {
-		stat_target(l, entry->d_name, &st, &ret);
+		rc = stat_target(l, entry->d_name, &st, &ret);
+		if (rc < 0)
+			return rc;
 	} else {
 		from_stat(l->d, l->fd, entry->d_name, &st, &ret);
 	}
-	return l->emit(l->arg, entry->d_name, ret.is_dir, &ret);
+	return !l->emit(l->arg, entry->d_name, ret.is_dir, &ret);
 }
 
 static int dir_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
@@ -226,7 +246,8 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 			    .fd = beneath_open(of(s)->fd, key, O_RDONLY | O_DIRECTORY),
 			    .want_stat = want_stat,
 			    .emit = emit,
-			    .arg = arg};
+			    .arg = arg,
+			    .e = e};
 	const struct dirent *entry;
 	bool any = false;
 	int rc = 0;
@@ -253,11 +274,12 @@ static int dir_list(struct store *s, const char *key, bool want_stat, store_emit
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		any = true;
-		if (!list_entry(&l, entry))
+		rc = list_entry(&l, entry);
+		if (rc)
 			break;
 	}
 	(void)closedir(dir);
-	return rc;
+	return rc < 0 ? rc : 0;
 }
 
 /* ---- reading ---- */

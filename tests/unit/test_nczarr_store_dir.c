@@ -10,6 +10,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -340,6 +341,73 @@ static void test_old_kernel(void **state)
 	in_child(look_eperm);
 }
 
+/* no_lstat - this process, for which each look at a name fails. */
+static void no_lstat(uint32_t code)
+{
+	const uint32_t low = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0;
+	struct sock_filter ops[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_newfstatat, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, args[3]) + low),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AT_SYMLINK_NOFOLLOW, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | code),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {.len = ARRAY_LEN(ops), .filter = ops};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+		_exit(0); /* cannot be tried here */
+}
+
+static void list_short_of(int code)
+{
+	unsigned sum = 0;
+	struct err e;
+
+	no_lstat((uint32_t)code);
+	REQUIRE(store_list(g_s, "data", true, count_odd, &sum, &e) == -code && sum == 0);
+}
+
+static void list_enomem(void)
+{
+	list_short_of(ENOMEM);
+}
+
+static void list_eio(void)
+{
+	list_short_of(EIO);
+}
+
+/* one descriptor for the directory, none for where its link leads */
+static void list_emfile(void)
+{
+	struct rlimit most;
+	unsigned sum = 0;
+	struct err e;
+	int fd = dup(g_top);
+
+	REQUIRE(fd >= 0 && getrlimit(RLIMIT_NOFILE, &most) == 0);
+	close(fd);
+	most.rlim_cur = (rlim_t)fd + 1;
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &most) == 0);
+	REQUIRE(store_list(g_s, "links", true, count_odd, &sum, &e) == -EMFILE && sum == 0);
+}
+
+/* a machine that is short of something fails the listing; no entry of it is called odd */
+static void test_accidents(void **state)
+{
+	(void)state;
+	folder("base/data");
+	folder("base/links");
+	put("base/data/x", "inside");
+	lead("../data/x", "base/links/x");
+	in_child(list_enomem);
+	in_child(list_eio);
+	in_child(list_emfile);
+}
+
 static void test_versions(void **state)
 {
 	struct store_stat st[4];
@@ -433,6 +501,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_special, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_permission, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_old_kernel, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_accidents, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_versions, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
