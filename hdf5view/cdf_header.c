@@ -49,7 +49,9 @@ static void *room(struct parse *p, uint64_t n, size_t size)
 {
 	void *v = p->in.rc == 0 ? arena_alloc(p->arena, (size_t)n, size) : NULL;
 
-	if (!v)
+	if (!v && p->arena->starved)
+		(void)cdf_in_fail(&p->in, -ENOMEM, "out of memory");
+	else if (!v)
 		(void)cdf_in_fail(&p->in, -ERANGE,
 				  "the metadata needs more than the %zu bytes allowed for it",
 				  p->arena->max);

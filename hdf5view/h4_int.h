@@ -91,7 +91,7 @@ struct h4_build {
 /* h4_note - one line for the user: "<what>: <text>". */
 int h4_note(struct h4_build *b, const char *what, struct err *e, const char *fmt, ...)
 	NZ_PRINTF(4, 5);
-/* h4_full - record that the model outgrew its limit. Returns -ERANGE. */
+/* h4_full - record that the model outgrew its limit, -ERANGE, or that memory was short, -ENOMEM. */
 int h4_full(const struct h4_build *b, struct err *e);
 /* h4_fatal - whether a failure ends the opening instead of leaving one object out. */
 static inline bool h4_fatal(int rc)

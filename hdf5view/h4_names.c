@@ -15,8 +15,7 @@
 
 int h4_full(const struct h4_build *b, struct err *e)
 {
-	return err_set(e, -ERANGE, "the metadata needs more than the %llu bytes allowed for it",
-		       (unsigned long long)b->arena->max);
+	return arena_full(b->arena, e, "the metadata");
 }
 
 int h4_note(struct h4_build *b, const char *what, struct err *e, const char *fmt, ...)

@@ -9,8 +9,7 @@
 
 int h5_full(const struct h5_build *b, struct err *e)
 {
-	return err_set(e, -ERANGE, "the metadata needs more than the %llu bytes allowed for it",
-		       (unsigned long long)b->arena->max);
+	return arena_full(b->arena, e, "the metadata");
 }
 
 static int keep_note(struct h5_build *b, const char *text, struct err *e)

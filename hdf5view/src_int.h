@@ -155,7 +155,7 @@ struct h5_build {
 
 /* h5_note - one line for the user: "<path>: <text>". */
 int h5_note(struct h5_build *b, struct err *e, const char *fmt, ...) NZ_PRINTF(3, 4);
-/* h5_full - record that the model outgrew its limit. Returns -ERANGE. */
+/* h5_full - record that the model outgrew its limit, -ERANGE, or that memory was short, -ENOMEM. */
 int h5_full(const struct h5_build *b, struct err *e);
 /* h5_name - text from the file as UTF-8 in the arena, NULL when that is full. *ret_mapped is set
  * when it differs from the file's bytes (else untouched). */
