@@ -234,6 +234,8 @@ static int died(const struct guest *g, int status, struct err *e)
 	if (child_died_of(status))
 		return err_set(e, -EBADMSG, "%s %s while opening it: the file is damaged", who,
 			       child_why(child_died_of(status), why));
+	if (status == 0) /* it had ended well: what it said was lost on the way */
+		return err_set(e, -EIO, "%s's process ended and its answer was lost", who);
 	return err_set(e, -EBADMSG,
 		       "%s's process ended (status %d) while opening it: the file is damaged",
 		       who, WEXITSTATUS(status));
@@ -279,6 +281,24 @@ static int ask(struct guest *g, struct err *e)
 	return rc;
 }
 
+/* region_read - what the child wrote; a failure to read is ours, an early end is not. */
+static int region_read(const struct guest *g, void *out, size_t len, size_t off, struct err *e)
+{
+	uint8_t *to = out;
+
+	for (size_t at = 0; at < len;) {
+		ssize_t n = pread(g->region_fd, to + at, len - at, (off_t)(off + at));
+
+		if (n > 0)
+			at += (size_t)n;
+		else if (n == 0)
+			return nonsense(g, e);
+		else if (errno != EINTR)
+			return err_sys(e, errno, "read the dataset's metadata");
+	}
+	return 0;
+}
+
 /* copy_of - `used` bytes of a region in memory of ours that nobody can write to any more. Not by
  * way of the mapping: whoever took the child over may have left a process that still has it, and
  * makes it shorter. Returns a descriptor, or -errno. */
@@ -292,14 +312,8 @@ static int copy_of(const struct guest *g, size_t used, struct err *e)
 		to = mmap(NULL, used, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (to == MAP_FAILED)
 		rc = err_sys(e, errno, "memory for the dataset's metadata");
-	for (size_t at = 0; rc == 0 && at < used;) {
-		ssize_t n = pread(g->region_fd, to + at, used - at, (off_t)at);
-
-		if (n > 0)
-			at += (size_t)n;
-		else if (n == 0 || errno != EINTR)
-			rc = nonsense(g, e);
-	}
+	if (rc == 0)
+		rc = region_read(g, to, used, 0, e);
 	if (to != MAP_FAILED)
 		(void)munmap(to, used);
 	if (rc == 0 && fcntl(fd, F_ADD_SEALS, seals) < 0)
@@ -317,11 +331,12 @@ static int settle(struct guest *g, struct err *e)
 {
 	size_t said = 0;
 	size_t used;
-	int fd;
+	int fd, rc;
 
-	if (pread(g->region_fd, &said, sizeof(said), offsetof(struct guest_model, used)) !=
-		    (ssize_t)sizeof(said) ||
-	    said < sizeof(struct guest_model) || said > g->region_size)
+	rc = region_read(g, &said, sizeof(said), offsetof(struct guest_model, used), e);
+	if (rc < 0)
+		return rc;
+	if (said < sizeof(struct guest_model) || said > g->region_size)
 		return nonsense(g, e);
 	used = (said + 4095) & ~(size_t)4095;
 	if (used > g->region_size)

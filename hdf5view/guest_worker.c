@@ -151,8 +151,10 @@ static enum child_taken ask_locked(struct guest_worker *w, struct talk *t, struc
 
 	t->rc = 0;
 	child_renew(&w->child.p, w->timeout_ms);
-	/* one that could not even begin has said why, and has ended */
-	(void)child_send(w->child.p.sock, &t->q, sizeof(t->q), 0);
+	/* one that could not even begin has said why, and has ended; one that lives is not waited
+	 * for: nothing comes any more, it sees, and ends */
+	if (!child_send(w->child.p.sock, &t->q, sizeof(t->q), 0))
+		(void)shutdown(w->child.p.sock, SHUT_WR);
 	t->rc = guest_await(&w->child, end, &got, e);
 	if (got == CHILD_TAKEN)
 		got = child_take(w->child.p.sock, &a, sizeof(a), end);
@@ -219,6 +221,8 @@ static int explain(const struct guest *g, enum child_taken got, int status, stru
 	if (child_died_of(status))
 		return err_set(e, -EIO, "%s %s while reading it: the file is damaged", who,
 			       child_why(child_died_of(status), why));
+	if (got == CHILD_GONE && status == 0)
+		return err_set(e, -EIO, "%s's process ended and its answer was lost", who);
 	return err_set(e, -EIO,
 		       "%s's process ended (status %d) while reading it: the file is damaged",
 		       who, WEXITSTATUS(status));
@@ -239,7 +243,7 @@ static int read_locked(struct guest *g, struct talk *t, struct err *e)
 
 	while (rc == 0) {
 		enum child_taken got;
-		bool fresh, killed;
+		bool fresh, killed, lost;
 		int status;
 
 		rc = ready_locked(g, e);
@@ -262,9 +266,10 @@ static int read_locked(struct guest *g, struct talk *t, struct err *e)
 		killed = got == CHILD_GONE && child_died_of(status) == SIGKILL;
 		if (killed && !fresh)
 			continue;
+		lost = got == CHILD_GONE && status == 0; /* one that ended well */
 		/* An earlier chunk may have damaged its memory: only what a new process dies of
 		 * is held against the chunk. */
-		if (!killed && !t->slow && (fresh || got != CHILD_GONE))
+		if (!killed && !lost && !t->slow && (fresh || got != CHILD_GONE))
 			remember_locked(w, &t->q);
 		rc = t->slow ? too_slow(w, e) : explain(g, got, status, e);
 	}
