@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/metrics.h"
 #include "base/stop.h"
@@ -95,10 +96,31 @@ int net_new(const struct net_options *opts, struct net **ret, struct err *e)
 	return 0;
 }
 
-/* wake - the thread looks at what is new. */
+#define WAKE_TRIES 100
+
+/* wake - the thread looks at what is new. A wake-up that is lost is tried again: without one it
+ * sleeps until something else happens. */
 static void wake(struct net *n)
 {
-	(void)curl_multi_wakeup(n->multi); /* at worst it looks a little later */
+	const struct timespec ms = {.tv_nsec = 1000000};
+
+	for (int i = 0; i < WAKE_TRIES && curl_multi_wakeup(n->multi) != CURLM_OK; i++)
+		(void)nanosleep(&ms, NULL);
+}
+
+/* multi_new - NULL where it could not be woken: libcurl does without descriptors for that. */
+static CURLM *multi_new(struct err *e)
+{
+	CURLM *m = curl_ready == CURLE_OK ? curl_multi_init() : NULL;
+
+	if (!m) {
+		(void)err_nomem(e);
+	} else if (curl_multi_wakeup(m) != CURLM_OK) {
+		(void)curl_multi_cleanup(m);
+		(void)err_set(e, -EMFILE, "no descriptors are left for requests");
+		m = NULL;
+	}
+	return m;
 }
 
 static void end(struct net *n, bool ending)
@@ -297,9 +319,9 @@ static int start_thread(struct net *n, struct err *e)
 
 	(void)pthread_once(&curl_once, curl_begin);
 	if (!n->multi)
-		n->multi = curl_ready == CURLE_OK ? curl_multi_init() : NULL;
+		n->multi = multi_new(e);
 	if (!n->multi)
-		return err_nomem(e);
+		return e->code;
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&n->thread, NULL, net_run, n);

@@ -68,6 +68,7 @@ struct net_request {
 	void *arg;
 	struct net_request *next, *prev;
 	_Atomic bool cancelled;
+	bool unset;                   /* memory was short for an option of the try */
 
 	struct url first, at;         /* want.url, and where it is asked now */
 	uint64_t seen[NET_HOPS + 1];  /* hashes of the addresses it was sent to */

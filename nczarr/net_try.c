@@ -13,6 +13,11 @@
 
 #define NETRC_MAX ((size_t)1 << 20)
 
+/* SET - an option, of which a copy may find no memory: without one of them a request would be
+ * another one, so it is not sent. What a libcurl is built without does not count. */
+#define SET(r, option, value)                                                                  \
+	((r)->unset |= curl_easy_setopt((r)->easy, option, value) == CURLE_OUT_OF_MEMORY)
+
 /* Where it is connected to. */
 
 static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
@@ -99,17 +104,16 @@ static int set_credentials(struct net_request *r, struct err *e)
 		return net_header(r, line, e);
 	}
 	if (same && w->user) {
-		(void)curl_easy_setopt(r->easy, CURLOPT_USERNAME, w->user);
-		(void)curl_easy_setopt(r->easy, CURLOPT_PASSWORD,
-				       w->password ? w->password : "");
+		SET(r, CURLOPT_USERNAME, w->user);
+		SET(r, CURLOPT_PASSWORD, w->password ? w->password : "");
 	} else if (open && o->netrc_file && !w->sign) {
 		r->auth = net_netrc_find(netrc(r->net), r->at.host, same);
 		if (r->auth) {
 			char *colon = strchr(r->auth, ':');
 
 			*colon = '\0';
-			(void)curl_easy_setopt(r->easy, CURLOPT_USERNAME, r->auth);
-			(void)curl_easy_setopt(r->easy, CURLOPT_PASSWORD, colon + 1);
+			SET(r, CURLOPT_USERNAME, r->auth);
+			SET(r, CURLOPT_PASSWORD, colon + 1);
 		}
 	}
 	return 0;
@@ -129,29 +133,28 @@ static int set_headers(struct net_request *r, struct err *e)
 	if (rc == 0 && w->sign)
 		rc = w->sign(w->sign_arg, r, e);
 	if (rc == 0)
-		(void)curl_easy_setopt(r->easy, CURLOPT_HTTPHEADER, r->headers);
+		SET(r, CURLOPT_HTTPHEADER, r->headers);
 	return rc;
 }
 
 static void set_method(struct net_request *r)
 {
 	const struct net_want *w = &r->want;
-	CURL *h = r->easy;
 
 	r->sent_bytes = 0;
 	if (strcmp(w->method, "HEAD") == 0) {
-		(void)curl_easy_setopt(h, CURLOPT_NOBODY, 1L);
+		SET(r, CURLOPT_NOBODY, 1L);
 	} else if (strcmp(w->method, "PUT") == 0 || strcmp(w->method, "POST") == 0) {
-		(void)curl_easy_setopt(h, CURLOPT_UPLOAD, 1L);
-		(void)curl_easy_setopt(h, CURLOPT_INFILESIZE_LARGE, (curl_off_t)w->body_len);
-		(void)curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, w->method);
-		(void)curl_easy_setopt(h, CURLOPT_READFUNCTION, net_on_send);
-		(void)curl_easy_setopt(h, CURLOPT_READDATA, r);
-		(void)curl_easy_setopt(h, CURLOPT_SEEKFUNCTION, net_on_seek);
-		(void)curl_easy_setopt(h, CURLOPT_SEEKDATA, r);
+		SET(r, CURLOPT_UPLOAD, 1L);
+		SET(r, CURLOPT_INFILESIZE_LARGE, (curl_off_t)w->body_len);
+		SET(r, CURLOPT_CUSTOMREQUEST, w->method);
+		SET(r, CURLOPT_READFUNCTION, net_on_send);
+		SET(r, CURLOPT_READDATA, r);
+		SET(r, CURLOPT_SEEKFUNCTION, net_on_seek);
+		SET(r, CURLOPT_SEEKDATA, r);
 	} else {
-		(void)curl_easy_setopt(h, CURLOPT_HTTPGET, 1L);
-		(void)curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, w->method);
+		SET(r, CURLOPT_HTTPGET, 1L);
+		SET(r, CURLOPT_CUSTOMREQUEST, w->method);
 	}
 }
 
@@ -160,56 +163,53 @@ static void set_method(struct net_request *r)
 static void set_connection(struct net_request *r)
 {
 	const struct net_options *o = &r->net->opts;
-	CURL *h = r->easy;
 
-	(void)curl_easy_setopt(h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-	(void)curl_easy_setopt(h, CURLOPT_PIPEWAIT,
-			       strcmp(r->at.scheme, "https") == 0 && !r->host->http1 ? 1L : 0L);
+	SET(r, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+	SET(r, CURLOPT_PIPEWAIT,
+	    strcmp(r->at.scheme, "https") == 0 && !r->host->http1 ? 1L : 0L);
 	/* On a connection that was used before libcurl tries again by itself. */
-	(void)curl_easy_setopt(h, CURLOPT_FRESH_CONNECT, r->fresh || r->want.once ? 1L : 0L);
-	(void)curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)o->connect_ms);
-	(void)curl_easy_setopt(h, CURLOPT_TCP_KEEPALIVE, 1L);
+	SET(r, CURLOPT_FRESH_CONNECT, r->fresh || r->want.once ? 1L : 0L);
+	SET(r, CURLOPT_CONNECTTIMEOUT_MS, (long)o->connect_ms);
+	SET(r, CURLOPT_TCP_KEEPALIVE, 1L);
 	if (o->proxy)
-		(void)curl_easy_setopt(h, CURLOPT_PROXY, o->proxy);
+		SET(r, CURLOPT_PROXY, o->proxy);
 	if (r->want.no_proxy)
-		(void)curl_easy_setopt(h, CURLOPT_NOPROXY, "*");
+		SET(r, CURLOPT_NOPROXY, "*");
 	if (o->insecure) {
-		(void)curl_easy_setopt(h, CURLOPT_SSL_VERIFYPEER, 0L);
-		(void)curl_easy_setopt(h, CURLOPT_SSL_VERIFYHOST, 0L);
+		SET(r, CURLOPT_SSL_VERIFYPEER, 0L);
+		SET(r, CURLOPT_SSL_VERIFYHOST, 0L);
 	}
 	if (o->ca_file) /* the system's directory of certificates stays */
-		(void)curl_easy_setopt(h, CURLOPT_CAINFO, o->ca_file);
+		SET(r, CURLOPT_CAINFO, o->ca_file);
 }
 
 static void set_limits(struct net_request *r)
 {
-	CURL *h = r->easy;
 
-	(void)curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
-	(void)curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
-	(void)curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);
-	(void)curl_easy_setopt(h, CURLOPT_HTTP_CONTENT_DECODING, 0L);
-	(void)curl_easy_setopt(h, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-	(void)curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
-	(void)curl_easy_setopt(h, CURLOPT_QUICK_EXIT, 1L); /* not held up by a name server */
-	(void)curl_easy_setopt(h, CURLOPT_BUFFERSIZE, 256L << 10);
-	(void)curl_easy_setopt(h, CURLOPT_USERAGENT, "nczarrfs/" NCZARRFS_VERSION);
+	SET(r, CURLOPT_PROTOCOLS_STR, "http,https");
+	SET(r, CURLOPT_FOLLOWLOCATION, 0L);
+	SET(r, CURLOPT_PATH_AS_IS, 1L);
+	SET(r, CURLOPT_HTTP_CONTENT_DECODING, 0L);
+	SET(r, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+	SET(r, CURLOPT_NOSIGNAL, 1L);
+	SET(r, CURLOPT_QUICK_EXIT, 1L); /* not held up by a name server */
+	SET(r, CURLOPT_BUFFERSIZE, 256L << 10);
+	SET(r, CURLOPT_USERAGENT, "nczarrfs/" NCZARRFS_VERSION);
 }
 
 static void set_calls(struct net_request *r)
 {
-	CURL *h = r->easy;
 
-	(void)curl_easy_setopt(h, CURLOPT_PRIVATE, r);
-	(void)curl_easy_setopt(h, CURLOPT_ERRORBUFFER, r->text);
-	(void)curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, net_on_header);
-	(void)curl_easy_setopt(h, CURLOPT_HEADERDATA, r);
-	(void)curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, net_on_body);
-	(void)curl_easy_setopt(h, CURLOPT_WRITEDATA, r);
-	(void)curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, on_socket);
-	(void)curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, r);
-	(void)curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, on_request);
-	(void)curl_easy_setopt(h, CURLOPT_PREREQDATA, r);
+	SET(r, CURLOPT_PRIVATE, r);
+	SET(r, CURLOPT_ERRORBUFFER, r->text);
+	SET(r, CURLOPT_HEADERFUNCTION, net_on_header);
+	SET(r, CURLOPT_HEADERDATA, r);
+	SET(r, CURLOPT_WRITEFUNCTION, net_on_body);
+	SET(r, CURLOPT_WRITEDATA, r);
+	SET(r, CURLOPT_OPENSOCKETFUNCTION, on_socket);
+	SET(r, CURLOPT_OPENSOCKETDATA, r);
+	SET(r, CURLOPT_PREREQFUNCTION, on_request);
+	SET(r, CURLOPT_PREREQDATA, r);
 }
 
 static int set_address(struct net_request *r, struct err *e)
@@ -239,6 +239,7 @@ int net_try(struct net_request *r, struct err *e)
 
 	net_answer_begin(r);
 	r->a.tries++;
+	r->unset = false;
 	r->easy = n->n_spare ? n->spare[--n->n_spare] : curl_easy_init();
 	if (!r->easy)
 		return err_nomem(e);
@@ -247,7 +248,9 @@ int net_try(struct net_request *r, struct err *e)
 	set_connection(r);
 	set_method(r);
 	rc = set_address(r, e);
-	return rc < 0 ? rc : set_headers(r, e);
+	if (rc == 0)
+		rc = set_headers(r, e);
+	return rc == 0 && r->unset ? err_nomem(e) : rc;
 }
 
 static void wipe(char *s, size_t n)
