@@ -165,11 +165,11 @@ static bool is_failure(const struct s3_call *c, const struct net_answer *a)
 	if (object && !*a->etag && (a->cut || strstr(a->content_type, "html")))
 		return a->status == 200;
 	return a->status == 200 && a->body.len && !(object && *a->etag) &&
-	       s3_xml_root(a->body.data, a->body.len, "Error");
+	       s3_xml_root(a->body.data, a->body.len, "Error") != 0;
 }
 
 /* judge - what may be gone the next time: a failure after the status was sent, another writer's
- * request that is under way. */
+ * request that is under way. What nobody could look at for want of memory is no success. */
 static bool judge(void *arg, const struct net_answer *a)
 {
 	const struct s3_call *c = arg;

@@ -126,8 +126,8 @@ int s3_put_parts(struct s3 *s, const char *key, const void *data, int fd, uint64
 /* s3_xml_text - the text of the first element of that name, wherever it is; false: there is
  * none, it is longer than cap - 1 bytes, or this is no XML. */
 bool s3_xml_text(const void *xml, size_t n, const char *name, char *ret, size_t cap);
-/* s3_xml_root - whether the document's element has that name. */
-bool s3_xml_root(const void *xml, size_t n, const char *name);
+/* s3_xml_root - 1 when the document's element has that name, 0 when not, -ENOMEM. */
+int s3_xml_root(const void *xml, size_t n, const char *name);
 
 /* s3_page - what a page of a listing ends with. */
 struct s3_page {

@@ -113,18 +113,20 @@ static void root_type(void *arg, const XML_Char *name NZ_UNUSED, const XML_Char 
 	XML_StopParser(r->p, XML_FALSE);
 }
 
-bool s3_xml_root(const void *xml, size_t n, const char *name)
+int s3_xml_root(const void *xml, size_t n, const char *name)
 {
 	struct root r = {.p = XML_ParserCreate(NULL), .name = name};
+	bool starved;
 
 	if (!r.p)
-		return false;
+		return -ENOMEM;
 	XML_SetUserData(r.p, &r);
 	XML_SetStartDoctypeDeclHandler(r.p, root_type);
 	XML_SetStartElementHandler(r.p, root_begin);
 	(void)XML_Parse(r.p, xml, (int)u64_min(n, 1u << 16), 0);
+	starved = XML_GetErrorCode(r.p) == XML_ERROR_NO_MEMORY;
 	XML_ParserFree(r.p);
-	return r.is;
+	return starved ? -ENOMEM : r.is;
 }
 
 /* Listings. */
@@ -330,6 +332,8 @@ int s3_xml_list(const void *xml, size_t n, s3_entry *emit, void *arg, struct s3_
 	whole = XML_Parse(g->p, xml, (int)n, 1) == XML_STATUS_OK;
 	if (g->e.code)
 		rc = err_set(e, g->e.code, "%s", g->e.msg);
+	else if (!whole && XML_GetErrorCode(g->p) == XML_ERROR_NO_MEMORY)
+		rc = err_nomem(e);
 	else if (!whole && !ret->stopped)
 		rc = err_set(e, -EBADMSG, "a listing ends early or is damaged at byte %ld",
 			     (long)XML_GetCurrentByteIndex(g->p));

@@ -104,10 +104,10 @@ static void test_text(void **state NZ_UNUSED)
 	assert_false(s3_xml_text(xml, strlen(xml), "b", out, 4));
 	assert_false(s3_xml_text("<a><b>on", 8, "b", out, sizeof(out)));
 	assert_false(s3_xml_text(NULL, 0, "b", out, sizeof(out)));
-	assert_true(s3_xml_root(xml, strlen(xml), "a"));
-	assert_false(s3_xml_root(xml, strlen(xml), "b"));
-	assert_true(s3_xml_root("<Error", 6, "Error") == false);
-	assert_true(s3_xml_root("<Error><Code>", 13, "Error"));
+	assert_int_equal(s3_xml_root(xml, strlen(xml), "a"), 1);
+	assert_int_equal(s3_xml_root(xml, strlen(xml), "b"), 0);
+	assert_int_equal(s3_xml_root("<Error", 6, "Error"), 0);
+	assert_int_equal(s3_xml_root("<Error><Code>", 13, "Error"), 1);
 }
 
 static void test_times(void **state NZ_UNUSED)
