@@ -69,6 +69,9 @@ static int load(struct redo *r, struct err *e)
 	}
 	free(m.p);
 	r->conditions = faccessat(r->dir, ZS_CONDITIONS, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	if (rc == 0 && !r->conditions &&
+	    errno != ENOENT) /* others' work would be overwritten */
+		rc = err_sys(e, errno, "'" ZS_CONDITIONS "' in the state directory");
 	return rc;
 }
 

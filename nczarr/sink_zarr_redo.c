@@ -199,12 +199,15 @@ static int parent_of(struct redo *r, const char *key, bool make, const char **na
 	return 0;
 }
 
-/* there - whether something of the transaction is in its place. */
-static bool there(const struct redo *r, const char *path)
+/* there - 1 when something of the transaction is in its place, 0 when it is not. -errno, without a
+ * text, when that could not be found out: what is taken for done then is lost. */
+static int there(const struct redo *r, const char *path)
 {
 	struct stat st;
 
-	return fstatat(r->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (fstatat(r->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return 1;
+	return errno == ENOENT ? 0 : -errno;
 }
 
 static int stuck(const struct zs_step *x, int code, struct err *e)
@@ -230,14 +233,15 @@ static int away(struct redo *r, const struct zs_step *x, struct err *e)
 {
 	const char *name;
 	char to[64];
-	int rc;
+	int rc, done;
 
 	away_path(to, x->n);
 	rc = parent_of(r, x->key, false, &name);
 	if (rc == 0)
 		r->dirty = r->few;
-	if (there(r, to))
-		return 0; /* it has been done */
+	done = there(r, to);
+	if (done)
+		return done < 0 ? stuck(x, done, e) : 0;
 	if (rc == 0)
 		rc = renameat(r->parent, name, r->dir, to) < 0 ? -errno : 0;
 	/* what others removed meanwhile is gone as well */
@@ -249,7 +253,7 @@ static int into(struct redo *r, const struct zs_step *x, struct err *e)
 {
 	const char *name;
 	char from[64];
-	int rc;
+	int rc, waits;
 
 	if (x->op == ZS_INTO)
 		away_path(from, x->n);
@@ -260,8 +264,9 @@ static int into(struct redo *r, const struct zs_step *x, struct err *e)
 	if (rc == 0 && renameat(r->dir, from, r->parent, name) == 0)
 		return 0;
 	rc = rc ? rc : -errno;
-	if (!there(r, from))
-		return 0; /* it has been done */
+	waits = there(r, from);
+	if (waits <= 0) /* 0: it has been done */
+		return waits < 0 ? stuck(x, waits, e) : 0;
 	if (rc == -ENOENT)
 		rc = parent_of(r, x->key, true, &name);
 	r->dirty = r->few;
@@ -327,9 +332,11 @@ static int clear_away(struct redo *r, struct err *e)
 {
 	bool any = false;
 	auto_fd int fd = -1;
-	int rc;
+	int rc = there(r, "txn/moved");
 
-	if (there(r, "txn/moved"))
+	if (rc < 0)
+		return err_sys(e, -rc, "'txn/moved' in the state directory");
+	if (rc > 0)
 		return 0;
 	if (mkdirat(r->dir, "txn/away", 0777) < 0 && errno != EEXIST)
 		return err_sys(e, errno, "'txn/away' in the state directory");
