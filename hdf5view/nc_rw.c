@@ -241,6 +241,14 @@ static int view_xattr(struct view *view, uint64_t id, const char *name, struct b
 
 /* ---- life ---- */
 
+static void drop_files(struct nc_rw *v)
+{
+	while (v->files) { /* nobody has one open any more, but for handles that were not told */
+		v->files->refs = 1;
+		rw_file_put(v, v->files);
+	}
+}
+
 static void view_close(struct view *view)
 {
 	struct nc_rw *v;
@@ -248,10 +256,7 @@ static void view_close(struct view *view)
 	if (!view)
 		return;
 	v = nc_rw(view);
-	while (v->files) { /* nobody has one open any more, but for handles that were not told */
-		v->files->refs = 1;
-		rw_file_put(v, v->files);
-	}
+	drop_files(v);
 	grounds_free(v->grounds);
 	for (uint32_t i = 0; i < v->base.n_notes; i++)
 		free(v->notes[i]);
@@ -322,12 +327,14 @@ int nc_rw_open(struct grounds *g, const struct file_rw_options *opts, struct vie
 	(void)pthread_mutex_init(&v->commit, NULL);
 	owner(v);
 	rc = rw_epoch(v, e);
+	if (rc == 0)
+		rc = rw_resume(v, e);
 	if (rc < 0) {
+		drop_files(v);
 		v->grounds = NULL; /* still the caller's */
 		view_close(&v->base);
 		return rc;
 	}
-	rw_resume(v);
 	*ret = &v->base;
 	return 0;
 }

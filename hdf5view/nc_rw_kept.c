@@ -331,20 +331,35 @@ static DIR *list(int dir_fd)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	int errnum = errno;
 
 	if (!d && fd >= 0)
 		(void)close(fd);
+	errno = errnum;
 	return d;
 }
 
-/* has_map - whether there is one for a number. */
+/* next - of a listing; NULL at its end, and with *rc where it failed. */
+static const struct dirent *next(const struct nc_rw *v, DIR *d, int *rc, struct err *e)
+{
+	const struct dirent *x;
+
+	errno = 0;
+	x = readdir(d);
+	if (!x && errno)
+		*rc = err_sys(e, errno, "listing '%s'", v->opts.dir);
+	return x;
+}
+
+/* has_map - whether there may be one for a number. */
 static bool has_map(struct nc_rw *v, uint64_t work)
 {
 	struct rw_file f = {.work = work};
 	char name[RW_NAME_ROOM];
 
 	rw_work_name(&f, "map", name);
-	return faccessat(v->opts.dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return faccessat(v->opts.dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+	       errno != ENOENT;
 }
 
 static int by_number(const void *a, const void *b)
@@ -354,31 +369,38 @@ static int by_number(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* resume_copies - in the order in which they were made. */
-static void resume_copies(struct nc_rw *v)
+/* resume_copies - in the order in which they were made. Fails, with nothing touched that is kept,
+ * when it cannot be known what there is: the next number could be that of a copy. */
+static int resume_copies(struct nc_rw *v, struct err *e)
 {
 	DIR *d = list(v->opts.dir_fd);
 	uint64_t *kept = NULL, work;
 	const struct dirent *x;
 	size_t n = 0, cap = 0;
+	int rc = 0;
 
-	while (d && (x = readdir(d))) {
+	if (!d)
+		return err_sys(e, errno, "listing '%s'", v->opts.dir);
+	while (rc == 0 && (x = next(v, d, &rc, e))) {
 		if (!number_of(x->d_name, NULL, &work))
 			continue;
 		v->next_work = u64_max(v->next_work, work + 1);
 		if (!has_map(v, work)) /* nobody was told that it is there */
 			(void)unlinkat(v->opts.dir_fd, x->d_name, 0);
-		else if (number_of(x->d_name, "map", &work) &&
-			 grow_array(&kept, &cap, n + 1, sizeof(*kept)) == 0)
+		else if (!number_of(x->d_name, "map", &work))
+			continue;
+		else if (grow_array(&kept, &cap, n + 1, sizeof(*kept)) < 0)
+			rc = err_nomem(e);
+		else
 			kept[n++] = work;
 	}
-	if (d)
-		(void)closedir(d);
+	(void)closedir(d);
 	if (n > 1)
 		qsort(kept, n, sizeof(*kept), by_number);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; rc == 0 && i < n; i++)
 		again(v, kept[i]);
 	free(kept);
+	return rc;
 }
 
 /* show - a scratch file that is there already. */
@@ -426,8 +448,8 @@ static void resume_scratch(struct nc_rw *v)
 		(void)closedir(d);
 }
 
-void rw_resume(struct nc_rw *v)
+int rw_resume(struct nc_rw *v, struct err *e)
 {
 	resume_scratch(v);
-	resume_copies(v);
+	return resume_copies(v, e);
 }
