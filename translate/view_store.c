@@ -83,14 +83,26 @@ static void fill(const struct view_attr *a, struct store_stat *ret)
 				   .version = a->id};
 }
 
+/* why_unsure - the error of a file that a view shows without knowing its size; why: what it said. */
+static int why_unsure(const char *key, const struct err *why, struct err *e)
+{
+	if (why->code < 0 && why->code != -ENOENT)
+		return err_set(e, why->code, "%s", why->msg);
+	return err_set(e, -EIO, "'%.200s' cannot be looked at", key);
+}
+
 static int viewed_stat(struct store *st, const char *key, struct store_stat *ret, struct err *e)
 {
+	struct err why = ERR_INIT;
 	struct view_attr a;
-	int rc = walk(of(st), key, &a, e);
+	int rc = walk(of(st), key, &a, &why);
 
-	if (!rc)
-		fill(&a, ret);
-	return rc;
+	if (rc)
+		return err_set(e, rc, "%s", why.msg);
+	if (a.unsure && err_accident(why.code)) /* which says nothing about the file */
+		return why_unsure(key, &why, e);
+	fill(&a, ret);
+	return 0;
 }
 
 /* batch - entries of a listing, so that whoever gets them may ask the view. */
@@ -142,12 +154,15 @@ static int viewed_list(struct store *st, const char *key, bool want_stat, store_
 		if (rc || !b->n)
 			break;
 		for (size_t i = 0; !rc && i < b->n; i++) {
+			struct err why = ERR_INIT;
 			struct store_stat stat;
 
-			if (want_stat && !b->v[i].has_attr)
-				rc = ops->getattr(of(st)->v, b->v[i].id, &b->v[i].attr, e);
+			if (want_stat && (!b->v[i].has_attr || b->v[i].attr.unsure))
+				rc = ops->getattr(of(st)->v, b->v[i].id, &b->v[i].attr, &why);
 			if (rc)
-				return rc;
+				return err_set(e, rc, "%s", why.msg);
+			if (want_stat && b->v[i].attr.unsure && err_accident(why.code))
+				return why_unsure(b->v[i].name, &why, e);
 			if (want_stat)
 				fill(&b->v[i].attr, &stat);
 			if (!emit(arg, b->v[i].name, b->v[i].is_dir, want_stat ? &stat : NULL))
@@ -184,11 +199,14 @@ static int read_file(struct viewed *s, const char *key, const struct view_attr *
 
 static int find_file(struct viewed *s, const char *key, struct view_attr *ret, struct err *e)
 {
-	int rc = walk(s, key, ret, e);
+	struct err why = ERR_INIT;
+	int rc = walk(s, key, ret, &why);
 
-	if (!rc && ret->is_dir)
-		rc = err_set(e, -EISDIR, "'%.200s' is a directory", key);
-	return rc;
+	if (rc)
+		return err_set(e, rc, "%s", why.msg);
+	if (ret->unsure) /* of no size that could be read */
+		return why_unsure(key, &why, e);
+	return ret->is_dir ? err_set(e, -EISDIR, "'%.200s' is a directory", key) : 0;
 }
 
 static int viewed_read(struct store *st, const char *key, uint64_t off, uint8_t *out,
