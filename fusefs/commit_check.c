@@ -130,7 +130,7 @@ static int few_get(struct store *s, const char *key, struct buf *out, struct err
 	if (!object(few_of(s), key, &p, &n))
 		return err_set(e, -ENOENT, "no '%s'", key);
 	buf_put(out, p, n);
-	return buf_ok(out) ? 0 : err_set(e, -ERANGE, "'%s' is too large", key);
+	return buf_ok(out) ? 0 : buf_full(out, e, -ERANGE, "'%s' is too large", key);
 }
 
 static int few_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
@@ -232,8 +232,12 @@ static int same_files(const struct check *c, struct source *s, struct err *e)
 		return 0;
 	buf_init(&key, STORE_KEY_MAX + 256);
 	chunk_key(cfg, f, a->rank, &key);
-	what = buf_ok(&key) ? c->setup->rw->source_key(s, (const char *)key.data, count, &n)
-			    : FS_KEY_CHUNK;
+	if (!buf_ok(&key)) {
+		rc = buf_full(&key, e, -ENAMETOOLONG, "'%.200s': its name is too long", f->key);
+		buf_release(&key);
+		return rc;
+	}
+	what = c->setup->rw->source_key(s, (const char *)key.data, count, &n);
 	if (what != FS_KEY_CHUNK)
 		rc = other_names(c, (const char *)key.data + (f->name - f->key), e);
 	else if (n > 1 && cfg->shard_size == 0)
@@ -254,6 +258,7 @@ static int same_chain(const struct few *f, const struct ds_array *a, struct err 
 	struct arena arena;
 	struct buf text;
 	bool same;
+	int rc = 0;
 
 	if (a->chain.n == 0 || a->rank == 0 || dt_is_vlen(&a->type))
 		return 0;
@@ -264,14 +269,17 @@ static int same_chain(const struct few *f, const struct ds_array *a, struct err 
 	same = buf_ok(&text) &&
 	       codec_spec_parse(&arena, (const char *)text.data, text.len, &back, NULL) == 0 &&
 	       codec_chain_prepare(&arena, &back, &as, &back, NULL) == 0;
-	if (!same)
-		err_set(e, -EOPNOTSUPP,
+	if (!same && (text.starved || arena.starved))
+		rc = err_nomem(e);
+	else if (!same)
+		rc = err_set(
+			e, -EOPNOTSUPP,
 			"'%.200s': its filters (%.*s) cannot be shown once the array is in the "
 			"file, where they are others: write it without them",
 			f->key, buf_ok(&text) ? (int)text.len : 0, (const char *)text.data);
 	buf_release(&text);
 	arena_release(&arena);
-	return same ? 0 : -EOPNOTSUPP;
+	return rc;
 }
 
 static int check_source(const struct check *c, struct source *s, struct err *e)

@@ -108,7 +108,13 @@ static int open_dir(const char *dir, bool make, int *ret, struct err *e)
 		return err_set(e, -ENOENT, "'%s' is not there", dir);
 	if (fd < 0)
 		return err_sys(e, errno, "'%s'", dir);
-	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 022)) {
+	if (fstat(fd, &st) < 0) {
+		int errnum = errno;
+
+		(void)close(fd);
+		return err_sys(e, errnum, "'%s'", dir);
+	}
+	if (st.st_uid != geteuid() || (st.st_mode & 022)) {
 		(void)close(fd);
 		return err_set(e, -EACCES,
 			       "'%s' belongs to somebody else, or others may write to it", dir);

@@ -301,7 +301,7 @@ static void put_member(struct jw *j, const struct zr_emit *em, struct buf *path,
 	buf_puts(path, zr_doc_file(doc));
 	buf_putc(path, '\0');
 	if (!buf_ok(path)) {
-		j->out->failed = true;
+		buf_fail(j->out, path);
 		return;
 	}
 	jw_key(j, (const char *)path->data + 1);

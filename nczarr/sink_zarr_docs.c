@@ -305,10 +305,11 @@ int zs_docs_write(struct zarr_sink *s, struct err *e)
 		jw_init(&j, &b, s->mode != ZARR_NCZARR || of_all(s, d->key));
 		zs_json_put(&j, d->v);
 		buf_putc(&b, '\n');
-		rc = buf_ok(&b) ? zs_txn_put(&s->txn, of_all(s, d->key) ? ZS_ROOT : ZS_DOC,
-					     d->key, b.data, b.len, e)
-				: err_set(e, -ERANGE, "'%.*s' would be larger than %zu bytes",
-					  LONG, d->key, ZR_DOC_MAX);
+		rc = buf_ok(&b)
+			     ? zs_txn_put(&s->txn, of_all(s, d->key) ? ZS_ROOT : ZS_DOC, d->key,
+					  b.data, b.len, e)
+			     : buf_full(&b, e, -ERANGE, "'%.*s' would be larger than %zu bytes",
+					LONG, d->key, ZR_DOC_MAX);
 		buf_release(&b);
 	}
 	return rc;

@@ -282,6 +282,7 @@ static int serialize(struct zarr_keys *k, struct document *d, struct err *e)
 {
 	struct buf b;
 	struct jw j;
+	int rc = 0;
 
 	buf_init(&b, ZR_DOC_MAX);
 	jw_init(&j, &b, true);
@@ -290,10 +291,13 @@ static int serialize(struct zarr_keys *k, struct document *d, struct err *e)
 	d->p = buf_ok(&b) ? arena_copy(&k->arena, b.data, b.len) : NULL;
 	d->n = b.len;
 	d->put = true;
+	if (!d->p && k->arena.starved)
+		rc = err_nomem(e);
+	else if (!d->p)
+		rc = buf_full(&b, e, -ERANGE, "'%.*s' would be larger than %zu bytes", LONG,
+			      d->key, ZR_DOC_MAX);
 	buf_release(&b);
-	return d->p ? 0
-		    : err_set(e, -ERANGE, "'%.*s' would be larger than %zu bytes", LONG, d->key,
-			      ZR_DOC_MAX);
+	return rc;
 }
 
 /* one - the document of all of a directory, if it has one. */
