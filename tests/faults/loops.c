@@ -383,7 +383,8 @@ static bool fault_round(const struct scene *s, const struct way *w, uint32_t at)
 		s->end(s);
 	if (w->who == IN_CHILDREN && open && !s->writes) {
 		inject->armed = 0; /* a chunk that killed a worker is not tried again */
-		s->end(s);
+		if (s->end)
+			s->end(s);
 		open = false;
 	}
 	if (inject->fired)

@@ -228,7 +228,7 @@ int refs_begin(const struct scene *s)
 		fd = (int)syscall(SYS_memfd_create, "refs", 0);
 	if (syscall(SYS_ftruncate, fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0)
 		wrong("the test's own file");
-	rc = refs_table.json(now.source, now.view, &now.cfg, NULL, fd, &e);
+	rc = refs_table.json(now.source, now.view, &now.cfg, "/a.nc", fd, &e);
 	n = syscall(SYS_pread64, fd, text, sizeof(text), 0);
 	answer(rc, rc == 0 && n > 0 ? mix(MIX_START, text, (size_t)n) : 0, &e, "references");
 	(void)scene_close(&e);
