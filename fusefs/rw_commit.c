@@ -245,21 +245,31 @@ static int attempt(const struct fs_setup *setup, struct committing *c, uint64_t 
 	return one_process(c, generation, e);
 }
 
+/* half_done - whether the file will be another one when it is opened the next time: then what it is
+ * now is no base of what waits. */
+static bool half_done(const struct fs_setup *setup, const struct rw_state *s)
+{
+	const struct fs_rw *rw = setup->rw;
+
+	return (s->is_dir ? rw->zarr_pending : rw->hdf5_pending)(s->path, s->dir_fd, NULL) != 0;
+}
+
 int rw_commit_tree(const struct fs_setup *setup, struct rw_state *state, uint64_t generation,
 		   bool all, void (*quiesce)(void *view), void *view, char ***ret_left,
 		   size_t *ret_n, struct err *e)
 {
 	struct committing c = {.state = state, .all = all, .quiesce = quiesce, .view = view};
-	int rc;
+	int rc = rw_state_changing(state, e);
 
-	rw_state_changing(state);
+	if (rc < 0)
+		return rc;
 	rc = attempt(setup, &c, generation, e);
 	if (rc == 0)
 		rc = rw_left(c.left, c.n, ret_left, ret_n, e);
 	free(c.left);
 	if (rc < 0 && !c.let_go)
 		rw_state_unchanged(state);
-	else if (rw_state_base(state, NULL) < 0)
-		rw_state_changing(state);
+	else if (!half_done(setup, state) && rw_state_base(state, NULL) < 0)
+		(void)rw_state_changing(state, NULL);
 	return rc;
 }

@@ -34,8 +34,8 @@ int rw_state_base(struct rw_state *s, struct err *e) NZ_MUST_USE;
 /* rw_state_same - whether it is. -ESTALE: another program has changed it since, e says what can be
  * done. A process that died while it changed the file left no base: then 0. */
 int rw_state_same(struct rw_state *s, struct err *e) NZ_MUST_USE;
-/* rw_state_changing - the file is about to be changed by us. */
-void rw_state_changing(const struct rw_state *s);
+/* rw_state_changing - the file is about to be changed by us. Failed: it must not be. */
+int rw_state_changing(const struct rw_state *s, struct err *e);
 /* rw_state_unchanged - it was not. */
 void rw_state_unchanged(const struct rw_state *s);
 /* rw_state_dir - the path that it has or would have, into *ret (owned), and the dataset's canonical

@@ -264,11 +264,14 @@ int rw_state_base(struct rw_state *s, struct err *e)
 	return 0;
 }
 
-void rw_state_changing(const struct rw_state *s)
+int rw_state_changing(const struct rw_state *s, struct err *e)
 {
+	if (unlinkat(s->dir_fd, BASE, 0) < 0)
+		return errno == ENOENT ? 0 : err_sys(e, errno, "'%s/" BASE "'", s->dir);
 	/* it must not come back after a loss of power, when the file is another one */
-	if (unlinkat(s->dir_fd, BASE, 0) == 0 && io_sync(s->dir_fd, true, NULL) < 0)
+	if (io_sync(s->dir_fd, true, NULL) < 0)
 		log_debug("'%s' could not be synced", s->dir);
+	return 0;
 }
 
 int rw_state_same(struct rw_state *s, struct err *e)
