@@ -240,6 +240,7 @@ static int read_locked(struct guest *g, struct talk *t, struct err *e)
 	struct guest_worker *w = &g->worker;
 	size_t head = t->vlen ? t->vlen->len : 0;
 	int rc = refuse_locked(g, &t->q, e);
+	bool once = false;
 
 	while (rc == 0) {
 		enum child_taken got;
@@ -267,6 +268,10 @@ static int read_locked(struct guest *g, struct talk *t, struct err *e)
 		if (killed && !fresh)
 			continue;
 		lost = got == CHILD_GONE && status == 0; /* one that ended well */
+		if ((lost || killed) && !once) { /* memory was short, an answer went astray */
+			once = true;
+			continue;
+		}
 		/* An earlier chunk may have damaged its memory: only what a new process dies of
 		 * is held against the chunk. */
 		if (!killed && !lost && !t->slow && (fresh || got != CHILD_GONE))

@@ -212,6 +212,8 @@ static int one_chunk(struct nc_builder *b, struct source *s, hid_t set, struct p
 	p->raw.max = (size_t)u64_min(left, SIZE_MAX);
 	bounds(p, linear);
 	rc = fetch(p, s, array, linear, &why);
+	if (rc == -EIO) /* it is remembered of the array: once is not enough */
+		rc = fetch(p, s, array, linear, &why);
 	if (rc)
 		return break_array(b, array, rc, &why, e);
 	if (p->bytes > left)
