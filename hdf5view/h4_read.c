@@ -55,7 +55,11 @@ int h4_open(struct h4_source *s, struct err *e)
 	(void)snprintf(s->opened, sizeof(s->opened), "/proc/self/fd/%d", s->g.fd);
 	if (access(s->opened, R_OK) < 0)
 		(void)snprintf(s->opened, sizeof(s->opened), "%s", s->g.path);
+	errno = 0;
 	sd = SDstart(s->opened, DFACC_READ);
+	/* not EMFILE: one is free, and who wants more is the file */
+	if (sd == FAIL && (errno == EIO || errno == ENOMEM || errno == ENFILE))
+		return err_sys(e, errno, "the HDF4 library cannot open it");
 	if (sd == FAIL)
 		return h4_error(e, -EBADMSG, "not readable as HDF4");
 	if (fstat(at, &st) < 0 || st.st_dev != want->st_dev || st.st_ino != want->st_ino)
