@@ -423,9 +423,11 @@ static int remove_in(int at, const char *name, unsigned depth, struct err *e)
 			(void)close(fd); /* it was only read from */
 		return rc;
 	}
-	while (rc == 0 && (x = readdir(d)) != NULL)
+	while (rc == 0 && (errno = 0, x = readdir(d)) != NULL)
 		if (strcmp(x->d_name, ".") != 0 && strcmp(x->d_name, "..") != 0)
 			rc = remove_in(dirfd(d), x->d_name, depth - 1, e);
+	if (rc == 0 && errno)
+		rc = err_sys(e, errno, "listing '%.*s'", LONG, name);
 	(void)closedir(d);
 	if (rc == 0 && unlinkat(at, name, AT_REMOVEDIR) < 0)
 		rc = err_sys(e, errno, "removing '%.*s'", LONG, name);
