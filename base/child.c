@@ -118,6 +118,14 @@ static void null_stdio(bool errors_too)
 		(void)close(fd);
 }
 
+/* somebody_waits - at the other end of standard error, for a mount to be in the background. */
+static bool somebody_waits(void)
+{
+	struct stat st;
+
+	return fstat(STDERR_FILENO, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
 static void plain_signals(void)
 {
 	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
@@ -288,7 +296,7 @@ static _Noreturn void serve(int sock, void (*ready)(void))
 
 	wipe();
 	keep_only(&sock, 1);
-	null_stdio(!SANDBOX_OFF); /* its children have what it has */
+	null_stdio(!SANDBOX_OFF || somebody_waits()); /* its children have what it has */
 	plain_signals();
 	(void)prctl(PR_SET_NAME, CHILD_FORKER_NAME);
 	(void)sigemptyset(&chld);

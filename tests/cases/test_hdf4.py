@@ -191,7 +191,11 @@ def test_library_crash(t):
     with t.mount(path, check=False) as m:
         m.damaged = True
         text = m.messages()
-        assert m.status == 1 and "the HDF4 library crashed" in text, text
+        assert m.status == 1, text
+        if t.sanitized:  # which reports it, where it may: no file can be opened there
+            assert "the HDF4 library" in text, text
+            return
+        assert "the HDF4 library crashed" in text, text
         assert len(text.splitlines()) == 1, text
 
 

@@ -111,7 +111,7 @@ static int find_hdf5(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /* memory_of - which class an allocation is that `who` asks for. */
-static enum inject_class memory_of(const void *who)
+__attribute__((unused)) static enum inject_class memory_of(const void *who)
 {
 	uintptr_t at = (uintptr_t)who;
 
