@@ -202,8 +202,8 @@ void rw_begin_new(struct rw_file *f, int fd, uint64_t size);
  * that a later mount can try again. `write` is held. */
 int rw_keep(struct nc_rw *v, struct rw_file *f, struct err *e) NZ_MUST_USE;
 /* rw_resume - what mounts before this one kept: scratch files are shown, and what could not be
- * committed is tried again. What fails is logged, and stays; fails itself only where it is not known
- * what there is. */
+ * committed is tried again. What fails is logged, and stays; fails itself only where it is not
+ * known what there is. */
 int rw_resume(struct nc_rw *v, struct err *e) NZ_MUST_USE;
 
 /* ---- nc_rw_commit.c ---- */

@@ -83,7 +83,8 @@ static void fill(const struct view_attr *a, struct store_stat *ret)
 				   .version = a->id};
 }
 
-/* why_unsure - the error of a file that a view shows without knowing its size; why: what it said. */
+/* why_unsure - the error of a file that a view shows without knowing its size; why: what it
+ * said. */
 static int why_unsure(const char *key, const struct err *why, struct err *e)
 {
 	if (why->code < 0 && why->code != -ENOENT)
