@@ -268,7 +268,7 @@ static int read_locked(struct guest *g, struct talk *t, struct err *e)
 		if (killed && !fresh)
 			continue;
 		lost = got == CHILD_GONE && status == 0; /* one that ended well */
-		if ((lost || killed) && !once) { /* memory was short, an answer went astray */
+		if (lost && !once) { /* or whose answer went astray */
 			once = true;
 			continue;
 		}

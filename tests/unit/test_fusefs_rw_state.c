@@ -139,15 +139,21 @@ static void test_base(void **state)
 	assert_int_equal(rw_state_same(&s, &e), -ESTALE);
 	assert_non_null(strstr(e.msg, "changed by another program"));
 	/* not so while we change it, or died over that */
-	rw_state_changing(&s);
+	assert_int_equal(rw_state_changing(&s, &e), 0);
 	assert_int_equal(rw_state_same(&s, &e), 0);
 	assert_int_equal(rw_state_base(&s, &e), 0);
 	assert_int_equal(rw_state_same(&s, &e), 0);
 	/* a change that failed is no reason to take another's for ours */
-	rw_state_changing(&s);
+	assert_int_equal(rw_state_changing(&s, &e), 0);
 	assert_int_equal(truncate(in_top("a.nc"), 0), 0);
 	rw_state_unchanged(&s);
 	assert_int_equal(rw_state_same(&s, &e), -ESTALE);
+	/* one that cannot be taken away is no leave to change the file */
+	assert_int_equal(unlinkat(s.dir_fd, "base", 0), 0);
+	assert_int_equal(rw_state_changing(&s, &e), 0);
+	assert_int_equal(mkdirat(s.dir_fd, "base", 0700), 0);
+	assert_true(rw_state_changing(&s, &e) < 0);
+	assert_int_equal(unlinkat(s.dir_fd, "base", AT_REMOVEDIR), 0);
 	assert_int_equal(unlinkat(s.dir_fd, "log", 0), 0);
 	rw_state_close(&s);
 	assert_int_equal(access(in_top(".a.nc.nczarrfs"), F_OK), -1);
