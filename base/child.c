@@ -562,6 +562,7 @@ enum child_taken child_take(int sock, void *out, size_t n, int64_t end)
 {
 	struct pollfd p = {.fd = sock, .events = POLLIN};
 	uint8_t *at = out;
+	bool reset = false;
 
 	while (n > 0) {
 		ssize_t got = recv(sock, at, n, MSG_DONTWAIT);
@@ -570,6 +571,10 @@ enum child_taken child_take(int sock, void *out, size_t n, int64_t end)
 		if (got > 0) {
 			at += got;
 			n -= (size_t)got;
+			continue;
+		}
+		if (got < 0 && errno == ECONNRESET && !reset) {
+			reset = true; /* it ended with something unread: what it said comes next */
 			continue;
 		}
 		if (got == 0 || (errno != EAGAIN && errno != EINTR))
