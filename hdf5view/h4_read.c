@@ -62,10 +62,15 @@ int h4_open(struct h4_source *s, struct err *e)
 		return err_sys(e, errno, "the HDF4 library cannot open it");
 	if (sd == FAIL)
 		return h4_error(e, -EBADMSG, "not readable as HDF4");
-	if (fstat(at, &st) < 0 || st.st_dev != want->st_dev || st.st_ino != want->st_ino)
-		return err_set(e, -ESTALE, "the file was replaced");
-	s->sd = sd;
-	return 0;
+	if (fstat(at, &st) < 0)
+		rc = err_sys(e, errno, "'%s'", s->g.path);
+	else if (st.st_dev != want->st_dev || st.st_ino != want->st_ino)
+		rc = err_set(e, -ESTALE, "the file was replaced");
+	if (rc < 0)
+		(void)SDend(sd); /* the one descriptor is for the next try */
+	else
+		s->sd = sd;
+	return rc;
 }
 
 /* ---- elements ---- */
