@@ -137,8 +137,8 @@ static void text_array(struct buf *out, struct view *v, uint32_t ordinal, int ve
 	if (a->fill_defined)
 		buf_puts(out, " (set by the file)");
 	if (plan)
-		buf_printf(out, "\n%*splan     %s%s", INDENT + 4, "", plan_kind_name(plan->kind),
-			   plan->reason[0] ? ": " : "");
+		buf_printf(out, "\n%*splan     %s%s", INDENT + 4, "",
+			   plan_kind_name(plan->kind), plan->reason[0] ? ": " : "");
 	if (plan)
 		put_text(out, plan->reason);
 	if (plan && plan->kind != PLAN_PASS && plan->chain.n > 0) {
@@ -167,6 +167,8 @@ static void text_group(struct buf *out, struct view *v, uint32_t ordinal, int ve
 	buf_putc(&path, '\0');
 	buf_puts(out, "\ngroup ");
 	put_text(out, buf_ok(&path) ? (const char *)path.data : g->name);
+	if (path.starved)
+		buf_fail(out, &path);
 	buf_release(&path);
 	if (g->n_attrs)
 		buf_printf(out, "\n    attributes %" PRIu32, g->n_attrs);
