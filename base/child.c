@@ -46,6 +46,13 @@ static struct {
 
 static void (*forget)(void);
 
+static bool background;
+
+void child_background(void)
+{
+	background = true;
+}
+
 void child_forget(void (*fn)(void))
 {
 	forget = fn;
@@ -116,14 +123,6 @@ static void null_stdio(bool errors_too)
 			(void)dup2(fd, i); /* at worst the server's is kept */
 	if (fd > STDERR_FILENO)
 		(void)close(fd);
-}
-
-/* somebody_waits - at the other end of standard error, for a mount to be in the background. */
-static bool somebody_waits(void)
-{
-	struct stat st;
-
-	return fstat(STDERR_FILENO, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
 static void plain_signals(void)
@@ -296,7 +295,7 @@ static _Noreturn void serve(int sock, void (*ready)(void))
 
 	wipe();
 	keep_only(&sock, 1);
-	null_stdio(!SANDBOX_OFF || somebody_waits()); /* its children have what it has */
+	null_stdio(!SANDBOX_OFF || background); /* its children have what it has */
 	plain_signals();
 	(void)prctl(PR_SET_NAME, CHILD_FORKER_NAME);
 	(void)sigemptyset(&chld);

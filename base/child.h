@@ -69,6 +69,9 @@ struct child_proc {
  * else: it wipes what is secret from the memory that was copied. It must not allocate. Before
  * child_prepare. */
 void child_forget(void (*forget)(void));
+/* child_background - before child_prepare: whoever started this process may wait until nobody has
+ * its standard error any more, which builds with sanitizers otherwise keep for their reports. */
+void child_background(void);
 
 /* child_prepare - start the forker, while this process has a single thread and holds no lock.
  * ready: called there once, for libraries that take long to set up; NULL: nothing. Call it at most

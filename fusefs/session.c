@@ -663,6 +663,8 @@ int fs_serve(const struct fs_setup *setup, int report_fd, int mounter)
 	struct err e = ERR_INIT;
 	int rc;
 
+	if (!setup->cfg->foreground)
+		child_background();
 	(void)mallopt(M_ARENA_MAX, ARENAS); /* refused: as many as there would be */
 	rc = fs_init(&s.fs, &e);
 	if (rc < 0) {
