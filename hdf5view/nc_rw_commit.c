@@ -166,7 +166,8 @@ static int make_was(struct committing *c, char **ret, struct err *e)
 	if (fresh || f->commits == 0) {
 		fd = rw_work_open(c->v, f, "was", e);
 		rc = fd < 0 ? fd : rw_structure(fresh ? c->latest : f->ground, fd, e);
-		if (rc < 0 && fresh && rc != -ENOSPC && rc != -EDQUOT && rc != -ENOMEM)
+		if (rc < 0 && fd >= 0 && fresh && rc != -ENOSPC && rc != -EDQUOT &&
+		    !err_accident(rc))
 			return 0;
 	}
 	if (rc == 0)
