@@ -12,6 +12,7 @@ from lib.context import Skip
 NOBODY = 65534
 CLONE_NEWNS = 0x20000
 MS_BIND, MS_PRIVATE, MS_REC = 4096, 1 << 18, 16384
+MNT_DETACH = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -25,6 +26,14 @@ def _mount(source, target, kind, flags, data=b""):
            f"mount on {target}")
 
 
+def _forget_mounts():
+    """Those of other tests, which could not end as long as this namespace has them."""
+    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as f:
+        others = [line.split()[1] for line in f if line.split()[2].startswith("fuse")]
+    for place in reversed(others):
+        _libc.umount2(place.replace("\\040", " ").encode(), MNT_DETACH)
+
+
 def enter(binary):
     """In a child of the harness: a folder of a user's own, with the program in it. Returns
     (folder, program)."""
@@ -34,6 +43,7 @@ def enter(binary):
         raise Skip("no setpriv or no fusermount3")
     _check(_libc.unshare(CLONE_NEWNS), "unshare")
     _mount("none", "/", "none", MS_REC | MS_PRIVATE)
+    _forget_mounts()
     home = "/mnt"
     _mount("tmpfs", home, "tmpfs", 0, b"mode=755")
     device = home + "/fuse"
