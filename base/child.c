@@ -50,7 +50,10 @@ static bool background;
 
 void child_background(void)
 {
-	background = true;
+	struct stat st;
+
+	/* nobody waits for a file */
+	background = fstat(STDERR_FILENO, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
 void child_forget(void (*fn)(void))

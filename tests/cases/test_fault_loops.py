@@ -57,13 +57,13 @@ HEAD = "=13I"
 class Injector:
     def __init__(self, t):
         build = os.path.dirname(os.path.abspath(t.binary))
-        self.library = os.path.join(build, "tests", "libinject.so")
-        if t.sanitized or not os.path.exists(self.library):
+        self.preload = os.path.join(build, "tests", "libinject.so")
+        if t.sanitized or not os.path.exists(self.preload):
             raise Skip("tests/libinject.so is not built, or a sanitizer has to be first")
         self.file = t.path("inject")
         with open(self.file, "wb") as f:
             f.write(bytes(8192))
-        self.wrapper = ("env", "LD_PRELOAD=" + self.library, "INJECT_STATE=" + self.file)
+        self.wrapper = ("env", "LD_PRELOAD=" + self.preload, "INJECT_STATE=" + self.file)
 
     def arm(self, mask, code, at, more):
         with open(self.file, "r+b") as f:

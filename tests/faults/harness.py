@@ -36,17 +36,17 @@ class Shim:
 
     def __init__(self, t):
         build = os.path.dirname(os.path.abspath(t.binary))
-        self.library = os.path.join(build, "tests", "libfaults.so")
+        self.preload = os.path.join(build, "tests", "libfaults.so")
         if t.sanitized:
             raise Skip("a sanitizer's own library has to be the first")
-        if not os.path.exists(self.library):
+        if not os.path.exists(self.preload):
             raise Skip("tests/libfaults.so is not built: make tools")
         self.file = t.path("faults")
         with open(self.file, "wb") as f:
             f.write(bytes(struct.calcsize(HEAD) + 4 * PIDS + CALLS))
 
     def wrapper(self, *folders):
-        return ("env", "LD_PRELOAD=" + self.library, "FAULTS_STATE=" + self.file,
+        return ("env", "LD_PRELOAD=" + self.preload, "FAULTS_STATE=" + self.file,
                 "FAULTS_DIRS=" + ":".join(os.path.realpath(f) for f in folders))
 
     def _read(self):
