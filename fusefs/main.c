@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/url.h"
 #include "codecs/plugin.h"
+#include "fusefs/check.h"
 #include "fusefs/fusefs.h"
 #include "fusefs/mounter.h"
 #include "fusefs/refs.h"
@@ -599,8 +600,9 @@ int main(int argc, char **argv)
 	fs_inherited_note();
 	if (cfg_parse(argc, argv, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
-		return 1;
+		return cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	}
+	status = cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	known = &cfg;
 	child_forget(forget);
 	no_core(&cfg);

@@ -60,10 +60,19 @@ static int metrics_flag(struct cfg *cfg, struct walk *w, struct err *e)
 /* long_flag - "--name". */
 static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
 {
-	static const char *const words[] = {"--help",  "--version", "--json",
-					    "--debug", "--verbose", "--metrics"};
+	static const char *const words[] = {"--help",   "--version", "--json",
+					    "--debug",  "--verbose", "--metrics",
+					    "--resume", "--quick",   "--force"};
 	const char *arg = w->argv[w->i];
 	const char *near;
+	int took = cfg_command_flag(cfg, arg, w->i + 1 < w->argc ? w->argv[w->i + 1] : NULL, e);
+
+	if (took < 0)
+		return took;
+	if (took > 0) {
+		w->i += took - 1;
+		return 0;
+	}
 
 	if (strcmp(arg, "--help") == 0)
 		cfg->command = CFG_HELP;
@@ -386,7 +395,7 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 {
 	char **const paths[] = {&cfg->aws_config, &cfg->link_root,   &cfg->state_dir,
 				&cfg->ca_file,    &cfg->bearer_file, &cfg->netrc_file,
-				&cfg->cache_dir,  &cfg->metrics};
+				&cfg->cache_dir,  &cfg->metrics,     &cfg->resume};
 	const struct cfg_command_row *c = cfg_command_row(cfg->command);
 	char usage[CFG_USAGE_MAX];
 	int rc = 0;
@@ -397,6 +406,7 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 			       cfg_command_usage(cfg->command, usage));
 	if (cfg->json && !(c->flags & CMD_JSON))
 		return no_json(e);
+	rc = cfg_command_flags_check(cfg, e);
 	for (size_t i = 0; i < places_max(c) && rc == 0; i++)
 		rc = take_place(cfg, c->places[i], i < w->n_places ? w->places[i] : NULL, e);
 	for (size_t i = 0; i < ARRAY_LEN(paths) && rc == 0; i++)
@@ -496,7 +506,7 @@ void cfg_release(struct cfg *cfg)
 		cfg->mountpoint, cfg->link_root,   cfg->state_dir,  cfg->endpoint,
 		cfg->profile,    cfg->region,      cfg->access_key, cfg->aws_config,
 		cfg->ca_file,    cfg->bearer_file, cfg->netrc_file, cfg->cache_dir,
-		cfg->address,    cfg->metrics,     cfg->log};
+		cfg->address,    cfg->metrics,     cfg->log,        cfg->resume};
 
 	cfg_forget(cfg);
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
@@ -509,5 +519,5 @@ void cfg_release(struct cfg *cfg)
 	free_texts(cfg->quantize_rules, cfg->n_quantize_rules);
 	free_texts(cfg->chunk_rules, cfg->n_chunk_rules);
 	free_texts(cfg->unlimited, cfg->n_unlimited);
-	*cfg = (struct cfg){.command = CFG_MOUNT};
+	*cfg = (struct cfg){.command = cfg->command};
 }

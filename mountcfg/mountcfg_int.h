@@ -19,6 +19,9 @@ enum cfg_place { /* what an argument is, and where it goes */
 enum { /* cfg_command_row.flags */
 	CMD_JSON = 1, /* has --json */
 	CMD_MORE = 2, /* any number of its first place: the others go to cfg->more */
+	CMD_RESUME = 0x100, /* has --resume; and so on: command_flags.c */
+	CMD_QUICK = 0x200,
+	CMD_FORCE = 0x400,
 };
 
 struct cfg_command_row {
@@ -40,6 +43,14 @@ const struct cfg_command_row *cfg_command_find(const char *word);
 const struct cfg_command_row *cfg_command_row(enum cfg_command command);
 /* cfg_command_usage - "usage: nczarrfs info [--json] ..."; returns out. */
 const char *cfg_command_usage(enum cfg_command command, char out[CFG_USAGE_MAX]);
+/* cfg_command_flag - take a flag that only some commands have. next: the argument behind it, or
+ * NULL. Returns how many arguments it took; 0: it is none of them; -EINVAL; -ENOMEM. */
+int cfg_command_flag(struct cfg *cfg, const char *arg, const char *next,
+		     struct err *e) NZ_MUST_USE;
+/* cfg_command_flag_at - their words; NULL behind the last. */
+const char *cfg_command_flag_at(size_t i);
+/* cfg_command_flags_check - whether the command has those that were given. -EINVAL. */
+int cfg_command_flags_check(const struct cfg *cfg, struct err *e) NZ_MUST_USE;
 /* cfg_place_name - for messages: "SOURCE". */
 const char *cfg_place_name(enum cfg_place place);
 
