@@ -11,7 +11,7 @@
 
 enum cfg_command {
 	CFG_MOUNT, CFG_INFO, CFG_FILTERS, CFG_RECOVER, CFG_REFS, CFG_STATUS, CFG_LOG, CFG_HELP,
-	CFG_VERSION
+	CFG_VERSION, CFG_CHECK, CFG_CONVERT
 };
 enum cfg_mode { CFG_MODE_ZARR, CFG_MODE_NCZARR, CFG_MODE_NOXARRAY };
 enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_KEEP, CFG_FILTER_NONE };
@@ -32,6 +32,10 @@ struct cfg {
 	bool verbose;            /* -v */
 	bool debug;              /* -d */
 	bool json;               /* --json of info and filters */
+	char *resume;            /* --resume STATE of check; or NULL */
+	bool quick;              /* --quick of check */
+	bool force;              /* --force of convert */
+	unsigned command_flags;  /* which of these were given: mountcfg_int.h */
 	enum cfg_mode mode;      /* -o mode= */
 	enum cfg_filter filter;  /* -o filter=portable|keep|none: of variables without a rule */
 	char **filter_rules;     /* n_filter_rules texts of -o filter=SPEC, in the user's order; a

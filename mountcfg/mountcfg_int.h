@@ -4,7 +4,57 @@
 
 #include "mountcfg/mountcfg.h"
 
-/* ---- the table (options_table.c) ---- */
+/* ---- the table of sub-commands (commands.c) ---- */
+
+enum cfg_place { /* what an argument is, and where it goes */
+	PLACE_NONE,
+	PLACE_SOURCE,     /* a path or an address: cfg->source, remote, shown, user, password */
+	PLACE_MOUNTPOINT, /* a directory: cfg->mountpoint */
+	PLACE_OUT,        /* a local path or "-", which is also the default: cfg->out */
+	PLACE_MOUNT,      /* where something is mounted: cfg->source */
+	PLACE_TEXT,       /* any text: cfg->out */
+	PLACE_NAME,       /* any text: cfg->more */
+};
+
+enum { /* cfg_command_row.flags */
+	CMD_JSON = 1, /* has --json */
+	CMD_MORE = 2, /* any number of its first place: the others go to cfg->more */
+	CMD_RESUME = 0x100, /* has --resume; and so on: command_flags.c */
+	CMD_QUICK = 0x200,
+	CMD_FORCE = 0x400,
+};
+
+struct cfg_command_row {
+	enum cfg_command command;
+	const char *word;         /* ""; none */
+	enum cfg_place places[2];
+	size_t required;          /* so many of them have to be there */
+	unsigned flags;
+	const char *args;         /* of usage */
+	const char *help;
+};
+
+#define CFG_USAGE_MAX 200
+
+extern const struct cfg_command_row cfg_commands[];
+extern const size_t cfg_n_commands;
+/* cfg_command_find - by its word; NULL: none. */
+const struct cfg_command_row *cfg_command_find(const char *word);
+const struct cfg_command_row *cfg_command_row(enum cfg_command command);
+/* cfg_command_usage - "usage: nczarrfs info [--json] ..."; returns out. */
+const char *cfg_command_usage(enum cfg_command command, char out[CFG_USAGE_MAX]);
+/* cfg_command_flag - take a flag that only some commands have. next: the argument behind it, or
+ * NULL. Returns how many arguments it took; 0: it is none of them; -EINVAL; -ENOMEM. */
+int cfg_command_flag(struct cfg *cfg, const char *arg, const char *next,
+		     struct err *e) NZ_MUST_USE;
+/* cfg_command_flag_at - their words; NULL behind the last. */
+const char *cfg_command_flag_at(size_t i);
+/* cfg_command_flags_check - whether the command has those that were given. -EINVAL. */
+int cfg_command_flags_check(const struct cfg *cfg, struct err *e) NZ_MUST_USE;
+/* cfg_place_name - for messages: "SOURCE". */
+const char *cfg_place_name(enum cfg_place place);
+
+/* ---- the table of options (options_table.c) ---- */
 
 enum cfg_kind {
 	OPT_WORD,  /* one of `words`, stored as an int */
