@@ -48,7 +48,7 @@ static int64_t now_ms(void)
 static int lay_out(struct nc_view *n, struct nc_layout **ret, struct err *e)
 {
 	struct nc_image image = {0};
-	int rc = nc_build(n->model, n->base.source, n->io, n->opts.max_image_bytes, &image, e);
+	int rc = nc_build(n->model, n->base.source, n->opts.max_image_bytes, &image, e);
 
 	if (rc == 0)
 		rc = nc_layout_new(n->base.source, n->plans, n->io, &image,
@@ -71,8 +71,9 @@ static int attempt(struct nc_view *n, struct nc_layout **ret, struct err *e)
 		atomic_store_explicit(&n->layout, *ret, memory_order_release);
 		return 0;
 	}
-	if (err_accident(rc)) /* who asked gave up, or memory is short: nothing for others */
-		return err_set(e, rc, "'%s': %s", n->opts.name, why.msg);
+	/* who asked gave up, memory is short, somebody ended the process: nothing for others */
+	if (err_accident(rc))
+		return err_set(e, rc == -EAGAIN ? -EIO : rc, "'%s': %s", n->opts.name, why.msg);
 	if (rc == -ENOENT) /* something is missing, but not the file */
 		rc = -EIO;
 	(void)err_set(&n->failure, rc, "'%s': %s", n->opts.name, why.msg);
