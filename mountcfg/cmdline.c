@@ -682,11 +682,12 @@ void cfg_release(struct cfg *cfg)
 {
 	/* a secret does not stay in memory that is given back */
 	char *const texts[] = {
-		cfg->source,     cfg->shown,       cfg->user,       cfg->out,
-		cfg->mountpoint, cfg->link_root,   cfg->state_dir,  cfg->endpoint,
-		cfg->profile,    cfg->region,      cfg->access_key, cfg->aws_config,
-		cfg->ca_file,    cfg->bearer_file, cfg->netrc_file, cfg->cache_dir,
-		cfg->address,    cfg->metrics,     cfg->log,        cfg->resume};
+		cfg->source,      cfg->shown,       cfg->user,       cfg->out,
+		cfg->mountpoint,  cfg->link_root,   cfg->state_dir,  cfg->endpoint,
+		cfg->profile,     cfg->region,      cfg->access_key, cfg->aws_config,
+		cfg->ca_file,     cfg->bearer_file, cfg->netrc_file, cfg->cache_dir,
+		cfg->address,     cfg->metrics,     cfg->log,        cfg->resume,
+		cfg->config_file, cfg->note};
 
 	cfg_forget(cfg);
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
