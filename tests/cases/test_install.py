@@ -3,6 +3,8 @@ docs/packages.md."""
 import os
 import re
 import shutil
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 
 import h5py
 import numpy as np
@@ -50,7 +52,7 @@ def listed(folder, pattern):
 
 def expected(t):
     plugins = os.path.join(os.path.dirname(os.path.abspath(t.binary)), "plugins")
-    want = {f"/usr/bin/nczarrfs": 0o755}
+    want = {"/usr/bin/nczarrfs": 0o755}
     want.update({f"{PLACES['PLUGINDIR']}/{n}": 0o644 for n in os.listdir(plugins)
                  if n.endswith(".so")})
     want.update({f"/usr/share/man/man{n[-1]}/{n}": 0o644 for n in listed("docs", r".*\.[1-8]")})
@@ -140,3 +142,37 @@ def test_works_from_there(t):
     t.binary = program
     with t.mount(path) as m:
         t.call(read_chunks, m.path)
+
+
+def test_container_and_pod(t):
+    """The recipe's commands are shell, what it copies is there; the pod's version is ours, and its
+    options are those of the program: the first thing that is wrong is the source."""
+    folder = os.path.join(ROOT, "scripts", "container")
+    loader = SourceFileLoader("recipe", os.path.join(folder, "try-recipe"))
+    recipe = module_from_spec(spec_from_loader("recipe", loader))
+    loader.exec_module(recipe)
+    words = recipe.instructions(os.path.join(folder, "Containerfile"))
+    assert {w for w, _ in words} <= {"ARG", "FROM", "WORKDIR", "COPY", "RUN", "USER", "VOLUME",
+                                     "ENTRYPOINT", "CMD"}
+    for word, rest in words:
+        if word == "RUN":
+            status, _, err = t.run("sh", "-n", "-c", rest)
+            assert status == 0, err
+            for script in re.findall(r"\bscripts/[a-z-]+", rest):
+                assert os.access(os.path.join(ROOT, script), os.X_OK), script
+    try:
+        import yaml
+    except ImportError:
+        raise Skip("no python3-yaml") from None
+    with open(os.path.join(folder, "pod.yaml"), encoding="utf-8") as f:
+        pod = yaml.safe_load(f)
+    sidecar = pod["spec"]["initContainers"][0]
+    with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as f:
+        version = re.search(r"^VERSION := (.*)$", f.read(), re.M).group(1)
+    assert sidecar["image"] == f"nczarrfs:{version}" and sidecar["restartPolicy"] == "Always"
+    args = sidecar["args"]
+    options = args[args.index("-o") + 1].replace("/cache", t.path("cache"))
+    os.mkdir(t.path("data"))
+    os.mkdir(t.path("cache"))
+    status, _, err = t.run(t.binary, "-o", options, t.path("nothing.zarr"), t.path("data"))
+    assert status == 1 and "no such file or directory" in err, err
