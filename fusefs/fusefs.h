@@ -16,6 +16,7 @@
 #include "translate/view.h"
 
 struct chunkio_shared;
+struct fs_refs_table;
 struct fs_rw;
 struct fs_remote;
 struct status;
@@ -47,6 +48,8 @@ struct fs_setup {
 	int (*view_open)(struct source *s, const struct cfg *cfg, const struct fs_want *want,
 			 struct view **ret, struct err *e);
 	const struct fs_rw *rw; /* fusefs/rw.h */
+	const struct fs_refs_table *refs; /* fusefs/refs.h */
+	void (*versions)(struct buf *text); /* append the text of --version */
 	const struct fs_remote *remote; /* fusefs/remote.h */
 	/* forget - in a process that opens nothing: wipe the secrets of cfg. */
 	void (*forget)(void);

@@ -10,32 +10,6 @@
 #include "mountcfg/address.h"
 #include "mountcfg/mountcfg_int.h"
 
-#define USAGE "usage: nczarrfs [options] SOURCE MOUNTPOINT"
-
-/* What stands before the places, and how many of them each has. */
-static const struct command {
-	enum cfg_command command;
-	const char *word;
-	size_t places, optional;
-	const char *usage;
-} commands[] = {
-	{CFG_MOUNT, NULL, 2, 0, USAGE},
-	{CFG_INFO, "info", 1, 0, "usage: nczarrfs info [--json] [-o ...] SOURCE"},
-	{CFG_FILTERS, "filters", 0, 0, "usage: nczarrfs filters [-v] [--json] [-o ...]"},
-	{CFG_RECOVER, "recover", 1, 0, "usage: nczarrfs recover [-o ...] SOURCE..."},
-	{CFG_REFS, "refs", 1, 1, "usage: nczarrfs refs [-o ...] SOURCE [OUT]"},
-	{CFG_STATUS, "status", 1, 0, "usage: nczarrfs status [--json] MOUNTPOINT"},
-	{CFG_LOG, "log", 1, 1, "usage: nczarrfs log MOUNTPOINT [COMPONENT=LEVEL[,...]]"},
-};
-
-static const struct command *command_of(const struct cfg *cfg)
-{
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		if (commands[i].command == cfg->command)
-			return &commands[i];
-	return &commands[0];
-}
-
 /* show - an argument for messages: of an address only what has no secrets; free it. */
 static char *show(const char *arg)
 {
@@ -63,8 +37,10 @@ struct walk {
 
 static int bad_flag(const struct cfg *cfg, const char *arg, struct err *e)
 {
+	char usage[CFG_USAGE_MAX];
+
 	return err_set(e, -EINVAL, "%s: unknown flag: %s (see nczarrfs --help)", arg,
-		       command_of(cfg)->usage);
+		       cfg_command_usage(cfg->command, usage));
 }
 
 /* metrics_flag - "--metrics SOCKET", "--metrics=SOCKET": -o metrics=, whatever is in it. */
@@ -263,26 +239,32 @@ static int add_source(struct cfg *cfg, char *path, struct err *e)
 	return rc;
 }
 
+/* places_max - of a command without CMD_MORE. */
+static size_t places_max(const struct cfg_command_row *c)
+{
+	return c->places[0] == PLACE_NONE ? 0 : c->places[1] == PLACE_NONE ? 1 : 2;
+}
+
 static int place(struct cfg *cfg, struct walk *w, struct err *e)
 {
-	const struct command *c = command_of(cfg);
-	char *arg = w->argv[w->i];
+	const struct cfg_command_row *c = cfg_command_row(cfg->command), *found;
+	char *arg = w->argv[w->i], usage[CFG_USAGE_MAX];
 
-	for (size_t i = 1; i < ARRAY_LEN(commands); i++)
-		if (cfg->command == CFG_MOUNT && w->n_places == 0 && !w->only_places &&
-		    strcmp(arg, commands[i].word) == 0) {
-			cfg->command = commands[i].command;
-			return 0;
-		}
+	if (cfg->command == CFG_MOUNT && w->n_places == 0 && !w->only_places &&
+	    (found = cfg_command_find(arg))) {
+		cfg->command = found->command;
+		return 0;
+	}
 	if (!*arg)
-		return err_set(e, -EINVAL, "'': an argument is empty: %s", c->usage);
-	if (cfg->command == CFG_RECOVER && w->n_places == 1)
+		return err_set(e, -EINVAL, "'': an argument is empty: %s",
+			       cfg_command_usage(cfg->command, usage));
+	if (c->flags & CMD_MORE && c->places[0] == PLACE_SOURCE && w->n_places == 1)
 		return add_source(cfg, arg, e);
-	if (w->n_places >= c->places + c->optional) {
+	if (w->n_places >= places_max(c)) {
 		auto_free char *shown = show(arg);
 
 		return err_set(e, -EINVAL, "%s: one argument too many: %s", shown ? shown : "",
-			       c->usage);
+			       cfg_command_usage(cfg->command, usage));
 	}
 	w->places[w->n_places++] = arg;
 	return 0;
@@ -336,34 +318,68 @@ static int take_source(struct cfg *cfg, char *arg, struct err *e)
 	return rc;
 }
 
-/* take_second - where to mount, or where to write. */
-static int take_second(struct cfg *cfg, const struct walk *w, struct err *e)
+/* local_path - an argument that is no address. */
+static int local_path(const struct cfg *cfg, enum cfg_place kind, const char *arg, char **ret,
+		      struct err *e)
 {
-	const bool is_out = cfg->command == CFG_REFS;
-	const char *arg = w->n_places > 1 ? w->places[1] : "-";
+	char usage[CFG_USAGE_MAX];
 
-	if (command_of(cfg)->places + command_of(cfg)->optional < 2)
-		return 0;
 	if (url_is(arg))
 		return err_set(e, -EINVAL, "%s is an address: it has to be a local path: %s",
-			       is_out ? "OUT" : "MOUNTPOINT", command_of(cfg)->usage);
-	if (is_out && strcmp(arg, "-") == 0) {
-		cfg->out = strdup(arg);
-		return cfg->out ? 0 : err_nomem(e);
-	}
-	return absolute(arg, is_out ? &cfg->out : &cfg->mountpoint, e);
+			       cfg_place_name(kind), cfg_command_usage(cfg->command, usage));
+	return absolute(arg, ret, e);
 }
 
-/* take_mount - a mountpoint, which is no address whatever it looks like, and levels. */
-static int take_mount(struct cfg *cfg, const struct walk *w, struct err *e)
+static int take_text(const char *text, char **ret, struct err *e)
 {
-	int rc = absolute(w->places[0], &cfg->source, e);
+	*ret = strdup(text);
+	return *ret ? 0 : err_nomem(e);
+}
 
-	if (rc == 0 && w->n_places > 1) {
-		cfg->out = strdup(w->places[1]);
-		rc = cfg->out ? 0 : err_nomem(e);
+/* take_place - one argument. arg: NULL: there is none, and need not be. */
+static int take_place(struct cfg *cfg, enum cfg_place kind, char *arg, struct err *e)
+{
+	if (kind == PLACE_OUT && (!arg || strcmp(arg, "-") == 0))
+		return take_text("-", &cfg->out, e);
+	if (!arg)
+		return 0;
+	switch (kind) {
+	case PLACE_SOURCE:
+		return take_source(cfg, arg, e);
+	case PLACE_MOUNTPOINT:
+		return local_path(cfg, kind, arg, &cfg->mountpoint, e);
+	case PLACE_OUT:
+		return local_path(cfg, kind, arg, &cfg->out, e);
+	case PLACE_MOUNT: /* no address, whatever it looks like */
+		return absolute(arg, &cfg->source, e);
+	case PLACE_TEXT:
+		return take_text(arg, &cfg->out, e);
+	case PLACE_NAME:
+	case PLACE_NONE:
+		break;
 	}
-	return rc;
+	return 0;
+}
+
+/* no_json - which commands have it. */
+static int no_json(struct err *e)
+{
+	const char *last = NULL;
+	struct buf text;
+
+	buf_init(&text, 1024);
+	for (size_t i = 0; i < cfg_n_commands; i++) {
+		if (!(cfg_commands[i].flags & CMD_JSON))
+			continue;
+		if (last)
+			buf_printf(&text, "%s%s", text.len ? ", " : "", last);
+		last = cfg_commands[i].word;
+	}
+	buf_printf(&text, " and %s%c", last, '\0');
+	err_set(e, -EINVAL, "--json: only %s have it: see nczarrfs --help",
+		buf_ok(&text) ? (char *)text.data : "some commands");
+	buf_release(&text);
+	return -EINVAL;
 }
 
 static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
@@ -371,26 +387,18 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 	char **const paths[] = {&cfg->aws_config, &cfg->link_root,   &cfg->state_dir,
 				&cfg->ca_file,    &cfg->bearer_file, &cfg->netrc_file,
 				&cfg->cache_dir,  &cfg->metrics};
-	const size_t want = command_of(cfg)->places;
+	const struct cfg_command_row *c = cfg_command_row(cfg->command);
+	char usage[CFG_USAGE_MAX];
 	int rc = 0;
 
-	if (w->n_places < want)
+	if (w->n_places < c->required)
 		return err_set(e, -EINVAL, "%s missing: %s",
-			       w->n_places || cfg->command == CFG_STATUS ||
-					       cfg->command == CFG_LOG
-				       ? "MOUNTPOINT"
-				       : "SOURCE",
-			       command_of(cfg)->usage);
-	if (cfg->json && cfg->command != CFG_INFO && cfg->command != CFG_FILTERS &&
-	    cfg->command != CFG_STATUS)
-		return err_set(e, -EINVAL, "--json: only info, filters and status have it: %s",
-			       commands[1].usage);
-	if (cfg->command == CFG_STATUS || cfg->command == CFG_LOG)
-		return take_mount(cfg, w, e);
-	if (want > 0)
-		rc = take_source(cfg, w->places[0], e);
-	if (rc == 0)
-		rc = take_second(cfg, w, e);
+			       cfg_place_name(c->places[w->n_places]),
+			       cfg_command_usage(cfg->command, usage));
+	if (cfg->json && !(c->flags & CMD_JSON))
+		return no_json(e);
+	for (size_t i = 0; i < places_max(c) && rc == 0; i++)
+		rc = take_place(cfg, c->places[i], i < w->n_places ? w->places[i] : NULL, e);
 	for (size_t i = 0; i < ARRAY_LEN(paths) && rc == 0; i++)
 		rc = make_absolute(paths[i], e);
 	return rc;
@@ -483,13 +491,12 @@ void cfg_forget(struct cfg *cfg)
 void cfg_release(struct cfg *cfg)
 {
 	/* a secret does not stay in memory that is given back */
-	char *const texts[] = {cfg->source,    cfg->shown,       cfg->user,
-			       cfg->out,       cfg->mountpoint,  cfg->link_root,
-			       cfg->state_dir, cfg->endpoint,    cfg->profile,
-			       cfg->region,    cfg->access_key,  cfg->aws_config,
-			       cfg->ca_file,   cfg->bearer_file, cfg->netrc_file,
-			       cfg->cache_dir, cfg->address,     cfg->metrics,
-			       cfg->log};
+	char *const texts[] = {
+		cfg->source,     cfg->shown,       cfg->user,       cfg->out,
+		cfg->mountpoint, cfg->link_root,   cfg->state_dir,  cfg->endpoint,
+		cfg->profile,    cfg->region,      cfg->access_key, cfg->aws_config,
+		cfg->ca_file,    cfg->bearer_file, cfg->netrc_file, cfg->cache_dir,
+		cfg->address,    cfg->metrics,     cfg->log};
 
 	cfg_forget(cfg);
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)

@@ -4,7 +4,46 @@
 
 #include "mountcfg/mountcfg.h"
 
-/* ---- the table (options_table.c) ---- */
+/* ---- the table of sub-commands (commands.c) ---- */
+
+enum cfg_place { /* what an argument is, and where it goes */
+	PLACE_NONE,
+	PLACE_SOURCE,     /* a path or an address: cfg->source, remote, shown, user, password */
+	PLACE_MOUNTPOINT, /* a directory: cfg->mountpoint */
+	PLACE_OUT,        /* a local path or "-", which is also the default: cfg->out */
+	PLACE_MOUNT,      /* where something is mounted: cfg->source */
+	PLACE_TEXT,       /* any text: cfg->out */
+	PLACE_NAME,       /* any text: cfg->more */
+};
+
+enum { /* cfg_command_row.flags */
+	CMD_JSON = 1, /* has --json */
+	CMD_MORE = 2, /* any number of its first place: the others go to cfg->more */
+};
+
+struct cfg_command_row {
+	enum cfg_command command;
+	const char *word;         /* ""; none */
+	enum cfg_place places[2];
+	size_t required;          /* so many of them have to be there */
+	unsigned flags;
+	const char *args;         /* of usage */
+	const char *help;
+};
+
+#define CFG_USAGE_MAX 200
+
+extern const struct cfg_command_row cfg_commands[];
+extern const size_t cfg_n_commands;
+/* cfg_command_find - by its word; NULL: none. */
+const struct cfg_command_row *cfg_command_find(const char *word);
+const struct cfg_command_row *cfg_command_row(enum cfg_command command);
+/* cfg_command_usage - "usage: nczarrfs info [--json] ..."; returns out. */
+const char *cfg_command_usage(enum cfg_command command, char out[CFG_USAGE_MAX]);
+/* cfg_place_name - for messages: "SOURCE". */
+const char *cfg_place_name(enum cfg_place place);
+
+/* ---- the table of options (options_table.c) ---- */
 
 enum cfg_kind {
 	OPT_WORD,  /* one of `words`, stored as an int */
