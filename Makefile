@@ -69,8 +69,9 @@ PKG_CFLAGS = $(eval PKG_CFLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG
 PKG_LIBS = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS)) $(PLAIN_LIBS) $(HDF4_LIBS))$(PKG_LIBS)
 
 # libhdf4, which has no pkg-config file, where it is there: without it HDF4 is not built in. The one
-# without netCDF's functions is preferred. HDF4_LIBS= (nothing) builds without.
-HDF4_SETS := -lmfhdfalt_-ldfalt -lmfhdf_-ldf -L/usr/lib64/hdf_-lmfhdf_-ldf
+# without netCDF's functions is preferred; from 4.4 on there is no other, and libdf is libhdf.
+# HDF4_LIBS= (nothing) builds without.
+HDF4_SETS := -lmfhdfalt_-ldfalt -lmfhdf_-ldf -L/usr/lib64/hdf_-lmfhdf_-ldf -lmfhdf_-lhdf
 HDF4_TRY = printf '\043include <hdf/mfhdf.h>\nint main(void) { return SDend(0); }\n' | \
 	$(CC) -x c - -o /dev/null
 HDF4_LIBS = $(eval HDF4_LIBS := $(subst _, ,$(firstword $(foreach s,$(HDF4_SETS),$(shell \
