@@ -1,6 +1,6 @@
-"""nczarrfs check: what is good is said to be good, one byte that is changed in a chunk is named with
-variable, chunk and place, whatever holds the chunk; a check that was killed goes on where it was,
-and a source that changed is checked from its beginning; a terminal sees how far it is, a pipe
+"""nczarrfs check: what is good is said to be good, one byte that is changed in a chunk is named
+with variable, chunk and place, whatever holds the chunk; a check that was killed goes on where it
+was, and a source that changed is checked from its beginning; a terminal sees how far it is, a pipe
 does not."""
 import json
 import os
@@ -28,7 +28,7 @@ def check(t, *args, status=GOOD):
     return json.loads(out) if out else err
 
 
-def flip(path, at, value=None):
+def flip(path, at):
     with open(path, "r+b") as f:
         f.seek(at)
         byte = f.read(1)[0]
