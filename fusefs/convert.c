@@ -23,7 +23,7 @@
 #include "fusefs/mirror.h"
 #include "fusefs/same.h"
 
-#define NOTE_NS ((int64_t)2000000000) /* between two notes of how far it is */
+#define NOTE_NS ((int64_t)1000000000) /* between two notes of how far it is */
 #define FAR_THREADS 8                 /* at least: they wait for answers */
 #define NOTES_SHOWN 20
 #define PLAIN ",shuffle|deflate,1"
