@@ -64,8 +64,14 @@ struct guest_verify {
 	const uint8_t *base;
 	size_t size;
 	const struct dataset *ds;
+	uint64_t *left;            /* how much may still be looked at, GUEST_LOOKS at first */
 };
 
+/* GUEST_LOOKS - bytes of texts and parts of a model that are looked at, however often something is
+ * pointed to: types can share fields in a way that there are 2^60 to follow. */
+#define GUEST_LOOKS ((uint64_t)1 << 30)
+/* guest_spend - false when more than that was looked at. */
+bool guest_spend(const struct guest_verify *v, uint64_t n);
 /* guest_in - n elements of `size` bytes at p are in the region, aligned. */
 bool guest_in(const struct guest_verify *v, const void *p, uint64_t n, size_t size, size_t align);
 /* GUEST_HAS - n elements behind a typed pointer; none need no memory. */

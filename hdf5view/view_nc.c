@@ -48,7 +48,7 @@ static int64_t now_ms(void)
 static int lay_out(struct nc_view *n, struct nc_layout **ret, struct err *e)
 {
 	struct nc_image image = {0};
-	int rc = nc_build(n->model, n->base.source, n->io, n->opts.max_image_bytes, &image, e);
+	int rc = nc_build(n->model, n->base.source, n->opts.max_image_bytes, &image, e);
 
 	if (rc == 0)
 		rc = nc_layout_new(n->base.source, n->plans, n->io, &image,
@@ -80,8 +80,8 @@ static int attempt(struct nc_view *n, struct nc_layout **ret, struct err *e)
 		return 0;
 	}
 	took = now_ms() - began;
-	if (passing(rc, took))
-		return err_set(e, rc, "'%s': %s", n->opts.name, why.msg);
+	if (passing(rc, took)) /* EAGAIN: somebody ended the process that made it */
+		return err_set(e, rc == -EAGAIN ? -EIO : rc, "'%s': %s", n->opts.name, why.msg);
 	if (rc == -ENOENT) /* something is missing, but not the file */
 		rc = -EIO;
 	(void)err_set(&n->failure, rc, "'%s': %s", n->opts.name, why.msg);
