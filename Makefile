@@ -51,7 +51,9 @@ OPT := -O1 -gline-tables-only
 BUILD := build-fuzz
 else ifeq ($(SANITIZE),coverage)
 CFLAGS += --coverage -fprofile-abs-path -fprofile-update=atomic
-CPPFLAGS += -include tests/coverage/ends.h -DSANDBOX_OFF=1
+# not for plugins of tests, which are not counted
+COVERAGE_ENDS := -include tests/coverage/ends.h
+CPPFLAGS += $(COVERAGE_ENDS) -DSANDBOX_OFF=1
 LDFLAGS += --coverage
 OPT := -O0 -g1
 BUILD := build-cov
@@ -111,16 +113,17 @@ $(UNIT): $(wildcard tests/unit/*.h)
 
 # Plugins for tests; those of odd.c are no good, each in its own way.
 ODD := 1 2 3 4 5 6 7 8
+TEST_PLUGIN_CC = $(CC) $(filter-out $(COVERAGE_ENDS),$(CPPFLAGS)) $(PKG_CFLAGS) -std=c17 $(OPT) $(WARN)
 TEST_PLUGINS := $(patsubst tests/plugins/%.c,$(BUILD)/test-plugins/lib%.so,$(filter-out \
 	%/odd.c,$(wildcard tests/plugins/*.c))) $(ODD:%=$(BUILD)/test-plugins/libodd%.so)
 
 $(BUILD)/test-plugins/libodd%.so: tests/plugins/odd.c tests/plugins/common.h Makefile
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) -std=c17 $(OPT) $(WARN) -DODD=$* -fvisibility=hidden \
+	$(Q)$(TEST_PLUGIN_CC) -DODD=$* -fvisibility=hidden \
 		-fPIC -shared -o $@ $< $(shell $(PKG_CONFIG) --libs hdf5)
 $(BUILD)/test-plugins/lib%.so: tests/plugins/%.c tests/plugins/common.h Makefile
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) -std=c17 $(OPT) $(WARN) -fvisibility=hidden \
+	$(Q)$(TEST_PLUGIN_CC) -fvisibility=hidden \
 		-fPIC -shared -o $@ $< $(shell $(PKG_CONFIG) --libs hdf5)
 
 test-plugins: $(TEST_PLUGINS)

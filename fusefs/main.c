@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/url.h"
 #include "codecs/plugin.h"
+#include "fusefs/check.h"
 #include "fusefs/fusefs.h"
 #include "fusefs/mounter.h"
 #include "fusefs/refs.h"
@@ -602,10 +603,11 @@ int main(int argc, char **argv)
 	files.user = user;
 	if (cfg_parse(argc, argv, &files, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
-		return 1;
+		return cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	}
 	if (cfg.note)
 		log_warn("%s", cfg.note);
+	status = cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	known = &cfg;
 	child_forget(forget);
 	no_core(&cfg);

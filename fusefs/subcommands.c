@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "fusefs/check.h"
 #include "fusefs/mounts.h"
 #include "fusefs/refs.h"
 #include "fusefs/status.h"
@@ -73,6 +74,7 @@ static const struct subcommand {
 	{CFG_FILTERS, 0, run_filters},
 	{CFG_RECOVER, SUB_RULES, fs_recover},
 	{CFG_REFS, SUB_RULES, run_refs},
+	{CFG_CHECK, SUB_CACHE, fs_check},
 	{CFG_STATUS, 0, run_status},
 	{CFG_LOG, 0, run_log},
 	{CFG_MOUNT_NAMED, SUB_RIGHTS, mounts_mount},

@@ -83,7 +83,16 @@ static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
 		     {"--print-config", &cfg->print_config}};
 	static const char *const words[] = {
 		"--help",    "--version", "--json",   "--debug",     "--verbose",
-		"--metrics", "--all",     "--config", "--no-config", "--print-config"};
+		"--metrics", "--all",     "--config", "--no-config", "--print-config",
+		"--resume",  "--quick",   "--force"};
+	int took = cfg_command_flag(cfg, arg, w->i + 1 < w->argc ? w->argv[w->i + 1] : NULL, e);
+
+	if (took < 0)
+		return took;
+	if (took > 0) {
+		w->i += took - 1;
+		return 0;
+	}
 
 	for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
 		if (strcmp(arg, flags[i].name) == 0) {
@@ -453,7 +462,7 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 {
 	char **const paths[] = {&cfg->aws_config, &cfg->link_root,   &cfg->state_dir,
 				&cfg->ca_file,    &cfg->bearer_file, &cfg->netrc_file,
-				&cfg->cache_dir,  &cfg->metrics};
+				&cfg->cache_dir,  &cfg->metrics,     &cfg->resume};
 	const struct cfg_command_row *c = cfg_command_row(cfg->command);
 	char usage[CFG_USAGE_MAX];
 	int rc = 0;
@@ -467,7 +476,8 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 	if (cfg->all && (!(c->flags & CMD_ALL) || cfg->n_more))
 		return err_set(e, -EINVAL,
 			       "-a: only mount and umount have it, in place of names");
-	if (w->conf && (c->places[0] != PLACE_SOURCE || !w->n_places))
+	rc = cfg_command_flags_check(cfg, e);
+	if (rc == 0 && w->conf && (c->places[0] != PLACE_SOURCE || !w->n_places))
 		rc = conf_apply(w->conf, NULL, NULL, cfg, e);
 	for (size_t i = 0; i < places_max(c) && rc == 0; i++)
 		rc = take_place(cfg, w, c->places[i], i < w->n_places ? w->places[i] : NULL, e);
@@ -677,7 +687,7 @@ void cfg_release(struct cfg *cfg)
 		cfg->mountpoint, cfg->link_root,   cfg->state_dir,  cfg->endpoint,
 		cfg->profile,    cfg->region,      cfg->access_key, cfg->aws_config,
 		cfg->ca_file,    cfg->bearer_file, cfg->netrc_file, cfg->cache_dir,
-		cfg->address,    cfg->metrics,     cfg->log};
+		cfg->address,    cfg->metrics,     cfg->log,        cfg->resume};
 
 	cfg_forget(cfg);
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
@@ -702,5 +712,5 @@ void cfg_release(struct cfg *cfg)
 	}
 	free(cfg->mounts);
 	cfg_from_free(cfg->from);
-	*cfg = (struct cfg){.command = CFG_MOUNT};
+	*cfg = (struct cfg){.command = cfg->command};
 }
