@@ -174,6 +174,14 @@ static void test_whole(void **state)
 	assert_int_equal(cfg.n_filter_rules, 0);
 	cfg_release(&cfg);
 	refused_line(ARGV(A("refs"), A("/x"), A("-orw")), "leave out rw");
+	files("[mount a]\nsource=/x\ntarget=/m\nrw=yes\nnew=same\n"
+	      "[mount b]\nsource=/x\ntarget=/m\nnew=same\n",
+	      NULL);
+	cfg = parsed(ARGV(A("mount"), A("a"), A("-oro")));
+	assert_false(cfg.rw);
+	cfg_release(&cfg);
+	refused_line(ARGV(A("mount"), A("b")), "new: only with rw");
+	refused_line(ARGV(A("mount"), A("a"), A("-oro,new=same")), "new: only with rw");
 }
 
 static void test_forms(void **state)
@@ -217,8 +225,8 @@ static void test_refused(void **state)
 	refused("[defaults]\nallow_ohter = yes\n", "did you mean 'allow_other'?");
 	refused("[mount a]\nsource=/a\ntarget=/b\nsuorce=/c\n", "did you mean 'source'?");
 	refused("[defaults]\nsource = /a\n", "source: unknown option");
-	refused("[default]\n",
-		"user.conf:1: unknown section [default]: did you mean [defaults]?");
+	refused("[default]\n", "user.conf:1: unknown section [default]: did you mean "
+			       "[defaults]?");
 	refused("[mnt a]\n", "did you mean [mount NAME]?");
 	refused("[what]\n", "there are [defaults]");
 	refused("tries = 3\n", "before any section");
