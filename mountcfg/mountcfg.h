@@ -42,6 +42,10 @@ struct cfg {
 	bool verbose;            /* -v */
 	bool debug;              /* -d */
 	bool json;               /* --json of info and filters */
+	char *resume;            /* --resume STATE of check; or NULL */
+	bool quick;              /* --quick of check */
+	bool force;              /* --force of convert */
+	unsigned command_flags;  /* which of these were given: mountcfg_int.h */
 	bool all;                /* -a of mount and umount */
 	char *config_file;       /* -o config= : read instead of the files there are; or NULL */
 	bool no_config;          /* --no-config : none is read */
@@ -55,10 +59,6 @@ struct cfg {
 				  * of mount NAME NAME */
 	size_t n_passed;
 	struct cfg_from *from;
-	char *resume;            /* --resume STATE of check; or NULL */
-	bool quick;              /* --quick of check */
-	bool force;              /* --force of convert */
-	unsigned command_flags;  /* which of these were given: mountcfg_int.h */
 	enum cfg_mode mode;      /* -o mode= */
 	enum cfg_filter filter;  /* -o filter=portable|keep|none: of variables without a rule */
 	char **filter_rules;     /* n_filter_rules texts of -o filter=SPEC, in the user's order; a

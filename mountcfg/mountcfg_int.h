@@ -10,6 +10,7 @@ enum cfg_place { /* what an argument is, and where it goes */
 	PLACE_NONE,
 	PLACE_SOURCE,     /* a path or an address: cfg->source, remote, shown, user, password */
 	PLACE_MOUNTPOINT, /* a directory: cfg->mountpoint */
+	PLACE_TO,         /* a local path, or an address of an object store: cfg->out */
 	PLACE_OUT,        /* a local path or "-", which is also the default: cfg->out */
 	PLACE_MOUNT,      /* where something is mounted: cfg->source */
 	PLACE_TEXT,       /* any text: cfg->out */
@@ -19,11 +20,11 @@ enum cfg_place { /* what an argument is, and where it goes */
 enum { /* cfg_command_row.flags */
 	CMD_JSON = 1, /* has --json */
 	CMD_MORE = 2, /* any number of its first place: the others go to cfg->more */
-	CMD_ALL = 4,  /* has -a, in place of names */
-	CMD_FILES = 8, /* needs the configuration files, though it has no SOURCE */
 	CMD_RESUME = 0x100, /* has --resume; and so on: command_flags.c */
 	CMD_QUICK = 0x200,
 	CMD_FORCE = 0x400,
+	CMD_ALL = 4,  /* has -a, in place of names */
+	CMD_FILES = 8, /* needs the configuration files, though it has no SOURCE */
 };
 
 struct cfg_command_row {

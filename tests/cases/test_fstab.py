@@ -16,14 +16,15 @@ echo line; mount -T "$T/fstab" "$T/mnt"; check
 echo twice; mount -T "$T/fstab" "$T/mnt" 2>&1 || echo refused
 nczarrfs umount "$T/mnt"
 echo all; mount -T "$T/fstab" -a; check; umount "$T/mnt"
-echo type; mount -t fuse.nczarrfs "$T/x.nc" "$T/mnt" -o ro,dev,suid,exec,async,x-a.b=c,commit_delay=5 2>&1 ||
-	echo refused
-mount -t fuse.nczarrfs "$T/x.nc" "$T/mnt" -o ro,dev,suid,exec,async,x-a.b=c,tries=5; check
+echo type; WORDS=ro,dev,suid,exec,async,x-a.b=c
+mount -t fuse.nczarrfs "$T/x.nc" "$T/mnt" -o $WORDS,commit_delay=5 2>&1 || echo refused
+mount -t fuse.nczarrfs "$T/x.nc" "$T/mnt" -o $WORDS,tries=5; check
 nczarrfs status --json "$T/mnt" | tr ',' '\n' | grep -A3 tries | tr -d '\n '; echo
 umount "$T/mnt"
 echo helper; mount -t fuse "nczarrfs#$T/x.nc" "$T/mnt"; check; umount "$T/mnt"
 echo defaults; cp -a /etc "$T/etc"; mount --bind "$T/etc" /etc
-printf '[defaults]\ntries = 4\n[mount sys]\nsource=%s\ntarget=%s\n' "$T/x.nc" "$T/mnt" >/etc/nczarrfs.conf
+printf '[defaults]\ntries = 4\n[mount sys]\nsource=%s\ntarget=%s\n' "$T/x.nc" "$T/mnt" \
+	>/etc/nczarrfs.conf
 chmod 644 /etc/nczarrfs.conf
 HOME=/nonexistent nczarrfs --print-config | grep tries
 nczarrfs mount -a; check
@@ -32,8 +33,8 @@ nczarrfs umount -a; echo "left: $(grep -c fuse.nczarrfs /proc/self/mountinfo)"
 
 
 def test_fstab(t):
-    """SEMANTICS C6: a line of fstab with the words of mount(8), mount -a, -t fuse.nczarrfs, mount.fuse's form;
-    the system's file; umount -a"""
+    """SEMANTICS G6: a line of fstab with the words of mount(8), mount -a, -t fuse.nczarrfs,
+    mount.fuse's form; the system's file; umount -a"""
     if os.geteuid() != 0:
         raise Skip("only root mounts by fstab")
     if t.sanitized:
