@@ -16,6 +16,7 @@
 #include "translate/view.h"
 
 struct chunkio_shared;
+struct fs_refs_table;
 struct fs_rw;
 struct fs_remote;
 struct status;
@@ -47,6 +48,8 @@ struct fs_setup {
 	int (*view_open)(struct source *s, const struct cfg *cfg, const struct fs_want *want,
 			 struct view **ret, struct err *e);
 	const struct fs_rw *rw; /* fusefs/rw.h */
+	const struct fs_refs_table *refs; /* fusefs/refs.h */
+	void (*versions)(struct buf *text); /* append the text of --version */
 	const struct fs_remote *remote; /* fusefs/remote.h */
 	/* forget - in a process that opens nothing: wipe the secrets of cfg. */
 	void (*forget)(void);
@@ -147,6 +150,10 @@ int fs_check_mountpoint(const struct cfg *cfg, struct err *e) NZ_MUST_USE;
 /* fs_mount_id - id of the mount of ours on dir (resolved) when nothing else lies on top of it;
  * 0: there is none. Asks the kernel only, never the server, and sees a dead mount as well. */
 uint64_t fs_mount_id(const char *dir);
+/* fs_unescape - mountinfo writes blanks as \040 and the like; in place. */
+void fs_unescape(char *s);
+/* fs_is_dead - whether what is mounted on dir has no server any more. */
+bool fs_is_dead(const char *dir);
 /* fs_below - whether path is dir or lies below it; both are resolved. */
 bool fs_below(const char *path, const char *dir);
 /* fs_has_option - whether the mount was given this option, a flag. */

@@ -25,10 +25,10 @@ enum {
 	SETTLE_MS = 50,     /* a file that did not change for so long is opened */
 	SETTLE_ROUNDS = 40, /* looks before it is opened all the same */
 	TREE_POLL_MS = 200, /* a directory is not asked more often */
-	RETRY_MS = 1000,    /* until a directory that could not be opened is tried again */
-	RETRY_TIMES = 10,   /* or so many times what opening took, when that is more */
-	OPEN_ROUNDS = 3,    /* more attempts at a file that changed while it was opened */
-	WAIT_SECONDS = 10,  /* longest that a request waits for a new epoch */
+	RETRY_MS = 1000,  /* until what may have been no fault of the source's is tried again */
+	RETRY_TIMES = 10, /* or so many times what opening took, when that is more */
+	OPEN_ROUNDS = 3,  /* more attempts at a file that changed while it was opened */
+	WAIT_SECONDS = 10, /* longest that a request waits for a new epoch */
 };
 
 enum state {
@@ -72,6 +72,7 @@ struct live {
 	struct stat seen; /* what the file was at the last attempt to open it */
 	bool seen_ok;     /* false: it could not even be looked at */
 	bool retry;       /* a writer closed the file: BROKEN may have ended */
+	bool no_fault;    /* BROKEN for a reason that says nothing about the file */
 	int dir_wd, file_wd;
 	int64_t tree_ms;  /* when a directory was last asked, or could not be opened */
 	int64_t retry_ms; /* until the latter is tried again */
@@ -476,9 +477,11 @@ static void opened(struct live *l, struct live_epoch *ep)
 	names_release(&new);
 }
 
-static void not_opened(struct live *l, const struct err *e)
+static void not_opened(struct live *l, int rc, const struct err *e)
 {
 	bool again = strcmp(l->failure, e->msg) == 0;
+
+	l->no_fault = rc != -EBADMSG && rc != -EOPNOTSUPP;
 
 	set_state(l, BROKEN);
 	l->tree_ms = now_ms();
@@ -489,10 +492,10 @@ static void not_opened(struct live *l, const struct err *e)
 		tell(l, &l->old); /* what it is told meanwhile it does not remember */
 }
 
-/* open_settled - open the file as it now is: *ret is new, or NULL with the reason in *e. A
- * failure says nothing about a file that changed meanwhile. Returns false when the watcher is to
- * end. */
-static bool open_settled(struct live *l, struct live_epoch **ret, struct err *e)
+/* open_settled - open the file as it now is: *ret is new, or NULL with the reason in *ret_rc and
+ * *e. A failure says nothing about a file that changed meanwhile. Returns false when the watcher
+ * is to end. */
+static bool open_settled(struct live *l, struct live_epoch **ret, int *ret_rc, struct err *e)
 {
 	struct stat st;
 	bool ok;
@@ -504,7 +507,8 @@ static bool open_settled(struct live *l, struct live_epoch **ret, struct err *e)
 			return false;
 		*e = (struct err)ERR_INIT;
 		start = now_ms();
-		if (open_epoch(l, ret, e) == 0)
+		*ret_rc = open_epoch(l, ret, e);
+		if (*ret_rc == 0)
 			return true;
 		*ret = NULL;
 		l->retry_ms = RETRY_TIMES * (now_ms() - start);
@@ -519,11 +523,12 @@ static void reload(struct live *l)
 {
 	struct live_epoch *ep = NULL;
 	struct err e = ERR_INIT;
+	int rc = 0;
 
 	retire(l);
 	set_state(l, OPENING);
 	l->retry = false;
-	if (!open_settled(l, &ep, &e)) {
+	if (!open_settled(l, &ep, &rc, &e)) {
 		set_state(l, BROKEN);
 		return;
 	}
@@ -531,18 +536,21 @@ static void reload(struct live *l)
 	if (ep)
 		opened(l, ep);
 	else
-		not_opened(l, &e);
+		not_opened(l, rc, &e);
 }
 
-/* may_ask - whether it is time to ask the source itself: a directory, or what is far. */
+/* may_ask - whether it is time to ask the source itself: a directory, what is far, or a file that
+ * could not be opened for want of descriptors, say, which nothing will report to be over. */
 static bool may_ask(struct live *l, enum state state, int64_t now)
 {
 	int64_t every = state == BROKEN ? l->retry_ms : l->far ? l->far_ms : TREE_POLL_MS;
-	bool used;
+	bool used, dir = l->seen_ok && S_ISDIR(l->seen.st_mode);
 
-	if (!l->far)
-		return l->seen_ok && S_ISDIR(l->seen.st_mode) && now - l->tree_ms >= every;
-	if ((!l->far_ms && state != BROKEN) || now - l->tree_ms < every)
+	if (now - l->tree_ms < every)
+		return false;
+	if (!l->far && (dir || state != BROKEN))
+		return dir;
+	if (l->far ? !l->far_ms && state != BROKEN : !l->no_fault)
 		return false;
 	(void)pthread_mutex_lock(&l->lock);
 	used = l->used;
@@ -552,7 +560,7 @@ static bool may_ask(struct live *l, enum state state, int64_t now)
 }
 
 /* tree_changed - whether a directory, or what is far, is to be opened again, by what it says
- * itself, or because it could not be opened for a while. `now` is the watcher's own to take
+ * itself; or anything that could not be opened for a while. `now` is the watcher's own to take
  * away. */
 static bool tree_changed(struct live *l, enum state state)
 {

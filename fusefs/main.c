@@ -12,12 +12,13 @@
 #include "base/log.h"
 #include "base/url.h"
 #include "codecs/plugin.h"
+#include "fusefs/check.h"
 #include "fusefs/fusefs.h"
 #include "fusefs/mounter.h"
 #include "fusefs/refs.h"
 #include "fusefs/remote.h"
 #include "fusefs/rw.h"
-#include "fusefs/status.h"
+#include "fusefs/subcommands.h"
 #include "hdf5view/hdf5view.h"
 #include "mountcfg/address.h"
 #include "nczarr/nczarr.h"
@@ -495,52 +496,20 @@ static const struct fs_remote remote_table = {
 	.blob = far_blob,
 };
 
-/* print - text to standard output. Returns the exit status. */
-static int print(struct buf *text)
-{
-	bool ok = buf_ok(text) && fwrite(text->data, 1, text->len, stdout) == text->len &&
-		  fflush(stdout) == 0;
-
-	buf_release(text);
-	if (!ok)
-		log_error("standard output: could not be written");
-	return ok ? 0 : 1;
-}
-
-static int help(void)
-{
-	struct buf text;
-
-	buf_init(&text, 1 << 16);
-	cfg_help(&text);
-	return print(&text);
-}
-
-static int version(void)
+/* versions - the text of --version. */
+static void versions(struct buf *text)
 {
 	char hdf5[64] = "", hdf4[64] = "";
-	struct buf text;
 
 	hdf5_version(hdf5, sizeof(hdf5));
-	buf_init(&text, 4096);
-	buf_printf(&text, "nczarrfs %s\nlibfuse %s\nHDF5 %s\n", NCZARRFS_VERSION,
+	buf_printf(text, "nczarrfs %s\nlibfuse %s\nHDF5 %s\n", NCZARRFS_VERSION,
 		   fuse_pkgversion(), hdf5);
 	hdf4_version(hdf4, sizeof(hdf4));
-	buf_printf(&text, "HDF4 %s\n", hdf4[0] ? hdf4 : "not built in");
-	codec_versions(&text);
-	buf_puts(&text, "sandbox: ");
-	sandbox_report(&text);
-	buf_putc(&text, '\n');
-	return print(&text);
-}
-
-static int filters(const struct cfg *cfg)
-{
-	struct buf text;
-
-	buf_init(&text, (size_t)1 << 26);
-	fs_filters(cfg, &text);
-	return print(&text);
+	buf_printf(text, "HDF4 %s\n", hdf4[0] ? hdf4 : "not built in");
+	codec_versions(text);
+	buf_puts(text, "sandbox: ");
+	sandbox_report(text);
+	buf_putc(text, '\n');
 }
 
 /* name_virtual - the virtual file's name, also when the path ends in "." or "..". */
@@ -610,6 +579,8 @@ int main(int argc, char **argv)
 	const struct fs_refs_table refs = {.json = write_json, .parquet = write_parquet};
 	struct fs_setup setup = {
 		.rw = &rw,
+		.refs = &refs,
+		.versions = versions,
 		.remote = &remote_table,
 		.cfg = &cfg,
 		.rules = &rules,
@@ -621,6 +592,8 @@ int main(int argc, char **argv)
 		.forget = forget,
 		.view_open = view_open,
 	};
+	struct cfg_files files = {.system = CFG_SYSTEM_FILE};
+	auto_free char *user = cfg_user_file();
 	const struct refs_reach reach = {.arg = &setup, .blob = reach_blob};
 	int status = 1;
 
@@ -628,21 +601,23 @@ int main(int argc, char **argv)
 	if (!own_stdio())
 		return 1;
 	fs_inherited_note();
-	if (cfg_parse(argc, argv, &cfg, &e) < 0) {
+	files.user = user;
+	if (cfg_parse(argc, argv, &files, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
-		return 1;
+		return cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	}
+	status = cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
+	if (cfg.note)
+		log_warn("%s", cfg.note);
 	known = &cfg;
 	child_forget(forget);
 	no_core(&cfg);
-	if (cfg.command != CFG_MOUNT)
+	if (!subcommand_has(cfg.command, SUB_RIGHTS))
 		mounter_no_new_privs(); /* a mount does so when it has who mounts */
 	codec_plugins_begin();
 	if (cfg.noplugins)
 		codec_plugins_off();
-	if ((cfg.command == CFG_MOUNT || cfg.command == CFG_INFO ||
-	     cfg.command == CFG_RECOVER || cfg.command == CFG_REFS) &&
-	    fs_rules_init(&cfg, &rules, &e) < 0) {
+	if (subcommand_has(cfg.command, SUB_RULES) && fs_rules_init(&cfg, &rules, &e) < 0) {
 		log_error("%s", e.msg);
 		cfg_release(&cfg);
 		return 1;
@@ -656,36 +631,9 @@ int main(int argc, char **argv)
 		log_error("-o log=%s", e.msg);
 		goto out;
 	}
-	switch (cfg.command) {
-	case CFG_HELP:
-		status = help();
-		break;
-	case CFG_VERSION:
-		status = version();
-		break;
-	case CFG_INFO:
-		status = fs_info(&setup);
-		break;
-	case CFG_RECOVER:
-		status = fs_recover(&setup);
-		break;
-	case CFG_REFS:
-		status = fs_refs(&setup, &refs);
-		break;
-	case CFG_FILTERS:
-		status = filters(&cfg);
-		break;
-	case CFG_STATUS:
-		status = status_command(&cfg);
-		break;
-	case CFG_LOG:
-		status = status_log_command(&cfg);
-		break;
-	case CFG_MOUNT:
+	if (subcommand_has(cfg.command, SUB_CACHE))
 		setup.shared = chunkio_shared_new(cfg.cache_size); /* NULL: each view its own */
-		status = fs_mount(&setup);
-		break;
-	}
+	status = subcommand_run(&setup);
 out:
 	chunkio_shared_free(setup.shared);
 	fs_rules_release(&rules);

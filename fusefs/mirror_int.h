@@ -111,6 +111,8 @@ struct mirror {
 	struct slot **parked;
 	size_t n_open, cap_open, n_parked, max_parked;
 	uint64_t clock;
+	int64_t short_ms, short_last_ms; /* when opening began to fail for want of something, and
+					  * did so last */
 
 	struct listing *listings[LISTINGS];
 	uint64_t listing_clock;

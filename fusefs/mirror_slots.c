@@ -21,6 +21,10 @@ enum {
 	/* the same of what was no fault of the dataset; not none, as a file can ask for more
 	 * memory than a process may have, again and again */
 	ACCIDENT_MS = 100,
+	/* how long requests wait for a want of descriptors or memory to pass, from when it began:
+	 * to programs a name that gives an error is one that is absent, and absent chunks are
+	 * fill values */
+	PATIENCE_MS = 1000,
 };
 
 /* close_written - detach_locked counted those that are writable. Closed in any case; what could not
@@ -368,6 +372,23 @@ static void count_closing(struct mirror *m, const struct opened *o)
 	(void)pthread_mutex_unlock(&m->lock);
 }
 
+/* is_accident - EAGAIN: another program has it open for writing. */
+static bool is_accident(int code)
+{
+	return err_accident(code) && code != -EAGAIN;
+}
+
+/* note_short_locked - since when this machine has been short of something, as far as attempts to
+ * open show it. */
+static void note_short_locked(struct mirror *m, bool is_short)
+{
+	int64_t now = mirror_now_ms();
+
+	if (is_short && now - m->short_last_ms > 10 * PATIENCE_MS)
+		m->short_ms = now;
+	m->short_last_ms = is_short ? now : -10 * PATIENCE_MS;
+}
+
 /* open_locked - a CLOSED or FAILED slot; unlocks meanwhile. The caller is one of its users. */
 static int open_locked(struct mirror *m, struct slot *s, struct err *e)
 {
@@ -386,6 +407,7 @@ static int open_locked(struct mirror *m, struct slot *s, struct err *e)
 		close_opened(m, &o);
 	}
 	(void)pthread_mutex_lock(&m->lock);
+	note_short_locked(m, is_accident(rc));
 	if (rc) {
 		rc = not_open_locked(m, s, rc, again, &why, e);
 	} else {
@@ -400,19 +422,40 @@ static int open_locked(struct mirror *m, struct slot *s, struct err *e)
 	return rc;
 }
 
-/* failed_locked - the remembered reason; its text is for the first who asks, so that it is in the
- * log once. 0: it is time to try again. */
-static int failed_locked(struct slot *s, struct err *e)
+/* is_due_locked - whether a slot that FAILED is to be tried again. */
+static bool is_due_locked(const struct slot *s)
 {
 	int code = s->error->code;
-	/* EAGAIN: another program has it open for writing */
-	bool accident = err_accident(code) && code != -EAGAIN;
 	bool for_good = S_ISREG(s->st.st_mode) &&
 			(code == -EBADMSG || code == -EOPNOTSUPP || code == -ERANGE);
 
-	if (!for_good &&
-	    mirror_now_ms() - s->failed_ms >= (accident ? ACCIDENT_MS : RETRY_MS))
-		return 0;
+	return !for_good &&
+	       mirror_now_ms() - s->failed_ms >= (is_accident(code) ? ACCIDENT_MS : RETRY_MS);
+}
+
+/* may_pass_locked - waits a little where that may help a slot that FAILED; false: it would not. */
+static bool may_pass_locked(struct mirror *m, const struct slot *s)
+{
+	struct timespec until;
+
+	if (!is_accident(s->error->code) || mirror_now_ms() - m->short_ms >= PATIENCE_MS)
+		return false;
+	(void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail with this clock */
+	until.tv_nsec += ACCIDENT_MS * 1000000L;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	(void)pthread_cond_timedwait(&m->moved, &m->lock, &until);
+	return true;
+}
+
+/* failed_locked - the remembered reason; its text is for the first who asks, so that it is in the
+ * log once. */
+static int failed_locked(struct slot *s, struct err *e)
+{
+	int code = s->error->code;
+
 	if (e)
 		*e = (struct err){.code = code};
 	if (e && !s->told)
@@ -436,10 +479,10 @@ static int await_locked(struct mirror *m, struct slot *s, struct err *e)
 			(void)pthread_cond_wait(&m->moved, &m->lock);
 			break;
 		case SLOT_FAILED:
-			rc = failed_locked(s, e);
-			if (rc)
-				return rc;
-			(void)open_locked(m, s, e);
+			if (is_due_locked(s))
+				(void)open_locked(m, s, e);
+			else if (!may_pass_locked(m, s))
+				return failed_locked(s, e);
 			break;
 		case SLOT_CLOSED:
 			rc = open_locked(m, s, e);

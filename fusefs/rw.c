@@ -117,11 +117,22 @@ static int permitted(struct rw *rw, struct err *e)
 	return 0;
 }
 
+/* settle - a commit of ours that failed may have left the file in neither of its states, when what
+ * failed was what would have put it right. Nothing is read of it before that is done: what is done
+ * later would look like another program's change. */
+static int settle(struct rw *rw, struct err *e)
+{
+	bool done = false;
+	int rc = rw->state.is_dir ? 0 : rw_repair(rw->setup, &rw->state, &done, e);
+
+	return rc == 0 && done ? rw_state_base(&rw->state, e) : rc;
+}
+
 /* open_ground - source and read-only view of the dataset as it is now. */
 static int open_ground(void *arg, struct source **ret_source, struct view **ret_view,
 		       struct err *e)
 {
-	const struct rw *rw = arg;
+	struct rw *rw = arg;
 	const struct fs_setup *setup = rw->setup;
 	struct source_options opts;
 	struct source *source = NULL;
@@ -131,7 +142,9 @@ static int open_ground(void *arg, struct source **ret_source, struct view **ret_
 	if (rw->keys)
 		return rw_keys_ground(rw->keys, ret_view, e);
 	fs_source_options(setup->cfg, &opts);
-	rc = fs_source(setup, rw->state.path, &opts, &source, e);
+	rc = settle(rw, e);
+	if (rc == 0)
+		rc = fs_source(setup, rw->state.path, &opts, &source, e);
 	if (rc < 0)
 		return rc;
 	rc = allowed(rw, source, e);

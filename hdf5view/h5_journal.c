@@ -197,7 +197,10 @@ static int write_tail(struct h5_journal *j, const uint8_t *data, size_t n, uint6
 {
 	int rc = make_head_durable(j, e);
 
-	rc = rc ? rc : io_pwrite(j->fd, data, n, off, e);
+	if (rc < 0)
+		return rc;
+	j->resized = true;
+	rc = io_pwrite(j->fd, data, n, off, e);
 	if (fstat(j->fd, &j->mine) < 0 && rc == 0)
 		rc = err_sys(e, errno, "stat");
 	return rc;
@@ -249,7 +252,10 @@ static int set_size(struct h5_journal *j, uint64_t size, struct err *e)
 	if ((uint64_t)j->mine.st_size == size)
 		return 0;
 	rc = make_head_durable(j, e);
-	if (rc == 0 && ftruncate(j->fd, (off_t)size) < 0)
+	if (rc < 0)
+		return rc;
+	j->resized = true;
+	if (ftruncate(j->fd, (off_t)size) < 0)
 		rc = err_sys(e, errno, "truncate to %" PRIu64 " bytes", size);
 	if (fstat(j->fd, &j->mine) < 0 && rc == 0)
 		rc = err_sys(e, errno, "stat");
@@ -356,17 +362,16 @@ int h5_journal_commit(struct h5_journal *j, int (*gate)(void *arg, struct err *e
 
 /* ---- the end ---- */
 
-/* Nothing has happened. */
+/* Nothing has happened. Not by what fstat said last: it may have failed after the file had
+ * grown. */
 static void take_back(struct h5_journal *j)
 {
-	bool grown = (uint64_t)j->mine.st_size != j->head.end;
-
 	/* another program that wrote meanwhile may have put its own data there */
-	if (grown && !journal_super_is(j->fd, &j->head))
-		grown = false;
-	if (grown && ftruncate(j->fd, (off_t)j->head.end) < 0)
+	int ours = j->resized ? journal_super_is(j->fd, &j->head, NULL) : 0;
+
+	if (ours < 0 || (ours > 0 && ftruncate(j->fd, (off_t)j->head.end) < 0))
 		return; /* the journal stays, and says what to cut off */
-	if (grown) {
+	if (ours > 0) {
 		(void)futimens(j->fd, j->times);
 		if (io_sync(j->fd, true, NULL) < 0)
 			return;

@@ -69,8 +69,9 @@ static inline size_t journal_page_len(uint64_t page, uint64_t end)
 /* journal_head_of - describe an open file. id is made. */
 int journal_head_of(int fd, const struct stat *st, struct journal_head *ret,
 		    struct err *e) NZ_MUST_USE;
-/* journal_super_is - whether the superblock is still the one that the head describes. */
-bool journal_super_is(int fd, const struct journal_head *h);
+/* journal_super_is - whether the superblock is still the one that the head describes: 1, 0, or
+ * -errno when it could not be read. */
+int journal_super_is(int fd, const struct journal_head *h, struct err *e) NZ_MUST_USE;
 
 void journal_head_put(const struct journal_head *h, uint8_t out[JOURNAL_RECORD]);
 bool journal_head_get(const uint8_t in[JOURNAL_RECORD], struct journal_head *ret);
@@ -165,6 +166,7 @@ struct h5_journal {
 	struct journal_pages pages;  /* pages.log is owned */
 	uint64_t eoa, eof;    /* as libhdf5 knows the file */
 	bool shorter;         /* it wants another end than the old one */
+	bool resized;         /* the file's size is, or may be, not what it was */
 	unsigned open;        /* files that libhdf5 has open */
 	struct err why;       /* code != 0: the driver failed */
 };

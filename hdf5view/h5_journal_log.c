@@ -16,8 +16,8 @@
 #define RUN ((size_t)256 * JOURNAL_PAGE) /* most bytes that are copied at once */
 #define AT_ONCE ((size_t)256)            /* entries that are read at once */
 
-static const char head_magic[8] = "NZJOURN\n";
-static const char commit_magic[8] = "NZCOMMT\n";
+static const char head_magic[] = "NZJOURN\n";
+static const char commit_magic[] = "NZCOMMT\n";
 static const uint8_t hdf5_magic[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 
 static void put(uint8_t **p, uint64_t v, size_t n)
@@ -327,12 +327,20 @@ int journal_head_of(int fd, const struct stat *st, struct journal_head *ret, str
 	return rc;
 }
 
-bool journal_super_is(int fd, const struct journal_head *h)
+int journal_super_is(int fd, const struct journal_head *h, struct err *e)
 {
+	struct stat st;
 	uint32_t crc;
+	int rc;
 
-	return h->super < h->end && super_crc(fd, h->super, h->end, &crc, NULL) == 0 &&
-	       crc == h->super_crc;
+	if (h->super >= h->end)
+		return 0;
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "stat");
+	if ((uint64_t)st.st_size < u64_min(h->end, h->super + JOURNAL_SUPER))
+		return 0; /* somebody has cut it off */
+	rc = super_crc(fd, h->super, h->end, &crc, e);
+	return rc ? rc : crc == h->super_crc;
 }
 
 int journal_lock(int fd, const char *path, struct err *e)

@@ -138,23 +138,44 @@ static int open_log(int dir_fd, int fd, int *ret, struct err *e)
 		       "nobody else can write");
 }
 
-/* The first of the blocks that hold a record; false: none does. */
-static bool read_head(int log, struct journal_head *h)
+/* read_block - 1: the log has one there; 0: it ends before; -errno: nobody knows what is in it. */
+static int read_block(int log, uint64_t at, uint8_t in[JOURNAL_RECORD], struct err *e)
 {
-	uint8_t in[JOURNAL_RECORD];
+	struct stat st;
+	int rc;
 
-	return io_pread(log, in, sizeof(in), 0, NULL) == 0 && journal_head_get(in, h);
+	if (fstat(log, &st) < 0)
+		return err_sys(e, errno, "the journal");
+	if ((uint64_t)st.st_size < at + JOURNAL_RECORD)
+		return 0;
+	rc = io_pread(log, in, JOURNAL_RECORD, at, e);
+	return rc ? err_wrap(e, rc, "the journal") : 1;
 }
 
-static bool read_commit(int log, struct journal_commit *c)
+/* read_head - 1; 0: there is no valid one. */
+static int read_head(int log, struct journal_head *h, struct err *e)
 {
 	uint8_t in[JOURNAL_RECORD];
+	int rc = read_block(log, 0, in, e);
 
-	for (size_t i = 1; i <= JOURNAL_COPIES; i++)
-		if (io_pread(log, in, sizeof(in), i * JOURNAL_PAGE, NULL) == 0 &&
-		    journal_commit_get(in, c))
-			return true;
-	return false;
+	return rc > 0 ? journal_head_get(in, h) : rc;
+}
+
+/* read_commit - the first of the blocks that hold a record. 1; 0: none does; -errno: none of those
+ * that could be read does. */
+static int read_commit(int log, struct journal_commit *c, struct err *e)
+{
+	uint8_t in[JOURNAL_RECORD];
+	int failed = 0;
+
+	for (size_t i = 1; i <= JOURNAL_COPIES; i++) {
+		int rc = read_block(log, i * JOURNAL_PAGE, in, e);
+
+		if (rc > 0 && journal_commit_get(in, c))
+			return 1;
+		failed = rc < 0 ? rc : failed;
+	}
+	return failed;
 }
 
 int journal_inspect(int fd, int dir_fd, struct journal_found *ret, struct err *e)
@@ -167,7 +188,8 @@ int journal_inspect(int fd, int dir_fd, struct journal_found *ret, struct err *e
 	if (rc < 0 || log < 0)
 		return rc;
 	ret->state = HDF5_JOURNAL_ABANDON;
-	if (read_commit(log, &c))
+	rc = read_commit(log, &c, e);
+	if (rc > 0)
 		rc = compare(fd, log, &c, ret, e);
 	(void)close(log); /* it was only read */
 	return rc;
@@ -181,14 +203,17 @@ static int cut_tail(int fd, int log, struct err *e)
 {
 	struct journal_head h;
 	struct stat st;
+	int rc = read_head(log, &h, e);
 
-	if (!read_head(log, &h))
-		return 0; /* not durable, so that nothing was written behind the end */
+	if (rc <= 0)
+		return rc; /* not durable, so that nothing was written behind the end */
 	if (fstat(fd, &st) < 0)
 		return err_sys(e, errno, "stat");
-	if ((uint64_t)st.st_ino != h.ino || (uint64_t)st.st_size <= h.end ||
-	    !journal_super_is(fd, &h))
+	if ((uint64_t)st.st_ino != h.ino || (uint64_t)st.st_size <= h.end)
 		return 0;
+	rc = journal_super_is(fd, &h, e);
+	if (rc <= 0)
+		return rc;
 	if (ftruncate(fd, (off_t)h.end) < 0)
 		return err_sys(e, errno, "truncate to %" PRIu64 " bytes", h.end);
 	(void)futimens(fd, (const struct timespec[2]){
@@ -211,12 +236,15 @@ int journal_settle(int fd, int dir_fd, const struct journal_found *found, struct
 	rc = open_log(dir_fd, fd, &log, e);
 	if (rc < 0 || log < 0)
 		return rc;
-	if (found->state == HDF5_JOURNAL_ABANDON)
+	if (found->state == HDF5_JOURNAL_ABANDON) {
 		rc = cut_tail(fd, log, e);
-	else if (!read_commit(log, &c))
-		rc = err_set(e, -ESTALE, "the journal changed while it was being read");
-	else
-		rc = journal_apply(fd, log, &c, e);
+	} else {
+		rc = read_commit(log, &c, e);
+		if (rc == 0)
+			rc = err_set(e, -ESTALE, "the journal changed while it was being read");
+		else if (rc > 0)
+			rc = journal_apply(fd, log, &c, e);
+	}
 	(void)close(log); /* it was only read */
 	return rc ? rc : journal_remove(dir_fd, e);
 }

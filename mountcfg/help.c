@@ -65,20 +65,30 @@ static void help_option(const struct cfg_option *o, struct buf *out)
 	put_wrapped(out, o->help, out->len - start > 27 ? 0 : out->len - start, 28);
 }
 
+/* help_commands - a line for each command: how it is typed, and what it does. */
+static void help_commands(struct buf *out)
+{
+	enum { HELP_COLUMN = 46 };
+
+	for (size_t i = 0; i < cfg_n_commands; i++) {
+		const struct cfg_command_row *c = &cfg_commands[i];
+		size_t start = out->len, column;
+
+		buf_printf(out, "%s nczarrfs %s%s%s", i ? "      " : "usage:", c->word,
+			   *c->word ? " " : "", c->args);
+		column = out->len - start;
+		if (column >= HELP_COLUMN) {
+			buf_putc(out, '\n');
+			column = 0;
+		}
+		put_wrapped(out, c->help, column, HELP_COLUMN);
+	}
+}
+
 void cfg_help(struct buf *out)
 {
+	help_commands(out);
 	buf_puts(out,
-		 "usage: nczarrfs [options] SOURCE MOUNTPOINT   mount SOURCE in the other "
-		 "format\n"
-		 "       nczarrfs info [--json] [-o ...] SOURCE  say what would be mounted\n"
-		 "       nczarrfs filters [-v] [--json] [-o ...] list the filters that are "
-		 "there\n"
-		 "       nczarrfs recover [-o ...] SOURCE...     end what a mount that died "
-		 "began\n"
-		 "       nczarrfs refs [-o ...] SOURCE [OUT]     write references to its "
-		 "chunks\n"
-		 "       nczarrfs status [--json] MOUNTPOINT     what a mount does, and did\n"
-		 "       nczarrfs log MOUNTPOINT [LEVELS]        change what its log says\n"
 		 "\n"
 		 "SOURCE is a netCDF-4 or HDF5 file, which becomes a Zarr tree; a Zarr tree, "
 		 "which\n"

@@ -155,6 +155,21 @@ static int conclude(struct tree *t, uint64_t generation, struct left *l, struct 
 	return rc ? rc : stage_retire(t->stage, l->v, l->n, e);
 }
 
+/* start_over - a commit failed. What it appended, and took away again, is not somebody else's, nor
+ * is what it could not take away; so the dataset is opened again, which puts it right. Where that
+ * fails too, nobody knows what it is: it is opened before anything else is done. */
+static void start_over(struct tree *t, struct ground *g)
+{
+	struct err e = ERR_INIT;
+
+	quiesce(t);
+	source_hold(g->source, false);
+	if (grounds_renew(t->grounds, &e) == 0)
+		return;
+	atomic_store(&t->lost, true);
+	log_warn("the dataset cannot be opened again: %s", e.msg);
+}
+
 static int commit_frozen(struct tree *t, uint64_t generation, bool all, struct err *e)
 {
 	struct ground *g = grounds_get(t->grounds);
@@ -173,12 +188,7 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, struct e
 			t->held = !all && l.n > 0;
 			rc = conclude(t, generation, &l, e);
 		} else if (rc != -EAGAIN && rc != -ESTALE && g->source) {
-			/* what it appended and took away again is not somebody else's */
-			quiesce(t);
-			source_hold(g->source, false);
-			if (grounds_check(t->grounds, NULL) == -ESTALE &&
-			    grounds_renew(t->grounds, NULL) < 0)
-				log_warn("the dataset cannot be opened again");
+			start_over(t, g);
 		}
 		if (g->source)
 			source_hold(g->source, false);

@@ -167,6 +167,7 @@ class Mount:
     def unmount(self, seconds=30.0):
         """Unmount and wait for the end of the process; the problems found, as text."""
         problems = []
+        seconds *= self.context.slow  # the search for leaks at the end takes its time
         if self.status == 0 and not self.ended and not mounts.is_mounted(self.path):
             problems.append("the mount has gone: " + self.messages())
         if mounts.is_mounted(self.path):

@@ -23,6 +23,7 @@ enum { FAKE_TEXT = 64, FAKE_FILE = 3 };
 
 /* sources open now, and opened in all; views open now, and at most */
 static atomic_int fake_open_now, fake_opened, fake_views, fake_most_views;
+static atomic_int fake_short; /* so many times opening fails for want of descriptors */
 
 struct fake_source {
 	struct source base;
@@ -80,6 +81,10 @@ static inline int fake_open(const struct source_at *at, const struct source_opti
 
 	(void)opts;
 	assert_non_null(s);
+	if (atomic_load(&fake_short) > 0 && atomic_fetch_sub(&fake_short, 1) > 0) {
+		free(s);
+		return err_set(e, -EMFILE, "it has no descriptors");
+	}
 	if (fake_text(at->fd, s->text) < 0 || strncmp(s->text, "FAKE bad", 8) == 0) {
 		free(s);
 		return err_set(e, -EBADMSG, "it is bad");

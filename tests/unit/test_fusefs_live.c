@@ -91,7 +91,7 @@ static int fake_open(void *arg, struct source **ret_source, struct view **ret_vi
 		return err_set(e, -EBADMSG, "torn");
 	}
 	if (atomic_load(&failing))
-		return err_set(e, -EBADMSG, "damaged");
+		return err_set(e, atomic_load(&failing), "failing");
 	s = calloc(1, sizeof(*s));
 	v = calloc(1, sizeof(*v));
 	assert_true(s && v);
@@ -237,7 +237,7 @@ static void test_damaged_and_back(void **state)
 	struct stat st;
 
 	assert_false(live_broken(f->live, &st));
-	atomic_store(&failing, 1);
+	atomic_store(&failing, -EBADMSG);
 	write_file(f->path, "damaged");
 	AWAIT(live_broken(f->live, &st));
 	assert_int_equal(st.st_size, 3);
@@ -402,11 +402,29 @@ static void test_broken_directory(void **state)
 	struct err e = ERR_INIT;
 	struct stat st;
 
-	atomic_store(&failing, 1);
+	atomic_store(&failing, -EBADMSG);
 	atomic_fetch_add(&content, 1);
 	assert_int_equal(chmod(f->path, 0700), 0); /* a hint to look */
 	AWAIT(live_broken(f->live, &st));
 	assert_true(S_ISDIR(st.st_mode));
+	atomic_store(&failing, 0);
+	AWAIT(live_get(f->live, LIVE_ROOT, &ep, &e) == 0);
+	assert_int_equal(ep->number, 1);
+	live_put(f->live, ep);
+}
+
+/* A file that could not be opened for want of something is tried again when it is asked for: that
+ * the want is over is no event. */
+static void test_not_its_fault(void **state)
+{
+	struct fixture *f = *state;
+	struct live_epoch *ep;
+	struct err e = ERR_INIT;
+	struct stat st;
+
+	atomic_store(&failing, -EMFILE);
+	write_file(f->path, "other");
+	AWAIT(live_broken(f->live, &st));
 	atomic_store(&failing, 0);
 	AWAIT(live_get(f->live, LIVE_ROOT, &ep, &e) == 0);
 	assert_int_equal(ep->number, 1);
@@ -451,6 +469,7 @@ int main(void)
 		cmocka_unit_test(test_inode_numbers),
 		cmocka_unit_test_setup_teardown(test_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_and_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_its_fault, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_poke, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_same_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_readers, setup, teardown),

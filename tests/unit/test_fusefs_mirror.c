@@ -381,6 +381,36 @@ static void test_bad(void **state)
 	assert_int_equal(lookup(f, id_at(f, VIEW_ROOT, "a.zarr"), "data", &a), 0);
 }
 
+/* Who asks while the machine is short of something waits for it, and is told only in the end. */
+static void test_short(void **state)
+{
+	const struct fixture *f = *state;
+	struct err e = ERR_INIT;
+	struct view_attr a;
+	uint64_t tree;
+	int rc;
+
+	put(f, "a.nc", "FAKE a");
+	put(f, "b.nc", "FAKE b");
+	tree = id_at(f, VIEW_ROOT, "a.zarr");
+	atomic_store(&fake_short, 3);
+	assert_int_equal(lookup(f, tree, "data", &a), 0);
+	assert_int_equal(atomic_load(&fake_short), 0);
+	assert_string_equal(read_text(f, a.id, 0, &rc), "FAKE a");
+
+	tree = id_at(f, VIEW_ROOT, "b.zarr");
+	atomic_store(&fake_short, 1000000);
+	assert_int_equal(f->view->ops->lookup(f->view, tree, "data", 4, &a, &e), -EMFILE);
+	assert_non_null(strstr(e.msg, "it has no descriptors"));
+	rc = atomic_load(&fake_short);
+	assert_int_equal(lookup(f, tree, "data", &a), -EMFILE); /* not once more so long */
+	assert_in_range(rc - atomic_load(&fake_short), 0, 1);
+	atomic_store(&fake_short, 0);
+	while (lookup(f, tree, "data", &a) == -EMFILE)
+		;
+	assert_string_equal(read_text(f, a.id, 0, &rc), "FAKE b");
+}
+
 /* Readers of five datasets, with room for two. */
 struct reader {
 	const struct fixture *f;
@@ -451,6 +481,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_closed_tree, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_trees, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_short, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_readers, setup, teardown),
 	};
 
