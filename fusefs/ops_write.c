@@ -39,6 +39,20 @@ static void reply_done(struct call *c, int rc, bool names)
 	call_end(c);
 }
 
+/* reply_entry - a name that was made, and what it stands for; or why not. Ends the call. */
+static void reply_entry(struct call *c, int rc, const struct view_attr *a)
+{
+	struct fuse_entry_param entry;
+
+	if (rc < 0) {
+		call_fail(c, rc, true);
+	} else {
+		call_entry(c, a, &entry);
+		call_reply_entry(c, &entry, a->id);
+	}
+	call_end(c);
+}
+
 /* Files. */
 
 static void set_file(const struct view_handle *h, struct fuse_file_info *fi)
@@ -116,7 +130,6 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		     dev_t dev)
 {
-	struct fuse_entry_param entry;
 	struct view_handle h = {0};
 	struct view_attr a = {0};
 	struct call c;
@@ -138,13 +151,7 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 		if (rc < 0)
 			call_forget(&c, a.id);
 	}
-	if (rc < 0) {
-		call_fail(&c, rc, true);
-	} else {
-		call_entry(&c, &a, &entry);
-		call_reply_entry(&c, &entry, a.id);
-	}
-	call_end(&c);
+	reply_entry(&c, rc, &a);
 }
 
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
@@ -304,7 +311,6 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *want, int to
 
 static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-	struct fuse_entry_param entry;
 	struct view_attr a = {0};
 	struct call c;
 	int rc;
@@ -316,13 +322,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 		     ? c.view->write->mkdir(c.view, live_id(parent), name, strlen(name),
 					    mode & PERM_BITS, &a, &c.e)
 		     : err_set(&c.e, -EPERM, "directories: not possible here");
-	if (rc < 0) {
-		call_fail(&c, rc, true);
-	} else {
-		call_entry(&c, &a, &entry);
-		call_reply_entry(&c, &entry, a.id);
-	}
-	call_end(&c);
+	reply_entry(&c, rc, &a);
 }
 
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -374,30 +374,23 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 
 static void op_symlink(fuse_req_t req, const char *text, fuse_ino_t parent, const char *name)
 {
-	struct fuse_entry_param entry;
 	struct view_attr a = {0};
 	struct call c;
 	int rc;
 
+	metrics_count(M_REQ_LINK);
 	if (!name_fits(req, name) || !begin(&c, req, parent))
 		return;
 	rc = c.view->write->symlink
 		     ? c.view->write->symlink(c.view, live_id(parent), name, strlen(name), text,
 					      &a, &c.e)
 		     : err_set(&c.e, -EPERM, "symbolic links: not possible here");
-	if (rc < 0) {
-		call_fail(&c, rc, true);
-	} else {
-		call_entry(&c, &a, &entry);
-		call_reply_entry(&c, &entry, a.id);
-	}
-	call_end(&c);
+	reply_entry(&c, rc, &a);
 }
 
 /* op_link - zarr-python makes documents that may not be there yet so. */
 static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *to_name)
 {
-	struct fuse_entry_param entry;
 	struct view_attr a = {0};
 	struct call c;
 	int rc;
@@ -408,13 +401,7 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *t
 	rc = c.view->write->link ? c.view->write->link(c.view, live_id(ino), live_id(to),
 						       to_name, strlen(to_name), &a, &c.e)
 				 : err_set(&c.e, -EPERM, "links: not possible here");
-	if (rc < 0) {
-		call_fail(&c, rc, true);
-	} else {
-		call_entry(&c, &a, &entry);
-		call_reply_entry(&c, &entry, a.id);
-	}
-	call_end(&c);
+	reply_entry(&c, rc, &a);
 }
 
 void ops_add_write(struct fuse_lowlevel_ops *ops)

@@ -362,7 +362,8 @@ int h5_journal_commit(struct h5_journal *j, int (*gate)(void *arg, struct err *e
 
 /* ---- the end ---- */
 
-/* Nothing has happened. Not by what fstat said last: it may have failed after the file had grown. */
+/* Nothing has happened. Not by what fstat said last: it may have failed after the file had
+ * grown. */
 static void take_back(struct h5_journal *j)
 {
 	/* another program that wrote meanwhile may have put its own data there */

@@ -315,7 +315,9 @@ static int read_bytes(struct rstore *st, const char *key, const struct how *how,
 		rc = know(&r->l, how, e);
 		if (rc < 0)
 			return rc;
-		if (r->pos > r->off && r->l.obj->gen != r->gen)
+		/* what was only forgotten, because bytes elsewhere in it were damaged, is the same
+		 * object when the service says so */
+		if (r->pos > r->off && r->l.obj->gen != r->gen && !r->version)
 			rc = stale(key, e);
 		else if (r->version && r->l.obj->version != r->version)
 			rc = stale(key, e);
