@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "fusefs/check.h"
+#include "fusefs/convert.h"
 #include "fusefs/mounts.h"
 #include "fusefs/refs.h"
 #include "fusefs/status.h"
@@ -75,6 +76,7 @@ static const struct subcommand {
 	{CFG_RECOVER, SUB_RULES, fs_recover},
 	{CFG_REFS, SUB_RULES, run_refs},
 	{CFG_CHECK, SUB_CACHE, fs_check},
+	{CFG_CONVERT, SUB_RULES | SUB_CACHE, fs_convert},
 	{CFG_STATUS, 0, run_status},
 	{CFG_LOG, 0, run_log},
 	{CFG_MOUNT_NAMED, SUB_RIGHTS, mounts_mount},

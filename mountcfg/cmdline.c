@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/url.h"
 #include "mountcfg/address.h"
@@ -410,6 +411,26 @@ static int take_text(const char *text, char **ret, struct err *e)
 	return *ret ? 0 : err_nomem(e);
 }
 
+/* take_to - where a copy is made. */
+static int take_to(struct cfg *cfg, char *arg, struct err *e)
+{
+	struct address a;
+	int rc = source_of(arg, &cfg->out, &a, e);
+
+	if (rc < 0)
+		return rc;
+	if (a.kind == ADDRESS_HTTP)
+		rc = err_set(
+			e, -EINVAL,
+			"'%s' is on a web server, where nothing can be written: use s3://, "
+			"or add #mode=s3 where it speaks S3's protocol",
+			a.shown);
+	else if (a.shown && !cfg->remote)
+		rc = cfg_rc(cfg, &a, e);
+	address_release(&a);
+	return rc;
+}
+
 /* take_place - one argument. arg: NULL: there is none, and need not be. */
 static int take_place(struct cfg *cfg, const struct walk *w, enum cfg_place kind, char *arg,
 		      struct err *e)
@@ -423,6 +444,8 @@ static int take_place(struct cfg *cfg, const struct walk *w, enum cfg_place kind
 		return take_source(cfg, w, arg, e);
 	case PLACE_MOUNTPOINT:
 		return local_path(cfg, kind, arg, &cfg->mountpoint, e);
+	case PLACE_TO:
+		return take_to(cfg, arg, e);
 	case PLACE_OUT:
 		return local_path(cfg, kind, arg, &cfg->out, e);
 	case PLACE_MOUNT: /* no address, whatever it looks like */
@@ -535,6 +558,46 @@ static int settle_refs(struct cfg *cfg, struct err *e)
 		cfg->filter_rules = NULL;
 		cfg->n_filter_rules = 0;
 	}
+	return 0;
+}
+
+/* is_netcdf - whether a copy of this name is one netCDF-4 file. */
+static bool is_netcdf(const char *name)
+{
+	static const char *const ends[] = {".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5"};
+	size_t n = strlen(name), m;
+
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+		m = strlen(ends[i]);
+		if (n > m && strcasecmp(name + n - m, ends[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* settle_convert - what the copy is follows from its name, or from what an option says. */
+static int settle_convert(struct cfg *cfg, struct err *e)
+{
+	const bool tree = cfg->zarr3 || cfg_said(cfg, "mode"), far = url_is(cfg->out);
+
+	if (cfg_from_at(cfg, "rw") < CFG_AT_NAMED && cfg_from_at(cfg, "create") < CFG_AT_NAMED)
+		cfg->rw = cfg->create = false; /* what a file says of mounts is not meant */
+	if (cfg->rw)
+		return err_set(e, -EINVAL,
+			       "convert: leave out rw and create: nothing is mounted");
+	if (cfg->view == CFG_VIEW_AUTO)
+		cfg->view = is_netcdf(cfg->out) && !far ? CFG_VIEW_NC : CFG_VIEW_ZARR;
+	if (cfg->view == CFG_VIEW_NC && far)
+		return err_set(e, -EINVAL,
+			       "convert: a netCDF-4 file is made on this machine: name a local "
+			       "file, and copy it there afterwards");
+	if (cfg->view == CFG_VIEW_NC && tree)
+		return err_set(
+			e, -EINVAL,
+			"convert: zarr_format=, shards and mode= are for Zarr trees, and "
+			"'%s' is to be a netCDF-4 file: name a directory or a .zip, or add "
+			"view=zarr",
+			cfg->out);
 	return 0;
 }
 
@@ -651,6 +714,8 @@ int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct
 		rc = cfg_settle(cfg, e);
 	if (rc == 0 && cfg->command == CFG_REFS)
 		rc = settle_refs(cfg, e);
+	if (rc == 0 && cfg->command == CFG_CONVERT)
+		rc = settle_convert(cfg, e);
 	if (rc == 0 && cfg->print_config)
 		cfg->command = CFG_PRINT;
 	release_walk(&w);

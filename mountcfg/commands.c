@@ -70,6 +70,13 @@ const struct cfg_command_row cfg_commands[] = {
 	 CMD_JSON | CMD_RESUME | CMD_QUICK,
 	 "[--json] [--quick] [--resume STATE] [-o ...] SOURCE",
 	 "read every chunk, name those that are damaged"},
+	{CFG_CONVERT,
+	 "convert",
+	 {PLACE_SOURCE, PLACE_TO},
+	 2,
+	 CMD_JSON | CMD_FORCE,
+	 "[--json] [--force] [-o ...] SOURCE DEST",
+	 "copy it in another format"},
 	{CFG_STATUS,
 	 "status",
 	 {PLACE_MOUNT, PLACE_NONE},
@@ -120,6 +127,8 @@ const char *cfg_place_name(enum cfg_place place)
 	case PLACE_MOUNTPOINT:
 	case PLACE_MOUNT:
 		return "MOUNTPOINT";
+	case PLACE_TO:
+		return "DEST";
 	case PLACE_OUT:
 		return "OUT";
 	case PLACE_NAME:

@@ -10,6 +10,7 @@ enum cfg_place { /* what an argument is, and where it goes */
 	PLACE_NONE,
 	PLACE_SOURCE,     /* a path or an address: cfg->source, remote, shown, user, password */
 	PLACE_MOUNTPOINT, /* a directory: cfg->mountpoint */
+	PLACE_TO,         /* a local path, or an address of an object store: cfg->out */
 	PLACE_OUT,        /* a local path or "-", which is also the default: cfg->out */
 	PLACE_MOUNT,      /* where something is mounted: cfg->source */
 	PLACE_TEXT,       /* any text: cfg->out */
