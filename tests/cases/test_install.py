@@ -62,7 +62,7 @@ def expected(t):
     want.update({f"{doc}/examples/{n}": 0o644 for n in listed("docs", r".*\.conf")})
     want.update({f"{PLACES['unitdir']}/{n}": 0o644
                  for n in listed("scripts", r".*\.(service|mount)")})
-    for name in listed("scripts/completion", ".*"):
+    for name in listed("scripts/completion", r"_.*|.*\.(bash|zsh|fish)"):
         shell = {"b": "bash-completion/completions/nczarrfs", "z": "zsh/site-functions/_nczarrfs",
                  "f": "fish/vendor_completions.d/nczarrfs.fish"}
         kind = "z" if name.startswith("_") else name.rpartition(".")[2][0]
