@@ -591,6 +591,8 @@ int main(int argc, char **argv)
 		.forget = forget,
 		.view_open = view_open,
 	};
+	struct cfg_files files = {.system = CFG_SYSTEM_FILE};
+	auto_free char *user = cfg_user_file();
 	const struct refs_reach reach = {.arg = &setup, .blob = reach_blob};
 	int status = 1;
 
@@ -598,10 +600,13 @@ int main(int argc, char **argv)
 	if (!own_stdio())
 		return 1;
 	fs_inherited_note();
-	if (cfg_parse(argc, argv, &cfg, &e) < 0) {
+	files.user = user;
+	if (cfg_parse(argc, argv, &files, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
 		return cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	}
+	if (cfg.note)
+		log_warn("%s", cfg.note);
 	status = cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	known = &cfg;
 	child_forget(forget);
