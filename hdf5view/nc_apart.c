@@ -2,8 +2,8 @@
  *
  * A child is started for one file when somebody looks at it, and ended when its bytes are here. All
  * that it says is a number or a text at a time, whose size is checked; the bytes of the file are
- * copied once out of the shared memory, into memory of ours, and what is done with them from then on
- * (nc_patch.c) believes nothing of them. */
+ * copied once out of the shared memory, into memory of ours, and what is done with them from then
+ * on (nc_patch.c) believes nothing of them. */
 #include "hdf5view/nc_apart.h"
 #include "hdf5view/nc_layout.h"
 

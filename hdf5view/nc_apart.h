@@ -26,9 +26,9 @@ struct nc_apart_job {
 };
 
 enum nc_op {
-	NC_OP_MAKE,   /* a packed model: everything but texts. Answers the bytes of the file so far */
-	NC_OP_TEXTS,  /* pieces of `array`, one nc_piece behind the other. Answers as MAKE; -EBADMSG:
-	               * one of them is damaged, and those before it were written */
+	NC_OP_MAKE,   /* a packed model: all but texts. Answers the bytes of the file so far */
+	NC_OP_TEXTS,  /* pieces of `array`, one nc_piece behind the other. Answers as MAKE;
+	               * -EBADMSG: one of them is damaged, and those before it were written */
 	NC_OP_FINISH, /* answers the bytes of the file */
 	NC_OP_IMAGE,  /* `len` bytes of it, then at nc_apart_headers the addresses of headers */
 	NC_OP_AGREE,  /* a packed nc_ask: answers an nc_agreed */
@@ -91,17 +91,18 @@ struct nc_apart {
  * Zeroes: nobody was asked yet. */
 struct nc_asker {
 	struct nc_apart x;
-	int rc;                    /* of the first question that could not be put; then no more are */
+	int rc;                    /* of the first question that could not be put: the last one */
 	struct err why;
 };
 
-/* nc_asker_agree - nc_filters_agree in the child; NULL as well when it cannot be asked: k->rc. */
+/* nc_asker_agree - nc_filters_agree in the child; NULL as well when it cannot be asked: then k->rc
+ * says why. */
 const char *nc_asker_agree(struct nc_asker *k, const struct ds_array *a,
 			   const struct codec_array *as, const struct codec_chain *chain);
 void nc_asker_end(struct nc_asker *k);
 
-/* nc_apart_fault - NULL but in tests: called in a child before it obeys an order; it may change what
- * the region or the answer will be. Before children start. Returns true: the order was answered. */
+/* nc_apart_fault - NULL but in tests: called in a child before it obeys an order, and may answer
+ * it. Before children start. Returns true: it did. */
 extern bool (*nc_apart_fault)(const struct nc_order *q, struct region *r, int sock);
 
 #endif

@@ -1,6 +1,6 @@
 /* nc_apart_serve.c - the life of a process that makes the structure of one virtual file, or answers
- * questions about libhdf5's filters, and may do nothing besides computing. It never cleans up: it is
- * ended when it has said all that was asked. */
+ * questions about libhdf5's filters, and may do nothing besides computing. It never cleans up: it
+ * is ended when it has said all that was asked. */
 #include "hdf5view/nc_apart.h"
 #include "hdf5view/nc_layout.h"
 

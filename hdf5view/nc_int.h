@@ -68,9 +68,9 @@ void nc_model_free(struct nc_model *m);
 /* nc_model_notes - one line each; borrowed from the model. */
 const char *const *nc_model_notes(const struct nc_model *m, uint32_t *ret_n);
 
-/* nc_build - the structure, made by libhdf5 in a process of its own (nc_apart.c), in memory. Texts of
- * no fixed size are read and written into it, at most max_bytes in all. The same dataset gives the
- * same bytes: no times, no order of hash tables.
+/* nc_build - the structure, made by libhdf5 in a process of its own (nc_apart.c), in memory. Texts
+ * of no fixed size are read and written into it, at most max_bytes in all. The same dataset gives
+ * the same bytes: no times, no order of hash tables.
  * Returns 0 with *ret filled (nc_image_release); -ERANGE beyond max_bytes; what reading gave; -EIO
  * the library died of it; -EAGAIN somebody, or a shortage, ended the process. */
 int nc_build(const struct nc_model *m, struct source *s, uint64_t max_bytes,

@@ -2,8 +2,8 @@
  * copied to any address.
  *
  * A pointer in it is an offset from the beginning, and the list of all pointers' places stands at
- * the end: the child adds the address of its copy to each. Offset 0 is what was packed itself, which
- * nothing leads to, so that it is NULL. Only what is needed to make a file is packed. */
+ * the end: the child adds the address of its copy to each. Offset 0 is what was packed itself,
+ * which nothing leads to, so that it is NULL. Only what is needed to make a file is packed. */
 #include "hdf5view/nc_apart.h"
 
 #include <string.h>
