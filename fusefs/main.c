@@ -110,6 +110,7 @@ static int nc_view(struct source *s, const struct cfg *cfg, const struct fs_want
 		.io = io_of(cfg, want),
 		.max_image_bytes = cfg->image_size,
 		.max_index_bytes = cfg->index_size,
+		.build_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
 		.keep_going = cfg->hide_bad,
 	};
 
@@ -605,9 +606,9 @@ int main(int argc, char **argv)
 		log_error("%s", e.msg);
 		return cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	}
+	status = cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	if (cfg.note)
 		log_warn("%s", cfg.note);
-	status = cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	known = &cfg;
 	child_forget(forget);
 	no_core(&cfg);

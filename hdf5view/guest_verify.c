@@ -11,6 +11,15 @@
 #include "hdf5view/guest.h"
 
 #define TYPE_DEPTH 64
+#define PART_COST 64 /* of looking at a type or an attribute, in bytes of text */
+
+bool guest_spend(const struct guest_verify *v, uint64_t n)
+{
+	if (n > *v->left)
+		return false;
+	*v->left -= n;
+	return true;
+}
 
 bool guest_in(const struct guest_verify *v, const void *p, uint64_t n, size_t size,
 	      size_t align)
@@ -28,12 +37,14 @@ bool guest_in(const struct guest_verify *v, const void *p, uint64_t n, size_t si
 
 bool guest_text(const struct guest_verify *v, const char *s)
 {
+	const char *end;
 	size_t left;
 
 	if (!guest_in(v, s, 1, 1, 1))
 		return false;
 	left = v->size - (size_t)((const uint8_t *)s - v->base);
-	return memchr(s, '\0', left) != NULL;
+	end = memchr(s, '\0', left);
+	return end && guest_spend(v, (uint64_t)(end - s) + 1);
 }
 
 bool guest_flag(const bool *b)
@@ -103,7 +114,8 @@ static bool fields(const struct guest_verify *v, const struct dtype *t, unsigned
 
 static bool type(const struct guest_verify *v, const struct dtype *t, unsigned depth)
 {
-	if (depth == 0 || !guest_flag(&t->big_endian) || !sized(t))
+	if (depth == 0 || !guest_spend(v, PART_COST) || !guest_flag(&t->big_endian) ||
+	    !sized(t))
 		return false;
 	if (t->kind == DT_COMPOUND)
 		return fields(v, t, depth - 1);
@@ -126,7 +138,7 @@ static bool attr(const struct guest_verify *v, const struct ds_attr *a)
 		return false;
 	if (a->type.kind != DT_STRING && !dt_is_vlen(&a->type))
 		return a->n == 0 || guest_in(v, a->data, a->n, a->type.size, 1);
-	if (!HAS(v, a->texts, a->n))
+	if (!HAS(v, a->texts, a->n) || !guest_spend(v, a->n))
 		return false;
 	for (uint64_t i = 0; i < a->n; i++)
 		if (!HAS(v, a->texts[i].s, a->texts[i].len))
@@ -194,7 +206,7 @@ static bool array(const struct guest_verify *v, const struct ds_array *a)
 static bool ordinals(const struct guest_verify *v, const uint32_t *list, uint32_t n,
 		     uint32_t limit)
 {
-	if (!HAS(v, list, n))
+	if (!HAS(v, list, n) || !guest_spend(v, n))
 		return false;
 	for (uint32_t i = 0; i < n; i++)
 		if (list[i] >= limit)
@@ -247,7 +259,9 @@ static bool rest(const struct guest_verify *v)
 int guest_verify(const struct guest_kind *kind, const struct guest_model *m, size_t size,
 		 struct err *e)
 {
-	const struct guest_verify v = {.base = (const uint8_t *)m, .size = size, .ds = &m->ds};
+	uint64_t left = GUEST_LOOKS;
+	const struct guest_verify v = {
+		.base = (const uint8_t *)m, .size = size, .ds = &m->ds, .left = &left};
 	bool ok = size >= sizeof(*m) && rest(&v) && HAS(&v, m->ds.arrays, m->ds.n_arrays) &&
 		  groups(&v);
 

@@ -19,7 +19,9 @@
 #define H5_DEPTH_MAX 64        /* groups within groups */
 #define H5_NODES_MAX 1000000   /* groups and arrays */
 #define H5_NOTES_MAX 1000
-#define H5_FILES_MAX 256       /* files reached by external links */
+/* files reached by external links: fewer than the 256 descriptors that a process of the library may
+ * have (base/sandbox.c), some of which it needs for sources of virtual datasets */
+#define H5_FILES_MAX 192
 
 /* ---- h5_lock.c: libhdf5 is entered by one thread at a time ---- */
 

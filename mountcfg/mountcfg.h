@@ -11,8 +11,8 @@
 
 enum cfg_command {
 	CFG_MOUNT, CFG_INFO, CFG_FILTERS, CFG_RECOVER, CFG_REFS, CFG_STATUS, CFG_LOG,
-	CFG_MOUNT_NAMED, CFG_UMOUNT, CFG_LIST, CFG_PRINT, CFG_CHECK, CFG_CONVERT, CFG_HELP,
-	CFG_VERSION
+	CFG_MOUNT_NAMED, CFG_UMOUNT, CFG_LIST, CFG_PRINT, CFG_HELP, CFG_VERSION, CFG_CHECK,
+	CFG_CONVERT
 };
 enum cfg_mode { CFG_MODE_ZARR, CFG_MODE_NCZARR, CFG_MODE_NOXARRAY };
 enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_KEEP, CFG_FILTER_NONE };
@@ -145,8 +145,8 @@ struct cfg_files {
  * -EACCES a configuration file that others may write, or read though it has a password. */
 int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct cfg *cfg,
 	      struct err *e) NZ_MUST_USE;
-/* cfg_user_file - $XDG_CONFIG_HOME/nczarrfs.conf or ~/.config/nczarrfs.conf; NULL: there is no home.
- * The caller's. */
+/* cfg_user_file - $XDG_CONFIG_HOME/nczarrfs.conf or ~/.config/nczarrfs.conf; NULL: there is no
+ * home. The caller's. */
 char *cfg_user_file(void);
 #define CFG_SYSTEM_FILE "/etc/nczarrfs.conf"
 

@@ -59,7 +59,7 @@ _nczarrfs()
 	*) flags= ;;
 	esac
 	if [[ $cur == -* ]]; then
-		COMPREPLY=($(compgen -W "$flags -f -d --debug -v --verbose -h --help -V --version --metrics -o" -- "$cur"))
+		COMPREPLY=($(compgen -W "$flags -f -d --debug -v --verbose -h --help -V --version -a --all --config --no-config --print-config --metrics -o" -- "$cur"))
 		return
 	fi
 	compopt -o filenames 2>/dev/null

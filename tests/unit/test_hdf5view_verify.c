@@ -142,10 +142,193 @@ static void test_every_change(void **state)
 	source_close(s);
 }
 
+/* ---- a model by hand ---- */
+
+static bool sound(const struct guest_verify *v, const void *own)
+{
+	return v && !own;
+}
+
+static const struct guest_kind own_kind = {.child.who = "the test", .sound = sound};
+
+/* A root group with an attribute whose type is a compound: a number, and two of a base. */
+static struct whole {
+	struct guest_model m;
+	char text[16];
+	struct ds_group root;
+	struct ds_attr attr;
+	uint64_t dims[1];
+	struct dt_field f[64][3];
+	struct dtype base;
+	uint8_t data[24];
+	struct ds_text texts[1];
+} by_hand;
+
+#define TEXT_ROOT 0 /* where by_hand.text has which */
+#define TEXT_NAME 1
+
+static struct whole *whole(void)
+{
+	struct whole *w = &by_hand;
+	const struct dtype number = {.kind = DT_INT, .size = 4};
+
+	memset(w, 0, sizeof(*w));
+	memcpy(w->text, "\0name", 6);
+	w->dims[0] = 2;
+	w->f[0][0] = (struct dt_field){.name = w->text + TEXT_NAME, .type = number};
+	w->f[0][1] = (struct dt_field){.name = w->text + TEXT_NAME,
+				       .offset = 4,
+				       .rank = 1,
+				       .dims = w->dims,
+				       .type = number};
+	w->attr.name = w->text + TEXT_NAME;
+	w->attr.type = (struct dtype){
+		.kind = DT_COMPOUND, .size = 12, .n_fields = 2, .fields = w->f[0]};
+	w->attr.rank = 1;
+	w->attr.dims = w->dims;
+	w->attr.n = 2;
+	w->attr.data = w->data;
+	w->root = (struct ds_group){
+		.name = w->text, .parent = DS_NONE, .n_attrs = 1, .attrs = &w->attr};
+	w->m.ds.format = w->text + TEXT_NAME;
+	w->m.ds.n_groups = 1;
+	w->m.ds.groups = &w->root;
+	return w;
+}
+
+static int verified(const struct whole *w, struct err *e)
+{
+	return guest_verify(&own_kind, &w->m, sizeof(*w), e);
+}
+
+static void refused(const struct whole *w)
+{
+	struct err e = ERR_INIT;
+
+	assert_int_equal(verified(w, &e), -EBADMSG);
+	assert_string_equal(e.msg, "the test's process answered nonsense: the file is damaged");
+}
+
+static void test_compounds(void **state)
+{
+	struct whole *w = whole();
+	struct err e = ERR_INIT;
+
+	(void)state;
+	assert_int_equal(verified(w, &e), 0);
+	w->attr.type.n_fields = 0;
+	refused(w);
+	w = whole();
+	w->f[0][0].name = "not in the region";
+	refused(w);
+	w = whole();
+	w->f[0][1].rank = DS_RANK_MAX + 1;
+	refused(w);
+	w = whole();
+	w->f[0][1].offset = 5; /* a gap */
+	refused(w);
+	w = whole();
+	w->attr.type.size = 13; /* and one at the end */
+	refused(w);
+	w = whole();
+	w->f[0][1].type = (struct dtype){.kind = DT_VSTRING};
+	refused(w);
+	w = whole();
+	w->f[0][1].type.kind = (enum dt_kind)77;
+	refused(w);
+	w = whole();
+	w->dims[0] = UINT64_MAX; /* times four */
+	refused(w);
+	w = whole();
+	w->attr.type = (struct dtype){.kind = DT_COMPLEX, .size = 12};
+	refused(w);
+}
+
+static void test_too_many_lengths(void **state)
+{
+	struct whole *w = whole();
+	const uint64_t huge[2] = {(uint64_t)1 << 33, (uint64_t)1 << 33};
+	struct err e = ERR_INIT;
+
+	(void)state;
+	memcpy(w->data, huge, sizeof(huge)); /* two lengths, in the region */
+	w->f[0][1].rank = 2;
+	w->f[0][1].dims = (const uint64_t *)(const void *)w->data;
+	refused(w);
+	w->f[0][1].rank = 1;
+	w->f[0][1].dims = w->dims;
+	w->attr.rank = 2;
+	w->attr.dims = (const uint64_t *)(const void *)w->data;
+	refused(w);
+	w->attr.rank = 1;
+	w->attr.dims = w->dims;
+	assert_int_equal(verified(w, &e), 0);
+	w->attr.n = 1; /* of two */
+	refused(w);
+}
+
+static void test_lists_and_texts(void **state)
+{
+	struct whole *w = whole();
+	struct err e = ERR_INIT;
+
+	(void)state;
+	w->base = (struct dtype){.kind = DT_INT, .size = 2};
+	w->attr.type = (struct dtype){.kind = DT_VLEN, .base = &w->base};
+	w->attr.n = w->dims[0] = 1;
+	w->attr.data = NULL;
+	w->attr.texts = w->texts;
+	w->texts[0] = (struct ds_text){.s = w->text, .len = 4};
+	assert_int_equal(verified(w, &e), 0);
+	w->texts[0].len = sizeof(*w);
+	refused(w);
+	w->texts[0].len = 4;
+	w->base = (struct dtype){.kind = DT_VSTRING}; /* a list of texts */
+	refused(w);
+	w->base = (struct dtype){.kind = DT_VLEN, .base = &w->base}; /* of lists of lists ... */
+	refused(w);
+	w->attr.type = (struct dtype){.kind = DT_STRING, .size = 4};
+	assert_int_equal(verified(w, &e), 0);
+	w->attr.texts = NULL;
+	refused(w);
+}
+
+/* Every compound has two of the next, both of no length: 2^LEVELS to follow in a few kilobytes. */
+#define LEVELS 60
+
+static void test_shared_fields(void **state)
+{
+	struct whole *w = whole();
+	const struct dtype number = {.kind = DT_INT, .size = 4};
+
+	(void)state;
+	w->dims[0] = 0;
+	for (size_t i = 0; i <= LEVELS; i++) {
+		const struct dtype next = {
+			.kind = DT_COMPOUND, .size = 4, .n_fields = 3, .fields = w->f[i + 1]};
+
+		w->f[i][0] = (struct dt_field){.name = w->text + TEXT_NAME, .type = number};
+		for (size_t k = 1; k < 3; k++)
+			w->f[i][k] = (struct dt_field){.name = w->text + TEXT_NAME,
+						       .offset = 4,
+						       .rank = 1,
+						       .dims = w->dims,
+						       .type = i < LEVELS ? next : number};
+	}
+	w->attr.type.size = 4;
+	w->attr.type.n_fields = 3;
+	w->attr.n = 0;
+	refused(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_every_change, make_file, remove_file),
+		cmocka_unit_test(test_compounds),
+		cmocka_unit_test(test_too_many_lengths),
+		cmocka_unit_test(test_lists_and_texts),
+		cmocka_unit_test(test_shared_fields),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -376,7 +376,7 @@ static void test_refused(void **state)
 	refused(ARGV(A("x"), A("m"), A("n")), "one argument too many");
 	refused(ARGV(A("info"), A("x"), A("m")), "usage: nczarrfs info");
 	refused(ARGV(A("x"), A("")), "empty");
-	refused(ARGV(A("x"), A("m"), A("--json")), "only info");
+	refused(ARGV(A("x"), A("m"), A("--json")), "only list");
 	refused(ARGV(A("x"), A("m"), A("-q")), "unknown flag");
 	refused(ARGV(A("x"), A("m"), A("--verbos")), "did you mean --verbose");
 	refused(ARGV(A("x"), A("m"), A("-o")), "needs options");
