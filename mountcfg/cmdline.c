@@ -72,6 +72,7 @@ static bool is_flag(const char *arg, const char *flag)
 /* long_flag - "--name". */
 static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
 {
+	const char *arg = w->argv[w->i], *near;
 	const struct {
 		const char *name;
 		bool *set;
@@ -81,10 +82,9 @@ static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
 		     {"--no-config", &cfg->no_config},
 		     {"--print-config", &cfg->print_config}};
 	static const char *const words[] = {
-		"--help",         "--version", "--json",   "--debug",     "--verbose",
-		"--metrics",      "--all",     "--config", "--no-config", "--resume",
-		"--print-config", "--quick",   "--force"};
-	const char *arg = w->argv[w->i], *near;
+		"--help",    "--version", "--json",   "--debug",     "--verbose",
+		"--metrics", "--all",     "--config", "--no-config", "--print-config",
+		"--resume",  "--quick",   "--force"};
 	int took = cfg_command_flag(cfg, arg, w->i + 1 < w->argc ? w->argv[w->i + 1] : NULL, e);
 
 	if (took < 0)
@@ -93,6 +93,7 @@ static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
 		w->i += took - 1;
 		return 0;
 	}
+
 	for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
 		if (strcmp(arg, flags[i].name) == 0) {
 			*flags[i].set = true;
@@ -494,10 +495,10 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 			       cfg_command_usage(cfg->command, usage));
 	if (cfg->json && !(c->flags & CMD_JSON))
 		return no_json(e);
+	rc = cfg_command_flags_check(cfg, e);
 	if (cfg->all && (!(c->flags & CMD_ALL) || cfg->n_more))
 		return err_set(e, -EINVAL,
 			       "-a: only mount and umount have it, in place of names");
-	rc = cfg_command_flags_check(cfg, e);
 	if (rc == 0 && w->conf && (c->places[0] != PLACE_SOURCE || !w->n_places))
 		rc = conf_apply(w->conf, NULL, NULL, cfg, e);
 	for (size_t i = 0; i < places_max(c) && rc == 0; i++)
