@@ -21,6 +21,7 @@
 #include "base/io.h"
 #define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
+#include "base/str.h"
 #include "fusefs/commit_int.h"
 #include "fusefs/remote.h"
 #include "mountcfg/address.h"
@@ -143,13 +144,16 @@ static int busy(int fd, const char *path, struct err *e)
  * more, and to take the dataset for another's would make it read-only. */
 static bool left_behind(int fd)
 {
+	static const char word[] = "process ";
+	const size_t skip = sizeof(word) - 1;
 	char text[64];
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-	long pid;
+	uint64_t pid;
 
 	text[n > 0 ? n : 0] = '\0';
-	return sscanf(text, "process %9ld", &pid) == 1 && pid > 0 && kill((pid_t)pid, 0) < 0 &&
-	       errno == ESRCH;
+	return strncmp(text, word, skip) == 0 &&
+	       str_u64(text + skip, strcspn(text + skip, ",\n"), INT32_MAX, &pid) == 0 &&
+	       pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }
 
 /* lock - returns 0; errno. */
