@@ -50,8 +50,8 @@ _nczarrfs()
 	list) flags='--json' ;;
 	info) flags='--json' ;;
 	filters) flags='--json -v' ;;
-	recover) flags='' ;;
-	refs) flags='' ;;
+	recover) flags='--json' ;;
+	refs) flags='--json' ;;
 	check) flags='--json --quick --resume' ;;
 	convert) flags='--force --json' ;;
 	status) flags='--json' ;;

@@ -220,6 +220,21 @@ def test_terminal(t):
     assert "\r[" not in seen(TERM="dumb")
 
 
+def test_json(t):
+    """Other commands say what they did to programs, too."""
+    make_h5(t.path("a.nc"), 20)
+    status, out, err = t.run(t.binary, "recover", "--json", t.path("a.nc"), t.path("b.nc"))
+    done, failed = map(json.loads, out.splitlines())
+    assert status == 1 and done["recovered"] and done["error"] is None, out + err
+    assert not failed["recovered"] and "b.nc" in failed["error"], failed
+    status, out, err = t.run(t.binary, "refs", "--json", "-o", "inline", t.path("a.nc"),
+                             t.path("r.json"))
+    assert status == 0, err
+    assert json.loads(out)["references"] == t.path("r.json") and os.path.exists(t.path("r.json"))
+    status, out, err = t.run(t.binary, "log", "--json", t.tmp)
+    assert status == 1 and "--json" in err, err
+
+
 def test_corpus(t):
     """Real files of each format are good."""
     root = corpus()
