@@ -314,9 +314,8 @@ static int parse(struct conf_file *file, char *text, struct err *e)
 
 static int cannot_open(const char *path, enum conf_whose whose, int errnum, struct err *e)
 {
-	if (whose != CONF_NAMED && (errnum == ENOENT || errnum == ENOTDIR))
-		return 1;
-	if (whose == CONF_SYSTEM && errnum == EACCES)
+	/* EACCES: the system's is for root alone, or $HOME is another user's, as su leaves it */
+	if (whose != CONF_NAMED && (errnum == ENOENT || errnum == ENOTDIR || errnum == EACCES))
 		return 1;
 	return err_sys(e, errnum, "%s", path);
 }

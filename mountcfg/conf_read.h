@@ -34,7 +34,7 @@ struct conf_file {
 enum conf_whose { CONF_SYSTEM, CONF_USER, CONF_NAMED };
 
 /* conf_file_read - *ret is the caller's, also when it fails.
- * whose  CONF_SYSTEM: a file that may not be read is as good as none; CONF_NAMED: it has to exist
+ * whose  CONF_NAMED: it has to exist; of others one that may not be read is as good as none
  * Returns 0; 1: there is none, or it is not to be trusted: e says why where that is worth saying;
  * -EINVAL, -EACCES, -EFBIG with file and line. */
 int conf_file_read(const char *path, enum conf_whose whose, struct conf_file *ret,
