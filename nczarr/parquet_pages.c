@@ -6,6 +6,7 @@
 #include <libdeflate.h>
 #include <string.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/slice.h"
 
@@ -213,6 +214,8 @@ static int inflate(struct pages *p, const uint8_t *in, size_t n_in, uint64_t n, 
 		return gunzip(in, n_in, p->body, (size_t)n, e);
 	case PQ_ZSTD:
 		got = ZSTD_decompress(p->body, (size_t)n, in, n_in);
+		if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
+			return err_nomem(e);
 		return got == n ? 0 : damaged("zstd: the data are damaged", e);
 	default:
 		return err_set(e, -EOPNOTSUPP, "Parquet: compression %d is not supported",
@@ -339,13 +342,18 @@ static int put_indexed(struct pages *p, uint64_t n, uint64_t present, struct sli
 	return 0;
 }
 
-/* put_nulls - which of n rows are null; returns how many are not, UINT64_MAX: damaged. */
+#define STARVED (UINT64_MAX - 1)
+
+/* put_nulls - which of n rows are null; returns how many are not, UINT64_MAX: damaged, STARVED:
+ * memory is short. */
 static uint64_t put_nulls(struct pages *p, uint64_t n, const uint8_t *levels, size_t len)
 {
 	auto_free uint32_t *def = alloc_array((size_t)n, sizeof(*def));
 	uint64_t present = 0;
 
-	if (!def || pq_hybrid(levels, len, 1, def, n) == SIZE_MAX)
+	if (!def)
+		return STARVED;
+	if (pq_hybrid(levels, len, 1, def, n) == SIZE_MAX)
 		return UINT64_MAX;
 	for (uint64_t i = 0; i < n; i++) {
 		p->col->nulls[p->row + i] = def[i] == 0;
@@ -391,6 +399,8 @@ static int data_page(struct pages *p, const struct page *g, const uint8_t *body,
 				       g->levels);
 		present = levels ? put_nulls(p, g->values, levels, n) : UINT64_MAX;
 	}
+	if (present == STARVED)
+		return err_nomem(e);
 	if (present == UINT64_MAX)
 		return damaged("the levels of a page", e);
 	return put_values(p, g, present, &s, e);
@@ -408,6 +418,8 @@ static int data_page_2(struct pages *p, const struct page *g, const uint8_t *bod
 		return damaged("the header of a page", e);
 	if (p->c->optional && p->col->nulls && g->values > 0)
 		present = put_nulls(p, g->values, body, (size_t)g->def_len);
+	if (present == STARVED)
+		return err_nomem(e);
 	if (present == UINT64_MAX)
 		return damaged("the levels of a page", e);
 	s = slice_of(body + lead, (size_t)(g->stored - lead));

@@ -372,7 +372,7 @@ static int next_inside(struct zr_source *s, uint32_t array, const struct zr_plac
 			zr_far_want_indexes(s, array, p, t, object);
 		from = ds_chunk_linear(a, at);
 		rc = zr_find(s, array, p, from, &x, e);
-		if (rc == -ENOMEM || rc == -ESTALE)
+		if (err_accident(rc) || rc == -ESTALE)
 			return rc;
 		if (!rc)
 			zr_spot_release(&x);
