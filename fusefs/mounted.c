@@ -43,8 +43,8 @@ static char *word(char **line)
 	return w;
 }
 
-/* parse - a line of mountinfo. Spec: proc(5): id parent major:minor root mountpoint options [tags] -
- * type source super-options. Returns whether it is one of ours; *ret_dir: of any. */
+/* parse - a line of mountinfo. Spec: proc(5): id parent major:minor root mountpoint options [tags]
+ * - type source super-options. Returns whether it is one of ours; *ret_dir: of any. */
 static bool parse(char *line, struct mounted *m, const char **ret_dir)
 {
 	char *tail = strstr(line, " - "), *id, *type, *source, *options, *user;

@@ -235,8 +235,10 @@ static int died(const struct guest *g, int status, struct err *e)
 			"be short",
 			who);
 	if (child_died_of(status))
-		return err_set(e, -EBADMSG, "%s %s while opening it: the file is damaged", who,
-			       child_why(child_died_of(status), why));
+		return err_set(e, -EIO,
+			       "%s %s while opening it: the file is damaged, or memory was "
+			       "short",
+			       who, child_why(child_died_of(status), why));
 	if (status == 0) /* it had ended well: what it said was lost on the way */
 		return err_set(e, -EIO, "%s's process ended and its answer was lost", who);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == GUEST_UNLUCKY)
@@ -245,8 +247,9 @@ static int died(const struct guest *g, int status, struct err *e)
 			"%s crashed while opening it, after memory, descriptors or a read had "
 			"failed",
 			who);
-	return err_set(e, -EBADMSG,
-		       "%s's process ended (status %d) while opening it: the file is damaged",
+	return err_set(e, -EIO,
+		       "%s's process ended (status %d) while opening it: the file is damaged, "
+		       "or memory was short",
 		       who, WEXITSTATUS(status));
 }
 

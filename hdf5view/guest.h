@@ -20,11 +20,12 @@
 #include "translate/source.h"
 
 #define GUEST_TRIES 3      /* chunks of an array that may kill a worker */
+#define GUEST_REST_MS 60000 /* how long what killed a worker is left alone */
 #define GUEST_MS 60000     /* how long a read may take by default */
 #define GUEST_PATHS_MAX 300 /* files and directories that a child may read */
 #define GUEST_SHORT 1      /* a child's answer: the same again, with job.plugins */
 #define GUEST_AGAIN 2      /* memory was short for something: the same again, with `again` */
-#define GUEST_UNLUCKY 3    /* its status: it crashed after something was short */
+#define GUEST_UNLUCKY 88   /* its status: it crashed after something was short */
 
 struct guest;
 struct guest_kind;
@@ -130,10 +131,12 @@ struct guest_kind {
 
 /* ---- guest_worker.c: the process that reads elements ---- */
 
-/* guest_fatal - a chunk that killed a worker. */
+/* guest_fatal - a chunk that killed a worker: for a while no other gets it. Not for ever, for what
+ * libraries die of may have been no fault of the file. */
 struct guest_fatal {
 	uint32_t array;
 	uint64_t linear;
+	int64_t until;             /* of child_now */
 };
 
 /* guest_proc - a child, and what answers it when the file is remote. */

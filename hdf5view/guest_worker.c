@@ -180,14 +180,16 @@ static int refuse_locked(const struct guest *g, const struct request *q, struct 
 {
 	const struct guest_worker *w = &g->worker;
 	const char *who = g->kind->child.who;
+	const int64_t now = child_now();
 	unsigned n = 0;
 
 	for (size_t i = 0; i < w->n_fatal; i++) {
-		if (w->fatal[i].array != q->array)
+		if (w->fatal[i].array != q->array || w->fatal[i].until <= now)
 			continue;
 		if (w->fatal[i].linear == q->linear)
 			return err_set(e, -EIO,
-				       "%s crashed or hung on it before: it is not tried again",
+				       "%s crashed or hung on it before: it is not tried "
+				       "again within a minute",
 				       who);
 		n++;
 	}
@@ -200,9 +202,17 @@ static int refuse_locked(const struct guest *g, const struct request *q, struct 
 
 static void remember_locked(struct guest_worker *w, const struct request *q)
 {
-	if (grow_array(&w->fatal, &w->c_fatal, w->n_fatal + 1, sizeof(*w->fatal)) < 0)
+	const int64_t now = child_now();
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->n_fatal; i++)
+		if (w->fatal[i].until > now)
+			w->fatal[n++] = w->fatal[i];
+	w->n_fatal = n;
+	if (grow_array(&w->fatal, &w->c_fatal, n + 1, sizeof(*w->fatal)) < 0)
 		return; /* then it is tried again */
-	w->fatal[w->n_fatal++] = (struct guest_fatal){.array = q->array, .linear = q->linear};
+	w->fatal[w->n_fatal++] = (struct guest_fatal){
+		.array = q->array, .linear = q->linear, .until = now + GUEST_REST_MS};
 }
 
 /* unlucky - it says that what it crashed of was no fault of the file. One that a file took over may

@@ -128,10 +128,13 @@ static int check_section(const struct conf_section *s, struct err *e)
 		return err_set(e, -EINVAL,
 			       "%s:%u: [source]: needs a pattern: [source /data/*.nc]", s->path,
 			       s->line);
-	for (i = 0; is_kind(s, "mount") && i < 2; i++)
-		if (!text_of(s, place_keys[i]))
-			return err_set(e, -EINVAL, "%s:%u: [mount %s]: has no %s =", s->path,
-				       s->line, s->name, place_keys[i]);
+	for (i = 0; is_kind(s, "mount") && i < 2; i++) {
+		auto_free char *place = NULL;
+		int rc = conf_place(s, place_keys[i], &place, e);
+
+		if (rc < 0)
+			return rc;
+	}
 	return 0;
 }
 
@@ -196,8 +199,8 @@ static int add_file(struct conf *c, const char *path, enum conf_whose whose, str
 	rc = conf_file_read(path, whose, f, &why);
 	if (rc == 1) {
 		conf_file_release(f);
-		free(cfg->note);
-		cfg->note = why.msg[0] ? strdup(why.msg) : NULL;
+		if (why.msg[0] && !cfg->note) /* one line is enough */
+			cfg->note = strdup(why.msg);
 		return 0;
 	}
 	c->n++;
@@ -398,6 +401,10 @@ int conf_place(const struct conf_section *s, const char *key, char **ret, struct
 	const char *value = text_of(s, key), *home = getenv("HOME");
 	int rc = 0;
 
+	*ret = NULL;
+	if (!value)
+		return err_set(e, -EINVAL, "%s:%u: [mount %s]: has no %s =", s->path, s->line,
+			       s->name, key);
 	if (value[0] == '/' || (url_is(value) && strcmp(key, "source") == 0)) {
 		*ret = strdup(value);
 	} else if (strncmp(value, "~/", 2) == 0 && home && home[0] == '/') {

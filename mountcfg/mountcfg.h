@@ -145,8 +145,8 @@ struct cfg_files {
  * -EACCES a configuration file that others may write, or read though it has a password. */
 int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct cfg *cfg,
 	      struct err *e) NZ_MUST_USE;
-/* cfg_user_file - $XDG_CONFIG_HOME/nczarrfs.conf or ~/.config/nczarrfs.conf; NULL: there is no home.
- * The caller's. */
+/* cfg_user_file - $XDG_CONFIG_HOME/nczarrfs.conf or ~/.config/nczarrfs.conf; NULL: there is no
+ * home. The caller's. */
 char *cfg_user_file(void);
 #define CFG_SYSTEM_FILE "/etc/nczarrfs.conf"
 

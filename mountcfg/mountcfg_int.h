@@ -112,8 +112,8 @@ int cfg_defaults(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 int cfg_set_options(struct cfg *cfg, const char *list, struct err *e) NZ_MUST_USE;
 
 /* cfg_set_key - take one key of a configuration file, which may be any option's name: flags have
- * yes or no. dir: NULL, or what "~" is in paths, which have to be absolute. Returns 0; -ENOENT it is
- * no option; else as cfg_set_options. */
+ * yes or no. home: NULL, or what "~" is in paths, which have to be absolute. Returns 0; -ENOENT
+ * it is no option; else as cfg_set_options. */
 int cfg_set_key(struct cfg *cfg, const char *name, const char *value, const char *home,
 		struct err *e) NZ_MUST_USE;
 /* cfg_unknown - -EINVAL for a name that is no option. lead: before the name in the message;
@@ -125,7 +125,9 @@ int cfg_unknown(const char *lead, const char *name, const char *const *extra, si
 
 /* Places in the order in which they win. Each section for patterns that matches is one of its own:
  * CFG_AT_PATTERN is that of the least specific. */
-enum { CFG_AT_BUILTIN, CFG_AT_SYSTEM, CFG_AT_USER, CFG_AT_PATTERN, CFG_AT_NAMED = 250, CFG_AT_LINE };
+enum {
+	CFG_AT_BUILTIN, CFG_AT_SYSTEM, CFG_AT_USER, CFG_AT_PATTERN, CFG_AT_NAMED = 250, CFG_AT_LINE
+};
 
 int cfg_from_new(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 void cfg_from_free(struct cfg_from *f); /* takes NULL */
@@ -150,14 +152,13 @@ struct conf_section;
 int conf_open(const struct cfg_files *files, struct cfg *cfg, struct conf **ret,
 	      struct err *e) NZ_MUST_USE;
 void conf_free(struct conf *c); /* takes NULL */
-/* conf_named - the section [mount NAME]; NULL. conf_text - the value of a key of it, the last; NULL.
- * Both are borrowed. */
+/* conf_named - the section [mount NAME], borrowed; NULL. */
 const struct conf_section *conf_named(const struct conf *c, const char *name);
 /* conf_place - source= or target= as an absolute path or address: *ret the caller's. */
 int conf_place(const struct conf_section *s, const char *key, char **ret,
 	       struct err *e) NZ_MUST_USE;
-/* conf_apply - set what the files say and nobody above them did. named: NULL; source: as an absolute
- * path or an address without a user; NULL: none. */
+/* conf_apply - set what the files say and nobody above them did. named: NULL; source: as an
+ * absolute path or an address without a user; NULL: none. */
 int conf_apply(const struct conf *c, const struct conf_section *named, const char *source,
 	       struct cfg *cfg, struct err *e) NZ_MUST_USE;
 /* conf_mounts - fill cfg->mounts. */

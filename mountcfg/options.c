@@ -594,10 +594,14 @@ static int settle_writing(struct cfg *cfg, struct err *e)
 	static const char *const only_rw[] = {"new",        "chunks",     "consolidated",
 					      "stage_size", "write_size", "commit_delay",
 					      "nojournal"};
-	int rc = settle_ro(cfg, e);
+	int rc = settle_ro(cfg, e), decided = cfg_from_at(cfg, "ro");
 
+	/* where it was decided that nothing is written: what is below that meant another mount */
+	if (cfg_from_at(cfg, "rw") > decided)
+		decided = cfg_from_at(cfg, "rw");
 	for (size_t i = 0; i < ARRAY_LEN(only_rw) && rc == 0; i++)
-		if (!cfg->rw && cfg->command == CFG_MOUNT && asked(cfg, only_rw[i]))
+		if (!cfg->rw && cfg->command == CFG_MOUNT && asked(cfg, only_rw[i]) &&
+		    cfg_from_at(cfg, only_rw[i]) >= decided)
 			rc = err_set(e, -EINVAL, "-o %s: only with rw", only_rw[i]);
 	return rc;
 }

@@ -145,7 +145,11 @@ char *aws_text_file(const char *path, struct err *e)
 	}
 	n = (size_t)st.st_size;
 	text = alloc_array(n + 1, 1);
-	if (!text || io_pread(fd, text, n, 0, e) < 0)
+	if (!text) {
+		err_nomem(e); /* who asks takes the code for its own */
+		return NULL;
+	}
+	if (io_pread(fd, text, n, 0, e) < 0)
 		return NULL;
 	while (n && (text[n - 1] == '\n' || text[n - 1] == '\r' || text[n - 1] == ' '))
 		text[--n] = '\0';

@@ -1,5 +1,5 @@
-"""make install and make uninstall: what is put where, with which modes, and that it works from there.
-docs/packages.md."""
+"""make install and make uninstall: what is put where, with which modes, and that it works from
+there; the recipe for containers. docs/packages.md."""
 import os
 import re
 import shutil
@@ -62,7 +62,7 @@ def expected(t):
     want.update({f"{doc}/examples/{n}": 0o644 for n in listed("docs", r".*\.conf")})
     want.update({f"{PLACES['unitdir']}/{n}": 0o644
                  for n in listed("scripts", r".*\.(service|mount)")})
-    for name in listed("scripts/completion", ".*"):
+    for name in listed("scripts/completion", r"_.*|.*\.(bash|zsh|fish)"):
         shell = {"b": "bash-completion/completions/nczarrfs", "z": "zsh/site-functions/_nczarrfs",
                  "f": "fish/vendor_completions.d/nczarrfs.fish"}
         kind = "z" if name.startswith("_") else name.rpartition(".")[2][0]
@@ -79,9 +79,11 @@ def test_places_and_removal(t):
     out = make(t, root, "install", umask=0o77, prefix="/usr", **PLACES)
     files, dirs = tree(root)
     want = expected(t)
-    assert len([f for f in want if f.endswith(".md")]) > 30 and "/usr/share/man/man1/nczarrfs.1" in want
-    assert files == want, f"missing {set(want) - set(files)}, unexpected {set(files) - set(want)}, " \
-        f"modes {[(f, oct(m)) for f, m in files.items() if want.get(f) != m]}"
+    assert len([f for f in want if f.endswith(".md")]) > 30
+    assert "/usr/share/man/man1/nczarrfs.1" in want
+    assert set(files) == set(want), \
+        f"missing {set(want) - set(files)}, unexpected {set(files) - set(want)}"
+    assert files == want, [(f, oct(m)) for f, m in files.items() if want[f] != m]
     assert set(dirs.values()) == {0o755}, dirs
     assert f"plugins: {sum('.so' in f for f in files)} in" in out, out
     other = f"{PLACES['docdir']}/docs/somebody.txt"

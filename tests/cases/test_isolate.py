@@ -316,7 +316,7 @@ def end_maker(m, known, sanitized):
 
 def test_structure_killed(t):
     """The process in which libhdf5 makes a virtual file: confined, there while it works, and when
-    somebody kills it that look fails and the next one makes the file. SEMANTICS E22"""
+    somebody kills it that look fails and the next one makes the file. SEMANTICS E23"""
     with t.mount(many(t.path("many.zarr")), foreground=True) as m:
         path = os.path.join(m.path, "many.nc")
         assert "nczarrfs-netcdf" not in [comm for _, comm in family(m)], "before anybody looks"

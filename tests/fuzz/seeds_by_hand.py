@@ -263,6 +263,12 @@ STATE = [b"\0/v\t1,5|2,4\nzarr_format\t3\ndimension_separator\t/\n/g/w\tnone\n",
              1, 1, 5, 9),
          b"\1" + struct.pack("<IIIIIBB", 5000, 6000, 0, 1, 7, 0, 0), b"\2NCRWMAP1" + bytes(70)]
 
+BASE_LIST = (b"\0" b"00000000000000ff .zgroup\0" b"\0#cbf29ce484222325 .zgroup\0"
+             b"\0" b"0000000000000000 v/.zattrs\0" b"\0" b"0123456789abc")
+KEYS = [bytes([how]) + piece(text) + b"".join(piece(k) for k in keys) for how, text, keys in [
+    (0, b"", [b".zgroup", b"v/0"]), (3, BASE_LIST, [b".zgroup", b"v/.zattrs"]),
+    (1, BASE_LIST, [b"v/c.partial", b"a/../b", b"zarr.json"]), (2, b"x\0", [b".zmetadata"])]]
+
 
 def codecs():
     """A few of each codec's own inputs, with its number in front."""
@@ -286,7 +292,7 @@ def first():
         "s3xml": XML, "http": HTTP, "services": SERVICES, "sign": SIGN, "diskcache": CACHE,
         "text": TEXT, "json": JSON, "stage": STAGE, "journal": JOURNAL, "manifest": MANIFEST,
         "parquet": parquet(), "wrap": WRAP, "plan": PLAN, "state": STATE,
-        "codec": codecs(),
+        "keys": KEYS, "codec": codecs(),
     }
 
 

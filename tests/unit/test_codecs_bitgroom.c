@@ -174,13 +174,43 @@ static void test_refused(void **state)
 	assert_null(codec_find(32032)->encode);
 }
 
+/* What is rounded is stored as it is: reading changes nothing, and keeps to its room. */
+static void test_stored(void **state)
+{
+	static const uint32_t ids[] = {CODEC_BITGROOM, CODEC_GRANULARBR, CODEC_BITROUND};
+	const uint8_t in[5] = {1, 2, 3, 4, 5};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+		const struct codec_ops *ops = codec_find(ids[i]);
+		const struct codec_spec spec = {.h5_id = ids[i]};
+		uint8_t out[5] = {0};
+		struct err e = ERR_INIT;
+		size_t n = 77;
+
+		assert_int_equal(ops->decode(NULL, &spec, 4, in, 5, out, 4, &n, &e), -ERANGE);
+		assert_non_null(strstr(e.msg, "length 5 exceeds 4"));
+		assert_int_equal(n, 77);
+		assert_int_equal(ops->decode(NULL, &spec, 4, in, 5, out, 5, &n, &e), 0);
+		assert_int_equal(n, 5);
+		assert_memory_equal(out, in, 5);
+		assert_int_equal(ops->decode(NULL, &spec, 4, NULL, 0, NULL, 0, &n, &e), 0);
+		assert_int_equal(n, 0);
+		assert_int_equal(ops->framed_size(5), 5);
+		memset(out, 0, sizeof(out));
+		ops->frame(&spec, 4, in, 5, out);
+		assert_memory_equal(out, in, 5);
+		if (ops->check)
+			assert_true(ops->check(in, 5, &n, &e) == 0 && n == 5);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plugin),
-		cmocka_unit_test(test_fill),
-		cmocka_unit_test(test_doubles),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_plugin),  cmocka_unit_test(test_fill),
+		cmocka_unit_test(test_doubles), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_stored),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

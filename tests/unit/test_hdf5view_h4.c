@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/blob_fake.h"
+
 #ifndef NCZARRFS_HDF4
 int main(void)
 {
@@ -258,12 +260,176 @@ static void test_every_change(void **state)
 	source_close(s);
 }
 
+/* ---- names, attributes and compressions of all kinds ---- */
+
+static char odd_path[64], beside[64];
+
+static void odd_array(int32 sd, const char *name, comp_coder_t coder, const char *dim, int32 n)
+{
+	int32 start[1] = {0}, sds = SDcreate(sd, name, DFNT_INT16, 1, &n);
+	comp_info how = {0};
+	int16 v[9];
+
+	for (int i = 0; i < 9; i++)
+		v[i] = (int16)(i * 5);
+	how.skphuff.skp_size = 2;
+	how.deflate.level = 3;
+	assert_true(sds != FAIL);
+	assert_true(coder == COMP_CODE_NONE || SDsetcompress(sds, coder, &how) != FAIL);
+	assert_true(!dim || SDsetdimname(SDgetdimid(sds, 0), dim) != FAIL);
+	assert_true(SDwritedata(sds, start, NULL, &n, v) != FAIL);
+	assert_true(SDendaccess(sds) != FAIL);
+}
+
+static void odd_attrs(int32 sd)
+{
+	const float32 f[2] = {1.5f, -2};
+	const int8 small = -3;
+
+	assert_true(SDsetattr(sd, "_ARRAY_DIMENSIONS", DFNT_CHAR8, 1, "x") != FAIL);
+	assert_true(SDsetattr(sd, "floats", DFNT_LFLOAT32, 2, f) != FAIL);
+	assert_true(SDsetattr(sd, "small", DFNT_INT8, 1, &small) != FAIL);
+	assert_true(SDsetattr(sd, "text", DFNT_CHAR8, 4, "a\xff\0") != FAIL);
+}
+
+static int make_odd(void **state)
+{
+	int32 n = 4, start[1] = {0}, sd, sds;
+	int16 v[4] = {1, 2, 3, 4};
+
+	(void)state;
+	(void)snprintf(odd_path, sizeof(odd_path), "/tmp/nczarrfs-h4odd-%d.hdf", (int)getpid());
+	(void)snprintf(beside, sizeof(beside), "/tmp/nczarrfs-h4odd-%d.bin", (int)getpid());
+	sd = SDstart(odd_path, DFACC_CREATE);
+	assert_true(sd != FAIL);
+	odd_array(sd, "a/b", COMP_CODE_NONE, "same", 4);
+	odd_array(sd, "..", COMP_CODE_NONE, NULL, 5);
+	odd_array(sd, "twice", COMP_CODE_NONE, "same", 4);
+	odd_array(sd, "twice", COMP_CODE_NONE, NULL, 4);
+	odd_array(sd, "rle", COMP_CODE_RLE, NULL, 9);
+	odd_array(sd, "huffman", COMP_CODE_SKPHUFF, NULL, 9);
+	odd_array(sd, "deflate", COMP_CODE_DEFLATE, NULL, 9);
+	sds = SDcreate(sd, "outside", DFNT_INT16, 1, &n);
+	assert_true(SDsetexternalfile(sds, beside, 0) != FAIL);
+	assert_true(SDwritedata(sds, start, NULL, &n, v) != FAIL);
+	assert_true(SDendaccess(sds) != FAIL);
+	odd_attrs(sd);
+	return SDend(sd) == FAIL;
+}
+
+static int remove_odd(void **state)
+{
+	(void)state;
+	return unlink(odd_path) | unlink(beside);
+}
+
+static const struct ds_array *array_called(const struct source *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->ds.n_arrays; i++)
+		if (strcmp(s->ds.arrays[i].name, name) == 0)
+			return &s->ds.arrays[i];
+	for (uint32_t i = 0; i < s->ds.n_arrays; i++)
+		print_error("%s\n", s->ds.arrays[i].name);
+	fail_msg("no array '%s'", name);
+	return NULL;
+}
+
+static void holds(struct source *s, const char *name)
+{
+	const struct ds_array *a = array_called(s, name);
+	struct err e = ERR_INIT;
+	int16_t v[9];
+
+	assert_int_equal(a->chunk_bytes, sizeof(v));
+	if (source_read_chunk(s, (uint32_t)(a - s->ds.arrays), 0, (uint8_t *)v, sizeof(v), &e) <
+	    0)
+		fail_msg("%s: %s", name, e.msg);
+	for (int i = 0; i < 9; i++) { /* as presented: big-endian, as HDF4 has it */
+		const uint8_t *p = (const uint8_t *)&v[i];
+
+		assert_int_equal(a->type.big_endian ? p[0] << 8 | p[1] : p[1] << 8 | p[0],
+				 i * 5);
+	}
+}
+
+static void odd_is_right(struct source *s)
+{
+	const struct ds_group *root = &s->ds.groups[0];
+	const struct ds_attr *text = ds_attr_find(root->attrs, root->n_attrs, "text");
+	const struct ds_attr *floats = ds_attr_find(root->attrs, root->n_attrs, "floats");
+	bool said = false;
+
+	(void)array_called(s, "a_b");
+	(void)array_called(s, "__");
+	for (uint32_t i = 0; i < s->ds.n_arrays; i++) {
+		assert_true(strlen(s->ds.arrays[i].name) <= DS_NAME_MAX);
+		for (uint32_t k = 0; k < i; k++)
+			assert_string_not_equal(s->ds.arrays[i].name, s->ds.arrays[k].name);
+	}
+	for (uint32_t i = 0; i < s->ds.n_dims; i++)
+		for (uint32_t k = 0; k < i; k++)
+			assert_string_not_equal(s->ds.dims[i].name, s->ds.dims[k].name);
+	holds(s, "rle");
+	holds(s, "huffman");
+	holds(s, "deflate");
+	assert_non_null(strstr(array_called(s, "outside")->unreadable,
+			       "its values are in another file, which is not opened"));
+	assert_null(ds_attr_find(root->attrs, root->n_attrs, "_ARRAY_DIMENSIONS"));
+	for (uint32_t i = 0; i < s->ds.n_notes; i++)
+		said |= strstr(s->ds.notes[i], "'_ARRAY_DIMENSIONS' is left out: its name is "
+					       "netCDF's own") != NULL;
+	assert_true(said && text && floats);
+	assert_int_equal(floats->n, 2);
+	assert_memory_equal(floats->data, ((float[]){1.5f, -2}), 8);
+}
+
+static void test_odd(void **state)
+{
+	const struct source_ops *const formats[] = {&hdf4_source_ops};
+	struct err e = ERR_INIT;
+	struct source *s;
+
+	(void)state;
+	if (source_open(formats, 1, odd_path, &usual, &s, &e) < 0)
+		fail_msg("%s", e.msg);
+	odd_is_right(s);
+	source_close(s);
+}
+
+/* The same from another machine, and one that breaks off. */
+static void test_far(void **state)
+{
+	const struct source_ops *const formats[] = {&hdf4_source_ops};
+	struct blob_fake *f = fake_open(odd_path);
+	struct source_at at = fake_at(f, "http://there/odd.hdf");
+	struct err e = ERR_INIT;
+	struct source *s;
+
+	(void)state;
+	if (source_open_at(formats, 1, &at, &usual, &s, &e) < 0)
+		fail_msg("%s", e.msg);
+	odd_is_right(s);
+	source_close(s);
+	fake_free(f);
+	f = fake_open(odd_path);
+	at = fake_at(f, "http://there/odd.hdf");
+	f->fail_at = 2;
+	f->fail_rc = -ETIMEDOUT;
+	assert_int_equal(source_open_at(formats, 1, &at, &usual, &s, &e), -ETIMEDOUT);
+	fake_free(f);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, make_file, remove_file)
 	const struct CMUnitTest tests[] = {
-		CASE(test_model),   CASE(test_chunks),       CASE(test_limits),
-		CASE(test_changed), CASE(test_every_change),
+		CASE(test_model),
+		CASE(test_chunks),
+		CASE(test_limits),
+		CASE(test_changed),
+		CASE(test_every_change),
+		cmocka_unit_test_setup_teardown(test_odd, make_odd, remove_odd),
+		cmocka_unit_test_setup_teardown(test_far, make_odd, remove_odd),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

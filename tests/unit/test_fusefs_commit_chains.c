@@ -1,0 +1,288 @@
+/* The list of filters that writers wanted: what is noted, what is damaged, and the view that shows
+ * it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "codecs/spec.h"
+#include "fusefs/commit_int.h"
+#include "fusefs/rules.h"
+
+static char top[] = "/tmp/chains.XXXXXX";
+static int dir = -1;
+
+static int set_up(void **state)
+{
+	(void)state;
+	assert_non_null(mkdtemp(top));
+	dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir < 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	(void)close(dir);
+	return rmdir(top);
+}
+
+static void put_list(const char *text, size_t n)
+{
+	int fd = openat(dir, COMMIT_CHAINS, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, n), n);
+	(void)close(fd);
+}
+
+static void no_list(void)
+{
+	assert_int_equal(unlinkat(dir, COMMIT_CHAINS, 0), 0);
+}
+
+/* ---- what is noted ---- */
+
+static const struct codec_chain *chain_of(const char *text)
+{
+	static struct codec_chain room[8];
+	static struct arena arena;
+	static size_t i;
+	struct err e = ERR_INIT;
+
+	if (i == 0)
+		arena_init(&arena, 1 << 20);
+	i = i % (ARRAY_LEN(room) - 1) + 1;
+	room[i] = (struct codec_chain){0};
+	if (text && codec_spec_parse(&arena, text, strlen(text), &room[i], &e) < 0)
+		fail_msg("%s", e.msg);
+	return &room[i];
+}
+
+static void noted(const char *asked, const char *stored, const char *line)
+{
+	const uint64_t one[1] = {4};
+	struct ds_group root = {.name = "", .parent = DS_NONE};
+	struct ds_array a = {.name = "v",
+			     .rank = 1,
+			     .type = {.kind = DT_INT, .size = 4},
+			     .shape = one,
+			     .chain = *chain_of(asked)};
+	const struct dataset ds = {.n_groups = 1, .groups = &root, .n_arrays = 1, .arrays = &a};
+	struct buf list;
+
+	buf_init(&list, 1 << 16);
+	assert_int_equal(commit_chains_note(&list, &ds, 0, chain_of(stored)), 0);
+	buf_putc(&list, '\0');
+	assert_string_equal(list.data, line);
+	buf_clear(&list);
+	a.rank = 0; /* a scalar has no filters to speak of */
+	assert_int_equal(commit_chains_note(&list, &ds, 0, chain_of(stored)), 0);
+	assert_int_equal(list.len, 0);
+	buf_release(&list);
+}
+
+static void test_note(void **state)
+{
+	(void)state;
+	noted("1,5", "1,5", "/v\t\n");
+	noted("1,5", "1,4", "/v\t1,5\n");
+	noted(NULL, "1,4", "/v\tnone\n");
+	noted("2,4|1,5", NULL, "/v\t2,4|1,5\n");
+	noted(NULL, NULL, "/v\t\n");
+}
+
+/* A list that has no room for more is an error, not a list without what came last. */
+static void test_no_room(void **state)
+{
+	struct ds_group root = {.name = "", .parent = DS_NONE};
+	struct ds_array a = {.name = "v", .rank = 1, .type = {.kind = DT_INT, .size = 4}};
+	const struct dataset ds = {.n_groups = 1, .groups = &root, .n_arrays = 1, .arrays = &a};
+	struct buf list;
+
+	(void)state;
+	buf_init(&list, 2);
+	assert_int_equal(commit_chains_note(&list, &ds, 0, chain_of("1,5")), -ENOMEM);
+	buf_release(&list);
+}
+
+static void test_keep(void **state)
+{
+	struct err e = ERR_INIT;
+	struct buf more, got;
+	char text[64] = "";
+	int fd;
+
+	(void)state;
+	buf_init(&more, 100);
+	buf_init(&got, 100);
+	assert_int_equal(commit_chains_keep(dir, &more, &e), 0); /* nothing: no file */
+	assert_int_equal(faccessat(dir, COMMIT_CHAINS, F_OK, 0), -1);
+	buf_puts(&more, "/v\t1,5\n");
+	assert_int_equal(commit_chains_keep(dir, &more, &e), 0);
+	assert_int_equal(commit_form_note(dir, 3, '/', &e), 0);
+	fd = openat(dir, COMMIT_CHAINS, O_RDONLY | O_CLOEXEC);
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	(void)close(fd);
+	assert_string_equal(text, "/v\t1,5\nzarr_format\t3\ndimension_separator\t/\n");
+	no_list();
+	/* not through a link, nor over a directory */
+	assert_int_equal(symlinkat("/etc/passwd", dir, COMMIT_CHAINS), 0);
+	assert_int_equal(commit_chains_keep(dir, &more, &e), -ELOOP);
+	assert_string_equal(e.msg, "'chains': Too many levels of symbolic links");
+	no_list();
+	assert_int_equal(mkdirat(dir, COMMIT_CHAINS ".new", 0700), 0);
+	assert_int_equal(commit_chains_keep(dir, &more, &e), -EISDIR);
+	assert_non_null(strstr(e.msg, "'chains.new'"));
+	assert_int_equal(unlinkat(dir, COMMIT_CHAINS ".new", AT_REMOVEDIR), 0);
+	assert_int_equal(mkdirat(dir, COMMIT_CHAINS, 0700), 0);
+	assert_true(commit_chains_keep(dir, &more, &e) < 0);
+	assert_int_equal(unlinkat(dir, COMMIT_CHAINS, AT_REMOVEDIR), 0);
+	(void)unlinkat(dir, COMMIT_CHAINS ".new", 0);
+	buf_release(&more);
+	buf_release(&got);
+}
+
+/* ---- the view ---- */
+
+static struct {
+	const struct fs_rules *rules;
+	char text[256]; /* of the rules as the view was opened with them */
+	bool zarr3, nested, strict;
+	int rc;
+	unsigned closed;
+} seen;
+
+static void close_view(struct view *v)
+{
+	seen.closed++;
+	free(v);
+}
+
+static const struct view_ops plain = {.close = close_view};
+
+static int open_view(struct source *s, const struct cfg *cfg, const struct fs_want *want,
+		     struct view **ret, struct err *e)
+{
+	struct buf b;
+
+	assert_null(s);
+	seen.rules = want->rules;
+	seen.zarr3 = cfg->zarr3;
+	seen.nested = cfg->nested;
+	seen.strict = cfg->strict_json;
+	buf_init(&b, sizeof(seen.text) - 1);
+	for (uint32_t i = 0; want->rules && i < want->rules->filters.n; i++) {
+		const struct codec_rule *r = &want->rules->filters.v[i];
+
+		buf_printf(&b, "%s=", r->vars);
+		if (r->none)
+			buf_puts(&b, "none");
+		codec_spec_print(&r->chain, &b);
+		buf_putc(&b, ' ');
+	}
+	(void)snprintf(seen.text, sizeof(seen.text), "%.*s", (int)b.len, (const char *)b.data);
+	buf_release(&b);
+	if (seen.rc)
+		return err_set(e, seen.rc, "as the test wants");
+	*ret = alloc_array(1, sizeof(**ret));
+	assert_non_null(*ret);
+	(*ret)->ops = &plain;
+	return 0;
+}
+
+static int opened(const struct fs_rules *rules, struct err *e)
+{
+	struct cfg cfg = {.command = CFG_MOUNT};
+	const struct fs_setup setup = {.cfg = &cfg, .view_open = open_view};
+	const struct fs_want want = {.rules = rules};
+	struct view *v = NULL;
+	int rc = commit_tree_view(&setup, NULL, &want, dir, &v, e);
+
+	if (rc < 0)
+		return rc;
+	v->ops->close(v);
+	return 0;
+}
+
+#define LIST(text) put_list(text, sizeof(text) - 1)
+
+static void test_view(void **state)
+{
+	struct err e = ERR_INIT;
+
+	(void)state;
+	seen.closed = 0;
+	assert_int_equal(opened(NULL, &e), 0); /* no list: as it is */
+	assert_null(seen.rules);
+	LIST("/v\t1,5\n/g/w\tnone\nzarr_format\t3\n");
+	assert_int_equal(opened(NULL, &e), 0);
+	assert_string_equal(seen.text, "/v=1,5 /g/w=none ");
+	assert_true(seen.zarr3 && seen.nested && seen.strict);
+	/* the later holds, and an empty one takes back; names of patterns mean themselves */
+	LIST("/v\t1,5\n/v\t2,4|1,5\n/w\t1,1\n/w\t\n/a*[b]\t1,2\n");
+	assert_int_equal(opened(NULL, &e), 0);
+	assert_string_equal(seen.text, "/=1,5 /v=2,4|1,5 /=1,1 /a\\*\\[b\\]=1,2 ");
+	LIST("zarr_format\t2\ndimension_separator\t/\n");
+	assert_int_equal(opened(NULL, &e), 0);
+	assert_true(!seen.zarr3 && seen.nested);
+	assert_int_equal(seen.closed, 4);
+	no_list();
+}
+
+/* Lines that are none, or of no filters, say nothing; what follows them does. */
+static void test_view_damaged(void **state)
+{
+	struct err e = ERR_INIT;
+
+	(void)state;
+	LIST("\n\t\nno tab\nrelative\t1,5\n/v\tno-such-filter,,,\n/w\t1,3\n/x\t1,4");
+	assert_int_equal(opened(NULL, &e), 0);
+	assert_string_equal(seen.text, "/w=1,3 "); /* the last line has no end: it is torn */
+	LIST("/v\t1,5\n\0/w\t1,3\n");
+	assert_int_equal(opened(NULL, &e), 0);
+	assert_string_equal(seen.text, "/v=1,5 ");
+	LIST("");
+	assert_int_equal(opened(NULL, &e), 0);
+	assert_null(seen.rules);
+	no_list();
+	assert_int_equal(symlinkat("/etc/passwd", dir, COMMIT_CHAINS), 0);
+	assert_int_equal(opened(NULL, &e), -ELOOP);
+	no_list();
+}
+
+/* Behind the rules of the user; a view that cannot be opened leaves nothing. */
+static void test_view_rules(void **state)
+{
+	const struct codec_rule rule = {.vars = "/v", .chain = *chain_of("1,1")};
+	const struct fs_rules rules = {.filters = {1, &rule}};
+	struct err e = ERR_INIT;
+
+	(void)state;
+	LIST("/v\t1,5\n");
+	assert_int_equal(opened(&rules, &e), 0);
+	assert_string_equal(seen.text, "/v=1,1 /v=1,5 ");
+	seen.rc = -EIO;
+	assert_int_equal(opened(&rules, &e), -EIO);
+	assert_string_equal(e.msg, "as the test wants");
+	seen.rc = 0;
+	no_list();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_note),         cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_keep),         cmocka_unit_test(test_view),
+		cmocka_unit_test(test_view_damaged), cmocka_unit_test(test_view_rules),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

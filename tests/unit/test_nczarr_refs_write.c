@@ -1,0 +1,203 @@
+/* References as they are written: where each chunk is, or its bytes, and what cannot be said; read
+ * back, they are the tree that they were made of. */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "nczarr/nczarr.h"
+#include "translate/view.h"
+
+static char top[] = "/tmp/refs_write.XXXXXX";
+
+static const char *path_of(const char *name)
+{
+	static char path[2][200];
+	static int i;
+
+	i = !i;
+	(void)snprintf(path[i], sizeof(path[i]), "%s/%s", top, name);
+	return path[i];
+}
+
+static void put(const char *name, const void *data, size_t n)
+{
+	FILE *f = fopen(path_of(name), "wb");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(data, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+#define PUT(name, text) put(name, text, sizeof(text) - 1)
+#define ARRAY(rank2, order)                                                                    \
+	"{\"zarr_format\":2,\"shape\":" rank2 ",\"chunks\":" rank2 ",\"dtype\":\"<i2\","       \
+	"\"compressor\":null,\"filters\":null,\"fill_value\":null,\"order\":\"" order "\"}"
+
+/* A tree: v has two chunks of which one is there, w is stored in columns. */
+static int set_up(void **state)
+{
+	(void)state;
+	assert_non_null(mkdtemp(top));
+	assert_int_equal(mkdir(path_of("t"), 0700), 0);
+	assert_int_equal(mkdir(path_of("t/v"), 0700), 0);
+	assert_int_equal(mkdir(path_of("t/w"), 0700), 0);
+	PUT("t/.zgroup", "{\"zarr_format\":2}");
+	PUT("t/v/.zarray",
+	    "{\"zarr_format\":2,\"shape\":[8],\"chunks\":[4],\"dtype\":\"<i2\",\"order\":\"C\","
+	    "\"compressor\":null,\"filters\":null,\"fill_value\":-1}");
+	PUT("t/v/.zattrs", "{\"_ARRAY_DIMENSIONS\":[\"x\"],\"_FillValue\":-1}");
+	PUT("t/v/1", "\1\0\2\0\3\0\4\0");
+	PUT("t/w/.zarray", ARRAY("[2,2]", "F"));
+	PUT("t/w/0.0", "\1\0\3\0\2\0\4\0");
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	return remove(path);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static const struct source_options usual = {.cut_bytes = 1 << 12,
+					    .max_chunk_bytes = 1 << 20,
+					    .max_index_bytes = 1 << 20,
+					    .max_meta_bytes = 1 << 20};
+
+static struct source *opened(const char *name)
+{
+	const struct source_ops *const formats[] = {&zarr_source_ops, &refs_source_ops};
+	struct err e = ERR_INIT;
+	struct source *s;
+
+	if (source_open(formats, 2, path_of(name), &usual, &s, &e) < 0)
+		fail_msg("%s", e.msg);
+	return s;
+}
+
+static struct view *shown(struct source *s, uint32_t format)
+{
+	const struct zarr_view_options opts = {.format = format,
+					       .policy = {.filter = PLAN_KEEP},
+					       .io = {.cache_bytes = 1 << 20},
+					       .max_meta_bytes = 1 << 20};
+	struct err e = ERR_INIT;
+	struct view *v;
+
+	if (zarr_view_open(s, &opts, &v, &e) < 0)
+		fail_msg("%s", e.msg);
+	return v;
+}
+
+static int written(const char *to, uint32_t format, const struct refs_options *o,
+		   bool read_only, struct err *e)
+{
+	struct source *s = opened("t");
+	struct view *v = shown(s, format);
+	int fd = open(path_of(to), (read_only ? O_RDONLY : O_WRONLY) | O_CREAT | O_TRUNC, 0600);
+	int rc = refs_json(s, v, o, fd, e);
+
+	(void)close(fd);
+	v->ops->close(v);
+	source_close(s);
+	return rc;
+}
+
+static void has(const char *name, const char *text)
+{
+	static char got[1 << 16];
+	FILE *f = fopen(path_of(name), "rb");
+	size_t n = fread(got, 1, sizeof(got) - 1, f);
+
+	got[n] = '\0';
+	assert_int_equal(fclose(f), 0);
+	if (!strstr(got, text))
+		fail_msg("no '%s' in %s", text, got);
+}
+
+/* chunk_is - four numbers of a chunk of the tree of references. */
+static void chunk_is(const char *refs, uint32_t array, uint64_t linear, const int16_t want[4])
+{
+	struct source *s = opened(refs);
+	struct view *v = shown(s, 2);
+	struct err e = ERR_INIT;
+	int16_t got[4];
+
+	if (source_read_chunk(s, array, linear, (uint8_t *)got, sizeof(got), &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_memory_equal(got, want, sizeof(got));
+	v->ops->close(v);
+	source_close(s);
+}
+
+static void test_json(void **state)
+{
+	const struct refs_options o = {
+		.address = path_of("t"), .inlined = true, .max_inline = 1 << 20};
+	char address[200], url[300];
+	struct refs_options at = o;
+	struct err e = ERR_INIT;
+
+	(void)state;
+	(void)snprintf(address, sizeof(address), "%s", path_of("t"));
+	at.address = address;
+	if (written("a.json", 2, &at, false, &e) < 0)
+		fail_msg("%s", e.msg);
+	has("a.json", "{\"version\": 1, \"refs\": {");
+	(void)snprintf(url, sizeof(url), "\"v/1\": [\"%s/v/1\"]", address);
+	has("a.json", url);
+	/* rows, as every reader understands them */
+	has("a.json", "\"w/0.0\": \"base64:AQACAAMABAA=\"");
+	chunk_is("a.json", 0, 1, (const int16_t[]){1, 2, 3, 4});
+	chunk_is("a.json", 1, 0, (const int16_t[]){1, 2, 3, 4});
+	/* at a web server keys are encoded */
+	at.address = "https://example.org/a b";
+	assert_int_equal(written("b.json", 2, &at, false, &e), 0);
+	has("b.json", "\"v/1\": [\"https://example.org/a b/v/1\"]");
+}
+
+static void test_refused(void **state)
+{
+	struct refs_options o = {.address = "/nowhere"};
+	struct err e = ERR_INIT;
+
+	(void)state;
+	assert_int_equal(written("c.json", 2, &o, false, &e), -EOPNOTSUPP);
+	assert_non_null(strstr(e.msg, "'/w': chunk 0 cannot be referred to"));
+	assert_non_null(strstr(e.msg, "-o inline puts such chunks into the document"));
+	o.inlined = true;
+	o.max_inline = 7; /* of eight */
+	assert_int_equal(written("c.json", 2, &o, false, &e), -ERANGE);
+	assert_non_null(strstr(e.msg, "it cannot be put into the document either"));
+	o.max_inline = 8;
+	assert_int_equal(written("c.json", 2, &o, true, &e), -EBADF);
+	assert_string_equal(e.msg, "writing references: Bad file descriptor");
+	assert_int_equal(written("c.json", 3, &o, false, &e), -EINVAL);
+	assert_string_equal(e.msg, "references are to chunks of a Zarr v2 tree");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
