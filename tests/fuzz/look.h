@@ -47,8 +47,8 @@ struct look_walk {
 		}                                                                              \
 	} while (0)
 
-/* look_made - libhdf5 makes virtual files in a process of its own: what that one dies of is a finding
- * as well. Status 255 is the library's way out where memory is short. */
+/* look_made - libhdf5 makes virtual files in a process of its own: what that one dies of is a
+ * finding as well. Status 255 is the library's way out where memory is short. */
 static inline void look_made(const struct err *e)
 {
 	const char *who = strstr(e->msg, "process that makes the netCDF file ");
