@@ -53,6 +53,10 @@ void sandbox_renew(int pid, uint64_t cpu_ms);
 /* sandbox_room - in the server: it may have `memory` bytes of address space in all. */
 void sandbox_room(int pid, uint64_t memory);
 
+/* sandbox_off - whether processes are not confined, because a sanitizer or valgrind, which are in
+ * this one, would not bear it: their reports of crashes are wanted, too. */
+bool sandbox_off(void);
+
 /* sandbox_report - "seccomp, Landlock 7": what this kernel has; appended for people. */
 void sandbox_report(struct buf *out);
 /* sandbox_missing - what it lacks, and what that means, in a static text; NULL: nothing. */

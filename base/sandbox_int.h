@@ -18,9 +18,6 @@
 #define SANDBOX_OFF 0
 #endif
 
-/* sandbox_off - SANDBOX_OFF, or this process runs under valgrind. */
-bool sandbox_off(void);
-
 struct sock_fprog;
 
 /* calls_prepare - the filter for a kind, kept for ever; NULL where there is none. Any thread. */

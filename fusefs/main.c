@@ -606,9 +606,9 @@ int main(int argc, char **argv)
 		log_error("%s", e.msg);
 		return cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	}
-	status = cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	if (cfg.note)
 		log_warn("%s", cfg.note);
+	status = cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	known = &cfg;
 	child_forget(forget);
 	no_core(&cfg);

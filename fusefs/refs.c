@@ -15,7 +15,9 @@
 #include "base/beneath.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "base/url.h"
+#include "fusefs/subcommands.h"
 
 struct job {
 	const struct fs_setup *setup;
@@ -145,6 +147,20 @@ static int make(void *arg)
 	return rc < 0;
 }
 
+/* say_json - what was written, for programs. */
+static int say_json(const struct cfg *cfg, const char *out, bool parquet)
+{
+	struct buf text;
+
+	buf_init(&text, 1 << 16);
+	buf_puts(&text, "{\"source\": ");
+	str_put_json(&text, cfg->shown, strlen(cfg->shown));
+	buf_puts(&text, ", \"references\": ");
+	str_put_json(&text, out, strlen(out));
+	buf_printf(&text, ", \"format\": \"%s\"}\n", parquet ? "parquet" : "json");
+	return print_text(&text);
+}
+
 int fs_refs(const struct fs_setup *setup, const struct fs_refs_table *table)
 {
 	const struct cfg *cfg = setup->cfg;
@@ -165,6 +181,8 @@ int fs_refs(const struct fs_setup *setup, const struct fs_refs_table *table)
 		return 1;
 	}
 	status = fs_run_guarded(cfg->shown, 0, make, &j);
+	if (!status && cfg->json && j.out)
+		status = say_json(cfg, j.out, j.parquet);
 	if (status && j.tmp)
 		beneath_remove(AT_FDCWD, j.tmp);
 	free(j.tmp);

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
+#include "base/str.h"
 #include "fusefs/remote.h"
 #include "mountcfg/address.h"
 
@@ -162,6 +164,39 @@ struct recovering {
 	const char *path;
 };
 
+/* in_json - what was done, a text a line, becomes one line for programs. */
+static void in_json(const char *path, int rc, const struct err *e, struct buf *lines)
+{
+	auto_free char *shown = fs_shown(path);
+	struct buf out;
+	size_t n;
+
+	buf_init(&out, lines->max);
+	buf_puts(&out, "{\"source\": ");
+	str_put_json(&out, shown ? shown : "", shown ? strlen(shown) : 0);
+	buf_printf(&out, ", \"recovered\": %s, \"done\": [", rc < 0 ? "false" : "true");
+	for (size_t at = 0; at < lines->len; at += n + 1) {
+		const char *from = (const char *)lines->data + at;
+		const char *end = memchr(from, '\n', lines->len - at);
+
+		n = end ? (size_t)(end - from) : lines->len - at;
+		buf_puts(&out, at ? ", " : "");
+		str_put_json(&out, from, n);
+	}
+	buf_puts(&out, "], \"error\": ");
+	if (rc < 0)
+		str_put_json(&out, e->msg, strlen(e->msg));
+	else
+		buf_puts(&out, "null");
+	buf_puts(&out, "}\n");
+	buf_clear(lines);
+	if (buf_ok(&out))
+		buf_put(lines, out.data, out.len);
+	else
+		buf_fail(lines, &out);
+	buf_release(&out);
+}
+
 /* recover_one - in a process of its own. */
 static int recover_one(void *arg)
 {
@@ -175,6 +210,8 @@ static int recover_one(void *arg)
 	buf_init(&lines, 1 << 20);
 	if (rc == 0)
 		rc = fs_rw_recover(r->setup, r->path, &lines, &e);
+	if (r->setup->cfg->json)
+		in_json(r->path, rc, &e, &lines);
 	if (buf_ok(&lines) && lines.len &&
 	    (fwrite(lines.data, 1, lines.len, stdout) != lines.len || fflush(stdout) != 0))
 		log_error("standard output: could not be written");

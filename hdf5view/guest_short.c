@@ -13,7 +13,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "base/sandbox_int.h"
+#include "base/sandbox.h"
 #include "base/util.h"
 
 #define SOME_BYTES ((size_t)1 << 20)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/url.h"
 #include "mountcfg/address.h"
@@ -73,6 +72,7 @@ static bool is_flag(const char *arg, const char *flag)
 /* long_flag - "--name". */
 static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
 {
+	const char *arg = w->argv[w->i], *near;
 	const struct {
 		const char *name;
 		bool *set;
@@ -82,10 +82,9 @@ static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
 		     {"--no-config", &cfg->no_config},
 		     {"--print-config", &cfg->print_config}};
 	static const char *const words[] = {
-		"--help",         "--version", "--json",   "--debug",     "--verbose",
-		"--metrics",      "--all",     "--config", "--no-config", "--resume",
-		"--print-config", "--quick",   "--force"};
-	const char *arg = w->argv[w->i], *near;
+		"--help",    "--version", "--json",   "--debug",     "--verbose",
+		"--metrics", "--all",     "--config", "--no-config", "--print-config",
+		"--resume",  "--quick",   "--force"};
 	int took = cfg_command_flag(cfg, arg, w->i + 1 < w->argc ? w->argv[w->i + 1] : NULL, e);
 
 	if (took < 0)
@@ -94,6 +93,7 @@ static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
 		w->i += took - 1;
 		return 0;
 	}
+
 	for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
 		if (strcmp(arg, flags[i].name) == 0) {
 			*flags[i].set = true;
@@ -495,10 +495,10 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 			       cfg_command_usage(cfg->command, usage));
 	if (cfg->json && !(c->flags & CMD_JSON))
 		return no_json(e);
+	rc = cfg_command_flags_check(cfg, e);
 	if (cfg->all && (!(c->flags & CMD_ALL) || cfg->n_more))
 		return err_set(e, -EINVAL,
 			       "-a: only mount and umount have it, in place of names");
-	rc = cfg_command_flags_check(cfg, e);
 	if (rc == 0 && w->conf && (c->places[0] != PLACE_SOURCE || !w->n_places))
 		rc = conf_apply(w->conf, NULL, NULL, cfg, e);
 	for (size_t i = 0; i < places_max(c) && rc == 0; i++)
@@ -558,46 +558,6 @@ static int settle_refs(struct cfg *cfg, struct err *e)
 		cfg->filter_rules = NULL;
 		cfg->n_filter_rules = 0;
 	}
-	return 0;
-}
-
-/* is_netcdf - whether a copy of this name is one netCDF-4 file. */
-static bool is_netcdf(const char *name)
-{
-	static const char *const ends[] = {".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5"};
-	size_t n = strlen(name), m;
-
-	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
-		m = strlen(ends[i]);
-		if (n > m && strcasecmp(name + n - m, ends[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* settle_convert - what the copy is follows from its name, or from what an option says. */
-static int settle_convert(struct cfg *cfg, struct err *e)
-{
-	const bool tree = cfg->zarr3 || cfg_said(cfg, "mode"), far = url_is(cfg->out);
-
-	if (cfg_from_at(cfg, "rw") < CFG_AT_NAMED && cfg_from_at(cfg, "create") < CFG_AT_NAMED)
-		cfg->rw = cfg->create = false; /* what a file says of mounts is not meant */
-	if (cfg->rw)
-		return err_set(e, -EINVAL,
-			       "convert: leave out rw and create: nothing is mounted");
-	if (cfg->view == CFG_VIEW_AUTO)
-		cfg->view = is_netcdf(cfg->out) && !far ? CFG_VIEW_NC : CFG_VIEW_ZARR;
-	if (cfg->view == CFG_VIEW_NC && far)
-		return err_set(e, -EINVAL,
-			       "convert: a netCDF-4 file is made on this machine: name a local "
-			       "file, and copy it there afterwards");
-	if (cfg->view == CFG_VIEW_NC && tree)
-		return err_set(
-			e, -EINVAL,
-			"convert: zarr_format=, shards and mode= are for Zarr trees, and "
-			"'%s' is to be a netCDF-4 file: name a directory or a .zip, or add "
-			"view=zarr",
-			cfg->out);
 	return 0;
 }
 
@@ -715,7 +675,7 @@ int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct
 	if (rc == 0 && cfg->command == CFG_REFS)
 		rc = settle_refs(cfg, e);
 	if (rc == 0 && cfg->command == CFG_CONVERT)
-		rc = settle_convert(cfg, e);
+		rc = cfg_settle_convert(cfg, e);
 	if (rc == 0 && cfg->print_config)
 		cfg->command = CFG_PRINT;
 	release_walk(&w);

@@ -54,6 +54,8 @@ int cfg_command_flag(struct cfg *cfg, const char *arg, const char *next,
 const char *cfg_command_flag_at(size_t i);
 /* cfg_command_flags_check - whether the command has those that were given. -EINVAL. */
 int cfg_command_flags_check(const struct cfg *cfg, struct err *e) NZ_MUST_USE;
+/* cfg_settle_convert - which view a copy is of. Returns 0; -EINVAL with what to type instead. */
+int cfg_settle_convert(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 /* cfg_place_name - for messages: "SOURCE". */
 const char *cfg_place_name(enum cfg_place place);
 

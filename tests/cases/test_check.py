@@ -60,7 +60,7 @@ def place(path, name, coord):
 
 
 def test_hdf5(t):
-    """SEMANTICS C1"""
+    """SEMANTICS K1"""
     path = t.path("a.nc")
     make_h5(path)
     got = check(t, path)
@@ -132,7 +132,7 @@ def zipped(t, tree, name):
 
 
 def test_zip(t):
-    """Chunks without any checksum of their own: the archive has one. SEMANTICS C1"""
+    """Chunks without any checksum of their own: the archive has one. SEMANTICS K1"""
     path = zipped(t, make_tree(t.path("raw.zarr"), compressor=None), "raw.zip")
     assert check(t, path)["chunks"] == 9
     with zipfile.ZipFile(path) as z:
@@ -163,7 +163,7 @@ OPTIONS = "ahead_size=64K,remote_size=1M,decode_threads=2"
 
 
 def test_resume(t):
-    """SEMANTICS C2"""
+    """SEMANTICS K2"""
     with h5py.File(t.path("a.h5"), "w") as f:
         d = f.create_dataset("v", shape=(128, 8192), chunks=(1, 8192), dtype="f8",
                              fletcher32=True)
@@ -218,6 +218,21 @@ def test_terminal(t):
     assert "\033[31mdamaged\033[0m" in text
     assert "\033[31m" not in seen(NO_COLOR="1")
     assert "\r[" not in seen(TERM="dumb")
+
+
+def test_json(t):
+    """Other commands say what they did to programs, too."""
+    make_h5(t.path("a.nc"), 20)
+    status, out, err = t.run(t.binary, "recover", "--json", t.path("a.nc"), t.path("b.nc"))
+    done, failed = map(json.loads, out.splitlines())
+    assert status == 1 and done["recovered"] and done["error"] is None, out + err
+    assert not failed["recovered"] and "b.nc" in failed["error"], failed
+    status, out, err = t.run(t.binary, "refs", "--json", "-o", "inline", t.path("a.nc"),
+                             t.path("r.json"))
+    assert status == 0, err
+    assert json.loads(out)["references"] == t.path("r.json") and os.path.exists(t.path("r.json"))
+    status, out, err = t.run(t.binary, "log", "--json", t.tmp)
+    assert status == 1 and "--json" in err, err
 
 
 def test_corpus(t):

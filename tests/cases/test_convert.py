@@ -86,7 +86,7 @@ def left_behind(folder):
 
 
 def test_trees(t):
-    """SEMANTICS C3"""
+    """SEMANTICS K3"""
     source = t.path("a.nc")
     make_h5(source)
     want = values(source)
@@ -153,7 +153,7 @@ def test_filters(t):
 
 
 def test_refused(t):
-    """SEMANTICS C4"""
+    """SEMANTICS K4"""
     source = t.path("a.nc")
     make_h5(source)
     os.mkdir(t.path("there"))
@@ -190,7 +190,7 @@ OPTIONS = "ahead_size=64K,remote_size=1M,decode_threads=2"
 
 
 def test_goes_on(t):
-    """Killed in the middle: nothing is there, and the same command goes on. SEMANTICS C5"""
+    """Killed in the middle: nothing is there, and the same command goes on. SEMANTICS K5"""
     os.mkdir(t.path("web"))
     source = t.path("web/a.h5")
     data = np.random.default_rng(1).random((256, 8192))

@@ -59,8 +59,8 @@ def test_libraries(t):
 
 
 def test_commits_that_fail(t):
-    """SEMANTICS E22: a commit that failed is undone or ended by the mount that began it, which never
-    takes its own change for another program's; what was written stays."""
+    """SEMANTICS E22: a commit that failed is undone or ended by the mount that began it, which
+    never takes its own change for another program's; what was written stays."""
     sums = _loops(t, 14 if ALL else 4, ["write-hdf5", "write-v2"],
                   ["names-enospc-from", "sync-eio"])
     assert sums[0] >= 12 and sums[2], f"faults, right answers, errors: {sums}"

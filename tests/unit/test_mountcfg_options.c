@@ -376,7 +376,7 @@ static void test_refused(void **state)
 	refused(ARGV(A("x"), A("m"), A("n")), "one argument too many");
 	refused(ARGV(A("info"), A("x"), A("m")), "usage: nczarrfs info");
 	refused(ARGV(A("x"), A("")), "empty");
-	refused(ARGV(A("x"), A("m"), A("--json")), "only info");
+	refused(ARGV(A("x"), A("m"), A("--json")), "info, filters");
 	refused(ARGV(A("x"), A("m"), A("-q")), "unknown flag");
 	refused(ARGV(A("x"), A("m"), A("--verbos")), "did you mean --verbose");
 	refused(ARGV(A("x"), A("m"), A("-o")), "needs options");
@@ -390,7 +390,7 @@ static void test_refused(void **state)
 		"consolidated=always");
 	refused(ARGV(A("recover")), "SOURCE missing");
 	refused(ARGV(A("recover"), A("a"), A("")), "an argument is empty");
-	refused(ARGV(A("recover"), A("--json"), A("a")), "--json");
+	refused(ARGV(A("log"), A("--json"), A("a")), "--json");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("mode=zar")), "zarr, nczarr or noxarray");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("mode=zar")), "did you mean mode=zarr");
 	refused(ARGV(A("x"), A("m"), A("-o"), A("mode")), "needs a value");
