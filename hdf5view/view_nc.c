@@ -58,8 +58,8 @@ static int lay_out(struct nc_view *n, struct nc_layout **ret, struct err *e)
 }
 
 /* passing - whether a failure says nothing about the dataset: who asked gave up, memory is short,
- * or bytes did not come. After one that took long, for which the next who asks would wait as long,
- * it is worth a pause. */
+ * bytes did not come, or libhdf5 died of it. After one that took long, for which the next who asks
+ * would wait as long, it is worth a pause. */
 static bool passing(int rc, int64_t took)
 {
 	return err_accident(rc) || ((rc == -EIO || rc == -ETIMEDOUT) && took < RETRY_MS);
