@@ -2,7 +2,8 @@
 #   make            build/nczarrfs          make check     install test clients, build, test
 #                                           make check-all with every file of the corpus
 #   make demo       a first minute          make bench     speed, as ratios
-#   make install    prefix=/usr/local DESTDIR= PLUGINDIR=
+#   make install    prefix=/usr/local DESTDIR= PLUGINDIR=; make uninstall with the same
+#   make deb        a Debian package
 VERSION := 0.1.0
 comma := ,
 prefix ?= /usr/local
@@ -15,7 +16,7 @@ CC ?= cc
 PKG_CONFIG ?= pkg-config
 MODULES := base mountcfg codecs translate nczarr hdf5view fusefs
 PKGS := fuse3 hdf5 zlib libdeflate jansson blosc libzstd liblzma liblz4 libcurl libcrypto expat \
-	libseccomp
+	libseccomp inih
 # Those without a pkg-config file.
 PLAIN_LIBS := -lbz2 -laec -llzf -lpthread -ldl -lm
 
@@ -28,7 +29,9 @@ endif
 OPT ?= -O2 -g
 CPPFLAGS += -D_GNU_SOURCE -I. -DNCZARRFS_VERSION='"$(VERSION)"' -DFUSE_USE_VERSION=314 \
 	-DH5_USE_110_API
-CFLAGS += -std=c17 $(OPT) $(WARN) -fvisibility=hidden -fstack-protector-strong
+# Nothing that is built knows in which directory.
+CFLAGS += -std=c17 $(OPT) $(WARN) -fvisibility=hidden -fstack-protector-strong \
+	$(if $(SANITIZE),,-ffile-prefix-map=$(CURDIR)=.)
 LDFLAGS += -Wl,-z,relro,-z,now
 # SANITIZE=1: address and undefined behaviour; SANITIZE=thread: data races; SANITIZE=fuzz: libFuzzer;
 # SANITIZE=coverage: which lines run, for gcov
@@ -60,12 +63,15 @@ BUILD := build-cov
 endif
 
 # Asked for once, and only when something is compiled: `make demo` may have to install pkg-config.
-PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS)))$(PKG_CFLAGS)
+# Headers of libraries are not ours: what newer compilers say about them (libfuse 3.17: a stray ;) is not
+# asked for.
+PKG_CFLAGS = $(eval PKG_CFLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(PKGS))))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(PKGS)) $(PLAIN_LIBS) $(HDF4_LIBS))$(PKG_LIBS)
 
 # libhdf4, which has no pkg-config file, where it is there: without it HDF4 is not built in. The one
-# without netCDF's functions is preferred. HDF4_LIBS= (nothing) builds without.
-HDF4_SETS := -lmfhdfalt_-ldfalt -lmfhdf_-ldf -L/usr/lib64/hdf_-lmfhdf_-ldf
+# without netCDF's functions is preferred; from 4.4 on there is no other, and libdf is libhdf.
+# HDF4_LIBS= (nothing) builds without.
+HDF4_SETS := -lmfhdfalt_-ldfalt -lmfhdf_-ldf -L/usr/lib64/hdf_-lmfhdf_-ldf -lmfhdf_-lhdf
 HDF4_TRY = printf '\043include <hdf/mfhdf.h>\nint main(void) { return SDend(0); }\n' | \
 	$(CC) -x c - -o /dev/null
 HDF4_LIBS = $(eval HDF4_LIBS := $(subst _, ,$(firstword $(foreach s,$(HDF4_SETS),$(shell \
@@ -176,7 +182,7 @@ PLUGIN_CFLAGS = $(filter-out -fsanitize=% -fno-sanitize-recover=%,$(CFLAGS)) -fP
 	-ffunction-sections -fdata-sections
 PLUGIN_LDFLAGS = $(filter-out -fsanitize=%,$(LDFLAGS)) -shared -Wl,--gc-sections -Wl,--as-needed \
 	-Wl,-z,defs -Wl,--exclude-libs,ALL
-PLUGIN_LIBS = $(shell $(PKG_CONFIG) --libs $(filter-out fuse3 hdf5 jansson libseccomp,$(PKGS))) $(PLAIN_LIBS)
+PLUGIN_LIBS = $(shell $(PKG_CONFIG) --libs $(filter-out fuse3 hdf5 jansson libseccomp inih,$(PKGS))) $(PLAIN_LIBS)
 
 plugins: $(PLUGIN_OUT)
 
@@ -244,18 +250,34 @@ bench: $(BENCH_TOOLS) build/nczarrfs
 # --- bench: end ---------------------------------------------------------------------------------
 
 # ---- installing, checking, a first minute: scripts/ and tests/ ----
-prefix_bin = $(DESTDIR)$(prefix)/bin
-prefix_man = $(DESTDIR)$(prefix)/share/man/man1
+bindir ?= $(prefix)/bin
+sbindir ?= $(prefix)/sbin
+libdir ?= $(prefix)/lib
+datadir ?= $(prefix)/share
+mandir ?= $(datadir)/man
+docdir ?= $(datadir)/doc/nczarrfs
+unitdir ?= $(prefix)/lib/systemd/user
+INSTALL_DIRS := DESTDIR prefix bindir sbindir libdir datadir mandir docdir unitdir zshdir PLUGINDIR
 
 install-deps:
 	scripts/install-deps build
 
 install: all
-	install -d $(prefix_bin) $(prefix_man)
-	install -m 755 $(BUILD)/nczarrfs $(prefix_bin)/nczarrfs
-	install -m 644 docs/nczarrfs.1 $(prefix_man)/nczarrfs.1
-	@PLUGINDIR='$(PLUGINDIR)' DESTDIR='$(DESTDIR)' prefix='$(prefix)' CC='$(CC)' \
-		PKG_CONFIG='$(PKG_CONFIG)' scripts/install-plugins $(BUILD)
+install uninstall:
+	@$(foreach v,$(INSTALL_DIRS),$(v)='$($(v))') CC='$(CC)' PKG_CONFIG='$(PKG_CONFIG)' \
+		scripts/install-files $@ $(BUILD)
+
+# A Debian package of what is here, into build/deb; deb-chroot SUITE=trixie: in a new Debian, where it
+# is installed, tried and removed as well (docs/packages.md).
+deb:
+	VERSION='$(VERSION)' scripts/deb $(BUILD)/deb
+
+SUITE ?= bookworm
+deb-chroot:
+	scripts/deb-chroot -s $(SUITE)
+
+print-version:
+	@echo $(VERSION)
 
 # Packages first, in a make of its own: what pkg-config says must be asked after they are there.
 check:
@@ -322,7 +344,7 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@scripts/demo $(BUILD)/nczarrfs
 
-.PHONY: install-deps install check check-all check-writing demo peers check-peers check-remote
+.PHONY: install-deps install uninstall deb deb-chroot print-version check check-all check-writing demo peers check-peers check-remote
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------

@@ -18,6 +18,7 @@ struct text {
 	const char *p, *end;
 	struct arena *arena;
 	unsigned depth;
+	bool starved; /* memory was short: the text may be good */
 };
 
 static void blanks(struct text *t)
@@ -136,6 +137,7 @@ static const char *string(struct text *t)
 	}
 	if (good && take(t, '"') && buf_ok(&b) && str_utf8_ok(b.data, b.len))
 		ret = arena_copy(t->arena, b.data ? (const void *)b.data : "", b.len);
+	t->starved |= b.starved;
 	buf_release(&b);
 	return ret;
 }
@@ -298,13 +300,17 @@ static int get_integer(void *arg, const char *member, int64_t *ret)
 {
 	const struct codec_json_member *m = present(arg, member);
 	double v = 0;
+	int rc;
 
 	if (!m)
 		return -ENOENT;
-	if ((m->kind != CODEC_JSON_NUMBER && m->kind != CODEC_JSON_TEXT) ||
-	    to_double(m->value, &v) < 0 || !(v >= -EXACT_MAX && v <= EXACT_MAX) ||
-	    v != (double)(int64_t)v)
-		return -EINVAL;
+	rc = m->kind == CODEC_JSON_NUMBER || m->kind == CODEC_JSON_TEXT
+		     ? to_double(m->value, &v)
+		     : -EINVAL;
+	if (rc == 0 && (!(v >= -EXACT_MAX && v <= EXACT_MAX) || v != (double)(int64_t)v))
+		rc = -EINVAL;
+	if (rc < 0)
+		return rc;
 	*ret = (int64_t)v;
 	return 0;
 }
@@ -333,6 +339,7 @@ int codec_json_open(const char *text, size_t n, int version, size_t elem_size,
 		    struct codec_json *ret, struct err *e)
 {
 	struct text t = {.p = text, .end = text + n, .arena = &ret->arena};
+	bool good;
 
 	ret->n = 0;
 	/* as long as the text at most, but for what the arena adds to each piece */
@@ -347,7 +354,10 @@ int codec_json_open(const char *text, size_t n, int version, size_t elem_size,
 					.boolean = get_boolean};
 	if (n > CODEC_JSON_MAX)
 		return err_set(e, -ERANGE, "JSON of %zu bytes exceeds %d", n, CODEC_JSON_MAX);
-	if (!members(&t, ret))
+	good = members(&t, ret);
+	if (t.starved || ret->arena.starved)
+		return err_nomem(e);
+	if (!good)
 		return err_set(e, -EBADMSG, "not a JSON object: at byte %zu",
 			       (size_t)(t.p - text));
 	blanks(&t);

@@ -160,5 +160,5 @@ int codec_vlen_encode(enum codec_vlen v, uint32_t size, const uint8_t *body, siz
 	if (buf_ok(out))
 		return 0;
 	out->len = start;
-	return err_set(e, -ERANGE, "the elements take more than %zu bytes", out->max);
+	return buf_full(out, e, -ERANGE, "the elements take more than %zu bytes", out->max);
 }

@@ -4,7 +4,7 @@
  * It runs in a child (fs_run_guarded), so that whatever a damaged file does to a library is one
  * line. Filters are undone by the same code as for a mount, by way of plans that ask for elements;
  * those of libhdf4, of plugins and (-o isolate) all others run in confined processes. */
-#include "fusefs/check_int.h"
+#include "fusefs/check.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "codecs/decoder.h"
+#include "fusefs/check_int.h"
 #include "fusefs/mirror.h"
 #include "fusefs/quiet.h"
 #include "fusefs/remote.h"

@@ -70,8 +70,8 @@ int check_run(struct check *c, void (*tick)(void *arg, struct check_at at, uint6
  * same source. Returns 1; 0 there is none, or of another; -EINVAL the file is no such thing. */
 int check_state_load(struct check *c, const char *path, uint64_t same,
 		     struct err *e) NZ_MUST_USE;
-/* check_state_parse - of its text, n bytes and a NUL behind them, which is changed. Returns 2: it is
- * in c; 0: it is of another source; 1: it is no such text; -ENOMEM. */
+/* check_state_parse - of its text, n bytes and a NUL behind them, which is changed. Returns 2: it
+ * is in c; 0: it is of another source; 1: it is no such text; -ENOMEM. */
 int check_state_parse(struct check *c, char *text, size_t n, uint64_t same,
 		      struct err *e) NZ_MUST_USE;
 /* check_state_print - append it: all before `at` is done. */

@@ -351,10 +351,27 @@ static int push_file(struct file *f, const char *path, struct store *far, int di
 	return rc;
 }
 
+/* end_begun - a commit failed with rc, perhaps behind its manifest: what that says will be done,
+ * whatever came in between. What failed once may succeed. 0: it is done; -EINPROGRESS: it will be;
+ * else rc. */
+static int end_begun(const struct fs_setup *setup, const char *path, bool far, int dir_fd,
+		     int rc, struct err *e)
+{
+	if (setup->rw->zarr_pending(path, dir_fd, NULL) <= 0)
+		return rc;
+	if (far || setup->rw->zarr_recover(path, dir_fd, NULL) < 0)
+		return -EINPROGRESS;
+	if (e)
+		*e = (struct err)ERR_INIT;
+	return 0;
+}
+
 int commit_file(const struct fs_setup *setup, const char *path, struct store *far, int dir_fd,
 		const struct file_rw_change *c, struct err *e)
 {
 	struct file f = {.setup = setup, .c = c};
+	/* of another commit: then this one is refused */
+	bool older = !far && setup->rw->zarr_pending(path, dir_fd, NULL) != 0;
 	int rc = open_one(setup, c->now, &f.now, e);
 
 	if (rc < 0)
@@ -364,9 +381,8 @@ int commit_file(const struct fs_setup *setup, const char *path, struct store *fa
 		rc = open_one(setup, c->was, &f.was, e);
 	if (rc == 0)
 		rc = push_file(&f, path, far, dir_fd, e);
-	/* the manifest is there: what it says will be done, whatever came in between */
-	if (rc < 0 && far && setup->rw->zarr_pending(path, dir_fd, NULL) > 0)
-		rc = -EINPROGRESS;
+	if (rc < 0 && !older)
+		rc = end_begun(setup, path, far != NULL, dir_fd, rc, e);
 	source_close(f.now);
 	source_close(f.was);
 	commit_chunks_release(&f.replaced);

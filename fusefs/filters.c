@@ -100,7 +100,8 @@ static void cell(const struct codec_ops *ops, int column, struct buf *out)
 			out->data[i] = '?';
 }
 
-static size_t width_of(int column)
+/* width_of - out: fails when memory is short. */
+static size_t width_of(int column, struct buf *out)
 {
 	size_t width = strlen(titles[column]);
 	const struct codec_ops *ops;
@@ -111,6 +112,8 @@ static size_t width_of(int column)
 		buf_clear(&b);
 		cell(ops, column, &b);
 		width = b.len > width ? b.len : width;
+		if (!buf_ok(&b))
+			buf_fail(out, &b);
 	}
 	buf_release(&b);
 	return width;
@@ -143,7 +146,7 @@ static void text_report(const struct cfg *cfg, struct buf *out)
 	size_t width[COLUMNS];
 
 	for (int c = 0; c < COLUMNS; c++)
-		width[c] = width_of(c);
+		width[c] = width_of(c, out);
 	row(NULL, width, out);
 	for (size_t i = 0; (ops = codec_at(i)); i++)
 		row(ops, width, out);

@@ -150,6 +150,10 @@ int fs_check_mountpoint(const struct cfg *cfg, struct err *e) NZ_MUST_USE;
 /* fs_mount_id - id of the mount of ours on dir (resolved) when nothing else lies on top of it;
  * 0: there is none. Asks the kernel only, never the server, and sees a dead mount as well. */
 uint64_t fs_mount_id(const char *dir);
+/* fs_unescape - mountinfo writes blanks as \040 and the like; in place. */
+void fs_unescape(char *s);
+/* fs_is_dead - whether what is mounted on dir has no server any more. */
+bool fs_is_dead(const char *dir);
 /* fs_below - whether path is dir or lies below it; both are resolved. */
 bool fs_below(const char *path, const char *dir);
 /* fs_has_option - whether the mount was given this option, a flag. */

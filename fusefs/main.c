@@ -110,6 +110,7 @@ static int nc_view(struct source *s, const struct cfg *cfg, const struct fs_want
 		.io = io_of(cfg, want),
 		.max_image_bytes = cfg->image_size,
 		.max_index_bytes = cfg->index_size,
+		.build_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
 		.keep_going = cfg->hide_bad,
 	};
 
@@ -591,6 +592,8 @@ int main(int argc, char **argv)
 		.forget = forget,
 		.view_open = view_open,
 	};
+	struct cfg_files files = {.system = CFG_SYSTEM_FILE};
+	auto_free char *user = cfg_user_file();
 	const struct refs_reach reach = {.arg = &setup, .blob = reach_blob};
 	int status = 1;
 
@@ -598,10 +601,13 @@ int main(int argc, char **argv)
 	if (!own_stdio())
 		return 1;
 	fs_inherited_note();
-	if (cfg_parse(argc, argv, &cfg, &e) < 0) {
+	files.user = user;
+	if (cfg_parse(argc, argv, &files, &cfg, &e) < 0) {
 		log_error("%s", e.msg);
 		return cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	}
+	if (cfg.note)
+		log_warn("%s", cfg.note);
 	status = cfg.command == CFG_CHECK ? CHECK_FAILED : 1;
 	known = &cfg;
 	child_forget(forget);

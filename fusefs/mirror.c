@@ -20,16 +20,22 @@ enum {
 	PARKED_MAX = 1 << 14,
 };
 
-bool mirror_has(const struct mirror *m, const char *path, enum name_kind kind)
+int mirror_looks(const struct mirror *m, const char *path, enum name_kind kind)
 {
 	const struct fs_setup *setup = m->setup;
 	auto_free char *full = mirror_join(setup->cfg->source, path);
 	const struct source_ops *of = NULL;
+	int rc = full ? source_bidder(setup->formats, setup->n_formats, full, &of) : -ENOMEM;
 
-	if (!full || source_bidder(setup->formats, setup->n_formats, full, &of) < 0)
-		return true; /* what could not be looked at is shown: opening it says why */
+	if (rc < 0) /* what could not be looked at is shown: opening it says why */
+		return err_accident(rc) ? rc : 1;
 	/* what is netCDF-4 already needs no other file that is */
 	return of && (kind != NAME_NC4 || (of != setup->zarr && of != setup->hdf5));
+}
+
+bool mirror_has(const struct mirror *m, const char *path, enum name_kind kind)
+{
+	return mirror_looks(m, path, kind) != 0;
 }
 
 /* Attributes of counterparts. */

@@ -142,6 +142,9 @@ char *mirror_join(const char *dir, const char *name);
 /* mirror_has - whether what is at path, below the base, is a dataset with such a counterpart;
  * NAME_PLAIN: whether it is a dataset. */
 bool mirror_has(const struct mirror *m, const char *path, enum name_kind kind);
+/* mirror_looks - the same for a listing: 1, 0, or -errno where something was short, for then a
+ * name may be in it that is not there the next time. */
+int mirror_looks(const struct mirror *m, const char *path, enum name_kind kind);
 
 /* Real entries: mirror_real.c. */
 

@@ -126,8 +126,9 @@ static int add_counterpart(const struct mirror *m, const struct where *dir, stru
 	path = mirror_join(dir->path, name);
 	if (!path)
 		return err_nomem(e);
-	if (!mirror_has(m, path, kind))
-		return 0;
+	rc = mirror_looks(m, path, kind);
+	if (rc <= 0)
+		return rc < 0 ? err_sys(e, -rc, "'%s'", path) : 0;
 	entry.rank = (uint8_t)rank;
 	rc = put_text(l, name, &entry.other, e);
 	return rc ? rc : add_entry(m, l, other, &entry, e);

@@ -71,13 +71,14 @@ int mounter_args(const struct cfg *cfg, bool writes, struct fuse_args *args, str
 
 /* ---- unmounting ---- */
 
-static void run_fusermount(const char *dir)
+/* run_fusermount - lazy: also when it is in use. */
+static void run_fusermount(const char *dir, bool lazy)
 {
 	pid_t pid = fork();
 
 	if (pid == 0) {
 		fs_null_stdio();
-		(void)execlp("fusermount3", "fusermount3", "-u", "-z", "-q", "--", dir,
+		(void)execlp("fusermount3", "fusermount3", lazy ? "-uz" : "-u", "-q", "--", dir,
 			     (char *)NULL);
 		_exit(127);
 	}
@@ -85,12 +86,18 @@ static void run_fusermount(const char *dir)
 		; /* the mountpoint is looked at afterwards */
 }
 
+bool mounter_ask_fusermount(const char *dir, uint64_t id)
+{
+	run_fusermount(dir, false);
+	return fs_mount_id(dir) != id;
+}
+
 bool mounter_remove(const char *dir, uint64_t id)
 {
 	if (id && fs_mount_id(dir) != id)
 		return true;
 	if (umount2(dir, MNT_FORCE | MNT_DETACH) < 0 && geteuid() != 0)
-		run_fusermount(dir);
+		run_fusermount(dir, true);
 	return !id || fs_mount_id(dir) != id;
 }
 

@@ -50,6 +50,10 @@ void mounter_unmount(int sock, bool gone);
  * known). By umount2, and for users by fusermount3. Returns whether it is gone. */
 bool mounter_remove(const char *dir, uint64_t id);
 
+/* mounter_ask_fusermount - unmount by fusermount3, as umount(8) does: not when it is in use.
+ * Returns whether the mount with this id is gone. */
+bool mounter_ask_fusermount(const char *dir, uint64_t id);
+
 /* mounter_no_new_privs - from now on no program that this process starts has more rights than it
  * has itself. Threads and children that there will be are bound by it as well. */
 void mounter_no_new_privs(void);

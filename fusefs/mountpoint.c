@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/str.h"
+#include "fusefs/mounter.h"
+#include "fusefs/mounts.h"
 
 bool fs_has_option(const struct cfg *cfg, const char *name)
 {
@@ -71,23 +74,6 @@ static int check_helper(const struct cfg *cfg, struct err *e)
 	return err_set(e, -ENOENT, "fusermount3: not found: install the package fuse3");
 }
 
-/* unescape - mountinfo writes blanks as \040 and the like; in place. */
-static void unescape(char *s)
-{
-	char *to = s;
-
-	for (; *s; s++) {
-		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
-		    s[3] >= '0' && s[3] <= '7') {
-			*to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
-			s += 3;
-		} else {
-			*to++ = *s;
-		}
-	}
-	*to = '\0';
-}
-
 uint64_t fs_mount_id(const char *dir)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -107,7 +93,7 @@ uint64_t fs_mount_id(const char *dir)
 		if (!at || !type || !strchr(at, ' '))
 			continue;
 		*strchr(at, ' ') = '\0';
-		unescape(at);
+		fs_unescape(at);
 		if (strcmp(at, dir) != 0)
 			continue;
 		found = 0;
@@ -160,11 +146,29 @@ static int check_directory(const char *dir, struct err *e)
 	return 0;
 }
 
+/* heal - a mount of ours whose server is gone is in the way of everybody: it is taken off, as its
+ * supervisor would have done. */
+static void heal(const char *mountpoint)
+{
+	enum { STACKED_MAX = 16 };
+	auto_free char *dir = mounted_resolve(mountpoint);
+	uint64_t id;
+
+	for (int i = 0; dir && i < STACKED_MAX; i++) {
+		id = fs_mount_id(dir);
+		if (!id || !fs_is_dead(dir) || !mounter_remove(dir, id))
+			return;
+		log_warn("'%s': a mount whose server was gone was in the way: removed", dir);
+	}
+}
+
 int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 {
 	auto_free char *dir = NULL, *source = NULL;
-	int rc = check_directory(cfg->mountpoint, e);
+	int rc;
 
+	heal(cfg->mountpoint);
+	rc = check_directory(cfg->mountpoint, e);
 	if (rc < 0)
 		return rc;
 	dir = realpath(cfg->mountpoint, NULL);

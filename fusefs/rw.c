@@ -188,8 +188,10 @@ static int file_commit(void *arg, const struct file_rw_change *c, struct err *e)
 static int file_end(void *arg, struct err *e)
 {
 	const struct rw *rw = arg;
+	const struct fs_rw *ops = rw->setup->rw;
 
-	return rw->far ? rw->setup->rw->far_recover(rw->far, rw->state.dir_fd, e) : 0;
+	return rw->far ? ops->far_recover(rw->far, rw->state.dir_fd, e)
+		       : ops->zarr_recover(rw->state.path, rw->state.dir_fd, e);
 }
 
 static int keys_check(void *arg, struct store *tree, const char *key, struct err *e)

@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -31,6 +32,9 @@ enum {
 	NAME_MAX_BYTES = 255,
 	BASE_BYTES = 128,
 	LOCK_TRIES = 8, /* its owner may remove it while we open it */
+	LEFT_TRIES =
+		100,  /* looks at the lock of a mount that ended, whose processes end, too */
+	LEFT_MS = 20, /* between two of them */
 };
 
 static uint64_t hash_text(const char *s)
@@ -135,6 +139,32 @@ static int busy(int fd, const char *path, struct err *e)
 		       text[0] ? ": " : "", text);
 }
 
+/* left_behind - whether who has the lock has ended: then those that it started have it for a moment
+ * more, and to take the dataset for another's would make it read-only. */
+static bool left_behind(int fd)
+{
+	char text[64];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	long pid;
+
+	text[n > 0 ? n : 0] = '\0';
+	return sscanf(text, "process %9ld", &pid) == 1 && pid > 0 && kill((pid_t)pid, 0) < 0 &&
+	       errno == ESRCH;
+}
+
+/* lock - returns 0; errno. */
+static int lock(int fd)
+{
+	for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+		int errnum = errno;
+
+		if (errnum != EWOULDBLOCK || i == LEFT_TRIES || !left_behind(fd))
+			return errnum;
+		(void)nanosleep(&(struct timespec){.tv_nsec = LEFT_MS * 1000000L}, NULL);
+	}
+	return 0;
+}
+
 /* still_there - whether the lock is the one that others will find. */
 static bool still_there(const struct rw_state *s, int fd)
 {
@@ -148,15 +178,16 @@ static bool still_there(const struct rw_state *s, int fd)
 static int try_lock(struct rw_state *s, struct err *e)
 {
 	int fd = openat(s->dir_fd, LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int rc;
+	int rc, errnum;
 
 	if (fd < 0 && errno == ENOENT)
 		return 1; /* the directory itself is gone */
 	if (fd < 0)
 		return err_sys(e, errno, "'%s/" LOCK "'", s->dir);
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		rc = errno == EWOULDBLOCK ? busy(fd, s->shown, e)
-					  : err_sys(e, errno, "lock '%s/" LOCK "'", s->dir);
+	errnum = lock(fd);
+	if (errnum) {
+		rc = errnum == EWOULDBLOCK ? busy(fd, s->shown, e)
+					   : err_sys(e, errnum, "lock '%s/" LOCK "'", s->dir);
 		(void)close(fd);
 		return rc;
 	}

@@ -6,6 +6,8 @@
 
 #include "base/log.h"
 #include "fusefs/check.h"
+#include "fusefs/convert.h"
+#include "fusefs/mounts.h"
 #include "fusefs/refs.h"
 #include "fusefs/status.h"
 
@@ -74,8 +76,13 @@ static const struct subcommand {
 	{CFG_RECOVER, SUB_RULES, fs_recover},
 	{CFG_REFS, SUB_RULES, run_refs},
 	{CFG_CHECK, SUB_CACHE, fs_check},
+	{CFG_CONVERT, SUB_RULES | SUB_CACHE, fs_convert},
 	{CFG_STATUS, 0, run_status},
 	{CFG_LOG, 0, run_log},
+	{CFG_MOUNT_NAMED, SUB_RIGHTS, mounts_mount},
+	{CFG_UMOUNT, SUB_RIGHTS, mounts_umount},
+	{CFG_LIST, 0, mounts_list},
+	{CFG_PRINT, 0, config_print},
 	{CFG_HELP, 0, run_help},
 	{CFG_VERSION, 0, run_version},
 };

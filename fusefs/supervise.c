@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/sandbox.h"
 #include "fusefs/mounter.h"
+#include "fusefs/notify.h"
 #include "fusefs/remote.h"
 
 enum {
@@ -291,6 +292,7 @@ static int while_mounted(struct child *c, const struct cfg *cfg, struct place *p
 
 	(void)wait_child(c, NEVER);
 	if (!c->ended) {
+		notify_say("STOPPING=1");
 		/* killed: it did not do as asked. What was written takes as long as it takes */
 		end_child(c, cfg->rw ? NEVER : KILL_MS);
 		clean_up(c, place);
@@ -327,6 +329,8 @@ static int supervise(const struct fs_setup *setup, int up_fd)
 	struct err e = ERR_INIT;
 	int fds[2], rc = 1;
 
+	if (up_fd < 0)
+		notify_begin();
 	if (mounter_start(&place.mounter, setup, place.dir, up_fd, &e) < 0) {
 		pass_on(&c, 'f', e.msg);
 		goto out;
@@ -352,6 +356,7 @@ static int supervise(const struct fs_setup *setup, int up_fd)
 	place.id = place.dir ? fs_mount_id(place.dir) : 0;
 	if (up_fd >= 0)
 		go_silent(&c, cfg);
+	notify_say("READY=1");
 	rc = while_mounted(&c, cfg, &place);
 out:
 	mounter_wait(&place.mounter);

@@ -46,6 +46,7 @@ static void guest_limits(const struct guest *g, enum guest_job_kind kind, struct
 	if (kind == GUEST_READ)
 		ret->memory += 4 * u64_min(largest(&g->base.ds), o->max_chunk_bytes);
 	ret->cpu_ms = ms;
+	ret->again = g->again;
 	ret->plugins =
 		g->plugins || (kind == GUEST_READ && g->kind->needs && g->kind->needs(g));
 }
@@ -123,6 +124,7 @@ int guest_of_job(const struct guest_kind *kind, const struct guest_job *job, int
 		return err_nomem(e);
 	g->region_fd = region_fd;
 	g->plugins = job->plugins;
+	g->again = job->again;
 	g->opts = (struct source_options){.max_meta_bytes = job->max_meta_bytes,
 					  .cut_bytes = job->cut_bytes,
 					  .max_chunk_bytes = job->max_chunk_bytes,
@@ -154,12 +156,13 @@ void guest_open_job(struct guest *g, int sock)
 	arena_init_in(&g->base.ds.arena, at, g->region_size - (size_t)(at - (uint8_t *)m));
 	/* what the region has besides is for its own structures */
 	g->base.ds.arena.max = (size_t)u64_min(g->base.ds.arena.max, g->opts.max_meta_bytes);
-	rc = g->kind->build(g, &own, &e);
+	guest_look_anew();
+	rc = guest_was_short(g->kind->build(g, &own, &e), g->again, &e);
 	/* what a library makes of a file whose bytes did not come is nothing */
 	if (far_client_failed(g->blob, NULL) < 0)
 		rc = far_client_failed(g->blob, &e);
-	if (rc < 0 || (!g->plugins && g->kind->short_of && g->kind->short_of())) {
-		child_say(sock, rc < 0 ? rc : GUEST_SHORT, e.msg, strlen(e.msg));
+	if (rc || (!g->plugins && g->kind->short_of && g->kind->short_of())) {
+		child_say(sock, rc ? rc : GUEST_SHORT, e.msg, strlen(e.msg));
 		_exit(0);
 	}
 	m->ds = g->base.ds;
@@ -232,12 +235,21 @@ static int died(const struct guest *g, int status, struct err *e)
 			"be short",
 			who);
 	if (child_died_of(status))
-		return err_set(e, -EBADMSG, "%s %s while opening it: the file is damaged", who,
-			       child_why(child_died_of(status), why));
+		return err_set(e, -EIO,
+			       "%s %s while opening it: the file is damaged, or memory was "
+			       "short",
+			       who, child_why(child_died_of(status), why));
 	if (status == 0) /* it had ended well: what it said was lost on the way */
 		return err_set(e, -EIO, "%s's process ended and its answer was lost", who);
-	return err_set(e, -EBADMSG,
-		       "%s's process ended (status %d) while opening it: the file is damaged",
+	if (WIFEXITED(status) && WEXITSTATUS(status) == GUEST_UNLUCKY)
+		return err_set(
+			e, -EIO,
+			"%s crashed while opening it, after memory, descriptors or a read had "
+			"failed",
+			who);
+	return err_set(e, -EIO,
+		       "%s's process ended (status %d) while opening it: the file is damaged, "
+		       "or memory was short",
 		       who, WEXITSTATUS(status));
 }
 
@@ -257,14 +269,15 @@ static int ask(struct guest *g, struct err *e)
 	rc = guest_await(&child, end, &got, e);
 	if (rc == 0 && got == CHILD_TAKEN)
 		got = child_take(child.p.sock, &a, sizeof(a), end);
-	if (rc == 0 && got == CHILD_TAKEN && a.rc == GUEST_SHORT && !g->plugins)
-		rc = GUEST_SHORT;
+	if (rc == 0 && got == CHILD_TAKEN &&
+	    ((a.rc == GUEST_SHORT && !g->plugins) || (a.rc == GUEST_AGAIN && !g->again)))
+		rc = (int)a.rc;
 	else if (rc == 0 && got == CHILD_TAKEN && a.rc)
 		rc = take_reason(g, child.p.sock, &a, end, e);
 	if (got == CHILD_LATE)
 		waited = far_waited(child.far);
 	status = guest_child_end(&child);
-	if (rc == GUEST_SHORT)
+	if (rc > 0)
 		return rc;
 	if (rc == 0 && got == CHILD_GONE)
 		return died(g, status, e);
@@ -370,8 +383,9 @@ static int open_model(struct guest *g, struct err *e)
 
 	for (size_t i = 0; rc == -EADDRINUSE && i < PLACE_TRIES; i++) {
 		rc = ask_anew(g, e);
-		if (rc == GUEST_SHORT) {
-			g->plugins = true;
+		while (rc > 0) { /* twice at most: each is asked for once */
+			g->plugins |= rc == GUEST_SHORT;
+			g->again |= rc == GUEST_AGAIN;
 			region_release(g);
 			rc = ask_anew(g, e);
 		}

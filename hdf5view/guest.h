@@ -20,9 +20,12 @@
 #include "translate/source.h"
 
 #define GUEST_TRIES 3      /* chunks of an array that may kill a worker */
+#define GUEST_REST_MS 60000 /* how long what killed a worker is left alone */
 #define GUEST_MS 60000     /* how long a read may take by default */
 #define GUEST_PATHS_MAX 300 /* files and directories that a child may read */
 #define GUEST_SHORT 1      /* a child's answer: the same again, with job.plugins */
+#define GUEST_AGAIN 2      /* memory was short for something: the same again, with `again` */
+#define GUEST_UNLUCKY 88   /* its status: it crashed after something was short */
 
 struct guest;
 struct guest_kind;
@@ -38,6 +41,7 @@ struct guest_job {
 	uint64_t max_meta_bytes, cut_bytes, max_chunk_bytes, max_index_bytes;
 	uint64_t memory, cpu_ms;   /* what it may have: struct sandbox_limits */
 	bool plugins;              /* it needs to know what filters others wrote */
+	bool again;                /* memory was short before, for something large */
 	bool has_root, keep_going;
 	bool named;                /* path is no path, but what messages say */
 	bool remote;               /* GUEST_FD_SOURCE is a socket for far_client_new */
@@ -127,10 +131,12 @@ struct guest_kind {
 
 /* ---- guest_worker.c: the process that reads elements ---- */
 
-/* guest_fatal - a chunk that killed a worker. */
+/* guest_fatal - a chunk that killed a worker: for a while no other gets it. Not for ever, for what
+ * libraries die of may have been no fault of the file. */
 struct guest_fatal {
 	uint32_t array;
 	uint64_t linear;
+	int64_t until;             /* of child_now */
 };
 
 /* guest_proc - a child, and what answers it when the file is remote. */
@@ -167,6 +173,7 @@ struct guest {
 	int region_fd;             /* owned; for children that read elements */
 	struct guest_worker worker;
 	bool plugins;              /* job.plugins of its children */
+	bool again;                /* job.again */
 	_Atomic bool held;         /* source_hold: a commit of ours is changing the file */
 };
 
@@ -197,6 +204,24 @@ int guest_vlen(struct guest *g, uint32_t array, uint64_t linear, struct buf *out
 /* guest_lock - take a lock that others hold while they read the file: of a remote one they may wait
  * long. Returns 0; -EINTR stop_asked. */
 int guest_lock(struct guest *g, pthread_mutex_t *lock, struct err *e) NZ_MUST_USE;
+
+/* ---- guest_short.c: in a child, what its library does not say ---- */
+
+/* guest_look - after something that the library did: remember when memory, descriptors or bytes
+ * failed beneath it. Resets errno. */
+void guest_look(void);
+/* guest_look_anew - forget that: another question. */
+void guest_look_anew(void);
+/* guest_few_files - this process may open no more files than its library needs: that it opens more
+ * is the file's fault. */
+void guest_few_files(void);
+/* guest_was_short - the answer of a library that gave rc: rc itself, 0 or a failure, or where
+ * something was short -ENOMEM, -EMFILE, -ENFILE or -EIO, recorded; GUEST_AGAIN: memory was, for
+ * something large, and it is not asked again yet. */
+int guest_was_short(int rc, bool again, struct err *e);
+/* guest_look_at_crashes - from now on this process ends with GUEST_UNLUCKY when it crashes after
+ * something was short; crashes that nothing explains are what they were. */
+void guest_look_at_crashes(void);
 
 /* ---- guest.c: operations of a source, for the kinds' tables ---- */
 

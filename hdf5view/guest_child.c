@@ -87,6 +87,7 @@ void guest_run(const struct guest_kind *kind, const struct child_self *self)
 			_exit(1);
 		}
 	}
+	guest_look_at_crashes();
 	if ((own ? own->kind : job->kind) == GUEST_OPEN)
 		guest_open_job(g, self->sock);
 	guest_read_job(g, self->sock);

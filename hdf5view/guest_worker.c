@@ -24,7 +24,8 @@ enum op { OP_CHUNK = 1, OP_VLEN };
 struct request {
 	uint32_t op, array;
 	uint64_t linear;
-	uint64_t len; /* chunk: bytes wanted; vlen: at most */
+	uint64_t len;   /* chunk: bytes wanted; vlen: at most */
+	uint64_t again; /* a flag: memory was short before, for something large */
 };
 
 /* Kept for the next request; more is given back. */
@@ -39,6 +40,7 @@ static void obey(struct guest *g, int sock, const struct request *q, struct buf 
 	int rc;
 
 	b->max = (size_t)q->len;
+	guest_look_anew();
 	if (q->op == OP_VLEN) {
 		rc = g->kind->vlen(g, q->array, q->linear, b, &e);
 	} else {
@@ -46,10 +48,11 @@ static void obey(struct guest *g, int sock, const struct request *q, struct buf 
 		rc = out ? g->kind->chunk(g, q->array, q->linear, out, (size_t)q->len, &e)
 			 : err_nomem(&e);
 	}
+	rc = guest_was_short(rc, q->again, &e);
 	if (far_client_failed(g->blob, NULL) < 0)
 		rc = far_client_failed(g->blob, &e); /* and the server ends this process */
-	if (rc < 0)
-		child_say(sock, rc, e.msg, strlen(e.msg));
+	if (rc)
+		child_say(sock, rc, e.msg, rc < 0 ? strlen(e.msg) : 0);
 	else
 		child_say(sock, 0, b->data, b->len);
 }
@@ -131,6 +134,10 @@ static enum child_taken take_payload(int sock, struct talk *t, const struct chil
 		}
 		return child_take(sock, out, (size_t)a->len, end);
 	}
+	if (a->rc == GUEST_AGAIN && a->len == 0 && !t->q.again) {
+		t->rc = GUEST_AGAIN;
+		return CHILD_TAKEN;
+	}
 	if (a->rc > 0 || a->rc < -4095 || a->len >= sizeof(text))
 		return CHILD_WRONG;
 	got = child_take(sock, text, (size_t)a->len, end);
@@ -173,14 +180,16 @@ static int refuse_locked(const struct guest *g, const struct request *q, struct 
 {
 	const struct guest_worker *w = &g->worker;
 	const char *who = g->kind->child.who;
+	const int64_t now = child_now();
 	unsigned n = 0;
 
 	for (size_t i = 0; i < w->n_fatal; i++) {
-		if (w->fatal[i].array != q->array)
+		if (w->fatal[i].array != q->array || w->fatal[i].until <= now)
 			continue;
 		if (w->fatal[i].linear == q->linear)
 			return err_set(e, -EIO,
-				       "%s crashed or hung on it before: it is not tried again",
+				       "%s crashed or hung on it before: it is not tried "
+				       "again within a minute",
 				       who);
 		n++;
 	}
@@ -193,9 +202,24 @@ static int refuse_locked(const struct guest *g, const struct request *q, struct 
 
 static void remember_locked(struct guest_worker *w, const struct request *q)
 {
-	if (grow_array(&w->fatal, &w->c_fatal, w->n_fatal + 1, sizeof(*w->fatal)) < 0)
+	const int64_t now = child_now();
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->n_fatal; i++)
+		if (w->fatal[i].until > now)
+			w->fatal[n++] = w->fatal[i];
+	w->n_fatal = n;
+	if (grow_array(&w->fatal, &w->c_fatal, n + 1, sizeof(*w->fatal)) < 0)
 		return; /* then it is tried again */
-	w->fatal[w->n_fatal++] = (struct guest_fatal){.array = q->array, .linear = q->linear};
+	w->fatal[w->n_fatal++] = (struct guest_fatal){
+		.array = q->array, .linear = q->linear, .until = now + GUEST_REST_MS};
+}
+
+/* unlucky - it says that what it crashed of was no fault of the file. One that a file took over may
+ * say so, too: then every read of that file costs a process. */
+static bool unlucky(int status)
+{
+	return WIFEXITED(status) && WEXITSTATUS(status) == GUEST_UNLUCKY;
 }
 
 /* explain - the child ended, or was ended by us, in the middle of a request. */
@@ -223,6 +247,12 @@ static int explain(const struct guest *g, enum child_taken got, int status, stru
 			       child_why(child_died_of(status), why));
 	if (got == CHILD_GONE && status == 0)
 		return err_set(e, -EIO, "%s's process ended and its answer was lost", who);
+	if (got == CHILD_GONE && unlucky(status))
+		return err_set(
+			e, -EIO,
+			"%s crashed while reading it, after memory, descriptors or a read had "
+			"failed",
+			who);
 	return err_set(e, -EIO,
 		       "%s's process ended (status %d) while reading it: the file is damaged",
 		       who, WEXITSTATUS(status));
@@ -254,27 +284,33 @@ static int read_locked(struct guest *g, struct talk *t, struct err *e)
 		got = ask_locked(w, t, e);
 		if (got == CHILD_TAKEN) {
 			w->served++;
-			if (far_failed(w->child.far))
+			/* one that could not begin is about to end; a library that met a
+			 * shortage may not be what it was */
+			if (far_failed(w->child.far) || t->rc == -EIO || err_accident(t->rc))
 				(void)guest_child_end(&w->child);
-			return t->rc;
+			if (t->rc != GUEST_AGAIN)
+				return t->rc;
+			(void)guest_child_end(&w->child);
+			t->q.again = 1;
+			continue;
 		}
 		status = guest_child_end(&w->child);
 		if (t->vlen)
 			t->vlen->len = head;
 		if (t->rc < 0) /* we gave up, not the child */
 			return t->rc;
-		/* somebody killed it, perhaps while it had nothing to do: not the file's fault */
-		killed = got == CHILD_GONE && child_died_of(status) == SIGKILL;
-		if (killed && !fresh)
+		/* what ended, and had answered before, may have been killed by somebody while it
+		 * had nothing to do, or an earlier chunk has damaged its memory */
+		if (got == CHILD_GONE && !fresh)
 			continue;
+		killed = got == CHILD_GONE && child_died_of(status) == SIGKILL;
 		lost = got == CHILD_GONE && status == 0; /* one that ended well */
-		if (lost && !once) { /* or whose answer went astray */
+		if (lost && !once) {                     /* or whose answer went astray */
 			once = true;
 			continue;
 		}
-		/* An earlier chunk may have damaged its memory: only what a new process dies of
-		 * is held against the chunk. */
-		if (!killed && !lost && !t->slow && (fresh || got != CHILD_GONE))
+		/* only what a new process dies of is held against the chunk */
+		if (!killed && !lost && !t->slow && !unlucky(status))
 			remember_locked(w, &t->q);
 		rc = t->slow ? too_slow(w, e) : explain(g, got, status, e);
 	}

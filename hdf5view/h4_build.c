@@ -35,6 +35,7 @@ static int add_all(struct h4_build *b, struct err *e)
 			: h4_full(b, e);
 	for (int32 i = 0; i < n_sds && rc == 0; i++)
 		rc = h4_sds_read(b, i, e);
+	guest_look();
 	return rc;
 }
 

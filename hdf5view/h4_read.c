@@ -19,6 +19,7 @@ int h4_error(struct err *e, int code, const char *what)
 {
 	const char *why = NULL;
 
+	guest_look();
 	/* the reasons are a stack, and what failed first says most */
 	for (int32 i = 1; i <= REASONS_MAX && HEvalue(i) != DFE_NONE; i++)
 		why = HEstring((hdf_err_code_t)HEvalue(i));
@@ -57,9 +58,7 @@ int h4_open(struct h4_source *s, struct err *e)
 		(void)snprintf(s->opened, sizeof(s->opened), "%s", s->g.path);
 	errno = 0;
 	sd = SDstart(s->opened, DFACC_READ);
-	/* not EMFILE: one is free, and who wants more is the file */
-	if (sd == FAIL && (errno == EIO || errno == ENOMEM || errno == ENFILE))
-		return err_sys(e, errno, "the HDF4 library cannot open it");
+	guest_few_files(); /* one was free for the file itself; who wants more is the file */
 	if (sd == FAIL)
 		return h4_error(e, -EBADMSG, "not readable as HDF4");
 	if (fstat(at, &st) < 0)

@@ -320,6 +320,7 @@ static herr_t visit(hid_t obj, const char *name, const H5A_info_t *info, void *a
 	int rc;
 
 	(void)info;
+	guest_look();
 	if (attr < 0) {
 		rc = h5_error(&why, -EBADMSG, "it cannot be opened");
 	} else {
@@ -380,6 +381,7 @@ int h5_attrs_read(struct h5_build *b, hid_t obj, bool ordered, uint32_t *ret_n,
 	herr_t rc = H5Aiterate2(obj, ordered ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC,
 				NULL, visit, &p);
 
+	guest_look();
 	if (p.rc == 0 && rc < 0) {
 		char why[200];
 

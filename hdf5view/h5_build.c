@@ -30,6 +30,7 @@ int h5_note(struct h5_build *b, struct err *e, const char *fmt, ...)
 	char text[ERR_TEXT_MAX];
 	va_list ap;
 
+	guest_look(); /* at what is left out for want of memory */
 	if (b->n_notes >= H5_NOTES_MAX) {
 		b->notes_lost++;
 		return 0;

@@ -16,8 +16,8 @@
 #define RUN ((size_t)256 * JOURNAL_PAGE) /* most bytes that are copied at once */
 #define AT_ONCE ((size_t)256)            /* entries that are read at once */
 
-static const char head_magic[8] = "NZJOURN\n";
-static const char commit_magic[8] = "NZCOMMT\n";
+static const char head_magic[] = "NZJOURN\n";
+static const char commit_magic[] = "NZCOMMT\n";
 static const uint8_t hdf5_magic[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 
 static void put(uint8_t **p, uint64_t v, size_t n)

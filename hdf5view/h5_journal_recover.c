@@ -241,8 +241,7 @@ int journal_settle(int fd, int dir_fd, const struct journal_found *found, struct
 	} else {
 		rc = read_commit(log, &c, e);
 		if (rc == 0)
-			rc = err_set(e, -ESTALE,
-				     "the journal changed while it was being read");
+			rc = err_set(e, -ESTALE, "the journal changed while it was being read");
 		else if (rc > 0)
 			rc = journal_apply(fd, log, &c, e);
 	}

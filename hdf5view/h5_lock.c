@@ -124,6 +124,7 @@ int h5_error(struct err *e, int code, const char *what)
 {
 	char text[200];
 
+	guest_look();
 	h5_reason(text, sizeof(text));
 	if (!text[0])
 		return err_set(e, code, "%s", what);

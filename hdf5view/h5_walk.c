@@ -210,6 +210,7 @@ static int add_link(struct h5_build *b, hid_t id, uint32_t group, struct link *k
 	int rc;
 	auto_hid hid_t obj = open_link(b, id, k, &file, &addr, &rc, &why);
 
+	guest_look();
 	if (h5_fatal(rc))
 		return err_set(e, rc, "%s", why.msg);
 	if (obj < 0)

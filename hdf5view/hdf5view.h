@@ -26,6 +26,7 @@ struct nc_view_options {
 	struct chunkio_options io;
 	uint64_t max_image_bytes; /* most memory for structure and texts of the file */
 	uint64_t max_index_bytes; /* most memory for the sizes of its chunks */
+	uint64_t build_timeout_ms; /* for the structure, in libhdf5; 0: no limit */
 	bool keep_going;          /* arrays that cannot be shown are left out, with a note */
 };
 

@@ -65,8 +65,8 @@ static bool stored(hid_t dcpl, const struct codec_spec *s)
 	return true;
 }
 
-static const char *ask(const struct ds_array *a, const struct codec_array *as,
-		       const struct codec_chain *chain)
+static enum nc_agreed ask(const struct ds_array *a, const struct codec_array *as,
+			  const struct codec_chain *chain)
 {
 	auto_hid hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
 	auto_hid hid_t type = nc_h5_type(NULL, &a->type, DS_NONE);
@@ -83,29 +83,38 @@ static const char *ask(const struct ds_array *a, const struct codec_array *as,
 		set = H5Dcreate2(file, "v", type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
 	made = set < 0 ? -1 : H5Dget_create_plist(set);
 	if (made < 0)
-		return "the HDF5 library refuses a filter of its own for such chunks";
+		return NC_AGREE_REFUSES;
 	for (uint32_t i = 0; i < chain->n; i++)
 		if (own(&chain->specs[i]) && !stored(made, &chain->specs[i]))
-			return "the HDF5 library would set other parameters for a filter";
-	return NULL;
+			return NC_AGREE_OTHERS;
+	return NC_AGREES;
 }
 
-const char *nc_filters_agree(const struct ds_array *a, const struct codec_array *as,
-			     const struct codec_chain *chain)
+enum nc_agreed nc_filters_agree(const struct ds_array *a, const struct codec_array *as,
+				const struct codec_chain *chain)
 {
-	const char *why = NULL;
+	enum nc_agreed said = NC_AGREES;
 
 	if (as->rank == 0 || as->rank > NC_RANK_LIMIT)
-		return "the HDF5 library has no such chunks";
+		return NC_AGREE_NO_CHUNKS;
 	if (a->type.kind > DT_FLOAT && a->type.kind != DT_STRING)
-		return "filters of the HDF5 library's own are for numbers";
-	h5_enter();
-	for (uint32_t i = 0; !why && i < chain->n; i++)
+		return NC_AGREE_NO_NUMBERS;
+	for (uint32_t i = 0; said == NC_AGREES && i < chain->n; i++)
 		if (own(&chain->specs[i]) && (!can_encode(chain->specs[i].h5_id) ||
 					      chain->specs[i].n_params > CODEC_PARAMS_MAX))
-			why = "the HDF5 library here lacks a filter of its own";
-	if (!why)
-		why = ask(a, as, chain);
-	h5_leave();
-	return why;
+			said = NC_AGREE_LACKS;
+	return said == NC_AGREES ? ask(a, as, chain) : said;
+}
+
+const char *nc_disagrees(enum nc_agreed said)
+{
+	static const char *const why[] = {
+		[NC_AGREE_NO_CHUNKS] = "the HDF5 library has no such chunks",
+		[NC_AGREE_NO_NUMBERS] = "filters of the HDF5 library's own are for numbers",
+		[NC_AGREE_LACKS] = "the HDF5 library here lacks a filter of its own",
+		[NC_AGREE_REFUSES] =
+			"the HDF5 library refuses a filter of its own for such chunks",
+		[NC_AGREE_OTHERS] = "the HDF5 library would set other parameters for a filter"};
+
+	return why[said];
 }

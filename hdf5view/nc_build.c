@@ -1,4 +1,5 @@
-/* nc_build.c - makes the structure of the file with libhdf5, in memory.
+/* nc_build.c - makes the structure of the file with libhdf5, in memory: in a process of its own
+ * (nc_apart_serve.c).
  *
  * Nothing is decided here. Order: groups, named types, dimensions without a variable, variables,
  * then, when everything has an address, what ties variables to dimensions, attributes, texts. The
@@ -142,7 +143,7 @@ static hid_t space_of(const struct nc_builder *b, uint32_t array, const struct n
 	return rank ? H5Screate_simple((int)rank, len, max) : H5Screate(H5S_SCALAR);
 }
 
-static void chunk_of(const struct ds_array *a, hsize_t *ret)
+void nc_h5_chunk(const struct ds_array *a, hsize_t *ret)
 {
 	uint64_t texts[NC_RANK_LIMIT];
 
@@ -221,7 +222,7 @@ static int make_array(struct nc_builder *b, uint32_t array)
 		.chunk_bytes = a->chunk_bytes,
 		.chain = x->data == NC_CHUNKED ? &b->m->plans[array].chain : NULL};
 
-	chunk_of(a, chunk);
+	nc_h5_chunk(a, chunk);
 	return nc_h5_make_array(b, array, &how);
 }
 
@@ -260,8 +261,7 @@ static int group_attrs(struct nc_builder *b, struct err *e)
 
 /* ---- all of it ---- */
 
-/* structure - everything but texts, flushed. h5_lock is held. */
-static int structure(struct nc_builder *b, struct err *e)
+int nc_h5_structure(struct nc_builder *b, struct err *e)
 {
 	struct nc_filters filters;
 	int rc = nc_filters_begin(b->m, &filters) < 0 || create(b) < 0
@@ -288,134 +288,13 @@ static int structure(struct nc_builder *b, struct err *e)
 	return rc;
 }
 
-static int texts(struct nc_builder *b, struct source *s, struct err *e)
+int nc_builder_init(struct nc_builder *b, const struct nc_model *m, uint64_t max_bytes,
+		    struct err *e)
 {
-	int rc = 0;
-
-	for (uint32_t i = 0; i < b->ds->n_arrays && !rc; i++)
-		if (b->m->arrays[i].name && b->m->arrays[i].data == NC_IN_IMAGE)
-			rc = nc_texts_write(b, s, i, e);
-	return rc;
-}
-
-/* take_image - the bytes of the file. h5_lock is held. */
-static int take_image(const struct nc_builder *b, struct nc_image *ret, struct err *e)
-{
-	ssize_t n = H5Fflush(b->file, H5F_SCOPE_GLOBAL) < 0
-			    ? -1
-			    : H5Fget_file_image(b->file, NULL, 0);
-
-	if (n < 0)
-		return nc_h5_fail(b, 0, DS_NONE, e);
-	if ((uint64_t)n > b->max_bytes)
-		return err_set(e, -ERANGE,
-			       "netCDF file: a structure of %zd bytes exceeds %" PRIu64, n,
-			       b->max_bytes);
-	ret->bytes = alloc_array((size_t)n, 1);
-	if (!ret->bytes)
-		return err_nomem(e);
-	ret->len = (size_t)n;
-	if (H5Fget_file_image(b->file, ret->bytes, ret->len) != n)
-		return nc_h5_fail(b, 0, DS_NONE, e);
-	return 0;
-}
-
-/* list_vars - what the file's layout needs to know of its datasets. */
-static int list_vars(const struct nc_builder *b, struct nc_image *ret, struct err *e)
-{
-	ret->vars = alloc_array(b->ds->n_arrays, sizeof(*ret->vars));
-	if (!ret->vars)
-		return err_nomem(e);
-	for (uint32_t i = 0; i < b->ds->n_arrays; i++) {
-		const struct ds_array *a = &b->ds->arrays[i];
-		struct nc_var *v = &ret->vars[ret->n_vars];
-		hsize_t chunk[NC_RANK_LIMIT] = {0};
-
-		if (!b->m->arrays[i].name)
-			continue;
-		*v = (struct nc_var){.array = i,
-				     .data = b->m->arrays[i].data,
-				     .header = b->arrays[i],
-				     .rank = nc_rank(a),
-				     .elem = nc_elem(a)};
-		chunk_of(a, chunk);
-		for (uint32_t d = 0; d < v->rank; d++)
-			v->chunk[d] = chunk[d];
-		if (b->broken[i]) {
-			v->data = NC_BROKEN;
-			v->why = steal(&b->broken[i]);
-		}
-		ret->n_vars++;
-	}
-	return 0;
-}
-
-static void builder_release(struct nc_builder *b)
-{
-	h5_id_close(&b->group);
-	for (uint32_t i = 0; b->types && i < b->m->n_types; i++)
-		h5_id_close(&b->types[i]);
-	h5_id_close(&b->file);
-	free(b->types);
-	for (uint32_t i = 0; b->broken && i < b->ds->n_arrays; i++)
-		free(b->broken[i]);
-	free(b->broken);
-	free(b->scales);
-	free(b->arrays);
-	free(b->groups);
-}
-
-#define ROOM ((size_t)8 << 20) /* what libhdf5 needs for a structure, and more */
-
-/* has_room - libhdf5 ends the process where memory for an id is short (H5I_register), or is of no
- * use afterwards: it is not called then. */
-static bool has_room(void)
-{
-	void *p = malloc(ROOM);
-	bool has = p != NULL;
-
-	free(p);
-	return has;
-}
-
-int nc_build(const struct nc_model *m, struct source *s, struct chunkio *io, uint64_t max_bytes,
-	     struct nc_image *ret, struct err *e)
-{
-	struct nc_builder b = {.m = m, .ds = m->ds, .max_bytes = max_bytes};
-	int rc = 0;
-
-	(void)io; /* texts come from the source itself, all else is not read */
-	*ret = (struct nc_image){0};
-	b.groups = alloc_array(m->ds->n_groups, sizeof(*b.groups));
-	b.arrays = alloc_array(m->ds->n_arrays, sizeof(*b.arrays));
-	b.scales = alloc_array(m->n_dims, sizeof(*b.scales));
-	b.broken = alloc_array(m->ds->n_arrays, sizeof(*b.broken));
-	b.types = alloc_array(m->n_types, sizeof(*b.types));
-	if (!b.groups || !b.arrays || !b.scales || !b.broken || !b.types || !has_room())
-		rc = err_nomem(e);
-	h5_enter();
-	if (!rc)
-		rc = structure(&b, e);
-	h5_leave();
-	if (!rc)
-		rc = texts(&b, s, e);
-	h5_enter();
-	if (!rc)
-		rc = take_image(&b, ret, e);
-	if (!rc)
-		rc = list_vars(&b, ret, e);
-	builder_release(&b);
-	h5_leave();
-	if (rc)
-		nc_image_release(ret);
-	return rc;
-}
-
-void nc_image_release(struct nc_image *i)
-{
-	for (uint32_t k = 0; k < i->n_vars; k++)
-		free(i->vars[k].why);
-	free(i->bytes);
-	free(i->vars);
-	*i = (struct nc_image){0};
+	*b = (struct nc_builder){.m = m, .ds = m->ds, .max_bytes = max_bytes};
+	b->groups = alloc_array(m->ds->n_groups, sizeof(*b->groups));
+	b->arrays = alloc_array(m->ds->n_arrays, sizeof(*b->arrays));
+	b->scales = alloc_array(m->n_dims, sizeof(*b->scales));
+	b->types = alloc_array(m->n_types, sizeof(*b->types));
+	return b->groups && b->arrays && b->scales && b->types ? 0 : err_nomem(e);
 }

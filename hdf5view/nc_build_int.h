@@ -103,13 +103,16 @@ struct nc_group {
 	struct nc_attrs attrs;
 };
 
+struct nc_asker; /* nc_apart.h */
+
 struct nc_model {
 	struct arena arena;
 	const struct dataset *ds;  /* borrowed from the source */
 	const struct plan *plans;  /* borrowed from the caller */
 	bool unlisted;       /* the source cannot list chunks */
 	bool keep_going;
-	uint64_t max_bytes;
+	uint64_t max_bytes, build_ms;
+	struct nc_asker *asker;    /* of nc_model_new, while that runs */
 	uint32_t *order;           /* ds->n_groups ordinals, parents first */
 	struct nc_group *groups;   /* as ds->groups */
 	struct nc_array *arrays;   /* as ds->arrays */
@@ -174,15 +177,27 @@ int nc_fill_attr(struct nc_model *m, uint32_t array, const struct ds_attr *src,
 /* ---- nc_filters.c ---- */
 
 /* nc_filters_plan - the plan of an array: chunks have only filters that libhdf5 will undo from what
- * a dataset can say, those of the array or those of a rule. May ask libhdf5 (h5_lock), which
- * parameters it would store for filters of its own. Returns 0; -ENOMEM. */
+ * a dataset can say, those of the array or those of a rule. May ask libhdf5, which parameters it
+ * would store for filters of its own. Returns 0; -ENOMEM; it could not be asked. */
 int nc_filters_plan(struct nc_model *m, uint32_t array, const struct plan_policy *policy,
 		    struct plan *ret, struct err *e) NZ_MUST_USE;
 
 /* nc_filters_agree - whether libhdf5 itself would store the same parameters for the filters of its
- * own in a chain of an array. Takes h5_lock. NULL: it would; else why not, for people. */
-const char *nc_filters_agree(const struct ds_array *a, const struct codec_array *as,
-			     const struct codec_chain *chain);
+ * own in a chain of an array. h5_lock is held: in a process for libhdf5 (nc_asker_agree).
+ * nc_disagrees - why not, for people; NULL: it would. */
+enum nc_agreed {
+	NC_AGREES,
+	NC_AGREE_NO_CHUNKS,
+	NC_AGREE_NO_NUMBERS,
+	NC_AGREE_LACKS,
+	NC_AGREE_REFUSES,
+	NC_AGREE_OTHERS,
+	NC_AGREE_LAST = NC_AGREE_OTHERS,
+};
+enum nc_agreed nc_filters_agree(const struct ds_array *a, const struct codec_array *as,
+				const struct codec_chain *chain);
+const char *nc_disagrees(enum nc_agreed said);
+
 /* nc_filters - classes that stand in for filters while the structure is made. */
 struct nc_filters {
 	struct { uint32_t id; char *name; } *list;
@@ -210,7 +225,6 @@ struct nc_builder {
 	uint64_t *groups;   /* header addresses, by ordinal */
 	uint64_t *arrays;
 	uint64_t *scales;   /* by dimension */
-	char **broken;      /* by array: why its texts could not be read, owned; else NULL */
 	hid_t *types;       /* by ordinal, open */
 	uint32_t at;        /* the open group: ordinal, id */
 	hid_t group;
@@ -284,9 +298,30 @@ int nc_h5_scales(struct nc_builder *b, struct err *e) NZ_MUST_USE;
 
 /* nc_texts_chunk - chunk lengths for an array of texts whose storage has to be chunked. */
 void nc_texts_chunk(const struct ds_array *a, uint64_t *ret);
-/* nc_texts_write - all elements of an array without a fixed size. One that the source cannot read
- * makes the array broken, which is no error. h5_lock is not held. */
-int nc_texts_write(struct nc_builder *b, struct source *s, uint32_t array,
-		   struct err *e) NZ_MUST_USE;
+/* nc_texts - reads all elements of arrays without a fixed size, for who writes them. */
+struct nc_texts {
+	struct source *source;
+	uint64_t bytes, max_bytes; /* of the file: by now, at most */
+	/* write - t->pieces into the file; says t->bytes. -EBADMSG: one of them is damaged */
+	int (*write)(struct nc_texts *t, uint32_t array, struct err *e);
+	struct buf raw, pieces;    /* of one chunk; struct nc_piece, each with what follows */
+};
+
+/* nc_texts_read - those of one array. What the source cannot read makes the array broken, which is
+ * no error: *ret_broken says why, owned; NULL before, and otherwise. */
+int nc_texts_read(struct nc_texts *t, uint32_t array, char **ret_broken,
+		  struct err *e) NZ_MUST_USE;
+/* nc_h5_texts - write n bytes of pieces (nc_apart.h), which it may change. h5_lock is held. Returns
+ * 0; -EBADMSG elements are damaged; -ERANGE beyond b->max_bytes; -EIO; -ENOMEM. */
+int nc_h5_texts(struct nc_builder *b, uint32_t array, uint8_t *pieces, size_t n,
+		struct err *e) NZ_MUST_USE;
+
+/* nc_builder_init - for a model; nc_h5_structure - everything but texts, flushed. h5_lock is held.
+ * The process that makes it ends, and nothing is released. */
+int nc_builder_init(struct nc_builder *b, const struct nc_model *m, uint64_t max_bytes,
+		    struct err *e) NZ_MUST_USE;
+int nc_h5_structure(struct nc_builder *b, struct err *e) NZ_MUST_USE;
+/* nc_h5_chunk - chunk lengths of an array's dataset: nc_rank entries. */
+void nc_h5_chunk(const struct ds_array *a, hsize_t *ret);
 
 #endif

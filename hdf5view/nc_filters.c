@@ -5,7 +5,7 @@
  * parameters (`set_local`), which would no longer be those the chunks were made with. So filters
  * with a registered id are replaced by an empty class of ours meanwhile. HDF5's own cannot be
  * replaced: of them only those are used whose parameters come out as they were (nc_agree.c). */
-#include "hdf5view/nc_build_int.h"
+#include "hdf5view/nc_apart.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,6 +31,12 @@ static const char *refused(const struct ds_array *a, const struct codec_spec *sp
 				    : "shuffle works on other bytes than elements have";
 }
 
+/* question - of an array's plan, with who can be asked about the library. */
+struct question {
+	struct plan_ask ask;
+	struct nc_asker *asker;
+};
+
 /* refuses - the same of a chain, see plan_ask. */
 static const char *refuses(const struct plan_ask *ask, const struct codec_chain *chain)
 {
@@ -51,7 +57,10 @@ static const char *refuses(const struct plan_ask *ask, const struct codec_chain 
 			return "filters take too much to describe";
 		own |= spec->h5_id < H5Z_FILTER_RESERVED && spec->h5_id > CODEC_FLETCHER32;
 	}
-	return own ? nc_filters_agree(a, ask->as, chain) : NULL;
+	if (!own)
+		return NULL;
+	return nc_asker_agree(((const struct question *)(const void *)ask)->asker, a, ask->as,
+			      chain);
 }
 
 /* elements - as HDF5 will have them: characters of texts, in a dimension of their own. chunk has
@@ -77,18 +86,24 @@ int nc_filters_plan(struct nc_model *m, uint32_t array, const struct plan_policy
 	const struct ds_array *a = &m->ds->arrays[array];
 	uint64_t chunk[DS_RANK_MAX + 1];
 	struct codec_array as;
-	const struct plan_ask ask = {.ds = m->ds,
-				     .array = array,
-				     .format = PLAN_HDF5,
-				     .policy = policy,
-				     .fill_declared = true,
-				     .as = &as,
-				     .refuses = refuses,
-				     .arena = &m->arena};
+	struct nc_asker once = {0};
+	struct nc_asker *asker = m->asker ? m->asker : &once;
+	const struct question q = {.ask = {.ds = m->ds,
+					   .array = array,
+					   .format = PLAN_HDF5,
+					   .policy = policy,
+					   .fill_declared = true,
+					   .as = &as,
+					   .refuses = refuses,
+					   .arena = &m->arena},
+				   .asker = asker};
 	int rc;
 
 	elements(a, &as, chunk);
-	rc = plan_make(&ask, ret, e);
+	rc = plan_make(&q.ask, ret, e);
+	nc_asker_end(&once);
+	if (rc == 0 && asker->rc < 0)
+		return err_set(e, asker->rc, "%s", asker->why.msg);
 	if (rc == 0 && ret->note && nc_note(m, 0, array, "%s", ret->note) < 0)
 		rc = err_nomem(e);
 	return rc;

@@ -2,8 +2,9 @@
  *
  * Life of a virtual file: nc_model decides how each group, dimension, variable and attribute is
  * called and typed (nc_model.c, nc_names.c, nc_types.c, nc_attrs.c, nc_dims.c, nc_filters.c).
- * At the first look nc_build makes the structure with libhdf5 in memory: everything but chunks and
- * their indexes (nc_build.c, nc_texts.c). Then nc_layout gives every chunk and every node of every
+ * At the first look nc_build has the structure made by libhdf5, in memory and in a process of its
+ * own: everything but chunks and their indexes (nc_apart*.c, nc_pack.c; in the process nc_build.c,
+ * nc_h5_texts.c). Then nc_layout gives every chunk and every node of every
  * index an address behind it, and the object headers are patched to lead there (nc_layout.c,
  * nc_chunks.c, nc_patch.c). A read is answered from the image, from nodes that are computed
  * (nc_index.c), and from chunks (view_nc.c).
@@ -67,12 +68,13 @@ void nc_model_free(struct nc_model *m);
 /* nc_model_notes - one line each; borrowed from the model. */
 const char *const *nc_model_notes(const struct nc_model *m, uint32_t *ret_n);
 
-/* nc_build - the structure, in memory that libhdf5 gives (core driver, no backing store). Texts of
- * no fixed size are read and written into it, at most max_bytes in all. Takes h5_lock.
- * The same dataset gives the same bytes: no times, no order of hash tables.
- * Returns 0 with *ret filled (nc_image_release); -ERANGE beyond max_bytes; what reading gave. */
-int nc_build(const struct nc_model *m, struct source *s, struct chunkio *io,
-	     uint64_t max_bytes, struct nc_image *ret, struct err *e) NZ_MUST_USE;
+/* nc_build - the structure, made by libhdf5 in a process of its own (nc_apart.c), in memory. Texts
+ * of no fixed size are read and written into it, at most max_bytes in all. The same dataset gives
+ * the same bytes: no times, no order of hash tables.
+ * Returns 0 with *ret filled (nc_image_release); -ERANGE beyond max_bytes; what reading gave; -EIO
+ * the library died of it; -EAGAIN somebody, or a shortage, ended the process. */
+int nc_build(const struct nc_model *m, struct source *s, uint64_t max_bytes,
+	     struct nc_image *ret, struct err *e) NZ_MUST_USE;
 void nc_image_release(struct nc_image *i);
 
 /* ---- nc_chunks.c: which chunks of a variable exist, and how long they are ---- */
@@ -134,9 +136,10 @@ void nc_index_node(const struct nc_index *x, uint64_t node, uint8_t *out);
 /* ---- nc_patch.c ---- */
 
 /* nc_patch_address - write a data address into the layout message of the object header at
- * `header`, and its checksum where it has one. Returns 0; -EBADMSG the header has no such message
- * (a mistake of ours: the image is our own). */
-int nc_patch_address(uint8_t *image, size_t len, uint64_t header, uint64_t addr,
+ * `header`, and its checksum where it has one. left: bytes of headers that may still be looked
+ * through, at first len: those of all datasets of a file share none. Returns 0; -EBADMSG the header
+ * has no such message, or is none. */
+int nc_patch_address(uint8_t *image, size_t len, size_t *left, uint64_t header, uint64_t addr,
 		     struct err *e) NZ_MUST_USE;
 /* nc_patch_eof - write the end of the file into the superblock. */
 int nc_patch_eof(uint8_t *image, size_t len, uint64_t eof, struct err *e) NZ_MUST_USE;

@@ -129,7 +129,7 @@ static int place(struct nc_layout *l, struct err *e)
 
 /* place_broken - pages of their own, as long as what libhdf5 asks for there: the elements, or the
  * root of an index. */
-static int place_broken(struct nc_layout *l, struct err *e)
+static int place_broken(struct nc_layout *l, size_t *left, struct err *e)
 {
 	for (uint32_t i = 0; i < l->image.n_vars; i++) {
 		const struct nc_var *v = &l->image.vars[i];
@@ -146,7 +146,7 @@ static int place_broken(struct nc_layout *l, struct err *e)
 		if (rc < 0)
 			return rc;
 		l->pieces[l->n_pieces - 1].broken = v;
-		rc = nc_patch_address(l->image.bytes, l->image.len, v->header,
+		rc = nc_patch_address(l->image.bytes, l->image.len, left, v->header,
 				      l->pieces[l->n_pieces - 1].at, e);
 		if (rc < 0)
 			return rc;
@@ -155,7 +155,7 @@ static int place_broken(struct nc_layout *l, struct err *e)
 }
 
 /* patch - a variable without a chunk keeps its undefined address: all of it reads as fill. */
-static int patch(struct nc_layout *l, struct err *e)
+static int patch(struct nc_layout *l, size_t *left, struct err *e)
 {
 	struct nc_image *m = &l->image;
 	struct part *p = l->parts;
@@ -168,7 +168,7 @@ static int patch(struct nc_layout *l, struct err *e)
 			continue;
 		if (nc_chunks_n(p->chunks) > 0)
 			rc = nc_patch_address(
-				m->bytes, m->len, v->header,
+				m->bytes, m->len, left, v->header,
 				p->x.n_nodes > 0 ? nc_index_root(&p->x) : p->x.data, e);
 		p++;
 	}
@@ -178,6 +178,7 @@ static int patch(struct nc_layout *l, struct err *e)
 static int make(struct nc_layout *l, uint64_t max, struct err *e)
 {
 	struct nc_budget budget = {.max = max};
+	size_t left = l->image.len; /* nc_patch_address */
 	int rc = 0;
 
 	l->parts = alloc_array(l->image.n_vars, sizeof(*l->parts));
@@ -196,8 +197,8 @@ static int make(struct nc_layout *l, uint64_t max, struct err *e)
 	if (rc == 0)
 		rc = place(l, e);
 	if (rc == 0)
-		rc = place_broken(l, e);
-	return rc < 0 ? rc : patch(l, e);
+		rc = place_broken(l, &left, e);
+	return rc < 0 ? rc : patch(l, &left, e);
 }
 
 int nc_layout_new(struct source *s, const struct plan *plans, struct chunkio *io,

@@ -3,7 +3,7 @@
  *
  * In this order, because each step needs the ones before: what can be shown, names, coordinate
  * variables, dimensions, types, attributes. */
-#include "hdf5view/nc_build_int.h"
+#include "hdf5view/nc_apart.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -425,11 +425,14 @@ int nc_model_new(struct source *s, const struct nc_view_options *opts, struct pl
 		 struct nc_model **ret, struct err *e)
 {
 	const struct dataset *ds = &s->ds;
+	struct nc_asker asker = {.x.timeout_ms = opts->build_timeout_ms};
 	struct nc_model *m = alloc_array(1, sizeof(*m));
 	int rc;
 
 	if (!m)
 		return err_nomem(e);
+	m->asker = &asker;
+	m->build_ms = opts->build_timeout_ms;
 	m->ds = ds;
 	m->plans = plans;
 	m->keep_going = opts->keep_going;
@@ -446,6 +449,8 @@ int nc_model_new(struct source *s, const struct nc_view_options *opts, struct pl
 		rc = decide(m, plans, &opts->policy, e);
 	else
 		rc = err_nomem(e);
+	nc_asker_end(&asker);
+	m->asker = NULL;
 	if (rc) {
 		nc_model_free(m);
 		return rc;

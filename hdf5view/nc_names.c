@@ -170,6 +170,7 @@ const char *nc_names_claim(struct nc_names *t, struct arena *a, uint32_t scope,
 	char *out = NULL, tail[12];
 	int rc = name ? nc_names_add(t, scope, name, value) : -ENOMEM;
 
+	a->starved |= rc == -ENOMEM; /* the table's memory: callers ask the arena why */
 	if (rc != -EEXIST)
 		return rc ? NULL : name;
 	out = arena_alloc(a, cap, 1);
@@ -183,5 +184,6 @@ const char *nc_names_claim(struct nc_names *t, struct arena *a, uint32_t scope,
 		(void)snprintf(out, cap, "%.*s%s", (int)n, name, tail);
 		rc = nc_names_add(t, scope, out, value);
 	}
+	a->starved |= rc == -ENOMEM;
 	return rc ? NULL : out;
 }

@@ -1,8 +1,8 @@
 /* nc_patch.c - writes addresses into the structure that libhdf5 made: the data address of a
  * dataset, the end of the file.
  *
- * The structure is ours, but nothing here depends on that: a header that leads outside of it, or
- * in circles, is an error.
+ * The process that made the structure may have been taken over: a header that leads outside of it,
+ * in circles, or into others is an error.
  *
  * Spec: HDF5 File Format 3.0, II.A superblock, IV.A.1 object headers, IV.A.2.i layout. */
 #include "base/slice.h"
@@ -21,8 +21,8 @@
 
 /* block - messages of an object header that follow each other. */
 struct block {
-	uint64_t at, len;   /* in the image: all of it, with signature and checksum */
-	size_t head;        /* bytes before the first message */
+	uint64_t at, len; /* in the image: all of it, with signature and checksum */
+	size_t head;      /* bytes before the first message */
 };
 
 struct header {
@@ -30,7 +30,8 @@ struct header {
 	size_t len;
 	uint64_t at;
 	unsigned version;
-	size_t envelope;    /* bytes of a message before its body */
+	size_t envelope; /* bytes of a message before its body */
+	size_t *left;    /* bytes of blocks that may still be looked through */
 	struct block *blocks;
 	size_t n, cap;
 };
@@ -47,6 +48,9 @@ static int add_block(struct header *h, uint64_t at, uint64_t len, size_t head, s
 
 	if (at > h->len || len > h->len - at || len < least || h->n == BLOCKS_MAX)
 		return damaged(h, "leads outside of the structure", e);
+	if (len > *h->left)
+		return damaged(h, "shares its bytes with others", e);
+	*h->left -= (size_t)len;
 	if (grow_array(&h->blocks, &h->cap, h->n + 1, sizeof(*h->blocks)) < 0)
 		return err_nomem(e);
 	h->blocks[h->n++] = (struct block){.at = at, .len = len, .head = head};
@@ -142,9 +146,10 @@ static int in_block(struct header *h, struct block b, uint64_t addr, struct err 
 	return 0;
 }
 
-int nc_patch_address(uint8_t *image, size_t len, uint64_t header, uint64_t addr, struct err *e)
+int nc_patch_address(uint8_t *image, size_t len, size_t *left, uint64_t header, uint64_t addr,
+		     struct err *e)
 {
-	struct header h = {.image = image, .len = len, .at = header};
+	struct header h = {.image = image, .len = len, .at = header, .left = left};
 	int rc = begin(&h, e);
 
 	for (size_t i = 0; rc == 0 && i < h.n; i++)

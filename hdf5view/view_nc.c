@@ -3,7 +3,7 @@
  * The file is laid out at the first look at it, by one thread while others wait; from then on
  * everything is read without a lock. A layout that could not be made is an error for who looks,
  * and the next attempt waits: a program that asks again and again must not read a broken dataset
- * each time. */
+ * each time. But what failed for want of something, and soon, may succeed now. */
 #include "hdf5view/hdf5view.h"
 
 #include "hdf5view/nc_build_int.h"
@@ -48,13 +48,21 @@ static int64_t now_ms(void)
 static int lay_out(struct nc_view *n, struct nc_layout **ret, struct err *e)
 {
 	struct nc_image image = {0};
-	int rc = nc_build(n->model, n->base.source, n->io, n->opts.max_image_bytes, &image, e);
+	int rc = nc_build(n->model, n->base.source, n->opts.max_image_bytes, &image, e);
 
 	if (rc == 0)
 		rc = nc_layout_new(n->base.source, n->plans, n->io, &image,
 				   n->opts.max_index_bytes, ret, e);
 	nc_image_release(&image);
 	return rc;
+}
+
+/* passing - whether a failure says nothing about the dataset: who asked gave up, memory is short,
+ * or bytes did not come. After one that took long, for which the next who asks would wait as long,
+ * it is worth a pause. */
+static bool passing(int rc, int64_t took)
+{
+	return err_accident(rc) || ((rc == -EIO || rc == -ETIMEDOUT) && took < RETRY_MS);
 }
 
 /* attempt - lay the file out, unless that failed a moment ago. lock is held. */
@@ -71,12 +79,12 @@ static int attempt(struct nc_view *n, struct nc_layout **ret, struct err *e)
 		atomic_store_explicit(&n->layout, *ret, memory_order_release);
 		return 0;
 	}
-	if (err_accident(rc)) /* who asked gave up, or memory is short: nothing for others */
-		return err_set(e, rc, "'%s': %s", n->opts.name, why.msg);
+	took = now_ms() - began;
+	if (passing(rc, took)) /* EAGAIN: somebody ended the process that made it */
+		return err_set(e, rc == -EAGAIN ? -EIO : rc, "'%s': %s", n->opts.name, why.msg);
 	if (rc == -ENOENT) /* something is missing, but not the file */
 		rc = -EIO;
 	(void)err_set(&n->failure, rc, "'%s': %s", n->opts.name, why.msg);
-	took = now_ms() - began;
 	n->retry = began + took + (took > RETRY_MS ? took : RETRY_MS);
 	return err_set(e, rc, "%s", n->failure.msg);
 }

@@ -10,8 +10,7 @@
 #include "mountcfg/address.h"
 #include "mountcfg/mountcfg_int.h"
 
-/* show - an argument for messages: of an address only what has no secrets; free it. */
-static char *show(const char *arg)
+char *cfg_show(const char *arg)
 {
 	struct address a;
 	char *text;
@@ -33,6 +32,10 @@ struct walk {
 	char *places[2]; /* positional arguments, borrowed */
 	size_t n_places;
 	bool only_places; /* after "--" */
+	const struct cfg_files *files;
+	struct conf *conf;                /* NULL: no file is needed; owned */
+	const struct conf_section *named; /* what is mounted; NULL: it has no name */
+	char *own[2];                     /* its places; owned */
 };
 
 static int bad_flag(const struct cfg *cfg, const char *arg, struct err *e)
@@ -43,28 +46,45 @@ static int bad_flag(const struct cfg *cfg, const char *arg, struct err *e)
 		       cfg_command_usage(cfg->command, usage));
 }
 
-/* metrics_flag - "--metrics SOCKET", "--metrics=SOCKET": -o metrics=, whatever is in it. */
-static int metrics_flag(struct cfg *cfg, struct walk *w, struct err *e)
+/* value_flag - "--name VALUE", "--name=VALUE" of -o name=, whatever is in it. */
+static int value_flag(struct cfg *cfg, char **field, struct walk *w, size_t len, struct err *e)
 {
-	const char *arg = w->argv[w->i], *value = arg + 10;
+	const char *arg = w->argv[w->i], *value = arg + len + 1;
 
-	if (!arg[9])
+	if (!arg[len])
 		value = w->i + 1 < w->argc ? w->argv[++w->i] : "";
 	if (!*value)
-		return err_set(e, -EINVAL, "--metrics: needs a socket after it");
-	free(cfg->metrics);
-	cfg->metrics = strdup(value);
-	return cfg->metrics ? 0 : err_nomem(e);
+		return err_set(e, -EINVAL, "%.*s: needs a value after it", (int)len, arg);
+	cfg_from_note(cfg, field == &cfg->metrics ? "metrics" : "config");
+	free(*field);
+	*field = strdup(value);
+	return *field ? 0 : err_nomem(e);
+}
+
+/* is_flag - whether an argument is this flag, or it with "=" and a value. */
+static bool is_flag(const char *arg, const char *flag)
+{
+	const size_t n = strlen(flag);
+
+	return strncmp(arg, flag, n) == 0 && (!arg[n] || arg[n] == '=');
 }
 
 /* long_flag - "--name". */
 static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
 {
-	static const char *const words[] = {"--help",   "--version", "--json",
-					    "--debug",  "--verbose", "--metrics",
-					    "--resume", "--quick",   "--force"};
-	const char *arg = w->argv[w->i];
-	const char *near;
+	const char *arg = w->argv[w->i], *near;
+	const struct {
+		const char *name;
+		bool *set;
+	} flags[] = {{"--json", &cfg->json},
+		     {"--verbose", &cfg->verbose},
+		     {"--all", &cfg->all},
+		     {"--no-config", &cfg->no_config},
+		     {"--print-config", &cfg->print_config}};
+	static const char *const words[] = {
+		"--help",    "--version", "--json",   "--debug",     "--verbose",
+		"--metrics", "--all",     "--config", "--no-config", "--print-config",
+		"--resume",  "--quick",   "--force"};
 	int took = cfg_command_flag(cfg, arg, w->i + 1 < w->argc ? w->argv[w->i + 1] : NULL, e);
 
 	if (took < 0)
@@ -74,18 +94,22 @@ static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
 		return 0;
 	}
 
+	for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+		if (strcmp(arg, flags[i].name) == 0) {
+			*flags[i].set = true;
+			return 0;
+		}
+	}
 	if (strcmp(arg, "--help") == 0)
 		cfg->command = CFG_HELP;
 	else if (strcmp(arg, "--version") == 0)
 		cfg->command = CFG_VERSION;
-	else if (strcmp(arg, "--json") == 0)
-		cfg->json = true;
 	else if (strcmp(arg, "--debug") == 0)
-		cfg->debug = cfg->foreground = true;
-	else if (strcmp(arg, "--verbose") == 0)
-		cfg->verbose = true;
-	else if (strcmp(arg, "--metrics") == 0 || strncmp(arg, "--metrics=", 10) == 0)
-		return metrics_flag(cfg, w, e);
+		cfg_from_note(cfg, "debug"), cfg->debug = cfg->foreground = true;
+	else if (is_flag(arg, "--metrics"))
+		return value_flag(cfg, &cfg->metrics, w, 9, e);
+	else if (is_flag(arg, "--config"))
+		return value_flag(cfg, &cfg->config_file, w, 8, e);
 	else if ((near = cfg_nearest(arg, words, ARRAY_LEN(words))))
 		return err_set(e, -EINVAL, "%s: unknown flag: did you mean %s?", arg, near);
 	else
@@ -104,10 +128,14 @@ static int short_flags(struct cfg *cfg, struct walk *w, struct err *e)
 			cfg->foreground = true;
 			break;
 		case 'd':
+			cfg_from_note(cfg, "debug");
 			cfg->debug = cfg->foreground = true;
 			break;
 		case 'v':
 			cfg->verbose = true;
+			break;
+		case 'a':
+			cfg->all = true;
 			break;
 		case 'h':
 			cfg->command = CFG_HELP;
@@ -248,6 +276,25 @@ static int add_source(struct cfg *cfg, char *path, struct err *e)
 	return rc;
 }
 
+/* keep_text - a copy behind a list. */
+static int keep_text(char ***list, size_t *n, const char *text, struct err *e)
+{
+	char **grown = realloc(*list, (*n + 1) * sizeof(*grown));
+
+	if (!grown)
+		return err_nomem(e);
+	*list = grown;
+	grown[*n] = strdup(text);
+	return grown[(*n)++] ? 0 : err_nomem(e);
+}
+
+/* add_name - of a mount; the first counts as a place that is there. */
+static int add_name(struct cfg *cfg, struct walk *w, const char *name, struct err *e)
+{
+	w->n_places = 1;
+	return keep_text(&cfg->more, &cfg->n_more, name, e);
+}
+
 /* places_max - of a command without CMD_MORE. */
 static size_t places_max(const struct cfg_command_row *c)
 {
@@ -267,10 +314,12 @@ static int place(struct cfg *cfg, struct walk *w, struct err *e)
 	if (!*arg)
 		return err_set(e, -EINVAL, "'': an argument is empty: %s",
 			       cfg_command_usage(cfg->command, usage));
-	if (c->flags & CMD_MORE && c->places[0] == PLACE_SOURCE && w->n_places == 1)
+	if (c->places[0] == PLACE_NAME)
+		return add_name(cfg, w, arg, e);
+	if (c->flags & CMD_MORE && w->n_places == 1)
 		return add_source(cfg, arg, e);
 	if (w->n_places >= places_max(c)) {
-		auto_free char *shown = show(arg);
+		auto_free char *shown = cfg_show(arg);
 
 		return err_set(e, -EINVAL, "%s: one argument too many: %s", shown ? shown : "",
 			       cfg_command_usage(cfg->command, usage));
@@ -297,21 +346,38 @@ static int make_absolute(char **path, struct err *e)
 /* take_mode - what an address says about a tree that is made there, unless an option does. */
 static void take_mode(struct cfg *cfg, const struct address *a)
 {
-	if (!cfg->create || cfg_said(cfg, "mode") || !a->mode_nczarr)
+	if (!cfg->create || cfg_from_at(cfg, "mode") >= CFG_AT_NAMED || !a->mode_nczarr)
 		return;
 	cfg->mode = a->mode_noxarray ? CFG_MODE_NOXARRAY
 		    : a->mode_zarr   ? CFG_MODE_ZARR
 				     : CFG_MODE_NCZARR;
 }
 
-/* take_source - what the command is about. */
-static int take_source(struct cfg *cfg, char *arg, struct err *e)
+/* reads_web - of what is in a file for many sources, `rw` is not meant for web servers. */
+static void reads_web(struct cfg *cfg, const struct address *a)
+{
+	if (!a->shown || a->kind != ADDRESS_HTTP)
+		return;
+	if (cfg_from_at(cfg, "rw") < CFG_AT_NAMED)
+		cfg->rw = false;
+	if (cfg_from_at(cfg, "create") < CFG_AT_NAMED)
+		cfg->create = false;
+}
+
+/* take_source - what the command is about, and what the configuration says of it. */
+static int take_source(struct cfg *cfg, const struct walk *w, char *arg, struct err *e)
 {
 	struct address a;
 	int rc = source_of(arg, &cfg->source, &a, e);
 
 	if (rc < 0)
 		return rc;
+	rc = conf_apply(w->conf, w->named, cfg->source, cfg, e);
+	if (rc < 0) {
+		address_release(&a);
+		return rc;
+	}
+	reads_web(cfg, &a);
 	cfg->remote = a.shown != NULL;
 	cfg->shown = strdup(cfg->remote ? a.shown : cfg->source);
 	if (!cfg->shown)
@@ -345,8 +411,29 @@ static int take_text(const char *text, char **ret, struct err *e)
 	return *ret ? 0 : err_nomem(e);
 }
 
+/* take_to - where a copy is made. */
+static int take_to(struct cfg *cfg, char *arg, struct err *e)
+{
+	struct address a;
+	int rc = source_of(arg, &cfg->out, &a, e);
+
+	if (rc < 0)
+		return rc;
+	if (a.kind == ADDRESS_HTTP)
+		rc = err_set(
+			e, -EINVAL,
+			"'%s' is on a web server, where nothing can be written: use s3://, "
+			"or add #mode=s3 where it speaks S3's protocol",
+			a.shown);
+	else if (a.shown && !cfg->remote)
+		rc = cfg_rc(cfg, &a, e);
+	address_release(&a);
+	return rc;
+}
+
 /* take_place - one argument. arg: NULL: there is none, and need not be. */
-static int take_place(struct cfg *cfg, enum cfg_place kind, char *arg, struct err *e)
+static int take_place(struct cfg *cfg, const struct walk *w, enum cfg_place kind, char *arg,
+		      struct err *e)
 {
 	if (kind == PLACE_OUT && (!arg || strcmp(arg, "-") == 0))
 		return take_text("-", &cfg->out, e);
@@ -354,9 +441,11 @@ static int take_place(struct cfg *cfg, enum cfg_place kind, char *arg, struct er
 		return 0;
 	switch (kind) {
 	case PLACE_SOURCE:
-		return take_source(cfg, arg, e);
+		return take_source(cfg, w, arg, e);
 	case PLACE_MOUNTPOINT:
 		return local_path(cfg, kind, arg, &cfg->mountpoint, e);
+	case PLACE_TO:
+		return take_to(cfg, arg, e);
 	case PLACE_OUT:
 		return local_path(cfg, kind, arg, &cfg->out, e);
 	case PLACE_MOUNT: /* no address, whatever it looks like */
@@ -400,75 +489,22 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 	char usage[CFG_USAGE_MAX];
 	int rc = 0;
 
-	if (w->n_places < c->required)
+	if (w->n_places < c->required && !cfg->print_config && !cfg->all)
 		return err_set(e, -EINVAL, "%s missing: %s",
 			       cfg_place_name(c->places[w->n_places]),
 			       cfg_command_usage(cfg->command, usage));
 	if (cfg->json && !(c->flags & CMD_JSON))
 		return no_json(e);
 	rc = cfg_command_flags_check(cfg, e);
+	if (cfg->all && (!(c->flags & CMD_ALL) || cfg->n_more))
+		return err_set(e, -EINVAL,
+			       "-a: only mount and umount have it, in place of names");
+	if (rc == 0 && w->conf && (c->places[0] != PLACE_SOURCE || !w->n_places))
+		rc = conf_apply(w->conf, NULL, NULL, cfg, e);
 	for (size_t i = 0; i < places_max(c) && rc == 0; i++)
-		rc = take_place(cfg, c->places[i], i < w->n_places ? w->places[i] : NULL, e);
+		rc = take_place(cfg, w, c->places[i], i < w->n_places ? w->places[i] : NULL, e);
 	for (size_t i = 0; i < ARRAY_LEN(paths) && rc == 0; i++)
 		rc = make_absolute(paths[i], e);
-	return rc;
-}
-
-/* implied - with allow_other the kernel has to check permissions: nobody else does. */
-static int implied(struct cfg *cfg, struct err *e)
-{
-	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
-		if (strcmp(cfg->fuse_opts[i], "allow_other") == 0 ||
-		    strcmp(cfg->fuse_opts[i], "allow_root") == 0)
-			return cfg_set_options(cfg, "default_permissions", e);
-	return 0;
-}
-
-/* settle_refs - references are to the chunks of a Zarr v2 tree as they are stored. */
-static int settle_refs(struct cfg *cfg, struct err *e)
-{
-	if (cfg->rw || cfg->zarr3 || cfg->mode == CFG_MODE_NCZARR || cfg->view == CFG_VIEW_NC)
-		return err_set(e, -EINVAL,
-			       "refs: references are to a tree that is read, of Zarr v2 "
-			       "without NCZarr's keys: leave out rw, zarr_format=3, shards, "
-			       "mode=nczarr and view=nc");
-	cfg->view = CFG_VIEW_ZARR;
-	if (!cfg_said(cfg, "filter"))
-		cfg->filter = CFG_FILTER_KEEP;
-	return 0;
-}
-
-int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e)
-{
-	struct walk w = {.argc = argc, .i = 1, .argv = argv};
-	int rc;
-
-	*cfg = (struct cfg){.command = CFG_MOUNT};
-	rc = cfg_defaults(cfg, e);
-	for (; rc == 0 && w.i < argc; w.i++) {
-		const char *arg = argv[w.i];
-
-		if (w.only_places || arg[0] != '-' || !arg[1])
-			rc = place(cfg, &w, e);
-		else if (strcmp(arg, "--") == 0)
-			w.only_places = true;
-		else if (arg[1] == '-')
-			rc = long_flag(cfg, &w, e);
-		else
-			rc = short_flags(cfg, &w, e);
-		if (cfg->command == CFG_HELP || cfg->command == CFG_VERSION)
-			return 0;
-	}
-	if (rc == 0)
-		rc = take_places(cfg, &w, e);
-	if (rc == 0)
-		rc = implied(cfg, e);
-	if (rc == 0)
-		rc = cfg_settle(cfg, e);
-	if (rc == 0 && cfg->command == CFG_REFS)
-		rc = settle_refs(cfg, e);
-	if (rc < 0)
-		cfg_release(cfg);
 	return rc;
 }
 
@@ -477,6 +513,175 @@ static void free_texts(char **list, size_t n)
 	for (size_t i = 0; i < n; i++)
 		free(list[i]);
 	free(list);
+}
+
+/* implied - with allow_other the kernel has to check permissions: nobody else does. */
+static int implied(struct cfg *cfg, struct err *e)
+{
+	cfg_from_set(cfg, CFG_AT_LINE, "with allow_other");
+	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
+		if (strcmp(cfg->fuse_opts[i], "allow_other") == 0 ||
+		    strcmp(cfg->fuse_opts[i], "allow_root") == 0)
+			return cfg_set_options(cfg, "default_permissions", e);
+	return 0;
+}
+
+/* unless_asked - what a configuration says of mounts is not meant for references. */
+static void unless_asked(struct cfg *cfg)
+{
+	if (cfg_from_at(cfg, "rw") < CFG_AT_NAMED && cfg_from_at(cfg, "create") < CFG_AT_NAMED)
+		cfg->rw = cfg->create = false;
+	if (cfg_from_at(cfg, "zarr_format") < CFG_AT_NAMED &&
+	    cfg_from_at(cfg, "shards") < CFG_AT_NAMED && cfg->zarr3) {
+		cfg->zarr3 = cfg->nested = cfg->strict_json = false;
+		cfg->shard_size = 0;
+	}
+	if (cfg_from_at(cfg, "mode") < CFG_AT_NAMED)
+		cfg->mode = CFG_MODE_ZARR;
+	if (cfg_from_at(cfg, "view") < CFG_AT_NAMED)
+		cfg->view = CFG_VIEW_AUTO;
+}
+
+/* settle_refs - references are to the chunks of a Zarr v2 tree as they are stored. */
+static int settle_refs(struct cfg *cfg, struct err *e)
+{
+	unless_asked(cfg);
+	if (cfg->rw || cfg->zarr3 || cfg->mode == CFG_MODE_NCZARR || cfg->view == CFG_VIEW_NC)
+		return err_set(e, -EINVAL,
+			       "refs: references are to a tree that is read, of Zarr v2 "
+			       "without NCZarr's keys: leave out rw, zarr_format=3, shards, "
+			       "mode=nczarr and view=nc");
+	cfg->view = CFG_VIEW_ZARR;
+	if (cfg_from_at(cfg, "filter") < CFG_AT_NAMED) {
+		cfg->filter = CFG_FILTER_KEEP;
+		free_texts(cfg->filter_rules, cfg->n_filter_rules);
+		cfg->filter_rules = NULL;
+		cfg->n_filter_rules = 0;
+	}
+	return 0;
+}
+
+/* pass - an argument that is no place, for the processes that mount NAME and NAME. */
+static int pass(struct cfg *cfg, const struct walk *w, int first, struct err *e)
+{
+	int rc = 0;
+
+	for (int i = first; i <= w->i && i < w->argc && rc == 0; i++)
+		rc = keep_text(&cfg->passed, &cfg->n_passed, w->argv[i], e);
+	return rc;
+}
+
+static int walk_arguments(struct cfg *cfg, struct walk *w, struct err *e)
+{
+	int rc = 0;
+
+	for (; rc == 0 && w->i < w->argc; w->i++) {
+		const char *arg = w->argv[w->i];
+		const int first = w->i;
+
+		if (w->only_places || arg[0] != '-' || !arg[1]) {
+			rc = place(cfg, w, e);
+			continue;
+		}
+		if (strcmp(arg, "--") == 0) {
+			w->only_places = true;
+			continue;
+		}
+		rc = arg[1] == '-' ? long_flag(cfg, w, e) : short_flags(cfg, w, e);
+		if (cfg->command == CFG_HELP || cfg->command == CFG_VERSION)
+			return rc;
+		if (rc == 0)
+			rc = pass(cfg, w, first, e);
+	}
+	return rc;
+}
+
+/* open_files - where the command needs any. */
+static int open_files(struct cfg *cfg, struct walk *w, struct err *e)
+{
+	const struct cfg_command_row *c = cfg_command_row(cfg->command);
+	int rc;
+
+	if (c->places[0] != PLACE_SOURCE && !(c->flags & CMD_FILES))
+		return 0;
+	rc = conf_open(w->files, cfg, &w->conf, e);
+	if (rc < 0 && cfg->command == CFG_UMOUNT && !cfg->config_file) {
+		/* what is mounted can be unmounted whatever is in a file */
+		cfg->note = cfg->note ? cfg->note : strdup(e ? e->msg : "");
+		return 0;
+	}
+	if (rc == 0 && c->flags & CMD_FILES)
+		rc = conf_mounts(w->conf, cfg, e);
+	return rc;
+}
+
+/* take_named - `mount NAME` is a mount of what the section says. Several are as many processes. */
+static int take_named(struct cfg *cfg, struct walk *w, struct err *e)
+{
+	int rc = 0;
+
+	if (cfg->command != CFG_MOUNT_NAMED)
+		return 0;
+	for (size_t i = 0; i < cfg->n_more; i++)
+		if (!conf_named(w->conf, cfg->more[i]))
+			return conf_unknown_mount(w->conf, cfg->more[i], e);
+	if (cfg->n_more != 1)
+		return 0;
+	w->named = conf_named(w->conf, cfg->more[0]);
+	cfg->command = CFG_MOUNT;
+	w->n_places = 2;
+	rc = conf_place(w->named, "source", &w->own[0], e);
+	if (rc == 0)
+		rc = conf_place(w->named, "target", &w->own[1], e);
+	w->places[0] = w->own[0];
+	w->places[1] = w->own[1];
+	return rc;
+}
+
+static void release_walk(struct walk *w)
+{
+	conf_free(w->conf);
+	for (size_t i = 0; i < ARRAY_LEN(w->own); i++) {
+		if (w->own[i])
+			explicit_bzero(w->own[i], strlen(w->own[i]));
+		free(w->own[i]);
+	}
+}
+
+int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct cfg *cfg,
+	      struct err *e)
+{
+	struct walk w = {.argc = argc, .i = 1, .argv = argv, .files = files};
+	int rc;
+
+	*cfg = (struct cfg){.command = CFG_MOUNT};
+	rc = cfg_from_new(cfg, e);
+	if (rc == 0)
+		rc = cfg_defaults(cfg, e);
+	if (rc == 0)
+		rc = walk_arguments(cfg, &w, e);
+	if (rc == 0 && (cfg->command == CFG_HELP || cfg->command == CFG_VERSION))
+		return 0;
+	if (rc == 0)
+		rc = open_files(cfg, &w, e);
+	if (rc == 0)
+		rc = take_named(cfg, &w, e);
+	if (rc == 0)
+		rc = take_places(cfg, &w, e);
+	if (rc == 0)
+		rc = implied(cfg, e);
+	if (rc == 0)
+		rc = cfg_settle(cfg, e);
+	if (rc == 0 && cfg->command == CFG_REFS)
+		rc = settle_refs(cfg, e);
+	if (rc == 0 && cfg->command == CFG_CONVERT)
+		rc = cfg_settle_convert(cfg, e);
+	if (rc == 0 && cfg->print_config)
+		cfg->command = CFG_PRINT;
+	release_walk(&w);
+	if (rc < 0)
+		cfg_release(cfg);
+	return rc;
 }
 
 static void wipe_text(char *text)
@@ -502,11 +707,12 @@ void cfg_release(struct cfg *cfg)
 {
 	/* a secret does not stay in memory that is given back */
 	char *const texts[] = {
-		cfg->source,     cfg->shown,       cfg->user,       cfg->out,
-		cfg->mountpoint, cfg->link_root,   cfg->state_dir,  cfg->endpoint,
-		cfg->profile,    cfg->region,      cfg->access_key, cfg->aws_config,
-		cfg->ca_file,    cfg->bearer_file, cfg->netrc_file, cfg->cache_dir,
-		cfg->address,    cfg->metrics,     cfg->log,        cfg->resume};
+		cfg->source,      cfg->shown,       cfg->user,       cfg->out,
+		cfg->mountpoint,  cfg->link_root,   cfg->state_dir,  cfg->endpoint,
+		cfg->profile,     cfg->region,      cfg->access_key, cfg->aws_config,
+		cfg->ca_file,     cfg->bearer_file, cfg->netrc_file, cfg->cache_dir,
+		cfg->address,     cfg->metrics,     cfg->log,        cfg->resume,
+		cfg->config_file, cfg->note};
 
 	cfg_forget(cfg);
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
@@ -519,5 +725,17 @@ void cfg_release(struct cfg *cfg)
 	free_texts(cfg->quantize_rules, cfg->n_quantize_rules);
 	free_texts(cfg->chunk_rules, cfg->n_chunk_rules);
 	free_texts(cfg->unlimited, cfg->n_unlimited);
+	free_texts(cfg->files, cfg->n_files);
+	for (size_t i = 0; i < cfg->n_passed; i++)
+		wipe_text(cfg->passed[i]);
+	free_texts(cfg->passed, cfg->n_passed);
+	for (size_t i = 0; i < cfg->n_mounts; i++) {
+		free(cfg->mounts[i].name);
+		free(cfg->mounts[i].source);
+		free(cfg->mounts[i].target);
+		free(cfg->mounts[i].where);
+	}
+	free(cfg->mounts);
+	cfg_from_free(cfg->from);
 	*cfg = (struct cfg){.command = cfg->command};
 }

@@ -14,6 +14,27 @@ const struct cfg_command_row cfg_commands[] = {
 	 0,
 	 "[options] SOURCE MOUNTPOINT",
 	 "mount SOURCE in the other format"},
+	{CFG_MOUNT_NAMED,
+	 "mount",
+	 {PLACE_NAME, PLACE_NONE},
+	 1,
+	 CMD_MORE | CMD_ALL | CMD_FILES,
+	 "[-o ...] NAME...|-a",
+	 "mount what nczarrfs.conf(5) names"},
+	{CFG_UMOUNT,
+	 "umount",
+	 {PLACE_NAME, PLACE_NONE},
+	 1,
+	 CMD_MORE | CMD_ALL | CMD_FILES,
+	 "NAME|MOUNTPOINT...|-a",
+	 "unmount"},
+	{CFG_LIST,
+	 "list",
+	 {PLACE_NONE, PLACE_NONE},
+	 0,
+	 CMD_JSON | CMD_FILES,
+	 "[--json]",
+	 "what is mounted, and what has a name"},
 	{CFG_INFO,
 	 "info",
 	 {PLACE_SOURCE, PLACE_NONE},
@@ -25,7 +46,7 @@ const struct cfg_command_row cfg_commands[] = {
 	 "filters",
 	 {PLACE_NONE, PLACE_NONE},
 	 0,
-	 CMD_JSON,
+	 CMD_JSON | CMD_FILES,
 	 "[-v] [--json] [-o ...]",
 	 "list the filters that are there"},
 	{CFG_RECOVER,
@@ -49,6 +70,13 @@ const struct cfg_command_row cfg_commands[] = {
 	 CMD_JSON | CMD_RESUME | CMD_QUICK,
 	 "[--json] [--quick] [--resume STATE] [-o ...] SOURCE",
 	 "read every chunk, name those that are damaged"},
+	{CFG_CONVERT,
+	 "convert",
+	 {PLACE_SOURCE, PLACE_TO},
+	 2,
+	 CMD_JSON | CMD_FORCE,
+	 "[--json] [--force] [-o ...] SOURCE DEST",
+	 "copy it in another format"},
 	{CFG_STATUS,
 	 "status",
 	 {PLACE_MOUNT, PLACE_NONE},
@@ -99,6 +127,8 @@ const char *cfg_place_name(enum cfg_place place)
 	case PLACE_MOUNTPOINT:
 	case PLACE_MOUNT:
 		return "MOUNTPOINT";
+	case PLACE_TO:
+		return "DEST";
 	case PLACE_OUT:
 		return "OUT";
 	case PLACE_NAME:

@@ -10,12 +10,21 @@
 #include "base/err.h"
 
 enum cfg_command {
-	CFG_MOUNT, CFG_INFO, CFG_FILTERS, CFG_RECOVER, CFG_REFS, CFG_STATUS, CFG_LOG, CFG_HELP,
-	CFG_VERSION, CFG_CHECK, CFG_CONVERT
+	CFG_MOUNT, CFG_INFO, CFG_FILTERS, CFG_RECOVER, CFG_REFS, CFG_STATUS, CFG_LOG,
+	CFG_MOUNT_NAMED, CFG_UMOUNT, CFG_LIST, CFG_PRINT, CFG_CHECK, CFG_CONVERT, CFG_HELP,
+	CFG_VERSION
 };
 enum cfg_mode { CFG_MODE_ZARR, CFG_MODE_NCZARR, CFG_MODE_NOXARRAY };
 enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_KEEP, CFG_FILTER_NONE };
 enum cfg_view { CFG_VIEW_AUTO, CFG_VIEW_ZARR, CFG_VIEW_NC };
+
+struct cfg_from; /* where the value of each option is from: mountcfg/from.c */
+
+/* cfg_mount - a section [mount NAME] of a configuration file. */
+struct cfg_mount {
+	char *name, *source, *target, *where; /* source: as it may be shown; where: FILE:LINE */
+	bool automatic;                       /* mount -a mounts it */
+};
 
 struct cfg {
 	enum cfg_command command;
@@ -26,7 +35,8 @@ struct cfg {
 	char *user, *password;   /* of the address, NULL; wiped from the command line */
 	char *out;               /* refs: where to; "-": standard output; log: levels; owned */
 	char *mountpoint;        /* owned */
-	char **more;             /* n_more sources of recover besides, as source */
+	char **more;             /* n_more sources of recover besides, as source; the names of
+				  * mount and umount */
 	size_t n_more;
 	bool foreground;         /* -f */
 	bool verbose;            /* -v */
@@ -36,6 +46,19 @@ struct cfg {
 	bool quick;              /* --quick of check */
 	bool force;              /* --force of convert */
 	unsigned command_flags;  /* which of these were given: mountcfg_int.h */
+	bool all;                /* -a of mount and umount */
+	char *config_file;       /* -o config= : read instead of the files there are; or NULL */
+	bool no_config;          /* --no-config : none is read */
+	bool print_config;       /* --print-config : the command was CFG_MOUNT */
+	struct cfg_mount *mounts; /* n_mounts that the files name; filled for mount, umount, list */
+	size_t n_mounts;
+	char **files;            /* n_files that were read, for --print-config */
+	size_t n_files;
+	char *note;              /* a file that was not read, and why; NULL */
+	char **passed;           /* n_passed flags and options as they were typed, for the processes
+				  * of mount NAME NAME */
+	size_t n_passed;
+	struct cfg_from *from;
 	enum cfg_mode mode;      /* -o mode= */
 	enum cfg_filter filter;  /* -o filter=portable|keep|none: of variables without a rule */
 	char **filter_rules;     /* n_filter_rules texts of -o filter=SPEC, in the user's order; a
@@ -112,9 +135,21 @@ struct cfg {
 	size_t n_fuse_opts;
 };
 
-/* cfg_parse - fill cfg from the command line. Relative paths are made absolute.
- * Returns 0 (cfg_release it); -EINVAL with what is wrong and what to type instead. */
-int cfg_parse(int argc, char *const *argv, struct cfg *cfg, struct err *e) NZ_MUST_USE;
+/* cfg_files - where configuration files are; NULL: there is none. docs/nczarrfs.conf.5. */
+struct cfg_files {
+	const char *system, *user; /* absolute paths; borrowed */
+};
+
+/* cfg_parse - fill cfg from the command line and the configuration files. Relative paths are made
+ * absolute. Returns 0 (cfg_release it); -EINVAL with what is wrong and what to type instead;
+ * -EACCES a configuration file that others may write, or read though it has a password. */
+int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct cfg *cfg,
+	      struct err *e) NZ_MUST_USE;
+/* cfg_user_file - $XDG_CONFIG_HOME/nczarrfs.conf or ~/.config/nczarrfs.conf; NULL: there is no
+ * home. The caller's. */
+char *cfg_user_file(void);
+#define CFG_SYSTEM_FILE "/etc/nczarrfs.conf"
+
 void cfg_release(struct cfg *cfg);
 /* cfg_forget - wipe what is secret, in place: user, password, keys, addresses. For processes that
  * do not open the source; what is shown stays. Allocates nothing; cfg_release it all the same. */
@@ -125,6 +160,13 @@ void cfg_forget(struct cfg *cfg);
 void cfg_each(const struct cfg *cfg,
 	      void (*fn)(void *arg, const char *name, const char *value, bool said, bool is_path),
 	      void *arg);
+
+/* cfg_show - a source for messages: of an address only what has no secrets; free it. */
+char *cfg_show(const char *arg);
+
+/* cfg_where - where the value of an option is from: "command line", "FILE:LINE", "built in".
+ * Borrowed from cfg. */
+const char *cfg_where(const struct cfg *cfg, const char *name);
 
 /* cfg_said - whether an option was given, as opposed to its default. */
 bool cfg_said(const struct cfg *cfg, const char *name);

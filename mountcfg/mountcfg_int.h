@@ -10,6 +10,7 @@ enum cfg_place { /* what an argument is, and where it goes */
 	PLACE_NONE,
 	PLACE_SOURCE,     /* a path or an address: cfg->source, remote, shown, user, password */
 	PLACE_MOUNTPOINT, /* a directory: cfg->mountpoint */
+	PLACE_TO,         /* a local path, or an address of an object store: cfg->out */
 	PLACE_OUT,        /* a local path or "-", which is also the default: cfg->out */
 	PLACE_MOUNT,      /* where something is mounted: cfg->source */
 	PLACE_TEXT,       /* any text: cfg->out */
@@ -22,6 +23,8 @@ enum { /* cfg_command_row.flags */
 	CMD_RESUME = 0x100, /* has --resume; and so on: command_flags.c */
 	CMD_QUICK = 0x200,
 	CMD_FORCE = 0x400,
+	CMD_ALL = 4,  /* has -a, in place of names */
+	CMD_FILES = 8, /* needs the configuration files, though it has no SOURCE */
 };
 
 struct cfg_command_row {
@@ -51,6 +54,8 @@ int cfg_command_flag(struct cfg *cfg, const char *arg, const char *next,
 const char *cfg_command_flag_at(size_t i);
 /* cfg_command_flags_check - whether the command has those that were given. -EINVAL. */
 int cfg_command_flags_check(const struct cfg *cfg, struct err *e) NZ_MUST_USE;
+/* cfg_settle_convert - which view a copy is of. Returns 0; -EINVAL with what to type instead. */
+int cfg_settle_convert(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 /* cfg_place_name - for messages: "SOURCE". */
 const char *cfg_place_name(enum cfg_place place);
 
@@ -107,6 +112,61 @@ int cfg_defaults(struct cfg *cfg, struct err *e) NZ_MUST_USE;
  * backslash is kept but for ones before a comma or a backslash. Returns 0; -EINVAL with what is
  * wrong; -ENOMEM. */
 int cfg_set_options(struct cfg *cfg, const char *list, struct err *e) NZ_MUST_USE;
+
+/* cfg_set_key - take one key of a configuration file, which may be any option's name: flags have
+ * yes or no. home: NULL, or what "~" is in paths, which have to be absolute. Returns 0; -ENOENT
+ * it is no option; else as cfg_set_options. */
+int cfg_set_key(struct cfg *cfg, const char *name, const char *value, const char *home,
+		struct err *e) NZ_MUST_USE;
+/* cfg_unknown - -EINVAL for a name that is no option. lead: before the name in the message;
+ * extra: n names more that may have been meant. */
+int cfg_unknown(const char *lead, const char *name, const char *const *extra, size_t n,
+		struct err *e);
+
+/* ---- where values are from (from.c) ---- */
+
+/* Places in the order in which they win. Each section for patterns that matches is one of its own:
+ * CFG_AT_PATTERN is that of the least specific. */
+enum {
+	CFG_AT_BUILTIN, CFG_AT_SYSTEM, CFG_AT_USER, CFG_AT_PATTERN, CFG_AT_NAMED = 250, CFG_AT_LINE
+};
+
+int cfg_from_new(struct cfg *cfg, struct err *e) NZ_MUST_USE;
+void cfg_from_free(struct cfg_from *f); /* takes NULL */
+/* cfg_from_set - what is set from now on is from this place. where is borrowed until the next. */
+void cfg_from_set(struct cfg *cfg, int at, const char *where);
+/* cfg_from_take - whether an option of the table (by its number), or of the mount, is to be taken
+ * from this place; it is noted. The first place that has one is the only one: places are read from
+ * the one that wins downwards. */
+bool cfg_from_take(struct cfg *cfg, size_t option);
+bool cfg_from_take_mount(struct cfg *cfg, const char *name, size_t len);
+/* cfg_from_note - a flag of the line is the same as this option of the table. */
+void cfg_from_note(struct cfg *cfg, const char *name);
+/* cfg_from_at - the place of an option; CFG_AT_BUILTIN when nobody said it. */
+int cfg_from_at(const struct cfg *cfg, const char *name);
+
+/* ---- configuration files ---- */
+
+struct conf;
+struct conf_section;
+/* conf_open - read and check the files; none of them need exist. *ret is the caller's. cfg: gets
+ * files and note. */
+int conf_open(const struct cfg_files *files, struct cfg *cfg, struct conf **ret,
+	      struct err *e) NZ_MUST_USE;
+void conf_free(struct conf *c); /* takes NULL */
+/* conf_named - the section [mount NAME], borrowed; NULL. */
+const struct conf_section *conf_named(const struct conf *c, const char *name);
+/* conf_place - source= or target= as an absolute path or address: *ret the caller's. */
+int conf_place(const struct conf_section *s, const char *key, char **ret,
+	       struct err *e) NZ_MUST_USE;
+/* conf_apply - set what the files say and nobody above them did. named: NULL; source: as an
+ * absolute path or an address without a user; NULL: none. */
+int conf_apply(const struct conf *c, const struct conf_section *named, const char *source,
+	       struct cfg *cfg, struct err *e) NZ_MUST_USE;
+/* conf_mounts - fill cfg->mounts. */
+int conf_mounts(const struct conf *c, struct cfg *cfg, struct err *e) NZ_MUST_USE;
+/* conf_unknown_mount - -ENOENT with the nearest name. */
+int conf_unknown_mount(const struct conf *c, const char *name, struct err *e);
 
 struct address;
 /* cfg_rc - what .ncrc and its kin say about an address on another machine, where neither

@@ -4,6 +4,7 @@
  * Options of the mount itself are listed by name, so that a misspelt option is found here, with
  * a guess at what was meant, and not by libfuse after the source was opened. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -286,23 +287,34 @@ int cfg_defaults(struct cfg *cfg, struct err *e)
 	return rc;
 }
 
-static int unknown_option(const char *opt, size_t len, struct err *e)
+int cfg_unknown(const char *lead, const char *name, const char *const *extra, size_t n_extra,
+		struct err *e)
 {
-	auto_free char *name = strndup(opt, len);
-	const char *all[2 * CFG_OPTIONS_MAX], *near;
-	size_t n = 0;
+	const char *all[2 * CFG_OPTIONS_MAX + 8], *near;
+	size_t len = strcspn(name, "="), n = 0;
+	auto_free char *word = strndup(name, len);
 
+	for (size_t i = 0; i < n_extra && i < 8; i++)
+		all[n++] = extra[i];
 	for (size_t i = 0; i < cfg_n_options; i++)
 		all[n++] = cfg_options[i].name;
 	for (size_t i = 0; i < cfg_n_mount_options; i++)
 		all[n++] = cfg_mount_options[i];
-	near = name ? cfg_nearest(name, all, n) : NULL;
+	near = word ? cfg_nearest(word, all, n) : NULL;
+	len = near ? strcspn(near, "=") : 0;
 	if (near)
-		return err_set(e, -EINVAL,
-			       "-o %s: unknown option: did you mean '%s'? (all are in nczarrfs "
-			       "--help)",
-			       opt, near);
-	return err_set(e, -EINVAL, "-o %s: unknown option: see nczarrfs --help", opt);
+		return err_set(
+			e, -EINVAL,
+			"%s%s: unknown option: did you mean '%.*s'? (all are in nczarrfs "
+			"--help)",
+			lead, name, (int)(*lead ? strlen(near) : len), near);
+	return err_set(e, -EINVAL, "%s%s: unknown option: see nczarrfs --help", lead, name);
+}
+
+/* no_value - yes and no are values of flags, for what a configuration file says otherwise. */
+static bool no_value(const char *value)
+{
+	return strcmp(value, "yes") != 0 && strcmp(value, "no") != 0;
 }
 
 /* check_mount_value - the numbers among the mount's options that libfuse would take on trust. */
@@ -318,9 +330,9 @@ static int check_mount_value(const char *opt, size_t len, struct err *e)
 	if (wants && (!value || !*value))
 		return err_set(e, -EINVAL, "-o %.*s: needs a value: write %.*s=...", (int)len,
 			       opt, (int)len, opt);
-	if (!wants && value)
-		return err_set(e, -EINVAL, "-o %s: takes no value: write %.*s", opt, (int)len,
-			       opt);
+	if (!wants && value && no_value(value))
+		return err_set(e, -EINVAL, "-o %s: takes no value but yes or no: write %.*s",
+			       opt, (int)len, opt);
 	if (wants && strncmp(opt, "max_", 4) == 0 &&
 	    (str_u64(value, strlen(value), INT32_MAX, &v) < 0 || v < min))
 		return err_set(e, -EINVAL, "-o %.*s: bad number '%s': use %d to %d", (int)len,
@@ -328,17 +340,69 @@ static int check_mount_value(const char *opt, size_t len, struct err *e)
 	return 0;
 }
 
+/* drop_mount_option - what was said before it does not hold. */
+static void drop_mount_option(struct cfg *cfg, const char *name, size_t len)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < cfg->n_fuse_opts; i++) {
+		char *opt = cfg->fuse_opts[i];
+
+		if (strncmp(opt, name, len) == 0 && (!opt[len] || opt[len] == '='))
+			free(opt);
+		else
+			cfg->fuse_opts[kept++] = opt;
+	}
+	cfg->n_fuse_opts = kept;
+}
+
 static int set_mount_option(struct cfg *cfg, const char *opt, size_t len, struct err *e)
 {
+	auto_free char *name = NULL;
 	int rc;
 
 	if (strncmp(opt, "x-", 2) == 0 || strncmp(opt, "comment=", 8) == 0 ||
 	    (!opt[len] && in_list(opt, len, cfg_ignored_options, cfg_n_ignored_options)))
 		return 0;
 	if (!in_list(opt, len, cfg_mount_options, cfg_n_mount_options))
-		return unknown_option(opt, len, e);
+		return cfg_unknown("-o ", opt, NULL, 0, e);
 	rc = check_mount_value(opt, len, e);
-	return rc < 0 ? rc : add_text(&cfg->fuse_opts, &cfg->n_fuse_opts, opt, opt, e);
+	if (rc < 0 || !cfg_from_take_mount(cfg, opt, len))
+		return rc;
+	if (!opt[len] || no_value(opt + len + 1))
+		return add_text(&cfg->fuse_opts, &cfg->n_fuse_opts, opt, opt, e);
+	drop_mount_option(cfg, opt, len);
+	if (strcmp(opt + len, "=no") == 0)
+		return 0;
+	name = strndup(opt, len);
+	return name ? add_text(&cfg->fuse_opts, &cfg->n_fuse_opts, name, name, e)
+		    : err_nomem(e);
+}
+
+/* set_known - an option of the table. value: NULL: there was none. */
+static int set_known(struct cfg *cfg, const struct cfg_option *o, const char *value,
+		     struct err *e)
+{
+	if (o->kind == OPT_FLAG && value && no_value(value))
+		return err_set(e, -EINVAL, "-o %s=%s: takes no value but yes or no: write %s",
+			       o->name, value, o->name);
+	if (o->kind != OPT_FLAG && o->kind != OPT_BARE && !value)
+		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=%s", o->name,
+			       o->name, o->initial ? o->initial : "...");
+	if (o->kind == OPT_BARE && (!value || strcmp(value, "yes") == 0))
+		value = o->initial;
+	if (!cfg_from_take(cfg, (size_t)(o - cfg_options)))
+		return 0;
+	cfg->said |= (uint64_t)1 << (o - cfg_options);
+	if (o->kind == OPT_FLAG) {
+		*(bool *)((char *)cfg + o->field) = !value || strcmp(value, "yes") == 0;
+		return 0;
+	}
+	if (o->kind == OPT_BARE && strcmp(value, "no") == 0) {
+		*(uint64_t *)((char *)cfg + o->field) = 0;
+		return 0;
+	}
+	return set_value(cfg, o, value, e);
 }
 
 /* set_option - one "name" or "name=value". */
@@ -346,22 +410,60 @@ static int set_option(struct cfg *cfg, const char *opt, struct err *e)
 {
 	size_t len = strcspn(opt, "=");
 	const struct cfg_option *o = len ? find_option(opt, len) : NULL;
-	const char *value = opt[len] ? opt + len + 1 : "";
 
 	if (!len)
 		return err_set(e, -EINVAL, "-o %s: option without a name: see nczarrfs --help",
 			       opt);
 	if (!o)
 		return set_mount_option(cfg, opt, len, e);
-	if (o->kind == OPT_FLAG && opt[len])
-		return err_set(e, -EINVAL, "-o %s: takes no value: write %s", opt, o->name);
-	if (o->kind != OPT_FLAG && o->kind != OPT_BARE && !opt[len])
-		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=%s", opt, o->name,
-			       o->initial ? o->initial : "...");
-	if (o->kind == OPT_BARE && !opt[len])
-		value = o->initial;
-	cfg->said |= (uint64_t)1 << (o - cfg_options);
-	return set_value(cfg, o, value, e);
+	return set_known(cfg, o, opt[len] ? opt + len + 1 : NULL, e);
+}
+
+/* in_home - "~/x" below home; every other path has to be absolute: a file is for whatever
+ * directory one is in. *ret: NULL: as it is; else the caller's. */
+static int in_home(const struct cfg_option *o, const char *value, const char *home, char **ret,
+		   struct err *e)
+{
+	static const char *const paths[] = {"DIR", "FILE", "SOCKET"};
+	bool is_path = false;
+
+	*ret = NULL;
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+		is_path = is_path || (o->kind == OPT_TEXT && strcmp(o->initial, paths[i]) == 0);
+	if (!is_path || value[0] == '/' || !*value)
+		return 0;
+	if (strncmp(value, "~/", 2) != 0 || !home || home[0] != '/')
+		return err_set(e, -EINVAL,
+			       "%s: '%s': has to be an absolute path, or begin with ~/",
+			       o->name, value);
+	if (asprintf(ret, "%s%s", home, value + 1) < 0) {
+		*ret = NULL;
+		return err_nomem(e);
+	}
+	return 0;
+}
+
+int cfg_set_key(struct cfg *cfg, const char *name, const char *value, const char *home,
+		struct err *e)
+{
+	const struct cfg_option *o = find_option(name, strlen(name));
+	auto_free char *text = NULL;
+	int rc;
+
+	if (o && o->field == FIELD(config_file))
+		return err_set(e, -EINVAL, "%s: only on the command line", name);
+	if (o) {
+		rc = in_home(o, value, home, &text, e);
+		return rc < 0 ? rc : set_known(cfg, o, text ? text : value, e);
+	}
+	if (strchr(name, '=') ||
+	    !in_list(name, strlen(name), cfg_mount_options, cfg_n_mount_options))
+		return -ENOENT;
+	if (asprintf(&text, "%s=%s", name, value) < 0) {
+		text = NULL;
+		return err_nomem(e);
+	}
+	return set_mount_option(cfg, text, strlen(name), e);
 }
 
 /* rule_value - the value of a rule's option in n bytes "filter=..."; NULL: another option. */
@@ -457,22 +559,51 @@ bool cfg_said(const struct cfg *cfg, const char *name)
 	return o && cfg->said >> (o - cfg_options) & 1;
 }
 
+/* asked - whether an option was asked for of this mount, not of all or of many: only then it has to
+ * go with the rest. */
+static bool asked(const struct cfg *cfg, const char *name)
+{
+	return cfg_from_at(cfg, name) >= CFG_AT_NAMED;
+}
+
+/* settle_ro - ro and rw undo each other: the one that wins, and in one place neither. */
+static int settle_ro(struct cfg *cfg, struct err *e)
+{
+	const int rw = cfg_from_at(cfg, "rw"), create = cfg_from_at(cfg, "create");
+	const int writes = rw > create || !cfg->create ? rw : create;
+	bool ro = false;
+
+	cfg->rw = cfg->rw || cfg->create;
+	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
+		ro = ro || strcmp(cfg->fuse_opts[i], "ro") == 0;
+	if (!ro || !cfg->rw)
+		return 0;
+	if (cfg_from_at(cfg, "ro") == writes)
+		return err_set(e, -EINVAL, "-o ro: does not go with %s: leave out one",
+			       cfg->create ? "create" : "rw");
+	if (cfg_from_at(cfg, "ro") > writes)
+		cfg->rw = cfg->create = false;
+	else
+		drop_mount_option(cfg, "ro", 2);
+	return 0;
+}
+
 /* settle_writing - what only writable mounts have. */
 static int settle_writing(struct cfg *cfg, struct err *e)
 {
 	static const char *const only_rw[] = {"new",        "chunks",     "consolidated",
 					      "stage_size", "write_size", "commit_delay",
 					      "nojournal"};
+	int rc = settle_ro(cfg, e), decided = cfg_from_at(cfg, "ro");
 
-	cfg->rw = cfg->rw || cfg->create;
-	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
-		if (cfg->rw && strcmp(cfg->fuse_opts[i], "ro") == 0)
-			return err_set(e, -EINVAL, "-o ro: does not go with %s: leave out one",
-				       cfg->create ? "create" : "rw");
-	for (size_t i = 0; i < ARRAY_LEN(only_rw); i++)
-		if (!cfg->rw && cfg->command == CFG_MOUNT && cfg_said(cfg, only_rw[i]))
-			return err_set(e, -EINVAL, "-o %s: only with rw", only_rw[i]);
-	return 0;
+	/* where it was decided that nothing is written: what is below that meant another mount */
+	if (cfg_from_at(cfg, "rw") > decided)
+		decided = cfg_from_at(cfg, "rw");
+	for (size_t i = 0; i < ARRAY_LEN(only_rw) && rc == 0; i++)
+		if (!cfg->rw && cfg->command == CFG_MOUNT && asked(cfg, only_rw[i]) &&
+		    cfg_from_at(cfg, only_rw[i]) >= decided)
+			rc = err_set(e, -EINVAL, "-o %s: only with rw", only_rw[i]);
+	return rc;
 }
 
 static bool endpoint_ok(const char *text)
@@ -507,6 +638,35 @@ static int settle_remote(struct cfg *cfg, struct err *e)
 	return 0;
 }
 
+/* settle_format - the version of Zarr, which several options ask for: what wins is the place that
+ * has most to say. */
+static int settle_format(struct cfg *cfg, struct err *e)
+{
+	const int format = cfg_from_at(cfg, "zarr_format"), mode = cfg_from_at(cfg, "mode");
+	const int shards = cfg->shard_size ? cfg_from_at(cfg, "shards") : CFG_AT_BUILTIN;
+	int three = shards > format ? shards : format;
+
+	if (cfg->shard_size && !cfg->zarr3 && shards == format)
+		return err_set(e, -EINVAL,
+			       "-o shards: Zarr v2 has none: leave out zarr_format=2");
+	if (cfg->shard_size && !cfg->zarr3 && shards < format)
+		cfg->shard_size = 0;
+	cfg->zarr3 = cfg->zarr3 || cfg->shard_size > 0;
+	if (cfg->zarr3 && cfg->mode == CFG_MODE_NCZARR) {
+		if (three == mode)
+			return err_set(e, -EINVAL,
+				       "-o mode=nczarr: only with zarr_format=2: use mode=zarr "
+				       "with Zarr v3");
+		if (three > mode)
+			cfg->mode = CFG_MODE_ZARR;
+		else
+			cfg->zarr3 = false, cfg->shard_size = 0;
+	}
+	if (!cfg->zarr3 && asked(cfg, "chunk_keys"))
+		return err_set(e, -EINVAL, "-o chunk_keys: only with zarr_format=3");
+	return 0;
+}
+
 int cfg_settle(struct cfg *cfg, struct err *e)
 {
 	int rc = settle_writing(cfg, e);
@@ -515,16 +675,9 @@ int cfg_settle(struct cfg *cfg, struct err *e)
 		rc = settle_remote(cfg, e);
 	if (rc < 0)
 		return rc;
-	if (cfg->shard_size && cfg_said(cfg, "zarr_format") && !cfg->zarr3)
-		return err_set(e, -EINVAL,
-			       "-o shards: Zarr v2 has none: leave out zarr_format=2");
-	cfg->zarr3 = cfg->zarr3 || cfg->shard_size > 0;
-	if (!cfg->zarr3 && cfg_said(cfg, "chunk_keys"))
-		return err_set(e, -EINVAL, "-o chunk_keys: only with zarr_format=3");
-	if (cfg->zarr3 && cfg->mode == CFG_MODE_NCZARR)
-		return err_set(e, -EINVAL,
-			       "-o mode=nczarr: only with zarr_format=2: use mode=zarr with "
-			       "Zarr v3");
+	rc = settle_format(cfg, e);
+	if (rc < 0)
+		return rc;
 	if (!cfg_said(cfg, "dimension_separator"))
 		cfg->nested = cfg->zarr3 && !cfg->v2_keys;
 	/* only Python reads a zarr.json with a bare NaN in it, and attributes are in it */

@@ -112,10 +112,14 @@ const struct cfg_option cfg_options[] = {
 	 "no extended attributes: programs that copy files with those have to ask for them at "
 	 "every chunk"},
 	{"metrics", OPT_TEXT, "SOCKET", FIELD(metrics), NULL, 0, 0,
-	 "a unix socket on which counters are given as OpenMetrics text: also --metrics SOCKET"},
+	 "a unix socket on which counters are given as OpenMetrics text: also --metrics "
+	 "SOCKET"},
 	{"log", OPT_TEXT, "COMPONENT=LEVEL", FIELD(log), NULL, 0, 0,
 	 "what the log says: error, warn, info or debug, of fuse, source, codec, cache, net, "
 	 "write, guest or all; ':' between two"},
+	{"config", OPT_TEXT, "FILE", FIELD(config_file), NULL, 0, 0,
+	 "a configuration file that is read instead of /etc/nczarrfs.conf and "
+	 "~/.config/nczarrfs.conf: also --config FILE"},
 	{"noplugins", OPT_FLAG, NULL, FIELD(noplugins), NULL, 0, 0,
 	 "use no filters from plugins, HDF5's or netCDF-C's"},
 	{"isolate", OPT_FLAG, NULL, FIELD(isolate), NULL, 0, 0,

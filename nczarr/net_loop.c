@@ -369,13 +369,15 @@ static void take_results(struct net *n)
 	int left;
 
 	while ((m = curl_multi_info_read(n->multi, &left)) != NULL) {
-		struct net_request *r = NULL;
+		struct net_request *r = n->flying.first;
 		CURLcode code = m->data.result;
 
 		if (m->msg != CURLMSG_DONE)
 			continue;
-		(void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&r);
-		settle(r, code); /* m is not valid any more */
+		while (r && r->easy != m->easy_handle)
+			r = r->next;
+		if (r)
+			settle(r, code); /* m is not valid any more */
 	}
 }
 

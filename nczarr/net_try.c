@@ -200,7 +200,6 @@ static void set_limits(struct net_request *r)
 static void set_calls(struct net_request *r)
 {
 
-	SET(r, CURLOPT_PRIVATE, r);
 	SET(r, CURLOPT_ERRORBUFFER, r->text);
 	SET(r, CURLOPT_HEADERFUNCTION, net_on_header);
 	SET(r, CURLOPT_HEADERDATA, r);

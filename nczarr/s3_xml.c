@@ -8,6 +8,13 @@
 
 #include "base/str.h"
 
+/* Expat 2.9 deprecates the one that older ones have. */
+#if XML_MAJOR_VERSION > 2 || XML_MINOR_VERSION >= 9
+#define BYTE_INDEX XML_GetCurrentByteIndex64
+#else
+#define BYTE_INDEX XML_GetCurrentByteIndex
+#endif
+
 #define DEPTH_MAX 16
 #define TEXT_MAX                                                                               \
 	(4 * S3_KEY_MAX) /* bytes of one text: a key with every byte encoded, and more */
@@ -336,7 +343,7 @@ int s3_xml_list(const void *xml, size_t n, s3_entry *emit, void *arg, struct s3_
 		rc = err_nomem(e);
 	else if (!whole && !ret->stopped)
 		rc = err_set(e, -EBADMSG, "a listing ends early or is damaged at byte %ld",
-			     (long)XML_GetCurrentByteIndex(g->p));
+			     (long)BYTE_INDEX(g->p));
 	XML_ParserFree(g->p);
 	free(g);
 	return rc;

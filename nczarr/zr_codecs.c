@@ -207,8 +207,8 @@ static int ask_codec(const struct codec_ops *ops, struct codec_conf *c, const js
 	c->json = (const char *)text.data;
 	rc = buf_ok(&text)
 		     ? ops->from_zarr(c, params, ret_n, e)
-		     : err_set(e, -EOPNOTSUPP, "codec '%.80s': its configuration is too long",
-			       ops->zarr2_id);
+		     : buf_full(&text, e, -EOPNOTSUPP,
+				"codec '%.80s': its configuration is too long", ops->zarr2_id);
 	buf_release(&text);
 	return rc < 0 && rc != -ENOMEM && ops->origin ? -EOPNOTSUPP : rc;
 }

@@ -55,7 +55,8 @@ static int full(const struct buf *out, struct err *e)
 {
 	if (buf_ok(out))
 		return 0;
-	return err_set(e, -ERANGE, "a chunk's elements take more than %zu bytes", out->max);
+	return buf_full(out, e, -ERANGE, "a chunk's elements take more than %zu bytes",
+			out->max);
 }
 
 /* put_items - the model's elements out of the stored ones. */

@@ -174,22 +174,24 @@ static int encode_fill(const struct plan *p, size_t elem_size, uint64_t bytes,
 	return rc;
 }
 
-/* keep_encoded - turn *f into the encoded chunk, where that is small enough to be kept. Returns
- * whether it is. */
-static bool keep_encoded(const struct buf *out, struct fill **f)
+/* keep_encoded - turn *f into the encoded chunk, where that is small enough to be kept. 1: it is;
+ * 0; -ENOMEM: what it is to be says nothing about the chunk. */
+static int keep_encoded(const struct buf *out, struct fill **f, struct err *e)
 {
 	struct fill *enc;
 
+	if (out->starved)
+		return err_nomem(e);
 	if (!buf_ok(out) || out->len == 0 || out->len > ENCODED_MAX)
-		return false;
+		return 0;
 	enc = fill_new(out->len, out->len);
 	if (!enc)
-		return false;
+		return err_nomem(e);
 	enc->kind = FILL_ENCODED;
 	memcpy(enc->bytes, out->data, out->len);
 	free(*f);
 	*f = enc;
-	return true;
+	return 1;
 }
 
 /* exact - whether encoding a fill value gives it back: no filter of the chain rounds. */
@@ -210,15 +212,19 @@ static int present_framed(const struct ds_array *a, const struct plan *p, struct
 			  struct err *e)
 {
 	uint64_t framed = codec_chain_framed_size(&p->chain, a->chunk_bytes);
+	struct err why = ERR_INIT;
 	struct buf out;
-	bool kept;
+	int rc = 0;
 
 	buf_init(&out, SIZE_MAX);
-	kept = exact(&p->chain) &&
-	       encode_fill(p, a->type.size, a->chunk_bytes, *f, &out, NULL) == 0 &&
-	       (framed == 0 || out.len < framed) && keep_encoded(&out, f);
+	if (exact(&p->chain))
+		rc = encode_fill(p, a->type.size, a->chunk_bytes, *f, &out, &why);
+	if (rc == 0 && out.len > 0 && (framed == 0 || out.len < framed))
+		rc = keep_encoded(&out, f, &why);
 	buf_release(&out);
-	if (kept)
+	if (err_accident(rc)) /* there is one form of a chunk, not one for each day */
+		return err_set(e, rc, "%s", why.msg);
+	if (rc > 0)
 		return 0;
 	if (framed == 0)
 		return err_set(e, -ERANGE, "a chunk of %" PRIu64 " bytes cannot be framed",
@@ -236,12 +242,14 @@ static int present_encoded(const struct plan *p, struct fill **f, struct err *e)
 
 	buf_init(&out, SIZE_MAX);
 	rc = encode_fill(p, p->elem_size, p->bytes, *f, &out, e);
-	if (rc == 0 && !keep_encoded(&out, f)) {
+	if (rc == 0)
+		rc = keep_encoded(&out, f, e);
+	if (rc == 0) {
 		(*f)->kind = FILL_FRAMED;
 		(*f)->size = out.len;
 	}
 	buf_release(&out);
-	return rc;
+	return rc < 0 ? rc : 0;
 }
 
 static int fill_elements(const struct ds_array *a, const struct plan *p, struct fill **ret,

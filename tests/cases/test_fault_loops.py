@@ -8,7 +8,7 @@ descriptors and threads while it serves.
 tests/faults/run.py) has more of the mounts.
 
 SEMANTICS E21: an error that comes of short memory or descriptors is not remembered, and never means
-that something is absent or damaged."""
+that something is absent or damaged, also when it was a library that met it."""
 import errno
 import os
 import struct
@@ -29,21 +29,41 @@ WAYS = ["alloc", "alloc-from", "open-emfile", "read-eintr", "read-short", "read-
         "fork-eagain", "make-emfile", "map-enomem"]
 
 
-def test_sample(t):
-    """No answer is wrong, and faults did happen."""
+def _loops(t, per, scenes, ways):
     build = os.path.dirname(os.path.abspath(t.binary))
     if t.sanitized:
         raise Skip("a sanitizer has the allocator: tests/loops of a build without")
     if not os.path.exists(os.path.join(build, "tests", "loops")):
         raise Skip("tests/loops is not built: make tools")
-    args = ["-n", "4"] + [w for s in SCENES for w in ("-k", s)] + [
-        w for s in WAYS for w in ("-w", s)]
+    args = ["-n", str(per)] + [w for s in scenes for w in ("-k", s)] + [
+        w for s in ways for w in ("-w", s)]
     status, text = run.run(build, args, folder=t.tmp, limit=LIMIT - 20)
     lines, n, sums = run.table(text)
     print(lines)
     assert status == 0 and sums[3] == 0, text[-8000:]
-    assert n == len(SCENES), f"{n} scenes of {len(SCENES)}"
+    assert n == len(scenes), f"{n} scenes of {len(scenes)}"
+    return sums
+
+
+def test_sample(t):
+    """No answer is wrong, and faults did happen."""
+    sums = _loops(t, 4, SCENES, WAYS)
     assert sums[0] >= 100 and sums[1] and sums[2], f"faults, right answers, errors: {sums}"
+
+
+def test_libraries(t):
+    """E21 of libhdf5: what is short beneath it is no damage, and leaves nothing out."""
+    sums = _loops(t, 20 if ALL else 8, ["hdf5-as-v2"],
+                  ["alloc-child", "open-emfile-from", "stat-enomem-from", "read-eio"])
+    assert sums[0] >= 30 and sums[2], f"faults, right answers, errors: {sums}"
+
+
+def test_commits_that_fail(t):
+    """SEMANTICS E22: a commit that failed is undone or ended by the mount that began it, which never
+    takes its own change for another program's; what was written stays."""
+    sums = _loops(t, 14 if ALL else 4, ["write-hdf5", "write-v2"],
+                  ["names-enospc-from", "sync-eio"])
+    assert sums[0] >= 12 and sums[2], f"faults, right answers, errors: {sums}"
 
 
 # ---- mounts ----

@@ -251,6 +251,96 @@ def test_decoders_killed(t):
         assert m.server_alive()
 
 
+def many(path, n=600):
+    """A tree of n variables, whose virtual file takes libhdf5 a while, and one of texts."""
+    def put(name, what):
+        with open(os.path.join(path, name), "w") as f:
+            json.dump(what, f)
+
+    os.mkdir(path)
+    put(".zgroup", {"zarr_format": 2})
+    for i in range(n):
+        os.mkdir(f"{path}/v{i}")
+        put(f"v{i}/.zarray", {"zarr_format": 2, "shape": [3], "chunks": [3], "dtype": "<i4",
+                              "order": "C", "fill_value": i, "filters": None,
+                              "compressor": None})
+        put(f"v{i}/.zattrs", {"_ARRAY_DIMENSIONS": ["x"], "units": "m", "long_name": "x" * i})
+    import numcodecs
+    os.mkdir(f"{path}/text")
+    put("text/.zarray", {"zarr_format": 2, "shape": [30], "chunks": [1], "dtype": "|O",
+                         "order": "C", "fill_value": "", "compressor": None,
+                         "filters": [{"id": "vlen-utf8"}]})
+    put("text/.zattrs", {"_ARRAY_DIMENSIONS": ["y"]})
+    for i in range(0, 30, 2):
+        with open(f"{path}/text/{i}", "wb") as f:
+            f.write(numcodecs.VLenUTF8().encode(np.array(["t" * i], dtype=object)))
+    return path
+
+
+def check_many(path):
+    with h5py.File(path, "r") as f:
+        assert f["v7"][:].tolist() == [7, 7, 7] and f["v9"].attrs["long_name"] == b"x" * 9
+        assert [len(x) for x in f["text"][:]] == [i * (1 - i % 2) for i in range(30)]
+
+
+def look(path):
+    """A process that reads the first bytes of a file. Its status: 0 right, 2 EIO."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            with open(path, "rb") as f:
+                os._exit(0 if f.read(4) == b"\x89HDF" else 1)
+        except OSError as error:
+            os._exit(2 if error.errno == errno.EIO else 1)
+        finally:
+            os._exit(3)
+    return pid
+
+
+def end_maker(m, known, sanitized):
+    """Kill the process that makes a virtual file, once it is confined. Its pid; None: there was
+    none, or it was done before."""
+    for pid in [p for p, comm in family(m) if comm == "nczarrfs-netcdf" and p not in known]:
+        try:
+            while not sanitized and field(pid, "Seccomp") != "2":
+                pass
+            os.kill(pid, signal.SIGSTOP)
+            if not sanitized:
+                confined(pid)
+            os.kill(pid, signal.SIGKILL)
+            return pid
+        except (FileNotFoundError, ProcessLookupError, TypeError):  # it ended, or is a zombie
+            continue
+    return None
+
+
+def test_structure_killed(t):
+    """The process in which libhdf5 makes a virtual file: confined, there while it works, and when
+    somebody kills it that look fails and the next one makes the file. SEMANTICS E22"""
+    with t.mount(many(t.path("many.zarr")), foreground=True) as m:
+        path = os.path.join(m.path, "many.nc")
+        assert "nczarrfs-netcdf" not in [comm for _, comm in family(m)], "before anybody looks"
+        pid, killed, looks = look(path), [], 1
+        while len(killed) < 3:
+            one = end_maker(m, killed, t.sanitized)
+            if one:
+                killed.append(one)
+            elif os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                status = os.waitpid(pid, 0)[1]
+                assert status in (0, 2 << 8), f"status {status} of look {looks}"
+                pid, looks = look(path), looks + 1
+                if status == 0 or looks > 3:
+                    break
+        status = os.waitpid(pid, 0)[1]
+        assert status in (0, 2 << 8), f"a look was neither right nor EIO: {status}"
+        assert killed, "it was never seen at work"
+        t.call(check_many, path)
+        lines = [x for x in m.messages().split("\n") if "that makes the netCDF file" in x]
+        assert 0 < len(lines) <= len(killed) and "killed (signal 9)" in lines[0], lines
+        assert "nczarrfs-netcdf" not in [comm for _, comm in family(m)], "it stayed"
+        assert m.server_alive()
+
+
 ERRNOS = {errno.EIO, errno.ESTALE, errno.EOPNOTSUPP, errno.EFBIG, errno.ELOOP, errno.EACCES,
           errno.ENAMETOOLONG, errno.ENOENT, errno.ETIMEDOUT}
 

@@ -90,33 +90,44 @@ bool hit(enum inject_class class)
 	return true;
 }
 
-/* Where libhdf5 is. */
-static uintptr_t hdf5_from, hdf5_to;
+/* place - where the code of a library is. */
+static struct place {
+	const char *name;
+	uintptr_t from, to;
+} hdf5 = {.name = "libhdf5"}, curl = {.name = "libcurl"};
 
-static int find_hdf5(struct dl_phdr_info *info, size_t size, void *arg)
+static int find_it(struct dl_phdr_info *info, size_t size, void *arg)
 {
+	struct place *x = arg;
+
 	(void)size;
-	(void)arg;
-	if (!strstr(info->dlpi_name, "libhdf5") || strstr(info->dlpi_name, "_hl"))
+	if (!strstr(info->dlpi_name, x->name) || strstr(info->dlpi_name, "_hl"))
 		return 0;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 
 		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X))
 			continue;
-		hdf5_from = info->dlpi_addr + p->p_vaddr;
-		hdf5_to = hdf5_from + p->p_memsz;
+		x->from = info->dlpi_addr + p->p_vaddr;
+		x->to = x->from + p->p_memsz;
 	}
 	return 0;
+}
+
+static bool inside_of(const struct place *x, const void *who)
+{
+	return (uintptr_t)who >= x->from && (uintptr_t)who < x->to;
+}
+
+bool from_curl(const void *who)
+{
+	return inside_of(&curl, who);
 }
 
 /* memory_of - which class an allocation is that `who` asks for. */
 __attribute__((unused)) static enum inject_class memory_of(const void *who)
 {
-	uintptr_t at = (uintptr_t)who;
-
-	if (at >= hdf5_from && at < hdf5_to && inject &&
-	    (uint32_t)syscall(SYS_getpid) == inject->self)
+	if (inside_of(&hdf5, who) && inject && (uint32_t)syscall(SYS_getpid) == inject->self)
 		return ON_HDF5;
 	return ON_ALLOC;
 }
@@ -127,7 +138,8 @@ __attribute__((constructor)) static void start(void)
 	const char *file = getenv("INJECT_STATE");
 	int fd;
 
-	(void)dl_iterate_phdr(find_hdf5, NULL);
+	(void)dl_iterate_phdr(find_it, &hdf5);
+	(void)dl_iterate_phdr(find_it, &curl);
 	(void)backtrace(frames, 4); /* what it loads at its first use is loaded now */
 	if (!file || inject)
 		return;
@@ -427,4 +439,3 @@ char *__wrap_strndup(const char *s, size_t n)
 }
 
 #endif
-

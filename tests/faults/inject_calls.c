@@ -484,14 +484,21 @@ CALL(ON_NAMES, linkat, syscall(SYS_linkat, a, from, b, to, flags), int a, const 
      int b, const char *to, int flags)
 CALL(ON_NAMES, fchmod, syscall(SYS_fchmod, fd, mode), int fd, mode_t mode)
 
-/* ---- libcurl, where it is in the program: results are its own error numbers ---- */
+/* ---- libcurl, where it is in the program: results are its own error numbers. What it calls of
+ * itself cannot fail but for want of memory, and allocations have a way of their own ---- */
+
+#define FAIL_CURL(value)                                                                       \
+	do {                                                                                   \
+		if (!from_curl(__builtin_return_address(0)))                                   \
+			FAIL(ON_CURL, value);                                                  \
+	} while (0)
 
 #define CURL(ret, name, failed, params, types, args)                                           \
 	API ret name params;                                                                   \
 	API ret name params                                                                    \
 	{                                                                                      \
 		NEXT(ret, name, types)                                                         \
-		FAIL(ON_CURL, failed);                                                         \
+		FAIL_CURL(failed);                                                             \
 		return next args;                                                              \
 	}
 #define TYPES(...) __VA_ARGS__
@@ -519,7 +526,7 @@ API int curl_easy_setopt(void *h, int what, ...)
 	long arg = ARG_OF(what);
 
 	NEXT(int, curl_easy_setopt, void *, int, ...)
-	FAIL(ON_CURL, EASY_NOMEM);
+	FAIL_CURL(EASY_NOMEM);
 	return next(h, what, arg);
 }
 
@@ -529,6 +536,6 @@ API int curl_easy_getinfo(void *h, int what, ...)
 	long arg = ARG_OF(what);
 
 	NEXT(int, curl_easy_getinfo, void *, int, ...)
-	FAIL(ON_CURL, EASY_NOMEM);
+	FAIL_CURL(EASY_NOMEM);
 	return next(h, what, arg);
 }

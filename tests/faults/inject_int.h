@@ -21,6 +21,8 @@
 
 /* hit - whether this call fails; errno is set. */
 bool hit(enum inject_class class);
+/* from_curl - whether a place in code is libcurl's own. */
+bool from_curl(const void *who);
 
 /* short_of - how much of n bytes a call that is short moves. */
 static inline size_t short_of(size_t n)

@@ -11,6 +11,8 @@ int program_main(int argc, char **argv);
 
 #include "tests/faults/scene.h"
 
+static const struct cfg_files no_files;
+
 const char *in_dir, *work_dir, *web_url, *s3_url;
 
 static struct {
@@ -80,7 +82,7 @@ static int configure(const struct scene *s, const char *path, const char *more, 
 	argv[argc++] = path ? path : scene_where(s);
 	argv[argc++] = "/mnt";
 	argv[argc] = NULL;
-	rc = cfg_parse(argc, (char *const *)(uintptr_t)argv, &now.cfg, e);
+	rc = cfg_parse(argc, (char *const *)(uintptr_t)argv, &no_files, &now.cfg, e);
 	if (rc < 0)
 		return rc;
 	now.has_cfg = true;

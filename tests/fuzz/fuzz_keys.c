@@ -1,5 +1,5 @@
-/* fuzz_keys.c - what a mount that writes a remote tree remembers of documents, in the file "base" of
- * its state directory, which may be torn, damaged or of somebody else; and keys as programs give
+/* fuzz_keys.c - what a mount that writes a remote tree remembers of documents, in the file "base"
+ * of its state directory, which may be torn, damaged or of somebody else; and keys as programs give
  * them.
  *
  * Input: a byte of what follows it; a piece, the file's bytes; a piece each, the keys of documents

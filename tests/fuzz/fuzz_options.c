@@ -10,6 +10,8 @@
 #include "mountcfg/mountcfg_int.h"
 #include "tests/fuzz/fuzz.h"
 
+static const struct cfg_files no_files;
+
 #define ARGS_MAX 24
 
 static void bounds(const struct cfg *cfg)
@@ -114,7 +116,7 @@ static void as_command(char *text)
 			*next++ = '\0';
 		argv[argc++] = text;
 	}
-	rc = cfg_parse(argc, argv, &cfg, &e);
+	rc = cfg_parse(argc, argv, &no_files, &cfg, &e);
 	if (rc < 0) {
 		failed_well(rc, &e);
 		return;

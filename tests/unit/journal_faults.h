@@ -29,9 +29,11 @@ enum fault_kind {
 struct fault {
 	bool on; /* counting */
 	enum fault_kind kind;
-	unsigned at; /* which call, from 1 */
-	int code;    /* errno */
-	unsigned n;  /* calls so far */
+	unsigned at;                /* which call, from 1 */
+	int code;                   /* errno */
+	unsigned n;                 /* calls so far */
+	unsigned stats_from, stats; /* fstat fails from this one on; 0: none; so many so far */
+	unsigned read_at, reads;    /* this read fails; 0: none; so many so far */
 	/* seen - told of every call that did something; NULL: nobody listens */
 	void (*seen)(char what, int fd, const void *data, size_t n, uint64_t off);
 };
@@ -108,6 +110,24 @@ __attribute__((visibility("default"))) ssize_t pwrite64(int fd, const void *p, s
 ssize_t pwrite64(int fd, const void *p, size_t n, off64_t off)
 {
 	return pwrite(fd, p, n, off);
+}
+
+__attribute__((visibility("default"))) ssize_t pread(int fd, void *p, size_t n, off_t off)
+{
+	if (fault.on && fault.read_at && ++fault.reads == fault.read_at) {
+		errno = EIO;
+		return -1;
+	}
+	return syscall(SYS_pread64, fd, p, n, off);
+}
+
+__attribute__((visibility("default"))) int fstat(int fd, struct stat *ret)
+{
+	if (fault.on && fault.stats_from && ++fault.stats >= fault.stats_from) {
+		errno = ENOMEM;
+		return -1;
+	}
+	return fstatat(fd, "", ret, AT_EMPTY_PATH);
 }
 
 __attribute__((visibility("default"))) int ftruncate(int fd, off_t len)

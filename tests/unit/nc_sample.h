@@ -242,7 +242,7 @@ static inline int nf_model(struct nc_fake *f, enum plan_filter filter, bool keep
 static inline int nf_build(struct nc_fake *f, uint64_t max, struct err *e)
 {
 	nc_image_release(&f->image);
-	return nc_build(f->model, &f->base, NULL, max, &f->image, e);
+	return nc_build(f->model, &f->base, max, &f->image, e);
 }
 
 /* nf_var - what the image says about an array; NULL: hidden. */

@@ -7,7 +7,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -311,13 +316,71 @@ static void test_far(void **state)
 	assert_int_equal(rmdir(in_top("x")), 0);
 }
 
+/* A process that ends with its lock. */
+static pid_t lock_and_end(const char *path, pid_t who, int ms)
+{
+	int ready[2];
+	char c;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		int fd = open(path, O_RDWR | O_CREAT, 0600);
+
+		if (fd < 0 || flock(fd, LOCK_EX) < 0 ||
+		    dprintf(fd, "process %ld, mounted on /m\n", (long)who) < 0 ||
+		    write(ready[1], "", 1) != 1)
+			_exit(1);
+		(void)nanosleep(&(struct timespec){.tv_sec = ms / 1000,
+						   .tv_nsec = ms % 1000 * 1000000L},
+				NULL);
+		_exit(0);
+	}
+	assert_int_equal(close(ready[1]), 0);
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	assert_int_equal(close(ready[0]), 0);
+	return pid;
+}
+
+/* What the processes of a mount that was killed still have is waited for; what another mount has
+ * is not. */
+static void test_left_behind(void **state)
+{
+	struct cfg cfg = {0};
+	struct rw_state s = RW_STATE_INIT;
+	struct err e = ERR_INIT;
+	pid_t gone = fork(), pid;
+	int status;
+
+	(void)state;
+	if (gone == 0)
+		_exit(0);
+	assert_int_equal(waitpid(gone, &status, 0), gone);
+	assert_int_equal(mkdir(in_top(".a.nc.nczarrfs"), 0700), 0);
+	pid = lock_and_end(in_top(".a.nc.nczarrfs/lock"), gone, 200);
+	assert_int_equal(rw_state_open(&cfg, in_top("a.nc"), true, &s, &e), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	rw_state_close(&s);
+
+	assert_int_equal(mkdir(in_top(".a.nc.nczarrfs"), 0700), 0);
+	pid = lock_and_end(in_top(".a.nc.nczarrfs/lock"), getpid(), 60000);
+	assert_int_equal(rw_state_open(&cfg, in_top("a.nc"), true, &s, &e), -EBUSY);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(rw_state_open(&cfg, in_top("a.nc"), true, &s, &e), 0);
+	rw_state_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_far),       cmocka_unit_test(test_place),
-		cmocka_unit_test(test_locked),    cmocka_unit_test(test_kept),
-		cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_not_ours),
-		cmocka_unit_test(test_left),      cmocka_unit_test(test_base),
+		cmocka_unit_test(test_far),         cmocka_unit_test(test_place),
+		cmocka_unit_test(test_locked),      cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_elsewhere),   cmocka_unit_test(test_not_ours),
+		cmocka_unit_test(test_left),        cmocka_unit_test(test_base),
+		cmocka_unit_test(test_left_behind),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

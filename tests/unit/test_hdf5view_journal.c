@@ -18,9 +18,8 @@ struct how {
 	int rc;
 };
 
-/* Run the transaction (or, with recover, the recovery) in a process with a fault. */
-static struct how in_child(struct place *p, bool recover, bool no_journal, enum fault_kind kind,
-			   unsigned at, int code)
+/* Run the transaction (or, with recover, the recovery) in a process with faults. */
+static struct how with_fault(struct place *p, bool recover, bool no_journal, struct fault with)
 {
 	int status, fds[2];
 	struct how how = {.died = true};
@@ -33,11 +32,13 @@ static struct how in_child(struct place *p, bool recover, bool no_journal, enum 
 		struct how h = {.died = false};
 
 		(void)close(fds[0]);
-		fault = (struct fault){.on = true, .kind = kind, .at = at, .code = code};
+		fault = with;
+		fault.on = true;
 		h.rc = recover ? hdf5_journal_recover(p->path, p->dir_fd, NULL)
 			       : load_run(p->path, p->dir_fd, no_journal, &h.committed, NULL);
 		fault.on = false;
-		if (fault.n < at)
+		if (fault.n < with.at || fault.stats < with.stats_from ||
+		    fault.reads < with.read_at)
 			h.rc = 1; /* there is no such call: the end of the loop */
 		_exit(write(fds[1], &h, sizeof(h)) == (ssize_t)sizeof(h) ? 0 : 1);
 	}
@@ -49,6 +50,13 @@ static struct how in_child(struct place *p, bool recover, bool no_journal, enum 
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), how.died ? DIED : 0);
 	return how;
+}
+
+static struct how in_child(struct place *p, bool recover, bool no_journal, enum fault_kind kind,
+			   unsigned at, int code)
+{
+	return with_fault(p, recover, no_journal,
+			  (struct fault){.kind = kind, .at = at, .code = code});
 }
 
 /* n_kinds: of load_kinds. */
@@ -152,6 +160,62 @@ static void recovery_dies(void **state)
 	place_free(&p);
 }
 
+/* When the size of the file cannot be asked for any more, what was appended is taken away all the
+ * same, or the journal stays and says so. */
+static void size_unknown(void **state)
+{
+	struct place p;
+	unsigned at;
+
+	(void)state;
+	place_make(&p, &load_kinds[0]);
+	for (at = 1;; at++) {
+		struct how how;
+		char got;
+
+		fresh(&p);
+		how = with_fault(&p, false, false, (struct fault){.stats_from = at});
+		if (how.rc == 1)
+			break;
+		got = judge(&p, "fstat", at);
+		assert_int_equal(got, how.rc == 0 || how.committed ? 'n' : 'o');
+	}
+	assert_true(at > 4);
+	place_free(&p);
+}
+
+/* A read that fails says nothing: a commit that is in the journal is not given up for it. */
+static void unreadable(void **state)
+{
+	enum hdf5_journal_state s = HDF5_JOURNAL_NONE;
+	struct place p;
+	unsigned at;
+
+	(void)state;
+	place_make(&p, &load_kinds[0]);
+	for (unsigned k = 1; s != HDF5_JOURNAL_REDO; k++) {
+		fresh(&p);
+		assert_int_not_equal(in_child(&p, false, false, FAULT_HALF, k, 0).rc, 1);
+		assert_int_equal(hdf5_journal_look(p.path, p.dir_fd, &s, NULL), 0);
+	}
+	for (at = 1;; at++) {
+		int rc;
+
+		fault = (struct fault){.on = true, .read_at = at};
+		rc = hdf5_journal_look(p.path, p.dir_fd, &s, NULL);
+		fault.on = false;
+		if (fault.reads < at)
+			break;
+		assert_true(rc == -EIO || (rc == 0 && s == HDF5_JOURNAL_REDO));
+	}
+	assert_true(at > 3);
+	for (at = 1; with_fault(&p, true, false, (struct fault){.read_at = at}).rc < 0; at++)
+		assert_true(journal_is_there(&p));
+	assert_true(at > 3);
+	assert_int_equal(judge(&p, "a read", at), 'n');
+	place_free(&p);
+}
+
 /* Without a journal the same faults must do damage, or they prove nothing. */
 static void control(void **state)
 {
@@ -186,6 +250,7 @@ int main(void)
 		cmocka_unit_test(dies_before),  cmocka_unit_test(dies_half_written),
 		cmocka_unit_test(fails_once),   cmocka_unit_test(disk_is_full),
 		cmocka_unit_test(short_writes), cmocka_unit_test(recovery_dies),
+		cmocka_unit_test(size_unknown), cmocka_unit_test(unreadable),
 		cmocka_unit_test(control),
 	};
 

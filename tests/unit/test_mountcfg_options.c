@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+static const struct cfg_files no_files;
+
 static int parse(struct cfg *cfg, struct err *e, char *const *argv)
 {
 	int argc = 0;
@@ -16,7 +18,7 @@ static int parse(struct cfg *cfg, struct err *e, char *const *argv)
 	while (argv[argc])
 		argc++;
 	*e = (struct err)ERR_INIT;
-	return cfg_parse(argc, argv, cfg, e);
+	return cfg_parse(argc, argv, &no_files, cfg, e);
 }
 
 #define ARGV(...) ((char *[]){(char[]){"nczarrfs"}, __VA_ARGS__, NULL})

@@ -17,6 +17,8 @@
 
 #include "mountcfg/mountcfg.h"
 
+static const struct cfg_files no_files;
+
 static char g_home[64], g_cwd[64];
 
 #define ARGV(...) ((char *[]){(char[]){"nczarrfs"}, __VA_ARGS__, NULL})
@@ -29,7 +31,7 @@ static int parse(struct cfg *cfg, struct err *e, char *const *argv)
 	while (argv[argc])
 		argc++;
 	*e = (struct err)ERR_INIT;
-	return cfg_parse(argc, argv, cfg, e);
+	return cfg_parse(argc, argv, &no_files, cfg, e);
 }
 
 static void good(struct cfg *cfg, char *const *argv)

@@ -1,0 +1,280 @@
+/* mounts.c - the commands about mounts that have names, or are there: mount, umount, list. */
+#include "fusefs/mounts.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "base/url.h"
+#include "fusefs/mounter.h"
+#include "fusefs/subcommands.h"
+
+static const struct cfg_mount *find_named(const struct cfg *cfg, const char *name)
+{
+	for (size_t i = 0; i < cfg->n_mounts; i++)
+		if (strcmp(cfg->mounts[i].name, name) == 0)
+			return &cfg->mounts[i];
+	return NULL;
+}
+
+/* on_target - the mount of ours that lies on a target; NULL: none does. */
+static const struct mounted *on_target(const struct mounted *list, size_t n, const char *target)
+{
+	auto_free char *dir = mounted_resolve(target);
+	const struct mounted *found = NULL;
+
+	for (size_t i = 0; dir && i < n; i++)
+		if (!list[i].hidden && strcmp(list[i].dir, dir) == 0)
+			found = &list[i];
+	return found;
+}
+
+/* ---- mount ---- */
+
+/* mount_one - this program, with the same flags and one name. Returns its exit status. */
+static int mount_one(const struct cfg *cfg, const char *name)
+{
+	char **argv = calloc(cfg->n_passed + 5, sizeof(*argv));
+	int status = 1, rc;
+	size_t n = 0;
+	pid_t pid;
+
+	if (!argv)
+		return 1;
+	argv[n++] = (char *)(uintptr_t) "nczarrfs";
+	for (size_t i = 0; i < cfg->n_passed; i++)
+		if (strcmp(cfg->passed[i], "-a") != 0 && strcmp(cfg->passed[i], "--all") != 0)
+			argv[n++] = cfg->passed[i];
+	argv[n++] = (char *)(uintptr_t) "mount";
+	argv[n++] = (char *)(uintptr_t)name;
+	rc = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ);
+	if (rc)
+		log_error("[mount %s]: %s", name,
+			  rc == ENOENT ? "/proc is not mounted" : "could not be started");
+	else
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+	free(argv);
+	return rc ? 1 : status;
+}
+
+int mounts_mount(const struct fs_setup *setup)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct err e = ERR_INIT;
+	struct mounted *list = NULL;
+	size_t n = 0;
+	int bad = 0;
+
+	if (cfg->foreground) {
+		log_error("-f: mount has it with one name only");
+		return 1;
+	}
+	if (mounted_list(&list, &n, &e) < 0) {
+		log_error("%s", e.msg);
+		return 1;
+	}
+	for (size_t i = 0; i < cfg->n_more; i++)
+		bad += mount_one(cfg, cfg->more[i]) != 0;
+	for (size_t i = 0; cfg->all && i < cfg->n_mounts; i++) {
+		const struct cfg_mount *m = &cfg->mounts[i];
+		const struct mounted *there = on_target(list, n, m->target);
+
+		if (!m->automatic || (there && mounted_ask(there->dir) != MOUNTED_DEAD))
+			continue;
+		bad += mount_one(cfg, m->name) != 0;
+	}
+	mounted_free(list, n);
+	return bad > 0;
+}
+
+/* ---- umount ---- */
+
+/* gone - whether one was taken off; who has files open there is told of. */
+static bool take_off(const struct mounted *m)
+{
+	if (umount2(m->dir, 0) == 0)
+		return true;
+	if (errno == EBUSY && geteuid() == 0) {
+		log_error("'%s': in use: fuser -vm '%s' says by whom", m->dir, m->dir);
+		return false;
+	}
+	if (errno != EPERM || geteuid() == 0) {
+		struct err e = ERR_INIT;
+
+		(void)err_sys(&e, errno, "'%s'", m->dir);
+		log_error("%s", e.msg);
+		return false;
+	}
+	if (mounter_ask_fusermount(m->dir, m->id))
+		return true;
+	log_error(
+		"'%s': could not be unmounted: it is in use (fuser -vm '%s' says by whom), or "
+		"another user's",
+		m->dir, m->dir);
+	return false;
+}
+
+/* umount_one - a name of a section, or a place. Returns whether it is done. */
+static bool umount_one(const struct cfg *cfg, const struct mounted *list, size_t n,
+		       const char *what)
+{
+	const struct cfg_mount *named = strchr(what, '/') ? NULL : find_named(cfg, what);
+	auto_free char *dir = NULL;
+	const struct mounted *m;
+
+	if (!named && what[0] != '/') { /* mounted_resolve has absolute ones */
+		auto_free char *cwd = getcwd(NULL, 0);
+
+		if (!cwd || asprintf(&dir, "%s/%s", cwd, what) < 0)
+			dir = NULL;
+	}
+	m = on_target(list, n, named ? named->target : dir ? dir : what);
+	if (m)
+		return take_off(m);
+	if (named)
+		log_error("'%s': not mounted on '%s'", what, named->target);
+	else
+		log_error("'%s': no mount of nczarrfs is there, and no section [mount %s]: "
+			  "nczarrfs list shows what there is",
+			  what, what);
+	return false;
+}
+
+int mounts_umount(const struct fs_setup *setup)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct err e = ERR_INIT;
+	struct mounted *list = NULL;
+	size_t n = 0;
+	int bad = 0;
+
+	if (mounted_list(&list, &n, &e) < 0) {
+		log_error("%s", e.msg);
+		return 1;
+	}
+	for (size_t i = 0; i < cfg->n_more; i++)
+		bad += !umount_one(cfg, list, n, cfg->more[i]);
+	for (size_t i = n; cfg->all && i-- > 0;) /* the last was made on top of others */
+		if (geteuid() == 0 || list[i].user == geteuid())
+			bad += !take_off(&list[i]);
+	mounted_free(list, n);
+	return bad > 0;
+}
+
+/* ---- list ---- */
+
+static const char *const states[] = {
+	[MOUNTED_LIVE] = "mounted",
+	[MOUNTED_DEAD] = "dead",
+	[MOUNTED_SILENT] = "does not answer",
+	[MOUNTED_FOREIGN] = "another user's",
+};
+
+/* row - of the list. m: NULL: it is not mounted; named: NULL: it has no name. */
+struct row {
+	const struct cfg_mount *named;
+	const struct mounted *m;
+};
+
+static void put_text(struct buf *out, const char *key, const char *value)
+{
+	buf_printf(out, "\"%s\": ", key);
+	if (value)
+		str_put_json(out, value, strlen(value));
+	else
+		buf_puts(out, "null");
+}
+
+static const char *state_of(const struct row *r)
+{
+	return r->m ? states[mounted_ask(r->m->dir)] : "not mounted";
+}
+
+static void put_json(const struct row *r, bool first, struct buf *out)
+{
+	buf_puts(out, first ? "\n  {" : ",\n  {");
+	put_text(out, "name", r->named ? r->named->name : NULL);
+	buf_puts(out, ", ");
+	put_text(out, "source", r->m ? r->m->source : r->named->source);
+	buf_puts(out, ", ");
+	put_text(out, "target", r->m ? r->m->dir : r->named->target);
+	buf_puts(out, ", ");
+	put_text(out, "state", state_of(r));
+	buf_printf(out, ", \"writable\": %s, ",
+		   !r->m            ? "null"
+		   : r->m->writable ? "true"
+				    : "false");
+	if (r->m)
+		buf_printf(out, "\"user\": %u, ", (unsigned)r->m->user);
+	else
+		buf_puts(out, "\"user\": null, ");
+	put_text(out, "where", r->named ? r->named->where : NULL);
+	buf_putc(out, '}');
+}
+
+/* put_plain - a text of others, without what a terminal would obey. */
+static void put_plain(struct buf *out, const char *s)
+{
+	for (; *s; s++)
+		buf_putc(out, (unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s);
+}
+
+static void put_line(const struct row *r, struct buf *out)
+{
+	buf_printf(out, "%-12s %-16s %-2s  ", r->named ? r->named->name : "-", state_of(r),
+		   !r->m            ? "-"
+		   : r->m->writable ? "rw"
+				    : "ro");
+	put_plain(out, r->m ? r->m->dir : r->named->target);
+	buf_puts(out, "  ");
+	put_plain(out, r->m ? r->m->source : r->named->source);
+	buf_putc(out, '\n');
+}
+
+int mounts_list(const struct fs_setup *setup)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct err e = ERR_INIT;
+	struct mounted *list = NULL;
+	size_t n = 0, rows = 0;
+	struct buf text;
+
+	if (mounted_list(&list, &n, &e) < 0) {
+		log_error("%s", e.msg);
+		return 1;
+	}
+	buf_init(&text, (size_t)1 << 26);
+	if (cfg->json)
+		buf_putc(&text, '[');
+	for (size_t i = 0; i < cfg->n_mounts + n; i++) {
+		struct row r = {0};
+
+		if (i < cfg->n_mounts) {
+			r.named = &cfg->mounts[i];
+			r.m = on_target(list, n, r.named->target);
+		} else {
+			r.m = &list[i - cfg->n_mounts];
+			for (size_t k = 0; k < cfg->n_mounts; k++)
+				if (on_target(list, n, cfg->mounts[k].target) == r.m)
+					r.named = &cfg->mounts[k];
+			if (r.named ||
+			    r.m->hidden) /* it is in the list, or cannot be reached */
+				continue;
+		}
+		if (cfg->json)
+			put_json(&r, rows == 0, &text);
+		else
+			put_line(&r, &text);
+		rows++;
+	}
+	if (cfg->json)
+		buf_puts(&text, rows ? "\n]\n" : "]\n");
+	mounted_free(list, n);
+	return print_text(&text);
+}

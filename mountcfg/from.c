@@ -1,0 +1,112 @@
+/* from.c - where the value of each option is from. The places are read from the one that wins
+ * downwards, so that the first which has an option is the one that says it, whole: rules that may
+ * be repeated are not put together of several places. */
+#include <errno.h>
+#include <string.h>
+
+#include "mountcfg/mountcfg_int.h"
+
+struct noted {
+	int at;
+	char *where; /* owned; NULL: not noted */
+};
+
+struct cfg_from {
+	int at;                                /* now */
+	const char *where;                     /* now; borrowed */
+	struct noted options[CFG_OPTIONS_MAX]; /* of cfg_options */
+	struct noted mount[CFG_OPTIONS_MAX];   /* of cfg_mount_options */
+};
+
+int cfg_from_new(struct cfg *cfg, struct err *e)
+{
+	cfg->from = calloc(1, sizeof(*cfg->from));
+	if (!cfg->from)
+		return err_nomem(e);
+	cfg_from_set(cfg, CFG_AT_LINE, "command line");
+	return 0;
+}
+
+void cfg_from_free(struct cfg_from *f)
+{
+	for (size_t i = 0; f && i < CFG_OPTIONS_MAX; i++) {
+		free(f->options[i].where);
+		free(f->mount[i].where);
+	}
+	free(f);
+}
+
+void cfg_from_set(struct cfg *cfg, int at, const char *where)
+{
+	cfg->from->at = at;
+	cfg->from->where = where;
+}
+
+static bool take(struct cfg_from *f, struct noted *n)
+{
+	if (n->at > f->at)
+		return false;
+	n->at = f->at;
+	free(n->where);
+	n->where = strdup(f->where); /* no memory: it is not known where from */
+	return true;
+}
+
+bool cfg_from_take(struct cfg *cfg, size_t option)
+{
+	return take(cfg->from, &cfg->from->options[option]);
+}
+
+void cfg_from_note(struct cfg *cfg, const char *name)
+{
+	for (size_t i = 0; i < cfg_n_options; i++)
+		if (strcmp(cfg_options[i].name, name) == 0)
+			(void)cfg_from_take(cfg, i); /* the line wins over all */
+}
+
+/* slot_of - of an option of the mount; those that undo each other have one. */
+static struct noted *slot_of(const struct cfg *cfg, const char *name, size_t len)
+{
+	static const char *const pairs[][2] = {{"noexec", "exec"}, {"async", "sync"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+		if (strlen(pairs[i][0]) == len && memcmp(name, pairs[i][0], len) == 0) {
+			name = pairs[i][1];
+			len = strlen(name);
+		}
+	}
+	for (size_t i = 0; i < cfg_n_mount_options; i++)
+		if (strcspn(cfg_mount_options[i], "=") == len &&
+		    memcmp(cfg_mount_options[i], name, len) == 0)
+			return &cfg->from->mount[i];
+	return NULL;
+}
+
+bool cfg_from_take_mount(struct cfg *cfg, const char *name, size_t len)
+{
+	struct noted *n = slot_of(cfg, name, len);
+
+	return !n || take(cfg->from, n);
+}
+
+static const struct noted *noted_of(const struct cfg *cfg, const char *name)
+{
+	for (size_t i = 0; i < cfg_n_options; i++)
+		if (strcmp(cfg_options[i].name, name) == 0)
+			return &cfg->from->options[i];
+	return slot_of(cfg, name, strlen(name));
+}
+
+int cfg_from_at(const struct cfg *cfg, const char *name)
+{
+	const struct noted *n = noted_of(cfg, name);
+
+	return n ? n->at : CFG_AT_BUILTIN;
+}
+
+const char *cfg_where(const struct cfg *cfg, const char *name)
+{
+	const struct noted *n = noted_of(cfg, name);
+
+	return !n || n->at == CFG_AT_BUILTIN ? "built in" : n->where ? n->where : "somewhere";
+}

@@ -1,0 +1,51 @@
+/* to.c - what a copy is to be: its name says so, or an option. */
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/url.h"
+#include "mountcfg/mountcfg_int.h"
+
+/* is_netcdf - whether a copy of this name is one netCDF-4 file. */
+static bool is_netcdf(const char *name)
+{
+	static const char *const ends[] = {".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5"};
+	size_t n = strlen(name), m;
+
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+		m = strlen(ends[i]);
+		if (n > m && strcasecmp(name + n - m, ends[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+int cfg_settle_convert(struct cfg *cfg, struct err *e)
+{
+	const bool far = url_is(cfg->out),
+		   tree = cfg_from_at(cfg, "zarr_format") >= CFG_AT_NAMED ||
+			  cfg_from_at(cfg, "shards") >= CFG_AT_NAMED ||
+			  cfg_from_at(cfg, "mode") >= CFG_AT_NAMED;
+
+	/* a file that makes mounts writable does not speak of copies */
+	if (cfg->rw && cfg_from_at(cfg, "rw") < CFG_AT_NAMED &&
+	    cfg_from_at(cfg, "create") < CFG_AT_NAMED)
+		cfg->rw = cfg->create = false;
+	if (cfg->rw)
+		return err_set(e, -EINVAL,
+			       "convert: leave out rw and create: nothing is mounted");
+	if (cfg->view == CFG_VIEW_AUTO)
+		cfg->view = is_netcdf(cfg->out) && !far ? CFG_VIEW_NC : CFG_VIEW_ZARR;
+	if (cfg->view == CFG_VIEW_NC && far)
+		return err_set(e, -EINVAL,
+			       "convert: a netCDF-4 file is made on this machine: name a local "
+			       "file, and copy it there afterwards");
+	if (cfg->view == CFG_VIEW_NC && tree)
+		return err_set(
+			e, -EINVAL,
+			"convert: zarr_format=, shards and mode= are for Zarr trees, and "
+			"'%s' is to be a netCDF-4 file: name a directory or a .zip, or add "
+			"view=zarr",
+			cfg->out);
+	return 0;
+}

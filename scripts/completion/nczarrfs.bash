@@ -1,0 +1,70 @@
+# bash completion for nczarrfs
+# Made by scripts/completion/generate from nczarrfs --help: do not change it by hand.
+
+_nczarrfs_options()
+{
+	local list=${1%,*} last=${1##*,} at
+	[[ $1 == *,* ]] && at=$list, || at=
+	case $last in
+	view=*) COMPREPLY=($(compgen -P "${at}view=" -W 'auto zarr nc' -- "${last#*=}")) ;;
+	mode=*) COMPREPLY=($(compgen -P "${at}mode=" -W 'zarr nczarr noxarray' -- "${last#*=}")) ;;
+	zarr_format=*) COMPREPLY=($(compgen -P "${at}zarr_format=" -W '2 3' -- "${last#*=}")) ;;
+	chunk_keys=*) COMPREPLY=($(compgen -P "${at}chunk_keys=" -W 'default v2' -- "${last#*=}")) ;;
+	filter=*) COMPREPLY=($(compgen -P "${at}filter=" -W 'portable keep none' -- "${last#*=}")) ;;
+	bad_arrays=*) COMPREPLY=($(compgen -P "${at}bad_arrays=" -W 'refuse hide' -- "${last#*=}")) ;;
+	dimension_separator=*) COMPREPLY=($(compgen -P "${at}dimension_separator=" -W '. /' -- "${last#*=}")) ;;
+	json=*) COMPREPLY=($(compgen -P "${at}json=" -W 'python strict' -- "${last#*=}")) ;;
+	page_cache=*) COMPREPLY=($(compgen -P "${at}page_cache=" -W 'auto always' -- "${last#*=}")) ;;
+	new=*) COMPREPLY=($(compgen -P "${at}new=" -W 'other same' -- "${last#*=}")) ;;
+	consolidated=*) COMPREPLY=($(compgen -P "${at}consolidated=" -W 'auto always never' -- "${last#*=}")) ;;
+	s3_style=*) COMPREPLY=($(compgen -P "${at}s3_style=" -W 'path host' -- "${last#*=}")) ;;
+	*) COMPREPLY=($(compgen -P "$at" -W 'view= mode= zarr_format= shards= chunk_keys= filter= quantize= bad_arrays= dimension_separator= json= page_cache= chunk_size= chunk_limit= cache_size= index_size= meta_size= image_size= open_datasets= decode_threads= open_timeout= link_root= noxattr metrics= log= config= noplugins isolate debug rw create new= chunks= unlimited= consolidated= stage_size= write_size= commit_delay= state_dir= nojournal endpoint= profile= region= anonymous requester_pays s3_style= ca_file= bearer_file= netrc_file= insecure private_redirects timeout= tries= connections= remote_size= ahead_size= cache_dir= check_every= inline address= allow_other allow_root auto_unmount default_permissions max_read= max_threads= max_idle_threads= clone_fd fsname= subtype= ro nosuid nodev noexec exec sync async dirsync noatime context= fscontext= defcontext= rootcontext=' -- "$last")) ;;
+	esac
+	compopt -o nospace 2>/dev/null
+}
+
+_nczarrfs()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} command= i word flags
+	local line=${COMP_LINE:0:COMP_POINT}
+	COMPREPLY=()
+	# '=' and ':' are words of their own to bash; an option is not
+	if [[ $line =~ (^|[[:space:]])-o[[:space:]]*([^[:space:]]*)$ ]]; then
+		_nczarrfs_options "${BASH_REMATCH[2]}"
+		local done=${BASH_REMATCH[2]%"$cur"}
+		[[ $cur == = ]] && done=${BASH_REMATCH[2]}
+		[[ ${BASH_REMATCH[2]} == *=* ]] && COMPREPLY=("${COMPREPLY[@]#"$done"}")
+		return
+	fi
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		word=${COMP_WORDS[i]}
+		case $word in
+		-*) ;;
+		mount|umount|list|info|filters|recover|refs|check|convert|status|log) command=$word; break ;;
+		*) break ;;
+		esac
+	done
+	case $command in
+	mount) flags='-a' ;;
+	umount) flags='-a' ;;
+	list) flags='--json' ;;
+	info) flags='--json' ;;
+	filters) flags='--json -v' ;;
+	recover) flags='' ;;
+	refs) flags='' ;;
+	check) flags='--json --quick --resume' ;;
+	convert) flags='--force --json' ;;
+	status) flags='--json' ;;
+	log) flags='' ;;
+	*) flags= ;;
+	esac
+	if [[ $cur == -* ]]; then
+		COMPREPLY=($(compgen -W "$flags -f -d --debug -v --verbose -h --help -V --version -a --all --config --no-config --print-config --metrics -o" -- "$cur"))
+		return
+	fi
+	compopt -o filenames 2>/dev/null
+	COMPREPLY=($(compgen -f -- "$cur"))
+	[[ $COMP_CWORD == 1 ]] && COMPREPLY+=($(compgen -W 'mount umount list info filters recover refs check convert status log' -- "$cur"))
+}
+
+complete -F _nczarrfs nczarrfs

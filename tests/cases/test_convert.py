@@ -1,0 +1,253 @@
+"""nczarrfs convert: copies that other programs read, with the values that they read in the source;
+chunks go byte for byte where they mean the same; a copy appears whole or not at all; one that was
+killed goes on; what would lose something is refused."""
+import json
+import os
+import zipfile
+
+import h5py
+import netCDF4
+import numcodecs
+import numpy as np
+import zarr
+
+from lib.context import Skip, corpus
+from lib.held import Held
+from lib.s3_server import S3Server
+from lib.web import WebServer
+
+
+def convert(t, *args, fails=None, **env):
+    status, out, err = t.run(t.binary, "convert", "--json", *args, timeout=60 * t.slow, env=env)
+    if fails is not None:
+        assert status == 1 and fails in err and out == "", f"status {status}: {out}{err}"
+        return None
+    assert status == 0, f"status {status}: {err}"
+    return json.loads(out)
+
+
+def make_h5(path, n=60):
+    rng = np.random.default_rng(5)
+    with netCDF4.Dataset(path, "w") as f:
+        f.createDimension("time", None)
+        f.createDimension("x", 40)
+        t = f.createVariable("time", "f8", ("time",))
+        t.units = "days since 2000-01-01"
+        v = f.createVariable("v", "i2", ("time", "x"), zlib=True, shuffle=True,
+                             chunksizes=(10, 20), fill_value=-1)
+        v.scale_factor = 0.5
+        v.set_auto_maskandscale(False)
+        v[:] = rng.integers(0, 99, (n, 40))
+        t[:] = np.arange(n)
+        g = f.createGroup("g")
+        g.title = "h\u00e4llo"
+        w = g.createVariable("w", "f4", ("time", "x"), chunksizes=(7, 40), fletcher32=True)
+        w[:] = rng.random((n, 40))
+        s = g.createVariable("names", str, ("x",))
+        s[:] = np.array([f"n{i}" for i in range(40)], dtype=object)
+        f.createVariable("scalar", "i4")[...] = 7
+
+
+def values(path):
+    """What h5py reads, by path."""
+    found = {}
+
+    def take(name, d):
+        if isinstance(d, h5py.Dataset) and d.dtype != object and d.shape is not None:
+            found[name] = d[()]
+        elif isinstance(d, h5py.Dataset) and h5py.check_string_dtype(d.dtype):
+            found[name] = d.asstr()[()]
+
+    with h5py.File(path) as f:
+        f.visititems(take)
+    return found
+
+
+def same_zarr(store, want, names):
+    root = zarr.open_group(store, mode="r")
+    for name in names:
+        got = root[name][()]
+        assert np.array_equal(got, want[name]), f"{name}: {got} and not {want[name]}"
+
+
+def files(top):
+    """Every file below a directory, by its path."""
+    found = {}
+    for folder, _, names in os.walk(top):
+        for name in names:
+            full = os.path.join(folder, name)
+            with open(full, "rb") as f:
+                found[os.path.relpath(full, top)] = f.read()
+    return found
+
+
+def left_behind(folder):
+    return [n for n in os.listdir(folder) if "nczarrfs-copy" in n]
+
+
+def test_trees(t):
+    """SEMANTICS K3"""
+    source = t.path("a.nc")
+    make_h5(source)
+    want = values(source)
+    names = ["v", "time", "g/w", "scalar"]
+    got = convert(t, source, t.path("b.zarr"))
+    assert got["view"] == "zarr" and got["files"] > 20 and not got["resumed"], got
+    convert(t, source, t.path("b.zip"))
+    assert left_behind(t.tmp) == []
+    with zipfile.ZipFile(t.path("b.zip")) as z:
+        assert z.testzip() is None
+        inside = {n: z.read(n) for n in z.namelist()}
+    assert inside == files(t.path("b.zarr"))
+
+    def mounted(mnt):
+        assert files(mnt) == inside
+
+    with t.mount(source) as m:
+        t.call(mounted, m.path)
+
+    def check():
+        import xarray
+        same_zarr(t.path("b.zarr"), want, names)
+        same_zarr(zarr.ZipStore(t.path("b.zip"), mode="r"), want, names)
+        with xarray.open_zarr(t.path("b.zarr")) as a, xarray.open_dataset(source) as b:
+            xarray.testing.assert_identical(a.load(), b.load())
+        with h5py.File(source) as f:
+            raw = f["v"].id.read_direct_chunk((10, 20))[1]
+        with open(t.path("b.zarr/v/1.1"), "rb") as f:
+            assert f.read() == raw
+
+    t.call(check)
+    convert(t, "-o", "shards=16K", source, t.path("b3.zarr"))
+    convert(t, t.path("b3.zarr"), t.path("c.nc"))
+    convert(t, t.path("b.zarr"), t.path("d.nc"))
+    for copy in ("c.nc", "d.nc"):
+        got = values(t.path(copy))
+        for name in names:
+            assert np.array_equal(got[name], want[name]), (copy, name)
+        status, out, err = t.run("ncdump", "-h", t.path(copy))
+        assert status == 0 and 'time:units = "days since 2000-01-01"' in out, out + err
+    status, out, err = t.run(t.binary, "check", t.path("b3.zarr"))
+    assert status == 0 and "Zarr v3" in out, out + err
+
+
+def test_filters(t):
+    """What readers of the other format do not know is compressed with what they know."""
+    rng = np.random.default_rng(6)
+    data = rng.integers(0, 9, (100, 100)).astype("i4")
+    g = zarr.open_group(t.path("a.zarr"), mode="w")
+    g.create_dataset("blosc, odd", data=data, chunks=(10, 100))
+    g.create_dataset("lzma", data=data, chunks=(50, 50), compressor=numcodecs.LZMA())
+    g.create_dataset("none", data=data, chunks=(50, 50), compressor=None)
+    got = convert(t, t.path("a.zarr"), t.path("b.nc"))
+    assert got["recompressed"] == 2, got
+    with h5py.File(t.path("b.nc")) as f:
+        for name in ("blosc, odd", "lzma"):
+            assert f[name].compression == "gzip" and f[name].shuffle, name
+            assert np.array_equal(f[name][()], data)
+        assert f["none"].compression is None
+    got = convert(t, "-o", "filter=portable", t.path("a.zarr"), t.path("c.nc"))
+    assert got["recompressed"] == 0
+    with h5py.File(t.path("c.nc")) as f:
+        assert f["lzma"].compression is None and np.array_equal(f["lzma"][()], data)
+
+
+def test_refused(t):
+    """SEMANTICS K4"""
+    source = t.path("a.nc")
+    make_h5(source)
+    os.mkdir(t.path("there"))
+    with open(t.path("there/mine"), "w") as f:
+        f.write("mine")
+    convert(t, source, t.path("there"), fails="--force")
+    convert(t, source, source, fails="inside of it")
+    convert(t, "--force", source, source, fails="inside of it")
+    convert(t, source, t.path("b.zarr"))
+    convert(t, t.path("b.zarr"), t.path("b.zarr/v.nc"), fails="inside of its source")
+    os.makedirs(t.path("around/in"))
+    os.rename(t.path("b.zarr"), t.path("around/in/b.zarr"))
+    convert(t, "--force", t.path("around/in/b.zarr"), t.path("around"), fails="inside of it")
+    os.symlink("around/in/b.zarr", t.path("link"))
+    convert(t, "--force", t.path("around/in/b.zarr"), t.path("link"), fails="inside of it")
+    convert(t, source, t.path("nowhere/b.zarr"), fails="the directory of the copy")
+    convert(t, "-o", "zarr_format=3", source, t.path("b.nc"), fails="view=zarr")
+    convert(t, source, "https://example.org/b.zarr", fails="web server")
+    with open(t.path("there/mine")) as f:
+        assert f.read() == "mine"
+    convert(t, "--force", source, t.path("there"))
+    assert not os.path.exists(t.path("there/mine")) and os.path.exists(t.path("there/.zgroup"))
+    with h5py.File(source) as f:
+        c = f["g/w"].id.get_chunk_info(2)
+    with open(source, "r+b") as f:
+        f.seek(c.byte_offset + 5)
+        f.write(b"damage")
+    convert(t, "--force", "-o", "filter=none", source, t.path("there"), fails="/g/w' chunk")
+    assert os.path.exists(t.path("there/v/1.1"))
+    assert left_behind(t.tmp) == [] == left_behind(t.path("around"))
+
+
+OPTIONS = "ahead_size=64K,remote_size=1M,decode_threads=2"
+
+
+def test_goes_on(t):
+    """Killed in the middle: nothing is there, and the same command goes on. SEMANTICS K5"""
+    os.mkdir(t.path("web"))
+    source = t.path("web/a.h5")
+    data = np.random.default_rng(1).random((256, 8192))
+    with h5py.File(source, "w") as f:
+        f.create_dataset("v", data=data, chunks=(1, 8192))
+        at = [c for c in map(f["v"].id.get_chunk_info, range(256))
+              if c.chunk_offset == (200, 0)][0].byte_offset
+    held = Held(t, "a.h5", at + 1000)
+    with WebServer(t.path("web"), fault=held.fault) as web:
+        for out, least in (("b.zarr", 20), ("b.nc", 1)):
+            args = ["-o", OPTIONS, web.url + "/a.h5", t.path(out)]
+            state = t.path(f".{out}.nczarrfs-copy.state")
+            killed = ([t.binary, "convert"] + args, state, r"^done (\d+)$", least)
+            held.kill(*killed)
+            assert not os.path.exists(t.path(out))
+            got = convert(t, *args)
+            assert got["resumed"] and got["bytes"] < data.nbytes, got
+            assert left_behind(t.tmp) == []
+        t.call(lambda: same_zarr(t.path("b.zarr"), {"v": data}, ["v"]))
+        assert np.array_equal(values(t.path("b.nc"))["v"], data)
+        args[-1] = t.path("c.nc")
+        state = t.path(".c.nc.nczarrfs-copy.state")
+        held.kill([t.binary, "convert"] + args, state, r"^done (\d+)$", 1)
+        os.utime(source, (1e9, 1e9))
+        got = convert(t, *args)
+        assert not got["resumed"] and got["bytes"] > data.nbytes, got
+        assert np.array_equal(values(t.path("c.nc"))["v"], data)
+
+
+def test_s3(t):
+    source = t.path("a.nc")
+    make_h5(source)
+    env = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "secret", "HOME": t.tmp}
+    with S3Server(keys={"AKID": "secret"}, buckets={"b": {}}) as s3:
+        where = "endpoint=" + s3.url
+        convert(t, "-o", where, source, "s3://b/new/a.zarr", **env)
+        convert(t, "-o", where, source, "s3://b/new/a.zarr", fails="is there already", **env)
+        convert(t, "--force", "-o", where, source, "s3://b/new/a.zarr", fails="--force", **env)
+        convert(t, "-o", where, "s3://b/new/a.zarr", t.path("b.zarr"), **env)
+    convert(t, source, t.path("c.zarr"))
+    t.call(lambda: same_zarr(t.path("b.zarr"), values(source), ["v", "time", "g/w", "scalar"]))
+
+
+def test_corpus(t):
+    root = corpus()
+    if not root:
+        raise Skip("no corpus")
+    path = os.path.join(root, "classic/Unidata-tds/nc_test_cdf2.nc")
+    if not os.path.exists(path):
+        raise Skip("no " + path)
+    convert(t, path, t.path("b.nc"))
+    convert(t, path, t.path("b.zarr"))
+
+    def check():
+        import xarray
+        with xarray.open_dataset(path, decode_cf=False) as a, \
+                xarray.open_dataset(t.path("b.nc"), decode_cf=False) as b:
+            for name in a.variables:
+                np.testing.assert_array_equal(a[name].values, b[name].values)
+    t.call(check)

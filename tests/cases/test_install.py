@@ -1,0 +1,180 @@
+"""make install and make uninstall: what is put where, with which modes, and that it works from
+there; the recipe for containers. docs/packages.md."""
+import os
+import re
+import shutil
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+
+import h5py
+import numpy as np
+
+from lib.context import ROOT, Skip
+
+PLACES = {"bindir": "/usr/bin", "libdir": "/usr/lib/some-triplet", "mandir": "/usr/share/man",
+          "docdir": "/usr/share/doc/nczarrfs", "datadir": "/usr/share",
+          "unitdir": "/usr/lib/systemd/user", "PLUGINDIR": "/usr/lib/some-triplet/hdf5/plugins"}
+
+
+def make(t, root, target, umask=0o22, **places):
+    """What is built is taken as it is: -o all."""
+    if not shutil.which("make"):
+        raise Skip("no make")
+    old = os.umask(umask)
+    try:
+        status, out, err = t.run(
+            "make", "-C", ROOT, "-o", "all", target, f"DESTDIR={root}",
+            f"BUILD={os.path.dirname(os.path.abspath(t.binary))}",
+            *(f"{k}={v}" for k, v in places.items()), env={"MAKEFLAGS": "", "MAKELEVEL": ""})
+    finally:
+        os.umask(old)
+    assert status == 0, f"make {target}: {out}{err}"
+    return out
+
+
+def tree(root):
+    """{path below root: mode} of files and of directories, apart."""
+    files, dirs = {}, {}
+    for folder, _, names in os.walk(root):
+        dirs[folder[len(root):]] = os.stat(folder).st_mode & 0o7777
+        for name in names:
+            path = os.path.join(folder, name)
+            assert not os.path.islink(path), path
+            files[path[len(root):]] = os.stat(path).st_mode & 0o7777
+    return files, dirs
+
+
+def listed(folder, pattern):
+    path = os.path.join(ROOT, folder)
+    return [n for n in (os.listdir(path) if os.path.isdir(path) else [])
+            if re.fullmatch(pattern, n)]
+
+
+def expected(t):
+    plugins = os.path.join(os.path.dirname(os.path.abspath(t.binary)), "plugins")
+    want = {"/usr/bin/nczarrfs": 0o755}
+    want.update({f"{PLACES['PLUGINDIR']}/{n}": 0o644 for n in os.listdir(plugins)
+                 if n.endswith(".so")})
+    want.update({f"/usr/share/man/man{n[-1]}/{n}": 0o644 for n in listed("docs", r".*\.[1-8]")})
+    doc = PLACES["docdir"]
+    want.update({f"{doc}/{n}": 0o644 for n in listed(".", r".*\.md")})
+    want.update({f"{doc}/docs/{n}": 0o644 for n in listed("docs", r".*\.md")})
+    want.update({f"{doc}/examples/{n}": 0o644 for n in listed("docs", r".*\.conf")})
+    want.update({f"{PLACES['unitdir']}/{n}": 0o644
+                 for n in listed("scripts", r".*\.(service|mount)")})
+    for name in listed("scripts/completion", r"_.*|.*\.(bash|zsh|fish)"):
+        shell = {"b": "bash-completion/completions/nczarrfs", "z": "zsh/site-functions/_nczarrfs",
+                 "f": "fish/vendor_completions.d/nczarrfs.fish"}
+        kind = "z" if name.startswith("_") else name.rpartition(".")[2][0]
+        want[f"/usr/share/{shell[kind]}"] = 0o644
+    if listed("scripts", "mount.fuse.nczarrfs"):
+        want["/usr/sbin/mount.fuse.nczarrfs"] = 0o755
+    return want
+
+
+def test_places_and_removal(t):
+    """Everything is where it is asked for, for everybody to read whatever the umask was; and goes
+    again, but not what others put beside it."""
+    root = t.path("root")
+    out = make(t, root, "install", umask=0o77, prefix="/usr", **PLACES)
+    files, dirs = tree(root)
+    want = expected(t)
+    assert len([f for f in want if f.endswith(".md")]) > 30
+    assert "/usr/share/man/man1/nczarrfs.1" in want
+    assert set(files) == set(want), \
+        f"missing {set(want) - set(files)}, unexpected {set(files) - set(want)}"
+    assert files == want, [(f, oct(m)) for f, m in files.items() if want[f] != m]
+    assert set(dirs.values()) == {0o755}, dirs
+    assert f"plugins: {sum('.so' in f for f in files)} in" in out, out
+    other = f"{PLACES['docdir']}/docs/somebody.txt"
+    open(root + other, "w").close()
+    make(t, root, "uninstall", prefix="/usr", **PLACES)
+    assert list(tree(root)[0]) == [other]
+    os.unlink(root + other)
+    make(t, root, "install", prefix="/usr", **PLACES)
+    make(t, root, "uninstall", prefix="/usr", **PLACES)
+    left, dirs = tree(root)
+    assert not left and not [d for d in dirs if "nczarrfs" in d], dirs
+
+
+def test_defaults(t):
+    """Below /usr/local, and our plugins where libhdf5 looks."""
+    root = t.path("root")
+    make(t, root, "install")
+    files, _ = tree(root)
+    for path in ("/usr/local/bin/nczarrfs", "/usr/local/share/man/man1/nczarrfs.1",
+                 "/usr/local/share/doc/nczarrfs/docs/mapping.md"):
+        assert path in files, path
+    make(t, root, "uninstall")
+    assert not tree(root)[0]
+
+
+def read_chunks(mnt):
+    import zarr
+    assert np.array_equal(zarr.open(mnt, mode="r")["v"][:], np.arange(100))
+
+
+def test_works_from_there(t):
+    """Nothing knows where it was built: no path of the source tree, no RPATH; the installed program
+    mounts, and finds the plugins that were installed with it."""
+    root = t.path("root")
+    make(t, root, "install", prefix="/usr", **PLACES)
+    program = root + "/usr/bin/nczarrfs"
+    plugins = root + PLACES["PLUGINDIR"]
+    for path in [program] + [os.path.join(plugins, n) for n in os.listdir(plugins)]:
+        with open(path, "rb") as f:
+            data = f.read()
+        if not t.sanitized:
+            assert os.fsencode(ROOT) + b"/" not in data, f"{path} names {ROOT}"
+        if shutil.which("readelf"):
+            _, out, _ = t.run("readelf", "-dW", path)
+            assert "(NEEDED)" in out and "PATH)" not in out, out
+    status, out, err = t.run(program, "filters", "-v", env={"HDF5_PLUGIN_PATH": plugins})
+    assert status == 0, err
+    for name in os.listdir(plugins):
+        assert name in out + err, f"{name} is not found: {out}{err}"
+    status, out, _ = t.run("make", "-s", "-C", ROOT, "print-version",
+                           env={"MAKEFLAGS": "", "MAKELEVEL": ""})
+    version = out.strip()
+    status, out, err = t.run(program, "--version")
+    assert f"nczarrfs {version}" in out + err
+    path = t.path("a.nc")
+    with h5py.File(path, "w") as f:
+        f.create_dataset("v", data=np.arange(100), chunks=(10,), compression=1)
+    t.binary = program
+    with t.mount(path) as m:
+        t.call(read_chunks, m.path)
+
+
+def test_container_and_pod(t):
+    """The recipe's commands are shell, what it copies is there; the pod's version is ours, and its
+    options are those of the program: the first thing that is wrong is the source."""
+    folder = os.path.join(ROOT, "scripts", "container")
+    loader = SourceFileLoader("recipe", os.path.join(folder, "try-recipe"))
+    recipe = module_from_spec(spec_from_loader("recipe", loader))
+    loader.exec_module(recipe)
+    words = recipe.instructions(os.path.join(folder, "Containerfile"))
+    assert {w for w, _ in words} <= {"ARG", "FROM", "WORKDIR", "COPY", "RUN", "USER", "VOLUME",
+                                     "ENTRYPOINT", "CMD"}
+    for word, rest in words:
+        if word == "RUN":
+            status, _, err = t.run("sh", "-n", "-c", rest)
+            assert status == 0, err
+            for script in re.findall(r"\bscripts/[a-z-]+", rest):
+                assert os.access(os.path.join(ROOT, script), os.X_OK), script
+    try:
+        import yaml
+    except ImportError:
+        raise Skip("no python3-yaml") from None
+    with open(os.path.join(folder, "pod.yaml"), encoding="utf-8") as f:
+        pod = yaml.safe_load(f)
+    sidecar = pod["spec"]["initContainers"][0]
+    with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as f:
+        version = re.search(r"^VERSION := (.*)$", f.read(), re.M).group(1)
+    assert sidecar["image"] == f"nczarrfs:{version}" and sidecar["restartPolicy"] == "Always"
+    args = sidecar["args"]
+    options = args[args.index("-o") + 1].replace("/cache", t.path("cache"))
+    os.mkdir(t.path("data"))
+    os.mkdir(t.path("cache"))
+    status, _, err = t.run(t.binary, "-o", options, t.path("nothing.zarr"), t.path("data"))
+    assert status == 1 and "no such file or directory" in err, err

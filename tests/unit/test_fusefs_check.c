@@ -1,0 +1,333 @@
+/* Tests of what `check` and `convert` keep and show: the state file, the line on a terminal, a copy
+ * beside its place. */
+#include "fusefs/check_int.h"
+#include "fusefs/convert_int.h"
+#include "fusefs/same.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "base/beneath.h"
+
+/* ---- the state ---- */
+
+struct sample {
+	struct ds_array arrays[3];
+	struct source source;
+	struct check c;
+};
+
+static void sample(struct sample *s)
+{
+	memset(s, 0, sizeof(*s));
+	for (int i = 0; i < 3; i++)
+		s->arrays[i].n_chunks = 100;
+	s->source.ds.arrays = s->arrays;
+	s->source.ds.n_arrays = 3;
+	s->c.source = &s->source;
+}
+
+static void add(struct check *c, uint32_t array, uint64_t linear, const char *key,
+		const char *why)
+{
+	struct check_bad b = {.array = array,
+			      .linear = linear,
+			      .placed = true,
+			      .key = strdup(key),
+			      .off = 7,
+			      .len = 9,
+			      .why = strdup(why)};
+
+	assert_int_equal(check_bad_add(&c->bad, &b, NULL), 0);
+}
+
+/* printed - what a run with three bad chunks notes, of which two come before its place. */
+static char *printed(struct buf *out)
+{
+	struct sample s;
+
+	sample(&s);
+	add(&s.c, 0, 5, "a/b\tc", "first");
+	add(&s.c, 1, CHECK_ARRAY, "", "all of it");
+	add(&s.c, 1, 60, "x", "comes after");
+	s.c.bad.more = 4;
+	buf_init(out, 1 << 16);
+	check_state_print(&s.c, (struct check_at){1, 50}, 150, 99, out);
+	buf_putc(out, '\0');
+	assert_true(buf_ok(out));
+	check_bad_release(&s.c.bad);
+	return (char *)out->data;
+}
+
+static void test_state(void **state)
+{
+	struct sample s;
+	struct buf out;
+	char *text = printed(&out);
+
+	(void)state;
+	sample(&s);
+	assert_int_equal(check_state_parse(&s.c, text, strlen(text), 99, NULL), 2);
+	assert_int_equal(s.c.next.array, 1);
+	assert_int_equal(s.c.next.linear, 50);
+	assert_int_equal(s.c.taken, 150);
+	assert_int_equal(s.c.bad.n, 2);
+	assert_int_equal(s.c.bad.more, 4);
+	assert_string_equal(s.c.bad.v[0].key, "a/b?c");
+	assert_string_equal(s.c.bad.v[0].why, "first");
+	assert_int_equal(s.c.bad.v[0].off, 7);
+	assert_true(s.c.bad.v[1].linear == CHECK_ARRAY);
+	check_bad_release(&s.c.bad);
+	buf_release(&out);
+}
+
+/* every beginning of a state, and every one with another character, is none, or of other sources,
+ * or one that can be gone on from: never anything out of bounds. */
+static void test_state_damaged(void **state)
+{
+	struct buf out;
+	char *text = printed(&out), *copy;
+	size_t n = strlen(text);
+
+	(void)state;
+	for (size_t i = 0; i < n; i++) {
+		struct sample s;
+
+		sample(&s);
+		copy = strndup(text, i);
+		assert_true(check_state_parse(&s.c, copy, i, 99, NULL) == 1);
+		check_bad_release(&s.c.bad);
+		free(copy);
+		for (const char *other = "\n\t 9-x"; *other; other++) {
+			int rc;
+
+			sample(&s);
+			copy = strdup(text);
+			copy[i] = *other;
+			rc = check_state_parse(&s.c, copy, n, 99, NULL);
+			assert_true(rc >= 0 && rc <= 2);
+			assert_true(s.c.next.array <= 3);
+			for (size_t j = 0; j < s.c.bad.n; j++)
+				assert_true(s.c.bad.v[j].array < 3);
+			check_bad_release(&s.c.bad);
+			free(copy);
+		}
+	}
+	buf_release(&out);
+}
+
+static void test_state_other(void **state)
+{
+	struct sample s;
+	struct buf out;
+	char *text = printed(&out);
+
+	(void)state;
+	sample(&s);
+	assert_int_equal(check_state_parse(&s.c, text, strlen(text), 98, NULL), 0);
+	assert_int_equal(s.c.bad.n, 0);
+	assert_int_equal(s.c.next.array, 0);
+	buf_release(&out);
+}
+
+/* what is not named is counted */
+static void test_many(void **state)
+{
+	struct sample s;
+
+	(void)state;
+	sample(&s);
+	for (uint32_t i = 0; i < CHECK_LISTED + 3; i++)
+		add(&s.c, 0, i % 100, "", "x");
+	assert_int_equal(s.c.bad.n, CHECK_LISTED);
+	assert_int_equal(s.c.bad.more, 3);
+	check_bad_release(&s.c.bad);
+}
+
+/* ---- the line ---- */
+
+static void line_is(double share, double first, double seconds, uint64_t bytes, unsigned width,
+		    const char *want)
+{
+	struct buf out;
+
+	buf_init(&out, 1024);
+	progress_line(&out, share, first, seconds, 12, "chunks", bytes, width);
+	buf_putc(&out, '\0');
+	assert_true(buf_ok(&out));
+	assert_string_equal((char *)out.data, want);
+	buf_release(&out);
+}
+
+static void test_line(void **state)
+{
+	(void)state;
+	line_is(0, 0, 0, 0, 80, "[>                       ]   0 %  12 chunks, 0 bytes");
+	line_is(0.5, 0, 10, 10 << 20, 100,
+		"[============>           ]  50 %  12 chunks, 10.0 MiB, 1.0 MiB/s, 0:10 left");
+	/* time is counted from where this run began */
+	line_is(0.75, 0.5, 10, 10 << 20, 100,
+		"[==================>     ]  75 %  12 chunks, 10.0 MiB, 1.0 MiB/s, 0:10 left");
+	line_is(0.01, 0, 3600, 1024, 120,
+		"[>                       ]   1 %  12 chunks, 1.0 KiB, 0 bytes/s, 99:00:00 "
+		"left");
+	line_is(2, 0, 10, 1 << 20, 80,
+		"[========================] 100 %  12 chunks, 1.0 MiB, 102.4 KiB/s, 0:00 left");
+	line_is(0.5, 0, 10, 10 << 20, 30, "[============>           ]  50");
+}
+
+/* ---- a copy beside its place ---- */
+
+static char dir[] = "/tmp/nczarrfs-place-XXXXXX";
+static int dir_fd = -1;
+
+static int in_dir(void **state)
+{
+	(void)state;
+	memcpy(dir + sizeof(dir) - 7, "XXXXXX", 6);
+	if (!mkdtemp(dir))
+		return -1;
+	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir_fd < 0 ? -1 : 0;
+}
+
+static int out_of_dir(void **state)
+{
+	(void)state;
+	(void)close(dir_fd);
+	beneath_remove(AT_FDCWD, dir);
+	return 0;
+}
+
+static const char *in(const char *name, char out[300])
+{
+	(void)snprintf(out, 300, "%s/%s", dir, name);
+	return out;
+}
+
+static void make(const char *name)
+{
+	int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	(void)close(fd);
+}
+
+static bool there(const char *name)
+{
+	return faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void test_place(void **state)
+{
+	struct convert_place p = CONVERT_PLACE_INIT, q = CONVERT_PLACE_INIT;
+	struct err e = ERR_INIT;
+	char path[300];
+
+	(void)state;
+	assert_int_equal(convert_place_open(in("new", path), false, &p, NULL), 0);
+	assert_int_equal(convert_place_open(path, false, &q, &e), -EBUSY);
+	assert_int_equal(convert_place_done(&p, 5), 0);
+	make(p.tmp);
+	assert_int_equal(convert_place_note(&p, 5, 1234, NULL), 0);
+	assert_int_equal(convert_place_note(&p, 5, 12, NULL), 0); /* shorter than before */
+	assert_int_equal(convert_place_done(&p, 5), 12);
+	assert_int_equal(convert_place_done(&p, 6), 0);
+	convert_place_close(&p, true);
+	assert_true(there(".new.nczarrfs-copy"));
+	assert_int_equal(convert_place_open(path, false, &p, NULL), 0);
+	assert_int_equal(convert_place_done(&p, 5), 12);
+	assert_false(there("new"));
+	assert_int_equal(convert_place_appear(&p, NULL), 0);
+	convert_place_close(&p, false);
+	assert_true(there("new"));
+	assert_false(there(".new.nczarrfs-copy") || there(".new.nczarrfs-copy.state"));
+	assert_int_equal(convert_place_open(path, false, &p, &e), -EEXIST);
+	assert_non_null(strstr(e.msg, "--force"));
+}
+
+/* what is there is exchanged, a directory for a file and a file for a directory */
+static void test_place_force(void **state)
+{
+	struct convert_place p = CONVERT_PLACE_INIT;
+	struct stat st;
+	char path[300];
+
+	(void)state;
+	assert_int_equal(mkdirat(dir_fd, "d", 0700), 0);
+	make("d/inside");
+	assert_int_equal(convert_place_open(in("d/", path), true, &p, NULL), 0);
+	make(p.tmp);
+	assert_int_equal(convert_place_appear(&p, NULL), 0);
+	convert_place_close(&p, false);
+	assert_int_equal(fstatat(dir_fd, "d", &st, 0), 0);
+	assert_true(S_ISREG(st.st_mode));
+	/* what appears meanwhile is not replaced without being asked */
+	assert_int_equal(convert_place_open(in("late", path), false, &p, NULL), 0);
+	make(p.tmp);
+	make("late");
+	assert_int_equal(convert_place_appear(&p, NULL), -EEXIST);
+	convert_place_close(&p, false);
+	assert_true(there("late"));
+}
+
+static void test_apart(void **state)
+{
+	char a[300], b[300];
+
+	(void)state;
+	assert_int_equal(mkdirat(dir_fd, "t", 0700), 0);
+	assert_int_equal(mkdirat(dir_fd, "t/in", 0700), 0);
+	assert_int_equal(symlinkat("t", dir_fd, "l"), 0);
+	assert_int_equal(convert_place_apart(in("t", a), in("t2", b), NULL), 0);
+	assert_int_equal(convert_place_apart(in("t", a), in("t", b), NULL), -EINVAL);
+	assert_int_equal(convert_place_apart(in("t", a), in("t/", b), NULL), -EINVAL);
+	assert_int_equal(convert_place_apart(in("t", a), in("l", b), NULL), -EINVAL);
+	assert_int_equal(convert_place_apart(in("t", a), in("l/x", b), NULL), -EINVAL);
+	assert_int_equal(convert_place_apart(in("t/in", a), in("t", b), NULL), -EINVAL);
+	assert_int_equal(convert_place_apart(in("l/in", a), in("t", b), NULL), -EINVAL);
+	assert_int_equal(convert_place_apart(in("t/in", a), in("t/x", b), NULL), 0);
+	assert_int_equal(convert_place_apart(in("t", a), in("..", b), NULL), -EINVAL);
+	assert_int_equal(convert_place_apart(in("t", a), "/", NULL), -EINVAL);
+}
+
+static void test_docs(void **state)
+{
+	(void)state;
+	assert_true(convert_is_doc(".zgroup") && convert_is_doc("a/.zarray") &&
+		    convert_is_doc("a/b/zarr.json") && convert_is_doc(".nczarr"));
+	assert_false(convert_is_doc("a/0.0") || convert_is_doc("zarr.json/c/0") ||
+		     convert_is_doc("a.zarray"));
+}
+
+static void test_mix(void **state)
+{
+	(void)state;
+	assert_true(same_mix(same_mix(0, 1), 2) != same_mix(same_mix(0, 2), 1));
+	assert_true(same_mix(0, 0) != same_mix(0, 1));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_state),
+		cmocka_unit_test(test_state_damaged),
+		cmocka_unit_test(test_state_other),
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_line),
+		cmocka_unit_test_setup_teardown(test_place, in_dir, out_of_dir),
+		cmocka_unit_test_setup_teardown(test_place_force, in_dir, out_of_dir),
+		cmocka_unit_test_setup_teardown(test_apart, in_dir, out_of_dir),
+		cmocka_unit_test(test_docs),
+		cmocka_unit_test(test_mix),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,351 @@
+/* Configuration files: which of them says an option, and what is no good. SEMANTICS G1 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "mountcfg/mountcfg.h"
+
+static char folder[] = "/tmp/nczarrfs-conf-XXXXXX";
+static char user_file[64], system_file[64];
+static const struct cfg_files both = {.system = system_file, .user = user_file};
+
+#define ARGV(...) ((char *[]){(char[]){"nczarrfs"}, __VA_ARGS__, NULL})
+#define A(s) ((char[]){s})
+
+static int make(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	(void)snprintf(user_file, sizeof(user_file), "%s/user.conf", folder);
+	(void)snprintf(system_file, sizeof(system_file), "%s/system.conf", folder);
+	return setenv("HOME", "/h/of", 1);
+}
+
+static int drop(void **state)
+{
+	(void)state;
+	(void)unlink(user_file);
+	(void)unlink(system_file);
+	return rmdir(folder);
+}
+
+static void put(const char *path, const void *text, size_t n)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chmod(path, 0600), 0);
+}
+
+/* files - NULL: none of it. */
+static void files(const char *user, const char *system)
+{
+	(void)unlink(user_file);
+	(void)unlink(system_file);
+	if (user)
+		put(user_file, user, strlen(user));
+	if (system)
+		put(system_file, system, strlen(system));
+}
+
+static struct cfg parsed(char **argv)
+{
+	struct err e = ERR_INIT;
+	struct cfg cfg;
+	int n = 0;
+
+	while (argv[n])
+		n++;
+	if (cfg_parse(n, argv, &both, &cfg, &e) < 0)
+		fail_msg("%s", e.msg);
+	return cfg;
+}
+
+static void refused_line(char **argv, const char *say)
+{
+	struct err e = ERR_INIT;
+	struct cfg cfg;
+	int n = 0;
+
+	while (argv[n])
+		n++;
+	if (cfg_parse(n, argv, &both, &cfg, &e) == 0)
+		fail_msg("taken, without '%s'", say);
+	if (!strstr(e.msg, say))
+		fail_msg("'%s' is not in: %s", say, e.msg);
+}
+
+/* refused - a user's file, and what is said of it. */
+static void refused(const char *text, const char *say)
+{
+	files(text, NULL);
+	refused_line(ARGV(A("/x"), A("/m")), say);
+}
+
+static const char *from(const struct cfg *cfg, const char *name)
+{
+	const char *where = cfg_where(cfg, name), *slash = strrchr(where, '/');
+
+	return slash ? slash + 1 : where;
+}
+
+/* SEMANTICS G1 */
+static void test_order(void **state)
+{
+	struct cfg cfg;
+
+	(void)state;
+	files("[defaults]\ntries = 3\ntimeout = 3\nconnections = 3\ncommit_delay=3\n"
+	      "[source /data/*]\ntries = 4\ntimeout = 4\nconnections = 4\n"
+	      "[source /data/a/*]\nconnections = 5\n"
+	      "[mount one]\nsource = /data/a/x.nc\ntarget = ~/mnt\ntries = 6\ntimeout = 6\n",
+	      "[defaults]\ntries = 2\ntimeout = 2\nopen_datasets = 2\ncommit_delay=2\n"
+	      "[source /data/a/*]\nconnections = 7\n");
+	cfg = parsed(ARGV(A("mount"), A("-o"), A("tries=9"), A("one")));
+	assert_int_equal(cfg.command, CFG_MOUNT);
+	assert_string_equal(cfg.source, "/data/a/x.nc");
+	assert_string_equal(cfg.mountpoint, "/h/of/mnt");
+	assert_int_equal(cfg.tries, 9);
+	assert_string_equal(from(&cfg, "tries"), "command line");
+	assert_int_equal(cfg.timeout, 6);
+	assert_string_equal(from(&cfg, "timeout"), "user.conf:16");
+	assert_int_equal(cfg.connections, 5); /* as specific as the system's: the user's wins */
+	assert_string_equal(from(&cfg, "connections"), "user.conf:11");
+	assert_int_equal(cfg.commit_delay, 3);
+	assert_int_equal(cfg.open_datasets, 2);
+	assert_string_equal(from(&cfg, "open_datasets"), "system.conf:4");
+	assert_string_equal(from(&cfg, "cache_size"), "built in");
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("/data/b"), A("/m"), A("-o"), A("rw")));
+	assert_int_equal(cfg.connections, 4);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("--no-config"), A("/data/b"), A("/m")));
+	assert_int_equal(cfg.connections, 16);
+	assert_int_equal(cfg.n_files, 0);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("--config"), system_file, A("/data/b"), A("/m")));
+	assert_int_equal(cfg.connections, 16);
+	assert_int_equal(cfg.tries, 2);
+	cfg_release(&cfg);
+}
+
+/* SEMANTICS G1: what may be repeated is of one place, and what undoes each other too */
+static void test_whole(void **state)
+{
+	struct cfg cfg;
+
+	(void)state;
+	files("[defaults]\nfilter = v1,zstd\nfilter = v2,zstd\nallow_other = yes\nrw=yes\n"
+	      "noexec = yes\nzarr_format = 3\nshards = yes\nchunk_keys = v2\n",
+	      NULL);
+	cfg = parsed(ARGV(A("/x"), A("/m")));
+	assert_int_equal(cfg.n_filter_rules, 2);
+	assert_true(cfg.rw && cfg.zarr3 && cfg.shard_size == (uint64_t)64 << 20);
+	assert_int_equal(cfg.n_fuse_opts, 3); /* and default_permissions */
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("/x"), A("/m"),
+			  A("-ofilter=v3,zstd,allow_other=no,ro,exec,mode=nczarr")));
+	assert_int_equal(cfg.n_filter_rules, 1);
+	assert_string_equal(cfg.filter_rules[0], "v3,zstd");
+	assert_false(cfg.rw || cfg.zarr3 || cfg.shard_size);
+	assert_int_equal(cfg.n_fuse_opts, 2);
+	assert_string_equal(cfg.fuse_opts[0], "ro");
+	assert_string_equal(cfg.fuse_opts[1], "exec");
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("/x"), A("/m"), A("-orw=no,zarr_format=2")));
+	assert_false(cfg.rw || cfg.zarr3 || cfg.shard_size);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("refs"), A("/x"))); /* a default does not stand in its way */
+	assert_false(cfg.rw || cfg.zarr3);
+	assert_int_equal(cfg.filter, CFG_FILTER_KEEP);
+	assert_int_equal(cfg.n_filter_rules, 0);
+	cfg_release(&cfg);
+	refused_line(ARGV(A("refs"), A("/x"), A("-orw")), "leave out rw");
+	files("[mount a]\nsource=/x\ntarget=/m\nrw=yes\nnew=same\n"
+	      "[mount b]\nsource=/x\ntarget=/m\nnew=same\n",
+	      NULL);
+	cfg = parsed(ARGV(A("mount"), A("a"), A("-oro")));
+	assert_false(cfg.rw);
+	cfg_release(&cfg);
+	refused_line(ARGV(A("mount"), A("b")), "new: only with rw");
+	refused_line(ARGV(A("mount"), A("a"), A("-oro,new=same")), "new: only with rw");
+}
+
+static void test_forms(void **state)
+{
+	char text[16384], path[2048];
+	struct cfg cfg;
+
+	(void)state;
+	/* blanks, comments, a mark of UTF-8, CR, a line longer than inih's, '#' in a value */
+	memset(path, 'a', sizeof(path));
+	memcpy(path, "/data/ ;b;c #d;", 15);
+	path[6] = 'x';
+	path[sizeof(path) - 1] = '\0';
+	(void)snprintf(text, sizeof(text),
+		       "\xef\xbb\xbf; first\r\n[defaults]\r\n   tries : 3 ; three\r\n"
+		       "\ttimeout=4\n# more\n[source %s]\nconnections = 8\n"
+		       "[mount long]\nsource = %s\ntarget = /m\n"
+		       "[source http://[::1]:8080/*]\ntries = 7\n",
+		       "/data/x;b;c #d*", path);
+	files(text, NULL);
+	cfg = parsed(ARGV(A("mount"), A("long")));
+	assert_string_equal(cfg.source, path);
+	assert_int_equal(cfg.tries, 3);
+	assert_int_equal(cfg.timeout, 4);
+	assert_int_equal(cfg.connections, 8);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("http://[::1]:8080/a/b.nc"), A("/m")));
+	assert_int_equal(cfg.tries, 7);
+	cfg_release(&cfg);
+}
+
+/* SEMANTICS G2 */
+static void test_refused(void **state)
+{
+	static char big[300 << 10], line[9000];
+
+	(void)state;
+	refused("[defaults]\n\ncache_sise = 1G\n",
+		"user.conf:3: cache_sise: unknown option: did "
+		"you mean 'cache_size'?");
+	refused("[defaults]\nallow_ohter = yes\n", "did you mean 'allow_other'?");
+	refused("[mount a]\nsource=/a\ntarget=/b\nsuorce=/c\n", "did you mean 'source'?");
+	refused("[defaults]\nsource = /a\n", "source: unknown option");
+	refused("[default]\n", "user.conf:1: unknown section [default]: did you mean "
+			       "[defaults]?");
+	refused("[mnt a]\n", "did you mean [mount NAME]?");
+	refused("[what]\n", "there are [defaults]");
+	refused("tries = 3\n", "before any section");
+	refused("[defaults]\ntries\n", "user.conf:2: not a key and its value");
+	refused("[defaults]\ntries\ntimeout=3\n", "user.conf:2: not a key and its value");
+	refused("[defaults\n", "has to end with ']'");
+	refused("[defaults] tries=3\n", "has to end with ']'");
+	refused("[defaults]\ntries = 0\n", "user.conf:2: tries: bad number '0'");
+	refused("[defaults]\nrw = maybe\n", "yes or no");
+	refused("[defaults]\nallow_other = 1\n", "yes or no");
+	refused("[defaults]\noptions = tries=0\n", "user.conf:2: tries: bad number");
+	refused("[defaults]\nconfig = /x\n", "only on the command line");
+	refused("[defaults]\ncache_dir = x\n", "absolute path");
+	refused("[mount a]\nsource=/a\n", "has no target");
+	refused("[mount a]\nsource=/a\ntarget=/b\n[mount a]\nsource=/a\ntarget=/b\n",
+		"is there twice: see line 1");
+	refused("[mount a/b]\nsource=/a\ntarget=/b\n", "needs a name");
+	refused("[mount]\n", "needs a name");
+	refused("[source]\n", "needs a pattern");
+	refused("[mount a]\nsource=/a\ntarget=/b\nauto=1\n", "use yes or no");
+	files("[mount archive]\nsource=/a\ntarget=b\n", NULL);
+	refused_line(ARGV(A("mount"), A("archive")), "has to be an absolute path");
+	files("[mount archive]\nsource=/a\ntarget=/b\n", NULL);
+	refused_line(ARGV(A("mount"), A("archvie")), "did you mean 'archive'?");
+	refused_line(ARGV(A("mount"), A("-a"), A("archive")), "in place of names");
+	refused_line(ARGV(A("mount")), "NAME missing");
+	refused_line(ARGV(A("-a"), A("/x"), A("/m")), "only mount and umount");
+	refused_line(ARGV(A("--config"), A("/no/such"), A("/x"), A("/m")), "/no/such");
+	/* bytes that are no text, and too many of them */
+	put(user_file, "[defaults]\ntries = 3\0\n", 22);
+	refused_line(ARGV(A("/x"), A("/m")), "user.conf:2: byte 0x00");
+	put(user_file, "[defaults]\n\033[2J = 3\n", 19);
+	refused_line(ARGV(A("/x"), A("/m")), "byte 0x1b");
+	memset(big, '\n', sizeof(big));
+	put(user_file, big, sizeof(big));
+	refused_line(ARGV(A("/x"), A("/m")), "too large");
+	memset(line, 'x', sizeof(line));
+	put(user_file, line, sizeof(line));
+	refused_line(ARGV(A("/x"), A("/m")), "user.conf:1: the line is too long");
+}
+
+/* SEMANTICS G3 */
+static void test_trust(void **state)
+{
+	static const char *const secrets[] = {
+		"[mount a]\nsource = https://me:pass@host/x.nc\ntarget = /m\n",
+		"[mount a]\nsource = https://h/x.nc?X-Amz-Signature=f00\ntarget = /m\n",
+		"[defaults]\noptions = address=http://u:p@h/x\n"};
+	struct cfg cfg;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		files(secrets[i], NULL);
+		cfg = parsed(ARGV(A("list"))); /* 0600 */
+		cfg_release(&cfg);
+		assert_int_equal(chmod(user_file, 0640), 0);
+		refused_line(ARGV(A("list")), "chmod 600");
+	}
+	files("[defaults]\ntries = 3\n", NULL);
+	assert_int_equal(chmod(user_file, 0644), 0);
+	cfg = parsed(ARGV(A("/x"), A("/m")));
+	assert_int_equal(cfg.tries, 3);
+	assert_null(cfg.note);
+	cfg_release(&cfg);
+	assert_int_equal(chmod(user_file, 0664), 0);
+	cfg = parsed(ARGV(A("/x"), A("/m")));
+	assert_int_equal(cfg.tries, 6);
+	assert_non_null(strstr(cfg.note, "others may write it"));
+	cfg_release(&cfg);
+	assert_int_equal(chmod(user_file, 0600), 0);
+	if (geteuid() != 0)
+		return; /* only root can give a file away */
+	assert_int_equal(chown(user_file, 12345, 0), 0);
+	cfg = parsed(ARGV(A("/x"), A("/m")));
+	assert_int_equal(cfg.tries, 6);
+	assert_non_null(strstr(cfg.note, "belongs to another user (12345)"));
+	cfg_release(&cfg);
+	refused_line(ARGV(A("--config"), user_file, A("/x"), A("/m")), "another user");
+}
+
+static void test_mounts(void **state)
+{
+	struct cfg cfg;
+
+	(void)state;
+	files("[mount a]\nsource = https://me:secret@host/x.nc\ntarget = /m/a\nauto = no\n",
+	      "[mount a]\nsource = /other\ntarget = /m/o\n[mount b]\nsource=/b\ntarget=/m/b\n");
+	cfg = parsed(ARGV(A("list")));
+	assert_int_equal(cfg.n_mounts, 2);
+	assert_string_equal(cfg.mounts[0].source, "https://host/x.nc");
+	assert_string_equal(cfg.mounts[0].target, "/m/a");
+	assert_false(cfg.mounts[0].automatic);
+	assert_string_equal(cfg.mounts[1].name, "b");
+	assert_true(cfg.mounts[1].automatic);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("mount"), A("-v"), A("-o"), A("ro"), A("a"), A("b")));
+	assert_int_equal(cfg.command, CFG_MOUNT_NAMED);
+	assert_int_equal(cfg.n_more, 2);
+	assert_int_equal(cfg.n_passed, 3);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("mount"), A("a")));
+	assert_string_equal(cfg.user, "me");
+	assert_string_equal(cfg.shown, "https://host/x.nc");
+	cfg_release(&cfg);
+	files("nonsense", NULL); /* does not keep anything mounted */
+	cfg = parsed(ARGV(A("umount"), A("/m")));
+	assert_int_equal(cfg.command, CFG_UMOUNT);
+	cfg_release(&cfg);
+	cfg = parsed(ARGV(A("status"), A("/m")));
+	cfg_release(&cfg);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order), cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_forms), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_trust), cmocka_unit_test(test_mounts),
+	};
+
+	return cmocka_run_group_tests(tests, make, drop);
+}
