@@ -235,7 +235,8 @@ static int put_elem(const struct ds_array *a, const uint8_t *at, struct buf *out
 }
 
 /* pool - memory for elements of variable length. The library takes it from here, because it
- * forgets what it had allocated when it fails in the middle, and knows no limit. */
+ * forgets what it had allocated when it fails in the middle, and knows no limit. Of a damaged file
+ * it takes nothing at all for a text, and ends it nowhere: so there is a NUL behind each. */
 struct block {
 	struct block *next;
 	max_align_t data[];
@@ -253,13 +254,14 @@ static void *pool_take(size_t n, void *arg)
 	struct block *b = NULL;
 	size_t all;
 
-	if (ckd_add(&all, n, sizeof(*b)) || all > p->left) {
+	if (ckd_add(&all, n, sizeof(*b) + 1) || all > p->left) {
 		p->full = true;
 		return NULL;
 	}
 	b = malloc(all);
 	if (!b)
 		return NULL;
+	((char *)b->data)[n] = '\0';
 	b->next = p->blocks;
 	p->blocks = b;
 	p->left -= all;
@@ -282,6 +284,31 @@ static void pool_release(struct pool *p)
 	}
 }
 
+/* same_elems - whether the library's elements are the model's: then it takes as much memory for one
+ * as is read of it here. Elements of array types are dimensions of the model. */
+static bool same_elems(const struct ds_array *a, const struct reading *r)
+{
+	hid_t base, t = H5Tcopy(r->mem);
+	bool same;
+
+	while (t >= 0 && H5Tget_class(t) == H5T_ARRAY) {
+		base = H5Tget_super(t);
+		(void)H5Tclose(t);
+		t = base;
+	}
+	if (a->type.kind == DT_VSTRING) {
+		same = t >= 0 && H5Tis_variable_str(t) > 0;
+	} else {
+		base = t >= 0 && H5Tget_class(t) == H5T_VLEN ? H5Tget_super(t) : -1;
+		same = base >= 0 && H5Tget_size(base) == a->type.base->size;
+		if (base >= 0)
+			(void)H5Tclose(base);
+	}
+	if (t >= 0)
+		(void)H5Tclose(t);
+	return same;
+}
+
 static int read_vlen_locked(struct h5_source *s, uint32_t array, uint64_t linear,
 			    uint8_t *elems, struct reading *r, struct pool *pool, struct err *e)
 {
@@ -290,6 +317,8 @@ static int read_vlen_locked(struct h5_source *s, uint32_t array, uint64_t linear
 
 	if (rc < 0 || r->empty)
 		return rc;
+	if (!same_elems(&s->g.base.ds.arrays[array], r))
+		return err_set(e, -EBADMSG, "its type is not the one that was opened");
 	if (dxpl < 0 || H5Pset_vlen_mem_manager(dxpl, pool_take, pool, pool_return, pool) < 0)
 		return h5_error(e, -ENOMEM, "the HDF5 library cannot be set up");
 	if (H5Dread(r->set, r->mem, r->mem_space, r->file_space, dxpl, elems) >= 0)
