@@ -76,7 +76,7 @@ static enum nc_agreed ask(const struct ds_array *a, const struct codec_array *as
 	for (uint32_t d = 0; d < as->rank; d++)
 		len[d] = as->chunk[d];
 	if (fapl >= 0 && H5Pset_fapl_core(fapl, SMALL, 0) >= 0)
-		file = H5Fcreate("filters", H5F_ACC_TRUNC, H5P_DEFAULT, fapl);
+		file = H5Fcreate("/filters", H5F_ACC_TRUNC, H5P_DEFAULT, fapl);
 	space = H5Screate_simple((int)as->rank, len, NULL);
 	dcpl = type < 0 ? -1 : describe(a, as, type, chain);
 	if (file >= 0 && space >= 0 && dcpl >= 0)

@@ -13,7 +13,7 @@
 #include <sys/file.h>
 
 /* What libhdf5 takes for a remote file's name: nothing is opened by it. */
-#define FAR_NAME "remote"
+#define FAR_NAME "/remote" /* absolute: nc_build.c says why */
 
 /* other_format - whether a remote file begins like one of another kind: a search for a superblock
  * further on would cost requests. */
