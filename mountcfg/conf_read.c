@@ -201,7 +201,9 @@ static int take(void *user, const char *section, const char *name, const char *v
 	(void)section;
 	if (f->rc < 0)
 		return 0;
-	f->wants = false;
+	f->wants = !*name; /* "= value" */
+	if (f->wants)
+		return 0;
 	return (f->more ? go_on(f, value) : add_key(f, name, value)) == 0;
 }
 
@@ -213,7 +215,11 @@ static int check_bytes(const char *path, const char *text, size_t n, struct err 
 	for (size_t i = 0; i < n; i++) {
 		const unsigned char c = (unsigned char)text[i];
 
-		if ((c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == 0x7f)
+		/* a carriage return is half of an end of line, or a way to hide text */
+		const bool end =
+			c == '\n' || (c == '\r' && (i + 1 == n || text[i + 1] == '\n'));
+
+		if ((c < ' ' && c != '\t' && !end) || c == 0x7f)
 			return err_set(e, -EINVAL, "%s:%u: byte 0x%02x: this is no text file",
 				       path, line, c);
 		line += c == '\n';

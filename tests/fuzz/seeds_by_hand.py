@@ -269,6 +269,14 @@ KEYS = [bytes([how]) + piece(text) + b"".join(piece(k) for k in keys) for how, t
     (0, b"", [b".zgroup", b"v/0"]), (3, BASE_LIST, [b".zgroup", b"v/.zattrs"]),
     (1, BASE_LIST, [b"v/c.partial", b"a/../b", b"zarr.json"]), (2, b"x\0", [b".zmetadata"])]]
 
+CONF = [
+    "[defaults]\ncache_size = 64M\nrw\n\n[mount archive]\nsource = /data/year\ntarget = /mnt\n"
+    "auto = no\n", "[source /data/*.nc]\nfilter = v,zstd,3\nfilter = *,deflate,1\nro = yes\n",
+    "; words\n# more\n[source s3://b/*]\nanonymous\n[source https://host.example/*]\ntimeout = 5\n",
+    "[mount a]\nsource = x.nc\ntarget = y\noptions = rw,cache_size=1M\n[mount a]\n",
+    "\ufeff[defaults]\r\nmode = nczarr\r\nzarr_format = 3\r\n", "[defaults]\ncache_sise = 1\n",
+    "[source *]\nsource = https://u:secret@host.example/x\n", "key = 1\n[", "[defaults]\n a = b\n  c"]
+
 
 def codecs():
     """A few of each codec's own inputs, with its number in front."""
@@ -292,7 +300,7 @@ def first():
         "s3xml": XML, "http": HTTP, "services": SERVICES, "sign": SIGN, "diskcache": CACHE,
         "text": TEXT, "json": JSON, "stage": STAGE, "journal": JOURNAL, "manifest": MANIFEST,
         "parquet": parquet(), "wrap": WRAP, "plan": PLAN, "state": STATE,
-        "keys": KEYS, "codec": codecs(),
+        "keys": KEYS, "conf": CONF, "codec": codecs(),
     }
 
 

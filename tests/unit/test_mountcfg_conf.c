@@ -232,6 +232,8 @@ static void test_refused(void **state)
 	refused("tries = 3\n", "before any section");
 	refused("[defaults]\ntries\n", "user.conf:2: not a key and its value");
 	refused("[defaults]\ntries\ntimeout=3\n", "user.conf:2: not a key and its value");
+	refused("[defaults]\n= 3\ntimeout=3\n", "user.conf:2: not a key and its value");
+	refused("[defaults]\ntimeout=3\r4\n", "user.conf:2: byte 0x0d");
 	refused("[defaults\n", "has to end with ']'");
 	refused("[defaults] tries=3\n", "has to end with ']'");
 	refused("[defaults]\ntries = 0\n", "user.conf:2: tries: bad number '0'");
