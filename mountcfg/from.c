@@ -38,6 +38,8 @@ void cfg_from_free(struct cfg_from *f)
 
 void cfg_from_set(struct cfg *cfg, int at, const char *where)
 {
+	if (!cfg->from)
+		return;
 	cfg->from->at = at;
 	cfg->from->where = where;
 }
@@ -54,7 +56,7 @@ static bool take(struct cfg_from *f, struct noted *n)
 
 bool cfg_from_take(struct cfg *cfg, size_t option)
 {
-	return take(cfg->from, &cfg->from->options[option]);
+	return !cfg->from || take(cfg->from, &cfg->from->options[option]);
 }
 
 void cfg_from_note(struct cfg *cfg, const char *name)
@@ -69,6 +71,8 @@ static struct noted *slot_of(const struct cfg *cfg, const char *name, size_t len
 {
 	static const char *const pairs[][2] = {{"noexec", "exec"}, {"async", "sync"}};
 
+	if (!cfg->from)
+		return NULL;
 	for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
 		if (strlen(pairs[i][0]) == len && memcmp(name, pairs[i][0], len) == 0) {
 			name = pairs[i][1];
@@ -91,7 +95,7 @@ bool cfg_from_take_mount(struct cfg *cfg, const char *name, size_t len)
 
 static const struct noted *noted_of(const struct cfg *cfg, const char *name)
 {
-	for (size_t i = 0; i < cfg_n_options; i++)
+	for (size_t i = 0; cfg->from && i < cfg_n_options; i++)
 		if (strcmp(cfg_options[i].name, name) == 0)
 			return &cfg->from->options[i];
 	return slot_of(cfg, name, strlen(name));

@@ -131,7 +131,7 @@ enum {
 	CFG_AT_BUILTIN, CFG_AT_SYSTEM, CFG_AT_USER, CFG_AT_PATTERN, CFG_AT_NAMED = 250, CFG_AT_LINE
 };
 
-int cfg_from_new(struct cfg *cfg, struct err *e) NZ_MUST_USE;
+int cfg_from_new(struct cfg *cfg, struct err *e) NZ_MUST_USE; /* without it nothing is noted */
 void cfg_from_free(struct cfg_from *f); /* takes NULL */
 /* cfg_from_set - what is set from now on is from this place. where is borrowed until the next. */
 void cfg_from_set(struct cfg *cfg, int at, const char *where);
