@@ -169,7 +169,8 @@ static int add_template(struct table *t, struct scan *s, struct err *e)
 		rc = scan_text(s, &text, e);
 	buf_putc(&text, '\0');
 	if (rc == 0 && (!buf_ok(&name) || !buf_ok(&text)))
-		rc = scan_bad(s, "a template is too long", e);
+		rc = buf_full(buf_ok(&name) ? &text : &name, e, -EBADMSG,
+			      "a template is too long");
 	if (rc == 0 && grow_array(&t->templates, &t->c_templates, t->n_templates + 1,
 				  sizeof(*t->templates)))
 		rc = err_nomem(e);
@@ -216,6 +217,14 @@ static const char *find_template(const struct table *t, const char *name, size_t
 	return NULL;
 }
 
+/* too_large - texts that could not be kept: there are too many, or memory is short. */
+static int too_large(const struct table *t, struct err *e)
+{
+	return buf_full(
+		&t->texts, e, -ERANGE,
+		"the references need more than %" PRIu64 " bytes: -o meta_size=", t->max);
+}
+
 /* fill_in - the texts end with an address, from `at` on, in which templates are filled in. */
 static int fill_in(struct table *t, size_t at, struct err *e)
 {
@@ -224,7 +233,7 @@ static int fill_in(struct table *t, size_t at, struct err *e)
 
 	buf_putc(&t->texts, '\0');
 	if (!buf_ok(&t->texts))
-		return err_nomem(e);
+		return too_large(t, e);
 	t->texts.len--;
 	if (!strstr((const char *)t->texts.data + at, "{{"))
 		return 0;
@@ -248,13 +257,6 @@ static int fill_in(struct table *t, size_t at, struct err *e)
 }
 
 /* ---- references ---- */
-
-static int too_large(const struct table *t, struct err *e)
-{
-	return err_set(
-		e, -ERANGE,
-		"the references need more than %" PRIu64 " bytes: -o meta_size=", t->max);
-}
 
 /* put_list - ["url"], or ["url", offset, length]. */
 static int put_list(struct table *t, struct scan *s, struct entry *x, struct err *e)
