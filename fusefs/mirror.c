@@ -27,6 +27,8 @@ int mirror_looks(const struct mirror *m, const char *path, enum name_kind kind)
 	const struct source_ops *of = NULL;
 	int rc = full ? source_bidder(setup->formats, setup->n_formats, full, &of) : -ENOMEM;
 
+	if (rc == -EIO) /* names depend on it, and are kept: one more chance */
+		rc = source_bidder(setup->formats, setup->n_formats, full, &of);
 	if (rc < 0) /* what could not be looked at is shown: opening it says why */
 		return err_accident(rc) ? rc : 1;
 	/* what is netCDF-4 already needs no other file that is */

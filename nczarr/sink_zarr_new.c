@@ -126,21 +126,25 @@ int zs_add_group(struct sink *sink, uint32_t group, struct err *e)
 
 /* ---- arrays ---- */
 
-/* nameable - whether the format can name a filter of an array. */
-static bool nameable(const struct zarr_sink *s, const struct codec_spec *spec, size_t size)
+/* nameable - whether the format can name a filter of an array: 1, 0, or -errno where that could
+ * not be found out. */
+static int nameable(const struct zarr_sink *s, const struct codec_spec *spec, size_t size,
+		    struct err *e)
 {
 	const struct codec_ops *ops = codec_find(spec->h5_id);
 	struct buf b;
-	bool ok;
+	int rc;
 
 	if (!ops)
-		return false;
+		return 0;
 	if (s->format == 2)
 		return codec_has_zarr2(spec, size);
 	buf_init(&b, 8192);
-	ok = codec_spec_json3(spec, size, &b) && buf_ok(&b);
+	rc = codec_spec_json3(spec, size, &b);
+	if (rc && !buf_ok(&b))
+		rc = b.starved ? err_nomem(e) : 0;
 	buf_release(&b);
-	return ok;
+	return rc;
 }
 
 /* keep_chain - a copy of a chain in the arena. */
@@ -188,11 +192,13 @@ static int plan(struct zarr_sink *s, uint32_t array, const struct sink_new *how,
 	for (uint32_t i = 0; rc == 0 && i < p->chain.n; i++) {
 		const struct codec_spec *spec = &p->chain.specs[i];
 
-		if (!nameable(s, spec, a->type.size))
+		rc = nameable(s, spec, a->type.size, e);
+		if (rc == 0)
 			rc = err_set(e, -EOPNOTSUPP,
 				     "%s: Zarr v%u has no name for its filter '%s'",
 				     zs_say(&s->now->ds, array, tmp), s->format,
 				     codec_name(spec, name, sizeof(name)));
+		rc = rc > 0 ? 0 : rc;
 	}
 	if (rc == 0 && s->mode == ZARR_NCZARR && p->kind == PLAN_VLEN) {
 		p->kind = PLAN_FIXED;
