@@ -531,8 +531,12 @@ int mirror_wanted(const struct fs_setup *setup, struct err *e)
 	struct stat st;
 	int rc;
 
-	if (setup->cfg->view != CFG_VIEW_AUTO || setup->cfg->remote || stat(path, &st) < 0 ||
-	    !S_ISDIR(st.st_mode))
+	if (setup->cfg->view != CFG_VIEW_AUTO || setup->cfg->remote)
+		return 0;
+	if (stat(path, &st) < 0) /* of others whoever opens it says more */
+		return errno == EIO || err_accident(-errno) ? err_sys(e, errno, "'%s'", path)
+							    : 0;
+	if (!S_ISDIR(st.st_mode))
 		return 0;
 	rc = source_bidder(setup->formats, setup->n_formats, path, &of);
 	if (rc < 0)
