@@ -2,9 +2,9 @@
  *
  * Input: the text of a file.
  *
- * Properties: what is refused has a message; names and values are texts without control characters,
- * of lines that the file has; what is in force after it was read is within the bounds of the table;
- * a command that takes no source says the same of the file as one that does, as far as both read it.
+ * Properties: what is refused has a message; names and values are texts without control
+ * characters, of lines that the file has; what is in force after it was read is within the bounds
+ * of the table; a command that takes no source reads no file that another one refuses.
  *
  *   make fuzz TIME=60 FUZZ=conf */
 #include <sys/stat.h>

@@ -272,10 +272,12 @@ KEYS = [bytes([how]) + piece(text) + b"".join(piece(k) for k in keys) for how, t
 CONF = [
     "[defaults]\ncache_size = 64M\nrw\n\n[mount archive]\nsource = /data/year\ntarget = /mnt\n"
     "auto = no\n", "[source /data/*.nc]\nfilter = v,zstd,3\nfilter = *,deflate,1\nro = yes\n",
-    "; words\n# more\n[source s3://b/*]\nanonymous\n[source https://host.example/*]\ntimeout = 5\n",
+    "; words\n# more\n[source s3://b/*]\nanonymous\n"
+    "[source https://host.example/*]\ntimeout = 5\n",
     "[mount a]\nsource = x.nc\ntarget = y\noptions = rw,cache_size=1M\n[mount a]\n",
     "\ufeff[defaults]\r\nmode = nczarr\r\nzarr_format = 3\r\n", "[defaults]\ncache_sise = 1\n",
-    "[source *]\nsource = https://u:secret@host.example/x\n", "key = 1\n[", "[defaults]\n a = b\n  c"]
+    "[source *]\nsource = https://u:secret@host.example/x\n", "key = 1\n[",
+    "[defaults]\n a = b\n  c"]
 
 
 def codecs():
