@@ -233,6 +233,15 @@ int s3_from_url(const struct url *u, struct address *a, struct err *e)
 		a->region = strndup(parts.region, parts.n_region);
 		if (!a->region)
 			return err_nomem(e);
+		if (!s3_region_ok(a->region) && known)
+			return err_set(e, -EINVAL,
+				       "'%.255s': that is not the name of a region: such as "
+				       "us-east-1",
+				       a->region);
+		if (!s3_region_ok(a->region)) { /* a host of somebody's, named in another way */
+			free(a->region);
+			a->region = NULL;
+		}
 	}
 	/* Amazon's and Google's own names are what is asked without an endpoint, always by https */
 	if (!known || !parts.plain || u->port)
