@@ -21,6 +21,7 @@
 #include "codecs/decoder.h"
 #include "fusefs/convert_int.h"
 #include "fusefs/mirror.h"
+#include "fusefs/remote.h"
 #include "fusefs/same.h"
 
 #define NOTE_NS ((int64_t)1000000000) /* between two notes of how far it is */
@@ -255,6 +256,8 @@ static int print_report(const struct run *r)
 {
 	const struct convert *c = &r->c;
 	const struct cfg *cfg = r->setup->cfg;
+	auto_free char *shown = fs_shown(cfg->out); /* an address may have keys in it */
+	const char *to = shown ? shown : "the copy";
 	struct buf out;
 	bool ok;
 
@@ -263,14 +266,14 @@ static int print_report(const struct run *r)
 		buf_puts(&out, "{\"source\": ");
 		str_put_json(&out, cfg->shown, strlen(cfg->shown));
 		buf_puts(&out, ", \"destination\": ");
-		str_put_json(&out, cfg->out, strlen(cfg->out));
+		str_put_json(&out, to, strlen(to));
 		buf_printf(&out,
 			   ", \"view\": \"%s\", \"files\": %" PRIu64 ", \"bytes\": %" PRIu64
 			   ", \"resumed\": %s, \"recompressed\": %zu}\n",
 			   c->view->ops->name, c->out->ops->one_file ? 1 : c->files, c->bytes,
 			   c->skip ? "true" : "false", r->n_texts);
 	} else {
-		buf_printf(&out, "%s: ", cfg->out);
+		buf_printf(&out, "%s: ", to);
 		if (!c->out->ops->one_file)
 			buf_printf(&out, "%" PRIu64 " files, ", c->files);
 		progress_bytes(&out, c->bytes);

@@ -33,17 +33,19 @@ static bool any(void *arg, const char *name NZ_UNUSED, bool is_dir NZ_UNUSED,
 static int far_begin(struct convert_out *o, uint64_t *done, struct err *e)
 {
 	const struct cfg *cfg = of(o)->c->setup->cfg;
+	auto_free char *shown = NULL;
 	bool there = false;
 	int rc = store_list(of(o)->store, "", false, any, &there, e);
 
 	*done = 0;
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
+	shown = fs_shown(cfg->out);
 	return there ? err_set(e, -EEXIST,
 			       "'%s': something is there already: remove it with a program of "
 			       "that "
 			       "service, or name another place",
-			       cfg->out)
+			       shown ? shown : "there")
 		     : 0;
 }
 
@@ -111,11 +113,13 @@ int convert_far(struct convert *c, struct convert_out **ret, struct err *e)
 	if (!f)
 		return err_nomem(e);
 	if (cfg->force) {
+		auto_free char *shown = fs_shown(cfg->out);
+
 		free(f);
 		return err_set(e, -EINVAL,
 			       "--force replaces what is on this machine: remove '%s' with a "
 			       "program of that service first",
-			       cfg->out);
+			       shown ? shown : "it");
 	}
 	f->base.ops = &far_ops;
 	f->c = c;

@@ -11,6 +11,7 @@
 #include "codecs/spec.h"
 #include "fusefs/info_int.h"
 #include "fusefs/mirror.h"
+#include "fusefs/progress.h"
 #include "fusefs/remote.h"
 #include "translate/how.h"
 
@@ -42,23 +43,6 @@ static const struct plan *plan_of(struct view *v, uint32_t array)
 }
 
 /* For people. */
-
-static void put_bytes(struct buf *out, uint64_t n)
-{
-	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
-	double v = (double)n;
-	int i = -1;
-
-	if (n < 1024) {
-		buf_printf(out, "%" PRIu64 " bytes", n);
-		return;
-	}
-	while (v >= 1024 && i + 1 < (int)ARRAY_LEN(units)) {
-		v /= 1024;
-		i++;
-	}
-	buf_printf(out, "%.1f %s", v, units[i]);
-}
 
 /* put_text - text of the file, which may hold anything, for a terminal. */
 static void put_text(struct buf *out, const char *s)
@@ -121,7 +105,7 @@ static void text_array(struct buf *out, struct view *v, uint32_t ordinal, int ve
 	buf_printf(out, ", %" PRIu64 " in all", a->n_chunks);
 	if (a->chunk_bytes) {
 		buf_puts(out, ", each ");
-		put_bytes(out, a->chunk_bytes);
+		progress_bytes(out, a->chunk_bytes);
 	}
 	buf_printf(out, "\n%*sfilters  ", INDENT + 4, "");
 	text_filters(out, &a->chain);
@@ -223,7 +207,7 @@ static void text_far(struct buf *out, const struct dataset *ds)
 	if (S_ISDIR(ds->st.st_mode))
 		buf_puts(out, "a tree on another machine");
 	else
-		put_bytes(out, (uint64_t)ds->st.st_size);
+		progress_bytes(out, (uint64_t)ds->st.st_size);
 	buf_printf(out, "\nasked  %" PRIu64 " request%s so far", n, n == 1 ? "" : "s");
 }
 
@@ -240,7 +224,7 @@ static void text_report(struct buf *out, const struct fs_setup *setup, struct vi
 	else if (S_ISDIR(ds->st.st_mode))
 		buf_puts(out, "a directory");
 	else
-		put_bytes(out, (uint64_t)ds->st.st_size);
+		progress_bytes(out, (uint64_t)ds->st.st_size);
 	buf_printf(out, "\nview   %s%s, %" PRIu32 " groups, %" PRIu32 " variables\n",
 		   v->ops->name, zarr_version(cfg, v) == 3 ? " v3" : "", ds->n_groups,
 		   ds->n_arrays);
