@@ -1,6 +1,6 @@
-"""docs/cookbook.md: every recipe is played as it stands, in a directory of its own with the data of its
-first section, on real mounts, and what it prints is compared (tests/lib/console.py). A recipe whose
-"Needs:" names what is not here is skipped."""
+"""docs/cookbook.md: every recipe is played as it stands, in a directory of its own with the data of
+its first section, on real mounts, and what it prints is compared (tests/lib/console.py). A recipe
+whose "Needs:" names what is not here is skipped."""
 import re
 import socket
 import subprocess
@@ -75,5 +75,5 @@ def test_mounts_at_boot(t):
     console = kitchen(t)
     with bucket(console) as s3:
         out = by_fstab(t, lines.replace("/data/", console.folder + "/").replace(
-            "/mnt/", t.path("root") + "/").replace(BUCKET, s3.url))
+            "/mnt/", t.path("places") + "/").replace(BUCKET, s3.url))
     assert "temperature" in out and "model.nc" in out, out

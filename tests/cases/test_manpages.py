@@ -1,5 +1,5 @@
-"""The examples of the manual pages, run as they stand but for their places: /mnt and /data are in the
-test's directory, addresses are those of the test's servers."""
+"""The examples of the manual pages, run as they stand but for their places: /mnt and /data are in
+the test's directory, addresses are those of the test's servers."""
 import os
 import re
 
@@ -88,7 +88,7 @@ def test_nczarrfs_1_fstab(t):
     console = at_home(t)
     with bucket(console) as s3:
         s3.buckets["bucket"] = {"sst" + k[5:]: v for k, v in s3.buckets["bucket"].items()}
-        lines = lines.replace("/data/", console.folder + "/").replace("/mnt/", t.path("root/"))
+        lines = lines.replace("/data/", console.folder + "/").replace("/mnt/", t.path("places/"))
         out = by_fstab(t, re.sub(r"(s3://\S+ \S+ \S+ ro)", rf"\1,anonymous,endpoint={s3.url}",
                                  lines))
     assert out.count("temperature") == 2 and "sst.nc" in out, out

@@ -1,9 +1,9 @@
 """Documents whose commands are run: fenced blocks of Markdown, and what stands in them.
 
-A block ```console has commands, which begin with "$ " (and go on in lines that begin with "> "), and
-below each its output, standard error included. A line "..." stands for any number of lines, "..."
-inside a line for any characters. A block ```LANGUAGE NAME is the file NAME, written before what comes
-after it is run. Other blocks are read by people alone.
+A block ```console has commands, which begin with "$ " (and go on in lines that begin with "> "),
+and below each its output, standard error included. A line "..." stands for any number of lines,
+"..." inside a line for any characters. A block ```LANGUAGE NAME is the file NAME, written before
+what comes after it is run. Other blocks are read by people alone.
 
     page = Console(folder, env)
     problems = page.play(text)      # page.ran commands were run

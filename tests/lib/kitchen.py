@@ -1,5 +1,5 @@
-"""A kitchen for what documents show: a home with the data of docs/cookbook.md, servers of addresses that
-documents name, lines of fstab mounted apart from the machine."""
+"""A kitchen for what documents show: a home with the data of docs/cookbook.md, a server of the
+bucket that documents name, lines of fstab mounted apart from the machine."""
 import os
 import re
 
@@ -67,29 +67,30 @@ def leave(t):
 
 FSTAB = r"""
 set -e
+trap 'umount -l "$T"/places/* 2>/dev/null || true' EXIT
 mount --bind "$T/bin" /usr/local/bin
 mount -T "$T/fstab" -a
-for m in "$T"/root/*; do findmnt -n -o FSTYPE,OPTIONS "$m"; ls "$m"; umount "$m"; done
+for m in "$T"/places/*; do findmnt -n -o FSTYPE,OPTIONS "$m"; ls "$m"; umount "$m"; done
 """
 
 
 def by_fstab(t, text):
-    """mount -a of lines whose places to mount on are below t.path("root"), in a mount namespace of
-    its own: what is mounted, with its options, and the names in it."""
+    """mount -a of lines whose places to mount on are below t.path("places"), in a mount namespace
+    of its own: what is mounted, with its options, and the names in it."""
     if os.geteuid() != 0:
         raise Skip("only root mounts by fstab")
     if t.sanitized:
         raise Skip("mount(8) starts it without the environment that sanitizers need")
     with open(t.path("fstab"), "w", encoding="utf-8") as f:
         f.write(text)
-    places = re.findall(re.escape(t.path("root")) + r"/\S+", text)
+    places = re.findall(re.escape(t.path("places")) + r"/\S+", text)
     for place in places:
         os.makedirs(place)
     os.mkdir(t.path("bin"))
     os.symlink(t.binary, t.path("bin/nczarrfs"))
     status, out, err = t.run("unshare", "-m", "--propagation", "private", "sh", "-c", FSTAB,
                              env={"T": t.tmp, "HOME": t.tmp}, timeout=60)
-    assert mounts.wait_gone(mounts.processes_of(t.path("root")), 60)
+    assert mounts.wait_gone(mounts.processes_of(t.path("places")), 60)
     if "unshare" in err:
         raise Skip("no mount namespaces here")
     assert status == 0, out + err
