@@ -14,7 +14,8 @@ from lib.web import WebServer
 PROBES = {"cdo": "cdo --version", "curl": "curl --version", "gdal-bin": "gdalinfo --version",
           "gfortran": "gfortran --version", "hdf5-tools": "h5dump --version",
           "libnetcdff-dev": "nf-config --flibs", "nco": "ncks --version",
-          "netcdf-bin": "command -v ncdump"}
+          "netcdf-bin": "command -v ncdump",
+          "python3-gdal": "/usr/bin/python3 -c 'from osgeo import gdal'"}
 
 
 def needed(text):
