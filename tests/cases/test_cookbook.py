@@ -15,7 +15,8 @@ PROBES = {"cdo": "cdo --version", "curl": "curl --version", "gdal-bin": "gdalinf
           "gfortran": "gfortran --version", "hdf5-tools": "h5dump --version",
           "libnetcdff-dev": "nf-config --flibs", "nco": "ncks --version",
           "netcdf-bin": "command -v ncdump",
-          "python3-gdal": "/usr/bin/python3 -c 'from osgeo import gdal'"}
+          "python3-gdal": "/usr/bin/python3 -c 'from osgeo import gdal'",
+          "python3-netcdf4": "/usr/bin/python3 -c 'import netCDF4'"}
 
 
 def needed(text):
