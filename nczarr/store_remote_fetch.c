@@ -161,6 +161,7 @@ static int settle_locked(struct look *l, struct job *j, struct object_got *got)
 		return -EAGAIN; /* it was written, or found to be another one, meanwhile */
 	if (got->rc == -ENOENT) {
 		obj_gone(l);
+		(void)atomic_fetch_add(&l->st->base.absences, 1);
 		return got->rc;
 	}
 	if (got->rc == -ESTALE) {
