@@ -427,8 +427,8 @@ static void test_put_while_it_is_fetched(void **state)
 	fx_close(&x);
 }
 
-/* What was fetched of a root is there when it is opened again, but it may have been opened because it
- * changed: each object is asked about once. */
+/* What was fetched of a root is there when it is opened again, but it may have been opened because
+ * it changed: each object is asked about once. */
 static void test_opened_again(void **state)
 {
 	struct store_stat st;
