@@ -52,7 +52,7 @@ def run_all(t, page):
     for program in ("ncgen", "ncdump"):
         if not shutil.which(program):
             raise Skip(f"no {program}")
-    found, mnt = commands(page), os.path.join(t.tmp, "mnt")
+    found = commands(page)
     assert found, f"{page} has no examples of this kind"
     try:
         for command, expected in found:
@@ -61,8 +61,9 @@ def run_all(t, page):
                 f"{page}: $ {command}\nends with {status} and prints\n{out}{err}instead of\n"
                 + "\n".join(expected))
     finally:
-        if os.path.ismount(mnt):
-            mounts.unmount(mnt)
+        for mnt in (os.path.join(t.tmp, n) for n in ("back", "mnt")):
+            if os.path.ismount(mnt):
+                mounts.unmount(mnt)
     print(len(found), "commands")
 
 
