@@ -225,9 +225,9 @@ static void text_report(struct buf *out, const struct fs_setup *setup, struct vi
 		buf_puts(out, "a directory");
 	else
 		progress_bytes(out, (uint64_t)ds->st.st_size);
-	buf_printf(out, "\nview   %s%s, %" PRIu32 " groups, %" PRIu32 " variables\n",
+	buf_printf(out, "\nview   %s%s, %" PRIu32 " group%s, %" PRIu32 " variable%s\n",
 		   v->ops->name, zarr_version(cfg, v) == 3 ? " v3" : "", ds->n_groups,
-		   ds->n_arrays);
+		   ds->n_groups == 1 ? "" : "s", ds->n_arrays, ds->n_arrays == 1 ? "" : "s");
 	text_rules(out, setup, ds);
 	for (uint32_t i = 0; i < ds->n_groups && buf_ok(out); i++)
 		text_group(out, v, i, zarr_version(cfg, v));

@@ -141,7 +141,8 @@ static int check_directory(const char *dir, struct err *e)
 	}
 	if (!S_ISDIR(st.st_mode))
 		return err_set(e, -ENOTDIR,
-			       "mountpoint '%s': not a directory: name an empty directory",
+			       "mountpoint '%s': not a directory: name an empty directory, and "
+			       "SOURCE before it",
 			       dir);
 	return 0;
 }

@@ -489,6 +489,10 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 	char usage[CFG_USAGE_MAX];
 	int rc = 0;
 
+	if (cfg->command == CFG_MOUNT && !w->named && !w->only_places && w->n_places)
+		rc = cfg_command_misspelt(w->places[0], e);
+	if (rc < 0)
+		return rc;
 	if (w->n_places < c->required && !cfg->print_config && !cfg->all)
 		return err_set(e, -EINVAL, "%s missing: %s",
 			       cfg_place_name(c->places[w->n_places]),

@@ -1,7 +1,9 @@
 /* commands.c - the table of sub-commands: what is typed, what stands behind it, what --help says.
  * What each does is in fusefs/subcommands.c. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "mountcfg/mountcfg_int.h"
 
@@ -100,6 +102,23 @@ const struct cfg_command_row *cfg_command_find(const char *word)
 		if (strcmp(cfg_commands[i].word, word) == 0)
 			return &cfg_commands[i];
 	return NULL;
+}
+
+int cfg_command_misspelt(const char *word, struct err *e)
+{
+	const char *words[32], *near;
+	size_t n = 0;
+
+	if (strpbrk(word, "/.:") || access(word, F_OK) == 0 || errno != ENOENT)
+		return 0;
+	for (size_t i = 1; i < cfg_n_commands && n < ARRAY_LEN(words); i++)
+		words[n++] = cfg_commands[i].word;
+	near = cfg_nearest(word, words, n);
+	if (!near)
+		return 0;
+	return err_set(e, -EINVAL,
+		       "'%s': no such source, and no such command: did you mean nczarrfs %s?",
+		       word, near);
 }
 
 const struct cfg_command_row *cfg_command_row(enum cfg_command command)

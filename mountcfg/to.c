@@ -34,6 +34,11 @@ int cfg_settle_convert(struct cfg *cfg, struct err *e)
 	if (cfg->rw)
 		return err_set(e, -EINVAL,
 			       "convert: leave out rw and create: nothing is mounted");
+	if (cfg_from_at(cfg, "chunks") >= CFG_AT_NAMED)
+		return err_set(e, -EINVAL,
+			       "convert: chunks= is for what is written into a mount: a copy has "
+			       "the chunks of its source: for others mount the copy with "
+			       "rw,create,chunks= and write it there");
 	if (cfg->view == CFG_VIEW_AUTO)
 		cfg->view = is_netcdf(cfg->out) && !far ? CFG_VIEW_NC : CFG_VIEW_ZARR;
 	if (cfg->view == CFG_VIEW_NC && far)

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <openssl/evp.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -126,13 +127,34 @@ static int open_file(int dir, const char *name, struct err *e)
 	return ret;
 }
 
+/* make_dir - the directory, and what is missing above it: ~/.cache of a new user is not there yet.
+ * Of those above, errors do not count: what they come to is seen at the last one. */
+static int make_dir(const char *path)
+{
+	const size_t n = strlen(path);
+	char above[PATH_MAX];
+
+	if (mkdir(path, 0700) == 0 || errno == EEXIST)
+		return 0;
+	if (errno != ENOENT || n >= sizeof(above))
+		return -1;
+	for (size_t i = 1; i < n; i++) {
+		if (path[i] != '/')
+			continue;
+		memcpy(above, path, i);
+		above[i] = 0;
+		(void)mkdir(above, 0700);
+	}
+	return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : -1;
+}
+
 static int open_dir(const char *path, struct err *e)
 {
 	auto_fd int fd = -1;
 	struct stat st;
 	int ret;
 
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+	if (make_dir(path) < 0)
 		return err_sys(e, errno, "cache directory '%s'", path);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)

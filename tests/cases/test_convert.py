@@ -172,6 +172,7 @@ def test_refused(t):
     convert(t, source, t.path("nowhere/b.zarr"), fails="the directory of the copy")
     convert(t, "-o", "zarr_format=3", source, t.path("b.nc"), fails="view=zarr")
     convert(t, source, "https://example.org/b.zarr", fails="web server")
+    convert(t, "-o", "chunks=v,x=1", source, t.path("c.zarr"), fails="chunks of its source")
     with open(t.path("there/mine")) as f:
         assert f.read() == "mine"
     convert(t, "--force", source, t.path("there"))

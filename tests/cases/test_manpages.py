@@ -1,83 +1,121 @@
-"""The manual pages' examples do what the pages say: lines of a display that begin with "$ " are
-commands, what follows each is what it prints ("..." stands for anything); and they refer to each
-other."""
+"""The examples of the manual pages, run as they stand but for their places: /mnt and /data are in
+the test's directory, addresses are those of the test's servers."""
 import os
 import re
-import shutil
 
 from lib import mounts
 from lib.context import ROOT, Skip
+from lib.kitchen import bucket, by_fstab, kitchen, leave
+from lib.web import WebServer
 
-DOCS = os.path.join(ROOT, "docs")
-PAGES = sorted(n for n in os.listdir(DOCS) if re.search(r"\.[1-8]$", n))
-
-
-def source(page):
-    with open(os.path.join(DOCS, page), encoding="utf-8") as f:
-        return f.read()
-
-
-def displays(page):
-    """Literal displays as they are printed: [[line]]."""
-    for text in re.findall(r"^\.Bd -literal.*\n((?:.*\n)*?)\.Ed$", source(page), re.M):
-        yield [re.sub(r"^\\&", "", line).replace(r"\e", "\\").replace(r"\-", "-")
-               for line in text.splitlines()]
+FURTHER = {  # what a comment of an example says to do then, and how it is seen
+    "/mnt/new": "/usr/bin/python3 -c 'import xarray; xarray.open_dataset(\"ocean.nc\").to_zarr("
+                "\"/mnt/new\")' && sync /mnt/new && ncdump -h new.nc | grep temperature",
+    "/mnt/store": "ncatted -h -a units,temperature,o,c,kelvin /mnt/store/store.nc && "
+                  "sync /mnt/store && grep -q kelvin store.zarr/temperature/.zattrs && echo kelvin"}
 
 
-def commands(page):
-    """[(command, [expected lines])]; a command goes on to the end of its here-document."""
-    found, end = [], None
-    for line in (x for d in displays(page) if d[0].startswith("$ ") for x in d):
-        if end is not None:
-            found[-1][0].append(line)
-            end = None if line == end else end
-        elif line.startswith("$ "):
-            found.append(([line[2:]], []))
-            here = re.search(r"<<(\w+)", line)
-            end = here.group(1) if here else None
-        else:
-            found[-1][1].append(line)
-    return [("\n".join(c), expected) for c, expected in found]
+def shown(page, section):
+    """The texts of the literal displays in a section of a manual page."""
+    with open(os.path.join(ROOT, "docs", page), encoding="utf-8") as f:
+        text = f.read().partition(f"\n.Sh {section}\n")[2].partition("\n.Sh ")[0]
+    return re.findall(r"^\.Bd .*\n((?:.*\n)*?)\.Ed$", text, re.M)
 
 
-def like(expected, printed):
-    pattern = "".join(".*".join(re.escape(p) for p in line.rstrip().split("...")) + r" *\n"
-                      for line in expected)
-    return re.fullmatch(pattern, printed)
+def at_home(t):
+    """A kitchen whose data have the names that the manual pages use."""
+    console = kitchen(t)
+    for old, new in (("model.nc", "ocean.nc"), ("model.zarr", "store.zarr")):
+        os.rename(os.path.join(console.folder, old), os.path.join(console.folder, new))
+        os.symlink(new, os.path.join(console.folder, old))
+    for name in ("data", "both"):
+        os.mkdir(os.path.join(console.folder, name))
+    os.link(os.path.join(console.folder, "ocean.nc"), os.path.join(console.folder, "data/x.nc"))
+    for name in ("ocean", "store", "new"):
+        os.makedirs(os.path.join(console.folder, "mnt", name))
+    return console
 
 
-def run_all(t, page):
-    env = {"PATH": f"{os.path.dirname(os.path.abspath(t.binary))}:/usr/bin:{os.environ['PATH']}",
-           "LC_ALL": "C.UTF-8", "HOME": t.tmp}
-    for program in ("ncgen", "ncdump"):
-        if not shutil.which(program):
-            raise Skip(f"no {program}")
-    found = commands(page)
-    assert found, f"{page} has no examples of this kind"
-    try:
-        for command, expected in found:
-            status, out, err = t.run("sh", "-c", command, cwd=t.tmp, env=env)
-            assert status == 0 and like(expected, out + err), (
-                f"{page}: $ {command}\nends with {status} and prints\n{out}{err}instead of\n"
-                + "\n".join(expected))
-    finally:
-        for mnt in (os.path.join(t.tmp, n) for n in ("back", "mnt")):
-            if os.path.ismount(mnt):
-                mounts.unmount(mnt)
-    print(len(found), "commands")
+def run(t, console, command):
+    status, out, err = t.run("sh", "-c", console.real(command), cwd=console.folder,
+                             env=console.env)
+    assert status == 0, (command, out, err)
+    return out + err
 
 
-def test_mapping(t):
-    """nczarrfs-mapping(7)."""
-    run_all(t, "nczarrfs-mapping.7")
+def example(t, console, line):
+    """One line: it mounts, something is there, and what its comment says can be done."""
+    words = line.partition("#")[0].split()
+    if words[0] != "nczarrfs":
+        assert words[0] == "fusermount3" or run(t, console, line), line
+        return words[0] == "fusermount3" and run(t, console, line)
+    place = words[-1]
+    real = console.real(place).replace("~", console.folder)
+    if mounts.is_mounted(real):
+        leave(t)
+    run(t, console, line)
+    assert mounts.is_mounted(real), line
+    names = t.run("ls", real)[1].split()
+    assert names or "create" in line, (line, "shows nothing")
+    if "then" in line:
+        assert run(t, console, FURTHER[place]), line
 
 
-def test_see_also(t):
-    """Every page of ours leads to all others, and no page to one that is not there."""
-    for page in PAGES:
-        also = set(re.findall(r"^\.Xr (nczarrfs\S*) (\d)",
-                              source(page).partition(".Sh SEE ALSO")[2], re.M))
-        want = {tuple(n.rsplit(".", 1)) for n in PAGES if n != page}
-        assert also == want, f"{page}: SEE ALSO has {sorted(also)}, not {sorted(want)}"
-        for name, section in re.findall(r"\.Xr (nczarrfs\S*) (\d)", source(page)):
-            assert f"{name}.{section}" in PAGES, f"{page}: there is no {name}({section})"
+def test_nczarrfs_1(t):
+    """EXAMPLES of nczarrfs(1)."""
+    if t.run("ncatted", "--version")[0] or t.run("sh", "-c", "command -v ncdump")[0]:
+        raise Skip("no nco, netcdf-bin")
+    lines = [x for x in shown("nczarrfs.1", "EXAMPLES")[0].splitlines() if x.strip()]
+    assert len(lines) >= 12, lines
+    console = at_home(t)
+    with WebServer(console.folder) as web, bucket(console) as s3:
+        for key in [k for k in s3.buckets["bucket"] if k.startswith("model.zarr/")]:
+            s3.buckets["bucket"]["store" + key[5:]] = s3.buckets["bucket"][key]
+        console.env["AWS_ENDPOINT_URL"] = s3.url
+        console.replace = [("/mnt/", os.path.join(console.folder, "mnt") + "/"),
+                           ("https://host/", web.url + "/")]
+        try:
+            for line in lines:
+                example(t, console, line)
+        finally:
+            leave(t)
+
+
+def test_nczarrfs_1_fstab(t):
+    """The line of fstab in nczarrfs(1), and those in nczarrfs.conf(5)."""
+    lines = (shown("nczarrfs.1", "EXAMPLES")[1].replace("/mnt/ocean", "/mnt/one") +
+             shown("nczarrfs.conf.5", "MOUNTS OF THE SYSTEM")[0])
+    console = at_home(t)
+    with bucket(console) as s3:
+        s3.buckets["bucket"] = {"sst" + k[5:]: v for k, v in s3.buckets["bucket"].items()}
+        lines = lines.replace("/data/", console.folder + "/").replace("/mnt/", t.path("places/"))
+        out = by_fstab(t, re.sub(r"(s3://\S+ \S+ \S+ ro)", rf"\1,anonymous,endpoint={s3.url}",
+                                 lines))
+    assert out.count("temperature") == 2 and "sst.nc" in out, out
+
+
+def test_nczarrfs_conf_5(t):
+    """EXAMPLES of nczarrfs.conf(5): the file, and the commands below it."""
+    console = at_home(t)
+    with bucket(console) as s3:
+        s3.buckets["bucket"] = {"sst" + k[5:]: v for k, v in s3.buckets["bucket"].items()}
+        console.env["AWS_ENDPOINT_URL"] = s3.url
+        console.replace = [("/data/", console.folder + "/"),
+                           ("region = eu-central-1", "region = us-east-1")]
+        os.rename(console.folder + "/data", console.folder + "/archive.d")
+        os.mkdir(console.folder + "/sst")
+        os.mkdir(console.folder + "/mounted")
+        text = shown("nczarrfs.conf.5", "EXAMPLES")[0]
+        console.write(".config/nczarrfs.conf", text.replace("/data/archive", "/data/archive.d")
+                      .replace("~/archive", "~/mounted"))
+        os.chmod(console.folder + "/.config/nczarrfs.conf", 0o600)
+        try:
+            run(t, console, "nczarrfs mount archive")
+            assert "x.zarr" in t.run("ls", console.folder + "/mounted")[1]
+            assert re.search(r"^archive +mounted ", run(t, console, "nczarrfs list"), re.M)
+            run(t, console, "nczarrfs umount archive")
+            run(t, console, "nczarrfs mount sst")
+            assert "sst.nc" in t.run("ls", console.folder + "/sst")[1]
+            assert os.listdir(console.folder + "/.cache/sst")
+        finally:
+            leave(t)

@@ -17,6 +17,7 @@ import zarr
 
 import gen
 from lib import mounts
+from lib.console import Console, environment
 from lib.context import ROOT, Skip, corpus
 from lib.web import WebServer
 
@@ -647,20 +648,15 @@ def test_tables(t):
 def test_examples(t):
     """The commands of docs/observability.md do what is written below them."""
     with open(os.path.join(ROOT, "docs", "observability.md"), encoding="utf-8") as f:
-        blocks = re.findall(r"^```console\n(.*?)^```$", f.read(), re.M | re.S)
+        text = f.read()
     sample(t.path("sample.h5"))
     os.mkdir(t.path("m"))
-    env = {"PATH": os.path.dirname(os.path.abspath(t.binary)) + ":" + os.environ["PATH"]}
-    commands = [c for b in blocks for c in re.findall(r"^\$ (.*\n(?:(?!\$ ).*\n)*)", b, re.M)]
-    assert len(commands) >= 6, commands
+    page = Console(t.tmp, environment(t.binary))
     try:
-        for text in commands:
-            command, _, want = text.partition("\n")
-            code, out, err = t.run("sh", "-c", command, env=env)
-            parts = [re.escape(x) for x in want.split("...")]
-            assert re.fullmatch(r"(?s:.*)".join(parts), out + err), (command, out + err, want)
+        problems = page.play(text)
     finally:
         pids = mounts.processes_of(t.path("m"))
         if mounts.is_mounted(t.path("m")):
             mounts.unmount(t.path("m"))
     assert mounts.wait_gone(pids, 30)
+    assert page.ran >= 6 and not problems, "\n".join(problems)

@@ -374,6 +374,9 @@ static void test_refused(void **state)
 	refused((char *[]){A("nczarrfs"), NULL}, "usage");
 	refused(ARGV(A("x")), "MOUNTPOINT missing");
 	refused(ARGV(A("x"), A("m"), A("n")), "one argument too many");
+	refused(ARGV(A("chek"), A("m")), "did you mean nczarrfs check");
+	refused(ARGV(A("filtres")), "did you mean nczarrfs filters");
+	refused(ARGV(A("./chek")), "MOUNTPOINT missing");
 	refused(ARGV(A("info"), A("x"), A("m")), "usage: nczarrfs info");
 	refused(ARGV(A("x"), A("")), "empty");
 	refused(ARGV(A("x"), A("m"), A("--json")), "info, filters");

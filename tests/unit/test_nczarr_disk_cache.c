@@ -229,6 +229,30 @@ static void test_links_are_not_followed(void **state)
 	assert_int_equal(chmod(dir, 0700), 0);
 }
 
+/* What is missing above the directory is made, the user's alone; what cannot be is an error. */
+static void test_made_with_parents(void **state)
+{
+	struct disk_cache *d = NULL;
+	struct err e = ERR_INIT;
+	char above[100], path[120];
+	struct stat st;
+	int fd;
+
+	(void)state;
+	(void)snprintf(above, sizeof(above), "%s/a/b", dir);
+	(void)snprintf(path, sizeof(path), "%s/c/", above);
+	assert_int_equal(disk_cache_open(path, 8 * MIB, &d, &e), 0);
+	disk_cache_close(d);
+	assert_int_equal(stat(above, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	(void)snprintf(path, sizeof(path), "%s/file", above);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	(void)close(fd);
+	(void)snprintf(path, sizeof(path), "%s/file/c", above);
+	assert_int_equal(disk_cache_open(path, 8 * MIB, &d, &e), -ENOTDIR);
+}
+
 /* A process that is killed while it writes leaves nothing that is believed. */
 static void test_killed(void **state)
 {
@@ -360,6 +384,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_exchanged, fresh_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_links_are_not_followed, fresh_dir,
 						remove_dir),
+		cmocka_unit_test_setup_teardown(test_made_with_parents, fresh_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_killed, fresh_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_warm_mount, fresh_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_second_mount, fresh_dir, remove_dir),
