@@ -290,6 +290,7 @@ check:
 	scripts/check-public
 	scripts/check-banned $(BUILD)
 	scripts/check-docs $(BUILD)/nczarrfs
+	scripts/check-modules
 	scripts/check-semantics
 	scripts/check-readme $(BUILD)/nczarrfs
 	$(MAKE) -j2 check-seeds

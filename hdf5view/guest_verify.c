@@ -253,6 +253,11 @@ static bool rest(const struct guest_verify *v)
 	for (uint32_t i = 0; i < ds->n_notes; i++)
 		if (!guest_text(v, ds->notes[i]))
 			return false;
+	if (!HAS(v, ds->lost, ds->n_lost) || !guest_spend(v, ds->n_lost))
+		return false;
+	for (uint32_t i = 0; i < ds->n_lost; i++)
+		if (ds->lost[i].name && !guest_text(v, ds->lost[i].name))
+			return false;
 	return true;
 }
 

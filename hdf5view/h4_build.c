@@ -101,7 +101,7 @@ static int freeze(struct h4_build *b, struct h4_own *own, struct err *e)
 		if (rc == -ENOMEM)
 			return h4_full(b, e);
 		if (rc < 0) {
-			rc = h4_note(b, b->arrays[i].a.name, e, "is left out: %s", why.msg);
+			rc = h4_lose(b, b->arrays[i].a.name, NULL, &why, e);
 			if (rc < 0)
 				return rc;
 			continue;
@@ -129,6 +129,9 @@ static int finish_notes(struct h4_build *b, struct err *e)
 		b->n_notes--; /* there was one */
 		rc = h4_note(b, "", e, "%" PRIu64 " more notes of this kind", lost + 1);
 	}
+	if (rc < 0)
+		return rc;
+	rc = lost_freeze(&b->lost, NULL, b->arena, ds, e);
 	if (rc < 0)
 		return rc;
 	ds->notes = arena_copy(b->arena, b->notes, b->n_notes * sizeof(*b->notes));
@@ -162,6 +165,7 @@ int h4_build_model(struct guest *g, const void **ret_own, struct err *e)
 	free(b.arrays);
 	free(b.dims);
 	free(b.notes);
+	lost_release(&b.lost);
 	return rc;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "hdf5view/guest.h"
+#include "translate/lost.h"
 
 #define H4_WORKER_NAME "nczarrfs-hdf4"  /* as ps and top show it; 15 bytes at most */
 #define H4_RANK_MAX 32         /* H4_MAX_VAR_DIMS */
@@ -83,11 +84,17 @@ struct h4_build {
 	const char **notes;
 	size_t n_arrays, c_arrays, n_dims, c_dims, n_notes, c_notes;
 	uint64_t notes_lost;
+	struct lost lost;
 	uint32_t buckets[H4_BUCKETS];  /* of dims by raw name, plus one */
 	char *text;               /* H4_TEXT_MAX + 1 bytes: for names that the library writes */
 };
 #define H4_TEXT_MAX 65536      /* lengths of names have 16 bits in the file */
 
+/* h4_lose - leave an array out, with a note: why. Unless it was read and is nothing that can be
+ * shown (-EOPNOTSUPP), the view will not call it absent; name: of the arena; NULL: it has none that
+ * could be read, what says which it is. Returns 0 or an error that ends the opening. */
+int h4_lose(struct h4_build *b, const char *name, const char *what, const struct err *why,
+	    struct err *e) NZ_MUST_USE;
 /* h4_note - one line for the user: "<what>: <text>". */
 int h4_note(struct h4_build *b, const char *what, struct err *e, const char *fmt, ...)
 	NZ_PRINTF(4, 5);

@@ -44,6 +44,17 @@ int h5_note(struct h5_build *b, struct err *e, const char *fmt, ...)
 	return keep_note(b, line.msg, e);
 }
 
+int h5_lose(struct h5_build *b, uint32_t group, const char *name, const struct err *why,
+	    struct err *e)
+{
+	int rc = h5_note(b, e, "is left out: %s", why->msg);
+
+	/* what was read and cannot be shown is no member of the view: that is proven */
+	if (rc == 0 && why->code != -EOPNOTSUPP)
+		rc = lost_add(&b->lost, group, name, e);
+	return rc;
+}
+
 const char *h5_name(struct h5_build *b, const char *raw, bool *ret_mapped)
 {
 	size_t n = strlen(raw);
@@ -74,6 +85,7 @@ void h5_build_release(struct h5_build *b)
 	free(b->arrays);
 	free(b->dims);
 	free(b->notes);
+	lost_release(&b->lost);
 	buf_release(&b->path);
 }
 
@@ -306,6 +318,8 @@ int h5_freeze(struct h5_build *b, struct err *e)
 		rc = move_dims(b, gmap, e);
 	if (rc == 0)
 		rc = move_groups(b, gmap, e);
+	if (rc == 0)
+		rc = lost_freeze(&b->lost, gmap, b->arena, ds, e);
 	if (rc == 0)
 		rc = share_places(b->src, e);
 	if (rc == 0 && b->notes_lost) {

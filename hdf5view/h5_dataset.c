@@ -17,11 +17,12 @@ struct found {
 };
 
 /* left_out - a note, unless the failure ends the opening. */
-static int left_out(struct h5_build *b, int rc, const struct err *why, struct err *e)
+static int left_out(struct h5_build *b, const struct ds_array *a, int rc,
+		    const struct err *why, struct err *e)
 {
 	if (h5_fatal(rc))
 		return err_set(e, rc, "%s", why->msg);
-	return h5_note(b, e, "is left out: %s", why->msg);
+	return h5_lose(b, a->group, a->name, why, e);
 }
 
 /* header_space - extent of a dataset whose files the library must not go and look for. */
@@ -280,7 +281,7 @@ int h5_dataset_add(struct h5_build *b, hid_t id, uint32_t group, uint32_t file, 
 	h5_id_close(&f.type);
 	h5_id_close(&f.dcpl);
 	if (rc < 0)
-		return left_out(b, rc, &why, e);
+		return left_out(b, &f.w.a, rc, &why, e);
 	if (f.w.facts.dim_only && f.w.own_dim != DS_NONE)
 		return 0;
 	return add(b, &f, e);

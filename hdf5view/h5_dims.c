@@ -370,7 +370,7 @@ static int finish(struct h5_build *b, struct h5_barray *w, const uint32_t *dims,
 			rc = err_set(&why, -ERANGE, "a chunk is too large");
 	if (rc < 0) {
 		w->dead = true;
-		return h5_note(b, e, "is left out: %s", why.msg);
+		return h5_lose(b, w->a.group, w->a.name, &why, e);
 	}
 	if (n > o->max_chunk_bytes && !w->a.unreadable) {
 		char text[160];

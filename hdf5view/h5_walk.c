@@ -83,7 +83,7 @@ static int present(struct h5_build *b, struct link *k, struct err *e)
 	return 0;
 }
 
-static int collect(struct h5_build *b, hid_t group, bool ordered, struct links *l,
+static int collect(struct h5_build *b, hid_t group, uint32_t at, bool ordered, struct links *l,
 		   struct err *e)
 {
 	herr_t rc = H5Literate(group, ordered ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC,
@@ -95,7 +95,8 @@ static int collect(struct h5_build *b, hid_t group, bool ordered, struct links *
 		char why[200];
 
 		h5_reason(why, sizeof(why));
-		if (h5_note(b, e, "some of its members are left out: %s", why) < 0)
+		if (h5_note(b, e, "some of its members are left out: %s", why) < 0 ||
+		    lost_add(&b->lost, at, NULL, e) < 0)
 			return e->code;
 	}
 	for (size_t i = 0; i < l->n; i++) {
@@ -214,7 +215,7 @@ static int add_link(struct h5_build *b, hid_t id, uint32_t group, struct link *k
 	if (h5_fatal(rc))
 		return err_set(e, rc, "%s", why.msg);
 	if (obj < 0)
-		return h5_note(b, e, "is left out: %s", why.msg);
+		return h5_lose(b, group, k->name, &why, e);
 	if (b->n_groups + b->n_arrays + b->n_dims >= H5_NODES_MAX)
 		return err_set(e, -ERANGE, "the file has more than %d groups and variables",
 			       H5_NODES_MAX);
@@ -315,7 +316,7 @@ static int walk_members(struct h5_build *b, hid_t id, uint32_t group, bool order
 			unsigned depth, struct err *e)
 {
 	struct links l = {.b = b, .e = e};
-	int rc = collect(b, id, ordered, &l, e);
+	int rc = collect(b, id, group, ordered, &l, e);
 
 	if (rc == 0)
 		want_members(b, b->groups[group].file, &l);
@@ -382,7 +383,8 @@ static int walk_group(struct h5_build *b, uint32_t group, unsigned depth, struct
 		char why[200];
 
 		h5_reason(why, sizeof(why));
-		return h5_note(b, e, "cannot be opened: %s", why);
+		rc = h5_note(b, e, "cannot be opened: %s", why);
+		return rc < 0 ? rc : lost_add(&b->lost, group, NULL, e);
 	}
 	b->up[depth].file = file;
 	b->up[depth].addr = b->groups[group].addr;

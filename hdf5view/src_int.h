@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "hdf5view/guest.h"
 #include "hdf5view/h5_raw.h"
+#include "translate/lost.h"
 
 #include <errno.h>
 #include <hdf5.h>
@@ -147,6 +148,7 @@ struct h5_build {
 	const char **notes;
 	size_t n_groups, c_groups, n_arrays, c_arrays, n_dims, c_dims, n_notes, c_notes;
 	uint64_t notes_lost;
+	struct lost lost;         /* groups by their place in groups */
 	int64_t next_dimid;
 	bool netcdf;              /* written by netCDF */
 	struct buf path;          /* the object being read, for notes */
@@ -157,6 +159,11 @@ struct h5_build {
 
 /* h5_note - one line for the user: "<path>: <text>". */
 int h5_note(struct h5_build *b, struct err *e, const char *fmt, ...) NZ_PRINTF(3, 4);
+/* h5_lose - leave a member of a group (its place in b->groups) out, with a note: why. Unless it
+ * was read and is nothing that can be shown (-EOPNOTSUPP), the view will not call it absent.
+ * name: of the arena. Returns 0 or an error that ends the opening. */
+int h5_lose(struct h5_build *b, uint32_t group, const char *name, const struct err *why,
+	    struct err *e) NZ_MUST_USE;
 /* h5_full - record that the model outgrew its limit, -ERANGE, or that memory was short, -ENOMEM. */
 int h5_full(const struct h5_build *b, struct err *e);
 /* h5_name - text from the file as UTF-8 in the arena, NULL when that is full. *ret_mapped is set

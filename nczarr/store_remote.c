@@ -83,15 +83,15 @@ static int ask(struct look *l, const struct how *how, struct err *e)
  * however long that took. */
 static int know(struct look *l, const struct how *how, struct err *e)
 {
-	const struct rcache *c = l->st->cache;
-
 	for (int tries = 0; tries < TRIES; tries++) {
 		struct robj *o;
 		int rc;
 
 		(void)pthread_mutex_lock(&l->shard->lock);
 		o = look_find(l, false);
-		if (o && o->state != OBJ_UNKNOWN && (tries || obj_is_young(c, o->known_at))) {
+		if (o && o->state != OBJ_UNKNOWN &&
+		    (tries ? o->known_at >= l->st->opened_at
+			   : obj_is_young(l->st, o->known_at))) {
 			if (o->state == OBJ_THERE)
 				return 0;
 			(void)pthread_mutex_unlock(&l->shard->lock);
@@ -132,7 +132,7 @@ static enum folder_state known_folder(struct look *l)
 	enum folder_state folder = FOLDER_UNKNOWN;
 
 	(void)pthread_mutex_lock(&l->shard->lock);
-	if (look_find(l, false) && obj_is_young(l->st->cache, l->obj->folder_at))
+	if (look_find(l, false) && obj_is_young(l->st, l->obj->folder_at))
 		folder = l->obj->folder;
 	(void)pthread_mutex_unlock(&l->shard->lock);
 	return folder;
@@ -410,6 +410,7 @@ struct listing {
 	const char *key;
 	store_emit *emit;
 	void *arg;
+	int64_t began;
 	bool any, stopped;
 };
 
@@ -428,13 +429,13 @@ static void learn(const struct listing *g, const char *name, bool is_dir,
 	if (look_find(&l, true)) {
 		if (is_dir) {
 			l.obj->folder = FOLDER_IS;
-			l.obj->folder_at = stop_now();
+			l.obj->folder_at = g->began;
 			if (l.obj->state == OBJ_UNKNOWN && !l.obj->asking) {
 				l.obj->state = OBJ_ABSENT;
-				l.obj->known_at = l.obj->folder_at;
+				l.obj->known_at = g->began;
 			}
 		} else if (info) {
-			obj_set(&l, info);
+			obj_set(&l, info, g->began);
 		}
 	}
 	(void)pthread_mutex_unlock(&l.shard->lock);
@@ -460,9 +461,9 @@ static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSE
 		       store_emit *emit, void *arg, struct err *e)
 {
 	struct rstore *st = of(s);
-	struct listing g = {.st = st, .key = key, .emit = emit, .arg = arg};
+	struct listing g = {
+		.st = st, .key = key, .emit = emit, .arg = arg, .began = stop_now()};
 	uint64_t drops = atomic_load(&st->root->drops);
-	int64_t began = stop_now();
 	struct look l = look_at(st, key, strlen(key));
 	int rc;
 
@@ -477,7 +478,7 @@ static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSE
 	(void)pthread_mutex_lock(&l.shard->lock);
 	if (look_find(&l, true)) {
 		l.obj->folder = g.any ? FOLDER_IS : FOLDER_IS_NOT;
-		l.obj->folder_at = l.obj->listed_at = began;
+		l.obj->folder_at = l.obj->listed_at = g.began;
 		l.obj->listed = true;
 		l.obj->listed_drops = drops;
 	}
@@ -489,7 +490,8 @@ static int remote_list_deep(struct store *s, const char *key, store_emit *emit, 
 			    struct err *e)
 {
 	struct rstore *st = of(s);
-	struct listing g = {.st = st, .key = key, .emit = emit, .arg = arg};
+	struct listing g = {
+		.st = st, .key = key, .emit = emit, .arg = arg, .began = stop_now()};
 
 	if (s->unlisted)
 		return err_set(e, -EOPNOTSUPP, "'%s': a web server does not list what it has",
@@ -624,8 +626,8 @@ static int remote_put(struct store *s, const char *key, const struct store_put *
 		info.version = object_version(&info);
 	(void)pthread_mutex_lock(&l.shard->lock);
 	if (look_find(&l, true) && rc == 0) {
-		obj_gone(&l); /* what is under way may be of the old one */
-		obj_set(&l, &info);
+		obj_gone(&l, stop_now()); /* what is under way may be of the old one */
+		obj_set(&l, &info, stop_now());
 	} else {
 		obj_forget(&l);
 	}
@@ -649,7 +651,7 @@ static int remote_remove(struct store *s, const char *key, struct err *e)
 	rc = st->o->ops->remove(st->o, key, e);
 	(void)pthread_mutex_lock(&l.shard->lock);
 	if (look_find(&l, true) && (rc == 0 || rc == -ENOENT))
-		obj_gone(&l);
+		obj_gone(&l, stop_now());
 	else
 		obj_forget(&l);
 	(void)pthread_mutex_unlock(&l.shard->lock);
@@ -719,6 +721,7 @@ int store_remote_open(struct rcache *c, struct objects *o, const char *name, str
 		return err_nomem(e);
 	}
 	st->base = (struct store){.ops = &g_ops, .far = true, .unlisted = !o->ops->list};
+	st->opened_at = stop_now();
 	st->cache = c;
 	st->o = o;
 	(void)pthread_mutex_init(&st->lock, NULL); /* cannot fail with default attributes */

@@ -135,7 +135,7 @@ static bool needless(struct rstore *st, const struct store_range *r)
 	uint64_t from, to;
 
 	(void)pthread_mutex_lock(&l.shard->lock);
-	if (look_find(&l, false) && obj_is_young(st->cache, l.obj->known_at)) {
+	if (look_find(&l, false) && obj_is_young(st, l.obj->known_at)) {
 		yes = l.obj->state == OBJ_ABSENT;
 		if (l.obj->state == OBJ_THERE) {
 			span(l.obj, r, &from, &to);
@@ -166,7 +166,7 @@ static enum answer begin_known(struct look *l, struct want *w, uint64_t from, ui
 {
 	struct rcache *c = l->st->cache;
 
-	if (l->obj->n_xs && !w->asked && !obj_is_young(c, l->obj->known_at)) {
+	if (l->obj->n_xs && !w->asked && !obj_is_young(l->st, l->obj->known_at)) {
 		if (!rc_may_start(c, 0))
 			return BLOCKED;
 		w->asked = true;

@@ -160,7 +160,8 @@ static int settle_locked(struct look *l, struct job *j, struct object_got *got)
 	if (o->gen != j->gen)
 		return -EAGAIN; /* it was written, or found to be another one, meanwhile */
 	if (got->rc == -ENOENT) {
-		obj_gone(l);
+		obj_gone(l, j->asked_at);
+		(void)atomic_fetch_add(&l->st->base.absences, 1);
 		return got->rc;
 	}
 	if (got->rc == -ESTALE) {
@@ -169,8 +170,8 @@ static int settle_locked(struct look *l, struct job *j, struct object_got *got)
 	}
 	if (got->rc == -EALREADY) {
 		if (j->kept)
-			obj_set(l, j->kept);
-		o->known_at = stop_now();
+			obj_set(l, j->kept, j->asked_at);
+		o->known_at = j->asked_at > known_at ? j->asked_at : known_at;
 		return -EAGAIN;
 	}
 	if (got->rc && !(got->rc == -ERANGE && j->what == OBJECT_ALL))
@@ -178,10 +179,10 @@ static int settle_locked(struct look *l, struct job *j, struct object_got *got)
 	if (got->info.version == 0)
 		got->info.version = object_version(&got->info);
 	if (o->state == OBJ_THERE && o->version != got->info.version && o->asking != j->x) {
-		obj_set(l, &got->info);
+		obj_set(l, &got->info, j->asked_at);
 		return err_set(&got->e, -ESTALE, "'%s' was changed while it was read", l->key);
 	}
-	obj_set(l, &got->info);
+	obj_set(l, &got->info, j->asked_at);
 	if (j->from_disk)
 		o->known_at = known_at; /* nobody was asked */
 	note_size(l, got->info.size);
@@ -248,7 +249,7 @@ static int start(struct look *l, struct job *j, struct err *e)
 	f->j = *j;
 	memcpy(f->key, l->key, l->len);
 	f->l.key = r.key = f->key;
-	f->began = stop_now();
+	f->began = f->j.asked_at = stop_now();
 	(void)pthread_mutex_lock(&st->lock);
 	st->in_flight++;
 	(void)pthread_mutex_unlock(&st->lock);

@@ -67,7 +67,7 @@ struct robj {
 	uint64_t size, version;
 	int64_t changed;
 	char *etag;                /* owned; NULL: none */
-	int64_t known_at, folder_at; /* stop_now() */
+	int64_t known_at, folder_at; /* stop_now() when that was asked */
 	uint64_t gen;              /* another one, another version */
 	struct ext *asking;        /* under way: it will say what this is */
 	struct ext **xs;           /* n_xs extents by offset; owned */
@@ -107,6 +107,9 @@ struct rstore {
 	struct rcache *cache;      /* borrowed */
 	struct rroot *root;        /* borrowed */
 	struct objects *o;         /* owned */
+	int64_t opened_at;         /* stop_now(); what was asked before is asked again: a tree is
+	                            * opened anew because it changed, and its documents may be
+	                            * newer than what is remembered of its chunks */
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
 	uint32_t in_flight;        /* lock */
@@ -199,12 +202,12 @@ struct look look_at(struct rstore *st, const char *key, size_t len);
  * short. The shard is locked. */
 struct robj *look_find(struct look *l, bool make);
 /* obj_set - it is there, like this; another version than the one known drops that. */
-void obj_set(struct look *l, const struct object_info *info);
+void obj_set(struct look *l, const struct object_info *info, int64_t asked_at);
 /* obj_gone - it is not there. */
-void obj_gone(struct look *l);
+void obj_gone(struct look *l, int64_t asked_at);
 /* obj_forget - nothing is known of it, and nothing of it kept. l->obj may be NULL. */
 void obj_forget(struct look *l);
-bool obj_is_young(const struct rcache *c, int64_t at);
+bool obj_is_young(const struct rstore *st, int64_t at);
 /* obj_at - the extent with byte off, or the first one behind it; n_xs: none. */
 size_t obj_at(const struct robj *o, uint64_t off);
 int obj_attach(struct robj *o, struct ext *x) NZ_MUST_USE;
@@ -221,6 +224,7 @@ struct job {
 	int what;                  /* OBJECT_... */
 	uint64_t off, len, grant;
 	uint64_t gen;
+	int64_t asked_at;          /* stop_now(); 0: nobody was asked yet */
 	bool early;                /* nobody waits for it */
 	char *etag;                /* owned; NULL */
 	bool unless;               /* etag is what it must not be */

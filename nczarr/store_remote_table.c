@@ -201,9 +201,11 @@ struct robj *look_find(struct look *l, bool make)
 	return o;
 }
 
-bool obj_is_young(const struct rcache *c, int64_t at)
+bool obj_is_young(const struct rstore *st, int64_t at)
 {
-	return c->check_ns == 0 || stop_now() - at < c->check_ns;
+	const struct rcache *c = st->cache;
+
+	return at >= st->opened_at && (c->check_ns == 0 || stop_now() - at < c->check_ns);
 }
 
 /* ---- extents ---- */
@@ -281,7 +283,7 @@ static void drop_extents(struct robj *o)
 	o->gen = atomic_fetch_add(&o->root->gens, 1) + 1;
 }
 
-void obj_set(struct look *l, const struct object_info *info)
+void obj_set(struct look *l, const struct object_info *info, int64_t asked_at)
 {
 	struct robj *o = l->obj;
 	uint64_t version = info->version ? info->version : object_version(info);
@@ -295,18 +297,21 @@ void obj_set(struct look *l, const struct object_info *info)
 		o->changed = info->changed;
 		o->version = version;
 		o->size = info->size;
-	} else if (o->size == UINT64_MAX) {
-		o->size = info->size;
+	} else {
+		if (o->size == UINT64_MAX)
+			o->size = info->size;
+		if (asked_at < o->known_at)
+			asked_at = o->known_at;
 	}
 	o->state = OBJ_THERE;
-	o->known_at = stop_now();
+	o->known_at = asked_at;
 }
 
-void obj_gone(struct look *l)
+void obj_gone(struct look *l, int64_t asked_at)
 {
 	drop_extents(l->obj);
 	l->obj->state = OBJ_ABSENT;
-	l->obj->known_at = stop_now();
+	l->obj->known_at = asked_at;
 }
 
 void obj_forget(struct look *l)
@@ -332,7 +337,7 @@ static bool listing_of(struct rstore *st, const char *key, size_t len, bool *ret
 	*ret_folder = len == 0;
 	if (look_find(&l, false)) {
 		*ret_folder = len == 0 || l.obj->folder == FOLDER_IS;
-		listed = l.obj->listed && obj_is_young(st->cache, l.obj->listed_at) &&
+		listed = l.obj->listed && obj_is_young(st, l.obj->listed_at) &&
 			 l.obj->listed_drops == atomic_load(&st->root->drops);
 	}
 	(void)pthread_mutex_unlock(&l.shard->lock);

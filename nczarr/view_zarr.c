@@ -405,7 +405,8 @@ static int view_lookup(struct view *v, uint64_t dir, const char *name, size_t le
 		return err_set(e, -ENOTDIR, "not a directory");
 	rc = find_child(z, &d, name, len, &n);
 	if (rc)
-		return err_set(e, rc, "no such file");
+		return d.kind == ZR_GROUP ? ds_absent(model(z), d.ord, name, len, e)
+					  : err_set(e, rc, "no such file");
 	return node_attr(z, &n, ret, e);
 }
 

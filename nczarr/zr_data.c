@@ -20,6 +20,9 @@ int zr_data_new(struct zr_source *s, struct zr_data **ret, struct err *e)
 	(void)pthread_mutex_init(&d->load, NULL); /* cannot fail with default attributes */
 	(void)pthread_mutex_init(&d->lock, NULL);
 	(void)pthread_mutex_init(&d->watch.lock, NULL);
+	(void)pthread_mutex_init(&d->watch.confirming, NULL);
+	/* what was not there while the documents were looked for */
+	atomic_init(&d->watch.confirmed, atomic_load(&s->store->absences));
 	d->n_places = s->base.ds.n_arrays;
 	d->places = alloc_array(d->n_places, sizeof(*d->places));
 	d->versions = alloc_array(d->n_places, sizeof(*d->versions));
@@ -67,6 +70,7 @@ void zr_data_free(struct zr_data *d)
 	(void)pthread_mutex_destroy(&d->load);
 	(void)pthread_mutex_destroy(&d->lock);
 	(void)pthread_mutex_destroy(&d->watch.lock);
+	(void)pthread_mutex_destroy(&d->watch.confirming);
 	free(d);
 }
 

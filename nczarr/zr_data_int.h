@@ -112,8 +112,16 @@ struct zr_watch {
 	size_t n_dirs, c_dirs;
 	size_t cursor;             /* what the next poll begins with */
 	struct zr_recent recent[ZR_RECENT];
+	pthread_mutex_t confirming; /* not held with others */
+	_Atomic uint64_t confirmed; /* so many of the store's absences are of a tree that was
+	                             * there afterwards */
 };
 
+/* zr_absent - an object is not there, or was in no listing: 0 when the tree is still the one that
+ * was opened, so that the object is proven to be no part of it. -ESTALE: the tree was removed or
+ * replaced, and with it all of its objects; errors of asking. Far away one question answers for
+ * all absences before it. */
+int zr_absent(struct zr_source *s, struct err *e) NZ_MUST_USE;
 /* zr_is_young - whether a change that comes now may leave the object's version as it is. */
 bool zr_is_young(const struct store_stat *st);
 /* zr_watch_add - look at these from now on; copied. */

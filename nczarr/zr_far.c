@@ -280,7 +280,7 @@ int zr_far_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
 	if (rc == 0)
 		rc = store_stat(s->store, key, &st, &why);
 	if (rc == -ENOENT)
-		return 0;
+		return zr_absent(s, e);
 	if (rc == -EACCES || rc == -EISDIR || rc == -ELOOP || rc == -EXDEV)
 		rc = -EIO; /* not known to be absent, and not to be read */
 	if (rc)

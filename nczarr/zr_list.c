@@ -238,6 +238,8 @@ int zr_list_objects(struct zr_source *s, uint32_t array, const struct zr_place *
 end:
 	zr_table_end(t);
 	if (!rc && !p->far)
+		rc = zr_absent(s, e);
+	if (!rc && !p->far)
 		rc = zr_watch_add(&s->data->watch, l.dirs, l.n_dirs, e);
 	free(l.dirs);
 	return rc;

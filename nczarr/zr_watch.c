@@ -145,6 +145,68 @@ static int same(struct zr_source *s, const char *key, uint64_t version, struct e
 	return 0;
 }
 
+/* main_doc - a document that goes with the tree: of its root, where that has one; NULL: none. */
+static const struct zr_doc_seen *main_doc(const struct zr_source *s)
+{
+	const struct zr_doc_seen *some = NULL;
+
+	for (size_t i = 0; i < s->n_seen; i++) {
+		if (s->seen[i].version == 0)
+			continue;
+		if (!strchr(s->seen[i].key, '/'))
+			return &s->seen[i];
+		some = some ? some : &s->seen[i];
+	}
+	return some;
+}
+
+/* in_place - a directory that is moved away or removed can be listed all the while. */
+static int in_place(const struct zr_source *s, struct err *e)
+{
+	const struct stat *was = &s->base.ds.st;
+	struct stat st;
+	int rc = stat(s->path, &st);
+
+	if (rc < 0 && errno != ENOENT && errno != ENOTDIR)
+		return err_sys(e, errno, "'%s'", s->path);
+	if (rc < 0 || st.st_dev != was->st_dev || st.st_ino != was->st_ino)
+		return err_set(e, -ESTALE, "'%s' was moved, replaced or removed", s->path);
+	return 0;
+}
+
+/* confirm - that the tree is there now, after so many absences. Who comes second waits, and need
+ * not ask. */
+static int confirm(struct zr_source *s, const struct zr_doc_seen *doc, struct err *e)
+{
+	struct zr_watch *w = &s->data->watch;
+	uint64_t n = atomic_load(&s->store->absences);
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&w->confirming);
+	if (atomic_load(&w->confirmed) < n) {
+		n = atomic_load(&s->store->absences);
+		rc = same(s, doc->key, doc->version, e);
+		if (rc == 0)
+			atomic_store(&w->confirmed, n);
+	}
+	(void)pthread_mutex_unlock(&w->confirming);
+	return rc;
+}
+
+int zr_absent(struct zr_source *s, struct err *e)
+{
+	const struct zr_doc_seen *doc;
+
+	if (quiet(s))
+		return 0;
+	if (!s->base.far)
+		return in_place(s, e);
+	if (atomic_load(&s->data->watch.confirmed) >= atomic_load(&s->store->absences))
+		return 0;
+	doc = main_doc(s);
+	return doc ? confirm(s, doc, e) : 0;
+}
+
 static int same_object(struct zr_source *s, uint32_t array, uint64_t object, uint64_t version,
 		       struct err *e)
 {

@@ -97,6 +97,12 @@ struct ds_group {
 	const uint32_t *dims;       /* defined here, n_dims ordinals */
 };
 
+/* ds_lost - a member of a group that is in the source and cannot be read. */
+struct ds_lost {
+	uint32_t group;
+	const char *name;           /* NULL: which members the group has is not known */
+};
+
 struct dataset {
 	struct arena arena;
 	const char *format;         /* for people: "netCDF-4", "HDF5" */
@@ -106,10 +112,17 @@ struct dataset {
 	struct ds_array *arrays;
 	struct ds_dim *dims;
 	const char *const *notes;   /* one line each: what was left out or changed, and why */
+	const struct ds_lost *lost; /* n_lost: what is not in the model because it is damaged */
+	uint32_t n_lost;
 };
 
 /* ds_attr_find - attribute by name; NULL = absent. Borrowed. */
 const struct ds_attr *ds_attr_find(const struct ds_attr *attrs, uint32_t n, const char *name);
+
+/* ds_absent - what to answer who asks a group for a member that the model does not have; name: len
+ * bytes. Returns -ENOENT; -EIO when the source has it, or may have it, and it cannot be read. */
+int ds_absent(const struct dataset *ds, uint32_t group, const char *name, size_t len,
+	      struct err *e);
 
 /* ds_fill_declared - whether the array has a `_FillValue` attribute that is bit-equal (NaN
  * payloads aside) to what absent elements read as. Only then may a view declare the fill value:

@@ -88,6 +88,9 @@ struct store {
 	bool far;       /* a look at anything costs a request over a slow line: who will want
 	                 * several things says so first (store_want) */
 	bool unlisted;  /* store_list is -EOPNOTSUPP: what there is has to be asked for by name */
+	_Atomic uint64_t absences; /* far: how often the service answered that an object is not
+	                            * there. Who relies on such an answer looks afterwards whether
+	                            * what the object belongs to is still there */
 };
 
 static inline void store_close(struct store *s)

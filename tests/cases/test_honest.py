@@ -1,6 +1,7 @@
 """What could not be read is never taken for absent. zarr-python asks os.path.isfile before it opens
 a chunk: a look-up that fails would become fill values. Each of these was seen to fail (fill values
 where data is) with look-ups that answered EIO."""
+import errno
 import os
 import time
 
@@ -92,5 +93,39 @@ def test_damaged_index(t):
 
     def check(mnt):
         assert refuses(zarr.open(mnt + "/v", mode="r"), slice(0, 10))
+    with t.mount(path) as m:
+        t.call(check, m.path)
+
+
+# SEMANTICS E1
+def test_damaged_object(t):
+    """Of a variable and a group whose headers are overwritten nobody is told that they are absent;
+    of what never was there, and of what no Zarr array can be, everybody is."""
+    path = t.path("a.h5")
+    with h5py.File(path, "w", libver="earliest") as f:
+        for name in ("v", "ok", "g/inner"):
+            f.create_dataset(name, data=VALUES, chunks=(10,))
+        f.create_dataset("refs", shape=(2,), dtype=h5py.ref_dtype)
+        f["nowhere"] = h5py.SoftLink("/not/there")
+        at = [h5py.h5o.get_info(f[name].id).addr for name in ("v", "g")]
+    with open(path, "r+b") as f:
+        for offset in at:
+            f.seek(offset)
+            f.write(b"\xff" * 16)
+
+    def error(path):
+        try:
+            os.stat(path)
+        except OSError as why:
+            return why.errno
+        return 0
+
+    def check(mnt):
+        assert error(mnt + "/ok/.zarray") == 0
+        for name in ("v", "v/.zarray", "v/0", "g", "g/inner/.zarray", "nowhere"):
+            assert error(f"{mnt}/{name}") == errno.EIO, name
+        for name in ("w", "refs", "refs/.zarray", "ok/.zgroup"):
+            assert error(f"{mnt}/{name}") == errno.ENOENT, name
+        assert sorted(n for n in os.listdir(mnt) if n[0] != ".") == ["ok"]
     with t.mount(path) as m:
         t.call(check, m.path)

@@ -58,7 +58,8 @@ def expected(t):
     want.update({f"/usr/share/man/man{n[-1]}/{n}": 0o644 for n in listed("docs", r".*\.[1-8]")})
     doc = PLACES["docdir"]
     want.update({f"{doc}/{n}": 0o644 for n in listed(".", r".*\.md")})
-    want.update({f"{doc}/docs/{n}": 0o644 for n in listed("docs", r".*\.md")})
+    want.update({f"{doc}/{d}/{n}": 0o644 for d in ("docs", "docs/modules")
+                 for n in listed(d, r".*\.md")})
     want.update({f"{doc}/examples/{n}": 0o644 for n in listed("docs", r".*\.conf")})
     want.update({f"{PLACES['unitdir']}/{n}": 0o644
                  for n in listed("scripts", r".*\.(service|mount)")})

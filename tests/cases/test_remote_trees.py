@@ -2,6 +2,7 @@
 counted; what the server refuses is an error and never a fill value.
 
 A few trees, or with NCZARRFS_REMOTE=all every generated one and all of the corpus."""
+import errno
 import functools
 import os
 import threading
@@ -153,7 +154,7 @@ def test_requests(t):
     write_plain(t.path("a.zarr"))
     for view, read in (("view=zarr", read_zarr), ("view=nc", read_nc)):
         with WebServer(t.tmp, delay=0.01, handler=Busy) as web:
-            with t.mount(web.url + "/a.zarr", view) as m:
+            with t.mount(web.url + "/a.zarr", view, "check_every=0") as m:
                 assert len(web.asked) <= 3, web.asked
                 Busy.most = 0
                 t.call(read, m.path)
@@ -322,3 +323,50 @@ def cases():
     for row in rows(root):
         if ALL or row in SOME_ROWS:
             yield row, functools.partial(of_row, root, row)
+
+
+def make_rows(tree):
+    import zarr
+    root = zarr.open_group(tree, mode="w")
+    v = root.create_dataset("v", shape=(4, 5000), chunks=(1, 5000), dtype="i4", fill_value=0)
+    v[:] = np.arange(1, 20001).reshape(4, 5000)
+    v.attrs["_ARRAY_DIMENSIONS"] = ["y", "x"]
+    zarr.consolidate_metadata(tree)
+
+
+def row_of_file(mnt, absent):
+    import h5py
+    try:
+        with h5py.File(virtual(mnt), "r") as f:
+            got = set(f["v"][1].tolist())
+    except OSError:
+        got = None
+    assert got == ({0} if absent else None), got
+
+
+def chunk_of_tree(mnt, absent):
+    try:
+        with open(mnt + "/v/1.0", "rb") as f:
+            got = len(f.read())
+    except OSError as why:
+        got = why.errno
+    assert got in ((errno.ENOENT,) if absent else (errno.EIO, errno.ESTALE)), got
+
+
+# SEMANTICS E1
+def test_tree_removed_while_it_is_read(t):
+    """A chunk that is not there because its tree has just been removed is no fill value; one that
+    was removed from a tree is."""
+    for view, check in (("nc", row_of_file), ("zarr", chunk_of_tree)):
+        for what in ("tree", "chunk"):
+            folder = t.path(f"www-{view}-{what}")
+            tree, chunk = folder + "/a.zarr", folder + "/a.zarr/v/1.0"
+            make_rows(tree)
+
+            def happen(h):
+                if h.path.endswith("v/1.0") and os.path.exists(chunk):
+                    os.rename(tree if what == "tree" else chunk, folder + "/away")
+                return False
+            with WebServer(folder, fault=happen) as web, \
+                    t.mount(web.url + "/a.zarr", "view=" + view, check=False) as m:
+                t.call(check, m.path, what == "chunk")
