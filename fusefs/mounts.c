@@ -49,8 +49,7 @@ static int mount_one(const struct cfg *cfg, const char *name)
 		return 1;
 	argv[n++] = (char *)(uintptr_t) "nczarrfs";
 	for (size_t i = 0; i < cfg->n_passed; i++)
-		if (strcmp(cfg->passed[i], "-a") != 0 && strcmp(cfg->passed[i], "--all") != 0)
-			argv[n++] = cfg->passed[i];
+		argv[n++] = cfg->passed[i];
 	argv[n++] = (char *)(uintptr_t) "mount";
 	argv[n++] = (char *)(uintptr_t)name;
 	rc = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ);

@@ -76,7 +76,8 @@ def test_of_a_tree(t):
 
 
 def test_what_waits_is_said(t):
-    """SEMANTICS G7: a chunk of an array that is not there stays in the state directory: that is no success"""
+    """SEMANTICS G7: a chunk of an array that is not there stays in the state directory: that is no
+    success"""
     source, m = writable(t)
     with m:
         def stray():
