@@ -57,6 +57,19 @@ struct check {
 	pthread_cond_t freed;
 };
 
+/* ---- check.c ---- */
+
+/* check_one - of setup's cfg's source, in a process of its own. several: it is one of a
+ * directory's, whose state stays when it is done. *ret_printed: its report was. *ret_interrupted:
+ * a signal ended it. Returns the exit status. */
+int check_one(const struct fs_setup *setup, bool several, bool *ret_printed,
+	      bool *ret_interrupted);
+
+/* ---- check_dir.c ---- */
+
+/* check_dir - of all datasets below cfg's source, which is a directory without one of its own. */
+int check_dir(const struct fs_setup *setup);
+
 /* ---- check_work.c ---- */
 
 /* check_run - read everything from c->next on. tick: called about ten times a second, c locked;

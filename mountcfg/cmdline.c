@@ -561,8 +561,8 @@ static int settle_refs(struct cfg *cfg, struct err *e)
 	return 0;
 }
 
-/* without_all - a flag, or several letters of flags, without -a: who is told it is also told a name.
- * false: nothing is left of it. */
+/* without_all - a flag, or several letters of flags, without -a: who is told it is also told a
+ * name. false: nothing is left of it. */
 static bool without_all(char *flag)
 {
 	char *to = flag + 1;
