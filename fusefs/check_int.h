@@ -53,6 +53,8 @@ struct check {
 	struct err stop;       /* code: why it ends before all is read */
 	struct check_worker *workers;
 	uint32_t n_workers, running;
+	void (*moment)(void *arg, struct check_at at, uint64_t taken); /* check_run's */
+	void *moment_arg;
 	uint64_t room;         /* bytes of chunks that are held whole outside of the cache */
 	pthread_cond_t freed;
 };
