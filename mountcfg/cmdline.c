@@ -565,12 +565,34 @@ static int settle_refs(struct cfg *cfg, struct err *e)
 	return 0;
 }
 
+/* without_all - a flag, or several letters of flags, without -a: who is told it is also told a
+ * name. false: nothing is left of it. */
+static bool without_all(char *flag)
+{
+	char *to = flag + 1;
+
+	if (flag[1] == '-')
+		return strcmp(flag, "--all") != 0;
+	for (const char *p = flag + 1; *p; p++) {
+		if (*p == 'o') { /* what follows are options */
+			memmove(to, p, strlen(p) + 1);
+			return true;
+		}
+		if (*p != 'a')
+			*to++ = *p;
+	}
+	*to = '\0';
+	return flag[1] != '\0';
+}
+
 /* pass - an argument that is no place, for the processes that mount NAME and NAME. */
 static int pass(struct cfg *cfg, const struct walk *w, int first, struct err *e)
 {
-	int rc = 0;
+	int rc = keep_text(&cfg->passed, &cfg->n_passed, w->argv[first], e);
 
-	for (int i = first; i <= w->i && i < w->argc && rc == 0; i++)
+	if (rc == 0 && !without_all(cfg->passed[cfg->n_passed - 1]))
+		free(cfg->passed[--cfg->n_passed]);
+	for (int i = first + 1; i <= w->i && i < w->argc && rc == 0; i++)
 		rc = keep_text(&cfg->passed, &cfg->n_passed, w->argv[i], e);
 	return rc;
 }

@@ -55,8 +55,8 @@ struct cfg {
 	char **files;            /* n_files that were read, for --print-config */
 	size_t n_files;
 	char *note;              /* a file that was not read, and why; NULL */
-	char **passed;           /* n_passed flags and options as they were typed, for the processes
-				  * of mount NAME NAME */
+	char **passed;           /* n_passed flags and options as they were typed, without -a, for
+				  * the processes of mount NAME NAME */
 	size_t n_passed;
 	struct cfg_from *from;
 	enum cfg_mode mode;      /* -o mode= */
