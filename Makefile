@@ -2,6 +2,7 @@
 #   make            build/nczarrfs          make check     install test clients, build, test
 #                                           make check-all with every file of the corpus
 #   make demo       a first minute          make bench     speed, as ratios
+#   make page       the reader that the page of `serve` needs, from npm; make does so, too
 #   make install    prefix=/usr/local DESTDIR= PLUGINDIR=; make uninstall with the same
 #   make deb        a Debian package
 VERSION := 0.1.0
@@ -93,6 +94,19 @@ $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@echo "  CC $<"
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# What the page of `nczarrfs serve` draws with, from npm where that is there; a name of its own for
+# all builds.
+PAGE_ZARR := build/page/zarr.js
+$(PAGE_ZARR): scripts/page fusefs/page/npm/package.json fusefs/page/npm/package-lock.json
+	$(Q)scripts/page $@
+$(BUILD)/obj/fusefs/serve_page.o: CPPFLAGS += -DPAGE_ZARR='"$(PAGE_ZARR)"'
+$(BUILD)/obj/fusefs/serve_page.o: $(PAGE_ZARR) $(wildcard fusefs/page/*.*)
+# again, when it could not be had
+page:
+	$(Q)grep -qs 'missing = false' $(PAGE_ZARR) || rm -f $(PAGE_ZARR)
+	$(Q)$(MAKE) --no-print-directory $(BUILD)/nczarrfs
+.PHONY: page
 
 # Unit tests: tests/unit/test_<module>_<file>.c, linked with that module and the ones below it,
 # so that an upward call does not link.
