@@ -1,6 +1,8 @@
 // axes.js - one dimension of a picture: what its indices mean, and where its ticks are.
 import { date, nice, number, timeOf } from "./text.js";
 
+const ANGLES = [1, 1.5, 3, 4.5, 6, 9, 10]; // of ten degrees
+
 // Axis - along a dimension from index `from`, `count` values `step` apart. coordinate: its numbers,
 // or null; attrs: the coordinate's.
 export class Axis {
@@ -52,7 +54,8 @@ export class Axis {
     const even = this.even;
     if (even) {
       const ends = [even.first, even.first + even.delta * (this.count - 1)].sort((a, b) => a - b);
-      return nice(ends[0], ends[1], n).map((v) => [(v - even.first) / even.delta, number(v)]);
+      const angles = /^degree/.test(this.attrs.units ?? "") && (ends[1] - ends[0]) / n > 6;
+      return nice(ends[0], ends[1], n, angles ? ANGLES : undefined).map((v) => [(v - even.first) / even.delta, number(v)]);
     }
     const spots = nice(0, this.count - 1, Math.min(n, this.count - 1))
       .map(Math.round).filter((v, i, all) => v < this.count && v !== all[i - 1]);

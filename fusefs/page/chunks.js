@@ -1,6 +1,6 @@
 // chunks.js - which chunks of a variable there are, and how long they are.
 import { COLOURS } from "./colour.js";
-import { json } from "./data.js";
+import { encode, json } from "./data.js";
 import { bytes, element, plural } from "./text.js";
 
 const PAGES = 8; // answers that are asked for at most
@@ -12,7 +12,7 @@ export class Sizes {
     const made = new Sizes();
     made.sizes = [];
     for (let page = 0; page < PAGES; page++) {
-      const got = await json(`/api/chunks?array=${encodeURIComponent(path)}&from=${made.sizes.length}`);
+      const got = await json(`/api/chunks?array=${encode(path)}&from=${made.sizes.length}`);
       if (!got) return null;
       Object.assign(made, { grid: got.grid, count: got.count, unlisted: got.unlisted });
       made.sizes.push(...got.sizes);

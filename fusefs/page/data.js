@@ -36,7 +36,7 @@ export async function json(address) {
   return answer && parse(await answer.text());
 }
 
-const encode = (path) => path.split("/").map(encodeURIComponent).join("/");
+export const encode = (path) => path.split("/").map(encodeURIComponent).join("/");
 
 // Store - what zarrita reads from. Absence is a 404 and nothing else; errors are errors.
 class Store {
@@ -150,8 +150,9 @@ async function crawl(base, format, found = {}, path = "", left = { n: 2000 }) {
   return found;
 }
 
-async function documents(base) {
-  const top = await json(`${base}zarr.json`);
+// documents - format: of the tree, 0: not known.
+async function documents(base, format) {
+  const top = format === 2 ? null : await json(`${base}zarr.json`);
   if (top?.consolidated_metadata || top?.node_type === "array") return nodes3(top);
   if (top) {
     const found = await crawl(base, 3);
@@ -176,11 +177,11 @@ function grow(nodes, path, name) {
 
 // Dataset - one Zarr tree.
 export class Dataset {
-  static async load(base) {
+  static async load(base, format) {
     const made = new Dataset();
     made.base = base;
     made.store = new Store(base);
-    made.root = grow(await documents(base), "", "");
+    made.root = grow(await documents(base, format), "", "");
     return made;
   }
 

@@ -19,7 +19,7 @@ function showGroup(node) {
     element("h2", { text: node.attrs.title ?? (node.name || "The root group") }),
     element("p", { class: "muted", text: node.path }),
     element("div", { class: "cards" }, summary(node, choose), attributes(node),
-      code(dataset.base, dataset.find("/", dataset.root) && dataset.zarr)));
+      code(dataset.base, dataset.zarr)));
 }
 
 // show - the node of a path.
@@ -66,7 +66,7 @@ function first(node, best = null) {
 
 async function open(name, zarr) {
   say("Reading …");
-  dataset = await Dataset.load(name ? `/data/${encodeURIComponent(name)}/` : "/data/");
+  dataset = await Dataset.load(name ? `/data/${encodeURIComponent(name)}/` : "/data/", zarr);
   dataset.zarr = zarr;
   tree.show(at("tree"), dataset.root, choose);
   const path = chosen();

@@ -41,7 +41,7 @@ function place(canvas, { axes: [x, y], values, flat }) {
     height = Math.min(460, Math.max(180, inner * Math.min(1, y.count / x.count)));
   }
   const top = 10;
-  const bottom = 50 + (bar && narrow ? 56 : 0);
+  const bottom = 50 + (bar && narrow ? 58 : 0);
   return { width, height: height + top + bottom, narrow, bar, values,
     plot: { x: left, y: top, width: inner, height } };
 }
@@ -135,9 +135,11 @@ function bar(pen, at, [low, high], units, colours) {
     if (narrow) pen.fillText(number(value), box.x + part * long, box.y + BAR + 5);
     else pen.fillText(number(value), box.x + BAR + 5, box.y + (1 - part) * long, 50);
   }
-  if (!narrow || !units) return;
-  pen.textAlign = "right";
-  pen.fillText(units, box.x + long, box.y + BAR + 22);
+  pen.fillStyle = colours.muted;
+  pen.textAlign = narrow ? "right" : "left";
+  pen.textBaseline = "top";
+  if (narrow) pen.fillText(units, box.x + long, box.y + BAR + 20);
+  else pen.fillText(units, box.x, box.y + long + 8, 70);
 }
 
 // graph - a line through values of one dimension.
@@ -191,14 +193,14 @@ function map(pen, at, picture, colours) {
   pen.drawImage(raster(picture, picture.range, up), plot.x, plot.y, plot.width, plot.height);
   frame(pen, plot, colours);
   ticksX(pen, plot, x, colours, spotX);
-  ticksY(pen, plot, y.ticks(Math.max(2, Math.floor(plot.height / 45))), y.title, colours, spotY);
+  ticksY(pen, plot, y.ticks(Math.max(3, Math.floor(plot.height / 45))), y.title, colours, spotY);
   bar(pen, at, picture.range, picture.units, colours);
   return { spotX, spotY, up };
 }
 
 function cross(pen, { plot }, spots, cursor, value, colours) {
-  const px = spots.spotX(cursor.x);
-  const py = spots.spotY(cursor.y, value);
+  const px = Math.round(spots.spotX(cursor.x)) - 0.5;
+  const py = Math.round(spots.spotY(cursor.y, value)) - 0.5;
   pen.strokeStyle = colours.panel;
   for (const width of [3, 1]) {
     pen.lineWidth = width;

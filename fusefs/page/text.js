@@ -63,11 +63,11 @@ export function date(ms) {
 }
 
 // nice - round numbers from low to high, about `count` of them.
-export function nice(low, high, count) {
+export function nice(low, high, count, steps = [1, 2, 2.5, 5, 10]) {
   if (!(high > low)) return [low];
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((n) => n * power).find((n) => n >= rough * 0.999) ?? rough;
+  const step = steps.map((n) => n * power).find((n) => n >= rough * 0.999) ?? rough;
   const ticks = [];
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) {
     ticks.push(Number((i * step).toPrecision(12)));
