@@ -352,13 +352,24 @@ check-remote:
 	NCZARRFS_REQUESTS=100000 $(BUILD)/unit/test_nczarr_net_leaks
 	NCZARRFS=$(BUILD)/nczarrfs NCZARRFS_REMOTE=all tests/run-tests.py -k remote_trees/ $(TESTFLAGS)
 
+# The page of `nczarrfs serve` in a browser (chromium from Debian, playwright-core from npm); make check
+# runs the same where they are.
+PAGE_CLIENT := build/page/client
+check-page: page
+	@scripts/install-deps page || echo "check-page: packages are missing (no root, no network?)"
+	@mkdir -p $(PAGE_CLIENT)
+	@cp tests/clients/page/package.json tests/clients/page/package-lock.json $(PAGE_CLIENT)
+	@cd $(PAGE_CLIENT) && timeout 120 npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=0 \
+		--fetch-timeout=20000 >log 2>&1 || echo "check-page: playwright-core cannot be had"
+	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py -k 'page/*' $(TESTFLAGS)
+
 demo:
 	@scripts/install-deps demo
 	@echo "building ..."
 	@$(MAKE) --no-print-directory -s -j2 all
 	@scripts/demo $(BUILD)/nczarrfs
 
-.PHONY: install-deps install uninstall deb deb-chroot print-version check check-all check-writing demo peers check-peers check-remote
+.PHONY: install-deps install uninstall deb deb-chroot print-version check check-all check-writing demo peers check-peers check-remote check-page
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------

@@ -193,7 +193,7 @@ def test_methods_and_origins(t):
 
 
 def test_hosts(t):
-    """SECURITY S60: a name of others that leads here is refused."""
+    """SECURITY S71: a name of others that leads here is refused."""
     path = t.path("a.nc")
     make(path)
     with Serving(t, path) as s:
@@ -209,7 +209,7 @@ def test_hosts(t):
 
 
 def test_hostile(t):
-    """SECURITY S61: what is asked for leads to nothing but the tree."""
+    """SECURITY S72: what is asked for leads to nothing but the tree."""
     path = t.path("a.nc")
     make(path)
     with open(t.path("secret"), "w") as f:
