@@ -176,8 +176,9 @@ static int start_listening(struct serve *s, struct err *e)
 			break;
 	}
 	if (s->fd < 0)
-		return err_sys(e, -s->fd, "'%s' port %" PRIu64 "%s", cfg->bind ? cfg->bind : "127.0.0.1",
-			       port, text ? "" : " and those behind it");
+		return err_sys(e, -s->fd, "'%s' port %" PRIu64 "%s",
+			       cfg->bind ? cfg->bind : "127.0.0.1", port,
+			       text ? "" : " and those behind it");
 	return note_place(s, &p, e);
 }
 

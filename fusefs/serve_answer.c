@@ -101,7 +101,8 @@ static unsigned int status_of(int rc)
 	}
 }
 
-/* refuse - say an error. What it is in words may name files of this machine: others are not told. */
+/* refuse - say an error. What it is in words may name files of this machine: others are not
+ * told. */
 static enum MHD_Result refuse(struct ask *a, int rc, const struct err *e)
 {
 	const unsigned int status = status_of(rc);

@@ -1,8 +1,8 @@
 /* serve_data.c - files of the view by HTTP.
  *
  * The first piece is read before anything is sent, so that an error is a status. What follows is
- * read as the client takes it, and each piece asks for its epoch anew: a slow client does not keep a
- * changed source from being opened, and nothing of two epochs is ever mixed: its connection ends
+ * read as the client takes it, and each piece asks for its epoch anew: a slow client does not keep
+ * a changed source from being opened, and nothing of two epochs is ever mixed: its connection ends
  * before the length that was promised. */
 #include "fusefs/serve_int.h"
 

@@ -17,9 +17,9 @@ struct http_path {
 	bool is_dir;       /* it ended in '/', or is empty */
 };
 
-/* http_path_parse - take a path apart, as it was sent: empty components are left out. Returns 0 with
- * *ret filled (http_path_release it, also after an error); -EINVAL bad percent encoding, a NUL, a
- * '/' within a component, "." or ".."; -ENAMETOOLONG; -ENOMEM. */
+/* http_path_parse - take a path apart, as it was sent: empty components are left out. Returns 0
+ * with *ret filled (http_path_release it, also after an error); -EINVAL bad percent encoding, a
+ * NUL, a '/' within a component, "." or ".."; -ENAMETOOLONG; -ENOMEM. */
 int http_path_parse(const char *raw, struct http_path *ret, struct err *e) NZ_MUST_USE;
 void http_path_release(struct http_path *p);
 /* http_path_next - the component behind `name`, the first one for NULL; NULL behind the last.
@@ -32,8 +32,8 @@ enum http_range {
 	HTTP_OUTSIDE, /* there is nothing of what was asked for: 416 */
 };
 
-/* http_range_parse - header: of "Range", NULL: none. size: bytes there are. Several ranges and other
- * units are HTTP_ALL, as RFC 9110 14.2 allows. *ret_first and *ret_len are always written. */
+/* http_range_parse - header: of "Range", NULL: none. size: bytes there are. Several ranges and
+ * other units are HTTP_ALL, as RFC 9110 14.2 allows. *ret_first and *ret_len are always written. */
 enum http_range http_range_parse(const char *header, uint64_t size, uint64_t *ret_first,
 				 uint64_t *ret_len);
 

@@ -55,10 +55,14 @@ export class Axis {
     if (even) {
       const ends = [even.first, even.first + even.delta * (this.count - 1)].sort((a, b) => a - b);
       const angles = /^degree/.test(this.attrs.units ?? "") && (ends[1] - ends[0]) / n > 6;
-      return nice(ends[0], ends[1], n, angles ? ANGLES : undefined).map((v) => [(v - even.first) / even.delta, number(v)]);
+      return nice(ends[0], ends[1], n, angles ? ANGLES : undefined).map((v) => [
+        (v - even.first) / even.delta,
+        number(v),
+      ]);
     }
     const spots = nice(0, this.count - 1, Math.min(n, this.count - 1))
-      .map(Math.round).filter((v, i, all) => v < this.count && v !== all[i - 1]);
+      .map(Math.round)
+      .filter((v, i, all) => v < this.count && v !== all[i - 1]);
     return spots.map((i) => [i, this.label(i)]);
   }
 }

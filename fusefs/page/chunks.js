@@ -22,17 +22,25 @@ export class Sizes {
   }
 
   get text() {
-    if (this.unlisted) return `${plural(this.count, "chunk")}. Which of them are stored is not known before they are read.`;
+    if (this.unlisted) {
+      const all = plural(this.count, "chunk");
+      return `${all}. Which of them are stored is not known before they are read.`;
+    }
     const known = this.sizes.length;
     const absent = this.sizes.filter((n) => n === -1).length;
     const stored = this.sizes.filter((n) => n >= 0);
     const total = stored.reduce((a, b) => a + b, 0);
-    const parts = [known < this.count
-      ? `The first ${known.toLocaleString("en")} of ${plural(this.count, "chunk")}`
-      : plural(this.count, "chunk")];
+    const parts = [
+      known < this.count
+        ? `The first ${known.toLocaleString("en")} of ${plural(this.count, "chunk")}`
+        : plural(this.count, "chunk"),
+    ];
     parts.push(`${absent ? `${absent.toLocaleString("en")} never written` : "all written"}`);
     if (stored.length) {
-      const [low, high] = stored.reduce(([a, b], n) => [Math.min(a, n), Math.max(b, n)], [Infinity, 0]);
+      const [low, high] = stored.reduce(
+        ([a, b], n) => [Math.min(a, n), Math.max(b, n)],
+        [Infinity, 0],
+      );
       parts.push(low === high ? `${bytes(low)} each` : `${bytes(low)} to ${bytes(high)} each`);
       parts.push(`${bytes(total)} in all`);
     }
@@ -44,7 +52,14 @@ function spotted(sizes, fixed, x, y) {
   const { grid } = sizes;
   const strides = grid.map((_, i) => grid.slice(i + 1).reduce((a, b) => a * b, 1));
   const base = fixed.reduce((sum, n, i) => (i === x || i === y ? sum : sum + n * strides[i]), 0);
-  return (column, row) => sizes.sizes[base + column * (strides[x] ?? 0) + (y === null ? 0 : row * strides[y])];
+  return (column, row) =>
+    sizes.sizes[base + column * (strides[x] ?? 0) + (y === null ? 0 : row * strides[y])];
+}
+
+// shade - of a length, on a scale that tells the longest ones apart.
+function shade(size, largest) {
+  const part = (Math.log1p(size) / Math.log1p(largest)) ** 3;
+  return `rgb(${COLOURS[Math.round(40 + 190 * part)].join(",")})`;
 }
 
 function hatch(pen, x, y, w, h, colour) {
@@ -58,15 +73,15 @@ function hatch(pen, x, y, w, h, colour) {
   pen.stroke();
 }
 
-// draw - the chunks across the picture: fixed: the chunk that is shown along each dimension. flip: the
-// picture has its first row at the bottom.
+// draw - the chunks across the picture: fixed: the chunk that is shown along each dimension. flip:
+// the picture has its first row at the bottom.
 export function draw(canvas, sizes, fixed, x, y, flip) {
   const columns = x === undefined ? 1 : sizes.grid[x];
   const rows = y === null || y === undefined ? 1 : sizes.grid[y];
   const at = spotted(sizes, fixed, x, y ?? null);
   const all = getComputedStyle(canvas);
   const colour = (name) => all.getPropertyValue(`--${name}`).trim();
-  const shown = columns * rows <= CELLS && sizes.sizes.length > 0;
+  const shown = sizes.count > 1 && columns * rows <= CELLS && sizes.sizes.length > 0;
   canvas.hidden = !shown;
   if (!shown) return;
   const width = Math.min(canvas.parentElement.clientWidth - 2, Math.max(120, columns * 36), 420);
@@ -83,14 +98,16 @@ export function draw(canvas, sizes, fixed, x, y, flip) {
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++) {
       const size = at(column, row);
-      const [px, py] = [(column * width) / columns, ((flip ? rows - 1 - row : row) * height) / rows];
+      const [px, py] = [
+        (column * width) / columns,
+        ((flip ? rows - 1 - row : row) * height) / rows,
+      ];
       const [w, h] = [width / columns - gap, height / rows - gap];
       if (size === undefined || size === -1) {
         hatch(pen, px, py, w, h, colour("muted"));
         continue;
       }
-      pen.fillStyle = size < 0 ? colour("accent")
-        : `rgb(${COLOURS[Math.round(40 + 190 * (Math.log1p(size) / Math.log1p(largest)) ** 3)].join(",")})`;
+      pen.fillStyle = size < 0 ? colour("accent") : shade(size, largest);
       pen.fillRect(px, py, w, h);
     }
   }
@@ -99,8 +116,21 @@ export function draw(canvas, sizes, fixed, x, y, flip) {
 export function card(text) {
   const canvas = element("canvas", { class: "map", "aria-hidden": "true", hidden: true });
   const said = element("p", { id: "chunk-text", text });
-  const key = element("p", { class: "muted small",
-    text: "The chunks across the picture: the lighter, the longer; crossed out: never written." });
-  return { canvas, said, key, card: element("section", { class: "card" },
-    element("h3", { text: "Chunks" }), said, element("div", { class: "map-box" }, canvas), key) };
+  const key = element("p", {
+    class: "muted small",
+    text: "The chunks across the picture: the lighter, the longer; crossed out: never written.",
+  });
+  return {
+    canvas,
+    said,
+    key,
+    card: element(
+      "section",
+      { class: "card" },
+      element("h3", { text: "Chunks" }),
+      said,
+      element("div", { class: "map-box" }, canvas),
+      key,
+    ),
+  };
 }

@@ -1,8 +1,18 @@
-// colour.js - colours of equal steps: lightness grows evenly in OKLab while the hue turns from violet
-// to yellow. What sRGB has no colour for loses chroma, not lightness.
+// colour.js - colours of equal steps: lightness grows evenly in OKLab while the hue turns from
+// violet to yellow. What sRGB has no colour for loses chroma, not lightness.
 
-const HUES = [[0, 300], [0.35, 245], [0.65, 165], [1, 105]]; // degrees
-const CHROMA = [[0, 0.12], [0.3, 0.13], [0.7, 0.15], [1, 0.17]];
+const HUES = [
+  [0, 300],
+  [0.35, 245],
+  [0.65, 165],
+  [1, 105],
+]; // degrees
+const CHROMA = [
+  [0, 0.12],
+  [0.3, 0.13],
+  [0.7, 0.15],
+  [1, 0.17],
+];
 const DARK = 0.24;
 const LIGHT = 0.93;
 
@@ -22,7 +32,10 @@ function linear(lightness, chroma, hue) {
 }
 
 function between(points, at) {
-  const i = Math.max(1, points.findIndex(([x]) => x >= at));
+  const i = Math.max(
+    1,
+    points.findIndex(([x]) => x >= at),
+  );
   const [[x0, y0], [x1, y1]] = [points[i - 1], points[i]];
   return y0 + ((y1 - y0) * (at - x0)) / (x1 - x0);
 }
@@ -37,7 +50,9 @@ function colour(at) {
   }
   return rgb.map((c) => {
     const clear = Math.min(1, Math.max(0, c));
-    return Math.round(255 * (clear <= 0.0031308 ? 12.92 * clear : 1.055 * clear ** (1 / 2.4) - 0.055));
+    return Math.round(
+      255 * (clear <= 0.0031308 ? 12.92 * clear : 1.055 * clear ** (1 / 2.4) - 0.055),
+    );
   });
 }
 

@@ -10,7 +10,8 @@ const SIDE = 1200; // values along one side of a picture
 // parse - JSON as Python writes it: NaN and Infinity become texts.
 function parse(text) {
   const strict = text.replace(/"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g, (part) =>
-    part.startsWith('"') ? part : `"${part}"`);
+    part.startsWith('"') ? part : `"${part}"`,
+  );
   return JSON.parse(strict);
 }
 
@@ -47,24 +48,39 @@ class Store {
   async get(key, options = {}) {
     const answer = await request(this.base + encode(key.slice(1)), { signal: options.signal });
     if (!answer) return undefined;
-    if (!/(^|\/)(\.z\w+|zarr\.json)$/.test(key)) return new Uint8Array(await answer.arrayBuffer());
+    if (!/(^|\/)(\.z\w+|zarr\.json)$/.test(key))
+      return new Uint8Array(await answer.arrayBuffer());
     return new TextEncoder().encode(JSON.stringify(parse(await answer.text())));
   }
 
   async getRange(key, range, options = {}) {
-    const value = "suffixLength" in range
-      ? `bytes=-${range.suffixLength}`
-      : `bytes=${range.offset}-${range.offset + range.length - 1}`;
-    const answer = await request(this.base + encode(key.slice(1)),
-      { headers: { Range: value }, signal: options.signal });
+    const value =
+      "suffixLength" in range
+        ? `bytes=-${range.suffixLength}`
+        : `bytes=${range.offset}-${range.offset + range.length - 1}`;
+    const answer = await request(this.base + encode(key.slice(1)), {
+      headers: { Range: value },
+      signal: options.signal,
+    });
     return answer ? new Uint8Array(await answer.arrayBuffer()) : undefined;
   }
 }
 
 // Documents.
 
-const KINDS = { b: "bool", i: "int", u: "uint", f: "float", c: "complex", S: "bytes", U: "text",
-  O: "text", V: "raw", M: "datetime", m: "timedelta" };
+const KINDS = {
+  b: "bool",
+  i: "int",
+  u: "uint",
+  f: "float",
+  c: "complex",
+  S: "bytes",
+  U: "text",
+  O: "text",
+  V: "raw",
+  M: "datetime",
+  m: "timedelta",
+};
 
 function dtypeOf(text) {
   if (typeof text !== "string") return { name: "compound", size: 8 };
@@ -73,14 +89,18 @@ function dtypeOf(text) {
   if (!found) return { name: text, size: 8 };
   if (found[1] === "b") return { name: "bool", size: 1 };
   if (found[1] === "O") return { name: "text", size: 16 };
-  return { name: KINDS[found[1]] + (found[1] === "U" || found[1] === "S" ? ` of ${size}` : size * 8),
-    size: found[1] === "U" ? size * 4 : size };
+  return {
+    name: KINDS[found[1]] + (found[1] === "U" || found[1] === "S" ? ` of ${size}` : size * 8),
+    size: found[1] === "U" ? size * 4 : size,
+  };
 }
 
 const codecText = (codec) => {
   const rest = { ...codec };
   delete rest.id;
-  const settings = Object.entries(rest).map(([k, v]) => `${k} ${typeof v === "object" ? JSON.stringify(v) : v}`);
+  const settings = Object.entries(rest).map(
+    ([k, v]) => `${k} ${typeof v === "object" ? JSON.stringify(v) : v}`,
+  );
   return settings.length ? `${codec.id} (${settings.join(", ")})` : codec.id;
 };
 
@@ -88,8 +108,14 @@ function array2(meta, attrs) {
   const type = dtypeOf(meta.dtype);
   const codecs = [...(meta.filters ?? []), ...(meta.compressor ? [meta.compressor] : [])];
   return {
-    kind: "array", format: 2, shape: meta.shape, chunks: meta.chunks, dtype: type.name,
-    itemsize: type.size, fill: meta.fill_value, filters: codecs.map(codecText),
+    kind: "array",
+    format: 2,
+    shape: meta.shape,
+    chunks: meta.chunks,
+    dtype: type.name,
+    itemsize: type.size,
+    fill: meta.fill_value,
+    filters: codecs.map(codecText),
     dims: attrs._ARRAY_DIMENSIONS ?? [],
   };
 }
@@ -97,13 +123,18 @@ function array2(meta, attrs) {
 function array3(meta) {
   const sharded = meta.codecs?.find((c) => c.name === "sharding_indexed");
   const outer = meta.chunk_grid.configuration.chunk_shape;
-  const codecs = sharded ? sharded.configuration.codecs : meta.codecs ?? [];
+  const codecs = sharded ? sharded.configuration.codecs : (meta.codecs ?? []);
   const name = typeof meta.data_type === "string" ? meta.data_type : meta.data_type.name;
   const bits = /(\d+)$/.exec(name);
   return {
-    kind: "array", format: 3, shape: meta.shape, dtype: name === "string" ? "text" : name,
-    chunks: sharded ? sharded.configuration.chunk_shape : outer, shards: sharded ? outer : null,
-    itemsize: bits ? Number(bits[1]) / 8 : name === "bool" ? 1 : 16, fill: meta.fill_value,
+    kind: "array",
+    format: 3,
+    shape: meta.shape,
+    dtype: name === "string" ? "text" : name,
+    chunks: sharded ? sharded.configuration.chunk_shape : outer,
+    shards: sharded ? outer : null,
+    itemsize: bits ? Number(bits[1]) / 8 : name === "bool" ? 1 : 16,
+    fill: meta.fill_value,
     filters: codecs.map((c) => codecText({ id: c.name, ...c.configuration })),
     dims: meta.dimension_names ?? [],
   };
@@ -117,7 +148,10 @@ function nodes2(metadata) {
     if (!found) continue;
     const path = found[1] ?? "";
     const attrs = metadata[path ? `${path}/.zattrs` : ".zattrs"] ?? {};
-    nodes.set(path, { ...(found[2] === "array" ? array2(meta, attrs) : { kind: "group" }), attrs });
+    nodes.set(path, {
+      ...(found[2] === "array" ? array2(meta, attrs) : { kind: "group" }),
+      attrs,
+    });
   }
   return nodes;
 }
@@ -168,7 +202,8 @@ function grow(nodes, path, name) {
   const before = path ? `${path}/` : "";
   const names = new Set();
   for (const other of nodes.keys()) {
-    if (other !== path && other.startsWith(before)) names.add(other.slice(before.length).split("/")[0]);
+    if (other !== path && other.startsWith(before))
+      names.add(other.slice(before.length).split("/")[0]);
   }
   node.children = [...names].map((n) => grow(nodes, before + n, n));
   node.children.sort((a, b) => (a.kind === b.kind ? 0 : a.kind === "array" ? -1 : 1));
@@ -194,16 +229,19 @@ export class Dataset {
     return null;
   }
 
-  // coordinate - the array that gives the values along a dimension: of its name, in the group or one
-  // above it. null: there is none.
+  // coordinate - the array that gives the values along a dimension: of its name, in the group or
+  // one above it. null: there is none.
   coordinate(node, dim) {
     if (!dim) return null;
     const parts = node.path.split("/").slice(0, -1);
     for (; parts.length; parts.pop()) {
       const found = this.find(`${parts.join("/")}/${dim}`);
       if (found) {
-        const fits = found.shape?.length === 1 && found.shape[0] === node.shape[node.dims.indexOf(dim)];
-        return fits && found.shape[0] <= LINE_LIMIT && !/text|bytes|raw/.test(found.dtype) ? found : null;
+        const fits =
+          found.shape?.length === 1 && found.shape[0] === node.shape[node.dims.indexOf(dim)];
+        return fits && found.shape[0] <= LINE_LIMIT && !/text|bytes|raw/.test(found.dtype)
+          ? found
+          : null;
       }
     }
     return null;
@@ -211,7 +249,10 @@ export class Dataset {
 
   async read(node, selection, signal) {
     const at = root(this.store).resolve(node.path);
-    const array = await (node.format === 3 ? open.v3 : open.v2)(at, { kind: "array", attrs: false });
+    const array = await (node.format === 3 ? open.v3 : open.v2)(at, {
+      kind: "array",
+      attrs: false,
+    });
     const got = await get(array, selection, { signal });
     return got?.data === undefined ? { data: [got], shape: [] } : got;
   }
@@ -225,8 +266,10 @@ export class Dataset {
 // Values.
 
 const numeric = (value) =>
-  typeof value === "number" ? value
-    : typeof value === "bigint" ? Number(value)
+  typeof value === "number"
+    ? value
+    : typeof value === "bigint"
+      ? Number(value)
       : { NaN: NaN, Infinity: Infinity, "-Infinity": -Infinity }[value];
 
 // unpack - numbers as they are meant: missing ones NaN, packed ones unpacked.
@@ -265,7 +308,9 @@ export const limit = CHUNKS_LIMIT;
 export function fitting(node, windows, axes) {
   const out = windows.map((w) => [...w]);
   while (!fits(node, out)) {
-    const [from, to, i] = axes.map((a) => [...out[a], a]).sort((a, b) => b[1] - b[0] - (a[1] - a[0]))[0];
+    const [from, to, i] = axes
+      .map((a) => [...out[a], a])
+      .sort((a, b) => b[1] - b[0] - (a[1] - a[0]))[0];
     if (to - from <= 1) break;
     out[i] = [from, from + Math.ceil((to - from) / 2)];
   }
@@ -279,15 +324,17 @@ export const stepOf = ([from, to]) => Math.max(1, Math.ceil((to - from) / SIDE))
 export async function section(dataset, node, windows, x, y, signal) {
   const steps = windows.map(stepOf);
   const selection = windows.map(([from, to], i) =>
-    i === x || i === y ? slice(from, to, steps[i]) : from);
+    i === x || i === y ? slice(from, to, steps[i]) : from,
+  );
   const got = await dataset.read(node, selection, signal);
   const values = unpack(node, got.data);
   const [width, height] = [x, y].map((a) =>
-    a === null ? 1 : Math.ceil((windows[a][1] - windows[a][0]) / steps[a]));
+    a === null ? 1 : Math.ceil((windows[a][1] - windows[a][0]) / steps[a]),
+  );
   // the result's dimensions are in the array's order, its strides as zarrita says
   const order = [x, y].filter((a) => a !== null).sort((a, b) => a - b);
   const strides = got.stride ?? [];
-  const along = (a) => (a === null ? 0 : strides[order.indexOf(a)] ?? 1);
+  const along = (a) => (a === null ? 0 : (strides[order.indexOf(a)] ?? 1));
   const [sx, sy] = [along(x), along(y)];
   const out = new Float64Array(width * height);
   for (let row = 0; row < height; row++) {

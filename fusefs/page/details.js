@@ -12,16 +12,29 @@ function textOf(value) {
 
 function table(title, rows) {
   const body = rows.map(([name, value]) =>
-    element("tr", {}, element("th", { scope: "row", text: name }), element("td", { text: value })));
-  return element("section", { class: "card" }, element("h3", { text: title }),
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row", text: name }),
+      element("td", { text: value }),
+    ),
+  );
+  return element(
+    "section",
+    { class: "card" },
+    element("h3", { text: title }),
     rows.length
       ? element("table", {}, element("tbody", {}, ...body))
-      : element("p", { class: "muted", text: "none" }));
+      : element("p", { class: "muted", text: "none" }),
+  );
 }
 
 export function attributes(node) {
   const rows = Object.entries(node.attrs)
-    .filter(([name]) => name !== "_ARRAY_DIMENSIONS" && !name.startsWith("_nc") && !name.startsWith("_NC"))
+    .filter(
+      ([name]) =>
+        name !== "_ARRAY_DIMENSIONS" && !name.startsWith("_nc") && !name.startsWith("_NC"),
+    )
     .map(([name, value]) => [name, textOf(value)]);
   return table("Attributes", rows);
 }
@@ -45,18 +58,45 @@ export function storage(node) {
 
 // summary - what is in a group.
 export function summary(node, choose) {
-  const list = element("ul", { class: "members" }, ...node.children.map((child) =>
-    element("li", {}, element("button", { type: "button", text: child.name, onclick: () => choose(child.path) }),
-      element("span", { class: "muted", text: child.kind === "group" ? "group"
-        : `${child.dtype}, ${times(child.shape)}` }))));
-  return element("section", { class: "card" }, element("h3", { text: "Contents" }),
-    node.children.length ? list : element("p", { class: "muted", text: "nothing" }));
+  const list = element(
+    "ul",
+    { class: "members" },
+    ...node.children.map((child) =>
+      element(
+        "li",
+        {},
+        element("button", {
+          type: "button",
+          text: child.name,
+          onclick: () => choose(child.path),
+        }),
+        element("span", {
+          class: "muted",
+          text: child.kind === "group" ? "group" : `${child.dtype}, ${times(child.shape)}`,
+        }),
+      ),
+    ),
+  );
+  return element(
+    "section",
+    { class: "card" },
+    element("h3", { text: "Contents" }),
+    node.children.length ? list : element("p", { class: "muted", text: "nothing" }),
+  );
 }
 
-// code - how programs read the same.
-export function code(base, format) {
-  const address = `${location.origin}${base}`;
-  const text = `import xarray as xr\nds = xr.open_zarr("${address}"${format === 3 ? ", zarr_format=3" : ""})`;
-  return element("section", { class: "card" }, element("h3", { text: "In Python" }),
-    element("pre", { tabindex: "0", text }));
+// code - how programs read the same. path: of the group.
+export function code(base, format, path) {
+  const more = [
+    path === "/" ? "" : `, group=${JSON.stringify(path)}`,
+    format === 3 ? ", zarr_format=3" : "",
+  ];
+  const text =
+    "import xarray as xr\n" + `ds = xr.open_zarr("${location.origin}${base}"${more.join("")})`;
+  return element(
+    "section",
+    { class: "card" },
+    element("h3", { text: "In Python" }),
+    element("pre", { tabindex: "0", "aria-label": "Python", role: "region", text }),
+  );
 }

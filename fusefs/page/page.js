@@ -18,8 +18,14 @@ function showGroup(node) {
   at("view").replaceChildren(
     element("h2", { text: node.attrs.title ?? (node.name || "The root group") }),
     element("p", { class: "muted", text: node.path }),
-    element("div", { class: "cards" }, summary(node, choose), attributes(node),
-      code(dataset.base, dataset.zarr)));
+    element(
+      "div",
+      { class: "cards" },
+      summary(node, choose),
+      attributes(node),
+      code(dataset.base, dataset.zarr, node.path),
+    ),
+  );
 }
 
 // show - the node of a path.
@@ -58,7 +64,8 @@ function first(node, best = null) {
     if (child.kind === "group") best = first(child, best);
     else {
       const size = (n) => n.shape.reduce((a, b) => a * b, 1) * (n.shape.length > 1 ? 1e6 : 1);
-      if (!/text|bytes|raw|compound/.test(child.dtype) && (!best || size(child) > size(best))) best = child;
+      if (!/text|bytes|raw|compound/.test(child.dtype) && (!best || size(child) > size(best)))
+        best = child;
     }
   }
   return best;
@@ -70,12 +77,14 @@ async function open(name, zarr) {
   dataset.zarr = zarr;
   tree.show(at("tree"), dataset.root, choose);
   const path = chosen();
-  await show(path && dataset.find(path) ? path : first(dataset.root)?.path ?? "/");
+  await show(path && dataset.find(path) ? path : (first(dataset.root)?.path ?? "/"));
 }
 
 function offer(names) {
   at("dataset-choice").hidden = false;
-  at("dataset").replaceChildren(...names.map((name) => element("option", { value: name, text: name })));
+  at("dataset").replaceChildren(
+    ...names.map((name) => element("option", { value: name, text: name })),
+  );
   at("dataset").onchange = () => {
     history.replaceState(null, "", location.pathname);
     open(at("dataset").value).catch(fail);
@@ -90,8 +99,12 @@ async function start() {
   const about = await json("/api/about");
   const name = about.source.split("/").pop() || about.source;
   at("source").textContent = name;
-  at("about").textContent = `${about.format === "directory" ? "Directory" : about.format} · ${about.source}`;
-  at("footer").append(`nczarrfs ${about.version} · `, element("a", { href: "/data/", text: "files of the tree" }));
+  at("about").textContent =
+    `${about.format === "directory" ? "Directory" : about.format} · ${about.source}`;
+  at("footer").append(
+    `nczarrfs ${about.version} · `,
+    element("a", { href: "/data/", text: "files of the tree" }),
+  );
   document.title = `${name} · nczarrfs`;
   for (const note of about.notes) at("footer").append(element("p", { text: note }));
   window.addEventListener("hashchange", () => show(chosen()).catch(fail));

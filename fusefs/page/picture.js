@@ -18,8 +18,12 @@ export function extremes(values) {
 
 function style(canvas) {
   const all = getComputedStyle(canvas);
-  return Object.fromEntries(["text", "muted", "line", "missing", "accent", "panel"]
-    .map((name) => [name, all.getPropertyValue(`--${name}`).trim()]));
+  return Object.fromEntries(
+    ["text", "muted", "line", "missing", "accent", "panel"].map((name) => [
+      name,
+      all.getPropertyValue(`--${name}`).trim(),
+    ]),
+  );
 }
 
 // degrees - both axes are angles: a degree is as long on either.
@@ -42,8 +46,14 @@ function place(canvas, { axes: [x, y], values, flat }) {
   }
   const top = 10;
   const bottom = 50 + (bar && narrow ? 58 : 0);
-  return { width, height: height + top + bottom, narrow, bar, values,
-    plot: { x: left, y: top, width: inner, height } };
+  return {
+    width,
+    height: height + top + bottom,
+    narrow,
+    bar,
+    values,
+    plot: { x: left, y: top, width: inner, height },
+  };
 }
 
 // raster - one pixel for a value.
@@ -145,7 +155,7 @@ function bar(pen, at, [low, high], units, colours) {
 // graph - a line through values of one dimension.
 function graph(pen, at, { values, axes: [x], range: [low, high], title }, colours) {
   const { plot } = at;
-  const pad = high > low ? 0 : Math.abs(high) * 0.05 || 1;
+  const pad = high > low ? (high - low) * 0.04 : Math.abs(high) * 0.05 || 1;
   const [from, to] = [low - pad, high + pad];
   const spotX = (i) => plot.x + (x.count < 2 ? 0.5 : i / (x.count - 1)) * plot.width;
   const spotY = (v) => plot.y + plot.height - ((v - from) / (to - from)) * plot.height;
@@ -165,7 +175,7 @@ function graph(pen, at, { values, axes: [x], range: [low, high], title }, colour
   values.forEach((value, i) => {
     if (Number.isNaN(value)) on = false;
     else if (on) pen.lineTo(spotX(i), spotY(value));
-    else pen.moveTo(spotX(i), spotY(value)), (on = true);
+    else (pen.moveTo(spotX(i), spotY(value)), (on = true));
   });
   pen.stroke();
   if (x.count <= 60) {
@@ -216,8 +226,8 @@ function cross(pen, { plot }, spots, cursor, value, colours) {
   }
 }
 
-// draw - picture: { values, width, height, axes: [x, y or null], range, title, units, cursor }. Returns
-// a function from a point on the canvas to { x, y }, positions in the picture, or null.
+// draw - picture: { values, width, height, axes: [x, y or null], range, title, units, cursor }.
+// Returns a function from a point on the canvas to { x, y }, positions in the picture, or null.
 export function draw(canvas, picture) {
   const colours = style(canvas);
   const flat = !picture.axes[1];
@@ -241,6 +251,9 @@ export function draw(canvas, picture) {
     if (partX < 0 || partX > 1 || partY < 0 || partY > 1) return null;
     if (flat) return { x: Math.round(partX * (x.count - 1)), y: 0 };
     const row = Math.min(y.count - 1, Math.floor(partY * y.count));
-    return { x: Math.min(x.count - 1, Math.floor(partX * x.count)), y: spots.up ? y.count - 1 - row : row };
+    return {
+      x: Math.min(x.count - 1, Math.floor(partX * x.count)),
+      y: spots.up ? y.count - 1 - row : row,
+    };
   };
 }

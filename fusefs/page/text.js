@@ -27,28 +27,61 @@ export function plural(n, one, many = `${one}s`) {
 }
 
 const SECONDS = {
-  second: 1, seconds: 1, sec: 1, secs: 1, s: 1, minute: 60, minutes: 60, min: 60, mins: 60,
-  hour: 3600, hours: 3600, hr: 3600, hrs: 3600, h: 3600, day: 86400, days: 86400, d: 86400,
-  millisecond: 1e-3, milliseconds: 1e-3, msec: 1e-3, ms: 1e-3, microsecond: 1e-6,
+  second: 1,
+  seconds: 1,
+  sec: 1,
+  secs: 1,
+  s: 1,
+  minute: 60,
+  minutes: 60,
+  min: 60,
+  mins: 60,
+  hour: 3600,
+  hours: 3600,
+  hr: 3600,
+  hrs: 3600,
+  h: 3600,
+  day: 86400,
+  days: 86400,
+  d: 86400,
+  millisecond: 1e-3,
+  milliseconds: 1e-3,
+  msec: 1e-3,
+  ms: 1e-3,
+  microsecond: 1e-6,
   microseconds: 1e-6,
 };
 const CALENDARS = ["standard", "gregorian", "proleptic_gregorian"];
+
+const CLOCK = String.raw`(\d{1,2})(?::(\d{1,2})(?::(\d{1,2}(?:\.\d*)?))?)?`;
+const ZONE = String.raw`(Z|UTC|[+-]\d{1,2}(?::?\d{2})?)`;
+const DAY = String.raw`(-?\d{1,6})-(\d{1,2})-(\d{1,2})`;
+const SINCE = new RegExp(
+  String.raw`^\s*([a-z]+)\s+since\s+${DAY}(?:[T\s]+${CLOCK})?\s*${ZONE}?\s*$`,
+  "i",
+);
 
 // timeOf - CF's "hours since 2000-01-01" as a function from numbers to milliseconds of UTC; null:
 // no time, or a calendar that Date does not have.
 export function timeOf(attrs) {
   const calendar = String(attrs.calendar ?? "standard").toLowerCase();
-  const found = /^\s*([a-z]+)\s+since\s+(-?\d{1,6})-(\d{1,2})-(\d{1,2})(?:[T\s]+(\d{1,2})(?::(\d{1,2})(?::(\d{1,2}(?:\.\d*)?))?)?)?\s*(Z|UTC|[+-]\d{1,2}(?::?\d{2})?)?\s*$/i
-    .exec(String(attrs.units ?? ""));
+  const found = SINCE.exec(String(attrs.units ?? ""));
   if (!found || !CALENDARS.includes(calendar)) return null;
   const scale = SECONDS[found[1].toLowerCase()];
   const year = Number(found[2]);
   if (!scale || (calendar !== "proleptic_gregorian" && year < 1583)) return null;
   const start = new Date(0);
   start.setUTCFullYear(year, Number(found[3]) - 1, Number(found[4]));
-  start.setUTCHours(Number(found[5] ?? 0), Number(found[6] ?? 0), 0, Number(found[7] ?? 0) * 1000);
+  start.setUTCHours(
+    Number(found[5] ?? 0),
+    Number(found[6] ?? 0),
+    0,
+    Number(found[7] ?? 0) * 1000,
+  );
   const zone = /^([+-])(\d{1,2}):?(\d{2})?$/.exec(found[8] ?? "");
-  const shift = zone ? (zone[1] === "-" ? -1 : 1) * (Number(zone[2]) * 60 + Number(zone[3] ?? 0)) : 0;
+  const shift = zone
+    ? (zone[1] === "-" ? -1 : 1) * (Number(zone[2]) * 60 + Number(zone[3] ?? 0))
+    : 0;
   const begin = start.getTime() - shift * 60000;
   return (value) => begin + Number(value) * scale * 1000;
 }

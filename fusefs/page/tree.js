@@ -7,7 +7,10 @@ function row(node, choose) {
   if (node.kind === "group") {
     item.setAttribute("aria-expanded", "true");
     label.append(element("span", { class: "name", text: node.name || "/" }));
-    item.append(label, element("ul", { role: "group" }, ...node.children.map((c) => row(c, choose))));
+    item.append(
+      label,
+      element("ul", { role: "group" }, ...node.children.map((c) => row(c, choose))),
+    );
   } else {
     const shape = node.shape.length
       ? node.shape.map((n, i) => (node.dims[i] ? `${node.dims[i]} ${n}` : n)).join(" × ")
@@ -26,7 +29,8 @@ function row(node, choose) {
 
 function visible(tree) {
   return [...tree.querySelectorAll("[role=treeitem]")].filter(
-    (item) => !item.parentElement.closest('[role=treeitem][aria-expanded="false"]'));
+    (item) => !item.parentElement.closest('[role=treeitem][aria-expanded="false"]'),
+  );
 }
 
 function focus(tree, item) {
@@ -51,14 +55,18 @@ function key(tree, event, choose) {
   else if (event.key === "ArrowUp") focus(tree, items[at - 1]);
   else if (event.key === "Home") focus(tree, items[0]);
   else if (event.key === "End") focus(tree, items[items.length - 1]);
-  else if (event.key === "ArrowRight") open === "false" ? expand(item, true) : open && focus(tree, items[at + 1]);
+  else if (event.key === "ArrowRight")
+    open === "false" ? expand(item, true) : open && focus(tree, items[at + 1]);
   else if (event.key === "ArrowLeft") {
     if (open === "true") expand(item, false);
     else focus(tree, item.parentElement.closest("[role=treeitem]"));
   } else if (event.key === "Enter" || event.key === " ") choose(item.dataset.path);
   else if (typed) {
     const name = (i) => i.querySelector(".name").textContent.toLowerCase();
-    focus(tree, [...items.slice(at + 1), ...items.slice(0, at)].find((i) => name(i).startsWith(typed)));
+    focus(
+      tree,
+      [...items.slice(at + 1), ...items.slice(0, at)].find((i) => name(i).startsWith(typed)),
+    );
   } else return;
   event.preventDefault();
 }

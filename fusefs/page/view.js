@@ -27,20 +27,35 @@ export class View {
 
   async open() {
     const { node } = this;
-    const path = `${node.path} · ${node.dtype}${node.shape.length ? ` · ${node.shape.join(" × ")}` : ""}`;
-    const head = [element("h2", { text: title(node) + (this.units ? ` (${this.units})` : "") }),
-      element("p", { class: "muted", text: path })];
+    const shape = node.shape.length ? ` · ${node.shape.join(" × ")}` : "";
+    const path = `${node.path} · ${node.dtype}${shape}`;
+    const head = [
+      element("h2", { text: title(node) + (this.units ? ` (${this.units})` : "") }),
+      element("p", { class: "muted", text: path }),
+    ];
     this.chunks = chunks.card("…");
-    const cards = element("div", { class: "cards" }, attributes(node), storage(node),
-      this.chunks.card, code(this.dataset.base, node.format));
+    const cards = element(
+      "div",
+      { class: "cards" },
+      attributes(node),
+      storage(node),
+      this.chunks.card,
+      code(this.dataset.base, node.format, node.path.replace(/\/[^/]*$/, "") || "/"),
+    );
     const stage = element("div", { id: "stage" });
     this.box.replaceChildren(...head, stage, cards);
     this.loadChunks();
     if (!canDraw) {
-      stage.append(element("p", { class: "notice", text:
-        "This nczarrfs was built without the part that draws. Everything else works." }));
+      stage.append(
+        element("p", {
+          class: "notice",
+          text: "This nczarrfs was built without the part that draws. Everything else works.",
+        }),
+      );
     } else if (node.shape.some((n) => n === 0)) {
-      stage.append(element("p", { class: "notice", text: "It has no values: a dimension has length 0." }));
+      stage.append(
+        element("p", { class: "notice", text: "It has no values: a dimension has length 0." }),
+      );
     } else if (isDrawn(node) && node.shape.length) {
       this.build(stage);
       await this.loadLines();
@@ -66,11 +81,16 @@ export class View {
     }
     try {
       const last = this.node.shape.length - 1;
-      const windows = this.node.shape.map((n, i) => (i === last ? [0, Math.min(n, TEXTS)] : [0, 1]));
-      const got = await this.dataset.read(this.node,
-        windows.map(([from, to]) => ({ start: from, stop: to, step: 1 })));
+      const windows = this.node.shape.map((n, i) =>
+        i === last ? [0, Math.min(n, TEXTS)] : [0, 1],
+      );
+      const got = await this.dataset.read(
+        this.node,
+        windows.map(([from, to]) => ({ start: from, stop: to, step: 1 })),
+      );
       const values = [...got.data].map((v) => (typeof v === "string" ? v : number(v)));
-      out.textContent = values.join(", ") + (this.node.shape.some((n, i) => n > windows[i][1]) ? ", …" : "");
+      out.textContent =
+        values.join(", ") + (this.node.shape.some((n, i) => n > windows[i][1]) ? ", …" : "");
       this.say("");
     } catch (error) {
       this.say(`It cannot be read: ${error.message}`, true);
@@ -80,14 +100,28 @@ export class View {
   // Controls.
 
   build(stage) {
-    this.canvas = element("canvas", { id: "picture", tabindex: "0", role: "img",
-      "aria-describedby": "readout picture-help" });
+    this.canvas = element("canvas", {
+      id: "picture",
+      tabindex: "0",
+      role: "img",
+      "aria-describedby": "readout picture-help",
+    });
     this.readout = element("output", { id: "readout", "aria-live": "polite" });
-    const help = element("p", { id: "picture-help", class: "muted small",
-      text: "Point at it, or use the arrow keys on it, to read values." });
+    const help = element("p", {
+      id: "picture-help",
+      class: "muted small",
+      text: "Point at it, or use the arrow keys on it, to read values.",
+    });
     this.controls = element("form", { class: "controls", onsubmit: (e) => e.preventDefault() });
-    stage.append(element("figure", {}, element("div", { class: "picture-box" }, this.canvas),
-      element("figcaption", {}, this.readout, help)), this.controls);
+    stage.append(
+      element(
+        "figure",
+        {},
+        element("div", { class: "picture-box" }, this.canvas),
+        element("figcaption", {}, this.readout, help),
+      ),
+      this.controls,
+    );
     this.canvas.addEventListener("pointermove", (e) => this.point(e));
     this.canvas.addEventListener("pointerdown", (e) => this.point(e));
     this.canvas.addEventListener("keydown", (e) => this.key(e));
@@ -102,19 +136,35 @@ export class View {
 
   choice(id, text, chosen, none, change) {
     const options = this.node.shape.map((n, i) =>
-      element("option", { value: i, selected: i === chosen, text: `${this.dimName(i)} (${n})` }));
-    if (none) options.push(element("option", { value: "", selected: chosen === null, text: "none: a line" }));
-    const select = element("select", { id, onchange: () => change(select.value === "" ? null : Number(select.value)) },
-      ...options);
+      element("option", { value: i, selected: i === chosen, text: `${this.dimName(i)} (${n})` }),
+    );
+    if (none)
+      options.push(
+        element("option", { value: "", selected: chosen === null, text: "none: a line" }),
+      );
+    const select = element(
+      "select",
+      { id, onchange: () => change(select.value === "" ? null : Number(select.value)) },
+      ...options,
+    );
     return element("label", { class: "field" }, element("span", { text }), select);
   }
 
   buildControls() {
     const parts = [];
     if (this.node.shape.length > 1) {
-      parts.push(element("div", { class: "row" },
-        this.choice("across", "Across", this.x, false, (i) => this.setAxes(i, this.y === i ? this.x : this.y)),
-        this.choice("up", "Up", this.y, true, (i) => this.setAxes(this.x === i ? this.y ?? this.other(i) : this.x, i))));
+      parts.push(
+        element(
+          "div",
+          { class: "row" },
+          this.choice("across", "Across", this.x, false, (i) =>
+            this.setAxes(i, this.y === i ? this.x : this.y),
+          ),
+          this.choice("up", "Up", this.y, true, (i) =>
+            this.setAxes(this.x === i ? (this.y ?? this.other(i)) : this.x, i),
+          ),
+        ),
+      );
     }
     this.sliders = [];
     this.node.shape.forEach((length, i) => {
@@ -138,17 +188,29 @@ export class View {
   slider(i, length) {
     const id = `slider-${i}`;
     const output = element("output", { for: id });
-    const input = element("input", { type: "range", id, min: 0, max: length - 1, step: 1,
-      value: this.at[i], disabled: length < 2,
+    const input = element("input", {
+      type: "range",
+      id,
+      min: 0,
+      max: length - 1,
+      step: 1,
+      value: this.at[i],
+      disabled: length < 2,
       oninput: () => {
         this.at[i] = Number(input.value);
         this.name(i, input, output);
         this.update();
-      } });
+      },
+    });
     this.sliders.push(() => this.name(i, input, output));
     this.name(i, input, output);
-    return element("div", { class: "slider" },
-      element("label", { for: id, text: this.dimName(i) }), input, output);
+    return element(
+      "div",
+      { class: "slider" },
+      element("label", { for: id, text: this.dimName(i) }),
+      input,
+      output,
+    );
   }
 
   name(i, input, output) {
@@ -159,21 +221,33 @@ export class View {
 
   rangeFields() {
     const field = (id, text) => {
-      const input = element("input", { type: "number", id, step: "any", onchange: () => this.setRange() });
+      const input = element("input", {
+        type: "number",
+        id,
+        step: "any",
+        onchange: () => this.setRange(),
+      });
       return [element("label", { class: "field" }, element("span", { text }), input), input];
     };
     const [low, lowInput] = field("low", "Lowest");
     const [high, highInput] = field("high", "Highest");
-    const reset = element("button", { type: "button", id: "auto", text: "Fit to values", onclick: () => {
-      this.auto = true;
-      this.paint();
-    } });
+    const reset = element("button", {
+      type: "button",
+      id: "auto",
+      text: "Fit to values",
+      onclick: () => {
+        this.auto = true;
+        this.paint();
+      },
+    });
     Object.assign(this, { lowInput, highInput });
     return element("div", { class: "row" }, low, high, reset);
   }
 
   setRange() {
-    const [low, high] = [this.lowInput, this.highInput].map((i) => (i.value === "" ? NaN : Number(i.value)));
+    const [low, high] = [this.lowInput, this.highInput].map((i) =>
+      i.value === "" ? NaN : Number(i.value),
+    );
     if (!(low < high)) {
       this.say("The lowest value has to be less than the highest.", true);
       return;
@@ -187,28 +261,54 @@ export class View {
   windowFields() {
     this.windowInputs = [];
     const axes = [this.x, this.y].filter((i) => i !== null);
-    const fields = axes.flatMap((axis) => [0, 1].map((end) => {
-      const input = element("input", { type: "number", min: 0, max: this.node.shape[axis], step: 1,
-        id: `window-${axis}-${end}`, value: this.windows[axis][end] });
-      this.windowInputs.push([axis, end, input]);
-      return element("label", { class: "field" },
-        element("span", { text: `${this.dimName(axis)} ${end ? "to" : "from"}` }), input);
-    }));
-    const show = element("button", { type: "button", text: "Show", onclick: () => this.setWindow() });
-    const all = element("button", { type: "button", text: "Show all", onclick: () => {
-      this.windows = this.node.shape.map((length) => [0, length]);
-      this.update();
-    } });
-    this.windowBox = element("details", { class: "window" },
+    const fields = axes.flatMap((axis) =>
+      [0, 1].map((end) => {
+        const input = element("input", {
+          type: "number",
+          min: 0,
+          max: this.node.shape[axis],
+          step: 1,
+          id: `window-${axis}-${end}`,
+          value: this.windows[axis][end],
+        });
+        this.windowInputs.push([axis, end, input]);
+        return element(
+          "label",
+          { class: "field" },
+          element("span", { text: `${this.dimName(axis)} ${end ? "to" : "from"}` }),
+          input,
+        );
+      }),
+    );
+    const show = element("button", {
+      type: "button",
+      text: "Show",
+      onclick: () => this.setWindow(),
+    });
+    const all = element("button", {
+      type: "button",
+      text: "Show all",
+      onclick: () => {
+        this.windows = this.node.shape.map((length) => [0, length]);
+        this.update();
+      },
+    });
+    this.windowBox = element(
+      "details",
+      { class: "window" },
       element("summary", { text: "Show a part of it" }),
-      element("div", { class: "row" }, ...fields, show, all));
+      element("div", { class: "row" }, ...fields, show, all),
+    );
     return this.windowBox;
   }
 
   setWindow() {
     const next = this.windows.map((w) => [...w]);
-    for (const [axis, end, input] of this.windowInputs) next[axis][end] = Math.floor(Number(input.value));
-    const bad = next.some(([from, to], i) => !(from >= 0 && to > from && to <= this.node.shape[i]));
+    for (const [axis, end, input] of this.windowInputs)
+      next[axis][end] = Math.floor(Number(input.value));
+    const bad = next.some(
+      ([from, to], i) => !(from >= 0 && to > from && to <= this.node.shape[i]),
+    );
     if (bad) {
       this.say("From has to be less than to, and both have to be indices.", true);
       return;
@@ -225,15 +325,20 @@ export class View {
   }
 
   async loadLines() {
-    await Promise.all(this.node.dims.map(async (dim) => {
-      const coordinate = this.dataset.coordinate(this.node, dim);
-      if (!coordinate) return;
-      try {
-        this.lines.set(dim, { values: await this.dataset.line(coordinate), attrs: coordinate.attrs });
-      } catch (error) {
-        this.say(`The values of ${dim} cannot be read: ${error.message}`, true);
-      }
-    }));
+    await Promise.all(
+      this.node.dims.map(async (dim) => {
+        const coordinate = this.dataset.coordinate(this.node, dim);
+        if (!coordinate) return;
+        try {
+          this.lines.set(dim, {
+            values: await this.dataset.line(coordinate),
+            attrs: coordinate.attrs,
+          });
+        } catch (error) {
+          this.say(`The values of ${dim} cannot be read: ${error.message}`, true);
+        }
+      }),
+    );
     for (const slider of this.sliders) slider();
   }
 
@@ -245,7 +350,8 @@ export class View {
     if (!fits(this.node, part)) return null;
     axes.forEach((i) => (this.windows[i] = part[i]));
     this.windowBox.open = true;
-    this.note = `All of it would be ${bytes(cost(this.node, all))} of chunks to read, ` +
+    this.note =
+      `All of it would be ${bytes(cost(this.node, all))} of chunks to read, ` +
       `more than ${bytes(limit)}: this is a part. Choose another below.`;
     return part;
   }
@@ -265,7 +371,14 @@ export class View {
     this.canvas.setAttribute("aria-busy", "true");
     const slow = setTimeout(() => this.say("Reading …"), 300);
     try {
-      const got = await section(this.dataset, this.node, windows, this.x, this.y, this.stop.signal);
+      const got = await section(
+        this.dataset,
+        this.node,
+        windows,
+        this.x,
+        this.y,
+        this.stop.signal,
+      );
       if (turn !== this.turn) return;
       this.show(got, windows);
     } catch (error) {
@@ -282,15 +395,20 @@ export class View {
 
   show(got, windows) {
     const { steps, width, height, values } = got;
-    const axes = [this.axis(this.x, windows[this.x][0], width, steps[0]),
-      this.y === null ? null : this.axis(this.y, windows[this.y][0], height, steps[1])];
+    const axes = [
+      this.axis(this.x, windows[this.x][0], width, steps[0]),
+      this.y === null ? null : this.axis(this.y, windows[this.y][0], height, steps[1]),
+    ];
     Object.assign(this, { values, axes, width, height });
     this.canvas.hidden = false;
     const notes = [this.note];
     if (Math.max(...steps) > 1) notes.push(`Every ${Math.max(...steps)}th value is shown.`);
     if (!extremes(values)) notes.push("All values of it are missing.");
     this.say(notes.filter(Boolean).join(" "));
-    const name = `${title(this.node)} along ${axes.filter(Boolean).map((a) => a.name).join(" and ")}`;
+    const name = `${title(this.node)} along ${axes
+      .filter(Boolean)
+      .map((a) => a.name)
+      .join(" and ")}`;
     this.canvas.setAttribute("aria-label", name);
     if (this.cursor && (this.cursor.x >= width || this.cursor.y >= height)) this.cursor = null;
     this.paint();
@@ -306,14 +424,20 @@ export class View {
       this.lowInput.value = Number(this.range[0].toPrecision(6));
       this.highInput.value = Number(this.range[1].toPrecision(6));
     }
-    this.locate = draw(this.canvas, { ...this, title: title(this.node) + (this.units ? ` (${this.units})` : ""),
-      units: this.units });
+    this.locate = draw(this.canvas, {
+      ...this,
+      title: title(this.node) + (this.units ? ` (${this.units})` : ""),
+      units: this.units,
+    });
     this.read();
   }
 
   read() {
     if (!this.cursor) {
-      this.readout.textContent = `${number(extremes(this.values)?.[0])} to ${number(extremes(this.values)?.[1])} ${this.units}`;
+      const ends = extremes(this.values);
+      this.readout.textContent = ends
+        ? `${number(ends[0])} to ${number(ends[1])} ${this.units}`
+        : "no values";
       return;
     }
     const { x, y } = this.cursor;
@@ -343,14 +467,16 @@ export class View {
     const from = this.cursor ?? { x: Math.floor(this.width / 2), y: Math.floor(this.height / 2) };
     const keep = (v, n) => Math.min(n - 1, Math.max(0, v));
     this.cursor = this.cursor
-      ? { x: keep(from.x + dx, this.width), y: keep(from.y + dy * up, this.height) } : from;
+      ? { x: keep(from.x + dx, this.width), y: keep(from.y + dy * up, this.height) }
+      : from;
     this.paint();
   }
 
   async loadChunks() {
     try {
       this.sizes = await chunks.Sizes.load(this.node.path);
-      this.chunks.said.textContent = this.sizes?.text ?? "Which chunks there are is told of one dataset alone.";
+      this.chunks.said.textContent =
+        this.sizes?.text ?? "Which chunks there are is told of one dataset alone.";
       this.paintChunks();
     } catch (error) {
       this.chunks.said.textContent = `Which chunks there are cannot be found out: ${error.message}`;
@@ -359,11 +485,24 @@ export class View {
   }
 
   paintChunks() {
-    if (!this.sizes || this.sizes.grid.length !== this.node.shape.length || !this.node.shape.length) return;
-    const fixed = this.sizes.grid.map((n, i) =>
-      Math.floor(this.at[i] / Math.ceil(this.node.shape[i] / n || 1)) || 0);
+    if (
+      !this.sizes ||
+      this.sizes.grid.length !== this.node.shape.length ||
+      !this.node.shape.length
+    )
+      return;
+    const fixed = this.sizes.grid.map(
+      (n, i) => Math.floor(this.at[i] / Math.ceil(this.node.shape[i] / n || 1)) || 0,
+    );
     const axis = this.axes?.[1];
-    chunks.draw(this.chunks.canvas, this.sizes, fixed, this.x, this.y, Boolean(axis?.coordinate && axis.rises));
+    chunks.draw(
+      this.chunks.canvas,
+      this.sizes,
+      fixed,
+      this.x,
+      this.y,
+      Boolean(axis?.coordinate && axis.rises),
+    );
     this.chunks.key.hidden = this.chunks.canvas.hidden;
   }
 }

@@ -11,7 +11,10 @@ const seen = { requests: [], problems: [], values: [] };
 
 async function open(width, height, scheme, hash = "") {
   const page = await browser.newPage({ viewport: { width, height }, colorScheme: scheme });
-  page.on("console", (m) => ["error", "warning"].includes(m.type()) && seen.problems.push(m.text()));
+  page.on(
+    "console",
+    (m) => ["error", "warning"].includes(m.type()) && seen.problems.push(m.text()),
+  );
   page.on("pageerror", (e) => seen.problems.push(e.message));
   page.on("request", (r) => seen.requests.push(r.url()));
   await page.goto(url + hash);
@@ -19,10 +22,14 @@ async function open(width, height, scheme, hash = "") {
   return page;
 }
 
-const ready = (page) => page.waitForFunction(() =>
-  document.querySelector("#view h2") && !document.querySelector("[aria-busy]") &&
-  document.getElementById("message").textContent !== "Reading …" &&
-  (!document.getElementById("picture") || document.getElementById("readout").textContent));
+const ready = (page) =>
+  page.waitForFunction(
+    () =>
+      document.querySelector("#view h2") &&
+      !document.querySelector("[aria-busy]") &&
+      document.getElementById("message").textContent !== "Reading …" &&
+      (!document.getElementById("picture") || document.getElementById("readout").textContent),
+  );
 
 const text = (page, what) => page.textContent(what);
 
@@ -77,43 +84,54 @@ async function underMouse(page) {
     const canvas = document.getElementById("picture");
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
     const all = new Set();
-    for (let i = 0; i < data.length; i += 40) all.add(data[i] << 16 | data[i + 1] << 8 | data[i + 2]);
+    for (let i = 0; i < data.length; i += 40)
+      all.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
     return all.size;
   });
 }
 
 // judge - what can be said of a page without eyes.
-const judge = (page) => page.evaluate(() => {
-  const light = (c) => {
-    const parts = c.match(/[\d.]+/g).slice(0, 3)
-      .map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
-  };
-  const behind = (e) => {
-    for (; e; e = e.parentElement) {
-      const colour = getComputedStyle(e).backgroundColor;
-      if (!/^rgba\(.*, 0\)$/.test(colour)) return colour;
-    }
-    return "rgb(255,255,255)";
-  };
-  const contrasts = [...document.querySelectorAll("body *")]
-    .filter((e) => e.offsetParent && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
-    .map((e) => {
-      const pair = [light(getComputedStyle(e).color), light(behind(e))].sort((a, b) => b - a);
-      return [(pair[0] + 0.05) / (pair[1] + 0.05), e.textContent.slice(0, 40)];
-    });
-  return {
-    lang: document.documentElement.lang,
-    h1: document.querySelectorAll("h1").length,
-    title: document.title,
-    unlabelled: [...document.querySelectorAll("input, select")].filter((e) => !e.labels.length).map((e) => e.id),
-    nameless: [...document.querySelectorAll("button, [role=img]:not([hidden])")]
-      .filter((e) => !e.textContent.trim() && !e.getAttribute("aria-label")).map((e) => e.outerHTML),
-    contrast: contrasts.sort((a, b) => a[0] - b[0])[0],
-    overflow: document.documentElement.scrollWidth - window.innerWidth,
-    ids: [...document.querySelectorAll("[id]")].map((e) => e.id).filter((v, i, all) => all.indexOf(v) !== i),
-  };
-});
+const judge = (page) =>
+  page.evaluate(() => {
+    const light = (c) => {
+      const parts = c
+        .match(/[\d.]+/g)
+        .slice(0, 3)
+        .map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+      return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+    };
+    const behind = (e) => {
+      for (; e; e = e.parentElement) {
+        const colour = getComputedStyle(e).backgroundColor;
+        if (!/^rgba\(.*, 0\)$/.test(colour)) return colour;
+      }
+      return "rgb(255,255,255)";
+    };
+    const contrasts = [...document.querySelectorAll("body *")]
+      .filter(
+        (e) => e.offsetParent && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()),
+      )
+      .map((e) => {
+        const pair = [light(getComputedStyle(e).color), light(behind(e))].sort((a, b) => b - a);
+        return [(pair[0] + 0.05) / (pair[1] + 0.05), e.textContent.slice(0, 40)];
+      });
+    return {
+      lang: document.documentElement.lang,
+      h1: document.querySelectorAll("h1").length,
+      title: document.title,
+      unlabelled: [...document.querySelectorAll("input, select")]
+        .filter((e) => !e.labels.length)
+        .map((e) => e.id),
+      nameless: [...document.querySelectorAll("button, [role=img]:not([hidden])")]
+        .filter((e) => !e.textContent.trim() && !e.getAttribute("aria-label"))
+        .map((e) => e.outerHTML),
+      contrast: contrasts.sort((a, b) => a[0] - b[0])[0],
+      overflow: document.documentElement.scrollWidth - window.innerWidth,
+      ids: [...document.querySelectorAll("[id]")]
+        .map((e) => e.id)
+        .filter((v, i, all) => all.indexOf(v) !== i),
+    };
+  });
 
 const shot = (page, name) =>
   page.screenshot({ path: path.join(pictures, `${name}.png`), fullPage: true });
@@ -135,7 +153,9 @@ try {
   await value(wide, "line");
   await shot(wide, "line");
   await wide.evaluate(() => (location.hash = "#/bad"));
-  await wide.waitForFunction(() => document.getElementById("message").textContent.includes("cannot be read"));
+  await wide.waitForFunction(() =>
+    document.getElementById("message").textContent.includes("cannot be read"),
+  );
   seen.error = await text(wide, "#message");
   await shot(wide, "error");
   const expected = /500 \(Internal Server Error\)/; // of the damaged chunk, by the browser itself
