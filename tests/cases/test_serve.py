@@ -171,6 +171,7 @@ def test_tags(t):
 
 
 def test_methods_and_origins(t):
+    """SECURITY S75: which web pages may read it."""
     path = t.path("a.nc")
     make(path)
     with Serving(t, path) as s:
@@ -193,7 +194,8 @@ def test_methods_and_origins(t):
 
 
 def test_hosts(t):
-    """SECURITY S71: a name of others that leads here is refused."""
+    """SECURITY S70, S71: others reach it when the user says so; a name of theirs that leads here
+    is refused."""
     path = t.path("a.nc")
     make(path)
     with Serving(t, path) as s:
@@ -238,6 +240,7 @@ def test_hostile(t):
 
 
 def test_damaged_is_no_absence(t):
+    """SEMANTICS K6, SECURITY S74: and why is told on this machine only."""
     path = t.path("a.h5")
     with h5py.File(path, "w") as f:
         d = f.create_dataset("v", (40,), "i4", chunks=(10,), compression="gzip", fillvalue=5)
@@ -256,6 +259,10 @@ def test_damaged_is_no_absence(t):
             got = s.get(key)
             assert got.status == 404, (key, got.status, got.body)
         assert "chunk" in s.messages()
+    with Serving(t, path, "-o", "filter=none", "--bind", "0.0.0.0") as s:
+        got = s.get("/data/v/1")
+        assert got.status == 500 and got.body == (
+            b"it could not be read: the server's log says why\n"), got.body
 
 
 def test_source_is_gone(t):
@@ -277,6 +284,7 @@ def wait_for(condition, s, seconds=60):
 
 
 def test_changed_source(t):
+    """SEMANTICS K7: nothing is of two states of the source."""
     path = t.path("a.nc")
     make(path)
     with Serving(t, path, "-o", "filter=none") as s:
@@ -354,6 +362,51 @@ def test_all_kinds(t):
         assert s.get("/data/b.nc", Range="bytes=0-7").body == b"\x89HDF\r\n\x1a\n"
     with WebServer(t.tmp) as web, Serving(t, web.url + "/a.nc") as s:
         assert s.get("/data/t/0.0.0").status == 200
+
+
+def test_nothing_is_run(t):
+    """SECURITY S73: what a source calls a page is none."""
+    folder = t.path("d")
+    os.mkdir(folder)
+    make(os.path.join(folder, "a.nc"))
+    for name in ("x.html", "x.svg", "x.js", "<b>.txt"):
+        with open(os.path.join(folder, name), "w") as f:
+            f.write("<script>alert(1)</script>")
+    os.symlink("/etc/passwd", os.path.join(folder, "link"))
+    with Serving(t, folder) as s:
+        for name in ("x.html", "x.svg", "x.js"):
+            got = s.get("/data/" + name)
+            assert got["Content-Type"] == "application/octet-stream", name
+            assert got["X-Content-Type-Options"] == "nosniff", name
+            assert "script-src 'self'" in got["Content-Security-Policy"], name
+            assert got["ETag"].startswith('W/"'), "it may change where it is"
+        listed = s.get("/data/").body
+        assert b"&lt;b&gt;.txt" in listed and b"<b>" not in listed
+        got = s.get("/data/link")
+        assert got.status == 403 and b"root" not in got.body
+
+
+def test_rights(t):
+    """No process of it can get more rights than it has."""
+    path = t.path("a.nc")
+    make(path)
+    with Serving(t, path) as s:
+        tree = [s.process.pid]
+        for pid in tree:
+            with open(f"/proc/{pid}/task/{pid}/children") as f:
+                tree += [int(p) for p in f.read().split()]
+        for pid in tree:
+            with open(f"/proc/{pid}/status", errors="replace") as f:
+                assert "NoNewPrivs:\t1" in f.read(), pid
+        sockets = {os.readlink(f"/proc/{s.process.pid}/fd/{fd}")
+                   for fd in os.listdir(f"/proc/{s.process.pid}/fd")}
+        listening = {x for x in sockets if x.startswith("socket:")}
+        with open("/proc/net/tcp") as f:
+            inode = next(row.split()[9] for row in f if f":{s.port:04X} 00000000:0000 0A" in row)
+        assert f"socket:[{inode}]" in listening
+        for pid in tree[1:]:
+            theirs = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+            assert f"socket:[{inode}]" not in theirs, "children have no part in the network"
 
 
 def test_chunks(t):
