@@ -70,6 +70,13 @@ int fs_open(const struct fs_setup *setup, struct source **ret_source, struct vie
 int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
 		    struct view **ret_view, struct err *e) NZ_MUST_USE;
 
+/* fs_open_again - the same when the source changed while it is served; not for a mirror, which
+ * follows by itself. */
+int fs_open_again(const struct fs_setup *setup, struct source **ret_source,
+		  struct view **ret_view, struct err *e) NZ_MUST_USE;
+/* fs_print_notes - what an epoch's source and view have to say goes to the log. */
+void fs_print_notes(const struct live_epoch *ep);
+
 /* reply_log - keeps the log readable when one damaged array is read a thousand times. */
 struct reply_log {
 	pthread_mutex_t lock;
