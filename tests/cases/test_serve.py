@@ -240,7 +240,7 @@ def test_hostile(t):
 
 
 def test_damaged_is_no_absence(t):
-    """SEMANTICS K6, SECURITY S74: and why is told on this machine only."""
+    """SEMANTICS K8, SECURITY S74: and why is told on this machine only."""
     path = t.path("a.h5")
     with h5py.File(path, "w") as f:
         d = f.create_dataset("v", (40,), "i4", chunks=(10,), compression="gzip", fillvalue=5)
@@ -284,7 +284,7 @@ def wait_for(condition, s, seconds=60):
 
 
 def test_changed_source(t):
-    """SEMANTICS K7: nothing is of two states of the source."""
+    """SEMANTICS K9: nothing is of two states of the source."""
     path = t.path("a.nc")
     make(path)
     with Serving(t, path, "-o", "filter=none") as s:
