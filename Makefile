@@ -2,6 +2,7 @@
 #   make            build/nczarrfs          make check     install test clients, build, test
 #                                           make check-all with every file of the corpus
 #   make demo       a first minute          make bench     speed, as ratios
+#   make page       the reader that the page of `serve` needs, from npm; make does so, too
 #   make install    prefix=/usr/local DESTDIR= PLUGINDIR=; make uninstall with the same
 #   make deb        a Debian package
 VERSION := 0.1.0
@@ -16,7 +17,7 @@ CC ?= cc
 PKG_CONFIG ?= pkg-config
 MODULES := base mountcfg codecs translate nczarr hdf5view fusefs
 PKGS := fuse3 hdf5 zlib libdeflate jansson blosc libzstd liblzma liblz4 libcurl libcrypto expat \
-	libseccomp inih
+	libseccomp inih libmicrohttpd
 # Those without a pkg-config file.
 PLAIN_LIBS := -lbz2 -laec -llzf -lpthread -ldl -lm
 
@@ -93,6 +94,19 @@ $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@echo "  CC $<"
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# What the page of `nczarrfs serve` draws with, from npm where that is there; a name of its own for
+# all builds.
+PAGE_ZARR := build/page/zarr.js
+$(PAGE_ZARR): scripts/page fusefs/page/npm/package.json fusefs/page/npm/package-lock.json
+	$(Q)scripts/page $@
+$(BUILD)/obj/fusefs/serve_page.o: CPPFLAGS += -DPAGE_ZARR='"$(PAGE_ZARR)"'
+$(BUILD)/obj/fusefs/serve_page.o: $(PAGE_ZARR) $(wildcard fusefs/page/*.*)
+# again, when it could not be had
+page:
+	$(Q)grep -qs 'missing = false' $(PAGE_ZARR) || rm -f $(PAGE_ZARR)
+	$(Q)$(MAKE) --no-print-directory $(BUILD)/nczarrfs
+.PHONY: page
 
 # Unit tests: tests/unit/test_<module>_<file>.c, linked with that module and the ones below it,
 # so that an upward call does not link.
@@ -182,7 +196,7 @@ PLUGIN_CFLAGS = $(filter-out -fsanitize=% -fno-sanitize-recover=%,$(CFLAGS)) -fP
 	-ffunction-sections -fdata-sections
 PLUGIN_LDFLAGS = $(filter-out -fsanitize=%,$(LDFLAGS)) -shared -Wl,--gc-sections -Wl,--as-needed \
 	-Wl,-z,defs -Wl,--exclude-libs,ALL
-PLUGIN_LIBS = $(shell $(PKG_CONFIG) --libs $(filter-out fuse3 hdf5 jansson libseccomp inih,$(PKGS))) $(PLAIN_LIBS)
+PLUGIN_LIBS = $(shell $(PKG_CONFIG) --libs $(filter-out fuse3 hdf5 jansson libseccomp inih libmicrohttpd,$(PKGS))) $(PLAIN_LIBS)
 
 plugins: $(PLUGIN_OUT)
 
@@ -339,13 +353,24 @@ check-remote:
 	NCZARRFS_REQUESTS=100000 $(BUILD)/unit/test_nczarr_net_leaks
 	NCZARRFS=$(BUILD)/nczarrfs NCZARRFS_REMOTE=all tests/run-tests.py -k remote_trees/ $(TESTFLAGS)
 
+# The page of `nczarrfs serve` in a browser (chromium from Debian, playwright-core from npm); make check
+# runs the same where they are.
+PAGE_CLIENT := build/page/client
+check-page: page
+	@scripts/install-deps page || echo "check-page: packages are missing (no root, no network?)"
+	@mkdir -p $(PAGE_CLIENT)
+	@cp tests/clients/page/package.json tests/clients/page/package-lock.json $(PAGE_CLIENT)
+	@cd $(PAGE_CLIENT) && timeout 120 npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=0 \
+		--fetch-timeout=20000 >log 2>&1 || echo "check-page: playwright-core cannot be had"
+	NCZARRFS=$(BUILD)/nczarrfs tests/run-tests.py -k 'page/*' $(TESTFLAGS)
+
 demo:
 	@scripts/install-deps demo
 	@echo "building ..."
 	@$(MAKE) --no-print-directory -s -j2 all
 	@scripts/demo $(BUILD)/nczarrfs
 
-.PHONY: install-deps install uninstall deb deb-chroot print-version check check-all check-writing demo peers check-peers check-remote
+.PHONY: install-deps install uninstall deb deb-chroot print-version check check-all check-writing demo peers check-peers check-remote check-page
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------

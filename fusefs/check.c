@@ -27,10 +27,17 @@
 #define REPORT_MAX ((size_t)1 << 30)
 #define FAR_THREADS 8 /* at least: they wait for answers */
 
+/* told - shared with the process that waits. */
+struct told {
+	int status;   /* CHECK_FAILED until it is known */
+	bool printed; /* the report */
+};
+
 /* run - one check, in its process. */
 struct run {
 	const struct fs_setup *setup;
-	int *status; /* shared with the process that waits; CHECK_FAILED until it is known */
+	struct told *told;
+	bool several; /* one of a directory's datasets */
 	struct check c;
 	uint64_t same;
 	struct progress progress;
@@ -114,11 +121,7 @@ static int prepare(struct run *r, struct err *rest, struct err *e)
 				     .shared = setup->shared};
 	int rc = mirror_wanted(setup, e);
 
-	if (rc > 0)
-		rc = err_set(e, -EISDIR,
-			     "'%s' is a directory without a dataset of its own: check those in "
-			     "it one by one: nczarrfs info names them",
-			     setup->cfg->shown);
+	rc = rc < 0 ? rc : 0; /* no dataset any more: who opens it says so */
 	/* before there are threads: what others are forked from */
 	if (rc == 0 && setup->prepare && !child_prepared())
 		rc = setup->prepare(e);
@@ -211,7 +214,7 @@ static int all(struct run *r, struct err *e)
 			     "'%s' changed while it was read: check it again", cfg->shown);
 	if (r->c.stop.code && e)
 		*e = r->c.stop;
-	if (rc == 0 && cfg->resume)
+	if (rc == 0 && cfg->resume && !r->several)
 		(void)unlink(cfg->resume); /* it has come to its end */
 	return rc;
 }
@@ -243,35 +246,48 @@ static int check(void *arg)
 	rc = prepare(r, &rest, &e);
 	if (rc == 0) {
 		rc = all(r, &e);
-		if ((rc == 0 || r->c.taken || r->c.bad.n) && !print_report(r, rc == 0))
-			rc = -EIO;
+		if (rc == 0 || r->c.taken || r->c.bad.n) {
+			r->told->printed = true;
+			rc = print_report(r, rc == 0) ? rc : -EIO;
+		}
 	}
 	if (rc < 0 && e.code)
 		log_error("%s", e.msg);
 	bad = r->c.bad.n || r->c.bad.more || r->c.rest;
-	*r->status = rc < 0 ? CHECK_FAILED : bad ? CHECK_DAMAGED : CHECK_GOOD;
+	r->told->status = rc < 0 ? CHECK_FAILED : bad ? CHECK_DAMAGED : CHECK_GOOD;
 	chunkio_free(r->c.io);
 	source_close(r->c.source);
 	free(r->c.plans);
 	check_bad_release(&r->c.bad);
-	return *r->status;
+	return r->told->status;
+}
+
+int check_one(const struct fs_setup *setup, bool several, bool *ret_printed,
+	      bool *ret_interrupted)
+{
+	struct told *told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct run r = {.setup = setup, .told = told, .several = several};
+	int rc;
+
+	if (told == MAP_FAILED) {
+		log_error("memory is short");
+		return CHECK_FAILED;
+	}
+	told->status = CHECK_FAILED;
+	rc = fs_run_guarded_until(setup->cfg->shown, 0, check, &r, ret_interrupted);
+	/* a process that died says nothing of chunks */
+	rc = told->status == CHECK_FAILED ? CHECK_FAILED : rc;
+	*ret_printed = told->printed;
+	(void)munmap(told, sizeof(*told));
+	return rc;
 }
 
 int fs_check(const struct fs_setup *setup)
 {
-	int *status = mmap(NULL, sizeof(*status), PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct run r = {.setup = setup, .status = status};
-	int rc;
+	bool printed, interrupted;
 
-	if (status == MAP_FAILED) {
-		log_error("memory is short");
-		return CHECK_FAILED;
-	}
-	*status = CHECK_FAILED;
-	rc = fs_run_guarded(setup->cfg->shown, 0, check, &r);
-	/* a process that died says nothing of chunks */
-	rc = *status == CHECK_FAILED ? CHECK_FAILED : rc;
-	(void)munmap(status, sizeof(*status));
-	return rc;
+	if (mirror_wanted(setup, NULL) > 0)
+		return check_dir(setup);
+	return check_one(setup, false, &printed, &interrupted);
 }

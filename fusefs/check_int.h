@@ -53,9 +53,24 @@ struct check {
 	struct err stop;       /* code: why it ends before all is read */
 	struct check_worker *workers;
 	uint32_t n_workers, running;
+	void (*moment)(void *arg, struct check_at at, uint64_t taken); /* check_run's */
+	void *moment_arg;
 	uint64_t room;         /* bytes of chunks that are held whole outside of the cache */
 	pthread_cond_t freed;
 };
+
+/* ---- check.c ---- */
+
+/* check_one - of setup's cfg's source, in a process of its own. several: it is one of a
+ * directory's, whose state stays when it is done. *ret_printed: its report was. *ret_interrupted:
+ * a signal ended it. Returns the exit status. */
+int check_one(const struct fs_setup *setup, bool several, bool *ret_printed,
+	      bool *ret_interrupted);
+
+/* ---- check_dir.c ---- */
+
+/* check_dir - of all datasets below cfg's source, which is a directory without one of its own. */
+int check_dir(const struct fs_setup *setup);
 
 /* ---- check_work.c ---- */
 

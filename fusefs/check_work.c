@@ -10,9 +10,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/stop.h"
+#include "fusefs/workers.h"
 #include "translate/way.h"
 
 #define RUN 32                        /* chunks that are handed out at once, at most */
@@ -23,14 +22,13 @@
 
 struct check_worker {
 	struct check *c;
-	pthread_t thread;
 	bool busy;            /* c->lock: from here on what was handed out is not done */
 	struct check_at from; /* c->lock */
 	uint64_t taken;       /* c->lock: chunks before it */
 	uint32_t array;
 	uint64_t linear[RUN];
 	size_t n;
-	uint8_t *piece; /* PIECE bytes */
+	uint8_t *piece; /* PIECE bytes; the thread's */
 };
 
 int check_at_cmp(struct check_at a, struct check_at b)
@@ -310,17 +308,19 @@ static bool take(struct check *c, struct check_worker *w)
 	return w->n > 0;
 }
 
-static void *work(void *arg)
+static void work(void *arg, uint32_t i, uint8_t *room)
 {
-	struct check_worker *w = arg;
-	struct check *c = w->c;
+	struct check *c = arg;
+	struct check_worker *w = &c->workers[i];
 	bool stop = false;
 
+	w->c = c;
+	w->piece = room;
 	while (!stop && take(c, w)) {
 		if (!c->setup->cfg->quick)
 			source_want(c->source, w->array, w->linear, w->n);
-		for (size_t i = 0; i < w->n && !stop; i++) {
-			look(w, w->linear[i]);
+		for (size_t k = 0; k < w->n && !stop; k++) {
+			look(w, w->linear[k]);
 			(void)pthread_mutex_lock(&c->lock);
 			stop = c->stop.code != 0;
 			(void)pthread_mutex_unlock(&c->lock);
@@ -328,10 +328,7 @@ static void *work(void *arg)
 	}
 	(void)pthread_mutex_lock(&c->lock);
 	w->busy = stop; /* what it had is not done */
-	c->running--;
-	(void)pthread_cond_signal(&c->tick);
 	(void)pthread_mutex_unlock(&c->lock);
-	return NULL;
 }
 
 /* ---- all threads ---- */
@@ -355,75 +352,43 @@ static struct check_at done_to(const struct check *c, uint64_t *ret_taken)
 	return at;
 }
 
-static void wait_a_moment(struct check *c)
+/* moment - locked. */
+static void moment(void *arg)
 {
-	struct timespec until;
+	struct check *c = arg;
+	uint64_t taken;
+	struct check_at at;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail */
-	until.tv_nsec += 100 * 1000 * 1000;
-	if (until.tv_nsec >= 1000 * 1000 * 1000) {
-		until.tv_nsec -= 1000 * 1000 * 1000;
-		until.tv_sec++;
-	}
-	(void)pthread_cond_timedwait(&c->tick, &c->lock, &until);
-}
-
-static int start(struct check *c, struct err *e)
-{
-	for (uint32_t i = 0; i < c->n_workers; i++) {
-		struct check_worker *w = &c->workers[i];
-		int rc;
-
-		w->c = c;
-		w->piece = malloc(PIECE);
-		if (!w->piece)
-			return err_nomem(e);
-		c->running++;
-		rc = pthread_create(&w->thread, NULL, work, w);
-		if (rc) {
-			c->running--;
-			free(w->piece);
-			w->piece = NULL;
-			return i > 0 ? 0 : err_sys(e, rc, "start a thread");
-		}
-	}
-	return 0;
+	if (c->running == 0 && c->unreadable && c->stop.code == 0)
+		(void)err_set(&c->stop, -EIO,
+			      "%" PRIu32 " chunks could not be fetched: check it again",
+			      c->unreadable);
+	at = done_to(c, &taken);
+	c->moment(c->moment_arg, at, taken);
 }
 
 int check_run(struct check *c, void (*tick)(void *arg, struct check_at at, uint64_t taken),
-	       void *arg, struct err *e)
+	      void *arg, struct err *e)
 {
-	uint64_t taken;
-	struct check_at at;
+	const struct workers w = {.n = c->n_workers,
+				  .room = PIECE,
+				  .lock = &c->lock,
+				  .tick = &c->tick,
+				  .running = &c->running,
+				  .work = work,
+				  .moment = moment,
+				  .arg = c};
 	int rc;
 
 	c->workers = alloc_array(c->n_workers, sizeof(*c->workers));
 	if (!c->workers)
 		return err_nomem(e);
-	stop_cond_init(&c->tick);
+	c->moment = tick;
+	c->moment_arg = arg;
 	(void)pthread_cond_init(&c->freed, NULL);
-	(void)pthread_mutex_lock(&c->lock);
-	rc = start(c, &c->stop);
-	while (c->running > 0) {
-		wait_a_moment(c);
-		at = done_to(c, &taken);
-		tick(arg, at, taken);
-	}
-	if (c->unreadable && c->stop.code == 0)
-		(void)err_set(&c->stop, -EIO,
-			      "%" PRIu32 " chunks could not be fetched: check it again",
-			      c->unreadable);
-	at = done_to(c, &taken);
-	tick(arg, at, taken);
-	(void)pthread_mutex_unlock(&c->lock);
-	for (uint32_t i = 0; i < c->n_workers; i++) {
-		if (c->workers[i].piece)
-			(void)pthread_join(c->workers[i].thread, NULL);
-		free(c->workers[i].piece);
-	}
+	rc = workers_run(&w, &c->stop);
 	free(c->workers);
 	c->workers = NULL;
-	(void)pthread_cond_destroy(&c->tick);
 	(void)pthread_cond_destroy(&c->freed);
 	if (c->stop.code && e)
 		*e = c->stop;

@@ -12,9 +12,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/stop.h"
+#include "fusefs/workers.h"
 
 #define BATCH 64      /* entries of a directory that are listed at once */
 #define DIRS_MAX 4096 /* directories within each other */
@@ -44,11 +43,8 @@ struct convert_walk {
 };
 
 struct convert_worker {
-	struct convert *c;
-	pthread_t thread;
 	bool busy;       /* c->lock: unit `number` is not done */
 	uint64_t number; /* c->lock */
-	uint8_t *room;
 };
 
 bool convert_is_doc(const char *path)
@@ -307,10 +303,10 @@ static bool take(struct convert *c, struct convert_worker *w, struct convert_uni
 	return false;
 }
 
-static void *work(void *arg)
+static void work(void *arg, uint32_t i, uint8_t *room)
 {
-	struct convert_worker *w = arg;
-	struct convert *c = w->c;
+	struct convert *c = arg;
+	struct convert_worker *w = &c->workers[i];
 	struct convert_unit u;
 	bool stop = false;
 
@@ -322,7 +318,7 @@ static void *work(void *arg)
 
 		stop = c->stop.code != 0;
 		(void)pthread_mutex_unlock(&c->lock);
-		rc = stop ? 0 : c->out->ops->write(c->out, c, &u, w->room, &bytes, &e);
+		rc = stop ? 0 : c->out->ops->write(c->out, c, &u, room, &bytes, &e);
 		(void)pthread_mutex_lock(&c->lock);
 		free(u.path);
 		c->files += rc == 0 && !stop && u.off == UINT64_MAX;
@@ -336,32 +332,7 @@ static void *work(void *arg)
 	}
 	if (!stop)
 		w->busy = false;
-	c->running--;
-	(void)pthread_cond_broadcast(&c->tick);
 	(void)pthread_mutex_unlock(&c->lock);
-	return NULL;
-}
-
-static int start(struct convert *c, struct err *e)
-{
-	for (uint32_t i = 0; i < c->n_workers; i++) {
-		struct convert_worker *w = &c->workers[i];
-		int rc;
-
-		w->c = c;
-		w->room = malloc(CONVERT_PIECE);
-		if (!w->room)
-			return err_nomem(e);
-		c->running++;
-		rc = pthread_create(&w->thread, NULL, work, w);
-		if (rc) {
-			c->running--;
-			free(w->room);
-			w->room = NULL;
-			return i > 0 ? 0 : err_sys(e, rc, "start a thread");
-		}
-	}
-	return 0;
 }
 
 /* done - so many units, from the first on, are written. Locked. */
@@ -375,24 +346,25 @@ static uint64_t done_to(const struct convert *c)
 	return n;
 }
 
-static void wait_a_moment(struct convert *c)
+/* moment - locked. */
+static void moment(void *arg)
 {
-	struct timespec until;
+	struct convert *c = arg;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail */
-	until.tv_nsec += 100 * 1000 * 1000;
-	if (until.tv_nsec >= 1000 * 1000 * 1000) {
-		until.tv_nsec -= 1000 * 1000 * 1000;
-		until.tv_sec++;
-	}
-	while (c->running > 0 &&
-	       pthread_cond_timedwait(&c->tick, &c->lock, &until) != ETIMEDOUT)
-		;
+	c->moment(c->moment_arg, done_to(c));
 }
 
 int convert_copy(struct convert *c, void (*tick)(void *arg, uint64_t done), void *arg,
 		 struct err *e)
 {
+	const struct workers w = {.n = c->n_workers,
+				  .room = CONVERT_PIECE,
+				  .lock = &c->lock,
+				  .tick = &c->tick,
+				  .running = &c->running,
+				  .work = work,
+				  .moment = moment,
+				  .arg = c};
 	struct convert_walk walk = {0};
 	char *root = strdup("");
 
@@ -405,25 +377,13 @@ int convert_copy(struct convert *c, void (*tick)(void *arg, uint64_t done), void
 		free(root);
 		return err_nomem(e);
 	}
-	stop_cond_init(&c->tick);
-	(void)pthread_mutex_lock(&c->lock);
-	if (start(c, &c->stop) < 0)
-		(void)pthread_cond_broadcast(&c->tick);
-	while (c->running > 0) {
-		wait_a_moment(c);
-		tick(arg, done_to(c));
-	}
-	tick(arg, done_to(c));
-	(void)pthread_mutex_unlock(&c->lock);
-	for (uint32_t i = 0; i < c->n_workers; i++) {
-		if (c->workers[i].room)
-			(void)pthread_join(c->workers[i].thread, NULL);
-		free(c->workers[i].room);
-	}
+	c->moment = tick;
+	c->moment_arg = arg;
+	if (workers_run(&w, &c->stop) < 0 && c->stop.code == 0)
+		(void)err_nomem(&c->stop);
 	free(c->workers);
 	c->workers = NULL;
 	walk_free(&walk);
-	(void)pthread_cond_destroy(&c->tick);
 	if (c->stop.code && e)
 		*e = c->stop;
 	return c->stop.code;

@@ -63,6 +63,8 @@ struct convert {
 	struct err stop;
 	struct convert_worker *workers;
 	uint32_t n_workers, running;
+	void (*moment)(void *arg, uint64_t done); /* convert_copy's */
+	void *moment_arg;
 };
 
 /* ---- convert_copy.c ---- */

@@ -70,6 +70,13 @@ int fs_open(const struct fs_setup *setup, struct source **ret_source, struct vie
 int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
 		    struct view **ret_view, struct err *e) NZ_MUST_USE;
 
+/* fs_open_again - the same when the source changed while it is served; not for a mirror, which
+ * follows by itself. */
+int fs_open_again(const struct fs_setup *setup, struct source **ret_source,
+		  struct view **ret_view, struct err *e) NZ_MUST_USE;
+/* fs_print_notes - what an epoch's source and view have to say goes to the log. */
+void fs_print_notes(const struct live_epoch *ep);
+
 /* reply_log - keeps the log readable when one damaged array is read a thousand times. */
 struct reply_log {
 	pthread_mutex_t lock;
@@ -174,6 +181,10 @@ void fs_filters(const struct cfg *cfg, struct buf *out);
 /* fs_run_guarded - run fn in a child, so that a crash of the HDF5 library or a hang of more
  * than `timeout` seconds (0: none) becomes one line. Returns the exit status. */
 int fs_run_guarded(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg);
+/* fs_run_guarded_until - the same for who runs several: *ret_interrupted: a signal was for us,
+ * and no other is to be begun. */
+int fs_run_guarded_until(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg,
+			 bool *ret_interrupted);
 
 /* fs_inherited_note - first of all: what is open beside standard input, output and error is not for
  * programs that this one starts. fs_inherited_close - close it, in a process of the background that

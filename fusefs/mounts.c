@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/url.h"
+#include "fusefs/ending.h"
 #include "fusefs/mounter.h"
 #include "fusefs/subcommands.h"
 
@@ -48,8 +49,7 @@ static int mount_one(const struct cfg *cfg, const char *name)
 		return 1;
 	argv[n++] = (char *)(uintptr_t) "nczarrfs";
 	for (size_t i = 0; i < cfg->n_passed; i++)
-		if (strcmp(cfg->passed[i], "-a") != 0 && strcmp(cfg->passed[i], "--all") != 0)
-			argv[n++] = cfg->passed[i];
+		argv[n++] = cfg->passed[i];
 	argv[n++] = (char *)(uintptr_t) "mount";
 	argv[n++] = (char *)(uintptr_t)name;
 	rc = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ);
@@ -120,9 +120,41 @@ static bool take_off(const struct mounted *m)
 	return false;
 }
 
+/* leaving - mounts that were taken off and whose processes still commit. */
+struct leaving {
+	struct ending *list;
+	size_t n;
+};
+
+/* take_off_for_good - a mount; a writable one is waited for later. Returns whether it was taken off
+ * and nothing is in the way of knowing its end. */
+static bool take_off_for_good(const struct mounted *m, struct leaving *l)
+{
+	struct err e = ERR_INIT;
+	struct ending *en = &l->list[l->n];
+	bool dead = m->writable && mounted_ask(m->dir) == MOUNTED_DEAD;
+	bool known = m->writable && !dead && ending_ask(m, en, &e) == 0;
+
+	if (!take_off(m)) {
+		if (known)
+			ending_free(en);
+		return false;
+	}
+	l->n += known;
+	if (dead)
+		log_error("'%s': unmounted; its server had died, and what was written may wait: "
+			  "nczarrfs recover, or the next mount, puts it into the dataset",
+			  m->dir);
+	else if (m->writable && !known)
+		log_error("'%s': unmounted, but whether everything that was written is in the "
+			  "dataset is not known: %s",
+			  m->dir, e.msg);
+	return known || !m->writable;
+}
+
 /* umount_one - a name of a section, or a place. Returns whether it is done. */
 static bool umount_one(const struct cfg *cfg, const struct mounted *list, size_t n,
-		       const char *what)
+		       const char *what, struct leaving *l)
 {
 	const struct cfg_mount *named = strchr(what, '/') ? NULL : find_named(cfg, what);
 	auto_free char *dir = NULL;
@@ -136,7 +168,7 @@ static bool umount_one(const struct cfg *cfg, const struct mounted *list, size_t
 	}
 	m = on_target(list, n, named ? named->target : dir ? dir : what);
 	if (m)
-		return take_off(m);
+		return take_off_for_good(m, l);
 	if (named)
 		log_error("'%s': not mounted on '%s'", what, named->target);
 	else
@@ -151,6 +183,7 @@ int mounts_umount(const struct fs_setup *setup)
 	const struct cfg *cfg = setup->cfg;
 	struct err e = ERR_INIT;
 	struct mounted *list = NULL;
+	struct leaving l = {0};
 	size_t n = 0;
 	int bad = 0;
 
@@ -158,11 +191,20 @@ int mounts_umount(const struct fs_setup *setup)
 		log_error("%s", e.msg);
 		return 1;
 	}
+	l.list = alloc_array(n + cfg->n_more, sizeof(*l.list));
+	if (!l.list) {
+		mounted_free(list, n);
+		log_error("memory is short");
+		return 1;
+	}
 	for (size_t i = 0; i < cfg->n_more; i++)
-		bad += !umount_one(cfg, list, n, cfg->more[i]);
+		bad += !umount_one(cfg, list, n, cfg->more[i], &l);
 	for (size_t i = n; cfg->all && i-- > 0;) /* the last was made on top of others */
 		if (geteuid() == 0 || list[i].user == geteuid())
-			bad += !take_off(&list[i]);
+			bad += !take_off_for_good(&list[i], &l);
+	for (size_t i = 0; i < l.n; i++)
+		bad += !ending_wait(&l.list[i]);
+	free(l.list);
 	mounted_free(list, n);
 	return bad > 0;
 }

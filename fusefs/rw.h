@@ -96,6 +96,14 @@ int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change,
 /* fs_rw_create - what `-o create` asks for: a new empty dataset at cfg->source. */
 int fs_rw_create(const struct fs_setup *setup, struct err *e) NZ_MUST_USE;
 
+/* ---- rw_state.c ---- */
+
+/* fs_rw_states - append the state directories of datasets that this process writes, each with its
+ * NUL. */
+void fs_rw_states(struct buf *out);
+/* fs_rw_left - whether something waits in a state directory, or it cannot be told. */
+bool fs_rw_left(const char *dir);
+
 /* ---- commit_tree.c: a staged tree goes into an HDF5 file ---- */
 
 /* commit_tree - put generations up to `generation` of the stage in dir_fd into the file at path.

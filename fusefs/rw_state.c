@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,51 @@ enum {
 		100,  /* looks at the lock of a mount that ended, whose processes end, too */
 	LEFT_MS = 20, /* between two of them */
 };
+
+/* Those that are open in this process, for fs_rw_states. */
+static struct open_state {
+	struct open_state *next;
+	int lock_fd;
+	char dir[];
+} * open_states;
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER; /* open_states */
+
+static int remember(const struct rw_state *s, struct err *e)
+{
+	size_t n = strlen(s->dir) + 1;
+	struct open_state *o = malloc(sizeof(*o) + n);
+
+	if (!o)
+		return err_nomem(e);
+	o->lock_fd = s->lock_fd;
+	memcpy(o->dir, s->dir, n);
+	(void)pthread_mutex_lock(&open_lock);
+	o->next = open_states;
+	open_states = o;
+	(void)pthread_mutex_unlock(&open_lock);
+	return 0;
+}
+
+static void forget(const struct rw_state *s)
+{
+	struct open_state **at, *o;
+
+	(void)pthread_mutex_lock(&open_lock);
+	for (at = &open_states; (o = *at) && o->lock_fd != s->lock_fd;)
+		at = &o->next;
+	if (o)
+		*at = o->next;
+	(void)pthread_mutex_unlock(&open_lock);
+	free(o);
+}
+
+void fs_rw_states(struct buf *out)
+{
+	(void)pthread_mutex_lock(&open_lock);
+	for (const struct open_state *o = open_states; o; o = o->next)
+		buf_put(out, o->dir, strlen(o->dir) + 1);
+	(void)pthread_mutex_unlock(&open_lock);
+}
 
 static uint64_t hash_text(const char *s)
 {
@@ -260,6 +306,8 @@ int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_
 	}
 	if (rc == 0 && s.is_dir && !s.remote)
 		rc = same_filesystem(&s, &st, e);
+	if (rc == 0)
+		rc = remember(&s, e);
 	if (rc < 0) {
 		rw_state_close(&s);
 		return rc;
@@ -362,6 +410,17 @@ unsigned rw_state_waits(const struct rw_state *s)
 	return ret;
 }
 
+bool fs_rw_left(const char *dir)
+{
+	auto_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct rw_state s = RW_STATE_INIT;
+
+	if (fd < 0)
+		return errno != ENOENT;
+	s.dir_fd = fd;
+	return rw_state_waits(&s) != 0;
+}
+
 bool rw_state_bare(const struct rw_state *s)
 {
 	return rw_state_waits(s) == 0;
@@ -369,6 +428,8 @@ bool rw_state_bare(const struct rw_state *s)
 
 void rw_state_close(struct rw_state *s)
 {
+	if (s->lock_fd >= 0)
+		forget(s);
 	/* while it is locked: whoever waits for the lock then finds that it is another one */
 	if (s->lock_fd >= 0 && rw_state_bare(s)) {
 		for (size_t i = 0; i < ARRAY_LEN(ours); i++)

@@ -86,8 +86,9 @@ static int open_once(const struct fs_setup *setup, const struct cfg *cfg,
 	rc = fs_source(setup, cfg->source, &opts, &source, e);
 	if (rc < 0)
 		return rc;
-	want.nc = cfg->view == CFG_VIEW_AUTO ? source->ops == setup->zarr
-					     : cfg->view == CFG_VIEW_NC;
+	want.nc = cfg->view == CFG_VIEW_AUTO
+			  ? source->ops == setup->zarr && cfg->command != CFG_SERVE
+			  : cfg->view == CFG_VIEW_NC;
 	rc = setup->view_open(source, cfg, &want, ret_view, e);
 	if (rc < 0) {
 		source_close(source);
@@ -97,10 +98,10 @@ static int open_once(const struct fs_setup *setup, const struct cfg *cfg,
 	return 0;
 }
 
-/* open_dataset - the same; where one array stands for all, say what to do: that is so when the
+/* fs_open_again - the same; where one array stands for all, say what to do: that is so when the
  * rest can be opened. */
-static int open_dataset(const struct fs_setup *setup, struct source **ret_source,
-			struct view **ret_view, struct err *e)
+int fs_open_again(const struct fs_setup *setup, struct source **ret_source,
+		  struct view **ret_view, struct err *e)
 {
 	struct cfg rest = *setup->cfg;
 	struct err other = ERR_INIT;
@@ -153,7 +154,7 @@ int fs_open(const struct fs_setup *setup, struct source **ret_source, struct vie
 		return mirror_open(setup, ret_view, e);
 	if (writes)
 		return open_writable(setup, ret_view, e);
-	return open_dataset(setup, ret_source, ret_view, e);
+	return fs_open_again(setup, ret_source, ret_view, e);
 }
 
 void fs_null_stdio(void)
@@ -195,7 +196,7 @@ static void print_some(const char *const *notes, uint32_t n)
 		log_warn("... and %u more; see nczarrfs info", n - shown);
 }
 
-static void print_notes(const struct live_epoch *ep)
+void fs_print_notes(const struct live_epoch *ep)
 {
 	if (ep->source)
 		print_some(ep->source->ds.notes, ep->source->ds.n_notes);
@@ -277,7 +278,7 @@ static int open_live(void *arg, struct source **ret_source, struct view **ret_vi
 	/* Standard error is shared by all threads: it is left alone once they run. A Zarr tree
 	 * that is without its documents for a moment is not a directory to be mirrored. */
 	if (s->fs.se)
-		return open_dataset(s->setup, ret_source, ret_view, e);
+		return fs_open_again(s->setup, ret_source, ret_view, e);
 	rc = fs_open_quietly(s->setup, ret_source, ret_view, e);
 	if (rc == 0 && *ret_source)
 		fs_rules_warn(s->setup->rules, s->setup->cfg, &(*ret_source)->ds);
@@ -523,7 +524,7 @@ static int open_source(struct server *s, struct err *e)
 	s->fs.check_every = s->fs.remote ? setup->cfg->check_every : 0;
 	s->fs.follows = live_first(s->fs.live)->view->follows;
 	s->fs.writes = live_first(s->fs.live)->view->write != NULL;
-	print_notes(live_first(s->fs.live));
+	fs_print_notes(live_first(s->fs.live));
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/str.h"
+#include "fusefs/ending.h"
 #include "fusefs/status_int.h"
 
 enum {
@@ -307,9 +308,15 @@ static void first_page(struct status *s, uid_t uid, struct status_page *p)
 
 	if (p->what == STATUS_LEVELS && set_levels(s, uid, p) < 0)
 		return;
+	if (p->what == STATUS_ENDING && uid != 0 && uid != s->owner) {
+		(void)fail(p, -EPERM, "only who mounted it, and root, are told");
+		return;
+	}
 	buf_init(&out, ANSWER_MAX);
 	if (p->what == STATUS_LEVELS)
 		log_levels(&out);
+	else if (p->what == STATUS_ENDING)
+		ending_answer(&out);
 	else
 		status_text(s, p->what == STATUS_JSON, uid == 0 || uid == s->owner, &out);
 	if (!buf_ok(&out)) {
@@ -342,7 +349,7 @@ void status_ioctl(struct status *s, fuse_req_t req, fuse_ino_t ino, unsigned int
 		return;
 	}
 	memcpy(&p, in, sizeof(p));
-	if (p.version != STATUS_VERSION || p.what > STATUS_LEVELS || p.len > STATUS_DATA) {
+	if (p.version != STATUS_VERSION || p.what > STATUS_ENDING || p.len > STATUS_DATA) {
 		(void)fuse_reply_err(req, EINVAL);
 		return;
 	}

@@ -7,15 +7,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "base/log.h"
+#include "base/stop.h"
 #include "fusefs/fusefs.h"
 #include "fusefs/status_int.h"
+#include "fusefs/subcommands.h"
 
 enum {
 	ANSWER_SECONDS = 5,
@@ -127,58 +129,124 @@ static int ask(const char *dir, enum status_what what, const char *text, struct 
 	return rc;
 }
 
-/* ask_and_print - the child. */
-static int ask_and_print(const char *dir, enum status_what what, const char *text)
+static bool say(int fd, const uint8_t *p, size_t n)
+{
+	while (n > 0) {
+		ssize_t now = write(fd, p, n);
+
+		if (now < 0 && errno != EINTR)
+			return false;
+		p += now > 0 ? now : 0;
+		n -= now > 0 ? (size_t)now : 0;
+	}
+	return true;
+}
+
+/* tell - the child: whether it was answered, and the answer, or why not. */
+static int tell(int fd, const char *dir, enum status_what what, const char *text)
 {
 	struct err e = ERR_INIT;
 	struct buf out;
 	bool ok;
 
-	buf_init(&out, TOTAL_MAX + 2);
+	buf_init(&out, TOTAL_MAX + 1);
 	ok = ask(dir, what, text, &out, &e) == 0;
-	if (!ok)
-		log_error("%s", e.msg);
-	if (ok && (out.len == 0 || out.data[out.len - 1] != '\n'))
-		buf_putc(&out, '\n');
-	if (ok && (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout) != 0)) {
-		log_error("standard output: could not be written");
-		ok = false;
+	if (!ok) {
+		buf_clear(&out);
+		buf_puts(&out, e.msg);
 	}
-	buf_release(&out);
-	return ok ? 0 : 1;
+	return say(fd, (const uint8_t *)(ok ? "+" : "-"), 1) && say(fd, out.data, out.len) ? 0
+											   : 1;
+}
+
+static int64_t now_ms(void)
+{
+	return stop_now() / 1000000;
+}
+
+/* hear - all of what a child tells. -ETIMEDOUT: it does not. */
+static int hear(int fd, struct buf *out)
+{
+	int64_t end = now_ms() + ANSWER_SECONDS * 1000, left;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	char data[4096];
+	ssize_t n;
+
+	while ((left = end - now_ms()) > 0) {
+		if (poll(&p, 1, (int)left) <= 0)
+			continue;
+		n = read(fd, data, sizeof(data));
+		if (n == 0)
+			return 0;
+		if (n > 0)
+			buf_put(out, data, (size_t)n);
+	}
+	return -ETIMEDOUT;
+}
+
+/* judge - what a child told, into out. */
+static int judge(const char *dir, const struct buf *told, struct buf *out, struct err *e)
+{
+	if (!buf_ok(told) || told->len == 0)
+		return err_set(e, -EIO, "'%s': could not be asked: memory is short", dir);
+	if (told->data[0] != '+')
+		return err_set(e, -EIO, "%.*s", (int)told->len - 1,
+			       (const char *)told->data + 1);
+	buf_put(out, told->data + 1, told->len - 1);
+	return buf_ok(out) ? 0 : err_nomem(e);
+}
+
+int status_fetch(const char *dir, enum status_what what, const char *text, struct buf *out,
+		 struct err *e)
+{
+	struct buf told;
+	int fds[2], rc;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return err_sys(e, errno, "pipe");
+	pid = fork();
+	if (pid < 0) {
+		rc = err_sys(e, errno, "start a process");
+		(void)close(fds[0]);
+		(void)close(fds[1]);
+		return rc;
+	}
+	if (pid == 0)
+		_exit(tell(fds[1], dir, what, text));
+	(void)close(fds[1]);
+	buf_init(&told, TOTAL_MAX + 2);
+	rc = hear(fds[0], &told);
+	(void)close(fds[0]);
+	(void)kill(pid, SIGKILL); /* it has said all, or never will */
+	(void)waitpid(pid, NULL, rc < 0 ? WNOHANG : 0);
+	if (rc < 0)
+		rc = err_set(
+			e, rc,
+			"'%s': no answer in %d seconds: all its threads wait for something, "
+			"or it is stopped (-o metrics= is answered all the same)",
+			dir, ANSWER_SECONDS);
+	else
+		rc = judge(dir, &told, out, e);
+	buf_release(&told);
+	return rc;
 }
 
 static int run(const char *path, enum status_what what, const char *text)
 {
 	auto_free char *dir = NULL;
 	struct err e = ERR_INIT;
-	int status = 0;
-	pid_t pid;
+	struct buf out;
 
-	if (find_mount(path, &dir, &e) < 0) {
+	buf_init(&out, TOTAL_MAX + 2);
+	if (find_mount(path, &dir, &e) < 0 || status_fetch(dir, what, text, &out, &e) < 0) {
 		log_error("%s", e.msg);
+		buf_release(&out);
 		return 1;
 	}
-	pid = fork();
-	if (pid < 0) {
-		(void)err_sys(&e, errno, "start a process");
-		log_error("%s", e.msg);
-		return 1;
-	}
-	if (pid == 0) {
-		(void)signal(SIGALRM, SIG_DFL); /* a valid signal: cannot fail */
-		(void)alarm(ANSWER_SECONDS);
-		exit(ask_and_print(dir, what, text));
-	}
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		continue;
-	if (WIFEXITED(status))
-		return WEXITSTATUS(status);
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-		log_error("'%s': no answer in %d seconds: all its threads wait for something, "
-			  "or it is stopped (-o metrics= is answered all the same)",
-			  dir, ANSWER_SECONDS);
-	return 1;
+	if (out.len == 0 || out.data[out.len - 1] != '\n')
+		buf_putc(&out, '\n');
+	return print_text(&out);
 }
 
 int status_command(const struct cfg *cfg)

@@ -13,6 +13,7 @@ enum status_what {
 	STATUS_TEXT,   /* for people */
 	STATUS_JSON,   /* for programs */
 	STATUS_LEVELS, /* those of the log, after data, when it is not "", has changed them */
+	STATUS_ENDING, /* whom to wait for after an unmount: fusefs/ending.h */
 };
 
 /* status_page - both the question and the answer. An answer longer than a page is kept for a while,
@@ -28,6 +29,11 @@ struct status_page {
 };
 
 #define STATUS_IOCTL _IOWR('z', 0x5a, struct status_page)
+
+/* status_fetch - append an answer of the mount on dir, which is resolved, to out; asked in another
+ * process and for a few seconds only, since a server that hangs never answers. */
+int status_fetch(const char *dir, enum status_what what, const char *text, struct buf *out,
+		 struct err *e) NZ_MUST_USE;
 
 _Static_assert(sizeof(struct status_page) == 40 + STATUS_DATA, "no holes");
 _Static_assert(sizeof(struct status_page) < 1 << 14, "fits an ioctl");

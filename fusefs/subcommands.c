@@ -9,6 +9,7 @@
 #include "fusefs/convert.h"
 #include "fusefs/mounts.h"
 #include "fusefs/refs.h"
+#include "fusefs/serve.h"
 #include "fusefs/status.h"
 
 int print_text(struct buf *text)
@@ -77,6 +78,7 @@ static const struct subcommand {
 	{CFG_REFS, SUB_RULES, run_refs},
 	{CFG_CHECK, SUB_CACHE, fs_check},
 	{CFG_CONVERT, SUB_RULES | SUB_CACHE, fs_convert},
+	{CFG_SERVE, SUB_RULES | SUB_CACHE, fs_serve_http},
 	{CFG_STATUS, 0, run_status},
 	{CFG_LOG, 0, run_log},
 	{CFG_MOUNT_NAMED, SUB_RIGHTS, mounts_mount},

@@ -31,9 +31,10 @@ enum {
 /* child - a process that is watched. */
 struct child {
 	pid_t pid;
-	int signal_fd; /* SIGCHLD and the signals that end us */
-	int report_fd; /* what it has to say; -1: nothing more */
-	int up_fd;     /* who waits for us; closed: nobody. -1: nobody waits */
+	int signal_fd;   /* SIGCHLD and the signals that end us */
+	sigset_t before; /* signals that were blocked */
+	int report_fd;   /* what it has to say; -1: nothing more */
+	int up_fd;       /* who waits for us; closed: nobody. -1: nobody waits */
 	char report[ERR_TEXT_MAX + 1];
 	size_t n_report;
 	bool ended;
@@ -139,10 +140,10 @@ static int start_child(struct child *c, int (*fn)(void *arg, int write_fd), void
 		       int write_fd, struct err *e)
 {
 	pid_t self = getpid();
-	sigset_t set, old;
+	sigset_t set;
 
 	watched_signals(&set);
-	if (sigprocmask(SIG_BLOCK, &set, &old) < 0)
+	if (sigprocmask(SIG_BLOCK, &set, &c->before) < 0)
 		return err_sys(e, errno, "block signals");
 	c->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (c->signal_fd < 0)
@@ -157,7 +158,7 @@ static int start_child(struct child *c, int (*fn)(void *arg, int write_fd), void
 		if (c->up_fd >= 0)
 			(void)close(c->up_fd);
 		(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* a valid signal: cannot fail */
-		(void)sigprocmask(SIG_SETMASK, &old, NULL);
+		(void)sigprocmask(SIG_SETMASK, &c->before, NULL);
 		exit(getppid() == self ? fn(arg, write_fd) : 1);
 	}
 	return 0;
@@ -461,29 +462,49 @@ static int run_guarded(void *arg, int write_fd)
 	return status;
 }
 
-int fs_run_guarded(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg)
+/* guard - until it ended. Returns its exit status, or an error that says what became of it. */
+static int guard(struct child *c, const char *source, uint32_t timeout, struct err *e)
 {
-	struct guarded g = {.fn = fn, .arg = arg};
-	struct child c = {.up_fd = -1, .report_fd = -1};
-	struct err e = ERR_INIT;
-
-	if (start_child(&c, run_guarded, &g, -1, &e) < 0) {
-		log_error("%s", e.msg);
-		return 1;
-	}
-	if (!wait_child(&c, timeout ? (int64_t)timeout * 1000 : NEVER)) {
-		kill_child(&c);
-		explain_timeout(source, timeout, &e);
-	} else if (c.signal) {
-		end_child(&c, KILL_MS);
-		err_set(&e, -EINTR, "'%s': interrupted", source);
-	} else if (WIFEXITED(c.status)) {
-		return WEXITSTATUS(c.status);
-	} else if (WTERMSIG(c.status) == SIGPIPE) {
+	if (!wait_child(c, timeout ? (int64_t)timeout * 1000 : NEVER)) {
+		kill_child(c);
+		explain_timeout(source, timeout, e);
+	} else if (c->signal) {
+		end_child(c, KILL_MS);
+		(void)err_set(e, -EINTR, "'%s': interrupted", source);
+	} else if (WIFEXITED(c->status)) {
+		return WEXITSTATUS(c->status);
+	} else if (WTERMSIG(c->status) == SIGPIPE) {
 		return 1; /* its reader has seen enough */
 	} else {
-		explain_end(&c, source, &e);
+		explain_end(c, source, e);
 	}
+	return e->code;
+}
+
+int fs_run_guarded_until(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg,
+			 bool *ret_interrupted)
+{
+	struct guarded g = {.fn = fn, .arg = arg};
+	struct child c = {.up_fd = -1, .report_fd = -1, .signal_fd = -1};
+	struct err e = ERR_INIT;
+	int rc = start_child(&c, run_guarded, &g, -1, &e);
+
+	if (rc == 0)
+		rc = guard(&c, source, timeout, &e);
+	*ret_interrupted = e.code == -EINTR;
+	if (c.signal_fd >= 0) {
+		(void)close(c.signal_fd);
+		(void)sigprocmask(SIG_SETMASK, &c.before, NULL); /* cannot fail */
+	}
+	if (rc >= 0)
+		return rc;
 	log_error("%s", e.msg);
 	return 1;
+}
+
+int fs_run_guarded(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg)
+{
+	bool interrupted;
+
+	return fs_run_guarded_until(source, timeout, fn, arg, &interrupted);
 }

@@ -69,6 +69,17 @@ static bool is_flag(const char *arg, const char *flag)
 	return strncmp(arg, flag, n) == 0 && (!arg[n] || arg[n] == '=');
 }
 
+/* command_flag - one of those that only some commands have: 1; 0: it is none of them. */
+static int command_flag(struct cfg *cfg, struct walk *w, struct err *e)
+{
+	const char *next = w->i + 1 < w->argc ? w->argv[w->i + 1] : NULL;
+	int took = cfg_command_flag(cfg, w->argv[w->i], next, e);
+
+	if (took > 0)
+		w->i += took - 1;
+	return took > 0 ? 1 : took;
+}
+
 /* long_flag - "--name". */
 static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
 {
@@ -84,16 +95,12 @@ static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
 	static const char *const words[] = {
 		"--help",    "--version", "--json",   "--debug",     "--verbose",
 		"--metrics", "--all",     "--config", "--no-config", "--print-config",
-		"--resume",  "--quick",   "--force"};
-	int took = cfg_command_flag(cfg, arg, w->i + 1 < w->argc ? w->argv[w->i + 1] : NULL, e);
+		"--resume",  "--quick",   "--force",  "--port",      "--bind",
+		"--origin"};
+	int took = command_flag(cfg, w, e);
 
-	if (took < 0)
-		return took;
-	if (took > 0) {
-		w->i += took - 1;
-		return 0;
-	}
-
+	if (took != 0)
+		return took < 0 ? took : 0;
 	for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
 		if (strcmp(arg, flags[i].name) == 0) {
 			*flags[i].set = true;
@@ -121,7 +128,10 @@ static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
 static int short_flags(struct cfg *cfg, struct walk *w, struct err *e)
 {
 	const char *arg = w->argv[w->i];
+	int took = command_flag(cfg, w, e);
 
+	if (took != 0)
+		return took < 0 ? took : 0;
 	for (const char *p = arg + 1; *p; p++) {
 		switch (*p) {
 		case 'f':
@@ -565,12 +575,34 @@ static int settle_refs(struct cfg *cfg, struct err *e)
 	return 0;
 }
 
+/* without_all - a flag, or several letters of flags, without -a: who is told it is also told a
+ * name. false: nothing is left of it. */
+static bool without_all(char *flag)
+{
+	char *to = flag + 1;
+
+	if (flag[1] == '-')
+		return strcmp(flag, "--all") != 0;
+	for (const char *p = flag + 1; *p; p++) {
+		if (*p == 'o') { /* what follows are options */
+			memmove(to, p, strlen(p) + 1);
+			return true;
+		}
+		if (*p != 'a')
+			*to++ = *p;
+	}
+	*to = '\0';
+	return flag[1] != '\0';
+}
+
 /* pass - an argument that is no place, for the processes that mount NAME and NAME. */
 static int pass(struct cfg *cfg, const struct walk *w, int first, struct err *e)
 {
-	int rc = 0;
+	int rc = keep_text(&cfg->passed, &cfg->n_passed, w->argv[first], e);
 
-	for (int i = first; i <= w->i && i < w->argc && rc == 0; i++)
+	if (rc == 0 && !without_all(cfg->passed[cfg->n_passed - 1]))
+		free(cfg->passed[--cfg->n_passed]);
+	for (int i = first + 1; i <= w->i && i < w->argc && rc == 0; i++)
 		rc = keep_text(&cfg->passed, &cfg->n_passed, w->argv[i], e);
 	return rc;
 }
@@ -680,6 +712,8 @@ int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct
 		rc = settle_refs(cfg, e);
 	if (rc == 0 && cfg->command == CFG_CONVERT)
 		rc = cfg_settle_convert(cfg, e);
+	if (rc == 0 && cfg->command == CFG_SERVE)
+		rc = cfg_settle_serve(cfg, e);
 	if (rc == 0 && cfg->print_config)
 		cfg->command = CFG_PRINT;
 	release_walk(&w);
@@ -716,7 +750,8 @@ void cfg_release(struct cfg *cfg)
 		cfg->profile,     cfg->region,      cfg->access_key, cfg->aws_config,
 		cfg->ca_file,     cfg->bearer_file, cfg->netrc_file, cfg->cache_dir,
 		cfg->address,     cfg->metrics,     cfg->log,        cfg->resume,
-		cfg->config_file, cfg->note};
+		cfg->config_file, cfg->note,        cfg->port,       cfg->bind,
+		cfg->origin};
 
 	cfg_forget(cfg);
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)

@@ -13,6 +13,10 @@ static const struct flag {
 	{"--resume", CMD_RESUME, offsetof(struct cfg, resume), "STATE"},
 	{"--quick", CMD_QUICK, offsetof(struct cfg, quick), NULL},
 	{"--force", CMD_FORCE, offsetof(struct cfg, force), NULL},
+	{"-p", CMD_SERVE, offsetof(struct cfg, port), "PORT"},
+	{"--port", CMD_SERVE, offsetof(struct cfg, port), "PORT"},
+	{"--bind", CMD_SERVE, offsetof(struct cfg, bind), "ADDR"},
+	{"--origin", CMD_SERVE, offsetof(struct cfg, origin), "ORIGIN"},
 };
 
 const char *cfg_command_flag_at(size_t i)

@@ -11,8 +11,8 @@
 
 enum cfg_command {
 	CFG_MOUNT, CFG_INFO, CFG_FILTERS, CFG_RECOVER, CFG_REFS, CFG_STATUS, CFG_LOG,
-	CFG_MOUNT_NAMED, CFG_UMOUNT, CFG_LIST, CFG_PRINT, CFG_CHECK, CFG_CONVERT, CFG_HELP,
-	CFG_VERSION
+	CFG_MOUNT_NAMED, CFG_UMOUNT, CFG_LIST, CFG_PRINT, CFG_CHECK, CFG_CONVERT, CFG_SERVE,
+	CFG_HELP, CFG_VERSION
 };
 enum cfg_mode { CFG_MODE_ZARR, CFG_MODE_NCZARR, CFG_MODE_NOXARRAY };
 enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_KEEP, CFG_FILTER_NONE };
@@ -45,6 +45,9 @@ struct cfg {
 	char *resume;            /* --resume STATE of check; or NULL */
 	bool quick;              /* --quick of check */
 	bool force;              /* --force of convert */
+	char *port;              /* -p PORT of serve; or NULL */
+	char *bind;              /* --bind ADDR of serve: what it listens on; or NULL */
+	char *origin;            /* --origin ORIGIN of serve: whose pages may read it; or NULL */
 	unsigned command_flags;  /* which of these were given: mountcfg_int.h */
 	bool all;                /* -a of mount and umount */
 	char *config_file;       /* -o config= : read instead of the files there are; or NULL */
@@ -55,8 +58,8 @@ struct cfg {
 	char **files;            /* n_files that were read, for --print-config */
 	size_t n_files;
 	char *note;              /* a file that was not read, and why; NULL */
-	char **passed;           /* n_passed flags and options as they were typed, for the processes
-				  * of mount NAME NAME */
+	char **passed;           /* n_passed flags and options as they were typed, without -a, for
+				  * the processes of mount NAME NAME */
 	size_t n_passed;
 	struct cfg_from *from;
 	enum cfg_mode mode;      /* -o mode= */

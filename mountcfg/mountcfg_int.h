@@ -23,6 +23,7 @@ enum { /* cfg_command_row.flags */
 	CMD_RESUME = 0x100, /* has --resume; and so on: command_flags.c */
 	CMD_QUICK = 0x200,
 	CMD_FORCE = 0x400,
+	CMD_SERVE = 0x800,
 	CMD_ALL = 4,  /* has -a, in place of names */
 	CMD_FILES = 8, /* needs the configuration files, though it has no SOURCE */
 };
@@ -59,6 +60,8 @@ const char *cfg_command_flag_at(size_t i);
 int cfg_command_flags_check(const struct cfg *cfg, struct err *e) NZ_MUST_USE;
 /* cfg_settle_convert - which view a copy is of. Returns 0; -EINVAL with what to type instead. */
 int cfg_settle_convert(struct cfg *cfg, struct err *e) NZ_MUST_USE;
+/* cfg_settle_serve - what is served is read. Returns 0; -EINVAL with what to type instead. */
+int cfg_settle_serve(struct cfg *cfg, struct err *e) NZ_MUST_USE;
 /* cfg_place_name - for messages: "SOURCE". */
 const char *cfg_place_name(enum cfg_place place);
 

@@ -1,4 +1,4 @@
-/* to.c - what a copy is to be: its name says so, or an option. */
+/* to.c - what a copy is to be: its name says so, or an option; and what is served. */
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
@@ -20,6 +20,22 @@ static bool is_netcdf(const char *name)
 	return false;
 }
 
+/* reads - a file that makes mounts writable does not speak of commands that only read. */
+static void reads(struct cfg *cfg)
+{
+	if (cfg_from_at(cfg, "rw") < CFG_AT_NAMED && cfg_from_at(cfg, "create") < CFG_AT_NAMED)
+		cfg->rw = cfg->create = false;
+}
+
+int cfg_settle_serve(struct cfg *cfg, struct err *e)
+{
+	reads(cfg);
+	if (cfg->rw || cfg->create)
+		return err_set(e, -EINVAL,
+			       "serve: leave out rw and create: what is served is only read");
+	return 0;
+}
+
 int cfg_settle_convert(struct cfg *cfg, struct err *e)
 {
 	const bool far = url_is(cfg->out),
@@ -27,10 +43,7 @@ int cfg_settle_convert(struct cfg *cfg, struct err *e)
 			  cfg_from_at(cfg, "shards") >= CFG_AT_NAMED ||
 			  cfg_from_at(cfg, "mode") >= CFG_AT_NAMED;
 
-	/* a file that makes mounts writable does not speak of copies */
-	if (cfg->rw && cfg_from_at(cfg, "rw") < CFG_AT_NAMED &&
-	    cfg_from_at(cfg, "create") < CFG_AT_NAMED)
-		cfg->rw = cfg->create = false;
+	reads(cfg);
 	if (cfg->rw)
 		return err_set(e, -EINVAL,
 			       "convert: leave out rw and create: nothing is mounted");

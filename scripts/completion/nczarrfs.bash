@@ -40,7 +40,7 @@ _nczarrfs()
 		word=${COMP_WORDS[i]}
 		case $word in
 		-*) ;;
-		mount|umount|list|info|filters|recover|refs|check|convert|status|log) command=$word; break ;;
+		mount|umount|list|info|filters|recover|refs|check|convert|serve|status|log) command=$word; break ;;
 		*) break ;;
 		esac
 	done
@@ -54,6 +54,7 @@ _nczarrfs()
 	refs) flags='--json' ;;
 	check) flags='--json --quick --resume' ;;
 	convert) flags='--force --json' ;;
+	serve) flags='--bind --origin -p' ;;
 	status) flags='--json' ;;
 	log) flags='' ;;
 	*) flags= ;;
@@ -64,7 +65,7 @@ _nczarrfs()
 	fi
 	compopt -o filenames 2>/dev/null
 	COMPREPLY=($(compgen -f -- "$cur"))
-	[[ $COMP_CWORD == 1 ]] && COMPREPLY+=($(compgen -W 'mount umount list info filters recover refs check convert status log' -- "$cur"))
+	[[ $COMP_CWORD == 1 ]] && COMPREPLY+=($(compgen -W 'mount umount list info filters recover refs check convert serve status log' -- "$cur"))
 }
 
 complete -F _nczarrfs nczarrfs

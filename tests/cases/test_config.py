@@ -108,6 +108,25 @@ def test_named(t):
         assert mounts.wait_gone(h.pids, 20)
 
 
+def test_flags_of_several(t):
+    """SEMANTICS G1: flags and options reach every mount of one command, however they are written"""
+    with Home(t, TEXT) as h:
+        targets = [h.place("one"), h.place("two")]
+        for flags in (("-v", "mount", "first", "second"), ("mount", "first", "second", "-v"),
+                      ("-va", "mount"), ("-av", "mount"), ("mount", "-a", "-v"),
+                      ("mount", "--all", "--verbose"), ("-vaoro", "mount"),
+                      ("-avo", "ro", "mount"), ("-voro,timeout=9", "mount", "first", "second")):
+            h.run("--config", h.file, *flags)
+            h.pids += mounts.processes_of(h.home)
+            rows = listed(h)
+            assert all(rows[x]["state"] == "mounted" for x in targets), (flags, rows)
+            assert rows[targets[0]]["writable"] == (not any("ro" in x for x in flags)), flags
+            h.run("umount", *targets)
+        assert mounts.wait_gone(h.pids, 20)
+        assert "in place of names" in h.run("--config", h.file, "-va", "mount", "first",
+                                            status=1)[1]
+
+
 def test_print(t):
     """SEMANTICS G1: --print-config says where every value is from, and can be read back"""
     with Home(t, TEXT) as h:

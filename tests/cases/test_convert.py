@@ -3,6 +3,9 @@ chunks go byte for byte where they mean the same; a copy appears whole or not at
 killed goes on; what would lose something is refused."""
 import json
 import os
+import signal
+import subprocess
+import threading
 import zipfile
 
 import h5py
@@ -233,6 +236,74 @@ def test_s3(t):
         convert(t, "-o", where, "s3://b/new/a.zarr", t.path("b.zarr"), **env)
     convert(t, source, t.path("c.zarr"))
     t.call(lambda: same_zarr(t.path("b.zarr"), values(source), ["v", "time", "g/w", "scalar"]))
+
+
+def puts(s3):
+    with s3.lock:
+        return [path.partition("/a.zarr/")[2] for method, path, _ in s3.asked
+                if method == "PUT"]
+
+
+ROOTS = {2: {".zgroup", ".zattrs", ".zmetadata"}, 3: {"zarr.json"}}
+
+
+def documents(keys):
+    return [os.path.basename(k).startswith(".z") or k.endswith("zarr.json") for k in keys]
+
+
+def test_s3_order(t):
+    """Objects come before documents, those of the root last. SEMANTICS K7"""
+    source = t.path("a.nc")
+    make_h5(source)
+    env = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "secret", "HOME": t.tmp}
+    for form in (2, 3):
+        with S3Server(keys={"AKID": "secret"}, buckets={"b": {}}) as s3:
+            convert(t, "-o", f"endpoint={s3.url},zarr_format={form},decode_threads=4", source,
+                    "s3://b/new/a.zarr", **env)
+            keys = puts(s3)
+        of_docs = documents(keys)
+        assert 20 < of_docs.count(False) and 4 < of_docs.count(True), keys
+        assert of_docs == sorted(of_docs), keys
+        last = [k for k in keys if k in ROOTS[form]]
+        assert last and keys[-len(last):] == last, keys
+
+
+def test_s3_killed(t):
+    """A copy that was killed, among its objects or among its documents, is no dataset, and is in
+    the way of another until it has been removed. SEMANTICS K7"""
+    source = t.path("a.nc")
+    make_h5(source)
+    env = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "secret", "HOME": t.tmp,
+           "AWS_EC2_METADATA_DISABLED": "true"}
+    for held in ("/g/w/3.0", "/v/.zarray"):
+        reached = threading.Event()
+
+        def hold(handler):
+            if handler.command == "PUT" and handler.path.endswith(held):
+                reached.set()
+                return handler.hang()
+            return False
+        with S3Server(keys={"AKID": "secret"}, buckets={"b": {}}) as s3:
+            where = "endpoint=" + s3.url
+            s3.fault = hold
+            p = subprocess.Popen([t.binary, "convert", "-o", where, source, "s3://b/new/a.zarr"],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL, env={**os.environ, **env},
+                                 start_new_session=True)
+            assert reached.wait(60 * t.slow), "it was never asked to take " + held
+            os.killpg(p.pid, signal.SIGKILL)
+            p.wait()
+            s3.fault = None
+            with s3.lock:
+                keys = {k.partition("a.zarr/")[2] for k in s3.buckets["b"]}
+            assert keys and not keys & ROOTS[2], keys
+            status, out, _ = t.run(t.binary, "info", "-o", where, "s3://b/new/a.zarr", env=env)
+            assert status == 1, out
+            convert(t, "-o", where, source, "s3://b/new/a.zarr", fails="is there already", **env)
+            with s3.lock:
+                s3.buckets["b"].clear()
+            convert(t, "-o", where, source, "s3://b/new/a.zarr", **env)
+            assert t.run(t.binary, "info", "-o", where, "s3://b/new/a.zarr", env=env)[0] == 0
 
 
 def test_corpus(t):

@@ -1,0 +1,28 @@
+/* workers.h - the threads of a command that goes through much, and a line about it now and then. */
+#ifndef FUSEFS_WORKERS_H
+#define FUSEFS_WORKERS_H
+
+#include <pthread.h>
+
+#include "base/err.h"
+
+/* workers - what they do. */
+struct workers {
+	uint32_t n;               /* threads; fewer when the machine has no more */
+	size_t room;              /* bytes of its own that each is given */
+	pthread_mutex_t *lock;    /* of the caller's state */
+	pthread_cond_t *tick;     /* of lock; made and ended by workers_run. Whoever waits for what
+				   * another thread does may use it as well, by broadcast */
+	uint32_t *running;        /* lock: threads that have not ended */
+	/* work - in thread i, below n, without the lock. */
+	void (*work)(void *arg, uint32_t i, uint8_t *room);
+	/* moment - about ten times a second, and once when all have ended; with the lock. */
+	void (*moment)(void *arg);
+	void *arg;
+};
+
+/* workers_run - until all threads have ended. Returns 0; when not one could be started its error,
+ * and moment was called once. e is written with the lock. */
+int workers_run(const struct workers *w, struct err *e) NZ_MUST_USE;
+
+#endif

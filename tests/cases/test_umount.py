@@ -1,0 +1,193 @@
+"""`nczarrfs umount` of a writable mount: when it returns, what was written is in the dataset, and
+its exit status says so."""
+import json
+import os
+import signal
+import subprocess
+
+import h5py
+import numpy as np
+
+from lib import mounts, users
+
+WRITE = "import zarr; zarr.open_group({!r}, 'r+')['v'][:] = {}"
+KEPT = "'{}': not everything that was written is in the dataset"
+
+
+def make(path):
+    with h5py.File(path, "w") as f:
+        f.create_dataset("v", data=np.zeros(1000), chunks=(10,), compression="gzip")
+
+
+def write(mnt, value):
+    import zarr
+    zarr.open_group(mnt, "r+")["v"][:] = value
+
+
+def expect(path, value):
+    with h5py.File(path) as f:
+        assert (f["v"][:] == value).all(), f["v"][:5]
+
+
+def umount(t, *what, status=0):
+    got, out, err = t.run(t.binary, "--no-config", "umount", *what)
+    assert got == status and not out, (got, out, err)
+    return err
+
+
+def writable(t, name="a.nc", *options):
+    source = t.path(name)
+    make(source)
+    m = t.mount(source, "rw", "commit_delay=60", *options)
+    m.ended = True
+    return source, m
+
+
+def test_returns_at_the_end(t):
+    """SEMANTICS G7: all that was written is there, and no process of the mount is left"""
+    source, m = writable(t)
+    with m:
+        t.call(write, m.path, 5)
+        expect(source, 0)  # it is not due for a minute
+        assert umount(t, m.path) == ""
+        expect(source, 5)
+        assert not any(mounts.alive(p) for p in m.pids), m.pids
+
+
+def test_of_a_tree(t):
+    """the same of a virtual file over a Zarr tree, and of several mounts by one command"""
+    import zarr
+    tree = t.path("z.zarr")
+    array = zarr.open_group(tree, "w").create_dataset("v", data=np.zeros(10), chunks=5)
+    array.attrs["_ARRAY_DIMENSIONS"] = ["x"]
+    source, one = writable(t)
+    two = t.mount(tree, "rw", "commit_delay=60")
+    two.ended = True
+
+    def change():
+        with h5py.File(os.path.join(two.path, "z.nc"), "r+") as f:
+            f["v"][:] = 7
+    with one, two:
+        t.call(write, one.path, 6)
+        t.call(change)
+        umount(t, one.path, two.path)
+        expect(source, 6)
+        assert (zarr.open_group(tree, "r")["v"][:] == 7).all()
+
+
+def test_what_waits_is_said(t):
+    """SEMANTICS G7: a chunk of an array that is not there stays in the state directory: that is no
+    success"""
+    source, m = writable(t)
+    with m:
+        def stray():
+            write(m.path, 8)
+            os.mkdir(os.path.join(m.path, "w"))
+            with open(os.path.join(m.path, "w", "0"), "wb") as f:
+                f.write(b"of what?")
+        t.call(stray)
+        err = umount(t, m.path, status=1)
+        assert KEPT.format(m.path) in err and "a.nc.nczarrfs" in err, err
+        expect(source, 8)  # the rest is
+
+
+def test_in_a_directory(t):
+    """of a directory of datasets each one's state is looked at"""
+    folder = t.path("d")
+    os.mkdir(folder)
+    for name in ("a.nc", "b.nc"):
+        make(os.path.join(folder, name))
+    m = t.mount(folder, "rw", "commit_delay=60")
+    m.ended = True
+    with m:
+        def change():
+            write(os.path.join(m.path, "a.zarr"), 3)
+            write(os.path.join(m.path, "b.zarr"), 4)
+            os.mkdir(os.path.join(m.path, "b.zarr", "w"))
+            with open(os.path.join(m.path, "b.zarr", "w", "0"), "wb") as f:
+                f.write(b"of what?")
+        t.call(change)
+        err = umount(t, m.path, status=1)
+        assert "b.nc.nczarrfs" in err and "a.nc.nczarrfs" not in err, err
+        expect(os.path.join(folder, "a.nc"), 3)
+        expect(os.path.join(folder, "b.nc"), 4)
+
+
+def test_terminal(t):
+    """what is waited for is said on a terminal, and Ctrl-C ends the waiting only"""
+    source, m = writable(t)
+    with m:
+        t.call(write, m.path, 9)
+        state = json.loads(t.run(t.binary, "status", "--json", m.path)[1])
+        with open(f"/proc/{state['pid']}/stat") as f:
+            supervisor = int(f.read().rpartition(")")[2].split()[1])
+        os.kill(supervisor, signal.SIGSTOP)  # it cannot end
+        ours, theirs = os.openpty()
+        p = subprocess.Popen([t.binary, "--no-config", "umount", m.path], stderr=theirs)
+        os.close(theirs)
+        try:
+            said = b""
+            while b"Ctrl-C" not in said:
+                said += os.read(ours, 4096)  # fails when it ends
+            assert p.poll() is None
+            assert b"committing what was written" in said, said
+            p.send_signal(signal.SIGINT)
+            assert p.wait(20) == -signal.SIGINT
+        finally:
+            os.kill(supervisor, signal.SIGCONT)
+            os.close(ours)
+        assert mounts.wait_gone(m.pids, 20)
+        expect(source, 9)
+
+
+def test_dead(t):
+    """of a mount whose server was killed it is not claimed that all is in the dataset"""
+    source, m = writable(t)
+    with m:
+        t.call(write, m.path, 2)
+        for pid in m.pids:  # the supervisor with it, who would unmount
+            os.kill(pid, signal.SIGKILL)
+        assert mounts.wait_gone(m.pids, 20)
+        if mounts.is_mounted(m.path):
+            assert "its server had died" in umount(t, m.path, status=1)
+        got, _, err = t.run(t.binary, "recover", source)
+        assert got == 0, err
+        expect(source, 2)
+
+
+def by_a_user(binary):
+    own, program = users.enter(binary)
+    source, mnt = own + "/a.nc", own + "/mnt"
+    make(source)
+    os.chown(source, users.NOBODY, users.NOBODY)
+    os.mkdir(mnt)
+    os.chown(mnt, users.NOBODY, users.NOBODY)
+
+    def run(*words, status=0):
+        got, text = users.run(*words, cwd=own)
+        assert got == status, (words, got, text)
+        return text
+    run(program, "--no-config", "-o", "rw,commit_delay=60", source, mnt)
+    run("/usr/bin/python3", "-c", WRITE.format(mnt, 4))
+    p = subprocess.Popen(users.command("sh", "-c", f"cd {mnt} && echo in && read x"),
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert p.stdout.readline() == b"in\n"
+    said = run(program, "--no-config", "umount", mnt, status=1)
+    assert "in use" in said and "another user's" in said, said
+    p.communicate(b"\n")
+    run(program, "--no-config", "umount", "mnt")  # from where it stands
+    expect(source, 4)
+    other = os.path.dirname(own) + "/other"
+    os.mkdir(other)
+    done = subprocess.run([program, "--no-config", "-o", "allow_other", source, other],
+                          stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0
+    said = run(program, "--no-config", "umount", other, status=1)
+    assert "another user's" in said and mounts.is_mounted(other), said
+    done = subprocess.run([program, "--no-config", "umount", other], check=False)
+    assert done.returncode == 0 and not mounts.is_mounted(other)
+
+
+def test_by_a_user(t):
+    """a user without rights unmounts by fusermount3, and it is waited for all the same"""
+    t.call(by_a_user, t.binary)
