@@ -254,8 +254,8 @@ static bool check_each(const struct found *f, size_t i, struct sums *s)
 	s->damaged += status == CHECK_DAMAGED;
 	s->failed += status == CHECK_FAILED;
 	if (cfg.json && !printed) {
-		buf_puts(&text, "{\"source\": ");
-		str_put_json(&text, cfg.shown, strlen(cfg.shown));
+		buf_putc(&text, '{');
+		str_put_member(&text, "source", cfg.shown);
 		buf_puts(&text, ", \"complete\": false, \"good\": false}\n");
 		(void)say(&text);
 	}
@@ -277,8 +277,7 @@ static void put_sums(const struct found *f, const struct sums *s, bool done, str
 			   s->damaged, s->failed, f->others);
 		return;
 	}
-	for (const char *p = cfg->shown; *p; p++)
-		buf_putc(out, (unsigned char)*p < 0x20 || *p == 0x7f ? '?' : *p);
+	str_put_plain(out, cfg->shown);
 	buf_printf(out, ": %zu datasets, %" PRIu64 " other files: %" PRIu64 " good", f->n,
 		   f->others, s->good);
 	if (s->damaged)
@@ -297,8 +296,8 @@ static int check_found(const struct found *f)
 
 	buf_init(&text, 1 << 16);
 	if (cfg->json) {
-		buf_puts(&text, "{\"source\": ");
-		str_put_json(&text, cfg->shown, strlen(cfg->shown));
+		buf_putc(&text, '{');
+		str_put_member(&text, "source", cfg->shown);
 		buf_puts(&text, ", \"datasets\": [");
 		done = say(&text);
 	}

@@ -263,10 +263,10 @@ static int print_report(const struct run *r)
 
 	buf_init(&out, 1 << 20);
 	if (cfg->json) {
-		buf_puts(&out, "{\"source\": ");
-		str_put_json(&out, cfg->shown, strlen(cfg->shown));
-		buf_puts(&out, ", \"destination\": ");
-		str_put_json(&out, to, strlen(to));
+		buf_putc(&out, '{');
+		str_put_member(&out, "source", cfg->shown);
+		buf_puts(&out, ", ");
+		str_put_member(&out, "destination", to);
 		buf_printf(&out,
 			   ", \"view\": \"%s\", \"files\": %" PRIu64 ", \"bytes\": %" PRIu64
 			   ", \"resumed\": %s, \"recompressed\": %zu}\n",
