@@ -128,6 +128,16 @@ void str_put_json(struct buf *b, const char *s, size_t n)
 	buf_release(&utf8);
 }
 
+uint64_t str_hash(const void *p, size_t n)
+{
+	const uint8_t *s = p;
+	uint64_t h = 14695981039346656037u;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ s[i]) * 1099511628211u;
+	return h;
+}
+
 void str_put_member(struct buf *b, const char *name, const char *value)
 {
 	str_put_json(b, name, strlen(name));

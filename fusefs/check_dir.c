@@ -169,12 +169,10 @@ static int look_in(struct found *f, const char *dir, unsigned depth, struct err 
  * the same, what is in the file is of another source for one of them. */
 static char *state_of(const char *state, const char *path)
 {
-	uint64_t h = 14695981039346656037u; /* FNV-1a */
 	char name[24];
 
-	for (const char *s = path; *s; s++)
-		h = (h ^ (unsigned char)*s) * 1099511628211u;
-	(void)snprintf(name, sizeof(name), "%016" PRIx64, h); /* fits */
+	/* fits */
+	(void)snprintf(name, sizeof(name), "%016" PRIx64, str_hash(path, strlen(path)));
 	return mirror_join(state, name);
 }
 

@@ -119,6 +119,9 @@ static void members_and_plain_texts(void **state)
 	buf_putc(&b, '\0');
 	assert_string_equal(b.data, "\"a\": \"x\\\"\\u000a\"\"b\": nullt?u?\xc3\xa4");
 	buf_release(&b);
+	/* Fowler, Noll, Vo: the test vectors of the algorithm */
+	assert_true(str_hash("", 0) == 0xcbf29ce484222325u);
+	assert_true(str_hash("foobar", 6) == 0x85944171f73967e8u);
 }
 
 static void printed_texts_have_any_length(void **state)
