@@ -170,7 +170,7 @@ static int prepare(struct run *r, struct err *e)
 {
 	const struct cfg *cfg = r->setup->cfg;
 	struct convert *c = &r->c;
-	int rc = mirror_wanted(r->setup, e);
+	int rc = mirror_only(r->setup, e); /* the copy's name has set the view */
 
 	if (rc > 0)
 		rc = err_set(
