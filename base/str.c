@@ -128,6 +128,32 @@ void str_put_json(struct buf *b, const char *s, size_t n)
 	buf_release(&utf8);
 }
 
+uint64_t str_hash(const void *p, size_t n)
+{
+	const uint8_t *s = p;
+	uint64_t h = 14695981039346656037u;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ s[i]) * 1099511628211u;
+	return h;
+}
+
+void str_put_member(struct buf *b, const char *name, const char *value)
+{
+	str_put_json(b, name, strlen(name));
+	buf_puts(b, ": ");
+	if (value)
+		str_put_json(b, value, strlen(value));
+	else
+		buf_puts(b, "null");
+}
+
+void str_put_plain(struct buf *b, const char *s)
+{
+	for (; *s; s++)
+		buf_putc(b, (unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s);
+}
+
 void str_put_double(struct buf *b, double v)
 {
 	char text[40];

@@ -21,6 +21,18 @@ bool str_put_utf8(struct buf *b, const void *s, size_t n);
 /* str_put_json - append a JSON string; bytes that are not UTF-8 are taken as Latin-1. */
 void str_put_json(struct buf *b, const char *s, size_t n);
 
+/* str_hash - FNV-1a, 64 bits, of n bytes: the same on every machine and in every version. Who
+ * chooses the bytes can choose the number. */
+uint64_t str_hash(const void *p, size_t n);
+
+/* str_put_member - append a member of a JSON object, without what is between two: "name": "value",
+ * or null for NULL. */
+void str_put_member(struct buf *b, const char *name, const char *value);
+
+/* str_put_plain - append a text of others, which may hold anything, for a terminal: a '?' for each
+ * control character. */
+void str_put_plain(struct buf *b, const char *s);
+
 /* str_put_double - append the shortest decimal that reads back to the same double, always with
  * a '.' or an exponent; non-finite values as NaN, Infinity, -Infinity. Independent of locale. */
 void str_put_double(struct buf *b, double v);

@@ -169,12 +169,10 @@ static int look_in(struct found *f, const char *dir, unsigned depth, struct err 
  * the same, what is in the file is of another source for one of them. */
 static char *state_of(const char *state, const char *path)
 {
-	uint64_t h = 14695981039346656037u; /* FNV-1a */
 	char name[24];
 
-	for (const char *s = path; *s; s++)
-		h = (h ^ (unsigned char)*s) * 1099511628211u;
-	(void)snprintf(name, sizeof(name), "%016" PRIx64, h); /* fits */
+	/* fits */
+	(void)snprintf(name, sizeof(name), "%016" PRIx64, str_hash(path, strlen(path)));
 	return mirror_join(state, name);
 }
 
@@ -254,8 +252,8 @@ static bool check_each(const struct found *f, size_t i, struct sums *s)
 	s->damaged += status == CHECK_DAMAGED;
 	s->failed += status == CHECK_FAILED;
 	if (cfg.json && !printed) {
-		buf_puts(&text, "{\"source\": ");
-		str_put_json(&text, cfg.shown, strlen(cfg.shown));
+		buf_putc(&text, '{');
+		str_put_member(&text, "source", cfg.shown);
 		buf_puts(&text, ", \"complete\": false, \"good\": false}\n");
 		(void)say(&text);
 	}
@@ -277,8 +275,7 @@ static void put_sums(const struct found *f, const struct sums *s, bool done, str
 			   s->damaged, s->failed, f->others);
 		return;
 	}
-	for (const char *p = cfg->shown; *p; p++)
-		buf_putc(out, (unsigned char)*p < 0x20 || *p == 0x7f ? '?' : *p);
+	str_put_plain(out, cfg->shown);
 	buf_printf(out, ": %zu datasets, %" PRIu64 " other files: %" PRIu64 " good", f->n,
 		   f->others, s->good);
 	if (s->damaged)
@@ -297,8 +294,8 @@ static int check_found(const struct found *f)
 
 	buf_init(&text, 1 << 16);
 	if (cfg->json) {
-		buf_puts(&text, "{\"source\": ");
-		str_put_json(&text, cfg->shown, strlen(cfg->shown));
+		buf_putc(&text, '{');
+		str_put_member(&text, "source", cfg->shown);
 		buf_puts(&text, ", \"datasets\": [");
 		done = say(&text);
 	}

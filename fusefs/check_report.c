@@ -51,13 +51,6 @@ static void put_coords(struct buf *out, const struct ds_array *a, uint64_t linea
 		buf_printf(out, "%s%" PRIu64, i ? between : "", coords[i]);
 }
 
-/* put_text - text of a file, which may hold anything, for a terminal. */
-static void put_text(struct buf *out, const char *s)
-{
-	for (; *s; s++)
-		buf_putc(out, (unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s);
-}
-
 static void put_path(struct buf *out, const struct dataset *ds, uint32_t array, bool json)
 {
 	struct buf path;
@@ -69,7 +62,7 @@ static void put_path(struct buf *out, const struct dataset *ds, uint32_t array, 
 	} else {
 		buf_putc(&path, '\0');
 		if (buf_ok(&path))
-			put_text(out, (const char *)path.data);
+			str_put_plain(out, (const char *)path.data);
 	}
 	buf_release(&path);
 }
@@ -93,14 +86,14 @@ static void text_bad(const struct check *c, const struct check_bad *b, bool red,
 		buf_puts(out, ", ");
 		if (*b->key) {
 			buf_puts(out, "in ");
-			put_text(out, b->key);
+			str_put_plain(out, b->key);
 		}
 		if (!b->whole)
 			buf_printf(out, "%sat byte %" PRIu64, *b->key ? " " : "", b->off);
 		buf_printf(out, ", %" PRIu64 " bytes", b->len);
 	}
 	buf_puts(out, ": ");
-	put_text(out, b->why);
+	str_put_plain(out, b->why);
 	buf_putc(out, '\n');
 }
 
@@ -112,14 +105,14 @@ static void text_report(const struct check *c, bool done, bool resumed, struct b
 
 	if (c->rest) {
 		buf_printf(out, "%sdamaged%s  ", red ? "\033[31m" : "", red ? "\033[0m" : "");
-		put_text(out, c->rest);
+		str_put_plain(out, c->rest);
 		buf_puts(out, "; the rest was checked\n");
 	}
 	for (size_t i = 0; i < c->bad.n && buf_ok(out); i++)
 		text_bad(c, &c->bad.v[i], red, out);
 	if (c->bad.more)
 		buf_printf(out, "... and %" PRIu64 " more\n", c->bad.more);
-	put_text(out, c->setup->cfg->shown);
+	str_put_plain(out, c->setup->cfg->shown);
 	buf_printf(out, ": %s, %" PRIu32 " variables, %" PRIu64 " chunks", ds->format,
 		   ds->n_arrays, c->taken);
 	if (c->setup->cfg->quick) {
@@ -163,19 +156,9 @@ static void json_bad(const struct check *c, const struct check_bad *b, struct bu
 	} else {
 		buf_puts(out, "null");
 	}
-	buf_puts(out, ", \"why\": ");
-	str_put_json(out, b->why, strlen(b->why));
-	buf_putc(out, '}');
-}
-
-static void json_word(struct buf *out, const char *name, const char *text)
-{
-	buf_printf(out, "\"%s\": ", name);
-	if (text)
-		str_put_json(out, text, strlen(text));
-	else
-		buf_puts(out, "null");
 	buf_puts(out, ", ");
+	str_put_member(out, "why", b->why);
+	buf_putc(out, '}');
 }
 
 static void json_report(const struct check *c, bool done, bool resumed, struct buf *out)
@@ -183,19 +166,21 @@ static void json_report(const struct check *c, bool done, bool resumed, struct b
 	const struct dataset *ds = &c->source->ds;
 
 	buf_putc(out, '{');
-	json_word(out, "source", c->setup->cfg->shown);
-	json_word(out, "format", ds->format);
+	str_put_member(out, "source", c->setup->cfg->shown);
+	buf_puts(out, ", ");
+	str_put_member(out, "format", ds->format);
 	buf_printf(out,
-		   "\"complete\": %s, \"good\": %s, \"quick\": %s, \"resumed\": %s, "
+		   ", \"complete\": %s, \"good\": %s, \"quick\": %s, \"resumed\": %s, "
 		   "\"variables\": %" PRIu32 ", \"chunks\": %" PRIu64
 		   ", \"bytes_read\": %" PRIu64 ", \"bytes_of_elements\": %" PRIu64 ",\n ",
 		   done ? "true" : "false",
 		   done && !c->bad.n && !c->bad.more && !c->rest ? "true" : "false",
 		   c->setup->cfg->quick ? "true" : "false", resumed ? "true" : "false",
 		   ds->n_arrays, c->taken, c->bytes, c->elements);
-	json_word(out, "left_out", c->rest);
-	json_word(out, "error", c->stop.code ? c->stop.msg : NULL);
-	buf_printf(out, "\"unlisted\": %" PRIu64 ",\n \"damaged\": [", c->bad.more);
+	str_put_member(out, "left_out", c->rest);
+	buf_puts(out, ", ");
+	str_put_member(out, "error", c->stop.code ? c->stop.msg : NULL);
+	buf_printf(out, ", \"unlisted\": %" PRIu64 ",\n \"damaged\": [", c->bad.more);
 	for (size_t i = 0; i < c->bad.n && buf_ok(out); i++) {
 		buf_puts(out, i ? ",\n  " : "\n  ");
 		json_bad(c, &c->bad.v[i], out);

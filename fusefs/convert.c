@@ -170,7 +170,7 @@ static int prepare(struct run *r, struct err *e)
 {
 	const struct cfg *cfg = r->setup->cfg;
 	struct convert *c = &r->c;
-	int rc = mirror_wanted(r->setup, e);
+	int rc = mirror_only(r->setup, e); /* the copy's name has set the view */
 
 	if (rc > 0)
 		rc = err_set(
@@ -263,10 +263,10 @@ static int print_report(const struct run *r)
 
 	buf_init(&out, 1 << 20);
 	if (cfg->json) {
-		buf_puts(&out, "{\"source\": ");
-		str_put_json(&out, cfg->shown, strlen(cfg->shown));
-		buf_puts(&out, ", \"destination\": ");
-		str_put_json(&out, to, strlen(to));
+		buf_putc(&out, '{');
+		str_put_member(&out, "source", cfg->shown);
+		buf_puts(&out, ", ");
+		str_put_member(&out, "destination", to);
 		buf_printf(&out,
 			   ", \"view\": \"%s\", \"files\": %" PRIu64 ", \"bytes\": %" PRIu64
 			   ", \"resumed\": %s, \"recompressed\": %zu}\n",

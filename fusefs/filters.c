@@ -159,11 +159,8 @@ static void text_report(const struct cfg *cfg, struct buf *out)
 
 static void json_text(struct buf *out, const char *name, const char *text)
 {
-	buf_printf(out, ", \"%s\": ", name);
-	if (text)
-		str_put_json(out, text, strlen(text));
-	else
-		buf_puts(out, "null");
+	buf_puts(out, ", ");
+	str_put_member(out, name, text);
 }
 
 static void json_bool(struct buf *out, const char *name, bool yes)

@@ -44,13 +44,6 @@ static const struct plan *plan_of(struct view *v, uint32_t array)
 
 /* For people. */
 
-/* put_text - text of the file, which may hold anything, for a terminal. */
-static void put_text(struct buf *out, const char *s)
-{
-	for (; *s; s++)
-		buf_putc(out, (unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s);
-}
-
 static void put_lengths(struct buf *out, const uint64_t *v, uint32_t rank)
 {
 	for (uint32_t i = 0; i < rank; i++)
@@ -67,7 +60,7 @@ static void text_filters(struct buf *out, const struct codec_chain *chain)
 		const struct codec_spec *spec = &chain->specs[i];
 
 		buf_puts(out, i ? ", " : "");
-		put_text(out, codec_name(spec, tmp, sizeof(tmp)));
+		str_put_plain(out, codec_name(spec, tmp, sizeof(tmp)));
 		for (uint32_t p = 0; p < spec->n_params; p++)
 			buf_printf(out, "%s%" PRIu32, p ? "," : "(", spec->params[p]);
 		buf_puts(out, spec->n_params ? ")" : "");
@@ -91,14 +84,14 @@ static void text_array(struct buf *out, struct view *v, uint32_t ordinal, int ve
 	const struct plan *plan = plan_of(v, ordinal);
 
 	buf_printf(out, "%*s", INDENT, "");
-	put_text(out, a->name);
+	str_put_plain(out, a->name);
 	buf_printf(out, "\n%*stype     ", INDENT + 4, "");
 	info_type(out, &a->type);
 	buf_printf(out, "\n%*sshape    ", INDENT + 4, "");
 	put_lengths(out, a->shape, a->rank);
 	for (uint32_t i = 0; i < a->rank; i++) {
 		buf_puts(out, i ? ", " : "  (");
-		put_text(out, ds->dims[a->dims[i]].name);
+		str_put_plain(out, ds->dims[a->dims[i]].name);
 	}
 	buf_printf(out, "%s\n%*schunks   ", a->rank ? ")" : "", INDENT + 4, "");
 	put_lengths(out, a->chunk, a->rank);
@@ -124,14 +117,14 @@ static void text_array(struct buf *out, struct view *v, uint32_t ordinal, int ve
 		buf_printf(out, "\n%*splan     %s%s", INDENT + 4, "",
 			   plan_kind_name(plan->kind), plan->reason[0] ? ": " : "");
 	if (plan)
-		put_text(out, plan->reason);
+		str_put_plain(out, plan->reason);
 	if (plan && plan->kind != PLAN_PASS && plan->chain.n > 0) {
 		buf_printf(out, "\n%*sshown    ", INDENT + 4, "");
 		text_filters(out, &plan->chain);
 	}
 	if (a->unreadable) {
 		buf_printf(out, "\n%*sproblem  ", INDENT + 4, "");
-		put_text(out, a->unreadable);
+		str_put_plain(out, a->unreadable);
 	}
 	if (a->n_attrs)
 		buf_printf(out, "\n%*sattributes %" PRIu32, INDENT + 4, "", a->n_attrs);
@@ -150,7 +143,7 @@ static void text_group(struct buf *out, struct view *v, uint32_t ordinal, int ve
 	ds_group_path(ds, ordinal, &path);
 	buf_putc(&path, '\0');
 	buf_puts(out, "\ngroup ");
-	put_text(out, buf_ok(&path) ? (const char *)path.data : g->name);
+	str_put_plain(out, buf_ok(&path) ? (const char *)path.data : g->name);
 	if (path.starved)
 		buf_fail(out, &path);
 	buf_release(&path);
@@ -161,7 +154,7 @@ static void text_group(struct buf *out, struct view *v, uint32_t ordinal, int ve
 		const struct ds_dim *d = &ds->dims[g->dims[i]];
 
 		buf_puts(out, i ? "               " : "    dimensions ");
-		put_text(out, d->name);
+		str_put_plain(out, d->name);
 		buf_printf(out, " = %" PRIu64 "%s%s\n", d->len,
 			   d->unlimited ? " (unlimited)" : "",
 			   d->phony ? " (made up: the file names none)" : "");
@@ -174,7 +167,7 @@ static void text_notes(struct buf *out, const char *const *notes, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		buf_puts(out, "    ");
-		put_text(out, notes[i]);
+		str_put_plain(out, notes[i]);
 		buf_putc(out, '\n');
 	}
 }
@@ -187,13 +180,13 @@ static void text_rules(struct buf *out, const struct fs_setup *setup, const stru
 	buf_printf(out, "filter %s\n", filter_name(cfg->filter));
 	for (size_t i = 0; i < cfg->n_filter_rules; i++) {
 		buf_puts(out, "       ");
-		put_text(out, cfg->filter_rules[i]);
+		str_put_plain(out, cfg->filter_rules[i]);
 		buf_printf(out, "  (variables: %" PRIu32 ")\n",
 			   fs_rules_count(setup->rules->filters.v[i].vars, ds));
 	}
 	for (size_t i = 0; i < cfg->n_quantize_rules; i++) {
 		buf_puts(out, i ? "         " : "quantize ");
-		put_text(out, cfg->quantize_rules[i]);
+		str_put_plain(out, cfg->quantize_rules[i]);
 		buf_printf(out, "  (variables: %" PRIu32 ")\n",
 			   fs_rules_count(setup->rules->quants.v[i].vars, ds));
 	}
@@ -217,7 +210,7 @@ static void text_report(struct buf *out, const struct fs_setup *setup, struct vi
 	const struct dataset *ds = &v->source->ds;
 
 	buf_puts(out, "source ");
-	put_text(out, cfg->shown);
+	str_put_plain(out, cfg->shown);
 	buf_printf(out, "\nformat %s, ", ds->format);
 	if (cfg->remote)
 		text_far(out, ds);
@@ -455,13 +448,13 @@ static int by_source(const void *a, const void *b)
 static void text_pairs(struct buf *out, const struct cfg *cfg, const struct pairs *p)
 {
 	buf_puts(out, "source ");
-	put_text(out, cfg->shown);
+	str_put_plain(out, cfg->shown);
 	buf_printf(out, "\nformat directory\nview   mirror, %zu datasets\n", p->n);
 	for (size_t i = 0; i < p->n; i++) {
 		buf_puts(out, i ? "    " : "\n    ");
-		put_text(out, p->v[i].source);
+		str_put_plain(out, p->v[i].source);
 		buf_puts(out, " as ");
-		put_text(out, p->v[i].name);
+		str_put_plain(out, p->v[i].name);
 		buf_putc(out, '\n');
 	}
 }

@@ -526,12 +526,17 @@ static const struct view_ops mirror_ops = {
 
 int mirror_wanted(const struct fs_setup *setup, struct err *e)
 {
+	return setup->cfg->view == CFG_VIEW_AUTO ? mirror_only(setup, e) : 0;
+}
+
+int mirror_only(const struct fs_setup *setup, struct err *e)
+{
 	const char *path = setup->cfg->source;
 	const struct source_ops *of;
 	struct stat st;
 	int rc;
 
-	if (setup->cfg->view != CFG_VIEW_AUTO || setup->cfg->remote)
+	if (setup->cfg->remote)
 		return 0;
 	if (stat(path, &st) < 0) /* of others whoever opens it says more */
 		return errno == EIO || err_accident(-errno) ? err_sys(e, errno, "'%s'", path)

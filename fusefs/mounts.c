@@ -142,9 +142,10 @@ static bool take_off_for_good(const struct mounted *m, struct leaving *l)
 	}
 	l->n += known;
 	if (dead)
-		log_error("'%s': unmounted; its server had died, and what was written may wait: "
-			  "nczarrfs recover, or the next mount, puts it into the dataset",
-			  m->dir);
+		log_error(
+			"'%s': unmounted; its server had died, and what was written may wait: "
+			"nczarrfs recover, or the next mount, puts it into the dataset",
+			m->dir);
 	else if (m->writable && !known)
 		log_error("'%s': unmounted, but whether everything that was written is in the "
 			  "dataset is not known: %s",
@@ -224,15 +225,6 @@ struct row {
 	const struct mounted *m;
 };
 
-static void put_text(struct buf *out, const char *key, const char *value)
-{
-	buf_printf(out, "\"%s\": ", key);
-	if (value)
-		str_put_json(out, value, strlen(value));
-	else
-		buf_puts(out, "null");
-}
-
 static const char *state_of(const struct row *r)
 {
 	return r->m ? states[mounted_ask(r->m->dir)] : "not mounted";
@@ -241,13 +233,13 @@ static const char *state_of(const struct row *r)
 static void put_json(const struct row *r, bool first, struct buf *out)
 {
 	buf_puts(out, first ? "\n  {" : ",\n  {");
-	put_text(out, "name", r->named ? r->named->name : NULL);
+	str_put_member(out, "name", r->named ? r->named->name : NULL);
 	buf_puts(out, ", ");
-	put_text(out, "source", r->m ? r->m->source : r->named->source);
+	str_put_member(out, "source", r->m ? r->m->source : r->named->source);
 	buf_puts(out, ", ");
-	put_text(out, "target", r->m ? r->m->dir : r->named->target);
+	str_put_member(out, "target", r->m ? r->m->dir : r->named->target);
 	buf_puts(out, ", ");
-	put_text(out, "state", state_of(r));
+	str_put_member(out, "state", state_of(r));
 	buf_printf(out, ", \"writable\": %s, ",
 		   !r->m            ? "null"
 		   : r->m->writable ? "true"
@@ -256,15 +248,8 @@ static void put_json(const struct row *r, bool first, struct buf *out)
 		buf_printf(out, "\"user\": %u, ", (unsigned)r->m->user);
 	else
 		buf_puts(out, "\"user\": null, ");
-	put_text(out, "where", r->named ? r->named->where : NULL);
+	str_put_member(out, "where", r->named ? r->named->where : NULL);
 	buf_putc(out, '}');
-}
-
-/* put_plain - a text of others, without what a terminal would obey. */
-static void put_plain(struct buf *out, const char *s)
-{
-	for (; *s; s++)
-		buf_putc(out, (unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s);
 }
 
 static void put_line(const struct row *r, struct buf *out)
@@ -273,9 +258,9 @@ static void put_line(const struct row *r, struct buf *out)
 		   !r->m            ? "-"
 		   : r->m->writable ? "rw"
 				    : "ro");
-	put_plain(out, r->m ? r->m->dir : r->named->target);
+	str_put_plain(out, r->m ? r->m->dir : r->named->target);
 	buf_puts(out, "  ");
-	put_plain(out, r->m ? r->m->source : r->named->source);
+	str_put_plain(out, r->m ? r->m->source : r->named->source);
 	buf_putc(out, '\n');
 }
 

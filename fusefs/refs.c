@@ -153,10 +153,10 @@ static int say_json(const struct cfg *cfg, const char *out, bool parquet)
 	struct buf text;
 
 	buf_init(&text, 1 << 16);
-	buf_puts(&text, "{\"source\": ");
-	str_put_json(&text, cfg->shown, strlen(cfg->shown));
-	buf_puts(&text, ", \"references\": ");
-	str_put_json(&text, out, strlen(out));
+	buf_putc(&text, '{');
+	str_put_member(&text, "source", cfg->shown);
+	buf_puts(&text, ", ");
+	str_put_member(&text, "references", out);
 	buf_printf(&text, ", \"format\": \"%s\"}\n", parquet ? "parquet" : "json");
 	return print_text(&text);
 }

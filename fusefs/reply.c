@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/str.h"
 
 enum { LINES_A_SECOND = 10 };
 
@@ -50,15 +51,6 @@ int reply_errno_write(int rc, bool may_be_absent)
 	}
 }
 
-static uint64_t hash_text(const char *s)
-{
-	uint64_t h = 14695981039346656037u; /* FNV-1a */
-
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 1099511628211u;
-	return h;
-}
-
 static bool seen_locked(struct reply_log *log, uint64_t hash)
 {
 	for (uint32_t i = 0; i < log->n_seen; i++)
@@ -80,7 +72,7 @@ bool reply_log_text(struct reply_log *log, const char *text, int64_t now, uint32
 		log->second = now;
 		log->lines = log->suppressed = log->n_seen = 0;
 	}
-	if (seen_locked(log, hash_text(text))) {
+	if (seen_locked(log, str_hash(text, strlen(text)))) {
 		show = false; /* the kernel asks again after a failed read-ahead */
 	} else if (log->lines >= LINES_A_SECOND) {
 		log->suppressed++;
@@ -105,14 +97,14 @@ bool reply_log_done(struct reply_log *log, const char *text)
 	bool done;
 
 	(void)pthread_mutex_lock(&log->lock);
-	done = once_locked(log, hash_text(text));
+	done = once_locked(log, str_hash(text, strlen(text)));
 	(void)pthread_mutex_unlock(&log->lock);
 	return done;
 }
 
 void reply_log_once(struct reply_log *log, const char *text)
 {
-	const uint64_t hash = hash_text(text);
+	const uint64_t hash = str_hash(text, strlen(text));
 
 	(void)pthread_mutex_lock(&log->lock);
 	if (!once_locked(log, hash) && log->n_once < ARRAY_LEN(log->once))

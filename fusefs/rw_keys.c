@@ -16,6 +16,7 @@
 #include "base/io.h"
 #define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
+#include "base/str.h"
 #include "mountcfg/address.h"
 #include "translate/store_view.h"
 
@@ -54,16 +55,6 @@ static struct noted *find(struct rw_keys *k, const char *key)
 		if (strcmp(k->noted[i].key, key) == 0)
 			return &k->noted[i];
 	return NULL;
-}
-
-/* sum_of - FNV-1a. */
-static uint64_t sum_of(const uint8_t *p, size_t n)
-{
-	uint64_t h = 14695981039346656037u;
-
-	while (n-- > 0)
-		h = (h ^ *p++) * 1099511628211u;
-	return h;
 }
 
 static bool has_put(const struct noted *x, uint64_t sum)
@@ -368,7 +359,7 @@ static bool look(void *arg, const char *key, const struct stage_entry *x)
 static int put_doc(struct commit *c, const char *key, const struct buf *b, uint64_t *ret,
 		   struct err *e)
 {
-	const uint64_t sum = sum_of(b->data, b->len);
+	const uint64_t sum = str_hash(b->data, b->len);
 	struct rw_keys *k = c->k;
 	struct noted *x;
 	int rc = 0;
@@ -406,7 +397,7 @@ static int put_one(struct commit *c, const char *key, struct err *e)
 static bool was_ours(void *arg, const char *key, const uint8_t *p, size_t n)
 {
 	struct rw_keys *k = arg;
-	uint64_t sum = sum_of(p, n);
+	uint64_t sum = str_hash(p, n);
 	const struct noted *x;
 	bool ours;
 

@@ -172,8 +172,8 @@ static void in_json(const char *path, int rc, const struct err *e, struct buf *l
 	size_t n;
 
 	buf_init(&out, lines->max);
-	buf_puts(&out, "{\"source\": ");
-	str_put_json(&out, shown ? shown : "", shown ? strlen(shown) : 0);
+	buf_putc(&out, '{');
+	str_put_member(&out, "source", shown ? shown : "");
 	buf_printf(&out, ", \"recovered\": %s, \"done\": [", rc < 0 ? "false" : "true");
 	for (size_t at = 0; at < lines->len; at += n + 1) {
 		const char *from = (const char *)lines->data + at;
@@ -183,11 +183,8 @@ static void in_json(const char *path, int rc, const struct err *e, struct buf *l
 		buf_puts(&out, at ? ", " : "");
 		str_put_json(&out, from, n);
 	}
-	buf_puts(&out, "], \"error\": ");
-	if (rc < 0)
-		str_put_json(&out, e->msg, strlen(e->msg));
-	else
-		buf_puts(&out, "null");
+	buf_puts(&out, "], ");
+	str_put_member(&out, "error", rc < 0 ? e->msg : NULL);
 	buf_puts(&out, "}\n");
 	buf_clear(lines);
 	if (buf_ok(&out))

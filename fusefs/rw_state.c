@@ -84,15 +84,6 @@ void fs_rw_states(struct buf *out)
 	(void)pthread_mutex_unlock(&open_lock);
 }
 
-static uint64_t hash_text(const char *s)
-{
-	uint64_t h = 14695981039346656037u; /* FNV-1a */
-
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 1099511628211u;
-	return h;
-}
-
 /* name_in - the directory's path below `parent`. Elsewhere than beside the dataset, and for names
  * that are too long, the canonical path is in the name as a hash. */
 static char *name_in(const char *parent, const char *path, const char *base, bool hashed)
@@ -107,7 +98,7 @@ static char *name_in(const char *parent, const char *path, const char *base, boo
 		rc = asprintf(&text, "%s/.%s" SUFFIX, parent, base);
 	else
 		rc = asprintf(&text, "%s/.%.200s-%016llx" SUFFIX, parent, base,
-			      (unsigned long long)hash_text(path));
+			      (unsigned long long)str_hash(path, strlen(path)));
 	return rc < 0 ? NULL : text;
 }
 

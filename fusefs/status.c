@@ -79,19 +79,6 @@ struct writing {
 	bool any; /* something of this family, or of the options, was written */
 };
 
-static void put_text(struct buf *out, const char *s)
-{
-	for (; *s; s++)
-		buf_putc(out, (unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s);
-}
-
-static void json_member(struct buf *out, const char *name, const char *value)
-{
-	str_put_json(out, name, strlen(name));
-	buf_puts(out, ": ");
-	str_put_json(out, value, strlen(value));
-}
-
 /* put_option - options that name other files are for who mounted. */
 static void put_option(void *arg, const char *name, const char *value, bool said, bool is_path)
 {
@@ -101,12 +88,12 @@ static void put_option(void *arg, const char *name, const char *value, bool said
 		value = value[0] ? "(its owner is told)" : "";
 	if (w->json) {
 		buf_puts(w->out, w->any ? ", " : "");
-		json_member(w->out, name, value);
+		str_put_member(w->out, name, value);
 	} else if (said) {
 		buf_puts(w->out, w->any ? "," : "");
-		put_text(w->out, name);
+		str_put_plain(w->out, name);
 		buf_puts(w->out, value[0] ? "=" : "");
-		put_text(w->out, value);
+		str_put_plain(w->out, value);
 	}
 	w->any = w->any || w->json || said;
 }
@@ -154,9 +141,9 @@ static void text_head(struct status *s, struct writing *w)
 	struct buf *out = w->out;
 
 	buf_puts(out, "mount              ");
-	put_text(out, s->mountpoint);
+	str_put_plain(out, s->mountpoint);
 	buf_puts(out, "\nsource             ");
-	put_text(out, s->cfg->shown);
+	str_put_plain(out, s->cfg->shown);
 	buf_printf(out, "\nview               %s", s->view);
 	if (s->format[0])
 		buf_printf(out, ", of %s", s->format);
@@ -180,20 +167,20 @@ static void json_head(struct status *s, struct writing *w)
 	log_levels(&levels);
 	buf_putc(&levels, '\0');
 	buf_putc(out, '{');
-	json_member(out, "mount", s->mountpoint);
+	str_put_member(out, "mount", s->mountpoint);
 	buf_puts(out, ",\n ");
-	json_member(out, "source", s->cfg->shown);
+	str_put_member(out, "source", s->cfg->shown);
 	buf_puts(out, ",\n ");
-	json_member(out, "view", s->view);
+	str_put_member(out, "view", s->view);
 	buf_puts(out, ",\n ");
-	json_member(out, "format", s->format);
+	str_put_member(out, "format", s->format);
 	buf_puts(out, ",\n ");
-	json_member(out, "version", NCZARRFS_VERSION);
+	str_put_member(out, "version", NCZARRFS_VERSION);
 	buf_printf(out, ",\n \"pid\": %d,\n \"uptime_seconds\": %" PRIu64 ",\n \"options\": {",
 		   (int)getpid(), seconds_up(s));
 	cfg_each(s->cfg, put_option, w);
 	buf_puts(out, "},\n ");
-	json_member(out, "log", buf_ok(&levels) ? (const char *)levels.data : "");
+	str_put_member(out, "log", buf_ok(&levels) ? (const char *)levels.data : "");
 	w->any = false;
 	metrics_each(put_value, w);
 	buf_puts(out, w->any ? "}}\n" : "}\n");

@@ -9,12 +9,6 @@
 
 enum { TEXT_SHOWN = 64, DEPTH_MAX = 8 };
 
-static void put_name(struct buf *out, const char *s)
-{
-	for (; *s; s++)
-		buf_putc(out, (unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s);
-}
-
 static void put_type(struct buf *out, const struct dtype *t, int depth);
 
 static void put_fields(struct buf *out, const struct dtype *t, int depth)
@@ -24,7 +18,7 @@ static void put_fields(struct buf *out, const struct dtype *t, int depth)
 		const struct dt_field *f = &t->fields[i];
 
 		buf_puts(out, i ? ", " : "");
-		put_name(out, f->name);
+		str_put_plain(out, f->name);
 		buf_puts(out, ": ");
 		put_type(out, &f->type, depth + 1);
 		for (uint32_t d = 0; d < f->rank; d++)

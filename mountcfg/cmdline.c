@@ -522,59 +522,6 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 	return rc;
 }
 
-static void free_texts(char **list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		free(list[i]);
-	free(list);
-}
-
-/* implied - with allow_other the kernel has to check permissions: nobody else does. */
-static int implied(struct cfg *cfg, struct err *e)
-{
-	cfg_from_set(cfg, CFG_AT_LINE, "with allow_other");
-	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
-		if (strcmp(cfg->fuse_opts[i], "allow_other") == 0 ||
-		    strcmp(cfg->fuse_opts[i], "allow_root") == 0)
-			return cfg_set_options(cfg, "default_permissions", e);
-	return 0;
-}
-
-/* unless_asked - what a configuration says of mounts is not meant for references. */
-static void unless_asked(struct cfg *cfg)
-{
-	if (cfg_from_at(cfg, "rw") < CFG_AT_NAMED && cfg_from_at(cfg, "create") < CFG_AT_NAMED)
-		cfg->rw = cfg->create = false;
-	if (cfg_from_at(cfg, "zarr_format") < CFG_AT_NAMED &&
-	    cfg_from_at(cfg, "shards") < CFG_AT_NAMED && cfg->zarr3) {
-		cfg->zarr3 = cfg->nested = cfg->strict_json = false;
-		cfg->shard_size = 0;
-	}
-	if (cfg_from_at(cfg, "mode") < CFG_AT_NAMED)
-		cfg->mode = CFG_MODE_ZARR;
-	if (cfg_from_at(cfg, "view") < CFG_AT_NAMED)
-		cfg->view = CFG_VIEW_AUTO;
-}
-
-/* settle_refs - references are to the chunks of a Zarr v2 tree as they are stored. */
-static int settle_refs(struct cfg *cfg, struct err *e)
-{
-	unless_asked(cfg);
-	if (cfg->rw || cfg->zarr3 || cfg->mode == CFG_MODE_NCZARR || cfg->view == CFG_VIEW_NC)
-		return err_set(e, -EINVAL,
-			       "refs: references are to a tree that is read, of Zarr v2 "
-			       "without NCZarr's keys: leave out rw, zarr_format=3, shards, "
-			       "mode=nczarr and view=nc");
-	cfg->view = CFG_VIEW_ZARR;
-	if (cfg_from_at(cfg, "filter") < CFG_AT_NAMED) {
-		cfg->filter = CFG_FILTER_KEEP;
-		free_texts(cfg->filter_rules, cfg->n_filter_rules);
-		cfg->filter_rules = NULL;
-		cfg->n_filter_rules = 0;
-	}
-	return 0;
-}
-
 /* without_all - a flag, or several letters of flags, without -a: who is told it is also told a
  * name. false: nothing is left of it. */
 static bool without_all(char *flag)
@@ -705,76 +652,11 @@ int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct
 	if (rc == 0)
 		rc = take_places(cfg, &w, e);
 	if (rc == 0)
-		rc = implied(cfg, e);
-	if (rc == 0)
-		rc = cfg_settle(cfg, e);
-	if (rc == 0 && cfg->command == CFG_REFS)
-		rc = settle_refs(cfg, e);
-	if (rc == 0 && cfg->command == CFG_CONVERT)
-		rc = cfg_settle_convert(cfg, e);
-	if (rc == 0 && cfg->command == CFG_SERVE)
-		rc = cfg_settle_serve(cfg, e);
+		rc = cfg_settle_all(cfg, e);
 	if (rc == 0 && cfg->print_config)
 		cfg->command = CFG_PRINT;
 	release_walk(&w);
 	if (rc < 0)
 		cfg_release(cfg);
 	return rc;
-}
-
-static void wipe_text(char *text)
-{
-	if (text)
-		explicit_bzero(text, strlen(text));
-}
-
-void cfg_forget(struct cfg *cfg)
-{
-	char *const texts[] = {cfg->user, cfg->password, cfg->access_key, cfg->secret_key,
-			       cfg->address};
-
-	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-		wipe_text(texts[i]);
-	if (cfg->remote)
-		wipe_text(cfg->source); /* tokens in its query */
-	for (size_t i = 0; i < cfg->n_more; i++)
-		wipe_text(cfg->more[i]);
-}
-
-void cfg_release(struct cfg *cfg)
-{
-	/* a secret does not stay in memory that is given back */
-	char *const texts[] = {
-		cfg->source,      cfg->shown,       cfg->user,       cfg->out,
-		cfg->mountpoint,  cfg->link_root,   cfg->state_dir,  cfg->endpoint,
-		cfg->profile,     cfg->region,      cfg->access_key, cfg->aws_config,
-		cfg->ca_file,     cfg->bearer_file, cfg->netrc_file, cfg->cache_dir,
-		cfg->address,     cfg->metrics,     cfg->log,        cfg->resume,
-		cfg->config_file, cfg->note,        cfg->port,       cfg->bind,
-		cfg->origin};
-
-	cfg_forget(cfg);
-	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-		free(texts[i]);
-	free(cfg->password);
-	free(cfg->secret_key);
-	free_texts(cfg->more, cfg->n_more);
-	free_texts(cfg->fuse_opts, cfg->n_fuse_opts);
-	free_texts(cfg->filter_rules, cfg->n_filter_rules);
-	free_texts(cfg->quantize_rules, cfg->n_quantize_rules);
-	free_texts(cfg->chunk_rules, cfg->n_chunk_rules);
-	free_texts(cfg->unlimited, cfg->n_unlimited);
-	free_texts(cfg->files, cfg->n_files);
-	for (size_t i = 0; i < cfg->n_passed; i++)
-		wipe_text(cfg->passed[i]);
-	free_texts(cfg->passed, cfg->n_passed);
-	for (size_t i = 0; i < cfg->n_mounts; i++) {
-		free(cfg->mounts[i].name);
-		free(cfg->mounts[i].source);
-		free(cfg->mounts[i].target);
-		free(cfg->mounts[i].where);
-	}
-	free(cfg->mounts);
-	cfg_from_free(cfg->from);
-	*cfg = (struct cfg){.command = cfg->command};
 }

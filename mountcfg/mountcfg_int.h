@@ -182,5 +182,10 @@ int cfg_rc(struct cfg *cfg, const struct address *a, struct err *e) NZ_MUST_USE;
 /* cfg_settle - defaults that depend on other options, and what does not go together. After all
  * options. Returns 0; -EINVAL with what to type instead. */
 int cfg_settle(struct cfg *cfg, struct err *e) NZ_MUST_USE;
+/* cfg_settle_all - the same, and what the command and options of the mount decide. */
+int cfg_settle_all(struct cfg *cfg, struct err *e) NZ_MUST_USE;
+
+/* cfg_texts_free - a list of n owned texts. */
+void cfg_texts_free(char **list, size_t n);
 
 #endif

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/str.h"
+
 #define FIRST (VIEW_ROOT + 1)
 
 enum {
@@ -49,10 +51,8 @@ static struct keys_view *of(struct view *v)
 
 static size_t hash_of(const char *key)
 {
-	uint64_t h = 14695981039346656037u; /* FNV-1a */
+	uint64_t h = str_hash(key, strlen(key));
 
-	for (; *key; key++)
-		h = (h ^ (unsigned char)*key) * 1099511628211u;
 	return (size_t)(h ^ h >> 29);
 }
 

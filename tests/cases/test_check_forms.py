@@ -6,6 +6,7 @@ import os
 import h5py
 import numpy as np
 
+from cases.test_check import flip
 from cases.test_s3 import KEY, KEYS, SECRET
 from lib.context import Skip
 from lib.s3_server import S3Server
@@ -17,14 +18,6 @@ def check(t, *args, status=GOOD, **env):
     got, out, err = t.run(t.binary, "check", "--json", *args, timeout=60 * t.slow, env=env)
     assert got == status, f"status {got}: {out}{err}"
     return json.loads(out)
-
-
-def flip(path, at):
-    with open(path, "r+b") as f:
-        f.seek(at)
-        byte = f.read(1)[0]
-        f.seek(at)
-        f.write(bytes([byte ^ 0x55]))
 
 
 def make_h5(path):

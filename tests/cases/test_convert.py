@@ -173,6 +173,10 @@ def test_refused(t):
     os.symlink("around/in/b.zarr", t.path("link"))
     convert(t, "--force", t.path("around/in/b.zarr"), t.path("link"), fails="inside of it")
     convert(t, source, t.path("nowhere/b.zarr"), fails="the directory of the copy")
+    os.mkdir(t.path("several"))
+    os.link(source, t.path("several/a.nc"))
+    for out in ("b.zarr", "b.nc"):
+        convert(t, t.path("several"), t.path(out), fails="convert those in it one by one")
     convert(t, "-o", "zarr_format=3", source, t.path("b.nc"), fails="view=zarr")
     convert(t, source, "https://example.org/b.zarr", fails="web server")
     convert(t, "-o", "chunks=v,x=1", source, t.path("c.zarr"), fails="chunks of its source")

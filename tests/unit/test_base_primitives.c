@@ -107,6 +107,23 @@ static void doubles_read_back(void **state)
 	buf_release(&b);
 }
 
+static void members_and_plain_texts(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	buf_init(&b, 100);
+	str_put_member(&b, "a", "x\"\n");
+	str_put_member(&b, "b", NULL);
+	str_put_plain(&b, "t\tu\x7f\xc3\xa4");
+	buf_putc(&b, '\0');
+	assert_string_equal(b.data, "\"a\": \"x\\\"\\u000a\"\"b\": nullt?u?\xc3\xa4");
+	buf_release(&b);
+	/* Fowler, Noll, Vo: the test vectors of the algorithm */
+	assert_true(str_hash("", 0) == 0xcbf29ce484222325u);
+	assert_true(str_hash("foobar", 6) == 0x85944171f73967e8u);
+}
+
 static void printed_texts_have_any_length(void **state)
 {
 	char text[3000];
@@ -225,6 +242,7 @@ int main(void)
 		cmocka_unit_test(utf8_is_strict),
 		cmocka_unit_test(latin1_is_kept),
 		cmocka_unit_test(doubles_read_back),
+		cmocka_unit_test(members_and_plain_texts),
 		cmocka_unit_test(printed_texts_have_any_length),
 		cmocka_unit_test(buffers_have_a_ceiling),
 		cmocka_unit_test(errors_join_and_truncate),
