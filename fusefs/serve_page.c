@@ -23,6 +23,7 @@ FILE_BYTES(page_html, "fusefs/page/page.html");
 FILE_BYTES(page_css, "fusefs/page/page.css");
 FILE_BYTES(page_js, "fusefs/page/page.js");
 FILE_BYTES(page_axes, "fusefs/page/axes.js");
+FILE_BYTES(page_blosc, "fusefs/page/blosc.js");
 FILE_BYTES(page_chunks, "fusefs/page/chunks.js");
 FILE_BYTES(page_colour, "fusefs/page/colour.js");
 FILE_BYTES(page_data, "fusefs/page/data.js");
@@ -51,6 +52,7 @@ static const struct file {
 	{"page/page.css", page_css, page_css_end, "text/css; charset=utf-8"},
 	{"page/page.js", page_js, page_js_end, JS},
 	{"page/axes.js", page_axes, page_axes_end, JS},
+	{"page/blosc.js", page_blosc, page_blosc_end, JS},
 	{"page/chunks.js", page_chunks, page_chunks_end, JS},
 	{"page/colour.js", page_colour, page_colour_end, JS},
 	{"page/data.js", page_data, page_data_end, JS},

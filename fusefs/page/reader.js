@@ -1,10 +1,16 @@
-// reader.js - a worker that reads arrays with zarrita. Messages: { id, hello }, answered with whether
-// it can; { id, base, path, format, selection }, with data, shape and stride, or an error; { id,
+// reader.js - a worker that reads arrays with zarrita. Messages: { id, hello }, answered with
+// whether it can; { id, base, path, format, selection }, with data, shape and stride, or an error; { id,
 // abort }.
+import { checked } from "./blosc.js";
 import { encode, parse, request } from "./http.js";
-import { get, missing, open, root, slice } from "./zarr.js";
+import { get, missing, open, registry, root, slice } from "./zarr.js";
 
 const running = new Map(); // what may be given up
+
+for (const name of missing ? [] : ["blosc", "numcodecs.blosc"]) {
+  const load = registry.get(name);
+  registry.set(name, async () => checked(await load()));
+}
 
 // Store - what zarrita reads from. Absence is a 404 and nothing else; errors are errors.
 class Store {

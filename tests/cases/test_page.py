@@ -111,7 +111,8 @@ def test_shards(t):
     """Zarr v3, with Blosc, whose decoder makes code as it begins: the worker may."""
     path = t.path("sample.nc")
     make(path)
-    look(t, path, "-o", "shards")
+    seen = look(t, path, "-o", "shards")
+    assert "damaged" in seen["error"], seen["error"]
 
 
 def test_look(t):
