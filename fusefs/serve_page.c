@@ -40,8 +40,8 @@ FILE_BYTES(page_zarr, PAGE_ZARR);
 
 /* What decodes makes code of its own (embind's invokers): in a worker, which has nothing but the
  * tree. */
-static const char worker_policy[] =
-	"default-src 'none'; connect-src 'self'; script-src 'self' 'wasm-unsafe-eval' 'unsafe-eval'";
+static const char worker_policy[] = "default-src 'none'; connect-src 'self'; "
+				    "script-src 'self' 'wasm-unsafe-eval' 'unsafe-eval'";
 
 static const struct file {
 	const char *name; /* in the path of a request, behind its first '/' */
