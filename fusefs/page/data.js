@@ -1,7 +1,7 @@
 // data.js - a Zarr tree by HTTP: its documents as a tree of nodes, and values of its arrays.
 import { encode, json, request } from "./http.js";
 
-const CHUNKS_LIMIT = 192 * 2 ** 20; // decoded bytes that one picture may need
+const CHUNKS_LIMIT = 64 * 2 ** 20; // decoded bytes that one picture may need
 const LINE_LIMIT = 2 ** 20; // values of a coordinate
 const SIDE = 1200; // values along one side of a picture
 

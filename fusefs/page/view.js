@@ -402,7 +402,7 @@ export class View {
     Object.assign(this, { values, axes, width, height });
     this.canvas.hidden = false;
     const notes = [this.note];
-    if (Math.max(...steps) > 1) notes.push(`Every ${Math.max(...steps)}th value is shown.`);
+    if (Math.max(...steps) > 1) notes.push(`One value in ${Math.max(...steps)} is shown.`);
     if (!extremes(values)) notes.push("All values of it are missing.");
     this.say(notes.filter(Boolean).join(" "));
     const name = `${title(this.node)} along ${axes
