@@ -238,10 +238,8 @@ static void end_signals(sigset_t *set)
 static int prepare(struct serve *s, struct err *e)
 {
 	sigset_t set;
-	int rc = fs_init(&s->fs, e);
+	int rc;
 
-	if (rc < 0)
-		return rc;
 	(void)mallopt(M_ARENA_MAX, ARENAS); /* refused: as many as there would be */
 	if (getrandom(&s->stamp, sizeof(s->stamp), 0) != sizeof(s->stamp))
 		return err_sys(e, errno, "random number");
@@ -313,6 +311,10 @@ int fs_serve_http(const struct fs_setup *setup)
 
 	if (setup->cfg->origin)
 		s.origin = strcmp(setup->cfg->origin, "none") == 0 ? NULL : setup->cfg->origin;
+	if (fs_init(&s.fs, &e) < 0) {
+		log_error("%s", e.msg);
+		return 1;
+	}
 	log_limited();
 	if (prepare(&s, &e) < 0) {
 		log_error("%s", e.msg);

@@ -28,14 +28,13 @@ static struct MHD_Response *common(const struct ask *a, struct MHD_Response *r)
 		{"Cache-Control", "no-cache"},
 		{"X-Content-Type-Options", "nosniff"},
 		{"Referrer-Policy", "no-referrer"},
-		{"Content-Security-Policy",
-		 "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; "
-		 "img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; "
-		 "frame-ancestors 'none'; form-action 'none'"},
 	};
+	static const char policy[] = "default-src 'self'; img-src 'self' data:; object-src 'none'; "
+				     "base-uri 'none'; frame-ancestors 'none'; form-action 'none'";
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		r = serve_header(r, all[i][0], all[i][1]);
+	r = serve_header(r, "Content-Security-Policy", a->policy ? a->policy : policy);
 	if (!a->s->origin)
 		return r;
 	r = serve_header(r, "Access-Control-Allow-Origin", a->s->origin);

@@ -29,6 +29,7 @@ struct ask {
 	struct MHD_Connection *conn;
 	const char *rest; /* of the path, behind "/data" and the like: "" or with a leading '/' */
 	bool head;
+	const char *policy; /* Content-Security-Policy; NULL: that of all but the page's worker */
 };
 
 /* answer_fn - answer a request: queue a response, or return a negative errno with *e, which becomes

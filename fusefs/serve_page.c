@@ -23,15 +23,25 @@ FILE_BYTES(page_html, "fusefs/page/page.html");
 FILE_BYTES(page_css, "fusefs/page/page.css");
 FILE_BYTES(page_js, "fusefs/page/page.js");
 FILE_BYTES(page_axes, "fusefs/page/axes.js");
+FILE_BYTES(page_blosc, "fusefs/page/blosc.js");
 FILE_BYTES(page_chunks, "fusefs/page/chunks.js");
 FILE_BYTES(page_colour, "fusefs/page/colour.js");
 FILE_BYTES(page_data, "fusefs/page/data.js");
 FILE_BYTES(page_details, "fusefs/page/details.js");
+FILE_BYTES(page_http, "fusefs/page/http.js");
 FILE_BYTES(page_picture, "fusefs/page/picture.js");
+FILE_BYTES(page_reader, "fusefs/page/reader.js");
 FILE_BYTES(page_text, "fusefs/page/text.js");
 FILE_BYTES(page_tree, "fusefs/page/tree.js");
 FILE_BYTES(page_view, "fusefs/page/view.js");
 FILE_BYTES(page_zarr, PAGE_ZARR);
+
+#define WORKER "page/reader.js"
+
+/* What decodes makes code of its own (embind's invokers): in a worker, which has nothing but the
+ * tree. */
+static const char worker_policy[] = "default-src 'none'; connect-src 'self'; "
+				    "script-src 'self' 'wasm-unsafe-eval' 'unsafe-eval'";
 
 static const struct file {
 	const char *name; /* in the path of a request, behind its first '/' */
@@ -42,11 +52,14 @@ static const struct file {
 	{"page/page.css", page_css, page_css_end, "text/css; charset=utf-8"},
 	{"page/page.js", page_js, page_js_end, JS},
 	{"page/axes.js", page_axes, page_axes_end, JS},
+	{"page/blosc.js", page_blosc, page_blosc_end, JS},
 	{"page/chunks.js", page_chunks, page_chunks_end, JS},
 	{"page/colour.js", page_colour, page_colour_end, JS},
 	{"page/data.js", page_data, page_data_end, JS},
 	{"page/details.js", page_details, page_details_end, JS},
+	{"page/http.js", page_http, page_http_end, JS},
 	{"page/picture.js", page_picture, page_picture_end, JS},
+	{WORKER, page_reader, page_reader_end, JS},
 	{"page/text.js", page_text, page_text_end, JS},
 	{"page/tree.js", page_tree, page_tree_end, JS},
 	{"page/view.js", page_view, page_view_end, JS},
@@ -72,6 +85,8 @@ int serve_page(struct ask *a, struct err *e)
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		if (strcmp(files[i].name, a->rest) != 0)
 			continue;
+		if (strcmp(files[i].name, WORKER) == 0)
+			a->policy = worker_policy;
 		(void)snprintf(tag, sizeof(tag), "\"%" PRIx64 "-page-%zu\"", a->s->stamp, i);
 		sent = MHD_lookup_connection_value(a->conn, MHD_HEADER_KIND, "If-None-Match");
 		if (!http_tag_listed(sent, tag))

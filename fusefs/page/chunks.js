@@ -1,6 +1,6 @@
 // chunks.js - which chunks of a variable there are, and how long they are.
 import { COLOURS } from "./colour.js";
-import { encode, json } from "./data.js";
+import { encode, json } from "./http.js";
 import { bytes, element, plural } from "./text.js";
 
 const PAGES = 8; // answers that are asked for at most

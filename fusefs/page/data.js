@@ -1,68 +1,41 @@
 // data.js - a Zarr tree by HTTP: its documents as a tree of nodes, and values of its arrays.
-import { get, missing, open, root, slice } from "./zarr.js";
+import { encode, json, request } from "./http.js";
 
-export const canDraw = !missing;
-
-const CHUNKS_LIMIT = 192 * 2 ** 20; // decoded bytes that one picture may need
+const CHUNKS_LIMIT = 64 * 2 ** 20; // decoded bytes that one picture may need
 const LINE_LIMIT = 2 ** 20; // values of a coordinate
 const SIDE = 1200; // values along one side of a picture
 
-// parse - JSON as Python writes it: NaN and Infinity become texts.
-function parse(text) {
-  const strict = text.replace(/"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g, (part) =>
-    part.startsWith('"') ? part : `"${part}"`,
-  );
-  return JSON.parse(strict);
-}
-
-// request - of the server; what it says of an error becomes its message. null: 404.
-async function request(address, options) {
-  let answer;
-  try {
-    answer = await fetch(address, options);
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Error("The server does not answer: has it ended?");
-  }
-  if (answer.status === 404) return null;
-  if (!answer.ok) {
-    const text = (await answer.text()).trim();
-    throw new Error(text || `The server answered ${answer.status} to ${address}`);
-  }
-  return answer;
-}
-
-export async function json(address) {
-  const answer = await request(address);
-  return answer && parse(await answer.text());
-}
-
-export const encode = (path) => path.split("/").map(encodeURIComponent).join("/");
-
-// Store - what zarrita reads from. Absence is a 404 and nothing else; errors are errors.
-class Store {
-  constructor(base) {
-    this.base = base;
+// Reader - arrays are read in a worker: libraries that decode make code of their own, which the
+// page itself may not (Content-Security-Policy), and nobody waits for them.
+class Reader {
+  constructor() {
+    this.waiting = new Map();
+    this.last = 0;
+    this.worker = new Worker("/page/reader.js", { type: "module" });
+    this.worker.onmessage = ({ data }) => {
+      const { resolve, reject } = this.waiting.get(data.id) ?? {};
+      this.waiting.delete(data.id);
+      if (data.error !== undefined) reject?.(new Error(data.error));
+      else resolve?.(data);
+    };
+    this.worker.onerror = () => {
+      for (const { reject } of this.waiting.values())
+        reject(new Error("the part that reads could not be started"));
+      this.waiting.clear();
+    };
   }
 
-  async get(key, options = {}) {
-    const answer = await request(this.base + encode(key.slice(1)), { signal: options.signal });
-    if (!answer) return undefined;
-    if (!/(^|\/)(\.z\w+|zarr\.json)$/.test(key))
-      return new Uint8Array(await answer.arrayBuffer());
-    return new TextEncoder().encode(JSON.stringify(parse(await answer.text())));
-  }
-
-  async getRange(key, range, options = {}) {
-    const value =
-      "suffixLength" in range
-        ? `bytes=-${range.suffixLength}`
-        : `bytes=${range.offset}-${range.offset + range.length - 1}`;
-    const answer = await request(this.base + encode(key.slice(1)), {
-      headers: { Range: value },
-      signal: options.signal,
+  ask(question, signal) {
+    const id = ++this.last;
+    return new Promise((resolve, reject) => {
+      this.waiting.set(id, { resolve, reject });
+      this.worker.postMessage({ ...question, id });
+      signal?.addEventListener("abort", () => {
+        if (!this.waiting.delete(id)) return;
+        this.worker.postMessage({ id, abort: true });
+        reject(new DOMException("given up", "AbortError"));
+      });
     });
-    return answer ? new Uint8Array(await answer.arrayBuffer()) : undefined;
   }
 }
 
@@ -215,7 +188,8 @@ export class Dataset {
   static async load(base, format) {
     const made = new Dataset();
     made.base = base;
-    made.store = new Store(base);
+    made.reader = new Reader();
+    made.canDraw = (await made.reader.ask({ hello: true })).draws;
     made.root = grow(await documents(base, format), "", "");
     return made;
   }
@@ -247,14 +221,11 @@ export class Dataset {
     return null;
   }
 
-  async read(node, selection, signal) {
-    const at = root(this.store).resolve(node.path);
-    const array = await (node.format === 3 ? open.v3 : open.v2)(at, {
-      kind: "array",
-      attrs: false,
-    });
-    const got = await get(array, selection, { signal });
-    return got?.data === undefined ? { data: [got], shape: [] } : got;
+  // read - selection: of each dimension an index, or { start, stop, step }. Gives data, shape and
+  // stride.
+  read(node, selection, signal) {
+    const { path, format } = node;
+    return this.reader.ask({ base: this.base, path, format, selection }, signal);
   }
 
   async line(node, signal, window = [0, node.shape[0]], step = 1) {
@@ -272,6 +243,8 @@ const numeric = (value) =>
       ? Number(value)
       : { NaN: NaN, Infinity: Infinity, "-Infinity": -Infinity }[value];
 
+const slice = (start, stop, step) => ({ start, stop, step });
+
 // unpack - numbers as they are meant: missing ones NaN, packed ones unpacked.
 export function unpack(node, data) {
   const { attrs } = node;
@@ -284,7 +257,7 @@ export function unpack(node, data) {
   const offset = numeric([attrs.add_offset].flat()[0]) ?? 0;
   const out = new Float64Array(data.length);
   for (let i = 0; i < out.length; i++) {
-    const value = Number(data.get ? data.get(i) : data[i]);
+    const value = Number(data[i]);
     out[i] = gone.has(value) ? NaN : value * scale + offset;
   }
   return out;

@@ -97,6 +97,6 @@ export function code(base, format, path) {
     "section",
     { class: "card" },
     element("h3", { text: "In Python" }),
-    element("pre", { tabindex: "0", "aria-label": "Python", role: "region", text }),
+    element("pre", { text }),
   );
 }

@@ -1,5 +1,6 @@
 // page.js - the page: which dataset, which variable.
-import { Dataset, json } from "./data.js";
+import { Dataset } from "./data.js";
+import { json } from "./http.js";
 import { attributes, code, summary } from "./details.js";
 import { element } from "./text.js";
 import * as tree from "./tree.js";

@@ -85,6 +85,15 @@ export function show(tree, root, choose) {
   };
 }
 
+// reveal - scroll the list, and nothing else, to a node.
+function reveal(item) {
+  const list = item.closest("nav");
+  const place = item.querySelector(".label").getBoundingClientRect();
+  const frame = list.getBoundingClientRect();
+  if (place.top < frame.top || place.bottom > frame.bottom)
+    list.scrollTop += place.top - frame.top - frame.height / 3;
+}
+
 // select - mark the node that is shown.
 export function select(tree, path) {
   for (const item of tree.querySelectorAll("[role=treeitem]")) {
@@ -93,6 +102,7 @@ export function select(tree, path) {
     if (is) {
       for (const other of tree.querySelectorAll("[tabindex='0']")) other.tabIndex = -1;
       item.tabIndex = 0;
+      reveal(item);
     }
   }
 }

@@ -1,7 +1,7 @@
 // view.js - one variable: its picture, what chooses a section, and what it says of itself.
 import { Axis } from "./axes.js";
 import * as chunks from "./chunks.js";
-import { canDraw, cost, fits, fitting, isDrawn, isText, limit, section } from "./data.js";
+import { cost, fits, fitting, isDrawn, isText, limit, section } from "./data.js";
 import { attributes, code, storage } from "./details.js";
 import { draw, extremes } from "./picture.js";
 import { bytes, element, number } from "./text.js";
@@ -45,7 +45,7 @@ export class View {
     const stage = element("div", { id: "stage" });
     this.box.replaceChildren(...head, stage, cards);
     this.loadChunks();
-    if (!canDraw) {
+    if (!this.dataset.canDraw) {
       stage.append(
         element("p", {
           class: "notice",
@@ -386,7 +386,7 @@ export class View {
       this.values = null;
       this.canvas.hidden = true;
       this.readout.textContent = "";
-      this.say(`This cannot be read: ${error.cause?.message ?? error.message}`, true);
+      this.say(`This cannot be read: ${error.message}`, true);
     } finally {
       clearTimeout(slow);
       if (turn === this.turn) this.canvas.removeAttribute("aria-busy");
@@ -402,7 +402,7 @@ export class View {
     Object.assign(this, { values, axes, width, height });
     this.canvas.hidden = false;
     const notes = [this.note];
-    if (Math.max(...steps) > 1) notes.push(`Every ${Math.max(...steps)}th value is shown.`);
+    if (Math.max(...steps) > 1) notes.push(`One value in ${Math.max(...steps)} is shown.`);
     if (!extremes(values)) notes.push("All values of it are missing.");
     this.say(notes.filter(Boolean).join(" "));
     const name = `${title(this.node)} along ${axes

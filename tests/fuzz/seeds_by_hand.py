@@ -294,6 +294,15 @@ def codecs():
     return found
 
 
+SERVE = (["\0" + x for x in ("/", "/t/0.0.0", "/a%20b/%C3%A9/", "/../x", "/%2e%2e/", "//a//",
+                              "/%00")]
+         + ["\1" + x for x in ("bytes=0-9", "bytes=-5", "bytes=7-", "bytes=5-2", "bytes=0-1,3-4",
+                              "bytes=18446744073709551616-")]
+         + ["\2" + x for x in ('"1f-0-2a-100"', 'W/"x", "1f-0-2a-100"', "*", '"a')]
+         + ["\3" + x for x in ("localhost:8080", "127.0.0.1", "[::1]:1", "localhost.x", "[::1")]
+         + ["\4" + "<a href='x'>&\""])
+
+
 def first():
     return {
         "url": URLS, "address": ADDRESSES, "options": OPTIONS,
@@ -302,7 +311,7 @@ def first():
         "s3xml": XML, "http": HTTP, "services": SERVICES, "sign": SIGN, "diskcache": CACHE,
         "text": TEXT, "json": JSON, "stage": STAGE, "journal": JOURNAL, "manifest": MANIFEST,
         "parquet": parquet(), "wrap": WRAP, "plan": PLAN, "state": STATE,
-        "keys": KEYS, "conf": CONF, "codec": codecs(),
+        "serve": SERVE, "keys": KEYS, "conf": CONF, "codec": codecs(),
     }
 
 
