@@ -505,6 +505,8 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 		rc = take_place(cfg, w, c->places[i], i < w->n_places ? w->places[i] : NULL, e);
 	for (size_t i = 0; i < ARRAY_LEN(paths) && rc == 0; i++)
 		rc = make_absolute(paths[i], e);
+	if (rc == 0 && cfg->concat_index && strcmp(cfg->concat_index, "none") != 0)
+		rc = make_absolute(&cfg->concat_index, e);
 	return rc;
 }
 
@@ -712,7 +714,7 @@ void cfg_release(struct cfg *cfg)
 		cfg->profile,     cfg->region,      cfg->access_key, cfg->aws_config,
 		cfg->ca_file,     cfg->bearer_file, cfg->netrc_file, cfg->cache_dir,
 		cfg->address,     cfg->metrics,     cfg->log,        cfg->resume,
-		cfg->config_file, cfg->note};
+		cfg->config_file, cfg->note,        cfg->concat,     cfg->concat_index};
 
 	cfg_forget(cfg);
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
