@@ -67,6 +67,12 @@ static void put_type_blob(struct buf *b, const struct dtype *t)
 	buf_release(&own);
 }
 
+/* has_level - filters whose parameters only say how hard a writer tried: readers need none. */
+static bool has_level(uint32_t id)
+{
+	return id == CODEC_DEFLATE || id == CODEC_ZSTD || id == CODEC_BZIP2;
+}
+
 static void put_chain(struct buf *b, const struct codec_chain *chain)
 {
 	struct buf own;
@@ -74,6 +80,8 @@ static void put_chain(struct buf *b, const struct codec_chain *chain)
 	buf_init(&own, b->max);
 	for (uint32_t i = 0; i < chain->n; i++) {
 		buf_put_le32(&own, chain->specs[i].h5_id);
+		if (has_level(chain->specs[i].h5_id))
+			continue;
 		buf_put_le32(&own, chain->specs[i].n_params);
 		for (uint32_t k = 0; k < chain->specs[i].n_params; k++)
 			buf_put_le32(&own, chain->specs[i].params[k]);

@@ -253,7 +253,7 @@ static int set_fill(struct join *j, struct ds_array *a, const struct join_array 
 		    struct err *e)
 {
 	const struct join_form *first = &j->forms.v[j->members[0].forms[x->slot]];
-	const struct join_part *p = join_part_of(j, (uint32_t)(a - j->base.ds.arrays), 0);
+	struct join_conv conv = join_part_of(j, (uint32_t)(a - j->base.ds.arrays), 0)->conv;
 	uint8_t *fill = arena_alloc(&j->base.ds.arena, 1, a->type.size);
 	const double nan64 = __builtin_nan("");
 	const float nan32 = __builtin_nanf("");
@@ -264,7 +264,8 @@ static int set_fill(struct join *j, struct ds_array *a, const struct join_array 
 		memcpy(fill, &nan64, sizeof(nan64));
 	else if (x->goal.unpack)
 		memcpy(fill, &nan32, sizeof(nan32));
-	else if (join_convert(&p->conv, first->fill.p, fill, 1, NULL) < 0)
+	conv.shift = NULL; /* it is no time */
+	if (!x->goal.unpack && join_convert(&conv, first->fill.p, fill, 1, NULL) < 0)
 		memset(fill, 0, a->type.size);
 	a->fill = fill;
 	a->fill_defined = a->fill_defined || x->goal.unpack;
