@@ -26,15 +26,18 @@ static int init(struct join *j, const char *pattern, const struct join_options *
 	return join_forms_init(&j->forms, opts->source->max_meta_bytes, e);
 }
 
-/* newest - the time of what was changed last is that of the join. */
+/* set_stat - the time of what was changed last, and the size of all files. */
 static void set_stat(struct join *j)
 {
 	struct stat *st = &j->base.ds.st;
 
 	*st = j->first->ds.st;
+	st->st_size = 0;
 	for (size_t i = 0; i < j->n_members; i++) {
 		const struct join_id *id = &j->members[i].id;
 
+		if (ckd_add(&st->st_size, st->st_size, (off_t)id->size))
+			st->st_size = INT64_MAX;
 		if (id->mtime_s > st->st_mtim.tv_sec ||
 		    (id->mtime_s == st->st_mtim.tv_sec && id->mtime_ns > st->st_mtim.tv_nsec))
 			st->st_mtim = (struct timespec){.tv_sec = id->mtime_s,

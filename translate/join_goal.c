@@ -187,9 +187,13 @@ static int shifts_to(struct numbers *x, const char *units, const char *calendar,
 			return err_set(e, -EINVAL, "'%s' has no units, and '%s' in the first file",
 				       f->path, units);
 		rc = cf_time_between(f->units, f->calendar, units, calendar, s, e);
-		if (rc < 0)
-			return err_wrap(e, -EINVAL, "'%s' in '%s' (calendar %s)", f->path,
-					f->units, f->calendar ? f->calendar : "standard");
+		if (rc < 0) {
+			(void)err_wrap(e, rc, "'%s' in '%s' (calendar %s)", f->path, f->units,
+				       f->calendar ? f->calendar : "standard");
+			if (e)
+				e->code = -EINVAL;
+			return -EINVAL;
+		}
 		x->shifts_same = x->shifts_same && s->same;
 		x->integral = x->integral && s->den == 1 && s->off_den == 1;
 	}

@@ -112,6 +112,14 @@ static int write_beside(const char *path, const struct buf *b, struct err *e)
 	return rc;
 }
 
+static bool all_known(const struct join *j)
+{
+	for (size_t i = 0; i < j->n_members; i++)
+		if (!j->members[i].known && !j->members[i].id.dir)
+			return false;
+	return true;
+}
+
 void join_index_save(struct join *j)
 {
 	struct err e = ERR_INIT;
@@ -137,8 +145,7 @@ void join_index_save(struct join *j)
 		log_warn("the index of '%s' is not kept, so that all files are read at each "
 			 "start: %s",
 			 join_name(j->pattern), e.msg);
-	else
-		j->index_dirty = false;
+	j->index_dirty = rc == 0 && !all_known(j); /* a failure is said once */
 	buf_release(&b);
 }
 

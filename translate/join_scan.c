@@ -11,6 +11,7 @@
 #include "base/log.h"
 
 #define THREADS_MAX 8
+#define ROUND ((size_t)1024)          /* members between two writes of the index */
 #define FORM_MAX ((size_t)16 << 20)  /* bytes of one array's form */
 #define COORD_MAX ((uint64_t)4 << 20) /* of a member's coordinate: longer ones are not kept */
 
@@ -236,6 +237,7 @@ struct work {
 	struct join *j;
 	pthread_mutex_t lock;  /* of the forms */
 	atomic_size_t next;
+	size_t end;            /* members before it are looked at */
 	pthread_mutex_t fail;
 	size_t failed;         /* fail: the first member, by name, that could not be scanned */
 	struct err why;        /* fail */
@@ -250,7 +252,7 @@ static void *scan_some(void *arg)
 		size_t i = atomic_fetch_add(&w->next, 1);
 		struct err e = ERR_INIT;
 
-		if (i >= j->n_members)
+		if (i >= w->end)
 			return NULL;
 		if (j->members[i].known || scan_member(j, &j->members[i], &w->lock, &e) == 0)
 			continue;
@@ -260,7 +262,7 @@ static void *scan_some(void *arg)
 			w->why = e;
 		}
 		(void)pthread_mutex_unlock(&w->fail);
-		atomic_store(&w->next, j->n_members); /* the others need not begin */
+		atomic_store(&w->next, w->end); /* the others need not begin */
 	}
 }
 
@@ -275,11 +277,23 @@ static size_t threads_for(size_t n)
 	return n < cpus ? n : cpus;
 }
 
+/* scan_round - members up to w->end, by several threads. */
+static void scan_round(struct work *w, size_t unknown)
+{
+	pthread_t threads[THREADS_MAX];
+	size_t n = 0, want = threads_for(unknown);
+
+	while (n + 1 < want && pthread_create(&threads[n], NULL, scan_some, w) == 0)
+		n++;
+	(void)scan_some(w);
+	while (n > 0)
+		(void)pthread_join(threads[--n], NULL);
+}
+
 int join_scan(struct join *j, struct err *e)
 {
 	struct work w = {.j = j, .why = ERR_INIT};
-	pthread_t threads[THREADS_MAX];
-	size_t unknown = 0, n = 0, want;
+	size_t unknown = 0;
 
 	for (size_t i = 0; i < j->n_members; i++)
 		unknown += !j->members[i].known;
@@ -288,12 +302,14 @@ int join_scan(struct join *j, struct err *e)
 	log_debug("'%s': %zu of %zu members are read", j->pattern, unknown, j->n_members);
 	(void)pthread_mutex_init(&w.lock, NULL);
 	(void)pthread_mutex_init(&w.fail, NULL);
-	want = threads_for(unknown);
-	while (n + 1 < want && pthread_create(&threads[n], NULL, scan_some, &w) == 0)
-		n++;
-	(void)scan_some(&w);
-	while (n > 0)
-		(void)pthread_join(threads[--n], NULL);
+	/* what was found out is kept from time to time: who starts again goes on from there */
+	while (w.why.code == 0 && w.end < j->n_members) {
+		atomic_store(&w.next, w.end);
+		w.end += ROUND < j->n_members - w.end ? ROUND : j->n_members - w.end;
+		scan_round(&w, unknown);
+		if (w.end < j->n_members)
+			join_index_save(j);
+	}
 	(void)pthread_mutex_destroy(&w.lock);
 	(void)pthread_mutex_destroy(&w.fail);
 	if (w.why.code == 0)
