@@ -67,7 +67,7 @@ int fs_concat(const struct fs_setup *setup, const struct source_options *opts,
 		.dim = cfg->concat,
 		.equal = cfg->concat_equal,
 		.open_members = cfg->open_datasets,
-		.cache_bytes = cfg->cache_size,
+		.cache_bytes = cfg->cache_size / 4, /* the view has its own for what it shows */
 		.source = opts,
 	};
 	int rc = 0;

@@ -59,18 +59,7 @@ static int open_first(struct join *j, struct err *e)
 	if (!join_id_same(&id, &m->id))
 		return err_set(e, -ESTALE, "'%s' changed while it was joined",
 			       join_name(m->path));
-	return 0;
-}
-
-/* verify_first - it is what was said of it. */
-static int verify_first(struct join *j, struct err *e)
-{
-	const struct join_opened *at;
-	int rc = join_take(j, 0, &at, e);
-
-	if (rc == 0)
-		join_give(j, 0);
-	return rc;
+	return join_verify(j, m, j->first, e);
 }
 
 static int open_all(struct join *j, struct err *e)
@@ -96,8 +85,6 @@ static int open_all(struct join *j, struct err *e)
 		rc = open_first(j, e);
 	if (rc == 0)
 		rc = join_model(j, total, e);
-	if (rc == 0)
-		rc = verify_first(j, e);
 	if (rc < 0)
 		return rc;
 	set_stat(j);
@@ -156,6 +143,8 @@ int join_open(const struct source_ops *const *formats, size_t n, const char *pat
 	struct join *j = NULL;
 	int rc = join_new(formats, n, pattern, opts, &j, e);
 
+	if (rc == -ESTALE) /* it changed meanwhile, or the index was not true: it is gone */
+		rc = join_new(formats, n, pattern, opts, &j, e);
 	if (rc < 0)
 		return rc;
 	source_opened(&j->base, pattern);

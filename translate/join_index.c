@@ -7,8 +7,8 @@
  *   text      the dimension; u8: others are compared
  *   u64       forms, each: u64 bytes, and the bytes (join_form.c)
  *   u64       members, each: text path; u64 dev, ino, size, mtime s, ns, ctime s, ns; u64 length
- *             along the dimension; u64 digest of others; u32 forms, each u32; u64 bytes of the
- *             coordinate, and they
+ *             along the dimension; u64 digest of others; u32 forms, each u32; u32 form of the
+ *             coordinate; u64 bytes of it, and they
  * Numbers are little-endian; a text is u64 bytes, its NUL included, and the bytes. */
 #define LOG_COMPONENT LOG_SOURCE
 #include "translate/join_int.h"
@@ -55,6 +55,7 @@ static void put_member(struct buf *b, const struct join_member *m)
 	buf_put_le32(b, m->n_forms);
 	for (uint32_t i = 0; i < m->n_forms; i++)
 		buf_put_le32(b, m->forms[i]);
+	buf_put_le32(b, m->coord_form);
 	put_u64(b, m->n_coord);
 	if (m->n_coord > 0)
 		buf_put(b, m->coord, m->n_coord);
@@ -63,7 +64,7 @@ static void put_member(struct buf *b, const struct join_member *m)
 /* worth - what a directory's identity says is not enough to believe anything of it. */
 static bool worth(const struct join_member *m)
 {
-	return m->known && !m->id.dir;
+	return m->known && !m->young && !m->id.dir;
 }
 
 static void put_all(struct buf *b, const struct join *j)
@@ -145,7 +146,7 @@ void join_index_save(struct join *j)
 		log_warn("the index of '%s' is not kept, so that all files are read at each "
 			 "start: %s",
 			 join_name(j->pattern), e.msg);
-	j->index_dirty = rc == 0 && !all_known(j); /* a failure is said once */
+	j->index_dirty = rc == 0 && !all_known(j); /* a failure is said once, and not tried again */
 	buf_release(&b);
 }
 
@@ -220,7 +221,11 @@ static bool fits(const struct join *j, const struct join_member *m)
 			return false;
 		last = f->path;
 	}
-	return m->n_forms > 0 && m->len <= INT64_MAX;
+	if (m->n_forms == 0 || m->len > INT64_MAX || m->coord_form != join_coord_of(j, m))
+		return false;
+	return m->coord_form == JOIN_NONE
+		       ? m->n_coord == 0
+		       : m->n_coord == m->len * j->forms.v[m->coord_form].type.size;
 }
 
 /* get_known - what the file says of one member, into *m. */
@@ -239,20 +244,20 @@ static void get_known(struct slice *s, struct join_member *m)
 	m->forms = alloc_array(m->n_forms, sizeof(*m->forms));
 	for (uint32_t i = 0; m->forms && i < m->n_forms; i++)
 		m->forms[i] = rd_le32(s);
+	m->coord_form = rd_le32(s);
 	n = rd_le64(s);
 	p = n <= s->len ? rd_bytes(s, (size_t)n) : NULL;
 	if (!m->forms || (n > 0 && !p)) {
 		s->bad = true;
 		return;
 	}
-	if (n == 0)
-		return;
 	m->coord = alloc_array((size_t)n, 1);
 	if (!m->coord) {
 		s->bad = true;
 		return;
 	}
-	memcpy(m->coord, p, (size_t)n);
+	if (n > 0)
+		memcpy(m->coord, p, (size_t)n);
 	m->n_coord = (size_t)n;
 }
 
@@ -323,8 +328,18 @@ static void forget_all(struct join *j)
 
 		free(m->forms);
 		free(m->coord);
-		*m = (struct join_member){.path = m->path, .id = m->id, .rank = m->rank};
+		*m = (struct join_member){.path = m->path,
+					  .id = m->id,
+					  .rank = m->rank,
+					  .coord_form = JOIN_NONE};
 	}
+}
+
+void join_index_drop(struct join *j)
+{
+	if (j->opts.index_file && unlink(j->opts.index_file) == 0)
+		log_info("the index of '%s' says what is not so: it is made again",
+			 join_name(j->pattern));
 }
 
 void join_index_load(struct join *j)

@@ -78,10 +78,12 @@ struct join_member {
 	char *path;
 	struct join_id id;
 	bool known;             /* the rest holds for id */
+	bool young;             /* it may have been written after that with the same id */
 	uint64_t len, start;    /* elements along the dimension; start: once they are in order */
 	uint32_t n_forms;
 	uint32_t *forms;        /* of joined arrays, ascending by path; owned */
-	uint8_t *coord;         /* presented bytes of the coordinate, len elements; NULL: none */
+	uint32_t coord_form;    /* of the coordinate, one of forms; JOIN_NONE: none is kept */
+	uint8_t *coord;         /* its presented bytes, len elements; owned */
 	size_t n_coord;
 	uint64_t others;        /* digest of the other variables; 0 unless they have to be equal */
 	long double first, last; /* of the coordinate, in the units of the first member */
@@ -203,7 +205,15 @@ int join_scan(struct join *j, struct err *e) NZ_MUST_USE;
 void join_index_load(struct join *j);
 void join_index_save(struct join *j);
 
+/* join_index_drop - what the file says is not so. */
+void join_index_drop(struct join *j);
+/* join_index_parse - false: it is damaged, and some of it may have been taken over. */
 bool join_index_parse(struct join *j, const uint8_t *data, size_t len);
+
+/* join_coord_of - the form of a member's coordinate: of variables of numbers with the dimension's
+ * name and no other dimension, that with the shortest path; JOIN_NONE: there is none, or it is not
+ * as long as the dimension. */
+uint32_t join_coord_of(const struct join *j, const struct join_member *m);
 
 /* join_order - members into order, their places along the dimension, *ret_total elements. */
 int join_order(struct join *j, uint64_t *ret_total, struct err *e) NZ_MUST_USE;
@@ -243,6 +253,10 @@ int join_note(struct join *j, struct err *e, const char *fmt, ...) NZ_PRINTF(3, 
 /* join_member_at - the member that has element `at` along the dimension. */
 uint32_t join_member_at(const struct join *j, uint64_t at);
 const struct join_part *join_part_of(const struct join *j, uint32_t array, uint32_t member);
+
+/* join_verify - whether an open member's joined arrays have the forms that are known of it. */
+int join_verify(struct join *j, const struct join_member *m, struct source *s,
+		struct err *e) NZ_MUST_USE;
 
 /* join_take - a member, opened if it is not; join_give it back. Returns 0; -ESTALE it is not what
  * was joined any more. */

@@ -104,7 +104,7 @@ static int add(struct list *l, const char *path, struct err *e)
 {
 	if (grow_array(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0)
 		return err_nomem(e);
-	l->v[l->n] = (struct join_member){.path = strdup(path)};
+	l->v[l->n] = (struct join_member){.path = strdup(path), .coord_form = JOIN_NONE};
 	if (!l->v[l->n].path)
 		return err_nomem(e);
 	l->n++;

@@ -65,7 +65,40 @@ static int map(struct join *j, const struct join_member *m, struct join_opened *
 		}
 	}
 	buf_release(&b);
-	return rc < 0 ? rc : found == want ? 0 : changed(j, m, e);
+	if (rc == 0 && found != want) {
+		join_index_drop(j); /* the file is the same by all that can be seen of it */
+		rc = changed(j, m, e);
+	}
+	return rc;
+}
+
+int join_verify(struct join *j, const struct join_member *m, struct source *s, struct err *e)
+{
+	struct buf b;
+	uint32_t n = 0;
+	int rc = 0;
+
+	buf_init(&b, PTRDIFF_MAX);
+	for (uint32_t k = 0; k < s->ds.n_arrays && rc == 0; k++) {
+		uint32_t form, i = 0;
+		bool twice;
+
+		buf_clear(&b);
+		if (join_describe(&s->ds, k, j->dim, &b, &twice) == JOIN_NONE)
+			continue;
+		rc = buf_ok(&b) ? join_intern(&j->forms, b.data, b.len, &form, e) : err_nomem(e);
+		while (rc == 0 && i < m->n_forms && m->forms[i] != form)
+			i++;
+		n++;
+		if (rc == 0 && i == m->n_forms)
+			n = JOIN_NONE - s->ds.n_arrays; /* never as many as there are */
+	}
+	buf_release(&b);
+	if (rc == 0 && n != m->n_forms) {
+		join_index_drop(j);
+		rc = changed(j, m, e);
+	}
+	return rc;
 }
 
 static int make_io(struct join *j, struct join_opened *o, struct err *e)

@@ -310,27 +310,25 @@ static int take_values(struct join *j, struct join_array *x, struct ds_array *a,
 		return err_nomem(e);
 	for (uint32_t i = 0; i < j->n_members; i++) {
 		const struct join_member *m = &j->members[i];
-		int rc = join_convert(&join_part_of(j, array, i)->conv, m->coord,
-				      x->values + m->start * a->type.size, (size_t)m->len, e);
+		int rc;
 
+		if (m->len == 0)
+			continue;
+		rc = join_convert(&join_part_of(j, array, i)->conv, m->coord,
+				  x->values + m->start * a->type.size, (size_t)m->len, e);
 		if (rc < 0)
 			return err_wrap(e, -EINVAL, "'%s': '%s'", join_name(m->path), a->name);
 	}
 	return 0;
 }
 
-static bool has_values(const struct join *j, const struct join_array *x,
-		       const struct ds_array *a)
+/* has_values - whether all members keep those of this very array. */
+static bool has_values(const struct join *j, const struct join_array *x)
 {
-	if (a->rank != 1 || strcmp(a->name, j->dim) != 0 || a->unreadable)
-		return false;
-	for (size_t i = 0; i < j->n_members; i++) {
-		const struct join_member *m = &j->members[i];
-		uint32_t size = j->forms.v[m->forms[x->slot]].type.size;
-
-		if (m->len > 0 && (!m->coord || m->n_coord / size != m->len))
+	for (size_t i = 0; i < j->n_members; i++)
+		if (j->members[i].len > 0 &&
+		    j->members[i].coord_form != j->members[i].forms[x->slot])
 			return false;
-	}
 	return true;
 }
 
@@ -348,7 +346,7 @@ static int set_access(struct join *j, struct join_array *x, struct ds_array *a, 
 		return rc;
 	settle_parts(j, x, a);
 	x->aligned = all_line_up(j, x);
-	x->coord = has_values(j, x, a);
+	x->coord = has_values(j, x);
 	if (dt_is_vlen(&a->type))
 		return 0;
 	if (changed || !x->aligned || x->coord) {

@@ -9,20 +9,10 @@
 
 #define ARENA_MAX ((size_t)1 << 20)
 
-/* coord_form - of the member's coordinate, whose values are kept; NULL: it has none. */
+/* coord_form - of the member's coordinate; NULL: it has none. */
 static const struct join_form *coord_form(const struct join *j, const struct join_member *m)
 {
-	if (!m->coord)
-		return NULL;
-	for (uint32_t i = 0; i < m->n_forms; i++) {
-		const struct join_form *f = &j->forms.v[m->forms[i]];
-		const char *name = strrchr(f->path, '/');
-
-		if (f->rank == 1 && name && strcmp(name + 1, j->dim) == 0 &&
-		    m->n_coord / f->type.size == m->len)
-			return f;
-	}
-	return NULL;
+	return m->coord_form == JOIN_NONE ? NULL : &j->forms.v[m->coord_form];
 }
 
 /* ends - the first and the last value, in the units of `to`. */

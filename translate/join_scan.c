@@ -7,11 +7,13 @@
 #include <inttypes.h>
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
 
 #define THREADS_MAX 8
 #define ROUND ((size_t)1024)          /* members between two writes of the index */
+#define YOUNG_S 1
 #define FORM_MAX ((size_t)16 << 20)  /* bytes of one array's form */
 #define COORD_MAX ((uint64_t)4 << 20) /* of a member's coordinate: longer ones are not kept */
 
@@ -88,12 +90,31 @@ static int dim_len(const struct join *j, const struct source *s,
 	return 0;
 }
 
-/* is_coord - a variable of numbers with the dimension's name, and nothing but that dimension. */
-static bool is_coord(const struct join *j, const struct ds_array *a)
+static bool is_coord(const struct join *j, const struct join_member *m,
+		     const struct join_form *f)
 {
-	return a->rank == 1 && strcmp(a->name, j->dim) == 0 && !a->unreadable &&
-	       (a->type.kind == DT_INT || a->type.kind == DT_UINT ||
-		(a->type.kind == DT_FLOAT && a->type.size >= 4));
+	const char *name = strrchr(f->path, '/');
+	bool number = f->type.kind == DT_INT || f->type.kind == DT_UINT ||
+		      (f->type.kind == DT_FLOAT && f->type.size >= 4);
+
+	return f->rank == 1 && name && strcmp(name + 1, j->dim) == 0 && !f->unreadable &&
+	       number && f->shape[0] == m->len && m->len <= COORD_MAX / f->type.size;
+}
+
+uint32_t join_coord_of(const struct join *j, const struct join_member *m)
+{
+	uint32_t best = JOIN_NONE;
+	size_t shortest = SIZE_MAX;
+
+	for (uint32_t i = 0; i < m->n_forms; i++) {
+		const struct join_form *f = &j->forms.v[m->forms[i]];
+
+		if (is_coord(j, m, f) && strlen(f->path) < shortest) {
+			shortest = strlen(f->path);
+			best = m->forms[i];
+		}
+	}
+	return best;
 }
 
 /* read_all - all elements of an array of one dimension. */
@@ -131,27 +152,19 @@ static int read_all(const struct join *j, struct source *s, uint32_t array, uint
 	return rc;
 }
 
-static int take_coord(const struct join *j, struct source *s, struct join_member *m,
-		      struct err *e)
+/* take_coord - the values of the coordinate. d: the forms that m has now. */
+static int take_coord(const struct join *j, struct source *s, const struct described *d,
+		      uint32_t size, struct join_member *m, struct err *e)
 {
-	for (uint32_t i = 0; i < s->ds.n_arrays; i++) {
-		const struct ds_array *a = &s->ds.arrays[i];
-		uint64_t bytes;
-		int rc;
+	uint32_t i = 0;
 
-		if (!is_coord(j, a) || a->shape[0] != m->len ||
-		    ckd_mul(&bytes, a->shape[0], (uint64_t)a->type.size) || bytes > COORD_MAX)
-			continue;
-		m->coord = alloc_array((size_t)bytes, 1);
-		if (!m->coord)
-			return err_nomem(e);
-		m->n_coord = (size_t)bytes;
-		rc = read_all(j, s, i, m->coord, e);
-		if (rc < 0)
-			return rc;
-		break;
-	}
-	return 0;
+	if (m->coord_form == JOIN_NONE)
+		return 0;
+	while (d[i].form != m->coord_form)
+		i++;
+	m->n_coord = (size_t)(m->len * size); /* join_coord_of has looked */
+	m->coord = alloc_array(m->n_coord, 1);
+	return m->coord ? read_all(j, s, d[i].array, m->coord, e) : err_nomem(e);
 }
 
 /* sort - by path: files need not have the same order. */
@@ -173,27 +186,38 @@ static int scan_source(struct join *j, struct source *s, struct join_member *m,
 		       pthread_mutex_t *lock, struct err *e)
 {
 	auto_free struct described *d = alloc_array(s->ds.n_arrays, sizeof(*d));
-	uint32_t n = 0;
+	uint32_t n = 0, size = 0;
 	int rc = d ? describe_all(j, s, d, &n, lock, e) : err_nomem(e);
 
 	if (rc == 0)
 		rc = dim_len(j, s, n, &m->len, e);
-	if (rc == 0)
-		rc = take_coord(j, s, m, e);
-	if (rc == 0 && j->opts.equal)
-		rc = join_others_of(j, s, &m->others, e);
 	if (rc < 0)
 		return rc;
 	m->forms = alloc_array(n, sizeof(*m->forms));
 	if (!m->forms)
 		return err_nomem(e);
-	(void)pthread_mutex_lock(lock);
+	m->n_forms = n;
+	(void)pthread_mutex_lock(lock); /* the table may move */
 	sort_forms(j, d, n);
-	(void)pthread_mutex_unlock(lock);
 	for (uint32_t i = 0; i < n; i++)
 		m->forms[i] = d[i].form;
-	m->n_forms = n;
-	return 0;
+	m->coord_form = join_coord_of(j, m);
+	if (m->coord_form != JOIN_NONE)
+		size = j->forms.v[m->coord_form].type.size;
+	(void)pthread_mutex_unlock(lock);
+	rc = take_coord(j, s, d, size, m, e);
+	if (rc == 0 && j->opts.equal)
+		rc = join_others_of(j, s, &m->others, e);
+	return rc;
+}
+
+/* is_young - a file that was written a moment ago may be written again in the same tick of the
+ * clock, and look the same: what is known of it is not kept. */
+static bool is_young(const struct join_id *id)
+{
+	struct timespec now;
+
+	return clock_gettime(CLOCK_REALTIME, &now) < 0 || id->mtime_s + YOUNG_S >= now.tv_sec;
 }
 
 /* forget - what was found out of a member that turned out to be no good. */
@@ -205,6 +229,7 @@ static void forget(struct join_member *m)
 	m->coord = NULL;
 	m->n_forms = 0;
 	m->n_coord = 0;
+	m->coord_form = JOIN_NONE;
 }
 
 static int scan_member(struct join *j, struct join_member *m, pthread_mutex_t *lock,
@@ -218,6 +243,7 @@ static int scan_member(struct join *j, struct join_member *m, pthread_mutex_t *l
 		return rc;
 	join_id_of(&s->ds.st, &id);
 	m->id = id;
+	m->young = is_young(&id);
 	rc = scan_source(j, s, m, lock, e);
 	if (rc == 0)
 		rc = source_check(s, e);

@@ -301,8 +301,8 @@ def joins():
     """Index files of joined datasets, without magic number and checksum."""
     forms = [join_form("/v", "days since 2000-01-01"), join_form("/w", "K")]
     members = b"".join(
-        sized(path, True) + bytes(56) + struct.pack("<QQIII", 6, 0, 2, 0, 1) + sized(coord)
-        for path, coord in (("/d/a.nc", bytes(12)), ("/d/b10.nc", b""), ("/other.nc", b"")))
+        sized(path, True) + bytes(56) + struct.pack("<QQIIII", 6, 0, 2, 0, 1, 0xffffffff) +
+        sized(b"") for path in ("/d/a.nc", "/d/b10.nc", "/other.nc"))
     head = sized("time", True) + b"\0"
     return [head + bytes(16), head + struct.pack("<Q", 2) + b"".join(map(sized, forms)) +
             struct.pack("<Q", 3) + members]

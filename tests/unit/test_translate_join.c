@@ -417,8 +417,10 @@ struct fx {
 static void fx_begin(struct fx *x)
 {
 	*x = (struct fx){.file = "/tmp/test_join.XXXXXX"};
-	x->members[0] = (struct join_member){.path = path_a, .id = {.ino = 1, .size = 5}};
-	x->members[1] = (struct join_member){.path = path_b, .id = {.ino = 2, .size = 6}};
+	x->members[0] = (struct join_member){.path = path_a, .id = {.ino = 1, .size = 5},
+					      .coord_form = JOIN_NONE};
+	x->members[1] = (struct join_member){.path = path_b, .id = {.ino = 2, .size = 6},
+					      .coord_form = JOIN_NONE};
 	x->j.members = x->members;
 	x->j.n_members = 2;
 	x->j.dim = dim_time;
@@ -455,6 +457,15 @@ static void test_index(void **state)
 		x.members[i].len = 6;
 		x.members[i].known = true;
 	}
+	begin(&o, DT_FLOAT, 8);
+	o.a.name = "time";
+	o.a.rank = 1;
+	free(x.members[1].forms);
+	x.members[1].forms = alloc_array(2, sizeof(uint32_t));
+	x.members[1].forms[0] = form_of(&x.j.forms, &o);
+	x.members[1].forms[1] = x.members[0].forms[0];
+	x.members[1].n_forms = 2;
+	x.members[1].coord_form = x.members[1].forms[0];
 	x.members[1].coord = alloc_array(6, 8);
 	x.members[1].n_coord = 48;
 	x.j.opts.index_file = x.file;
@@ -471,7 +482,8 @@ static void test_index(void **state)
 	assert_true(!y.members[0].known && y.members[1].known && y.j.index_dirty);
 	assert_int_equal(y.members[1].n_coord, 48);
 	assert_int_equal(y.members[1].len, 6);
-	assert_int_equal(y.j.forms.n, 1);
+	assert_int_equal(y.j.forms.n, 2);
+	assert_int_equal(y.members[1].coord_form, 1);
 	fx_end(&y);
 	fd = open(x.file, O_RDONLY);
 	n = (size_t)read(fd, data, sizeof(data));
