@@ -344,8 +344,12 @@ def test_groups_and_texts(t):
                 ["x" * (k + i) for i in range(n)], object)
             f.createVariable("alone", str, ())[...] = "one"
 
+            g.createVariable("time", "i8", ("time",))[:] = -np.arange(n)
+            f.createVariable("time", "i8", ("time",))[:] = np.arange(n) + 10 * k
+
     def values(mnt):
         z = zarr.open(mnt, "r")
+        assert z["g/time"][...].tolist() == [0, -1, -2, 0, -1, -2, -3, 0, -1]
         assert z["g/v"][...].tolist() == [0, 1, 2, 10, 11, 12, 13, 20, 21]
         assert list(z["name"][...]) == ["", "x", "xx", "x", "xx", "xxx", "xxxx", "xx", "xxx"]
 
@@ -483,7 +487,88 @@ def test_changes(t):
         t.call(compare_zarr, m.path, files)
 
 
+def test_growing(t):
+    """The last file grows where it is."""
+    d = folder(t)
+    files = [write(f"{d}/f{k}.nc", 4 * k, 4, fmt="NETCDF3_CLASSIC") for k in range(3)]
+
+    def script(mnt):
+        eventually(lambda: shape_of(mnt) == 12)
+        with netCDF4.Dataset(files[2], "a") as f:
+            f["time"][4:6] = [12, 13]
+            f["v"][4:6] = 7
+        eventually(lambda: shape_of(mnt) == 14)
+        compare_zarr(mnt, files)
+
+    with t.mount(d, "concat=time", "concat_index=none") as m:
+        t.call(script, m.path, timeout=LIMIT)
+
+
+def test_few_open(t):
+    """Two members are open at a time, and many threads read all of them."""
+    d = folder(t)
+    files, at = [], 0
+    for k in range(12):
+        files.append(write(f"{d}/f{k}.nc", at, 3 + k % 2, chunks=(2, 3)))
+        at += 3 + k % 2
+
+    def script(mnt):
+        import threading
+        want = judged(files)["v"].values
+        wrong = []
+
+        def read(seed):
+            v = zarr.open(mnt, "r")["v"]
+            rng = np.random.default_rng(seed)
+            for i in rng.integers(0, at - 5, 60):
+                if bits(v[i:i + 5]) != bits(want[i:i + 5]):
+                    wrong.append(i)
+
+        threads = [threading.Thread(target=read, args=(k,)) for k in range(6)]
+        for x in threads:
+            x.start()
+        for x in threads:
+            x.join()
+        assert not wrong, wrong
+        compare_zarr(mnt, files)
+
+    with t.mount(d + "/*.nc", "concat=time", "concat_index=none", "open_datasets=2",
+                 "cache_size=0") as m:
+        t.call(script, m.path, timeout=LIMIT)
+
+
+def test_section(t):
+    """In a configuration file."""
+    d, target = folder(t), folder(t, "target")
+    files = [write(f"{d}/f{k}.nc", 4 * k, 4) for k in range(3)]
+    conf = t.path("conf")
+    with open(conf, "w") as f:
+        f.write(f"[mount year]\nsource = {d}/*.nc\ntarget = {target}\nconcat = time\n"
+                f"concat_index = {t.path('i.idx')}\n")
+    os.chmod(conf, 0o600)
+    status, _, err = t.run(t.binary, "mount", "--config", conf, "year")
+    assert status == 0, err
+    try:
+        t.call(compare_zarr, target, files)
+    finally:
+        status, _, err = t.run(t.binary, "umount", "--config", conf, "year")
+    assert status == 0, err
+    assert os.path.exists(t.path("i.idx"))
+
+
 # ---- the index ----
+
+def crc32c(data):
+    table = []
+    for n in range(256):
+        for _ in range(8):
+            n = n >> 1 ^ (0x82f63b78 if n & 1 else 0)
+        table.append(n)
+    crc = 0xffffffff
+    for byte in data:
+        crc = crc >> 8 ^ table[(crc ^ byte) & 255]
+    return crc ^ 0xffffffff
+
 
 def opened(t, pattern, index, *options):
     """How many members are opened to be looked at: what the log says of it."""
@@ -523,6 +608,10 @@ def test_index(t):
             f.write(damaged)
         assert opened(t, pattern, index) == 301
         assert opened(t, pattern, index) == 0
+    lie = whole.replace(b"days since 2000-01-01", b"days since 1999-01-01")
+    assert lie != whole
+    with open(index, "wb") as f:
+        f.write(lie[:8] + crc32c(lie[12:]).to_bytes(4, "little") + lie[12:])
     with t.mount(pattern, "concat=time", "concat_index=" + index) as m:
         t.call(compare_zarr, m.path, [f"{d}/f{k}.nc" for k in range(301)], timeout=LIMIT)
     with t.mount(pattern, "concat=time", "concat_index=" + index, "view=nc") as m:
