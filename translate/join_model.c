@@ -233,16 +233,26 @@ static void settle_parts(struct join *j, struct join_array *x, struct ds_array *
 	a->uniform = uniform;
 }
 
-/* why_decoded - for people; NULL: nothing is made by the join. */
-static const char *why_decoded(const struct join_array *x, const struct ds_array *a)
+/* why_other - why numbers are not those that are stored, for people; NULL: they are. */
+static const char *why_other(const struct join_array *x)
 {
 	if (x->goal.unpack)
 		return "packed differently in the joined files: unpacked";
 	for (uint32_t i = 0; i < x->n_parts; i++)
 		if (!x->parts[i].conv.same && !x->parts[i].conv.swap)
 			return x->parts[i].conv.shift
-				       ? "units of time differ in the joined files"
-				       : "types differ in the joined files";
+				       ? "units of time differ in the joined files: converted"
+				       : "types differ in the joined files: converted";
+	return NULL;
+}
+
+/* why_decoded - for people; NULL: nothing is made by the join. */
+static const char *why_decoded(const struct join_array *x, const struct ds_array *a)
+{
+	const char *why = why_other(x);
+
+	if (why)
+		return why;
 	if (!x->aligned)
 		return "chunks of the joined files do not line up";
 	return a->access == DS_CONVERT ? a->convert : NULL;
@@ -377,8 +387,8 @@ static int join_one(struct join *j, uint32_t array, const struct join_goal *like
 		rc = set_shape(j, x, a, total, e);
 	if (rc == 0 && x->coord)
 		rc = take_values(j, x, a, total, e);
-	if (rc == 0 && !x->coord && a->access == DS_CONVERT && a->convert)
-		rc = join_note(j, e, "'%s' is decoded: %s", a->name, a->convert);
+	if (rc == 0 && why_other(x))
+		rc = join_note(j, e, "'%s': %s", a->name, why_other(x));
 	return rc;
 }
 

@@ -146,7 +146,7 @@ def eventually(test, seconds=30):
 # ---- joining ----
 
 def test_equal_files(t):
-    """Equal files: chunks are those of the files, byte for byte."""
+    """Equal files: chunks are those of the files, byte for byte. SEMANTICS J1, J2"""
     d = folder(t)
     files = [write(f"{d}/f{k}.nc", 8 * k, 8) for k in range(4)]
     check(t, d + "/*.nc", files)
@@ -171,7 +171,7 @@ def test_equal_files(t):
 
 
 def test_lengths(t):
-    """Files of unequal lengths, whose chunks line up or not, and an empty one."""
+    """Files of unequal lengths, whose chunks line up or not, and an empty one. SEMANTICS J1"""
     d = folder(t)
     files, at = [], 0
     for k, n in enumerate((7, 8, 1, 0, 31, 6)):
@@ -248,7 +248,7 @@ def test_never_written(t):
 
 def test_packed(t):
     """scale_factor, add_offset, _FillValue and types of their own in each file: unpacked, as
-    xarray does it file by file."""
+    xarray does it file by file. SEMANTICS J1"""
     for number, kinds in enumerate((
             [dict(dtype="i2", scale=0.1, offset=5.0, fill=-9),
              dict(dtype="i2", scale=0.2, offset=4.0, fill=-9)],
@@ -270,7 +270,7 @@ def test_packed(t):
 
 
 def test_time_units(t):
-    """Every file counts from its own date, in its own unit."""
+    """Every file counts from its own date, in its own unit. SEMANTICS J1"""
     d = folder(t)
     files = [write(f"{d}/a.nc", 0, 4, units="days since 2000-01-01", bounds=True),
              write(f"{d}/b.nc", 0, 4, units="hours since 2001-01-01", bounds=True,
@@ -388,7 +388,7 @@ def test_convert_and_refs(t):
 # ---- refusing ----
 
 def test_refused(t):
-    """Every join that would be wrong names the file and what is different."""
+    """Every join that would be wrong names the file and what is different. SEMANTICS J3"""
     def case(name, words, first=None, **second):
         d = folder(t, name)
         write(f"{d}/one.nc", 0, 4, **(first or {}))
@@ -460,7 +460,7 @@ def shape_of(mnt):
 
 def test_changes(t):
     """A new file, a changed one and one that is gone are seen; one that does not fit is not shown,
-    and disturbs nothing."""
+    and disturbs nothing. SEMANTICS J4"""
     d = folder(t)
     files = [write(f"{d}/f{k}.nc", 4 * k, 4) for k in range(2)]
 
@@ -580,7 +580,8 @@ def opened(t, pattern, index, *options):
 
 
 def test_index(t):
-    """With an index only new and changed files are opened; a damaged index is made again."""
+    """With an index only new and changed files are opened; a damaged index is made again.
+    SEMANTICS J5"""
     d = folder(t)
     index = t.path("some.idx")
     for k in range(300):
