@@ -21,7 +21,11 @@ static int init(struct join *j, const char *pattern, const struct join_options *
 	j->shared = chunkio_shared_new(opts->cache_bytes);
 	arena_init(&j->base.ds.arena,
 		   (size_t)u64_min(opts->source->max_meta_bytes, SIZE_MAX));
-	if (!j->pattern || !j->dim || !j->shared)
+	j->index_file = opts->index_file ? strdup(opts->index_file) : NULL;
+	j->opts.dim = j->dim;
+	j->opts.index_file = j->index_file;
+	j->opts.source = &j->source_opts;
+	if (!j->pattern || !j->dim || !j->shared || (opts->index_file && !j->index_file))
 		return err_nomem(e);
 	return join_forms_init(&j->forms, opts->source->max_meta_bytes, e);
 }
@@ -113,6 +117,7 @@ void join_free(struct join *j)
 	(void)pthread_mutex_destroy(&j->lock);
 	free(j->pattern);
 	free(j->dim);
+	free(j->index_file);
 	free(j);
 }
 

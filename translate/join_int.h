@@ -166,7 +166,8 @@ struct join {
 	size_t n_formats;
 	char *pattern;
 	char *dim;
-	struct join_options opts;
+	char *index_file;                 /* NULL: none */
+	struct join_options opts;         /* what it points to is the join's own */
 	struct source_options source_opts;
 	const struct source_ops *format;  /* the first's */
 	struct join_forms forms;

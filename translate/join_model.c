@@ -359,6 +359,8 @@ static int set_access(struct join *j, struct join_array *x, struct ds_array *a, 
 	x->coord = has_values(j, x);
 	if (dt_is_vlen(&a->type))
 		return 0;
+	for (uint32_t i = 0; changed && i < x->n_parts; i++)
+		x->parts[i].passes = false;
 	if (changed || !x->aligned || x->coord) {
 		a->convert = x->coord ? "the values of all files together"
 				      : why_decoded(x, a);

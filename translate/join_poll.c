@@ -45,11 +45,8 @@ uint64_t join_set_digest(const struct join_member *v, size_t n)
 static int trial(struct join *j, struct err *e)
 {
 	struct join *now = NULL;
-	struct join_options opts = j->opts;
-	int rc;
+	int rc = join_new(j->formats, j->n_formats, j->pattern, &j->opts, &now, e);
 
-	opts.source = &j->source_opts;
-	rc = join_new(j->formats, j->n_formats, j->pattern, &opts, &now, e);
 	join_free(now);
 	return rc;
 }

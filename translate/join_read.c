@@ -81,6 +81,18 @@ static int checked(struct join *j, const struct taken *t, int rc, struct err *e)
 
 /* ---- locating ---- */
 
+/* as_joined - what a chunk of a member is under the joined array's chain and fill value. */
+static void as_joined(const struct join_part *part, uint32_t member, struct chunk_ref *ref)
+{
+	bool as_it_is = ref->where == CHUNK_ABSENT ? part->absent
+						   : part->passes && ref->where == CHUNK_RANGE;
+
+	if (!as_it_is || (ref->blob & JOIN_BLOB_MEMBER)) /* or more blobs than can be told */
+		*ref = (struct chunk_ref){.where = CHUNK_SYNTH};
+	else if (ref->where == CHUNK_RANGE && member > 0)
+		ref->blob |= JOIN_BLOB_MEMBER;
+}
+
 /* locate_member - a chunk that is one of a member. */
 static int locate_member(struct join *j, uint32_t array, uint64_t linear, struct chunk_ref *ret,
 			 struct err *e)
@@ -100,14 +112,8 @@ static int locate_member(struct join *j, uint32_t array, uint64_t linear, struct
 	if (rc < 0)
 		return rc;
 	rc = source_locate(t.at->source, t.array, ds_chunk_linear(t.a, p.coords), ret, e);
-	if (rc == 0 && ret->where == CHUNK_ABSENT ? !part->absent : !part->passes)
-		*ret = (struct chunk_ref){.where = CHUNK_SYNTH};
-	if (rc == 0 && ret->where == CHUNK_RANGE) {
-		if (ret->blob & JOIN_BLOB_MEMBER)
-			*ret = (struct chunk_ref){.where = CHUNK_SYNTH};
-		else if (p.member > 0)
-			ret->blob |= JOIN_BLOB_MEMBER;
-	}
+	if (rc == 0)
+		as_joined(part, p.member, ret);
 	return checked(j, &t, rc, e);
 }
 
