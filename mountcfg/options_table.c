@@ -103,7 +103,7 @@ const struct cfg_option cfg_options[] = {
 	{"image_size", OPT_SIZE, "256M", FIELD(image_size), NULL, 64 * KIB, 1024 * GIB,
 	 "most memory that the structure and the texts of a virtual netCDF-4 file may take"},
 	{"open_datasets", OPT_UINT, "64", FIELD(open_datasets), NULL, 1, 65536,
-	 "datasets of a directory that are open at a time"},
+	 "datasets of a directory, or files of concat, that are open at a time"},
 	{"decode_threads", OPT_UINT, "0", FIELD(decode_threads), NULL, 0, 256,
 	 "threads that decode chunks ahead of readers; 0: one less than processors"},
 	{"open_timeout", OPT_UINT, "120", FIELD(open_timeout), NULL, 0, 86400,

@@ -118,6 +118,15 @@ static bool tells(const struct ds_attr *a)
 	return false;
 }
 
+/* names - whether an attribute is this very name. */
+static bool names(const struct ds_array *a, const char *attr, const char *name)
+{
+	const struct ds_attr *t = ds_attr_find(a->attrs, a->n_attrs, attr);
+
+	return t && t->texts && t->n == 1 && t->texts[0].len == strlen(name) &&
+	       memcmp(t->texts[0].s, name, t->texts[0].len) == 0;
+}
+
 uint32_t join_bounded_by(const struct dataset *ds, uint32_t array)
 {
 	const struct ds_array *a = &ds->arrays[array];
@@ -125,10 +134,8 @@ uint32_t join_bounded_by(const struct dataset *ds, uint32_t array)
 
 	for (uint32_t i = 0; i < g->n_arrays; i++) {
 		const struct ds_array *o = &ds->arrays[g->arrays[i]];
-		const struct ds_attr *t = ds_attr_find(o->attrs, o->n_attrs, "bounds");
 
-		if (t && t->texts && t->n == 1 && t->texts[0].len == strlen(a->name) &&
-		    memcmp(t->texts[0].s, a->name, t->texts[0].len) == 0)
+		if (names(o, "bounds", a->name) || names(o, "climatology", a->name))
 			return g->arrays[i];
 	}
 	return JOIN_NONE;

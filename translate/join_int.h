@@ -57,7 +57,7 @@ void join_forms_release(struct join_forms *f);
 uint32_t join_describe(const struct dataset *ds, uint32_t array, const char *dim, struct buf *b,
 		       bool *ret_twice);
 
-/* join_bounded_by - the array that names this one as its bounds (CF 7.1); JOIN_NONE: none does. */
+/* join_bounded_by - the array that names this one as its bounds (CF 7.1, 7.4); JOIN_NONE: none. */
 uint32_t join_bounded_by(const struct dataset *ds, uint32_t array);
 
 /* join_intern - the number of the form with these bytes, which may be hostile. Returns 0; -EBADMSG
