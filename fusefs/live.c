@@ -61,6 +61,7 @@ struct live {
 	bool used;               /* lock: somebody asked for something since the last look */
 
 	bool far;       /* set before the watcher, as far_ms */
+	bool polled;    /* the same */
 	int64_t far_ms; /* between two looks at a source that is far; 0: never */
 
 	pthread_mutex_t stop_lock; /* taken before lock */
@@ -378,7 +379,7 @@ static bool wait_event(struct live *l)
 /* look - stat of the path; true when it is not what was last seen. What is far says it itself. */
 static bool look(const struct live *l, struct stat *st, bool *ok)
 {
-	if (l->far) {
+	if (l->far || l->polled) {
 		*st = l->seen;
 		*ok = true;
 		return false;
@@ -394,7 +395,7 @@ static bool settle(struct live *l)
 	struct stat st;
 	bool ok;
 
-	l->seen_ok = l->far || stat(l->path, &l->seen) == 0;
+	l->seen_ok = l->far || l->polled || stat(l->path, &l->seen) == 0;
 	for (int i = 0; i < SETTLE_ROUNDS; i++) {
 		if (quit_within(l, SETTLE_MS))
 			return false;
@@ -548,6 +549,8 @@ static bool may_ask(struct live *l, enum state state, int64_t now)
 
 	if (now - l->tree_ms < every)
 		return false;
+	if (l->polled)
+		return true;
 	if (!l->far && (dir || state != BROKEN))
 		return dir;
 	if (l->far ? !l->far_ms && state != BROKEN : !l->no_fault)
@@ -625,6 +628,11 @@ void live_far(struct live *l, uint32_t seconds)
 	l->far = true;
 	l->far_ms = (int64_t)seconds * 1000;
 	l->tree_ms = now_ms(); /* it was opened just now */
+}
+
+void live_polled(struct live *l)
+{
+	l->polled = true;
 }
 
 void live_stop(struct live *l)

@@ -46,6 +46,9 @@ int live_watch(struct live *l, live_changed_fn *changed, void *arg, struct err *
  * and looking costs requests: the source is asked when somebody has used it since, and not more
  * often than every so many seconds; 0: never. */
 void live_far(struct live *l, uint32_t seconds);
+/* live_polled - before live_watch: path is a directory in which things are that the source is made
+ * of: only the source itself, asked once a second, says whether that changed. */
+void live_polled(struct live *l);
 /* live_stop - end that thread; does nothing when there is none. Any thread, any number of
  * times. Requests go on being answered. */
 void live_stop(struct live *l);

@@ -23,6 +23,7 @@
 #include "mountcfg/address.h"
 #include "nczarr/nczarr.h"
 #include "translate/chunkio.h"
+#include "translate/join.h"
 
 static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
 						   &hdf4_source_ops, &zarr_source_ops,
@@ -529,6 +530,14 @@ static int name_shown(const struct cfg *cfg, char out[NAME_BYTES], struct err *e
 	struct address a;
 	int rc;
 
+	if (cfg->concat && !cfg->remote) {
+		auto_free char *folder = join_folder(cfg->source);
+
+		if (!folder)
+			return err_nomem(e);
+		name_virtual(folder, out);
+		return 0;
+	}
 	if (!cfg->remote) {
 		name_virtual(cfg->source, out);
 		return 0;

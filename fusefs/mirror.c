@@ -536,7 +536,7 @@ int mirror_only(const struct fs_setup *setup, struct err *e)
 	struct stat st;
 	int rc;
 
-	if (setup->cfg->remote)
+	if (setup->cfg->remote || setup->cfg->concat)
 		return 0;
 	if (stat(path, &st) < 0) /* of others whoever opens it says more */
 		return errno == EIO || err_accident(-errno) ? err_sys(e, errno, "'%s'", path)

@@ -10,6 +10,7 @@
 
 #include "base/stop.h"
 #include "base/url.h"
+#include "fusefs/concat.h"
 #include "mountcfg/address.h"
 
 static struct {
@@ -45,8 +46,12 @@ int fs_source(const struct fs_setup *setup, const char *path, const struct sourc
 	void *remote;
 	int rc;
 
-	if (!url_is(path))
-		return source_open(setup->formats, setup->n_formats, path, opts, ret, e);
+	if (setup->cfg->concat)
+		return fs_concat(setup, opts, ret, e);
+	if (!url_is(path)) {
+		rc = source_open(setup->formats, setup->n_formats, path, opts, ret, e);
+		return rc < 0 ? fs_concat_hint(path, rc, e) : 0;
+	}
 	rc = get(setup, &remote, e);
 	if (rc == 0)
 		rc = setup->remote->at(remote, path, &at, e);

@@ -19,12 +19,14 @@
 #include "base/metrics.h"
 #include "base/str.h"
 #include "codecs/decoder.h"
+#include "fusefs/concat.h"
 #include "fusefs/mirror.h"
 #include "fusefs/mounter.h"
 #include "fusefs/quiet.h"
 #include "fusefs/remote.h"
 #include "fusefs/rw.h"
 #include "fusefs/status.h"
+#include "translate/join.h"
 
 enum {
 	NOTES_SHOWN = 20,
@@ -39,6 +41,7 @@ struct server {
 	struct fs fs;
 	struct fuse_loop_config *loop;
 	char *mountpoint; /* resolved */
+	char *folder;     /* of a pattern: what is watched; else NULL */
 	struct status_socket *socket;
 	pthread_t main_thread, signal_thread;
 	pthread_mutex_t lock;
@@ -86,9 +89,9 @@ static int open_once(const struct fs_setup *setup, const struct cfg *cfg,
 	rc = fs_source(setup, cfg->source, &opts, &source, e);
 	if (rc < 0)
 		return rc;
-	want.nc = cfg->view == CFG_VIEW_AUTO
-			  ? source->ops == setup->zarr && cfg->command != CFG_SERVE
-			  : cfg->view == CFG_VIEW_NC;
+	want.nc = cfg->view == CFG_VIEW_AUTO ? join_format(source) == setup->zarr &&
+						       cfg->command != CFG_SERVE
+					     : cfg->view == CFG_VIEW_NC;
 	rc = setup->view_open(source, cfg, &want, ret_view, e);
 	if (rc < 0) {
 		source_close(source);
@@ -329,9 +332,12 @@ static int check_place(const struct server *s, struct err *e)
 {
 	const struct cfg *cfg = s->setup->cfg;
 	auto_free char *source = cfg->remote ? NULL : realpath(cfg->source, NULL);
-
 	int rc;
 
+	if (cfg->concat && fs_concat_takes(cfg, s->mountpoint))
+		return err_set(e, -EBUSY,
+			       "mountpoint '%s' is one of what '%s' names: use another directory",
+			       s->mountpoint, cfg->source);
 	if (!source || !fs_below(s->mountpoint, source))
 		return 0;
 	rc = mirror_wanted(s->setup, e);
@@ -513,12 +519,19 @@ static int open_source(struct server *s, struct err *e)
 	rc = setup->prepare ? setup->prepare(e) : 0;
 	if (rc == 0 && setup->cfg->isolate)
 		codec_isolate(0);
+	if (rc == 0 && setup->cfg->concat) {
+		s->folder = join_folder(setup->cfg->source);
+		rc = s->folder ? 0 : err_nomem(e);
+	}
 	if (rc == 0)
-		rc = live_new(setup->cfg->shown, open_live, s, &s->fs.live, e);
+		rc = live_new(s->folder ? s->folder : setup->cfg->shown, open_live, s,
+			      &s->fs.live, e);
 	if (rc < 0)
 		return rc;
 	if (setup->cfg->remote)
 		live_far(s->fs.live, setup->cfg->check_every);
+	if (s->folder)
+		live_polled(s->fs.live);
 	s->fs.path = setup->cfg->shown;
 	s->fs.remote = setup->cfg->remote;
 	s->fs.check_every = s->fs.remote ? setup->cfg->check_every : 0;
@@ -635,6 +648,7 @@ static void tear_down(struct server *s)
 	status_free(s->fs.status);
 	fs_release(&s->fs);
 	free(s->mountpoint);
+	free(s->folder);
 	(void)pthread_cond_destroy(&s->done_cond);
 	(void)pthread_mutex_destroy(&s->lock);
 }

@@ -204,7 +204,7 @@ static int decoded(struct nc_model *m, const struct plan *plans, bool rules, str
 	for (uint32_t i = 0; i < m->ds->n_arrays; i++)
 		any = any || (plans[i].kind == PLAN_DECODE && m->ds->arrays[i].chain.n > 0);
 	if (any && nc_note(m, 0, DS_NONE,
-			   "chunks are shown decoded: the server cannot list them, so that "
+			   "chunks are shown decoded: which there are cannot be listed, so that "
 			   "their sizes "
 			   "are not known") < 0)
 		return err_nomem(e);

@@ -519,6 +519,8 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 		rc = take_place(cfg, w, c->places[i], i < w->n_places ? w->places[i] : NULL, e);
 	for (size_t i = 0; i < ARRAY_LEN(paths) && rc == 0; i++)
 		rc = make_absolute(paths[i], e);
+	if (rc == 0 && cfg->concat_index && strcmp(cfg->concat_index, "none") != 0)
+		rc = make_absolute(&cfg->concat_index, e);
 	return rc;
 }
 

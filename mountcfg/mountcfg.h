@@ -93,6 +93,10 @@ struct cfg {
 	char *metrics;           /* -o metrics= : a socket; or NULL */
 	char *log;               /* -o log= : levels of components, see log_configure; or NULL */
 	char *link_root;         /* -o link_root= : external links may lead below it; or NULL */
+	char *concat;            /* -o concat= : SOURCE is many, joined along it; or NULL */
+	bool concat_equal;       /* -o concat_others=equal */
+	char *concat_index;      /* -o concat_index= : a file, "none", or NULL: one in the user's
+				  * cache directory */
 	bool rw;                 /* -o rw */
 	bool create;             /* -o create: SOURCE is made, empty; implies rw */
 	bool no_journal;         /* -o nojournal: HDF5 files are changed in place */

@@ -667,9 +667,29 @@ static int settle_format(struct cfg *cfg, struct err *e)
 	return 0;
 }
 
+/* settle_concat - many files as one are only read. */
+static int settle_concat(const struct cfg *cfg, struct err *e)
+{
+	if (!cfg->concat && (asked(cfg, "concat_others") || asked(cfg, "concat_index")))
+		return err_set(e, -EINVAL, "-o %s: only with concat=DIM",
+			       asked(cfg, "concat_others") ? "concat_others" : "concat_index");
+	if (cfg->concat && !*cfg->concat)
+		return err_set(e, -EINVAL,
+			       "-o concat: name the dimension that the files continue: "
+			       "concat=time");
+	if (cfg->concat && cfg->rw && cfg->command == CFG_MOUNT)
+		return err_set(e, -EINVAL,
+			       "-o concat: files that are shown as one cannot be written: leave "
+			       "out rw, or mount one of them");
+	return 0;
+}
+
 int cfg_settle(struct cfg *cfg, struct err *e)
 {
 	int rc = settle_writing(cfg, e);
+
+	if (rc == 0)
+		rc = settle_concat(cfg, e);
 
 	if (rc == 0)
 		rc = settle_remote(cfg, e);

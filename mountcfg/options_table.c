@@ -41,6 +41,8 @@ static const struct cfg_word json_words[] = {
 	{"python", 0, false}, {"strict", 1, false}, {NULL, 0, false}};
 static const struct cfg_word new_words[] = {
 	{"other", 0, false}, {"same", 1, false}, {NULL, 0, false}};
+static const struct cfg_word others_words[] = {
+	{"first", 0, false}, {"equal", 1, false}, {NULL, 0, false}};
 static const struct cfg_word style_words[] = {
 	{"path", 0, false}, {"host", 1, false}, {NULL, 0, false}};
 static const struct cfg_word consolidated_words[] = {
@@ -101,13 +103,22 @@ const struct cfg_option cfg_options[] = {
 	{"image_size", OPT_SIZE, "256M", FIELD(image_size), NULL, 64 * KIB, 1024 * GIB,
 	 "most memory that the structure and the texts of a virtual netCDF-4 file may take"},
 	{"open_datasets", OPT_UINT, "64", FIELD(open_datasets), NULL, 1, 65536,
-	 "datasets of a directory that are open at a time"},
+	 "datasets of a directory, or files of concat, that are open at a time"},
 	{"decode_threads", OPT_UINT, "0", FIELD(decode_threads), NULL, 0, 256,
 	 "threads that decode chunks ahead of readers; 0: one less than processors"},
 	{"open_timeout", OPT_UINT, "120", FIELD(open_timeout), NULL, 0, 86400,
 	 "seconds until SOURCE must be open; 0: wait for ever"},
 	{"link_root", OPT_TEXT, "DIR", FIELD(link_root), NULL, 0, 0,
 	 "follow external links of SOURCE to files below this directory"},
+	{"concat", OPT_TEXT, "DIM", FIELD(concat), NULL, 0, 0,
+	 "SOURCE is a pattern ('y/*.nc', quoted) or a directory: all its datasets as one, "
+	 "joined along this dimension"},
+	{"concat_others", OPT_BOOL, "first", FIELD(concat_equal), others_words, 0, 0,
+	 "with concat: variables without the dimension are those of the first file, or have "
+	 "to be equal in all"},
+	{"concat_index", OPT_TEXT, "FILE", FIELD(concat_index), NULL, 0, 0,
+	 "with concat: where what is known of the files is kept, or none; else in "
+	 "~/.cache/nczarrfs"},
 	{"noxattr", OPT_FLAG, NULL, FIELD(no_xattr), NULL, 0, 0,
 	 "no extended attributes: programs that copy files with those have to ask for them at "
 	 "every chunk"},

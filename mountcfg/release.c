@@ -39,7 +39,7 @@ void cfg_release(struct cfg *cfg)
 		cfg->ca_file,     cfg->bearer_file, cfg->netrc_file, cfg->cache_dir,
 		cfg->address,     cfg->metrics,     cfg->log,        cfg->resume,
 		cfg->config_file, cfg->note,        cfg->port,       cfg->bind,
-		cfg->origin};
+		cfg->origin,      cfg->concat,      cfg->concat_index};
 
 	cfg_forget(cfg);
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)

@@ -211,8 +211,8 @@ int source_bidder(const struct source_ops *const *formats, size_t n, const char 
 	return rc;
 }
 
-/* opened - a source is one more that is open. Without memory for its name it has none. */
-static void opened(struct source *s, const char *path)
+/* Without memory for its name it has none. */
+void source_opened(struct source *s, const char *path)
 {
 	s->shown = strdup(path);
 	s->model_bytes = s->ds.arena.used;
@@ -246,7 +246,7 @@ int source_open_at(const struct source_ops *const *formats, size_t n,
 			metrics_count(M_FAULT_SOURCE);
 		return err_wrap(e, rc, "'%s'", shown);
 	}
-	opened(s, at->path);
+	source_opened(s, at->path);
 	*ret = s;
 	return 0;
 }

@@ -145,6 +145,10 @@ int source_open_at(const struct source_ops *const *formats, size_t n, const stru
 		   const struct source_options *opts, struct source **ret,
 		   struct err *e) NZ_MUST_USE;
 
+/* source_opened - a source that was not opened by these is one more that is open: it is counted,
+ * and called path. For sources that are made of others. */
+void source_opened(struct source *s, const char *path);
+
 /* source_forget - the stored bytes of a chunk turned out to be damaged. Returns whether they may
  * have been so on the way only: what was remembered of them is dropped, and reading them once more
  * is worth it. False where s->far is false. */

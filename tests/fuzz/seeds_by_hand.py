@@ -280,6 +280,34 @@ CONF = [
     "[defaults]\n a = b\n  c"]
 
 
+def sized(data, nul=False):
+    data = data.encode() if isinstance(data, str) else data
+    return struct.pack("<Q", len(data) + nul) + data + b"\0" * nul
+
+
+def join_form(path, units):
+    """The form of an int16 array v(time, x) with units and a fill value: join_form.c."""
+    dims = b"".join(struct.pack("<QQ", n, c) + sized(d, True)
+                    for n, c, d in ((6, 2, "time"), (4, 4, "x")))
+    kind = struct.pack("<BBI", 1, 0, 2)
+    attrs = (sized("units", True) + struct.pack("<BIQB", 5, len(units), 1, 1) + sized(units) +
+             sized("_FillValue", True) + struct.pack("<BIQB", 1, 2, 1, 0) + sized(b"\1\0"))
+    return (sized(path, True) + kind + struct.pack("<BBBII", 0, 1, 0, 0, 2) + dims +
+            sized(kind + struct.pack("<I", 0)) + sized(struct.pack("<4I", 2, 1, 2, 1)) +
+            sized(b"\1\0") + struct.pack("<I", 2) + attrs)
+
+
+def joins():
+    """Index files of joined datasets, without magic number and checksum."""
+    forms = [join_form("/v", "days since 2000-01-01"), join_form("/w", "K")]
+    members = b"".join(
+        sized(path, True) + bytes(56) + struct.pack("<QQIIII", 6, 0, 2, 0, 1, 0xffffffff) +
+        sized(b"") for path in ("/d/a.nc", "/d/b10.nc", "/other.nc"))
+    head = sized("time", True) + b"\0"
+    return [head + bytes(16), head + struct.pack("<Q", 2) + b"".join(map(sized, forms)) +
+            struct.pack("<Q", 3) + members]
+
+
 def codecs():
     """A few of each codec's own inputs, with its number in front."""
     found = []
@@ -312,6 +340,7 @@ def first():
         "text": TEXT, "json": JSON, "stage": STAGE, "journal": JOURNAL, "manifest": MANIFEST,
         "parquet": parquet(), "wrap": WRAP, "plan": PLAN, "state": STATE,
         "serve": SERVE, "keys": KEYS, "conf": CONF, "codec": codecs(),
+        "join": joins(),
     }
 
 

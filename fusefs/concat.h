@@ -1,0 +1,18 @@
+/* concat.h - SOURCE is many datasets that are shown as one: -o concat=DIM. docs/concat.md. */
+#ifndef FUSEFS_CONCAT_H
+#define FUSEFS_CONCAT_H
+
+#include "fusefs/fusefs.h"
+
+/* fs_concat - open what cfg->source names. Errors as join_open. */
+int fs_concat(const struct fs_setup *setup, const struct source_options *opts,
+	      struct source **ret, struct err *e) NZ_MUST_USE;
+
+/* fs_concat_takes - whether a path is one of those that the source's pattern names, so that nothing
+ * may be mounted there. */
+bool fs_concat_takes(const struct cfg *cfg, const char *path);
+
+/* fs_concat_hint - the error of a SOURCE with wildcards that is not there, without -o concat. */
+int fs_concat_hint(const char *path, int rc, struct err *e);
+
+#endif
