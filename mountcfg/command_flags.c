@@ -32,22 +32,26 @@ int cfg_command_flag(struct cfg *cfg, const char *arg, const char *next, struct 
 		char *at = (char *)cfg + f->field;
 		char **text = (char **)(void *)at;
 		const char *value;
+		bool joined;
 
-		if (strncmp(arg, f->word, n) != 0 || (arg[n] && (arg[n] != '=' || !f->value)))
+		if (strncmp(arg, f->word, n) != 0)
+			continue;
+		joined = arg[n] && f->value && (arg[n] == '=' || n == 2); /* -p80 */
+		if (arg[n] && !joined)
 			continue;
 		cfg->command_flags |= f->cmd;
 		if (!f->value) {
 			*(bool *)at = true;
 			return 1;
 		}
-		value = arg[n] ? arg + n + 1 : next;
+		value = joined ? arg + n + (arg[n] == '=') : next;
 		if (!value || !*value)
 			return err_set(e, -EINVAL, "%s: needs %s after it", f->word, f->value);
 		free(*text);
 		*text = strdup(value);
 		if (!*text)
 			return err_nomem(e);
-		return arg[n] ? 1 : 2;
+		return joined ? 1 : 2;
 	}
 	return 0;
 }

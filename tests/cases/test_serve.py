@@ -437,7 +437,8 @@ def test_ports(t):
     path = t.path("a.nc")
     make(path)
     with Serving(t, path) as s:
-        for args, text in ((("-p", str(s.port)), "in use"), (("-p", "x"), "port"),
+        for args, text in ((("-p", str(s.port)), "in use"), ((f"-p{s.port}",), "in use"),
+                           (("-p", "x"), "port"),
                            (("--port=70000",), "port"), (("--bind", "nowhere"), "--bind"),
                            (("-o", "rw"), "read")):
             status, _, err = t.run(t.binary, "serve", *args, path)
