@@ -84,7 +84,7 @@ def check_values(seen, path):
         found = re.fullmatch(r"time (.*) \[2\]: (\S+) K", values["line"])
         assert found and found.group(1) == "2024-01-01 12:00", values["line"]
         assert abs(float(found.group(2)) - ds["mean"][2]) < 1e-4, values["line"]
-    assert values["texts"] == "north, sea, \u00d8", values["texts"]
+    assert values["texts"] == "north, sea, \u00d8", repr(values["texts"])
 
 
 def look(t, path, *options):

@@ -43,6 +43,7 @@ async function reach(page, selector) {
 }
 
 async function value(page, name) {
+  await page.waitForFunction(() => document.getElementById("readout")?.textContent);
   seen.values.push([name, await text(page, "#readout")]);
 }
 
