@@ -165,8 +165,11 @@ static int in_place(const struct zr_source *s, struct err *e)
 {
 	const struct stat *was = &s->base.ds.st;
 	struct stat st;
-	int rc = stat(s->path, &st);
+	int rc;
 
+	if (!S_ISDIR(was->st_mode))
+		return 0; /* an archive is one file, and open */
+	rc = stat(s->path, &st);
 	if (rc < 0 && errno != ENOENT && errno != ENOTDIR)
 		return err_sys(e, errno, "'%s'", s->path);
 	if (rc < 0 || st.st_dev != was->st_dev || st.st_ino != was->st_ino)
