@@ -15,56 +15,67 @@ import netCDF4
 import numpy as np
 
 
-def write(path):
+def write_temperature(ds):
     rng = np.random.RandomState(1)
+    t = ds.createVariable("temperature", "i2", ("time", "lat", "lon"), zlib=True,
+                          shuffle=True, chunksizes=(4, 73, 144), fill_value=-32768)
+    t.standard_name = "air_temperature"
+    t.units = "K"
+    # Doubles, as Zarr's JSON has no others: what xarray decodes to depends on the type.
+    t.scale_factor = 0.01
+    t.add_offset = 273.15
+    base = 30 * np.cos(np.linspace(-np.pi / 2, np.pi / 2, 73))[None, :, None] - 5
+    # Packed here: netCDF4's own arithmetic is not the same in all versions.
+    t.set_auto_maskandscale(False)
+    t[:] = np.round(100 * (base + 5 * rng.standard_normal((31, 73, 144)))).astype("i2")
+
+
+def write_pressure(p):
+    p.comment = "a group of its own"
+    p.createDimension("level", 5)
+    level = p.createVariable("level", "i4", ("level",))
+    level.units = "hPa"
+    level[:] = [1000, 850, 500, 200, 50]
+    z = p.createVariable("height", "f4", ("level", "lat"), zlib=True)
+    z.units = "m"
+    z[:] = np.log(1013.25 / level[:])[:, None] * 7400 + np.zeros((1, 73))
+
+
+def write(path):
     with netCDF4.Dataset(path, "w") as ds:
         ds.Conventions = "CF-1.8"
         ds.title = "Sample: a month of temperatures"
         ds.createDimension("time", None)
         ds.createDimension("lat", 73)
         ds.createDimension("lon", 144)
-        time = ds.createVariable("time", "f8", ("time",))
-        time.units = "hours since 2024-01-01 00:00:00"
-        time.calendar = "standard"
+        # Variables in the order of their names: old xarray sorts, new xarray does not.
         lat = ds.createVariable("lat", "f4", ("lat",))
         lat.units = "degrees_north"
         lat[:] = np.linspace(90, -90, 73)
         lon = ds.createVariable("lon", "f4", ("lon",))
         lon.units = "degrees_east"
         lon[:] = np.arange(144) * 2.5
-        t = ds.createVariable("temperature", "i2", ("time", "lat", "lon"), zlib=True,
-                              shuffle=True, chunksizes=(4, 73, 144), fill_value=-32768)
-        t.standard_name = "air_temperature"
-        t.units = "K"
-        t.scale_factor = np.float32(0.01)
-        t.add_offset = np.float32(273.15)
-        time[:] = np.arange(31) * 24.0
-        base = 30 * np.cos(np.radians(lat[:]))[None, :, None] - 5
-        t[:] = 273.15 + base + 5 * rng.standard_normal((31, 73, 144))
-        p = ds.createGroup("pressure")
-        p.comment = "a group of its own"
-        p.createDimension("level", 5)
-        level = p.createVariable("level", "i4", ("level",))
-        level.units = "hPa"
-        level[:] = [1000, 850, 500, 200, 50]
-        z = p.createVariable("height", "f4", ("level", "lat"), zlib=True)
-        z.units = "m"
-        z[:] = np.log(1013.25 / level[:])[:, None] * 7400 + np.zeros((1, 73))
         ds.createDimension("station_number", 3)
         s = ds.createVariable("station", str, ("station_number",))
         s[:] = np.array(["Ny-Ålesund", "Nauru", "Vostok"], object)
+        write_temperature(ds)
+        time = ds.createVariable("time", "f8", ("time",))
+        time.units = "hours since 2024-01-01 00:00:00"
+        time.calendar = "standard"
+        time[:] = np.arange(31) * 24.0
+        write_pressure(ds.createGroup("pressure"))
     print(f"wrote {os.path.basename(path)}: temperature (time 31, lat 73, lon 144), packed in "
           "16 bits,\nshuffled and deflated; a group, pressure; strings")
 
 
-def write_tree(path):
+def waves():
+    """The tree's two groups, and how their variables are stored."""
     import xarray
-    import zarr
-    from numcodecs import Shuffle, Zlib, Zstd
+    from numcodecs import Blosc, Shuffle, Zlib, Zstd
     rng = np.random.RandomState(2)
-    shape = (24, 40, 60)
+    shape, chunks = (24, 40, 60), (6, 40, 60)
     hours = np.datetime64("2024-02-01", "ns") + np.arange(24) * np.timedelta64(1, "h")
-    ds = xarray.Dataset(
+    root = xarray.Dataset(
         {"height": (("time", "y", "x"), (2 + rng.standard_normal(shape)).astype("f4"),
                     {"standard_name": "sea_surface_wave_significant_height", "units": "m"}),
          "period": (("time", "y", "x"), (8 + rng.standard_normal(shape)).astype("f4"),
@@ -72,13 +83,21 @@ def write_tree(path):
          "buoy": (("site",), np.array(["Værøy", "Sula", "Utsira"], object))},
         {"time": hours, "y": np.arange(40.0), "x": np.arange(60.0)},
         {"title": "Sample: a day of waves"})
-    chunks = (6, 40, 60)
-    ds.to_zarr(path, mode="w", consolidated=True, encoding={
-        "height": {"chunks": chunks, "filters": [Shuffle(4)], "compressor": Zlib(4)},
-        "period": {"chunks": chunks, "compressor": Zstd(3)}})
-    extra = xarray.Dataset({"depth": (("y", "x"), rng.randint(20, 300, (40, 60)).astype("i2"))})
-    extra.to_zarr(path, mode="a", group="bottom", consolidated=False)
-    zarr.consolidate_metadata(path)
+    bottom = xarray.Dataset({"depth": (("y", "x"), rng.randint(20, 300, (40, 60)).astype("i2"))})
+    # The compressor of each is named: the default is another one in zarr-python 3.
+    small = {name: {"compressor": Blosc()} for name in ("buoy", "time", "y", "x")}
+    stored = dict(small, height={"chunks": chunks, "filters": [Shuffle(4)], "compressor": Zlib(4)},
+                  period={"chunks": chunks, "compressor": Zstd(3)})
+    return (root, stored), (bottom, {"depth": {"compressor": Blosc()}})
+
+
+def write_tree(path):
+    import zarr
+    v2 = {"zarr_format": 2} if int(zarr.__version__.split(".")[0]) > 2 else {}
+    (root, stored), (bottom, below) = waves()
+    root.to_zarr(path, mode="w", consolidated=False, encoding=stored, **v2)
+    bottom.to_zarr(path, mode="a", group="bottom", consolidated=False, encoding=below, **v2)
+    zarr.consolidate_metadata(path, **v2)
     print(f"wrote {os.path.basename(path)}: height (time 24, y 40, x 60), shuffled and deflated; "
           "period,\nthe same in zstd; strings; a group, bottom")
 
@@ -128,7 +147,7 @@ def xarray_equal(one, other):
     other.load()
     xarray.testing.assert_equal(one, other)
     for name, v in one.variables.items():
-        if v.dtype.kind != "O":
+        if v.dtype.kind not in "OUT":
             assert v.values.tobytes() == other[name].values.tobytes(), name
 
 
@@ -154,12 +173,24 @@ def same_chunks(h5, folder, name):
     return count, total
 
 
+def show(group, before=" "):
+    """What zarr-python finds in a group. Its own tree() wants another package in version 3."""
+    members = sorted([*group.arrays(), *group.groups()], key=lambda member: member[0])
+    for name, member in members:
+        last = name == members[-1][0]
+        array = hasattr(member, "shape")
+        what = f" {member.shape} {member.dtype}" if array else ""
+        print(before + ("└── " if last else "├── ") + name + what)
+        if not array:
+            show(member, before + ("    " if last else "│   "))
+
+
 def compare(path, mnt):
     import xarray
     import zarr
     z = zarr.open(mnt, mode="r")
-    print("\nzarr.open(...).tree()")
-    print(z.tree())
+    print("\nzarr-python finds\n/")
+    show(z)
     names = ("time", "lat", "lon", "temperature", "station", "pressure/level", "pressure/height")
     with h5py.File(path, "r") as h5:
         for name in names:
