@@ -38,9 +38,14 @@ def umount(t, *what, status=0):
 def writable(t, name="a.nc", *options):
     source = t.path(name)
     make(source)
-    m = t.mount(source, "rw", "commit_delay=60", *options)
+    m = t.mount(source, "rw", "commit_delay=60000", *options)
     m.ended = True
     return source, m
+
+
+def heed_interrupts():
+    """As a shell's foreground does: what runs in the background may have been told not to."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def server_of(t, mnt):
@@ -69,7 +74,7 @@ def test_of_a_tree(t):
     array = zarr.open_group(tree, "w").create_dataset("v", data=np.zeros(10), chunks=5)
     array.attrs["_ARRAY_DIMENSIONS"] = ["x"]
     source, one = writable(t)
-    two = t.mount(tree, "rw", "commit_delay=60")
+    two = t.mount(tree, "rw", "commit_delay=60000")
     two.ended = True
 
     def change():
@@ -105,7 +110,7 @@ def test_in_a_directory(t):
     os.mkdir(folder)
     for name in ("a.nc", "b.nc"):
         make(os.path.join(folder, name))
-    m = t.mount(folder, "rw", "commit_delay=60")
+    m = t.mount(folder, "rw", "commit_delay=60000")
     m.ended = True
     with m:
         def change():
@@ -129,7 +134,8 @@ def test_terminal(t):
         _, supervisor = server_of(t, m.path)
         os.kill(supervisor, signal.SIGSTOP)  # it cannot end
         ours, theirs = os.openpty()
-        p = subprocess.Popen([t.binary, "--no-config", "umount", m.path], stderr=theirs)
+        p = subprocess.Popen([t.binary, "--no-config", "umount", m.path], stderr=theirs,
+                             preexec_fn=heed_interrupts)
         os.close(theirs)
         try:
             said = b""
@@ -173,7 +179,7 @@ def by_a_user(binary):
         got, text = users.run(*words, cwd=own)
         assert got == status, (words, got, text)
         return text
-    run(program, "--no-config", "-o", "rw,commit_delay=60", source, mnt)
+    run(program, "--no-config", "-o", "rw,commit_delay=60000", source, mnt)
     run("/usr/bin/python3", "-c", WRITE.format(mnt, 4))
     p = subprocess.Popen(users.command("sh", "-c", f"cd {mnt} && echo in && read x"),
                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -244,12 +244,15 @@ static inline void look_dir(struct look_walk *w, uint64_t dir)
 	static const char nothing[] = ".nczarrfs-is-not-there";
 	struct view_attr attr;
 	struct err e = ERR_INIT;
+	int rc;
 
 	w->parent = dir;
 	w->depth++;
 	look_require(w->v->ops->list(w->v, dir, 0, w->depth % 2, look_entry, w, &e) <= 0);
-	look_require(w->v->ops->lookup(w->v, dir, nothing, sizeof(nothing) - 1, &attr, &e) ==
-		     -ENOENT);
+	/* of a group whose members could not all be read nobody knows what it has not */
+	rc = w->v->ops->lookup(w->v, dir, nothing, sizeof(nothing) - 1, &attr, &e);
+	look_require(rc == -ENOENT ||
+		     (rc == -EIO && w->v->source && w->v->source->ds.n_lost > 0));
 	if (!look_full(w))
 		look_middle(w, dir);
 	w->depth--;
