@@ -60,9 +60,10 @@ struct live {
 	struct stat last;        /* lock: of the source when last opened */
 	bool used;               /* lock: somebody asked for something since the last look */
 
-	bool far;       /* set before the watcher, as far_ms */
-	bool polled;    /* the same */
+	/* Set before the watcher. Apart from `used`, as compilers read neighbours together. */
 	int64_t far_ms; /* between two looks at a source that is far; 0: never */
+	bool far;
+	bool polled;
 
 	pthread_mutex_t stop_lock; /* taken before lock */
 	bool started;              /* stop_lock */
