@@ -165,7 +165,8 @@ static int set_up(struct zr_source *s, const char *path, int fd, struct err *e)
 		s->path = strdup(path);
 	if (!s->path)
 		return err_nomem(e);
-	return S_ISDIR(s->base.ds.st.st_mode)
+	s->in_dir = S_ISDIR(s->base.ds.st.st_mode);
+	return s->in_dir
 		       ? store_dir_open(fd, &s->store, e)
 		       : store_zip_open(fd, s->opts.max_meta_bytes, &s->store, e);
 }

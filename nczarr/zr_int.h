@@ -212,6 +212,7 @@ struct zr_source {
 	bool borrowed;              /* the store is somebody else's, who knows when it changes; what
 	                             * its documents say is looked for in each of them, because
 	                             * consolidated ones may be behind while they are written */
+	bool in_dir;                /* store is the directory at path */
 	_Atomic bool held;          /* source_hold */
 	_Atomic(struct zr_nodes *) nodes; /* owned; made at the first look (zr_what.c) */
 };

@@ -167,8 +167,8 @@ static int in_place(const struct zr_source *s, struct err *e)
 	struct stat st;
 	int rc;
 
-	if (!S_ISDIR(was->st_mode))
-		return 0; /* an archive is one file, and open */
+	if (!s->in_dir)
+		return 0; /* an archive, say, is one file, and open */
 	rc = stat(s->path, &st);
 	if (rc < 0 && errno != ENOENT && errno != ENOTDIR)
 		return err_sys(e, errno, "'%s'", s->path);

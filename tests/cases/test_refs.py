@@ -354,7 +354,8 @@ def test_reach(t):
         json.dump(doc, f)
 
     def check(mnt, want):
-        assert [status_of(f"{mnt}/v/{i}") for i in range(4)] == want
+        got = [status_of(f"{mnt}/v/{i}") for i in range(4)]
+        assert got == want, (got, want)
     with t.mount(t.path("docs/r.json"), "view=zarr") as m:
         t.call(check, m.path, [5, 5, 5, 0])
     with t.mount(t.path("docs/r.json"), "view=zarr", "link_root=" + t.tmp) as m:
