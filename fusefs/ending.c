@@ -1,4 +1,5 @@
-/* ending.c - wait until a mount that was taken off has put into the dataset what was written. */
+/* ending.c - wait until a mount that was taken off has put into the dataset what was written, and
+ * has let go of its source. */
 #include "fusefs/ending.h"
 
 #include <errno.h>
@@ -15,7 +16,8 @@
 #include "fusefs/status_int.h"
 
 enum {
-	SAY_MS = 500, /* what takes less is not spoken of */
+	SAY_MS = 500,   /* what takes less is not spoken of */
+	PASS_MS = 5000, /* for a process with nothing left to do */
 	STATES_MAX = 1 << 20,
 	START_FIELD = 20, /* of /proc/PID/stat behind the name. Spec: proc(5), starttime */
 };
@@ -138,6 +140,14 @@ static bool ended(int fd, int ms)
 		rc = poll(&p, 1, ms);
 	while (rc < 0 && errno == EINTR);
 	return rc != 0;
+}
+
+void ending_pass(struct ending *en)
+{
+	for (size_t i = 0; i < ARRAY_LEN(en->fds); i++)
+		if (en->fds[i] >= 0 && !ended(en->fds[i], PASS_MS))
+			break; /* the other will not either */
+	ending_free(en);
 }
 
 bool ending_wait(struct ending *en)

@@ -1,5 +1,6 @@
-/* ending.h - the end of a writable mount: unmounting returns before the last commit is done, and
- * who wants to know when it is asks the server for its processes first, and waits for those. */
+/* ending.h - the end of a mount: unmounting returns before the last commit is done and the source
+ * is let go of. Who wants to know when it is asks the server for its processes first, and waits for
+ * those. */
 #ifndef FUSEFS_ENDING_H
 #define FUSEFS_ENDING_H
 
@@ -24,6 +25,9 @@ int ending_ask(const struct mounted *m, struct ending *ret, struct err *e) NZ_MU
  * waited for when that takes a moment. Frees en. Returns whether everything that was written is in
  * the datasets; what is not is said. */
 bool ending_wait(struct ending *en);
+/* ending_pass - the same of a mount that only read: nothing is lost when its processes do not end,
+ * so they are waited for only as long as they should need. Frees en. */
+void ending_pass(struct ending *en);
 void ending_free(struct ending *en);
 
 #endif

@@ -95,62 +95,112 @@ int mounts_mount(const struct fs_setup *setup)
 
 /* ---- umount ---- */
 
-/* gone - whether one was taken off; who has files open there is told of. */
-static bool take_off(const struct mounted *m)
-{
-	if (umount2(m->dir, 0) == 0)
-		return true;
-	if (errno == EBUSY && geteuid() == 0) {
-		log_error("'%s': in use: fuser -vm '%s' says by whom", m->dir, m->dir);
-		return false;
-	}
-	if (errno != EPERM || geteuid() == 0) {
-		struct err e = ERR_INIT;
-
-		(void)err_sys(&e, errno, "'%s'", m->dir);
-		log_error("%s", e.msg);
-		return false;
-	}
-	if (mounter_ask_fusermount(m->dir, m->id))
-		return true;
-	log_error(
-		"'%s': could not be unmounted: it is in use (fuser -vm '%s' says by whom), or "
-		"another user's",
-		m->dir, m->dir);
-	return false;
-}
-
 /* leaving - mounts that were taken off and whose processes still commit. */
 struct leaving {
 	struct ending *list;
 	size_t n;
+	int bad; /* of how many not everything is in the dataset */
 };
 
-/* take_off_for_good - a mount; a writable one is waited for later. Returns whether it was taken off
- * and nothing is in the way of knowing its end. */
-static bool take_off_for_good(const struct mounted *m, struct leaving *l)
+/* try_off - whether one was taken off; else errno says why not. */
+static bool try_off(const struct mounted *m)
+{
+	if (umount2(m->dir, 0) == 0)
+		return true;
+	if (errno != EPERM || geteuid() == 0)
+		return false;
+	if (mounter_ask_fusermount(m->dir, m->id))
+		return true;
+	errno = EPERM;
+	return false;
+}
+
+static void say_why_not(const struct mounted *m, int error)
 {
 	struct err e = ERR_INIT;
-	struct ending *en = &l->list[l->n];
-	bool dead = m->writable && mounted_ask(m->dir) == MOUNTED_DEAD;
-	bool known = m->writable && !dead && ending_ask(m, en, &e) == 0;
 
-	if (!take_off(m)) {
+	if (error == EPERM && geteuid() != 0) {
+		log_error("'%s': could not be unmounted: it is in use (fuser -vm '%s' says by "
+			  "whom), or another user's",
+			  m->dir, m->dir);
+	} else if (error == EBUSY) {
+		log_error("'%s': in use: fuser -vm '%s' says by whom", m->dir, m->dir);
+	} else {
+		(void)err_sys(&e, error, "'%s'", m->dir);
+		log_error("%s", e.msg);
+	}
+}
+
+static void wait_for_all(struct leaving *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		l->bad += !ending_wait(&l->list[i]);
+	l->n = 0;
+}
+
+/* take_off - a mount; it may be in use by the process of one that was taken off before it, whose
+ * source is in it. */
+static bool take_off(const struct mounted *m, struct leaving *l)
+{
+	bool off = try_off(m);
+
+	if (!off && l->n > 0) {
+		wait_for_all(l);
+		off = try_off(m);
+	}
+	if (!off)
+		say_why_not(m, errno);
+	return off;
+}
+
+/* take_off_writable - as take_off_for_good. What is to be committed is waited for when all others
+ * have been taken off too. */
+static bool take_off_writable(const struct mounted *m, struct leaving *l)
+{
+	struct err e = ERR_INIT;
+	struct ending en;
+	bool dead = mounted_ask(m->dir) == MOUNTED_DEAD;
+	bool known = !dead && ending_ask(m, &en, &e) == 0;
+
+	if (!take_off(m, l)) {
 		if (known)
-			ending_free(en);
+			ending_free(&en);
 		return false;
 	}
-	l->n += known;
-	if (dead)
+	if (known)
+		l->list[l->n++] = en;
+	else if (dead)
 		log_error(
 			"'%s': unmounted; its server had died, and what was written may wait: "
 			"nczarrfs recover, or the next mount, puts it into the dataset",
 			m->dir);
-	else if (m->writable && !known)
+	else
 		log_error("'%s': unmounted, but whether everything that was written is in the "
 			  "dataset is not known: %s",
 			  m->dir, e.msg);
-	return known || !m->writable;
+	return known;
+}
+
+/* take_off_for_good - a mount, until its processes have let go of its source, so that what that
+ * lies on can be unmounted next. Returns whether it was taken off and nothing is in the way of
+ * knowing that all is in the dataset. */
+static bool take_off_for_good(const struct mounted *m, struct leaving *l)
+{
+	struct err e = ERR_INIT;
+	struct ending en;
+	bool known;
+
+	if (m->writable)
+		return take_off_writable(m, l);
+	known = mounted_ask(m->dir) == MOUNTED_LIVE && ending_ask(m, &en, &e) == 0;
+	if (!take_off(m, l)) {
+		if (known)
+			ending_free(&en);
+		return false;
+	}
+	if (known)
+		ending_pass(&en);
+	return true;
 }
 
 /* umount_one - a name of a section, or a place. Returns whether it is done. */
@@ -203,11 +253,10 @@ int mounts_umount(const struct fs_setup *setup)
 	for (size_t i = n; cfg->all && i-- > 0;) /* the last was made on top of others */
 		if (geteuid() == 0 || list[i].user == geteuid())
 			bad += !take_off_for_good(&list[i], &l);
-	for (size_t i = 0; i < l.n; i++)
-		bad += !ending_wait(&l.list[i]);
+	wait_for_all(&l);
 	free(l.list);
 	mounted_free(list, n);
-	return bad > 0;
+	return bad + l.bad > 0;
 }
 
 /* ---- list ---- */

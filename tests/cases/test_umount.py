@@ -1,5 +1,5 @@
-"""`nczarrfs umount` of a writable mount: when it returns, what was written is in the dataset, and
-its exit status says so."""
+"""`nczarrfs umount`: when it returns, what was written is in the dataset, which its exit status
+says, and the source is let go of."""
 import json
 import os
 import signal
@@ -86,6 +86,22 @@ def test_of_a_tree(t):
         umount(t, one.path, two.path)
         expect(source, 6)
         assert (zarr.open_group(tree, "r")["v"][:] == 7).all()
+
+
+def test_of_a_mount_of_a_mount(t):
+    """SEMANTICS G8: a reading mount's server has ended too, and what its source lies on can be
+    unmounted by the same command"""
+    source = t.path("a.nc")
+    make(source)
+    for _ in range(5):
+        below = t.mount(source)
+        above = t.mount(below.path)
+        below.ended = above.ended = True
+        with below, above:
+            expect(os.path.join(above.path, os.path.basename(below.path) + ".nc"), 0)
+            pids = server_of(t, above.path) + server_of(t, below.path)
+            assert umount(t, above.path, below.path) == ""
+            assert not any(mounts.alive(p) for p in pids), pids
 
 
 def test_what_waits_is_said(t):
