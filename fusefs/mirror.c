@@ -500,6 +500,7 @@ static void mirror_close(struct view *v)
 {
 	struct mirror *m = mirror_of(v);
 
+	write_handles_free(m);
 	slots_free(m);
 	listings_free(m);
 	real_free(m);
@@ -601,6 +602,7 @@ int mirror_open(const struct fs_setup *setup, struct view **ret, struct err *e)
 		return err_nomem(e);
 	*m = (struct mirror){
 		.base = {.ops = &mirror_ops, .follows = true}, .setup = setup, .fd = -1};
+	list_init(&m->handles);
 	(void)pthread_mutex_init(&m->lock, NULL);
 	(void)pthread_cond_init(&m->moved, NULL);
 	rc = mirror_init(m, e);

@@ -10,6 +10,7 @@
 #ifndef FUSEFS_MIRROR_INT_H
 #define FUSEFS_MIRROR_INT_H
 
+#include "base/list.h"
 #include "fusefs/mirror.h"
 #include "fusefs/names.h"
 
@@ -116,6 +117,7 @@ struct mirror {
 
 	struct listing *listings[LISTINGS];
 	uint64_t listing_clock;
+	struct list_link handles; /* of files that are open for programs that may write */
 	uint32_t closing;   /* writable views that are being closed: they have their lock still */
 	bool finished;      /* they have been told that this is the end */
 };
@@ -235,6 +237,9 @@ static inline uint64_t id_of(uint32_t number, uint64_t inner)
 }
 
 extern const struct view_write_ops mirror_write_ops;
+/* write_handles_free - of files that are open when the mirror is closed: the kernel does not say
+ * when it lets go of those that were open when the mount was taken off. */
+void write_handles_free(struct mirror *m);
 
 /* mirror_show - an attribute of a dataset's view, as the mirror's. */
 void mirror_show(const struct slot *s, struct view_attr *a);

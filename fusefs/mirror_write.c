@@ -17,6 +17,7 @@
 
 /* handle - an open file. */
 struct handle {
+	struct list_link link; /* under the mirror's lock */
 	struct slot *slot; /* NULL: a real file */
 	uint64_t fh;       /* of the slot's view */
 	int fd;            /* of a real file; owned */
@@ -35,6 +36,26 @@ static bool writing(int flags)
 	return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
 }
 
+static void remember(struct mirror *m, struct handle *h)
+{
+	(void)pthread_mutex_lock(&m->lock);
+	list_add(&m->handles, &h->link);
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+void write_handles_free(struct mirror *m)
+{
+	struct list_link *it;
+
+	while ((it = list_take(&m->handles))) {
+		struct handle *h = CONTAINER_OF(it, struct handle, link);
+
+		if (h->fd >= 0)
+			(void)close(h->fd); /* what was flushed is in the file */
+		free(h);
+	}
+}
+
 /* ---- opening ---- */
 
 /* give_fd - a handle of a real file; fd is taken, also on failure. */
@@ -50,6 +71,7 @@ static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view
 		return err_nomem(e);
 	}
 	*h = (struct handle){.fd = fd, .id = id, .writes = writes};
+	remember(m, h);
 	real_opened(m, id, fd);
 	if (writes)
 		real_writer(m, id, 1, &fresh, &others);
@@ -73,6 +95,7 @@ static int give_slot(struct mirror *m, struct slot *s, uint64_t id, struct view_
 		return err_nomem(e);
 	}
 	*h = (struct handle){.slot = s, .fh = ret->fh, .fd = -1};
+	remember(m, h);
 	slot_hold(m, s);
 	ret->fh = (uint64_t)(uintptr_t)h;
 	return 0;
@@ -323,6 +346,9 @@ static void w_release(struct view *v, uint64_t id, uint64_t fh)
 
 	if (!h)
 		return;
+	(void)pthread_mutex_lock(&m->lock);
+	list_remove(&h->link);
+	(void)pthread_mutex_unlock(&m->lock);
 	if (h->slot) {
 		if (h->slot->view->write->release)
 			h->slot->view->write->release(h->slot->view, inner_of(id), h->fh);

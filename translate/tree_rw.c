@@ -159,6 +159,7 @@ static void op_close(struct view *v)
 
 	(void)commits_stop(t, false, NULL);
 	tree_listings_free(t);
+	handles_free(t);
 	nodes_free(t);
 	stage_close(t->stage);
 	grounds_free(t->grounds);
@@ -190,6 +191,7 @@ static void locks_init(struct tree *t)
 					    PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	(void)pthread_rwlock_init(&t->names, &attr);
 	(void)pthread_rwlockattr_destroy(&attr);
+	list_init(&t->handles);
 	(void)pthread_mutex_init(&t->lock, NULL);
 	(void)pthread_mutex_init(&t->commit_lock, NULL);
 }

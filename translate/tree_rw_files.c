@@ -47,6 +47,7 @@ int handle_make(struct tree *t, struct node *n, int flags, struct view_handle *r
 	}
 	(void)pthread_mutex_lock(&t->lock);
 	n->users++;
+	list_add(&t->handles, &h->link);
 	if (h->writes)
 		atomic_fetch_add(&w->writers, 1);
 	(void)pthread_mutex_unlock(&t->lock);
@@ -364,13 +365,23 @@ static void op_release(struct view *v, uint64_t id, uint64_t fh)
 	(void)id;
 	if (!h)
 		return;
-	if (h->writes) {
+	(void)pthread_mutex_lock(&t->lock);
+	list_remove(&h->link);
+	(void)pthread_mutex_unlock(&t->lock);
+	if (h->writes)
 		last = atomic_fetch_sub(&h->node->work->writers, 1) == 1;
-	}
 	if (last)
 		last_writer(t, h->node);
 	node_put(t, h->node);
 	free(h);
+}
+
+void handles_free(struct tree *t)
+{
+	struct list_link *it;
+
+	while ((it = list_take(&t->handles)))
+		free(CONTAINER_OF(it, struct handle, link));
 }
 
 int keep_open(struct tree *t, struct node *n, struct err *e)

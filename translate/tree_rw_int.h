@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/list.h"
 #include "translate/stage_int.h"
 #include "translate/tree_rw.h"
 
@@ -49,6 +50,7 @@ struct node {
 };
 
 struct handle {
+	struct list_link link; /* tables: of those that are open */
 	struct node *node;
 	bool writes, append;
 	_Atomic bool wrote;
@@ -70,6 +72,7 @@ struct tree {
 	_Atomic uint64_t n_fresh; /* nodes that are fresh */
 	uint64_t next_id, seed;
 	struct node *root;
+	struct list_link handles; /* that are open */
 	_Atomic uint64_t buffered; /* bytes of memory in works */
 	_Atomic uint64_t stamps;
 	struct listing *listings[RW_LISTINGS];
@@ -239,6 +242,9 @@ int tree_each(struct tree *t, const struct ground *g, const char *key,
 /* handle_make - an open file; the node is used once more. */
 int handle_make(struct tree *t, struct node *n, int flags, struct view_handle *ret,
 		struct err *e) NZ_MUST_USE;
+/* handles_free - those that are open when the tree is closed: the kernel does not say when it lets
+ * go of files that were open when the mount was taken off. What was not flushed is not kept. */
+void handles_free(struct tree *t);
 /* keep_open - a file is about to lose its name: who has it open keeps its content. */
 int keep_open(struct tree *t, struct node *n, struct err *e) NZ_MUST_USE;
 

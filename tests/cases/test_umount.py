@@ -168,6 +168,33 @@ def test_terminal(t):
         expect(source, 9)
 
 
+def test_terminated_while_files_are_open(t):
+    """SIGTERM while programs have files open: what was flushed is kept, and nothing leaks"""
+    folder = t.path("d")
+    os.mkdir(folder)
+    make(os.path.join(folder, "b.nc"))
+    for source, m, to_array in ((*writable(t), ""), (os.path.join(folder, "b.nc"), t.mount(
+            folder, "rw", "commit_delay=60000"), "b.zarr")):
+        m.ended = True
+        with m:
+            t.call(write, os.path.join(m.path, to_array), 6)
+            server, _ = server_of(t, m.path)
+            array = os.path.join(m.path, to_array, "v")
+            files = [os.open(os.path.join(array, "0"), os.O_RDWR),
+                     os.open(os.path.join(array, "1"), os.O_RDONLY)]
+            if to_array:
+                files.append(os.open(os.path.join(m.path, "note.txt"), os.O_RDWR | os.O_CREAT))
+                os.write(files[-1], b"here")
+            os.kill(server, signal.SIGTERM)
+            assert mounts.wait_gone(m.pids, 20 * t.slow)
+            for fd in files:
+                try:
+                    os.close(fd)
+                except OSError:
+                    pass  # there is nobody to flush it any more
+        expect(source, 6)
+
+
 def test_dead(t):
     """of a mount whose server was killed it is not claimed that all is in the dataset"""
     source, m = writable(t)
