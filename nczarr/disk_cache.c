@@ -9,11 +9,15 @@
  * the place of what was not used for the longest time. Small blocks have slots of their own, an
  * eighth of the room.
  *
- *   lock          held with flock while somebody uses the directory
+ *   lock          held with flock, shared, by all who use the directory; alone, by one who begins
+ *                 the files anew
  *   format        what the other files are; another text, and they are begun anew
  *   tags-N        sets x 16 x 16 bytes: 8 of the digest, time of use (us since 1970)
  *   data-N        sets x 16 slots: head of 64 bytes and the block
- * All numbers little-endian. */
+ * All numbers little-endian.
+ *
+ * Several processes may use a directory: what they do to a set at the same time is a file that was
+ * damaged, at worst, and found out like that. Only the sizes must be the same for all. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -40,6 +44,8 @@
 #define SMALL ((size_t)8 << 10)
 #define LARGE ((size_t)64 << 10)
 #define USED_US 60000000 /* a use is written down when the last one is older */
+#define LOCK_TRIES 100
+#define LOCK_MS 5
 #define PAUSE_NS ((int64_t)60 * 1000 * 1000 * 1000) /* without writing when the disk is full */
 
 static const char magic[8] = {'n', 'z', 'c', 'a', 'c', 'h', 'e', '1'};
@@ -181,20 +187,63 @@ static bool same_format(int fd, const char *text)
 	return n == (ssize_t)strlen(text) && memcmp(was, text, (size_t)n) == 0;
 }
 
-static int open_parts(struct disk_cache *d, struct err *e)
+/* begin_anew - the files are empty, and of our sizes. Nobody else uses them. */
+static int begin_anew(struct disk_cache *d, int format, const char *text, struct err *e)
+{
+	if (ftruncate(format, 0) < 0)
+		return err_sys(e, errno, "'format'");
+	for (size_t i = 0; i < 2; i++)
+		if (ftruncate(d->parts[i].tags, 0) < 0 || ftruncate(d->parts[i].data, 0) < 0)
+			return err_sys(e, errno, "beginning the cache anew");
+	return io_pwrite(format, text, strlen(text), 0, e);
+}
+
+/* take_lock - *ret: nobody else has it. Who has it alone has it for a moment. */
+static int take_lock(const struct disk_cache *d, const char *dir, bool *ret, struct err *e)
+{
+	*ret = flock(d->lock, LOCK_EX | LOCK_NB) == 0;
+	for (int i = 0; !*ret && flock(d->lock, LOCK_SH | LOCK_NB) < 0; i++) {
+		if (errno != EWOULDBLOCK)
+			return err_sys(e, errno, "locking cache directory '%s'", dir);
+		if (i == LOCK_TRIES)
+			return err_set(e, -EBUSY,
+				       "cache directory '%s' is locked by another process", dir);
+		(void)nanosleep(&(struct timespec){.tv_nsec = LOCK_MS * 1000000L}, NULL);
+	}
+	return 0;
+}
+
+/* share - the files as they are with others, or anew if they are of other sizes and nobody uses
+ * them. */
+static int share(struct disk_cache *d, const char *dir, int format, const char *text,
+		 struct err *e)
+{
+	bool alone;
+	int rc = take_lock(d, dir, &alone, e);
+
+	if (!rc && alone && !same_format(format, text))
+		rc = begin_anew(d, format, text, e);
+	/* that is not one step: who comes between may begin them anew as well */
+	if (!rc && alone && flock(d->lock, LOCK_SH | LOCK_NB) < 0)
+		rc = err_sys(e, errno, "locking cache directory '%s'", dir);
+	if (!rc && !same_format(format, text))
+		rc = err_set(e, -EBUSY,
+			     "cache directory '%s' is in use by a mount with another "
+			     "cache_size: give both the same",
+			     dir);
+	return rc;
+}
+
+static int open_parts(struct disk_cache *d, const char *dir, struct err *e)
 {
 	auto_fd int format = open_file(d->dir, "format", e);
 	char text[128];
-	bool same;
 
 	if (format < 0)
 		return format;
 	(void)snprintf(text, sizeof(text),
 		       "nczarrfs cache 1\n%" PRIu64 " sets of %zu\n%" PRIu64 " sets of %zu\n",
 		       d->parts[0].sets, d->parts[0].room, d->parts[1].sets, d->parts[1].room);
-	same = same_format(format, text);
-	if (!same && ftruncate(format, 0) < 0)
-		return err_sys(e, errno, "'format'");
 	for (size_t i = 0; i < 2; i++) {
 		struct part *p = &d->parts[i];
 
@@ -204,10 +253,8 @@ static int open_parts(struct disk_cache *d, struct err *e)
 		p->data = open_file(d->dir, i ? "data-1" : "data-0", e);
 		if (p->data < 0)
 			return p->data;
-		if (!same && (ftruncate(p->tags, 0) < 0 || ftruncate(p->data, 0) < 0))
-			return err_sys(e, errno, "beginning the cache anew");
 	}
-	return same ? 0 : io_pwrite(format, text, strlen(text), 0, e);
+	return share(d, dir, format, text, e);
 }
 
 int disk_cache_open(const char *dir, uint64_t max_bytes, struct disk_cache **ret, struct err *e)
@@ -232,13 +279,8 @@ int disk_cache_open(const char *dir, uint64_t max_bytes, struct disk_cache **ret
 	rc = d->dir = open_dir(dir, e);
 	if (rc >= 0)
 		rc = d->lock = open_file(d->dir, "lock", e);
-	if (rc >= 0 && flock(d->lock, LOCK_EX | LOCK_NB) < 0)
-		rc = errno == EWOULDBLOCK
-			     ? err_set(e, -EBUSY,
-				       "cache directory '%s' is in use by another mount", dir)
-			     : err_sys(e, errno, "locking cache directory '%s'", dir);
 	if (rc >= 0)
-		rc = open_parts(d, e);
+		rc = open_parts(d, dir, e);
 	if (rc < 0) {
 		disk_cache_close(d);
 		return rc;

@@ -57,8 +57,8 @@ int store_remote_open(struct rcache *c, struct objects *o, const char *name, str
 /* ---- on disk ---- */
 
 struct disk_cache;
-/* disk_cache_open - dir is made where it is not there. Another mount that has it locked: -EBUSY,
- * and the caller goes on without. */
+/* disk_cache_open - dir is made where it is not there. Processes may share it if max_bytes is the
+ * same for all. -EBUSY: one that has another size uses it; the caller goes on without. */
 int disk_cache_open(const char *dir, uint64_t max_bytes, struct disk_cache **ret,
 		    struct err *e) NZ_MUST_USE;
 void disk_cache_close(struct disk_cache *d);

@@ -90,6 +90,23 @@ def test_restart_with_a_disk_cache(t):
                 assert web.sent >= chunks << 18, web.sent
 
 
+def test_mounts_share_a_disk_cache(t):
+    """What one mount has fetched, another one that is there at the same time finds on the disk."""
+    with served(t, chunks=4) as web:
+        options = (f"cache_dir={t.path('cache')}", "cache_size=64M")
+        one = t.mount(f"{web.url}/a.zarr", *options)
+        two = t.mount(f"{web.url}/a.zarr", *options)
+        one.ended = True
+        with two:
+            with one:
+                t.call(in_order, one.path, f"{web.folder}/a.zarr")
+                status, _, err = t.run(t.binary, "--no-config", "umount", one.path)
+                assert status == 0, err  # it has ended, and all it fetched is on the disk
+            web.sent = 0
+            t.call(in_order, two.path, f"{web.folder}/a.zarr")
+            assert web.sent == 0, web.sent
+
+
 def stream(mnt, readers):
     """Threads that read all of the file, each from a place of its own, in pieces."""
     import threading

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -95,16 +96,87 @@ static void test_keeps(void **state)
 	assert_int_equal(st.st_mode & 0777, 0600);
 }
 
-static void test_one_at_a_time(void **state)
+/* Two use it at a time, if they agree on the size. */
+static void test_shared(void **state)
 {
-	struct disk_cache *d = open_cache(8 * MIB), *d2 = NULL;
+	struct disk_cache *d = open_cache(8 * MIB), *d2 = open_cache(8 * MIB), *other = NULL;
 	struct err e = ERR_INIT;
 
 	(void)state;
-	assert_int_equal(disk_cache_open(dir, 8 * MIB, &d2, &e), -EBUSY);
+	fill(1);
+	disk_cache_put(d, "s3://b/a", "k", &v1, 0, in, 65536);
+	assert_true(has(d2, "k", &v1, 0, 65536));
+	assert_int_equal(disk_cache_open(dir, 16 * MIB, &other, &e), -EBUSY);
+	assert_non_null(strstr(e.msg, "cache_size"));
 	disk_cache_close(d);
+	assert_int_equal(disk_cache_open(dir, 16 * MIB, &other, &e), -EBUSY);
+	assert_true(has(d2, "k", &v1, 0, 65536));
+	disk_cache_close(d2);
+	d = open_cache(16 * MIB);
+	assert_false(has(d, "k", &v1, 0, 65536));
+	disk_cache_close(d);
+}
+
+/* One that has it for itself, as earlier versions did, is not waited for. */
+static void test_locked(void **state)
+{
+	struct disk_cache *d = open_cache(8 * MIB);
+	struct err e = ERR_INIT;
+	char path[100];
+	int fd;
+
+	(void)state;
+	disk_cache_close(d);
+	(void)snprintf(path, sizeof(path), "%s/lock", dir);
+	fd = open(path, O_RDWR);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	assert_int_equal(disk_cache_open(dir, 8 * MIB, &d, &e), -EBUSY);
+	assert_int_equal(close(fd), 0);
 	d = open_cache(8 * MIB);
 	disk_cache_close(d);
+}
+
+/* use_it - a process: many blocks through few places. Returns its exit status: 0: it found blocks,
+ * and what it found was right. */
+static int use_it(uint64_t seed)
+{
+	struct disk_cache *d = NULL;
+	size_t found = 0, n;
+
+	if (disk_cache_open(dir, MIB, &d, NULL) < 0)
+		return 1;
+	for (uint64_t i = 0; i < 3000; i++) {
+		uint64_t block = (i * 7 + seed) % 40;
+
+		fill(block);
+		if (!disk_cache_get(d, "s3://b/a", "k", &v1, block, out, sizeof(out), &n))
+			disk_cache_put(d, "s3://b/a", "k", &v1, block, in, sizeof(in));
+		else if (n == sizeof(in) && memcmp(in, out, n) == 0)
+			found++;
+		else
+			return 2;
+	}
+	disk_cache_close(d);
+	return found ? 0 : 3;
+}
+
+/* Processes that write to the same places find what they asked for, or nothing. */
+static void test_at_the_same_time(void **state)
+{
+	enum { USERS = 4 };
+	pid_t pids[USERS];
+	int status;
+
+	(void)state;
+	for (uint64_t u = 0; u < USERS; u++) {
+		pids[u] = fork();
+		if (pids[u] == 0)
+			_exit(use_it(u * 11));
+	}
+	for (size_t u = 0; u < USERS; u++) {
+		assert_int_equal(waitpid(pids[u], &status, 0), pids[u]);
+		assert_int_equal(status, 0);
+	}
 }
 
 static void test_is_bounded(void **state)
@@ -356,21 +428,29 @@ static void test_warm_mount(void **state)
 	fake_free(f);
 }
 
-/* Two mounts: the second one does without. */
+/* Two mounts: the second one asks whether what the first one has fetched is still that. */
 static void test_second_mount(void **state)
 {
 	struct fake *f = fake_new(false);
-	struct mount a, b;
+	struct mount a, b, c;
+	uint64_t bytes;
 
 	(void)state;
 	fake_set(f, "chunk", NULL, MIB);
 	mount_open(&a, f);
 	mount_open(&b, f);
+	mount_open(&c, f);
 	read_all(&a, f, "chunk");
+	mount_close(&a); /* what it has is on the disk then */
+	bytes = f->bytes;
 	read_all(&b, f, "chunk");
 	assert_int_equal(fake_count(f), 2);
-	mount_close(&a);
+	assert_int_equal(f->bytes, bytes);
+	fake_set(f, "chunk", NULL, MIB + 1);
+	read_all(&c, f, "chunk");
+	assert_true(f->bytes > bytes);
 	mount_close(&b);
+	mount_close(&c);
 	fake_free(f);
 }
 
@@ -378,7 +458,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_keeps, fresh_dir, remove_dir),
-		cmocka_unit_test_setup_teardown(test_one_at_a_time, fresh_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_shared, fresh_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_locked, fresh_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_at_the_same_time, fresh_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_is_bounded, fresh_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_damage, fresh_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_exchanged, fresh_dir, remove_dir),
