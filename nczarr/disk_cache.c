@@ -198,11 +198,11 @@ static int begin_anew(struct disk_cache *d, int format, const char *text, struct
 	return io_pwrite(format, text, strlen(text), 0, e);
 }
 
-/* take_lock - *ret: nobody else has it. Who has it alone has it for a moment. */
-static int take_lock(const struct disk_cache *d, const char *dir, bool *ret, struct err *e)
+/* lock_shared - who has it alone has it for a moment; earlier versions had it for as long as they
+ * ran. */
+static int lock_shared(const struct disk_cache *d, const char *dir, struct err *e)
 {
-	*ret = flock(d->lock, LOCK_EX | LOCK_NB) == 0;
-	for (int i = 0; !*ret && flock(d->lock, LOCK_SH | LOCK_NB) < 0; i++) {
+	for (int i = 0; flock(d->lock, LOCK_SH | LOCK_NB) < 0; i++) {
 		if (errno != EWOULDBLOCK)
 			return err_sys(e, errno, "locking cache directory '%s'", dir);
 		if (i == LOCK_TRIES)
@@ -218,14 +218,14 @@ static int take_lock(const struct disk_cache *d, const char *dir, bool *ret, str
 static int share(struct disk_cache *d, const char *dir, int format, const char *text,
 		 struct err *e)
 {
-	bool alone;
-	int rc = take_lock(d, dir, &alone, e);
+	bool alone = flock(d->lock, LOCK_EX | LOCK_NB) == 0;
+	int rc = 0;
 
-	if (!rc && alone && !same_format(format, text))
+	if (alone && !same_format(format, text))
 		rc = begin_anew(d, format, text, e);
-	/* that is not one step: who comes between may begin them anew as well */
-	if (!rc && alone && flock(d->lock, LOCK_SH | LOCK_NB) < 0)
-		rc = err_sys(e, errno, "locking cache directory '%s'", dir);
+	if (!rc)
+		rc = lock_shared(d, dir, e);
+	/* that was not one step: who came between may have begun them anew as well */
 	if (!rc && !same_format(format, text))
 		rc = err_set(e, -EBUSY,
 			     "cache directory '%s' is in use by a mount with another "
