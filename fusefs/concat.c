@@ -58,6 +58,20 @@ static char *index_of(const struct cfg *cfg)
 	return path;
 }
 
+/* may_be_index - what a user has named must be nobody's file, nor become one that is joined. */
+static int may_be_index(const struct cfg *cfg, const char *index, struct err *e)
+{
+	if (!join_index_may_be(index))
+		return err_set(e, -EEXIST,
+			       "-o concat_index: '%s' is there, and is no index: name another file",
+			       index);
+	if (fnmatch(cfg->source, index, FNM_PATHNAME) == 0)
+		return err_set(e, -EINVAL,
+			       "-o concat_index: '%s' is a name that '%s' takes: name another file",
+			       index, cfg->source);
+	return 0;
+}
+
 int fs_concat(const struct fs_setup *setup, const struct source_options *opts,
 	      struct source **ret, struct err *e)
 {
@@ -83,6 +97,10 @@ int fs_concat(const struct fs_setup *setup, const struct source_options *opts,
 	if (rc < 0)
 		return rc;
 	index = index_of(cfg);
+	if (cfg->concat_index && index)
+		rc = may_be_index(cfg, index, e);
+	if (rc < 0)
+		return rc;
 	join.index_file = index;
 	return join_open(setup->formats, setup->n_formats, cfg->source, &join, ret, e);
 }

@@ -178,8 +178,8 @@ static int prepare(struct run *r, struct err *e)
 			"'%s' is a directory without a dataset of its own: convert those in "
 			"it one by one: nczarrfs info names them",
 			cfg->shown);
-	if (rc == 0 && !cfg->remote && !url_is(cfg->out))
-		rc = convert_place_apart(cfg->source, cfg->out, e);
+	if (rc == 0)
+		rc = convert_dest_check(r->setup, e);
 	/* before there are threads: what others are forked from */
 	if (rc == 0 && r->setup->prepare && !child_prepared())
 		rc = r->setup->prepare(e);
@@ -189,6 +189,8 @@ static int prepare(struct run *r, struct err *e)
 		rc = open_out(c, e); /* what is refused is refused before anything is read */
 	if (rc == 0)
 		rc = fs_open_quietly(r->setup, &c->source, &c->view, e);
+	if (rc == 0)
+		rc = convert_dest_unread(cfg, e);
 	if (rc == 0)
 		rc = keep_compressed(r, e);
 	if (rc < 0)
@@ -247,6 +249,8 @@ static int copy(struct run *r, struct err *e)
 	if (rc == -ESTALE)
 		rc = err_set(e, -ESTALE, "'%s' changed while it was read: convert it again",
 			     c->setup->cfg->shown);
+	if (rc == 0)
+		rc = convert_dest_unread(c->setup->cfg, e);
 	if (rc == 0 && c->out->ops->finish)
 		rc = c->out->ops->finish(c->out, e);
 	return rc;
@@ -319,7 +323,14 @@ static int convert(void *arg)
 
 int fs_convert(const struct fs_setup *setup)
 {
+	const struct cfg *cfg = setup->cfg;
 	struct run r = {.setup = setup};
+	bool interrupted = false;
+	int status = fs_run_guarded_until(cfg->shown, 0, convert, &r, &interrupted);
 
-	return fs_run_guarded(setup->cfg->shown, 0, convert, &r);
+	if (interrupted && !url_is(cfg->out))
+		log_warn("the same command goes on with it; what there is so far is beside '%s', "
+			 "as .NAME.nczarrfs-copy, and the state of that in a file with .state",
+			 cfg->out);
+	return status;
 }

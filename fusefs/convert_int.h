@@ -89,6 +89,16 @@ int convert_local(struct convert *c, bool tree, struct convert_out **ret,
 int convert_zip(struct convert *c, struct convert_out **ret, struct err *e) NZ_MUST_USE;
 int convert_far(struct convert *c, struct convert_out **ret, struct err *e) NZ_MUST_USE;
 
+/* ---- convert_dest.c: what it may be called, and take the place of ---- */
+
+/* convert_dest_check - before anything is opened: a local destination has a name that fits, is
+ * apart from what is copied, and, with --force, is nothing but a file, a dataset or an empty
+ * directory. Returns 0; -EINVAL; -EEXIST. */
+int convert_dest_check(const struct fs_setup *setup, struct err *e) NZ_MUST_USE;
+/* convert_dest_unread - that what is there is no file that this process has open: what references
+ * lead to, for one. Returns 0; -EINVAL. */
+int convert_dest_unread(const struct cfg *cfg, struct err *e) NZ_MUST_USE;
+
 /* ---- convert_place.c: what is made beside its place, then appears there ---- */
 
 /* convert_place - a name in a directory, and the name beside it that is written to. */

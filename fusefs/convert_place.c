@@ -66,6 +66,19 @@ static int take_lock(struct convert_place *p, const char *path, struct err *e)
 	}
 }
 
+static int there_already(const char *path, const struct stat *st, struct err *e)
+{
+	if (S_ISDIR(st->st_mode))
+		return err_set(e, -EEXIST,
+			       "'%s' is there already: remove it, name another, also one in it, or "
+			       "replace it, if it is a dataset, with --force",
+			       path);
+	return err_set(e, -EEXIST,
+		       "'%s' is there already: remove it, name another, or replace it with "
+		       "--force",
+		       path);
+}
+
 int convert_place_open(const char *path, bool force, struct convert_place *ret, struct err *e)
 {
 	auto_free char *dir = NULL;
@@ -82,11 +95,7 @@ int convert_place_open(const char *path, bool force, struct convert_place *ret, 
 	if (p.parent < 0)
 		rc = err_sys(e, errno, "'%s', the directory of the copy", dir);
 	else if (!force && fstatat(p.parent, p.name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		rc = err_set(
-			e, -EEXIST,
-			"'%s' is there already: remove it, name another, or replace it with "
-			"--force",
-			path);
+		rc = there_already(path, &st, e);
 	if (rc == 0 && (asprintf(&p.tmp, ".%s.nczarrfs-copy", p.name) < 0 ||
 			asprintf(&p.state, ".%s.nczarrfs-copy.state", p.name) < 0))
 		rc = err_nomem(e);

@@ -68,6 +68,7 @@ static struct chunkio_options io_of(const struct cfg *cfg, const struct fs_want 
 		.shared = want->shared,
 		.threads = threads,
 		.ahead = 2 * threads,
+		.verify = cfg->command == CFG_CONVERT,
 	};
 }
 

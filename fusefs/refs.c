@@ -19,12 +19,15 @@
 #include "base/url.h"
 #include "fusefs/subcommands.h"
 
+#define HEAD_BYTES 4096 /* of a file that is looked at */
+
 struct job {
 	const struct fs_setup *setup;
 	const struct fs_refs_table *table;
 	const char *out; /* NULL: standard output */
 	bool parquet;
-	char *tmp; /* beside out; owned */
+	bool stream; /* out is there and no file: a pipe, a device */
+	char *tmp;   /* beside out; owned */
 };
 
 static bool ends(const char *text, const char *end)
@@ -43,6 +46,11 @@ static int write_json(const struct job *j, struct source *s, struct view *v,
 
 	if (!j->out)
 		return j->table->json(s, v, cfg, address, STDOUT_FILENO, e);
+	if (j->stream) {
+		fd = open(j->out, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+		return fd < 0 ? err_sys(e, errno, "'%s'", j->out)
+			      : j->table->json(s, v, cfg, address, fd, e);
+	}
 	fd = open(j->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 	if (fd < 0)
 		return err_sys(e, errno, "'%s'", j->out);
@@ -161,28 +169,90 @@ static int say_json(const struct cfg *cfg, const char *out, bool parquet)
 	return print_text(&text);
 }
 
+/* are_references - whether a file may be replaced by new references: it has nothing, or older ones.
+ * All that write them begin with an object that has one of these names early. */
+static bool are_references(const char *path)
+{
+	static const char *const names[] = {"\"refs\"", "\".zgroup\"", "\"zarr.json\"",
+					    "\".zmetadata\""};
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[HEAD_BYTES + 1];
+	ssize_t n = fd < 0 ? -1 : pread(fd, text, HEAD_BYTES, 0);
+
+	if (n <= 0)
+		return n == 0;
+	text[n] = '\0';
+	if (text[strspn(text, " \t\r\n")] != '{')
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strstr(text, names[i]))
+			return true;
+	return false;
+}
+
+/* may_replace - what is where references are to be: only older ones go, and never the source. */
+static int may_replace(struct job *j, const struct stat *st, struct err *e)
+{
+	struct stat source;
+
+	if (stat(j->setup->cfg->source, &source) == 0 && source.st_dev == st->st_dev &&
+	    source.st_ino == st->st_ino)
+		return err_set(e, -EINVAL, "'%s' is the source: name another file for references",
+			       j->out);
+	if (j->parquet)
+		return err_set(e, -EEXIST,
+			       "'%s' is there already: remove it, or name another", j->out);
+	j->stream = !S_ISREG(st->st_mode);
+	if (!j->stream && !are_references(j->out))
+		return err_set(e, -EEXIST,
+			       "'%s' is there already, and has no references in it: remove it, or "
+			       "name another",
+			       j->out);
+	return 0;
+}
+
+/* settle_out - what kind of references, and where. *ret_real: out without links; new, or NULL. */
+static int settle_out(struct job *j, char **ret_real, struct err *e)
+{
+	const char *out = j->setup->cfg->out;
+	struct stat st;
+	bool there;
+	int rc = 0;
+
+	if (!out || strcmp(out, "-") == 0)
+		return 0;
+	j->out = out;
+	there = stat(out, &st) == 0;
+	if (!there && lstat(out, &st) == 0)
+		return err_set(e, -ENOENT, "'%s' is a link to what is not there", out);
+	j->parquet = !ends(out, ".json") && (ends(out, ".parq") || ends(out, ".parquet") ||
+					     (there && S_ISDIR(st.st_mode)));
+	if (there && S_ISDIR(st.st_mode) && !j->parquet)
+		return err_set(e, -EISDIR, "'%s' is a directory", out);
+	if (there)
+		rc = may_replace(j, &st, e);
+	if (rc < 0 || j->stream)
+		return rc;
+	if (there && (*ret_real = realpath(out, NULL)))
+		j->out = *ret_real; /* what a link leads to is replaced, and not the link */
+	return asprintf(&j->tmp, "%s.nczarrfs-%ld", j->out, (long)getpid()) < 0 ? err_nomem(e) : 0;
+}
+
 int fs_refs(const struct fs_setup *setup, const struct fs_refs_table *table)
 {
 	const struct cfg *cfg = setup->cfg;
 	struct job j = {.setup = setup, .table = table};
-	struct stat st;
+	auto_free char *real = NULL;
+	struct err e = ERR_INIT;
 	int status;
 
-	j.out = cfg->out && strcmp(cfg->out, "-") != 0 ? cfg->out : NULL;
-	j.parquet = j.out && !ends(j.out, ".json") &&
-		    (ends(j.out, ".parq") || ends(j.out, ".parquet") ||
-		     (stat(j.out, &st) == 0 && S_ISDIR(st.st_mode)));
-	if (j.parquet && lstat(j.out, &st) == 0) {
-		log_error("'%s' is there already: remove it, or name another", j.out);
-		return 1;
-	}
-	if (j.out && asprintf(&j.tmp, "%s.nczarrfs-%ld", j.out, (long)getpid()) < 0) {
-		log_error("out of memory");
+	if (settle_out(&j, &real, &e) < 0) {
+		log_error("%s", e.msg);
 		return 1;
 	}
 	status = fs_run_guarded(cfg->shown, 0, make, &j);
 	if (!status && cfg->json && j.out)
-		status = say_json(cfg, j.out, j.parquet);
+		status = say_json(cfg, cfg->out, j.parquet);
 	if (status && j.tmp)
 		beneath_remove(AT_FDCWD, j.tmp);
 	free(j.tmp);

@@ -293,6 +293,7 @@ int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio
 	c->plans = plans;
 	c->n_arrays = s->ds.n_arrays;
 	c->threads = opts->threads;
+	c->verify = opts->verify;
 	c->cache = cache_new(opts->cache_bytes);
 	if (c->cache)
 		cache_bound(c->cache, u64_max(opts->cache_bytes, LOADING_MIN));
@@ -447,6 +448,30 @@ static int read_range(struct chunkio *c, uint32_t array, uint64_t linear, const 
 	return 0;
 }
 
+/* verify - the checksum at the end of a stored chunk, which is not shown. */
+static int verify(struct chunkio *c, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
+		  struct err *e)
+{
+	const struct ds_array *a = &c->source->ds.arrays[array];
+	const struct codec_ops *last = codec_find(a->chain.specs[a->chain.n - 1].h5_id);
+	auto_free uint8_t *stored = NULL;
+	size_t n;
+	int rc;
+
+	if ((way_skipped(a, ref) & c->plans[array].trailer_bit) || !last || !last->check)
+		return 0;
+	if (ref->len / 2 > a->chunk_bytes + CHUNKIO_SLACK)
+		return chunkio_say_where(c, array, linear,
+					 way_bad_length(ref->len, a->chunk_bytes, e), e);
+	stored = malloc((size_t)ref->len);
+	if (!stored)
+		return err_nomem(e);
+	rc = source_read_stored(c->source, array, linear, ref, 0, stored, (size_t)ref->len, e);
+	if (rc == 0)
+		rc = last->check(stored, (size_t)ref->len, &n, e);
+	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
+}
+
 int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t off, size_t len,
 		 uint8_t *room, struct span *ret, struct err *e)
 {
@@ -470,6 +495,10 @@ int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t of
 		hint(c, array, linear, AHEAD_READ);
 		return read_loaded(c, array, linear, &w, off, n, ret, e);
 	}
+	if (c->verify && off == 0 && w.kind == WAY_RANGE && c->plans[array].trailer > 0)
+		rc = verify(c, array, linear, &w.ref, e);
+	if (rc < 0)
+		return rc;
 	if (w.kind == WAY_RANGE)
 		return read_range(c, array, linear, &w, off, n, room, ret, e);
 	rc = frame_fill_span(w.fill, off, n, ret, e);

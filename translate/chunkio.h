@@ -21,6 +21,8 @@ struct chunkio_options {
 	struct chunkio_shared *shared; /* what several have together, borrowed; NULL: its own */
 	uint32_t threads;      /* decoding threads ahead of readers; 0: none, readers decode */
 	uint32_t ahead;        /* chunks to decode ahead of a sequential reader */
+	bool verify;           /* a checksum that is cut off a chunk is verified when its first
+	                        * bytes are read: for copies, which will not have it any more */
 };
 
 /* chunkio_shared_new - memory that all views of a mount share: cache_bytes for decoded chunks, and

@@ -34,6 +34,7 @@ struct chunkio {
 	struct source *source;
 	const struct plan *plans;
 	uint32_t n_arrays, threads;
+	bool verify;
 	struct array_state *arrays;
 	struct cache *cache;
 	struct sizes *sizes;  /* of chunks whose way does not say it */

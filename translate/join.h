@@ -37,6 +37,9 @@ const struct source_ops *join_format(const struct source *s);
  * name, or the directory itself. New text, free it; NULL when memory is short. */
 char *join_folder(const char *pattern);
 
+/* join_index_may_be - whether an index may be kept there: one is, or an empty file, or nothing. */
+bool join_index_may_be(const char *path);
+
 /* join_is_pattern - whether a path has characters that glob(3) takes for more than themselves. */
 bool join_is_pattern(const char *path);
 

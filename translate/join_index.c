@@ -22,7 +22,8 @@
 #include "base/io.h"
 #include "base/log.h"
 
-#define MAGIC "nczjoin\1"
+#define KIND "nczjoin"
+#define MAGIC KIND "\1"
 #define HEAD 12
 #define BYTES_MAX ((uint64_t)1 << 30)
 
@@ -86,12 +87,29 @@ static void put_all(struct buf *b, const struct join *j)
 			put_member(b, &j->members[i]);
 }
 
+bool join_index_may_be(const char *path)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char head[sizeof(KIND) - 1];
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0)
+		return errno == ENOENT;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	n = pread(fd, head, sizeof(head), 0);
+	return n == 0 || (n == (ssize_t)sizeof(head) && memcmp(head, KIND, sizeof(head)) == 0);
+}
+
 /* write_beside - whole, under another name first: who reads it meanwhile has the old one. */
 static int write_beside(const char *path, const struct buf *b, struct err *e)
 {
 	struct buf tmp;
 	int rc = 0, fd;
 
+	if (!join_index_may_be(path))
+		return err_set(e, -EEXIST, "'%s' is there, and is no index", path);
 	buf_init(&tmp, (size_t)64 << 10);
 	buf_printf(&tmp, "%s.XXXXXX%c", path, '\0');
 	if (!buf_ok(&tmp)) {
@@ -337,7 +355,8 @@ static void forget_all(struct join *j)
 
 void join_index_drop(struct join *j)
 {
-	if (j->opts.index_file && unlink(j->opts.index_file) == 0)
+	if (j->opts.index_file && join_index_may_be(j->opts.index_file) &&
+	    unlink(j->opts.index_file) == 0)
 		log_info("the index of '%s' says what is not so: it is made again",
 			 join_name(j->pattern));
 }

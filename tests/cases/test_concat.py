@@ -187,6 +187,32 @@ def test_lengths(t):
     assert array_info(t, d + "/*.nc")["plan"] == "pass"
 
 
+def test_index_is_no_file_of_others(t):
+    """What concat_index= names is overwritten only when it is an index."""
+    d = folder(t)
+    files = [write(f"{d}/f{k}.nc", 8 * k, 8) for k in range(2)]
+    was = {f: open(f, "rb").read() for f in files}
+    note = t.path("note.txt")
+    with open(note, "w") as f:
+        f.write("dear to somebody")
+
+    def info(index, status=0):
+        got, _, err = t.run(t.binary, "info", "-o", f"concat=time,concat_index={index}",
+                            d + "/*.nc")
+        assert got == status, err
+        return err
+    for index in (files[1], note):
+        assert "no index: name another file" in info(index, 1)
+    assert "takes: name another" in info(d + "/new.nc", 1)
+    with open(note) as f:
+        assert f.read() == "dear to somebody"
+    assert was == {f: open(f, "rb").read() for f in files}
+    info(t.path("index"))
+    with open(t.path("index"), "rb") as f:
+        assert f.read(7) == b"nczjoin"
+    info(t.path("index"))
+
+
 def test_chunks_and_chains(t):
     """Other chunks, filters and byte orders in some of the files."""
     d = folder(t)
@@ -604,7 +630,7 @@ def test_index(t):
     with open(index, "rb") as f:
         whole = f.read()
     for damaged in (b"", whole[:-1], whole[:100], whole[:5000] + b"\0" + whole[5001:],
-                    b"\xff" * 4096, whole + b"x"):
+                    whole[:8] + b"\xff" * 4096, whole + b"x"):
         with open(index, "wb") as f:
             f.write(damaged)
         assert opened(t, pattern, index) == 301

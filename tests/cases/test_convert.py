@@ -180,10 +180,19 @@ def test_refused(t):
     convert(t, "-o", "zarr_format=3", source, t.path("b.nc"), fails="view=zarr")
     convert(t, source, "https://example.org/b.zarr", fails="web server")
     convert(t, "-o", "chunks=v,x=1", source, t.path("c.zarr"), fails="chunks of its source")
+    convert(t, "--force", source, t.path("there"), fails="there/a.zarr")
     with open(t.path("there/mine")) as f:
         assert f.read() == "mine"
+    os.unlink(t.path("there/mine"))
     convert(t, "--force", source, t.path("there"))
-    assert not os.path.exists(t.path("there/mine")) and os.path.exists(t.path("there/.zgroup"))
+    os.mkdir(t.path("there/older"))
+    convert(t, "--force", source, t.path("there"))  # a dataset is replaced as a whole
+    assert not os.path.exists(t.path("there/older")) and os.path.exists(t.path("there/.zgroup"))
+    for name in ("c.tar", "c.json", "c.nc.gz", "-"):
+        convert(t, source, t.path(name) if name != "-" else name, fails="name")
+    convert(t, "-o", "view=nc", source, t.path("c.zip"), fails="wrong name")
+    os.mkfifo(t.path("pipe"))
+    convert(t, "--force", source, t.path("pipe"), fails="neither a file nor a directory")
     with h5py.File(source) as f:
         c = f["g/w"].id.get_chunk_info(2)
     with open(source, "r+b") as f:
@@ -192,6 +201,57 @@ def test_refused(t):
     convert(t, "--force", "-o", "filter=none", source, t.path("there"), fails="/g/w' chunk")
     assert os.path.exists(t.path("there/v/1.1"))
     assert left_behind(t.tmp) == [] == left_behind(t.path("around"))
+
+
+def test_replaces_no_part_of_its_source(t):
+    """SEMANTICS K4: files that are joined, and those that references lead to"""
+    for i in range(3):
+        with h5py.File(t.path(f"y{i}.nc"), "w") as f:
+            f["time"] = np.arange(4.0) + 4 * i
+            f["time"].make_scale("time")
+            f["v"] = np.arange(4) + i
+            f["v"].dims[0].attach_scale(f["time"])
+    join = ("-o", "concat=time,concat_index=none", t.path("y*.nc"))
+    convert(t, "--force", *join, t.path("y1.nc"), fails="takes")
+    convert(t, *join, t.path("year.nc"), fails="takes")
+    os.symlink("y1.nc", t.path("link.nc"))
+    convert(t, "--force", *join, t.path("link.nc"), fails="name another destination")
+    convert(t, *join, t.path("all.nc"))
+    with h5py.File(t.path("all.nc")) as f:
+        assert f["v"].shape == (12,)
+    status, _, err = t.run(t.binary, "refs", t.path("all.nc"), t.path("all.json"))
+    assert status == 0, err
+    convert(t, "--force", t.path("all.json"), t.path("all.nc"), fails="is read from")
+    with h5py.File(t.path("all.nc")) as f:
+        assert f["v"].shape == (12,)
+    convert(t, t.path("all.json"), t.path("all.zarr"))
+    want = np.add.outer([0, 1, 2], range(4)).ravel()
+    assert (zarr.open(t.path("all.zarr"))["v"][:] == want).all()
+
+
+def test_checksum_that_is_cut_off(t):
+    """A fletcher32 that the copy will not have is verified while it is made."""
+    source = t.path("a.h5")
+    with h5py.File(source, "w") as f:
+        f.create_dataset("plain", data=np.arange(1000), chunks=(100,), fletcher32=True)
+        f.create_dataset("packed", data=np.arange(1000), chunks=(100,), fletcher32=True,
+                         compression="gzip", shuffle=True)
+    convert(t, source, t.path("a.zarr"))
+    for name in ("plain", "packed"):
+        with h5py.File(source) as f:
+            c = f[name].id.get_chunk_info(3)
+        with open(source, "r+b") as f:
+            f.seek(c.byte_offset + c.size // 2)
+            was = f.read(1)
+            f.seek(-1, 1)
+            f.write(bytes([was[0] ^ 4]))
+            f.flush()
+            convert(t, source, t.path("b.zarr"), fails=f"'/{name}' chunk 3")
+            assert not os.path.exists(t.path("b.zarr"))
+            f.seek(-1, 1)
+            f.write(was)
+    convert(t, source, t.path("b.zarr"))
+    assert files(t.path("a.zarr")) == files(t.path("b.zarr"))
 
 
 OPTIONS = "ahead_size=64K,remote_size=1M,decode_threads=2"

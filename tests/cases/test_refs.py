@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import shutil
+import subprocess
 import zipfile
 
 import h5py
@@ -186,6 +187,37 @@ def test_hdf5(t):
         refs(t, small, out)
         equal_views(t, out, small)
     assert not glob.glob(t.path("*nczarrfs*")), "something was left behind"
+
+
+def test_what_is_there_is_kept(t):
+    """References take the place of older ones, and of nothing else."""
+    file, other, js = t.path("a.h5"), t.path("b.h5"), t.path("a.json")
+    make_h5(file)
+    shutil.copy(file, other)
+    with open(t.path("map.json"), "w") as f:
+        f.write('{"type": "FeatureCollection"}')
+    was = {p: open(p, "rb").read() for p in (file, other, t.path("map.json"))}
+    for out in (file, other, t.path("map.json")):
+        refs(t, file, out, fails="name another")
+    os.symlink("b.h5", t.path("link.json"))
+    refs(t, file, t.path("link.json"), fails="name another")
+    assert was == {p: open(p, "rb").read() for p in was}
+    refs(t, file, js)
+    refs(t, other, js)
+    with open(js) as f:
+        assert "b.h5" in f.read()
+    os.symlink("a.json", t.path("latest.json"))
+    refs(t, file, t.path("latest.json"))
+    assert os.path.islink(t.path("latest.json"))
+    with open(js) as f:
+        text = f.read()
+    assert "b.h5" not in text
+    refs(t, js, js, fails="is the source")
+    os.mkfifo(t.path("pipe.json"))
+    reader = subprocess.Popen(["cat", t.path("pipe.json")], stdout=subprocess.PIPE)
+    refs(t, file, t.path("pipe.json"))
+    assert reader.communicate()[0].decode() == text
+    assert not glob.glob(t.path("*nczarrfs-*")), "something was left behind"
 
 
 def test_chunks_that_do_not_pass(t):
