@@ -2,6 +2,7 @@
 --print-config, and what becomes of a mount whose server died."""
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -211,3 +212,30 @@ def test_unit_is_good(t):
         f.write(text.replace("ExecStart=nczarrfs", f"ExecStart={t.binary}"))
     status, out, err = t.run("systemd-analyze", "verify", "--man=no", copy)
     assert status == 0 and "nczarrfs@x" not in out + err, out + err
+
+
+def test_another_source(t):
+    """SEMANTICS G1: what is mounted by hand on the target of a named mount is not that one; the
+    same source by another path is."""
+    with Home(t, TEXT) as h:
+        one, other = h.place("one"), t.path("other.nc")
+        shutil.copy(h.source, other)
+        h.run("mount", "-a")
+        h.run("umount", "first")
+        h.run(other, one)
+        assert listed(h)[one]["state"] == "another source"
+        assert listed(h)[one]["source"] == other
+        err = h.run("mount", "-a", status=1)[1]
+        assert "[mount first]" in err and other in err and f"nczarrfs umount '{one}'" in err, err
+        err = h.run("umount", "first", status=1)[1]
+        assert f"nczarrfs umount '{one}'" in err and mounts.is_mounted(one), err
+        h.run("umount", one)
+        link = t.path("link.nc")
+        os.symlink(h.source, link)
+        for source in (link, f"{h.home}/../{os.path.basename(h.source)}"):
+            h.run(source, one)
+            assert listed(h)[one]["state"] == "mounted", listed(h)
+            h.run("mount", "-a")
+            h.run("umount", "first")
+        h.run("umount", "second")
+        assert mounts.wait_gone(h.pids, 20)
