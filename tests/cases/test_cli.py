@@ -109,14 +109,26 @@ def test_busy_mountpoint(t):
 
 
 def test_mountpoint_not_empty(t):
-    """A file in the mountpoint is not silently covered, or is: but never an error of two kinds."""
+    """What a mountpoint has in it is hidden, and that is said, in one line; of an empty one
+    nothing is."""
     path = sample(t)
     open(os.path.join(folder(t, "full"), "x"), "w").close()
     code, out, err = t.run(t.binary, path, t.path("full"))
-    if code == 0:
-        assert mounts.unmount(t.path("full"))[0]
-    else:
-        assert code == 1 and len(err.splitlines()) == 1 and t.path("full") in err, err
+    assert mounts.unmount(t.path("full"))[0]
+    assert code == 0 and len(err.splitlines()) == 1, err
+    assert f"'{t.path('full')}' is not empty" in err, err
+    code, out, err = t.run(t.binary, path, folder(t, "bare"))
+    assert mounts.unmount(t.path("bare"))[0]
+    assert code == 0 and not err, err
+
+
+def test_the_other_way_round(t):
+    """nczarrfs MOUNTPOINT SOURCE would hide the dataset behind an empty mirror."""
+    tree = folder(t, "s.zarr")
+    with open(os.path.join(tree, ".zgroup"), "w") as f:
+        f.write('{"zarr_format": 2}')
+    refused(t, folder(t, "empty"), tree, mention=["SOURCE MOUNTPOINT", tree, t.path("empty")])
+    assert not mounts.is_mounted(tree)
 
 
 def test_bad_options(t):
