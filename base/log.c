@@ -84,18 +84,34 @@ static int configure_one(const char *text, size_t n, unsigned char *levels, stru
 	return 0;
 }
 
-int log_configure(const char *spec, struct err *e)
+/* configure - of all pieces of a text. */
+static int configure(const char *spec, unsigned char *levels, struct err *e)
 {
-	unsigned char levels[LOG_COMPONENTS];
 	int rc = 0;
 
-	for (size_t i = 0; i < LOG_COMPONENTS; i++)
-		levels[i] = atomic_load(&log_max[i]);
 	for (const char *p = spec; rc == 0; p += strcspn(p, BETWEEN) + 1) {
 		rc = configure_one(p, strcspn(p, BETWEEN), levels, e);
 		if (!p[strcspn(p, BETWEEN)])
 			break;
 	}
+	return rc;
+}
+
+int log_check(const char *spec, struct err *e)
+{
+	unsigned char levels[LOG_COMPONENTS];
+
+	return configure(spec, levels, e);
+}
+
+int log_configure(const char *spec, struct err *e)
+{
+	unsigned char levels[LOG_COMPONENTS];
+	int rc;
+
+	for (size_t i = 0; i < LOG_COMPONENTS; i++)
+		levels[i] = atomic_load(&log_max[i]);
+	rc = configure(spec, levels, e);
 	for (size_t i = 0; rc == 0 && i < LOG_COMPONENTS; i++)
 		atomic_store(&log_max[i], levels[i]);
 	return rc;

@@ -44,6 +44,8 @@ void log_to_syslog(void);
  * component, and a level alone the same. Nothing changes with an error. Any thread.
  * Returns 0; -EINVAL with what may be written. */
 int log_configure(const char *spec, struct err *e) NZ_MUST_USE;
+/* log_check - whether log_configure would take it; changes nothing. */
+int log_check(const char *spec, struct err *e) NZ_MUST_USE;
 /* log_levels - append "fuse=warn,source=warn,...". */
 void log_levels(struct buf *out);
 

@@ -627,6 +627,7 @@ int main(int argc, char **argv)
 	if (cfg.noplugins)
 		codec_plugins_off();
 	if (subcommand_has(cfg.command, SUB_RULES) && fs_rules_init(&cfg, &rules, &e) < 0) {
+		(void)cfg_place_error(&cfg, &e);
 		log_error("%s", e.msg);
 		cfg_release(&cfg);
 		return 1;

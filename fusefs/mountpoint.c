@@ -196,8 +196,8 @@ static bool looks_like_tree(const char *dir)
 	return false;
 }
 
-/* check_hidden - what the mount will hide. A user who writes the arguments the other way round would
- * see an empty mount, and not the dataset. */
+/* check_hidden - what the mount will hide. A user who writes the arguments the other way round
+ * would see an empty mount, and not the dataset. */
 static int check_hidden(const struct cfg *cfg, const char *dir, const char *source,
 			struct err *e)
 {

@@ -654,7 +654,7 @@ int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct
 	if (rc == 0)
 		rc = take_places(cfg, &w, e);
 	if (rc == 0)
-		rc = cfg_settle_all(cfg, e);
+		rc = cfg_settle_all(cfg, e) < 0 ? cfg_place_error(cfg, e) : 0;
 	if (rc == 0 && cfg->print_config)
 		cfg->command = CFG_PRINT;
 	release_walk(&w);

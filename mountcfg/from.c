@@ -108,6 +108,28 @@ int cfg_from_at(const struct cfg *cfg, const char *name)
 	return n ? n->at : CFG_AT_BUILTIN;
 }
 
+int cfg_place_error(const struct cfg *cfg, struct err *e)
+{
+	char name[64], text[ERR_TEXT_MAX];
+	const struct noted *n;
+	size_t len;
+
+	if (!e)
+		return -EINVAL;
+	if (strncmp(e->msg, "-o ", 3) != 0)
+		return e->code;
+	len = strcspn(e->msg + 3, "=: ");
+	if (len >= sizeof(name))
+		return e->code;
+	memcpy(name, e->msg + 3, len);
+	name[len] = '\0';
+	n = noted_of(cfg, name);
+	if (!n || n->at <= CFG_AT_BUILTIN || n->at >= CFG_AT_LINE || !n->where)
+		return e->code;
+	memcpy(text, e->msg + 3, sizeof(text) - 3); /* ends in a NUL, as e's own */
+	return err_set(e, e->code, "%s: %s", n->where, text);
+}
+
 const char *cfg_where(const struct cfg *cfg, const char *name)
 {
 	const struct noted *n = noted_of(cfg, name);

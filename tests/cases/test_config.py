@@ -239,3 +239,27 @@ def test_another_source(t):
             h.run("umount", "first")
         h.run("umount", "second")
         assert mounts.wait_gone(h.pids, 20)
+
+
+def test_values_are_checked(t):
+    """A value that is no good is said with file and line, also where no source asks for it; rules,
+    which depend on the filters that there are, when they are used. It is said how a file has it."""
+    with Home(t, "") as h:
+        for line, words in (
+                ("rw = 1", ["rw = yes"]), ("rw", ["rw = yes"]), ("ro = on", ["ro = yes"]),
+                ("endpoint = foo", ["endpoint: write http://"]),
+                ("log = x=y", ["log='x=y': write COMPONENT=LEVEL"]),
+                ("timeout = soon", ["bad number"])):
+            h.write("[source /nothing/*]\ntries = 3\n" + line + "\n")
+            err = h.run("info", h.source, status=1)[1]
+            assert err.startswith(f"nczarrfs: {h.file}:3: "), err
+            assert all(w in err for w in words), err
+        for line in ("filter = nne", "quantize = x", "filter = shuffle|nothing"):
+            h.write("[defaults]\ntries = 3\n" + line + "\n")
+            err = h.run("info", h.source, status=1)[1]
+            assert err.startswith(f"nczarrfs: {h.file}:3: {line.replace(' = ', '=')}"), err
+        h.write("[mount first]\nsource = {source}\ntarget = ~/one\nrw = yes\nchunks = time\n")
+        err = h.run("mount", "first", status=1)[1]
+        assert err.startswith(f"nczarrfs: {h.file}:5: chunks=time: "), err
+        err = h.run("-o", "filter=nne", "info", h.source, status=1)[1]
+        assert err.startswith("nczarrfs: -o filter=nne: "), err
