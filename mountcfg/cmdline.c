@@ -600,6 +600,15 @@ static int open_files(struct cfg *cfg, struct walk *w, struct err *e)
 	return rc;
 }
 
+static int unknown_mount(const struct cfg *cfg, const struct walk *w, const char *name,
+			 struct err *e)
+{
+	/* the one who has a section in a file that is not read is to know why */
+	if (cfg->note)
+		return err_set(e, -ENOENT, "'%s': no mount has this name: %s", name, cfg->note);
+	return conf_unknown_mount(w->conf, name, e);
+}
+
 /* take_named - `mount NAME` is a mount of what the section says. Several are as many processes. */
 static int take_named(struct cfg *cfg, struct walk *w, struct err *e)
 {
@@ -609,7 +618,7 @@ static int take_named(struct cfg *cfg, struct walk *w, struct err *e)
 		return 0;
 	for (size_t i = 0; i < cfg->n_more; i++)
 		if (!conf_named(w->conf, cfg->more[i]))
-			return conf_unknown_mount(w->conf, cfg->more[i], e);
+			return unknown_mount(cfg, w, cfg->more[i], e);
 	if (cfg->n_more != 1)
 		return 0;
 	w->named = conf_named(w->conf, cfg->more[0]);

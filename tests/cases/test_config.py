@@ -263,3 +263,13 @@ def test_values_are_checked(t):
         assert err.startswith(f"nczarrfs: {h.file}:5: chunks=time: "), err
         err = h.run("-o", "filter=nne", "info", h.source, status=1)[1]
         assert err.startswith("nczarrfs: -o filter=nne: "), err
+
+
+def test_file_that_is_not_read(t):
+    """Who asks for a mount of a file that is not read is told why it is not."""
+    with Home(t, "[mount first]\nsource = {source}\ntarget = ~/one\n") as h:
+        os.chmod(h.file, 0o622)
+        for args in (("list",), ("mount", "first"), ("umount", "first")):
+            got, _, err = t.run(t.binary, *args, env=h.env)
+            assert f"{h.file}: not read: others may write it: run chmod" in err, (args, err)
+            assert got == (args[0] != "list"), (args, got, err)
