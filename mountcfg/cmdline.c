@@ -329,6 +329,9 @@ static int place(struct cfg *cfg, struct walk *w, struct err *e)
 	if (c->flags & CMD_MORE && w->n_places == 1)
 		return add_source(cfg, arg, e);
 	if (w->n_places >= places_max(c)) {
+		if (cfg->command == CFG_MOUNT && !w->only_places &&
+		    cfg_command_misspelt(w->places[0], w->places[1], e) < 0)
+			return -EINVAL;
 		auto_free char *shown = cfg_show(arg);
 
 		return err_set(e, -EINVAL, "%s: one argument too many: %s", shown ? shown : "",
@@ -500,7 +503,8 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 	int rc = 0;
 
 	if (cfg->command == CFG_MOUNT && !w->named && !w->only_places && w->n_places)
-		rc = cfg_command_misspelt(w->places[0], e);
+		rc = cfg_command_misspelt(
+			w->places[0], w->n_places > 1 ? w->places[1] : NULL, e);
 	if (rc < 0)
 		return rc;
 	if (w->n_places < c->required && !cfg->print_config && !cfg->all)

@@ -46,8 +46,8 @@ extern const size_t cfg_n_commands;
 const struct cfg_command_row *cfg_command_find(const char *word);
 const struct cfg_command_row *cfg_command_row(enum cfg_command command);
 /* cfg_command_misspelt - -EINVAL when what stands where SOURCE does is not there and looks like a
- * command; 0 otherwise. */
-int cfg_command_misspelt(const char *word, struct err *e) NZ_MUST_USE;
+ * command, or what is behind it (next, NULL: nothing) is a file, as a source is; 0 otherwise. */
+int cfg_command_misspelt(const char *word, const char *next, struct err *e) NZ_MUST_USE;
 /* cfg_command_usage - "usage: nczarrfs info [--json] ..."; returns out. */
 const char *cfg_command_usage(enum cfg_command command, char out[CFG_USAGE_MAX]);
 /* cfg_command_flag - take a flag that only some commands have. next: the argument behind it, or

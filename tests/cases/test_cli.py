@@ -155,6 +155,32 @@ def test_wrong_number_of_arguments(t):
     refused(t, "--json", path, mnt, mention=["--json"])
 
 
+def test_misspelt_command(t):
+    """A first word that is no file is a command that is misspelt, whatever is behind it."""
+    path = sample(t)
+    for args, meant in ((("chek", path), "check"), (("convrt", path, t.path("q.zarr")), "convert"),
+                        (("serv", path, t.path("a"), t.path("b")), "serve")):
+        refused(t, *args, mention=["no such command", f"did you mean nczarrfs {meant}?"])
+    refused(t, "verify", path, mention=["'verify'", "no such command", "--help"])
+    refused(t, "verify", folder(t), mention=["'", "verify'", "no such file"])
+    refused(t, path, folder(t), t.path("x"), mention=["one argument too many"])
+
+
+def test_closed_output(t):
+    """What cannot be printed is an error, also where standard output was closed; a mount prints
+    nothing."""
+    path = sample(t)
+    for args in (["info", path], ["refs", path], ["check", path], ["recover", path], ["filters"],
+                 ["list"], ["--help"]):
+        got, _, err = t.run("sh", "-c", '"$@" >&-', "sh", t.binary, *args)
+        assert got == (2 if args[0] == "check" else 1), (args, got, err)
+        assert len(err.splitlines()) == 1, (args, err)
+    got, _, err = t.run("sh", "-c", '"$@" >&-', "sh", t.binary, path, folder(t))
+    assert got == 0 and not err, (got, err)
+    t.call(lambda: os.stat(t.path("mnt/.zgroup")))
+    assert mounts.unmount(t.path("mnt"))[0]
+
+
 def test_help_and_version(t):
     code, out, err = t.run(t.binary, "--help")
     assert code == 0 and not err, err
