@@ -273,3 +273,35 @@ def test_file_that_is_not_read(t):
             got, _, err = t.run(t.binary, *args, env=h.env)
             assert f"{h.file}: not read: others may write it: run chmod" in err, (args, err)
             assert got == (args[0] != "list"), (args, got, err)
+
+
+COMPLETE = r"""
+source "$1"
+shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
+_nczarrfs "$1"
+printf '%s\n' "${COMPREPLY[@]}"
+"""
+
+
+def test_completion(t):
+    """bash completes names of the configuration and places where something is mounted."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts",
+                          "completion", "nczarrfs.bash")
+
+    def completed(*words):
+        got, out, err = t.run("bash", "-c", COMPLETE, "bash", script, t.binary, *words, env=h.env)
+        assert not err, err
+        return out.split("\n")
+
+    with Home(t, TEXT, places=("one", "with a blank")) as h:
+        place = h.place("with a blank")
+        h.run(h.source, place)
+        assert {"first", "second", "third"} <= set(completed("mount", ""))
+        assert completed("mount", "fi")[0] == "first"
+        got = completed("umount", "")
+        assert "first" in got and place in got, got
+        for command in ("status", "log", "umount"):
+            assert completed(command, place[:-3])[0] == place, command
+        h.run("umount", place)
+        assert place not in completed("umount", "")
