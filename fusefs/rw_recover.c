@@ -239,7 +239,7 @@ static int recover_one(void *arg)
 	*r->said = lines.len > 0;
 	told = !lines.len || print(&lines);
 	buf_release(&lines);
-	if (rc < 0)
+	if (rc < 0 && !log_said_last(e.msg))
 		log_error("%s", e.msg);
 	return rc < 0 || !told;
 }

@@ -215,7 +215,7 @@ def test_unit_is_good(t):
 
 
 def test_another_source(t):
-    """SEMANTICS G1: what is mounted by hand on the target of a named mount is not that one; the
+    """SEMANTICS G9: what is mounted by hand on the target of a named mount is not that one; the
     same source by another path is."""
     with Home(t, TEXT) as h:
         one, other = h.place("one"), t.path("other.nc")

@@ -276,7 +276,7 @@ def _killed_mirror(t, d, *trees):
         mounts.unmount(m.path, lazy=True)
 
 
-# SEMANTICS W2
+# SEMANTICS W2, K10
 def test_recover_directory(t):
     """recover of a mirrored directory puts in what waits for each of its datasets; check says
     that there is something, and which command."""
