@@ -196,6 +196,8 @@ enum mounted_state mounted_ask(const char *dir)
 
 /* ---- whose source ---- */
 
+#define SEVERAL ",*?[{" /* one of these is in a source of -o concat that is many */
+
 static bool is_address(const char *source)
 {
 	return strstr(source, "://") != NULL;
@@ -229,9 +231,10 @@ bool mounted_differs(const struct mounted *m, const char *source)
 
 	if (same_text(m->source, source))
 		return false;
+	/* many may be the same ones, named otherwise; as a path they are no file */
 	if (is_address(m->source) || is_address(source))
-		return true;
-	return ask_elsewhere(two_files, paths) == 1; /* a list of several is no file */
+		return !strpbrk(m->source, SEVERAL) && !strpbrk(source, SEVERAL);
+	return ask_elsewhere(two_files, paths) == 1;
 }
 
 char *mounted_resolve(const char *dir)
