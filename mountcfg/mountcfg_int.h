@@ -146,6 +146,9 @@ void cfg_from_set(struct cfg *cfg, int at, const char *where);
  * the one that wins downwards. */
 bool cfg_from_take(struct cfg *cfg, size_t option);
 bool cfg_from_take_mount(struct cfg *cfg, const char *name, size_t len);
+/* cfg_from_rule - the value of an option that may have several was taken, from where
+ * cfg_from_set said. */
+void cfg_from_rule(struct cfg *cfg, const char *value);
 /* cfg_from_note - a flag of the line is the same as this option of the table. */
 void cfg_from_note(struct cfg *cfg, const char *name);
 /* cfg_from_at - the place of an option; CFG_AT_BUILTIN when nobody said it. */

@@ -220,6 +220,7 @@ static int set_rule(struct cfg *cfg, const struct cfg_option *o, const char *val
 	if (!*value)
 		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...", o->name,
 			       o->name);
+	cfg_from_rule(cfg, value);
 	if (filter && for_all(value)) {
 		cfg->filter = CFG_FILTER_NONE;
 		return *n ? add_text(list, n, o->name, value, e) : 0;

@@ -258,6 +258,9 @@ def test_values_are_checked(t):
             h.write("[defaults]\ntries = 3\n" + line + "\n")
             err = h.run("info", h.source, status=1)[1]
             assert err.startswith(f"nczarrfs: {h.file}:3: {line.replace(' = ', '=')}"), err
+        h.write("[defaults]\nfilter = none\nfilter = nonee\nfilter = b,shuffle\n")
+        err = h.run("info", h.source, status=1)[1]
+        assert err.startswith(f"nczarrfs: {h.file}:3: filter=nonee"), err
         h.write("[mount first]\nsource = {source}\ntarget = ~/one\nrw = yes\nchunks = time\n")
         err = h.run("mount", "first", status=1)[1]
         assert err.startswith(f"nczarrfs: {h.file}:5: chunks=time: "), err
