@@ -171,7 +171,7 @@ def test_closed_output(t):
     nothing."""
     path = sample(t)
     for args in (["info", path], ["refs", path], ["check", path], ["recover", path], ["filters"],
-                 ["list"], ["--help"]):
+                 ["list", "--json"], ["--help"]):
         got, _, err = t.run("sh", "-c", '"$@" >&-', "sh", t.binary, *args)
         assert got == (2 if args[0] == "check" else 1), (args, got, err)
         assert len(err.splitlines()) == 1, (args, err)
