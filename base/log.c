@@ -10,6 +10,7 @@
 
 #include "base/log_limit.h"
 #include "base/metrics.h"
+#include "base/str.h"
 
 /* <syslog.h> also defines LOG_INFO and LOG_DEBUG, as other numbers: declare what we use. */
 extern void syslog(int priority, const char *fmt, ...) NZ_PRINTF(2, 3);
@@ -84,18 +85,34 @@ static int configure_one(const char *text, size_t n, unsigned char *levels, stru
 	return 0;
 }
 
-int log_configure(const char *spec, struct err *e)
+/* configure - of all pieces of a text. */
+static int configure(const char *spec, unsigned char *levels, struct err *e)
 {
-	unsigned char levels[LOG_COMPONENTS];
 	int rc = 0;
 
-	for (size_t i = 0; i < LOG_COMPONENTS; i++)
-		levels[i] = atomic_load(&log_max[i]);
 	for (const char *p = spec; rc == 0; p += strcspn(p, BETWEEN) + 1) {
 		rc = configure_one(p, strcspn(p, BETWEEN), levels, e);
 		if (!p[strcspn(p, BETWEEN)])
 			break;
 	}
+	return rc;
+}
+
+int log_check(const char *spec, struct err *e)
+{
+	unsigned char levels[LOG_COMPONENTS];
+
+	return configure(spec, levels, e);
+}
+
+int log_configure(const char *spec, struct err *e)
+{
+	unsigned char levels[LOG_COMPONENTS];
+	int rc;
+
+	for (size_t i = 0; i < LOG_COMPONENTS; i++)
+		levels[i] = atomic_load(&log_max[i]);
+	rc = configure(spec, levels, e);
 	for (size_t i = 0; rc == 0 && i < LOG_COMPONENTS; i++)
 		atomic_store(&log_max[i], levels[i]);
 	return rc;
@@ -110,6 +127,18 @@ void log_levels(struct buf *out)
 
 /* ---- lines ---- */
 
+static _Atomic uint64_t last_error; /* a hash of its text; 0: there was none */
+
+static uint64_t hash_of(const char *text)
+{
+	return str_hash(text, strlen(text)) | 1;
+}
+
+bool log_said_last(const char *text)
+{
+	return atomic_load(&last_error) == hash_of(text);
+}
+
 /* put - one line. text: room for one byte more, and the prefix in front of it. */
 static void put(enum log_level level, const char *text)
 {
@@ -120,6 +149,8 @@ static void put(enum log_level level, const char *text)
 	int n;
 
 	metrics_count(counters[level]);
+	if (level == LOG_ERROR)
+		atomic_store(&last_error, hash_of(text));
 	if (atomic_load_explicit(&log_syslog, memory_order_relaxed)) {
 		syslog(priority[level], "%s", text);
 		return;

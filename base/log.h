@@ -44,6 +44,11 @@ void log_to_syslog(void);
  * component, and a level alone the same. Nothing changes with an error. Any thread.
  * Returns 0; -EINVAL with what may be written. */
 int log_configure(const char *spec, struct err *e) NZ_MUST_USE;
+/* log_said_last - whether the last error that this process said was this text: a thread of it may
+ * have said what a call returns. */
+bool log_said_last(const char *text);
+/* log_check - whether log_configure would take it; changes nothing. */
+int log_check(const char *spec, struct err *e) NZ_MUST_USE;
 /* log_levels - append "fuse=warn,source=warn,...". */
 void log_levels(struct buf *out);
 

@@ -29,8 +29,8 @@
 
 /* told - shared with the process that waits. */
 struct told {
-	int status;   /* CHECK_FAILED until it is known */
-	bool printed; /* the report */
+	int status; /* CHECK_FAILED until it is known */
+	struct check_told known;
 };
 
 /* run - one check, in its process. */
@@ -114,6 +114,21 @@ static int make_plans(struct check *c, struct err *e)
 	return 0;
 }
 
+/* look_for_rest - what was written and waits is not looked at: that is said. */
+static int look_for_rest(struct run *r, struct err *e)
+{
+	const struct fs_setup *setup = r->setup;
+	struct err other = ERR_INIT;
+	int rc = fs_rw_mend(setup, setup->cfg->source, false, e);
+
+	if (rc == 0) {
+		rc = fs_rw_pending(setup, setup->cfg->source, &other);
+		r->c.unfinished = rc != 0 && rc != -ENOENT;
+		rc = 0;
+	}
+	return rc;
+}
+
 static int prepare(struct run *r, struct err *rest, struct err *e)
 {
 	const struct fs_setup *setup = r->setup;
@@ -126,7 +141,7 @@ static int prepare(struct run *r, struct err *rest, struct err *e)
 	if (rc == 0 && setup->prepare && !child_prepared())
 		rc = setup->prepare(e);
 	if (rc == 0)
-		rc = fs_rw_mend(setup, setup->cfg->source, false, e);
+		rc = look_for_rest(r, e);
 	if (rc == 0 && setup->cfg->isolate)
 		codec_isolate(0);
 	if (rc == 0)
@@ -247,13 +262,15 @@ static int check(void *arg)
 	if (rc == 0) {
 		rc = all(r, &e);
 		if (rc == 0 || r->c.taken || r->c.bad.n) {
-			r->told->printed = true;
+			r->told->known.printed = true;
 			rc = print_report(r, rc == 0) ? rc : -EIO;
 		}
 	}
 	if (rc < 0 && e.code)
 		log_error("%s", e.msg);
 	bad = r->c.bad.n || r->c.bad.more || r->c.rest;
+	r->told->known.damaged = bad;
+	bad = bad || r->c.unfinished;
 	r->told->status = rc < 0 ? CHECK_FAILED : bad ? CHECK_DAMAGED : CHECK_GOOD;
 	chunkio_free(r->c.io);
 	source_close(r->c.source);
@@ -262,32 +279,34 @@ static int check(void *arg)
 	return r->told->status;
 }
 
-int check_one(const struct fs_setup *setup, bool several, bool *ret_printed,
-	      bool *ret_interrupted)
+int check_one(const struct fs_setup *setup, bool several, struct check_told *ret)
 {
 	struct told *told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct run r = {.setup = setup, .told = told, .several = several};
+	bool interrupted;
 	int rc;
 
+	*ret = (struct check_told){0};
 	if (told == MAP_FAILED) {
 		log_error("memory is short");
 		return CHECK_FAILED;
 	}
 	told->status = CHECK_FAILED;
-	rc = fs_run_guarded_until(setup->cfg->shown, 0, check, &r, ret_interrupted);
+	rc = fs_run_guarded_until(setup->cfg->shown, 0, check, &r, &interrupted);
 	/* a process that died says nothing of chunks */
 	rc = told->status == CHECK_FAILED ? CHECK_FAILED : rc;
-	*ret_printed = told->printed;
+	*ret = told->known;
+	ret->interrupted = interrupted;
 	(void)munmap(told, sizeof(*told));
 	return rc;
 }
 
 int fs_check(const struct fs_setup *setup)
 {
-	bool printed, interrupted;
+	struct check_told told;
 
 	if (mirror_wanted(setup, NULL) > 0)
 		return check_dir(setup);
-	return check_one(setup, false, &printed, &interrupted);
+	return check_one(setup, false, &told);
 }

@@ -6,7 +6,7 @@
 #include "fusefs/fusefs.h"
 
 /* Exit status, for scripts. */
-enum { CHECK_GOOD = 0, CHECK_DAMAGED = 1, CHECK_FAILED = 2 };
+enum { CHECK_GOOD = 0, CHECK_DAMAGED = 1 /* or unfinished */, CHECK_FAILED = 2 };
 
 /* fs_check - of cfg's source. Prints what was found; returns the exit status. */
 int fs_check(const struct fs_setup *setup);

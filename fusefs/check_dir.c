@@ -209,7 +209,7 @@ static void forget_state(const struct found *f, const char *state)
 /* ---- all of them ---- */
 
 struct sums {
-	uint64_t good, damaged, failed;
+	uint64_t good, damaged, unfinished, failed;
 	bool interrupted;
 };
 
@@ -230,7 +230,7 @@ static bool check_each(const struct found *f, size_t i, struct sums *s)
 	struct cfg cfg = *f->setup->cfg;
 	struct fs_setup setup = *f->setup;
 	auto_free char *state = cfg.resume ? state_of(cfg.resume, f->paths[i]) : NULL;
-	bool printed = false;
+	struct check_told told;
 	struct buf text;
 	int status;
 
@@ -247,11 +247,13 @@ static bool check_each(const struct found *f, size_t i, struct sums *s)
 	cfg.source = cfg.shown = f->paths[i];
 	cfg.resume = state;
 	setup.cfg = &cfg;
-	status = check_one(&setup, true, &printed, &s->interrupted);
+	status = check_one(&setup, true, &told);
 	s->good += status == CHECK_GOOD;
-	s->damaged += status == CHECK_DAMAGED;
+	s->interrupted = told.interrupted;
+	s->damaged += status == CHECK_DAMAGED && told.damaged;
+	s->unfinished += status == CHECK_DAMAGED && !told.damaged;
 	s->failed += status == CHECK_FAILED;
-	if (cfg.json && !printed) {
+	if (cfg.json && !told.printed) {
 		buf_putc(&text, '{');
 		str_put_member(&text, "source", cfg.shown);
 		buf_puts(&text, ", \"complete\": false, \"good\": false}\n");
@@ -264,15 +266,16 @@ static bool check_each(const struct found *f, size_t i, struct sums *s)
 static void put_sums(const struct found *f, const struct sums *s, bool done, struct buf *out)
 {
 	const struct cfg *cfg = f->setup->cfg;
+	const bool not_good = s->damaged || s->unfinished;
 
 	if (cfg->json) {
 		buf_printf(out,
 			   "], \"complete\": %s, \"good\": %s, \"datasets_good\": %" PRIu64
-			   ", \"datasets_damaged\": %" PRIu64 ", \"datasets_failed\": %" PRIu64
-			   ", \"other_files\": %" PRIu64 "}\n",
+			   ", \"datasets_damaged\": %" PRIu64 ", \"datasets_unfinished\": %" PRIu64
+			   ", \"datasets_failed\": %" PRIu64 ", \"other_files\": %" PRIu64 "}\n",
 			   done && !s->failed ? "true" : "false",
-			   done && !s->failed && !s->damaged ? "true" : "false", s->good,
-			   s->damaged, s->failed, f->others);
+			   done && !s->failed && !not_good ? "true" : "false", s->good,
+			   s->damaged, s->unfinished, s->failed, f->others);
 		return;
 	}
 	str_put_plain(out, cfg->shown);
@@ -280,6 +283,8 @@ static void put_sums(const struct found *f, const struct sums *s, bool done, str
 		   f->others, s->good);
 	if (s->damaged)
 		buf_printf(out, ", %" PRIu64 " damaged", s->damaged);
+	if (s->unfinished)
+		buf_printf(out, ", %" PRIu64 " unfinished", s->unfinished);
 	if (s->failed)
 		buf_printf(out, ", %" PRIu64 " could not be checked", s->failed);
 	buf_puts(out, done ? "\n" : ", not to the end\n");
@@ -307,7 +312,9 @@ static int check_found(const struct found *f)
 	buf_release(&text);
 	if (cfg->resume && done && !s.failed)
 		forget_state(f, cfg->resume);
-	return !done || s.failed ? CHECK_FAILED : s.damaged ? CHECK_DAMAGED : CHECK_GOOD;
+	return !done || s.failed             ? CHECK_FAILED
+	       : s.damaged || s.unfinished ? CHECK_DAMAGED
+					   : CHECK_GOOD;
 }
 
 int check_dir(const struct fs_setup *setup)

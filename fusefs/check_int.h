@@ -40,6 +40,7 @@ struct check {
 	struct source *source;
 	struct plan *plans;
 	struct chunkio *io;
+	bool unfinished;       /* something that was written waits, and is not in it */
 	const char *rest;      /* why the dataset could only be opened in part; NULL */
 	pthread_mutex_t lock;  /* of all below */
 	pthread_cond_t tick;   /* a thread ended */
@@ -61,11 +62,16 @@ struct check {
 
 /* ---- check.c ---- */
 
+/* check_told - what is known of one when it is done. */
+struct check_told {
+	bool printed;     /* its report */
+	bool damaged;     /* something is no good */
+	bool interrupted; /* a signal ended it */
+};
+
 /* check_one - of setup's cfg's source, in a process of its own. several: it is one of a
- * directory's, whose state stays when it is done. *ret_printed: its report was. *ret_interrupted:
- * a signal ended it. Returns the exit status. */
-int check_one(const struct fs_setup *setup, bool several, bool *ret_printed,
-	      bool *ret_interrupted);
+ * directory's, whose state stays when it is done. Returns the exit status. */
+int check_one(const struct fs_setup *setup, bool several, struct check_told *ret);
 
 /* ---- check_dir.c ---- */
 

@@ -125,7 +125,10 @@ static void text_report(const struct check *c, bool done, bool resumed, struct b
 	if (!done)
 		buf_puts(out, ", not to the end");
 	if (bad)
-		buf_printf(out, ": %" PRIu64 " damaged\n", bad);
+		buf_printf(out, ": %" PRIu64 " damaged%s\n", bad,
+			   c->unfinished ? ", and not all that was written is in it" : "");
+	else if (c->unfinished)
+		buf_puts(out, ": none damaged, but not all that was written is in it\n");
 	else
 		buf_puts(out, done ? ": all good\n" : ": none damaged so far\n");
 }
@@ -164,17 +167,20 @@ static void json_bad(const struct check *c, const struct check_bad *b, struct bu
 static void json_report(const struct check *c, bool done, bool resumed, struct buf *out)
 {
 	const struct dataset *ds = &c->source->ds;
+	const bool good =
+		done && !c->bad.n && !c->bad.more && !c->rest && !c->unfinished;
 
 	buf_putc(out, '{');
 	str_put_member(out, "source", c->setup->cfg->shown);
 	buf_puts(out, ", ");
 	str_put_member(out, "format", ds->format);
 	buf_printf(out,
-		   ", \"complete\": %s, \"good\": %s, \"quick\": %s, \"resumed\": %s, "
+		   ", \"complete\": %s, \"good\": %s, \"unfinished\": %s, "
+		   "\"quick\": %s, \"resumed\": %s, "
 		   "\"variables\": %" PRIu32 ", \"chunks\": %" PRIu64
 		   ", \"bytes_read\": %" PRIu64 ", \"bytes_of_elements\": %" PRIu64 ",\n ",
-		   done ? "true" : "false",
-		   done && !c->bad.n && !c->bad.more && !c->rest ? "true" : "false",
+		   done ? "true" : "false", good ? "true" : "false",
+		   c->unfinished ? "true" : "false",
 		   c->setup->cfg->quick ? "true" : "false", resumed ? "true" : "false",
 		   ds->n_arrays, c->taken, c->bytes, c->elements);
 	str_put_member(out, "left_out", c->rest);

@@ -449,7 +449,10 @@ static void text_pairs(struct buf *out, const struct cfg *cfg, const struct pair
 {
 	buf_puts(out, "source ");
 	str_put_plain(out, cfg->shown);
-	buf_printf(out, "\nformat directory\nview   mirror, %zu datasets\n", p->n);
+	buf_printf(out, 
+		   "\nformat directory\nview   mirror, %zu datasets with a counterpart at its "
+		   "top (nczarrfs check: all that are below it)\n",
+		   p->n);
 	for (size_t i = 0; i < p->n; i++) {
 		buf_puts(out, i ? "    " : "\n    ");
 		str_put_plain(out, p->v[i].source);

@@ -551,11 +551,13 @@ static int name_shown(const struct cfg *cfg, char out[NAME_BYTES], struct err *e
 	return 0;
 }
 
-/* own_stdio - a descriptor opened later must not become standard output by chance. */
+/* own_stdio - a descriptor opened later must not become standard output by chance. What is written
+ * to one that was closed is lost, which has to be an error. */
 static bool own_stdio(void)
 {
 	for (int fd = 0; fd < 3; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+		    open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
 			return false;
 	return true;
 }
@@ -628,6 +630,7 @@ int main(int argc, char **argv)
 	if (cfg.noplugins)
 		codec_plugins_off();
 	if (subcommand_has(cfg.command, SUB_RULES) && fs_rules_init(&cfg, &rules, &e) < 0) {
+		(void)cfg_place_error(&cfg, &e);
 		log_error("%s", e.msg);
 		cfg_release(&cfg);
 		return 1;

@@ -147,8 +147,9 @@ bool fs_is_dead(const char *dir)
 }
 
 /* ask_here - in a process of its own. */
-static enum mounted_state ask_here(const char *dir)
+static int ask_here(const void *arg)
 {
+	const char *dir = arg;
 	struct stat st;
 
 	if (fs_is_dead(dir))
@@ -158,31 +159,82 @@ static enum mounted_state ask_here(const char *dir)
 	return MOUNTED_LIVE;
 }
 
-enum mounted_state mounted_ask(const char *dir)
+/* ask_elsewhere - what fn says, in another process; -1: it said nothing in a second. */
+static int ask_elsewhere(int (*fn)(const void *arg), const void *arg)
 {
-	enum mounted_state state = MOUNTED_SILENT;
+	int said = -1;
 	struct pollfd p = {.events = POLLIN};
 	unsigned char byte;
 	int fds[2];
 	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
-		return MOUNTED_SILENT;
+		return -1;
 	pid = fork();
 	if (pid == 0) {
-		byte = (unsigned char)ask_here(dir);
+		byte = (unsigned char)fn(arg);
 		_exit(write(fds[1], &byte, 1) == 1 ? 0 : 1);
 	}
 	(void)close(fds[1]);
 	p.fd = fds[0];
 	if (pid > 0 && poll(&p, 1, ASK_MS) == 1 && read(fds[0], &byte, 1) == 1)
-		state = (enum mounted_state)byte;
+		said = byte;
 	(void)close(fds[0]);
 	if (pid > 0) {
 		(void)kill(pid, SIGKILL); /* it may be stuck for ever */
-		(void)waitpid(pid, NULL, state == MOUNTED_SILENT ? WNOHANG : 0);
+		(void)waitpid(pid, NULL, said < 0 ? WNOHANG : 0);
 	}
-	return state;
+	return said;
+}
+
+enum mounted_state mounted_ask(const char *dir)
+{
+	int said = ask_elsewhere(ask_here, dir);
+
+	return said < 0 ? MOUNTED_SILENT : (enum mounted_state)said;
+}
+
+/* ---- whose source ---- */
+
+#define SEVERAL ",*?[{" /* one of these is in a source of -o concat that is many */
+
+static bool is_address(const char *source)
+{
+	return strstr(source, "://") != NULL;
+}
+
+/* same_text - but for slashes at their ends. */
+static bool same_text(const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+
+	while (n > 1 && a[n - 1] == '/')
+		n--;
+	while (m > 1 && b[m - 1] == '/')
+		m--;
+	return n == m && memcmp(a, b, n) == 0;
+}
+
+/* two_files - in a process of its own: 1: two paths are of two files, both of which are there. */
+static int two_files(const void *arg)
+{
+	const char *const *paths = arg;
+	struct stat a, b;
+
+	return stat(paths[0], &a) == 0 && stat(paths[1], &b) == 0 &&
+	       (a.st_dev != b.st_dev || a.st_ino != b.st_ino);
+}
+
+bool mounted_differs(const struct mounted *m, const char *source)
+{
+	const char *const paths[] = {m->source, source};
+
+	if (same_text(m->source, source))
+		return false;
+	/* many may be the same ones, named otherwise; as a path they are no file */
+	if (is_address(m->source) || is_address(source))
+		return !strpbrk(m->source, SEVERAL) && !strpbrk(source, SEVERAL);
+	return ask_elsewhere(two_files, paths) == 1;
 }
 
 char *mounted_resolve(const char *dir)

@@ -1,6 +1,7 @@
 /* mountpoint.c - why a mount would fail or failed, in one line that says what to do. */
 #include "fusefs/fusefs.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -163,6 +164,56 @@ static void heal(const char *mountpoint)
 	}
 }
 
+/* is_empty - a directory without entries; what cannot be read is not taken for one. */
+static bool is_empty(const char *path)
+{
+	DIR *d = opendir(path);
+	const struct dirent *entry;
+	bool empty = d != NULL;
+
+	errno = 0;
+	while (empty && (entry = readdir(d)))
+		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+	empty = empty && errno == 0;
+	if (d)
+		(void)closedir(d); /* was only read */
+	return empty;
+}
+
+/* looks_like_tree - whether a directory has the documents of a Zarr dataset. */
+static bool looks_like_tree(const char *dir)
+{
+	static const char *const docs[] = {".zgroup", ".zarray", ".zmetadata", "zarr.json"};
+
+	for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
+		auto_free char *path = NULL;
+
+		if (asprintf(&path, "%s/%s", dir, docs[i]) < 0)
+			path = NULL;
+		if (path && access(path, F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* check_hidden - what the mount will hide. A user who writes the arguments the other way round
+ * would see an empty mount, and not the dataset. */
+static int check_hidden(const struct cfg *cfg, const char *dir, const char *source,
+			struct err *e)
+{
+	if (is_empty(dir) || access(dir, R_OK) < 0)
+		return 0;
+	if (source && is_empty(source) && looks_like_tree(dir))
+		return err_set(e, -EINVAL,
+			       "'%s' is an empty directory, and the mountpoint '%s' a dataset: "
+			       "the arguments are nczarrfs SOURCE MOUNTPOINT: is it the other "
+			       "way round?",
+			       cfg->source, cfg->mountpoint);
+	log_warn("'%s' is not empty: what is in it is hidden until the mount ends",
+		 cfg->mountpoint);
+	return 0;
+}
+
 int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 {
 	auto_free char *dir = NULL, *source = NULL;
@@ -179,7 +230,7 @@ int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 		return err_set(
 			e, -EBUSY,
 			"mountpoint '%s': nczarrfs has something mounted there already: remove "
-			"it with fusermount3 -u '%s', or use another directory",
+			"it with nczarrfs umount '%s', or use another directory",
 			dir, dir);
 	source = cfg->remote ? NULL
 			     : realpath(cfg->source,
@@ -190,7 +241,9 @@ int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 			       "directory",
 			       dir, source);
 	rc = check_device(e);
-	return rc < 0 ? rc : check_helper(cfg, e);
+	if (rc == 0)
+		rc = check_helper(cfg, e);
+	return rc < 0 ? rc : check_hidden(cfg, dir, source, e);
 }
 
 int fs_explain_mount(const struct cfg *cfg, const char *text, struct err *e)

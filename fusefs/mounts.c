@@ -35,6 +35,12 @@ static const struct mounted *on_target(const struct mounted *list, size_t n, con
 	return found;
 }
 
+/* another - the mount on the target of a named one is certainly not that one. */
+static bool another(const struct mounted *m, const struct cfg_mount *named)
+{
+	return m && named && mounted_differs(m, named->source);
+}
+
 /* ---- mount ---- */
 
 /* mount_one - this program, with the same flags and one name. Returns its exit status. */
@@ -85,8 +91,16 @@ int mounts_mount(const struct fs_setup *setup)
 		const struct cfg_mount *m = &cfg->mounts[i];
 		const struct mounted *there = on_target(list, n, m->target);
 
-		if (!m->automatic || (there && mounted_ask(there->dir) != MOUNTED_DEAD))
+		if (!m->automatic)
 			continue;
+		if (there && mounted_ask(there->dir) != MOUNTED_DEAD) {
+			bad += another(there, m);
+			if (another(there, m))
+				log_error("[mount %s]: '%s' is in the way, which is mounted on "
+					  "'%s': nczarrfs umount '%s' removes it",
+					  m->name, there->source, there->dir, there->dir);
+			continue;
+		}
 		bad += mount_one(cfg, m->name) != 0;
 	}
 	mounted_free(list, n);
@@ -218,6 +232,12 @@ static bool umount_one(const struct cfg *cfg, const struct mounted *list, size_t
 			dir = NULL;
 	}
 	m = on_target(list, n, named ? named->target : dir ? dir : what);
+	if (another(m, named)) {
+		log_error("'%s': not mounted: '%s' is what is mounted on '%s': nczarrfs umount "
+			  "'%s' removes that",
+			  what, m->source, m->dir, m->dir);
+		return false;
+	}
 	if (m)
 		return take_off_for_good(m, l);
 	if (named)
@@ -276,7 +296,13 @@ struct row {
 
 static const char *state_of(const struct row *r)
 {
-	return r->m ? states[mounted_ask(r->m->dir)] : "not mounted";
+	enum mounted_state state;
+
+	if (!r->m)
+		return "not mounted";
+	state = mounted_ask(r->m->dir);
+	return state == MOUNTED_LIVE && another(r->m, r->named) ? "another source"
+								: states[state];
 }
 
 static void put_json(const struct row *r, bool first, struct buf *out)

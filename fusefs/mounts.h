@@ -22,6 +22,10 @@ void mounted_free(struct mounted *list, size_t n);
 /* mounted_ask - how one is: its server is asked, and may not answer: that is waited for a second in
  * another process. FOREIGN: this user may not use it. */
 enum mounted_state mounted_ask(const char *dir);
+/* mounted_differs - whether a mount certainly shows something else than source, which is as
+ * cfg_show has it. Files are looked at in another process, for a second: they may lie in a mount
+ * that does not answer. */
+bool mounted_differs(const struct mounted *m, const char *source);
 /* mounted_resolve - the place of a mount, whose server may be gone: all but the last name of dir is
  * looked at. NULL: that does not exist. The caller's. */
 char *mounted_resolve(const char *dir);

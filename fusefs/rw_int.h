@@ -1,4 +1,4 @@
-/* rw_int.h - shared by rw.c, rw_state.c, rw_commit.c and rw_recover.c only. */
+/* rw_int.h - shared by rw.c, rw_state.c, rw_commit.c and rw_recover*.c only. */
 #ifndef FUSEFS_RW_INT_H
 #define FUSEFS_RW_INT_H
 
@@ -90,5 +90,16 @@ int rw_recover_rest(const struct fs_setup *setup, const char *path, bool nc,
  * of an HDF5 file, the manifest of a store. *ret_done: something was. */
 int rw_repair(const struct fs_setup *setup, const struct rw_state *state, bool *ret_done,
 	      struct err *e) NZ_MUST_USE;
+
+/* ---- rw_recover_dir.c ---- */
+
+/* rw_state_is_there - whether the dataset at path, on this machine, has a state directory. */
+bool rw_state_is_there(const struct cfg *cfg, const char *path);
+/* rw_recover_fn - one dataset: prints its line (--json: its object). Returns whether all is
+ * in it. */
+typedef bool rw_recover_fn(const struct fs_setup *setup, const char *path);
+/* rw_recover_dir - each below the directory at path that has a state directory. Prints what was
+ * done; returns the exit status: 1 when one could not be, or not all could be looked at. */
+int rw_recover_dir(const struct fs_setup *setup, const char *path, rw_recover_fn *one);
 
 #endif

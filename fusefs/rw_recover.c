@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
 #include "base/str.h"
+#include "fusefs/mirror.h"
 #include "fusefs/remote.h"
 #include "mountcfg/address.h"
 
@@ -129,6 +131,18 @@ int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *li
 	return rc;
 }
 
+/* where_it_waits - the error of who only looks. */
+static int where_it_waits(const struct fs_setup *setup, const char *path, struct err *e)
+{
+	auto_free char *dir = NULL, *real = NULL;
+	struct err other = ERR_INIT;
+
+	if (rw_state_dir(setup->cfg, path, &dir, &real, &other) < 0)
+		return err_set(e, -EIO, "%s", other.msg);
+	return err_set(e, -EIO, "the rest waits in '%s': nczarrfs recover '%s' puts it there",
+		       dir, path);
+}
+
 int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change, struct err *e)
 {
 	auto_free char *shown = fs_shown(path);
@@ -145,14 +159,15 @@ int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change, stru
 			log_warn("%.*s", (int)lines.len - 1, (char *)lines.data);
 		buf_release(&lines);
 	} else if (rc > 0) {
-		rc = err_set(&other, -EIO, "a mount that died left something behind");
+		rc = where_it_waits(setup, path, &other);
 	}
 	/* whether it is in the middle of a commit is not known: then it must not be read */
 	if (pending == -EIO || err_accident(pending))
 		return err_set(e, rc, "%s", other.msg);
 	if (rc < 0 && pending == FS_RW_BROKEN)
-		return err_set(e, rc, "'%s': run nczarrfs recover: %s", shown ? shown : "",
-			       other.msg);
+		return err_set(e, rc,
+			       "'%s': a commit was left in the middle: run nczarrfs recover: %s",
+			       shown ? shown : "", other.msg);
 	if (rc < 0)
 		log_warn("'%s': not everything that was written is in it: %s",
 			 shown ? shown : "", other.msg);
@@ -162,7 +177,18 @@ int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change, stru
 struct recovering {
 	const struct fs_setup *setup;
 	const char *path;
+	bool *said; /* shared with who waits: what was done was printed */
 };
+
+static bool print(const struct buf *lines)
+{
+	bool ok = buf_ok(lines) && fwrite(lines->data, 1, lines->len, stdout) == lines->len &&
+		  fflush(stdout) == 0;
+
+	if (!ok)
+		log_error("standard output: could not be written");
+	return ok;
+}
 
 /* in_json - what was done, a text a line, becomes one line for programs. */
 static void in_json(const char *path, int rc, const struct err *e, struct buf *lines)
@@ -200,6 +226,7 @@ static int recover_one(void *arg)
 	const struct recovering *r = arg;
 	struct err e = ERR_INIT;
 	struct buf lines;
+	bool told;
 	int rc;
 
 	fs_rw_prepare(r->setup);
@@ -209,32 +236,61 @@ static int recover_one(void *arg)
 		rc = fs_rw_recover(r->setup, r->path, &lines, &e);
 	if (r->setup->cfg->json)
 		in_json(r->path, rc, &e, &lines);
-	if (buf_ok(&lines) && lines.len &&
-	    (fwrite(lines.data, 1, lines.len, stdout) != lines.len || fflush(stdout) != 0))
-		log_error("standard output: could not be written");
+	*r->said = lines.len > 0;
+	told = !lines.len || print(&lines);
 	buf_release(&lines);
-	if (rc < 0)
+	if (rc < 0 && !log_said_last(e.msg))
 		log_error("%s", e.msg);
-	return rc < 0;
+	return rc < 0 || !told;
 }
 
-static int recover_guarded(struct recovering *r)
+/* recover_guarded - what a process that died did not say is said for it. */
+static bool recover_guarded(const struct fs_setup *setup, const char *path)
 {
-	auto_free char *shown = fs_shown(r->path);
+	auto_free char *shown = fs_shown(path);
+	bool *said = mmap(NULL, sizeof(*said), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct recovering r = {.setup = setup, .path = path, .said = said};
+	struct err e = ERR_INIT;
+	struct buf line;
+	int status;
 
-	return fs_run_guarded(shown ? shown : "", 0, recover_one, r);
+	if (said == MAP_FAILED) {
+		log_error("memory is short");
+		return false;
+	}
+	status = fs_run_guarded(shown ? shown : "", 0, recover_one, &r);
+	if (status && !*said && setup->cfg->json) {
+		buf_init(&line, 1 << 16);
+		in_json(path, err_set(&e, -EIO, "it was not done to its end"), &e, &line);
+		(void)print(&line);
+		buf_release(&line);
+	}
+	(void)munmap(said, sizeof(*said));
+	return status == 0;
+}
+
+/* recover_path - a dataset; or a directory that is none, and whose own nothing waits for. */
+static int recover_path(const struct fs_setup *setup, const char *path)
+{
+	struct cfg cfg = *setup->cfg;
+	struct fs_setup here = *setup;
+
+	here.cfg = &cfg;
+	cfg.source = (char *)(uintptr_t)path;
+	cfg.remote = address_is_remote(path);
+	if (!cfg.remote && !rw_state_is_there(&cfg, path) && mirror_only(&here, NULL) > 0)
+		return rw_recover_dir(setup, path, recover_guarded);
+	return recover_guarded(setup, path) ? 0 : 1;
 }
 
 int fs_recover(const struct fs_setup *setup)
 {
 	const struct cfg *cfg = setup->cfg;
-	struct recovering r = {.setup = setup, .path = cfg->source};
-	int status = recover_guarded(&r);
+	int status = recover_path(setup, cfg->source);
 
-	for (size_t i = 0; i < cfg->n_more; i++) {
-		r.path = cfg->more[i];
-		if (recover_guarded(&r) != 0)
+	for (size_t i = 0; i < cfg->n_more; i++)
+		if (recover_path(setup, cfg->more[i]) != 0)
 			status = 1;
-	}
 	return status;
 }

@@ -175,6 +175,12 @@ static int start_listening(struct serve *s, struct err *e)
 		if (s->fd != -EADDRINUSE)
 			break;
 	}
+	if (s->fd == -EADDRINUSE)
+		return err_set(e, s->fd,
+			       "'%s' port %" PRIu64 "%s: in use: choose another with -p PORT, or "
+			       "-p 0 for one that is free",
+			       cfg->bind ? cfg->bind : "127.0.0.1", port,
+			       text ? "" : " and those behind it");
 	if (s->fd < 0)
 		return err_sys(e, -s->fd, "'%s' port %" PRIu64 "%s",
 			       cfg->bind ? cfg->bind : "127.0.0.1", port,

@@ -145,7 +145,9 @@ int fs_open(const struct fs_setup *setup, struct source **ret_source, struct vie
 	if (rc == 0 && writes)
 		rc = push_rules_check((const char *const *)cfg->chunk_rules, cfg->n_chunk_rules,
 				      NULL, e);
-	if (rc == 0 && writes && cfg->create)
+	if (rc < 0)
+		return cfg_place_error(cfg, e);
+	if (writes && cfg->create)
 		rc = fs_rw_create(setup, e);
 	if (rc < 0)
 		return rc;

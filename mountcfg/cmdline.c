@@ -329,6 +329,9 @@ static int place(struct cfg *cfg, struct walk *w, struct err *e)
 	if (c->flags & CMD_MORE && w->n_places == 1)
 		return add_source(cfg, arg, e);
 	if (w->n_places >= places_max(c)) {
+		if (cfg->command == CFG_MOUNT && !w->only_places &&
+		    cfg_command_misspelt(w->places[0], w->places[1], e) < 0)
+			return -EINVAL;
 		auto_free char *shown = cfg_show(arg);
 
 		return err_set(e, -EINVAL, "%s: one argument too many: %s", shown ? shown : "",
@@ -500,7 +503,8 @@ static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
 	int rc = 0;
 
 	if (cfg->command == CFG_MOUNT && !w->named && !w->only_places && w->n_places)
-		rc = cfg_command_misspelt(w->places[0], e);
+		rc = cfg_command_misspelt(
+			w->places[0], w->n_places > 1 ? w->places[1] : NULL, e);
 	if (rc < 0)
 		return rc;
 	if (w->n_places < c->required && !cfg->print_config && !cfg->all)
@@ -600,6 +604,15 @@ static int open_files(struct cfg *cfg, struct walk *w, struct err *e)
 	return rc;
 }
 
+static int unknown_mount(const struct cfg *cfg, const struct walk *w, const char *name,
+			 struct err *e)
+{
+	/* the one who has a section in a file that is not read is to know why */
+	if (cfg->note)
+		return err_set(e, -ENOENT, "'%s': no mount has this name: %s", name, cfg->note);
+	return conf_unknown_mount(w->conf, name, e);
+}
+
 /* take_named - `mount NAME` is a mount of what the section says. Several are as many processes. */
 static int take_named(struct cfg *cfg, struct walk *w, struct err *e)
 {
@@ -609,7 +622,7 @@ static int take_named(struct cfg *cfg, struct walk *w, struct err *e)
 		return 0;
 	for (size_t i = 0; i < cfg->n_more; i++)
 		if (!conf_named(w->conf, cfg->more[i]))
-			return conf_unknown_mount(w->conf, cfg->more[i], e);
+			return unknown_mount(cfg, w, cfg->more[i], e);
 	if (cfg->n_more != 1)
 		return 0;
 	w->named = conf_named(w->conf, cfg->more[0]);
@@ -654,7 +667,7 @@ int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct
 	if (rc == 0)
 		rc = take_places(cfg, &w, e);
 	if (rc == 0)
-		rc = cfg_settle_all(cfg, e);
+		rc = cfg_settle_all(cfg, e) < 0 ? cfg_place_error(cfg, e) : 0;
 	if (rc == 0 && cfg->print_config)
 		cfg->command = CFG_PRINT;
 	release_walk(&w);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mountcfg/mountcfg_int.h"
@@ -111,7 +112,15 @@ const struct cfg_command_row *cfg_command_find(const char *word)
 	return NULL;
 }
 
-int cfg_command_misspelt(const char *word, struct err *e)
+/* is_file - whether something is there that is no directory, on which nothing is mounted. */
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return path && stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+int cfg_command_misspelt(const char *word, const char *next, struct err *e)
 {
 	const char *words[32], *near;
 	size_t n = 0;
@@ -121,6 +130,10 @@ int cfg_command_misspelt(const char *word, struct err *e)
 	for (size_t i = 1; i < cfg_n_commands && n < ARRAY_LEN(words); i++)
 		words[n++] = cfg_commands[i].word;
 	near = cfg_nearest(word, words, n);
+	if (!near && is_file(next))
+		return err_set(e, -EINVAL,
+			       "'%s': no such source, and no such command: see nczarrfs --help",
+			       word);
 	if (!near)
 		return 0;
 	return err_set(e, -EINVAL,

@@ -19,6 +19,10 @@
 #include "base/util.h"
 #include "base/io.h"
 
+#define NO_VALUE                                                                               \
+	"not a key and its value: write KEY = VALUE (of an option without one: KEY = yes, as in " \
+	"rw = yes)"
+
 enum { PIECE_MIN = 40 }; /* inih takes lines of at least this length */
 
 /* feed - what inih is given, line by line. */
@@ -138,7 +142,7 @@ static char *give(char *out, int room, void *stream)
 	size_t max, n;
 
 	if (f->wants)
-		bad(f, -EINVAL, "not a key and its value: write KEY = VALUE");
+		bad(f, -EINVAL, NO_VALUE);
 	if (f->rc < 0 || room < PIECE_MIN)
 		return NULL;
 	f->more = text != NULL;
@@ -314,7 +318,7 @@ static int parse(struct conf_file *file, char *text, struct err *e)
 	/* what it returns is a line in its own count: `wants` says the same */
 	(void)ini_parse_stream(give, &f, take, &f);
 	if (f.wants)
-		bad(&f, -EINVAL, "not a key and its value: write KEY = VALUE");
+		bad(&f, -EINVAL, NO_VALUE);
 	return f.rc;
 }
 

@@ -175,6 +175,10 @@ char *cfg_show(const char *arg);
  * Borrowed from cfg. */
 const char *cfg_where(const struct cfg *cfg, const char *name);
 
+/* cfg_place_error - an error about the value of an option, "-o NAME...", says the file and line
+ * that the value is from, if it is from one. Returns e's code. */
+int cfg_place_error(const struct cfg *cfg, struct err *e);
+
 /* cfg_said - whether an option was given, as opposed to its default. */
 bool cfg_said(const struct cfg *cfg, const char *name);
 

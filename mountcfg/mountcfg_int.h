@@ -46,8 +46,8 @@ extern const size_t cfg_n_commands;
 const struct cfg_command_row *cfg_command_find(const char *word);
 const struct cfg_command_row *cfg_command_row(enum cfg_command command);
 /* cfg_command_misspelt - -EINVAL when what stands where SOURCE does is not there and looks like a
- * command; 0 otherwise. */
-int cfg_command_misspelt(const char *word, struct err *e) NZ_MUST_USE;
+ * command, or what is behind it (next, NULL: nothing) is a file, as a source is; 0 otherwise. */
+int cfg_command_misspelt(const char *word, const char *next, struct err *e) NZ_MUST_USE;
 /* cfg_command_usage - "usage: nczarrfs info [--json] ..."; returns out. */
 const char *cfg_command_usage(enum cfg_command command, char out[CFG_USAGE_MAX]);
 /* cfg_command_flag - take a flag that only some commands have. next: the argument behind it, or
@@ -146,6 +146,9 @@ void cfg_from_set(struct cfg *cfg, int at, const char *where);
  * the one that wins downwards. */
 bool cfg_from_take(struct cfg *cfg, size_t option);
 bool cfg_from_take_mount(struct cfg *cfg, const char *name, size_t len);
+/* cfg_from_rule - the value of an option that may have several was taken, from where
+ * cfg_from_set said. */
+void cfg_from_rule(struct cfg *cfg, const char *value);
 /* cfg_from_note - a flag of the line is the same as this option of the table. */
 void cfg_from_note(struct cfg *cfg, const char *name);
 /* cfg_from_at - the place of an option; CFG_AT_BUILTIN when nobody said it. */

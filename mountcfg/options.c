@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/str.h"
 #include "mountcfg/address_int.h"
 #include "mountcfg/mountcfg_int.h"
@@ -219,6 +220,7 @@ static int set_rule(struct cfg *cfg, const struct cfg_option *o, const char *val
 	if (!*value)
 		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...", o->name,
 			       o->name);
+	cfg_from_rule(cfg, value);
 	if (filter && for_all(value)) {
 		cfg->filter = CFG_FILTER_NONE;
 		return *n ? add_text(list, n, o->name, value, e) : 0;
@@ -226,6 +228,33 @@ static int set_rule(struct cfg *cfg, const struct cfg_option *o, const char *val
 	if (is_word(o, value, strlen(value)))
 		return set_word(o, value, (char *)cfg + o->field, e);
 	return add_text(list, n, o->name, value, e);
+}
+
+static bool endpoint_ok(const char *text)
+{
+	struct url u;
+	bool ok;
+
+	if (url_parse(text, &u, NULL) < 0)
+		return false;
+	ok = (strcmp(u.scheme, "http") == 0 || strcmp(u.scheme, "https") == 0) && !u.user &&
+	     !u.password && !u.query && !u.fragment && (!*u.path || strcmp(u.path, "/") == 0);
+	url_release(&u);
+	return ok;
+}
+
+/* check_text - what can be said of a text when it is read, also of one that is not used. */
+static int check_text(const struct cfg_option *o, const char *value, struct err *e)
+{
+	struct err why = ERR_INIT;
+
+	if (o->field == FIELD(endpoint) && !endpoint_ok(value))
+		return err_set(e, -EINVAL,
+			       "-o endpoint: write http:// or https://, a host and a port, and "
+			       "nothing else: http://127.0.0.1:7480");
+	if (o->field == FIELD(log) && log_check(value, &why) < 0)
+		return err_set(e, -EINVAL, "-o log=%s", why.msg);
+	return 0;
 }
 
 static int set_value(struct cfg *cfg, const struct cfg_option *o, const char *value,
@@ -256,6 +285,8 @@ static int set_value(struct cfg *cfg, const struct cfg_option *o, const char *va
 		if (!*value)
 			return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...",
 				       o->name, o->name);
+		if (check_text(o, value, e) < 0)
+			return -EINVAL;
 		copy = strdup(value);
 		if (!copy)
 			return err_nomem(e);
@@ -448,10 +479,17 @@ int cfg_set_key(struct cfg *cfg, const char *name, const char *value, const char
 {
 	const struct cfg_option *o = find_option(name, strlen(name));
 	auto_free char *text = NULL;
+	bool flag;
 	int rc;
 
 	if (o && o->field == FIELD(config_file))
 		return err_set(e, -EINVAL, "%s: only on the command line", name);
+	flag = o ? o->kind == OPT_FLAG
+		 : exact(name, strlen(name), cfg_mount_options, cfg_n_mount_options) &&
+			   !strchr(name, '=');
+	if (flag && no_value(value))
+		return err_set(e, -EINVAL, "%s = %s: takes no value but yes or no: write %s = yes",
+			       name, value, name);
 	if (o) {
 		rc = in_home(o, value, home, &text, e);
 		return rc < 0 ? rc : set_known(cfg, o, text ? text : value, e);
@@ -606,26 +644,9 @@ static int settle_writing(struct cfg *cfg, struct err *e)
 	return rc;
 }
 
-static bool endpoint_ok(const char *text)
-{
-	struct url u;
-	bool ok;
-
-	if (url_parse(text, &u, NULL) < 0)
-		return false;
-	ok = (strcmp(u.scheme, "http") == 0 || strcmp(u.scheme, "https") == 0) && !u.user &&
-	     !u.password && !u.query && !u.fragment && (!*u.path || strcmp(u.path, "/") == 0);
-	url_release(&u);
-	return ok;
-}
-
 /* settle_remote - where what is fetched is kept, and names that become parts of host names. */
 static int settle_remote(struct cfg *cfg, struct err *e)
 {
-	if (cfg->endpoint && !endpoint_ok(cfg->endpoint))
-		return err_set(e, -EINVAL,
-			       "-o endpoint: write http:// or https://, a host and a port, and "
-			       "nothing else: http://127.0.0.1:7480");
 	if (cfg->region && !s3_region_ok(cfg->region))
 		return err_set(e, -EINVAL,
 			       "-o region: not the name of a region: such as us-east-1");

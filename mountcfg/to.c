@@ -27,12 +27,40 @@ static void reads(struct cfg *cfg)
 		cfg->rw = cfg->create = false;
 }
 
+/* origin_ok - Spec: Fetch standard, "Access-Control-Allow-Origin": "*", "null", or the origin of a
+ * page, which has no path. */
+static bool origin_ok(const char *text)
+{
+	const char *host = strstr(text, "://"), *port;
+	size_t n;
+
+	if (strcmp(text, "*") == 0 || strcmp(text, "null") == 0 || strcmp(text, "none") == 0)
+		return true;
+	if (!host || host == text ||
+	    strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != (size_t)(host - text))
+		return false;
+	host += 3;
+	n = host[0] == '[' ? strspn(host + 1, "0123456789abcdefABCDEF:.") + 2
+			   : strcspn(host, ":/?#@,; []");
+	if (n > strlen(host) || (host[0] == '[' && (n < 4 || host[n - 1] != ']')))
+		return false;
+	port = host + n;
+	if (*port == ':')
+		port += 1 + strspn(port + 1, "0123456789");
+	return n > 0 && !*port && port[-1] != ':';
+}
+
 int cfg_settle_serve(struct cfg *cfg, struct err *e)
 {
 	reads(cfg);
 	if (cfg->rw || cfg->create)
 		return err_set(e, -EINVAL,
 			       "serve: leave out rw and create: what is served is only read");
+	if (cfg->origin && !origin_ok(cfg->origin))
+		return err_set(e, -EINVAL,
+			       "--origin '%s': write *, none, or the origin of the pages that may "
+			       "read it: https://host or http://host:port",
+			       cfg->origin);
 	return 0;
 }
 

@@ -24,6 +24,23 @@ _nczarrfs_options()
 	compopt -o nospace 2>/dev/null
 }
 
+_nczarrfs_names()
+{
+	local name rest
+	while read -r name rest; do
+		[[ $name != - && $name == "$2"* ]] && COMPREPLY+=("$name")
+	done < <("$1" list 2>/dev/null)
+}
+
+_nczarrfs_mountpoints()
+{
+	local device dir type rest
+	while read -r device dir type rest; do
+		printf -v dir %b "$dir"
+		[[ $type == fuse.nczarrfs && $dir == "$1"* ]] && COMPREPLY+=("$dir")
+	done </proc/self/mounts
+}
+
 _nczarrfs()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} command= i word flags
@@ -65,6 +82,20 @@ _nczarrfs()
 		return
 	fi
 	compopt -o filenames 2>/dev/null
+	case $command in
+	mount)
+		_nczarrfs_names "$1" "$cur"
+		return ;;
+	umount)
+		_nczarrfs_names "$1" "$cur"
+		_nczarrfs_mountpoints "$cur"
+		[[ ${COMPREPLY[*]} ]] || COMPREPLY=($(compgen -d -- "$cur"))
+		return ;;
+	status|log)
+		_nczarrfs_mountpoints "$cur"
+		[[ ${COMPREPLY[*]} ]] || COMPREPLY=($(compgen -d -- "$cur"))
+		return ;;
+	esac
 	COMPREPLY=($(compgen -f -- "$cur"))
 	[[ $COMP_CWORD == 1 ]] && COMPREPLY+=($(compgen -W 'mount umount list info filters recover refs check convert serve status log' -- "$cur"))
 }

@@ -109,14 +109,26 @@ def test_busy_mountpoint(t):
 
 
 def test_mountpoint_not_empty(t):
-    """A file in the mountpoint is not silently covered, or is: but never an error of two kinds."""
+    """What a mountpoint has in it is hidden, and that is said, in one line; of an empty one
+    nothing is."""
     path = sample(t)
     open(os.path.join(folder(t, "full"), "x"), "w").close()
     code, out, err = t.run(t.binary, path, t.path("full"))
-    if code == 0:
-        assert mounts.unmount(t.path("full"))[0]
-    else:
-        assert code == 1 and len(err.splitlines()) == 1 and t.path("full") in err, err
+    assert mounts.unmount(t.path("full"))[0]
+    assert code == 0 and len(err.splitlines()) == 1, err
+    assert f"'{t.path('full')}' is not empty" in err, err
+    code, out, err = t.run(t.binary, path, folder(t, "bare"))
+    assert mounts.unmount(t.path("bare"))[0]
+    assert code == 0 and not err, err
+
+
+def test_the_other_way_round(t):
+    """nczarrfs MOUNTPOINT SOURCE would hide the dataset behind an empty mirror."""
+    tree = folder(t, "s.zarr")
+    with open(os.path.join(tree, ".zgroup"), "w") as f:
+        f.write('{"zarr_format": 2}')
+    refused(t, folder(t, "empty"), tree, mention=["SOURCE MOUNTPOINT", tree, t.path("empty")])
+    assert not mounts.is_mounted(tree)
 
 
 def test_bad_options(t):
@@ -141,6 +153,32 @@ def test_wrong_number_of_arguments(t):
     refused(t, "info", t.path("no.nc"), mention=["no.nc"])
     refused(t, "filters", path, mention=["nczarrfs filters"])
     refused(t, "--json", path, mnt, mention=["--json"])
+
+
+def test_misspelt_command(t):
+    """A first word that is no file is a command that is misspelt, whatever is behind it."""
+    path = sample(t)
+    for args, meant in ((("chek", path), "check"), (("convrt", path, t.path("q.zarr")), "convert"),
+                        (("serv", path, t.path("a"), t.path("b")), "serve")):
+        refused(t, *args, mention=["no such command", f"did you mean nczarrfs {meant}?"])
+    refused(t, "verify", path, mention=["'verify'", "no such command", "--help"])
+    refused(t, "verify", folder(t), mention=["'", "verify'", "no such file"])
+    refused(t, path, folder(t), t.path("x"), mention=["one argument too many"])
+
+
+def test_closed_output(t):
+    """What cannot be printed is an error, also where standard output was closed; a mount prints
+    nothing."""
+    path = sample(t)
+    for args in (["info", path], ["refs", path], ["check", path], ["recover", path], ["filters"],
+                 ["list", "--json"], ["--help"]):
+        got, _, err = t.run("sh", "-c", '"$@" >&-', "sh", t.binary, *args)
+        assert got == (2 if args[0] == "check" else 1), (args, got, err)
+        assert len(err.splitlines()) == 1, (args, err)
+    got, _, err = t.run("sh", "-c", '"$@" >&-', "sh", t.binary, path, folder(t))
+    assert got == 0 and not err, (got, err)
+    t.call(lambda: os.stat(t.path("mnt/.zgroup")))
+    assert mounts.unmount(t.path("mnt"))[0]
 
 
 def test_help_and_version(t):

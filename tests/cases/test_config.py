@@ -2,6 +2,7 @@
 --print-config, and what becomes of a mount whose server died."""
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -211,3 +212,99 @@ def test_unit_is_good(t):
         f.write(text.replace("ExecStart=nczarrfs", f"ExecStart={t.binary}"))
     status, out, err = t.run("systemd-analyze", "verify", "--man=no", copy)
     assert status == 0 and "nczarrfs@x" not in out + err, out + err
+
+
+def test_another_source(t):
+    """SEMANTICS G9: what is mounted by hand on the target of a named mount is not that one; the
+    same source by another path is."""
+    with Home(t, TEXT) as h:
+        one, other = h.place("one"), t.path("other.nc")
+        shutil.copy(h.source, other)
+        h.run("mount", "-a")
+        h.run("umount", "first")
+        h.run(other, one)
+        assert listed(h)[one]["state"] == "another source"
+        assert listed(h)[one]["source"] == other
+        err = h.run("mount", "-a", status=1)[1]
+        assert "[mount first]" in err and other in err and f"nczarrfs umount '{one}'" in err, err
+        err = h.run("umount", "first", status=1)[1]
+        assert f"nczarrfs umount '{one}'" in err and mounts.is_mounted(one), err
+        h.run("umount", one)
+        link = t.path("link.nc")
+        os.symlink(h.source, link)
+        for source in (link, f"{h.home}/../{os.path.basename(h.source)}"):
+            h.run(source, one)
+            assert listed(h)[one]["state"] == "mounted", listed(h)
+            h.run("mount", "-a")
+            h.run("umount", "first")
+        h.run("umount", "second")
+        assert mounts.wait_gone(h.pids, 20)
+
+
+def test_values_are_checked(t):
+    """A value that is no good is said with file and line, also where no source asks for it; rules,
+    which depend on the filters that there are, when they are used. It is said how a file has it."""
+    with Home(t, "") as h:
+        for line, words in (
+                ("rw = 1", ["rw = yes"]), ("rw", ["rw = yes"]), ("ro = on", ["ro = yes"]),
+                ("endpoint = foo", ["endpoint: write http://"]),
+                ("log = x=y", ["log='x=y': write COMPONENT=LEVEL"]),
+                ("timeout = soon", ["bad number"])):
+            h.write("[source /nothing/*]\ntries = 3\n" + line + "\n")
+            err = h.run("info", h.source, status=1)[1]
+            assert err.startswith(f"nczarrfs: {h.file}:3: "), err
+            assert all(w in err for w in words), err
+        for line in ("filter = nne", "quantize = x", "filter = shuffle|nothing"):
+            h.write("[defaults]\ntries = 3\n" + line + "\n")
+            err = h.run("info", h.source, status=1)[1]
+            assert err.startswith(f"nczarrfs: {h.file}:3: {line.replace(' = ', '=')}"), err
+        h.write("[defaults]\nfilter = none\nfilter = nonee\nfilter = b,shuffle\n")
+        err = h.run("info", h.source, status=1)[1]
+        assert err.startswith(f"nczarrfs: {h.file}:3: filter=nonee"), err
+        h.write("[mount first]\nsource = {source}\ntarget = ~/one\nrw = yes\nchunks = time\n")
+        err = h.run("mount", "first", status=1)[1]
+        assert err.startswith(f"nczarrfs: {h.file}:5: chunks=time: "), err
+        err = h.run("-o", "filter=nne", "info", h.source, status=1)[1]
+        assert err.startswith("nczarrfs: -o filter=nne: "), err
+
+
+def test_file_that_is_not_read(t):
+    """Who asks for a mount of a file that is not read is told why it is not."""
+    with Home(t, "[mount first]\nsource = {source}\ntarget = ~/one\n") as h:
+        os.chmod(h.file, 0o622)
+        for args in (("list",), ("mount", "first"), ("umount", "first")):
+            got, _, err = t.run(t.binary, *args, env=h.env)
+            assert f"{h.file}: not read: others may write it: run chmod" in err, (args, err)
+            assert got == (args[0] != "list"), (args, got, err)
+
+
+COMPLETE = r"""
+source "$1"
+shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
+_nczarrfs "$1"
+printf '%s\n' "${COMPREPLY[@]}"
+"""
+
+
+def test_completion(t):
+    """bash completes names of the configuration and places where something is mounted."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts",
+                          "completion", "nczarrfs.bash")
+
+    def completed(*words):
+        got, out, err = t.run("bash", "-c", COMPLETE, "bash", script, t.binary, *words, env=h.env)
+        assert not err, err
+        return out.split("\n")
+
+    with Home(t, TEXT, places=("one", "with a blank")) as h:
+        place = h.place("with a blank")
+        h.run(h.source, place)
+        assert {"first", "second", "third"} <= set(completed("mount", ""))
+        assert completed("mount", "fi")[0] == "first"
+        got = completed("umount", "")
+        assert "first" in got and place in got, got
+        for command in ("status", "log", "umount"):
+            assert completed(command, place[:-3])[0] == place, command
+        h.run("umount", place)
+        assert place not in completed("umount", "")

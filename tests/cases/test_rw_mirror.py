@@ -1,5 +1,6 @@
 """A writable mirror: real files are written through, datasets are changed through their
 counterparts, and what is new becomes a dataset of the other family."""
+import json
 import os
 import shutil
 import stat
@@ -259,3 +260,61 @@ def test_read_only(t):
     t.call(nc, d + "/n.nc", 1)
     with t.mount(d) as m:
         t.call(refused, m.path)
+
+
+def _killed_mirror(t, d, *trees):
+    """A writable mirror of d that died with all of these, copied into it, in state directories."""
+    from lib import mounts
+    tree(t.path("s.zarr"), 7)
+    with t.mount(d, "rw,commit_delay=3600000") as m:
+        for name in trees:
+            os.makedirs(os.path.dirname(m.path + "/" + name), exist_ok=True)
+            shutil.copytree(t.path("s.zarr"), m.path + "/" + name)
+        m.ended = True
+        m.kill()
+        mounts.wait_gone(m.pids, 30)
+        mounts.unmount(m.path, lazy=True)
+
+
+# SEMANTICS W2, K10
+def test_recover_directory(t):
+    """recover of a mirrored directory puts in what waits for each of its datasets; check says
+    that there is something, and which command."""
+    d = folder(t)
+    _killed_mirror(t, d, "k.zarr", "sub/deep/l.zarr")
+    names(d, "k.nc", ".k.nc.nczarrfs", "sub")
+
+    status, out, err = t.run(t.binary, "check", d + "/k.nc")
+    assert status == 1 and "all good" not in out and "not all that was written" in out, out
+    assert f"nczarrfs recover '{d}/k.nc'" in err and d + "/.k.nc.nczarrfs" in err, err
+    status, out, err = t.run(t.binary, "check", "--json", d)
+    got = json.loads(out)
+    assert status == 1 and not got["good"] and got["datasets_unfinished"] == 2, out
+    assert all(x["unfinished"] and not x["good"] for x in got["datasets"]), out
+
+    status, out, err = t.run(t.binary, "recover", d, timeout=60 * t.slow)
+    lines = out.splitlines()
+    assert status == 0 and len(lines) == 2 and d + "/sub/deep/l.nc" in lines[1], out + err
+    t.call(check_nc, d + "/k.nc", 7)
+    t.call(check_nc, d + "/sub/deep/l.nc", 7)
+    names(d, "k.nc", "sub")
+    status, out, err = t.run(t.binary, "recover", d)
+    assert status == 0 and out == f"'{d}': nothing to be done: nothing waits for a dataset in it\n"
+    assert t.run(t.binary, "check", d)[0] == 0
+
+
+def test_recover_directory_in_part(t):
+    """One that cannot be recovered is said, the others are, and the exit status is 1."""
+    d = folder(t)
+    _killed_mirror(t, d, "k.zarr", "l.zarr")
+    with open(d + "/k.nc", "ab") as f:
+        f.write(b"changed")
+    status, out, err = t.run(t.binary, "recover", "--json", d, timeout=60 * t.slow)
+    got = json.loads(out)
+    assert status == 1 and not got["recovered"] and got["datasets_failed"] == 1, out
+    assert [(x["source"], x["recovered"]) for x in got["datasets"]] == [
+        (d + "/k.nc", False), (d + "/l.nc", True)], out
+    t.call(check_nc, d + "/l.nc", 7)
+    os.unlink(d + "/k.nc")
+    status, out, err = t.run(t.binary, "recover", d)
+    assert status == 1 and d + "/.k.nc.nczarrfs" in err, out + err

@@ -437,12 +437,20 @@ def test_ports(t):
     path = t.path("a.nc")
     make(path)
     with Serving(t, path) as s:
-        for args, text in ((("-p", str(s.port)), "in use"), ((f"-p{s.port}",), "in use"),
+        for args, text in ((("-p", str(s.port)), "in use"),
+                           ((f"-p{s.port}",), "another with -p PORT, or -p 0"),
+                           (("--origin", "foo"), "https://host"),
+                           (("--origin", "http://host/"), "https://host"),
+                           (("--origin=http://host:",), "https://host"),
                            (("-p", "x"), "port"),
                            (("--port=70000",), "port"), (("--bind", "nowhere"), "--bind"),
                            (("-o", "rw"), "read")):
             status, _, err = t.run(t.binary, "serve", *args, path)
             assert status == 1 and text in err, (args, err)
+    for origin in ("none", "https://example.org", "http://[::1]:8080"):
+        with Serving(t, path, "--origin", origin) as s:
+            assert s.get("/data/.zgroup")["Access-Control-Allow-Origin"] == (
+                None if origin == "none" else origin)
     status, _, err = t.run(t.binary, "serve", t.path("none.nc"))
     assert status == 1 and "none.nc" in err
     status, _, err = t.run(t.binary, "info", "--port", "1", path)

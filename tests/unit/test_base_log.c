@@ -140,10 +140,13 @@ static void test_levels(void **state)
 	assert_true(log_on(LOG_WRITE, LOG_ERROR) && !log_on(LOG_WRITE, LOG_WARN));
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		assert_int_equal(log_configure(bad[i], &e), -EINVAL);
+		assert_int_equal(log_check(bad[i], &e), -EINVAL);
 		assert_non_null(strstr(e.msg, "COMPONENT=LEVEL"));
 	}
 	assert_int_equal(log_configure("cache=debug,bad=debug", &e), -EINVAL);
 	assert_false(log_on(LOG_CACHE, LOG_INFO)); /* nothing of it was taken */
+	assert_int_equal(log_check("all=info:guest=warn", &e), 0);
+	assert_true(log_on(LOG_NET, LOG_DEBUG)); /* it changes nothing */
 	assert_int_equal(log_configure("all=info:guest=warn", &e), 0);
 	buf_init(&out, 1000);
 	log_levels(&out);
