@@ -31,7 +31,7 @@ enum {
  * be put into the dataset is kept in its state directory. */
 static int close_written(struct mirror *m, const struct opened *o, struct err *e)
 {
-	int rc = o->rw && !m->finished ? o->view->write->finish(o->view, e) : 0;
+	int rc = o->rw && !m->finished ? o->view->write->finish(o->view, o->last, e) : 0;
 
 	if (o->view)
 		o->view->ops->close(o->view);
@@ -88,7 +88,7 @@ static void take_out(struct slot **list, size_t *n, const struct slot *s)
 /* detach_locked - take an open dataset from its slot, for close_opened. */
 static struct opened detach_locked(struct mirror *m, struct slot *s)
 {
-	struct opened o = {.source = s->source, .view = s->view, .rw = s->rw};
+	struct opened o = {.source = s->source, .view = s->view, .rw = s->rw, .last = s->stale};
 
 	take_out(m->open, &m->n_open, s);
 	m->closing += s->rw;
@@ -722,7 +722,7 @@ int slots_finish(struct mirror *m, struct err *e)
 
 	for (size_t i = 0; i < m->n_open; i++) {
 		struct slot *s = m->open[i];
-		int r = s->rw ? s->view->write->finish(s->view, &one) : 0;
+		int r = s->rw ? s->view->write->finish(s->view, true, &one) : 0;
 
 		if (r < 0 && rc < 0)
 			log_error("%s", e ? e->msg : "");
