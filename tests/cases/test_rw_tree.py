@@ -372,6 +372,9 @@ REFUSED = {
     "no JSON": ("a/.zarray", lambda: b'{"zarr_format": 2, "shape": ['),
     "no array": ("a/.zarray", lambda: b"[1, 2]"),
     "attributes that are none": ("a/.zattrs", lambda: b"[1, 2]"),
+    "fill value of another type": ("v/.zattrs", lambda: (
+        b'{"_ARRAY_DIMENSIONS": ["t", "x"], "_FillValue": "foo"}')),
+    "names of fewer dimensions": ("v/.zattrs", lambda: b'{"_ARRAY_DIMENSIONS": ["t"]}'),
 }
 
 
