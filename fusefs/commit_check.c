@@ -10,6 +10,7 @@
 #include "codecs/spec.h"
 #include "translate/plan.h"
 
+#define ARRAY_DOC ".zarray"
 #define GROUP_V2 "{\"zarr_format\": 2}"
 #define GROUP_V3 "{\"zarr_format\": 3, \"node_type\": \"group\", \"attributes\": {}}"
 
@@ -23,6 +24,7 @@ struct few {
 	const char *group;
 	bool own_group; /* its directory has one, too */
 	struct buf doc;
+	struct buf array; /* attributes: the array's .zarray; empty: they are a group's */
 };
 
 static struct few *few_of(struct store *s)
@@ -50,6 +52,11 @@ static bool object(const struct few *f, const char *key, const void **ret, size_
 	if (strcmp(key, f->key) == 0) {
 		*ret = f->doc.data;
 		*ret_len = f->doc.len;
+		return true;
+	}
+	if (f->array.len && dir == own && is_dir(f, key, dir) && strcmp(name, ARRAY_DOC) == 0) {
+		*ret = f->array.data;
+		*ret_len = f->array.len;
 		return true;
 	}
 	if (strcmp(name, f->group_name) != 0 || !is_dir(f, key, dir) ||
@@ -90,6 +97,11 @@ static int few_list(struct store *s, const char *key, bool want_stat NZ_UNUSED,
 	st.size = strlen(f->group);
 	if ((len != own || f->own_group) && !emit(arg, f->group_name, false, &st))
 		return 0;
+	if (len == own && f->array.len) {
+		st.size = f->array.len;
+		if (!emit(arg, ARRAY_DOC, false, &st))
+			return 0;
+	}
 	if (len == own) {
 		st.size = f->doc.len;
 		(void)emit(arg, f->name, false, &st); /* the last */
@@ -351,21 +363,81 @@ static int same_format(struct check *c, struct err *e)
 	return rc ? rc : commit_form(cfg, c->dir_fd, &c->cfg, e);
 }
 
-static int check_document(struct check *c, struct err *e)
+/* find_array - attributes are looked at with the array that they are of, when it has its document
+ * already. */
+static int find_array(struct check *c, struct err *e)
+{
+	struct few *f = &c->few;
+	struct buf key;
+	int rc;
+
+	if (strcmp(f->name, ".zattrs") != 0)
+		return 0;
+	buf_init(&key, STORE_KEY_MAX + sizeof(ARRAY_DOC));
+	buf_put(&key, f->key, (size_t)(f->name - f->key));
+	buf_puts(&key, ARRAY_DOC);
+	buf_putc(&key, '\0');
+	rc = buf_ok(&key) ? store_get(c->tree, (const char *)key.data, &f->array, e) : -ENOENT;
+	buf_release(&key);
+	f->own_group = rc != 0;
+	if (rc)
+		buf_clear(&f->array);
+	return rc == -ENOENT ? 0 : rc;
+}
+
+/* check_with_array - attributes with their array: names of dimensions are its axes', and
+ * `_FillValue` is one of its values. The array itself was looked at when it was written, or is one
+ * of the file's: nothing else of it is a reason to refuse. */
+static int check_with_array(const struct check *c, struct source *s, struct err *e)
+{
+	struct ds_array *a = s->ds.n_arrays == 1 ? &s->ds.arrays[0] : NULL;
+	const struct ds_attr *fill =
+		a ? ds_attr_find(a->attrs, a->n_attrs, "_FillValue") : NULL;
+	struct ds_array one;
+	struct dataset ds = s->ds;
+	int rc;
+
+	if (!fill || !c->setup->rw->hdf5_holds)
+		return 0;
+	one = *a;
+	one.attrs = (struct ds_attr *)(uintptr_t)fill;
+	one.n_attrs = 1;
+	ds.arrays = &one;
+	rc = c->setup->rw->hdf5_holds(&ds, e);
+	return rc == -EOPNOTSUPP ? -EINVAL : rc;
+}
+
+static int open_few(struct check *c, struct source **ret, struct err *e)
 {
 	struct source_options opts;
-	struct source *s = NULL;
-	int rc = same_format(c, e);
+	int rc;
 
 	fs_source_options(c->setup->cfg, &opts);
 	opts.keep_going = false;
+	rc = c->setup->rw->store_source(&c->few.base, "a document", &opts, ret, e);
+	return rc == -EBADMSG ? -EINVAL : rc; /* what was written is wrong, not what is there */
+}
+
+static int check_document(struct check *c, struct err *e)
+{
+	struct source *s = NULL;
+	int rc = same_format(c, e);
+
 	if (rc == 0)
 		rc = store_get(c->tree, c->few.key, &c->few.doc, e);
-	if (rc == 0) {
-		rc = c->setup->rw->store_source(&c->few.base, "a document", &opts, &s, e);
-		if (rc == -EBADMSG)
-			rc = -EINVAL; /* what was written is wrong, not what is there */
+	if (rc == 0)
+		rc = find_array(c, e);
+	if (rc == 0 && c->few.array.len) {
+		rc = open_few(c, &s, e);
+		rc = rc ? rc : check_with_array(c, s, e);
+		source_close(s);
+		s = NULL;
+		buf_clear(&c->few.array); /* and then as all attributes are */
+		c->few.own_group = true;
+		rc = rc == -EOPNOTSUPP ? 0 : rc;
 	}
+	if (rc == 0)
+		rc = open_few(c, &s, e);
 	if (rc == 0)
 		rc = check_source(c, s, e);
 	source_close(s);
@@ -386,7 +458,9 @@ int commit_tree_check(const struct fs_setup *setup, int dir_fd, struct store *tr
 	if (rc < 0)
 		return rc;
 	buf_init(&c.few.doc, setup->cfg->meta_size);
+	buf_init(&c.few.array, setup->cfg->meta_size);
 	rc = check_document(&c, e);
+	buf_release(&c.few.array);
 	buf_release(&c.few.doc);
 	if (e && rc < 0)
 		e->code = rc;

@@ -2,6 +2,7 @@
 #include "fusefs/commit_int.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ struct tree {
 	struct buf chains; /* commit_chains_note */
 	int dir_fd;
 	int (*gate)(void *arg, struct err *e);
+	void (*say)(void *arg, const char *text);
 	void *arg;
 	bool failed;     /* memory was short in a walk */
 	const char *key; /* of the walk */
@@ -345,14 +347,75 @@ static int push_tree(struct tree *t, const char *path, int dir_fd, struct err *e
 	return rc;
 }
 
+/* say - to people, by way of the server: a process that commits has no log. */
+NZ_PRINTF(2, 3) static void say(struct tree *t, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (t->say)
+		t->say(t->arg, text);
+}
+
+/* grows - whether the file has an unlimited dimension of this name. */
+static bool grows(const struct tree *t, const char *name)
+{
+	const struct dataset *ds = &t->source->ds;
+
+	for (uint32_t i = 0; i < ds->n_dims; i++)
+		if (ds->dims[i].unlimited && strcmp(ds->dims[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* say_beyond - which variables are longer than their dimension's variable, c. */
+static void say_beyond(struct tree *t, const struct ds_array *c)
+{
+	const struct dataset *ds = &t->now->ds;
+
+	for (uint32_t k = 0; k < ds->n_arrays; k++) {
+		const struct ds_array *a = &ds->arrays[k];
+
+		for (uint32_t x = 0; x < a->rank; x++)
+			if (a->dims[x] == c->dims[0] && a->shape[x] > c->shape[0])
+				say(t,
+				    "variable '%.100s' has %llu along dimension '%.100s', which "
+				    "is fixed and has %llu: netCDF programs do not see the rest "
+				    "until '%.100s' is resized as well",
+				    a->name, (unsigned long long)a->shape[x], c->name,
+				    (unsigned long long)c->shape[0], c->name);
+	}
+}
+
+/* say_longer - a writer who goes from array to array may not have come to a dimension's variable
+ * yet, or not know of it. */
+static void say_longer(struct tree *t)
+{
+	const struct dataset *ds = &t->now->ds;
+
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
+		const struct ds_array *c = &ds->arrays[i];
+		const struct ds_dim *d = c->rank == 1 ? &ds->dims[c->dims[0]] : NULL;
+
+		if (d && strcmp(d->name, c->name) == 0 && d->group == c->group &&
+		    c->shape[0] < d->len && !grows(t, d->name))
+			say_beyond(t, c);
+	}
+}
+
 int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint64_t generation,
-		bool all, int (*gate_fn)(void *arg, struct err *e), void *arg, char ***ret_left,
+		bool all, int (*gate_fn)(void *arg, struct err *e),
+		void (*say_fn)(void *arg, const char *text), void *arg, char ***ret_left,
 		size_t *ret_n, struct err *e)
 {
 	struct tree t = {.setup = setup,
 			 .dir_fd = dir_fd,
 			 .generation = generation,
 			 .gate = gate_fn,
+			 .say = say_fn,
 			 .arg = arg};
 	int rc;
 
@@ -368,6 +431,8 @@ int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint
 	}
 	if (rc == 0)
 		rc = push_tree(&t, path, dir_fd, e);
+	if (rc == 0)
+		say_longer(&t);
 	if (rc == 0 && t.n_refused > 0 && stage_each(t.stage, generation, look_refused, &t) < 0)
 		t.failed = true;
 	if (rc == 0 && t.failed)

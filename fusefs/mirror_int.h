@@ -212,7 +212,8 @@ void slot_let_go(struct mirror *m, struct slot *s);
  * into it, and its slot is stale. -EBUSY: somebody uses it. */
 int slot_end(struct mirror *m, uint32_t number, struct err *e);
 /* slots_leave - the same of all that were written through this mount at a path or below it, which
- * is about to get another name. -EBUSY: one of them has open files; what its commit said. */
+ * is about to get another name, or to go. -EBUSY: one of them has open files, still; what its
+ * commit said. */
 int slots_leave(struct mirror *m, const char *path, struct err *e);
 /* slots_finish - view_write_ops.finish of all that are open. */
 int slots_finish(struct mirror *m, struct err *e);

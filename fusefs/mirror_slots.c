@@ -31,7 +31,7 @@ enum {
  * be put into the dataset is kept in its state directory. */
 static int close_written(struct mirror *m, const struct opened *o, struct err *e)
 {
-	int rc = o->rw && !m->finished ? o->view->write->finish(o->view, e) : 0;
+	int rc = o->rw && !m->finished ? o->view->write->finish(o->view, o->last, e) : 0;
 
 	if (o->view)
 		o->view->ops->close(o->view);
@@ -88,7 +88,7 @@ static void take_out(struct slot **list, size_t *n, const struct slot *s)
 /* detach_locked - take an open dataset from its slot, for close_opened. */
 static struct opened detach_locked(struct mirror *m, struct slot *s)
 {
-	struct opened o = {.source = s->source, .view = s->view, .rw = s->rw};
+	struct opened o = {.source = s->source, .view = s->view, .rw = s->rw, .last = s->stale};
 
 	take_out(m->open, &m->n_open, s);
 	m->closing += s->rw;
@@ -433,13 +433,11 @@ static bool is_due_locked(const struct slot *s)
 	       mirror_now_ms() - s->failed_ms >= (is_accident(code) ? ACCIDENT_MS : RETRY_MS);
 }
 
-/* may_pass_locked - waits a little where that may help a slot that FAILED; false: it would not. */
-static bool may_pass_locked(struct mirror *m, const struct slot *s)
+/* pause_locked - until something moves, but no more than a little. */
+static void pause_locked(struct mirror *m)
 {
 	struct timespec until;
 
-	if (!is_accident(s->error->code) || mirror_now_ms() - m->short_ms >= PATIENCE_MS)
-		return false;
 	(void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail with this clock */
 	until.tv_nsec += ACCIDENT_MS * 1000000L;
 	if (until.tv_nsec >= 1000000000) {
@@ -447,6 +445,14 @@ static bool may_pass_locked(struct mirror *m, const struct slot *s)
 		until.tv_sec++;
 	}
 	(void)pthread_cond_timedwait(&m->moved, &m->lock, &until);
+}
+
+/* may_pass_locked - waits a little where that may help a slot that FAILED; false: it would not. */
+static bool may_pass_locked(struct mirror *m, const struct slot *s)
+{
+	if (!is_accident(s->error->code) || mirror_now_ms() - m->short_ms >= PATIENCE_MS)
+		return false;
+	pause_locked(m);
 	return true;
 }
 
@@ -693,13 +699,17 @@ static struct slot *written_below_locked(const struct mirror *m, const char *pat
 
 int slots_leave(struct mirror *m, const char *path, struct err *e)
 {
+	const int64_t until = mirror_now_ms() + PATIENCE_MS;
 	struct opened o;
 	struct slot *s;
 	int rc = 0;
 
 	(void)pthread_mutex_lock(&m->lock);
 	while (rc == 0 && (s = written_below_locked(m, path)) != NULL) {
-		if (s->handles > 0) {
+		/* the kernel tells of a close when the program has gone on already */
+		if (s->handles > 0 && mirror_now_ms() < until) {
+			pause_locked(m);
+		} else if (s->handles > 0) {
 			rc = err_set(e, -EBUSY, "'%s' is open, as '%s'", s->path, s->name);
 		} else if (s->users > 0) {
 			(void)pthread_cond_wait(&m->moved, &m->lock);
@@ -722,7 +732,7 @@ int slots_finish(struct mirror *m, struct err *e)
 
 	for (size_t i = 0; i < m->n_open; i++) {
 		struct slot *s = m->open[i];
-		int r = s->rw ? s->view->write->finish(s->view, &one) : 0;
+		int r = s->rw ? s->view->write->finish(s->view, true, &one) : 0;
 
 		if (r < 0 && rc < 0)
 			log_error("%s", e ? e->msg : "");

@@ -10,6 +10,7 @@ struct opened {
 	struct source *source;
 	struct view *view;
 	bool rw; /* the view is a writable one; there is no source */
+	bool last; /* nobody finds it again: as for view_write_ops.finish */
 };
 
 /* slot_same - whether st may be of the dataset that a slot was made for. */

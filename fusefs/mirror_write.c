@@ -390,7 +390,7 @@ static int w_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view
 	return rc;
 }
 
-static int w_finish(struct view *v, struct err *e)
+static int w_finish(struct view *v, bool last NZ_UNUSED, struct err *e)
 {
 	return slots_finish(mirror_of(v), e);
 }

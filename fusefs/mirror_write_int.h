@@ -30,6 +30,20 @@ int write_symlink(struct view *v, uint64_t dir, const char *name, size_t len, co
 int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
 	       struct view_attr *ret, struct err *e);
 
+/* ---- mirror_write_whole.c ---- */
+
+/* write_remove_file - a tree that shows a file, and has nothing in it any more: the file goes.
+ * -ENOTEMPTY; -EROFS; -EBUSY. */
+int write_remove_file(struct mirror *m, uint32_t number, struct err *e);
+/* write_remove_store - a file that shows a Zarr tree: the tree goes, with all in it. -EROFS;
+ * -EBUSY: somebody has the file open; -EIO some of it is still there, where the mount does not
+ * show it. */
+int write_remove_store(struct mirror *m, uint32_t number, struct err *e);
+/* write_rename_whole - the dataset whose counterpart is in `dir` gets the name that it is shown as
+ * `to` with, which is free. -EXDEV: there is no such name; -EROFS; -EBUSY. */
+int write_rename_whole(struct mirror *m, uint32_t number, const struct where *dir,
+		       const struct where *to_dir, const char *to, struct err *e);
+
 /* ---- mirror_become.c ---- */
 
 /* become_feed - what fd has is the content of a dataset's file from now on. */

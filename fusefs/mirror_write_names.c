@@ -168,48 +168,6 @@ static int remove_in_slot(struct mirror *m, uint64_t dir, const char *name, bool
 	return rc;
 }
 
-static bool any(void *arg, const char *name NZ_UNUSED, uint64_t id NZ_UNUSED,
-		bool is_dir NZ_UNUSED, const struct view_attr *a NZ_UNUSED,
-		uint64_t next NZ_UNUSED)
-{
-	*(bool *)arg = true;
-	return false;
-}
-
-/* remove_tree - rmdir of a counterpart that has nothing in it any more: its file goes. */
-static int remove_tree(struct mirror *m, uint32_t number, struct err *e)
-{
-	auto_free char *path = NULL;
-	enum name_kind kind;
-	bool there = false;
-	const char *name;
-	struct stat st;
-	struct slot *s;
-	int rc = slot_use(m, number, &s, e), fd;
-
-	if (rc < 0)
-		return rc;
-	if (!s->rw)
-		rc = write_read_only(s, e);
-	else
-		rc = s->view->ops->list(s->view, VIEW_ROOT, 0, false, any, &there, e);
-	slot_release(m, s, 0);
-	if (rc == 0 && there)
-		rc = err_set(e, -ENOTEMPTY, "it is not empty");
-	if (rc == 0)
-		rc = slot_peek(m, number, &kind, &path, &st, e);
-	if (rc == 0)
-		rc = slot_end(m, number, e);
-	if (rc < 0)
-		return rc;
-	fd = real_open_at(m, path, &name, e);
-	if (fd < 0)
-		return fd;
-	rc = unlinkat(fd, name, 0) < 0 ? err_sys(e, errno, "'%s'", path) : 0;
-	(void)close(fd);
-	return rc;
-}
-
 /* remove_real - what waits to be put into a dataset goes with it. */
 static int remove_real(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
 		       struct err *e)
@@ -246,9 +204,8 @@ static int remove_name(struct mirror *m, uint64_t dir, const char *name, size_t 
 		rc = is_dir ? err_set(e, -ENOTDIR, "'%s' is no directory", text)
 			    : err_set(e, -EISDIR, "'%s' is a directory", text);
 	else
-		rc = is_dir ? remove_tree(m, number_of(a.id), e)
-			    : remove_in_slot(m, id_of(number_of(a.id), VIEW_ROOT), text, false,
-					     e);
+		rc = is_dir ? write_remove_file(m, number_of(a.id), e)
+			    : write_remove_store(m, number_of(a.id), e);
 	free(where.path);
 	return rc;
 }
@@ -387,6 +344,28 @@ static int rename_from_real(struct mirror *m, const struct where *dir, const cha
 	return rc;
 }
 
+/* rename_counterpart - to a name that nothing has, and that the dataset can be shown under; else
+ * programs copy. */
+static int rename_counterpart(struct mirror *m, const struct where *dir, uint32_t number,
+			      uint64_t to_dir, const char *to, unsigned flags, struct err *e)
+{
+	struct view_attr a;
+	struct where to_where;
+	enum target at;
+	int rc = write_target(m, to_dir, to, &to_where, &at, &a, e);
+
+	if (rc < 0)
+		return rc;
+	if (at != AT_SLOT && at != AT_NOTHING && (flags & RENAME_NOREPLACE))
+		rc = err_set(e, -EEXIST, "'%s' is there", to);
+	else if (at != AT_NOTHING || (flags & ~(unsigned)RENAME_NOREPLACE))
+		rc = err_set(e, -EXDEV, "'%s': a dataset over another", to);
+	else
+		rc = write_rename_whole(m, number, dir, &to_where, to, e);
+	free(to_where.path);
+	return rc;
+}
+
 int write_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
 		 const char *to_name, size_t to_len, unsigned flags, struct err *e)
 {
@@ -408,8 +387,10 @@ int write_rename(struct view *v, uint64_t dir, const char *name, size_t len, uin
 		rc = rename_from_real(m, &where, text, to_dir, to, flags, e);
 	else if (at == AT_NOTHING)
 		rc = err_set(e, -ENOENT, "no '%s'", text);
+	else if (at == AT_SLOT)
+		rc = err_set(e, -EXDEV, "'%s': from a dataset to elsewhere", text);
 	else
-		rc = err_set(e, -EXDEV, "'%s' shows a dataset that is called otherwise", text);
+		rc = rename_counterpart(m, &where, number_of(a.id), to_dir, to, flags, e);
 	free(where.path);
 	return rc;
 }

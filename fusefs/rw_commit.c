@@ -12,15 +12,19 @@
 #include <string.h>
 
 #include "base/child.h"
+#define LOG_COMPONENT LOG_WRITE
+#include "base/log.h"
 #include "codecs/plugin.h"
 
 enum {
 	READY = 1, /* an answer: bytes of the old state are about to change */
+	NOTE = 2,  /* the same: a text for the log */
 	GO = 'g',
 };
 #define COMMIT_MS ((int64_t)60 * 60 * 1000) /* from then on a process hangs */
 #define MEMORY ((uint64_t)32 << 30)         /* address space: chunks of 4 GiB, a few times */
 #define PATHS_MAX 64
+#define NOTE_MAX 512
 #define LEFT_MAX ((uint64_t)1 << 28) /* bytes of keys that stay staged */
 
 /* Processes that commit are forked from one that was forked before there was a job: what it cannot
@@ -52,6 +56,13 @@ static int ask(void *arg, struct err *e)
 	if (child_take(*sock, &word, 1, INT64_MAX) == CHILD_TAKEN && word == GO)
 		return 0;
 	return err_set(e, -ECANCELED, "the commit was called off");
+}
+
+static void note(void *arg, const char *text)
+{
+	const int *sock = arg;
+
+	child_say(*sock, NOTE, text, strlen(text));
 }
 
 static void say_left(int sock, char *const *left, size_t n)
@@ -99,7 +110,7 @@ static void run(const struct child_self *self)
 	rc = confine(job, self->fds[0], &e);
 	if (rc == 0)
 		rc = commit_tree(the_setup, job->path, self->fds[0], job->generation, job->all,
-				 ask, &sock, &left, &n, &e);
+				 ask, note, &sock, &left, &n, &e);
 	if (rc < 0)
 		child_say(sock, rc, e.msg, strlen(e.msg));
 	else
@@ -169,6 +180,19 @@ static int take_text(struct committing *c, const struct child_answer *a, int64_t
 	return a->rc < 0 ? err_set(e, (int)a->rc, "%s", c->left) : 0;
 }
 
+/* take_note - for the log. */
+static bool take_note(struct committing *c, const struct child_answer *a, int64_t end)
+{
+	char text[NOTE_MAX + 1];
+
+	if (a->len > NOTE_MAX ||
+	    child_take(c->proc.sock, text, a->len, end) != CHILD_TAKEN)
+		return false;
+	text[a->len] = '\0';
+	log_warn("'%s': %s", c->state->path, text);
+	return true;
+}
+
 /* converse - -EPIPE: it ended without a word; -ETIMEDOUT. */
 static int converse(struct committing *c, struct err *e)
 {
@@ -181,6 +205,8 @@ static int converse(struct committing *c, struct err *e)
 
 		if (taken != CHILD_TAKEN)
 			return taken == CHILD_LATE ? -ETIMEDOUT : -EPIPE;
+		if (a.rc == NOTE && take_note(c, &a, end))
+			continue;
 		if (a.rc != READY)
 			break;
 		c->quiesce(c->view);

@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "mountcfg/address.h"
 #include "translate/store_view.h"
+#include "translate/tree_rw.h"
 
 #define BASE "base"
 #define S3_KEY_MAX 1024 /* bytes; Amazon S3, "Object key naming guidelines" */
@@ -319,16 +320,6 @@ static void free_texts(char **list, size_t n)
 	free(list);
 }
 
-/* passing - whether a name is one that programs give a file until it is whole. */
-static bool passing(const char *key)
-{
-	const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
-	size_t n = strlen(name);
-
-	return (n > 8 && strcmp(name + n - 8, ".partial") == 0) ||
-	       strncmp(name, "__atomic", 8) == 0;
-}
-
 static bool look(void *arg, const char *key, const struct stage_entry *x)
 {
 	struct commit *c = arg;
@@ -340,7 +331,7 @@ static bool look(void *arg, const char *key, const struct stage_entry *x)
 		break;
 	case STAGE_DATA:
 	case STAGE_ALIAS:
-		if (passing(key)) {
+		if (tree_rw_passing(key)) {
 			(void)snprintf(text, sizeof(text),
 				       "%s\tit is the name of a passing file", key);
 			add_text(c, &c->left, &c->n_left, &c->c_left, text);

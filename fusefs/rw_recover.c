@@ -91,7 +91,7 @@ int rw_recover_rest(const struct fs_setup *setup, const char *path, bool nc, str
 	if (rc < 0)
 		return rc;
 	if (view->write->finish)
-		rc = view->write->finish(view, e);
+		rc = view->write->finish(view, true, e);
 	view->ops->close(view);
 	return rc;
 }
@@ -126,6 +126,8 @@ int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *li
 	if (rc == 0 && !nc && address_is_remote(path))
 		rc = fs_rw_pending(setup, path, e) > 0 ? rw_recover_rest(setup, path, true, e)
 						       : 0;
+	if (rc == 0 && fs_rw_pending(setup, path, NULL) > 0)
+		rc = err_set(e, -EIO, "'%s': not everything that was written is in it", shown);
 	if (rc == 0)
 		buf_printf(lines, "'%s': what was written is in it\n", shown);
 	return rc;

@@ -668,7 +668,7 @@ static bool finish(struct server *s)
 	if (!v->write->finish)
 		return true;
 	unmount(s);
-	if (v->write->finish(v, &e) == 0)
+	if (v->write->finish(v, true, &e) == 0)
 		return true;
 	log_error("'%s': not everything that was written is in it: %s", s->fs.path, e.msg);
 	return false;

@@ -23,7 +23,7 @@ int rw_op_fsyncdir(struct view *v, uint64_t dir, struct err *e);
 void rw_op_release(struct view *v, uint64_t id, uint64_t fh);
 int rw_op_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view_set *set,
 		  struct view_attr *ret, struct err *e);
-int rw_op_finish(struct view *v, struct err *e);
+int rw_op_finish(struct view *v, bool last, struct err *e);
 
 /* rw_handle_open - a handle on a file, which it refers to. lock is held. */
 int rw_handle_open(struct nc_rw *v, struct rw_file *f, int flags, struct view_handle *ret,

@@ -402,7 +402,7 @@ static void left_over(struct nc_rw *v)
 			 v->opts.name, v->opts.dir);
 }
 
-int rw_op_finish(struct view *view, struct err *e)
+int rw_op_finish(struct view *view, bool last NZ_UNUSED, struct err *e)
 {
 	struct nc_rw *v = nc_rw(view);
 	struct rw_file *f;

@@ -81,8 +81,8 @@ static struct stage_node *left_node(struct stage *s, const char *key)
 	return n && belongs(n, s->frozen) && n->kind != STAGE_GONE ? n : NULL;
 }
 
-/* all_left - whether a commit left everything that was frozen: then nothing need be copied.
- * Under the append lock. */
+/* all_left - whether a commit left everything that was frozen: then nothing need be copied. Where
+ * nothing is, since what was written has been removed, the logs go. Under the append lock. */
 static bool all_left(struct stage *s, char *const *left, size_t n)
 {
 	uint64_t marked = 0, all = 0;
@@ -106,7 +106,7 @@ static bool all_left(struct stage *s, char *const *left, size_t n)
 		marked += belongs(x, s->frozen) && x->left;
 	}
 	(void)pthread_mutex_unlock(&s->lock);
-	return all == marked;
+	return all > 0 && all == marked;
 }
 
 static int carry(struct stage *s, const char *key, struct err *e)

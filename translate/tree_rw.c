@@ -157,7 +157,7 @@ static void op_close(struct view *v)
 {
 	struct tree *t = tree_of(v);
 
-	(void)commits_stop(t, false, NULL);
+	(void)commits_stop(t, false, false, NULL);
 	tree_listings_free(t);
 	handles_free(t);
 	nodes_free(t);

@@ -45,4 +45,8 @@ struct tree_rw_options {
 int tree_rw_open(struct grounds *g, struct stage *stage, const struct tree_rw_options *opts,
 		 struct view **ret, struct err *e) NZ_MUST_USE;
 
+/* tree_rw_passing - whether a file's name is one that programs give it until it is whole:
+ * `0.0.<hex>.partial`, `__atomic...`. */
+bool tree_rw_passing(const char *key);
+
 #endif

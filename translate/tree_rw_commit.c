@@ -512,34 +512,83 @@ void commits_poll(struct tree *t)
 		poll_now(t);
 }
 
-/* waiting - files that no commit could put into the dataset. */
+/* ---- the end ---- */
+
+bool tree_rw_passing(const char *key)
+{
+	const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
+	size_t n = strlen(name);
+
+	return (n > 8 && strcmp(name + n - 8, ".partial") == 0) ||
+	       strncmp(name, "__atomic", 8) == 0;
+}
+
+/* waiting - what no commit could put into the dataset. */
 struct waiting {
 	struct buf names;
-	size_t n;
+	size_t n;            /* files that somebody may miss */
+	size_t passing;      /* files that a writer did not get to rename, or was not allowed to */
+	size_t dirs, others; /* directories; names that are gone, of which there are none */
+	struct buf kept;     /* keys of the files and directories, each with a NUL */
 };
 
 static bool wait_entry(void *arg, const char *key, const struct stage_entry *x)
 {
 	struct waiting *w = arg;
-	const char *dot = strrchr(key, '.');
 
-	/* what a writer that died had not renamed yet is nobody's loss */
-	if ((x->kind != STAGE_DATA && x->kind != STAGE_ALIAS) ||
-	    (dot && strcmp(dot, ".partial") == 0))
+	if (x->kind == STAGE_DIR) {
+		w->dirs++;
+	} else if (x->kind != STAGE_DATA && x->kind != STAGE_ALIAS) {
+		w->others++;
 		return true;
-	if (w->n++ < 5)
+	} else if (tree_rw_passing(key)) {
+		w->passing++;
+		return true;
+	} else if (w->n++ < 5) {
 		buf_printf(&w->names, "%s'%.60s'", w->n > 1 ? ", " : "", key);
+	}
+	buf_put(&w->kept, key, strlen(key) + 1);
 	return true;
 }
 
+/* let_go - nobody writes any more: temporary files will never be renamed, and directories that
+ * nothing is in are nothing that the dataset could have. What else waits stays. */
+static int let_go(struct tree *t, const struct waiting *w, struct err *e)
+{
+	auto_free char **left = alloc_array(w->n + w->dirs, sizeof(*left));
+	uint64_t generation;
+	size_t n = 0;
+	int rc;
+
+	if (!left || !buf_ok(&w->kept))
+		return err_nomem(e);
+	for (size_t at = 0; w->n > 0 && at < w->kept.len; at += strlen(left[n++]) + 1)
+		left[n] = (char *)w->kept.data + at;
+	log_info("%zu temporary files and %zu directories go with the mount", w->passing,
+		 w->n > 0 ? 0 : w->dirs);
+	stage_touch(t->stage);
+	rc = stage_freeze(t->stage, &generation, e);
+	if (rc)
+		return rc;
+	rc = stage_retire(t->stage, left, n, e);
+	if (rc)
+		stage_thaw(t->stage);
+	return rc;
+}
+
 /* all_in - whether everything that was confirmed is in the dataset now. */
-static int all_in(struct tree *t, struct err *e)
+static int all_in(struct tree *t, bool last, struct err *e)
 {
 	struct waiting w = {.n = 0};
 	int rc;
 
 	buf_init(&w.names, 1024);
+	buf_init(&w.kept, SIZE_MAX / 2);
 	rc = stage_each(t->stage, UINT64_MAX, wait_entry, &w);
+	if (rc)
+		rc = err_set(e, rc, "what waits in '%s' cannot be listed", t->o.dir);
+	if (!rc && last && !w.others && (w.passing || (w.dirs && !w.n)))
+		rc = let_go(t, &w, e);
 	buf_putc(&w.names, '\0');
 	if (!rc && w.n)
 		rc = err_set(
@@ -548,10 +597,11 @@ static int all_in(struct tree *t, struct err *e)
 			"are kept in '%s': %s%s",
 			w.n, t->o.dir, (const char *)w.names.data, w.n > 5 ? " ..." : "");
 	buf_release(&w.names);
+	buf_release(&w.kept);
 	return rc;
 }
 
-int commits_stop(struct tree *t, bool finish, struct err *e)
+int commits_stop(struct tree *t, bool finish, bool last, struct err *e)
 {
 	int rc = 0;
 
@@ -569,7 +619,7 @@ int commits_stop(struct tree *t, bool finish, struct err *e)
 	(void)pthread_join(t->thread, NULL);
 	t->started = false;
 	if (finish && !rc)
-		rc = all_in(t, e);
+		rc = all_in(t, last, e);
 	if (finish && stage_sync(t->stage, NULL) < 0)
 		log_warn("what stays staged in '%s' may not survive a loss of power", t->o.dir);
 	return rc;

@@ -475,9 +475,9 @@ static int op_setattr(struct view *v, uint64_t id, uint64_t fh, const struct vie
 	return rc;
 }
 
-static int op_finish(struct view *v, struct err *e)
+static int op_finish(struct view *v, bool last, struct err *e)
 {
-	return commits_stop(tree_of(v), true, e);
+	return commits_stop(tree_of(v), true, last, e);
 }
 
 const struct view_write_ops tree_write_ops = {

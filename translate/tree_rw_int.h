@@ -258,8 +258,8 @@ int check_moved(struct tree *t, const struct ground *g, const char *key, const c
 /* ---- commits ---- */
 
 int commits_start(struct tree *t, struct err *e) NZ_MUST_USE;
-/* commits_stop - finish: with a last commit. */
-int commits_stop(struct tree *t, bool finish, struct err *e);
+/* commits_stop - finish: with a last commit; last: as for view_write_ops.finish. */
+int commits_stop(struct tree *t, bool finish, bool last, struct err *e);
 /* commits_room - before something is staged, without any lock: waits while too much is. */
 int commits_room(struct tree *t, struct err *e) NZ_MUST_USE;
 /* commits_note - something was staged. */

@@ -108,8 +108,10 @@ struct view_write_ops {
 	int (*link)(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
 		    struct view_attr *ret, struct err *e);
 	/* finish - everything that was confirmed goes into the dataset; no request runs any more.
-	 * Called once, before close. What could not be done is kept, and e says where. */
-	int (*finish)(struct view *v, struct err *e);
+	 * Called once, before close. What could not be done is kept, and e says where. last: what
+	 * writers did not get to rename is dropped, since nobody can any more; else somebody goes
+	 * on where he is when the dataset is opened again. */
+	int (*finish)(struct view *v, bool last, struct err *e);
 };
 
 struct view_ops {

@@ -211,6 +211,54 @@ def test_datasets(t):
     assert not left, f"left behind: {left}"
 
 
+def visible(d, *want):
+    names(d, *want, *[n for n in os.listdir(d) if n.startswith(".")])
+
+
+def work_whole(d, m):
+    """Counterparts are removed, and renamed: their datasets are."""
+    run("mv", m + "/s.nc", m + "/t.nc")
+    visible(d, "n.nc", "o.zarr", "t.zarr")
+    names(m, "n.nc", "n.zarr", "o.nc", "o.zarr", "t.nc", "t.zarr")
+    for n in os.listdir(m):
+        os.stat(m + "/" + n)             # no name of something that is not there
+    check_nc(m + "/t.nc", 1)
+    check_tree(d + "/t.zarr", 1)
+    nc(m + "/y.nc", 4)                   # one that was made in the mount
+    run("mv", m + "/y.nc", m + "/z.nc")
+    check_nc(m + "/z.nc", 4)
+    run("mv", m + "/n.zarr", m + "/k.zarr")
+    visible(d, "k.nc", "o.zarr", "t.zarr", "z.zarr")
+    check_nc(d + "/k.nc", 2)
+    check_tree(m + "/k.zarr", 2)
+    run("mv", m + "/o.nc", m + "/z.nc")  # over another: the new content, once
+    visible(d, "k.nc", "t.zarr", "z.zarr")
+    check_nc(m + "/z.nc", 3)
+    with open(m + "/z.nc", "rb"):
+        try:
+            os.unlink(m + "/z.nc")
+            raise AssertionError("a dataset is removed while it is read")
+        except OSError as e:
+            assert e.errno == 16, e
+    check_tree(d + "/z.zarr", 3)
+    run("rm", m + "/z.nc")
+    names(m, "k.nc", "k.zarr", "t.nc", "t.zarr")
+    visible(d, "k.nc", "t.zarr")
+    nc(m + "/z.nc", 5)                   # and the name is free again
+    check_tree(d + "/z.zarr", 5)
+
+
+# SEMANTICS W24
+def test_whole(t):
+    d = folder(t)
+    t.call(tree, d + "/s.zarr", 1)
+    t.call(nc, d + "/n.nc", 2)
+    t.call(tree, d + "/o.zarr", 3)
+    with t.mount(d, "rw") as m:
+        t.call(work_whole, d, m.path)
+    names(d, "k.nc", "t.zarr", "z.zarr")
+
+
 def work_same(d, m):
     nc(m + "/a.nc", 1)
     check_nc(d + "/a.nc", 1)

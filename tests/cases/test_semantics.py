@@ -262,7 +262,7 @@ def across(m):
     """Names do not move between a dataset and what is around it; mv copies."""
     fails((errno.EXDEV,), os.rename, m + "/file", m + "/sub/n.zarr/file")
     fails((errno.EXDEV,), os.rename, m + "/sub/n.zarr/v/.zattrs", m + "/zattrs")
-    fails((errno.EXDEV,), os.rename, m + "/sub/n.zarr", m + "/sub/p.zarr")
+    fails((errno.EXDEV,), os.rename, m + "/sub/n.zarr", m + "/sub/p")
     fails((errno.EXDEV,), os.link, m + "/file", m + "/sub/n.zarr/file")
     shutil.move(m + "/file", m + "/sub/n.zarr/file")
     shutil.move(m + "/sub/n.zarr/file", m + "/file")

@@ -1,5 +1,6 @@
 """`nczarrfs umount`: when it returns, what was written is in the dataset, which its exit status
 says, and the source is let go of."""
+import errno
 import json
 import os
 import signal
@@ -41,6 +42,12 @@ def writable(t, name="a.nc", *options):
     m = t.mount(source, "rw", "commit_delay=60000", *options)
     m.ended = True
     return source, m
+
+
+def sync(mnt):
+    fd = os.open(mnt, os.O_RDONLY)
+    os.fsync(fd)
+    os.close(fd)
 
 
 def heed_interrupts():
@@ -118,6 +125,56 @@ def test_what_waits_is_said(t):
         err = umount(t, m.path, status=1)
         assert KEPT.format(m.path) in err and "a.nc.nczarrfs" in err, err
         expect(source, 8)  # the rest is
+
+
+def _refused(mnt, leave):
+    """zarr-python 2 removes its temporary files, and leaves a directory. leave: one that does not
+    remove them, either."""
+    import zarr
+    g = zarr.open_group(mnt, mode="r+")
+    for change in (lambda: g["v"].attrs.update(NAME="a"), lambda: g.attrs.update({"a/b": 1}),
+                   lambda: g.create_dataset("f", shape=(4, 4), dtype="i4", order="F")):
+        try:
+            change()
+        except OSError as e:
+            assert e.errno in (errno.EOPNOTSUPP, errno.EINVAL), e
+            continue
+        raise AssertionError("what netCDF cannot hold is taken")
+    for name in ["v/.zattrs", "f/.zarray"] if leave else []:
+        temporary = os.path.join(mnt, f"{name}.{'0123456789abcdef' * 2}.partial")
+        with open(temporary, "w") as f:
+            f.write("[1, 2]")
+        try:
+            os.rename(temporary, os.path.join(mnt, name))
+            raise AssertionError("what is no document is taken")
+        except OSError as e:
+            assert e.errno == errno.EINVAL, e
+
+
+# SEMANTICS W23
+def test_refused_write(t):
+    """What a writer was told that it is refused does not wait: not when the mount ends, be it
+    committed before or not, nor when it died and is recovered."""
+    for way, leave in ("end", False), ("end", True), ("sync", True), ("die", False), ("die", True):
+        source, m = writable(t, way + ".nc")
+        state = os.path.join(os.path.dirname(source), f".{way}.nc.nczarrfs")
+        with m:
+            t.call(write, m.path, 7)
+            t.call(_refused, m.path, leave)
+            if way == "sync":
+                t.call(sync, m.path)
+            if way == "die":
+                m.kill()
+                mounts.wait_gone(m.pids, 30)
+                mounts.unmount(m.path, lazy=True)
+            else:
+                assert umount(t, m.path) == ""
+        assert os.path.exists(state) == (way == "die"), way
+        status, out, err = t.run(t.binary, "recover", source, timeout=60 * t.slow)
+        assert status == 0, err
+        assert ("is in it" if way == "die" else "nothing to be done") in out, out
+        assert not os.path.exists(state), os.listdir(state)
+        expect(source, 7)
 
 
 def test_in_a_directory(t):

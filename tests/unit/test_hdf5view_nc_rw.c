@@ -194,7 +194,7 @@ static void test_finish(void **state)
 	uint64_t id, fh = rwf_open(f, "x.nc", O_RDWR, &id);
 
 	rwf_edit(f, id, fh, "more", 3);
-	assert_int_equal(f->v->write->finish(f->v, NULL), 0);
+	assert_int_equal(f->v->write->finish(f->v, true, NULL), 0);
 	assert_int_equal(f->commits, 1);
 	assert_true(rwf_shows(f, "x.nc", "more", 3));
 	f->v->write->release(f->v, id, fh);
@@ -256,7 +256,7 @@ static void test_kept(void **state)
 		f->fail = -EIO;
 		assert_int_equal(rwf_close(f, id, fh), -EIO);
 		assert_true(rwf_shows(f, "x.nc", "packed", 1));
-		assert_int_equal(f->v->write->finish(f->v, NULL), -EIO);
+		assert_int_equal(f->v->write->finish(f->v, true, NULL), -EIO);
 		assert_int_equal(kept_files(f), k == 1 ? 3 : 2);
 		f->fail = 0;
 		remount(f);

@@ -292,7 +292,7 @@ static void test_no_room(void **state)
 	assert_int_equal(f->v->write->fsync(f->v, id, fh, false, NULL), -EFBIG);
 	assert_int_equal(rwf_close(f, id, fh), -EFBIG);
 	assert_int_equal(f->commits, 0);
-	assert_int_equal(f->v->write->finish(f->v, NULL), 0);
+	assert_int_equal(f->v->write->finish(f->v, true, NULL), 0);
 	assert_true(rwf_shows(f, "x.nc", "packed", 1));
 	assert_false(rwf_shows(f, "x.nc", "more", 3));
 	fh = rwf_open(f, "x.nc", O_RDWR, &id);

@@ -315,6 +315,22 @@ static void test_bare(void **state)
 	assert_string_equal(keys(f->s, UINT64_MAX), "b- c- d- e:");
 }
 
+/* what was written and removed again leaves no log */
+static void test_nothing_left(void **state)
+{
+	struct fx *f = *state;
+	uint64_t g;
+
+	put(f, "tmp", "refused");
+	assert_int_equal(stage_gone_bare(f->s, "tmp", NULL), 0);
+	assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
+	assert_int_equal(retire(f, NULL), 0);
+	assert_true(stage_empty(f->s));
+	assert_int_equal(faccessat(f->fd, "log.1", F_OK, 0), -1);
+	reopen(f);
+	assert_int_equal(stage_freeze(f->s, &g, NULL), -ENODATA);
+}
+
 static void test_generations(void **state)
 {
 	struct fx *f = *state;
@@ -709,7 +725,7 @@ int main(void)
 		TEST(test_keys),    TEST(test_large),   TEST(test_generations),
 		TEST(test_thaw),    TEST(test_full),    TEST(test_torn),
 		TEST(test_damaged), TEST(test_hostile), TEST(test_mimicry),
-		TEST(test_power),   TEST(test_bare),
+		TEST(test_power),   TEST(test_bare), TEST(test_nothing_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,7 +95,7 @@ static void test_fails(void **state)
 	/* at the end */
 	assert_int_equal(write_text(f, "v/0.0", "last"), 0);
 	fail_next(f, 1, -ENOSPC);
-	assert_int_equal(f->v->write->finish(f->v, &e), -ENOSPC);
+	assert_int_equal(f->v->write->finish(f->v, true, &e), -ENOSPC);
 	assert_non_null(strstr(e.msg, f->dir));
 	restart(f);
 	assert_string_equal(text(f, "v/0.0"), "last");

@@ -61,7 +61,7 @@ static void test_simple(void **state)
 	assert_int_equal(write_text(f, "w/0", "last"), 0);
 	is(f, "w/0", NULL);
 	/* what is left is said, and kept */
-	assert_int_equal(f->v->write->finish(f->v, &e), -EIO);
+	assert_int_equal(f->v->write->finish(f->v, true, &e), -EIO);
 	assert_non_null(strstr(e.msg, "w/tmp"));
 	is(f, "w/0", "last");
 	stop(f);
