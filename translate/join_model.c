@@ -258,7 +258,9 @@ static const char *why_decoded(const struct join_array *x, const struct ds_array
 	return a->access == DS_CONVERT ? a->convert : NULL;
 }
 
-/* set_fill - of an array that has other elements than the first member's. */
+/* set_fill - of an array that has other elements than the first member's, or says in another way
+ * which of them are missing: what is unpacked has NaN for that, also where the first member's
+ * elements are the ones that are shown. */
 static int set_fill(struct join *j, struct ds_array *a, const struct join_array *x,
 		    struct err *e)
 {
@@ -348,7 +350,7 @@ static int set_access(struct join *j, struct join_array *x, struct ds_array *a, 
 	int rc = 0;
 
 	a->type = changed ? x->goal.type : a->type;
-	if (changed && !dt_is_vlen(&a->type))
+	if ((changed || x->goal.unpack) && !dt_is_vlen(&a->type))
 		rc = set_fill(j, a, x, e);
 	if (rc == 0)
 		rc = join_attrs(j, a, &x->goal, e);

@@ -269,6 +269,54 @@ def test_packed(t):
     assert array_info(t, equal + "/*.nc")["type"] == "int16"
 
 
+def write_plain(path, start, values, creator, fill=None):
+    """time and a float variable v; without a fill value of its own unless one is named."""
+    values, times = np.array(values, "f4"), np.arange(start, start + len(values), dtype="f8")
+    if creator.startswith("h5py"):
+        with h5py.File(path, "w") as f:
+            f["time"] = times
+            f.create_dataset("v", data=values, fillvalue=5 if creator == "h5py 5" else None)
+            f["time"].make_scale("time")
+            f["v"].dims[0].attach_scale(f["time"])
+    elif creator == "zarr":
+        g = zarr.open_group(path, "w")
+        for name, data in (("time", times), ("v", values)):
+            g.create_dataset(name, data=data, fill_value=None)
+            g[name].attrs["_ARRAY_DIMENSIONS"] = ["time"]
+    else:
+        with netCDF4.Dataset(path, "w", format=creator) as f:
+            f.createDimension("time", None)
+            f.createVariable("time", "f8", ("time",))[:] = times
+            f.createVariable("v", "f4", ("time",), fill_value=fill)[:] = values
+    return path
+
+
+def test_unpacked_fill(t):
+    """The first file says nothing of missing values, a later one does: what is missing is NaN, and
+    so is _FillValue, whatever the first file's chunks are filled with. SEMANTICS J1"""
+    def values_zarr(mnt):
+        v = xr.open_dataset(mnt, engine="zarr")["v"]
+        assert bits(v.values) == bits(np.array([0, 5, 0, np.nan], "f4")), v.values
+        assert np.isnan(v.encoding["_FillValue"])
+        assert np.isnan(zarr.open(mnt, "r")["v"].fill_value)
+
+    def values_nc(mnt):
+        with netCDF4.Dataset(mnt + "/data.nc") as f:
+            f["v"].set_auto_mask(False)
+            assert np.isnan(f["v"]._FillValue), f["v"]
+            assert bits(f["v"][:]) == bits(np.array([0, 5, 0, np.nan], "f4"))
+        with h5py.File(mnt + "/data.nc") as f:
+            assert np.isnan(f["v"].fillvalue)
+
+    for first in ("h5py", "h5py 5", "zarr", "NETCDF4", "NETCDF3_CLASSIC"):
+        d = folder(t, f"{first}/data")
+        write_plain(f"{d}/f0", 0, [0, 5], first)
+        write_plain(f"{d}/f1", 2, [0, -999], "NETCDF4", fill=-999)
+        for view, values in (("zarr", values_zarr), ("nc", values_nc)):
+            with t.mount(d + "/*", "concat=time", "concat_index=none", "view=" + view) as m:
+                t.call(values, m.path)
+
+
 def test_time_units(t):
     """Every file counts from its own date, in its own unit. SEMANTICS J1"""
     d = folder(t)
