@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "fusefs/concat.h"
 #include "fusefs/mounter.h"
 #include "fusefs/mounts.h"
 
@@ -163,9 +164,25 @@ static void heal(const char *mountpoint)
 	}
 }
 
+/* check_hidden - a mount that hides its own source would ask itself for it. */
+static int check_hidden(const struct cfg *cfg, const char *dir, struct err *e)
+{
+	auto_free char *source = NULL, *part = NULL;
+
+	if (cfg->remote)
+		return 0;
+	source = realpath(cfg->source, NULL); /* a missing one is source_open's to tell */
+	part = cfg->concat ? fs_concat_hidden(cfg, dir) : NULL;
+	if ((!source || !fs_below(source, dir)) && !part)
+		return 0;
+	return err_set(e, -EBUSY,
+		       "mountpoint '%s': the mount would hide '%s': use another directory", dir,
+		       part ? part : source);
+}
+
 int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 {
-	auto_free char *dir = NULL, *source = NULL;
+	auto_free char *dir = NULL;
 	int rc;
 
 	heal(cfg->mountpoint);
@@ -181,14 +198,9 @@ int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 			"mountpoint '%s': nczarrfs has something mounted there already: remove "
 			"it with fusermount3 -u '%s', or use another directory",
 			dir, dir);
-	source = cfg->remote ? NULL
-			     : realpath(cfg->source,
-					NULL); /* a missing one is source_open's to tell */
-	if (source && fs_below(source, dir))
-		return err_set(e, -EBUSY,
-			       "mountpoint '%s': the mount would hide '%s': use another "
-			       "directory",
-			       dir, source);
+	rc = check_hidden(cfg, dir, e);
+	if (rc < 0)
+		return rc;
 	rc = check_device(e);
 	return rc < 0 ? rc : check_helper(cfg, e);
 }

@@ -496,6 +496,36 @@ def test_left_out(t):
         t.call(values, m.path)
 
 
+def test_mountpoint_hides(t):
+    """A mount that would hide files that it joins, or is looked for in them, is refused: it would
+    ask itself. SEMANTICS J3"""
+    d = folder(t)
+    for k, name in enumerate(("a", "b")):
+        write(folder(t, f"data/{name}") + "/f.nc", 4 * k, 4)
+    other, link = folder(t, "other"), t.path("link")
+    os.symlink(d, link)
+    os.symlink(d + "/a/f.nc", other + "/f.nc")
+    inside = folder(t, "data/a/inside")
+
+    def hidden(pattern, mnt, word):
+        status, _, err = t.run(t.binary, "-o", "concat=time,concat_index=none", pattern, mnt)
+        assert status == 1 and word in err and "use another directory" in err, err
+
+    hidden(d + "/a/*.nc", d + "/a", "would hide")
+    hidden(d + "/a/*.nc", d, "would hide")
+    hidden(link + "/a/*.nc", d, "would hide")
+    hidden(d + "/*/*.nc", d + "/b", "would hide '" + d + "/b/f.nc'")
+    hidden(other + "/*.nc", d, "would hide '" + d + "/a/f.nc'")
+    hidden(other, d, "would hide '" + d + "/a/f.nc'")
+    hidden(d + "/*/*.nc", folder(t, "data/c"), "looks through")
+    hidden(link + "/*/*.nc", d + "/c", "looks through")
+    hidden(d + "/a", inside, "looks through")
+    files = [write(t.path(f"f{k}.nc"), 4 * k, 4) for k in range(2)]
+    for pattern in (t.tmp + "/*.nc", t.tmp + "/data/*/f.nc"):  # the mountpoint is beside them
+        with t.mount(pattern, "concat=time", "concat_index=none") as m:
+            t.call(compare_zarr, m.path, files)
+
+
 # ---- changes ----
 
 def shape_of(mnt):
