@@ -11,6 +11,7 @@
 
 #include "base/child.h"
 #include "base/log.h"
+#include "fusefs/names.h"
 #include "translate/join.h"
 
 /* cache_dir - of the user's, made when it is not there; NULL: there is none. */
@@ -69,6 +70,7 @@ int fs_concat(const struct fs_setup *setup, const struct source_options *opts,
 		.equal = cfg->concat_equal,
 		.open_members = cfg->open_datasets,
 		.cache_bytes = cfg->cache_size / 4, /* the view has its own for what it shows */
+		.named = name_says_dataset,
 		.source = opts,
 	};
 	int rc = 0;

@@ -565,6 +565,64 @@ def test_changes(t):
         t.call(compare_zarr, m.path, files)
 
 
+def test_directory(t):
+    """Nothing in a directory that is called like a dataset is left out without a word.
+    SEMANTICS J3"""
+    d = folder(t)
+    files = [write(f"{d}/f{k}.nc", 4 * k, 4) for k in (0, 2)]
+    with open(d + "/README.txt", "w") as f:
+        f.write("about these files")
+    os.mkdir(d + "/old")
+    check(t, d, files)
+    bad = d + "/f1.nc"
+    open(bad, "w").close()
+    refused(t, d, "f1.nc", "is empty")
+    with open(bad, "wb") as f:
+        f.write(b"\0" * 4096)
+    refused(t, d, "f1.nc", "f1.nc")
+    os.remove(bad)
+    os.symlink(d + "/nowhere", bad)
+    refused(t, d, "f1.nc", "o such file")
+    os.remove(bad)
+    os.mkdir(d + "/f1.zarr")
+    refused(t, d, "f1.zarr", "Zarr documents")
+    os.rmdir(d + "/f1.zarr")
+    write(bad, 4, 4)
+    if os.geteuid() != 0:
+        os.chmod(bad, 0)
+        refused(t, d, "f1.nc", "ermission denied")
+        os.chmod(bad, 0o600)
+    check(t, d, [files[0], bad, files[1]])
+
+
+def test_begins_empty(t):
+    """Files that are empty, or lead nowhere, when they come are shown as soon as they are whole,
+    also where nothing changes their folder. SEMANTICS J4"""
+    d = folder(t)
+    files = [write(f"{d}/f{k}.nc", 4 * k, 4) for k in range(2)]
+    for name, start in (("new1", 8), ("new2", 12)):
+        write(t.path(name), start, 4)
+
+    def grown(mnt, n):
+        eventually(lambda: shape_of(mnt) == n)
+        compare_zarr(mnt, files)
+
+    with t.mount(d, "concat=time", "concat_index=none", foreground=True) as m:
+        t.call(compare_zarr, m.path, files)
+        with open(d + "/f2.nc", "wb") as out:
+            eventually(lambda: "f2.nc" in m.messages())
+            with open(t.path("new1"), "rb") as f:
+                out.write(f.read())
+        files.append(d + "/f2.nc")
+        t.call(grown, m.path, 12, timeout=LIMIT)
+        os.symlink(t.path("late"), d + "/f3.nc")
+        eventually(lambda: "f3.nc" in m.messages())
+        t.call(compare_zarr, m.path, files)
+        os.rename(t.path("new2"), t.path("late"))
+        files.append(d + "/f3.nc")
+        t.call(grown, m.path, 16, timeout=LIMIT)
+
+
 def test_growing(t):
     """The last file grows where it is."""
     d = folder(t)
