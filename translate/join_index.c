@@ -22,7 +22,7 @@
 #include "base/io.h"
 #include "base/log.h"
 
-#define MAGIC "nczjoin\1"
+#define MAGIC "nczjoin\2"
 #define HEAD 12
 #define BYTES_MAX ((uint64_t)1 << 30)
 
