@@ -1,5 +1,6 @@
 """Many files as one (-o concat=): what a mount shows, as a Zarr tree and as a netCDF-4 file, is bit
 by bit what xarray makes of the files themselves; what cannot be joined is refused by name."""
+import errno
 import json
 import os
 import shutil
@@ -563,6 +564,45 @@ def test_changes(t):
             f.write(b"half a file")
         eventually(lambda: "cannot be joined" in m.messages())
         t.call(compare_zarr, m.path, files)
+
+
+def test_replaced(t):
+    """A virtual file that is open is of one state when a file is replaced by a longer one; files of
+    a Zarr tree are of the state in which they are opened. SEMANTICS J6"""
+    d = folder(t)
+    files = [write(f"{d}/f{k}.nc", 4 * k, 4) for k in range(2)]
+    write(t.path("new.nc"), 4, 6, seed=9)
+
+    def whole(path):
+        try:
+            with open(path, "rb") as f:
+                return f.read()
+        except OSError:  # of the former state
+            return None
+
+    def script(file, tree):
+        path = f"{file}/data.nc"
+        with open(path, "rb", buffering=0) as f:
+            head = f.read(4096)
+            assert shape_of(tree) == 8
+            before = whole(path)
+            os.rename(t.path("new.nc"), files[1])
+            eventually(lambda: whole(path) not in (None, before))
+            eventually(lambda: shape_of(tree) == 10)
+            assert before.startswith(head)
+            for at in range(0, len(before), 4096):
+                try:
+                    got = os.pread(f.fileno(), 4096, at)
+                except OSError as e:
+                    assert e.errno == errno.ESTALE, e
+                    continue
+                assert got == before[at:at + 4096], at
+        compare_nc(file, files)
+        compare_zarr(tree, files)
+
+    with t.mount(d + "/*.nc", "concat=time", "concat_index=none", "view=nc") as m, \
+            t.mount(d + "/*.nc", "concat=time", "concat_index=none") as z:
+        t.call(script, m.path, z.path, timeout=LIMIT)
 
 
 def test_directory(t):
