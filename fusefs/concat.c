@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "base/child.h"
 #include "base/log.h"
+#include "fusefs/names.h"
 #include "translate/join.h"
 
 /* cache_dir - of the user's, made when it is not there; NULL: there is none. */
@@ -82,6 +84,7 @@ int fs_concat(const struct fs_setup *setup, const struct source_options *opts,
 		.equal = cfg->concat_equal,
 		.open_members = cfg->open_datasets,
 		.cache_bytes = cfg->cache_size / 4, /* the view has its own for what it shows */
+		.named = name_says_dataset,
 		.source = opts,
 	};
 	int rc = 0;
@@ -105,13 +108,73 @@ int fs_concat(const struct fs_setup *setup, const struct source_options *opts,
 	return join_open(setup->formats, setup->n_formats, cfg->source, &join, ret, e);
 }
 
+/* in_pattern - whether a path below the pattern's folder is one that the pattern names, or a folder
+ * that it looks through. rest, name: behind the folder. */
+static bool in_pattern(const char *rest, const char *name)
+{
+	auto_free char *part = strdup(rest);
+
+	if (!part || fnmatch(rest, name, FNM_PATHNAME | FNM_PERIOD) == 0)
+		return true;
+	for (char *end = strrchr(part, '/'); end; end = strrchr(part, '/')) {
+		*end = '\0';
+		if (fnmatch(part, name, FNM_PATHNAME | FNM_PERIOD) == 0)
+			return true;
+	}
+	return false;
+}
+
 bool fs_concat_takes(const struct cfg *cfg, const char *path)
 {
-	auto_free char *folder = realpath(cfg->source, NULL);
+	auto_free char *whole = realpath(cfg->source, NULL);
+	auto_free char *folder = join_folder(cfg->source);
+	auto_free char *real = folder ? realpath(folder, NULL) : NULL;
+	const char *rest, *name;
 
-	if (folder)
-		return fs_below(path, folder);
-	return fnmatch(cfg->source, path, FNM_PATHNAME) == 0;
+	if (whole)
+		return fs_below(path, whole);
+	if (!real || !fs_below(path, real))
+		return false;
+	rest = cfg->source + strlen(folder);
+	name = path + strlen(real);
+	return in_pattern(rest + strspn(rest, "/"), name + strspn(name, "/"));
+}
+
+/* member_below - the first of the files that are joined that is below a directory; NULL: none. New
+ * text, free it. The directory itself may be among what is looked at: fs_concat_takes. */
+static char *member_below(const char *pattern, const char *dir, bool itself)
+{
+	glob_t g = {.gl_pathc = 0};
+	auto_free char *all = NULL;
+	char *found = NULL;
+
+	if (!join_is_pattern(pattern)) { /* a directory: links in it may lead anywhere */
+		if (asprintf(&all, "%s/*", pattern) < 0)
+			return NULL;
+		pattern = all;
+	}
+	if (glob(pattern, GLOB_NOSORT, NULL, &g) == 0) {
+		for (size_t i = 0; i < g.gl_pathc && !found; i++) {
+			found = realpath(g.gl_pathv[i], NULL);
+			if (found && fs_below(found, dir) && (itself || strcmp(found, dir) != 0))
+				break;
+			free(found);
+			found = NULL;
+		}
+	}
+	globfree(&g);
+	return found;
+}
+
+char *fs_concat_hidden(const struct cfg *cfg, const char *dir)
+{
+	auto_free char *folder = join_folder(cfg->source);
+	char *real = folder ? realpath(folder, NULL) : NULL;
+
+	if (real && fs_below(real, dir))
+		return real;
+	free(real);
+	return member_below(cfg->source, dir, !fs_concat_takes(cfg, dir));
 }
 
 int fs_concat_hint(const char *path, int rc, struct err *e)

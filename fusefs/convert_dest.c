@@ -31,21 +31,6 @@ static char *in_directory(const struct cfg *cfg)
 	return ret;
 }
 
-/* is_empty - whether nothing is in a directory. */
-static bool is_empty(const char *path)
-{
-	DIR *d = opendir(path);
-	struct dirent *x;
-	size_t n = 0;
-
-	if (!d)
-		return false;
-	while ((x = readdir(d)))
-		n++;
-	(void)closedir(d); /* was only read */
-	return n == 2;
-}
-
 /* may_replace_dir - a directory goes only if it is a dataset, or empty. */
 static int may_replace_dir(const struct fs_setup *setup, struct err *e)
 {
@@ -53,7 +38,7 @@ static int may_replace_dir(const struct fs_setup *setup, struct err *e)
 	const struct source_ops *of = NULL;
 	auto_free char *better = NULL;
 
-	if (is_empty(cfg->out))
+	if (fs_is_empty_dir(cfg->out))
 		return 0;
 	if (source_bidder(setup->formats, setup->n_formats, cfg->out, &of) == 0 && of)
 		return 0;

@@ -178,6 +178,9 @@ int fs_recover(const struct fs_setup *setup);
 /* fs_filters - append the report of `nczarrfs filters`. */
 void fs_filters(const struct cfg *cfg, struct buf *out);
 
+/* fs_is_empty_dir - a directory without entries; what cannot be read is not taken for one. */
+bool fs_is_empty_dir(const char *path);
+
 /* fs_run_guarded - run fn in a child, so that a crash of the HDF5 library or a hang of more
  * than `timeout` seconds (0: none) becomes one line. Returns the exit status. */
 int fs_run_guarded(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg);

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "fusefs/concat.h"
 #include "fusefs/mounter.h"
 #include "fusefs/mounts.h"
 
@@ -164,8 +165,7 @@ static void heal(const char *mountpoint)
 	}
 }
 
-/* is_empty - a directory without entries; what cannot be read is not taken for one. */
-static bool is_empty(const char *path)
+bool fs_is_empty_dir(const char *path)
 {
 	DIR *d = opendir(path);
 	const struct dirent *entry;
@@ -198,12 +198,11 @@ static bool looks_like_tree(const char *dir)
 
 /* check_hidden - what the mount will hide. A user who writes the arguments the other way round
  * would see an empty mount, and not the dataset. */
-static int check_hidden(const struct cfg *cfg, const char *dir, const char *source,
-			struct err *e)
+static int check_hidden(const struct cfg *cfg, const char *dir, struct err *e)
 {
-	if (is_empty(dir) || access(dir, R_OK) < 0)
+	if (fs_is_empty_dir(dir) || access(dir, R_OK) < 0)
 		return 0;
-	if (source && is_empty(source) && looks_like_tree(dir))
+	if (!cfg->remote && fs_is_empty_dir(cfg->source) && looks_like_tree(dir))
 		return err_set(e, -EINVAL,
 			       "'%s' is an empty directory, and the mountpoint '%s' a dataset: "
 			       "the arguments are nczarrfs SOURCE MOUNTPOINT: is it the other "
@@ -214,9 +213,25 @@ static int check_hidden(const struct cfg *cfg, const char *dir, const char *sour
 	return 0;
 }
 
+/* check_own - a mount that hides its own source would ask itself for it. */
+static int check_own(const struct cfg *cfg, const char *dir, struct err *e)
+{
+	auto_free char *source = NULL, *part = NULL;
+
+	if (cfg->remote)
+		return 0;
+	source = realpath(cfg->source, NULL); /* a missing one is source_open's to tell */
+	part = cfg->concat ? fs_concat_hidden(cfg, dir) : NULL;
+	if ((!source || !fs_below(source, dir)) && !part)
+		return 0;
+	return err_set(e, -EBUSY,
+		       "mountpoint '%s': the mount would hide '%s': use another directory", dir,
+		       part ? part : source);
+}
+
 int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 {
-	auto_free char *dir = NULL, *source = NULL;
+	auto_free char *dir = NULL;
 	int rc;
 
 	heal(cfg->mountpoint);
@@ -232,18 +247,13 @@ int fs_check_mountpoint(const struct cfg *cfg, struct err *e)
 			"mountpoint '%s': nczarrfs has something mounted there already: remove "
 			"it with nczarrfs umount '%s', or use another directory",
 			dir, dir);
-	source = cfg->remote ? NULL
-			     : realpath(cfg->source,
-					NULL); /* a missing one is source_open's to tell */
-	if (source && fs_below(source, dir))
-		return err_set(e, -EBUSY,
-			       "mountpoint '%s': the mount would hide '%s': use another "
-			       "directory",
-			       dir, source);
+	rc = check_own(cfg, dir, e);
+	if (rc < 0)
+		return rc;
 	rc = check_device(e);
 	if (rc == 0)
 		rc = check_helper(cfg, e);
-	return rc < 0 ? rc : check_hidden(cfg, dir, source, e);
+	return rc < 0 ? rc : check_hidden(cfg, dir, e);
 }
 
 int fs_explain_mount(const struct cfg *cfg, const char *text, struct err *e)

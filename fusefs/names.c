@@ -140,3 +140,19 @@ enum name_kind name_source(const char *name, unsigned rank, char out[NAME_BYTES]
 		return NAME_PLAIN;
 	return kind;
 }
+
+bool name_says_dataset(const char *name, bool is_dir)
+{
+	const size_t len = strlen(name);
+
+	for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
+		const size_t n = strlen(endings[i].text);
+		const bool zip = strcmp(endings[i].text, ".zip") == 0;
+		const bool whole = strcmp(endings[i].text, ".zarr.zip") == 0;
+
+		if (len <= n || memcmp(name + len - n, endings[i].text, n) != 0)
+			continue;
+		return is_dir ? endings[i].family == OF_TREES && !zip && !whole : !zip;
+	}
+	return false;
+}

@@ -35,4 +35,9 @@ bool name_counterpart(const char *name, bool is_dir, enum name_kind kind, char o
 enum name_kind name_source(const char *name, unsigned rank, char out[NAME_BYTES],
 			   bool *ret_dir_only);
 
+/* name_says_dataset - whether an entry of a directory is a dataset as far as its name says: what
+ * could not be looked at, or is none, is worth a word then. Plain ".zip" says nothing. is_dir: it
+ * is a directory, of which only Zarr trees have names. */
+bool name_says_dataset(const char *name, bool is_dir);
+
 #endif

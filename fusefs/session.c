@@ -338,7 +338,8 @@ static int check_place(const struct server *s, struct err *e)
 
 	if (cfg->concat && fs_concat_takes(cfg, s->mountpoint))
 		return err_set(e, -EBUSY,
-			       "mountpoint '%s' is one of what '%s' names: use another directory",
+			       "mountpoint '%s' is one of what '%s' names, or looks through: "
+			       "use another directory",
 			       s->mountpoint, cfg->source);
 	if (!source || !fs_below(s->mountpoint, source))
 		return 0;

@@ -128,7 +128,8 @@ static bool attr(const struct guest_verify *v, const struct ds_attr *a)
 {
 	uint64_t n = 1;
 
-	if (!guest_text(v, a->name) || !type(v, &a->type, TYPE_DEPTH) ||
+	if (!guest_text(v, a->name) || !guest_flag(&a->of_type) ||
+	    !type(v, &a->type, TYPE_DEPTH) ||
 	    a->rank > DS_RANK_MAX || !HAS(v, a->dims, a->rank))
 		return false;
 	for (uint32_t i = 0; i < a->rank; i++)

@@ -108,13 +108,15 @@ static int append_flags(struct h5_build *b, struct found *f, struct err *e)
 					   .rank = 1,
 					   .dims = dims,
 					   .n = n,
-					   .data = values};
+					   .data = values,
+					   .of_type = true};
 	all[a->n_attrs].type.big_endian = false;
 	all[a->n_attrs + 1] =
 		(struct ds_attr){.name = meanings_name,
 				 .n = 1,
 				 .texts = names,
 				 .dims = dims,
+				 .of_type = true,
 				 .type = {.kind = DT_STRING,
 					  .size = names->len > UINT32_MAX ? UINT32_MAX
 						  : names->len            ? (uint32_t)names->len

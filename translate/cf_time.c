@@ -182,7 +182,8 @@ static bool take_fraction(const char **p, int64_t *ret)
 	return true;
 }
 
-/* take_time - h[:m[:s[.f]]] */
+/* take_time - h:m[:s[.f]], or an hour of 0. Of another hour without minutes readers make what they
+ * like: xarray takes midnight for "6", and that hour or midnight, by the calendar, for "06". */
 static bool take_time(const char **p, struct since *s)
 {
 	int hour, minute = 0, second = 0;
@@ -199,15 +200,22 @@ static bool take_time(const char **p, struct since *s)
 			if (take_char(p, '.') && !take_fraction(p, &fraction))
 				return false;
 		}
+	} else {
+		const char *next = *p + strspn(*p, " \t");
+
+		if (hour != 0 || *next == '+' || *next == '-')
+			return false;
 	}
 	s->of_day = hour * NS_HOUR + minute * NS_MINUTE + second * NS_SECOND + fraction;
 	return true;
 }
 
-/* take_zone - +h, +hh, +hh:mm, +hhmm, or a name of UTC. */
-static bool take_zone(const char **p, bool timed, struct since *s)
+/* take_zone - +h, +hh, +hh:mm, +hhmm, or a name of UTC. apart: it stands behind a date only, with
+ * a space between, where +h is nothing that readers take for one. */
+static bool take_zone(const char **p, bool timed, bool apart, struct since *s)
 {
-	char sign = **p;
+	const char sign = **p;
+	size_t digits;
 	int hour, minute = 0;
 	const char *word;
 	size_t n;
@@ -218,9 +226,10 @@ static bool take_zone(const char **p, bool timed, struct since *s)
 				word_is(word, n, "gmt"));
 	}
 	(*p)++;
-	if (!timed)
+	digits = strspn(*p, "0123456789");
+	if (!timed && (!apart || digits < 2))
 		return false;
-	if (strspn(*p, "0123456789") == 4) {
+	if (digits == 4) {
 		if (!take_number(p, 4, 0, 2359, &hour))
 			return false;
 		minute = hour % 100;
@@ -238,6 +247,7 @@ static bool take_zone(const char **p, bool timed, struct since *s)
 /* take_clock - what may follow the date: [T][TIME] [ZONE], and nothing else. */
 static bool take_clock(const char *p, struct since *s)
 {
+	const char *date_end = p;
 	bool timed = false;
 
 	if (lower(*p) == 't') {
@@ -254,7 +264,7 @@ static bool take_clock(const char *p, struct since *s)
 		while (is_space(*p))
 			p++;
 	}
-	if (*p && !take_zone(&p, timed, s))
+	if (*p && !take_zone(&p, timed, p > date_end, s))
 		return false;
 	while (is_space(*p))
 		p++;

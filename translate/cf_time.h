@@ -4,8 +4,9 @@
  * Units: "UNIT since DATE [TIME] [ZONE]" in the syntax of UDUNITS, in any case: weeks, days, hours,
  * minutes, seconds, milliseconds, microseconds, nanoseconds with their usual short forms, and
  * months and years, which are known but of no fixed length. DATE is [-]Y[-M[-D]] with at most six
- * digits of the year; TIME is h[:m[:s[.f]]], after spaces or a 'T', exact to a nanosecond; ZONE
- * is Z, UTC, GMT, or after a time +h, +hh:mm or +hhmm.
+ * digits of the year; TIME is h:m[:s[.f]] or an hour of 0, after spaces or a 'T', exact to a
+ * nanosecond (readers disagree about other hours without minutes); ZONE is Z, UTC, GMT, +hh, +hh:mm
+ * or +hhmm, and after a time +h.
  *
  * Calendars: standard (gregorian; Julian before 1582-10-15), proleptic_gregorian, julian, noleap
  * (365_day), all_leap (366_day), 360_day. There is no year 0 in standard and julian, as CF and

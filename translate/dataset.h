@@ -37,6 +37,7 @@ struct ds_attr {
 	const uint8_t *data;         /* n * type.size bytes; NULL for texts */
 	const struct ds_text *texts; /* n entries for DT_STRING, DT_VSTRING (valid UTF-8,
 	                              * trailing NULs cut off) and DT_VLEN (raw base elements) */
+	bool of_type;                /* not stored: it says the names of an enumeration */
 };
 
 struct ds_dim {

@@ -69,7 +69,7 @@ static int open_first(struct join *j, struct err *e)
 static int open_all(struct join *j, struct err *e)
 {
 	uint64_t total = 0;
-	int rc = join_list(j->formats, j->n_formats, j->pattern, &j->members, &j->n_members, e);
+	int rc = join_list(j, &j->members, &j->n_members, e);
 
 	if (rc < 0)
 		return rc;

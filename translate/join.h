@@ -16,6 +16,9 @@ struct join_options {
 	const char *index_file;  /* where what is known of members is kept; NULL: nowhere */
 	uint32_t open_members;   /* so many are open at a time, at most, but for those in use */
 	uint64_t cache_bytes;    /* memory for decoded chunks of members */
+	/* in a directory: whether a name is one of a dataset, so that what has it and is none is an
+	 * error; NULL: no name is */
+	bool (*named)(const char *name, bool is_dir);
 	const struct source_options *source; /* for members; what it points to outlives the join */
 };
 
@@ -23,7 +26,8 @@ extern const struct source_ops join_source_ops; /* of what join_open gives; it b
 
 /* join_open - the datasets that a pattern names as one.
  * formats  n rows, borrowed for the source's life
- * pattern  with '*', '?' or '[', as glob(3) has them; or a directory: all datasets in it
+ * pattern  with '*', '?' or '[', as glob(3) has them; or a directory: all datasets in it, and
+ *          what is called like one
  * Returns 0 with *ret new (source_close it); -ENOENT nothing matches; -EINVAL they cannot be
  * joined: the text names the member and what is different; or why a member cannot be opened. */
 int join_open(const struct source_ops *const *formats, size_t n, const char *pattern,

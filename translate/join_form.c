@@ -11,7 +11,14 @@
 /* Attributes that say what numbers mean; all others are the first member's. */
 static const char *const telling[] = {"units",      "calendar",      "scale_factor",
 				      "add_offset", "_FillValue",    "missing_value",
-				      "_Unsigned",  "grid_mapping"};
+				      "_Unsigned",  "grid_mapping",  "flag_values",
+				      "flag_meanings"};
+
+/* of_enum - attributes that only tell where they are what the type says. */
+static bool of_enum(const char *name)
+{
+	return strcmp(name, "flag_values") == 0 || strcmp(name, "flag_meanings") == 0;
+}
 
 /* ---- writing ---- */
 
@@ -114,7 +121,8 @@ static bool tells(const struct ds_attr *a)
 {
 	for (size_t i = 0; i < ARRAY_LEN(telling); i++)
 		if (strcmp(a->name, telling[i]) == 0)
-			return a->type.kind != DT_VLEN && a->type.kind != DT_COMPOUND;
+			return a->type.kind != DT_VLEN && a->type.kind != DT_COMPOUND &&
+			       (a->of_type || !of_enum(a->name));
 	return false;
 }
 

@@ -114,6 +114,62 @@ static bool attr_same(const struct join_form *a, const struct join_form *b, cons
 			    memcmp(x->data, y->data, (size_t)x->n * x->type.size) == 0);
 }
 
+/* next_word - of names in a row; *len 0: there is none. */
+static const char *next_word(const char *s, const char *end, size_t *len)
+{
+	while (s < end && *s == ' ')
+		s++;
+	for (*len = 0; s + *len < end && s[*len] != ' ';)
+		++*len;
+	return s;
+}
+
+/* flag_known - whether an enumeration has this name for this value. */
+static bool flag_known(const struct ds_attr *values, const struct ds_text *names,
+		       const uint8_t *value, const char *name, size_t len)
+{
+	const char *s = names->s, *end = s + names->len;
+
+	for (uint64_t i = 0; i < values->n; i++) {
+		size_t n;
+
+		s = next_word(s, end, &n);
+		if (n == len && memcmp(s, name, n) == 0 &&
+		    memcmp(values->data + i * values->type.size, value, values->type.size) == 0)
+			return true;
+		s += n;
+	}
+	return false;
+}
+
+/* enum_same - whether numbers have the same names, in whatever order. Of plain numbers that stand
+ * beside an enumeration nothing is known. */
+static bool enum_same(const struct join_form *a, const struct join_form *b)
+{
+	const struct ds_attr *x = ds_attr_find(a->attrs, a->n_attrs, "flag_values");
+	const struct ds_attr *y = ds_attr_find(b->attrs, b->n_attrs, "flag_values");
+	const struct ds_attr *p = ds_attr_find(a->attrs, a->n_attrs, "flag_meanings");
+	const struct ds_attr *q = ds_attr_find(b->attrs, b->n_attrs, "flag_meanings");
+	const char *s, *end;
+
+	if (!x || !y || !p || !q)
+		return true;
+	if (x->n != y->n || !same_kind(&x->type, &y->type) || !x->data || !y->data ||
+	    !p->texts || !q->texts || p->n != 1 || q->n != 1)
+		return false;
+	s = p->texts->s;
+	end = s + p->texts->len;
+	for (uint64_t i = 0; i < x->n; i++) {
+		size_t n;
+
+		s = next_word(s, end, &n);
+		if (!flag_known(y, q->texts, x->data + i * x->type.size, s, n))
+			return false;
+		s += n;
+	}
+	return true;
+}
+
 static int decide_plain(const struct join_form *const *v, size_t n, struct join_goal *ret,
 			struct join_conv *convs, size_t *ret_at, struct err *e)
 {
@@ -152,6 +208,24 @@ struct numbers {
 	bool packs_same, shifts_same, any_packed, integral;
 };
 
+/* all_alike - whether what is said of the numbers is the same in all files, so that they can be
+ * joined without being understood. */
+static bool all_alike(const struct numbers *x)
+{
+	static const char *const names[] = {"scale_factor",  "add_offset", "_FillValue",
+					    "missing_value", "_Unsigned",  "units",
+					    "calendar"};
+
+	for (size_t i = 1; i < x->n; i++) {
+		if (!same_kind(&x->v[i]->type, &x->v[0]->type))
+			return false;
+		for (size_t k = 0; k < ARRAY_LEN(names); k++)
+			if (!attr_same(x->v[0], x->v[i], names[k]))
+				return false;
+	}
+	return true;
+}
+
 static int find_packs(struct numbers *x, size_t *ret_at, struct err *e)
 {
 	x->packs = arena_alloc(x->arena, x->n, sizeof(*x->packs));
@@ -163,6 +237,11 @@ static int find_packs(struct numbers *x, size_t *ret_at, struct err *e)
 		int rc = cf_pack_of(f->attrs, f->n_attrs, &f->type, &x->packs[i], e);
 
 		*ret_at = i;
+		if (rc == -EINVAL && all_alike(x)) { /* nothing is unpacked: as stored */
+			x->packs_same = true;
+			x->any_packed = false;
+			return 0;
+		}
 		if (rc < 0)
 			return err_wrap(e, rc, "'%s'", f->path);
 		x->any_packed = x->any_packed || x->packs[i].packed;
@@ -237,6 +316,10 @@ static int check_units(const struct numbers *x, size_t *ret_at, struct err *e)
 				       "they are not converted",
 				       x->v[i]->path, x->v[i]->units ? x->v[i]->units : "(none)",
 				       x->v[0]->units ? x->v[0]->units : "(none)");
+		if (!text_same(x->v[0]->calendar, x->v[i]->calendar))
+			return err_set(e, -EINVAL,
+				       "'calendar' of '%s' is not the one in the first file",
+				       x->v[i]->path);
 	}
 	return 0;
 }
@@ -329,6 +412,11 @@ int join_decide(struct arena *arena, const struct join_form *const *v, size_t n,
 				     "file",
 				     v[i]->path, v[i]->grid_mapping ? v[i]->grid_mapping : "",
 				     v[0]->grid_mapping ? v[0]->grid_mapping : "");
+		if (rc == 0 && !enum_same(v[0], v[i]))
+			rc = err_set(e, -EINVAL,
+				     "'%s' is an enumeration that has other names or values than "
+				     "in the first file",
+				     v[i]->path);
 	}
 	if (rc < 0)
 		return rc;

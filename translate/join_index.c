@@ -23,7 +23,7 @@
 #include "base/log.h"
 
 #define KIND "nczjoin"
-#define MAGIC KIND "\1"
+#define MAGIC KIND "\2"
 #define HEAD 12
 #define BYTES_MAX ((uint64_t)1 << 30)
 

@@ -95,9 +95,11 @@ bool join_id_same(const struct join_id *a, const struct join_id *b);
 void join_member_release(struct join_member *m);
 void join_members_free(struct join_member *v, size_t n);
 
-/* join_list - paths of the members in natural order; *ret is new. -ENOENT: none. */
-int join_list(const struct source_ops *const *formats, size_t n_formats, const char *pattern,
-	      struct join_member **ret, size_t *ret_n, struct err *e) NZ_MUST_USE;
+struct join;
+/* join_list - paths of the members in natural order; *ret is new. Also those that cannot be opened:
+ * whoever opens them says why. -ENOENT: none. */
+int join_list(const struct join *j, struct join_member **ret, size_t *ret_n,
+	      struct err *e) NZ_MUST_USE;
 /* join_natural - a < b as people order them: "f2" before "f10". <0, 0, >0. */
 int join_natural(const char *a, const char *b);
 

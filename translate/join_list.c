@@ -134,9 +134,22 @@ static int list_pattern(const char *pattern, struct list *l, struct err *e)
 	return rc;
 }
 
+/* is_member - whether an entry of a directory is a dataset, or has the name of one: such a thing
+ * that cannot be opened must not be missing from what is joined without a word. */
+static int is_member(const struct join *j, const char *path, const char *name, bool *ret,
+		     struct err *e)
+{
+	const struct source_ops *of = NULL;
+	struct stat st;
+	int rc = source_bidder(j->formats, j->n_formats, path, &of);
+	bool is_dir = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+
+	*ret = of || (j->opts.named && j->opts.named(name, is_dir));
+	return rc < 0 && !*ret ? err_sys(e, -rc, "'%s'", join_name(path)) : 0;
+}
+
 /* list_dir - all datasets in a directory; files whose name begins with '.' are nobody's. */
-static int list_dir(const struct source_ops *const *formats, size_t n_formats, const char *dir,
-		    struct list *l, struct err *e)
+static int list_dir(const struct join *j, const char *dir, struct list *l, struct err *e)
 {
 	DIR *d = opendir(dir);
 	struct dirent *ent;
@@ -147,7 +160,7 @@ static int list_dir(const struct source_ops *const *formats, size_t n_formats, c
 		return err_sys(e, errno, "'%s'", join_name(dir));
 	buf_init(&path, (size_t)64 << 10);
 	while (rc == 0 && (errno = 0, ent = readdir(d)) != NULL) {
-		const struct source_ops *of = NULL;
+		bool member;
 
 		if (ent->d_name[0] == '.')
 			continue;
@@ -157,10 +170,8 @@ static int list_dir(const struct source_ops *const *formats, size_t n_formats, c
 			rc = buf_full(&path, e, -ENAMETOOLONG, "'%s': a path is too long", dir);
 			break;
 		}
-		rc = source_bidder(formats, n_formats, (const char *)path.data, &of);
-		if (rc < 0)
-			rc = err_sys(e, -rc, "'%s'", join_name((const char *)path.data));
-		else if (of)
+		rc = is_member(j, (const char *)path.data, ent->d_name, &member, e);
+		if (rc == 0 && member)
 			rc = add(l, (const char *)path.data, e);
 	}
 	if (rc == 0 && errno != 0)
@@ -173,9 +184,25 @@ static int list_dir(const struct source_ops *const *formats, size_t n_formats, c
 	return rc;
 }
 
-int join_list(const struct source_ops *const *formats, size_t n_formats, const char *pattern,
-	      struct join_member **ret, size_t *ret_n, struct err *e)
+/* identify - which version of its file each is. A link that leads nowhere is itself: it is seen
+ * when it leads somewhere. */
+static int identify(struct list *l, struct err *e)
 {
+	struct stat st;
+
+	for (size_t i = 0; i < l->n; i++) {
+		if (stat(l->v[i].path, &st) < 0 &&
+		    (errno != ENOENT || lstat(l->v[i].path, &st) < 0))
+			return err_sys(e, errno, "'%s'", join_name(l->v[i].path));
+		join_id_of(&st, &l->v[i].id);
+		l->v[i].rank = (uint32_t)i;
+	}
+	return 0;
+}
+
+int join_list(const struct join *j, struct join_member **ret, size_t *ret_n, struct err *e)
+{
+	const char *pattern = j->pattern;
 	struct list l = {.n = 0};
 	struct stat st;
 	int rc;
@@ -187,21 +214,15 @@ int join_list(const struct source_ops *const *formats, size_t n_formats, const c
 	else if (!S_ISDIR(st.st_mode))
 		rc = add(&l, pattern, e);
 	else
-		rc = list_dir(formats, n_formats, pattern, &l, e);
-	for (size_t i = 0; i < l.n && rc == 0; i++) {
-		if (stat(l.v[i].path, &st) < 0)
-			rc = err_sys(e, errno, "'%s'", join_name(l.v[i].path));
-		else
-			join_id_of(&st, &l.v[i].id);
-	}
+		rc = list_dir(j, pattern, &l, e);
+	if (rc == 0 && l.n > 1)
+		qsort(l.v, l.n, sizeof(*l.v), by_name);
+	if (rc == 0)
+		rc = identify(&l, e);
 	if (rc < 0) {
 		join_members_free(l.v, l.n);
 		return rc;
 	}
-	if (l.n > 1)
-		qsort(l.v, l.n, sizeof(*l.v), by_name);
-	for (size_t i = 0; i < l.n; i++)
-		l.v[i].rank = (uint32_t)i;
 	*ret = l.v;
 	*ret_n = l.n;
 	return 0;

@@ -45,37 +45,76 @@ static void add_extra(struct extra *x, const char *path)
 		x->names[x->n++] = path;
 }
 
+/* without_dim - whether the first member has a variable of that path, without the dimension. */
+static bool without_dim(const struct join *j, const char *path)
+{
+	const struct dataset *ds = &j->base.ds;
+	struct buf own;
+	bool found = false;
+
+	buf_init(&own, (size_t)1 << 20);
+	for (uint32_t i = 0; i < ds->n_arrays && !found; i++) {
+		buf_clear(&own);
+		ds_array_path(ds, i, &own);
+		buf_putc(&own, '\0');
+		found = buf_ok(&own) && strcmp((const char *)own.data, path) == 0;
+	}
+	buf_release(&own);
+	return found;
+}
+
+static int not_along(const struct join *j, const char *without, const char *path,
+		     const char *with, struct err *e)
+{
+	return err_set(e, -EINVAL,
+		       "'%s' has no variable '%s' along '%s', which '%s' has: leave one of them "
+		       "out of the pattern",
+		       join_name(without), path, j->dim, join_name(with));
+}
+
+/* take_extra - one that is left out: the first file must have nothing of that name. */
+static int take_extra(const struct join *j, const struct join_member *m, uint32_t form,
+		      struct extra *extra, struct err *e)
+{
+	const char *path = j->forms.v[form].path;
+
+	if (without_dim(j, path))
+		return not_along(j, j->members[0].path, path, m->path, e);
+	add_extra(extra, path);
+	return 0;
+}
+
 /* align - a member's forms in the order of the first's, those that it has not left out. */
 static int align(struct join *j, struct join_member *m, struct extra *extra, struct err *e)
 {
 	const struct join_member *first = &j->members[0];
 	uint32_t n = first->n_forms, k = 0;
 	uint32_t *forms = alloc_array(n, sizeof(*forms));
+	int rc = 0;
 
 	if (!forms)
 		return err_nomem(e);
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		const char *path = j->forms.v[first->forms[i]].path;
 		int c = 1;
 
-		for (; k < m->n_forms; k++) {
+		for (; k < m->n_forms && rc == 0; k++) {
 			c = strcmp(j->forms.v[m->forms[k]].path, path);
 			if (c >= 0)
 				break;
-			add_extra(extra, j->forms.v[m->forms[k]].path);
+			rc = take_extra(j, m, m->forms[k], extra, e);
 		}
-		if (k == m->n_forms || c != 0) {
-			free(forms);
-			return err_set(e, -EINVAL,
-				       "'%s' has no variable '%s' along '%s', which '%s' has: "
-				       "leave one of them out of the pattern",
-				       join_name(m->path), path, j->dim,
-				       join_name(first->path));
-		}
-		forms[i] = m->forms[k++];
+		if (rc == 0 && (k == m->n_forms || c != 0))
+			rc = not_along(j, m->path, path, first->path, e);
+		if (rc == 0)
+			forms[i] = m->forms[k++];
 	}
-	for (; k < m->n_forms; k++)
-		add_extra(extra, j->forms.v[m->forms[k]].path);
+	for (; k < m->n_forms && rc == 0; k++)
+		rc = take_extra(j, m, m->forms[k], extra, e);
+	if (rc < 0) {
+		free(forms);
+		return rc;
+	}
 	free(m->forms);
 	m->forms = forms;
 	m->n_forms = n;
@@ -258,7 +297,9 @@ static const char *why_decoded(const struct join_array *x, const struct ds_array
 	return a->access == DS_CONVERT ? a->convert : NULL;
 }
 
-/* set_fill - of an array that has other elements than the first member's. */
+/* set_fill - of an array that has other elements than the first member's, or says in another way
+ * which of them are missing: what is unpacked has NaN for that, also where the first member's
+ * elements are the ones that are shown. */
 static int set_fill(struct join *j, struct ds_array *a, const struct join_array *x,
 		    struct err *e)
 {
@@ -348,7 +389,7 @@ static int set_access(struct join *j, struct join_array *x, struct ds_array *a, 
 	int rc = 0;
 
 	a->type = changed ? x->goal.type : a->type;
-	if (changed && !dt_is_vlen(&a->type))
+	if ((changed || x->goal.unpack) && !dt_is_vlen(&a->type))
 		rc = set_fill(j, a, x, e);
 	if (rc == 0)
 		rc = join_attrs(j, a, &x->goal, e);

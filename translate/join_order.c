@@ -24,11 +24,15 @@ static int ends(const struct join_form *f, const struct join_form *to, struct jo
 	struct join_conv convs[2];
 	struct join_goal goal;
 	struct arena arena;
+	struct cf_pack pack;
 	size_t at;
 	int rc;
 
 	arena_init(&arena, ARENA_MAX);
 	rc = join_decide(&arena, v, 2, &like, &goal, convs, &at, e);
+	/* _Unsigned has a say in what is larger also where all have it and nothing is unpacked */
+	if (rc == 0 && cf_pack_of(f->attrs, f->n_attrs, &f->type, &pack, NULL) == 0)
+		convs[1].from.kind = pack.from.kind;
 	if (rc == 0 && m->len > 0) {
 		m->first = join_value_at(&convs[1], m->coord, 0);
 		m->last = join_value_at(&convs[1], m->coord, m->len - 1);
@@ -69,11 +73,32 @@ static int check_pair(const struct join *j, const struct join_member *a,
 		       join_name(a->path), join_name(b->path), j->dim, a->last, b->first);
 }
 
+/* one_way - files that rise and files that fall have no order that is right for both. */
+static int one_way(const struct join *j, struct err *e)
+{
+	const struct join_member *up = NULL, *down = NULL;
+
+	for (size_t i = 0; i < j->n_members; i++) {
+		const struct join_member *m = &j->members[i];
+
+		if (m->len > 0 && !up && m->first < m->last)
+			up = m;
+		if (m->len > 0 && !down && m->first > m->last)
+			down = m;
+	}
+	if (!up || !down)
+		return 0;
+	return err_set(e, -EINVAL,
+		       "'%s' falls in '%s' and rises in '%s': leave one of them out of the pattern",
+		       j->dim, join_name(down->path), join_name(up->path));
+}
+
 /* by_values - true: they have been put in order by their coordinate. */
 static int by_values(struct join *j, bool *ret, struct err *e)
 {
 	const struct join_form *to = NULL;
-	int up = 0, down = 0, rc = 0;
+	bool down = false;
+	int rc = 0;
 	size_t n = 0;
 
 	*ret = false;
@@ -100,19 +125,21 @@ static int by_values(struct join *j, bool *ret, struct err *e)
 		rc = f ? ends(f, to, m, e) : 0;
 		if (rc < 0)
 			return err_wrap(e, rc, "'%s'", join_name(m->path));
-		up += f && m->first < m->last;
-		down += f && m->first > m->last;
+		down = down || (f && m->first > m->last);
 	}
 	if (!to)
 		return 0;
+	rc = one_way(j, e);
+	if (rc < 0)
+		return rc;
 	qsort(j->members, j->n_members, sizeof(*j->members),
-	      down > up ? descending : ascending);
+	      down ? descending : ascending);
 	*ret = true;
 	for (size_t i = 0, last = JOIN_NONE; i < j->n_members && rc == 0; i++) {
 		if (j->members[i].len == 0)
 			continue;
 		if (last != JOIN_NONE)
-			rc = check_pair(j, &j->members[last], &j->members[i], down > up, e);
+			rc = check_pair(j, &j->members[last], &j->members[i], down, e);
 		last = i;
 	}
 	return rc;

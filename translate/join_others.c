@@ -79,6 +79,22 @@ static void add(void *arg, uint64_t in_chunk, uint64_t in_array)
 		s->sum += element(in_array, s->fixed + in_chunk * s->size, s->size);
 }
 
+/* one_zero - zeros that are equal are so whatever their sign. */
+static void one_zero(const struct dtype *t, uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i < n && t->kind == DT_FLOAT; i++, p += t->size) {
+		double d = 1;
+		float f = 1;
+
+		if (t->size == 8)
+			memcpy(&d, p, sizeof(d));
+		else if (t->size == 4)
+			memcpy(&f, p, sizeof(f));
+		if (d == 0 || f == 0)
+			memset(p, 0, t->size);
+	}
+}
+
 static int sum_fixed(struct source *s, struct chunkio *io, uint32_t array, uint64_t *ret,
 		     struct err *e)
 {
@@ -99,6 +115,7 @@ static int sum_fixed(struct source *s, struct chunkio *io, uint32_t array, uint6
 		if (rc < 0)
 			break;
 		dt_swap_to_host(&a->type, one, (size_t)(a->chunk_bytes / a->type.size));
+		one_zero(&a->type, one, (size_t)(a->chunk_bytes / a->type.size));
 		walk(a, k, &sum, add);
 	}
 	*ret = sum.sum;
@@ -132,7 +149,47 @@ static int sum_texts(struct source *s, uint32_t array, uint64_t *ret, struct err
 	return rc;
 }
 
-/* of_array - name, shape, type and values. */
+/* mix_attr - one that says what numbers mean; numbers of any byte order are the same. */
+static uint64_t mix_attr(uint64_t h, const struct ds_attr *a)
+{
+	h = mix(h, a->name, strlen(a->name) + 1);
+	for (uint64_t i = 0; a->texts && i < a->n; i++)
+		h = mix(mix(h, a->texts[i].s, a->texts[i].len), "", 1);
+	if (a->texts || !a->data)
+		return h;
+	h = mix(h, &a->type.kind, sizeof(a->type.kind));
+	for (uint64_t i = 0; i < a->n; i++) {
+		const uint8_t *p = a->data + i * a->type.size;
+		uint8_t one[8];
+
+		if (a->type.size > sizeof(one)) {
+			h = mix(h, p, a->type.size);
+			continue;
+		}
+		memcpy(one, p, a->type.size);
+		dt_swap_to_host(&a->type, one, 1);
+		h = mix(h, one, a->type.size);
+	}
+	return h;
+}
+
+/* mix_attrs - the same values in other units, or packed in another way, are others. */
+static uint64_t mix_attrs(uint64_t h, const struct ds_array *a)
+{
+	static const char *const names[] = {"units",      "calendar",   "scale_factor",
+					    "add_offset", "_FillValue", "missing_value",
+					    "_Unsigned"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		const struct ds_attr *t = ds_attr_find(a->attrs, a->n_attrs, names[i]);
+
+		if (t)
+			h = mix_attr(h, t);
+	}
+	return h;
+}
+
+/* of_array - name, shape, type, values, and the attributes that say what these mean. */
 static int of_array(struct source *s, struct chunkio *io, uint32_t array, uint64_t *ret,
 		    struct err *e)
 {
@@ -154,6 +211,7 @@ static int of_array(struct source *s, struct chunkio *io, uint32_t array, uint64
 		h = mix(h, a->shape, a->rank * sizeof(*a->shape));
 		h = mix(h, &a->type.kind, sizeof(a->type.kind));
 		h = mix(h, &a->type.size, sizeof(a->type.size));
+		h = mix_attrs(h, a);
 		*ret = mix(h, &sum, sizeof(sum));
 	}
 	buf_release(&path);
@@ -238,8 +296,9 @@ static int refuse(const struct join *j, const struct join_member *m, struct err 
 		rc = differing(j, a, b, &name, e);
 	if (rc == 0)
 		rc = err_set(e, -EINVAL,
-			     "variable '%s', which has no dimension '%s', is not the same in "
-			     "'%s' as in '%s': leave out concat_others=equal, or the file",
+			     "variable '%s', which has no dimension '%s', is not the same (values, "
+			     "units or packing) in '%s' as in '%s': leave out "
+			     "concat_others=equal, or the file",
 			     buf_ok(&name) && name.len > 1 ? (const char *)name.data : "?",
 			     j->dim, join_name(m->path), join_name(first->path));
 	buf_release(&name);

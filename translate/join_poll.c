@@ -192,7 +192,7 @@ int join_poll(struct source *s, struct err *e)
 		return err_set(e, -ESTALE, "one of the joined files changed");
 	if (!may_list(j))
 		return poll_some(j, e);
-	rc = join_list(j->formats, j->n_formats, j->pattern, &v, &n, &why);
+	rc = join_list(j, &v, &n, &why);
 	if (rc == -ENOENT)
 		return err_set(e, -ESTALE, "'%s': no file matches any more",
 			       join_name(j->pattern));

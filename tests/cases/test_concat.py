@@ -1,5 +1,6 @@
 """Many files as one (-o concat=): what a mount shows, as a Zarr tree and as a netCDF-4 file, is bit
 by bit what xarray makes of the files themselves; what cannot be joined is refused by name."""
+import errno
 import json
 import os
 import shutil
@@ -295,6 +296,54 @@ def test_packed(t):
     assert array_info(t, equal + "/*.nc")["type"] == "int16"
 
 
+def write_plain(path, start, values, creator, fill=None):
+    """time and a float variable v; without a fill value of its own unless one is named."""
+    values, times = np.array(values, "f4"), np.arange(start, start + len(values), dtype="f8")
+    if creator.startswith("h5py"):
+        with h5py.File(path, "w") as f:
+            f["time"] = times
+            f.create_dataset("v", data=values, fillvalue=5 if creator == "h5py 5" else None)
+            f["time"].make_scale("time")
+            f["v"].dims[0].attach_scale(f["time"])
+    elif creator == "zarr":
+        g = zarr.open_group(path, "w")
+        for name, data in (("time", times), ("v", values)):
+            g.create_dataset(name, data=data, fill_value=None)
+            g[name].attrs["_ARRAY_DIMENSIONS"] = ["time"]
+    else:
+        with netCDF4.Dataset(path, "w", format=creator) as f:
+            f.createDimension("time", None)
+            f.createVariable("time", "f8", ("time",))[:] = times
+            f.createVariable("v", "f4", ("time",), fill_value=fill)[:] = values
+    return path
+
+
+def test_unpacked_fill(t):
+    """The first file says nothing of missing values, a later one does: what is missing is NaN, and
+    so is _FillValue, whatever the first file's chunks are filled with. SEMANTICS J1"""
+    def values_zarr(mnt):
+        v = xr.open_dataset(mnt, engine="zarr")["v"]
+        assert bits(v.values) == bits(np.array([0, 5, 0, np.nan], "f4")), v.values
+        assert np.isnan(v.encoding["_FillValue"])
+        assert np.isnan(zarr.open(mnt, "r")["v"].fill_value)
+
+    def values_nc(mnt):
+        with netCDF4.Dataset(mnt + "/data.nc") as f:
+            f["v"].set_auto_mask(False)
+            assert np.isnan(f["v"]._FillValue), f["v"]
+            assert bits(f["v"][:]) == bits(np.array([0, 5, 0, np.nan], "f4"))
+        with h5py.File(mnt + "/data.nc") as f:
+            assert np.isnan(f["v"].fillvalue)
+
+    for first in ("h5py", "h5py 5", "zarr", "NETCDF4", "NETCDF3_CLASSIC"):
+        d = folder(t, f"{first}/data")
+        write_plain(f"{d}/f0", 0, [0, 5], first)
+        write_plain(f"{d}/f1", 2, [0, -999], "NETCDF4", fill=-999)
+        for view, values in (("zarr", values_zarr), ("nc", values_nc)):
+            with t.mount(d + "/*", "concat=time", "concat_index=none", "view=" + view) as m:
+                t.call(values, m.path)
+
+
 def test_time_units(t):
     """Every file counts from its own date, in its own unit. SEMANTICS J1"""
     d = folder(t)
@@ -474,6 +523,36 @@ def test_left_out(t):
         t.call(values, m.path)
 
 
+def test_mountpoint_hides(t):
+    """A mount that would hide files that it joins, or is looked for in them, is refused: it would
+    ask itself. SEMANTICS J3"""
+    d = folder(t)
+    for k, name in enumerate(("a", "b")):
+        write(folder(t, f"data/{name}") + "/f.nc", 4 * k, 4)
+    other, link = folder(t, "other"), t.path("link")
+    os.symlink(d, link)
+    os.symlink(d + "/a/f.nc", other + "/f.nc")
+    inside = folder(t, "data/a/inside")
+
+    def hidden(pattern, mnt, word):
+        status, _, err = t.run(t.binary, "-o", "concat=time,concat_index=none", pattern, mnt)
+        assert status == 1 and word in err and "use another directory" in err, err
+
+    hidden(d + "/a/*.nc", d + "/a", "would hide")
+    hidden(d + "/a/*.nc", d, "would hide")
+    hidden(link + "/a/*.nc", d, "would hide")
+    hidden(d + "/*/*.nc", d + "/b", "would hide '" + d + "/b/f.nc'")
+    hidden(other + "/*.nc", d, "would hide '" + d + "/a/f.nc'")
+    hidden(other, d, "would hide '" + d + "/a/f.nc'")
+    hidden(d + "/*/*.nc", folder(t, "data/c"), "looks through")
+    hidden(link + "/*/*.nc", d + "/c", "looks through")
+    hidden(d + "/a", inside, "looks through")
+    files = [write(t.path(f"f{k}.nc"), 4 * k, 4) for k in range(2)]
+    for pattern in (t.tmp + "/*.nc", t.tmp + "/data/*/f.nc"):  # the mountpoint is beside them
+        with t.mount(pattern, "concat=time", "concat_index=none") as m:
+            t.call(compare_zarr, m.path, files)
+
+
 # ---- changes ----
 
 def shape_of(mnt):
@@ -511,6 +590,103 @@ def test_changes(t):
             f.write(b"half a file")
         eventually(lambda: "cannot be joined" in m.messages())
         t.call(compare_zarr, m.path, files)
+
+
+def test_replaced(t):
+    """A virtual file that is open is of one state when a file is replaced by a longer one; files of
+    a Zarr tree are of the state in which they are opened. SEMANTICS J6"""
+    d = folder(t)
+    files = [write(f"{d}/f{k}.nc", 4 * k, 4) for k in range(2)]
+    write(t.path("new.nc"), 4, 6, seed=9)
+
+    def whole(path):
+        try:
+            with open(path, "rb") as f:
+                return f.read()
+        except OSError:  # of the former state
+            return None
+
+    def script(file, tree):
+        path = f"{file}/data.nc"
+        with open(path, "rb", buffering=0) as f:
+            head = f.read(4096)
+            assert shape_of(tree) == 8
+            before = whole(path)
+            os.rename(t.path("new.nc"), files[1])
+            eventually(lambda: whole(path) not in (None, before))
+            eventually(lambda: shape_of(tree) == 10)
+            assert before.startswith(head)
+            for at in range(0, len(before), 4096):
+                try:
+                    got = os.pread(f.fileno(), 4096, at)
+                except OSError as e:
+                    assert e.errno == errno.ESTALE, e
+                    continue
+                assert got == before[at:at + 4096], at
+        compare_nc(file, files)
+        compare_zarr(tree, files)
+
+    with t.mount(d + "/*.nc", "concat=time", "concat_index=none", "view=nc") as m, \
+            t.mount(d + "/*.nc", "concat=time", "concat_index=none") as z:
+        t.call(script, m.path, z.path, timeout=LIMIT)
+
+
+def test_directory(t):
+    """Nothing in a directory that is called like a dataset is left out without a word.
+    SEMANTICS J3"""
+    d = folder(t)
+    files = [write(f"{d}/f{k}.nc", 4 * k, 4) for k in (0, 2)]
+    with open(d + "/README.txt", "w") as f:
+        f.write("about these files")
+    os.mkdir(d + "/old")
+    check(t, d, files)
+    bad = d + "/f1.nc"
+    open(bad, "w").close()
+    refused(t, d, "f1.nc", "is empty")
+    with open(bad, "wb") as f:
+        f.write(b"\0" * 4096)
+    refused(t, d, "f1.nc", "f1.nc")
+    os.remove(bad)
+    os.symlink(d + "/nowhere", bad)
+    refused(t, d, "f1.nc", "o such file")
+    os.remove(bad)
+    os.mkdir(d + "/f1.zarr")
+    refused(t, d, "f1.zarr", "Zarr documents")
+    os.rmdir(d + "/f1.zarr")
+    write(bad, 4, 4)
+    if os.geteuid() != 0:
+        os.chmod(bad, 0)
+        refused(t, d, "f1.nc", "ermission denied")
+        os.chmod(bad, 0o600)
+    check(t, d, [files[0], bad, files[1]])
+
+
+def test_begins_empty(t):
+    """Files that are empty, or lead nowhere, when they come are shown as soon as they are whole,
+    also where nothing changes their folder. SEMANTICS J4"""
+    d = folder(t)
+    files = [write(f"{d}/f{k}.nc", 4 * k, 4) for k in range(2)]
+    for name, start in (("new1", 8), ("new2", 12)):
+        write(t.path(name), start, 4)
+
+    def grown(mnt, n):
+        eventually(lambda: shape_of(mnt) == n)
+        compare_zarr(mnt, files)
+
+    with t.mount(d, "concat=time", "concat_index=none", foreground=True) as m:
+        t.call(compare_zarr, m.path, files)
+        with open(d + "/f2.nc", "wb") as out:
+            eventually(lambda: "f2.nc" in m.messages())
+            with open(t.path("new1"), "rb") as f:
+                out.write(f.read())
+        files.append(d + "/f2.nc")
+        t.call(grown, m.path, 12, timeout=LIMIT)
+        os.symlink(t.path("late"), d + "/f3.nc")
+        eventually(lambda: "f3.nc" in m.messages())
+        t.call(compare_zarr, m.path, files)
+        os.rename(t.path("new2"), t.path("late"))
+        files.append(d + "/f3.nc")
+        t.call(grown, m.path, 16, timeout=LIMIT)
 
 
 def test_growing(t):

@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t sum = codec_crc32c_sum(0, data, size);
 
 	require(all != NULL);
-	memcpy(all, "nczjoin\1", 8);
+	memcpy(all, "nczjoin\2", 8);
 	for (int i = 0; i < 4; i++)
 		all[8 + i] = (uint8_t)(sum >> 8 * i);
 	if (size > 0)

@@ -139,12 +139,29 @@ static void test_sources(void **state)
 	assert_string_equal(sources("a.h5"), "");
 }
 
+static void test_says(void **state)
+{
+	(void)state;
+	assert_true(name_says_dataset("a.nc", false));
+	assert_true(name_says_dataset("a.hdf", false));
+	assert_true(name_says_dataset("a.zarr.zip", false));
+	assert_true(name_says_dataset("a.zarr", true));
+	assert_true(name_says_dataset("a.zr3", true));
+	assert_false(name_says_dataset("a.nc", true));
+	assert_false(name_says_dataset("a.zip", false));
+	assert_false(name_says_dataset("a.zarr.zip", true));
+	assert_false(name_says_dataset("a.txt", false));
+	assert_false(name_says_dataset(".nc", false));
+	assert_false(name_says_dataset("a", true));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_of_file),
 		cmocka_unit_test(test_counterpart),
 		cmocka_unit_test(test_sources),
+		cmocka_unit_test(test_says),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
