@@ -130,7 +130,7 @@ int scene_close(struct err *e)
 	int rc = 0;
 
 	if (now.view && now.view->write && now.view->write->finish)
-		rc = now.view->write->finish(now.view, e);
+		rc = now.view->write->finish(now.view, true, e);
 	if (now.view)
 		now.view->ops->close(now.view);
 	source_close(now.source);
