@@ -96,6 +96,33 @@ int rw_recover_rest(const struct fs_setup *setup, const char *path, bool nc, str
 	return rc;
 }
 
+/* is_empty - whether no log in a state has anything that was confirmed. */
+static bool is_empty(const struct rw_state *s)
+{
+	struct stage *stage;
+	bool empty;
+
+	if (stage_open(s->dir_fd, true, &stage, NULL) < 0)
+		return false;
+	empty = stage_empty(stage);
+	stage_close(stage);
+	return empty;
+}
+
+/* logs_left - whether something that was written still waits; what a commit that died had made
+ * beside is nobody's loss, and goes with the next. */
+static bool logs_left(const struct fs_setup *setup, const char *path)
+{
+	struct rw_state s = RW_STATE_INIT;
+	bool left;
+
+	if (left_behind(setup, path, &s, NULL) <= 0)
+		return false;
+	left = (rw_state_waits(&s) & RW_WAITS_TREE) && !is_empty(&s);
+	rw_state_close(&s);
+	return left;
+}
+
 int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *lines,
 		  struct err *e)
 {
@@ -126,7 +153,7 @@ int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *li
 	if (rc == 0 && !nc && address_is_remote(path))
 		rc = fs_rw_pending(setup, path, e) > 0 ? rw_recover_rest(setup, path, true, e)
 						       : 0;
-	if (rc == 0 && fs_rw_pending(setup, path, NULL) > 0)
+	if (rc == 0 && logs_left(setup, path))
 		rc = err_set(e, -EIO, "'%s': not everything that was written is in it", shown);
 	if (rc == 0)
 		buf_printf(lines, "'%s': what was written is in it\n", shown);

@@ -170,7 +170,8 @@ int rw_recover_dir(const struct fs_setup *setup, const char *path, rw_recover_fn
 	else if (!w.found && good)
 		buf_printf(&out, "'%s': nothing to be done: nothing waits for a dataset in it\n",
 			   name);
-	if (!buf_ok(&out) || fwrite(out.data, 1, out.len, stdout) != out.len ||
+	if (!buf_ok(&out) ||
+	    (out.len > 0 && fwrite(out.data, 1, out.len, stdout) != out.len) ||
 	    fflush(stdout) != 0) {
 		log_error("standard output: could not be written");
 		good = false;

@@ -14,7 +14,9 @@
 
 int print_text(struct buf *text)
 {
-	bool ok = buf_ok(text) && fwrite(text->data, 1, text->len, stdout) == text->len &&
+	bool ok = buf_ok(text) &&
+		  (text->len == 0 ||
+		   fwrite(text->data, 1, text->len, stdout) == text->len) &&
 		  fflush(stdout) == 0;
 
 	buf_release(text);

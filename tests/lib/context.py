@@ -144,11 +144,13 @@ class Mount:
         return bool(self.pids) and any(mounts.alive(p) for p in self.pids)
 
     def kill(self):
-        for pid in set(self.pids) | set(mounts.processes_of(self.path)):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
+        pids = set(self.pids) | set(mounts.processes_of(self.path))
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # one that is left would end orderly
+            for pid in pids:
+                try:
+                    os.kill(pid, number)
+                except OSError:
+                    pass
 
     def exit_status(self, seconds=30.0):
         """Of a mount in the foreground: it ends when everything that was written is where it
