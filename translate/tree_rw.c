@@ -160,6 +160,7 @@ static void op_close(struct view *v)
 	(void)commits_stop(t, false, false, NULL);
 	tree_listings_free(t);
 	handles_free(t);
+	pins_free(t);
 	nodes_free(t);
 	stage_close(t->stage);
 	grounds_free(t->grounds);

@@ -81,13 +81,17 @@ static void resume(struct tree *t)
 	t->quiet = false;
 }
 
-/* keys that stay staged, and those that the tree itself keeps. */
-struct left {
-	struct tree *t;
-	struct ground *g;
-	char **v;
-	size_t n, cap;
-};
+int left_add(struct left *l, const char *key, struct err *e)
+{
+	char *copy = strdup(key);
+
+	if (!copy || grow_array(&l->v, &l->cap, l->n + 1, sizeof(char *)) < 0) {
+		free(copy);
+		return err_nomem(e);
+	}
+	l->v[l->n++] = copy;
+	return 0;
+}
 
 /* keep_dirs - directories that the dataset does not have, because nothing is in them that it
  * knows. */
@@ -101,19 +105,11 @@ static int keep_dirs(struct left *l, uint64_t generation, struct err *e)
 	for (size_t at = 0; !rc && at < dirs.len;) {
 		const char *key = (const char *)dirs.data + at;
 		struct found f;
-		char *copy = NULL;
 
 		at += strlen(key) + 1;
 		rc = tree_base(l->t, l->g, key, &f, e);
-		if (rc || f.kind != FOUND_NOTHING)
-			continue;
-		copy = strdup(key);
-		if (!copy || grow_array(&l->v, &l->cap, l->n + 1, sizeof(char *)) < 0) {
-			free(copy);
-			rc = err_nomem(e);
-			continue;
-		}
-		l->v[l->n++] = copy;
+		if (!rc && f.kind == FOUND_NOTHING)
+			rc = left_add(l, key, e);
 	}
 	buf_release(&dirs);
 	return rc;
@@ -142,7 +138,8 @@ static void free_left(struct left *l)
 }
 
 /* conclude - the dataset has another state: open it, and forget what is in it. */
-static int conclude(struct tree *t, uint64_t generation, struct left *l, struct err *e)
+static int conclude(struct tree *t, const struct ground *old, uint64_t generation,
+		    struct left *l, struct err *e)
 {
 	int rc = grounds_renew(t->grounds, e);
 
@@ -151,8 +148,14 @@ static int conclude(struct tree *t, uint64_t generation, struct left *l, struct 
 		return err_wrap(e, rc, "committed, but the dataset cannot be opened again");
 	l->g = grounds_get(t->grounds);
 	rc = keep_dirs(l, generation, e);
+	if (!rc)
+		rc = pins_keep(l, old, e);
 	ground_put(t->grounds, l->g);
-	return rc ? rc : stage_retire(t->stage, l->v, l->n, e);
+	if (!rc)
+		rc = stage_retire(t->stage, l->v, l->n, e);
+	if (!rc)
+		pins_settle(t);
+	return rc;
 }
 
 /* start_over - a commit failed. What it appended, and took away again, is not somebody else's, nor
@@ -186,7 +189,7 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, struct e
 			for (size_t i = 0; i < l.n; i++)
 				cut_reason(t, l.v[i]);
 			t->held = !all && l.n > 0;
-			rc = conclude(t, generation, &l, e);
+			rc = conclude(t, g, generation, &l, e);
 		} else if (rc != -EAGAIN && rc != -ESTALE && g->source) {
 			start_over(t, g);
 		}
@@ -333,9 +336,10 @@ static void renew_locked(struct tree *t)
 
 	unlock(t);
 	write_lock(t);
-	if (!stage_empty(t->stage) && !atomic_load(&t->lost))
+	rc = pins_drop(t, &e); /* what they are like now is another's doing */
+	if (!rc && !stage_empty(t->stage) && !atomic_load(&t->lost))
 		atomic_store(&t->stale, true);
-	else
+	else if (!rc)
 		rc = grounds_renew(t->grounds, &e);
 	if (!rc)
 		atomic_store(&t->lost, false);
@@ -479,7 +483,7 @@ int commits_room(struct tree *t, struct err *e)
 			       "before is kept in '%s'",
 			       t->o.dir);
 	/* what somebody else did before anything was staged is no reason to refuse it later */
-	if (stage_empty(t->stage))
+	if (pins_only(t))
 		poll_now(t);
 	if (!too_much(t))
 		return 0;
@@ -525,6 +529,8 @@ bool tree_rw_passing(const char *key)
 
 /* waiting - what no commit could put into the dataset. */
 struct waiting {
+	struct tree *t;
+	size_t pins;         /* documents that the dataset has, but for lengths */
 	struct buf names;
 	size_t n;            /* files that somebody may miss */
 	size_t passing;      /* files that a writer did not get to rename, or was not allowed to */
@@ -540,6 +546,9 @@ static bool wait_entry(void *arg, const char *key, const struct stage_entry *x)
 		w->dirs++;
 	} else if (x->kind != STAGE_DATA && x->kind != STAGE_ALIAS) {
 		w->others++;
+		return true;
+	} else if (pins_have(w->t, key)) {
+		w->pins++;
 		return true;
 	} else if (tree_rw_passing(key)) {
 		w->passing++;
@@ -579,7 +588,7 @@ static int let_go(struct tree *t, const struct waiting *w, struct err *e)
 /* all_in - whether everything that was confirmed is in the dataset now. */
 static int all_in(struct tree *t, bool last, struct err *e)
 {
-	struct waiting w = {.n = 0};
+	struct waiting w = {.t = t};
 	int rc;
 
 	buf_init(&w.names, 1024);
@@ -587,7 +596,8 @@ static int all_in(struct tree *t, bool last, struct err *e)
 	rc = stage_each(t->stage, UINT64_MAX, wait_entry, &w);
 	if (rc)
 		rc = err_set(e, rc, "what waits in '%s' cannot be listed", t->o.dir);
-	if (!rc && last && !w.others && (w.passing || (w.dirs && !w.n)))
+	last = last || !(w.passing || w.dirs || w.n); /* pins go with this mount of it, too */
+	if (!rc && last && !w.others && (w.passing || w.pins || (w.dirs && !w.n)))
 		rc = let_go(t, &w, e);
 	buf_putc(&w.names, '\0');
 	if (!rc && w.n)

@@ -56,6 +56,13 @@ struct handle {
 	_Atomic bool wrote;
 };
 
+/* pin - a document that is staged as it was shown before a commit. */
+struct pin {
+	char *key;     /* owned */
+	uint8_t *data; /* owned */
+	size_t len;
+};
+
 struct listing;
 enum { RW_LISTINGS = 8 };
 
@@ -98,6 +105,10 @@ struct tree {
 	struct err last;           /* what it said */
 	bool renew;                /* the dataset is to be opened again */
 	uint64_t renewed;
+	struct pin *pins;          /* the thread's, and after it the end's */
+	size_t n_pins, cap_pins;
+	_Atomic uint64_t pinned;   /* stage_bytes while nothing but pins is staged; 0: there is
+	                            * more */
 	_Atomic bool stale;        /* somebody else changed the dataset */
 	_Atomic int64_t polled_ms;
 };
@@ -254,6 +265,31 @@ int check_work(struct tree *t, const struct ground *g, const char *key, const st
 	       struct err *e) NZ_MUST_USE;
 int check_moved(struct tree *t, const struct ground *g, const char *key, const char *from,
 		bool stays, struct err *e) NZ_MUST_USE;
+
+/* ---- pins: tree_rw_pins.c ---- */
+
+/* left - keys that stay staged when a commit is done, and those that the tree itself keeps. */
+struct left {
+	struct tree *t;
+	struct ground *g; /* as the commit made it */
+	char **v;
+	size_t n, cap;
+};
+
+/* left_add - a copy of the key. */
+int left_add(struct left *l, const char *key, struct err *e) NZ_MUST_USE;
+/* pins_keep - arrays that are longer than in `old`, because others are, go on as they were shown.
+ * Under the write lock, while the committed generation is frozen. */
+int pins_keep(struct left *l, const struct ground *old, struct err *e) NZ_MUST_USE;
+/* pins_settle - after a commit: find out whether nothing but pins is staged. */
+void pins_settle(struct tree *t);
+/* pins_only - whether that is so still, or nothing is staged at all. Any thread. */
+bool pins_only(const struct tree *t);
+/* pins_drop - forget them, where nothing else is staged. Under the write lock, by the thread. */
+int pins_drop(struct tree *t, struct err *e) NZ_MUST_USE;
+/* pins_have - whether a key is staged only because it is pinned. */
+bool pins_have(struct tree *t, const char *key);
+void pins_free(struct tree *t);
 
 /* ---- commits ---- */
 
