@@ -54,34 +54,38 @@ static int content(struct tree *t, const struct ground *g, const char *key,
 	return rc;
 }
 
-static bool has(struct tree *t, const struct ground *g, const struct pin *p,
-		const struct found *f)
+/* has - 1: that is what the pin has; 0: it is something else; -errno: it cannot be read. */
+static int has(struct tree *t, const struct ground *g, const struct pin *p,
+	       const struct found *f)
 {
 	auto_free uint8_t *data = NULL;
+	int rc = f->size == p->len ? content(t, g, p->key, f, &data, NULL) : 1;
 
-	return f->size == p->len && content(t, g, p->key, f, &data, NULL) == 0 &&
-	       memcmp(data, p->data, p->len) == 0;
+	if (rc < 0)
+		return rc;
+	return rc == 0 && memcmp(data, p->data, p->len) == 0;
 }
 
-/* is_staged - whether a pin is what the stage has: nobody has written the array since. */
-static bool is_staged(struct tree *t, const struct pin *p)
+/* is_staged - has of the stage: 1: nobody has written the array since. */
+static int is_staged(struct tree *t, const struct pin *p)
 {
 	struct found f = {.kind = FOUND_STAGED};
 
 	stage_find(t->stage, p->key, &f.x, NULL);
 	f.size = f.x.len;
-	return f.x.kind == STAGE_DATA && has(t, NULL, p, &f);
+	return f.x.kind == STAGE_DATA ? has(t, NULL, p, &f) : 0;
 }
 
 bool pins_have(struct tree *t, const char *key)
 {
 	for (size_t i = 0; i < t->n_pins; i++)
 		if (strcmp(t->pins[i].key, key) == 0)
-			return is_staged(t, &t->pins[i]);
+			return is_staged(t, &t->pins[i]) == 1;
 	return false;
 }
 
-/* keep_old - pins of earlier commits, which go on unless they say what the dataset says. */
+/* keep_old - pins of earlier commits, which go on unless they say what the dataset says. One that
+ * cannot be read just now goes on as well: to forget it would make the array longer. */
 static int keep_old(struct left *l, struct err *e)
 {
 	struct tree *t = l->t;
@@ -91,11 +95,11 @@ static int keep_old(struct left *l, struct err *e)
 	for (size_t i = 0; i < t->n_pins; i++) {
 		struct pin *p = &t->pins[i];
 		struct found f = {.kind = FOUND_NOTHING};
-		bool keep = is_staged(t, p);
+		bool keep = is_staged(t, p) != 0;
 
 		if (keep && !rc)
 			rc = tree_base(t, l->g, p->key, &f, e);
-		if (keep && !rc && f.kind == FOUND_BASE && has(t, l->g, p, &f))
+		if (keep && !rc && f.kind == FOUND_BASE && has(t, l->g, p, &f) == 1)
 			keep = false;
 		if (keep && !rc)
 			rc = left_add(l, p->key, e);
@@ -153,32 +157,34 @@ static const char *path_of(const struct dataset *ds, uint32_t array, struct buf 
 	return buf_ok(b) ? (const char *)b->data : NULL;
 }
 
-/* old_of - the array of that path before the commit; NULL: there was none. New arrays come last
- * as a rule, so that it mostly has the same number. */
-static const struct ds_array *old_of(const struct dataset *old, uint32_t i, const char *path,
-				     struct buf *room)
+/* now_of - the array of that path after the commit, *ret; NULL: there is none. Few come between
+ * others, so that it is mostly near the number that it had. */
+static int now_of(const struct dataset *now, uint32_t i, const char *path, struct buf *room,
+		  const struct ds_array **ret, struct err *e)
 {
-	for (uint32_t k = 0; k < old->n_arrays; k++) {
-		uint32_t at = (i + k) % old->n_arrays;
-		const char *p = path_of(old, at, room);
+	*ret = NULL;
+	for (uint32_t k = 0; k < now->n_arrays && !*ret; k++) {
+		uint32_t at = (i + k) % now->n_arrays;
+		const char *p = path_of(now, at, room);
 
-		if (p && strcmp(p, path) == 0)
-			return &old->arrays[at];
+		if (!p)
+			return err_nomem(e);
+		if (strcmp(p, path) == 0)
+			*ret = &now->arrays[at];
 	}
-	return NULL;
+	return 0;
 }
 
-/* pin_one - array i, if it has become longer and nobody wrote it. */
-static int pin_one(struct tree *t, const struct ground *old, const struct ground *now, uint32_t i,
-		   struct buf room[2], struct err *e)
+/* pin_one - array i of the old ones, if it has become longer and nobody wrote it. */
+static int pin_one(struct tree *t, const struct ground *old, const struct ground *now,
+		   uint32_t i, struct buf room[2], struct err *e)
 {
-	const char *path = path_of(&now->source->ds, i, &room[0]);
-	const struct ds_array *was =
-		path ? old_of(&old->source->ds, i, path, &room[1]) : NULL;
+	const char *path = path_of(&old->source->ds, i, &room[0]);
+	const struct ds_array *is = NULL;
 	char key[STORE_KEY_MAX + 1];
-	int rc = path ? 0 : err_nomem(e);
+	int rc = path ? now_of(&now->source->ds, i, path, &room[1], &is, e) : err_nomem(e);
 
-	if (rc || !was || !grown(was, &now->source->ds.arrays[i]))
+	if (rc || !is || !grown(&old->source->ds.arrays[i], is))
 		return rc;
 	for (size_t d = 0; !rc && d < ARRAY_LEN(docs); d++)
 		if (snprintf(key, sizeof(key), "%s%s", path + 1, docs[d]) < (int)sizeof(key))
@@ -196,7 +202,7 @@ int pins_keep(struct left *l, const struct ground *old, struct err *e)
 		return rc;
 	buf_init(&room[0], (size_t)1 << 20);
 	buf_init(&room[1], (size_t)1 << 20);
-	for (uint32_t i = 0; !rc && i < now->source->ds.n_arrays; i++)
+	for (uint32_t i = 0; !rc && i < old->source->ds.n_arrays; i++)
 		rc = pin_one(l->t, old, now, i, room, e);
 	buf_release(&room[0]);
 	buf_release(&room[1]);
