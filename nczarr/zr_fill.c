@@ -6,8 +6,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "nczarr/zr_v3.h"
 
 #define NAT INT64_MIN /* numpy's "not a time" */
@@ -123,83 +125,150 @@ static bool is_zero(const json_t *v)
 
 /* ---- numbers ---- */
 
+/* quoted - a number that its writer put between quotes, as bioformats2raw writes "0"; without the
+ * white space around it. false: v is no string. */
+static bool quoted(const json_t *v, struct ds_text *ret)
+{
+	if (!json_text_of(v, ret))
+		return false;
+	while (ret->len && memchr(" \t\n\r", ret->s[0], 4))
+		ret->s++, ret->len--;
+	while (ret->len && memchr(" \t\n\r", ret->s[ret->len - 1], 4))
+		ret->len--;
+	return true;
+}
+
 static int put_bool(const struct filling *f, const json_t *v, uint8_t *out)
 {
-	uint64_t u;
+	double d;
 
 	if (json_kind(v) == JSON_IS_BOOL)
 		out[0] = json_is_true(v);
-	else if (json_u64(v, &u) == 0 && u <= 1)
-		out[0] = (uint8_t)u;
+	else if (json_double(v, &d) == 0 && (f->m->format < 3 || d == 0 || d == 1))
+		out[0] = d != 0;
 	else
 		return bad(f, v, "a bool");
 	return 0;
 }
 
+/* int_of - the sign and the magnitude of an integer: a number, a bool, or a quoted number. Zarr
+ * v2 truncates fractions, as numpy does. */
+static bool int_of(const struct filling *f, const json_t *v, bool *negative, uint64_t *ret)
+{
+	struct ds_text s;
+	int64_t i;
+	double d;
+
+	*negative = false;
+	if (json_kind(v) == JSON_IS_BOOL) {
+		*ret = json_is_true(v);
+		return true;
+	}
+	if (quoted(v, &s)) {
+		*negative = s.len && s.s[0] == '-';
+		if (s.len && (s.s[0] == '-' || s.s[0] == '+'))
+			s.s++, s.len--;
+		while (s.len > 1 && s.s[0] == '0')
+			s.s++, s.len--;
+		return str_u64(s.s, s.len, UINT64_MAX, ret) == 0;
+	}
+	if (json_u64(v, ret) == 0)
+		return true;
+	if (json_i64(v, &i) == 0) {
+		*negative = true;
+		*ret = 0 - (uint64_t)i;
+		return true;
+	}
+	if (f->m->format > 2 || json_double(v, &d) < 0 || !(fabs(d) < 0x1p63))
+		return false;
+	*negative = d < 0;
+	*ret = (uint64_t)fabs(d);
+	return true;
+}
+
+/* put_int - in Zarr v2 an integer that is too large for the type is reduced modulo the type's
+ * range, as zarr-python 2 does. */
 static int put_int(const struct filling *f, const struct dtype *t, const json_t *v,
 		   uint8_t *out)
 {
-	bool sign = t->kind == DT_INT;
+	bool sign = t->kind == DT_INT, negative;
 	bool time = f->in_fields || f->m->dtype.units || f->m->dtype.numpy;
-	unsigned int bits = 8 * t->size - sign;
+	uint64_t max = UINT64_MAX >> (64 - 8 * t->size + sign);
 	char what[32];
 	uint64_t u;
-	int64_t i;
 
 	(void)snprintf(what, sizeof(what), "a value of %sint%" PRIu32, sign ? "" : "u",
 		       8 * t->size);
-	if (json_kind(v) == JSON_IS_BOOL)
-		u = json_is_true(v);
-	else if (sign && time && t->size == 8 && json_is(v, "NaT"))
-		u = (uint64_t)NAT;
-	else if (sign && json_i64(v, &i) == 0 &&
-		 (bits >= 63 || (i >= -((int64_t)1 << bits) && i < (int64_t)1 << bits)))
-		u = (uint64_t)i;
-	else if (sign || json_u64(v, &u) < 0 || (bits < 64 && u >> bits))
+	if (sign && time && t->size == 8 && json_is(v, "NaT")) {
+		put_bits(out, t->size, t->big_endian, (uint64_t)NAT);
+		return 0;
+	}
+	/* a quoted date is another thing than a quoted number */
+	if ((time && json_kind(v) == JSON_IS_TEXT) || !int_of(f, v, &negative, &u))
 		return bad(f, v, what);
-	put_bits(out, t->size, t->big_endian, u);
+	if (u > (negative ? (sign ? max + 1 : 0) : max) &&
+	    (f->m->format > 2 || u > (uint64_t)INT64_MAX + negative))
+		return bad(f, v, what);
+	put_bits(out, t->size, t->big_endian, negative ? 0 - u : u);
 	return 0;
 }
 
-/* half_bits - the nearest 16-bit float. false: there is none. */
-static bool half_bits(double v, uint64_t *ret)
+/* half_bits - the nearest 16-bit float. */
+static uint64_t half_bits(double v)
 {
 	uint64_t sign = signbit(v) ? 0x8000 : 0;
 	double a = fabs(v);
 	int exponent;
 
-	if (isnan(v) || isinf(v)) {
-		*ret = isnan(v) ? 0x7e00 : sign | 0x7c00;
-		return true;
-	}
-	if (a >= 65520) /* half-way to what would be the next one */
-		return false;
-	if (a < 0x1p-14) {
-		*ret = sign | (uint64_t)nearbyint(a * 0x1p24);
-		return true;
-	}
+	if (isnan(v))
+		return 0x7e00;
+	if (a >= 65520) /* half-way to the number behind the largest one */
+		return sign | 0x7c00;
+	if (a < 0x1p-14)
+		return sign | (uint64_t)nearbyint(a * 0x1p24);
 	a = frexp(a, &exponent); /* 0.5 to 1: eleven bits, of which the first is not stored */
-	*ret = sign | (((uint64_t)(exponent + 13) << 10) + (uint64_t)nearbyint(a * 2048));
-	return true;
+	return sign | (((uint64_t)(exponent + 13) << 10) + (uint64_t)nearbyint(a * 2048));
 }
 
-/* float_bits - v in `size` bytes. false: it is too large. */
-static bool float_bits(double v, uint32_t size, uint64_t *ret)
+/* float_bits - v in `size` bytes; a number that is too large is infinite, as in numpy. */
+static uint64_t float_bits(double v, uint32_t size)
 {
 	float small = (float)v;
 	uint32_t bits;
+	uint64_t ret;
 
 	if (size == 2)
-		return half_bits(v, ret);
-	if (size == 8) {
-		memcpy(ret, &v, sizeof(v));
-	} else {
-		memcpy(&bits, &small, sizeof(bits));
-		*ret = bits;
-	}
+		return half_bits(v);
 	if (isnan(v)) /* the one without sign and payload */
-		*ret = size == 8 ? 0x7ff8000000000000 : 0x7fc00000;
-	return size == 8 || isinf(v) || !isinf(small);
+		return size == 8 ? 0x7ff8000000000000 : 0x7fc00000;
+	if (size == 8) {
+		memcpy(&ret, &v, sizeof(v));
+		return ret;
+	}
+	memcpy(&bits, &small, sizeof(bits));
+	return bits;
+}
+
+/* float_of - a number, a bool, or a quoted number. */
+static bool float_of(const json_t *v, double *ret)
+{
+	struct ds_text s;
+	const char *word;
+	char *end;
+
+	if (json_kind(v) == JSON_IS_BOOL) {
+		*ret = json_is_true(v);
+		return true;
+	}
+	if (!quoted(v, &s))
+		return json_double(v, ret) == 0;
+	word = s.s + (s.len && (s.s[0] == '-' || s.s[0] == '+'));
+	/* neither hexadecimal, which says bits here, nor nan(...) */
+	if (s.len == 0 || !strchr("0123456789.iInN", *word) || memchr(s.s, 'x', s.len) ||
+	    memchr(s.s, 'X', s.len) || memchr(s.s, '(', s.len))
+		return false;
+	*ret = strtod(s.s, &end);
+	return end == s.s + s.len;
 }
 
 /* hex_bits - "0x7fc00000": as many digits as the type has, or fewer. */
@@ -228,25 +297,17 @@ static bool hex_bits(const struct ds_text *s, uint32_t size, uint64_t *ret)
 static int put_float(const struct filling *f, const json_t *v, uint32_t size, bool big,
 		     uint8_t *out)
 {
-	const char *text = json_number_text(v);
+	struct ds_text s;
 	char what[32];
-	struct ds_text s = {.s = NULL};
 	uint64_t bits;
 	double d;
-	bool ok;
 
 	(void)snprintf(what, sizeof(what), "a value of float%" PRIu32, 8 * size);
-	if (json_is(v, "NaN"))
-		ok = float_bits(NAN, size, &bits);
-	else if (json_is(v, "Infinity") || json_is(v, "-Infinity"))
-		ok = float_bits(json_is(v, "Infinity") ? INFINITY : -INFINITY, size, &bits);
-	else if (json_text_of(v, &s))
-		ok = hex_bits(&s, size, &bits);
-	else /* 1e999 is read as infinite, and is not */
-		ok = json_double(v, &d) == 0 && (!isinf(d) || strchr(text, 'I')) &&
-		     float_bits(d, size, &bits);
-	if (!ok)
-		return bad(f, v, what);
+	if (!json_text_of(v, &s) || !hex_bits(&s, size, &bits)) {
+		if (!float_of(v, &d))
+			return bad(f, v, what);
+		bits = float_bits(d, size);
+	}
 	put_bits(out, size, big, bits);
 	return 0;
 }

@@ -170,8 +170,9 @@ int zr_codecs_v3(struct arena *a, const json_t *codecs, struct zr_meta *m,
 
 /* zr_fill_value - fill_value in presented form: sets fill_defined, fill or fill_text of an array
  * whose type is set (zr_fill.c). Absent or null: zeros, not defined. v2: base64 for S and V, NaN
- * texts, numbers, booleans, lists for complex. v3: hexadecimal bits, lists of bytes.
- * -EBADMSG a value that the type cannot have. */
+ * texts, numbers, booleans, lists for complex; integers modulo the range of the type. v3:
+ * hexadecimal bits, lists of bytes. Both: quoted numbers. -EBADMSG a value that the type cannot
+ * have. */
 int zr_fill_value(struct arena *a, const struct zr_meta *m, struct ds_array *ret,
 		  struct err *e) NZ_MUST_USE;
 

@@ -328,8 +328,8 @@ def unknown_order(path):
 
 
 @bad(refused=("v/.zarray", "fill"))
-def fill_out_of_range(path):
-    meta(path, fill_value=2**40)
+def fill_no_number(path):
+    meta(path, fill_value="2**40")
 
 
 @bad(refused="v/.zarray")

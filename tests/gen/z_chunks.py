@@ -20,6 +20,17 @@ def quoted_numbers(path):
 
 
 @tree()
+def fills_of_writers(path):
+    """Fill values as bioformats2raw and others write them: between quotes, or beyond the type."""
+    import os
+    group(path)
+    for name, kind, fill in (("quoted", "i1", "0"), ("spaced", "<i4", " -12 "), ("cut", "<i2", 5.5),
+                             ("real", "<f4", "1.5"), ("nan", "<f8", "nan"), ("wraps", "u1", 300)):
+        array(path, name, ramp((6,), kind), (2,), {"_ARRAY_DIMENSIONS": ["n"]}, fill_value=fill)
+        os.remove(os.path.join(path, name, "1"))
+
+
+@tree()
 def stray_files(path):
     """Files and folders that are no chunks and no documents."""
     import os
