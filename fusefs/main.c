@@ -86,7 +86,7 @@ static enum zarr_mode mode_of(const struct cfg *cfg)
 static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_want *want,
 		     struct view **ret, struct err *e)
 {
-	const struct zarr_view_options opts = {
+	struct zarr_view_options opts = {
 		.format = cfg->zarr3 ? 3 : 2,
 		.mode = mode_of(cfg),
 		.policy = policy_of(cfg, want),
@@ -100,6 +100,9 @@ static int zarr_view(struct source *s, const struct cfg *cfg, const struct fs_wa
 		.bare = want->writable,
 	};
 
+	/* netCDF-C as it is distributed has no filter plugins for NCZarr: it decodes no filter */
+	if (opts.mode == ZARR_NCZARR && opts.policy.filter == PLAN_PORTABLE)
+		opts.policy.filter = PLAN_NONE;
 	return zarr_view_open(s, &opts, ret, e);
 }
 

@@ -67,7 +67,8 @@ const struct cfg_option cfg_options[] = {
 	{"chunk_keys", OPT_BOOL, "default", FIELD(v2_keys), keys_words, 0, 0,
 	 "of Zarr v3: chunk files are v/c/0/0, or v/0.0 as in Zarr v2"},
 	{"filter", OPT_RULE, "portable", FIELD(filter), filter_words, 0, 0,
-	 "portable: pass compressed chunks that stock readers decode, decode the rest; "
+	 "portable: pass compressed chunks that stock readers decode, decode the rest (with "
+	 "mode=nczarr all); "
 	 "keep: pass all whose filters can be named, for readers with plugins; "
 	 "none: decode everything; [VARIABLE[&VARIABLE...],]SPEC: show chunks as if they had "
 	 "been written with other filters, as nccopy takes them: '*,shuffle|deflate,5', "

@@ -47,7 +47,7 @@ def compare_good(file, t):
     if not nc:
         print("netCDF-C cannot read the file itself")
         return
-    with t.mount(file, "mode=nczarr", "filter=none") as m:
+    with t.mount(file, "mode=nczarr") as m:
         print(clients.ncdump(t, file, m, timeout=120))
 
 

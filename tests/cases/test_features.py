@@ -18,9 +18,9 @@ def run(feature, t):
         if "xarray" in feature.clients:
             clients.xarray(t, file, m, notes)
     if "ncdump" in feature.clients:
-        with t.mount(file, "mode=nczarr", "filter=none") as m:
+        with t.mount(file, "mode=nczarr") as m:
             clients.ncdump(t, file, m)
-            notes = clients.info(t, file, "mode=nczarr", "filter=none")
+            notes = clients.info(t, file, "mode=nczarr")
             clients.zarr(t, file, m, notes, mode="nczarr")
     if "gdal" in feature.clients:
         with t.mount(file, "filter=none") as m:

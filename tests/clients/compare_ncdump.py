@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""compare_ncdump.py FILE MOUNTPOINT: ncdump of the mount (mode=nczarr, filter=none) against
+"""compare_ncdump.py FILE MOUNTPOINT: ncdump of the mount (mode=nczarr) against
 ncdump of the file: variables, dimensions, lengths, values, attributes, group by group.
 
 Debian's netCDF-C 4.9.0 takes the mount for pure Zarr: types of attributes are inferred, all
