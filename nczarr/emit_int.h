@@ -50,6 +50,9 @@ bool zr_attr_skipped(const struct zr_emit *em, const struct ds_attr *at, bool of
 
 /* The NCZarr keys: members of the innermost open object. */
 void zr_put_nczarr_group(struct jw *j, const struct zr_emit *em, uint32_t group);
+/* zr_put_group_hints - what a plain tree does not say of a group and netCDF knows: its dimensions
+ * and the order of its arrays and groups (zr_nczarr.c). A value. */
+void zr_put_group_hints(struct jw *j, const struct zr_emit *em, uint32_t group);
 void zr_put_nczarr_array(struct jw *j, const struct zr_emit *em, const struct ds_array *a);
 void zr_put_nczarr_types(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
 			 const struct ds_attr *more); /* more: one attribute, or NULL */

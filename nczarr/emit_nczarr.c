@@ -71,7 +71,8 @@ static void put_dims(struct jw *j, const struct zr_emit *em, const struct ds_gro
 	for (uint32_t i = 0; i < g->n_dims && buf_ok(j->out); i++) {
 		const struct ds_dim *dim = &em->ds->dims[g->dims[i]];
 
-		if (!zr_netcdf_name(dim->name) || (!rich && dim->len == 0))
+		if (!zr_netcdf_name(dim->name) || (!rich && dim->len == 0) ||
+		    (dim->phony && em->mode != ZARR_NCZARR))
 			continue;
 		jw_key(j, dim->name);
 		if (rich && dim->unlimited) {
@@ -133,6 +134,23 @@ void zr_put_nczarr_group(struct jw *j, const struct zr_emit *em, uint32_t group)
 	put_arrays(j, em, g, true);
 	jw_key(j, "groups");
 	put_groups(j, em, g);
+	jw_end(j);
+}
+
+void zr_put_group_hints(struct jw *j, const struct zr_emit *em, uint32_t group)
+{
+	const struct ds_group *g = &em->ds->groups[group];
+
+	jw_object(j, false);
+	jw_key(j, "dimensions");
+	put_dims(j, em, g, true);
+	jw_key(j, "order");
+	jw_array(j, true);
+	for (uint32_t i = 0; i < g->n_arrays && buf_ok(j->out); i++)
+		jw_str(j, em->ds->arrays[g->arrays[i]].name);
+	for (uint32_t i = 0; i < g->n_groups && buf_ok(j->out); i++)
+		jw_str(j, em->ds->groups[g->groups[i]].name);
+	jw_end(j);
 	jw_end(j);
 }
 

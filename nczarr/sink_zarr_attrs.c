@@ -375,6 +375,11 @@ int zs_dims(struct sink *sink, struct err *e)
 	json_t *arrays, *groups;
 	int rc;
 
+	for (uint32_t g = 0; !s->was && g < s->now->ds.n_groups; g++) {
+		rc = zs_group_hints(s, DS_NONE, g, e);
+		if (rc)
+			return rc;
+	}
 	if (!s->was)
 		return 0; /* all is new */
 	arrays = by_path(&s->was->ds, true);
@@ -398,6 +403,8 @@ int zs_dims(struct sink *sink, struct err *e)
 
 		if (was != DS_NONE && !s->groups[g].is_new)
 			rc = zs_nc_group_dims(s, was, g, e);
+		if (rc == 0)
+			rc = zs_group_hints(s, s->groups[g].is_new ? DS_NONE : was, g, e);
 	}
 	json_decref(arrays);
 	json_decref(groups);

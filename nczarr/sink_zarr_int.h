@@ -303,6 +303,9 @@ int zs_nc_group_dims(struct zarr_sink *s, uint32_t was, uint32_t now,
 		     struct err *e) NZ_MUST_USE;
 int zs_nc_array_dims(struct zarr_sink *s, uint32_t array, const struct zs_array *za,
 		     struct err *e) NZ_MUST_USE;
+/* zs_group_hints - in a store of plain Zarr: the dimensions and the order of a group, where they
+ * changed (zr_nczarr.c). was: ordinal of the group in was; DS_NONE: it is new. */
+int zs_group_hints(struct zarr_sink *s, uint32_t was, uint32_t now, struct err *e) NZ_MUST_USE;
 
 /* ---- chunks (sink_zarr_chunk.c, sink_zarr_encode.c, sink_zarr_shard.c) ---- */
 

@@ -1,6 +1,6 @@
 /* sink_zarr_nc.c - NCZarr's dictionaries of what stays: which arrays, groups and dimensions a group
  * has, the dimensions of an array and the types of attributes. Each is changed where the store has
- * it, in all spellings that it has. */
+ * it, in all spellings that it has. And the hints that a store of plain Zarr has in their place. */
 #include "nczarr/sink_zarr_int.h"
 
 #include <errno.h>
@@ -245,4 +245,112 @@ int zs_nc_array_dims(struct zarr_sink *s, uint32_t array, const struct zs_array 
 		rc = err_nomem(e);
 	json_decref(made);
 	return rc;
+}
+
+/* ---- hints in a store of plain Zarr ---- */
+
+static bool same_layout(const struct dataset *a, uint32_t ga, const struct dataset *b, uint32_t gb)
+{
+	const struct ds_group *g = &a->groups[ga], *h = &b->groups[gb];
+
+	if (g->n_arrays != h->n_arrays || g->n_groups != h->n_groups || g->n_dims != h->n_dims)
+		return false;
+	for (uint32_t i = 0; i < g->n_arrays; i++)
+		if (strcmp(a->arrays[g->arrays[i]].name, b->arrays[h->arrays[i]].name) != 0)
+			return false;
+	for (uint32_t i = 0; i < g->n_groups; i++)
+		if (strcmp(a->groups[g->groups[i]].name, b->groups[h->groups[i]].name) != 0)
+			return false;
+	for (uint32_t i = 0; i < g->n_dims; i++) {
+		const struct ds_dim *d = &a->dims[g->dims[i]], *x = &b->dims[h->dims[i]];
+
+		if (strcmp(d->name, x->name) != 0 || d->len != x->len ||
+		    d->unlimited != x->unlimited)
+			return false;
+	}
+	return true;
+}
+
+/* dims_follow - whether a group's dimensions are those of its arrays, in the order in which arrays
+ * first use them. */
+static bool dims_follow(const struct dataset *ds, const struct ds_group *g)
+{
+	uint32_t next = 0;
+
+	for (uint32_t i = 0; i < g->n_arrays; i++) {
+		const struct ds_array *a = &ds->arrays[g->arrays[i]];
+
+		for (uint32_t k = 0; k < a->rank && next < g->n_dims; k++)
+			next += a->dims[k] == g->dims[next];
+	}
+	return next == g->n_dims;
+}
+
+/* plain_says - whether a plain tree says all of a group by itself: its arrays and groups are sorted
+ * by name, and its dimensions are fixed and follow from its arrays. */
+static bool plain_says(const struct dataset *ds, uint32_t group)
+{
+	const struct ds_group *g = &ds->groups[group];
+
+	for (uint32_t i = 0; i < g->n_dims; i++)
+		if (ds->dims[g->dims[i]].unlimited)
+			return false;
+	for (uint32_t i = 1; i < g->n_arrays; i++)
+		if (strcmp(ds->arrays[g->arrays[i - 1]].name, ds->arrays[g->arrays[i]].name) > 0)
+			return false;
+	for (uint32_t i = 1; i < g->n_groups; i++)
+		if (strcmp(ds->groups[g->groups[i - 1]].name, ds->groups[g->groups[i]].name) > 0)
+			return false;
+	return dims_follow(ds, g);
+}
+
+static int hints(struct zarr_sink *s, uint32_t group, json_t **ret, struct err *e)
+{
+	struct buf b;
+	struct jw j;
+	int rc;
+
+	buf_init(&b, ZR_DOC_MAX);
+	jw_init(&j, &b, false);
+	zr_put_group_hints(&j, &s->em, group);
+	rc = buf_ok(&b) ? json_read(b.data, b.len, ret, e) : err_nomem(e);
+	buf_release(&b);
+	return rc;
+}
+
+int zs_group_hints(struct zarr_sink *s, uint32_t was, uint32_t now, struct err *e)
+{
+	static const char name[] = "_nczarr_group";
+	const bool said = plain_says(&s->now->ds, now);
+	const char *key;
+	struct zs_doc *d;
+	json_t *in, *v;
+	int rc;
+
+	if (s->mode == ZARR_NCZARR || zs_has_root(s, NULL) < 0 ||
+	    (was != DS_NONE && same_layout(&s->was->ds, was, &s->now->ds, now)))
+		return 0;
+	key = zs_group_key(s, now, e);
+	if (key)
+		key = zs_join(s, key, s->format == 3 ? "zarr.json" : ".zgroup", e);
+	if (!key)
+		return -EIO;
+	rc = zs_doc_get(s, key, s->groups[now].is_new ? NULL : key, false, &d, e);
+	if (rc || !d->v)
+		return rc; /* a root without a document */
+	in = s->format == 3 ? json_object_get(d->v, "attributes") : d->v;
+	if (said) {
+		d->dirty = json_object_del(in, name) == 0 || d->dirty;
+		return 0;
+	}
+	if (!json_is_object(in)) {
+		in = json_object();
+		if (!in || json_object_set_new(d->v, "attributes", in) < 0)
+			return err_nomem(e);
+	}
+	rc = hints(s, now, &v, e);
+	if (rc)
+		return rc;
+	d->dirty = true;
+	return json_object_set_new(in, name, v) < 0 ? err_nomem(e) : 0;
 }

@@ -249,6 +249,17 @@ static bool longer(struct dims *d, uint32_t dim, uint64_t len)
 	return true;
 }
 
+/* fits - whether a dimension has this length. The length of a hint is that of the first array that
+ * uses the dimension: another program may have changed the array, and not the hint. */
+static bool fits(struct dims *d, uint32_t dim, uint32_t array, uint64_t len)
+{
+	if (!d->b->nc.on && d->first[dim] == DS_NONE) {
+		d->b->dims[dim].len = len;
+		d->first[dim] = array;
+	}
+	return d->b->dims[dim].len == len;
+}
+
 /* named - the dimension for an axis by its name. */
 static int named(struct dims *d, uint32_t array, const char *name, uint64_t len, uint32_t *ret,
 		 struct err *e)
@@ -257,12 +268,12 @@ static int named(struct dims *d, uint32_t array, const char *name, uint64_t len,
 	struct key own = {.group = group, .name = name};
 
 	if (lookup(&d->t, &own, &dim)) {
-		if (d->b->dims[dim].len != len && !longer(d, dim, len))
+		if (!fits(d, dim, array, len) && !longer(d, dim, len))
 			return two_lengths(d, array, dim, len, e);
 		*ret = dim;
 		return 0;
 	}
-	if (visible(d, group, name, &dim) && d->b->dims[dim].len == len) {
+	if (visible(d, group, name, &dim) && fits(d, dim, array, len)) {
 		*ret = dim;
 		return 0;
 	}
@@ -384,7 +395,8 @@ static int array_dims(struct dims *d, uint32_t array, struct err *e)
 	return rc < 0 ? rc : fill_made_up(d, array, dims, e);
 }
 
-/* group_dims - those that NCZarr's dictionary of a group defines. */
+/* group_dims - those that the dictionary of a group defines; without a superblock they are hints,
+ * and an entry that is wrong is ignored. */
 static int group_dims(struct dims *d, uint32_t group, struct err *e)
 {
 	const struct zr_item *it = d->b->groups[group].item;
@@ -392,6 +404,8 @@ static int group_dims(struct dims *d, uint32_t group, struct err *e)
 	int rc = 0;
 
 	if (m && json_kind(m) != JSON_IS_OBJECT) {
+		if (!d->b->nc.on)
+			return 0;
 		rc = err_set(e, -EBADMSG, "NCZarr's dimensions are no object");
 		return zr_wrap_key(&d->b->tree, it, zr_doc_name(it), rc, e);
 	}
@@ -403,6 +417,8 @@ static int group_dims(struct dims *d, uint32_t group, struct err *e)
 
 		if (!zr_model_name_ok(name, strlen(name)) ||
 		    zr_nc_dim(json_object_iter_value(at), &len, &unlimited) < 0) {
+			if (!d->b->nc.on)
+				continue;
 			rc = err_set(e, -EBADMSG, "NCZarr's dimension '%.100s' is none", name);
 			return zr_wrap_key(&d->b->tree, it, zr_doc_name(it), rc, e);
 		}
@@ -440,7 +456,7 @@ int zr_dims(struct zr_build *b, struct err *e)
 	struct dims d = {.b = b};
 	int rc = 0;
 
-	for (uint32_t g = 0; b->nc.on && g < b->n_groups && rc == 0; g++) {
+	for (uint32_t g = 0; g < b->n_groups && rc == 0; g++) {
 		rc = insert(&d.t,
 			    &(struct key){.kind = GROUP_KEY, .name = b->groups[g].item->key}, g,
 			    e);

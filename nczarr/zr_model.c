@@ -1,8 +1,8 @@
 /* zr_model.c - documents to the dataset: the order of groups and arrays, and the move into the
  * model's tables.
  *
- * Groups and arrays come in the order that NCZarr's lists give them, what they do not name behind
- * that by its name. Groups are numbered parents first, arrays in the order of their groups. */
+ * Groups and arrays come in the order of the lists in _nczarr_group; those that the lists do not
+ * name follow by name. Groups are numbered parents first, arrays in the order of their groups. */
 #include "nczarr/zr_open_int.h"
 
 #include <errno.h>
@@ -103,11 +103,15 @@ static int order_group(struct ordering *o, uint32_t group, struct err *e)
 	struct zr_build *b = o->b;
 	const struct zr_item *it = b->groups[group].item;
 	const struct children *c = &o->of[it - b->tree.items];
-	const json_t *nc = b->nc.on ? zr_nc_group(it) : NULL;
+	const json_t *nc = zr_nc_group(it);
 	int rc = 0;
 
-	rank_list(o, c, zr_nc_vars(nc));
-	rank_list(o, c, zr_nc_groups(nc));
+	if (b->nc.on) {
+		rank_list(o, c, zr_nc_vars(nc));
+		rank_list(o, c, zr_nc_groups(nc));
+	} else {
+		rank_list(o, c, zr_nc_order(nc));
+	}
 	for (uint32_t i = 0; i < c->n; i++)
 		o->at[i] = c->first + i;
 	if (c->n)

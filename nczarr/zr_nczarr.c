@@ -7,7 +7,11 @@
  * 4.9.1, 4.9.2 | the same in lower case                                      | _nczarr_attr
  * from 4.9.3   | lower case, all in .zattrs; members have longer names       | _nczarr_attr
  *
- * Each is looked for in all places, so that mixtures are read as well. */
+ * Each is looked for in all places, so that mixtures are read as well.
+ *
+ * A store of plain Zarr that nczarrfs writes has no superblock, but a group of it may have
+ * _nczarr_group with two members: "dimensions", and "order", the names of its arrays and groups in
+ * the order of netCDF. They are hints: shapes and documents of arrays win. */
 #include "nczarr/zr_open_int.h"
 
 #include <errno.h>
@@ -65,6 +69,11 @@ const json_t *zr_nc_vars(const json_t *group)
 const json_t *zr_nc_groups(const json_t *group)
 {
 	return json_get(group, "groups");
+}
+
+const json_t *zr_nc_order(const json_t *group)
+{
+	return json_get(group, "order");
 }
 
 const json_t *zr_nc_refs(const json_t *array)

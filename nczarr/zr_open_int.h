@@ -61,6 +61,9 @@ const json_t *zr_nc_array(const struct zr_item *it);
 const json_t *zr_nc_dims(const json_t *group);
 const json_t *zr_nc_vars(const json_t *group);
 const json_t *zr_nc_groups(const json_t *group);
+/* zr_nc_order - of a store without a superblock that nczarrfs wrote: names of the group's arrays
+ * and groups in the order of netCDF. It may lack names that other programs added. */
+const json_t *zr_nc_order(const json_t *group);
 const json_t *zr_nc_refs(const json_t *array);
 bool zr_nc_scalar(const json_t *array);
 

@@ -311,18 +311,22 @@ static const struct codec_chain *plain(const struct push *p)
 	return p->job->policy->format == PLAN_ZARR3 ? &one : &both;
 }
 
-/* writers - the chain that a new array came with, less a checksum behind it that Zarr's readers do
- * not know. */
-static struct codec_chain writers(const struct push *p, const struct ds_array *a)
+/* writers - the chain that a new array came with, less checksums, which Zarr's readers do not know:
+ * h5py puts them last, netCDF-C first. specs: room for them, CODEC_CHAIN_MAX. */
+static struct codec_chain writers(const struct push *p, const struct ds_array *a,
+				  struct codec_spec *specs)
 {
 	const struct push_policy *policy = p->job->policy;
-	struct codec_chain chain = a->chain;
-	const struct codec_ops *last;
+	struct codec_chain chain = {.specs = specs};
 
-	if (policy->format == PLAN_HDF5 || policy->keep != PLAN_PORTABLE || chain.n < 1)
-		return chain;
-	last = codec_find(chain.specs[chain.n - 1].h5_id);
-	chain.n -= last && last->trailer > 0;
+	if (policy->format == PLAN_HDF5 || policy->keep != PLAN_PORTABLE)
+		return a->chain;
+	for (uint32_t i = 0; i < a->chain.n; i++) {
+		const struct codec_ops *ops = codec_find(a->chain.specs[i].h5_id);
+
+		if (!ops || ops->trailer == 0)
+			specs[chain.n++] = a->chain.specs[i];
+	}
 	return chain;
 }
 
@@ -368,7 +372,8 @@ static int filters(struct push *p, const struct ds_array *a, const char *path,
 	const struct codec_rule *rule =
 		policy->filters ? codec_rules_for(policy->filters, path) : NULL;
 	const struct codec_rule *every = rule;
-	struct codec_chain chain = writers(p, a), want;
+	struct codec_spec specs[CODEC_CHAIN_MAX];
+	struct codec_chain chain = writers(p, a, specs), want;
 	struct codec_array as;
 	bool exact = false;
 	int rc;

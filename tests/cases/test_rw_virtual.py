@@ -373,6 +373,85 @@ def test_no_hdf5(t):
     assert versions(store) == before
 
 
+# ---- what plain Zarr has no word for ----
+
+def _write_layout(path):
+    """Names that are not in order, unlimited dimensions, one that no variable has, and filters in
+    netCDF-C's order: fletcher32 first."""
+    import netCDF4
+    import numpy as np
+    with netCDF4.Dataset(path, "w") as nc:
+        for name, size in (("time", None), ("x", 4), ("unused", 3), ("member", None)):
+            nc.createDimension(name, size)
+        for name, kind in (("z", "f8"), ("a", "i4"), ("m", "f4")):
+            v = nc.createVariable(name, kind, ("time", "x"), zlib=True, complevel=9, shuffle=True,
+                                  fletcher32=True, chunksizes=(2, 4))
+            v[:] = np.arange(20).reshape(5, 4)
+        for name in ("zz", "g"):
+            group = nc.createGroup(name)
+            group.createDimension("u", None)
+            group.createVariable("q", "f4", ("u", "x"))[:] = np.ones((3, 4))
+            group.createVariable("c", "f4", ("x",))[:] = 2
+
+
+def _layout(path, levels=True):
+    import netCDF4
+
+    def of(group):
+        return {"dims": [(d.name, len(d), d.isunlimited()) for d in group.dimensions.values()],
+                "arrays": [(v.name, v.dimensions, levels and v.filters()["complevel"])
+                           for v in group.variables.values()],
+                "groups": [(g.name, of(g)) for g in group.groups.values()]}
+    with netCDF4.Dataset(path) as nc:
+        return of(nc)
+
+
+def _same_layout(native, file, levels):
+    want, got = _layout(native, levels), _layout(file, levels)
+    assert got == want, f"{got}, not {want}"
+
+
+def _as_other_programs(store):
+    """A Zarr program knows no hints: it adds an array, removes one and makes another longer."""
+    import shutil
+    import zarr
+    g = zarr.open_group(store, mode="r+")
+    for name in "zam":
+        g[name].resize(9, 4)
+    shutil.rmtree(os.path.join(store, "zz"))
+    new = g.create_dataset("aa", shape=(4,), dtype="i2")
+    new.attrs["_ARRAY_DIMENSIONS"] = ["x"]
+    zarr.consolidate_metadata(store)
+
+
+def _hints_give_way(file):
+    got = _layout(file)
+    # consolidated metadata are sorted by name
+    assert sorted(got["dims"]) == [("member", 0, True), ("time", 9, True), ("unused", 3, False),
+                                   ("x", 4, False)], got["dims"]
+    assert [a[0] for a in got["arrays"]] == ["z", "a", "m", "aa"], got["arrays"]
+    assert [g[0] for g in got["groups"]] == ["g"], got["groups"]
+
+
+# SEMANTICS W31
+def run_layout(options, t):
+    """A store that a netCDF program writes comes back with its order of variables and groups, its
+    unlimited dimensions and, in Zarr v2, the level of its compression: Zarr v3 stores Blosc."""
+    native, store, levels = t.path("native.nc"), t.path("store.zarr"), not options
+    t.call(_write_layout, native)
+    with t.mount(store, "rw", "create", *options) as m:
+        file = os.path.join(m.path, "store.nc")
+        t.call(_write_layout, file)
+        t.call(_same_layout, native, file, levels)
+    with t.mount(store) as m:
+        t.call(_same_layout, native, os.path.join(m.path, "store.nc"), levels)
+    if options:
+        return
+    t.call(_as_other_programs, store)
+    with t.mount(store) as m:
+        t.call(_hints_give_way, os.path.join(m.path, "store.nc"))
+
+
 def cases():
     whole = os.environ.get("NCZARRFS_WRITING_ALL") == "1"
     for form in STORES:
@@ -383,3 +462,5 @@ def cases():
         yield "changes-" + form, functools.partial(run_changes, form, changes)
     names = [n for n in (*NEW, *CHANGES) if writing.has("file-" + n)]
     yield "recorded", functools.partial(run_recorded, "zarr", names)
+    yield "layout-zarr", functools.partial(run_layout, ())
+    yield "layout-v3", functools.partial(run_layout, ("zarr_format=3",))
