@@ -29,6 +29,7 @@ struct fs_want {
 	const struct fs_rules *rules; /* the setup's */
 	struct chunkio_shared *shared; /* the setup's */
 	bool writable;      /* a writable view will stand on it */
+	const char *root;   /* -o root: of a writable tree; NULL; borrowed for the view's life */
 	uint32_t share;     /* so many views share the memory and the threads that cfg allows */
 };
 

@@ -225,6 +225,7 @@ static int open_tree(struct rw *rw, struct grounds *g, struct view **ret, struct
 		.max_buffer = cfg->write_size / rw->want.share,
 		.idle_ms = cfg->commit_delay,
 		.id_limit = rw->want.id_limit,
+		.name = rw->want.root,
 		.st = {.st_mode = S_IFDIR | 0644},
 		.whole = rw->keys != NULL,
 		.check = rw->keys ? keys_check : tree_check,
@@ -298,7 +299,10 @@ static int open_view(struct rw *rw, struct view **ret, struct err *e)
 	x = grounds_get(g);
 	tree = rw->keys || x->source->ops == rw->setup->hdf5;
 	ground_put(g, x);
-	rc = open_either(rw, tree, g, ret, e);
+	if (!tree && rw->want.root)
+		rc = err_set(e, -EINVAL, "-o root: only where a Zarr tree is shown");
+	else
+		rc = open_either(rw, tree, g, ret, e);
 	if (rc < 0)
 		grounds_free(g);
 	return rc;

@@ -132,6 +132,7 @@ static int open_writable(const struct fs_setup *setup, struct view **ret_view, s
 	want.nc = cfg->view == CFG_VIEW_NC;
 	if (cfg->view == CFG_VIEW_AUTO) /* of an archive it is said that it cannot be written */
 		want.nc = cfg->remote || (stat(cfg->source, &st) == 0 && S_ISDIR(st.st_mode));
+	want.root = cfg->root;
 	return fs_rw_open(setup, cfg->source, &want, ret_view, e);
 }
 
@@ -155,6 +156,9 @@ int fs_open(const struct fs_setup *setup, struct source **ret_source, struct vie
 	rc = mirror_wanted(setup, e);
 	if (rc < 0)
 		return rc;
+	if (rc > 0 && cfg->root)
+		return err_set(e, -EINVAL,
+			       "-o root: only for one dataset: in a directory each has its name");
 	if (rc > 0)
 		return mirror_open(setup, ret_view, e);
 	if (writes)

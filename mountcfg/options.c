@@ -630,7 +630,7 @@ static int settle_ro(struct cfg *cfg, struct err *e)
 static int settle_writing(struct cfg *cfg, struct err *e)
 {
 	static const char *const only_rw[] = {"new",        "chunks",     "consolidated",
-					      "stage_size", "write_size", "commit_delay",
+					      "stage_size", "write_size", "commit_delay", "root",
 					      "nojournal"};
 	int rc = settle_ro(cfg, e), decided = cfg_from_at(cfg, "ro");
 
@@ -642,6 +642,17 @@ static int settle_writing(struct cfg *cfg, struct err *e)
 		    cfg_from_at(cfg, only_rw[i]) >= decided)
 			rc = err_set(e, -EINVAL, "-o %s: only with rw", only_rw[i]);
 	return rc;
+}
+
+/* settle_root - NAME of -o root is one name. */
+static int settle_root(const struct cfg *cfg, struct err *e)
+{
+	const char *s = cfg->root;
+
+	if (s && (!*s || strchr(s, '/') || strcmp(s, ".") == 0 || strcmp(s, "..") == 0 ||
+		  strlen(s) > 255 || !str_utf8_ok(s, strlen(s))))
+		return err_set(e, -EINVAL, "-o root: the name of a directory: such as model.zarr");
+	return 0;
 }
 
 /* settle_remote - where what is fetched is kept, and names that become parts of host names. */
@@ -712,6 +723,8 @@ int cfg_settle(struct cfg *cfg, struct err *e)
 	if (rc == 0)
 		rc = settle_concat(cfg, e);
 
+	if (rc == 0)
+		rc = settle_root(cfg, e);
 	if (rc == 0)
 		rc = settle_remote(cfg, e);
 	if (rc < 0)

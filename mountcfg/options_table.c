@@ -163,6 +163,9 @@ const struct cfg_option cfg_options[] = {
 	{"commit_delay", OPT_UINT, "500", FIELD(commit_delay), NULL, 0, 3600000,
 	 "milliseconds without a write until what was written into a tree is put into its "
 	 "netCDF-4 file"},
+	{"root", OPT_TEXT, "NAME", FIELD(root), NULL, 0, 0,
+	 "show a writable tree as MOUNTPOINT/NAME, which programs can remove and make again: "
+	 "zarr-python and xarray with mode=\"w\""},
 	{"state_dir", OPT_TEXT, "DIR", FIELD(state_dir), NULL, 0, 0,
 	 "where the directories are made that hold what is written and not in SOURCE yet; "
 	 "else beside SOURCE"},

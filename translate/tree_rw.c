@@ -18,7 +18,14 @@ static int look(struct tree *t, const struct node *dir, const char *name, size_t
 
 	if (dir->gone)
 		return err_set(e, -ENOENT, "'%.200s' was removed", dir->key);
-	rc = tree_key(dir, name, len, key, e);
+	if (tree_is_above(t, dir)) {
+		if (t->removed || !root_named(t, name, len))
+			return err_set(e, -ENOENT, "only '%s' is here", t->o.name);
+		key[0] = '\0';
+		rc = 0;
+	} else {
+		rc = tree_key(dir, name, len, key, e);
+	}
 	if (rc)
 		return err_set(e, -ENOENT, "no such name in '%.200s'", dir->key);
 	g = grounds_get(t->grounds);
@@ -85,6 +92,8 @@ static int op_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct
 	g = grounds_get(t->grounds);
 	if (n->gone)
 		rc = gone_attr(t, n, &f, e);
+	else if (tree_is_above(t, n))
+		f = (struct found){.kind = FOUND_DIR};
 	else
 		rc = tree_find(t, g, n->key, &f, e);
 	if (!rc && ((f.kind == FOUND_DIR) != n->is_dir || f.kind == FOUND_NOTHING))
@@ -112,10 +121,10 @@ static uint64_t op_parent(struct view *v, uint64_t dir)
 	tree_unlock(t);
 	node_put(t, n);
 	slash = strrchr(key, '/');
-	if (slash) {
+	if (slash)
 		*slash = '\0';
-		up = node_find(t, key);
-	}
+	if (*key)
+		up = node_find(t, slash ? key : "");
 	if (up)
 		id = up->id;
 	node_put(t, up);
@@ -136,7 +145,7 @@ static int op_xattr(struct view *v, uint64_t id, const char *name, struct buf *o
 		return rc;
 	read_lock(t);
 	g = grounds_get(t->grounds);
-	if (!n->gone)
+	if (!n->gone && !tree_is_above(t, n))
 		rc = tree_find(t, g, n->key, &f, e);
 	if (!rc && (f.kind == FOUND_BASE || f.in_base_dir) && g->view->ops->xattr)
 		rc = g->view->ops->xattr(g->view, f.base_id, name, out, e);
@@ -201,6 +210,7 @@ int tree_rw_open(struct grounds *g, struct stage *stage, const struct tree_rw_op
 		 struct view **ret, struct err *e)
 {
 	struct tree *t = alloc_array(1, sizeof(*t));
+	struct err why = ERR_INIT;
 	int rc;
 
 	if (!t)
@@ -211,7 +221,10 @@ int tree_rw_open(struct grounds *g, struct stage *stage, const struct tree_rw_op
 	t->o = *opts;
 	locks_init(t);
 	rc = nodes_init(t, e);
-	if (!rc)
+	/* a mount that died after all was removed left removals; -EIO: and more, which is kept */
+	if (!rc && !stage_empty(stage) && root_check(t, &why) < 0 && t->rootless)
+		rc = root_drop_removals(t, e);
+	if (!rc || rc == -EIO)
 		rc = commits_start(t, e);
 	if (rc) {
 		t->grounds = NULL; /* they are the caller's still */

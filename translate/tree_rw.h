@@ -20,6 +20,8 @@ struct tree_rw_options {
 	                          * in unnamed files of the state directory */
 	uint32_t idle_ms;        /* a commit is begun when nobody wrote for so long */
 	uint64_t id_limit;       /* ids stay below it */
+	const char *name;        /* the root is the only entry of a directory, under this name;
+	                          * NULL: the root is VIEW_ROOT. Borrowed for the view's life */
 	struct stat st;          /* owner, times and permissions, where the ground has no source */
 	bool whole;              /* what is renamed with a directory is staged whole, with its
 	                          * bytes: the dataset knows no other name of anything */

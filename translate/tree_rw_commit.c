@@ -223,7 +223,14 @@ static int commit(struct tree *t, bool all, struct err *e)
 	}
 	if (all && t->held)
 		stage_touch(t->stage);
+	write_lock(t); /* nothing is removed between the two */
+	rc = stage_empty(t->stage) ? 0 : root_check(t, e);
+	if (rc) {
+		tree_unlock(t);
+		return rc;
+	}
 	rc = stage_freeze(t->stage, &generation, e);
+	tree_unlock(t);
 	if (rc)
 		return rc == -ENODATA ? 0 : rc;
 	rc = commit_frozen(t, generation, all, e);
@@ -628,6 +635,8 @@ int commits_stop(struct tree *t, bool finish, bool last, struct err *e)
 	unlock(t);
 	(void)pthread_join(t->thread, NULL);
 	t->started = false;
+	if (finish && last && t->rootless && rc)
+		rc = root_drop_removals(t, e);
 	if (finish && !rc)
 		rc = all_in(t, last, e);
 	if (finish && stage_sync(t->stage, NULL) < 0)

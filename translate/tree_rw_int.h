@@ -78,7 +78,8 @@ struct tree {
 	size_t n_heads, n_nodes;
 	_Atomic uint64_t n_fresh; /* nodes that are fresh */
 	uint64_t next_id, seed;
-	struct node *root;
+	struct node *top;         /* what VIEW_ROOT is: the root, or the directory above it */
+	bool removed;             /* tree: the directory above it does not have the root */
 	struct list_link handles; /* that are open */
 	_Atomic uint64_t buffered; /* bytes of memory in works */
 	_Atomic uint64_t stamps;
@@ -95,6 +96,7 @@ struct tree {
 	bool fresh_records;        /* since the last attempt */
 	bool committing;
 	uint64_t attempts;         /* that ended */
+	bool rootless;             /* the thread's: root_check said so */
 	bool held;                 /* the thread's: the last commit left what only one that somebody
 	                            * waits for takes */
 	_Atomic bool lost;         /* a commit is done, and what it made could not be opened */
@@ -116,6 +118,12 @@ struct tree {
 static inline struct tree *tree_of(struct view *v)
 {
 	return CONTAINER_OF(v, struct tree, base);
+}
+
+/* tree_is_above - whether a node is the directory above the root. */
+static inline bool tree_is_above(const struct tree *t, const struct node *n)
+{
+	return t->o.name && n == t->top;
 }
 
 static inline void read_lock(struct tree *t)
@@ -265,6 +273,24 @@ int check_work(struct tree *t, const struct ground *g, const char *key, const st
 	       struct err *e) NZ_MUST_USE;
 int check_moved(struct tree *t, const struct ground *g, const char *key, const char *from,
 		bool stays, struct err *e) NZ_MUST_USE;
+
+/* ---- the root: tree_rw_root.c ---- */
+
+/* root_check - whether the root has its metadata, if the dataset has them; else -EIO, and
+ * t->rootless. Under the tree's lock. root_doc - which of these documents a key is, from 1 on; 0:
+ * none. */
+int root_check(struct tree *t, struct err *e) NZ_MUST_USE;
+unsigned root_doc(const char *key);
+/* root_drop_removals - what waits in a rootless tree is forgotten, unless it is more than removals:
+ * then -EIO, and e is left as it is. */
+int root_drop_removals(struct tree *t, struct err *e) NZ_MUST_USE;
+/* The directory above the root, where there is one: root_named - whether this is the root's name.
+ * root_node - the root's node, used; NULL: it was removed, or memory is short. Under the tree's
+ * lock. root_mkdir, root_rmdir - as the operations. */
+bool root_named(const struct tree *t, const char *name, size_t len);
+struct node *root_node(struct tree *t);
+int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *ret, struct err *e);
+int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e);
 
 /* ---- pins: tree_rw_pins.c ---- */
 

@@ -13,6 +13,7 @@
 
 #define NAMES_MAX ((size_t)256 << 20) /* bytes of names in one directory */
 #define COOKIE_SHIFT 11               /* a hash of 53 bits: room for a few that are equal */
+#define ROOT_DOCS 8                   /* cookies for the root's metadata, which come first */
 
 struct entry {
 	uint64_t cookie;
@@ -134,6 +135,7 @@ static const char *text(const struct listing *l, const struct entry *x)
 struct making {
 	struct tree *t;
 	struct listing *l;
+	bool is_root;
 	bool full;
 };
 
@@ -151,12 +153,16 @@ static bool add(void *arg, const char *name, bool is_dir)
 {
 	struct making *m = arg;
 	struct listing *l = m->l;
+	unsigned doc;
 
 	m->full = grow_array(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0;
 	if (m->full)
 		return false;
+	/* A program that removes all of a tree meets the root's metadata first: nothing that it
+	 * removes after that is committed. */
+	doc = m->is_root ? root_doc(name) : 0;
 	l->v[l->n++] = (struct entry){
-		.cookie = (hash_name(m->t, name) >> COOKIE_SHIFT) + 1,
+		.cookie = doc ? doc : (hash_name(m->t, name) >> COOKIE_SHIFT) + 1 + ROOT_DOCS,
 		.name = (uint32_t)l->names.len, /* below NAMES_MAX */
 		.is_dir = is_dir,
 	};
@@ -201,7 +207,7 @@ static void listing_free(struct listing *l)
 
 static int make(struct tree *t, const struct node *dir, struct listing **ret, struct err *e)
 {
-	struct making m = {.t = t, .l = alloc_array(1, sizeof(*m.l))};
+	struct making m = {.t = t, .l = alloc_array(1, sizeof(*m.l)), .is_root = !*dir->key};
 	struct ground *g;
 	int rc;
 
@@ -310,6 +316,19 @@ static uint64_t id_of(struct tree *t, const struct node *dir, const char *name)
 	return id;
 }
 
+/* list_above - the directory above the root. */
+static void list_above(struct tree *t, uint64_t cookie, view_emit *emit, void *arg)
+{
+	struct node *root;
+
+	read_lock(t);
+	root = root_node(t);
+	if (cookie == 0 && !t->removed)
+		(void)emit(arg, t->o.name, root ? root->id : t->o.id_limit - 1, true, NULL, 1);
+	tree_unlock(t);
+	node_put(t, root);
+}
+
 int tree_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr, view_emit *emit,
 	      void *arg, struct err *e)
 {
@@ -323,6 +342,11 @@ int tree_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr, vie
 		return 0; /* a directory that was removed has no entries */
 	if (rc)
 		return rc;
+	if (tree_is_above(t, n)) {
+		list_above(t, cookie, emit, arg);
+		node_put(t, n);
+		return 0;
+	}
 	l = cookie ? kept(t, dir) : NULL;
 	if (!l) {
 		commits_poll(t);

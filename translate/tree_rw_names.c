@@ -43,6 +43,9 @@ static int enter(struct place *p, struct view *v, uint64_t dir, const char *name
 		rc = err_set(e, -ENOTDIR, "'%.200s' is no directory", p->dir->key);
 	else if (p->dir->gone)
 		rc = err_set(e, -ENOENT, "'%.200s' was removed", p->dir->key);
+	else if (tree_is_above(p->t, p->dir))
+		rc = err_set(e, -EPERM, "only the directory '%s' can be here (-o root)",
+			     p->t->o.name);
 	if (!rc)
 		rc = tree_key(p->dir, name, len, p->key, e);
 	if (!rc) {
@@ -144,9 +147,12 @@ int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_
 {
 	struct node *n = NULL;
 	struct place p;
-	int rc = enter(&p, v, dir, name, len, true, e);
+	int rc;
 
 	(void)mode;
+	if (tree_of(v)->o.name && dir == VIEW_ROOT)
+		return root_mkdir(tree_of(v), name, len, ret, e);
+	rc = enter(&p, v, dir, name, len, true, e);
 	if (rc)
 		return rc;
 	if (p.f.kind != FOUND_NOTHING)
@@ -225,8 +231,11 @@ static int is_empty(struct place *p, struct err *e)
 int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
 {
 	struct place p;
-	int rc = enter(&p, v, dir, name, len, false, e);
+	int rc;
 
+	if (tree_of(v)->o.name && dir == VIEW_ROOT)
+		return root_rmdir(tree_of(v), name, len, e);
+	rc = enter(&p, v, dir, name, len, false, e);
 	if (rc)
 		return rc;
 	if (p.f.kind == FOUND_NOTHING)
@@ -439,6 +448,9 @@ static int rename_to(struct place *p, const struct node *to_dir, const char *nam
 
 	if (to_dir->gone)
 		return err_set(e, -ENOENT, "'%.200s' was removed", to_dir->key);
+	if (tree_is_above(p->t, to_dir))
+		return err_set(e, -EPERM, "only the directory '%s' can be here (-o root)",
+			       p->t->o.name);
 	if (p->f.kind == FOUND_NOTHING)
 		return err_set(e, -ENOENT, "no '%.200s'", p->key);
 	rc = tree_key(to_dir, name, len, to, e);

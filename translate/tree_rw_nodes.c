@@ -77,7 +77,7 @@ static void widen(struct tree *t)
 			struct node *next = n->id_chain;
 
 			link_id(t, n);
-			if (!n->gone)
+			if (!n->gone && !tree_is_above(t, n))
 				link_key(t, n);
 			n = next;
 		}
@@ -119,8 +119,10 @@ int nodes_init(struct tree *t, struct err *e)
 	t->by_id = alloc_array(t->n_heads, sizeof(*t->by_id));
 	t->by_key = alloc_array(t->n_heads, sizeof(*t->by_key));
 	t->next_id = VIEW_ROOT;
-	t->root = t->by_id && t->by_key ? make_locked(t, "", true) : NULL;
-	return t->root ? 0 : err_nomem(e);
+	t->top = t->by_id && t->by_key ? make_locked(t, "", true) : NULL;
+	if (t->top && t->o.name)
+		unlink_key(t, t->top); /* the key is the root's */
+	return t->top ? 0 : err_nomem(e);
 }
 
 static void free_node(struct tree *t, struct node *n)
@@ -149,7 +151,7 @@ static struct node *tidy_locked(struct tree *t, struct node *n)
 {
 	struct node **at = id_head(t, n->id);
 
-	if (n->known || n->users || n == t->root)
+	if (n->known || n->users || n == t->top)
 		return NULL;
 	while (*at != n)
 		at = &(*at)->id_chain;
