@@ -314,7 +314,6 @@ static const int fcntls[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD,     F_SETFD,    
 
 struct program {
 	struct sock_fprog prog;
-	bool tried;
 };
 
 static struct program programs[SANDBOX_OPENS + SANDBOX_LOADS + SANDBOX_WRITES + 1];
@@ -493,9 +492,8 @@ const struct sock_fprog *calls_prepare(unsigned may)
 		return NULL;
 	p = &programs[may];
 	(void)pthread_mutex_lock(&lock);
-	if (!p->tried)
+	if (!p->prog.len) /* again where memory was short */
 		make(may, &p->prog);
-	p->tried = true;
 	(void)pthread_mutex_unlock(&lock);
 	return p->prog.len ? &p->prog : NULL;
 }
@@ -511,12 +509,12 @@ bool calls_known(void)
 
 int calls_enter(unsigned may)
 {
-	const struct sock_fprog *made = may < ARRAY_LEN(programs) ? &programs[may].prog : NULL;
+	const struct sock_fprog *made = calls_prepare(may);
 	struct sock_fprog own;
 	size_t bytes;
 
-	if (!made || !made->len)
-		return -ENOSYS;
+	if (!made) /* where the kernel has filters no process goes on without one */
+		return sandbox_off() || !calls_known() ? -ENOSYS : -ENOMEM;
 	bytes = made->len * sizeof(*made->filter);
 	own = (struct sock_fprog){.len = made->len, .filter = malloc(bytes)};
 	if (!own.filter)

@@ -41,6 +41,8 @@ int join_copy_model(struct join *j, struct err *e)
 	ds->n_dims = from->n_dims;
 	ds->n_notes = from->n_notes;
 	ds->notes = from->notes;
+	ds->lost = from->lost; /* groups keep their ordinals */
+	ds->n_lost = from->n_lost;
 	(void)snprintf(format, sizeof(format), "%zu joined, the first %s", j->n_members,
 		       from->format);
 	ds->format = arena_strdup(&ds->arena, format);

@@ -660,13 +660,13 @@ static int sync_dir(struct stage *s, struct err *e)
 	return rc;
 }
 
-/* unsynced - a log with something that is not on the disk, held; *ret_end: up to where. NULL: none.
- * Under the append lock. */
-static struct stage_log *unsynced(struct stage *s, uint64_t *ret_end)
+/* unsynced - a log behind a generation with something that is not on the disk, held; *ret_end: up
+ * to where. NULL: none. Under the append lock. */
+static struct stage_log *unsynced(struct stage *s, uint64_t behind, uint64_t *ret_end)
 {
 	struct stage_log *l = s->logs;
 
-	while (l && atomic_load(&l->synced) >= l->end)
+	while (l && (l->generation <= behind || atomic_load(&l->synced) >= l->end))
 		l = l->next;
 	if (l) {
 		*ret_end = l->end;
@@ -677,6 +677,11 @@ static struct stage_log *unsynced(struct stage *s, uint64_t *ret_end)
 
 int stage_sync(struct stage *s, struct err *e)
 {
+	return stage_sync_behind(s, 0, e);
+}
+
+int stage_sync_behind(struct stage *s, uint64_t generation, struct err *e)
+{
 	int rc = 0;
 
 	while (!rc) {
@@ -684,7 +689,7 @@ int stage_sync(struct stage *s, struct err *e)
 		uint64_t end = 0;
 
 		(void)pthread_mutex_lock(&s->append);
-		l = unsynced(s, &end);
+		l = unsynced(s, generation, &end);
 		(void)pthread_mutex_unlock(&s->append);
 		if (!l)
 			break;

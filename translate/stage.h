@@ -68,7 +68,8 @@ int stage_alias(struct stage *s, const char *key, const char *base_key,
 /* stage_move - one record: the DATA entry `from` is `to` now, and from is gone. An ALIAS takes two,
  * so that between them both are there. */
 int stage_move(struct stage *s, const char *from, const char *to, struct err *e) NZ_MUST_USE;
-/* stage_sync - everything that was appended is on the disk. */
+/* stage_sync - everything that was appended is on the disk. A log of which a sync failed stays
+ * -EIO until it is committed: the system reports a failed write to the disk only once. */
 int stage_sync(struct stage *s, struct err *e) NZ_MUST_USE;
 
 /* stage_freeze - what was appended up to now is a generation of its own, *ret; further records

@@ -188,7 +188,7 @@ int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e)
 	for (size_t i = 0; !all && !rc && i < n; i++)
 		rc = carry(s, left[i], e);
 	if (!rc && !all && n)
-		rc = stage_sync(s, e);
+		rc = stage_sync_behind(s, s->frozen, e); /* the others are about to go */
 	if (rc)
 		return rc; /* everything is staged still */
 	(void)pthread_mutex_lock(&s->append);

@@ -51,6 +51,8 @@ struct stage_log {
 	uint64_t salt;
 	uint64_t end;              /* stage's append lock: where the next record goes */
 	_Atomic uint64_t synced;   /* everything before it is on the disk */
+	_Atomic bool failed;       /* a sync failed: Linux says so once, and a later one that
+	                            * succeeds does not mean that the bytes are on the disk */
 	bool torn;                 /* append lock: bytes of a failed record lie behind the end */
 	char name[32];
 };
@@ -161,6 +163,8 @@ struct stage {
 /* stage_count - its logs have so many bytes more (less), which are also said of the whole mount,
  * unless it is a second look at what another stage has. Under both locks. */
 void stage_count(struct stage *s, int64_t delta);
+/* stage_sync_behind - as stage_sync, of logs behind a generation. */
+int stage_sync_behind(struct stage *s, uint64_t generation, struct err *e) NZ_MUST_USE;
 /* stage_again - the record of a key once more, in the log that is written to. Under the append
  * lock. */
 int stage_again(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;

@@ -111,6 +111,23 @@ int log_create(int dir_fd, uint64_t generation, struct stage_log **ret, struct e
 	return 0;
 }
 
+/* all_zeros - whether a log has no content at all; false also where it cannot be read. */
+static bool all_zeros(const struct stage_log *l, uint64_t size)
+{
+	uint8_t piece[4096];
+
+	for (uint64_t at = 0; at < size; at += sizeof(piece)) {
+		size_t n = (size_t)u64_min(sizeof(piece), size - at);
+
+		if (io_pread(l->fd, piece, n, at, NULL))
+			return false;
+		for (size_t i = 0; i < n; i++)
+			if (piece[i])
+				return false;
+	}
+	return true;
+}
+
 /* read_head - *ret_torn: it was never written whole. */
 static int read_head(struct stage_log *l, bool *ret_torn, struct err *e)
 {
@@ -129,7 +146,7 @@ static int read_head(struct stage_log *l, bool *ret_torn, struct err *e)
 		return rc;
 	if (codec_crc32c_sum(0, head, 44) != rd_uint(&(struct slice){head + 44, 4, false}, 4)) {
 		/* a file that got its size and no content before the power went */
-		if (st.st_size == LOG_HEAD)
+		if (st.st_size == LOG_HEAD || all_zeros(l, (uint64_t)st.st_size))
 			return 0;
 		return err_set(e, -EBADMSG, "'%s' is damaged at offset 0", l->name);
 	}
@@ -283,9 +300,16 @@ int log_sync(struct stage_log *l, uint64_t end, struct err *e)
 
 	if (was >= end)
 		return 0;
+	if (atomic_load(&l->failed))
+		return err_set(e, -EIO,
+			       "'%s': an earlier sync failed, so what it holds may not be on the "
+			       "disk until it is committed",
+			       l->name);
 	rc = io_sync(l->fd, false, e);
-	if (rc)
+	if (rc) {
+		atomic_store(&l->failed, true);
 		return err_wrap(e, rc, "'%s'", l->name);
+	}
 	while (was < end && !atomic_compare_exchange_weak(&l->synced, &was, end))
 		continue;
 	return 0;

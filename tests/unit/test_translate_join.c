@@ -88,6 +88,28 @@ static uint32_t form_of(struct join_forms *f, const struct one *o)
 	return ret;
 }
 
+/* What cannot be read in the first member is unreadable in the joined dataset, and not absent. */
+static void test_unreadable(void **state)
+{
+	static const struct ds_lost lost[] = {{.group = 0, .name = "damaged"}};
+	struct join j = {.n_members = 2};
+	struct source first = {0};
+	struct one o;
+
+	(void)state;
+	begin(&o, DT_FLOAT, 4);
+	o.ds.format = "netCDF-4";
+	o.ds.lost = lost;
+	o.ds.n_lost = 1;
+	first.ds = o.ds;
+	j.first = &first;
+	arena_init(&j.base.ds.arena, 1 << 20);
+	assert_int_equal(join_copy_model(&j, NULL), 0);
+	assert_int_equal(ds_absent(&j.base.ds, 0, "damaged", 7, NULL), -EIO);
+	assert_int_equal(ds_absent(&j.base.ds, 0, "nothing", 7, NULL), -ENOENT);
+	arena_release(&j.base.ds.arena);
+}
+
 static void test_names(void **state)
 {
 	static const struct {
@@ -521,6 +543,7 @@ static void test_index(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_names),         cmocka_unit_test(test_folders),
 		cmocka_unit_test(test_forms),         cmocka_unit_test(test_hostile_forms),
 		cmocka_unit_test(test_types),         cmocka_unit_test(test_packed),

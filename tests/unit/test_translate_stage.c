@@ -499,6 +499,74 @@ static void write_log(struct fx *f, unsigned generation, const uint8_t *b, size_
 	(void)fclose(p);
 }
 
+/* a log that got its length and no content before the power went holds nothing; one that has
+ * content behind a head that is gone is damaged */
+static void test_never_written(void **state)
+{
+	struct fx *f = *state;
+	uint8_t *b = calloc(1, 9000);
+
+	assert_non_null(b);
+	stage_close(f->s);
+	f->s = NULL;
+	write_log(f, 1, b, 9000);
+	reopen(f);
+	assert_string_equal(keys(f->s, UINT64_MAX), "");
+	stage_close(f->s);
+	f->s = NULL;
+	b[8999] = 1;
+	write_log(f, 1, b, 9000);
+	assert_int_equal(stage_open(f->fd, false, &f->s, NULL), -EBADMSG);
+	free(b);
+}
+
+/* what the disk did not take: each fdatasync fails as long as this is set */
+static bool syncs_fail;
+
+int fdatasync(int fd)
+{
+	if (syncs_fail) {
+		errno = EIO;
+		return -1;
+	}
+	return fsync(fd);
+}
+
+/* a sync that failed: Linux gives the error once. The log keeps it, so that no later sync confirms
+ * what may not be on the disk; what a commit leaves goes to the next log, and is synced there. */
+static void test_failed_sync(void **state)
+{
+	struct fx *f = *state;
+	struct err e = ERR_INIT;
+	uint64_t g;
+
+	put(f, "a", "one");
+	syncs_fail = true;
+	assert_int_equal(stage_sync(f->s, &e), -EIO);
+	syncs_fail = false;
+	assert_int_equal(stage_sync(f->s, &e), -EIO);
+	assert_non_null(strstr(e.msg, "an earlier sync failed"));
+	put(f, "b", "two");
+	assert_int_equal(stage_sync(f->s, &e), -EIO);
+	/* it cannot be left in the log that failed */
+	assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
+	put(f, "c", "three");
+	syncs_fail = true;
+	assert_int_equal(retire(f, "a"), -EIO);
+	assert_int_equal(files(f), 2);
+	syncs_fail = false;
+	assert_int_equal(retire(f, "a"), -EIO);
+	assert_int_equal(files(f), 2);
+	stage_thaw(f->s);
+	put(f, "d", "four");
+	assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
+	put(f, "e", "five");
+	assert_int_equal(retire(f, "a"), 0);
+	assert_int_equal(stage_sync(f->s, NULL), 0);
+	reopen(f);
+	assert_string_equal(keys(f->s, UINT64_MAX), "a: e:");
+}
+
 /* every length that a log can be cut to: what is whole is there, and one can go on */
 static void test_torn(void **state)
 {
@@ -725,7 +793,8 @@ int main(void)
 		TEST(test_keys),    TEST(test_large),   TEST(test_generations),
 		TEST(test_thaw),    TEST(test_full),    TEST(test_torn),
 		TEST(test_damaged), TEST(test_hostile), TEST(test_mimicry),
-		TEST(test_power),   TEST(test_bare), TEST(test_nothing_left),
+		TEST(test_power),   TEST(test_bare),    TEST(test_nothing_left),
+		TEST(test_failed_sync), TEST(test_never_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
