@@ -98,6 +98,11 @@ int child_start(const struct child_kind *kind, void *own, const void *data, size
  * signal does not change it. */
 int child_end(struct child_proc *c);
 
+/* child_errno - what a child may say: one of the errors that are its own, or that memory or
+ * descriptors are short; all else, which the server would take for a state of the source or of the
+ * request (-ENOENT, -ESTALE, -EINTR ...), is -EIO. */
+int child_errno(int64_t rc);
+
 /* child_take - n bytes from it before `end` (child_now). CHILD_WRONG is for callers. */
 enum child_taken { CHILD_TAKEN, CHILD_GONE, CHILD_LATE, CHILD_WRONG };
 enum child_taken child_take(int sock, void *out, size_t n, int64_t end);

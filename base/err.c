@@ -57,14 +57,13 @@ int err_wrap(struct err *e, int code, const char *fmt, ...)
 
 	if (!e)
 		return code;
-	if (!e->code)
-		e->code = code;
+	e->code = code;
 	va_start(ap, fmt);
 	format(head, sizeof(head), fmt, ap);
 	va_end(ap);
 	memcpy(tail, e->msg, sizeof(tail));
 	join(e, head, tail);
-	return e->code;
+	return code;
 }
 
 int err_sys(struct err *e, int errnum, const char *fmt, ...)

@@ -34,8 +34,8 @@ struct err {
  * Returns code, so that `return err_set(e, -EIO, ...)` reads well. e may be NULL. */
 int err_set(struct err *e, int code, const char *fmt, ...) NZ_PRINTF(3, 4);
 
-/* err_wrap - put "<text>: " in front of what e already says; e->code stays.
- * Returns e->code, or `code` when e is NULL. */
+/* err_wrap - put "<text>: " in front of what e already says; e->code becomes `code`, which is the
+ * failure's own in most cases. Returns code, whether or not e is NULL. */
 int err_wrap(struct err *e, int code, const char *fmt, ...) NZ_PRINTF(3, 4);
 
 /* err_sys - record -errnum with "<text>: <strerror>". Returns -errnum. */

@@ -230,7 +230,7 @@ static enum child_taken take_reason(struct decoder *d, const struct child_answer
 	if (got != CHILD_TAKEN)
 		return got;
 	text[a->len] = '\0';
-	*ret_rc = err_set(e, a->rc == -ENOENT ? -EIO : (int)a->rc, "%s", text);
+	*ret_rc = err_set(e, child_errno(a->rc), "%s", text);
 	return CHILD_TAKEN;
 }
 
@@ -329,11 +329,12 @@ static int decode_apart(const struct codec_ops *ops, struct codec_scratch *s,
 	const struct codec_chain chain = {.n = 1, .specs = spec};
 	struct decoder_request q = {.elem_size = elem_size, .any = 1};
 	enum decoder_end end_of = DECODER_AGAIN;
+	unsigned tries = 0;
 	int rc = 0;
 
 	if (!apart() || !strange(ops))
 		return ops->decode(s, spec, elem_size, in, in_len, out, cap, ret_len, e);
-	while (end_of == DECODER_AGAIN) {
+	while (end_of == DECODER_AGAIN && tries++ < DECODER_TRIES) {
 		struct decoder *d;
 		uint8_t *to;
 

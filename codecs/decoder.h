@@ -29,6 +29,8 @@ bool codec_chain_apart(const struct codec_chain *chain, uint32_t mask);
 int decoder_take(const struct codec_chain *chain, size_t in_len, size_t out_len,
 		 struct decoder **ret, uint8_t **ret_in, struct err *e) NZ_MUST_USE;
 
+enum { DECODER_TRIES = 3 }; /* of a chunk with which decoders die that others used before */
+
 /* decoder_run - as codec_chain_decode, of what was put there, into out.
  * ret  DECODER_AGAIN: the process died, perhaps of what it did before: take another, put the bytes
  *      there again. DECODER_FATAL: it died of this chunk, or did not answer

@@ -180,7 +180,7 @@ static enum child_taken take_reason(struct worker *w, const struct child_answer 
 	if (got != CHILD_TAKEN)
 		return got;
 	text[a->len] = '\0';
-	*ret_rc = err_set(e, a->rc == -ENOENT ? -EIO : (int)a->rc, "%s", text);
+	*ret_rc = err_set(e, child_errno(a->rc), "%s", text);
 	return CHILD_TAKEN;
 }
 

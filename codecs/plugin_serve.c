@@ -68,8 +68,6 @@ static size_t room_of(void *p, size_t said)
 /* changed - a library that was looked at when the table was made. */
 static int changed(int rc, struct err *e)
 {
-	if (rc == -EBADMSG && e)
-		e->code = -EIO;
 	return rc == -EBADMSG ? err_wrap(e, -EIO, "it has changed") : rc;
 }
 

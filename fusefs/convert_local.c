@@ -61,8 +61,11 @@ static int tree_write(struct convert_out *o, struct convert *c, const struct con
 		return err_sys(e, errno, "'%.200s'", u->path);
 	do {
 		rc = convert_read(c, u->id, off, room, CONVERT_PIECE, &n, e);
-		if (rc == 0 && n > 0 && io_pwrite(fd, room, n, off, e) < 0)
-			rc = err_wrap(e, -EIO, "writing '%.200s'", u->path);
+		if (rc == 0 && n > 0) {
+			rc = io_pwrite(fd, room, n, off, e);
+			if (rc < 0)
+				rc = err_wrap(e, rc, "writing '%.200s'", u->path);
+		}
 		off += rc == 0 ? n : 0;
 	} while (rc == 0 && n == CONVERT_PIECE);
 	*ret = off;
@@ -77,8 +80,11 @@ static int file_write(struct convert_out *o, struct convert *c, const struct con
 
 	if (rc == 0 && n != u->len)
 		rc = err_set(e, -EIO, "the file is shorter than it was said to be");
-	if (rc == 0 && io_pwrite(of(o)->fd, room, n, u->off, e) < 0)
-		rc = err_wrap(e, -EIO, "writing '%.200s'", c->setup->cfg->out);
+	if (rc == 0) {
+		rc = io_pwrite(of(o)->fd, room, n, u->off, e);
+		if (rc < 0)
+			rc = err_wrap(e, rc, "writing '%.200s'", c->setup->cfg->out);
+	}
 	*ret = rc == 0 ? n : 0;
 	return rc;
 }

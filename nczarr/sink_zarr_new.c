@@ -223,6 +223,7 @@ static int shape(struct zarr_sink *s, uint32_t array, const struct sink_new *how
 {
 	struct ds_array *a = &s->shown_arrays[array];
 	char tmp[200];
+	int rc;
 
 	if (how->chunk && a->rank) {
 		for (uint32_t d = 0; d < a->rank; d++)
@@ -234,9 +235,10 @@ static int shape(struct zarr_sink *s, uint32_t array, const struct sink_new *how
 			return err_nomem(e);
 	}
 	s->shown.arena = s->arena; /* grids are allocated there */
-	if (ds_array_finish(&s->shown, a, UINT64_MAX / 4, e) < 0)
-		return err_wrap(e, -ERANGE, "%s", zs_say(&s->now->ds, array, tmp));
-	s->arena = s->shown.arena;
+	rc = ds_array_finish(&s->shown, a, UINT64_MAX / 4, e);
+	s->arena = s->shown.arena; /* it may have grown, also on failure */
+	if (rc < 0)
+		return err_wrap(e, rc, "%s", zs_say(&s->now->ds, array, tmp));
 	zr_grid_chunks(a, &s->grids[array]);
 	return 0;
 }

@@ -368,7 +368,7 @@ static int take_values(struct join *j, struct join_array *x, struct ds_array *a,
 		rc = join_convert(&join_part_of(j, array, i)->conv, m->coord,
 				  x->values + m->start * a->type.size, (size_t)m->len, e);
 		if (rc < 0)
-			return err_wrap(e, -EINVAL, "'%s': '%s'", join_name(m->path), a->name);
+			return err_wrap(e, rc, "'%s': '%s'", join_name(m->path), a->name);
 	}
 	return 0;
 }

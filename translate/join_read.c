@@ -154,9 +154,9 @@ static int next_in_member(struct join *j, uint32_t array, uint64_t from, uint64_
 	local = from - p.first * row;
 	rc = source_next(t.at->source, t.array, local, &found, e);
 	if (rc == -ENOENT) {
-		join_give(j, p.member);
 		*ret = end;
-		return 1;
+		rc = checked(j, &t, 0, e);
+		return rc < 0 ? rc : 1;
 	}
 	*ret = found + p.first * row;
 	return checked(j, &t, rc, e);

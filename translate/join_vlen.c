@@ -141,6 +141,8 @@ static int collect(struct vlen *x, struct err *e)
 		rc = put_member(x, m, at, e);
 		if (rc == 0)
 			rc = source_check(at->source, e);
+		if (rc == -ESTALE)
+			atomic_store(&j->stale, true);
 		if (rc < 0)
 			rc = err_wrap(e, rc, "'%s'", join_name(j->members[m].path));
 		join_give(j, m);

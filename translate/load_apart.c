@@ -50,6 +50,7 @@ int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
 	const struct ds_array *a = &c->source->ds.arrays[array];
 	const size_t n = (size_t)w->ref.len;
 	enum decoder_end end = DECODER_AGAIN;
+	unsigned tries = 0;
 	int rc = refuse(c, array, linear, e);
 
 	while (rc == 0 && end == DECODER_AGAIN) {
@@ -65,6 +66,9 @@ int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
 			rc = decoder_run(d, &a->chain, way_skipped(a, &w->ref), a->type.size,
 					 out, &end, e);
 		decoder_give(d);
+		/* other threads used each of these decoders before: it is this chunk */
+		if (end == DECODER_AGAIN && ++tries == DECODER_TRIES)
+			end = DECODER_FATAL;
 		if (end == DECODER_FATAL)
 			remember(c, array, linear);
 		if (end == DECODER_AGAIN)

@@ -78,7 +78,8 @@ static const struct {
 } known[] = {
 	{"CDF", 3, "a classic netCDF file of an unknown version",
 	 "versions 1, 2 and 5 are defined: is it damaged?"},
-	{"\x0e\x03\x13\x01", 4, "an HDF4 file", "convert it: h4toh5 old.hdf new.h5"},
+	{"\x0e\x03\x13\x01", 4, "an HDF4 file that cannot be read",
+	 "is it damaged? a build without libhdf4 reads none: h4toh5 old.hdf new.h5"},
 	{"GRIB", 4, "a GRIB file", "convert it to netCDF-4"},
 	{"\x1f\x8b", 2, "compressed by gzip", "decompress it first: gunzip"},
 	{"BZh", 3, "compressed by bzip2", "decompress it first: bunzip2"},

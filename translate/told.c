@@ -211,6 +211,8 @@ int told_chunk(struct chunkio *c, struct source *s, const struct plan *p, uint32
 	}
 	buf_init(&path, PATH_MAX_BYTES);
 	rc = place(s, array, linear, &x.ref, &path, &off, e);
+	if (rc == 0 && !buf_ok(&path))
+		rc = err_set(e, -ERANGE, "the path is too long");
 	if (rc == 0 && what == TOLD_SOURCE)
 		buf_put(out, path.data, path.len);
 	else if (rc == 0)

@@ -499,7 +499,7 @@ int commits_room(struct tree *t, struct err *e)
 	unlock(t);
 	if (!rc || rc == -ENOSPC || rc == -EDQUOT || rc == -ESTALE)
 		return rc;
-	return err_wrap(e, -EIO, "too much waits for a commit"), -EIO;
+	return err_wrap(e, -EIO, "too much waits for a commit");
 }
 
 void commits_note(struct tree *t)

@@ -214,6 +214,20 @@ static int prepare(void **state)
 	return child_prepared() ? 0 : -1;
 }
 
+/* A child says what is wrong with its work, not what the server is to do about a source. */
+static void test_errno(void **state NZ_UNUSED)
+{
+	assert_int_equal(child_errno(-EBADMSG), -EBADMSG);
+	assert_int_equal(child_errno(-EOPNOTSUPP), -EOPNOTSUPP);
+	assert_int_equal(child_errno(-ENOMEM), -ENOMEM);
+	assert_int_equal(child_errno(-ENOENT), -EIO);
+	assert_int_equal(child_errno(-ESTALE), -EIO);
+	assert_int_equal(child_errno(-EINTR), -EIO);
+	assert_int_equal(child_errno(-EAGAIN), -EIO);
+	assert_int_equal(child_errno(0), -EIO);
+	assert_int_equal(child_errno(-5000), -EIO);
+}
+
 #define FORKED(fn)                                                                             \
 	{                                                                                      \
 #fn ", by the forker", fn, prepare, NULL, NULL                                 \
@@ -222,6 +236,7 @@ static int prepare(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_errno),
 		cmocka_unit_test(test_echo),
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_life),

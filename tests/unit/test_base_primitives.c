@@ -170,11 +170,15 @@ static void errors_join_and_truncate(void **state)
 
 	(void)state;
 	assert_int_equal(err_set(&e, -EBADMSG, "length %d exceeds %d\n", 7, 5), -EBADMSG);
-	assert_int_equal(err_wrap(&e, -EIO, "chunk index"), -EBADMSG);
+	assert_int_equal(err_wrap(&e, -EBADMSG, "chunk index"), -EBADMSG);
 	assert_string_equal(e.msg, "chunk index: length 7 exceeds 5?");
+	assert_int_equal(e.code, -EBADMSG);
 	memset(longer, 'x', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = '\0';
-	assert_int_equal(err_wrap(&e, -EIO, "%s", longer), -EBADMSG);
+	/* the same with a text as without one */
+	assert_int_equal(err_wrap(&e, -EIO, "%s", longer), -EIO);
+	assert_int_equal(e.code, -EIO);
+	assert_int_equal(err_wrap(NULL, -EIO, "%s", longer), -EIO);
 	assert_int_equal(strlen(e.msg), ERR_TEXT_MAX - 1);
 	assert_int_equal(err_sys(&e, ENOENT, "open '%s'", "x"), -ENOENT);
 	assert_string_equal(e.msg, "open 'x': No such file or directory");
