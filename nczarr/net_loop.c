@@ -40,11 +40,12 @@ void net_take(struct net_list *l, struct net_request *r)
 
 /* Hosts. */
 
+/* drop_hosts - make room for one more, as far as hosts are idle. */
 static void drop_hosts(struct net *n)
 {
 	struct net_host **at = &n->hosts;
 
-	while (*at && n->n_hosts > HOSTS_KEPT) {
+	while (*at && n->n_hosts >= HOSTS_KEPT) {
 		struct net_host *h = *at;
 
 		if (h->refs) {
@@ -68,10 +69,10 @@ static struct net_host *host_new(struct net *n, const char *key)
 		free(h);
 		return NULL;
 	}
+	drop_hosts(n); /* the new one is idle, too, until it is returned */
 	h->next = n->hosts;
 	n->hosts = h;
 	n->n_hosts++;
-	drop_hosts(n);
 	return h;
 }
 

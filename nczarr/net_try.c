@@ -20,10 +20,19 @@
 
 /* Where it is connected to. */
 
+/* is_proxy - whether a connection to this port is one to the proxy. An address that has the proxy's
+ * port itself may be asked directly (no_proxy), so that it is checked as any other. */
+static bool is_proxy(const struct net_request *r, int port)
+{
+	const struct net *n = r->net;
+
+	return n->proxied && port == n->proxy_port && r->at.port != n->proxy_port &&
+	       !r->want.no_proxy;
+}
+
 static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
 {
 	struct net_request *r = arg;
-	const struct net *n = r->net;
 	enum net_kind kind = net_kind_of(&addr->addr);
 	uint16_t port = 0;
 
@@ -34,7 +43,7 @@ static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sock
 		memcpy(be, (const uint8_t *)&addr->addr + 2, 2);
 		port = (uint16_t)(be[0] << 8 | be[1]);
 	}
-	if (!(n->proxied && port == n->proxy_port) && !net_may_ask(r, kind)) {
+	if (!is_proxy(r, port) && !net_may_ask(r, kind)) {
 		r->fault = FAULT_PLACE;
 		return CURL_SOCKET_BAD;
 	}
@@ -45,9 +54,8 @@ static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sock
 static int on_request(void *arg, char *ip, char *own_ip, int port, int own_port)
 {
 	struct net_request *r = arg;
-	const struct net *n = r->net;
 	enum net_kind kind = ip ? net_kind_of_text(ip) : NET_PUBLIC;
-	bool proxy = n->proxied && port == n->proxy_port;
+	bool proxy = is_proxy(r, port);
 
 	(void)own_ip;
 	(void)own_port;

@@ -228,6 +228,7 @@ int s3_start(struct s3_call *c, net_done_fn *done, void *arg, struct err *e)
 
 int s3_do(struct s3_call *c, struct net_answer *ret, struct err *e)
 {
+	struct err why = ERR_INIT;
 	bool again = true;
 	int rc;
 
@@ -239,7 +240,10 @@ int s3_do(struct s3_call *c, struct net_answer *ret, struct err *e)
 		if (rc < 0)
 			return rc;
 		w = want_of(c);
-		if (net_do(c->s->net, &w, ret, e) < 0 && ret->status == 0)
+		rc = net_do(c->s->net, &w, ret, &why);
+		if (rc < 0 && !*ret->e.msg) /* nothing was sent: only net_do knows why */
+			ret->e = why;
+		if (rc < 0 && ret->status == 0)
 			return s3_failed(c, ret, e);
 		again = s3_learns(c, ret);
 		if (again)

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/beneath.h"
+#include "base/list.h"
 #include "base/stop.h"
 #include "base/url.h"
 
@@ -25,25 +26,26 @@
  * noticed. */
 struct refs_target {
 	struct refs_target *next; /* of its hash */
+	struct list_link idle;    /* of refs_targets.idle, while it is open and not used */
 	struct blob *blob;        /* NULL: closed; owned */
 	struct blob local;        /* what blob is, for files */
 	uint64_t seen;            /* of the file when it was open first; 0: it never was */
-	uint64_t used;            /* when it was given back */
 	uint32_t users;
 	bool opening;
 	char url[];
 };
 
-#define SLOTS 1024
+#define SLOTS_FIRST 1024
 
 struct refs_targets {
 	char *address, *dir, *link_root; /* owned */
 	const struct refs_reach *reach;
 	pthread_mutex_t lock; /* of all that follows */
 	pthread_cond_t opened;
-	struct refs_target *slots[SLOTS];
+	struct refs_target **slots; /* n_slots, a power of two */
+	size_t n_slots, n_targets;
+	struct list_link idle;      /* the last that was given back is first */
 	uint32_t n_open;
-	uint64_t clock;
 	_Atomic bool changed;
 };
 
@@ -69,6 +71,10 @@ int refs_targets_new(const struct refs_home *home, struct refs_targets **ret, st
 	t->dir = home->dir ? realpath(home->dir, NULL) : NULL;
 	t->link_root = home->link_root ? realpath(home->link_root, NULL) : NULL;
 	t->reach = home->reach;
+	list_init(&t->idle);
+	t->slots = alloc_array(SLOTS_FIRST, sizeof(struct refs_target *));
+	t->n_slots = t->slots ? SLOTS_FIRST : 0;
+	ok = ok && t->slots;
 	if (!ok || (home->dir && !t->dir)) {
 		refs_targets_free(t);
 		return err_nomem(e);
@@ -90,7 +96,7 @@ void refs_targets_free(struct refs_targets *t)
 {
 	if (!t)
 		return;
-	for (size_t i = 0; i < SLOTS; i++) {
+	for (size_t i = 0; i < t->n_slots; i++) {
 		while (t->slots[i]) {
 			struct refs_target *x = t->slots[i];
 
@@ -99,6 +105,7 @@ void refs_targets_free(struct refs_targets *t)
 			free(x);
 		}
 	}
+	free(t->slots);
 	(void)pthread_mutex_destroy(&t->lock);
 	(void)pthread_cond_destroy(&t->opened);
 	free(t->address);
@@ -237,9 +244,16 @@ static int put_remote(const char *url, struct buf *out, struct err *e)
 		       url);
 }
 
+/* seen_of - size and version of a remote file, as refs_target.seen. */
+static uint64_t seen_of(const struct blob *b)
+{
+	return (b->size ^ b->version * UINT64_C(0x9e3779b97f4a7c15)) | (uint64_t)1 << 63;
+}
+
 static int open_remote(const struct refs_targets *t, struct refs_target *x, struct err *e)
 {
 	struct buf address;
+	uint64_t seen;
 	int rc;
 
 	buf_init(&address, (size_t)1 << 16);
@@ -253,13 +267,15 @@ static int open_remote(const struct refs_targets *t, struct refs_target *x, stru
 		rc = t->reach->blob(t->reach->arg, t->address, (const char *)address.data,
 				    &x->blob, e);
 	buf_release(&address);
-	if (rc == 0 && x->seen && x->seen != x->blob->size + 1) {
+	if (rc)
+		return rc;
+	seen = seen_of(x->blob);
+	if (x->seen && x->seen != seen) {
 		close_target(x);
 		return err_set(e, -ESTALE, "'%.*s' was changed", SHOWN, x->url);
 	}
-	if (rc == 0)
-		x->seen = x->blob->size + 1;
-	return rc;
+	x->seen = seen;
+	return 0;
 }
 
 /* ---- the few that are open ---- */
@@ -273,19 +289,50 @@ static uint64_t hash(const char *p)
 	return h ^ h >> 29;
 }
 
+static struct refs_target **slot_of(const struct refs_targets *t, const char *url)
+{
+	return &t->slots[hash(url) & (t->n_slots - 1)];
+}
+
+/* widen - lock: twice the slots, where there is memory. */
+static void widen(struct refs_targets *t)
+{
+	size_t n = t->n_slots;
+	struct refs_target **old = t->slots;
+	struct refs_target **slots = alloc_array(2 * n, sizeof(struct refs_target *));
+
+	if (!slots)
+		return;
+	t->slots = slots;
+	t->n_slots = 2 * n;
+	for (size_t i = 0; i < n; i++)
+		while (old[i]) {
+			struct refs_target *x = old[i], **slot = slot_of(t, x->url);
+
+			old[i] = x->next;
+			x->next = *slot;
+			*slot = x;
+		}
+	free(old);
+}
+
 /* find - lock: the target of an address, made when it is new. */
 static struct refs_target *find(struct refs_targets *t, const char *url, bool make)
 {
-	struct refs_target **slot = &t->slots[hash(url) % SLOTS], *x;
+	struct refs_target **slot, *x;
 	size_t n = strlen(url) + 1;
 
-	for (x = *slot; x; x = x->next)
+	for (x = *slot_of(t, url); x; x = x->next)
 		if (strcmp(x->url, url) == 0)
 			return x;
 	x = make ? alloc_array(1, sizeof(*x) + n) : NULL;
 	if (!x)
 		return NULL;
 	memcpy(x->url, url, n);
+	list_init(&x->idle);
+	if (++t->n_targets > t->n_slots)
+		widen(t);
+	slot = slot_of(t, url);
 	x->next = *slot;
 	*slot = x;
 	return x;
@@ -294,19 +341,21 @@ static struct refs_target *find(struct refs_targets *t, const char *url, bool ma
 /* trim - lock: close what was not used for longest, when too many are open. */
 static void trim(struct refs_targets *t)
 {
-	while (t->n_open > OPEN_MAX_TARGETS) {
-		struct refs_target *oldest = NULL;
+	while (t->n_open > OPEN_MAX_TARGETS && t->idle.prev != &t->idle) {
+		struct refs_target *x = CONTAINER_OF(t->idle.prev, struct refs_target, idle);
 
-		for (size_t i = 0; i < SLOTS; i++)
-			for (struct refs_target *x = t->slots[i]; x; x = x->next)
-				if (x->blob && x->users == 0 && !x->opening &&
-				    (!oldest || x->used < oldest->used))
-					oldest = x;
-		if (!oldest)
-			return;
-		close_target(oldest);
+		list_remove(&x->idle);
+		list_init(&x->idle);
+		close_target(x);
 		t->n_open--;
 	}
+}
+
+/* use - lock: one more user of an open target. */
+static void use(struct refs_target *x)
+{
+	if (x->users++ == 0)
+		list_remove(&x->idle);
 }
 
 int refs_target_take(struct refs_targets *t, const char *url, struct refs_target **ret,
@@ -334,7 +383,7 @@ int refs_target_take(struct refs_targets *t, const char *url, struct refs_target
 		(void)pthread_cond_broadcast(&t->opened);
 	}
 	if (x && rc == 0)
-		x->users++;
+		use(x);
 	(void)pthread_mutex_unlock(&t->lock);
 	if (!x)
 		return err_nomem(e);
@@ -360,7 +409,7 @@ bool refs_target_if_open(struct refs_targets *t, const char *url, struct refs_ta
 	if (x && (x->opening || !x->blob))
 		x = NULL;
 	if (x)
-		x->users++;
+		use(x);
 	(void)pthread_mutex_unlock(&t->lock);
 	*ret = x;
 	*ret_blob = x ? x->blob : NULL;
@@ -370,8 +419,8 @@ bool refs_target_if_open(struct refs_targets *t, const char *url, struct refs_ta
 void refs_target_give(struct refs_targets *t, struct refs_target *x)
 {
 	(void)pthread_mutex_lock(&t->lock);
-	x->users--;
-	x->used = ++t->clock;
+	if (--x->users == 0)
+		list_add(&t->idle, &x->idle);
 	trim(t);
 	(void)pthread_mutex_unlock(&t->lock);
 }

@@ -48,6 +48,8 @@ struct zs_far {
 	struct arena arena;
 	struct gathered *steps;
 	size_t n_steps, c_steps;
+	size_t *aways;           /* n_aways steps: directories that go */
+	size_t n_aways, c_aways;
 	struct expected *seen;
 	size_t n_seen, c_seen;
 	json_t *known; /* key -> number in seen */
@@ -93,6 +95,7 @@ void zs_far_free(struct zs_far *f)
 	json_decref(f->homes);
 	json_decref(f->drops);
 	free(f->steps);
+	free(f->aways);
 	free(f->seen);
 	free(f->moved);
 	free(f->copies);
@@ -196,6 +199,11 @@ int zs_far_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, st
 
 	if (!copy || grow_array(&f->steps, &f->c_steps, f->n_steps + 1, sizeof(*f->steps)) < 0)
 		return err_nomem(e);
+	if (op == ZS_AWAY) {
+		if (grow_array(&f->aways, &f->c_aways, f->n_aways + 1, sizeof(*f->aways)) < 0)
+			return err_nomem(e);
+		f->aways[f->n_aways++] = f->n_steps;
+	}
 	f->steps[f->n_steps++] = (struct gathered){.op = op, .n = n, .key = copy};
 	if (op == ZS_PUT || op == ZS_DOC || op == ZS_ROOT)
 		rc = enter(f->puts, key, e);
@@ -400,11 +408,11 @@ static int fetch(void *arg, size_t i, struct err *e)
 /* expand - what whole directories mean, object by object. */
 static int expand(struct zs_far *f, struct err *e)
 {
+	const char *to = NULL;
 	int rc = 0;
 
-	for (size_t i = 0, n = f->n_steps; rc == 0 && i < n; i++)
-		if (f->steps[i].op == ZS_AWAY)
-			rc = gather(f, f->steps[i].key, i, DEEP, e);
+	for (size_t i = 0; rc == 0 && i < f->n_aways; i++)
+		rc = gather(f, f->steps[f->aways[i]].key, f->aways[i], DEEP, e);
 	if (rc || f->n_moved == 0)
 		return rc;
 	f->copies = alloc_array(f->n_moved, sizeof(*f->copies));
@@ -412,8 +420,9 @@ static int expand(struct zs_far *f, struct err *e)
 	if (!f->copies || !f->from)
 		return err_nomem(e);
 	for (size_t i = 0; rc == 0 && i < f->n_moved; i++) {
-		const char *to = into(f, f->steps[f->moved[i].away].n);
-
+		/* objects of one directory follow each other */
+		if (i == 0 || f->moved[i].away != f->moved[i - 1].away)
+			to = into(f, f->steps[f->moved[i].away].n);
 		if (to)
 			rc = to_copy(f, &f->moved[i], to, e);
 	}
@@ -445,8 +454,8 @@ static int drop(struct zs_far *f, const struct moved *m, struct err *e)
 /* replaced - whether a document is in a directory that goes before. */
 static bool replaced(const struct zs_far *f, const char *key)
 {
-	for (size_t i = 0; i < f->n_steps; i++)
-		if (f->steps[i].op == ZS_AWAY && below(f->steps[i].key, key))
+	for (size_t i = 0; i < f->n_aways; i++)
+		if (below(f->steps[f->aways[i]].key, key))
 			return true;
 	return false;
 }

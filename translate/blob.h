@@ -27,6 +27,7 @@ struct blob {
 	const struct blob_ops *ops;  /* NULL: fd is all there is */
 	int fd;                      /* -1: read through ops; else borrowed, for pread */
 	uint64_t size;               /* bytes of the file when it was opened */
+	uint64_t version;            /* of a store's object (store.h); 0: not known */
 };
 
 /* blob_of_fd - what is open as fd, which is the caller's and outlives the blob. */

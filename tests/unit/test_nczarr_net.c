@@ -629,6 +629,36 @@ static void test_many(void **state)
 	ns_end(&s);
 }
 
+/* More hosts than are remembered: a new one is not let go of before it is used (seen by
+ * AddressSanitizer). */
+static void test_many_hosts(void **state)
+{
+	const struct net_options once = {.connect_ms = 1000,
+					 .stall_ms = 1000,
+					 .total_ms = 3000,
+					 .tries = 1,
+					 .connections = 1,
+					 .requests = 4};
+	struct net *n = net_of(&once);
+	struct ns_server s;
+
+	(void)state;
+	ns_begin(&s, hello, NULL);
+	for (int i = 1; i <= 150; i++) {
+		char url[64];
+		struct net_want w = {.method = "GET", .url = url, .max_body = 100};
+		struct net_answer a;
+
+		/* the server listens at the first only: the others refuse */
+		(void)snprintf(url, sizeof(url), "http://127.0.0.%d:%s", i % 75 + 1,
+			       strrchr(s.url, ':') + 1);
+		assert_int_equal(net_do(n, &w, &a, NULL), i % 75 ? -EIO : 0);
+		net_answer_release(&a);
+	}
+	net_free(n);
+	ns_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -649,6 +679,7 @@ int main(void)
 		cmocka_unit_test(test_freed_in_flight),
 		cmocka_unit_test(test_queue_ends),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_many_hosts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

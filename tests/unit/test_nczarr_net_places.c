@@ -247,12 +247,42 @@ static void test_netrc(void **state)
 	check_netrc("machine a login \"", "a", true, NULL);
 }
 
+/* A proxy that redirects to its own port of another address, which no_proxy excepts. */
+static bool to_own_port(void *arg, struct ns_call *c)
+{
+	char line[100];
+
+	(void)snprintf(line, sizeof(line), "Location: http://localhost:%s/\r\n",
+		       strrchr(arg, ':') + 1);
+	return ns_say(c, "302 Found", line, "", 0);
+}
+
+static void test_proxy_port(void **state)
+{
+	struct ns_server s;
+	struct net_options o = quick;
+	struct net_want w = {.url = "http://data.invalid/"};
+	struct net_answer a;
+
+	(void)state;
+	ns_begin(&s, to_own_port, s.url);
+	o.proxy = s.url;
+	o.tries = 1;
+	(void)setenv("no_proxy", "localhost", 1);
+	assert_true(get(&o, &w, &a) < 0);
+	(void)unsetenv("no_proxy");
+	assert_says(&a, "leads to this machine or into a private network");
+	net_answer_release(&a);
+	ns_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_redirects), cmocka_unit_test(test_redirect_limits),
 		cmocka_unit_test(test_kinds),     cmocka_unit_test(test_link_local),
 		cmocka_unit_test(test_secrets),   cmocka_unit_test(test_netrc),
+		cmocka_unit_test(test_proxy_port),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

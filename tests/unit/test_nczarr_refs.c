@@ -432,11 +432,74 @@ static void test_changed(void **state)
 	assert_int_equal(rmdir(top), 0);
 }
 
+/* A remote file that was closed and is opened again is recognised by its version, not by its size
+ * alone; and each of many files is found again. */
+static uint64_t version_now;
+
+static void free_blob(struct blob *b)
+{
+	free(b);
+}
+
+static const struct blob_ops fake_ops = {.close = free_blob};
+
+static int versioned(void *arg, const char *from, const char *address, struct blob **ret,
+		     struct err *e)
+{
+	struct blob *b = calloc(1, sizeof(*b));
+
+	(void)arg;
+	(void)from;
+	(void)e;
+	assert_non_null(b);
+	asked++;
+	*b = (struct blob){.ops = &fake_ops,
+			   .fd = -1,
+			   .size = 1000,
+			   .version = strstr(address, "/f0") ? version_now : 7};
+	*ret = b;
+	return 0;
+}
+
+static void test_remote_version(void **state)
+{
+	struct refs_reach reach = {.blob = versioned};
+	struct refs_home home = {.address = "https://h/r.json", .reach = &reach};
+	struct refs_targets *t;
+	struct refs_target *x;
+	struct blob *b;
+	struct err e = ERR_INIT;
+	char url[40];
+
+	(void)state;
+	version_now = 1;
+	asked = 0;
+	assert_int_equal(refs_targets_new(&home, &t, &e), 0);
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < 3000; i++) {
+			(void)snprintf(url, sizeof(url), "https://h/%c%d", i ? 'g' : 'f', i);
+			assert_int_equal(refs_target_take(t, url, &x, &b, &e), 0);
+			refs_target_give(t, x);
+		}
+	assert_int_equal(asked, 6000); /* 64 of them stay open, the last ones */
+	assert_true(refs_target_if_open(t, "https://h/g2999", &x, &b));
+	refs_target_give(t, x);
+	assert_true(refs_target_if_open(t, "https://h/g2936", &x, &b));
+	refs_target_give(t, x);
+	assert_false(refs_target_if_open(t, "https://h/g2935", &x, &b));
+	version_now = 2;
+	assert_int_equal(refs_target_take(t, "https://h/f0", &x, &b, &e), -ESTALE);
+	assert_true(refs_targets_changed(t));
+	refs_targets_free(t);
+	asked = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_versions), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_memory),   cmocka_unit_test(test_others),
+		cmocka_unit_test(test_remote_version),
 		cmocka_unit_test(test_hybrid),   cmocka_unit_test(test_own),
 		cmocka_unit_test(test_snappy),   cmocka_unit_test(test_reach),
 		cmocka_unit_test(test_changed),
