@@ -363,7 +363,7 @@ static int settle(struct guest *g, struct err *e)
 	g->region_fd = fd;
 	if (mmap(g->region, used, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
 		return err_sys(e, errno, "protect the dataset's metadata");
-	return guest_verify(g->kind, g->region, used, e);
+	return guest_verify(g->kind, g->region, used, g->opts.max_chunk_bytes, e);
 }
 
 /* ask_anew - with memory that nobody has written to. */

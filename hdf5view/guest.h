@@ -65,6 +65,7 @@ struct guest_verify {
 	size_t size;
 	const struct dataset *ds;
 	uint64_t *left;            /* how much may still be looked at, GUEST_LOOKS at first */
+	uint64_t max_chunk_bytes;  /* of a chunk that can be read */
 };
 
 /* GUEST_LOOKS - bytes of texts and parts of a model that are looked at, however often something is
@@ -84,10 +85,11 @@ bool guest_text(const struct guest_verify *v, const char *s);
 bool guest_flag(const bool *b);
 
 /* guest_verify - whether a region holds a model that can be used without looking at it again: every
- * pointer leads into it, every count and product is right, every text ends. The process that
- * wrote it may have been taken over. Returns 0 or -EBADMSG. */
+ * pointer leads into it, every count and product is right, every text ends, and no chunk that can
+ * be read has more than max_chunk_bytes. The process that wrote it may have been taken over.
+ * Returns 0 or -EBADMSG. */
 int guest_verify(const struct guest_kind *kind, const struct guest_model *m, size_t size,
-		 struct err *e) NZ_MUST_USE;
+		 uint64_t max_chunk_bytes, struct err *e) NZ_MUST_USE;
 
 /* ---- a kind ---- */
 

@@ -183,7 +183,8 @@ static bool grid(const struct guest_verify *v, const struct ds_array *a)
 		    ckd_mul(&n, n, a->grid[i]) || ckd_mul(&bytes, bytes, a->chunk[i]))
 			return false;
 	}
-	return n == a->n_chunks && n < (uint64_t)1 << 62 && bytes == a->chunk_bytes;
+	return n == a->n_chunks && n < (uint64_t)1 << 62 && bytes == a->chunk_bytes &&
+	       (a->unreadable || bytes <= v->max_chunk_bytes);
 }
 
 static bool array(const struct guest_verify *v, const struct ds_array *a)
@@ -263,11 +264,15 @@ static bool rest(const struct guest_verify *v)
 }
 
 int guest_verify(const struct guest_kind *kind, const struct guest_model *m, size_t size,
-		 struct err *e)
+		 uint64_t max_chunk_bytes, struct err *e)
 {
 	uint64_t left = GUEST_LOOKS;
 	const struct guest_verify v = {
-		.base = (const uint8_t *)m, .size = size, .ds = &m->ds, .left = &left};
+		.base = (const uint8_t *)m,
+		.size = size,
+		.ds = &m->ds,
+		.left = &left,
+		.max_chunk_bytes = max_chunk_bytes};
 	bool ok = size >= sizeof(*m) && rest(&v) && HAS(&v, m->ds.arrays, m->ds.n_arrays) &&
 		  groups(&v);
 

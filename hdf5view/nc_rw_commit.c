@@ -123,8 +123,15 @@ static int replaced(void *arg, uint32_t array, uint64_t linear, struct err *e)
 		uint32_t a = array;
 		uint64_t l = linear;
 
-		if (chunk_like(c, c->older[i]->ground, &a, &l))
-			rc = keep(c->v, c->older[i], a, l, e);
+		if (!chunk_like(c, c->older[i]->ground, &a, &l))
+			continue;
+		/* a first write to it may begin its overlay at the same time; what is committed is
+		 * locked already */
+		if (c->older[i] != c->f)
+			(void)pthread_mutex_lock(&c->older[i]->write);
+		rc = keep(c->v, c->older[i], a, l, e);
+		if (c->older[i] != c->f)
+			(void)pthread_mutex_unlock(&c->older[i]->write);
 	}
 	return rc;
 }
@@ -233,7 +240,9 @@ static int decided(struct committing *c, struct err *e)
 	c->f->refs++;
 	v->behind = c->f;
 	(void)pthread_mutex_unlock(&v->lock);
-	return e ? err_set(e, -EIO, "%s", e->msg) : -EIO;
+	if (e)
+		e->code = -EIO; /* its text stays */
+	return -EIO;
 }
 
 int rw_catch_up(struct nc_rw *v, struct err *e)

@@ -119,6 +119,7 @@ struct rw_file {
 struct rw_handle {
 	struct rw_file *file;   /* referred to */
 	bool writes;
+	bool left;              /* it is being closed, and does not count as a writer; lock */
 	bool wrote;             /* since the last commit; `write` of the file */
 	struct rw_handle *next; /* of the view's */
 };

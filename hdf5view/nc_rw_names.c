@@ -149,6 +149,13 @@ static void became(struct nc_rw *v, struct rw_file *f)
 		rw_file_put(v, old);
 }
 
+static void set_name(struct nc_rw *v, struct rw_file *f, char *name)
+{
+	(void)pthread_mutex_lock(&v->lock);
+	f->name = name;
+	(void)pthread_mutex_unlock(&v->lock);
+}
+
 /* take_place - a scratch file becomes the virtual file: it is committed as that. */
 static int take_place(struct nc_rw *v, struct rw_file *f, struct err *e)
 {
@@ -162,10 +169,10 @@ static int take_place(struct nc_rw *v, struct rw_file *f, struct err *e)
 	if (renameat(v->scratch, name, v->opts.dir_fd, to) < 0)
 		return err_sys(e, errno, "'%s'", name);
 	f->copy.all = f->copy.dirty = f->follows_any = true;
-	f->name = NULL;
+	set_name(v, f, NULL);
 	rc = rw_commit(v, f, false, e);
 	if (rc < 0) {
-		f->name = name;
+		set_name(v, f, name);
 		f->copy.dirty = false;
 		if (renameat(v->opts.dir_fd, to, v->scratch, name) < 0)
 			return err_sys(e, errno, "'%s' is '%s/%s' now", name, v->opts.dir, to);

@@ -43,7 +43,7 @@ static void handle_close(struct nc_rw *v, struct rw_handle *h)
 		at = &(*at)->next;
 	*at = h->next;
 	f->handles--;
-	f->writers -= h->writes;
+	f->writers -= h->writes && !h->left;
 	(void)pthread_mutex_unlock(&v->lock);
 	free(h);
 	rw_file_put(v, f);
@@ -277,13 +277,17 @@ int rw_op_fsync(struct view *view, uint64_t id, uint64_t fh, bool data_only, str
 	struct nc_rw *v = nc_rw(view);
 	struct rw_handle *h = rw_handle(fh);
 	struct err why = ERR_INIT;
+	bool scratch;
 	int rc;
 
 	(void)id;
 	(void)data_only;
 	if (!h)
 		return 0;
-	if (h->file->name)
+	(void)pthread_mutex_lock(&v->lock);
+	scratch = h->file->name != NULL;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (scratch)
 		return io_sync(h->file->copy.fd, true, e);
 	rc = due(h) ? commit_file(v, h->file, true, &why) : 0;
 	if (rc == -EBADMSG) /* no HDF5 file, yet: what there is survives */
@@ -329,7 +333,7 @@ static void keep_late(struct nc_rw *v, struct rw_file *f, int rc, const struct e
 static void settle(struct nc_rw *v, struct rw_file *f)
 {
 	struct err e = ERR_INIT;
-	bool done;
+	bool done, written;
 
 	(void)pthread_mutex_lock(&v->commit);
 	(void)pthread_mutex_lock(&f->write);
@@ -337,7 +341,11 @@ static void settle(struct nc_rw *v, struct rw_file *f)
 		f->removed = true;
 		f->kept = false;
 	}
-	done = f == v->now && !v->behind && (f->failed || (f->commits > 0 && !f->copy.dirty));
+	(void)pthread_mutex_lock(&v->lock);
+	written = f->writers > 0; /* it was opened again meanwhile */
+	(void)pthread_mutex_unlock(&v->lock);
+	done = f == v->now && !v->behind && !written &&
+	       (f->failed || (f->commits > 0 && !f->copy.dirty));
 	(void)pthread_mutex_unlock(&f->write);
 	if (done && rw_epoch(v, &e) < 0)
 		log_error("'%s': %s", v->opts.name, e.msg);
@@ -357,7 +365,9 @@ void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
 		return;
 	rc = due(h) ? commit_file(v, h->file, false, &e) : 0;
 	(void)pthread_mutex_lock(&v->lock);
-	last = h->writes && h->file->writers == 1;
+	/* of two that close at once one finds that it is the last */
+	last = h->writes && --h->file->writers == 0;
+	h->left = true;
 	(void)pthread_mutex_unlock(&v->lock);
 	if (rc < 0 && last && !h->file->failed)
 		keep_late(v, h->file, rc, &e);

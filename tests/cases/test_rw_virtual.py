@@ -373,6 +373,57 @@ def test_no_hdf5(t):
     assert versions(store) == before
 
 
+# ---- several writers at once ----
+
+def _close_together(file, rounds):
+    """Two descriptors that wrote, closed by two threads at the same moment."""
+    import threading
+    for _ in range(rounds):
+        fds = [os.open(file, os.O_RDWR) for _ in range(2)]
+        head = os.pread(fds[0], 8, 0)
+        for fd in fds:
+            os.pwrite(fd, head, 0)
+        barrier = threading.Barrier(2)
+
+        def close(fd, barrier=barrier):
+            barrier.wait()
+            os.close(fd)
+        threads = [threading.Thread(target=close, args=(fd,)) for fd in fds]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+
+
+def _change_outside(store):
+    import zarr
+    zarr.open_group(store, mode="r+")["zlib"][:] = 9
+
+
+def _sees_change(file):
+    import h5py
+    import time
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        with h5py.File(file, "r") as f:
+            if (f["zlib"][:] == 9).all():
+                return
+        time.sleep(0.05)
+    raise AssertionError("the mount does not follow the store any more")
+
+
+# SEMANTICS C3
+def test_two_last_writers(t):
+    """Of two writers that close at once one is the last: the mount follows other programs again."""
+    store = t.path("store.zarr")
+    t.call(_make_store, store)
+    with t.mount(store, "rw") as m:
+        file = os.path.join(m.path, "store.nc")
+        t.call(_close_together, file, 100)
+        t.call(_change_outside, store)
+        t.call(_sees_change, file)
+
+
 # ---- what plain Zarr has no word for ----
 
 def _write_layout(path):

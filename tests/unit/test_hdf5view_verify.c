@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#define LIMIT ((uint64_t)1 << 30) /* bytes of a chunk */
+
 static char path[64];
 
 static int make_file(void **state)
@@ -95,7 +97,7 @@ static void test_every_change(void **state)
 {
 	const struct source_ops *const formats[] = {&hdf5_source_ops};
 	const struct source_options opts = {.cut_bytes = 1 << 20,
-					    .max_chunk_bytes = 1 << 30,
+					    .max_chunk_bytes = LIMIT,
 					    .max_index_bytes = 1 << 24,
 					    .max_meta_bytes = 1 << 20};
 	unsigned found = 0, harmless = 0;
@@ -110,7 +112,7 @@ static void test_every_change(void **state)
 	assert_int_equal(source_open(formats, 1, path, &opts, &s, &e), 0);
 	h = h5_of(s);
 	assert_non_null(h->g.region);
-	assert_int_equal(guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, &e), 0);
+	assert_int_equal(guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, LIMIT, &e), 0);
 	/* at the same address, or every pointer would lead out of it */
 	copy = malloc(h->g.region_size);
 	assert_non_null(copy);
@@ -124,7 +126,7 @@ static void test_every_change(void **state)
 		memcpy(at, copy, h->g.region_size);
 		for (unsigned k = next(&seed) % 3 + 1; k > 0; k--)
 			at[next(&seed) % used] = (uint8_t)next(&seed);
-		if (guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, &e) < 0) {
+		if (guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, LIMIT, &e) < 0) {
 			found++;
 		} else {
 			harmless++;
@@ -135,9 +137,13 @@ static void test_every_change(void **state)
 	memcpy(h->g.region, copy, h->g.region_size);
 	/* a truth that is neither */
 	*(unsigned char *)&((struct guest_model *)h->g.region)->ds.arrays[0].uniform = 2;
-	assert_int_equal(guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, &e),
+	assert_int_equal(guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, LIMIT, &e),
 			 -EBADMSG);
 	memcpy(h->g.region, copy, h->g.region_size);
+	/* a chunk of 32 bytes, and the limit */
+	assert_int_equal(guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, 32, &e), 0);
+	assert_int_equal(guest_verify(&h5_guest_kind, h->g.region, h->g.region_size, 31, &e),
+			 -EBADMSG);
 	free(copy);
 	source_close(s);
 }
@@ -198,7 +204,7 @@ static struct whole *whole(void)
 
 static int verified(const struct whole *w, struct err *e)
 {
-	return guest_verify(&own_kind, &w->m, sizeof(*w), e);
+	return guest_verify(&own_kind, &w->m, sizeof(*w), LIMIT, e);
 }
 
 static void refused(const struct whole *w)
