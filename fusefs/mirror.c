@@ -413,19 +413,21 @@ static int mirror_readlink(struct view *v, uint64_t id, struct buf *out, struct 
 	return real_readlink(mirror_of(v), id, out, e);
 }
 
-/* mirror_xattr - only arrays in a Zarr tree have any that are listed: nothing is opened to find
- * that out. */
+/* mirror_xattr - of datasets only arrays in a Zarr tree have any that are listed: nothing is opened
+ * to find that out. */
 static int mirror_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
 			struct err *e)
 {
 	struct mirror *m = mirror_of(v);
 	auto_free char *path = NULL;
-	bool may_have = number_of(id) && inner_of(id) != VIEW_ROOT;
+	bool may_have = inner_of(id) != VIEW_ROOT;
 	enum name_kind kind;
 	struct stat st;
 	struct slot *s;
 	int rc = 0;
 
+	if (!number_of(id))
+		return real_xattr(m, id, name, out, e);
 	if (may_have)
 		rc = slot_peek(m, number_of(id), &kind, &path, &st, e);
 	if (rc)

@@ -175,6 +175,11 @@ int real_getattr(struct mirror *m, uint64_t id, struct view_attr *ret, struct er
 int real_read(struct mirror *m, uint64_t id, uint64_t off, size_t len, uint8_t *room,
 	      struct span *ret, struct err *e);
 int real_readlink(struct mirror *m, uint64_t id, struct buf *out, struct err *e);
+/* real_xattr - view_ops.xattr of a real entry: what the file system has, "user.*" without those
+ * names that are the mount's own. */
+int real_xattr(struct mirror *m, uint64_t id, const char *name, struct buf *out, struct err *e);
+int real_setxattr(struct mirror *m, uint64_t id, const char *name, const uint8_t *value,
+		  size_t len, int flags, struct err *e);
 void real_forget(struct mirror *m, uint64_t id, uint64_t count);
 
 /* Datasets: mirror_slots.c. */

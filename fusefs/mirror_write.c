@@ -390,6 +390,14 @@ static int w_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view
 	return rc;
 }
 
+/* w_setxattr - files of a dataset have those only that say where their bytes are from. */
+static int w_setxattr(struct view *v, uint64_t id, const char *name, const uint8_t *value,
+		      size_t len, int flags, struct err *e)
+{
+	return number_of(id) ? -EOPNOTSUPP
+			     : real_setxattr(mirror_of(v), id, name, value, len, flags, e);
+}
+
 static int w_finish(struct view *v, bool last NZ_UNUSED, struct err *e)
 {
 	return slots_finish(mirror_of(v), e);
@@ -411,5 +419,6 @@ const struct view_write_ops mirror_write_ops = {
 	.rename = write_rename,
 	.symlink = write_symlink,
 	.link = write_link,
+	.setxattr = w_setxattr,
 	.finish = w_finish,
 };
