@@ -18,6 +18,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "fusefs/mirror.h"
 #include "fusefs/status.h"
 
 #define TIMEOUT 3600.0 /* seconds: nothing changes that the kernel is not told */
@@ -34,6 +35,7 @@ bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
 
 	*c = (struct call){.fs = fuse_req_userdata(req), .req = req};
 	metrics_gauge_add(G_REQUESTS_RUNNING, 1);
+	mirror_caller = fuse_req_ctx(req)->pid;
 	ops_stop_begin(c);
 	rc = names ? live_names(c->fs->live, ino, &c->ep, &c->past, &c->e)
 		   : live_get(c->fs->live, ino, &c->ep, &c->e);

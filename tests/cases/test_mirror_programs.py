@@ -53,20 +53,18 @@ def allowed(path, at=None):
                    if os.access(path, bit, dir_fd=at))
 
 
-def native_and_mounted(d, m, files):
-    """d, m: open directories, since those above them may be private."""
+def native_and_mounted(d, m, files, uid=0, groups=()):
+    """The same answers in both. The folders above may be private: both are opened first."""
+    d, m = os.open(d, os.O_PATH), os.open(m, os.O_PATH)
+    if uid:
+        os.setgroups(groups)
+        os.setgid(uid)
+        os.setuid(uid)
     for at in d, m:
         assert os.access("f", os.R_OK | os.X_OK, dir_fd=at)
         assert not os.access("none", os.F_OK, dir_fd=at)
     native, mounted = ({name: allowed(name, at) for name in files} for at in (d, m))
     assert mounted == native, f"{os.getuid()}: {mounted}, on the disk {native}"
-
-
-def as_user(uid, groups, *args):
-    os.setgroups(groups)
-    os.setgid(uid)
-    os.setuid(uid)
-    native_and_mounted(*args)
 
 
 # SEMANTICS P31
@@ -83,11 +81,8 @@ def test_access(t):
             os.chown(f"{d}/{name}", 1234, 4321)
     t.call(nc, d + "/a.nc")
     t.call(nc, d + "/c.nc", "NETCDF3_CLASSIC")
-    at = os.open(d, os.O_PATH)
     with t.mount(d, "rw") as m:
-        mounted = os.open(m.path, os.O_PATH)
-        native_and_mounted(at, mounted, files)
-        os.close(mounted)
+        t.call(native_and_mounted, d, m.path, files)
         run = subprocess.run(["test", "-x", m.path + "/644"], check=False)
         assert run.returncode == 1, run
         assert allowed(m.path + "/a.zarr") == "rwx" and allowed(m.path + "/a.nc") == "rw"
@@ -101,9 +96,7 @@ def test_access(t):
         raise Skip("only root can be another user")
     with t.mount(d, "rw,allow_other") as m:
         for uid, groups in (1234, []), (77, [4321]), (77, [1, 2]):
-            mounted = os.open(m.path, os.O_PATH)
-            t.call(as_user, uid, groups, at, mounted, files)
-            os.close(mounted)
+            t.call(native_and_mounted, d, m.path, files, uid, groups)
 
 
 # ---- extended attributes ----
@@ -183,3 +176,234 @@ def test_attributes(t):
     with t.mount(d, "rw,noxattr") as m:
         fails((errno.ENOTSUP,), os.getxattr, m.path + "/file", ENTRY)
         fails((errno.ENOTSUP,), os.setxattr, m.path + "/file", ENTRY, b"x")
+
+
+# ---- errors that a program earned ----
+
+def earned(m):
+    import ctypes
+    libc = ctypes.CDLL(None, use_errno=True)
+    for a, b in (("one", "two"), ("a.zarr", "b.nc")):
+        paths = [f"{m}/{name}".encode() for name in (a, b)]
+        assert libc.renameat2(-100, paths[0], -100, paths[1], 2) == -1   # RENAME_EXCHANGE
+        assert ctypes.get_errno() == errno.EINVAL
+    with open(m + "/one", "r+b") as f:
+        fails((errno.EFBIG,), os.pwrite, f.fileno(), b"x", 1 << 62)
+    fails((errno.EFBIG,), os.truncate, m + "/one", (1 << 63) - 1)
+    fails((errno.EEXIST,), os.mkdir, m + "/one")
+
+
+# SEMANTICS P12, E18
+def test_no_line_for_what_was_earned(t):
+    """An argument that no file takes is an error of the program, and no line in the log."""
+    d = t.path("dir")
+    os.mkdir(d)
+    put(d + "/one")
+    put(d + "/two")
+    t.call(nc, d + "/a.nc")
+    t.call(tree, d + "/b.zarr")
+    with t.mount(d, "rw", foreground=True) as m:
+        t.call(earned, m.path)
+        assert m.messages() == "", m.messages()
+
+
+# ---- removing all of it ----
+
+def filled(top, n=3):
+    """Datasets of every kind, and what is none, in two folders."""
+    for folder in top, top + "/sub":
+        os.makedirs(folder, exist_ok=True)
+        for i in range(n):
+            nc(f"{folder}/a{i}.nc")
+            tree(f"{folder}/b{i}.zarr")
+            nc(f"{folder}/c{i}.nc", "NETCDF3_CLASSIC")
+        tree(folder + "/plain")
+        put(folder + "/file")
+        os.makedirs(folder + "/empty.zarr")
+
+
+def below(top):
+    return sorted(os.path.relpath(os.path.join(base, name), top)
+                  for base, folders, names in os.walk(top) for name in folders + names
+                  if not (name.startswith(".") and name.endswith(".nczarrfs")))
+
+
+def removed(d, m, name, *words, shell=False):
+    """rm, by a program of its own."""
+    done = subprocess.run(words, shell=shell, cwd=m, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{words}: {done.stderr}"
+    assert below(f"{d}/{name}") == [], below(f"{d}/{name}")
+
+
+def others_see(path, *names):
+    """What a process that did not remove it is told."""
+    for name in names:
+        run = subprocess.run(["test", "-e", f"{path}/{name}"], check=False)
+        assert run.returncode == 1, f"{name} is there for another process"
+
+
+# SEMANTICS P30
+def test_remove_all(t):
+    """rmtree, rm -r and rm -r * remove a directory with its datasets, whose other names go along."""
+    d = t.path("dir")
+    for name in "rmtree", "rm", "star", "find":
+        t.call(filled, f"{d}/{name}")
+    for name in "", "/sub":   # '*' has empty.nc first, which cannot be opened
+        os.rmdir(f"{d}/star{name}/empty.zarr")
+    with t.mount(d, "rw", foreground=True) as m:
+        t.call(shutil.rmtree, m.path + "/rmtree")
+        assert not os.path.exists(d + "/rmtree") and not os.path.exists(m.path + "/rmtree")
+        removed(d, m.path, "rm", "rm", "-r", "rm")
+        assert not os.path.exists(d + "/rm")
+        removed(d, m.path, "star", "cd star && rm -r *", shell=True)
+        removed(d, m.path, "find", "find", "find", "-depth", "-delete")
+        assert os.listdir(d) == ["star"] and os.listdir(m.path + "/star") == []
+        assert m.messages() == "", m.messages()
+
+
+def in_order(d, m):
+    """One name after the other, in both orders, and what is seen of it meanwhile."""
+    assert set(os.listdir(m)) >= {"a0.nc", "a0.zarr", "b0.nc", "b0.zarr", "a1.nc", "a1.zarr"}
+    os.unlink(m + "/a0.nc")
+    assert not os.path.exists(d + "/a0.nc")
+    others_see(m, "a0.nc", "a0.zarr")
+    fails((errno.ENOENT,), os.unlink, m + "/a0.nc")     # the name itself has gone
+    fails((errno.EISDIR,), os.unlink, m + "/a0.zarr")
+    assert os.listdir(m + "/a0.zarr") == []
+    fails((errno.ENOENT,), os.stat, m + "/a0.zarr/.zgroup")
+    os.rmdir(m + "/a0.zarr")
+    fails((errno.ENOENT,), os.rmdir, m + "/a0.zarr")    # once
+    os.unlink(m + "/b0.nc")
+    assert not os.path.exists(d + "/b0.zarr")
+    os.rmdir(m + "/b0.zarr")
+    fails((errno.ENOENT,), os.rmdir, m + "/b0.zarr")
+    fails((errno.ENOENT,), os.unlink, m + "/none.nc")
+
+
+def asks_else(d, m):
+    """Absence is absence for who does not walk: without a listing, after a new one, and for who
+    opens the name."""
+    shutil.rmtree(m + "/a0.zarr")
+    assert not os.path.exists(m + "/a0.nc") and not os.path.exists(d + "/a0.nc")
+    assert "a1.nc" in os.listdir(m)
+    shutil.rmtree(m + "/a1.zarr")
+    assert "a1.nc" not in os.listdir(m)
+    assert not os.path.exists(m + "/a1.nc")
+    os.unlink(m + "/b0.nc")
+    fails((errno.ENOENT, errno.EISDIR), open, m + "/b0.zarr", "rb")
+    os.listdir(m)
+    shutil.rmtree(m + "/a2.zarr")
+    fails((errno.ENOENT,), open, m + "/a2.nc", "rb")
+    put(m + "/a2.nc")
+    assert os.path.exists(d + "/a2.nc")
+
+
+def writes_else(d, m):
+    """What was removed can be written anew under the other name by the same program."""
+    assert "a0.zarr" in os.listdir(m)
+    os.unlink(m + "/a0.nc")
+    tree(m + "/a0.zarr")
+    os.unlink(m + "/a1.nc")
+    os.makedirs(m + "/a1.zarr", exist_ok=True)
+    put(m + "/a1.zarr/.zgroup", b'{"zarr_format": 2}')
+    assert os.listdir(m + "/a1.zarr") == [".zgroup"]
+    os.unlink(m + "/a2.nc")
+    os.makedirs(m + "/a2.zarr/v")
+    put(m + "/a2.zarr/.zgroup", b'{"zarr_format": 2}')
+
+
+def written(d):
+    import netCDF4
+    with netCDF4.Dataset(d + "/a0.nc") as f:
+        f.set_auto_mask(False)
+        assert f["v"][:].tolist() == [0, 1, 2, 3]
+    for name in "a1.nc", "a2.nc":
+        netCDF4.Dataset(f"{d}/{name}").close()
+
+
+# SEMANTICS P30, E1
+def test_remove_by_name(t):
+    d = t.path("dir")
+    t.call(filled, d)
+    with t.mount(d, "rw") as m:
+        t.call(in_order, d, m.path)
+    for name, func in ("else", asks_else), ("write", writes_else):
+        t.call(filled, t.path(name))
+        with t.mount(t.path(name), "rw") as m:
+            t.call(func, t.path(name), m.path)
+    t.call(written, t.path("write"))
+
+
+# ---- one form of each dataset ----
+
+SHOWN = {
+    "both": ["a.zarr", "b.nc", "c.zarr", "c.nc4", "d.nc", "p.nc", "a.nc", "b.zarr", "c.nc", "d.zarr",
+             "p", "x.h5"],
+    "converted": ["a.zarr", "b.nc", "c.zarr", "d.nc", "d.zarr", "p.nc", "x.h5"],
+    "zarr": ["a.zarr", "b.zarr", "c.zarr", "d.nc", "d.zarr", "p", "x.h5"],
+    "nc": ["a.nc", "b.nc", "c.nc", "d.nc", "d.zarr", "p.nc", "x.h5"],
+}
+
+
+def named(top):
+    """Whose names are taken: d.nc and d.zarr are two datasets, x.h5 is none."""
+    os.makedirs(top + "/sub")
+    nc(top + "/a.nc")
+    tree(top + "/b.zarr")
+    nc(top + "/c.nc", "NETCDF3_CLASSIC")
+    nc(top + "/d.nc")
+    tree(top + "/d.zarr")
+    tree(top + "/p")
+    put(top + "/x.h5")
+    nc(top + "/sub/a.nc")
+
+
+def handed_on(m, to, show):
+    """Programs that take the directory whole see each dataset once, and its bytes."""
+    want = below(m)
+    assert sorted(os.listdir(m)) == sorted(SHOWN[show] + ["sub"]), (show, os.listdir(m))
+    os.makedirs(to)
+    subprocess.run(["cp", "-r", m, to + "/cp"], check=True)
+    subprocess.run(["tar", "-cf", to + "/tar", "-C", m, "."], check=True)
+    listed = subprocess.run(["tar", "-tf", to + "/tar"], check=True, capture_output=True, text=True)
+    listed = sorted(n[2:].rstrip("/") for n in listed.stdout.splitlines() if n != "./")
+    assert below(to + "/cp") == want == listed, (want, listed)
+    if shutil.which("rsync"):
+        subprocess.run(["rsync", "-a", m + "/", to + "/rsync"], check=True)
+        assert below(to + "/rsync") == want
+    du = subprocess.run(["du", "-a", "--apparent-size", m], check=True, capture_output=True, text=True)
+    assert len(du.stdout.splitlines()) == len(want) + 1, du.stdout
+    for name in want:
+        if os.path.isfile(f"{m}/{name}"):
+            with open(f"{m}/{name}", "rb") as a, open(f"{to}/cp/{name}", "rb") as b:
+                assert a.read() == b.read(), name
+
+
+def read_copies(to):
+    import netCDF4
+    import zarr
+    for show in "converted", "zarr":
+        for name in "a", "sub/a":
+            assert zarr.open_group(f"{to}/{show}/cp/{name}.zarr", "r")["v"][:].tolist() == [0, 1, 2, 3]
+    for show in "converted", "nc":
+        with netCDF4.Dataset(f"{to}/{show}/cp/b.nc") as f:
+            f.set_auto_mask(False)
+            assert f["v"][:].tolist() == [0, 1, 2, 3]
+
+
+# SEMANTICS P32
+def test_show(t):
+    d = t.path("dir")
+    t.call(named, d)
+    for show in SHOWN:
+        with t.mount(d, "show=" + show) as m:
+            t.call(handed_on, m.path, t.path("to") + "/" + show, show)
+            for name in SHOWN["both"]:       # what is not listed is there
+                assert os.path.exists(f"{m.path}/{name}"), name
+    t.call(read_copies, t.path("to"))
+    os.unlink(d + "/c.nc")    # no one can write it as a tree
+    with t.mount(d, "rw,show=converted") as m:
+        shutil.rmtree(m.path + "/a.zarr")
+        done = subprocess.run("rm -r *", shell=True, cwd=m.path, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert below(d) == [], below(d)
