@@ -8,11 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/beneath.h"
+#include "base/str.h"
 #include "fusefs/mirror_int.h"
 
 #define NAMES_MAX ((size_t)256 << 20) /* bytes of names in one directory */
@@ -486,11 +486,22 @@ struct walk {
 
 _Thread_local pid_t mirror_caller;
 
+/* number_in - of a line of /proc/PID/status; 0: there is none. */
+static pid_t number_in(const char *status, const char *line)
+{
+	const char *at = strstr(status, line);
+	uint64_t v = 0;
+
+	if (!at)
+		return 0;
+	at += strlen(line);
+	return str_u64(at, strspn(at, "0123456789"), INT32_MAX, &v) == 0 ? (pid_t)v : 0;
+}
+
 /* process_of - of a thread: its process and the parent of that; 0: not known. */
 static void process_of(pid_t thread, pid_t *ret, pid_t *ret_parent)
 {
 	char path[40], status[2048];
-	const char *at;
 	ssize_t n = -1;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)thread); /* fits */
@@ -500,12 +511,8 @@ static void process_of(pid_t thread, pid_t *ret, pid_t *ret_parent)
 	if (fd >= 0)
 		n = read(fd, status, sizeof(status) - 1);
 	status[n > 0 ? n : 0] = '\0';
-	at = strstr(status, "\nTgid:");
-	if (at)
-		*ret = (pid_t)strtol(at + 6, NULL, 10);
-	at = strstr(status, "\nPPid:");
-	if (at)
-		*ret_parent = (pid_t)strtol(at + 6, NULL, 10);
+	*ret = number_in(status, "\nTgid:\t");
+	*ret_parent = number_in(status, "\nPPid:\t");
 }
 
 /* walk_end_locked - of a place in the table. Returns the listing when it is to be freed. */

@@ -88,7 +88,8 @@ int cfg_settle_convert(struct cfg *cfg, struct err *e)
 			       "the chunks of its source: for others mount the copy with "
 			       "rw,create,chunks= and write it there");
 	if (cfg->view == CFG_VIEW_AUTO)
-		cfg->view = ending_is_netcdf4(ending_of(cfg->out)) && !far ? CFG_VIEW_NC : CFG_VIEW_ZARR;
+		cfg->view = ending_is_netcdf4(ending_of(cfg->out)) && !far ? CFG_VIEW_NC
+									   : CFG_VIEW_ZARR;
 	if (cfg->view == CFG_VIEW_NC && far)
 		return err_set(e, -EINVAL,
 			       "convert: a netCDF-4 file is made on this machine: name a local "

@@ -276,6 +276,7 @@ def made(t, name, *what, fails=None):
         assert os.listdir(m.path) == list(what), (name, os.listdir(m.path))
 
 
+# SEMANTICS X12
 def test_create_by_name(t):
     """What is made has the format that its name says, in letters of either case, and is found in it
     by the next mount; a name of another format is refused, here and at an address."""
@@ -288,7 +289,9 @@ def test_create_by_name(t):
             assert f.read(4) == b"\x89HDF", name
     for name in "a.nc3", "a.hdf", "A.H4", "a.zip", "a.zarr.zip", "a.json", "a.parq":
         made(t, name, fails="wrong name")
-    for name in "x.hdf5", "x.he5", "x.cdf", "X.NC", "x.nc3", "x.hdf", "x.zip", "x.zarr.zip", "x.parq":
+    os.mkdir(t.path("mnt-far"))
+    for name in ("x.hdf5", "x.he5", "x.cdf", "X.NC", "x.nc3", "x.hdf", "x.zip", "x.zarr.zip",
+                 "x.parq"):
         code, out, err = t.run(t.binary, "-o", "rw,create,anonymous,endpoint=http://127.0.0.1:9",
                                "s3://b/" + name, t.path("mnt-far"), timeout=20)
         assert code == 1 and "only Zarr trees can be written" in err, (name, code, err)

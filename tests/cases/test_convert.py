@@ -389,8 +389,9 @@ def test_corpus(t):
     t.call(check)
 
 
+# SEMANTICS X12
 def test_names_of_copies(t):
-    """A copy is what the name that it gets is opened as, or it is refused before anything is made."""
+    """A copy is what its name is opened as, or it is refused before anything is made."""
     source = t.path("s.nc")
     with netCDF4.Dataset(source, "w") as d:
         d.createDimension("x", 3)

@@ -69,8 +69,8 @@ def native_and_mounted(d, m, files, uid=0, groups=()):
 
 # SEMANTICS P31
 def test_access(t):
-    """Each mode, asked by root and, with allow_other, by the owner, a member of the group and another
-    user, has the answer that the directory itself gives."""
+    """Each mode, asked by root and, with allow_other, by the owner, a member of the group and
+    another user, has the answer that the directory itself gives."""
     d = t.path("dir")
     os.makedirs(d + "/f")
     os.chmod(d, 0o755)
@@ -244,7 +244,7 @@ def others_see(path, *names):
 
 # SEMANTICS P30
 def test_remove_all(t):
-    """rmtree, rm -r and rm -r * remove a directory with its datasets, whose other names go along."""
+    """rmtree, rm -r and rm -r * remove a directory with its datasets, whose other names go too."""
     d = t.path("dir")
     for name in "rmtree", "rm", "star", "find":
         t.call(filled, f"{d}/{name}")
@@ -337,8 +337,8 @@ def test_remove_by_name(t):
 # ---- one form of each dataset ----
 
 SHOWN = {
-    "both": ["a.zarr", "b.nc", "c.zarr", "c.nc4", "d.nc", "p.nc", "a.nc", "b.zarr", "c.nc", "d.zarr",
-             "p", "x.h5"],
+    "both": ["a.zarr", "b.nc", "c.zarr", "c.nc4", "d.nc", "p.nc", "a.nc", "b.zarr", "c.nc",
+             "d.zarr", "p", "x.h5"],
     "converted": ["a.zarr", "b.nc", "c.zarr", "d.nc", "d.zarr", "p.nc", "x.h5"],
     "zarr": ["a.zarr", "b.zarr", "c.zarr", "d.nc", "d.zarr", "p", "x.h5"],
     "nc": ["a.nc", "b.nc", "c.nc", "d.nc", "d.zarr", "p.nc", "x.h5"],
@@ -360,18 +360,19 @@ def named(top):
 
 def handed_on(m, to, show):
     """Programs that take the directory whole see each dataset once, and its bytes."""
+    text = {"check": True, "capture_output": True, "text": True}
     want = below(m)
     assert sorted(os.listdir(m)) == sorted(SHOWN[show] + ["sub"]), (show, os.listdir(m))
     os.makedirs(to)
     subprocess.run(["cp", "-r", m, to + "/cp"], check=True)
     subprocess.run(["tar", "-cf", to + "/tar", "-C", m, "."], check=True)
-    listed = subprocess.run(["tar", "-tf", to + "/tar"], check=True, capture_output=True, text=True)
+    listed = subprocess.run(["tar", "-tf", to + "/tar"], **text)
     listed = sorted(n[2:].rstrip("/") for n in listed.stdout.splitlines() if n != "./")
     assert below(to + "/cp") == want == listed, (want, listed)
     if shutil.which("rsync"):
         subprocess.run(["rsync", "-a", m + "/", to + "/rsync"], check=True)
         assert below(to + "/rsync") == want
-    du = subprocess.run(["du", "-a", "--apparent-size", m], check=True, capture_output=True, text=True)
+    du = subprocess.run(["du", "-a", "--apparent-size", m], **text)
     assert len(du.stdout.splitlines()) == len(want) + 1, du.stdout
     for name in want:
         if os.path.isfile(f"{m}/{name}"):
@@ -384,7 +385,8 @@ def read_copies(to):
     import zarr
     for show in "converted", "zarr":
         for name in "a", "sub/a":
-            assert zarr.open_group(f"{to}/{show}/cp/{name}.zarr", "r")["v"][:].tolist() == [0, 1, 2, 3]
+            a = zarr.open_group(f"{to}/{show}/cp/{name}.zarr", "r")["v"]
+            assert a[:].tolist() == [0, 1, 2, 3]
     for show in "converted", "nc":
         with netCDF4.Dataset(f"{to}/{show}/cp/b.nc") as f:
             f.set_auto_mask(False)

@@ -127,8 +127,8 @@ static void test_once(void **state)
 	assert_true(reply_log_done(&log, "filter 7"));
 }
 
-/* One limiter counts the lines: LOG_SAME of one kind in a minute. A line that it keeps back does not
- * count as logged. */
+/* One limiter counts the lines: LOG_SAME of one kind in a minute. A line that it keeps back is not
+ * taken for logged. */
 static void test_crowd(void **state)
 {
 	struct fs fs = {.log = {.lock = PTHREAD_MUTEX_INITIALIZER}};
