@@ -119,9 +119,9 @@ int reply_errno(int rc, bool may_be_absent);
 /* reply_errno_write - the same for requests that change something: programs act on what their
  * system calls say, a full disk, a name that is there. */
 int reply_errno_write(int rc, bool may_be_absent);
-/* reply_log - one line for an error, unless it has no text: then the log has it already, or it is an
- * answer to the program and no fault. What is not supported is logged once: it will not be supported
- * at the next chunk. */
+/* reply_log - one line for an error, unless it has no text: then the log has it already, or it is
+ * an answer to the program and no fault. What is not supported is logged once: it will not be
+ * supported at the next chunk. */
 void reply_log(struct fs *fs, const struct err *e);
 /* reply_fail - answer a request with an error and log it, unless it only says "no such name"
  * or "the source changed", which live.c logs. */

@@ -279,8 +279,8 @@ void real_moved(struct mirror *m, const char *from, const char *to);
 int real_open_at(const struct mirror *m, const char *path, const char **ret_name,
 		 struct err *e);
 
-/* real_fail - as err_sys, of a system call on a real entry. EINVAL and EFBIG are answers to what the
- * program asked for: there is no text, and so the log has no line. */
+/* real_fail - as err_sys, of a system call on a real entry. EINVAL and EFBIG are answers to what
+ * the program asked for: there is no text, and so the log has no line. */
 int real_fail(struct err *e, int errnum, const char *fmt, ...) NZ_PRINTF(3, 4);
 
 /* real_w_... - what a writable view can do, of real entries; names are not hidden ones. */
@@ -327,8 +327,8 @@ void walk_touch(struct mirror *m);
  * request removed another name of it. take: it ends with this. Returns 0 or -ENOENT. */
 int walk_gone(struct mirror *m, const struct where *dir, const char *name, bool take,
 	      struct view_attr *ret);
-/* walk_gone_id - the same of an id that walk_gone gave. ret_name: NULL, or its name and the directory
- * that it was in. */
+/* walk_gone_id - the same of an id that walk_gone gave. ret_name: NULL, or its name and the
+ * directory that it was in. */
 struct walk_name {
 	uint64_t dir;
 	char name[NAME_BYTES];

@@ -1,9 +1,9 @@
 /* mirror_list.c - listing a real directory with the counterparts of its datasets.
  *
  * A listing is read whole when somebody begins to list, and kept for those who go on. Cookies are
- * hashes of names, with a bit for counterparts, and entries are in their order, so that a listing that had to be read again,
- * because others took its place or the directory changed, goes on where it was: what was there
- * all along comes once. */
+ * hashes of names, with a bit for counterparts, and entries are in their order, so that a listing
+ * that had to be read again, because others took its place or the directory changed, goes on where
+ * it was: what was there all along comes once. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

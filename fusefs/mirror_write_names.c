@@ -209,7 +209,7 @@ static int remove_real(struct mirror *m, const struct where *dir, const char *na
 	return real_w_remove(m, dir, name, is_dir, e);
 }
 
-/* remove_gone - of a name that is not there: it may have gone with the other name of its dataset. */
+/* remove_gone - of a name that is not there: it may have gone with its dataset. */
 static int remove_gone(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
 		       struct err *e)
 {

@@ -39,8 +39,8 @@ void call_reply_entry(struct call *c, const struct fuse_entry_param *entry, uint
 /* call_forget - the kernel was not told of id after all. */
 void call_forget(const struct call *c, uint64_t id);
 
-/* access_allowed - whether the mode lets a user do this (mask of access(2)), as on a disk. in_group:
- * the user is in the file's group. */
+/* access_allowed - whether the mode lets a user do this (mask of access(2)), as on a disk.
+ * in_group: the user is in the file's group. */
 bool access_allowed(const struct stat *st, uid_t uid, bool in_group, int mask);
 
 /* xattr_answer - whether an error of a request for extended attributes is an answer to the program,
