@@ -515,16 +515,16 @@ static void process_of(pid_t thread, pid_t *ret, pid_t *ret_parent)
 	*ret_parent = number_in(status, "\nPPid:\t");
 }
 
-/* walk_end_locked - of a place in the table. Returns the listing when it is to be freed. */
-static struct listing *walk_end_locked(struct mirror *m, size_t i)
+/* walk_end_locked - of a place in the table. */
+static void walk_end_locked(struct mirror *m, size_t i)
 {
 	struct walk *w = m->walks[i];
-	struct listing *l = w->l;
 
 	m->walks[i] = NULL;
+	if (--w->l->holders == 0)
+		listing_free(w->l);
 	free(w->gone);
 	free(w);
-	return --l->holders ? NULL : l;
 }
 
 static bool walk_over(const struct walk *w, int64_t now)
@@ -532,50 +532,57 @@ static bool walk_over(const struct walk *w, int64_t now)
 	return now - w->last_ms > WALK_IDLE_MS;
 }
 
-/* walk_place_locked - a free place; the walk that was idle for longest goes. *ret_old: as of
- * walk_end_locked. */
-static size_t walk_place_locked(struct mirror *m, struct listing **ret_old)
+/* walk_room_locked - a free place for a walk of this listing: while there is none, or all of them
+ * hold more than KEPT_MAX, the one that was idle for longest ends. */
+static size_t walk_room_locked(struct mirror *m, const struct listing *l)
 {
-	size_t oldest = 0;
+	for (;;) {
+		size_t oldest = WALKS, place = WALKS, total = bytes_of(l);
 
-	for (size_t i = 0; i < WALKS; i++) {
-		if (!m->walks[i])
-			return i;
-		if (m->walks[i]->last_ms < m->walks[oldest]->last_ms)
-			oldest = i;
+		for (size_t i = 0; i < WALKS; i++) {
+			if (!m->walks[i]) {
+				place = i;
+				continue;
+			}
+			total += bytes_of(m->walks[i]->l);
+			if (oldest == WALKS ||
+			    m->walks[i]->last_ms < m->walks[oldest]->last_ms)
+				oldest = i;
+		}
+		if (oldest == WALKS || (place < WALKS && total <= KEPT_MAX))
+			return place;
+		walk_end_locked(m, oldest);
 	}
-	*ret_old = walk_end_locked(m, oldest);
-	return oldest;
 }
 
-/* walk_begin - this thread begins to list a directory: what it had listed before is over. */
+/* walk_begin - this thread begins to list a directory: what its process had listed of it before is
+ * over. */
 static void walk_begin(struct mirror *m, uint64_t dir, struct listing *l)
 {
 	struct walk *w = l->pairs ? alloc_array(1, sizeof(*w)) : NULL;
-	struct listing *old[2] = {NULL, NULL};
+	const int64_t now = mirror_now_ms();
 	pid_t process, parent;
 
 	process_of(mirror_caller, &process, &parent);
 	(void)pthread_mutex_lock(&m->lock);
-	for (size_t i = 0; i < WALKS && !old[0]; i++) {
+	for (size_t i = 0; i < WALKS; i++) {
 		const struct walk *x = m->walks[i];
 
-		if (x && x->process == process && x->l->dev == l->dev && x->l->ino == l->ino)
-			old[0] = walk_end_locked(m, i);
+		if (x && (walk_over(x, now) || (x->process == process && x->l->dev == l->dev &&
+						x->l->ino == l->ino)))
+			walk_end_locked(m, i);
 	}
 	if (w && process) {
 		*w = (struct walk){.l = l,
 				   .dir = dir,
 				   .process = process,
 				   .threads = {mirror_caller, 0},
-				   .last_ms = mirror_now_ms()};
+				   .last_ms = now};
 		l->holders++;
-		m->walks[walk_place_locked(m, &old[1])] = steal(&w);
+		m->walks[walk_room_locked(m, l)] = steal(&w);
 	}
 	(void)pthread_mutex_unlock(&m->lock);
 	free(w);
-	listing_free(old[0]);
-	listing_free(old[1]);
 }
 
 void walk_touch(struct mirror *m)
@@ -786,7 +793,7 @@ void listings_free(struct mirror *m)
 {
 	for (size_t i = 0; i < WALKS; i++)
 		if (m->walks[i])
-			listing_free(walk_end_locked(m, i)); /* there are no threads any more */
+			walk_end_locked(m, i); /* there are no threads any more */
 	for (size_t i = 0; i < LISTINGS; i++)
 		if (m->listings[i])
 			listing_free(drop_locked(m, i));

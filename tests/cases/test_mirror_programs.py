@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 import subprocess
+import time
 
 import numpy as np
 
@@ -298,6 +299,18 @@ def asks_else(d, m):
     assert os.path.exists(d + "/a2.nc")
 
 
+def idles(m):
+    """Absent again for who goes on with something else than removing."""
+    assert "a0.nc" in os.listdir(m)
+    shutil.rmtree(m + "/a0.zarr")
+    assert os.path.exists(m + "/a0.nc")
+    end = time.monotonic() + 60
+    while os.path.exists(m + "/a0.nc"):
+        assert time.monotonic() < end, "a0.nc does not go"
+        time.sleep(0.05)
+    fails((errno.ENOENT,), os.unlink, m + "/a0.nc")
+
+
 def writes_else(d, m):
     """What was removed can be written anew under the other name by the same program."""
     assert "a0.zarr" in os.listdir(m)
@@ -332,6 +345,9 @@ def test_remove_by_name(t):
         with t.mount(t.path(name), "rw") as m:
             t.call(func, t.path(name), m.path)
     t.call(written, t.path("write"))
+    t.call(filled, t.path("idle"))
+    with t.mount(t.path("idle"), "rw") as m:
+        t.call(idles, m.path)
 
 
 # ---- one form of each dataset ----
