@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 
+from lib import users
 from lib.context import Skip
 
 LIMIT = 120.0
@@ -98,6 +99,38 @@ def test_access(t):
     with t.mount(d, "rw,allow_other") as m:
         for uid, groups in (1234, []), (77, [4321]), (77, [1, 2]):
             t.call(native_and_mounted, d, m.path, files, uid, groups)
+
+
+def of_a_user(binary):
+    own, program = users.enter(binary)
+    d, m = own + "/d", own + "/m"
+    for folder in d, m:
+        os.mkdir(folder)
+        os.chown(folder, users.NOBODY, users.NOBODY)
+    for mode in 0o060, 0o006, 0o640, 0o070, 0o604, 0o606:
+        put(f"{d}/{mode:03o}", mode=mode)
+        os.chown(f"{d}/{mode:03o}", 0, 4321)
+    put(d + "/own", mode=0o077)
+    os.chown(d + "/own", users.NOBODY, 4321)
+    status, text = users.run(program, "-o", "rw", d, m)
+    assert status == 0, text
+    script = ('cd "$1" && for n in *; do for f in r w x; do test -$f $n && echo $n $f; done; done;'
+              ' test -e own')
+    who = ["setpriv", f"--reuid={users.NOBODY}", f"--regid={users.NOBODY}"]
+    try:
+        for groups in "--clear-groups", "--groups=4321", "--groups=5,4321,6":
+            native, mounted = (subprocess.run([*who, groups, "sh", "-c", script, "sh", place],
+                                              stdout=subprocess.PIPE, cwd="/", check=True).stdout
+                               for place in (d, m))
+            assert mounted == native != b"", f"{groups}: {mounted}, on the disk {native}"
+    finally:
+        users.run("fusermount3", "-u", m)
+
+
+# SEMANTICS P31
+def test_access_of_a_user(t):
+    """A user's own mount, where the kernel checks nothing: others' files, by the user's groups."""
+    t.call(of_a_user, t.binary)
 
 
 # ---- extended attributes ----
