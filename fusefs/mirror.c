@@ -325,7 +325,7 @@ static int mirror_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_
 	int rc;
 
 	if (!cookie)
-		walk_touch(m);
+		walk_touch(m, true);
 	if (!number_of(dir))
 		return real_list(m, dir, cookie, emit, arg, e);
 	rc = slot_use(m, number_of(dir), &r.slot, e);

@@ -321,8 +321,8 @@ void listings_free(struct mirror *m);
 
 /* walk_removed - this request removed a name in a directory. */
 void walk_removed(struct mirror *m, const struct where *dir, const char *name);
-/* walk_touch - it removed something elsewhere. */
-void walk_touch(struct mirror *m);
+/* walk_touch - it removed something elsewhere, or lists something on the way. */
+void walk_touch(struct mirror *m, bool listing);
 /* walk_gone - a name that is not there, and that went with its dataset when the process of this
  * request removed another name of it. take: it ends with this. Returns 0 or -ENOENT. */
 int walk_gone(struct mirror *m, const struct where *dir, const char *name, bool take,

@@ -532,8 +532,15 @@ static bool walk_over(const struct walk *w, int64_t now)
 	return now - w->last_ms > WALK_IDLE_MS;
 }
 
+/* walk_before - whether a ends before b: one in which nothing was removed, or that was idle for
+ * longer. */
+static bool walk_before(const struct walk *a, const struct walk *b)
+{
+	return !a->gone != !b->gone ? !a->gone : a->last_ms < b->last_ms;
+}
+
 /* walk_room_locked - a free place for a walk of this listing: while there is none, or all of them
- * hold more than KEPT_MAX, the one that was idle for longest ends. */
+ * hold more than KEPT_MAX, one ends. */
 static size_t walk_room_locked(struct mirror *m, const struct listing *l)
 {
 	for (;;) {
@@ -545,8 +552,7 @@ static size_t walk_room_locked(struct mirror *m, const struct listing *l)
 				continue;
 			}
 			total += bytes_of(m->walks[i]->l);
-			if (oldest == WALKS ||
-			    m->walks[i]->last_ms < m->walks[oldest]->last_ms)
+			if (oldest == WALKS || walk_before(m->walks[i], m->walks[oldest]))
 				oldest = i;
 		}
 		if (oldest == WALKS || (place < WALKS && total <= KEPT_MAX))
@@ -585,7 +591,7 @@ static void walk_begin(struct mirror *m, uint64_t dir, struct listing *l)
 	free(w);
 }
 
-void walk_touch(struct mirror *m)
+void walk_touch(struct mirror *m, bool listing)
 {
 	const int64_t now = mirror_now_ms();
 
@@ -593,7 +599,7 @@ void walk_touch(struct mirror *m)
 	for (size_t i = 0; i < WALKS && mirror_caller; i++) {
 		struct walk *w = m->walks[i];
 
-		if (w && !walk_over(w, now) &&
+		if (w && !walk_over(w, now) && (w->gone || !listing) &&
 		    (w->threads[0] == mirror_caller || w->threads[1] == mirror_caller))
 			w->last_ms = now;
 	}
@@ -644,12 +650,17 @@ static bool walk_here_locked(const struct walk *w, const struct where *dir, int6
 void walk_removed(struct mirror *m, const struct where *dir, const char *name)
 {
 	const int64_t now = mirror_now_ms();
+	auto_free char *path = mirror_join(dir->path, name);
+	const uint64_t id = path ? real_known_id(m, path) : UNKNOWN_ID;
 	pid_t process = 0, parent = 0;
 	bool any = false;
 
 	(void)pthread_mutex_lock(&m->lock);
-	for (size_t i = 0; i < WALKS; i++)
+	for (size_t i = 0; i < WALKS; i++) {
+		if (m->walks[i] && m->walks[i]->dir == id) /* this directory has gone */
+			walk_end_locked(m, i);
 		any = any || walk_here_locked(m->walks[i], dir, now);
+	}
 	(void)pthread_mutex_unlock(&m->lock);
 	if (any)
 		process_of(mirror_caller, &process, &parent);
@@ -665,7 +676,7 @@ void walk_removed(struct mirror *m, const struct where *dir, const char *name)
 		walk_mark(m, w, name, process);
 	}
 	(void)pthread_mutex_unlock(&m->lock);
-	walk_touch(m);
+	walk_touch(m, false);
 }
 
 static void gone_attr(const struct walk *w, const struct entry *entry, struct view_attr *ret)

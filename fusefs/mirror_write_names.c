@@ -193,7 +193,7 @@ static int remove_in_slot(struct mirror *m, uint64_t dir, const char *name, bool
 		rc = (is_dir ? s->view->write->rmdir : s->view->write->unlink)(
 			s->view, inner_of(dir), name, strlen(name), e);
 	slot_release(m, s, 0);
-	walk_touch(m);
+	walk_touch(m, false);
 	return rc;
 }
 
@@ -218,7 +218,7 @@ static int remove_gone(struct mirror *m, const struct where *dir, const char *na
 	if (walk_gone(m, dir, name, false, &a) < 0 || a.is_dir != is_dir)
 		return err_set(e, -ENOENT, "no '%s'", name);
 	(void)walk_gone(m, dir, name, true, &a);
-	walk_touch(m);
+	walk_touch(m, false);
 	return 0;
 }
 

@@ -282,6 +282,8 @@ def test_remove_all(t):
     d = t.path("dir")
     for name in "rmtree", "rm", "star", "find":
         t.call(filled, f"{d}/{name}")
+    for i in range(40):       # more folders than listings are remembered
+        t.call(filled, f"{d}/rmtree/f{i}", 1)
     for name in "", "/sub":   # '*' has empty.nc first, which cannot be opened
         os.rmdir(f"{d}/star{name}/empty.zarr")
     with t.mount(d, "rw", foreground=True) as m:
