@@ -460,3 +460,31 @@ def test_show(t):
         done = subprocess.run("rm -r *", shell=True, cwd=m.path, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
     assert below(d) == [], below(d)
+
+
+# ---- endings in capitals ----
+
+def capitals(m):
+    import netCDF4
+    import zarr
+    assert sorted(os.listdir(m)) == ["A.NC", "A.zarr", "B.ZARR", "B.nc", "C.NC", "C.nc4", "C.zarr",
+                                     "D.Nc"], os.listdir(m)
+    assert zarr.open_group(m + "/A.zarr", "r")["v"][:].tolist() == [0, 1, 2, 3]
+    for name in "B.nc", "C.nc4":
+        with netCDF4.Dataset(f"{m}/{name}") as f:
+            f.set_auto_mask(False)
+            assert f["v"][:].tolist() == [0, 1, 2, 3], name
+    fails((errno.ENOENT,), os.stat, m + "/D.zarr")
+
+
+# SEMANTICS X12
+def test_capitals(t):
+    """Endings in capitals are those of datasets; mixed ones are not."""
+    d = t.path("dir")
+    os.mkdir(d)
+    for name in "A.NC", "D.Nc":
+        t.call(nc, f"{d}/{name}")
+    t.call(nc, d + "/C.NC", "NETCDF3_CLASSIC")
+    t.call(tree, d + "/B.ZARR")
+    with t.mount(d) as m:
+        t.call(capitals, m.path)
