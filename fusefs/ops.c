@@ -357,7 +357,8 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 bool xattr_answer(int rc)
 {
 	return rc == -ENODATA || rc == -E2BIG || rc == -EOPNOTSUPP || rc == -EPERM ||
-	       rc == -EACCES || rc == -EEXIST || rc == -EINVAL || rc == -ERANGE;
+	       rc == -EACCES || rc == -EEXIST || rc == -EINVAL || rc == -ERANGE ||
+	       rc == -ENOSPC || rc == -EDQUOT; /* an inode has little room for them */
 }
 
 /* reply_xattr - the protocol of both requests: size 0 asks for the length. */

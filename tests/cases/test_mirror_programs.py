@@ -147,6 +147,11 @@ def attributes(d, m, name):
     assert sorted(os.listxattr(path)) == ["user.beside", ENTRY, "user.long"], os.listxattr(path)
     assert os.getxattr(path, "user.beside") == b"" and len(os.getxattr(path, "user.long")) == 1000
     short(path)
+    try:
+        os.setxattr(real, "user.huge", b"x" * 65000)
+        os.removexattr(real, "user.huge")
+    except OSError as native:    # ext4: an inode has a block for them
+        fails((native.errno,), os.setxattr, path, "user.huge", b"x" * 65000)
     for own in "user.nczarrfs.source", "user.nczarrfs.mine":
         fails((errno.EPERM,), os.setxattr, path, own, b"x")
         os.setxattr(real, own, b"x")
