@@ -1,5 +1,6 @@
 """Programs that take a mirrored directory for a directory: those that ask for modes, copy extended
 attributes, walk through it, copy or remove it as a whole."""
+import ctypes
 import errno
 import os
 import shutil
@@ -90,8 +91,10 @@ def test_access(t):
         assert allowed(m.path + "/a.zarr") == "rwx" and allowed(m.path + "/a.nc") == "rw"
         assert "x" not in allowed(m.path + "/c.nc4")
     with t.mount(d) as m:
-        for name in files:
-            assert "w" not in allowed(f"{m.path}/{name}"), name
+        libc = ctypes.CDLL(None, use_errno=True)
+        for name in files + ["a.nc", "a.zarr", "a.zarr/.zgroup"]:
+            assert libc.access(f"{m.path}/{name}".encode(), os.W_OK) == -1, name
+            assert ctypes.get_errno() == errno.EROFS, name
         fails((errno.EROFS,), os.open, m.path + "/644", os.O_WRONLY)
         assert allowed(m.path + "/a.zarr") == "rx" and allowed(m.path + "/a.zarr/.zgroup") == "r"
     if os.getuid():
@@ -168,7 +171,6 @@ def attributes(d, m, name):
 
 def short(path):
     """A buffer that is too small is ERANGE, and none at all asks for the length."""
-    import ctypes
     libc = ctypes.CDLL(None, use_errno=True)
     room = ctypes.create_string_buffer(10)
     for call in (lambda n: libc.getxattr(path.encode(), b"user.long", room, ctypes.c_size_t(n)),
@@ -220,7 +222,6 @@ def test_attributes(t):
 # ---- errors that a program earned ----
 
 def earned(m):
-    import ctypes
     libc = ctypes.CDLL(None, use_errno=True)
     for a, b in (("one", "two"), ("a.zarr", "b.nc")):
         paths = [f"{m}/{name}".encode() for name in (a, b)]
