@@ -177,14 +177,14 @@ static int64_t now_seconds(void)
 	return ts.tv_sec;
 }
 
-void log_put(enum log_component part, enum log_level level, const char *fmt, ...)
+bool log_put(enum log_component part, enum log_level level, const char *fmt, ...)
 {
 	char text[1010];
 	bool say = true;
 	va_list ap;
 
 	if (!log_on(part, level))
-		return;
+		return true;
 	va_start(ap, fmt);
 	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
 		text[0] = '\0';
@@ -203,6 +203,7 @@ void log_put(enum log_component part, enum log_level level, const char *fmt, ...
 		put(level, text);
 	else
 		metrics_count(M_LOG_KEPT_BACK);
+	return say;
 }
 
 void log_flush(bool all)

@@ -50,18 +50,6 @@ static int take_path(struct found *f, char *path, struct err *e)
 	return 0;
 }
 
-/* named_so - whether something has the name of a dataset. */
-static bool named_so(const char *name, bool is_dir)
-{
-	char other[NAME_BYTES];
-	size_t n = strlen(name);
-	unsigned rank;
-
-	if (is_dir)
-		return n > 5 && strcmp(name + n - 5, ".zarr") == 0;
-	return name_counterpart(name, false, NAME_TREE, other, &rank);
-}
-
 static int look_in(struct found *f, const char *dir, unsigned depth, struct err *e);
 
 /* look_at - an entry of a directory. path: taken when it is a dataset, and then 1. */
@@ -84,7 +72,7 @@ static int look_at(struct found *f, char *path, const char *name, unsigned depth
 	rc = source_bidder(f->setup->formats, f->setup->n_formats, path, &of);
 	if (rc < 0 && err_accident(rc))
 		return err_sys(e, -rc, "'%s'", path);
-	if (rc < 0 || of || named_so(name, S_ISDIR(st.st_mode))) {
+	if (rc < 0 || of || name_says_dataset(name, S_ISDIR(st.st_mode))) {
 		rc = take_path(f, path, e);
 		return rc < 0 ? rc : 1;
 	}

@@ -14,6 +14,7 @@
 #include <strings.h>
 
 #include "base/child.h"
+#include "base/endings.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/str.h"
@@ -130,13 +131,6 @@ static int keep_compressed(struct run *r, struct err *e)
 
 /* ---- opening ---- */
 
-static bool ends(const char *text, const char *end)
-{
-	size_t n = strlen(text), m = strlen(end);
-
-	return n > m && strcasecmp(text + n - m, end) == 0;
-}
-
 static int open_out(struct convert *c, struct err *e)
 {
 	const struct cfg *cfg = c->setup->cfg;
@@ -145,8 +139,8 @@ static int open_out(struct convert *c, struct err *e)
 		return convert_far(c, &c->out, e);
 	if (cfg->view == CFG_VIEW_NC)
 		return convert_local(c, false, &c->out, e);
-	return ends(cfg->out, ".zip") ? convert_zip(c, &c->out, e)
-				      : convert_local(c, true, &c->out, e);
+	return ending_of(cfg->out) == ENDING_ZIP ? convert_zip(c, &c->out, e)
+						 : convert_local(c, true, &c->out, e);
 }
 
 static void print_notes(const char *const *notes, uint32_t n)

@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/endings.h"
 #include "base/str.h"
 #include "base/url.h"
 #include "fusefs/concat.h"
@@ -96,10 +97,9 @@ int convert_dest_unread(const struct cfg *cfg, struct err *e)
 /* known_as - whether a name says that it is something that no copy is. */
 static bool known_as(const char *name)
 {
-	static const char *const others[] = {".gz",  ".bz2",  ".xz",	  ".zst",  ".tar",
-					     ".tgz", ".json", ".parquet", ".parq", ".hdf",
-					     ".h4",  ".hdf4", ".grib",	  ".grb",  ".csv",
-					     ".txt"};
+	static const char *const others[] = {".gz",  ".bz2",  ".xz",  ".zst", ".tar",
+					     ".tgz", ".grib", ".grb", ".csv", ".txt"};
+	const enum ending ending = ending_of(name);
 	size_t n = strlen(name), m;
 
 	for (size_t i = 0; i < ARRAY_LEN(others); i++) {
@@ -107,7 +107,8 @@ static bool known_as(const char *name)
 		if (n > m && strcasecmp(name + n - m, others[i]) == 0)
 			return true;
 	}
-	return false;
+	return ending == ENDING_CLASSIC || ending == ENDING_HDF4 || ending == ENDING_JSON ||
+	       ending == ENDING_PARQUET;
 }
 
 static int right_name(const struct cfg *cfg, struct err *e)
@@ -119,7 +120,7 @@ static int right_name(const struct cfg *cfg, struct err *e)
 			       "a copy is not written to standard output: name a file or "
 			       "directory");
 	if (known_as(cfg->out) ||
-	    (cfg->view == CFG_VIEW_NC && n > 4 && strcasecmp(cfg->out + n - 4, ".zip") == 0))
+	    (cfg->view == CFG_VIEW_NC && ending_of(cfg->out) == ENDING_ZIP))
 		return err_set(e, -EINVAL,
 			       "'%s': a copy is a Zarr tree (.zarr, or another name), an archive "
 			       "of one (.zip) or a netCDF-4 file (.nc), and would have the wrong "

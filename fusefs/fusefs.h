@@ -78,14 +78,9 @@ int fs_open_again(const struct fs_setup *setup, struct source **ret_source,
 /* fs_print_notes - what an epoch's source and view have to say goes to the log. */
 void fs_print_notes(const struct live_epoch *ep);
 
-/* reply_log - keeps the log readable when one damaged array is read a thousand times. */
+/* reply_log - what the log has had once and need not have again. base/log_limit.h counts lines. */
 struct reply_log {
 	pthread_mutex_t lock;
-	int64_t second;       /* lock: the second that the following count in */
-	uint32_t lines;       /* lock: written */
-	uint32_t suppressed;  /* lock: not written */
-	uint32_t n_seen;      /* lock */
-	uint64_t seen[16];    /* lock: hashes of texts written */
 	uint32_t n_once;      /* lock */
 	uint64_t once[256];   /* lock: hashes of texts that are written once in a mount's life */
 };
@@ -124,9 +119,9 @@ int reply_errno(int rc, bool may_be_absent);
 /* reply_errno_write - the same for requests that change something: programs act on what their
  * system calls say, a full disk, a name that is there. */
 int reply_errno_write(int rc, bool may_be_absent);
-/* reply_log - one line for an error, unless the same or many others were logged this second, or
- * it has no text: it was told to somebody before. What is not supported is logged once: it will
- * not be supported at the next chunk. */
+/* reply_log - one line for an error, unless it has no text: then the log has it already, or it is
+ * an answer to the program and no fault. What is not supported is logged once: it will not be
+ * supported at the next chunk. */
 void reply_log(struct fs *fs, const struct err *e);
 /* reply_fail - answer a request with an error and log it, unless it only says "no such name"
  * or "the source changed", which live.c logs. */
@@ -136,11 +131,6 @@ void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
  * there or is not is not logged either. */
 void reply_fail_write(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
 		      const struct err *e);
-/* reply_log_text - decide about one line: true when it is to be written. *ret_skipped: lines
- * that were not written before it. `now` in seconds. */
-bool reply_log_text(struct reply_log *log, const char *text, int64_t now,
-		    uint32_t *ret_skipped);
-
 /* reply_log_once - remember that a text was written that is written once, unless there is no room.
  * reply_log_done - whether it was. */
 void reply_log_once(struct reply_log *log, const char *text);

@@ -177,8 +177,8 @@ static int look_up_counterpart(struct mirror *m, const struct where *dir, const 
 	return err_set(e, -ENOENT, "no '%s' in '%s'", name, dir->path);
 }
 
-static int look_up_real(struct mirror *m, uint64_t id, const char *name, struct view_attr *ret,
-			struct err *e)
+int mirror_look_up(struct mirror *m, uint64_t id, const char *name, struct view_attr *ret,
+		   struct err *e)
 {
 	struct where dir;
 	struct stat st;
@@ -197,6 +197,23 @@ static int look_up_real(struct mirror *m, uint64_t id, const char *name, struct 
 	return rc;
 }
 
+/* look_up_walking - also what a program that removes everything is going to remove still. */
+static int look_up_walking(struct mirror *m, uint64_t id, const char *name,
+			   struct view_attr *ret, struct err *e)
+{
+	int rc = mirror_look_up(m, id, name, ret, e);
+	struct view_attr a;
+	struct where dir;
+
+	if (rc == -ESTALE && walk_gone_id(m, id, false, &a, NULL) && a.is_dir)
+		return err_set(e, -ENOENT, "no '%s': its dataset has been removed", name);
+	if (rc != -ENOENT || !m->base.write || real_where(m, id, &dir, NULL) < 0)
+		return rc;
+	rc = walk_gone(m, &dir, name, false, ret);
+	free(dir.path);
+	return rc;
+}
+
 static int mirror_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
 			 struct view_attr *ret, struct err *e)
 {
@@ -207,7 +224,7 @@ static int mirror_lookup(struct view *v, uint64_t dir, const char *name, size_t 
 
 	if (!number_of(dir)) {
 		copy = strndup(name, len);
-		return copy ? look_up_real(m, dir, copy, ret, e) : err_nomem(e);
+		return copy ? look_up_walking(m, dir, copy, ret, e) : err_nomem(e);
 	}
 	rc = slot_use(m, number_of(dir), &s, e);
 	if (rc)
@@ -252,8 +269,10 @@ static int mirror_getattr(struct view *v, uint64_t id, struct view_attr *ret, st
 	struct slot *s;
 	int rc;
 
-	if (!number_of(id))
-		return real_getattr(m, id, ret, e);
+	if (!number_of(id)) {
+		rc = real_getattr(m, id, ret, e);
+		return rc == -ESTALE && walk_gone_id(m, id, false, ret, NULL) ? 0 : rc;
+	}
 	rc = slot_peek(m, number_of(id), &kind, &path, &st, e);
 	if (rc)
 		return rc;
@@ -305,6 +324,8 @@ static int mirror_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_
 	struct relay r = {.emit = emit, .arg = arg};
 	int rc;
 
+	if (!cookie)
+		walk_touch(m, true);
 	if (!number_of(dir))
 		return real_list(m, dir, cookie, emit, arg, e);
 	rc = slot_use(m, number_of(dir), &r.slot, e);
@@ -413,19 +434,21 @@ static int mirror_readlink(struct view *v, uint64_t id, struct buf *out, struct 
 	return real_readlink(mirror_of(v), id, out, e);
 }
 
-/* mirror_xattr - only arrays in a Zarr tree have any that are listed: nothing is opened to find
- * that out. */
+/* mirror_xattr - of datasets only arrays in a Zarr tree have any that are listed: nothing is opened
+ * to find that out. */
 static int mirror_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
 			struct err *e)
 {
 	struct mirror *m = mirror_of(v);
 	auto_free char *path = NULL;
-	bool may_have = number_of(id) && inner_of(id) != VIEW_ROOT;
+	bool may_have = inner_of(id) != VIEW_ROOT;
 	enum name_kind kind;
 	struct stat st;
 	struct slot *s;
 	int rc = 0;
 
+	if (!number_of(id))
+		return real_xattr(m, id, name, out, e);
 	if (may_have)
 		rc = slot_peek(m, number_of(id), &kind, &path, &st, e);
 	if (rc)

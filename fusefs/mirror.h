@@ -18,6 +18,9 @@ int mirror_only(const struct fs_setup *setup, struct err *e) NZ_MUST_USE;
  * Returns 0 with *ret new (view->ops->close). */
 int mirror_open(const struct fs_setup *setup, struct view **ret, struct err *e) NZ_MUST_USE;
 
+/* mirror_caller - the thread of the program whose request this thread answers; 0: none. */
+extern _Thread_local pid_t mirror_caller;
+
 /* mirror_each - the datasets of the mirrored directory itself, by the names of their
  * counterparts: for `info`. fn returns false to stop. */
 int mirror_each(struct view *v, bool (*fn)(void *arg, const char *source, const char *name),

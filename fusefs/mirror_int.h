@@ -88,7 +88,8 @@ struct slot {
 };
 
 struct listing;
-enum { LISTINGS = 8 };
+struct walk;
+enum { LISTINGS = 8, WALKS = 32 };
 
 struct mirror {
 	struct view base;
@@ -117,6 +118,7 @@ struct mirror {
 
 	struct listing *listings[LISTINGS];
 	uint64_t listing_clock;
+	struct walk *walks[WALKS];
 	struct list_link handles; /* of files that are open for programs that may write */
 	uint32_t closing;   /* writable views that are being closed: they have their lock still */
 	bool finished;      /* they have been told that this is the end */
@@ -148,6 +150,10 @@ bool mirror_has(const struct mirror *m, const char *path, enum name_kind kind);
  * name may be in it that is not there the next time. */
 int mirror_looks(const struct mirror *m, const char *path, enum name_kind kind);
 
+/* mirror_look_up - an entry of a real directory, known once more: itself, or a counterpart. */
+int mirror_look_up(struct mirror *m, uint64_t id, const char *name, struct view_attr *ret,
+		   struct err *e);
+
 /* Real entries: mirror_real.c. */
 
 /* real_stat - lstat of path. -ENOENT: proven absence. */
@@ -175,6 +181,11 @@ int real_getattr(struct mirror *m, uint64_t id, struct view_attr *ret, struct er
 int real_read(struct mirror *m, uint64_t id, uint64_t off, size_t len, uint8_t *room,
 	      struct span *ret, struct err *e);
 int real_readlink(struct mirror *m, uint64_t id, struct buf *out, struct err *e);
+/* real_xattr - view_ops.xattr of a real entry: what the file system has, "user.*" without those
+ * names that are the mount's own. */
+int real_xattr(struct mirror *m, uint64_t id, const char *name, struct buf *out, struct err *e);
+int real_setxattr(struct mirror *m, uint64_t id, const char *name, const uint8_t *value,
+		  size_t len, int flags, struct err *e);
 void real_forget(struct mirror *m, uint64_t id, uint64_t count);
 
 /* Datasets: mirror_slots.c. */
@@ -268,6 +279,10 @@ void real_moved(struct mirror *m, const char *from, const char *to);
 int real_open_at(const struct mirror *m, const char *path, const char **ret_name,
 		 struct err *e);
 
+/* real_fail - as err_sys, of a system call on a real entry. EINVAL and EFBIG are answers to what
+ * the program asked for: there is no text, and so the log has no line. */
+int real_fail(struct err *e, int errnum, const char *fmt, ...) NZ_PRINTF(3, 4);
+
 /* real_w_... - what a writable view can do, of real entries; names are not hidden ones. */
 int real_w_create(struct mirror *m, const struct where *dir, const char *name, int flags,
 		  mode_t mode, int *ret_fd, struct view_attr *ret, struct err *e);
@@ -301,5 +316,24 @@ int new_file(struct mirror *m, const char *path, struct err *e);
 int real_list(struct mirror *m, uint64_t id, uint64_t cookie, view_emit *emit, void *arg,
 	      struct err *e);
 void listings_free(struct mirror *m);
+
+/* Walks: programs that list a directory and then remove what they listed; mirror_list.c. */
+
+/* walk_removed - this request removed a name in a directory. */
+void walk_removed(struct mirror *m, const struct where *dir, const char *name);
+/* walk_touch - it removed something elsewhere, or lists something on the way. */
+void walk_touch(struct mirror *m, bool listing);
+/* walk_gone - a name that is not there, and that went with its dataset when the process of this
+ * request removed another name of it. take: it ends with this. Returns 0 or -ENOENT. */
+int walk_gone(struct mirror *m, const struct where *dir, const char *name, bool take,
+	      struct view_attr *ret);
+/* walk_gone_id - the same of an id that walk_gone gave. ret_name: NULL, or its name and the
+ * directory that it was in. */
+struct walk_name {
+	uint64_t dir;
+	char name[NAME_BYTES];
+};
+bool walk_gone_id(struct mirror *m, uint64_t id, bool take, struct view_attr *ret,
+		  struct walk_name *ret_name);
 
 #endif

@@ -27,16 +27,12 @@ bool mirror_hidden(const char *name)
 bool new_wanted(const struct mirror *m, const struct where *dir, const char *name, bool is_dir,
 		char out[NAME_BYTES])
 {
-	static const char *const endings[2][2] = {{".nc", ".zarr"}, {".zarr", ".nc"}};
-	const char *from = endings[is_dir][0], *to = endings[is_dir][1];
-	size_t len = strlen(name), n = strlen(from);
 	auto_free char *path = NULL;
 	struct stat st;
 
-	if (m->setup->cfg->new_as_is || dir->in_dataset || len <= n || name[0] == '.' ||
-	    strcmp(name + len - n, from) != 0 || len - n + strlen(to) >= NAME_BYTES)
+	if (m->setup->cfg->new_as_is || dir->in_dataset || name[0] == '.' ||
+	    !name_of_new(name, is_dir, out))
 		return false;
-	(void)snprintf(out, NAME_BYTES, "%.*s%s", (int)(len - n), name, to);
 	return real_probe(m, dir, out, &path, &st, NULL) == -ENOENT;
 }
 

@@ -6,10 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/xattr.h>
 
 #include "base/beneath.h"
 #include "fusefs/mirror_int.h"
+#include "translate/told.h"
 
 static int open_real(const struct mirror *m, const char *path, int flags, struct err *e)
 {
@@ -538,4 +541,100 @@ int real_readlink(struct mirror *m, uint64_t id, struct buf *out, struct err *e)
 		buf_put(out, text, (size_t)len);
 	free(n.path);
 	return !rc && !buf_ok(out) ? err_nomem(e) : rc;
+}
+
+/* Extended attributes. */
+
+#define XATTR_MAX_BYTES ((size_t)65536) /* the kernel's own limit: of a value, of the list */
+
+/* xattr_path - leads to the very entry that fd, which may be O_PATH, is: not to its name. */
+static void xattr_path(int fd, char ret[32])
+{
+	(void)snprintf(ret, 32, "/proc/self/fd/%d", fd); /* fits */
+}
+
+/* open_node - the entry of an id: what is open under it, else what its path leads to. */
+static int open_node(struct mirror *m, uint64_t id, struct err *e)
+{
+	const struct node *known;
+	struct node n;
+	struct stat st;
+	int rc, fd = -1;
+
+	(void)pthread_mutex_lock(&m->lock);
+	known = node_of_id(m, id);
+	if (known && known->fd >= 0)
+		fd = fcntl(known->fd, F_DUPFD_CLOEXEC, 3);
+	(void)pthread_mutex_unlock(&m->lock);
+	if (fd >= 0)
+		return fd;
+	rc = find(m, id, &n, e);
+	if (rc)
+		return rc;
+	fd = gone(open_real(m, n.path, O_PATH, e));
+	if (fd >= 0) {
+		rc = fstat(fd, &st) < 0 ? err_sys(e, errno, "'%s'", n.path) : check(&n, &st, e);
+		if (rc) {
+			(void)close(fd);
+			fd = rc;
+		}
+	}
+	free(n.path);
+	return fd;
+}
+
+/* put_names - of a list those that are shown. */
+static void put_names(const char *list, size_t len, struct buf *out)
+{
+	for (const char *p = list; p < list + len; p += strlen(p) + 1)
+		if (strncmp(p, "user.", 5) == 0 &&
+		    strncmp(p, TOLD_PREFIX, sizeof(TOLD_PREFIX) - 1) != 0)
+			buf_put(out, p, strlen(p) + 1);
+}
+
+int real_xattr(struct mirror *m, uint64_t id, const char *name, struct buf *out, struct err *e)
+{
+	auto_free char *room = NULL;
+	char path[32];
+	ssize_t n;
+
+	if (name && strncmp(name, TOLD_PREFIX, sizeof(TOLD_PREFIX) - 1) == 0)
+		return err_set(e, -ENODATA, "no attribute '%s'", name);
+	auto_fd int fd = open_node(m, id, e);
+
+	if (fd < 0)
+		return fd;
+	room = malloc(XATTR_MAX_BYTES + 1);
+	if (!room)
+		return err_nomem(e);
+	xattr_path(fd, path);
+	n = name ? getxattr(path, name, room, XATTR_MAX_BYTES)
+		 : listxattr(path, room, XATTR_MAX_BYTES);
+	if (n < 0 && errno == EOPNOTSUPP && !name)
+		return 0; /* a file system without any */
+	if (n < 0)
+		return err_sys(e, errno, "extended attributes");
+	room[n] = '\0';
+	if (name)
+		buf_put(out, room, (size_t)n);
+	else
+		put_names(room, (size_t)n, out);
+	return buf_ok(out) ? 0 : buf_full(out, e, -E2BIG, "too many extended attributes");
+}
+
+int real_setxattr(struct mirror *m, uint64_t id, const char *name, const uint8_t *value,
+		  size_t len, int flags, struct err *e)
+{
+	char path[32];
+
+	if (strncmp(name, TOLD_PREFIX, sizeof(TOLD_PREFIX) - 1) == 0)
+		return err_set(e, -EPERM, "'%s': such names are the mount's own", name);
+	auto_fd int fd = open_node(m, id, e);
+
+	if (fd < 0)
+		return fd;
+	xattr_path(fd, path);
+	if (value ? setxattr(path, name, value, len, flags) < 0 : removexattr(path, name) < 0)
+		return err_sys(e, errno, "'%s'", name);
+	return 0;
 }

@@ -124,11 +124,14 @@ static int w_open(struct view *v, uint64_t id, int flags, struct view_handle *re
 		  struct err *e)
 {
 	struct mirror *m = mirror_of(v);
+	struct view_attr gone;
 	int fd = -1, rc;
 
 	if (number_of(id))
 		return open_in_slot(m, id, flags, ret, e);
 	rc = real_w_open(m, id, flags, &fd, e);
+	if (rc == -ESTALE) /* not for one that reads or writes: the name is looked up again */
+		(void)walk_gone_id(m, id, true, &gone, NULL);
 	return rc ? rc : give_fd(m, fd, id, flags, ret, e);
 }
 
@@ -189,11 +192,10 @@ static int create_counterpart(struct mirror *m, const struct where *dir, const c
 	return rc;
 }
 
-static int w_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
-		    mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
-		    struct err *e)
+static int create(struct mirror *m, uint64_t dir, const char *name, size_t len, int flags,
+		  mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
+		  struct err *e)
 {
-	struct mirror *m = mirror_of(v);
 	auto_free char *text = strndup(name, len);
 	struct where where;
 	enum target at;
@@ -220,6 +222,21 @@ static int w_create(struct view *v, uint64_t dir, const char *name, size_t len, 
 		rc = create_real(m, &where, text, flags, mode, at == AT_NOTHING, ret_attr, ret,
 				 e);
 	free(where.path);
+	return rc;
+}
+
+static int w_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
+		    mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
+		    struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	uint64_t again;
+	int rc = write_dir_again(m, &dir, &again, e);
+
+	if (rc == 0)
+		rc = create(m, dir, name, len, flags, mode, ret_attr, ret, e);
+	if (again)
+		m->base.ops->forget(v, again, 1);
 	return rc;
 }
 
@@ -251,6 +268,7 @@ static int w_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const
 		   size_t len, struct err *e)
 {
 	struct handle *h = handle_of(fh);
+	int rc;
 
 	(void)v;
 	if (!h)
@@ -259,7 +277,8 @@ static int w_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const
 		return h->slot->view->write->write(h->slot->view, inner_of(id), h->fh, off,
 						   data, len, e);
 	h->wrote = true;
-	return io_pwrite(h->fd, data, len, off, e);
+	rc = io_pwrite(h->fd, data, len, off, e);
+	return rc == -EFBIG || rc == -EINVAL ? real_fail(e, -rc, "write") : rc;
 }
 
 /* ---- closing ---- */
@@ -390,6 +409,14 @@ static int w_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view
 	return rc;
 }
 
+/* w_setxattr - files of a dataset have those only that say where their bytes are from. */
+static int w_setxattr(struct view *v, uint64_t id, const char *name, const uint8_t *value,
+		      size_t len, int flags, struct err *e)
+{
+	return number_of(id) ? -EOPNOTSUPP
+			     : real_setxattr(mirror_of(v), id, name, value, len, flags, e);
+}
+
 static int w_finish(struct view *v, bool last NZ_UNUSED, struct err *e)
 {
 	return slots_finish(mirror_of(v), e);
@@ -411,5 +438,6 @@ const struct view_write_ops mirror_write_ops = {
 	.rename = write_rename,
 	.symlink = write_symlink,
 	.link = write_link,
+	.setxattr = w_setxattr,
 	.finish = w_finish,
 };

@@ -19,6 +19,9 @@ int write_target(struct mirror *m, uint64_t dir, const char *name, struct where 
 uint32_t write_slot_named(struct mirror *m, const struct where *dir, const char *name);
 int write_read_only(const struct slot *s, struct err *e);
 
+/* write_dir_again - a directory that walk_gone still shows to a program which now writes into it:
+ * it is made again. *dir: its id then; *ret_again: the same, known once more, or 0. */
+int write_dir_again(struct mirror *m, uint64_t *dir, uint64_t *ret_again, struct err *e);
 int write_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
 		struct view_attr *ret, struct err *e);
 int write_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);

@@ -44,7 +44,7 @@ int write_target(struct mirror *m, uint64_t dir, const char *name, struct where 
 		return 0;
 	}
 	if (rc == -ENOENT)
-		rc = m->base.ops->lookup(&m->base, dir, name, strlen(name), &a, e);
+		rc = mirror_look_up(m, dir, name, &a, e);
 	if (rc == 0) {
 		m->base.ops->forget(&m->base, a.id, 1);
 		*ret = number_of(a.id) ? AT_COUNTERPART : AT_REAL;
@@ -119,10 +119,9 @@ static int mkdir_tree(struct mirror *m, const struct where *dir, uint64_t id, co
 	return rc ? rc : m->base.ops->lookup(&m->base, id, name, strlen(name), ret, e);
 }
 
-int write_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
-		struct view_attr *ret, struct err *e)
+static int make_dir(struct mirror *m, uint64_t dir, const char *name, size_t len, mode_t mode,
+		    struct view_attr *ret, struct err *e)
 {
-	struct mirror *m = mirror_of(v);
 	auto_free char *text = text_of(name, len);
 	char other[NAME_BYTES];
 	struct where where;
@@ -146,6 +145,35 @@ int write_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode
 	return rc;
 }
 
+int write_dir_again(struct mirror *m, uint64_t *dir, uint64_t *ret_again, struct err *e)
+{
+	struct walk_name at;
+	struct view_attr a;
+	int rc;
+
+	*ret_again = 0;
+	if (number_of(*dir) || !walk_gone_id(m, *dir, true, &a, &at) || !a.is_dir)
+		return 0;
+	rc = make_dir(m, at.dir, at.name, strlen(at.name), 0777, &a, e);
+	if (rc == 0)
+		*dir = *ret_again = a.id;
+	return rc;
+}
+
+int write_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
+		struct view_attr *ret, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	uint64_t again;
+	int rc = write_dir_again(m, &dir, &again, e);
+
+	if (rc == 0)
+		rc = make_dir(m, dir, name, len, mode, ret, e);
+	if (again)
+		m->base.ops->forget(v, again, 1);
+	return rc;
+}
+
 /* ---- names that go ---- */
 
 /* remove_in_slot - a name in a slot's directory. */
@@ -165,6 +193,7 @@ static int remove_in_slot(struct mirror *m, uint64_t dir, const char *name, bool
 		rc = (is_dir ? s->view->write->rmdir : s->view->write->unlink)(
 			s->view, inner_of(dir), name, strlen(name), e);
 	slot_release(m, s, 0);
+	walk_touch(m, false);
 	return rc;
 }
 
@@ -178,6 +207,19 @@ static int remove_real(struct mirror *m, const struct where *dir, const char *na
 		return err_nomem(e);
 	(void)slots_leave(m, path, NULL); /* else a state directory stays behind */
 	return real_w_remove(m, dir, name, is_dir, e);
+}
+
+/* remove_gone - of a name that is not there: it may have gone with its dataset. */
+static int remove_gone(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
+		       struct err *e)
+{
+	struct view_attr a;
+
+	if (walk_gone(m, dir, name, false, &a) < 0 || a.is_dir != is_dir)
+		return err_set(e, -ENOENT, "no '%s'", name);
+	(void)walk_gone(m, dir, name, true, &a);
+	walk_touch(m, false);
+	return 0;
 }
 
 static int remove_name(struct mirror *m, uint64_t dir, const char *name, size_t len,
@@ -199,13 +241,15 @@ static int remove_name(struct mirror *m, uint64_t dir, const char *name, size_t 
 	if (at == AT_REAL)
 		rc = remove_real(m, &where, text, is_dir, e);
 	else if (at == AT_NOTHING)
-		rc = err_set(e, -ENOENT, "no '%s'", text);
+		rc = remove_gone(m, &where, text, is_dir, e);
 	else if (a.is_dir != is_dir)
 		rc = is_dir ? err_set(e, -ENOTDIR, "'%s' is no directory", text)
 			    : err_set(e, -EISDIR, "'%s' is a directory", text);
 	else
 		rc = is_dir ? write_remove_file(m, number_of(a.id), e)
 			    : write_remove_store(m, number_of(a.id), e);
+	if (rc == 0 && at != AT_NOTHING)
+		walk_removed(m, &where, text);
 	free(where.path);
 	return rc;
 }

@@ -6,12 +6,29 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/beneath.h"
+#include "base/log.h"
 #include "fusefs/mirror_int.h"
+
+int real_fail(struct err *e, int errnum, const char *fmt, ...)
+{
+	char text[ERR_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
+		text[0] = '\0';
+	va_end(ap);
+	if (errnum != EINVAL && errnum != EFBIG)
+		return err_sys(e, errnum, "%s", text);
+	log_debug("%s: %s", text, strerrordesc_np(errnum));
+	return err_set(e, -errnum, "%s", "");
+}
 
 /* open_dir - a directory's descriptor, when it is still the one. */
 static int open_dir(const struct mirror *m, const struct where *dir, struct err *e)
@@ -74,7 +91,7 @@ int real_w_create(struct mirror *m, const struct where *dir, const char *name, i
 				    O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
 			    mode & 0777);
 	if (fd < 0)
-		return err_sys(e, errno, "'%s' in '%s'", name, dir->path);
+		return real_fail(e, errno, "'%s' in '%s'", name, dir->path);
 	rc = entered(m, dir, name, ret, e);
 	if (rc < 0)
 		(void)close(fd);
@@ -101,7 +118,7 @@ int real_w_open(struct mirror *m, uint64_t id, int flags, int *ret_fd, struct er
 	else if (!S_ISREG(st.st_mode))
 		rc = err_set(e, -EIO, "'%s' is not a regular file", n.path);
 	else if ((flags & O_TRUNC) && ftruncate(fd, 0) < 0)
-		rc = err_sys(e, errno, "'%s'", n.path);
+		rc = real_fail(e, errno, "'%s'", n.path);
 	free(n.path);
 	if (rc == 0)
 		*ret_fd = fd;
@@ -160,11 +177,11 @@ int real_w_setattr(struct mirror *m, uint64_t id, int fd, const struct view_set 
 	if (rc == 0) {
 		rc = set(at, name, fd, fd >= 0 ? S_IFREG : st.st_mode, x);
 		if (rc < 0)
-			(void)err_sys(e, -rc, "'%s'", n.path ? n.path : "an open file");
+			(void)real_fail(e, -rc, "'%s'", n.path ? n.path : "an open file");
 	}
 	if (rc == 0 &&
 	    (fd >= 0 ? fstat(fd, &st) : fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW)) < 0)
-		rc = err_sys(e, errno, "'%s'", n.path ? n.path : "an open file");
+		rc = real_fail(e, errno, "'%s'", n.path ? n.path : "an open file");
 	if (rc == 0) {
 		real_attr(&st, ret);
 		ret->id = id;
@@ -183,7 +200,7 @@ int real_w_mkdir(struct mirror *m, const struct where *dir, const char *name, mo
 	if (at < 0)
 		return at;
 	if (mkdirat(at, name, mode & 0777) < 0)
-		return err_sys(e, errno, "'%s' in '%s'", name, dir->path);
+		return real_fail(e, errno, "'%s' in '%s'", name, dir->path);
 	return entered(m, dir, name, ret, e);
 }
 
@@ -195,7 +212,7 @@ int real_w_symlink(struct mirror *m, const struct where *dir, const char *name,
 	if (at < 0)
 		return at;
 	if (symlinkat(text, at, name) < 0)
-		return err_sys(e, errno, "'%s' in '%s'", name, dir->path);
+		return real_fail(e, errno, "'%s' in '%s'", name, dir->path);
 	return entered(m, dir, name, ret, e);
 }
 
@@ -207,7 +224,7 @@ int real_w_remove(struct mirror *m, const struct where *dir, const char *name, b
 	if (at < 0)
 		return at;
 	return unlinkat(at, name, is_dir ? AT_REMOVEDIR : 0) < 0
-		       ? err_sys(e, errno, "'%s' in '%s'", name, dir->path)
+		       ? real_fail(e, errno, "'%s' in '%s'", name, dir->path)
 		       : 0;
 }
 
@@ -225,7 +242,7 @@ int real_w_rename(struct mirror *m, const struct where *dir, const char *name,
 	if (at < 0 || to_at < 0)
 		return at < 0 ? at : to_at;
 	if (renameat2(at, name, to_at, to_name, flags) < 0)
-		return err_sys(e, errno, "'%s' to '%s'", from, to);
+		return real_fail(e, errno, "'%s' to '%s'", from, to);
 	real_moved(m, from, to);
 	return 0;
 }
@@ -247,7 +264,7 @@ int real_w_link(struct mirror *m, uint64_t id, const struct where *dir, const ch
 	if (at < 0)
 		rc = at;
 	else if (linkat(at, from, to_at, name, 0) < 0)
-		rc = err_sys(e, errno, "'%s' as '%s'", n.path, name);
+		rc = real_fail(e, errno, "'%s' as '%s'", n.path, name);
 	if (at >= 0)
 		(void)close(at);
 	free(n.path);

@@ -1,53 +1,77 @@
-/* names.c - endings of names, in one table. */
+/* names.c - names of counterparts, by the endings of datasets (base/endings.h). */
 #include "fusefs/names.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What is in a file of such a name, as far as its name says. */
-enum family { OF_FILES, OF_OLD_FILES, OF_TREES };
+#include "base/endings.h"
 
-/* Of endings that end alike the longer comes first. A directory of any other name that is a Zarr
- * tree comes last. */
-static const struct {
-	const char *text;
-	enum family family;
-	unsigned rank;
-} endings[] = {
-	{".nc", OF_OLD_FILES, 0},  {".nc4", OF_FILES, 1},      {".h5", OF_FILES, 2},
-	{".hdf5", OF_FILES, 3},    {".he5", OF_FILES, 4},      {".nc3", OF_OLD_FILES, 5},
-	{".cdf", OF_OLD_FILES, 6}, {".hdf", OF_OLD_FILES, 7},  {".hdf4", OF_OLD_FILES, 8},
-	{".h4", OF_OLD_FILES, 9},  {".zarr", OF_TREES, 0},     {".zr3", OF_TREES, 1},
-	{".zr2", OF_TREES, 2},     {".zarr.zip", OF_TREES, 3}, {".zip", OF_TREES, 4},
+enum {
+	DIRECTORY_RANK = 5, /* a directory of any other name that is a Zarr tree */
+	CAPITALS_RANK = 10, /* ranks of endings in capital letters begin here */
 };
-
-enum { DIRECTORY_RANK = 5 };
 
 /* What counterparts are called. */
 static const char *const own[] = {
 	[NAME_TREE] = ".zarr", [NAME_FILE] = ".nc", [NAME_NC4] = ".nc4"};
 
-/* has - whether what lies behind a name of this family may have such a counterpart. */
-static bool has(enum family family, enum name_kind kind)
+static bool means_tree(enum ending means)
 {
-	return kind == NAME_FILE   ? family == OF_TREES
-	       : kind == NAME_TREE ? family != OF_TREES
-				   : family == OF_OLD_FILES;
+	return means == ENDING_TREE || means == ENDING_ZIP;
+}
+
+static bool means_file(enum ending means)
+{
+	return ending_is_netcdf4(means) || means == ENDING_CLASSIC || means == ENDING_HDF4;
+}
+
+/* has - whether what has this ending may have such a counterpart. */
+static bool has(enum ending means, enum name_kind kind)
+{
+	return kind == NAME_FILE   ? means_tree(means)
+	       : kind == NAME_TREE ? means_file(means)
+				   : means == ENDING_NETCDF || means == ENDING_CLASSIC ||
+					     means == ENDING_HDF4;
+}
+
+/* in_case - an ending in small letters or capitals. */
+static const char *in_case(const char *ending, bool capitals, char out[16])
+{
+	size_t i;
+
+	for (i = 0; ending[i] && i < 15; i++)
+		out[i] = capitals ? (char)toupper((unsigned char)ending[i]) : ending[i];
+	out[i] = '\0';
+	return out;
+}
+
+/* rank_of - of a row among those with the same counterparts. */
+static unsigned rank_of(const struct ending_row *row)
+{
+	unsigned rank = 0;
+
+	for (const struct ending_row *r = ending_rows; r < row; r++)
+		rank += means_tree(r->means) == means_tree(row->means);
+	return rank;
 }
 
 /* stem_of - how much of name stands before an ending that may have such a counterpart, at least
- * one byte; its row in *ret_row. 0: it has none. */
-static size_t stem_of(const char *name, size_t len, enum name_kind kind, size_t *ret_row)
+ * one byte; its rank in *ret_rank. An ending counts in small letters or in capitals, not mixed:
+ * of a counterpart's name each has to be tried. 0: it has none. */
+static size_t stem_of(const char *name, size_t len, enum name_kind kind, unsigned *ret_rank)
 {
-	for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
-		size_t n = strlen(endings[i].text);
+	for (const struct ending_row *row = ending_rows; row < ending_rows + ENDING_ROWS; row++)
+		for (int capitals = 0; capitals < 2; capitals++) {
+			const size_t n = strlen(row->text);
+			char text[16];
 
-		if (has(endings[i].family, kind) && len > n &&
-		    memcmp(name + len - n, endings[i].text, n) == 0) {
-			*ret_row = i;
+			if (!has(row->means, kind) || len <= n ||
+			    memcmp(name + len - n, in_case(row->text, capitals, text), n) != 0)
+				continue;
+			*ret_rank = rank_of(row) + (capitals ? CAPITALS_RANK : 0);
 			return len - n;
 		}
-	}
 	return 0;
 }
 
@@ -65,7 +89,8 @@ static bool join(const char *stem, size_t len, const char *ending, char out[NAME
 
 void name_of_file(const char *path, char out[NAME_BYTES])
 {
-	size_t len = strlen(path), start, stem, row;
+	size_t len = strlen(path), start, stem = 0;
+	const struct ending_row *row;
 
 	while (len > 1 && path[len - 1] == '/')
 		len--;
@@ -73,10 +98,8 @@ void name_of_file(const char *path, char out[NAME_BYTES])
 		start--;
 	path += start;
 	len -= start;
-	stem = stem_of(path, len, NAME_FILE, &row);
-	if (!stem)
-		stem = stem_of(path, len, NAME_TREE, &row);
-	if (!stem)
+	row = ending_find(path, len, &stem);
+	if (!row || (!means_tree(row->means) && !means_file(row->means)))
 		stem = len;
 	if (stem > NAME_BYTES - sizeof(".nc"))
 		stem = NAME_BYTES - sizeof(".nc");
@@ -92,13 +115,14 @@ void name_of_file(const char *path, char out[NAME_BYTES])
 bool name_counterpart(const char *name, bool is_dir, enum name_kind kind, char out[NAME_BYTES],
 		      unsigned *ret_rank)
 {
-	size_t len = strlen(name), row = 0, stem = 0;
+	size_t len = strlen(name), stem = 0;
 
 	if (!is_dir || kind == NAME_FILE)
-		stem = stem_of(name, len, kind, &row);
+		stem = stem_of(name, len, kind, ret_rank);
 	if (!stem && !(is_dir && kind == NAME_FILE))
 		return false;
-	*ret_rank = stem ? endings[row].rank : DIRECTORY_RANK;
+	if (!stem)
+		*ret_rank = DIRECTORY_RANK;
 	return join(name, stem ? stem : len, own[kind], out);
 }
 
@@ -124,14 +148,16 @@ enum name_kind name_source(const char *name, unsigned rank, char out[NAME_BYTES]
 	size_t stem = 0;
 	const enum name_kind kind = kind_of(name, &stem);
 	const char *ending = kind == NAME_FILE && rank == DIRECTORY_RANK ? "" : NULL;
-	char back[NAME_BYTES];
+	const bool capitals = rank >= CAPITALS_RANK;
+	char back[NAME_BYTES], room[16];
 	unsigned found;
 
 	if (kind == NAME_PLAIN)
 		return NAME_PLAIN;
-	for (size_t i = 0; i < ARRAY_LEN(endings); i++)
-		if (has(endings[i].family, kind) && endings[i].rank == rank)
-			ending = endings[i].text;
+	for (size_t i = 0; i < ENDING_ROWS && !ending; i++)
+		if (has(ending_rows[i].means, kind) &&
+		    rank_of(&ending_rows[i]) + (capitals ? CAPITALS_RANK : 0) == rank)
+			ending = in_case(ending_rows[i].text, capitals, room);
 	if (!ending || !join(name, stem, ending, out))
 		return NAME_PLAIN;
 	*ret_dir_only = !*ending;
@@ -141,18 +167,23 @@ enum name_kind name_source(const char *name, unsigned rank, char out[NAME_BYTES]
 	return kind;
 }
 
+bool name_of_new(const char *name, bool is_dir, char out[NAME_BYTES])
+{
+	size_t stem = 0;
+
+	if (kind_of(name, &stem) != (is_dir ? NAME_TREE : NAME_FILE))
+		return false;
+	return join(name, stem, own[is_dir ? NAME_FILE : NAME_TREE], out);
+}
+
 bool name_says_dataset(const char *name, bool is_dir)
 {
 	const size_t len = strlen(name);
+	size_t stem;
+	const struct ending_row *row = ending_find(name, len, &stem);
 
-	for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
-		const size_t n = strlen(endings[i].text);
-		const bool zip = strcmp(endings[i].text, ".zip") == 0;
-		const bool whole = strcmp(endings[i].text, ".zarr.zip") == 0;
-
-		if (len <= n || memcmp(name + len - n, endings[i].text, n) != 0)
-			continue;
-		return is_dir ? endings[i].family == OF_TREES && !zip && !whole : !zip;
-	}
-	return false;
+	if (!row)
+		return false;
+	return row->means == ENDING_TREE ||
+	       (!is_dir && (means_file(row->means) || strcmp(row->text, ".zarr.zip") == 0));
 }

@@ -8,7 +8,7 @@
 #include "base/util.h"
 
 #define NAME_BYTES 256 /* what a directory entry can hold, and its NUL */
-#define NAME_RANKS 10  /* so many entries may have the same counterpart */
+#define NAME_RANKS 20  /* so many entries may have the same counterpart */
 
 /* name_kind - what a counterpart is. */
 enum name_kind {
@@ -34,6 +34,10 @@ bool name_counterpart(const char *name, bool is_dir, enum name_kind kind, char o
  * Returns the counterpart's kind; NAME_PLAIN: no entry of this rank has it. */
 enum name_kind name_source(const char *name, unsigned rank, char out[NAME_BYTES],
 			   bool *ret_dir_only);
+
+/* name_of_new - what a new file (or directory) of this name becomes as a dataset of the other
+ * family: "a.nc" is "a.zarr" then, and the other way round. false: it becomes none. */
+bool name_of_new(const char *name, bool is_dir, char out[NAME_BYTES]);
 
 /* name_says_dataset - whether an entry of a directory is a dataset as far as its name says: what
  * could not be looked at, or is none, is worth a word then. Plain ".zip" says nothing. is_dir: it

@@ -13,10 +13,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "fusefs/mirror.h"
 #include "fusefs/status.h"
 
 #define TIMEOUT 3600.0 /* seconds: nothing changes that the kernel is not told */
@@ -33,6 +35,7 @@ bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
 
 	*c = (struct call){.fs = fuse_req_userdata(req), .req = req};
 	metrics_gauge_add(G_REQUESTS_RUNNING, 1);
+	mirror_caller = fuse_req_ctx(req)->pid;
 	ops_stop_begin(c);
 	rc = names ? live_names(c->fs->live, ino, &c->ep, &c->past, &c->e)
 		   : live_get(c->fs->live, ino, &c->ep, &c->e);
@@ -240,6 +243,62 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	call_end(&c);
 }
 
+/* access_allowed - Spec: access(2), path_resolution(7). */
+bool access_allowed(const struct stat *st, uid_t uid, bool in_group, int mask)
+{
+	mode_t bits = st->st_mode & 7;
+
+	if (uid == 0) /* everything, and execute where one class may */
+		bits = S_ISDIR(st->st_mode) || (st->st_mode & 0111) ? 7 : 6;
+	else if (uid == st->st_uid)
+		bits = st->st_mode >> 6 & 7;
+	else if (in_group)
+		bits = st->st_mode >> 3 & 7;
+	return !((mode_t)mask & 7 & ~bits);
+}
+
+/* in_group - whether the caller is in a group, also as one of its supplementary ones. */
+static bool in_group(fuse_req_t req, gid_t gid)
+{
+	int n = fuse_req_ctx(req)->gid == gid ? 0 : fuse_req_getgroups(req, 0, NULL);
+	auto_free gid_t *list = n > 0 ? alloc_array((size_t)n, sizeof(*list)) : NULL;
+	int m = list ? fuse_req_getgroups(req, n, list) : 0;
+	bool found = fuse_req_ctx(req)->gid == gid;
+
+	for (int i = 0; !found && i < n && i < m; i++)
+		found = list[i] == gid;
+	return found;
+}
+
+/* op_access - the kernel asks where it does not check modes itself (default_permissions). */
+static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
+{
+	const uid_t uid = fuse_req_ctx(req)->uid;
+	struct view_attr attr;
+	struct stat st;
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_GETATTR);
+	if (!call_begin(&c, req, ino, true))
+		return;
+	rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
+	if (rc < 0) {
+		call_fail(&c, rc, false);
+		call_end(&c);
+		return;
+	}
+	call_stat(&c, &attr, &st);
+	if ((mask & W_OK) && !c.view->write)
+		rc = EROFS;
+	else if (!attr.is_link &&
+		 !access_allowed(&st, uid, uid && uid != st.st_uid && in_group(req, st.st_gid),
+				 mask))
+		rc = EACCES;
+	(void)fuse_reply_err(req, rc);
+	call_end(&c);
+}
+
 /* forget_ino - only views that follow have a table of what the kernel knows. */
 static void forget_ino(struct fs *fs, fuse_ino_t ino, uint64_t count)
 {
@@ -295,6 +354,13 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 
 #define XATTR_MAX_BYTES 65536 /* the kernel's own limit: of a value, of the list */
 
+bool xattr_answer(int rc)
+{
+	return rc == -ENODATA || rc == -E2BIG || rc == -EOPNOTSUPP || rc == -EPERM ||
+	       rc == -EACCES || rc == -EEXIST || rc == -EINVAL || rc == -ERANGE ||
+	       rc == -ENOSPC || rc == -EDQUOT; /* an inode has little room for them */
+}
+
 /* reply_xattr - the protocol of both requests: size 0 asks for the length. */
 static void reply_xattr(struct call *c, const struct buf *out, size_t size)
 {
@@ -326,7 +392,7 @@ static void xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 		rc = c.view->ops->xattr(c.view, live_id(ino), name, &out, &c.e);
 	if (rc == 0)
 		reply_xattr(&c, &out, size);
-	else if (rc == -ENODATA || rc == -E2BIG)
+	else if (xattr_answer(rc))
 		(void)fuse_reply_err(req, -rc);
 	else
 		call_fail(&c, rc, false);
@@ -691,6 +757,7 @@ const struct fuse_lowlevel_ops *fs_operations(bool writes)
 		.init = op_init,
 		.lookup = op_lookup,
 		.getattr = op_getattr,
+		.access = op_access,
 		.readlink = op_readlink,
 		.forget = op_forget,
 		.forget_multi = op_forget_multi,

@@ -39,6 +39,14 @@ void call_reply_entry(struct call *c, const struct fuse_entry_param *entry, uint
 /* call_forget - the kernel was not told of id after all. */
 void call_forget(const struct call *c, uint64_t id);
 
+/* access_allowed - whether the mode lets a user do this (mask of access(2)), as on a disk.
+ * in_group: the user is in the file's group. */
+bool access_allowed(const struct stat *st, uid_t uid, bool in_group, int mask);
+
+/* xattr_answer - whether an error of a request for extended attributes is an answer to the program,
+ * and no fault: the program gets it as it is, and the log has no line. */
+bool xattr_answer(int rc);
+
 /* ops_stop_begin, ops_stop_end - between them what waits for a server far away gives up when nobody
  * wants the answer any more. Nothing for sources of this machine. */
 void ops_stop_begin(struct call *c);

@@ -165,7 +165,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 	if (!begin(&c, req, ino))
 		return;
 	if (off < 0 || ckd_add(&end, (uint64_t)off, (uint64_t)size) || end > INT64_MAX)
-		rc = err_set(&c.e, -EFBIG, "write of %zu bytes beyond any file's end", size);
+		rc = -EFBIG; /* an answer, and no line in the log */
 	else if (!c.view->write->write)
 		rc = absent_op(&c, "write");
 	else
@@ -363,7 +363,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 	if (!name_fits(req, name) || !name_fits(req, to_name) || !begin(&c, req, parent))
 		return;
 	if (flags & ~(unsigned)RENAME_NOREPLACE)
-		rc = err_set(&c.e, -EINVAL, "rename: flags 0x%x are not known", flags);
+		rc = -EINVAL; /* an answer, and no line in the log */
 	else if (!c.view->write->rename)
 		rc = absent_op(&c, "rename");
 	else
@@ -404,6 +404,45 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *t
 	reply_entry(&c, rc, &a);
 }
 
+/* set_xattr - value NULL: remove it. */
+static void set_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+		      size_t size, int flags)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_XATTR);
+	if (fs->no_xattr || strncmp(name, "user.", 5) != 0) {
+		(void)fuse_reply_err(req, fs->no_xattr ? ENOSYS : EOPNOTSUPP);
+		return;
+	}
+	if (!begin(&c, req, ino))
+		return;
+	rc = c.view->write->setxattr
+		     ? c.view->write->setxattr(c.view, live_id(ino), name,
+					       (const uint8_t *)value, size, flags, &c.e)
+		     : -EOPNOTSUPP;
+	if (xattr_answer(rc))
+		(void)fuse_reply_err(req, -rc);
+	else if (rc < 0)
+		call_fail(&c, rc, false);
+	else
+		(void)fuse_reply_err(req, 0);
+	call_end(&c);
+}
+
+static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+			size_t size, int flags)
+{
+	set_xattr(req, ino, name, value ? value : "", size, flags);
+}
+
+static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+	set_xattr(req, ino, name, NULL, 0, 0);
+}
+
 void ops_add_write(struct fuse_lowlevel_ops *ops)
 {
 	ops->open = op_open;
@@ -421,4 +460,6 @@ void ops_add_write(struct fuse_lowlevel_ops *ops)
 	ops->rename = op_rename;
 	ops->symlink = op_symlink;
 	ops->link = op_link;
+	ops->setxattr = op_setxattr;
+	ops->removexattr = op_removexattr;
 }

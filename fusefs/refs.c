@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/beneath.h"
+#include "base/endings.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -29,13 +30,6 @@ struct job {
 	bool stream; /* out is there and no file: a pipe, a device */
 	char *tmp;   /* beside out; owned */
 };
-
-static bool ends(const char *text, const char *end)
-{
-	size_t n = strlen(text), m = strlen(end);
-
-	return n > m && strcasecmp(text + n - m, end) == 0;
-}
 
 static int write_json(const struct job *j, struct source *s, struct view *v,
 		      const char *address, struct err *e)
@@ -225,8 +219,8 @@ static int settle_out(struct job *j, char **ret_real, struct err *e)
 	there = stat(out, &st) == 0;
 	if (!there && lstat(out, &st) == 0)
 		return err_set(e, -ENOENT, "'%s' is a link to what is not there", out);
-	j->parquet = !ends(out, ".json") && (ends(out, ".parq") || ends(out, ".parquet") ||
-					     (there && S_ISDIR(st.st_mode)));
+	j->parquet = ending_of(out) == ENDING_PARQUET ||
+		     (ending_of(out) != ENDING_JSON && there && S_ISDIR(st.st_mode));
 	if (there && S_ISDIR(st.st_mode) && !j->parquet)
 		return err_set(e, -EISDIR, "'%s' is a directory", out);
 	if (there)

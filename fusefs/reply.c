@@ -3,13 +3,10 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/str.h"
-
-enum { LINES_A_SECOND = 10 };
 
 int reply_errno(int rc, bool may_be_absent)
 {
@@ -51,39 +48,6 @@ int reply_errno_write(int rc, bool may_be_absent)
 	}
 }
 
-static bool seen_locked(struct reply_log *log, uint64_t hash)
-{
-	for (uint32_t i = 0; i < log->n_seen; i++)
-		if (log->seen[i] == hash)
-			return true;
-	if (log->n_seen < ARRAY_LEN(log->seen))
-		log->seen[log->n_seen++] = hash;
-	return false;
-}
-
-bool reply_log_text(struct reply_log *log, const char *text, int64_t now, uint32_t *ret_skipped)
-{
-	bool show = true;
-
-	*ret_skipped = 0;
-	(void)pthread_mutex_lock(&log->lock);
-	if (log->second != now) {
-		*ret_skipped = log->suppressed;
-		log->second = now;
-		log->lines = log->suppressed = log->n_seen = 0;
-	}
-	if (seen_locked(log, str_hash(text, strlen(text)))) {
-		show = false; /* the kernel asks again after a failed read-ahead */
-	} else if (log->lines >= LINES_A_SECOND) {
-		log->suppressed++;
-		show = false;
-	} else {
-		log->lines++;
-	}
-	(void)pthread_mutex_unlock(&log->lock);
-	return show;
-}
-
 static bool once_locked(const struct reply_log *log, uint64_t hash)
 {
 	for (uint32_t i = 0; i < log->n_once; i++)
@@ -115,21 +79,14 @@ void reply_log_once(struct reply_log *log, const char *text)
 void reply_log(struct fs *fs, const struct err *e)
 {
 	const char *text = e->msg;
-	struct timespec now = {0};
-	uint32_t skipped;
+	const bool once = e->code == -EOPNOTSUPP;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with this clock */
 	if (!text[0])
 		return; /* it was said when it came up */
-	if (e->code == -EOPNOTSUPP && reply_log_done(&fs->log, text))
+	if (once && reply_log_done(&fs->log, text))
 		return;
-	if (!reply_log_text(&fs->log, text, now.tv_sec, &skipped))
-		return; /* what is too much for this second is said at another read */
-	if (e->code == -EOPNOTSUPP)
+	if (log_put(LOG_COMPONENT, LOG_ERROR, "%s", text) && once)
 		reply_log_once(&fs->log, text);
-	if (skipped)
-		log_error("%u more errors were not logged", skipped);
-	log_error("%s", text);
 }
 
 /* count - an error that is one: that a name is there, or is not, is an answer. */

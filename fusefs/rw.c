@@ -10,6 +10,7 @@
 #include <time.h>
 
 #define LOG_COMPONENT LOG_WRITE
+#include "base/endings.h"
 #include "base/log.h"
 #include "fusefs/remote.h"
 #include "fusefs/rw_int.h"
@@ -375,13 +376,6 @@ int fs_rw_open(const struct fs_setup *setup, const char *path, const struct fs_w
 
 /* ---- -o create ---- */
 
-static bool ends_in(const char *text, const char *end)
-{
-	size_t n = strlen(text), m = strlen(end);
-
-	return n > m && strcmp(text + n - m, end) == 0;
-}
-
 static bool any_entry(void *arg, const char *name, bool is_dir, const struct store_stat *st)
 {
 	(void)name;
@@ -397,15 +391,21 @@ static int create_far(const struct fs_setup *setup, struct err *e)
 {
 	const struct cfg *cfg = setup->cfg;
 	const char *path = cfg->source, *shown = cfg->shown;
+	struct address a;
 	struct store *s;
 	bool any = false;
-	int rc;
+	int rc = address_parse(path, &a, e);
 
-	if (ends_in(path, ".nc") || ends_in(path, ".nc4") || ends_in(path, ".h5"))
-		return err_set(
-			e, -EROFS,
-			"'%s': of what lies at an address only Zarr trees can be written",
-			path);
+	if (rc < 0)
+		return rc;
+	if (a.what == ADDRESS_FILE || ending_of(a.name) == ENDING_PARQUET)
+		rc = err_set(e, -EROFS,
+			     "'%s': of what lies at an address only Zarr trees can be written, "
+			     "and their names end in .zarr, .zr3, .zr2 or none of a file's endings",
+			     shown);
+	address_release(&a);
+	if (rc < 0)
+		return rc;
 	rc = fs_store(setup, path, &s, e);
 	if (rc < 0)
 		return rc;
@@ -429,8 +429,7 @@ static int create_far(const struct fs_setup *setup, struct err *e)
 int fs_rw_create(const struct fs_setup *setup, struct err *e)
 {
 	const char *path = setup->cfg->source;
-	const bool zarr =
-		ends_in(path, ".zarr") || ends_in(path, ".zr3") || ends_in(path, ".zr2");
+	const enum ending ending = ending_of(path);
 	struct stat st;
 
 	if (setup->cfg->remote)
@@ -438,6 +437,13 @@ int fs_rw_create(const struct fs_setup *setup, struct err *e)
 	if (lstat(path, &st) == 0)
 		return err_set(e, -EEXIST,
 			       "'%s' is there: leave out create, or use another name", path);
-	return zarr ? setup->rw->zarr_create(setup->cfg, path, e)
+	if (ending != ENDING_NONE && ending != ENDING_TREE && !ending_is_netcdf4(ending))
+		return err_set(e, -EINVAL,
+			       "'%s': what is made is a Zarr tree (.zarr, .zr3, .zr2) or a "
+			       "netCDF-4 file (.nc, .nc4, .cdf, .h5, .hdf5, .he5, or no ending), "
+			       "and would have the wrong name: use another",
+			       path);
+	return ending == ENDING_TREE
+		    ? setup->rw->zarr_create(setup->cfg, path, e)
 		    : setup->rw->hdf5_create(path, e);
 }

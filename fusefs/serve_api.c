@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/endings.h"
 #include "base/str.h"
 
 enum {
@@ -52,12 +53,11 @@ static bool put_dataset(void *arg, const char *name, uint64_t id, bool is_dir,
 			const struct view_attr *attr, uint64_t next)
 {
 	struct names *names = arg;
-	const size_t n = strlen(name);
 
 	(void)id;
 	(void)attr;
 	(void)next;
-	if (!is_dir || n < 5 || strcmp(name + n - 5, ".zarr") != 0)
+	if (!is_dir || ending_of(name) != ENDING_TREE)
 		return true;
 	if (names->n++)
 		buf_puts(names->out, ", ");

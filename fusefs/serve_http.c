@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/endings.h"
+
 /* Paths. */
 
 static int hex(char c)
@@ -224,13 +226,6 @@ bool http_host_ok(const char *header, const char *bound)
 
 /* Content. */
 
-static bool ends(const char *name, const char *with)
-{
-	const size_t n = strlen(name), m = strlen(with);
-
-	return n >= m && strcmp(name + n - m, with) == 0;
-}
-
 const char *http_type(const char *name)
 {
 	static const char *const documents[] = {".zgroup", ".zarray",   ".zattrs", ".zmetadata",
@@ -239,11 +234,16 @@ const char *http_type(const char *name)
 	for (size_t i = 0; i < ARRAY_LEN(documents); i++)
 		if (strcmp(name, documents[i]) == 0)
 			return "application/json";
-	if (ends(name, ".json"))
+	switch (ending_of(name)) {
+	case ENDING_JSON:
 		return "application/json";
-	if (ends(name, ".nc"))
+	case ENDING_NETCDF:
+	case ENDING_NETCDF4:
+	case ENDING_CLASSIC:
 		return "application/x-netcdf";
-	return "application/octet-stream";
+	default:
+		return "application/octet-stream";
+	}
 }
 
 void http_put_html(struct buf *out, const char *text, size_t n)

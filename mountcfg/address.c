@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/endings.h"
 #include "mountcfg/address_int.h"
 
 #define USE "use https://, http://, s3://, gs3:// or a path"
@@ -151,26 +152,17 @@ static int parse_file(const char *text, struct address *a, struct err *e)
 /* what_of - by the fragment, then by the name. */
 static enum address_what what_of(unsigned mode, const char *path, const char *name)
 {
-	static const char *const trees[] = {".zarr", ".zr3", ".zr2", ".parq", ".parquet"};
-	static const char *const files[] = {".nc",  ".nc4", ".nc3", ".cdf",  ".h5",  ".hdf5",
-					    ".he5", ".hdf", ".h4",  ".hdf4", ".zip", ".json"};
-	size_t n = strlen(name);
+	const enum ending ending = ending_of(name);
 
 	if (mode & (MODE_BYTES | MODE_ZIP | MODE_NETCDF))
 		return ADDRESS_FILE;
 	if (mode & (MODE_NCZARR | MODE_ZARR | MODE_CONSOLIDATED))
 		return ADDRESS_TREE;
-	for (size_t i = 0; i < ARRAY_LEN(trees); i++)
-		if (n > strlen(trees[i]) &&
-		    strcasecmp(name + n - strlen(trees[i]), trees[i]) == 0)
-			return ADDRESS_TREE;
+	if (ending == ENDING_TREE || ending == ENDING_PARQUET)
+		return ADDRESS_TREE;
 	if (*path && path[strlen(path) - 1] == '/')
 		return ADDRESS_TREE;
-	for (size_t i = 0; i < ARRAY_LEN(files); i++)
-		if (n > strlen(files[i]) &&
-		    strcasecmp(name + n - strlen(files[i]), files[i]) == 0)
-			return ADDRESS_FILE;
-	return ADDRESS_ANY;
+	return ending == ENDING_NONE ? ADDRESS_ANY : ADDRESS_FILE;
 }
 
 /* set_name - a name that no path can have is refused: it could mean another object. */

@@ -18,6 +18,8 @@ enum cfg_mode { CFG_MODE_ZARR, CFG_MODE_NCZARR, CFG_MODE_NOXARRAY };
 enum cfg_filter { CFG_FILTER_PORTABLE, CFG_FILTER_KEEP, CFG_FILTER_NONE };
 enum cfg_view { CFG_VIEW_AUTO, CFG_VIEW_ZARR, CFG_VIEW_NC };
 
+enum cfg_forms { CFG_FORMS_BOTH, CFG_FORMS_CONVERTED, CFG_FORMS_ZARR, CFG_FORMS_NC };
+
 struct cfg_from; /* where the value of each option is from: mountcfg/from.c */
 
 /* cfg_mount - a section [mount NAME] of a configuration file. */
@@ -107,6 +109,7 @@ struct cfg {
 	char **unlimited;        /* n_unlimited names of -o unlimited=DIM: dimensions made so */
 	size_t n_unlimited;
 	int consolidated;        /* -o consolidated=auto|always|never : -1, 1, 0 */
+	enum cfg_forms forms;     /* -o show= : which forms of its datasets a directory lists */
 	bool new_as_is;          /* -o new=same: files that are new in a mirrored directory stay
 	                          * what they are; else they become datasets of the other family */
 	uint64_t stage_size;     /* -o stage_size= : bytes that wait to be put into an HDF5 file */

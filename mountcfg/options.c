@@ -94,6 +94,8 @@ static int set_word(const struct cfg_option *o, const char *value, void *field, 
 			*(enum cfg_mode *)field = (enum cfg_mode)w->value;
 		else if (o->field == FIELD(view))
 			*(enum cfg_view *)field = (enum cfg_view)w->value;
+		else if (o->field == FIELD(forms))
+			*(enum cfg_forms *)field = (enum cfg_forms)w->value;
 		else if (o->field == FIELD(consolidated))
 			*(int *)field = w->value;
 		else

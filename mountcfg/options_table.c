@@ -41,6 +41,13 @@ static const struct cfg_word json_words[] = {
 	{"python", 0, false}, {"strict", 1, false}, {NULL, 0, false}};
 static const struct cfg_word new_words[] = {
 	{"other", 0, false}, {"same", 1, false}, {NULL, 0, false}};
+static const struct cfg_word show_words[] = {
+	{"both", CFG_FORMS_BOTH, false},
+	{"converted", CFG_FORMS_CONVERTED, false},
+	{"zarr", CFG_FORMS_ZARR, false},
+	{"nc", CFG_FORMS_NC, false},
+	{NULL, 0, false},
+};
 static const struct cfg_word others_words[] = {
 	{"first", 0, false}, {"equal", 1, false}, {NULL, 0, false}};
 static const struct cfg_word style_words[] = {
@@ -56,6 +63,9 @@ const struct cfg_option cfg_options[] = {
 	 "directory "
 	 "of such datasets as itself with their counterparts beside them; zarr or nc: this, "
 	 "whatever SOURCE is"},
+	{"show", OPT_WORD, "both", FIELD(forms), show_words, 0, 0,
+	 "the forms in which a directory lists its datasets: both; the converted one alone; zarr: "
+	 "each as a Zarr tree; nc: each as a file. The others can be opened by their names"},
 	{"mode", OPT_WORD, "zarr", FIELD(mode), mode_words, 0, 0,
 	 "what a Zarr tree looks like: zarr (v2, for zarr-python, xarray, GDAL), "
 	 "nczarr (for netCDF-C), noxarray (without _ARRAY_DIMENSIONS)"},

@@ -1,23 +1,30 @@
 /* to.c - what a copy is to be: its name says so, or an option; and what is served. */
 #include <errno.h>
 #include <string.h>
-#include <strings.h>
 
+#include "base/endings.h"
 #include "base/url.h"
+#include "mountcfg/address.h"
 #include "mountcfg/mountcfg_int.h"
 
-/* is_netcdf - whether a copy of this name is one netCDF-4 file. */
-static bool is_netcdf(const char *name)
+/* far_file - whether a copy at an address would have the name of a file: it would be opened as one,
+ * and is a tree of objects. */
+static int far_file(const char *out, struct err *e)
 {
-	static const char *const ends[] = {".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5"};
-	size_t n = strlen(name), m;
+	struct address a;
+	int rc = address_parse(out, &a, e);
 
-	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
-		m = strlen(ends[i]);
-		if (n > m && strcasecmp(name + n - m, ends[i]) == 0)
-			return true;
-	}
-	return false;
+	if (rc < 0)
+		return rc;
+	rc = a.what == ADDRESS_FILE
+		     ? err_set(e, -EINVAL,
+			       "convert: a copy at an address is a Zarr tree, and '%s' would be "
+			       "opened as a file: let its name end in .zarr, or name a local file "
+			       "and copy it there afterwards",
+			       a.shown)
+		     : 0;
+	address_release(&a);
+	return rc;
 }
 
 /* reads - a file that makes mounts writable does not speak of commands that only read. */
@@ -81,11 +88,14 @@ int cfg_settle_convert(struct cfg *cfg, struct err *e)
 			       "the chunks of its source: for others mount the copy with "
 			       "rw,create,chunks= and write it there");
 	if (cfg->view == CFG_VIEW_AUTO)
-		cfg->view = is_netcdf(cfg->out) && !far ? CFG_VIEW_NC : CFG_VIEW_ZARR;
+		cfg->view = ending_is_netcdf4(ending_of(cfg->out)) && !far ? CFG_VIEW_NC
+									   : CFG_VIEW_ZARR;
 	if (cfg->view == CFG_VIEW_NC && far)
 		return err_set(e, -EINVAL,
 			       "convert: a netCDF-4 file is made on this machine: name a local "
 			       "file, and copy it there afterwards");
+	if (far && far_file(cfg->out, e) < 0)
+		return e ? e->code : -EINVAL;
 	if (cfg->view == CFG_VIEW_NC && tree)
 		return err_set(
 			e, -EINVAL,

@@ -11,27 +11,11 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/endings.h"
 #include "nczarr/zr_int.h"
 
 #define ZIP_LOOK_BYTES                                                                         \
 	((uint64_t)64 << 20) /* for the directory of an archive that may be ours */
-
-/* named_zarr - whether the last component of a path ends like a Zarr tree's. */
-static bool named_zarr(const char *path)
-{
-	static const char *const endings[] = {".zarr", ".zr2", ".zr3"};
-	size_t n = strlen(path);
-
-	while (n && path[n - 1] == '/')
-		n--;
-	for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
-		size_t len = strlen(endings[i]);
-
-		if (n > len && strncasecmp(path + n - len, endings[i], len) == 0)
-			return true;
-	}
-	return false;
-}
 
 /* Documents that a root can have. */
 static const char *const docs[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata", ".nczarr"};
@@ -70,8 +54,7 @@ static bool look_into(void *arg, const char *name, bool is_dir, const struct sto
  * called one: its end would cost a request. */
 static int bid_far_zip(const char *path, struct blob *file, struct err *e)
 {
-	size_t n = strlen(path);
-	bool named = n > 4 && strcasecmp(path + n - 4, ".zip") == 0;
+	const bool named = ending_of(path) == ENDING_ZIP;
 	char head[4] = "";
 	int is;
 
@@ -87,8 +70,9 @@ static int bid_far_zip(const char *path, struct blob *file, struct err *e)
  * nobody else bids. */
 static int bid_zip(const char *path, int fd, struct blob *file, struct err *e)
 {
-	size_t n = strlen(path);
 	struct look l = {NULL, false};
+	const struct ending_row *row;
+	size_t stem;
 	int own, rc;
 
 	if (fd < 0)
@@ -96,7 +80,8 @@ static int bid_zip(const char *path, int fd, struct blob *file, struct err *e)
 	rc = store_zip_bid(file, e);
 	if (rc <= 0)
 		return rc;
-	if (n > 9 && strcasecmp(path + n - 9, ".zarr.zip") == 0)
+	row = ending_find(path, strlen(path), &stem);
+	if (row && strcmp(row->text, ".zarr.zip") == 0)
 		return 5;
 	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (own < 0)
@@ -131,7 +116,7 @@ static int bid(const struct source_at *at, struct err *e)
 			return -errno;
 		}
 	}
-	return named_zarr(at->path) ? 2 : 0;
+	return ending_of(at->path) == ENDING_TREE ? 2 : 0;
 }
 
 /* release - everything but the store, whose descriptor is the caller's while opening. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/endings.h"
 #include "base/str.h"
 
 bool zr_model_name_ok(const char *s, size_t n)
@@ -147,21 +148,12 @@ static int order_all(struct zr_build *b, struct err *e)
 
 /* ---- a tree that is one array ---- */
 
-static bool cut_ending(const char *s, size_t *n, const char *ending)
-{
-	size_t len = strlen(ending);
-
-	if (*n <= len || memcmp(s + *n - len, ending, len) != 0)
-		return false;
-	*n -= len;
-	return true;
-}
-
 /* store_name - the store's name without its ending. */
 static int store_name(struct zr_build *b, const char **ret, struct err *e)
 {
 	const char *path = b->s->path ? b->s->path : "", *slash;
-	size_t n = strlen(path);
+	const struct ending_row *row;
+	size_t n = strlen(path), stem = 0;
 
 	while (n && path[n - 1] == '/')
 		n--;
@@ -170,9 +162,11 @@ static int store_name(struct zr_build *b, const char **ret, struct err *e)
 		n -= (size_t)(slash + 1 - path);
 		path = slash + 1;
 	}
-	(void)cut_ending(path, &n, ".zip");
-	(void)(cut_ending(path, &n, ".zarr") || cut_ending(path, &n, ".zr2") ||
-	       cut_ending(path, &n, ".zr3"));
+	for (int i = 0; i < 2; i++) { /* "a.zr3.zip" */
+		row = ending_find(path, n, &stem);
+		if (row && (row->means == ENDING_TREE || (!i && row->means == ENDING_ZIP)))
+			n = stem;
+	}
 	*ret = zr_model_name_ok(path, n) ? arena_copy(b->arena, path, n)
 					 : arena_strdup(b->arena, "array");
 	return *ret ? 0 : zr_full(b->arena, e);

@@ -107,6 +107,10 @@ struct view_write_ops {
 	 * same under both, what will be need not be. NULL: -EPERM. */
 	int (*link)(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
 		    struct view_attr *ret, struct err *e);
+	/* setxattr - set extended attribute `name` ("user.colour") of id; value NULL: remove
+	 * it. flags: XATTR_CREATE, XATTR_REPLACE or 0. */
+	int (*setxattr)(struct view *v, uint64_t id, const char *name, const uint8_t *value,
+			size_t len, int flags, struct err *e);
 	/* finish - everything that was confirmed goes into the dataset; no request runs any more.
 	 * Called once, before close. What could not be done is kept, and e says where. last: what
 	 * writers did not get to rename is dropped, since nobody can any more; else somebody goes

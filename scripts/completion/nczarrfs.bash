@@ -7,6 +7,7 @@ _nczarrfs_options()
 	[[ $1 == *,* ]] && at=$list, || at=
 	case $last in
 	view=*) COMPREPLY=($(compgen -P "${at}view=" -W 'auto zarr nc' -- "${last#*=}")) ;;
+	show=*) COMPREPLY=($(compgen -P "${at}show=" -W 'both converted zarr nc' -- "${last#*=}")) ;;
 	mode=*) COMPREPLY=($(compgen -P "${at}mode=" -W 'zarr nczarr noxarray' -- "${last#*=}")) ;;
 	zarr_format=*) COMPREPLY=($(compgen -P "${at}zarr_format=" -W '2 3' -- "${last#*=}")) ;;
 	chunk_keys=*) COMPREPLY=($(compgen -P "${at}chunk_keys=" -W 'default v2' -- "${last#*=}")) ;;
@@ -19,7 +20,7 @@ _nczarrfs_options()
 	new=*) COMPREPLY=($(compgen -P "${at}new=" -W 'other same' -- "${last#*=}")) ;;
 	consolidated=*) COMPREPLY=($(compgen -P "${at}consolidated=" -W 'auto always never' -- "${last#*=}")) ;;
 	s3_style=*) COMPREPLY=($(compgen -P "${at}s3_style=" -W 'path host' -- "${last#*=}")) ;;
-	*) COMPREPLY=($(compgen -P "$at" -W 'view= mode= zarr_format= shards= chunk_keys= filter= quantize= bad_arrays= dimension_separator= json= page_cache= chunk_size= chunk_limit= cache_size= index_size= meta_size= image_size= open_datasets= decode_threads= open_timeout= link_root= concat= concat_others= concat_index= noxattr metrics= log= config= noplugins isolate debug rw create new= chunks= unlimited= consolidated= stage_size= write_size= commit_delay= root= state_dir= nojournal endpoint= profile= region= anonymous requester_pays s3_style= ca_file= bearer_file= netrc_file= insecure private_redirects timeout= tries= connections= remote_size= ahead_size= cache_dir= check_every= inline address= allow_other allow_root auto_unmount default_permissions max_read= max_threads= max_idle_threads= clone_fd fsname= subtype= ro nosuid nodev noexec exec sync async dirsync noatime context= fscontext= defcontext= rootcontext=' -- "$last")) ;;
+	*) COMPREPLY=($(compgen -P "$at" -W 'view= show= mode= zarr_format= shards= chunk_keys= filter= quantize= bad_arrays= dimension_separator= json= page_cache= chunk_size= chunk_limit= cache_size= index_size= meta_size= image_size= open_datasets= decode_threads= open_timeout= link_root= concat= concat_others= concat_index= noxattr metrics= log= config= noplugins isolate debug rw create new= chunks= unlimited= consolidated= stage_size= write_size= commit_delay= root= state_dir= nojournal endpoint= profile= region= anonymous requester_pays s3_style= ca_file= bearer_file= netrc_file= insecure private_redirects timeout= tries= connections= remote_size= ahead_size= cache_dir= check_every= inline address= allow_other allow_root auto_unmount default_permissions max_read= max_threads= max_idle_threads= clone_fd fsname= subtype= ro nosuid nodev noexec exec sync async dirsync noatime context= fscontext= defcontext= rootcontext=' -- "$last")) ;;
 	esac
 	compopt -o nospace 2>/dev/null
 }

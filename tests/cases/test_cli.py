@@ -259,3 +259,39 @@ def test_descriptors_closed(t):
     code, out, err = t.run("sh", "-c", '"$0" "$1" "$2" | cat', t.binary, path, mnt, timeout=20)
     assert code == 0, err
     assert mounts.unmount(mnt)[0]
+
+
+def made(t, name, *what, fails=None):
+    """Mounts with create; what was made, as a second mount without it finds it."""
+    path = t.path(name)
+    if fails:
+        m = t.mount(path, "rw,create", check=False)
+        m.unmount()
+        assert m.status == 1 and fails in m.messages(), (name, m.status, m.messages())
+        assert not os.path.lexists(path), name
+        return
+    with t.mount(path, "rw,create"):
+        pass
+    with t.mount(path, "rw") as m:
+        assert os.listdir(m.path) == list(what), (name, os.listdir(m.path))
+
+
+# SEMANTICS X12
+def test_create_by_name(t):
+    """What is made has the format that its name says, in letters of either case, and is found in it
+    by the next mount; a name of another format is refused, here and at an address."""
+    for name in "a.zarr", "X.ZARR", "b.Zr3":
+        made(t, name, name[0] + ".nc")
+        assert os.path.isdir(t.path(name)), name
+    for name in "a.nc", "A.NC4", "a.cdf", "a.he5", "A.HDF5", "plain":
+        made(t, name)
+        with open(t.path(name), "rb") as f:
+            assert f.read(4) == b"\x89HDF", name
+    for name in "a.nc3", "a.hdf", "A.H4", "a.zip", "a.zarr.zip", "a.json", "a.parq":
+        made(t, name, fails="wrong name")
+    os.mkdir(t.path("mnt-far"))
+    for name in ("x.hdf5", "x.he5", "x.cdf", "X.NC", "x.nc3", "x.hdf", "x.zip", "x.zarr.zip",
+                 "x.parq"):
+        code, out, err = t.run(t.binary, "-o", "rw,create,anonymous,endpoint=http://127.0.0.1:9",
+                               "s3://b/" + name, t.path("mnt-far"), timeout=20)
+        assert code == 1 and "only Zarr trees can be written" in err, (name, code, err)

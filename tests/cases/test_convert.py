@@ -387,3 +387,26 @@ def test_corpus(t):
             for name in a.variables:
                 np.testing.assert_array_equal(a[name].values, b[name].values)
     t.call(check)
+
+
+# SEMANTICS X12
+def test_names_of_copies(t):
+    """A copy is what its name is opened as, or it is refused before anything is made."""
+    source = t.path("s.nc")
+    with netCDF4.Dataset(source, "w") as d:
+        d.createDimension("x", 3)
+        d.createVariable("v", "i4", ("x",))[:] = 7
+    for name in "a.nc4", "a.CDF", "A.HDF5", "a.he5":
+        convert(t, source, t.path(name))
+        assert os.path.isfile(t.path(name)), name
+        assert t.run(t.binary, "info", t.path(name))[0] == 0, name
+    for name in "b.zarr", "B.ZARR", "plain":
+        convert(t, source, t.path(name))
+        assert os.path.isdir(t.path(name)), name
+        assert t.run(t.binary, "info", t.path(name))[0] == 0, name
+    for name in "b.nc3", "b.NC3", "b.hdf", "b.H4", "b.json", "b.parq":
+        convert(t, source, t.path(name), fails="wrong name")
+        assert not os.path.lexists(t.path(name)), name
+    for name in "x.nc", "x.nc3", "x.HDF5", "x.zip", "x.hdf", "x.json":
+        convert(t, "-o", "anonymous,endpoint=http://127.0.0.1:9", source, "s3://b/" + name,
+                fails="would be opened as a file")

@@ -1,5 +1,6 @@
 /* Listing a mirrored directory: what is there all along comes once, whoever else lists, and
  * whatever comes and goes meanwhile. */
+#include "fusefs/mirror_int.h"
 #include "tests/unit/mirror_fake.h"
 
 enum { MANY = 600 };
@@ -200,6 +201,104 @@ static void test_each(void **state)
 	assert_string_equal(text, "a.nc>a.zarr ");
 }
 
+/* listed - all of a real directory, by a program that may remove it. */
+static struct where listed(const struct fixture *f, uint64_t dir)
+{
+	struct seen s = {.n = 0};
+	struct where where;
+	struct err e = ERR_INIT;
+
+	assert_false(go_on(f, dir, &s, MANY));
+	assert_int_equal(real_where(mirror_of(f->view), dir, &where, &e), 0);
+	return where;
+}
+
+/* Names that went with their dataset: to whom they are shown, and until when. SEMANTICS P30 */
+static void test_walk(void **state)
+{
+	const struct fixture *f = *state;
+	struct mirror *m = mirror_of(f->view);
+	struct view_attr a;
+	struct walk_name at;
+	struct where root;
+
+	put(f, "o.nc", "FAKE old");
+	put(f, "p.nc", "FAKE");
+	root = listed(f, VIEW_ROOT); /* of nobody's request */
+	walk_removed(m, &root, "o.nc");
+	assert_int_equal(walk_gone(m, &root, "o.zarr", false, &a), -ENOENT);
+	free(root.path);
+	f->view->write = &mirror_write_ops;
+	mirror_caller = gettid();
+	root = listed(f, VIEW_ROOT);
+	assert_int_equal(walk_gone(m, &root, "o.zarr", false, &a), -ENOENT);
+	walk_removed(m, &root, "o.nc");
+	assert_int_equal(walk_gone(m, &root, "o.nc", false, &a), -ENOENT);
+	assert_int_equal(walk_gone(m, &root, "p.zarr", false, &a), -ENOENT);
+	assert_int_equal(walk_gone(m, &root, "none.zarr", false, &a), -ENOENT);
+	assert_int_equal(walk_gone(m, &root, "o.zarr", false, &a), 0);
+	assert_true(a.is_dir);
+	assert_true(walk_gone_id(m, a.id, false, &a, &at));
+	assert_string_equal(at.name, "o.zarr");
+	assert_int_equal(at.dir, VIEW_ROOT);
+	assert_int_equal(walk_gone(m, &root, "o.nc4", true, &a), 0);
+	assert_false(a.is_dir);
+	assert_int_equal(walk_gone(m, &root, "o.nc4", true, &a), -ENOENT); /* once */
+	mirror_caller = getppid();
+	assert_int_equal(walk_gone(m, &root, "o.zarr", false, &a), -ENOENT);
+	mirror_caller = gettid();
+	assert_int_equal(walk_gone(m, &root, "o.zarr", false, &a), 0);
+	walk_removed(m, &root, "p.zarr"); /* by its counterpart */
+	assert_int_equal(walk_gone(m, &root, "p.nc", false, &a), 0);
+	free(root.path);
+	root = listed(f, VIEW_ROOT); /* a new listing says what is there */
+	assert_int_equal(walk_gone(m, &root, "o.zarr", false, &a), -ENOENT);
+	assert_false(walk_gone_id(m, a.id, false, &a, NULL));
+	free(root.path);
+	mirror_caller = 0;
+}
+
+/* Of more walks than WALKS the latest stays, and so does one in which something was removed; a walk
+ * ends with its directory. */
+static void test_walks(void **state)
+{
+	const struct fixture *f = *state;
+	struct mirror *m = mirror_of(f->view);
+	struct where first = {0}, dir = {0}, root;
+	struct err e = ERR_INIT;
+	struct view_attr a;
+	char name[40];
+
+	f->view->write = &mirror_write_ops;
+	mirror_caller = gettid();
+	for (int i = 0; i < 2 * WALKS; i++) {
+		(void)snprintf(name, sizeof(name), "d%02d", i);
+		put_dir(f, name);
+		(void)snprintf(name, sizeof(name), "d%02d/a.nc", i);
+		put(f, name, "FAKE");
+		(void)snprintf(name, sizeof(name), "d%02d", i);
+		free(dir.path);
+		dir = listed(f, id_at(f, VIEW_ROOT, name));
+		if (i == 0) {
+			first = dir;
+			dir.path = NULL;
+			walk_removed(m, &first, "a.nc");
+			assert_int_equal(walk_gone(m, &first, "a.zarr", false, &a), 0);
+		}
+	}
+	assert_int_equal(walk_gone(m, &first, "a.zarr", false, &a), 0);
+	walk_removed(m, &dir, "a.nc");
+	assert_int_equal(walk_gone(m, &dir, "a.zarr", false, &a), 0);
+	assert_int_equal(real_where(m, VIEW_ROOT, &root, &e), 0);
+	walk_removed(m, &root, "d00");
+	assert_int_equal(walk_gone(m, &first, "a.zarr", false, &a), -ENOENT);
+	assert_int_equal(walk_gone(m, &dir, "a.zarr", false, &a), 0);
+	free(root.path);
+	free(first.path);
+	free(dir.path);
+	mirror_caller = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +307,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_disturbed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fresh, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_each, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_walk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_walks, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,8 @@ static void test_of_file(void **state)
 		{"/a.h5", "a.nc"},
 		{"/a.hdf5", "a.nc"},
 		{"/a.he5", "a.nc"},
+		{"/A.HDF5", "A.nc"},
+		{"/A.ZARR", "A.nc"},
 		{"/a.b", "a.b.nc"},
 		{"/.zarr", ".zarr.nc"},
 		{"/a.zarr.zarr", "a.zarr.nc"},
@@ -65,7 +67,12 @@ static void test_counterpart(void **state)
 		{"a.b.h5", false, {[NAME_TREE] = "a.b.zarr"}},
 		{"a.he5", false, {[NAME_TREE] = "a.zarr"}},
 		{"a.nc4", false, {[NAME_TREE] = "a.zarr"}},
-		{"a.NC", false, {0}},
+		{"a.NC", false, {[NAME_TREE] = "a.zarr", [NAME_NC4] = "a.nc4"}},
+		{"a.HDF", false, {[NAME_TREE] = "a.zarr", [NAME_NC4] = "a.nc4"}},
+		{"a.Nc", false, {0}}, /* small letters or capitals */
+		{"a.ZARR", true, {[NAME_FILE] = "a.nc"}},
+		{"a.ZIP", false, {[NAME_FILE] = "a.nc"}},
+		{"a.Zarr", true, {[NAME_FILE] = "a.Zarr.nc"}},
 		{"nc", false, {0}},
 		{".nc", false, {0}},
 		{"a.txt", false, {0}},
@@ -122,21 +129,46 @@ static void test_sources(void **state)
 	(void)state;
 	assert_string_equal(sources("a.zarr"),
 			    "0:a.nc 1:a.nc4 2:a.h5 3:a.hdf5 4:a.he5 5:a.nc3 6:a.cdf "
-			    "7:a.hdf 8:a.hdf4 9:a.h4 ");
+			    "7:a.hdf 8:a.hdf4 9:a.h4 10:a.NC 11:a.NC4 12:a.H5 13:a.HDF5 "
+			    "14:a.HE5 15:a.NC3 16:a.CDF 17:a.HDF 18:a.HDF4 19:a.H4 ");
 	assert_string_equal(sources("a.nc"),
-			    "0:a.zarr 1:a.zr3 2:a.zr2 3:a.zarr.zip 4:a.zip 5:a/ ");
+			    "0:a.zarr 1:a.zr3 2:a.zr2 3:a.zarr.zip 4:a.zip 5:a/ "
+			    "10:a.ZARR 11:a.ZR3 12:a.ZR2 13:a.ZARR.ZIP 14:a.ZIP ");
 	/* the directory a.zarr has a.nc, and a.zarr.zip as well */
 	assert_string_equal(sources("a.zarr.nc"), "0:a.zarr.zarr 1:a.zarr.zr3 "
-						  "2:a.zarr.zr2 3:a.zarr.zarr.zip ");
+						  "2:a.zarr.zr2 3:a.zarr.zarr.zip "
+						  "10:a.zarr.ZARR 11:a.zarr.ZR3 "
+						  "12:a.zarr.ZR2 13:a.zarr.ZARR.ZIP "
+						  "14:a.zarr.ZIP ");
 	assert_string_equal(sources("a.nc.nc"), "0:a.nc.zarr 1:a.nc.zr3 2:a.nc.zr2 "
-						"3:a.nc.zarr.zip 4:a.nc.zip 5:a.nc/ ");
+						"3:a.nc.zarr.zip 4:a.nc.zip 5:a.nc/ "
+						"10:a.nc.ZARR 11:a.nc.ZR3 12:a.nc.ZR2 "
+						"13:a.nc.ZARR.ZIP 14:a.nc.ZIP ");
 	assert_string_equal(sources(".nc"), "");
 	assert_string_equal(sources(".zarr"), "");
 	assert_string_equal(sources("zarr"), "");
 	assert_string_equal(sources("a"), "");
 	assert_string_equal(sources("a.nc4"),
-			    "0:a.nc 5:a.nc3 6:a.cdf 7:a.hdf 8:a.hdf4 9:a.h4 ");
+			    "0:a.nc 5:a.nc3 6:a.cdf 7:a.hdf 8:a.hdf4 9:a.h4 10:a.NC 15:a.NC3 "
+			    "16:a.CDF 17:a.HDF 18:a.HDF4 19:a.H4 ");
 	assert_string_equal(sources("a.h5"), "");
+}
+
+/* Names of new datasets: those that show them as they were written. */
+static void test_new(void **state)
+{
+	char out[NAME_BYTES];
+
+	(void)state;
+	assert_true(name_of_new("a.nc", false, out));
+	assert_string_equal(out, "a.zarr");
+	assert_true(name_of_new("a.zarr", true, out));
+	assert_string_equal(out, "a.nc");
+	assert_false(name_of_new("a.NC", false, out));
+	assert_false(name_of_new("a.nc4", false, out));
+	assert_false(name_of_new("a.nc", true, out));
+	assert_false(name_of_new("a.zarr", false, out));
+	assert_false(name_of_new(".nc", false, out));
 }
 
 static void test_says(void **state)
@@ -161,7 +193,7 @@ int main(void)
 		cmocka_unit_test(test_of_file),
 		cmocka_unit_test(test_counterpart),
 		cmocka_unit_test(test_sources),
-		cmocka_unit_test(test_says),
+		cmocka_unit_test(test_new), cmocka_unit_test(test_says),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
