@@ -544,6 +544,9 @@ static int open_source(struct server *s, struct err *e)
 	s->fs.check_every = s->fs.remote ? setup->cfg->check_every : 0;
 	s->fs.follows = live_first(s->fs.live)->view->follows;
 	s->fs.writes = live_first(s->fs.live)->view->write != NULL;
+	if (s->setup->cfg->unverified)
+		log_warn("certificates are not verified: HTTP.SSL.VERIFYPEER=0 in a configuration "
+			 "file of netCDF-C");
 	fs_print_notes(live_first(s->fs.live));
 	return 0;
 }

@@ -126,7 +126,9 @@ struct cfg {
 	char *ca_file;           /* -o ca_file= : certificates to trust; or NULL */
 	char *bearer_file;       /* -o bearer_file= : its first line is a token; or NULL */
 	char *netrc_file;        /* -o netrc_file= : or NULL, ~/.netrc */
-	bool insecure;           /* -o insecure : certificates are not verified */
+	bool insecure;           /* -o insecure : certificates are not verified, and passwords may
+				  * go over http:// */
+	bool unverified;         /* an rc file: certificates are not verified */
 	bool private_redirects;  /* -o private_redirects : redirects and references may lead to
 				  * private addresses */
 	uint32_t timeout;        /* -o timeout= : seconds of one request with all its tries */

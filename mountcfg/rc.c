@@ -318,7 +318,7 @@ static int apply(struct cfg *cfg, const struct address *a, struct rc *rc, struct
 	    strcmp(f[KEY_NETRC].value, "1") != 0)
 		give(&f[KEY_NETRC], &cfg->netrc_file);
 	if (f[KEY_VERIFY].value && off(f[KEY_VERIFY].value))
-		cfg->insecure = true;
+		cfg->unverified = true;
 	if (f[KEY_TIMEOUT].value && !cfg_said(cfg, "timeout") &&
 	    str_u64(f[KEY_TIMEOUT].value, strlen(f[KEY_TIMEOUT].value), TIMEOUT_MAX,
 		    &seconds) == 0 &&

@@ -87,7 +87,7 @@ static int start_net(struct remote *r, struct err *e)
 		.connections = o->connections,
 		.requests = o->connections < UINT32_MAX / 4 ? 4 * o->connections : UINT32_MAX,
 		.insecure = o->insecure,
-		.plain_secrets = o->insecure,
+		.plain_secrets = o->plain_secrets,
 		.private_redirects = o->private_redirects,
 		.ca_file = o->ca_file,
 		.netrc_file = o->netrc_file,

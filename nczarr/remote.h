@@ -18,6 +18,7 @@ struct remote_options {
 	bool requester_pays;
 	bool virtual_hosts;            /* bucket.host/key instead of host/bucket/key */
 	bool insecure;                 /* certificates are not verified */
+	bool plain_secrets;            /* passwords may go over http:// to other hosts */
 	bool private_redirects;        /* redirects and references may lead to private addresses */
 	uint32_t timeout_ms;           /* of one request with all that is tried again */
 	uint32_t tries;
