@@ -162,7 +162,7 @@ static struct decoder *pick_locked(void)
 }
 
 int decoder_take(const struct codec_chain *chain, size_t in_len, size_t out_len,
-		 struct decoder **ret, uint8_t **ret_in, struct err *e)
+		 bool fresh, struct decoder **ret, uint8_t **ret_in, struct err *e)
 {
 	const uint64_t both = (uint64_t)in_len + out_len; /* of objects that may exist */
 	struct decoder *d;
@@ -173,6 +173,8 @@ int decoder_take(const struct codec_chain *chain, size_t in_len, size_t out_len,
 		(void)pthread_cond_wait(&pool.idle, &pool.lock);
 	d->busy = true;
 	(void)pthread_mutex_unlock(&pool.lock);
+	if (fresh && d->served)
+		(void)end(d);
 	d->in_len = in_len;
 	d->out_len = out_len;
 	rc = lay_out(d, head_of(chain), e);
@@ -224,7 +226,7 @@ static enum child_taken take_reason(struct decoder *d, const struct child_answer
 	char text[ERR_TEXT_MAX];
 	enum child_taken got;
 
-	if (a->rc > 0 || a->rc < -4095 || a->len >= sizeof(text))
+	if (a->rc > 0 || a->len >= sizeof(text))
 		return CHILD_WRONG;
 	got = child_take(d->child.sock, text, (size_t)a->len, until);
 	if (got != CHILD_TAKEN)
@@ -258,6 +260,12 @@ static enum child_taken talk(struct decoder *d, const struct decoder_request *q,
 	return CHILD_TAKEN;
 }
 
+/* unready - the child ended before it looked at a chunk. */
+static bool unready(int status)
+{
+	return WIFEXITED(status) && WEXITSTATUS(status) == DECODER_UNREADY;
+}
+
 /* explain - the child ended, or was ended by us, in the middle of a chunk. */
 static int explain(enum child_taken got, int status, struct err *e)
 {
@@ -273,6 +281,10 @@ static int explain(enum child_taken got, int status, struct err *e)
 		return err_set(e, -EIO,
 			       "the process that decodes it answered nonsense: it is "
 			       "damaged");
+	if (unready(status))
+		return err_set(e, -EIO,
+			       "the process that decodes it could not be confined: memory or "
+			       "descriptors may be short");
 	if (sig == SIGKILL)
 		return err_set(e, -EIO,
 			       "the process that decodes it was killed (signal 9): "
@@ -307,7 +319,7 @@ static int run(struct decoder *d, const struct codec_chain *chain, struct decode
 	status = end(d);
 	if (got == CHILD_GONE && !fresh)
 		*ret = DECODER_AGAIN; /* an earlier chunk may have damaged its memory */
-	else if (got != CHILD_GONE || child_died_of(status) != SIGKILL)
+	else if (got != CHILD_GONE || (child_died_of(status) != SIGKILL && !unready(status)))
 		*ret = DECODER_FATAL; /* whoever killed it did not do so because of the chunk */
 	return explain(got, status, e);
 }
@@ -329,16 +341,16 @@ static int decode_apart(const struct codec_ops *ops, struct codec_scratch *s,
 	const struct codec_chain chain = {.n = 1, .specs = spec};
 	struct decoder_request q = {.elem_size = elem_size, .any = 1};
 	enum decoder_end end_of = DECODER_AGAIN;
-	unsigned tries = 0;
+	bool again = false;
 	int rc = 0;
 
 	if (!apart() || !strange(ops))
 		return ops->decode(s, spec, elem_size, in, in_len, out, cap, ret_len, e);
-	while (end_of == DECODER_AGAIN && tries++ < DECODER_TRIES) {
+	for (; end_of == DECODER_AGAIN; again = true) {
 		struct decoder *d;
 		uint8_t *to;
 
-		rc = decoder_take(&chain, in_len, cap, &d, &to, e);
+		rc = decoder_take(&chain, in_len, cap, again, &d, &to, e);
 		if (rc < 0)
 			return rc;
 		if (in_len)

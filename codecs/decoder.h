@@ -24,16 +24,15 @@ void codec_isolate(uint32_t most);
 bool codec_chain_apart(const struct codec_chain *chain, uint32_t mask);
 
 /* decoder_take - a process for one chunk of in_len stored bytes, which decode to out_len; waits
- * while all of them are busy. Returns 0 with *ret, to be given back, and *ret_in: where the stored
+ * while all of them are busy. fresh: one that has decoded nothing yet, so that its death is of this
+ * chunk. Returns 0 with *ret, to be given back, and *ret_in: where the stored
  * bytes are to be put. Any thread. */
 int decoder_take(const struct codec_chain *chain, size_t in_len, size_t out_len,
-		 struct decoder **ret, uint8_t **ret_in, struct err *e) NZ_MUST_USE;
-
-enum { DECODER_TRIES = 3 }; /* of a chunk with which decoders die that others used before */
+		 bool fresh, struct decoder **ret, uint8_t **ret_in, struct err *e) NZ_MUST_USE;
 
 /* decoder_run - as codec_chain_decode, of what was put there, into out.
- * ret  DECODER_AGAIN: the process died, perhaps of what it did before: take another, put the bytes
- *      there again. DECODER_FATAL: it died of this chunk, or did not answer
+ * ret  DECODER_AGAIN: the process died, perhaps of what it did before: take a fresh one, put the
+ *      bytes there again. DECODER_FATAL: it died of this chunk, or did not answer
  * Returns -EIO with both. */
 enum decoder_end { DECODER_DONE, DECODER_AGAIN, DECODER_FATAL };
 int decoder_run(struct decoder *d, const struct codec_chain *chain, uint32_t mask,

@@ -8,6 +8,7 @@
 #include "codecs/decoder.h"
 
 #define DECODER_PROCESS "nczarrfs-decode"
+#define DECODER_UNREADY 75 /* exit status: it could not be confined, and looked at no chunk */
 #define DECODER_MS 60000 /* for one chunk */
 
 extern const struct child_kind decoder_child;

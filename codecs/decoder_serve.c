@@ -53,7 +53,7 @@ static void serve(const struct child_self *self)
 	struct err e = ERR_INIT;
 
 	if (!scratch || sandbox_enter(decoder_child.may, NULL, 0, &limits, &e) < 0)
-		_exit(1);
+		_exit(DECODER_UNREADY);
 	for (;;) {
 		ssize_t n = recv(self->sock, &q, sizeof(q), MSG_WAITALL);
 

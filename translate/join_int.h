@@ -266,6 +266,10 @@ int join_verify(struct join *j, const struct join_member *m, struct source *s,
 int join_take(struct join *j, uint32_t member, const struct join_opened **ret,
 	      struct err *e) NZ_MUST_USE;
 void join_give(struct join *j, uint32_t member);
+/* join_checked - give a member back after rc came of it: bytes of a member that changed are neither
+ * good nor bad. Returns rc; -errno when it changed, and then the join is stale. */
+int join_checked(struct join *j, uint32_t member, const struct join_opened *at, int rc,
+		 struct err *e) NZ_MUST_USE;
 void join_close_members(struct join *j);
 
 /* join_set_digest - of the paths and identities of a set of files, in whatever order. */

@@ -62,21 +62,26 @@ static int take(struct join *j, uint32_t member, uint32_t array, struct taken *t
 	return 0;
 }
 
-/* checked - bytes of a member that changed are neither good nor bad. Gives it back. */
-static int checked(struct join *j, const struct taken *t, int rc, struct err *e)
+int join_checked(struct join *j, uint32_t member, const struct join_opened *at, int rc,
+		 struct err *e)
 {
 	struct err own = ERR_INIT;
 
-	if (source_check(t->at->source, &own) < 0) {
+	if (source_check(at->source, &own) < 0) {
 		if (own.code == -ESTALE)
 			atomic_store(&j->stale, true);
-		rc = err_set(e, own.code, "'%s': %s", join_name(j->members[t->member].path),
+		rc = err_set(e, own.code, "'%s': %s", join_name(j->members[member].path),
 			     own.msg);
 	} else if (rc < 0) {
-		rc = err_wrap(e, rc, "'%s'", join_name(j->members[t->member].path));
+		rc = err_wrap(e, rc, "'%s'", join_name(j->members[member].path));
 	}
-	join_give(j, t->member);
+	join_give(j, member);
 	return rc;
+}
+
+static int checked(struct join *j, const struct taken *t, int rc, struct err *e)
+{
+	return join_checked(j, t->member, t->at, rc, e);
 }
 
 /* ---- locating ---- */
@@ -155,8 +160,7 @@ static int next_in_member(struct join *j, uint32_t array, uint64_t from, uint64_
 	rc = source_next(t.at->source, t.array, local, &found, e);
 	if (rc == -ENOENT) {
 		*ret = end;
-		rc = checked(j, &t, 0, e);
-		return rc < 0 ? rc : 1;
+		return checked(j, &t, 1, e);
 	}
 	*ret = found + p.first * row;
 	return checked(j, &t, rc, e);

@@ -138,14 +138,7 @@ static int collect(struct vlen *x, struct err *e)
 		rc = join_take(j, m, &at, e);
 		if (rc < 0)
 			return rc;
-		rc = put_member(x, m, at, e);
-		if (rc == 0)
-			rc = source_check(at->source, e);
-		if (rc == -ESTALE)
-			atomic_store(&j->stale, true);
-		if (rc < 0)
-			rc = err_wrap(e, rc, "'%s'", join_name(j->members[m].path));
-		join_give(j, m);
+		rc = join_checked(j, m, at, put_member(x, m, at, e), e);
 	}
 	return rc;
 }

@@ -50,15 +50,15 @@ int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
 	const struct ds_array *a = &c->source->ds.arrays[array];
 	const size_t n = (size_t)w->ref.len;
 	enum decoder_end end = DECODER_AGAIN;
-	unsigned tries = 0;
 	int rc = refuse(c, array, linear, e);
+	bool again = false;
 
-	while (rc == 0 && end == DECODER_AGAIN) {
+	for (; rc == 0 && end == DECODER_AGAIN; again = true) {
 		struct decoder *d;
 		uint8_t *in;
 
 		end = DECODER_DONE;
-		rc = decoder_take(&a->chain, n, want, &d, &in, e);
+		rc = decoder_take(&a->chain, n, want, again, &d, &in, e);
 		if (rc < 0)
 			return rc;
 		rc = source_read_stored(c->source, array, linear, &w->ref, 0, in, n, e);
@@ -66,9 +66,6 @@ int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
 			rc = decoder_run(d, &a->chain, way_skipped(a, &w->ref), a->type.size,
 					 out, &end, e);
 		decoder_give(d);
-		/* other threads used each of these decoders before: it is this chunk */
-		if (end == DECODER_AGAIN && ++tries == DECODER_TRIES)
-			end = DECODER_FATAL;
 		if (end == DECODER_FATAL)
 			remember(c, array, linear);
 		if (end == DECODER_AGAIN)

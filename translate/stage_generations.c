@@ -156,6 +156,12 @@ static struct stage_log *drop(struct stage *s)
  * stays staged, and is retired another time. Under the append lock. */
 static int remove_logs(struct stage *s, struct err *e)
 {
+	for (const struct stage_log *l = s->logs; l && l->generation <= s->frozen; l = l->next) {
+		int rc = log_whole(s->dir_fd, l, e);
+
+		if (rc)
+			return rc;
+	}
 	for (const struct stage_log *l = s->logs; l && l->generation <= s->frozen; l = l->next)
 		if (unlinkat(s->dir_fd, l->name, 0) < 0 && errno != ENOENT)
 			return err_sys(e, errno, "removal of '%s'", l->name);

@@ -51,6 +51,7 @@ struct stage_log {
 	uint64_t salt;
 	uint64_t end;              /* stage's append lock: where the next record goes */
 	_Atomic uint64_t synced;   /* everything before it is on the disk */
+	pthread_mutex_t sync;      /* log_sync's: one fdatasync at a time */
 	_Atomic bool failed;       /* a sync failed: Linux says so once, and a later one that
 	                            * succeeds does not mean that the bytes are on the disk */
 	bool torn;                 /* append lock: bytes of a failed record lie behind the end */
@@ -79,8 +80,13 @@ struct log_source {
  * in. On failure the log is as it was. Under the append lock. */
 int log_append(struct stage_log *l, struct rec *r, const struct log_source *data,
 	       struct err *e) NZ_MUST_USE;
-/* log_sync - up to `end`. */
+/* log_sync - up to `end`. Once a sync failed, all later ones fail: the kernel drops pages that it
+ * could not write, and reports it once. */
 int log_sync(struct stage_log *l, uint64_t end, struct err *e) NZ_MUST_USE;
+/* log_whole - 0 when a log whose sync failed can be read to its end all the same, or none failed:
+ * pages that the kernel drops do not come back, so what read it before had all of it. Under the
+ * append lock. */
+int log_whole(int dir_fd, const struct stage_log *l, struct err *e) NZ_MUST_USE;
 
 /* log_replay - every record in order; verify: the data's checksums as well. The log's end is set to
  * where it ends. Returns 0; -EBADMSG it is damaged elsewhere than at its end; what fn returns. */

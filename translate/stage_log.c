@@ -61,6 +61,7 @@ static struct stage_log *new_log(uint64_t generation)
 	l->end = LOG_HEAD;
 	atomic_init(&l->holders, 1);
 	atomic_init(&l->synced, 0);
+	(void)pthread_mutex_init(&l->sync, NULL); /* cannot fail without attributes */
 	(void)snprintf(l->name, sizeof(l->name), "log.%" PRIu64, generation);
 	return l;
 }
@@ -76,6 +77,7 @@ void log_drop(struct stage_log *l)
 		return;
 	if (l->fd >= 0)
 		(void)close(l->fd);
+	(void)pthread_mutex_destroy(&l->sync);
 	free(l);
 }
 
@@ -295,24 +297,54 @@ int log_append(struct stage_log *l, struct rec *r, const struct log_source *d, s
 
 int log_sync(struct stage_log *l, uint64_t end, struct err *e)
 {
-	uint64_t was = atomic_load(&l->synced);
+	int rc = 0;
+
+	if (atomic_load(&l->synced) >= end)
+		return 0;
+	/* the kernel reports a failed write-back to one call: the others must not run beside it */
+	(void)pthread_mutex_lock(&l->sync);
+	if (atomic_load(&l->synced) < end) {
+		if (atomic_load(&l->failed))
+			rc = err_set(e, -EIO,
+				     "an earlier sync failed, and what was written since the "
+				     "last successful one may not be on the disk: a commit "
+				     "into the dataset resolves this");
+		else
+			rc = io_sync(l->fd, false, e);
+		if (rc)
+			atomic_store(&l->failed, true);
+		else
+			atomic_store(&l->synced, end);
+	}
+	(void)pthread_mutex_unlock(&l->sync);
+	return rc ? err_wrap(e, rc, "'%s'", l->name) : 0;
+}
+
+static int pass_over(void *arg NZ_UNUSED, const struct rec *r NZ_UNUSED,
+		     struct err *e NZ_UNUSED)
+{
+	return 0;
+}
+
+int log_whole(int dir_fd, const struct stage_log *l, struct err *e)
+{
+	struct stage_log *again;
+	bool torn;
 	int rc;
 
-	if (was >= end)
+	if (!atomic_load(&l->failed))
 		return 0;
-	if (atomic_load(&l->failed))
-		return err_set(e, -EIO,
-			       "'%s': an earlier sync failed, so what it holds may not be on the "
-			       "disk until it is committed",
-			       l->name);
-	rc = io_sync(l->fd, false, e);
-	if (rc) {
-		atomic_store(&l->failed, true);
-		return err_wrap(e, rc, "'%s'", l->name);
-	}
-	while (was < end && !atomic_compare_exchange_weak(&l->synced, &was, end))
-		continue;
-	return 0;
+	rc = log_open(dir_fd, l->generation, true, &again, &torn, e);
+	if (rc) /* an earlier removal of several logs may have got as far as this one */
+		return rc == -ENOENT ? 0 : rc;
+	rc = torn ? 0 : log_replay(again, true, pass_over, NULL, e);
+	if (!rc && (torn || again->salt != l->salt || again->end < l->end))
+		rc = err_set(e, -EIO,
+			     "'%s' was not written whole: a sync failed, and its end cannot be "
+			     "read any more",
+			     l->name);
+	log_drop(again);
+	return rc;
 }
 
 /* ---- reading them again ---- */

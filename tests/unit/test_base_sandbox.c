@@ -532,7 +532,8 @@ scmp_filter_ctx seccomp_init(uint32_t action)
 	return no_filters ? NULL : init(action);
 }
 
-/* A filter that cannot be made: the process does not go on without one, and the next one that finds
+/* SEMANTICS E27
+ * A filter that cannot be made: the process does not go on without one, and the next one that finds
  * memory has its filter. */
 static void test_no_filter(void **state)
 {

@@ -10,18 +10,39 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #define N 50000u
+#define POOL 4
 
 /* What a child does before it decodes a chunk of this element size; in memory that all share. */
-enum { CRASH = 101, HANG, LEAVE, CALL, SPOIL };
+enum { CRASH = 101, HANG, LEAVE, CALL, SPOIL, LIE };
 static bool spoilt;
+static int *g_crashes; /* in memory that all processes share */
+
+/* lie - an answer with an error that only the server may find. */
+static void lie(void)
+{
+	const struct child_answer a = {.rc = -ESTALE, .len = 3};
+	struct stat st;
+
+	for (int fd = 3; fd < 64; fd++)
+		if (fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
+		    write(fd, &a, sizeof(a)) == (ssize_t)sizeof(a))
+			(void)!write(fd, "lie", 3);
+	_exit(0);
+}
 
 static void fault(const struct decoder_request *q, const uint8_t *in NZ_UNUSED)
 {
+	if (q->elem_size == LIE)
+		lie();
+	*g_crashes += q->elem_size == CRASH;
 	if (q->elem_size == CRASH || spoilt)
 		(void)raise(SIGSEGV);
 	while (q->elem_size == HANG)
@@ -63,7 +84,7 @@ static int decode(const struct stored *s, size_t elem_size, uint8_t *out,
 {
 	struct decoder *d;
 	uint8_t *in;
-	int rc = decoder_take(&chain, s->b.len, N, &d, &in, e);
+	int rc = decoder_take(&chain, s->b.len, N, false, &d, &in, e);
 
 	if (rc < 0)
 		return rc;
@@ -204,6 +225,49 @@ static void test_spoilt(void **state NZ_UNUSED)
 	expect_good(&g_s);
 }
 
+/* A chunk that ends decoders ends one that has worked before, and then a fresh one. */
+static void test_bounded(void **state NZ_UNUSED)
+{
+	struct codec_scratch *scratch = codec_scratch_new();
+	struct decoder *d[POOL];
+	uint8_t out[N], *in;
+	enum decoder_end end;
+	struct err e = ERR_INIT;
+
+	for (int i = 0; i < POOL; i++) {
+		assert_int_equal(decoder_take(&chain, g_s.b.len, N, false, &d[i], &in, &e), 0);
+		memcpy(in, g_s.b.data, g_s.b.len);
+		assert_int_equal(decoder_run(d[i], &chain, 0, 4, out, &end, &e), 0);
+	}
+	for (int i = 0; i < POOL; i++)
+		decoder_give(d[i]);
+	*g_crashes = 0;
+	assert_int_equal(codec_chain_decode(&chain, 0, CRASH, g_s.b.data, g_s.b.len, out, N,
+					    scratch, &e),
+			 -EIO);
+	assert_int_equal(*g_crashes, 2);
+	codec_scratch_free(scratch);
+}
+
+/* The errno of an answer is one that decoding can have. */
+static void test_lie(void **state NZ_UNUSED)
+{
+	static const int64_t others[] = {-ESTALE, -ENOENT, -EINTR, -EAGAIN, -4096, INT64_MIN, 5};
+	uint8_t out[N];
+	enum decoder_end end;
+	struct err e = ERR_INIT;
+
+	assert_int_equal(decode(&g_s, LIE, out, &end, &e), -EIO);
+	assert_string_equal(e.msg, "lie");
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		assert_int_equal(child_errno(others[i]), -EIO);
+	assert_int_equal(child_errno(-EBADMSG), -EBADMSG);
+	do /* the one that lied may still be about to end */
+		(void)decode(&g_s, 4, out, &end, &e);
+	while (end == DECODER_AGAIN);
+	expect_good(&g_s);
+}
+
 static void *decode_many(void *arg)
 {
 	for (int i = 0; i < 50; i++)
@@ -240,7 +304,7 @@ static void test_large(void **state NZ_UNUSED)
 
 	buf_init(&b, PTRDIFF_MAX);
 	assert_int_equal(codec_chain_encode(&one, 1, zeros, n, scratch, &b, &e), 0);
-	assert_int_equal(decoder_take(&one, b.len, n, &d, &in, &e), 0);
+	assert_int_equal(decoder_take(&one, b.len, n, false, &d, &in, &e), 0);
 	memcpy(in, b.data, b.len);
 	if (decoder_run(d, &one, 0, 1, out, &end, &e) < 0)
 		fail_msg("%s", e.msg);
@@ -257,10 +321,14 @@ static int set_up(void **state NZ_UNUSED)
 	struct err e = ERR_INIT;
 
 	decoder_fault = fault;
+	g_crashes = mmap(NULL, sizeof(*g_crashes), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (g_crashes == MAP_FAILED)
+		return -1;
 	make(&g_s, 0);
 	if (!child_prepared() && child_prepare(NULL, &e) < 0)
 		return -1;
-	codec_isolate(2);
+	codec_isolate(POOL);
 	return 0;
 }
 
@@ -277,6 +345,7 @@ int main(void)
 		cmocka_unit_test(test_chain),   cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_deaths),  cmocka_unit_test(test_spoilt),
 		cmocka_unit_test(test_threads), cmocka_unit_test(test_large),
+		cmocka_unit_test(test_lie),     cmocka_unit_test(test_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

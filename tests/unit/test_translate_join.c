@@ -540,10 +540,58 @@ static void test_index(void **state)
 	fx_end(&x);
 }
 
+static int no_next(struct source *s NZ_UNUSED, uint32_t array NZ_UNUSED,
+		   uint64_t from NZ_UNUSED, uint64_t *ret NZ_UNUSED, struct err *e)
+{
+	return err_set(e, -ENOENT, "no chunk");
+}
+
+static int changed(struct source *s NZ_UNUSED, struct err *e)
+{
+	return err_set(e, -ESTALE, "it was changed");
+}
+
+/* SEMANTICS C1
+ * A member that changed does not say that chunks are absent, and the join is stale. */
+static void test_changed(void **state)
+{
+	static const struct source_ops ops = {.name = "fake", .next = no_next, .check = changed};
+	struct join_part part = {.form = 7, .absent = true};
+	struct join_array joined = {
+		.joined = true, .aligned = true, .n_parts = 1, .parts = &part};
+	uint32_t form = 7, array = 0;
+	uint64_t grid[2] = {3, 1}, next;
+	struct source member = {.ops = &ops};
+	struct join_slot slot = {.state = JOIN_OPEN,
+				 .at = {.source = &member, .arrays = &array}};
+	struct err e = ERR_INIT;
+	struct fx x;
+	struct one o;
+
+	(void)state;
+	fx_begin(&x);
+	begin(&o, DT_INT, 2);
+	o.a.grid = grid;
+	o.a.n_chunks = 3;
+	member.ds = x.j.base.ds = o.ds;
+	x.members[0].len = 6;
+	x.members[0].forms = &form;
+	x.j.n_members = 1;
+	x.j.arrays = &joined;
+	x.j.slots = &slot;
+	(void)pthread_mutex_init(&x.j.lock, NULL);
+	assert_int_equal(join_next(&x.j.base, 0, 0, &next, &e), -ESTALE);
+	assert_true(atomic_load(&x.j.stale));
+	assert_int_equal(slot.users, 0);
+	x.members[0].forms = NULL;
+	(void)pthread_mutex_destroy(&x.j.lock);
+	fx_end(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_unreadable),    cmocka_unit_test(test_changed),
 		cmocka_unit_test(test_names),         cmocka_unit_test(test_folders),
 		cmocka_unit_test(test_forms),         cmocka_unit_test(test_hostile_forms),
 		cmocka_unit_test(test_types),         cmocka_unit_test(test_packed),

@@ -2,6 +2,7 @@
  * damaged or made by somebody else. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -522,9 +523,18 @@ static void test_never_written(void **state)
 
 /* what the disk did not take: each fdatasync fails as long as this is set */
 static bool syncs_fail;
+static void (*during_sync)(void); /* called once, before it fails */
 
 int fdatasync(int fd)
 {
+	void (*then)(void) = during_sync;
+
+	during_sync = NULL;
+	if (then) {
+		then();
+		errno = EIO;
+		return -1;
+	}
 	if (syncs_fail) {
 		errno = EIO;
 		return -1;
@@ -532,7 +542,8 @@ int fdatasync(int fd)
 	return fsync(fd);
 }
 
-/* a sync that failed: Linux gives the error once. The log keeps it, so that no later sync confirms
+/* SEMANTICS E26
+ * a sync that failed: Linux gives the error once. The log keeps it, so that no later sync confirms
  * what may not be on the disk; what a commit leaves goes to the next log, and is synced there. */
 static void test_failed_sync(void **state)
 {
@@ -785,6 +796,49 @@ static void test_mimicry(void **state)
 	free(b);
 }
 
+/* SEMANTICS E26
+ * A log that lost its end when its sync failed is not removed: the commit did not read all
+ * of it. */
+static void test_lost_end(void **state)
+{
+	struct fx *f = *state;
+	uint64_t g, first;
+	struct err e = ERR_INIT;
+
+	put(f, "first", "1");
+	first = log_size(f, 1);
+	put(f, "second", "2");
+	syncs_fail = true;
+	assert_int_equal(stage_sync(f->s, NULL), -EIO);
+	syncs_fail = false;
+	assert_int_equal(truncate(log_path(f, 1), (off_t)first), 0);
+	assert_int_equal(stage_freeze(f->s, &g, NULL), 0);
+	assert_int_equal(stage_retire(f->s, NULL, 0, &e), -EIO);
+	assert_non_null(strstr(e.msg, "was not written whole"));
+	assert_int_equal(files(f), 1);
+}
+
+static struct fx *g_fx;
+static int g_other;
+
+/* try_other - whether another sync of the log could run beside this one. */
+static void try_other(void)
+{
+	g_other = pthread_mutex_trylock(&g_fx->s->logs->sync);
+}
+
+/* SEMANTICS E26
+ * No sync of a log runs beside one that fails: it would succeed, and confirm what was lost. */
+static void test_two_syncs(void **state)
+{
+	g_fx = *state;
+	put(g_fx, "a", "one");
+	during_sync = try_other;
+	assert_int_equal(stage_sync(g_fx->s, NULL), -EIO);
+	assert_int_equal(g_other, EBUSY);
+	assert_int_equal(stage_sync(g_fx->s, NULL), -EIO);
+}
+
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -795,6 +849,7 @@ int main(void)
 		TEST(test_damaged), TEST(test_hostile), TEST(test_mimicry),
 		TEST(test_power),   TEST(test_bare),    TEST(test_nothing_left),
 		TEST(test_failed_sync), TEST(test_never_written),
+		TEST(test_lost_end), TEST(test_two_syncs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
