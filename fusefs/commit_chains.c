@@ -4,7 +4,9 @@
  * between. So that what it reads and writes stays of one kind, the tree shows such variables with
  * the writer's filters as long as there is a state directory: a list in it has their paths, each
  * with its filters, in the syntax of -o filter=. In the same list is what the first writer of an
- * empty dataset decided about all: lines that begin with an option's name. */
+ * empty dataset decided about all: lines that begin with an option's name; and, behind
+ * LAYOUT, paths of arrays whose chunks have other names than those of the mount, each with its
+ * layout: the separator, and "c" where names begin with it. */
 #include "fusefs/commit_int.h"
 
 #include <errno.h>
@@ -16,6 +18,7 @@
 #include "base/io.h"
 #include "codecs/spec.h"
 
+#define LAYOUT '@'
 #define FILE_MAX ((size_t)64 << 20)
 #define RULES_BYTES ((size_t)128 << 20)
 #define TMP COMMIT_CHAINS ".new"
@@ -126,18 +129,14 @@ int commit_chains_keep(int dir_fd, const struct buf *more, struct err *e)
 /* ---- what the first writer decided ---- */
 
 #define FORMAT "zarr_format"
-#define SEPARATOR "dimension_separator"
 
-int commit_form_note(int dir_fd, int zarr_format, char separator, struct err *e)
+int commit_form_note(int dir_fd, int zarr_format, struct err *e)
 {
 	struct buf more;
 	int rc;
 
 	buf_init(&more, 256);
-	if (zarr_format)
-		buf_printf(&more, FORMAT "\t%d\n", zarr_format);
-	if (separator)
-		buf_printf(&more, SEPARATOR "\t%c\n", separator);
+	buf_printf(&more, FORMAT "\t%d\n", zarr_format);
 	rc = commit_chains_keep(dir_fd, &more, e);
 	buf_release(&more);
 	return rc;
@@ -147,7 +146,7 @@ int commit_form_note(int dir_fd, int zarr_format, char separator, struct err *e)
 static void set_format(struct cfg *cfg, bool v3)
 {
 	cfg->zarr3 = v3;
-	if (!cfg_said(cfg, SEPARATOR))
+	if (!cfg_said(cfg, "dimension_separator"))
 		cfg->nested = v3 && !cfg->v2_keys;
 	if (!cfg_said(cfg, "json"))
 		cfg->strict_json = v3;
@@ -166,14 +165,84 @@ int commit_form(const struct cfg *cfg, int dir_fd, struct cfg *ret, struct err *
 	if (rc == 0 && !buf_ok(&text))
 		rc = err_nomem(e);
 	at = (char *)text.data;
-	while (rc == 0 && next_line(&at, &name, &value)) {
+	while (rc == 0 && next_line(&at, &name, &value))
 		if (strcmp(name, FORMAT) == 0)
 			set_format(ret, strcmp(value, "3") == 0);
-		else if (strcmp(name, SEPARATOR) == 0)
-			ret->nested = strcmp(value, "/") == 0;
-	}
 	buf_release(&text);
 	return rc;
+}
+
+/* ---- layouts ---- */
+
+/* split - the lines of layouts in text go to ret_layouts, all others to ret_others. */
+static void split(const struct buf *text, struct buf *ret_layouts, struct buf *ret_others)
+{
+	for (size_t at = 0; at < text->len;) {
+		const uint8_t *line = text->data + at, *end;
+		size_t n = text->len - at;
+
+		end = memchr(line, '\n', n);
+		n = end ? (size_t)(end - line) + 1 : n;
+		buf_put(line[0] == LAYOUT ? ret_layouts : ret_others, line, n);
+		at += n;
+	}
+}
+
+/* put_layouts - a line for each array that has a layout of its own. */
+static void put_layouts(const struct fs_setup *setup, const struct cfg *cfg, struct source *now,
+			struct buf *out)
+{
+	const bool lead = cfg->zarr3 && !cfg->v2_keys;
+
+	for (uint32_t i = 0; i < now->ds.n_arrays; i++) {
+		struct plan_layout x;
+
+		setup->rw->source_layout(now, i, &x);
+		if (x.nested == cfg->nested && x.lead == lead)
+			continue;
+		buf_putc(out, LAYOUT);
+		ds_array_path(&now->ds, i, out);
+		buf_printf(out, "\t%c%s\n", x.nested ? '/' : '.', x.lead ? "c" : "");
+	}
+}
+
+int commit_layouts_keep(const struct fs_setup *setup, int dir_fd, struct source *now,
+			struct err *e)
+{
+	struct buf text, old, new;
+	struct cfg cfg;
+	int rc = commit_form(setup->cfg, dir_fd, &cfg, e);
+
+	if (rc < 0)
+		return rc;
+	buf_init(&text, FILE_MAX);
+	buf_init(&old, FILE_MAX);
+	buf_init(&new, FILE_MAX);
+	put_layouts(setup, &cfg, now, &new);
+	rc = load(dir_fd, &text, e);
+	if (rc == 0) {
+		struct buf all;
+
+		buf_init(&all, FILE_MAX);
+		split(&text, &old, &all);
+		buf_put(&all, new.data, new.len);
+		if (!buf_ok(&old) || !buf_ok(&new) || !buf_ok(&all))
+			rc = err_nomem(e);
+		else if (old.len != new.len ||
+			 (new.len && memcmp(old.data, new.data, new.len) != 0))
+			rc = store(dir_fd, &all, e);
+		buf_release(&all);
+	}
+	buf_release(&text);
+	buf_release(&old);
+	buf_release(&new);
+	return rc;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct plan_layout *)a)->path,
+		      ((const struct plan_layout *)b)->path);
 }
 
 /* ---- a view with it ---- */
@@ -214,21 +283,37 @@ static const char *escaped(struct arena *a, const char *path)
 	return out;
 }
 
+static int add_layout(struct chained *c, const char *path, const char *form,
+		      struct plan_layout *ret)
+{
+	*ret = (struct plan_layout){
+		.path = arena_strdup(&c->rules.arena, path),
+		.nested = form[0] == '/',
+		.lead = form[0] && form[1] == 'c',
+	};
+	return ret->path ? 0 : -ENOMEM;
+}
+
 /* add_rules - behind those that are there; of two for one path the later holds. */
 static int add_rules(struct chained *c, const struct fs_rules *first, char *text,
 		     uint32_t lines, struct err *e)
 {
 	uint32_t n = first ? first->filters.n : 0;
 	struct codec_rule *v = arena_alloc(&c->rules.arena, (size_t)n + lines, sizeof(*v));
+	struct plan_layout *layouts = arena_alloc(&c->rules.arena, lines, sizeof(*layouts));
+	uint32_t n_layouts = 0;
 	char *path, *chain;
 
-	if (!v)
+	if (!v || !layouts)
 		return err_nomem(e);
 	if (n > 0)
 		memcpy(v, first->filters.v, n * sizeof(*v));
 	while (next_line(&text, &path, &chain)) {
 		struct codec_rule *r = &v[n];
 
+		if (path[0] == LAYOUT &&
+		    add_layout(c, path + 1, chain, &layouts[n_layouts++]) < 0)
+			return err_nomem(e);
 		if (path[0] != '/')
 			continue;
 		*r = (struct codec_rule){.vars = escaped(&c->rules.arena, path)};
@@ -245,6 +330,8 @@ static int add_rules(struct chained *c, const struct fs_rules *first, char *text
 		n++;
 	}
 	c->rules.filters = (struct codec_rules){n, v};
+	qsort(layouts, n_layouts, sizeof(*layouts), by_path);
+	c->rules.layouts = (struct plan_layouts){n_layouts, layouts};
 	return 0;
 }
 

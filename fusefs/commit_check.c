@@ -171,58 +171,6 @@ struct check {
 
 /* ---- what an array's document says ---- */
 
-/* chunk_key - the first chunk's, as the mount shows arrays. */
-static void chunk_key(const struct cfg *cfg, const struct few *f, uint32_t rank,
-		      struct buf *out)
-{
-	bool v3 = strcmp(f->name, "zarr.json") == 0, lead = v3 && !cfg->v2_keys;
-	bool nested = cfg->nested;
-
-	buf_put(out, f->key, (size_t)(f->name - f->key));
-	buf_puts(out, lead ? "c" : "");
-	for (uint32_t i = 0; i < rank; i++)
-		buf_puts(out, i == 0 ? (lead ? (nested ? "/0" : ".0") : "0")
-				     : (nested ? "/0" : ".0"));
-	buf_puts(out, rank == 0 && !lead ? "0" : "");
-	buf_putc(out, '\0');
-}
-
-static bool count(void *arg, uint32_t array NZ_UNUSED, uint64_t linear NZ_UNUSED)
-{
-	return ++*(int *)arg < 2;
-}
-
-/* first_array - whether a tree has no other. */
-static bool first_array(const struct fs_setup *setup, struct store *tree)
-{
-	struct source_options opts;
-	struct source *s = NULL;
-	bool first;
-
-	fs_source_options(setup->cfg, &opts);
-	if (setup->rw->store_source(tree, "the tree", &opts, &s, NULL) < 0)
-		return false;
-	first = s->ds.n_arrays <= 1;
-	source_close(s);
-	return first;
-}
-
-/* other_names - the chunks of an array have other names than the mount's: that is so from now on,
- * when nobody said otherwise and nothing else is there. */
-static int other_names(const struct check *c, const char *key, struct err *e)
-{
-	const struct few *f = &c->few;
-
-	if (!cfg_said(&c->cfg, "dimension_separator") && !c->cfg.v2_keys &&
-	    first_array(c->setup, c->tree))
-		return commit_form_note(c->dir_fd, 0, c->cfg.nested ? '.' : '/', e);
-	return err_set(
-		e, -EOPNOTSUPP,
-		"'%.200s': its chunks have other names than those of this mount (%.80s): "
-		"mount with -o dimension_separator=%s",
-		f->key, key, c->cfg.nested ? "." : "/");
-}
-
 /* same_files - whether the mount, once the array is in the file, shows it in the same files. A
  * writer goes on writing those that it knows. */
 static int same_files(const struct check *c, struct source *s, struct err *e)
@@ -230,9 +178,7 @@ static int same_files(const struct check *c, struct source *s, struct err *e)
 	const struct few *f = &c->few;
 	const struct ds_array *a = &s->ds.arrays[0];
 	const struct cfg *cfg = &c->cfg;
-	struct buf key;
-	enum fs_key what;
-	int n = 0, rc = 0;
+	struct plan_layout layout;
 
 	if (a->convert && strstr(a->convert, "C order") && a->rank > 1)
 		return err_set(
@@ -240,25 +186,13 @@ static int same_files(const struct check *c, struct source *s, struct err *e)
 			"'%.200s': netCDF has no other order of elements than 'C': write "
 			"it with order 'C'",
 			f->key);
-	if (a->n_chunks == 0)
-		return 0;
-	buf_init(&key, STORE_KEY_MAX + 256);
-	chunk_key(cfg, f, a->rank, &key);
-	if (!buf_ok(&key)) {
-		rc = buf_full(&key, e, -ENAMETOOLONG, "'%.200s': its name is too long", f->key);
-		buf_release(&key);
-		return rc;
-	}
-	what = c->setup->rw->source_key(s, (const char *)key.data, count, &n);
-	if (what != FS_KEY_CHUNK)
-		rc = other_names(c, (const char *)key.data + (f->name - f->key), e);
-	else if (n > 1 && cfg->shard_size == 0)
-		rc = err_set(e, -EOPNOTSUPP,
-			     "'%.200s': netCDF has no shards: mount with -o shards, or write "
-			     "without",
-			     f->key);
-	buf_release(&key);
-	return rc;
+	c->setup->rw->source_layout(s, 0, &layout);
+	if (layout.sharded && cfg->shard_size == 0)
+		return err_set(e, -EOPNOTSUPP,
+			       "'%.200s': netCDF has no shards: mount with -o shards, or write "
+			       "without",
+			       f->key);
+	return 0;
 }
 
 /* same_chain - whether the mount can show the array with the writer's filters once it is in the
@@ -359,7 +293,7 @@ static int same_format(struct check *c, struct err *e)
 			"'%.200s': this mount shows Zarr v%d: mount with -o zarr_format=%d "
 			"to write the other",
 			c->few.key, c->cfg.zarr3 ? 3 : 2, c->cfg.zarr3 ? 2 : 3);
-	rc = commit_form_note(c->dir_fd, v3 ? 3 : 2, 0, e);
+	rc = commit_form_note(c->dir_fd, v3 ? 3 : 2, e);
 	return rc ? rc : commit_form(cfg, c->dir_fd, &c->cfg, e);
 }
 

@@ -48,10 +48,14 @@ bool commit_waits(struct store *seen, const char *key);
  * directory, durably. */
 int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t array,
 		       const struct codec_chain *stored);
-/* commit_form - cfg, with what the first writer decided: the Zarr format, the separator. */
+/* commit_layouts_keep - arrays of `now` whose files are laid out otherwise than cfg has it are
+ * listed in the state directory, durably, in place of those that were. */
+int commit_layouts_keep(const struct fs_setup *setup, int dir_fd, struct source *now,
+			struct err *e) NZ_MUST_USE;
+/* commit_form - cfg, with what the first writer decided: the Zarr format. */
 int commit_form(const struct cfg *cfg, int dir_fd, struct cfg *ret, struct err *e) NZ_MUST_USE;
-/* commit_form_note - decide: zarr_format 2 or 3, or 0; separator '.' or '/', or 0. */
-int commit_form_note(int dir_fd, int zarr_format, char separator, struct err *e) NZ_MUST_USE;
+/* commit_form_note - decide: zarr_format 2 or 3. */
+int commit_form_note(int dir_fd, int zarr_format, struct err *e) NZ_MUST_USE;
 int commit_chains_keep(int dir_fd, const struct buf *more, struct err *e) NZ_MUST_USE;
 
 /* commit_tap - a sink in front of another that is told what is done. Functions may be NULL. */

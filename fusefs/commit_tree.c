@@ -36,6 +36,7 @@ struct tree {
 	size_t n_left, left_cap;
 	struct buf chains; /* commit_chains_note */
 	int dir_fd;
+	bool kept;         /* chains and layouts are in the state directory */
 	int (*gate)(void *arg, struct err *e);
 	void (*say)(void *arg, const char *text);
 	void *arg;
@@ -306,8 +307,11 @@ static int gate(void *arg, struct err *e)
 	struct tree *t = arg;
 	int rc = commit_chains_keep(t->dir_fd, &t->chains, e);
 
+	if (rc == 0)
+		rc = commit_layouts_keep(t->setup, t->dir_fd, t->now, e);
 	if (rc < 0)
 		return rc;
+	t->kept = true;
 	return t->gate ? t->gate(t->arg, e) : 0;
 }
 
@@ -339,6 +343,8 @@ static int push_tree(struct tree *t, const char *path, int dir_fd, struct err *e
 	commit_policy(setup, PLAN_HDF5, &policy);
 	rc = push(&job, &report, e);
 	sink_close(job.sink);
+	if (rc == 0 && !t->kept) /* a document may differ in nothing but the layout */
+		rc = commit_layouts_keep(setup, dir_fd, t->now, e);
 	log_debug("commit: %llu groups, %llu variables, %llu attributes; chunks: %llu as they "
 		  "were, %llu encoded, %llu gone",
 		  (unsigned long long)report.groups, (unsigned long long)report.arrays,

@@ -53,6 +53,7 @@ static struct plan_policy policy_of(const struct cfg *cfg, const struct fs_want 
 		.filter = filters[cfg->filter],
 		.rules = &want->rules->filters,
 		.quant = &want->rules->quants,
+		.layouts = &want->rules->layouts,
 	};
 }
 
@@ -234,6 +235,7 @@ static struct fs_rw fs_rw_table(void)
 	return (struct fs_rw){
 		.store_source = zarr_store_open,
 		.source_key = source_key,
+		.source_layout = zarr_source_layout,
 		.doc_key = zarr_doc_key,
 		.zarr_sink = zarr_sink,
 		.zarr_pending = zarr_sink_pending,

@@ -5,13 +5,14 @@
 #include "codecs/quant.h"
 #include "codecs/spec.h"
 #include "mountcfg/mountcfg.h"
-#include "translate/dataset.h"
+#include "translate/plan.h"
 
 /* fs_rules - constant while the program runs. Rule i is the text i of cfg. */
 struct fs_rules {
 	struct arena arena;
 	struct codec_rules filters;
 	struct codec_quant_rules quants;
+	struct plan_layouts layouts; /* no option's: of a writable tree (commit_chains.c) */
 };
 
 /* fs_rules_init - understand cfg's rules. May look for plugins: codec_plugins_off comes before it.

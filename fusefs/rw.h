@@ -21,12 +21,14 @@ enum fs_key { FS_KEY_OTHER, FS_KEY_DOC, FS_KEY_CHUNK };
 
 /* fs_rw - what the modules can do, for files that must not know them. */
 struct fs_rw {
-	/* of nczarr: zarr_store_open, zarr_source_key, zarr_doc_key, zarr_sink_*, zarr_create */
+	/* of nczarr: zarr_store_open, zarr_source_key, zarr_source_layout, zarr_doc_key,
+	 * zarr_sink_*, zarr_create */
 	int (*store_source)(struct store *s, const char *name, const struct source_options *opts,
 			    struct source **ret, struct err *e);
 	enum fs_key (*source_key)(struct source *s, const char *key,
 				  bool (*emit)(void *arg, uint32_t array, uint64_t linear),
 				  void *arg);
+	void (*source_layout)(struct source *s, uint32_t array, struct plan_layout *ret);
 	bool (*doc_key)(const char *key);
 	int (*zarr_sink)(const struct cfg *cfg, const char *path, struct source *real, int dir_fd,
 			 const struct sink_names *names, struct sink **ret, struct err *e);

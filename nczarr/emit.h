@@ -17,7 +17,6 @@ struct zr_emit {
 	const bool *hidden_arrays;
 	const struct zr_grid *grids; /* one for each array */
 	const struct zr_format *format;
-	struct zr_keys keys;
 	enum zarr_mode mode;
 	bool strict_json;
 };

@@ -218,7 +218,7 @@ static void put_zarray(struct jw *j, const struct zr_emit *em, uint32_t ord)
 		put_codec(j, &plan->chain.specs[n], t.size);
 	else
 		jw_null(j);
-	if (em->keys.nested) {
+	if (em->grids[ord].keys.nested) {
 		jw_key(j, "dimension_separator");
 		jw_str(j, "/");
 	}

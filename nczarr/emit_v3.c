@@ -49,12 +49,12 @@ static void put_chunk_grid(struct jw *j, const struct zr_emit *em, uint32_t ord,
 	end_named(j);
 }
 
-static void put_key_encoding(struct jw *j, const struct zr_emit *em)
+static void put_key_encoding(struct jw *j, const struct zr_keys *keys)
 {
 	jw_key(j, "chunk_key_encoding");
-	begin_named(j, em->keys.lead ? "default" : "v2");
+	begin_named(j, keys->lead ? "default" : "v2");
 	jw_key(j, "separator");
-	jw_str(j, em->keys.nested ? "/" : ".");
+	jw_str(j, keys->nested ? "/" : ".");
 	end_named(j);
 }
 
@@ -237,7 +237,7 @@ static void put_array(struct jw *j, const struct zr_emit *em, uint32_t ord)
 	jw_key(j, "data_type");
 	jw_str(j, t.name);
 	put_chunk_grid(j, em, ord, &t);
-	put_key_encoding(j, em);
+	put_key_encoding(j, &em->grids[ord].keys);
 	put_fill(j, a, &t);
 	jw_key(j, "codecs");
 	if (em->grids[ord].per)

@@ -5,8 +5,15 @@
 
 #include "translate/dataset.h"
 
+/* zr_keys - how the keys of an array's files are written. */
+struct zr_keys {
+	bool nested; /* the separator is '/': what stands between is directories */
+	bool lead;   /* keys begin with "c" */
+};
+
 struct zr_grid {
 	uint32_t rank;
+	struct zr_keys keys;  /* set by the caller of the functions that make a grid */
 	uint64_t n;           /* files in all: the product of len, 1 for a scalar */
 	const uint64_t *len;  /* rank entries: files along each axis; borrowed */
 	const uint64_t *per;  /* rank entries: chunks along each axis that one file holds; borrowed.

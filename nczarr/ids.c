@@ -8,11 +8,11 @@
 static bool interval(const struct zr_ids *ids, uint32_t array, uint64_t *ret)
 {
 	const struct zr_grid *g = &ids->grids[array];
-	uint32_t levels = zr_key_levels(g, &ids->keys);
+	uint32_t levels = zr_key_levels(g);
 	uint64_t n = g->n, level = 1;
 
 	for (uint32_t d = 0; n > 0 && d < levels; d++)
-		if (ckd_mul(&level, level, zr_key_parts(g, &ids->keys, d)) ||
+		if (ckd_mul(&level, level, zr_key_parts(g, d)) ||
 		    ckd_add(&n, n, level))
 			return true;
 	*ret = n;
@@ -77,11 +77,11 @@ static bool find_doc(const struct zr_ids *ids, uint64_t id, struct zr_node *ret)
 static void find_below(const struct zr_ids *ids, uint64_t at, struct zr_node *ret)
 {
 	const struct zr_grid *g = &ids->grids[ret->ord];
-	uint32_t levels = zr_key_levels(g, &ids->keys);
+	uint32_t levels = zr_key_levels(g);
 	uint64_t level = 1;
 
 	for (uint32_t d = 0; d < levels; d++) {
-		level *= zr_key_parts(g, &ids->keys, d); /* checked when laid out */
+		level *= zr_key_parts(g, d); /* checked when laid out */
 		if (at < level) {
 			ret->kind = ZR_PREFIX;
 			ret->level = d + 1;
@@ -136,7 +136,7 @@ static uint64_t levels(const struct zr_ids *ids, uint32_t array, uint32_t n)
 	uint64_t sum = 0, level = 1;
 
 	for (uint32_t d = 0; d < n; d++) {
-		level *= zr_key_parts(g, &ids->keys, d);
+		level *= zr_key_parts(g, d);
 		sum += level;
 	}
 	return sum;
@@ -178,7 +178,7 @@ uint64_t zr_ids_of(const struct zr_ids *ids, const struct zr_node *node)
 		above = node->level - 1;
 		break;
 	case ZR_CHUNK:
-		above = zr_key_levels(&ids->grids[node->ord], &ids->keys);
+		above = zr_key_levels(&ids->grids[node->ord]);
 		break;
 	}
 	return ids->base[node->ord] + levels(ids, node->ord, above) + node->index;

@@ -5,7 +5,7 @@
  *   then                 array directories
  *   then                 metadata files: for each group as many slots as the root has documents,
  *                        then for each array as many as it has
- *   then, by array       nested keys only: the directories below the array's, level by level, each
+ *   then, by array       where its keys are nested: the directories below the array's, level by level, each
  *                        in linear order; then the files of the grid in linear order
  */
 #ifndef NCZARR_IDS_H
@@ -30,13 +30,12 @@ struct zr_ids {
 	const struct dataset *ds; /* borrowed, as are the next two */
 	const struct zr_format *format;
 	const struct zr_grid *grids; /* n_arrays */
-	struct zr_keys keys;
 	uint64_t arrays; /* first ids of array directories, of documents of groups and of arrays */
 	uint64_t docs, array_docs;
 	uint64_t *base;        /* n_arrays + 1: first id of each array's interval; owned */
 };
 
-/* zr_ids_init - lay out the space below `limit`. ids->ds, format, grids and keys are set. hidden:
+/* zr_ids_init - lay out the space below `limit`. ids->ds, format and grids are set. hidden:
  * n_arrays flags; a hidden array gets no interval, and an array whose interval would pass the
  * limit becomes hidden.
  * Returns 0 (zr_ids_release); -ENOMEM; -ERANGE when even groups and arrays do not fit. */

@@ -15,53 +15,51 @@ int zr_key_coord(const char *s, size_t n, uint64_t limit, uint64_t *ret)
 }
 
 /* n_parts - of a key: coordinates, and what stands before them; a key is never empty. */
-static uint32_t n_parts(const struct zr_grid *g, const struct zr_keys *keys)
+static uint32_t n_parts(const struct zr_grid *g)
 {
-	uint32_t n = g->rank + keys->lead;
+	uint32_t n = g->rank + g->keys.lead;
 
 	return n ? n : 1;
 }
 
-uint32_t zr_key_levels(const struct zr_grid *g, const struct zr_keys *keys)
+uint32_t zr_key_levels(const struct zr_grid *g)
 {
-	return keys->nested ? n_parts(g, keys) - 1 : 0;
+	return g->keys.nested ? n_parts(g) - 1 : 0;
 }
 
-uint64_t zr_key_parts(const struct zr_grid *g, const struct zr_keys *keys, uint32_t level)
+uint64_t zr_key_parts(const struct zr_grid *g, uint32_t level)
 {
 	if (g->n == 0)
 		return 0;
-	if (level < keys->lead || g->rank == 0)
+	if (level < g->keys.lead || g->rank == 0)
 		return 1;
-	return g->len[level - keys->lead];
+	return g->len[level - g->keys.lead];
 }
 
-int zr_key_part(const struct zr_grid *g, const struct zr_keys *keys, uint32_t level,
-		const char *s, size_t n, uint64_t *ret)
+int zr_key_part(const struct zr_grid *g, uint32_t level, const char *s, size_t n, uint64_t *ret)
 {
-	uint64_t limit = zr_key_parts(g, keys, level);
+	uint64_t limit = zr_key_parts(g, level);
 
 	if (limit == 0)
 		return -EINVAL;
-	if (level >= keys->lead)
+	if (level >= g->keys.lead)
 		return zr_key_coord(s, n, limit, ret);
 	*ret = 0;
 	return n == 1 && s[0] == 'c' ? 0 : -EINVAL;
 }
 
-void zr_key_part_name(const struct zr_keys *keys, uint32_t level, uint64_t part,
+void zr_key_part_name(const struct zr_grid *g, uint32_t level, uint64_t part,
 		      char out[ZR_KEY_MAX])
 {
-	if (level < keys->lead)
+	if (level < g->keys.lead)
 		(void)snprintf(out, ZR_KEY_MAX, "c");
 	else
 		(void)snprintf(out, ZR_KEY_MAX, "%" PRIu64, part);
 }
 
-int zr_key_parse(const struct zr_grid *g, const struct zr_keys *keys, const char *s, size_t n,
-		 uint64_t *ret_linear)
+int zr_key_parse(const struct zr_grid *g, const char *s, size_t n, uint64_t *ret_linear)
 {
-	const uint32_t parts = n_parts(g, keys);
+	const uint32_t parts = n_parts(g);
 	const char *end = s + n;
 	uint64_t linear = 0, part;
 
@@ -73,31 +71,30 @@ int zr_key_parse(const struct zr_grid *g, const struct zr_keys *keys, const char
 			return -EINVAL;
 		if (!stop)
 			stop = end;
-		if (zr_key_part(g, keys, i, s, (size_t)(stop - s), &part))
+		if (zr_key_part(g, i, s, (size_t)(stop - s), &part))
 			return -EINVAL;
-		linear = linear * zr_key_parts(g, keys, i) + part; /* < n, cannot overflow */
+		linear = linear * zr_key_parts(g, i) + part; /* < n, cannot overflow */
 		s = stop + 1;
 	}
 	*ret_linear = linear;
 	return 0;
 }
 
-void zr_key_format(const struct zr_grid *g, const struct zr_keys *keys, uint64_t linear,
-		   char out[ZR_KEY_MAX])
+void zr_key_format(const struct zr_grid *g, uint64_t linear, char out[ZR_KEY_MAX])
 {
-	const char separator = keys->nested ? '/' : '.';
+	const char separator = g->keys.nested ? '/' : '.';
 	uint64_t parts[DS_RANK_MAX + 1] = {0};
-	uint32_t n = n_parts(g, keys);
+	uint32_t n = n_parts(g);
 	size_t at = 0;
 
 	n = n <= ARRAY_LEN(parts) ? n : (uint32_t)ARRAY_LEN(parts);
-	for (uint32_t i = n; i-- > 0; linear /= zr_key_parts(g, keys, i))
-		parts[i] = linear % zr_key_parts(g, keys, i);
+	for (uint32_t i = n; i-- > 0; linear /= zr_key_parts(g, i))
+		parts[i] = linear % zr_key_parts(g, i);
 	for (uint32_t i = 0; i < n; i++) {
 		char one[ZR_KEY_MAX];
 		size_t len;
 
-		zr_key_part_name(keys, i, parts[i], one);
+		zr_key_part_name(g, i, parts[i], one);
 		len = strlen(one);
 		if (at + len + 2 > ZR_KEY_MAX) /* there is room for the longest key */
 			break;

@@ -52,6 +52,9 @@ enum zarr_key_what {
 enum zarr_key_what zarr_source_key(struct source *s, const char *key,
 				   bool (*emit)(void *arg, uint32_t array, uint64_t linear),
 				   void *arg);
+/* zarr_source_layout - how the files of an array of such a source are laid out; ret->path is not
+ * set. */
+void zarr_source_layout(struct source *s, uint32_t array, struct plan_layout *ret);
 /* zarr_doc_key - whether the last component of a key is the name of a metadata document. */
 bool zarr_doc_key(const char *key);
 

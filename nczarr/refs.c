@@ -207,7 +207,7 @@ static int put_chunks(struct walk *w, uint32_t array, struct err *e)
 			rc = find_chunk(w, array, at, &c, e);
 		if (rc == -ENOENT)
 			continue;
-		zr_key_format(g, &w->shown->keys, at, name);
+		zr_key_format(g, at, name);
 		if (rc == 0)
 			rc = w->out->chunk(w->out->arg, name, at, &c, e);
 		if (rc)

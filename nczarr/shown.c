@@ -196,6 +196,18 @@ static int add_axis(struct zr_shown *s, struct zr_grid *g)
 	return 0;
 }
 
+/* keys_of - how the keys of an array are written: as its writer did, else as the view's are. */
+static struct zr_keys keys_of(const struct zr_shown *s, const struct dataset *ds, uint32_t ord,
+			      const struct zarr_view_options *opts)
+{
+	const struct plan_layout *own = plan_layout_of(&opts->policy, ds, ord);
+
+	if (!own)
+		return s->keys;
+	return (struct zr_keys){.nested = own->nested,
+				.lead = own->lead && s->format->version == 3};
+}
+
 static int make_grids(struct zr_shown *s, const struct dataset *ds,
 		      const struct zarr_view_options *opts, struct err *e)
 {
@@ -215,6 +227,7 @@ static int make_grids(struct zr_shown *s, const struct dataset *ds,
 			zr_grid_chunks(&ds->arrays[a], &s->files[a]);
 		if (rc)
 			return rc;
+		s->files[a].keys = keys_of(s, ds, a, opts);
 		s->named[a] = s->files[a];
 		if (s->format->version == 3 && zr_type3_of(&ds->arrays[a].type, &t) == 0 &&
 		    t.bytes && add_axis(s, &s->named[a]) < 0)
@@ -288,7 +301,7 @@ int zr_shown_init(struct zr_shown *s, const struct dataset *ds,
 	if (rc)
 		goto out;
 	s->ids = (struct zr_ids){
-		.ds = ds, .format = s->format, .grids = s->named, .keys = s->keys};
+		.ds = ds, .format = s->format, .grids = s->named};
 	rc = zr_ids_init(&s->ids, opts->id_limit ? opts->id_limit : VIEW_ID_LIMIT,
 			 s->hidden_arrays, e);
 	if (rc)

@@ -22,7 +22,7 @@ struct zr_shown {
 	struct zr_entry *entries; /* n_entries, shown ones only, by parent and name */
 	size_t n_entries;
 	const struct zr_format *format;
-	struct zr_keys keys;
+	struct zr_keys keys;      /* of arrays whose writer has not chosen others */
 	struct zr_grid *files;    /* n_arrays: the files that hold chunks */
 	struct zr_grid *named;    /* n_arrays: the same with a dimension of one file at the end,
 	                           * where elements are shown with one more: as keys have them */

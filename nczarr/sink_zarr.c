@@ -247,8 +247,10 @@ static int shown_tables(struct zarr_sink *s, struct err *e)
 		return err_nomem(e);
 	if (ds->n_arrays)
 		memcpy(s->shown_arrays, ds->arrays, ds->n_arrays * sizeof(*ds->arrays));
-	for (uint32_t i = 0; i < ds->n_arrays; i++)
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
 		zr_grid_chunks(&s->shown_arrays[i], &s->grids[i]);
+		s->grids[i].keys = s->keys;
+	}
 	s->shown = *ds;
 	s->shown.arrays = s->shown_arrays;
 	s->em = (struct zr_emit){.ds = &s->shown,
@@ -257,7 +259,6 @@ static int shown_tables(struct zarr_sink *s, struct err *e)
 				 .hidden_arrays = s->hidden,
 				 .grids = s->grids,
 				 .format = zr_format_of(s->format),
-				 .keys = s->keys,
 				 .mode = s->mode,
 				 .strict_json = s->opts.strict_json};
 	return 0;

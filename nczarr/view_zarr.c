@@ -72,7 +72,7 @@ static const struct zr_grid *grid_of(const struct zarr_view *z, uint32_t ord)
 /* levels - directories between an array and its files. */
 static uint32_t levels(const struct zarr_view *z, uint32_t ord)
 {
-	return zr_key_levels(grid_of(z, ord), &z->shown.keys);
+	return zr_key_levels(grid_of(z, ord));
 }
 
 /* level_of - parts of keys that lead to an array's directory or one below it. */
@@ -84,7 +84,7 @@ static uint32_t level_of(const struct zr_node *dir)
 /* parts - names that keys can have in such a directory. */
 static uint64_t parts(const struct zarr_view *z, const struct zr_node *dir)
 {
-	return zr_key_parts(grid_of(z, dir->ord), &z->shown.keys, level_of(dir));
+	return zr_key_parts(grid_of(z, dir->ord), level_of(dir));
 }
 
 /* find_node - what an id stands for, when it is shown. */
@@ -357,7 +357,7 @@ static int find_child(const struct zarr_view *z, const struct zr_node *dir, cons
 		      size_t len, struct zr_node *ret)
 {
 	const struct zr_docs *docs = docs_in(z, dir);
-	const struct zr_keys *keys = &z->shown.keys;
+	const struct zr_grid *g;
 	const struct zr_entry *x;
 	uint64_t c;
 
@@ -375,13 +375,14 @@ static int find_child(const struct zarr_view *z, const struct zr_node *dir, cons
 						.ord = x->ord};
 		return x ? 0 : -ENOENT;
 	}
-	if (keys->nested) {
-		if (zr_key_part(grid_of(z, dir->ord), keys, level_of(dir), name, len, &c))
+	g = grid_of(z, dir->ord);
+	if (g->keys.nested) {
+		if (zr_key_part(g, level_of(dir), name, len, &c))
 			return -ENOENT;
 		*ret = step_down(z, dir, c);
 		return 0;
 	}
-	if (zr_key_parse(grid_of(z, dir->ord), keys, name, len, &c))
+	if (zr_key_parse(g, name, len, &c))
 		return -ENOENT;
 	*ret = (struct zr_node){.kind = ZR_CHUNK, .ord = dir->ord, .index = c};
 	return 0;
@@ -481,7 +482,7 @@ static void list_prefixes(const struct listing *l, const struct zr_node *dir, ui
 	for (; at < n; at++) {
 		struct zr_node node = step_down(l->z, dir, at);
 
-		zr_key_part_name(&l->z->shown.keys, level_of(dir), at, name);
+		zr_key_part_name(grid_of(l->z, dir->ord), level_of(dir), at, name);
 		if (!give(l, name, &node, docs + at + 1))
 			return;
 	}
@@ -492,7 +493,7 @@ static int list_chunks(const struct listing *l, const struct zr_node *dir, uint6
 		       uint64_t docs, struct err *e)
 {
 	const struct zr_grid *g = grid_of(l->z, dir->ord);
-	const bool nested = l->z->shown.keys.nested;
+	const bool nested = g->keys.nested;
 	uint64_t count = nested ? parts(l->z, dir) : g->n;
 	uint64_t first = dir->kind == ZR_PREFIX ? dir->index * count : 0, hit;
 	struct zr_node node = {.kind = ZR_CHUNK, .ord = dir->ord};
@@ -514,9 +515,9 @@ static int list_chunks(const struct listing *l, const struct zr_node *dir, uint6
 		at = hit - first;
 		node.index = hit;
 		if (nested)
-			zr_key_part_name(&l->z->shown.keys, level_of(dir), at, name);
+			zr_key_part_name(g, level_of(dir), at, name);
 		else
-			zr_key_format(g, &l->z->shown.keys, hit, name);
+			zr_key_format(g, hit, name);
 		if (!give(l, name, &node, docs + at + 1))
 			return 0;
 	}
@@ -619,7 +620,6 @@ static uint64_t view_parent(struct view *v, uint64_t dir)
 				      .ord = n.ord,
 				      .level = n.level - 1,
 				      .index = n.index / zr_key_parts(grid_of(z, n.ord),
-								      &z->shown.keys,
 								      n.level - 1)};
 	else if (n.kind == ZR_PREFIX)
 		up = (struct zr_node){.kind = ZR_ARRAY, .ord = n.ord};
@@ -787,7 +787,6 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 				   .hidden_arrays = z->shown.hidden_arrays,
 				   .grids = z->shown.files,
 				   .format = z->shown.format,
-				   .keys = z->shown.keys,
 				   .mode = opts->mode,
 				   .strict_json = opts->strict_json};
 out:

@@ -180,6 +180,14 @@ bool zarr_doc_key(const char *key)
 	return is_doc(slash ? slash + 1 : key);
 }
 
+void zarr_source_layout(struct source *s, uint32_t array, struct plan_layout *ret)
+{
+	const struct zr_meta *m = zr_of(s)->arrays[array].meta;
+
+	*ret = (struct plan_layout){.nested = zr_is_nested(m), .lead = m->prefixed,
+				    .sharded = m->shard != NULL};
+}
+
 enum zarr_key_what zarr_source_key(struct source *src, const char *key,
 				   bool (*emit)(void *arg, uint32_t array, uint64_t linear),
 				   void *arg)

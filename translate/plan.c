@@ -12,7 +12,10 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define PATH_BYTES ((size_t)1 << 20)
 
 const char *plan_name(const struct codec_spec *spec, char out[PLAN_NAME_CAP])
 {
@@ -302,6 +305,28 @@ static int own_way(const struct plan_ask *ask, const struct codec_array *as,
 		plan_say(p, "%s", why);
 	}
 	return 0;
+}
+
+static int by_path(const void *path, const void *layout)
+{
+	return strcmp(path, ((const struct plan_layout *)layout)->path);
+}
+
+const struct plan_layout *plan_layout_of(const struct plan_policy *p, const struct dataset *ds,
+					 uint32_t array)
+{
+	const struct plan_layout *own = NULL;
+	struct buf b;
+
+	if (!p->layouts || p->layouts->n == 0)
+		return NULL;
+	buf_init(&b, PATH_BYTES);
+	ds_array_path(ds, array, &b);
+	buf_putc(&b, '\0');
+	if (buf_ok(&b))
+		own = bsearch(b.data, p->layouts->v, p->layouts->n, sizeof(*own), by_path);
+	buf_release(&b);
+	return own;
 }
 
 int plan_make(const struct plan_ask *ask, struct plan *ret, struct err *e)

@@ -34,11 +34,26 @@ enum plan_filter {
 	PLAN_NONE,      /* decode everything */
 };
 
+/* plan_layout - how the writer of an array has laid out its files. */
+struct plan_layout {
+	const char *path;      /* of the array */
+	bool nested;           /* the separator in names of chunks is '/' */
+	bool lead;             /* names begin with "c": Zarr v3's default encoding */
+	bool sharded;          /* a file holds several chunks */
+};
+
+/* plan_layouts - sorted by path, each path once. */
+struct plan_layouts {
+	uint32_t n;
+	const struct plan_layout *v;
+};
+
 /* plan_policy - what the user wants to see. A rule that is for an array wins over `filter`. */
 struct plan_policy {
 	enum plan_filter filter;
 	const struct codec_rules *rules;       /* borrowed for the view's life; NULL: none */
 	const struct codec_quant_rules *quant; /* the same */
+	const struct plan_layouts *layouts;    /* the same: of arrays that have one of their own */
 };
 
 struct plan {
@@ -102,6 +117,10 @@ struct plan_ask {
  * What is quantised is never passed: it is decoded, or encoded where a rule gives a chain.
  * Returns 0; -ENOMEM. */
 int plan_make(const struct plan_ask *ask, struct plan *ret, struct err *e) NZ_MUST_USE;
+
+/* plan_layout_of - the layout of an array's own; NULL: it has none. */
+const struct plan_layout *plan_layout_of(const struct plan_policy *p, const struct dataset *ds,
+					 uint32_t array);
 
 /* plan_same - whether chunks of one object are presented alike under both plans. */
 bool plan_same(const struct plan *p, const struct plan *q);

@@ -112,7 +112,7 @@ static void test_pure(void **state)
 	assert_true(has(&em, ZR_DOC_ZARRAY, S_F, "\"filters\": [{\"id\": \"shuffle\""));
 	em.strict_json = true;
 	assert_true(has(&em, ZR_DOC_ARRAY_ATTRS, S_F, "[1.0, \"NaN\", \"-Infinity\"]"));
-	em.keys.nested = true;
+	grids[S_F].keys.nested = true;
 	assert_true(has(&em, ZR_DOC_ZARRAY, S_F, "\"dimension_separator\": \"/\","));
 	em.mode = ZARR_NOXARRAY;
 	doc_is(&em, ZR_DOC_ARRAY_ATTRS, S_SC, "{}\n");

@@ -18,6 +18,7 @@ static struct zr_emit emit_of(struct source *s, enum zarr_mode mode)
 		plans[a] = (struct plan){.kind = PLAN_DECODE};
 		hidden_arrays[a] = a == S_HUGE;
 		zr_grid_chunks(&s->ds.arrays[a], &grids[a]);
+		grids[a].keys = (struct zr_keys){.nested = true, .lead = true};
 	}
 	return (struct zr_emit){.ds = &s->ds,
 				.plans = plans,
@@ -25,7 +26,6 @@ static struct zr_emit emit_of(struct source *s, enum zarr_mode mode)
 				.hidden_arrays = hidden_arrays,
 				.grids = grids,
 				.format = zr_format_of(3),
-				.keys = {.nested = true, .lead = true},
 				.strict_json = true,
 				.mode = mode};
 }
@@ -170,7 +170,7 @@ static void test_codecs(void **state)
 		    "\"index_codecs\": [{\"name\": \"bytes\", \"configuration\": "
 		    "{\"endian\": \"little\"}}, {\"name\": \"crc32c\"}], \"index_location\": "
 		    "\"end\"}}],"));
-	em.keys = (struct zr_keys){.nested = false};
+	grids[S_I].keys = (struct zr_keys){.nested = false};
 	assert_true(has(&em, S_I,
 			"{\"name\": \"v2\", \"configuration\": {\"separator\": \".\"}},"));
 	source_close(s);

@@ -15,10 +15,12 @@ static struct zr_grid g_grids[8];
 static int init_as(struct zr_ids *ids, const struct dataset *ds, uint32_t format,
 		   struct zr_keys keys, uint64_t limit, bool *hidden)
 {
-	for (uint32_t a = 0; a < ds->n_arrays; a++)
+	for (uint32_t a = 0; a < ds->n_arrays; a++) {
 		zr_grid_chunks(&ds->arrays[a], &g_grids[a]);
+		g_grids[a].keys = keys;
+	}
 	*ids = (struct zr_ids){
-		.ds = ds, .format = zr_format_of(format), .grids = g_grids, .keys = keys};
+		.ds = ds, .format = zr_format_of(format), .grids = g_grids};
 	return zr_ids_init(ids, limit, hidden, NULL);
 }
 

@@ -11,21 +11,21 @@
 /* parse_n - a key, whose parts are looked for one by one where they are names of a path. */
 static int parse_n(const struct ds_array *a, char sep, const char *s, size_t n, uint64_t *ret)
 {
-	const struct zr_keys keys = {.nested = sep == '/'};
 	struct zr_grid g;
 	uint64_t part, linear = 0;
 
 	zr_grid_chunks(a, &g);
-	if (!keys.nested)
-		return zr_key_parse(&g, &keys, s, n, ret);
-	for (uint32_t level = 0; level <= zr_key_levels(&g, &keys); level++) {
+	g.keys.nested = sep == '/';
+	if (!g.keys.nested)
+		return zr_key_parse(&g, s, n, ret);
+	for (uint32_t level = 0; level <= zr_key_levels(&g); level++) {
 		const char *stop = memchr(s, sep, n);
 		size_t len = stop ? (size_t)(stop - s) : n;
 
-		if ((stop == NULL) != (level == zr_key_levels(&g, &keys)) ||
-		    zr_key_part(&g, &keys, level, s, len, &part))
+		if ((stop == NULL) != (level == zr_key_levels(&g)) ||
+		    zr_key_part(&g, level, s, len, &part))
 			return -EINVAL;
-		linear = linear * zr_key_parts(&g, &keys, level) + part;
+		linear = linear * zr_key_parts(&g, level) + part;
 		s += len + (stop != NULL);
 		n -= len + (stop != NULL);
 	}
@@ -35,11 +35,11 @@ static int parse_n(const struct ds_array *a, char sep, const char *s, size_t n, 
 
 static void format(const struct ds_array *a, char sep, uint64_t linear, char *out)
 {
-	const struct zr_keys keys = {.nested = sep == '/'};
 	struct zr_grid g;
 
 	zr_grid_chunks(a, &g);
-	zr_key_format(&g, &keys, linear, out);
+	g.keys.nested = sep == '/';
+	zr_key_format(&g, linear, out);
 }
 
 static int parse(const struct ds_array *a, char sep, const char *s, uint64_t *ret)
@@ -128,7 +128,6 @@ static void test_lead(void **state)
 					  "c.0.0.", "cc.0.0", "c/0/0", "c.00.0"};
 	const struct ds_array a = {.rank = 2, .grid = grid, .n_chunks = 36};
 	const struct ds_array one = {.rank = 0, .n_chunks = 1};
-	struct zr_keys keys = {.lead = true};
 	struct zr_grid g, scalar;
 	char key[ZR_KEY_MAX];
 	uint64_t at;
@@ -136,30 +135,31 @@ static void test_lead(void **state)
 	(void)state;
 	zr_grid_chunks(&a, &g);
 	zr_grid_chunks(&one, &scalar);
+	g.keys.lead = scalar.keys.lead = true;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		assert_int_equal(zr_key_parse(&g, &keys, bad[i], strlen(bad[i]), &at), -EINVAL);
-	assert_int_equal(zr_key_parse(&g, &keys, "c.2.11", 6, &at), 0);
+		assert_int_equal(zr_key_parse(&g, bad[i], strlen(bad[i]), &at), -EINVAL);
+	assert_int_equal(zr_key_parse(&g, "c.2.11", 6, &at), 0);
 	assert_int_equal(at, 35);
-	assert_int_equal(zr_key_parse(&scalar, &keys, "c", 1, &at), 0);
-	assert_int_equal(zr_key_parse(&scalar, &keys, "0", 1, &at), -EINVAL);
-	zr_key_format(&g, &keys, 35, key);
+	assert_int_equal(zr_key_parse(&scalar, "c", 1, &at), 0);
+	assert_int_equal(zr_key_parse(&scalar, "0", 1, &at), -EINVAL);
+	zr_key_format(&g, 35, key);
 	assert_string_equal(key, "c.2.11");
-	zr_key_format(&scalar, &keys, 0, key);
+	zr_key_format(&scalar, 0, key);
 	assert_string_equal(key, "c");
-	assert_int_equal(zr_key_levels(&g, &keys), 0);
+	assert_int_equal(zr_key_levels(&g), 0);
 
-	keys.nested = true;
-	zr_key_format(&g, &keys, 35, key);
+	g.keys.nested = scalar.keys.nested = true;
+	zr_key_format(&g, 35, key);
 	assert_string_equal(key, "c/2/11");
-	assert_int_equal(zr_key_levels(&g, &keys), 2);
-	assert_int_equal(zr_key_levels(&scalar, &keys), 0);
-	assert_int_equal(zr_key_parts(&g, &keys, 0), 1);
-	assert_int_equal(zr_key_parts(&g, &keys, 1), 3);
-	assert_int_equal(zr_key_parts(&g, &keys, 2), 12);
-	assert_int_equal(zr_key_part(&g, &keys, 0, "c", 1, &at), 0);
-	assert_int_equal(zr_key_part(&g, &keys, 0, "0", 1, &at), -EINVAL);
-	assert_int_equal(zr_key_part(&g, &keys, 1, "c", 1, &at), -EINVAL);
-	assert_int_equal(zr_key_part(&g, &keys, 1, "3", 1, &at), -EINVAL);
+	assert_int_equal(zr_key_levels(&g), 2);
+	assert_int_equal(zr_key_levels(&scalar), 0);
+	assert_int_equal(zr_key_parts(&g, 0), 1);
+	assert_int_equal(zr_key_parts(&g, 1), 3);
+	assert_int_equal(zr_key_parts(&g, 2), 12);
+	assert_int_equal(zr_key_part(&g, 0, "c", 1, &at), 0);
+	assert_int_equal(zr_key_part(&g, 0, "0", 1, &at), -EINVAL);
+	assert_int_equal(zr_key_part(&g, 1, "c", 1, &at), -EINVAL);
+	assert_int_equal(zr_key_part(&g, 1, "3", 1, &at), -EINVAL);
 }
 
 static void test_longest(void **state)
