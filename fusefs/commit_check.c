@@ -400,3 +400,103 @@ int commit_tree_check(const struct fs_setup *setup, int dir_fd, struct store *tr
 		e->code = rc;
 	return rc;
 }
+
+/* ---- an array before a commit and after it ---- */
+
+/* open_doc - a source of an array's document alone. NULL: it cannot be read. */
+static struct source *open_doc(struct check *c, const char *key, const uint8_t *p, size_t n)
+{
+	const char *slash = strrchr(key, '/');
+	struct source *s = NULL;
+
+	c->few = (struct few){
+		.base.ops = &few_ops, .key = key, .name = slash ? slash + 1 : key};
+	(void)looked_at(&c->few);
+	buf_init(&c->few.doc, n);
+	buf_put(&c->few.doc, p, n);
+	if (!buf_ok(&c->few.doc) || open_few(c, &s, NULL) < 0)
+		s = NULL;
+	buf_release(&c->few.doc);
+	return s;
+}
+
+/* same_bytes - whether the same bytes are the same elements of a chunk under both documents. */
+static bool same_bytes(const struct fs_setup *setup, struct source *s, struct source *r)
+{
+	const struct ds_array *a = s->ds.arrays, *b = r->ds.arrays;
+	struct plan_layout x, y;
+	struct buf p, q;
+	bool same;
+
+	if (s->ds.n_arrays != 1 || r->ds.n_arrays != 1 || a->rank != b->rank ||
+	    dt_is_vlen(&a->type) || dt_is_vlen(&b->type) || a->type.size != b->type.size ||
+	    a->type.big_endian != b->type.big_endian)
+		return false;
+	for (uint32_t d = 0; d < a->rank; d++)
+		if (a->chunk[d] != b->chunk[d])
+			return false;
+	setup->rw->source_layout(s, 0, &x);
+	setup->rw->source_layout(r, 0, &y); /* names of chunks may be others, and are theirs */
+	buf_init(&p, 1 << 16);
+	buf_init(&q, 1 << 16);
+	codec_spec_print(&a->chain, &p);
+	codec_spec_print(&b->chain, &q);
+	same = buf_ok(&p) && buf_ok(&q) && p.len == q.len &&
+	       (p.len == 0 || memcmp(p.data, q.data, p.len) == 0) &&
+	       x.sharded == y.sharded;
+	buf_release(&p);
+	buf_release(&q);
+	return same;
+}
+
+static unsigned lengths(const struct ds_array *was, const struct ds_array *is)
+{
+	unsigned ret = 0;
+
+	for (uint32_t d = 0; d < was->rank; d++)
+		ret |= is->shape[d] < was->shape[d]   ? TREE_SHORTER
+		       : is->shape[d] > was->shape[d] ? TREE_LONGER
+						      : 0;
+	return ret;
+}
+
+/* passes - whether a view shows the array of that path with the bytes that are stored. */
+static bool passes(const struct ground *g, const char *dir)
+{
+	const struct dataset *ds = &g->source->ds;
+	const char *slash = strrchr(dir, '/'), *name = slash ? slash + 1 : dir;
+	struct buf b;
+	bool passes = true;
+
+	buf_init(&b, STORE_KEY_MAX + 2);
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
+		if (strcmp(ds->arrays[i].name, name) != 0)
+			continue;
+		buf_clear(&b);
+		ds_array_path(ds, i, &b);
+		buf_putc(&b, '\0');
+		if (buf_ok(&b) && strcmp((const char *)b.data + 1, dir) == 0)
+			passes = g->view->ops->plan(g->view, i)->kind != PLAN_ENCODE;
+	}
+	buf_release(&b);
+	return passes;
+}
+
+unsigned commit_tree_recoded(const struct fs_setup *setup, const struct ground *now,
+			     const char *dir, const char *doc, const uint8_t *was, size_t n_was,
+			     const uint8_t *is, size_t n_is)
+{
+	struct check c = {.setup = setup};
+	struct source *a, *b;
+	unsigned ret = 0;
+
+	if (!now->source || passes(now, dir))
+		return 0;
+	a = open_doc(&c, doc, was, n_was);
+	b = open_doc(&c, doc, is, n_is);
+	if (a && b && same_bytes(setup, a, b))
+		ret = TREE_RECODED | lengths(a->ds.arrays, b->ds.arrays);
+	source_close(a);
+	source_close(b);
+	return ret;
+}

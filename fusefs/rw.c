@@ -202,6 +202,15 @@ static int keys_check(void *arg, struct store *tree, const char *key, struct err
 	return rw_keys_check(rw->keys, tree, key, e);
 }
 
+static unsigned tree_recoded(void *arg, const struct ground *now, const char *dir,
+			     const char *doc, const uint8_t *was, size_t n_was,
+			     const uint8_t *is, size_t n_is)
+{
+	const struct rw *rw = arg;
+
+	return commit_tree_recoded(rw->setup, now, dir, doc, was, n_was, is, n_is);
+}
+
 /* keys_commit - nobody has to be kept from reading: what changes is staged. */
 static int keys_commit(void *arg, uint64_t generation, bool all, void (*quiesce)(void *view),
 		       void *view, char ***ret_left, size_t *ret_n, struct err *e)
@@ -231,6 +240,7 @@ static int open_tree(struct rw *rw, struct grounds *g, struct view **ret, struct
 		.whole = rw->keys != NULL,
 		.check = rw->keys ? keys_check : tree_check,
 		.commit = rw->keys ? keys_commit : tree_commit,
+		.recoded = rw->keys ? NULL : tree_recoded,
 		.arg = rw,
 	};
 	struct stage *stage;

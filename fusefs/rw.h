@@ -132,6 +132,11 @@ int commit_tree_view(const struct fs_setup *setup, struct source *s, const struc
 int commit_tree_check(const struct fs_setup *setup, int dir_fd, struct store *tree,
 		      const char *key, struct err *e) NZ_MUST_USE;
 
+/* commit_tree_recoded - tree_rw_options.recoded. */
+unsigned commit_tree_recoded(const struct fs_setup *setup, const struct ground *now,
+			     const char *dir, const char *doc, const uint8_t *was, size_t n_was,
+			     const uint8_t *is, size_t n_is);
+
 /* commit_new - a new Zarr store at `store`, with everything of now. dir_fd: of a directory on the
  * same filesystem, for what is half done. On failure something may be left at both places. */
 int commit_new(const struct fs_setup *setup, struct source *now, const char *store, int dir_fd,

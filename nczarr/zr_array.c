@@ -249,6 +249,27 @@ static void set_access(struct zr_barray *w)
 
 /* ---- */
 
+/* find_nested - a document of Zarr v2 that does not say which separator chunks have, while the tree
+ * is being written: zarr-python 2.13 leaves that member out when an array is resized, and goes on
+ * with the one that it had. Where the first coordinate is a directory it is '/'. */
+static int find_nested(struct zr_build *b, struct zr_meta *m, struct err *e)
+{
+	struct store_stat st;
+	struct buf key;
+	int rc;
+
+	if (!b->s->borrowed || m->format != 2 || m->rank < 2 || m->separator == '/')
+		return 0;
+	buf_init(&key, STORE_KEY_MAX + 3);
+	buf_printf(&key, "%s%s0", m->key, *m->key ? "/" : "");
+	buf_putc(&key, '\0');
+	rc = buf_ok(&key) ? store_stat(b->s->store, (const char *)key.data, &st, e) : -ENOENT;
+	buf_release(&key);
+	if (rc == 0 && st.is_dir)
+		m->separator = '/';
+	return rc == -ENOENT ? 0 : rc;
+}
+
 static int meta(struct zr_build *b, struct zr_barray *w, struct err *e)
 {
 	const struct zr_item *it = w->item;
@@ -265,6 +286,10 @@ static int meta(struct zr_build *b, struct zr_barray *w, struct err *e)
 		return rc;
 	m->format = it->format;
 	m->key = it->key;
+	if (json_kind(json_get(it->meta, "dimension_separator")) == JSON_IS_NULL)
+		rc = find_nested(b, m, e);
+	if (rc < 0)
+		return rc;
 	if (b->nc.swapped)
 		m->dtype.type.big_endian = false;
 	if (b->nc.on && m->dtype.type.kind == DT_STRING && m->dtype.type.size > 1 &&

@@ -170,6 +170,7 @@ static void op_close(struct view *v)
 	tree_listings_free(t);
 	handles_free(t);
 	pins_free(t);
+	held_free(t);
 	nodes_free(t);
 	stage_close(t->stage);
 	grounds_free(t->grounds);

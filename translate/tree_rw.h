@@ -11,6 +11,8 @@
 #include "translate/ground.h"
 #include "translate/stage.h"
 
+enum { TREE_RECODED = 1, TREE_SHORTER = 2, TREE_LONGER = 4 };
+
 struct tree_rw_options {
 	int dir_fd;              /* of the state directory; borrowed for the view's life */
 	const char *dir;         /* its path, for people; borrowed */
@@ -38,6 +40,13 @@ struct tree_rw_options {
 	 * form than its writer knows may be left. */
 	int (*commit)(void *arg, uint64_t generation, bool all, void (*quiesce)(void *view),
 		      void *view, char ***ret_left, size_t *ret_n, struct err *e);
+	/* recoded - in the new state of the dataset the array in the directory dir has the document
+	 * `is`, at key doc; before it had the document `was`. Returns 0 where its chunks have
+	 * another form, or the bytes that are stored; else TREE_RECODED: they are encoded anew for
+	 * whoever reads them; with TREE_SHORTER and TREE_LONGER where an axis is. NULL: always 0. */
+	unsigned (*recoded)(void *arg, const struct ground *now, const char *dir,
+			    const char *doc, const uint8_t *was, size_t n_was,
+			    const uint8_t *is, size_t n_is);
 	void *arg;
 };
 

@@ -150,6 +150,8 @@ static int conclude(struct tree *t, const struct ground *old, uint64_t generatio
 	rc = keep_dirs(l, generation, e);
 	if (!rc)
 		rc = pins_keep(l, old, e);
+	if (!rc)
+		held_keep(t, old, l->g);
 	ground_put(t->grounds, l->g);
 	if (!rc)
 		rc = stage_retire(t->stage, l->v, l->n, e);
@@ -348,6 +350,7 @@ static void renew_locked(struct tree *t)
 		atomic_store(&t->stale, true);
 	else if (!rc)
 		rc = grounds_renew(t->grounds, &e);
+	held_free(t);
 	if (!rc)
 		atomic_store(&t->lost, false);
 	tree_unlock(t);

@@ -89,6 +89,8 @@ static int open_locked(struct tree *t, struct node *n, int flags, struct view_ha
 		rc = empty(t, n, e);
 	if (!rc)
 		caching(t, n, &f, flags, ret);
+	if (!rc && (flags & O_ACCMODE) != O_WRONLY)
+		node_opened(t, n);
 	return rc;
 }
 

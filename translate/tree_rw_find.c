@@ -188,7 +188,9 @@ int tree_find_below(struct tree *t, const struct ground *g, const char *key, str
 		    struct err *e)
 {
 	char alias[STORE_KEY_MAX + 1];
+	const struct held *held;
 	struct stage_entry x;
+	int rc;
 
 	*ret = (struct found){.kind = FOUND_NOTHING};
 	stage_find(t->stage, key, &x, alias);
@@ -209,7 +211,16 @@ int tree_find_below(struct tree *t, const struct ground *g, const char *key, str
 	case STAGE_NOTHING:
 		break;
 	}
-	return find_base(t, g, key, ret, e);
+	rc = find_base(t, g, key, ret, e);
+	held = ret->kind == FOUND_BASE ? held_find(t, key) : NULL;
+	if (held) {
+		ret->held = held;
+		ret->size = held->size;
+		ret->mtime = held->mtime;
+		ret->stamp = held->stamp;
+		ret->unsure = false;
+	}
+	return rc;
 }
 
 void tree_attr(struct tree *t, const struct ground *g, const struct node *n,
@@ -236,7 +247,7 @@ void tree_attr(struct tree *t, const struct ground *g, const struct node *n,
 	ret->nameless = n->gone && !ret->is_dir;
 	if (n->mode)
 		ret->mode = n->mode;
-	if (f->kind == FOUND_WORK || f->kind == FOUND_STAGED)
+	if (f->kind == FOUND_WORK || f->kind == FOUND_STAGED || f->held)
 		ret->mtime = ret->ctime = f->mtime;
 }
 
@@ -262,6 +273,8 @@ int tree_read(struct tree *t, const struct ground *g, const char *key, const str
 	int rc = -ESTALE;
 
 	*ret = 0;
+	if (f->held)
+		return held_read(f->held, off, out, len, ret, e);
 	if (f->kind == FOUND_BASE)
 		return read_base(g, f->base_id, off, out, len, ret, e);
 	for (int i = 0; rc == -ESTALE && i < TRIES && now.kind == FOUND_STAGED; i++) {

@@ -40,6 +40,7 @@ struct node {
 	bool is_dir;
 	_Atomic bool gone;  /* removed or replaced; in no table by key */
 	_Atomic bool fresh; /* created, and not staged yet */
+	_Atomic bool opened; /* for reading, since the kernel knows it */
 	uint64_t known;     /* tables: the kernel was told so many times */
 	uint32_t users;     /* tables: handles, and requests that run */
 	struct work *_Atomic work; /* set once, until the node goes */
@@ -63,6 +64,25 @@ struct pin {
 	size_t len;
 };
 
+/* held - a file of the dataset that is shown with the bytes that were written. */
+struct held {
+	char *key;             /* owned */
+	size_t dir;            /* so many bytes of it are its array's directory */
+	struct work *in;       /* of the tree's holds */
+	uint64_t at, size;
+	struct timespec mtime;
+	uint64_t stamp;
+	bool cut;              /* the array was shorter since: the dataset may have less of it */
+};
+
+/* holds - written by the commit thread under the write lock. */
+struct holds {
+	struct held *v; /* sorted by key */
+	size_t n, cap;
+	struct work *works[64]; /* the bytes that one commit has held; the oldest first */
+	size_t n_works;
+};
+
 struct listing;
 enum { RW_LISTINGS = 8 };
 
@@ -77,6 +97,8 @@ struct tree {
 	struct node **by_id, **by_key;
 	size_t n_heads, n_nodes;
 	_Atomic uint64_t n_fresh; /* nodes that are fresh */
+	_Atomic uint64_t n_opened; /* nodes that were opened for reading */
+	struct holds holds; /* tree_rw_held.c */
 	uint64_t next_id, seed;
 	struct node *top;         /* what VIEW_ROOT is: the root, or the directory above it */
 	bool removed;             /* tree: the directory above it does not have the root */
@@ -170,6 +192,8 @@ int nodes_below(struct tree *t, const char *dir, struct node ***ret, size_t *ret
 int node_work(struct tree *t, struct node *n, struct work **ret, struct err *e) NZ_MUST_USE;
 /* node_fresh - whether it is created and not staged yet. */
 void node_fresh(struct tree *t, struct node *n, bool is);
+/* node_opened - it was opened for reading. */
+void node_opened(struct tree *t, struct node *n);
 /* node_has_work - whether it has content of its own; *ret_size: of it. */
 bool node_has_work(struct tree *t, struct node *n, uint64_t *ret_size, struct timespec *ret_mtime);
 
@@ -200,6 +224,7 @@ struct found {
 	struct timespec mtime;  /* WORK, STAGED */
 	uint64_t stamp;         /* changes with the content */
 	struct stage_entry x;   /* STAGED */
+	const struct held *held; /* BASE: with other bytes than the dataset's */
 	uint64_t base_id;       /* BASE; DIR with in_base_dir */
 };
 
@@ -218,6 +243,9 @@ void tree_attr(struct tree *t, const struct ground *g, const struct node *n,
 /* tree_read - content of a key that was found, not in a work. */
 int tree_read(struct tree *t, const struct ground *g, const char *key, const struct found *f,
 	      uint64_t off, uint8_t *out, size_t len, size_t *ret, struct err *e) NZ_MUST_USE;
+/* tree_content - all of it, new; no larger than a document may be. */
+int tree_content(struct tree *t, const struct ground *g, const char *key, const struct found *f,
+		 uint8_t **ret, struct err *e) NZ_MUST_USE;
 /* tree_load - the content of a node into its work, unless that has some. Under the work's lock. */
 int tree_load(struct tree *t, struct node *n, struct work *w, struct err *e) NZ_MUST_USE;
 /* tree_key - of an entry of a directory. -ENAMETOOLONG, -EINVAL. */
@@ -316,6 +344,18 @@ int pins_drop(struct tree *t, struct err *e) NZ_MUST_USE;
 /* pins_have - whether a key is staged only because it is pinned. */
 bool pins_have(struct tree *t, const char *key);
 void pins_free(struct tree *t);
+
+/* ---- chunks that keep their bytes: tree_rw_held.c ---- */
+
+/* held_find - what is held of a key; NULL: nothing. Borrowed while the tree's lock is held. */
+const struct held *held_find(const struct tree *t, const char *key);
+/* held_read - as work_read. */
+int held_read(const struct held *x, uint64_t off, uint8_t *out, size_t len, size_t *ret,
+	      struct err *e) NZ_MUST_USE;
+/* held_keep - staged files that `now` shows with other bytes are held; those that were written
+ * since are no longer. Under the write lock, while the committed generation is frozen. */
+void held_keep(struct tree *t, const struct ground *old, const struct ground *now);
+void held_free(struct tree *t);
 
 /* ---- commits ---- */
 

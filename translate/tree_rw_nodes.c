@@ -128,6 +128,8 @@ int nodes_init(struct tree *t, struct err *e)
 static void free_node(struct tree *t, struct node *n)
 {
 	work_free(t, n->work);
+	if (n->opened)
+		atomic_fetch_sub(&t->n_opened, 1);
 	free(n->key);
 	free(n);
 }
@@ -349,6 +351,12 @@ int node_work(struct tree *t, struct node *n, struct work **ret, struct err *e)
 	work_free(t, fresh);
 	*ret = w;
 	return w ? 0 : err_nomem(e);
+}
+
+void node_opened(struct tree *t, struct node *n)
+{
+	if (!atomic_exchange(&n->opened, true))
+		atomic_fetch_add(&t->n_opened, 1);
 }
 
 bool node_has_work(struct tree *t, struct node *n, uint64_t *ret_size,

@@ -33,9 +33,8 @@ void pins_free(struct tree *t)
 	t->n_pins = t->cap_pins = 0;
 }
 
-/* content - of what a key was found to be; new. */
-static int content(struct tree *t, const struct ground *g, const char *key,
-		   const struct found *f, uint8_t **ret, struct err *e)
+int tree_content(struct tree *t, const struct ground *g, const char *key, const struct found *f,
+		 uint8_t **ret, struct err *e)
 {
 	auto_free uint8_t *data = NULL;
 	size_t n;
@@ -59,7 +58,7 @@ static int has(struct tree *t, const struct ground *g, const struct pin *p,
 	       const struct found *f)
 {
 	auto_free uint8_t *data = NULL;
-	int rc = f->size == p->len ? content(t, g, p->key, f, &data, NULL) : 1;
+	int rc = f->size == p->len ? tree_content(t, g, p->key, f, &data, NULL) : 1;
 
 	if (rc < 0)
 		return rc;
@@ -126,7 +125,7 @@ static int pin(struct tree *t, const struct ground *old, const char *key, struct
 	rc = tree_base(t, old, key, &f, e);
 	if (rc || f.kind != FOUND_BASE)
 		return rc;
-	rc = content(t, old, key, &f, &p.data, e);
+	rc = tree_content(t, old, key, &f, &p.data, e);
 	p.len = (size_t)f.size;
 	p.key = rc ? NULL : strdup(key);
 	if (!rc && (!p.key || grow_array(&t->pins, &t->cap_pins, t->n_pins + 1, sizeof(p)) < 0))
