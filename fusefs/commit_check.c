@@ -11,6 +11,7 @@
 #include "translate/plan.h"
 
 #define ARRAY_DOC ".zarray"
+#define DEPTH_MAX 64 /* directories in each other that are looked into */
 #define GROUP_V2 "{\"zarr_format\": 2}"
 #define GROUP_V3 "{\"zarr_format\": 3, \"node_type\": \"group\", \"attributes\": {}}"
 
@@ -262,21 +263,43 @@ static bool looked_at(struct few *f)
 	       strcmp(f->name, ".zgroup") == 0;
 }
 
-/* bare - whether nothing else is there at the root. */
-static bool bare(struct store *tree, const char *key)
-{
-	static const char *const docs[] = {"zarr.json", ".zgroup", ".zarray", ".zattrs"};
-	struct store_stat st;
+/* walk - looks for documents below a directory. */
+struct walk {
+	const struct check *c;
+	const char *dir;
+	uint32_t depth;
+	int rc; /* 0: none so far */
+};
 
-	for (size_t i = 0; i < ARRAY_LEN(docs); i++)
-		if (strcmp(key, docs[i]) != 0 &&
-		    store_stat(tree, docs[i], &st, NULL) != -ENOENT)
-			return false;
-	return true;
+static int others(const struct check *c, const char *dir, uint32_t depth);
+
+static bool walk_entry(void *arg, const char *name, bool is_dir,
+		       const struct store_stat *st NZ_UNUSED)
+{
+	struct walk *w = arg;
+	char key[STORE_KEY_MAX + 1];
+	int n = snprintf(key, sizeof(key), "%s%s%s", w->dir, *w->dir ? "/" : "", name);
+
+	if (n < 0 || (size_t)n >= sizeof(key))
+		return true;
+	if (is_dir)
+		w->rc = others(w->c, key, w->depth + 1);
+	else if (w->c->setup->rw->doc_key(key) && strcmp(key, w->c->few.key) != 0)
+		w->rc = -EEXIST;
+	return w->rc == 0;
 }
 
-/* same_format - whether a document is of the mount's format, which it decides when it is the
- * first. */
+/* others - -EEXIST: there is another document below a directory; 0: there is none. */
+static int others(const struct check *c, const char *dir, uint32_t depth)
+{
+	struct walk w = {.c = c, .dir = dir, .depth = depth};
+	int rc = depth < DEPTH_MAX ? store_list(c->tree, dir, false, walk_entry, &w, NULL) : -EEXIST;
+
+	return rc && rc != -ENOENT ? rc : w.rc;
+}
+
+/* same_format - whether a document is of the mount's format, which it decides when there is no
+ * other. */
 static int same_format(struct check *c, struct err *e)
 {
 	bool v3 = strcmp(c->few.name, "zarr.json") == 0;
@@ -287,7 +310,7 @@ static int same_format(struct check *c, struct err *e)
 		return 0;
 	if (cfg_said(cfg, "zarr_format") || cfg->shard_size > 0 ||
 	    cfg->mode == CFG_MODE_NCZARR || cfg_said(cfg, "chunk_keys") ||
-	    !bare(c->tree, c->few.key))
+	    others(c, "", 0) != 0)
 		return err_set(
 			e, -EOPNOTSUPP,
 			"'%.200s': this mount shows Zarr v%d: mount with -o zarr_format=%d "

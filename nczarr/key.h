@@ -14,7 +14,8 @@
 
 /* zr_key_parse - a key of n bytes with '.' between its parts to the linear index of a file.
  * Returns 0 with *ret_linear written; -EINVAL when this is not a key inside the grid. */
-int zr_key_parse(const struct zr_grid *g, const char *s, size_t n, uint64_t *ret_linear) NZ_MUST_USE;
+int zr_key_parse(const struct zr_grid *g, const char *s, size_t n,
+		 uint64_t *ret_linear) NZ_MUST_USE;
 
 /* zr_key_format - the key of a file inside the grid, NUL-terminated, with '.' between its parts or,
  * where keys are nested, '/'. */
@@ -29,7 +30,8 @@ int zr_key_coord(const char *s, size_t n, uint64_t limit, uint64_t *ret) NZ_MUST
 uint32_t zr_key_levels(const struct zr_grid *g);
 uint64_t zr_key_parts(const struct zr_grid *g, uint32_t level);
 /* zr_key_part - the number of a name. -EINVAL: there is no such name. */
-int zr_key_part(const struct zr_grid *g, uint32_t level, const char *s, size_t n, uint64_t *ret) NZ_MUST_USE;
+int zr_key_part(const struct zr_grid *g, uint32_t level, const char *s, size_t n,
+		uint64_t *ret) NZ_MUST_USE;
 /* zr_key_part_name - the reverse. */
 void zr_key_part_name(const struct zr_grid *g, uint32_t level, uint64_t part,
 		      char out[ZR_KEY_MAX]);

@@ -42,8 +42,8 @@ struct tree_rw_options {
 		      void *view, char ***ret_left, size_t *ret_n, struct err *e);
 	/* recoded - in the new state of the dataset the array in the directory dir has the document
 	 * `is`, at key doc; before it had the document `was`. Returns 0 where its chunks have
-	 * another form, or the bytes that are stored; else TREE_RECODED: they are encoded anew for
-	 * whoever reads them; with TREE_SHORTER and TREE_LONGER where an axis is. NULL: always 0. */
+	 * another form, or the bytes that are stored; else TREE_RECODED: they are encoded anew when
+	 * they are read; with TREE_SHORTER and TREE_LONGER where an axis is. NULL: always 0. */
 	unsigned (*recoded)(void *arg, const struct ground *now, const char *dir,
 			    const char *doc, const uint8_t *was, size_t n_was,
 			    const uint8_t *is, size_t n_is);

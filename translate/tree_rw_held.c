@@ -293,8 +293,8 @@ void held_keep(struct tree *t, const struct ground *old, const struct ground *no
 	}
 	free(nodes);
 	if (rc)
-		log_warn("chunks that are being read change their bytes with this commit: %s",
-			 strerror(-rc));
+		log_warn("chunks that are being read change their bytes with this commit: there "
+			 "is no room to keep them");
 	if (!k.work)
 		return;
 	qsort(h->v, h->n, sizeof(*h->v), in_order);

@@ -82,7 +82,6 @@ def work_refused(mnt):
             ("a/.zarray", b'{"zarr_format": 2', errno.EINVAL),
             ("a/.zarray", {**ARRAY, "shape": [4]}, errno.EINVAL),
             ("a/.zarray", {**ARRAY, "order": "F"}, errno.EOPNOTSUPP),
-            ("a/.zarray", {**ARRAY, "dimension_separator": "/"}, errno.EOPNOTSUPP),
             ("a/.zarray", {**ARRAY, "compressor": {"id": "nobodys"}}, errno.EOPNOTSUPP),
             ("zarr.json", {"zarr_format": 3, "node_type": "group"}, errno.EOPNOTSUPP),
             ("b/.zattrs", b"[1, 2", errno.EINVAL)):

@@ -362,8 +362,6 @@ def _document(**changes):
 REFUSED = {
     "many dimensions": ("a/.zarray", lambda: _document(shape=[1] * 40, chunks=[1] * 40)),
     "other order": ("a/.zarray", lambda: _document(shape=[4, 4], chunks=[2, 2], order="F")),
-    "other names": ("a/.zarray", lambda: _document(shape=[4, 4], chunks=[2, 2],
-                                                   dimension_separator="/")),
     "objects": ("a/.zarray", lambda: _document(dtype="|O", fill_value=None,
                                                filters=[{"id": "pickle", "protocol": 4}])),
     "delta": ("a/.zarray", lambda: _document(filters=[{"id": "delta", "dtype": "<i4"}])),
