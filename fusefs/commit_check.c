@@ -293,8 +293,10 @@ static bool walk_entry(void *arg, const char *name, bool is_dir,
 static int others(const struct check *c, const char *dir, uint32_t depth)
 {
 	struct walk w = {.c = c, .dir = dir, .depth = depth};
-	int rc = depth < DEPTH_MAX ? store_list(c->tree, dir, false, walk_entry, &w, NULL) : -EEXIST;
+	int rc = -EEXIST;
 
+	if (depth < DEPTH_MAX)
+		rc = store_list(c->tree, dir, false, walk_entry, &w, NULL);
 	return rc && rc != -ENOENT ? rc : w.rc;
 }
 

@@ -5,8 +5,8 @@
  *   then                 array directories
  *   then                 metadata files: for each group as many slots as the root has documents,
  *                        then for each array as many as it has
- *   then, by array       where its keys are nested: the directories below the array's, level by level, each
- *                        in linear order; then the files of the grid in linear order
+ *   then, by array       where its keys are nested: the directories below the array's, level by
+ *                        level, each in linear order; then the files of the grid in linear order
  */
 #ifndef NCZARR_IDS_H
 #define NCZARR_IDS_H

@@ -127,11 +127,11 @@ static void test_keep(void **state)
 	assert_int_equal(faccessat(dir, COMMIT_CHAINS, F_OK, 0), -1);
 	buf_puts(&more, "/v\t1,5\n");
 	assert_int_equal(commit_chains_keep(dir, &more, &e), 0);
-	assert_int_equal(commit_form_note(dir, 3, '/', &e), 0);
+	assert_int_equal(commit_form_note(dir, 3, &e), 0);
 	fd = openat(dir, COMMIT_CHAINS, O_RDONLY | O_CLOEXEC);
 	assert_true(read(fd, text, sizeof(text) - 1) > 0);
 	(void)close(fd);
-	assert_string_equal(text, "/v\t1,5\nzarr_format\t3\ndimension_separator\t/\n");
+	assert_string_equal(text, "/v\t1,5\nzarr_format\t3\n");
 	no_list();
 	/* not through a link, nor over a directory */
 	assert_int_equal(symlinkat("/etc/passwd", dir, COMMIT_CHAINS), 0);
@@ -148,6 +148,55 @@ static void test_keep(void **state)
 	(void)unlinkat(dir, COMMIT_CHAINS ".new", 0);
 	buf_release(&more);
 	buf_release(&got);
+}
+
+/* ---- layouts ---- */
+
+static struct plan_layout layouts[2];
+
+static void layout_of(struct source *s, uint32_t array, struct plan_layout *ret)
+{
+	(void)s;
+	*ret = layouts[array];
+}
+
+static void layouts_are(bool v3, const char *want)
+{
+	struct ds_group root = {.name = "", .parent = DS_NONE};
+	struct ds_array arrays[] = {{.name = "a", .rank = 1}, {.name = "b", .rank = 1}};
+	struct source s = {
+		.ds = {.n_groups = 1, .groups = &root, .n_arrays = 2, .arrays = arrays}};
+	const struct fs_rw rw = {.source_layout = layout_of};
+	const struct cfg cfg = {.command = CFG_MOUNT, .zarr3 = v3};
+	const struct fs_setup setup = {.cfg = &cfg, .rw = &rw};
+	struct err e = ERR_INIT;
+	char text[64] = "";
+	int fd;
+
+	assert_int_equal(commit_layouts_keep(&setup, dir, &s, &e), 0);
+	fd = openat(dir, COMMIT_CHAINS, O_RDONLY | O_CLOEXEC);
+	assert_true(read(fd, text, sizeof(text) - 1) >= 0);
+	(void)close(fd);
+	assert_string_equal(text, want);
+}
+
+/* Only arrays that differ from the mount are listed, in place of those that were before. */
+static void test_layouts(void **state)
+{
+	struct stat a, b;
+
+	(void)state;
+	put_list("/v\t1,5\n@/old\t/\n/w\t1,4\n", 22);
+	layouts_are(false, "/v\t1,5\n/w\t1,4\n");
+	layouts[1].nested = true;
+	layouts_are(false, "/v\t1,5\n/w\t1,4\n@/b\t/\n");
+	assert_int_equal(fstatat(dir, COMMIT_CHAINS, &a, 0), 0);
+	layouts_are(false, "/v\t1,5\n/w\t1,4\n@/b\t/\n");
+	assert_int_equal(fstatat(dir, COMMIT_CHAINS, &b, 0), 0);
+	assert_int_equal(a.st_ino, b.st_ino); /* the same are not written again */
+	layouts[0].lead = true;
+	layouts_are(true, "/v\t1,5\n/w\t1,4\n@/b\t/\n"); /* not nested: no default of v3 here */
+	no_list();
 }
 
 /* ---- the view ---- */
@@ -187,6 +236,11 @@ static int open_view(struct source *s, const struct cfg *cfg, const struct fs_wa
 			buf_puts(&b, "none");
 		codec_spec_print(&r->chain, &b);
 		buf_putc(&b, ' ');
+	}
+	for (uint32_t i = 0; want->rules && i < want->rules->layouts.n; i++) {
+		const struct plan_layout *x = &want->rules->layouts.v[i];
+
+		buf_printf(&b, "%s:%c%s ", x->path, x->nested ? '/' : '.', x->lead ? "c" : "");
 	}
 	(void)snprintf(seen.text, sizeof(seen.text), "%.*s", (int)b.len, (const char *)b.data);
 	buf_release(&b);
@@ -230,9 +284,10 @@ static void test_view(void **state)
 	LIST("/v\t1,5\n/v\t2,4|1,5\n/w\t1,1\n/w\t\n/a*[b]\t1,2\n");
 	assert_int_equal(opened(NULL, &e), 0);
 	assert_string_equal(seen.text, "/=1,5 /v=2,4|1,5 /=1,1 /a\\*\\[b\\]=1,2 ");
-	LIST("zarr_format\t2\ndimension_separator\t/\n");
+	LIST("zarr_format\t2\n@/v\t/\n/w\t1,5\n@/a\t.c\n");
 	assert_int_equal(opened(NULL, &e), 0);
-	assert_true(!seen.zarr3 && seen.nested);
+	assert_true(!seen.zarr3 && !seen.nested);
+	assert_string_equal(seen.text, "/w=1,5 /a:.c /v:/ ");
 	assert_int_equal(seen.closed, 4);
 	no_list();
 }
@@ -282,6 +337,7 @@ int main(void)
 		cmocka_unit_test(test_note),         cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_keep),         cmocka_unit_test(test_view),
 		cmocka_unit_test(test_view_damaged), cmocka_unit_test(test_view_rules),
+		cmocka_unit_test(test_layouts),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
