@@ -18,6 +18,7 @@ struct codec_rule {
 	const char *vars;           /* as in codecs/vars.h; "*" is every variable */
 	bool none;                  /* no filters at all */
 	struct codec_chain chain;   /* with the parameters as the user gave them */
+	bool exact;               /* shown under these names, not as a Blosc buffer of the same */
 };
 
 /* codec_rules - in the order in which they were given. */

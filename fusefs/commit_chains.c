@@ -6,16 +6,18 @@
  * with its filters, in the syntax of -o filter=. In the same list is what the first writer of an
  * empty dataset decided about all: lines that begin with an option's name; and, behind
  * LAYOUT, paths of arrays whose chunks have other names than those of the mount, each with its
- * layout: the separator, and "c" where names begin with it. */
+ * layout: the separator, "c" where names begin with it, and the lengths of its shards. */
 #include "fusefs/commit_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/str.h"
 #include "codecs/spec.h"
 
 #define LAYOUT '@'
@@ -82,7 +84,7 @@ static bool next_line(char **p, char **ret_path, char **ret_chain)
 }
 
 int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t array,
-		       const struct codec_chain *stored)
+		       const struct codec_chain *stored, bool named)
 {
 	const struct ds_array *a = &ds->arrays[array];
 	struct buf asked, has;
@@ -95,8 +97,9 @@ int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t arra
 	codec_spec_print(stored, &has);
 	ds_array_path(ds, array, list);
 	buf_putc(list, '\t');
-	/* what is stored as it was asked for has an empty place: it takes back what was before */
-	if (asked.len != has.len ||
+	/* what is stored as it was asked for has an empty place: it takes back what was before. In
+	 * Zarr v3 it would be shown under another name */
+	if ((named && a->chain.n > 0) || asked.len != has.len ||
 	    (asked.len > 0 && memcmp(asked.data, has.data, asked.len) != 0)) {
 		buf_puts(list, a->chain.n == 0 ? "none" : "");
 		buf_put(list, asked.data, asked.len);
@@ -198,11 +201,15 @@ static void put_layouts(const struct fs_setup *setup, const struct cfg *cfg, str
 		struct plan_layout x;
 
 		setup->rw->source_layout(now, i, &x);
-		if (x.nested == cfg->nested && x.lead == lead)
+		if (x.nested == cfg->nested && x.lead == lead && x.rank == 0 &&
+		    cfg->shard_size == 0)
 			continue;
 		buf_putc(out, LAYOUT);
 		ds_array_path(&now->ds, i, out);
-		buf_printf(out, "\t%c%s\n", x.nested ? '/' : '.', x.lead ? "c" : "");
+		buf_printf(out, "\t%c%s", x.nested ? '/' : '.', x.lead ? "c" : "");
+		for (uint32_t d = 0; d < x.rank; d++)
+			buf_printf(out, " %" PRIu64, x.shard[d]);
+		buf_putc(out, '\n');
 	}
 }
 
@@ -286,12 +293,22 @@ static const char *escaped(struct arena *a, const char *path)
 static int add_layout(struct chained *c, const char *path, const char *form,
 		      struct plan_layout *ret)
 {
+	uint64_t *shard = arena_alloc(&c->rules.arena, DS_RANK_MAX, sizeof(*shard));
+	const char *at = strchr(form, ' ');
+
 	*ret = (struct plan_layout){
 		.path = arena_strdup(&c->rules.arena, path),
 		.nested = form[0] == '/',
 		.lead = form[0] && form[1] == 'c',
+		.shard = shard,
 	};
-	return ret->path ? 0 : -ENOMEM;
+	for (; at && shard && ret->rank < DS_RANK_MAX; at = strchr(at, ' ')) {
+		size_t n = strcspn(++at, " ");
+
+		if (str_u64(at, n, UINT64_MAX, &shard[ret->rank++]) < 0)
+			return -EBADMSG;
+	}
+	return ret->path && shard ? 0 : -ENOMEM;
 }
 
 /* add_rules - behind those that are there; of two for one path the later holds. */
@@ -311,15 +328,20 @@ static int add_rules(struct chained *c, const struct fs_rules *first, char *text
 	while (next_line(&text, &path, &chain)) {
 		struct codec_rule *r = &v[n];
 
-		if (path[0] == LAYOUT &&
-		    add_layout(c, path + 1, chain, &layouts[n_layouts++]) < 0)
-			return err_nomem(e);
+		if (path[0] == LAYOUT) {
+			int rc = add_layout(c, path + 1, chain, &layouts[n_layouts]);
+
+			if (rc == -ENOMEM)
+				return err_nomem(e);
+			n_layouts += rc == 0;
+		}
 		if (path[0] != '/')
 			continue;
 		*r = (struct codec_rule){.vars = escaped(&c->rules.arena, path)};
 		if (!r->vars)
 			return err_nomem(e);
 		r->none = strcmp(chain, "none") == 0;
+		r->exact = true;
 		for (uint32_t i = first ? first->filters.n : 0; i < n; i++)
 			if (strcmp(v[i].vars, r->vars) == 0)
 				v[i].vars = "/"; /* of no variable */

@@ -178,7 +178,6 @@ static int same_files(const struct check *c, struct source *s, struct err *e)
 {
 	const struct few *f = &c->few;
 	const struct ds_array *a = &s->ds.arrays[0];
-	const struct cfg *cfg = &c->cfg;
 	struct plan_layout layout;
 
 	if (a->convert && strstr(a->convert, "C order") && a->rank > 1)
@@ -188,11 +187,11 @@ static int same_files(const struct check *c, struct source *s, struct err *e)
 			"it with order 'C'",
 			f->key);
 	c->setup->rw->source_layout(s, 0, &layout);
-	if (layout.sharded && cfg->shard_size == 0)
+	if (layout.strange)
 		return err_set(e, -EOPNOTSUPP,
-			       "'%.200s': netCDF has no shards: mount with -o shards, or write "
-			       "without",
-			       f->key);
+			       "'%.200s': %s cannot be shown once the array is in the file: write "
+			       "it without",
+			       f->key, layout.strange);
 	return 0;
 }
 
@@ -468,7 +467,8 @@ static bool same_bytes(const struct fs_setup *setup, struct source *s, struct so
 	codec_spec_print(&b->chain, &q);
 	same = buf_ok(&p) && buf_ok(&q) && p.len == q.len &&
 	       (p.len == 0 || memcmp(p.data, q.data, p.len) == 0) &&
-	       x.sharded == y.sharded;
+	       x.rank == y.rank &&
+	       (x.rank == 0 || memcmp(x.shard, y.shard, x.rank * sizeof(*x.shard)) == 0);
 	buf_release(&p);
 	buf_release(&q);
 	return same;
@@ -485,8 +485,9 @@ static unsigned lengths(const struct ds_array *was, const struct ds_array *is)
 	return ret;
 }
 
-/* passes - whether a view shows the array of that path with the bytes that are stored. */
-static bool passes(const struct ground *g, const char *dir)
+/* passes - whether a view shows the array of that path with the bytes that are stored; shards are put
+ * together anew. */
+static bool passes(const struct ground *g, const char *dir, bool sharded)
 {
 	const struct dataset *ds = &g->source->ds;
 	const char *slash = strrchr(dir, '/'), *name = slash ? slash + 1 : dir;
@@ -501,7 +502,8 @@ static bool passes(const struct ground *g, const char *dir)
 		ds_array_path(ds, i, &b);
 		buf_putc(&b, '\0');
 		if (buf_ok(&b) && strcmp((const char *)b.data + 1, dir) == 0)
-			passes = g->view->ops->plan(g->view, i)->kind != PLAN_ENCODE;
+			passes = g->view->ops->plan(g->view, i)->kind != PLAN_ENCODE &&
+				 !sharded;
 	}
 	buf_release(&b);
 	return passes;
@@ -515,11 +517,15 @@ unsigned commit_tree_recoded(const struct fs_setup *setup, const struct ground *
 	struct source *a, *b;
 	unsigned ret = 0;
 
-	if (!now->source || passes(now, dir))
+	struct plan_layout layout = {.rank = 0};
+
+	if (!now->source)
 		return 0;
 	a = open_doc(&c, doc, was, n_was);
 	b = open_doc(&c, doc, is, n_is);
-	if (a && b && same_bytes(setup, a, b))
+	if (b && b->ds.n_arrays == 1)
+		setup->rw->source_layout(b, 0, &layout);
+	if (a && b && same_bytes(setup, a, b) && !passes(now, dir, layout.rank > 0))
 		ret = TREE_RECODED | lengths(a->ds.arrays, b->ds.arrays);
 	source_close(a);
 	source_close(b);

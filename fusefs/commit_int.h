@@ -44,10 +44,11 @@ bool commit_waits(struct store *seen, const char *key);
 #define COMMIT_CHAINS "chains" /* in the state directory of an HDF5 file */
 
 /* commit_chains_note - append to list what a new array was asked to be stored with, and is not.
+ * named: or is, since the view would give the same filters another name.
  * Returns 0; -ENOMEM. commit_chains_keep - such a list is added to the one in the state
  * directory, durably. */
 int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t array,
-		       const struct codec_chain *stored);
+		       const struct codec_chain *stored, bool named);
 /* commit_layouts_keep - arrays of `now` whose files are laid out otherwise than cfg has it are
  * listed in the state directory, durably, in place of those that were. */
 int commit_layouts_keep(const struct fs_setup *setup, int dir_fd, struct source *now,

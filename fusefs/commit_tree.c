@@ -295,7 +295,8 @@ static bool look_refused(void *arg, const char *key, const struct stage_entry *x
 static int added(void *arg, uint32_t array, const struct sink_new *how, struct err *e)
 {
 	struct tree *t = arg;
-	int rc = commit_chains_note(&t->chains, &t->now->ds, array, &how->chain);
+	int rc = commit_chains_note(&t->chains, &t->now->ds, array, &how->chain,
+				    strcmp(t->now->ds.format, "Zarr v3") == 0);
 
 	return rc ? err_nomem(e) : 0;
 }

@@ -27,25 +27,32 @@ void zr_grid_chunks(const struct ds_array *a, struct zr_grid *ret);
 /* zr_grid_shards - a file for each shard: as many neighbouring chunks, in C order, as make up about
  * `target` bytes of elements (of elements without a fixed size: 4096 chunks), at most
  * ZR_SLOTS_MAX, and no more along an axis than there are. The axes that change fastest are filled
- * first, so that the chunks of one shard are consecutive linear indexes: see zr_grid_run. A shard
+ * first, so that the chunks of one shard are consecutive linear indexes: one run. A shard
  * that would hold one chunk is that chunk: per is NULL, as from zr_grid_chunks. Memory of arena.
  * Returns 0; -ENOMEM. */
 #define ZR_SLOTS_MAX 16384
 int zr_grid_shards(const struct ds_array *a, uint64_t target, struct arena *arena,
 		   struct zr_grid *ret, struct err *e) NZ_MUST_USE;
 
+/* zr_grid_layout - the files of an array whose writer chose shards: `lens` elements along each axis in
+ * one. false: these are no whole chunks, or more than ZR_SLOTS_MAX; then ret is as from
+ * zr_grid_chunks. Returns -ENOMEM in *rc. */
+bool zr_grid_layout(const struct ds_array *a, const uint64_t *lens, struct arena *arena,
+		    struct zr_grid *ret, int *rc);
+
 /* zr_grid_slot - the linear chunk index of slot `slot` (C order over per) of file `file`; false:
  * there is no such chunk, because the array ends before it. */
 bool zr_grid_slot(const struct ds_array *a, const struct zr_grid *g, uint64_t file, uint64_t slot,
 		  uint64_t *ret_chunk);
 
-/* zr_grid_run - the chunks of file `file` < n: the linear index of the first, which is slot 0, and
- * how many follow each other from it; slots behind them have no chunk. A grid of zr_grid_shards or
- * zr_grid_chunks. */
-void zr_grid_run(const struct ds_array *a, const struct zr_grid *g, uint64_t file,
-		 uint64_t *ret_first, uint64_t *ret_n);
+/* zr_grid_runs - how many runs every file has: chunks that follow each other, in their linear order
+ * and in that of slots. zr_grid_run - the run `i` of a file: its first chunk and slot, and how many
+ * there are; 0 where the array ends before it. Runs are in the order of both. */
+uint64_t zr_grid_runs(const struct ds_array *a, const struct zr_grid *g);
+void zr_grid_run(const struct ds_array *a, const struct zr_grid *g, uint64_t file, uint64_t i,
+		 uint64_t *ret_first, uint64_t *ret_slot, uint64_t *ret_n);
 
-/* zr_grid_file - the file that chunk `chunk` is in, of such a grid. */
+/* zr_grid_file - the file that chunk `chunk` is in. */
 uint64_t zr_grid_file(const struct ds_array *a, const struct zr_grid *g, uint64_t chunk);
 
 #endif

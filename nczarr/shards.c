@@ -39,7 +39,9 @@ struct table {
 /* shard - one that is looked at. */
 struct shard {
 	uint32_t array;
-	uint64_t first, run;       /* its chunks */
+	const struct ds_array *a;
+	const struct zr_grid *g;
+	uint64_t file;
 	uint64_t slots;            /* of the index */
 	struct cache_entry *entry; /* a reference; NULL: none yet */
 	const struct table *t;
@@ -133,7 +135,7 @@ static void put_index(const struct shard *x, uint64_t off, size_t n, uint8_t *ou
 
 /* ---- the table of a shard ---- */
 
-/* found - chunks of a shard while they are counted: x->run entries at most. */
+/* found - chunks of a shard while they are counted: x->slots entries at most. */
 struct found {
 	uint64_t *start;
 	uint32_t *slot;
@@ -141,7 +143,7 @@ struct found {
 	uint64_t end;
 };
 
-static int take(const struct shard *x, struct found *f, uint64_t chunk, uint64_t size,
+static int take(const struct shard *x, struct found *f, uint64_t slot, uint64_t size,
 		struct err *e)
 {
 	uint64_t end;
@@ -150,22 +152,32 @@ static int take(const struct shard *x, struct found *f, uint64_t chunk, uint64_t
 		return err_set(e, -ERANGE, "a shard of more than %" PRIu64 " bytes",
 			       SIZE_MAX_FILE);
 	f->start[f->n] = f->end;
-	f->slot[f->n++] = (uint32_t)(chunk - x->first);
+	f->slot[f->n++] = (uint32_t)slot;
 	f->end = end;
 	return 0;
 }
 
-/* count - ask for the size of each chunk; one that was never written says where the next is. */
-static int count(struct zr_shards *s, const struct shard *x, struct found *f, struct err *e)
+/* count - ask for the size of each chunk of a run; one that was never written says where the next
+ * is. */
+static int count(struct zr_shards *s, const struct shard *x, uint64_t i, struct found *f,
+		 struct err *e)
 {
-	uint64_t at = x->first, end = x->first + x->run, size;
+	uint64_t first, slot, n, at, end, size;
 	struct err why = ERR_INIT;
 	int rc = 0;
 
+	zr_grid_run(x->a, x->g, x->file, i, &first, &slot, &n);
+	end = first + n;
+	at = first;
+	if (n > 0) {
+		chunkio_want_run(s->source, x->array, first, n);
+		chunkio_measure(s->io, x->array, first, n);
+	}
 	while (at < end) {
 		rc = chunkio_stat(s->io, x->array, at, &size, &why);
 		if (rc == 0) {
-			rc = take(x, f, at++, size, &why);
+			rc = take(x, f, slot + (at - first), size, &why);
+			at++;
 		} else if (rc == -ENOENT) {
 			why.code = 0;
 			rc = chunkio_next(s->io, x->array, at + 1, &at, &why);
@@ -205,25 +217,42 @@ static int keep(struct shard *x, const struct found *f, struct err *e)
 	return 0;
 }
 
+/* any - 1: a shard has a chunk; 0: none. */
+static int any(struct zr_shards *s, uint32_t array, uint64_t file, struct err *e)
+{
+	const struct ds_array *a = &s->source->ds.arrays[array];
+	const struct zr_grid *g = &s->grids[array];
+	uint64_t runs = zr_grid_runs(a, g), first, slot, n, next = 0;
+
+	for (uint64_t i = 0; i < runs; i++) {
+		int rc = 0;
+
+		zr_grid_run(a, g, file, i, &first, &slot, &n);
+		if (n > 0 && next < first)
+			rc = chunkio_next(s->io, array, first, &next, e);
+		if (rc < 0)
+			return rc == -ENOENT ? 0 : rc;
+		if (n > 0 && next < first + n)
+			return 1;
+	}
+	return 0;
+}
+
 static int load(struct zr_shards *s, struct shard *x, struct err *e)
 {
 	struct found f = {0};
-	uint64_t next;
-	int rc = chunkio_next(s->io, x->array, x->first, &next, e);
+	uint64_t runs = zr_grid_runs(x->a, x->g);
+	int rc = any(s, x->array, x->file, e);
 
-	if (rc < 0 && rc != -ENOENT)
+	if (rc < 0)
 		return rc;
-	if (rc == -ENOENT || next - x->first >= x->run)
+	if (rc == 0)
 		return keep(x, &f, e);
-	f.start = alloc_array((size_t)x->run, sizeof(*f.start));
-	f.slot = alloc_array((size_t)x->run, sizeof(*f.slot));
-	if (f.start && f.slot) {
-		chunkio_want_run(s->source, x->array, x->first, x->run);
-		chunkio_measure(s->io, x->array, x->first, x->run);
-		rc = count(s, x, &f, e);
-	} else {
-		rc = err_nomem(e);
-	}
+	f.start = alloc_array((size_t)x->slots, sizeof(*f.start));
+	f.slot = alloc_array((size_t)x->slots, sizeof(*f.slot));
+	rc = f.start && f.slot ? 0 : err_nomem(e);
+	for (uint64_t i = 0; rc == 0 && i < runs; i++)
+		rc = count(s, x, i, &f, e);
 	if (rc == 0)
 		rc = keep(x, &f, e);
 	free(f.start);
@@ -241,8 +270,11 @@ static int open_shard(struct zr_shards *s, uint32_t array, uint64_t file, struct
 	size_t len;
 	int rc;
 
-	*x = (struct shard){.array = array, .slots = g->slots};
-	zr_grid_run(&s->source->ds.arrays[array], g, file, &x->first, &x->run);
+	*x = (struct shard){.array = array,
+			    .a = &s->source->ds.arrays[array],
+			    .g = g,
+			    .file = file,
+			    .slots = g->slots};
 	rc = cache_get(s->tables, array, file, &x->entry, e);
 	if (rc == CACHE_LOAD) {
 		rc = load(s, x, &why);
@@ -274,6 +306,15 @@ static int known(const struct zr_shards *s, uint32_t array, uint64_t file, struc
 }
 
 /* ---- reading ---- */
+
+/* chunk_in - the chunk of an entry of its table. */
+static uint64_t chunk_in(const struct shard *x, uint32_t i)
+{
+	uint64_t chunk = 0;
+
+	(void)zr_grid_slot(x->a, x->g, x->file, x->slot[i], &chunk); /* it was found there */
+	return chunk;
+}
 
 /* piece_of - bytes [off, off+n) of a chunk, all of which must be there. */
 static int piece_of(struct zr_shards *s, uint32_t array, uint64_t chunk, uint64_t off, size_t n,
@@ -370,7 +411,7 @@ static int collect(struct zr_shards *s, const struct shard *x, uint64_t off, siz
 
 		if (part == 0)
 			continue; /* a chunk without bytes */
-		rc = piece_of(s, x->array, x->first + x->slot[i], from, part, room + g.n, &one,
+		rc = piece_of(s, x->array, chunk_in(x, i), from, part, room + g.n, &one,
 			      e);
 		if (rc == 0)
 			rc = add(&g, &one, e);
@@ -408,7 +449,7 @@ int zr_shards_read(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t 
 	if (n == 0) {
 		*ret = (struct span){.fd = -1};
 	} else if (i < x.t->n && n <= x.t->start[i + 1] - off) {
-		uint64_t chunk = x.first + x.slot[i], from = off - x.t->start[i];
+		uint64_t chunk = chunk_in(&x, i), from = off - x.t->start[i];
 
 		cache_put(x.entry);
 		return piece_of(s, array, chunk, from, n, room, ret, e);
@@ -462,17 +503,18 @@ int zr_shards_stat(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t 
 
 bool zr_shards_stat_cheap(struct zr_shards *s, uint32_t array, uint64_t file)
 {
-	uint64_t first, n;
+	const struct zr_grid *g = &s->grids[array];
+	uint64_t chunk;
 
 	if (known(s, array, file, NULL) < 0)
 		return false;
 	if (cache_has(s->tables, array, file))
 		return true;
-	zr_grid_run(&s->source->ds.arrays[array], &s->grids[array], file, &first, &n);
-	if (n > CHEAP_MAX)
+	if (g->slots > CHEAP_MAX)
 		return false;
-	for (uint64_t i = 0; i < n; i++)
-		if (!chunkio_stat_cheap(s->io, array, first + i))
+	for (uint64_t i = 0; i < g->slots; i++)
+		if (zr_grid_slot(&s->source->ds.arrays[array], g, file, i, &chunk) &&
+		    !chunkio_stat_cheap(s->io, array, chunk))
 			return false;
 	return true;
 }
@@ -480,18 +522,34 @@ bool zr_shards_stat_cheap(struct zr_shards *s, uint32_t array, uint64_t file)
 int zr_shards_next(struct zr_shards *s, uint32_t array, uint64_t from, uint64_t *ret,
 		   struct err *e)
 {
+	const struct zr_grid *g;
 	const struct ds_array *a;
-	uint64_t first, n;
+	uint64_t first, slot, n;
 	int rc = known(s, array, from, e);
 
 	if (rc < 0)
 		return rc;
 	a = &s->source->ds.arrays[array];
-	zr_grid_run(a, &s->grids[array], from, &first, &n);
-	rc = chunkio_next(s->io, array, first, &first, e);
-	if (rc == 0)
-		*ret = zr_grid_file(a, &s->grids[array], first);
-	return rc;
+	g = &s->grids[array];
+	for (uint64_t file = from; file < g->n;) {
+		zr_grid_run(a, g, file, 0, &first, &slot, &n);
+		rc = chunkio_next(s->io, array, first, &first, e);
+		if (rc < 0)
+			return rc;
+		*ret = zr_grid_file(a, g, first);
+		if (zr_grid_runs(a, g) == 1)
+			return 0;
+		rc = any(s, array, file, e);
+		if (rc < 0)
+			return rc;
+		*ret = file;
+		if (rc == 1)
+			return 0;
+		/* files before the row of that chunk have none either */
+		n = first / (a->n_chunks / a->grid[0]) / g->per[0] * (g->n / g->len[0]);
+		file = u64_max(file + 1, n);
+	}
+	return err_set(e, -ENOENT, "no more shards");
 }
 
 /* ---- what is said of one ---- */
@@ -510,7 +568,7 @@ static int tell_pieces(struct zr_shards *s, const struct shard *x, struct buf *o
 			buf_printf(out, "and %" PRIu32 " more\n", t->n - i);
 			break;
 		}
-		rc = told_piece(s->io, s->source, x->array, x->first + x->slot[i], t->start[i],
+		rc = told_piece(s->io, s->source, x->array, chunk_in(x, i), t->start[i],
 				t->start[i + 1] - t->start[i], out, e);
 	}
 	return rc;

@@ -197,11 +197,8 @@ static int add_axis(struct zr_shown *s, struct zr_grid *g)
 }
 
 /* keys_of - how the keys of an array are written: as its writer did, else as the view's are. */
-static struct zr_keys keys_of(const struct zr_shown *s, const struct dataset *ds, uint32_t ord,
-			      const struct zarr_view_options *opts)
+static struct zr_keys keys_of(const struct zr_shown *s, const struct plan_layout *own)
 {
-	const struct plan_layout *own = plan_layout_of(&opts->policy, ds, ord);
-
 	if (!own)
 		return s->keys;
 	return (struct zr_keys){.nested = own->nested,
@@ -211,6 +208,7 @@ static struct zr_keys keys_of(const struct zr_shown *s, const struct dataset *ds
 static int make_grids(struct zr_shown *s, const struct dataset *ds,
 		      const struct zarr_view_options *opts, struct err *e)
 {
+	const struct plan_layout *own;
 	struct zr_type3 t;
 
 	s->files = alloc_array(ds->n_arrays, sizeof(*s->files));
@@ -220,14 +218,20 @@ static int make_grids(struct zr_shown *s, const struct dataset *ds,
 	for (uint32_t a = 0; a < ds->n_arrays; a++) {
 		int rc = 0;
 
-		if (opts->shard_bytes && !s->hidden_arrays[a])
+		own = plan_layout_of(&opts->policy, ds, a);
+		if (s->hidden_arrays[a] || s->format->version == 2 ||
+		    (own ? own->rank != ds->arrays[a].rank : !opts->shard_bytes))
+			zr_grid_chunks(&ds->arrays[a], &s->files[a]);
+		else if (own)
+			(void)zr_grid_layout(&ds->arrays[a], own->shard, &s->arena, &s->files[a],
+					     &rc);
+		else
 			rc = zr_grid_shards(&ds->arrays[a], opts->shard_bytes, &s->arena,
 					    &s->files[a], e);
-		else
-			zr_grid_chunks(&ds->arrays[a], &s->files[a]);
 		if (rc)
 			return rc;
-		s->files[a].keys = keys_of(s, ds, a, opts);
+		s->files[a].keys = keys_of(s, own);
+		s->sharded |= s->files[a].per != NULL;
 		s->named[a] = s->files[a];
 		if (s->format->version == 3 && zr_type3_of(&ds->arrays[a].type, &t) == 0 &&
 		    t.bytes && add_axis(s, &s->named[a]) < 0)

@@ -23,6 +23,7 @@ struct zr_shown {
 	size_t n_entries;
 	const struct zr_format *format;
 	struct zr_keys keys;      /* of arrays whose writer has not chosen others */
+	bool sharded;             /* some array is shown as shards */
 	struct zr_grid *files;    /* n_arrays: the files that hold chunks */
 	struct zr_grid *named;    /* n_arrays: the same with a dimension of one file at the end,
 	                           * where elements are shown with one more: as keys have them */

@@ -778,7 +778,7 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 			    z->shown.plans[a].kind == PLAN_FIXED ? TEXT_UNKNOWN : TEXT_KNOWN);
 	if (!rc)
 		rc = chunkio_new(s, z->shown.plans, &opts->io, &z->io, e);
-	if (!rc && opts->shard_bytes)
+	if (!rc && z->shown.sharded)
 		rc = zr_shards_new(s, z->io, z->shown.files, opts->io.cache_bytes / INDEX_SHARE,
 				   &z->shards, e);
 	z->emit = (struct zr_emit){.ds = &s->ds,

@@ -184,8 +184,27 @@ void zarr_source_layout(struct source *s, uint32_t array, struct plan_layout *re
 {
 	const struct zr_meta *m = zr_of(s)->arrays[array].meta;
 
-	*ret = (struct plan_layout){.nested = zr_is_nested(m), .lead = m->prefixed,
-				    .sharded = m->shard != NULL};
+	const struct zr_shard *x = m->shard;
+
+	*ret = (struct plan_layout){.nested = zr_is_nested(m), .lead = m->prefixed};
+	if (!x)
+		return;
+	ret->rank = m->rank;
+	ret->shard = m->chunk;
+	if (x->next)
+		ret->strange = "shards in shards";
+	else if (x->order)
+		ret->strange = "shards in another order than 'C'";
+	else if (x->outer.n)
+		ret->strange = "codecs around whole shards";
+	else if (x->index_first)
+		ret->strange = "index_location \"start\"";
+	else if (x->index_big || x->index.n != 1)
+		ret->strange = "index_codecs other than bytes (little) and crc32c";
+	else if (x->n > ZR_SLOTS_MAX)
+		ret->strange = "shards of so many chunks";
+	else if (m->tail || m->as_bytes)
+		ret->strange = "shards of such elements";
 }
 
 enum zarr_key_what zarr_source_key(struct source *src, const char *key,

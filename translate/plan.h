@@ -39,7 +39,9 @@ struct plan_layout {
 	const char *path;      /* of the array */
 	bool nested;           /* the separator in names of chunks is '/' */
 	bool lead;             /* names begin with "c": Zarr v3's default encoding */
-	bool sharded;          /* a file holds several chunks */
+	uint32_t rank;         /* of shard; 0: each chunk is a file */
+	const uint64_t *shard; /* elements along each axis in one file; borrowed */
+	const char *strange;   /* what of its shards we do not write; NULL */
 };
 
 /* plan_layouts - sorted by path, each path once. */

@@ -304,7 +304,7 @@ static bool cannot(const struct plan_ask *ask, const struct codec_array *as,
  * checksum at its end cut off. Who asks for Blosc may get them wrapped, too.
  * Returns 0 with p->kind PLAN_PASS or what it was; -ENOMEM. */
 static int passes(const struct plan_ask *ask, const struct codec_array *as,
-		  const struct codec_chain *want, struct plan *p, struct err *e)
+		  const struct codec_chain *want, bool exact, struct plan *p, struct err *e)
 {
 	const struct ds_array *a = &ask->ds->arrays[ask->array];
 	struct codec_chain left = a->chain, blosc = {.n = 0};
@@ -323,7 +323,7 @@ static int passes(const struct plan_ask *ask, const struct codec_array *as,
 		left.n--;
 		same = plan_chain_alike(&left, want, a->type.size);
 	}
-	if (ask->format == PLAN_ZARR3 &&
+	if (ask->format == PLAN_ZARR3 && !exact &&
 	    plan_zarr3_wrap(ask->arena, &left, a->type.size, a->chunk_bytes, &blosc, e) < 0)
 		return -ENOMEM;
 	if (blosc.n > 0 && (same || plan_chain_alike(&blosc, want, a->type.size)) &&
@@ -408,12 +408,12 @@ static int prepared(const struct plan_ask *ask, const struct codec_array *as,
 
 /* encoded - with the chain of a rule, or what says the same to more readers. */
 static int encoded(const struct plan_ask *ask, const struct codec_array *as,
-		   const struct codec_chain *want, struct plan *p, struct err *e)
+		   const struct codec_chain *want, bool exact, struct plan *p, struct err *e)
 {
 	struct codec_chain blosc = {.n = 0};
 	int rc = 0;
 
-	if (ask->format == PLAN_ZARR3)
+	if (ask->format == PLAN_ZARR3 && !exact)
 		rc = plan_zarr3_wrap(ask->arena, want, as->elem_size, plan_bytes(as), &blosc,
 				     e);
 	p->kind = PLAN_ENCODE;
@@ -440,14 +440,14 @@ static int chain_of_rule(const struct plan_ask *ask, const struct codec_array *a
 	same = plan_in_order(&asked, &want, specs);
 	rc = 0;
 	if (p->quant.mode == CODEC_QUANT_NONE)
-		rc = passes(ask, as, &want, p, e);
+		rc = passes(ask, as, &want, rule->exact, p, e);
 	if (rc == 0 && p->quant.mode == CODEC_QUANT_NONE && p->kind != PLAN_PASS)
-		rc = passes(ask, as, &same, p, e);
+		rc = passes(ask, as, &same, rule->exact, p, e);
 	if (rc < 0 || p->kind == PLAN_PASS)
 		return rc;
 	if (spoils(as, &want, why) || cannot(ask, as, &want, why))
 		return note_rule(ask, rule, why, p, e);
-	return encoded(ask, as, &want, p, e);
+	return encoded(ask, as, &want, rule->exact, p, e);
 }
 
 int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p, struct err *e)

@@ -3,13 +3,16 @@ commits come in between: the names of chunks, and the bytes of a chunk that is b
 import errno
 import json
 import os
+import struct
 import subprocess
+import zlib
 
 import netCDF4
 import numpy as np
 import zarr
 from numcodecs import Blosc
 
+from clients import shards
 from lib import mounts
 
 SLOW = "commit_delay=100000"  # commits come where the test asks for them
@@ -390,3 +393,124 @@ def test_format_in_a_mirror(t):
             t.call(write_first, f"{m.path}/{form}.zarr", form)
     for form in 2, 3:
         t.call(check_first, t.path(f"dir/{form}.nc"))
+
+
+# ---- shards ----
+
+def sharded(shape, shard, chunk, codecs, separator="/", **more):
+    config = {"chunk_shape": chunk, "codecs": codecs, "index_location": "end",
+              "index_codecs": [LITTLE, {"name": "crc32c"}], **more}
+    return array3("default", separator, shape, shard,
+                  [{"name": "sharding_indexed", "configuration": config}])
+
+
+def shard_of(chunks):
+    """The bytes of a shard, whose chunks lie in it in the reverse of their order; None: never
+    written."""
+    body, entries = b"", []
+    for chunk in reversed(chunks):
+        entries.insert(0, struct.pack("<QQ", len(body), len(chunk)) if chunk else b"\xff" * 16)
+        body += chunk or b""
+    index = b"".join(entries)
+    return body + index + struct.pack("<I", shards.crc32c(index))
+
+
+def chunks_of(shard, n):
+    """The reverse of it, wherever they lie."""
+    index = shard[-16 * n - 4:-4]
+    assert shard[-4:] == struct.pack("<I", shards.crc32c(index))
+    places = [struct.unpack_from("<QQ", index, 16 * k) for k in range(n)]
+    return [None if at == 2**64 - 1 else shard[at:at + size] for at, size in places]
+
+
+ZLIB = {"name": "numcodecs.zlib", "configuration": {"level": 3}}
+SHAPE, SHARD, CHUNK = (7, 10), (4, 6), (2, 3)       # of 4 by 4 chunks are 2 by 2 in a shard
+
+
+def inner(data, y, x):
+    block = np.zeros(CHUNK, "<i4")
+    part = data[2 * y:2 * y + 2, 3 * x:3 * x + 3]
+    block[:part.shape[0], :part.shape[1]] = part
+    return block.tobytes()
+
+
+def shards_by_hand(data, encode):
+    """Keys and chunks of each shard; one chunk was never written, and one shard."""
+    def chunk(y, x):
+        at = 2 * y >= data.shape[0] or 3 * x >= data.shape[1] or (y, x) == (1, 1)
+        return None if at else encode(inner(data, y, x))
+    return {f"c/{i}/{j}": [chunk(2 * i + k, 2 * j + n) for k in (0, 1) for n in (0, 1)]
+            for i in (0, 1) for j in (0, 1) if (i, j) != (1, 0)}
+
+
+def write_shards(mnt):
+    data = np.arange(1, 71, dtype="<i4").reshape(SHAPE)
+    kinds = {"raw": ([LITTLE], bytes), "zlib": ([LITTLE, ZLIB], lambda b: zlib.compress(b, 3))}
+    put(mnt + "/zarr.json", GROUP)
+    first = {}
+    for name, (codecs, encode) in kinds.items():
+        put(f"{mnt}/{name}/zarr.json", sharded(SHAPE, SHARD, CHUNK, codecs))
+        for key, chunks in shards_by_hand(data, encode).items():
+            put(f"{mnt}/{name}/{key}", shard_of(chunks))
+        first[name] = get(f"{mnt}/{name}/c/0/0")
+    put(mnt + "/plain/zarr.json", {**array3("default", "/"), "dimension_names": ["p", "q"]})
+    put(mnt + "/plain/c/0/0", SIX.tobytes())
+    with open(mnt + "/raw/c/1/1", "rb", buffering=0) as f:  # a chunk of it, and the index later
+        head = f.read(24)
+        sync(mnt)
+        assert head + f.read() == shard_of(shards_by_hand(data, bytes)["c/1/1"])
+    for name, (codecs, encode) in kinds.items():
+        chunks = shards_by_hand(data, encode)
+        assert files(f"{mnt}/{name}") == sorted(chunks), files(f"{mnt}/{name}")
+        doc = document(f"{mnt}/{name}", "zarr.json")
+        assert doc["chunk_grid"]["configuration"]["chunk_shape"] == list(SHARD)
+        assert doc["codecs"][0]["name"] == "sharding_indexed"
+        assert doc["codecs"][0]["configuration"]["chunk_shape"] == list(CHUNK)
+        for key, want in chunks.items():
+            assert chunks_of(get(f"{mnt}/{name}/{key}"), 4) == want, (name, key)
+        assert get(f"{mnt}/{name}/c/0/0") == first[name]    # it was read before the commit
+        put(f"{mnt}/{name}/c/1/0", shard_of([encode(inner(data + 100, 2, 0)), None] + [None] * 2))
+        sync(mnt)
+        got = chunks_of(get(f"{mnt}/{name}/c/1/0"), 4)
+        assert got == [encode(inner(data + 100, 2, 0)), None, None, None]
+        put(f"{mnt}/{name}/zarr.json", sharded((9, 10), SHARD, CHUNK, codecs))
+        sync(mnt)
+        assert chunks_of(get(f"{mnt}/{name}/c/0/1"), 4) == chunks["c/0/1"]
+    assert files(mnt + "/plain") == ["c/0/0"]
+    for more in ({"index_location": "start"}, {"index_codecs": [LITTLE]},
+                 {"codecs": sharded(SHAPE, CHUNK, (1, 1), [LITTLE])["codecs"]}):
+        doc = sharded(SHAPE, SHARD, CHUNK, [LITTLE])
+        doc["codecs"][0]["configuration"].update(more)
+        refused(mnt + "/other/zarr.json", doc)
+    os.rmdir(mnt + "/other")
+
+
+def check_shards(file):
+    import h5py
+    data = np.zeros((9, 10), "i4")
+    data[:7] = np.arange(1, 71).reshape(SHAPE)
+    data[2:4, 3:6] = data[4:, :6] = 0       # never written
+    data[4:6, :3] = np.arange(1, 71).reshape(SHAPE)[4:6, :3] + 100
+    with netCDF4.Dataset(file) as d:
+        d.set_auto_mask(False)
+        for name in ("raw", "zlib"):
+            assert d[name].shape == data.shape and (d[name][:] == data).all(), (name, d[name][:])
+            assert tuple(d[name].chunking()) == CHUNK
+    with h5py.File(file, "r") as f:
+        first = inner(np.arange(1, 71, dtype="<i4").reshape(SHAPE), 0, 0)
+        assert f["zlib"].id.read_direct_chunk((0, 0))[1] == zlib.compress(first, 3)
+
+
+def without_shards(mnt):
+    assert document(mnt + "/raw", "zarr.json")["codecs"] == [LITTLE]
+    assert get(mnt + "/raw/c/2/0") == inner(np.arange(101, 171, dtype="<i4").reshape(SHAPE), 2, 0)
+
+
+def test_shards(t):
+    """SEMANTICS W28, W29: shards of a writer's own shape; each chunk in them is one of the file."""
+    file = t.path("x.nc")
+    with t.mount(file, "rw", "create", SLOW) as m:
+        t.call(write_shards, m.path)
+    t.call(check_shards, file)
+    with t.mount(file, "zarr_format=3") as m:
+        t.call(without_shards, m.path)

@@ -79,12 +79,16 @@ static void noted(const char *asked, const char *stored, const char *line)
 	struct buf list;
 
 	buf_init(&list, 1 << 16);
-	assert_int_equal(commit_chains_note(&list, &ds, 0, chain_of(stored)), 0);
+	assert_int_equal(commit_chains_note(&list, &ds, 0, chain_of(stored), false), 0);
 	buf_putc(&list, '\0');
 	assert_string_equal(list.data, line);
 	buf_clear(&list);
+	buf_clear(&list);
+	assert_int_equal(commit_chains_note(&list, &ds, 0, &a.chain, true), 0);
+	assert_int_equal(list.len, asked ? strlen(asked) + 4 : 4); /* with its name, or none */
+	buf_clear(&list);
 	a.rank = 0; /* a scalar has no filters to speak of */
-	assert_int_equal(commit_chains_note(&list, &ds, 0, chain_of(stored)), 0);
+	assert_int_equal(commit_chains_note(&list, &ds, 0, chain_of(stored), false), 0);
 	assert_int_equal(list.len, 0);
 	buf_release(&list);
 }
@@ -109,7 +113,7 @@ static void test_no_room(void **state)
 
 	(void)state;
 	buf_init(&list, 2);
-	assert_int_equal(commit_chains_note(&list, &ds, 0, chain_of("1,5")), -ENOMEM);
+	assert_int_equal(commit_chains_note(&list, &ds, 0, chain_of("1,5"), false), -ENOMEM);
 	buf_release(&list);
 }
 

@@ -64,9 +64,11 @@ static void agrees(const struct shape *s)
 	assert_int_equal(s->g.n, files);
 	assert_int_equal(s->g.slots, slots);
 	for (uint64_t file = 0; file < files; file++) {
-		uint64_t first, run, want = 0, chunk = 0;
+		uint64_t first, from, run, want = 0, chunk = 0;
 
-		zr_grid_run(&s->a, &s->g, file, &first, &run);
+		assert_int_equal(zr_grid_runs(&s->a, &s->g), 1);
+		zr_grid_run(&s->a, &s->g, file, 0, &first, &from, &run);
+		assert_int_equal(from, 0);
 		assert_int_equal(first, n);
 		for (uint64_t slot = 0; slot < slots; slot++) {
 			assert_int_equal(zr_grid_slot(&s->a, &s->g, file, slot, &chunk),
@@ -152,7 +154,7 @@ static void test_none(void **state)
 		    {1, {7}, 8, 0},
 		    {1, {7}, (uint64_t)1 << 62, 64 << 20}};
 	struct shape s;
-	uint64_t first, n, chunk;
+	uint64_t first, slot, n, chunk;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -161,7 +163,7 @@ static void test_none(void **state)
 		assert_ptr_equal(s.g.len, s.grid);
 		assert_int_equal(s.g.n, s.a.n_chunks);
 		assert_int_equal(s.g.slots, 1);
-		zr_grid_run(&s.a, &s.g, 3, &first, &n);
+		zr_grid_run(&s.a, &s.g, 3, 0, &first, &slot, &n);
 		assert_int_equal(first, 3);
 		assert_int_equal(n, 1);
 		assert_int_equal(zr_grid_file(&s.a, &s.g, 5), 5);
@@ -175,14 +177,14 @@ static void test_none(void **state)
 static void test_large(void **state)
 {
 	static const uint64_t grid[] = {1u << 20, 1u << 20, 1u << 20};
-	uint64_t first, n, last;
+	uint64_t first, slot, n, last;
 	struct shape s;
 
 	(void)state;
 	make(&s, 3, grid, 4096, 64 << 20);
 	assert_int_equal(s.g.slots, 16384);
 	assert_int_equal(s.g.n, s.a.n_chunks / 16384);
-	zr_grid_run(&s.a, &s.g, s.g.n - 1, &first, &n);
+	zr_grid_run(&s.a, &s.g, s.g.n - 1, 0, &first, &slot, &n);
 	assert_int_equal(first, s.a.n_chunks - 16384);
 	assert_int_equal(n, 16384);
 	assert_int_equal(zr_grid_file(&s.a, &s.g, s.a.n_chunks - 1), s.g.n - 1);
@@ -190,6 +192,61 @@ static void test_large(void **state)
 	assert_int_equal(last, s.a.n_chunks - 1);
 	assert_false(zr_grid_slot(&s.a, &s.g, s.g.n - 1, UINT64_MAX, &last));
 	arena_release(&s.arena);
+}
+
+/* Shards as writers choose them: every chunk is in one run, and where coordinates say. */
+static void test_layouts(void **state)
+{
+	static const struct {
+		uint32_t rank;
+		uint64_t grid[RANK_MAX], per[RANK_MAX];
+		bool taken;
+	} rows[] = {
+		{2, {5, 7}, {2, 3}, true},        {2, {5, 7}, {2, 7}, true},
+		{2, {5, 7}, {1, 3}, true},        {2, {5, 7}, {8, 8}, true},
+		{3, {3, 4, 5}, {2, 4, 5}, true},  {3, {3, 4, 5}, {3, 1, 5}, true},
+		{1, {9}, {4}, true},              {3, {1, 1, 1}, {2, 2, 2}, true},
+		{2, {5, 7}, {200, 200}, false},   {2, {5, 7}, {UINT64_MAX / 8, 8}, false},
+	};
+	static const uint64_t chunk[] = {2, 2, 2, 2};
+	uint64_t lens[RANK_MAX], first, slot, n, got, want = 0;
+	struct shape s;
+	int rc = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		uint64_t seen = 0;
+
+		make(&s, rows[i].rank, rows[i].grid, 1, 1);
+		s.a.chunk = chunk;
+		for (uint32_t d = 0; d < s.a.rank; d++)
+			lens[d] = rows[i].per[d] * 2;
+		assert_int_equal(zr_grid_layout(&s.a, lens, &s.arena, &s.g, &rc), rows[i].taken);
+		for (uint64_t f = 0; s.g.per && f < s.g.n; f++) {
+			for (slot = 0; slot < s.g.slots; slot++) {
+				bool there = by_coords(&s, f, slot, &want);
+
+				assert_int_equal(zr_grid_slot(&s.a, &s.g, f, slot, &got), there);
+				if (there)
+					assert_int_equal(got, want);
+				if (there)
+					assert_int_equal(zr_grid_file(&s.a, &s.g, got), f);
+			}
+			for (uint64_t r = 0; r < zr_grid_runs(&s.a, &s.g); r++) {
+				zr_grid_run(&s.a, &s.g, f, r, &first, &slot, &n);
+				for (uint64_t k = 0; k < n; k++, seen++) {
+					assert_true(zr_grid_slot(&s.a, &s.g, f, slot + k, &got));
+					assert_int_equal(got, first + k);
+				}
+			}
+		}
+		assert_int_equal(seen, rows[i].taken ? s.a.n_chunks : 0);
+		lens[0]++; /* no whole chunks */
+		assert_false(zr_grid_layout(&s.a, lens, &s.arena, &s.g, &rc));
+		assert_null(s.g.per);
+		arena_release(&s.arena);
+	}
+	assert_int_equal(rc, 0);
 }
 
 static void test_no_memory(void **state)
@@ -211,7 +268,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_chunk), cmocka_unit_test(test_size),
 		cmocka_unit_test(test_none),        cmocka_unit_test(test_large),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_no_memory), cmocka_unit_test(test_layouts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
