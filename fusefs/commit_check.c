@@ -485,8 +485,8 @@ static unsigned lengths(const struct ds_array *was, const struct ds_array *is)
 	return ret;
 }
 
-/* passes - whether a view shows the array of that path with the bytes that are stored; shards are put
- * together anew. */
+/* passes - whether a view shows the array of that path with the bytes that are stored; shards are
+ * put together anew. */
 static bool passes(const struct ground *g, const char *dir, bool sharded)
 {
 	const struct dataset *ds = &g->source->ds;

@@ -34,9 +34,9 @@ void zr_grid_chunks(const struct ds_array *a, struct zr_grid *ret);
 int zr_grid_shards(const struct ds_array *a, uint64_t target, struct arena *arena,
 		   struct zr_grid *ret, struct err *e) NZ_MUST_USE;
 
-/* zr_grid_layout - the files of an array whose writer chose shards: `lens` elements along each axis in
- * one. false: these are no whole chunks, or more than ZR_SLOTS_MAX; then ret is as from
- * zr_grid_chunks. Returns -ENOMEM in *rc. */
+/* zr_grid_layout - the files of an array whose writer chose shards: `lens` elements along each axis
+ * in one. false: these are no whole chunks, or more than ZR_SLOTS_MAX; then ret is as from
+ * zr_grid_chunks, and *rc is -ENOMEM where memory was short. */
 bool zr_grid_layout(const struct ds_array *a, const uint64_t *lens, struct arena *arena,
 		    struct zr_grid *ret, int *rc);
 
