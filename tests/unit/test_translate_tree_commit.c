@@ -350,11 +350,106 @@ static void test_listing(void **state)
 	}
 }
 
+/* recode - the dataset has other bytes for a file than were written, and a commit shows them. */
+static void recode(struct fx *f, const char *key, const char *t)
+{
+	static int n;
+	char other[32];
+
+	(void)pthread_mutex_lock(&f->d.lock);
+	data_text(&f->d, key, t);
+	(void)pthread_mutex_unlock(&f->d.lock);
+	(void)snprintf(other, sizeof(other), "v/other%d", n++);
+	assert_int_equal(write_text(f, other, "x"), 0);
+	assert_int_equal(sync_dir(f), 0);
+}
+
+/* staged - written, maybe read, and committed. */
+static void staged(struct fx *f, const char *key, const char *t, bool read)
+{
+	assert_int_equal(write_text(f, key, t), 0);
+	if (read) {
+		struct view_handle h = {0};
+		struct err e = ERR_INIT;
+		struct view_attr a;
+
+		assert_int_equal(lookup(f, key, &a), 0);
+		assert_int_equal(f->v->write->open(f->v, a.id, O_RDONLY, &h, &e), 0);
+		f->v->write->release(f->v, a.id, h.fh);
+	}
+	assert_int_equal(sync_dir(f), 0);
+}
+
+/* Files that were read while they were staged keep their bytes. */
+static void test_held(void **state)
+{
+	struct fx *f = *state;
+
+	f->recoded = TREE_RECODED;
+	staged(f, "v/.zarray", "{}", false);
+	staged(f, "v/0.0", "first", true);
+	staged(f, "v/1.0", "second", false);
+	recode(f, "v/0.0", "FIRST AGAIN");
+	recode(f, "v/1.0", "SECOND");
+	assert_string_equal(text(f, "v/0.0"), "first");
+	assert_string_equal(text(f, "v/1.0"), "SECOND");
+	/* until they are written */
+	assert_int_equal(write_text(f, "v/0.0", "third"), 0);
+	assert_string_equal(text(f, "v/0.0"), "third");
+	assert_int_equal(sync_dir(f), 0);
+	recode(f, "v/0.0", "THIRD");
+	assert_string_equal(text(f, "v/0.0"), "third");
+	/* a document of the array that changes nothing; then one with another form */
+	staged(f, "v/.zarray", "{ }", false);
+	assert_string_equal(text(f, "v/0.0"), "third");
+	f->recoded = 0;
+	staged(f, "v/.zarray", "{  }", false);
+	assert_string_equal(text(f, "v/0.0"), "THIRD");
+	/* shorter, and longer again */
+	f->recoded = TREE_RECODED;
+	staged(f, "v/0.0", "fourth", true);
+	recode(f, "v/0.0", "FOURTH");
+	f->recoded = TREE_RECODED | TREE_LONGER;
+	staged(f, "v/.zarray", "[]", false);
+	f->recoded = TREE_RECODED | TREE_SHORTER;
+	staged(f, "v/.zarray", "[ ]", false);
+	assert_string_equal(text(f, "v/0.0"), "fourth");
+	f->recoded = TREE_RECODED | TREE_LONGER;
+	staged(f, "v/.zarray", "[  ]", false);
+	assert_string_equal(text(f, "v/0.0"), "FOURTH");
+	/* a file that is gone is not there again */
+	staged(f, "v/0.0", "fifth", true);
+	assert_int_equal(unlink_at(f, "v/0.0"), 0);
+	assert_int_equal(sync_dir(f), 0);
+	assert_string_equal(text(f, "v/0.0"), "-2");
+}
+
+/* The oldest go when there are too many. */
+static void test_held_room(void **state)
+{
+	struct fx *f = *state;
+	char key[32];
+
+	f->recoded = TREE_RECODED;
+	staged(f, "v/.zarray", "{}", false);
+	for (int i = 0; i < 70; i++) {
+		(void)snprintf(key, sizeof(key), "v/%d", i);
+		staged(f, key, "small", true);
+	}
+	assert_int_equal(tree_of(f->v)->holds.n_works, 64);
+	assert_int_equal(tree_of(f->v)->holds.n, 64);
+	recode(f, "v/5", "OTHER");
+	assert_string_equal(text(f, "v/5"), "OTHER");
+	recode(f, "v/69", "OTHER");
+	assert_string_equal(text(f, "v/69"), "small");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_begins),  TEST(test_fails), TEST(test_room),    TEST(test_left),
-		TEST(test_foreign), TEST(test_crowd), TEST(test_listing),
+		TEST(test_foreign), TEST(test_crowd), TEST(test_listing), TEST(test_held),
+		TEST(test_held_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,16 @@ struct fx {
 	uint64_t max_staged;
 	uint32_t idle_ms;
 	bool all; /* what the last commit was told */
+	unsigned recoded; /* of every array */
 };
+
+static inline unsigned fx_recoded(void *arg, const struct ground *now NZ_UNUSED,
+				  const char *dir NZ_UNUSED, const char *doc NZ_UNUSED,
+				  const uint8_t *was NZ_UNUSED, size_t n_was NZ_UNUSED,
+				  const uint8_t *is NZ_UNUSED, size_t n_is NZ_UNUSED)
+{
+	return ((const struct fx *)arg)->recoded;
+}
 
 static inline int fx_check(void *arg, struct store *tree, const char *key, struct err *e)
 {
@@ -53,6 +62,7 @@ static inline void start(struct fx *f)
 	struct stage *s;
 
 	f->o = (struct tree_rw_options){
+		.recoded = fx_recoded,
 		.dir_fd = f->fd,
 		.dir = f->dir,
 		.max_staged = f->max_staged,
