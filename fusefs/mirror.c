@@ -626,6 +626,7 @@ int mirror_open(const struct fs_setup *setup, struct view **ret, struct err *e)
 	*m = (struct mirror){
 		.base = {.ops = &mirror_ops, .follows = true}, .setup = setup, .fd = -1};
 	list_init(&m->handles);
+	list_init(&m->closing);
 	(void)pthread_mutex_init(&m->lock, NULL);
 	(void)pthread_cond_init(&m->moved, NULL);
 	rc = mirror_init(m, e);

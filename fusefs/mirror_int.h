@@ -72,8 +72,8 @@ struct slot {
 
 	enum slot_state state;
 	bool stale; /* it changed: nothing is known of it any more */
-	bool rw;    /* OPEN: the view is a writable one, and its own judge of what it stands on:
-	             * source is NULL */
+	struct closing *rw; /* OPEN: not NULL: the view is a writable one, and its own judge of what
+	                     * it stands on: source is NULL; owned */
 	bool written; /* it was so once: commits of ours change size and time of a file */
 	uint32_t handles; /* of the users: open files */
 	struct source *source; /* OPEN; CLOSED: parked */
@@ -120,7 +120,7 @@ struct mirror {
 	uint64_t listing_clock;
 	struct walk *walks[WALKS];
 	struct list_link handles; /* of files that are open for programs that may write */
-	uint32_t closing;   /* writable views that are being closed: they have their lock still */
+	struct list_link closing; /* writable views that are being closed: they have their lock still */
 	bool finished;      /* they have been told that this is the end */
 };
 

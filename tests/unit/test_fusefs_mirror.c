@@ -1,4 +1,5 @@
 /* A mirrored directory: what is in it, what is added, what happens when it changes. */
+#include "fusefs/mirror_slots_int.h"
 #include "tests/unit/mirror_fake.h"
 
 static void test_real(void **state)
@@ -467,6 +468,24 @@ static void test_readers(void **state)
 	assert_true(atomic_load(&fake_most_views) <= 2 + 4);
 }
 
+/* Opening a dataset for writing waits while the same one is closed, and for no other one. */
+static void test_closing(void **state)
+{
+	const struct fixture *f = *state;
+	struct mirror *m = mirror_of(f->view);
+	struct closing *one = calloc(1, sizeof(*one) + 16);
+
+	assert_non_null(one);
+	memcpy(one->path, "sub/a.zarr", 11);
+	list_add(&m->closing, &one->link);
+	assert_true(closing_locked(m, "sub/a.zarr"));
+	assert_false(closing_locked(m, "a.zarr"));
+	assert_false(closing_locked(m, "sub/a.zarr.zip"));
+	list_remove(&one->link);
+	free(one);
+	assert_false(closing_locked(m, "sub/a.zarr"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -483,6 +502,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bad, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_short, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_readers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_closing, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
