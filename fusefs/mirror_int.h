@@ -216,8 +216,8 @@ void slot_forget(struct mirror *m, uint32_t number, uint64_t count);
 /* slot_if_open - the same as slot_use of one that is open; NULL: it is not. Opens nothing. */
 struct slot *slot_if_open(struct mirror *m, uint32_t number);
 /* slot_hold, slot_let_go - an open file of a writable view: the slot, which the caller uses, stays
- * open; its use goes on until slot_let_go. */
-void slot_hold(struct mirror *m, struct slot *s);
+ * open; its use goes on until slot_let_go. known: as for slot_release. */
+void slot_hold(struct mirror *m, struct slot *s, uint64_t known);
 void slot_let_go(struct mirror *m, struct slot *s);
 /* slot_end - a dataset is about to be removed or to get another name: what was written to it goes
  * into it, and its slot is stale. -EBUSY: somebody uses it. */

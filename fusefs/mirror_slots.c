@@ -653,9 +653,10 @@ struct slot *slot_if_open(struct mirror *m, uint32_t number)
 	return s;
 }
 
-void slot_hold(struct mirror *m, struct slot *s)
+void slot_hold(struct mirror *m, struct slot *s, uint64_t known)
 {
 	(void)pthread_mutex_lock(&m->lock);
+	s->known += known;
 	s->handles++;
 	(void)pthread_mutex_unlock(&m->lock);
 }

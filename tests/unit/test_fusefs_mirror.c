@@ -486,6 +486,73 @@ static void test_closing(void **state)
 	assert_false(closing_locked(m, "sub/a.zarr"));
 }
 
+/* A view that can be written to, as far as making a file goes; its dataset changes meanwhile. */
+static struct mirror *changing;
+static int made, released;
+
+static int fake_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
+		       mode_t mode, struct view_attr *attr, struct view_handle *ret,
+		       struct err *e)
+{
+	(void)v;
+	(void)dir;
+	(void)name;
+	(void)len;
+	(void)flags;
+	(void)mode;
+	made++;
+	*attr = (struct view_attr){.id = 7};
+	*ret = (struct view_handle){.fh = 42};
+	assert_int_equal(slot_outdated(changing, changing->open[0]->number, NULL, e), -ESTALE);
+	*e = (struct err)ERR_INIT;
+	return 0;
+}
+
+static void fake_release(struct view *v, uint64_t id, uint64_t fh)
+{
+	(void)v;
+	assert_int_equal(id, 7);
+	assert_int_equal(fh, 42);
+	released++;
+}
+
+/* What a program has made it has open, and the dataset stays as long, whatever comes between. */
+static void test_create(void **state)
+{
+	static const struct view_write_ops writes = {.create = fake_create,
+						     .release = fake_release};
+	const struct fixture *f = *state;
+	struct mirror *m = mirror_of(f->view);
+	struct closing rw = {.link = {NULL, NULL}};
+	struct view_handle h = {0};
+	struct view_attr tree, a;
+	struct err e = ERR_INIT;
+	struct slot *s;
+
+	changing = m;
+	put(f, "a.nc", "FAKE a");
+	assert_int_equal(lookup(f, VIEW_ROOT, "a.zarr", &tree), 0);
+	assert_int_equal(lookup(f, tree.id, "data", &a), 0);
+	s = slot_if_open(m, number_of(tree.id));
+	assert_non_null(s);
+	s->view->write = &writes;
+	s->rw = &rw;
+	assert_int_equal(s->known, 2);
+	slot_release(m, s, 0);
+
+	assert_int_equal(mirror_write_ops.create(f->view, tree.id, "x", 1, O_WRONLY, 0600, &a, &h,
+						 &e),
+			 0);
+	assert_int_equal(made, 1);
+	assert_int_equal(s->known, 3);
+	assert_int_equal(s->handles, 1);
+	assert_int_equal(s->users, 1);
+	s->rw = NULL;
+	mirror_write_ops.release(f->view, a.id, h.fh);
+	assert_int_equal(released, 1);
+	f->view->ops->forget(f->view, a.id, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +570,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_short, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_readers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_create, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
