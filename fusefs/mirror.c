@@ -12,6 +12,7 @@
 #include <sys/random.h>
 
 #include "base/io.h"
+#include "base/stop.h"
 #include "fusefs/mirror_int.h"
 #include "translate/told.h"
 
@@ -628,7 +629,7 @@ int mirror_open(const struct fs_setup *setup, struct view **ret, struct err *e)
 	list_init(&m->handles);
 	list_init(&m->closing);
 	(void)pthread_mutex_init(&m->lock, NULL);
-	(void)pthread_cond_init(&m->moved, NULL);
+	stop_cond_init(&m->moved);
 	rc = mirror_init(m, e);
 	if (rc) {
 		mirror_close(&m->base);

@@ -443,7 +443,7 @@ static void pause_locked(struct mirror *m)
 {
 	struct timespec until;
 
-	(void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail with this clock */
+	(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail with this clock */
 	until.tv_nsec += ACCIDENT_MS * 1000000L;
 	if (until.tv_nsec >= 1000000000) {
 		until.tv_nsec -= 1000000000;

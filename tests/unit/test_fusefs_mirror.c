@@ -486,6 +486,23 @@ static void test_closing(void **state)
 	assert_false(closing_locked(m, "sub/a.zarr"));
 }
 
+/* Waits end by a clock that cannot be set. */
+static void test_clock(void **state)
+{
+	const struct fixture *f = *state;
+	struct mirror *m = mirror_of(f->view);
+	const int64_t end = mirror_now_ms() + 20;
+	const struct timespec until = {.tv_sec = end / 1000, .tv_nsec = end % 1000 * 1000000};
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&m->lock);
+	while (rc == 0)
+		rc = pthread_cond_timedwait(&m->moved, &m->lock, &until);
+	(void)pthread_mutex_unlock(&m->lock);
+	assert_int_equal(rc, ETIMEDOUT);
+	assert_true(mirror_now_ms() >= end); /* by the other clock it was over long ago */
+}
+
 /* A view that can be written to, as far as making a file goes; its dataset changes meanwhile. */
 static struct mirror *changing;
 static int made, released;
@@ -571,6 +588,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_readers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_create, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_clock, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
