@@ -157,13 +157,13 @@ static int prepare(struct run *r, struct err *rest, struct err *e)
 
 /* ---- while it runs ---- */
 
-static void save(struct run *r, struct check_at at, uint64_t taken)
+/* end - with an error, unless there was one before. */
+static void end(struct check *c, const struct err *why)
 {
-	struct err e = ERR_INIT;
-
-	if (check_state_save(&r->c, r->setup->cfg->resume, at, taken, r->same, &e) < 0 &&
-	    r->c.stop.code == 0)
-		r->c.stop = e;
+	(void)pthread_mutex_lock(&c->lock);
+	if (c->stop.code == 0)
+		c->stop = *why;
+	(void)pthread_mutex_unlock(&c->lock);
 }
 
 static double share_of(const struct check *c)
@@ -176,23 +176,43 @@ static double share_of(const struct check *c)
 	return c->all > 0 ? here / c->all : 1;
 }
 
+/* show - how far it is. Returns whether the threads go on. */
+static bool show(struct check *c, struct progress *p)
+{
+	uint64_t taken, bytes;
+	double share;
+	bool runs;
+
+	(void)pthread_mutex_lock(&c->lock);
+	share = share_of(c);
+	taken = c->taken;
+	bytes = c->bytes;
+	runs = c->running > 0;
+	(void)pthread_mutex_unlock(&c->lock);
+	progress_show(p, share, taken, "chunks", bytes);
+	return runs;
+}
+
 static void tick(void *arg, struct check_at at, uint64_t taken)
 {
 	struct run *r = arg;
 	struct check *c = &r->c;
+	const struct cfg *cfg = r->setup->cfg;
 	int64_t now = stop_now();
+	bool runs = show(c, &r->progress);
+	struct err e = ERR_INIT;
 
-	progress_show(&r->progress, share_of(c), c->taken, "chunks", c->bytes);
-	if (now - r->polled >= SAVE_NS && c->stop.code == 0) {
+	if (now - r->polled >= SAVE_NS) {
 		r->polled = now;
-		if (source_poll(c->source, NULL) == -ESTALE)
-			(void)err_set(&c->stop, -ESTALE,
-				      "'%s' changed while it was read: check it again",
-				      r->setup->cfg->shown);
+		if (source_poll(c->source, NULL) == -ESTALE &&
+		    err_set(&e, -ESTALE, "'%s' changed while it was read: check it again",
+			    cfg->shown) < 0)
+			end(c, &e);
 	}
-	if (r->setup->cfg->resume && (now - r->saved >= SAVE_NS || c->running == 0)) {
+	if (cfg->resume && (now - r->saved >= SAVE_NS || !runs)) {
 		r->saved = now;
-		save(r, at, taken);
+		if (check_state_save(c, cfg->resume, at, taken, r->same, &e) < 0)
+			end(c, &e);
 	}
 }
 

@@ -45,6 +45,7 @@ struct check {
 	pthread_mutex_t lock;  /* of all below */
 	pthread_cond_t tick;   /* a thread ended */
 	struct check_at next;  /* nobody has taken it or what follows */
+	bool filling;          /* a thread looks, without the lock, for chunks from there on */
 	uint64_t taken;        /* chunks before it */
 	double passed, all;    /* bytes of elements that arrays have: of those before next.array */
 	uint64_t chunks, bytes, elements; /* read in this run; bytes: as stored */
@@ -80,7 +81,7 @@ int check_dir(const struct fs_setup *setup);
 
 /* ---- check_work.c ---- */
 
-/* check_run - read everything from c->next on. tick: called about ten times a second, c locked;
+/* check_run - read everything from c->next on. tick: called about ten times a second, c not locked;
  * where everything before `at`, `taken` chunks, has been looked at. Returns 0; or c->stop.code. */
 int check_run(struct check *c, void (*tick)(void *arg, struct check_at at, uint64_t taken),
 	       void *arg, struct err *e) NZ_MUST_USE;
@@ -98,8 +99,8 @@ int check_state_parse(struct check *c, char *text, size_t n, uint64_t same,
 /* check_state_print - append it: all before `at` is done. */
 void check_state_print(const struct check *c, struct check_at at, uint64_t taken, uint64_t same,
 		       struct buf *out);
-/* check_state_save - replace the file. */
-int check_state_save(const struct check *c, const char *path, struct check_at at, uint64_t taken,
+/* check_state_save - replace the file. c is not locked. */
+int check_state_save(struct check *c, const char *path, struct check_at at, uint64_t taken,
 		     uint64_t same, struct err *e) NZ_MUST_USE;
 
 /* ---- check_report.c ---- */

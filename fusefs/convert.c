@@ -206,18 +206,30 @@ static void tick(void *arg, uint64_t done)
 {
 	struct run *r = arg;
 	struct convert *c = &r->c;
+	const bool parts = c->out->ops->one_file;
 	int64_t now = stop_now();
-	double share = c->all > 0 ? (double)done / c->all : 0;
+	struct err e = ERR_INIT;
+	uint64_t files, bytes;
+	double share;
+	bool runs;
 
-	if (c->out->ops->one_file && c->all > 0)
-		share = (double)done * (double)CONVERT_PIECE / c->all;
-	progress_show(&r->progress, share, c->out->ops->one_file ? done : c->files,
-		      c->out->ops->one_file ? "parts" : "files", c->bytes);
-	if (!c->out->ops->note || (now - r->noted < NOTE_NS && c->running > 0))
+	(void)pthread_mutex_lock(&c->lock);
+	share = c->all > 0 ? (double)done * (parts ? (double)CONVERT_PIECE : 1) / c->all : 0;
+	files = c->files;
+	bytes = c->bytes;
+	runs = c->running > 0;
+	(void)pthread_mutex_unlock(&c->lock);
+	progress_show(&r->progress, share, parts ? done : files, parts ? "parts" : "files",
+		      bytes);
+	if (!c->out->ops->note || (now - r->noted < NOTE_NS && runs))
 		return;
 	r->noted = now;
-	if (c->out->ops->note(c->out, done, c->stop.code ? NULL : &c->stop) < 0)
-		return; /* c->stop says why */
+	if (c->out->ops->note(c->out, done, &e) == 0)
+		return;
+	(void)pthread_mutex_lock(&c->lock);
+	if (c->stop.code == 0)
+		c->stop = e;
+	(void)pthread_mutex_unlock(&c->lock);
 }
 
 /* mend - what can be done about an error: what a later run may go on from stays. */

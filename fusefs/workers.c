@@ -77,11 +77,14 @@ int workers_run(const struct workers *w, struct err *e)
 	n = start(w, v, e);
 	while (*w->running > 0) {
 		wait_a_moment(w);
-		if (*w->running > 0)
-			w->moment(w->arg);
+		if (*w->running == 0)
+			break;
+		(void)pthread_mutex_unlock(w->lock);
+		w->moment(w->arg);
+		(void)pthread_mutex_lock(w->lock);
 	}
-	w->moment(w->arg);
 	(void)pthread_mutex_unlock(w->lock);
+	w->moment(w->arg);
 	for (uint32_t i = 0; i < n; i++) {
 		(void)pthread_join(v[i].thread, NULL);
 		free(v[i].room);

@@ -16,7 +16,8 @@ struct workers {
 	uint32_t *running;        /* lock: threads that have not ended */
 	/* work - in thread i, below n, without the lock. */
 	void (*work)(void *arg, uint32_t i, uint8_t *room);
-	/* moment - about ten times a second, and once when all have ended; with the lock. */
+	/* moment - about ten times a second, and once when all have ended; without the lock, as
+	 * what it does may take its time. */
 	void (*moment)(void *arg);
 	void *arg;
 };
