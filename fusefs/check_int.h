@@ -7,6 +7,7 @@
 
 #include "fusefs/check.h"
 #include "fusefs/progress.h"
+#include "fusefs/workers.h"
 #include "translate/chunkio.h"
 
 #define CHECK_ARRAY UINT64_MAX  /* in the place of a chunk: all of the array's */
@@ -57,8 +58,7 @@ struct check {
 	uint32_t n_workers, running;
 	void (*moment)(void *arg, struct check_at at, uint64_t taken); /* check_run's */
 	void *moment_arg;
-	uint64_t room;         /* bytes of chunks that are held whole outside of the cache */
-	pthread_cond_t freed;
+	struct room room;      /* for chunks that are held whole outside of the cache */
 };
 
 /* ---- check.c ---- */

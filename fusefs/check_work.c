@@ -136,38 +136,19 @@ static void judge(struct check *c, uint32_t array, uint64_t linear, int rc,
 
 /* ---- one chunk ---- */
 
-/* hold_room - n bytes of memory of our own for a whole chunk: as many at a time as the cache may
- * have, or one chunk. */
-static void hold_room(struct check *c, uint64_t n)
-{
-	(void)pthread_mutex_lock(&c->lock);
-	while (c->room > 0 && c->room + n > c->setup->cfg->cache_size)
-		(void)pthread_cond_wait(&c->freed, &c->lock);
-	c->room += n;
-	(void)pthread_mutex_unlock(&c->lock);
-}
-
-static void give_room(struct check *c, uint64_t n)
-{
-	(void)pthread_mutex_lock(&c->lock);
-	c->room -= n;
-	(void)pthread_cond_broadcast(&c->freed);
-	(void)pthread_mutex_unlock(&c->lock);
-}
-
 static int read_whole(struct check *c, uint32_t array, uint64_t linear,
 		      const struct chunk_ref *ref, struct err *e)
 {
 	uint8_t *room;
 	int rc;
 
-	hold_room(c, ref->len);
+	room_hold(&c->room, ref->len);
 	room = malloc(ref->len ? (size_t)ref->len : 1);
 	rc = room ? source_read_stored(c->source, array, linear, ref, 0, room, (size_t)ref->len,
 				       e)
 		  : err_nomem(e);
 	free(room);
-	give_room(c, ref->len);
+	room_give(&c->room, ref->len);
 	return rc;
 }
 
@@ -399,11 +380,11 @@ int check_run(struct check *c, void (*tick)(void *arg, struct check_at at, uint6
 		return err_nomem(e);
 	c->moment = tick;
 	c->moment_arg = arg;
-	(void)pthread_cond_init(&c->freed, NULL);
+	room_init(&c->room, c->setup->cfg->cache_size);
 	rc = workers_run(&w, &c->stop);
 	free(c->workers);
 	c->workers = NULL;
-	(void)pthread_cond_destroy(&c->freed);
+	room_end(&c->room);
 	if (c->stop.code && e)
 		*e = c->stop;
 	return c->stop.code ? c->stop.code : rc;

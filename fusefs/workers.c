@@ -93,3 +93,33 @@ int workers_run(const struct workers *w, struct err *e)
 	(void)pthread_cond_destroy(w->tick);
 	return n > 0 ? 0 : e ? e->code : -EAGAIN;
 }
+
+void room_init(struct room *r, uint64_t max)
+{
+	*r = (struct room){.max = max};
+	(void)pthread_mutex_init(&r->lock, NULL); /* neither can fail without attributes */
+	(void)pthread_cond_init(&r->freed, NULL);
+}
+
+void room_end(struct room *r)
+{
+	(void)pthread_cond_destroy(&r->freed);
+	(void)pthread_mutex_destroy(&r->lock);
+}
+
+void room_hold(struct room *r, uint64_t n)
+{
+	(void)pthread_mutex_lock(&r->lock);
+	while (r->held > 0 && (n > r->max || r->held > r->max - n))
+		(void)pthread_cond_wait(&r->freed, &r->lock);
+	r->held += n;
+	(void)pthread_mutex_unlock(&r->lock);
+}
+
+void room_give(struct room *r, uint64_t n)
+{
+	(void)pthread_mutex_lock(&r->lock);
+	r->held -= n;
+	(void)pthread_cond_broadcast(&r->freed);
+	(void)pthread_mutex_unlock(&r->lock);
+}

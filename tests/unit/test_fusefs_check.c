@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -449,6 +450,61 @@ static void test_convert_lock(void **state)
 	(void)pthread_mutex_destroy(&c.lock);
 }
 
+/* ---- an archive: files are held whole, but no more of them than there is room for ---- */
+
+static atomic_int inside;
+
+static int size_attr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
+{
+	(void)v;
+	(void)e;
+	*ret = (struct view_attr){.id = id, .size = 10};
+	return 0;
+}
+
+static int one_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+		    struct span *ret, struct err *e)
+{
+	(void)v;
+	(void)id;
+	(void)e;
+	assert_int_equal(off, 0);
+	assert_int_equal(len, 10);
+	assert_int_equal(atomic_fetch_add(&inside, 1), 0);
+	for (int i = 0; i < 20; i++)
+		(void)sched_yield();
+	memset(room, 7, len);
+	*ret = (struct span){.mem = room, .len = len, .fd = -1};
+	atomic_fetch_sub(&inside, 1);
+	return 0;
+}
+
+static void test_zip_room(void **state)
+{
+	static const struct view_ops view_ops = {
+		.list = tree_list, .getattr = size_attr, .read = one_read};
+	char path[100];
+	struct cfg cfg = {.out = path, .cache_size = 15};
+	const struct fs_setup setup = {.cfg = &cfg};
+	static const struct source_ops source_ops = {.name = "fake"};
+	struct source source = {.ops = &source_ops};
+	struct view view = {.ops = &view_ops};
+	struct convert c = {.setup = &setup, .source = &source, .view = &view, .n_workers = 4};
+	uint64_t done = 0;
+	struct err e = ERR_INIT;
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/a.zip", dir);
+	share(&c.lock);
+	assert_int_equal(convert_zip(&c, &c.out, &e), 0);
+	assert_int_equal(c.out->ops->begin(c.out, &done, &e), 0);
+	assert_int_equal(convert_copy(&c, convert_tick, &done, &e), 0);
+	assert_int_equal(c.files, TREE_FILES);
+	assert_int_equal(c.bytes, TREE_FILES * 10);
+	c.out->ops->close(c.out, false);
+	(void)pthread_mutex_destroy(&c.lock);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -464,6 +520,7 @@ int main(void)
 		cmocka_unit_test(test_mix),
 		cmocka_unit_test(test_check_lock),
 		cmocka_unit_test(test_convert_lock),
+		cmocka_unit_test_setup_teardown(test_zip_room, in_dir, out_of_dir),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
