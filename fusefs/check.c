@@ -7,6 +7,7 @@
 #include "fusefs/check.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -214,6 +215,50 @@ static void tick(void *arg, struct check_at at, uint64_t taken)
 		if (check_state_save(c, cfg->resume, at, taken, r->same, &e) < 0)
 			end(c, &e);
 	}
+}
+
+/* shown - what check_chunks' tick needs. */
+struct shown {
+	struct check c;
+	struct progress *progress;
+};
+
+static void tick_chunks(void *arg, struct check_at at NZ_UNUSED, uint64_t taken NZ_UNUSED)
+{
+	struct shown *s = arg;
+
+	(void)show(&s->c, s->progress);
+}
+
+int check_chunks(const struct fs_setup *setup, struct source *s, uint32_t n_workers,
+		 struct progress *p, struct err *e)
+{
+	struct chunkio_options io = {.cache_bytes = setup->cfg->cache_size,
+				     .shared = setup->shared};
+	struct shown x = {.c = {.setup = setup, .source = s, .n_workers = n_workers},
+			  .progress = p};
+	struct check *c = &x.c;
+	uint64_t bad;
+	int rc;
+
+	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail without attributes */
+	rc = make_plans(c, e);
+	if (rc == 0)
+		rc = chunkio_new(s, c->plans, &io, &c->io, e);
+	if (rc == 0) {
+		progress_begin(p);
+		rc = check_run(c, tick_chunks, &x, e);
+		progress_end(p);
+	}
+	bad = check_log_bad(c);
+	if (rc == 0 && bad)
+		rc = err_set(e, -EBADMSG, "'%s': %" PRIu64 " damaged chunk%s: nothing is copied",
+			     setup->cfg->shown, bad, bad == 1 ? "" : "s");
+	chunkio_free(c->io);
+	free(c->plans);
+	check_bad_release(&c->bad);
+	(void)pthread_mutex_destroy(&c->lock);
+	return rc;
 }
 
 /* skip - go on where a check before this one was. */

@@ -110,6 +110,8 @@ int check_bad_add(struct check_list *l, struct check_bad *b, struct err *e) NZ_M
 void check_bad_release(struct check_list *l);
 /* check_report - what was found. done: everything was read. */
 void check_report(struct check *c, bool done, bool resumed, struct buf *out);
+/* check_log_bad - a line of the log for each chunk that is no good. Returns their number. */
+uint64_t check_log_bad(struct check *c);
 /* check_at_cmp - which place comes first. */
 int check_at_cmp(struct check_at a, struct check_at b);
 

@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "base/url.h"
 #include "codecs/decoder.h"
+#include "fusefs/check.h"
 #include "fusefs/convert_int.h"
 #include "fusefs/mirror.h"
 #include "fusefs/remote.h"
@@ -244,6 +245,8 @@ static int copy(struct run *r, struct err *e)
 	struct convert *c = &r->c;
 	int rc = c->out->ops->begin(c->out, &c->skip, e);
 
+	if (rc == 0 && c->setup->cfg->verify)
+		rc = check_chunks(c->setup, c->source, c->n_workers, &r->progress, e);
 	if (rc < 0)
 		return rc;
 	progress_begin(&r->progress);
@@ -310,7 +313,8 @@ static int convert(void *arg)
 	rc = prepare(r, &e);
 	if (rc == 0)
 		rc = copy(r, &e);
-	keep = rc < 0 && c->source && c->same && c->taken > 0 && worth_keeping(rc);
+	keep = rc < 0 && c->source && c->same && (c->taken > 0 || c->skip > 0) &&
+	       worth_keeping(rc);
 	if (rc < 0)
 		log_error("%s%s", e.msg,
 			  keep && c->out->ops->note ? " (the same command goes on from here)"
