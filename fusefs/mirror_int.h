@@ -11,6 +11,7 @@
 #define FUSEFS_MIRROR_INT_H
 
 #include "base/list.h"
+#include "base/map.h"
 #include "fusefs/mirror.h"
 #include "fusefs/names.h"
 
@@ -19,26 +20,6 @@
 #define INNER_LIMIT ((uint64_t)1 << SLOT_SHIFT)
 #define UNKNOWN_ID (INNER_LIMIT - 1) /* in a listing: an entry that the kernel does not know */
 #define IMAGE_ID 2                   /* of the one file of a view by nc_view_open */
-
-/* map - chained hash table of structures that hold a link. */
-struct link {
-	struct link *next;
-	uint64_t hash;
-};
-
-struct map {
-	struct link **heads;
-	size_t n, n_heads; /* n_heads is 0 or a power of two */
-};
-
-/* map_add - returns 0 or -ENOMEM. */
-int map_add(struct map *m, struct link *l, uint64_t hash) NZ_MUST_USE;
-void map_remove(struct map *m, struct link *l);
-/* map_first, map_next - the links with this hash. */
-struct link *map_first(const struct map *m, uint64_t hash);
-struct link *map_next(const struct link *l);
-/* map_free - the table, not what is in it. */
-void map_free(struct map *m);
 
 /* node - a real entry that the kernel knows. It is its path and its inode: when another file
  * takes the path, that is another node. */
