@@ -162,7 +162,8 @@ static size_t first_from(const struct commit_paths *p, const char *key, size_t n
 	return low;
 }
 
-const struct commit_path *commit_paths_find(const struct commit_paths *p, const char *key, size_t n)
+const struct commit_path *commit_paths_find(const struct commit_paths *p, const char *key,
+					    size_t n)
 {
 	const size_t at = first_from(p, key, n, '\0');
 

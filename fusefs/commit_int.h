@@ -47,9 +47,10 @@ void commit_paths_sort(struct commit_paths *p);
 /* commit_paths_of - those of a dataset, in order. Returns 0; -ENOMEM, and p has some. */
 int commit_paths_of(struct commit_paths *p, const struct dataset *ds) NZ_MUST_USE;
 /* commit_paths_find - the one of the first n bytes of key; NULL: there is none. */
-const struct commit_path *commit_paths_find(const struct commit_paths *p, const char *key, size_t n);
-/* commit_paths_above - the first one that lies above key, at `*at` bytes of it, which is 0 at first;
- * then the next. NULL: there are no more. The root is above nothing. */
+const struct commit_path *commit_paths_find(const struct commit_paths *p, const char *key,
+					    size_t n);
+/* commit_paths_above - the next one that lies above key, from `*at` bytes of it on, which is 0 at
+ * first. NULL: there are no more. The root is above nothing. */
 const struct commit_path *commit_paths_above(const struct commit_paths *p, const char *key,
 					     size_t *at);
 /* commit_paths_below - the place in v of the first one below key; *ret_n: how many there are. */

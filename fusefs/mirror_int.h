@@ -101,7 +101,8 @@ struct mirror {
 	uint64_t listing_clock;
 	struct walk *walks[WALKS];
 	struct list_link handles; /* of files that are open for programs that may write */
-	struct list_link closing; /* writable views that are being closed: they have their lock still */
+	struct list_link closing; /* of writable views that are being closed: they have their
+				   * lock still */
 	bool finished;      /* they have been told that this is the end */
 };
 

@@ -303,7 +303,7 @@ static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 	call_end(&c);
 }
 
-/* forget_ino - views that follow have a table of what the kernel knows; of others live counts it. */
+/* forget_ino - views that follow have a table of what the kernel knows; live counts for others. */
 static void forget_ino(struct fs *fs, fuse_ino_t ino, uint64_t count)
 {
 	struct live_epoch *ep;

@@ -178,7 +178,8 @@ def test_methods_and_origins(t):
              "Access_Control_Request_Headers": "range"}
     for flags in ((), ("--origin", "none")):
         with Serving(t, path, *flags) as s:
-            for got in (s.get("/data/.zgroup", **asked), s.ask("OPTIONS", "/data/t/0.0.0", **asked)):
+            for got in (s.get("/data/.zgroup", **asked),
+                        s.ask("OPTIONS", "/data/t/0.0.0", **asked)):
                 assert got.status in (200, 204), flags
                 assert not [k for k in got.headers if k.startswith("Access-Control-")], flags
     with Serving(t, path, "--origin", "*") as s:
