@@ -142,7 +142,7 @@ int commit_paths_of(struct commit_paths *p, const struct dataset *ds)
 	return rc;
 }
 
-/* first_from - the place of the first key that is not before n bytes and `more`, which may be NUL. */
+/* first_from - the place of the first key that is not before n bytes and `more`, or NUL. */
 static size_t first_from(const struct commit_paths *p, const char *key, size_t n, char more)
 {
 	size_t low = 0, high = p->n;

@@ -536,6 +536,16 @@ static void mirror_close(struct view *v)
 	free(m);
 }
 
+/* mirror_may_open - in a writable mirror the same file is opened (w_open), with the same error. */
+static int mirror_may_open(struct view *v, uint64_t id, struct err *e)
+{
+	struct span none = {0};
+	uint8_t room[1];
+	int rc = number_of(id) ? 0 : real_read(mirror_of(v), id, 0, 0, room, &none, e);
+
+	return rc == -EACCES ? rc : 0;
+}
+
 static const struct view_ops mirror_ops = {
 	.name = "mirror",
 	.close = mirror_close,
@@ -543,6 +553,7 @@ static const struct view_ops mirror_ops = {
 	.getattr = mirror_getattr,
 	.list = mirror_list,
 	.read = mirror_read,
+	.may_open = mirror_may_open,
 	.parent = mirror_parent,
 	.readlink = mirror_readlink,
 	.xattr = mirror_xattr,

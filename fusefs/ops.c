@@ -683,6 +683,10 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	if (fs->uncached || c.view->follows)
 		rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
+	if (rc == 0 && c.view->ops->may_open) {
+		rc = c.view->ops->may_open(c.view, live_id(ino), &c.e);
+		c.writes = rc < 0; /* EACCES is told as it is */
+	}
 	if (rc < 0) {
 		call_fail(&c, rc, false);
 	} else {

@@ -486,6 +486,29 @@ static void test_closing(void **state)
 	assert_false(closing_locked(m, "sub/a.zarr"));
 }
 
+/* A file that may not be read is EACCES when it is opened, as in a writable mirror. */
+static void test_may_open(void **state)
+{
+	const struct fixture *f = *state;
+	const struct view_ops *ops = f->view->ops;
+	const bool root = geteuid() == 0;
+	struct err e = ERR_INIT;
+	uint64_t id;
+
+	put(f, "x", "one");
+	put(f, "a.nc", "FAKE a");
+	id = id_at(f, VIEW_ROOT, "x");
+	assert_int_equal(chmod(f->dir, 0755), 0);
+	assert_int_equal(ops->may_open(f->view, id, &e), 0);
+	assert_int_equal(ops->may_open(f->view, id_at(f, VIEW_ROOT, "a.zarr"), &e), 0);
+	assert_int_equal(chmod(full(f, "x"), 0), 0);
+	if (root)
+		assert_int_equal(seteuid(65534), 0);
+	assert_int_equal(ops->may_open(f->view, id, &e), -EACCES);
+	if (root)
+		assert_int_equal(seteuid(0), 0);
+}
+
 /* Waits end by a clock that cannot be set. */
 static void test_clock(void **state)
 {
@@ -589,6 +612,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_closing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_create, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_clock, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_may_open, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
