@@ -7,6 +7,7 @@
 #include "fusefs/check.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -157,13 +158,13 @@ static int prepare(struct run *r, struct err *rest, struct err *e)
 
 /* ---- while it runs ---- */
 
-static void save(struct run *r, struct check_at at, uint64_t taken)
+/* end - with an error, unless there was one before. */
+static void end(struct check *c, const struct err *why)
 {
-	struct err e = ERR_INIT;
-
-	if (check_state_save(&r->c, r->setup->cfg->resume, at, taken, r->same, &e) < 0 &&
-	    r->c.stop.code == 0)
-		r->c.stop = e;
+	(void)pthread_mutex_lock(&c->lock);
+	if (c->stop.code == 0)
+		c->stop = *why;
+	(void)pthread_mutex_unlock(&c->lock);
 }
 
 static double share_of(const struct check *c)
@@ -176,24 +177,88 @@ static double share_of(const struct check *c)
 	return c->all > 0 ? here / c->all : 1;
 }
 
+/* show - how far it is. Returns whether the threads go on. */
+static bool show(struct check *c, struct progress *p)
+{
+	uint64_t taken, bytes;
+	double share;
+	bool runs;
+
+	(void)pthread_mutex_lock(&c->lock);
+	share = share_of(c);
+	taken = c->taken;
+	bytes = c->bytes;
+	runs = c->running > 0;
+	(void)pthread_mutex_unlock(&c->lock);
+	progress_show(p, share, taken, "chunks", bytes);
+	return runs;
+}
+
 static void tick(void *arg, struct check_at at, uint64_t taken)
 {
 	struct run *r = arg;
 	struct check *c = &r->c;
+	const struct cfg *cfg = r->setup->cfg;
 	int64_t now = stop_now();
+	bool runs = show(c, &r->progress);
+	struct err e = ERR_INIT;
 
-	progress_show(&r->progress, share_of(c), c->taken, "chunks", c->bytes);
-	if (now - r->polled >= SAVE_NS && c->stop.code == 0) {
+	if (now - r->polled >= SAVE_NS) {
 		r->polled = now;
-		if (source_poll(c->source, NULL) == -ESTALE)
-			(void)err_set(&c->stop, -ESTALE,
-				      "'%s' changed while it was read: check it again",
-				      r->setup->cfg->shown);
+		if (source_poll(c->source, NULL) == -ESTALE &&
+		    err_set(&e, -ESTALE, "'%s' changed while it was read: check it again",
+			    cfg->shown) < 0)
+			end(c, &e);
 	}
-	if (r->setup->cfg->resume && (now - r->saved >= SAVE_NS || c->running == 0)) {
+	if (cfg->resume && (now - r->saved >= SAVE_NS || !runs)) {
 		r->saved = now;
-		save(r, at, taken);
+		if (check_state_save(c, cfg->resume, at, taken, r->same, &e) < 0)
+			end(c, &e);
 	}
+}
+
+/* shown - what check_chunks' tick needs. */
+struct shown {
+	struct check c;
+	struct progress *progress;
+};
+
+static void tick_chunks(void *arg, struct check_at at NZ_UNUSED, uint64_t taken NZ_UNUSED)
+{
+	struct shown *s = arg;
+
+	(void)show(&s->c, s->progress);
+}
+
+int check_chunks(const struct fs_setup *setup, struct source *s, uint32_t n_workers,
+		 struct progress *p, struct err *e)
+{
+	struct chunkio_options io = {.cache_bytes = setup->cfg->cache_size,
+				     .shared = setup->shared};
+	struct shown x = {.c = {.setup = setup, .source = s, .n_workers = n_workers},
+			  .progress = p};
+	struct check *c = &x.c;
+	uint64_t bad;
+	int rc;
+
+	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail without attributes */
+	rc = make_plans(c, e);
+	if (rc == 0)
+		rc = chunkio_new(s, c->plans, &io, &c->io, e);
+	if (rc == 0) {
+		progress_begin(p);
+		rc = check_run(c, tick_chunks, &x, e);
+		progress_end(p);
+	}
+	bad = check_log_bad(c);
+	if (rc == 0 && bad)
+		rc = err_set(e, -EBADMSG, "'%s': %" PRIu64 " damaged chunk%s: nothing is copied",
+			     setup->cfg->shown, bad, bad == 1 ? "" : "s");
+	chunkio_free(c->io);
+	free(c->plans);
+	check_bad_release(&c->bad);
+	(void)pthread_mutex_destroy(&c->lock);
+	return rc;
 }
 
 /* skip - go on where a check before this one was. */

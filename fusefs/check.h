@@ -4,11 +4,18 @@
 #define FUSEFS_CHECK_H
 
 #include "fusefs/fusefs.h"
+#include "fusefs/progress.h"
 
 /* Exit status, for scripts. */
 enum { CHECK_GOOD = 0, CHECK_DAMAGED = 1 /* or unfinished */, CHECK_FAILED = 2 };
 
 /* fs_check - of cfg's source. Prints what was found; returns the exit status. */
 int fs_check(const struct fs_setup *setup);
+
+/* check_chunks - decode every chunk of a source that another command has opened; p: where its
+ * progress is shown. Returns 0; -EBADMSG: chunks are damaged, and the log has a line for each, as
+ * check prints it; errors that say nothing of a chunk. */
+int check_chunks(const struct fs_setup *setup, struct source *s, uint32_t n_workers,
+		 struct progress *p, struct err *e) NZ_MUST_USE;
 
 #endif

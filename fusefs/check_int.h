@@ -7,6 +7,7 @@
 
 #include "fusefs/check.h"
 #include "fusefs/progress.h"
+#include "fusefs/workers.h"
 #include "translate/chunkio.h"
 
 #define CHECK_ARRAY UINT64_MAX  /* in the place of a chunk: all of the array's */
@@ -45,6 +46,7 @@ struct check {
 	pthread_mutex_t lock;  /* of all below */
 	pthread_cond_t tick;   /* a thread ended */
 	struct check_at next;  /* nobody has taken it or what follows */
+	bool filling;          /* a thread looks, without the lock, for chunks from there on */
 	uint64_t taken;        /* chunks before it */
 	double passed, all;    /* bytes of elements that arrays have: of those before next.array */
 	uint64_t chunks, bytes, elements; /* read in this run; bytes: as stored */
@@ -56,8 +58,7 @@ struct check {
 	uint32_t n_workers, running;
 	void (*moment)(void *arg, struct check_at at, uint64_t taken); /* check_run's */
 	void *moment_arg;
-	uint64_t room;         /* bytes of chunks that are held whole outside of the cache */
-	pthread_cond_t freed;
+	struct room room;      /* for chunks that are held whole outside of the cache */
 };
 
 /* ---- check.c ---- */
@@ -80,7 +81,7 @@ int check_dir(const struct fs_setup *setup);
 
 /* ---- check_work.c ---- */
 
-/* check_run - read everything from c->next on. tick: called about ten times a second, c locked;
+/* check_run - read everything from c->next on. tick: called about ten times a second, c not locked;
  * where everything before `at`, `taken` chunks, has been looked at. Returns 0; or c->stop.code. */
 int check_run(struct check *c, void (*tick)(void *arg, struct check_at at, uint64_t taken),
 	       void *arg, struct err *e) NZ_MUST_USE;
@@ -98,8 +99,8 @@ int check_state_parse(struct check *c, char *text, size_t n, uint64_t same,
 /* check_state_print - append it: all before `at` is done. */
 void check_state_print(const struct check *c, struct check_at at, uint64_t taken, uint64_t same,
 		       struct buf *out);
-/* check_state_save - replace the file. */
-int check_state_save(const struct check *c, const char *path, struct check_at at, uint64_t taken,
+/* check_state_save - replace the file. c is not locked. */
+int check_state_save(struct check *c, const char *path, struct check_at at, uint64_t taken,
 		     uint64_t same, struct err *e) NZ_MUST_USE;
 
 /* ---- check_report.c ---- */
@@ -109,6 +110,8 @@ int check_bad_add(struct check_list *l, struct check_bad *b, struct err *e) NZ_M
 void check_bad_release(struct check_list *l);
 /* check_report - what was found. done: everything was read. */
 void check_report(struct check *c, bool done, bool resumed, struct buf *out);
+/* check_log_bad - a line of the log for each chunk that is no good. Returns their number. */
+uint64_t check_log_bad(struct check *c);
 /* check_at_cmp - which place comes first. */
 int check_at_cmp(struct check_at a, struct check_at b);
 

@@ -7,7 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/str.h"
+
+#define CHECK_LOGGED 20 /* chunks that another command names */
 
 int check_bad_add(struct check_list *l, struct check_bad *b, struct err *e)
 {
@@ -131,6 +134,26 @@ static void text_report(const struct check *c, bool done, bool resumed, struct b
 		buf_puts(out, ": none damaged, but not all that was written is in it\n");
 	else
 		buf_puts(out, done ? ": all good\n" : ": none damaged so far\n");
+}
+
+uint64_t check_log_bad(struct check *c)
+{
+	const size_t n = c->bad.n < CHECK_LOGGED ? c->bad.n : CHECK_LOGGED;
+	const uint64_t all = c->bad.n + c->bad.more;
+	struct buf line;
+
+	if (c->bad.n)
+		qsort(c->bad.v, c->bad.n, sizeof(*c->bad.v), by_place);
+	for (size_t i = 0; i < n; i++) {
+		buf_init(&line, (size_t)1 << 20);
+		text_bad(c, &c->bad.v[i], false, &line);
+		if (buf_ok(&line))
+			log_error("%.*s", (int)line.len - 1, (const char *)line.data);
+		buf_release(&line);
+	}
+	if (all > n)
+		log_error("... and %" PRIu64 " more: nczarrfs check names them", all - n);
+	return all;
 }
 
 /* ---- JSON ---- */

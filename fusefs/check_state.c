@@ -40,8 +40,8 @@ void check_state_print(const struct check *c, struct check_at at, uint64_t taken
 	buf_printf(out, "more %" PRIu64 "\nend\n", c->bad.more);
 }
 
-int check_state_save(const struct check *c, const char *path, struct check_at at,
-		     uint64_t taken, uint64_t same, struct err *e)
+int check_state_save(struct check *c, const char *path, struct check_at at, uint64_t taken,
+		     uint64_t same, struct err *e)
 {
 	auto_free char *tmp = NULL;
 	auto_fd int fd = -1;
@@ -53,7 +53,9 @@ int check_state_save(const struct check *c, const char *path, struct check_at at
 		return err_nomem(e);
 	}
 	buf_init(&text, STATE_MAX);
+	(void)pthread_mutex_lock(&c->lock);
 	check_state_print(c, at, taken, same, &text);
+	(void)pthread_mutex_unlock(&c->lock);
 	fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (fd < 0)
 		rc = err_sys(e, errno, "'%s'", tmp);

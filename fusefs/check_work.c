@@ -136,38 +136,19 @@ static void judge(struct check *c, uint32_t array, uint64_t linear, int rc,
 
 /* ---- one chunk ---- */
 
-/* hold_room - n bytes of memory of our own for a whole chunk: as many at a time as the cache may
- * have, or one chunk. */
-static void hold_room(struct check *c, uint64_t n)
-{
-	(void)pthread_mutex_lock(&c->lock);
-	while (c->room > 0 && c->room + n > c->setup->cfg->cache_size)
-		(void)pthread_cond_wait(&c->freed, &c->lock);
-	c->room += n;
-	(void)pthread_mutex_unlock(&c->lock);
-}
-
-static void give_room(struct check *c, uint64_t n)
-{
-	(void)pthread_mutex_lock(&c->lock);
-	c->room -= n;
-	(void)pthread_cond_broadcast(&c->freed);
-	(void)pthread_mutex_unlock(&c->lock);
-}
-
 static int read_whole(struct check *c, uint32_t array, uint64_t linear,
 		      const struct chunk_ref *ref, struct err *e)
 {
 	uint8_t *room;
 	int rc;
 
-	hold_room(c, ref->len);
+	room_hold(&c->room, ref->len);
 	room = malloc(ref->len ? (size_t)ref->len : 1);
 	rc = room ? source_read_stored(c->source, array, linear, ref, 0, room, (size_t)ref->len,
 				       e)
 		  : err_nomem(e);
 	free(room);
-	give_room(c, ref->len);
+	room_give(&c->room, ref->len);
 	return rc;
 }
 
@@ -254,22 +235,23 @@ static bool unread(const struct ds_array *a, struct err *ret)
 	return true;
 }
 
-/* fill - more chunks of one array for a thread. Locked. Returns whether the array is done with, or
- * cannot be gone through, which *ret then says. */
-static bool fill(struct check *c, struct check_worker *w, struct err *ret)
+/* fill - more chunks of one array for a thread, without the lock: an index may have to be loaded.
+ * *next: where to go on. Returns whether the array is done with, or cannot be gone through, which
+ * *ret then says. */
+static bool fill(struct check *c, struct check_worker *w, uint64_t *next, struct err *ret)
 {
-	const struct ds_array *a = &c->source->ds.arrays[c->next.array];
+	const struct ds_array *a = &c->source->ds.arrays[w->array];
 	uint64_t bytes = 0, linear;
 	int rc = 0;
 
 	while (rc == 0 && w->n < RUN && bytes < RUN_BYTES) {
-		rc = c->next.linear < a->n_chunks ? source_next(c->source, c->next.array,
-								c->next.linear, &linear, ret)
-						  : -ENOENT;
+		rc = *next < a->n_chunks
+			     ? source_next(c->source, w->array, *next, &linear, ret)
+			     : -ENOENT;
 		if (rc < 0)
 			break;
 		w->linear[w->n++] = linear;
-		c->next.linear = linear + 1;
+		*next = linear + 1;
 		bytes += u64_max(a->chunk_bytes, RUN_BYTES / RUN / 16);
 	}
 	if (rc == -ENOENT)
@@ -281,6 +263,7 @@ static bool fill(struct check *c, struct check_worker *w, struct err *ret)
 static bool take(struct check *c, struct check_worker *w)
 {
 	struct err why;
+	uint64_t next;
 	uint32_t array;
 	bool over;
 
@@ -288,12 +271,23 @@ static bool take(struct check *c, struct check_worker *w)
 	w->busy = false;
 	w->n = 0;
 	while (w->n == 0 && c->stop.code == 0 && c->next.array < c->source->ds.n_arrays) {
+		if (c->filling) {
+			(void)pthread_cond_wait(&c->tick, &c->lock);
+			continue;
+		}
 		why = (struct err)ERR_INIT;
 		w->busy = true;
 		w->from = c->next;
 		w->taken = c->taken;
 		w->array = array = c->next.array;
-		over = unread(&c->source->ds.arrays[array], &why) || fill(c, w, &why);
+		next = c->next.linear;
+		c->filling = true;
+		(void)pthread_mutex_unlock(&c->lock);
+		over = unread(&c->source->ds.arrays[array], &why) || fill(c, w, &next, &why);
+		(void)pthread_mutex_lock(&c->lock);
+		c->filling = false;
+		(void)pthread_cond_broadcast(&c->tick);
+		c->next.linear = next;
 		c->taken += w->n;
 		if (over)
 			leave(c);
@@ -352,18 +346,19 @@ static struct check_at done_to(const struct check *c, uint64_t *ret_taken)
 	return at;
 }
 
-/* moment - locked. */
 static void moment(void *arg)
 {
 	struct check *c = arg;
 	uint64_t taken;
 	struct check_at at;
 
+	(void)pthread_mutex_lock(&c->lock);
 	if (c->running == 0 && c->unreadable && c->stop.code == 0)
 		(void)err_set(&c->stop, -EIO,
 			      "%" PRIu32 " chunks could not be fetched: check it again",
 			      c->unreadable);
 	at = done_to(c, &taken);
+	(void)pthread_mutex_unlock(&c->lock);
 	c->moment(c->moment_arg, at, taken);
 }
 
@@ -385,11 +380,11 @@ int check_run(struct check *c, void (*tick)(void *arg, struct check_at at, uint6
 		return err_nomem(e);
 	c->moment = tick;
 	c->moment_arg = arg;
-	(void)pthread_cond_init(&c->freed, NULL);
+	room_init(&c->room, c->setup->cfg->cache_size);
 	rc = workers_run(&w, &c->stop);
 	free(c->workers);
 	c->workers = NULL;
-	(void)pthread_cond_destroy(&c->freed);
+	room_end(&c->room);
 	if (c->stop.code && e)
 		*e = c->stop;
 	return c->stop.code ? c->stop.code : rc;

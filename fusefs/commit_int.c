@@ -3,6 +3,9 @@
 #include "fusefs/commit_int.h"
 
 #include <errno.h>
+#include <string.h>
+
+#define PATH_BYTES ((size_t)1 << 20)
 
 void commit_chunks_add(struct commit_chunks *c, uint32_t array, uint64_t linear)
 {
@@ -91,4 +94,110 @@ void commit_policy(const struct fs_setup *setup, enum plan_format format,
 		ret->chunks = (const char *const *)cfg->chunk_rules;
 		ret->n_chunks = cfg->n_chunk_rules;
 	}
+}
+
+int commit_paths_add(struct commit_paths *p, const char *key, uint32_t array)
+{
+	char *copy = strdup(key);
+
+	if (!copy || grow_array(&p->v, &p->cap, p->n + 1, sizeof(*p->v)) < 0) {
+		free(copy);
+		return -ENOMEM;
+	}
+	p->v[p->n++] = (struct commit_path){copy, array};
+	return 0;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct commit_path *)a)->key, ((const struct commit_path *)b)->key);
+}
+
+void commit_paths_sort(struct commit_paths *p)
+{
+	if (p->n > 1)
+		qsort(p->v, p->n, sizeof(*p->v), by_key);
+}
+
+int commit_paths_of(struct commit_paths *p, const struct dataset *ds)
+{
+	struct buf b;
+	int rc = 0;
+
+	buf_init(&b, PATH_BYTES);
+	for (uint64_t i = 0; i < (uint64_t)ds->n_groups + ds->n_arrays && rc == 0; i++) {
+		const bool group = i < ds->n_groups;
+		const uint32_t array = group ? DS_NONE : (uint32_t)(i - ds->n_groups);
+
+		buf_clear(&b);
+		if (group)
+			ds_group_path(ds, (uint32_t)i, &b);
+		else
+			ds_array_path(ds, array, &b);
+		buf_putc(&b, '\0');
+		rc = buf_ok(&b) ? commit_paths_add(p, (const char *)b.data + 1, array) : -ENOMEM;
+	}
+	buf_release(&b);
+	commit_paths_sort(p);
+	return rc;
+}
+
+/* first_from - the place of the first key that is not before n bytes and `more`, or NUL. */
+static size_t first_from(const struct commit_paths *p, const char *key, size_t n, char more)
+{
+	size_t low = 0, high = p->n;
+
+	while (low < high) {
+		const size_t at = low + (high - low) / 2;
+		const char *x = p->v[at].key;
+		int order = strncmp(x, key, n);
+
+		if (order == 0)
+			order = (unsigned char)x[n] < (unsigned char)more ? -1 : 0;
+		if (order < 0)
+			low = at + 1;
+		else
+			high = at;
+	}
+	return low;
+}
+
+const struct commit_path *commit_paths_find(const struct commit_paths *p, const char *key,
+					    size_t n)
+{
+	const size_t at = first_from(p, key, n, '\0');
+
+	if (at == p->n || strncmp(p->v[at].key, key, n) != 0 || p->v[at].key[n])
+		return NULL;
+	return &p->v[at];
+}
+
+const struct commit_path *commit_paths_above(const struct commit_paths *p, const char *key,
+					     size_t *at)
+{
+	const struct commit_path *x = NULL;
+	const char *slash;
+
+	while (!x && (slash = strchr(key + *at, '/'))) {
+		x = commit_paths_find(p, key, (size_t)(slash - key));
+		*at = (size_t)(slash - key) + 1;
+	}
+	return x;
+}
+
+size_t commit_paths_below(const struct commit_paths *p, const char *key, size_t *ret_n)
+{
+	const size_t n = strlen(key);
+	const size_t from = n ? first_from(p, key, n, '/') : first_from(p, "", 0, '\1');
+
+	*ret_n = (n ? first_from(p, key, n, '/' + 1) : p->n) - from;
+	return from;
+}
+
+void commit_paths_release(struct commit_paths *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		free(p->v[i].key);
+	free(p->v);
+	*p = (struct commit_paths){0};
 }

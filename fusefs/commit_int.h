@@ -30,6 +30,33 @@ int commit_chunks_next(const struct commit_chunks *c, uint32_t array, uint64_t f
 		       uint64_t *ret);
 void commit_chunks_release(struct commit_chunks *c);
 
+/* commit_paths - keys of groups and arrays, "" the root's, in order. */
+struct commit_path {
+	char *key;      /* owned */
+	uint32_t array; /* DS_NONE: a group */
+};
+
+struct commit_paths {
+	struct commit_path *v;
+	size_t n, cap;
+};
+
+/* commit_paths_add - returns 0; -ENOMEM. commit_paths_sort - after the last of them. */
+int commit_paths_add(struct commit_paths *p, const char *key, uint32_t array) NZ_MUST_USE;
+void commit_paths_sort(struct commit_paths *p);
+/* commit_paths_of - those of a dataset, in order. Returns 0; -ENOMEM, and p has some. */
+int commit_paths_of(struct commit_paths *p, const struct dataset *ds) NZ_MUST_USE;
+/* commit_paths_find - the one of the first n bytes of key; NULL: there is none. */
+const struct commit_path *commit_paths_find(const struct commit_paths *p, const char *key,
+					    size_t n);
+/* commit_paths_above - the next one that lies above key, from `*at` bytes of it on, which is 0 at
+ * first. NULL: there are no more. The root is above nothing. */
+const struct commit_path *commit_paths_above(const struct commit_paths *p, const char *key,
+					     size_t *at);
+/* commit_paths_below - the place in v of the first one below key; *ret_n: how many there are. */
+size_t commit_paths_below(const struct commit_paths *p, const char *key, size_t *ret_n);
+void commit_paths_release(struct commit_paths *p);
+
 /* commit_policy - what cfg says about new arrays in a target. */
 void commit_policy(const struct fs_setup *setup, enum plan_format format,
 		   struct push_policy *ret);

@@ -11,7 +11,6 @@
 
 #define MEMORY ((uint64_t)256 << 20) /* of chunks that are put together */
 #define CHAINS_BYTES ((size_t)64 << 20)
-#define PATH_BYTES ((size_t)1 << 20)
 
 /* refusal - a chunk that could not be read. */
 struct refusal {
@@ -30,6 +29,7 @@ struct tree {
 	struct stage *stage;
 	uint64_t generation;
 	struct commit_chunks changed;
+	struct commit_paths paths; /* of now */
 	struct refusal *refused;
 	size_t n_refused, refused_cap;
 	char **left;
@@ -94,6 +94,8 @@ static int open_trees(struct tree *t, int dir_fd, bool all, struct err *e)
 		rc = setup->rw->store_source(t->over, "what was written", &opts, &t->now, e);
 	if (rc == 0 && !all)
 		rc = leave_texts(t, &opts, e);
+	if (rc == 0 && commit_paths_of(&t->paths, &t->now->ds) < 0)
+		rc = err_nomem(e);
 	return rc;
 }
 
@@ -109,6 +111,7 @@ static void release(struct tree *t)
 		t->view->ops->close(t->view);
 	source_close(t->source);
 	commit_chunks_release(&t->changed);
+	commit_paths_release(&t->paths);
 	for (size_t i = 0; i < t->n_refused; i++)
 		free(t->refused[i].why);
 	free(t->refused);
@@ -142,71 +145,39 @@ static bool add_chunk(void *arg, uint32_t array, uint64_t linear)
 	return true;
 }
 
-/* below - whether the path of a node is key or lies below it: "/g/v" and "g". */
-static bool below(const char *path, const char *key)
-{
-	size_t len = strlen(key);
-
-	return len == 0 || (strncmp(path + 1, key, len) == 0 &&
-			    (path[1 + len] == '/' || path[1 + len] == '\0'));
-}
-
-/* path_of - of an array, or of a group where array is DS_NONE; in b. */
-static const char *path_of(const struct dataset *ds, uint32_t group, uint32_t array,
-			   struct buf *b)
-{
-	buf_clear(b);
-	if (array != DS_NONE)
-		ds_array_path(ds, array, b);
-	else
-		ds_group_path(ds, group, b);
-	buf_putc(b, '\0');
-	return buf_ok(b) ? (const char *)b->data : NULL;
-}
-
 /* gone - a key and all below it is gone: chunks of what is there nevertheless may be. */
 static void gone(struct tree *t, const char *key)
 {
-	const struct dataset *ds = &t->now->ds;
-	struct buf b;
+	const struct commit_paths *p = &t->paths;
+	const struct commit_path *x = commit_paths_find(p, key, strlen(key));
+	const uint32_t n_arrays = t->now->ds.n_arrays;
+	size_t at = 0, n, from = commit_paths_below(p, key, &n);
 
-	buf_init(&b, PATH_BYTES);
-	for (uint32_t i = 0; i < ds->n_arrays; i++) {
-		const char *path = path_of(ds, DS_NONE, i, &b);
-		size_t len = path ? strlen(path) : 0;
-
-		t->failed |= !path;
-		/* an array in it, or a directory of chunks of an array */
-		if (path && (below(path, key) ||
-			     (strncmp(path + 1, key, len - 1) == 0 && key[len - 1] == '/')))
-			commit_chunks_all(&t->changed, i, ds->n_arrays);
-	}
-	buf_release(&b);
+	if (x && x->array != DS_NONE)
+		commit_chunks_all(&t->changed, x->array, n_arrays);
+	for (size_t i = from; i < from + n; i++)
+		if (p->v[i].array != DS_NONE)
+			commit_chunks_all(&t->changed, p->v[i].array, n_arrays);
+	while ((x = commit_paths_above(p, key, &at)) != NULL) /* a directory of chunks */
+		if (x->array != DS_NONE)
+			commit_chunks_all(&t->changed, x->array, n_arrays);
 }
 
 /* holds_dir - whether a directory belongs to the dataset: it is a group's or array's, or on the
  * way to one, or lies in an array's. */
-static bool holds_dir(struct tree *t, const char *key)
+static bool holds_dir(const struct tree *t, const char *key)
 {
-	const struct dataset *ds = &t->now->ds;
-	struct buf b;
-	bool ret = false;
+	const struct commit_paths *p = &t->paths;
+	const struct commit_path *x;
+	size_t at = 0, n;
 
-	buf_init(&b, PATH_BYTES);
-	for (uint32_t i = 0; i < ds->n_groups && !ret; i++) {
-		const char *path = path_of(ds, i, DS_NONE, &b);
-
-		ret = path && below(path, key);
-	}
-	for (uint32_t i = 0; i < ds->n_arrays && !ret; i++) {
-		const char *path = path_of(ds, DS_NONE, i, &b);
-		size_t len = path ? strlen(path) : 0;
-
-		ret = path && (below(path, key) ||
-			       (strncmp(path + 1, key, len - 1) == 0 && key[len - 1] == '/'));
-	}
-	buf_release(&b);
-	return ret;
+	(void)commit_paths_below(p, key, &n);
+	if (n > 0 || commit_paths_find(p, key, strlen(key)))
+		return true;
+	while ((x = commit_paths_above(p, key, &at)) != NULL)
+		if (x->array != DS_NONE)
+			return true;
+	return false;
 }
 
 /* look - what one staged key means. */

@@ -16,8 +16,7 @@
 struct wait {
 	struct store base;
 	struct store *over; /* borrowed */
-	char **keys;        /* owned */
-	size_t n, cap;
+	struct commit_paths keys;
 };
 
 static struct wait *wait_of(struct store *s)
@@ -28,13 +27,8 @@ static struct wait *wait_of(struct store *s)
 /* waits - whether a key is one of them or lies below one. */
 static bool waits(const struct wait *w, const char *key)
 {
-	for (size_t i = 0; i < w->n; i++) {
-		size_t n = strlen(w->keys[i]);
-
-		if (strncmp(key, w->keys[i], n) == 0 && (key[n] == '\0' || key[n] == '/'))
-			return true;
-	}
-	return false;
+	return commit_paths_find(&w->keys, key, strlen(key)) ||
+	       commit_paths_above(&w->keys, key, &(size_t){0});
 }
 
 static int absent(const char *key, struct err *e)
@@ -107,9 +101,7 @@ static void wait_close(struct store *s)
 {
 	struct wait *w = wait_of(s);
 
-	for (size_t i = 0; i < w->n; i++)
-		free(w->keys[i]);
-	free(w->keys);
+	commit_paths_release(&w->keys);
 	free(w);
 }
 
@@ -138,65 +130,16 @@ static const char *path_of(const struct dataset *ds, uint32_t array, struct buf 
 	return buf_ok(b) ? (const char *)b->data + 1 : NULL;
 }
 
-/* paths - of the arrays of a dataset, sorted. */
-struct paths {
-	char **v; /* owned */
-	size_t n;
-};
-
-static void paths_release(struct paths *p)
+static bool is_array(const struct commit_paths *p, const char *path)
 {
-	for (size_t i = 0; i < p->n; i++)
-		free(p->v[i]);
-	free(p->v);
-}
+	const struct commit_path *x = commit_paths_find(p, path, strlen(path));
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int paths_of(const struct dataset *ds, struct paths *ret)
-{
-	struct buf b;
-
-	*ret = (struct paths){.v = alloc_array(ds->n_arrays, sizeof(char *))};
-	if (!ret->v)
-		return -ENOMEM;
-	buf_init(&b, PATH_BYTES);
-	for (uint32_t i = 0; i < ds->n_arrays; i++) {
-		const char *path = path_of(ds, i, &b);
-
-		ret->v[i] = path ? strdup(path) : NULL;
-		if (!ret->v[i])
-			break;
-		ret->n++;
-	}
-	buf_release(&b);
-	if (ret->n > 1)
-		qsort(ret->v, ret->n, sizeof(char *), by_text);
-	return ret->n == ds->n_arrays ? 0 : -ENOMEM;
-}
-
-static bool paths_have(const struct paths *p, const char *path)
-{
-	return p->n > 0 && bsearch(&path, p->v, p->n, sizeof(char *), by_text) != NULL;
-}
-
-static int add(struct wait *w, const char *path)
-{
-	if (grow_array(&w->keys, &w->cap, w->n + 1, sizeof(char *)) < 0)
-		return -ENOMEM;
-	w->keys[w->n] = strdup(path);
-	if (!w->keys[w->n])
-		return -ENOMEM;
-	w->n++;
-	return 0;
+	return x && x->array != DS_NONE;
 }
 
 static int gather(struct wait *w, const struct dataset *was, const struct dataset *now)
 {
-	struct paths old = {.n = 0};
+	struct commit_paths old = {.n = 0};
 	struct buf b;
 	int rc = 0;
 
@@ -207,14 +150,15 @@ static int gather(struct wait *w, const struct dataset *was, const struct datase
 		if (!changes_form(&now->arrays[i].type))
 			continue;
 		if (!old.v)
-			rc = paths_of(was, &old);
+			rc = commit_paths_of(&old, was);
 		path = rc == 0 ? path_of(now, i, &b) : NULL;
 		if (!path)
 			rc = -ENOMEM;
-		else if (*path && !paths_have(&old, path))
-			rc = add(w, path);
+		else if (*path && !is_array(&old, path))
+			rc = commit_paths_add(&w->keys, path, i);
 	}
-	paths_release(&old);
+	commit_paths_sort(&w->keys);
+	commit_paths_release(&old);
 	buf_release(&b);
 	return rc;
 }
@@ -238,7 +182,7 @@ int commit_wait_for(const struct dataset *was, const struct dataset *now, struct
 		wait_close(&w->base);
 		return err_nomem(e);
 	}
-	if (w->n)
+	if (w->keys.n)
 		*ret = &w->base;
 	else
 		wait_close(&w->base);

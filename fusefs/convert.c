@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "base/url.h"
 #include "codecs/decoder.h"
+#include "fusefs/check.h"
 #include "fusefs/convert_int.h"
 #include "fusefs/mirror.h"
 #include "fusefs/remote.h"
@@ -206,18 +207,30 @@ static void tick(void *arg, uint64_t done)
 {
 	struct run *r = arg;
 	struct convert *c = &r->c;
+	const bool parts = c->out->ops->one_file;
 	int64_t now = stop_now();
-	double share = c->all > 0 ? (double)done / c->all : 0;
+	struct err e = ERR_INIT;
+	uint64_t files, bytes;
+	double share;
+	bool runs;
 
-	if (c->out->ops->one_file && c->all > 0)
-		share = (double)done * (double)CONVERT_PIECE / c->all;
-	progress_show(&r->progress, share, c->out->ops->one_file ? done : c->files,
-		      c->out->ops->one_file ? "parts" : "files", c->bytes);
-	if (!c->out->ops->note || (now - r->noted < NOTE_NS && c->running > 0))
+	(void)pthread_mutex_lock(&c->lock);
+	share = c->all > 0 ? (double)done * (parts ? (double)CONVERT_PIECE : 1) / c->all : 0;
+	files = c->files;
+	bytes = c->bytes;
+	runs = c->running > 0;
+	(void)pthread_mutex_unlock(&c->lock);
+	progress_show(&r->progress, share, parts ? done : files, parts ? "parts" : "files",
+		      bytes);
+	if (!c->out->ops->note || (now - r->noted < NOTE_NS && runs))
 		return;
 	r->noted = now;
-	if (c->out->ops->note(c->out, done, c->stop.code ? NULL : &c->stop) < 0)
-		return; /* c->stop says why */
+	if (c->out->ops->note(c->out, done, &e) == 0)
+		return;
+	(void)pthread_mutex_lock(&c->lock);
+	if (c->stop.code == 0)
+		c->stop = e;
+	(void)pthread_mutex_unlock(&c->lock);
 }
 
 /* mend - what can be done about an error: what a later run may go on from stays. */
@@ -232,6 +245,8 @@ static int copy(struct run *r, struct err *e)
 	struct convert *c = &r->c;
 	int rc = c->out->ops->begin(c->out, &c->skip, e);
 
+	if (rc == 0 && c->setup->cfg->verify)
+		rc = check_chunks(c->setup, c->source, c->n_workers, &r->progress, e);
 	if (rc < 0)
 		return rc;
 	progress_begin(&r->progress);
@@ -298,7 +313,8 @@ static int convert(void *arg)
 	rc = prepare(r, &e);
 	if (rc == 0)
 		rc = copy(r, &e);
-	keep = rc < 0 && c->source && c->same && c->taken > 0 && worth_keeping(rc);
+	keep = rc < 0 && c->source && c->same && (c->taken > 0 || c->skip > 0) &&
+	       worth_keeping(rc);
 	if (rc < 0)
 		log_error("%s%s", e.msg,
 			  keep && c->out->ops->note ? " (the same command goes on from here)"

@@ -211,7 +211,9 @@ static int next_part(struct convert *c, struct convert_unit *ret, struct err *e)
 		if (rc < 0)
 			return rc;
 		w->parts_len = attr.size;
+		(void)pthread_mutex_lock(&c->lock);
 		c->all = (double)attr.size;
+		(void)pthread_mutex_unlock(&c->lock);
 	}
 	if (w->parts_at >= w->parts_len)
 		return -ENOENT;
@@ -224,7 +226,7 @@ static int next_part(struct convert *c, struct convert_unit *ret, struct err *e)
 	return 0;
 }
 
-/* next_unit - locked. */
+/* next_unit - without the lock, as directories are listed; by one thread at a time. */
 static int next_unit(struct convert *c, struct convert_unit *ret, struct err *e)
 {
 	struct convert_walk *w = c->walk;
@@ -248,6 +250,7 @@ static int next_unit(struct convert *c, struct convert_unit *ret, struct err *e)
 	if (w->n_docs == 0)
 		return -ENOENT;
 	*ret = w->docs[--w->n_docs];
+	ret->last = true;
 	return 0;
 }
 
@@ -267,8 +270,6 @@ static void walk_free(struct convert_walk *w)
 /* others_busy - a document that comes last waits for all that was taken before it. Locked. */
 static bool others_busy(const struct convert *c, const struct convert_worker *w)
 {
-	if (!c->walk->ending || c->out->ops->one_file)
-		return false;
 	for (uint32_t i = 0; i < c->n_workers; i++)
 		if (c->workers[i].busy && c->workers[i].number < w->number)
 			return true;
@@ -278,12 +279,22 @@ static bool others_busy(const struct convert *c, const struct convert_worker *w)
 /* take - a unit for a thread. false: there is none. Locked. */
 static bool take(struct convert *c, struct convert_worker *w, struct convert_unit *ret)
 {
+	struct err e = ERR_INIT;
 	int rc = 0;
 
 	w->busy = false;
 	(void)pthread_cond_broadcast(&c->tick);
 	while (rc == 0 && c->stop.code == 0) {
-		rc = next_unit(c, ret, &c->stop);
+		if (c->walking) {
+			(void)pthread_cond_wait(&c->tick, &c->lock);
+			continue;
+		}
+		c->walking = true;
+		(void)pthread_mutex_unlock(&c->lock);
+		rc = next_unit(c, ret, &e);
+		(void)pthread_mutex_lock(&c->lock);
+		c->walking = false;
+		(void)pthread_cond_broadcast(&c->tick);
 		if (rc < 0)
 			break;
 		if (c->taken++ < c->skip) {
@@ -292,14 +303,15 @@ static bool take(struct convert *c, struct convert_worker *w, struct convert_uni
 		}
 		w->number = c->taken - 1;
 		w->busy = true;
-		while (others_busy(c, w) && c->stop.code == 0)
+		while (ret->last && others_busy(c, w) && c->stop.code == 0)
 			(void)pthread_cond_wait(&c->tick, &c->lock);
 		return true;
 	}
-	if (rc == -ENOENT)
-		c->stop = c->stop.code == -ENOENT ? (struct err)ERR_INIT : c->stop;
-	else if (rc < 0 && c->stop.code == 0)
-		(void)err_set(&c->stop, rc, "the tree could not be listed");
+	if (rc < 0 && rc != -ENOENT && c->stop.code == 0) {
+		if (e.code == 0)
+			(void)err_set(&e, rc, "the tree could not be listed");
+		c->stop = e;
+	}
 	return false;
 }
 
@@ -346,12 +358,15 @@ static uint64_t done_to(const struct convert *c)
 	return n;
 }
 
-/* moment - locked. */
 static void moment(void *arg)
 {
 	struct convert *c = arg;
+	uint64_t done;
 
-	c->moment(c->moment_arg, done_to(c));
+	(void)pthread_mutex_lock(&c->lock);
+	done = done_to(c);
+	(void)pthread_mutex_unlock(&c->lock);
+	c->moment(c->moment_arg, done);
 }
 
 int convert_copy(struct convert *c, void (*tick)(void *arg, uint64_t done), void *arg,

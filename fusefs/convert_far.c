@@ -49,23 +49,47 @@ static int far_begin(struct convert_out *o, uint64_t *done, struct err *e)
 		     : 0;
 }
 
-/* spill - a file that does not fit in the room that a thread has, in a file without a name. */
+/* nameless - a temporary file without a name, also where the file system cannot make one so. */
+static int nameless(struct err *e)
+{
+	const char *dir = getenv("TMPDIR");
+	auto_free char *name = NULL;
+	int fd;
+
+	dir = dir && *dir ? dir : "/tmp";
+	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		return fd;
+	if (asprintf(&name, "%s/nczarrfs-XXXXXX", dir) < 0) {
+		name = NULL;
+		return err_nomem(e);
+	}
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, errno, "a temporary file in '%s'", dir);
+	(void)unlink(name); /* it was made just now */
+	return fd;
+}
+
+/* spill - a file that does not fit in the room that a thread has, in a file without a name. The
+ * first piece is in room. */
 static int spill(struct convert *c, const struct convert_unit *u, uint8_t *room, int *ret_fd,
 		 uint64_t *ret, struct err *e)
 {
-	const char *dir = getenv("TMPDIR");
+	size_t n = CONVERT_PIECE;
 	uint64_t off = 0;
-	size_t n;
-	int rc, fd = open(dir && *dir ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int rc, fd = nameless(e);
 
 	if (fd < 0)
-		return err_sys(e, errno, "a temporary file");
+		return fd;
 	do {
-		rc = convert_read(c, u->id, off, room, CONVERT_PIECE, &n, e);
-		if (rc == 0 && n)
-			rc = io_pwrite(fd, room, n, off, e);
-		off += rc == 0 ? n : 0;
-	} while (rc == 0 && n == CONVERT_PIECE);
+		rc = io_pwrite(fd, room, n, off, e);
+		off += n;
+		if (n < CONVERT_PIECE)
+			break;
+		if (rc == 0)
+			rc = convert_read(c, u->id, off, room, CONVERT_PIECE, &n, e);
+	} while (rc == 0 && n > 0);
 	*ret = off;
 	*ret_fd = fd;
 	return rc;

@@ -21,6 +21,7 @@ struct convert_unit {
 	uint64_t id;
 	uint64_t off;    /* UINT64_MAX: the whole file; else len bytes from here on */
 	uint64_t len;
+	bool last;       /* it comes after all units before it */
 };
 
 /* convert_out_ops - where files go. Functions may be NULL: nothing is to be done. */
@@ -60,6 +61,7 @@ struct convert {
 	struct convert_walk *walk;
 	uint64_t skip, taken;  /* units: not to be written again; handed out */
 	uint64_t files, bytes; /* copied in this run */
+	bool walking;          /* a thread looks, without the lock, for the next unit */
 	struct err stop;
 	struct convert_worker *workers;
 	uint32_t n_workers, running;

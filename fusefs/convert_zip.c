@@ -1,7 +1,8 @@
 /* convert_zip.c - a copy as a zip archive, its entries stored as they are, so that a chunk is a
  * range of the archive (PKWARE APPNOTE.TXT 6.3.10; section numbers are of it).
  *
- * A thread reads a file of the view whole, is given a place behind all others, and writes header
+ * A thread reads a file of the view whole, as many of them at a time as cache_size has room for, or
+ * one; it is given a place behind all others, and writes header
  * and bytes there, side by side with other threads. The directory comes at the end, in the order of
  * names, so that the same source gives archives with the same directory but for the places. */
 #include "fusefs/convert_int.h"
@@ -14,6 +15,7 @@
 
 #include "base/beneath.h"
 #include "base/io.h"
+#include "fusefs/workers.h"
 
 #define LOCAL_SIG 0x04034b50u   /* 4.3.7 */
 #define ENTRY_SIG 0x02014b50u   /* 4.3.12 */
@@ -40,6 +42,7 @@ struct zip_out {
 	struct convert *c;
 	struct convert_place place;
 	int fd;
+	struct room room;     /* for files that are read whole */
 	pthread_mutex_t lock; /* of all below */
 	uint64_t end;
 	struct zipped *v;
@@ -74,22 +77,21 @@ static int zip_begin(struct convert_out *o, uint64_t *done, struct err *e)
 	return z->fd < 0 ? err_sys(e, errno, "'%s'", z->c->setup->cfg->out) : 0;
 }
 
-/* read_all - a file of the view. */
-static int read_all(struct convert *c, const struct convert_unit *u, struct buf *out,
+/* read_all - a file of the view, of `size` bytes. */
+static int read_all(struct convert *c, const struct convert_unit *u, uint8_t *out, uint64_t size,
 		    struct err *e)
 {
-	size_t n;
+	uint64_t off = 0;
+	size_t n = 0;
 	int rc;
 
 	do {
-		uint8_t *room = buf_grow(out, CONVERT_PIECE);
-
-		if (!room)
-			return buf_full(out, e, -ERANGE, "'%.200s' is too long", u->path);
-		rc = convert_read(c, u->id, out->len - CONVERT_PIECE, room, CONVERT_PIECE, &n,
-				  e);
-		out->len -= CONVERT_PIECE - (rc == 0 ? n : 0);
-	} while (rc == 0 && n == CONVERT_PIECE);
+		rc = convert_read(c, u->id, off, out + off,
+				  (size_t)u64_min(CONVERT_PIECE, size - off), &n, e);
+		off += rc == 0 ? n : 0;
+	} while (rc == 0 && n > 0 && off < size);
+	if (rc == 0 && off != size)
+		rc = err_set(e, -EIO, "'%.200s' is shorter than it was said to be", u->path);
 	return rc;
 }
 
@@ -144,32 +146,53 @@ static int add(struct zip_out *z, const char *path, uint64_t size, uint32_t crc,
 	return rc;
 }
 
+/* write_entry - size bytes of a file, which are in `data`. */
+static int write_entry(struct zip_out *z, const char *path, const uint8_t *data, uint64_t size,
+		       struct err *e)
+{
+	struct zipped x = {0};
+	struct buf head;
+	int rc = add(z, path, size, libdeflate_crc32(0, data, (size_t)size), &x, e);
+
+	if (rc < 0)
+		return rc;
+	buf_init(&head, 2 * UINT16_MAX);
+	local_header(&x, &head);
+	rc = buf_ok(&head) ? io_pwrite(z->fd, head.data, head.len, x.at, e) : err_nomem(e);
+	if (rc == 0 && size)
+		rc = io_pwrite(z->fd, data, (size_t)size, x.at + head.len, e);
+	buf_release(&head);
+	return rc;
+}
+
 static int zip_write(struct convert_out *o, struct convert *c, const struct convert_unit *u,
-		     uint8_t *room NZ_UNUSED, uint64_t *ret, struct err *e)
+		     uint8_t *room, uint64_t *ret, struct err *e)
 {
 	struct zip_out *z = of(o);
-	struct zipped x = {0};
-	struct buf data, head;
+	struct view_attr attr;
+	uint8_t *data;
 	int rc;
 
 	if (strlen(u->path) > UINT16_MAX)
 		return err_set(e, -ENAMETOOLONG, "'%.200s' is too long for an archive",
 			       u->path);
-	buf_init(&data, FILE_LONGEST);
-	buf_init(&head, 2 * UINT16_MAX);
-	rc = read_all(c, u, &data, e);
-	if (rc == 0)
-		rc = add(z, u->path, data.len, libdeflate_crc32(0, data.data, data.len), &x, e);
-	if (rc == 0) {
-		local_header(&x, &head);
-		rc = buf_ok(&head) ? io_pwrite(z->fd, head.data, head.len, x.at, e)
-				   : err_nomem(e);
+	rc = c->view->ops->getattr(c->view, u->id, &attr, e);
+	if (rc < 0)
+		return rc;
+	if (attr.unsure) { /* reading it says why */
+		rc = convert_read(c, u->id, 0, room, CONVERT_PIECE, &(size_t){0}, e);
+		return rc ? rc : err_set(e, -EIO, "'%.200s' has no known size", u->path);
 	}
-	if (rc == 0 && data.len)
-		rc = io_pwrite(z->fd, data.data, data.len, x.at + head.len, e);
-	*ret = rc == 0 ? data.len : 0;
-	buf_release(&data);
-	buf_release(&head);
+	if (attr.size > FILE_LONGEST)
+		return err_set(e, -ERANGE, "'%.200s' is too long", u->path);
+	room_hold(&z->room, attr.size);
+	data = malloc(attr.size ? (size_t)attr.size : 1);
+	rc = data ? read_all(c, u, data, attr.size, e) : err_nomem(e);
+	if (rc == 0)
+		rc = write_entry(z, u->path, data, attr.size, e);
+	free(data);
+	room_give(&z->room, attr.size);
+	*ret = rc == 0 ? attr.size : 0;
 	return rc;
 }
 
@@ -272,6 +295,7 @@ static void zip_close(struct convert_out *o, bool keep NZ_UNUSED)
 		free(z->v[i].path);
 	free(z->v);
 	(void)pthread_mutex_destroy(&z->lock);
+	room_end(&z->room);
 	free(z);
 }
 
@@ -297,6 +321,7 @@ int convert_zip(struct convert *c, struct convert_out **ret, struct err *e)
 		return rc;
 	}
 	(void)pthread_mutex_init(&z->lock, NULL); /* cannot fail without attributes */
+	room_init(&z->room, cfg->cache_size);
 	*ret = &z->base;
 	return 0;
 }

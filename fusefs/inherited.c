@@ -5,26 +5,27 @@
  * script, gives them up. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "fusefs/fusefs.h"
 
-#define KEPT_MAX 256
-
-static int kept[KEPT_MAX]; /* written by main */
-static size_t n_kept;
+static int *kept; /* written by main */
+static size_t n_kept, cap_kept;
 
 void fs_inherited_note(void)
 {
 	DIR *d = opendir("/proc/self/fd");
 	uint64_t fd;
 
+	/* also those that are not found below, for want of /proc or of memory */
+	(void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* fails on kernels before 5.11 */
 	for (const struct dirent *x = d ? readdir(d) : NULL; x; x = readdir(d))
 		if (str_u64(x->d_name, strlen(x->d_name), INT32_MAX, &fd) == 0 && fd > 2 &&
-		    (int)fd != dirfd(d) && n_kept < KEPT_MAX &&
-		    fcntl((int)fd, F_SETFD, FD_CLOEXEC) == 0)
+		    (int)fd != dirfd(d) && fcntl((int)fd, F_SETFD, FD_CLOEXEC) == 0 &&
+		    grow_array(&kept, &cap_kept, n_kept + 1, sizeof(*kept)) == 0)
 			kept[n_kept++] = (int)fd;
 	if (d)
 		(void)closedir(d);
@@ -48,5 +49,7 @@ void fs_inherited_close(const struct cfg *cfg)
 			return;
 	for (size_t i = 0; i < n_kept; i++)
 		(void)close(kept[i]); /* it was never written to */
-	n_kept = 0;
+	free(kept);
+	kept = NULL;
+	n_kept = cap_kept = 0;
 }

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
@@ -59,6 +60,9 @@ struct live {
 	bool stopping;           /* lock: the watcher ends, and nothing is opened any more */
 	struct stat last;        /* lock: of the source when last opened */
 	bool used;               /* lock: somebody asked for something since the last look */
+
+	/* References that the kernel has to inodes of epochs whose numbers end in the index. */
+	_Atomic int64_t told[LIVE_EPOCHS];
 
 	/* Set before the watcher. Apart from `used`, as compilers read neighbours together. */
 	int64_t far_ms; /* between two looks at a source that is far; 0: never */
@@ -166,6 +170,19 @@ static void close_epoch(struct live_epoch *ep)
 	free(ep);
 }
 
+/* next_number - of the next epoch: none that an inode number of the kernel may be taken for. */
+static int next_number(const struct live *l, uint64_t *ret, struct err *e)
+{
+	for (uint64_t n = l->next_number; n < l->next_number + LIVE_EPOCHS; n++)
+		if (atomic_load(&l->told[n % LIVE_EPOCHS]) <= 0) {
+			*ret = n;
+			return 0;
+		}
+	return err_set(e, -EMFILE,
+		       "files of %d older states of '%s' are still open: close some of them",
+		       LIVE_EPOCHS, l->path);
+}
+
 static int open_epoch(struct live *l, struct live_epoch **ret, struct err *e)
 {
 	struct live_epoch *ep = alloc_array(1, sizeof(*ep));
@@ -173,12 +190,14 @@ static int open_epoch(struct live *l, struct live_epoch **ret, struct err *e)
 
 	if (!ep)
 		return err_nomem(e);
-	rc = l->open(l->open_arg, &ep->source, &ep->view, e);
+	rc = next_number(l, &ep->number, e);
+	if (rc == 0)
+		rc = l->open(l->open_arg, &ep->source, &ep->view, e);
 	if (rc < 0) {
 		free(ep);
 		return rc;
 	}
-	ep->number = l->next_number++;
+	l->next_number = ep->number + 1;
 	*ret = ep;
 	return 0;
 }
@@ -201,7 +220,7 @@ static void wait_locked(struct live *l)
 
 static bool belongs(const struct live_epoch *ep, uint64_t ino)
 {
-	return ino == LIVE_ROOT || ino >> 54 == (ep->number & 1023);
+	return ino == LIVE_ROOT || ino >> 54 == ep->number % LIVE_EPOCHS;
 }
 
 /* take - past: NULL when only the current epoch will do. */
@@ -253,6 +272,18 @@ void live_put(struct live *l, struct live_epoch *ep)
 	if (--ep->requests == 0 && (l->state != CURRENT || ep == l->past))
 		(void)pthread_cond_broadcast(&l->moved);
 	(void)pthread_mutex_unlock(&l->lock);
+}
+
+void live_told(struct live *l, const struct live_epoch *ep, int64_t n)
+{
+	if (!ep->view->follows)
+		atomic_fetch_add(&l->told[ep->number % LIVE_EPOCHS], n);
+}
+
+void live_forgotten(struct live *l, uint64_t ino, uint64_t n)
+{
+	if (ino != LIVE_ROOT)
+		atomic_fetch_sub(&l->told[ino >> 54], (int64_t)n);
 }
 
 static void signal_fd(int fd)

@@ -9,13 +9,16 @@
  *   - the old epoch is closed when there is a new one; until then it answers for names only
  *
  * Inode numbers: epoch (10 bits) << 54 | the view's id; the root is 1 in every epoch. The bits
- * of the epoch that do not fit are the generation of an entry. */
+ * of the epoch that do not fit are the generation of an entry. Requests carry no generation, so an
+ * epoch never gets a number whose 10 bits are in an inode number that the kernel still holds: the
+ * descriptor of an older epoch stays ESTALE, however often the source is opened. */
 #ifndef FUSEFS_LIVE_H
 #define FUSEFS_LIVE_H
 
 #include "translate/view.h"
 
 #define LIVE_ROOT 1  /* inode number of the root directory */
+#define LIVE_EPOCHS 1024 /* that an inode number tells apart */
 
 struct live;
 
@@ -71,6 +74,11 @@ void live_put(struct live *l, struct live_epoch *ep);
 /* live_poke - a check of this epoch's source failed: look at once. */
 void live_poke(struct live *l, const struct live_epoch *ep);
 
+/* live_told - the kernel gets n entries of ep (before it has the reply), or did not get them
+ * (-n). live_forgotten - it gave up n references to an inode. For views that do not follow. */
+void live_told(struct live *l, const struct live_epoch *ep, int64_t n);
+void live_forgotten(struct live *l, uint64_t ino, uint64_t n);
+
 /* live_first - the epoch that live_new opened, for the time before requests. Borrowed. */
 const struct live_epoch *live_first(const struct live *l);
 /* live_broken - whether the source cannot be opened as it is now; *ret: its stat when it was
@@ -80,7 +88,7 @@ bool live_broken(struct live *l, struct stat *ret);
 /* live_ino - inode number of a view's id; live_id - the reverse. */
 static inline uint64_t live_ino(const struct live_epoch *ep, uint64_t id)
 {
-	return id == VIEW_ROOT ? LIVE_ROOT : (ep->number & 1023) << 54 | id;
+	return id == VIEW_ROOT ? LIVE_ROOT : (ep->number % LIVE_EPOCHS) << 54 | id;
 }
 
 static inline uint64_t live_id(uint64_t ino)

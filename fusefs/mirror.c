@@ -12,6 +12,7 @@
 #include <sys/random.h>
 
 #include "base/io.h"
+#include "base/stop.h"
 #include "fusefs/mirror_int.h"
 #include "translate/told.h"
 
@@ -535,6 +536,16 @@ static void mirror_close(struct view *v)
 	free(m);
 }
 
+/* mirror_may_open - in a writable mirror the same file is opened (w_open), with the same error. */
+static int mirror_may_open(struct view *v, uint64_t id, struct err *e)
+{
+	struct span none = {0};
+	uint8_t room[1];
+	int rc = number_of(id) ? 0 : real_read(mirror_of(v), id, 0, 0, room, &none, e);
+
+	return rc == -EACCES ? rc : 0;
+}
+
 static const struct view_ops mirror_ops = {
 	.name = "mirror",
 	.close = mirror_close,
@@ -542,6 +553,7 @@ static const struct view_ops mirror_ops = {
 	.getattr = mirror_getattr,
 	.list = mirror_list,
 	.read = mirror_read,
+	.may_open = mirror_may_open,
 	.parent = mirror_parent,
 	.readlink = mirror_readlink,
 	.xattr = mirror_xattr,
@@ -626,8 +638,9 @@ int mirror_open(const struct fs_setup *setup, struct view **ret, struct err *e)
 	*m = (struct mirror){
 		.base = {.ops = &mirror_ops, .follows = true}, .setup = setup, .fd = -1};
 	list_init(&m->handles);
+	list_init(&m->closing);
 	(void)pthread_mutex_init(&m->lock, NULL);
-	(void)pthread_cond_init(&m->moved, NULL);
+	stop_cond_init(&m->moved);
 	rc = mirror_init(m, e);
 	if (rc) {
 		mirror_close(&m->base);

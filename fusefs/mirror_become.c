@@ -99,6 +99,20 @@ int become_dataset(struct mirror *m, const struct where *dir, const char *name, 
 	return rc < 0 ? rc : 0;
 }
 
+/* in_dataset - whether a directory, or one around it, is a dataset. */
+static bool in_dataset(const struct mirror *m, const char *path)
+{
+	auto_free char *part = strdup(path);
+	bool found = !part; /* without memory nothing is made of the file */
+
+	for (char *end = part ? part + strlen(part) : NULL; end && end > part && !found;) {
+		*end = '\0';
+		found = mirror_has(m, part, NAME_PLAIN);
+		end = strrchr(part, '/');
+	}
+	return found;
+}
+
 /* where_of - the directory that a node's path is in, and its name there; free(ret->path). */
 static int where_of(struct mirror *m, const char *path, struct where *ret,
 		    const char **ret_name, struct err *e)
@@ -117,6 +131,7 @@ static int where_of(struct mirror *m, const char *path, struct where *ret,
 	ret->path = strndup(path, *ret_name > path ? (size_t)(*ret_name - path - 1) : 0);
 	ret->dev = st.st_dev;
 	ret->ino = st.st_ino;
+	ret->in_dataset = ret->path && in_dataset(m, ret->path);
 	return ret->path ? 0 : err_nomem(e);
 }
 

@@ -11,6 +11,7 @@
 #define FUSEFS_MIRROR_INT_H
 
 #include "base/list.h"
+#include "base/map.h"
 #include "fusefs/mirror.h"
 #include "fusefs/names.h"
 
@@ -19,26 +20,6 @@
 #define INNER_LIMIT ((uint64_t)1 << SLOT_SHIFT)
 #define UNKNOWN_ID (INNER_LIMIT - 1) /* in a listing: an entry that the kernel does not know */
 #define IMAGE_ID 2                   /* of the one file of a view by nc_view_open */
-
-/* map - chained hash table of structures that hold a link. */
-struct link {
-	struct link *next;
-	uint64_t hash;
-};
-
-struct map {
-	struct link **heads;
-	size_t n, n_heads; /* n_heads is 0 or a power of two */
-};
-
-/* map_add - returns 0 or -ENOMEM. */
-int map_add(struct map *m, struct link *l, uint64_t hash) NZ_MUST_USE;
-void map_remove(struct map *m, struct link *l);
-/* map_first, map_next - the links with this hash. */
-struct link *map_first(const struct map *m, uint64_t hash);
-struct link *map_next(const struct link *l);
-/* map_free - the table, not what is in it. */
-void map_free(struct map *m);
 
 /* node - a real entry that the kernel knows. It is its path and its inode: when another file
  * takes the path, that is another node. */
@@ -72,8 +53,8 @@ struct slot {
 
 	enum slot_state state;
 	bool stale; /* it changed: nothing is known of it any more */
-	bool rw;    /* OPEN: the view is a writable one, and its own judge of what it stands on:
-	             * source is NULL */
+	struct closing *rw; /* OPEN: not NULL: the view is a writable one, and its own judge of what
+	                     * it stands on: source is NULL; owned */
 	bool written; /* it was so once: commits of ours change size and time of a file */
 	uint32_t handles; /* of the users: open files */
 	struct source *source; /* OPEN; CLOSED: parked */
@@ -120,7 +101,8 @@ struct mirror {
 	uint64_t listing_clock;
 	struct walk *walks[WALKS];
 	struct list_link handles; /* of files that are open for programs that may write */
-	uint32_t closing;   /* writable views that are being closed: they have their lock still */
+	struct list_link closing; /* of writable views that are being closed: they have their
+				   * lock still */
 	bool finished;      /* they have been told that this is the end */
 };
 
@@ -216,8 +198,8 @@ void slot_forget(struct mirror *m, uint32_t number, uint64_t count);
 /* slot_if_open - the same as slot_use of one that is open; NULL: it is not. Opens nothing. */
 struct slot *slot_if_open(struct mirror *m, uint32_t number);
 /* slot_hold, slot_let_go - an open file of a writable view: the slot, which the caller uses, stays
- * open; its use goes on until slot_let_go. */
-void slot_hold(struct mirror *m, struct slot *s);
+ * open; its use goes on until slot_let_go. known: as for slot_release. */
+void slot_hold(struct mirror *m, struct slot *s, uint64_t known);
 void slot_let_go(struct mirror *m, struct slot *s);
 /* slot_end - a dataset is about to be removed or to get another name: what was written to it goes
  * into it, and its slot is stale. -EBUSY: somebody uses it. */

@@ -48,6 +48,14 @@ static int open_source(const struct mirror *m, const struct slot *s, struct sour
 	return slot_same(s, &(*ret)->ds.st) ? 0 : slot_stale(s->path, e);
 }
 
+bool closing_locked(struct mirror *m, const char *path)
+{
+	for (struct list_link *l = m->closing.next; l != &m->closing; l = l->next)
+		if (strcmp(CONTAINER_OF(l, struct closing, link)->path, path) == 0)
+			return true;
+	return false;
+}
+
 /* may_write - whether a slot's counterpart can be written to, as far as its kind tells. */
 static bool may_write(const struct mirror *m, const struct slot *s)
 {
@@ -61,6 +69,7 @@ static int open_writable(struct mirror *m, const struct slot *s, const struct fs
 {
 	auto_free char *path = mirror_join(m->setup->cfg->source, s->path);
 	const struct source_ops *of;
+	struct closing *closing;
 	struct stat st;
 	int rc;
 
@@ -73,19 +82,25 @@ static int open_writable(struct mirror *m, const struct slot *s, const struct fs
 		if (of != m->setup->hdf5)
 			return 1;
 	}
+	closing = malloc(sizeof(*closing) + strlen(s->path) + 1);
+	if (!closing)
+		return err_nomem(e);
+	memcpy(closing->path, s->path, strlen(s->path) + 1);
 	/* the one before it may have its lock still, while it is closed */
 	(void)pthread_mutex_lock(&m->lock);
-	while (m->closing > 0)
+	while (closing_locked(m, s->path))
 		(void)pthread_cond_wait(&m->moved, &m->lock);
 	(void)pthread_mutex_unlock(&m->lock);
 	rc = fs_rw_open(m->setup, path, want, &o->view, e);
+	if (rc < 0)
+		free(closing);
 	if (rc == -EROFS || rc == -EACCES || rc == -EPERM || rc == -EBUSY) {
 		log_warn("%s: it can only be read here", e ? e->msg : s->path);
 		return 1;
 	}
 	if (rc < 0)
 		return rc;
-	o->rw = true;
+	o->closing = closing;
 	return stat(path, &st) == 0 && slot_same(s, &st) ? 0 : slot_stale(s->path, e);
 }
 

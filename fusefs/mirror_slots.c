@@ -27,21 +27,22 @@ enum {
 	PATIENCE_MS = 1000,
 };
 
-/* close_written - detach_locked counted those that are writable. Closed in any case; what could not
+/* close_written - detach_locked listed those that are writable. Closed in any case; what could not
  * be put into the dataset is kept in its state directory. */
 static int close_written(struct mirror *m, const struct opened *o, struct err *e)
 {
-	int rc = o->rw && !m->finished ? o->view->write->finish(o->view, o->last, e) : 0;
+	int rc = o->closing && !m->finished ? o->view->write->finish(o->view, o->last, e) : 0;
 
 	if (o->view)
 		o->view->ops->close(o->view);
 	source_close(o->source);
-	if (!o->rw)
+	if (!o->closing)
 		return rc;
 	(void)pthread_mutex_lock(&m->lock);
-	m->closing--;
+	list_remove(&o->closing->link);
 	(void)pthread_cond_broadcast(&m->moved);
 	(void)pthread_mutex_unlock(&m->lock);
+	free(o->closing);
 	return rc;
 }
 
@@ -88,11 +89,13 @@ static void take_out(struct slot **list, size_t *n, const struct slot *s)
 /* detach_locked - take an open dataset from its slot, for close_opened. */
 static struct opened detach_locked(struct mirror *m, struct slot *s)
 {
-	struct opened o = {.source = s->source, .view = s->view, .rw = s->rw, .last = s->stale};
+	struct opened o = {
+		.source = s->source, .view = s->view, .closing = s->rw, .last = s->stale};
 
 	take_out(m->open, &m->n_open, s);
-	m->closing += s->rw;
-	s->rw = false;
+	if (s->rw)
+		list_add(&m->closing, &s->rw->link);
+	s->rw = NULL;
 	s->source = NULL;
 	s->view = NULL;
 	s->state = SLOT_CLOSED;
@@ -264,7 +267,7 @@ static struct opened retire_locked(struct mirror *m, struct slot *s)
 	struct opened o = detach_locked(m, s);
 	struct slot *parked;
 
-	if (!S_ISDIR(s->st.st_mode) || !s->known || o.rw)
+	if (!S_ISDIR(s->st.st_mode) || !s->known || o.closing)
 		return o;
 	s->source = o.source;
 	o.source = NULL;
@@ -364,11 +367,13 @@ static int not_open_locked(struct mirror *m, struct slot *s, int rc, bool again,
 	return rc;
 }
 
-/* count_closing - as detach_locked does. */
-static void count_closing(struct mirror *m, const struct opened *o)
+/* list_closing - as detach_locked does. */
+static void list_closing(struct mirror *m, const struct opened *o)
 {
+	if (!o->closing)
+		return;
 	(void)pthread_mutex_lock(&m->lock);
-	m->closing += o->rw;
+	list_add(&m->closing, &o->closing->link);
 	(void)pthread_mutex_unlock(&m->lock);
 }
 
@@ -403,7 +408,7 @@ static int open_locked(struct mirror *m, struct slot *s, struct err *e)
 	(void)pthread_mutex_unlock(&m->lock);
 	rc = open_dataset(m, s, &o, &why);
 	if (rc) {
-		count_closing(m, &o);
+		list_closing(m, &o);
 		close_opened(m, &o);
 	}
 	(void)pthread_mutex_lock(&m->lock);
@@ -413,8 +418,8 @@ static int open_locked(struct mirror *m, struct slot *s, struct err *e)
 	} else {
 		s->source = o.source;
 		s->view = o.view;
-		s->rw = o.rw;
-		s->written |= o.rw;
+		s->rw = o.closing;
+		s->written |= o.closing != NULL;
 		s->polled_ms = mirror_now_ms();
 		s->state = SLOT_OPEN;
 	}
@@ -438,7 +443,7 @@ static void pause_locked(struct mirror *m)
 {
 	struct timespec until;
 
-	(void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail with this clock */
+	(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail with this clock */
 	until.tv_nsec += ACCIDENT_MS * 1000000L;
 	if (until.tv_nsec >= 1000000000) {
 		until.tv_nsec -= 1000000000;
@@ -648,9 +653,10 @@ struct slot *slot_if_open(struct mirror *m, uint32_t number)
 	return s;
 }
 
-void slot_hold(struct mirror *m, struct slot *s)
+void slot_hold(struct mirror *m, struct slot *s, uint64_t known)
 {
 	(void)pthread_mutex_lock(&m->lock);
+	s->known += known;
 	s->handles++;
 	(void)pthread_mutex_unlock(&m->lock);
 }
@@ -747,12 +753,13 @@ void slots_free(struct mirror *m)
 {
 	for (size_t i = 0; i < m->n_slots; i++) {
 		struct slot *s = m->slots[i];
+		struct opened o;
 
 		if (!s)
 			continue;
-		m->closing += s->rw;
-		close_opened(
-			m, &(struct opened){.source = s->source, .view = s->view, .rw = s->rw});
+		o = (struct opened){.source = s->source, .view = s->view, .closing = s->rw};
+		list_closing(m, &o);
+		close_opened(m, &o);
 		slot_free(s);
 	}
 	map_free(&m->slots_by_path);

@@ -5,11 +5,21 @@
 
 #include "fusefs/mirror_int.h"
 
+/* closing - a writable dataset while its last commit runs: it has its lock still. Made when the
+ * dataset is opened, so that closing needs no memory. */
+struct closing {
+	struct list_link link; /* m->closing; lock: the mirror */
+	char path[];           /* of the dataset, below the base */
+};
+
+/* closing_locked - whether the dataset at a path is being closed. */
+bool closing_locked(struct mirror *m, const char *path);
+
 /* opened - what a dataset consists of; both NULL: nothing. */
 struct opened {
 	struct source *source;
 	struct view *view;
-	bool rw; /* the view is a writable one; there is no source */
+	struct closing *closing; /* owned; not NULL: the view is writable; there is no source */
 	bool last; /* nobody finds it again: as for view_write_ops.finish */
 };
 

@@ -82,21 +82,23 @@ static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view
 	return 0;
 }
 
-/* give_slot - a handle of a file in a slot, which stays in use. */
-static int give_slot(struct mirror *m, struct slot *s, uint64_t id, struct view_handle *ret,
-		     struct err *e)
+/* give_slot - a handle of a file in a slot, which stays in use. known: as for slot_release. */
+static int give_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t known,
+		     struct view_handle *ret, struct err *e)
 {
 	struct handle *h = alloc_array(1, sizeof(*h));
 
 	if (!h) {
 		if (s->view->write->release)
 			s->view->write->release(s->view, inner_of(id), ret->fh);
+		if (known && s->view->ops->forget)
+			s->view->ops->forget(s->view, inner_of(id), known);
 		slot_release(m, s, 0);
 		return err_nomem(e);
 	}
 	*h = (struct handle){.slot = s, .fh = ret->fh, .fd = -1};
 	remember(m, h);
-	slot_hold(m, s);
+	slot_hold(m, s, known);
 	ret->fh = (uint64_t)(uintptr_t)h;
 	return 0;
 }
@@ -115,7 +117,7 @@ static int open_in_slot(struct mirror *m, uint64_t id, int flags, struct view_ha
 	else if (writing(flags))
 		rc = write_read_only(s, e);
 	if (rc == 0 && s->rw)
-		return give_slot(m, s, id, ret, e);
+		return give_slot(m, s, id, 0, ret, e);
 	slot_release(m, s, 0);
 	return rc;
 }
@@ -156,9 +158,7 @@ static int create_in_slot(struct mirror *m, uint64_t dir, const char *name, int 
 		return rc;
 	}
 	mirror_show(s, ret_attr);
-	slot_release(m, s, 1);
-	rc = slot_use(m, number_of(dir), &s, e); /* another use, for the handle */
-	return rc ? rc : give_slot(m, s, ret_attr->id, ret, e);
+	return give_slot(m, s, ret_attr->id, 1, ret, e);
 }
 
 static int create_real(struct mirror *m, const struct where *dir, const char *name, int flags,

@@ -146,7 +146,7 @@ void call_entry(const struct call *c, const struct view_attr *a, struct fuse_ent
 {
 	*entry = (struct fuse_entry_param){
 		.ino = live_ino(c->ep, a->id),
-		.generation = c->ep->number >> 10,
+		.generation = c->ep->number / LIVE_EPOCHS,
 		.attr_timeout = call_timeout(c, a),
 		.entry_timeout = call_timeout(c, a),
 	};
@@ -178,11 +178,15 @@ void call_forget(const struct call *c, uint64_t id)
 
 void call_reply_entry(struct call *c, const struct fuse_entry_param *entry, uint64_t id)
 {
-	bool untold = fuse_reply_entry(c->req, entry) == -ENOENT;
+	bool untold;
 
+	live_told(c->fs->live, c->ep, 1);
+	untold = fuse_reply_entry(c->req, entry) == -ENOENT;
 	ops_stop_end(c); /* there is no request any more that could be given up */
-	if (untold)
-		forget(c->view, id, 1);
+	if (!untold)
+		return;
+	live_told(c->fs->live, c->ep, -1);
+	forget(c->view, id, 1);
 }
 
 bool name_fits(fuse_req_t req, const char *name)
@@ -299,15 +303,17 @@ static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 	call_end(&c);
 }
 
-/* forget_ino - only views that follow have a table of what the kernel knows. */
+/* forget_ino - views that follow have a table of what the kernel knows; live counts for others. */
 static void forget_ino(struct fs *fs, fuse_ino_t ino, uint64_t count)
 {
 	struct live_epoch *ep;
 
-	if (!fs->follows || live_get(fs->live, ino, &ep, NULL) < 0)
-		return;
-	forget(ep->view, live_id(ino), count);
-	live_put(fs->live, ep);
+	if (!fs->follows)
+		live_forgotten(fs->live, ino, count);
+	else if (live_get(fs->live, ino, &ep, NULL) == 0) {
+		forget(ep->view, live_id(ino), count);
+		live_put(fs->live, ep);
+	}
 }
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
@@ -539,6 +545,7 @@ struct listing {
 	size_t size, used;
 	uint64_t tag; /* upper bits of offsets */
 	bool plus;
+	int64_t told;  /* entries that the kernel gets an inode with */
 	bool overflow; /* a cookie that does not fit */
 };
 
@@ -561,6 +568,7 @@ static bool add(struct listing *l, const char *name, uint64_t id, bool is_dir,
 	if (n > left)
 		return false;
 	l->used += n;
+	l->told += l->plus && entry.ino;
 	return true;
 }
 
@@ -593,6 +601,15 @@ static int list(struct listing *l, uint64_t id, uint64_t off)
 	return l->used > dots ? 0 : rc; /* an error comes again when its turn comes */
 }
 
+static void reply_list(struct listing *l)
+{
+	struct call *c = l->c;
+
+	live_told(c->fs->live, c->ep, l->told);
+	if (fuse_reply_buf(c->req, l->buf, l->used) == -ENOENT)
+		live_told(c->fs->live, c->ep, -l->told);
+}
+
 static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)
 {
 	struct call c;
@@ -614,7 +631,7 @@ static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 	else
 		rc = list(&l, live_id(ino), at);
 	if (rc == 0)
-		(void)fuse_reply_buf(req, l.buf, l.used);
+		reply_list(&l);
 	else if (rc == -ESTALE)
 		reply_fail(c.fs, req, rc, false, &c.e);
 	else
@@ -666,6 +683,10 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	if (fs->uncached || c.view->follows)
 		rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
+	if (rc == 0 && c.view->ops->may_open) {
+		rc = c.view->ops->may_open(c.view, live_id(ino), &c.e);
+		c.writes = rc < 0; /* EACCES is told as it is */
+	}
 	if (rc < 0) {
 		call_fail(&c, rc, false);
 	} else {

@@ -16,6 +16,7 @@
 #include "base/io.h"
 #define LOG_COMPONENT LOG_WRITE
 #include "base/log.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "mountcfg/address.h"
 #include "translate/store_view.h"
@@ -28,6 +29,7 @@
 
 /* noted - what a document was. */
 struct noted {
+	struct link link; /* by key */
 	char *key;        /* owned */
 	uint64_t version; /* 0: nothing */
 	uint64_t *puts;   /* owned: sums of what commits put that were begun since, n_puts */
@@ -42,8 +44,9 @@ struct rw_keys {
 	struct stat st;
 	size_t above; /* bytes of the address's own key, with its '/' */
 	pthread_mutex_t lock;
-	struct noted *noted; /* lock */
-	size_t n, cap;       /* lock */
+	struct map by_key;    /* lock */
+	struct noted **noted; /* lock; owned */
+	size_t n, cap;        /* lock */
 	char **put;          /* n_put keys that the last commit put; owned */
 	size_t n_put;
 };
@@ -52,10 +55,11 @@ struct rw_keys {
 
 static struct noted *find(struct rw_keys *k, const char *key)
 {
-	for (size_t i = 0; i < k->n; i++)
-		if (strcmp(k->noted[i].key, key) == 0)
-			return &k->noted[i];
-	return NULL;
+	struct link *l = map_first(&k->by_key, str_hash(key, strlen(key)));
+
+	while (l && strcmp(CONTAINER_OF(l, struct noted, link)->key, key) != 0)
+		l = map_next(l);
+	return l ? CONTAINER_OF(l, struct noted, link) : NULL;
 }
 
 static bool has_put(const struct noted *x, uint64_t sum)
@@ -81,17 +85,23 @@ static void free_noted(struct noted *x)
 {
 	free(x->key);
 	free(x->puts);
+	free(x);
 }
 
 static int add(struct rw_keys *k, const char *key, uint64_t version)
 {
-	char *copy = strdup(key);
+	struct noted *x = alloc_array(1, sizeof(*x));
 
-	if (!copy || grow_array(&k->noted, &k->cap, k->n + 1, sizeof(*k->noted)) < 0) {
-		free(copy);
+	if (!x)
+		return -ENOMEM;
+	x->key = strdup(key);
+	x->version = version;
+	if (!x->key || grow_array(&k->noted, &k->cap, k->n + 1, sizeof(*k->noted)) < 0 ||
+	    map_add(&k->by_key, &x->link, str_hash(key, strlen(key))) < 0) {
+		free_noted(x);
 		return -ENOMEM;
 	}
-	k->noted[k->n++] = (struct noted){.key = copy, .version = version};
+	k->noted[k->n++] = x;
 	return 0;
 }
 
@@ -190,8 +200,13 @@ static int keep(struct rw_keys *k)
 	if (fd < 0)
 		return -errno;
 	buf_init(&b, BASE_MAX);
-	for (size_t i = 0; i < k->n; i++)
-		put_record(&b, "", k->noted[i].version, k->noted[i].key);
+	for (size_t i = 0; i < k->n; i++) {
+		const struct noted *x = k->noted[i];
+
+		put_record(&b, "", x->version, x->key);
+		for (size_t j = 0; j < x->n_puts; j++)
+			put_record(&b, "#", x->puts[j], x->key);
+	}
 	rc = buf_ok(&b) ? io_pwrite(fd, b.data, b.len, 0, NULL) : -ENOMEM;
 	buf_release(&b);
 	if (close(fd) < 0 && rc == 0)
@@ -238,23 +253,46 @@ static int note(struct rw_keys *k, const char *key, struct err *e)
 	return rc;
 }
 
+/* written_since - whether a document was written after a generation. */
+static bool written_since(struct rw_keys *k, const struct noted *x, uint64_t generation)
+{
+	struct stage_entry s;
+
+	stage_find(k->stage, x->key, &s, NULL);
+	return s.kind == STAGE_DATA && s.generation > generation;
+}
+
 /* forget - what was put is what the store has: only what was written meanwhile is still for
- * something else, and for that it is what was put. */
+ * something else, and for that it is what was put. The store is asked without the lock, which
+ * every close of a document needs; of what it does not say, or was written just now, the sums of
+ * what was put are kept. */
 static void forget(struct rw_keys *k, uint64_t generation)
 {
 	size_t n = 0;
 
 	(void)pthread_mutex_lock(&k->lock);
 	for (size_t i = 0; i < k->n; i++) {
-		struct noted *x = &k->noted[i];
-		struct stage_entry s;
+		struct noted *x = k->noted[i]; /* freed by commits only */
+		uint64_t version;
+		int rc;
 
-		stage_find(k->stage, x->key, &s, NULL);
-		if ((s.kind == STAGE_DATA && s.generation > generation) &&
-		    version_of(k, x->key, &x->version, NULL) == 0) {
+		if (!written_since(k, x, generation))
+			continue;
+		(void)pthread_mutex_unlock(&k->lock);
+		rc = version_of(k, x->key, &version, NULL);
+		(void)pthread_mutex_lock(&k->lock);
+		if (rc == 0) {
+			x->version = version;
 			x->n_puts = 0;
-			k->noted[n++] = *x;
+		}
+	}
+	for (size_t i = 0; i < k->n; i++) {
+		struct noted *x = k->noted[i];
+
+		if (written_since(k, x, generation)) {
+			k->noted[n++] = x;
 		} else {
+			map_remove(&k->by_key, &x->link);
 			free_noted(x);
 		}
 	}
@@ -537,8 +575,9 @@ void rw_keys_close(struct rw_keys *k)
 	if (!k)
 		return;
 	for (size_t i = 0; i < k->n; i++)
-		free_noted(&k->noted[i]);
+		free_noted(k->noted[i]);
 	free(k->noted);
+	map_free(&k->by_key);
 	free_texts(k->put, k->n_put);
 	(void)pthread_mutex_destroy(&k->lock);
 	free(k);

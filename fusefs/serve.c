@@ -311,12 +311,12 @@ static void await_signal(void)
 
 int fs_serve_http(const struct fs_setup *setup)
 {
-	struct serve s = {.setup = setup, .fd = -1, .origin = "*"};
+	struct serve s = {.setup = setup, .fd = -1};
 	struct err e = ERR_INIT;
 	int status;
 
-	if (setup->cfg->origin)
-		s.origin = strcmp(setup->cfg->origin, "none") == 0 ? NULL : setup->cfg->origin;
+	if (setup->cfg->origin && strcmp(setup->cfg->origin, "none") != 0)
+		s.origin = setup->cfg->origin;
 	if (fs_init(&s.fs, &e) < 0) {
 		log_error("%s", e.msg);
 		return 1;

@@ -32,6 +32,17 @@ void serve_drop(struct live_epoch *ep, uint64_t id)
 		ep->view->ops->forget(ep->view, id, 1);
 }
 
+void serve_let_go(struct serve *s, uint64_t ino, uint64_t epoch)
+{
+	struct live_epoch *ep;
+
+	if (live_get(s->fs.live, ino, &ep, NULL) < 0)
+		return;
+	if (ep->number == epoch)
+		serve_drop(ep, live_id(ino));
+	live_put(s->fs.live, ep);
+}
+
 int serve_find(struct live_epoch *ep, const struct http_path *p, struct view_attr *ret,
 	       struct err *e)
 {
@@ -92,13 +103,8 @@ struct body {
 static void body_free(void *arg)
 {
 	struct body *b = arg;
-	struct live_epoch *ep;
 
-	if (live_get(b->s->fs.live, b->ino, &ep, NULL) == 0) {
-		if (ep->number == b->epoch)
-			serve_drop(ep, live_id(b->ino));
-		live_put(b->s->fs.live, ep);
-	}
+	serve_let_go(b->s, b->ino, b->epoch);
 	free(b->room);
 	free(b);
 }
@@ -314,7 +320,7 @@ static int in_epoch(struct ask *a, struct live_epoch *ep, const struct http_path
 	else if (!p->is_dir)
 		rc = add_slash(a, e);
 	else
-		rc = serve_listing(a, ep, &attr, e);
+		rc = serve_listing(a, ep, &attr, &held, e);
 	if (held)
 		serve_drop(ep, attr.id);
 	return rc;

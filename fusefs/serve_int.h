@@ -58,11 +58,15 @@ int serve_text(struct ask *a, unsigned int status, const char *type, struct buf 
 int serve_find(struct live_epoch *ep, const struct http_path *p, struct view_attr *ret,
 	       struct err *e) NZ_MUST_USE;
 void serve_drop(struct live_epoch *ep, uint64_t id);
+/* serve_let_go - serve_drop for an answer that is sent without its epoch: ino is dropped if the
+ * epoch of that number is still current. */
+void serve_let_go(struct serve *s, uint64_t ino, uint64_t epoch);
 /* serve_unchanged - 0, or -ESTALE when the source is not what ep opened. */
 int serve_unchanged(struct live_epoch *ep, struct err *e) NZ_MUST_USE;
 
-/* serve_listing - the page of a directory, for people and for programs that look for links. */
-int serve_listing(struct ask *a, struct live_epoch *ep, const struct view_attr *dir,
+/* serve_listing - the page of a directory, for people and for programs that look for links. *held
+ * becomes false when the response has taken dir over and drops it when the page is sent. */
+int serve_listing(struct ask *a, struct live_epoch *ep, const struct view_attr *dir, bool *held,
 		  struct err *e) NZ_MUST_USE;
 
 #endif

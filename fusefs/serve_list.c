@@ -14,7 +14,7 @@ enum {
 /* listing - a directory on its way to a client. */
 struct listing {
 	struct serve *s;
-	uint64_t ino, epoch; /* of the directory */
+	uint64_t ino, epoch; /* of the directory, which is held */
 	uint64_t cookie;     /* where to go on */
 	struct buf text;     /* made, and not taken yet */
 	size_t taken;        /* of it */
@@ -60,11 +60,27 @@ static int make(struct listing *l, struct live_epoch *ep, struct err *e)
 	return rc;
 }
 
+/* make_more - make, for a page whose beginning is sent already. */
+static int make_more(struct listing *l, struct err *e)
+{
+	struct live_epoch *ep;
+	int rc = live_get(l->s->fs.live, l->ino, &ep, e);
+
+	if (rc < 0)
+		return rc;
+	rc = ep->number == l->epoch
+		     ? make(l, ep, e)
+		     : err_set(e, -ESTALE, "the source changed while it was listed");
+	if (rc == -ESTALE)
+		live_poke(l->s->fs.live, ep);
+	live_put(l->s->fs.live, ep);
+	return rc;
+}
+
 static ssize_t listing_read(void *arg, uint64_t pos, char *out, size_t max)
 {
 	struct listing *l = arg;
 	struct err e = ERR_INIT;
-	struct live_epoch *ep;
 	size_t n;
 	int rc;
 
@@ -72,13 +88,12 @@ static ssize_t listing_read(void *arg, uint64_t pos, char *out, size_t max)
 	if (l->taken == l->text.len && !l->ended) {
 		buf_clear(&l->text);
 		l->taken = 0;
-		rc = live_get(l->s->fs.live, l->ino, &ep, &e);
-		if (rc < 0)
+		rc = make_more(l, &e);
+		if (rc < 0) {
+			if (rc != -ESTALE)
+				reply_log(&l->s->fs, &e);
 			return MHD_CONTENT_READER_END_WITH_ERROR;
-		rc = ep->number == l->epoch ? make(l, ep, &e) : -ESTALE;
-		live_put(l->s->fs.live, ep);
-		if (rc < 0)
-			return MHD_CONTENT_READER_END_WITH_ERROR;
+		}
 	}
 	n = l->text.len - l->taken;
 	if (n == 0)
@@ -90,12 +105,19 @@ static ssize_t listing_read(void *arg, uint64_t pos, char *out, size_t max)
 	return (ssize_t)n;
 }
 
+static void listing_release(struct listing *l)
+{
+	buf_release(&l->text);
+	free(l);
+}
+
+/* listing_free - the page is sent, or its client is gone. */
 static void listing_free(void *arg)
 {
 	struct listing *l = arg;
 
-	buf_release(&l->text);
-	free(l);
+	serve_let_go(l->s, l->ino, l->epoch);
+	listing_release(l);
 }
 
 static void put_head(struct listing *l, const char *path)
@@ -108,7 +130,8 @@ static void put_head(struct listing *l, const char *path)
 	buf_puts(&l->text, "</h1>\n<ul>\n");
 }
 
-int serve_listing(struct ask *a, struct live_epoch *ep, const struct view_attr *dir, struct err *e)
+int serve_listing(struct ask *a, struct live_epoch *ep, const struct view_attr *dir, bool *held,
+		  struct err *e)
 {
 	struct listing *l = alloc_array(1, sizeof(*l));
 	struct MHD_Response *r;
@@ -122,15 +145,16 @@ int serve_listing(struct ask *a, struct live_epoch *ep, const struct view_attr *
 	put_head(l, a->rest);
 	rc = make(l, ep, e);
 	if (rc < 0) {
-		listing_free(l);
+		listing_release(l);
 		return rc;
 	}
 	r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, ROOM, listing_read, l,
 					      listing_free);
 	if (!r) {
-		listing_free(l);
+		listing_release(l);
 		return err_nomem(e);
 	}
+	*held = false;
 	return serve_queue(a, MHD_HTTP_OK,
 			   serve_header(r, "Content-Type", "text/html; charset=utf-8"), e);
 }

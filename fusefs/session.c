@@ -17,6 +17,7 @@
 #include "base/child.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/stop.h"
 #include "base/str.h"
 #include "codecs/decoder.h"
 #include "fusefs/concat.h"
@@ -408,7 +409,7 @@ static void wake_until_done(struct server *s)
 	(void)pthread_mutex_lock(&s->lock);
 	while (!s->done) {
 		(void)pthread_kill(s->main_thread, SIGUSR2);
-		(void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail */
+		(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail */
 		until.tv_nsec += 50 * 1000 * 1000;
 		if (until.tv_nsec >= 1000 * 1000 * 1000) {
 			until.tv_nsec -= 1000 * 1000 * 1000;
@@ -697,7 +698,7 @@ int fs_serve(const struct fs_setup *setup, int report_fd, int mounter)
 		return 1;
 	}
 	(void)pthread_mutex_init(&s.lock, NULL);
-	(void)pthread_cond_init(&s.done_cond, NULL);
+	stop_cond_init(&s.done_cond);
 	fuse_set_log_func(log_fuse);
 	log_limited();
 	rc = prepare(&s, &e);

@@ -77,11 +77,14 @@ int workers_run(const struct workers *w, struct err *e)
 	n = start(w, v, e);
 	while (*w->running > 0) {
 		wait_a_moment(w);
-		if (*w->running > 0)
-			w->moment(w->arg);
+		if (*w->running == 0)
+			break;
+		(void)pthread_mutex_unlock(w->lock);
+		w->moment(w->arg);
+		(void)pthread_mutex_lock(w->lock);
 	}
-	w->moment(w->arg);
 	(void)pthread_mutex_unlock(w->lock);
+	w->moment(w->arg);
 	for (uint32_t i = 0; i < n; i++) {
 		(void)pthread_join(v[i].thread, NULL);
 		free(v[i].room);
@@ -89,4 +92,34 @@ int workers_run(const struct workers *w, struct err *e)
 	free(v);
 	(void)pthread_cond_destroy(w->tick);
 	return n > 0 ? 0 : e ? e->code : -EAGAIN;
+}
+
+void room_init(struct room *r, uint64_t max)
+{
+	*r = (struct room){.max = max};
+	(void)pthread_mutex_init(&r->lock, NULL); /* neither can fail without attributes */
+	(void)pthread_cond_init(&r->freed, NULL);
+}
+
+void room_end(struct room *r)
+{
+	(void)pthread_cond_destroy(&r->freed);
+	(void)pthread_mutex_destroy(&r->lock);
+}
+
+void room_hold(struct room *r, uint64_t n)
+{
+	(void)pthread_mutex_lock(&r->lock);
+	while (r->held > 0 && (n > r->max || r->held > r->max - n))
+		(void)pthread_cond_wait(&r->freed, &r->lock);
+	r->held += n;
+	(void)pthread_mutex_unlock(&r->lock);
+}
+
+void room_give(struct room *r, uint64_t n)
+{
+	(void)pthread_mutex_lock(&r->lock);
+	r->held -= n;
+	(void)pthread_cond_broadcast(&r->freed);
+	(void)pthread_mutex_unlock(&r->lock);
 }

@@ -16,10 +16,24 @@ struct workers {
 	uint32_t *running;        /* lock: threads that have not ended */
 	/* work - in thread i, below n, without the lock. */
 	void (*work)(void *arg, uint32_t i, uint8_t *room);
-	/* moment - about ten times a second, and once when all have ended; with the lock. */
+	/* moment - about ten times a second, and once when all have ended; without the lock, as
+	 * what it does may take its time. */
 	void (*moment)(void *arg);
 	void *arg;
 };
+
+/* room - memory that threads hold at a time: no more than max, or what one of them needs. */
+struct room {
+	pthread_mutex_t lock;
+	pthread_cond_t freed;
+	uint64_t max, held;
+};
+
+void room_init(struct room *r, uint64_t max);
+void room_end(struct room *r);
+/* room_hold - wait until n bytes may be held; finish with room_give. */
+void room_hold(struct room *r, uint64_t n);
+void room_give(struct room *r, uint64_t n);
 
 /* workers_run - until all threads have ended. Returns 0; when not one could be started its error,
  * and moment was called once. e is written with the lock. */

@@ -96,7 +96,7 @@ static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
 		"--help",    "--version", "--json",   "--debug",     "--verbose",
 		"--metrics", "--all",     "--config", "--no-config", "--print-config",
 		"--resume",  "--quick",   "--force",  "--port",      "--bind",
-		"--origin"};
+		"--origin",  "--verify"};
 	int took = command_flag(cfg, w, e);
 
 	if (took != 0)

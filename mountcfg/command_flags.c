@@ -13,6 +13,7 @@ static const struct flag {
 	{"--resume", CMD_RESUME, offsetof(struct cfg, resume), "STATE"},
 	{"--quick", CMD_QUICK, offsetof(struct cfg, quick), NULL},
 	{"--force", CMD_FORCE, offsetof(struct cfg, force), NULL},
+	{"--verify", CMD_VERIFY, offsetof(struct cfg, verify), NULL},
 	{"-p", CMD_SERVE, offsetof(struct cfg, port), "PORT"},
 	{"--port", CMD_SERVE, offsetof(struct cfg, port), "PORT"},
 	{"--bind", CMD_SERVE, offsetof(struct cfg, bind), "ADDR"},

@@ -47,6 +47,7 @@ struct cfg {
 	char *resume;            /* --resume STATE of check; or NULL */
 	bool quick;              /* --quick of check */
 	bool force;              /* --force of convert */
+	bool verify;             /* --verify of convert */
 	char *port;              /* -p PORT of serve; or NULL */
 	char *bind;              /* --bind ADDR of serve: what it listens on; or NULL */
 	char *origin;            /* --origin ORIGIN of serve: whose pages may read it; or NULL */

@@ -24,6 +24,7 @@ enum { /* cfg_command_row.flags */
 	CMD_QUICK = 0x200,
 	CMD_FORCE = 0x400,
 	CMD_SERVE = 0x800,
+	CMD_VERIFY = 0x1000,
 	CMD_ALL = 4,  /* has -a, in place of names */
 	CMD_FILES = 8, /* needs the configuration files, though it has no SOURCE */
 };

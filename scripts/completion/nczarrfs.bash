@@ -72,7 +72,7 @@ _nczarrfs()
 	recover) flags='--json' ;;
 	refs) flags='--json' ;;
 	check) flags='--json --quick --resume' ;;
-	convert) flags='--force --json' ;;
+	convert) flags='--force --json --verify' ;;
 	serve) flags='--bind --origin -p' ;;
 	status) flags='--json' ;;
 	log) flags='' ;;

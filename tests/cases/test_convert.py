@@ -288,6 +288,40 @@ def test_goes_on(t):
         assert np.array_equal(values(t.path("c.nc"))["v"], data)
 
 
+def test_verify(t):
+    """SEMANTICS K11: a damaged chunk that passes; without --verify its bytes are copied."""
+    source = t.path("a.nc")
+    make_h5(source)
+    with h5py.File(source) as f:
+        got = f["v"].id.get_chunk_info_by_coord((10, 20))
+        summed = f["g/w"].id.get_chunk_info_by_coord((7, 0)).byte_offset
+    for dest in ("b.zarr", "b.zip", "b.nc"):
+        assert convert(t, "--verify", source, t.path(dest))["bytes"] > 0
+    with open(source, "r+b") as f:
+        f.seek(got.byte_offset + got.size // 2)
+        f.write(b"\xff\xff\xff\xff")
+        f.seek(got.byte_offset)
+        stored = f.read(got.size)
+    convert(t, source, t.path("c.zarr"))
+    with open(t.path("c.zarr/v/1.1"), "rb") as f:
+        assert f.read() == stored
+    place = f"damaged  /v chunk 1.1, at byte {got.byte_offset}, {got.size} bytes: "
+    for dest in ("d.zarr", "d.zip", "d.nc"):
+        status, out, err = t.run(t.binary, "convert", "--verify", source, t.path(dest))
+        assert status == 1 and out == "", out
+        lines = err.splitlines()
+        assert len(lines) == 2 and lines[0].startswith("nczarrfs: " + place + "deflate"), err
+        assert lines[1] == f"nczarrfs: '{source}': 1 damaged chunk: nothing is copied", err
+        assert not os.path.exists(t.path(dest)) and left_behind(t.tmp) == []
+    with open(source, "r+b") as f:
+        f.seek(summed)
+        f.write(b"\xff" * 8)
+    convert(t, source, t.path("e.zarr"), fails="fletcher32")
+    convert(t, "--verify", source, t.path("e.zarr"), fails="2 damaged chunks: nothing is copied")
+    status, _, err = t.run(t.binary, "check", "--verify", source)
+    assert status == 2 and "--verify: not a flag of this command" in err, (status, err)
+
+
 def test_s3(t):
     source = t.path("a.nc")
     make_h5(source)

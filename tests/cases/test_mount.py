@@ -3,9 +3,11 @@ leaks, many readers."""
 import errno
 import json
 import os
+import select
 import shutil
 import signal
 import stat
+import subprocess
 import threading
 import time
 
@@ -457,3 +459,22 @@ def test_external_links_below_root(t):
         t.call(check, m.path, ["ok"])
     with t.mount(path, "link_root=" + inside) as m:
         t.call(check, m.path, ["near", "ok"])
+
+
+def test_inherited(t):
+    """A mount in the background gives up all descriptors that its starter had open."""
+    path, mnt = sample(t.path("a.h5")), t.path("inherits")
+    os.mkdir(mnt)
+    end, own = os.pipe()
+    given = [os.dup(own) for _ in range(400)]
+    subprocess.run([t.binary, path, mnt], pass_fds=given, check=True, stdin=subprocess.DEVNULL,
+                   timeout=60 * t.slow)
+    try:
+        for fd in (own, *given):
+            os.close(fd)
+        assert select.select([end], [], [], 30 * t.slow)[0], "the server has one of them open"
+        assert os.read(end, 1) == b""
+    finally:
+        os.close(end)
+        ok, text = mounts.unmount(mnt)
+        assert ok, text

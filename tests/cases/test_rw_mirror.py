@@ -366,3 +366,24 @@ def test_recover_directory_in_part(t):
     os.unlink(d + "/k.nc")
     status, out, err = t.run(t.binary, "recover", d)
     assert status == 1 and d + "/.k.nc.nczarrfs" in err, out + err
+
+
+def work_moved(d, m):
+    for place in ("b.zarr", "b.zarr/v"):
+        before = os.listdir(f"{d}/{place}")
+        with open(m + "/x.nc", "wb") as f:
+            with open(d + "/../whole.nc", "rb") as whole:
+                f.write(whole.read())
+            os.rename(m + "/x.nc", f"{m}/{place}/x.nc")
+        names(f"{d}/{place}", *before, "x.nc")
+        check_nc(f"{d}/{place}/x.nc", 3)
+        os.unlink(f"{m}/{place}/x.nc")
+
+
+def test_moved_while_open(t):
+    """A new file that is moved into a Zarr tree while a program writes to it stays a file."""
+    d = folder(t)
+    t.call(nc, t.path("whole.nc"), 3)
+    t.call(tree, d + "/b.zarr", 1)
+    with t.mount(d, "rw") as m:
+        t.call(work_moved, d, m.path)

@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -314,6 +316,195 @@ static void test_mix(void **state)
 	assert_true(same_mix(0, 0) != same_mix(0, 1));
 }
 
+/* ---- what may take its time is done without the lock that threads share ---- */
+
+static pthread_mutex_t *shared; /* it knows who has it */
+static atomic_int asked;
+
+static void must_be_free(void)
+{
+	assert_int_equal(pthread_mutex_lock(shared), 0); /* EDEADLK: this thread has it */
+	(void)pthread_mutex_unlock(shared);
+	atomic_fetch_add(&asked, 1);
+}
+
+static void share(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t attr;
+
+	(void)pthread_mutexattr_init(&attr);
+	(void)pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+	assert_int_equal(pthread_mutex_init(lock, &attr), 0);
+	(void)pthread_mutexattr_destroy(&attr);
+	shared = lock;
+	atomic_store(&asked, 0);
+}
+
+static int fake_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret,
+		     struct err *e)
+{
+	(void)s;
+	(void)array;
+	(void)e;
+	must_be_free();
+	*ret = from;
+	return 0;
+}
+
+static int fake_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		       struct err *e)
+{
+	(void)s;
+	(void)array;
+	(void)linear;
+	(void)e;
+	*ret = (struct chunk_ref){.where = CHUNK_RANGE, .len = 1};
+	return 0;
+}
+
+static void check_tick(void *arg, struct check_at at, uint64_t taken)
+{
+	uint64_t *ret = arg;
+
+	must_be_free();
+	assert_true(at.array <= 3);
+	*ret = taken;
+}
+
+static void test_check_lock(void **state)
+{
+	static const struct source_ops ops = {.next = fake_next, .locate = fake_locate};
+	struct cfg cfg = {.quick = true};
+	const struct fs_setup setup = {.cfg = &cfg};
+	uint64_t taken = 0;
+	struct err e = ERR_INIT;
+	struct sample s;
+
+	(void)state;
+	sample(&s);
+	s.source.ops = &ops;
+	s.c.setup = &setup;
+	s.c.n_workers = 3;
+	share(&s.c.lock);
+	assert_int_equal(check_run(&s.c, check_tick, &taken, &e), 0);
+	assert_int_equal(taken, 300);
+	assert_int_equal(s.c.chunks, 300);
+	assert_true(atomic_load(&asked) > 300);
+	(void)pthread_mutex_destroy(&s.c.lock);
+}
+
+enum { TREE_FILES = 150 };
+
+static int tree_list(struct view *v, uint64_t at, uint64_t cookie, bool want_attr,
+		     view_emit *emit, void *arg, struct err *e)
+{
+	char name[16];
+
+	(void)v;
+	(void)at;
+	(void)want_attr;
+	(void)e;
+	must_be_free();
+	for (uint64_t i = cookie; i < TREE_FILES; i++) {
+		(void)snprintf(name, sizeof(name), "%d", (int)i);
+		if (!emit(arg, name, 2 + i, false, NULL, i + 1))
+			break;
+	}
+	return 0;
+}
+
+static int tree_write(struct convert_out *o, struct convert *c, const struct convert_unit *u,
+		      uint8_t *room, uint64_t *ret, struct err *e)
+{
+	(void)o;
+	(void)c;
+	(void)room;
+	(void)e;
+	must_be_free();
+	*ret = u->id;
+	return 0;
+}
+
+static void convert_tick(void *arg, uint64_t done)
+{
+	must_be_free();
+	*(uint64_t *)arg = done;
+}
+
+static void test_convert_lock(void **state)
+{
+	static const struct view_ops view_ops = {.list = tree_list};
+	static const struct convert_out_ops out_ops = {.write = tree_write};
+	struct convert_out out = {.ops = &out_ops};
+	struct view view = {.ops = &view_ops};
+	struct convert c = {.view = &view, .out = &out, .n_workers = 3, .skip = 10};
+	uint64_t done = 0;
+	struct err e = ERR_INIT;
+
+	(void)state;
+	share(&c.lock);
+	assert_int_equal(convert_copy(&c, convert_tick, &done, &e), 0);
+	assert_int_equal(done, TREE_FILES);
+	assert_int_equal(c.files, TREE_FILES - 10);
+	assert_true(atomic_load(&asked) > TREE_FILES - 10);
+	(void)pthread_mutex_destroy(&c.lock);
+}
+
+/* ---- an archive: files are held whole, but no more of them than there is room for ---- */
+
+static atomic_int inside;
+
+static int size_attr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
+{
+	(void)v;
+	(void)e;
+	*ret = (struct view_attr){.id = id, .size = 10};
+	return 0;
+}
+
+static int one_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+		    struct span *ret, struct err *e)
+{
+	(void)v;
+	(void)id;
+	(void)e;
+	assert_int_equal(off, 0);
+	assert_int_equal(len, 10);
+	assert_int_equal(atomic_fetch_add(&inside, 1), 0);
+	for (int i = 0; i < 20; i++)
+		(void)sched_yield();
+	memset(room, 7, len);
+	*ret = (struct span){.mem = room, .len = len, .fd = -1};
+	atomic_fetch_sub(&inside, 1);
+	return 0;
+}
+
+static void test_zip_room(void **state)
+{
+	static const struct view_ops view_ops = {
+		.list = tree_list, .getattr = size_attr, .read = one_read};
+	char path[100];
+	struct cfg cfg = {.out = path, .cache_size = 15};
+	const struct fs_setup setup = {.cfg = &cfg};
+	static const struct source_ops source_ops = {.name = "fake"};
+	struct source source = {.ops = &source_ops};
+	struct view view = {.ops = &view_ops};
+	struct convert c = {.setup = &setup, .source = &source, .view = &view, .n_workers = 4};
+	uint64_t done = 0;
+	struct err e = ERR_INIT;
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/a.zip", dir);
+	share(&c.lock);
+	assert_int_equal(convert_zip(&c, &c.out, &e), 0);
+	assert_int_equal(c.out->ops->begin(c.out, &done, &e), 0);
+	assert_int_equal(convert_copy(&c, convert_tick, &done, &e), 0);
+	assert_int_equal(c.files, TREE_FILES);
+	assert_int_equal(c.bytes, TREE_FILES * 10);
+	c.out->ops->close(c.out, false);
+	(void)pthread_mutex_destroy(&c.lock);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +518,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_apart, in_dir, out_of_dir),
 		cmocka_unit_test(test_docs),
 		cmocka_unit_test(test_mix),
+		cmocka_unit_test(test_check_lock),
+		cmocka_unit_test(test_convert_lock),
+		cmocka_unit_test_setup_teardown(test_zip_room, in_dir, out_of_dir),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -275,6 +275,54 @@ static void test_poke(void **state)
 	live_put(f->live, ep);
 }
 
+/* reopen - the number of the epoch after the one now. */
+static uint64_t reopen(struct live *l)
+{
+	struct live_epoch *ep;
+	struct err e = ERR_INIT;
+	uint64_t n;
+
+	assert_int_equal(live_get(l, LIVE_ROOT, &ep, &e), 0);
+	live_poke(l, ep);
+	live_put(l, ep);
+	assert_int_equal(live_get(l, LIVE_ROOT, &ep, &e), 0);
+	n = ep->number;
+	live_put(l, ep);
+	return n;
+}
+
+/* SEMANTICS E6: 10 bits of the epoch are in an inode number. Those of an inode that the kernel
+ * holds belong to no later epoch. */
+static void test_held_inode(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_view view = {.number = 0};
+	struct live_epoch old = {.number = 1, .view = &view.view}, *ep;
+	const uint64_t ino = live_ino(&old, 5);
+	struct err e = ERR_INIT;
+	struct stat st;
+
+	/* as if a descriptor of epoch 1 were open since 1024 epochs */
+	live_told(f->live, &old, 2);
+	live_forgotten(f->live, ino, 1);
+	assert_int_equal(reopen(f->live), 2);
+	assert_int_equal(live_get(f->live, ino, &ep, &e), -ESTALE);
+	live_forgotten(f->live, ino, 1);
+
+	/* with one of every other epoch there is no number left, until one is given up */
+	for (old.number = 0; old.number < LIVE_EPOCHS; old.number++)
+		live_told(f->live, &old, 1);
+	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), 0);
+	live_poke(f->live, ep);
+	live_put(f->live, ep);
+	AWAIT(live_broken(f->live, &st));
+	assert_int_equal(live_get(f->live, LIVE_ROOT, &ep, &e), -EIO);
+	live_forgotten(f->live, ino, 1);
+	AWAIT(live_get(f->live, LIVE_ROOT, &ep, &e) == 0);
+	assert_int_equal(ep->number, LIVE_EPOCHS + 1);
+	live_put(f->live, ep);
+}
+
 static void test_same_file(void **state)
 {
 	struct fixture *f = *state;
@@ -471,6 +519,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_damaged_and_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_its_fault, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_poke, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_held_inode, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_same_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_readers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replaced_while_opened, setup, teardown),

@@ -1,4 +1,5 @@
 /* A mirrored directory: what is in it, what is added, what happens when it changes. */
+#include "fusefs/mirror_slots_int.h"
 #include "tests/unit/mirror_fake.h"
 
 static void test_real(void **state)
@@ -467,6 +468,131 @@ static void test_readers(void **state)
 	assert_true(atomic_load(&fake_most_views) <= 2 + 4);
 }
 
+/* Opening a dataset for writing waits while the same one is closed, and for no other one. */
+static void test_closing(void **state)
+{
+	const struct fixture *f = *state;
+	struct mirror *m = mirror_of(f->view);
+	struct closing *one = calloc(1, sizeof(*one) + 16);
+
+	assert_non_null(one);
+	memcpy(one->path, "sub/a.zarr", 11);
+	list_add(&m->closing, &one->link);
+	assert_true(closing_locked(m, "sub/a.zarr"));
+	assert_false(closing_locked(m, "a.zarr"));
+	assert_false(closing_locked(m, "sub/a.zarr.zip"));
+	list_remove(&one->link);
+	free(one);
+	assert_false(closing_locked(m, "sub/a.zarr"));
+}
+
+/* A file that may not be read is EACCES when it is opened, as in a writable mirror. */
+static void test_may_open(void **state)
+{
+	const struct fixture *f = *state;
+	const struct view_ops *ops = f->view->ops;
+	const bool root = geteuid() == 0;
+	struct err e = ERR_INIT;
+	uint64_t id;
+
+	put(f, "x", "one");
+	put(f, "a.nc", "FAKE a");
+	id = id_at(f, VIEW_ROOT, "x");
+	assert_int_equal(chmod(f->dir, 0755), 0);
+	assert_int_equal(ops->may_open(f->view, id, &e), 0);
+	assert_int_equal(ops->may_open(f->view, id_at(f, VIEW_ROOT, "a.zarr"), &e), 0);
+	assert_int_equal(chmod(full(f, "x"), 0), 0);
+	if (root)
+		assert_int_equal(seteuid(65534), 0);
+	assert_int_equal(ops->may_open(f->view, id, &e), -EACCES);
+	if (root)
+		assert_int_equal(seteuid(0), 0);
+}
+
+/* Waits end by a clock that cannot be set. */
+static void test_clock(void **state)
+{
+	const struct fixture *f = *state;
+	struct mirror *m = mirror_of(f->view);
+	const int64_t end = mirror_now_ms() + 20;
+	const struct timespec until = {.tv_sec = end / 1000, .tv_nsec = end % 1000 * 1000000};
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&m->lock);
+	while (rc == 0)
+		rc = pthread_cond_timedwait(&m->moved, &m->lock, &until);
+	(void)pthread_mutex_unlock(&m->lock);
+	assert_int_equal(rc, ETIMEDOUT);
+	assert_true(mirror_now_ms() >= end); /* by the other clock it was over long ago */
+}
+
+/* A view that can be written to, as far as making a file goes; its dataset changes meanwhile. */
+static struct mirror *changing;
+static int made, released;
+
+static int fake_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
+		       mode_t mode, struct view_attr *attr, struct view_handle *ret,
+		       struct err *e)
+{
+	(void)v;
+	(void)dir;
+	(void)name;
+	(void)len;
+	(void)flags;
+	(void)mode;
+	made++;
+	*attr = (struct view_attr){.id = 7};
+	*ret = (struct view_handle){.fh = 42};
+	assert_int_equal(slot_outdated(changing, changing->open[0]->number, NULL, e), -ESTALE);
+	*e = (struct err)ERR_INIT;
+	return 0;
+}
+
+static void fake_release(struct view *v, uint64_t id, uint64_t fh)
+{
+	(void)v;
+	assert_int_equal(id, 7);
+	assert_int_equal(fh, 42);
+	released++;
+}
+
+/* What a program has made it has open, and the dataset stays as long, whatever comes between. */
+static void test_create(void **state)
+{
+	static const struct view_write_ops writes = {.create = fake_create,
+						     .release = fake_release};
+	const struct fixture *f = *state;
+	struct mirror *m = mirror_of(f->view);
+	struct closing rw = {.link = {NULL, NULL}};
+	struct view_handle h = {0};
+	struct view_attr tree, a;
+	struct err e = ERR_INIT;
+	struct slot *s;
+
+	changing = m;
+	put(f, "a.nc", "FAKE a");
+	assert_int_equal(lookup(f, VIEW_ROOT, "a.zarr", &tree), 0);
+	assert_int_equal(lookup(f, tree.id, "data", &a), 0);
+	s = slot_if_open(m, number_of(tree.id));
+	assert_non_null(s);
+	s->view->write = &writes;
+	s->rw = &rw;
+	assert_int_equal(s->known, 2);
+	slot_release(m, s, 0);
+
+	assert_int_equal(mirror_write_ops.create(f->view, tree.id, "x", 1, O_WRONLY, 0600, &a, &h,
+						 &e),
+			 0);
+	assert_int_equal(made, 1);
+	assert_int_equal(s->known, 3);
+	assert_int_equal(s->handles, 1);
+	assert_int_equal(s->users, 1);
+	s->rw = NULL;
+	mirror_write_ops.release(f->view, a.id, h.fh);
+	assert_int_equal(released, 1);
+	f->view->ops->forget(f->view, a.id, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -483,6 +609,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bad, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_short, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_readers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_closing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_create, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_clock, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_may_open, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

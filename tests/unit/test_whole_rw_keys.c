@@ -358,6 +358,59 @@ static void test_written_meanwhile(void **state)
 	end(&t);
 }
 
+/* stat_closing - while the store is asked a program closes another document. */
+static struct tree *closing;
+static int (*plain_stat)(struct store *s, const char *key, struct store_stat *ret, struct err *e);
+static int closed;
+
+static int stat_closing(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	struct tree *t = closing;
+	struct err other = ERR_INIT;
+
+	closing = NULL;
+	if (t && strcmp(key, ".zgroup") == 0) {
+		assert_int_equal(staged(t, ".zattrs", "{}", &other), 0);
+		closed++;
+	}
+	closing = t;
+	return plain_stat(s, key, ret, e);
+}
+
+/* A document is closed while a commit asks the store: neither waits for the other. */
+static void test_closed_meanwhile(void **state)
+{
+	static struct store_ops ops;
+	struct err e = ERR_INIT;
+	uint64_t generation;
+	struct tree t;
+	char **left;
+	size_t n;
+
+	(void)state;
+	(void)alarm(60); /* the mutex would be taken twice */
+	begin(&t);
+	ops = *t.store->ops;
+	plain_stat = ops.stat;
+	ops.stat = stat_closing;
+	t.store->ops = &ops;
+	assert_int_equal(staged(&t, ".zgroup", OTHER, &e), 0);
+	assert_int_equal(stage_freeze(t.stage, &generation, &e), 0);
+	assert_int_equal(staged(&t, ".zgroup", GROUP, &e), 0);
+	closing = &t;
+	assert_int_equal(rw_keys_commit(t.keys, generation, &left, &n, &e), 0);
+	closing = NULL;
+	assert_true(closed > 0);
+	free(left);
+	assert_int_equal(stage_retire(t.stage, NULL, 0, &e), 0);
+	has(&t, ".zgroup", OTHER);
+	commits(&t);
+	has(&t, ".zgroup", GROUP);
+	has(&t, ".zattrs", "{}");
+	end(&t);
+	(void)alarm(0);
+}
+
 /* Damaged records say nothing; a list that is no file is an error. */
 static void test_damaged_list(void **state)
 {
@@ -438,6 +491,7 @@ int main(void)
 		cmocka_unit_test(test_next_process),
 		cmocka_unit_test(test_put_before),
 		cmocka_unit_test(test_written_meanwhile),
+		cmocka_unit_test(test_closed_meanwhile),
 		cmocka_unit_test(test_damaged_list),
 		cmocka_unit_test(test_cannot_note),
 		cmocka_unit_test(test_no_tree),
