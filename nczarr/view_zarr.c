@@ -1,10 +1,11 @@
 /* view_zarr.c - a dataset as a Zarr v2 or v3 tree of files.
  *
  * Directories, documents and chunks are computed from their ids; documents are made when they are
- * looked at, and only the one with all metadata is kept. The one thing that is found out late is
- * the width of NCZarr's padded texts, which takes reading the whole array: each array's is found
- * once, before its first document or chunk, so that everything said about the array agrees.
- * Locks: meta before text; neither is held across a callback. */
+ * looked at, and only the one with all metadata and a few large ones are kept. The one thing that
+ * is found out late is the width of NCZarr's padded texts, which takes reading the whole array:
+ * each array's is found once, before its first document or chunk, so that everything said about
+ * the array agrees.
+ * The lock is held across no reading and no callback. */
 #include "nczarr/nczarr.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/stop.h"
 #include "nczarr/emit.h"
 #include "nczarr/key.h"
 #include "nczarr/shards.h"
@@ -26,10 +28,16 @@
 
 enum { TEXT_KNOWN, TEXT_UNKNOWN, TEXT_BUSY };
 
-/* doc - a finished document, kept until the view is closed. */
+#define RECENT 4                    /* documents that are kept for the next piece of a read */
+#define RECENT_MIN ((size_t)1 << 16) /* bytes: a smaller one is read at once */
+
+/* doc - a finished document. */
 struct doc {
 	size_t len;
 	uint8_t *data;
+	enum zr_doc kind;
+	uint32_t ord;
+	_Atomic uint32_t refs; /* of zarr_view.recent, and of those that read it */
 };
 
 struct zarr_view {
@@ -41,12 +49,14 @@ struct zarr_view {
 	struct zr_emit emit;
 	bool bare; /* nothing is shown, as opts.bare has it */
 
-	pthread_mutex_t meta_lock;  /* one thread makes it */
 	_Atomic(struct doc *) meta; /* published once; owned */
+	atomic_uchar *text_state;   /* n_arrays; written under lock */
 
-	pthread_mutex_t text_lock;
-	pthread_cond_t text_cond; /* some text_state left TEXT_BUSY */
-	atomic_uchar *text_state; /* n_arrays; written under text_lock */
+	pthread_mutex_t lock;       /* of what follows; held over no reading */
+	pthread_cond_t made;        /* meta_busy, or some text_state, is not busy any more */
+	bool meta_busy;             /* a thread makes meta */
+	struct doc *recent[RECENT]; /* the next to go is next_recent */
+	uint32_t next_recent;
 };
 
 static struct zarr_view *zarr(struct view *v)
@@ -127,35 +137,36 @@ static int measure_texts(struct zarr_view *z, uint32_t ord, struct err *e)
 static int know_texts(struct zarr_view *z, uint32_t ord, struct err *e)
 {
 	atomic_uchar *state = &z->text_state[ord];
-	int rc;
+	int rc = 0;
 
 	if (atomic_load_explicit(state, memory_order_acquire) == TEXT_KNOWN)
 		return 0;
-	(void)pthread_mutex_lock(&z->text_lock);
-	while (atomic_load(state) == TEXT_BUSY)
-		(void)pthread_cond_wait(&z->text_cond, &z->text_lock);
-	if (atomic_load(state) == TEXT_KNOWN) {
-		(void)pthread_mutex_unlock(&z->text_lock);
-		return 0;
+	(void)pthread_mutex_lock(&z->lock);
+	while (rc == 0 && atomic_load(state) == TEXT_BUSY)
+		rc = stop_wait(&z->made, &z->lock, INT64_MAX);
+	if (rc || atomic_load(state) == TEXT_KNOWN) {
+		(void)pthread_mutex_unlock(&z->lock);
+		return rc ? err_set(e, rc, "given up while strings are measured") : 0;
 	}
 	atomic_store(state, TEXT_BUSY);
-	(void)pthread_mutex_unlock(&z->text_lock);
+	(void)pthread_mutex_unlock(&z->lock);
 
 	rc = measure_texts(z, ord, e);
 
-	(void)pthread_mutex_lock(&z->text_lock);
+	(void)pthread_mutex_lock(&z->lock);
 	atomic_store(state, rc ? TEXT_UNKNOWN : TEXT_KNOWN);
-	(void)pthread_cond_broadcast(&z->text_cond);
-	(void)pthread_mutex_unlock(&z->text_lock);
+	(void)pthread_cond_broadcast(&z->made);
+	(void)pthread_mutex_unlock(&z->lock);
 	return rc;
 }
 
-static void doc_free(void *arg)
+static void doc_drop(void *arg)
 {
 	struct doc *d = arg;
 
-	if (d)
-		free(d->data);
+	if (!d || atomic_fetch_sub(&d->refs, 1) > 1)
+		return;
+	free(d->data);
 	free(d);
 }
 
@@ -183,7 +194,44 @@ static int doc_make(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct 
 		return rc;
 	}
 	d->data = buf_take(&b, &d->len);
+	d->kind = kind;
+	d->ord = ord;
+	atomic_init(&d->refs, 1);
 	*ret = d;
+	return 0;
+}
+
+/* doc_get - a document, for doc_drop. A large one is read in pieces, and is not made anew for
+ * each. */
+static int doc_get(struct zarr_view *z, enum zr_doc kind, uint32_t ord, struct doc **ret,
+		   struct err *e)
+{
+	struct doc *d = NULL, *old;
+	int rc;
+
+	(void)pthread_mutex_lock(&z->lock);
+	for (uint32_t i = 0; i < RECENT && !d; i++)
+		if (z->recent[i] && z->recent[i]->kind == kind && z->recent[i]->ord == ord)
+			d = z->recent[i];
+	if (d)
+		atomic_fetch_add(&d->refs, 1);
+	(void)pthread_mutex_unlock(&z->lock);
+	*ret = d;
+	if (d)
+		return 0;
+	rc = doc_make(z, kind, ord, &d, e);
+	if (rc)
+		return rc;
+	*ret = d;
+	if (d->len < RECENT_MIN)
+		return 0;
+	atomic_fetch_add(&d->refs, 1);
+	(void)pthread_mutex_lock(&z->lock);
+	old = z->recent[z->next_recent];
+	z->recent[z->next_recent] = d;
+	z->next_recent = (z->next_recent + 1) % RECENT;
+	(void)pthread_mutex_unlock(&z->lock);
+	doc_drop(old);
 	return 0;
 }
 
@@ -194,15 +242,28 @@ static int meta_get(struct zarr_view *z, enum zr_doc kind, struct doc **ret, str
 	struct doc *d = atomic_load_explicit(&z->meta, memory_order_acquire);
 	int rc = 0;
 
-	if (!d) {
-		(void)pthread_mutex_lock(&z->meta_lock);
-		d = atomic_load(&z->meta);
-		if (!d)
-			rc = doc_make(z, kind, 0, &d, e);
-		if (!rc)
-			atomic_store_explicit(&z->meta, d, memory_order_release);
-		(void)pthread_mutex_unlock(&z->meta_lock);
+	if (d) {
+		*ret = d;
+		return 0;
 	}
+	(void)pthread_mutex_lock(&z->lock);
+	while (rc == 0 && !(d = atomic_load(&z->meta)) && z->meta_busy)
+		rc = stop_wait(&z->made, &z->lock, INT64_MAX);
+	z->meta_busy = z->meta_busy || (rc == 0 && !d);
+	(void)pthread_mutex_unlock(&z->lock);
+	if (rc)
+		return err_set(e, rc, "given up while the metadata are collected");
+	if (d) {
+		*ret = d;
+		return 0;
+	}
+	rc = doc_make(z, kind, 0, &d, e);
+	(void)pthread_mutex_lock(&z->lock);
+	if (!rc)
+		atomic_store_explicit(&z->meta, d, memory_order_release);
+	z->meta_busy = false;
+	(void)pthread_cond_broadcast(&z->made);
+	(void)pthread_mutex_unlock(&z->lock);
 	if (!rc)
 		*ret = d;
 	return rc;
@@ -212,13 +273,13 @@ static int doc_size(struct zarr_view *z, const struct zr_node *n, uint64_t *ret,
 {
 	struct doc *d = NULL;
 	bool kept = zr_doc_of_all(n->doc);
-	int rc = kept ? meta_get(z, n->doc, &d, e) : doc_make(z, n->doc, n->ord, &d, e);
+	int rc = kept ? meta_get(z, n->doc, &d, e) : doc_get(z, n->doc, n->ord, &d, e);
 
 	if (rc)
 		return rc;
 	*ret = d->len;
 	if (!kept)
-		doc_free(d);
+		doc_drop(d);
 	return 0;
 }
 
@@ -557,7 +618,7 @@ static int doc_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, 
 {
 	struct doc *d = NULL;
 	bool kept = zr_doc_of_all(n->doc);
-	int rc = kept ? meta_get(z, n->doc, &d, e) : doc_make(z, n->doc, n->ord, &d, e);
+	int rc = kept ? meta_get(z, n->doc, &d, e) : doc_get(z, n->doc, n->ord, &d, e);
 	size_t from;
 
 	if (rc)
@@ -566,7 +627,7 @@ static int doc_read(struct zarr_view *z, const struct zr_node *n, uint64_t off, 
 	*ret = (struct span){
 		.mem = d->data + from, .fd = -1, .len = (size_t)u64_min(len, d->len - from)};
 	if (!kept) {
-		ret->done = doc_free;
+		ret->done = doc_drop;
 		ret->arg = d;
 	}
 	return 0;
@@ -674,12 +735,13 @@ static void view_close(struct view *v)
 	z = zarr(v);
 	zr_shards_free(z->shards);
 	chunkio_free(z->io);
-	doc_free(atomic_load(&z->meta));
+	doc_drop(atomic_load(&z->meta));
 	free(z->text_state);
 	zr_shown_release(&z->shown);
-	(void)pthread_cond_destroy(&z->text_cond);
-	(void)pthread_mutex_destroy(&z->text_lock);
-	(void)pthread_mutex_destroy(&z->meta_lock);
+	(void)pthread_cond_destroy(&z->made);
+	(void)pthread_mutex_destroy(&z->lock);
+	for (uint32_t i = 0; i < RECENT; i++)
+		doc_drop(z->recent[i]);
 	free(z);
 }
 
@@ -761,9 +823,8 @@ int zarr_view_open(struct source *s, const struct zarr_view_options *opts, struc
 	z->opts = *opts;
 	z->bare = opts->bare && s->ds.n_arrays == 0 && s->ds.n_groups == 1 &&
 		  s->ds.groups[0].n_attrs == 0;
-	(void)pthread_mutex_init(&z->meta_lock, NULL); /* none of the three can fail with */
-	(void)pthread_mutex_init(&z->text_lock, NULL); /* default attributes */
-	(void)pthread_cond_init(&z->text_cond, NULL);
+	(void)pthread_mutex_init(&z->lock, NULL); /* cannot fail with default attributes */
+	stop_cond_init(&z->made);
 	atomic_init(&z->meta, NULL);
 
 	rc = zr_shown_init(&z->shown, &s->ds, opts, e);

@@ -143,7 +143,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(first->g.region, copy, first->g.region_size);
 	change(slice_of(data + 1, size - 1));
-	if (guest_verify(&h5_guest_kind, first->g.region, first->g.region_size, &e) < 0)
+	if (guest_verify(&h5_guest_kind, first->g.region, first->g.region_size, UINT64_MAX, &e) <
+	    0)
 		look_require(e.msg[0] != '\0');
 	else
 		seen(data[0]);
