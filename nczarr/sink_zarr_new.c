@@ -240,6 +240,7 @@ static int shape(struct zarr_sink *s, uint32_t array, const struct sink_new *how
 	if (rc < 0)
 		return err_wrap(e, rc, "%s", zs_say(&s->now->ds, array, tmp));
 	zr_grid_chunks(a, &s->grids[array]);
+	s->grids[array].keys = s->keys;
 	return 0;
 }
 

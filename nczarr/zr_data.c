@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/stop.h"
+
 int zr_data_new(struct zr_source *s, struct zr_data **ret, struct err *e)
 {
 	struct zr_data *d = alloc_array(1, sizeof(*d));
@@ -26,9 +28,11 @@ int zr_data_new(struct zr_source *s, struct zr_data **ret, struct err *e)
 	d->n_places = s->base.ds.n_arrays;
 	d->places = alloc_array(d->n_places, sizeof(*d->places));
 	d->versions = alloc_array(d->n_places, sizeof(*d->versions));
+	d->loading = alloc_array(d->n_places, sizeof(*d->loading));
+	stop_cond_init(&d->loaded);
 	d->indexes = cache_new(s->opts.max_index_bytes);
 	d->wholes = cache_new(ZR_WHOLE_KEPT);
-	if (!d->places || !d->versions || !d->indexes || !d->wholes) {
+	if (!d->places || !d->versions || !d->loading || !d->indexes || !d->wholes) {
 		zr_data_free(d);
 		return err_nomem(e);
 	}
@@ -64,10 +68,12 @@ void zr_data_free(struct zr_data *d)
 	}
 	zr_versions_release(d);
 	free(d->places);
+	free(d->loading);
 	free(d->watch.dirs);
 	cache_free(d->indexes);
 	cache_free(d->wholes);
 	(void)pthread_mutex_destroy(&d->load);
+	(void)pthread_cond_destroy(&d->loaded);
 	(void)pthread_mutex_destroy(&d->lock);
 	(void)pthread_mutex_destroy(&d->watch.lock);
 	(void)pthread_mutex_destroy(&d->watch.confirming);
@@ -187,21 +193,44 @@ static struct zr_place *make_place(struct zr_source *s, uint32_t array, struct e
 	return NULL;
 }
 
+/* load_place - the place of an array, made by one thread while others that want it wait: those that
+ * want other arrays do not. */
+static struct zr_place *load_place(struct zr_source *s, uint32_t array, struct err *e)
+{
+	_Atomic(struct zr_place *) *slot = &s->data->places[array];
+	struct zr_data *d = s->data;
+	struct zr_place *p;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&d->load);
+	while (rc == 0 && d->loading[array])
+		rc = stop_wait(&d->loaded, &d->load, INT64_MAX);
+	p = atomic_load_explicit(slot, memory_order_acquire);
+	d->loading[array] = d->loading[array] || (rc == 0 && !p);
+	(void)pthread_mutex_unlock(&d->load);
+	if (p)
+		return p;
+	if (rc) {
+		(void)err_set(e, rc, "given up while chunks are listed");
+		return NULL;
+	}
+	p = make_place(s, array, e);
+	(void)pthread_mutex_lock(&d->load);
+	if (p)
+		atomic_store_explicit(slot, p, memory_order_release);
+	d->loading[array] = false;
+	(void)pthread_cond_broadcast(&d->loaded);
+	(void)pthread_mutex_unlock(&d->load);
+	return p;
+}
+
 const struct zr_place *zr_place_of(struct zr_source *s, uint32_t array, struct err *e)
 {
 	_Atomic(struct zr_place *) *slot = &s->data->places[array];
 	struct zr_place *p = atomic_load_explicit(slot, memory_order_acquire);
 
-	if (!p) {
-		(void)pthread_mutex_lock(&s->data->load);
-		p = atomic_load_explicit(slot, memory_order_acquire);
-		if (!p) {
-			p = make_place(s, array, e);
-			if (p)
-				atomic_store_explicit(slot, p, memory_order_release);
-		}
-		(void)pthread_mutex_unlock(&s->data->load);
-	}
+	if (!p)
+		p = load_place(s, array, e);
 	if (p && p->rc < 0) {
 		(void)err_set(e, p->rc, "%s", p->why);
 		return NULL;

@@ -209,7 +209,9 @@ struct zr_data {
 	_Atomic(struct zr_place *) *places; /* n_places: arrays of the dataset */
 	_Atomic(struct zr_versions *) *versions; /* n_places: of their objects */
 	uint32_t n_places;
-	pthread_mutex_t load;               /* one thread makes a place at a time */
+	pthread_mutex_t load;               /* of loading; held over no reading */
+	pthread_cond_t loaded;              /* some array is not loading any more */
+	bool *loading;                      /* n_places: one thread makes the place of an array */
 	struct cache *indexes;              /* of shards: struct zr_index */
 	struct cache *wholes;               /* shards that had to be decoded as a whole */
 	pthread_mutex_t lock;               /* of the scratch list */
