@@ -560,17 +560,6 @@ int64_t child_now(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-int child_errno(int64_t rc)
-{
-	static const int own[] = {EBADMSG, EINVAL, ERANGE, EOPNOTSUPP, EFBIG,
-				  ENODATA, ENOMEM, EMFILE, ENFILE,     ENOSPC};
-
-	for (size_t i = 0; i < ARRAY_LEN(own); i++)
-		if (rc == -own[i])
-			return -own[i];
-	return -EIO;
-}
-
 enum child_taken child_take(int sock, void *out, size_t n, int64_t end)
 {
 	struct pollfd p = {.fd = sock, .events = POLLIN};

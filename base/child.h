@@ -11,6 +11,7 @@
 #ifndef BASE_CHILD_H
 #define BASE_CHILD_H
 
+#include <errno.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -101,7 +102,16 @@ int child_end(struct child_proc *c);
 /* child_errno - what a child may say: one of the errors that are its own, or that memory or
  * descriptors are short; all else, which the server would take for a state of the source or of the
  * request (-ENOENT, -ESTALE, -EINTR ...), is -EIO. */
-int child_errno(int64_t rc);
+static inline int child_errno(int64_t rc)
+{
+	static const int own[] = {EBADMSG, EINVAL, ERANGE, EOPNOTSUPP, EFBIG,
+				  ENODATA, ENOMEM, EMFILE, ENFILE,     ENOSPC};
+
+	for (size_t i = 0; i < ARRAY_LEN(own); i++)
+		if (rc == -own[i])
+			return -own[i];
+	return -EIO;
+}
 
 /* child_take - n bytes from it before `end` (child_now). CHILD_WRONG is for callers. */
 enum child_taken { CHILD_TAKEN, CHILD_GONE, CHILD_LATE, CHILD_WRONG };

@@ -154,6 +154,10 @@ void fs_unescape(char *s);
 bool fs_is_dead(const char *dir);
 /* fs_below - whether path is dir or lies below it; both are resolved. */
 bool fs_below(const char *path, const char *dir);
+/* fs_links_beside - whether links of a file may lead to files below its own directory: not where
+ * other users, or programs elsewhere, read what is mounted. */
+bool fs_links_beside(const struct cfg *cfg);
+
 /* fs_has_option - whether the mount was given this option, a flag. */
 bool fs_has_option(const struct cfg *cfg, const char *name);
 /* fs_explain_mount - text: what libfuse and fusermount3 printed. Returns -EIO with the line for

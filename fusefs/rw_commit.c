@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/child.h"
@@ -83,7 +84,8 @@ static void say_left(int sock, char *const *left, size_t n)
 static int confine(const struct job *job, int dir_fd, struct err *e)
 {
 	const struct sandbox_limits limits = {.memory = MEMORY, .cpu_ms = (uint64_t)COMMIT_MS};
-	const char *root = the_setup->cfg->link_root;
+	const char *root = the_setup->cfg->link_root, *slash = strrchr(job->path, '/');
+	char beside[PATH_MAX];
 	struct sandbox_path paths[PATHS_MAX] = {
 		{.path = job->path, .fd = -1, .writable = true},
 		{.fd = dir_fd, .writable = true},
@@ -92,6 +94,11 @@ static int confine(const struct job *job, int dir_fd, struct err *e)
 	};
 	size_t n = 4;
 
+	if (fs_links_beside(the_setup->cfg) && slash > job->path) {
+		(void)snprintf(beside, sizeof(beside), "%.*s", (int)(slash - job->path),
+			       job->path);
+		root = beside;
+	}
 	if (root && root[0])
 		paths[n++] = (struct sandbox_path){.path = root, .fd = -1};
 	n += codec_plugins_dirs(paths + n, PATHS_MAX - n);

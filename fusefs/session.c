@@ -52,6 +52,12 @@ struct server {
 	bool parted; /* the mount is nothing to us any more */
 };
 
+bool fs_links_beside(const struct cfg *cfg)
+{
+	return !cfg->link_root && cfg->command != CFG_SERVE &&
+	       !fs_has_option(cfg, "allow_other") && !fs_has_option(cfg, "allow_root");
+}
+
 void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 {
 	*ret = (struct source_options){
@@ -61,6 +67,7 @@ void fs_source_options(const struct cfg *cfg, struct source_options *ret)
 		.max_meta_bytes = cfg->meta_size,
 		.open_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
 		.link_root = cfg->link_root,
+		.links_beside = fs_links_beside(cfg),
 		.unlimited = cfg->unlimited,
 		.n_unlimited = cfg->n_unlimited,
 		.keep_going = cfg->hide_bad,

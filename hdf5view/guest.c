@@ -103,6 +103,11 @@ static int set_up(struct guest *g, const char *path, bool named, struct err *e)
 		g->link_root = realpath(root, NULL);
 		if (!g->link_root)
 			return err_sys(e, errno, "link_root '%.200s'", root);
+	} else if (!named && !root && g->kind->links && g->opts.links_beside &&
+		   strrchr(g->path, '/') > g->path) {
+		g->link_root = strndup(g->path, (size_t)(strrchr(g->path, '/') - g->path));
+		if (!g->link_root)
+			return err_nomem(e);
 	}
 	return g->kind->set_up ? g->kind->set_up(g, e) : 0;
 }

@@ -94,6 +94,7 @@ int guest_verify(const struct guest_kind *kind, const struct guest_model *m, siz
 /* ---- a kind ---- */
 
 struct guest_kind {
+	bool links; /* its files can lead to others */
 	/* of static lifetime. n_fds is GUEST_FDS, run calls guest_run. who: "the HDF5 library" */
 	struct child_kind child;
 

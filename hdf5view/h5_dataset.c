@@ -44,6 +44,10 @@ static int header_space(struct h5_build *b, struct found *f, struct err *e)
 	f->w.x.rank = l.rank;
 	f->w.x.extent = ext;
 	f->w.max = max;
+	/* it is as long as its sources are, which are not looked at: no length would be right */
+	for (uint32_t i = 0; i < l.rank; i++)
+		if (ext[i] == 0 && max[i] == H5S_UNLIMITED)
+			return err_set(e, -EACCES, "%s", f->w.a.unreadable);
 	return 0;
 }
 

@@ -201,6 +201,7 @@ static void before(const void *own, const void *data)
 }
 
 const struct guest_kind h5_guest_kind = {
+	.links = true,
 	.child =
 		{
 			.name = H5_WORKER_NAME,

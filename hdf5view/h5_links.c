@@ -85,8 +85,8 @@ static char *allowed(const struct h5_source *s, const char *dir, const char *nam
 	}
 	if (!s->g.link_root) {
 		(void)err_set(e, -EACCES,
-			      "it leads to the file '%.200s', and other files are "
-			      "read only below a link_root given when mounting",
+			      "it leads to the file '%.200s', and no other file is read here: -o "
+			      "link_root=DIR allows those below DIR",
 			      name);
 		return NULL;
 	}
@@ -97,8 +97,8 @@ static char *allowed(const struct h5_source *s, const char *dir, const char *nam
 	}
 	if (!below(s->g.link_root, path)) {
 		(void)err_set(e, -EACCES,
-			      "it leads to the file '%.200s', which is not below the "
-			      "link_root '%.100s'",
+			      "it leads to the file '%.200s', which is not below '%.100s' (-o "
+			      "link_root=DIR allows those below DIR)",
 			      name, s->g.link_root);
 		return NULL;
 	}

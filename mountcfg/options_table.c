@@ -120,7 +120,8 @@ const struct cfg_option cfg_options[] = {
 	{"open_timeout", OPT_UINT, "120", FIELD(open_timeout), NULL, 0, 86400,
 	 "seconds until SOURCE must be open; 0: wait for ever"},
 	{"link_root", OPT_TEXT, "DIR", FIELD(link_root), NULL, 0, 0,
-	 "follow external links of SOURCE to files below this directory"},
+	 "links of SOURCE (HDF5's, references) may lead to files below this directory; else to "
+	 "those below its own, or with allow_other to none"},
 	{"concat", OPT_TEXT, "DIM", FIELD(concat), NULL, 0, 0,
 	 "SOURCE is a pattern ('y/*.nc', quoted) or a directory: all its datasets as one, "
 	 "joined along this dimension"},

@@ -242,7 +242,8 @@ def contents(mnt):
 
 def test_leading_elsewhere(t):
     """External links, external raw data and virtual datasets, in all the ways in which one can lead
-    to the other, lead to nothing that is not below link_root; without it to nothing.
+    to the other, lead to nothing that is not below link_root; without it that is the source's own
+    directory, and with allow_other nothing.
     SECURITY S30"""
     path, good = leading(t.tmp)
 
@@ -256,7 +257,83 @@ def test_leading_elsewhere(t):
     with t.mount(path, "link_root=" + os.path.dirname(path)) as m:
         t.call(check, m.path, True)
     with t.mount(path) as m:
+        t.call(check, m.path, True)
+    with t.mount(path, "allow_other") as m:
         t.call(check, m.path, False)
+    os.mkdir(t.path("empty"))
+    with t.mount(path, "link_root=" + t.path("empty")) as m:
+        t.call(check, m.path, False)
+
+
+def _linked(path):
+    """Four arrays whose elements are in files beside this one, and one that leads out."""
+    import h5py
+    import numpy as np
+    folder = os.path.dirname(path)
+    os.chdir(folder)  # where libhdf5 puts raw data
+    os.mkdir(os.path.join(folder, "below"))
+    for i in range(3):
+        with h5py.File(os.path.join(folder, f"part{i}.h5"), "w") as f:
+            f.create_dataset("d", data=np.arange(4) + 10 * i, maxshape=(None,), chunks=(2,))
+    with h5py.File(os.path.join(folder, "below", "other.h5"), "w") as f:
+        f["d"] = np.arange(5.0)
+    with h5py.File(path, "w", libver="latest") as f:
+        fixed = h5py.VirtualLayout((3, 4), "i8")
+        for i in range(3):
+            fixed[i] = h5py.VirtualSource(f"part{i}.h5", "d", (4,))
+        f.create_virtual_dataset("fixed", fixed)
+        grows = h5py.VirtualLayout((4,), "i8", maxshape=(None,))
+        source = h5py.VirtualSource("part1.h5", "d", (4,), maxshape=(None,))
+        grows[:h5py.h5s.UNLIMITED] = source[:h5py.h5s.UNLIMITED]
+        f.create_virtual_dataset("grows", grows)
+        f["link"] = h5py.ExternalLink("below/other.h5", "/d")
+        f.create_dataset("raw", (5,), dtype="i4", external=[("raw.bin", 0, 20)])
+        f["raw"][:] = np.arange(5)
+        out = h5py.VirtualLayout((4,), "i8")
+        out[:] = h5py.VirtualSource("../outside.h5", "d", (4,))
+        f.create_virtual_dataset("out", out, fillvalue=7)
+
+
+def _as_h5py(path, mnt):
+    import h5py
+    import numpy as np
+    import zarr
+    g = zarr.open_group(mnt, mode="r")
+    os.chdir(os.path.dirname(path))
+    with h5py.File(path, "r") as f:
+        for name in ("fixed", "grows", "link", "raw"):
+            assert np.array_equal(g[name][...], f[name][...]) and f[name].size, name
+    assert g["out"].shape == (4,)
+    try:
+        g["out"][...]
+    except OSError as error:
+        assert error.errno == 5, error
+    else:
+        raise AssertionError("what leads out of the directory was filled")
+
+
+def _all_lead_nowhere(mnt):
+    for name in "fixed/0.0", "grows/0", "link/0", "raw/0", "out/0":
+        try:
+            with open(os.path.join(mnt, name), "rb") as f:
+                f.read()
+        except OSError as error:
+            assert error.errno == 5, f"{name}: {error}"
+        else:
+            raise AssertionError(f"{name} is read")
+
+
+# SECURITY S30
+def test_links_beside(t):
+    """Files that an HDF5 file leads to are read where they lie below its directory, as every HDF5
+    program does; an array that leads elsewhere is an error, and keeps its length."""
+    os.mkdir(t.path("data"))
+    path = t.path("data/linked.h5")
+    t.call(_linked, path)
+    with t.mount(path) as m:
+        t.call(_as_h5py, path, m.path)
+    with t.mount(path, "allow_other") as m:
+        t.call(_all_lead_nowhere, m.path)
 
 
 # ---- secrets ----
