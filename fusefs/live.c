@@ -239,6 +239,8 @@ static int take(struct live *l, uint64_t ino, bool *past, struct live_epoch **re
 	else if (past && l->past && l->state != CURRENT && belongs(l->past, ino) &&
 		 (l->state == BROKEN || ino == LIVE_ROOT))
 		ep = l->past;
+	else if (ino != LIVE_ROOT && l->state == BROKEN && l->past && belongs(l->past, ino))
+		rc = err_set(e, -EIO, "'%s' changed and cannot be opened", l->path);
 	else if (ino != LIVE_ROOT)
 		rc = err_set(e, -ESTALE, "'%s' changed: open the path again", l->path);
 	else if (l->state == CHANGED)

@@ -37,6 +37,16 @@ def until(condition):
         time.sleep(0.01)
 
 
+def reading(path):
+    """The errno of opening a path and reading it; 0."""
+    try:
+        with open(path, "rb") as f:
+            f.read()
+    except OSError as error:
+        return error.errno
+    return 0
+
+
 # SEMANTICS C6, E1
 def test_source_gone_or_garbage(t):
     path = write(t.path("a.h5"))
@@ -51,6 +61,11 @@ def test_source_gone_or_garbage(t):
         with open(path, "w") as f:
             f.write("garbage")
         until(lambda: refuses(array, slice(900, 910)))
+        names = sorted(os.listdir(mnt + "/v"))
+        until(lambda: reading(mnt + "/v/98") == errno.EIO)  # not before the change is noticed
+        for name in "98", "7", ".zarray":
+            assert reading(mnt + "/v/" + name) == errno.EIO, name
+        assert sorted(os.listdir(mnt + "/v")) == names and "98" in names
         os.rename(path + ".gone", path)
 
         def back():

@@ -436,7 +436,8 @@ def test_memory_of_many_chunks(t):
 
 
 def test_external_links_below_root(t):
-    """link_root lets external links be followed, and only below it."""
+    """External links are followed below the file's own directory, or below link_root; with
+    allow_other below link_root only."""
     inside, outside = t.path("in"), t.path("out")
     os.mkdir(inside)
     os.mkdir(outside)
@@ -456,9 +457,13 @@ def test_external_links_below_root(t):
         for n in names:
             read_all(mnt + "/" + n)
     with t.mount(path) as m:
-        t.call(check, m.path, ["ok"])
-    with t.mount(path, "link_root=" + inside) as m:
         t.call(check, m.path, ["near", "ok"])
+    with t.mount(path, "allow_other") as m:
+        t.call(check, m.path, ["ok"])
+    with t.mount(path, "link_root=" + inside, "allow_other") as m:
+        t.call(check, m.path, ["near", "ok"])
+    with t.mount(path, "link_root=" + outside) as m:
+        t.call(check, m.path, ["absolute", "far", "ok"])
 
 
 def test_inherited(t):
