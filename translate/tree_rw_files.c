@@ -406,6 +406,18 @@ int keep_open(struct tree *t, struct node *n, struct err *e)
 	return rc == -ESTALE ? 0 : rc;
 }
 
+void keep_undo(struct tree *t, struct node *n)
+{
+	struct work *w = n->work;
+
+	if (!w)
+		return;
+	(void)pthread_mutex_lock(&w->lock);
+	if (!w->writers && !w->dirty && !w->cut)
+		work_drop(t, w);
+	(void)pthread_mutex_unlock(&w->lock);
+}
+
 /* ---- attributes ---- */
 
 /* resize - of a file that nobody has open for writing the new content is confirmed at once. */

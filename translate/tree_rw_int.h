@@ -294,6 +294,9 @@ int handle_make(struct tree *t, struct node *n, int flags, struct view_handle *r
 void handles_free(struct tree *t);
 /* keep_open - a file is about to lose its name: who has it open keeps its content. */
 int keep_open(struct tree *t, struct node *n, struct err *e) NZ_MUST_USE;
+/* keep_undo - the file keeps its name after all: readers have it from the dataset or the stage
+ * again. Under the write lock. */
+void keep_undo(struct tree *t, struct node *n);
 
 /* check_work, check_moved - options.check for key with the content of w, or of what `from` is;
  * from is gone then, unless it stays. */
