@@ -264,18 +264,34 @@ int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struc
 
 /* ---- renaming ---- */
 
-int tree_settle(struct tree *t, const char *key, struct err *e)
+/* settle - the same with the work of a node. */
+static int settle(struct tree *t, const struct ground *g, struct work *w, const char *key,
+		  const char *to, bool stays, struct err *e)
+{
+	bool pending = w->dirty || w->cut;
+	int rc = pending && stays ? check_work(t, g, key, w, e) : 0;
+
+	if (!rc)
+		rc = check_moved(t, g, to, key, pending ? w : NULL, stays, e);
+	if (!rc && pending)
+		rc = work_stage(t, w, key, e);
+	if (!rc)
+		w->dirty = w->cut = false;
+	return rc;
+}
+
+int tree_settle(struct tree *t, const struct ground *g, const char *key, const char *to,
+		bool stays, struct err *e)
 {
 	struct node *n = node_find(t, key);
 	struct work *w = n ? n->work : NULL;
-	int rc = 0;
+	int rc;
 
-	if (w) {
+	if (!w) {
+		rc = check_moved(t, g, to, key, NULL, stays, e);
+	} else {
 		(void)pthread_mutex_lock(&w->lock);
-		if (w->dirty || w->cut)
-			rc = work_stage(t, w, key, e);
-		if (!rc)
-			w->dirty = w->cut = false;
+		rc = settle(t, g, w, key, to, stays, e);
 		(void)pthread_mutex_unlock(&w->lock);
 		if (!rc)
 			node_fresh(t, n, false);
@@ -335,14 +351,12 @@ static int link_file(struct place *p, const struct node *n, struct err *e)
 	struct tree *t = p->t;
 	struct stage_entry x;
 	struct found f;
-	int rc = tree_settle(t, n->key, e);
+	int rc = tree_settle(t, p->g, n->key, p->key, true, e);
 
 	if (!rc)
 		rc = tree_find_below(t, p->g, n->key, &f, e);
 	if (!rc && f.kind == FOUND_NOTHING)
 		rc = err_set(e, -ENOENT, "no '%.200s'", n->key);
-	if (!rc)
-		rc = check_moved(t, p->g, p->key, n->key, true, e);
 	if (rc)
 		return rc;
 	stage_find(t->stage, n->key, &x, NULL);
@@ -388,12 +402,10 @@ int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_
 static int rename_file(struct place *p, const char *to, struct err *e)
 {
 	struct node *n = node_find(p->t, p->key), *old = node_find(p->t, to);
-	int rc = tree_settle(p->t, p->key, e);
+	int rc = tree_settle(p->t, p->g, p->key, to, false, e);
 
 	if (!rc)
 		rc = tree_find_below(p->t, p->g, p->key, &p->f, e);
-	if (!rc)
-		rc = check_moved(p->t, p->g, to, p->key, false, e);
 	if (!rc && old)
 		rc = keep_open(p->t, old, e);
 	if (!rc)

@@ -591,6 +591,29 @@ static void test_refused(void **state)
 	assert_string_equal(text(f, "v/0.0"), "good!");
 }
 
+/* SEMANTICS W10: a rename or link that is refused confirms nothing under the old name either */
+static void test_refused_open(void **state)
+{
+	struct fx *f = *state;
+	struct view_handle h;
+	struct view_attr a, b;
+	struct err e = ERR_INIT;
+	uint64_t id;
+
+	f->check = no_bad;
+	assert_int_equal(open_at(f, "v/0.0", O_WRONLY | O_TRUNC, &id, &h), 0);
+	assert_int_equal(write_at(f, id, &h, 0, "bad"), 0);
+	assert_int_equal(move(f, "v/0.0", "v/new", 0), -EINVAL);
+	assert_int_equal(lookup(f, "v", &a), 0);
+	assert_int_equal(f->v->write->link(f->v, id, a.id, "tmp", 3, &b, &e), -EINVAL);
+	assert_true(stage_empty(tree_of(f->v)->stage));
+	assert_int_equal(flush(f, id, &h), -EINVAL);
+	release(f, id, &h);
+	assert_string_equal(text(f, "v/0.0"), "chunk");
+	assert_string_equal(text(f, "v/new"), "-2");
+	assert_string_equal(text(f, "v/tmp"), "-2");
+}
+
 /* files larger than the memory that they may take */
 static void test_spill(void **state)
 {
@@ -684,7 +707,7 @@ int main(void)
 		TEST(test_rename), TEST(test_rename_dir), TEST(test_refused),
 		TEST(test_spill),  TEST(test_forget),     TEST(test_link),
 		TEST(test_tail),   TEST(test_replaced),   TEST(test_listed),
-		TEST(test_full),   TEST(test_full_halfway), TEST(test_known),
+		TEST(test_full),   TEST(test_full_halfway), TEST(test_known), TEST(test_refused_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
