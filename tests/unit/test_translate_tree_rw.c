@@ -707,7 +707,8 @@ int main(void)
 		TEST(test_rename), TEST(test_rename_dir), TEST(test_refused),
 		TEST(test_spill),  TEST(test_forget),     TEST(test_link),
 		TEST(test_tail),   TEST(test_replaced),   TEST(test_listed),
-		TEST(test_full),   TEST(test_full_halfway), TEST(test_known), TEST(test_refused_open),
+		TEST(test_full),   TEST(test_full_halfway), TEST(test_known),
+		TEST(test_refused_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
