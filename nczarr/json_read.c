@@ -193,6 +193,14 @@ static void start(struct pass *p, const void *in, size_t n, size_t stop)
 	buf_init(&p->out, n > SIZE_MAX / 8 ? SIZE_MAX : 4 * n + 16);
 }
 
+/* blank - whether there is nothing but white space. */
+static bool blank(const char *p, size_t n)
+{
+	while (n && strchr(" \t\r\n", *p) && *p)
+		p++, n--;
+	return n == 0;
+}
+
 static int wrong(const struct pass *p, const char *why, struct err *e)
 {
 	size_t line = 1, column = 1;
@@ -255,6 +263,8 @@ int json_read(const void *p, size_t n, json_t **ret, struct err *e)
 	json_t *v = NULL;
 	int rc = 0;
 
+	if (blank(p, n))
+		return err_set(e, -EBADMSG, "empty");
 	(void)pthread_once(&once, set_up);
 	starved = false;
 	start(&pass, p, n, SIZE_MAX);

@@ -159,18 +159,14 @@ static int parse(struct zr_load *l, const struct buf *b, const json_t **ret, str
 	return rc;
 }
 
-/* stranger - what a document is that begins like this; NULL: nothing we know. */
-static const char *stranger(const struct buf *b)
+/* is_web_page - whether a document begins like one. */
+static bool is_web_page(const struct buf *b)
 {
 	size_t i = 0;
 
 	while (i < b->len && (b->data[i] == ' ' || (b->data[i] >= '\t' && b->data[i] <= '\r')))
 		i++;
-	if (i == b->len)
-		return "it is empty";
-	return b->data[i] == '<' ? "it is a web page or XML, not JSON: does the server answer "
-				   "like this whatever it is asked for?"
-				 : NULL;
+	return i < b->len && b->data[i] == '<';
 }
 
 /* load_doc - read and parse what st tells of; *ret stays NULL when it is gone by now. */
@@ -192,8 +188,10 @@ static int load_doc(struct zr_load *l, const char *key, const struct store_stat 
 		rc = err_nomem(&why);
 	} else if (rc == 0) {
 		rc = parse(l, &b, ret, &why);
-		if (rc == -EBADMSG && l->s->store->far && stranger(&b))
-			(void)err_set(&why, rc, "%s", stranger(&b));
+		if (rc == -EBADMSG && l->s->store->far && is_web_page(&b))
+			(void)err_set(&why, rc,
+				      "it is a web page or XML, not JSON: does the server answer "
+				      "like this whatever it is asked for?");
 		if (rc < 0)
 			(void)err_wrap(&why, rc, "'%.200s'", key);
 	}

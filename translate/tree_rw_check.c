@@ -27,7 +27,7 @@ static int over_stat(struct store *s, const char *key, struct store_stat *ret, s
 		return err_set(e, -ENOENT, "no '%.200s'", key);
 	if (strcmp(key, o->key) != 0)
 		return store_stat(o->rest, key, ret, e);
-	if (o->from)
+	if (!o->w)
 		return store_stat(o->rest, o->from, ret, e);
 	*ret = (struct store_stat){.size = o->w->size, .version = UINT64_MAX};
 	return 0;
@@ -88,7 +88,7 @@ static int over_read(struct store *s, const char *key, uint64_t off, uint8_t *ou
 
 	if (strcmp(key, o->key) != 0)
 		return store_read(o->rest, key, off, out, len, ret_version, e);
-	if (o->from)
+	if (!o->w)
 		return store_read(o->rest, o->from, off, out, len, ret_version, e);
 	rc = work_read(o->w, off, out, len, &n, e);
 	if (!rc && n != len)
@@ -106,7 +106,7 @@ static int over_get(struct store *s, const char *key, struct buf *out, struct er
 
 	if (strcmp(key, o->key) != 0)
 		return store_get(o->rest, key, out, e);
-	if (o->from)
+	if (!o->w)
 		return store_get(o->rest, o->from, out, e);
 	if (o->w->size > out->max - out->len)
 		return err_set(e, -ERANGE, "'%.200s' has %llu bytes", key,
@@ -162,7 +162,7 @@ int check_work(struct tree *t, const struct ground *g, const char *key, const st
 }
 
 int check_moved(struct tree *t, const struct ground *g, const char *key, const char *from,
-		bool stays, struct err *e)
+		const struct work *w, bool stays, struct err *e)
 {
-	return check(t, g, &(struct over){.key = key, .from = from, .stays = stays}, e);
+	return check(t, g, &(struct over){.key = key, .from = from, .w = w, .stays = stays}, e);
 }

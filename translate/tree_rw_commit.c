@@ -137,15 +137,12 @@ static void free_left(struct left *l)
 	free(l->v);
 }
 
-/* conclude - the dataset has another state: open it, and forget what is in it. */
-static int conclude(struct tree *t, const struct ground *old, uint64_t generation,
-		    struct left *l, struct err *e)
+/* forget - what is in the dataset now, as it was opened again. */
+static int forget(struct tree *t, const struct ground *old, uint64_t generation, struct left *l,
+		  struct err *e)
 {
-	int rc = grounds_renew(t->grounds, e);
+	int rc;
 
-	atomic_store(&t->lost, rc != 0);
-	if (rc)
-		return err_wrap(e, rc, "committed, but the dataset cannot be opened again");
 	l->g = grounds_get(t->grounds);
 	rc = keep_dirs(l, generation, e);
 	if (!rc)
@@ -158,6 +155,24 @@ static int conclude(struct tree *t, const struct ground *old, uint64_t generatio
 	if (!rc)
 		pins_settle(t);
 	return rc;
+}
+
+/* conclude - the dataset has another state: open it, and forget what is in it. Never -ESTALE, since
+ * no other program changed it. */
+static int conclude(struct tree *t, const struct ground *old, uint64_t generation,
+		    struct left *l, struct err *e)
+{
+	int rc = grounds_renew(t->grounds, e);
+
+	atomic_store(&t->lost, rc != 0);
+	if (rc)
+		return err_wrap(e, rc == -ESTALE ? -EIO : rc,
+				"committed, but the dataset cannot be opened again");
+	rc = forget(t, old, generation, l, e);
+	if (rc)
+		return err_wrap(e, rc == -ESTALE ? -EIO : rc,
+				"committed, but what was written stays in '%s'", t->o.dir);
+	return 0;
 }
 
 /* start_over - a commit failed. What it appended, and took away again, is not somebody else's, nor
@@ -175,7 +190,9 @@ static void start_over(struct tree *t, struct ground *g)
 	log_warn("the dataset cannot be opened again: %s", e.msg);
 }
 
-static int commit_frozen(struct tree *t, uint64_t generation, bool all, struct err *e)
+/* commit_frozen - *ret_done: the dataset has what was frozen, whatever failed afterwards. */
+static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *ret_done,
+			 struct err *e)
 {
 	struct ground *g = grounds_get(t->grounds);
 	struct left l = {.t = t};
@@ -186,6 +203,7 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, struct e
 			source_hold(g->source, true);
 		rc = t->o.commit(t->o.arg, generation, all, quiesce, t, &l.v, &l.n, e);
 		l.cap = l.n;
+		*ret_done = !rc;
 		if (!rc) {
 			quiesce(t);
 			for (size_t i = 0; i < l.n; i++)
@@ -207,6 +225,7 @@ static int commit_frozen(struct tree *t, uint64_t generation, bool all, struct e
 static int commit(struct tree *t, bool all, struct err *e)
 {
 	uint64_t generation;
+	bool done = false;
 	int rc;
 
 	if (atomic_load(&t->stale))
@@ -235,7 +254,7 @@ static int commit(struct tree *t, bool all, struct err *e)
 	tree_unlock(t);
 	if (rc)
 		return rc == -ENODATA ? 0 : rc;
-	rc = commit_frozen(t, generation, all, e);
+	rc = commit_frozen(t, generation, all, &done, e);
 	if (rc)
 		stage_thaw(t->stage);
 	resume(t);
@@ -245,7 +264,7 @@ static int commit(struct tree *t, bool all, struct err *e)
 			       "nothing is committed any more, and all that was written "
 			       "is kept in '%s'",
 			       t->o.dir);
-	} else if (rc && rc != -EAGAIN) {
+	} else if (rc && rc != -EAGAIN && !done) {
 		(void)err_wrap(e, rc, "not committed, kept in '%s'", t->o.dir);
 	}
 	return rc;

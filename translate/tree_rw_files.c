@@ -338,13 +338,35 @@ static int op_fsyncdir(struct view *v, uint64_t dir, struct err *e)
 	return rc ? rc : staged;
 }
 
+/* drop_unwritten - a document that was created or truncated and not written cannot be part of the
+ * dataset: it is what it was before. That is no fault, since programs write it next. */
+static void drop_unwritten(struct tree *t, struct node *n)
+{
+	struct work *w = n->work;
+	struct ground *g;
+	int rc = 0;
+
+	read_lock(t);
+	g = grounds_get(t->grounds);
+	(void)pthread_mutex_lock(&w->lock);
+	if (!w->writers && w->cut && !w->size && !n->gone)
+		rc = check_work(t, g, n->key, w, NULL);
+	if (rc == -EINVAL || rc == -EOPNOTSUPP)
+		work_drop(t, w);
+	(void)pthread_mutex_unlock(&w->lock);
+	ground_put(t->grounds, g);
+	tree_unlock(t);
+}
+
 /* last_writer - nobody writes a file any more: what it is, the stage says. */
 static void last_writer(struct tree *t, struct node *n)
 {
 	struct work *w = n->work;
 	struct err e = ERR_INIT;
-	int rc = flush_node(t, n, true, &e);
+	int rc;
 
+	drop_unwritten(t, n);
+	rc = flush_node(t, n, true, &e);
 	write_lock(t);
 	if (rc)
 		log_warn("'%s': %s", n->key, e.msg);
@@ -404,6 +426,18 @@ int keep_open(struct tree *t, struct node *n, struct err *e)
 	rc = tree_load(t, n, w, e);
 	(void)pthread_mutex_unlock(&w->lock);
 	return rc == -ESTALE ? 0 : rc;
+}
+
+void keep_undo(struct tree *t, struct node *n)
+{
+	struct work *w = n->work;
+
+	if (!w)
+		return;
+	(void)pthread_mutex_lock(&w->lock);
+	if (!w->writers && !w->dirty && !w->cut)
+		work_drop(t, w);
+	(void)pthread_mutex_unlock(&w->lock);
 }
 
 /* ---- attributes ---- */

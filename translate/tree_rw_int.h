@@ -269,9 +269,10 @@ int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_
 	      struct view_attr *ret, struct err *e);
 int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
 		const char *to_name, size_t to_len, unsigned flags, struct err *e);
-/* tree_settle - what was written to a file that gets another name, before it was closed, is staged;
- * not checked, since that is not its name any more. Under the write lock. */
-int tree_settle(struct tree *t, const char *key, struct err *e) NZ_MUST_USE;
+/* tree_settle - check a file for the name that it gets, and for the one that it has where that
+ * stays; then stage what was written to it before it is closed. Under the write lock. */
+int tree_settle(struct tree *t, const struct ground *g, const char *key, const char *to,
+		bool stays, struct err *e) NZ_MUST_USE;
 /* rename_dir - both are directories, `to` an empty one or nothing. Under the write lock. */
 int rename_dir(struct tree *t, const struct ground *g, const char *from, const char *to,
 	       struct err *e) NZ_MUST_USE;
@@ -294,13 +295,16 @@ int handle_make(struct tree *t, struct node *n, int flags, struct view_handle *r
 void handles_free(struct tree *t);
 /* keep_open - a file is about to lose its name: who has it open keeps its content. */
 int keep_open(struct tree *t, struct node *n, struct err *e) NZ_MUST_USE;
+/* keep_undo - the file keeps its name after all: readers have it from the dataset or the stage
+ * again. Under the write lock. */
+void keep_undo(struct tree *t, struct node *n);
 
-/* check_work, check_moved - options.check for key with the content of w, or of what `from` is;
- * from is gone then, unless it stays. */
+/* check_work, check_moved - options.check for key with the content of w, or, where w is NULL, of
+ * what `from` is; from is gone then, unless it stays. */
 int check_work(struct tree *t, const struct ground *g, const char *key, const struct work *w,
 	       struct err *e) NZ_MUST_USE;
 int check_moved(struct tree *t, const struct ground *g, const char *key, const char *from,
-		bool stays, struct err *e) NZ_MUST_USE;
+		const struct work *w, bool stays, struct err *e) NZ_MUST_USE;
 
 /* ---- the root: tree_rw_root.c ---- */
 

@@ -89,10 +89,8 @@ static int move_file(const struct move *m, const char *from, const char *to, str
 	struct stage *s = m->t->stage;
 	struct stage_entry x;
 	struct found f;
-	int rc = tree_settle(m->t, from, e);
+	int rc = tree_settle(m->t, m->g, from, to, false, e);
 
-	if (!rc)
-		rc = check_moved(m->t, m->g, to, from, false, e);
 	if (rc)
 		return rc;
 	stage_find(s, from, &x, NULL);

@@ -57,7 +57,14 @@ static int enter(struct place *p, struct view *v, uint64_t dir, const char *name
 	return rc;
 }
 
-/* shown - the node of an entry, for the kernel. */
+/* show - give the kernel the node of an entry that was found. */
+static void show(struct place *p, struct node *n, struct view_attr *ret)
+{
+	tree_attr(p->t, p->g, n, &p->f, ret);
+	node_known(p->t, n);
+}
+
+/* shown - the same for one that was just made. */
 static int shown(struct place *p, struct node *n, struct view_attr *ret, struct err *e)
 {
 	int rc = tree_find(p->t, p->g, n->key, &p->f, e);
@@ -66,8 +73,7 @@ static int shown(struct place *p, struct node *n, struct view_attr *ret, struct 
 		return rc;
 	if (p->f.kind == FOUND_NOTHING) /* created, and nothing written */
 		p->f.kind = n->is_dir ? FOUND_DIR : FOUND_WORK;
-	tree_attr(p->t, p->g, n, &p->f, ret);
-	node_known(p->t, n);
+	show(p, n, ret);
 	return 0;
 }
 
@@ -113,8 +119,10 @@ int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int 
 		else if (p.f.kind == FOUND_DIR)
 			rc = err_set(e, -EISDIR, "'%.200s' is a directory", p.key);
 		n = rc ? NULL : node_enter(p.t, p.key, false);
-		if (!rc)
-			rc = n ? shown(&p, n, ret_attr, e) : err_nomem(e);
+		if (n)
+			show(&p, n, ret_attr);
+		else if (!rc)
+			rc = err_nomem(e);
 		leave(&p);
 		if (!rc)
 			rc = tree_open(v, n->id, flags, ret, e);
@@ -186,6 +194,8 @@ static int remove_key(struct place *p, struct err *e)
 						: stage_gone(p->t->stage, p->key, e);
 	if (!rc && n)
 		node_detach(p->t, n);
+	else if (n)
+		keep_undo(p->t, n);
 	node_put(p->t, n);
 	return rc;
 }
@@ -254,18 +264,34 @@ int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struc
 
 /* ---- renaming ---- */
 
-int tree_settle(struct tree *t, const char *key, struct err *e)
+/* settle - the same with the work of a node. */
+static int settle(struct tree *t, const struct ground *g, struct work *w, const char *key,
+		  const char *to, bool stays, struct err *e)
+{
+	bool pending = w->dirty || w->cut;
+	int rc = pending && stays ? check_work(t, g, key, w, e) : 0;
+
+	if (!rc)
+		rc = check_moved(t, g, to, key, pending ? w : NULL, stays, e);
+	if (!rc && pending)
+		rc = work_stage(t, w, key, e);
+	if (!rc)
+		w->dirty = w->cut = false;
+	return rc;
+}
+
+int tree_settle(struct tree *t, const struct ground *g, const char *key, const char *to,
+		bool stays, struct err *e)
 {
 	struct node *n = node_find(t, key);
 	struct work *w = n ? n->work : NULL;
-	int rc = 0;
+	int rc;
 
-	if (w) {
+	if (!w) {
+		rc = check_moved(t, g, to, key, NULL, stays, e);
+	} else {
 		(void)pthread_mutex_lock(&w->lock);
-		if (w->dirty || w->cut)
-			rc = work_stage(t, w, key, e);
-		if (!rc)
-			w->dirty = w->cut = false;
+		rc = settle(t, g, w, key, to, stays, e);
 		(void)pthread_mutex_unlock(&w->lock);
 		if (!rc)
 			node_fresh(t, n, false);
@@ -304,18 +330,18 @@ static int move_file(struct place *p, const char *to, struct err *e)
 {
 	struct stage_entry x;
 	struct found base;
-	int rc;
+	int rc = 0;
 
+	/* staged under its own name first: one record moves it, or none does */
 	stage_find(p->t->stage, p->key, &x, NULL);
-	if (x.kind == STAGE_DATA) {
+	if (x.kind != STAGE_DATA)
+		rc = copy_base(p->t, p->g, p->key, p->key, &p->f, e);
+	if (!rc)
 		rc = tree_base(p->t, p->g, p->key, &base, e);
-		if (rc)
-			return rc;
-		return base.kind == FOUND_NOTHING ? stage_move_bare(p->t->stage, p->key, to, e)
-						  : stage_move(p->t->stage, p->key, to, e);
-	}
-	rc = copy_base(p->t, p->g, p->key, to, &p->f, e);
-	return rc ? rc : stage_gone(p->t->stage, p->key, e);
+	if (rc)
+		return rc;
+	return base.kind == FOUND_NOTHING ? stage_move_bare(p->t->stage, p->key, to, e)
+					  : stage_move(p->t->stage, p->key, to, e);
 }
 
 /* ---- another name ---- */
@@ -325,14 +351,12 @@ static int link_file(struct place *p, const struct node *n, struct err *e)
 	struct tree *t = p->t;
 	struct stage_entry x;
 	struct found f;
-	int rc = tree_settle(t, n->key, e);
+	int rc = tree_settle(t, p->g, n->key, p->key, true, e);
 
 	if (!rc)
 		rc = tree_find_below(t, p->g, n->key, &f, e);
 	if (!rc && f.kind == FOUND_NOTHING)
 		rc = err_set(e, -ENOENT, "no '%.200s'", n->key);
-	if (!rc)
-		rc = check_moved(t, p->g, p->key, n->key, true, e);
 	if (rc)
 		return rc;
 	stage_find(t->stage, n->key, &x, NULL);
@@ -375,38 +399,24 @@ int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_
 	return rc;
 }
 
-/* replaced - what has the name that a rename takes. */
-static int replace(struct place *p, const char *to, const struct found *old, struct err *e)
+static int rename_file(struct place *p, const char *to, struct err *e)
 {
-	struct node *n;
-	int rc = 0;
-
-	if (old->kind == FOUND_NOTHING)
-		return 0;
-	n = node_find(p->t, to);
-	if (n)
-		rc = keep_open(p->t, n, e);
-	if (!rc && n)
-		node_detach(p->t, n);
-	node_put(p->t, n);
-	return rc;
-}
-
-static int rename_file(struct place *p, const char *to, const struct found *old, struct err *e)
-{
-	struct node *n = node_find(p->t, p->key);
-	int rc = tree_settle(p->t, p->key, e);
+	struct node *n = node_find(p->t, p->key), *old = node_find(p->t, to);
+	int rc = tree_settle(p->t, p->g, p->key, to, false, e);
 
 	if (!rc)
 		rc = tree_find_below(p->t, p->g, p->key, &p->f, e);
-	if (!rc)
-		rc = check_moved(p->t, p->g, to, p->key, false, e);
-	if (!rc)
-		rc = replace(p, to, old, e);
+	if (!rc && old)
+		rc = keep_open(p->t, old, e);
 	if (!rc)
 		rc = move_file(p, to, e);
+	if (!rc && old)
+		node_detach(p->t, old);
+	else if (old)
+		keep_undo(p->t, old);
 	if (!rc && n)
 		rc = node_rename(p->t, n, to, e);
+	node_put(p->t, old);
 	node_put(p->t, n);
 	return rc;
 }
@@ -466,7 +476,7 @@ static int rename_to(struct place *p, const struct node *to_dir, const char *nam
 	if (rc)
 		return rc;
 	return p->f.kind == FOUND_DIR ? rename_dir(p->t, p->g, p->key, to, e)
-				      : rename_file(p, to, &old, e);
+				      : rename_file(p, to, e);
 }
 
 int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,

@@ -192,6 +192,48 @@ def _sync(mnt):
     os.close(fd)
 
 
+def _empty_documents(mnt):
+    """As fsspec's touch: created or truncated by one open, written by another."""
+    attrs, new = os.path.join(mnt, "v/.zattrs"), os.path.join(mnt, "g/.zgroup")
+    with open(attrs, "rb") as f:
+        before = f.read()
+    os.mkdir(os.path.dirname(new))
+    for path, there in (attrs, before), (new, None):
+        for mode in "wb", "ab":
+            open(path, mode).close()
+            assert os.path.exists(path) == (there is not None), path
+    with open(attrs, "rb") as f:
+        assert f.read() == before
+    with open(new, "wb") as f:
+        assert os.path.getsize(new) == 0
+        assert os.listdir(os.path.dirname(new)) == [".zgroup"]
+        f.write(b'{"zarr_format": 2}')
+
+
+def _truncate_document(mnt):
+    expect_errno([errno.EINVAL], os.truncate, os.path.join(mnt, "v/.zattrs"), 0)
+
+
+def _has_group(path):
+    import netCDF4
+    with netCDF4.Dataset(path) as d:
+        assert list(d.groups) == ["g"], d.groups
+        assert d["v"].dimensions == ("t", "x")
+
+
+def test_empty_documents(t):
+    """A document that is created or truncated, and not written yet, is no fault: the log has no
+    line of it. One that a program was refused is "empty"."""
+    file = t.path("a.nc")
+    t.call(make_nc, file)
+    with t.mount(file, "rw", foreground=True) as m:
+        in_child(t, _empty_documents, m.path)
+        assert m.messages() == "", m.messages()
+        in_child(t, _truncate_document, m.path)
+    assert m.messages() == "nczarrfs: 'v/.zattrs': empty", m.messages()
+    t.call(_has_group, file)
+
+
 # SEMANTICS W4
 def test_sync(t):
     """After `sync MNT` it is in the dataset, while the mount goes on."""

@@ -203,7 +203,7 @@ static void test_refused(void **state)
 	char deep[2 * (JSON_DEPTH_MAX + 1) + 1];
 
 	(void)state;
-	bad("", "line 1, column 1");
+	bad("", "empty");
 	bad("[1,\n", "line 1, column 3: ']' expected near end of file");
 	bad("{\"a\": 1, \"a\": 2}", "duplicate");
 	bad("{\n \"a\": 1,\n \"b\": tru\n}", "line 3, column 7");
@@ -214,7 +214,7 @@ static void test_refused(void **state)
 	bad("{5: 1}", "column 2: a key that is no text");
 	bad("{\"a\": 1, NaN: 1}", "a key that is no text");
 	bad("]", "line 1, column 1");
-	bad("\n\n", "line 1, column 1");
+	bad(" \r\n\t\n", "empty");
 	bad("{\"a\\u0000\": 1}", "line 1");
 	memset(deep, '[', JSON_DEPTH_MAX);
 	memset(deep + JSON_DEPTH_MAX, ']', JSON_DEPTH_MAX);

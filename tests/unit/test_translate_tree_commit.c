@@ -103,6 +103,31 @@ static void test_fails(void **state)
 	is(f, "v/0.0", "last");
 }
 
+/* a commit that is done, after which the dataset cannot be opened: that is said, and tried again */
+static void test_not_opened(void **state)
+{
+	static const int codes[] = {-ESTALE, -ENOMEM};
+	struct fx *f = *state;
+	struct err e = ERR_INIT;
+
+	for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+		const char *t = i ? "newer" : "new";
+
+		assert_int_equal(write_text(f, "v/0.0", t), 0);
+		atomic_store(&f->fail_open, codes[i]);
+		assert_int_equal(f->v->write->fsyncdir(f->v, VIEW_ROOT, &e),
+				 i ? codes[i] : -EIO);
+		assert_string_equal(e.msg,
+				    "committed, but the dataset cannot be opened again: made up");
+		is(f, "v/0.0", t);
+		assert_int_equal(write_text(f, "v/0.1", "more"), 0);
+		assert_int_equal(sync_dir(f), 0);
+		assert_string_equal(text(f, "v/0.0"), t);
+		is(f, "v/0.1", "more");
+		assert_true(stage_empty(tree_of(f->v)->stage));
+	}
+}
+
 /* beyond what may be staged */
 static void test_room(void **state)
 {
@@ -449,7 +474,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_begins),  TEST(test_fails), TEST(test_room),    TEST(test_left),
 		TEST(test_foreign), TEST(test_crowd), TEST(test_listing), TEST(test_held),
-		TEST(test_held_room),
+		TEST(test_held_room), TEST(test_not_opened),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

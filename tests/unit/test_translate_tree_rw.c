@@ -2,6 +2,9 @@
  * left. */
 #include "tests/unit/tree_fx.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include "translate/tree_rw_int.h"
 
 /* ---- tests ---- */
@@ -334,6 +337,86 @@ static void test_replaced(void **state)
 	assert_string_equal(text(f, "v/0.0"), "two");
 }
 
+/* room - how long files may get; RLIM_INFINITY: as long as before. */
+static void room(rlim_t size)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = size < limit.rlim_max ? size : limit.rlim_max;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static bool in_memory(struct fx *f, const char *key)
+{
+	struct tree *t = tree_of(f->v);
+	struct node *n = node_find(t, key);
+	struct timespec mtime;
+	uint64_t size;
+	bool has;
+
+	assert_non_null(n);
+	has = node_has_work(t, n, &size, &mtime);
+	node_put(t, n);
+	return has;
+}
+
+/* SEMANTICS W10: when the disk is full a rename or an unlink fails, and the file of that name is
+ * what it was, for those who write it and read it too */
+static void test_full(void **state)
+{
+	struct fx *f = *state;
+	struct view_handle h, r;
+	uint64_t id, other;
+	int rc[4];
+
+	assert_int_equal(write_text(f, "v/tmp", "two"), 0);
+	assert_int_equal(open_at(f, "v/0.0", O_WRONLY, &id, &h), 0);
+	assert_int_equal(open_at(f, "v/0.1", O_RDONLY, &other, &r), 0);
+	assert_int_equal(write_at(f, id, &h, 0, "open"), 0);
+	room(0);
+	rc[0] = move(f, "v/tmp", "v/0.0", 0);
+	rc[1] = move(f, "v/.zarray", "v/0.0", 0);
+	rc[2] = move(f, "v/tmp", "v/0.1", 0);
+	rc[3] = unlink_at(f, "v/0.1");
+	room(RLIM_INFINITY);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(rc[i], -EFBIG);
+	/* it is read from the dataset again */
+	assert_false(in_memory(f, "v/0.1"));
+	assert_int_equal(flush(f, id, &h), 0);
+	release(f, id, &h);
+	release(f, other, &r);
+	assert_string_equal(text(f, "v/0.0"), "openk");
+	assert_string_equal(text(f, "v/0.1"), "zero");
+	assert_string_equal(text(f, "v/tmp"), "two");
+	assert_int_equal(sync_dir(f), 0);
+	is(f, "v/0.0", "openk");
+}
+
+/* SEMANTICS W10: whatever record of a rename finds no room, the rename does nothing */
+static void test_full_halfway(void **state)
+{
+	struct fx *f = *state;
+	struct stat st;
+	char log[100];
+	int rc = -1;
+
+	assert_int_equal(write_text(f, "v/0.1", "old"), 0);
+	(void)snprintf(log, sizeof(log), "%s/log.1", f->dir);
+	for (int i = 0; rc && i < 1000; i++) {
+		assert_int_equal(stat(log, &st), 0);
+		room((rlim_t)st.st_size + (rlim_t)i);
+		rc = move(f, "v/0.0", "v/0.1", 0);
+		room(RLIM_INFINITY);
+		assert_true(rc == 0 || rc == -EFBIG);
+		assert_string_equal(text(f, "v/0.0"), rc ? "chunk" : "-2");
+		assert_string_equal(text(f, "v/0.1"), rc ? "old" : "chunk");
+	}
+	assert_int_equal(rc, 0);
+}
+
 static void confirmed_now(void *arg)
 {
 	struct fx *f = arg;
@@ -508,6 +591,29 @@ static void test_refused(void **state)
 	assert_string_equal(text(f, "v/0.0"), "good!");
 }
 
+/* SEMANTICS W10: a rename or link that is refused confirms nothing under the old name either */
+static void test_refused_open(void **state)
+{
+	struct fx *f = *state;
+	struct view_handle h;
+	struct view_attr a, b;
+	struct err e = ERR_INIT;
+	uint64_t id;
+
+	f->check = no_bad;
+	assert_int_equal(open_at(f, "v/0.0", O_WRONLY | O_TRUNC, &id, &h), 0);
+	assert_int_equal(write_at(f, id, &h, 0, "bad"), 0);
+	assert_int_equal(move(f, "v/0.0", "v/new", 0), -EINVAL);
+	assert_int_equal(lookup(f, "v", &a), 0);
+	assert_int_equal(f->v->write->link(f->v, id, a.id, "tmp", 3, &b, &e), -EINVAL);
+	assert_true(stage_empty(tree_of(f->v)->stage));
+	assert_int_equal(flush(f, id, &h), -EINVAL);
+	release(f, id, &h);
+	assert_string_equal(text(f, "v/0.0"), "chunk");
+	assert_string_equal(text(f, "v/new"), "-2");
+	assert_string_equal(text(f, "v/tmp"), "-2");
+}
+
 /* files larger than the memory that they may take */
 static void test_spill(void **state)
 {
@@ -567,6 +673,32 @@ static void test_forget(void **state)
 	assert_int_equal(f->v->ops->parent(f->v, VIEW_ROOT), VIEW_ROOT);
 }
 
+/* the kernel keeps a file that it knows, whatever fails when a program opens it again */
+static void test_known(void **state)
+{
+	struct fx *f = *state;
+	struct view_handle h;
+	struct view_attr a, b;
+	int rc;
+
+	assert_int_equal(lookup(f, "v/0.0", &a), 0);
+	f->d.fail_key = "v/0.0";
+	for (int skip = 0; skip < 2; skip++) {
+		f->d.fail_skip = skip;
+		rc = create(f, "v/0.0", O_WRONLY, &b, &h);
+		assert_int_equal(rc, -EIO);
+		assert_int_equal(f->d.fail_skip, -1);
+		assert_int_equal(f->v->ops->getattr(f->v, a.id, &b, NULL), 0);
+	}
+	assert_int_equal(create(f, "v/0.0", O_WRONLY, &b, &h), 0);
+	assert_int_equal(b.id, a.id);
+	release(f, a.id, &h);
+	f->v->ops->forget(f->v, a.id, 1);
+	assert_int_equal(f->v->ops->getattr(f->v, a.id, &b, NULL), 0);
+	f->v->ops->forget(f->v, a.id, 1);
+	assert_int_equal(f->v->ops->getattr(f->v, a.id, &b, NULL), -ESTALE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -575,6 +707,8 @@ int main(void)
 		TEST(test_rename), TEST(test_rename_dir), TEST(test_refused),
 		TEST(test_spill),  TEST(test_forget),     TEST(test_link),
 		TEST(test_tail),   TEST(test_replaced),   TEST(test_listed),
+		TEST(test_full),   TEST(test_full_halfway), TEST(test_known),
+		TEST(test_refused_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,6 +41,9 @@ struct data {
 	atomic_int fail; /* its code; once for each time in fail_times */
 	atomic_int fail_times;
 	atomic_bool refuse_all; /* everything is left */
+	/* one look-up of fail_key fails, after fail_skip that succeed */
+	const char *fail_key;
+	int fail_skip;
 };
 
 static inline struct dfile *data_find(struct data *d, const char *key)
@@ -172,6 +175,10 @@ static inline int fview_lookup(struct view *v, uint64_t dir, const char *name, s
 	(void)snprintf(key, sizeof(key), "%s%s%.*s", f->v[dir - 1].key,
 		       *f->v[dir - 1].key ? "/" : "", (int)len, name);
 	id = fview_find(f, key);
+	if (f->d->fail_key && strcmp(key, f->d->fail_key) == 0 && f->d->fail_skip-- == 0) {
+		atomic_fetch_sub(&f->d->inside, 1);
+		return err_set(e, -EIO, "made up");
+	}
 	(void)sched_yield();
 	atomic_fetch_sub(&f->d->inside, 1);
 	return id ? fview_getattr(v, id, ret, e) : err_set(e, -ENOENT, "no '%s'", key);

@@ -17,7 +17,8 @@ struct fx {
 	uint64_t max_staged;
 	uint32_t idle_ms;
 	bool all; /* what the last commit was told */
-	unsigned recoded; /* of every array */
+	unsigned recoded;     /* of every array */
+	atomic_int fail_open; /* the code with which opening the dataset fails, once */
 };
 
 static inline unsigned fx_recoded(void *arg, const struct ground *now NZ_UNUSED,
@@ -26,6 +27,15 @@ static inline unsigned fx_recoded(void *arg, const struct ground *now NZ_UNUSED,
 				  const uint8_t *is NZ_UNUSED, size_t n_is NZ_UNUSED)
 {
 	return ((const struct fx *)arg)->recoded;
+}
+
+static inline int fx_open(void *arg, struct source **ret_source, struct view **ret_view,
+			  struct err *e)
+{
+	struct fx *f = arg;
+	int rc = atomic_exchange(&f->fail_open, 0);
+
+	return rc ? err_set(e, rc, "made up") : data_open(&f->d, ret_source, ret_view, e);
 }
 
 static inline int fx_check(void *arg, struct store *tree, const char *key, struct err *e)
@@ -73,7 +83,7 @@ static inline void start(struct fx *f)
 		.commit = fx_commit,
 		.arg = f,
 	};
-	assert_int_equal(grounds_new(data_open, &f->d, &g, &e), 0);
+	assert_int_equal(grounds_new(fx_open, f, &g, &e), 0);
 	if (stage_open(f->fd, false, &s, &e))
 		fail_msg("%s", e.msg);
 	assert_int_equal(tree_rw_open(g, s, &f->o, &f->v, &e), 0);
