@@ -1,25 +1,16 @@
 """A plugin of pytest, used by run.py in the process of a suite: it writes one line for each test as
 the test ends, so that the results of a process that dies or hangs are not lost, and limits the
-time of one test. With NCZARRFS_SUITE_SUFFIX temporary directories have that suffix; with
-NCZARRFS_SUITE_VIRTUAL these virtual files take the place of the files that xarray's tests make."""
+time of one test. The virtual files of NCZARRFS_SUITE_VIRTUAL take the place of the files that
+xarray's tests make."""
 import contextlib
 import os
 import signal
-import tempfile
 
 import pytest
 
 OUT = open(os.environ["NCZARRFS_SUITE_OUT"], "a", encoding="utf-8")
 SECONDS = int(os.environ["NCZARRFS_SUITE_SECONDS"])
 found = {}
-
-if os.environ.get("NCZARRFS_SUITE_SUFFIX"):  # before the suite imports it
-    mkdtemp = tempfile.mkdtemp
-
-    def with_suffix(suffix=None, prefix=None, dir=None):
-        return mkdtemp(suffix or os.environ["NCZARRFS_SUITE_SUFFIX"], prefix, dir)
-
-    tempfile.mkdtemp = with_suffix
 
 
 def number(signum, frame):
