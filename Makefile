@@ -341,6 +341,15 @@ check-peers:
 	*) echo "check-peers: skipped: a Debian for them could not be made" ;; \
 	esac
 
+# The tests that Debian's packages of zarr-python, xarray and h5py install, stress-ng and fio on
+# writable mounts, compared test by test with a directory of the disk: docs/modules/tests.md.
+# SUITESFLAGS='-s xarray-zarr -m tree -k append': some of them.
+check-suites:
+	scripts/install-deps check
+	scripts/install-deps suites
+	$(MAKE) -j2 WERROR=1 all
+	NCZARRFS=$(BUILD)/nczarrfs tests/suites/run.py $(SUITESFLAGS)
+
 # Real services on this machine, which have to be installed (radosgw, Swift, nginx: 240 MB, as root
 # and from the network): every dataset of the corpus from each of them. docs/remote.md. What cannot
 # be started is skipped, and said.
@@ -370,7 +379,7 @@ demo:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@scripts/demo $(BUILD)/nczarrfs
 
-.PHONY: install-deps install uninstall deb deb-chroot print-version check check-all check-writing demo peers check-peers check-remote check-page
+.PHONY: install-deps install uninstall deb deb-chroot print-version check check-all check-writing demo peers check-peers check-suites check-remote check-page
 # ---- end of installing, checking, a first minute ----
 
 # --- sanitizers: begin --------------------------------------------------------------------------

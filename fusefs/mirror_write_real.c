@@ -3,6 +3,7 @@
  *
  * Names are made and removed in their directory, which was opened beneath the base, so that no
  * link on the way leads elsewhere. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -216,6 +217,32 @@ int real_w_symlink(struct mirror *m, const struct where *dir, const char *name,
 	return entered(m, dir, name, ret, e);
 }
 
+/* remove_left - a directory that is shown as empty may have state directories of datasets that were
+ * removed while they were open, or had pending writes with no place in them: these go with it. */
+static void remove_left(int at, const char *name)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	bool empty = true;
+
+	if (!d) {
+		if (fd >= 0)
+			(void)close(fd);
+		return;
+	}
+	errno = 0;
+	while (empty && (entry = readdir(d)) != NULL)
+		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+			mirror_hidden(entry->d_name);
+	empty = empty && errno == 0;
+	rewinddir(d);
+	while (empty && (entry = readdir(d)) != NULL)
+		if (mirror_hidden(entry->d_name))
+			beneath_remove(fd, entry->d_name);
+	(void)closedir(d);
+}
+
 int real_w_remove(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
 		  struct err *e)
 {
@@ -223,6 +250,13 @@ int real_w_remove(struct mirror *m, const struct where *dir, const char *name, b
 
 	if (at < 0)
 		return at;
+	if (is_dir && unlinkat(at, name, AT_REMOVEDIR) < 0) {
+		if (errno != ENOTEMPTY && errno != EEXIST)
+			return real_fail(e, errno, "'%s' in '%s'", name, dir->path);
+		remove_left(at, name);
+	} else if (is_dir) {
+		return 0;
+	}
 	return unlinkat(at, name, is_dir ? AT_REMOVEDIR : 0) < 0
 		       ? real_fail(e, errno, "'%s' in '%s'", name, dir->path)
 		       : 0;

@@ -468,6 +468,33 @@ def test_show(t):
     assert below(d) == [], below(d)
 
 
+def removed_open(m):
+    os.makedirs(m + "/p/x.zarr/v")        # a chunk without its array cannot be in the file
+    with open(m + "/p/x.zarr/v/0", "wb") as f:
+        f.write(b"abcd")
+    shutil.rmtree(m + "/p")
+    os.mkdir(m + "/q")
+    nc(m + "/q/y.nc")
+    with open(m + "/q/y.nc", "rb") as f:  # as lazy readers keep it
+        f.read(8)
+        shutil.rmtree(m + "/q")
+    os.mkdir(m + "/r")
+    os.mkdir(m + "/r/z.zarr")
+    fails((errno.ENOTEMPTY,), os.rmdir, m + "/r")
+    os.mkdir(m + "/r/z.zarr/g")
+
+
+def test_removed_while_open(t):
+    """A directory whose datasets were removed while they were open, or with pending writes that
+    have no place in them, is removed; one that has a dataset is not empty."""
+    d = t.path("dir")
+    os.mkdir(d)
+    with t.mount(d, "rw") as m:
+        t.call(removed_open, m.path)
+        assert sorted(os.listdir(m.path)) == ["r"]
+    assert below(d) == ["r", "r/z.nc"], below(d)
+
+
 # ---- endings in capitals ----
 
 def capitals(m):
