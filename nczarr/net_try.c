@@ -21,13 +21,14 @@
 /* Where it is connected to. */
 
 /* is_proxy - whether a connection to this port is one to the proxy. An address that has the proxy's
- * port itself may be asked directly (no_proxy), so that it is checked as any other. */
+ * port itself may be asked directly (no_proxy): it is checked as any other, unless the user named
+ * it. */
 static bool is_proxy(const struct net_request *r, int port)
 {
 	const struct net *n = r->net;
 
-	return n->proxied && port == n->proxy_port && r->at.port != n->proxy_port &&
-	       !r->want.no_proxy;
+	return n->proxied && port == n->proxy_port && !r->want.no_proxy &&
+	       (r->at.port != n->proxy_port || (r->hops == 0 && !r->want.public_only));
 }
 
 static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)

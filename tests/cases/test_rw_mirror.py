@@ -387,3 +387,35 @@ def test_moved_while_open(t):
     t.call(tree, d + "/b.zarr", 1)
     with t.mount(d, "rw") as m:
         t.call(work_moved, d, m.path)
+
+
+def _array_in_place_of_group(mnt):
+    import errno
+    import numpy as np
+    import zarr
+    try:
+        zarr.open_array(os.path.join(mnt, "t.zarr"), mode="a", shape=(10,), chunks=(5,), dtype="i8")
+    except OSError as error:
+        assert error.errno == errno.EOPNOTSUPP, error
+    else:
+        raise AssertionError("a netCDF-4 file took an array for its root")
+    g = zarr.open_group(os.path.join(mnt, "u.zarr"), mode="w")
+    g["data"] = np.arange(5)
+
+
+# SEMANTICS E10
+def test_array_as_root(t):
+    """A store that is one array has no place in a netCDF-4 file: a commit would give the array a
+    name, and its writer would read fill values."""
+    folder = t.path("dir")
+    os.mkdir(folder)
+    with t.mount(folder, "rw", foreground=True) as m:
+        t.call(_array_in_place_of_group, m.path)
+        assert "the root of a netCDF-4 file is a group" in m.messages(), m.messages()
+    t.call(_has_data, os.path.join(folder, "u.nc"))
+
+
+def _has_data(path):
+    import netCDF4
+    with netCDF4.Dataset(path) as d:
+        assert list(d["data"][:]) == [0, 1, 2, 3, 4]
