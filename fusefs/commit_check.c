@@ -398,8 +398,8 @@ static int check_document(struct check *c, struct err *e)
 		rc = open_few(c, &s, e);
 	if (rc == 0 && c->few.key == c->few.name && s->ds.n_arrays > 0)
 		rc = err_set(e, -EOPNOTSUPP,
-			     "the root of a netCDF-4 file is a group: write the array below a name, "
-			     "such as 'data'");
+			     "the root of a netCDF-4 file is a group: write the array below a "
+			     "name, such as 'data'");
 	if (rc == 0)
 		rc = check_source(c, s, e);
 	source_close(s);

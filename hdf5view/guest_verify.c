@@ -194,6 +194,7 @@ static bool array(const struct guest_verify *v, const struct ds_array *a)
 	    !chain(v, &a->chain))
 		return false;
 	if (!guest_flag(&a->fill_defined) || !guest_flag(&a->uniform) ||
+	    !guest_flag(&a->checksum) ||
 	    a->layout > DS_EXTERNAL || a->access > DS_VARIABLE ||
 	    (a->convert && !guest_text(v, a->convert)) ||
 	    (a->access == DS_VARIABLE) != dt_is_vlen(&a->type))

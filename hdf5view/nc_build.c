@@ -186,7 +186,8 @@ static hid_t storage_of(const struct nc_builder *b, uint32_t array, hid_t type,
 			      H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_INCR) < 0)) ||
 	    (x->fill && H5Pset_fill_value(dcpl, type, a->fill) < 0) ||
 	    (how->text_fill && text_fill(dcpl, type, a) < 0) ||
-	    (how->chain && nc_filters_set(dcpl, how->chunk_bytes, how->chain) < 0)) {
+	    (how->chain && nc_filters_set(dcpl, how->chunk_bytes, how->chain) < 0) ||
+	    (how->chain && a->checksum && H5Pset_fletcher32(dcpl) < 0)) {
 		h5_id_close(&dcpl);
 		return -1;
 	}

@@ -27,11 +27,12 @@ static uint64_t level_nodes(const struct nc_index *x, uint32_t level)
 }
 
 int nc_index_init(struct nc_index *x, const struct nc_chunks *c, const struct nc_var *v,
-		  const struct ds_array *a, struct err *e)
+		  const struct ds_array *a, uint32_t n_filters, struct err *e)
 {
 	uint64_t n = nc_chunks_n(c), bytes;
 
 	*x = (struct nc_index){.chunks = c, .var = v, .a = a};
+	x->mask = a->checksum ? (uint32_t)1 << n_filters : 0;
 	x->node_bytes = (uint32_t)(HEAD + (CHILDREN + 1) * key_bytes(x) + CHILDREN * 8);
 	while (n > 0) {
 		n = n / CHILDREN + (n % CHILDREN != 0);
@@ -61,7 +62,7 @@ static uint64_t put_key(const struct nc_index *x, uint64_t i, uint8_t *p)
 	nc_chunks_nth(x->chunks, past ? i - 1 : i, &linear, &off, &size);
 	ds_chunk_coords(x->a, linear, coords);
 	nc_put32(p, past ? 0 : (uint32_t)size);
-	nc_put32(p + 4, 0);
+	nc_put32(p + 4, past ? 0 : x->mask);
 	p += 8;
 	for (size_t d = 0; d < x->var->rank; d++, p += 8)
 		nc_put64(p, (coords[d] + past) * x->var->chunk[d]);

@@ -117,6 +117,7 @@ struct nc_index {
 	const struct nc_chunks *chunks; /* borrowed */
 	const struct nc_var *var;       /* borrowed */
 	const struct ds_array *a;       /* borrowed */
+	uint32_t mask;                  /* of every chunk: the checksum that none has */
 	uint64_t at;                    /* file address of its first node */
 	uint64_t data;                  /* file address of its first chunk */
 	uint32_t node_bytes;
@@ -127,7 +128,7 @@ struct nc_index {
 
 /* nc_index_init - sizes only; at and data are the caller's to set. -ERANGE. */
 int nc_index_init(struct nc_index *x, const struct nc_chunks *c, const struct nc_var *v,
-		  const struct ds_array *a, struct err *e) NZ_MUST_USE;
+		  const struct ds_array *a, uint32_t n_filters, struct err *e) NZ_MUST_USE;
 /* nc_index_root - file address of the root node. */
 uint64_t nc_index_root(const struct nc_index *x);
 /* nc_index_node - the bytes of one node; out has room for node_bytes. */

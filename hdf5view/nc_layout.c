@@ -79,7 +79,9 @@ static int add_part(struct nc_layout *l, const struct nc_var *v, struct nc_budge
 		return rc;
 	p->array = v->array;
 	l->n_parts++; /* from here on freed with the layout */
-	return v->data == NC_CHUNKED ? nc_index_init(&p->x, p->chunks, v, a, e) : 0;
+	return v->data == NC_CHUNKED ? nc_index_init(&p->x, p->chunks, v, a,
+						     l->plans[v->array].chain.n, e)
+				     : 0;
 }
 
 /* add_piece - len bytes behind everything so far, at a multiple of align. */

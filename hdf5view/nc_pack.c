@@ -135,7 +135,7 @@ static void put_attrs(struct pack *p, size_t at, const struct nc_attrs *x)
 static void put_array(struct pack *p, size_t at, const struct ds_array *a)
 {
 	PUT(p, at, struct ds_array, .group = a->group, .rank = a->rank, .n_chunks = a->n_chunks,
-	    .chunk_bytes = a->chunk_bytes);
+	    .chunk_bytes = a->chunk_bytes, .checksum = a->checksum);
 	put_type(p, at + offsetof(struct ds_array, type), &a->type);
 	LEAD(p, at, struct ds_array, name, text(p, a->name));
 	LEAD(p, at, struct ds_array, shape, bytes(p, a->shape, a->rank, sizeof(*a->shape)));

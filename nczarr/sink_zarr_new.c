@@ -283,6 +283,42 @@ static int read_back(struct zarr_sink *s, uint32_t array, struct zs_array *za, s
 	return 0;
 }
 
+/* has_checksum - whether a chain has fletcher32. */
+static bool has_checksum(const struct codec_chain *c)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->specs[i].h5_id == CODEC_FLETCHER32)
+			return true;
+	return false;
+}
+
+/* hint_checksum - Zarr's readers do not know fletcher32: the chunks do not have it, and the
+ * document says that it was asked for (zr_nczarr.c). */
+static int hint_checksum(struct zarr_sink *s, uint32_t array, const struct zs_array *za,
+			 struct err *e)
+{
+	const struct ds_array *a = &s->now->ds.arrays[array];
+	struct zs_doc *d;
+	json_t *in, *v;
+	int rc;
+
+	if (s->mode == ZARR_NCZARR || a->rank == 0 || dt_is_vlen(&a->type) ||
+	    !has_checksum(&a->chain) || has_checksum(&s->plans[array].chain))
+		return 0;
+	rc = zs_node_doc(s, za->key, NULL, true, false, &d, e);
+	if (rc)
+		return rc;
+	in = s->format == 3 ? json_object_get(d->v, "attributes") : d->v;
+	v = json_object();
+	if (!in || !v || json_object_set_new(v, "fletcher32", json_true()) < 0 ||
+	    json_object_set(in, "_nczarr_array", v) < 0) {
+		json_decref(v);
+		return err_nomem(e);
+	}
+	json_decref(v);
+	return 0;
+}
+
 int zs_add_array(struct sink *sink, uint32_t array, const struct sink_new *how, struct err *e)
 {
 	struct zarr_sink *s = zs_of(sink);
@@ -306,6 +342,8 @@ int zs_add_array(struct sink *sink, uint32_t array, const struct sink_new *how, 
 			  e);
 	if (rc == 0 && s->format != 3)
 		rc = emit(s, za->key, ZR_DOC_ARRAY_ATTRS, array, e);
+	if (rc == 0)
+		rc = hint_checksum(s, array, za, e);
 	if (rc == 0)
 		rc = read_back(s, array, za, e);
 	if (rc == 0)

@@ -234,6 +234,7 @@ static void set_access(struct zr_barray *w)
 		w->a.access = DS_VARIABLE;
 		return;
 	}
+	w->a.checksum = w->a.rank > 0 && zr_nc_checksum(zr_nc_array(w->item));
 	if (m->dtype.conv == ZR_UTF32)
 		w->a.convert = "texts are stored as UTF-32";
 	else if (m->dtype.conv == ZR_FIELDS)

@@ -11,7 +11,8 @@
  *
  * A store of plain Zarr that nczarrfs writes has no superblock, but a group of it may have
  * _nczarr_group with two members: "dimensions", and "order", the names of its arrays and groups in
- * the order of netCDF. They are hints: shapes and documents of arrays win. */
+ * the order of netCDF; and an array _nczarr_array with "fletcher32". They are hints: shapes and
+ * documents of arrays win. */
 #include "nczarr/zr_open_int.h"
 
 #include <errno.h>
@@ -87,6 +88,11 @@ bool zr_nc_scalar(const json_t *array)
 
 	return json_is(json_get(array, "storage"), "scalar") ||
 	       (json_i64(json_get(array, "scalar"), &v) == 0 && v == 1);
+}
+
+bool zr_nc_checksum(const json_t *array)
+{
+	return json_is_true(json_get(array, "fletcher32"));
 }
 
 /* number_type - V1 gives netCDF's number of a type; NULL: it is no number of one. */

@@ -66,6 +66,8 @@ const json_t *zr_nc_groups(const json_t *group);
 const json_t *zr_nc_order(const json_t *group);
 const json_t *zr_nc_refs(const json_t *array);
 bool zr_nc_scalar(const json_t *array);
+/* zr_nc_checksum - of a store that nczarrfs wrote: its writer asked for fletcher32. */
+bool zr_nc_checksum(const json_t *array);
 
 /* zr_nc_type - the dtype text of an attribute; NULL: NCZarr says nothing about it. */
 const char *zr_nc_type(const struct zr_item *it, const char *attr);

@@ -79,6 +79,8 @@ struct ds_array {
 	enum ds_layout layout;      /* for people: `info` */
 	enum ds_access access;
 	struct codec_chain chain;   /* as stored; empty when nothing is applied */
+	bool checksum;              /* its writer asked for fletcher32, which no stored chunk has: a
+	                             * format with filter masks can state both */
 	const char *convert;        /* DS_CONVERT: why only the source can make the elements, for
 	                             * people; NULL: the view guesses */
 	bool uniform;               /* every stored chunk has been through the whole chain: no

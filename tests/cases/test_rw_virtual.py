@@ -450,11 +450,29 @@ def _layout(path, levels=True):
 
     def of(group):
         return {"dims": [(d.name, len(d), d.isunlimited()) for d in group.dimensions.values()],
-                "arrays": [(v.name, v.dimensions, levels and v.filters()["complevel"])
+                "arrays": [(v.name, v.dimensions, v.filters()["fletcher32"],
+                            levels and v.filters()["complevel"])
                            for v in group.variables.values()],
                 "groups": [(g.name, of(g)) for g in group.groups.values()]}
     with netCDF4.Dataset(path) as nc:
         return of(nc)
+
+
+def _same_values(file, store):
+    import h5py
+    import numpy as np
+    import zarr
+    g = zarr.open_group(store, mode="r")
+    with h5py.File(file, "r") as f:
+        for name in "zam":
+            assert f[name].fletcher32 and np.array_equal(f[name][...], g[name][...]), name
+
+
+def _write_again(file):
+    import netCDF4
+    with netCDF4.Dataset(file, "a") as d:
+        d["z"][5:9] = 7
+        d["a"][1] = 3
 
 
 def _same_layout(native, file, levels):
@@ -487,7 +505,8 @@ def _hints_give_way(file):
 # SEMANTICS W31
 def run_layout(options, t):
     """A store that a netCDF program writes comes back with its order of variables and groups, its
-    unlimited dimensions and, in Zarr v2, the level of its compression: Zarr v3 stores Blosc."""
+    unlimited dimensions, its checksums and, in Zarr v2, the level of its compression: Zarr v3
+    stores Blosc."""
     native, store, levels = t.path("native.nc"), t.path("store.zarr"), not options
     t.call(_write_layout, native)
     with t.mount(store, "rw", "create", *options) as m:
@@ -498,6 +517,9 @@ def run_layout(options, t):
         t.call(_same_layout, native, os.path.join(m.path, "store.nc"), levels)
     if options:
         return
+    with t.mount(store, "rw") as m:  # chunks with a checksum beside those without
+        t.call(_write_again, os.path.join(m.path, "store.nc"))
+        t.call(_same_values, os.path.join(m.path, "store.nc"), store)
     t.call(_as_other_programs, store)
     with t.mount(store) as m:
         t.call(_hints_give_way, os.path.join(m.path, "store.nc"))

@@ -34,7 +34,7 @@ static void plant(struct tree *t)
 		fail_msg("%s", e.msg);
 	t->v = (struct nc_var){.data = NC_CHUNKED, .rank = t->f.a.rank, .elem = 4};
 	memcpy(t->v.chunk, t->f.chunk, sizeof(t->f.chunk));
-	if (nc_index_init(&t->x, t->c, &t->v, &t->f.a, &e) < 0)
+	if (nc_index_init(&t->x, t->c, &t->v, &t->f.a, 2, &e) < 0)
 		fail_msg("%s", e.msg);
 	t->x.at = AT;
 	t->x.data = DATA;
@@ -166,7 +166,7 @@ static void test_texts(void **state)
 	t.v.rank = 2;
 	t.v.chunk[1] = 4;
 	t.v.elem = 1;
-	assert_int_equal(nc_index_init(&t.x, t.c, &t.v, &t.f.a, NULL), 0);
+	assert_int_equal(nc_index_init(&t.x, t.c, &t.v, &t.f.a, 2, NULL), 0);
 	p = malloc(t.x.node_bytes);
 	assert_non_null(p);
 	nc_index_node(&t.x, 0, p);
