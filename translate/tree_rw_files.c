@@ -275,8 +275,9 @@ static int confirm(struct tree *t, struct node *n, struct work *w, struct err *e
 	return 0;
 }
 
-/* flush_node - cut: also what was only truncated. */
-static int flush_node(struct tree *t, struct node *n, bool cut, struct err *e)
+/* flush_node - cut: also what was only truncated. last: for the writer that went, and not while
+ * another has the file open: the file may be half written, and its writer confirms it. */
+static int flush_node(struct tree *t, struct node *n, bool cut, bool last, struct err *e)
 {
 	struct work *w = n->work;
 	int rc = 0;
@@ -286,7 +287,9 @@ static int flush_node(struct tree *t, struct node *n, bool cut, struct err *e)
 	rc = commits_room(t, e);
 	read_lock(t);
 	(void)pthread_mutex_lock(&w->lock);
-	if (rc) {
+	if (last && w->writers) {
+		rc = 0;
+	} else if (rc) {
 		if (w->dirty)
 			work_drop(t, w); /* it is refused: the file is what it was */
 		else
@@ -306,7 +309,7 @@ static int op_flush(struct view *v, uint64_t id, uint64_t fh, struct err *e)
 	(void)id;
 	if (!h || !h->writes || !atomic_exchange(&h->wrote, false))
 		return 0;
-	return flush_node(tree_of(v), h->node, false, e);
+	return flush_node(tree_of(v), h->node, false, false, e);
 }
 
 static int op_fsync(struct view *v, uint64_t id, uint64_t fh, bool data_only, struct err *e)
@@ -319,7 +322,7 @@ static int op_fsync(struct view *v, uint64_t id, uint64_t fh, bool data_only, st
 	(void)data_only;
 	if (h && h->writes) {
 		atomic_store(&h->wrote, false);
-		rc = flush_node(t, h->node, true, e);
+		rc = flush_node(t, h->node, true, false, e);
 	}
 	return rc ? rc : stage_sync(t->stage, e);
 }
@@ -366,7 +369,7 @@ static void last_writer(struct tree *t, struct node *n)
 	int rc;
 
 	drop_unwritten(t, n);
-	rc = flush_node(t, n, true, &e);
+	rc = flush_node(t, n, true, true, &e);
 	write_lock(t);
 	if (rc)
 		log_warn("'%s': %s", n->key, e.msg);

@@ -614,6 +614,68 @@ static void test_refused_open(void **state)
 	assert_string_equal(text(f, "v/tmp"), "-2");
 }
 
+/* a release that the kernel sends after the next open of the file: the writer that went does not
+ * judge, and does not drop, what the next one has written so far */
+static int no_halves(const char *key NZ_UNUSED, const char *text, struct err *e)
+{
+	size_t n = strlen(text);
+
+	return n && text[n - 1] == '.' ? 0 : err_set(e, -EINVAL, "half");
+}
+
+struct gone {
+	struct fx *f;
+	uint64_t id;
+	struct view_handle h;
+	atomic_bool there;
+	unsigned spins;
+};
+
+static void *release_late(void *arg)
+{
+	struct gone *g = arg;
+	volatile unsigned n = 0;
+
+	atomic_store(&g->there, true);
+	while (n < g->spins)
+		n = n + 1;
+	release(g->f, g->id, &g->h);
+	return NULL;
+}
+
+/* SEMANTICS W1 */
+static void test_late_release(void **state)
+{
+	struct fx *f = *state;
+	struct gone old = {.f = f};
+	struct view_handle h;
+	uint64_t id;
+	pthread_t thread;
+	char want[40];
+
+	f->check = no_halves;
+	assert_int_equal(open_at(f, "v/0.0", O_WRONLY | O_TRUNC, &old.id, &old.h), 0);
+	assert_int_equal(write_at(f, old.id, &old.h, 0, "0."), 0);
+	assert_int_equal(flush(f, old.id, &old.h), 0);
+	for (int i = 1; i < 6000; i++) {
+		(void)snprintf(want, sizeof(want), "number %06d.", i);
+		old.spins = (unsigned)i * 7919 % 3000;
+		atomic_store(&old.there, false);
+		assert_int_equal(pthread_create(&thread, NULL, release_late, &old), 0);
+		while (!atomic_load(&old.there))
+			(void)sched_yield();
+		assert_int_equal(open_at(f, "v/0.0", O_WRONLY | O_TRUNC, &id, &h), 0);
+		for (size_t at = 0; want[at]; at++)
+			assert_int_equal(write_at(f, id, &h, at, (char[]){want[at], '\0'}), 0);
+		assert_int_equal(flush(f, id, &h), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_string_equal(text(f, "v/0.0"), want);
+		old.id = id;
+		old.h = h;
+	}
+	release(f, old.id, &old.h);
+}
+
 /* files larger than the memory that they may take */
 static void test_spill(void **state)
 {
@@ -708,7 +770,7 @@ int main(void)
 		TEST(test_spill),  TEST(test_forget),     TEST(test_link),
 		TEST(test_tail),   TEST(test_replaced),   TEST(test_listed),
 		TEST(test_full),   TEST(test_full_halfway), TEST(test_known),
-		TEST(test_refused_open),
+		TEST(test_refused_open), TEST(test_late_release),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
