@@ -627,18 +627,12 @@ struct gone {
 	struct fx *f;
 	uint64_t id;
 	struct view_handle h;
-	atomic_bool there;
-	unsigned spins;
 };
 
 static void *release_late(void *arg)
 {
 	struct gone *g = arg;
-	volatile unsigned n = 0;
 
-	atomic_store(&g->there, true);
-	while (n < g->spins)
-		n = n + 1;
 	release(g->f, g->id, &g->h);
 	return NULL;
 }
@@ -647,34 +641,38 @@ static void *release_late(void *arg)
 static void test_late_release(void **state)
 {
 	struct fx *f = *state;
+	struct tree *t = tree_of(f->v);
 	struct gone old = {.f = f};
 	struct view_handle h;
-	uint64_t id;
+	struct node *n;
 	pthread_t thread;
-	char want[40];
+	uint64_t id;
 
 	f->check = no_halves;
 	assert_int_equal(open_at(f, "v/0.0", O_WRONLY | O_TRUNC, &old.id, &old.h), 0);
-	assert_int_equal(write_at(f, old.id, &old.h, 0, "0."), 0);
+	assert_int_equal(write_at(f, old.id, &old.h, 0, "one."), 0);
 	assert_int_equal(flush(f, old.id, &old.h), 0);
-	for (int i = 1; i < 10000; i++) {
-		(void)snprintf(want, sizeof(want), "number %06d.", i);
-		old.spins = (unsigned)i * 7919 % 3000;
-		atomic_store(&old.there, false);
-		assert_int_equal(pthread_create(&thread, NULL, release_late, &old), 0);
-		for (unsigned n = 0; !atomic_load(&old.there); n++)
-			if (n > 10000)
-				(void)sched_yield();
-		assert_int_equal(open_at(f, "v/0.0", O_WRONLY | O_TRUNC, &id, &h), 0);
-		for (size_t at = 0; want[at]; at++)
-			assert_int_equal(write_at(f, id, &h, at, (char[]){want[at], '\0'}), 0);
-		assert_int_equal(flush(f, id, &h), 0);
-		assert_int_equal(pthread_join(thread, NULL), 0);
-		assert_string_equal(text(f, "v/0.0"), want);
-		old.id = id;
-		old.h = h;
-	}
-	release(f, old.id, &old.h);
+	assert_int_equal(open_at(f, "v/0.0", O_WRONLY, &id, &h), 0);
+	assert_int_equal(node_get(t, id, &n, NULL), 0);
+	/* as if it was opened in the middle of the release, and half of it was written by then */
+	atomic_fetch_sub(&n->work->writers, 1);
+	write_lock(t);
+	assert_int_equal(pthread_create(&thread, NULL, release_late, &old), 0);
+	while (atomic_load(&n->work->writers))
+		(void)sched_yield();
+	atomic_fetch_add(&n->work->writers, 1);
+	(void)pthread_mutex_lock(&n->work->lock);
+	n->work->loaded = n->work->dirty = true;
+	assert_int_equal(work_resize(t, n->work, 0, NULL), 0);
+	assert_int_equal(work_write(t, n->work, 0, (const uint8_t *)"tw", 2, NULL), 0);
+	(void)pthread_mutex_unlock(&n->work->lock);
+	tree_unlock(t);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	node_put(t, n);
+	assert_int_equal(write_at(f, id, &h, 2, "o."), 0);
+	assert_int_equal(flush(f, id, &h), 0);
+	release(f, id, &h);
+	assert_string_equal(text(f, "v/0.0"), "two.");
 }
 
 /* files larger than the memory that they may take */
