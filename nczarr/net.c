@@ -321,7 +321,7 @@ static int start_thread(struct net *n, struct err *e)
 	if (!n->multi)
 		n->multi = multi_new(e);
 	if (!n->multi)
-		return e->code;
+		return e ? e->code : -EIO;
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&n->thread, NULL, net_run, n);

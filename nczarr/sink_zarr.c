@@ -52,7 +52,46 @@ const char *zs_say(const struct dataset *ds, uint32_t array, char tmp[200])
 	return tmp;
 }
 
+json_t *zs_by_path(const struct dataset *ds, bool arrays)
+{
+	uint32_t n = arrays ? ds->n_arrays : ds->n_groups;
+	json_t *ret = json_object();
+	struct buf b;
+
+	buf_init(&b, (size_t)1 << 20);
+	for (uint32_t i = 0; ret && i < n; i++) {
+		buf_clear(&b);
+		if (arrays)
+			ds_array_path(ds, i, &b);
+		else
+			ds_group_path(ds, i, &b);
+		buf_putc(&b, '\0');
+		if (!buf_ok(&b) ||
+		    json_object_set_new(ret, (const char *)b.data, json_integer(i)) < 0) {
+			json_decref(ret);
+			ret = NULL;
+		}
+	}
+	buf_release(&b);
+	return ret;
+}
+
 enum kind { ARRAY, GROUP };
+
+/* real_named - what the store has under a path, where no names are given. */
+static int real_named(struct zarr_sink *s, enum kind kind, const char *path, uint32_t *ret,
+		      struct err *e)
+{
+	const json_t *i;
+
+	if (!s->by_path[kind])
+		s->by_path[kind] = zs_by_path(&s->real->ds, kind == ARRAY);
+	if (!s->by_path[kind])
+		return err_nomem(e);
+	i = json_object_get(s->by_path[kind], path);
+	*ret = i ? (uint32_t)json_integer_value(i) : DS_NONE;
+	return 0;
+}
 
 /* named - what a path of ds means in real; DS_NONE: nothing there. */
 static int named(struct zarr_sink *s, const struct dataset *ds, enum kind kind, uint32_t ord,
@@ -62,6 +101,7 @@ static int named(struct zarr_sink *s, const struct dataset *ds, enum kind kind, 
 	const struct dataset *real = &s->real->ds;
 	uint32_t n = kind == ARRAY ? real->n_arrays : real->n_groups;
 	struct buf path;
+	int rc = 0;
 
 	buf_init(&path, (size_t)1 << 20);
 	if (kind == ARRAY)
@@ -78,19 +118,11 @@ static int named(struct zarr_sink *s, const struct dataset *ds, enum kind kind, 
 		*ret = names->array(names->arg, (const char *)path.data);
 	else if (names)
 		*ret = names->group(names->arg, (const char *)path.data);
-	for (uint32_t i = 0; !names && i < n && *ret == DS_NONE; i++) {
-		struct buf p;
-
-		buf_init(&p, (size_t)1 << 20);
-		if (kind == ARRAY)
-			ds_array_path(real, i, &p);
-		else
-			ds_group_path(real, i, &p);
-		if (p.len + 1 == path.len && memcmp(p.data, path.data, p.len) == 0)
-			*ret = i;
-		buf_release(&p);
-	}
+	else
+		rc = real_named(s, kind, (const char *)path.data, ret, e);
 	buf_release(&path);
+	if (rc)
+		return rc;
 	if (*ret != DS_NONE && *ret >= n)
 		return err_set(e, -EINVAL, "there is no object %u in the store", *ret);
 	return 0;
@@ -208,6 +240,8 @@ static void sink_free(struct zarr_sink *s)
 		(void)close(s->spool); /* what counts of it is in the store */
 	json_decref(s->index);
 	json_decref(s->seen);
+	json_decref(s->by_path[ARRAY]);
+	json_decref(s->by_path[GROUP]);
 	free(s->docs);
 	free(s->arrays);
 	free(s->groups);

@@ -260,31 +260,6 @@ int zs_remove_attr(struct sink *sink, uint32_t group, uint32_t array, const char
 
 /* ---- dimensions ---- */
 
-/* by_path - the arrays or groups of a dataset by their paths. NULL: memory. */
-static json_t *by_path(const struct dataset *ds, bool arrays)
-{
-	uint32_t n = arrays ? ds->n_arrays : ds->n_groups;
-	json_t *ret = json_object();
-	struct buf b;
-
-	buf_init(&b, (size_t)1 << 20);
-	for (uint32_t i = 0; ret && i < n; i++) {
-		buf_clear(&b);
-		if (arrays)
-			ds_array_path(ds, i, &b);
-		else
-			ds_group_path(ds, i, &b);
-		buf_putc(&b, '\0');
-		if (!buf_ok(&b) ||
-		    json_object_set_new(ret, (const char *)b.data, json_integer(i)) < 0) {
-			json_decref(ret);
-			ret = NULL;
-		}
-	}
-	buf_release(&b);
-	return ret;
-}
-
 /* before - what a thing of `now` was; DS_NONE: it is new. */
 static uint32_t before(const struct zarr_sink *s, const json_t *map, bool array, uint32_t ord)
 {
@@ -382,8 +357,8 @@ int zs_dims(struct sink *sink, struct err *e)
 	}
 	if (!s->was)
 		return 0; /* all is new */
-	arrays = by_path(&s->was->ds, true);
-	groups = by_path(&s->was->ds, false);
+	arrays = zs_by_path(&s->was->ds, true);
+	groups = zs_by_path(&s->was->ds, false);
 	rc = arrays && groups ? 0 : err_nomem(e);
 
 	for (uint32_t i = 0; rc == 0 && i < s->now->ds.n_arrays; i++) {

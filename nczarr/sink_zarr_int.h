@@ -206,6 +206,7 @@ struct zarr_sink {
 	struct zs_group *groups;
 	struct zs_gone *gone;
 	size_t n_gone, c_gone;
+	json_t *by_path[2]; /* of real: arrays, groups; path -> ordinal; NULL: not asked yet */
 	json_t *seen;     /* remote: key -> number of zr_source.seen; NULL: not made yet */
 	const char **fresh;        /* keys of what is new; in the arena */
 	size_t n_fresh, c_fresh;
@@ -242,6 +243,8 @@ int zs_has_root(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
 const char *zs_new_key(struct zarr_sink *s, uint32_t group, const char *name, struct err *e);
 /* zs_check_fresh - when all is known: nothing that stays may be where something new comes. */
 int zs_check_fresh(struct zarr_sink *s, struct err *e) NZ_MUST_USE;
+/* zs_by_path - the arrays or groups of a dataset by their paths: numbers; new. NULL: memory. */
+json_t *zs_by_path(const struct dataset *ds, bool arrays);
 /* zs_say - "'/path'" of an array of now, for messages, into tmp. */
 const char *zs_say(const struct dataset *ds, uint32_t array, char tmp[200]);
 

@@ -362,9 +362,11 @@ static int carry_out(struct redo *r, struct err *e)
 
 	for (size_t i = 0; rc == 0 && i < ARRAY_LEN(order); i++) {
 		rc = each(r, order[i], into, NULL, e);
-		/* paths may lead elsewhere now */
-		if (rc == 0 && leave(r) < 0)
-			rc = err_sys(e, errno, "syncing the store");
+		if (rc)
+			break;
+		rc = leave(r); /* paths may lead elsewhere now */
+		if (rc < 0)
+			rc = err_sys(e, -rc, "syncing the store");
 	}
 	if (rc == 0)
 		rc = each(r, ZS_DROP, drop, NULL, e);
