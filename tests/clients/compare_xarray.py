@@ -229,6 +229,8 @@ def compare(file, mnt, info_file=None):
     problems = []
     model = oracle.Model(file)
     for group in groups_of(mnt):
+        if model.external and (group or "/") not in model.groups:
+            continue  # behind an external link, which netCDF-C does not follow: test_security.py
         for consolidated in (True, False):
             for kind, options in (("decoded", {}), ("raw", RAW)):
                 if kind == "raw" and not consolidated:
