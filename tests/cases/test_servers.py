@@ -166,6 +166,8 @@ def dataset(root, row, places, t):
         source = os.path.join(root, row)
         if tree and not where[0][0]:
             source = os.path.join(where[0][1]["root"], row)  # as it is served
+        elif not tree:  # alone: links to other files are followed here only
+            source = shutil.copy(source, t.tmp)
         with t.mount(source, "view=" + view, check=False) as near:
             near.damaged = True
             for listed, found, address, options in where:
