@@ -78,9 +78,10 @@ HDF4_TRY = printf '\043include <hdf/mfhdf.h>\nint main(void) { return SDend(0); 
 HDF4_LIBS = $(eval HDF4_LIBS := $(subst _, ,$(firstword $(foreach s,$(HDF4_SETS),$(shell \
 	$(HDF4_TRY) $(subst _, ,$(s)) 2>/dev/null && echo $(s))))))$(HDF4_LIBS)
 HDF4_CFLAGS = $(if $(strip $(HDF4_LIBS)),-DNCZARRFS_HDF4)
-$(BUILD)/obj/hdf5view/h4_%.o $(BUILD)/tests/hdf4_make $(BUILD)/unit/test_hdf5view_h4: CPPFLAGS += $(HDF4_CFLAGS)
+$(BUILD)/obj/hdf5view/hdf4/%.o $(BUILD)/tests/hdf4_make $(BUILD)/unit/test_hdf5view_h4: CPPFLAGS += $(HDF4_CFLAGS)
 
-SRC := $(foreach m,$(MODULES),$(wildcard $(m)/*.c))
+# Rooms are folders of a module; plugins are built apart.
+SRC := $(filter-out codecs/export/plugins/%,$(sort $(shell find $(MODULES) -name '*.c')))
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
 LIBOBJ := $(filter-out $(BUILD)/obj/fusefs/main.o,$(OBJ))
 
@@ -98,10 +99,10 @@ $(BUILD)/obj/%.o: %.c Makefile
 # What the page of `nczarrfs serve` draws with, from npm where that is there; a name of its own for
 # all builds.
 PAGE_ZARR := build/page/zarr.js
-$(PAGE_ZARR): scripts/page fusefs/page/npm/package.json fusefs/page/npm/package-lock.json
+$(PAGE_ZARR): scripts/page fusefs/http/page/npm/package.json fusefs/http/page/npm/package-lock.json
 	$(Q)scripts/page $@
-$(BUILD)/obj/fusefs/serve_page.o: CPPFLAGS += -DPAGE_ZARR='"$(PAGE_ZARR)"'
-$(BUILD)/obj/fusefs/serve_page.o: $(PAGE_ZARR) $(wildcard fusefs/page/*.*)
+$(BUILD)/obj/fusefs/http/page.o: CPPFLAGS += -DPAGE_ZARR='"$(PAGE_ZARR)"'
+$(BUILD)/obj/fusefs/http/page.o: $(PAGE_ZARR) $(wildcard fusefs/http/page/*.*)
 # again, when it could not be had
 page:
 	$(Q)grep -qs 'missing = false' $(PAGE_ZARR) || rm -f $(PAGE_ZARR)
@@ -170,7 +171,7 @@ $(FAULTS): tests/faults/shim.c Makefile
 tools: $(TOOLS) $(FAULTS)
 
 format:
-	clang-format -i $(foreach m,$(MODULES),$(wildcard $(m)/*.c)) $(wildcard tests/unit/*.[ch])
+	clang-format -i $(SRC) $(shell find tests/unit -name '*.[ch]')
 
 clean:
 	rm -rf build build-asan build-tsan build-fuzz build-cov
@@ -190,7 +191,7 @@ plugin_ops_lz4 := lz4_hdf5
 plugin_ops = codec_$(or $(plugin_ops_$(1)),$(1))
 
 PLUGIN_OUT := $(PLUGINS:%=$(BUILD)/plugins/libnczarrfs_h5%.so)
-PLUGIN_SRC := $(wildcard base/*.c codecs/*.c) codecs/plugins/caller.c
+PLUGIN_SRC := $(filter base/% codecs/%,$(SRC)) codecs/export/plugins/caller.c
 PLUGIN_OBJ := $(PLUGIN_SRC:%.c=$(BUILD)/plugins/obj/%.o)
 PLUGIN_CFLAGS = $(filter-out -fsanitize=% -fno-sanitize-recover=%,$(CFLAGS)) -fPIC \
 	-ffunction-sections -fdata-sections
@@ -210,12 +211,12 @@ $(BUILD)/plugins/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(PLUGIN_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/plugins/obj/%.h5.o: codecs/plugins/h5plugin.c Makefile
+$(BUILD)/plugins/obj/%.h5.o: codecs/export/plugins/h5plugin.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(PLUGIN_CFLAGS) -MMD -MP -c -o $@ \
 		-DPLUGIN_OPS=$(call plugin_ops,$*) $<
 
-$(BUILD)/plugins/obj/%.ncz.o: codecs/plugins/ncz.c Makefile
+$(BUILD)/plugins/obj/%.ncz.o: codecs/export/plugins/ncz.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(PLUGIN_CFLAGS) -MMD -MP -c -o $@ \
 		-DPLUGIN_OPS=$(call plugin_ops,$*) $<
@@ -223,7 +224,7 @@ $(BUILD)/plugins/obj/%.ncz.o: codecs/plugins/ncz.c Makefile
 # Only the members that a codec needs are taken from it.
 $(BUILD)/plugins/obj/codecs.a: $(PLUGIN_OBJ)
 	@rm -f $@
-	$(Q)$(AR) rcs $@ $^
+	$(Q)$(AR) qcs $@ $^
 
 $(PLUGINS_NCZ:%=$(BUILD)/plugins/libnczarrfs_h5%.so): $(BUILD)/plugins/libnczarrfs_h5%.so: \
 	$(BUILD)/plugins/obj/%.ncz.o
@@ -430,7 +431,7 @@ $(BUILD)/tests/canary: tests/tools/canary.c $(filter $(BUILD)/obj/base/%,$(LIBOB
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) $(PKG_LIBS)
 
-$(BUILD)/fuzz/fuzz_canary: tests/canary/fuzz_canary.c base/canary.h $(FUZZ_MAIN) Makefile
+$(BUILD)/fuzz/fuzz_canary: tests/canary/fuzz_canary.c base/process/canary.h $(FUZZ_MAIN) Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(FUZZ_LINK) -o $@ $< $(FUZZ_MAIN) -lpthread
 

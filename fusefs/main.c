@@ -8,22 +8,22 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/child.h"
-#include "base/log.h"
-#include "base/url.h"
-#include "codecs/plugin.h"
-#include "fusefs/check.h"
-#include "fusefs/fusefs.h"
-#include "fusefs/mounter.h"
-#include "fusefs/refs.h"
-#include "fusefs/remote.h"
-#include "fusefs/rw.h"
-#include "fusefs/subcommands.h"
+#include "base/process/child.h"
+#include "base/observe/log.h"
+#include "base/os/url.h"
+#include "codecs/plugin/plugin.h"
+#include "fusefs/cmd/check/check.h"
+#include "fusefs/app/fusefs.h"
+#include "fusefs/daemon/mounter.h"
+#include "fusefs/cmd/refs.h"
+#include "fusefs/app/remote.h"
+#include "fusefs/write/writable.h"
+#include "fusefs/cmd/commands.h"
 #include "hdf5view/hdf5view.h"
-#include "mountcfg/address.h"
+#include "mountcfg/address/address.h"
 #include "nczarr/nczarr.h"
-#include "translate/chunkio.h"
-#include "translate/join.h"
+#include "translate/chunkio/chunkio.h"
+#include "translate/concat/concat.h"
 
 static const struct source_ops *const formats[] = {&hdf5_source_ops, &cdf_source_ops,
 						   &hdf4_source_ops, &zarr_source_ops,

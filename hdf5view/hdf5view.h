@@ -2,14 +2,14 @@
 #ifndef HDF5VIEW_HDF5VIEW_H
 #define HDF5VIEW_HDF5VIEW_H
 
-#include "translate/chunkio.h"
-#include "translate/file_rw.h"
-#include "translate/ground.h"
-#include "translate/sink.h"
+#include "translate/chunkio/chunkio.h"
+#include "translate/contract/file_commit.h"
+#include "translate/stage/snapshot.h"
+#include "translate/contract/sink.h"
 
 /* hdf5_source_ops - netCDF-4 and plain HDF5 files as a source. libhdf5 reads names, types,
  * attributes and filters once, then its file is closed so that its lock does not block writers;
- * chunk indexes are read by h5_raw.h on first use. */
+ * chunk indexes are read by format/hdf5_format.h on first use. */
 extern const struct source_ops hdf5_source_ops;
 
 /* cdf_source_ops - classic netCDF files (CDF-1, CDF-2, CDF-5) as a source. Own parser; chunks are

@@ -2,11 +2,11 @@
 #ifndef NCZARR_NCZARR_H
 #define NCZARR_NCZARR_H
 
-#include "nczarr/remote.h"
-#include "translate/chunkio.h"
-#include "translate/sink.h"
-#include "translate/store.h"
-#include "translate/view.h"
+#include "nczarr/remote/remote.h"
+#include "translate/chunkio/chunkio.h"
+#include "translate/contract/sink.h"
+#include "translate/contract/store.h"
+#include "translate/contract/view.h"
 
 enum zarr_mode {
 	ZARR_PURE,      /* Zarr v2 with _ARRAY_DIMENSIONS everywhere, scalars with shape [] */

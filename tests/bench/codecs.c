@@ -19,7 +19,7 @@
 #include <time.h>
 #include <zstd.h>
 
-#include "codecs/codec.h"
+#include "codecs/core/codec.h"
 
 #define CHUNK ((size_t)1 << 20)
 #define ROOM (CHUNK + CHUNK / 4)

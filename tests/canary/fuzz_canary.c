@@ -1,5 +1,5 @@
 /* fuzz_canary.c - a target with a fault of the kind that its input names; "slow" does not end. */
-#include "base/canary.h"
+#include "base/process/canary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -32,8 +32,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
-#include "codecs/plugin.h"
+#include "base/observe/log.h"
+#include "codecs/plugin/plugin.h"
 #include "tests/faults/inject.h"
 #include "tests/faults/loops_left.h"
 #include "tests/faults/scene.h"

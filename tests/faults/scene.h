@@ -3,7 +3,7 @@
 #ifndef FAULTS_SCENE_H
 #define FAULTS_SCENE_H
 
-#include "fusefs/fusefs.h"
+#include "fusefs/app/fusefs.h"
 
 /* scene - one thing that is done. begin, use and end have faults in them; all may be NULL. */
 struct scene {

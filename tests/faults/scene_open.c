@@ -1,8 +1,8 @@
-/* scene_open.c - opens what a scene is about, the way the program does: main.c is a part of this
- * file, so that its tables are those that are tested. */
+/* scene_open.c - opens what a scene is about, the way the program does: fusefs/main.c is a part of
+ * this file, so that its tables are those that are tested. */
 #include <sys/syscall.h>
 
-#include "fusefs/info_int.h"
+#include "fusefs/cmd/info_int.h"
 
 int program_main(int argc, char **argv);
 #define main program_main

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fusefs/rw.h"
+#include "fusefs/write/writable.h"
 #include "tests/faults/inject.h"
 #include "tests/faults/scene.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5view/h5_raw.h"
+#include "hdf5view/format/hdf5_format.h"
 
 /* ---- dice ---- */
 

@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/err.h"
-#include "base/io.h"
-#include "base/slice.h"
+#include "base/core/err.h"
+#include "base/os/io.h"
+#include "base/core/cursor.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
  * place.
  *
  *   make fuzz TIME=60 FUZZ=address */
-#include "mountcfg/address_int.h"
+#include "mountcfg/address/address_int.h"
 #include "tests/fuzz/fuzz.h"
 
 static bool alike(const char *a, const char *b)

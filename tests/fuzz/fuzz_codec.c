@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/slice.h"
-#include "codecs/codec.h"
-#include "codecs/plugin.h"
+#include "base/core/cursor.h"
+#include "codecs/core/codec.h"
+#include "codecs/plugin/plugin.h"
 #include "tests/fuzz/memory.h"
 
 #define OUT_MAX ((size_t)1 << 20)

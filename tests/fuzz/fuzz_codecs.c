@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/slice.h"
-#include "codecs/codec.h"
-#include "codecs/plugin.h"
+#include "base/core/cursor.h"
+#include "codecs/core/codec.h"
+#include "codecs/plugin/plugin.h"
 #include "tests/unit/codecs_encode.h"
 
 #define FILTERS_MAX 6

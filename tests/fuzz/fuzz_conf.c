@@ -9,8 +9,8 @@
  *   make fuzz TIME=60 FUZZ=conf */
 #include <sys/stat.h>
 
-#include "mountcfg/conf_read.h"
-#include "mountcfg/mountcfg_int.h"
+#include "mountcfg/config/ini_int.h"
+#include "mountcfg/options/option_table.h"
 #include "tests/fuzz/fuzz.h"
 
 static void plain(const char *s)

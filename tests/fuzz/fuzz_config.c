@@ -8,10 +8,10 @@
  * ends of lines says the same.
  *
  *   make fuzz TIME=60 FUZZ=config */
-#include "mountcfg/mountcfg_int.h"
-#include "mountcfg/address.h"
-#include "nczarr/aws_int.h"
-#include "nczarr/net_int.h"
+#include "mountcfg/options/option_table.h"
+#include "mountcfg/address/address.h"
+#include "nczarr/aws/aws.h"
+#include "nczarr/http/http_int.h"
 #include "tests/fuzz/fuzz.h"
 
 #define HERE "https://host.example:8080/data/tree.zarr"

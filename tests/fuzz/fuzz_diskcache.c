@@ -7,7 +7,7 @@
  * written behind the room; what is kept afterwards is found.
  *
  *   make fuzz TIME=60 FUZZ=diskcache */
-#include "nczarr/remote_int.h"
+#include "nczarr/remote/services.h"
 #include "tests/fuzz/fuzz.h"
 
 #define BYTES ((uint64_t)1 << 21)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5view/h5_raw.h"
+#include "hdf5view/format/hdf5_format.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/memory.h"
 

@@ -10,7 +10,7 @@
  * allowed, and not for ever.
  *
  *   make fuzz TIME=60 FUZZ=http */
-#include "nczarr/net_int.h"
+#include "nczarr/http/http_int.h"
 #include "tests/fuzz/fuzz.h"
 
 #define ROUNDS (NET_HOPS + 3)

@@ -1,4 +1,4 @@
-/* fuzz_join.c - the index file of joined datasets (translate/join_index.c), which is in a user's
+/* fuzz_join.c - the index file of joined datasets (translate/concat/index.c), which is in a user's
  * cache directory and may be torn, damaged or somebody else's.
  *
  * Input: what follows the file's magic number and checksum, which are put in front.
@@ -7,7 +7,7 @@
  * in the table, ascend by path and are no longer than the member.
  *
  *   make fuzz TIME=60 FUZZ=join */
-#include "translate/join_int.h"
+#include "translate/concat/concat_int.h"
 #include "tests/fuzz/fuzz.h"
 
 #define FORMS_MAX ((uint64_t)1 << 22)

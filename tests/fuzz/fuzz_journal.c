@@ -13,8 +13,8 @@
  * max_len: 40000 */
 #include <sys/stat.h>
 
-#include "codecs/codec.h"
-#include "hdf5view/h5_journal_int.h"
+#include "codecs/core/codec.h"
+#include "hdf5view/journal/journal_int.h"
 #include "tests/fuzz/fuzz.h"
 
 #define FILE_MAX 30000

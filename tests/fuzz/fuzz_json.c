@@ -7,8 +7,8 @@
  *   make fuzz TIME=60 FUZZ=json */
 #include <math.h>
 
-#include "base/buf.h"
-#include "nczarr/json_read.h"
+#include "base/core/buf.h"
+#include "nczarr/json/reader.h"
 #include "tests/fuzz/fuzz.h"
 
 #define ROOM ((size_t)16 << 20)

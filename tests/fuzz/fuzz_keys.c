@@ -12,9 +12,9 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-#include "fusefs/rw_int.h"
+#include "fusefs/write/writable_int.h"
 #include "nczarr/nczarr.h"
-#include "nczarr/store.h"
+#include "nczarr/store/store.h"
 #include "tests/fuzz/fuzz.h"
 
 #define DOC "{\"zarr_format\": 2}"

@@ -11,9 +11,9 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-#include "codecs/codec.h"
-#include "nczarr/sink_zarr_int.h"
-#include "nczarr/store.h"
+#include "codecs/core/codec.h"
+#include "nczarr/sink/sink_int.h"
+#include "nczarr/store/store.h"
 #include "tests/fuzz/fuzz.h"
 
 #define BYTES ((size_t)1 << 20)

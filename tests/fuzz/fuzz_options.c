@@ -7,7 +7,7 @@
  * as one option each, says the same.
  *
  *   make fuzz TIME=60 FUZZ=options */
-#include "mountcfg/mountcfg_int.h"
+#include "mountcfg/options/option_table.h"
 #include "tests/fuzz/fuzz.h"
 
 static const struct cfg_files no_files;

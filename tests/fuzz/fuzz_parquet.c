@@ -9,7 +9,7 @@
  *   make fuzz TIME=60 FUZZ=parquet */
 #include <sys/stat.h>
 
-#include "nczarr/parquet_int.h"
+#include "nczarr/parquet/parquet_int.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory.h"
 

@@ -9,10 +9,10 @@
  * under it, or there is a message.
  *
  *   make fuzz TIME=60 FUZZ=plan */
-#include "codecs/plugin.h"
+#include "codecs/plugin/plugin.h"
 #include "tests/fuzz/fuzz.h"
-#include "translate/frame.h"
-#include "translate/plan.h"
+#include "translate/chunkio/fill_chunk.h"
+#include "translate/plan/plan.h"
 
 #define RANK 3
 #define FILTERS 4

@@ -1,6 +1,7 @@
 /* fuzz_plugin.c - what a process with a plugin in it may answer, which is anything: the server's
- * side (plugin_remote.c, plugin_table.c, plugin.c) without processes. What base/child.h and
- * plugin_scan.c have is here, and says what the input says.
+ * side (codecs/plugin/plugin_client.c, codecs/plugin/plugin_table.c, codecs/plugin/plugin.c)
+ * without processes. What base/process/child.h and codecs/plugin/plugin_scan.c have is here, and
+ * says what the input says.
  *
  * Properties: nothing crashes; no result is longer than was asked for; every failure has a message;
  * a table of filters is made of any description that is taken.
@@ -16,9 +17,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "base/slice.h"
-#include "codecs/plugin.h"
-#include "codecs/plugin_int.h"
+#include "base/core/cursor.h"
+#include "codecs/plugin/plugin.h"
+#include "codecs/plugin/plugin_table.h"
 
 #define ID 4242u
 #define LIBRARY "/nowhere/libfuzz.so"

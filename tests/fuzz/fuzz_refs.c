@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nczarr/parquet.h"
-#include "nczarr/store_refs_int.h"
+#include "nczarr/parquet/parquet.h"
+#include "nczarr/refs/refs_int.h"
 
 #define MEMORY ((uint64_t)4 << 20)
 

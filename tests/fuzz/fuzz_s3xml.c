@@ -5,7 +5,7 @@
  * the same page twice.
  *
  *   make fuzz TIME=60 FUZZ=s3xml */
-#include "nczarr/s3_int.h"
+#include "nczarr/s3/s3_int.h"
 #include "tests/fuzz/fuzz.h"
 
 struct seen {

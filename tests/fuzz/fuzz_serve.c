@@ -8,8 +8,8 @@
  *   make fuzz TIME=60 FUZZ=serve */
 #include <strings.h>
 
-#include "base/url.h"
-#include "fusefs/serve_http.h"
+#include "base/os/url.h"
+#include "fusefs/http/parse_int.h"
 #include "tests/fuzz/fuzz.h"
 
 #define TAG "\"1f-0-2a-100\""

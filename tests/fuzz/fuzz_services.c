@@ -10,8 +10,8 @@
  *   make fuzz TIME=60 FUZZ=services */
 #include <time.h>
 
-#include "base/url.h"
-#include "nczarr/aws_int.h"
+#include "base/os/url.h"
+#include "nczarr/aws/aws.h"
 #include "tests/fuzz/fuzz.h"
 
 static struct slice script;

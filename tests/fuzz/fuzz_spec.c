@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/plugin.h"
-#include "codecs/quant.h"
-#include "codecs/spec.h"
+#include "codecs/plugin/plugin.h"
+#include "codecs/numeric/quant.h"
+#include "codecs/spec/spec.h"
 
 #define ARENA_BYTES ((size_t)4 << 20)
 #define TEXT_MAX 2000

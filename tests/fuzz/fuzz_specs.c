@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/plugin.h"
-#include "codecs/quant.h"
-#include "codecs/spec.h"
+#include "codecs/plugin/plugin.h"
+#include "codecs/numeric/quant.h"
+#include "codecs/spec/spec.h"
 
 #define TEXT_MAX ((size_t)1 << 20)
 

@@ -11,9 +11,9 @@
  *   make fuzz TIME=60 FUZZ=stage */
 #include <dirent.h>
 
-#include "codecs/codec.h"
+#include "codecs/core/codec.h"
 #include "tests/fuzz/fuzz.h"
-#include "translate/stage_int.h"
+#include "translate/stage/stage_int.h"
 
 #define RECORDS 60
 #define READ_MAX ((uint64_t)1 << 16)

@@ -9,12 +9,12 @@
  * a map lie in its file.
  *
  *   make fuzz TIME=60 FUZZ=state */
-#include "fusefs/commit_int.h"
-#include "hdf5view/nc_layout.h"
+#include "fusefs/write/chunk_set.h"
+#include "hdf5view/virtual/file_layout.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Functions that only this file has; what it defines besides takes the place of the library's. */
-#include "hdf5view/nc_rw_kept.c"
+#include "hdf5view/virtual_rw/recovery.c"
 
 #undef MAGIC
 

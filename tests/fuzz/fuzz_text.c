@@ -1,4 +1,4 @@
-/* fuzz_text.c - numbers and texts of base/str.h.
+/* fuzz_text.c - numbers and texts of base/core/str.h.
  *
  * Properties: a number that is taken is written as it was read; sizes are what their digits and
  * suffix say; what is made UTF-8 is, and what was is as it was; a JSON text ends where it should
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "base/str.h"
+#include "base/core/str.h"
 #include "tests/fuzz/fuzz.h"
 
 #define ROOM ((size_t)1 << 20)

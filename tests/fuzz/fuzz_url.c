@@ -6,7 +6,7 @@
  * to the same bytes; what is decoded and encoded is decoded to the same.
  *
  *   make fuzz TIME=60 FUZZ=url */
-#include "base/url.h"
+#include "base/os/url.h"
 #include "tests/fuzz/fuzz.h"
 
 #define ROOM ((size_t)8 * URL_MAX)

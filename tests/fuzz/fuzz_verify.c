@@ -10,9 +10,9 @@
 #include <hdf5.h>
 #include <sys/mman.h>
 
-#include "base/log.h"
-#include "base/slice.h"
-#include "hdf5view/src_int.h"
+#include "base/observe/log.h"
+#include "base/core/cursor.h"
+#include "hdf5view/hdf5/library.h"
 #include "tests/fuzz/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,12 +5,12 @@
  * number of elements, then the stored bytes.
  *
  *   clang -std=c17 -D_GNU_SOURCE -I. -g -O1 -fsanitize=fuzzer,address,undefined \
- *     tests/fuzz/fuzz_vlen.c codecs/vlen.c codecs/json2.c base/[a-z]*.c -o build/fuzz_vlen */
+ *     tests/fuzz/fuzz_vlen.c codecs/vlen/[a-z]*.c base/[a-z]*/[a-z]*.c -o build/fuzz_vlen */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/slice.h"
-#include "codecs/vlen.h"
+#include "base/core/cursor.h"
+#include "codecs/vlen/vlen.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,11 +10,11 @@
  * as long as the formula says and decodes to the same.
  *
  *   make fuzz TIME=60 FUZZ=wrap */
-#include "codecs/codec.h"
-#include "codecs/plugin.h"
-#include "codecs/wrap.h"
+#include "codecs/core/codec.h"
+#include "codecs/plugin/plugin.h"
+#include "codecs/compress/blosc_wrap.h"
 #include "tests/fuzz/fuzz.h"
-#include "translate/frame.h"
+#include "translate/chunkio/fill_chunk.h"
 
 #define BYTES ((size_t)1 << 20)
 

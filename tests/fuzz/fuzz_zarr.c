@@ -7,9 +7,9 @@
  * max_len: 8192
  *
  *   make fuzz TIME=60 FUZZ=zarr */
-#include "base/log.h"
+#include "base/observe/log.h"
 #include "tests/fuzz/damage.h"
-#include "nczarr/store.h"
+#include "nczarr/store/store.h"
 #include "tests/fuzz/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "nczarr/store.h"
+#include "nczarr/store/store.h"
 #include "tests/fuzz/damage.h"
 
 #define ENTRIES_MAX 2000 /* of one walk */

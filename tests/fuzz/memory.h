@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/util.h"
+#include "base/core/util.h"
 
 /* Of the sanitizer's run-time library; its headers do not come with every compiler. */
 __attribute__((weak)) int

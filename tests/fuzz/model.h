@@ -1,10 +1,10 @@
-/* model.h - what translate/dataset.h and source.h promise of every source, looked at: names,
- * products, ordinals, and that each chunk that is looked for is there, absent, or an error with a
- * message. An abort where it does not hold. */
+/* model.h - what translate/model/dataset.h and translate/contract/source.h promise of every source,
+ * looked at: names, products, ordinals, and that each chunk that is looked for is there, absent, or
+ * an error with a message. An abort where it does not hold. */
 #ifndef TESTS_FUZZ_MODEL_H
 #define TESTS_FUZZ_MODEL_H
 
-#include "base/str.h"
+#include "base/core/str.h"
 #include "tests/fuzz/look.h"
 
 #define MODEL_CHUNKS 20 /* of each array, from its beginning and from its end */

@@ -22,8 +22,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/child.h"
-#include "base/log.h"
+#include "base/process/child.h"
+#include "base/observe/log.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/look.h"
 

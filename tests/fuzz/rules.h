@@ -1,10 +1,10 @@
-/* rules.h - a policy with rules, for targets that open views. */
+/* fusefs/app/codec_rules_int.h - a policy with rules, for targets that open views. */
 #ifndef TESTS_FUZZ_RULES_H
 #define TESTS_FUZZ_RULES_H
 
 #include <stdlib.h>
 
-#include "translate/plan.h"
+#include "translate/plan/plan.h"
 
 /* fuzz_rules - every chunk is encoded, every float quantised. Made once, and kept. */
 static inline struct plan_policy fuzz_rules(void)

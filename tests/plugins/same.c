@@ -1,5 +1,5 @@
-/* same.c - filter 40003, which changes nothing and has no codec of its own. Another library has one
- * as a default. */
+/* fusefs/app/fingerprint.c - filter 40003, which changes nothing and has no codec of its own.
+ * Another library has one as a default. */
 #include "tests/plugins/common.h"
 
 static size_t filter(unsigned flags, size_t n_params, const unsigned *params, size_t n,

@@ -1,9 +1,9 @@
 /* canary.c - a program with a fault: canary KIND [child]. With child it is in a process that
- * base/child.h began. Says so when it was not ended by it. */
+ * base/process/child.h began. Says so when it was not ended by it. */
 #include <stdio.h>
 
-#include "base/canary.h"
-#include "base/child.h"
+#include "base/process/canary.h"
+#include "base/process/child.h"
 
 static void in_child(const struct child_self *self)
 {

@@ -1,5 +1,5 @@
-/* cf_tool.c - translate/cf_time.h and cf_pack.h for tests: commands on standard input, an answer on
- * each line.
+/* cf_tool.c - translate/concat/cf_time_int.h and translate/concat/cf_pack_int.h for tests: commands
+ * on standard input, an answer on each line.
  *
  *   time FROM|CALENDAR|TO|CALENDAR|X    "INTEGER FLOAT": X as the other unit has it, - where it is
  *                                       no integer; an empty calendar is none
@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "translate/cf_pack.h"
-#include "translate/cf_time.h"
+#include "translate/concat/cf_pack_int.h"
+#include "translate/concat/cf_time_int.h"
 
 #define ATTRS_MAX 8
 

@@ -22,9 +22,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/str.h"
-#include "codecs/codec.h"
-#include "nczarr/zr_int.h"
+#include "base/core/str.h"
+#include "codecs/core/codec.h"
+#include "nczarr/source/source_int.h"
 
 #define DOC_BYTES ((size_t)16 << 20) /* of a chain in the arena */
 #define OUT_BYTES ((size_t)1 << 30)  /* of what is encoded */

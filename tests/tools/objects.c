@@ -1,4 +1,5 @@
-/* objects.c - a program for tests: what is said on standard input is done with a bucket of S3.
+/* nczarr/remote/object_service.c - a program for tests: what is said on standard input is done with
+ * a bucket of S3.
  *
  *   objects [-e ENDPOINT] [-r REGION] [-p PROFILE] [-anpv] [-t TRIES] [-m MS] BUCKET [KEY]
  *     -m of one request at most, -a anonymous, -n requester pays, -v bucket in the host's name,
@@ -15,8 +16,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/str.h"
-#include "nczarr/remote_int.h"
+#include "base/core/str.h"
+#include "nczarr/remote/services.h"
 
 static void say(int rc, const struct object_info *i, uint64_t off, size_t len,
 		const struct err *e)

@@ -17,7 +17,7 @@
 
 #include "hdf5view/hdf5view.h"
 #include "nczarr/nczarr.h"
-#include "translate/push.h"
+#include "translate/diff/diff.h"
 
 static int open_any(const struct source_ops *ops, const char *path, struct source **ret,
 		    struct err *e)

@@ -1,4 +1,4 @@
-/* spec_tool.c - codecs/spec.h for tests: commands on standard input, an answer on each line.
+/* spec_tool.c - codecs/spec/spec.h for tests: commands on standard input, an answer on each line.
  *
  *   parse TEXT                 the chain with ids: "307,9|4,32,32"
  *   prepare SIZE N,N,... TEXT  the chain that is stored for chunks of N x N ... elements
@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/str.h"
-#include "codecs/spec.h"
+#include "base/core/str.h"
+#include "codecs/spec/spec.h"
 
 #define LINE_MAX_BYTES ((size_t)1 << 20)
 #define RANK_MAX 8

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/stop.h"
-#include "translate/source.h"
+#include "base/os/cancel.h"
+#include "translate/contract/source.h"
 
 #define FAKE_BLOCK ((uint64_t)64 << 10) /* as a cache would fetch */
 #define FAKE_BLOCKS 65536

@@ -3,8 +3,8 @@
 #ifndef TESTS_UNIT_CHUNKIO_FAKE_H
 #define TESTS_UNIT_CHUNKIO_FAKE_H
 
-#include "translate/chunkio.h"
-#include "translate/frame.h"
+#include "translate/chunkio/chunkio.h"
+#include "translate/chunkio/fill_chunk.h"
 #include "tests/unit/codecs_encode.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "codecs/codec.h"
+#include "codecs/core/codec.h"
 
 static inline int encode_chain(const struct codec_chain *chain, size_t elem_size,
 			       const uint8_t *in, size_t n, struct buf *out, struct err *e)

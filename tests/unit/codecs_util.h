@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codecs/codec.h"
+#include "codecs/core/codec.h"
 
 #include <cmocka.h>
 

@@ -8,7 +8,7 @@
 #ifndef TESTS_UNIT_CODECS_VECTORS_BITSHUFFLE_H
 #define TESTS_UNIT_CODECS_VECTORS_BITSHUFFLE_H
 
-#include "base/util.h"
+#include "base/core/util.h"
 
 struct bitshuffle_vector {
 	size_t size, n; /* of an element; elements */

@@ -7,7 +7,7 @@
 #ifndef TESTS_UNIT_CODECS_VECTORS_SZIP_H
 #define TESTS_UNIT_CODECS_VECTORS_SZIP_H
 
-#include "base/util.h"
+#include "base/core/util.h"
 
 struct szip_vector {
 	uint32_t elem; /* bytes */

@@ -6,7 +6,7 @@
 #ifndef TESTS_UNIT_CODECS_VECTORS_VLEN_H
 #define TESTS_UNIT_CODECS_VECTORS_VLEN_H
 
-#include "codecs/vlen.h"
+#include "codecs/vlen/vlen.h"
 
 struct vlen_vector {
 	const char *what;

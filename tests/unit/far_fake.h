@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nczarr/store.h"
+#include "nczarr/store/store.h"
 
 #define FAR_FIRST 4096 /* bytes that come with a stat */
 #define FAR_PARTS 16

@@ -1,4 +1,5 @@
-/* h5_oracle.h - compares hdf5view/h5_raw.h with libhdf5, dataset by dataset and chunk by chunk.
+/* h5_oracle.h - compares hdf5view/format/hdf5_format.h with libhdf5, dataset by dataset and chunk
+ * by chunk.
  *
  * The oracle is H5Dread_chunk, never H5Dget_chunk_info: the latter gives wrong coordinates in
  * HDF5 1.10 for extensible arrays whose unlimited dimension is not the first. */
@@ -13,8 +14,8 @@
 
 #include <hdf5.h>
 
-#include "base/io.h"
-#include "hdf5view/h5_raw.h"
+#include "base/os/io.h"
+#include "hdf5view/format/hdf5_format.h"
 
 /* libhdf5 loses memory when it fails to open a dataset. */
 const char *__lsan_default_suppressions(void);

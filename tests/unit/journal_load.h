@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codecs/codec.h"
-#include "hdf5view/h5_journal_int.h"
+#include "codecs/core/codec.h"
+#include "hdf5view/journal/journal_int.h"
 
 /* libhdf5 loses memory when it fails to open a file. */
 const char *__lsan_default_suppressions(void);

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "fusefs/mirror.h"
+#include "fusefs/mirror/view.h"
 
 enum { FAKE_TEXT = 64, FAKE_FILE = 3 };
 

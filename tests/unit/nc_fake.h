@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_NC_FAKE_H
 #define TESTS_UNIT_NC_FAKE_H
 
-#include "hdf5view/nc_layout.h"
+#include "hdf5view/virtual/file_layout.h"
 #include "tests/unit/codecs_encode.h"
 
 #include <errno.h>

@@ -4,9 +4,9 @@
 #ifndef TESTS_UNIT_NC_RW_FAKE_H
 #define TESTS_UNIT_NC_RW_FAKE_H
 
-#include "base/io.h"
-#include "hdf5view/nc_rw_int.h"
-#include "hdf5view/src_int.h"
+#include "base/os/io.h"
+#include "hdf5view/virtual_rw/virtual_rw_int.h"
+#include "hdf5view/hdf5/library.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_NC_SAMPLE_H
 #define TESTS_UNIT_NC_SAMPLE_H
 
-#include "hdf5view/nc_int.h"
+#include "hdf5view/virtual/virtual_int.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "translate/source.h"
+#include "translate/contract/source.h"
 
 enum {
 	S_I,     /* <i4 (y, x), stored without filters, fill value declared, one chunk absent */

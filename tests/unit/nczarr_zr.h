@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "nczarr/zr_int.h"
+#include "nczarr/source/source_int.h"
 
 /* zr_json - new (json_decref). */
 static inline json_t *zr_json(const char *text)

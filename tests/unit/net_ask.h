@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "nczarr/net_int.h"
+#include "nczarr/http/http_int.h"
 #include "tests/unit/net_server.h"
 
 static const struct net_options quick = {

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/util.h"
+#include "base/core/util.h"
 
 struct ns_server;
 

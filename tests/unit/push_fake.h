@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_PUSH_FAKE_H
 #define TESTS_UNIT_PUSH_FAKE_H
 
-#include "translate/push.h"
+#include "translate/diff/diff.h"
 
 #include <errno.h>
 #include <setjmp.h>

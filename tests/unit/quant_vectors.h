@@ -8,7 +8,7 @@
 #ifndef TESTS_UNIT_QUANT_VECTORS_H
 #define TESTS_UNIT_QUANT_VECTORS_H
 
-#include "codecs/quant.h"
+#include "codecs/numeric/quant.h"
 
 static const uint32_t values4[16] = {0x3f800000, 0xbf800000, 0x40490fdb, 0xc02df84d,
 				     0x46000000, 0x000116c2, 0x80000001, 0x3dcccccd,

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/stop.h"
-#include "nczarr/remote_int.h"
+#include "base/os/cancel.h"
+#include "nczarr/remote/services.h"
 
 #include <cmocka.h>
 

@@ -4,7 +4,7 @@
 
 #include <sched.h>
 
-#include "nczarr/store_remote_int.h"
+#include "nczarr/remote/cache_int.h"
 #include "tests/unit/remote_fake.h"
 
 #define KIB ((size_t)1024)

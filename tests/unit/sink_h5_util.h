@@ -3,7 +3,7 @@
 #define TESTS_UNIT_SINK_H5_UTIL_H
 
 #include "hdf5view/hdf5view.h"
-#include "hdf5view/src_int.h"
+#include "hdf5view/hdf5/library.h"
 #include "tests/unit/nc_sample.h"
 
 #include <errno.h>

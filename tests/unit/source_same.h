@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "translate/source.h"
+#include "translate/contract/source.h"
 
 #define SAME_CHUNKS 200 /* of an array, spread evenly */
 #define SAME_BYTES ((uint64_t)32 << 20)

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "translate/store.h"
+#include "translate/contract/store.h"
 
 struct seen {
 	struct store *s;

@@ -1,5 +1,5 @@
 /* test_base_beneath.c - paths that lead outside are refused, with openat2 and without it. */
-#include "base/beneath.h"
+#include "base/os/open_beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* test_base_child.c - children by way of a forker and without one: what they are given, what they
  * have, and how they end. */
-#include "base/child.h"
+#include "base/process/child.h"
 
 #include <errno.h>
 #include <fcntl.h>

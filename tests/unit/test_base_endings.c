@@ -1,5 +1,5 @@
 /* What the ending of a name says. */
-#include "base/endings.h"
+#include "base/core/endings.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* test_base_log.c - levels of components; which lines are kept back, by a clock of the test. */
-#include "base/log.h"
-#include "base/log_limit.h"
+#include "base/observe/log.h"
+#include "base/observe/log_limit_int.h"
 
 #include <errno.h>
 #include <fcntl.h>

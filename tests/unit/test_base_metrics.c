@@ -1,5 +1,5 @@
 /* test_base_metrics.c - counters from many threads, gauges, OpenMetrics text. */
-#include "base/metrics.h"
+#include "base/observe/metrics.h"
 
 #include <errno.h>
 #include <inttypes.h>

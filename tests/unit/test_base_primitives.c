@@ -5,12 +5,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/io.h"
-#include "base/slice.h"
-#include "base/str.h"
+#include "base/core/arena.h"
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "base/os/io.h"
+#include "base/core/cursor.h"
+#include "base/core/str.h"
 
 #include <errno.h>
 #include <math.h>

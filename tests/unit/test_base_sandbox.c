@@ -1,6 +1,6 @@
 /* test_base_sandbox.c - what children may do, by trying it: one child for each attempt. With
  * sanitizers there is no sandbox, and here is nothing to be tested. */
-#include "base/sandbox_int.h"
+#include "base/process/sandbox_int.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,8 +24,8 @@
 
 #include <cmocka.h>
 
-#include "base/child.h"
-#include "base/io.h"
+#include "base/process/child.h"
+#include "base/os/io.h"
 
 #define WAIT_MS 20000
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/stop.h"
-#include "base/url.h"
+#include "base/os/cancel.h"
+#include "base/os/url.h"
 
 static void parse(const char *text, struct url *u)
 {

@@ -1,7 +1,7 @@
 /* test_codecs_conf_json.c - a codec's JSON: members and their kinds, and all that is not JSON. */
 #include "tests/unit/codecs_util.h"
 
-#include "codecs/conf_json.h"
+#include "codecs/export/conf_json.h"
 
 #include <locale.h>
 

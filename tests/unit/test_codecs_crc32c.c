@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "codecs/codec.h"
+#include "codecs/core/codec.h"
 
 /* RFC 3720, B.4 */
 static void test_vectors(void **state)

@@ -1,7 +1,7 @@
 /* test_codecs_decoder.c - chunks that are decoded in processes of their own: the same values, and
  * what a decoder that crashes, hangs or lies costs. */
-#include "base/sandbox_int.h"
-#include "codecs/decoder_int.h"
+#include "base/process/sandbox_int.h"
+#include "codecs/isolate/decoder_int.h"
 
 #include <errno.h>
 #include <poll.h>

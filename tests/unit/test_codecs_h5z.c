@@ -1,7 +1,7 @@
 /* test_codecs_h5z.c - codecs as filters of HDF5: what comes out, what is left alone on failure. */
 #include "tests/unit/codecs_util.h"
 
-#include "codecs/h5z.h"
+#include "codecs/export/h5z.h"
 
 #define N 4000
 

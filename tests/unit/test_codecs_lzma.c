@@ -2,7 +2,7 @@
  * and what a document may say that nobody can do. */
 #include "tests/unit/codecs_util.h"
 
-#include "codecs/conf_json.h"
+#include "codecs/export/conf_json.h"
 
 #define LEN 160
 

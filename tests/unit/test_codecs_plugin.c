@@ -1,6 +1,6 @@
 /* test_codecs_plugin.c - filters of others: what is found and what is not used, what they give, and
  * that whatever they do costs no more than one chunk. The plugins are those of tests/plugins. */
-#include "codecs/plugin.h"
+#include "codecs/plugin/plugin.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +16,8 @@
 
 #include <hdf5.h>
 
-#include "base/child.h"
-#include "codecs/plugin_int.h"
+#include "base/process/child.h"
+#include "codecs/plugin/plugin_table.h"
 
 #include <cmocka.h>
 

@@ -6,8 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "codecs/quant.h"
-#include "codecs/vars.h"
+#include "codecs/numeric/quant.h"
+#include "codecs/spec/var_pattern.h"
 #include "tests/unit/quant_vectors.h"
 
 #include <cmocka.h>

@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codecs/spec.h"
-#include "codecs/spec_int.h"
+#include "codecs/spec/spec.h"
+#include "codecs/spec/spec_int.h"
 
 static struct arena arena;
 

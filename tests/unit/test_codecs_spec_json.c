@@ -1,7 +1,7 @@
 /* test_codecs_spec_json.c - chains as the codecs of Zarr documents. */
 #include "tests/unit/codecs_util.h"
 
-#include "codecs/spec.h"
+#include "codecs/spec/spec.h"
 
 static void json_of(const struct codec_spec *specs, uint32_t n, size_t elem_size, int version,
 		    const char *want)

@@ -5,7 +5,7 @@
 #include <blosc.h>
 #include <stdlib.h>
 
-#include "codecs/wrap.h"
+#include "codecs/compress/blosc_wrap.h"
 
 #define ROOM 70000
 

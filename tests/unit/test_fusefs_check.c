@@ -1,8 +1,8 @@
 /* Tests of what `check` and `convert` keep and show: the state file, the line on a terminal, a copy
  * beside its place. */
-#include "fusefs/check_int.h"
-#include "fusefs/convert_int.h"
-#include "fusefs/same.h"
+#include "fusefs/cmd/check/check_int.h"
+#include "fusefs/cmd/convert/convert_int.h"
+#include "fusefs/app/fingerprint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "base/beneath.h"
+#include "base/os/open_beneath.h"
 
 /* ---- the state ---- */
 

@@ -12,9 +12,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "codecs/spec.h"
-#include "fusefs/commit_int.h"
-#include "fusefs/rules.h"
+#include "codecs/spec/spec.h"
+#include "fusefs/write/chunk_set.h"
+#include "fusefs/app/codec_rules_int.h"
 
 static char top[] = "/tmp/chains.XXXXXX";
 static int dir = -1;

@@ -1,5 +1,5 @@
 /* Keys of groups and arrays in order: which one a key is, lies below, or is on the way to. */
-#include "fusefs/commit_int.h"
+#include "fusefs/write/chunk_set.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

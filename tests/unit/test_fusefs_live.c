@@ -1,6 +1,6 @@
 /* Epochs: a source that changes is never mixed with what it was. The source and the view are
  * made up; the file and the watcher are real. */
-#include "fusefs/live.h"
+#include "fusefs/ops/epoch.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* A mirrored directory: what is in it, what is added, what happens when it changes. */
-#include "fusefs/mirror_slots_int.h"
+#include "fusefs/mirror/slots_int.h"
 #include "tests/unit/mirror_fake.h"
 
 static void test_real(void **state)

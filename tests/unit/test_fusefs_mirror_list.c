@@ -1,6 +1,6 @@
 /* Listing a mirrored directory: what is there all along comes once, whoever else lists, and
  * whatever comes and goes meanwhile. */
-#include "fusefs/mirror_int.h"
+#include "fusefs/mirror/mirror_int.h"
 #include "tests/unit/mirror_fake.h"
 
 enum { MANY = 600 };

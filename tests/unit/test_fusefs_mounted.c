@@ -1,5 +1,5 @@
 /* test_fusefs_mounted.c - whether a mount shows another source than a named one has. */
-#include "fusefs/mounts.h"
+#include "fusefs/cmd/mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* Names of counterparts, there and back. */
-#include "fusefs/names.h"
+#include "fusefs/app/dataset_names.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

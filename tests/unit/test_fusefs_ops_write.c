@@ -1,6 +1,6 @@
 /* Requests that change files, from system calls through a real mount to a view that is made up: a
  * flat directory in memory that notes what it was asked. */
-#include "fusefs/fusefs.h"
+#include "fusefs/app/fusefs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* What the kernel is told, and how often the log says it. */
-#include "fusefs/fusefs.h"
-#include "fusefs/ops_int.h"
+#include "fusefs/app/fusefs.h"
+#include "fusefs/ops/request_int.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "base/log.h"
-#include "base/log_limit.h"
+#include "base/observe/log.h"
+#include "base/observe/log_limit_int.h"
 
 static void test_errno(void **state)
 {

@@ -1,5 +1,5 @@
 /* State directories: where they are, who may have one, when they go. */
-#include "fusefs/rw_int.h"
+#include "fusefs/write/writable_int.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* Tests of what a request of HTTP says: paths, ranges, entity tags, hosts. */
-#include "fusefs/serve_http.h"
+#include "fusefs/http/parse_int.h"
 
 #include <errno.h>
 #include <setjmp.h>

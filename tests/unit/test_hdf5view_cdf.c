@@ -1,8 +1,8 @@
 /* The classic netCDF source on files that the test makes byte by byte. */
 #include "hdf5view/hdf5view.h"
-#include "hdf5view/cdf_int.h"
+#include "hdf5view/classic/classic_int.h"
 
-#include "base/buf.h"
+#include "base/core/buf.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  *
  *   test_hdf5view_far FILE ...   counts requests for files of others */
 #include "hdf5view/hdf5view.h"
-#include "hdf5view/far_int.h"
-#include "hdf5view/src_int.h"
+#include "hdf5view/isolate/blob_proxy_int.h"
+#include "hdf5view/hdf5/library.h"
 
 #include <errno.h>
 #include <fcntl.h>

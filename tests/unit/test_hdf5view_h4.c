@@ -1,6 +1,6 @@
 /* The HDF4 source without a mount: the model, chunks at edges, limits; a model that another process
  * wrote is only used when every pointer of it can be followed. */
-#include "hdf5view/h4_int.h"
+#include "hdf5view/hdf4/hdf4_int.h"
 #include "hdf5view/hdf5view.h"
 
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "hdf5view/h4_int.h"
+#include "hdf5view/hdf4/hdf4_int.h"
 #include "tests/unit/blob_fake.h"
 
 #define SIZE ((size_t)3 << 20 | 5) /* several pieces, the last one short */

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <sys/mman.h>
 
-#include "hdf5view/h5_raw_int.h"
+#include "hdf5view/format/format_int.h"
 #include "tests/unit/h5_oracle.h"
 
 #define ROUNDS 2000

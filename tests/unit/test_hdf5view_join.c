@@ -1,10 +1,10 @@
 /* Joined classic files, without a mount: chunks that line up and such that do not, few members open
  * at a time and many threads, changes, and an index. */
-#include "translate/join.h"
+#include "translate/concat/concat.h"
 
-#include "base/buf.h"
+#include "base/core/buf.h"
 #include "hdf5view/hdf5view.h"
-#include "translate/join_int.h"
+#include "translate/concat/concat_int.h"
 
 #include <errno.h>
 #include <fcntl.h>

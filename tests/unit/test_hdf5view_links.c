@@ -1,7 +1,7 @@
 /* Files that name other files: external links, raw data outside of them, virtual datasets. Nothing
  * outside of link_root is touched, and what is not read says why. */
 #include "hdf5view/hdf5view.h"
-#include "hdf5view/src_int.h"
+#include "hdf5view/hdf5/library.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,9 +2,9 @@
  * nonsense or does what it must not; and that the next one makes the same file. */
 #include "tests/unit/nc_sample.h"
 
-#include "base/sandbox_int.h"
-#include "hdf5view/nc_apart.h"
-#include "hdf5view/nc_layout.h"
+#include "base/process/sandbox_int.h"
+#include "hdf5view/virtual/structure_process.h"
+#include "hdf5view/virtual/file_layout.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* The structure of the netCDF file, opened again with libhdf5: dimension scales, types, storage,
  * filters, texts; and that the same dataset gives the same bytes. */
-#include "hdf5view/nc_build_int.h"
+#include "hdf5view/netcdf4/schema.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* The virtual file with rules: chunks in chains that the source does not have, as libhdf5 reads
  * them; which filters of its own may be named; quantised floats. */
-#include "hdf5view/nc_build_int.h"
+#include "hdf5view/netcdf4/schema.h"
 #include "tests/unit/nc_fake.h"
 
-#include "codecs/spec.h"
+#include "codecs/spec/spec.h"
 
 struct opened {
 	struct ncf f;

@@ -1,6 +1,6 @@
 /* What the netCDF file will say, before anything is built: names, coordinate variables, types,
  * attributes, filters, and what cannot be shown. */
-#include "hdf5view/nc_build_int.h"
+#include "hdf5view/netcdf4/schema.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * versions 1 and 2, in first and further blocks; and structures that are damaged. */
 #include "tests/unit/nc_fake.h"
 
-#include "hdf5view/h5_raw.h"
+#include "hdf5view/format/hdf5_format.h"
 
 static const uint64_t shape = 100, chunk = 10;
 

@@ -2,7 +2,7 @@
  * reader; every element is compared. Then what reads of a damaged or changed chunk say. */
 #include "tests/unit/nc_fake.h"
 
-#include "hdf5view/h5_raw.h"
+#include "hdf5view/format/hdf5_format.h"
 
 /* ---- the file, for libhdf5 ---- */
 

@@ -1,7 +1,7 @@
 /* The HDF5 source on files that the test makes with libhdf5: model, dimensions, chunk location,
  * library reads. */
 #include "hdf5view/hdf5view.h"
-#include "hdf5view/src_int.h"
+#include "hdf5view/hdf5/library.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

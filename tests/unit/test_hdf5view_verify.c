@@ -1,7 +1,7 @@
 /* A model that another process wrote is only used when it can be: every change of it is either
  * found, or harmless to whoever follows its pointers. */
 #include "hdf5view/hdf5view.h"
-#include "hdf5view/src_int.h"
+#include "hdf5view/hdf5/library.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* The worker process, with a filter that does to it what a damaged file does to libhdf5. The
  * first byte of a stored chunk says what happens when it is read. */
 #include "hdf5view/hdf5view.h"
-#include "hdf5view/src_int.h"
+#include "hdf5view/hdf5/library.h"
 
 #include <dirent.h>
 #include <fcntl.h>

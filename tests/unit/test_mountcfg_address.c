@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "mountcfg/address.h"
+#include "mountcfg/address/address.h"
 
 /* good - one that is understood; release it. */
 static struct address good(const char *text)

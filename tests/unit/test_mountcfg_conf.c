@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "mountcfg/mountcfg.h"
+#include "mountcfg/options.h"
 
 static char folder[] = "/tmp/nczarrfs-conf-XXXXXX";
 static char user_file[64], system_file[64];

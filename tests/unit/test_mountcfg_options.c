@@ -1,5 +1,5 @@
 /* Command line and -o options: what is taken, what is refused, and what the user is told. */
-#include "mountcfg/mountcfg.h"
+#include "mountcfg/options.h"
 
 #include <errno.h>
 #include <setjmp.h>

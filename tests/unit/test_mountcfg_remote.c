@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "mountcfg/mountcfg.h"
+#include "mountcfg/options.h"
 
 static const struct cfg_files no_files;
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "nczarr/aws_int.h"
+#include "nczarr/aws/aws.h"
 #include "tests/unit/net_server.h"
 
 #define KEYS                                                                                   \

@@ -1,5 +1,5 @@
 /* zarr.json, word for word, from a dataset built by hand and plans made by hand. */
-#include "nczarr/emit_int.h"
+#include "nczarr/view/metadata_values.h"
 #include "tests/unit/nczarr_sample.h"
 
 #include <math.h>

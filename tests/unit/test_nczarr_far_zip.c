@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "nczarr/nczarr.h"
-#include "nczarr/store.h"
+#include "nczarr/store/store.h"
 #include "tests/unit/blob_fake.h"
 #include "tests/unit/source_same.h"
 #include "tests/unit/zip_build.h"

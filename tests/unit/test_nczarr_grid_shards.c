@@ -1,6 +1,6 @@
 /* Which chunks a shard has: every chunk is in one slot of one shard, shards are about as large as
  * was asked for, and the numbers agree with arithmetic over coordinates. */
-#include "nczarr/grid.h"
+#include "nczarr/view/grid.h"
 
 #include <errno.h>
 #include <setjmp.h>

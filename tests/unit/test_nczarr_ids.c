@@ -1,5 +1,5 @@
 /* The id space: every id below the end stands for one thing and back; limits hide arrays. */
-#include "nczarr/ids.h"
+#include "nczarr/view/inode.h"
 
 #include <errno.h>
 #include <setjmp.h>

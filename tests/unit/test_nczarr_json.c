@@ -1,5 +1,5 @@
 /* The JSON writer: escapes, layout, limits. */
-#include "nczarr/json_write.h"
+#include "nczarr/json/writer.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* The JSON reader: numbers keep their text, texts stay texts, and what is no JSON is refused with
  * its place. */
-#include "nczarr/json_read.h"
+#include "nczarr/json/reader.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Chunk keys: strict reading, and a round trip over whole grids. */
-#include "nczarr/key.h"
+#include "nczarr/chunk_key.h"
 
 #include <errno.h>
 #include <setjmp.h>

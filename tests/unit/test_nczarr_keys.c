@@ -11,8 +11,8 @@
 
 #include <limits.h>
 
-#include "nczarr/store.h"
-#include "translate/store_view.h"
+#include "nczarr/store/store.h"
+#include "translate/tree/store_view.h"
 
 #define NODE3(type) "{\"zarr_format\": 3, \"node_type\": \"" type "\"}"
 

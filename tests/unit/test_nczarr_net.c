@@ -1,7 +1,7 @@
 /* Requests against a server that misbehaves: right data or an error, in time. */
 #include <fcntl.h>
 
-#include "base/stop.h"
+#include "base/os/cancel.h"
 #include "tests/unit/net_ask.h"
 
 static void test_hello(void **state)

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/str.h"
-#include "nczarr/net.h"
+#include "base/core/str.h"
+#include "nczarr/http/http.h"
 #include "tests/unit/net_server.h"
 
 enum { SHORT = 10000, BATCH = 200, LEFT_MAX = 2 };

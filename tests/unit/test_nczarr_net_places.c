@@ -1,7 +1,7 @@
 /* Where requests go, and which secrets with them: redirects, addresses, netrc files. */
 #include <fcntl.h>
 
-#include "base/stop.h"
+#include "base/os/cancel.h"
 #include "tests/unit/net_ask.h"
 
 /* Redirects. */

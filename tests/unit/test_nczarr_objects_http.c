@@ -7,9 +7,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/stop.h"
-#include "base/str.h"
-#include "nczarr/remote_int.h"
+#include "base/os/cancel.h"
+#include "base/core/str.h"
+#include "nczarr/remote/services.h"
 #include "tests/unit/net_server.h"
 
 enum { SIZE = 1000 };

@@ -9,8 +9,8 @@
 
 #include "tests/unit/store_util.h"
 
-#include "nczarr/parquet.h"
-#include "nczarr/store_refs_int.h"
+#include "nczarr/parquet/parquet.h"
+#include "nczarr/refs/refs_int.h"
 #include "tests/unit/refs_vectors.h"
 
 /* ---- JSON ---- */

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "nczarr/nczarr.h"
-#include "translate/view.h"
+#include "translate/contract/view.h"
 
 static char top[] = "/tmp/refs_write.XXXXXX";
 

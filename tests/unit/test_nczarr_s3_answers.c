@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "nczarr/remote_int.h"
+#include "nczarr/remote/services.h"
 #include "tests/unit/net_server.h"
 
 /* page - what a request is answered. */

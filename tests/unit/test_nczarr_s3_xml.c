@@ -1,6 +1,6 @@
 /* test_nczarr_s3_xml.c - answers of S3 that are damaged or hostile, times, and files of
  * AWS's tools. */
-#include "nczarr/s3_int.h"
+#include "nczarr/s3/s3_int.h"
 
 #include <errno.h>
 #include <setjmp.h>

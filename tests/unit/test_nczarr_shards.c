@@ -1,9 +1,9 @@
 /* Shards over chunkio and a fake source: what they are made of is compared, byte by byte, with the
  * chunks as chunkio presents them and with an index that is made here. */
-#include "nczarr/shards.h"
+#include "nczarr/view/shard_files_int.h"
 #include "tests/unit/chunkio_fake.h"
 
-#include "codecs/spec.h"
+#include "codecs/spec/spec.h"
 
 #include <pthread.h>
 

@@ -13,7 +13,7 @@
 #include <limits.h>
 #include <pthread.h>
 
-#include "nczarr/store.h"
+#include "nczarr/store/store.h"
 
 #define T ARRAY2("<i4", "[5]", "[2]", "-9", "")
 #define T_ATTRS "{\"_ARRAY_DIMENSIONS\": [\"x\"]}"

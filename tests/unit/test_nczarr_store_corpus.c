@@ -2,7 +2,7 @@
  * read, and with its checksums. Damaged ones get an answer too. */
 #include "tests/unit/store_util.h"
 
-#include "nczarr/store.h"
+#include "nczarr/store/store.h"
 
 #include <fcntl.h>
 #include <ftw.h>

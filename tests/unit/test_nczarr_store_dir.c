@@ -2,7 +2,7 @@
  * is ever read. */
 #include "tests/unit/store_util.h"
 
-#include "nczarr/store.h"
+#include "nczarr/store/store.h"
 
 #include <fcntl.h>
 #include <ftw.h>

@@ -1,5 +1,5 @@
 /* Files that are kept open between two pieces: whose they are, and that none is lost. */
-#include "nczarr/store_kept.h"
+#include "nczarr/store/fd_cache_int.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* test_nczarr_store_mem.c - objects in memory, and the sorted names that zip archives use too. */
 #include "tests/unit/store_util.h"
 
-#include "nczarr/store_int.h"
+#include "nczarr/store/sorted_keys.h"
 
 static void test_store(void **state)
 {

@@ -1,7 +1,7 @@
 /* test_nczarr_store_zip.c - honest archives: what is in them is found, listed and read. */
 #include "tests/unit/store_util.h"
 
-#include "nczarr/store.h"
+#include "nczarr/store/store.h"
 #include "tests/unit/zip_build.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
  * the entry's name, and nothing is allocated or read because of it. */
 #include "tests/unit/store_util.h"
 
-#include "nczarr/store.h"
+#include "nczarr/store/store.h"
 #include "tests/unit/zip_build.h"
 
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 /* The Zarr view with rules: chunks in other chains than the source's, and quantised floats. */
-#include "codecs/spec.h"
+#include "codecs/spec/spec.h"
 #include "nczarr/nczarr.h"
 #include "tests/unit/nczarr_sample.h"
 

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "nczarr/xattrs.h"
+#include "nczarr/view/xattrs_int.h"
 
 #include <cmocka.h>
 

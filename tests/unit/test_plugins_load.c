@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/util.h"
-#include "codecs/codec.h"
+#include "base/core/util.h"
+#include "codecs/core/codec.h"
 
 #include <H5PLextern.h>
 #include <cmocka.h>

@@ -1,5 +1,5 @@
 /* Reading ahead: who reads in order, who only lists, and a queue that never blocks. */
-#include "translate/ahead.h"
+#include "translate/cache/prefetch_queue.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* The chunk cache: one flight, its error, the budget, what goes first, memory taken over. */
-#include "translate/cache.h"
+#include "translate/cache/cache.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "translate/cf_pack.h"
+#include "translate/concat/cf_pack_int.h"
 
 #include <cmocka.h>
 

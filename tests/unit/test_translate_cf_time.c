@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "translate/cf_time.h"
+#include "translate/concat/cf_time_int.h"
 
 #include <cmocka.h>
 

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "codecs/spec.h"
+#include "codecs/spec/spec.h"
 
 #define READERS 5
 

@@ -1,5 +1,5 @@
 /* Chunks of arrays that are stored in one piece. */
-#include "translate/cut.h"
+#include "translate/model/chunk_split.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

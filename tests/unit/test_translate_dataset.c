@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "translate/dataset.h"
+#include "translate/model/dataset.h"
 
 #include <errno.h>
 

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "translate/dtype.h"
+#include "translate/model/dtype.h"
 
 #include <cmocka.h>
 

@@ -1,6 +1,6 @@
 /* The rules of joining: names, forms, what variables become, pieces, and an index file that is not
  * to be trusted. What is read through a mount is in tests/cases/test_concat.py. */
-#include "translate/join_int.h"
+#include "translate/concat/concat_int.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "codecs/plugin.h"
-#include "translate/plan.h"
+#include "codecs/plugin/plugin.h"
+#include "translate/plan/plan.h"
 
 #include <cmocka.h>
 

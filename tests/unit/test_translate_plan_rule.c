@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "translate/plan.h"
+#include "translate/plan/plan.h"
 
 #include <cmocka.h>
 

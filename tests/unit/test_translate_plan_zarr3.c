@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codecs/plugin.h"
-#include "translate/plan.h"
+#include "codecs/plugin/plugin.h"
+#include "translate/plan/plan.h"
 
 #include <cmocka.h>
 

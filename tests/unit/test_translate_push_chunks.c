@@ -2,7 +2,7 @@
  * stored. */
 #include "tests/unit/push_fake.h"
 
-#include "codecs/spec.h"
+#include "codecs/spec/spec.h"
 
 static const struct codec_spec specs[] = {
 	{.h5_id = CODEC_SHUFFLE, .n_params = 1, .params = (const uint32_t[]){2}, .name = ""},

@@ -3,7 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 
-#include "translate/sizes.h"
+#include "translate/cache/sizes.h"
 
 #include <cmocka.h>
 

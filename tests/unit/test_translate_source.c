@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "translate/source.h"
+#include "translate/contract/source.h"
 
 #include <errno.h>
 #include <fcntl.h>

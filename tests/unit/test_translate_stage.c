@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "codecs/codec.h"
-#include "translate/stage_int.h"
+#include "codecs/core/codec.h"
+#include "translate/stage/stage_int.h"
 
 struct fx {
 	char dir[64];

@@ -1,7 +1,7 @@
 /* test_translate_store.c - what a key is; wrappers that believe neither side. */
 #include "tests/unit/store_util.h"
 
-#include "base/util.h"
+#include "base/core/util.h"
 
 static void test_keys(void **state)
 {

@@ -1,5 +1,5 @@
 /* Readers of what is far away: in order, in steps, many at a time, and those who jump about. */
-#include "translate/streams.h"
+#include "translate/cache/access_pattern.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 
 #include <sched.h>
 
-#include "translate/tree_rw_int.h"
+#include "translate/tree/tree_int.h"
 
 static int put_zeros(struct fx *f, const char *path, size_t len)
 {

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "translate/tree_rw_int.h"
+#include "translate/tree/tree_int.h"
 
 /* ---- tests ---- */
 

@@ -2,7 +2,7 @@
  * filter mask, checksums that are cut off, and chunks that have to be framed. */
 #include "tests/unit/chunkio_fake.h"
 
-#include "codecs/wrap.h"
+#include "codecs/compress/blosc_wrap.h"
 
 static struct codec_spec blosc = {CODEC_BLOSC, 7, NULL, ""};
 static uint32_t params[7];

@@ -13,10 +13,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "fusefs/rw_int.h"
+#include "fusefs/write/writable_int.h"
 #include "nczarr/nczarr.h"
-#include "nczarr/store.h"
-#include "translate/view.h"
+#include "nczarr/store/store.h"
+#include "translate/contract/view.h"
 
 #define GROUP "{\"zarr_format\": 2}"
 #define OTHER "{\"zarr_format\":2}"

@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "translate/stage.h"
-#include "translate/tree_rw.h"
+#include "translate/stage/stage.h"
+#include "translate/tree/tree.h"
 
 /* ---- the dataset ---- */
 

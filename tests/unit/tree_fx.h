@@ -5,7 +5,7 @@
 
 #include "tests/unit/tree_fake.h"
 
-#include "translate/tree_rw_int.h"
+#include "translate/tree/tree_int.h"
 
 struct fx {
 	char dir[64];

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/core/buf.h"
 
 struct zb {
 	struct buf file, dir;

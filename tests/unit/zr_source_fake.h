@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "nczarr/zr_data_int.h"
+#include "nczarr/source/chunks.h"
 
 #define FAKE_ARRAYS 8
 

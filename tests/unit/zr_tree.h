@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "nczarr/zr_open_int.h"
+#include "nczarr/source/open.h"
 
 /* tree_store - a store with the documents of a list: key, text, key, text, NULL. */
 static inline struct store *tree_store(const char *const *list)

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "nczarr/nczarr.h"
-#include "nczarr/sink_zarr_int.h"
+#include "nczarr/sink/sink_int.h"
 
 #include "tests/unit/zr_tree.h"
 

@@ -1,0 +1,45 @@
+/* list.h - what is in a doubly linked list: each element has the links in it, and the list is
+ * a ring with its head. No locks. */
+#ifndef BASE_CORE_LIST_H
+#define BASE_CORE_LIST_H
+
+#include <stddef.h>
+
+/* list_link - the head of a list, or a member in an element: CONTAINER_OF leads back to it. */
+struct list_link {
+	struct list_link *prev, *next;
+};
+
+/* list_init - an empty list. */
+static inline void list_init(struct list_link *head)
+{
+	head->prev = head->next = head;
+}
+
+static inline void list_add(struct list_link *head, struct list_link *it)
+{
+	it->next = head->next;
+	it->prev = head;
+	head->next->prev = it;
+	head->next = it;
+}
+
+/* list_remove - `it` is in a list. */
+static inline void list_remove(struct list_link *it)
+{
+	it->prev->next = it->next;
+	it->next->prev = it->prev;
+}
+
+/* list_take - any element, removed. NULL: there is none. */
+static inline struct list_link *list_take(struct list_link *head)
+{
+	struct list_link *it = head->next;
+
+	if (it == head)
+		return NULL;
+	list_remove(it);
+	return it;
+}
+
+#endif

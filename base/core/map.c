@@ -1,0 +1,80 @@
+/* map.c - a chained hash table that grows. */
+#include "base/core/map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/core/util.h"
+
+enum { FIRST_HEADS = 64 };
+
+static struct link **head_of(const struct map *m, uint64_t hash)
+{
+	return &m->heads[hash & (m->n_heads - 1)];
+}
+
+static int grow(struct map *m)
+{
+	struct map bigger = {.n = m->n, .n_heads = m->n_heads ? 2 * m->n_heads : FIRST_HEADS};
+
+	bigger.heads = alloc_array(bigger.n_heads, sizeof(*bigger.heads));
+	if (!bigger.heads)
+		return -1;
+	for (size_t i = 0; i < m->n_heads; i++)
+		for (struct link *l = m->heads[i], *next; l; l = next) {
+			struct link **head = head_of(&bigger, l->hash);
+
+			next = l->next;
+			l->next = *head;
+			*head = l;
+		}
+	free(m->heads);
+	*m = bigger;
+	return 0;
+}
+
+int map_add(struct map *m, struct link *l, uint64_t hash)
+{
+	struct link **head;
+
+	if (m->n >= m->n_heads && grow(m) < 0 && !m->heads)
+		return -ENOMEM; /* a table that cannot grow only gets slow */
+	head = head_of(m, hash);
+	*l = (struct link){.next = *head, .hash = hash};
+	*head = l;
+	m->n++;
+	return 0;
+}
+
+void map_remove(struct map *m, struct link *l)
+{
+	struct link **at = head_of(m, l->hash);
+
+	while (*at != l)
+		at = &(*at)->next;
+	*at = l->next;
+	m->n--;
+}
+
+static struct link *matching(struct link *l, uint64_t hash)
+{
+	while (l && l->hash != hash)
+		l = l->next;
+	return l;
+}
+
+struct link *map_first(const struct map *m, uint64_t hash)
+{
+	return m->n_heads ? matching(*head_of(m, hash), hash) : NULL;
+}
+
+struct link *map_next(const struct link *l)
+{
+	return matching(l->next, l->hash);
+}
+
+void map_free(struct map *m)
+{
+	free(m->heads);
+	*m = (struct map){0};
+}

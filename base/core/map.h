@@ -1,0 +1,30 @@
+/* map.h - a hash table of structures that hold a link: what they are equal by is the caller's. */
+#ifndef BASE_CORE_MAP_H
+#define BASE_CORE_MAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/util.h"
+
+/* map - chained hash table of structures that hold a link. */
+struct link {
+	struct link *next;
+	uint64_t hash;
+};
+
+struct map {
+	struct link **heads;
+	size_t n, n_heads; /* n_heads is 0 or a power of two */
+};
+
+/* map_add - returns 0 or -ENOMEM. */
+int map_add(struct map *m, struct link *l, uint64_t hash) NZ_MUST_USE;
+void map_remove(struct map *m, struct link *l);
+/* map_first, map_next - the links with this hash. */
+struct link *map_first(const struct map *m, uint64_t hash);
+struct link *map_next(const struct link *l);
+/* map_free - the table, not what is in it. */
+void map_free(struct map *m);
+
+#endif

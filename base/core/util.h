@@ -1,0 +1,68 @@
+/* util.h - compiler attributes, checked arithmetic and scope cleanup.
+ * Same-width unsigned operands are expected by ckd_*; they return true on overflow. */
+#ifndef BASE_CORE_UTIL_H
+#define BASE_CORE_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define NZ_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define NZ_MUST_USE __attribute__((warn_unused_result))
+#define NZ_UNUSED __attribute__((unused))
+
+/* C23 names and argument order: ckd_add(&result, a, b). */
+#define ckd_add(r, a, b) __builtin_add_overflow((a), (b), (r))
+#define ckd_sub(r, a, b) __builtin_sub_overflow((a), (b), (r))
+#define ckd_mul(r, a, b) __builtin_mul_overflow((a), (b), (r))
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define CONTAINER_OF(p, type, member) ((type *)(void *)((char *)(p)-offsetof(type, member)))
+
+static inline uint64_t u64_min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t u64_max(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* alloc_array - zeroed memory for n elements of `size` bytes; NULL when the product overflows
+ * or memory is short. n == 0 gives a unique pointer. New: free() it. */
+static inline void *alloc_array(size_t n, size_t size)
+{
+	return calloc(n ? n : 1, size ? size : 1);
+}
+
+/* grow_array - make room for at least `want` elements behind *p (capacity *cap), doubling.
+ * Returns 0, or -1 with *p and *cap untouched when the size overflows or memory is short. */
+int grow_array(void *p, size_t *cap, size_t want, size_t size) NZ_MUST_USE;
+
+static inline void auto_free_fn(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void auto_fd_fn(const int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);  /* nothing left to do about it at scope end */
+}
+
+/* Freed (closed) when the variable leaves its scope; initialise it (NULL, -1) at once. */
+#define auto_free __attribute__((cleanup(auto_free_fn)))
+#define auto_fd __attribute__((cleanup(auto_fd_fn)))
+
+/* steal - hand a pointer on and keep the cleanup from freeing it: return steal(&p); */
+#define steal(pp)                                                                                \
+	__extension__({                                                                          \
+		__typeof__(*(pp)) steal_v = *(pp);                                               \
+		*(pp) = NULL;                                                                    \
+		steal_v;                                                                         \
+	})
+
+#endif

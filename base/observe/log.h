@@ -1,0 +1,84 @@
+/* log.h - one line an event, on standard error or in the system log.
+ *
+ * Library modules never print: they return errors. Lines are written by main, by the mount's
+ * reply code, and by log_debug, which costs one load when debugging is off.
+ * Levels: error and warn are always shown, info with -v, debug with -o debug; and each component
+ * has its own level, which can be changed at any time. In a server errors and warnings that are
+ * alike are limited (base/observe/log_limit_int.h).
+ *
+ * A file says which component its lines are of before it includes this:
+ * #define LOG_COMPONENT LOG_NET */
+#ifndef BASE_OBSERVE_LOG_H
+#define BASE_OBSERVE_LOG_H
+
+#include <stdatomic.h>
+
+#include "base/core/buf.h"
+#include "base/core/err.h"
+
+enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_LEVELS };
+
+enum log_component {
+	LOG_FUSE,    /* requests of the kernel, the mount itself */
+	LOG_SOURCE,  /* datasets that are read */
+	LOG_CODEC,   /* filters and plugins */
+	LOG_CACHE,   /* what is kept, in memory and on a disk */
+	LOG_NET,     /* other machines */
+	LOG_WRITE,   /* what is written */
+	LOG_GUEST,   /* processes for libraries */
+	LOG_COMPONENTS,
+};
+
+#ifndef LOG_COMPONENT
+#define LOG_COMPONENT LOG_FUSE
+#endif
+
+/* log_init - set the highest level shown, of all components, and where lines go; call it before
+ * threads start. */
+void log_init(enum log_level max, bool to_syslog);
+
+/* log_to_syslog - from now on lines go to the system log. */
+void log_to_syslog(void);
+
+/* log_configure - change levels: "COMPONENT=LEVEL[,...]", or with ':' between them; "all" is every
+ * component, and a level alone the same. Nothing changes with an error. Any thread.
+ * Returns 0; -EINVAL with what may be written. */
+int log_configure(const char *spec, struct err *e) NZ_MUST_USE;
+/* log_said_last - whether the last error that this process said was this text: a thread of it may
+ * have said what a call returns. */
+bool log_said_last(const char *text);
+/* log_check - whether log_configure would take it; changes nothing. */
+int log_check(const char *spec, struct err *e) NZ_MUST_USE;
+/* log_levels - append "fuse=warn,source=warn,...". */
+void log_levels(struct buf *out);
+
+/* log_limited - from now on; a command says everything. */
+void log_limited(void);
+/* log_flush - say what was kept back in minutes that are over; all: in all. Called now and then. */
+void log_flush(bool all);
+
+extern _Atomic unsigned char log_max[LOG_COMPONENTS];
+
+/* log_on - whether a line of this level would be shown. */
+static inline bool log_on(enum log_component part, enum log_level level)
+{
+	return level <= atomic_load_explicit(&log_max[part], memory_order_relaxed);
+}
+#define log_enabled(level) log_on(LOG_COMPONENT, level)
+
+/* log_put - "nczarrfs: <text>\n" in one write; control characters become '?'. Any thread. Returns
+ * false when the line was kept back because there were too many like it. */
+bool log_put(enum log_component part, enum log_level level, const char *fmt, ...)
+	NZ_PRINTF(3, 4);
+
+#define log_line(level, ...) log_put(LOG_COMPONENT, level, __VA_ARGS__)
+#define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)
+#define log_warn(...) log_line(LOG_WARN, __VA_ARGS__)
+#define log_info(...) log_line(LOG_INFO, __VA_ARGS__)
+#define log_debug(...)                                                                           \
+	do {                                                                                     \
+		if (log_enabled(LOG_DEBUG))                                                      \
+			log_line(LOG_DEBUG, __VA_ARGS__);                                        \
+	} while (0)
+
+#endif

@@ -1,0 +1,104 @@
+/* cancel.c - waiting that can be given up. */
+#include "base/os/cancel.h"
+
+#include <errno.h>
+#include <time.h>
+
+#define LOOK_NS ((int64_t)100 * 1000 * 1000) /* how often a stop is looked for */
+#define SECOND_NS ((int64_t)1000 * 1000 * 1000)
+
+static _Thread_local struct stop *current;
+static _Atomic bool everything;
+
+void stop_begin(struct stop *s)
+{
+	stop_begin_if(s, NULL, NULL);
+}
+
+void stop_begin_if(struct stop *s, bool (*look)(void *arg), void *arg)
+{
+	atomic_store(&s->asked, false);
+	s->outer = current;
+	s->look = look;
+	s->arg = arg;
+	s->next = look ? stop_now() + LOOK_NS : INT64_MAX;
+	current = s;
+}
+
+void stop_end(struct stop *s)
+{
+	current = s->outer;
+}
+
+void stop_ask(struct stop *s)
+{
+	atomic_store(&s->asked, true);
+}
+
+static bool asked(struct stop *s)
+{
+	int64_t now;
+
+	if (atomic_load(&s->asked))
+		return true;
+	if (!s->look)
+		return false;
+	now = stop_now();
+	if (now < s->next)
+		return false;
+	s->next = now + LOOK_NS;
+	if (s->look(s->arg))
+		atomic_store(&s->asked, true);
+	return atomic_load(&s->asked);
+}
+
+bool stop_asked(void)
+{
+	if (atomic_load(&everything))
+		return true;
+	for (struct stop *s = current; s; s = s->outer)
+		if (asked(s))
+			return true;
+	return false;
+}
+
+void stop_everything(void)
+{
+	atomic_store(&everything, true);
+}
+
+int64_t stop_now(void)
+{
+	struct timespec ts = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail */
+	return ts.tv_sec * SECOND_NS + ts.tv_nsec;
+}
+
+void stop_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	/* None of these can fail with these arguments. */
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(cond, &attr);
+	(void)pthread_condattr_destroy(&attr);
+}
+
+int stop_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t until)
+{
+	int64_t now = stop_now(), next = now + LOOK_NS;
+	struct timespec ts;
+
+	if (stop_asked())
+		return -EINTR;
+	if (now >= until)
+		return -ETIMEDOUT;
+	if (next > until)
+		next = until;
+	ts.tv_sec = next / SECOND_NS;
+	ts.tv_nsec = next % SECOND_NS;
+	(void)pthread_cond_timedwait(cond, lock, &ts); /* late or woken: look again */
+	return stop_asked() ? -EINTR : 0;
+}

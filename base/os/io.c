@@ -1,0 +1,66 @@
+/* io.c - EINTR, short reads and short writes are handled here and nowhere else. */
+#include "base/os/io.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+int io_pread(int fd, void *out, size_t n, uint64_t off, struct err *e)
+{
+	uint8_t *p = out;
+	uint64_t end;
+
+	if (ckd_add(&end, off, (uint64_t)n) || end > INT64_MAX)
+		return err_set(e, -EIO, "offset %" PRIu64 " plus %zu bytes overflows", off, n);
+	while (n > 0) {
+		ssize_t got = pread(fd, p, n, (off_t)off);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return err_sys(e, errno, "read of %zu bytes at %" PRIu64, n, off);
+		if (got == 0)
+			return err_set(e, -EIO,
+				       "file ends before offset %" PRIu64
+				       ": truncated or replaced",
+				       end);
+		p += got;
+		n -= (size_t)got;
+		off += (uint64_t)got;
+	}
+	return 0;
+}
+
+int io_pwrite(int fd, const void *p, size_t n, uint64_t off, struct err *e)
+{
+	const uint8_t *at = p;
+	uint64_t end;
+
+	if (ckd_add(&end, off, (uint64_t)n) || end > INT64_MAX)
+		return err_set(e, -EFBIG, "offset %" PRIu64 " plus %zu bytes overflows", off, n);
+	while (n > 0) {
+		ssize_t put = pwrite(fd, at, n, (off_t)off);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return err_sys(e, errno, "write of %zu bytes at %" PRIu64, n, off);
+		if (put == 0)
+			return err_set(e, -EIO, "write of %zu bytes at %" PRIu64 " wrote nothing",
+				       n, off);
+		at += put;
+		n -= (size_t)put;
+		off += (uint64_t)put;
+	}
+	return 0;
+}
+
+int io_sync(int fd, bool all, struct err *e)
+{
+	int rc;
+
+	do
+		rc = all ? fsync(fd) : fdatasync(fd);
+	while (rc < 0 && errno == EINTR);
+	return rc < 0 ? err_sys(e, errno, "fsync") : 0;
+}

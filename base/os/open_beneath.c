@@ -1,0 +1,140 @@
+/* open_beneath.c - openat2 where the kernel has it, else one component after the other.
+ *
+ * Whether openat2 works is found out once: ENOSYS is clear, but EPERM, which old sandboxes say
+ * for calls that they do not know, may also be about the path, so dirfd itself is asked then. */
+#include "base/os/open_beneath.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define DEPTH_MAX 256 /* of directories that are removed */
+#define TRIES 32      /* the kernel says EAGAIN when a rename raced with ".." */
+
+static atomic_bool g_lacks; /* openat2 is not there */
+
+static int with_openat2(int dirfd, const char *path, int flags)
+{
+	struct open_how how = {.flags = (uint64_t)(unsigned int)flags,
+			       .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+
+	for (int i = 0; i < TRIES; i++) {
+		long fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+
+		if (fd >= 0)
+			return (int)fd;
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+	}
+	return -EAGAIN;
+}
+
+/* is_link - by a name, or with "" the descriptor itself. */
+static bool is_link(int fd, const char *name)
+{
+	struct stat st;
+
+	return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW | (*name ? 0 : AT_EMPTY_PATH)) == 0 &&
+	       S_ISLNK(st.st_mode);
+}
+
+/* open_one - a single component; what is a link is -ELOOP. */
+static int open_one(int at, const char *name, int flags)
+{
+	int fd = openat(at, name, flags | O_NOFOLLOW), code;
+
+	if (fd < 0) {
+		code = errno;
+		/* with O_DIRECTORY the kernel calls a link no directory */
+		return code == ENOTDIR && is_link(at, name) ? -ELOOP : -code;
+	}
+	if ((flags & O_PATH) && !(flags & O_NOFOLLOW) && is_link(fd, "")) {
+		(void)close(fd);
+		return -ELOOP;
+	}
+	return fd;
+}
+
+static int component_by_component(int dirfd, const char *path, int flags)
+{
+	auto_fd int held = -1;
+	int at = dirfd;
+
+	if (*path == '/')
+		return -EXDEV;
+	for (;;) {
+		size_t n = strcspn(path, "/");
+		char name[NAME_MAX + 1];
+		const char *rest = path + n + strspn(path + n, "/");
+		int fd;
+
+		if (n > NAME_MAX)
+			return -ENAMETOOLONG;
+		memcpy(name, path, n);
+		name[n] = '\0';
+		if (strcmp(name, "..") == 0)
+			return -EXDEV;
+		if (*rest == '\0')
+			return open_one(at, name, flags);
+		fd = open_one(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			return fd;
+		auto_fd_fn(&held);
+		held = at = fd;
+		path = rest;
+	}
+}
+
+int beneath_open(int dirfd, const char *path, int flags)
+{
+	int fd;
+
+	if (*path == '\0')
+		path = ".";
+	/* openat2 refuses what means nothing with O_PATH */
+	flags |= flags & O_PATH ? O_CLOEXEC : O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	if (!atomic_load_explicit(&g_lacks, memory_order_relaxed)) {
+		fd = with_openat2(dirfd, path, flags);
+		if (fd >= 0 || (fd != -ENOSYS && fd != -EPERM))
+			return fd;
+		if (fd == -EPERM) {
+			int self = with_openat2(dirfd, ".", O_PATH | O_CLOEXEC);
+
+			if (self >= 0)
+				(void)close(self);
+			if (self != -EPERM)
+				return fd;
+		}
+		atomic_store_explicit(&g_lacks, true, memory_order_relaxed);
+	}
+	return component_by_component(dirfd, path, flags);
+}
+
+static void remove_below(int at, const char *name, int depth)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd >= 0 && depth < DEPTH_MAX ? fdopendir(fd) : NULL;
+
+	if (!d) {
+		if (fd >= 0)
+			(void)close(fd);     /* it was only read from */
+		(void)unlinkat(at, name, 0); /* nobody can be told */
+		return;
+	}
+	for (struct dirent *x = readdir(d); x; x = readdir(d))
+		if (strcmp(x->d_name, ".") != 0 && strcmp(x->d_name, "..") != 0)
+			remove_below(fd, x->d_name, depth + 1);
+	(void)closedir(d);
+	(void)unlinkat(at, name, AT_REMOVEDIR);
+}
+
+void beneath_remove(int at, const char *name)
+{
+	remove_below(at, name, 0);
+}

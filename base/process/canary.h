@@ -1,0 +1,115 @@
+/* canary.h - faults on purpose, which prove that whoever looks for faults sees them.
+ *
+ * canary_sing does one where NCZARRFS_CANARY="PLACE:KIND" asks for it, in builds with a sanitizer
+ * only; elsewhere it is nothing. canary_fault is for programs of tests. */
+#ifndef BASE_PROCESS_CANARY_H
+#define BASE_PROCESS_CANARY_H
+
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/core/util.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CANARY_LIVES 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define CANARY_LIVES 1
+#endif
+#endif
+
+/* canary_heap - a byte behind what was allocated. */
+__attribute__((noinline, unused)) static void canary_heap(void)
+{
+	volatile size_t n = 40;
+	volatile char *p = calloc(n, 1);
+
+	if (p)
+		p[n] = 1;
+	free((void *)(uintptr_t)p);
+}
+
+/* canary_undefined - a sum that no int can have. */
+__attribute__((noinline, unused)) static void canary_undefined(void)
+{
+	volatile int v = INT_MAX;
+
+	v = v + 1;
+}
+
+/* canary_leak - memory that nobody knows any more. */
+__attribute__((noinline, unused)) static void canary_leak(void)
+{
+	for (int i = 0; i < 20; i++) {
+		void *volatile p = calloc(77, 1);
+
+		p = NULL;
+		(void)p;
+	}
+}
+
+/* canary_wild - what lies nowhere. */
+__attribute__((noinline, unused)) static void canary_wild(void)
+{
+	volatile uintptr_t at = 64;
+
+	*(volatile int *)at = 1;
+}
+
+static inline void *canary_count(void *arg)
+{
+	int *n = arg;
+
+	for (int i = 0; i < 1000; i++)
+		*(volatile int *)n = *n + 1;
+	return NULL;
+}
+
+/* canary_race - two threads and one number. */
+__attribute__((noinline, unused)) static void canary_race(void)
+{
+	static int n;
+	pthread_t other;
+
+	if (pthread_create(&other, NULL, canary_count, &n))
+		return;
+	(void)canary_count(&n);
+	(void)pthread_join(other, NULL); /* it ends */
+}
+
+/* canary_fault - of a kind; false: there is none of that name. */
+static inline bool canary_fault(const char *kind)
+{
+	if (strcmp(kind, "heap") == 0)
+		canary_heap();
+	else if (strcmp(kind, "undefined") == 0)
+		canary_undefined();
+	else if (strcmp(kind, "wild") == 0)
+		canary_wild();
+	else if (strcmp(kind, "leak") == 0)
+		canary_leak();
+	else if (strcmp(kind, "race") == 0)
+		canary_race();
+	else
+		return false;
+	return true;
+}
+
+#ifdef CANARY_LIVES
+static inline void canary_sing(const char *place)
+{
+	const char *asked = getenv("NCZARRFS_CANARY");
+	size_t n = strlen(place);
+
+	if (asked && strncmp(asked, place, n) == 0 && asked[n] == ':')
+		(void)canary_fault(asked + n + 1);
+}
+#else
+static inline void canary_sing(const char *place)
+{
+	(void)place;
+}
+#endif
+
+#endif

@@ -1,0 +1,612 @@
+/* child.c - starts and ends the processes of child.h.
+ *
+ * A child may be taken over by a hostile file, so it gets as little as possible.
+ * (PR_SET_PDEATHSIG would not do to end it: it fires when the thread that forked ends.) */
+#include "base/process/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/process/canary.h"
+#include "base/observe/metrics.h"
+#include "base/process/sandbox_int.h"
+
+#define RENEW_MS 1000 /* between renewals of a child's time */
+
+#define CHILDREN_MAX 1024
+
+/* The descriptors that are sent with a job: its own, then these. */
+enum { FD_SOCK, FD_LIFE, FD_REPORT, OUR_FDS };
+#define SENT_MAX (CHILD_FDS_MAX + OUR_FDS)
+
+/* order - what the forker is sent; the job's data follows. */
+struct order {
+	const struct child_kind *kind; /* the same address there */
+	uint64_t size;
+};
+
+/* The process that forks: written by child_prepare before there are threads. */
+static struct {
+	int sock;
+	pthread_mutex_t lock; /* one request at a time */
+} forker = {.sock = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void (*forget)(void);
+
+static bool background;
+
+void child_background(void)
+{
+	struct stat st;
+
+	/* nobody waits for a file */
+	background = fstat(STDERR_FILENO, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+void child_forget(void (*fn)(void))
+{
+	forget = fn;
+}
+
+/* ---- what children begin with ---- */
+
+/* wipe - of a process whose memory is a copy of one that may have keys. */
+static void wipe(void)
+{
+	if (forget)
+		forget();
+	sandbox_wipe_environment();
+}
+
+static void close_all(int from, int to)
+{
+	if (from > to || close_range((unsigned)from, (unsigned)to, 0) == 0)
+		return;
+	to = to < (int)sysconf(_SC_OPEN_MAX) ? to : (int)sysconf(_SC_OPEN_MAX);
+	for (int fd = from; fd <= to; fd++)
+		(void)close(fd); /* most are not open */
+}
+
+/* keep_only - close every descriptor above stdio but these. The server's /dev/fuse above all: as
+ * long as one process has it open, a dead mount hangs instead of failing. */
+static void keep_only(const int *keep, size_t n)
+{
+	int from = STDERR_FILENO + 1;
+
+	for (size_t i = 0; i < n; i++) {
+		int next = INT_MAX;
+
+		for (size_t k = 0; k < n; k++)
+			if (keep[k] >= from && keep[k] < next)
+				next = keep[k];
+		if (next == INT_MAX)
+			break;
+		close_all(from, next - 1);
+		from = next + 1;
+	}
+	close_all(from, INT_MAX);
+}
+
+/* keep_files - for when a library has files open in this process, which its users close and the
+ * server does not have: their descriptors must stay, or it would find them dead. */
+static void keep_files(const int *keep, size_t count)
+{
+	int n = (int)sysconf(_SC_OPEN_MAX);
+	struct stat st;
+
+	for (int fd = STDERR_FILENO + 1; fd < n; fd++) {
+		bool ours = false;
+
+		for (size_t i = 0; i < count; i++)
+			ours |= keep[i] == fd;
+		if (!ours && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
+			(void)close(fd);
+	}
+}
+
+static void null_stdio(bool errors_too)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int i = STDIN_FILENO; fd >= 0 && i <= STDERR_FILENO; i++)
+		if (i != STDERR_FILENO || errors_too)
+			(void)dup2(fd, i); /* at worst the server's is kept */
+	if (fd > STDERR_FILENO)
+		(void)close(fd);
+}
+
+static void plain_signals(void)
+{
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction act = {.sa_handler = SIG_DFL};
+	sigset_t none;
+
+	(void)sigemptyset(&none);
+	act.sa_mask = none;
+	for (int i = 1; i < NSIG; i++)
+		(void)sigaction(i, &act, NULL); /* fails for those that cannot be changed */
+	act.sa_handler = SIG_IGN; /* the server decides; a terminal tells all of its group */
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+		(void)sigaction(ends[i], &act, NULL);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* die_with_server - SIGIO, which kills, when the other end of the pipe is closed: also while a
+ * library hangs. */
+static void die_with_server(int life)
+{
+	struct pollfd p = {.fd = life};
+
+	if (fcntl(life, F_SETOWN, getpid()) < 0 || fcntl(life, F_SETFL, O_ASYNC) < 0)
+		_exit(1);
+	if (poll(&p, 1, 0) > 0)
+		_exit(0); /* it ended in between */
+}
+
+/* begin - of every child. fds: the job's, FD_SOCK and FD_LIFE. */
+static void begin(const struct child_kind *kind, const int *fds)
+{
+	const struct rlimit no_core = {1, 1}; /* 0 does not keep it from programs: core(5) */
+	const size_t n = kind->n_fds + FD_LIFE + 1;
+
+	if (kind->keeps_files && kind->keeps_files())
+		keep_files(fds, n);
+	else
+		keep_only(fds, n);
+	null_stdio(!sandbox_off()); /* reports of sanitizers are wanted */
+	plain_signals();
+	die_with_server(fds[kind->n_fds + FD_LIFE]);
+	(void)setrlimit(RLIMIT_CORE, &no_core); /* refused: it is 0 */
+	(void)prctl(PR_SET_NAME, kind->name);   /* for people only */
+}
+
+static _Noreturn void run(const struct child_kind *kind, const struct child_self *self)
+{
+	canary_sing("child");
+	kind->run(self);
+	_exit(0);
+}
+
+bool child_send(int sock, const void *data, size_t n, int flags)
+{
+	const uint8_t *p = data;
+
+	while (n > 0) {
+		ssize_t put = send(sock, p, n, MSG_NOSIGNAL | flags);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return false;
+		p += put;
+		n -= (size_t)put;
+	}
+	return true;
+}
+
+void child_say(int sock, int rc, const void *data, size_t n)
+{
+	const struct child_answer a = {.rc = rc, .len = n};
+
+	if (!child_send(sock, &a, sizeof(a), n ? MSG_MORE : 0) || !child_send(sock, data, n, 0))
+		_exit(0);
+}
+
+/* ---- the process that forks ---- */
+
+struct running {
+	pid_t pid;
+	int report;
+};
+
+static struct running running[CHILDREN_MAX];
+static size_t n_running;
+
+static void reap(void)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (size_t i = 0; i < n_running; i++)
+			if (running[i].pid == pid) {
+				(void)child_send(running[i].report, &status, sizeof(status), 0);
+				(void)close(running[i].report);
+				running[i] = running[--n_running];
+				break;
+			}
+}
+
+/* recv_order - an order, its data and its descriptors. Returns false when the server has gone. */
+static bool recv_order(int sock, struct order *o, void *data, int fds[SENT_MAX], bool *ret_ok)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int) * SENT_MAX)];
+	} control = {0};
+	struct iovec iov[] = {{o, sizeof(*o)}, {data, CHILD_DATA_MAX}};
+	struct msghdr msg = {.msg_iov = iov,
+			     .msg_iovlen = ARRAY_LEN(iov),
+			     .msg_control = control.room,
+			     .msg_controllen = sizeof(control.room)};
+	const struct cmsghdr *c;
+	ssize_t n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+
+	*ret_ok = false;
+	if (n < 0)
+		return errno == EINTR || errno == EAGAIN;
+	c = CMSG_FIRSTHDR(&msg);
+	if (n < (ssize_t)sizeof(*o) || (size_t)n != sizeof(*o) + o->size || !c ||
+	    c->cmsg_type != SCM_RIGHTS ||
+	    c->cmsg_len != CMSG_LEN(sizeof(int) * (o->kind->n_fds + OUR_FDS)))
+		return n > 0;
+	memcpy(fds, CMSG_DATA(c), sizeof(int) * (o->kind->n_fds + OUR_FDS));
+	*ret_ok = true;
+	return true;
+}
+
+/* fork_job - the pid, or minus errno, is the first thing that the report says. */
+static void fork_job(const struct order *o, const void *data, const int *fds)
+{
+	const uint32_t n = o->kind->n_fds;
+	int report = fds[n + FD_REPORT], said;
+	pid_t pid;
+
+	sandbox_prepare(o->kind->may);
+	if (o->kind->before)
+		o->kind->before(NULL, data);
+	pid = n_running < CHILDREN_MAX ? fork() : -1;
+	said = pid < 0 ? (n_running < CHILDREN_MAX ? -errno : -EAGAIN) : (int)pid;
+	if (pid == 0) {
+		const struct child_self self = {
+			.data = data, .size = o->size, .fds = fds, .sock = fds[n + FD_SOCK]};
+
+		(void)close(report);
+		begin(o->kind, fds);
+		run(o->kind, &self);
+	}
+	for (uint32_t i = 0; i < n + FD_REPORT; i++)
+		(void)close(fds[i]);
+	if (!child_send(report, &said, sizeof(said), 0) || pid < 0) {
+		(void)close(report); /* nobody waits for it: its own pipe ends it */
+		return;
+	}
+	running[n_running++] = (struct running){.pid = pid, .report = report};
+}
+
+static _Noreturn void serve(int sock, void (*ready)(void))
+{
+	static _Alignas(max_align_t) uint8_t data[CHILD_DATA_MAX];
+	struct order o;
+	int fds[SENT_MAX];
+	struct signalfd_siginfo info;
+	sigset_t chld;
+	int sig;
+
+	wipe();
+	keep_only(&sock, 1);
+	null_stdio(!SANDBOX_OFF || background); /* its children have what it has */
+	plain_signals();
+	(void)prctl(PR_SET_NAME, CHILD_FORKER_NAME);
+	(void)sigemptyset(&chld);
+	(void)sigaddset(&chld, SIGCHLD);
+	(void)sigprocmask(SIG_BLOCK, &chld, NULL);
+	sig = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (sig < 0)
+		_exit(1);
+	if (ready)
+		ready();
+	for (bool ok;;) {
+		struct pollfd p[] = {{.fd = sock, .events = POLLIN},
+				     {.fd = sig, .events = POLLIN}};
+
+		if (poll(p, ARRAY_LEN(p), -1) < 0)
+			continue;
+		while (p[1].revents && read(sig, &info, sizeof(info)) > 0)
+			;
+		reap();
+		if (!p[0].revents)
+			continue;
+		if (!recv_order(sock, &o, data, fds, &ok))
+			_exit(0);
+		if (ok)
+			fork_job(&o, data, fds);
+	}
+}
+
+int child_prepare(void (*ready)(void), struct err *e)
+{
+	int sock[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock) < 0)
+		return err_sys(e, errno, "talk to the process that starts others");
+	pid = fork();
+	if (pid == 0)
+		serve(sock[1], ready);
+	(void)close(sock[1]);
+	if (pid < 0) {
+		int errnum = errno;
+
+		(void)close(sock[0]);
+		return err_sys(e, errnum, "start the process that starts others");
+	}
+	forker.sock = sock[0];
+	return 0;
+}
+
+void child_alone(void)
+{
+	forker.sock = -1;
+}
+
+bool child_prepared(void)
+{
+	return forker.sock >= 0;
+}
+
+/* ---- the server ---- */
+
+/* send_order - ask the forker. Returns 0, or -errno. */
+static int send_order(const struct order *o, const void *data, const int *fds)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int) * SENT_MAX)];
+	} control = {0};
+	const size_t bytes = sizeof(int) * (o->kind->n_fds + OUR_FDS);
+	struct iovec iov[] = {{(void *)(uintptr_t)o, sizeof(*o)}, /* sendmsg only looks */
+			      {(void *)(uintptr_t)data, (size_t)o->size}};
+	struct msghdr msg = {.msg_iov = iov,
+			     .msg_iovlen = ARRAY_LEN(iov),
+			     .msg_control = control.room,
+			     .msg_controllen = CMSG_SPACE(bytes)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	ssize_t n;
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(bytes);
+	memcpy(CMSG_DATA(c), fds, bytes);
+	do {
+		n = sendmsg(forker.sock, &msg, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+/* start_by_forker - takes no descriptor of fds, in which FD_REPORT is still free. */
+static int start_by_forker(const struct order *o, const void *data, int *fds,
+			   struct child_proc *ret, struct err *e)
+{
+	int report[2], said = 0, rc;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, report) < 0)
+		return err_sys(e, errno, "talk to a process for %s", o->kind->who);
+	fds[o->kind->n_fds + FD_REPORT] = report[1];
+	(void)pthread_mutex_lock(&forker.lock);
+	rc = send_order(o, data, fds);
+	(void)pthread_mutex_unlock(&forker.lock);
+	(void)close(report[1]);
+	if (rc == 0 && child_take(report[0], &said, sizeof(said), INT64_MAX) != CHILD_TAKEN)
+		rc = -EPIPE;
+	if (rc == 0 && said <= 0)
+		rc = said < 0 ? said : -EIO;
+	if (rc < 0) {
+		(void)close(report[0]);
+		return err_sys(e, -rc, "start a process for %s", o->kind->who);
+	}
+	ret->pid = said;
+	ret->report = report[0];
+	return 0;
+}
+
+/* start_here - a program with one thread. */
+static int start_here(const struct child_kind *kind, void *own, const int *fds,
+		      struct child_proc *ret, struct err *e)
+{
+	int errnum;
+
+	sandbox_prepare(kind->may);
+	if (kind->before)
+		kind->before(own, NULL);
+	if (kind->enter)
+		kind->enter();
+	ret->pid = fork();
+	errnum = errno;
+	if (ret->pid == 0) {
+		const struct child_self self = {
+			.own = own, .fds = fds, .sock = fds[kind->n_fds + FD_SOCK]};
+
+		wipe();
+		begin(kind, fds);
+		if (kind->leave)
+			kind->leave(); /* entered by the thread that forked, all there is here */
+		run(kind, &self);
+	}
+	if (kind->leave)
+		kind->leave();
+	ret->report = -1;
+	if (ret->pid > 0)
+		return 0;
+	ret->pid = 0;
+	return err_sys(e, errnum, "start a process for %s", kind->who);
+}
+
+int child_start(const struct child_kind *kind, void *own, const void *data, size_t size,
+		const int *fds, struct child_proc *ret, struct err *e)
+{
+	const struct order o = {.kind = kind, .size = size};
+	int sock[2], life[2], all[SENT_MAX], rc = -EPIPE;
+
+	*ret = (struct child_proc){.sock = -1, .life = -1, .report = -1};
+	if (size > CHILD_DATA_MAX)
+		return err_set(e, -ERANGE, "a job of %zu bytes exceeds %zu", size,
+			       CHILD_DATA_MAX);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sock) < 0)
+		return err_sys(e, errno, "talk to a process for %s", kind->who);
+	if (pipe2(life, O_CLOEXEC) < 0) {
+		rc = err_sys(e, errno, "talk to a process for %s", kind->who);
+		(void)close(sock[0]);
+		(void)close(sock[1]);
+		return rc;
+	}
+	if (kind->n_fds > 0)
+		memcpy(all, fds, kind->n_fds * sizeof(*fds));
+	all[kind->n_fds + FD_SOCK] = sock[1];
+	all[kind->n_fds + FD_LIFE] = life[0];
+	if (data && child_prepared())
+		rc = start_by_forker(&o, data, all, ret, e);
+	/* somebody killed the forker: our own fork mostly works as well */
+	if (rc == -EPIPE)
+		rc = start_here(kind, own, all, ret, e);
+	(void)close(sock[1]);
+	(void)close(life[0]);
+	if (rc < 0) {
+		(void)close(sock[0]);
+		(void)close(life[1]);
+		return rc;
+	}
+	ret->sock = sock[0];
+	ret->life = life[1];
+	metrics_count(M_WORKERS_STARTED);
+	return 0;
+}
+
+/* note_end - of one that ended by itself. */
+static void note_end(int status)
+{
+	if (!WIFSIGNALED(status))
+		return;
+	metrics_count(M_WORKERS_DIED);
+	metrics_count(M_FAULT_GUEST);
+}
+
+/* wait_own - of a child that we forked. */
+static int wait_own(struct child_proc *c)
+{
+	int status = 0;
+	pid_t got = waitpid(c->pid, &status, WNOHANG);
+
+	if (got == c->pid)
+		note_end(status);
+	if (got == 0) {
+		(void)kill(c->pid, SIGKILL); /* it is our child and not waited for */
+		do {
+			got = waitpid(c->pid, &status, 0);
+		} while (got < 0 && errno == EINTR);
+	}
+	return got > 0 ? status : 0;
+}
+
+/* wait_reported - of one that the forker forked. The forker has not waited for it as long as it
+ * reports nothing, so that the number is still its. */
+static int wait_reported(struct child_proc *c)
+{
+	struct pollfd p = {.fd = c->report, .events = POLLIN};
+	int status = 0;
+	const bool runs = poll(&p, 1, 0) == 0;
+
+	if (runs)
+		(void)kill(c->pid, SIGKILL);
+	if (child_take(c->report, &status, sizeof(status), INT64_MAX) != CHILD_TAKEN)
+		status = 0;
+	if (!runs)
+		note_end(status);
+	(void)close(c->report);
+	return status;
+}
+
+int child_end(struct child_proc *c)
+{
+	int status;
+
+	if (!c->pid)
+		return 0;
+	status = c->report < 0 ? wait_own(c) : wait_reported(c);
+	(void)close(c->sock);
+	(void)close(c->life);
+	*c = (struct child_proc){.sock = -1, .life = -1, .report = -1};
+	return status;
+}
+
+void child_renew(struct child_proc *c, uint64_t cpu_ms)
+{
+	const int64_t now = child_now();
+
+	if (!c->pid || (c->renewed && now - c->renewed < RENEW_MS))
+		return;
+	c->renewed = now;
+	sandbox_renew(c->pid, cpu_ms);
+}
+
+int64_t child_now(void)
+{
+	struct timespec ts = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+enum child_taken child_take(int sock, void *out, size_t n, int64_t end)
+{
+	struct pollfd p = {.fd = sock, .events = POLLIN};
+	uint8_t *at = out;
+	bool reset = false;
+
+	while (n > 0) {
+		ssize_t got = recv(sock, at, n, MSG_DONTWAIT);
+		int64_t left;
+
+		if (got > 0) {
+			at += got;
+			n -= (size_t)got;
+			continue;
+		}
+		if (got < 0 && errno == ECONNRESET && !reset) {
+			reset = true; /* it ended with something unread: what it said comes next */
+			continue;
+		}
+		if (got == 0 || (errno != EAGAIN && errno != EINTR))
+			return CHILD_GONE;
+		left = end - child_now();
+		if (left <= 0)
+			return CHILD_LATE;
+		if (poll(&p, 1, left < INT_MAX ? (int)left : INT_MAX) < 0 && errno != EINTR)
+			return CHILD_GONE;
+	}
+	return CHILD_TAKEN;
+}
+
+int child_died_of(int status)
+{
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+const char *child_why(int sig, char room[CHILD_WHY_MAX])
+{
+	const char *what = "crashed";
+
+	if (sig == SIGSYS)
+		what = "made a system call that it must not make";
+	else if (sig == SIGXCPU)
+		what = "used more processor time than it may";
+	else if (sig == SIGKILL)
+		what = "died";
+	else if (sig == SIGXFSZ)
+		what = "wrote where it must not write";
+	(void)snprintf(room, CHILD_WHY_MAX, "%s (signal %d)", what, sig);
+	return room;
+}

@@ -1,0 +1,529 @@
+/* sandbox_seccomp.c - which system calls a process may make.
+ *
+ * An allow list: what glibc, libhdf5, libhdf4, compressors and plugins make use of. Everything else
+ * is refused with EPERM, which libraries take for "not here" (a socket for the system log, a
+ * scheduler's setting, an ioctl of a terminal); calls that none of them makes, and whoever has
+ * taken a process over would, end the process (SIGSYS; the kernel's audit log has the number).
+ *
+ * The filter is made once by libseccomp and then only installed, which takes microseconds. That
+ * process ids are not known then is solved by a number that stands for the process's own: it is
+ * replaced in the finished program. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <seccomp.h>
+
+#include "base/os/io.h"
+#include "base/process/sandbox_int.h"
+
+#define OWN_PID 0x6e7a7069 /* no process id: they end at 2^22 */
+#define PROGRAM_MAX ((size_t)64 << 10)
+
+/* clang-format off: lists are read like paragraphs */
+
+/* What every process does. */
+static const char *const base_calls[] = {
+	"read",
+	"readv",
+	"pread64",
+	"preadv",
+	"preadv2",
+	"write",
+	"writev",
+	"lseek",
+	"_llseek",
+	"close",
+	"dup",
+	"dup2",
+	"dup3",
+	"fstat",
+	"fstat64",
+	"flock",
+	"fadvise64",
+	"readahead",
+	/* memory; mapping of code is another matter */
+	"brk",
+	"munmap",
+	"mremap",
+	"madvise",
+	"mincore",
+	"membarrier",
+	/* waiting, time */
+	"futex",
+	"futex_time64",
+	"futex_wait",
+	"futex_wake",
+	"futex_waitv",
+	"poll",
+	"ppoll",
+	"ppoll_time64",
+	"select",
+	"pselect6",
+	"nanosleep",
+	"clock_nanosleep",
+	"clock_nanosleep_time64",
+	"clock_gettime",
+	"clock_gettime64",
+	"clock_getres",
+	"gettimeofday",
+	"time",
+	"times",
+	"getrusage",
+	"sched_yield",
+	"restart_syscall",
+	"pause",
+	/* over descriptors that it has */
+	"recvfrom",
+	"recvmsg",
+	"sendto",
+	/* who and where it is */
+	"getpid",
+	"gettid",
+	"getppid",
+	"getuid",
+	"geteuid",
+	"getgid",
+	"getegid",
+	"getresuid",
+	"getresgid",
+	"uname",
+	"sysinfo",
+	"getrandom",
+	"getcpu",
+	"sched_getaffinity",
+	"getrlimit",
+	"ugetrlimit",
+	"set_robust_list",
+	"rseq",
+	"set_tid_address",
+	"sigaltstack",
+	"rt_sigreturn",
+	"sigreturn",
+	"exit",
+	"exit_group",
+};
+
+/* SANDBOX_OPENS, besides opening itself. */
+static const char *const open_calls[] = {
+	"openat2",    "stat",       "stat64",     "lstat",  "lstat64",
+	"statx",      "readlink",   "readlinkat", "access", "faccessat",
+	"faccessat2", "getdents64", "getdents",   "getcwd", "statfs",
+	"statfs64",   "fstatfs",    "fstatfs64",  "chdir",  "fchdir",
+};
+
+/* SANDBOX_LOADS: libraries may have threads. */
+static const char *const load_calls[] = {
+	"mmap", "mmap2", "mprotect", "arch_prctl", "sched_getparam", "sched_getscheduler",
+};
+
+/* SANDBOX_WRITES: it changes files, and has processes that read others, in sandboxes. */
+static const char *const write_calls[] = {
+	"open",
+	"openat",
+	"creat",
+	"pwrite64",
+	"pwritev",
+	"pwritev2",
+	"ftruncate",
+	"ftruncate64",
+	"truncate",
+	"fallocate",
+	"fsync",
+	"fdatasync",
+	"sync_file_range",
+	"syncfs",
+	"rename",
+	"renameat",
+	"renameat2",
+	"link",
+	"linkat",
+	"symlink",
+	"symlinkat",
+	"unlink",
+	"unlinkat",
+	"mkdir",
+	"mkdirat",
+	"rmdir",
+	"chmod",
+	"fchmod",
+	"fchmodat",
+	"fchmodat2",
+	"chown",
+	"fchown",
+	"fchownat",
+	"lchown",
+	"utimensat",
+	"utimensat_time64",
+	"futimesat",
+	"utimes",
+	"copy_file_range",
+	"sendfile",
+	"sendfile64",
+	"splice",
+	"fcntl",
+	"fcntl64",
+	"ioctl",
+	"getxattr",
+	"lgetxattr",
+	"fgetxattr",
+	"setxattr",
+	"lsetxattr",
+	"fsetxattr",
+	"listxattr",
+	"llistxattr",
+	"flistxattr",
+	"removexattr",
+	"fremovexattr",
+	"umask",
+	"memfd_create",
+	/* children of its own */
+	"fork",
+	"vfork",
+	"clone",
+	"clone3",
+	"wait4",
+	"waitid",
+	"waitpid",
+	"kill",
+	"tgkill",
+	"pipe",
+	"pipe2",
+	"sendmsg",
+	"shutdown",
+	"getsockopt",
+	"setsockopt",
+	"signalfd",
+	"signalfd4",
+	"eventfd",
+	"eventfd2",
+	"timerfd_create",
+	"timerfd_settime",
+	"epoll_create",
+	"epoll_create1",
+	"epoll_ctl",
+	"epoll_wait",
+	"epoll_pwait",
+	"inotify_init",
+	"inotify_init1",
+	"inotify_add_watch",
+	"inotify_rm_watch",
+	"rt_sigaction",
+	"rt_sigprocmask",
+	"rt_sigtimedwait",
+	"rt_sigpending",
+	"rt_sigsuspend",
+	"prctl",
+	"seccomp",
+	"landlock_create_ruleset",
+	"landlock_add_rule",
+	"landlock_restrict_self",
+	"prlimit64",
+	"setrlimit",
+	"close_range",
+	"getpgid",
+	"getpgrp",
+	"getsid",
+	"getgroups",
+};
+
+/* No library of ours has a reason for these: who makes them is somebody else. */
+static const char *const fatal_calls[] = {
+	"execve",
+	"execveat",
+	"ptrace",
+	"process_vm_readv",
+	"process_vm_writev",
+	"process_madvise",
+	"pidfd_getfd",
+	"kcmp",
+	"mount",
+	"umount",
+	"umount2",
+	"move_mount",
+	"open_tree",
+	"fsopen",
+	"fsconfig",
+	"fsmount",
+	"fspick",
+	"mount_setattr",
+	"pivot_root",
+	"chroot",
+	"unshare",
+	"setns",
+	"bpf",
+	"io_uring_setup",
+	"io_uring_enter",
+	"io_uring_register",
+	"userfaultfd",
+	"perf_event_open",
+	"keyctl",
+	"add_key",
+	"request_key",
+	"init_module",
+	"finit_module",
+	"delete_module",
+	"kexec_load",
+	"kexec_file_load",
+	"reboot",
+	"swapon",
+	"swapoff",
+	"open_by_handle_at",
+	"quotactl",
+	"acct",
+	"setuid",
+	"setgid",
+	"setreuid",
+	"setregid",
+	"setresuid",
+	"setresgid",
+	"setfsuid",
+	"setfsgid",
+	"setgroups",
+	"capset",
+	"sethostname",
+	"settimeofday",
+	"clock_settime",
+	"adjtimex",
+	"iopl",
+	"ioperm",
+	"lookup_dcookie",
+	"fanotify_init",
+	"modify_ldt",
+	"vhangup",
+	"nfsservctl",
+};
+
+/* clang-format on */
+
+/* fcntl that neither sends signals to others nor seals. */
+static const int fcntls[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD,     F_SETFD,    F_GETFL,
+			     F_GETLK, F_SETLK,         F_OFD_GETLK, F_OFD_SETLK};
+
+/* ---- making ---- */
+
+struct program {
+	struct sock_fprog prog;
+};
+
+static struct program programs[SANDBOX_OPENS + SANDBOX_LOADS + SANDBOX_WRITES + 1];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int rule(scmp_filter_ctx c, uint32_t action, const char *name, unsigned n,
+		const struct scmp_arg_cmp *args)
+{
+	int nr = seccomp_syscall_resolve_name(name), rc;
+
+	if (nr == __NR_SCMP_ERROR)
+		return 0; /* newer than the library: refused like all that has no rule */
+	rc = seccomp_rule_add_array(c, action, nr, n, args);
+	return rc == -EDOM ? 0 : rc; /* not of this architecture */
+}
+
+static int all_of(scmp_filter_ctx c, uint32_t action, const char *const *names, size_t n)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		rc = rule(c, action, names[i], 0, NULL);
+	return rc;
+}
+
+#define ALL_OF(c, action, names) all_of(c, action, names, ARRAY_LEN(names))
+
+/* masked - allow a call when argument `arg` has none of the bits, or exactly `value` of them. */
+static int masked(scmp_filter_ctx c, const char *name, unsigned arg, uint64_t bits,
+		  uint64_t value)
+{
+	const struct scmp_arg_cmp cmp = {
+		.arg = arg, .op = SCMP_CMP_MASKED_EQ, .datum_a = bits, .datum_b = value};
+
+	return rule(c, SCMP_ACT_ALLOW, name, 1, &cmp);
+}
+
+static int equal(scmp_filter_ctx c, const char *name, unsigned arg, uint64_t value)
+{
+	const struct scmp_arg_cmp cmp = {.arg = arg, .op = SCMP_CMP_EQ, .datum_a = value};
+
+	return rule(c, SCMP_ACT_ALLOW, name, 1, &cmp);
+}
+
+/* add_own - what a process may do to itself: end by a signal, look at limits, and have fewer
+ * descriptors. */
+static int add_own(scmp_filter_ctx c)
+{
+	const struct scmp_arg_cmp files[] = {
+		{.arg = 0, .op = SCMP_CMP_EQ, .datum_a = 0},
+		{.arg = 1, .op = SCMP_CMP_EQ, .datum_a = RLIMIT_NOFILE}};
+	const struct scmp_arg_cmp look[] = {{.arg = 0, .op = SCMP_CMP_EQ, .datum_a = 0},
+					    {.arg = 2, .op = SCMP_CMP_EQ, .datum_a = 0}};
+	int rc = equal(c, "tgkill", 0, OWN_PID);
+
+	if (rc == 0)
+		rc = equal(c, "kill", 0, OWN_PID);
+	if (rc == 0)
+		rc = rule(c, SCMP_ACT_ALLOW, "prlimit64", ARRAY_LEN(files), files);
+	if (rc == 0)
+		rc = rule(c, SCMP_ACT_ALLOW, "prlimit64", ARRAY_LEN(look), look);
+	if (rc == 0)
+		rc = equal(c, "setrlimit", 0, RLIMIT_NOFILE);
+	for (size_t i = 0; rc == 0 && i < ARRAY_LEN(fcntls); i++) {
+		rc = equal(c, "fcntl", 1, (uint64_t)fcntls[i]);
+		if (rc == 0)
+			rc = equal(c, "fcntl64", 1, (uint64_t)fcntls[i]);
+	}
+	return rc;
+}
+
+/* add_opens - for reading; a file that is opened with openat2 cannot be looked at here, and is
+ * Landlock's business. */
+static int add_opens(scmp_filter_ctx c)
+{
+	const uint64_t writes =
+		O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY);
+	int rc = ALL_OF(c, SCMP_ACT_ALLOW, open_calls);
+
+	if (rc == 0)
+		rc = masked(c, "openat", 2, writes, 0);
+	if (rc == 0)
+		rc = masked(c, "open", 1, writes, 0);
+	return rc == 0 ? rule(c, SCMP_ACT_ALLOW, "newfstatat", 0, NULL) : rc;
+}
+
+/* add_memory - mapping without code; code with SANDBOX_LOADS. */
+static int add_memory(scmp_filter_ctx c)
+{
+	int rc = masked(c, "mmap", 2, PROT_EXEC, 0);
+
+	if (rc == 0)
+		rc = masked(c, "mmap2", 2, PROT_EXEC, 0);
+	return rc == 0 ? masked(c, "mprotect", 2, PROT_EXEC, 0) : rc;
+}
+
+static int add_reading(scmp_filter_ctx c, unsigned may)
+{
+	int rc = add_own(c);
+
+	if (rc == 0)
+		rc = may & SANDBOX_LOADS ? ALL_OF(c, SCMP_ACT_ALLOW, load_calls)
+					 : add_memory(c);
+	if (rc == 0 && (may & SANDBOX_LOADS))
+		rc = masked(c, "clone", 0, CLONE_THREAD, CLONE_THREAD);
+	if (rc == 0 && (may & SANDBOX_OPENS))
+		rc = add_opens(c);
+	else if (rc == 0) /* fstat, as glibc makes it */
+		rc = masked(c, "newfstatat", 3, AT_EMPTY_PATH, AT_EMPTY_PATH);
+	/* glibc asks for it and takes clone instead, whose flags can be seen */
+	return rc == 0 ? rule(c, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL) : rc;
+}
+
+static int add_writing(scmp_filter_ctx c)
+{
+	int rc = ALL_OF(c, SCMP_ACT_ALLOW, open_calls);
+
+	if (rc == 0)
+		rc = ALL_OF(c, SCMP_ACT_ALLOW, load_calls);
+	if (rc == 0)
+		rc = ALL_OF(c, SCMP_ACT_ALLOW, write_calls);
+	if (rc == 0)
+		rc = rule(c, SCMP_ACT_ALLOW, "newfstatat", 0, NULL);
+	return rc == 0 ? equal(c, "socketpair", 0, AF_UNIX) : rc;
+}
+
+static int add_all(scmp_filter_ctx c, unsigned may)
+{
+	int rc = seccomp_attr_set(c, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+
+	(void)seccomp_attr_set(c, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a tree: quicker, no other */
+	if (rc == 0)
+		rc = ALL_OF(c, SCMP_ACT_KILL_PROCESS, fatal_calls);
+	if (rc == 0)
+		rc = ALL_OF(c, SCMP_ACT_ALLOW, base_calls);
+	if (rc < 0)
+		return rc;
+	return may & SANDBOX_WRITES ? add_writing(c) : add_reading(c, may);
+}
+
+/* program_of - what libseccomp made, as instructions. */
+static bool program_of(scmp_filter_ctx c, struct sock_fprog *ret)
+{
+	auto_fd int fd = memfd_create("nczarrfs-filter", MFD_CLOEXEC);
+	struct sock_filter *code;
+	struct stat st;
+
+	if (fd < 0 || seccomp_export_bpf(c, fd) < 0 || fstat(fd, &st) < 0 || st.st_size <= 0 ||
+	    (size_t)st.st_size > PROGRAM_MAX || (size_t)st.st_size % sizeof(*code))
+		return false;
+	code = malloc((size_t)st.st_size);
+	if (!code || pread(fd, code, (size_t)st.st_size, 0) != st.st_size) {
+		free(code);
+		return false;
+	}
+	ret->len = (unsigned short)((size_t)st.st_size / sizeof(*code));
+	ret->filter = code;
+	return true;
+}
+
+static void make(unsigned may, struct sock_fprog *ret)
+{
+	scmp_filter_ctx c = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+
+	if (c && add_all(c, may) == 0 && !program_of(c, ret))
+		*ret = (struct sock_fprog){0};
+	if (c)
+		seccomp_release(c);
+}
+
+const struct sock_fprog *calls_prepare(unsigned may)
+{
+	struct program *p;
+
+	if (sandbox_off() || may >= ARRAY_LEN(programs) || !calls_known())
+		return NULL;
+	p = &programs[may];
+	(void)pthread_mutex_lock(&lock);
+	if (!p->prog.len) /* again where memory was short */
+		make(may, &p->prog);
+	(void)pthread_mutex_unlock(&lock);
+	return p->prog.len ? &p->prog : NULL;
+}
+
+/* ---- entering ---- */
+
+bool calls_known(void)
+{
+	const uint32_t action = SECCOMP_RET_KILL_PROCESS;
+
+	return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+}
+
+int calls_enter(unsigned may)
+{
+	const struct sock_fprog *made = calls_prepare(may);
+	struct sock_fprog own;
+	size_t bytes;
+
+	if (!made) /* where the kernel has filters no process goes on without one */
+		return sandbox_off() || !calls_known() ? -ENOSYS : -ENOMEM;
+	bytes = made->len * sizeof(*made->filter);
+	own = (struct sock_fprog){.len = made->len, .filter = malloc(bytes)};
+	if (!own.filter)
+		return -ENOMEM;
+	memcpy(own.filter, made->filter, bytes);
+	for (size_t i = 0; i < own.len; i++)
+		if (own.filter[i].code == (BPF_JMP | BPF_JEQ | BPF_K) &&
+		    own.filter[i].k == OWN_PID)
+			own.filter[i].k = (uint32_t)getpid();
+	/* the copy stays: freeing it is worth nothing to a process that has just begun */
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &own) == 0 ? 0 : -errno;
+}

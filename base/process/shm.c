@@ -1,0 +1,94 @@
+/* shm.c - shared memory without a name. */
+#include "base/process/shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+/* map - other children that are forked have no use for it. */
+static uint8_t *map(int fd, uint64_t size)
+{
+	void *p = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	(void)madvise(p, (size_t)size, MADV_DONTFORK); /* fails only where it is not known */
+	return p;
+}
+
+int region_new(const char *name, uint64_t size, struct region *ret, struct err *e)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING), errnum;
+
+	*ret = (struct region){.fd = -1};
+	if (fd < 0)
+		return err_sys(e, errno, "memory for another process");
+	if (ftruncate(fd, (off_t)size) == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
+		ret->at = map(fd, size);
+	errnum = errno;
+	if (!ret->at) {
+		(void)close(fd);
+		return err_sys(e, errnum, "memory for another process");
+	}
+	ret->fd = fd;
+	ret->size = size;
+	return 0;
+}
+
+int region_grow(struct region *r, uint64_t size, struct err *e)
+{
+	uint64_t to = r->size;
+	uint8_t *at;
+
+	if (size <= r->size)
+		return 0;
+	if (size > INT64_MAX / 4 || size > SIZE_MAX / 4)
+		return err_set(e, -ERANGE, "%llu bytes of shared memory are too many",
+			       (unsigned long long)size);
+	while (to < size)
+		to *= 2;
+	if (ftruncate(r->fd, (off_t)to) < 0)
+		return err_sys(e, errno, "memory for another process");
+	at = map(r->fd, to);
+	if (!at)
+		return err_nomem(e);
+	(void)munmap(r->at, (size_t)r->size);
+	r->at = at;
+	r->size = to;
+	return 0;
+}
+
+void region_keep(struct region *r, uint64_t size)
+{
+	if (r->at && r->size > size)
+		(void)madvise(r->at + size, (size_t)(r->size - size), MADV_REMOVE);
+}
+
+void region_release(struct region *r)
+{
+	if (!r->at)
+		return;
+	(void)munmap(r->at, (size_t)r->size);
+	(void)close(r->fd);
+	*r = (struct region){.fd = -1};
+}
+
+bool region_map(struct region *r, uint64_t size)
+{
+	void *p;
+
+	if (r->at && size <= r->size)
+		return true;
+	if (r->at)
+		(void)munmap(r->at, (size_t)r->size);
+	r->at = NULL;
+	p = size > SIZE_MAX / 4
+		    ? MAP_FAILED
+		    : mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+	if (p == MAP_FAILED)
+		return false;
+	r->at = p;
+	r->size = size;
+	return true;
+}

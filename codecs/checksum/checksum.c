@@ -1,0 +1,189 @@
+/* checksum.c - four bytes of checksum beside the data: crc32c, crc32 and adler32, little-endian.
+ *
+ * Zarr v3's crc32c is always behind the data, so that it is checked in place. numcodecs' codecs
+ * have it in front, crc32c behind; "location" says otherwise.
+ *
+ * Spec: https://zarr-specs.readthedocs.io/en/latest/v3/codecs/crc32c/; RFC 3720 B.4 (crc32c);
+ * RFC 1950 (adler32), RFC 1952 (crc32). */
+#include "codecs/core/codec_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <libdeflate.h>
+#include <string.h>
+
+#define SUM 4 /* bytes */
+
+enum { AT_START, AT_END };
+
+/* sum_of - the checksum that a codec means. */
+static uint32_t sum_of(uint32_t id, const uint8_t *p, size_t n)
+{
+	switch (id) {
+	case CODEC_CRC32:
+		return libdeflate_crc32(0, n ? p : NULL, n);
+	case CODEC_ADLER32:
+		return libdeflate_adler32(1, n ? p : NULL, n);
+	default:
+		return codec_crc32c_sum(0, p, n);
+	}
+}
+
+static bool at_end(const struct codec_spec *spec)
+{
+	if (spec->h5_id == CODEC_CRC32C || spec->n_params == 0)
+		return spec->h5_id == CODEC_CRC32C || spec->h5_id == CODEC_CRC32C_ZARR2;
+	return spec->params[0] == AT_END;
+}
+
+static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			 struct buf *json)
+{
+	/* readers before numcodecs 0.14 know no location, and have crc32 and adler32 in front */
+	if (at_end(spec) != (spec->h5_id == CODEC_CRC32C_ZARR2))
+		buf_printf(json, ", \"location\": \"%s\"", at_end(spec) ? "end" : "start");
+}
+
+static int location(const struct codec_conf *conf, const char *missing, uint32_t *params,
+		    uint32_t *ret_n, struct err *e)
+{
+	const char *where = NULL;
+	int rc = codec_conf_text(conf, "location", missing, &where, e);
+
+	if (rc)
+		return rc;
+	if (strcmp(where, "start") != 0 && strcmp(where, "end") != 0)
+		return err_set(e, -EBADMSG, "checksum at '%s'", where);
+	params[0] = strcmp(where, "end") == 0 ? AT_END : AT_START;
+	*ret_n = 1;
+	return 0;
+}
+
+static int from_zarr_start(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+			   struct err *e)
+{
+	return location(conf, "start", params, ret_n, e);
+}
+
+static int from_zarr_end(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+			 struct err *e)
+{
+	return location(conf, "end", params, ret_n, e);
+}
+
+/* verify - compare the sum of n bytes with what is stored at `sum`. */
+static int verify(uint32_t id, const uint8_t *p, size_t n, const uint8_t *sum, struct err *e)
+{
+	const struct codec_spec spec = {.h5_id = id, .name = ""};
+	uint32_t got = sum_of(id, p, n), stored = codec_le32(sum);
+
+	if (got == stored)
+		return 0;
+	return err_set(e, -EBADMSG,
+		       "%s: checksum %08" PRIx32 " of %zu bytes, stored %08" PRIx32,
+		       codec_name(&spec, NULL, 0), got, n, stored);
+}
+
+static int short_of(size_t in_len, struct err *e)
+{
+	return err_set(e, -EBADMSG, "checksum: length %zu is less than %d", in_len, SUM);
+}
+
+static int check(const uint8_t *in, size_t in_len, size_t *ret_len, struct err *e)
+{
+	if (in_len < SUM)
+		return short_of(in_len, e);
+	*ret_len = in_len - SUM;
+	return verify(CODEC_CRC32C, in, in_len - SUM, in + in_len - SUM, e);
+}
+
+static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	const uint8_t *sum;
+	size_t n;
+	int rc;
+
+	if (in_len < SUM)
+		return short_of(in_len, e);
+	n = in_len - SUM;
+	if (n > cap)
+		return err_set(e, -ERANGE, "checksum: length %zu exceeds %zu", n, cap);
+	sum = at_end(spec) ? in + n : in;
+	in += at_end(spec) ? 0 : SUM;
+	rc = verify(spec->h5_id, in, n, sum, e);
+	if (rc)
+		return rc;
+	if (n > 0)
+		memcpy(out, in, n);
+	*ret_len = n;
+	return 0;
+}
+
+static uint64_t framed_size(uint64_t n)
+{
+	uint64_t r;
+
+	return ckd_add(&r, n, (uint64_t)SUM) ? 0 : r;
+}
+
+static uint64_t stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
+{
+	return framed_size(n);
+}
+
+static void frame(const struct codec_spec *spec, size_t elem_size NZ_UNUSED, const uint8_t *in,
+		  size_t n, uint8_t *out)
+{
+	uint32_t sum = sum_of(spec->h5_id, in, n);
+	uint8_t *to = at_end(spec) ? out : out + SUM;
+
+	if (n > 0)
+		memcpy(to, in, n);
+	codec_put_le32(at_end(spec) ? out + n : out, sum);
+}
+
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size, const uint8_t *in, size_t n, struct buf *out, struct err *e)
+{
+	uint64_t size = framed_size(n);
+	uint8_t *p = size && size <= SIZE_MAX ? buf_grow(out, (size_t)size) : NULL;
+
+	if (!p)
+		return err_nomem(e);
+	frame(spec, elem_size, in, n, p);
+	return 0;
+}
+
+const struct codec_ops codec_crc32c = {
+	.name = "crc32c",
+	.h5_id = CODEC_CRC32C,
+	.zarr3_name = "crc32c",
+	.zarr3_stock = true,
+	.trailer = SUM,
+	.stored_max = stored_max,
+	.decode = decode,
+	.check = check,
+	.framed_size = framed_size,
+	.frame = frame,
+	.encode = encode,
+};
+
+#define NUMCODECS_SUM(variable, text, id, from)                                                \
+	const struct codec_ops variable = {                                                    \
+		.name = (text),                                                                \
+		.h5_id = (id),                                                                 \
+		.zarr2_id = (text),                                                            \
+		.zarr2_params = zarr2_params,                                                  \
+		.from_zarr = (from),                                                           \
+		.stored_max = stored_max,                                                      \
+		.decode = decode,                                                              \
+		.framed_size = framed_size,                                                    \
+		.frame = frame,                                                                \
+		.encode = encode,                                                              \
+	}
+
+NUMCODECS_SUM(codec_crc32c_zarr2, "crc32c", CODEC_CRC32C_ZARR2, from_zarr_end);
+NUMCODECS_SUM(codec_crc32, "crc32", CODEC_CRC32, from_zarr_start);
+NUMCODECS_SUM(codec_adler32, "adler32", CODEC_ADLER32, from_zarr_start);

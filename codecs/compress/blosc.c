@@ -1,0 +1,279 @@
+/* blosc.c - Blosc buffers (format 2 of c-blosc 1), by c-blosc without its threads and locks.
+ *
+ * The header's sizes are checked here before the library sees the buffer. Bytes behind the
+ * length that the header states are ignored, as numcodecs does. The framed form is a buffer
+ * with the flag for "copied".
+ *
+ * Parameters are those of the HDF5 filter: version of the filter, version of the format, type
+ * size, bytes of a chunk (0: not known), level, shuffle, compressor.
+ *
+ * Spec: https://github.com/Blosc/c-blosc/blob/master/README_CHUNK_FORMAT.rst,
+ * https://zarr-specs.readthedocs.io/en/latest/v3/codecs/blosc/ */
+#include "codecs/core/codec_impl.h"
+
+#include <blosc.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define FILTER_VERSION 2 /* of the HDF5 filter */
+#define FORMAT_MIN 1
+#define CODEC_FORMAT 1 /* of all compressors in it */
+#define HEAD ((size_t)BLOSC_MIN_HEADER_LENGTH)
+#define FRAME_BLOCK 262144u /* bytes of a block in the framed form */
+#define LEVEL_DEFAULT 5
+#define SHUFFLE_AUTO (-1)
+
+enum { P_FILTER, P_FORMAT, P_TYPESIZE, P_BYTES, P_LEVEL, P_SHUFFLE, P_COMPRESSOR, P_N };
+
+static const char *const compressors[] = {"blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"};
+static const char *const shuffles[] = {"noshuffle", "shuffle", "bitshuffle"};
+
+/* parameter - a small number of the spec, `missing` when it is not there or too large. */
+static uint32_t parameter(const struct codec_spec *spec, uint32_t i, uint32_t n,
+			  uint32_t missing)
+{
+	return spec->n_params > i && spec->params[i] < n ? spec->params[i] : missing;
+}
+
+/* typesize_of - elements longer than a byte can say are bytes. */
+static uint32_t typesize_of(const struct codec_spec *spec, size_t elem_size)
+{
+	uint32_t missing =
+		elem_size > 0 && elem_size <= BLOSC_MAX_TYPESIZE ? (uint32_t)elem_size : 1;
+	uint32_t size = parameter(spec, P_TYPESIZE, BLOSC_MAX_TYPESIZE + 1, 1);
+
+	return spec->n_params <= P_TYPESIZE || size == 0 ? missing : size;
+}
+
+static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			 struct buf *json)
+{
+	buf_printf(json,
+		   ", \"cname\": \"%s\", \"clevel\": %u, \"shuffle\": %u, \"blocksize\": 0",
+		   compressors[parameter(spec, P_COMPRESSOR, ARRAY_LEN(compressors),
+					 BLOSC_BLOSCLZ)],
+		   (unsigned int)parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
+		   (unsigned int)parameter(spec, P_SHUFFLE, 3, BLOSC_SHUFFLE));
+}
+
+static void zarr3_params(const struct codec_spec *spec, size_t elem_size, struct buf *json)
+{
+	buf_printf(json,
+		   ", \"cname\": \"%s\", \"clevel\": %u, \"shuffle\": \"%s\", "
+		   "\"typesize\": %u, \"blocksize\": 0",
+		   compressors[parameter(spec, P_COMPRESSOR, ARRAY_LEN(compressors),
+					 BLOSC_BLOSCLZ)],
+		   (unsigned int)parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
+		   shuffles[parameter(spec, P_SHUFFLE, ARRAY_LEN(shuffles), BLOSC_SHUFFLE)],
+		   (unsigned int)typesize_of(spec, elem_size));
+}
+
+/* index_of - which of n names a text is; -1 when none. */
+static int index_of(const char *const *names, size_t n, const char *text)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(names[i], text) == 0)
+			return (int)i;
+	return -1;
+}
+
+/* shuffle_from - a name in Zarr v3, a number in numcodecs; its -1 means what suits the type. */
+static int shuffle_from(const struct codec_conf *conf, uint32_t typesize, uint32_t *ret,
+			struct err *e)
+{
+	const char *name = NULL;
+	int64_t v = BLOSC_SHUFFLE;
+	int rc;
+
+	if (conf->version == 3 && conf->text(conf->arg, "shuffle", &name) == 0) {
+		v = index_of(shuffles, ARRAY_LEN(shuffles), name);
+		if (v < 0)
+			return err_set(e, -EBADMSG, "blosc: shuffle '%s'", name);
+	} else {
+		rc = codec_conf_int(conf, "shuffle", BLOSC_SHUFFLE, &v, e);
+		if (rc)
+			return rc;
+	}
+	if (v == SHUFFLE_AUTO)
+		v = typesize == 1 ? BLOSC_BITSHUFFLE : BLOSC_SHUFFLE;
+	if (v < 0 || v > BLOSC_BITSHUFFLE)
+		return err_set(e, -EBADMSG, "blosc: shuffle %" PRId64, v);
+	*ret = (uint32_t)v;
+	return 0;
+}
+
+static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+		     struct err *e)
+{
+	const char *cname = NULL;
+	int64_t typesize = 0;
+	int c, rc = codec_conf_text(conf, "cname", "lz4", &cname, e);
+
+	if (rc)
+		return rc;
+	c = index_of(compressors, ARRAY_LEN(compressors), cname);
+	if (c < 0)
+		return err_set(e, -EOPNOTSUPP, "blosc: compressor '%s' is not supported",
+			       cname);
+	rc = codec_conf_int(conf, "typesize", 0, &typesize, e);
+	if (rc)
+		return rc;
+	if (typesize <= 0 && conf->elem_size <= BLOSC_MAX_TYPESIZE)
+		typesize = (int64_t)conf->elem_size;
+	if (typesize <= 0 || typesize > BLOSC_MAX_TYPESIZE)
+		typesize = 1;
+	params[P_FILTER] = FILTER_VERSION;
+	params[P_FORMAT] = BLOSC_VERSION_FORMAT;
+	params[P_TYPESIZE] = (uint32_t)typesize;
+	params[P_BYTES] = 0;
+	params[P_COMPRESSOR] = (uint32_t)c;
+	*ret_n = P_N;
+	rc = codec_conf_level(conf, "clevel", 0, 9, LEVEL_DEFAULT, &params[P_LEVEL], e);
+	return rc ? rc : shuffle_from(conf, (uint32_t)typesize, &params[P_SHUFFLE], e);
+}
+
+/* prepare - the first four are the writer's, as in the HDF5 filter; of the others those that were
+ * given, and lz4 at level 5 with shuffle when none was. Blosc itself wants bytes for elements
+ * that are longer than it can say. */
+static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
+		   uint32_t *ret_n, struct err *e)
+{
+	static const uint32_t limits[P_N] = {
+		[P_LEVEL] = 9, [P_SHUFFLE] = BLOSC_BITSHUFFLE, [P_COMPRESSOR] = BLOSC_ZSTD};
+	uint64_t bytes = a->elem_size;
+
+	if (spec->n_params > P_N)
+		return err_set(e, -EINVAL, "blosc: %" PRIu32 " parameters exceed %d",
+			       spec->n_params, P_N);
+	for (uint32_t i = P_LEVEL; i < spec->n_params; i++) {
+		params[i] = spec->params[i];
+		if (params[i] > limits[i])
+			return err_set(e, -EINVAL,
+				       "blosc: parameter %" PRIu32 " is %" PRIu32
+				       ", more than %" PRIu32,
+				       i + 1, params[i], limits[i]);
+	}
+	if (spec->n_params > P_COMPRESSOR &&
+	    blosc_compname_to_compcode(compressors[params[P_COMPRESSOR]]) < 0)
+		return err_set(e, -EOPNOTSUPP, "blosc: the library was built without '%s'",
+			       compressors[params[P_COMPRESSOR]]);
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (ckd_mul(&bytes, bytes, a->chunk[i]) || bytes > BLOSC_MAX_BUFFERSIZE)
+			return err_set(e, -EOPNOTSUPP, "blosc: chunks exceed %d bytes",
+				       BLOSC_MAX_BUFFERSIZE);
+	params[P_FILTER] = FILTER_VERSION;
+	params[P_FORMAT] = BLOSC_VERSION_FORMAT;
+	params[P_TYPESIZE] = a->elem_size <= BLOSC_MAX_TYPESIZE ? a->elem_size : 1;
+	params[P_BYTES] = (uint32_t)bytes;
+	*ret_n = spec->n_params > P_LEVEL ? spec->n_params : P_LEVEL;
+	if (spec->n_params == 0) {
+		params[P_LEVEL] = LEVEL_DEFAULT;
+		params[P_SHUFFLE] = BLOSC_SHUFFLE;
+		params[P_COMPRESSOR] = BLOSC_LZ4;
+		*ret_n = P_N;
+	}
+	return 0;
+}
+
+static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	size_t n, stored, claim;
+	int got;
+
+	if (in_len < HEAD)
+		return err_set(e, -EBADMSG, "blosc: length %zu is less than %zu", in_len, HEAD);
+	if (in[0] < FORMAT_MIN || in[0] > BLOSC_VERSION_FORMAT)
+		return err_set(e, -EBADMSG, "blosc: format %u, %d is the latest known", in[0],
+			       BLOSC_VERSION_FORMAT);
+	n = codec_le32(in + 4);
+	stored = codec_le32(in + 12);
+	if (n > cap)
+		return err_set(e, -ERANGE, "blosc: content of %zu bytes exceeds %zu", n, cap);
+	if (stored < HEAD || stored > in_len)
+		return err_set(e, -EBADMSG, "blosc: %zu bytes, the header says %zu", in_len,
+			       stored);
+	*ret_len = n;
+	if (n == 0)
+		return 0;
+	if (blosc_cbuffer_validate(in, stored, &claim) != 0 || claim != n)
+		return err_set(e, -EBADMSG, "blosc: the header is damaged");
+	got = blosc_decompress_ctx(in, out, n, 1);
+	if (got < 0 || (size_t)got != n)
+		return err_set(e, -EBADMSG, "blosc: %zu bytes do not decode to %zu", stored, n);
+	return 0;
+}
+
+static uint64_t framed_size(uint64_t n)
+{
+	return n <= BLOSC_MAX_BUFFERSIZE ? n + HEAD : 0;
+}
+
+static void frame(const struct codec_spec *spec, size_t elem_size, const uint8_t *in, size_t n,
+		  uint8_t *out)
+{
+	uint32_t typesize = typesize_of(spec, elem_size);
+	uint32_t block = n < FRAME_BLOCK ? (uint32_t)n : FRAME_BLOCK - FRAME_BLOCK % typesize;
+
+	out[0] = BLOSC_VERSION_FORMAT;
+	out[1] = CODEC_FORMAT;
+	out[2] = BLOSC_MEMCPYED;
+	out[3] = (uint8_t)typesize;
+	codec_put_le32(out + 4, (uint32_t)n);
+	codec_put_le32(out + 8, block);
+	codec_put_le32(out + 12, (uint32_t)(n + HEAD));
+	if (n > 0)
+		memcpy(out + HEAD, in, n);
+}
+
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size, const uint8_t *in, size_t n, struct buf *out, struct err *e)
+{
+	size_t start = out->len, bound;
+	uint8_t *p;
+	int got;
+
+	if (n > BLOSC_MAX_BUFFERSIZE)
+		return err_set(e, -ERANGE, "blosc: length %zu exceeds %d", n,
+			       BLOSC_MAX_BUFFERSIZE);
+	bound = n + HEAD;
+	p = buf_grow(out, bound);
+	if (!p)
+		return err_nomem(e);
+	if (n == 0) {
+		frame(spec, elem_size, in, n, p);
+		return 0;
+	}
+	got = blosc_compress_ctx((int)parameter(spec, P_LEVEL, 10, LEVEL_DEFAULT),
+				 (int)parameter(spec, P_SHUFFLE, 3, BLOSC_SHUFFLE),
+				 typesize_of(spec, elem_size), n, in, p, bound,
+				 compressors[parameter(spec, P_COMPRESSOR,
+						       ARRAY_LEN(compressors), BLOSC_BLOSCLZ)],
+				 0, 1);
+	if (got <= 0) {
+		out->len = start;
+		return err_set(e, -EIO, "blosc: %zu bytes were not encoded", n);
+	}
+	out->len = start + (size_t)got;
+	return 0;
+}
+
+const struct codec_ops codec_blosc = {
+	.name = "blosc",
+	.h5_id = CODEC_BLOSC,
+	.zarr2_id = "blosc",
+	.zarr3_name = "blosc",
+	.zarr3_stock = true,
+	.compressor = true,
+	.zarr2_params = zarr2_params,
+	.zarr3_params = zarr3_params,
+	.from_zarr = from_zarr,
+	.prepare = prepare,
+	.stored_max = codec_packed_max,
+	.decode = decode,
+	.framed_size = framed_size,
+	.frame = frame,
+	.encode = encode,
+};

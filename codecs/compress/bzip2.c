@@ -1,0 +1,145 @@
+/* bzip2.c - bzip2 streams, one or several; anything else behind them is ignored, as numcodecs
+ * does.
+ *
+ * The library counts in `unsigned int`, so that long chunks are handed over in parts. When the
+ * room is full and the stream has not ended, one more byte of room tells "too long" from "the
+ * end is still to be read". */
+#include "codecs/core/codec_impl.h"
+
+#include <bzlib.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#define LEVEL_NUMCODECS 1
+#define LEVEL_HDF5 9 /* when a file states none */
+#define LEVEL_MAX 9
+
+static int32_t level_of(const struct codec_spec *spec)
+{
+	return codec_level(spec, 0, 1, LEVEL_MAX, LEVEL_HDF5);
+}
+
+static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			 struct buf *json)
+{
+	buf_printf(json, ", \"level\": %d", (int)level_of(spec));
+}
+
+static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+		     struct err *e)
+{
+	*ret_n = 1;
+	return codec_conf_level(conf, "level", 1, LEVEL_MAX, LEVEL_NUMCODECS, params, e);
+}
+
+static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+		   uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	*ret_n = 1;
+	return codec_prepare_level(spec, "bzip2", 1, LEVEL_MAX, LEVEL_HDF5, params, e);
+}
+
+static unsigned int part(size_t n)
+{
+	return n < UINT_MAX ? (unsigned int)n : UINT_MAX;
+}
+
+/* one_stream - decode the stream at in; sets how much was read and written. */
+static int one_stream(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
+		      size_t *ret_used, size_t *ret_got, struct err *e)
+{
+	bz_stream z = {0};
+	size_t used = 0, got = 0;
+	char spare;
+	int rc = BZ2_bzDecompressInit(&z, 0, 0);
+
+	if (rc != BZ_OK)
+		return err_nomem(e);
+	for (;;) {
+		bool full = got == cap;
+		unsigned int had_in = part(in_len - used), had_out = full ? 1 : part(cap - got);
+
+		/* the library takes no const; it only reads */
+		z.next_in = (char *)(uintptr_t)(in + used);
+		z.avail_in = had_in;
+		z.next_out = full ? &spare : (char *)out + got;
+		z.avail_out = had_out;
+		rc = BZ2_bzDecompress(&z);
+		used += had_in - z.avail_in;
+		if (full && z.avail_out == 0) {
+			rc = err_set(e, -ERANGE, "bzip2: content exceeds %zu bytes", cap);
+			break;
+		}
+		got += full ? 0 : had_out - z.avail_out;
+		if (rc == BZ_STREAM_END || rc == BZ_MEM_ERROR) {
+			rc = rc == BZ_MEM_ERROR ? err_nomem(e) : 0;
+			break;
+		}
+		if (rc != BZ_OK || (z.avail_in == had_in && z.avail_out == had_out)) {
+			rc = err_set(e, -EBADMSG, "bzip2: %zu bytes are not a whole stream",
+				     in_len);
+			break;
+		}
+	}
+	(void)BZ2_bzDecompressEnd(&z); /* only fails without BZ2_bzDecompressInit */
+	*ret_used = used;
+	*ret_got = got;
+	return rc;
+}
+
+static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	size_t from = 0, to = 0;
+
+	do {
+		size_t used = 0, got = 0;
+		int rc = one_stream(in + from, in_len - from, out ? out + to : NULL, cap - to,
+				    &used, &got, e);
+
+		if (rc)
+			return rc;
+		from += used;
+		to += got;
+	} while (in_len - from >= 3 && memcmp(in + from, "BZh", 3) == 0);
+	*ret_len = to;
+	return 0;
+}
+
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
+{
+	size_t start = out->len, bound = n + n / 100 + 601; /* as its manual says */
+	unsigned int got;
+	uint8_t *p;
+	int rc;
+
+	if (n > UINT_MAX - UINT_MAX / 50)
+		return err_set(e, -ERANGE, "bzip2: length %zu is too large", n);
+	p = buf_grow(out, bound);
+	if (!p)
+		return err_nomem(e);
+	got = (unsigned int)bound;
+	rc = BZ2_bzBuffToBuffCompress((char *)p, &got, (char *)(uintptr_t)(n ? in : p),
+				      (unsigned int)n, level_of(spec), 0, 0);
+	out->len = start + (rc == BZ_OK ? got : 0);
+	if (rc == BZ_MEM_ERROR)
+		return err_nomem(e);
+	return rc == BZ_OK ? 0 : err_set(e, -EIO, "bzip2: %zu bytes were not encoded", n);
+}
+
+const struct codec_ops codec_bzip2 = {
+	.name = "bzip2",
+	.h5_id = CODEC_BZIP2,
+	.zarr2_id = "bz2",
+	.compressor = true,
+	.zarr2_params = zarr2_params,
+	.from_zarr = from_zarr,
+	.prepare = prepare,
+	.stored_max = codec_packed_max,
+	.decode = decode,
+	.encode = encode,
+};

@@ -1,0 +1,194 @@
+/* deflate.c - zlib streams, by libdeflate: whole chunks at once, no streaming.
+ *
+ * The framed form is a zlib stream of stored blocks, whose length is a formula. As in the HDF5
+ * library, bytes behind the end of the stream are not looked at.
+ *
+ * Spec: RFC 1950 (zlib), RFC 1951 3.2.4 (stored blocks). */
+#include "codecs/core/codec_impl.h"
+
+#include <errno.h>
+#include <libdeflate.h>
+#include <string.h>
+
+#define LEVEL_DEFAULT 4
+#define LEVEL_NUMCODECS 1 /* when a Zarr document states none */
+#define LEVEL_ZLIB 6      /* what zlib means by -1 */
+#define LEVEL_MAX 9
+#define BLOCK_MAX 65535u /* bytes of a stored block */
+#define BLOCK_HEAD 5
+#define STREAM_HEAD 2
+#define STREAM_TAIL 4
+
+static uint32_t level_of(const struct codec_spec *spec)
+{
+	uint32_t level = spec->n_params > 0 ? spec->params[0] : LEVEL_DEFAULT;
+
+	return level < LEVEL_MAX ? level : LEVEL_MAX;
+}
+
+static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			 struct buf *json)
+{
+	buf_printf(json, ", \"level\": %u", (unsigned int)level_of(spec));
+}
+
+static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+		     struct err *e)
+{
+	int rc = codec_conf_level(conf, "level", -1, LEVEL_MAX, LEVEL_NUMCODECS, params, e);
+
+	if (rc)
+		return rc;
+	if (params[0] == (uint32_t)-1)
+		params[0] = LEVEL_ZLIB;
+	*ret_n = 1;
+	return 0;
+}
+
+static void free_inflater(void *p)
+{
+	libdeflate_free_decompressor(p);
+}
+
+struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s)
+{
+	if (!s->inflate.p)
+		s->inflate =
+			(struct codec_kept){libdeflate_alloc_decompressor(), free_inflater};
+	return s->inflate.p;
+}
+
+static void free_deflater(void *p)
+{
+	libdeflate_free_compressor(p);
+}
+
+struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level)
+{
+	if (s->deflate.p && s->deflate_level == level)
+		return s->deflate.p;
+	codec_kept_free(&s->deflate);
+	s->deflate = (struct codec_kept){libdeflate_alloc_compressor(level), free_deflater};
+	s->deflate_level = level;
+	return s->deflate.p;
+}
+
+static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+		   uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	*ret_n = 1;
+	return codec_prepare_level(spec, "deflate", 0, LEVEL_MAX, LEVEL_DEFAULT, params, e);
+}
+
+static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	struct libdeflate_decompressor *d = codec_inflater(s);
+	enum libdeflate_result rc;
+	size_t used, got;
+
+	if (!d)
+		return err_nomem(e);
+	rc = libdeflate_zlib_decompress_ex(d, in, in_len, out, cap, &used, &got);
+	if (rc == LIBDEFLATE_INSUFFICIENT_SPACE)
+		return err_set(e, -ERANGE, "deflate: %zu bytes inflate to more than %zu",
+			       in_len, cap);
+	if (rc != LIBDEFLATE_SUCCESS)
+		return err_set(e, -EBADMSG, "deflate: %zu bytes are not a valid zlib stream",
+			       in_len);
+	*ret_len = got;
+	return 0;
+}
+
+uint64_t codec_stored_size(uint64_t n)
+{
+	uint64_t blocks = n / BLOCK_MAX + (n % BLOCK_MAX != 0), r;
+
+	if (n == 0)
+		blocks = 1; /* a stream has at least one block */
+	if (ckd_mul(&r, blocks, (uint64_t)BLOCK_HEAD) || ckd_add(&r, r, n))
+		return 0;
+	return r;
+}
+
+uint8_t *codec_stored_blocks(const uint8_t *in, size_t n, uint8_t *out)
+{
+	do {
+		size_t len = n < BLOCK_MAX ? n : BLOCK_MAX;
+
+		*out++ = n <= BLOCK_MAX; /* the last block; type 00, stored */
+		*out++ = (uint8_t)len;
+		*out++ = (uint8_t)(len >> 8);
+		*out++ = (uint8_t)~len;
+		*out++ = (uint8_t)(~len >> 8);
+		if (len == 0)
+			break;
+		memcpy(out, in, len);
+		out += len;
+		in += len;
+		n -= len;
+	} while (n > 0);
+	return out;
+}
+
+static uint64_t framed_size(uint64_t n)
+{
+	uint64_t r = codec_stored_size(n);
+
+	if (r == 0 || ckd_add(&r, r, (uint64_t)(STREAM_HEAD + STREAM_TAIL)))
+		return 0;
+	return r;
+}
+
+static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+		  const uint8_t *in, size_t n, uint8_t *out)
+{
+	uint32_t adler = libdeflate_adler32(1, in, n);
+
+	*out++ = 0x78; /* deflate, 32 KiB window */
+	*out++ = 0x01; /* fastest level; the pair is a multiple of 31 */
+	out = codec_stored_blocks(in, n, out);
+	for (int shift = 24; shift >= 0; shift -= 8)
+		*out++ = (uint8_t)(adler >> shift);
+}
+
+static int encode(struct codec_scratch *s, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
+{
+	struct libdeflate_compressor *c = codec_deflater(s, (int)level_of(spec));
+	size_t bound, got, start = out->len;
+	uint8_t *p;
+
+	if (!c)
+		return err_nomem(e);
+	bound = libdeflate_zlib_compress_bound(c, n);
+	if (bound < n)
+		return err_set(e, -ERANGE, "deflate: length %zu is too large", n);
+	p = buf_grow(out, bound);
+	if (!p)
+		return err_nomem(e);
+	got = libdeflate_zlib_compress(c, in, n, p, bound);
+	out->len = start + got;
+	if (got == 0)
+		return err_set(e, -EIO, "deflate: %zu bytes did not fit into %zu", n, bound);
+	return 0;
+}
+
+const struct codec_ops codec_deflate = {
+	.name = "deflate",
+	.h5_id = CODEC_DEFLATE,
+	.zarr2_id = "zlib",
+	.portable = true,
+	.h5_stock = true,
+	.compressor = true,
+	.zarr2_params = zarr2_params,
+	.from_zarr = from_zarr,
+	.prepare = prepare,
+	.stored_max = codec_packed_max,
+	.decode = decode,
+	.framed_size = framed_size,
+	.frame = frame,
+	.encode = encode,
+};

@@ -1,0 +1,245 @@
+/* lz4.c - LZ4 blocks in the two frames that datasets have: numcodecs' (little-endian length of 4
+ * bytes, one block) and the HDF5 filter's (big-endian: 8 bytes total, 4 bytes block size, then
+ * blocks with their stored length in 4 bytes; a block as long as its content is not compressed).
+ *
+ * Spec: https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md,
+ * https://github.com/HDFGroup/hdf5_plugins/blob/master/docs/RegisteredFilterPlugins.md */
+#include "codecs/core/codec_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <lz4.h>
+#include <string.h>
+
+#define SIZE_BYTES 4
+#define H5_HEAD 12
+#define H5_BLOCK ((uint32_t)1 << 30) /* bytes of a block when a file states none */
+
+static int block(const uint8_t *in, size_t in_len, uint8_t *out, size_t n, struct err *e)
+{
+	int got;
+
+	if (in_len > INT_MAX || n > INT_MAX)
+		return err_set(e, -EBADMSG, "lz4: block of %zu bytes for %zu is too large",
+			       in_len, n);
+	got = LZ4_decompress_safe((const char *)in, (char *)out, (int)in_len, (int)n);
+	if (got < 0 || (size_t)got != n)
+		return err_set(e, -EBADMSG, "lz4: block of %zu bytes does not decode to %zu",
+			       in_len, n);
+	return 0;
+}
+
+static uint64_t get_be(const uint8_t *p, size_t n)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < n; i++)
+		v = v << 8 | p[i];
+	return v;
+}
+
+static void put_be(struct buf *out, uint64_t v, unsigned int n)
+{
+	while (n-- > 0)
+		buf_putc(out, (char)(uint8_t)(v >> (8 * n)));
+}
+
+static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			 struct buf *json)
+{
+	buf_printf(json, ", \"acceleration\": %d", (int)codec_level(spec, 0, 1, INT_MAX, 1));
+}
+
+static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+		     struct err *e)
+{
+	*ret_n = 1;
+	return codec_conf_level(conf, "acceleration", 1, INT_MAX, 1, params, e);
+}
+
+static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+		   uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	*ret_n = 1;
+	return codec_prepare_level(spec, "lz4", 1, INT_MAX, 1, params, e);
+}
+
+static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	size_t n;
+
+	if (in_len < SIZE_BYTES)
+		return err_set(e, -EBADMSG, "lz4: length %zu is less than 4", in_len);
+	n = codec_le32(in);
+	if (n > cap)
+		return err_set(e, -ERANGE, "lz4: content of %zu bytes exceeds %zu", n, cap);
+	*ret_len = n;
+	if (n == 0)
+		return 0;
+	return block(in + SIZE_BYTES, in_len - SIZE_BYTES, out, n, e);
+}
+
+/* put_block - append n bytes compressed. */
+static int put_block(const uint8_t *in, size_t n, int acceleration, struct buf *out,
+		     struct err *e)
+{
+	size_t start = out->len;
+	uint8_t *p;
+	int bound, got;
+
+	if (n > LZ4_MAX_INPUT_SIZE)
+		return err_set(e, -ERANGE, "lz4: length %zu exceeds %d", n, LZ4_MAX_INPUT_SIZE);
+	bound = LZ4_compressBound((int)n);
+	p = buf_grow(out, (size_t)bound);
+	if (!p)
+		return err_nomem(e);
+	got = LZ4_compress_fast((const char *)in, (char *)p, (int)n, bound, acceleration);
+	out->len = start + (got > 0 ? (size_t)got : 0);
+	return got > 0 ? 0 : err_set(e, -EIO, "lz4: %zu bytes were not encoded", n);
+}
+
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
+{
+	size_t start = out->len;
+	int rc;
+
+	buf_put_le32(out, (uint32_t)n);
+	rc = put_block(in, n, codec_level(spec, 0, 1, INT_MAX, 1), out, e);
+	if (rc)
+		out->len = start;
+	return rc;
+}
+
+const struct codec_ops codec_lz4 = {
+	.name = "lz4",
+	.h5_id = CODEC_LZ4,
+	.zarr2_id = "lz4",
+	.compressor = true,
+	.zarr2_params = zarr2_params,
+	.from_zarr = from_zarr,
+	.prepare = prepare,
+	.stored_max = codec_packed_max,
+	.decode = decode,
+	.encode = encode,
+};
+
+static int h5_decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
+		     size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		     size_t cap, size_t *ret_len, struct err *e)
+{
+	uint64_t total, size;
+	size_t from = H5_HEAD, to = 0;
+
+	if (in_len < H5_HEAD)
+		return err_set(e, -EBADMSG, "lz4: length %zu is less than %d", in_len, H5_HEAD);
+	total = get_be(in, 8);
+	size = get_be(in + 8, 4);
+	if (total > cap)
+		return err_set(e, -ERANGE, "lz4: content of %" PRIu64 " bytes exceeds %zu",
+			       total, cap);
+	if (size == 0 && total > 0)
+		return err_set(e, -EBADMSG, "lz4: blocks of 0 bytes");
+	while (to < total) {
+		size_t n = (size_t)u64_min(size, total - to), stored;
+		int rc;
+
+		if (in_len - from < SIZE_BYTES)
+			return err_set(e, -EBADMSG,
+				       "lz4: %zu bytes end at byte %zu of %" PRIu64, in_len, to,
+				       total);
+		stored = (size_t)get_be(in + from, SIZE_BYTES);
+		from += SIZE_BYTES;
+		if (stored > in_len - from)
+			return err_set(e, -EBADMSG, "lz4: block of %zu bytes, %zu are left",
+				       stored, in_len - from);
+		if (stored == n)
+			memcpy(out + to, in + from, n);
+		else if ((rc = block(in + from, stored, out + to, n, e)) != 0)
+			return rc;
+		from += stored;
+		to += n;
+	}
+	*ret_len = to;
+	return 0;
+}
+
+/* h5_prepare - the size of blocks may be left out. */
+static int h5_prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+		      uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	if (spec->n_params > 1)
+		return err_set(e, -EINVAL, "lz4: %" PRIu32 " parameters exceed 1",
+			       spec->n_params);
+	if (spec->n_params > 0 && spec->params[0] > LZ4_MAX_INPUT_SIZE)
+		return err_set(e, -EINVAL, "lz4: blocks of %" PRIu32 " bytes exceed %d",
+			       spec->params[0], LZ4_MAX_INPUT_SIZE);
+	if (spec->n_params > 0)
+		params[0] = spec->params[0];
+	*ret_n = spec->n_params;
+	return 0;
+}
+
+static uint32_t h5_block_of(const struct codec_spec *spec)
+{
+	uint32_t size = spec->n_params > 0 ? spec->params[0] : 0;
+
+	return size > 0 && size < H5_BLOCK ? size : H5_BLOCK;
+}
+
+static int h5_encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		     size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		     struct err *e)
+{
+	uint32_t size = h5_block_of(spec);
+	size_t start = out->len;
+
+	if (size > n)
+		size = (uint32_t)n;
+	put_be(out, n, 8);
+	put_be(out, size, 4);
+	for (size_t i = 0; i < n; i += size) {
+		size_t m = n - i < size ? n - i : size, at = out->len, stored;
+		int rc;
+
+		put_be(out, 0, SIZE_BYTES);
+		rc = put_block(in + i, m, 1, out, e);
+		if (rc) {
+			out->len = start;
+			return rc;
+		}
+		stored = out->len - at - SIZE_BYTES;
+		if (stored >= m) { /* copied, which is told by the length */
+			memcpy(out->data + at + SIZE_BYTES, in + i, m);
+			out->len = at + SIZE_BYTES + m;
+			stored = m;
+		}
+		for (unsigned int b = 0; b < SIZE_BYTES; b++)
+			out->data[at + b] = (uint8_t)(stored >> (8 * (3 - b)));
+	}
+	return 0;
+}
+
+/* Each block has its length in front, and blocks may be as short as a byte. */
+static uint64_t h5_stored_max(const struct codec_spec *spec, uint64_t n)
+{
+	uint64_t r = codec_packed_max(spec, n), heads;
+
+	if (r == 0 || ckd_mul(&heads, n / h5_block_of(spec) + 1, (uint64_t)SIZE_BYTES) ||
+	    ckd_add(&r, r, heads))
+		return 0;
+	return r;
+}
+
+const struct codec_ops codec_lz4_hdf5 = {
+	.name = "lz4",
+	.h5_id = CODEC_LZ4_HDF5,
+	.prepare = h5_prepare,
+	.stored_max = h5_stored_max,
+	.decode = h5_decode,
+	.encode = h5_encode,
+};

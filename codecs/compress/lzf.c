@@ -1,0 +1,205 @@
+/* lzf.c - LZF, h5py's fast compressor, as an HDF5 filter.
+ *
+ * A stream is runs of up to 32 literal bytes (their number less one in front) and references of 3
+ * to 264 bytes to at most 8192 bytes before. Decoding is liblzf's; encoding is not, because what it
+ * gives may depend on what the stack held before. h5py stores unfiltered what does not get
+ * shorter; here that is runs of literals, which every decoder takes, and which are the framed form
+ * too.
+ *
+ * Parameters are those of the HDF5 filter: its revision, liblzf's version, bytes of a chunk. They
+ * say nothing that decoding needs.
+ *
+ * Spec: https://github.com/h5py/h5py/tree/master/lzf (lzf_filter.c, and the format in lzf_c.c). */
+#include "codecs/core/codec_impl.h"
+
+#include <errno.h>
+#include <liblzf/lzf.h>
+#include <string.h>
+
+#define REVISION 4 /* of h5py's filter */
+#define RUN_MAX 32u
+#define REF_MIN 3u
+#define REF_MAX 264u
+#define LOOK 4u     /* bytes that are loaded at once */
+#define REF_LONG 7u /* in the three bits for a length: another byte has more of it */
+#define AWAY_MAX 8192u
+#define HASH_BITS 14
+
+enum { P_REVISION, P_VERSION, P_BYTES, P_N };
+
+static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec NZ_UNUSED,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	unsigned int room = cap < UINT32_MAX ? (unsigned int)cap : UINT32_MAX, got;
+
+	*ret_len = 0;
+	if (in_len == 0)
+		return 0;
+	if (in_len > UINT32_MAX)
+		return err_set(e, -EBADMSG, "lzf: length %zu exceeds %u", in_len, UINT32_MAX);
+	errno = 0;
+	got = lzf_decompress(in, (unsigned int)in_len, out, room);
+	if (got == 0 && errno == E2BIG)
+		return err_set(e, -ERANGE, "lzf: content exceeds %u bytes", room);
+	if (got == 0)
+		return err_set(e, -EBADMSG, "lzf: %zu bytes are not a valid stream", in_len);
+	*ret_len = got;
+	return 0;
+}
+
+/* ---- runs of literals ---- */
+
+static uint64_t framed_size(uint64_t n)
+{
+	uint64_t r;
+
+	return ckd_add(&r, n, n / RUN_MAX + (n % RUN_MAX != 0)) ? 0 : r;
+}
+
+/* put_literals - n bytes as runs; returns the end of what was written. */
+static uint8_t *put_literals(const uint8_t *in, size_t n, uint8_t *out)
+{
+	while (n > 0) {
+		size_t len = n < RUN_MAX ? n : RUN_MAX;
+
+		*out++ = (uint8_t)(len - 1);
+		memcpy(out, in, len);
+		out += len;
+		in += len;
+		n -= len;
+	}
+	return out;
+}
+
+static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+		  const uint8_t *in, size_t n, uint8_t *out)
+{
+	(void)put_literals(in, n, out);
+}
+
+/* ---- encoding ---- */
+
+/* three - three bytes as a number, of four that are there. */
+static inline uint32_t three(const uint8_t *p)
+{
+	return codec_le32(p) & 0xffffff;
+}
+
+static inline uint32_t hash(uint32_t bytes)
+{
+	return bytes * 2654435761u >> (32 - HASH_BITS);
+}
+
+/* match - how many of at most n bytes are the same, after the first three. */
+static size_t match(const uint8_t *a, const uint8_t *b, size_t n)
+{
+	size_t i = REF_MIN;
+
+	for (uint64_t x, y; i + sizeof(x) <= n; i += sizeof(x)) {
+		memcpy(&x, a + i, sizeof(x));
+		memcpy(&y, b + i, sizeof(y));
+		if (x != y)
+			break;
+	}
+	while (i < n && a[i] == b[i])
+		i++;
+	return i;
+}
+
+/* put_reference - len bytes from `away` bytes before. */
+static uint8_t *put_reference(size_t len, size_t away, uint8_t *out)
+{
+	size_t code = len - 2, back = away - 1;
+
+	*out++ = (uint8_t)((code < REF_LONG ? code : REF_LONG) << 5 | back >> 8);
+	if (code >= REF_LONG)
+		*out++ = (uint8_t)(code - REF_LONG);
+	*out++ = (uint8_t)back;
+	return out;
+}
+
+/* pack - n > 0 bytes to at most framed_size(n) + 1: a reference is shorter than what it stands for
+ * by at least the byte that the next run has in front. last[hash] is the place of the bytes last
+ * seen with that hash; where there were none it is 0, a place like another: bytes are compared.
+ * Returns the end. */
+static uint8_t *pack(const uint8_t *in, size_t n, uint32_t *last, uint8_t *out)
+{
+	size_t i = 0, from = 0; /* literals since `from` are not written yet */
+
+	memset(last, 0, sizeof(*last) << HASH_BITS);
+	while (i + LOOK <= n) {
+		uint32_t bytes = three(in + i);
+		uint32_t *slot = &last[hash(bytes)];
+		size_t at = *slot, len;
+
+		*slot = (uint32_t)i;
+		if (three(in + at) != bytes || i - at - 1 >= AWAY_MAX) { /* or at is i */
+			i++;
+			continue;
+		}
+		len = match(in + at, in + i, n - i < REF_MAX ? n - i : REF_MAX);
+		out = put_literals(in + from, i - from, out);
+		out = put_reference(len, i - at, out);
+		i += len;
+		from = i;
+		for (size_t k = i - 2; k < i && k + LOOK <= n; k++)
+			last[hash(three(in + k))] = (uint32_t)k;
+	}
+	return put_literals(in + from, n - from, out);
+}
+
+static int encode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
+{
+	size_t start = out->len;
+	void *last;
+	uint8_t *p;
+
+	if (n == 0)
+		return 0;
+	if (n >= UINT32_MAX - UINT32_MAX / RUN_MAX)
+		return err_set(e, -ERANGE, "lzf: length %zu is too large", n);
+	last = codec_scratch_get(s, CODEC_SCRATCH_OWN, sizeof(uint32_t) << HASH_BITS);
+	p = last ? buf_grow(out, (size_t)framed_size(n) + 1) : NULL;
+	if (!p)
+		return err_nomem(e);
+	out->len = start + (size_t)(pack(in, n, last, p) - p);
+	return 0;
+}
+
+/* ---- parameters ---- */
+
+/* prepare - as h5py's filter: the first three are its own, what follows is kept. */
+static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
+		   uint32_t *ret_n, struct err *e)
+{
+	uint64_t bytes = a->elem_size;
+	uint32_t n = spec->n_params < P_N ? P_N : spec->n_params;
+
+	if (n > CODEC_PARAMS_MAX)
+		return err_set(e, -EINVAL, "lzf: more than %d parameters", CODEC_PARAMS_MAX);
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (ckd_mul(&bytes, bytes, a->chunk[i]) || bytes > UINT32_MAX)
+			return err_set(e, -EOPNOTSUPP, "lzf: chunks exceed %u bytes",
+				       UINT32_MAX);
+	for (uint32_t i = P_N; i < n; i++)
+		params[i] = spec->params[i];
+	params[P_REVISION] = REVISION;
+	params[P_VERSION] = LZF_VERSION;
+	params[P_BYTES] = (uint32_t)bytes;
+	*ret_n = n;
+	return 0;
+}
+
+const struct codec_ops codec_lzf = {
+	.name = "lzf",
+	.h5_id = CODEC_LZF,
+	.prepare = prepare,
+	.stored_max = codec_packed_max,
+	.decode = decode,
+	.framed_size = framed_size,
+	.frame = frame,
+	.encode = encode,
+};

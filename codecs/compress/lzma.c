@@ -1,0 +1,220 @@
+/* lzma.c - numcodecs' lzma: .xz streams, the older .lzma ("alone"), or raw ones, by liblzma.
+ *
+ * What a raw stream was made with is only in the document; filters stated for .xz are in the stream
+ * as well. A stream, or the document, names the memory that its decoder needs; more than any preset
+ * needs is refused.
+ *
+ * Parameters: format, check, preset, the last two as numcodecs has them, -1 for "none stated"; then
+ * the filters, if any. */
+#include "codecs/compress/lzma_filters_int.h"
+
+#include <errno.h>
+
+#define MEMORY_MAX ((uint64_t)256 << 20) /* of a decoder; the largest preset needs 65 MiB */
+#define PRESET_MAX 9
+
+enum { FORMAT_AUTO, FORMAT_XZ, FORMAT_ALONE, FORMAT_RAW };
+enum { P_FORMAT, P_CHECK, P_PRESET, P_FILTERS };
+
+static int32_t format_of(const struct codec_spec *spec)
+{
+	return codec_level(spec, P_FORMAT, FORMAT_AUTO, FORMAT_RAW, FORMAT_XZ);
+}
+
+static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			 struct buf *json)
+{
+	int32_t preset = codec_level(spec, P_PRESET, -1, PRESET_MAX, -1);
+
+	buf_printf(json, ", \"format\": %d, \"check\": %d, \"preset\": ", (int)format_of(spec),
+		   (int)codec_level(spec, P_CHECK, -1, LZMA_CHECK_ID_MAX, -1));
+	if (preset < 0)
+		buf_puts(json, "null");
+	else
+		buf_printf(json, "%d", (int)preset);
+	buf_puts(json, ", \"filters\": ");
+	lzma_filters_put(spec, P_FILTERS, json);
+}
+
+static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+		     struct err *e)
+{
+	int64_t format;
+	uint32_t n = 0;
+	int rc = codec_conf_int(conf, "format", FORMAT_XZ, &format, e);
+
+	if (rc)
+		return rc;
+	if (format < FORMAT_AUTO || format > FORMAT_RAW)
+		return err_set(e, -EBADMSG, "lzma: format %lld", (long long)format);
+	params[P_FORMAT] = (uint32_t)format;
+	rc = codec_conf_level(conf, "check", -1, LZMA_CHECK_ID_MAX, -1, &params[P_CHECK], e);
+	if (!rc)
+		rc = codec_conf_level(conf, "preset", -1, PRESET_MAX, -1, &params[P_PRESET], e);
+	if (!rc)
+		rc = lzma_filters_from(conf, params + P_FILTERS, &n, e);
+	if (!rc && format == FORMAT_RAW && n == 0)
+		rc = err_set(e, -EOPNOTSUPP, "lzma: a raw stream whose filters are not stated");
+	*ret_n = P_FILTERS + n;
+	return rc;
+}
+
+/* start_raw - a decoder of what the filters made. */
+static lzma_ret start_raw(lzma_stream *z, const struct codec_spec *spec)
+{
+	struct lzma_chain chain;
+	uint64_t need;
+
+	if (!lzma_filters_of(spec, P_FILTERS, &chain))
+		return LZMA_OPTIONS_ERROR;
+	need = lzma_raw_decoder_memusage(chain.f);
+	if (need == UINT64_MAX)
+		return LZMA_OPTIONS_ERROR;
+	return need > MEMORY_MAX ? LZMA_MEMLIMIT_ERROR : lzma_raw_decoder(z, chain.f);
+}
+
+/* start - a decoder of the format. */
+static lzma_ret start(lzma_stream *z, const struct codec_spec *spec)
+{
+	switch (format_of(spec)) {
+	case FORMAT_RAW:
+		return start_raw(z, spec);
+	case FORMAT_AUTO:
+		return lzma_auto_decoder(z, MEMORY_MAX, LZMA_CONCATENATED);
+	case FORMAT_ALONE:
+		return lzma_alone_decoder(z, MEMORY_MAX);
+	default:
+		return lzma_stream_decoder(z, MEMORY_MAX, LZMA_CONCATENATED);
+	}
+}
+
+/* run - decode until the end of the content. When the room is full, one more byte of room tells
+ * "too long" from "the end is still to be read". */
+static int run(lzma_stream *z, size_t in_len, size_t cap, struct err *e)
+{
+	uint8_t spare;
+
+	for (;;) {
+		bool full = z->avail_out == 0;
+		lzma_ret rc;
+
+		if (full) {
+			z->next_out = &spare;
+			z->avail_out = 1;
+		}
+		rc = lzma_code(z, LZMA_FINISH);
+		if (full && z->avail_out == 0)
+			return err_set(e, -ERANGE, "lzma: content exceeds %zu bytes", cap);
+		if (rc == LZMA_STREAM_END)
+			return 0;
+		if (rc == LZMA_MEM_ERROR)
+			return err_nomem(e);
+		if (rc == LZMA_MEMLIMIT_ERROR)
+			return err_set(e, -EOPNOTSUPP,
+				       "lzma: a decoder of %llu bytes exceeds %llu",
+				       (unsigned long long)lzma_memusage(z),
+				       (unsigned long long)MEMORY_MAX);
+		if (rc != LZMA_OK || full)
+			return err_set(e, -EBADMSG, "lzma: %zu bytes are not a whole stream",
+				       in_len);
+	}
+}
+
+static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	lzma_stream z = LZMA_STREAM_INIT;
+	lzma_ret started = start(&z, spec);
+	int rc;
+
+	if (started == LZMA_MEM_ERROR)
+		return err_nomem(e);
+	if (started != LZMA_OK)
+		return err_set(e, -EOPNOTSUPP,
+			       "lzma: filters that no decoder of %llu bytes has",
+			       (unsigned long long)MEMORY_MAX);
+	z.next_in = in;
+	z.avail_in = in_len;
+	z.next_out = out;
+	z.avail_out = cap;
+	rc = run(&z, in_len, cap, e);
+	if (!rc)
+		*ret_len = (size_t)u64_min(z.total_out, cap);
+	lzma_end(&z);
+	return rc;
+}
+
+/* begin - an encoder as the parameters say. */
+static lzma_ret begin(lzma_stream *z, const struct codec_spec *spec)
+{
+	int32_t preset = codec_level(spec, P_PRESET, -1, PRESET_MAX, -1);
+	int32_t check = codec_level(spec, P_CHECK, -1, LZMA_CHECK_ID_MAX, -1);
+	struct lzma_chain chain;
+	bool filters = lzma_filters_of(spec, P_FILTERS, &chain);
+	lzma_options_lzma o;
+
+	if (format_of(spec) == FORMAT_RAW)
+		return filters ? lzma_raw_encoder(z, chain.f) : LZMA_OPTIONS_ERROR;
+	if (format_of(spec) != FORMAT_ALONE && filters)
+		return lzma_stream_encoder(z, chain.f,
+					   check < 0 ? LZMA_CHECK_CRC64 : (lzma_check)check);
+	if (filters)
+		return chain.f[0].id == LZMA_FILTER_LZMA1 && chain.f[1].id == LZMA_VLI_UNKNOWN
+			       ? lzma_alone_encoder(z, chain.f[0].options)
+			       : LZMA_OPTIONS_ERROR;
+	if (preset < 0)
+		preset = LZMA_PRESET_DEFAULT;
+	if (format_of(spec) != FORMAT_ALONE)
+		return lzma_easy_encoder(z, (uint32_t)preset,
+					 check < 0 ? LZMA_CHECK_CRC64 : (lzma_check)check);
+	if (lzma_lzma_preset(&o, (uint32_t)preset))
+		return LZMA_OPTIONS_ERROR;
+	return lzma_alone_encoder(z, &o);
+}
+
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
+{
+	uint64_t bound =
+		codec_packed_max(spec, n); /* .lzma has no blocks that are only copied */
+	size_t at = out->len;
+	lzma_stream z = LZMA_STREAM_INIT;
+	uint8_t *p;
+	lzma_ret rc;
+
+	if (bound == 0 || bound > SIZE_MAX)
+		return err_set(e, -ERANGE, "lzma: length %zu is too large", n);
+	p = buf_grow(out, (size_t)bound);
+	if (!p)
+		return err_nomem(e);
+	rc = begin(&z, spec);
+	z.next_in = in;
+	z.avail_in = n;
+	z.next_out = p;
+	z.avail_out = (size_t)bound;
+	if (rc == LZMA_OK)
+		rc = lzma_code(&z, LZMA_FINISH);
+	out->len = at + (rc == LZMA_STREAM_END ? (size_t)bound - z.avail_out : 0);
+	lzma_end(&z);
+	if (rc == LZMA_MEM_ERROR)
+		return err_nomem(e);
+	if (rc == LZMA_OPTIONS_ERROR || rc == LZMA_UNSUPPORTED_CHECK)
+		return err_set(e, -EOPNOTSUPP,
+			       "lzma: preset, check or filters are not supported");
+	return rc == LZMA_STREAM_END ? 0
+				     : err_set(e, -EIO, "lzma: %zu bytes were not encoded", n);
+}
+
+const struct codec_ops codec_lzma = {
+	.name = "lzma",
+	.h5_id = CODEC_LZMA,
+	.zarr2_id = "lzma",
+	.compressor = true,
+	.zarr2_params = zarr2_params,
+	.from_zarr = from_zarr,
+	.stored_max = codec_packed_max,
+	.decode = decode,
+	.encode = encode,
+};

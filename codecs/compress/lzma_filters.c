@@ -1,0 +1,259 @@
+/* lzma_filters.c - the filters of an LZMA stream: see lzma_filters_int.h.
+ *
+ * Parameters: the number of filters; of each its id (1 is LZMA1, whose own does not fit 32 bits)
+ * and its options: eight of LZMA, one of the others. A preset is written out as the options that it
+ * stands for. */
+#include "codecs/compress/lzma_filters_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "codecs/export/conf_json.h"
+
+#define ID_LZMA1 1
+#define LZMA_OPTIONS 8
+
+/* The options of LZMA in Python's words, and as liblzma has them. */
+static const char *const names[LZMA_OPTIONS] = {"dict_size", "lc",       "lp", "pb",
+						"mode",      "nice_len", "mf", "depth"};
+
+static void to_words(const lzma_options_lzma *o, uint32_t *w)
+{
+	const uint32_t all[LZMA_OPTIONS] = {o->dict_size, o->lc,       o->lp, o->pb,
+					    o->mode,      o->nice_len, o->mf, o->depth};
+
+	memcpy(w, all, sizeof(all));
+}
+
+static void from_words(const uint32_t *w, lzma_options_lzma *o)
+{
+	memset(o, 0, sizeof(*o));
+	o->dict_size = w[0];
+	o->lc = w[1];
+	o->lp = w[2];
+	o->pb = w[3];
+	o->mode = (lzma_mode)w[4];
+	o->nice_len = w[5];
+	o->mf = (lzma_match_finder)w[6];
+	o->depth = w[7];
+}
+
+/* n_options - of a filter; 0: not known. */
+static uint32_t n_options(uint32_t id)
+{
+	if (id == ID_LZMA1 || id == LZMA_FILTER_LZMA2)
+		return LZMA_OPTIONS;
+	return id >= LZMA_FILTER_DELTA && id <= LZMA_FILTER_SPARC ? 1 : 0;
+}
+
+/* ---- from a document ---- */
+
+/* word_of - a member as one parameter; `missing` when there is none. */
+static int word_of(const struct codec_json *j, const char *member, uint32_t missing,
+		   uint32_t *ret, struct err *e)
+{
+	int64_t v;
+	int rc = codec_conf_int(&j->conf, member, missing, &v, e);
+
+	if (rc)
+		return rc;
+	if (v < 0 || v > UINT32_MAX)
+		return err_set(e, -EBADMSG, "lzma: %s %" PRId64, member, v);
+	*ret = (uint32_t)v;
+	return 0;
+}
+
+static int lzma_words(const struct codec_json *j, uint32_t *w, struct err *e)
+{
+	lzma_options_lzma o;
+	uint32_t preset = 0;
+	int rc = word_of(j, "preset", LZMA_PRESET_DEFAULT, &preset, e);
+
+	if (rc)
+		return rc;
+	if (lzma_lzma_preset(&o, preset))
+		return err_set(e, -EOPNOTSUPP, "lzma: preset %" PRIu32, preset);
+	to_words(&o, w);
+	for (size_t i = 0; !rc && i < LZMA_OPTIONS; i++)
+		rc = word_of(j, names[i], w[i], &w[i], e);
+	return rc;
+}
+
+/* id_of - the filter's id; LZMA1's is no number that every reader of JSON keeps. */
+static int id_of(const struct codec_json *j, uint32_t *ret, struct err *e)
+{
+	for (size_t i = 0; i < j->n; i++)
+		if (strcmp(j->v[i].name, "id") == 0 &&
+		    strcmp(j->v[i].value, "4611686018427387905") == 0) {
+			*ret = ID_LZMA1;
+			return 0;
+		}
+	return word_of(j, "id", 0, ret, e);
+}
+
+/* one - a filter's object of n bytes. */
+static int one(const char *text, size_t n, uint32_t *params, uint32_t *at, struct err *e)
+{
+	struct codec_json *j = alloc_array(1, sizeof(*j));
+	uint32_t id = 0, *w = params + *at + 1;
+	int rc;
+
+	if (!j)
+		return err_nomem(e);
+	rc = codec_json_open(text, n, 2, 1, j, e);
+	if (!rc)
+		rc = id_of(j, &id, e);
+	if (!rc && n_options(id) == 0)
+		rc = err_set(e, -EOPNOTSUPP, "lzma: filter %" PRIu32, id);
+	else if (!rc && *at + 1 + n_options(id) > LZMA_PARAMS_MAX)
+		rc = err_set(e, -EOPNOTSUPP, "lzma: too many filters");
+	else if (!rc && n_options(id) == LZMA_OPTIONS)
+		rc = lzma_words(j, w, e);
+	else if (!rc)
+		rc = word_of(j, id == LZMA_FILTER_DELTA ? "dist" : "start_offset",
+			     id == LZMA_FILTER_DELTA, w, e);
+	if (!rc) {
+		params[*at] = id;
+		*at += 1 + n_options(id);
+	}
+	codec_json_close(j);
+	free(j);
+	return rc;
+}
+
+/* object_end - behind the object at p, in text that is known to be JSON. */
+static const char *object_end(const char *p)
+{
+	unsigned int depth = 0;
+	bool quoted = false;
+
+	for (; *p; p++) {
+		if (quoted && *p == '\\' && p[1])
+			p++;
+		else if (*p == '"')
+			quoted = !quoted;
+		else if (!quoted && *p == '{')
+			depth++;
+		else if (!quoted && *p == '}' && --depth == 0)
+			return p + 1;
+	}
+	return p;
+}
+
+/* list_of - what the member "filters" of a document is; NULL: none. */
+static int list_of(const struct codec_json *j, const char **ret, struct err *e)
+{
+	*ret = NULL;
+	for (size_t i = 0; i < j->n; i++) {
+		const struct codec_json_member *m = &j->v[i];
+
+		if (strcmp(m->name, "filters") != 0 || m->kind == CODEC_JSON_NULL)
+			continue;
+		if (m->kind != CODEC_JSON_OTHER || m->value[0] != '[')
+			return err_set(e, -EBADMSG, "lzma: filters are no list");
+		*ret = m->value + 1;
+	}
+	return 0;
+}
+
+static int all_of(const char *list, uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	uint32_t at = 1, n = 0;
+	int rc = 0;
+
+	for (const char *p = list, *end; !rc; p = end) {
+		p += strspn(p, " \t\r\n,");
+		if (*p != '{')
+			break;
+		end = object_end(p);
+		if (n++ == LZMA_FILTERS_MAX)
+			return err_set(e, -EOPNOTSUPP, "lzma: more than %d filters",
+				       LZMA_FILTERS_MAX);
+		rc = one(p, (size_t)(end - p), params, &at, e);
+	}
+	params[0] = n;
+	*ret_n = n > 0 ? at : 0;
+	return rc;
+}
+
+int lzma_filters_from(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+		      struct err *e)
+{
+	struct codec_json *j;
+	const char *list = NULL;
+	int rc;
+
+	*ret_n = 0;
+	if (!conf->json)
+		return 0;
+	j = alloc_array(1, sizeof(*j));
+	if (!j)
+		return err_nomem(e);
+	rc = codec_json_open(conf->json, strlen(conf->json), conf->version, conf->elem_size, j,
+			     e);
+	if (!rc)
+		rc = list_of(j, &list, e);
+	if (!rc && list)
+		rc = all_of(list, params, ret_n, e);
+	codec_json_close(j);
+	free(j);
+	return rc;
+}
+
+/* ---- to liblzma and to a document ---- */
+
+bool lzma_filters_of(const struct codec_spec *spec, uint32_t at, struct lzma_chain *ret)
+{
+	uint32_t n = spec->n_params > at ? spec->params[at++] : 0;
+
+	if (n == 0 || n > LZMA_FILTERS_MAX)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t *w = spec->params + at + 1;
+		uint32_t id = spec->n_params > at ? spec->params[at] : 0;
+
+		if (n_options(id) == 0 || spec->n_params - at <= n_options(id))
+			return false;
+		memset(&ret->options[i], 0, sizeof(ret->options[i]));
+		if (n_options(id) == LZMA_OPTIONS)
+			from_words(w, &ret->options[i].lzma);
+		else if (id == LZMA_FILTER_DELTA)
+			ret->options[i].delta.dist = w[0];
+		else
+			ret->options[i].bcj.start_offset = w[0];
+		ret->f[i].id = id == ID_LZMA1 ? LZMA_FILTER_LZMA1 : id;
+		ret->f[i].options = &ret->options[i];
+		at += 1 + n_options(id);
+	}
+	ret->f[n] = (lzma_filter){.id = LZMA_VLI_UNKNOWN};
+	return true;
+}
+
+void lzma_filters_put(const struct codec_spec *spec, uint32_t at, struct buf *json)
+{
+	struct lzma_chain chain;
+
+	if (!lzma_filters_of(spec, at, &chain)) {
+		buf_puts(json, "null");
+		return;
+	}
+	for (size_t i = 0; chain.f[i].id != LZMA_VLI_UNKNOWN; i++) {
+		const lzma_filter *f = &chain.f[i];
+		uint32_t w[LZMA_OPTIONS];
+
+		buf_printf(json, "%s{\"id\": %" PRIu64, i ? ", " : "[", f->id);
+		if (f->id == LZMA_FILTER_DELTA) {
+			buf_printf(json, ", \"dist\": %" PRIu32, chain.options[i].delta.dist);
+		} else if (f->id != LZMA_FILTER_LZMA1 && f->id != LZMA_FILTER_LZMA2) {
+			buf_printf(json, ", \"start_offset\": %" PRIu32,
+				   chain.options[i].bcj.start_offset);
+		} else {
+			to_words(&chain.options[i].lzma, w);
+			for (size_t k = 0; k < LZMA_OPTIONS; k++)
+				buf_printf(json, ", \"%s\": %" PRIu32, names[k], w[k]);
+		}
+		buf_putc(json, '}');
+	}
+	buf_putc(json, ']');
+}

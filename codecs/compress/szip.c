@@ -1,0 +1,450 @@
+/* szip.c - HDF5's szip: adaptive Rice coding, by libaec, around which this is what libsz does.
+ *
+ * Stored are the length of the elements in 4 bytes, little-endian, and the stream. Elements of 32
+ * and 64 bits are coded as bytes: all first bytes, then all second ones, ... A scanline is filled
+ * up to whole blocks: with its last sample where neighbours are compared (NN), with zeros where
+ * not (EC). Streams are byte for byte those of libhdf5; what it would rather store unfiltered,
+ * because it does not get shorter, is encoded here all the same.
+ *
+ * Parameters are those of the HDF5 filter: mask, pixels per block, bits per pixel, pixels per
+ * scanline.
+ *
+ * Spec: CCSDS 121.0-B; https://github.com/MathisRosenhauer/libaec/blob/master/src/sz_compat.c and
+ * H5Zszip.c in HDF5 1.10.8 for what surrounds the stream; NCZszip.c in netCDF-C for Zarr. */
+#include "codecs/core/codec_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <libaec.h>
+#include <string.h>
+
+#define HEAD ((size_t)4)
+#define BLOCK_MAX 32u   /* samples; HDF5's limit */
+#define LINE_MAX 4096u  /* samples; szip's limit */
+#define BLOCKS_MAX 128u /* of a scanline; szip's limit */
+#define ROOM 32768      /* bytes of some scanlines that are filled up */
+#define SLACK 64        /* bytes behind a stream's longest form */
+
+/* Bits of the mask. Spec: H5Zpublic.h, szlib.h. */
+enum { K13 = 1, CHIP = 2, LSB = 8, MSB = 16, NN = 32, RAW = 128 };
+enum { P_MASK, P_BLOCK, P_BITS, P_LINE, P_N };
+
+/* form - how the samples of one chunk lie in its stream. */
+struct form {
+	unsigned int bits; /* of a sample */
+	size_t bytes;      /* of a sample in memory: 1, 2 or 4 */
+	size_t planes; /* bytes of an element that is coded as so many planes of bytes; 1: not */
+	unsigned int block; /* samples */
+	unsigned int rsi;   /* blocks of a scanline */
+	size_t line;        /* bytes of a scanline */
+	size_t padded;      /* the same in whole blocks */
+	unsigned int flags; /* libaec's */
+};
+
+/* form_of - what the parameters say; `code` when they cannot be. libaec is only ever given what
+ * was checked here: odd blocks make it write too far. */
+static int form_of(const struct codec_spec *spec, struct form *ret, int code, struct err *e)
+{
+	const uint32_t *p = spec->params;
+	uint32_t bits;
+	bool wide;
+
+	if (spec->n_params < P_N)
+		return err_set(e, code, "szip: %" PRIu32 " parameters, %d are needed",
+			       spec->n_params, P_N);
+	bits = p[P_BITS];
+	wide = bits == 32 || bits == 64;
+	if (p[P_BLOCK] < 2 || p[P_BLOCK] > BLOCK_MAX || p[P_BLOCK] % 2 || bits == 0 ||
+	    (bits > 32 && bits != 64) || p[P_LINE] < p[P_BLOCK] || p[P_LINE] > LINE_MAX)
+		return err_set(e, code,
+			       "szip: blocks of %" PRIu32 " in scanlines of %" PRIu32
+			       " pixels of %" PRIu32 " bits",
+			       p[P_BLOCK], p[P_LINE], bits);
+	*ret = (struct form){
+		.bits = wide ? 8 : bits,
+		.bytes = wide || bits <= 8 ? 1
+			 : bits <= 16      ? 2
+					   : 4,
+		.planes = wide ? bits / 8 : 1,
+		.block = p[P_BLOCK],
+		.rsi = (p[P_LINE] + p[P_BLOCK] - 1) / p[P_BLOCK],
+		.flags = (p[P_MASK] & NN ? AEC_DATA_PREPROCESS : 0) |
+			 (p[P_MASK] & MSB ? AEC_DATA_MSB : 0),
+	};
+	ret->line = p[P_LINE] * ret->bytes;
+	ret->padded = (size_t)ret->rsi * ret->block * ret->bytes;
+	return 0;
+}
+
+static struct aec_stream stream_of(const struct form *f)
+{
+	return (struct aec_stream){.bits_per_sample = f->bits,
+				   .block_size = f->block,
+				   .rsi = f->rsi,
+				   .flags = f->flags | AEC_NOT_ENFORCE};
+}
+
+/* bound - the most bytes that a stream of n bytes has: every block as it is, with a byte for its
+ * head. 0 on overflow. */
+static uint64_t bound(const struct form *f, uint64_t n)
+{
+	uint64_t lines = n / f->line + (n % f->line != 0), r;
+
+	return ckd_mul(&r, lines, (uint64_t)f->padded + f->rsi) ||
+			       ckd_add(&r, r, (uint64_t)SLACK)
+		       ? 0
+		       : r;
+}
+
+/* ---- decoding ---- */
+
+/* pull - exactly n bytes of samples. */
+static int pull(struct aec_stream *a, uint8_t *out, size_t n, struct err *e)
+{
+	int rc;
+
+	a->next_out = out;
+	a->avail_out = n;
+	rc = aec_decode(a, AEC_FLUSH);
+	if (rc == AEC_MEM_ERROR)
+		return err_nomem(e);
+	if (rc != AEC_OK || a->avail_out > 0)
+		return err_set(e, -EBADMSG, "szip: the stream is %s",
+			       rc == AEC_OK ? "too short" : "damaged");
+	return 0;
+}
+
+/* unpack_lines - n bytes, without what fills up the scanlines. */
+static int unpack_lines(struct aec_stream *a, const struct form *f, uint8_t *out, size_t n,
+			struct err *e)
+{
+	uint8_t room[ROOM];
+	const size_t most = sizeof(room) / f->padded;
+
+	while (n > 0) {
+		size_t lines = n / f->line + (n % f->line != 0), last;
+		int rc;
+
+		lines = lines < most ? lines : most;
+		last = n - (lines - 1) * f->line; /* all that is wanted of the last one */
+		last = last < f->line ? last : f->padded;
+		rc = pull(a, room, (lines - 1) * f->padded + last, e);
+		if (rc)
+			return rc;
+		for (size_t i = 0; i < lines; i++) {
+			size_t len = n < f->line ? n : f->line;
+
+			memcpy(out, room + i * f->padded, len);
+			out += len;
+			n -= len;
+		}
+	}
+	return 0;
+}
+
+static int unpack(const struct form *f, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t n, struct err *e)
+{
+	struct aec_stream a = stream_of(f);
+	int rc;
+
+	a.next_in = in;
+	a.avail_in = in_len;
+	if (aec_decode_init(&a) != AEC_OK) /* what else it refuses was checked */
+		return err_nomem(e);
+	rc = f->line == f->padded ? pull(&a, out, n, e) : unpack_lines(&a, f, out, n, e);
+	(void)aec_decode_end(&a); /* cannot fail */
+	return rc;
+}
+
+static int decode(struct codec_scratch *s, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	uint8_t *to = out;
+	struct form f;
+	size_t n;
+	int rc = form_of(spec, &f, -EBADMSG, e);
+
+	if (rc)
+		return rc;
+	if (in_len < HEAD)
+		return err_set(e, -EBADMSG, "szip: length %zu is less than %zu", in_len, HEAD);
+	n = codec_le32(in);
+	if (n > cap)
+		return err_set(e, -ERANGE, "szip: content of %zu bytes exceeds %zu", n, cap);
+	if (n % f.bytes)
+		return err_set(e, -EBADMSG, "szip: %zu bytes are no samples of %zu bytes", n,
+			       f.bytes);
+	*ret_len = n;
+	if (n == 0)
+		return 0;
+	if (f.planes > 1)
+		to = codec_scratch_get(s, CODEC_SCRATCH_OWN, n);
+	if (!to)
+		return err_nomem(e);
+	rc = unpack(&f, in + HEAD, in_len - HEAD, to, n, e);
+	if (!rc && to != out)
+		codec_unshuffle_bytes(f.planes, to, n, out);
+	return rc;
+}
+
+/* ---- encoding ---- */
+
+/* fits - whether the samples have no bits above those that are coded. */
+static bool fits(const struct form *f, const uint8_t *in, size_t n)
+{
+	uint32_t all = 0;
+
+	if (f->bits == 8 * f->bytes)
+		return true;
+	for (size_t i = 0; i < n; i += f->bytes) {
+		uint32_t v = 0;
+
+		for (size_t b = 0; b < f->bytes; b++)
+			v = v << 8 | in[i + (f->flags & AEC_DATA_MSB ? b : f->bytes - 1 - b)];
+		all |= v;
+	}
+	return all >> f->bits == 0;
+}
+
+/* fill_line - a scanline of len bytes, filled up. */
+static void fill_line(const struct form *f, const uint8_t *in, size_t len, uint8_t *out)
+{
+	memcpy(out, in, len);
+	memset(out + len, 0, f->padded - len);
+	if (!(f->flags & AEC_DATA_PREPROCESS))
+		return;
+	for (size_t i = len; i < f->padded; i += f->bytes)
+		memcpy(out + i, in + len - f->bytes, f->bytes);
+}
+
+static int push(struct aec_stream *a, const uint8_t *in, size_t n, int flush)
+{
+	a->next_in = in;
+	a->avail_in = n;
+	return aec_encode(a, flush);
+}
+
+/* pack_lines - n > 0 bytes in scanlines, of which only the last one may be a part. */
+static int pack_lines(struct aec_stream *a, const struct form *f, const uint8_t *in, size_t n)
+{
+	uint8_t room[ROOM];
+	const size_t most = sizeof(room) / f->padded;
+	int rc = AEC_OK;
+
+	if (f->line == f->padded) {
+		size_t whole = n - n % f->line;
+
+		rc = push(a, in, whole, whole == n ? AEC_FLUSH : AEC_NO_FLUSH);
+		in += whole;
+		n -= whole;
+	}
+	while (rc == AEC_OK && n > 0) {
+		size_t lines = 0;
+
+		for (; lines < most && n > 0; lines++) {
+			size_t len = n < f->line ? n : f->line;
+
+			fill_line(f, in, len, room + lines * f->padded);
+			in += len;
+			n -= len;
+		}
+		rc = push(a, room, lines * f->padded, n == 0 ? AEC_FLUSH : AEC_NO_FLUSH);
+	}
+	return rc;
+}
+
+static int pack(const struct form *f, const uint8_t *in, size_t n, uint8_t *out, size_t cap,
+		size_t *ret_len, struct err *e)
+{
+	struct aec_stream a = stream_of(f);
+	int rc, end;
+
+	if (aec_encode_init(&a) != AEC_OK) /* what else it refuses was checked */
+		return err_nomem(e);
+	a.next_out = out;
+	a.avail_out = cap;
+	rc = pack_lines(&a, f, in, n);
+	end = aec_encode_end(&a);
+	if (rc != AEC_OK || end != AEC_OK)
+		return err_set(e, -EIO, "szip: %zu bytes did not fit into %zu", n, cap);
+	*ret_len = cap - a.avail_out;
+	return 0;
+}
+
+static int encode(struct codec_scratch *s, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
+{
+	size_t start = out->len, len = 0;
+	const uint8_t *from = in;
+	uint8_t *p, *planes;
+	struct form f;
+	uint64_t most;
+	int rc = form_of(spec, &f, -EOPNOTSUPP, e);
+
+	if (rc)
+		return rc;
+	most = bound(&f, n);
+	if (n > UINT32_MAX || most == 0 || most > SIZE_MAX)
+		return err_set(e, -ERANGE, "szip: length %zu is too large", n);
+	if (n % (f.bytes * f.planes)) /* libhdf5 would lose the rest */
+		return err_set(e, -EOPNOTSUPP, "szip: %zu bytes are no samples of %zu bytes", n,
+			       f.bytes * f.planes);
+	if (!fits(&f, in, n))
+		return err_set(e, -EOPNOTSUPP, "szip: samples have more than %u bits", f.bits);
+	buf_put_le32(out, (uint32_t)n);
+	if (n == 0)
+		return 0;
+	if (f.planes > 1) {
+		from = planes = codec_scratch_get(s, CODEC_SCRATCH_OWN, n);
+		if (planes)
+			codec_shuffle_bytes(f.planes, in, n, planes);
+	}
+	p = buf_grow(out, (size_t)most);
+	rc = from && p ? pack(&f, from, n, p, (size_t)most, &len, e) : err_nomem(e);
+	out->len = rc ? start : start + HEAD + len;
+	return rc;
+}
+
+static uint64_t stored_max(const struct codec_spec *spec, uint64_t n)
+{
+	struct form f;
+	uint64_t r;
+
+	if (form_of(spec, &f, -EBADMSG, NULL))
+		return codec_packed_max(spec, n); /* what cannot be decoded anyway */
+	r = bound(&f, n);
+	return r == 0 || ckd_add(&r, r, (uint64_t)HEAD) ? 0 : r;
+}
+
+/* ---- parameters ---- */
+
+/* working - the four parameters out of the first two. last: pixels in the fastest dimension, of the
+ * chunk for HDF5, of the array for netCDF-C's Zarr. bad: the error for a block that cannot be.
+ * Spec: H5Z__set_local_szip. */
+static int working(uint32_t mask, uint32_t block, const struct codec_array *a, uint64_t last,
+		   int bad, uint32_t *params, struct err *e)
+{
+	uint64_t points = 1;
+	uint32_t bits = a->elem_size <= 8 ? 8 * a->elem_size : 0;
+
+	if (block < 2 || block > BLOCK_MAX || block % 2)
+		return err_set(e, bad,
+			       "szip: %" PRIu32 " pixels per block, not an even number from 2 "
+			       "to %u",
+			       block, BLOCK_MAX);
+	if (bits != 8 && bits != 16 && bits != 32 && bits != 64)
+		return err_set(e, -EOPNOTSUPP, "szip: elements have %" PRIu32 " bytes",
+			       a->elem_size);
+	if (a->rank == 0)
+		return err_set(e, -EOPNOTSUPP, "szip: a scalar has no scanlines");
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (ckd_mul(&points, points, a->chunk[i]))
+			points = LINE_MAX; /* no scanline is longer */
+	if (last < block)
+		last = points;
+	if (last < block)
+		return err_set(e, -EOPNOTSUPP,
+			       "szip: %" PRIu32 " pixels per block, the chunk has %" PRIu64,
+			       block, points);
+	mask &= ~(uint32_t)(CHIP | LSB | MSB);
+	params[P_MASK] = mask | K13 | RAW | (a->big_endian ? MSB : LSB);
+	params[P_BLOCK] = block;
+	params[P_BITS] = bits;
+	params[P_LINE] = (uint32_t)u64_min(last, (uint64_t)block * BLOCKS_MAX);
+	return 0;
+}
+
+/* prepared - what a user gave, or a writer had stored, for scanlines of a chunk or an array. */
+static int prepared(const struct codec_spec *spec, const struct codec_array *a,
+		    const uint64_t *lens, uint32_t *params, struct err *e)
+{
+	if (spec->n_params <= P_BLOCK)
+		return err_set(e, -EINVAL,
+			       "szip: %" PRIu32 " parameters, mask and pixels per block are "
+			       "needed",
+			       spec->n_params);
+	if (a->class == CODEC_OTHER)
+		return err_set(e, -EOPNOTSUPP, "szip: elements are no numbers");
+	return working(spec->params[P_MASK], spec->params[P_BLOCK], a,
+		       a->rank ? lens[a->rank - 1] : 0, -EINVAL, params, e);
+}
+
+static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
+		   uint32_t *ret_n, struct err *e)
+{
+	*ret_n = P_N;
+	return prepared(spec, a, a->chunk, params, e);
+}
+
+int codec_szip_in_zarr(const struct codec_spec *spec, const struct codec_array *a,
+		       const uint64_t *shape, uint32_t params[4], struct err *e)
+{
+	return prepared(spec, a, shape, params, e);
+}
+
+/* zarr2_params - netCDF-C reads the first two. */
+static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			 struct buf *json)
+{
+	static const char *const members[] = {"mask", "pixels-per-block", "bits-per-pixel",
+					      "pixels-per-scanline"};
+
+	for (uint32_t i = 0; i < ARRAY_LEN(members) && i < spec->n_params; i++)
+		buf_printf(json, ", \"%s\": %" PRIu32, members[i], spec->params[i]);
+}
+
+static int number(const struct codec_conf *conf, const char *member, int64_t missing,
+		  uint32_t *ret, struct err *e)
+{
+	int64_t v;
+	int rc = codec_conf_int(conf, member, missing, &v, e);
+
+	if (rc)
+		return rc;
+	if (v < 0 || v > UINT32_MAX)
+		return err_set(e, -EBADMSG, "szip: '%s' is %s", member,
+			       v == missing ? "missing" : "out of range");
+	*ret = (uint32_t)v;
+	return 0;
+}
+
+/* from_zarr - the other two parameters are stated by us only: netCDF-C makes them of the array. */
+static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+		     struct err *e)
+{
+	const struct codec_array *a = conf->array;
+	int rc = number(conf, "mask", -1, &params[P_MASK], e);
+
+	if (!rc)
+		rc = number(conf, "pixels-per-block", -1, &params[P_BLOCK], e);
+	if (!rc)
+		rc = number(conf, "bits-per-pixel", 0, &params[P_BITS], e);
+	if (!rc)
+		rc = number(conf, "pixels-per-scanline", 0, &params[P_LINE], e);
+	*ret_n = P_N;
+	if (rc || (params[P_BITS] > 0 && params[P_LINE] > 0))
+		return rc;
+	if (!a || !conf->shape)
+		return err_set(e, -EOPNOTSUPP, "szip: without pixels per scanline");
+	if (a->class == CODEC_OTHER && a->elem_size > 1) /* netCDF-C takes characters */
+		return err_set(e, -EOPNOTSUPP, "szip: elements are no numbers");
+	return working(params[P_MASK], params[P_BLOCK], a,
+		       a->rank ? conf->shape[a->rank - 1] : 0, -EBADMSG, params, e);
+}
+
+const struct codec_ops codec_szip = {
+	.name = "szip",
+	.h5_id = CODEC_SZIP,
+	.zarr2_id = "szip",
+	.h5_stock = true,
+	.compressor = true,
+	.zarr2_params = zarr2_params,
+	.from_zarr = from_zarr,
+	.prepare = prepare,
+	.stored_max = stored_max,
+	.decode = decode,
+	.encode = encode,
+};

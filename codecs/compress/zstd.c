@@ -1,0 +1,178 @@
+/* zstd.c - Zstandard frames, with and without their content size, one or several.
+ *
+ * Frames are decoded one by one, so that nothing but today's format reaches the library: its
+ * decoders of formats before 0.8 are never called. One-shot decoding needs no window, whatever
+ * size a frame names. The framed form is one frame of raw blocks.
+ *
+ * Spec: RFC 8878; https://github.com/zarr-developers/zarr-specs/pull/256 */
+#include "codecs/core/codec_impl.h"
+
+#include <errno.h>
+#include <string.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#define LEVEL_NUMCODECS 1
+#define MAGIC 0xfd2fb528u
+#define SKIP_MAGIC 0x184d2a50u /* and the 15 that follow */
+#define SKIP_MASK 0xfffffff0u
+#define HEAD 13         /* magic, descriptor, content size of 8 bytes */
+#define DESCRIPTOR 0xe0 /* content size of 8 bytes, single segment: the window is the content */
+#define BLOCK_MAX 131072u /* bytes of a block */
+#define BLOCK_HEAD 3
+
+static int32_t level_of(const struct codec_spec *spec)
+{
+	return codec_level(spec, 0, ZSTD_minCLevel(), ZSTD_maxCLevel(), LEVEL_NUMCODECS);
+}
+
+static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			 struct buf *json)
+{
+	buf_printf(json, ", \"level\": %d", (int)level_of(spec));
+}
+
+/* zarr3_params - numcodecs before 0.13 knows no `checksum`, readers of Zarr v3 want it. */
+static void zarr3_params(const struct codec_spec *spec, size_t elem_size, struct buf *json)
+{
+	zarr2_params(spec, elem_size, json);
+	buf_puts(json, ", \"checksum\": false");
+}
+
+/* from_zarr - `checksum` is of no interest: frames say themselves whether they have one. */
+static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+		     struct err *e)
+{
+	*ret_n = 1;
+	return codec_conf_level(conf, "level", ZSTD_minCLevel(), ZSTD_maxCLevel(),
+				LEVEL_NUMCODECS, params, e);
+}
+
+static int prepare(const struct codec_spec *spec, const struct codec_array *a NZ_UNUSED,
+		   uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	*ret_n = 1;
+	return codec_prepare_level(spec, "zstd", ZSTD_minCLevel(), ZSTD_maxCLevel(),
+				   ZSTD_CLEVEL_DEFAULT, params, e);
+}
+
+/* frame_length - bytes of the frame at p; 0 when it is none. */
+static size_t frame_length(const uint8_t *p, size_t n)
+{
+	uint32_t magic = n >= 4 ? codec_le32(p) : 0;
+	size_t len;
+
+	if (magic != MAGIC && (magic & SKIP_MASK) != SKIP_MAGIC)
+		return 0;
+	len = ZSTD_findFrameCompressedSize(p, n);
+	return ZSTD_isError(len) || len > n ? 0 : len;
+}
+
+static int decode(struct codec_scratch *s, const struct codec_spec *spec NZ_UNUSED,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	struct ZSTD_DCtx_s *zstd = codec_zstd_decoder(s);
+	size_t from = 0, to = 0;
+
+	if (!zstd)
+		return err_nomem(e);
+	do {
+		size_t len = frame_length(in + from, in_len - from), got;
+		unsigned long long claim;
+
+		if (len == 0)
+			return err_set(e, -EBADMSG,
+				       "zstd: %zu bytes at %zu are not a whole frame",
+				       in_len - from, from);
+		claim = ZSTD_getFrameContentSize(in + from, len);
+		if (claim < ZSTD_CONTENTSIZE_ERROR && claim > cap - to)
+			return err_set(e, -ERANGE, "zstd: content of %llu bytes exceeds %zu",
+				       claim, cap - to);
+		got = ZSTD_decompressDCtx(zstd, out + to, cap - to, in + from, len);
+		if (ZSTD_getErrorCode(got) == ZSTD_error_dstSize_tooSmall)
+			return err_set(e, -ERANGE, "zstd: content exceeds %zu bytes", cap);
+		if (ZSTD_isError(got))
+			return err_set(e, -EBADMSG, "zstd: %s", ZSTD_getErrorName(got));
+		from += len;
+		to += got;
+	} while (from < in_len);
+	*ret_len = to;
+	return 0;
+}
+
+static uint64_t framed_size(uint64_t n)
+{
+	uint64_t blocks = n / BLOCK_MAX + (n % BLOCK_MAX != 0), r;
+
+	if (n == 0)
+		blocks = 1;
+	if (ckd_mul(&r, blocks, (uint64_t)BLOCK_HEAD) || ckd_add(&r, r, n) ||
+	    ckd_add(&r, r, (uint64_t)HEAD))
+		return 0;
+	return r;
+}
+
+static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+		  const uint8_t *in, size_t n, uint8_t *out)
+{
+	codec_put_le32(out, MAGIC);
+	out[4] = DESCRIPTOR;
+	codec_put_le32(out + 5, (uint32_t)n);
+	codec_put_le32(out + 9, (uint32_t)((uint64_t)n >> 32));
+	out += HEAD;
+	do {
+		size_t len = n < BLOCK_MAX ? n : BLOCK_MAX;
+		uint32_t head = (uint32_t)len << 3 | (n <= BLOCK_MAX); /* raw; the last one */
+
+		for (int i = 0; i < BLOCK_HEAD; i++)
+			*out++ = (uint8_t)(head >> (8 * i));
+		if (len == 0)
+			break;
+		memcpy(out, in, len);
+		out += len;
+		in += len;
+		n -= len;
+	} while (n > 0);
+}
+
+static int encode(struct codec_scratch *s, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
+{
+	struct ZSTD_CCtx_s *zstd = codec_zstd_encoder(s);
+	size_t bound = ZSTD_compressBound(n), start = out->len, got;
+	uint8_t *p;
+
+	if (ZSTD_isError(bound) || bound < n)
+		return err_set(e, -ERANGE, "zstd: length %zu is too large", n);
+	p = zstd ? buf_grow(out, bound) : NULL;
+	if (!p)
+		return err_nomem(e);
+	got = ZSTD_compressCCtx(zstd, p, bound, in, n, level_of(spec));
+	codec_zstd_encoded(s);
+	if (ZSTD_isError(got)) {
+		out->len = start;
+		return err_set(e, -EIO, "zstd: %s", ZSTD_getErrorName(got));
+	}
+	out->len = start + got;
+	return 0;
+}
+
+const struct codec_ops codec_zstd = {
+	.name = "zstd",
+	.h5_id = CODEC_ZSTD,
+	.zarr2_id = "zstd",
+	.zarr3_name = "zstd",
+	.zarr3_stock = true,
+	.compressor = true,
+	.zarr2_params = zarr2_params,
+	.zarr3_params = zarr3_params,
+	.from_zarr = from_zarr,
+	.prepare = prepare,
+	.stored_max = codec_packed_max,
+	.decode = decode,
+	.framed_size = framed_size,
+	.frame = frame,
+	.encode = encode,
+};

@@ -1,0 +1,164 @@
+/* codec_impl.h - what the files of this module share: the built-in codecs, the memory of a decoding
+ * thread, and how parameters are read from a Zarr document. */
+#ifndef CODECS_CORE_CODEC_IMPL_H
+#define CODECS_CORE_CODEC_IMPL_H
+
+#include "codecs/core/codec.h"
+
+extern const struct codec_ops codec_deflate;
+extern const struct codec_ops codec_gzip;
+extern const struct codec_ops codec_shuffle;
+extern const struct codec_ops codec_fletcher32;
+extern const struct codec_ops codec_zstd;
+extern const struct codec_ops codec_blosc;
+extern const struct codec_ops codec_bzip2;
+extern const struct codec_ops codec_lz4;
+extern const struct codec_ops codec_lz4_hdf5;
+extern const struct codec_ops codec_lzma;
+extern const struct codec_ops codec_crc32c;
+extern const struct codec_ops codec_crc32c_zarr2;
+extern const struct codec_ops codec_crc32;
+extern const struct codec_ops codec_adler32;
+extern const struct codec_ops codec_delta;
+extern const struct codec_ops codec_fixedscaleoffset;
+extern const struct codec_ops codec_quantize_zarr2;
+extern const struct codec_ops codec_bitround;
+extern const struct codec_ops codec_astype;
+extern const struct codec_ops codec_packbits;
+extern const struct codec_ops codec_packbits_zarr3;
+extern const struct codec_ops codec_szip;
+extern const struct codec_ops codec_lzf;
+extern const struct codec_ops codec_bitshuffle;
+extern const struct codec_ops codec_nbit;
+extern const struct codec_ops codec_scaleoffset;
+extern const struct codec_ops codec_bitgroom;
+extern const struct codec_ops codec_granularbr;
+extern const struct codec_ops codec_bitround_hdf5;
+
+#define CODEC_NUMCODECS "numcodecs." /* before a numcodecs id in Zarr v3 */
+
+/* codec_known_name - what a filter that may not be built in is called; NULL: not known. */
+const char *codec_known_name(uint32_t h5_id);
+
+/* codec_known_id - the id of a registered filter with this name, in letters of any case, whether
+ * anybody here has it or not; 0: none. */
+uint32_t codec_known_id(const char *name, size_t n);
+
+struct libdeflate_decompressor;
+struct libdeflate_compressor;
+struct ZSTD_DCtx_s;
+struct ZSTD_CCtx_s;
+
+/* codec_kept - working memory of one library, made at first use, and what gives it back: only the
+ * codec's own file names the library. */
+struct codec_kept {
+	void *p;
+	void (*free)(void *p);
+};
+
+/* codec_kept_free - give it back; k is then empty. */
+void codec_kept_free(struct codec_kept *k);
+
+struct codec_scratch {
+	struct codec_kept inflate;
+	struct codec_kept deflate; /* for deflate_level */
+	int deflate_level;
+	struct codec_kept zstd, zstd_encoder;
+	uint8_t *mem[3]; /* owned; intermediate results, used in turn, and what one codec
+	                  * needs meanwhile */
+	size_t cap[3];
+	struct buf turn[2]; /* the same while encoding */
+};
+
+#define CODEC_SCRATCH_OWN 2 /* for a codec, while it decodes or encodes one chunk */
+
+/* codec_scratch_get - memory `which` (0, 1, or CODEC_SCRATCH_OWN) with room for at least cap bytes,
+ * content undefined. Borrowed until the next call for the same one. NULL when memory is short. */
+uint8_t *codec_scratch_get(struct codec_scratch *s, unsigned int which, size_t cap);
+
+/* codec_decode_apart - NULL, or what undoes a filter that is not our own in another process: as
+ * ops->decode, whose spec, input, and room it gets (isolate/decoder.c). */
+extern int (*codec_decode_apart)(const struct codec_ops *ops, struct codec_scratch *s,
+				 const struct codec_spec *spec, size_t elem_size,
+				 const uint8_t *in, size_t in_len, uint8_t *out, size_t cap,
+				 size_t *ret_len, struct err *e);
+
+/* codec_inflater - this thread's; borrowed. NULL when memory is short. */
+struct libdeflate_decompressor *codec_inflater(struct codec_scratch *s);
+
+/* codec_deflater - this thread's compressor of a level; borrowed until another level is asked for.
+ * NULL when memory is short. */
+struct libdeflate_compressor *codec_deflater(struct codec_scratch *s, int level);
+
+/* codec_zstd_decoder, codec_zstd_encoder - this thread's; borrowed. NULL when memory is short.
+ * codec_zstd_encoded - a chunk is done: the higher levels take hundreds of megabytes, which no
+ * thread keeps. */
+struct ZSTD_DCtx_s *codec_zstd_decoder(struct codec_scratch *s);
+struct ZSTD_CCtx_s *codec_zstd_encoder(struct codec_scratch *s);
+void codec_zstd_encoded(struct codec_scratch *s);
+
+static inline uint32_t codec_le32(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+	       (uint32_t)p[3] << 24;
+}
+
+static inline void codec_put_le32(uint8_t *p, uint32_t v)
+{
+	for (unsigned int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> (8 * i));
+}
+
+/* codec_stored_size, codec_stored_blocks - n bytes as stored blocks of deflate, which is what a
+ * zlib stream and a gzip member have between head and tail. The size is 0 on overflow; the end of
+ * what was written is returned. */
+uint64_t codec_stored_size(uint64_t n);
+uint8_t *codec_stored_blocks(const uint8_t *in, size_t n, uint8_t *out);
+
+/* codec_shuffle_bytes, codec_unshuffle_bytes - len bytes as shuffle stores them, and back: elements
+ * of `size` bytes, >= 1, to planes of bytes. What is behind the last whole element is copied. in
+ * and out do not overlap. */
+void codec_shuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *out);
+void codec_unshuffle_bytes(size_t size, const uint8_t *in, size_t len, uint8_t *out);
+
+/* codec_packed_max - stored_max of compressors: more than any encoder makes of incompressible
+ * bytes, or of the same bytes in many small blocks. */
+uint64_t codec_packed_max(const struct codec_spec *spec, uint64_t n);
+
+/* codec_elements - how many elements a chunk has; false when 32 bits do not hold it. */
+static inline bool codec_elements(const struct codec_array *a, uint32_t *ret)
+{
+	uint32_t n = 1;
+
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (a->chunk[i] > UINT32_MAX || ckd_mul(&n, n, (uint32_t)a->chunk[i]))
+			return false;
+	*ret = n;
+	return true;
+}
+
+/* codec_conf_int, codec_conf_real, codec_conf_text - a member of a codec's configuration.
+ * A member that is missing or null gives the default. Returns 0; -EBADMSG another type. */
+int codec_conf_int(const struct codec_conf *conf, const char *member, int64_t missing,
+		   int64_t *ret, struct err *e) NZ_MUST_USE;
+int codec_conf_real(const struct codec_conf *conf, const char *member, double missing,
+		    double *ret, struct err *e) NZ_MUST_USE;
+int codec_conf_text(const struct codec_conf *conf, const char *member, const char *missing,
+		    const char **ret, struct err *e) NZ_MUST_USE;
+
+/* codec_conf_level - an integer cut to lo .. hi, as params hold it. For numbers that only an
+ * encoder looks at: a strange one does not keep a chunk from being decoded. */
+int codec_conf_level(const struct codec_conf *conf, const char *member, int32_t lo, int32_t hi,
+		     int32_t missing, uint32_t *ret, struct err *e) NZ_MUST_USE;
+
+/* codec_prepare_level - prepare of a codec whose one parameter is a level: the one that was given,
+ * else `missing`. name: the codec's. Returns 0 with one parameter written; -EINVAL not in
+ * lo .. hi, or more than one. */
+int codec_prepare_level(const struct codec_spec *spec, const char *name, int32_t lo, int32_t hi,
+			int32_t missing, uint32_t *params, struct err *e) NZ_MUST_USE;
+
+/* codec_level - parameter i of a spec as a signed number cut to lo .. hi. */
+int32_t codec_level(const struct codec_spec *spec, uint32_t i, int32_t lo, int32_t hi,
+		    int32_t missing);
+
+#endif

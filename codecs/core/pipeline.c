@@ -1,0 +1,312 @@
+/* pipeline.c - runs the filters of a chain: backwards to decode, forwards to frame or encode.
+ *
+ * A step reads the result of the one before and writes to one of two scratch buffers in turn;
+ * the last one writes to the caller's memory. Trailers that only have to be checked are checked
+ * where they are. */
+#include "codecs/core/codec_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define NAME_CAP 32
+#define ROOM_MIN ((size_t)4096) /* for intermediate results */
+#define GROWTH 4
+
+int (*codec_decode_apart)(const struct codec_ops *ops, struct codec_scratch *s,
+			  const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
+			  size_t in_len, uint8_t *out, size_t cap, size_t *ret_len,
+			  struct err *e);
+
+/* undo - one filter, wherever it is undone. */
+static int undo(const struct codec_ops *ops, struct codec_scratch *s,
+		const struct codec_spec *spec, size_t elem_size, const uint8_t *in,
+		size_t in_len, uint8_t *out, size_t cap, size_t *ret_len, struct err *e)
+{
+	if (codec_decode_apart && !ops->origin)
+		return codec_decode_apart(ops, s, spec, elem_size, in, in_len, out, cap,
+					  ret_len, e);
+	return ops->decode(s, spec, elem_size, in, in_len, out, cap, ret_len, e);
+}
+
+static bool skipped(uint32_t mask, uint32_t i)
+{
+	return mask == CODEC_ALL_SKIPPED || (mask >> i & 1) != 0;
+}
+
+bool codec_chain_decodable(const struct codec_chain *chain)
+{
+	if (chain->n > CODEC_CHAIN_MAX)
+		return false;
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+
+		if (!ops || !ops->decode)
+			return false;
+	}
+	return true;
+}
+
+/* find_all - the codecs of a chain; those that the mask skips need not be built in. */
+static int find_all(const struct codec_chain *chain, uint32_t mask,
+		    const struct codec_ops **ret_ops, struct err *e)
+{
+	char tmp[NAME_CAP];
+
+	if (chain->n > CODEC_CHAIN_MAX)
+		return err_set(e, -EBADMSG, "%" PRIu32 " filters exceed %d", chain->n,
+			       CODEC_CHAIN_MAX);
+	for (uint32_t i = 0; i < chain->n; i++) {
+		ret_ops[i] = codec_find(chain->specs[i].h5_id);
+		if (!skipped(mask, i) && (!ret_ops[i] || !ret_ops[i]->decode))
+			return err_set(e, -EOPNOTSUPP,
+				       "filter '%s' (id %" PRIu32 ") is not built in",
+				       codec_name(&chain->specs[i], tmp, sizeof(tmp)),
+				       chain->specs[i].h5_id);
+	}
+	return 0;
+}
+
+/* caps_of - ret[i]: the most bytes that the input of filter i can have been when out_len bytes
+ * went into filter 0. */
+static int caps_of(const struct codec_chain *chain, const struct codec_ops *const *ops,
+		   uint32_t mask, size_t out_len, size_t *ret, struct err *e)
+{
+	uint64_t cap = out_len;
+
+	for (uint32_t i = 0; i < chain->n; i++) {
+		ret[i] = (size_t)cap;
+		if (skipped(mask, i) || !ops[i]->stored_max)
+			continue;
+		cap = ops[i]->stored_max(&chain->specs[i],
+					 cap ? cap : 1); /* of nothing: some */
+		if (cap == 0 || cap > SIZE_MAX)
+			return err_set(e, -EBADMSG, "chunk length %zu is too large", out_len);
+	}
+	return 0;
+}
+
+/* damaged - a filter gave more than its array can have asked it to store. */
+static int damaged(struct err *e)
+{
+	if (e)
+		e->code = -EBADMSG;
+	return -EBADMSG;
+}
+
+static size_t times(size_t n, size_t factor)
+{
+	size_t r;
+
+	return ckd_mul(&r, n, factor) ? SIZE_MAX : r;
+}
+
+/* step - undo one filter into scratch memory `turn`: in at least `start` bytes, and with more and
+ * more, up to max, so that memory follows what is there and not what a chain could ask for. */
+static int step(const struct codec_ops *ops, const struct codec_spec *spec, size_t elem_size,
+		size_t start, size_t max, struct codec_scratch *scratch, unsigned int turn,
+		const uint8_t **in, size_t *len, struct err *e)
+{
+	size_t cap = start < max ? start : max, got;
+	uint8_t *to;
+	int rc;
+
+	for (;;) {
+		to = codec_scratch_get(scratch, turn, cap);
+		if (!to)
+			return err_nomem(e);
+		rc = undo(ops, scratch, spec, elem_size, *in, *len, to, cap, &got, e);
+		if (rc != -ERANGE || cap == max)
+			break;
+		cap = times(cap, GROWTH) < max ? times(cap, GROWTH) : max;
+	}
+	if (rc)
+		return rc;
+	*in = to;
+	*len = got;
+	return 0;
+}
+
+static int decode_steps(const struct codec_chain *chain, const struct codec_ops *const *ops,
+			uint32_t mask, size_t elem_size, const size_t *caps, const uint8_t *in,
+			size_t in_len, uint8_t *out, size_t out_len,
+			struct codec_scratch *scratch, struct err *e)
+{
+	uint32_t todo = 0;
+	unsigned int turn = 0;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < chain->n; i++)
+		todo += !skipped(mask, i);
+
+	for (uint32_t i = chain->n; i-- > 0;) {
+		const struct codec_spec *spec = &chain->specs[i];
+
+		if (skipped(mask, i))
+			continue;
+		todo--;
+		if (ops[i]->check) {
+			rc = ops[i]->check(in, in_len, &in_len, e);
+		} else if (todo > 0) {
+			rc = step(ops[i], spec, elem_size,
+				  ROOM_MIN + times(out_len / 2, GROWTH), caps[i], scratch, turn,
+				  &in, &in_len, e);
+			turn = !turn;
+		} else {
+			rc = undo(ops[i], scratch, spec, elem_size, in, in_len, out, out_len,
+				  &in_len, e);
+			in = out;
+		}
+		if (rc)
+			return rc == -ERANGE ? damaged(e) : rc;
+	}
+
+	if (in_len != out_len)
+		return err_set(e, -EBADMSG, "chunk decodes to %zu bytes, %zu expected", in_len,
+			       out_len);
+	if (in != out && out_len > 0)
+		memcpy(out, in, out_len);
+	return 0;
+}
+
+int codec_chain_decode(const struct codec_chain *chain, uint32_t mask, size_t elem_size,
+		       const uint8_t *in, size_t in_len, uint8_t *out, size_t out_len,
+		       struct codec_scratch *scratch, struct err *e)
+{
+	const struct codec_ops *ops[CODEC_CHAIN_MAX];
+	size_t caps[CODEC_CHAIN_MAX];
+	int rc = find_all(chain, mask, ops, e);
+
+	if (rc)
+		return rc;
+	rc = caps_of(chain, ops, mask, out_len, caps, e);
+	if (rc)
+		return rc;
+	return decode_steps(chain, ops, mask, elem_size, caps, in, in_len, out, out_len,
+			    scratch, e);
+}
+
+int codec_chain_decode_any(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
+			   size_t in_len, size_t max, struct codec_scratch *scratch,
+			   const uint8_t **ret, size_t *ret_len, struct err *e)
+{
+	const struct codec_ops *ops[CODEC_CHAIN_MAX];
+	size_t caps[CODEC_CHAIN_MAX];
+	unsigned int turn = 0;
+	int rc = find_all(chain, 0, ops, e);
+
+	if (!rc)
+		rc = caps_of(chain, ops, 0, max, caps, e);
+	for (uint32_t i = chain->n; !rc && i-- > 0;) {
+		if (ops[i]->check) {
+			rc = ops[i]->check(in, in_len, &in_len, e);
+			continue;
+		}
+		rc = step(ops[i], &chain->specs[i], elem_size, ROOM_MIN + times(in_len, GROWTH),
+			  caps[i], scratch, turn, &in, &in_len, e);
+		turn = !turn;
+	}
+	if (rc)
+		return rc;
+	if (in_len > max)
+		return err_set(e, -ERANGE, "chunk of %zu bytes exceeds %zu", in_len, max);
+	*ret = in;
+	*ret_len = in_len;
+	return 0;
+}
+
+uint64_t codec_chain_framed_size(const struct codec_chain *chain, uint64_t n)
+{
+	if (chain->n > CODEC_CHAIN_MAX)
+		return 0;
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+
+		if (!ops || !ops->framed_size || !ops->frame)
+			return 0;
+		n = ops->framed_size(n);
+		if (n == 0)
+			return 0;
+	}
+	return n;
+}
+
+int codec_chain_frame(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
+		      size_t n, uint8_t *out, struct err *e)
+{
+	auto_free uint8_t *held = NULL;
+
+	if (n == 0 && chain->n == 0)
+		return 0;
+	if (codec_chain_framed_size(chain, n) == 0 && n > 0)
+		return err_set(e, -EOPNOTSUPP, "the chain has no framed form for %zu bytes", n);
+	if (chain->n == 0)
+		memcpy(out, in, n);
+
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+		uint64_t size;
+		uint8_t *to = out;
+
+		if (!ops || !ops->frame || !ops->framed_size)
+			return err_set(e, -EOPNOTSUPP, "the chain has no framed form");
+		size = ops->framed_size(n);
+		if (i + 1 < chain->n) {
+			to = size <= SIZE_MAX ? alloc_array((size_t)size, 1) : NULL;
+			if (!to)
+				return err_nomem(e);
+		}
+		ops->frame(&chain->specs[i], elem_size, in, n, to);
+		free(held);
+		held = to == out ? NULL : to;
+		in = to;
+		n = (size_t)size;
+	}
+	return 0;
+}
+
+bool codec_chain_encodable(const struct codec_chain *chain)
+{
+	if (chain->n > CODEC_CHAIN_MAX)
+		return false;
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+
+		if (!ops || !ops->encode)
+			return false;
+	}
+	return true;
+}
+
+int codec_chain_encode(const struct codec_chain *chain, size_t elem_size, const uint8_t *in,
+		       size_t n, struct codec_scratch *scratch, struct buf *out, struct err *e)
+{
+	int rc = 0;
+
+	if (chain->n > CODEC_CHAIN_MAX)
+		return err_set(e, -EOPNOTSUPP, "%" PRIu32 " filters exceed %d", chain->n,
+			       CODEC_CHAIN_MAX);
+	if (chain->n == 0 && n > 0)
+		buf_put(out, in, n);
+
+	for (uint32_t i = 0; !rc && i < chain->n; i++) {
+		const struct codec_spec *spec = &chain->specs[i];
+		const struct codec_ops *ops = codec_find(spec->h5_id);
+		struct buf *to = i + 1 < chain->n ? &scratch->turn[i % 2] : out;
+		char tmp[NAME_CAP];
+
+		if (!ops || !ops->encode) {
+			rc = err_set(e, -EOPNOTSUPP, "filter '%s' cannot be encoded",
+				     codec_name(spec, tmp, sizeof(tmp)));
+			break;
+		}
+		if (to != out)
+			buf_clear(to);
+		rc = ops->encode(scratch, spec, elem_size, in, n, to, e);
+		in = to->data;
+		n = to->len;
+	}
+	if (!rc && !buf_ok(out))
+		rc = err_nomem(e);
+	return rc;
+}

@@ -1,0 +1,170 @@
+/* registry.c - the one table of built-in codecs, found by any of their names, and names for
+ * filters that are not built in. */
+#include "codecs/core/codec_impl.h"
+#include "codecs/plugin/plugin_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include <blosc.h>
+#include <bzlib.h>
+#include <libdeflate.h>
+#include <liblzf/lzf.h>
+#include <lz4.h>
+#include <lzma.h>
+#include <zstd.h>
+
+#define ZARR2_MAX ((size_t)64 << 10) /* of a plugin's parameters in a document */
+
+static const struct codec_ops *const codecs[] = {
+	&codec_deflate,        &codec_shuffle,    &codec_fletcher32,    &codec_gzip,
+	&codec_zstd,           &codec_blosc,      &codec_bzip2,         &codec_lz4,
+	&codec_lz4_hdf5,       &codec_lzma,       &codec_crc32c,        &codec_crc32c_zarr2,
+	&codec_crc32,          &codec_adler32,    &codec_delta,         &codec_fixedscaleoffset,
+	&codec_quantize_zarr2, &codec_bitround,   &codec_astype,        &codec_packbits,
+	&codec_bitgroom,       &codec_granularbr, &codec_bitround_hdf5, &codec_nbit,
+	&codec_scaleoffset,    &codec_szip,       &codec_lzf,           &codec_bitshuffle,
+	&codec_packbits_zarr3,
+};
+
+const struct codec_ops *codec_builtin(uint32_t h5_id)
+{
+	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
+		if (codecs[i]->h5_id == h5_id)
+			return codecs[i];
+	return NULL;
+}
+
+const struct codec_ops *codec_find(uint32_t h5_id)
+{
+	const struct codec_ops *ops = codec_builtin(h5_id);
+
+	return ops ? ops : plugin_find(h5_id);
+}
+
+/* same - whether the n bytes are the text `name`; NULL is no name. */
+static bool same(const char *name, const char *s, size_t n)
+{
+	return name && strlen(name) == n && memcmp(name, s, n) == 0;
+}
+
+const struct codec_ops *codec_builtin_zarr2(const char *id, size_t n)
+{
+	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
+		if (same(codecs[i]->zarr2_id, id, n))
+			return codecs[i];
+	return NULL;
+}
+
+const struct codec_ops *codec_find_zarr2(const char *id, size_t n)
+{
+	const struct codec_ops *ops = codec_builtin_zarr2(id, n);
+
+	return ops ? ops : plugin_find_zarr2(id, n);
+}
+
+const struct codec_ops *codec_find_zarr3(const char *name, size_t n)
+{
+	const size_t prefix = sizeof(CODEC_NUMCODECS) - 1;
+
+	if (n > prefix && memcmp(name, CODEC_NUMCODECS, prefix) == 0)
+		return codec_find_zarr2(name + prefix, n - prefix);
+	for (size_t i = 0; i < ARRAY_LEN(codecs); i++)
+		if (same(codecs[i]->zarr3_name, name, n))
+			return codecs[i];
+	return NULL;
+}
+
+bool codec_has_zarr2(const struct codec_spec *spec, size_t elem_size)
+{
+	const struct codec_ops *ops = codec_find(spec->h5_id);
+	struct buf json;
+	bool ok;
+
+	if (!ops || !ops->zarr2_id || !ops->origin || !ops->zarr2_params)
+		return ops && ops->zarr2_id;
+	buf_init(&json, ZARR2_MAX);
+	ops->zarr2_params(spec, elem_size, &json);
+	ok = buf_ok(&json);
+	buf_release(&json);
+	return ok;
+}
+
+/* Ids that are netCDF-C's and those of plugins are not numcodecs', whatever they are called. */
+const char *codec_zarr3_name(const struct codec_ops *ops, char *tmp, size_t cap)
+{
+	int n;
+
+	if (ops->zarr3_name)
+		return ops->zarr3_name;
+	if (!ops->zarr2_id || ops->origin || ops->h5_id == CODEC_SZIP)
+		return NULL;
+	n = snprintf(tmp, cap, CODEC_NUMCODECS "%s", ops->zarr2_id);
+	return n > 0 && (size_t)n < cap ? tmp : NULL;
+}
+
+const struct codec_ops *codec_at(size_t i)
+{
+	return i < ARRAY_LEN(codecs) ? codecs[i] : plugin_at(i - ARRAY_LEN(codecs));
+}
+
+/* same_word - whether the n bytes are `name`, in letters of any case. */
+static bool same_word(const char *name, const char *s, size_t n)
+{
+	return name && strlen(name) == n && strncasecmp(name, s, n) == 0;
+}
+
+const struct codec_ops *codec_find_name(const char *name, size_t n)
+{
+	const struct codec_ops *ops;
+
+	for (size_t i = 0; (ops = codec_at(i)); i++)
+		if (same_word(ops->name, name, n) || same_word(ops->zarr2_id, name, n) ||
+		    same_word(ops->zarr3_name, name, n))
+			return ops;
+	return NULL;
+}
+
+/* put_version - "name 1.2.3"; some libraries say more behind a comma. */
+static void put_version(struct buf *out, const char *name, const char *version)
+{
+	buf_printf(out, "%s %.*s\n", name, (int)strcspn(version, ", "), version);
+}
+
+void codec_versions(struct buf *out)
+{
+	put_version(out, "libdeflate", LIBDEFLATE_VERSION_STRING);
+	put_version(out, "zstd", ZSTD_versionString());
+	put_version(out, "c-blosc", blosc_get_version_string());
+	put_version(out, "bzip2", BZ2_bzlibVersion());
+	put_version(out, "lz4", LZ4_versionString());
+	put_version(out, "liblzma", lzma_version_string());
+	buf_printf(out, "liblzf %d.%d\n", LZF_VERSION >> 8, LZF_VERSION & 0xff);
+}
+
+/* printable - whether a name from a file may be shown as it is. */
+static bool printable(const char *s)
+{
+	if (!*s)
+		return false;
+	for (; *s; s++)
+		if ((unsigned char)*s < 0x20 || (unsigned char)*s > 0x7e)
+			return false;
+	return true;
+}
+
+const char *codec_name(const struct codec_spec *spec, char *tmp, size_t cap)
+{
+	const struct codec_ops *ops = codec_find(spec->h5_id);
+
+	if (ops)
+		return ops->name;
+	if (codec_known_name(spec->h5_id))
+		return codec_known_name(spec->h5_id);
+	if (spec->name && printable(spec->name))
+		return spec->name;
+	(void)snprintf(tmp, cap, "filter %" PRIu32, spec->h5_id); /* truncation is harmless */
+	return tmp;
+}

@@ -1,0 +1,36 @@
+/* conf_json.h - the configuration of a codec from its JSON text, for where there is no document:
+ * strict, and without another library, because our plugins run in the programs of others. */
+#ifndef CODECS_EXPORT_CONF_JSON_H
+#define CODECS_EXPORT_CONF_JSON_H
+
+#include "base/core/arena.h"
+#include "codecs/core/codec.h"
+
+#define CODEC_JSON_MEMBERS 64
+#define CODEC_JSON_MAX 65536 /* bytes of a text */
+
+enum codec_json_kind { CODEC_JSON_NULL, CODEC_JSON_BOOL, CODEC_JSON_NUMBER, CODEC_JSON_TEXT,
+		       CODEC_JSON_OTHER }; /* OTHER: an array or an object */
+
+struct codec_json_member {
+	const char *name, *value; /* value: what a text means, else what is written */
+	enum codec_json_kind kind;
+};
+
+/* codec_json - one parsed object. conf is for codec_ops.from_zarr; it points to this struct, which
+ * must not move. */
+struct codec_json {
+	struct codec_conf conf;
+	struct arena arena;
+	size_t n;
+	struct codec_json_member v[CODEC_JSON_MEMBERS];
+};
+
+/* codec_json_open - parse the n bytes of one JSON object. version and elem_size as in codec_conf.
+ * Returns 0; -EBADMSG not a JSON object, or one with a member twice; -ERANGE too long; -ENOMEM.
+ * ret is to be closed in any case. Spec: RFC 8259, without NUL in texts. */
+int codec_json_open(const char *text, size_t n, int version, size_t elem_size,
+		    struct codec_json *ret, struct err *e) NZ_MUST_USE;
+void codec_json_close(struct codec_json *j);
+
+#endif

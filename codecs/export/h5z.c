@@ -1,0 +1,134 @@
+/* h5z.c - one codec as a filter of HDF5's pipeline.
+ *
+ * Nobody tells a filter how much it will decode. Most frames say so, and a codec looks at that
+ * before it does anything else; for the others memory grows until it is enough. Chunks of one
+ * dataset are equally long, so what the last one took is the first guess for the next. */
+#include "codecs/export/h5z.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#define ROOM_MIN ((size_t)4096)
+#define GROWTH 4
+#define GUESS_RATIO 1024 /* better ratios than this are not guessed */
+
+/* One thread's working memory is kept; a second thread makes its own. */
+static _Atomic(struct codec_scratch *) spare;
+static _Atomic(size_t) last;
+
+/* A plugin may be unloaded. */
+static __attribute__((destructor)) void forget_spare(void)
+{
+	codec_scratch_free(atomic_exchange(&spare, NULL));
+}
+
+static struct codec_scratch *take_scratch(void)
+{
+	struct codec_scratch *s = atomic_exchange(&spare, NULL);
+
+	return s ? s : codec_scratch_new();
+}
+
+static void give_scratch(struct codec_scratch *s)
+{
+	codec_scratch_free(atomic_exchange(&spare, s));
+}
+
+static size_t times(size_t n, size_t factor)
+{
+	size_t r;
+
+	return ckd_mul(&r, n, factor) ? SIZE_MAX : r;
+}
+
+/* first_room - for what n bytes decode to. */
+static size_t first_room(size_t n, size_t max)
+{
+	size_t guess = (size_t)u64_min(atomic_load(&last), times(n, GUESS_RATIO));
+	size_t room = (size_t)u64_max(u64_max(times(n, GROWTH), guess), ROOM_MIN);
+
+	return (size_t)u64_min(room, max);
+}
+
+/* decode - new memory, *ret_len bytes of which are the chunk; NULL on failure. */
+static uint8_t *decode(const struct codec_ops *ops, const struct codec_spec *spec,
+		       struct codec_scratch *s, size_t max, const uint8_t *in, size_t n,
+		       size_t *ret_len, size_t *ret_size)
+{
+	size_t room = first_room(n, max), got = 0;
+	uint8_t *out, *less;
+	int rc;
+
+	for (;;) {
+		out = malloc(room);
+		if (!out)
+			return NULL;
+		rc = ops->decode(s, spec, 1, in, n, out, room, &got, NULL);
+		if (rc == 0 && got > 0)
+			break;
+		free(out);
+		if (rc != -ERANGE || room == max)
+			return NULL;
+		room = (size_t)u64_min(times(room, GROWTH), max);
+	}
+	atomic_store(&last, got);
+	*ret_len = got;
+	*ret_size = room;
+	if (room - got <= got / 4 + ROOM_MIN)
+		return out;
+	/* HDF5 keeps it in its cache of chunks */
+	less = realloc(out, got);
+	*ret_size = less ? got : room;
+	return less ? less : out;
+}
+
+static uint8_t *encode(const struct codec_ops *ops, const struct codec_spec *spec,
+		       struct codec_scratch *s, size_t max, const uint8_t *in, size_t n,
+		       size_t *ret_len, size_t *ret_size)
+{
+	struct buf out;
+
+	buf_init(&out, PTRDIFF_MAX);
+	if (ops->encode(s, spec, 1, in, n, &out, NULL) || !buf_ok(&out) || out.len == 0 ||
+	    out.len > max) {
+		buf_release(&out);
+		return NULL;
+	}
+	*ret_size = out.cap;
+	return buf_take(&out, ret_len);
+}
+
+size_t codec_h5z(const struct codec_ops *ops, size_t max, unsigned flags, size_t n_params,
+		 const unsigned *params, size_t n, size_t *size, void **buf)
+{
+	_Static_assert(sizeof(*params) == sizeof(uint32_t),
+		       "parameters are passed as they are");
+	const struct codec_spec spec = {
+		.h5_id = ops->h5_id,
+		.n_params = params ? (uint32_t)u64_min(n_params, UINT16_MAX) : 0,
+		.params = params,
+		.name = ops->name,
+	};
+	bool back = (flags & CODEC_H5Z_REVERSE) != 0;
+	size_t len = 0, room = 0;
+	struct codec_scratch *s;
+	uint8_t *out;
+
+	if (n == 0 || !*buf || !(back ? ops->decode != NULL : ops->encode != NULL))
+		return 0;
+	s = take_scratch();
+	if (!s)
+		return 0;
+	if (back)
+		out = decode(ops, &spec, s, max, *buf, n, &len, &room);
+	else
+		out = encode(ops, &spec, s, flags & CODEC_H5Z_OPTIONAL ? n : SIZE_MAX, *buf, n,
+			     &len, &room);
+	give_scratch(s);
+	if (!out)
+		return 0;
+	free(*buf);
+	*buf = out;
+	*size = room;
+	return len;
+}

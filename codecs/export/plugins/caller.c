@@ -1,0 +1,36 @@
+/* caller.c - functions of the library that called us, by the dynamic linker. */
+#include "codecs/export/plugins/caller_int.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+bool caller_open(const void *address, struct caller *ret)
+{
+	Dl_info at;
+
+	*ret = (struct caller){0};
+	if (!dladdr(address, &at) || !at.dli_fbase)
+		return false;
+	ret->base = at.dli_fbase;
+	/* none for a program itself: then its functions are looked for everywhere */
+	ret->handle = at.dli_fname ? dlopen(at.dli_fname, RTLD_NOLOAD | RTLD_LAZY) : NULL;
+	return true;
+}
+
+void caller_close(struct caller *c)
+{
+	if (c->handle)
+		(void)dlclose(c->handle); /* only our reference to it */
+	c->handle = NULL;
+}
+
+bool caller_find(const struct caller *c, const char *name, void *ret)
+{
+	void *p = dlsym(c->handle ? c->handle : RTLD_DEFAULT, name);
+	Dl_info at;
+
+	if (!p || !dladdr(p, &at) || at.dli_fbase != c->base)
+		return false;
+	memcpy(ret, &p, sizeof(p));
+	return true;
+}

@@ -1,0 +1,36 @@
+/* decoder_int.h - what decoder.c, the server's side, and decoder_serve.c, the child's, share. */
+#ifndef CODECS_ISOLATE_DECODER_INT_H
+#define CODECS_ISOLATE_DECODER_INT_H
+
+#include "base/process/child.h"
+#include "base/process/shm.h"
+#include "codecs/core/codec_impl.h"
+#include "codecs/isolate/decoder.h"
+
+#define DECODER_PROCESS "nczarrfs-decode"
+#define DECODER_UNREADY 75 /* exit status: it could not be confined, and looked at no chunk */
+#define DECODER_MS 60000 /* for one chunk */
+
+extern const struct child_kind decoder_child;
+
+/* decoder_job - what a child is made for. Its only descriptor is the region's. */
+struct decoder_job {
+	uint64_t memory, cpu_ms; /* struct sandbox_limits */
+};
+
+/* decoder_request - the region begins with n_specs decoder_specs, each followed by its parameters;
+ * then come the stored bytes and the room for the result, at these offsets. It answers with a
+ * child_answer: the length of the result, or an error and the length of its text, which follows. */
+struct decoder_request {
+	uint64_t size;             /* of the region by now */
+	uint64_t in, in_len, out, out_len, elem_size;
+	uint32_t n_specs, mask;
+	uint32_t any;              /* the result has at most out_len bytes */
+	uint32_t unused;
+};
+
+struct decoder_spec {
+	uint32_t h5_id, n_params;
+};
+
+#endif

@@ -1,0 +1,74 @@
+/* decoder_serve.c - the life of a child that decodes chunks and does nothing else. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "codecs/isolate/decoder_int.h"
+
+void (*decoder_fault)(const struct decoder_request *q, const uint8_t *in);
+
+/* obey - one chunk. The server wrote all that is followed here before it asked. */
+static void obey(const struct region *r, int sock, const struct decoder_request *q,
+		 struct codec_scratch *scratch)
+{
+	struct codec_spec specs[CODEC_CHAIN_MAX];
+	const struct codec_chain chain = {.n = q->n_specs, .specs = specs};
+	const uint32_t *at = (const uint32_t *)(const void *)r->at;
+	const uint8_t *in = r->at + q->in;
+	uint8_t *out = r->at + q->out;
+	size_t len = (size_t)q->out_len;
+	struct child_answer a = {0};
+	struct err e = ERR_INIT;
+	int rc;
+
+	for (uint32_t i = 0; i < q->n_specs; i++, at += 2 + at[1])
+		specs[i] = (struct codec_spec){
+			.h5_id = at[0], .n_params = at[1], .params = at + 2, .name = ""};
+	if (decoder_fault)
+		decoder_fault(q, in);
+	if (q->any)
+		rc = codec_find(specs[0].h5_id)
+			     ->decode(scratch, &specs[0], (size_t)q->elem_size, in,
+				      (size_t)q->in_len, out, (size_t)q->out_len, &len, &e);
+	else
+		rc = codec_chain_decode(&chain, q->mask, (size_t)q->elem_size, in,
+					(size_t)q->in_len, out, (size_t)q->out_len, scratch,
+					&e);
+	if (rc < 0) {
+		child_say(sock, rc, e.msg, strlen(e.msg));
+		return;
+	}
+	a.len = len;
+	if (!child_send(sock, &a, sizeof(a), 0))
+		_exit(0);
+}
+
+static void serve(const struct child_self *self)
+{
+	const struct decoder_job *job = self->own ? self->own : self->data;
+	const struct sandbox_limits limits = {.memory = job->memory, .cpu_ms = job->cpu_ms};
+	struct codec_scratch *scratch = codec_scratch_new();
+	struct region r = {.fd = self->fds[0]};
+	struct decoder_request q;
+	struct err e = ERR_INIT;
+
+	if (!scratch || sandbox_enter(decoder_child.may, NULL, 0, &limits, &e) < 0)
+		_exit(DECODER_UNREADY);
+	for (;;) {
+		ssize_t n = recv(self->sock, &q, sizeof(q), MSG_WAITALL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n != (ssize_t)sizeof(q) || !region_map(&r, q.size))
+			return;
+		obey(&r, self->sock, &q, scratch);
+	}
+}
+
+const struct child_kind decoder_child = {
+	.name = DECODER_PROCESS,
+	.who = "decoding",
+	.n_fds = 1,
+	.may = 0,
+	.run = serve,
+};

@@ -1,0 +1,141 @@
+/* bitgroom.c - filters that take bits away from floats before they are compressed: BitGroom
+ * (32022) and Granular BitRound (32023) of the Community Codec Repository, BitRound (32032) of the
+ * HDF Group's plugins. What is stored is what is read.
+ *
+ * Parameters: digits, bytes of an element, whether there is a fill value, and its two words, the
+ * lower one first. Users give the digits alone.
+ * Spec: https://github.com/ccr/ccr hdf5_plugins; the HDF Group's list of registered filters. */
+#include "codecs/core/codec_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "codecs/numeric/quant.h"
+
+#define N_PARAMS 5
+#define DIGITS_DEFAULT 3
+#define DIGITS_MAX 16 /* of both plugins, whatever the type */
+
+static int check(const uint8_t *in NZ_UNUSED, size_t in_len, size_t *ret_len,
+		 struct err *e NZ_UNUSED)
+{
+	*ret_len = in_len;
+	return 0;
+}
+
+static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	if (in_len > cap)
+		return err_set(e, -ERANGE, "filter %" PRIu32 ": length %zu exceeds %zu",
+			       spec->h5_id, in_len, cap);
+	if (in_len > 0)
+		memcpy(out, in, in_len);
+	*ret_len = in_len;
+	return 0;
+}
+
+static uint64_t framed_size(uint64_t n)
+{
+	return n;
+}
+
+static void frame(const struct codec_spec *spec NZ_UNUSED, size_t elem_size NZ_UNUSED,
+		  const uint8_t *in, size_t n, uint8_t *out)
+{
+	if (n > 0)
+		memcpy(out, in, n);
+}
+
+/* prepare - the plugins work in the byte order of the machine, on what will be stored: in
+ * big-endian arrays they would round the wrong bits. */
+static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
+		   uint32_t *ret_n, struct err *e)
+{
+	const char *name = spec->h5_id == CODEC_BITGROOM ? "bitgroom" : "granularbr";
+	const uint32_t digits = spec->n_params > 0 ? spec->params[0] : DIGITS_DEFAULT;
+
+	if (a->class != CODEC_FLOAT || (a->elem_size != 4 && a->elem_size != 8))
+		return err_set(e, -EOPNOTSUPP, "%s is for floats of 4 or 8 bytes", name);
+	if (a->big_endian)
+		return err_set(e, -EOPNOTSUPP, "%s is for little-endian floats", name);
+	if (digits < 1 || digits > DIGITS_MAX)
+		return err_set(e, -EINVAL, "%s: %" PRIu32 " digits are not 1 to %d", name,
+			       digits, DIGITS_MAX);
+
+	memset(params, 0, N_PARAMS * sizeof(*params));
+	params[0] = digits;
+	params[1] = a->elem_size;
+	params[2] = a->fill != NULL;
+	if (a->fill) {
+		params[3] = codec_le32(a->fill);
+		params[4] = a->elem_size == 8 ? codec_le32(a->fill + 4) : 0;
+	}
+	*ret_n = N_PARAMS;
+	return 0;
+}
+
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size, const uint8_t *in, size_t n, struct buf *out, struct err *e)
+{
+	const bool groom = spec->h5_id == CODEC_BITGROOM;
+	const uint32_t *p = spec->params;
+	struct codec_quant q = {.mode = groom ? CODEC_QUANT_BITGROOM : CODEC_QUANT_GRANULARBR,
+				.digits = spec->n_params > 0 ? p[0] : DIGITS_DEFAULT};
+	uint8_t fill[8] = {0}, *data;
+
+	if (spec->n_params > 1)
+		elem_size = p[1];
+	if ((elem_size != 4 && elem_size != 8) || q.digits < 1 || q.digits > DIGITS_MAX)
+		return err_set(e, -EOPNOTSUPP,
+			       "filter %" PRIu32 " with %" PRIu32 " digits of %zu bytes",
+			       spec->h5_id, q.digits, elem_size);
+	for (uint32_t i = 3; i < spec->n_params && i < N_PARAMS; i++)
+		codec_put_le32(fill + (size_t)4 * (i - 3), p[i]);
+
+	data = n > 0 ? buf_grow(out, n) : NULL;
+	if (n > 0 && !data)
+		return err_nomem(e);
+	if (n > 0)
+		memcpy(data, in, n);
+	codec_quantize(&q, elem_size, false, spec->n_params > 2 && p[2] ? fill : NULL, data,
+		       n / elem_size);
+	return 0;
+}
+
+const struct codec_ops codec_bitgroom = {
+	.name = "bitgroom",
+	.h5_id = CODEC_BITGROOM,
+	.lossy = true,
+	.prepare = prepare,
+	.decode = decode,
+	.check = check,
+	.framed_size = framed_size,
+	.frame = frame,
+	.encode = encode,
+};
+
+const struct codec_ops codec_granularbr = {
+	.name = "granularbr",
+	.h5_id = CODEC_GRANULARBR,
+	.lossy = true,
+	.prepare = prepare,
+	.decode = decode,
+	.check = check,
+	.framed_size = framed_size,
+	.frame = frame,
+	.encode = encode,
+};
+
+/* Its writer breaks ties to even; what it wrote is all that is needed here. */
+const struct codec_ops codec_bitround_hdf5 = {
+	.name = "bitround",
+	.h5_id = 32032,
+	.lossy = true,
+	.decode = decode,
+	.check = check,
+	.framed_size = framed_size,
+	.frame = frame,
+};

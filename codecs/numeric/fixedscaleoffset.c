@@ -1,0 +1,182 @@
+/* fixedscaleoffset.c - numcodecs' fixedscaleoffset: (value - offset) * scale, rounded, stored as
+ * another type. Decoded as stored / scale + offset. Both are computed in the precision of the type
+ * they begin with when that is a float, or more when scale or offset is too large for it, else in
+ * doubles. (numcodecs computes with integers where type, scale and offset are whole: the same, as
+ * long as nothing overflows.)
+ *
+ * Parameters: the presented type, the stored one, and the bits of offset and scale, low half
+ * first. */
+#include "codecs/numeric/num_convert.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/core/str.h"
+
+enum { P_DTYPE, P_ASTYPE, P_OFFSET, P_SCALE = P_OFFSET + 2, P_N = P_SCALE + 2 };
+
+static double real_at(const struct codec_spec *spec, uint32_t i)
+{
+	uint64_t bits = spec->n_params >= P_N
+				? spec->params[i] | (uint64_t)spec->params[i + 1] << 32
+				: 0;
+	double v;
+
+	memcpy(&v, &bits, sizeof(v));
+	return v;
+}
+
+static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			 struct buf *json)
+{
+	buf_puts(json, ", \"scale\": ");
+	str_put_double(json, real_at(spec, P_SCALE));
+	buf_puts(json, ", \"offset\": ");
+	str_put_double(json, real_at(spec, P_OFFSET));
+	np_put_member(json, "dtype", np_of(spec, P_DTYPE));
+	np_put_member(json, "astype", np_of(spec, P_ASTYPE));
+}
+
+/* real_from - a member that must be there, as two parameters. */
+static int real_from(const struct codec_conf *conf, const char *member, uint32_t *params,
+		     struct err *e)
+{
+	double v;
+	uint64_t bits;
+	int rc = codec_conf_real(conf, member, NAN, &v, e);
+
+	if (rc)
+		return rc;
+	if (!isfinite(v))
+		return err_set(e, -EBADMSG, "'%s' is missing or not finite", member);
+	memcpy(&bits, &v, sizeof(bits));
+	params[0] = (uint32_t)bits;
+	params[1] = (uint32_t)(bits >> 32);
+	return 0;
+}
+
+static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+		     struct err *e)
+{
+	int rc = np_from_conf(conf, "dtype", 0, &params[P_DTYPE], e);
+
+	if (!rc)
+		rc = np_from_conf(conf, "astype", params[P_DTYPE], &params[P_ASTYPE], e);
+	if (!rc)
+		rc = real_from(conf, "offset", &params[P_OFFSET], e);
+	if (!rc)
+		rc = real_from(conf, "scale", &params[P_SCALE], e);
+	*ret_n = P_N;
+	return rc;
+}
+
+static uint64_t stored_max(const struct codec_spec *spec, uint64_t n)
+{
+	return np_stored_max(np_of(spec, P_DTYPE), np_of(spec, P_ASTYPE), n);
+}
+
+/* computed - the two numbers of one direction, in the order in which they are used, and bytes of
+ * the floats that each step gives. */
+struct computed {
+	double v[2];
+	uint32_t size[2];
+};
+
+static struct computed computed(const struct codec_spec *spec, struct np_type from,
+				uint32_t first, uint32_t second)
+{
+	struct computed c = {.v = {real_at(spec, first), real_at(spec, second)}};
+
+	c.size[0] = np_wider(from.kind == NP_FLOAT ? from.size : 8, c.v[0]);
+	c.size[1] = np_wider(c.size[0], c.v[1]);
+	for (size_t i = 0; i < 2; i++)
+		c.v[i] = np_round(c.v[i], c.size[i]);
+	return c;
+}
+
+static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	struct np_type dec = np_of(spec, P_DTYPE), enc = np_of(spec, P_ASTYPE);
+	struct computed c = computed(spec, enc, P_SCALE, P_OFFSET);
+	double v[NP_BLOCK];
+	size_t n;
+	int rc = np_count("fixedscaleoffset", enc, dec, in_len, cap, &n, ret_len, e);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0, m; i < n; i += m, in += m * enc.size, out += m * dec.size) {
+		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+
+		np_load_real(enc, in, m, v);
+		for (size_t k = 0; k < m; k++)
+			v[k] = np_round(np_round(v[k] / c.v[0], c.size[0]) + c.v[1], c.size[1]);
+		np_store_real(dec, c.size[1], v, m, out);
+	}
+	return 0;
+}
+
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
+{
+	struct np_type dec = np_of(spec, P_DTYPE), enc = np_of(spec, P_ASTYPE);
+	struct computed c = computed(spec, dec, P_OFFSET, P_SCALE);
+	double v[NP_BLOCK];
+	size_t count = 0;
+	uint8_t *p = NULL;
+	int rc = np_room("fixedscaleoffset", dec, enc, n, out, &count, &p, e);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0, m; i < count; i += m, in += m * dec.size, p += m * enc.size) {
+		m = count - i < NP_BLOCK ? count - i : NP_BLOCK;
+
+		np_load_real(dec, in, m, v);
+		for (size_t k = 0; k < m; k++)
+			v[k] = rint(np_round(np_round(v[k] - c.v[0], c.size[0]) * c.v[1],
+					     c.size[1]));
+		np_store_real(enc, c.size[1], v, m, p);
+	}
+	return 0;
+}
+
+/* prepare - users give offset and scale as doubles, and the stored type. */
+static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
+		   uint32_t *ret_n, struct err *e)
+{
+	const uint32_t n = P_N - P_OFFSET; /* words of both numbers */
+	struct codec_spec made = {.n_params = P_N, .params = params};
+	int rc;
+
+	if (spec->n_params < n)
+		return err_set(e, -EINVAL,
+			       "fixedscaleoffset needs offset and scale, as doubles: "
+			       "fixedscaleoffset,0d,10d");
+	rc = np_of_array("fixedscaleoffset", a, &params[P_DTYPE], e);
+	if (!rc)
+		rc = np_of_user(spec, n, params[P_DTYPE], &params[P_ASTYPE], e);
+	if (rc)
+		return rc;
+	memcpy(params + P_OFFSET, spec->params, n * sizeof(*params));
+	*ret_n = P_N;
+	if (!isfinite(real_at(&made, P_OFFSET)) || !isfinite(real_at(&made, P_SCALE)))
+		return err_set(e, -EINVAL, "fixedscaleoffset: offset or scale is not finite");
+	return 0;
+}
+
+const struct codec_ops codec_fixedscaleoffset = {
+	.name = "fixedscaleoffset",
+	.h5_id = CODEC_FIXEDSCALEOFFSET,
+	.zarr2_id = "fixedscaleoffset",
+	.elements = true,
+	.zarr2_params = zarr2_params,
+	.from_zarr = from_zarr,
+	.lossy = true,
+	.prepare = prepare,
+	.stored_max = stored_max,
+	.decode = decode,
+	.encode = encode,
+};

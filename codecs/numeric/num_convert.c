@@ -1,0 +1,457 @@
+/* num_convert.c - numpy's numbers: see num_convert.h. */
+#include "codecs/numeric/num_convert.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define PACK_BIG 0x10000u
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define HOST_BIG true
+#else
+#define HOST_BIG false
+#endif
+
+/* ---- dtype texts ---- */
+
+static const struct {
+	const char *text;
+	enum np_kind kind;
+	uint32_t size;
+} names[] = {
+	{"b1", NP_BOOL, 1},       {"i1", NP_INT, 1},        {"i2", NP_INT, 2},
+	{"i4", NP_INT, 4},        {"i8", NP_INT, 8},        {"u1", NP_UINT, 1},
+	{"u2", NP_UINT, 2},       {"u4", NP_UINT, 4},       {"u8", NP_UINT, 8},
+	{"f2", NP_FLOAT, 2},      {"f4", NP_FLOAT, 4},      {"f8", NP_FLOAT, 8},
+	{"bool", NP_BOOL, 1},     {"int8", NP_INT, 1},      {"int16", NP_INT, 2},
+	{"int32", NP_INT, 4},     {"int64", NP_INT, 8},     {"uint8", NP_UINT, 1},
+	{"uint16", NP_UINT, 2},   {"uint32", NP_UINT, 4},   {"uint64", NP_UINT, 8},
+	{"float16", NP_FLOAT, 2}, {"float32", NP_FLOAT, 4}, {"float64", NP_FLOAT, 8},
+};
+
+int np_from_conf(const struct codec_conf *conf, const char *member, uint32_t missing,
+		 uint32_t *ret, struct err *e)
+{
+	const char *text = NULL, *name;
+	int rc = codec_conf_text(conf, member, NULL, &text, e);
+
+	if (rc)
+		return rc;
+	if (!text && !missing)
+		return err_set(e, -EBADMSG, "'%s' is missing", member);
+	*ret = missing;
+	if (!text)
+		return 0;
+	name = text + (*text && strchr("<>|=", *text) != NULL);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		bool big = *text == '>';
+
+		if (strcmp(names[i].text, name) != 0)
+			continue;
+		*ret = np_pack((struct np_type){names[i].kind, names[i].size, big});
+		return 0;
+	}
+	return err_set(e, -EOPNOTSUPP, "%s '%.40s' is not supported", member, text);
+}
+
+struct np_type np_of(const struct codec_spec *spec, uint32_t i)
+{
+	uint32_t p = spec->n_params > i ? spec->params[i] : 0;
+	struct np_type t = {(enum np_kind)(p >> 8 & 0xff), p & 0xff, (p & PACK_BIG) != 0};
+
+	for (size_t k = 0; k < ARRAY_LEN(names); k++)
+		if (names[k].kind == t.kind && names[k].size == t.size)
+			return t;
+	return (struct np_type){NP_UINT, 1, false};
+}
+
+uint32_t np_pack(struct np_type t)
+{
+	return (uint32_t)t.kind << 8 | t.size | (t.big ? PACK_BIG : 0);
+}
+
+int np_of_array(const char *name, const struct codec_array *a, uint32_t *ret, struct err *e)
+{
+	struct np_type t = {a->class == CODEC_INT    ? NP_INT
+			    : a->class == CODEC_UINT ? NP_UINT
+						     : NP_FLOAT,
+			    a->elem_size, a->big_endian && a->elem_size > 1};
+
+	for (size_t k = 0; a->class != CODEC_OTHER && k < ARRAY_LEN(names); k++) {
+		if (names[k].kind != t.kind || names[k].size != t.size)
+			continue;
+		*ret = np_pack(t);
+		return 0;
+	}
+	return err_set(e, -EOPNOTSUPP, "%s is for numbers of at most 8 bytes", name);
+}
+
+int np_of_user(const struct codec_spec *spec, uint32_t i, uint32_t own, uint32_t *ret,
+	       struct err *e)
+{
+	static const struct {
+		int32_t number;
+		enum np_kind kind;
+		uint32_t size;
+	} types[] = {{1, NP_UINT, 1},   {2, NP_UINT, 2},   {4, NP_UINT, 4},  {8, NP_UINT, 8},
+		     {-1, NP_INT, 1},   {-2, NP_INT, 2},   {-4, NP_INT, 4},  {-8, NP_INT, 8},
+		     {16, NP_FLOAT, 2}, {32, NP_FLOAT, 4}, {64, NP_FLOAT, 8}};
+	bool big = (own & PACK_BIG) != 0;
+
+	*ret = own;
+	if (spec->n_params <= i)
+		return 0;
+	for (size_t k = 0; k < ARRAY_LEN(types); k++) {
+		struct np_type t = {types[k].kind, types[k].size, big && types[k].size > 1};
+
+		if (types[k].number != (int32_t)spec->params[i])
+			continue;
+		*ret = np_pack(t);
+		return 0;
+	}
+	return err_set(e, -EINVAL,
+		       "%d is no type to store: 1, 2, 4 or 8 bytes, negative with a sign; "
+		       "floats of 16, 32 or 64 bits",
+		       (int)(int32_t)spec->params[i]);
+}
+
+void np_put_member(struct buf *json, const char *member, struct np_type t)
+{
+	buf_printf(json, ", \"%s\": \"%c%c%u\"", member,
+		   t.size == 1 ? '|'
+		   : t.big     ? '>'
+			       : '<',
+		   (int)t.kind, (unsigned int)t.size);
+}
+
+/* ---- counts ---- */
+
+uint64_t np_stored_max(struct np_type from, struct np_type to, uint64_t n)
+{
+	uint64_t r;
+
+	return ckd_mul(&r, n / from.size + (n % from.size != 0), (uint64_t)to.size) ? 0 : r;
+}
+
+int np_count(const char *name, struct np_type enc, struct np_type dec, size_t in_len,
+	     size_t cap, size_t *ret_n, size_t *ret_len, struct err *e)
+{
+	size_t n = in_len / enc.size;
+
+	if (in_len % enc.size != 0)
+		return err_set(e, -EBADMSG, "%s: length %zu is no multiple of %u", name, in_len,
+			       (unsigned int)enc.size);
+	if (n > cap / dec.size)
+		return err_set(e, -ERANGE, "%s: %zu elements of %u bytes exceed %zu bytes",
+			       name, n, (unsigned int)dec.size, cap);
+	*ret_n = n;
+	*ret_len = n * dec.size;
+	return 0;
+}
+
+int np_room(const char *name, struct np_type dec, struct np_type enc, size_t n, struct buf *out,
+	    size_t *ret_n, uint8_t **ret_out, struct err *e)
+{
+	size_t bytes;
+
+	if (n % dec.size != 0)
+		return err_set(e, -EOPNOTSUPP, "%s: length %zu is no multiple of %u", name, n,
+			       (unsigned int)dec.size);
+	*ret_n = n / dec.size;
+	*ret_out = NULL;
+	if (ckd_mul(&bytes, *ret_n, (size_t)enc.size))
+		return err_set(e, -ERANGE, "%s: %zu elements are too many", name, *ret_n);
+	if (bytes > 0)
+		*ret_out = buf_grow(out, bytes);
+	return bytes > 0 && !*ret_out ? err_nomem(e) : 0;
+}
+
+/* ---- floats ---- */
+
+static uint64_t bits_of(double v)
+{
+	uint64_t b;
+
+	memcpy(&b, &v, sizeof(b));
+	return b;
+}
+
+static double real_of(uint64_t b)
+{
+	double v;
+
+	memcpy(&v, &b, sizeof(v));
+	return v;
+}
+
+static double real_of_single(uint32_t b)
+{
+	float v;
+
+	memcpy(&v, &b, sizeof(v));
+	return v;
+}
+
+static uint32_t single_of(float v)
+{
+	uint32_t b;
+
+	memcpy(&b, &v, sizeof(b));
+	return b;
+}
+
+/* real_of_half - a half has 10 bits of fraction and a bias of 15, a double 52 and 1023. */
+static double real_of_half(uint32_t h)
+{
+	uint64_t sign = (uint64_t)(h >> 15 & 1) << 63, exponent = h >> 10 & 0x1f,
+		 fraction = h & 0x3ff;
+
+	if (exponent == 0)
+		return sign ? -ldexp((double)fraction, -24) : ldexp((double)fraction, -24);
+	exponent = exponent == 0x1f ? 0x7ff : exponent + 1023 - 15;
+	return real_of(sign | exponent << 52 | fraction << 42);
+}
+
+/* half_of - to nearest, ties to even; what of a NaN fits is kept. */
+static uint32_t half_of(double v)
+{
+	uint64_t b = bits_of(v), mag = b & ~((uint64_t)1 << 63);
+	uint32_t sign = (uint32_t)(b >> 48 & 0x8000), h;
+
+	if (isnan(v)) {
+		h = (uint32_t)(mag >> 42 & 0x3ff);
+		return sign | 0x7c00 | (h ? h : 1);
+	}
+	if (fabs(v) >= 65520.0)
+		return sign | 0x7c00;
+	if (fabs(v) < 0x1p-14)
+		return sign | (uint32_t)nearbyint(fabs(v) * 0x1p24);
+	mag += (((uint64_t)1 << 41) - 1) + (mag >> 42 & 1);
+	return sign | (uint32_t)((mag >> 42) - ((uint64_t)(1023 - 15) << 10));
+}
+
+uint32_t np_wider(uint32_t size, double v)
+{
+	if (size == 2 && !(v > -65000 && v < 65000))
+		size = 4;
+	return size == 4 && !(v > -3.4e38 && v < 3.4e38) ? 8 : size;
+}
+
+double np_round(double v, uint32_t size)
+{
+	return size == 8 ? v : size == 4 ? (double)(float)v : real_of_half(half_of(v));
+}
+
+/* ---- blocks ---- */
+
+#define SAME(x) (x)
+#define SWAP1(x) (x)
+
+/* EACH - v[i] = f(element i), elements being read as unsigned integers of `bits` bits. */
+#define EACH(bits, swap, f)                                                                    \
+	for (size_t i = 0; i < n; i++) {                                                       \
+		uint##bits##_t x;                                                              \
+                                                                                               \
+		memcpy(&x, in + i * sizeof(x), sizeof(x));                                     \
+		x = (uint##bits##_t)swap(x);                                                   \
+		v[i] = f;                                                                      \
+	}
+
+/* LOAD - EACH in the element's byte order. */
+#define LOAD(bits, bswap, f)                                                                   \
+	do {                                                                                   \
+		if (swapped)                                                                   \
+			EACH(bits, bswap, f)                                                   \
+		else                                                                           \
+			EACH(bits, SAME, f)                                                    \
+	} while (0)
+
+/* STORE - element i = f, of `bits` bits, in the element's byte order. */
+#define STORE(bits, bswap, f)                                                                  \
+	for (size_t i = 0; i < n; i++) {                                                       \
+		uint##bits##_t x = (uint##bits##_t)(f);                                        \
+                                                                                               \
+		if (swapped)                                                                   \
+			x = (uint##bits##_t)bswap(x);                                          \
+		memcpy(out + i * sizeof(x), &x, sizeof(x));                                    \
+	}
+
+void np_load_bits(struct np_type t, const uint8_t *in, size_t n, uint64_t *v)
+{
+	bool swapped = t.big != HOST_BIG;
+
+	if (t.kind == NP_BOOL)
+		EACH(8, SWAP1, x != 0)
+	else if (t.kind == NP_INT && t.size == 1)
+		EACH(8, SWAP1, (uint64_t)(int8_t)x)
+	else if (t.kind == NP_INT && t.size == 2)
+		LOAD(16, __builtin_bswap16, (uint64_t)(int16_t)x);
+	else if (t.kind == NP_INT && t.size == 4)
+		LOAD(32, __builtin_bswap32, (uint64_t)(int32_t)x);
+	else if (t.size == 1)
+		EACH(8, SWAP1, x)
+	else if (t.size == 2)
+		LOAD(16, __builtin_bswap16, x);
+	else if (t.size == 4)
+		LOAD(32, __builtin_bswap32, x);
+	else
+		LOAD(64, __builtin_bswap64, x);
+}
+
+void np_load_real(struct np_type t, const uint8_t *in, size_t n, double *v)
+{
+	bool swapped = t.big != HOST_BIG;
+	uint64_t bits[NP_BLOCK];
+
+	if (t.kind == NP_FLOAT && t.size == 8) {
+		LOAD(64, __builtin_bswap64, real_of(x));
+	} else if (t.kind == NP_FLOAT && t.size == 4) {
+		LOAD(32, __builtin_bswap32, real_of_single(x));
+	} else if (t.kind == NP_FLOAT) {
+		LOAD(16, __builtin_bswap16, real_of_half(x));
+	} else {
+		np_load_bits(t, in, n, bits);
+		for (size_t i = 0; i < n; i++)
+			v[i] = t.kind == NP_INT ? (double)(int64_t)bits[i] : (double)bits[i];
+	}
+}
+
+/* int_of, uint_of - towards zero; what does not fit becomes the smallest number of that width,
+ * as the processor's instructions have it, before it is cut. */
+static uint64_t int_of(double v, uint32_t size)
+{
+	if (size < 8 && !(v > -2147483649.0 && v < 2147483648.0))
+		return (uint64_t)INT32_MIN;
+	if (size == 8 && !(v >= -0x1p63 && v < 0x1p63))
+		return (uint64_t)INT64_MIN;
+	return (uint64_t)(int64_t)v;
+}
+
+/* from: bytes of the float that v is; numpy's loops over halves take the longer way. */
+static uint64_t uint_of(double v, uint32_t size, uint32_t from)
+{
+	double half = size == 8 ? 0x1p63 : 0x1p31; /* where the signed type ends */
+
+	if (size == 4 && from == 2)
+		return int_of(v, 8);
+	if (size < 4 || !(v >= half))
+		return int_of(v, size);
+	return int_of(v - half, size) ^ (size == 8 ? (uint64_t)1 << 63 : (uint64_t)1 << 31);
+}
+
+void np_store_real(struct np_type t, uint32_t size, const double *v, size_t n, uint8_t *out)
+{
+	bool swapped = t.big != HOST_BIG;
+	uint64_t bits[NP_BLOCK];
+
+	if (t.kind == NP_FLOAT && t.size == 8) {
+		STORE(64, __builtin_bswap64, bits_of(v[i]));
+	} else if (t.kind == NP_FLOAT && t.size == 4) {
+		STORE(32, __builtin_bswap32, single_of((float)v[i]));
+	} else if (t.kind == NP_FLOAT) {
+		STORE(16, __builtin_bswap16, half_of(v[i]));
+	} else {
+		for (size_t i = 0; i < n; i++)
+			bits[i] = t.kind == NP_BOOL  ? v[i] != 0
+				  : t.kind == NP_INT ? int_of(v[i], t.size)
+						     : uint_of(v[i], t.size, size);
+		np_store_bits(t, true, bits, n, out);
+	}
+}
+
+/* single - an integer as float, rounded once. */
+static float single(uint64_t v, bool is_signed)
+{
+	return is_signed ? (float)(int64_t)v : (float)v;
+}
+
+void np_store_bits(struct np_type t, bool is_signed, const uint64_t *v, size_t n, uint8_t *out)
+{
+	bool swapped = t.big != HOST_BIG;
+
+	if (t.kind == NP_FLOAT && t.size == 8)
+		STORE(64, __builtin_bswap64,
+		      bits_of(is_signed ? (double)(int64_t)v[i] : (double)v[i]))
+	else if (t.kind == NP_FLOAT && t.size == 4)
+		STORE(32, __builtin_bswap32, single_of(single(v[i], is_signed)))
+	else if (t.kind == NP_FLOAT)
+		STORE(16, __builtin_bswap16, half_of(single(v[i], is_signed)))
+	else if (t.kind == NP_BOOL)
+		STORE(8, SWAP1, v[i] != 0)
+	else if (t.size == 1)
+		STORE(8, SWAP1, v[i])
+	else if (t.size == 2)
+		STORE(16, __builtin_bswap16, v[i])
+	else if (t.size == 4)
+		STORE(32, __builtin_bswap32, v[i])
+	else
+		STORE(64, __builtin_bswap64, v[i])
+}
+
+/* single_of_half, half_of_single - numpy moves the bits: a signalling NaN stays one. */
+static uint64_t single_of_half(uint32_t h)
+{
+	if ((h & 0x7fff) > 0x7c00)
+		return (h & 0x8000) << 16 | 0x7f800000 | (h & 0x3ff) << 13;
+	return single_of((float)real_of_half(h));
+}
+
+static uint64_t half_of_single(uint32_t b)
+{
+	uint32_t left = b >> 13 & 0x3ff;
+
+	if ((b & 0x7fffffff) > 0x7f800000)
+		return (b >> 16 & 0x8000) | 0x7c00 | (left ? left : 1);
+	return half_of(real_of_single(b));
+}
+
+/* convert_halves - n <= NP_BLOCK elements between halves and floats of 4 bytes. */
+static void convert_halves(struct np_type from, struct np_type to, const uint8_t *in, size_t n,
+			   uint8_t *out)
+{
+	const struct np_type raw = {NP_UINT, from.size, from.big};
+	const struct np_type cooked = {NP_UINT, to.size, to.big};
+	uint64_t bits[NP_BLOCK];
+
+	np_load_bits(raw, in, n, bits);
+	for (size_t i = 0; i < n; i++)
+		bits[i] = from.size == 2 ? single_of_half((uint32_t)bits[i])
+					 : half_of_single((uint32_t)bits[i]);
+	np_store_bits(cooked, false, bits, n, out);
+}
+
+void np_convert(struct np_type from, struct np_type to, const uint8_t *in, size_t n,
+		uint8_t *out)
+{
+	struct np_type raw = {NP_UINT, from.size, from.big};
+	bool same = from.kind == to.kind && from.size == to.size;
+	uint64_t bits[NP_BLOCK];
+	double real[NP_BLOCK];
+
+	if (same && (from.big == to.big || from.size == 1) && from.kind != NP_BOOL) {
+		if (n > 0)
+			memcpy(out, in, n * from.size);
+		return;
+	}
+	for (size_t i = 0, m; i < n; i += m, in += m * from.size, out += m * to.size) {
+		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+
+		if (same &&
+		    from.kind == NP_FLOAT) { /* another byte order: no number is touched */
+			np_load_bits(raw, in, m, bits);
+			raw.big = to.big;
+			np_store_bits(raw, false, bits, m, out);
+			raw.big = from.big;
+		} else if (from.kind == NP_FLOAT && to.kind == NP_FLOAT &&
+			   from.size + to.size == 6) {
+			convert_halves(from, to, in, m, out);
+		} else if (from.kind == NP_FLOAT) {
+			np_load_real(from, in, m, real);
+			np_store_real(to, from.size, real, m, out);
+		} else {
+			np_load_bits(from, in, m, bits);
+			np_store_bits(to, from.kind == NP_INT, bits, m, out);
+		}
+	}
+}

@@ -1,0 +1,279 @@
+/* quant.c - floats with fewer bits that mean something, the same bits as netCDF-C.
+ *
+ * BitGroom clears the low bits of every other element and sets those of the others, BitRound
+ * rounds to a number of bits, Granular BitRound to as many bits as this element needs for its
+ * decimal digits. Where netCDF-C would shift by a negative number, because more bits are asked for
+ * than the type has, elements are left as they are. */
+#include "codecs/numeric/quant.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/core/str.h"
+#include "codecs/spec/var_pattern.h"
+
+#define FLOAT_BITS 23 /* of the significand, without the one that is implied */
+#define DOUBLE_BITS 52
+#define FLOAT_DIGITS 7
+#define DOUBLE_DIGITS 15
+
+/* What an element without a value has in netCDF: NC_FILL_FLOAT, NC_FILL_DOUBLE. */
+#define FILL 9.9692099683868690e+36
+
+static const struct {
+	const char *name;
+	const char *attr;
+} modes[] = {
+	[CODEC_QUANT_BITGROOM] = {"bitgroom", "_QuantizeBitGroomNumberOfSignificantDigits"},
+	[CODEC_QUANT_GRANULARBR] = {"granularbr",
+				    "_QuantizeGranularBitRoundNumberOfSignificantDigits"},
+	[CODEC_QUANT_BITROUND] = {"bitround", "_QuantizeBitRoundNumberOfSignificantBits"},
+};
+
+const char *codec_quant_attr(enum codec_quant_mode mode)
+{
+	return (size_t)mode < ARRAY_LEN(modes) ? modes[mode].attr : NULL;
+}
+
+/* ---- elements ---- */
+
+struct floats {
+	size_t size; /* bytes of an element, 4 or 8 */
+	bool swap;   /* its bytes are not in this machine's order */
+	double fill;
+};
+
+static uint64_t get(const struct floats *f, const uint8_t *p)
+{
+	uint32_t v4;
+	uint64_t v8;
+
+	if (f->size == 4) {
+		memcpy(&v4, p, 4);
+		return f->swap ? __builtin_bswap32(v4) : v4;
+	}
+	memcpy(&v8, p, 8);
+	return f->swap ? __builtin_bswap64(v8) : v8;
+}
+
+static void put(const struct floats *f, uint8_t *p, uint64_t v)
+{
+	uint32_t v4 = (uint32_t)v;
+
+	if (f->size == 4) {
+		v4 = f->swap ? __builtin_bswap32(v4) : v4;
+		memcpy(p, &v4, 4);
+		return;
+	}
+	v = f->swap ? __builtin_bswap64(v) : v;
+	memcpy(p, &v, 8);
+}
+
+static double value(const struct floats *f, uint64_t bits)
+{
+	const uint32_t bits4 = (uint32_t)bits;
+	float v4;
+	double v8;
+
+	if (f->size == 4) {
+		memcpy(&v4, &bits4, 4);
+		return (double)v4;
+	}
+	memcpy(&v8, &bits, 8);
+	return v8;
+}
+
+static bool host_big_endian(void)
+{
+	const uint16_t one = 1;
+	uint8_t first;
+
+	memcpy(&first, &one, 1);
+	return first == 0;
+}
+
+static struct floats floats_of(size_t elem_size, bool big_endian, const uint8_t *fill)
+{
+	struct floats f = {.size = elem_size, .swap = big_endian != host_big_endian()};
+
+	if (fill)
+		f.fill = value(&f, get(&f, fill));
+	else
+		f.fill = f.size == 4 ? (double)(float)FILL : FILL;
+	return f;
+}
+
+static int significand_bits(const struct floats *f)
+{
+	return f->size == 4 ? FLOAT_BITS : DOUBLE_BITS;
+}
+
+/* ---- how many bits mean something ---- */
+
+/* groom_bits - enough for decimal digits, of any element. Spec: Zender (2016), 2.1. */
+static int groom_bits(uint32_t digits)
+{
+	return (int)ceil((double)digits * (M_LN10 / M_LN2)) + 1;
+}
+
+/* granular_bits - enough for decimal digits of this element, which is finite and not zero; the
+ * operations and their order are netCDF-C's, so that rounding is the same. Spec: Delaunay et al.
+ * (2019), equations 7 and 8. */
+static int granular_bits(double v, uint32_t digits)
+{
+	const double bit_per_digit = M_LN10 / M_LN2, digit_per_bit = M_LN2 / M_LN10;
+	int exponent;
+	const double log10_significand = log10(fabs(frexp(v, &exponent)));
+	const int before_point =
+		(int)floor((double)exponent * digit_per_bit + log10_significand) + 1;
+	const int quantum = (int)floor(bit_per_digit * (double)(before_point - (int)digits));
+
+	return abs((int)floor((double)exponent - bit_per_digit * log10_significand) - quantum) -
+	       1;
+}
+
+/* low_mask - the bits of an element that mean nothing when `bits` of its significand do; 0 when
+ * all of them do. */
+static uint64_t low_mask(const struct floats *f, int bits)
+{
+	const int low = significand_bits(f) - bits;
+
+	return bits >= 0 && low > 0 ? ((uint64_t)1 << low) - 1 : 0;
+}
+
+/* rounded - to nearest, halves away from zero; may carry into the exponent. */
+static uint64_t rounded(uint64_t bits, uint64_t low)
+{
+	return (bits + (low - (low >> 1))) & ~low;
+}
+
+void codec_quantize(const struct codec_quant *q, size_t elem_size, bool big_endian,
+		    const uint8_t *fill, uint8_t *data, uint64_t n)
+{
+	struct floats f;
+	uint64_t low = 0;
+
+	if (q->mode == CODEC_QUANT_NONE || (elem_size != 4 && elem_size != 8))
+		return;
+	f = floats_of(elem_size, big_endian, fill);
+	if (q->mode == CODEC_QUANT_BITGROOM)
+		low = low_mask(&f, groom_bits(q->digits));
+	else if (q->mode == CODEC_QUANT_BITROUND)
+		low = low_mask(&f, (int)q->digits);
+
+	for (uint64_t i = 0; i < n; i++, data += elem_size) {
+		uint64_t bits = get(&f, data);
+		const double v = value(&f, bits);
+
+		if (v == f.fill || v == 0 || isnan(v))
+			continue;
+		if (q->mode == CODEC_QUANT_GRANULARBR)
+			low = isfinite(v) ? low_mask(&f, granular_bits(v, q->digits)) : 0;
+		if (low == 0)
+			continue;
+		if (q->mode == CODEC_QUANT_BITGROOM)
+			bits = i % 2 == 0 ? bits & ~low : bits | low;
+		else
+			bits = rounded(bits, low);
+		put(&f, data, bits);
+	}
+}
+
+/* ---- rules ---- */
+
+/* last_comma - where the last comma of the n bytes is; n: there is none. */
+static size_t last_comma(const char *s, size_t n)
+{
+	for (size_t i = n; i > 0; i--)
+		if (s[i - 1] == ',')
+			return i - 1;
+	return n;
+}
+
+static enum codec_quant_mode find_mode(const char *s, size_t n)
+{
+	for (size_t i = 1; i < ARRAY_LEN(modes); i++)
+		if (strlen(modes[i].name) == n && strncasecmp(modes[i].name, s, n) == 0)
+			return (enum codec_quant_mode)i;
+	return CODEC_QUANT_NONE;
+}
+
+/* parse_end - "bitgroom,3" or "none" at the end of the n bytes. Returns 0 with how many bytes
+ * stand before it, its comma left out, or -EINVAL. */
+static int parse_end(const char *s, size_t n, struct codec_quant *ret, size_t *ret_before,
+		     struct err *e)
+{
+	const size_t number = last_comma(s, n);
+	const char *word = s + (number < n ? number + 1 : 0);
+	size_t mode;
+	uint64_t digits, max;
+
+	*ret = (struct codec_quant){.mode = CODEC_QUANT_NONE};
+	if (strlen(word) == 4 && strcasecmp(word, "none") == 0) {
+		*ret_before = number < n ? number : 0;
+		return 0;
+	}
+	if (number == n)
+		return err_set(e, -EINVAL, "'%.200s' is not [VARS,]MODE,N", s);
+
+	mode = last_comma(s, number);
+	word = s + (mode < number ? mode + 1 : 0);
+	ret->mode = find_mode(word, (size_t)(s + number - word));
+	if (ret->mode == CODEC_QUANT_NONE)
+		return err_set(e, -EINVAL,
+			       "'%.*s' is neither bitgroom, granularbr, bitround nor none",
+			       (int)u64_min((uint64_t)(s + number - word), 200), word);
+	max = ret->mode == CODEC_QUANT_BITROUND ? DOUBLE_BITS : DOUBLE_DIGITS;
+	if (str_u64(s + number + 1, n - number - 1, max, &digits) != 0 || digits == 0)
+		return err_set(e, -EINVAL, "%s: '%.200s' is not a number from 1 to %d",
+			       modes[ret->mode].name, s + number + 1, (int)max);
+	ret->digits = (uint32_t)digits;
+	*ret_before = mode < number ? mode : 0;
+	return 0;
+}
+
+int codec_quant_rule_add(struct arena *a, const char *text, struct codec_quant_rules *rules,
+			 struct err *e)
+{
+	struct codec_quant_rule rule = {.vars = "*"}, *v;
+	size_t before = 0;
+	int rc = parse_end(text, strlen(text), &rule.quant, &before, e);
+
+	if (rc == 0 && (before > 0 || *text == ','))
+		rc = codec_vars_check(text, before, e);
+	if (rc != 0)
+		return rc;
+	if (before > 0)
+		rule.vars = arena_copy(a, text, before);
+	v = arena_alloc(a, (size_t)rules->n + 1, sizeof(*v));
+	if (!rule.vars || !v)
+		return err_nomem(e);
+	if (rules->n > 0)
+		memcpy(v, rules->v, rules->n * sizeof(*v));
+	v[rules->n] = rule;
+	*rules = (struct codec_quant_rules){.n = rules->n + 1, .v = v};
+	return 0;
+}
+
+struct codec_quant codec_quant_for(const struct codec_quant_rules *rules, const char *path,
+				   size_t elem_size)
+{
+	const struct codec_quant none = {.mode = CODEC_QUANT_NONE};
+	const struct codec_quant *best = &none;
+	uint32_t max;
+	bool best_exact = false, exact;
+
+	for (uint32_t i = 0; i < rules->n; i++) {
+		if (!codec_vars_match(rules->v[i].vars, path, &exact) || (best_exact && !exact))
+			continue;
+		best = &rules->v[i].quant;
+		best_exact = exact;
+	}
+	if (best->mode == CODEC_QUANT_BITROUND)
+		max = elem_size == 4 ? FLOAT_BITS : DOUBLE_BITS;
+	else
+		max = elem_size == 4 ? FLOAT_DIGITS : DOUBLE_DIGITS;
+	return (elem_size == 4 || elem_size == 8) && best->digits <= max ? *best : none;
+}

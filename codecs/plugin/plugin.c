@@ -1,0 +1,505 @@
+/* plugin.c - codecs made of plugins: one set of functions for all of them, which find the plugin by
+ * the filter's id.
+ *
+ * Plugins are looked for when something is asked for that is not built in, once. What was found is
+ * never changed, so that readers take no lock. */
+#include "codecs/plugin/plugin.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#define LOG_COMPONENT LOG_CODEC
+#include "base/observe/log.h"
+#include "base/process/sandbox.h"
+#include "codecs/plugin/plugin_table.h"
+
+#define TRIES 3 /* to look for plugins, when there could be no process for it */
+
+/* Written before there are threads. */
+static bool off, local, given, short_of;
+static char from[PATH_MAX] = ""; /* where relative directories are; "": here */
+
+static _Atomic(const struct plugin_table *) found;
+static pthread_mutex_t finding = PTHREAD_MUTEX_INITIALIZER;
+static unsigned int tries; /* finding */
+
+void codec_plugins_begin(void)
+{
+	if (!getcwd(from, sizeof(from)))
+		from[0] = '\0';
+}
+
+void codec_plugins_off(void)
+{
+	off = true;
+}
+
+void codec_plugins_local(void)
+{
+	local = true;
+}
+
+void codec_plugins_given(void)
+{
+	given = true;
+}
+
+bool codec_plugins_short(void)
+{
+	return short_of;
+}
+
+void codec_plugins_time(uint64_t ms)
+{
+	plugin_set_time(ms);
+}
+
+/* ---- what there is ---- */
+
+/* look - a table that lists nothing but the reason, when there can be none. */
+static int look(struct plugin_table **ret, struct err *e)
+{
+	auto_free struct plugin_desc *descs = NULL;
+	struct plugin_libs libs;
+	char here[PATH_MAX];
+	const char *base = from[0] ? from : getcwd(here, sizeof(here));
+	int rc = plugin_scan(secure_getenv("HDF5_PLUGIN_PATH"), base ? base : "",
+			     plugin_default_dir(), &libs);
+
+	if (rc == 0) {
+		descs = alloc_array(libs.n, sizeof(*descs));
+		rc = descs ? plugin_describe(&libs, descs, e) : -ENOMEM;
+	}
+	if (rc < 0) {
+		plugin_libs_release(&libs);
+		return rc == -ENOMEM ? err_nomem(e) : rc;
+	}
+	return plugin_table_make(&libs, descs, ret, e);
+}
+
+/* debug_lines - the report, line by line. */
+static void debug_lines(const struct buf *report)
+{
+	const char *s = (const char *)report->data;
+	size_t left = report->len;
+
+	while (log_enabled(LOG_DEBUG) && left > 0) {
+		const char *end = memchr(s, '\n', left);
+		size_t n = end ? (size_t)(end - s) : left;
+
+		log_debug("plugins: %.*s", (int)n, s);
+		n += end != NULL;
+		s += n;
+		left -= n;
+	}
+}
+
+static const struct plugin_table *table_locked(void)
+{
+	const struct plugin_table *t = atomic_load_explicit(&found, memory_order_relaxed);
+	struct plugin_table *made = NULL;
+	struct err e = ERR_INIT;
+
+	if (t || tries == TRIES)
+		return t;
+	tries++;
+	if (look(&made, &e) < 0) {
+		log_debug("plugins: %s", e.msg);
+		return NULL;
+	}
+	debug_lines(&made->report);
+	atomic_store_explicit(&found, made, memory_order_release);
+	return made;
+}
+
+/* table - of what there is; NULL: nothing. */
+static const struct plugin_table *table(void)
+{
+	const struct plugin_table *t = atomic_load_explicit(&found, memory_order_acquire);
+
+	if (t || off)
+		return t;
+	if (given) {
+		short_of = true;
+		return NULL;
+	}
+	(void)pthread_mutex_lock(&finding);
+	t = table_locked();
+	(void)pthread_mutex_unlock(&finding);
+	return t;
+}
+
+void codec_plugins_look(void)
+{
+	(void)table(); /* none: then there is nothing to be found */
+}
+
+/* places - the directories themselves. */
+static size_t places(struct sandbox_path *ret, size_t cap)
+{
+	const char *dirs = secure_getenv("HDF5_PLUGIN_PATH");
+	size_t n = 0;
+
+	for (size_t len; dirs && *dirs && n < cap; dirs += len + (dirs[len] == ':')) {
+		char *path = NULL;
+
+		len = strcspn(dirs, ":");
+		if (len > 0 && len < PATH_MAX &&
+		    asprintf(&path, "%s%s%.*s", dirs[0] == '/' ? "" : from,
+			     dirs[0] == '/' ? "" : "/", (int)len, dirs) >= 0)
+			ret[n++] = (struct sandbox_path){.path = path, .fd = -1};
+	}
+	if (n < cap)
+		ret[n++] = (struct sandbox_path){.path = plugin_default_dir(), .fd = -1};
+	return n;
+}
+
+size_t codec_plugins_dirs(struct sandbox_path *ret, size_t cap)
+{
+	const struct plugin_table *t = atomic_load_explicit(&found, memory_order_acquire);
+	size_t n = 0;
+
+	if (!t && !off && !given)
+		return places(ret, cap);
+	for (size_t i = 0; t && i < t->libs.n && n < cap; i++)
+		if (!t->libs.v[i].why)
+			ret[n++] = (struct sandbox_path){
+				.path = t->libs.v[i].path, .fd = -1, .beside = true};
+	return n;
+}
+
+static const struct plugin *find(uint32_t h5_id)
+{
+	const struct plugin_table *t = h5_id <= PLUGIN_ID_MAX ? table() : NULL;
+
+	for (size_t i = 0; t && i < t->n; i++)
+		if (t->v[i].ops.h5_id == h5_id)
+			return &t->v[i];
+	return NULL;
+}
+
+const struct codec_ops *plugin_find(uint32_t h5_id)
+{
+	const struct plugin *p = find(h5_id);
+
+	return p ? &p->ops : NULL;
+}
+
+const struct codec_ops *plugin_find_zarr2(const char *id, size_t n)
+{
+	const struct plugin_table *t = n > 0 && n < PLUGIN_NAME_MAX ? table() : NULL;
+
+	for (size_t i = 0; t && i < t->n_shown; i++)
+		if (strlen(t->v[i].zarr2) == n && memcmp(t->v[i].zarr2, id, n) == 0)
+			return &t->v[i].ops;
+	return NULL;
+}
+
+const struct codec_ops *plugin_at(size_t i)
+{
+	const struct plugin_table *t = table();
+
+	return t && i < t->n_shown ? &t->v[i].ops : NULL;
+}
+
+uint32_t codec_plugins_id(size_t i)
+{
+	const struct plugin_table *t = table();
+
+	return t && i < t->n ? t->v[i].ops.h5_id : 0;
+}
+
+const struct H5Z_class2_t *codec_plugins_class(uint32_t h5_id)
+{
+	const struct plugin *p = local ? find(h5_id) : NULL;
+
+	return p ? plugin_class(p->filter_lib, h5_id) : NULL;
+}
+
+void codec_plugins_report(struct buf *out)
+{
+	const struct plugin_table *t = table();
+
+	if (off)
+		buf_puts(out, "plugins are switched off\n");
+	else if (!t)
+		buf_puts(out, "plugins could not be looked for\n");
+	else
+		buf_put(out, t->report.data, t->report.len);
+}
+
+/* ---- calls ---- */
+
+static int call(const struct plugin *p, struct plugin_call *c, struct err *e)
+{
+	struct err inner = ERR_INIT;
+	int rc;
+
+	c->h5_id = p->ops.h5_id;
+	c->name = p->name;
+	c->filter_lib = p->filter_lib;
+	c->codec_lib = p->codec_lib;
+	if (!local)
+		return plugin_ask(c, e);
+	rc = plugin_run(c, &inner);
+	if (rc < 0)
+		return err_set(e, rc, "plugin '%s' of '%s': %s", p->name, p->filter_lib,
+			       inner.msg);
+	return 0;
+}
+
+static int gone(uint32_t h5_id, struct err *e)
+{
+	return err_set(e, -EOPNOTSUPP, "there is no plugin for filter %" PRIu32, h5_id);
+}
+
+static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	const struct plugin *p = find(spec->h5_id);
+	struct plugin_call c = {.op = PLUGIN_DECODE,
+				.params = spec->params,
+				.n_params = spec->n_params,
+				.in = in,
+				.in_len = in_len,
+				.cap = cap,
+				.out = out};
+	int rc = p ? call(p, &c, e) : gone(spec->h5_id, e);
+
+	if (rc < 0)
+		return rc;
+	*ret_len = c.len;
+	return 0;
+}
+
+/* stored_max - what filters add is little, but nobody says how little. */
+static uint64_t stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
+{
+	uint64_t r;
+
+	return ckd_mul(&r, n, (uint64_t)2) || ckd_add(&r, r, (uint64_t)1 << 16) ? 0 : r;
+}
+
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
+{
+	const struct plugin *p = find(spec->h5_id);
+	const uint64_t max = stored_max(spec, n);
+	struct plugin_call c = {.op = PLUGIN_ENCODE,
+				.params = spec->params,
+				.n_params = spec->n_params,
+				.in = in,
+				.in_len = n,
+				.cap = max < SIZE_MAX ? (size_t)max : SIZE_MAX,
+				.to = out};
+
+	return p ? call(p, &c, e) : gone(spec->h5_id, e);
+}
+
+/* take_params - what a call gave into v. */
+static int take_params(const struct plugin_call *c, const uint32_t *v, uint32_t *params,
+		       uint32_t *ret_n)
+{
+	*ret_n = (uint32_t)(c->len / sizeof(*v));
+	if (*ret_n > 0)
+		memcpy(params, v, *ret_n * sizeof(*v));
+	return 0;
+}
+
+static int put_array(const struct codec_array *a, struct buf *out)
+{
+	struct plugin_array head = {.class = (uint32_t)a->class,
+				    .elem_size = a->elem_size,
+				    .rank = a->rank,
+				    .n_fill = a->fill ? a->elem_size : 0,
+				    .big_endian = a->big_endian};
+
+	buf_put(out, &head, sizeof(head));
+	buf_put(out, a->chunk, a->rank * sizeof(*a->chunk));
+	buf_put(out, a->fill, head.n_fill);
+	return buf_ok(out) ? 0 : -ENOMEM;
+}
+
+static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
+		   uint32_t *ret_n, struct err *e)
+{
+	const struct plugin *p = find(spec->h5_id);
+	uint32_t v[CODEC_PARAMS_MAX];
+	struct plugin_call c = {.op = PLUGIN_PREPARE,
+				.params = spec->params,
+				.n_params = spec->n_params,
+				.cap = sizeof(v),
+				.out = (uint8_t *)v};
+	struct buf array;
+	int rc;
+
+	if (!p)
+		return gone(spec->h5_id, e);
+	buf_init(&array, sizeof(struct plugin_array) + a->rank * sizeof(*a->chunk) +
+				 (size_t)a->elem_size);
+	rc = put_array(a, &array) < 0 ? err_nomem(e) : 0;
+	c.in = array.data;
+	c.in_len = array.len;
+	if (rc == 0)
+		rc = call(p, &c, e);
+	buf_release(&array);
+	return rc < 0 ? rc : take_params(&c, v, params, ret_n);
+}
+
+/* ---- Zarr ---- */
+
+/* from_text - the codec's own reading of its JSON. */
+static int from_text(const struct plugin *p, const char *text, uint32_t *params,
+		     uint32_t *ret_n, struct err *e)
+{
+	uint32_t v[CODEC_PARAMS_MAX];
+	struct plugin_call c = {.op = PLUGIN_FROM_JSON,
+				.in = (const uint8_t *)text,
+				.in_len = strlen(text) + 1,
+				.cap = sizeof(v),
+				.out = (uint8_t *)v};
+	int rc = call(p, &c, e);
+
+	return rc < 0 ? rc : take_params(&c, v, params, ret_n);
+}
+
+/* from_object - parameters as the user gave them, then as the filter wants them for the array. */
+static int from_object(json_t *v, const struct codec_array *array, uint32_t *params,
+		       uint32_t *ret_n, struct err *e)
+{
+	const char *id = json_string_value(json_object_get(v, "id"));
+	const struct codec_ops *ops = id ? plugin_find_zarr2(id, strlen(id)) : NULL;
+	const struct plugin *p = ops ? find(ops->h5_id) : NULL;
+	struct codec_spec spec = {.name = "", .params = params};
+	auto_free char *text = NULL;
+	int rc;
+
+	if (!p)
+		return err_set(e, -EBADMSG, "its JSON has no id of a plugin");
+	text = json_dumps(v, 0);
+	if (!text)
+		return err_nomem(e);
+	rc = from_text(p, text, params, ret_n, e);
+	if (rc < 0 || !array || !p->ops.prepare)
+		return rc;
+	spec.h5_id = p->ops.h5_id;
+	spec.n_params = *ret_n;
+	return prepare(&spec, array, params, ret_n, e);
+}
+
+static int from_zarr(const struct codec_conf *conf, uint32_t *params, uint32_t *ret_n,
+		     struct err *e)
+{
+	json_error_t error;
+	json_t *v;
+	int rc;
+
+	*ret_n = 0;
+	if (!conf->json)
+		return err_set(e, -EOPNOTSUPP, "a plugin's codec needs its JSON");
+	if (strlen(conf->json) > PLUGIN_JSON_MAX)
+		return err_set(e, -EBADMSG, "its JSON is too long");
+	v = json_loads(conf->json, JSON_REJECT_DUPLICATES, &error);
+	rc = v ? from_object(v, conf->array, params, ret_n, e)
+	       : err_set(e, -EBADMSG, "its JSON: %s", error.text);
+	json_decref(v);
+	return rc;
+}
+
+/* put_members - members of the codec's JSON but its id, written anew: the codec may have written
+ * anything. */
+static bool put_members(json_t *v, const char *codecid, struct buf *json)
+{
+	const char *id = json_string_value(json_object_get(v, "id"));
+	const char *name;
+	json_t *value;
+
+	if (!json_is_object(v) || (id && strcmp(id, codecid) != 0))
+		return false;
+	json_object_foreach(v, name, value)
+	{
+		json_t *key = json_string(name);
+		auto_free char *k = key ? json_dumps(key, JSON_ENCODE_ANY) : NULL;
+		auto_free char *text = json_dumps(value, JSON_ENCODE_ANY);
+
+		json_decref(key);
+		if (!k || !text)
+			return false;
+		if (strcmp(name, "id") != 0)
+			buf_printf(json, ", %s: %s", k, text);
+	}
+	return true;
+}
+
+/* zarr2_params - a codec that refuses leaves a document that cannot be written. */
+static void zarr2_params(const struct codec_spec *spec, size_t elem_size NZ_UNUSED,
+			 struct buf *json)
+{
+	const struct plugin *p = find(spec->h5_id);
+	struct plugin_call c = {.op = PLUGIN_TO_JSON,
+				.params = spec->params,
+				.n_params = spec->n_params,
+				.cap = PLUGIN_JSON_MAX};
+	json_t *v = NULL;
+	struct buf text;
+
+	buf_init(&text, PLUGIN_JSON_MAX);
+	c.to = &text;
+	if (p && call(p, &c, NULL) == 0)
+		v = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
+	if (!v || !put_members(v, p->codecid, json))
+		json->failed = true;
+	json_decref(v);
+	buf_release(&text);
+}
+
+/* Filters whose encoding changes elements, by intent. Source: registered filters,
+ * https://github.com/HDFGroup/hdf5_plugins/blob/master/docs/RegisteredFilterPlugins.md */
+static bool is_lossy(uint32_t h5_id)
+{
+	static const uint32_t ids[] = {32013 /* ZFP */,
+				       32014 /* FPZIP */,
+				       32017 /* SZ */,
+				       32019 /* JPEG */,
+				       32022 /* BitGroom */,
+				       32028 /* SPERR */,
+				       32032 /* BitRound */,
+				       32023 /* Granular BitRound */,
+				       32024 /* SZ3 */};
+
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+		if (ids[i] == h5_id)
+			return true;
+	return false;
+}
+
+void plugin_make_ops(struct plugin *p)
+{
+	struct codec_ops *ops = &p->ops;
+
+	*ops = (struct codec_ops){
+		.name = p->name,
+		.h5_id = ops->h5_id,
+		.zarr2_id = p->zarr2[0] ? p->zarr2 : NULL,
+		.compressor = true,
+		.lossy = is_lossy(ops->h5_id),
+		.origin = p->filter_lib,
+		.stored_max = stored_max,
+		.decode = p->can & PLUGIN_DECODES ? decode : NULL,
+		.encode = p->can & PLUGIN_ENCODES ? encode : NULL,
+		.prepare = p->can & (PLUGIN_CAN_APPLY | PLUGIN_SET_LOCAL | PLUGIN_MODIFY)
+				   ? prepare
+				   : NULL,
+		.from_zarr = p->can & PLUGIN_TO_HDF5 ? from_zarr : NULL,
+		.zarr2_params = p->can & PLUGIN_TO_CODEC ? zarr2_params : NULL,
+	};
+}

@@ -1,0 +1,186 @@
+/* plugin_scan.c - which libraries may be used as plugins.
+ *
+ * Whoever can write to a library, or to a directory on the way to it, can make this program run
+ * his code. So all of them belong to root or to us and nobody else may write to them; only a
+ * directory in which everybody owns his files (sticky, as the one for temporary files) may lie on
+ * the way. Nothing is loaded here. */
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "codecs/plugin/plugin_table.h"
+
+#define NOT_OURS "it belongs to another user"
+#define WRITABLE "others may write to it"
+#define DIR_NOT_OURS "a directory on the way to it belongs to another user"
+#define DIR_WRITABLE "others may write to a directory on the way to it"
+
+/* judge - one place on a path; last: what the path leads to. */
+static const char *judge(const struct stat *st, bool last)
+{
+	const bool ours = st->st_uid == 0 || st->st_uid == geteuid();
+
+	if (!ours)
+		return last ? NOT_OURS : DIR_NOT_OURS;
+	if (S_ISLNK(st->st_mode) || !(st->st_mode & (S_IWGRP | S_IWOTH)))
+		return NULL;
+	if (last)
+		return WRITABLE;
+	return st->st_mode & S_ISVTX ? NULL : DIR_WRITABLE;
+}
+
+/* distrust - every place on an absolute path; links are looked at themselves. */
+static const char *distrust(const char *path)
+{
+	char part[PATH_MAX];
+	struct stat st;
+
+	for (const char *p = path; p; p = strchr(p + 1, '/')) {
+		size_t n = p == path ? 1 : (size_t)(p - path);
+		const char *why;
+
+		if (n >= sizeof(part))
+			return "its path is too long";
+		memcpy(part, path, n);
+		part[n] = '\0';
+		if (lstat(part, &st) < 0)
+			return "it cannot be looked at";
+		why = judge(&st, false);
+		if (why)
+			return why;
+	}
+	return lstat(path, &st) < 0 ? "it cannot be looked at" : judge(&st, true);
+}
+
+const char *plugin_distrust(const char *path)
+{
+	return distrust(path);
+}
+
+/* add - takes path. */
+static int add(struct plugin_libs *l, char *path, const char *why)
+{
+	char *copy = why ? strdup(why) : NULL;
+
+	if (!path || (why && !copy) ||
+	    grow_array(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0) {
+		free(path);
+		free(copy);
+		return -ENOMEM;
+	}
+	l->v[l->n++] = (struct plugin_lib){.path = path, .why = copy};
+	return 0;
+}
+
+static bool seen(const struct plugin_libs *l, const char *path)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(l->v[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+static int add_file(struct plugin_libs *l, const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+	auto_free char *real = NULL;
+	struct stat st;
+	const char *why;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) >= sizeof(path))
+		return 0;
+	real = realpath(path, NULL);
+	if (!real || stat(real, &st) < 0)
+		return add(l, strdup(path), "it leads nowhere");
+	if (seen(l, real) || !S_ISREG(st.st_mode))
+		return 0;
+	if (l->n >= PLUGIN_LIBS_MAX)
+		return add(l, steal(&real), "there are too many libraries");
+	why = distrust(real);
+	return add(l, steal(&real), why);
+}
+
+static int is_library(const struct dirent *d)
+{
+	return fnmatch("lib*.so*", d->d_name, 0) == 0;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* add_dir - path: absolute, as it was given. */
+static int add_dir(struct plugin_libs *l, const char *path)
+{
+	auto_free char *real = realpath(path, NULL);
+	struct dirent **names = NULL;
+	const char *why;
+	int n, rc = 0;
+
+	if (!real)
+		return add(l, strdup(path),
+			   errno == ENOENT ? "there is no such directory"
+					   : "it cannot be looked at");
+	/* links on the way may lead elsewhere tomorrow, so that they count as well */
+	why = distrust(path);
+	if (!why)
+		why = distrust(real);
+	if (why)
+		return add(l, steal(&real), why);
+	n = scandir(real, &names, is_library, by_name);
+	if (n < 0)
+		return add(l, steal(&real), "it cannot be listed");
+	for (int i = 0; i < n; i++) {
+		if (rc == 0)
+			rc = add_file(l, real, names[i]->d_name);
+		free(names[i]);
+	}
+	free(names);
+	return rc;
+}
+
+static int add_named(struct plugin_libs *l, const char *from, const char *dir, size_t n)
+{
+	auto_free char *path = NULL;
+
+	if (n == 0)
+		return 0;
+	if (asprintf(&path, "%s%s%.*s", dir[0] == '/' ? "" : from, dir[0] == '/' ? "" : "/",
+		     (int)n, dir) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	return add_dir(l, path);
+}
+
+int plugin_scan(const char *dirs, const char *from, const char *last, struct plugin_libs *ret)
+{
+	int rc = 0;
+
+	*ret = (struct plugin_libs){0};
+	while (rc == 0 && dirs && *dirs) {
+		size_t n = strcspn(dirs, ":");
+
+		if (n < PATH_MAX)
+			rc = add_named(ret, from, dirs, n);
+		dirs += n + (dirs[n] == ':');
+	}
+	if (rc == 0 && last)
+		rc = add_named(ret, from, last, strlen(last));
+	return rc;
+}
+
+void plugin_libs_release(struct plugin_libs *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->v[i].path);
+		free(l->v[i].why);
+	}
+	free(l->v);
+	*l = (struct plugin_libs){0};
+}

@@ -1,0 +1,100 @@
+/* bit_pack_int.h - numbers of 1 to 64 bits one behind the other, the highest bit of each first, as
+ * HDF5's scale-offset and n-bit filters pack them. Nothing here checks lengths: callers know from
+ * the number of bits that everything is there. */
+#ifndef CODECS_SHUFFLE_BIT_PACK_INT_H
+#define CODECS_SHUFFLE_BIT_PACK_INT_H
+
+#include <string.h>
+
+#include "base/core/util.h"
+
+static inline uint64_t bits_be64(uint64_t v)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	return v;
+#else
+	return __builtin_bswap64(v);
+#endif
+}
+
+/* bits_in - bits that are read: `at` is the next one. */
+struct bits_in {
+	const uint8_t *p;
+	size_t len; /* bytes */
+	uint64_t at;
+};
+
+/* bits_word - 64 bits from bit `at`; those behind the end are 0. */
+static inline uint64_t bits_word(const struct bits_in *b, uint64_t at)
+{
+	size_t byte = (size_t)(at / 8), left = b->len - byte;
+	unsigned int skip = (unsigned int)(at % 8);
+	uint8_t tail[9] = {0};
+	uint64_t w;
+
+	memcpy(tail, b->p + byte, left < sizeof(tail) ? left : sizeof(tail));
+	memcpy(&w, tail, sizeof(w));
+	return bits_be64(w) << skip | (uint64_t)tail[8] >> (8 - skip);
+}
+
+/* bits_get - the next `count` numbers of n (1 .. 64) bits. */
+static inline void bits_get(struct bits_in *b, unsigned int n, uint64_t *v, size_t count)
+{
+	const uint64_t safe = b->len > 9 ? 8 * (uint64_t)(b->len - 9) : 0;
+	uint64_t at = b->at;
+	size_t i = 0;
+
+	for (; i < count && at < safe; i++, at += n) {
+		const uint8_t *p = b->p + at / 8;
+		uint64_t w;
+
+		memcpy(&w, p, sizeof(w));
+		v[i] = (bits_be64(w) << at % 8 | (uint64_t)p[8] >> (8 - at % 8)) >> (64 - n);
+	}
+	for (; i < count; i++, at += n)
+		v[i] = bits_word(b, at) >> (64 - n);
+	b->at = at;
+}
+
+/* bits_out - bits that are written: `have` of them wait in acc, the first one highest. */
+struct bits_out {
+	uint8_t *p;
+	uint64_t acc;
+	unsigned int have; /* < 64 */
+};
+
+/* bits_put - `count` numbers of n (1 .. 64) bits; their higher bits must be 0. */
+static inline void bits_put(struct bits_out *b, unsigned int n, const uint64_t *v, size_t count)
+{
+	uint64_t acc = b->acc, full;
+	unsigned int have = b->have;
+
+	for (size_t i = 0; i < count; i++) {
+		unsigned int room = 64 - have;
+
+		if (n < room) {
+			have += n;
+			acc |= v[i] << (64 - have);
+			continue;
+		}
+		full = bits_be64(acc | v[i] >> (n - room));
+		memcpy(b->p, &full, sizeof(full));
+		b->p += sizeof(full);
+		have = n - room;
+		acc = have ? v[i] << (64 - have) : 0;
+	}
+	b->acc = acc;
+	b->have = have;
+}
+
+/* bits_end - write what waits, the last byte filled with zeros. Returns the end of it. */
+static inline uint8_t *bits_end(struct bits_out *b)
+{
+	for (; b->have > 0; b->have -= b->have < 8 ? b->have : 8) {
+		*b->p++ = (uint8_t)(b->acc >> 56);
+		b->acc <<= 8;
+	}
+	return b->p;
+}
+
+#endif

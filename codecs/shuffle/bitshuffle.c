@@ -1,0 +1,380 @@
+/* bitshuffle.c - planes of bits in blocks, each compressed with LZ4 or Zstandard, or not.
+ *
+ * Uncompressed the blocks stand one behind the other. Compressed they follow a head of 12 bytes
+ * (the length of all elements in 8, that of a block in 4) and each has its stored length in 4
+ * bytes in front; all big-endian. The last block may be shorter; up to seven elements that are
+ * left behind it are copied as they are.
+ *
+ * Parameters are those of the HDF5 filter: its version in two, bytes of an element, elements of a
+ * block (0: what suits), compressor, level of Zstandard.
+ *
+ * Spec: https://github.com/kiyo-masui/bitshuffle (README, src/bshuf_h5filter.c). */
+#include "codecs/shuffle/bitplanes_int.h"
+#include "codecs/core/codec_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <lz4.h>
+#include <string.h>
+#include <zstd.h>
+
+#define HEAD ((size_t)12)
+#define SIZE_BYTES ((size_t)4)
+#define MULTIPLE 8u       /* elements */
+#define BLOCK_BYTES 8192u /* of a block that suits */
+#define BLOCK_MIN 128u    /* elements of one that suits */
+#define ZSTD_MAGIC 0xfd2fb528u
+#define VERSION_MAJOR 0 /* the first with Zstandard */
+#define VERSION_MINOR 4
+#define USER_MAX 8 /* parameters */
+
+enum { P_MAJOR, P_MINOR, P_SIZE, P_BLOCK, P_COMPRESSOR, P_LEVEL };
+enum compressor { NONE = 0, LZ4 = 2, ZSTD = 3 };
+
+/* form - what the parameters say. */
+struct form {
+	size_t size;  /* bytes of an element */
+	size_t block; /* elements, a multiple of 8 */
+	uint32_t compressor;
+	int level;
+};
+
+static uint32_t parameter(const struct codec_spec *spec, uint32_t i)
+{
+	return spec->n_params > i ? spec->params[i] : 0;
+}
+
+/* form_of - returns 0, or `code` when there cannot be such a form. */
+static int form_of(const struct codec_spec *spec, struct form *ret, int code, struct err *e)
+{
+	*ret = (struct form){.size = parameter(spec, P_SIZE),
+			     .block = parameter(spec, P_BLOCK),
+			     .compressor = parameter(spec, P_COMPRESSOR),
+			     .level = (int)codec_level(spec, P_LEVEL, ZSTD_minCLevel(),
+						       ZSTD_maxCLevel(), 0)};
+	if (ret->size == 0)
+		return err_set(e, code, "bitshuffle: elements of 0 bytes");
+	if (ret->block == 0) {
+		ret->block = BLOCK_BYTES / ret->size / MULTIPLE * MULTIPLE;
+		if (ret->block < BLOCK_MIN)
+			ret->block = BLOCK_MIN;
+	}
+	if (ret->block % MULTIPLE)
+		return err_set(e, code, "bitshuffle: blocks of %zu elements", ret->block);
+	if (ret->compressor != NONE && ret->compressor != LZ4 && ret->compressor != ZSTD)
+		return err_set(e, code, "bitshuffle: compressor %" PRIu32, ret->compressor);
+	return 0;
+}
+
+/* at_most - elements of the largest of the blocks that n elements have. */
+static size_t at_most(const struct form *f, size_t n)
+{
+	return f->block < n ? f->block : n / MULTIPLE * MULTIPLE;
+}
+
+static uint64_t get_be(const uint8_t *p, size_t n)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < n; i++)
+		v = v << 8 | p[i];
+	return v;
+}
+
+static void put_be(uint8_t *p, uint64_t v, size_t n)
+{
+	while (n-- > 0) {
+		p[n] = (uint8_t)v;
+		v >>= 8;
+	}
+}
+
+/* ---- without compression ---- */
+
+typedef void turn_fn(size_t size, size_t n, const uint8_t *in, uint8_t *out, uint8_t *room);
+
+/* turn_blocks - all n elements, in either direction; 0 or -ENOMEM. */
+static int turn_blocks(struct codec_scratch *s, const struct form *f, turn_fn *turn, size_t n,
+		       const uint8_t *in, uint8_t *out, struct err *e)
+{
+	const size_t most = at_most(f, n);
+	uint8_t *room = codec_scratch_get(s, CODEC_SCRATCH_OWN, bitplanes_room(f->size, most));
+
+	if (!room)
+		return err_nomem(e);
+	for (size_t m; n >= MULTIPLE; n -= m) {
+		m = at_most(f, n);
+		turn(f->size, m, in, out, room);
+		in += m * f->size;
+		out += m * f->size;
+	}
+	if (n > 0)
+		memcpy(out, in, n * f->size);
+	return 0;
+}
+
+/* ---- decoding ---- */
+
+/* unpack - one stored block to exactly n bytes. */
+static int unpack(struct codec_scratch *s, const struct form *f, const uint8_t *in,
+		  size_t stored, uint8_t *out, size_t n, struct err *e)
+{
+	if (f->compressor == LZ4 && stored <= INT_MAX && n <= INT_MAX) {
+		int got =
+			LZ4_decompress_safe((const char *)in, (char *)out, (int)stored, (int)n);
+
+		if (got >= 0 && (size_t)got == n)
+			return 0;
+	}
+	if (f->compressor == ZSTD && stored >= SIZE_BYTES && codec_le32(in) == ZSTD_MAGIC) {
+		struct ZSTD_DCtx_s *zstd = codec_zstd_decoder(s);
+
+		if (!zstd)
+			return err_nomem(e);
+		if (ZSTD_decompressDCtx(zstd, out, n, in, stored) == n)
+			return 0;
+	}
+	return err_set(e, -EBADMSG, "bitshuffle: block of %zu bytes does not decode to %zu",
+		       stored, n);
+}
+
+/* undo_blocks - n elements out of stored blocks. */
+static int undo_blocks(struct codec_scratch *s, const struct form *f, const uint8_t *in,
+		       size_t in_len, uint8_t *out, size_t n, struct err *e)
+{
+	const size_t most = at_most(f, n), bytes = most * f->size; /* within n * size */
+	uint8_t *rows =
+		codec_scratch_get(s, CODEC_SCRATCH_OWN, bytes + bitplanes_room(f->size, most));
+
+	if (!rows)
+		return err_nomem(e);
+	for (size_t m, stored; n >= MULTIPLE; n -= m) {
+		int rc;
+
+		m = at_most(f, n);
+		stored = in_len >= SIZE_BYTES ? (size_t)get_be(in, SIZE_BYTES) : 0;
+		if (in_len < SIZE_BYTES || stored > in_len - SIZE_BYTES)
+			return err_set(e, -EBADMSG,
+				       "bitshuffle: block of %zu bytes, %zu are left", stored,
+				       in_len);
+		rc = unpack(s, f, in + SIZE_BYTES, stored, rows, m * f->size, e);
+		if (rc)
+			return rc;
+		bitplanes_join(f->size, m, rows, out, rows + bytes);
+		in += SIZE_BYTES + stored;
+		in_len -= SIZE_BYTES + stored;
+		out += m * f->size;
+	}
+	if (in_len < n * f->size)
+		return err_set(e, -EBADMSG, "bitshuffle: %zu bytes are missing at the end",
+			       n * f->size - in_len);
+	if (n > 0)
+		memcpy(out, in, n * f->size);
+	return 0;
+}
+
+/* head - the length of the elements; a block has that of the head, whatever the parameters say. */
+static int head(struct form *f, const uint8_t *in, size_t in_len, uint64_t *ret, struct err *e)
+{
+	uint64_t block;
+
+	if (in_len < HEAD)
+		return err_set(e, -EBADMSG, "bitshuffle: length %zu is less than %zu", in_len,
+			       HEAD);
+	*ret = get_be(in, 8);
+	block = get_be(in + 8, 4);
+	if (block == 0 || block % (MULTIPLE * (uint64_t)f->size))
+		return err_set(e, -EBADMSG, "bitshuffle: blocks of %" PRIu64 " bytes", block);
+	f->block = (size_t)block / f->size;
+	return 0;
+}
+
+static int decode(struct codec_scratch *s, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	uint64_t total = in_len;
+	struct form f;
+	int rc = form_of(spec, &f, -EBADMSG, e);
+
+	if (!rc && f.compressor != NONE)
+		rc = head(&f, in, in_len, &total, e);
+	if (rc)
+		return rc;
+	if (total > cap)
+		return err_set(e, -ERANGE,
+			       "bitshuffle: content of %" PRIu64 " bytes exceeds %zu", total,
+			       cap);
+	if (total % f.size)
+		return err_set(e, -EBADMSG,
+			       "bitshuffle: %" PRIu64 " bytes are no elements of %zu bytes",
+			       total, f.size);
+	*ret_len = (size_t)total;
+	if (f.compressor == NONE)
+		return turn_blocks(s, &f, bitplanes_join, (size_t)total / f.size, in, out, e);
+	return undo_blocks(s, &f, in + HEAD, in_len - HEAD, out, (size_t)total / f.size, e);
+}
+
+/* ---- encoding ---- */
+
+/* pack - one block of n bytes, appended with its length in front. */
+static int pack(ZSTD_CCtx *zstd, const struct form *f, const uint8_t *in, size_t n,
+		struct buf *out, struct err *e)
+{
+	size_t start = out->len, bound, got;
+	uint8_t *p;
+
+	if (f->compressor == LZ4 && n > LZ4_MAX_INPUT_SIZE)
+		return err_set(e, -ERANGE, "bitshuffle: block of %zu bytes exceeds %d", n,
+			       LZ4_MAX_INPUT_SIZE);
+	bound = zstd ? ZSTD_compressBound(n) : (size_t)LZ4_compressBound((int)n);
+	p = buf_grow(out, SIZE_BYTES + bound);
+	if (!p)
+		return err_nomem(e);
+	if (zstd) {
+		got = ZSTD_compressCCtx(zstd, p + SIZE_BYTES, bound, in, n, f->level);
+		got = ZSTD_isError(got) ? 0 : got;
+	} else {
+		got = (size_t)LZ4_compress_default((const char *)in, (char *)p + SIZE_BYTES,
+						   (int)n, (int)bound);
+	}
+	if (got == 0 || got > UINT32_MAX)
+		return err_set(e, -EIO, "bitshuffle: block of %zu bytes was not encoded", n);
+	put_be(p, got, SIZE_BYTES);
+	out->len = start + SIZE_BYTES + got;
+	return 0;
+}
+
+/* do_blocks - n elements as stored blocks. */
+static int do_blocks(struct codec_scratch *s, ZSTD_CCtx *zstd, const struct form *f,
+		     const uint8_t *in, size_t n, struct buf *out, struct err *e)
+{
+	const size_t most = at_most(f, n), bytes = most * f->size;
+	uint8_t *rows =
+		codec_scratch_get(s, CODEC_SCRATCH_OWN, bytes + bitplanes_room(f->size, most));
+
+	if (!rows)
+		return err_nomem(e);
+	for (size_t m; n >= MULTIPLE; n -= m) {
+		int rc;
+
+		m = at_most(f, n);
+		bitplanes_split(f->size, m, in, rows, rows + bytes);
+		rc = pack(zstd, f, rows, m * f->size, out, e);
+		if (rc)
+			return rc;
+		in += m * f->size;
+	}
+	if (n > 0)
+		buf_put(out, in, n * f->size);
+	return 0;
+}
+
+static int encode_packed(struct codec_scratch *s, const struct form *f, const uint8_t *in,
+			 size_t n, struct buf *out, struct err *e)
+{
+	size_t start = out->len, block;
+	ZSTD_CCtx *zstd = NULL;
+	uint8_t *p;
+	int rc;
+
+	if (ckd_mul(&block, f->block, f->size) || block > UINT32_MAX)
+		return err_set(e, -EOPNOTSUPP, "bitshuffle: blocks exceed %u bytes",
+			       UINT32_MAX);
+	p = buf_grow(out, HEAD);
+	if (p && f->compressor == ZSTD)
+		zstd = codec_zstd_encoder(s);
+	if (!p || (f->compressor == ZSTD && !zstd)) {
+		out->len = start;
+		return err_nomem(e);
+	}
+	put_be(p, n, 8);
+	put_be(p + 8, block, 4);
+	rc = do_blocks(s, zstd, f, in, n / f->size, out, e);
+	if (zstd)
+		codec_zstd_encoded(s);
+	if (rc)
+		out->len = start;
+	return rc;
+}
+
+static int encode(struct codec_scratch *s, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
+{
+	size_t start = out->len;
+	struct form f;
+	uint8_t *p;
+	int rc = form_of(spec, &f, -EOPNOTSUPP, e);
+
+	if (rc)
+		return rc;
+	if (n % f.size) /* which readers refuse */
+		return err_set(e, -EOPNOTSUPP,
+			       "bitshuffle: %zu bytes are no elements of %zu bytes", n, f.size);
+	if (f.compressor != NONE)
+		return encode_packed(s, &f, in, n, out, e);
+	if (n == 0)
+		return 0;
+	p = buf_grow(out, n);
+	rc = p ? turn_blocks(s, &f, bitplanes_split, n / f.size, in, p, e) : err_nomem(e);
+	if (rc)
+		out->len = start;
+	return rc;
+}
+
+/* stored_max - of each block: its length in front, and what a compressor adds to it. */
+static uint64_t stored_max(const struct codec_spec *spec, uint64_t n)
+{
+	struct form f;
+	uint64_t r = codec_packed_max(spec, n), blocks;
+
+	if (form_of(spec, &f, -EBADMSG, NULL) || f.compressor == NONE)
+		return n;
+	blocks = n / ((uint64_t)f.block * f.size) + 1;
+	return r == 0 || ckd_mul(&blocks, blocks, (uint64_t)100) || ckd_add(&r, r, blocks) ? 0
+											   : r;
+}
+
+/* stored - whether the parameters are those that prepare gave, as h5repack hands them over again:
+ * more than a user has, or three of which the second is no compressor. */
+static bool stored(const struct codec_spec *spec, uint32_t elem_size)
+{
+	const uint32_t second = parameter(spec, P_MINOR);
+
+	return spec->n_params >= P_BLOCK && spec->params[P_MAJOR] == 0 &&
+	       spec->params[P_SIZE] == elem_size &&
+	       (spec->n_params > P_BLOCK ||
+		(second != NONE && second != LZ4 && second != ZSTD));
+}
+
+/* prepare - as the filter's own set_local: three parameters go in front of the user's. */
+static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
+		   uint32_t *ret_n, struct err *e)
+{
+	const uint32_t skip = stored(spec, a->elem_size) ? P_BLOCK : 0;
+	const uint32_t n = spec->n_params - skip;
+	const struct codec_spec made = {
+		.h5_id = spec->h5_id, .n_params = P_BLOCK + n, .params = params};
+	struct form f;
+
+	if (n > USER_MAX)
+		return err_set(e, -EINVAL, "bitshuffle: more than %d parameters", USER_MAX);
+	params[P_MAJOR] = VERSION_MAJOR;
+	params[P_MINOR] = VERSION_MINOR;
+	params[P_SIZE] = a->elem_size;
+	for (uint32_t i = 0; i < n; i++)
+		params[P_BLOCK + i] = spec->params[skip + i];
+	*ret_n = made.n_params;
+	return form_of(&made, &f, -EINVAL, e);
+}
+
+const struct codec_ops codec_bitshuffle = {
+	.name = "bitshuffle",
+	.h5_id = CODEC_BITSHUFFLE,
+	.prepare = prepare,
+	.stored_max = stored_max,
+	.decode = decode,
+	.encode = encode,
+};

@@ -1,0 +1,426 @@
+/* nbit.c - HDF5's n-bit: of integers and floats only the bits that their types use, one behind the
+ * other; the bits of gaps and padding are left out and read as 0. What is neither, and in whole
+ * bytes, is packed as it is. Where all numbers use all bits nothing is done at all.
+ *
+ * Parameters: their number; whether nothing is done; elements of a chunk; the type. A type is a
+ * class, a size in bytes, and of atoms byte order (1: big-endian), bits and the lowest one's
+ * number; of arrays the type of their elements; of compounds the number of members, and of each
+ * the offset and the type.
+ * Spec: H5Pset_nbit in the HDF5 reference manual; H5Z__set_local_nbit. */
+#include "codecs/shuffle/bit_pack_int.h"
+#include "codecs/numeric/num_convert.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+enum { P_COUNT_ALL, P_NOTHING, P_COUNT, P_CLASS, P_SIZE };
+enum { ATOM = 1, ARRAY, COMPOUND, OPAQUE };
+
+#define DEPTH_MAX 32
+#define N_ATOM 4 /* parameters of an atom behind its class */
+
+/* ---- checking: everything that packing relies on ---- */
+
+/* reader - a cursor over the parameters of a type. */
+struct reader {
+	const uint32_t *p;
+	uint32_t n, at;
+	/* the type read last ends in an array of arrays or compounds. HDF5 forgets where it was
+	 * behind one of these, and damages what follows when it writes. */
+	bool astray;
+	struct err *e;
+};
+
+static int wrong(struct reader *r, const char *what)
+{
+	return err_set(r->e, -EBADMSG, "nbit: %s at parameter %" PRIu32, what, r->at);
+}
+
+/* have - whether n more parameters are there. */
+static bool have(const struct reader *r, uint32_t n)
+{
+	return r->n - r->at >= n;
+}
+
+static int measure(struct reader *r, uint32_t class, unsigned int depth, uint64_t *ret_bits);
+
+static int measure_atom(struct reader *r, uint64_t *ret_bits)
+{
+	const uint32_t *p = r->p + r->at;
+
+	if (!have(r, N_ATOM))
+		return wrong(r, "an atom is cut off");
+	if (p[0] == 0 || p[1] > 1 || p[2] == 0 || (uint64_t)p[2] + p[3] > 8 * (uint64_t)p[0])
+		return wrong(r, "an atom has other bits than its bytes");
+	*ret_bits = p[2];
+	r->at += N_ATOM;
+	return 0;
+}
+
+static int measure_array(struct reader *r, unsigned int depth, uint64_t *ret_bits)
+{
+	uint32_t total, class, size;
+	int rc;
+
+	if (!have(r, 3))
+		return wrong(r, "an array is cut off");
+	total = r->p[r->at++];
+	class = r->p[r->at++];
+	size = r->p[r->at];
+	if (total == 0 || size == 0 || total % size != 0)
+		return wrong(r, "an array is no whole number of elements");
+	rc = measure(r, class, depth, ret_bits);
+	if (class == ARRAY || class == COMPOUND)
+		r->astray = true;
+	if (!rc)
+		*ret_bits *= total / size; /* at most 8 times as many bits as bytes */
+	return rc;
+}
+
+static int measure_compound(struct reader *r, unsigned int depth, uint64_t *ret_bits)
+{
+	uint32_t left, size, n;
+	uint64_t bits, sum = 0;
+	int rc;
+
+	if (!have(r, 2))
+		return wrong(r, "a compound is cut off");
+	left = size = r->p[r->at++];
+	n = r->p[r->at++];
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t offset, class, bytes;
+
+		if (r->astray)
+			return err_set(r->e, -EOPNOTSUPP,
+				       "nbit: members behind an array of arrays or compounds");
+		if (!have(r, 3))
+			return wrong(r, "a member is cut off");
+		offset = r->p[r->at++];
+		class = r->p[r->at++];
+		bytes = r->p[r->at];
+		if (bytes == 0 || bytes > left || offset > size - bytes)
+			return wrong(r, "a member is outside of its compound");
+		left -= bytes;
+		rc = measure(r, class, depth, &bits);
+		if (rc)
+			return rc;
+		sum += bits;
+	}
+	*ret_bits = sum;
+	return 0;
+}
+
+/* measure - check the type of this class that the cursor is at, and pass it; *ret_bits: of one
+ * value, at most 8 times its size. */
+static int measure(struct reader *r, uint32_t class, unsigned int depth, uint64_t *ret_bits)
+{
+	if (depth == 0)
+		return err_set(r->e, -EOPNOTSUPP, "nbit: types nested more than %d deep",
+			       DEPTH_MAX);
+	switch (class) {
+	case ATOM:
+		return measure_atom(r, ret_bits);
+	case ARRAY:
+		return measure_array(r, depth - 1, ret_bits);
+	case COMPOUND:
+		return measure_compound(r, depth - 1, ret_bits);
+	case OPAQUE:
+		if (!have(r, 1) || r->p[r->at] == 0)
+			return wrong(r, "bytes without a size");
+		*ret_bits = 8 * (uint64_t)r->p[r->at++];
+		return 0;
+	default:
+		return wrong(r, "an unknown class");
+	}
+}
+
+/* nbit - the parameters, checked. */
+struct nbit {
+	bool nothing; /* is done */
+	uint64_t n;   /* elements */
+	uint32_t size;
+	uint64_t bits; /* of all elements */
+};
+
+static int nbit_of(const struct codec_spec *spec, struct nbit *ret, struct err *e)
+{
+	const uint32_t *p = spec->params;
+	struct reader r = {.p = p, .n = spec->n_params, .at = P_SIZE, .e = e};
+	uint64_t bits;
+	int rc;
+
+	if (spec->n_params <= P_NOTHING || p[P_COUNT_ALL] != spec->n_params)
+		return err_set(e, -EBADMSG, "nbit: number of parameters %" PRIu32,
+			       spec->n_params);
+	*ret = (struct nbit){.nothing = p[P_NOTHING] != 0};
+	if (ret->nothing)
+		return 0;
+	if (spec->n_params <= P_SIZE || p[P_SIZE] == 0 || p[P_CLASS] == OPAQUE)
+		return err_set(e, -EBADMSG, "nbit: the parameters have no type to pack");
+	rc = measure(&r, p[P_CLASS], DEPTH_MAX, &bits);
+	if (rc)
+		return rc;
+	ret->n = p[P_COUNT];
+	ret->size = p[P_SIZE];
+	if (ckd_mul(&ret->bits, ret->n, bits))
+		return err_set(e, -EBADMSG, "nbit: %" PRIu64 " elements are too many", ret->n);
+	return 0;
+}
+
+/* ---- packing and unpacking ---- */
+
+/* job - one chunk: `in` is unpacked to `to`, or `from` is packed to `out`. */
+struct job {
+	const uint32_t *p;
+	bool packs;
+	const uint8_t *from;
+	uint8_t *to;
+	struct bits_in in;
+	struct bits_out out;
+};
+
+struct atom {
+	uint32_t size, bits, low; /* low: the number of the lowest bit */
+	bool big;
+};
+
+static struct atom atom_of(const uint32_t *p)
+{
+	return (struct atom){.size = p[0], .bits = p[2], .low = p[3], .big = p[1] == 1};
+}
+
+static uint64_t ones(uint32_t bits)
+{
+	return UINT64_MAX >> (64 - bits);
+}
+
+/* words - n atoms of 1, 2, 4 or 8 bytes. */
+static void words(struct job *j, const struct atom *a, size_t pos, size_t n)
+{
+	const struct np_type type = {NP_UINT, a->size, a->big};
+	const uint64_t mask = ones(a->bits);
+	uint64_t v[NP_BLOCK];
+
+	for (size_t i = 0, m; i < n; i += m, pos += m * a->size) {
+		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+		if (j->packs) {
+			np_load_bits(type, j->from + pos, m, v);
+			for (size_t k = 0; k < m; k++)
+				v[k] = v[k] >> a->low & mask;
+			bits_put(&j->out, a->bits, v, m);
+		} else {
+			bits_get(&j->in, a->bits, v, m);
+			for (size_t k = 0; k < m; k++)
+				v[k] <<= a->low;
+			np_store_bits(type, false, v, m, j->to + pos);
+		}
+	}
+}
+
+/* bytewise - one atom of any size: from its highest byte with bits to the lowest one. */
+static void bytewise(struct job *j, const struct atom *a, size_t pos)
+{
+	const uint64_t end = (uint64_t)a->low + a->bits;
+
+	for (uint64_t b = (end + 7) / 8; b-- > a->low / 8;) {
+		uint32_t lo = b == a->low / 8 ? a->low % 8 : 0;
+		uint32_t hi = end - 8 * b < 8 ? (uint32_t)(end - 8 * b) : 8;
+		size_t at = pos + (size_t)(a->big ? a->size - 1 - b : b);
+		uint64_t v;
+
+		if (j->packs) {
+			v = j->from[at] >> lo & ones(hi - lo);
+			bits_put(&j->out, hi - lo, &v, 1);
+		} else {
+			bits_get(&j->in, hi - lo, &v, 1);
+			j->to[at] = (uint8_t)(v << lo);
+		}
+	}
+}
+
+static void atoms(struct job *j, const struct atom *a, size_t pos, size_t n)
+{
+	if (a->size == 1 || a->size == 2 || a->size == 4 || a->size == 8) {
+		words(j, a, pos, n);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		bytewise(j, a, pos + i * a->size);
+}
+
+/* opaque - n bytes. */
+static void opaque(struct job *j, size_t pos, uint32_t n)
+{
+	const struct atom bytes = {.size = 1, .bits = 8};
+
+	words(j, &bytes, pos, n);
+}
+
+/* run - one value of a type of this class, its parameters at `at`, its bytes at pos. Returns where
+ * the next type's parameters are. */
+static uint32_t run(struct job *j, uint32_t class, uint32_t at, size_t pos);
+
+static uint32_t run_array(struct job *j, uint32_t at, size_t pos)
+{
+	uint32_t total = j->p[at], class = j->p[at + 1], size = j->p[at + 2], end = 0;
+	struct atom a;
+
+	at += 2;
+	if (class == ATOM) {
+		a = atom_of(j->p + at);
+		atoms(j, &a, pos, total / size);
+		return at + N_ATOM;
+	}
+	if (class == OPAQUE) {
+		opaque(j, pos, total);
+		return at + 1;
+	}
+	for (uint32_t i = 0; i < total / size; i++)
+		end = run(j, class, at, pos + (size_t)i * size);
+	return end;
+}
+
+static uint32_t run(struct job *j, uint32_t class, uint32_t at, size_t pos)
+{
+	uint32_t n;
+	struct atom a;
+
+	switch (class) {
+	case ATOM:
+		a = atom_of(j->p + at);
+		atoms(j, &a, pos, 1);
+		return at + N_ATOM;
+	case ARRAY:
+		return run_array(j, at, pos);
+	case COMPOUND:
+		n = j->p[at + 1];
+		at += 2;
+		for (uint32_t i = 0; i < n; i++)
+			at = run(j, j->p[at + 1], at + 2, pos + j->p[at]);
+		return at;
+	default:
+		opaque(j, pos, j->p[at]);
+		return at + 1;
+	}
+}
+
+static void run_all(struct job *j, const struct nbit *nb)
+{
+	struct atom a;
+
+	if (j->p[P_CLASS] == ATOM) {
+		a = atom_of(j->p + P_SIZE);
+		atoms(j, &a, 0, (size_t)nb->n);
+		return;
+	}
+	for (size_t i = 0; i < nb->n; i++)
+		(void)run(j, j->p[P_CLASS], P_SIZE, i * nb->size);
+}
+
+static int copy(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap, size_t *ret_len,
+		struct err *e)
+{
+	if (in_len > cap)
+		return err_set(e, -ERANGE, "nbit: length %zu exceeds %zu", in_len, cap);
+	if (in_len > 0)
+		memcpy(out, in, in_len);
+	*ret_len = in_len;
+	return 0;
+}
+
+static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	struct job j = {.p = spec->params, .to = out, .in = {in, in_len, 0}};
+	struct nbit nb;
+	int rc = nbit_of(spec, &nb, e);
+
+	if (rc)
+		return rc;
+	if (nb.nothing)
+		return copy(in, in_len, out, cap, ret_len, e);
+	if (nb.n > cap / nb.size)
+		return err_set(e, -ERANGE,
+			       "nbit: %" PRIu64 " elements of %" PRIu32 " bytes exceed %zu",
+			       nb.n, nb.size, cap);
+	if (nb.bits / 8 + (nb.bits % 8 != 0) > in_len)
+		return err_set(e, -EBADMSG, "nbit: %" PRIu64 " bits in %zu bytes", nb.bits,
+			       in_len);
+	*ret_len = (size_t)nb.n * nb.size;
+	if (*ret_len > 0)
+		memset(out, 0, *ret_len);
+	run_all(&j, &nb);
+	return 0;
+}
+
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
+{
+	struct job j = {.p = spec->params, .packs = true, .from = in};
+	struct nbit nb;
+	uint64_t packed;
+	uint8_t *p;
+
+	if (nbit_of(spec, &nb, NULL))
+		return err_set(e, -EOPNOTSUPP, "nbit: its parameters are not valid");
+	if (nb.nothing) {
+		if (n > 0)
+			buf_put(out, in, n);
+		return buf_ok(out) ? 0 : err_nomem(e);
+	}
+	if (n % nb.size != 0 || n / nb.size != nb.n)
+		return err_set(e, -EOPNOTSUPP,
+			       "nbit: %zu bytes are not %" PRIu64 " elements of %" PRIu32, n,
+			       nb.n, nb.size);
+	packed = nb.bits / 8 + 1;
+	p = packed <= SIZE_MAX ? buf_grow(out, (size_t)packed) : NULL;
+	if (!p)
+		return err_nomem(e);
+	p[packed - 1] = 0; /* not every last byte has bits */
+	j.out.p = p;
+	run_all(&j, &nb);
+	(void)bits_end(&j.out);
+	return 0;
+}
+
+static uint64_t stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
+{
+	uint64_t r;
+
+	return ckd_add(&r, n, (uint64_t)1) ? 0 : r;
+}
+
+/* prepare - types of arrays here use all their bits, so that nothing is done. */
+static int prepare(const struct codec_spec *spec NZ_UNUSED, const struct codec_array *a,
+		   uint32_t *params, uint32_t *ret_n, struct err *e)
+{
+	bool number = a->class != CODEC_OTHER;
+	uint32_t n;
+
+	if (!codec_elements(a, &n))
+		return err_set(e, -EOPNOTSUPP, "nbit: a chunk has more than 2^32 elements");
+	*ret_n = number ? P_SIZE + N_ATOM : P_CLASS;
+	params[P_COUNT_ALL] = *ret_n;
+	params[P_NOTHING] = 1;
+	params[P_COUNT] = n;
+	if (!number)
+		return 0;
+	params[P_CLASS] = ATOM;
+	params[P_SIZE] = a->elem_size;
+	params[P_SIZE + 1] = a->big_endian && a->elem_size > 1;
+	params[P_SIZE + 2] = 8 * a->elem_size;
+	params[P_SIZE + 3] = 0;
+	return 0;
+}
+
+const struct codec_ops codec_nbit = {
+	.name = "nbit",
+	.h5_id = CODEC_NBIT,
+	.h5_stock = true,
+	.prepare = prepare,
+	.stored_max = stored_max,
+	.decode = decode,
+	.encode = encode,
+};

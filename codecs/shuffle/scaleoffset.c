@@ -1,0 +1,585 @@
+/* scaleoffset.c - HDF5's scale-offset: of each chunk the smallest number, and for each element its
+ * distance from that in as few bits as the largest one needs. Integers lose nothing unless the
+ * user sets the number of bits; of floats, a number of decimal digits behind the point is kept.
+ * Elements equal to the fill value are stored as ones in all bits.
+ *
+ * Stored: the number of bits (4 bytes, little-endian), the length of the minimum (8), the minimum
+ * (8 bytes), 8 zeros, then the packed elements and 1 to 8 zero bits more. Elements that need all
+ * their bits follow as they are, little-endian. With as many bits as the type has set by the user
+ * nothing is done at all.
+ *
+ * Floats are computed in their own precision, step by step as libhdf5 1.10 does it: both give the
+ * same bits.
+ *
+ * Parameters (20): type of scaling, its factor, elements of a chunk, class, size, sign, byte
+ * order, whether there is a fill value, its bytes.
+ * Spec: H5Pset_scaleoffset in the HDF5 reference manual; H5Z__set_local_scaleoffset. */
+#include "codecs/shuffle/bit_pack_int.h"
+#include "codecs/numeric/num_convert.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+
+enum {
+	P_SCALING,
+	P_FACTOR,
+	P_COUNT,
+	P_CLASS,
+	P_SIZE,
+	P_SIGN,
+	P_ORDER,
+	P_HAS_FILL,
+	P_FILL,
+	P_N = 20
+};
+enum { DECIMAL_DIGITS = 0, INTEGERS = 2 };
+enum { CLASS_INT, CLASS_FLOAT };
+
+#define HEADER 21
+#define MIN_AT 5    /* of the minimum in it */
+#define MIN_BYTES 8 /* that are ever used of it */
+
+/* so - the parameters, checked. */
+struct so {
+	bool real;
+	bool as_it_is; /* nothing is done */
+	bool has_fill;
+	uint64_t fill;  /* its bits */
+	int32_t factor; /* bits of integers, 0 when they are counted; digits of floats */
+	uint64_t n;     /* elements */
+	struct np_type type;
+	unsigned int full; /* bits of an element */
+};
+
+static int bad(struct err *e, const char *what, uint32_t v)
+{
+	return err_set(e, -EBADMSG, "scaleoffset: %s %" PRIu32, what, v);
+}
+
+static int so_of(const struct codec_spec *spec, struct so *ret, struct err *e)
+{
+	const uint32_t *p = spec->params;
+	uint32_t size;
+
+	if (spec->n_params != P_N)
+		return bad(e, "number of parameters", spec->n_params);
+	size = p[P_SIZE];
+	if (size < 1 || size > UINT16_MAX)
+		return bad(e, "element size", size);
+	*ret = (struct so){.real = p[P_CLASS] == CLASS_FLOAT,
+			   .has_fill = p[P_HAS_FILL] == 1,
+			   .factor = (int32_t)p[P_FACTOR],
+			   .n = p[P_COUNT],
+			   .full = 8 * size};
+	if (p[P_CLASS] > CLASS_FLOAT)
+		return bad(e, "class", p[P_CLASS]);
+	if (p[P_SCALING] != (ret->real ? DECIMAL_DIGITS : INTEGERS))
+		return bad(e, "type of scaling", p[P_SCALING]);
+	ret->type = (struct np_type){p[P_SIGN] == 1 ? NP_INT : NP_UINT, size, p[P_ORDER] == 1};
+	if (!ret->real) {
+		if (ret->factor < 0)
+			ret->factor = 0;
+		if ((uint32_t)ret->factor > ret->full)
+			return bad(e, "number of bits", (uint32_t)ret->factor);
+		ret->as_it_is = (uint32_t)ret->factor == ret->full;
+	}
+	if (ret->as_it_is)
+		return 0;
+	if ((size != 4 && size != 8) && (ret->real || (size != 1 && size != 2)))
+		return bad(e, "element size", size);
+	if (!ret->real && p[P_SIGN] > 1) /* of floats it is whatever was in memory */
+		return bad(e, "sign", p[P_SIGN]);
+	ret->fill = p[P_FILL] | (size == 8 ? (uint64_t)p[P_FILL + 1] << 32 : 0);
+	if (size < 4)
+		ret->fill &= ((uint64_t)1 << ret->full) - 1;
+	return 0;
+}
+
+/* plain - the type of the elements' bits, big-endian or not. */
+static struct np_type plain(const struct so *so, bool big)
+{
+	return (struct np_type){NP_UINT, so->type.size, big};
+}
+
+static uint64_t ones(unsigned int bits)
+{
+	return bits < 64 ? ((uint64_t)1 << bits) - 1 : UINT64_MAX;
+}
+
+static float single_of(uint64_t bits)
+{
+	uint32_t low = (uint32_t)bits;
+	float v;
+
+	memcpy(&v, &low, sizeof(v));
+	return v;
+}
+
+static uint64_t bits_of_single(float v)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	return bits;
+}
+
+static double double_of(uint64_t bits)
+{
+	double v;
+
+	memcpy(&v, &bits, sizeof(v));
+	return v;
+}
+
+static uint64_t bits_of_double(double v)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	return bits;
+}
+
+/* ---- decoding ---- */
+
+/* undo_ints, undo_singles, undo_doubles - n codes become the bits of elements. none: the code of
+ * the fill value; more than any code when there is none. */
+static void undo_ints(const struct so *so, uint64_t min, uint64_t none, uint64_t *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		v[i] = v[i] == none ? so->fill : v[i] + min;
+}
+
+static void undo_singles(const struct so *so, uint64_t min, uint64_t none, uint64_t *v,
+			 size_t n)
+{
+	const float lo = single_of(min), scale = powf(10.0F, (float)so->factor);
+
+	for (size_t i = 0; i < n; i++) {
+		float scaled = (float)(int32_t)v[i] / scale;
+
+		v[i] = v[i] == none ? so->fill : bits_of_single(scaled + lo);
+	}
+}
+
+static void undo_doubles(const struct so *so, uint64_t min, uint64_t none, uint64_t *v,
+			 size_t n)
+{
+	const double lo = double_of(min), scale = pow(10.0, so->factor);
+
+	for (size_t i = 0; i < n; i++) {
+		double scaled = (double)(int64_t)v[i] / scale;
+
+		v[i] = v[i] == none ? so->fill : bits_of_double(scaled + lo);
+	}
+}
+
+/* unpack - n <= NP_BLOCK codes of `bits` < full bits, as elements' bits. */
+static void unpack(const struct so *so, unsigned int bits, uint64_t min, struct bits_in *in,
+		   size_t n, uint64_t *v)
+{
+	const uint64_t none = so->has_fill ? ones(bits) : UINT64_MAX;
+
+	if (bits > 0)
+		bits_get(in, bits, v, n);
+	else
+		memset(v, 0, n * sizeof(*v));
+	if (!so->real)
+		undo_ints(so, min, none, v, n);
+	else if (so->type.size == 4)
+		undo_singles(so, min, none, v, n);
+	else
+		undo_doubles(so, min, none, v, n);
+}
+
+/* header - what a chunk begins with: *ret_bits <= full. The rest is as long as that needs. */
+static int header(const struct so *so, const uint8_t *in, size_t in_len, unsigned int *ret_bits,
+		  uint64_t *ret_min, struct err *e)
+{
+	uint64_t need, min = 0;
+	uint32_t bits;
+
+	if (in_len < HEADER)
+		return err_set(e, -EBADMSG, "scaleoffset: length %zu is no header", in_len);
+	bits = codec_le32(in);
+	if (bits > so->full)
+		return err_set(e, -EBADMSG, "scaleoffset: %" PRIu32 " bits exceed %u", bits,
+			       so->full);
+	for (unsigned int i = 0; i < MIN_BYTES && i < in[MIN_AT - 1]; i++)
+		min |= (uint64_t)in[MIN_AT + i] << (8 * i);
+	need = (so->n * bits + 7) / 8; /* n < 2^32, bits <= 64 */
+	if (in_len - HEADER < need)
+		return err_set(e, -EBADMSG,
+			       "scaleoffset: %" PRIu64 " elements of %" PRIu32
+			       " bits in %zu bytes",
+			       so->n, bits, in_len - HEADER);
+	*ret_bits = bits;
+	*ret_min = min;
+	return 0;
+}
+
+static void decode_all(const struct so *so, unsigned int bits, uint64_t min, const uint8_t *in,
+		       size_t in_len, uint8_t *out)
+{
+	struct bits_in from = {in, in_len, 0};
+	const struct np_type to = plain(so, so->type.big);
+	uint64_t v[NP_BLOCK];
+	size_t n = (size_t)so->n;
+
+	if (bits == so->full) {
+		np_convert(plain(so, false), to, in, n, out);
+		return;
+	}
+	for (size_t i = 0, m; i < n; i += m, out += m * to.size) {
+		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+		unpack(so, bits, min, &from, m, v);
+		np_store_bits(to, false, v, m, out);
+	}
+}
+
+static int copy(const uint8_t *in, size_t in_len, uint8_t *out, size_t cap, size_t *ret_len,
+		struct err *e)
+{
+	if (in_len > cap)
+		return err_set(e, -ERANGE, "scaleoffset: length %zu exceeds %zu", in_len, cap);
+	if (in_len > 0)
+		memcpy(out, in, in_len);
+	*ret_len = in_len;
+	return 0;
+}
+
+static int decode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t in_len, uint8_t *out,
+		  size_t cap, size_t *ret_len, struct err *e)
+{
+	struct so so;
+	unsigned int bits = 0;
+	uint64_t min = 0;
+	int rc = so_of(spec, &so, e);
+
+	if (rc)
+		return rc;
+	if (so.as_it_is)
+		return copy(in, in_len, out, cap, ret_len, e);
+	if (so.n > cap / so.type.size)
+		return err_set(e, -ERANGE,
+			       "scaleoffset: %" PRIu64 " elements of %u bytes "
+			       "exceed %zu bytes",
+			       so.n, so.full / 8, cap);
+	rc = header(&so, in, in_len, &bits, &min, e);
+	if (rc)
+		return rc;
+	decode_all(&so, bits, min, in + HEADER, in_len - HEADER, out);
+	*ret_len = (size_t)so.n * so.type.size;
+	return 0;
+}
+
+/* ---- encoding ---- */
+
+/* packing - how a chunk is stored: bits of a code, and the minimum. */
+struct packing {
+	unsigned int bits;
+	uint64_t min;
+};
+
+/* log2_up - the power of two that is not less than v >= 1. */
+static unsigned int log2_up(uint64_t v)
+{
+	return v > 1 ? 64 - (unsigned int)__builtin_clzll(v - 1) : 0;
+}
+
+/* range - smallest and largest of the integers that are no fill values, both 0 when there are
+ * none; sign-extended. */
+static void range(const struct so *so, const uint8_t *in, uint64_t *ret_min, uint64_t *ret_max)
+{
+	const uint64_t flip = so->type.kind == NP_INT ? (uint64_t)1 << 63 : 0;
+	const uint64_t mask = ones(so->full);
+	uint64_t v[NP_BLOCK], lo = UINT64_MAX, hi = 0; /* with `flip`, in the order of size */
+	bool any = false;
+	size_t n = (size_t)so->n;
+
+	for (size_t i = 0, m; i < n; i += m, in += m * so->type.size) {
+		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+		np_load_bits(so->type, in, m, v);
+		for (size_t k = 0; k < m; k++) {
+			if (so->has_fill && (v[k] & mask) == so->fill)
+				continue;
+			any = true;
+			v[k] ^= flip;
+			lo = v[k] < lo ? v[k] : lo;
+			hi = v[k] > hi ? v[k] : hi;
+		}
+	}
+	*ret_min = any ? lo ^ flip : 0;
+	*ret_max = any ? hi ^ flip : 0;
+}
+
+/* plan_ints - bits and minimum. Where no bit is saved libhdf5 leaves the minimum out, but for
+ * signed bytes without a fill value. */
+static struct packing plan_ints(const struct so *so, const uint8_t *in)
+{
+	struct packing r = {(unsigned int)so->factor, 0};
+	uint64_t max, span;
+
+	range(so, in, &r.min, &max);
+	if (r.bits > 0)
+		return r;
+	span = max - r.min;
+	if (span > ones(so->full) - 2) {
+		r.bits = so->full;
+		if (so->has_fill || so->type.kind != NP_INT || so->type.size != 1)
+			r.min = 0;
+		return r;
+	}
+	r.bits = log2_up(span + 1 + so->has_fill);
+	return r;
+}
+
+static void code_ints(const struct so *so, const struct packing *how, uint64_t *v, size_t n)
+{
+	const uint64_t mask = ones(so->full), code = ones(how->bits);
+
+	for (size_t i = 0; i < n; i++)
+		v[i] = so->has_fill && (v[i] & mask) == so->fill ? code
+								 : (v[i] - how->min) & code;
+}
+
+/* scaling - floats as doubles, rounded to their own precision after every step. */
+struct scaling {
+	bool single;
+	double scale;     /* 10 to the number of digits */
+	double near;      /* what is closer to the fill value is equal to it; */
+	double near_code; /* singles compare twice, with thresholds of different precision */
+	double fill;
+};
+
+static double step(const struct scaling *s, double v)
+{
+	return s->single ? (double)(float)v : v;
+}
+
+static struct scaling scaling_of(const struct so *so)
+{
+	struct scaling s = {.single = so->type.size == 4,
+			    .near = pow(10.0, -(double)so->factor)};
+
+	s.scale = s.single ? (double)powf(10.0F, (float)so->factor) : pow(10.0, so->factor);
+	s.near_code = s.single ? (double)powf(10.0F, (float)-(double)so->factor) : s.near;
+	s.fill = s.single ? (double)single_of(so->fill) : double_of(so->fill);
+	return s;
+}
+
+static bool is_near(const struct scaling *s, double v, double limit)
+{
+	return fabs(step(s, v - s->fill)) < limit;
+}
+
+/* nearest - to a whole number, halves away from zero; what does not fit is the smallest one. */
+static int64_t nearest(double v)
+{
+	int64_t whole;
+	double rest;
+
+	if (!(fabs(v) < 0x1p63))
+		return INT64_MIN;
+	whole = (int64_t)v;
+	rest = v - (double)whole;
+	return whole + (rest >= 0.5) - (rest <= -0.5);
+}
+
+/* span_of - smallest and largest of the numbers that are no fill values; the first of equal ones
+ * counts, as the sign of a zero does not. *ret_nan: not all of them are numbers. */
+static void span_of(const struct so *so, const struct scaling *s, const uint8_t *in,
+		    double *ret_min, double *ret_max, bool *ret_nan)
+{
+	const struct np_type from = {NP_FLOAT, so->type.size, so->type.big};
+	double v[NP_BLOCK], lo = 0, hi = 0;
+	bool any = false, nan = false;
+	size_t n = (size_t)so->n;
+
+	for (size_t i = 0, m; i < n; i += m, in += m * from.size) {
+		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+		np_load_real(from, in, m, v);
+		for (size_t k = 0; k < m; k++) {
+			if (so->has_fill && is_near(s, v[k], s->near))
+				continue;
+			lo = !any || v[k] < lo ? v[k] : lo;
+			hi = !any || v[k] > hi ? v[k] : hi;
+			any = true;
+			nan = nan || isnan(v[k]);
+		}
+	}
+	*ret_min = lo;
+	*ret_max = hi;
+	*ret_nan = nan;
+}
+
+/* plan_reals - as libhdf5 does it, but that it makes the minimum of what is not a number: such
+ * chunks are stored with all bits here. */
+static struct packing plan_reals(const struct so *so, const struct scaling *s,
+				 const uint8_t *in)
+{
+	double lo, hi, range;
+	struct packing r = {so->full, 0};
+	uint64_t min;
+	bool nan;
+
+	span_of(so, s, in, &lo, &hi, &nan);
+	min = s->single ? bits_of_single((float)lo) : bits_of_double(lo);
+	range = step(s, step(s, hi * s->scale) - step(s, lo * s->scale));
+	if (round(range) > ldexp(1, (int)so->full - 1))
+		return r;
+	if (isnan(range)) {
+		r.min = s->single ? 0 : min;
+		return r;
+	}
+	if (nan)
+		return r;
+	r.bits = log2_up((uint64_t)nearest(range) + 1 + so->has_fill);
+	r.min = min;
+	return r;
+}
+
+static void code_reals(const struct so *so, const struct scaling *s, const struct packing *how,
+		       const double *real, uint64_t *v, size_t n)
+{
+	const uint64_t code = ones(how->bits);
+	const double min = s->single ? (double)single_of(how->min) : double_of(how->min);
+	const double lo = step(s, min * s->scale);
+
+	for (size_t i = 0; i < n; i++)
+		v[i] = so->has_fill && is_near(s, real[i], s->near_code)
+			       ? code
+			       : (uint64_t)nearest(step(s, step(s, real[i] * s->scale) - lo)) &
+					 code;
+}
+
+static void pack(const struct so *so, const struct scaling *s, const struct packing *how,
+		 const uint8_t *in, uint8_t *out)
+{
+	const struct np_type from = {NP_FLOAT, so->type.size, so->type.big};
+	struct bits_out to = {out, 0, 0};
+	uint64_t v[NP_BLOCK];
+	double real[NP_BLOCK];
+	size_t n = (size_t)so->n;
+
+	for (size_t i = 0, m; i < n; i += m, in += m * from.size) {
+		m = n - i < NP_BLOCK ? n - i : NP_BLOCK;
+		if (so->real) {
+			np_load_real(from, in, m, real);
+			code_reals(so, s, how, real, v, m);
+		} else {
+			np_load_bits(so->type, in, m, v);
+			code_ints(so, how, v, m);
+		}
+		bits_put(&to, how->bits, v, m);
+	}
+	(void)bits_end(&to);
+}
+
+static int encode_all(const struct so *so, const uint8_t *in, struct buf *out, struct err *e)
+{
+	const struct scaling s = so->real ? scaling_of(so) : (struct scaling){0};
+	const struct packing how = so->real ? plan_reals(so, &s, in) : plan_ints(so, in);
+	bool full = how.bits == so->full;
+	uint64_t packed = so->n * how.bits / 8 + !full; /* n < 2^32, bits <= 64 */
+	uint8_t *p =
+		packed <= SIZE_MAX - HEADER ? buf_grow(out, HEADER + (size_t)packed) : NULL;
+
+	if (!p)
+		return err_nomem(e);
+	memset(p, 0, HEADER);
+	codec_put_le32(p, how.bits);
+	p[MIN_AT - 1] = MIN_BYTES;
+	codec_put_le32(p + MIN_AT, (uint32_t)how.min);
+	codec_put_le32(p + MIN_AT + 4, (uint32_t)(how.min >> 32));
+	if (packed > 0)
+		p[HEADER + packed - 1] = 0; /* not every last byte has bits */
+	if (full)
+		np_convert(plain(so, so->type.big), plain(so, false), in, (size_t)so->n,
+			   p + HEADER);
+	else if (how.bits > 0)
+		pack(so, &s, &how, in, p + HEADER);
+	return 0;
+}
+
+static int encode(struct codec_scratch *s NZ_UNUSED, const struct codec_spec *spec,
+		  size_t elem_size NZ_UNUSED, const uint8_t *in, size_t n, struct buf *out,
+		  struct err *e)
+{
+	struct so so;
+	int rc = so_of(spec, &so, NULL);
+
+	if (rc)
+		return err_set(e, -EOPNOTSUPP, "scaleoffset: the parameters are not valid");
+	if (so.as_it_is) {
+		if (n > 0)
+			buf_put(out, in, n);
+		return buf_ok(out) ? 0 : err_nomem(e);
+	}
+	if (n % so.type.size != 0 || n / so.type.size != so.n)
+		return err_set(e, -EOPNOTSUPP,
+			       "scaleoffset: %zu bytes are not %" PRIu64 " elements of %u", n,
+			       so.n, so.full / 8);
+	return encode_all(&so, in, out, e);
+}
+
+static uint64_t stored_max(const struct codec_spec *spec NZ_UNUSED, uint64_t n)
+{
+	uint64_t r;
+
+	return ckd_add(&r, n, (uint64_t)HEADER + 1) ? 0 : r;
+}
+
+/* ---- parameters ---- */
+
+static int prepare(const struct codec_spec *spec, const struct codec_array *a, uint32_t *params,
+		   uint32_t *ret_n, struct err *e)
+{
+	const bool real = a->class == CODEC_FLOAT;
+	uint32_t size = a->elem_size;
+	int32_t factor;
+
+	if (spec->n_params < 2)
+		return err_set(e, -EINVAL,
+			       "scaleoffset needs 2 parameters, the type of scaling (0 floats, "
+			       "2 integers) and its factor");
+	factor = (int32_t)spec->params[P_FACTOR];
+	if (a->class == CODEC_OTHER || (size != 4 && size != 8 && (real || size > 2)))
+		return err_set(e, -EOPNOTSUPP,
+			       "scaleoffset is for integers, and floats of 4 or 8 bytes");
+	if (spec->params[P_SCALING] != (real ? DECIMAL_DIGITS : INTEGERS))
+		return err_set(e, -EINVAL, "scaleoffset: type of scaling %" PRIu32 " for %s",
+			       spec->params[P_SCALING], real ? "floats" : "integers");
+	if (!real && factor > 8 * (int32_t)size)
+		return err_set(e, -EINVAL, "scaleoffset: %" PRId32 " bits exceed %" PRIu32,
+			       factor, 8 * size);
+	memset(params, 0, P_N * sizeof(*params));
+	if (!codec_elements(a, &params[P_COUNT]))
+		return err_set(e, -EOPNOTSUPP,
+			       "scaleoffset: a chunk has more than 2^32 elements");
+	params[P_SCALING] = spec->params[P_SCALING];
+	params[P_FACTOR] = spec->params[P_FACTOR];
+	params[P_CLASS] = real ? CLASS_FLOAT : CLASS_INT;
+	params[P_SIZE] = size;
+	params[P_SIGN] = a->class == CODEC_INT;
+	params[P_ORDER] = a->big_endian && size > 1;
+	/* HDF5's own fill value, 0, counts where an array has none */
+	params[P_HAS_FILL] = 1;
+	for (uint32_t i = 0; a->fill && i < size; i++)
+		params[P_FILL + i / 4] |= (uint32_t)a->fill[a->big_endian ? size - 1 - i : i]
+					  << (8 * (i % 4));
+	*ret_n = P_N;
+	return 0;
+}
+
+const struct codec_ops codec_scaleoffset = {
+	.name = "scaleoffset",
+	.h5_id = CODEC_SCALEOFFSET,
+	.h5_stock = true,
+	.lossy = true,
+	.prepare = prepare,
+	.stored_max = stored_max,
+	.decode = decode,
+	.encode = encode,
+};

@@ -1,0 +1,103 @@
+/* rules.c - which chain is for which variable: the texts of -o filter=. */
+#include "codecs/spec/spec.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "codecs/spec/spec_int.h"
+#include "codecs/spec/var_pattern.h"
+
+#define RULES_MAX 1000
+
+/* first_piece - bytes before the first ',' that no '\' takes, or all. */
+static size_t first_piece(const char *s, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && s[i] != ',')
+		i += s[i] == '\\' && i + 1 < n ? 2 : 1;
+	return i;
+}
+
+static bool is_none(const char *s, size_t n)
+{
+	return n == 4 && strncasecmp(s, "none", 4) == 0;
+}
+
+/* is_filter - whether a rule begins with a filter, and not with variables. */
+static bool is_filter(const char *s, size_t n)
+{
+	const char *bar = memchr(s, '|', n);
+
+	if (bar)
+		n = (size_t)(bar - s);
+	s = spec_trim(s, &n);
+	return n > 0 && ((s[0] >= '0' && s[0] <= '9') || spec_name(s, n));
+}
+
+/* parse_rule - "[VARS,]CHAIN" or "[VARS,]none". */
+static int parse_rule(struct arena *a, const char *s, size_t n, struct codec_rule *ret,
+		      struct err *e)
+{
+	size_t first = first_piece(s, n), m = first;
+	const char *vars = spec_trim(s, &m);
+	int rc;
+
+	*ret = (struct codec_rule){.vars = "*"};
+	if (first < n && !is_filter(s, first)) {
+		rc = codec_vars_check(vars, m, e);
+		if (rc)
+			return rc;
+		ret->vars = arena_copy(a, vars, m);
+		if (!ret->vars)
+			return err_nomem(e);
+		s += first + 1;
+		n -= first + 1;
+	}
+	s = spec_trim(s, &n);
+	if (is_none(s, n)) {
+		ret->none = true;
+		return 0;
+	}
+	return codec_spec_parse(a, s, n, &ret->chain, e);
+}
+
+int codec_rule_add(struct arena *a, const char *text, struct codec_rules *rules, struct err *e)
+{
+	struct codec_rule one, *grown;
+	size_t n = strlen(text);
+	int rc;
+
+	if (rules->n == RULES_MAX)
+		return err_set(e, -EINVAL, "more than %d rules", RULES_MAX);
+	text = spec_trim(text, &n);
+	rc = parse_rule(a, text, n, &one, e);
+	if (rc)
+		return rc;
+	grown = arena_alloc(a, (size_t)rules->n + 1, sizeof(*grown));
+	if (!grown)
+		return err_nomem(e);
+	if (rules->n > 0)
+		memcpy(grown, rules->v, rules->n * sizeof(*grown));
+	grown[rules->n] = one;
+	rules->v = grown;
+	rules->n++;
+	return 0;
+}
+
+const struct codec_rule *codec_rules_for(const struct codec_rules *rules, const char *path)
+{
+	const struct codec_rule *every = NULL;
+	bool exact;
+
+	for (uint32_t i = rules->n; i-- > 0;) {
+		if (!codec_vars_match(rules->v[i].vars, path, &exact))
+			continue;
+		if (exact)
+			return &rules->v[i];
+		if (!every)
+			every = &rules->v[i];
+	}
+	return every;
+}

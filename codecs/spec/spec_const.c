@@ -1,0 +1,183 @@
+/* spec_const.c - typed constants of filter specifications: "-17b", "27US", "1.5d".
+ *
+ * What is accepted becomes what netCDF-C 4.9 makes of it: signed bytes and shorts are cut to their
+ * width and not sign-extended, floats go through double. netCDF-C reads numbers with sscanf and
+ * drops what it does not understand ("0x10" is 0, "1.5" is 1, "4294967296" is 0): such texts are
+ * refused here.
+ *
+ * Spec: netCDF-C, filter specification syntax; ncaux_h5filterspec_parse */
+#include "codecs/spec/spec_int.h"
+
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#define REAL_MAX ((size_t)63) /* characters of a real number */
+#define SHOWN 60
+
+/* tag - what stands behind a whole number. Limits of what fits, as magnitudes. */
+static const struct tag {
+	const char *text;
+	uint32_t bits;
+	uint64_t max, min;
+} tags[] = {
+	{"", 32, UINT32_MAX, (uint64_t)INT32_MAX + 1},
+	{"u", 32, UINT32_MAX, 0},
+	{"b", 8, UINT8_MAX, INT8_MAX + 1},
+	{"ub", 8, UINT8_MAX, 0},
+	{"s", 16, UINT16_MAX, INT16_MAX + 1},
+	{"us", 16, UINT16_MAX, 0},
+	{"l", 64, INT64_MAX, (uint64_t)INT64_MAX + 1},
+	{"ul", 64, UINT64_MAX, 0},
+};
+
+int spec_show(size_t n)
+{
+	return n < SHOWN ? (int)n : SHOWN;
+}
+
+static bool blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+const char *spec_trim(const char *s, size_t *n)
+{
+	while (*n > 0 && blank(*s)) {
+		s++;
+		--*n;
+	}
+	while (*n > 0 && blank(s[*n - 1]))
+		--*n;
+	return s;
+}
+
+/* digits - how many there are at s. */
+static size_t digits(const char *s, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && s[i] >= '0' && s[i] <= '9')
+		i++;
+	return i;
+}
+
+/* real_length - characters of a decimal number with a point or an exponent or without, no sign;
+ * 0 when there is none. */
+static size_t real_length(const char *s, size_t n)
+{
+	size_t at = digits(s, n), mantissa = at, power, sign;
+
+	if (at < n && s[at] == '.') {
+		size_t fraction = digits(s + at + 1, n - at - 1);
+
+		mantissa += fraction;
+		at += 1 + fraction;
+	}
+	if (mantissa == 0)
+		return 0;
+	if (at < n && (s[at] == 'e' || s[at] == 'E')) {
+		sign = at + 1 < n && (s[at + 1] == '+' || s[at + 1] == '-');
+		power = digits(s + at + 1 + sign, n - at - 1 - sign);
+		if (power > 0)
+			at += 1 + sign + power;
+	}
+	return at;
+}
+
+static void put64(uint64_t v, uint32_t *ret)
+{
+	ret[0] = (uint32_t)v;
+	ret[1] = (uint32_t)(v >> 32);
+}
+
+/* real - n bytes of text are a number, wide or not. */
+static int real(const char *s, size_t n, bool wide, uint32_t *ret, uint32_t *ret_n,
+		struct err *e)
+{
+	char text[REAL_MAX + 1];
+	uint64_t bits;
+	float narrow;
+	double v;
+
+	if (n > REAL_MAX)
+		return err_set(e, -EINVAL, "a real number of %zu characters exceeds %zu", n,
+			       REAL_MAX);
+	memcpy(text, s, n);
+	text[n] = '\0';
+	v = strtod(text, NULL);
+	if (fabs(v) > (wide ? DBL_MAX : (double)FLT_MAX))
+		return err_set(e, -EINVAL, "'%s' does not fit %s", text,
+			       wide ? "64 bits" : "32 bits: write a 'd' behind it");
+	if (wide) {
+		memcpy(&bits, &v, sizeof(bits));
+		put64(bits, ret);
+		*ret_n = 2;
+	} else {
+		narrow = (float)v;
+		memcpy(ret, &narrow, sizeof(narrow));
+		*ret_n = 1;
+	}
+	return 0;
+}
+
+static const struct tag *find_tag(const char *s, size_t n)
+{
+	for (size_t i = 0; i < ARRAY_LEN(tags); i++)
+		if (strlen(tags[i].text) == n && strncasecmp(tags[i].text, s, n) == 0)
+			return &tags[i];
+	return NULL;
+}
+
+/* whole - the value of n digits. Returns false when 64 bits do not hold it. */
+static bool whole(const char *s, size_t n, uint64_t *ret)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (ckd_mul(&v, v, (uint64_t)10) || ckd_add(&v, v, (uint64_t)(s[i] - '0')))
+			return false;
+	*ret = v;
+	return true;
+}
+
+int spec_const(const char *s, size_t n, uint32_t *ret, uint32_t *ret_n, struct err *e)
+{
+	const bool negative = n > 0 && s[0] == '-';
+	const size_t sign = negative || (n > 0 && s[0] == '+');
+	const size_t len = real_length(s + sign, n - sign), plain = digits(s + sign, n - sign);
+	const size_t end = sign + len, rest = n - end;
+	const struct tag *t = find_tag(s + end, rest);
+	uint64_t v;
+
+	if (n == 0)
+		return err_set(e, -EINVAL, "it is empty");
+	if (len == 0)
+		return err_set(e, -EINVAL, "'%.*s' is no number", spec_show(n), s);
+	if (rest == 1 && memchr("fFdD", s[end], 4))
+		return real(s, end, s[end] == 'd' || s[end] == 'D', ret, ret_n, e);
+	if (len > plain && rest == 0 && s[end - 1] == '.')
+		return real(s, end, false, ret, ret_n, e);
+	if (len > plain && rest == 0)
+		return err_set(e, -EINVAL, "'%.*s': write %.*sf or %.*sd for a real number",
+			       spec_show(n), s, spec_show(n), s, spec_show(n), s);
+	if (!t || len > plain)
+		return err_set(e, -EINVAL,
+			       "'%.*s': '%.*s' does not belong there: tags are "
+			       "b ub s us u l ul f d",
+			       spec_show(n), s, spec_show(rest), s + end);
+	if (!whole(s + sign, plain, &v) || v > (negative ? t->min : t->max))
+		return err_set(e, -EINVAL, "'%.*s' does not fit %s%u bits%s", spec_show(n), s,
+			       t->min ? "" : "unsigned ", (unsigned int)t->bits,
+			       t->bits < 64 ? ": write l or ul behind it" : "");
+	if (negative)
+		v = 0 - v;
+	if (t->bits == 64)
+		put64(v, ret);
+	else
+		*ret = (uint32_t)(v & (((uint64_t)1 << t->bits) - 1));
+	*ret_n = t->bits == 64 ? 2 : 1;
+	return 0;
+}

@@ -1,0 +1,420 @@
+/* json2.c - a JSON list of texts, as numcodecs' json2 writes object arrays: the texts, in lists as
+ * deep as the array has axes, then the dtype "|O", then the shape.
+ *
+ * It is read in one pass, without a tree: what is at the end of the list may be two more values
+ * than the elements, which is only known when the end is there. So the place of each value of the
+ * outermost list is kept for as long as it may be one of the last two. The shape itself is not
+ * needed: the array's metadata has it, and the number of texts has to fit that.
+ *
+ * Spec: RFC 8259; numcodecs 0.11, numcodecs/json.py, and Python's json.JSONEncoder with
+ * ensure_ascii and the separators ',' and ':'. */
+#include "codecs/vlen/json2_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/core/str.h"
+#include "codecs/core/codec_impl.h"
+
+#define DEPTH_MAX 64
+#define MARKS 2 /* dtype and shape */
+
+/* ---- reading ---- */
+
+enum kind { TEXT, LIST, OTHER };
+
+/* mark - one value of the outermost list. */
+struct mark {
+	enum kind kind;
+	size_t len;      /* of the body in front of it */
+	uint64_t n;      /* texts in front of it */
+	uint64_t others; /* values in front of it that are neither texts nor null nor lists */
+};
+
+struct reader {
+	const uint8_t *in, *p, *end;
+	struct buf *out;
+	uint64_t n, most, others;
+	unsigned int depth;      /* of lists that are open */
+	struct mark last[MARKS]; /* the values of the outermost list begun last, latest first */
+	uint64_t values;         /* of that list */
+	struct err *e;
+};
+
+static int bad(const struct reader *r, const char *what)
+{
+	return err_set(r->e, -EBADMSG, "not JSON at byte %zu: %s", (size_t)(r->p - r->in),
+		       what);
+}
+
+static void blanks(struct reader *r)
+{
+	while (r->p < r->end &&
+	       (*r->p == ' ' || *r->p == '\t' || *r->p == '\n' || *r->p == '\r'))
+		r->p++;
+}
+
+static int hex4(struct reader *r, uint32_t *ret)
+{
+	uint32_t v = 0;
+
+	if (r->end - r->p < 4)
+		return bad(r, "a text without an end");
+	for (int i = 0; i < 4; i++, r->p++) {
+		uint8_t c = *r->p;
+
+		if (c >= '0' && c <= '9')
+			v = v << 4 | (uint32_t)(c - '0');
+		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
+			v = v << 4 | (uint32_t)((c | 0x20) - 'a' + 10);
+		else
+			return bad(r, "an escape that is none");
+	}
+	*ret = v;
+	return 0;
+}
+
+static void put_utf8(struct buf *b, uint32_t c)
+{
+	if (c < 0x80) {
+		buf_putc(b, (char)c);
+		return;
+	}
+	if (c < 0x800) {
+		buf_putc(b, (char)(0xc0 | c >> 6));
+	} else if (c < 0x10000) {
+		buf_putc(b, (char)(0xe0 | c >> 12));
+		buf_putc(b, (char)(0x80 | (c >> 6 & 0x3f)));
+	} else {
+		buf_putc(b, (char)(0xf0 | c >> 18));
+		buf_putc(b, (char)(0x80 | (c >> 12 & 0x3f)));
+		buf_putc(b, (char)(0x80 | (c >> 6 & 0x3f)));
+	}
+	buf_putc(b, (char)(0x80 | (c & 0x3f)));
+}
+
+/* unicode - what follows \u. Two surrogates are one character, one alone is none. */
+static int unicode(struct reader *r)
+{
+	uint32_t c, low;
+	int rc = hex4(r, &c);
+
+	if (rc)
+		return rc;
+	if (c >= 0xd800 && c < 0xdc00) {
+		if (r->end - r->p < 2 || r->p[0] != '\\' || r->p[1] != 'u')
+			return bad(r, "half a character");
+		r->p += 2;
+		rc = hex4(r, &low);
+		if (rc)
+			return rc;
+		if (low < 0xdc00 || low > 0xdfff)
+			return bad(r, "half a character");
+		c = 0x10000 + ((c & 0x3ff) << 10 | (low & 0x3ff));
+	} else if (c >= 0xdc00 && c < 0xe000) {
+		return bad(r, "half a character");
+	}
+	put_utf8(r->out, c);
+	return 0;
+}
+
+static int escape(struct reader *r)
+{
+	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+	const char *at;
+
+	if (r->p == r->end)
+		return bad(r, "a text without an end");
+	if (*r->p == 'u') {
+		r->p++;
+		return unicode(r);
+	}
+	at = *r->p ? strchr(from, *r->p) : NULL;
+	if (!at)
+		return bad(r, "an escape that is none");
+	buf_putc(r->out, to[at - from]);
+	r->p++;
+	return 0;
+}
+
+/* text - append one, behind the quote that begins it. */
+static int text(struct reader *r)
+{
+	const size_t start = r->out->len;
+
+	buf_put_le32(r->out, 0);
+	for (;;) {
+		const uint8_t *from = r->p;
+		int rc;
+
+		while (r->p < r->end && *r->p != '"' && *r->p != '\\' && *r->p >= 0x20)
+			r->p++;
+		if (r->p > from)
+			buf_put(r->out, from, (size_t)(r->p - from));
+		if (r->p == r->end)
+			return bad(r, "a text without an end");
+		if (*r->p++ == '"')
+			break;
+		if (r->p[-1] != '\\')
+			return bad(r, "a control character in a text");
+		rc = escape(r);
+		if (rc)
+			return rc;
+	}
+	if (!buf_ok(r->out))
+		return buf_full(r->out, r->e, -ERANGE,
+				"the elements take more than %zu bytes", r->out->max);
+	codec_put_le32(r->out->data + start, (uint32_t)(r->out->len - start - CODEC_VLEN_HEAD));
+	return codec_vlen_check(CODEC_VLEN_JSON2, 1, r->out->data + start + CODEC_VLEN_HEAD,
+				r->out->len - start - CODEC_VLEN_HEAD, r->n, r->e);
+}
+
+static bool word(struct reader *r, const char *s)
+{
+	size_t n = strlen(s);
+
+	if ((size_t)(r->end - r->p) < n || memcmp(r->p, s, n) != 0)
+		return false;
+	r->p += n;
+	return true;
+}
+
+/* number - a whole one; others are in no shape. */
+static bool number(struct reader *r)
+{
+	const uint8_t *p = r->p;
+
+	if (p < r->end && *p == '-')
+		p++;
+	if (p == r->end || *p < '0' || *p > '9')
+		return false;
+	while (p < r->end && *p >= '0' && *p <= '9')
+		p++;
+	r->p = p;
+	return true;
+}
+
+/* begin - a value of the outermost list. */
+static void begin(struct reader *r, enum kind kind)
+{
+	r->last[1] = r->last[0];
+	r->last[0] = (struct mark){kind, r->out->len, r->n, r->others};
+	r->values++;
+}
+
+/* counted - one more text, or null, which is an empty one. The dtype is a text, too. */
+static int counted(struct reader *r)
+{
+	if (r->n++ <= r->most)
+		return 0;
+	return err_set(r->e, -EBADMSG, "more than %" PRIu64 " elements in the list", r->most);
+}
+
+/* value - anything but the end of a list; of a list only its beginning. */
+static int value(struct reader *r)
+{
+	const bool outer = r->depth == 1;
+	int rc = 0;
+
+	if (r->p == r->end)
+		return bad(r, "the end");
+	if (*r->p == '[') {
+		if (r->depth == DEPTH_MAX)
+			return bad(r, "lists within lists");
+		if (outer)
+			begin(r, LIST);
+		r->p++;
+		r->depth++;
+		return 0;
+	}
+	if (outer)
+		begin(r, *r->p == '"' ? TEXT : OTHER);
+	if (*r->p == '"') {
+		r->p++;
+		rc = text(r);
+	} else if (word(r, "null")) {
+		buf_put_le32(r->out, 0);
+	} else if (word(r, "true") || word(r, "false") || number(r)) {
+		r->others++;
+		return 0;
+	} else {
+		return bad(r, "neither a text nor a list");
+	}
+	return rc ? rc : counted(r);
+}
+
+/* list - everything up to the end of the outermost list. */
+static int list(struct reader *r)
+{
+	bool first = true; /* nothing stands before the next value of the innermost list */
+	int rc = 0;
+
+	while (!rc && r->depth > 0) {
+		blanks(r);
+		if (r->p < r->end && *r->p == ']') {
+			r->p++;
+			r->depth--;
+			first = false;
+			continue;
+		}
+		if (!first) {
+			if (r->p == r->end || *r->p != ',')
+				return bad(r, r->p == r->end ? "the end" : "no comma");
+			r->p++;
+			blanks(r);
+		}
+		first = r->p < r->end && *r->p == '[';
+		rc = value(r);
+		/* what stood in a list before its end is no error yet: it may be the shape */
+		if (!rc && r->values > MARKS && r->last[1].others > 0)
+			rc = err_set(r->e, -EBADMSG, "an element of the list is not a text");
+	}
+	return rc;
+}
+
+/* finish - the last two values are no elements. */
+static int finish(struct reader *r, uint64_t n)
+{
+	const struct mark *dtype = &r->last[1], *shape = &r->last[0];
+
+	if (r->values < MARKS || shape->kind != LIST || dtype->kind != TEXT)
+		return err_set(r->e, -EBADMSG,
+			       "the list does not end with a dtype and a shape");
+	if (dtype->others > 0)
+		return err_set(r->e, -EBADMSG, "an element of the list is not a text");
+	if (dtype->n != n)
+		return err_set(r->e, -EBADMSG, "%" PRIu64 " elements in a chunk of %" PRIu64,
+			       dtype->n, n);
+	if (!buf_ok(r->out))
+		return buf_full(r->out, r->e, -ERANGE,
+				"the elements take more than %zu bytes", r->out->max);
+	r->out->len = dtype->len;
+	return 0;
+}
+
+int codec_json2_decode(const uint8_t *in, size_t len, uint64_t n, struct buf *out,
+		       struct err *e)
+{
+	struct reader r = {
+		.in = in, .p = in, .end = in + len, .out = out, .most = n, .depth = 1, .e = e};
+	int rc;
+
+	blanks(&r);
+	if (r.p == r.end || *r.p != '[')
+		return bad(&r, "no list");
+	r.p++;
+	rc = list(&r);
+	blanks(&r);
+	if (!rc && r.p < r.end)
+		rc = bad(&r, "more behind the list");
+	return rc ? rc : finish(&r, n);
+}
+
+/* ---- writing ---- */
+
+/* code_point - the character at p, of text that was checked; *ret_n: its bytes. */
+static uint32_t code_point(const uint8_t *p, size_t *ret_n)
+{
+	const size_t n = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+	uint32_t c = n == 1 ? p[0] : p[0] & (0xffu >> (n + 1));
+
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | (p[i] & 0x3fu);
+	*ret_n = n;
+	return c;
+}
+
+static void put_escaped(uint32_t c, struct buf *out)
+{
+	static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+	const char *at = c && c < 0x80 ? strchr(from, (int)c) : NULL;
+
+	if (at) {
+		buf_putc(out, '\\');
+		buf_putc(out, to[at - from]);
+	} else if (c >= 0x10000) {
+		buf_printf(out, "\\u%04" PRIx32 "\\u%04" PRIx32, 0xd800 + ((c - 0x10000) >> 10),
+			   0xdc00 + (c & 0x3ff));
+	} else {
+		buf_printf(out, "\\u%04" PRIx32, c);
+	}
+}
+
+static void put_text(const uint8_t *p, size_t len, struct buf *out)
+{
+	buf_putc(out, '"');
+	while (len > 0) {
+		size_t n = 0;
+
+		while (n < len && p[n] >= 0x20 && p[n] < 0x7f && p[n] != '"' && p[n] != '\\')
+			n++;
+		if (n > 0) {
+			buf_put(out, p, n);
+		} else {
+			put_escaped(code_point(p, &n), out);
+		}
+		p += n;
+		len -= n;
+	}
+	buf_putc(out, '"');
+}
+
+/* put_texts - rows of lists, one axis for each, without recursion: before element i as many lists
+ * begin as axes have i at their start. */
+static void put_texts(const uint8_t *body, size_t len, uint32_t rank, const uint64_t *shape,
+		      uint64_t n, struct buf *out)
+{
+	for (uint64_t i = 0; i < n && buf_ok(out); i++) {
+		uint64_t rows = 1;
+		uint32_t k, size;
+		const uint8_t *p = codec_vlen_next(&body, &len, &size);
+
+		for (uint32_t d = rank; d-- > 1 && i % (rows *= shape[d]) == 0;)
+			buf_putc(out, '[');
+		put_text(p, size, out);
+		rows = 1;
+		for (k = rank; k-- > 1 && (i + 1) % (rows *= shape[k]) == 0;)
+			buf_putc(out, ']');
+		buf_putc(out, ',');
+	}
+}
+
+/* put_hollow - lists without texts: an axis has no length. */
+static void put_hollow(const uint64_t *shape, struct buf *out)
+{
+	uint64_t lists = 1;
+	uint32_t depth = 0;
+
+	while (shape[depth] > 0)
+		lists *= shape[depth++];
+	for (uint64_t i = 0; depth > 0 && i < lists && buf_ok(out); i++) {
+		uint64_t rows = 1;
+
+		for (uint32_t d = depth; d-- > 1 && i % (rows *= shape[d]) == 0;)
+			buf_putc(out, '[');
+		buf_puts(out, "[]");
+		rows = 1;
+		for (uint32_t d = depth; d-- > 1 && (i + 1) % (rows *= shape[d]) == 0;)
+			buf_putc(out, ']');
+		buf_putc(out, ',');
+	}
+}
+
+void codec_json2_encode(const uint8_t *body, size_t len, uint32_t rank, const uint64_t *shape,
+			struct buf *out)
+{
+	uint64_t n = 1;
+
+	for (uint32_t d = 0; d < rank; d++)
+		n *= shape[d];
+	buf_putc(out, '[');
+	if (n > 0)
+		put_texts(body, len, rank, shape, n, out);
+	else
+		put_hollow(shape, out);
+	buf_puts(out, "\"|O\",[");
+	for (uint32_t d = 0; d < rank; d++)
+		buf_printf(out, "%s%" PRIu64, d ? "," : "", shape[d]);
+	buf_puts(out, "]]");
+}

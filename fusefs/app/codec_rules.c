@@ -1,0 +1,113 @@
+/* codec_rules.c - the texts of -o filter= and -o quantize= as rules; what is wrong with one is said
+ * with the option as it was typed and the syntax. */
+#include "fusefs/app/codec_rules_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/observe/log.h"
+#include "codecs/spec/var_pattern.h"
+
+#define RULES_BYTES ((size_t)64 << 20)
+#define NAMES_MAX 128 /* for guessing */
+
+#define FILTER_SYNTAX                                                                          \
+	"write [VARIABLES,]FILTER[,PARAMETER...][|FILTER...] or [VARIABLES,]none, as in "      \
+	"'*,shuffle|deflate,5' (names: nczarrfs filters)"
+#define QUANTIZE_SYNTAX                                                                        \
+	"write [VARIABLES,]MODE,N with bitgroom, granularbr or bitround, as in '*,bitgroom,3'"
+
+/* guess - the word or filter that was meant by a text which is only a name; NULL when it is not,
+ * or nothing is near. */
+static const char *guess(const char *text)
+{
+	const char *names[NAMES_MAX] = {"portable", "keep", "none"};
+	const struct codec_ops *ops;
+	size_t n = 3;
+
+	if (strpbrk(text, ",|&*"))
+		return NULL;
+	for (size_t i = 0; (ops = codec_at(i)) && n + 2 < NAMES_MAX; i++) {
+		names[n++] = ops->name;
+		if (ops->zarr2_id)
+			names[n++] = ops->zarr2_id;
+	}
+	return cfg_nearest(text, names, n);
+}
+
+/* bad - name the option, and show how it is written. */
+static int bad(const char *option, const char *text, const char *syntax, int rc, struct err *e)
+{
+	char what[ERR_TEXT_MAX];
+	const char *near = guess(text);
+
+	if (rc != -EINVAL || !e)
+		return rc;
+	memcpy(what, e->msg, sizeof(what));
+	if (near)
+		return err_set(e, rc, "-o %s=%.60s: %.140s: did you mean '%s'?", option, text,
+			       what, near);
+	return err_set(e, rc, "-o %s=%.60s: %.180s: %s", option, text, what, syntax);
+}
+
+int fs_rules_init(const struct cfg *cfg, struct fs_rules *ret, struct err *e)
+{
+	int rc = 0;
+
+	*ret = (struct fs_rules){0};
+	arena_init(&ret->arena, RULES_BYTES);
+	for (size_t i = 0; i < cfg->n_filter_rules && rc == 0; i++) {
+		const char *text = cfg->filter_rules[i];
+
+		rc = codec_rule_add(&ret->arena, text, &ret->filters, e);
+		if (rc)
+			rc = bad("filter", text, FILTER_SYNTAX, rc, e);
+	}
+	for (size_t i = 0; i < cfg->n_quantize_rules && rc == 0; i++) {
+		const char *text = cfg->quantize_rules[i];
+
+		rc = codec_quant_rule_add(&ret->arena, text, &ret->quants, e);
+		if (rc)
+			rc = bad("quantize", text, QUANTIZE_SYNTAX, rc, e);
+	}
+	if (rc)
+		fs_rules_release(ret);
+	return rc;
+}
+
+void fs_rules_release(struct fs_rules *r)
+{
+	arena_release(&r->arena);
+	*r = (struct fs_rules){0};
+}
+
+uint32_t fs_rules_count(const char *vars, const struct dataset *ds)
+{
+	struct buf path;
+	uint32_t n = 0;
+
+	buf_init(&path, (size_t)1 << 20);
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
+		buf_clear(&path);
+		ds_array_path(ds, i, &path);
+		buf_putc(&path, '\0');
+		n += buf_ok(&path) && codec_vars_match(vars, (const char *)path.data, NULL);
+	}
+	buf_release(&path);
+	return n;
+}
+
+static void warn(const char *option, const char *text, const char *vars,
+		 const struct dataset *ds)
+{
+	if (strcmp(vars, "*") != 0 && fs_rules_count(vars, ds) == 0)
+		log_warn("-o %s=%s: there is no variable '%s'", option, text, vars);
+}
+
+void fs_rules_warn(const struct fs_rules *r, const struct cfg *cfg, const struct dataset *ds)
+{
+	for (uint32_t i = 0; i < r->filters.n; i++)
+		warn("filter", cfg->filter_rules[i], r->filters.v[i].vars, ds);
+	for (uint32_t i = 0; i < r->quants.n; i++)
+		warn("quantize", cfg->quantize_rules[i], r->quants.v[i].vars, ds);
+}

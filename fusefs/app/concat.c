@@ -1,0 +1,188 @@
+/* concat.c - opening many as one, and where what is known of them is kept. */
+#include "fusefs/app/concat.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/process/child.h"
+#include "base/observe/log.h"
+#include "fusefs/app/dataset_names.h"
+#include "translate/concat/concat.h"
+
+/* cache_dir - of the user's, made when it is not there; NULL: there is none. */
+static char *cache_dir(void)
+{
+	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	char *dir = NULL, *ours = NULL;
+	int n;
+
+	/* Spec: XDG Base Directory Specification: a relative path there is not valid */
+	if (xdg && xdg[0] == '/')
+		n = asprintf(&dir, "%s", xdg);
+	else if (home && home[0] == '/')
+		n = asprintf(&dir, "%s/.cache", home);
+	else
+		return NULL;
+	if (n < 0)
+		return NULL;
+	n = asprintf(&ours, "%s/nczarrfs", dir);
+	if (n >= 0) {
+		(void)mkdir(dir, 0700); /* there already; what else is wrong saving says */
+		(void)mkdir(ours, 0700);
+	}
+	free(dir);
+	return n < 0 ? NULL : ours;
+}
+
+/* index_of - a file for this pattern and dimension; NULL: none. */
+static char *index_of(const struct cfg *cfg)
+{
+	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+	char *path = NULL;
+	auto_free char *dir = NULL;
+
+	if (cfg->concat_index)
+		return strcmp(cfg->concat_index, "none") == 0 ? NULL
+							      : strdup(cfg->concat_index);
+	dir = cache_dir();
+	for (const char *s = cfg->source; *s; s++)
+		h = (h ^ (uint8_t)*s) * 0x100000001b3u;
+	h = (h ^ (cfg->concat_equal ? 1 : 2)) * 0x100000001b3u;
+	for (const char *s = cfg->concat; *s; s++)
+		h = (h ^ (uint8_t)*s) * 0x100000001b3u;
+	if (!dir || asprintf(&path, "%s/concat-%016" PRIx64 ".idx", dir, h) < 0)
+		return NULL;
+	return path;
+}
+
+/* may_be_index - what a user has named must be nobody's file, nor become one that is joined. */
+static int may_be_index(const struct cfg *cfg, const char *index, struct err *e)
+{
+	if (!join_index_may_be(index))
+		return err_set(e, -EEXIST,
+			       "-o concat_index: '%s' is there, and is no index: name another file",
+			       index);
+	if (fnmatch(cfg->source, index, FNM_PATHNAME) == 0)
+		return err_set(e, -EINVAL,
+			       "-o concat_index: '%s' is a name that '%s' takes: name another file",
+			       index, cfg->source);
+	return 0;
+}
+
+int fs_concat(const struct fs_setup *setup, const struct source_options *opts,
+	      struct source **ret, struct err *e)
+{
+	const struct cfg *cfg = setup->cfg;
+	auto_free char *index = NULL;
+	struct join_options join = {
+		.dim = cfg->concat,
+		.equal = cfg->concat_equal,
+		.open_members = cfg->open_datasets,
+		.cache_bytes = cfg->cache_size / 4, /* the view has its own for what it shows */
+		.named = name_says_dataset,
+		.source = opts,
+	};
+	int rc = 0;
+
+	if (cfg->remote)
+		return err_set(e, -EOPNOTSUPP,
+			       "-o concat: '%s' is on another machine: only files here are "
+			       "joined: mount each, or copy them",
+			       cfg->shown);
+	/* members are opened by threads: before them the process that forks others */
+	if (setup->prepare && !child_prepared())
+		rc = setup->prepare(e);
+	if (rc < 0)
+		return rc;
+	index = index_of(cfg);
+	if (cfg->concat_index && index)
+		rc = may_be_index(cfg, index, e);
+	if (rc < 0)
+		return rc;
+	join.index_file = index;
+	return join_open(setup->formats, setup->n_formats, cfg->source, &join, ret, e);
+}
+
+/* in_pattern - whether a path below the pattern's folder is one that the pattern names, or a folder
+ * that it looks through. rest, name: behind the folder. */
+static bool in_pattern(const char *rest, const char *name)
+{
+	auto_free char *part = strdup(rest);
+
+	if (!part || fnmatch(rest, name, FNM_PATHNAME | FNM_PERIOD) == 0)
+		return true;
+	for (char *end = strrchr(part, '/'); end; end = strrchr(part, '/')) {
+		*end = '\0';
+		if (fnmatch(part, name, FNM_PATHNAME | FNM_PERIOD) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool fs_concat_takes(const struct cfg *cfg, const char *path)
+{
+	auto_free char *whole = realpath(cfg->source, NULL);
+	auto_free char *folder = join_folder(cfg->source);
+	auto_free char *real = folder ? realpath(folder, NULL) : NULL;
+	const char *rest, *name;
+
+	if (whole)
+		return fs_below(path, whole);
+	if (!real || !fs_below(path, real))
+		return false;
+	rest = cfg->source + strlen(folder);
+	name = path + strlen(real);
+	return in_pattern(rest + strspn(rest, "/"), name + strspn(name, "/"));
+}
+
+/* member_below - the first of the files that are joined that is below a directory; NULL: none. New
+ * text, free it. The directory itself may be among what is looked at: fs_concat_takes. */
+static char *member_below(const char *pattern, const char *dir, bool itself)
+{
+	glob_t g = {.gl_pathc = 0};
+	auto_free char *all = NULL;
+	char *found = NULL;
+
+	if (!join_is_pattern(pattern)) { /* a directory: links in it may lead anywhere */
+		if (asprintf(&all, "%s/*", pattern) < 0)
+			return NULL;
+		pattern = all;
+	}
+	if (glob(pattern, GLOB_NOSORT, NULL, &g) == 0) {
+		for (size_t i = 0; i < g.gl_pathc && !found; i++) {
+			found = realpath(g.gl_pathv[i], NULL);
+			if (found && fs_below(found, dir) && (itself || strcmp(found, dir) != 0))
+				break;
+			free(found);
+			found = NULL;
+		}
+	}
+	globfree(&g);
+	return found;
+}
+
+char *fs_concat_hidden(const struct cfg *cfg, const char *dir)
+{
+	auto_free char *folder = join_folder(cfg->source);
+	char *real = folder ? realpath(folder, NULL) : NULL;
+
+	if (real && fs_below(real, dir))
+		return real;
+	free(real);
+	return member_below(cfg->source, dir, !fs_concat_takes(cfg, dir));
+}
+
+int fs_concat_hint(const char *path, int rc, struct err *e)
+{
+	if (rc != -ENOENT || !join_is_pattern(path))
+		return rc;
+	return err_set(e, rc,
+		       "'%s': no such file or directory: to show all files of a pattern as one "
+		       "dataset name the dimension that they continue: -o concat=time",
+		       path);
+}

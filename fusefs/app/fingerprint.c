@@ -1,0 +1,181 @@
+/* fingerprint.c - the state that a source is in, as a number. */
+#include "fusefs/app/fingerprint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/os/io.h"
+#include "fusefs/app/remote.h"
+
+#define DEPTH_MAX 64 /* directories within each other */
+
+uint64_t same_mix(uint64_t h, uint64_t v)
+{
+	/* the finaliser of splitmix64 (Steele, Lea, Flood 2014), over both */
+	h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
+	h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
+	h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
+	return h ^ (h >> 31);
+}
+
+static uint64_t mix_text(uint64_t h, const char *text)
+{
+	for (; text && *text; text++)
+		h = same_mix(h, (unsigned char)*text);
+	return same_mix(h, 256);
+}
+
+static uint64_t mix_stat(uint64_t h, const struct stat *st)
+{
+	h = same_mix(h, (uint64_t)st->st_dev);
+	h = same_mix(h, (uint64_t)st->st_ino);
+	h = same_mix(h, (uint64_t)st->st_size);
+	h = same_mix(h, (uint64_t)st->st_mtim.tv_sec);
+	h = same_mix(h, (uint64_t)st->st_mtim.tv_nsec);
+	h = same_mix(h, (uint64_t)st->st_ctim.tv_sec);
+	return same_mix(h, (uint64_t)st->st_ctim.tv_nsec);
+}
+
+static int cannot(const struct cfg *cfg, struct err *e)
+{
+	return err_set(e, -EOPNOTSUPP,
+		       "'%s': it cannot be seen whether it changed in between, so that nothing "
+		       "can be taken up again",
+		       cfg->shown);
+}
+
+/* ---- a directory ---- */
+
+struct walk {
+	const struct cfg *cfg;
+	uint64_t sum; /* order of a listing means nothing */
+};
+
+static int walk(struct walk *w, int fd, uint64_t above, int depth, struct err *e);
+
+static int entry(struct walk *w, int dir, const char *name, uint64_t above, int depth,
+		 struct err *e)
+{
+	uint64_t h = mix_text(above, name);
+	struct stat st;
+	int fd;
+
+	if (fnmatch("refs.*.parq", name, 0) == 0)
+		return cannot(w->cfg, e);
+	if (fstatat(dir, name, &st, 0) < 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : err_sys(e, errno, "'%.200s'", name);
+	w->sum += mix_stat(h, &st);
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? err_sys(e, errno, "'%.200s'", name) : walk(w, fd, h, depth + 1, e);
+}
+
+/* walk - everything below fd, which is taken. */
+static int walk(struct walk *w, int fd, uint64_t above, int depth, struct err *e)
+{
+	DIR *d = depth > DEPTH_MAX ? NULL : fdopendir(fd);
+	const struct dirent *x;
+	int rc = 0;
+
+	if (!d) {
+		(void)close(fd);
+		return depth > DEPTH_MAX ? err_set(e, -ELOOP, "directories lie too deep")
+					 : err_sys(e, errno, "a directory");
+	}
+	while (rc == 0 && (errno = 0, x = readdir(d)))
+		if (strcmp(x->d_name, ".") != 0 && strcmp(x->d_name, "..") != 0)
+			rc = entry(w, dirfd(d), x->d_name, above, depth, e);
+	if (rc == 0 && errno)
+		rc = err_sys(e, errno, "a directory");
+	(void)closedir(d);
+	return rc;
+}
+
+/* is_archive - a local file of the Zarr family is a zip archive, or a document of references. */
+static bool is_archive(const char *path)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char head[2];
+
+	return fd >= 0 && io_pread(fd, head, 2, 0, NULL) == 0 && memcmp(head, "PK", 2) == 0;
+}
+
+static int local(const struct fs_setup *setup, struct source *s, uint64_t *h, struct err *e)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct walk w = {.cfg = cfg};
+	struct stat st;
+	int fd, rc;
+
+	if (stat(cfg->source, &st) < 0)
+		return err_sys(e, errno, "'%s'", cfg->shown);
+	*h = mix_stat(*h, &st);
+	if (!S_ISDIR(st.st_mode))
+		return s->ops == setup->zarr && !is_archive(cfg->source) ? cannot(cfg, e) : 0;
+	fd = open(cfg->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, errno, "'%s'", cfg->shown);
+	rc = walk(&w, fd, 0, 0, e);
+	*h = same_mix(*h, w.sum);
+	return rc;
+}
+
+/* ---- far away ---- */
+
+static bool add_object(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	uint64_t *sum = arg;
+
+	if (!is_dir && st)
+		*sum += same_mix(same_mix(mix_text(0, name), st->version), st->size);
+	return true;
+}
+
+static int far_tree(const struct fs_setup *setup, uint64_t *h, struct err *e)
+{
+	struct store *store;
+	uint64_t sum = 0;
+	int rc = fs_store(setup, setup->cfg->source, &store, e);
+
+	if (rc < 0)
+		return rc;
+	rc = store_list_deep(store, "", add_object, &sum, e);
+	store_close(store);
+	*h = same_mix(*h, sum);
+	return rc == -EOPNOTSUPP ? cannot(setup->cfg, e) : rc;
+}
+
+/* ---- all of it ---- */
+
+static void add_option(void *arg, const char *name, const char *value, bool said NZ_UNUSED,
+		       bool is_path NZ_UNUSED)
+{
+	uint64_t *h = arg;
+
+	*h = mix_text(mix_text(*h, name), value);
+}
+
+int same_source(const struct fs_setup *setup, struct source *s, uint64_t *ret, struct err *e)
+{
+	uint64_t h = mix_text(0, NCZARRFS_VERSION);
+	int rc;
+
+	cfg_each(setup->cfg, add_option, &h);
+	h = mix_text(h, setup->cfg->shown);
+	h = same_mix(h, s->ds.n_arrays);
+	if (!setup->cfg->remote) {
+		rc = local(setup, s, &h, e);
+	} else if (S_ISDIR(s->ds.st.st_mode)) {
+		rc = far_tree(setup, &h, e);
+	} else {
+		h = mix_stat(h, &s->ds.st);
+		rc = s->ds.st.st_mtim.tv_sec == 0 ? cannot(setup->cfg, e) : 0;
+	}
+	*ret = h;
+	return rc;
+}

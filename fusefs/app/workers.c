@@ -1,0 +1,125 @@
+/* workers.c - starts threads, waits for them, joins them. */
+#include "fusefs/app/workers.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "base/os/cancel.h"
+
+#define MOMENT_NS (100 * 1000 * 1000)
+#define SECOND_NS (1000 * 1000 * 1000)
+
+struct worker {
+	const struct workers *all;
+	pthread_t thread;
+	uint32_t i;
+	uint8_t *room;
+};
+
+static void *run(void *arg)
+{
+	struct worker *me = arg;
+	const struct workers *w = me->all;
+
+	w->work(w->arg, me->i, me->room);
+	(void)pthread_mutex_lock(w->lock);
+	(*w->running)--;
+	(void)pthread_cond_broadcast(w->tick);
+	(void)pthread_mutex_unlock(w->lock);
+	return NULL;
+}
+
+/* start - as many as there can be. Locked. Returns how many, and why not one. */
+static uint32_t start(const struct workers *w, struct worker *v, struct err *e)
+{
+	uint32_t n = 0;
+
+	for (; n < w->n; n++) {
+		int rc;
+
+		v[n] = (struct worker){.all = w, .i = n, .room = malloc(w->room)};
+		rc = v[n].room ? pthread_create(&v[n].thread, NULL, run, &v[n]) : ENOMEM;
+		if (rc) {
+			free(v[n].room);
+			if (n == 0)
+				(void)err_sys(e, rc, "start a thread");
+			break;
+		}
+		(*w->running)++;
+	}
+	return n;
+}
+
+/* wait_a_moment - or until none is left. Locked. */
+static void wait_a_moment(const struct workers *w)
+{
+	struct timespec until;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail */
+	until.tv_nsec += MOMENT_NS;
+	if (until.tv_nsec >= SECOND_NS) {
+		until.tv_nsec -= SECOND_NS;
+		until.tv_sec++;
+	}
+	while (*w->running > 0 && pthread_cond_timedwait(w->tick, w->lock, &until) != ETIMEDOUT)
+		;
+}
+
+int workers_run(const struct workers *w, struct err *e)
+{
+	struct worker *v = alloc_array(w->n, sizeof(*v));
+	uint32_t n;
+
+	if (!v)
+		return err_nomem(e);
+	stop_cond_init(w->tick);
+	(void)pthread_mutex_lock(w->lock);
+	n = start(w, v, e);
+	while (*w->running > 0) {
+		wait_a_moment(w);
+		if (*w->running == 0)
+			break;
+		(void)pthread_mutex_unlock(w->lock);
+		w->moment(w->arg);
+		(void)pthread_mutex_lock(w->lock);
+	}
+	(void)pthread_mutex_unlock(w->lock);
+	w->moment(w->arg);
+	for (uint32_t i = 0; i < n; i++) {
+		(void)pthread_join(v[i].thread, NULL);
+		free(v[i].room);
+	}
+	free(v);
+	(void)pthread_cond_destroy(w->tick);
+	return n > 0 ? 0 : e ? e->code : -EAGAIN;
+}
+
+void room_init(struct room *r, uint64_t max)
+{
+	*r = (struct room){.max = max};
+	(void)pthread_mutex_init(&r->lock, NULL); /* neither can fail without attributes */
+	(void)pthread_cond_init(&r->freed, NULL);
+}
+
+void room_end(struct room *r)
+{
+	(void)pthread_cond_destroy(&r->freed);
+	(void)pthread_mutex_destroy(&r->lock);
+}
+
+void room_hold(struct room *r, uint64_t n)
+{
+	(void)pthread_mutex_lock(&r->lock);
+	while (r->held > 0 && (n > r->max || r->held > r->max - n))
+		(void)pthread_cond_wait(&r->freed, &r->lock);
+	r->held += n;
+	(void)pthread_mutex_unlock(&r->lock);
+}
+
+void room_give(struct room *r, uint64_t n)
+{
+	(void)pthread_mutex_lock(&r->lock);
+	r->held -= n;
+	(void)pthread_cond_broadcast(&r->freed);
+	(void)pthread_mutex_unlock(&r->lock);
+}

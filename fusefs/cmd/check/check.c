@@ -1,0 +1,377 @@
+/* check.c - `nczarrfs check`: opens a source as a mount does, has all of it read, says what was
+ * found.
+ *
+ * It runs in a child (fs_run_guarded), so that whatever a damaged file does to a library is one
+ * line. Filters are undone by the same code as for a mount, by way of plans that ask for elements;
+ * those of libhdf4, of plugins and (-o isolate) all others run in confined processes. */
+#include "fusefs/cmd/check/check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/process/child.h"
+#include "base/observe/log.h"
+#include "base/os/cancel.h"
+#include "codecs/isolate/decoder.h"
+#include "fusefs/cmd/check/check_int.h"
+#include "fusefs/mirror/view.h"
+#include "fusefs/daemon/stderr_capture.h"
+#include "fusefs/app/remote.h"
+#include "fusefs/write/writable.h"
+#include "fusefs/app/fingerprint.h"
+
+#define SAVE_NS ((int64_t)1000000000) /* between two states */
+#define REPORT_MAX ((size_t)1 << 30)
+#define FAR_THREADS 8 /* at least: they wait for answers */
+
+/* told - shared with the process that waits. */
+struct told {
+	int status; /* CHECK_FAILED until it is known */
+	struct check_told known;
+};
+
+/* run - one check, in its process. */
+struct run {
+	const struct fs_setup *setup;
+	struct told *told;
+	bool several; /* one of a directory's datasets */
+	struct check c;
+	uint64_t same;
+	struct progress progress;
+	int64_t saved;
+	int64_t polled;
+	bool resumed;
+};
+
+static uint32_t threads_of(const struct cfg *cfg, const struct source *s)
+{
+	cpu_set_t set;
+	uint32_t n = cfg->decode_threads;
+
+	if (!n)
+		n = sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : (uint32_t)CPU_COUNT(&set);
+	return s->far && n < FAR_THREADS ? FAR_THREADS : n;
+}
+
+/* ---- opening ---- */
+
+static int open_rest(struct run *r, bool hide_bad, struct err *e)
+{
+	struct source_options opts;
+
+	fs_source_options(r->setup->cfg, &opts);
+	opts.keep_going = hide_bad;
+	return fs_source(r->setup, r->setup->cfg->source, &opts, &r->c.source, e);
+}
+
+/* open_source - all of it; or what can be opened, and *rest says what not. */
+static int open_source(struct run *r, struct err *rest, struct err *e)
+{
+	const struct cfg *cfg = r->setup->cfg;
+	bool quietly = !cfg->verbose && !cfg->debug;
+	struct err other = ERR_INIT;
+	struct quiet q;
+	char text[4096];
+	int rc;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	quietly = false; /* their reports are wanted */
+#endif
+	if (quietly)
+		quiet_begin(&q);
+	rc = open_rest(r, cfg->hide_bad, e);
+	if ((rc == -EOPNOTSUPP || rc == -EBADMSG || rc == -ERANGE) && !cfg->hide_bad &&
+	    open_rest(r, true, &other) == 0) {
+		*rest = *e;
+		r->c.rest = rest->msg;
+		rc = 0;
+	}
+	if (quietly)
+		quiet_end(&q, text, sizeof(text));
+	return rc;
+}
+
+/* plans - every array is asked for as elements. */
+static int make_plans(struct check *c, struct err *e)
+{
+	const struct dataset *ds = &c->source->ds;
+
+	c->plans = alloc_array(ds->n_arrays, sizeof(*c->plans));
+	if (!c->plans)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
+		const struct ds_array *a = &ds->arrays[i];
+
+		c->plans[i] = (struct plan){
+			.kind = dt_is_vlen(&a->type) ? PLAN_VLEN : PLAN_DECODE,
+			.fill_declared = true, /* what was never written is not read */
+		};
+		c->all += (double)a->n_chunks * (double)u64_max(a->chunk_bytes, 1);
+	}
+	return 0;
+}
+
+/* look_for_rest - what was written and waits is not looked at: that is said. */
+static int look_for_rest(struct run *r, struct err *e)
+{
+	const struct fs_setup *setup = r->setup;
+	struct err other = ERR_INIT;
+	int rc = fs_rw_mend(setup, setup->cfg->source, false, e);
+
+	if (rc == 0) {
+		rc = fs_rw_pending(setup, setup->cfg->source, &other);
+		r->c.unfinished = rc != 0 && rc != -ENOENT;
+		rc = 0;
+	}
+	return rc;
+}
+
+static int prepare(struct run *r, struct err *rest, struct err *e)
+{
+	const struct fs_setup *setup = r->setup;
+	struct chunkio_options io = {.cache_bytes = setup->cfg->cache_size,
+				     .shared = setup->shared};
+	int rc = mirror_wanted(setup, e);
+
+	rc = rc < 0 ? rc : 0; /* no dataset any more: who opens it says so */
+	/* before there are threads: what others are forked from */
+	if (rc == 0 && setup->prepare && !child_prepared())
+		rc = setup->prepare(e);
+	if (rc == 0)
+		rc = look_for_rest(r, e);
+	if (rc == 0 && setup->cfg->isolate)
+		codec_isolate(0);
+	if (rc == 0)
+		rc = open_source(r, rest, e);
+	if (rc == 0)
+		rc = make_plans(&r->c, e);
+	if (rc == 0)
+		rc = chunkio_new(r->c.source, r->c.plans, &io, &r->c.io, e);
+	if (rc == 0)
+		r->c.n_workers = threads_of(setup->cfg, r->c.source);
+	return rc;
+}
+
+/* ---- while it runs ---- */
+
+/* end - with an error, unless there was one before. */
+static void end(struct check *c, const struct err *why)
+{
+	(void)pthread_mutex_lock(&c->lock);
+	if (c->stop.code == 0)
+		c->stop = *why;
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+static double share_of(const struct check *c)
+{
+	double here = c->passed;
+
+	if (c->next.array < c->source->ds.n_arrays)
+		here += (double)c->next.linear *
+			(double)u64_max(c->source->ds.arrays[c->next.array].chunk_bytes, 1);
+	return c->all > 0 ? here / c->all : 1;
+}
+
+/* show - how far it is. Returns whether the threads go on. */
+static bool show(struct check *c, struct progress *p)
+{
+	uint64_t taken, bytes;
+	double share;
+	bool runs;
+
+	(void)pthread_mutex_lock(&c->lock);
+	share = share_of(c);
+	taken = c->taken;
+	bytes = c->bytes;
+	runs = c->running > 0;
+	(void)pthread_mutex_unlock(&c->lock);
+	progress_show(p, share, taken, "chunks", bytes);
+	return runs;
+}
+
+static void tick(void *arg, struct check_at at, uint64_t taken)
+{
+	struct run *r = arg;
+	struct check *c = &r->c;
+	const struct cfg *cfg = r->setup->cfg;
+	int64_t now = stop_now();
+	bool runs = show(c, &r->progress);
+	struct err e = ERR_INIT;
+
+	if (now - r->polled >= SAVE_NS) {
+		r->polled = now;
+		if (source_poll(c->source, NULL) == -ESTALE &&
+		    err_set(&e, -ESTALE, "'%s' changed while it was read: check it again",
+			    cfg->shown) < 0)
+			end(c, &e);
+	}
+	if (cfg->resume && (now - r->saved >= SAVE_NS || !runs)) {
+		r->saved = now;
+		if (check_state_save(c, cfg->resume, at, taken, r->same, &e) < 0)
+			end(c, &e);
+	}
+}
+
+/* shown - what check_chunks' tick needs. */
+struct shown {
+	struct check c;
+	struct progress *progress;
+};
+
+static void tick_chunks(void *arg, struct check_at at NZ_UNUSED, uint64_t taken NZ_UNUSED)
+{
+	struct shown *s = arg;
+
+	(void)show(&s->c, s->progress);
+}
+
+int check_chunks(const struct fs_setup *setup, struct source *s, uint32_t n_workers,
+		 struct progress *p, struct err *e)
+{
+	struct chunkio_options io = {.cache_bytes = setup->cfg->cache_size,
+				     .shared = setup->shared};
+	struct shown x = {.c = {.setup = setup, .source = s, .n_workers = n_workers},
+			  .progress = p};
+	struct check *c = &x.c;
+	uint64_t bad;
+	int rc;
+
+	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail without attributes */
+	rc = make_plans(c, e);
+	if (rc == 0)
+		rc = chunkio_new(s, c->plans, &io, &c->io, e);
+	if (rc == 0) {
+		progress_begin(p);
+		rc = check_run(c, tick_chunks, &x, e);
+		progress_end(p);
+	}
+	bad = check_log_bad(c);
+	if (rc == 0 && bad)
+		rc = err_set(e, -EBADMSG, "'%s': %" PRIu64 " damaged chunk%s: nothing is copied",
+			     setup->cfg->shown, bad, bad == 1 ? "" : "s");
+	chunkio_free(c->io);
+	free(c->plans);
+	check_bad_release(&c->bad);
+	(void)pthread_mutex_destroy(&c->lock);
+	return rc;
+}
+
+/* skip - go on where a check before this one was. */
+static void skip(struct check *c)
+{
+	for (uint32_t i = 0; i < c->next.array; i++)
+		c->passed += (double)c->source->ds.arrays[i].n_chunks *
+			     (double)u64_max(c->source->ds.arrays[i].chunk_bytes, 1);
+}
+
+static int all(struct run *r, struct err *e)
+{
+	const struct cfg *cfg = r->setup->cfg;
+	int rc = 0;
+
+	if (cfg->resume) {
+		rc = same_source(r->setup, r->c.source, &r->same, e);
+		if (rc == 0)
+			rc = check_state_load(&r->c, cfg->resume, r->same, e);
+		r->resumed = rc > 0;
+		if (rc > 0)
+			skip(&r->c);
+	}
+	if (rc < 0)
+		return rc;
+	progress_begin(&r->progress);
+	r->saved = r->polled = stop_now();
+	rc = check_run(&r->c, tick, r, e);
+	progress_end(&r->progress);
+	/* what was read while it changed is neither good nor bad */
+	if (rc == 0 && source_poll(r->c.source, NULL) == -ESTALE)
+		rc = err_set(&r->c.stop, -ESTALE,
+			     "'%s' changed while it was read: check it again", cfg->shown);
+	if (r->c.stop.code && e)
+		*e = r->c.stop;
+	if (rc == 0 && cfg->resume && !r->several)
+		(void)unlink(cfg->resume); /* it has come to its end */
+	return rc;
+}
+
+static bool print_report(struct run *r, bool done)
+{
+	struct buf out;
+	bool ok;
+
+	buf_init(&out, REPORT_MAX);
+	check_report(&r->c, done, r->resumed, &out);
+	ok = buf_ok(&out) && fwrite(out.data, 1, out.len, stdout) == out.len &&
+	     fflush(stdout) == 0;
+	buf_release(&out);
+	if (!ok)
+		log_error("standard output: could not be written");
+	return ok;
+}
+
+static int check(void *arg)
+{
+	struct run *r = arg;
+	struct err e = ERR_INIT, rest = ERR_INIT;
+	bool bad;
+	int rc;
+
+	(void)pthread_mutex_init(&r->c.lock, NULL); /* cannot fail without attributes */
+	r->c.setup = r->setup;
+	rc = prepare(r, &rest, &e);
+	if (rc == 0) {
+		rc = all(r, &e);
+		if (rc == 0 || r->c.taken || r->c.bad.n) {
+			r->told->known.printed = true;
+			rc = print_report(r, rc == 0) ? rc : -EIO;
+		}
+	}
+	if (rc < 0 && e.code)
+		log_error("%s", e.msg);
+	bad = r->c.bad.n || r->c.bad.more || r->c.rest;
+	r->told->known.damaged = bad;
+	bad = bad || r->c.unfinished;
+	r->told->status = rc < 0 ? CHECK_FAILED : bad ? CHECK_DAMAGED : CHECK_GOOD;
+	chunkio_free(r->c.io);
+	source_close(r->c.source);
+	free(r->c.plans);
+	check_bad_release(&r->c.bad);
+	return r->told->status;
+}
+
+int check_one(const struct fs_setup *setup, bool several, struct check_told *ret)
+{
+	struct told *told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct run r = {.setup = setup, .told = told, .several = several};
+	bool interrupted;
+	int rc;
+
+	*ret = (struct check_told){0};
+	if (told == MAP_FAILED) {
+		log_error("memory is short");
+		return CHECK_FAILED;
+	}
+	told->status = CHECK_FAILED;
+	rc = fs_run_guarded_until(setup->cfg->shown, 0, check, &r, &interrupted);
+	/* a process that died says nothing of chunks */
+	rc = told->status == CHECK_FAILED ? CHECK_FAILED : rc;
+	*ret = told->known;
+	ret->interrupted = interrupted;
+	(void)munmap(told, sizeof(*told));
+	return rc;
+}
+
+int fs_check(const struct fs_setup *setup)
+{
+	struct check_told told;
+
+	if (mirror_wanted(setup, NULL) > 0)
+		return check_dir(setup);
+	return check_one(setup, false, &told);
+}

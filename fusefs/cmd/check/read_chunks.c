@@ -1,0 +1,391 @@
+/* read_chunks.c - reads chunks with several threads.
+ *
+ * Chunks are handed out in order, some at a time, so that all before a place have been looked at
+ * when no thread has one of them: that place is what a state file keeps. A chunk that has filters,
+ * or no fixed size, is made by chunkio as a view would have it made; one that is stored as it is
+ * is read in pieces, or whole where only then its checksum is known (an archive's). */
+#include "fusefs/cmd/check/check_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fusefs/app/workers.h"
+#include "translate/chunkio/delivery.h"
+
+#define RUN 32                        /* chunks that are handed out at once, at most */
+#define RUN_BYTES ((uint64_t)4 << 20) /* and of small ones so many bytes */
+#define PIECE ((size_t)1 << 20)
+#define AHEAD 64   /* chunks that are asked for early, far away */
+#define GIVE_UP 16 /* chunks that cannot be had until the rest is left */
+
+struct check_worker {
+	struct check *c;
+	bool busy;            /* c->lock: from here on what was handed out is not done */
+	struct check_at from; /* c->lock */
+	uint64_t taken;       /* c->lock: chunks before it */
+	uint32_t array;
+	uint64_t linear[RUN];
+	size_t n;
+	uint8_t *piece; /* PIECE bytes; the thread's */
+};
+
+int check_at_cmp(struct check_at a, struct check_at b)
+{
+	if (a.array != b.array)
+		return a.array < b.array ? -1 : 1;
+	return a.linear < b.linear ? -1 : a.linear > b.linear;
+}
+
+/* ---- what was found ---- */
+
+/* why_of - the text behind the name of the chunk, which chunkio puts in front. */
+static const char *why_of(const struct ds_array *a, uint64_t linear, const char *msg)
+{
+	uint64_t coords[DS_RANK_MAX] = {0};
+	struct buf b;
+	const char *at = NULL;
+
+	if (linear >= a->n_chunks)
+		return msg;
+	buf_init(&b, 4096);
+	ds_chunk_coords(a, linear, coords);
+	buf_printf(&b, "' chunk %" PRIu64, coords[0]);
+	for (uint32_t i = 1; i < a->rank; i++)
+		buf_printf(&b, ".%" PRIu64, coords[i]);
+	buf_puts(&b, ": ");
+	buf_putc(&b, '\0');
+	if (buf_ok(&b))
+		at = strstr(msg, (const char *)b.data);
+	at = at ? at + b.len - 1 : msg;
+	buf_release(&b);
+	return at;
+}
+
+/* place_of - where a chunk is stored, as far as that can be said. */
+static void place_of(struct check *c, uint32_t array, uint64_t linear, struct check_bad *b)
+{
+	struct chunk_ref ref;
+	struct buf key;
+	struct chunk_place place = {.key = &key};
+
+	if (linear == CHECK_ARRAY || source_locate(c->source, array, linear, &ref, NULL) < 0 ||
+	    ref.where != CHUNK_RANGE)
+		return;
+	buf_init(&key, 8192);
+	if (source_place(c->source, array, linear, &ref, &place, NULL) == 0) {
+		buf_putc(&key, '\0');
+		b->key = buf_ok(&key) ? strdup((const char *)key.data) : NULL;
+		b->placed = b->key != NULL;
+		b->whole = place.whole;
+		b->off = place.off;
+		b->len = ref.len;
+	}
+	buf_release(&key);
+}
+
+/* found - a chunk that is no good. Takes the lock. */
+static void found(struct check *c, uint32_t array, uint64_t linear, const struct err *why)
+{
+	struct check_bad b = {.array = array, .linear = linear};
+
+	place_of(c, array, linear, &b);
+	b.why = strdup(why_of(&c->source->ds.arrays[array], linear, why->msg));
+	(void)pthread_mutex_lock(&c->lock);
+	if (!b.why)
+		(void)err_nomem(&c->stop);
+	if (c->stop.code == 0 && check_bad_add(&c->bad, &b, &c->stop) == 0)
+		b = (struct check_bad){0};
+	(void)pthread_mutex_unlock(&c->lock);
+	free(b.key);
+	free(b.why);
+}
+
+/* ends - whether an error says nothing of a chunk, but is the end. Takes the lock. */
+static bool ends(struct check *c, uint32_t array, uint64_t linear, int rc,
+		 const struct err *why)
+{
+	const struct check_at at = {array, linear == CHECK_ARRAY ? 0 : linear};
+	bool stop = rc == -ENOMEM || rc == -EINTR || rc == -EMFILE || rc == -ENFILE, far;
+
+	far = c->source->far && rc != -EBADMSG && rc != -ERANGE && rc != -EOPNOTSUPP;
+	if (rc != -ESTALE && !stop && !far)
+		return false;
+	(void)pthread_mutex_lock(&c->lock);
+	if (far && rc != -ESTALE && !stop) {
+		if (c->unreadable++ == 0 || check_at_cmp(at, c->hold) < 0)
+			c->hold = at;
+		stop = c->unreadable >= GIVE_UP;
+	}
+	if (c->stop.code == 0 && rc == -ESTALE)
+		(void)err_set(&c->stop, rc, "'%s' changed while it was read: check it again",
+			      c->setup->cfg->shown);
+	else if (c->stop.code == 0 && stop)
+		c->stop = *why;
+	(void)pthread_mutex_unlock(&c->lock);
+	return true;
+}
+
+static void judge(struct check *c, uint32_t array, uint64_t linear, int rc,
+		  const struct err *why)
+{
+	if (!ends(c, array, linear, rc, why))
+		found(c, array, linear, why);
+}
+
+/* ---- one chunk ---- */
+
+static int read_whole(struct check *c, uint32_t array, uint64_t linear,
+		      const struct chunk_ref *ref, struct err *e)
+{
+	uint8_t *room;
+	int rc;
+
+	room_hold(&c->room, ref->len);
+	room = malloc(ref->len ? (size_t)ref->len : 1);
+	rc = room ? source_read_stored(c->source, array, linear, ref, 0, room, (size_t)ref->len,
+				       e)
+		  : err_nomem(e);
+	free(room);
+	room_give(&c->room, ref->len);
+	return rc;
+}
+
+/* read_plain - the bytes of a chunk without filters. */
+static int read_plain(struct check_worker *w, uint64_t linear, const struct chunk_ref *ref,
+		      struct err *e)
+{
+	struct check *c = w->c;
+	const struct ds_array *a = &c->source->ds.arrays[w->array];
+	uint64_t want = a->chunk_bytes;
+	int rc = 0;
+
+	if (ckd_sub(&want, want, ref->pad) || ref->len != want)
+		return way_bad_length(ref->len, want, e);
+	if (source_fd(c->source, ref->blob) < 0)
+		return read_whole(c, w->array, linear, ref, e);
+	for (uint64_t off = 0; rc == 0 && off < ref->len; off += PIECE)
+		rc = source_read_stored(c->source, w->array, linear, ref, off, w->piece,
+					(size_t)u64_min(PIECE, ref->len - off), e);
+	return rc;
+}
+
+/* read_made - a chunk that chunkio makes. */
+static int read_made(struct check_worker *w, uint64_t linear, uint64_t *ret, struct err *e)
+{
+	struct span span;
+	int rc = chunkio_read(w->c->io, w->array, linear, 0, SIZE_MAX / 2, NULL, &span, e);
+
+	if (rc < 0)
+		return rc;
+	*ret = span.len;
+	span_done(&span);
+	return 0;
+}
+
+static void look(struct check_worker *w, uint64_t linear)
+{
+	struct check *c = w->c;
+	const struct ds_array *a = &c->source->ds.arrays[w->array];
+	struct err why = ERR_INIT;
+	struct chunk_ref ref;
+	uint64_t made = a->chunk_bytes;
+	int rc = source_locate(c->source, w->array, linear, &ref, &why);
+
+	if (rc == 0 && ref.where == CHUNK_ABSENT) {
+		rc = -ENOENT;
+	} else if (rc == 0 && !c->setup->cfg->quick) {
+		if (ref.where == CHUNK_RANGE && a->access == DS_STORED && way_plain(a, &ref))
+			rc = read_plain(w, linear, &ref, &why);
+		else
+			rc = read_made(w, linear, &made, &why);
+		if (rc == 0 && source_check(c->source, &why) < 0)
+			rc = why.code;
+		rc = rc == -ENOENT ? -EIO : rc; /* it was there */
+	}
+	if (rc < 0 && rc != -ENOENT)
+		judge(c, w->array, linear, rc, &why);
+	(void)pthread_mutex_lock(&c->lock);
+	c->chunks += rc != -ENOENT;
+	if (rc == 0) {
+		c->bytes += ref.where == CHUNK_RANGE ? ref.len : made;
+		c->elements += made;
+	}
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- handing out ---- */
+
+/* leave - on to the next array. */
+static void leave(struct check *c)
+{
+	const struct ds_array *a = &c->source->ds.arrays[c->next.array++];
+
+	c->passed += (double)a->n_chunks * (double)u64_max(a->chunk_bytes, 1);
+	c->next.linear = 0;
+}
+
+/* unread - an array of which no chunk can be read, and why: *ret its text. */
+static bool unread(const struct ds_array *a, struct err *ret)
+{
+	if (!a->unreadable || a->n_chunks == 0)
+		return false;
+	(void)err_set(ret, -EOPNOTSUPP, "no chunk can be decoded: %s", a->unreadable);
+	return true;
+}
+
+/* fill - more chunks of one array for a thread, without the lock: an index may have to be loaded.
+ * *next: where to go on. Returns whether the array is done with, or cannot be gone through, which
+ * *ret then says. */
+static bool fill(struct check *c, struct check_worker *w, uint64_t *next, struct err *ret)
+{
+	const struct ds_array *a = &c->source->ds.arrays[w->array];
+	uint64_t bytes = 0, linear;
+	int rc = 0;
+
+	while (rc == 0 && w->n < RUN && bytes < RUN_BYTES) {
+		rc = *next < a->n_chunks
+			     ? source_next(c->source, w->array, *next, &linear, ret)
+			     : -ENOENT;
+		if (rc < 0)
+			break;
+		w->linear[w->n++] = linear;
+		*next = linear + 1;
+		bytes += u64_max(a->chunk_bytes, RUN_BYTES / RUN / 16);
+	}
+	if (rc == -ENOENT)
+		*ret = (struct err)ERR_INIT;
+	return rc < 0;
+}
+
+/* take - the next chunks for a thread. false: there are none. */
+static bool take(struct check *c, struct check_worker *w)
+{
+	struct err why;
+	uint64_t next;
+	uint32_t array;
+	bool over;
+
+	(void)pthread_mutex_lock(&c->lock);
+	w->busy = false;
+	w->n = 0;
+	while (w->n == 0 && c->stop.code == 0 && c->next.array < c->source->ds.n_arrays) {
+		if (c->filling) {
+			(void)pthread_cond_wait(&c->tick, &c->lock);
+			continue;
+		}
+		why = (struct err)ERR_INIT;
+		w->busy = true;
+		w->from = c->next;
+		w->taken = c->taken;
+		w->array = array = c->next.array;
+		next = c->next.linear;
+		c->filling = true;
+		(void)pthread_mutex_unlock(&c->lock);
+		over = unread(&c->source->ds.arrays[array], &why) || fill(c, w, &next, &why);
+		(void)pthread_mutex_lock(&c->lock);
+		c->filling = false;
+		(void)pthread_cond_broadcast(&c->tick);
+		c->next.linear = next;
+		c->taken += w->n;
+		if (over)
+			leave(c);
+		if (why.code) {
+			(void)pthread_mutex_unlock(&c->lock);
+			judge(c, array, CHECK_ARRAY, why.code, &why);
+			(void)pthread_mutex_lock(&c->lock);
+		}
+	}
+	w->busy = w->n > 0;
+	(void)pthread_mutex_unlock(&c->lock);
+	return w->n > 0;
+}
+
+static void work(void *arg, uint32_t i, uint8_t *room)
+{
+	struct check *c = arg;
+	struct check_worker *w = &c->workers[i];
+	bool stop = false;
+
+	w->c = c;
+	w->piece = room;
+	while (!stop && take(c, w)) {
+		if (!c->setup->cfg->quick)
+			source_want(c->source, w->array, w->linear, w->n);
+		for (size_t k = 0; k < w->n && !stop; k++) {
+			look(w, w->linear[k]);
+			(void)pthread_mutex_lock(&c->lock);
+			stop = c->stop.code != 0;
+			(void)pthread_mutex_unlock(&c->lock);
+		}
+	}
+	(void)pthread_mutex_lock(&c->lock);
+	w->busy = stop; /* what it had is not done */
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- all threads ---- */
+
+/* done_to - everything before it has been looked at. Locked. */
+static struct check_at done_to(const struct check *c, uint64_t *ret_taken)
+{
+	struct check_at at = c->next;
+
+	*ret_taken = c->taken;
+	for (uint32_t i = 0; i < c->n_workers; i++) {
+		const struct check_worker *w = &c->workers[i];
+
+		if (w->busy && check_at_cmp(w->from, at) < 0) {
+			at = w->from;
+			*ret_taken = w->taken;
+		}
+	}
+	if (c->unreadable && check_at_cmp(c->hold, at) < 0)
+		at = c->hold; /* a few are counted twice then */
+	return at;
+}
+
+static void moment(void *arg)
+{
+	struct check *c = arg;
+	uint64_t taken;
+	struct check_at at;
+
+	(void)pthread_mutex_lock(&c->lock);
+	if (c->running == 0 && c->unreadable && c->stop.code == 0)
+		(void)err_set(&c->stop, -EIO,
+			      "%" PRIu32 " chunks could not be fetched: check it again",
+			      c->unreadable);
+	at = done_to(c, &taken);
+	(void)pthread_mutex_unlock(&c->lock);
+	c->moment(c->moment_arg, at, taken);
+}
+
+int check_run(struct check *c, void (*tick)(void *arg, struct check_at at, uint64_t taken),
+	      void *arg, struct err *e)
+{
+	const struct workers w = {.n = c->n_workers,
+				  .room = PIECE,
+				  .lock = &c->lock,
+				  .tick = &c->tick,
+				  .running = &c->running,
+				  .work = work,
+				  .moment = moment,
+				  .arg = c};
+	int rc;
+
+	c->workers = alloc_array(c->n_workers, sizeof(*c->workers));
+	if (!c->workers)
+		return err_nomem(e);
+	c->moment = tick;
+	c->moment_arg = arg;
+	room_init(&c->room, c->setup->cfg->cache_size);
+	rc = workers_run(&w, &c->stop);
+	free(c->workers);
+	c->workers = NULL;
+	room_end(&c->room);
+	if (c->stop.code && e)
+		*e = c->stop;
+	return c->stop.code ? c->stop.code : rc;
+}

@@ -1,0 +1,327 @@
+/* walk.c - `nczarrfs check` of a directory that holds datasets: each of them, in the order of
+ * their paths, in a process of its own as one alone.
+ *
+ * What a dataset is says the format that bids for it, as in a mirror. What has the name of one and
+ * is none, an empty file "a.nc" say, is checked as well: that it cannot be opened is what its owner
+ * has to know. Links are not followed.
+ *
+ * With --resume the state is a directory with a file for each dataset, which stays when that one is
+ * done: a later check reads the report in it, and no chunk. */
+#include "fusefs/cmd/check/check_int.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/observe/log.h"
+#include "base/core/str.h"
+#include "fusefs/mirror/mirror_int.h"
+
+#define DEPTH_MAX 100 /* directories below one another */
+#define PATHS_MAX ((size_t)10 << 20)
+
+/* found - datasets below a directory. */
+struct found {
+	const struct fs_setup *setup;
+	char **paths; /* owned */
+	size_t n, cap;
+	uint64_t others; /* files that are none */
+	bool missed;     /* something could not be looked at, which was said */
+};
+
+static void missed(struct found *f, const struct err *e)
+{
+	log_error("%s", e->msg);
+	f->missed = true;
+}
+
+static int take_path(struct found *f, char *path, struct err *e)
+{
+	if (f->n == PATHS_MAX)
+		return err_set(e, -ERANGE, "'%s': more than %zu datasets: check them in parts",
+			       f->setup->cfg->shown, PATHS_MAX);
+	if (grow_array(&f->paths, &f->cap, f->n + 1, sizeof(*f->paths)) < 0)
+		return err_nomem(e);
+	f->paths[f->n++] = path;
+	return 0;
+}
+
+static int look_in(struct found *f, const char *dir, unsigned depth, struct err *e);
+
+/* look_at - an entry of a directory. path: taken when it is a dataset, and then 1. */
+static int look_at(struct found *f, char *path, const char *name, unsigned depth, struct err *e)
+{
+	const struct source_ops *of = NULL;
+	struct err why = ERR_INIT;
+	struct stat st;
+	int rc;
+
+	if (lstat(path, &st) < 0) {
+		if (errno != ENOENT) {
+			(void)err_sys(&why, errno, "'%s'", path);
+			missed(f, &why);
+		}
+		return 0;
+	}
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return 0;
+	rc = source_bidder(f->setup->formats, f->setup->n_formats, path, &of);
+	if (rc < 0 && err_accident(rc))
+		return err_sys(e, -rc, "'%s'", path);
+	if (rc < 0 || of || name_says_dataset(name, S_ISDIR(st.st_mode))) {
+		rc = take_path(f, path, e);
+		return rc < 0 ? rc : 1;
+	}
+	if (S_ISDIR(st.st_mode))
+		return look_in(f, path, depth + 1, e);
+	f->others++;
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* names_in - of a directory, in order; freed by the caller. Returns how many, or -errno. */
+static ssize_t names_in(const char *dir, char ***ret)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *entry;
+	char **names = NULL;
+	size_t n = 0, cap = 0;
+	int rc = d ? 0 : -errno;
+
+	while (rc == 0 && (errno = 0, entry = readdir(d))) {
+		const char *s = entry->d_name;
+
+		if (strcmp(s, ".") == 0 || strcmp(s, "..") == 0 || mirror_hidden(s))
+			continue;
+		if (grow_array(&names, &cap, n + 1, sizeof(*names)) < 0 ||
+		    !(names[n] = strdup(s)))
+			rc = -ENOMEM;
+		else
+			n++;
+	}
+	if (rc == 0 && errno)
+		rc = -errno;
+	if (d)
+		(void)closedir(d); /* was only read */
+	if (rc == 0 && n)
+		qsort(names, n, sizeof(*names), by_name);
+	*ret = names;
+	if (rc == 0)
+		return (ssize_t)n;
+	while (n > 0)
+		free(names[--n]);
+	free(names);
+	*ret = NULL;
+	return rc;
+}
+
+/* look_in - one that cannot be read is said, and the rest is checked. */
+static int look_in(struct found *f, const char *dir, unsigned depth, struct err *e)
+{
+	struct err why = ERR_INIT;
+	char **names;
+	ssize_t n = depth < DEPTH_MAX ? names_in(dir, &names) : -ELOOP;
+	int rc = 0;
+
+	if (n == -ENOMEM)
+		return err_nomem(e);
+	if (n < 0) {
+		(void)err_sys(&why, (int)-n, "'%s'", dir);
+		missed(f, &why);
+		return 0;
+	}
+	for (ssize_t i = 0; i < n; i++) {
+		char *path = rc < 0 ? NULL : mirror_join(dir, names[i]);
+
+		if (rc >= 0)
+			rc = path ? look_at(f, path, names[i], depth, e) : err_nomem(e);
+		if (rc <= 0)
+			free(path);
+		free(names[i]);
+	}
+	free(names);
+	return rc < 0 ? rc : 0;
+}
+
+/* ---- the state ---- */
+
+/* state_of - the file for one dataset, new. Its name is a number made of the path; should two have
+ * the same, what is in the file is of another source for one of them. */
+static char *state_of(const char *state, const char *path)
+{
+	char name[24];
+
+	/* fits */
+	(void)snprintf(name, sizeof(name), "%016" PRIx64, str_hash(path, strlen(path)));
+	return mirror_join(state, name);
+}
+
+static int make_state(const char *state, struct err *e)
+{
+	struct stat st;
+
+	if (!state || mkdir(state, 0777) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return err_sys(e, errno, "--resume: '%s'", state);
+	if (stat(state, &st) < 0 || !S_ISDIR(st.st_mode))
+		return err_set(
+			e, -EINVAL,
+			"--resume: '%s' is there, and is no directory, which the state of "
+			"several datasets is: name another, or remove it",
+			state);
+	return 0;
+}
+
+/* forget_state - it has come to its end. What is not of ours stays, and the directory with it. */
+static void forget_state(const struct found *f, const char *state)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		auto_free char *file = state_of(state, f->paths[i]);
+
+		if (file)
+			(void)unlink(file);
+	}
+	if (rmdir(state) < 0)
+		log_debug("'%s' stays", state);
+}
+
+/* ---- all of them ---- */
+
+struct sums {
+	uint64_t good, damaged, unfinished, failed;
+	bool interrupted;
+};
+
+static bool say(struct buf *text)
+{
+	bool ok = buf_ok(text) && fwrite(text->data, 1, text->len, stdout) == text->len &&
+		  fflush(stdout) == 0;
+
+	buf_clear(text);
+	if (!ok)
+		log_error("standard output: could not be written");
+	return ok;
+}
+
+/* check_each - one dataset. Returns whether to go on. */
+static bool check_each(const struct found *f, size_t i, struct sums *s)
+{
+	struct cfg cfg = *f->setup->cfg;
+	struct fs_setup setup = *f->setup;
+	auto_free char *state = cfg.resume ? state_of(cfg.resume, f->paths[i]) : NULL;
+	struct check_told told;
+	struct buf text;
+	int status;
+
+	if (cfg.resume && !state) {
+		log_error("memory is short");
+		return false;
+	}
+	buf_init(&text, 1 << 16);
+	if (cfg.json) {
+		buf_puts(&text, i ? ",\n" : "\n");
+		if (!say(&text))
+			return false;
+	}
+	cfg.source = cfg.shown = f->paths[i];
+	cfg.resume = state;
+	setup.cfg = &cfg;
+	status = check_one(&setup, true, &told);
+	s->good += status == CHECK_GOOD;
+	s->interrupted = told.interrupted;
+	s->damaged += status == CHECK_DAMAGED && told.damaged;
+	s->unfinished += status == CHECK_DAMAGED && !told.damaged;
+	s->failed += status == CHECK_FAILED;
+	if (cfg.json && !told.printed) {
+		buf_putc(&text, '{');
+		str_put_member(&text, "source", cfg.shown);
+		buf_puts(&text, ", \"complete\": false, \"good\": false}\n");
+		(void)say(&text);
+	}
+	buf_release(&text);
+	return !s->interrupted;
+}
+
+static void put_sums(const struct found *f, const struct sums *s, bool done, struct buf *out)
+{
+	const struct cfg *cfg = f->setup->cfg;
+	const bool not_good = s->damaged || s->unfinished;
+
+	if (cfg->json) {
+		buf_printf(out,
+			   "], \"complete\": %s, \"good\": %s, \"datasets_good\": %" PRIu64
+			   ", \"datasets_damaged\": %" PRIu64 ", \"datasets_unfinished\": %" PRIu64
+			   ", \"datasets_failed\": %" PRIu64 ", \"other_files\": %" PRIu64 "}\n",
+			   done && !s->failed ? "true" : "false",
+			   done && !s->failed && !not_good ? "true" : "false", s->good,
+			   s->damaged, s->unfinished, s->failed, f->others);
+		return;
+	}
+	str_put_plain(out, cfg->shown);
+	buf_printf(out, ": %zu datasets, %" PRIu64 " other files: %" PRIu64 " good", f->n,
+		   f->others, s->good);
+	if (s->damaged)
+		buf_printf(out, ", %" PRIu64 " damaged", s->damaged);
+	if (s->unfinished)
+		buf_printf(out, ", %" PRIu64 " unfinished", s->unfinished);
+	if (s->failed)
+		buf_printf(out, ", %" PRIu64 " could not be checked", s->failed);
+	buf_puts(out, done ? "\n" : ", not to the end\n");
+}
+
+static int check_found(const struct found *f)
+{
+	const struct cfg *cfg = f->setup->cfg;
+	struct sums s = {0};
+	struct buf text;
+	bool done = true;
+
+	buf_init(&text, 1 << 16);
+	if (cfg->json) {
+		buf_putc(&text, '{');
+		str_put_member(&text, "source", cfg->shown);
+		buf_puts(&text, ", \"datasets\": [");
+		done = say(&text);
+	}
+	for (size_t i = 0; i < f->n && done; i++)
+		done = check_each(f, i, &s);
+	done = done && !f->missed;
+	put_sums(f, &s, done, &text);
+	done = say(&text) && done;
+	buf_release(&text);
+	if (cfg->resume && done && !s.failed)
+		forget_state(f, cfg->resume);
+	return !done || s.failed             ? CHECK_FAILED
+	       : s.damaged || s.unfinished ? CHECK_DAMAGED
+					   : CHECK_GOOD;
+}
+
+int check_dir(const struct fs_setup *setup)
+{
+	struct found f = {.setup = setup};
+	struct err e = ERR_INIT;
+	int rc = make_state(setup->cfg->resume, &e), status = CHECK_FAILED;
+
+	if (rc == 0)
+		rc = look_in(&f, setup->cfg->source, 0, &e);
+	if (rc == 0 && f.n == 0 && !f.missed)
+		rc = err_set(&e, -ENOENT, "'%s': no dataset is in this directory",
+			     setup->cfg->shown);
+	if (rc < 0)
+		log_error("%s", e.msg);
+	else
+		status = check_found(&f);
+	for (size_t i = 0; i < f.n; i++)
+		free(f.paths[i]);
+	free(f.paths);
+	return status;
+}

@@ -1,0 +1,114 @@
+/* commands.c - the table of what each command does. A command is a row here, one in
+ * mountcfg/cli/commands.c, and a file of its own. */
+#include "fusefs/cmd/commands.h"
+
+#include <stdio.h>
+
+#include "base/observe/log.h"
+#include "fusefs/cmd/check/check.h"
+#include "fusefs/cmd/convert/convert.h"
+#include "fusefs/cmd/mounts.h"
+#include "fusefs/cmd/refs.h"
+#include "fusefs/http/server.h"
+#include "fusefs/daemon/status.h"
+
+int print_text(struct buf *text)
+{
+	bool ok = buf_ok(text) &&
+		  (text->len == 0 ||
+		   fwrite(text->data, 1, text->len, stdout) == text->len) &&
+		  fflush(stdout) == 0;
+
+	buf_release(text);
+	if (!ok)
+		log_error("standard output: could not be written");
+	return ok ? 0 : 1;
+}
+
+static int run_help(const struct fs_setup *setup)
+{
+	struct buf text;
+
+	(void)setup;
+	buf_init(&text, 1 << 16);
+	cfg_help(&text);
+	return print_text(&text);
+}
+
+static int run_version(const struct fs_setup *setup)
+{
+	struct buf text;
+
+	buf_init(&text, 4096);
+	setup->versions(&text);
+	return print_text(&text);
+}
+
+static int run_filters(const struct fs_setup *setup)
+{
+	struct buf text;
+
+	buf_init(&text, (size_t)1 << 26);
+	fs_filters(setup->cfg, &text);
+	return print_text(&text);
+}
+
+static int run_refs(const struct fs_setup *setup)
+{
+	return fs_refs(setup, setup->refs);
+}
+
+static int run_status(const struct fs_setup *setup)
+{
+	return status_command(setup->cfg);
+}
+
+static int run_log(const struct fs_setup *setup)
+{
+	return status_log_command(setup->cfg);
+}
+
+static const struct subcommand {
+	enum cfg_command command;
+	unsigned flags;
+	int (*run)(const struct fs_setup *setup); /* returns the exit status */
+} table[] = {
+	{CFG_MOUNT, SUB_RULES | SUB_RIGHTS | SUB_CACHE, fs_mount},
+	{CFG_INFO, SUB_RULES, fs_info},
+	{CFG_FILTERS, 0, run_filters},
+	{CFG_RECOVER, SUB_RULES, fs_recover},
+	{CFG_REFS, SUB_RULES, run_refs},
+	{CFG_CHECK, SUB_CACHE, fs_check},
+	{CFG_CONVERT, SUB_RULES | SUB_CACHE, fs_convert},
+	{CFG_SERVE, SUB_RULES | SUB_CACHE, fs_serve_http},
+	{CFG_STATUS, 0, run_status},
+	{CFG_LOG, 0, run_log},
+	{CFG_MOUNT_NAMED, SUB_RIGHTS, mounts_mount},
+	{CFG_UMOUNT, SUB_RIGHTS, mounts_umount},
+	{CFG_LIST, 0, mounts_list},
+	{CFG_PRINT, 0, config_print},
+	{CFG_HELP, 0, run_help},
+	{CFG_VERSION, 0, run_version},
+};
+
+static const struct subcommand *find(enum cfg_command command)
+{
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		if (table[i].command == command)
+			return &table[i];
+	return NULL;
+}
+
+bool subcommand_has(enum cfg_command command, unsigned flag)
+{
+	const struct subcommand *s = find(command);
+
+	return s && s->flags & flag;
+}
+
+int subcommand_run(const struct fs_setup *setup)
+{
+	const struct subcommand *s = find(setup->cfg->command);
+
+	return s ? s->run(setup) : 1;
+}

@@ -1,0 +1,346 @@
+/* convert.c - `nczarrfs convert`: opens a source as a mount does, in the view that the destination
+ * is to be, and has every file of it copied.
+ *
+ * It runs in a child (fs_run_guarded). Where a mount would show a variable uncompressed, because
+ * readers of the other format do not know its filters, a copy has it compressed with filters that
+ * they know, unless -o filter= says what is wanted. */
+#include "fusefs/cmd/convert/convert.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/process/child.h"
+#include "base/core/endings.h"
+#include "base/observe/log.h"
+#include "base/os/cancel.h"
+#include "base/core/str.h"
+#include "base/os/url.h"
+#include "codecs/isolate/decoder.h"
+#include "fusefs/cmd/check/check.h"
+#include "fusefs/cmd/convert/convert_int.h"
+#include "fusefs/mirror/view.h"
+#include "fusefs/app/remote.h"
+#include "fusefs/app/fingerprint.h"
+
+#define NOTE_NS ((int64_t)1000000000) /* between two notes of how far it is */
+#define FAR_THREADS 8                 /* at least: they wait for answers */
+#define NOTES_SHOWN 20
+#define PLAIN ",shuffle|deflate,1"
+
+struct run {
+	const struct fs_setup *setup;
+	struct convert c;
+	struct fs_setup with; /* setup, with rules for what would be uncompressed */
+	struct cfg cfg;
+	struct fs_rules rules;
+	char **texts;
+	size_t n_texts;
+	struct progress progress;
+	int64_t noted;
+};
+
+static uint32_t threads_of(const struct convert *c)
+{
+	const struct cfg *cfg = c->setup->cfg;
+	cpu_set_t set;
+	uint32_t n = cfg->decode_threads;
+
+	if (!n)
+		n = sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : (uint32_t)CPU_COUNT(&set);
+	return (c->source->far || url_is(cfg->out)) && n < FAR_THREADS ? FAR_THREADS : n;
+}
+
+/* ---- filters ---- */
+
+/* loses - whether an array that has filters would have none in the view. */
+static bool loses(const struct ds_array *a, const struct plan *p)
+{
+	return p && p->kind == PLAN_DECODE && a->rank > 0 && a->type.size > 0 &&
+	       !dt_is_vlen(&a->type) &&
+	       (a->chain.n > 0 || (a->access == DS_CONVERT && a->layout == DS_CHUNKED));
+}
+
+/* add_text - "<path>,shuffle|deflate,1", the path as a pattern that means it alone. */
+static int add_text(struct run *r, uint32_t array, struct err *e)
+{
+	struct buf path, text;
+	int rc = -ENOMEM;
+	size_t n;
+
+	buf_init(&path, (size_t)1 << 20);
+	buf_init(&text, (size_t)1 << 21);
+	ds_array_path(&r->c.source->ds, array, &path);
+	for (size_t i = 0; i < path.len; i++) {
+		if (strchr("\\&*?[],", (char)path.data[i]))
+			buf_putc(&text, '\\');
+		buf_putc(&text, (char)path.data[i]);
+	}
+	buf_puts(&text, PLAIN);
+	buf_putc(&text, '\0');
+	if (buf_ok(&path) && buf_ok(&text)) {
+		r->texts[r->n_texts] = (char *)buf_take(&text, &n);
+		rc = r->texts[r->n_texts] ? 0 : -ENOMEM;
+		r->n_texts += rc == 0;
+	}
+	buf_release(&path);
+	buf_release(&text);
+	return rc ? err_nomem(e) : 0;
+}
+
+static void close_both(struct convert *c)
+{
+	if (c->view)
+		c->view->ops->close(c->view);
+	source_close(c->source);
+	c->view = NULL;
+	c->source = NULL;
+}
+
+/* keep_compressed - open it again with filters for what would have none. */
+static int keep_compressed(struct run *r, struct err *e)
+{
+	const struct dataset *ds = &r->c.source->ds;
+	int rc = 0;
+
+	if (cfg_said(r->setup->cfg, "filter") || !r->c.view->ops->plan)
+		return 0;
+	r->texts = alloc_array(ds->n_arrays, sizeof(*r->texts));
+	if (!r->texts)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < ds->n_arrays && rc == 0; i++)
+		if (loses(&ds->arrays[i], r->c.view->ops->plan(r->c.view, i)))
+			rc = add_text(r, i, e);
+	if (rc < 0 || r->n_texts == 0)
+		return rc;
+	r->cfg = *r->setup->cfg;
+	r->cfg.filter_rules = r->texts;
+	r->cfg.n_filter_rules = r->n_texts;
+	rc = fs_rules_init(&r->cfg, &r->rules, e);
+	if (rc < 0)
+		return rc;
+	r->rules.quants = r->setup->rules->quants;
+	r->with = *r->setup;
+	r->with.cfg = &r->cfg;
+	r->with.rules = &r->rules;
+	close_both(&r->c);
+	return fs_open_quietly(&r->with, &r->c.source, &r->c.view, e);
+}
+
+/* ---- opening ---- */
+
+static int open_out(struct convert *c, struct err *e)
+{
+	const struct cfg *cfg = c->setup->cfg;
+
+	if (url_is(cfg->out))
+		return convert_far(c, &c->out, e);
+	if (cfg->view == CFG_VIEW_NC)
+		return convert_local(c, false, &c->out, e);
+	return ending_of(cfg->out) == ENDING_ZIP ? convert_zip(c, &c->out, e)
+						 : convert_local(c, true, &c->out, e);
+}
+
+static void print_notes(const char *const *notes, uint32_t n)
+{
+	for (uint32_t i = 0; i < n && i < NOTES_SHOWN; i++)
+		log_warn("%s", notes[i]);
+	if (n > NOTES_SHOWN)
+		log_warn("... and %" PRIu32 " more; see nczarrfs info", n - NOTES_SHOWN);
+}
+
+/* weigh - about how much there is to be done, for the bar. */
+static void weigh(struct convert *c)
+{
+	const struct dataset *ds = &c->source->ds;
+
+	for (uint32_t i = 0; i < ds->n_arrays; i++)
+		c->all += (double)ds->arrays[i].n_chunks;
+}
+
+static int prepare(struct run *r, struct err *e)
+{
+	const struct cfg *cfg = r->setup->cfg;
+	struct convert *c = &r->c;
+	int rc = mirror_only(r->setup, e); /* the copy's name has set the view */
+
+	if (rc > 0)
+		rc = err_set(
+			e, -EISDIR,
+			"'%s' is a directory without a dataset of its own: convert those in "
+			"it one by one: nczarrfs info names them",
+			cfg->shown);
+	if (rc == 0)
+		rc = convert_dest_check(r->setup, e);
+	/* before there are threads: what others are forked from */
+	if (rc == 0 && r->setup->prepare && !child_prepared())
+		rc = r->setup->prepare(e);
+	if (rc == 0 && cfg->isolate)
+		codec_isolate(0);
+	if (rc == 0)
+		rc = open_out(c, e); /* what is refused is refused before anything is read */
+	if (rc == 0)
+		rc = fs_open_quietly(r->setup, &c->source, &c->view, e);
+	if (rc == 0)
+		rc = convert_dest_unread(cfg, e);
+	if (rc == 0)
+		rc = keep_compressed(r, e);
+	if (rc < 0)
+		return rc;
+	print_notes(c->source->ds.notes, c->source->ds.n_notes);
+	print_notes(c->view->notes, c->view->n_notes);
+	if (same_source(r->setup, c->source, &c->same, NULL) < 0)
+		c->same = 0; /* nothing to go on from */
+	for (const char *s = cfg->out; c->same && *s; s++)
+		c->same = same_mix(c->same, (unsigned char)*s);
+	weigh(c);
+	c->n_workers = threads_of(c);
+	return 0;
+}
+
+/* ---- while it runs ---- */
+
+static void tick(void *arg, uint64_t done)
+{
+	struct run *r = arg;
+	struct convert *c = &r->c;
+	const bool parts = c->out->ops->one_file;
+	int64_t now = stop_now();
+	struct err e = ERR_INIT;
+	uint64_t files, bytes;
+	double share;
+	bool runs;
+
+	(void)pthread_mutex_lock(&c->lock);
+	share = c->all > 0 ? (double)done * (parts ? (double)CONVERT_PIECE : 1) / c->all : 0;
+	files = c->files;
+	bytes = c->bytes;
+	runs = c->running > 0;
+	(void)pthread_mutex_unlock(&c->lock);
+	progress_show(&r->progress, share, parts ? done : files, parts ? "parts" : "files",
+		      bytes);
+	if (!c->out->ops->note || (now - r->noted < NOTE_NS && runs))
+		return;
+	r->noted = now;
+	if (c->out->ops->note(c->out, done, &e) == 0)
+		return;
+	(void)pthread_mutex_lock(&c->lock);
+	if (c->stop.code == 0)
+		c->stop = e;
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+/* mend - what can be done about an error: what a later run may go on from stays. */
+static bool worth_keeping(int rc)
+{
+	return rc != -EBADMSG && rc != -EOPNOTSUPP && rc != -ERANGE && rc != -ESTALE &&
+	       rc != -EEXIST;
+}
+
+static int copy(struct run *r, struct err *e)
+{
+	struct convert *c = &r->c;
+	int rc = c->out->ops->begin(c->out, &c->skip, e);
+
+	if (rc == 0 && c->setup->cfg->verify)
+		rc = check_chunks(c->setup, c->source, c->n_workers, &r->progress, e);
+	if (rc < 0)
+		return rc;
+	progress_begin(&r->progress);
+	r->noted = stop_now();
+	rc = convert_copy(c, tick, r, e);
+	progress_end(&r->progress);
+	if (rc == 0 && source_poll(c->source, NULL) == -ESTALE)
+		rc = -ESTALE;
+	if (rc == -ESTALE)
+		rc = err_set(e, -ESTALE, "'%s' changed while it was read: convert it again",
+			     c->setup->cfg->shown);
+	if (rc == 0)
+		rc = convert_dest_unread(c->setup->cfg, e);
+	if (rc == 0 && c->out->ops->finish)
+		rc = c->out->ops->finish(c->out, e);
+	return rc;
+}
+
+static int print_report(const struct run *r)
+{
+	const struct convert *c = &r->c;
+	const struct cfg *cfg = r->setup->cfg;
+	auto_free char *shown = fs_shown(cfg->out); /* an address may have keys in it */
+	const char *to = shown ? shown : "the copy";
+	struct buf out;
+	bool ok;
+
+	buf_init(&out, 1 << 20);
+	if (cfg->json) {
+		buf_putc(&out, '{');
+		str_put_member(&out, "source", cfg->shown);
+		buf_puts(&out, ", ");
+		str_put_member(&out, "destination", to);
+		buf_printf(&out,
+			   ", \"view\": \"%s\", \"files\": %" PRIu64 ", \"bytes\": %" PRIu64
+			   ", \"resumed\": %s, \"recompressed\": %zu}\n",
+			   c->view->ops->name, c->out->ops->one_file ? 1 : c->files, c->bytes,
+			   c->skip ? "true" : "false", r->n_texts);
+	} else {
+		buf_printf(&out, "%s: ", to);
+		if (!c->out->ops->one_file)
+			buf_printf(&out, "%" PRIu64 " files, ", c->files);
+		progress_bytes(&out, c->bytes);
+		buf_puts(&out, c->skip ? " written in this run\n" : " written\n");
+	}
+	ok = buf_ok(&out) && fwrite(out.data, 1, out.len, stdout) == out.len &&
+	     fflush(stdout) == 0;
+	buf_release(&out);
+	if (!ok)
+		log_error("standard output: could not be written");
+	return ok ? 0 : 1;
+}
+
+static int convert(void *arg)
+{
+	struct run *r = arg;
+	struct convert *c = &r->c;
+	struct err e = ERR_INIT;
+	bool keep;
+	int rc, status = 1;
+
+	c->setup = r->setup;
+	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail without attributes */
+	rc = prepare(r, &e);
+	if (rc == 0)
+		rc = copy(r, &e);
+	keep = rc < 0 && c->source && c->same && (c->taken > 0 || c->skip > 0) &&
+	       worth_keeping(rc);
+	if (rc < 0)
+		log_error("%s%s", e.msg,
+			  keep && c->out->ops->note ? " (the same command goes on from here)"
+						    : "");
+	else
+		status = print_report(r);
+	if (c->out)
+		c->out->ops->close(c->out, keep);
+	close_both(c);
+	fs_rules_release(&r->rules);
+	for (size_t i = 0; i < r->n_texts; i++)
+		free(r->texts[i]);
+	free(r->texts);
+	return status;
+}
+
+int fs_convert(const struct fs_setup *setup)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct run r = {.setup = setup};
+	bool interrupted = false;
+	int status = fs_run_guarded_until(cfg->shown, 0, convert, &r, &interrupted);
+
+	if (interrupted && !url_is(cfg->out))
+		log_warn("the same command goes on with it; what there is so far is beside '%s', "
+			 "as .NAME.nczarrfs-copy, and the state of that in a file with .state",
+			 cfg->out);
+	return status;
+}

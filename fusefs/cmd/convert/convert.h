@@ -1,0 +1,11 @@
+/* convert.h - `nczarrfs convert`: a copy of a source in another format. docs/convert.md. */
+#ifndef FUSEFS_CMD_CONVERT_CONVERT_H
+#define FUSEFS_CMD_CONVERT_CONVERT_H
+
+#include "fusefs/app/fusefs.h"
+
+/* fs_convert - cfg's source becomes cfg->out. Prints what was done; returns the exit status: 0, or
+ * 1 and nothing appeared. */
+int fs_convert(const struct fs_setup *setup);
+
+#endif

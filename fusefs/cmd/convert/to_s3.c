@@ -1,0 +1,157 @@
+/* to_s3.c - a copy in an object store: chunks first, then metadata, that of the root last, so
+ * that there is no dataset for a reader before all of it is there. */
+#include "fusefs/cmd/convert/convert_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/os/io.h"
+#include "fusefs/app/remote.h"
+#include "translate/contract/store.h"
+
+struct far_out {
+	struct convert_out base;
+	struct convert *c;
+	struct store *store;
+};
+
+static struct far_out *of(struct convert_out *o)
+{
+	return CONTAINER_OF(o, struct far_out, base);
+}
+
+static bool any(void *arg, const char *name NZ_UNUSED, bool is_dir NZ_UNUSED,
+		const struct store_stat *st NZ_UNUSED)
+{
+	*(bool *)arg = true;
+	return false;
+}
+
+static int far_begin(struct convert_out *o, uint64_t *done, struct err *e)
+{
+	const struct cfg *cfg = of(o)->c->setup->cfg;
+	auto_free char *shown = NULL;
+	bool there = false;
+	int rc = store_list(of(o)->store, "", false, any, &there, e);
+
+	*done = 0;
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	shown = fs_shown(cfg->out);
+	return there ? err_set(e, -EEXIST,
+			       "'%s': something is there already: remove it with a program of "
+			       "that "
+			       "service, or name another place",
+			       shown ? shown : "there")
+		     : 0;
+}
+
+/* nameless - a temporary file without a name, also where the file system cannot make one so. */
+static int nameless(struct err *e)
+{
+	const char *dir = getenv("TMPDIR");
+	auto_free char *name = NULL;
+	int fd;
+
+	dir = dir && *dir ? dir : "/tmp";
+	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		return fd;
+	if (asprintf(&name, "%s/nczarrfs-XXXXXX", dir) < 0) {
+		name = NULL;
+		return err_nomem(e);
+	}
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, errno, "a temporary file in '%s'", dir);
+	(void)unlink(name); /* it was made just now */
+	return fd;
+}
+
+/* spill - a file that does not fit in the room that a thread has, in a file without a name. The
+ * first piece is in room. */
+static int spill(struct convert *c, const struct convert_unit *u, uint8_t *room, int *ret_fd,
+		 uint64_t *ret, struct err *e)
+{
+	size_t n = CONVERT_PIECE;
+	uint64_t off = 0;
+	int rc, fd = nameless(e);
+
+	if (fd < 0)
+		return fd;
+	do {
+		rc = io_pwrite(fd, room, n, off, e);
+		off += n;
+		if (n < CONVERT_PIECE)
+			break;
+		if (rc == 0)
+			rc = convert_read(c, u->id, off, room, CONVERT_PIECE, &n, e);
+	} while (rc == 0 && n > 0);
+	*ret = off;
+	*ret_fd = fd;
+	return rc;
+}
+
+static int far_write(struct convert_out *o, struct convert *c, const struct convert_unit *u,
+		     uint8_t *room, uint64_t *ret, struct err *e)
+{
+	struct store_put what = {.data = room, .fd = -1};
+	size_t n;
+	int rc = convert_read(c, u->id, 0, room, CONVERT_PIECE, &n, e);
+
+	what.len = n;
+	if (rc == 0 && n == CONVERT_PIECE) {
+		what.data = NULL;
+		rc = spill(c, u, room, &what.fd, &what.len, e);
+	}
+	if (rc == 0)
+		rc = store_put(of(o)->store, u->path, &what, NULL, e);
+	if (what.fd >= 0)
+		(void)close(what.fd);
+	*ret = rc == 0 ? what.len : 0;
+	return rc;
+}
+
+static void far_close(struct convert_out *o, bool keep NZ_UNUSED)
+{
+	store_close(of(o)->store);
+	free(of(o));
+}
+
+static const struct convert_out_ops far_ops = {
+	.docs_last = true,
+	.begin = far_begin,
+	.write = far_write,
+	.close = far_close,
+};
+
+int convert_far(struct convert *c, struct convert_out **ret, struct err *e)
+{
+	const struct cfg *cfg = c->setup->cfg;
+	struct far_out *f = alloc_array(1, sizeof(*f));
+	int rc;
+
+	if (!f)
+		return err_nomem(e);
+	if (cfg->force) {
+		auto_free char *shown = fs_shown(cfg->out);
+
+		free(f);
+		return err_set(e, -EINVAL,
+			       "--force replaces what is on this machine: remove '%s' with a "
+			       "program of that service first",
+			       shown ? shown : "it");
+	}
+	f->base.ops = &far_ops;
+	f->c = c;
+	rc = fs_store(c->setup, cfg->out, &f->store, e);
+	if (rc < 0) {
+		free(f);
+		return rc;
+	}
+	*ret = &f->base;
+	return 0;
+}

@@ -1,0 +1,382 @@
+/* mounts.c - the commands about mounts that have names, or are there: mount, umount, list. */
+#include "fusefs/cmd/mounts.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+
+#include "base/observe/log.h"
+#include "base/core/str.h"
+#include "base/os/url.h"
+#include "fusefs/cmd/umount_wait.h"
+#include "fusefs/daemon/mounter.h"
+#include "fusefs/cmd/commands.h"
+
+static const struct cfg_mount *find_named(const struct cfg *cfg, const char *name)
+{
+	for (size_t i = 0; i < cfg->n_mounts; i++)
+		if (strcmp(cfg->mounts[i].name, name) == 0)
+			return &cfg->mounts[i];
+	return NULL;
+}
+
+/* on_target - the mount of ours that lies on a target; NULL: none does. */
+static const struct mounted *on_target(const struct mounted *list, size_t n, const char *target)
+{
+	auto_free char *dir = mounted_resolve(target);
+	const struct mounted *found = NULL;
+
+	for (size_t i = 0; dir && i < n; i++)
+		if (!list[i].hidden && strcmp(list[i].dir, dir) == 0)
+			found = &list[i];
+	return found;
+}
+
+/* another - the mount on the target of a named one is certainly not that one. */
+static bool another(const struct mounted *m, const struct cfg_mount *named)
+{
+	return m && named && mounted_differs(m, named->source);
+}
+
+/* ---- mount ---- */
+
+/* mount_one - this program, with the same flags and one name. Returns its exit status. */
+static int mount_one(const struct cfg *cfg, const char *name)
+{
+	char **argv = calloc(cfg->n_passed + 5, sizeof(*argv));
+	int status = 1, rc;
+	size_t n = 0;
+	pid_t pid;
+
+	if (!argv)
+		return 1;
+	argv[n++] = (char *)(uintptr_t) "nczarrfs";
+	for (size_t i = 0; i < cfg->n_passed; i++)
+		argv[n++] = cfg->passed[i];
+	argv[n++] = (char *)(uintptr_t) "mount";
+	argv[n++] = (char *)(uintptr_t)name;
+	rc = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ);
+	if (rc)
+		log_error("[mount %s]: %s", name,
+			  rc == ENOENT ? "/proc is not mounted" : "could not be started");
+	else
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+	free(argv);
+	return rc ? 1 : status;
+}
+
+int mounts_mount(const struct fs_setup *setup)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct err e = ERR_INIT;
+	struct mounted *list = NULL;
+	size_t n = 0;
+	int bad = 0;
+
+	if (cfg->foreground) {
+		log_error("-f: mount has it with one name only");
+		return 1;
+	}
+	if (mounted_list(&list, &n, &e) < 0) {
+		log_error("%s", e.msg);
+		return 1;
+	}
+	for (size_t i = 0; i < cfg->n_more; i++)
+		bad += mount_one(cfg, cfg->more[i]) != 0;
+	for (size_t i = 0; cfg->all && i < cfg->n_mounts; i++) {
+		const struct cfg_mount *m = &cfg->mounts[i];
+		const struct mounted *there = on_target(list, n, m->target);
+
+		if (!m->automatic)
+			continue;
+		if (there && mounted_ask(there->dir) != MOUNTED_DEAD) {
+			bad += another(there, m);
+			if (another(there, m))
+				log_error("[mount %s]: '%s' is in the way, which is mounted on "
+					  "'%s': nczarrfs umount '%s' removes it",
+					  m->name, there->source, there->dir, there->dir);
+			continue;
+		}
+		bad += mount_one(cfg, m->name) != 0;
+	}
+	mounted_free(list, n);
+	return bad > 0;
+}
+
+/* ---- umount ---- */
+
+/* leaving - mounts that were taken off and whose processes still commit. */
+struct leaving {
+	struct ending *list;
+	size_t n;
+	int bad; /* of how many not everything is in the dataset */
+};
+
+/* try_off - whether one was taken off; else errno says why not. */
+static bool try_off(const struct mounted *m)
+{
+	if (umount2(m->dir, 0) == 0)
+		return true;
+	if (errno != EPERM || geteuid() == 0)
+		return false;
+	if (mounter_ask_fusermount(m->dir, m->id))
+		return true;
+	errno = EPERM;
+	return false;
+}
+
+static void say_why_not(const struct mounted *m, int error)
+{
+	struct err e = ERR_INIT;
+
+	if (error == EPERM && geteuid() != 0) {
+		log_error("'%s': could not be unmounted: it is in use (fuser -vm '%s' says by "
+			  "whom), or another user's",
+			  m->dir, m->dir);
+	} else if (error == EBUSY) {
+		log_error("'%s': in use: fuser -vm '%s' says by whom", m->dir, m->dir);
+	} else {
+		(void)err_sys(&e, error, "'%s'", m->dir);
+		log_error("%s", e.msg);
+	}
+}
+
+static void wait_for_all(struct leaving *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		l->bad += !ending_wait(&l->list[i]);
+	l->n = 0;
+}
+
+/* take_off - a mount; it may be in use by the process of one that was taken off before it, whose
+ * source is in it. */
+static bool take_off(const struct mounted *m, struct leaving *l)
+{
+	bool off = try_off(m);
+
+	if (!off && l->n > 0) {
+		wait_for_all(l);
+		off = try_off(m);
+	}
+	if (!off)
+		say_why_not(m, errno);
+	return off;
+}
+
+/* take_off_writable - as take_off_for_good. What is to be committed is waited for when all others
+ * have been taken off too. */
+static bool take_off_writable(const struct mounted *m, struct leaving *l)
+{
+	struct err e = ERR_INIT;
+	struct ending en;
+	bool dead = mounted_ask(m->dir) == MOUNTED_DEAD;
+	bool known = !dead && ending_ask(m, &en, &e) == 0;
+
+	if (!take_off(m, l)) {
+		if (known)
+			ending_free(&en);
+		return false;
+	}
+	if (known)
+		l->list[l->n++] = en;
+	else if (dead)
+		log_error(
+			"'%s': unmounted; its server had died, and what was written may wait: "
+			"nczarrfs recover, or the next mount, puts it into the dataset",
+			m->dir);
+	else
+		log_error("'%s': unmounted, but whether everything that was written is in the "
+			  "dataset is not known: %s",
+			  m->dir, e.msg);
+	return known;
+}
+
+/* take_off_for_good - a mount, until its processes have let go of its source, so that what that
+ * lies on can be unmounted next. Returns whether it was taken off and nothing is in the way of
+ * knowing that all is in the dataset. */
+static bool take_off_for_good(const struct mounted *m, struct leaving *l)
+{
+	struct err e = ERR_INIT;
+	struct ending en;
+	bool known;
+
+	if (m->writable)
+		return take_off_writable(m, l);
+	known = mounted_ask(m->dir) == MOUNTED_LIVE && ending_ask(m, &en, &e) == 0;
+	if (!take_off(m, l)) {
+		if (known)
+			ending_free(&en);
+		return false;
+	}
+	if (known)
+		ending_pass(&en);
+	return true;
+}
+
+/* umount_one - a name of a section, or a place. Returns whether it is done. */
+static bool umount_one(const struct cfg *cfg, const struct mounted *list, size_t n,
+		       const char *what, struct leaving *l)
+{
+	const struct cfg_mount *named = strchr(what, '/') ? NULL : find_named(cfg, what);
+	auto_free char *dir = NULL;
+	const struct mounted *m;
+
+	if (!named && what[0] != '/') { /* mounted_resolve has absolute ones */
+		auto_free char *cwd = getcwd(NULL, 0);
+
+		if (!cwd || asprintf(&dir, "%s/%s", cwd, what) < 0)
+			dir = NULL;
+	}
+	m = on_target(list, n, named ? named->target : dir ? dir : what);
+	if (another(m, named)) {
+		log_error("'%s': not mounted: '%s' is what is mounted on '%s': nczarrfs umount "
+			  "'%s' removes that",
+			  what, m->source, m->dir, m->dir);
+		return false;
+	}
+	if (m)
+		return take_off_for_good(m, l);
+	if (named)
+		log_error("'%s': not mounted on '%s'", what, named->target);
+	else
+		log_error("'%s': no mount of nczarrfs is there, and no section [mount %s]: "
+			  "nczarrfs list shows what there is",
+			  what, what);
+	return false;
+}
+
+int mounts_umount(const struct fs_setup *setup)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct err e = ERR_INIT;
+	struct mounted *list = NULL;
+	struct leaving l = {0};
+	size_t n = 0;
+	int bad = 0;
+
+	if (mounted_list(&list, &n, &e) < 0) {
+		log_error("%s", e.msg);
+		return 1;
+	}
+	l.list = alloc_array(n + cfg->n_more, sizeof(*l.list));
+	if (!l.list) {
+		mounted_free(list, n);
+		log_error("memory is short");
+		return 1;
+	}
+	for (size_t i = 0; i < cfg->n_more; i++)
+		bad += !umount_one(cfg, list, n, cfg->more[i], &l);
+	for (size_t i = n; cfg->all && i-- > 0;) /* the last was made on top of others */
+		if (geteuid() == 0 || list[i].user == geteuid())
+			bad += !take_off_for_good(&list[i], &l);
+	wait_for_all(&l);
+	free(l.list);
+	mounted_free(list, n);
+	return bad + l.bad > 0;
+}
+
+/* ---- list ---- */
+
+static const char *const states[] = {
+	[MOUNTED_LIVE] = "mounted",
+	[MOUNTED_DEAD] = "dead",
+	[MOUNTED_SILENT] = "does not answer",
+	[MOUNTED_FOREIGN] = "another user's",
+};
+
+/* row - of the list. m: NULL: it is not mounted; named: NULL: it has no name. */
+struct row {
+	const struct cfg_mount *named;
+	const struct mounted *m;
+};
+
+static const char *state_of(const struct row *r)
+{
+	enum mounted_state state;
+
+	if (!r->m)
+		return "not mounted";
+	state = mounted_ask(r->m->dir);
+	return state == MOUNTED_LIVE && another(r->m, r->named) ? "another source"
+								: states[state];
+}
+
+static void put_json(const struct row *r, bool first, struct buf *out)
+{
+	buf_puts(out, first ? "\n  {" : ",\n  {");
+	str_put_member(out, "name", r->named ? r->named->name : NULL);
+	buf_puts(out, ", ");
+	str_put_member(out, "source", r->m ? r->m->source : r->named->source);
+	buf_puts(out, ", ");
+	str_put_member(out, "target", r->m ? r->m->dir : r->named->target);
+	buf_puts(out, ", ");
+	str_put_member(out, "state", state_of(r));
+	buf_printf(out, ", \"writable\": %s, ",
+		   !r->m            ? "null"
+		   : r->m->writable ? "true"
+				    : "false");
+	if (r->m)
+		buf_printf(out, "\"user\": %u, ", (unsigned)r->m->user);
+	else
+		buf_puts(out, "\"user\": null, ");
+	str_put_member(out, "where", r->named ? r->named->where : NULL);
+	buf_putc(out, '}');
+}
+
+static void put_line(const struct row *r, struct buf *out)
+{
+	buf_printf(out, "%-12s %-16s %-2s  ", r->named ? r->named->name : "-", state_of(r),
+		   !r->m            ? "-"
+		   : r->m->writable ? "rw"
+				    : "ro");
+	str_put_plain(out, r->m ? r->m->dir : r->named->target);
+	buf_puts(out, "  ");
+	str_put_plain(out, r->m ? r->m->source : r->named->source);
+	buf_putc(out, '\n');
+}
+
+int mounts_list(const struct fs_setup *setup)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct err e = ERR_INIT;
+	struct mounted *list = NULL;
+	size_t n = 0, rows = 0;
+	struct buf text;
+
+	if (mounted_list(&list, &n, &e) < 0) {
+		log_error("%s", e.msg);
+		return 1;
+	}
+	buf_init(&text, (size_t)1 << 26);
+	if (cfg->json)
+		buf_putc(&text, '[');
+	for (size_t i = 0; i < cfg->n_mounts + n; i++) {
+		struct row r = {0};
+
+		if (i < cfg->n_mounts) {
+			r.named = &cfg->mounts[i];
+			r.m = on_target(list, n, r.named->target);
+		} else {
+			r.m = &list[i - cfg->n_mounts];
+			for (size_t k = 0; k < cfg->n_mounts; k++)
+				if (on_target(list, n, cfg->mounts[k].target) == r.m)
+					r.named = &cfg->mounts[k];
+			if (r.named ||
+			    r.m->hidden) /* it is in the list, or cannot be reached */
+				continue;
+		}
+		if (cfg->json)
+			put_json(&r, rows == 0, &text);
+		else
+			put_line(&r, &text);
+		rows++;
+	}
+	if (cfg->json)
+		buf_puts(&text, rows ? "\n]\n" : "]\n");
+	mounted_free(list, n);
+	return print_text(&text);
+}

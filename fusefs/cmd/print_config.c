@@ -1,0 +1,48 @@
+/* print_config.c - `--print-config`: what is in force, and where it is from, in the form of a
+ * configuration file. */
+#include <string.h>
+
+#include "fusefs/cmd/mounts.h"
+#include "fusefs/cmd/commands.h"
+
+struct print {
+	const struct cfg *cfg;
+	struct buf *out;
+};
+
+/* put - one option. A value that is a text of the user's own may be an address with a password. */
+static void put(void *arg, const char *name, const char *value, bool said, bool is_path)
+{
+	const struct print *p = arg;
+	auto_free char *shown = is_path ? cfg_show(value) : NULL;
+	size_t start = p->out->len, n;
+
+	(void)said;
+	if (strcmp(name, "config") == 0)
+		return; /* it is said which file was read */
+	buf_printf(p->out, "%s = %s", name, *value ? (shown ? shown : value) : "yes");
+	n = p->out->len - start;
+	buf_printf(p->out, "%*s ; %s\n", n < 40 ? (int)(40 - n) : 0, "",
+		   cfg_where(p->cfg, name));
+}
+
+int config_print(const struct fs_setup *setup)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct print p = {.cfg = cfg};
+	struct buf text;
+
+	buf_init(&text, (size_t)1 << 22);
+	for (size_t i = cfg->n_files; i-- > 0;)
+		buf_printf(&text, "; read: %s\n", cfg->files[i]);
+	if (!cfg->n_files)
+		buf_puts(&text, "; no configuration file was read\n");
+	if (cfg->shown)
+		buf_printf(&text, "; source: %s\n", cfg->shown);
+	if (cfg->mountpoint)
+		buf_printf(&text, "; target: %s\n", cfg->mountpoint);
+	buf_puts(&text, "[defaults]\n");
+	p.out = &text;
+	cfg_each(cfg, put, &p);
+	return print_text(&text);
+}

@@ -1,0 +1,254 @@
+/* refs.c - `nczarrfs refs`: opens the source as the view that its references describe, and has them
+ * written to where they are to be.
+ *
+ * They are made in a child (fs_run_guarded) beside their place, under a name of their own, and put
+ * there when they are whole: whatever happens, nobody finds half of them. */
+#include "fusefs/cmd/refs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/os/open_beneath.h"
+#include "base/core/endings.h"
+#include "base/os/io.h"
+#include "base/observe/log.h"
+#include "base/core/str.h"
+#include "base/os/url.h"
+#include "fusefs/cmd/commands.h"
+
+#define HEAD_BYTES 4096 /* of a file that is looked at */
+
+struct job {
+	const struct fs_setup *setup;
+	const struct fs_refs_table *table;
+	const char *out; /* NULL: standard output */
+	bool parquet;
+	bool stream; /* out is there and no file: a pipe, a device */
+	char *tmp;   /* beside out; owned */
+};
+
+static int write_json(const struct job *j, struct source *s, struct view *v,
+		      const char *address, struct err *e)
+{
+	const struct cfg *cfg = j->setup->cfg;
+	auto_fd int fd = -1;
+	int rc;
+
+	if (!j->out)
+		return j->table->json(s, v, cfg, address, STDOUT_FILENO, e);
+	if (j->stream) {
+		fd = open(j->out, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+		return fd < 0 ? err_sys(e, errno, "'%s'", j->out)
+			      : j->table->json(s, v, cfg, address, fd, e);
+	}
+	fd = open(j->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+	if (fd < 0)
+		return err_sys(e, errno, "'%s'", j->out);
+	rc = j->table->json(s, v, cfg, address, fd, e);
+	if (rc == 0)
+		rc = io_sync(fd, true, e);
+	if (rc == 0 && rename(j->tmp, j->out) < 0)
+		rc = err_sys(e, errno, "'%s'", j->out);
+	return rc;
+}
+
+static int write_parquet(const struct job *j, struct source *s, struct view *v,
+			 const char *address, struct err *e)
+{
+	int rc = j->table->parquet(s, v, j->setup->cfg, address, j->tmp, e);
+
+	if (rc == 0 && renameat2(AT_FDCWD, j->tmp, AT_FDCWD, j->out, RENAME_NOREPLACE) < 0)
+		rc = errno == EEXIST || errno == ENOTEMPTY
+			     ? err_set(e, -EEXIST,
+				       "'%s' is there already: remove it, or name another",
+				       j->out)
+			     : err_sys(e, errno, "'%s'", j->out);
+	return rc;
+}
+
+/* plain_key - an address of an object store as readers of references know it: gs://, and without
+ * percent encoding. Takes r; new. */
+static char *plain_key(char *r, struct err *e)
+{
+	struct buf b;
+	size_t skip = strcspn(r, ":");
+
+	buf_init(&b, (size_t)1 << 16);
+	buf_puts(&b, r[0] == 'g' ? "gs" : "s3");
+	if (url_decode(&b, r + skip, strlen(r + skip), e) < 0) {
+		buf_release(&b);
+		free(r);
+		return NULL;
+	}
+	buf_putc(&b, '\0');
+	free(r);
+	r = buf_ok(&b) ? (char *)buf_take(&b, &skip) : NULL;
+	if (!r)
+		(void)err_nomem(e);
+	buf_release(&b);
+	return r;
+}
+
+/* address_of - what references begin with: new. Of an address what only tells how it is to be
+ * understood is left out, and one that may have a signature or token in it is not written down. */
+static char *address_of(const struct cfg *cfg, struct err *e)
+{
+	char *r = strdup(cfg->address ? cfg->address : cfg->source);
+	size_t n;
+
+	if (!r)
+		(void)err_nomem(e);
+	if (!r || cfg->address || !cfg->remote)
+		return r;
+	r[strcspn(r, "#")] = '\0';
+	if (strchr(r, '?')) {
+		free(r);
+		(void)err_set(e, -EINVAL,
+			      "'%s': an address with a query would stand in the references for "
+			      "all to see: say what is to stand there: -o address=",
+			      cfg->shown);
+		return NULL;
+	}
+	for (n = strlen(r); n > 0 && r[n - 1] == '/'; n--)
+		r[n - 1] = '\0';
+	return strncmp(r, "s3:", 3) == 0 || strncmp(r, "gs3:", 4) == 0 ? plain_key(r, e) : r;
+}
+
+static int make(void *arg)
+{
+	const struct job *j = arg;
+	const struct cfg *cfg = j->setup->cfg;
+	auto_free char *address = NULL;
+	struct source *source = NULL;
+	struct view *view = NULL;
+	struct err e = ERR_INIT;
+	int rc;
+
+	address = address_of(cfg, &e);
+	rc = address ? fs_open_quietly(j->setup, &source, &view, &e) : e.code;
+	if (rc < 0) {
+		log_error("%s", e.msg);
+		return 1;
+	}
+	if (!source)
+		rc = err_set(&e, -EISDIR,
+			     "'%s' is a directory without a dataset of its own: references are "
+			     "to one dataset: name it",
+			     cfg->shown);
+	if (rc == 0)
+		rc = (j->parquet ? write_parquet : write_json)(j, source, view, address, &e);
+	if (rc < 0)
+		log_error("%s", e.msg);
+	if (view)
+		view->ops->close(view);
+	source_close(source);
+	return rc < 0;
+}
+
+/* say_json - what was written, for programs. */
+static int say_json(const struct cfg *cfg, const char *out, bool parquet)
+{
+	struct buf text;
+
+	buf_init(&text, 1 << 16);
+	buf_putc(&text, '{');
+	str_put_member(&text, "source", cfg->shown);
+	buf_puts(&text, ", ");
+	str_put_member(&text, "references", out);
+	buf_printf(&text, ", \"format\": \"%s\"}\n", parquet ? "parquet" : "json");
+	return print_text(&text);
+}
+
+/* are_references - whether a file may be replaced by new references: it has nothing, or older ones.
+ * All that write them begin with an object that has one of these names early. */
+static bool are_references(const char *path)
+{
+	static const char *const names[] = {"\"refs\"", "\".zgroup\"", "\"zarr.json\"",
+					    "\".zmetadata\""};
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[HEAD_BYTES + 1];
+	ssize_t n = fd < 0 ? -1 : pread(fd, text, HEAD_BYTES, 0);
+
+	if (n <= 0)
+		return n == 0;
+	text[n] = '\0';
+	if (text[strspn(text, " \t\r\n")] != '{')
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strstr(text, names[i]))
+			return true;
+	return false;
+}
+
+/* may_replace - what is where references are to be: only older ones go, and never the source. */
+static int may_replace(struct job *j, const struct stat *st, struct err *e)
+{
+	struct stat source;
+
+	if (stat(j->setup->cfg->source, &source) == 0 && source.st_dev == st->st_dev &&
+	    source.st_ino == st->st_ino)
+		return err_set(e, -EINVAL, "'%s' is the source: name another file for references",
+			       j->out);
+	if (j->parquet)
+		return err_set(e, -EEXIST,
+			       "'%s' is there already: remove it, or name another", j->out);
+	j->stream = !S_ISREG(st->st_mode);
+	if (!j->stream && !are_references(j->out))
+		return err_set(e, -EEXIST,
+			       "'%s' is there already, and has no references in it: remove it, or "
+			       "name another",
+			       j->out);
+	return 0;
+}
+
+/* settle_out - what kind of references, and where. *ret_real: out without links; new, or NULL. */
+static int settle_out(struct job *j, char **ret_real, struct err *e)
+{
+	const char *out = j->setup->cfg->out;
+	struct stat st;
+	bool there;
+	int rc = 0;
+
+	if (!out || strcmp(out, "-") == 0)
+		return 0;
+	j->out = out;
+	there = stat(out, &st) == 0;
+	if (!there && lstat(out, &st) == 0)
+		return err_set(e, -ENOENT, "'%s' is a link to what is not there", out);
+	j->parquet = ending_of(out) == ENDING_PARQUET ||
+		     (ending_of(out) != ENDING_JSON && there && S_ISDIR(st.st_mode));
+	if (there && S_ISDIR(st.st_mode) && !j->parquet)
+		return err_set(e, -EISDIR, "'%s' is a directory", out);
+	if (there)
+		rc = may_replace(j, &st, e);
+	if (rc < 0 || j->stream)
+		return rc;
+	if (there && (*ret_real = realpath(out, NULL)))
+		j->out = *ret_real; /* what a link leads to is replaced, and not the link */
+	return asprintf(&j->tmp, "%s.nczarrfs-%ld", j->out, (long)getpid()) < 0 ? err_nomem(e) : 0;
+}
+
+int fs_refs(const struct fs_setup *setup, const struct fs_refs_table *table)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct job j = {.setup = setup, .table = table};
+	auto_free char *real = NULL;
+	struct err e = ERR_INIT;
+	int status;
+
+	if (settle_out(&j, &real, &e) < 0) {
+		log_error("%s", e.msg);
+		return 1;
+	}
+	status = fs_run_guarded(cfg->shown, 0, make, &j);
+	if (!status && cfg->json && j.out)
+		status = say_json(cfg, cfg->out, j.parquet);
+	if (status && j.tmp)
+		beneath_remove(AT_FDCWD, j.tmp);
+	free(j.tmp);
+	return status;
+}

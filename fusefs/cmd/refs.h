@@ -1,0 +1,20 @@
+/* refs.h - `nczarrfs refs`: references to the chunks of a source, for readers that do without a
+ * mount. docs/refs.md. */
+#ifndef FUSEFS_CMD_REFS_H
+#define FUSEFS_CMD_REFS_H
+
+#include "fusefs/app/fusefs.h"
+
+/* fs_refs_table - what writes them (main.c wires it). address: of the source, as readers reach
+ * it. */
+struct fs_refs_table {
+	int (*json)(struct source *s, struct view *v, const struct cfg *cfg, const char *address,
+		    int fd, struct err *e);
+	int (*parquet)(struct source *s, struct view *v, const struct cfg *cfg,
+		       const char *address, const char *dir, struct err *e);
+};
+
+/* fs_refs - the command. Returns the exit status. */
+int fs_refs(const struct fs_setup *setup, const struct fs_refs_table *table);
+
+#endif

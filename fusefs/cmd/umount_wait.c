@@ -1,0 +1,182 @@
+/* umount_wait.c - wait until a mount that was taken off has put into the dataset what was written,
+ * and has let go of its source. */
+#include "fusefs/cmd/umount_wait.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+
+#include "base/observe/log.h"
+#include "base/core/str.h"
+#include "fusefs/write/writable.h"
+#include "fusefs/daemon/control_socket.h"
+
+enum {
+	SAY_MS = 500,   /* what takes less is not spoken of */
+	PASS_MS = 5000, /* for a process with nothing left to do */
+	STATES_MAX = 1 << 20,
+	START_FIELD = 20, /* of /proc/PID/stat behind the name. Spec: proc(5), starttime */
+};
+
+/* started - when a process began, which tells it from a later one, or one of another namespace,
+ * with its number. 0: not known. */
+static uint64_t started(int64_t pid)
+{
+	char path[40], text[1024], *word, *rest;
+	uint64_t v = 0;
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%" PRId64 "/stat", pid); /* fits */
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	(void)close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	rest = strrchr(text, ')');
+	if (!rest)
+		return 0;
+	(void)strtok_r(rest, " ", &word);
+	rest = NULL;
+	for (int i = 0; i < START_FIELD; i++)
+		rest = strtok_r(NULL, " ", &word);
+	return rest && str_u64(rest, strlen(rest), UINT64_MAX, &v) == 0 ? v : 0;
+}
+
+void ending_answer(struct buf *out)
+{
+	const pid_t pids[] = {getpid(), getppid()};
+
+	for (size_t i = 0; i < ARRAY_LEN(pids); i++) {
+		buf_printf(out, "%d %" PRIu64, (int)pids[i], started(pids[i]));
+		buf_putc(out, '\0');
+	}
+	fs_rw_states(out);
+}
+
+/* watch - a descriptor of the process that "PID START" names; -1: it has ended, or cannot be
+ * seen. */
+static int watch(const char *text)
+{
+	size_t n = strcspn(text, " ");
+	uint64_t pid, start;
+	int fd;
+
+	if (!text[n] || str_u64(text, n, INT32_MAX, &pid) < 0 ||
+	    str_u64(text + n + 1, strlen(text + n + 1), UINT64_MAX, &start) < 0 || pid == 0 ||
+	    start == 0)
+		return -1;
+	fd = pidfd_open((pid_t)pid, 0);
+	if (fd >= 0 && started((int64_t)pid) != start) {
+		(void)close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* take_answer - two processes, then state directories. */
+static int take_answer(const struct buf *answer, struct ending *en, struct err *e)
+{
+	const char *p = (const char *)answer->data;
+	size_t left = answer->len, n;
+
+	if (!left || p[left - 1] != '\0')
+		return err_set(e, -EBADMSG, "'%s': no answer that makes sense", en->dir);
+	for (size_t i = 0; i < ARRAY_LEN(en->fds) && left; i++) {
+		n = strlen(p) + 1;
+		en->fds[i] = watch(p);
+		p += n;
+		left -= n;
+	}
+	buf_put(&en->states, p, left);
+	if (!buf_ok(&en->states))
+		return err_nomem(e);
+	return en->fds[0] >= 0 ? 0
+			       : err_set(e, -ESRCH,
+					 "'%s': its process cannot be seen from here", en->dir);
+}
+
+int ending_ask(const struct mounted *m, struct ending *ret, struct err *e)
+{
+	struct ending en = {.fds = {-1, -1}};
+	struct buf answer;
+	int rc;
+
+	buf_init(&answer, STATES_MAX);
+	buf_init(&en.states, STATES_MAX);
+	en.dir = strdup(m->dir);
+	rc = en.dir ? status_fetch(m->dir, STATUS_ENDING, "", &answer, e) : err_nomem(e);
+	if (rc == 0)
+		rc = take_answer(&answer, &en, e);
+	buf_release(&answer);
+	if (rc < 0)
+		ending_free(&en);
+	else
+		*ret = en;
+	return rc;
+}
+
+void ending_free(struct ending *en)
+{
+	for (size_t i = 0; i < ARRAY_LEN(en->fds); i++)
+		if (en->fds[i] >= 0)
+			(void)close(en->fds[i]);
+	buf_release(&en->states);
+	free(en->dir);
+}
+
+/* ended - whether the process did within that time; -1: for ever. */
+static bool ended(int fd, int ms)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int rc;
+
+	do
+		rc = poll(&p, 1, ms);
+	while (rc < 0 && errno == EINTR);
+	return rc != 0;
+}
+
+void ending_pass(struct ending *en)
+{
+	for (size_t i = 0; i < ARRAY_LEN(en->fds); i++)
+		if (en->fds[i] >= 0 && !ended(en->fds[i], PASS_MS))
+			break; /* the other will not either */
+	ending_free(en);
+}
+
+bool ending_wait(struct ending *en)
+{
+	bool said = false, all = true;
+
+	for (size_t i = 0; i < ARRAY_LEN(en->fds); i++) {
+		if (en->fds[i] < 0 || ended(en->fds[i], SAY_MS))
+			continue;
+		if (!said && isatty(STDERR_FILENO))
+			log_warn("'%s': committing what was written; Ctrl-C ends the waiting, "
+				 "not "
+				 "the commit",
+				 en->dir);
+		said = true;
+		(void)ended(en->fds[i], -1);
+	}
+	for (size_t at = 0; at < en->states.len;
+	     at += strlen((char *)en->states.data + at) + 1) {
+		const char *state = (const char *)en->states.data + at;
+
+		if (!fs_rw_left(state))
+			continue;
+		log_error("'%s': not everything that was written is in the dataset: the rest "
+			  "waits "
+			  "in '%s'; the log says why, and nczarrfs recover tries again",
+			  en->dir, state);
+		all = false;
+	}
+	ending_free(en);
+	return all;
+}

@@ -1,0 +1,33 @@
+/* umount_wait.h - the end of a mount: unmounting returns before the last commit is done and the
+ * source is let go of. Who wants to know when it is asks the server for its processes first, and
+ * waits for those. */
+#ifndef FUSEFS_CMD_UMOUNT_WAIT_H
+#define FUSEFS_CMD_UMOUNT_WAIT_H
+
+#include "base/core/buf.h"
+#include "fusefs/cmd/mounts.h"
+
+/* ending - of one mount. */
+struct ending {
+	char *dir;          /* where it was; owned */
+	int fds[2];         /* of the server and its supervisor; -1: none */
+	struct buf states;  /* state directories of datasets being written, each with its NUL */
+};
+
+/* ending_answer - in the server: what ending_ask is told, appended to out. */
+void ending_answer(struct buf *out);
+
+/* ending_ask - before m is unmounted. Returns 0, then ending_wait or ending_free it; -errno: it
+ * is not known what to wait for, e says why. */
+int ending_ask(const struct mounted *m, struct ending *ret, struct err *e) NZ_MUST_USE;
+
+/* ending_wait - after it was unmounted: until its processes have ended. Says on a terminal what is
+ * waited for when that takes a moment. Frees en. Returns whether everything that was written is in
+ * the datasets; what is not is said. */
+bool ending_wait(struct ending *en);
+/* ending_pass - the same of a mount that only read: nothing is lost when its processes do not end,
+ * so they are waited for only as long as they should need. Frees en. */
+void ending_pass(struct ending *en);
+void ending_free(struct ending *en);
+
+#endif

@@ -1,0 +1,322 @@
+/* control_socket.c - OpenMetrics text on a unix socket, of mode 0600.
+ *
+ * One thread, one connection at a time, each of which has a second to ask: a GET of HTTP/1.0 or
+ * later is answered with a head, everything else, also silence, with the text alone. It has
+ * nothing in common with requests of the kernel, so that it answers while those hang. */
+#include "fusefs/daemon/control_socket.h"
+#include "fusefs/daemon/status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/process/child.h"
+#include "base/observe/log.h"
+#include "fusefs/app/fusefs.h"
+
+enum {
+	ASK_MS = 1000,    /* to have asked, once something was said */
+	SILENCE_MS = 200, /* then the text is sent unasked */
+	TAKE_MS = 5000,   /* to have taken the answer */
+	HEAD_MAX = 8192,  /* of a request */
+	TEXT_MAX = 1 << 20,
+	BACKLOG = 16,
+};
+
+struct status_socket {
+	char *path;
+	int fd, dir, wake; /* listening; its directory; an eventfd */
+	dev_t dev;
+	ino_t ino; /* of the socket's name, to remove no other */
+	struct status *status;
+	pthread_t thread;
+	bool running;
+};
+
+/* ---- the name ---- */
+
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* address_of - by way of the directory's descriptor: a socket's name has 107 bytes at most. */
+static int address_of(const struct status_socket *k, struct sockaddr_un *ret, struct err *e)
+{
+	int n;
+
+	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+	n = snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/%s", k->dir,
+		     base_of(k->path));
+	if (n < 0 || (size_t)n >= sizeof(ret->sun_path))
+		return err_set(e, -ENAMETOOLONG,
+			       "-o metrics: the name of the socket '%s' is too long",
+			       base_of(k->path));
+	return 0;
+}
+
+/* remove_stale - what is there is a socket of ours that nobody listens to. */
+static int remove_stale(struct status_socket *k, const struct sockaddr_un *at, struct err *e)
+{
+	auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct stat st;
+
+	if (fstatat(k->dir, base_of(k->path), &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : err_sys(e, errno, "-o metrics: '%s'", k->path);
+	if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
+		return err_set(
+			e, -EEXIST,
+			"-o metrics: '%s' is there, and no socket of yours: remove it, or "
+			"name another",
+			k->path);
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)at, sizeof(*at)) < 0 &&
+	    errno == ECONNREFUSED) {
+		if (unlinkat(k->dir, base_of(k->path), 0) == 0 || errno == ENOENT)
+			return 0;
+		return err_sys(e, errno, "-o metrics: remove '%s'", k->path);
+	}
+	return err_set(e, -EADDRINUSE,
+		       "-o metrics: somebody serves '%s' already: name another socket",
+		       k->path);
+}
+
+static int bind_it(struct status_socket *k, struct err *e)
+{
+	struct sockaddr_un at;
+	struct stat st;
+	int rc = address_of(k, &at, e);
+
+	if (rc < 0)
+		return rc;
+	k->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* the mode of a socket becomes that of its name: there is no moment with another */
+	if (k->fd < 0 || fchmod(k->fd, 0600) < 0)
+		return err_sys(e, errno, "-o metrics: socket");
+	if (bind(k->fd, (const struct sockaddr *)&at, sizeof(at)) < 0) {
+		if (errno != EADDRINUSE)
+			return err_sys(e, errno, "-o metrics: '%s'", k->path);
+		rc = remove_stale(k, &at, e);
+		if (rc < 0)
+			return rc;
+		if (bind(k->fd, (const struct sockaddr *)&at, sizeof(at)) < 0)
+			return err_sys(e, errno, "-o metrics: '%s'", k->path);
+	}
+	if (fstatat(k->dir, base_of(k->path), &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		k->dev = st.st_dev;
+		k->ino = st.st_ino;
+	}
+	if (listen(k->fd, BACKLOG) < 0)
+		return err_sys(e, errno, "-o metrics: '%s'", k->path);
+	return 0;
+}
+
+/* open_dir - where the socket goes; not below the mount, which would hide it. */
+static int open_dir(struct status_socket *k, const char *mountpoint, struct err *e)
+{
+	auto_free char *dir = strdup(k->path), *real = NULL;
+	char *slash = dir ? strrchr(dir, '/') : NULL;
+
+	if (!dir || !slash)
+		return err_nomem(e);
+	if (!slash[1])
+		return err_set(e, -EINVAL, "-o metrics: '%s' names no file", k->path);
+	slash[slash == dir] = '\0';
+	real = realpath(dir, NULL);
+	if (!real)
+		return err_sys(e, errno, "-o metrics: '%s'", dir);
+	if (fs_below(real, mountpoint))
+		return err_set(e, -EINVAL,
+			       "-o metrics: '%s' is below the mountpoint: name another place",
+			       k->path);
+	k->dir = open(real, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return k->dir < 0 ? err_sys(e, errno, "-o metrics: '%s'", dir) : 0;
+}
+
+int status_socket_open(const char *path, const char *mountpoint, struct status_socket **ret,
+		       struct err *e)
+{
+	struct status_socket *k = alloc_array(1, sizeof(*k));
+	int rc;
+
+	if (!k)
+		return err_nomem(e);
+	*k = (struct status_socket){.path = strdup(path), .fd = -1, .dir = -1};
+	k->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = k->path && k->wake >= 0 ? open_dir(k, mountpoint, e) : err_nomem(e);
+	if (rc == 0)
+		rc = bind_it(k, e);
+	if (rc < 0) {
+		status_socket_close(k);
+		return rc;
+	}
+	*ret = k;
+	return 0;
+}
+
+/* ---- answering ---- */
+
+/* await - until fd is ready, or the mount ends, or it is too late. */
+static bool await(const struct status_socket *k, int fd, short events, int64_t end)
+{
+	for (;;) {
+		struct pollfd p[] = {{.fd = k->wake, .events = POLLIN},
+				     {.fd = fd, .events = events}};
+		const int64_t left = end - child_now();
+
+		if (left <= 0)
+			return false;
+		if (poll(p, 2, (int)left) < 0 && errno != EINTR)
+			return false;
+		if (p[0].revents)
+			return false;
+		if (p[1].revents)
+			return true;
+	}
+}
+
+static bool ends(const char *text, size_t n)
+{
+	return (n >= 4 && memcmp(text + n - 4, "\r\n\r\n", 4) == 0) ||
+	       (n >= 2 && memcmp(text + n - 2, "\n\n", 2) == 0);
+}
+
+/* hear - what is asked. Returns its length; 0: nothing was said. */
+static size_t hear(const struct status_socket *k, int fd, char *text)
+{
+	int64_t end = child_now() + SILENCE_MS;
+	size_t n = 0;
+
+	while (n < HEAD_MAX && !ends(text, n) && await(k, fd, POLLIN, end)) {
+		const ssize_t got = recv(fd, text + n, HEAD_MAX - n, MSG_DONTWAIT);
+
+		if (got <= 0)
+			break;
+		if (n == 0)
+			end = child_now() + ASK_MS;
+		n += (size_t)got;
+	}
+	return n;
+}
+
+static void tell(const struct status_socket *k, int fd, const uint8_t *data, size_t n)
+{
+	const int64_t end = child_now() + TAKE_MS;
+
+	while (n > 0 && await(k, fd, POLLOUT, end)) {
+		const ssize_t sent = send(fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (sent < 0 && errno != EAGAIN && errno != EINTR)
+			return;
+		if (sent > 0) {
+			data += sent;
+			n -= (size_t)sent;
+		}
+	}
+}
+
+/* put_head - of HTTP. asked: n bytes that are not "". Returns whether the text follows. */
+static bool put_head(const char *asked, size_t n, size_t text_len, struct buf *out)
+{
+	const bool get = n >= 4 && memcmp(asked, "GET ", 4) == 0;
+	const bool head = n >= 5 && memcmp(asked, "HEAD ", 5) == 0;
+
+	if (!get && !head) {
+		buf_puts(out, "HTTP/1.0 405 Method Not Allowed\r\nAllow: GET, HEAD\r\n"
+			      "Content-Length: 0\r\nConnection: close\r\n\r\n");
+		return false;
+	}
+	buf_printf(
+		out,
+		"HTTP/1.0 200 OK\r\n"
+		"Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"
+		"Content-Length: %zu\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n",
+		text_len);
+	return get;
+}
+
+static void answer(const struct status_socket *k, int fd)
+{
+	char asked[HEAD_MAX];
+	const size_t n = hear(k, fd, asked);
+	struct buf text, all;
+	bool body = true;
+
+	buf_init(&text, TEXT_MAX);
+	buf_init(&all, TEXT_MAX + HEAD_MAX);
+	status_metrics(k->status, &text);
+	if (n > 0)
+		body = put_head(asked, n, text.len, &all);
+	if (body)
+		buf_put(&all, text.data, text.len);
+	if (buf_ok(&text) && buf_ok(&all))
+		tell(k, fd, all.data, all.len);
+	(void)shutdown(fd, SHUT_RDWR); /* who is gone is told nothing */
+	buf_release(&text);
+	buf_release(&all);
+}
+
+static void *serve(void *arg)
+{
+	const struct status_socket *k = arg;
+
+	for (;;) {
+		struct pollfd p[] = {{.fd = k->wake, .events = POLLIN},
+				     {.fd = k->fd, .events = POLLIN}};
+		int fd;
+
+		if (poll(p, 2, -1) < 0 && errno != EINTR)
+			return NULL;
+		if (p[0].revents)
+			return NULL;
+		fd = accept4(k->fd, NULL, NULL, SOCK_CLOEXEC);
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+			(void)poll(p, 1, ASK_MS); /* one that is given up will make room */
+		if (fd < 0)
+			continue;
+		answer(k, fd);
+		(void)close(fd);
+	}
+}
+
+int status_socket_serve(struct status_socket *k, struct status *s, struct err *e)
+{
+	int rc;
+
+	k->status = s;
+	rc = pthread_create(&k->thread, NULL, serve, k);
+	if (rc)
+		return err_sys(e, rc, "start a thread");
+	k->running = true;
+	return 0;
+}
+
+void status_socket_close(struct status_socket *k)
+{
+	const uint64_t one = 1;
+	struct stat st;
+
+	if (!k)
+		return;
+	if (k->running && write(k->wake, &one, sizeof(one)) == (ssize_t)sizeof(one))
+		(void)pthread_join(k->thread, NULL);
+	if (k->ino && fstatat(k->dir, base_of(k->path), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    st.st_dev == k->dev && st.st_ino == k->ino)
+		(void)unlinkat(k->dir, base_of(k->path), 0); /* gone: as well */
+	if (k->fd >= 0)
+		(void)close(k->fd);
+	if (k->dir >= 0)
+		(void)close(k->dir);
+	if (k->wake >= 0)
+		(void)close(k->wake);
+	free(k->path);
+	free(k);
+}

@@ -1,0 +1,55 @@
+/* inherited_fds.c - descriptors that were open when the program was started.
+ *
+ * They are whoever's it was: a lock of a script, the end of a pipe that somebody waits at. No
+ * program that is started gets them, and a mount in the background, which lives longer than the
+ * script, gives them up. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/core/str.h"
+#include "fusefs/app/fusefs.h"
+
+static int *kept; /* written by main */
+static size_t n_kept, cap_kept;
+
+void fs_inherited_note(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	uint64_t fd;
+
+	/* also those that are not found below, for want of /proc or of memory */
+	(void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* fails on kernels before 5.11 */
+	for (const struct dirent *x = d ? readdir(d) : NULL; x; x = readdir(d))
+		if (str_u64(x->d_name, strlen(x->d_name), INT32_MAX, &fd) == 0 && fd > 2 &&
+		    (int)fd != dirfd(d) && fcntl((int)fd, F_SETFD, FD_CLOEXEC) == 0 &&
+		    grow_array(&kept, &cap_kept, n_kept + 1, sizeof(*kept)) == 0)
+			kept[n_kept++] = (int)fd;
+	if (d)
+		(void)closedir(d);
+}
+
+/* is_named - whether a path is one of descriptors, as a shell's <(command) is: it may be opened
+ * once more. */
+static bool is_named(const char *path)
+{
+	return path && (strncmp(path, "/dev/fd/", 8) == 0 ||
+			(strncmp(path, "/proc/", 6) == 0 && strstr(path, "/fd/")));
+}
+
+void fs_inherited_close(const struct cfg *cfg)
+{
+	const char *const paths[] = {cfg->source, cfg->bearer_file, cfg->netrc_file,
+				     cfg->ca_file, cfg->aws_config};
+
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+		if (is_named(paths[i]))
+			return;
+	for (size_t i = 0; i < n_kept; i++)
+		(void)close(kept[i]); /* it was never written to */
+	free(kept);
+	kept = NULL;
+	n_kept = cap_kept = 0;
+}

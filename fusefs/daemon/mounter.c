@@ -1,0 +1,340 @@
+/* mounter.c - a process with one socket: 'r' or 'w' mounts, 'u' unmounts, 'g' says that it is gone.
+ *
+ * Whoever speaks at the other end may have been taken over by a hostile file. All that can be had
+ * here is the mount that the user asked for, once, and its end. */
+#include "fusefs/daemon/mounter.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/observe/log.h"
+#include "base/process/sandbox.h"
+#include "fusefs/daemon/stderr_capture.h"
+
+/* answer - to every request; with a descriptor when a mount is there. */
+struct answer {
+	int32_t rc;
+	char text[MOUNTER_TEXT_MAX];
+};
+
+/* job - what the process knows. */
+struct job {
+	const struct cfg *cfg;
+	const char *dir;
+	int sock;
+	struct fuse_session *se; /* keeps the socket of auto_unmount */
+	bool asked, mounted;
+	uint64_t id; /* of the mount; 0: not known */
+};
+
+void mounter_no_new_privs(void)
+{
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* a kernel without it: fine */
+}
+
+/* ---- options ---- */
+
+bool mounter_loop_option(const char *opt)
+{
+	return strcmp(opt, "clone_fd") == 0 || strncmp(opt, "max_threads=", 12) == 0 ||
+	       strncmp(opt, "max_idle_threads=", 17) == 0;
+}
+
+int mounter_args(const struct cfg *cfg, bool writes, struct fuse_args *args, struct err *e)
+{
+	auto_free char *fsname = NULL;
+	char *list = NULL;
+	bool ok = asprintf(&fsname, "fsname=%s", cfg->shown) >= 0;
+
+	if (!ok) {
+		fsname = NULL;
+		return err_nomem(e);
+	}
+	ok = fuse_opt_add_opt_escaped(&list, fsname) == 0;
+	for (size_t i = 0; ok && i < cfg->n_fuse_opts; i++)
+		if (!mounter_loop_option(cfg->fuse_opts[i]))
+			ok = fuse_opt_add_opt_escaped(&list, cfg->fuse_opts[i]) == 0;
+	ok = ok && fuse_opt_add_opt(&list, "subtype=nczarrfs,nosuid,nodev") == 0;
+	ok = ok && (writes || fuse_opt_add_opt(&list, "ro") == 0);
+	ok = ok && fuse_opt_add_arg(args, "nczarrfs") == 0 &&
+	     fuse_opt_add_arg(args, "-o") == 0 && fuse_opt_add_arg(args, list) == 0;
+	free(list);
+	return ok ? 0 : err_nomem(e);
+}
+
+/* ---- unmounting ---- */
+
+/* run_fusermount - lazy: also when it is in use. */
+static void run_fusermount(const char *dir, bool lazy)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		fs_null_stdio();
+		(void)execlp("fusermount3", "fusermount3", lazy ? "-uz" : "-u", "-q", "--", dir,
+			     (char *)NULL);
+		_exit(127);
+	}
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		; /* the mountpoint is looked at afterwards */
+}
+
+bool mounter_ask_fusermount(const char *dir, uint64_t id)
+{
+	run_fusermount(dir, false);
+	return fs_mount_id(dir) != id;
+}
+
+bool mounter_remove(const char *dir, uint64_t id)
+{
+	if (id && fs_mount_id(dir) != id)
+		return true;
+	if (umount2(dir, MNT_FORCE | MNT_DETACH) < 0 && geteuid() != 0)
+		run_fusermount(dir, true);
+	return !id || fs_mount_id(dir) != id;
+}
+
+/* ---- the process ---- */
+
+static void put_log(enum fuse_log_level level, const char *fmt, va_list ap) NZ_PRINTF(2, 0);
+static void put_log(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	(void)level;
+	(void)vfprintf(stderr, fmt, ap); /* is caught */
+}
+
+/* no_operations - a session has to know some, and never gets to ask for one here. */
+static const struct fuse_lowlevel_ops no_operations;
+
+/* do_mount - returns the descriptor or -errno with the text. */
+static int do_mount(struct job *j, bool writes, struct answer *a)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	struct quiet q;
+	int rc = mounter_args(j->cfg, writes, &args, NULL);
+
+	if (rc < 0) {
+		fuse_opt_free_args(&args);
+		return rc;
+	}
+	quiet_begin(&q);
+	j->se = fuse_session_new(&args, &no_operations, sizeof(no_operations), NULL);
+	j->mounted = j->se && fuse_session_mount(j->se, j->dir) == 0;
+	(void)fflush(stderr); /* cannot fail: it has no buffer */
+	quiet_end(&q, a->text, sizeof(a->text));
+	fuse_opt_free_args(&args);
+	if (!j->mounted)
+		return -EIO;
+	j->id = fs_mount_id(j->dir);
+	return fuse_session_fd(j->se);
+}
+
+/* give - an answer, with a descriptor when fd is one. */
+static bool give(int sock, const struct answer *a, int fd)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec iov = {(void *)(uintptr_t)a, sizeof(*a)}; /* sendmsg only looks */
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *c;
+	ssize_t n;
+
+	if (fd >= 0) {
+		msg.msg_control = control.room;
+		msg.msg_controllen = sizeof(control.room);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	}
+	do {
+		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n == (ssize_t)sizeof(*a);
+}
+
+static void leave(struct job *j)
+{
+	if (j->mounted && !mounter_remove(j->dir, j->id))
+		log_error("'%s': the mount could not be removed: run fusermount3 -u '%s'",
+			  j->dir, j->dir);
+	j->mounted = false;
+}
+
+/* obey - one request. Returns false when there is nothing more to be done. */
+static bool obey(struct job *j, char what)
+{
+	struct answer a = {0};
+	int fd = -1;
+	bool heard;
+
+	if (what == 'g')
+		j->mounted = false;
+	if (what == 'u')
+		leave(j);
+	if ((what == 'r' || what == 'w') && !j->asked) {
+		j->asked = true; /* once */
+		fd = j->dir ? do_mount(j, what == 'w', &a) : -ENOENT;
+		a.rc = fd < 0 ? fd : 0;
+	}
+	heard = give(j->sock, &a, fd);
+	if (fd >= 0)
+		(void)close(fd); /* a dead server's mount fails only when nobody has it open */
+	return heard && j->mounted;
+}
+
+/* keep_only - nothing of the caller's, and above all not the pipe that he waits at. */
+static void keep_only(int sock)
+{
+	const unsigned int s = (unsigned int)sock;
+
+	if (s > 3)
+		(void)close_range(3, s - 1, 0); /* an old kernel: nothing harmful is kept */
+	(void)close_range(s + 1, UINT_MAX, 0);
+}
+
+static _Noreturn void run(struct job *j)
+{
+	char what;
+	ssize_t n;
+	sigset_t ends;
+
+	(void)sigemptyset(&ends); /* a terminal tells all of its group; the server decides */
+	(void)sigaddset(&ends, SIGINT);
+	(void)sigaddset(&ends, SIGTERM);
+	(void)sigaddset(&ends, SIGHUP);
+	(void)sigaddset(&ends, SIGQUIT);
+	(void)sigprocmask(SIG_BLOCK, &ends, NULL);
+	(void)prctl(PR_SET_NAME, MOUNTER_NAME); /* for people only */
+	keep_only(j->sock);
+	if (chdir("/") < 0)
+		log_debug("the mounter keeps the working directory in use");
+	log_init(LOG_WARN, true);
+	fs_null_stdio();
+	fuse_set_log_func(put_log);
+	if (geteuid() == 0)
+		mounter_no_new_privs(); /* needs no help to mount */
+	do {
+		n = recv(j->sock, &what, 1, 0);
+	} while ((n < 0 && errno == EINTR) || (n == 1 && obey(j, what)));
+	leave(j);
+	_exit(0);
+}
+
+/* ---- who starts it ---- */
+
+int mounter_start(struct mounter *m, const struct fs_setup *setup, const char *dir,
+		  int close_fd, struct err *e)
+{
+	struct job j = {.cfg = setup->cfg, .dir = dir};
+	int sock[2], errnum;
+
+	*m = (struct mounter){.sock = -1};
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock) < 0)
+		return err_sys(e, errno, "talk to the process that mounts");
+	m->pid = fork();
+	errnum = errno;
+	if (m->pid == 0) {
+		(void)close(sock[0]);
+		if (close_fd >= 0)
+			(void)close(close_fd);
+		setup->forget();
+		sandbox_wipe_environment();
+		j.sock = sock[1];
+		run(&j);
+	}
+	(void)close(sock[1]);
+	if (m->pid < 0) {
+		(void)close(sock[0]);
+		m->pid = 0;
+		return err_sys(e, errnum, "start the process that mounts");
+	}
+	m->sock = sock[0];
+	return 0;
+}
+
+void mounter_close(struct mounter *m)
+{
+	if (m->sock >= 0)
+		(void)close(m->sock);
+	m->sock = -1;
+}
+
+void mounter_wait(struct mounter *m)
+{
+	mounter_close(m);
+	while (m->pid > 0 && waitpid(m->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	m->pid = 0;
+}
+
+/* ---- the server ---- */
+
+/* ask - returns 0 when it was answered, -EPIPE when the process is gone. */
+static int ask(int sock, char what, struct answer *a, int *ret_fd)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec iov = {a, sizeof(*a)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.room,
+			     .msg_controllen = sizeof(control.room)};
+	const struct cmsghdr *c;
+	ssize_t n;
+
+	if (send(sock, &what, 1, MSG_NOSIGNAL) != 1)
+		return -EPIPE;
+	do {
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)sizeof(*a))
+		return -EPIPE;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
+	return 0;
+}
+
+int mounter_mount(int sock, bool writes, int *ret_fd, char text[MOUNTER_TEXT_MAX],
+		  struct err *e)
+{
+	struct answer a;
+	int fd = -1, rc = ask(sock, writes ? 'w' : 'r', &a, &fd);
+
+	text[0] = '\0';
+	if (rc < 0)
+		return err_sys(e, -rc, "the process that mounts");
+	a.text[sizeof(a.text) - 1] = '\0';
+	memcpy(text, a.text, sizeof(a.text));
+	if (a.rc == 0 && fd >= 0) {
+		*ret_fd = fd;
+		return 0;
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	return err_set(e, a.rc < 0 ? a.rc : -EIO, "mounting failed");
+}
+
+void mounter_unmount(int sock, bool gone)
+{
+	struct answer a;
+	int fd = -1;
+
+	if (ask(sock, gone ? 'g' : 'u', &a, &fd) < 0)
+		log_debug("the process that unmounts is gone");
+	if (fd >= 0)
+		(void)close(fd);
+}

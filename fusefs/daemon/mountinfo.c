@@ -1,0 +1,266 @@
+/* mountinfo.c - our mounts as /proc/self/mountinfo has them. */
+#include "fusefs/cmd/mounts.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+
+#include "base/core/str.h"
+
+enum { ASK_MS = 1000 };
+
+void fs_unescape(char *s)
+{
+	char *to = s;
+
+	for (; *s; s++) {
+		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
+		    s[3] >= '0' && s[3] <= '7') {
+			*to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+			s += 3;
+		} else {
+			*to++ = *s;
+		}
+	}
+	*to = '\0';
+}
+
+/* word - the next one of a line, unescaped; NULL: there is none. */
+static char *word(char **line)
+{
+	char *w = *line;
+
+	if (!w || !*w)
+		return NULL;
+	*line = w + strcspn(w, " \n");
+	if (**line)
+		*(*line)++ = '\0';
+	fs_unescape(w);
+	return w;
+}
+
+/* parse - a line of mountinfo. Spec: proc(5): id parent major:minor root mountpoint options [tags]
+ * - type source super-options. Returns whether it is one of ours; *ret_dir: of any. */
+static bool parse(char *line, struct mounted *m, const char **ret_dir)
+{
+	char *tail = strstr(line, " - "), *id, *type, *source, *options, *user;
+	uint64_t v;
+
+	*ret_dir = NULL;
+	if (!tail)
+		return false;
+	*tail = '\0';
+	tail += 3;
+	id = word(&line);
+	for (int i = 0; i < 3; i++)
+		(void)word(&line);
+	*ret_dir = word(&line);
+	options = word(&line);
+	type = word(&tail);
+	source = word(&tail);
+	if (!id || !*ret_dir || !options || !type || !source ||
+	    strcmp(type, "fuse.nczarrfs") != 0 ||
+	    str_u64(id, strlen(id), UINT64_MAX, &m->id) < 0)
+		return false;
+	user = tail ? strstr(tail, "user_id=") : NULL;
+	m->user = user && str_u64(user + 8, strspn(user + 8, "0123456789"), UINT32_MAX, &v) == 0
+			  ? (uint32_t)v
+			  : 0;
+	m->writable = strncmp(options, "rw", 2) == 0;
+	m->dir = strdup(*ret_dir);
+	m->source = strdup(source);
+	return true;
+}
+
+/* cover - what lies below a mount that was made later cannot be seen. */
+static void cover(struct mounted *list, size_t n, const char *dir)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i].dir && fs_below(list[i].dir, dir))
+			list[i].hidden = true;
+}
+
+static int add(struct mounted **list, size_t *n, const struct mounted *m, struct err *e)
+{
+	struct mounted *grown =
+		m->dir && m->source ? realloc(*list, (*n + 1) * sizeof(*grown)) : NULL;
+
+	if (!grown) {
+		free(m->dir);
+		free(m->source);
+		return err_nomem(e);
+	}
+	*list = grown;
+	grown[(*n)++] = *m;
+	return 0;
+}
+
+int mounted_list(struct mounted **ret, size_t *ret_n, struct err *e)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	struct mounted *list = NULL;
+	auto_free char *line = NULL;
+	size_t n = 0, cap = 0;
+	int rc = 0;
+
+	if (!f)
+		return err_sys(e, errno, "/proc/self/mountinfo");
+	while (rc == 0 && getline(&line, &cap, f) >= 0) {
+		struct mounted m = {0};
+		const char *dir;
+		bool ours = parse(line, &m, &dir);
+
+		if (dir)
+			cover(list, n, dir);
+		if (ours)
+			rc = add(&list, &n, &m, e);
+	}
+	(void)fclose(f); /* was only read */
+	if (rc < 0) {
+		mounted_free(list, n);
+		return rc;
+	}
+	*ret = list;
+	*ret_n = n;
+	return 0;
+}
+
+void mounted_free(struct mounted *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(list[i].dir);
+		free(list[i].source);
+	}
+	free(list);
+}
+
+bool fs_is_dead(const char *dir)
+{
+	struct statfs st;
+
+	/* of all that can be asked only this is never answered from what the kernel remembers */
+	return statfs(dir, &st) < 0 && (errno == ENOTCONN || errno == ECONNABORTED);
+}
+
+/* ask_here - in a process of its own. */
+static int ask_here(const void *arg)
+{
+	const char *dir = arg;
+	struct stat st;
+
+	if (fs_is_dead(dir))
+		return MOUNTED_DEAD;
+	if (stat(dir, &st) < 0)
+		return errno == EACCES ? MOUNTED_FOREIGN : MOUNTED_DEAD;
+	return MOUNTED_LIVE;
+}
+
+/* ask_elsewhere - what fn says, in another process; -1: it said nothing in a second. */
+static int ask_elsewhere(int (*fn)(const void *arg), const void *arg)
+{
+	int said = -1;
+	struct pollfd p = {.events = POLLIN};
+	unsigned char byte;
+	int fds[2];
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		byte = (unsigned char)fn(arg);
+		_exit(write(fds[1], &byte, 1) == 1 ? 0 : 1);
+	}
+	(void)close(fds[1]);
+	p.fd = fds[0];
+	if (pid > 0 && poll(&p, 1, ASK_MS) == 1 && read(fds[0], &byte, 1) == 1)
+		said = byte;
+	(void)close(fds[0]);
+	if (pid > 0) {
+		(void)kill(pid, SIGKILL); /* it may be stuck for ever */
+		(void)waitpid(pid, NULL, said < 0 ? WNOHANG : 0);
+	}
+	return said;
+}
+
+enum mounted_state mounted_ask(const char *dir)
+{
+	int said = ask_elsewhere(ask_here, dir);
+
+	return said < 0 ? MOUNTED_SILENT : (enum mounted_state)said;
+}
+
+/* ---- whose source ---- */
+
+#define SEVERAL ",*?[{" /* one of these is in a source of -o concat that is many */
+
+static bool is_address(const char *source)
+{
+	return strstr(source, "://") != NULL;
+}
+
+/* same_text - but for slashes at their ends. */
+static bool same_text(const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+
+	while (n > 1 && a[n - 1] == '/')
+		n--;
+	while (m > 1 && b[m - 1] == '/')
+		m--;
+	return n == m && memcmp(a, b, n) == 0;
+}
+
+/* two_files - in a process of its own: 1: two paths are of two files, both of which are there. */
+static int two_files(const void *arg)
+{
+	const char *const *paths = arg;
+	struct stat a, b;
+
+	return stat(paths[0], &a) == 0 && stat(paths[1], &b) == 0 &&
+	       (a.st_dev != b.st_dev || a.st_ino != b.st_ino);
+}
+
+bool mounted_differs(const struct mounted *m, const char *source)
+{
+	const char *const paths[] = {m->source, source};
+
+	if (same_text(m->source, source))
+		return false;
+	/* many may be the same ones, named otherwise; as a path they are no file */
+	if (is_address(m->source) || is_address(source))
+		return !strpbrk(m->source, SEVERAL) && !strpbrk(source, SEVERAL);
+	return ask_elsewhere(two_files, paths) == 1;
+}
+
+char *mounted_resolve(const char *dir)
+{
+	auto_free char *copy = strdup(dir), *parent = NULL;
+	size_t n = copy ? strlen(copy) : 0;
+	char *name, *full;
+
+	while (n > 1 && copy[n - 1] == '/')
+		copy[--n] = '\0';
+	name = copy ? strrchr(copy, '/') : NULL;
+	if (!name || !name[1] || strcmp(name, "/.") == 0 || strcmp(name, "/..") == 0)
+		return realpath(dir, NULL);
+	*name++ = '\0';
+	parent = realpath(*copy ? copy : "/", NULL);
+	if (!parent)
+		return NULL;
+	if (asprintf(&full, "%s/%s", strcmp(parent, "/") == 0 ? "" : parent, name) < 0)
+		return NULL;
+	if (fs_mount_id(full) == 0) { /* it may be a link to one */
+		char *real = realpath(full, NULL);
+
+		if (real) {
+			free(full);
+			return real;
+		}
+	}
+	return full;
+}

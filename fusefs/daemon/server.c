@@ -1,0 +1,740 @@
+/* server.c - the server process: open the source, mount, say so, answer until unmounted.
+ *
+ * SIGTERM, SIGINT and SIGHUP are blocked in every thread and taken by one thread of their own,
+ * because libfuse's handlers can be called in a thread whose wait they do not end. */
+#include "fusefs/app/fusefs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/process/canary.h"
+#include "base/process/child.h"
+#include "base/observe/log.h"
+#include "base/observe/metrics.h"
+#include "base/os/cancel.h"
+#include "base/core/str.h"
+#include "codecs/isolate/decoder.h"
+#include "fusefs/app/concat.h"
+#include "fusefs/mirror/view.h"
+#include "fusefs/daemon/mounter.h"
+#include "fusefs/daemon/stderr_capture.h"
+#include "fusefs/app/remote.h"
+#include "fusefs/write/writable.h"
+#include "fusefs/daemon/status.h"
+#include "translate/concat/concat.h"
+
+enum {
+	NOTES_SHOWN = 20,
+	/* Of the allocator, which by default makes eight for each processor: each keeps what its
+	 * threads needed at most, so that every change of the source would add to it. */
+	ARENAS = 4,
+};
+
+/* server - the server process while it lives. */
+struct server {
+	const struct fs_setup *setup;
+	struct fs fs;
+	struct fuse_loop_config *loop;
+	char *mountpoint; /* resolved */
+	char *folder;     /* of a pattern: what is watched; else NULL */
+	struct status_socket *socket;
+	pthread_t main_thread, signal_thread;
+	pthread_mutex_t lock;
+	pthread_cond_t done_cond;
+	bool done;   /* lock: the loop ended */
+	int mounter; /* who mounts and unmounts; the process's */
+	bool parted; /* the mount is nothing to us any more */
+};
+
+bool fs_links_beside(const struct cfg *cfg)
+{
+	return !cfg->link_root && cfg->command != CFG_SERVE &&
+	       !fs_has_option(cfg, "allow_other") && !fs_has_option(cfg, "allow_root");
+}
+
+void fs_source_options(const struct cfg *cfg, struct source_options *ret)
+{
+	*ret = (struct source_options){
+		.cut_bytes = cfg->chunk_size,
+		.max_chunk_bytes = cfg->chunk_limit,
+		.max_index_bytes = cfg->index_size,
+		.max_meta_bytes = cfg->meta_size,
+		.open_timeout_ms = (uint64_t)cfg->open_timeout * 1000,
+		.link_root = cfg->link_root,
+		.links_beside = fs_links_beside(cfg),
+		.unlimited = cfg->unlimited,
+		.n_unlimited = cfg->n_unlimited,
+		.keep_going = cfg->hide_bad,
+		.whole_chunks = cfg->command == CFG_REFS,
+	};
+}
+
+static struct fs_want want_of(const struct fs_setup *setup)
+{
+	return (struct fs_want){.name = setup->file_name,
+				.id_limit = VIEW_ID_LIMIT,
+				.rules = setup->rules,
+				.shared = setup->shared,
+				.share = 1};
+}
+
+/* open_once - what is mounted when it is not a mirror. */
+static int open_once(const struct fs_setup *setup, const struct cfg *cfg,
+		     struct source **ret_source, struct view **ret_view, struct err *e)
+{
+	struct fs_want want = want_of(setup);
+	struct source_options opts;
+	struct source *source = NULL;
+	int rc;
+
+	fs_source_options(cfg, &opts);
+	rc = fs_source(setup, cfg->source, &opts, &source, e);
+	if (rc < 0)
+		return rc;
+	want.nc = cfg->view == CFG_VIEW_AUTO ? join_format(source) == setup->zarr &&
+						       cfg->command != CFG_SERVE
+					     : cfg->view == CFG_VIEW_NC;
+	rc = setup->view_open(source, cfg, &want, ret_view, e);
+	if (rc < 0) {
+		source_close(source);
+		return rc;
+	}
+	*ret_source = source;
+	return 0;
+}
+
+/* fs_open_again - the same; where one array stands for all, say what to do: that is so when the
+ * rest can be opened. */
+int fs_open_again(const struct fs_setup *setup, struct source **ret_source,
+		  struct view **ret_view, struct err *e)
+{
+	struct cfg rest = *setup->cfg;
+	struct err other = ERR_INIT;
+	char text[ERR_TEXT_MAX];
+	int rc = open_once(setup, setup->cfg, ret_source, ret_view, e);
+
+	if ((rc != -EOPNOTSUPP && rc != -EBADMSG && rc != -ERANGE) || rest.hide_bad)
+		return rc;
+	rest.hide_bad = true;
+	if (open_once(setup, &rest, ret_source, ret_view, &other) < 0)
+		return rc;
+	(*ret_view)->ops->close(*ret_view);
+	source_close(*ret_source);
+	(void)snprintf(text, sizeof(text), "%s", e->msg); /* as long as e's own */
+	return err_set(e, rc, "%s (-o bad_arrays=hide mounts the rest)", text);
+}
+
+/* open_writable - a view that opens and closes sources as it needs them. */
+static int open_writable(const struct fs_setup *setup, struct view **ret_view, struct err *e)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct fs_want want = want_of(setup);
+	struct stat st;
+
+	want.nc = cfg->view == CFG_VIEW_NC;
+	if (cfg->view == CFG_VIEW_AUTO) /* of an archive it is said that it cannot be written */
+		want.nc = cfg->remote || (stat(cfg->source, &st) == 0 && S_ISDIR(st.st_mode));
+	want.root = cfg->root;
+	return fs_rw_open(setup, cfg->source, &want, ret_view, e);
+}
+
+int fs_open(const struct fs_setup *setup, struct source **ret_source, struct view **ret_view,
+	    struct err *e)
+{
+	const struct cfg *cfg = setup->cfg;
+	const bool writes = cfg->rw && cfg->command == CFG_MOUNT;
+	int rc = fs_rules_check(setup->rules, cfg, e);
+
+	if (rc == 0 && writes)
+		rc = push_rules_check((const char *const *)cfg->chunk_rules, cfg->n_chunk_rules,
+				      NULL, e);
+	if (rc < 0)
+		return cfg_place_error(cfg, e);
+	if (writes && cfg->create)
+		rc = fs_rw_create(setup, e);
+	if (rc < 0)
+		return rc;
+	*ret_source = NULL;
+	rc = mirror_wanted(setup, e);
+	if (rc < 0)
+		return rc;
+	if (rc > 0 && cfg->root)
+		return err_set(e, -EINVAL,
+			       "-o root: only for one dataset: in a directory each has its name");
+	if (rc > 0)
+		return mirror_open(setup, ret_view, e);
+	if (writes)
+		return open_writable(setup, ret_view, e);
+	return fs_open_again(setup, ret_source, ret_view, e);
+}
+
+void fs_null_stdio(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; fd >= 0 && i < 3; i++)
+		if (fd != i)
+			(void)dup2(fd, i); /* keeps the old one when short of descriptors */
+	if (fd > 2)
+		(void)close(fd);
+}
+
+static NZ_PRINTF(2, 0) void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	char text[512];
+	size_t n;
+
+	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
+		return;
+	n = strlen(text);
+	while (n && text[n - 1] == '\n')
+		text[--n] = '\0';
+	if (level <= FUSE_LOG_ERR)
+		metrics_count(M_FAULT_FUSE);
+	log_line(level <= FUSE_LOG_ERR       ? LOG_ERROR
+		 : level <= FUSE_LOG_WARNING ? LOG_WARN
+					     : LOG_DEBUG,
+		 "%s", text);
+}
+
+static void print_some(const char *const *notes, uint32_t n)
+{
+	uint32_t shown = n < NOTES_SHOWN ? n : NOTES_SHOWN;
+
+	for (uint32_t i = 0; i < shown; i++)
+		log_warn("%s", notes[i]);
+	if (n > shown)
+		log_warn("... and %u more; see nczarrfs info", n - shown);
+}
+
+void fs_print_notes(const struct live_epoch *ep)
+{
+	if (ep->source)
+		print_some(ep->source->ds.notes, ep->source->ds.n_notes);
+	print_some(ep->view->notes, ep->view->n_notes);
+}
+
+/* loop_options - those that libfuse's session does not know. */
+static void loop_options(struct server *s)
+{
+	struct fuse_loop_config *loop = s->loop;
+
+	for (size_t i = 0; i < s->setup->cfg->n_fuse_opts; i++) {
+		const char *opt = s->setup->cfg->fuse_opts[i], *value = strchr(opt, '=');
+		uint64_t v = 0;
+
+		if (value && str_u64(value + 1, strlen(value + 1), INT32_MAX, &v) < 0)
+			v = 0; /* cfg_parse checked the numbers */
+		if (strcmp(opt, "clone_fd") == 0)
+			fuse_loop_cfg_set_clone_fd(loop, 1);
+		else if (strncmp(opt, "max_threads=", 12) == 0)
+			fuse_loop_cfg_set_max_threads(loop, (unsigned int)v);
+		else if (strncmp(opt, "max_idle_threads=", 17) == 0)
+			fuse_loop_cfg_set_idle_threads(loop, (unsigned int)v);
+		else if (strncmp(opt, "max_read=", 9) == 0)
+			s->fs.max_read = (uint32_t)v; /* and the session is told as well */
+	}
+}
+
+/* say_ours - lines of the log among what libraries printed. */
+static void say_ours(const char *text)
+{
+	static const char ours[] = "nczarrfs: ";
+	const char *end;
+
+	for (; *text; text = end + (*end == '\n')) {
+		end = text + strcspn(text, "\n");
+		if (strncmp(text, ours, sizeof(ours) - 1) == 0 &&
+		    write(STDERR_FILENO, text, (size_t)(end - text) + (*end == '\n')) < 0)
+			return; /* nowhere left to say so */
+	}
+}
+
+int fs_open_quietly(const struct fs_setup *setup, struct source **ret_source,
+		    struct view **ret_view, struct err *e)
+{
+	/* what was found of a mount that died is not said by libraries, and has to be heard */
+	bool quietly = !setup->cfg->verbose && !setup->cfg->debug && !setup->cfg->rw;
+	struct quiet q;
+	char text[4096];
+	int rc = setup->cfg->rw ? 0
+				: fs_rw_mend(setup, setup->cfg->source,
+					     setup->cfg->command == CFG_MOUNT, e);
+
+	/* what asks other machines has a thread: before it the process that forks others */
+	if (rc == 0 && setup->cfg->remote && setup->prepare && !child_prepared())
+		rc = setup->prepare(e);
+	if (rc < 0)
+		return rc;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	quietly = false; /* their reports are wanted */
+#endif
+	if (quietly)
+		quiet_begin(&q);
+	rc = fs_open(setup, ret_source, ret_view, e);
+	if (quietly) {
+		quiet_end(&q, text, sizeof(text));
+		say_ours(text);
+	}
+	return rc;
+}
+
+static int open_live(void *arg, struct source **ret_source, struct view **ret_view,
+		     struct err *e)
+{
+	struct server *s = arg;
+	int rc;
+
+	/* Standard error is shared by all threads: it is left alone once they run. A Zarr tree
+	 * that is without its documents for a moment is not a directory to be mirrored. */
+	if (s->fs.se)
+		return fs_open_again(s->setup, ret_source, ret_view, e);
+	rc = fs_open_quietly(s->setup, ret_source, ret_view, e);
+	if (rc == 0 && *ret_source)
+		fs_rules_warn(s->setup->rules, s->setup->cfg, &(*ret_source)->ds);
+	return rc;
+}
+
+/* take_session - a session on a descriptor that the mounter mounted. */
+static int take_session(struct server *s, struct fuse_args *args, int fd, struct err *e)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/dev/fd/%d", fd); /* libfuse's way to say it */
+	s->fs.se = fuse_session_new(args, fs_operations(s->fs.writes),
+				    sizeof(struct fuse_lowlevel_ops), &s->fs);
+	if (s->fs.se && fuse_session_mount(s->fs.se, path) == 0)
+		return 0;
+	if (s->fs.se)
+		fuse_session_destroy(s->fs.se);
+	s->fs.se = NULL;
+	(void)close(fd);
+	mounter_unmount(s->mounter, false);
+	return err_set(e, -EIO, "mountpoint '%s': libfuse does not take the mount",
+		       s->mountpoint);
+}
+
+static int mount_by_mounter(struct server *s, struct err *e)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	char text[MOUNTER_TEXT_MAX];
+	int fd = -1, rc = mounter_args(s->setup->cfg, s->fs.writes, &args, e);
+
+	if (rc == 0 && s->setup->cfg->debug && fuse_opt_add_arg(&args, "-d") < 0)
+		rc = err_nomem(e);
+	if (rc == 0) {
+		rc = mounter_mount(s->mounter, s->fs.writes, &fd, text, e);
+		if (rc < 0)
+			rc = fs_explain_mount(s->setup->cfg, text, e);
+	}
+	if (rc == 0)
+		rc = take_session(s, &args, fd, e);
+	fuse_opt_free_args(&args);
+	return rc;
+}
+
+/* check_place - a mount inside of a Zarr tree that is looked through for changes would be asked
+ * by its own server. */
+static int check_place(const struct server *s, struct err *e)
+{
+	const struct cfg *cfg = s->setup->cfg;
+	auto_free char *source = cfg->remote ? NULL : realpath(cfg->source, NULL);
+	int rc;
+
+	if (cfg->concat && fs_concat_takes(cfg, s->mountpoint))
+		return err_set(e, -EBUSY,
+			       "mountpoint '%s' is one of what '%s' names, or looks through: "
+			       "use another directory",
+			       s->mountpoint, cfg->source);
+	if (!source || !fs_below(s->mountpoint, source))
+		return 0;
+	rc = mirror_wanted(s->setup, e);
+	if (rc != 0)
+		return rc < 0 ? rc : 0; /* a mirror does not show it */
+	return err_set(e, -EBUSY, "mountpoint '%s' is inside of '%s': use another directory",
+		       s->mountpoint, cfg->source);
+}
+
+static int mount_session(struct server *s, struct err *e)
+{
+	int rc;
+
+	rc = check_place(s, e);
+	if (rc < 0)
+		return rc;
+	/* fusermount3 finds out whether a server is gone by opening its directory. */
+	s->fs.ask_opendir = fs_has_option(s->setup->cfg, "auto_unmount");
+	s->fs.no_xattr = s->setup->cfg->no_xattr;
+	s->fs.uncached = s->setup->cfg->filter == CFG_FILTER_NONE && !s->setup->cfg->page_cache;
+	s->loop = fuse_loop_cfg_create();
+	if (!s->loop)
+		return err_nomem(e);
+	loop_options(s);
+	return mount_by_mounter(s, e);
+}
+
+/* forget_names - the source changed; called by the watcher. */
+static void forget_names(void *arg, char *const *names, size_t n)
+{
+	struct fuse_session *se = arg;
+
+	/* -ENOENT only says that the kernel did not know the name. */
+	for (size_t i = 0; i < n; i++)
+		(void)fuse_lowlevel_notify_inval_entry(se, LIVE_ROOT, names[i],
+						       strlen(names[i]));
+	(void)fuse_lowlevel_notify_inval_inode(se, LIVE_ROOT, 0, 0);
+}
+
+/* Signals. */
+
+static void end_signals(sigset_t *set)
+{
+	(void)sigemptyset(set);
+	(void)sigaddset(set, SIGTERM);
+	(void)sigaddset(set, SIGINT);
+	(void)sigaddset(set, SIGHUP);
+}
+
+static void on_wake(int sig)
+{
+	(void)sig; /* only there to interrupt a wait */
+}
+
+/* wake_until_done - the loop looks at the exit flag when its wait is interrupted; a signal that
+ * comes just before the wait is lost, so it is sent again. */
+static void wake_until_done(struct server *s)
+{
+	struct timespec until;
+
+	(void)pthread_mutex_lock(&s->lock);
+	while (!s->done) {
+		(void)pthread_kill(s->main_thread, SIGUSR2);
+		(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail */
+		until.tv_nsec += 50 * 1000 * 1000;
+		if (until.tv_nsec >= 1000 * 1000 * 1000) {
+			until.tv_nsec -= 1000 * 1000 * 1000;
+			until.tv_sec++;
+		}
+		(void)pthread_cond_timedwait(&s->done_cond, &s->lock, &until);
+	}
+	(void)pthread_mutex_unlock(&s->lock);
+}
+
+/* unmounted - the kernel has taken the mount away. That is heard by threads that ask for requests,
+ * and while a server far away hangs there may be none: all of them wait for it. */
+static bool unmounted(const struct server *s)
+{
+	struct pollfd p = {.fd = fuse_session_fd(s->fs.se)};
+
+	return poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP));
+}
+
+/* await_signal - one of set; of sources that are far also an unmount is looked for. */
+static int await_signal(const struct server *s, const sigset_t *set)
+{
+	/* what was written is still to be sent */
+	const bool looks = s->fs.remote && !s->fs.writes;
+	const struct timespec often = {.tv_nsec = 200 * 1000 * 1000}, seldom = {.tv_sec = 10};
+	int sig;
+
+	while ((sig = sigtimedwait(set, NULL, looks ? &often : &seldom)) < 0) {
+		log_flush(false);
+		if (looks && errno == EAGAIN && unmounted(s))
+			fs_remote_stop();
+	}
+	return sig;
+}
+
+/* next_signal - a signal that ends the mount; 0 when the loop ended by itself. */
+static int next_signal(struct server *s)
+{
+	sigset_t set;
+	int sig = 0;
+	bool done;
+
+	end_signals(&set);
+	(void)sigaddset(&set, SIGUSR1); /* sent by stop_signals */
+	do {
+		sig = await_signal(s, &set);
+		(void)pthread_mutex_lock(&s->lock);
+		done = s->done;
+		(void)pthread_mutex_unlock(&s->lock);
+	} while (sig == SIGUSR1 && !done);
+	return done ? 0 : sig;
+}
+
+static void *take_signals(void *arg)
+{
+	struct server *s = arg;
+	int sig = next_signal(s);
+
+	if (!sig)
+		return NULL;
+	log_info("signal %d: unmounting", sig);
+	if (!s->fs.writes)
+		fs_remote_stop(); /* what was written is still to be sent: finish */
+	/* The watcher may be telling the kernel something that waits for an answer of ours:
+	 * it ends while requests are still answered. */
+	live_stop(s->fs.live);
+	fuse_session_exit(s->fs.se);
+	wake_until_done(s);
+	return NULL;
+}
+
+static int start_signals(struct server *s, struct err *e)
+{
+	struct sigaction wake = {.sa_handler = on_wake};
+	int rc;
+
+	(void)sigemptyset(&wake.sa_mask);
+	if (sigaction(SIGUSR2, &wake, NULL) < 0)
+		return err_sys(e, errno, "sigaction");
+	s->main_thread = pthread_self();
+	rc = pthread_create(&s->signal_thread, NULL, take_signals, s);
+	return rc ? err_sys(e, rc, "start a thread") : 0;
+}
+
+static void stop_signals(struct server *s)
+{
+	(void)pthread_mutex_lock(&s->lock);
+	s->done = true;
+	(void)pthread_cond_signal(&s->done_cond);
+	(void)pthread_mutex_unlock(&s->lock);
+	(void)pthread_kill(s->signal_thread, SIGUSR1);
+	(void)pthread_join(s->signal_thread, NULL);
+}
+
+/* The life of the server. */
+
+static void report(int fd, char status, const char *text)
+{
+	char line[ERR_TEXT_MAX + 1];
+	int n = snprintf(line, sizeof(line), "%c%s", status, text);
+
+	if (n > 0 &&
+	    write(fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
+		log_debug("nobody waits for the mount");
+	(void)close(fd);
+}
+
+/* open_source - what is served, before it is mounted. */
+static int open_source(struct server *s, struct err *e)
+{
+	const struct fs_setup *setup = s->setup;
+	int rc;
+
+	fs_rw_prepare(setup);
+	rc = setup->prepare ? setup->prepare(e) : 0;
+	if (rc == 0 && setup->cfg->isolate)
+		codec_isolate(0);
+	if (rc == 0 && setup->cfg->concat) {
+		s->folder = join_folder(setup->cfg->source);
+		rc = s->folder ? 0 : err_nomem(e);
+	}
+	if (rc == 0)
+		rc = live_new(s->folder ? s->folder : setup->cfg->shown, open_live, s,
+			      &s->fs.live, e);
+	if (rc < 0)
+		return rc;
+	if (setup->cfg->remote)
+		live_far(s->fs.live, setup->cfg->check_every);
+	if (s->folder)
+		live_polled(s->fs.live);
+	s->fs.path = setup->cfg->shown;
+	s->fs.remote = setup->cfg->remote;
+	s->fs.check_every = s->fs.remote ? setup->cfg->check_every : 0;
+	s->fs.follows = live_first(s->fs.live)->view->follows;
+	s->fs.writes = live_first(s->fs.live)->view->write != NULL;
+	if (s->setup->cfg->unverified)
+		log_warn("certificates are not verified: HTTP.SSL.VERIFYPEER=0 in a configuration "
+			 "file of netCDF-C");
+	fs_print_notes(live_first(s->fs.live));
+	return 0;
+}
+
+/* can_be_asked - how the mount is, by ioctl and on a socket. */
+static int can_be_asked(struct server *s, struct err *e)
+{
+	const struct live_epoch *ep = live_first(s->fs.live);
+	const struct cfg *cfg = s->setup->cfg;
+	struct status_facts facts = {.cfg = cfg, .view = ep->view->ops->name};
+	int rc;
+
+	s->mountpoint = realpath(cfg->mountpoint, NULL);
+	if (!s->mountpoint)
+		return err_sys(e, errno, "mountpoint '%s'", cfg->mountpoint);
+	facts.mountpoint = s->mountpoint;
+	facts.format = ep->source ? ep->source->ds.format : "";
+	rc = status_new(&facts, &s->fs.status, e);
+	if (rc == 0 && cfg->metrics)
+		rc = status_socket_open(cfg->metrics, s->mountpoint, &s->socket, e);
+	return rc;
+}
+
+/* prepare - everything up to a mount that is only not answered yet. */
+static int prepare(struct server *s, struct err *e)
+{
+	sigset_t set;
+	int rc = open_source(s, e);
+
+	if (rc < 0)
+		return rc;
+	end_signals(&set);
+	(void)sigaddset(&set, SIGUSR1);
+	rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (rc)
+		return err_sys(e, rc, "block signals");
+	rc = can_be_asked(s, e);
+	if (rc == 0)
+		rc = mount_session(s, e);
+	if (rc == 0 && !s->fs.follows)
+		rc = live_watch(s->fs.live, forget_names, s->fs.se, e);
+	return rc == 0 ? start_signals(s, e) : rc;
+}
+
+/* many_files - a directory's datasets take some descriptors each. */
+static void many_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		log_debug("the limit of open files stays as it is");
+}
+
+/* settle_down - what a server needs no longer once it is mounted. */
+static void settle_down(struct server *s)
+{
+	const struct cfg *cfg = s->setup->cfg;
+	struct err e = ERR_INIT;
+
+	if (!cfg->foreground) {
+		log_to_syslog();
+		if (chdir("/") < 0)
+			log_warn("the working directory stays in use: chdir '/' failed");
+		fs_null_stdio();
+		fs_inherited_close(cfg);
+	}
+	if (s->fs.follows)
+		many_files();
+	if (s->socket && status_socket_serve(s->socket, s->fs.status, &e) < 0)
+		log_warn("-o metrics: %s", e.msg);
+}
+
+/* unmount - nobody can ask for anything any more, and the mount is gone from its place. The
+ * descriptor is closed first, or an unmount that waits for our answers would never end; its number
+ * stays taken, because libfuse knows it. */
+static void unmount(struct server *s)
+{
+	bool gone = unmounted(s);
+	int null;
+
+	if (s->parted)
+		return;
+	s->parted = true;
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null >= 0) {
+		(void)dup3(null, fuse_session_fd(s->fs.se), O_CLOEXEC); /* both are open */
+		(void)close(null);
+	}
+	mounter_unmount(s->mounter, gone);
+}
+
+static void tear_down(struct server *s)
+{
+	status_socket_close(s->socket);
+	log_flush(true);
+	if (s->fs.live)
+		live_stop(s->fs.live);
+	if (s->fs.se) {
+		unmount(s);
+		fuse_session_destroy(s->fs.se);
+	}
+	if (s->loop)
+		fuse_loop_cfg_destroy(s->loop);
+	live_free(s->fs.live);
+	fs_remote_end();
+	status_free(s->fs.status);
+	fs_release(&s->fs);
+	free(s->mountpoint);
+	free(s->folder);
+	(void)pthread_cond_destroy(&s->done_cond);
+	(void)pthread_mutex_destroy(&s->lock);
+}
+
+/* finish - what was confirmed to writers goes into the dataset; nobody can write any more. Returns
+ * false when some of it could not. */
+static bool finish(struct server *s)
+{
+	struct err e = ERR_INIT;
+	struct view *v;
+
+	if (!s->fs.writes) /* there may be no view: a source that changed is being opened again */
+		return true;
+	v = live_first(s->fs.live)->view; /* it follows, and is never opened again */
+	if (!v->write->finish)
+		return true;
+	unmount(s);
+	if (v->write->finish(v, true, &e) == 0)
+		return true;
+	log_error("'%s': not everything that was written is in it: %s", s->fs.path, e.msg);
+	return false;
+}
+
+int fs_serve(const struct fs_setup *setup, int report_fd, int mounter)
+{
+	struct server s = {.setup = setup, .mounter = mounter};
+	struct err e = ERR_INIT;
+	int rc;
+
+	if (!setup->cfg->foreground)
+		child_background();
+	(void)mallopt(M_ARENA_MAX, ARENAS); /* refused: as many as there would be */
+	rc = fs_init(&s.fs, &e);
+	if (rc < 0) {
+		report(report_fd, 'f', e.msg);
+		return 1;
+	}
+	(void)pthread_mutex_init(&s.lock, NULL);
+	stop_cond_init(&s.done_cond);
+	fuse_set_log_func(log_fuse);
+	log_limited();
+	rc = prepare(&s, &e);
+	if (rc < 0) {
+		report(report_fd, 'f', e.msg);
+		tear_down(&s);
+		return 1;
+	}
+	settle_down(&s);
+	log_info("'%s' is mounted on '%s'", setup->cfg->shown, s.mountpoint);
+	if (sandbox_missing())
+		log_info("%s", sandbox_missing());
+	report(report_fd, 's', "");
+	rc = fuse_session_loop_mt(s.fs.se, s.loop);
+	canary_sing("server");
+	stop_signals(&s);
+	/* Somebody else took the mount away while it was busy: it has ended, as asked. */
+	if (rc == -ECONNABORTED) {
+		log_info("'%s': the kernel ended the connection", s.mountpoint);
+		rc = 0;
+	}
+	/* A positive number is the signal that ended the loop of newer libfuse. */
+	if (rc < 0)
+		log_error("'%s': the mount ended with error %d", s.mountpoint, -rc);
+	if (!s.fs.writes)
+		fs_remote_stop();
+	if (!finish(&s))
+		rc = -EIO;
+	fs_remote_stop();
+	tear_down(&s);
+	return rc < 0;
+}

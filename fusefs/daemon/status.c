@@ -1,0 +1,350 @@
+/* status.c - the state of a mount as text, and the ioctl that asks for it. */
+#include "fusefs/daemon/status.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/observe/log.h"
+#include "base/observe/metrics.h"
+#include "base/core/str.h"
+#include "fusefs/cmd/umount_wait.h"
+#include "fusefs/daemon/control_socket.h"
+
+enum {
+	KEPT = 16, /* answers that are asked for in pages, at a time */
+	ANSWER_MAX = 1 << 20,
+};
+
+/* answer - one that has more pages. */
+struct answer {
+	uint64_t id; /* 0: none */
+	uid_t uid;   /* who asked */
+	uint8_t *data;
+	size_t len;
+};
+
+struct status {
+	const struct cfg *cfg;
+	char *mountpoint, *view, *format;
+	uid_t owner;
+	struct timespec since; /* monotonic */
+	pthread_mutex_t lock;
+	uint64_t last_id;         /* lock */
+	struct answer kept[KEPT]; /* lock */
+};
+
+int status_new(const struct status_facts *f, struct status **ret, struct err *e)
+{
+	struct status *s = alloc_array(1, sizeof(*s));
+
+	if (!s)
+		return err_nomem(e);
+	(void)pthread_mutex_init(&s->lock, NULL);
+	s->cfg = f->cfg;
+	s->owner = geteuid();
+	s->mountpoint = strdup(f->mountpoint);
+	s->view = strdup(f->view);
+	s->format = strdup(f->format);
+	(void)clock_gettime(CLOCK_MONOTONIC, &s->since); /* cannot fail with this clock */
+	metrics_gauge_set(G_START_TIME, time(NULL));
+	if (!s->mountpoint || !s->view || !s->format) {
+		status_free(s);
+		return err_nomem(e);
+	}
+	*ret = s;
+	return 0;
+}
+
+void status_free(struct status *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < KEPT; i++)
+		free(s->kept[i].data);
+	free(s->mountpoint);
+	free(s->view);
+	free(s->format);
+	(void)pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+/* ---- text ---- */
+
+struct writing {
+	struct buf *out;
+	bool json, private;
+	bool any; /* something of this family, or of the options, was written */
+};
+
+/* put_option - options that name other files are for who mounted. */
+static void put_option(void *arg, const char *name, const char *value, bool said, bool is_path)
+{
+	struct writing *w = arg;
+
+	if (is_path && !w->private)
+		value = value[0] ? "(its owner is told)" : "";
+	if (w->json) {
+		buf_puts(w->out, w->any ? ", " : "");
+		str_put_member(w->out, name, value);
+	} else if (said) {
+		buf_puts(w->out, w->any ? "," : "");
+		str_put_plain(w->out, name);
+		buf_puts(w->out, value[0] ? "=" : "");
+		str_put_plain(w->out, value);
+	}
+	w->any = w->any || w->json || said;
+}
+
+/* put_value - for people only what is not 0. */
+static void put_value(void *arg, const struct metric_value *v)
+{
+	struct writing *w = arg;
+
+	if (w->json) {
+		if (v->first && v->label[0])
+			buf_printf(w->out, "%s,\n \"%s\": {", w->any ? "}" : "", v->family);
+		else if (v->first)
+			buf_printf(w->out, "%s,\n \"%s\": ", w->any ? "}" : "", v->family);
+		else
+			buf_puts(w->out, ", ");
+		if (v->first)
+			w->any = v->label[0] != '\0'; /* an object is open */
+		if (v->label[0])
+			buf_printf(w->out, "\"%s\": ", v->value);
+		buf_printf(w->out, "%" PRIu64, v->n);
+		return;
+	}
+	if (v->first)
+		w->any = false;
+	if (v->n == 0 || strcmp(v->family, "start_time_seconds") == 0)
+		return;
+	if (!w->any)
+		buf_printf(w->out, "\n%-18s", v->family);
+	buf_printf(w->out, "%s%s%s%" PRIu64, w->any ? ", " : " ", v->value,
+		   v->label[0] ? " " : "", v->n);
+	w->any = true;
+}
+
+static uint64_t seconds_up(const struct status *s)
+{
+	struct timespec now = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with this clock */
+	return now.tv_sec > s->since.tv_sec ? (uint64_t)(now.tv_sec - s->since.tv_sec) : 0;
+}
+
+static void text_head(struct status *s, struct writing *w)
+{
+	struct buf *out = w->out;
+
+	buf_puts(out, "mount              ");
+	str_put_plain(out, s->mountpoint);
+	buf_puts(out, "\nsource             ");
+	str_put_plain(out, s->cfg->shown);
+	buf_printf(out, "\nview               %s", s->view);
+	if (s->format[0])
+		buf_printf(out, ", of %s", s->format);
+	buf_printf(out,
+		   "\nserver             nczarrfs %s, pid %d, up %" PRIu64
+		   " s\noptions            ",
+		   NCZARRFS_VERSION, (int)getpid(), seconds_up(s));
+	cfg_each(s->cfg, put_option, w);
+	buf_puts(out, "\nlog                ");
+	log_levels(out);
+	w->any = false;
+	metrics_each(put_value, w);
+	buf_putc(out, '\n');
+}
+
+static void json_head(struct status *s, struct writing *w)
+{
+	struct buf *out = w->out, levels;
+
+	buf_init(&levels, 1024);
+	log_levels(&levels);
+	buf_putc(&levels, '\0');
+	buf_putc(out, '{');
+	str_put_member(out, "mount", s->mountpoint);
+	buf_puts(out, ",\n ");
+	str_put_member(out, "source", s->cfg->shown);
+	buf_puts(out, ",\n ");
+	str_put_member(out, "view", s->view);
+	buf_puts(out, ",\n ");
+	str_put_member(out, "format", s->format);
+	buf_puts(out, ",\n ");
+	str_put_member(out, "version", NCZARRFS_VERSION);
+	buf_printf(out, ",\n \"pid\": %d,\n \"uptime_seconds\": %" PRIu64 ",\n \"options\": {",
+		   (int)getpid(), seconds_up(s));
+	cfg_each(s->cfg, put_option, w);
+	buf_puts(out, "},\n ");
+	str_put_member(out, "log", buf_ok(&levels) ? (const char *)levels.data : "");
+	w->any = false;
+	metrics_each(put_value, w);
+	buf_puts(out, w->any ? "}}\n" : "}\n");
+	buf_release(&levels);
+}
+
+void status_text(struct status *s, bool json, bool private, struct buf *out)
+{
+	struct writing w = {.out = out, .json = json, .private = private};
+
+	if (json)
+		json_head(s, &w);
+	else
+		text_head(s, &w);
+}
+
+void status_metrics(struct status *s, struct buf *out)
+{
+	metrics_text(s->mountpoint, NCZARRFS_VERSION, out);
+}
+
+/* ---- the request ---- */
+
+/* keep - an answer of more than a page. Returns its id; the data is taken. */
+static uint64_t keep(struct status *s, uid_t uid, uint8_t *data, size_t len)
+{
+	struct answer *at = &s->kept[0];
+	uint8_t *gone;
+	uint64_t id;
+
+	(void)pthread_mutex_lock(&s->lock);
+	for (size_t i = 1; i < KEPT; i++)
+		if (s->kept[i].id < at->id)
+			at = &s->kept[i];
+	gone = at->data;
+	id = ++s->last_id;
+	*at = (struct answer){.id = id, .uid = uid, .data = data, .len = len};
+	(void)pthread_mutex_unlock(&s->lock);
+	free(gone);
+	return id;
+}
+
+static void put_page(struct status_page *p, const uint8_t *data, size_t len, uint64_t off)
+{
+	p->off = u64_min(off, len);
+	p->total = len;
+	p->len = (uint32_t)u64_min(len - p->off, STATUS_DATA);
+	if (p->len > 0)
+		memcpy(p->data, data + p->off, p->len);
+}
+
+/* next_page - of an answer that was kept; it goes with its last one. */
+static void next_page(struct status *s, uid_t uid, struct status_page *p)
+{
+	uint8_t *gone = NULL;
+
+	p->code = -ESTALE;
+	p->len = 0;
+	(void)pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < KEPT; i++) {
+		struct answer *a = &s->kept[i];
+
+		if (a->id != p->id || a->uid != uid)
+			continue;
+		p->code = 0;
+		put_page(p, a->data, a->len, p->off);
+		if (p->off + p->len == a->len) {
+			gone = a->data;
+			*a = (struct answer){0};
+		}
+		break;
+	}
+	(void)pthread_mutex_unlock(&s->lock);
+	free(gone);
+}
+
+static int fail(struct status_page *p, int code, const char *why)
+{
+	size_t n = strnlen(why, STATUS_DATA);
+
+	p->code = code;
+	p->len = (uint32_t)n;
+	p->total = n;
+	memcpy(p->data, why, n);
+	return code;
+}
+
+/* set_levels - what the log is to say. Returns 0, or what p says. */
+static int set_levels(const struct status *s, uid_t uid, struct status_page *p)
+{
+	char spec[256];
+	struct err e = ERR_INIT;
+
+	if (p->len == 0)
+		return 0;
+	if (uid != 0 && uid != s->owner)
+		return fail(p, -EPERM, "only who mounted it, and root, change what is logged");
+	if (p->len >= sizeof(spec))
+		return fail(p, -EINVAL, "too long");
+	memcpy(spec, p->data, p->len);
+	spec[p->len] = '\0';
+	if (strlen(spec) != p->len)
+		return fail(p, -EINVAL, "a NUL");
+	return log_configure(spec, &e) < 0 ? fail(p, e.code, e.msg) : 0;
+}
+
+static void first_page(struct status *s, uid_t uid, struct status_page *p)
+{
+	struct buf out;
+	uint8_t *data;
+	size_t len;
+
+	if (p->what == STATUS_LEVELS && set_levels(s, uid, p) < 0)
+		return;
+	if (p->what == STATUS_ENDING && uid != 0 && uid != s->owner) {
+		(void)fail(p, -EPERM, "only who mounted it, and root, are told");
+		return;
+	}
+	buf_init(&out, ANSWER_MAX);
+	if (p->what == STATUS_LEVELS)
+		log_levels(&out);
+	else if (p->what == STATUS_ENDING)
+		ending_answer(&out);
+	else
+		status_text(s, p->what == STATUS_JSON, uid == 0 || uid == s->owner, &out);
+	if (!buf_ok(&out)) {
+		buf_release(&out);
+		(void)fail(p, -ENOMEM, "memory is short");
+		return;
+	}
+	p->code = 0;
+	put_page(p, out.data, out.len, 0);
+	if (p->total > p->len) {
+		data = buf_take(&out, &len);
+		p->id = keep(s, uid, data, len);
+	}
+	buf_release(&out);
+}
+
+void status_ioctl(struct status *s, fuse_req_t req, fuse_ino_t ino, unsigned int cmd,
+		  unsigned flags, const void *in, size_t in_size, size_t out_size)
+{
+	const struct fuse_ctx *ctx = fuse_req_ctx(req);
+	struct status_page p;
+
+	if (!s || ino != FUSE_ROOT_ID || cmd != (unsigned int)STATUS_IOCTL ||
+	    !(flags & FUSE_IOCTL_DIR)) {
+		(void)fuse_reply_err(req, ENOTTY);
+		return;
+	}
+	if (in_size != sizeof(p) || out_size < sizeof(p)) {
+		(void)fuse_reply_err(req, EINVAL);
+		return;
+	}
+	memcpy(&p, in, sizeof(p));
+	if (p.version != STATUS_VERSION || p.what > STATUS_ENDING || p.len > STATUS_DATA) {
+		(void)fuse_reply_err(req, EINVAL);
+		return;
+	}
+	if (p.id)
+		next_page(s, ctx->uid, &p);
+	else
+		first_page(s, ctx->uid, &p);
+	if (p.len < STATUS_DATA)
+		memset(p.data + p.len, 0, STATUS_DATA - p.len);
+	(void)fuse_reply_ioctl(req, 0, &p, sizeof(p));
+}

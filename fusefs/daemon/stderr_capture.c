@@ -1,0 +1,29 @@
+/* stderr_capture.c - standard error goes into memory for a while. */
+#include "fusefs/daemon/stderr_capture.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void quiet_begin(struct quiet *q)
+{
+	q->caught = memfd_create("stderr", MFD_CLOEXEC);
+	q->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (q->caught >= 0 && q->saved >= 0)
+		(void)dup2(q->caught, STDERR_FILENO); /* at worst nothing is caught */
+}
+
+void quiet_end(struct quiet *q, char *text, size_t cap)
+{
+	ssize_t n = 0;
+
+	if (q->saved >= 0) {
+		(void)dup2(q->saved, STDERR_FILENO);
+		(void)close(q->saved);
+	}
+	if (q->caught >= 0) {
+		n = pread(q->caught, text, cap - 1, 0);
+		(void)close(q->caught);
+	}
+	text[n > 0 ? n : 0] = '\0';
+}

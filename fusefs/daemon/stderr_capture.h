@@ -1,0 +1,18 @@
+/* stderr_capture.h - what libraries print on standard error, caught. */
+#ifndef FUSEFS_DAEMON_STDERR_CAPTURE_H
+#define FUSEFS_DAEMON_STDERR_CAPTURE_H
+
+#include <stddef.h>
+
+/* Libraries print on standard error, each in its way: glibc when it aborts in libhdf5, libfuse
+ * and fusermount3 when they cannot mount. It is caught, so that a user reads our one line. For
+ * processes with one thread: standard error is shared by all of them. */
+struct quiet {
+	int caught, saved;
+};
+
+void quiet_begin(struct quiet *q);
+/* quiet_end - text: what was printed, cut to cap - 1 bytes. */
+void quiet_end(struct quiet *q, char *text, size_t cap);
+
+#endif

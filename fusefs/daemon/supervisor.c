@@ -1,0 +1,510 @@
+/* supervisor.c - the processes around the server.
+ *
+ * The server may die: a library may crash on a damaged file. The supervisor is the process that
+ * notices: before the mount it says so in one line, afterwards it sees to it that the mount is
+ * removed, so that no program is left hanging on "Transport endpoint is not connected". It does
+ * nothing that could crash. The server in turn ends with its supervisor. */
+#include "fusefs/app/fusefs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/observe/log.h"
+#include "base/process/sandbox.h"
+#include "fusefs/daemon/mounter.h"
+#include "fusefs/daemon/sd_notify_int.h"
+#include "fusefs/app/remote.h"
+
+enum {
+	KILL_MS = 10000, /* from the request to end until the server is killed */
+	NEVER = -1,
+};
+
+/* child - a process that is watched. */
+struct child {
+	pid_t pid;
+	int signal_fd;   /* SIGCHLD and the signals that end us */
+	sigset_t before; /* signals that were blocked */
+	int report_fd;   /* what it has to say; -1: nothing more */
+	int up_fd;       /* who waits for us; closed: nobody. -1: nobody waits */
+	char report[ERR_TEXT_MAX + 1];
+	size_t n_report;
+	bool ended;
+	int status;     /* of waitpid */
+	int signal;     /* that we were sent */
+	bool abandoned; /* who waited for us is gone */
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec ts = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void watched_signals(sigset_t *set)
+{
+	(void)sigemptyset(set);
+	(void)sigaddset(set, SIGCHLD);
+	(void)sigaddset(set, SIGTERM);
+	(void)sigaddset(set, SIGINT);
+	(void)sigaddset(set, SIGHUP);
+}
+
+static void take_signal(struct child *c)
+{
+	struct signalfd_siginfo info;
+
+	if (read(c->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return;
+	if (info.ssi_signo != SIGCHLD)
+		c->signal = (int)info.ssi_signo;
+	else if (waitpid(c->pid, &c->status, WNOHANG) == c->pid)
+		c->ended = true;
+}
+
+static void take_report(struct child *c)
+{
+	ssize_t n = read(c->report_fd, c->report + c->n_report,
+			 sizeof(c->report) - 1 - c->n_report);
+
+	if (n > 0) {
+		c->n_report += (size_t)n;
+		return;
+	}
+	(void)close(c->report_fd);
+	c->report_fd = -1;
+}
+
+/* wait_child - until it ended, has said everything, was told to end by a signal, or the time is
+ * over. Returns false only for the last. ms: NEVER or milliseconds. */
+static bool wait_child(struct child *c, int64_t ms)
+{
+	int64_t end = now_ms() + ms, left;
+	bool reporting = c->report_fd >= 0;
+
+	while (!c->ended && !c->signal && !c->abandoned && (!reporting || c->report_fd >= 0)) {
+		struct pollfd p[] = {{.fd = c->signal_fd, .events = POLLIN},
+				     {.fd = c->report_fd, .events = POLLIN},
+				     {.fd = reporting ? c->up_fd : -1}};
+
+		left = ms == NEVER ? INT32_MAX : end - now_ms();
+		if (left <= 0)
+			return false;
+		if (poll(p, 3, (int)(left < INT32_MAX ? left : NEVER)) < 0 && errno != EINTR)
+			return false;
+		if (p[1].revents)
+			take_report(c);
+		if (p[0].revents)
+			take_signal(c);
+		if (p[2].revents) {
+			c->abandoned = true;
+			(void)close(c->up_fd);
+			c->up_fd = -1;
+		}
+	}
+	while (c->ended && c->report_fd >= 0)
+		take_report(c);
+	return true;
+}
+
+/* end_child - ask it to end, then see to it. ms: NEVER or what it is given for that. */
+static void end_child(struct child *c, int64_t ms)
+{
+	if (c->ended)
+		return;
+	(void)kill(c->pid, SIGTERM); /* fails only when it has ended */
+	c->signal = 0;
+	c->abandoned = false;
+	while (!c->ended && wait_child(c, ms))
+		c->signal = 0; /* asked again, or it closed its report: it is ending */
+	if (c->ended)
+		return;
+	(void)kill(c->pid, SIGKILL);
+	if (waitpid(c->pid, &c->status, 0) == c->pid)
+		c->ended = true;
+}
+
+/* start_child - fork; fn runs in the child with the signals as they were, and ends with us.
+ * write_fd: the child's end of its report, or -1. */
+static int start_child(struct child *c, int (*fn)(void *arg, int write_fd), void *arg,
+		       int write_fd, struct err *e)
+{
+	pid_t self = getpid();
+	sigset_t set;
+
+	watched_signals(&set);
+	if (sigprocmask(SIG_BLOCK, &set, &c->before) < 0)
+		return err_sys(e, errno, "block signals");
+	c->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (c->signal_fd < 0)
+		return err_sys(e, errno, "signalfd");
+	c->pid = fork();
+	if (c->pid < 0)
+		return err_sys(e, errno, "start a process");
+	if (c->pid == 0) {
+		(void)close(c->signal_fd);
+		if (c->report_fd >= 0)
+			(void)close(c->report_fd);
+		if (c->up_fd >= 0)
+			(void)close(c->up_fd);
+		(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* a valid signal: cannot fail */
+		(void)sigprocmask(SIG_SETMASK, &c->before, NULL);
+		exit(getppid() == self ? fn(arg, write_fd) : 1);
+	}
+	return 0;
+}
+
+static void explain_end(const struct child *c, const char *source, struct err *e)
+{
+	int sig = WIFSIGNALED(c->status) ? WTERMSIG(c->status) : 0;
+
+	if (sig == SIGKILL)
+		err_set(e, -EIO,
+			"'%s': killed (signal 9) while it was read: if memory was short, "
+			"lower -o meta_size",
+			source);
+	else if (sig == SIGTERM || sig == SIGINT || sig == SIGHUP)
+		err_set(e, -EINTR, "'%s': interrupted (signal %d) before it was open", source,
+			sig);
+	else if (sig)
+		err_set(e, -EIO,
+			"'%s': reading it crashed (signal %d): it is damaged, or nczarrfs "
+			"or a library of it has a fault",
+			source, sig);
+	else
+		err_set(e, -EIO,
+			"'%s': the process that read it ended (status %d) without a "
+			"word",
+			source, WEXITSTATUS(c->status));
+}
+
+static void explain_timeout(const char *source, uint32_t timeout, struct err *e)
+{
+	err_set(e, -ETIMEDOUT,
+		"'%s': not open after %u seconds: it is damaged, or -o open_timeout is too "
+		"short",
+		source, timeout);
+}
+
+static void kill_child(struct child *c)
+{
+	(void)kill(c->pid, SIGKILL);
+	if (waitpid(c->pid, &c->status, 0) == c->pid)
+		c->ended = true;
+}
+
+/* Unmounting for a dead server. */
+
+/* place - where the mount is, in a form that needs no server to be looked at. */
+struct place {
+	char *dir;   /* resolved; NULL: it could not be */
+	uint64_t id; /* of the mount; 0 while it is not known */
+	struct mounter mounter;
+};
+
+/* clean_up - remove the mount of a server that died. One that ended well has unmounted, or was
+ * unmounted, and the mount that is there now may be another's, even with the same id. The mounter
+ * has done it when it has ended, unless somebody killed it. */
+static void clean_up(const struct child *c, struct place *place)
+{
+	bool ended_well = WIFEXITED(c->status) && WEXITSTATUS(c->status) == 0;
+	uint64_t id;
+
+	mounter_wait(&place->mounter);
+	id = place->dir && !ended_well ? fs_mount_id(place->dir) : 0;
+	if (!id || (place->id && id != place->id))
+		return;
+	if (!mounter_remove(place->dir, id))
+		log_error("'%s': the mount could not be removed: run fusermount3 -u '%s'",
+			  place->dir, place->dir);
+}
+
+/* The supervisor. */
+
+struct serve_args {
+	const struct fs_setup *setup;
+	int mounter;
+};
+
+static int serve(void *arg, int write_fd)
+{
+	const struct serve_args *a = arg;
+
+	return fs_serve(a->setup, write_fd, a->mounter);
+}
+
+/* pass_on - tell who waits, or the user when nobody else does. */
+static void pass_on(const struct child *c, char status, const char *text)
+{
+	char line[ERR_TEXT_MAX + 1];
+	int n = snprintf(line, sizeof(line), "%c%s", status, text);
+
+	if (c->up_fd < 0) {
+		if (status == 'f')
+			log_error("%s", text);
+		return;
+	}
+	if (n > 0 &&
+	    write(c->up_fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
+		return; /* nobody waits any more */
+}
+
+/* until_mounted - returns true when the server said that the mount is there. */
+static bool until_mounted(struct child *c, const struct cfg *cfg, struct place *place)
+{
+	int64_t ms = cfg->open_timeout ? (int64_t)cfg->open_timeout * 1000 : NEVER;
+	struct err e = ERR_INIT;
+
+	if (!wait_child(c, ms)) {
+		kill_child(c);
+		explain_timeout(cfg->shown, cfg->open_timeout, &e);
+	} else if (c->report[0] == 's') {
+		return true;
+	} else if (c->report[0] == 'f') {
+		err_set(&e, -EIO, "%s", c->report + 1);
+	} else if (c->signal || c->abandoned) {
+		err_set(&e, -EINTR, "'%s': interrupted before it was open", cfg->shown);
+	} else {
+		(void)wait_child(c, KILL_MS); /* its report ended: so does it */
+		if (!c->ended)
+			kill_child(c);
+		explain_end(c, cfg->shown, &e);
+	}
+	end_child(c, KILL_MS);
+	clean_up(c, place);
+	pass_on(c, 'f', e.msg);
+	return false;
+}
+
+/* while_mounted - returns the exit status. */
+static int while_mounted(struct child *c, const struct cfg *cfg, struct place *place)
+{
+	int sig;
+
+	(void)wait_child(c, NEVER);
+	if (!c->ended) {
+		notify_say("STOPPING=1");
+		/* killed: it did not do as asked. What was written takes as long as it takes */
+		end_child(c, cfg->rw ? NEVER : KILL_MS);
+		clean_up(c, place);
+		return WIFEXITED(c->status) ? WEXITSTATUS(c->status) : 1;
+	}
+	sig = WIFSIGNALED(c->status) ? WTERMSIG(c->status) : 0;
+	if (sig)
+		log_error("'%s': the server of '%s' died (signal %d): unmounted",
+			  cfg->mountpoint, cfg->shown, sig);
+	clean_up(c, place);
+	return sig ? 1 : WEXITSTATUS(c->status);
+}
+
+/* go_silent - what the supervisor of a daemon does before anyone is told of the mount. */
+static void go_silent(struct child *c, const struct cfg *cfg)
+{
+	log_init(cfg->debug ? LOG_DEBUG : LOG_WARN, true);
+	fs_null_stdio();
+	fs_inherited_close(cfg);
+	if (chdir("/") < 0)
+		log_warn("the working directory stays in use: chdir '/' failed");
+	pass_on(c, 's', "");
+	(void)close(c->up_fd);
+	c->up_fd = -1;
+}
+
+/* supervise - up_fd: a pipe to who waits for the mount, or -1 in the foreground. */
+static int supervise(const struct fs_setup *setup, int up_fd)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct serve_args args = {.setup = setup};
+	struct child c = {.up_fd = up_fd, .report_fd = -1};
+	struct place place = {.dir = realpath(cfg->mountpoint, NULL)};
+	struct err e = ERR_INIT;
+	int fds[2], rc = 1;
+
+	if (up_fd < 0)
+		notify_begin();
+	if (mounter_start(&place.mounter, setup, place.dir, up_fd, &e) < 0) {
+		pass_on(&c, 'f', e.msg);
+		goto out;
+	}
+	mounter_no_new_privs(); /* what reads the source is forked by this process */
+	if (pipe2(fds, O_CLOEXEC) < 0) {
+		(void)err_sys(&e, errno, "pipe");
+		pass_on(&c, 'f', e.msg);
+		goto out;
+	}
+	c.report_fd = fds[0];
+	args.mounter = place.mounter.sock;
+	if (start_child(&c, serve, &args, fds[1], &e) < 0) {
+		pass_on(&c, 'f', e.msg);
+		goto out;
+	}
+	(void)close(fds[1]);
+	mounter_close(&place.mounter);
+	setup->forget(); /* the server has its own */
+	sandbox_wipe_environment();
+	if (!until_mounted(&c, cfg, &place))
+		goto out;
+	place.id = place.dir ? fs_mount_id(place.dir) : 0;
+	if (up_fd >= 0)
+		go_silent(&c, cfg);
+	notify_say("READY=1");
+	rc = while_mounted(&c, cfg, &place);
+out:
+	mounter_wait(&place.mounter);
+	free(place.dir);
+	return rc;
+}
+
+/* The process that the user started. */
+
+/* answers - whether the mount does: a name that may be absent cannot be known without it. */
+static int answers(const struct cfg *cfg, struct err *e)
+{
+	auto_free char *path = NULL;
+	struct stat st;
+
+	if (asprintf(&path, "%s/.zgroup", cfg->mountpoint) < 0) {
+		path = NULL;
+		return err_nomem(e);
+	}
+	if (stat(cfg->mountpoint, &st) < 0 || (stat(path, &st) < 0 && errno != ENOENT))
+		return err_sys(e, errno, "mountpoint '%s': mounted, but it does not answer",
+			       cfg->mountpoint);
+	return 0;
+}
+
+/* await_mount - read what the supervisor says until it is done. Returns the exit status. */
+static int await_mount(const struct cfg *cfg, int fd, pid_t supervisor)
+{
+	struct err e = ERR_INIT;
+	char line[ERR_TEXT_MAX + 1];
+	size_t n = 0;
+	ssize_t got;
+
+	while (n < sizeof(line) - 1 && ((got = read(fd, line + n, sizeof(line) - 1 - n)) > 0 ||
+					(got < 0 && errno == EINTR)))
+		n += got > 0 ? (size_t)got : 0;
+	line[n] = '\0';
+	if (line[0] == 's' && answers(cfg, &e) == 0)
+		return 0;
+	if (line[0] == 'f')
+		err_set(&e, -EIO, "%s", line + 1);
+	else if (line[0] != 's')
+		err_set(&e, -EIO, "'%s': the supervisor ended without a word", cfg->shown);
+	else
+		(void)kill(supervisor, SIGTERM); /* ended already: as well */
+	(void)waitpid(supervisor, NULL, 0);      /* no mount is left when it has ended */
+	log_error("%s", e.msg);
+	return 1;
+}
+
+int fs_mount(const struct fs_setup *setup)
+{
+	const struct cfg *cfg = setup->cfg;
+	struct err e = ERR_INIT;
+	pid_t pid;
+	int fds[2];
+
+	(void)signal(SIGPIPE, SIG_IGN); /* a valid signal: cannot fail */
+	if (fs_check_mountpoint(cfg, &e) < 0) {
+		log_error("%s", e.msg);
+		return 1;
+	}
+	if (cfg->foreground)
+		return supervise(setup, -1);
+	if (pipe2(fds, O_CLOEXEC) < 0) {
+		(void)err_sys(&e, errno, "pipe");
+		log_error("%s", e.msg);
+		return 1;
+	}
+	pid = fork();
+	if (pid < 0) {
+		(void)err_sys(&e, errno, "start a process");
+		log_error("%s", e.msg);
+		return 1;
+	}
+	if (pid == 0) {
+		(void)close(fds[0]);
+		(void)setsid(); /* a new child leads no group: cannot fail */
+		exit(supervise(setup, fds[1]));
+	}
+	mounter_no_new_privs();
+	setup->forget();
+	(void)close(fds[1]);
+	return await_mount(cfg, fds[0], pid);
+}
+
+/* Commands that only read. */
+
+struct guarded {
+	int (*fn)(void *arg);
+	void *arg;
+};
+
+static int run_guarded(void *arg, int write_fd)
+{
+	const struct guarded *g = arg;
+	int status;
+
+	(void)write_fd;
+	status = g->fn(g->arg);
+	fs_remote_end(); /* its thread must not see the end of the process */
+	return status;
+}
+
+/* guard - until it ended. Returns its exit status, or an error that says what became of it. */
+static int guard(struct child *c, const char *source, uint32_t timeout, struct err *e)
+{
+	if (!wait_child(c, timeout ? (int64_t)timeout * 1000 : NEVER)) {
+		kill_child(c);
+		explain_timeout(source, timeout, e);
+	} else if (c->signal) {
+		end_child(c, KILL_MS);
+		(void)err_set(e, -EINTR, "'%s': interrupted", source);
+	} else if (WIFEXITED(c->status)) {
+		return WEXITSTATUS(c->status);
+	} else if (WTERMSIG(c->status) == SIGPIPE) {
+		return 1; /* its reader has seen enough */
+	} else {
+		explain_end(c, source, e);
+	}
+	return e->code;
+}
+
+int fs_run_guarded_until(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg,
+			 bool *ret_interrupted)
+{
+	struct guarded g = {.fn = fn, .arg = arg};
+	struct child c = {.up_fd = -1, .report_fd = -1, .signal_fd = -1};
+	struct err e = ERR_INIT;
+	int rc = start_child(&c, run_guarded, &g, -1, &e);
+
+	if (rc == 0)
+		rc = guard(&c, source, timeout, &e);
+	*ret_interrupted = e.code == -EINTR;
+	if (c.signal_fd >= 0) {
+		(void)close(c.signal_fd);
+		(void)sigprocmask(SIG_SETMASK, &c.before, NULL); /* cannot fail */
+	}
+	if (rc >= 0)
+		return rc;
+	log_error("%s", e.msg);
+	return 1;
+}
+
+int fs_run_guarded(const char *source, uint32_t timeout, int (*fn)(void *arg), void *arg)
+{
+	bool interrupted;
+
+	return fs_run_guarded_until(source, timeout, fn, arg, &interrupted);
+}

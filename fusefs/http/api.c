@@ -1,0 +1,219 @@
+/* api.c - what the page cannot find out of the files of the view. */
+#include "fusefs/http/http_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/core/endings.h"
+#include "base/core/str.h"
+
+enum {
+	ABOUT_MAX = 1 << 20, /* bytes of an answer */
+	DATASETS_MAX = 1000, /* of a directory that are named */
+	CHUNKS_MAX = 16384,  /* of one answer */
+	CHUNKS_BYTES = CHUNKS_MAX * 24 + 4096,
+};
+
+static const char json[] = "application/json";
+
+static void put_text(struct buf *out, const char *text)
+{
+	str_put_json(out, text, strlen(text));
+}
+
+/* What is served. */
+
+static bool has(struct view *v, uint64_t dir, const char *name)
+{
+	struct view_attr attr;
+
+	if (v->ops->lookup(v, dir, name, strlen(name), &attr, NULL) < 0)
+		return false;
+	if (v->ops->forget)
+		v->ops->forget(v, attr.id, 1);
+	return true;
+}
+
+/* zarr_format - of a tree; 0: it is none. */
+static int zarr_format(struct view *v, uint64_t dir)
+{
+	if (has(v, dir, "zarr.json"))
+		return 3;
+	return has(v, dir, ".zgroup") || has(v, dir, ".zarray") ? 2 : 0;
+}
+
+struct names {
+	struct buf *out;
+	size_t n;
+};
+
+/* put_dataset - directories whose names are those of trees. */
+static bool put_dataset(void *arg, const char *name, uint64_t id, bool is_dir,
+			const struct view_attr *attr, uint64_t next)
+{
+	struct names *names = arg;
+
+	(void)id;
+	(void)attr;
+	(void)next;
+	if (!is_dir || ending_of(name) != ENDING_TREE)
+		return true;
+	if (names->n++)
+		buf_puts(names->out, ", ");
+	put_text(names->out, name);
+	return names->n < DATASETS_MAX && buf_ok(names->out);
+}
+
+static int put_about(struct ask *a, struct live_epoch *ep, struct buf *out, struct err *e)
+{
+	struct names names = {.out = out};
+	struct view *v = ep->view;
+	int rc = 0, format = zarr_format(v, VIEW_ROOT);
+
+	buf_puts(out, "{\"source\": ");
+	put_text(out, a->s->setup->cfg->shown);
+	buf_puts(out, ", \"version\": ");
+	put_text(out, NCZARRFS_VERSION);
+	buf_puts(out, ", \"format\": ");
+	put_text(out, ep->source && ep->source->ds.format ? ep->source->ds.format : "directory");
+	buf_printf(out, ", \"zarr\": %d, \"epoch\": %" PRIu64 ", \"notes\": [", format,
+		   ep->number);
+	for (uint32_t i = 0; ep->source && i < ep->source->ds.n_notes && i < 20; i++) {
+		buf_puts(out, i ? ", " : "");
+		put_text(out, ep->source->ds.notes[i]);
+	}
+	buf_puts(out, "], \"datasets\": [");
+	if (!format)
+		rc = v->ops->list(v, VIEW_ROOT, 0, false, put_dataset, &names, e);
+	buf_puts(out, "]}\n");
+	return rc;
+}
+
+/* Chunks. */
+
+/* find_array - by its path in the tree, as it was sent. -ENOENT: there is none. */
+static int find_array(const struct dataset *ds, const char *raw, uint32_t *ret, struct err *e)
+{
+	struct http_path p;
+	struct buf want, path;
+	int rc = http_path_parse(raw, &p, e);
+
+	buf_init(&want, HTTP_PATH_MAX);
+	buf_init(&path, HTTP_PATH_MAX);
+	for (const char *name = NULL; rc == 0 && (name = http_path_next(&p, name));)
+		buf_printf(&want, "/%s", name);
+	if (rc == 0)
+		rc = -ENOENT;
+	for (uint32_t i = 0; rc == -ENOENT && i < ds->n_arrays; i++) {
+		buf_clear(&path);
+		ds_array_path(ds, i, &path);
+		if (!buf_ok(&path) || !buf_ok(&want) || path.len != want.len ||
+		    memcmp(path.data, want.data, want.len) != 0)
+			continue;
+		*ret = i;
+		rc = 0;
+	}
+	buf_release(&want);
+	buf_release(&path);
+	http_path_release(&p);
+	return rc == -ENOENT ? err_set(e, rc, "there is no such array") : rc;
+}
+
+static void put_numbers(struct buf *out, const char *name, const uint64_t *v, uint32_t n)
+{
+	buf_printf(out, "\"%s\": [", name);
+	for (uint32_t i = 0; i < n; i++)
+		buf_printf(out, "%s%" PRIu64, i ? ", " : "", v[i]);
+	buf_puts(out, "], ");
+}
+
+/* put_sizes - stored bytes of chunks from `from` on: -1 absent, -2 there, but without a stored form
+ * of its own. */
+static int put_sizes(struct source *s, uint32_t array, uint64_t from, struct buf *out,
+		     struct err *e)
+{
+	const uint64_t n = s->ds.arrays[array].n_chunks;
+	struct chunk_ref ref;
+	int rc = 0;
+
+	buf_puts(out, "\"sizes\": [");
+	for (uint64_t i = from; i < n && i - from < CHUNKS_MAX; i++) {
+		rc = source_locate(s, array, i, &ref, e);
+		if (rc < 0)
+			break;
+		if (i > from)
+			buf_putc(out, ',');
+		if (ref.where == CHUNK_RANGE)
+			buf_printf(out, "%" PRIu64, ref.len);
+		else
+			buf_puts(out, ref.where == CHUNK_ABSENT ? "-1" : "-2");
+	}
+	buf_puts(out, "]}\n");
+	return rc;
+}
+
+static int put_chunks(struct ask *a, struct live_epoch *ep, struct buf *out, struct err *e)
+{
+	const char *path = MHD_lookup_connection_value(a->conn, MHD_GET_ARGUMENT_KIND, "array");
+	const char *text = MHD_lookup_connection_value(a->conn, MHD_GET_ARGUMENT_KIND, "from");
+	struct source *s = ep->source;
+	const struct ds_array *array;
+	uint64_t from = 0;
+	uint32_t i = 0;
+	int rc;
+
+	if (!path || (text && str_u64(text, strlen(text), UINT64_MAX, &from) < 0))
+		return err_set(e, -EINVAL, "it needs array=PATH, and from=CHUNK may be there");
+	if (!s)
+		return err_set(e, -ENOENT, "which chunks there are is told of one dataset alone");
+	rc = find_array(&s->ds, path, &i, e);
+	if (rc < 0)
+		return rc;
+	array = &s->ds.arrays[i];
+	buf_puts(out, "{");
+	put_numbers(out, "grid", array->grid, array->rank);
+	put_numbers(out, "chunk", array->chunk, array->rank);
+	buf_printf(out, "\"count\": %" PRIu64 ", \"from\": %" PRIu64 ", \"unlisted\": %s, ",
+		   array->n_chunks, from, s->unlisted ? "true" : "false");
+	if (!s->unlisted)
+		return put_sizes(s, i, from, out, e);
+	buf_puts(out, "\"sizes\": []}\n"); /* each would be a request to somebody else */
+	return 0;
+}
+
+/* Both. */
+
+static int serve_json(struct ask *a, size_t max,
+		      int (*put)(struct ask *a, struct live_epoch *ep, struct buf *out,
+				 struct err *e),
+		      struct err *e)
+{
+	struct live_epoch *ep;
+	struct buf out;
+	int rc = live_get(a->s->fs.live, LIVE_ROOT, &ep, e);
+
+	if (rc < 0)
+		return rc;
+	buf_init(&out, max);
+	rc = put(a, ep, &out, e);
+	if (rc < 0 && serve_unchanged(ep, NULL) < 0)
+		rc = -ESTALE;
+	if (rc == -ESTALE)
+		live_poke(a->s->fs.live, ep);
+	live_put(a->s->fs.live, ep);
+	if (rc == 0)
+		return serve_text(a, MHD_HTTP_OK, json, &out, e);
+	buf_release(&out);
+	return rc;
+}
+
+int serve_about(struct ask *a, struct err *e)
+{
+	return serve_json(a, ABOUT_MAX, put_about, e);
+}
+
+int serve_chunks(struct ask *a, struct err *e)
+{
+	return serve_json(a, CHUNKS_BYTES, put_chunks, e);
+}

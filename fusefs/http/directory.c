@@ -1,0 +1,160 @@
+/* directory.c - the page of a directory: written as it is taken, whatever its length. */
+#include "fusefs/http/http_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/os/url.h"
+
+enum {
+	ROOM = 64 << 10,     /* bytes of a page that are made at a time */
+	ROOM_MAX = ROOM + (16 << 10), /* with the entry that reaches it */
+};
+
+/* listing - a directory on its way to a client. */
+struct listing {
+	struct serve *s;
+	uint64_t ino, epoch; /* of the directory, which is held */
+	uint64_t cookie;     /* where to go on */
+	struct buf text;     /* made, and not taken yet */
+	size_t taken;        /* of it */
+	bool ended;          /* the text is the last */
+	bool more;           /* there was more than had room */
+};
+
+static bool put_entry(void *arg, const char *name, uint64_t id, bool is_dir,
+		      const struct view_attr *attr, uint64_t next)
+{
+	struct listing *l = arg;
+	const char *slash = is_dir ? "/" : "";
+
+	(void)id;
+	(void)attr;
+	if (l->text.len >= ROOM) {
+		l->more = true;
+		return false;
+	}
+	buf_puts(&l->text, "<li><a href=\"");
+	url_encode(&l->text, name, strlen(name), false);
+	buf_printf(&l->text, "%s\">", slash);
+	http_put_html(&l->text, name, strlen(name));
+	buf_printf(&l->text, "%s</a>\n", slash);
+	l->cookie = next;
+	return buf_ok(&l->text);
+}
+
+/* make - the next part of the page. */
+static int make(struct listing *l, struct live_epoch *ep, struct err *e)
+{
+	struct view *v = ep->view;
+	int rc;
+
+	l->more = false;
+	rc = v->ops->list(v, live_id(l->ino), l->cookie, false, put_entry, l, e);
+	if (rc == 0 && !l->more) {
+		buf_puts(&l->text, "</ul>\n</html>\n");
+		l->ended = true;
+	}
+	if (rc == 0 && !buf_ok(&l->text))
+		rc = buf_full(&l->text, e, -ERANGE, "a name is too long to be listed");
+	return rc;
+}
+
+/* make_more - make, for a page whose beginning is sent already. */
+static int make_more(struct listing *l, struct err *e)
+{
+	struct live_epoch *ep;
+	int rc = live_get(l->s->fs.live, l->ino, &ep, e);
+
+	if (rc < 0)
+		return rc;
+	rc = ep->number == l->epoch
+		     ? make(l, ep, e)
+		     : err_set(e, -ESTALE, "the source changed while it was listed");
+	if (rc == -ESTALE)
+		live_poke(l->s->fs.live, ep);
+	live_put(l->s->fs.live, ep);
+	return rc;
+}
+
+static ssize_t listing_read(void *arg, uint64_t pos, char *out, size_t max)
+{
+	struct listing *l = arg;
+	struct err e = ERR_INIT;
+	size_t n;
+	int rc;
+
+	(void)pos;
+	if (l->taken == l->text.len && !l->ended) {
+		buf_clear(&l->text);
+		l->taken = 0;
+		rc = make_more(l, &e);
+		if (rc < 0) {
+			if (rc != -ESTALE)
+				reply_log(&l->s->fs, &e);
+			return MHD_CONTENT_READER_END_WITH_ERROR;
+		}
+	}
+	n = l->text.len - l->taken;
+	if (n == 0)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	if (n > max)
+		n = max;
+	memcpy(out, l->text.data + l->taken, n);
+	l->taken += n;
+	return (ssize_t)n;
+}
+
+static void listing_release(struct listing *l)
+{
+	buf_release(&l->text);
+	free(l);
+}
+
+/* listing_free - the page is sent, or its client is gone. */
+static void listing_free(void *arg)
+{
+	struct listing *l = arg;
+
+	serve_let_go(l->s, l->ino, l->epoch);
+	listing_release(l);
+}
+
+static void put_head(struct listing *l, const char *path)
+{
+	buf_puts(&l->text, "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+			   "<meta name=\"viewport\" content=\"width=device-width\">\n<title>");
+	http_put_html(&l->text, path, strlen(path));
+	buf_puts(&l->text, "</title>\n<h1>");
+	http_put_html(&l->text, path, strlen(path));
+	buf_puts(&l->text, "</h1>\n<ul>\n");
+}
+
+int serve_listing(struct ask *a, struct live_epoch *ep, const struct view_attr *dir, bool *held,
+		  struct err *e)
+{
+	struct listing *l = alloc_array(1, sizeof(*l));
+	struct MHD_Response *r;
+	int rc;
+
+	if (!l)
+		return err_nomem(e);
+	*l = (struct listing){
+		.s = a->s, .ino = live_ino(ep, dir->id), .epoch = ep->number};
+	buf_init(&l->text, ROOM_MAX + HTTP_PATH_MAX * 12);
+	put_head(l, a->rest);
+	rc = make(l, ep, e);
+	if (rc < 0) {
+		listing_release(l);
+		return rc;
+	}
+	r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, ROOM, listing_read, l,
+					      listing_free);
+	if (!r) {
+		listing_release(l);
+		return err_nomem(e);
+	}
+	*held = false;
+	return serve_queue(a, MHD_HTTP_OK,
+			   serve_header(r, "Content-Type", "text/html; charset=utf-8"), e);
+}

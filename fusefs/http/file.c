@@ -1,0 +1,349 @@
+/* file.c - files of the view by HTTP.
+ *
+ * The first piece is read before anything is sent, so that an error is a status. What follows is
+ * read as the client takes it, and each piece asks for its epoch anew: a slow client does not keep
+ * a changed source from being opened, and nothing of two epochs is ever mixed: its connection ends
+ * before the length that was promised. */
+#include "fusefs/http/http_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/observe/log.h"
+#include "base/observe/metrics.h"
+
+enum {
+	PIECE = 1 << 20,     /* bytes that are read at a time */
+	BLOCK = 256 << 10,   /* bytes that are sent at a time */
+};
+
+/* Finding. */
+
+int serve_unchanged(struct live_epoch *ep, struct err *e)
+{
+	return ep->view->follows || !ep->source ? 0 : source_check(ep->source, e);
+}
+
+void serve_drop(struct live_epoch *ep, uint64_t id)
+{
+	if (id != VIEW_ROOT && ep->view->ops->forget)
+		ep->view->ops->forget(ep->view, id, 1);
+}
+
+void serve_let_go(struct serve *s, uint64_t ino, uint64_t epoch)
+{
+	struct live_epoch *ep;
+
+	if (live_get(s->fs.live, ino, &ep, NULL) < 0)
+		return;
+	if (ep->number == epoch)
+		serve_drop(ep, live_id(ino));
+	live_put(s->fs.live, ep);
+}
+
+int serve_find(struct live_epoch *ep, const struct http_path *p, struct view_attr *ret,
+	       struct err *e)
+{
+	const struct view_ops *ops = ep->view->ops;
+	uint64_t at = VIEW_ROOT;
+	int rc = p->n ? 0 : ops->getattr(ep->view, VIEW_ROOT, ret, e);
+
+	for (const char *name = NULL; rc == 0 && (name = http_path_next(p, name));) {
+		rc = ops->lookup(ep->view, at, name, strlen(name), ret, e);
+		serve_drop(ep, at);
+		if (rc == 0)
+			at = ret->id;
+	}
+	if (rc == 0 && !ret->is_dir && p->is_dir)
+		rc = err_set(e, -ENOTDIR, "it is a file: leave out the '/' at the end");
+	if (rc == 0 && ret->is_link)
+		rc = err_set(e, -EPERM, "it is a link, which is not followed");
+	if (rc < 0)
+		serve_drop(ep, at);
+	return rc;
+}
+
+/* Bytes. */
+
+/* piece - exactly len bytes of file id at off. */
+static int piece(struct live_epoch *ep, uint64_t id, uint64_t off, uint8_t *out, size_t len,
+		 struct err *e)
+{
+	struct span s = {0};
+	size_t n = 0;
+	bool stored;
+	int rc = ep->view->ops->read(ep->view, id, off, len, out, &s, e);
+
+	if (rc < 0)
+		return rc;
+	stored = !s.mem && s.len;
+	rc = span_fetch(&s, out, len, &n, e);
+	if (rc == 0 && stored) /* only now is it known whose bytes they are */
+		rc = serve_unchanged(ep, e);
+	if (rc == 0 && n != len)
+		rc = err_set(e, -EIO, "%zu bytes were read where there should be %zu", n, len);
+	if (rc == 0)
+		metrics_add(M_READ_BYTES, len);
+	return rc;
+}
+
+/* body - what is being sent. */
+struct body {
+	struct serve *s;
+	uint64_t ino, epoch; /* of the file, which is held */
+	uint64_t first, len; /* in the file */
+	uint64_t have_at;    /* of what is read, from first on */
+	size_t have;         /* bytes of room */
+	size_t cap;
+	uint8_t *room;       /* owned */
+};
+
+static void body_free(void *arg)
+{
+	struct body *b = arg;
+
+	serve_let_go(b->s, b->ino, b->epoch);
+	free(b->room);
+	free(b);
+}
+
+/* fill - read the piece at pos. */
+static int fill(struct body *b, uint64_t pos, struct err *e)
+{
+	struct live_epoch *ep;
+	size_t n = (size_t)u64_min(b->cap, b->len - pos);
+	int rc = live_get(b->s->fs.live, b->ino, &ep, e);
+
+	if (rc < 0)
+		return rc;
+	b->have = 0;
+	if (ep->number != b->epoch)
+		rc = err_set(e, -ESTALE, "the source changed while it was sent");
+	else
+		rc = piece(ep, live_id(b->ino), b->first + pos, b->room, n, e);
+	if (rc == -ESTALE)
+		live_poke(b->s->fs.live, ep);
+	live_put(b->s->fs.live, ep);
+	if (rc < 0)
+		return rc;
+	b->have_at = pos;
+	b->have = n;
+	return 0;
+}
+
+/* body_read - MHD's reader. */
+static ssize_t body_read(void *arg, uint64_t pos, char *out, size_t max)
+{
+	struct body *b = arg;
+	struct err e = ERR_INIT;
+	size_t n;
+	int rc;
+
+	if (pos >= b->len)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	if (pos < b->have_at || pos >= b->have_at + b->have) {
+		rc = fill(b, pos, &e);
+		if (rc < 0) {
+			if (rc != -ESTALE)
+				reply_log(&b->s->fs, &e);
+			return MHD_CONTENT_READER_END_WITH_ERROR;
+		}
+	}
+	n = (size_t)u64_min(max, b->have_at + b->have - pos);
+	memcpy(out, b->room + (pos - b->have_at), n);
+	return (ssize_t)n;
+}
+
+/* body_new - of a file that is held, which is the body's from then on. The first piece is there,
+ * unless only headers are sent. */
+static int body_new(struct ask *a, struct live_epoch *ep, const struct view_attr *attr,
+		    uint64_t first, uint64_t len, struct body **ret, struct err *e)
+{
+	struct body *b = alloc_array(1, sizeof(*b));
+	int rc = 0;
+
+	if (!b)
+		return err_nomem(e);
+	*b = (struct body){.s = a->s,
+			   .ino = live_ino(ep, attr->id),
+			   .epoch = ep->number,
+			   .first = first,
+			   .len = len,
+			   .cap = (size_t)u64_min(len, PIECE)};
+	if (a->head || !len) {
+		*ret = b;
+		return 0;
+	}
+	b->room = malloc(b->cap);
+	rc = b->room ? piece(ep, attr->id, first, b->room, b->cap, e) : err_nomem(e);
+	if (rc < 0) {
+		free(b->room);
+		free(b);
+		return rc;
+	}
+	b->have = b->cap;
+	*ret = b;
+	return 0;
+}
+
+/* Tags. */
+
+/* put_tag - an entity tag: of this run, this opening of the source, this file. Of what may change
+ * without another id it is of its times as well, and weak. */
+static void put_tag(const struct serve *s, const struct live_epoch *ep,
+		    const struct view_attr *a, char out[HTTP_TAG_MAX])
+{
+	const bool weak = ep->view->follows && !a->fixed;
+	int n = snprintf(out, HTTP_TAG_MAX, "%s\"%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64,
+			 weak ? "W/" : "", s->stamp, ep->number, a->id, a->size);
+
+	if (weak && n > 0 && n < HTTP_TAG_MAX)
+		n += snprintf(out + n, HTTP_TAG_MAX - (size_t)n, "-%" PRIx64 ".%lx",
+			      (uint64_t)a->mtime.tv_sec, (unsigned long)a->mtime.tv_nsec);
+	if (n > 0 && n < HTTP_TAG_MAX - 1)
+		(void)snprintf(out + n, HTTP_TAG_MAX - (size_t)n, "\"");
+}
+
+static const char *header_of(const struct ask *a, const char *name)
+{
+	return MHD_lookup_connection_value(a->conn, MHD_HEADER_KIND, name);
+}
+
+/* Answers. */
+
+static struct MHD_Response *empty(void)
+{
+	return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+}
+
+static int unchanged(struct ask *a, const char *tag, struct err *e)
+{
+	return serve_queue(a, MHD_HTTP_NOT_MODIFIED, serve_header(empty(), "ETag", tag), e);
+}
+
+static int outside(struct ask *a, uint64_t size, struct err *e)
+{
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "bytes */%" PRIu64, size);
+	return serve_queue(a, MHD_HTTP_RANGE_NOT_SATISFIABLE,
+			   serve_header(empty(), "Content-Range", text), e);
+}
+
+/* send - bytes of a file; *held: whether it still has to be dropped. */
+static int send_range(struct ask *a, struct live_epoch *ep, const struct view_attr *attr,
+		      const char *name, const char *tag, bool *held, struct err *e)
+{
+	const char *range = header_of(a, "Range"), *if_range = header_of(a, "If-Range");
+	struct MHD_Response *r;
+	uint64_t first, len;
+	enum http_range kind;
+	char text[96];
+	struct body *b = NULL;
+	int rc;
+
+	if (if_range && !http_tag_same(if_range, tag))
+		range = NULL;
+	kind = http_range_parse(range, attr->size, &first, &len);
+	if (kind == HTTP_OUTSIDE)
+		return outside(a, attr->size, e);
+	rc = body_new(a, ep, attr, first, len, &b, e);
+	if (rc < 0)
+		return rc;
+	r = MHD_create_response_from_callback(len, BLOCK, body_read, b, body_free);
+	if (!r) {
+		free(b->room);
+		free(b);
+		return err_nomem(e);
+	}
+	*held = false;
+	r = serve_header(r, "ETag", tag);
+	r = serve_header(r, "Accept-Ranges", "bytes");
+	r = serve_header(r, "Content-Type", http_type(name));
+	if (kind == HTTP_PART) {
+		(void)snprintf(text, sizeof(text), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64,
+			       first, first + len - 1, attr->size);
+		r = serve_header(r, "Content-Range", text);
+	}
+	return serve_queue(a, kind == HTTP_PART ? MHD_HTTP_PARTIAL_CONTENT : MHD_HTTP_OK, r, e);
+}
+
+static int send_file(struct ask *a, struct live_epoch *ep, const struct view_attr *attr,
+		     const char *name, bool *held, struct err *e)
+{
+	char tag[HTTP_TAG_MAX];
+
+	if (attr->unsure) /* reading says why; of a HEAD nobody asks further */
+		return err_set(e, -EIO, "%s",
+			       e->msg[0] ? e->msg : "it could not be found out what it is");
+	put_tag(a->s, ep, attr, tag);
+	if (http_tag_listed(header_of(a, "If-None-Match"), tag))
+		return unchanged(a, tag, e);
+	return send_range(a, ep, attr, name, tag, held, e);
+}
+
+/* add_slash - links in a directory's page are to what is in it. */
+static int add_slash(struct ask *a, struct err *e)
+{
+	struct MHD_Response *r = empty();
+	struct buf to;
+
+	buf_init(&to, HTTP_PATH_MAX + 64);
+	buf_puts(&to, "/data");
+	buf_puts(&to, a->rest);
+	buf_puts(&to, "/");
+	buf_putc(&to, '\0');
+	r = serve_header(r, "Location", buf_ok(&to) ? (const char *)to.data : "/data/");
+	buf_release(&to);
+	return serve_queue(a, MHD_HTTP_MOVED_PERMANENTLY, r, e);
+}
+
+/* in_epoch - a request while ep is held. */
+static int in_epoch(struct ask *a, struct live_epoch *ep, const struct http_path *p,
+		    struct err *e)
+{
+	const char *name = NULL;
+	struct view_attr attr;
+	bool held = true;
+	int rc = serve_find(ep, p, &attr, e);
+
+	if (rc == -ENOENT || rc == -ENOTDIR) /* unless another file is asked for by now */
+		return serve_unchanged(ep, e) < 0 ? -ESTALE : rc;
+	if (rc < 0)
+		return rc;
+	for (const char *next = NULL; (next = http_path_next(p, next));)
+		name = next;
+	if (!attr.is_dir)
+		rc = send_file(a, ep, &attr, name ? name : "", &held, e);
+	else if (!p->is_dir)
+		rc = add_slash(a, e);
+	else
+		rc = serve_listing(a, ep, &attr, &held, e);
+	if (held)
+		serve_drop(ep, attr.id);
+	return rc;
+}
+
+int serve_data(struct ask *a, struct err *e)
+{
+	struct live_epoch *ep;
+	struct http_path p;
+	int rc = http_path_parse(a->rest, &p, e);
+
+	if (rc == 0)
+		rc = live_get(a->s->fs.live, LIVE_ROOT, &ep, e);
+	if (rc == 0) {
+		*e = (struct err)ERR_INIT;
+		rc = in_epoch(a, ep, &p, e);
+		if (rc < 0 && rc != -ENOENT && rc != -ENOTDIR && rc != -ESTALE &&
+		    serve_unchanged(ep, NULL) < 0)
+			rc = -ESTALE;
+		if (rc == -ESTALE)
+			live_poke(a->s->fs.live, ep);
+		live_put(a->s->fs.live, ep);
+	}
+	http_path_release(&p);
+	return rc;
+}

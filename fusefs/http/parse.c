@@ -1,0 +1,272 @@
+/* parse.c - what a request of HTTP says. */
+#include "fusefs/http/parse_int.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/core/endings.h"
+
+/* Paths. */
+
+static int hex(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* decode - one component of n bytes into room; *ret its length. */
+static int decode(const char *raw, size_t n, char room[HTTP_NAME_MAX + 1], size_t *ret,
+		  struct err *e)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		char c = raw[i];
+
+		if (c == '%') {
+			/* what is behind the component is no digit */
+			int high = hex(raw[i + 1]), low = high < 0 ? -1 : hex(raw[i + 2]);
+
+			if (low < 0)
+				return err_set(e, -EINVAL, "bad percent encoding in the path");
+			c = (char)(high * 16 + low);
+			i += 2;
+			if (c == '\0' || c == '/')
+				return err_set(e, -EINVAL, "no name has a NUL or a '/' in it");
+		}
+		if (len == HTTP_NAME_MAX)
+			return err_set(e, -ENAMETOOLONG, "a name is longer than %d bytes",
+				       HTTP_NAME_MAX);
+		room[len++] = c;
+	}
+	room[len] = '\0';
+	*ret = len;
+	return 0;
+}
+
+static int add_name(struct http_path *p, const char *raw, size_t n, struct err *e)
+{
+	char room[HTTP_NAME_MAX + 1];
+	size_t len = 0;
+	int rc = decode(raw, n, room, &len, e);
+
+	if (rc < 0)
+		return rc;
+	if (strcmp(room, ".") == 0 || strcmp(room, "..") == 0)
+		return err_set(e, -EINVAL, "'%s' is not followed", room);
+	buf_put(&p->names, room, len + 1);
+	p->n++;
+	return 0;
+}
+
+int http_path_parse(const char *raw, struct http_path *ret, struct err *e)
+{
+	size_t n;
+	int rc = 0;
+
+	*ret = (struct http_path){.is_dir = true};
+	buf_init(&ret->names, HTTP_PATH_MAX + 1);
+	if (strnlen(raw, HTTP_PATH_MAX + 1) > HTTP_PATH_MAX)
+		return err_set(e, -ENAMETOOLONG, "the path is longer than %d bytes",
+			       HTTP_PATH_MAX);
+	for (; *raw && rc == 0; raw += n) {
+		n = strcspn(raw, "/");
+		ret->is_dir = n == 0;
+		if (n)
+			rc = add_name(ret, raw, n, e);
+		else
+			n = 1;
+	}
+	if (rc == 0 && !buf_ok(&ret->names))
+		rc = buf_full(&ret->names, e, -ENAMETOOLONG, "the path is too long");
+	return rc;
+}
+
+void http_path_release(struct http_path *p)
+{
+	buf_release(&p->names);
+}
+
+const char *http_path_next(const struct http_path *p, const char *name)
+{
+	const char *begin = (const char *)p->names.data, *next = begin;
+
+	if (name)
+		next = name + strlen(name) + 1;
+	return next && next < begin + p->names.len ? next : NULL;
+}
+
+/* Ranges. */
+
+/* digits - a number; larger ones than there are become the largest. Returns how many digits. */
+static size_t digits(const char *s, uint64_t *ret)
+{
+	size_t n = 0;
+
+	*ret = 0;
+	for (; s[n] >= '0' && s[n] <= '9'; n++)
+		if (ckd_mul(ret, *ret, 10) || ckd_add(ret, *ret, (uint64_t)(s[n] - '0')))
+			*ret = UINT64_MAX / 100; /* no file is so long, and ten times it fits */
+	return n;
+}
+
+static const char *skip_blanks(const char *s)
+{
+	return s + strspn(s, " \t");
+}
+
+enum http_range http_range_parse(const char *header, uint64_t size, uint64_t *ret_first,
+				 uint64_t *ret_len)
+{
+	uint64_t first, last;
+	size_t n, m;
+
+	*ret_first = 0;
+	*ret_len = size;
+	if (!header || strncasecmp(header, "bytes=", 6) != 0)
+		return HTTP_ALL;
+	header = skip_blanks(header + 6);
+	n = digits(header, &first);
+	if (header[n] != '-')
+		return HTTP_ALL;
+	m = digits(header + n + 1, &last);
+	if ((!n && !m) || *skip_blanks(header + n + 1 + m))
+		return HTTP_ALL;
+	if (!n) { /* the last so many */
+		*ret_len = last < size ? last : size;
+		*ret_first = size - *ret_len;
+		return *ret_len ? HTTP_PART : HTTP_OUTSIDE;
+	}
+	if (m && last < first)
+		return HTTP_ALL;
+	if (first >= size)
+		return HTTP_OUTSIDE;
+	*ret_first = first;
+	*ret_len = m && last < size ? last - first + 1 : size - first;
+	return HTTP_PART;
+}
+
+/* Entity tags. */
+
+static const char *opaque(const char *tag)
+{
+	return strncmp(tag, "W/", 2) == 0 ? tag + 2 : tag;
+}
+
+bool http_tag_listed(const char *header, const char *tag)
+{
+	const char *end;
+
+	tag = opaque(tag);
+	while (header && *(header += strspn(header, " \t,"))) {
+		if (*header == '*')
+			return true;
+		header = opaque(header);
+		end = *header == '"' ? strchr(header + 1, '"') : NULL;
+		if (!end)
+			return false;
+		end++;
+		if ((size_t)(end - header) == strlen(tag) &&
+		    strncmp(header, tag, strlen(tag)) == 0)
+			return true;
+		header = end;
+	}
+	return false;
+}
+
+bool http_tag_same(const char *header, const char *tag)
+{
+	return header && *tag == '"' && strcmp(skip_blanks(header), tag) == 0;
+}
+
+/* Hosts. */
+
+/* is_port - ":80", or nothing. */
+static bool is_port(const char *s)
+{
+	uint64_t port;
+	size_t n;
+
+	if (*s != ':')
+		return !*s;
+	n = digits(s + 1, &port);
+	return !s[1 + n] && port <= 65535;
+}
+
+static bool is_host(const char *header, const char *host)
+{
+	const size_t n = strlen(host);
+
+	return strncasecmp(header, host, n) == 0 && is_port(header + n);
+}
+
+/* is_bracketed - the same of an IPv6 address, which stands in brackets. */
+static bool is_bracketed(const char *header, const char *host)
+{
+	const size_t n = strlen(host);
+
+	return header[0] == '[' && strncasecmp(header + 1, host, n) == 0 &&
+	       header[1 + n] == ']' && is_port(header + n + 2);
+}
+
+bool http_host_ok(const char *header, const char *bound)
+{
+	if (!header)
+		return true;
+	return is_host(header, "localhost") || is_host(header, "127.0.0.1") ||
+	       is_bracketed(header, "::1") ||
+	       (strchr(bound, ':') ? is_bracketed(header, bound) : is_host(header, bound));
+}
+
+/* Content. */
+
+const char *http_type(const char *name)
+{
+	static const char *const documents[] = {".zgroup", ".zarray",   ".zattrs", ".zmetadata",
+						".nczarr", ".nczgroup", ".nczattr", ".nczarray"};
+
+	for (size_t i = 0; i < ARRAY_LEN(documents); i++)
+		if (strcmp(name, documents[i]) == 0)
+			return "application/json";
+	switch (ending_of(name)) {
+	case ENDING_JSON:
+		return "application/json";
+	case ENDING_NETCDF:
+	case ENDING_NETCDF4:
+	case ENDING_CLASSIC:
+		return "application/x-netcdf";
+	default:
+		return "application/octet-stream";
+	}
+}
+
+void http_put_html(struct buf *out, const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		switch (text[i]) {
+		case '&':
+			buf_puts(out, "&amp;");
+			break;
+		case '<':
+			buf_puts(out, "&lt;");
+			break;
+		case '>':
+			buf_puts(out, "&gt;");
+			break;
+		case '"':
+			buf_puts(out, "&quot;");
+			break;
+		case '\'':
+			buf_puts(out, "&#39;");
+			break;
+		default:
+			buf_putc(out, text[i]);
+		}
+	}
+}

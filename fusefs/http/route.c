@@ -1,0 +1,241 @@
+/* route.c - a request of HTTP becomes a question to a part of the server, an error a status.
+ *
+ * 404 is said of proven absence alone: clients of Zarr put fill values where they hear it. */
+#include "fusefs/http/http_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/observe/log.h"
+
+enum {
+	ATTEMPTS = 3, /* of a request whose source changed under it */
+};
+
+/* Headers. */
+
+struct MHD_Response *serve_header(struct MHD_Response *r, const char *name, const char *value)
+{
+	if (!r || MHD_add_response_header(r, name, value) == MHD_YES)
+		return r;
+	MHD_destroy_response(r);
+	return NULL;
+}
+
+static struct MHD_Response *common(const struct ask *a, struct MHD_Response *r)
+{
+	static const char *const all[][2] = {
+		{"Cache-Control", "no-cache"},
+		{"X-Content-Type-Options", "nosniff"},
+		{"Referrer-Policy", "no-referrer"},
+	};
+	static const char policy[] = "default-src 'self'; img-src 'self' data:; object-src 'none'; "
+				     "base-uri 'none'; frame-ancestors 'none'; form-action 'none'";
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		r = serve_header(r, all[i][0], all[i][1]);
+	r = serve_header(r, "Content-Security-Policy", a->policy ? a->policy : policy);
+	if (!a->s->origin)
+		return r;
+	r = serve_header(r, "Access-Control-Allow-Origin", a->s->origin);
+	return serve_header(r, "Access-Control-Expose-Headers",
+			    "ETag, Content-Range, Content-Length, Accept-Ranges");
+}
+
+int serve_queue(struct ask *a, unsigned int status, struct MHD_Response *r, struct err *e)
+{
+	enum MHD_Result queued;
+
+	r = common(a, r);
+	if (!r)
+		return err_nomem(e);
+	queued = MHD_queue_response(a->conn, status, r);
+	MHD_destroy_response(r); /* the connection has it */
+	return queued == MHD_YES ? 0 : err_set(e, -ECONNABORTED, "the connection has ended");
+}
+
+int serve_text(struct ask *a, unsigned int status, const char *type, struct buf *text,
+	       struct err *e)
+{
+	struct MHD_Response *r;
+	uint8_t *data;
+	size_t n;
+
+	if (!buf_ok(text)) {
+		int rc = buf_full(text, e, -ERANGE, "the answer is too long");
+
+		buf_release(text);
+		return rc;
+	}
+	data = buf_take(text, &n);
+	r = MHD_create_response_from_buffer(n, data, MHD_RESPMEM_MUST_FREE);
+	if (!r)
+		free(data);
+	return serve_queue(a, status, serve_header(r, "Content-Type", type), e);
+}
+
+/* Errors. */
+
+static unsigned int status_of(int rc)
+{
+	switch (-rc) {
+	case ENOENT:
+	case ENOTDIR:
+	case EISDIR:
+		return MHD_HTTP_NOT_FOUND;
+	case EINVAL:
+		return MHD_HTTP_BAD_REQUEST;
+	case ENAMETOOLONG:
+		return MHD_HTTP_URI_TOO_LONG;
+	case EPERM:
+		return MHD_HTTP_FORBIDDEN;
+	case ESTALE: /* another attempt may do */
+	case ENOMEM:
+	case EMFILE:
+	case ENFILE:
+	case EINTR:
+		return MHD_HTTP_SERVICE_UNAVAILABLE;
+	default:
+		return MHD_HTTP_INTERNAL_SERVER_ERROR;
+	}
+}
+
+/* refuse - say an error. What it is in words may name files of this machine: others are not
+ * told. */
+static enum MHD_Result refuse(struct ask *a, int rc, const struct err *e)
+{
+	const unsigned int status = status_of(rc);
+	struct err other = ERR_INIT;
+	struct buf text;
+
+	if (rc == -ECONNABORTED)
+		return MHD_NO;
+	if (status >= MHD_HTTP_INTERNAL_SERVER_ERROR)
+		reply_log(&a->s->fs, e);
+	buf_init(&text, ERR_TEXT_MAX + 64);
+	buf_puts(&text, a->s->loopback || status < MHD_HTTP_INTERNAL_SERVER_ERROR
+				? e->msg
+				: "it could not be read: the server's log says why");
+	buf_putc(&text, '\n');
+	rc = serve_text(a, status, "text/plain; charset=utf-8", &text, &other);
+	return rc < 0 ? MHD_NO : MHD_YES;
+}
+
+/* Which part. */
+
+static const struct part {
+	const char *path;
+	answer_fn *fn;
+	bool below; /* what is behind it is its own */
+} parts[] = {
+	{"/data", serve_data, true},
+	{"/api/about", serve_about, false},
+	{"/api/chunks", serve_chunks, false},
+	{"/", serve_page, true},
+};
+
+/* find_part - *rest: of the path. */
+static const struct part *find_part(const char *url, const char **rest)
+{
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		size_t n = strlen(parts[i].path);
+
+		if (strncmp(url, parts[i].path, n) != 0)
+			continue;
+		*rest = url + n;
+		if (!url[n] || (parts[i].below && (url[n] == '/' || n == 1)))
+			return &parts[i];
+	}
+	return NULL;
+}
+
+static int redirect(struct ask *a, const char *to, struct err *e)
+{
+	struct MHD_Response *r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+
+	return serve_queue(a, MHD_HTTP_MOVED_PERMANENTLY, serve_header(r, "Location", to), e);
+}
+
+static int answer(struct ask *a, const char *url, struct err *e)
+{
+	const struct part *p = find_part(url, &a->rest);
+	int rc = -ESTALE;
+
+	if (!p)
+		return err_set(e, -ENOENT, "there is nothing of this name");
+	if (p->fn == serve_data && !*a->rest)
+		return redirect(a, "/data/", e);
+	for (int i = 0; i < ATTEMPTS && rc == -ESTALE; i++)
+		rc = p->fn(a, e);
+	return rc;
+}
+
+/* Methods. */
+
+#define METHODS "GET, HEAD, OPTIONS"
+
+static int preflight(struct ask *a, struct err *e)
+{
+	struct MHD_Response *r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+	static const char *const all[][2] = {
+		{"Allow", METHODS},
+		{"Access-Control-Allow-Methods", METHODS},
+		{"Access-Control-Allow-Headers",
+		 "Range, If-Range, If-None-Match, Cache-Control, Content-Type, *"},
+		{"Access-Control-Allow-Private-Network", "true"},
+		{"Access-Control-Max-Age", "600"},
+	};
+
+	for (size_t i = 0; i < (a->s->origin ? ARRAY_LEN(all) : 1); i++)
+		r = serve_header(r, all[i][0], all[i][1]);
+	return serve_queue(a, MHD_HTTP_NO_CONTENT, r, e);
+}
+
+static int not_allowed(struct ask *a, struct err *e)
+{
+	static char text[] = "what is served is only read\n";
+	struct MHD_Response *r = MHD_create_response_from_buffer(sizeof(text) - 1, text,
+								 MHD_RESPMEM_PERSISTENT);
+
+	r = serve_header(r, "Allow", METHODS);
+	return serve_queue(a, MHD_HTTP_METHOD_NOT_ALLOWED,
+			   serve_header(r, "Content-Type", "text/plain"), e);
+}
+
+/* has_body - nobody reads it, and what follows it is not looked for. */
+static bool has_body(struct MHD_Connection *conn)
+{
+	return MHD_lookup_connection_value(conn, MHD_HEADER_KIND, "Content-Length") ||
+	       MHD_lookup_connection_value(conn, MHD_HEADER_KIND, "Transfer-Encoding");
+}
+
+enum MHD_Result serve_request(void *arg, struct MHD_Connection *conn, const char *url,
+			      const char *method, const char *version, const char *data,
+			      size_t *size, void **state)
+{
+	struct serve *s = arg;
+	struct ask a = {.s = s, .conn = conn};
+	struct err e = ERR_INIT;
+	const char *host;
+	int rc;
+
+	(void)version;
+	(void)data;
+	(void)size;
+	if (!*state && !has_body(conn)) { /* an answer now would end the connection */
+		*state = s;
+		return MHD_YES;
+	}
+	log_debug("HTTP: %s", method);
+	host = MHD_lookup_connection_value(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+	a.head = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+	if (s->loopback && !http_host_ok(host, s->address))
+		rc = err_set(&e, -EPERM, "this server is asked for as localhost only");
+	else if (strcmp(method, MHD_HTTP_METHOD_OPTIONS) == 0)
+		rc = preflight(&a, &e);
+	else if (!a.head && strcmp(method, MHD_HTTP_METHOD_GET) != 0)
+		rc = not_allowed(&a, &e);
+	else
+		rc = answer(&a, url, &e);
+	return rc < 0 ? refuse(&a, rc, &e) : MHD_YES;
+}

@@ -1,0 +1,337 @@
+/* server.c - the life of the server: open the source, listen, answer until a signal.
+ *
+ * One process, and the children that opening a source needs, which are forked before there is a
+ * socket. Signals are blocked in all threads and waited for by the first. */
+#include "fusefs/http/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include "base/observe/log.h"
+#include "base/process/sandbox.h"
+#include "base/core/str.h"
+#include "codecs/isolate/decoder.h"
+#include "fusefs/app/remote.h"
+#include "fusefs/write/writable.h"
+#include "fusefs/http/http_int.h"
+#include "fusefs/cmd/commands.h"
+
+enum {
+	PORT = 8080,
+	PORTS = 100,          /* so many are tried from there on, unless one was asked for */
+	THREADS_MIN = 8,      /* most of their time they wait for a disk or a network */
+	THREADS_MAX = 32,
+	CONNECTIONS = 512,
+	CONNECTION_MEMORY = 64 << 10, /* bytes: of a request's headers, and of pieces */
+	IDLE_SECONDS = 60,
+	ARENAS = 4, /* of the allocator: as in daemon/server.c */
+};
+
+/* The source. */
+
+static int open_live(void *arg, struct source **ret_source, struct view **ret_view,
+		     struct err *e)
+{
+	struct serve *s = arg;
+	int rc;
+
+	if (s->daemon)
+		return fs_open_again(s->setup, ret_source, ret_view, e);
+	rc = fs_open_quietly(s->setup, ret_source, ret_view, e);
+	if (rc == 0 && *ret_source)
+		fs_rules_warn(s->setup->rules, s->setup->cfg, &(*ret_source)->ds);
+	return rc;
+}
+
+static int open_source(struct serve *s, struct err *e)
+{
+	const struct fs_setup *setup = s->setup;
+	int rc;
+
+	fs_rw_prepare(setup);
+	rc = setup->prepare ? setup->prepare(e) : 0;
+	if (rc == 0 && setup->cfg->isolate)
+		codec_isolate(0);
+	if (rc == 0)
+		rc = live_new(setup->cfg->shown, open_live, s, &s->fs.live, e);
+	if (rc < 0)
+		return rc;
+	if (setup->cfg->remote)
+		live_far(s->fs.live, setup->cfg->check_every);
+	s->fs.path = setup->cfg->shown;
+	s->fs.remote = setup->cfg->remote;
+	s->fs.follows = live_first(s->fs.live)->view->follows;
+	fs_print_notes(live_first(s->fs.live));
+	return 0;
+}
+
+/* forget_names - nobody was told any: who asks again is told that the tag is another one. */
+static void forget_names(void *arg, char *const *names, size_t n)
+{
+	(void)arg;
+	(void)names;
+	(void)n;
+}
+
+/* The socket. */
+
+/* place - where to listen. */
+struct place {
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} at;
+	socklen_t len;
+};
+
+static bool is_loopback(const struct place *p)
+{
+	if (p->at.any.sa_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&p->at.v6.sin6_addr);
+	return ntohl(p->at.v4.sin_addr.s_addr) >> 24 == 127;
+}
+
+static int parse_place(const char *text, struct place *ret, struct err *e)
+{
+	if (!text || strcmp(text, "localhost") == 0)
+		text = "127.0.0.1";
+	*ret = (struct place){.at.v4 = {.sin_family = AF_INET}, .len = sizeof(ret->at.v4)};
+	if (inet_pton(AF_INET, text, &ret->at.v4.sin_addr) == 1)
+		return 0;
+	*ret = (struct place){.at.v6 = {.sin6_family = AF_INET6}, .len = sizeof(ret->at.v6)};
+	if (inet_pton(AF_INET6, text, &ret->at.v6.sin6_addr) == 1)
+		return 0;
+	return err_set(e, -EINVAL,
+		       "--bind '%s': needs an address of this machine: 127.0.0.1, ::1, or 0.0.0.0 "
+		       "for all that it has",
+		       text);
+}
+
+static void set_port(struct place *p, uint16_t port)
+{
+	if (p->at.any.sa_family == AF_INET6)
+		p->at.v6.sin6_port = htons(port);
+	else
+		p->at.v4.sin_port = htons(port);
+}
+
+/* listen_at - a socket that listens; a negative errno. */
+static int listen_at(const struct place *p)
+{
+	int fd = socket(p->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int one = 1, rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)); /* or it waits */
+	if (bind(fd, &p->at.any, p->len) < 0 || listen(fd, 128) < 0)
+		rc = -errno;
+	if (rc == 0)
+		return fd;
+	(void)close(fd);
+	return rc;
+}
+
+/* note_place - where it listens, with the port that it got. */
+static int note_place(struct serve *s, struct place *p, struct err *e)
+{
+	const bool v6 = p->at.any.sa_family == AF_INET6;
+
+	if (getsockname(s->fd, &p->at.any, &p->len) < 0)
+		return err_sys(e, errno, "socket");
+	s->port = ntohs(v6 ? p->at.v6.sin6_port : p->at.v4.sin_port);
+	s->loopback = is_loopback(p);
+	if (!inet_ntop(p->at.any.sa_family,
+		       v6 ? (const void *)&p->at.v6.sin6_addr : &p->at.v4.sin_addr, s->address,
+		       sizeof(s->address)))
+		return err_sys(e, errno, "socket");
+	return 0;
+}
+
+static int start_listening(struct serve *s, struct err *e)
+{
+	const struct cfg *cfg = s->setup->cfg;
+	const char *text = cfg->port;
+	uint64_t port = PORT;
+	struct place p;
+	int rc = parse_place(cfg->bind, &p, e);
+
+	if (rc < 0)
+		return rc;
+	if (text && str_u64(text, strlen(text), 65535, &port) < 0)
+		return err_set(e, -EINVAL, "-p '%s': a port is a number up to 65535, 0: any",
+			       text);
+	for (int i = 0; i < (text ? 1 : PORTS); i++) {
+		set_port(&p, (uint16_t)(port + (uint64_t)i));
+		s->fd = listen_at(&p);
+		if (s->fd != -EADDRINUSE)
+			break;
+	}
+	if (s->fd == -EADDRINUSE)
+		return err_set(e, s->fd,
+			       "'%s' port %" PRIu64 "%s: in use: choose another with -p PORT, or "
+			       "-p 0 for one that is free",
+			       cfg->bind ? cfg->bind : "127.0.0.1", port,
+			       text ? "" : " and those behind it");
+	if (s->fd < 0)
+		return err_sys(e, -s->fd, "'%s' port %" PRIu64 "%s",
+			       cfg->bind ? cfg->bind : "127.0.0.1", port,
+			       text ? "" : " and those behind it");
+	return note_place(s, &p, e);
+}
+
+/* Requests. */
+
+/* as_it_is - paths are decoded by us, component by component. */
+static size_t as_it_is(void *arg, struct MHD_Connection *conn, char *text)
+{
+	(void)arg;
+	(void)conn;
+	return strlen(text);
+}
+
+static NZ_PRINTF(2, 0) void log_http(void *arg, const char *fmt, va_list ap)
+{
+	char text[512];
+
+	(void)arg;
+	if (!log_enabled(LOG_DEBUG) || vsnprintf(text, sizeof(text), fmt, ap) < 0)
+		return;
+	text[strcspn(text, "\n")] = '\0';
+	log_debug("HTTP: %s", text); /* what clients did wrong, mostly */
+}
+
+static unsigned int n_threads(void)
+{
+	long n = 4 * sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n < THREADS_MIN ? THREADS_MIN : n > THREADS_MAX ? THREADS_MAX : (unsigned int)n;
+}
+
+static int start_daemon(struct serve *s, struct err *e)
+{
+	s->daemon = MHD_start_daemon(
+		MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ERROR_LOG, 0, NULL, NULL, serve_request, s,
+		MHD_OPTION_EXTERNAL_LOGGER, log_http, NULL, MHD_OPTION_LISTEN_SOCKET, s->fd,
+		MHD_OPTION_THREAD_POOL_SIZE, n_threads(), MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned int)CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned int)IDLE_SECONDS, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+		MHD_OPTION_UNESCAPE_CALLBACK, as_it_is, NULL, MHD_OPTION_END);
+	if (!s->daemon)
+		return err_set(e, -EIO, "the HTTP server could not be started");
+	return 0;
+}
+
+/* The command. */
+
+static void end_signals(sigset_t *set)
+{
+	(void)sigemptyset(set);
+	(void)sigaddset(set, SIGTERM);
+	(void)sigaddset(set, SIGINT);
+	(void)sigaddset(set, SIGHUP);
+}
+
+static int prepare(struct serve *s, struct err *e)
+{
+	sigset_t set;
+	int rc;
+
+	(void)mallopt(M_ARENA_MAX, ARENAS); /* refused: as many as there would be */
+	if (getrandom(&s->stamp, sizeof(s->stamp), 0) != sizeof(s->stamp))
+		return err_sys(e, errno, "random number");
+	rc = open_source(s, e);
+	if (rc < 0)
+		return rc;
+	end_signals(&set);
+	rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (rc)
+		return err_sys(e, rc, "block signals");
+	(void)signal(SIGPIPE, SIG_IGN); /* a valid signal: cannot fail */
+	rc = start_listening(s, e);
+	if (rc == 0)
+		rc = start_daemon(s, e);
+	if (rc == 0 && !s->fs.follows)
+		rc = live_watch(s->fs.live, forget_names, s, e);
+	return rc;
+}
+
+/* say_where - what the user opens. Returns the exit status. */
+static int say_where(const struct serve *s)
+{
+	const bool v6 = strchr(s->address, ':');
+	const bool all = strcmp(s->address, "0.0.0.0") == 0 || strcmp(s->address, "::") == 0;
+	const char *host = all ? "localhost" : s->address;
+	struct buf text;
+
+	if (!s->loopback)
+		log_warn("everyone who reaches '%s' port %u may read '%s'", s->address, s->port,
+			 s->setup->cfg->shown);
+	buf_init(&text, 1 << 16);
+	for (int i = 0; i < 2; i++)
+		buf_printf(&text, "%s http://%s%s%s:%u/%s\n", i ? "as a tree:" : "to look at:",
+			   v6 && !all ? "[" : "", host, v6 && !all ? "]" : "", s->port,
+			   i ? "data/" : "");
+	return print_text(&text);
+}
+
+static void tear_down(struct serve *s)
+{
+	fs_remote_stop();
+	if (s->fs.live)
+		live_stop(s->fs.live);
+	if (s->daemon)
+		MHD_stop_daemon(s->daemon); /* and closes the socket */
+	else if (s->fd >= 0)
+		(void)close(s->fd);
+	live_free(s->fs.live);
+	fs_remote_end();
+	log_flush(true);
+	fs_release(&s->fs);
+}
+
+static void await_signal(void)
+{
+	const struct timespec tick = {.tv_sec = 1};
+	sigset_t set;
+
+	end_signals(&set);
+	while (sigtimedwait(&set, NULL, &tick) < 0)
+		log_flush(false);
+}
+
+int fs_serve_http(const struct fs_setup *setup)
+{
+	struct serve s = {.setup = setup, .fd = -1};
+	struct err e = ERR_INIT;
+	int status;
+
+	if (setup->cfg->origin && strcmp(setup->cfg->origin, "none") != 0)
+		s.origin = setup->cfg->origin;
+	if (fs_init(&s.fs, &e) < 0) {
+		log_error("%s", e.msg);
+		return 1;
+	}
+	log_limited();
+	if (prepare(&s, &e) < 0) {
+		log_error("%s", e.msg);
+		tear_down(&s);
+		return 1;
+	}
+	if (sandbox_missing())
+		log_info("%s", sandbox_missing());
+	status = say_where(&s);
+	if (status == 0)
+		await_signal();
+	tear_down(&s);
+	return status;
+}

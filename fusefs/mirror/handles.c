@@ -1,0 +1,443 @@
+/* handles.c - requests that change a mirrored directory, given to what is there and to the
+ * writable views of its datasets.
+ *
+ * Whatever a program has open has a handle: a descriptor of a real file, or a slot with the
+ * handle of its view; reading what nobody can write has none (0). A name that a dataset's
+ * counterpart has means that counterpart, also when a new file is renamed over it: its content is
+ * then the dataset's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/os/io.h"
+#include "base/observe/log.h"
+#include "fusefs/mirror/handles_int.h"
+
+/* handle - an open file. */
+struct handle {
+	struct list_link link; /* under the mirror's lock */
+	struct slot *slot; /* NULL: a real file */
+	uint64_t fh;       /* of the slot's view */
+	int fd;            /* of a real file; owned */
+	uint64_t id;       /* the same */
+	bool writes;
+	_Atomic bool wrote;
+};
+
+static struct handle *handle_of(uint64_t fh)
+{
+	return (struct handle *)(uintptr_t)fh;
+}
+
+static bool writing(int flags)
+{
+	return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
+}
+
+static void remember(struct mirror *m, struct handle *h)
+{
+	(void)pthread_mutex_lock(&m->lock);
+	list_add(&m->handles, &h->link);
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+void write_handles_free(struct mirror *m)
+{
+	struct list_link *it;
+
+	while ((it = list_take(&m->handles))) {
+		struct handle *h = CONTAINER_OF(it, struct handle, link);
+
+		if (h->fd >= 0)
+			(void)close(h->fd); /* what was flushed is in the file */
+		free(h);
+	}
+}
+
+/* ---- opening ---- */
+
+/* give_fd - a handle of a real file; fd is taken, also on failure. */
+static int give_fd(struct mirror *m, int fd, uint64_t id, int flags, struct view_handle *ret,
+		   struct err *e)
+{
+	struct handle *h = alloc_array(1, sizeof(*h));
+	bool writes = writing(flags), fresh;
+	uint32_t others;
+
+	if (!h) {
+		(void)close(fd);
+		return err_nomem(e);
+	}
+	*h = (struct handle){.fd = fd, .id = id, .writes = writes};
+	remember(m, h);
+	real_opened(m, id, fd);
+	if (writes)
+		real_writer(m, id, 1, &fresh, &others);
+	/* The end of a file is where it is now, and not where the kernel saw it: others may write
+	 * to the directory itself. So what is appended goes past its page cache. */
+	*ret = (struct view_handle){.fh = (uint64_t)(uintptr_t)h,
+				    .direct_io = writes && (flags & O_APPEND)};
+	return 0;
+}
+
+/* give_slot - a handle of a file in a slot, which stays in use. known: as for slot_release. */
+static int give_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t known,
+		     struct view_handle *ret, struct err *e)
+{
+	struct handle *h = alloc_array(1, sizeof(*h));
+
+	if (!h) {
+		if (s->view->write->release)
+			s->view->write->release(s->view, inner_of(id), ret->fh);
+		if (known && s->view->ops->forget)
+			s->view->ops->forget(s->view, inner_of(id), known);
+		slot_release(m, s, 0);
+		return err_nomem(e);
+	}
+	*h = (struct handle){.slot = s, .fh = ret->fh, .fd = -1};
+	remember(m, h);
+	slot_hold(m, s, known);
+	ret->fh = (uint64_t)(uintptr_t)h;
+	return 0;
+}
+
+static int open_in_slot(struct mirror *m, uint64_t id, int flags, struct view_handle *ret,
+			struct err *e)
+{
+	struct slot *s;
+	int rc = slot_use(m, number_of(id), &s, e);
+
+	if (rc < 0)
+		return rc;
+	*ret = (struct view_handle){.keep_cache = true};
+	if (s->rw)
+		rc = s->view->write->open(s->view, inner_of(id), flags, ret, e);
+	else if (writing(flags))
+		rc = write_read_only(s, e);
+	if (rc == 0 && s->rw)
+		return give_slot(m, s, id, 0, ret, e);
+	slot_release(m, s, 0);
+	return rc;
+}
+
+static int w_open(struct view *v, uint64_t id, int flags, struct view_handle *ret,
+		  struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	struct view_attr gone;
+	int fd = -1, rc;
+
+	if (number_of(id))
+		return open_in_slot(m, id, flags, ret, e);
+	rc = real_w_open(m, id, flags, &fd, e);
+	if (rc == -ESTALE) /* not for one that reads or writes: the name is looked up again */
+		(void)walk_gone_id(m, id, true, &gone, NULL);
+	return rc ? rc : give_fd(m, fd, id, flags, ret, e);
+}
+
+/* ---- making ---- */
+
+static int create_in_slot(struct mirror *m, uint64_t dir, const char *name, int flags,
+			  mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
+			  struct err *e)
+{
+	struct slot *s;
+	int rc = slot_use(m, number_of(dir), &s, e);
+
+	if (rc < 0)
+		return rc;
+	if (s->rw)
+		rc = s->view->write->create(s->view, inner_of(dir), name, strlen(name), flags,
+					    mode, ret_attr, ret, e);
+	else
+		rc = write_read_only(s, e);
+	if (rc < 0) {
+		slot_release(m, s, 0);
+		return rc;
+	}
+	mirror_show(s, ret_attr);
+	return give_slot(m, s, ret_attr->id, 1, ret, e);
+}
+
+static int create_real(struct mirror *m, const struct where *dir, const char *name, int flags,
+		       mode_t mode, bool fresh, struct view_attr *ret_attr,
+		       struct view_handle *ret, struct err *e)
+{
+	char other[NAME_BYTES];
+	int fd = -1, rc;
+
+	fresh = fresh && new_wanted(m, dir, name, false, other);
+	rc = real_w_create(m, dir, name, flags, mode, &fd, ret_attr, e);
+	if (rc < 0)
+		return rc;
+	if (fresh)
+		real_set_fresh(m, ret_attr->id, true);
+	return give_fd(m, fd, ret_attr->id, flags, ret, e);
+}
+
+/* create_counterpart - of a dataset that is there, whose file may have been removed. */
+static int create_counterpart(struct mirror *m, const struct where *dir, const char *name,
+			      int flags, mode_t mode, struct view_attr *ret_attr,
+			      struct view_handle *ret, struct err *e)
+{
+	uint32_t number = write_slot_named(m, dir, name);
+	int rc;
+
+	if (!number)
+		return 1;
+	rc = create_in_slot(m, id_of(number, VIEW_ROOT), name, flags, mode, ret_attr, ret, e);
+	slot_forget(m, number, 1);
+	return rc;
+}
+
+static int create(struct mirror *m, uint64_t dir, const char *name, size_t len, int flags,
+		  mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
+		  struct err *e)
+{
+	auto_free char *text = strndup(name, len);
+	struct where where;
+	enum target at;
+	int rc;
+
+	if (!text)
+		return err_nomem(e);
+	rc = write_target(m, dir, text, &where, &at, ret_attr, e);
+	if (rc < 0)
+		return rc;
+	if (at == AT_SLOT)
+		return create_in_slot(m, dir, text, flags, mode, ret_attr, ret, e);
+	if (at == AT_COUNTERPART && (flags & O_EXCL))
+		rc = err_set(e, -EEXIST, "'%s' is there", text);
+	else if (at == AT_COUNTERPART && ret_attr->is_dir)
+		rc = err_set(e, -EISDIR, "'%s' is a directory", text);
+	else
+		rc = at == AT_REAL ? 1
+				   : create_counterpart(m, &where, text, flags, mode, ret_attr,
+							ret, e);
+	if (rc > 0 && at == AT_COUNTERPART)
+		rc = err_set(e, -EROFS, "'%s' cannot be written through this mount", text);
+	else if (rc > 0)
+		rc = create_real(m, &where, text, flags, mode, at == AT_NOTHING, ret_attr, ret,
+				 e);
+	free(where.path);
+	return rc;
+}
+
+static int w_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
+		    mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
+		    struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	uint64_t again;
+	int rc = write_dir_again(m, &dir, &again, e);
+
+	if (rc == 0)
+		rc = create(m, dir, name, len, flags, mode, ret_attr, ret, e);
+	if (again)
+		m->base.ops->forget(v, again, 1);
+	return rc;
+}
+
+/* ---- reading and writing ---- */
+
+static int w_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
+		  uint8_t *room, struct span *ret, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	struct handle *h = handle_of(fh);
+	bool held = false;
+	struct slot *s;
+	int rc;
+
+	if (!h)
+		return m->base.ops->read(v, id, off, len, room, ret, e);
+	if (!h->slot)
+		return become_read(h->fd, off, len, room, ret, e);
+	s = slot_if_open(m, number_of(id)); /* the handle keeps it so */
+	if (!s)
+		return err_set(e, -ESTALE, "it is not open any more");
+	rc = mirror_read_slot(m, s, inner_of(id), h->fh, off, len, room, ret, &held, e);
+	if (!held)
+		slot_release(m, s, 0);
+	return rc;
+}
+
+static int w_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const uint8_t *data,
+		   size_t len, struct err *e)
+{
+	struct handle *h = handle_of(fh);
+	int rc;
+
+	(void)v;
+	if (!h)
+		return err_set(e, -EBADF, "it was not opened for writing");
+	if (h->slot)
+		return h->slot->view->write->write(h->slot->view, inner_of(id), h->fh, off,
+						   data, len, e);
+	h->wrote = true;
+	rc = io_pwrite(h->fd, data, len, off, e);
+	return rc == -EFBIG || rc == -EINVAL ? real_fail(e, -rc, "write") : rc;
+}
+
+/* ---- closing ---- */
+
+static int flush_file(struct mirror *m, struct handle *h, struct err *e)
+{
+	int rc = become_flushed(m, h->id, h->fd, e);
+
+	if (rc == 0)
+		h->wrote = false;
+	return rc;
+}
+
+static int w_flush(struct view *v, uint64_t id, uint64_t fh, struct err *e)
+{
+	struct handle *h = handle_of(fh);
+
+	if (!h)
+		return 0;
+	if (!h->slot)
+		return h->wrote ? flush_file(mirror_of(v), h, e) : 0;
+	return h->slot->view->write->flush
+		       ? h->slot->view->write->flush(h->slot->view, inner_of(id), h->fh, e)
+		       : 0;
+}
+
+static int w_fsync(struct view *v, uint64_t id, uint64_t fh, bool data_only, struct err *e)
+{
+	struct handle *h = handle_of(fh);
+
+	(void)v;
+	if (!h)
+		return 0;
+	if (!h->slot)
+		return io_sync(h->fd, !data_only, e);
+	return h->slot->view->write->fsync
+		       ? h->slot->view->write->fsync(h->slot->view, inner_of(id), h->fh,
+						     data_only, e)
+		       : 0;
+}
+
+static int w_fsyncdir(struct view *v, uint64_t dir, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	const char *name;
+	struct node n;
+	struct slot *s;
+	int rc, fd;
+
+	if (number_of(dir)) {
+		rc = slot_use(m, number_of(dir), &s, e);
+		if (rc < 0)
+			return rc;
+		if (s->rw && s->view->write->fsyncdir)
+			rc = s->view->write->fsyncdir(s->view, inner_of(dir), e);
+		slot_release(m, s, 0);
+		return rc;
+	}
+	rc = real_copy(m, dir, &n, e);
+	if (rc < 0)
+		return rc;
+	fd = real_open_at(m, n.path, &name, e);
+	if (fd >= 0) {
+		auto_fd int own =
+			n.path[0] ? openat(fd, name,
+					   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+				  : dup(fd);
+
+		rc = own < 0 ? err_sys(e, errno, "'%s'", n.path) : io_sync(own, true, e);
+		(void)close(fd);
+	} else {
+		rc = fd;
+	}
+	free(n.path);
+	return rc;
+}
+
+static void w_release(struct view *v, uint64_t id, uint64_t fh)
+{
+	struct mirror *m = mirror_of(v);
+	struct handle *h = handle_of(fh);
+	uint32_t others;
+	bool fresh;
+
+	if (!h)
+		return;
+	(void)pthread_mutex_lock(&m->lock);
+	list_remove(&h->link);
+	(void)pthread_mutex_unlock(&m->lock);
+	if (h->slot) {
+		if (h->slot->view->write->release)
+			h->slot->view->write->release(h->slot->view, inner_of(id), h->fh);
+		slot_let_go(m, h->slot);
+	} else {
+		if (h->writes)
+			real_writer(m, h->id, -1, &fresh, &others);
+		real_closed(m, h->id);
+		(void)close(h->fd); /* what was written has been flushed, or it was said */
+	}
+	free(h);
+}
+
+/* ---- the rest ---- */
+
+static int w_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view_set *set,
+		     struct view_attr *ret, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	struct handle *h = handle_of(fh);
+	struct slot *s;
+	int rc;
+
+	if (!number_of(id)) {
+		if (h && set->size_set)
+			h->wrote = true;
+		return real_w_setattr(m, id, h && h->writes ? h->fd : -1, set, ret, e);
+	}
+	rc = slot_use(m, number_of(id), &s, e);
+	if (rc < 0)
+		return rc;
+	if (!s->rw)
+		rc = write_read_only(s, e);
+	else
+		rc = s->view->write->setattr(s->view, inner_of(id), h ? h->fh : 0, set, ret, e);
+	if (rc == 0)
+		mirror_show(s, ret);
+	slot_release(m, s, 0);
+	return rc;
+}
+
+/* w_setxattr - files of a dataset have those only that say where their bytes are from. */
+static int w_setxattr(struct view *v, uint64_t id, const char *name, const uint8_t *value,
+		      size_t len, int flags, struct err *e)
+{
+	return number_of(id) ? -EOPNOTSUPP
+			     : real_setxattr(mirror_of(v), id, name, value, len, flags, e);
+}
+
+static int w_finish(struct view *v, bool last NZ_UNUSED, struct err *e)
+{
+	return slots_finish(mirror_of(v), e);
+}
+
+const struct view_write_ops mirror_write_ops = {
+	.open = w_open,
+	.create = w_create,
+	.read = w_read,
+	.write = w_write,
+	.flush = w_flush,
+	.fsync = w_fsync,
+	.fsyncdir = w_fsyncdir,
+	.release = w_release,
+	.setattr = w_setattr,
+	.mkdir = write_mkdir,
+	.unlink = write_unlink,
+	.rmdir = write_rmdir,
+	.rename = write_rename,
+	.symlink = write_symlink,
+	.link = write_link,
+	.setxattr = w_setxattr,
+	.finish = w_finish,
+};

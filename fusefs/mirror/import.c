@@ -1,0 +1,171 @@
+/* import.c - files that were written in a mirrored directory, and are datasets from then
+ * on: new ones, and those that take the place of a dataset's file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fusefs/mirror/handles_int.h"
+
+#define COPY_BYTES ((size_t)1 << 20)
+
+int become_read(int fd, uint64_t off, size_t len, uint8_t *room, struct span *ret,
+		struct err *e)
+{
+	size_t have = 0;
+
+	if (off > INT64_MAX - len)
+		return err_set(e, -EINVAL, "a read beyond any file's end");
+	while (have < len) {
+		ssize_t n = pread(fd, room + have, len - have, (off_t)(off + have));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(e, errno, "read");
+		if (n == 0)
+			break;
+		have += (size_t)n;
+	}
+	*ret = (struct span){.mem = have ? room : NULL, .fd = -1, .len = have};
+	return 0;
+}
+
+/* feed - the content of a real file becomes that of a counterpart: as a new file that is renamed
+ * over it. */
+static int copy_in(struct slot *s, uint64_t id, uint64_t fh, int fd, struct err *e)
+{
+	auto_free uint8_t *room = malloc(COPY_BYTES);
+	uint64_t off = 0;
+	struct span got = {0};
+	int rc = room ? 0 : err_nomem(e);
+
+	while (rc == 0) {
+		rc = become_read(fd, off, COPY_BYTES, room, &got, e);
+		if (rc < 0 || got.len == 0)
+			break;
+		rc = s->view->write->write(s->view, id, fh, off, room, got.len, e);
+		off += got.len;
+	}
+	if (rc == 0)
+		rc = s->view->write->flush(s->view, id, fh, e);
+	return rc;
+}
+
+int become_feed(struct mirror *m, uint32_t number, int fd, struct err *e)
+{
+	char name[32];
+	struct view_handle h = {0};
+	struct view_attr a;
+	struct slot *s;
+	int rc = slot_use(m, number, &s, e);
+
+	if (rc < 0)
+		return rc;
+	(void)snprintf(name, sizeof(name), ".new-%d", fd); /* nobody else has this descriptor */
+	rc = s->rw ? s->view->write->create(s->view, VIEW_ROOT, name, strlen(name),
+					    O_RDWR | O_TRUNC, 0600, &a, &h, e)
+		   : write_read_only(s, e);
+	if (rc == 0) {
+		rc = copy_in(s, a.id, h.fh, fd, e);
+		s->view->write->release(s->view, a.id, h.fh);
+		if (rc == 0)
+			rc = s->view->write->rename(s->view, VIEW_ROOT, name, strlen(name),
+						    VIEW_ROOT, s->name, strlen(s->name), 0, e);
+		if (rc < 0)
+			(void)s->view->write->unlink(s->view, VIEW_ROOT, name, strlen(name),
+						     NULL);
+	}
+	slot_release(m, s, 0);
+	return rc;
+}
+
+/* become_dataset - a new real file that nobody writes to any more becomes a dataset, when it is
+ * one. */
+int become_dataset(struct mirror *m, const struct where *dir, const char *name, struct err *e)
+{
+	char other[NAME_BYTES];
+	auto_free char *path = mirror_join(dir->path, name);
+	auto_free char *to = NULL;
+	int rc;
+
+	if (!new_wanted(m, dir, name, false, other))
+		return 0;
+	to = mirror_join(dir->path, other);
+	if (!path || !to)
+		return err_nomem(e);
+	rc = new_store(m, path, to, e);
+	return rc < 0 ? rc : 0;
+}
+
+/* in_dataset - whether a directory, or one around it, is a dataset. */
+static bool in_dataset(const struct mirror *m, const char *path)
+{
+	auto_free char *part = strdup(path);
+	bool found = !part; /* without memory nothing is made of the file */
+
+	for (char *end = part ? part + strlen(part) : NULL; end && end > part && !found;) {
+		*end = '\0';
+		found = mirror_has(m, part, NAME_PLAIN);
+		end = strrchr(part, '/');
+	}
+	return found;
+}
+
+/* where_of - the directory that a node's path is in, and its name there; free(ret->path). */
+static int where_of(struct mirror *m, const char *path, struct where *ret,
+		    const char **ret_name, struct err *e)
+{
+	int fd = real_open_at(m, path, ret_name, e);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	*ret = (struct where){0};
+	if (fstat(fd, &st) < 0) {
+		(void)close(fd);
+		return err_sys(e, errno, "'%s'", path);
+	}
+	(void)close(fd);
+	ret->path = strndup(path, *ret_name > path ? (size_t)(*ret_name - path - 1) : 0);
+	ret->dev = st.st_dev;
+	ret->ino = st.st_ino;
+	ret->in_dataset = ret->path && in_dataset(m, ret->path);
+	return ret->path ? 0 : err_nomem(e);
+}
+
+/* flush_real - a file that is new and was written. */
+int become_flushed(struct mirror *m, uint64_t id, int fd, struct err *e)
+{
+	struct where dir = {0};
+	const char *name;
+	struct stat own, st;
+	struct node n;
+	uint32_t others;
+	bool fresh;
+	uint32_t number;
+	int rc;
+
+	real_writer(m, id, 0, &fresh, &others);
+	if (!fresh || others > 0 || fstat(fd, &own) < 0)
+		return 0;
+	rc = real_copy(m, id, &n, e);
+	if (rc < 0)
+		return own.st_nlink ? 0 : rc;
+	rc = where_of(m, n.path, &dir, &name, e);
+	if (rc == 0 && own.st_nlink == 0) {
+		/* it is a dataset by now: somebody went on writing, with what he had inherited */
+		number = write_slot_named(m, &dir, name);
+		rc = number ? become_feed(m, number, fd, e)
+			    : err_set(e, -ESTALE, "'%s' is gone", n.path);
+		if (number)
+			slot_forget(m, number, 1);
+	} else if (rc == 0 && real_stat(m, n.path, &st, NULL) == 0 && st.st_ino == own.st_ino &&
+		   st.st_dev == own.st_dev) {
+		rc = become_dataset(m, &dir, name, e);
+	}
+	free(dir.path);
+	free(n.path);
+	return rc;
+}

@@ -1,0 +1,36 @@
+/* import_commit.c - a file that a program wrote becomes a Zarr store that was not there before. */
+#include "fusefs/write/chunk_set.h"
+
+#include <errno.h>
+
+#define MEMORY ((uint64_t)256 << 20)
+
+int commit_new(const struct fs_setup *setup, struct source *now, const char *store, int dir_fd,
+	       struct err *e)
+{
+	const bool v3 = setup->cfg->zarr3;
+	struct push_policy policy;
+	struct source_options opts;
+	struct source *real = NULL;
+	struct push_job job = {
+		.now = now,
+		.policy = &policy,
+		.memory = MEMORY,
+	};
+	int rc = setup->rw->zarr_create(setup->cfg, store, e);
+
+	if (rc < 0)
+		return rc;
+	fs_source_options(setup->cfg, &opts);
+	commit_policy(setup, v3 ? PLAN_ZARR3 : PLAN_ZARR2, &policy);
+	rc = source_open(setup->formats, setup->n_formats, store, &opts, &real, e);
+	if (rc == 0)
+		rc = setup->rw->zarr_sink(setup->cfg, store, real, dir_fd, NULL, &job.sink, e);
+	if (rc == 0) {
+		job.was = real; /* it has a root, and nothing in it */
+		rc = push(&job, NULL, e);
+	}
+	sink_close(job.sink);
+	source_close(real);
+	return rc;
+}

@@ -1,0 +1,180 @@
+/* import_new.c - files and directories that are new in a mirrored directory, and become datasets
+ * of the other family: x.nc, written, is then a store x.zarr; x.zarr, made, is then a file x.nc.
+ *
+ * Until it is a store, x.nc is a plain file: whatever happens, it is there. The store is made in
+ * a state directory and gets its name when it is whole; only then the file goes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define LOG_COMPONENT LOG_WRITE
+#include "base/os/open_beneath.h"
+#include "base/observe/log.h"
+#include "fusefs/mirror/mirror_int.h"
+#include "fusefs/write/writable.h"
+
+#define HIDDEN ".nczarrfs"
+
+bool mirror_hidden(const char *name)
+{
+	size_t len = strlen(name), n = sizeof(HIDDEN) - 1;
+
+	return len > n + 1 && name[0] == '.' && strcmp(name + len - n, HIDDEN) == 0;
+}
+
+bool new_wanted(const struct mirror *m, const struct where *dir, const char *name, bool is_dir,
+		char out[NAME_BYTES])
+{
+	auto_free char *path = NULL;
+	struct stat st;
+
+	if (m->setup->cfg->new_as_is || dir->in_dataset || name[0] == '.' ||
+	    !name_of_new(name, is_dir, out))
+		return false;
+	return real_probe(m, dir, out, &path, &st, NULL) == -ENOENT;
+}
+
+/* place - a directory that was reached without leaving the base, and a name in it. Somebody who may
+ * write to the mirrored directory may put links anywhere on a path, at any time: everything here
+ * happens in directories that are open. */
+struct place {
+	int fd;
+	const char *name; /* of the path that it was made of */
+};
+
+static int place_of(const struct mirror *m, const char *path, struct place *ret, struct err *e)
+{
+	ret->fd = real_open_at(m, path, &ret->name, e);
+	return ret->fd < 0 ? ret->fd : 0;
+}
+
+/* path_in - what leads to an entry of an open directory, for code that wants a path. */
+static char *path_in(int fd, const char *name)
+{
+	char *path = NULL;
+
+	return asprintf(&path, "/proc/self/fd/%d/%s", fd, name) < 0 ? NULL : path;
+}
+
+/* workplace - the state directory of the store that is being made. */
+static int workplace(const struct place *to, char name[NAME_BYTES + 32], int *ret_fd,
+		     struct err *e)
+{
+	struct stat st;
+
+	(void)snprintf(name, NAME_BYTES + 32, ".%s.new" HIDDEN, to->name);
+	beneath_remove(to->fd, name); /* what another mount left, that died */
+	if (mkdirat(to->fd, name, 0700) < 0)
+		return err_sys(e, errno, "'%s'", name);
+	*ret_fd = openat(to->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*ret_fd < 0)
+		return err_sys(e, errno, "'%s'", name);
+	if (fstat(*ret_fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & 077))
+		return 0;
+	(void)close(*ret_fd);
+	*ret_fd = -1;
+	return err_set(e, -EACCES, "'%s' was replaced by somebody else", name);
+}
+
+static int make_store(const struct fs_setup *setup, struct source *now, const struct place *to,
+		      struct err *e)
+{
+	char work[NAME_BYTES + 32];
+	auto_free char *store = NULL;
+	auto_fd int fd = -1;
+	int rc = workplace(to, work, &fd, e);
+
+	if (rc < 0)
+		return rc;
+	store = path_in(fd, "store");
+	rc = store ? commit_new(setup, now, store, fd, e) : err_nomem(e);
+	if (rc == 0)
+		rc = source_check(now, e);
+	if (rc == 0 && syncfs(fd) < 0)
+		rc = err_sys(e, errno, "'%s'", to->name);
+	if (rc == 0 && renameat2(fd, "store", to->fd, to->name, RENAME_NOREPLACE) < 0)
+		rc = err_sys(e, errno, "'%s'", to->name);
+	if (rc == 0)
+		(void)fsync(to->fd); /* a file that is there twice after a crash is no loss */
+	beneath_remove(to->fd, work);
+	return rc;
+}
+
+/* remove_read - the file that a source was read from, if its name still leads to it. */
+static bool remove_read(const struct place *from, const struct source *now)
+{
+	struct stat st;
+
+	return fstatat(from->fd, from->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_dev == now->ds.st.st_dev && st.st_ino == now->ds.st.st_ino &&
+	       unlinkat(from->fd, from->name, 0) == 0;
+}
+
+/* become_store - 1: it is one now. */
+static int become_store(struct mirror *m, const struct place *from, const struct place *to,
+			struct err *e)
+{
+	const struct fs_setup *setup = m->setup;
+	auto_free char *path = path_in(from->fd, from->name);
+	const struct source_ops *of = NULL;
+	struct source_options opts;
+	struct source *now = NULL;
+	int rc;
+
+	if (!path)
+		return err_nomem(e);
+	rc = source_bidder(setup->formats, setup->n_formats, path, &of);
+	if (rc < 0)
+		return err_sys(e, -rc, "'%s'", path);
+	if (!of || of == setup->zarr || !setup->rw->zarr_create || !setup->rw->zarr_sink)
+		return 0;
+	fs_source_options(setup->cfg, &opts);
+	opts.keep_going = false;
+	rc = source_open(setup->formats, setup->n_formats, path, &opts, &now, e);
+	if (rc == 0)
+		rc = make_store(setup, now, to, e);
+	if (rc == 0 && !remove_read(from, now))
+		log_warn("'%s' is '%s' now, and could not be removed", from->name, to->name);
+	source_close(now);
+	if (rc < 0)
+		return err_wrap(e, rc, "'%s' stays a file", from->name);
+	(void)fsync(from->fd); /* the same */
+	log_info("'%s' is the Zarr store '%s' now", from->name, to->name);
+	return 1;
+}
+
+int new_store(struct mirror *m, const char *path, const char *to, struct err *e)
+{
+	struct place a = {-1, NULL}, b = {-1, NULL};
+	int rc = place_of(m, path, &a, e);
+
+	if (rc == 0)
+		rc = place_of(m, to, &b, e);
+	if (rc == 0)
+		rc = become_store(m, &a, &b, e);
+	if (a.fd >= 0)
+		(void)close(a.fd);
+	if (b.fd >= 0)
+		(void)close(b.fd);
+	return rc;
+}
+
+int new_file(struct mirror *m, const char *path, struct err *e)
+{
+	struct place at;
+	auto_free char *full = NULL;
+	struct err why = ERR_INIT;
+	int rc;
+
+	if (!m->setup->rw->hdf5_create)
+		return err_set(e, -EOPNOTSUPP, "'%s': netCDF-4 files cannot be made", path);
+	rc = place_of(m, path, &at, e);
+	if (rc < 0)
+		return rc;
+	full = path_in(at.fd, at.name);
+	rc = full ? m->setup->rw->hdf5_create(full, &why) : err_nomem(&why);
+	(void)close(at.fd);
+	return rc < 0 ? err_sys(e, -rc, "'%s'", path) : rc;
+}

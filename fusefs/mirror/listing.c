@@ -1,0 +1,811 @@
+/* listing.c - listing a real directory with the counterparts of its datasets.
+ *
+ * A listing is read whole when somebody begins to list, and kept for those who go on. Cookies are
+ * hashes of names, with a bit for counterparts, and entries are in their order, so that a listing
+ * that had to be read again, because others took its place or the directory changed, goes on where
+ * it was: what was there all along comes once. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/os/open_beneath.h"
+#include "base/core/str.h"
+#include "fusefs/mirror/mirror_int.h"
+
+#define NAMES_MAX ((size_t)256 << 20) /* bytes of names in one directory */
+#define KEPT_MAX ((size_t)64 << 20)   /* of all listings but the one that was made last */
+#define COOKIE_SHIFT 11               /* a hash of 53 bits: room for a few that are equal */
+#define COOKIE_OTHER ((uint64_t)1 << 53) /* counterparts come after all that is real */
+
+struct entry {
+	uint64_t cookie;
+	uint32_t name;  /* offset in names */
+	uint32_t other; /* of a counterpart: name of its dataset */
+	bool is_dir, real;
+	bool left_out; /* a dataset whose counterpart is listed in its place */
+	uint8_t rank;
+};
+
+struct listing {
+	bool pairs; /* some dataset in it has a counterpart */
+	dev_t dev; /* of the directory */
+	ino_t ino;
+	uint32_t holders; /* lock: who uses it, and the table */
+	uint64_t used;    /* lock */
+	struct buf names;
+	struct entry *v;
+	size_t n, cap;
+};
+
+static const char *text(const struct listing *l, uint32_t offset)
+{
+	return (const char *)l->names.data + offset;
+}
+
+/* Making one. */
+
+static int put_text(struct listing *l, const char *name, uint32_t *ret, struct err *e)
+{
+	*ret = (uint32_t)l->names.len; /* below NAMES_MAX */
+	buf_put(&l->names, name, strlen(name) + 1);
+	return buf_ok(&l->names) ? 0
+				 : buf_full(&l->names, e, -ERANGE,
+					    "the names of a directory take more "
+					    "than %zu bytes",
+					    NAMES_MAX);
+}
+
+static uint64_t cookie_of(const struct mirror *m, const char *name)
+{
+	return (mirror_hash(m, name, strlen(name)) >> COOKIE_SHIFT) + 1;
+}
+
+static int add_entry(const struct mirror *m, struct listing *l, const char *name,
+		     const struct entry *entry, struct err *e)
+{
+	struct entry *at;
+	int rc;
+
+	if (grow_array(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0)
+		return err_nomem(e);
+	at = &l->v[l->n];
+	*at = *entry;
+	at->cookie = cookie_of(m, name);
+	rc = put_text(l, name, &at->name, e);
+	l->n += !rc;
+	return rc;
+}
+
+/* compare - by cookie, then by name; of counterparts with one name the first in rank. */
+static int compare(const void *a, const void *b, void *arg)
+{
+	const struct listing *l = arg;
+	const struct entry *x = a, *y = b;
+	int r;
+
+	if (x->cookie != y->cookie)
+		return x->cookie < y->cookie ? -1 : 1;
+	r = strcmp(text(l, x->name), text(l, y->name));
+	if (r)
+		return r;
+	if (x->real != y->real)
+		return x->real ? -1 : 1;
+	return (int)x->rank - (int)y->rank;
+}
+
+/* after - index of the first entry whose cookie is larger. */
+static size_t after(const struct listing *l, uint64_t cookie)
+{
+	size_t low = 0, high = l->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (l->v[mid].cookie <= cookie)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* entry_named - NULL: there is none. */
+static struct entry *entry_named(const struct mirror *m, const struct listing *l,
+				 const char *name)
+{
+	uint64_t cookie = cookie_of(m, name);
+
+	for (int other = 0; other < 2; other++, cookie += COOKIE_OTHER) {
+		const size_t first = after(l, cookie - 1);
+
+		/* entries with equal hashes have cookies one after the other */
+		for (size_t i = first; i < l->n && l->v[i].cookie - cookie <= i - first; i++)
+			if (strcmp(text(l, l->v[i].name), name) == 0)
+				return &l->v[i];
+	}
+	return NULL;
+}
+
+/* leave_out - datasets whose counterpart is listed in their place (-o show=). */
+static void leave_out(const struct mirror *m, struct listing *l)
+{
+	size_t n = 0;
+
+	if (m->setup->cfg->forms == CFG_FORMS_BOTH)
+		return;
+	for (size_t i = 0; i < l->n; i++) {
+		struct entry *own = l->v[i].real
+					    ? NULL
+					    : entry_named(m, l, text(l, l->v[i].other));
+
+		if (own)
+			own->left_out = true;
+	}
+	for (size_t i = 0; i < l->n; i++)
+		if (!l->v[i].left_out)
+			l->v[n++] = l->v[i];
+	l->n = n;
+}
+
+/* real_first - a program that removes what is listed removes datasets by their own names then, also
+ * those whose counterparts cannot be changed. */
+static int real_first(struct listing *l, struct err *e)
+{
+	auto_free struct entry *others = alloc_array(l->n, sizeof(*others));
+	size_t n = 0, m = 0;
+
+	if (!others)
+		return err_nomem(e);
+	for (size_t i = 0; i < l->n; i++) {
+		if (l->v[i].real) {
+			l->v[n++] = l->v[i];
+			continue;
+		}
+		others[m] = l->v[i];
+		others[m++].cookie += COOKIE_OTHER;
+	}
+	if (m)
+		memcpy(&l->v[n], others, m * sizeof(*others));
+	return 0;
+}
+
+/* settle - into order, each name once, each cookie larger than the one before. */
+static int settle(const struct mirror *m, struct listing *l, struct err *e)
+{
+	size_t n = 0;
+
+	if (l->n)
+		qsort_r(l->v, l->n, sizeof(*l->v), compare, l);
+	for (size_t i = 0; i < l->n; i++)
+		if (!n || strcmp(text(l, l->v[n - 1].name), text(l, l->v[i].name)) != 0)
+			l->v[n++] = l->v[i];
+	l->n = n;
+	if (real_first(l, e) < 0)
+		return -ENOMEM;
+	leave_out(m, l);
+	l->pairs = l->n && !l->v[l->n - 1].real;
+	for (size_t i = 1; i < l->n; i++)
+		if (l->v[i].cookie <= l->v[i - 1].cookie)
+			l->v[i].cookie = l->v[i - 1].cookie + 1;
+	return 0;
+}
+
+/* type_of - S_IFMT bits of an entry, 0 when it is gone. */
+static mode_t type_of(int fd, const struct dirent *d)
+{
+	struct stat st;
+
+	if (d->d_type != DT_UNKNOWN)
+		return DTTOIF(d->d_type);
+	return fstatat(fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_mode & S_IFMT : 0;
+}
+
+/* add_counterpart - of this kind, when the entry is a dataset that has one. */
+static int add_counterpart(const struct mirror *m, const struct where *dir, struct listing *l,
+			   const char *name, bool is_dir, enum name_kind kind, struct err *e)
+{
+	struct entry entry = {.is_dir = kind == NAME_TREE};
+	auto_free char *path = NULL;
+	char other[NAME_BYTES];
+	unsigned rank;
+	int rc;
+
+	if (!name_counterpart(name, is_dir, kind, other, &rank))
+		return 0;
+	path = mirror_join(dir->path, name);
+	if (!path)
+		return err_nomem(e);
+	rc = mirror_looks(m, path, kind);
+	if (rc <= 0)
+		return rc < 0 ? err_sys(e, -rc, "'%s'", path) : 0;
+	entry.rank = (uint8_t)rank;
+	rc = put_text(l, name, &entry.other, e);
+	return rc ? rc : add_entry(m, l, other, &entry, e);
+}
+
+/* wanted - whether listings have counterparts of this kind (-o show=). */
+static bool wanted(const struct mirror *m, enum name_kind kind)
+{
+	switch (m->setup->cfg->forms) {
+	case CFG_FORMS_CONVERTED:
+		return kind != NAME_NC4; /* each dataset once */
+	case CFG_FORMS_ZARR:
+		return kind == NAME_TREE;
+	case CFG_FORMS_NC:
+		return kind == NAME_FILE;
+	default:
+		return true;
+	}
+}
+
+/* add_counterparts - of an entry that may be a dataset. */
+static int add_counterparts(const struct mirror *m, const struct where *dir, struct listing *l,
+			    const char *name, mode_t type, struct err *e)
+{
+	int rc = 0;
+
+	if (dir->in_dataset || (!S_ISREG(type) && !S_ISDIR(type)))
+		return 0;
+	for (enum name_kind kind = NAME_TREE; !rc && kind <= NAME_NC4; kind++)
+		if (wanted(m, kind))
+			rc = add_counterpart(m, dir, l, name, S_ISDIR(type), kind, e);
+	return rc;
+}
+
+static int take_entry(const struct mirror *m, const struct where *dir, struct listing *l,
+		      int fd, const struct dirent *d, struct err *e)
+{
+	mode_t type;
+	int rc;
+
+	if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
+	    real_is_mountpoint(m, dir->dev, dir->ino, d->d_name) || mirror_hidden(d->d_name))
+		return 0;
+	type = type_of(fd, d);
+	if (!type)
+		return 0;
+	rc = add_entry(m, l, d->d_name, &(struct entry){.is_dir = S_ISDIR(type), .real = true},
+		       e);
+	return rc ? rc : add_counterparts(m, dir, l, d->d_name, type, e);
+}
+
+/* open_where - the directory, when it is still the one. */
+static int open_where(const struct mirror *m, const struct where *dir, DIR **ret, struct err *e)
+{
+	int fd = beneath_open(m->fd, dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+	struct stat st;
+
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EXDEV)
+		return err_set(e, -ESTALE, "'%s': no such directory", dir->path);
+	if (fd < 0)
+		return err_sys(e, -fd, "'%s'", dir->path);
+	if (fstat(fd, &st) < 0) {
+		int rc = err_sys(e, errno, "'%s'", dir->path);
+
+		(void)close(fd);
+		return rc;
+	}
+	if (st.st_dev != dir->dev || st.st_ino != dir->ino) {
+		(void)close(fd);
+		return err_set(e, -ESTALE, "'%s' is another directory now", dir->path);
+	}
+	*ret = fdopendir(fd);
+	if (!*ret) {
+		int rc = err_sys(e, errno, "'%s'", dir->path);
+
+		(void)close(fd);
+		return rc;
+	}
+	return 0;
+}
+
+static void listing_free(struct listing *l)
+{
+	if (!l)
+		return;
+	buf_release(&l->names);
+	free(l->v);
+	free(l);
+}
+
+static int make(const struct mirror *m, const struct where *dir, struct listing **ret,
+		struct err *e)
+{
+	struct listing *l = alloc_array(1, sizeof(*l));
+	const struct dirent *d;
+	DIR *stream;
+	int rc;
+
+	if (!l)
+		return err_nomem(e);
+	*l = (struct listing){.dev = dir->dev, .ino = dir->ino, .holders = 1};
+	buf_init(&l->names, NAMES_MAX);
+	rc = open_where(m, dir, &stream, e);
+	if (rc) {
+		listing_free(l);
+		return rc;
+	}
+	while (!rc && (errno = 0, d = readdir(stream)))
+		rc = take_entry(m, dir, l, dirfd(stream), d, e);
+	if (!rc && errno)
+		rc = err_sys(e, errno, "'%s'", dir->path);
+	(void)closedir(stream); /* was only read */
+	if (!rc)
+		rc = settle(m, l, e);
+	if (rc) {
+		listing_free(l);
+		return rc;
+	}
+	*ret = l;
+	return 0;
+}
+
+/* Keeping some. */
+
+static size_t bytes_of(const struct listing *l)
+{
+	return l->names.cap + l->cap * sizeof(*l->v);
+}
+
+/* drop_locked - take a listing out of the table. Returns it when it is to be freed. */
+static struct listing *drop_locked(struct mirror *m, size_t i)
+{
+	struct listing *l = m->listings[i];
+
+	m->listings[i] = NULL;
+	return --l->holders ? NULL : l;
+}
+
+/* victim_locked - the listing that has to go before another is put in: one of the same directory,
+ * or the one not used for longest when all places or all bytes are taken; LISTINGS: none. */
+static size_t victim_locked(const struct mirror *m, const struct listing *fresh)
+{
+	size_t oldest = LISTINGS, total = 0, n = 0;
+
+	for (size_t i = 0; i < LISTINGS; i++) {
+		const struct listing *l = m->listings[i];
+
+		if (!l)
+			continue;
+		if (l->dev == fresh->dev && l->ino == fresh->ino)
+			return i;
+		if (oldest == LISTINGS || l->used < m->listings[oldest]->used)
+			oldest = i;
+		total += bytes_of(l);
+		n++;
+	}
+	return n == LISTINGS || total > KEPT_MAX ? oldest : LISTINGS;
+}
+
+static void keep(struct mirror *m, struct listing *l)
+{
+	for (;;) {
+		struct listing *old = NULL;
+		size_t i;
+
+		(void)pthread_mutex_lock(&m->lock);
+		i = victim_locked(m, l);
+		if (i < LISTINGS) {
+			old = drop_locked(m, i);
+		} else {
+			for (i = 0; m->listings[i];)
+				i++;
+			l->holders++;
+			l->used = ++m->listing_clock;
+			m->listings[i] = l;
+			i = LISTINGS;
+		}
+		(void)pthread_mutex_unlock(&m->lock);
+		listing_free(old);
+		if (i == LISTINGS)
+			return;
+	}
+}
+
+/* kept - a listing of the directory, held for the caller; NULL: there is none. */
+static struct listing *kept(struct mirror *m, const struct where *dir)
+{
+	struct listing *found = NULL;
+
+	(void)pthread_mutex_lock(&m->lock);
+	for (size_t i = 0; i < LISTINGS && !found; i++) {
+		struct listing *l = m->listings[i];
+
+		if (l && l->dev == dir->dev && l->ino == dir->ino)
+			found = l;
+	}
+	if (found) {
+		found->holders++;
+		found->used = ++m->listing_clock;
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	return found;
+}
+
+static void let_go(struct mirror *m, struct listing *l)
+{
+	bool last;
+
+	(void)pthread_mutex_lock(&m->lock);
+	last = --l->holders == 0;
+	(void)pthread_mutex_unlock(&m->lock);
+	if (last)
+		listing_free(l);
+}
+
+/* id_at - what the kernel knows an entry by, for d_ino. */
+static uint64_t id_at(struct mirror *m, const struct where *dir, const struct listing *l,
+		      const struct entry *entry)
+{
+	auto_free char *path = NULL;
+
+	if (!entry->real)
+		return UNKNOWN_ID;
+	path = mirror_join(dir->path, text(l, entry->name));
+	return path ? real_known_id(m, path) : UNKNOWN_ID;
+}
+
+/* begin - the listing for a cookie; whoever starts gets it as it is now. */
+static int begin(struct mirror *m, const struct where *dir, uint64_t cookie,
+		 struct listing **ret, struct err *e)
+{
+	int rc;
+
+	*ret = cookie ? kept(m, dir) : NULL;
+	if (*ret)
+		return 0;
+	rc = make(m, dir, ret, e);
+	if (!rc)
+		keep(m, *ret);
+	return rc;
+}
+
+/* Walks: programs that list a directory and remove what they listed.
+ *
+ * A dataset that goes takes its other names along, which such a program is going to remove as well:
+ * rm -r and shutil.rmtree give up at the first name that is not there. So a process that removed a
+ * dataset still sees the other names that were in its own listing, or its parent's (a shell that
+ * wrote out '*'), each until the process removes it, too. For all others they are gone, and for
+ * this one when it lists the directory again, or has removed nothing for WALK_IDLE_MS. */
+
+#define WALK_IDLE_MS 5000
+#define WALK_MODE 0777 /* there is nothing to protect */
+
+struct walk {
+	struct listing *l; /* held */
+	uint64_t dir;      /* its id */
+	pid_t process;     /* whose listing it is */
+	pid_t threads[2];  /* that listed, that removed something last */
+	pid_t *gone;       /* by entry: the process that removed its dataset; NULL: none yet */
+	uint64_t base;     /* of the ids of entries, when there is gone */
+	int64_t last_ms;   /* of the last removal, or the listing */
+};
+
+_Thread_local pid_t mirror_caller;
+
+/* number_in - of a line of /proc/PID/status; 0: there is none. */
+static pid_t number_in(const char *status, const char *line)
+{
+	const char *at = strstr(status, line);
+	uint64_t v = 0;
+
+	if (!at)
+		return 0;
+	at += strlen(line);
+	return str_u64(at, strspn(at, "0123456789"), INT32_MAX, &v) == 0 ? (pid_t)v : 0;
+}
+
+/* process_of - of a thread: its process and the parent of that; 0: not known. */
+static void process_of(pid_t thread, pid_t *ret, pid_t *ret_parent)
+{
+	char path[40], status[2048];
+	ssize_t n = -1;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)thread); /* fits */
+	*ret = *ret_parent = 0;
+	auto_fd int fd = thread > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+	if (fd >= 0)
+		n = read(fd, status, sizeof(status) - 1);
+	status[n > 0 ? n : 0] = '\0';
+	*ret = number_in(status, "\nTgid:\t");
+	*ret_parent = number_in(status, "\nPPid:\t");
+}
+
+/* walk_end_locked - of a place in the table. */
+static void walk_end_locked(struct mirror *m, size_t i)
+{
+	struct walk *w = m->walks[i];
+
+	m->walks[i] = NULL;
+	if (--w->l->holders == 0)
+		listing_free(w->l);
+	free(w->gone);
+	free(w);
+}
+
+static bool walk_over(const struct walk *w, int64_t now)
+{
+	return now - w->last_ms > WALK_IDLE_MS;
+}
+
+/* walk_before - whether a ends before b: one in which nothing was removed, or that was idle for
+ * longer. */
+static bool walk_before(const struct walk *a, const struct walk *b)
+{
+	return !a->gone != !b->gone ? !a->gone : a->last_ms < b->last_ms;
+}
+
+/* walk_room_locked - a free place for a walk of this listing: while there is none, or all of them
+ * hold more than KEPT_MAX, one ends. */
+static size_t walk_room_locked(struct mirror *m, const struct listing *l)
+{
+	for (;;) {
+		size_t oldest = WALKS, place = WALKS, total = bytes_of(l);
+
+		for (size_t i = 0; i < WALKS; i++) {
+			if (!m->walks[i]) {
+				place = i;
+				continue;
+			}
+			total += bytes_of(m->walks[i]->l);
+			if (oldest == WALKS || walk_before(m->walks[i], m->walks[oldest]))
+				oldest = i;
+		}
+		if (oldest == WALKS || (place < WALKS && total <= KEPT_MAX))
+			return place;
+		walk_end_locked(m, oldest);
+	}
+}
+
+/* walk_begin - this thread begins to list a directory: what its process had listed of it before is
+ * over. */
+static void walk_begin(struct mirror *m, uint64_t dir, struct listing *l)
+{
+	struct walk *w = l->pairs ? alloc_array(1, sizeof(*w)) : NULL;
+	const int64_t now = mirror_now_ms();
+	pid_t process, parent;
+
+	process_of(mirror_caller, &process, &parent);
+	(void)pthread_mutex_lock(&m->lock);
+	for (size_t i = 0; i < WALKS; i++) {
+		const struct walk *x = m->walks[i];
+
+		if (x && (walk_over(x, now) || (x->process == process && x->l->dev == l->dev &&
+						x->l->ino == l->ino)))
+			walk_end_locked(m, i);
+	}
+	if (w && process) {
+		*w = (struct walk){.l = l,
+				   .dir = dir,
+				   .process = process,
+				   .threads = {mirror_caller, 0},
+				   .last_ms = now};
+		l->holders++;
+		m->walks[walk_room_locked(m, l)] = steal(&w);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	free(w);
+}
+
+void walk_touch(struct mirror *m, bool listing)
+{
+	const int64_t now = mirror_now_ms();
+
+	(void)pthread_mutex_lock(&m->lock);
+	for (size_t i = 0; i < WALKS && mirror_caller; i++) {
+		struct walk *w = m->walks[i];
+
+		if (w && !walk_over(w, now) && (w->gone || !listing) &&
+		    (w->threads[0] == mirror_caller || w->threads[1] == mirror_caller))
+			w->last_ms = now;
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+/* walk_mark - all names of a dataset but `name` have gone with it. */
+static void walk_mark(struct mirror *m, struct walk *w, const char *name, pid_t process)
+{
+	const struct listing *l = w->l;
+	const struct entry *own = entry_named(m, l, name);
+	const char *dataset = own && !own->real ? text(l, own->other) : name;
+	char other[NAME_BYTES];
+	unsigned rank;
+
+	if (!own)
+		return;
+	if (!w->gone) {
+		w->gone = alloc_array(l->n, sizeof(*w->gone));
+		w->base = m->next_id;
+		if (!w->gone || l->n >= UNKNOWN_ID - m->next_id) {
+			free(w->gone);
+			w->gone = NULL;
+			return;
+		}
+		m->next_id += l->n;
+	}
+	w->gone[own - l->v] = 0;
+	if (!own->real && (own = entry_named(m, l, dataset)))
+		w->gone[own - l->v] = process;
+	for (enum name_kind kind = NAME_TREE; kind <= NAME_NC4; kind++)
+		for (int is_dir = 0; is_dir < 2; is_dir++) {
+			if (!name_counterpart(dataset, is_dir, kind, other, &rank) ||
+			    strcmp(other, name) == 0)
+				continue;
+			own = entry_named(m, l, other);
+			if (own && !own->real && strcmp(text(l, own->other), dataset) == 0)
+				w->gone[own - l->v] = process;
+		}
+}
+
+/* walk_here_locked - whether a walk of a directory goes on. */
+static bool walk_here_locked(const struct walk *w, const struct where *dir, int64_t now)
+{
+	return w && w->l->dev == dir->dev && w->l->ino == dir->ino && !walk_over(w, now);
+}
+
+void walk_removed(struct mirror *m, const struct where *dir, const char *name)
+{
+	const int64_t now = mirror_now_ms();
+	auto_free char *path = mirror_join(dir->path, name);
+	const uint64_t id = path ? real_known_id(m, path) : UNKNOWN_ID;
+	pid_t process = 0, parent = 0;
+	bool any = false;
+
+	(void)pthread_mutex_lock(&m->lock);
+	for (size_t i = 0; i < WALKS; i++) {
+		if (m->walks[i] && m->walks[i]->dir == id) /* this directory has gone */
+			walk_end_locked(m, i);
+		any = any || walk_here_locked(m->walks[i], dir, now);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	if (any)
+		process_of(mirror_caller, &process, &parent);
+	(void)pthread_mutex_lock(&m->lock);
+	for (size_t i = 0; i < WALKS && process; i++) {
+		struct walk *w = m->walks[i];
+
+		if (!walk_here_locked(w, dir, now) ||
+		    (w->process != process && w->process != parent))
+			continue;
+		w->threads[1] = mirror_caller;
+		w->last_ms = now;
+		walk_mark(m, w, name, process);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	walk_touch(m, false);
+}
+
+static void gone_attr(const struct walk *w, const struct entry *entry, struct view_attr *ret)
+{
+	*ret = (struct view_attr){.id = w->base + (uint64_t)(entry - w->l->v),
+				  .nlink = 1,
+				  .is_dir = entry->is_dir,
+				  .fleeting = true,
+				  .own = true,
+				  .mode = entry->is_dir ? WALK_MODE : WALK_MODE & 0666,
+				  .uid = geteuid(),
+				  .gid = getegid()};
+}
+
+int walk_gone(struct mirror *m, const struct where *dir, const char *name, bool take,
+	      struct view_attr *ret)
+{
+	const int64_t now = mirror_now_ms();
+	pid_t process = 0, parent;
+	bool any = false;
+	int rc = -ENOENT;
+
+	(void)pthread_mutex_lock(&m->lock);
+	for (size_t i = 0; i < WALKS; i++)
+		any = any || (walk_here_locked(m->walks[i], dir, now) && m->walks[i]->gone);
+	(void)pthread_mutex_unlock(&m->lock);
+	if (any)
+		process_of(mirror_caller, &process, &parent);
+	(void)pthread_mutex_lock(&m->lock);
+	for (size_t i = 0; i < WALKS && process && rc; i++) {
+		const struct walk *w = m->walks[i];
+		const struct entry *entry;
+
+		if (!walk_here_locked(w, dir, now) || !w->gone)
+			continue;
+		entry = entry_named(m, w->l, name);
+		if (!entry || w->gone[entry - w->l->v] != process)
+			continue;
+		gone_attr(w, entry, ret);
+		if (take)
+			w->gone[entry - w->l->v] = 0;
+		rc = 0;
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+bool walk_gone_id(struct mirror *m, uint64_t id, bool take, struct view_attr *ret,
+		  struct walk_name *ret_name)
+{
+	const int64_t now = mirror_now_ms();
+	bool found = false;
+
+	(void)pthread_mutex_lock(&m->lock);
+	for (size_t i = 0; i < WALKS && !found; i++) {
+		const struct walk *w = m->walks[i];
+		const uint64_t at = w ? id - w->base : 0;
+
+		if (!w || !w->gone || walk_over(w, now) || at >= w->l->n || !w->gone[at])
+			continue;
+		gone_attr(w, &w->l->v[at], ret);
+		if (ret_name) {
+			ret_name->dir = w->dir;
+			(void)snprintf(ret_name->name, NAME_BYTES, "%s",
+				       text(w->l, w->l->v[at].name));
+		}
+		if (take)
+			w->gone[at] = 0;
+		found = true;
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	return found;
+}
+
+int real_list(struct mirror *m, uint64_t id, uint64_t cookie, view_emit *emit, void *arg,
+	      struct err *e)
+{
+	struct view_attr a;
+	struct listing *l;
+	struct where dir;
+	int rc = real_where(m, id, &dir, e);
+
+	if (rc)
+		return rc == -ESTALE && walk_gone_id(m, id, false, &a, NULL) && a.is_dir ? 0 : rc;
+	rc = begin(m, &dir, cookie, &l, e);
+	if (!rc) {
+		if (!cookie && m->base.write && mirror_caller)
+			walk_begin(m, id, l);
+		for (size_t i = after(l, cookie); i < l->n; i++) {
+			const struct entry *entry = &l->v[i];
+
+			if (!emit(arg, text(l, entry->name), id_at(m, &dir, l, entry),
+				  entry->is_dir, NULL, entry->cookie))
+				break;
+		}
+		let_go(m, l);
+	}
+	free(dir.path);
+	return rc;
+}
+
+int mirror_each(struct view *v, bool (*fn)(void *arg, const char *source, const char *name),
+		void *arg, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	struct listing *l;
+	struct where dir;
+	int rc = real_where(m, VIEW_ROOT, &dir, e);
+
+	if (rc)
+		return rc;
+	rc = make(m, &dir, &l, e);
+	if (!rc) {
+		for (size_t i = 0; i < l->n; i++)
+			if (!l->v[i].real &&
+			    !fn(arg, text(l, l->v[i].other), text(l, l->v[i].name)))
+				break;
+		listing_free(l);
+	}
+	free(dir.path);
+	return rc;
+}
+
+void listings_free(struct mirror *m)
+{
+	for (size_t i = 0; i < WALKS; i++)
+		if (m->walks[i])
+			walk_end_locked(m, i); /* there are no threads any more */
+	for (size_t i = 0; i < LISTINGS; i++)
+		if (m->listings[i])
+			listing_free(drop_locked(m, i));
+}

@@ -1,0 +1,498 @@
+/* names.c - names that come, go and change in a mirrored directory.
+ *
+ * A name that a dataset's counterpart has means that counterpart, also when a new file is renamed
+ * over it: its content is then the dataset's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fusefs/mirror/handles_int.h"
+
+static char *text_of(const char *name, size_t len)
+{
+	return strndup(name, len);
+}
+
+/* write_target - an inner directory of a slot; a real entry; a counterpart; nothing.
+ * *ret_dir: the real directory (its path is owned) but for AT_SLOT. */
+int write_target(struct mirror *m, uint64_t dir, const char *name, struct where *ret_dir,
+		 enum target *ret, struct view_attr *ret_attr, struct err *e)
+{
+	struct view_attr a;
+	struct stat st;
+	char *path;
+	int rc;
+
+	*ret_dir = (struct where){0};
+	*ret = AT_SLOT;
+	if (number_of(dir))
+		return 0;
+	rc = real_where(m, dir, ret_dir, e);
+	if (rc < 0)
+		return rc;
+	if (mirror_hidden(name) || real_is_mountpoint(m, ret_dir->dev, ret_dir->ino, name)) {
+		free(ret_dir->path);
+		ret_dir->path = NULL;
+		return err_set(e, -EPERM, "'%s': such names are the mount's own", name);
+	}
+	rc = real_probe(m, ret_dir, name, &path, &st, e);
+	if (rc == 0) {
+		free(path);
+		*ret = AT_REAL;
+		return 0;
+	}
+	if (rc == -ENOENT)
+		rc = mirror_look_up(m, dir, name, &a, e);
+	if (rc == 0) {
+		m->base.ops->forget(&m->base, a.id, 1);
+		*ret = number_of(a.id) ? AT_COUNTERPART : AT_REAL;
+		*ret_attr = a;
+		return 0;
+	}
+	*ret = AT_NOTHING;
+	if (rc == -ENOENT)
+		return 0;
+	free(ret_dir->path);
+	ret_dir->path = NULL;
+	return rc;
+}
+
+/* write_slot_named - the slot of the file that this name would show, when it has been removed
+ * from its view: the dataset is still there. 0: there is none. */
+uint32_t write_slot_named(struct mirror *m, const struct where *dir, const char *name)
+{
+	for (unsigned rank = 0; rank < NAME_RANKS; rank++) {
+		char source[NAME_BYTES];
+		auto_free char *path = NULL;
+		bool dir_only;
+		struct stat st;
+		uint32_t number;
+
+		if (name_source(name, rank, source, &dir_only) != NAME_FILE ||
+		    real_probe(m, dir, source, &path, &st, NULL) < 0 || !S_ISDIR(st.st_mode) ||
+		    !mirror_has(m, path, NAME_FILE))
+			continue;
+		if (slot_of(m, NAME_FILE, path, name, &st, &number, NULL) < 0)
+			return 0;
+		return number;
+	}
+	return 0;
+}
+
+int write_read_only(const struct slot *s, struct err *e)
+{
+	return err_set(e, -EROFS, "'%s' cannot be written through this mount", s->path);
+}
+
+/* ---- directories ---- */
+
+static int mkdir_in_slot(struct mirror *m, uint64_t dir, const char *name, mode_t mode,
+			 struct view_attr *ret, struct err *e)
+{
+	struct slot *s;
+	int rc = slot_use(m, number_of(dir), &s, e);
+
+	if (rc < 0)
+		return rc;
+	if (!s->rw)
+		rc = write_read_only(s, e);
+	else if (!s->view->write->mkdir)
+		rc = err_set(e, -EPERM, "no directories in '%s'", s->name);
+	else
+		rc = s->view->write->mkdir(s->view, inner_of(dir), name, strlen(name), mode,
+					   ret, e);
+	if (rc == 0)
+		mirror_show(s, ret);
+	slot_release(m, s, rc == 0);
+	return rc;
+}
+
+/* mkdir_tree - x.zarr becomes the counterpart of a new, empty file. */
+static int mkdir_tree(struct mirror *m, const struct where *dir, uint64_t id, const char *name,
+		      const char *file, struct view_attr *ret, struct err *e)
+{
+	auto_free char *path = mirror_join(dir->path, file);
+	int rc = path ? new_file(m, path, e) : err_nomem(e);
+
+	return rc ? rc : m->base.ops->lookup(&m->base, id, name, strlen(name), ret, e);
+}
+
+static int make_dir(struct mirror *m, uint64_t dir, const char *name, size_t len, mode_t mode,
+		    struct view_attr *ret, struct err *e)
+{
+	auto_free char *text = text_of(name, len);
+	char other[NAME_BYTES];
+	struct where where;
+	enum target at;
+	int rc;
+
+	if (!text)
+		return err_nomem(e);
+	rc = write_target(m, dir, text, &where, &at, ret, e);
+	if (rc < 0)
+		return rc;
+	if (at == AT_SLOT)
+		return mkdir_in_slot(m, dir, text, mode, ret, e);
+	if (at != AT_NOTHING)
+		rc = err_set(e, -EEXIST, "'%s' is there", text);
+	else if (new_wanted(m, &where, text, true, other))
+		rc = mkdir_tree(m, &where, dir, text, other, ret, e);
+	else
+		rc = real_w_mkdir(m, &where, text, mode, ret, e);
+	free(where.path);
+	return rc;
+}
+
+int write_dir_again(struct mirror *m, uint64_t *dir, uint64_t *ret_again, struct err *e)
+{
+	struct walk_name at;
+	struct view_attr a;
+	int rc;
+
+	*ret_again = 0;
+	if (number_of(*dir) || !walk_gone_id(m, *dir, true, &a, &at) || !a.is_dir)
+		return 0;
+	rc = make_dir(m, at.dir, at.name, strlen(at.name), 0777, &a, e);
+	if (rc == 0)
+		*dir = *ret_again = a.id;
+	return rc;
+}
+
+int write_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
+		struct view_attr *ret, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	uint64_t again;
+	int rc = write_dir_again(m, &dir, &again, e);
+
+	if (rc == 0)
+		rc = make_dir(m, dir, name, len, mode, ret, e);
+	if (again)
+		m->base.ops->forget(v, again, 1);
+	return rc;
+}
+
+/* ---- names that go ---- */
+
+/* remove_in_slot - a name in a slot's directory. */
+static int remove_in_slot(struct mirror *m, uint64_t dir, const char *name, bool is_dir,
+			  struct err *e)
+{
+	struct slot *s;
+	int rc = slot_use(m, number_of(dir), &s, e);
+
+	if (rc < 0)
+		return rc;
+	if (!s->rw)
+		rc = write_read_only(s, e);
+	else if (is_dir ? !s->view->write->rmdir : !s->view->write->unlink)
+		rc = err_set(e, -EPERM, "'%s' cannot be removed", name);
+	else
+		rc = (is_dir ? s->view->write->rmdir : s->view->write->unlink)(
+			s->view, inner_of(dir), name, strlen(name), e);
+	slot_release(m, s, 0);
+	walk_touch(m, false);
+	return rc;
+}
+
+/* remove_real - what waits to be put into a dataset goes with it. */
+static int remove_real(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
+		       struct err *e)
+{
+	auto_free char *path = mirror_join(dir->path, name);
+
+	if (!path)
+		return err_nomem(e);
+	(void)slots_leave(m, path, NULL); /* else a state directory stays behind */
+	return real_w_remove(m, dir, name, is_dir, e);
+}
+
+/* remove_gone - of a name that is not there: it may have gone with its dataset. */
+static int remove_gone(struct mirror *m, const struct where *dir, const char *name, bool is_dir,
+		       struct err *e)
+{
+	struct view_attr a;
+
+	if (walk_gone(m, dir, name, false, &a) < 0 || a.is_dir != is_dir)
+		return err_set(e, -ENOENT, "no '%s'", name);
+	(void)walk_gone(m, dir, name, true, &a);
+	walk_touch(m, false);
+	return 0;
+}
+
+static int remove_name(struct mirror *m, uint64_t dir, const char *name, size_t len,
+		       bool is_dir, struct err *e)
+{
+	auto_free char *text = text_of(name, len);
+	struct view_attr a;
+	struct where where;
+	enum target at;
+	int rc;
+
+	if (!text)
+		return err_nomem(e);
+	rc = write_target(m, dir, text, &where, &at, &a, e);
+	if (rc < 0)
+		return rc;
+	if (at == AT_SLOT)
+		return remove_in_slot(m, dir, text, is_dir, e);
+	if (at == AT_REAL)
+		rc = remove_real(m, &where, text, is_dir, e);
+	else if (at == AT_NOTHING)
+		rc = remove_gone(m, &where, text, is_dir, e);
+	else if (a.is_dir != is_dir)
+		rc = is_dir ? err_set(e, -ENOTDIR, "'%s' is no directory", text)
+			    : err_set(e, -EISDIR, "'%s' is a directory", text);
+	else
+		rc = is_dir ? write_remove_file(m, number_of(a.id), e)
+			    : write_remove_store(m, number_of(a.id), e);
+	if (rc == 0 && at != AT_NOTHING)
+		walk_removed(m, &where, text);
+	free(where.path);
+	return rc;
+}
+
+int write_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
+{
+	return remove_name(mirror_of(v), dir, name, len, false, e);
+}
+
+int write_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
+{
+	return remove_name(mirror_of(v), dir, name, len, true, e);
+}
+
+/* ---- renaming ---- */
+
+/* rename_over - a real file over a counterpart: its content is the dataset's, and it goes. */
+static int rename_over(struct mirror *m, const struct where *dir, const char *name,
+		       const struct where *to_dir, const char *to, const struct view_attr *a,
+		       struct err *e)
+{
+	auto_free char *path = mirror_join(dir->path, name);
+	const char *last;
+	uint32_t number = write_slot_named(m, to_dir, to);
+	int at, rc;
+
+	if (!path)
+		return err_nomem(e);
+	if (!number || (a && number_of(a->id) != number && a->is_dir)) {
+		if (number)
+			slot_forget(m, number, 1);
+		return err_set(e, -EXDEV, "'%s' is a dataset of another kind", to);
+	}
+	at = real_open_at(m, path, &last, e);
+	rc = at < 0 ? at : 0;
+	if (rc == 0) {
+		auto_fd int fd =
+			openat(at, last, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+		struct stat st;
+
+		if (fd < 0 || fstat(fd, &st) < 0)
+			rc = err_sys(e, errno, "'%s'", path);
+		else if (!S_ISREG(st.st_mode))
+			rc = err_set(e, -ENOTDIR, "'%s' is no file", path);
+		else
+			rc = become_feed(m, number, fd, e);
+		if (rc == 0 && unlinkat(at, last, 0) < 0)
+			rc = err_sys(e, errno, "'%s'", path);
+		(void)close(at);
+	}
+	slot_forget(m, number, 1);
+	return rc;
+}
+
+/* rename_real - one real name to another; the file may be a dataset from then on. */
+static int rename_real(struct mirror *m, const struct where *dir, const char *name,
+		       const struct where *to_dir, const char *to, unsigned flags, bool fresh,
+		       struct err *e)
+{
+	auto_free char *path = mirror_join(to_dir->path, to);
+	char other[NAME_BYTES];
+	uint32_t others = 0;
+	struct stat st;
+	bool was;
+	uint64_t id;
+	int rc;
+
+	fresh = fresh && new_wanted(m, to_dir, to, false, other);
+	rc = real_w_rename(m, dir, name, to_dir, to, flags, e);
+	if (rc < 0 || !fresh || !path || real_stat(m, path, &st, NULL) < 0 ||
+	    !S_ISREG(st.st_mode))
+		return rc;
+	id = real_known_id(m, path);
+	if (id != UNKNOWN_ID) {
+		real_set_fresh(m, id, true);
+		real_writer(m, id, 1, &was, &others);
+		real_writer(m, id, -1, &was, &(uint32_t){0});
+	}
+	/* who still writes to it says with his close that it is whole */
+	return others > 0 ? 0 : become_dataset(m, to_dir, to, e);
+}
+
+static int rename_in_slot(struct mirror *m, uint64_t dir, const char *name, uint64_t to_dir,
+			  const char *to, unsigned flags, struct err *e)
+{
+	struct slot *s;
+	int rc = slot_use(m, number_of(dir), &s, e);
+
+	if (rc < 0)
+		return rc;
+	rc = s->rw ? s->view->write->rename(s->view, inner_of(dir), name, strlen(name),
+					    inner_of(to_dir), to, strlen(to), flags, e)
+		   : write_read_only(s, e);
+	slot_release(m, s, 0);
+	return rc;
+}
+
+/* leave_both - what was written to datasets under either name, or below it, goes into them first:
+ * state directories lie beside them. */
+static int leave_both(struct mirror *m, const struct where *dir, const char *name,
+		      const struct where *to_dir, const char *to, struct err *e)
+{
+	auto_free char *from = mirror_join(dir->path, name);
+	auto_free char *over = mirror_join(to_dir->path, to);
+
+	if (!from || !over)
+		return err_nomem(e);
+	(void)slots_leave(m, over, NULL); /* it is replaced, whoever has it open */
+	return slots_leave(m, from, e);
+}
+
+static int rename_from_real(struct mirror *m, const struct where *dir, const char *name,
+			    uint64_t to_dir, const char *to, unsigned flags, struct err *e)
+{
+	struct view_attr a = {0};
+	struct where to_where;
+	enum target at;
+	int rc = write_target(m, to_dir, to, &to_where, &at, &a, e);
+
+	if (rc == 0 && at != AT_SLOT) {
+		rc = leave_both(m, dir, name, &to_where, to, e);
+		if (rc < 0)
+			free(to_where.path);
+	}
+	if (rc < 0)
+		return rc;
+	if (at == AT_SLOT)
+		return err_set(e, -EXDEV, "'%s': from a directory into a dataset", name);
+	if (at == AT_COUNTERPART && (flags & RENAME_NOREPLACE))
+		rc = err_set(e, -EEXIST, "'%s' is there", to);
+	else if (at == AT_COUNTERPART)
+		rc = rename_over(m, dir, name, &to_where, to, &a, e);
+	else
+		rc = rename_real(m, dir, name, &to_where, to, flags, at == AT_NOTHING, e);
+	free(to_where.path);
+	return rc;
+}
+
+/* rename_counterpart - to a name that nothing has, and that the dataset can be shown under; else
+ * programs copy. */
+static int rename_counterpart(struct mirror *m, const struct where *dir, uint32_t number,
+			      uint64_t to_dir, const char *to, unsigned flags, struct err *e)
+{
+	struct view_attr a;
+	struct where to_where;
+	enum target at;
+	int rc = write_target(m, to_dir, to, &to_where, &at, &a, e);
+
+	if (rc < 0)
+		return rc;
+	if (at != AT_SLOT && at != AT_NOTHING && (flags & RENAME_NOREPLACE))
+		rc = err_set(e, -EEXIST, "'%s' is there", to);
+	else if (at != AT_NOTHING || (flags & ~(unsigned)RENAME_NOREPLACE))
+		rc = err_set(e, -EXDEV, "'%s': a dataset over another", to);
+	else
+		rc = write_rename_whole(m, number, dir, &to_where, to, e);
+	free(to_where.path);
+	return rc;
+}
+
+int write_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
+		 const char *to_name, size_t to_len, unsigned flags, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	auto_free char *text = text_of(name, len), *to = text_of(to_name, to_len);
+	struct view_attr a;
+	struct where where;
+	enum target at;
+	int rc;
+
+	if (!text || !to)
+		return err_nomem(e);
+	if (number_of(dir) && number_of(dir) == number_of(to_dir))
+		return rename_in_slot(m, dir, text, to_dir, to, flags, e);
+	rc = write_target(m, dir, text, &where, &at, &a, e);
+	if (rc < 0)
+		return rc;
+	if (at == AT_REAL)
+		rc = rename_from_real(m, &where, text, to_dir, to, flags, e);
+	else if (at == AT_NOTHING)
+		rc = err_set(e, -ENOENT, "no '%s'", text);
+	else if (at == AT_SLOT)
+		rc = err_set(e, -EXDEV, "'%s': from a dataset to elsewhere", text);
+	else
+		rc = rename_counterpart(m, &where, number_of(a.id), to_dir, to, flags, e);
+	free(where.path);
+	return rc;
+}
+
+int write_symlink(struct view *v, uint64_t dir, const char *name, size_t len, const char *text,
+		  struct view_attr *ret, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	auto_free char *own = text_of(name, len);
+	struct where where;
+	enum target at;
+	int rc;
+
+	if (!own)
+		return err_nomem(e);
+	rc = write_target(m, dir, own, &where, &at, ret, e);
+	if (rc < 0)
+		return rc;
+	if (at == AT_SLOT)
+		return err_set(e, -EPERM, "'%s': no links in datasets", own);
+	rc = at == AT_NOTHING ? real_w_symlink(m, &where, own, text, ret, e)
+			      : err_set(e, -EEXIST, "'%s' is there", own);
+	free(where.path);
+	return rc;
+}
+
+int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
+	       struct view_attr *ret, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	auto_free char *text = text_of(name, len);
+	struct where where;
+	enum target at;
+	struct slot *s;
+	int rc;
+
+	if (!text)
+		return err_nomem(e);
+	if (number_of(id) != number_of(dir))
+		return err_set(e, -EXDEV, "a link between datasets");
+	if (!number_of(id)) {
+		rc = write_target(m, dir, text, &where, &at, ret, e);
+		if (rc < 0)
+			return rc;
+		rc = at == AT_NOTHING ? real_w_link(m, id, &where, text, ret, e)
+				      : err_set(e, -EEXIST, "'%s' is there", text);
+		free(where.path);
+		return rc;
+	}
+	rc = slot_use(m, number_of(id), &s, e);
+	if (rc < 0)
+		return rc;
+	rc = s->rw && s->view->write->link
+		     ? s->view->write->link(s->view, inner_of(id), inner_of(dir), text, len,
+					    ret, e)
+		     : err_set(e, -EPERM, "no links in '%s'", s->name);
+	if (rc == 0)
+		mirror_show(s, ret);
+	slot_release(m, s, rc == 0);
+	return rc;
+}

@@ -1,0 +1,640 @@
+/* passthrough.c - what is in the mirrored directory, as it is.
+ *
+ * Nothing is kept open. Every request opens its path anew, without ever leaving the base, and
+ * then asks whether the inode is still the one that the id stands for: ESTALE makes the kernel
+ * look the path up again. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#include "base/os/open_beneath.h"
+#include "fusefs/mirror/mirror_int.h"
+#include "translate/chunkio/provenance.h"
+
+static int open_real(const struct mirror *m, const char *path, int flags, struct err *e)
+{
+	int fd = beneath_open(m->fd, path, flags | O_NOFOLLOW);
+
+	/* a link or a file where a directory was, or a name that no file can have */
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EXDEV ||
+	    fd == -ENAMETOOLONG)
+		return err_set(e, -ENOENT, "'%s': no such file or directory", path);
+	return fd < 0 ? err_sys(e, -fd, "'%s'", path) : fd;
+}
+
+int real_stat(const struct mirror *m, const char *path, struct stat *ret, struct err *e)
+{
+	auto_fd int fd = open_real(m, path, O_PATH, e);
+
+	if (fd < 0)
+		return fd;
+	return fstat(fd, ret) < 0 ? err_sys(e, errno, "'%s'", path) : 0;
+}
+
+bool real_is_mountpoint(const struct mirror *m, dev_t dev, ino_t ino, const char *name)
+{
+	return m->mount_name && dev == m->mount_dev && ino == m->mount_ino &&
+	       strcmp(name, m->mount_name) == 0;
+}
+
+int real_probe(const struct mirror *m, const struct where *dir, const char *name,
+	       char **ret_path, struct stat *ret, struct err *e)
+{
+	auto_free char *path = NULL;
+	int rc;
+
+	if (real_is_mountpoint(m, dir->dev, dir->ino, name))
+		return err_set(e, -ENOENT, "'%s': the mountpoint", name);
+	if (mirror_hidden(name))
+		return err_set(e, -ENOENT, "'%s': a state directory", name);
+	path = mirror_join(dir->path, name);
+	if (!path)
+		return err_nomem(e);
+	if (strlen(path) >= PATH_MAX)
+		return err_set(e, -ENAMETOOLONG, "'%s': too long a path", name);
+	rc = real_stat(m, path, ret, e);
+	if (rc == 0)
+		*ret_path = steal(&path);
+	return rc;
+}
+
+void real_attr(const struct stat *st, struct view_attr *ret)
+{
+	bool reg = S_ISREG(st->st_mode);
+
+	*ret = (struct view_attr){
+		.size = reg || S_ISLNK(st->st_mode) ? (uint64_t)st->st_size : 0,
+		/* 1 of directories: counterparts add to what they hold */
+		.nlink = reg ? (uint32_t)st->st_nlink : 1,
+		.nameless = reg && st->st_nlink == 0,
+		.is_dir = S_ISDIR(st->st_mode),
+		.is_link = S_ISLNK(st->st_mode),
+		.fleeting = true,
+		.cached = true,
+		.own = true,
+		.mode = st->st_mode & 0777,
+		.uid = st->st_uid,
+		.gid = st->st_gid,
+		.mtime = st->st_mtim,
+		.ctime = st->st_ctim,
+	};
+	if (reg || ret->is_dir || ret->is_link)
+		return;
+	/* a pipe, a socket, a device: shown, but an empty file would be read as such */
+	ret->mode = 0;
+	ret->size = 1;
+	ret->unsure = true;
+}
+
+/* Nodes. */
+
+static struct node *node_of_id(const struct mirror *m, uint64_t id)
+{
+	for (struct link *l = map_first(&m->nodes_by_id, id); l; l = map_next(l)) {
+		struct node *n = CONTAINER_OF(l, struct node, by_id);
+
+		if (n->id == id)
+			return n;
+	}
+	return NULL;
+}
+
+static struct node *node_of_path(const struct mirror *m, const char *path, uint64_t hash)
+{
+	for (struct link *l = map_first(&m->nodes_by_path, hash); l; l = map_next(l)) {
+		struct node *n = CONTAINER_OF(l, struct node, by_path);
+
+		if (strcmp(n->path, path) == 0)
+			return n;
+	}
+	return NULL;
+}
+
+static bool is_of(const struct node *n, const struct stat *st)
+{
+	return n->dev == st->st_dev && n->ino == st->st_ino &&
+	       n->type == (st->st_mode & S_IFMT);
+}
+
+static void unlist(struct mirror *m, struct node *n)
+{
+	if (n->listed)
+		map_remove(&m->nodes_by_path, &n->by_path);
+	n->listed = false;
+}
+
+static void node_free(struct mirror *m, struct node *n)
+{
+	unlist(m, n);
+	map_remove(&m->nodes_by_id, &n->by_id);
+	if (n->fd >= 0)
+		(void)close(n->fd);
+	free(n->path);
+	free(n);
+}
+
+/* node_new - path is taken on success. */
+static struct node *node_new(struct mirror *m, char *path, uint64_t hash, uint64_t id,
+			     const struct stat *st)
+{
+	struct node *n = alloc_array(1, sizeof(*n));
+
+	if (!n)
+		return NULL;
+	*n = (struct node){
+		.id = id,
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.type = st->st_mode & S_IFMT,
+		.fd = -1,
+	};
+	if (map_add(&m->nodes_by_id, &n->by_id, id) < 0) {
+		free(n);
+		return NULL;
+	}
+	if (map_add(&m->nodes_by_path, &n->by_path, hash) < 0) {
+		map_remove(&m->nodes_by_id, &n->by_id);
+		free(n);
+		return NULL;
+	}
+	n->listed = true;
+	n->path = path;
+	return n;
+}
+
+/* enter_locked - the node of path, which is st now. path is taken on success. */
+static struct node *enter_locked(struct mirror *m, char *path, const struct stat *st)
+{
+	uint64_t hash = mirror_hash(m, path, strlen(path));
+	struct node *n = node_of_path(m, path, hash);
+
+	if (n && is_of(n, st)) {
+		free(path);
+		return n;
+	}
+	if (n)
+		unlist(m, n); /* the kernel may still know it: it is stale */
+	if (m->next_id >= UNKNOWN_ID)
+		return NULL;
+	n = node_new(m, path, hash, m->next_id, st);
+	if (n)
+		m->next_id++;
+	return n;
+}
+
+int real_root(struct mirror *m, const struct stat *st, struct err *e)
+{
+	char *path = strdup("");
+	struct node *n = path ? node_new(m, path, mirror_hash(m, "", 0), VIEW_ROOT, st) : NULL;
+
+	if (!n) {
+		free(path);
+		return err_nomem(e);
+	}
+	n->known = 1; /* never forgotten */
+	m->next_id = VIEW_ROOT + 1;
+	return 0;
+}
+
+void real_free(struct mirror *m)
+{
+	for (size_t i = 0; i < m->nodes_by_id.n_heads; i++)
+		while (m->nodes_by_id.heads[i])
+			node_free(m, CONTAINER_OF(m->nodes_by_id.heads[i], struct node, by_id));
+	map_free(&m->nodes_by_id);
+	map_free(&m->nodes_by_path);
+}
+
+static int unknown(uint64_t id, struct err *e)
+{
+	return err_set(e, -ESTALE, "no file has the id %llu", (unsigned long long)id);
+}
+
+/* find - a copy of a node; its path is new, its links mean nothing. */
+static int find(struct mirror *m, uint64_t id, struct node *ret, struct err *e)
+{
+	struct node *n;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	if (!n || (!n->listed && id != VIEW_ROOT)) {
+		rc = unknown(id, e);
+	} else {
+		*ret = *n;
+		ret->path = strdup(n->path);
+		if (!ret->path)
+			rc = err_nomem(e);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+int real_where(struct mirror *m, uint64_t id, struct where *ret, struct err *e)
+{
+	struct node n;
+	int rc = find(m, id, &n, e);
+
+	if (rc)
+		return rc;
+	if (!S_ISDIR(n.type)) {
+		rc = err_set(e, -ENOTDIR, "'%s' is not a directory", n.path);
+		free(n.path);
+		return rc;
+	}
+	*ret = (struct where){
+		.path = n.path,
+		.id = id,
+		.dev = n.dev,
+		.ino = n.ino,
+		.in_dataset = n.in_dataset,
+	};
+	return 0;
+}
+
+int real_copy(struct mirror *m, uint64_t id, struct node *ret, struct err *e)
+{
+	return find(m, id, ret, e);
+}
+
+void real_writer(struct mirror *m, uint64_t id, int more, bool *ret_fresh, uint32_t *ret_others)
+{
+	struct node *n;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	if (n && more > 0)
+		n->writers++;
+	else if (n && n->writers > 0)
+		n->writers -= more < 0;
+	*ret_fresh = n && n->fresh;
+	*ret_others = n && n->writers > 0 ? n->writers - 1 : 0;
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+void real_opened(struct mirror *m, uint64_t id, int fd)
+{
+	struct node *n;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	if (n && n->opens++ == 0)
+		n->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* without it: known by its name only */
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+void real_closed(struct mirror *m, uint64_t id)
+{
+	struct node *n;
+	int fd = -1;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	if (n && n->opens > 0 && --n->opens == 0) {
+		fd = n->fd;
+		n->fd = -1;
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	if (fd >= 0)
+		(void)close(fd);
+}
+
+/* stat_opened - of a file that is open, and whose name may be gone. */
+static int stat_opened(struct mirror *m, uint64_t id, struct stat *ret)
+{
+	struct node *n;
+	int rc;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	rc = n && n->fd >= 0 && fstat(n->fd, ret) == 0 ? 0 : -ESTALE;
+	(void)pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+void real_set_fresh(struct mirror *m, uint64_t id, bool fresh)
+{
+	struct node *n;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	if (n)
+		n->fresh = fresh;
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+/* renamed - a node has another path, which is taken. Without memory it is stale: the kernel looks
+ * it up again. */
+static void renamed(struct mirror *m, struct node *n, char *path)
+{
+	unlist(m, n);
+	if (!path ||
+	    map_add(&m->nodes_by_path, &n->by_path, mirror_hash(m, path, strlen(path))) < 0) {
+		free(path);
+		return;
+	}
+	free(n->path);
+	n->path = path;
+	n->listed = true;
+}
+
+/* moved_below - what a directory holds moves with it: programs that work in it stay there. */
+static void moved_below(struct mirror *m, const char *from, const char *to)
+{
+	const size_t len = strlen(from);
+
+	for (size_t i = 0; i < m->nodes_by_id.n_heads; i++)
+		for (struct link *l = m->nodes_by_id.heads[i]; l; l = l->next) {
+			struct node *n = CONTAINER_OF(l, struct node, by_id);
+
+			if (n->listed && strncmp(n->path, from, len) == 0 &&
+			    n->path[len] == '/')
+				renamed(m, n, mirror_join(to, n->path + len + 1));
+		}
+}
+
+void real_moved(struct mirror *m, const char *from, const char *to)
+{
+	struct node *n, *other;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_path(m, from, mirror_hash(m, from, strlen(from)));
+	other = node_of_path(m, to, mirror_hash(m, to, strlen(to)));
+	if (other)
+		unlist(m, other);
+	if (n)
+		renamed(m, n, strdup(to));
+	if (!n || S_ISDIR(n->type))
+		moved_below(m, from, to);
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+uint64_t real_known_id(struct mirror *m, const char *path)
+{
+	uint64_t hash = mirror_hash(m, path, strlen(path)), id;
+	struct node *n;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_path(m, path, hash);
+	id = n ? n->id : UNKNOWN_ID;
+	(void)pthread_mutex_unlock(&m->lock);
+	return id;
+}
+
+int real_enter(struct mirror *m, const struct where *dir, char *path, const struct stat *st,
+	       struct view_attr *ret, struct err *e)
+{
+	/* asked at every look-up: a directory may become a Zarr tree */
+	bool in_dataset =
+		S_ISDIR(st->st_mode) && (dir->in_dataset || mirror_has(m, path, NAME_PLAIN));
+	struct node *n;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = enter_locked(m, path, st);
+	if (n) {
+		n->in_dataset = in_dataset;
+		n->known++;
+		real_attr(st, ret);
+		ret->id = n->id;
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	if (n)
+		return 0;
+	free(path);
+	return err_nomem(e);
+}
+
+void real_forget(struct mirror *m, uint64_t id, uint64_t count)
+{
+	struct node *n;
+
+	(void)pthread_mutex_lock(&m->lock);
+	n = node_of_id(m, id);
+	if (n && id != VIEW_ROOT) {
+		n->known -= u64_min(n->known, count);
+		if (!n->known)
+			node_free(m, n);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+/* Requests. */
+
+/* check - whether st is of the node. */
+static int check(const struct node *n, const struct stat *st, struct err *e)
+{
+	if (is_of(n, st))
+		return 0;
+	return err_set(e, -ESTALE, "'%s' is another file now", n->path);
+}
+
+/* gone - what a node that is no longer there is to the kernel. */
+static int gone(int rc)
+{
+	return rc == -ENOENT ? -ESTALE : rc;
+}
+
+int real_getattr(struct mirror *m, uint64_t id, struct view_attr *ret, struct err *e)
+{
+	struct node n;
+	struct stat st;
+	int rc = find(m, id, &n, e);
+
+	if (!rc) {
+		rc = gone(real_stat(m, n.path, &st, e));
+		if (!rc)
+			rc = check(&n, &st, e);
+		free(n.path);
+	}
+	if (rc == -ESTALE)
+		rc = stat_opened(m, id, &st);
+	if (!rc) {
+		real_attr(&st, ret);
+		ret->id = id;
+	}
+	return rc;
+}
+
+/* read_up_to - fewer than len bytes only at the end of the file. */
+static int read_up_to(int fd, uint8_t *out, size_t len, uint64_t off, size_t *ret)
+{
+	size_t have = 0;
+
+	while (have < len) {
+		ssize_t n = pread(fd, out + have, len - have, (off_t)(off + have));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		have += (size_t)n;
+	}
+	*ret = have;
+	return 0;
+}
+
+static int read_node(struct mirror *m, const struct node *n, uint64_t off, size_t len,
+		     uint8_t *room, size_t *ret, struct err *e)
+{
+	struct stat st;
+	int rc;
+
+	if (!S_ISREG(n->type))
+		return err_set(e, S_ISDIR(n->type) ? -EISDIR : -EIO,
+			       "'%s' is not a regular file", n->path);
+	auto_fd int fd = open_real(m, n->path, O_RDONLY, e);
+
+	if (fd < 0)
+		return gone(fd);
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "'%s'", n->path);
+	rc = check(n, &st, e);
+	if (rc)
+		return rc;
+	rc = off > INT64_MAX - len ? -EINVAL : read_up_to(fd, room, len, off, ret);
+	return rc ? err_sys(e, -rc, "'%s'", n->path) : 0;
+}
+
+int real_read(struct mirror *m, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+	      struct span *ret, struct err *e)
+{
+	struct node n;
+	size_t got = 0;
+	int rc = find(m, id, &n, e);
+
+	if (rc)
+		return rc;
+	rc = read_node(m, &n, off, len, room, &got, e);
+	if (!rc)
+		*ret = (struct span){.mem = room, .fd = -1, .len = got};
+	free(n.path);
+	return rc;
+}
+
+int real_readlink(struct mirror *m, uint64_t id, struct buf *out, struct err *e)
+{
+	char text[PATH_MAX];
+	ssize_t len = -1;
+	struct node n;
+	int rc = find(m, id, &n, e), fd;
+
+	if (rc)
+		return rc;
+	fd = S_ISLNK(n.type) ? open_real(m, n.path, O_PATH, e)
+			     : err_set(e, -EINVAL, "'%s' is not a link", n.path);
+	if (fd >= 0) {
+		len = readlinkat(fd, "", text, sizeof(text)); /* of the link that is open */
+		rc = len < 0 ? err_sys(e, errno, "'%s'", n.path) : 0;
+		(void)close(fd);
+	} else {
+		rc = gone(fd);
+	}
+	if (!rc && (size_t)len == sizeof(text))
+		rc = err_set(e, -ERANGE, "'%s': a link of %zu bytes or more", n.path,
+			     sizeof(text));
+	if (!rc)
+		buf_put(out, text, (size_t)len);
+	free(n.path);
+	return !rc && !buf_ok(out) ? err_nomem(e) : rc;
+}
+
+/* Extended attributes. */
+
+#define XATTR_MAX_BYTES ((size_t)65536) /* the kernel's own limit: of a value, of the list */
+
+/* xattr_path - leads to the very entry that fd, which may be O_PATH, is: not to its name. */
+static void xattr_path(int fd, char ret[32])
+{
+	(void)snprintf(ret, 32, "/proc/self/fd/%d", fd); /* fits */
+}
+
+/* open_node - the entry of an id: what is open under it, else what its path leads to. */
+static int open_node(struct mirror *m, uint64_t id, struct err *e)
+{
+	const struct node *known;
+	struct node n;
+	struct stat st;
+	int rc, fd = -1;
+
+	(void)pthread_mutex_lock(&m->lock);
+	known = node_of_id(m, id);
+	if (known && known->fd >= 0)
+		fd = fcntl(known->fd, F_DUPFD_CLOEXEC, 3);
+	(void)pthread_mutex_unlock(&m->lock);
+	if (fd >= 0)
+		return fd;
+	rc = find(m, id, &n, e);
+	if (rc)
+		return rc;
+	fd = gone(open_real(m, n.path, O_PATH, e));
+	if (fd >= 0) {
+		rc = fstat(fd, &st) < 0 ? err_sys(e, errno, "'%s'", n.path) : check(&n, &st, e);
+		if (rc) {
+			(void)close(fd);
+			fd = rc;
+		}
+	}
+	free(n.path);
+	return fd;
+}
+
+/* put_names - of a list those that are shown. */
+static void put_names(const char *list, size_t len, struct buf *out)
+{
+	for (const char *p = list; p < list + len; p += strlen(p) + 1)
+		if (strncmp(p, "user.", 5) == 0 &&
+		    strncmp(p, TOLD_PREFIX, sizeof(TOLD_PREFIX) - 1) != 0)
+			buf_put(out, p, strlen(p) + 1);
+}
+
+int real_xattr(struct mirror *m, uint64_t id, const char *name, struct buf *out, struct err *e)
+{
+	auto_free char *room = NULL;
+	char path[32];
+	ssize_t n;
+
+	if (name && strncmp(name, TOLD_PREFIX, sizeof(TOLD_PREFIX) - 1) == 0)
+		return err_set(e, -ENODATA, "no attribute '%s'", name);
+	auto_fd int fd = open_node(m, id, e);
+
+	if (fd < 0)
+		return fd;
+	room = malloc(XATTR_MAX_BYTES + 1);
+	if (!room)
+		return err_nomem(e);
+	xattr_path(fd, path);
+	n = name ? getxattr(path, name, room, XATTR_MAX_BYTES)
+		 : listxattr(path, room, XATTR_MAX_BYTES);
+	if (n < 0 && errno == EOPNOTSUPP && !name)
+		return 0; /* a file system without any */
+	if (n < 0)
+		return err_sys(e, errno, "extended attributes");
+	room[n] = '\0';
+	if (name)
+		buf_put(out, room, (size_t)n);
+	else
+		put_names(room, (size_t)n, out);
+	return buf_ok(out) ? 0 : buf_full(out, e, -E2BIG, "too many extended attributes");
+}
+
+int real_setxattr(struct mirror *m, uint64_t id, const char *name, const uint8_t *value,
+		  size_t len, int flags, struct err *e)
+{
+	char path[32];
+
+	if (strncmp(name, TOLD_PREFIX, sizeof(TOLD_PREFIX) - 1) == 0)
+		return err_set(e, -EPERM, "'%s': such names are the mount's own", name);
+	auto_fd int fd = open_node(m, id, e);
+
+	if (fd < 0)
+		return fd;
+	xattr_path(fd, path);
+	if (value ? setxattr(path, name, value, len, flags) < 0 : removexattr(path, name) < 0)
+		return err_sys(e, errno, "'%s'", name);
+	return 0;
+}

@@ -1,0 +1,132 @@
+/* slot_open.c - a dataset of a mirrored directory is opened: to be written to where that is
+ * possible, else to be read. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/observe/log.h"
+#include "fusefs/mirror/slots_int.h"
+#include "fusefs/write/writable.h"
+
+/* The inode says it all about a directory: what lies in it is looked at when it is open. */
+bool slot_same(const struct slot *s, const struct stat *st)
+{
+	const struct stat *own = &s->st;
+
+	if (st->st_dev != own->st_dev || st->st_ino != own->st_ino ||
+	    (st->st_mode & S_IFMT) != (own->st_mode & S_IFMT))
+		return false;
+	return S_ISDIR(st->st_mode) || s->written ||
+	       (st->st_size == own->st_size && st->st_mtim.tv_sec == own->st_mtim.tv_sec &&
+		st->st_mtim.tv_nsec == own->st_mtim.tv_nsec);
+}
+
+int slot_stale(const char *path, struct err *e)
+{
+	return err_set(e, -ESTALE, "'%s' changed: open the path again", path);
+}
+
+/* open_source - without the lock; reads constants of the slot. */
+static int open_source(const struct mirror *m, const struct slot *s, struct source **ret,
+		       struct err *e)
+{
+	const struct fs_setup *setup = m->setup;
+	struct source_options opts;
+	auto_free char *path = mirror_join(setup->cfg->source, s->path);
+	int rc;
+
+	if (!path)
+		return err_nomem(e);
+	fs_source_options(setup->cfg, &opts);
+	rc = fs_rw_mend(setup, path, true, e);
+	if (rc == 0)
+		rc = source_open(setup->formats, setup->n_formats, path, &opts, ret, e);
+	if (rc) {
+		*ret = NULL;
+		return rc;
+	}
+	/* By its inode, whatever became of the path: nobody smuggles in another file. */
+	return slot_same(s, &(*ret)->ds.st) ? 0 : slot_stale(s->path, e);
+}
+
+bool closing_locked(struct mirror *m, const char *path)
+{
+	for (struct list_link *l = m->closing.next; l != &m->closing; l = l->next)
+		if (strcmp(CONTAINER_OF(l, struct closing, link)->path, path) == 0)
+			return true;
+	return false;
+}
+
+/* may_write - whether a slot's counterpart can be written to, as far as its kind tells. */
+static bool may_write(const struct mirror *m, const struct slot *s)
+{
+	return m->base.write &&
+	       (S_ISDIR(s->st.st_mode) ? s->kind == NAME_FILE : s->kind == NAME_TREE);
+}
+
+/* open_writable - without the lock. Returns 1 when it can only be read. */
+static int open_writable(struct mirror *m, const struct slot *s, const struct fs_want *want,
+			 struct opened *o, struct err *e)
+{
+	auto_free char *path = mirror_join(m->setup->cfg->source, s->path);
+	const struct source_ops *of;
+	struct closing *closing;
+	struct stat st;
+	int rc;
+
+	if (!path)
+		return err_nomem(e);
+	if (S_ISREG(s->st.st_mode)) {
+		rc = source_bidder(m->setup->formats, m->setup->n_formats, path, &of);
+		if (rc < 0)
+			return err_sys(e, -rc, "'%s'", s->path);
+		if (of != m->setup->hdf5)
+			return 1;
+	}
+	closing = malloc(sizeof(*closing) + strlen(s->path) + 1);
+	if (!closing)
+		return err_nomem(e);
+	memcpy(closing->path, s->path, strlen(s->path) + 1);
+	/* the one before it may have its lock still, while it is closed */
+	(void)pthread_mutex_lock(&m->lock);
+	while (closing_locked(m, s->path))
+		(void)pthread_cond_wait(&m->moved, &m->lock);
+	(void)pthread_mutex_unlock(&m->lock);
+	rc = fs_rw_open(m->setup, path, want, &o->view, e);
+	if (rc < 0)
+		free(closing);
+	if (rc == -EROFS || rc == -EACCES || rc == -EPERM || rc == -EBUSY) {
+		log_warn("%s: it can only be read here", e ? e->msg : s->path);
+		return 1;
+	}
+	if (rc < 0)
+		return rc;
+	o->closing = closing;
+	return stat(path, &st) == 0 && slot_same(s, &st) ? 0 : slot_stale(s->path, e);
+}
+
+int open_dataset(struct mirror *m, const struct slot *s, struct opened *o, struct err *e)
+{
+	const struct fs_setup *setup = m->setup;
+	const struct fs_want want = {
+		.nc = s->kind != NAME_TREE,
+		.name = s->name,
+		.id_limit = INNER_LIMIT,
+		.rules = setup->rules,
+		.shared = setup->shared,
+		.share = FS_MIRROR_SHARE,
+	};
+	int rc = may_write(m, s) && !o->source ? open_writable(m, s, &want, o, e) : 1;
+
+	if (rc <= 0)
+		return rc;
+	rc = 0;
+	if (!o->source)
+		rc = open_source(m, s, &o->source, e);
+	else if (source_poll(o->source, NULL) == -ESTALE)
+		rc = slot_stale(s->path, e);
+	if (!rc)
+		rc = setup->view_open(o->source, setup->cfg, &want, &o->view, e);
+	if (rc)
+		o->view = NULL;
+	return rc;
+}

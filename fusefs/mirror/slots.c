@@ -1,0 +1,769 @@
+/* slots.c - datasets: opened when they are used, closed when others need the room.
+ *
+ * A slot is CLOSED until somebody uses it; that request opens it, without the lock, and others
+ * that want it wait. No request holds one dataset while it waits for another, so that waiting for
+ * room ends. What goes wrong is remembered: of a damaged file for good (a changed file gets
+ * another slot), anything else for some seconds.
+ *
+ * A file that is opened again is the same while its inode, size and time are. Nothing outside of
+ * a Zarr tree tells that: as long as the kernel knows ids of it, only its view is closed, and
+ * the source, which knows what it looked at, is parked. */
+#include <errno.h>
+#include <string.h>
+
+#define LOG_COMPONENT LOG_SOURCE
+#include "base/observe/log.h"
+#include "fusefs/mirror/slots_int.h"
+
+enum {
+	POLL_MS = 1000,  /* between two looks at an open dataset */
+	RETRY_MS = 5000, /* until what may have been mended by then is opened again */
+	/* the same of what was no fault of the dataset; not none, as a file can ask for more
+	 * memory than a process may have, again and again */
+	ACCIDENT_MS = 100,
+	/* how long requests wait for a want of descriptors or memory to pass, from when it began:
+	 * to programs a name that gives an error is one that is absent, and absent chunks are
+	 * fill values */
+	PATIENCE_MS = 1000,
+};
+
+/* close_written - detach_locked listed those that are writable. Closed in any case; what could not
+ * be put into the dataset is kept in its state directory. */
+static int close_written(struct mirror *m, const struct opened *o, struct err *e)
+{
+	int rc = o->closing && !m->finished ? o->view->write->finish(o->view, o->last, e) : 0;
+
+	if (o->view)
+		o->view->ops->close(o->view);
+	source_close(o->source);
+	if (!o->closing)
+		return rc;
+	(void)pthread_mutex_lock(&m->lock);
+	list_remove(&o->closing->link);
+	(void)pthread_cond_broadcast(&m->moved);
+	(void)pthread_mutex_unlock(&m->lock);
+	free(o->closing);
+	return rc;
+}
+
+static void close_opened(struct mirror *m, const struct opened *o)
+{
+	struct err e = ERR_INIT;
+
+	if (close_written(m, o, &e) < 0)
+		log_error("%s", e.msg);
+}
+
+static struct slot *slot_of_path(const struct mirror *m, enum name_kind kind, const char *path)
+{
+	uint64_t hash = mirror_hash(m, path, strlen(path));
+
+	for (struct link *l = map_first(&m->slots_by_path, hash); l; l = map_next(l)) {
+		struct slot *s = CONTAINER_OF(l, struct slot, by_path);
+
+		if (s->kind == kind && strcmp(s->path, path) == 0)
+			return s;
+	}
+	return NULL;
+}
+
+static struct slot *slot_by_number(const struct mirror *m, uint32_t number)
+{
+	return number < m->n_slots ? m->slots[number] : NULL;
+}
+
+static bool is_parked(const struct slot *s)
+{
+	return s->state == SLOT_CLOSED && s->source;
+}
+
+static void take_out(struct slot **list, size_t *n, const struct slot *s)
+{
+	size_t i = 0;
+
+	while (list[i] != s)
+		i++;
+	list[i] = list[--*n];
+}
+
+/* detach_locked - take an open dataset from its slot, for close_opened. */
+static struct opened detach_locked(struct mirror *m, struct slot *s)
+{
+	struct opened o = {
+		.source = s->source, .view = s->view, .closing = s->rw, .last = s->stale};
+
+	take_out(m->open, &m->n_open, s);
+	if (s->rw)
+		list_add(&m->closing, &s->rw->link);
+	s->rw = NULL;
+	s->source = NULL;
+	s->view = NULL;
+	s->state = SLOT_CLOSED;
+	return o;
+}
+
+/* unpark_locked - take its source from a slot that is parked. */
+static struct source *unpark_locked(struct mirror *m, struct slot *s)
+{
+	struct source *source = s->source;
+
+	take_out(m->parked, &m->n_parked, s);
+	s->source = NULL;
+	return source;
+}
+
+static void slot_free(struct slot *s)
+{
+	free(s->path);
+	free(s->name);
+	free(s->error);
+	free(s);
+}
+
+/* tidy_locked - what a slot needs no longer: what it had open when it is stale, what was parked
+ * for a kernel that does not know it any more, and the slot itself when it is stale as well. */
+static struct opened tidy_locked(struct mirror *m, struct slot *s)
+{
+	struct opened o = {0};
+
+	if (s->users)
+		return o;
+	if (s->stale && s->state == SLOT_OPEN)
+		o = detach_locked(m, s);
+	else if (is_parked(s) && (s->stale || !s->known))
+		o.source = unpark_locked(m, s);
+	if (s->stale && !s->known) {
+		m->slots[s->number] = NULL;
+		slot_free(s);
+	}
+	return o;
+}
+
+static void mark_stale_locked(struct mirror *m, struct slot *s)
+{
+	if (s->stale)
+		return;
+	s->stale = true;
+	map_remove(&m->slots_by_path, &s->by_path);
+	log_debug("'%s' changed", s->path);
+}
+
+/* Numbers. */
+
+/* reclaim_locked - make the place of a slot empty that is neither used nor known to the kernel. */
+static bool reclaim_locked(struct mirror *m, struct slot *s)
+{
+	if (s->known || s->users || s->source || s->state == SLOT_OPENING)
+		return false;
+	mark_stale_locked(m, s);
+	m->slots[s->number] = NULL;
+	slot_free(s);
+	return true;
+}
+
+/* number_locked - one that was never given; when all were, one that nothing knows any more. */
+static int number_locked(struct mirror *m, uint32_t *ret, struct err *e)
+{
+	if (m->n_slots < SLOT_LIMIT) {
+		if (grow_array(&m->slots, &m->cap_slots, m->n_slots + 1, sizeof(*m->slots)) < 0)
+			return err_nomem(e);
+		m->slots[m->n_slots] = NULL;
+		*ret = (uint32_t)m->n_slots++;
+		return 0;
+	}
+	for (uint32_t i = 0; i < SLOT_LIMIT; i++) {
+		uint32_t number = (m->next_free + i) % SLOT_LIMIT;
+
+		if (number && (!m->slots[number] || reclaim_locked(m, m->slots[number]))) {
+			m->next_free = number + 1;
+			*ret = number;
+			return 0;
+		}
+	}
+	return err_set(e, -ERANGE,
+		       "%u datasets were opened in this mount: unmount and mount again",
+		       SLOT_LIMIT - 1);
+}
+
+static int slot_new_locked(struct mirror *m, enum name_kind kind, const char *path,
+			   const char *name, const struct stat *st, struct slot **ret,
+			   struct err *e)
+{
+	struct slot *s = alloc_array(1, sizeof(*s));
+	uint32_t number = 0;
+	int rc;
+
+	if (!s)
+		return err_nomem(e);
+	*s = (struct slot){.kind = kind, .st = *st, .path = strdup(path), .name = strdup(name)};
+	rc = s->path && s->name ? number_locked(m, &number, e) : err_nomem(e);
+	if (!rc &&
+	    map_add(&m->slots_by_path, &s->by_path, mirror_hash(m, path, strlen(path))) < 0)
+		rc = err_nomem(e); /* the number is not lost: its place is empty */
+	if (rc) {
+		slot_free(s);
+		return rc;
+	}
+	s->number = number;
+	m->slots[number] = s;
+	*ret = s;
+	return 0;
+}
+
+int slot_of(struct mirror *m, enum name_kind kind, const char *path, const char *name,
+	    const struct stat *st, uint32_t *ret, struct err *e)
+{
+	struct opened old = {0};
+	struct slot *s;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_of_path(m, kind, path);
+	if (s && !slot_same(s, st)) {
+		mark_stale_locked(m, s);
+		old = tidy_locked(m, s);
+		s = NULL;
+	}
+	if (!s)
+		rc = slot_new_locked(m, kind, path, name, st, &s, e);
+	if (!rc) {
+		s->known++;
+		*ret = s->number;
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	close_opened(m, &old);
+	return rc;
+}
+
+bool slot_is_at(struct mirror *m, enum name_kind kind, const char *path, const struct stat *st)
+{
+	const struct slot *s;
+	bool is;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_of_path(m, kind, path);
+	is = s && slot_same(s, st);
+	(void)pthread_mutex_unlock(&m->lock);
+	return is;
+}
+
+/* Opening. */
+
+/* oldest - of slots, the one without users that was not used for longest; NULL: none. */
+static struct slot *oldest(struct slot *const *list, size_t n)
+{
+	struct slot *found = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (list[i]->state != SLOT_OPENING && !list[i]->users &&
+		    (!found || list[i]->used < found->used))
+			found = list[i];
+	return found;
+}
+
+/* retire_locked - close a dataset, or what may be closed of a tree that the kernel knows. */
+static struct opened retire_locked(struct mirror *m, struct slot *s)
+{
+	struct opened o = detach_locked(m, s);
+	struct slot *parked;
+
+	if (!S_ISDIR(s->st.st_mode) || !s->known || o.closing)
+		return o;
+	s->source = o.source;
+	o.source = NULL;
+	if (m->n_parked == m->max_parked) {
+		parked = oldest(m->parked, m->n_parked);
+		if (!parked) { /* all have users that wait to be told so: as good as none */
+			mark_stale_locked(m, s);
+			o.source = s->source;
+			s->source = NULL;
+			return o;
+		}
+		mark_stale_locked(m, parked);
+		o.source = tidy_locked(m, parked).source;
+	}
+	m->parked[m->n_parked++] = s;
+	return o;
+}
+
+/* retire - the same, and close what it gave. Unlocks meanwhile; a source that was parked is
+ * nobody's until the view that reads it, with threads of its own, is closed. */
+static void retire(struct mirror *m, struct slot *s)
+{
+	bool was_rw = s->rw;
+	struct opened o = retire_locked(m, s);
+	bool parked = is_parked(s) || was_rw;
+
+	if (parked) {
+		s->users++;
+		s->state = SLOT_OPENING;
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	close_opened(m, &o);
+	(void)pthread_mutex_lock(&m->lock);
+	if (!parked)
+		return;
+	s->users--;
+	s->state = SLOT_CLOSED;
+	if (was_rw) /* opened again its ids mean others */
+		mark_stale_locked(m, s);
+	(void)pthread_cond_broadcast(&m->moved);
+	o = tidy_locked(m, s);
+	(void)pthread_mutex_unlock(&m->lock);
+	close_opened(m, &o);
+	(void)pthread_mutex_lock(&m->lock);
+}
+
+/* all_held - whether all that is open has open files. */
+static bool all_held(const struct mirror *m)
+{
+	for (size_t i = 0; i < m->n_open; i++)
+		if (m->open[i]->state == SLOT_OPENING || m->open[i]->handles == 0)
+			return false;
+	return true;
+}
+
+/* make_room_locked - until one more dataset may be opened. Unlocks while it closes another. */
+static void make_room_locked(struct mirror *m)
+{
+	while (m->n_open >= m->setup->cfg->open_datasets) {
+		struct slot *s = oldest(m->open, m->n_open);
+
+		if (s)
+			retire(m, s);
+		else if (!all_held(m) || grow_array(&m->open, &m->cap_open, m->n_open + 1,
+						    sizeof(*m->open)) < 0)
+			(void)pthread_cond_wait(&m->moved, &m->lock);
+		else
+			return; /* nobody would ever make room for a program with so many files */
+	}
+}
+
+/* remember_locked - why a slot could not be opened. */
+static void remember_locked(struct slot *s, const struct err *e)
+{
+	struct err *copy = s->error ? s->error : alloc_array(1, sizeof(*copy));
+
+	if (copy && strcmp(copy->msg, e->msg) != 0)
+		s->told = false;
+	if (copy)
+		*copy = *e;
+	s->error = copy; /* NULL when memory is short: tried again at once */
+	s->state = copy ? SLOT_FAILED : SLOT_CLOSED;
+	s->failed_ms = mirror_now_ms();
+}
+
+/* not_open_locked - the end of an attempt that failed. again: it was open before, and nobody can
+ * tell any more what was looked at then. */
+static int not_open_locked(struct mirror *m, struct slot *s, int rc, bool again,
+			   const struct err *why, struct err *e)
+{
+	(void)detach_locked(m, s);
+	if (rc == -ESTALE || again) {
+		mark_stale_locked(m, s);
+		return slot_stale(s->path, e);
+	}
+	remember_locked(s, why);
+	return rc;
+}
+
+/* list_closing - as detach_locked does. */
+static void list_closing(struct mirror *m, const struct opened *o)
+{
+	if (!o->closing)
+		return;
+	(void)pthread_mutex_lock(&m->lock);
+	list_add(&m->closing, &o->closing->link);
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+/* is_accident - EAGAIN: another program has it open for writing. */
+static bool is_accident(int code)
+{
+	return err_accident(code) && code != -EAGAIN;
+}
+
+/* note_short_locked - since when this machine has been short of something, as far as attempts to
+ * open show it. */
+static void note_short_locked(struct mirror *m, bool is_short)
+{
+	int64_t now = mirror_now_ms();
+
+	if (is_short && now - m->short_last_ms > 10 * PATIENCE_MS)
+		m->short_ms = now;
+	m->short_last_ms = is_short ? now : -10 * PATIENCE_MS;
+}
+
+/* open_locked - a CLOSED or FAILED slot; unlocks meanwhile. The caller is one of its users. */
+static int open_locked(struct mirror *m, struct slot *s, struct err *e)
+{
+	struct opened o = {.source = is_parked(s) ? unpark_locked(m, s) : NULL};
+	bool again = o.source != NULL;
+	struct err why = ERR_INIT;
+	int rc;
+
+	s->state = SLOT_OPENING;
+	make_room_locked(m);
+	m->open[m->n_open++] = s;
+	(void)pthread_mutex_unlock(&m->lock);
+	rc = open_dataset(m, s, &o, &why);
+	if (rc) {
+		list_closing(m, &o);
+		close_opened(m, &o);
+	}
+	(void)pthread_mutex_lock(&m->lock);
+	note_short_locked(m, is_accident(rc));
+	if (rc) {
+		rc = not_open_locked(m, s, rc, again, &why, e);
+	} else {
+		s->source = o.source;
+		s->view = o.view;
+		s->rw = o.closing;
+		s->written |= o.closing != NULL;
+		s->polled_ms = mirror_now_ms();
+		s->state = SLOT_OPEN;
+	}
+	(void)pthread_cond_broadcast(&m->moved);
+	return rc;
+}
+
+/* is_due_locked - whether a slot that FAILED is to be tried again. */
+static bool is_due_locked(const struct slot *s)
+{
+	int code = s->error->code;
+	bool for_good = S_ISREG(s->st.st_mode) &&
+			(code == -EBADMSG || code == -EOPNOTSUPP || code == -ERANGE);
+
+	return !for_good &&
+	       mirror_now_ms() - s->failed_ms >= (is_accident(code) ? ACCIDENT_MS : RETRY_MS);
+}
+
+/* pause_locked - until something moves, but no more than a little. */
+static void pause_locked(struct mirror *m)
+{
+	struct timespec until;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail with this clock */
+	until.tv_nsec += ACCIDENT_MS * 1000000L;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	(void)pthread_cond_timedwait(&m->moved, &m->lock, &until);
+}
+
+/* may_pass_locked - waits a little where that may help a slot that FAILED; false: it would not. */
+static bool may_pass_locked(struct mirror *m, const struct slot *s)
+{
+	if (!is_accident(s->error->code) || mirror_now_ms() - m->short_ms >= PATIENCE_MS)
+		return false;
+	pause_locked(m);
+	return true;
+}
+
+/* failed_locked - the remembered reason; its text is for the first who asks, so that it is in the
+ * log once. */
+static int failed_locked(struct slot *s, struct err *e)
+{
+	int code = s->error->code;
+
+	if (e)
+		*e = (struct err){.code = code};
+	if (e && !s->told)
+		*e = *s->error;
+	s->told = true;
+	return code;
+}
+
+/* await_locked - until the slot is open. The caller is one of its users. */
+static int await_locked(struct mirror *m, struct slot *s, struct err *e)
+{
+	for (;;) {
+		int rc;
+
+		if (s->stale)
+			return slot_stale(s->path, e);
+		switch (s->state) {
+		case SLOT_OPEN:
+			return 0;
+		case SLOT_OPENING:
+			(void)pthread_cond_wait(&m->moved, &m->lock);
+			break;
+		case SLOT_FAILED:
+			if (is_due_locked(s))
+				(void)open_locked(m, s, e);
+			else if (!may_pass_locked(m, s))
+				return failed_locked(s, e);
+			break;
+		case SLOT_CLOSED:
+			rc = open_locked(m, s, e);
+			if (rc && s->state == SLOT_CLOSED)
+				return rc == -ESTALE ? rc : err_nomem(e);
+			break;
+		}
+	}
+}
+
+/* poll_due_locked - whether this request is the one that looks for changes. */
+static bool poll_due_locked(struct slot *s)
+{
+	int64_t now = mirror_now_ms();
+
+	if (now - s->polled_ms < POLL_MS)
+		return false;
+	s->polled_ms = now;
+	return true;
+}
+
+static int make_stale(struct mirror *m, struct slot *s, struct err *e)
+{
+	(void)pthread_mutex_lock(&m->lock);
+	mark_stale_locked(m, s);
+	(void)pthread_mutex_unlock(&m->lock);
+	return slot_stale(s->path, e);
+}
+
+int slot_use(struct mirror *m, uint32_t number, struct slot **ret, struct err *e)
+{
+	bool poll_it = false;
+	struct slot *s;
+	int rc;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_by_number(m, number);
+	if (!s) {
+		(void)pthread_mutex_unlock(&m->lock);
+		return err_set(e, -ESTALE, "no dataset has the number %u", number);
+	}
+	s->users++;
+	rc = await_locked(m, s, e);
+	if (!rc) {
+		s->used = ++m->clock;
+		poll_it = poll_due_locked(s);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	/* what cannot be looked at is not known to have changed */
+	if (poll_it && s->source && source_poll(s->source, NULL) == -ESTALE)
+		rc = make_stale(m, s, e);
+	if (rc)
+		slot_release(m, s, 0);
+	else
+		*ret = s;
+	return rc;
+}
+
+void slot_release(struct mirror *m, struct slot *s, uint64_t known)
+{
+	struct opened o;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s->known += known;
+	if (--s->users == 0)
+		(void)pthread_cond_broadcast(&m->moved);
+	o = tidy_locked(m, s);
+	(void)pthread_mutex_unlock(&m->lock);
+	close_opened(m, &o);
+}
+
+int slot_explain(struct mirror *m, struct slot *s, int rc, struct err *e)
+{
+	if (s->rw)
+		return rc; /* it knows which of its ids are old */
+	if (rc == -ESTALE || source_check(s->source, NULL) == -ESTALE)
+		return make_stale(m, s, e);
+	/* such a text is logged once, and for each dataset; also of a file that is shown */
+	if (e && e->code == -EOPNOTSUPP)
+		(void)err_wrap(e, e->code, "'%s'", s->path);
+	return rc;
+}
+
+int slot_check(struct mirror *m, struct slot *s, struct err *e)
+{
+	int rc = s->rw ? 0 : source_check(s->source, e);
+
+	return rc == -ESTALE ? make_stale(m, s, e) : rc;
+}
+
+int slot_peek(struct mirror *m, uint32_t number, enum name_kind *ret_kind, char **ret_path,
+	      struct stat *ret_st, struct err *e)
+{
+	const struct slot *s;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_by_number(m, number);
+	if (!s || s->stale) {
+		rc = err_set(e, -ESTALE, "no dataset has the number %u", number);
+	} else {
+		*ret_kind = s->kind;
+		*ret_st = s->st;
+		*ret_path = strdup(s->path);
+		if (!*ret_path)
+			rc = err_nomem(e);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+int slot_outdated(struct mirror *m, uint32_t number, const struct stat *st, struct err *e)
+{
+	struct opened o = {0};
+	struct slot *s;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_by_number(m, number);
+	if (!s || s->stale || !st || !slot_same(s, st))
+		rc = err_set(e, -ESTALE, "dataset %u changed", number);
+	if (s && rc) {
+		mark_stale_locked(m, s);
+		o = tidy_locked(m, s);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	close_opened(m, &o);
+	return rc;
+}
+
+void slot_forget(struct mirror *m, uint32_t number, uint64_t count)
+{
+	struct opened o = {0};
+	struct slot *s;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_by_number(m, number);
+	if (s) {
+		s->known -= u64_min(s->known, count);
+		o = tidy_locked(m, s);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	close_opened(m, &o);
+}
+
+struct slot *slot_if_open(struct mirror *m, uint32_t number)
+{
+	struct slot *s;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_by_number(m, number);
+	if (s && s->state == SLOT_OPEN)
+		s->users++;
+	else
+		s = NULL;
+	(void)pthread_mutex_unlock(&m->lock);
+	return s;
+}
+
+void slot_hold(struct mirror *m, struct slot *s, uint64_t known)
+{
+	(void)pthread_mutex_lock(&m->lock);
+	s->known += known;
+	s->handles++;
+	(void)pthread_mutex_unlock(&m->lock);
+}
+
+void slot_let_go(struct mirror *m, struct slot *s)
+{
+	(void)pthread_mutex_lock(&m->lock);
+	s->handles--;
+	(void)pthread_mutex_unlock(&m->lock);
+	slot_release(m, s, 0);
+}
+
+int slot_end(struct mirror *m, uint32_t number, struct err *e)
+{
+	struct opened o = {0};
+	struct slot *s;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&m->lock);
+	s = slot_by_number(m, number);
+	if (s && s->users > 0) {
+		rc = err_set(e, -EBUSY, "'%s' is in use", s->path);
+	} else if (s) {
+		mark_stale_locked(m, s);
+		o = tidy_locked(m, s);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	close_opened(m, &o);
+	return rc;
+}
+
+/* written_below_locked - an open, writable dataset at path or below it. */
+static struct slot *written_below_locked(const struct mirror *m, const char *path)
+{
+	const size_t len = strlen(path);
+
+	for (size_t i = 0; i < m->n_open; i++) {
+		struct slot *s = m->open[i];
+
+		if ((s->rw || s->state == SLOT_OPENING) && !s->stale &&
+		    strncmp(s->path, path, len) == 0 && (!s->path[len] || s->path[len] == '/'))
+			return s;
+	}
+	return NULL;
+}
+
+int slots_leave(struct mirror *m, const char *path, struct err *e)
+{
+	const int64_t until = mirror_now_ms() + PATIENCE_MS;
+	struct opened o;
+	struct slot *s;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&m->lock);
+	while (rc == 0 && (s = written_below_locked(m, path)) != NULL) {
+		/* the kernel tells of a close when the program has gone on already */
+		if (s->handles > 0 && mirror_now_ms() < until) {
+			pause_locked(m);
+		} else if (s->handles > 0) {
+			rc = err_set(e, -EBUSY, "'%s' is open, as '%s'", s->path, s->name);
+		} else if (s->users > 0) {
+			(void)pthread_cond_wait(&m->moved, &m->lock);
+		} else {
+			mark_stale_locked(m, s);
+			o = tidy_locked(m, s);
+			(void)pthread_mutex_unlock(&m->lock);
+			rc = close_written(m, &o, e);
+			(void)pthread_mutex_lock(&m->lock);
+		}
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+int slots_finish(struct mirror *m, struct err *e)
+{
+	struct err one = ERR_INIT;
+	int rc = 0;
+
+	for (size_t i = 0; i < m->n_open; i++) {
+		struct slot *s = m->open[i];
+		int r = s->rw ? s->view->write->finish(s->view, true, &one) : 0;
+
+		if (r < 0 && rc < 0)
+			log_error("%s", e ? e->msg : "");
+		if (r < 0)
+			rc = err_set(e, r, "%s", one.msg);
+	}
+	m->finished = true;
+	return rc;
+}
+
+void slots_free(struct mirror *m)
+{
+	for (size_t i = 0; i < m->n_slots; i++) {
+		struct slot *s = m->slots[i];
+		struct opened o;
+
+		if (!s)
+			continue;
+		o = (struct opened){.source = s->source, .view = s->view, .closing = s->rw};
+		list_closing(m, &o);
+		close_opened(m, &o);
+		slot_free(s);
+	}
+	map_free(&m->slots_by_path);
+	free(m->slots);
+	free(m->open);
+	free(m->parked);
+}

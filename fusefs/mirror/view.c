@@ -1,0 +1,653 @@
+/* view.c - requests about a mirrored directory, given to what is there and to the views of its
+ * datasets.
+ *
+ * Names, attributes and contents of real entries are asked for at every request; the kernel may
+ * remember them for a second. The same goes for names of counterparts, but not for their
+ * content: an id of a dataset means the same bytes for ever, or ESTALE. */
+#include "fusefs/mirror/view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/os/io.h"
+#include "base/os/cancel.h"
+#include "fusefs/mirror/mirror_int.h"
+#include "translate/chunkio/provenance.h"
+
+enum {
+	PARKED_TIMES = 16, /* Zarr trees that are parked, for each dataset that may be open */
+	PARKED_MAX = 1 << 14,
+};
+
+int mirror_looks(const struct mirror *m, const char *path, enum name_kind kind)
+{
+	const struct fs_setup *setup = m->setup;
+	auto_free char *full = mirror_join(setup->cfg->source, path);
+	const struct source_ops *of = NULL;
+	int rc = full ? source_bidder(setup->formats, setup->n_formats, full, &of) : -ENOMEM;
+
+	if (rc == -EIO) /* names depend on it, and are kept: one more chance */
+		rc = source_bidder(setup->formats, setup->n_formats, full, &of);
+	if (rc < 0) /* what could not be looked at is shown: opening it says why */
+		return err_accident(rc) ? rc : 1;
+	/* what is netCDF-4 already needs no other file that is */
+	return of && (kind != NAME_NC4 || (of != setup->zarr && of != setup->hdf5));
+}
+
+bool mirror_has(const struct mirror *m, const char *path, enum name_kind kind)
+{
+	return mirror_looks(m, path, kind) != 0;
+}
+
+/* Attributes of counterparts. */
+
+/* take_over - what a virtual file or directory has of the dataset that it shows. */
+static void take_over(const struct stat *st, struct view_attr *a)
+{
+	mode_t mode = st->st_mode & 0444;
+
+	a->fleeting = true;
+	a->fixed = !a->unsure;
+	if (a->own)
+		return;
+	a->own = true;
+	a->mode = a->is_dir ? mode | mode >> 2 : mode;
+	a->uid = st->st_uid;
+	a->gid = st->st_gid;
+	a->mtime = st->st_mtim;
+	a->ctime = st->st_ctim;
+}
+
+/* show_written - the same of a writable view, which says itself for how long it holds. */
+static void show_written(const struct slot *s, struct view_attr *a)
+{
+	mode_t mode = s->st.st_mode & 0666;
+
+	a->fleeting = true;
+	if (!a->own) {
+		a->own = true;
+		a->mtime = s->st.st_mtim;
+		a->ctime = s->st.st_ctim;
+	}
+	a->mode = a->is_dir ? mode | (mode & 0444) >> 2 : mode;
+	a->uid = s->st.st_uid;
+	a->gid = s->st.st_gid;
+}
+
+void mirror_show(const struct slot *s, struct view_attr *a)
+{
+	a->id = id_of(s->number, a->id);
+	if (s->rw)
+		show_written(s, a);
+	else
+		take_over(&s->source->ds.st, a);
+}
+
+/* tree_attr - the directory of a tree that need not be open. */
+static void tree_attr(const struct mirror *m, uint32_t number, const struct stat *st,
+		      struct view_attr *ret)
+{
+	*ret = (struct view_attr){.id = id_of(number, VIEW_ROOT), .nlink = 1, .is_dir = true};
+	take_over(st, ret);
+	if (m->base.write)
+		ret->mode |= st->st_mode & 0222;
+}
+
+/* file_attr - the virtual file of a dataset, which is opened: its size is exact, or it is shown as
+ * one that could not be looked at. Fails with ESTALE only. */
+static int file_attr(struct mirror *m, uint32_t number, const struct stat *st,
+		     struct view_attr *ret, struct err *e)
+{
+	struct slot *s;
+	int rc = slot_use(m, number, &s, e);
+
+	if (!rc) {
+		rc = s->rw ? s->view->ops->lookup(s->view, VIEW_ROOT, s->name, strlen(s->name),
+						  ret, e)
+			   : s->view->ops->getattr(s->view, IMAGE_ID, ret, e);
+		if (!rc)
+			mirror_show(s, ret);
+		else
+			rc = slot_explain(m, s, rc, e);
+		slot_release(m, s, 0);
+	}
+	if (!rc || rc == -ESTALE || rc == -ENOENT)
+		return rc;
+	*ret = (struct view_attr){
+		.id = id_of(number, IMAGE_ID), .size = 1, .nlink = 1, .unsure = true};
+	take_over(st, ret); /* size 1: an empty file would be read as such */
+	return 0;
+}
+
+/* Looking up. */
+
+/* counterpart_at - the counterpart of the dataset at path, when that is one. -ENOENT: it is
+ * none. */
+static int counterpart_at(struct mirror *m, enum name_kind kind, const char *path,
+			  const char *name, const struct stat *st, struct view_attr *ret,
+			  struct err *e)
+{
+	uint32_t number;
+	int rc;
+
+	if (!slot_is_at(m, kind, path, st) && !mirror_has(m, path, kind))
+		return -ENOENT;
+	rc = slot_of(m, kind, path, name, st, &number, e);
+	if (rc)
+		return rc;
+	if (kind == NAME_TREE)
+		tree_attr(m, number, st, ret);
+	else
+		rc = file_attr(m, number, st, ret, e);
+	if (rc)
+		slot_forget(m, number, 1);
+	return rc;
+}
+
+static bool may_be(enum name_kind kind, bool dir_only, const struct stat *st)
+{
+	if (S_ISDIR(st->st_mode))
+		return kind == NAME_FILE;
+	return S_ISREG(st->st_mode) && !dir_only;
+}
+
+/* look_up_counterpart - name is that of no real entry. */
+static int look_up_counterpart(struct mirror *m, const struct where *dir, const char *name,
+			       struct view_attr *ret, struct err *e)
+{
+	for (unsigned rank = 0; rank < NAME_RANKS; rank++) {
+		char source[NAME_BYTES];
+		auto_free char *path = NULL;
+		bool dir_only;
+		enum name_kind kind = name_source(name, rank, source, &dir_only);
+		struct stat st;
+		int rc;
+
+		if (kind == NAME_PLAIN)
+			continue;
+		rc = real_probe(m, dir, source, &path, &st, e);
+		if (!rc)
+			rc = may_be(kind, dir_only, &st)
+				     ? counterpart_at(m, kind, path, name, &st, ret, e)
+				     : -ENOENT;
+		if (rc != -ENOENT)
+			return rc;
+	}
+	return err_set(e, -ENOENT, "no '%s' in '%s'", name, dir->path);
+}
+
+int mirror_look_up(struct mirror *m, uint64_t id, const char *name, struct view_attr *ret,
+		   struct err *e)
+{
+	struct where dir;
+	struct stat st;
+	char *path;
+	int rc = real_where(m, id, &dir, e);
+
+	if (rc)
+		return rc;
+	rc = real_probe(m, &dir, name, &path, &st, e);
+	if (!rc)
+		rc = real_enter(m, &dir, path, &st, ret, e);
+	else if (rc == -ENOENT && !dir.in_dataset &&
+		 !real_is_mountpoint(m, dir.dev, dir.ino, name))
+		rc = look_up_counterpart(m, &dir, name, ret, e);
+	free(dir.path);
+	return rc;
+}
+
+/* look_up_walking - also what a program that removes everything is going to remove still. */
+static int look_up_walking(struct mirror *m, uint64_t id, const char *name,
+			   struct view_attr *ret, struct err *e)
+{
+	int rc = mirror_look_up(m, id, name, ret, e);
+	struct view_attr a;
+	struct where dir;
+
+	if (rc == -ESTALE && walk_gone_id(m, id, false, &a, NULL) && a.is_dir)
+		return err_set(e, -ENOENT, "no '%s': its dataset has been removed", name);
+	if (rc != -ENOENT || !m->base.write || real_where(m, id, &dir, NULL) < 0)
+		return rc;
+	rc = walk_gone(m, &dir, name, false, ret);
+	free(dir.path);
+	return rc;
+}
+
+static int mirror_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
+			 struct view_attr *ret, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	auto_free char *copy = NULL;
+	struct slot *s;
+	int rc;
+
+	if (!number_of(dir)) {
+		copy = strndup(name, len);
+		return copy ? look_up_walking(m, dir, copy, ret, e) : err_nomem(e);
+	}
+	rc = slot_use(m, number_of(dir), &s, e);
+	if (rc)
+		return rc;
+	rc = s->view->ops->lookup(s->view, inner_of(dir), name, len, ret, e);
+	if (rc || ret->unsure)
+		rc = slot_explain(m, s, rc, e);
+	if (!rc)
+		mirror_show(s, ret);
+	slot_release(m, s, !rc);
+	return rc;
+}
+
+/* counterpart_getattr - of the directory or the file that a dataset appears as. */
+static int counterpart_getattr(struct mirror *m, uint64_t id, struct view_attr *ret,
+			       struct err *e)
+{
+	auto_free char *path = NULL;
+	enum name_kind kind;
+	struct stat was, st;
+	int rc = slot_peek(m, number_of(id), &kind, &path, &was, e);
+
+	if (rc)
+		return rc;
+	rc = real_stat(m, path, &st, e);
+	if (rc == 0 || rc == -ENOENT)
+		rc = slot_outdated(m, number_of(id), rc ? NULL : &st, e);
+	if (rc)
+		return rc;
+	if (kind != NAME_TREE)
+		return file_attr(m, number_of(id), &st, ret, e);
+	tree_attr(m, number_of(id), &st, ret);
+	return 0;
+}
+
+static int mirror_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	enum name_kind kind;
+	char *path;
+	struct stat st;
+	struct slot *s;
+	int rc;
+
+	if (!number_of(id)) {
+		rc = real_getattr(m, id, ret, e);
+		return rc == -ESTALE && walk_gone_id(m, id, false, ret, NULL) ? 0 : rc;
+	}
+	rc = slot_peek(m, number_of(id), &kind, &path, &st, e);
+	if (rc)
+		return rc;
+	free(path);
+	if (inner_of(id) == (kind == NAME_TREE ? VIEW_ROOT : IMAGE_ID))
+		return counterpart_getattr(m, id, ret, e);
+	rc = slot_use(m, number_of(id), &s, e);
+	if (rc)
+		return rc;
+	rc = s->view->ops->getattr(s->view, inner_of(id), ret, e);
+	if (rc || ret->unsure)
+		rc = slot_explain(m, s, rc, e);
+	if (!rc)
+		mirror_show(s, ret);
+	slot_release(m, s, 0);
+	return rc;
+}
+
+/* Listing. */
+
+struct relay {
+	struct slot *slot;
+	view_emit *emit;
+	void *arg;
+	uint64_t known;
+};
+
+static bool relay_entry(void *arg, const char *name, uint64_t id, bool is_dir,
+			const struct view_attr *attr, uint64_t next)
+{
+	struct relay *r = arg;
+	struct view_attr copy;
+	bool taken;
+
+	if (attr) {
+		copy = *attr;
+		mirror_show(r->slot, &copy);
+	}
+	taken = r->emit(r->arg, name, id_of(r->slot->number, id), is_dir, attr ? &copy : NULL,
+			next);
+	r->known += taken && attr;
+	return taken;
+}
+
+static int mirror_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr,
+		       view_emit *emit, void *arg, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	struct relay r = {.emit = emit, .arg = arg};
+	int rc;
+
+	if (!cookie)
+		walk_touch(m, true);
+	if (!number_of(dir))
+		return real_list(m, dir, cookie, emit, arg, e);
+	rc = slot_use(m, number_of(dir), &r.slot, e);
+	if (rc)
+		return rc;
+	rc = r.slot->view->ops->list(r.slot->view, inner_of(dir), cookie, want_attr,
+				     relay_entry, &r, e);
+	if (rc)
+		rc = slot_explain(m, r.slot, rc, e);
+	slot_release(m, r.slot, r.known);
+	return rc;
+}
+
+/* Reading. */
+
+/* held - bytes of a view that a reader has: the dataset stays open. */
+struct held {
+	struct mirror *m;
+	struct slot *slot;
+	struct span inner;
+};
+
+static void let_go(void *arg)
+{
+	struct held *h = arg;
+
+	span_done(&h->inner);
+	slot_release(h->m, h->slot, 0);
+	free(h);
+}
+
+/* hold - hand on bytes in a view's memory, with the slot; both are the reader's on success. */
+static int hold(struct mirror *m, struct slot *s, const struct span *in, struct span *ret,
+		struct err *e)
+{
+	struct held *h = alloc_array(1, sizeof(*h));
+
+	if (!h)
+		return err_nomem(e);
+	*h = (struct held){.m = m, .slot = s, .inner = *in};
+	*ret = *in;
+	ret->done = let_go;
+	ret->arg = h;
+	return 0;
+}
+
+int mirror_read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t fh, uint64_t off,
+		     size_t len, uint8_t *room, struct span *ret, bool *ret_held, struct err *e)
+{
+	struct span in = {0};
+	int rc = fh ? s->view->write->read(s->view, id, fh, off, len, room, &in, e)
+		    : s->view->ops->read(s->view, id, off, len, room, &in, e);
+
+	if (rc)
+		return slot_explain(m, s, rc, e);
+	if (in.mem && in.mem != room) {
+		rc = hold(m, s, &in, ret, e);
+		*ret_held = !rc;
+	} else {
+		if (!in.mem && in.len) {
+			rc = in.len > len ? err_set(e, -EIO,
+						    "read of %zu bytes was answered "
+						    "with %zu",
+						    len, in.len)
+					  : io_pread(in.fd, room, in.len, in.off, e);
+			if (!rc)
+				rc = slot_check(m, s, e); /* only now: whose bytes they are */
+			else
+				rc = slot_explain(m, s, rc, e);
+		}
+		*ret = (struct span){.mem = in.len ? room : NULL,
+				     .fd = -1,
+				     .len = in.len,
+				     .zeros = in.zeros};
+	}
+	if (!*ret_held)
+		span_done(&in);
+	return rc;
+}
+
+static int mirror_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+		       struct span *ret, struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	bool is_held = false;
+	struct slot *s;
+	int rc;
+
+	if (!number_of(id))
+		return real_read(m, id, off, len, room, ret, e);
+	rc = slot_use(m, number_of(id), &s, e);
+	if (rc)
+		return rc;
+	rc = mirror_read_slot(m, s, inner_of(id), 0, off, len, room, ret, &is_held, e);
+	if (!is_held)
+		slot_release(m, s, 0);
+	return rc;
+}
+
+/* The rest. */
+
+static int mirror_readlink(struct view *v, uint64_t id, struct buf *out, struct err *e)
+{
+	if (number_of(id))
+		return err_set(e, -EINVAL, "id %llu is not a link", (unsigned long long)id);
+	return real_readlink(mirror_of(v), id, out, e);
+}
+
+/* mirror_xattr - of datasets only arrays in a Zarr tree have any that are listed: nothing is opened
+ * to find that out. */
+static int mirror_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
+			struct err *e)
+{
+	struct mirror *m = mirror_of(v);
+	auto_free char *path = NULL;
+	bool may_have = inner_of(id) != VIEW_ROOT;
+	enum name_kind kind;
+	struct stat st;
+	struct slot *s;
+	int rc = 0;
+
+	if (!number_of(id))
+		return real_xattr(m, id, name, out, e);
+	if (may_have)
+		rc = slot_peek(m, number_of(id), &kind, &path, &st, e);
+	if (rc)
+		return rc;
+	if (!may_have || (kind != NAME_TREE && !told_of(name)))
+		return name ? err_set(e, -ENODATA, "no attribute '%s'", name) : 0;
+	rc = slot_use(m, number_of(id), &s, e);
+	if (rc)
+		return rc;
+	rc = s->view->ops->xattr ? s->view->ops->xattr(s->view, inner_of(id), name, out, e)
+				 : -ENODATA;
+	if (rc && rc != -ENODATA && rc != -E2BIG)
+		rc = slot_explain(m, s, rc, e);
+	slot_release(m, s, 0);
+	return rc;
+}
+
+static void mirror_forget(struct view *v, uint64_t id, uint64_t count)
+{
+	struct mirror *m = mirror_of(v);
+	struct slot *s = number_of(id) ? slot_if_open(m, number_of(id)) : NULL;
+
+	if (s) {
+		if (s->rw && s->view->ops->forget)
+			s->view->ops->forget(s->view, inner_of(id), count);
+		slot_release(m, s, 0);
+	}
+	if (number_of(id))
+		slot_forget(m, number_of(id), count);
+	else
+		real_forget(mirror_of(v), id, count);
+}
+
+/* holder - id of the real directory that path lies in. */
+static uint64_t holder(struct mirror *m, char *path)
+{
+	char *slash = strrchr(path, '/');
+	uint64_t id;
+
+	*(slash ? slash : path) = '\0';
+	id = real_known_id(m, path);
+	return id == UNKNOWN_ID ? VIEW_ROOT : id;
+}
+
+static uint64_t mirror_parent(struct view *v, uint64_t dir)
+{
+	struct mirror *m = mirror_of(v);
+	uint32_t number = number_of(dir);
+	struct where w = {0};
+	uint64_t id = VIEW_ROOT;
+	enum name_kind kind;
+	struct stat st;
+	struct slot *s;
+
+	if (dir == VIEW_ROOT)
+		return VIEW_ROOT;
+	if (number && inner_of(dir) != VIEW_ROOT) {
+		if (slot_use(m, number, &s, NULL))
+			return VIEW_ROOT;
+		id = id_of(number, s->view->ops->parent(s->view, inner_of(dir)));
+		slot_release(m, s, 0);
+		return id;
+	}
+	if (number ? slot_peek(m, number, &kind, &w.path, &st, NULL) == 0
+		   : real_where(m, dir, &w, NULL) == 0)
+		id = holder(m, w.path);
+	free(w.path);
+	return id;
+}
+
+static void mirror_close(struct view *v)
+{
+	struct mirror *m = mirror_of(v);
+
+	write_handles_free(m);
+	slots_free(m);
+	listings_free(m);
+	real_free(m);
+	(void)pthread_cond_destroy(&m->moved);
+	(void)pthread_mutex_destroy(&m->lock);
+	free(m->mount_name);
+	if (m->fd >= 0)
+		(void)close(m->fd);
+	free(m);
+}
+
+/* mirror_may_open - in a writable mirror the same file is opened (w_open), with the same error. */
+static int mirror_may_open(struct view *v, uint64_t id, struct err *e)
+{
+	struct span none = {0};
+	uint8_t room[1];
+	int rc = number_of(id) ? 0 : real_read(mirror_of(v), id, 0, 0, room, &none, e);
+
+	return rc == -EACCES ? rc : 0;
+}
+
+static const struct view_ops mirror_ops = {
+	.name = "mirror",
+	.close = mirror_close,
+	.lookup = mirror_lookup,
+	.getattr = mirror_getattr,
+	.list = mirror_list,
+	.read = mirror_read,
+	.may_open = mirror_may_open,
+	.parent = mirror_parent,
+	.readlink = mirror_readlink,
+	.xattr = mirror_xattr,
+	.forget = mirror_forget,
+};
+
+int mirror_wanted(const struct fs_setup *setup, struct err *e)
+{
+	return setup->cfg->view == CFG_VIEW_AUTO ? mirror_only(setup, e) : 0;
+}
+
+int mirror_only(const struct fs_setup *setup, struct err *e)
+{
+	const char *path = setup->cfg->source;
+	const struct source_ops *of;
+	struct stat st;
+	int rc;
+
+	if (setup->cfg->remote || setup->cfg->concat)
+		return 0;
+	if (stat(path, &st) < 0) /* of others whoever opens it says more */
+		return errno == EIO || err_accident(-errno) ? err_sys(e, errno, "'%s'", path)
+							    : 0;
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	rc = source_bidder(setup->formats, setup->n_formats, path, &of);
+	if (rc < 0)
+		return err_sys(e, -rc, "'%s': what it is could not be found out", path);
+	return !of;
+}
+
+/* find_mountpoint - what must not be looked at: to look at it would be to ask ourselves. */
+static int find_mountpoint(struct mirror *m, const char *mountpoint, struct err *e)
+{
+	auto_free char *dir = realpath(mountpoint, NULL);
+	char *slash = dir ? strrchr(dir, '/') : NULL;
+	struct stat st;
+
+	if (!slash || !slash[1])
+		return dir ? 0 : err_sys(e, errno, "mountpoint '%s'", mountpoint);
+	m->mount_name = strdup(slash + 1);
+	if (!m->mount_name)
+		return err_nomem(e);
+	slash[slash == dir] = '\0';
+	if (stat(dir, &st) < 0)
+		return err_sys(e, errno, "mountpoint '%s'", mountpoint);
+	m->mount_dev = st.st_dev;
+	m->mount_ino = st.st_ino;
+	return 0;
+}
+
+static int mirror_init(struct mirror *m, struct err *e)
+{
+	const struct cfg *cfg = m->setup->cfg;
+	struct stat st;
+
+	if (getrandom(&m->seed, sizeof(m->seed), 0) != (ssize_t)sizeof(m->seed))
+		return err_sys(e, errno, "random numbers");
+	m->fd = open(cfg->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (m->fd < 0 || fstat(m->fd, &st) < 0)
+		return err_sys(e, errno, "'%s'", cfg->source);
+	m->cap_open = cfg->open_datasets;
+	m->open = alloc_array(m->cap_open, sizeof(struct slot *));
+	m->max_parked = u64_min((uint64_t)PARKED_TIMES * cfg->open_datasets, PARKED_MAX);
+	m->parked = alloc_array(m->max_parked, sizeof(struct slot *));
+	m->slots = alloc_array(1, sizeof(struct slot *)); /* number 0 is nobody's */
+	if (!m->open || !m->parked || !m->slots)
+		return err_nomem(e);
+	m->n_slots = m->cap_slots = 1;
+	if (cfg->mountpoint && find_mountpoint(m, cfg->mountpoint, e) < 0)
+		return e ? e->code : -EIO;
+	return real_root(m, &st, e);
+}
+
+int mirror_open(const struct fs_setup *setup, struct view **ret, struct err *e)
+{
+	struct mirror *m = alloc_array(1, sizeof(*m));
+	int rc;
+
+	if (!m)
+		return err_nomem(e);
+	*m = (struct mirror){
+		.base = {.ops = &mirror_ops, .follows = true}, .setup = setup, .fd = -1};
+	list_init(&m->handles);
+	list_init(&m->closing);
+	(void)pthread_mutex_init(&m->lock, NULL);
+	stop_cond_init(&m->moved);
+	rc = mirror_init(m, e);
+	if (rc) {
+		mirror_close(&m->base);
+		return rc;
+	}
+	if (setup->cfg->rw && setup->rw)
+		m->base.write = &mirror_write_ops;
+	*ret = &m->base;
+	return 0;
+}

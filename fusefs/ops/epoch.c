@@ -1,0 +1,748 @@
+/* epoch.c - epochs of a source and the thread that watches its file or directory.
+ *
+ * The watcher alone changes what is current. It looks when the directory or the file reports an
+ * event, when a request found the source changed, and once a second, because network
+ * filesystems report nothing. A source that is a directory is asked itself: only it knows which
+ * of its files matter; while it cannot be opened nobody knows, and it is tried every few seconds.
+ * The watcher never waits for a request that may be waiting for it: a request waits only in the
+ * states CHANGED and OPENING, and holds no epoch then. */
+#include "fusefs/ops/epoch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <time.h>
+
+#define LOG_COMPONENT LOG_SOURCE
+#include "base/observe/log.h"
+
+enum {
+	POLL_MS = 1000,     /* between two looks at the file */
+	SETTLE_MS = 50,     /* a file that did not change for so long is opened */
+	SETTLE_ROUNDS = 40, /* looks before it is opened all the same */
+	TREE_POLL_MS = 200, /* a directory is not asked more often */
+	RETRY_MS = 1000,  /* until what may have been no fault of the source's is tried again */
+	RETRY_TIMES = 10, /* or so many times what opening took, when that is more */
+	OPEN_ROUNDS = 3,  /* more attempts at a file that changed while it was opened */
+	WAIT_SECONDS = 10, /* longest that a request waits for a new epoch */
+};
+
+enum state {
+	CURRENT, /* `now` is served */
+	CHANGED, /* the file changed; `now` ends with its last request */
+	OPENING, /* no epoch; the file is being opened */
+	BROKEN,  /* no epoch; the file cannot be opened as it is */
+};
+
+struct names {
+	char **v; /* owned texts */
+	size_t n, cap;
+};
+
+struct live {
+	const char *path;
+	live_open_fn *open;
+	void *open_arg;
+	live_changed_fn *changed;
+	void *changed_arg;
+
+	pthread_mutex_t lock;
+	pthread_cond_t moved;    /* state changed, or the last request of `now` ended */
+	enum state state;        /* lock */
+	struct live_epoch *now;  /* lock; NULL in OPENING and BROKEN */
+	struct live_epoch *past; /* lock; the epoch before, until there is a new one */
+	bool telling;            /* lock: the kernel is being told; nobody may wait */
+	bool stopping;           /* lock: the watcher ends, and nothing is opened any more */
+	struct stat last;        /* lock: of the source when last opened */
+	bool used;               /* lock: somebody asked for something since the last look */
+
+	/* References that the kernel has to inodes of epochs whose numbers end in the index. */
+	_Atomic int64_t told[LIVE_EPOCHS];
+
+	/* Set before the watcher. Apart from `used`, as compilers read neighbours together. */
+	int64_t far_ms; /* between two looks at a source that is far; 0: never */
+	bool far;
+	bool polled;
+
+	pthread_mutex_t stop_lock; /* taken before lock */
+	bool started;              /* stop_lock */
+	pthread_t thread;          /* stop_lock */
+	int quit_fd, poke_fd, watch_fd;
+
+	/* The watcher's own. */
+	struct stat seen; /* what the file was at the last attempt to open it */
+	bool seen_ok;     /* false: it could not even be looked at */
+	bool retry;       /* a writer closed the file: BROKEN may have ended */
+	bool no_fault;    /* BROKEN for a reason that says nothing about the file */
+	int dir_wd, file_wd;
+	int64_t tree_ms;  /* when a directory was last asked, or could not be opened */
+	int64_t retry_ms; /* until the latter is tried again */
+	uint64_t next_number;
+	struct names old;           /* names below the root in the last good epoch */
+	char failure[ERR_TEXT_MAX]; /* the last text logged, "" when all is well */
+};
+
+/* same_file - what is in a directory is not seen from outside. */
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	if (a->st_dev != b->st_dev || a->st_ino != b->st_ino)
+		return false;
+	return (S_ISDIR(a->st_mode) && S_ISDIR(b->st_mode)) ||
+	       (a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+		a->st_mtim.tv_nsec == b->st_mtim.tv_nsec);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void names_release(struct names *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		free(s->v[i]);
+	free(s->v);
+	*s = (struct names){0};
+}
+
+static bool names_add(struct names *s, const char *name)
+{
+	if (grow_array(&s->v, &s->cap, s->n + 1, sizeof(*s->v)) < 0)
+		return false;
+	s->v[s->n] = strdup(name);
+	if (!s->v[s->n])
+		return false;
+	s->n++;
+	return true;
+}
+
+struct collect {
+	struct names *names;
+	bool full;
+};
+
+static bool collect_name(void *arg, const char *name, uint64_t id, bool is_dir,
+			 const struct view_attr *attr, uint64_t next)
+{
+	struct collect *c = arg;
+
+	(void)id;
+	(void)is_dir;
+	(void)attr;
+	(void)next;
+	c->full = !names_add(c->names, name);
+	return !c->full;
+}
+
+/* names_of - what the root directory of an epoch holds, and what programs probe for there. When
+ * memory is short names are missing, and the kernel keeps what it knows: said, not hidden. */
+static void names_of(const struct live_epoch *ep, struct names *ret)
+{
+	static const char *const always[] = {".zgroup", ".zattrs", ".zmetadata", ".zarray",
+					     "zarr.json"};
+	struct collect c = {.names = ret};
+	int rc;
+
+	for (size_t i = 0; i < ARRAY_LEN(always); i++)
+		c.full |= !names_add(ret, always[i]);
+	rc = c.full ? -ENOMEM
+		    : ep->view->ops->list(ep->view, VIEW_ROOT, 0, false, collect_name, &c,
+					  NULL);
+	if (rc < 0 || c.full)
+		log_warn("the list of the root directory is incomplete: remount to see the "
+			 "changed source");
+}
+
+static void close_epoch(struct live_epoch *ep)
+{
+	if (!ep)
+		return;
+	ep->view->ops->close(ep->view);
+	source_close(ep->source);
+	free(ep);
+}
+
+/* next_number - of the next epoch: none that an inode number of the kernel may be taken for. */
+static int next_number(const struct live *l, uint64_t *ret, struct err *e)
+{
+	for (uint64_t n = l->next_number; n < l->next_number + LIVE_EPOCHS; n++)
+		if (atomic_load(&l->told[n % LIVE_EPOCHS]) <= 0) {
+			*ret = n;
+			return 0;
+		}
+	return err_set(e, -EMFILE,
+		       "files of %d older states of '%s' are still open: close some of them",
+		       LIVE_EPOCHS, l->path);
+}
+
+static int open_epoch(struct live *l, struct live_epoch **ret, struct err *e)
+{
+	struct live_epoch *ep = alloc_array(1, sizeof(*ep));
+	int rc;
+
+	if (!ep)
+		return err_nomem(e);
+	rc = next_number(l, &ep->number, e);
+	if (rc == 0)
+		rc = l->open(l->open_arg, &ep->source, &ep->view, e);
+	if (rc < 0) {
+		free(ep);
+		return rc;
+	}
+	l->next_number = ep->number + 1;
+	*ret = ep;
+	return 0;
+}
+
+/* Requests. */
+
+/* wait_locked - until there is an epoch, or it is known that there is none. */
+static void wait_locked(struct live *l)
+{
+	struct timespec until;
+
+	if (l->state == CURRENT || l->state == BROKEN)
+		return;
+	(void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail with this clock */
+	until.tv_sec += WAIT_SECONDS;
+	while ((l->state == CHANGED || l->state == OPENING) && !l->telling && !l->stopping)
+		if (pthread_cond_timedwait(&l->moved, &l->lock, &until) != 0)
+			break;
+}
+
+static bool belongs(const struct live_epoch *ep, uint64_t ino)
+{
+	return ino == LIVE_ROOT || ino >> 54 == ep->number % LIVE_EPOCHS;
+}
+
+/* take - past: NULL when only the current epoch will do. */
+static int take(struct live *l, uint64_t ino, bool *past, struct live_epoch **ret,
+		struct err *e)
+{
+	struct live_epoch *ep = NULL;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&l->lock);
+	l->used = true;
+	if (ino == LIVE_ROOT)
+		wait_locked(l);
+	if (l->state == CURRENT && belongs(l->now, ino))
+		ep = l->now;
+	else if (past && l->past && l->state != CURRENT && belongs(l->past, ino) &&
+		 (l->state == BROKEN || ino == LIVE_ROOT))
+		ep = l->past;
+	else if (ino != LIVE_ROOT && l->state == BROKEN && l->past && belongs(l->past, ino))
+		rc = err_set(e, -EIO, "'%s' changed and cannot be opened", l->path);
+	else if (ino != LIVE_ROOT)
+		rc = err_set(e, -ESTALE, "'%s' changed: open the path again", l->path);
+	else if (l->state == CHANGED)
+		rc = err_set(e, -ESTALE, "'%s' changed", l->path);
+	else
+		rc = err_set(e, -EIO, "'%s' changed and is not open", l->path);
+	if (ep) {
+		ep->requests++;
+		*ret = ep;
+		if (past)
+			*past = ep == l->past;
+	}
+	(void)pthread_mutex_unlock(&l->lock);
+	return rc;
+}
+
+int live_get(struct live *l, uint64_t ino, struct live_epoch **ret, struct err *e)
+{
+	return take(l, ino, NULL, ret, e);
+}
+
+int live_names(struct live *l, uint64_t ino, struct live_epoch **ret, bool *ret_past,
+	       struct err *e)
+{
+	return take(l, ino, ret_past, ret, e);
+}
+
+void live_put(struct live *l, struct live_epoch *ep)
+{
+	(void)pthread_mutex_lock(&l->lock);
+	if (--ep->requests == 0 && (l->state != CURRENT || ep == l->past))
+		(void)pthread_cond_broadcast(&l->moved);
+	(void)pthread_mutex_unlock(&l->lock);
+}
+
+void live_told(struct live *l, const struct live_epoch *ep, int64_t n)
+{
+	if (!ep->view->follows)
+		atomic_fetch_add(&l->told[ep->number % LIVE_EPOCHS], n);
+}
+
+void live_forgotten(struct live *l, uint64_t ino, uint64_t n)
+{
+	if (ino != LIVE_ROOT)
+		atomic_fetch_sub(&l->told[ino >> 54], (int64_t)n);
+}
+
+static void signal_fd(int fd)
+{
+	uint64_t one = 1;
+
+	if (write(fd, &one, sizeof(one)) < 0)
+		return; /* the counter is full: it is signalled already */
+}
+
+void live_poke(struct live *l, const struct live_epoch *ep)
+{
+	bool mine;
+
+	(void)pthread_mutex_lock(&l->lock);
+	mine = l->state == CURRENT && l->now == ep;
+	if (mine)
+		l->state = CHANGED;
+	(void)pthread_mutex_unlock(&l->lock);
+	if (mine)
+		signal_fd(l->poke_fd);
+}
+
+const struct live_epoch *live_first(const struct live *l)
+{
+	return l->now;
+}
+
+bool live_broken(struct live *l, struct stat *ret)
+{
+	bool broken;
+
+	(void)pthread_mutex_lock(&l->lock);
+	*ret = l->last;
+	broken = l->state == BROKEN;
+	(void)pthread_mutex_unlock(&l->lock);
+	return broken;
+}
+
+/* The watcher. */
+
+static void set_state(struct live *l, enum state state)
+{
+	(void)pthread_mutex_lock(&l->lock);
+	l->state = state;
+	(void)pthread_cond_broadcast(&l->moved);
+	(void)pthread_mutex_unlock(&l->lock);
+}
+
+/* quit_within - wait that long; true when the watcher is to end. */
+static bool quit_within(const struct live *l, int ms)
+{
+	struct pollfd p = {.fd = l->quit_fd, .events = POLLIN};
+
+	return poll(&p, 1, ms) > 0;
+}
+
+/* watch_file - the inode behind the path may be another one now. */
+static void watch_file(struct live *l)
+{
+	if (l->watch_fd < 0 || l->far)
+		return;
+	if (l->file_wd >= 0)
+		(void)inotify_rm_watch(l->watch_fd,
+				       l->file_wd); /* fails if the inode is gone */
+	/* of a directory: what comes, goes and changes in it itself; that is a hint, no more */
+	l->file_wd = inotify_add_watch(l->watch_fd, l->path,
+				       IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_DELETE_SELF |
+					       IN_MOVE_SELF | IN_CREATE | IN_DELETE |
+					       IN_MOVED_FROM | IN_MOVED_TO);
+}
+
+static void watch_dir(struct live *l)
+{
+	auto_free char *dir = strdup(l->path);
+	char *slash = dir ? strrchr(dir, '/') : NULL;
+
+	if (l->far || l->watch_fd < 0 || !slash)
+		return;
+	slash[slash == dir] = '\0';
+	l->dir_wd = inotify_add_watch(l->watch_fd, dir,
+				      IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE |
+					      IN_CLOSE_WRITE | IN_ONLYDIR);
+}
+
+/* drain_events - read what inotify has; notes when a writer closed the file. */
+static void drain_events(struct live *l)
+{
+	_Alignas(struct inotify_event) char buf[4096];
+	const char *base = strrchr(l->path, '/');
+	struct inotify_event ev;
+	ssize_t n;
+
+	base = base ? base + 1 : l->path;
+	while ((n = read(l->watch_fd, buf, sizeof(buf))) > 0) {
+		for (size_t at = 0; at + sizeof(ev) <= (size_t)n; at += sizeof(ev) + ev.len) {
+			const char *name = buf + at + sizeof(ev);
+
+			memcpy(&ev, buf + at, sizeof(ev));
+			if (ev.wd != l->dir_wd || !ev.len || strncmp(name, base, ev.len) == 0)
+				l->retry |= (ev.mask & (IN_CLOSE_WRITE | IN_MOVED_TO)) != 0;
+		}
+	}
+}
+
+/* wait_event - returns false when the watcher is to end. */
+static bool wait_event(struct live *l)
+{
+	struct pollfd p[] = {{.fd = l->quit_fd, .events = POLLIN},
+			     {.fd = l->poke_fd, .events = POLLIN},
+			     {.fd = l->watch_fd, .events = POLLIN}};
+	uint64_t n;
+
+	if (poll(p, ARRAY_LEN(p), POLL_MS) < 0)
+		return errno == EINTR;
+	if (p[0].revents)
+		return false;
+	if (p[1].revents && read(l->poke_fd, &n, sizeof(n)) < 0)
+		return true;
+	if (p[2].revents)
+		drain_events(l);
+	return true;
+}
+
+/* look - stat of the path; true when it is not what was last seen. What is far says it itself. */
+static bool look(const struct live *l, struct stat *st, bool *ok)
+{
+	if (l->far || l->polled) {
+		*st = l->seen;
+		*ok = true;
+		return false;
+	}
+	*ok = stat(l->path, st) == 0;
+	return *ok != l->seen_ok || (*ok && !same_file(st, &l->seen));
+}
+
+/* settle - wait until nobody seems to be writing. Leaves the last look in seen. Returns false
+ * when the watcher is to end. */
+static bool settle(struct live *l)
+{
+	struct stat st;
+	bool ok;
+
+	l->seen_ok = l->far || l->polled || stat(l->path, &l->seen) == 0;
+	for (int i = 0; i < SETTLE_ROUNDS; i++) {
+		if (quit_within(l, SETTLE_MS))
+			return false;
+		if (!look(l, &st, &ok))
+			return true;
+		l->seen = st;
+		l->seen_ok = ok;
+	}
+	return true;
+}
+
+/* retire - take the current epoch away from requests and wait for those that run. It stays as
+ * the past one, for names, until there is a new one. */
+static void retire(struct live *l)
+{
+	struct live_epoch *ep;
+
+	(void)pthread_mutex_lock(&l->lock);
+	ep = l->now;
+	if (ep)
+		l->state = CHANGED;
+	(void)pthread_mutex_unlock(&l->lock);
+	if (!ep)
+		return;
+	names_release(&l->old);
+	names_of(ep, &l->old);
+	(void)pthread_mutex_lock(&l->lock);
+	while (ep->requests)
+		(void)pthread_cond_wait(&l->moved, &l->lock);
+	l->past = ep;
+	l->now = NULL;
+	l->state = OPENING;
+	(void)pthread_mutex_unlock(&l->lock);
+}
+
+/* close_past - when the last request about its names has been answered. */
+static void close_past(struct live *l)
+{
+	struct live_epoch *ep;
+
+	(void)pthread_mutex_lock(&l->lock);
+	ep = l->past;
+	while (ep && ep->requests)
+		(void)pthread_cond_wait(&l->moved, &l->lock);
+	l->past = NULL;
+	(void)pthread_mutex_unlock(&l->lock);
+	close_epoch(ep);
+}
+
+static void tell(struct live *l, const struct names *s)
+{
+	(void)pthread_mutex_lock(&l->lock);
+	l->telling = true;
+	(void)pthread_cond_broadcast(&l->moved);
+	(void)pthread_mutex_unlock(&l->lock);
+	l->changed(l->changed_arg, s->v, s->n);
+	(void)pthread_mutex_lock(&l->lock);
+	l->telling = false;
+	(void)pthread_mutex_unlock(&l->lock);
+}
+
+static void opened(struct live *l, struct live_epoch *ep)
+{
+	struct names new = {0};
+
+	l->seen = ep->source->ds.st;
+	l->seen_ok = true;
+	l->failure[0] = '\0';
+	names_of(ep, &new);
+	(void)pthread_mutex_lock(&l->lock);
+	l->now = ep;
+	l->last = l->seen;
+	l->state = CURRENT;
+	(void)pthread_cond_broadcast(&l->moved);
+	(void)pthread_mutex_unlock(&l->lock);
+	log_warn("'%s' changed: opened again", l->path);
+	close_past(l);
+	tell(l, &l->old);
+	tell(l, &new);
+	names_release(&new);
+}
+
+static void not_opened(struct live *l, int rc, const struct err *e)
+{
+	bool again = strcmp(l->failure, e->msg) == 0;
+
+	l->no_fault = rc != -EBADMSG && rc != -EOPNOTSUPP;
+
+	set_state(l, BROKEN);
+	l->tree_ms = now_ms();
+	if (!again)
+		log_error("the source changed and cannot be opened: %s", e->msg);
+	memcpy(l->failure, e->msg, sizeof(l->failure));
+	if (!again)
+		tell(l, &l->old); /* what it is told meanwhile it does not remember */
+}
+
+/* open_settled - open the file as it now is: *ret is new, or NULL with the reason in *ret_rc and
+ * *e. A failure says nothing about a file that changed meanwhile. Returns false when the watcher
+ * is to end. */
+static bool open_settled(struct live *l, struct live_epoch **ret, int *ret_rc, struct err *e)
+{
+	struct stat st;
+	bool ok;
+
+	for (int i = 0;; i++) {
+		int64_t start;
+
+		if (!settle(l))
+			return false;
+		*e = (struct err)ERR_INIT;
+		start = now_ms();
+		*ret_rc = open_epoch(l, ret, e);
+		if (*ret_rc == 0)
+			return true;
+		*ret = NULL;
+		l->retry_ms = RETRY_TIMES * (now_ms() - start);
+		if (l->retry_ms < RETRY_MS)
+			l->retry_ms = RETRY_MS;
+		if (i == OPEN_ROUNDS || !look(l, &st, &ok))
+			return true;
+	}
+}
+
+static void reload(struct live *l)
+{
+	struct live_epoch *ep = NULL;
+	struct err e = ERR_INIT;
+	int rc = 0;
+
+	retire(l);
+	set_state(l, OPENING);
+	l->retry = false;
+	if (!open_settled(l, &ep, &rc, &e)) {
+		set_state(l, BROKEN);
+		return;
+	}
+	watch_file(l);
+	if (ep)
+		opened(l, ep);
+	else
+		not_opened(l, rc, &e);
+}
+
+/* may_ask - whether it is time to ask the source itself: a directory, what is far, or a file that
+ * could not be opened for want of descriptors, say, which nothing will report to be over. */
+static bool may_ask(struct live *l, enum state state, int64_t now)
+{
+	int64_t every = state == BROKEN ? l->retry_ms : l->far ? l->far_ms : TREE_POLL_MS;
+	bool used, dir = l->seen_ok && S_ISDIR(l->seen.st_mode);
+
+	if (now - l->tree_ms < every)
+		return false;
+	if (l->polled)
+		return true;
+	if (!l->far && (dir || state != BROKEN))
+		return dir;
+	if (l->far ? !l->far_ms && state != BROKEN : !l->no_fault)
+		return false;
+	(void)pthread_mutex_lock(&l->lock);
+	used = l->used;
+	l->used = false;
+	(void)pthread_mutex_unlock(&l->lock);
+	return used;
+}
+
+/* tree_changed - whether a directory, or what is far, is to be opened again, by what it says
+ * itself; or anything that could not be opened for a while. `now` is the watcher's own to take
+ * away. */
+static bool tree_changed(struct live *l, enum state state)
+{
+	int64_t now = now_ms();
+
+	if (!may_ask(l, state, now))
+		return false;
+	l->tree_ms = now;
+	return state == BROKEN ||
+	       (state == CURRENT && source_poll(l->now->source, NULL) == -ESTALE);
+}
+
+static bool needs_reload(struct live *l)
+{
+	struct stat st;
+	bool ok, changed = look(l, &st, &ok);
+	enum state state;
+
+	(void)pthread_mutex_lock(&l->lock);
+	state = l->state;
+	(void)pthread_mutex_unlock(&l->lock);
+	changed |=
+		state == CHANGED || (state == BROKEN && l->retry && !S_ISDIR(l->seen.st_mode));
+	l->retry = false;
+	return changed || tree_changed(l, state);
+}
+
+static void *watch(void *arg)
+{
+	struct live *l = arg;
+
+	while (wait_event(l))
+		if (needs_reload(l))
+			reload(l);
+	return NULL;
+}
+
+int live_watch(struct live *l, live_changed_fn *changed, void *arg, struct err *e)
+{
+	sigset_t all, old;
+	int rc;
+
+	l->changed = changed;
+	l->changed_arg = arg;
+	l->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC); /* without it: every second */
+	watch_dir(l);
+	watch_file(l);
+	(void)sigfillset(&all);
+	(void)pthread_mutex_lock(&l->stop_lock);
+	rc = pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (rc == 0) {
+		rc = pthread_create(&l->thread, NULL, watch, l);
+		l->started = rc == 0;
+		(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	}
+	(void)pthread_mutex_unlock(&l->stop_lock);
+	return rc ? err_sys(e, rc, "start the thread that watches '%s'", l->path) : 0;
+}
+
+void live_far(struct live *l, uint32_t seconds)
+{
+	l->far = true;
+	l->far_ms = (int64_t)seconds * 1000;
+	l->tree_ms = now_ms(); /* it was opened just now */
+}
+
+void live_polled(struct live *l)
+{
+	l->polled = true;
+}
+
+void live_stop(struct live *l)
+{
+	(void)pthread_mutex_lock(&l->stop_lock);
+	if (l->started) {
+		(void)pthread_mutex_lock(&l->lock);
+		l->stopping = true;
+		(void)pthread_cond_broadcast(&l->moved); /* who waits would hold up the end */
+		(void)pthread_mutex_unlock(&l->lock);
+		signal_fd(l->quit_fd);
+		(void)pthread_join(l->thread, NULL);
+		l->started = false;
+	}
+	(void)pthread_mutex_unlock(&l->stop_lock);
+}
+
+/* new_empty - everything that needs no source. */
+static struct live *new_empty(void)
+{
+	struct live *l = alloc_array(1, sizeof(*l));
+	pthread_condattr_t attr;
+
+	if (!l)
+		return NULL;
+	(void)pthread_mutex_init(&l->lock, NULL);
+	(void)pthread_mutex_init(&l->stop_lock, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&l->moved, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	l->watch_fd = l->dir_wd = l->file_wd = -1;
+	l->quit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	l->poke_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return l;
+}
+
+int live_new(const char *path, live_open_fn *open, void *arg, struct live **ret, struct err *e)
+{
+	struct live *l = new_empty();
+	int rc;
+
+	if (!l)
+		return err_nomem(e);
+	l->path = path;
+	l->open = open;
+	l->open_arg = arg;
+	rc = l->quit_fd < 0 || l->poke_fd < 0 ? err_sys(e, errno, "eventfd")
+					      : open_epoch(l, &l->now, e);
+	if (rc < 0) {
+		live_free(l);
+		return rc;
+	}
+	if (l->now->source)
+		l->seen = l->last = l->now->source->ds.st;
+	l->seen_ok = true;
+	*ret = l;
+	return 0;
+}
+
+void live_free(struct live *l)
+{
+	if (!l)
+		return;
+	live_stop(l);
+	close_epoch(l->now);
+	close_epoch(l->past);
+	names_release(&l->old);
+	if (l->watch_fd >= 0)
+		(void)close(l->watch_fd);
+	if (l->quit_fd >= 0)
+		(void)close(l->quit_fd);
+	if (l->poke_fd >= 0)
+		(void)close(l->poke_fd);
+	(void)pthread_cond_destroy(&l->moved);
+	(void)pthread_mutex_destroy(&l->lock);
+	(void)pthread_mutex_destroy(&l->stop_lock);
+	free(l);
+}

@@ -1,0 +1,84 @@
+/* interrupt.c - whether a request that waits for a server far away is still wanted.
+ *
+ * The kernel says that a request was interrupted when its program got a signal, whatever
+ * signal: a child that ended, a timer of a profiler, a language's own scheduling. To give up
+ * then would be an error where nothing is wrong. And it says so once, and only to a thread that
+ * is free to hear it. So the thread that waits looks itself, ten times a second, for a signal
+ * that ends a program: a fatal one stays pending in the thread that the kernel holds in the
+ * request. Where a program cannot be seen (it is another namespace's) the kernel's word is
+ * taken. */
+#include "fusefs/ops/request_int.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STATUS_BYTES = 4096 };
+
+/* signals_of - the set behind a name ("SigPnd:") in /proc/PID/status. */
+static bool signals_of(const char *text, const char *name, uint64_t *ret)
+{
+	const char *p = strstr(text, name);
+	uint64_t v = 0;
+
+	if (!p)
+		return false;
+	for (p += strlen(name); *p == '\t' || *p == ' '; p++)
+		continue;
+	for (; (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'f'); p++)
+		v = v << 4 | (uint64_t)(*p <= '9' ? *p - '0' : *p - 'a' + 10);
+	*ret = v;
+	return true;
+}
+
+int ops_dying(const char *status)
+{
+	const uint64_t fatal = (uint64_t)1 << (SIGKILL - 1) | (uint64_t)1 << (SIGTERM - 1) |
+			       (uint64_t)1 << (SIGINT - 1) | (uint64_t)1 << (SIGQUIT - 1) |
+			       (uint64_t)1 << (SIGHUP - 1);
+	uint64_t own = 0, shared = 0, blocked = 0;
+
+	if (!signals_of(status, "\nSigPnd:", &own) ||
+	    !signals_of(status, "\nShdPnd:", &shared) ||
+	    !signals_of(status, "\nSigBlk:", &blocked))
+		return -1;
+	return ((own | shared) & ~blocked & fatal) != 0;
+}
+
+/* unwanted - of a struct call: whether its program is about to end. */
+static bool unwanted(void *arg)
+{
+	const struct call *c = arg;
+	const struct fuse_ctx *ctx = fuse_req_ctx(c->req);
+	char path[64], text[STATUS_BYTES];
+	auto_fd int fd = -1;
+	ssize_t n = -1;
+	int dying = -1;
+
+	if (ctx && ctx->pid > 0) {
+		(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)ctx->pid);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	if (fd >= 0)
+		n = read(fd, text, sizeof(text) - 1);
+	if (n > 0) {
+		text[n] = '\0';
+		dying = ops_dying(text);
+	}
+	return dying < 0 ? fuse_req_interrupted(c->req) != 0 : dying > 0;
+}
+
+void ops_stop_begin(struct call *c)
+{
+	c->stops = c->fs->remote;
+	if (c->stops)
+		stop_begin_if(&c->stop, unwanted, c);
+}
+
+void ops_stop_end(struct call *c)
+{
+	if (c->stops)
+		stop_end(&c->stop);
+	c->stops = false;
+}

@@ -1,0 +1,827 @@
+/* read_ops.c - requests of the kernel become calls of the view.
+ *
+ * Inode numbers are those of the view in its epoch (epoch.h). Every request holds its epoch until
+ * the kernel has the answer: what the watcher tells the kernel afterwards cannot be overtaken by
+ * an old answer. A view that follows changes by itself has one epoch for ever; it says which of
+ * its answers may be remembered.
+ *
+ * Directory offsets: 1 after ".", 2 after "..", then the view's cookie + 2. In the root, whose
+ * inode number is the same in every epoch, the upper bits carry the epoch, so that a listing
+ * that began in one epoch is not continued in another. */
+#include "fusefs/ops/request_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/os/io.h"
+#include "base/observe/log.h"
+#include "base/observe/metrics.h"
+#include "fusefs/mirror/view.h"
+#include "fusefs/daemon/status.h"
+
+#define TIMEOUT 3600.0 /* seconds: nothing changes that the kernel is not told */
+#define FLEETING 1.0   /* the kernel is told nothing */
+#define UNCACHED_BYTES ((uint64_t)256 << 10) /* smaller files gain nothing */
+#define BLOCK_SIZE 131072                    /* st_blksize: what the kernel reads ahead */
+#define LINK_MAX_BYTES 4097                  /* of a link's text, and its NUL */
+#define COOKIE_BITS 55
+#define COOKIE_LIMIT (((uint64_t)1 << COOKIE_BITS) - 2)
+
+bool call_begin(struct call *c, fuse_req_t req, fuse_ino_t ino, bool names)
+{
+	int rc;
+
+	*c = (struct call){.fs = fuse_req_userdata(req), .req = req};
+	metrics_gauge_add(G_REQUESTS_RUNNING, 1);
+	mirror_caller = fuse_req_ctx(req)->pid;
+	ops_stop_begin(c);
+	rc = names ? live_names(c->fs->live, ino, &c->ep, &c->past, &c->e)
+		   : live_get(c->fs->live, ino, &c->ep, &c->e);
+	if (rc < 0) {
+		ops_stop_end(c);
+		metrics_gauge_add(G_REQUESTS_RUNNING, -1);
+		reply_fail(c->fs, req, rc, false, &c->e);
+		return false;
+	}
+	c->view = c->ep->view;
+	return true;
+}
+
+void call_end(struct call *c)
+{
+	metrics_gauge_add(G_REQUESTS_RUNNING, -1);
+	ops_stop_end(c);
+	live_put(c->fs->live, c->ep);
+}
+
+/* changed - whether the source changed under this request; if so the watcher is told. */
+static bool changed(struct call *c)
+{
+	if (c->past || c->view->follows || source_check(c->ep->source, &c->e) == 0)
+		return false;
+	live_poke(c->fs->live, c->ep);
+	return true;
+}
+
+void call_fail(struct call *c, int rc, bool may_be_absent)
+{
+	if (rc == -ESTALE && !c->view->follows)
+		live_poke(c->fs->live, c->ep);
+	else if (rc != -ESTALE && rc != -EINTR && changed(c))
+		rc = -ESTALE;
+	if (c->writes)
+		reply_fail_write(c->fs, c->req, rc, may_be_absent, &c->e);
+	else
+		reply_fail(c->fs, c->req, rc, may_be_absent, &c->e);
+}
+
+/* inherit - what the file or directory of a source lends to what is made of it. bits: those of the
+ * mode that mean something here. */
+static void inherit(const struct stat *src, mode_t bits, bool is_dir, struct stat *st)
+{
+	mode_t mode = src->st_mode & bits;
+
+	st->st_mode |= is_dir ? mode | (mode & 0444) >> 2 : mode;
+	st->st_uid = src->st_uid;
+	st->st_gid = src->st_gid;
+	st->st_atim = src->st_atim;
+	st->st_mtim = src->st_mtim;
+	st->st_ctim = src->st_ctim;
+}
+
+/* inherit_now - of a view that has no one source, because it changes it. */
+static void inherit_now(const struct fs *fs, bool is_dir, struct stat *st)
+{
+	struct stat src;
+
+	if (fs->writes && !fs->remote && stat(fs->path, &src) == 0)
+		inherit(&src, 0666, is_dir, st);
+}
+
+void call_stat(const struct call *c, const struct view_attr *a, struct stat *st)
+{
+	*st = (struct stat){
+		.st_ino = live_ino(c->ep, a->id),
+		.st_mode = a->is_dir    ? S_IFDIR
+			   : a->is_link ? S_IFLNK
+					: S_IFREG,
+		.st_nlink = a->nameless ? 0
+			    : a->nlink  ? a->nlink
+					: 1,
+		.st_size = (off_t)a->size,
+		.st_blksize = BLOCK_SIZE,
+		.st_blocks = (blkcnt_t)(a->size / 512 + (a->size % 512 != 0)),
+	};
+	if (!a->own) {
+		if (c->ep->source)
+			inherit(&c->ep->source->ds.st, 0444, a->is_dir, st);
+		else
+			inherit_now(c->fs, a->is_dir, st);
+		return;
+	}
+	st->st_mode |= a->mode & 0777;
+	st->st_uid = a->uid;
+	st->st_gid = a->gid;
+	st->st_mtim = st->st_atim = a->mtime;
+	st->st_ctim = a->ctime;
+}
+
+double call_timeout(const struct call *c, const struct view_attr *a)
+{
+	if (c->past || (a && a->unsure))
+		return 0;
+	/* A commit changes what files say, and the kernel is not told. Directories it does not take
+	 * away, and every path leads through some. */
+	if (c->view->write)
+		return a && a->steady ? FLEETING : 0;
+	if (c->view->follows || (a && a->fleeting))
+		return FLEETING;
+	/* nobody tells of changes on other machines: that somebody asks is what makes us look */
+	return c->fs->check_every ? c->fs->check_every : TIMEOUT;
+}
+
+void call_entry(const struct call *c, const struct view_attr *a, struct fuse_entry_param *entry)
+{
+	*entry = (struct fuse_entry_param){
+		.ino = live_ino(c->ep, a->id),
+		.generation = c->ep->number / LIVE_EPOCHS,
+		.attr_timeout = call_timeout(c, a),
+		.entry_timeout = call_timeout(c, a),
+	};
+	call_stat(c, a, &entry->attr);
+}
+
+/* unsure - a file that is shown although it could not be looked at: if that is because the source
+ * changed, the kernel should ask again; otherwise the reason is logged, and reading gives it. */
+static bool unsure(struct call *c, const struct view_attr *a)
+{
+	if (!a->unsure || c->past)
+		return false;
+	if (changed(c))
+		return true;
+	reply_log(c->fs, &c->e);
+	return false;
+}
+
+static void forget(struct view *v, uint64_t id, uint64_t count)
+{
+	if (v->ops->forget)
+		v->ops->forget(v, id, count);
+}
+
+void call_forget(const struct call *c, uint64_t id)
+{
+	forget(c->view, id, 1);
+}
+
+void call_reply_entry(struct call *c, const struct fuse_entry_param *entry, uint64_t id)
+{
+	bool untold;
+
+	live_told(c->fs->live, c->ep, 1);
+	untold = fuse_reply_entry(c->req, entry) == -ENOENT;
+	ops_stop_end(c); /* there is no request any more that could be given up */
+	if (!untold)
+		return;
+	live_told(c->fs->live, c->ep, -1);
+	forget(c->view, id, 1);
+}
+
+bool name_fits(fuse_req_t req, const char *name)
+{
+	if (strlen(name) <= NAME_BYTES_MAX)
+		return true;
+	(void)fuse_reply_err(req, ENAMETOOLONG);
+	return false;
+}
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct fuse_entry_param entry = {.ino = 0};
+	struct view_attr attr;
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_LOOKUP);
+	log_debug("look-up in inode %" PRIu64, (uint64_t)parent);
+	if (!name_fits(req, name) || !call_begin(&c, req, parent, true))
+		return;
+	entry.entry_timeout = call_timeout(&c, NULL);
+	rc = c.view->ops->lookup(c.view, live_id(parent), name, strlen(name), &attr, &c.e);
+	if (rc == 0 && unsure(&c, &attr))
+		rc = -ESTALE;
+	if (rc == 0)
+		call_entry(&c, &attr, &entry);
+	if (rc == 0)
+		call_reply_entry(&c, &entry, attr.id);
+	else if (rc == -ENOENT && !changed(&c))
+		(void)fuse_reply_entry(req, &entry); /* ino 0: remember that it is absent */
+	else
+		call_fail(&c, rc, true);
+	call_end(&c);
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct view_attr attr;
+	struct stat st;
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_GETATTR);
+	log_debug("getattr of inode %" PRIu64, (uint64_t)ino);
+	(void)fi;
+	if (!call_begin(&c, req, ino, true))
+		return;
+	rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
+	if (rc == 0 && unsure(&c, &attr))
+		rc = -ESTALE;
+	if (rc == 0) {
+		call_stat(&c, &attr, &st);
+		(void)fuse_reply_attr(req, &st, call_timeout(&c, &attr));
+	} else {
+		call_fail(&c, rc, false);
+	}
+	call_end(&c);
+}
+
+/* access_allowed - Spec: access(2), path_resolution(7). */
+bool access_allowed(const struct stat *st, uid_t uid, bool in_group, int mask)
+{
+	mode_t bits = st->st_mode & 7;
+
+	if (uid == 0) /* everything, and execute where one class may */
+		bits = S_ISDIR(st->st_mode) || (st->st_mode & 0111) ? 7 : 6;
+	else if (uid == st->st_uid)
+		bits = st->st_mode >> 6 & 7;
+	else if (in_group)
+		bits = st->st_mode >> 3 & 7;
+	return !((mode_t)mask & 7 & ~bits);
+}
+
+/* in_group - whether the caller is in a group, also as one of its supplementary ones. */
+static bool in_group(fuse_req_t req, gid_t gid)
+{
+	int n = fuse_req_ctx(req)->gid == gid ? 0 : fuse_req_getgroups(req, 0, NULL);
+	auto_free gid_t *list = n > 0 ? alloc_array((size_t)n, sizeof(*list)) : NULL;
+	int m = list ? fuse_req_getgroups(req, n, list) : 0;
+	bool found = fuse_req_ctx(req)->gid == gid;
+
+	for (int i = 0; !found && i < n && i < m; i++)
+		found = list[i] == gid;
+	return found;
+}
+
+/* op_access - the kernel asks where it does not check modes itself (default_permissions). */
+static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
+{
+	const uid_t uid = fuse_req_ctx(req)->uid;
+	struct view_attr attr;
+	struct stat st;
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_GETATTR);
+	if (!call_begin(&c, req, ino, true))
+		return;
+	rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
+	if (rc < 0) {
+		call_fail(&c, rc, false);
+		call_end(&c);
+		return;
+	}
+	call_stat(&c, &attr, &st);
+	if ((mask & W_OK) && !c.view->write)
+		rc = EROFS;
+	else if (!attr.is_link &&
+		 !access_allowed(&st, uid, uid && uid != st.st_uid && in_group(req, st.st_gid),
+				 mask))
+		rc = EACCES;
+	(void)fuse_reply_err(req, rc);
+	call_end(&c);
+}
+
+/* forget_ino - views that follow have a table of what the kernel knows; live counts for others. */
+static void forget_ino(struct fs *fs, fuse_ino_t ino, uint64_t count)
+{
+	struct live_epoch *ep;
+
+	if (!fs->follows)
+		live_forgotten(fs->live, ino, count);
+	else if (live_get(fs->live, ino, &ep, NULL) == 0) {
+		forget(ep->view, live_id(ino), count);
+		live_put(fs->live, ep);
+	}
+}
+
+static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
+{
+	metrics_count(M_REQ_FORGET);
+	forget_ino(fuse_req_userdata(req), ino, nlookup);
+	fuse_reply_none(req);
+}
+
+static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+	metrics_add(M_REQ_FORGET, count);
+	for (size_t i = 0; i < count; i++)
+		forget_ino(fuse_req_userdata(req), forgets[i].ino, forgets[i].nlookup);
+	fuse_reply_none(req);
+}
+
+static void op_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct buf text;
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_READLINK);
+	if (!call_begin(&c, req, ino, true))
+		return;
+	buf_init(&text, LINK_MAX_BYTES);
+	rc = c.view->ops->readlink ? c.view->ops->readlink(c.view, live_id(ino), &text, &c.e)
+				   : err_set(&c.e, -EINVAL, "no links here");
+	buf_putc(&text, '\0');
+	if (rc == 0 && !buf_ok(&text))
+		rc = err_nomem(&c.e);
+	if (rc == 0)
+		(void)fuse_reply_readlink(req, (const char *)text.data);
+	else
+		call_fail(&c, rc, false);
+	buf_release(&text);
+	call_end(&c);
+}
+
+/* Extended attributes. What is not "user.*" nobody has: programs that list files ask for
+ * "security.selinux" and for access lists of each of them, but leave it when they hear that this
+ * filesystem has no such thing. Views without attributes tell the kernel to ask for none. */
+
+#define XATTR_MAX_BYTES 65536 /* the kernel's own limit: of a value, of the list */
+
+bool xattr_answer(int rc)
+{
+	return rc == -ENODATA || rc == -E2BIG || rc == -EOPNOTSUPP || rc == -EPERM ||
+	       rc == -EACCES || rc == -EEXIST || rc == -EINVAL || rc == -ERANGE ||
+	       rc == -ENOSPC || rc == -EDQUOT; /* an inode has little room for them */
+}
+
+/* reply_xattr - the protocol of both requests: size 0 asks for the length. */
+static void reply_xattr(struct call *c, const struct buf *out, size_t size)
+{
+	if (size == 0)
+		(void)fuse_reply_xattr(c->req, out->len);
+	else if (out->len > size)
+		(void)fuse_reply_err(c->req, ERANGE);
+	else
+		(void)fuse_reply_buf(c->req, (const char *)out->data, out->len);
+}
+
+static void xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+	struct buf out;
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_XATTR);
+	if (fs->no_xattr || (name && strncmp(name, "user.", 5) != 0)) {
+		(void)fuse_reply_err(req, fs->no_xattr ? ENOSYS : EOPNOTSUPP);
+		return;
+	}
+	if (!call_begin(&c, req, ino, true))
+		return;
+	buf_init(&out, XATTR_MAX_BYTES);
+	rc = name ? -ENODATA : 0;
+	if (c.view->ops->xattr)
+		rc = c.view->ops->xattr(c.view, live_id(ino), name, &out, &c.e);
+	if (rc == 0)
+		reply_xattr(&c, &out, size);
+	else if (xattr_answer(rc))
+		(void)fuse_reply_err(req, -rc);
+	else
+		call_fail(&c, rc, false);
+	buf_release(&out);
+	call_end(&c);
+}
+
+static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+	xattr(req, ino, name, size);
+}
+
+static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+	xattr(req, ino, NULL, size);
+}
+
+/* Read. */
+
+struct buffer {
+	uint8_t *p;
+	size_t cap;
+};
+
+static void buffer_free(void *arg)
+{
+	struct buffer *b = arg;
+
+	free(b->p);
+	free(b);
+}
+
+/* thread_buffer - at least len bytes that belong to this thread; NULL when memory is short. */
+static uint8_t *thread_buffer(const struct fs *fs, size_t len)
+{
+	struct buffer *b = pthread_getspecific(fs->buffer_key);
+	size_t cap;
+
+	if (!b) {
+		b = alloc_array(1, sizeof(*b));
+		if (!b)
+			return NULL;
+		if (pthread_setspecific(fs->buffer_key, b) != 0) {
+			free(b);
+			return NULL;
+		}
+	}
+	if (b->cap >= len)
+		return b->p;
+	if (ckd_add(&cap, len, 4095))
+		return NULL;
+	cap &= ~(size_t)4095;
+	free(b->p);
+	b->p = aligned_alloc(4096, cap);
+	b->cap = b->p ? cap : 0;
+	return b->p;
+}
+
+/* reply_memory - bytes in memory, then zeros, without a copy. */
+static int reply_memory(struct call *c, const struct span *s)
+{
+	static const uint8_t zero[65536];
+	struct iovec iov[1 + 64];
+	size_t left = s->zeros;
+	int n = 0;
+
+	if (left > (ARRAY_LEN(iov) - 1) * sizeof(zero))
+		return err_set(&c->e, -ERANGE, "read of %zu zeros is too large", left);
+	/* writev does not write to what it is given */
+	if (s->len)
+		iov[n++] = (struct iovec){(void *)(uintptr_t)s->mem, s->len};
+	for (size_t part; left; left -= part) {
+		part = left < sizeof(zero) ? left : sizeof(zero);
+		iov[n++] = (struct iovec){(void *)(uintptr_t)zero, part};
+	}
+	/* before the reader can ask how many there were */
+	metrics_add(M_READ_BYTES, s->len + s->zeros);
+	(void)fuse_reply_iov(c->req, iov, n);
+	return 0;
+}
+
+/* reply_file - bytes of the source's file, then zeros. buf: room for all of them. */
+static int reply_file(struct call *c, const struct span *s, uint8_t *buf)
+{
+	int rc;
+
+	rc = io_pread(s->fd, buf, s->len, s->off, &c->e);
+	if (rc < 0)
+		return rc;
+	memset(buf + s->len, 0, s->zeros);
+	/* Only now is it known whose bytes they are. A view without a source looks itself. */
+	rc = c->ep->source ? source_check(c->ep->source, &c->e) : 0;
+	if (rc < 0)
+		return rc;
+	metrics_add(M_READ_BYTES, s->len + s->zeros);
+	(void)fuse_reply_buf(c->req, (const char *)buf, s->len + s->zeros);
+	return 0;
+}
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		    struct fuse_file_info *fi)
+{
+	struct span s = {0};
+	uint8_t *room;
+	size_t total;
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_READ);
+	log_debug("read of inode %" PRIu64, (uint64_t)ino);
+	if (!call_begin(&c, req, ino, false))
+		return;
+	room = thread_buffer(c.fs, size);
+	if (off < 0)
+		rc = err_set(&c.e, -EINVAL, "read at a negative offset");
+	else if (!room)
+		rc = err_nomem(&c.e);
+	else if (c.view->write && c.view->write->read)
+		rc = c.view->write->read(c.view, live_id(ino), fi->fh, (uint64_t)off, size,
+					 room, &s, &c.e);
+	else
+		rc = c.view->ops->read(c.view, live_id(ino), (uint64_t)off, size, room, &s,
+				       &c.e);
+	if (rc == 0) {
+		if (ckd_add(&total, s.len, s.zeros) || total > size)
+			rc = err_set(&c.e, -EIO, "read of %zu bytes was answered with more",
+				     size);
+		else if (s.mem || !s.len)
+			rc = reply_memory(&c, &s);
+		else
+			rc = reply_file(&c, &s, room);
+		span_done(&s);
+	}
+	if (rc < 0)
+		call_fail(&c, rc, false);
+	call_end(&c);
+}
+
+/* Directories. */
+
+struct listing {
+	struct call *c;
+	char *buf;
+	size_t size, used;
+	uint64_t tag; /* upper bits of offsets */
+	bool plus;
+	int64_t told;  /* entries that the kernel gets an inode with */
+	bool overflow; /* a cookie that does not fit */
+};
+
+/* add - one entry; false when the buffer is full. off: without the tag. */
+static bool add(struct listing *l, const char *name, uint64_t id, bool is_dir,
+		const struct view_attr *attr, uint64_t off)
+{
+	struct fuse_entry_param entry = {.ino = 0};
+	char *at = l->buf + l->used;
+	size_t left = l->size - l->used, n;
+
+	/* Without attributes ino stays 0: the kernel then takes the name only. */
+	if (attr)
+		call_entry(l->c, attr, &entry);
+	else
+		call_stat(l->c, &(struct view_attr){.id = id, .is_dir = is_dir}, &entry.attr);
+	off |= l->tag;
+	n = l->plus ? fuse_add_direntry_plus(l->c->req, at, left, name, &entry, (off_t)off)
+		    : fuse_add_direntry(l->c->req, at, left, name, &entry.attr, (off_t)off);
+	if (n > left)
+		return false;
+	l->used += n;
+	l->told += l->plus && entry.ino;
+	return true;
+}
+
+static bool emit(void *arg, const char *name, uint64_t id, bool is_dir,
+		 const struct view_attr *attr, uint64_t next)
+{
+	struct listing *l = arg;
+
+	if (next >= COOKIE_LIMIT) {
+		l->overflow = true;
+		return false;
+	}
+	return add(l, name, id, is_dir, l->plus ? attr : NULL, next + 2);
+}
+
+static int list(struct listing *l, uint64_t id, uint64_t off)
+{
+	struct view *v = l->c->view;
+	size_t dots;
+	int rc;
+
+	if (off == 0 && !add(l, ".", id, true, NULL, 1))
+		return 0;
+	if (off <= 1 && !add(l, "..", v->ops->parent(v, id), true, NULL, 2))
+		return 0;
+	dots = l->used;
+	rc = v->ops->list(v, id, off <= 2 ? 0 : off - 2, l->plus, emit, l, &l->c->e);
+	if (rc == 0 && l->overflow)
+		rc = err_set(&l->c->e, -ERANGE, "directory is too large to be listed");
+	return l->used > dots ? 0 : rc; /* an error comes again when its turn comes */
+}
+
+static void reply_list(struct listing *l)
+{
+	struct call *c = l->c;
+
+	live_told(c->fs->live, c->ep, l->told);
+	if (fuse_reply_buf(c->req, l->buf, l->used) == -ENOENT)
+		live_told(c->fs->live, c->ep, -l->told);
+}
+
+static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, bool plus)
+{
+	struct call c;
+	struct listing l = {.c = &c, .plus = plus, .size = size};
+	uint64_t at = (uint64_t)off & (((uint64_t)1 << COOKIE_BITS) - 1);
+	int rc;
+
+	metrics_count(M_REQ_READDIR);
+	log_debug("listing of inode %" PRIu64, (uint64_t)ino);
+	if (!call_begin(&c, req, ino, true))
+		return;
+	if (ino == LIVE_ROOT)
+		l.tag = (c.ep->number & 255) << COOKIE_BITS;
+	l.buf = (char *)thread_buffer(c.fs, size);
+	if (!l.buf)
+		rc = err_nomem(&c.e);
+	else if (off && ((uint64_t)off & ~(((uint64_t)1 << COOKIE_BITS) - 1)) != l.tag)
+		rc = err_set(&c.e, -ESTALE, "directory changed while it was listed");
+	else
+		rc = list(&l, live_id(ino), at);
+	if (rc == 0)
+		reply_list(&l);
+	else if (rc == -ESTALE)
+		reply_fail(c.fs, req, rc, false, &c.e);
+	else
+		call_fail(&c, rc, false);
+	call_end(&c);
+}
+
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		       struct fuse_file_info *fi)
+{
+	(void)fi;
+	read_directory(req, ino, size, off, false);
+}
+
+static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+			   struct fuse_file_info *fi)
+{
+	(void)fi;
+	read_directory(req, ino, size, off, true);
+}
+
+/* Opening: ENOSYS tells the kernel once that it need not ask, and to keep what it caches. Where
+ * large decoded chunks are to bypass the page cache it has to ask: their bytes then go from the
+ * chunk cache to the reader's memory in one copy and requests of up to a MiB
+ * (docs/benchmarks.md). */
+
+/* caching - how a file is to be opened. What is not fixed is asked for again by whoever opens
+ * it. */
+static void caching(const struct call *c, const struct view_attr *a, struct fuse_file_info *fi)
+{
+	fi->direct_io = c->fs->uncached && !a->cached && a->size >= UNCACHED_BYTES;
+	fi->keep_cache = !fi->direct_io && (!c->view->follows || a->fixed);
+}
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+	struct view_attr attr = {.id = 0};
+	struct call c;
+	int rc = 0;
+
+	metrics_count(M_REQ_OPEN);
+	log_debug("open of inode %" PRIu64, (uint64_t)ino);
+	if (fs->no_open) {
+		(void)fuse_reply_err(req, ENOSYS);
+		return;
+	}
+	if (!call_begin(&c, req, ino, true))
+		return;
+	if (fs->uncached || c.view->follows)
+		rc = c.view->ops->getattr(c.view, live_id(ino), &attr, &c.e);
+	if (rc == 0 && c.view->ops->may_open) {
+		rc = c.view->ops->may_open(c.view, live_id(ino), &c.e);
+		c.writes = rc < 0; /* EACCES is told as it is */
+	}
+	if (rc < 0) {
+		call_fail(&c, rc, false);
+	} else {
+		caching(&c, &attr, fi);
+		(void)fuse_reply_open(req, fi);
+	}
+	call_end(&c);
+}
+
+static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+
+	metrics_count(M_REQ_OPENDIR);
+	(void)ino;
+	if (fs->no_opendir) {
+		(void)fuse_reply_err(req, ENOSYS);
+		return;
+	}
+	fi->keep_cache = fi->cache_readdir = !fs->follows;
+	(void)fuse_reply_open(req, fi);
+}
+
+/* op_statfs - a source that is one file fills its filesystem; of a directory, which may grow, and
+ * of what can be written, what holds it is told. */
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+	struct statvfs out = {
+		.f_bsize = BLOCK_SIZE, .f_frsize = 4096, .f_namemax = NAME_BYTES_MAX};
+	struct statvfs below;
+	struct stat st;
+
+	metrics_count(M_REQ_STATFS);
+	(void)ino;
+	(void)live_broken(fs->live, &st); /* the size it had is good enough */
+	if (S_ISREG(st.st_mode) && !fs->writes) {
+		out.f_blocks = ((fsblkcnt_t)st.st_size + 4095) / 4096;
+	} else if (!fs->remote && statvfs(fs->path, &below) == 0) {
+		out.f_frsize = below.f_frsize;
+		out.f_blocks = below.f_blocks;
+		out.f_bfree = below.f_bfree;
+		out.f_bavail = below.f_bavail;
+	}
+	(void)fuse_reply_statfs(req, &out);
+}
+
+/* op_ioctl - how the mount is: what its server knows without looking. */
+static void op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg,
+		     struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_size,
+		     size_t out_size)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+
+	(void)arg;
+	(void)fi;
+	metrics_count(M_REQ_IOCTL);
+	status_ioctl(fs->status, req, ino, cmd, flags, in, in_size, out_size);
+}
+
+static void op_init(void *userdata, struct fuse_conn_info *conn)
+{
+	struct fs *fs = userdata;
+
+	/* What is not asked for is kept: not so where content may change without a word. */
+	fs->no_open =
+		(conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) && !fs->uncached && !fs->follows;
+	fs->no_opendir = (conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT) && !fs->ask_opendir &&
+			 !fs->follows;
+	fs->no_xattr = fs->no_xattr || !live_first(fs->live)->view->ops->xattr;
+	conn->max_read = fs->max_read; /* libfuse wants to hear it twice */
+	/* What changes behind the kernel's back changes its inode number, or is opened anew: it
+	 * need not ask for a file's size at each read. What a program has written is with us
+	 * before close returns, so there is no cache of writes. */
+	if (fs->writes)
+		conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_WRITEBACK_CACHE);
+	/* Names in one directory are looked up side by side: each may cost a way to a server and
+	 * back. Older versions of libfuse (3.14) do not hand it on. */
+	if (fs->remote)
+		conn->want |= conn->capable & FUSE_CAP_PARALLEL_DIROPS;
+	log_debug("kernel protocol %u.%u, read-ahead %u bytes", conn->proto_major,
+		  conn->proto_minor, conn->max_readahead);
+}
+
+const struct fuse_lowlevel_ops *fs_operations(bool writes)
+{
+	static struct fuse_lowlevel_ops more;
+	static const struct fuse_lowlevel_ops ops = {
+		.init = op_init,
+		.lookup = op_lookup,
+		.getattr = op_getattr,
+		.access = op_access,
+		.readlink = op_readlink,
+		.forget = op_forget,
+		.forget_multi = op_forget_multi,
+		.open = op_open,
+		.read = op_read,
+		.opendir = op_opendir,
+		.readdir = op_readdir,
+		.readdirplus = op_readdirplus,
+		.statfs = op_statfs,
+		.ioctl = op_ioctl,
+		.getxattr = op_getxattr,
+		.listxattr = op_listxattr,
+	};
+
+	if (!writes)
+		return &ops;
+	more = ops;
+	ops_add_write(&more);
+	return &more;
+}
+
+int fs_init(struct fs *fs, struct err *e)
+{
+	int rc;
+
+	*fs = (struct fs){0};
+	rc = pthread_key_create(&fs->buffer_key, buffer_free);
+	if (rc)
+		return err_sys(e, rc, "pthread key");
+	rc = pthread_mutex_init(&fs->log.lock, NULL);
+	if (rc) {
+		(void)pthread_key_delete(fs->buffer_key);
+		return err_sys(e, rc, "mutex");
+	}
+	return 0;
+}
+
+void fs_release(struct fs *fs)
+{
+	struct buffer *b = pthread_getspecific(fs->buffer_key);
+
+	if (b)
+		buffer_free(b);
+	(void)pthread_key_delete(fs->buffer_key);
+	(void)pthread_mutex_destroy(&fs->log.lock);
+}

@@ -1,0 +1,127 @@
+/* reply.c - the one place where errors become errnos of the kernel and lines of the log. */
+#include "fusefs/app/fusefs.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/observe/log.h"
+#include "base/observe/metrics.h"
+#include "base/core/str.h"
+
+int reply_errno(int rc, bool may_be_absent)
+{
+	switch (-rc) {
+	case ENOENT:
+	case ENOTDIR:
+		return may_be_absent ? -rc : EIO;
+	case ESTALE:
+	case ENOMEM:
+	case EROFS:
+	case ENAMETOOLONG:
+	case EINTR: /* nobody waits for the answer any more */
+		return -rc;
+	default: /* EBADMSG, EOPNOTSUPP, ERANGE, EINVAL, EIO and what system calls gave */
+		return EIO;
+	}
+}
+
+int reply_errno_write(int rc, bool may_be_absent)
+{
+	switch (-rc) {
+	case ENOSPC:
+	case EDQUOT:
+	case EFBIG:
+	case EPERM:
+	case EACCES:
+	case EEXIST:
+	case ENOTEMPTY:
+	case EINVAL:
+	case EOPNOTSUPP:
+	case EXDEV:
+	case EBUSY:
+	case ETXTBSY:
+		return -rc;
+	case EISDIR:
+		return may_be_absent ? EISDIR : EIO;
+	default:
+		return reply_errno(rc, may_be_absent);
+	}
+}
+
+static bool once_locked(const struct reply_log *log, uint64_t hash)
+{
+	for (uint32_t i = 0; i < log->n_once; i++)
+		if (log->once[i] == hash)
+			return true;
+	return false;
+}
+
+bool reply_log_done(struct reply_log *log, const char *text)
+{
+	bool done;
+
+	(void)pthread_mutex_lock(&log->lock);
+	done = once_locked(log, str_hash(text, strlen(text)));
+	(void)pthread_mutex_unlock(&log->lock);
+	return done;
+}
+
+void reply_log_once(struct reply_log *log, const char *text)
+{
+	const uint64_t hash = str_hash(text, strlen(text));
+
+	(void)pthread_mutex_lock(&log->lock);
+	if (!once_locked(log, hash) && log->n_once < ARRAY_LEN(log->once))
+		log->once[log->n_once++] = hash;
+	(void)pthread_mutex_unlock(&log->lock);
+}
+
+void reply_log(struct fs *fs, const struct err *e)
+{
+	const char *text = e->msg;
+	const bool once = e->code == -EOPNOTSUPP;
+
+	if (!text[0])
+		return; /* it was said when it came up */
+	if (once && reply_log_done(&fs->log, text))
+		return;
+	if (log_put(LOG_COMPONENT, LOG_ERROR, "%s", text) && once)
+		reply_log_once(&fs->log, text);
+}
+
+/* count - an error that is one: that a name is there, or is not, is an answer. */
+static void count(int errnum, enum metric where)
+{
+	if (errnum == ENOENT || errnum == ENOTDIR || errnum == EEXIST || errnum == ENOTEMPTY ||
+	    errnum == EISDIR)
+		return;
+	metrics_error(errnum);
+	if (where == M_FAULT_WRITE && errnum != EINTR && errnum != ESTALE)
+		metrics_count(where);
+}
+
+void reply_fail(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent, const struct err *e)
+{
+	int errnum = reply_errno(rc, may_be_absent);
+
+	if (errnum == ESTALE || errnum == ENOENT || errnum == ENOTDIR || errnum == EINTR)
+		log_debug("%s", e->msg);
+	else
+		reply_log(fs, e);
+	count(errnum, M_FAULT_FUSE);
+	(void)fuse_reply_err(req, errnum); /* fails only when nobody waits any more */
+}
+
+void reply_fail_write(struct fs *fs, fuse_req_t req, int rc, bool may_be_absent,
+		      const struct err *e)
+{
+	int errnum = reply_errno_write(rc, may_be_absent);
+
+	if (errnum == EEXIST || errnum == ENOTEMPTY || errnum == EISDIR || errnum == ESTALE ||
+	    errnum == ENOENT || errnum == ENOTDIR || errnum == EINTR)
+		log_debug("%s", e->msg);
+	else
+		reply_log(fs, e);
+	count(errnum, M_FAULT_WRITE);
+	(void)fuse_reply_err(req, errnum); /* fails only when nobody waits any more */
+}

@@ -1,0 +1,465 @@
+/* write_ops.c - requests that open, change and sync files become calls of a writable view.
+ *
+ * The kernel keeps no data that was written (op_init): a write is with the view when write(2)
+ * returns, and what close(2) and fsync(2) say is what the view said. Locks (flock, fcntl) are the
+ * kernel's own, among the programs of this machine. Truncation on opening comes with the open
+ * request, so that a view sees one thing and not two. */
+#include "fusefs/ops/request_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h> /* RENAME_NOREPLACE */
+#include <string.h>
+
+#include "base/observe/metrics.h"
+
+#define PERM_BITS 0777
+
+/* begin - as call_begin, of a request that changes something. */
+static bool begin(struct call *c, fuse_req_t req, fuse_ino_t ino)
+{
+	if (!call_begin(c, req, ino, false))
+		return false;
+	c->writes = true;
+	return true;
+}
+
+/* absent_op - of a view that cannot do this. */
+static int absent_op(struct call *c, const char *what)
+{
+	return err_set(&c->e, -EOPNOTSUPP, "%s: not possible here", what);
+}
+
+static void reply_done(struct call *c, int rc, bool names)
+{
+	if (rc < 0)
+		call_fail(c, rc, names);
+	else
+		(void)fuse_reply_err(c->req, 0);
+	call_end(c);
+}
+
+/* reply_entry - a name that was made, and what it stands for; or why not. Ends the call. */
+static void reply_entry(struct call *c, int rc, const struct view_attr *a)
+{
+	struct fuse_entry_param entry;
+
+	if (rc < 0) {
+		call_fail(c, rc, true);
+	} else {
+		call_entry(c, a, &entry);
+		call_reply_entry(c, &entry, a->id);
+	}
+	call_end(c);
+}
+
+/* Files. */
+
+static void set_file(const struct view_handle *h, struct fuse_file_info *fi)
+{
+	fi->fh = h->fh;
+	fi->direct_io = h->direct_io;
+	fi->keep_cache = !h->direct_io && h->keep_cache;
+}
+
+static void release(struct call *c, uint64_t id, uint64_t fh)
+{
+	ops_stop_end(c); /* it is wanted always, and the request may have been answered */
+	if (c->view->write->release)
+		c->view->write->release(c->view, id, fh);
+}
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct view_handle h = {0};
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_OPEN);
+	if (!begin(&c, req, ino))
+		return;
+	rc = c.view->write->open
+		     ? c.view->write->open(c.view, live_id(ino), fi->flags, &h, &c.e)
+		     : absent_op(&c, "open");
+	if (rc < 0) {
+		call_fail(&c, rc, false);
+	} else {
+		set_file(&h, fi);
+		if (fuse_reply_open(req, fi) == -ENOENT)
+			release(&c, live_id(ino), h.fh); /* nobody waits: it is not open */
+	}
+	call_end(&c);
+}
+
+static int make(struct call *c, fuse_ino_t parent, const char *name, int flags, mode_t mode,
+		struct view_attr *a, struct view_handle *h)
+{
+	if (!c->view->write->create)
+		return absent_op(c, "create");
+	return c->view->write->create(c->view, live_id(parent), name, strlen(name), flags,
+				      mode & PERM_BITS, a, h, &c->e);
+}
+
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		      struct fuse_file_info *fi)
+{
+	struct fuse_entry_param entry;
+	struct view_handle h = {0};
+	struct view_attr a = {0};
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_CREATE);
+	if (!name_fits(req, name) || !begin(&c, req, parent))
+		return;
+	rc = make(&c, parent, name, fi->flags, mode, &a, &h);
+	if (rc < 0) {
+		call_fail(&c, rc, true);
+	} else {
+		call_entry(&c, &a, &entry);
+		set_file(&h, fi);
+		if (fuse_reply_create(req, &entry, fi) == -ENOENT) {
+			release(&c, a.id, h.fh);
+			call_forget(&c, a.id);
+		}
+	}
+	call_end(&c);
+}
+
+/* op_mknod - a file that is made and not opened; devices and the like are not for us. */
+static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		     dev_t dev)
+{
+	struct view_handle h = {0};
+	struct view_attr a = {0};
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_CREATE);
+	(void)dev;
+	if (!name_fits(req, name) || !begin(&c, req, parent))
+		return;
+	if (!S_ISREG(mode)) {
+		(void)fuse_reply_err(req, EPERM);
+		call_end(&c);
+		return;
+	}
+	rc = make(&c, parent, name, O_CREAT | O_EXCL | O_WRONLY, mode, &a, &h);
+	if (rc == 0) {
+		rc = c.view->write->flush ? c.view->write->flush(c.view, a.id, h.fh, &c.e) : 0;
+		release(&c, a.id, h.fh);
+		if (rc < 0)
+			call_forget(&c, a.id);
+	}
+	reply_entry(&c, rc, &a);
+}
+
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t off,
+		     struct fuse_file_info *fi)
+{
+	struct call c;
+	uint64_t end;
+	int rc;
+
+	metrics_count(M_REQ_WRITE);
+	if (!begin(&c, req, ino))
+		return;
+	if (off < 0 || ckd_add(&end, (uint64_t)off, (uint64_t)size) || end > INT64_MAX)
+		rc = -EFBIG; /* an answer, and no line in the log */
+	else if (!c.view->write->write)
+		rc = absent_op(&c, "write");
+	else
+		rc = c.view->write->write(c.view, live_id(ino), fi->fh, (uint64_t)off,
+					  (const uint8_t *)data, size, &c.e);
+	if (rc == 0)
+		metrics_add(M_WRITTEN_BYTES, size);
+	if (rc < 0)
+		call_fail(&c, rc, false);
+	else
+		(void)fuse_reply_write(req, size);
+	call_end(&c);
+}
+
+/* op_flush - what was written is to be safe, also that of a program that was killed: its files are
+ * closed by its end, and what it wrote before that was confirmed. */
+static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct call c;
+	int rc = 0;
+
+	metrics_count(M_REQ_FLUSH);
+	if (!begin(&c, req, ino))
+		return;
+	ops_stop_end(&c);
+	if (c.view->write->flush)
+		rc = c.view->write->flush(c.view, live_id(ino), fi->fh, &c.e);
+	reply_done(&c, rc, false);
+}
+
+static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct call c;
+
+	metrics_count(M_REQ_RELEASE);
+	if (!begin(&c, req, ino))
+		return;
+	release(&c, live_id(ino), fi->fh);
+	reply_done(&c, 0, false);
+}
+
+static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	struct call c;
+	int rc = 0;
+
+	metrics_count(M_REQ_FSYNC);
+	if (!begin(&c, req, ino))
+		return;
+	if (c.view->write->fsync)
+		rc = c.view->write->fsync(c.view, live_id(ino), fi->fh, datasync != 0, &c.e);
+	reply_done(&c, rc, false);
+}
+
+static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	struct call c;
+	int rc = 0;
+
+	metrics_count(M_REQ_FSYNC);
+	(void)datasync;
+	(void)fi;
+	if (!begin(&c, req, ino))
+		return;
+	if (c.view->write->fsyncdir)
+		rc = c.view->write->fsyncdir(c.view, live_id(ino), &c.e);
+	reply_done(&c, rc, false);
+}
+
+/* Attributes. */
+
+/* same_owner - uid and gid are the dataset's: to set them to what they are is no error, so that
+ * `cp -p` and tar have their way. */
+static int same_owner(struct call *c, const struct stat *want, int to_set,
+		      const struct stat *is)
+{
+	if ((!(to_set & FUSE_SET_ATTR_UID) || want->st_uid == is->st_uid) &&
+	    (!(to_set & FUSE_SET_ATTR_GID) || want->st_gid == is->st_gid))
+		return 0;
+	return err_set(&c->e, -EPERM,
+		       "the owner of a file in the mount is that of the dataset");
+}
+
+static void what_to_set(const struct stat *want, int to_set, struct view_set *ret)
+{
+	*ret = (struct view_set){
+		.size_set = (to_set & FUSE_SET_ATTR_SIZE) != 0,
+		.mode_set = (to_set & FUSE_SET_ATTR_MODE) != 0,
+		.mtime_set = (to_set & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)) != 0,
+		.size = (uint64_t)want->st_size,
+		.mode = want->st_mode & PERM_BITS,
+		.mtime = want->st_mtim,
+	};
+	if (to_set & FUSE_SET_ATTR_MTIME_NOW)
+		(void)clock_gettime(CLOCK_REALTIME, &ret->mtime); /* cannot fail */
+}
+
+static int set_attr(struct call *c, uint64_t id, uint64_t fh, const struct stat *want,
+		    int to_set, struct view_attr *ret)
+{
+	struct view_set set;
+	struct stat is;
+	int rc = c->view->ops->getattr(c->view, id, ret, &c->e);
+
+	if (rc < 0)
+		return rc;
+	call_stat(c, ret, &is);
+	rc = same_owner(c, want, to_set, &is);
+	if (rc < 0)
+		return rc;
+	what_to_set(want, to_set, &set);
+	if (set.size_set && want->st_size < 0)
+		return err_set(&c->e, -EINVAL, "a negative size");
+	if (!set.size_set && !set.mode_set && !set.mtime_set)
+		return 0; /* the owner, or a time of access, which nobody keeps */
+	return c->view->write->setattr
+		       ? c->view->write->setattr(c->view, id, fh, &set, ret, &c->e)
+		       : absent_op(c, "setattr");
+}
+
+static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *want, int to_set,
+		       struct fuse_file_info *fi)
+{
+	struct view_attr a = {0};
+	struct stat st;
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_SETATTR);
+	if (!begin(&c, req, ino))
+		return;
+	rc = set_attr(&c, live_id(ino), fi ? fi->fh : 0, want, to_set, &a);
+	if (rc < 0) {
+		call_fail(&c, rc, false);
+	} else {
+		call_stat(&c, &a, &st);
+		(void)fuse_reply_attr(req, &st, call_timeout(&c, &a));
+	}
+	call_end(&c);
+}
+
+/* Names. */
+
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	struct view_attr a = {0};
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_MKDIR);
+	if (!name_fits(req, name) || !begin(&c, req, parent))
+		return;
+	rc = c.view->write->mkdir
+		     ? c.view->write->mkdir(c.view, live_id(parent), name, strlen(name),
+					    mode & PERM_BITS, &a, &c.e)
+		     : err_set(&c.e, -EPERM, "directories: not possible here");
+	reply_entry(&c, rc, &a);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_REMOVE);
+	if (!name_fits(req, name) || !begin(&c, req, parent))
+		return;
+	rc = c.view->write->unlink
+		     ? c.view->write->unlink(c.view, live_id(parent), name, strlen(name), &c.e)
+		     : absent_op(&c, "unlink");
+	reply_done(&c, rc, true);
+}
+
+static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_REMOVE);
+	if (!name_fits(req, name) || !begin(&c, req, parent))
+		return;
+	rc = c.view->write->rmdir
+		     ? c.view->write->rmdir(c.view, live_id(parent), name, strlen(name), &c.e)
+		     : absent_op(&c, "rmdir");
+	reply_done(&c, rc, true);
+}
+
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t to,
+		      const char *to_name, unsigned int flags)
+{
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_RENAME);
+	if (!name_fits(req, name) || !name_fits(req, to_name) || !begin(&c, req, parent))
+		return;
+	if (flags & ~(unsigned)RENAME_NOREPLACE)
+		rc = -EINVAL; /* an answer, and no line in the log */
+	else if (!c.view->write->rename)
+		rc = absent_op(&c, "rename");
+	else
+		rc = c.view->write->rename(c.view, live_id(parent), name, strlen(name),
+					   live_id(to), to_name, strlen(to_name), flags, &c.e);
+	reply_done(&c, rc, true);
+}
+
+static void op_symlink(fuse_req_t req, const char *text, fuse_ino_t parent, const char *name)
+{
+	struct view_attr a = {0};
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_LINK);
+	if (!name_fits(req, name) || !begin(&c, req, parent))
+		return;
+	rc = c.view->write->symlink
+		     ? c.view->write->symlink(c.view, live_id(parent), name, strlen(name), text,
+					      &a, &c.e)
+		     : err_set(&c.e, -EPERM, "symbolic links: not possible here");
+	reply_entry(&c, rc, &a);
+}
+
+/* op_link - zarr-python makes documents that may not be there yet so. */
+static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t to, const char *to_name)
+{
+	struct view_attr a = {0};
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_LINK);
+	if (!name_fits(req, to_name) || !begin(&c, req, ino))
+		return;
+	rc = c.view->write->link ? c.view->write->link(c.view, live_id(ino), live_id(to),
+						       to_name, strlen(to_name), &a, &c.e)
+				 : err_set(&c.e, -EPERM, "links: not possible here");
+	reply_entry(&c, rc, &a);
+}
+
+/* set_xattr - value NULL: remove it. */
+static void set_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+		      size_t size, int flags)
+{
+	const struct fs *fs = fuse_req_userdata(req);
+	struct call c;
+	int rc;
+
+	metrics_count(M_REQ_XATTR);
+	if (fs->no_xattr || strncmp(name, "user.", 5) != 0) {
+		(void)fuse_reply_err(req, fs->no_xattr ? ENOSYS : EOPNOTSUPP);
+		return;
+	}
+	if (!begin(&c, req, ino))
+		return;
+	rc = c.view->write->setxattr
+		     ? c.view->write->setxattr(c.view, live_id(ino), name,
+					       (const uint8_t *)value, size, flags, &c.e)
+		     : -EOPNOTSUPP;
+	if (xattr_answer(rc))
+		(void)fuse_reply_err(req, -rc);
+	else if (rc < 0)
+		call_fail(&c, rc, false);
+	else
+		(void)fuse_reply_err(req, 0);
+	call_end(&c);
+}
+
+static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+			size_t size, int flags)
+{
+	set_xattr(req, ino, name, value ? value : "", size, flags);
+}
+
+static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+	set_xattr(req, ino, name, NULL, 0, 0);
+}
+
+void ops_add_write(struct fuse_lowlevel_ops *ops)
+{
+	ops->open = op_open;
+	ops->create = op_create;
+	ops->mknod = op_mknod;
+	ops->write = op_write;
+	ops->flush = op_flush;
+	ops->release = op_release;
+	ops->fsync = op_fsync;
+	ops->fsyncdir = op_fsyncdir;
+	ops->setattr = op_setattr;
+	ops->mkdir = op_mkdir;
+	ops->unlink = op_unlink;
+	ops->rmdir = op_rmdir;
+	ops->rename = op_rename;
+	ops->symlink = op_symlink;
+	ops->link = op_link;
+	ops->setxattr = op_setxattr;
+	ops->removexattr = op_removexattr;
+}

@@ -1,0 +1,390 @@
+/* commit_file.c - a virtual file that was written to goes into the Zarr store beneath it.
+ *
+ * Both states are read as HDF5 files. Data of variables that nobody touched are holes in both of
+ * them, at the same place: such a chunk is never read. */
+#include "fusefs/write/chunk_set.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define LOG_COMPONENT LOG_WRITE
+#include "base/observe/log.h"
+
+#define MEMORY ((uint64_t)256 << 20)
+#define PAGE_BYTES 4096u /* at least what `written` can tell apart */
+#define TEXT_BYTES ((size_t)1 << 30)
+
+struct file {
+	const struct fs_setup *setup;
+	const struct file_rw_change *c;
+	struct source *was, *now;
+	struct commit_chunks replaced; /* of c->source: they will be others */
+	bool failed;
+};
+
+static int open_one(const struct fs_setup *setup, const char *path, struct source **ret,
+		    struct err *e)
+{
+	struct source_options opts;
+
+	fs_source_options(setup->cfg, &opts);
+	opts.keep_going = false; /* what is left out would be taken for removed */
+	return source_open(setup->formats, setup->n_formats, path, &opts, ret, e);
+}
+
+/* ---- which chunks are others ---- */
+
+/* texts_differ - without a fixed size elements are somewhere in the file: they are compared. */
+static bool texts_differ(struct file *f, uint32_t array, uint32_t was_array, uint64_t linear,
+			 uint64_t old)
+{
+	struct buf a, b;
+	bool same;
+
+	buf_init(&a, TEXT_BYTES);
+	buf_init(&b, TEXT_BYTES);
+	same = source_read_vlen(f->now, array, linear, &a, NULL) == 0 &&
+	       source_read_vlen(f->was, was_array, old, &b, NULL) == 0 && a.len == b.len &&
+	       (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+	buf_release(&a);
+	buf_release(&b);
+	return !same;
+}
+
+/* old_linear - the chunk at the same place; false: the old array has no such place. */
+static bool old_linear(const struct ds_array *a, const struct ds_array *b, uint64_t linear,
+		       uint64_t *ret)
+{
+	uint64_t coords[DS_RANK_MAX];
+
+	if (b->n_chunks == 0)
+		return false;
+	ds_chunk_coords(a, linear, coords);
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (coords[i] >= b->grid[i])
+			return false;
+	*ret = ds_chunk_linear(b, coords);
+	return true;
+}
+
+static bool refs_same(const struct chunk_ref *a, const struct chunk_ref *b)
+{
+	return a->where == b->where && (a->where != CHUNK_RANGE ||
+					(a->off == b->off && a->len == b->len &&
+					 a->pad == b->pad && a->filter_mask == b->filter_mask));
+}
+
+/* ready - pages of a chunk that were not written come from the old file. */
+static int ready(void *arg, uint32_t array, uint64_t linear, struct err *e)
+{
+	struct file *f = arg;
+	struct chunk_ref ref;
+	int rc = source_locate(f->now, array, linear, &ref, e);
+
+	if (rc < 0 || ref.where != CHUNK_RANGE)
+		return rc;
+	return f->c->fill(f->c->arg, ref.off, ref.len, e);
+}
+
+/* real_array - the array of the store that one of a file is. */
+static uint32_t real_array(struct file *f, const struct dataset *ds, uint32_t array)
+{
+	struct buf b;
+	uint32_t ret = DS_NONE;
+
+	buf_init(&b, (size_t)1 << 20);
+	ds_array_path(ds, array, &b);
+	buf_putc(&b, '\0');
+	if (buf_ok(&b))
+		ret = f->setup->rw->nc_array(f->c->view, (const char *)b.data);
+	else
+		f->failed = true;
+	buf_release(&b);
+	return ret;
+}
+
+/* alike - whether an array of the file and one of the store have the same chunks of the same
+ * elements. */
+static bool alike(const struct ds_array *a, const struct ds_array *b)
+{
+	if (a->rank != b->rank || a->chunk_bytes != b->chunk_bytes ||
+	    a->type.kind != b->type.kind || a->type.size != b->type.size ||
+	    a->type.big_endian != b->type.big_endian || a->type.kind == DT_COMPOUND ||
+	    dt_is_vlen(&a->type) || dt_is_vlen(&b->type))
+		return false;
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (a->chunk[i] != b->chunk[i])
+			return false;
+	return true;
+}
+
+/* elements_same - whether a chunk that shares a page with what was written has the elements that
+ * the store has. */
+static bool elements_same(struct file *f, uint32_t array, uint64_t linear)
+{
+	struct source *store = f->c->source;
+	const struct ds_array *a = &f->now->ds.arrays[array], *b;
+	uint32_t real = real_array(f, &f->now->ds, array);
+	size_t n = (size_t)a->chunk_bytes;
+	auto_free uint8_t *x = NULL, *y = NULL;
+	uint64_t old;
+
+	if (real >= store->ds.n_arrays)
+		return false;
+	b = &store->ds.arrays[real];
+	if (!alike(a, b) || !old_linear(a, b, linear, &old))
+		return false;
+	x = malloc(n ? n : 1);
+	y = malloc(n ? n : 1);
+	return x && y && ready(f, array, linear, NULL) == 0 &&
+	       source_read_chunk(f->now, array, linear, x, n, NULL) == 0 &&
+	       source_read_chunk(store, real, old, y, n, NULL) == 0 && memcmp(x, y, n) == 0;
+}
+
+/* touched - whether the place of a chunk was written to. Pages are: of a chunk that was written
+ * only near its ends the elements are looked at. */
+static bool touched(struct file *f, uint32_t array, uint64_t linear, const struct chunk_ref *r)
+{
+	const struct file_rw_change *c = f->c;
+
+	if (!c->written(c->arg, r->off, r->len))
+		return false;
+	if (r->len > 2 * PAGE_BYTES &&
+	    c->written(c->arg, r->off + PAGE_BYTES, r->len - 2 * PAGE_BYTES))
+		return true;
+	return !elements_same(f, array, linear);
+}
+
+/* differs - whether a chunk may have another content than it had. */
+static bool differs(struct file *f, uint32_t array, uint32_t was_array, uint64_t linear)
+{
+	const struct ds_array *a = &f->now->ds.arrays[array];
+	struct chunk_ref x, y;
+	uint64_t old = 0;
+
+	if (!old_linear(a, &f->was->ds.arrays[was_array], linear, &old) ||
+	    source_locate(f->now, array, linear, &x, NULL) < 0 ||
+	    source_locate(f->was, was_array, old, &y, NULL) < 0 || !refs_same(&x, &y))
+		return true;
+	if (dt_is_vlen(&a->type))
+		return texts_differ(f, array, was_array, linear, old);
+	if (x.where == CHUNK_ABSENT)
+		return false;
+	return x.where != CHUNK_RANGE || touched(f, array, linear, &x);
+}
+
+static int changed(void *arg, uint32_t array, uint32_t was_array, uint64_t from, uint64_t *ret,
+		   struct err *e NZ_UNUSED)
+{
+	struct file *f = arg;
+	uint64_t n = f->now->ds.arrays[array].n_chunks;
+
+	for (; from < n; from++)
+		if (differs(f, array, was_array, from)) {
+			*ret = from;
+			return 0;
+		}
+	return -ENOENT;
+}
+
+/* moved - whether all chunks of an array lie where those of another did, untouched. */
+static bool moved(struct file *f, uint32_t array, uint32_t was_array)
+{
+	const struct ds_array *a = &f->now->ds.arrays[array];
+	const struct ds_array *b = &f->was->ds.arrays[was_array];
+	uint64_t dummy, first = 0;
+	struct chunk_ref x, y;
+
+	if (a->rank != b->rank || a->n_chunks != b->n_chunks || dt_is_vlen(&a->type) ||
+	    source_next(f->now, array, 0, &first, NULL) < 0 ||
+	    source_locate(f->now, array, first, &x, NULL) < 0 || x.where != CHUNK_RANGE ||
+	    source_locate(f->was, was_array, first, &y, NULL) < 0 || !refs_same(&x, &y))
+		return false;
+	return changed(f, array, was_array, 0, &dummy, NULL) == -ENOENT;
+}
+
+static uint32_t moved_from(void *arg, uint32_t array)
+{
+	struct file *f = arg;
+
+	for (uint32_t i = 0; i < f->was->ds.n_arrays; i++)
+		if (moved(f, array, i))
+			return i;
+	return DS_NONE;
+}
+
+/* ---- who has the old file open ---- */
+
+static int tapped_put(void *arg, uint32_t array, uint64_t linear, struct err *e NZ_UNUSED)
+{
+	struct file *f = arg;
+	uint32_t real = real_array(f, &f->now->ds, array);
+	uint64_t old;
+
+	if (real != DS_NONE && real < f->c->source->ds.n_arrays &&
+	    f->c->source->ds.arrays[real].rank == f->now->ds.arrays[array].rank &&
+	    old_linear(&f->now->ds.arrays[array], &f->c->source->ds.arrays[real], linear, &old))
+		commit_chunks_add(&f->replaced, real, old);
+	return 0;
+}
+
+static int tapped_removed(void *arg, uint32_t was, struct err *e NZ_UNUSED)
+{
+	struct file *f = arg;
+	uint32_t real = real_array(f, &f->was->ds, was);
+
+	if (real != DS_NONE)
+		commit_chunks_all(&f->replaced, real, f->c->source->ds.n_arrays);
+	return 0;
+}
+
+static int tapped_resized(void *arg, uint32_t array, struct err *e NZ_UNUSED)
+{
+	struct file *f = arg;
+	const struct ds_array *a = &f->now->ds.arrays[array], *b;
+	uint32_t real = real_array(f, &f->now->ds, array);
+
+	if (real == DS_NONE)
+		return 0;
+	b = &f->c->source->ds.arrays[real];
+	for (uint32_t i = 0; i < a->rank && i < b->rank; i++)
+		if (a->shape[i] < b->shape[i])
+			commit_chunks_all(&f->replaced, real, f->c->source->ds.n_arrays);
+	return 0;
+}
+
+static const struct commit_tap_ops tap_ops = {
+	.put = tapped_put,
+	.removed = tapped_removed,
+	.resized = tapped_resized,
+};
+
+/* gate - who still reads the old file is given what will be gone. */
+static int gate(void *arg, struct err *e)
+{
+	struct file *f = arg;
+	const struct dataset *ds = &f->c->source->ds;
+	int rc = commit_chunks_sort(&f->replaced, e);
+
+	if (f->failed)
+		rc = err_nomem(e);
+	for (uint32_t i = 0; rc == 0 && i < ds->n_arrays; i++) {
+		uint64_t linear = 0, there;
+
+		while (rc == 0 && linear < ds->arrays[i].n_chunks &&
+		       commit_chunks_next(&f->replaced, i, linear, &linear) == 0) {
+			if (f->replaced.whole && f->replaced.whole[i]) {
+				if (source_next(f->c->source, i, linear, &there, NULL) < 0)
+					break;
+				linear = there;
+			}
+			rc = f->c->replaced(f->c->arg, i, linear, e);
+			linear++;
+		}
+	}
+	return rc;
+}
+
+/* ---- all of it ---- */
+
+/* format_of - an empty store gets the one that was asked for. */
+static enum plan_format format_of(const struct file *f)
+{
+	const struct dataset *ds = &f->c->source->ds;
+	bool empty = ds->n_arrays == 0 && ds->n_groups <= 1;
+	bool v3 = empty ? f->setup->cfg->zarr3 : strcmp(ds->format, "Zarr v3") == 0;
+
+	return v3 ? PLAN_ZARR3 : PLAN_ZARR2;
+}
+
+static int open_sink(struct file *f, const char *path, struct store *far, int dir_fd,
+		     const struct sink_names *names, struct sink **ret, struct err *e)
+{
+	const struct fs_setup *setup = f->setup;
+
+	if (far)
+		return setup->rw->far_sink(setup->cfg, far, path, f->c->source, dir_fd, names,
+					   ret, e);
+	return setup->rw->zarr_sink(setup->cfg, path, f->c->source, dir_fd, names, ret, e);
+}
+
+static int push_file(struct file *f, const char *path, struct store *far, int dir_fd,
+		     struct err *e)
+{
+	const struct fs_setup *setup = f->setup;
+	const struct fs_rw *rw = setup->rw;
+	const struct sink_names names = {.array = rw->nc_array,
+					 .group = rw->nc_group,
+					 .dim = rw->nc_dim,
+					 .arg = f->c->view};
+	struct push_report report = {0};
+	struct push_policy policy;
+	struct push_job job = {
+		.was = f->was,
+		.now = f->now,
+		.policy = &policy,
+		.changed = changed,
+		.ready = ready,
+		.moved_from = moved_from,
+		.gate = gate,
+		.arg = f,
+		.memory = MEMORY,
+	};
+	struct sink *under = NULL;
+	int rc = open_sink(f, path, far, dir_fd, &names, &under, e);
+
+	if (rc < 0)
+		return rc;
+	rc = commit_tap_open(under, &tap_ops, f, &job.sink, e);
+	if (rc < 0) {
+		sink_close(under);
+		return rc;
+	}
+	commit_policy(setup, format_of(f), &policy);
+	rc = push(&job, &report, e);
+	sink_close(job.sink);
+	log_debug("commit: %llu groups, %llu variables, %llu attributes; chunks: %llu as they "
+		  "were, %llu encoded, %llu gone",
+		  (unsigned long long)report.groups, (unsigned long long)report.arrays,
+		  (unsigned long long)report.attrs, (unsigned long long)report.passed,
+		  (unsigned long long)report.encoded, (unsigned long long)report.dropped);
+	return rc;
+}
+
+/* end_begun - a commit failed with rc, perhaps behind its manifest: what that says will be done,
+ * whatever came in between. What failed once may succeed. 0: it is done; -EINPROGRESS: it will be;
+ * else rc. */
+static int end_begun(const struct fs_setup *setup, const char *path, bool far, int dir_fd,
+		     int rc, struct err *e)
+{
+	if (setup->rw->zarr_pending(path, dir_fd, NULL) <= 0)
+		return rc;
+	if (far || setup->rw->zarr_recover(path, dir_fd, NULL) < 0)
+		return -EINPROGRESS;
+	if (e)
+		*e = (struct err)ERR_INIT;
+	return 0;
+}
+
+int commit_file(const struct fs_setup *setup, const char *path, struct store *far, int dir_fd,
+		const struct file_rw_change *c, struct err *e)
+{
+	struct file f = {.setup = setup, .c = c};
+	/* of another commit: then this one is refused */
+	bool older = !far && setup->rw->zarr_pending(path, dir_fd, NULL) != 0;
+	int rc = open_one(setup, c->now, &f.now, e);
+
+	if (rc < 0)
+		return err_wrap(e, rc, "what was written");
+	source_hold(f.now, true); /* it is filled while it is read */
+	if (c->was)
+		rc = open_one(setup, c->was, &f.was, e);
+	if (rc == 0)
+		rc = push_file(&f, path, far, dir_fd, e);
+	if (rc < 0 && !older)
+		rc = end_begun(setup, path, far != NULL, dir_fd, rc, e);
+	source_close(f.now);
+	source_close(f.was);
+	commit_chunks_release(&f.replaced);
+	return rc;
+}

@@ -1,0 +1,308 @@
+/* commit_process.c - a process that puts a generation of a stage into an HDF5 file.
+ *
+ * libhdf5 writes there, and may crash there: the server is told what came of it in words. Before
+ * the first byte changes that a reader of the old state may see, the process asks and waits;
+ * whoever asked for it may die at any time, and so may the process: the journal tells what has to
+ * be done about it. When it dies after it was let go, that is done at once, and the commit is made
+ * again: it then finds little or nothing to be different. */
+#include "fusefs/write/writable_int.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/process/child.h"
+#define LOG_COMPONENT LOG_WRITE
+#include "base/observe/log.h"
+#include "codecs/plugin/plugin.h"
+
+enum {
+	READY = 1, /* an answer: bytes of the old state are about to change */
+	NOTE = 2,  /* the same: a text for the log */
+	GO = 'g',
+};
+#define COMMIT_MS ((int64_t)60 * 60 * 1000) /* from then on a process hangs */
+#define MEMORY ((uint64_t)32 << 30)         /* address space: chunks of 4 GiB, a few times */
+#define PATHS_MAX 64
+#define NOTE_MAX 512
+#define LEFT_MAX ((uint64_t)1 << 28) /* bytes of keys that stay staged */
+
+/* Processes that commit are forked from one that was forked before there was a job: what it cannot
+ * be sent it has from then. */
+static const struct fs_setup *the_setup;
+
+void fs_rw_prepare(const struct fs_setup *setup)
+{
+	the_setup = setup;
+}
+
+struct job {
+	uint64_t generation;
+	bool all;
+	char path[PATH_MAX];
+};
+
+/* ---- the other process ---- */
+
+static const struct child_kind kind;
+
+/* ask - the gate: the server lets us change the file. */
+static int ask(void *arg, struct err *e)
+{
+	const int *sock = arg;
+	char word;
+
+	child_say(*sock, READY, NULL, 0);
+	if (child_take(*sock, &word, 1, INT64_MAX) == CHILD_TAKEN && word == GO)
+		return 0;
+	return err_set(e, -ECANCELED, "the commit was called off");
+}
+
+static void note(void *arg, const char *text)
+{
+	const int *sock = arg;
+
+	child_say(*sock, NOTE, text, strlen(text));
+}
+
+static void say_left(int sock, char *const *left, size_t n)
+{
+	struct buf text;
+
+	buf_init(&text, LEFT_MAX);
+	for (size_t i = 0; i < n; i++)
+		buf_put(&text, left[i], strlen(left[i]) + 1);
+	if (buf_ok(&text))
+		child_say(sock, 0, text.data, text.len);
+	else
+		child_say(sock, -ENOMEM, "memory is short", strlen("memory is short"));
+}
+
+/* confine - it changes the file and what is kept beside it, and nothing else. Its own children read
+ * other files, with less. */
+static int confine(const struct job *job, int dir_fd, struct err *e)
+{
+	const struct sandbox_limits limits = {.memory = MEMORY, .cpu_ms = (uint64_t)COMMIT_MS};
+	const char *root = the_setup->cfg->link_root, *slash = strrchr(job->path, '/');
+	char beside[PATH_MAX];
+	struct sandbox_path paths[PATHS_MAX] = {
+		{.path = job->path, .fd = -1, .writable = true},
+		{.fd = dir_fd, .writable = true},
+		{.path = "/proc", .fd = -1},
+		{.path = "/dev/null", .fd = -1, .writable = true},
+	};
+	size_t n = 4;
+
+	if (fs_links_beside(the_setup->cfg) && slash > job->path) {
+		(void)snprintf(beside, sizeof(beside), "%.*s", (int)(slash - job->path),
+			       job->path);
+		root = beside;
+	}
+	if (root && root[0])
+		paths[n++] = (struct sandbox_path){.path = root, .fd = -1};
+	n += codec_plugins_dirs(paths + n, PATHS_MAX - n);
+	return sandbox_enter(kind.may, paths, n, &limits, e);
+}
+
+static void run(const struct child_self *self)
+{
+	const struct job *job = self->own ? self->own : self->data;
+	struct err e = ERR_INIT;
+	char **left = NULL;
+	int sock = self->sock, rc;
+	size_t n = 0;
+
+	child_alone();
+	rc = confine(job, self->fds[0], &e);
+	if (rc == 0)
+		rc = commit_tree(the_setup, job->path, self->fds[0], job->generation, job->all,
+				 ask, note, &sock, &left, &n, &e);
+	if (rc < 0)
+		child_say(sock, rc, e.msg, strlen(e.msg));
+	else
+		say_left(sock, left, n);
+}
+
+static const struct child_kind kind = {
+	.name = "nczarrfs-commit",
+	.who = "the HDF5 library that writes",
+	.n_fds = 1,
+	.may = SANDBOX_OPENS | SANDBOX_LOADS | SANDBOX_WRITES,
+	.run = run,
+};
+
+/* ---- the server ---- */
+
+int rw_left(const char *text, size_t n, char ***ret, size_t *ret_n, struct err *e)
+{
+	size_t count = 0, at = 0;
+	char **list;
+
+	for (size_t i = 0; i < n; i++)
+		count += text[i] == '\0';
+	if (n && text[n - 1])
+		return err_set(e, -EBADMSG, "a list of keys does not end");
+	list = alloc_array(count, sizeof(*list));
+	if (!list)
+		return err_nomem(e);
+	for (size_t i = 0; i < count; i++, at += strlen(text + at) + 1) {
+		list[i] = strdup(text + at);
+		if (list[i])
+			continue;
+		while (i > 0)
+			free(list[--i]);
+		free(list);
+		return err_nomem(e);
+	}
+	*ret = list;
+	*ret_n = count;
+	return 0;
+}
+
+/* committing - the server's side of one process. */
+struct committing {
+	const struct rw_state *state;
+	struct child_proc proc;
+	bool all;
+	void (*quiesce)(void *view);
+	void *view;
+	bool let_go; /* it may have begun to change the file */
+	bool said;   /* it has said what came of it */
+	char *left;  /* what it said then, n bytes; owned */
+	size_t n;
+};
+
+static int take_text(struct committing *c, const struct child_answer *a, int64_t end,
+		     struct err *e)
+{
+	c->left = malloc(a->len + 1);
+	if (!c->left)
+		return err_nomem(e);
+	if (child_take(c->proc.sock, c->left, a->len, end) != CHILD_TAKEN)
+		return -EPIPE;
+	c->left[a->len] = '\0';
+	c->n = a->len;
+	c->said = true;
+	return a->rc < 0 ? err_set(e, (int)a->rc, "%s", c->left) : 0;
+}
+
+/* take_note - for the log. */
+static bool take_note(struct committing *c, const struct child_answer *a, int64_t end)
+{
+	char text[NOTE_MAX + 1];
+
+	if (a->len > NOTE_MAX ||
+	    child_take(c->proc.sock, text, a->len, end) != CHILD_TAKEN)
+		return false;
+	text[a->len] = '\0';
+	log_warn("'%s': %s", c->state->path, text);
+	return true;
+}
+
+/* converse - -EPIPE: it ended without a word; -ETIMEDOUT. */
+static int converse(struct committing *c, struct err *e)
+{
+	const int64_t end = child_now() + COMMIT_MS;
+	struct child_answer a;
+	char word = GO;
+
+	for (;;) {
+		enum child_taken taken = child_take(c->proc.sock, &a, sizeof(a), end);
+
+		if (taken != CHILD_TAKEN)
+			return taken == CHILD_LATE ? -ETIMEDOUT : -EPIPE;
+		if (a.rc == NOTE && take_note(c, &a, end))
+			continue;
+		if (a.rc != READY)
+			break;
+		c->quiesce(c->view);
+		c->let_go = true;
+		if (!child_send(c->proc.sock, &word, 1, 0))
+			return -EPIPE;
+	}
+	if (a.len > LEFT_MAX || a.rc > 0 || a.rc < -4095)
+		return -EPIPE;
+	return take_text(c, &a, end, e);
+}
+
+static int died(const struct committing *c, int rc, int status, struct err *e)
+{
+	int sig = child_died_of(status);
+	char why[CHILD_WHY_MAX];
+
+	if (rc == -ETIMEDOUT)
+		return err_set(e, -EIO, "'%s': the commit did not end within an hour",
+			       c->state->path);
+	if (sig)
+		return err_set(e, -EIO, "'%s': the process that writes it %s", c->state->path,
+			       child_why(sig, why));
+	return err_set(e, -EIO, "'%s': the process that writes it ended without a word",
+		       c->state->path);
+}
+
+static int one_process(struct committing *c, uint64_t generation, struct err *e)
+{
+	struct job job = {.generation = generation, .all = c->all};
+	int rc, status;
+
+	if (strlen(c->state->path) >= sizeof(job.path))
+		return err_set(e, -ENAMETOOLONG, "'%s': its path is too long", c->state->path);
+	memcpy(job.path, c->state->path, strlen(c->state->path) + 1);
+	rc = child_start(&kind, &job, &job, sizeof(job), &c->state->dir_fd, &c->proc, e);
+	if (rc < 0)
+		return rc;
+	rc = converse(c, e);
+	status = child_end(&c->proc);
+	return rc < 0 && !c->said && rc != -ENOMEM ? died(c, rc, status, e) : rc;
+}
+
+/* attempt - with what a process that failed or died left of the file put right: it is one of the
+ * two states afterwards. */
+static int attempt(const struct fs_setup *setup, struct committing *c, uint64_t generation,
+		   struct err *e)
+{
+	struct err other = ERR_INIT;
+	bool done = false;
+	int rc = one_process(c, generation, e);
+
+	if (rc == 0)
+		return 0;
+	if (rw_repair(setup, c->state, &done, &other) < 0)
+		return err_set(e, other.code, "%s", other.msg);
+	if (!c->let_go || (!done && c->said))
+		return rc;
+	free(c->left);
+	c->left = NULL;
+	c->said = false;
+	return one_process(c, generation, e);
+}
+
+/* half_done - whether the file will be another one when it is opened the next time: then what it is
+ * now is no base of what waits. */
+static bool half_done(const struct fs_setup *setup, const struct rw_state *s)
+{
+	const struct fs_rw *rw = setup->rw;
+
+	return (s->is_dir ? rw->zarr_pending : rw->hdf5_pending)(s->path, s->dir_fd, NULL) != 0;
+}
+
+int rw_commit_tree(const struct fs_setup *setup, struct rw_state *state, uint64_t generation,
+		   bool all, void (*quiesce)(void *view), void *view, char ***ret_left,
+		   size_t *ret_n, struct err *e)
+{
+	struct committing c = {.state = state, .all = all, .quiesce = quiesce, .view = view};
+	int rc = rw_state_changing(state, e);
+
+	if (rc < 0)
+		return rc;
+	rc = attempt(setup, &c, generation, e);
+	if (rc == 0)
+		rc = rw_left(c.left, c.n, ret_left, ret_n, e);
+	free(c.left);
+	if (rc < 0 && !c.let_go)
+		rw_state_unchanged(state);
+	else if (!half_done(setup, state) && rw_state_base(state, NULL) < 0)
+		(void)rw_state_changing(state, NULL);
+	return rc;
+}

@@ -1,0 +1,164 @@
+/* commit_tap.c - a sink that hands everything on to another, and tells what it was. */
+#include "fusefs/write/chunk_set.h"
+
+#include <errno.h>
+
+struct tap {
+	struct sink base;
+	struct sink_ops table; /* without rename_array where the other has none */
+	struct sink *under;
+	const struct commit_tap_ops *ops;
+	void *arg;
+};
+
+static struct tap *tap_of(struct sink *s)
+{
+	return CONTAINER_OF(s, struct tap, base);
+}
+
+static void tap_close(struct sink *s)
+{
+	sink_close(tap_of(s)->under);
+	free(tap_of(s));
+}
+
+static int begin(struct sink *s, struct source *was, struct source *now, struct err *e)
+{
+	struct sink *u = tap_of(s)->under;
+
+	return u->ops->begin(u, was, now, e);
+}
+
+static int remove_array(struct sink *s, uint32_t array, struct err *e)
+{
+	struct tap *t = tap_of(s);
+	int rc = t->ops->removed ? t->ops->removed(t->arg, array, e) : 0;
+
+	return rc ? rc : t->under->ops->remove_array(t->under, array, e);
+}
+
+static int remove_group(struct sink *s, uint32_t group, struct err *e)
+{
+	struct sink *u = tap_of(s)->under;
+
+	return u->ops->remove_group(u, group, e);
+}
+
+static int add_group(struct sink *s, uint32_t group, struct err *e)
+{
+	struct sink *u = tap_of(s)->under;
+
+	return u->ops->add_group(u, group, e);
+}
+
+static int add_array(struct sink *s, uint32_t array, const struct sink_new *how, struct err *e)
+{
+	struct tap *t = tap_of(s);
+	int rc = t->ops->added ? t->ops->added(t->arg, array, how, e) : 0;
+
+	return rc ? rc : t->under->ops->add_array(t->under, array, how, e);
+}
+
+static int rename_array(struct sink *s, uint32_t was, uint32_t now, struct err *e)
+{
+	struct tap *t = tap_of(s);
+	int rc = t->ops->removed ? t->ops->removed(t->arg, was, e) : 0;
+
+	return rc ? rc : t->under->ops->rename_array(t->under, was, now, e);
+}
+
+static int dims(struct sink *s, struct err *e)
+{
+	struct sink *u = tap_of(s)->under;
+
+	return u->ops->dims(u, e);
+}
+
+static int resize(struct sink *s, uint32_t array, struct err *e)
+{
+	struct tap *t = tap_of(s);
+	int rc = t->ops->resized ? t->ops->resized(t->arg, array, e) : 0;
+
+	return rc ? rc : t->under->ops->resize(t->under, array, e);
+}
+
+static int set_attr(struct sink *s, uint32_t group, uint32_t array, const struct ds_attr *a,
+		    struct err *e)
+{
+	struct sink *u = tap_of(s)->under;
+
+	return u->ops->set_attr(u, group, array, a, e);
+}
+
+static int remove_attr(struct sink *s, uint32_t group, uint32_t array, const char *name,
+		       struct err *e)
+{
+	struct sink *u = tap_of(s)->under;
+
+	return u->ops->remove_attr(u, group, array, name, e);
+}
+
+static int target(struct sink *s, uint32_t array, struct sink_array *ret, struct err *e)
+{
+	struct sink *u = tap_of(s)->under;
+
+	return u->ops->target(u, array, ret, e);
+}
+
+static int put(struct sink *s, uint32_t array, uint64_t linear, const struct sink_chunk *c,
+	       struct err *e)
+{
+	struct tap *t = tap_of(s);
+	int rc = t->ops->put ? t->ops->put(t->arg, array, linear, e) : 0;
+
+	return rc ? rc : t->under->ops->put(t->under, array, linear, c, e);
+}
+
+static int drop(struct sink *s, uint32_t array, uint64_t linear, struct err *e)
+{
+	struct tap *t = tap_of(s);
+	int rc = t->ops->put ? t->ops->put(t->arg, array, linear, e) : 0;
+
+	return rc ? rc : t->under->ops->drop(t->under, array, linear, e);
+}
+
+static int commit(struct sink *s, int (*gate)(void *arg, struct err *e), void *arg,
+		  struct err *e)
+{
+	struct sink *u = tap_of(s)->under;
+
+	return u->ops->commit(u, gate, arg, e);
+}
+
+int commit_tap_open(struct sink *under, const struct commit_tap_ops *ops, void *arg,
+		    struct sink **ret, struct err *e)
+{
+	struct tap *t = alloc_array(1, sizeof(*t));
+
+	if (!t)
+		return err_nomem(e);
+	t->table = (struct sink_ops){
+		.name = under->ops->name,
+		.close = tap_close,
+		.begin = begin,
+		.remove_array = remove_array,
+		.remove_group = remove_group,
+		.add_group = add_group,
+		.add_array = add_array,
+		.rename_array = under->ops->rename_array ? rename_array : NULL,
+		.dims = dims,
+		.resize = resize,
+		.set_attr = set_attr,
+		.remove_attr = remove_attr,
+		.target = target,
+		.put = put,
+		.drop = drop,
+		.commit = commit,
+	};
+	t->base.ops = &t->table;
+	t->under = under;
+	t->ops = ops;
+	t->arg = arg;
+	*ret = &t->base;
+	return 0;
+}

@@ -1,0 +1,426 @@
+/* commit_tree.c - what was staged of a tree goes into the HDF5 file beneath it. */
+#include "fusefs/write/chunk_set.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LOG_COMPONENT LOG_WRITE
+#include "base/observe/log.h"
+
+#define MEMORY ((uint64_t)256 << 20) /* of chunks that are put together */
+#define CHAINS_BYTES ((size_t)64 << 20)
+
+/* refusal - a chunk that could not be read. */
+struct refusal {
+	uint32_t array;
+	uint64_t linear;
+	char *why;
+};
+
+/* tree - one commit. */
+struct tree {
+	const struct fs_setup *setup;
+	struct source *source, *was, *now;
+	struct view *view;
+	struct store *base, *over;
+	struct store *seen; /* `over` without what waits; NULL: nothing does */
+	struct stage *stage;
+	uint64_t generation;
+	struct commit_chunks changed;
+	struct commit_paths paths; /* of now */
+	struct refusal *refused;
+	size_t n_refused, refused_cap;
+	char **left;
+	size_t n_left, left_cap;
+	struct buf chains; /* commit_chains_note */
+	int dir_fd;
+	bool kept;         /* chains and layouts are in the state directory */
+	int (*gate)(void *arg, struct err *e);
+	void (*say)(void *arg, const char *text);
+	void *arg;
+	bool failed;     /* memory was short in a walk */
+	const char *key; /* of the walk */
+};
+
+/* ---- opening ---- */
+
+static int open_file(struct tree *t, const char *path, int dir_fd, struct err *e)
+{
+	const struct fs_setup *setup = t->setup;
+	struct fs_want want = {.name = setup->file_name,
+			       .id_limit = VIEW_ID_LIMIT,
+			       .rules = setup->rules,
+			       .writable = true,
+			       .share = 1};
+	struct source_options opts;
+	int rc;
+
+	fs_source_options(setup->cfg, &opts);
+	rc = source_open(setup->formats, setup->n_formats, path, &opts, &t->source, e);
+	if (rc == 0) {
+		source_hold(t->source, true);
+		rc = commit_tree_view(setup, t->source, &want, dir_fd, &t->view, e);
+	}
+	return rc ? rc : view_store(t->view, &t->base, e);
+}
+
+/* leave_texts - what waits is not in `now`. */
+static int leave_texts(struct tree *t, const struct source_options *opts, struct err *e)
+{
+	int rc = commit_wait_for(&t->was->ds, &t->now->ds, t->over, &t->seen, e);
+
+	if (rc || !t->seen)
+		return rc;
+	source_close(t->now);
+	t->now = NULL;
+	return t->setup->rw->store_source(t->seen, "what was written", opts, &t->now, e);
+}
+
+static int open_trees(struct tree *t, int dir_fd, bool all, struct err *e)
+{
+	const struct fs_setup *setup = t->setup;
+	struct source_options opts;
+	int rc = stage_open(dir_fd, true, &t->stage, e);
+
+	fs_source_options(setup->cfg, &opts);
+	opts.keep_going = false; /* what is left out would be taken for removed */
+	if (rc == 0)
+		rc = stage_store(t->stage, t->generation, t->base, &t->over, e);
+	if (rc == 0)
+		rc = setup->rw->store_source(t->base, "the file", &opts, &t->was, e);
+	if (rc == 0)
+		rc = setup->rw->store_source(t->over, "what was written", &opts, &t->now, e);
+	if (rc == 0 && !all)
+		rc = leave_texts(t, &opts, e);
+	if (rc == 0 && commit_paths_of(&t->paths, &t->now->ds) < 0)
+		rc = err_nomem(e);
+	return rc;
+}
+
+static void release(struct tree *t)
+{
+	source_close(t->now);
+	source_close(t->was);
+	store_close(t->seen);
+	store_close(t->over);
+	stage_close(t->stage);
+	store_close(t->base);
+	if (t->view)
+		t->view->ops->close(t->view);
+	source_close(t->source);
+	commit_chunks_release(&t->changed);
+	commit_paths_release(&t->paths);
+	for (size_t i = 0; i < t->n_refused; i++)
+		free(t->refused[i].why);
+	free(t->refused);
+	for (size_t i = 0; i < t->n_left; i++)
+		free(t->left[i]);
+	free(t->left);
+	buf_release(&t->chains);
+}
+
+/* ---- what is staged ---- */
+
+/* leave - a key stays staged. */
+static void leave(struct tree *t, const char *key, const char *why)
+{
+	char *text = NULL;
+
+	if (t->failed ||
+	    grow_array(&t->left, &t->left_cap, t->n_left + 1, sizeof(char *)) < 0 ||
+	    asprintf(&text, "%s\t%s", key, why) < 0) {
+		t->failed = true;
+		return;
+	}
+	t->left[t->n_left++] = text;
+}
+
+static bool add_chunk(void *arg, uint32_t array, uint64_t linear)
+{
+	struct tree *t = arg;
+
+	commit_chunks_add(&t->changed, array, linear);
+	return true;
+}
+
+/* gone - a key and all below it is gone: chunks of what is there nevertheless may be. */
+static void gone(struct tree *t, const char *key)
+{
+	const struct commit_paths *p = &t->paths;
+	const struct commit_path *x = commit_paths_find(p, key, strlen(key));
+	const uint32_t n_arrays = t->now->ds.n_arrays;
+	size_t at = 0, n, from = commit_paths_below(p, key, &n);
+
+	if (x && x->array != DS_NONE)
+		commit_chunks_all(&t->changed, x->array, n_arrays);
+	for (size_t i = from; i < from + n; i++)
+		if (p->v[i].array != DS_NONE)
+			commit_chunks_all(&t->changed, p->v[i].array, n_arrays);
+	while ((x = commit_paths_above(p, key, &at)) != NULL) /* a directory of chunks */
+		if (x->array != DS_NONE)
+			commit_chunks_all(&t->changed, x->array, n_arrays);
+}
+
+/* holds_dir - whether a directory belongs to the dataset: it is a group's or array's, or on the
+ * way to one, or lies in an array's. */
+static bool holds_dir(const struct tree *t, const char *key)
+{
+	const struct commit_paths *p = &t->paths;
+	const struct commit_path *x;
+	size_t at = 0, n;
+
+	(void)commit_paths_below(p, key, &n);
+	if (n > 0 || commit_paths_find(p, key, strlen(key)))
+		return true;
+	while ((x = commit_paths_above(p, key, &at)) != NULL)
+		if (x->array != DS_NONE)
+			return true;
+	return false;
+}
+
+/* look - what one staged key means. */
+static bool look(void *arg, const char *key, const struct stage_entry *x)
+{
+	struct tree *t = arg;
+	struct store_stat st;
+	enum fs_key what;
+
+	if (commit_waits(t->seen, key)) {
+		if (x->kind != STAGE_GONE)
+			leave(t, key, "an array of texts waits until all is to be in the file");
+		return !t->failed;
+	}
+	if (x->kind == STAGE_DIR) {
+		if (!holds_dir(t, key))
+			leave(t, key, "a directory without metadata");
+		return !t->failed;
+	}
+	what = t->setup->rw->source_key(t->now, key, add_chunk, t);
+	if (x->kind == STAGE_GONE) {
+		/* most are names that writers gave a file for a moment */
+		if (what == FS_KEY_OTHER && store_stat(t->base, key, &st, NULL) == 0 &&
+		    st.is_dir)
+			gone(t, key);
+		return !t->failed;
+	}
+	if (what == FS_KEY_OTHER)
+		leave(t, key, "it is no part of what the metadata describes");
+	return !t->failed;
+}
+
+/* ---- the job ---- */
+
+static int changed(void *arg, uint32_t array, uint32_t was_array NZ_UNUSED, uint64_t from,
+		   uint64_t *ret, struct err *e NZ_UNUSED)
+{
+	const struct tree *t = arg;
+
+	return commit_chunks_next(&t->changed, array, from, ret);
+}
+
+/* refused - a chunk that was written, and cannot be read, stays staged. One of the file itself that
+ * would have to be stored anew is a reason not to touch the file. */
+static int refused(void *arg, uint32_t array, uint64_t linear, const struct err *why)
+{
+	struct tree *t = arg;
+	struct refusal *r;
+	uint64_t next;
+
+	if ((t->changed.whole && t->changed.whole[array]) ||
+	    commit_chunks_next(&t->changed, array, linear, &next) < 0 || next != linear)
+		return -EBADMSG;
+	if (grow_array(&t->refused, &t->refused_cap, t->n_refused + 1, sizeof(*t->refused)) < 0)
+		return -ENOMEM;
+	r = &t->refused[t->n_refused];
+	*r = (struct refusal){array, linear, strdup(why->msg)};
+	t->n_refused += r->why != NULL;
+	return r->why ? 0 : -ENOMEM;
+}
+
+static bool find_refused(void *arg, uint32_t array, uint64_t linear)
+{
+	struct tree *t = arg;
+
+	for (size_t i = 0; i < t->n_refused; i++)
+		if (t->refused[i].array == array && t->refused[i].linear == linear) {
+			leave(t, t->key, t->refused[i].why);
+			return false;
+		}
+	return true;
+}
+
+/* look_refused - whether a staged key has a chunk that could not be stored. */
+static bool look_refused(void *arg, const char *key, const struct stage_entry *x)
+{
+	struct tree *t = arg;
+
+	t->key = key;
+	if (x->kind == STAGE_DATA || x->kind == STAGE_ALIAS)
+		(void)t->setup->rw->source_key(t->now, key, find_refused, t);
+	return !t->failed;
+}
+
+/* added - an array is about to be made: is it stored as its writer asked? */
+static int added(void *arg, uint32_t array, const struct sink_new *how, struct err *e)
+{
+	struct tree *t = arg;
+	int rc = commit_chains_note(&t->chains, &t->now->ds, array, &how->chain,
+				    strcmp(t->now->ds.format, "Zarr v3") == 0);
+
+	return rc ? err_nomem(e) : 0;
+}
+
+static const struct commit_tap_ops tap_ops = {.added = added};
+
+static int gate(void *arg, struct err *e)
+{
+	struct tree *t = arg;
+	int rc = commit_chains_keep(t->dir_fd, &t->chains, e);
+
+	if (rc == 0)
+		rc = commit_layouts_keep(t->setup, t->dir_fd, t->now, e);
+	if (rc < 0)
+		return rc;
+	t->kept = true;
+	return t->gate ? t->gate(t->arg, e) : 0;
+}
+
+static int push_tree(struct tree *t, const char *path, int dir_fd, struct err *e)
+{
+	const struct fs_setup *setup = t->setup;
+	struct push_report report = {0};
+	struct push_policy policy;
+	struct push_job job = {
+		.was = t->was,
+		.now = t->now,
+		.policy = &policy,
+		.changed = changed,
+		.refused = refused,
+		.gate = gate,
+		.arg = t,
+		.memory = MEMORY,
+	};
+	struct sink *under = NULL;
+	int rc = setup->rw->hdf5_sink(setup->cfg, path, t->source, dir_fd, &under, e);
+
+	if (rc < 0)
+		return rc;
+	rc = commit_tap_open(under, &tap_ops, t, &job.sink, e);
+	if (rc < 0) {
+		sink_close(under);
+		return rc;
+	}
+	commit_policy(setup, PLAN_HDF5, &policy);
+	rc = push(&job, &report, e);
+	sink_close(job.sink);
+	if (rc == 0 && !t->kept) /* a document may differ in nothing but the layout */
+		rc = commit_layouts_keep(setup, dir_fd, t->now, e);
+	log_debug("commit: %llu groups, %llu variables, %llu attributes; chunks: %llu as they "
+		  "were, %llu encoded, %llu gone",
+		  (unsigned long long)report.groups, (unsigned long long)report.arrays,
+		  (unsigned long long)report.attrs, (unsigned long long)report.passed,
+		  (unsigned long long)report.encoded, (unsigned long long)report.dropped);
+	return rc;
+}
+
+/* say - to people, by way of the server: a process that commits has no log. */
+NZ_PRINTF(2, 3) static void say(struct tree *t, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (t->say)
+		t->say(t->arg, text);
+}
+
+/* grows - whether the file has an unlimited dimension of this name. */
+static bool grows(const struct tree *t, const char *name)
+{
+	const struct dataset *ds = &t->source->ds;
+
+	for (uint32_t i = 0; i < ds->n_dims; i++)
+		if (ds->dims[i].unlimited && strcmp(ds->dims[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* say_beyond - which variables are longer than their dimension's variable, c. */
+static void say_beyond(struct tree *t, const struct ds_array *c)
+{
+	const struct dataset *ds = &t->now->ds;
+
+	for (uint32_t k = 0; k < ds->n_arrays; k++) {
+		const struct ds_array *a = &ds->arrays[k];
+
+		for (uint32_t x = 0; x < a->rank; x++)
+			if (a->dims[x] == c->dims[0] && a->shape[x] > c->shape[0])
+				say(t,
+				    "variable '%.100s' has %llu along dimension '%.100s', which "
+				    "is fixed and has %llu: netCDF programs do not see the rest "
+				    "until '%.100s' is resized as well",
+				    a->name, (unsigned long long)a->shape[x], c->name,
+				    (unsigned long long)c->shape[0], c->name);
+	}
+}
+
+/* say_longer - a writer who goes from array to array may not have come to a dimension's variable
+ * yet, or not know of it. */
+static void say_longer(struct tree *t)
+{
+	const struct dataset *ds = &t->now->ds;
+
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
+		const struct ds_array *c = &ds->arrays[i];
+		const struct ds_dim *d = c->rank == 1 ? &ds->dims[c->dims[0]] : NULL;
+
+		if (d && strcmp(d->name, c->name) == 0 && d->group == c->group &&
+		    c->shape[0] < d->len && !grows(t, d->name))
+			say_beyond(t, c);
+	}
+}
+
+int commit_tree(const struct fs_setup *setup, const char *path, int dir_fd, uint64_t generation,
+		bool all, int (*gate_fn)(void *arg, struct err *e),
+		void (*say_fn)(void *arg, const char *text), void *arg, char ***ret_left,
+		size_t *ret_n, struct err *e)
+{
+	struct tree t = {.setup = setup,
+			 .dir_fd = dir_fd,
+			 .generation = generation,
+			 .gate = gate_fn,
+			 .say = say_fn,
+			 .arg = arg};
+	int rc;
+
+	buf_init(&t.chains, CHAINS_BYTES);
+	rc = open_file(&t, path, dir_fd, e);
+
+	if (rc == 0)
+		rc = open_trees(&t, dir_fd, all, e);
+	if (rc == 0) {
+		if (stage_each(t.stage, generation, look, &t) < 0)
+			t.failed = true;
+		rc = t.failed ? err_nomem(e) : commit_chunks_sort(&t.changed, e);
+	}
+	if (rc == 0)
+		rc = push_tree(&t, path, dir_fd, e);
+	if (rc == 0)
+		say_longer(&t);
+	if (rc == 0 && t.n_refused > 0 && stage_each(t.stage, generation, look_refused, &t) < 0)
+		t.failed = true;
+	if (rc == 0 && t.failed)
+		rc = err_nomem(e);
+	if (rc == 0) {
+		*ret_left = t.left;
+		*ret_n = t.n_left;
+		t.left = NULL;
+		t.n_left = 0;
+	}
+	release(&t);
+	return rc;
+}

@@ -1,0 +1,325 @@
+/* recover.c - what a mount left behind that died: found, carried out, told. */
+#include "fusefs/write/writable_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define LOG_COMPONENT LOG_WRITE
+#include "base/observe/log.h"
+#include "base/core/str.h"
+#include "fusefs/mirror/view.h"
+#include "fusefs/app/remote.h"
+#include "mountcfg/address/address.h"
+
+static int pending(const struct fs_setup *setup, const struct rw_state *s, struct err *e)
+{
+	const struct fs_rw *rw = setup->rw;
+
+	return (s->is_dir ? rw->zarr_pending : rw->hdf5_pending)(s->path, s->dir_fd, e);
+}
+
+int rw_repair(const struct fs_setup *setup, const struct rw_state *state, bool *ret_done,
+	      struct err *e)
+{
+	const struct fs_rw *rw = setup->rw;
+	int rc = pending(setup, state, e);
+
+	*ret_done = rc > 0;
+	if (rc <= 0)
+		return rc;
+	if (state->remote) {
+		struct store *s;
+
+		rc = fs_store(setup, state->path, &s, e);
+		if (rc == 0) {
+			rc = rw->far_recover(s, state->dir_fd, e);
+			store_close(s);
+		}
+		return rc;
+	}
+	return (state->is_dir ? rw->zarr_recover : rw->hdf5_recover)(state->path, state->dir_fd,
+								     e);
+}
+
+/* left_behind - opens the state of a dataset that nobody writes. 1: there is one; 0: there is none,
+ * or it is another process's. */
+static int left_behind(const struct fs_setup *setup, const char *path, struct rw_state *ret,
+		       struct err *e)
+{
+	struct err other = ERR_INIT;
+	int rc;
+
+	rc = rw_state_open(setup->cfg, path, false, ret, &other);
+	if (rc == -ENOENT || rc == -EBUSY)
+		return 0;
+	if (rc < 0)
+		return err_set(e, rc, "%s", other.msg);
+	return 1;
+}
+
+int fs_rw_pending(const struct fs_setup *setup, const char *path, struct err *e)
+{
+	struct rw_state s = RW_STATE_INIT;
+	int rc = setup->rw ? left_behind(setup, path, &s, e) : 0;
+
+	if (rc <= 0)
+		return rc;
+	rc = pending(setup, &s, e);
+	if (rc == 0 && !rw_state_bare(&s))
+		rc = FS_RW_WAITS;
+	rw_state_close(&s);
+	return rc;
+}
+
+int rw_recover_rest(const struct fs_setup *setup, const char *path, bool nc, struct err *e)
+{
+	char name[NAME_BYTES];
+	struct fs_want want = {.nc = nc,
+			       .name = name,
+			       .id_limit = VIEW_ID_LIMIT,
+			       .rules = setup->rules,
+			       .shared = setup->shared,
+			       .share = 1};
+	struct view *view;
+	int rc;
+
+	name_of_file(path, name);
+	rc = fs_rw_open(setup, path, &want, &view, e);
+	if (rc < 0)
+		return rc;
+	if (view->write->finish)
+		rc = view->write->finish(view, true, e);
+	view->ops->close(view);
+	return rc;
+}
+
+/* is_empty - whether no log in a state has anything that was confirmed. */
+static bool is_empty(const struct rw_state *s)
+{
+	struct stage *stage;
+	bool empty;
+
+	if (stage_open(s->dir_fd, true, &stage, NULL) < 0)
+		return false;
+	empty = stage_empty(stage);
+	stage_close(stage);
+	return empty;
+}
+
+/* logs_left - whether something that was written still waits; what a commit that died had made
+ * beside is nobody's loss, and goes with the next. */
+static bool logs_left(const struct fs_setup *setup, const char *path)
+{
+	struct rw_state s = RW_STATE_INIT;
+	bool left;
+
+	if (left_behind(setup, path, &s, NULL) <= 0)
+		return false;
+	left = (rw_state_waits(&s) & RW_WAITS_TREE) && !is_empty(&s);
+	rw_state_close(&s);
+	return left;
+}
+
+int fs_rw_recover(const struct fs_setup *setup, const char *path, struct buf *lines,
+		  struct err *e)
+{
+	struct rw_state s = RW_STATE_INIT;
+	auto_free char *shown = fs_shown(path);
+	bool done, bare, nc;
+	int rc = shown ? rw_state_open(setup->cfg, path, false, &s, e) : err_nomem(e);
+
+	if (rc == -ENOENT && (address_is_remote(path) || access(path, F_OK) == 0)) {
+		buf_printf(lines, "'%s': nothing to be done\n", shown);
+		return 0;
+	}
+	if (rc < 0)
+		return rc;
+	rc = rw_repair(setup, &s, &done, e);
+	if (rc == 0 && done)
+		buf_printf(lines, "'%s': a commit that was begun was ended, or undone\n",
+			   shown);
+	bare = rw_state_bare(&s);
+	/* of an address both views may have left something: the tree's comes first */
+	nc = s.is_dir && !(s.remote && (rw_state_waits(&s) & RW_WAITS_TREE));
+	if (rc == 0 && !done && bare)
+		buf_printf(lines, "'%s': nothing to be done\n", shown);
+	rw_state_close(&s);
+	if (rc < 0 || bare)
+		return rc;
+	rc = rw_recover_rest(setup, path, nc, e);
+	if (rc == 0 && !nc && address_is_remote(path))
+		rc = fs_rw_pending(setup, path, e) > 0 ? rw_recover_rest(setup, path, true, e)
+						       : 0;
+	if (rc == 0 && logs_left(setup, path))
+		rc = err_set(e, -EIO, "'%s': not everything that was written is in it", shown);
+	if (rc == 0)
+		buf_printf(lines, "'%s': what was written is in it\n", shown);
+	return rc;
+}
+
+/* where_it_waits - the error of who only looks. */
+static int where_it_waits(const struct fs_setup *setup, const char *path, struct err *e)
+{
+	auto_free char *dir = NULL, *real = NULL;
+	struct err other = ERR_INIT;
+
+	if (rw_state_dir(setup->cfg, path, &dir, &real, &other) < 0)
+		return err_set(e, -EIO, "%s", other.msg);
+	return err_set(e, -EIO, "the rest waits in '%s': nczarrfs recover '%s' puts it there",
+		       dir, path);
+}
+
+int fs_rw_mend(const struct fs_setup *setup, const char *path, bool change, struct err *e)
+{
+	auto_free char *shown = fs_shown(path);
+	struct err other = ERR_INIT;
+	struct buf lines;
+	int rc = fs_rw_pending(setup, path, &other), pending = rc;
+
+	if (rc == 0 || rc == -ENOENT)
+		return 0; /* that there is no such dataset is said by who opens it */
+	if (rc > 0 && change) {
+		buf_init(&lines, 1 << 16);
+		rc = fs_rw_recover(setup, path, &lines, &other);
+		if (rc == 0 && buf_ok(&lines) && lines.len)
+			log_warn("%.*s", (int)lines.len - 1, (char *)lines.data);
+		buf_release(&lines);
+	} else if (rc > 0) {
+		rc = where_it_waits(setup, path, &other);
+	}
+	/* whether it is in the middle of a commit is not known: then it must not be read */
+	if (pending == -EIO || err_accident(pending))
+		return err_set(e, rc, "%s", other.msg);
+	if (rc < 0 && pending == FS_RW_BROKEN)
+		return err_set(e, rc,
+			       "'%s': a commit was left in the middle: run nczarrfs recover: %s",
+			       shown ? shown : "", other.msg);
+	if (rc < 0)
+		log_warn("'%s': not everything that was written is in it: %s",
+			 shown ? shown : "", other.msg);
+	return 0;
+}
+
+struct recovering {
+	const struct fs_setup *setup;
+	const char *path;
+	bool *said; /* shared with who waits: what was done was printed */
+};
+
+static bool print(const struct buf *lines)
+{
+	bool ok = buf_ok(lines) && fwrite(lines->data, 1, lines->len, stdout) == lines->len &&
+		  fflush(stdout) == 0;
+
+	if (!ok)
+		log_error("standard output: could not be written");
+	return ok;
+}
+
+/* in_json - what was done, a text a line, becomes one line for programs. */
+static void in_json(const char *path, int rc, const struct err *e, struct buf *lines)
+{
+	auto_free char *shown = fs_shown(path);
+	struct buf out;
+	size_t n;
+
+	buf_init(&out, lines->max);
+	buf_putc(&out, '{');
+	str_put_member(&out, "source", shown ? shown : "");
+	buf_printf(&out, ", \"recovered\": %s, \"done\": [", rc < 0 ? "false" : "true");
+	for (size_t at = 0; at < lines->len; at += n + 1) {
+		const char *from = (const char *)lines->data + at;
+		const char *end = memchr(from, '\n', lines->len - at);
+
+		n = end ? (size_t)(end - from) : lines->len - at;
+		buf_puts(&out, at ? ", " : "");
+		str_put_json(&out, from, n);
+	}
+	buf_puts(&out, "], ");
+	str_put_member(&out, "error", rc < 0 ? e->msg : NULL);
+	buf_puts(&out, "}\n");
+	buf_clear(lines);
+	if (buf_ok(&out))
+		buf_put(lines, out.data, out.len);
+	else
+		buf_fail(lines, &out);
+	buf_release(&out);
+}
+
+/* recover_one - in a process of its own. */
+static int recover_one(void *arg)
+{
+	const struct recovering *r = arg;
+	struct err e = ERR_INIT;
+	struct buf lines;
+	bool told;
+	int rc;
+
+	fs_rw_prepare(r->setup);
+	rc = r->setup->prepare ? r->setup->prepare(&e) : 0;
+	buf_init(&lines, 1 << 20);
+	if (rc == 0)
+		rc = fs_rw_recover(r->setup, r->path, &lines, &e);
+	if (r->setup->cfg->json)
+		in_json(r->path, rc, &e, &lines);
+	*r->said = lines.len > 0;
+	told = !lines.len || print(&lines);
+	buf_release(&lines);
+	if (rc < 0 && !log_said_last(e.msg))
+		log_error("%s", e.msg);
+	return rc < 0 || !told;
+}
+
+/* recover_guarded - what a process that died did not say is said for it. */
+static bool recover_guarded(const struct fs_setup *setup, const char *path)
+{
+	auto_free char *shown = fs_shown(path);
+	bool *said = mmap(NULL, sizeof(*said), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct recovering r = {.setup = setup, .path = path, .said = said};
+	struct err e = ERR_INIT;
+	struct buf line;
+	int status;
+
+	if (said == MAP_FAILED) {
+		log_error("memory is short");
+		return false;
+	}
+	status = fs_run_guarded(shown ? shown : "", 0, recover_one, &r);
+	if (status && !*said && setup->cfg->json) {
+		buf_init(&line, 1 << 16);
+		in_json(path, err_set(&e, -EIO, "it was not done to its end"), &e, &line);
+		(void)print(&line);
+		buf_release(&line);
+	}
+	(void)munmap(said, sizeof(*said));
+	return status == 0;
+}
+
+/* recover_path - a dataset; or a directory that is none, and whose own nothing waits for. */
+static int recover_path(const struct fs_setup *setup, const char *path)
+{
+	struct cfg cfg = *setup->cfg;
+	struct fs_setup here = *setup;
+
+	here.cfg = &cfg;
+	cfg.source = (char *)(uintptr_t)path;
+	cfg.remote = address_is_remote(path);
+	if (!cfg.remote && !rw_state_is_there(&cfg, path) && mirror_only(&here, NULL) > 0)
+		return rw_recover_dir(setup, path, recover_guarded);
+	return recover_guarded(setup, path) ? 0 : 1;
+}
+
+int fs_recover(const struct fs_setup *setup)
+{
+	const struct cfg *cfg = setup->cfg;
+	int status = recover_path(setup, cfg->source);
+
+	for (size_t i = 0; i < cfg->n_more; i++)
+		if (recover_path(setup, cfg->more[i]) != 0)
+			status = 1;
+	return status;
+}

@@ -1,0 +1,181 @@
+/* recover_folder.c - `nczarrfs recover` of a directory that holds datasets, as one that is mirrored
+ * does: each for which something waits, in the order of their paths, in a process of its own.
+ *
+ * What has a state directory is gone to, whatever is in it: a dataset that a mount has just begun
+ * is an empty file. Trees are not gone into, links not followed, as by cmd/check/walk.c. */
+#include "fusefs/write/writable_int.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define LOG_COMPONENT LOG_WRITE
+#include "base/observe/log.h"
+#include "base/core/str.h"
+#include "fusefs/mirror/mirror_int.h"
+#include "fusefs/app/remote.h"
+
+#define DEPTH_MAX 100 /* directories below one another */
+#define SUFFIX ".nczarrfs"
+#define HASHED_BYTES 217 /* of the name in a state directory's that has a hash in it */
+
+/* walk - through the directory. */
+struct walk {
+	const struct fs_setup *setup;
+	rw_recover_fn *one;
+	uint64_t found, failed;
+	bool missed; /* something could not be looked at, which was said */
+};
+
+static void missed(struct walk *w, int errnum, const char *path)
+{
+	struct err e = ERR_INIT;
+
+	(void)err_sys(&e, errnum, "'%s'", path);
+	log_error("%s", e.msg);
+	w->missed = true;
+}
+
+bool rw_state_is_there(const struct cfg *cfg, const char *path)
+{
+	auto_free char *dir = NULL, *real = NULL;
+	struct err e = ERR_INIT;
+	struct stat st;
+
+	return rw_state_dir(cfg, path, &dir, &real, &e) == 0 && lstat(dir, &st) == 0;
+}
+
+/* is_dataset - a directory that is a tree; what cannot be told is none. */
+static bool is_dataset(const struct walk *w, const char *path)
+{
+	const struct source_ops *of = NULL;
+
+	return source_bidder(w->setup->formats, w->setup->n_formats, path, &of) < 0 || of;
+}
+
+/* put_one - the line of a dataset. */
+static void put_one(struct walk *w, const char *path)
+{
+	if (w->setup->cfg->json)
+		(void)fputs(w->found ? ",\n" : "\n", stdout); /* the end says whether it could be */
+	(void)fflush(stdout);
+	w->found++;
+	w->failed += !w->one(w->setup, path);
+}
+
+/* without - a state directory whose dataset is gone: nobody can put in what is in it. */
+static void without(struct walk *w, const char *dir, const char *name)
+{
+	size_t n = strlen(name) - strlen(SUFFIX) - 1;
+	auto_free char *base = strndup(name + 1, n);
+	auto_free char *path = base ? mirror_join(dir, base) : NULL;
+	auto_free char *state = mirror_join(dir, name);
+	struct stat st;
+
+	if (!path || !state) {
+		missed(w, ENOMEM, dir);
+		return;
+	}
+	if (n == HASHED_BYTES || lstat(path, &st) == 0 || !fs_rw_left(state))
+		return;
+	log_error("'%s': what waits in it is for a dataset that is gone: move that back, or "
+		  "remove the directory to forget it",
+		  state);
+	w->missed = true;
+}
+
+static void look_in(struct walk *w, const char *dir, unsigned depth);
+
+static void look_at(struct walk *w, const char *dir, const char *name, unsigned depth)
+{
+	auto_free char *path = mirror_join(dir, name);
+	struct stat st;
+
+	if (!path) {
+		missed(w, ENOMEM, dir);
+		return;
+	}
+	if (mirror_hidden(name)) {
+		without(w, dir, name);
+		return;
+	}
+	if (lstat(path, &st) < 0) {
+		if (errno != ENOENT && errno != ENOTCONN) /* a mount that died has nothing */
+			missed(w, errno, path);
+		return;
+	}
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return;
+	if (rw_state_is_there(w->setup->cfg, path))
+		put_one(w, path);
+	else if (S_ISDIR(st.st_mode) && !is_dataset(w, path))
+		look_in(w, path, depth + 1);
+}
+
+static int no_dots(const struct dirent *d)
+{
+	return strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* look_in - what cannot be read is said, and the rest is recovered. */
+static void look_in(struct walk *w, const char *dir, unsigned depth)
+{
+	struct dirent **names;
+	int n = -1;
+
+	errno = ELOOP;
+	if (depth < DEPTH_MAX)
+		n = scandir(dir, &names, no_dots, by_name);
+	if (n < 0) {
+		missed(w, errno, dir);
+		return;
+	}
+	for (int i = 0; i < n; i++) {
+		look_at(w, dir, names[i]->d_name, depth);
+		free(names[i]);
+	}
+	free(names);
+}
+
+int rw_recover_dir(const struct fs_setup *setup, const char *path, rw_recover_fn *one)
+{
+	struct walk w = {.setup = setup, .one = one};
+	auto_free char *shown = fs_shown(path);
+	const char *name = shown ? shown : "";
+	struct buf out;
+	bool good;
+
+	buf_init(&out, 1 << 16);
+	if (setup->cfg->json) {
+		buf_putc(&out, '{');
+		str_put_member(&out, "source", name);
+		buf_puts(&out, ", \"datasets\": [");
+		if (fwrite(out.data, 1, out.len, stdout) != out.len)
+			log_debug("standard output: could not be written");
+		buf_clear(&out);
+	}
+	look_in(&w, path, 0);
+	good = !w.failed && !w.missed;
+	if (setup->cfg->json)
+		buf_printf(&out, "], \"recovered\": %s, \"datasets_failed\": %" PRIu64 "}\n",
+			   good ? "true" : "false", w.failed);
+	else if (!w.found && good)
+		buf_printf(&out, "'%s': nothing to be done: nothing waits for a dataset in it\n",
+			   name);
+	if (!buf_ok(&out) ||
+	    (out.len > 0 && fwrite(out.data, 1, out.len, stdout) != out.len) ||
+	    fflush(stdout) != 0) {
+		log_error("standard output: could not be written");
+		good = false;
+	}
+	buf_release(&out);
+	return good ? 0 : 1;
+}

@@ -1,0 +1,439 @@
+/* state_dir.c - the state directory of a dataset: where it is, who may have it, when it goes.
+ *
+ * It is beside the dataset, on the same filesystem, so that finished objects can be renamed into
+ * place. Two names of one dataset have one state: the canonical path counts. What is found in it is
+ * believed, so that it has to be ours.
+ *
+ * Files in it: "lock"; "base", which says what an HDF5 file was when something was written over it,
+ * or documents of a remote tree (s3_tree.c);
+ * "chains", what filters writers wanted; all others hold what waits. */
+#include "fusefs/write/writable_int.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/os/io.h"
+#define LOG_COMPONENT LOG_WRITE
+#include "base/observe/log.h"
+#include "base/core/str.h"
+#include "fusefs/write/chunk_set.h"
+#include "fusefs/app/remote.h"
+#include "mountcfg/address/address.h"
+
+#define LOCK "lock"
+#define BASE "base"
+#define SUFFIX ".nczarrfs"
+enum {
+	NAME_MAX_BYTES = 255,
+	BASE_BYTES = 128,
+	LOCK_TRIES = 8, /* its owner may remove it while we open it */
+	LEFT_TRIES =
+		100,  /* looks at the lock of a mount that ended, whose processes end, too */
+	LEFT_MS = 20, /* between two of them */
+};
+
+/* Those that are open in this process, for fs_rw_states. */
+static struct open_state {
+	struct open_state *next;
+	int lock_fd;
+	char dir[];
+} * open_states;
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER; /* open_states */
+
+static int remember(const struct rw_state *s, struct err *e)
+{
+	size_t n = strlen(s->dir) + 1;
+	struct open_state *o = malloc(sizeof(*o) + n);
+
+	if (!o)
+		return err_nomem(e);
+	o->lock_fd = s->lock_fd;
+	memcpy(o->dir, s->dir, n);
+	(void)pthread_mutex_lock(&open_lock);
+	o->next = open_states;
+	open_states = o;
+	(void)pthread_mutex_unlock(&open_lock);
+	return 0;
+}
+
+static void forget(const struct rw_state *s)
+{
+	struct open_state **at, *o;
+
+	(void)pthread_mutex_lock(&open_lock);
+	for (at = &open_states; (o = *at) && o->lock_fd != s->lock_fd;)
+		at = &o->next;
+	if (o)
+		*at = o->next;
+	(void)pthread_mutex_unlock(&open_lock);
+	free(o);
+}
+
+void fs_rw_states(struct buf *out)
+{
+	(void)pthread_mutex_lock(&open_lock);
+	for (const struct open_state *o = open_states; o; o = o->next)
+		buf_put(out, o->dir, strlen(o->dir) + 1);
+	(void)pthread_mutex_unlock(&open_lock);
+}
+
+/* name_in - the directory's path below `parent`. Elsewhere than beside the dataset, and for names
+ * that are too long, the canonical path is in the name as a hash. */
+static char *name_in(const char *parent, const char *path, const char *base, bool hashed)
+{
+	const size_t len = strlen(base);
+	char *text = NULL;
+	int rc;
+
+	if (strcmp(parent, "/") == 0)
+		parent = "";
+	if (!hashed && len + sizeof("." SUFFIX) - 1 <= NAME_MAX_BYTES)
+		rc = asprintf(&text, "%s/.%s" SUFFIX, parent, base);
+	else
+		rc = asprintf(&text, "%s/.%.200s-%016llx" SUFFIX, parent, base,
+			      (unsigned long long)str_hash(path, strlen(path)));
+	return rc < 0 ? NULL : text;
+}
+
+int rw_state_dir(const struct cfg *cfg, const char *path, char **ret, char **ret_path,
+		 struct err *e)
+{
+	auto_free char *real = NULL, *parent = NULL;
+	char *base;
+
+	if (address_is_remote(path)) {
+		auto_free char *copy = strdup(path);
+		int rc = copy ? rw_state_far(cfg, path, false, ret, e) : err_nomem(e);
+
+		if (rc == 0)
+			*ret_path = steal(&copy);
+		return rc;
+	}
+	real = realpath(path, NULL);
+	if (!real && errno == ENOENT)
+		return err_set(e, -ENOENT, "'%s': no such file or directory: check the path%s",
+			       path, cfg->rw ? ", or make it with -o rw,create" : "");
+	if (!real)
+		return err_sys(e, errno, "'%s'", path);
+	base = strrchr(real, '/') + 1;
+	parent = cfg->state_dir
+			 ? strdup(cfg->state_dir)
+			 : strndup(real, base - real > 1 ? (size_t)(base - real - 1) : 1);
+	if (!parent)
+		return err_nomem(e);
+	*ret = name_in(parent, real, *base ? base : "root", cfg->state_dir != NULL);
+	if (!*ret)
+		return err_nomem(e);
+	*ret_path = steal(&real);
+	return 0;
+}
+
+/* open_dir - it has to belong to us, and others may not write to it: its content is believed. */
+static int open_dir(const char *dir, bool make, int *ret, struct err *e)
+{
+	struct stat st;
+	int fd;
+
+	if (make && mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return err_sys(e, errno,
+			       "'%s', for what is being written (-o state_dir=DIR: elsewhere)",
+			       dir);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return err_set(e, -ENOENT, "'%s' is not there", dir);
+	if (fd < 0)
+		return err_sys(e, errno, "'%s'", dir);
+	if (fstat(fd, &st) < 0) {
+		int errnum = errno;
+
+		(void)close(fd);
+		return err_sys(e, errnum, "'%s'", dir);
+	}
+	if (st.st_uid != geteuid() || (st.st_mode & 022)) {
+		(void)close(fd);
+		return err_set(e, -EACCES,
+			       "'%s' belongs to somebody else, or others may write to it", dir);
+	}
+	*ret = fd;
+	return 0;
+}
+
+/* busy - who has the lock says so in it. */
+static int busy(int fd, const char *path, struct err *e)
+{
+	char text[ERR_TEXT_MAX / 2];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return err_set(e, -EBUSY, "'%s' is being written by another nczarrfs%s%s", path,
+		       text[0] ? ": " : "", text);
+}
+
+/* left_behind - whether who has the lock has ended: then those that it started have it for a moment
+ * more, and to take the dataset for another's would make it read-only. */
+static bool left_behind(int fd)
+{
+	static const char word[] = "process ";
+	const size_t skip = sizeof(word) - 1;
+	char text[64];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	uint64_t pid;
+
+	text[n > 0 ? n : 0] = '\0';
+	return strncmp(text, word, skip) == 0 &&
+	       str_u64(text + skip, strcspn(text + skip, ",\n"), INT32_MAX, &pid) == 0 &&
+	       pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
+/* lock - returns 0; errno. */
+static int lock(int fd)
+{
+	for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+		int errnum = errno;
+
+		if (errnum != EWOULDBLOCK || i == LEFT_TRIES || !left_behind(fd))
+			return errnum;
+		(void)nanosleep(&(struct timespec){.tv_nsec = LEFT_MS * 1000000L}, NULL);
+	}
+	return 0;
+}
+
+/* still_there - whether the lock is the one that others will find. */
+static bool still_there(const struct rw_state *s, int fd)
+{
+	struct stat ours, there;
+
+	return fstat(fd, &ours) == 0 && fstatat(s->dir_fd, LOCK, &there, 0) == 0 &&
+	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+/* try_lock - 1: it was removed meanwhile. */
+static int try_lock(struct rw_state *s, struct err *e)
+{
+	int fd = openat(s->dir_fd, LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int rc, errnum;
+
+	if (fd < 0 && errno == ENOENT)
+		return 1; /* the directory itself is gone */
+	if (fd < 0)
+		return err_sys(e, errno, "'%s/" LOCK "'", s->dir);
+	errnum = lock(fd);
+	if (errnum) {
+		rc = errnum == EWOULDBLOCK ? busy(fd, s->shown, e)
+					   : err_sys(e, errnum, "lock '%s/" LOCK "'", s->dir);
+		(void)close(fd);
+		return rc;
+	}
+	if (!still_there(s, fd)) {
+		(void)close(fd);
+		return 1;
+	}
+	s->lock_fd = fd;
+	return 0;
+}
+
+/* say_who - for those who find it locked; that they are told less is no failure. */
+static void say_who(const struct rw_state *s, const struct cfg *cfg)
+{
+	if (ftruncate(s->lock_fd, 0) < 0 ||
+	    dprintf(s->lock_fd, "process %ld%s%s\n", (long)getpid(),
+		    cfg->mountpoint ? ", mounted on " : "",
+		    cfg->mountpoint ? cfg->mountpoint : "") < 0)
+		log_debug("'%s/" LOCK "' could not be written", s->dir);
+}
+
+/* same_filesystem - objects of a store are made in the state and renamed into place. */
+static int same_filesystem(const struct rw_state *s, const struct stat *store, struct err *e)
+{
+	struct stat st;
+
+	if (fstat(s->dir_fd, &st) < 0)
+		return err_sys(e, errno, "'%s'", s->dir);
+	if (st.st_dev == store->st_dev)
+		return 0;
+	return err_set(e, -EXDEV,
+		       "'%s' is on another filesystem than '%s': use another -o state_dir",
+		       s->dir, s->path);
+}
+
+int rw_state_open(const struct cfg *cfg, const char *path, bool make, struct rw_state *ret,
+		  struct err *e)
+{
+	struct rw_state s = RW_STATE_INIT;
+	struct stat st;
+	int rc;
+
+	s.remote = address_is_remote(path);
+	rc = rw_state_dir(cfg, path, &s.dir, &s.path, e);
+	if (rc == 0 && s.remote && make) { /* and those above it */
+		free(s.dir);
+		s.dir = NULL;
+		rc = rw_state_far(cfg, path, true, &s.dir, e);
+	}
+	if (rc == 0 && !s.remote && stat(s.path, &st) < 0)
+		rc = err_sys(e, errno, "'%s'", path);
+	if (rc == 0) {
+		s.shown = fs_shown(s.path);
+		rc = s.shown ? 0 : err_nomem(e);
+	}
+	s.is_dir = rc == 0 && (s.remote || S_ISDIR(st.st_mode));
+	for (int i = 0; rc == 0 && s.lock_fd < 0; i++) {
+		if (s.dir_fd >= 0)
+			(void)close(s.dir_fd);
+		s.dir_fd = -1;
+		rc = i < LOCK_TRIES ? open_dir(s.dir, make, &s.dir_fd, e)
+				    : err_set(e, -EBUSY, "'%s' comes and goes", s.dir);
+		if (rc == 0)
+			rc = try_lock(&s, e);
+		rc = rc > 0 ? 0 : rc;
+	}
+	if (rc == 0 && s.is_dir && !s.remote)
+		rc = same_filesystem(&s, &st, e);
+	if (rc == 0)
+		rc = remember(&s, e);
+	if (rc < 0) {
+		rw_state_close(&s);
+		return rc;
+	}
+	say_who(&s, cfg);
+	*ret = s;
+	return 0;
+}
+
+/* base_text - what tells one state of a file from another. */
+static int base_text(const struct stat *st, char *text, size_t cap)
+{
+	return snprintf(text, cap, "%llu %llu %lld.%09ld\n", (unsigned long long)st->st_ino,
+			(unsigned long long)st->st_size, (long long)st->st_mtim.tv_sec,
+			st->st_mtim.tv_nsec);
+}
+
+void rw_state_unchanged(const struct rw_state *s)
+{
+	char text[BASE_BYTES];
+	int n = base_text(&s->base, text, sizeof(text));
+	auto_fd int fd = openat(s->dir_fd, BASE,
+				O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	/* without it what waits is taken to be for the file whatever became of it */
+	if (fd < 0 || io_pwrite(fd, text, (size_t)n, 0, NULL) < 0)
+		log_debug("'%s/" BASE "' could not be written", s->dir);
+}
+
+int rw_state_base(struct rw_state *s, struct err *e)
+{
+	if (s->is_dir)
+		return 0;
+	if (stat(s->path, &s->base) < 0)
+		return err_sys(e, errno, "'%s'", s->path);
+	rw_state_unchanged(s);
+	return 0;
+}
+
+int rw_state_changing(const struct rw_state *s, struct err *e)
+{
+	if (unlinkat(s->dir_fd, BASE, 0) < 0)
+		return errno == ENOENT ? 0 : err_sys(e, errno, "'%s/" BASE "'", s->dir);
+	/* it must not come back after a loss of power, when the file is another one */
+	if (io_sync(s->dir_fd, true, NULL) < 0)
+		log_debug("'%s' could not be synced", s->dir);
+	return 0;
+}
+
+int rw_state_same(struct rw_state *s, struct err *e)
+{
+	char was[BASE_BYTES], is[BASE_BYTES];
+	auto_fd int fd = openat(s->dir_fd, BASE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? pread(fd, was, sizeof(was) - 1, 0) : 0;
+
+	/* one whose writer died in the middle says nothing */
+	if (s->is_dir || n <= 0 || was[n - 1] != '\n')
+		return 0;
+	was[n] = '\0';
+	if (stat(s->path, &s->base) < 0)
+		return err_sys(e, errno, "'%s'", s->path);
+	(void)base_text(&s->base, is, sizeof(is)); /* fits: numbers */
+	if (strcmp(was, is) == 0)
+		return 0;
+	return err_set(e, -ESTALE,
+		       "'%s' was changed by another program while what was written through a "
+		       "mount waited in '%s': remove '" BASE
+		       "' there to put it in all the same, "
+		       "or all of it to forget it",
+		       s->path, s->dir);
+}
+
+/* What means nothing to the next mount when it stands alone; the lock goes last. */
+static const char *const ours[] = {BASE, BASE ".new", COMMIT_CHAINS, COMMIT_CHAINS ".new",
+				   LOCK};
+
+static bool is_ours(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+		if (strcmp(name, ours[i]) == 0)
+			return true;
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+unsigned rw_state_waits(const struct rw_state *s)
+{
+	int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *entry;
+	unsigned ret = d ? 0 : RW_WAITS_TREE | RW_WAITS_FILE;
+
+	if (!d && fd >= 0)
+		(void)close(fd);
+	while (d && (entry = readdir(d)))
+		if (!is_ours(entry->d_name))
+			ret |= strncmp(entry->d_name, "log.", 4) == 0 ? RW_WAITS_TREE
+								      : RW_WAITS_FILE;
+	if (d)
+		(void)closedir(d);
+	return ret;
+}
+
+bool fs_rw_left(const char *dir)
+{
+	auto_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct rw_state s = RW_STATE_INIT;
+
+	if (fd < 0)
+		return errno != ENOENT;
+	s.dir_fd = fd;
+	return rw_state_waits(&s) != 0;
+}
+
+bool rw_state_bare(const struct rw_state *s)
+{
+	return rw_state_waits(s) == 0;
+}
+
+void rw_state_close(struct rw_state *s)
+{
+	if (s->lock_fd >= 0)
+		forget(s);
+	/* while it is locked: whoever waits for the lock then finds that it is another one */
+	if (s->lock_fd >= 0 && rw_state_bare(s)) {
+		for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+			(void)unlinkat(s->dir_fd, ours[i], 0); /* mostly there is none */
+		if (rmdir(s->dir) < 0)
+			log_debug("'%s' stays", s->dir);
+	}
+	if (s->lock_fd >= 0)
+		(void)close(s->lock_fd);
+	if (s->dir_fd >= 0)
+		(void)close(s->dir_fd);
+	free(s->dir);
+	free(s->path);
+	free(s->shown);
+	*s = (struct rw_state)RW_STATE_INIT;
+}

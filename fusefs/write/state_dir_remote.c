@@ -1,0 +1,140 @@
+/* state_dir_remote.c - the state directory of what lies at an address: it is the user's, on this
+ * machine. The same address in another way of writing has the same one; the service that buckets
+ * are taken from belongs to it. */
+#include "fusefs/write/writable_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "mountcfg/address/address.h"
+
+enum { NAME_BYTES_SHOWN = 80 };
+
+/* service - where buckets are, as far as the user said. */
+static const char *service(const struct cfg *cfg, const struct address *a)
+{
+	const char *env;
+
+	if (a->url)
+		return a->url;
+	if (cfg->endpoint)
+		return cfg->endpoint;
+	env = getenv("AWS_ENDPOINT_URL_S3");
+	if (!env || !*env)
+		env = getenv("AWS_ENDPOINT_URL");
+	return env ? env : "";
+}
+
+static size_t trimmed(const char *s)
+{
+	size_t n = strlen(s);
+
+	while (n > 0 && s[n - 1] == '/')
+		n--;
+	return n;
+}
+
+static uint64_t add_text(uint64_t h, const char *s, size_t n)
+{
+	for (size_t i = 0; i <= n; i++)
+		h = (h ^ (i < n ? (unsigned char)s[i] : 0U)) * 1099511628211u;
+	return h;
+}
+
+/* identity - FNV-1a of what makes the address. */
+static uint64_t identity(const struct cfg *cfg, const struct address *a)
+{
+	const char *where = service(cfg, a), *bucket = a->bucket ? a->bucket : "";
+	const char *key = a->key ? a->key : "", *query = a->query ? a->query : "";
+	const char *kind = a->kind == ADDRESS_GS3 ? "gs3" : a->bucket ? "s3" : "http";
+	uint64_t h = add_text(14695981039346656037u, kind, strlen(kind));
+
+	h = add_text(h, where, trimmed(where));
+	h = add_text(h, bucket, strlen(bucket));
+	h = add_text(h, key, trimmed(key));
+	return add_text(h, query, strlen(query));
+}
+
+/* place - where such directories are. NULL: nowhere, or memory is short. */
+static char *place(const struct cfg *cfg)
+{
+	const char *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	char *ret = NULL;
+	int rc;
+
+	if (cfg->state_dir)
+		return strdup(cfg->state_dir);
+	if (xdg && *xdg == '/')
+		rc = asprintf(&ret, "%s/nczarrfs", xdg);
+	else if (home && *home == '/')
+		rc = asprintf(&ret, "%s/.local/state/nczarrfs", home);
+	else
+		return NULL;
+	return rc < 0 ? NULL : ret;
+}
+
+/* make_all - a directory and those above it, as the XDG base directories want them. */
+static int make_all(char *path, struct err *e)
+{
+	for (char *slash = path + 1;; slash++) {
+		char *end = strchr(slash, '/');
+
+		if (end)
+			*end = '\0';
+		if (mkdir(path, 0700) < 0 && errno != EEXIST)
+			return err_sys(e, errno,
+				       "'%s', for what is being written (-o state_dir=DIR: "
+				       "elsewhere)",
+				       path);
+		if (!end)
+			return 0;
+		*end = '/';
+		slash = end;
+	}
+}
+
+/* readable - the part of the name that people know it by. */
+static void readable(const struct address *a, char out[NAME_BYTES_SHOWN + 1])
+{
+	size_t n = a->name ? strlen(a->name) : 0;
+	const char *p = n > NAME_BYTES_SHOWN ? a->name + n - NAME_BYTES_SHOWN : a->name;
+
+	for (n = 0; p && *p; p++) {
+		bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+			     (*p >= '0' && *p <= '9') || *p == '_' || *p == '-' ||
+			     (*p == '.' && n > 0);
+
+		out[n++] = plain ? *p : '_';
+	}
+	out[n] = '\0';
+}
+
+int rw_state_far(const struct cfg *cfg, const char *address, bool make, char **ret,
+		 struct err *e)
+{
+	auto_free char *parent = place(cfg);
+	char name[NAME_BYTES_SHOWN + 1];
+	struct address a;
+	uint64_t h;
+	int rc;
+
+	if (!parent)
+		return err_set(e, -ENOENT,
+			       "there is no place for what is being written: set HOME, or -o "
+			       "state_dir=DIR");
+	rc = address_parse(address, &a, e);
+	if (rc < 0)
+		return rc;
+	readable(&a, name);
+	h = identity(cfg, &a);
+	address_release(&a);
+	if (make && !cfg->state_dir)
+		rc = make_all(parent, e);
+	if (rc < 0)
+		return rc;
+	return asprintf(ret, "%s/%s-%016llx", parent, name, (unsigned long long)h) < 0
+		       ? err_nomem(e)
+		       : 0;
+}

@@ -1,0 +1,459 @@
+/* writable.c - writable views: what stands on what, and who carries out their commits. */
+#include "fusefs/write/writable.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define LOG_COMPONENT LOG_WRITE
+#include "base/core/endings.h"
+#include "base/observe/log.h"
+#include "fusefs/app/remote.h"
+#include "fusefs/write/writable_int.h"
+#include "mountcfg/address/address.h"
+
+/* rw - what a writable view needs beside itself. The view's own operations are called, but for
+ * close. */
+struct rw {
+	const struct fs_setup *setup;
+	struct fs_want want;
+	char name[NAME_BYTES]; /* of the virtual file */
+	struct rw_state state;
+	struct store *far;    /* remote: the tree; owned, NULL */
+	struct rw_keys *keys; /* remote, as a tree of files; owned, NULL */
+	struct view_ops ops;  /* the view's, with our close */
+	const struct view_ops *inner;
+};
+
+static void rw_free(struct rw *rw)
+{
+	rw_keys_close(rw->keys);
+	store_close(rw->far);
+	rw_state_close(&rw->state);
+	free(rw);
+}
+
+/* rw_close - of the view: then everything that it borrowed. */
+static void rw_close(struct view *v)
+{
+	struct rw *rw = CONTAINER_OF((uintptr_t)v->ops, struct rw, ops); /* ours: not const */
+
+	v->ops = rw->inner;
+	v->ops->close(v);
+	rw_free(rw);
+}
+
+static void take_over(struct rw *rw, struct view *v)
+{
+	rw->inner = v->ops;
+	rw->ops = *v->ops;
+	rw->ops.close = rw_close;
+	v->ops = &rw->ops;
+}
+
+/* ---- what can be written ---- */
+
+/* allowed - which datasets can be written, through which view. */
+static int allowed(const struct rw *rw, const struct source *s, struct err *e)
+{
+	const struct fs_setup *setup = rw->setup;
+	const char *path = rw->state.shown;
+
+	if (rw->state.remote && !S_ISDIR(s->ds.st.st_mode))
+		return err_set(e, -EROFS,
+			       "'%s': of what lies at an address only Zarr trees can be "
+			       "written: leave out rw",
+			       path);
+	if (s->ops == setup->hdf5 && !rw->want.nc)
+		return 0;
+	if (s->ops == setup->zarr && rw->want.nc && rw->state.is_dir)
+		return 0;
+	if (s->ops == setup->zarr && !rw->state.is_dir)
+		return err_set(e, -EROFS,
+			       "'%s': an archive cannot be written: unpack it, or leave out rw",
+			       path);
+	if (s->ops == setup->zarr || s->ops == setup->hdf5)
+		return err_set(e, -EROFS,
+			       "'%s': can be written only in the other format (-o view=auto): "
+			       "leave out rw, or write it directly",
+			       path);
+	return err_set(
+		e, -EROFS,
+		"'%s': only netCDF-4 and HDF5 files and Zarr trees can be written: convert "
+		"it (nccopy -4), or leave out rw",
+		path);
+}
+
+static int read_only(const char *path, struct err *e)
+{
+	return err_set(e, -EROFS,
+		       "'%s': a web server cannot be written to, only what lies in S3 can: "
+		       "leave out rw",
+		       path);
+}
+
+/* reach - of an address: what is written to. */
+static int reach(struct rw *rw, struct err *e)
+{
+	const struct fs_setup *setup = rw->setup;
+	int rc = fs_store(setup, rw->state.path, &rw->far, e);
+
+	if (rc == 0 && (rw->far->unlisted || !rw->far->ops->put || !rw->far->ops->remove))
+		rc = read_only(rw->state.shown, e);
+	return rc;
+}
+
+/* permitted - better said now than at the first commit. */
+static int permitted(struct rw *rw, struct err *e)
+{
+	if (rw->state.remote)
+		return reach(rw, e);
+	if (faccessat(AT_FDCWD, rw->state.path, rw->state.is_dir ? W_OK | X_OK : W_OK,
+		      AT_EACCESS) < 0)
+		return err_sys(e, errno, "'%s' cannot be written", rw->state.path);
+	return 0;
+}
+
+/* settle - a commit of ours that failed may have left the file in neither of its states, when what
+ * failed was what would have put it right. Nothing is read of it before that is done: what is done
+ * later would look like another program's change. */
+static int settle(struct rw *rw, struct err *e)
+{
+	bool done = false;
+	int rc = rw->state.is_dir ? 0 : rw_repair(rw->setup, &rw->state, &done, e);
+
+	return rc == 0 && done ? rw_state_base(&rw->state, e) : rc;
+}
+
+/* open_ground - source and read-only view of the dataset as it is now. */
+static int open_ground(void *arg, struct source **ret_source, struct view **ret_view,
+		       struct err *e)
+{
+	struct rw *rw = arg;
+	const struct fs_setup *setup = rw->setup;
+	struct source_options opts;
+	struct source *source = NULL;
+	int rc;
+
+	*ret_source = NULL;
+	if (rw->keys)
+		return rw_keys_ground(rw->keys, ret_view, e);
+	fs_source_options(setup->cfg, &opts);
+	rc = settle(rw, e);
+	if (rc == 0)
+		rc = fs_source(setup, rw->state.path, &opts, &source, e);
+	if (rc < 0)
+		return rc;
+	rc = allowed(rw, source, e);
+	if (rc == 0 && source->ops == setup->hdf5)
+		rc = commit_tree_view(setup, source, &rw->want, rw->state.dir_fd, ret_view, e);
+	else if (rc == 0)
+		rc = setup->view_open(source, setup->cfg, &rw->want, ret_view, e);
+	if (rc < 0) {
+		source_close(source);
+		return rc;
+	}
+	*ret_source = source;
+	return 0;
+}
+
+/* ---- commits ---- */
+
+static int tree_check(void *arg, struct store *tree, const char *key, struct err *e)
+{
+	const struct rw *rw = arg;
+
+	return commit_tree_check(rw->setup, rw->state.dir_fd, tree, key, e);
+}
+
+static int tree_commit(void *arg, uint64_t generation, bool all, void (*quiesce)(void *view),
+		       void *view, char ***ret_left, size_t *ret_n, struct err *e)
+{
+	struct rw *rw = arg;
+
+	return rw_commit_tree(rw->setup, &rw->state, generation, all, quiesce, view, ret_left,
+			      ret_n, e);
+}
+
+static int file_commit(void *arg, const struct file_rw_change *c, struct err *e)
+{
+	const struct rw *rw = arg;
+
+	return commit_file(rw->setup, rw->state.shown, rw->far, rw->state.dir_fd, c, e);
+}
+
+static int file_end(void *arg, struct err *e)
+{
+	const struct rw *rw = arg;
+	const struct fs_rw *ops = rw->setup->rw;
+
+	return rw->far ? ops->far_recover(rw->far, rw->state.dir_fd, e)
+		       : ops->zarr_recover(rw->state.path, rw->state.dir_fd, e);
+}
+
+static int keys_check(void *arg, struct store *tree, const char *key, struct err *e)
+{
+	const struct rw *rw = arg;
+
+	return rw_keys_check(rw->keys, tree, key, e);
+}
+
+static unsigned tree_recoded(void *arg, const struct ground *now, const char *dir,
+			     const char *doc, const uint8_t *was, size_t n_was,
+			     const uint8_t *is, size_t n_is)
+{
+	const struct rw *rw = arg;
+
+	return commit_tree_recoded(rw->setup, now, dir, doc, was, n_was, is, n_is);
+}
+
+/* keys_commit - nobody has to be kept from reading: what changes is staged. */
+static int keys_commit(void *arg, uint64_t generation, bool all, void (*quiesce)(void *view),
+		       void *view, char ***ret_left, size_t *ret_n, struct err *e)
+{
+	const struct rw *rw = arg;
+
+	(void)all;
+	(void)quiesce;
+	(void)view;
+	return rw_keys_commit(rw->keys, generation, ret_left, ret_n, e);
+}
+
+/* ---- opening ---- */
+
+static int open_tree(struct rw *rw, struct grounds *g, struct view **ret, struct err *e)
+{
+	const struct cfg *cfg = rw->setup->cfg;
+	struct tree_rw_options opts = {
+		.dir_fd = rw->state.dir_fd,
+		.dir = rw->state.dir,
+		.max_staged = cfg->stage_size / rw->want.share,
+		.max_buffer = cfg->write_size / rw->want.share,
+		.idle_ms = cfg->commit_delay,
+		.id_limit = rw->want.id_limit,
+		.name = rw->want.root,
+		.st = {.st_mode = S_IFDIR | 0644},
+		.whole = rw->keys != NULL,
+		.check = rw->keys ? keys_check : tree_check,
+		.commit = rw->keys ? keys_commit : tree_commit,
+		.recoded = rw->keys ? NULL : tree_recoded,
+		.arg = rw,
+	};
+	struct stage *stage;
+	int rc;
+
+	opts.st.st_uid = geteuid();
+	opts.st.st_gid = getegid();
+	(void)clock_gettime(CLOCK_REALTIME, &opts.st.st_mtim); /* cannot fail with this clock */
+	opts.st.st_ctim = opts.st.st_mtim;
+	rc = stage_open(rw->state.dir_fd, false, &stage, e);
+	if (rc < 0)
+		return rc;
+	if (rw->keys)
+		rw_keys_stage(rw->keys, stage);
+	rc = tree_rw_open(g, stage, &opts, ret, e);
+	if (rc < 0)
+		stage_close(stage);
+	return rc;
+}
+
+static int open_file(struct rw *rw, struct grounds *g, struct view **ret, struct err *e)
+{
+	const struct file_rw_options opts = {
+		.dir_fd = rw->state.dir_fd,
+		.dir = rw->state.dir,
+		.name = rw->name,
+		.id_limit = rw->want.id_limit,
+		.commit = file_commit,
+		.end = file_end,
+		.arg = rw,
+	};
+
+	return rw->setup->rw->file_rw(g, &opts, ret, e);
+}
+
+/* open_either - threads that it starts take no signals: those are for the server's own. */
+static int open_either(struct rw *rw, bool tree, struct grounds *g, struct view **ret,
+		       struct err *e)
+{
+	sigset_t all, old;
+	int rc;
+
+	(void)sigfillset(&all);
+	rc = pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (rc)
+		return err_sys(e, rc, "block signals");
+	rc = tree ? open_tree(rw, g, ret, e) : open_file(rw, g, ret, e);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
+	return rc;
+}
+
+static int open_view(struct rw *rw, struct view **ret, struct err *e)
+{
+	struct grounds *g;
+	struct ground *x;
+	bool tree;
+	int rc = 0;
+
+	if (rw->state.remote && !rw->want.nc)
+		rc = rw_keys_open(rw->setup, &rw->state, rw->far,
+				  rw->setup->cfg->create || !rw_state_bare(&rw->state),
+				  &rw->keys, e);
+	if (rc == 0)
+		rc = grounds_new(open_ground, rw, &g, e);
+	if (rc < 0)
+		return rc;
+	x = grounds_get(g);
+	tree = rw->keys || x->source->ops == rw->setup->hdf5;
+	ground_put(g, x);
+	if (!tree && rw->want.root)
+		rc = err_set(e, -EINVAL, "-o root: only where a Zarr tree is shown");
+	else
+		rc = open_either(rw, tree, g, ret, e);
+	if (rc < 0)
+		grounds_free(g);
+	return rc;
+}
+
+/* settle_other - what waits was written through the other view of an address: that puts it in. */
+static int settle_other(const struct fs_setup *setup, const char *path, bool nc, struct err *e)
+{
+	struct rw_state s = RW_STATE_INIT;
+	unsigned waits;
+	int rc;
+
+	if (!address_is_remote(path))
+		return 0;
+	rc = rw_state_open(setup->cfg, path, false, &s, e);
+	if (rc < 0)
+		return rc == -ENOENT ? 0 : rc;
+	waits = rw_state_waits(&s);
+	rw_state_close(&s);
+	if (!nc && waits == RW_WAITS_FILE)
+		return rw_recover_rest(setup, path, true, e);
+	return nc && (waits & RW_WAITS_TREE) ? rw_recover_rest(setup, path, false, e) : 0;
+}
+
+/* prepare - the state, locked, and the dataset in one of its states. */
+static int prepare(struct rw *rw, const char *path, struct err *e)
+{
+	bool done = false;
+	int rc = rw_state_open(rw->setup->cfg, path, true, &rw->state, e);
+
+	if (rc == 0)
+		rc = permitted(rw, e);
+	if (rc == 0)
+		rc = rw_repair(rw->setup, &rw->state, &done, e);
+	if (rc == 0 && done)
+		log_warn("'%s': a commit that was begun before was ended, or undone",
+			 rw->state.shown);
+	if (rc == 0 && !done && !rw_state_bare(&rw->state))
+		rc = rw_state_same(&rw->state, e);
+	return rc == 0 ? rw_state_base(&rw->state, e) : rc;
+}
+
+int fs_rw_open(const struct fs_setup *setup, const char *path, const struct fs_want *want,
+	       struct view **ret, struct err *e)
+{
+	struct rw *rw = alloc_array(1, sizeof(*rw));
+	size_t n = strlen(want->name);
+	int rc;
+
+	if (!rw)
+		return err_nomem(e);
+	rw->setup = setup;
+	rw->want = *want;
+	rw->state = (struct rw_state)RW_STATE_INIT;
+	memcpy(rw->name, want->name, n < sizeof(rw->name) ? n : sizeof(rw->name) - 1);
+	rw->want.name = rw->name;
+	rw->want.writable = true;
+	rc = settle_other(setup, path, want->nc, e);
+	if (rc == 0)
+		rc = prepare(rw, path, e);
+	if (rc == 0)
+		rc = open_view(rw, ret, e);
+	if (rc < 0) {
+		rw_free(rw);
+		return rc;
+	}
+	take_over(rw, *ret);
+	return 0;
+}
+
+/* ---- -o create ---- */
+
+static bool any_entry(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	(void)name;
+	(void)is_dir;
+	(void)st;
+	*(bool *)arg = true;
+	return false;
+}
+
+/* create_far - a tree at an address. Where its own objects are going to be written, the first
+ * program that does makes the root's document, in the format that it wants. */
+static int create_far(const struct fs_setup *setup, struct err *e)
+{
+	const struct cfg *cfg = setup->cfg;
+	const char *path = cfg->source, *shown = cfg->shown;
+	struct address a;
+	struct store *s;
+	bool any = false;
+	int rc = address_parse(path, &a, e);
+
+	if (rc < 0)
+		return rc;
+	if (a.what == ADDRESS_FILE || ending_of(a.name) == ENDING_PARQUET)
+		rc = err_set(e, -EROFS,
+			     "'%s': of what lies at an address only Zarr trees can be written, "
+			     "and their names end in .zarr, .zr3, .zr2 or none of a file's endings",
+			     shown);
+	address_release(&a);
+	if (rc < 0)
+		return rc;
+	rc = fs_store(setup, path, &s, e);
+	if (rc < 0)
+		return rc;
+	if (s->unlisted) {
+		rc = read_only(shown, e);
+	} else if (cfg->view != CFG_VIEW_ZARR) {
+		rc = setup->rw->far_create(cfg, s, shown, e);
+	} else {
+		rc = store_list(s, "", false, any_entry, &any, e);
+		rc = rc == -ENOENT ? 0 : rc;
+		if (rc == 0 && any)
+			rc = err_set(e, -EEXIST, "'%s' is there already", shown);
+	}
+	store_close(s);
+	return rc == -EEXIST
+		       ? err_set(e, rc, "'%s' is there: leave out create, or use another name",
+				 path)
+		       : rc;
+}
+
+int fs_rw_create(const struct fs_setup *setup, struct err *e)
+{
+	const char *path = setup->cfg->source;
+	const enum ending ending = ending_of(path);
+	struct stat st;
+
+	if (setup->cfg->remote)
+		return create_far(setup, e);
+	if (lstat(path, &st) == 0)
+		return err_set(e, -EEXIST,
+			       "'%s' is there: leave out create, or use another name", path);
+	if (ending != ENDING_NONE && ending != ENDING_TREE && !ending_is_netcdf4(ending))
+		return err_set(e, -EINVAL,
+			       "'%s': what is made is a Zarr tree (.zarr, .zr3, .zr2) or a "
+			       "netCDF-4 file (.nc, .nc4, .cdf, .h5, .hdf5, .he5, or no ending), "
+			       "and would have the wrong name: use another",
+			       path);
+	return ending == ENDING_TREE
+		    ? setup->rw->zarr_create(setup->cfg, path, e)
+		    : setup->rw->hdf5_create(path, e);
+}

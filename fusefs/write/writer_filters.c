@@ -1,0 +1,403 @@
+/* writer_filters.c - filters that a writer asked for, and that the file stores otherwise.
+ *
+ * A writer that has made a variable with Blosc goes on writing Blosc, whatever was committed in
+ * between. So that what it reads and writes stays of one kind, the tree shows such variables with
+ * the writer's filters as long as there is a state directory: a list in it has their paths, each
+ * with its filters, in the syntax of -o filter=. In the same list is what the first writer of an
+ * empty dataset decided about all: lines that begin with an option's name; and, behind
+ * LAYOUT, paths of arrays whose chunks have other names than those of the mount, each with its
+ * layout: the separator, "c" where names begin with it, and the lengths of its shards. */
+#include "fusefs/write/chunk_set.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/os/io.h"
+#include "base/core/str.h"
+#include "codecs/spec/spec.h"
+
+#define LAYOUT '@'
+#define FILE_MAX ((size_t)64 << 20)
+#define RULES_BYTES ((size_t)128 << 20)
+#define TMP COMMIT_CHAINS ".new"
+
+/* ---- the list ---- */
+
+/* lines - "path\tfilters\n", as text. Appended to out; nothing when there is no such file. */
+static int load(int dir_fd, struct buf *out, struct err *e)
+{
+	auto_fd int fd = openat(dir_fd, COMMIT_CHAINS, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	uint8_t *room;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_sys(e, errno, "'" COMMIT_CHAINS "'");
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "'" COMMIT_CHAINS "'");
+	if (st.st_size == 0)
+		return 0;
+	room = buf_grow(out, (size_t)st.st_size);
+	return room ? io_pread(fd, room, (size_t)st.st_size, 0, e) : err_nomem(e);
+}
+
+static int store(int dir_fd, const struct buf *text, struct err *e)
+{
+	int fd = openat(dir_fd, TMP, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+			0600);
+	int rc;
+
+	if (fd < 0)
+		return err_sys(e, errno, "'" TMP "'");
+	rc = text->len ? io_pwrite(fd, text->data, text->len, 0, e) : 0;
+	if (rc == 0)
+		rc = io_sync(fd, true, e);
+	(void)close(fd);
+	if (rc == 0 && renameat(dir_fd, TMP, dir_fd, COMMIT_CHAINS) < 0)
+		rc = err_sys(e, errno, "'" COMMIT_CHAINS "'");
+	return rc ? rc : io_sync(dir_fd, true, e);
+}
+
+/* next_line - path and filters of the line at *p; both end in NUL then. false: there is none. */
+static bool next_line(char **p, char **ret_path, char **ret_chain)
+{
+	char *end, *tab;
+
+	while (**p) {
+		*ret_path = *p;
+		end = strchr(*p, '\n');
+		*p = end ? end + 1 : *p + strlen(*p);
+		if (!end)
+			return false;
+		*end = '\0';
+		tab = strchr(*ret_path, '\t');
+		if (!tab)
+			continue;
+		*tab = '\0';
+		*ret_chain = tab + 1;
+		return true;
+	}
+	return false;
+}
+
+int commit_chains_note(struct buf *list, const struct dataset *ds, uint32_t array,
+		       const struct codec_chain *stored, bool named)
+{
+	const struct ds_array *a = &ds->arrays[array];
+	struct buf asked, has;
+
+	if (a->rank == 0 || dt_is_vlen(&a->type))
+		return 0;
+	buf_init(&asked, FILE_MAX);
+	buf_init(&has, FILE_MAX);
+	codec_spec_print(&a->chain, &asked);
+	codec_spec_print(stored, &has);
+	ds_array_path(ds, array, list);
+	buf_putc(list, '\t');
+	/* what is stored as it was asked for has an empty place: it takes back what was before. In
+	 * Zarr v3 it would be shown under another name */
+	if ((named && a->chain.n > 0) || asked.len != has.len ||
+	    (asked.len > 0 && memcmp(asked.data, has.data, asked.len) != 0)) {
+		buf_puts(list, a->chain.n == 0 ? "none" : "");
+		buf_put(list, asked.data, asked.len);
+	}
+	buf_putc(list, '\n');
+	list->failed |= !buf_ok(&asked) || !buf_ok(&has);
+	buf_release(&asked);
+	buf_release(&has);
+	return buf_ok(list) ? 0 : -ENOMEM;
+}
+
+int commit_chains_keep(int dir_fd, const struct buf *more, struct err *e)
+{
+	struct buf text;
+	int rc;
+
+	if (more->len == 0)
+		return 0;
+	buf_init(&text, FILE_MAX);
+	rc = load(dir_fd, &text, e);
+	buf_put(&text, more->data, more->len);
+	if (rc == 0 && !buf_ok(&text))
+		rc = err_nomem(e);
+	if (rc == 0)
+		rc = store(dir_fd, &text, e);
+	buf_release(&text);
+	return rc;
+}
+
+/* ---- what the first writer decided ---- */
+
+#define FORMAT "zarr_format"
+
+int commit_form_note(int dir_fd, int zarr_format, struct err *e)
+{
+	struct buf more;
+	int rc;
+
+	buf_init(&more, 256);
+	buf_printf(&more, FORMAT "\t%d\n", zarr_format);
+	rc = commit_chains_keep(dir_fd, &more, e);
+	buf_release(&more);
+	return rc;
+}
+
+/* set_format - and what follows from it where the user said nothing. */
+static void set_format(struct cfg *cfg, bool v3)
+{
+	cfg->zarr3 = v3;
+	if (!cfg_said(cfg, "dimension_separator"))
+		cfg->nested = v3 && !cfg->v2_keys;
+	if (!cfg_said(cfg, "json"))
+		cfg->strict_json = v3;
+}
+
+int commit_form(const struct cfg *cfg, int dir_fd, struct cfg *ret, struct err *e)
+{
+	char *at, *name, *value;
+	struct buf text;
+	int rc;
+
+	*ret = *cfg;
+	buf_init(&text, FILE_MAX + 1);
+	rc = load(dir_fd, &text, e);
+	buf_putc(&text, '\0');
+	if (rc == 0 && !buf_ok(&text))
+		rc = err_nomem(e);
+	at = (char *)text.data;
+	while (rc == 0 && next_line(&at, &name, &value))
+		if (strcmp(name, FORMAT) == 0)
+			set_format(ret, strcmp(value, "3") == 0);
+	buf_release(&text);
+	return rc;
+}
+
+/* ---- layouts ---- */
+
+/* split - the lines of layouts in text go to ret_layouts, all others to ret_others. */
+static void split(const struct buf *text, struct buf *ret_layouts, struct buf *ret_others)
+{
+	for (size_t at = 0; at < text->len;) {
+		const uint8_t *line = text->data + at, *end;
+		size_t n = text->len - at;
+
+		end = memchr(line, '\n', n);
+		n = end ? (size_t)(end - line) + 1 : n;
+		buf_put(line[0] == LAYOUT ? ret_layouts : ret_others, line, n);
+		at += n;
+	}
+}
+
+/* put_layouts - a line for each array that has a layout of its own. */
+static void put_layouts(const struct fs_setup *setup, const struct cfg *cfg, struct source *now,
+			struct buf *out)
+{
+	const bool lead = cfg->zarr3 && !cfg->v2_keys;
+
+	for (uint32_t i = 0; i < now->ds.n_arrays; i++) {
+		struct plan_layout x;
+
+		setup->rw->source_layout(now, i, &x);
+		if (x.nested == cfg->nested && x.lead == lead && x.rank == 0 &&
+		    cfg->shard_size == 0)
+			continue;
+		buf_putc(out, LAYOUT);
+		ds_array_path(&now->ds, i, out);
+		buf_printf(out, "\t%c%s", x.nested ? '/' : '.', x.lead ? "c" : "");
+		for (uint32_t d = 0; d < x.rank; d++)
+			buf_printf(out, " %" PRIu64, x.shard[d]);
+		buf_putc(out, '\n');
+	}
+}
+
+int commit_layouts_keep(const struct fs_setup *setup, int dir_fd, struct source *now,
+			struct err *e)
+{
+	struct buf text, old, new;
+	struct cfg cfg;
+	int rc = commit_form(setup->cfg, dir_fd, &cfg, e);
+
+	if (rc < 0)
+		return rc;
+	buf_init(&text, FILE_MAX);
+	buf_init(&old, FILE_MAX);
+	buf_init(&new, FILE_MAX);
+	put_layouts(setup, &cfg, now, &new);
+	rc = load(dir_fd, &text, e);
+	if (rc == 0) {
+		struct buf all;
+
+		buf_init(&all, FILE_MAX);
+		split(&text, &old, &all);
+		buf_put(&all, new.data, new.len);
+		if (!buf_ok(&old) || !buf_ok(&new) || !buf_ok(&all))
+			rc = err_nomem(e);
+		else if (old.len != new.len ||
+			 (new.len && memcmp(old.data, new.data, new.len) != 0))
+			rc = store(dir_fd, &all, e);
+		buf_release(&all);
+	}
+	buf_release(&text);
+	buf_release(&old);
+	buf_release(&new);
+	return rc;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct plan_layout *)a)->path,
+		      ((const struct plan_layout *)b)->path);
+}
+
+/* ---- a view with it ---- */
+
+/* chained - rules of one view, and its operations with a close that frees them. */
+struct chained {
+	struct fs_rules rules;
+	struct view_ops ops;
+	const struct view_ops *inner;
+};
+
+static void chained_free(struct chained *c)
+{
+	fs_rules_release(&c->rules);
+	free(c);
+}
+
+static void chained_close(struct view *v)
+{
+	struct chained *c = CONTAINER_OF((uintptr_t)v->ops, struct chained, ops);
+
+	v->ops = c->inner;
+	v->ops->close(v);
+	chained_free(c);
+}
+
+/* escaped - a path as a pattern that means it alone; in the arena. */
+static const char *escaped(struct arena *a, const char *path)
+{
+	char *out = arena_alloc(a, 2 * strlen(path) + 1, 1);
+	size_t n = 0;
+
+	for (; out && *path; path++) {
+		if (strchr("\\&*?[]", *path))
+			out[n++] = '\\';
+		out[n++] = *path;
+	}
+	return out;
+}
+
+static int add_layout(struct chained *c, const char *path, const char *form,
+		      struct plan_layout *ret)
+{
+	uint64_t *shard = arena_alloc(&c->rules.arena, DS_RANK_MAX, sizeof(*shard));
+	const char *at = strchr(form, ' ');
+
+	*ret = (struct plan_layout){
+		.path = arena_strdup(&c->rules.arena, path),
+		.nested = form[0] == '/',
+		.lead = form[0] && form[1] == 'c',
+		.shard = shard,
+	};
+	for (; at && shard && ret->rank < DS_RANK_MAX; at = strchr(at, ' ')) {
+		size_t n = strcspn(++at, " ");
+
+		if (str_u64(at, n, UINT64_MAX, &shard[ret->rank++]) < 0)
+			return -EBADMSG;
+	}
+	return ret->path && shard ? 0 : -ENOMEM;
+}
+
+/* add_rules - behind those that are there; of two for one path the later holds. */
+static int add_rules(struct chained *c, const struct fs_rules *first, char *text,
+		     uint32_t lines, struct err *e)
+{
+	uint32_t n = first ? first->filters.n : 0;
+	struct codec_rule *v = arena_alloc(&c->rules.arena, (size_t)n + lines, sizeof(*v));
+	struct plan_layout *layouts = arena_alloc(&c->rules.arena, lines, sizeof(*layouts));
+	uint32_t n_layouts = 0;
+	char *path, *chain;
+
+	if (!v || !layouts)
+		return err_nomem(e);
+	if (n > 0)
+		memcpy(v, first->filters.v, n * sizeof(*v));
+	while (next_line(&text, &path, &chain)) {
+		struct codec_rule *r = &v[n];
+
+		if (path[0] == LAYOUT) {
+			int rc = add_layout(c, path + 1, chain, &layouts[n_layouts]);
+
+			if (rc == -ENOMEM)
+				return err_nomem(e);
+			n_layouts += rc == 0;
+		}
+		if (path[0] != '/')
+			continue;
+		*r = (struct codec_rule){.vars = escaped(&c->rules.arena, path)};
+		if (!r->vars)
+			return err_nomem(e);
+		r->none = strcmp(chain, "none") == 0;
+		r->exact = true;
+		for (uint32_t i = first ? first->filters.n : 0; i < n; i++)
+			if (strcmp(v[i].vars, r->vars) == 0)
+				v[i].vars = "/"; /* of no variable */
+		if (chain[0] == '\0' ||
+		    (!r->none && codec_spec_parse(&c->rules.arena, chain, strlen(chain),
+						  &r->chain, NULL) < 0))
+			continue;
+		n++;
+	}
+	c->rules.filters = (struct codec_rules){n, v};
+	qsort(layouts, n_layouts, sizeof(*layouts), by_path);
+	c->rules.layouts = (struct plan_layouts){n_layouts, layouts};
+	return 0;
+}
+
+int commit_tree_view(const struct fs_setup *setup, struct source *s, const struct fs_want *want,
+		     int dir_fd, struct view **ret, struct err *e)
+{
+	struct fs_want with = *want;
+	struct chained *c;
+	struct cfg cfg;
+	struct buf text;
+	uint32_t lines = 0;
+	int rc = commit_form(setup->cfg, dir_fd, &cfg, e);
+
+	if (rc < 0)
+		return rc;
+	buf_init(&text, FILE_MAX + 1);
+	rc = load(dir_fd, &text, e);
+	for (size_t i = 0; rc == 0 && i < text.len; i++)
+		lines += text.data[i] == '\n';
+	buf_putc(&text, '\0');
+	if (rc < 0 || lines == 0 || !buf_ok(&text)) {
+		buf_release(&text);
+		return rc ? rc : setup->view_open(s, &cfg, want, ret, e);
+	}
+	c = alloc_array(1, sizeof(*c));
+	if (!c) {
+		buf_release(&text);
+		return err_nomem(e);
+	}
+	arena_init(&c->rules.arena, RULES_BYTES);
+	if (want->rules)
+		c->rules.quants = want->rules->quants;
+	rc = add_rules(c, want->rules, (char *)text.data, lines, e);
+	buf_release(&text);
+	with.rules = &c->rules;
+	if (rc == 0)
+		rc = setup->view_open(s, &cfg, &with, ret, e);
+	if (rc < 0) {
+		chained_free(c);
+		return rc;
+	}
+	c->inner = (*ret)->ops;
+	c->ops = *c->inner;
+	c->ops.close = chained_close;
+	(*ret)->ops = &c->ops;
+	return 0;
+}

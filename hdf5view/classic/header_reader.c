@@ -1,0 +1,133 @@
+/* header_reader.c - the header through a small window: never mapped, never read as a whole. */
+#include "hdf5view/classic/classic_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define AHEAD_LEAST ((uint64_t)64 << 10)
+#define AHEAD_MOST ((uint64_t)8 << 20)
+
+void cdf_in_init(struct cdf_in *in, struct blob *b)
+{
+	in->blob = b;
+	in->at = 0;
+	in->pos = in->len = 0;
+	in->wanted = 0;
+	in->ahead = AHEAD_LEAST;
+	in->rc = 0;
+	in->why = (struct err)ERR_INIT;
+}
+
+int cdf_in_fail(struct cdf_in *in, int code, const char *fmt, ...)
+{
+	char text[ERR_TEXT_MAX];
+	va_list ap;
+
+	if (in->rc < 0)
+		return in->rc;
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	in->rc = err_set(&in->why, code, "%s", text);
+	return in->rc;
+}
+
+/* ends - the file has fewer bytes than what comes next. */
+static void ends(struct cdf_in *in, uint64_t n, const char *what)
+{
+	(void)cdf_in_fail(in, -EBADMSG,
+			  "the file ends at byte %" PRIu64
+			  ", inside its header: %s at byte %" PRIu64 " takes %" PRIu64
+			  " more; was it copied or written completely?",
+			  in->blob->size, what, cdf_in_at(in), n);
+}
+
+/* want_on - a long header comes in a few pieces that grow. */
+static void want_on(struct cdf_in *in, uint64_t at)
+{
+	struct blob_part p = {.off = at};
+
+	if (in->blob->fd >= 0 || at + sizeof(in->window) <= in->wanted)
+		return;
+	p.len = u64_min(in->ahead, in->blob->size - at);
+	blob_want(in->blob, &p, 1);
+	in->wanted = at + p.len;
+	in->ahead = u64_min(2 * in->ahead, AHEAD_MOST);
+}
+
+/* fill - have the window start at the next byte, with as much as there is. */
+static bool fill(struct cdf_in *in)
+{
+	uint64_t at = cdf_in_at(in);
+	size_t n = (size_t)u64_min(sizeof(in->window), in->blob->size - at);
+	int rc;
+
+	want_on(in, at);
+	rc = blob_read(in->blob, at, in->window, n, &in->why);
+
+	in->at = at;
+	in->pos = 0;
+	in->len = 0;
+	if (rc < 0) {
+		in->rc = rc;
+		return false;
+	}
+	in->len = n;
+	return true;
+}
+
+bool cdf_in_bytes(struct cdf_in *in, void *out, size_t n, const char *what)
+{
+	uint8_t *p = out;
+	size_t part;
+
+	if (in->rc < 0)
+		return false;
+	if (n > cdf_in_left(in)) {
+		ends(in, n, what);
+		return false;
+	}
+	while (n > 0) {
+		if (in->pos == in->len && n >= sizeof(in->window)) {
+			/* more than a window: not by way of it */
+			in->rc = blob_read(in->blob, cdf_in_at(in), p, n, &in->why);
+			in->at += in->len + n;
+			in->pos = in->len = 0;
+			return in->rc == 0;
+		}
+		if (in->pos == in->len && !fill(in))
+			return false;
+		part = (size_t)u64_min(n, in->len - in->pos);
+		memcpy(p, in->window + in->pos, part);
+		in->pos += part;
+		p += part;
+		n -= part;
+	}
+	return true;
+}
+
+void cdf_in_skip(struct cdf_in *in, size_t n, const char *what)
+{
+	uint8_t sink[4];
+
+	while (n > 0 && in->rc == 0) {
+		size_t part = n < sizeof(sink) ? n : sizeof(sink);
+
+		(void)cdf_in_bytes(in, sink, part, what);
+		n -= part;
+	}
+}
+
+uint64_t cdf_in_uint(struct cdf_in *in, size_t bytes, const char *what)
+{
+	uint8_t raw[8] = {0};
+	uint64_t v = 0;
+
+	if (bytes > sizeof(raw) || !cdf_in_bytes(in, raw, bytes, what))
+		return 0;
+	for (size_t i = 0; i < bytes; i++)
+		v = v << 8 | raw[i];
+	return v;
+}

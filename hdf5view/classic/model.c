@@ -1,0 +1,346 @@
+/* model.c - a dataset of what the header says: one group, its dimensions and variables.
+ *
+ * Records: the record dimension is the first of a record variable. One record of a variable is a
+ * slab, padded to four bytes; the slabs of all record variables, one after the other, are a
+ * record of the file. Where there is only one record variable its slabs are not padded. */
+#include "hdf5view/classic/classic_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct model {
+	struct cdf_source *s;
+	const struct cdf_header *h;
+	struct arena *arena;
+	struct cdf_notes notes;
+	uint64_t *slabs;    /* h->n_vars: bytes of a record, or of all values */
+	uint32_t *dims;     /* h->n_dims: ordinals in the dataset, DS_NONE: not shown */
+	const char **names; /* room for names of dimensions, then of variables */
+	bool *twice;        /* the same */
+	uint64_t numrecs, recsize;
+	uint32_t n_records; /* record variables */
+};
+
+static bool is_record(const struct cdf_header *h, const struct cdf_var *v)
+{
+	return v->rank > 0 && h->dims[v->dims[0]].len == 0;
+}
+
+static uint64_t padding(uint64_t n)
+{
+	return -n & 3;
+}
+
+/* measure_var - bytes of a record of a variable, or of all its values. */
+static int measure_var(struct model *m, uint32_t i, struct err *e)
+{
+	const struct cdf_var *v = &m->h->vars[i];
+	uint64_t n = cdf_type_bytes(v->type);
+
+	for (uint32_t d = is_record(m->h, v); d < v->rank; d++)
+		if (ckd_mul(&n, n, m->h->dims[v->dims[d]].len) || n > INT64_MAX / 2)
+			return err_set(
+				e, -EBADMSG,
+				"'%.80s' has more values than a file can have (byte %" PRIu64
+				" of the header): the header is damaged",
+				v->name.s, v->at);
+	m->slabs[i] = n;
+	return 0;
+}
+
+/* measure - slabs and the length of a record. */
+static int measure(struct model *m, struct err *e)
+{
+	for (uint32_t i = 0; i < m->h->n_vars; i++) {
+		int rc = measure_var(m, i, e);
+
+		if (rc < 0)
+			return rc;
+		if (!is_record(m->h, &m->h->vars[i]))
+			continue;
+		m->n_records++;
+		if (ckd_add(&m->recsize, m->recsize, m->slabs[i] + padding(m->slabs[i])))
+			return err_set(
+				e, -EBADMSG,
+				"a record has more bytes than a file can have: the header "
+				"is damaged");
+	}
+	for (uint32_t i = 0; m->n_records == 1 && i < m->h->n_vars; i++)
+		if (is_record(m->h, &m->h->vars[i]))
+			m->recsize = m->slabs[i];
+	return 0;
+}
+
+/* count_records - whole records between the first one and the end of the file; the padding of the
+ * very last slab may be missing. */
+static uint64_t count_records(const struct model *m)
+{
+	uint64_t size = (uint64_t)m->s->base.ds.st.st_size, first = UINT64_MAX, last = 0;
+	uint64_t missing = 0;
+
+	for (uint32_t i = 0; i < m->h->n_vars; i++) {
+		const struct cdf_var *v = &m->h->vars[i];
+
+		if (!is_record(m->h, v))
+			continue;
+		first = u64_min(first, v->begin);
+		if (v->begin >= last && m->n_records > 1)
+			missing = padding(m->slabs[i]);
+		last = u64_max(last, v->begin);
+	}
+	return first < size ? (size - first + missing) / m->recsize : 0;
+}
+
+static int dims(struct model *m, struct err *e)
+{
+	struct dataset *ds = &m->s->base.ds;
+	uint32_t n = m->h->n_dims, *all = arena_alloc(m->arena, n, sizeof(*all));
+	int rc = 0;
+
+	ds->dims = arena_alloc(m->arena, n, sizeof(*ds->dims));
+	if (!ds->dims || !all)
+		return cdf_full(m->arena, e);
+	for (uint32_t i = 0; i < n && rc == 0; i++)
+		rc = cdf_name(&m->notes, "dimension", &m->h->dims[i].name, &m->names[i], e);
+	if (rc == 0)
+		rc = cdf_twice(m->names, n, m->twice, e);
+	for (uint32_t i = 0; i < n && rc == 0; i++) {
+		uint64_t len = m->h->dims[i].len;
+
+		m->dims[i] = DS_NONE;
+		if (m->twice[i])
+			rc = cdf_note(
+				&m->notes, e,
+				"a second dimension '%.80s' is left out, with what has it",
+				m->names[i]);
+		if (!m->names[i] || m->twice[i])
+			continue;
+		m->dims[i] = ds->n_dims;
+		all[ds->n_dims] = ds->n_dims;
+		ds->dims[ds->n_dims++] = (struct ds_dim){.name = m->names[i],
+							 .len = len ? len : m->numrecs,
+							 .unlimited = len == 0};
+	}
+	ds->groups[0].dims = all;
+	ds->groups[0].n_dims = ds->n_dims;
+	return rc;
+}
+
+/* unfit - why a variable cannot be shown; NULL: it can. */
+static const char *unfit(const struct model *m, uint32_t i)
+{
+	const struct cdf_var *v = &m->h->vars[i];
+
+	if (m->twice[i])
+		return "another has its name";
+	if (v->rank > DS_RANK_MAX)
+		return "it has too many dimensions";
+	for (uint32_t d = 0; d < v->rank; d++)
+		if (m->dims[v->dims[d]] == DS_NONE)
+			return "one of its dimensions has no name of its own";
+	return NULL;
+}
+
+static int fill(struct model *m, const struct cdf_var *v, struct ds_array *a, struct err *e)
+{
+	uint8_t *f = arena_alloc(m->arena, 8, 1);
+
+	if (!f)
+		return cdf_full(m->arena, e);
+	cdf_default_fill(v->type, f);
+	for (uint32_t i = 0; i < v->n_attrs; i++) {
+		const struct cdf_attr *x = &v->attrs[i];
+
+		if (strcmp(x->name.s, "_FillValue") != 0)
+			continue;
+		if (x->type == v->type && x->n == 1)
+			memcpy(f, x->data, a->type.size);
+		break;
+	}
+	a->fill = f;
+	a->fill_defined = true;
+	return 0;
+}
+
+static int shape(struct model *m, const struct cdf_var *v, struct ds_array *a, struct err *e)
+{
+	uint64_t *len = arena_alloc(m->arena, v->rank, sizeof(*len));
+	uint32_t *ids = arena_alloc(m->arena, v->rank, sizeof(*ids));
+
+	if (!len || !ids)
+		return cdf_full(m->arena, e);
+	for (uint32_t d = 0; d < v->rank; d++) {
+		ids[d] = m->dims[v->dims[d]];
+		len[d] = m->s->base.ds.dims[ids[d]].len;
+	}
+	a->rank = v->rank;
+	a->shape = len;
+	a->dims = ids;
+	return 0;
+}
+
+static int chunks(struct model *m, struct ds_array *a, const struct cdf_array *x, struct err *e)
+{
+	uint64_t *chunk = arena_alloc(m->arena, a->rank, sizeof(*chunk));
+
+	if (!chunk)
+		return cdf_full(m->arena, e);
+	a->access = DS_STORED;
+	if (!cdf_chunk(a, x, m->s->cut_bytes, m->s->alone, chunk)) {
+		a->access = DS_CONVERT;
+		a->convert = "its records are small and lie between those of other variables: "
+			     "a chunk is gathered from several";
+	}
+	a->chunk = chunk;
+	return ds_array_finish(&m->s->base.ds, a, m->s->max_chunk_bytes, e);
+}
+
+static int attributes(struct model *m, const struct cdf_var *v, struct ds_array *a,
+		      struct err *e)
+{
+	char where[DS_NAME_MAX + 3];
+
+	(void)snprintf(where, sizeof(where), "%s: ", a->name); /* fits: names are shorter */
+	return cdf_attrs(&m->notes, where, v->attrs, v->n_attrs, &a->attrs, &a->n_attrs, e);
+}
+
+/* check_end - that offsets of records cannot overflow. */
+static int check_end(const struct model *m, const struct cdf_var *v, const struct cdf_array *x,
+		     struct err *e)
+{
+	uint64_t bytes;
+
+	if (!is_record(m->h, v) ||
+	    (!ckd_mul(&bytes, m->numrecs, x->stride ? x->stride : x->slab) &&
+	     bytes <= INT64_MAX))
+		return 0;
+	return err_set(e, -EBADMSG,
+		       "it has more records than a file can have, %" PRIu64
+		       ": the header is damaged",
+		       m->numrecs);
+}
+
+static int array(struct model *m, uint32_t i, struct err *e)
+{
+	struct dataset *ds = &m->s->base.ds;
+	const struct cdf_var *v = &m->h->vars[i];
+	struct ds_array *a = &ds->arrays[ds->n_arrays];
+	struct cdf_array *x = &m->s->arrays[ds->n_arrays];
+	int rc;
+
+	*a = (struct ds_array){.name = m->names[i], .layout = DS_CONTIGUOUS};
+	a->type = cdf_dtype(v->type, false);
+	a->fill_text = (struct ds_text){.s = "", .len = 0};
+	*x = (struct cdf_array){.begin = v->begin, .slab = m->slabs[i]};
+	if (is_record(m->h, v) && m->recsize != m->slabs[i])
+		x->stride = m->recsize;
+	rc = check_end(m, v, x, e);
+	if (rc == 0)
+		rc = fill(m, v, a, e); /* before attributes are in host order */
+	if (rc == 0)
+		rc = shape(m, v, a, e);
+	if (rc == 0)
+		rc = chunks(m, a, x, e);
+	if (rc == 0)
+		rc = attributes(m, v, a, e);
+	ds->n_arrays += rc == 0;
+	return rc < 0 ? err_wrap(e, rc, "'%.80s'", a->name) : 0;
+}
+
+static int arrays(struct model *m, struct err *e)
+{
+	struct dataset *ds = &m->s->base.ds;
+	uint32_t n = m->h->n_vars, *all = arena_alloc(m->arena, n, sizeof(*all));
+	int rc = 0;
+
+	ds->arrays = arena_alloc(m->arena, n, sizeof(*ds->arrays));
+	m->s->arrays = arena_alloc(m->arena, n, sizeof(*m->s->arrays));
+	if (!ds->arrays || !m->s->arrays || !all)
+		return cdf_full(m->arena, e);
+	for (uint32_t i = 0; i < n && rc == 0; i++)
+		rc = cdf_name(&m->notes, "variable", &m->h->vars[i].name, &m->names[i], e);
+	memset(m->twice, 0, m->h->n_dims * sizeof(*m->twice));
+	if (rc == 0)
+		rc = cdf_twice(m->names, n, m->twice, e);
+	for (uint32_t i = 0; i < n && rc == 0; i++) {
+		const char *why = m->names[i] ? unfit(m, i) : NULL;
+
+		all[i] = i;
+		if (why)
+			rc = cdf_note(&m->notes, e, "variable '%.80s' is left out: %s",
+				      m->names[i], why);
+		else if (m->names[i])
+			rc = array(m, i, e);
+	}
+	ds->groups[0].arrays = all;
+	ds->groups[0].n_arrays = ds->n_arrays;
+	return rc;
+}
+
+static int finish(struct model *m, struct err *e)
+{
+	struct dataset *ds = &m->s->base.ds;
+	int rc = 0;
+
+	if (m->notes.lost) {
+		m->notes.n--; /* its place is needed */
+		rc = cdf_note(&m->notes, e, "%" PRIu64 " more notes of this kind",
+			      m->notes.lost + 1);
+	}
+	ds->notes = arena_copy(m->arena, m->notes.v, m->notes.n * sizeof(*ds->notes));
+	ds->n_notes = (uint32_t)m->notes.n;
+	ds->format = m->h->version == 1   ? "netCDF classic (CDF-1)"
+		     : m->h->version == 2 ? "netCDF 64-bit offset (CDF-2)"
+					  : "netCDF 64-bit data (CDF-5)";
+	return rc < 0 || ds->notes ? rc : cdf_full(m->arena, e);
+}
+
+static int build(struct model *m, struct err *e)
+{
+	struct dataset *ds = &m->s->base.ds;
+	struct ds_group *root = arena_alloc(m->arena, 1, sizeof(*root));
+	int rc;
+
+	if (!root)
+		return cdf_full(m->arena, e);
+	*root = (struct ds_group){.name = "", .parent = DS_NONE};
+	ds->groups = root;
+	ds->n_groups = 1;
+	rc = measure(m, e);
+	if (rc < 0)
+		return rc;
+	m->numrecs = m->h->numrecs;
+	if (m->numrecs == CDF_STREAMING)
+		m->numrecs = m->n_records ? count_records(m) : 0;
+	rc = cdf_attrs(&m->notes, "", m->h->attrs, m->h->n_attrs, &root->attrs, &root->n_attrs,
+		       e);
+	if (rc == 0)
+		rc = dims(m, e);
+	if (rc == 0)
+		rc = arrays(m, e);
+	return rc < 0 ? rc : finish(m, e);
+}
+
+int cdf_model(struct cdf_source *s, const struct cdf_header *h, struct err *e)
+{
+	uint32_t most = h->n_dims > h->n_vars ? h->n_dims : h->n_vars;
+	auto_free uint64_t *slabs = alloc_array(h->n_vars, sizeof(*slabs));
+	auto_free uint32_t *ids = alloc_array(h->n_dims, sizeof(*ids));
+	auto_free const char **names = alloc_array(most, sizeof(*names));
+	auto_free bool *twice = alloc_array(most, sizeof(*twice));
+	struct model m = {.s = s, .h = h, .arena = &s->base.ds.arena};
+	int rc;
+
+	if (!slabs || !ids || !names || !twice)
+		return err_nomem(e);
+	m.slabs = slabs;
+	m.dims = ids;
+	m.names = names;
+	m.twice = twice;
+	m.notes.arena = m.arena;
+	rc = build(&m, e);
+	cdf_notes_release(&m.notes);
+	return rc;
+}

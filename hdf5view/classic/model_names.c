@@ -1,0 +1,123 @@
+/* model_names.c - names and texts of a file become those of the model; what changes leaves a note.
+ *
+ * netCDF-C reads any bytes as a name, up to the first NUL, and two of one name, too. A directory
+ * entry is pickier: the rules are those of the HDF5 source (hdf5/model_groups.c). */
+#include "hdf5view/classic/classic_int.h"
+
+#include "base/core/str.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+int cdf_full(const struct arena *a, struct err *e)
+{
+	return arena_full(a, e, "the metadata");
+}
+
+void cdf_notes_release(struct cdf_notes *notes)
+{
+	free(notes->v);
+	notes->v = NULL;
+}
+
+int cdf_note(struct cdf_notes *notes, struct err *e, const char *fmt, ...)
+{
+	struct err line = ERR_INIT;
+	char text[ERR_TEXT_MAX];
+	const char *copy;
+	va_list ap;
+
+	if (notes->n >= CDF_NOTES_MAX) {
+		notes->lost++;
+		return 0;
+	}
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	/* err_set makes control characters of names harmless */
+	(void)err_set(&line, 0, "/: %s", text);
+	copy = arena_strdup(notes->arena, line.msg);
+	if (!copy)
+		return cdf_full(notes->arena, e);
+	if (grow_array(&notes->v, &notes->cap, notes->n + 1, sizeof(*notes->v)) < 0)
+		return err_nomem(e);
+	notes->v[notes->n++] = copy;
+	return 0;
+}
+
+int cdf_text(struct arena *a, const char *s, size_t n, struct ds_text *ret, bool *ret_mapped,
+	     struct err *e)
+{
+	struct buf out;
+
+	if (str_utf8_ok(s, n)) {
+		*ret = (struct ds_text){.s = s, .len = n};
+		return 0;
+	}
+	*ret_mapped = true;
+	buf_init(&out, a->max);
+	(void)str_put_utf8(&out, s, n);
+	ret->s = buf_ok(&out) ? arena_copy(a, out.data, out.len) : NULL;
+	ret->len = out.len;
+	buf_release(&out);
+	return ret->s ? 0 : cdf_full(a, e);
+}
+
+int cdf_name(struct cdf_notes *notes, const char *kind, const struct ds_text *in,
+	     const char **ret, struct err *e)
+{
+	struct ds_text t;
+	bool mapped = false;
+	const char *shown;
+	size_t n;
+	int rc = cdf_text(notes->arena, in->s, in->len, &t, &mapped, e);
+
+	*ret = NULL;
+	if (rc == 0 && mapped)
+		rc = cdf_note(notes, e, "the name of %s '%s' is not UTF-8 and read as Latin-1",
+			      kind, t.s);
+	if (rc < 0)
+		return rc;
+	shown = ds_name_escape(notes->arena, t.s);
+	if (!shown)
+		return cdf_full(notes->arena, e);
+	n = strlen(shown);
+	if (n == 0 || n > DS_NAME_MAX)
+		return cdf_note(notes, e,
+				"%s '%.80s%s' is left out: a file name has 1 to %d bytes", kind,
+				t.s, n > 80 ? "..." : "", DS_NAME_MAX);
+	*ret = shown;
+	return shown == t.s ? 0
+			    : cdf_note(notes, e, "%s '%s' is shown as '%s'", kind, t.s, shown);
+}
+
+struct named {
+	const char *name;
+	uint32_t i;
+};
+
+static int by_name(const void *pa, const void *pb)
+{
+	const struct named *a = pa, *b = pb;
+	int c = strcmp(a->name, b->name);
+
+	return c ? c : a->i < b->i ? -1 : a->i > b->i;
+}
+
+int cdf_twice(const char *const *names, uint32_t n, bool *ret_twice, struct err *e)
+{
+	auto_free struct named *v = alloc_array(n, sizeof(*v));
+	uint32_t m = 0;
+
+	if (!v)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < n; i++)
+		if (names[i])
+			v[m++] = (struct named){.name = names[i], .i = i};
+	qsort(v, m, sizeof(*v), by_name);
+	for (uint32_t i = 1; i < m; i++)
+		if (strcmp(v[i].name, v[i - 1].name) == 0)
+			ret_twice[v[i].i] = true;
+	return 0;
+}

@@ -1,0 +1,96 @@
+/* array_index.c - what fixed and extensible arrays have in common: how an element number becomes
+ * chunk coordinates, and how one element is stored.
+ *
+ * Spec: HDF5 File Format 3.0, VII.C and VII.D; the order of elements is not spelled out there:
+ * C order over the maximum extent, in an extensible array with the unlimited dimension first.
+ */
+#include "hdf5view/format/format_int.h"
+
+#include <errno.h>
+
+int h5_walk_init(struct h5_walk *w, const struct h5_build *b, bool extensible, struct err *e)
+{
+	const struct h5_layout *l = b->l;
+	uint32_t unlimited = 0, at = 0, slot = 0;
+
+	*w = (struct h5_walk){.rank = b->rank};
+	for (uint32_t d = 0; d < b->rank; d++) {
+		if (l->maxdims[d] == UINT64_MAX) {
+			unlimited++;
+			at = d;
+		}
+	}
+	if (unlimited != extensible)
+		return err_set(e, -EBADMSG, "chunk index does not fit %u unlimited dimensions",
+			       unlimited);
+	if (extensible)
+		w->dim[slot++] = at;
+	for (uint32_t d = 0; d < b->rank; d++)
+		if (!extensible || d != at)
+			w->dim[slot++] = d;
+
+	w->count = 1;
+	for (size_t i = b->rank; i-- > 0;) {
+		uint32_t d = w->dim[i];
+
+		w->n[i] = l->maxdims[d] / l->chunk[d] + (l->maxdims[d] % l->chunk[d] != 0);
+		if (extensible && i == 0)
+			w->n[i] = b->limit[d];
+		if (ckd_mul(&w->count, w->count, w->n[i]))
+			return err_set(e, -EOPNOTSUPP,
+				       "chunk index: more than 2^64 chunks in all");
+	}
+	return 0;
+}
+
+void h5_walk_seek(struct h5_walk *w, uint64_t idx)
+{
+	for (size_t i = w->rank; i-- > 0; idx /= w->n[i])
+		w->coords[w->dim[i]] = idx % w->n[i];
+}
+
+void h5_walk_step(struct h5_walk *w)
+{
+	for (size_t i = w->rank; i-- > 0;) {
+		if (++w->coords[w->dim[i]] < w->n[i])
+			return;
+		w->coords[w->dim[i]] = 0;
+	}
+}
+
+int h5_elems_init(struct h5_elems *m, const struct h5_build *b, uint8_t client, uint8_t size,
+		  struct err *e)
+{
+	unsigned plain = b->f->offset_size;
+
+	if (client != (b->l->filtered ? 1 : 0))
+		return err_set(e, -EBADMSG, "chunk array: client %u, the dataset has%s filters",
+			       client, b->l->filtered ? "" : " no");
+	/* filtered: address, stored size in 1 to 8 bytes, filter mask */
+	if (b->l->filtered ? size < plain + 5 || size > plain + 12 : size != plain)
+		return err_set(e, -EBADMSG, "chunk array: elements of %u bytes", size);
+	m->size = size;
+	m->len_size = b->l->filtered ? (uint8_t)(size - plain - 4) : 0;
+	return 0;
+}
+
+int h5_elems_add(struct h5_build *b, const struct h5_elems *m, struct h5_walk *w, uint64_t idx,
+		 const uint8_t *p, uint64_t n, struct err *e)
+{
+	size_t at = b->f->offset_size;
+	int rc = 0;
+
+	if (idx >= w->count)
+		return 0;
+	n = u64_min(n, w->count - idx);
+	h5_walk_seek(w, idx);
+	for (uint64_t i = 0; rc == 0 && i < n; i++, p += m->size) {
+		uint64_t addr = h5_addr(b->f, p);
+
+		if (addr != H5_ABSENT)
+			rc = h5_build_add(b, w->coords, addr, h5_le(p + at, m->len_size),
+					  m->len_size ? h5_le32(p + at + m->len_size) : 0, e);
+		h5_walk_step(w);
+	}
+	return rc;
+}

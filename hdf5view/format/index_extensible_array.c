@@ -1,0 +1,272 @@
+/* index_extensible_array.c - chunk index of type extensible array, for one unlimited dimension.
+ *
+ * Elements are in the index block first, then in data blocks that grow: "super block" u stands
+ * for 2^(u/2) data blocks of 2^((u+1)/2) times the minimum number of elements. The data blocks
+ * of the first super blocks are listed in the index block itself, those of later ones in super
+ * blocks of their own; data blocks above a size consist of pages, which their super block says
+ * are initialised or not.
+ *
+ * Spec: HDF5 File Format 3.0, VII.D. */
+#include "hdf5view/format/format_int.h"
+
+#include <errno.h>
+
+struct earray {
+	struct h5_build *b;
+	struct h5_elems elems;
+	struct h5_walk walk;
+	unsigned index_elems; /* elements in the index block */
+	unsigned min_elems;   /* of the smallest data block; a power of two */
+	unsigned n_super;     /* super blocks, real or not */
+	unsigned n_direct;    /* of them, those whose data blocks the index block lists */
+	unsigned min_pointers;
+	unsigned page_bits;
+	unsigned off_size; /* bytes of a block's offset field */
+	uint64_t index_block;
+	uint8_t *buf, *list; /* node being read; the index block */
+	size_t cap, list_cap;
+};
+
+static bool power_of_two(unsigned v)
+{
+	return v != 0 && (v & (v - 1)) == 0;
+}
+
+static unsigned log2_of(unsigned v)
+{
+	unsigned n = 0;
+
+	while (v >>= 1)
+		n++;
+	return n;
+}
+
+#define EARLY_MOST ((uint64_t)1 << 20) /* of a block that are wanted before it is read */
+#define EARLY_MORE 128                 /* bytes around its elements */
+
+static int read_header(struct earray *a, struct err *e)
+{
+	const struct h5_file *f = a->b->f;
+	uint64_t n = 4 + 8 + 6 * (uint64_t)f->length_size + f->offset_size + 4;
+	int rc = h5_build_node(a->b, a->b->l->addr, &a->buf, &a->cap, n, "EAHD", e);
+	struct slice s = slice_of(a->buf, rc < 0 ? 0 : (size_t)n);
+	unsigned bits;
+	uint8_t client, size;
+
+	if (rc < 0)
+		return rc;
+	rd_skip(&s, 5);
+	client = rd_u8(&s);
+	size = rd_u8(&s);
+	bits = rd_u8(&s);
+	a->index_elems = rd_u8(&s);
+	a->min_elems = rd_u8(&s);
+	a->min_pointers = rd_u8(&s);
+	a->page_bits = rd_u8(&s);
+	rd_skip(&s, 6 * (size_t)f->length_size); /* statistics */
+	a->index_block = h5_rd_addr(f, &s);
+	rc = h5_elems_init(&a->elems, a->b, client, size, e);
+	if (rc < 0)
+		return rc;
+	if (bits < 1 || bits > 64 || !power_of_two(a->min_elems) ||
+	    !power_of_two(a->min_pointers) || a->page_bits > 32 || bits < log2_of(a->min_elems))
+		return err_set(e, -EBADMSG, "extensible array: impossible parameters");
+	a->off_size = (bits + 7) / 8;
+	a->n_super = 1 + bits - log2_of(a->min_elems);
+	a->n_direct = 2 * log2_of(a->min_pointers);
+	if (a->n_direct > a->n_super)
+		return err_set(e, -EBADMSG, "extensible array: impossible parameters");
+	return 0;
+}
+
+static int check_owner(const struct earray *a, const uint8_t *buf, struct err *e)
+{
+	unsigned client = a->b->l->filtered ? 1 : 0;
+
+	if (buf[5] != client || h5_addr(a->b->f, buf + 6) != a->b->l->addr)
+		return err_set(e, -EBADMSG, "extensible array: a block belongs to another");
+	return 0;
+}
+
+/* Shapes of super block u. Both fit 64 bits: u <= 64, min_elems <= 128. */
+static uint64_t blocks_of(unsigned u)
+{
+	return (uint64_t)1 << u / 2;
+}
+
+static uint64_t elems_of(const struct earray *a, unsigned u)
+{
+	return ((uint64_t)1 << (u + 1) / 2) * a->min_elems;
+}
+
+static uint64_t pages_of(const struct earray *a, unsigned u)
+{
+	uint64_t n = elems_of(a, u) >> a->page_bits;
+
+	return n > 1 ? n : 0;
+}
+
+/* The pages of a data block that the bitmap marks, of which the first is bit `bit`; `idx` is
+ * the first element of the block. */
+static int read_pages(struct earray *a, uint64_t addr, uint64_t pages, const uint8_t *bitmap,
+		      uint64_t bit, uint64_t idx, struct err *e)
+{
+	uint64_t n = (uint64_t)1 << a->page_bits, bytes = n * a->elems.size + 4;
+	int rc = 0;
+
+	for (uint64_t i = 0; rc == 0 && i < pages && idx < a->walk.count; i++, idx += n) {
+		if (bitmap[(bit + i) / 8] & 0x80U >> (bit + i) % 8) {
+			if (!h5_in_file(a->b->f, addr, bytes))
+				return err_set(e, -EBADMSG,
+					       "extensible array: page outside the file");
+			if (bytes > a->b->max_bytes)
+				return err_set(e, -ERANGE,
+					       "extensible array: page of %llu bytes",
+					       (unsigned long long)bytes);
+			if (grow_array(&a->buf, &a->cap, (size_t)bytes, 1) < 0)
+				return err_nomem(e);
+			rc = h5_build_read(a->b, addr, a->buf, (size_t)bytes,
+					   "extensible array", e);
+			if (rc == 0 && !h5_sum_ok(a->buf, (size_t)bytes))
+				rc = err_set(e, -EBADMSG,
+					     "extensible array: wrong page checksum");
+			if (rc == 0)
+				rc = h5_elems_add(a->b, &a->elems, &a->walk, idx, a->buf, n, e);
+		}
+		if (ckd_add(&addr, addr, bytes))
+			addr = H5_NOWHERE;
+	}
+	return rc;
+}
+
+/* Data block number i of super block u. bitmap: which pages of all these blocks are
+ * initialised, NULL when they are not paged. */
+static int data_block(struct earray *a, uint64_t addr, unsigned u, uint64_t i,
+		      const uint8_t *bitmap, uint64_t idx, struct err *e)
+{
+	uint64_t prefix = 6 + (uint64_t)a->b->f->offset_size + a->off_size;
+	uint64_t n = elems_of(a, u), bytes = prefix + 4;
+	int rc;
+
+	if (!bitmap &&
+	    (ckd_mul(&bytes, n, (uint64_t)a->elems.size) || ckd_add(&bytes, bytes, prefix + 4)))
+		bytes = UINT64_MAX;
+	rc = h5_build_node(a->b, addr, &a->buf, &a->cap, bytes, "EADB", e);
+	if (rc == 0)
+		rc = check_owner(a, a->buf, e);
+	if (rc < 0)
+		return rc;
+	if (bitmap)
+		return read_pages(a, addr + bytes, pages_of(a, u), bitmap, i * pages_of(a, u),
+				  idx, e);
+	return h5_elems_add(a->b, &a->elems, &a->walk, idx, a->buf + prefix, n, e);
+}
+
+/* block_list - where the data blocks of a super block are. */
+struct block_list {
+	const struct h5_file *f;
+	const uint8_t *p;
+};
+
+static uint64_t block_at(const void *arg, size_t i)
+{
+	const struct block_list *l = arg;
+
+	return h5_addr(l->f, l->p + i * l->f->offset_size);
+}
+
+/* The data blocks of super block u, whose addresses are at p, from element idx on. */
+static int data_blocks(struct earray *a, const uint8_t *p, unsigned u, const uint8_t *bitmap,
+		       uint64_t idx, struct err *e)
+{
+	const struct block_list list = {a->b->f, p};
+	struct h5_early early = {.f = a->b->f};
+	uint64_t bytes; /* checksums of pages are few */
+	int rc = 0;
+
+	if (ckd_mul(&bytes, elems_of(a, u), (uint64_t)a->elems.size))
+		bytes = EARLY_MOST;
+	for (uint64_t i = 0; rc == 0 && i < blocks_of(u) && idx < a->walk.count; i++) {
+		uint64_t addr = block_at(&list, (size_t)i);
+
+		h5_early_nodes(&early, (size_t)i, (size_t)blocks_of(u),
+			       u64_min(bytes, EARLY_MOST) + EARLY_MORE, block_at, &list);
+		if (addr != H5_ABSENT)
+			rc = data_block(a, addr, u, i, bitmap, idx, e);
+		if (ckd_add(&idx, idx, elems_of(a, u)))
+			break;
+	}
+	return rc;
+}
+
+static int super_block(struct earray *a, uint64_t addr, unsigned u, uint64_t idx, struct err *e)
+{
+	uint64_t prefix = 6 + (uint64_t)a->b->f->offset_size + a->off_size;
+	/* space for the bits of each data block in whole bytes, though the bits themselves are
+	 * packed without regard to that */
+	uint64_t one = (pages_of(a, u) + 7) / 8, maps, list, bytes;
+	auto_free uint8_t *buf = NULL;
+	size_t cap = 0;
+	int rc;
+
+	if (ckd_mul(&maps, one, blocks_of(u)) ||
+	    ckd_mul(&list, blocks_of(u), (uint64_t)a->b->f->offset_size) ||
+	    ckd_add(&bytes, maps, list) || ckd_add(&bytes, bytes, prefix + 4))
+		bytes = UINT64_MAX;
+	rc = h5_build_node(a->b, addr, &buf, &cap, bytes, "EASB", e);
+	if (rc == 0)
+		rc = check_owner(a, buf, e);
+	if (rc < 0)
+		return rc;
+	return data_blocks(a, buf + prefix + maps, u, one ? buf + prefix : NULL, idx, e);
+}
+
+/* Everything hangs off the index block: elements, data blocks, super blocks. */
+static int index_block(struct earray *a, struct err *e)
+{
+	size_t osize = a->b->f->offset_size;
+	uint64_t prefix = 6 + osize, elems = (uint64_t)a->index_elems * a->elems.size;
+	uint64_t direct = 2 * ((uint64_t)a->min_pointers - 1), idx = a->index_elems;
+	uint64_t bytes = prefix + elems + (direct + a->n_super - a->n_direct) * osize + 4;
+	const uint8_t *p;
+	int rc = h5_build_node(a->b, a->index_block, &a->list, &a->list_cap, bytes, "EAIB", e);
+
+	if (rc == 0)
+		rc = check_owner(a, a->list, e);
+	if (rc < 0)
+		return rc;
+	p = a->list + prefix;
+	rc = h5_elems_add(a->b, &a->elems, &a->walk, 0, p, a->index_elems, e);
+	p += elems;
+	for (unsigned u = 0; rc == 0 && u < a->n_super && idx < a->walk.count; u++) {
+		uint64_t n;
+
+		if (u < a->n_direct) {
+			rc = data_blocks(a, p, u, NULL, idx, e);
+			p += blocks_of(u) * osize;
+		} else {
+			uint64_t addr = h5_addr(a->b->f, p);
+
+			if (addr != H5_ABSENT)
+				rc = super_block(a, addr, u, idx, e);
+			p += osize;
+		}
+		if (ckd_mul(&n, blocks_of(u), elems_of(a, u)) || ckd_add(&idx, idx, n))
+			break;
+	}
+	return rc;
+}
+
+int h5_earray_load(struct h5_build *b, struct err *e)
+{
+	struct earray a = {.b = b};
+	int rc = h5_walk_init(&a.walk, b, true, e);
+
+	if (rc == 0 && a.walk.count > 0)
+		rc = read_header(&a, e);
+	if (rc == 0 && a.walk.count > 0 && a.index_block != H5_ABSENT)
+		rc = index_block(&a, e);
+	free(a.buf);
+	free(a.list);
+	return rc;
+}

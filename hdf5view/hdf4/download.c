@@ -1,0 +1,104 @@
+/* download.c - a remote HDF4 file is copied before it is opened: libhdf4 reads nothing but
+ * files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/os/io.h"
+#include "hdf5view/hdf4/hdf4_int.h"
+
+#define PIECE ((size_t)1 << 20)
+#define AHEAD ((uint64_t)8 << 20)
+
+/* temporary - a file without a name. */
+static int temporary(const char **ret_dir, struct err *e)
+{
+	const char *dir = getenv("TMPDIR");
+	auto_free char *name = NULL;
+	size_t n;
+	int fd;
+
+	*ret_dir = dir = dir && dir[0] ? dir : "/tmp";
+	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+		return fd >= 0 ? fd : err_sys(e, errno, "a temporary file in '%.200s'", dir);
+	n = strlen(dir) + sizeof("/nczarrfs-XXXXXX"); /* a file system without such files */
+	name = alloc_array(n, 1);
+	if (!name)
+		return err_nomem(e);
+	(void)snprintf(name, n, "%s/nczarrfs-XXXXXX", dir);
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, errno, "a temporary file in '%.200s'", dir);
+	(void)unlink(name); /* it stays as long as it is open */
+	return fd;
+}
+
+/* want_on - what comes next, some of it at a time. */
+static void want_on(struct blob *b, uint64_t at, uint64_t *wanted)
+{
+	struct blob_part p = {.off = *wanted};
+
+	if (at + AHEAD / 2 < *wanted || *wanted >= b->size)
+		return;
+	p.len = u64_min(AHEAD, b->size - *wanted);
+	blob_want(b, &p, 1);
+	*wanted += p.len;
+}
+
+static int copy(struct blob *b, int fd, uint64_t timeout_ms, struct err *e)
+{
+	int64_t end = timeout_ms && timeout_ms < INT64_MAX / 2
+			      ? child_now() + (int64_t)timeout_ms
+			      : INT64_MAX;
+	auto_free uint8_t *piece = alloc_array(PIECE, 1);
+	uint64_t wanted = 0;
+
+	if (!piece)
+		return err_nomem(e);
+	for (uint64_t at = 0; at < b->size; at += PIECE) {
+		size_t n = (size_t)u64_min(PIECE, b->size - at);
+		int rc;
+
+		want_on(b, at, &wanted);
+		rc = blob_read(b, at, piece, n, e);
+		if (rc == 0)
+			rc = io_pwrite(fd, piece, n, at, e);
+		if (rc < 0)
+			return rc;
+		if (child_now() > end)
+			return err_set(e, -ETIMEDOUT,
+				       "after %" PRIu64 " seconds %" PRIu64 " of %" PRIu64
+				       " bytes are here: -o open_timeout must be longer",
+				       (timeout_ms + 999) / 1000, at + n, b->size);
+	}
+	return 0;
+}
+
+int h4_fetch(struct blob *b, uint64_t timeout_ms, int *ret, struct err *e)
+{
+	const char *dir;
+	char own[64];
+	auto_fd int fd = -1;
+	int rc;
+
+	if (b->size > H4_FAR_MAX)
+		return err_set(e, -EFBIG,
+			       "an HDF4 file on another machine is copied before it is opened, "
+			       "and its %" PRIu64 " bytes are more than the %" PRIu64
+			       " that HDF4 can have",
+			       b->size, H4_FAR_MAX);
+	fd = temporary(&dir, e);
+	if (fd < 0)
+		return fd;
+	rc = copy(b, fd, timeout_ms, e);
+	if (rc < 0)
+		return err_wrap(e, rc, "a copy of it in '%.100s' (TMPDIR)", dir);
+	/* the library's process may only read it */
+	(void)snprintf(own, sizeof(own), "/proc/self/fd/%d", fd);
+	*ret = open(own, O_RDONLY | O_CLOEXEC);
+	return *ret < 0 ? err_sys(e, errno, "a copy of it in '%.100s' (TMPDIR)", dir) : 0;
+}

@@ -1,0 +1,172 @@
+/* model.c - the model of an HDF4 file: every SDS is an array of the root group. */
+#include "hdf5view/hdf4/hdf4_int.h"
+
+#ifdef NCZARRFS_HDF4
+#include <errno.h>
+#include <hdf/mfhdf.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "translate/model/chunk_split.h"
+
+#define SDS_MAX 1000000 /* in one file; the library writes 5000 at most */
+
+/* A compressed SDS without chunks is decoded from its start whenever somebody goes back in it, so
+ * that it is one chunk while it is not larger than this. */
+#define WHOLE_BYTES ((uint64_t)64 << 20)
+
+static int add_all(struct h4_build *b, struct err *e)
+{
+	struct ds_group *root = arena_alloc(b->arena, 1, sizeof(*root));
+	int32 n_sds = 0, n_attrs = 0;
+	int rc;
+
+	if (!root)
+		return h4_full(b, e);
+	if (SDfileinfo(b->sd, &n_sds, &n_attrs) == FAIL || n_sds < 0 || n_sds > SDS_MAX)
+		return h4_error(e, -EBADMSG, "not readable as HDF4");
+	root->name = "";
+	root->name = arena_strdup(b->arena, root->name);
+	root->parent = DS_NONE;
+	b->s->g.base.ds.groups = root;
+	b->s->g.base.ds.n_groups = 1;
+	rc = root->name ? h4_attrs_read(b, b->sd, n_attrs, "", &root->n_attrs, &root->attrs, e)
+			: h4_full(b, e);
+	for (int32 i = 0; i < n_sds && rc == 0; i++)
+		rc = h4_sds_read(b, i, e);
+	guest_look();
+	return rc;
+}
+
+/* finish - shape and chunks, now that the lengths of dimensions are known. */
+static int finish(struct h4_build *b, struct h4_barray *w, struct err *e)
+{
+	const struct source_options *o = &b->s->g.opts;
+	uint64_t *shape = arena_alloc(b->arena, w->a.rank, sizeof(*shape));
+	uint64_t *chunk = arena_alloc(b->arena, w->a.rank, sizeof(*chunk)),
+		 bytes = w->a.type.size;
+	bool whole = w->compressed;
+	char text[160];
+	int rc;
+
+	if (!shape || !chunk)
+		return h4_full(b, e);
+	for (uint32_t i = 0; i < w->a.rank; i++) {
+		shape[i] = b->dims[w->a.dims[i]].d.len;
+		whole = whole && !ckd_mul(&bytes, bytes, u64_max(shape[i], 1));
+	}
+	whole = whole && bytes <= u64_min(WHOLE_BYTES, o->max_chunk_bytes);
+	w->a.shape = shape;
+	if (!w->chunk)
+		ds_cut(shape, w->a.rank, w->a.type.size, whole ? bytes : o->cut_bytes, chunk);
+	w->a.chunk = w->chunk ? w->chunk : chunk;
+	rc = ds_array_finish(&b->s->g.base.ds, &w->a, UINT64_MAX, e);
+	if (rc < 0 || w->a.unreadable)
+		return rc;
+	if (w->a.chunk_bytes <= o->max_chunk_bytes)
+		return h4_pass_read(b, w, e);
+	(void)snprintf(text, sizeof(text),
+		       "a chunk has %" PRIu64 " bytes, more than the %" PRIu64 " allowed",
+		       w->a.chunk_bytes, o->max_chunk_bytes);
+	w->a.unreadable = arena_strdup(b->arena, text);
+	return w->a.unreadable ? 0 : h4_full(b, e);
+}
+
+/* ordinals - 0 to n - 1, in the arena. */
+static const uint32_t *ordinals(struct h4_build *b, size_t n)
+{
+	uint32_t *list = arena_alloc(b->arena, n, sizeof(*list));
+
+	for (size_t i = 0; list && i < n; i++)
+		list[i] = (uint32_t)i;
+	return list;
+}
+
+static int freeze(struct h4_build *b, struct h4_own *own, struct err *e)
+{
+	struct dataset *ds = &b->s->g.base.ds;
+	struct h4_array *x = arena_alloc(b->arena, b->n_arrays, sizeof(*x));
+
+	ds->arrays = arena_alloc(b->arena, b->n_arrays, sizeof(*ds->arrays));
+	ds->dims = arena_alloc(b->arena, b->n_dims, sizeof(*ds->dims));
+	if (!x || !ds->arrays || !ds->dims)
+		return h4_full(b, e);
+	for (size_t i = 0; i < b->n_dims; i++)
+		ds->dims[i] = b->dims[i].d;
+	for (size_t i = 0; i < b->n_arrays; i++) {
+		struct err why = ERR_INIT;
+		int rc = finish(b, &b->arrays[i], &why);
+
+		if (rc == -ENOMEM)
+			return h4_full(b, e);
+		if (rc < 0) {
+			rc = h4_lose(b, b->arrays[i].a.name, NULL, &why, e);
+			if (rc < 0)
+				return rc;
+			continue;
+		}
+		x[ds->n_arrays] = b->arrays[i].x;
+		ds->arrays[ds->n_arrays++] = b->arrays[i].a;
+	}
+	own->arrays = x;
+	ds->n_dims = (uint32_t)b->n_dims;
+	ds->groups[0].n_arrays = ds->n_arrays;
+	ds->groups[0].n_dims = ds->n_dims;
+	ds->groups[0].arrays = ordinals(b, ds->n_arrays);
+	ds->groups[0].dims = ordinals(b, ds->n_dims);
+	return ds->groups[0].arrays && ds->groups[0].dims ? 0 : h4_full(b, e);
+}
+
+/* finish_notes - what was left out, and the notes that there was no room for. */
+static int finish_notes(struct h4_build *b, struct err *e)
+{
+	struct dataset *ds = &b->s->g.base.ds;
+	uint64_t lost = b->notes_lost;
+	int rc = 0;
+
+	if (lost) {
+		b->n_notes--; /* there was one */
+		rc = h4_note(b, "", e, "%" PRIu64 " more notes of this kind", lost + 1);
+	}
+	if (rc < 0)
+		return rc;
+	rc = lost_freeze(&b->lost, NULL, b->arena, ds, e);
+	if (rc < 0)
+		return rc;
+	ds->notes = arena_copy(b->arena, b->notes, b->n_notes * sizeof(*b->notes));
+	ds->n_notes = (uint32_t)b->n_notes;
+	ds->format = arena_strdup(b->arena, "HDF4");
+	return ds->notes && ds->format ? 0 : h4_full(b, e);
+}
+
+int h4_build_model(struct guest *g, const void **ret_own, struct err *e)
+{
+	struct h4_build b = {.s = h4_of(g), .arena = &g->base.ds.arena};
+	struct h4_own *own = arena_alloc(b.arena, 1, sizeof(*own));
+	int rc = own ? h4_open(b.s, e) : h4_full(&b, e);
+
+	b.sd = b.s->sd;
+	b.text = alloc_array(H4_TEXT_MAX + 1, 1);
+	if (rc == 0 && !b.text)
+		rc = err_nomem(e);
+	if (rc == 0)
+		rc = add_all(&b, e);
+	if (rc == 0)
+		rc = h4_names_resolve(&b, e);
+	if (rc == 0)
+		rc = freeze(&b, own, e);
+	if (rc == 0)
+		rc = h4_left_out(&b, e);
+	if (rc == 0)
+		rc = finish_notes(&b, e);
+	*ret_own = own;
+	free(b.text);
+	free(b.arrays);
+	free(b.dims);
+	free(b.notes);
+	lost_release(&b.lost);
+	return rc;
+}
+
+#endif

@@ -1,0 +1,302 @@
+/* model_names.c - names and notes of HDF4 files in the model's terms.
+ *
+ * In HDF4 a name is any bytes, and any number of arrays may have the same: HDF-EOS files have a
+ * 'Latitude' in every swath. HDF-EOS says in dimension names which swath or grid an array is of
+ * ("YDim:Grid1"), so that its name can say it, too; else the reference number does. */
+#include "hdf5view/hdf4/hdf4_int.h"
+
+#ifdef NCZARRFS_HDF4
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/core/str.h"
+
+int h4_full(const struct h4_build *b, struct err *e)
+{
+	return arena_full(b->arena, e, "the metadata");
+}
+
+int h4_note(struct h4_build *b, const char *what, struct err *e, const char *fmt, ...)
+{
+	struct err line = ERR_INIT;
+	char text[ERR_TEXT_MAX];
+	const char *copy;
+	va_list ap;
+
+	if (b->n_notes >= H4_NOTES_MAX) {
+		b->notes_lost++;
+		return 0;
+	}
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	/* err_set makes control characters of names harmless */
+	(void)err_set(&line, 0, "/%.200s: %s", what, text);
+	copy = arena_strdup(b->arena, line.msg);
+	if (!copy)
+		return h4_full(b, e);
+	if (grow_array(&b->notes, &b->c_notes, b->n_notes + 1, sizeof(*b->notes)) < 0)
+		return err_nomem(e);
+	b->notes[b->n_notes++] = copy;
+	return 0;
+}
+
+int h4_lose(struct h4_build *b, const char *name, const char *what, const struct err *why,
+	    struct err *e)
+{
+	int rc = h4_note(b, name ? name : what, e, "is left out: %s", why->msg);
+
+	/* what was read and cannot be shown is no member of the view: that is proven */
+	if (rc == 0 && why->code != -EOPNOTSUPP)
+		rc = lost_add(&b->lost, 0, name, e);
+	return rc;
+}
+
+const char *h4_text(struct h4_build *b, const char *s, size_t n, size_t *ret_len)
+{
+	const char *ret = NULL;
+	struct buf out;
+
+	if (str_utf8_ok(s, n)) {
+		*ret_len = n;
+		return arena_copy(b->arena, s, n);
+	}
+	buf_init(&out, b->arena->max);
+	(void)str_put_utf8(&out, s, n);
+	if (buf_ok(&out))
+		ret = arena_copy(b->arena, out.data, out.len);
+	*ret_len = out.len;
+	buf_release(&out);
+	return ret;
+}
+
+/* cut_utf8 - the length of at most `max` bytes of s that ends between characters. */
+static size_t cut_utf8(const char *s, size_t max)
+{
+	size_t n = strlen(s);
+
+	if (n <= max)
+		return n;
+	for (n = max; n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80; n--)
+		;
+	return n;
+}
+
+const char *h4_name(struct h4_build *b, const char *raw)
+{
+	char name[DS_NAME_MAX + 1];
+	size_t n;
+	const char *s = h4_text(b, raw, strlen(raw), &n);
+
+	if (!s)
+		return NULL;
+	n = cut_utf8(s, DS_NAME_MAX);
+	memcpy(name, s, n);
+	name[n] = '\0';
+	for (size_t i = 0; i < n; i++)
+		if (name[i] == '/')
+			name[i] = '_';
+	if (n == 0)
+		memcpy(name, "unnamed", 8);
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		memset(name, '_', n);
+	if (strcmp(name, s) != 0)
+		s = arena_strdup(b->arena, name);
+	s = s ? ds_name_escape(b->arena, s) : NULL;
+	if (!s || strlen(s) <= DS_NAME_MAX)
+		return s;
+	n = cut_utf8(s, DS_NAME_MAX);
+	memcpy(name, s, n);
+	name[n] = '\0';
+	return arena_strdup(b->arena, name);
+}
+
+/* ---- unique names ---- */
+
+/* names - a hash table of names: ordinals plus one. */
+struct names {
+	uint32_t *slots;
+	size_t mask;
+};
+
+static size_t hash(const char *s)
+{
+	uint64_t h = 14695981039346656037u; /* FNV-1a */
+
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * 1099511628211u;
+	return (size_t)(h ^ h >> 32);
+}
+
+typedef const char *name_of(const struct h4_build *b, size_t i);
+
+static const char *array_name(const struct h4_build *b, size_t i)
+{
+	return b->arrays[i].a.name;
+}
+
+static const char *dim_name(const struct h4_build *b, size_t i)
+{
+	return b->dims[i].d.name;
+}
+
+static int names_init(struct names *t, size_t n)
+{
+	size_t size = 16;
+
+	while (size / 2 < n)
+		size *= 2;
+	t->slots = alloc_array(size, sizeof(*t->slots));
+	t->mask = size - 1;
+	return t->slots ? 0 : -ENOMEM;
+}
+
+/* slot - where a name is, or where it would be. */
+static uint32_t *slot(const struct h4_build *b, const struct names *t, name_of *of,
+		      const char *name)
+{
+	size_t at = hash(name) & t->mask;
+
+	while (t->slots[at] && strcmp(of(b, t->slots[at] - 1), name) != 0)
+		at = (at + 1) & t->mask;
+	return &t->slots[at];
+}
+
+/* eos_part - what all dimension names of an array have behind a colon, or NULL. */
+static const char *eos_part(const struct h4_build *b, const struct ds_array *a)
+{
+	const char *part = NULL;
+
+	for (uint32_t i = 0; i < a->rank; i++) {
+		const char *colon = strrchr(b->dims[a->dims[i]].d.name, ':');
+
+		if (!colon || !colon[1] || (part && strcmp(part, colon + 1) != 0))
+			return NULL;
+		part = colon + 1;
+	}
+	return part;
+}
+
+/* longer - "<name>_<more>", which the model allows, in the arena. */
+static const char *longer(struct h4_build *b, const char *name, const char *more)
+{
+	char text[DS_NAME_MAX + 1];
+	size_t tail = cut_utf8(more, DS_NAME_MAX / 2);
+	size_t head = cut_utf8(name, DS_NAME_MAX - 1 - tail);
+
+	(void)snprintf(text, sizeof(text), "%.*s_%.*s", (int)head, name, (int)tail, more);
+	return arena_strdup(b->arena, text);
+}
+
+/* rename_array - one whose name is taken. first: to try before numbers; may be NULL. */
+static int rename_array(struct h4_build *b, const struct names *t, size_t i, const char *first,
+			struct err *e)
+{
+	struct h4_barray *w = &b->arrays[i];
+	const char *was = w->a.name, *more = first;
+	char number[24];
+
+	for (uint32_t k = 0;; k++) {
+		const char *name;
+
+		if (!more && k < 2)
+			(void)snprintf(number, sizeof(number), "%" PRId32, w->ref);
+		else if (!more)
+			(void)snprintf(number, sizeof(number), "%" PRId32 "_%" PRIu32, w->ref,
+				       k);
+		more = more ? more : number;
+		name = longer(b, was, more);
+		if (!name)
+			return h4_full(b, e);
+		more = NULL;
+		if (*slot(b, t, array_name, name))
+			continue;
+		w->a.name = name;
+		*slot(b, t, array_name, name) = (uint32_t)i + 1;
+		return h4_note(b, name, e, "is called '%s' in the file, as are others", was);
+	}
+}
+
+/* mark - the names that stay: each one's first array, preferably the coordinate variable. *dup:
+ * arrays whose names are there more than once. */
+static void mark(const struct h4_build *b, const struct names *t, bool *dup)
+{
+	for (size_t i = 0; i < b->n_arrays; i++) {
+		uint32_t *at = slot(b, t, array_name, b->arrays[i].a.name);
+
+		if (*at) {
+			dup[i] = dup[*at - 1] = true;
+			if (!b->arrays[i].coordinate || b->arrays[*at - 1].coordinate)
+				continue;
+		}
+		*at = (uint32_t)i + 1;
+	}
+}
+
+static int arrays_resolve(struct h4_build *b, struct err *e)
+{
+	auto_free bool *dup = alloc_array(b->n_arrays, sizeof(*dup));
+	auto_free uint32_t *kept = NULL;
+	struct names t;
+	int rc = 0;
+
+	if (!dup || names_init(&t, 2 * b->n_arrays) < 0)
+		return err_nomem(e);
+	kept = t.slots;
+	mark(b, &t, dup);
+	for (size_t i = 0; i < b->n_arrays && rc == 0; i++) {
+		const struct h4_barray *w = &b->arrays[i];
+		const char *part = dup[i] && !w->coordinate ? eos_part(b, &w->a) : NULL;
+		bool keeps = *slot(b, &t, array_name, w->a.name) == i + 1;
+
+		/* in HDF-EOS files none keeps the bare name: it would say nothing */
+		if (dup[i] && (part || !keeps))
+			rc = rename_array(b, &t, i, part, e);
+	}
+	return rc;
+}
+
+static int dims_resolve(struct h4_build *b, struct err *e)
+{
+	auto_free uint32_t *kept = NULL;
+	struct names t;
+	int rc = 0;
+
+	if (names_init(&t, b->n_dims) < 0)
+		return err_nomem(e);
+	kept = t.slots;
+	for (size_t i = 0; i < b->n_dims && rc == 0; i++) {
+		struct ds_dim *d = &b->dims[i].d;
+		const char *was = d->name;
+		char more[48];
+
+		for (uint32_t k = 0; *slot(b, &t, dim_name, d->name); k++) {
+			if (k == 0)
+				(void)snprintf(more, sizeof(more), "%" PRIu64, d->len);
+			else
+				(void)snprintf(more, sizeof(more), "%" PRIu64 "_%" PRIu32,
+					       d->len, k);
+			d->name = longer(b, was, more);
+			if (!d->name)
+				return h4_full(b, e);
+		}
+		*slot(b, &t, dim_name, d->name) = (uint32_t)i + 1;
+		if (d->name != was)
+			rc = h4_note(b, d->name, e,
+				     "is a dimension called '%s' in the file, as is another of "
+				     "another length",
+				     was);
+	}
+	return rc;
+}
+
+int h4_names_resolve(struct h4_build *b, struct err *e)
+{
+	int rc = arrays_resolve(b, e);
+
+	return rc < 0 ? rc : dims_resolve(b, e);
+}
+
+#endif

@@ -1,0 +1,227 @@
+/* source.c - Scientific Data Sets of HDF4 files as a source: the table of operations, and
+ * libhdf4 as a guest. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "hdf5view/hdf4/hdf4_int.h"
+#include "hdf5view/hdf5view.h"
+
+#ifdef NCZARRFS_HDF4
+#include <hdf/mfhdf.h>
+#endif
+
+static int bid(const struct source_at *at, struct err *e)
+{
+	static const uint8_t magic[4] = {0x0e, 0x03, 0x13, 0x01};
+	uint8_t head[sizeof(magic)];
+	int rc;
+
+	if (!at->file || at->file->size < sizeof(head))
+		return 0;
+	rc = blob_read(at->file, 0, head, sizeof(head), e);
+	return rc < 0 ? rc : memcmp(head, magic, sizeof(magic)) == 0 ? 10 : 0;
+}
+
+#ifdef NCZARRFS_HDF4
+
+static struct guest *make(void)
+{
+	struct h4_source *s = alloc_array(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->g.base.ops = &hdf4_source_ops;
+	return &s->g;
+}
+
+static void release(struct guest *g)
+{
+	free(h4_of(g));
+}
+
+static bool sound(const struct guest_verify *v, const void *p)
+{
+	const struct h4_own *own = p;
+
+	if (!GUEST_HAS(v, own, 1) || !GUEST_HAS(v, own->arrays, v->ds->n_arrays))
+		return false;
+	for (uint32_t i = 0; i < v->ds->n_arrays; i++) {
+		const struct ds_array *a = &v->ds->arrays[i];
+		const struct h4_array *x = &own->arrays[i];
+
+		if (a->rank > H4_RANK_MAX || dt_is_vlen(&a->type) ||
+		    !GUEST_HAS(v, x->extent, a->rank) || !GUEST_HAS(v, x->places, x->n_places))
+			return false;
+		if (x->n_places != 0 && x->n_places != (x->one_piece ? 1 : a->n_chunks))
+			return false;
+	}
+	return true;
+}
+
+static int use(struct guest *g, const void *p, struct err *e NZ_UNUSED)
+{
+	const struct h4_own *own = p;
+
+	h4_of(g)->arrays = own->arrays;
+	return 0;
+}
+
+static void run(const struct child_self *self);
+
+static const struct guest_kind h4_kind = {
+	.child =
+		{
+			.name = H4_WORKER_NAME,
+			.who = "the HDF4 library",
+			.n_fds = GUEST_FDS,
+			.may = SANDBOX_OPENS,
+			.run = run,
+		},
+	.make = make,
+	.release = release,
+	.build = h4_build_model,
+	.sound = sound,
+	.use = use,
+	.chunk = h4_chunk,
+};
+
+static void run(const struct child_self *self)
+{
+	guest_run(&h4_kind, self);
+}
+
+static int open_source(const struct source_at *at, const struct source_options *opts,
+		       struct source **ret, struct err *e)
+{
+	struct source_at copy = *at;
+	int rc;
+
+	if (at->fd >= 0)
+		return guest_open(&h4_kind, at, opts, ret, e);
+	rc = h4_fetch(at->file, opts->open_timeout_ms, &copy.fd, e);
+	if (rc < 0)
+		return rc;
+	rc = fstat(copy.fd, &copy.st) < 0 ? err_sys(e, errno, "its copy") : 0;
+	copy.st.st_mode = at->st.st_mode;
+	if (rc == 0)
+		rc = guest_open(&h4_kind, &copy, opts, ret, e);
+	if (rc < 0)
+		(void)close(copy.fd); /* nobody reads it */
+	return rc;
+}
+
+/* piece - the part of an array in one piece that is a chunk: whole trailing dimensions, cut in one.
+ */
+static void piece(const struct ds_array *a, const struct h4_place *all, uint64_t linear,
+		  struct chunk_ref *ret)
+{
+	uint64_t n = a->type.size, stride = a->type.size, at[DS_RANK_MAX];
+
+	ds_chunk_coords(a, linear, at);
+	ret->off = all->off;
+	for (uint32_t i = a->rank; i-- > 0;) {
+		uint64_t from = at[i] * a->chunk[i];
+
+		ret->off += from * stride;
+		n *= u64_min(a->chunk[i], a->shape[i] - from);
+		stride *= a->shape[i];
+	}
+	ret->len = n;
+	ret->pad = a->chunk_bytes - n;
+}
+
+static int locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		  struct err *e)
+{
+	const struct ds_array *a = &s->ds.arrays[array];
+	const struct h4_array *x = &h4_of(guest_of(s))->arrays[array];
+	struct chunk_ref out = {.where = CHUNK_SYNTH};
+	uint64_t size = (uint64_t)s->ds.st.st_size;
+
+	if (a->unreadable)
+		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
+	if (x->empty) {
+		out.where = CHUNK_ABSENT;
+	} else if (x->n_places && x->one_piece) {
+		out.where = CHUNK_RANGE;
+		piece(a, x->places, linear, &out);
+	} else if (x->n_places && x->places[linear].len) {
+		out.where = CHUNK_RANGE;
+		out.off = x->places[linear].off;
+		out.len = x->places[linear].len;
+	}
+	if (out.off > size || out.len > size - out.off)
+		return err_set(
+			e, -EBADMSG,
+			"the file ends at byte %llu, and %llu bytes at %llu are needed: it is "
+			"truncated, or still being written",
+			(unsigned long long)size, (unsigned long long)out.len,
+			(unsigned long long)out.off);
+	*ret = out;
+	return guest_check(s, e);
+}
+
+static int next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
+{
+	if (h4_of(guest_of(s))->arrays[array].empty || from >= s->ds.arrays[array].n_chunks)
+		return err_set(e, -ENOENT, "no more chunks");
+	*ret = from;
+	return guest_check(s, e);
+}
+
+void hdf4_version(char *text, size_t cap)
+{
+	uint32 major = 0, minor = 0, release_no = 0;
+	char more[256] = ""; /* the library needs 80 */
+
+	(void)Hgetlibversion(&major, &minor, &release_no, more);
+	(void)snprintf(text, cap, "%u.%u.%u", (unsigned)major, (unsigned)minor,
+		       (unsigned)release_no);
+}
+
+#else
+
+static int open_source(const struct source_at *at NZ_UNUSED,
+		       const struct source_options *opts NZ_UNUSED,
+		       struct source **ret NZ_UNUSED, struct err *e)
+{
+	return err_set(
+		e, -EOPNOTSUPP,
+		"it is an HDF4 file, and HDF4 is not built in: install libhdf4-alt-dev and "
+		"build nczarrfs again, or convert it with h4toh5");
+}
+
+static int locate(struct source *s NZ_UNUSED, uint32_t array NZ_UNUSED,
+		  uint64_t linear NZ_UNUSED, struct chunk_ref *ret NZ_UNUSED, struct err *e)
+{
+	return err_set(e, -EOPNOTSUPP, "HDF4 is not built in");
+}
+
+static int next(struct source *s NZ_UNUSED, uint32_t array NZ_UNUSED, uint64_t from NZ_UNUSED,
+		uint64_t *ret NZ_UNUSED, struct err *e)
+{
+	return err_set(e, -EOPNOTSUPP, "HDF4 is not built in");
+}
+
+void hdf4_version(char *text, size_t cap)
+{
+	if (cap)
+		text[0] = '\0';
+}
+
+#endif
+
+const struct source_ops hdf4_source_ops = {
+	.name = "hdf4",
+	.bid = bid,
+	.open = open_source,
+	.close = guest_close,
+	.locate = locate,
+	.next = next,
+	.read_chunk = guest_read_chunk,
+	.fd = guest_fd,
+	.check = guest_check,
+	.poll = guest_poll,
+	.hold = guest_hold,
+};

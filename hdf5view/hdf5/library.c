@@ -1,0 +1,132 @@
+/* library.c - the gate to libhdf5.
+ *
+ * The library may or may not have been built for threads; either way it works under one lock, so
+ * one lock of ours costs nothing and makes both builds safe. Error stacks belong to threads,
+ * hence printing is turned off by every thread that comes in. */
+#include "hdf5view/hdf5/library.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void start(void)
+{
+	/* Its exit handler would run while other threads of ours may still be inside. */
+	(void)H5dont_atexit();
+	(void)H5open();
+}
+
+/* accident - the first since the gate was passed; gate. */
+static int accident;
+
+/* number_in - "errno = 5" in what a file driver says. */
+static int number_in(const char *text)
+{
+	const char *p = text ? strstr(text, "errno = ") : NULL;
+	int v = 0;
+
+	for (p = p ? p + 8 : ""; *p >= '0' && *p <= '9' && v < 1000; p++)
+		v = 10 * v + (*p - '0');
+	return v;
+}
+
+/* tells - EAGAIN is a lock that another program has. */
+static bool tells(int code)
+{
+	return code == -EIO || (err_accident(code) && code != -EAGAIN);
+}
+
+static herr_t note_one(unsigned n, const H5E_error2_t *d, void *arg)
+{
+	int code = -number_in(d->desc);
+
+	(void)n;
+	(void)arg;
+	if (d->min_num == H5E_NOSPACE || d->min_num == H5E_CANTALLOC)
+		code = -ENOMEM;
+	if (!accident && tells(code))
+		accident = code;
+	return 0;
+}
+
+/* note - called by the library wherever a call of it fails. Where memory is short it may fail to
+ * record what failed, too. */
+static herr_t note(hid_t stack, void *arg)
+{
+	const int last = errno; /* 0 when the gate was passed */
+	void *some = malloc(256);
+
+	if (!accident && tells(-last))
+		accident = -last;
+	if (H5Eget_num(stack) > 0)
+		(void)H5Ewalk2(stack, H5E_WALK_UPWARD, note_one, arg);
+	else if (!accident)
+		accident = -ENOMEM;
+	if (!some && !accident)
+		accident = -ENOMEM;
+	free(some);
+	return 0;
+}
+
+void h5_enter(void)
+{
+	(void)pthread_mutex_lock(&gate);
+	(void)pthread_once(&once, start);
+	accident = 0;
+	errno = 0;
+	(void)H5Eset_auto2(H5E_DEFAULT, note, NULL);
+}
+
+int h5_accident(struct err *e)
+{
+	/* a file can ask for any amount, of which a confined process has only so much: that is not
+	 * -ENOMEM, which tells callers that the file is not to blame */
+	if (accident == -ENOMEM)
+		return err_set(e, -EIO,
+			       "the HDF5 library could not read it: memory is short, or the file "
+			       "is damaged and asks for too much");
+	return accident ? err_sys(e, -accident, "the HDF5 library could not read it") : 0;
+}
+
+void h5_leave(void)
+{
+	(void)H5Eclear2(H5E_DEFAULT);
+	(void)pthread_mutex_unlock(&gate);
+}
+
+struct reason {
+	char *text;
+	size_t cap;
+};
+
+static herr_t first_text(unsigned n, const H5E_error2_t *d, void *arg)
+{
+	struct reason *r = arg;
+
+	(void)n;
+	if (d->desc && d->desc[0] && !r->text[0])
+		(void)snprintf(r->text, r->cap, "%s", d->desc);
+	return 0;
+}
+
+void h5_reason(char *text, size_t cap)
+{
+	struct reason r = {.text = text, .cap = cap};
+
+	text[0] = '\0';
+	(void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_text, &r);
+}
+
+int h5_error(struct err *e, int code, const char *what)
+{
+	char text[200];
+
+	guest_look();
+	h5_reason(text, sizeof(text));
+	if (!text[0])
+		return err_set(e, code, "%s", what);
+	return err_set(e, code, "%s: %s", what, text);
+}

@@ -1,0 +1,410 @@
+/* model_attrs.c - attributes, and the bookkeeping that netCDF and the dimension scale interface
+ * keep in attributes, which is never shown.
+ *
+ * One pass over an object's attributes, each opened and read once. An attribute that cannot be
+ * read is left out with a note; only limits and memory end the opening. */
+#include "hdf5view/hdf5/library.h"
+
+#include "base/core/str.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define DIM_ONLY "This is a netCDF dimension but not a netCDF variable"
+
+struct pass {
+	struct h5_build *b;
+	struct h5_facts *facts;
+	struct ds_attr *v;
+	size_t n, cap;
+	size_t name_at; /* position of NAME, shown unless the object is a scale */
+	bool recoded;   /* some text was not UTF-8 */
+	bool class_scale;
+	int rc; /* a failure that ends the opening */
+	struct err *e;
+};
+
+/* value - one attribute as the library gives it. */
+struct value {
+	hid_t space, file, mem;
+	struct h5_type t;
+	uint64_t n;  /* elements, array types' dimensions included */
+	size_t elem; /* bytes of one of them in memory */
+	uint8_t *bytes;
+};
+
+static void value_release(struct value *v)
+{
+	if (v->bytes && v->mem > 0 && v->space > 0 && dt_is_vlen(&v->t.type))
+		(void)H5Dvlen_reclaim(v->mem, v->space, H5P_DEFAULT, v->bytes);
+	free(v->bytes);
+	h5_id_close(&v->mem);
+	h5_id_close(&v->file);
+	h5_id_close(&v->space);
+}
+
+/* shape - dimensions of the dataspace and of the type into the attribute. */
+static int shape(struct pass *p, struct value *v, struct ds_attr *a, struct err *e)
+{
+	H5S_class_t cls = H5Sget_simple_extent_type(v->space);
+	hsize_t d[H5S_MAX_RANK] = {0};
+	uint64_t *dims;
+	int rank;
+
+	if (cls == H5S_NULL) {
+		a->rank = 1;
+		a->dims = arena_alloc(p->b->arena, 1, sizeof(uint64_t));
+		return a->dims ? 0 : h5_full(p->b, e);
+	}
+	rank = H5Sget_simple_extent_dims(v->space, d, NULL);
+	if (cls == H5S_NO_CLASS || rank < 0)
+		return h5_error(e, -EBADMSG, "its dataspace cannot be read");
+	a->rank = (uint32_t)rank + v->t.n_dims;
+	if (a->rank > DS_RANK_MAX)
+		return err_set(e, -EOPNOTSUPP, "it has too many dimensions");
+	dims = arena_alloc(p->b->arena, a->rank, sizeof(*dims));
+	if (!dims)
+		return h5_full(p->b, e);
+	v->n = 1;
+	for (uint32_t i = 0; i < a->rank; i++) {
+		dims[i] = i < (uint32_t)rank ? d[i] : v->t.dims[i - (uint32_t)rank];
+		if (ckd_mul(&v->n, v->n, dims[i]))
+			return err_set(e, -EOPNOTSUPP, "it is too large");
+	}
+	a->dims = dims;
+	a->n = v->n;
+	return 0;
+}
+
+static int load(struct pass *p, hid_t attr, struct value *v, struct err *e)
+{
+	uint64_t bytes;
+
+	v->mem = h5_type_mem(v->file, true);
+	if (v->mem < 0)
+		return h5_error(e, -EOPNOTSUPP, "its type cannot be read");
+	v->elem = v->t.type.kind == DT_VSTRING ? sizeof(char *)
+		  : v->t.type.kind == DT_VLEN  ? sizeof(hvl_t)
+					       : v->t.type.size;
+	if (ckd_mul(&bytes, v->n, (uint64_t)v->elem) || bytes > p->b->arena->max)
+		return err_set(e, -EOPNOTSUPP, "it has %llu elements, which is too large",
+			       (unsigned long long)v->n);
+	v->bytes = alloc_array((size_t)v->n, v->elem);
+	if (!v->bytes)
+		return err_nomem(e);
+	if (v->n && H5Aread(attr, v->mem, v->bytes) < 0) {
+		free(v->bytes);
+		v->bytes = NULL;
+		return h5_error(e, -EBADMSG, "it cannot be read");
+	}
+	return 0;
+}
+
+static int put_text(struct pass *p, const char *s, size_t len, struct ds_text *ret,
+		    struct err *e)
+{
+	struct buf out;
+
+	while (len && s[len - 1] == '\0')
+		len--;
+	if (str_utf8_ok(s, len)) {
+		ret->s = arena_copy(p->b->arena, s, len);
+		ret->len = len;
+		return ret->s ? 0 : h5_full(p->b, e);
+	}
+	buf_init(&out, p->b->arena->max);
+	p->recoded |= str_put_utf8(&out, s, len);
+	ret->s = buf_ok(&out) ? arena_copy(p->b->arena, out.data, out.len) : NULL;
+	ret->len = out.len;
+	buf_release(&out);
+	return ret->s ? 0 : h5_full(p->b, e);
+}
+
+static int one_text(struct pass *p, const struct value *v, uint64_t i, struct ds_text *ret,
+		    struct err *e)
+{
+	const uint8_t *at = v->bytes + (size_t)i * v->elem;
+	char *s;
+	hvl_t seq;
+
+	if (v->t.type.kind == DT_STRING)
+		return put_text(p, (const char *)at, v->elem, ret, e);
+	if (v->t.type.kind == DT_VSTRING) {
+		memcpy(&s, at, sizeof(s));
+		return s ? put_text(p, s, strlen(s), ret, e) : put_text(p, "", 0, ret, e);
+	}
+	memcpy(&seq, at, sizeof(seq));
+	if (ckd_mul(&ret->len, seq.len, (size_t)v->t.type.base->size))
+		return err_set(e, -EOPNOTSUPP, "it is too large");
+	ret->s = arena_copy(p->b->arena, seq.p, ret->len);
+	return ret->s ? 0 : h5_full(p->b, e);
+}
+
+/* keep - the value into the arena. */
+static int keep(struct pass *p, const struct value *v, struct ds_attr *a, struct err *e)
+{
+	struct ds_text *texts;
+
+	if (v->t.type.kind != DT_STRING && !dt_is_vlen(&v->t.type)) {
+		a->data = arena_copy(p->b->arena, v->bytes, (size_t)v->n * v->elem);
+		return a->data ? 0 : h5_full(p->b, e);
+	}
+	texts = arena_alloc(p->b->arena, (size_t)v->n, sizeof(*texts));
+	if (!texts)
+		return h5_full(p->b, e);
+	for (uint64_t i = 0; i < v->n; i++) {
+		int rc = one_text(p, v, i, &texts[i], e);
+
+		if (rc < 0)
+			return rc;
+	}
+	a->texts = texts;
+	return 0;
+}
+
+static int push(struct pass *p, const struct ds_attr *a, struct err *e)
+{
+	if (grow_array(&p->v, &p->cap, p->n + 1, sizeof(*p->v)) < 0)
+		return err_nomem(e);
+	p->v[p->n++] = *a;
+	return 0;
+}
+
+static int add(struct pass *p, hid_t attr, const char *name, struct err *e)
+{
+	struct ds_attr a = {.name = name};
+	struct value v = {0};
+	bool mapped = false;
+	int rc;
+
+	a.name = h5_name(p->b, name, &mapped);
+	if (!a.name)
+		return h5_full(p->b, e);
+	p->recoded |= mapped;
+	v.file = H5Aget_type(attr);
+	v.space = H5Aget_space(attr);
+	if (v.file < 0 || v.space < 0)
+		rc = h5_error(e, -EBADMSG, "its type or dataspace cannot be read");
+	else
+		rc = h5_type_map(p->b->arena, v.file, true, &v.t, e);
+	if (rc == 0)
+		rc = shape(p, &v, &a, e);
+	if (rc == 0)
+		rc = load(p, attr, &v, e);
+	if (rc == 0)
+		rc = keep(p, &v, &a, e);
+	a.type = v.t.type;
+	a.type.big_endian = false;
+	value_release(&v);
+	return rc < 0 ? rc : push(p, &a, e);
+}
+
+/* read_ints - an integer attribute of at most max elements; *ret is in the arena. */
+static int read_ints(struct pass *p, hid_t attr, size_t max, const int32_t **ret,
+		     uint32_t *ret_n)
+{
+	auto_hid hid_t space = H5Aget_space(attr);
+	auto_hid hid_t type = H5Aget_type(attr);
+	hssize_t n = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
+	int32_t *v;
+
+	if (n < 1 || (uint64_t)n > max || type < 0 || H5Tget_class(type) != H5T_INTEGER)
+		return 0;
+	v = arena_alloc(p->b->arena, (size_t)n, sizeof(*v));
+	if (!v)
+		return -ERANGE;
+	if (H5Aread(attr, H5T_NATIVE_INT32, v) < 0)
+		return 0;
+	*ret = v;
+	*ret_n = (uint32_t)n;
+	return 0;
+}
+
+/* read_refs - DIMENSION_LIST: for each dimension a list of object references; the last counts,
+ * as in netCDF-C.
+ * A reference's value is the address of an object header. */
+static int read_refs(struct pass *p, hid_t attr)
+{
+	auto_hid hid_t space = H5Aget_space(attr);
+	auto_hid hid_t type = H5Aget_type(attr);
+	auto_hid hid_t super = -1;
+	hssize_t n = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
+	hvl_t lists[H5S_MAX_RANK] = {{0}};
+	uint64_t *refs;
+
+	if (n < 1 || n > H5S_MAX_RANK || type < 0 || H5Tget_class(type) != H5T_VLEN)
+		return 0;
+	super = H5Tget_super(type);
+	if (super < 0 || H5Tequal(super, H5T_STD_REF_OBJ) <= 0)
+		return 0;
+	refs = arena_alloc(p->b->arena, (size_t)n, sizeof(*refs));
+	if (!refs)
+		return -ERANGE;
+	if (H5Aread(attr, type, lists) < 0)
+		return 0;
+	for (size_t i = 0; i < (size_t)n; i++) {
+		hobj_ref_t r = HADDR_UNDEF;
+
+		if (lists[i].len)
+			memcpy(&r, (const char *)lists[i].p + (lists[i].len - 1) * sizeof(r),
+			       sizeof(r));
+		refs[i] = r;
+	}
+	(void)H5Dvlen_reclaim(type, space, H5P_DEFAULT, lists);
+	p->facts->refs = refs;
+	p->facts->n_refs = (uint32_t)n;
+	return 0;
+}
+
+static int read_bookkeeping(struct pass *p, hid_t attr, const char *name, bool *ret_done)
+{
+	static const char *const netcdf[] = {"_nc3_strict", "_NCProperties"};
+	static const char *const silent[] = {"REFERENCE_LIST", "_ARRAY_DIMENSIONS"};
+	const int32_t *one = NULL;
+	uint32_t n = 0;
+	int rc;
+
+	*ret_done = true;
+	if (strcmp(name, "DIMENSION_LIST") == 0)
+		return read_refs(p, attr);
+	if (strcmp(name, "_Netcdf4Coordinates") == 0) {
+		p->b->netcdf = true;
+		return read_ints(p, attr, H5S_MAX_RANK, &p->facts->coords, &p->facts->n_coords);
+	}
+	if (strcmp(name, "_Netcdf4Dimid") == 0) {
+		p->b->netcdf = true;
+		rc = read_ints(p, attr, 1, &one, &n);
+		p->facts->has_dimid = n == 1 && one[0] >= 0;
+		p->facts->dimid = p->facts->has_dimid ? one[0] : 0;
+		return rc;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(netcdf); i++) {
+		if (strcmp(name, netcdf[i]) == 0) {
+			p->b->netcdf = true;
+			return 0;
+		}
+	}
+	for (size_t i = 0; i < ARRAY_LEN(silent); i++)
+		if (strcmp(name, silent[i]) == 0)
+			return 0;
+	*ret_done = strncasecmp(name, "_nczarr_", 8) == 0;
+	return 0;
+}
+
+/* scale_sign - CLASS and NAME are attributes like others until they say "dimension scale". */
+static void scale_sign(struct pass *p, const char *name, size_t before)
+{
+	const struct ds_text *t;
+
+	if (p->n == before)
+		return;
+	t = p->v[before].n == 1 ? p->v[before].texts : NULL;
+	if (strcmp(name, "CLASS") == 0 && t && t->len == 15 &&
+	    memcmp(t->s, "DIMENSION_SCALE", 15) == 0) {
+		p->facts->is_scale = true;
+		p->n = before;
+	} else if (strcmp(name, "NAME") == 0) {
+		p->name_at = before;
+		p->facts->dim_only = t && t->len >= sizeof(DIM_ONLY) - 1 &&
+				     memcmp(t->s, DIM_ONLY, sizeof(DIM_ONLY) - 1) == 0;
+	}
+}
+
+static herr_t visit(hid_t obj, const char *name, const H5A_info_t *info, void *arg)
+{
+	struct pass *p = arg;
+	auto_hid hid_t attr = H5Aopen(obj, name, H5P_DEFAULT);
+	struct err why = ERR_INIT;
+	size_t before = p->n;
+	bool done = false;
+	int rc;
+
+	(void)info;
+	guest_look();
+	if (attr < 0) {
+		rc = h5_error(&why, -EBADMSG, "it cannot be opened");
+	} else {
+		rc = read_bookkeeping(p, attr, name, &done);
+		if (rc < 0)
+			rc = h5_full(p->b, &why);
+		else if (!done)
+			rc = add(p, attr, name, &why);
+	}
+	if (h5_fatal(rc))
+		p->rc = err_set(p->e, rc, "attribute '%s': %s", name, why.msg);
+	else if (rc < 0)
+		p->rc = h5_note(p->b, p->e, "attribute '%s' is left out: %s", name, why.msg);
+	else
+		scale_sign(p, name, before);
+	return p->rc < 0 ? -1 : 0;
+}
+
+static int by_name(const void *pa, const void *pb)
+{
+	const struct ds_attr *const *a = pa, *const *b = pb;
+	int c = strcmp((*a)->name, (*b)->name);
+
+	return c ? c : *a < *b ? -1 : *a > *b;
+}
+
+/* drop_equal - of attributes of one name, which a damaged file has, and one whose names are read
+ * as Latin-1, the first stays. */
+static int drop_equal(struct pass *p)
+{
+	auto_free const struct ds_attr **v = alloc_array(p->n + 1, sizeof(*v));
+	auto_free bool *gone = alloc_array(p->n + 1, sizeof(*gone));
+	size_t n = 0;
+	int rc = 0;
+
+	if (!v || !gone)
+		return err_nomem(p->e);
+	for (size_t i = 0; i < p->n; i++)
+		v[i] = &p->v[i];
+	qsort(v, p->n, sizeof(*v), by_name);
+	for (size_t i = 1; i < p->n && rc == 0; i++) {
+		if (strcmp(v[i]->name, v[i - 1]->name) != 0)
+			continue;
+		rc = h5_note(p->b, p->e, "a second attribute '%s' is left out", v[i]->name);
+		gone[v[i] - p->v] = true;
+	}
+	for (size_t i = 0; i < p->n; i++)
+		if (!gone[i])
+			p->v[n++] = p->v[i];
+	p->n = n;
+	return rc;
+}
+
+int h5_attrs_read(struct h5_build *b, hid_t obj, bool ordered, uint32_t *ret_n,
+		  const struct ds_attr **ret, struct h5_facts *facts, struct err *e)
+{
+	struct pass p = {.b = b, .facts = facts, .name_at = SIZE_MAX, .e = e};
+	herr_t rc = H5Aiterate2(obj, ordered ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC,
+				NULL, visit, &p);
+
+	guest_look();
+	if (p.rc == 0 && rc < 0) {
+		char why[200];
+
+		h5_reason(why, sizeof(why));
+		p.rc = h5_note(b, e, "attributes are left out: %s", why);
+	}
+	if (p.rc == 0 && facts->is_scale && p.name_at < p.n) {
+		memmove(&p.v[p.name_at], &p.v[p.name_at + 1],
+			(p.n - p.name_at - 1) * sizeof(*p.v));
+		p.n--;
+	}
+	if (p.rc == 0)
+		p.rc = drop_equal(&p);
+	facts->dim_only = facts->dim_only && facts->is_scale;
+	b->netcdf |= facts->dim_only;
+	if (p.rc == 0 && p.recoded)
+		p.rc = h5_note(b, e, "texts that are not UTF-8 are read as Latin-1");
+	if (p.rc == 0) {
+		*ret = arena_copy(b->arena, p.v, p.n * sizeof(*p.v));
+		*ret_n = (uint32_t)p.n;
+		if (!*ret)
+			p.rc = h5_full(b, e);
+	}
+	free(p.v);
+	return p.rc;
+}

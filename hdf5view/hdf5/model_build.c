@@ -1,0 +1,336 @@
+/* model_build.c - the model while it grows: notes, names, and the move into the dataset. */
+#include "hdf5view/hdf5/library.h"
+
+#include "base/core/str.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+int h5_full(const struct h5_build *b, struct err *e)
+{
+	return arena_full(b->arena, e, "the metadata");
+}
+
+static int keep_note(struct h5_build *b, const char *text, struct err *e)
+{
+	const char *copy = arena_strdup(b->arena, text);
+
+	if (!copy)
+		return h5_full(b, e);
+	if (grow_array(&b->notes, &b->c_notes, b->n_notes + 1, sizeof(*b->notes)) < 0)
+		return err_nomem(e);
+	b->notes[b->n_notes++] = copy;
+	return 0;
+}
+
+int h5_note(struct h5_build *b, struct err *e, const char *fmt, ...)
+{
+	struct err line = ERR_INIT;
+	char text[ERR_TEXT_MAX];
+	va_list ap;
+
+	guest_look(); /* at what is left out for want of memory */
+	if (b->n_notes >= H5_NOTES_MAX) {
+		b->notes_lost++;
+		return 0;
+	}
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	/* err_set makes control characters of names harmless */
+	(void)err_set(&line, 0, "%.*s: %s", b->path.len ? (int)u64_min(b->path.len, 300) : 1,
+		      b->path.len ? (const char *)b->path.data : "/", text);
+	return keep_note(b, line.msg, e);
+}
+
+int h5_lose(struct h5_build *b, uint32_t group, const char *name, const struct err *why,
+	    struct err *e)
+{
+	int rc = h5_note(b, e, "is left out: %s", why->msg);
+
+	/* what was read and cannot be shown is no member of the view: that is proven */
+	if (rc == 0 && why->code != -EOPNOTSUPP)
+		rc = lost_add(&b->lost, group, name, e);
+	return rc;
+}
+
+const char *h5_name(struct h5_build *b, const char *raw, bool *ret_mapped)
+{
+	size_t n = strlen(raw);
+	const char *s = NULL;
+	struct buf out;
+
+	if (str_utf8_ok(raw, n))
+		return arena_copy(b->arena, raw, n);
+	*ret_mapped = true;
+	buf_init(&out, b->arena->max);
+	(void)str_put_utf8(&out, raw, n);
+	if (buf_ok(&out))
+		s = arena_copy(b->arena, out.data, out.len);
+	buf_release(&out);
+	return s;
+}
+
+void h5_build_release(struct h5_build *b)
+{
+	for (uint32_t i = 0; i < b->src->n_files; i++) {
+		h5_id_close(&b->src->files[i].id);
+		b->src->files[i].id = 0;
+	}
+	h5_id_close(&b->lapl);
+	h5_id_close(&b->file);
+	b->file = b->lapl = 0;
+	free(b->groups);
+	free(b->arrays);
+	free(b->dims);
+	free(b->notes);
+	lost_release(&b->lost);
+	buf_release(&b->path);
+}
+
+/* ---- freezing ---- */
+
+/* renumber - ordinals of live groups and arrays, DS_NONE for dead ones. */
+static uint32_t *renumber_groups(const struct h5_build *b, uint32_t *ret_n)
+{
+	uint32_t *map = alloc_array(b->n_groups, sizeof(*map)), n = 0;
+
+	for (size_t i = 0; map && i < b->n_groups; i++) {
+		const struct h5_bgroup *g = &b->groups[i];
+
+		/* parents come first, so that a dead one takes its children along */
+		if (g->dead || (i > 0 && map[g->g.parent] == DS_NONE))
+			map[i] = DS_NONE;
+		else
+			map[i] = n++;
+	}
+	*ret_n = n;
+	return map;
+}
+
+/* places - one slot for all arrays that are the same object in the same grid. */
+static int by_object(const void *pa, const void *pb)
+{
+	const struct h5_array *a = *(const struct h5_array *const *)pa;
+	const struct h5_array *b = *(const struct h5_array *const *)pb;
+
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	if (a->addr != b->addr)
+		return a->addr < b->addr ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+static bool same_grid(const struct ds_array *a, const struct ds_array *b)
+{
+	return a->rank == b->rank &&
+	       memcmp(a->shape, b->shape, a->rank * sizeof(*a->shape)) == 0;
+}
+
+static int share_places(struct h5_source *s, struct err *e)
+{
+	struct dataset *ds = &s->g.base.ds;
+	auto_free struct h5_array **order =
+		alloc_array(ds->n_arrays, sizeof(struct h5_array *));
+
+	if (!order)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < ds->n_arrays; i++)
+		order[i] = &s->arrays[i];
+	qsort(order, ds->n_arrays, sizeof(struct h5_array *), by_object);
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
+		struct h5_array *x = order[i], *y = i ? order[i - 1] : NULL;
+		struct ds_array *a = &ds->arrays[x - s->arrays];
+
+		x->slot = s->n_places;
+		if (y && y->file == x->file && y->addr == x->addr) {
+			a->key = ds->arrays[y - s->arrays].key;
+			if (same_grid(a, &ds->arrays[y - s->arrays]))
+				x->slot = y->slot;
+		} else {
+			/* addresses in other files may be the same as ours: number those down */
+			a->key = x->file ? UINT64_MAX - i : s->raw.base + x->addr;
+		}
+		s->n_places += x->slot == s->n_places;
+	}
+	return 0;
+}
+
+static int move_arrays(struct h5_build *b, const uint32_t *gmap, struct err *e)
+{
+	struct dataset *ds = &b->src->g.base.ds;
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < b->n_arrays; i++) {
+		b->arrays[i].dead |= gmap[b->arrays[i].a.group] == DS_NONE;
+		n += !b->arrays[i].dead;
+	}
+	ds->arrays = arena_alloc(b->arena, n, sizeof(*ds->arrays));
+	b->src->arrays = arena_alloc(b->arena, n, sizeof(*b->src->arrays));
+	if (!ds->arrays || !b->src->arrays)
+		return h5_full(b, e);
+	for (size_t i = 0; i < b->n_arrays; i++) {
+		if (b->arrays[i].dead)
+			continue;
+		ds->arrays[ds->n_arrays] = b->arrays[i].a;
+		ds->arrays[ds->n_arrays].group = gmap[b->arrays[i].a.group];
+		b->src->arrays[ds->n_arrays++] = b->arrays[i].x;
+	}
+	return 0;
+}
+
+static int move_dims(struct h5_build *b, const uint32_t *gmap, struct err *e)
+{
+	struct dataset *ds = &b->src->g.base.ds;
+
+	ds->dims = arena_alloc(b->arena, b->n_dims, sizeof(*ds->dims));
+	b->src->dims = arena_alloc(b->arena, b->n_dims, sizeof(*b->src->dims));
+	if (!ds->dims || !b->src->dims)
+		return h5_full(b, e);
+	ds->n_dims = (uint32_t)b->n_dims;
+	for (uint32_t i = 0; i < ds->n_dims; i++) {
+		uint32_t g = b->dims[i].d.group;
+
+		/* a dimension may outlive its group where another group's array uses it */
+		while (gmap[g] == DS_NONE)
+			g = b->groups[g].g.parent;
+		ds->dims[i] = b->dims[i].d;
+		ds->dims[i].group = gmap[g];
+		b->src->dims[i] =
+			(struct h5_node){.addr = b->dims[i].addr,
+					 .dimid = b->dims[i].has_dimid ? b->dims[i].dimid : -1,
+					 .file = b->dims[i].file};
+	}
+	return 0;
+}
+
+/* members - distribute ordinals of things among their groups: count, allocate, fill. `of` gives
+ * the group of thing i, or DS_NONE. */
+typedef uint32_t group_of(const struct dataset *ds, uint32_t i);
+
+static uint32_t group_of_group(const struct dataset *ds, uint32_t i)
+{
+	return ds->groups[i].parent;
+}
+
+static uint32_t group_of_array(const struct dataset *ds, uint32_t i)
+{
+	return ds->arrays[i].group;
+}
+
+static uint32_t group_of_dim(const struct dataset *ds, uint32_t i)
+{
+	return ds->dims[i].group;
+}
+
+static uint32_t *members(struct h5_build *b, uint32_t n, group_of *of, uint32_t **ret_first,
+			 struct err *e)
+{
+	struct dataset *ds = &b->src->g.base.ds;
+	uint32_t *list = arena_alloc(b->arena, n, sizeof(*list));
+	uint32_t *first = arena_alloc(b->arena, (size_t)ds->n_groups + 1, sizeof(*first));
+	auto_free uint32_t *at = alloc_array((size_t)ds->n_groups + 1, sizeof(*at));
+
+	if (!list || !first) {
+		(void)h5_full(b, e);
+		return NULL;
+	}
+	if (!at) {
+		(void)err_nomem(e);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (of(ds, i) != DS_NONE)
+			first[of(ds, i) + 1]++;
+	for (uint32_t g = 0; g < ds->n_groups; g++)
+		first[g + 1] += first[g];
+	memcpy(at, first, ((size_t)ds->n_groups + 1) * sizeof(*at));
+	for (uint32_t i = 0; i < n; i++)
+		if (of(ds, i) != DS_NONE)
+			list[at[of(ds, i)]++] = i;
+	*ret_first = first;
+	return list;
+}
+
+static int by_dimid(const void *pa, const void *pb, void *arg)
+{
+	const struct h5_bdim *dims = arg;
+	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+
+	if (dims[a].dimid != dims[b].dimid)
+		return dims[a].dimid < dims[b].dimid ? -1 : 1;
+	return a < b ? -1 : a > b;
+}
+
+static int move_groups(struct h5_build *b, const uint32_t *gmap, struct err *e)
+{
+	struct dataset *ds = &b->src->g.base.ds;
+	uint32_t *groups, *arrays, *dims, *fg, *fa, *fd;
+
+	ds->groups = arena_alloc(b->arena, ds->n_groups, sizeof(*ds->groups));
+	b->src->groups = arena_alloc(b->arena, ds->n_groups, sizeof(*b->src->groups));
+	if (!ds->groups || !b->src->groups)
+		return h5_full(b, e);
+	for (size_t i = 0; i < b->n_groups; i++) {
+		struct ds_group *g;
+
+		if (gmap[i] == DS_NONE)
+			continue;
+		g = &ds->groups[gmap[i]];
+		*g = b->groups[i].g;
+		g->parent = i ? gmap[g->parent] : DS_NONE;
+		b->src->groups[gmap[i]] =
+			(struct h5_node){.addr = b->groups[i].addr, .file = b->groups[i].file};
+	}
+	groups = members(b, ds->n_groups, group_of_group, &fg, e);
+	arrays = groups ? members(b, ds->n_arrays, group_of_array, &fa, e) : NULL;
+	dims = arrays ? members(b, ds->n_dims, group_of_dim, &fd, e) : NULL;
+	if (!dims)
+		return e && e->code ? e->code : -ENOMEM;
+	for (uint32_t i = 0; i < ds->n_groups; i++) {
+		struct ds_group *g = &ds->groups[i];
+
+		g->groups = groups + fg[i];
+		g->n_groups = fg[i + 1] - fg[i];
+		g->arrays = arrays + fa[i];
+		g->n_arrays = fa[i + 1] - fa[i];
+		g->dims = dims + fd[i];
+		g->n_dims = fd[i + 1] - fd[i];
+		qsort_r(dims + fd[i], g->n_dims, sizeof(*dims), by_dimid, b->dims);
+	}
+	return 0;
+}
+
+int h5_freeze(struct h5_build *b, struct err *e)
+{
+	struct dataset *ds = &b->src->g.base.ds;
+	struct err local = ERR_INIT;
+	auto_free uint32_t *gmap = renumber_groups(b, &ds->n_groups);
+	char more[80];
+	int rc;
+
+	e = e ? e : &local;
+	if (!gmap)
+		return err_nomem(e);
+	rc = move_arrays(b, gmap, e);
+	if (rc == 0)
+		rc = move_dims(b, gmap, e);
+	if (rc == 0)
+		rc = move_groups(b, gmap, e);
+	if (rc == 0)
+		rc = lost_freeze(&b->lost, gmap, b->arena, ds, e);
+	if (rc == 0)
+		rc = share_places(b->src, e);
+	if (rc == 0 && b->notes_lost) {
+		(void)snprintf(more, sizeof(more), "%llu more notes of this kind",
+			       (unsigned long long)b->notes_lost);
+		rc = keep_note(b, more, e);
+	}
+	if (rc < 0)
+		return rc;
+	ds->notes = arena_copy(b->arena, b->notes, b->n_notes * sizeof(*b->notes));
+	ds->n_notes = (uint32_t)b->n_notes;
+	ds->format = arena_strdup(b->arena, b->netcdf ? "netCDF-4" : "HDF5");
+	return ds->notes && ds->format ? 0 : h5_full(b, e);
+}

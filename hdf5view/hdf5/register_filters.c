@@ -1,0 +1,72 @@
+/* register_filters.c - our own codecs as filters of libhdf5, in the children in which it reads.
+ *
+ * libhdf5 tells a filter's function everything but which filter it is, so each codec has a function
+ * of its own: one of a fixed number, taken in turn. Only decoding is offered. */
+#include "hdf5view/hdf5/register_filters_int.h"
+
+#include "codecs/core/codec.h"
+#include "codecs/export/h5z.h"
+
+#include <hdf5.h>
+
+#define SLOTS(F)                                                                               \
+	F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
+
+/* Written under h5_lock, like everything that libhdf5 has. */
+static const struct codec_ops *codecs[16];
+static size_t n_codecs, most = CODEC_H5Z_MAX;
+
+static size_t run(const struct codec_ops *ops, unsigned flags, size_t n_params,
+		  const unsigned *params, size_t n, size_t *size, void **buf)
+{
+	if (!(flags & H5Z_FLAG_REVERSE))
+		return 0;
+	return codec_h5z(ops, most, flags, n_params, params, n, size, buf);
+}
+
+#define FUNCTION(i)                                                                            \
+	static size_t run_##i(unsigned flags, size_t n_params, const unsigned params[],        \
+			      size_t n, size_t *size, void **buf)                              \
+	{                                                                                      \
+		return run(codecs[i], flags, n_params, params, n, size, buf);                  \
+	}
+SLOTS(FUNCTION)
+
+#define NAME(i) run_##i,
+static const H5Z_func_t functions[] = {SLOTS(NAME)};
+
+bool h5_codec_ready(uint32_t h5_id)
+{
+	const struct codec_ops *ops;
+	H5Z_class2_t class = {.version = H5Z_CLASS_T_VERS, .decoder_present = 1};
+
+	for (size_t i = 0; i < n_codecs; i++)
+		if (codecs[i]->h5_id == h5_id)
+			return true;
+	if (h5_id < H5Z_FILTER_RESERVED || h5_id > H5Z_FILTER_MAX)
+		return false;
+	ops = codec_find(h5_id);
+	if (!ops || ops->origin || !ops->decode || n_codecs == ARRAY_LEN(codecs))
+		return false;
+	class.id = (H5Z_filter_t)h5_id;
+	class.name = ops->name;
+	class.filter = functions[n_codecs];
+	codecs[n_codecs] = ops;
+	if (H5Zregister(&class) < 0)
+		return false;
+	n_codecs++;
+	return true;
+}
+
+void h5_codecs_ready(void)
+{
+	const struct codec_ops *ops;
+
+	for (size_t i = 0; (ops = codec_at(i)) && !ops->origin; i++)
+		(void)h5_codec_ready(ops->h5_id);
+}
+
+void h5_codecs_max(size_t bytes)
+{
+	most = bytes > 0 && bytes < CODEC_H5Z_MAX ? bytes : CODEC_H5Z_MAX;
+}

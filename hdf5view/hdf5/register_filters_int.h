@@ -1,0 +1,26 @@
+/* register_filters_int.h - our own codecs as filters of libhdf5, in the children in which it reads;
+ * private to hdf5view.
+ *
+ * The server never registers any: there netcdf4/schema_filters.c puts empty classes in the place of
+ * filters while it writes a structure, and nothing reads. */
+#ifndef HDF5VIEW_HDF5_REGISTER_FILTERS_INT_H
+#define HDF5VIEW_HDF5_REGISTER_FILTERS_INT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* h5_codec_ready - let libhdf5 in this process decode a filter with the built-in codec for it.
+ * Returns whether it now does; false for filters that are libhdf5's own, and for those that have no
+ * built-in codec. h5_lock is held. */
+bool h5_codec_ready(uint32_t h5_id);
+
+/* h5_codecs_ready - the same for all built-in codecs: what a virtual dataset's sources have is not
+ * known before they are read. */
+void h5_codecs_ready(void);
+
+/* h5_codecs_max - the most bytes that such a filter may give from now on; 0: as many as a chunk can
+ * have. h5_lock is held. */
+void h5_codecs_max(size_t bytes);
+
+#endif

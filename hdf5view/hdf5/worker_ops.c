@@ -1,0 +1,240 @@
+/* worker_ops.c - libhdf5 as a guest: what its processes do, and what of a source is in the model's
+ * memory besides the dataset. */
+#include <string.h>
+
+#include "codecs/plugin/plugin.h"
+#include "hdf5view/hdf5view.h"
+#include "hdf5view/hdf5/library.h"
+
+static struct guest *make(void)
+{
+	struct h5_source *s = alloc_array(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->g.base.ops = &hdf5_source_ops;
+	(void)pthread_mutex_init(&s->load, NULL);
+	return &s->g;
+}
+
+static void release(struct guest *g)
+{
+	struct h5_source *s = h5_of_guest(g);
+
+	for (uint32_t i = 0; s->places && i < s->n_places; i++) {
+		struct h5_place *p = atomic_load_explicit(&s->places[i], memory_order_acquire);
+
+		if (p)
+			h5_index_free(p->index);
+		free(p);
+	}
+	free(s->places);
+	free(s->files);
+	(void)pthread_mutex_destroy(&s->load);
+	free(s);
+}
+
+static int set_up(struct guest *g, struct err *e)
+{
+	return h5_file_read(g->blob, &h5_of_guest(g)->raw, e);
+}
+
+/* ---- opening, in a child ---- */
+
+/* read_all - the whole file into the model, with h5_lock held. */
+static int read_all(struct h5_build *b, struct err *e)
+{
+	int rc = h5_open_file(b->src, 0, true, &b->file, e);
+
+	if (rc < 0)
+		return rc;
+	b->lapl = h5_lapl();
+	if (b->lapl < 0)
+		return h5_error(e, -ENOMEM, "the HDF5 library cannot be set up");
+	rc = h5_walk(b, e);
+	if (rc == 0)
+		rc = h5_dims_resolve(b, e);
+	return rc == 0 ? h5_freeze(b, e) : rc;
+}
+
+static int build(struct guest *g, const void **ret_own, struct err *e)
+{
+	struct h5_source *s = h5_of_guest(g);
+	struct h5_build b = {.src = s, .arena = &g->base.ds.arena};
+	struct h5_own *own;
+	int rc;
+
+	buf_init(&b.path, (size_t)1 << 20);
+	h5_enter();
+	rc = read_all(&b, e);
+	/* what it took for absent or damaged then, and left out, may be there */
+	if (h5_accident(NULL) < 0)
+		rc = h5_accident(e);
+	h5_build_release(&b);
+	h5_leave();
+	if (rc < 0)
+		return rc;
+	own = arena_alloc(b.arena, 1, sizeof(*own));
+	if (own)
+		own->files = arena_copy(b.arena, s->files, s->n_files * sizeof(*s->files));
+	if (!own || !own->files)
+		return h5_full(&b, e);
+	own->arrays = s->arrays;
+	own->groups = s->groups;
+	own->dims = s->dims;
+	own->n_files = s->n_files;
+	own->n_places = s->n_places;
+	*ret_own = own;
+	return 0;
+}
+
+/* ---- the model's own part ---- */
+
+static bool sound(const struct guest_verify *v, const void *p)
+{
+	const struct dataset *ds = v->ds;
+	const struct h5_own *own = p;
+
+	if (!GUEST_HAS(v, own, 1) || own->n_files > H5_FILES_MAX ||
+	    own->n_places > ds->n_arrays || !GUEST_HAS(v, own->files, own->n_files) ||
+	    !GUEST_HAS(v, own->arrays, ds->n_arrays) ||
+	    !GUEST_HAS(v, own->groups, ds->n_groups) || !GUEST_HAS(v, own->dims, ds->n_dims))
+		return false;
+	for (uint32_t i = 0; i < own->n_files; i++)
+		if (!guest_text(v, own->files[i].path))
+			return false;
+	for (uint32_t i = 0; i < ds->n_groups; i++)
+		if (own->groups[i].file > own->n_files)
+			return false;
+	for (uint32_t i = 0; i < ds->n_dims; i++)
+		if (own->dims[i].file > own->n_files)
+			return false;
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
+		const struct h5_array *x = &own->arrays[i];
+
+		if (x->file > own->n_files || x->slot >= own->n_places ||
+		    x->rank > ds->arrays[i].rank || !GUEST_HAS(v, x->extent, x->rank) ||
+		    !guest_flag(&x->pad_unknown) ||
+		    (x->raw_path && !guest_text(v, x->raw_path)))
+			return false;
+	}
+	return true;
+}
+
+static int use(struct guest *g, const void *p, struct err *e)
+{
+	struct h5_source *s = h5_of_guest(g);
+	const struct h5_own *own = p;
+
+	s->arrays = own->arrays;
+	s->groups = own->groups;
+	s->dims = own->dims;
+	s->n_places = own->n_places;
+	s->n_files = own->n_files;
+	s->places = alloc_array(own->n_places, sizeof(*s->places));
+	s->files = alloc_array(own->n_files, sizeof(*s->files));
+	if (!s->places || !s->files)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < own->n_files; i++) {
+		s->files[i] = own->files[i];
+		s->files[i].id = 0;
+	}
+	return 0;
+}
+
+/* ---- processes ---- */
+
+/* has_files - a test, or another program with one thread, may have forked this child while it had
+ * files open. */
+static bool has_files(void)
+{
+	return H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_ALL) > 0;
+}
+
+static void begin(void)
+{
+	codec_plugins_local();
+	codec_plugins_given();
+	(void)H5PLset_loading_state(0); /* filter_pipeline.c says which may be used */
+}
+
+static void run(const struct child_self *self)
+{
+	guest_run(&h5_guest_kind, self);
+}
+
+/* confine - plugins lie somewhere. */
+static int confine(struct sandbox_path *paths, size_t n, const struct sandbox_limits *limits,
+		   struct err *e)
+{
+	n += codec_plugins_dirs(paths + n, GUEST_PATHS_MAX - n);
+	return sandbox_enter(h5_guest_kind.child.may, paths, n, limits, e);
+}
+
+/* needs - whether reading elements may need plugins: a virtual dataset leads to files that nobody
+ * has looked at. */
+static bool needs(const struct guest *g)
+{
+	for (uint32_t i = 0; i < g->base.ds.n_arrays; i++) {
+		const struct ds_array *a = &g->base.ds.arrays[i];
+
+		if (a->layout == DS_VIRTUAL)
+			return true;
+		for (uint32_t k = 0; k < a->chain.n; k++) {
+			const struct codec_ops *ops = codec_find(a->chain.specs[k].h5_id);
+
+			if (!ops || ops->origin)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* before - children find the plugins that the forker found; only files that name unknown filters
+ * make it look. */
+static void before(const void *own, const void *data)
+{
+	const struct guest_job *job = data;
+
+	if (job ? job->plugins : guest_own_plugins(own))
+		codec_plugins_look();
+}
+
+const struct guest_kind h5_guest_kind = {
+	.links = true,
+	.child =
+		{
+			.name = H5_WORKER_NAME,
+			.who = "the HDF5 library",
+			.n_fds = GUEST_FDS,
+			.may = SANDBOX_OPENS | SANDBOX_LOADS,
+			.run = run,
+			.before = before,
+			.keeps_files = has_files,
+			.enter = h5_enter,
+			.leave = h5_leave,
+		},
+	.make = make,
+	.release = release,
+	.set_up = set_up,
+	.begin = begin,
+	.confine = confine,
+	.short_of = codec_plugins_short,
+	.needs = needs,
+	.build = build,
+	.sound = sound,
+	.use = use,
+	.chunk = h5_library_chunk,
+	.vlen = h5_library_vlen,
+};
+
+static void set_up_library(void)
+{
+	h5_enter();
+	h5_leave();
+}
+
+int hdf5_prepare(struct err *e)
+{
+	return child_prepare(set_up_library, e);
+}

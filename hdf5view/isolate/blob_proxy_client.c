@@ -1,0 +1,154 @@
+/* blob_proxy_client.c - in a library's process: a remote file as a blob that asks the server.
+ *
+ * Libraries read metadata in pieces of a few bytes; blocks of it are remembered, so that most of
+ * them cost nothing. Elements, which come in large pieces and once, are not. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/process/child.h"
+#include "hdf5view/isolate/blob_proxy_int.h"
+
+#define BLOCK ((uint64_t)32 << 10)
+#define BLOCKS 256        /* 8 MiB of them */
+#define LARGE (4 * BLOCK) /* reads of so much are not remembered */
+
+struct far_client {
+	struct blob base;
+	int sock;
+	struct err failed;
+	uint8_t *data[BLOCKS];  /* NULL: nothing */
+	uint64_t block[BLOCKS]; /* which one it is */
+};
+
+static struct far_client *of(struct blob *b)
+{
+	return CONTAINER_OF(b, struct far_client, base);
+}
+
+/* gone - the server does not listen any more, so that this process will not live long either. */
+static int gone(struct far_client *c, struct err *e)
+{
+	(void)err_set(&c->failed, -EIO, "the server does not answer");
+	return err_set(e, -EIO, "%s", c->failed.msg);
+}
+
+/* ask - at most FAR_READ_MAX bytes. */
+static int ask(struct far_client *c, uint64_t off, void *out, size_t n, struct err *e)
+{
+	const struct far_request q = {.op = FAR_READ, .off = off, .len = n};
+	char text[ERR_TEXT_MAX];
+	struct child_answer a;
+
+	if (!child_send(c->sock, &q, sizeof(q), 0) ||
+	    child_take(c->sock, &a, sizeof(a), INT64_MAX) != CHILD_TAKEN)
+		return gone(c, e);
+	if (a.rc == 0)
+		return a.len == n && child_take(c->sock, out, n, INT64_MAX) == CHILD_TAKEN
+			       ? 0
+			       : gone(c, e);
+	if (a.len >= sizeof(text) ||
+	    child_take(c->sock, text, (size_t)a.len, INT64_MAX) != CHILD_TAKEN)
+		return gone(c, e);
+	text[a.len] = '\0';
+	if (c->failed.code == 0)
+		(void)err_set(&c->failed, (int)a.rc, "%s", text);
+	return err_set(e, (int)a.rc, "%s", text);
+}
+
+/* block_of - a block of the file, remembered; NULL with e set. */
+static const uint8_t *block_of(struct far_client *c, uint64_t i, struct err *e)
+{
+	size_t slot = (size_t)(i % BLOCKS);
+	uint64_t off = i * BLOCK;
+
+	if (c->data[slot] && c->block[slot] == i)
+		return c->data[slot];
+	if (!c->data[slot])
+		c->data[slot] = alloc_array((size_t)BLOCK, 1);
+	if (!c->data[slot]) {
+		(void)err_nomem(&c->failed);
+		(void)err_nomem(e);
+		return NULL;
+	}
+	c->block[slot] = UINT64_MAX;
+	if (ask(c, off, c->data[slot], (size_t)u64_min(BLOCK, c->base.size - off), e) < 0)
+		return NULL;
+	c->block[slot] = i;
+	return c->data[slot];
+}
+
+static void client_want(struct blob *b, const struct blob_part *parts, size_t n)
+{
+	struct far_client *c = of(b);
+
+	while (n > 0) {
+		size_t some = n < FAR_PARTS_MAX ? n : FAR_PARTS_MAX;
+		const struct far_request q = {.op = FAR_WANT, .n = (uint32_t)some};
+
+		if (!child_send(c->sock, &q, sizeof(q), 0) ||
+		    !child_send(c->sock, parts, some * sizeof(*parts), 0))
+			return; /* what is read next fails */
+		parts += some;
+		n -= some;
+	}
+}
+
+static int client_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, struct err *e)
+{
+	struct far_client *c = of(b);
+	uint64_t end;
+	int rc;
+
+	if (ckd_add(&end, off, (uint64_t)len) || end > b->size)
+		return err_set(e, -EIO, "the file ends at %" PRIu64 ", before offset %" PRIu64,
+			       b->size, end);
+	if (len > FAR_READ_MAX) {
+		struct blob_part all = {off, len};
+
+		client_want(b, &all, 1);
+	}
+	while (len > 0) {
+		size_t in = (size_t)(off % BLOCK), n = (size_t)u64_min(len, BLOCK - in);
+
+		if (len >= LARGE) {
+			n = (size_t)u64_min(len, FAR_READ_MAX);
+			rc = ask(c, off, out, n, e);
+			if (rc < 0)
+				return rc;
+		} else {
+			const uint8_t *p = block_of(c, off / BLOCK, e);
+
+			if (!p)
+				return c->failed.code ? c->failed.code : -EIO;
+			memcpy(out, p + in, n);
+		}
+		off += n;
+		out += n;
+		len -= n;
+	}
+	return 0;
+}
+
+/* The server's process looks; this one has nothing that would know. */
+static const struct blob_ops client_ops = {.read = client_read, .want = client_want};
+
+struct blob *far_client_new(int sock, uint64_t size)
+{
+	struct far_client *c = alloc_array(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->base = (struct blob){.ops = &client_ops, .fd = -1, .size = size};
+	c->sock = sock;
+	return &c->base;
+}
+
+int far_client_failed(const struct blob *b, struct err *e)
+{
+	const struct far_client *c = (const struct far_client *)(const void *)b;
+
+	if (!b || b->ops != &client_ops || c->failed.code == 0)
+		return 0;
+	return err_set(e, c->failed.code, "%s", c->failed.msg);
+}

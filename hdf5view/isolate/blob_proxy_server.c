@@ -1,0 +1,227 @@
+/* blob_proxy_server.c - a thread for each child that reads a remote file.
+ *
+ * What is fetched when is the store's business below the blob; here are only hints: a small file is
+ * wanted whole, the beginning and the end of a larger one are, and who reads on gets more each
+ * time. */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/process/child.h"
+#include "base/os/cancel.h"
+#include "hdf5view/isolate/blob_proxy_int.h"
+
+#define WHOLE_BYTES ((uint64_t)4 << 20)  /* a file of at most so many is wanted whole */
+#define HEAD_BYTES ((uint64_t)1 << 20)   /* of larger ones: where most metadata is, ... */
+#define TAIL_BYTES ((uint64_t)256 << 10) /* ... and what was added later */
+#define AHEAD_LEAST ((uint64_t)256 << 10)
+#define AHEAD_MOST ((uint64_t)8 << 20)
+
+struct far_server {
+	struct blob *blob;
+	int sock;
+	bool all;
+	pthread_t thread;
+	pthread_mutex_t lock; /* of over, which says that stop may not be asked any more */
+	bool over;
+	struct stop stop;
+	_Atomic int64_t waited; /* ns */
+	_Atomic bool failed;
+	uint8_t *room;      /* FAR_READ_MAX bytes */
+	uint64_t next;      /* behind the last range that was asked for */
+	uint64_t ahead;     /* how much was wanted behind it, ... */
+	uint64_t ahead_end; /* ... up to where */
+};
+
+int far_pair(int ret[2], struct err *e)
+{
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ret) < 0)
+		return err_sys(e, errno, "talk to a process about a remote file");
+	return 0;
+}
+
+/* take - n bytes from the child; false when it has gone. */
+static bool take(int sock, void *out, size_t n)
+{
+	return child_take(sock, out, n, INT64_MAX) == CHILD_TAKEN;
+}
+
+/* want - a range, cut to the file. */
+static void want(struct far_server *f, uint64_t off, uint64_t len)
+{
+	struct blob_part p = {.off = off};
+
+	if (off >= f->blob->size || len == 0)
+		return;
+	p.len = u64_min(len, f->blob->size - off);
+	blob_want(f->blob, &p, 1);
+}
+
+/* want_first - where the metadata of a file probably is. */
+static void want_first(struct far_server *f)
+{
+	const uint64_t size = f->blob->size;
+	struct blob_part p[2] = {{0, size}, {0, 0}};
+
+	if (size > WHOLE_BYTES) {
+		p[0].len = HEAD_BYTES;
+		p[1] = (struct blob_part){size - TAIL_BYTES, TAIL_BYTES};
+	}
+	blob_want(f->blob, p, p[1].len ? 2 : 1);
+	f->ahead_end = p[0].len;
+}
+
+/* want_on - who goes on where the last read ended will probably read on. */
+static void want_on(struct far_server *f, uint64_t off, uint64_t len)
+{
+	bool on = off >= f->next && off - f->next <= AHEAD_LEAST;
+
+	f->next = off + len;
+	if (!on) {
+		f->ahead = 0;
+		return;
+	}
+	if (f->next + f->ahead / 2 < f->ahead_end)
+		return;
+	f->ahead = u64_min(u64_max(2 * f->ahead, AHEAD_LEAST), AHEAD_MOST);
+	want(f, u64_max(f->next, f->ahead_end), f->ahead);
+	f->ahead_end = u64_max(f->next, f->ahead_end) + f->ahead;
+}
+
+static bool answer(struct far_server *f, int rc, const void *data, size_t n)
+{
+	const struct child_answer a = {.rc = rc, .len = n};
+
+	return child_send(f->sock, &a, sizeof(a), n ? MSG_MORE : 0) &&
+	       child_send(f->sock, data, n, 0);
+}
+
+static bool do_read(struct far_server *f, const struct far_request *q)
+{
+	struct err e = ERR_INIT;
+	int64_t start;
+	int rc;
+
+	if (q->len == 0 || q->len > FAR_READ_MAX || q->off > f->blob->size ||
+	    q->len > f->blob->size - q->off)
+		return false;
+	if (f->all)
+		want_on(f, q->off, q->len);
+	start = stop_now();
+	rc = blob_read(f->blob, q->off, f->room, (size_t)q->len, &e);
+	atomic_fetch_add(&f->waited, stop_now() - start);
+	if (rc < 0)
+		atomic_store(&f->failed, true);
+	if (rc == -EBADMSG) /* of the server that has it, and no word about the file */
+		rc = -EIO;
+	return rc == 0 ? answer(f, 0, f->room, (size_t)q->len)
+		       : answer(f, rc, e.msg, strlen(e.msg));
+}
+
+static bool do_want(struct far_server *f, uint32_t n)
+{
+	struct blob_part p[FAR_PARTS_MAX];
+	size_t some = 0;
+
+	if (n == 0 || n > FAR_PARTS_MAX || !take(f->sock, p, n * sizeof(*p)))
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		if (p[i].off >= f->blob->size || p[i].len == 0)
+			continue;
+		p[some].off = p[i].off;
+		p[some++].len = u64_min(p[i].len, f->blob->size - p[i].off);
+	}
+	if (some)
+		blob_want(f->blob, p, some);
+	return true;
+}
+
+static void *run(void *arg)
+{
+	struct far_server *f = arg;
+	struct far_request q;
+	bool ok = true;
+
+	stop_begin(&f->stop);
+	if (f->all)
+		want_first(f);
+	while (ok && take(f->sock, &q, sizeof(q)))
+		ok = q.op == FAR_READ ? do_read(f, &q) : q.op == FAR_WANT && do_want(f, q.n);
+	(void)pthread_mutex_lock(&f->lock);
+	f->over = true;
+	(void)pthread_mutex_unlock(&f->lock);
+	stop_end(&f->stop);
+	(void)shutdown(f->sock, SHUT_RDWR); /* a child that talks nonsense waits for nothing */
+	return NULL;
+}
+
+/* start - a thread that takes no signals: they are for the one that ends the mount. */
+static int start(struct far_server *f)
+{
+	sigset_t all, old;
+	int errnum;
+
+	(void)sigfillset(&all);
+	errnum = pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (errnum)
+		return errnum;
+	errnum = pthread_create(&f->thread, NULL, run, f);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
+	return errnum;
+}
+
+int far_serve(struct blob *b, int sock, bool all, struct far_server **ret, struct err *e)
+{
+	struct far_server *f = alloc_array(1, sizeof(*f));
+	int errnum;
+
+	if (f)
+		f->room = alloc_array((size_t)FAR_READ_MAX, 1);
+	if (!f || !f->room) {
+		free(f);
+		return err_nomem(e);
+	}
+	f->blob = b;
+	f->sock = sock;
+	f->all = all;
+	(void)pthread_mutex_init(&f->lock, NULL);
+	errnum = start(f);
+	if (errnum) {
+		(void)pthread_mutex_destroy(&f->lock);
+		free(f->room);
+		free(f);
+		return err_sys(e, errnum, "a thread for a remote file");
+	}
+	*ret = f;
+	return 0;
+}
+
+void far_end(struct far_server *f)
+{
+	if (!f)
+		return;
+	(void)pthread_mutex_lock(&f->lock);
+	if (!f->over)
+		stop_ask(&f->stop);
+	(void)pthread_mutex_unlock(&f->lock);
+	(void)shutdown(f->sock, SHUT_RDWR); /* it may have ended already */
+	(void)pthread_join(f->thread, NULL);
+	(void)close(f->sock);
+	(void)pthread_mutex_destroy(&f->lock);
+	free(f->room);
+	free(f);
+}
+
+int64_t far_waited(struct far_server *f)
+{
+	return f ? atomic_load(&f->waited) / 1000000 : 0;
+}
+
+bool far_failed(struct far_server *f)
+{
+	return f && atomic_load(&f->failed);
+}

@@ -1,0 +1,187 @@
+/* child_job.c - children for libraries: what they are sent, and what they make of it. */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/os/cancel.h"
+#include "hdf5view/isolate/isolated_source.h"
+
+#define LOCK_NS 2000000 /* between tries to get a lock */
+#define AWAIT_MS 100    /* between looks at whether somebody still waits */
+
+/* own_job - for a child of this very process, which has the source already. */
+struct own_job {
+	struct guest *g;
+	enum guest_job_kind kind;
+};
+
+bool guest_own_plugins(const void *p)
+{
+	const struct own_job *own = p;
+	const struct guest *g = own->g;
+
+	return g->plugins || (own->kind == GUEST_READ && g->kind->needs && g->kind->needs(g));
+}
+
+/* confine - before anything of the source is looked at. */
+static int confine(const struct guest_kind *kind, const struct guest_job *job, int fd,
+		   struct err *e)
+{
+	struct sandbox_path paths[GUEST_PATHS_MAX] = {{.fd = fd}};
+	const struct sandbox_limits limits = {.memory = job->memory, .cpu_ms = job->cpu_ms};
+	size_t n = job->remote ? 0 : 1;
+
+	if (job->has_root)
+		paths[n++] = (struct sandbox_path){.path = job->link_root, .fd = -1};
+	if (kind->confine)
+		return kind->confine(paths, n, &limits, e);
+	return sandbox_enter(kind->child.may, paths, n, &limits, e);
+}
+
+/* job_of - what this process has to do: as it was sent, or, in a fork of who asked, made of what
+ * that has. */
+static const struct guest_job *job_of(const struct child_self *self, struct err *e)
+{
+	const struct own_job *own = self->own;
+	struct guest_job *job;
+
+	if (!own)
+		return self->data;
+	job = alloc_array(1, sizeof(*job)); /* for as long as this process lives */
+	if (!job)
+		(void)err_nomem(e);
+	return job && guest_job_of(own->g, own->kind, job, e) == 0 ? job : NULL;
+}
+
+/* guest_run - what the forker was sent is all that most children know of the source. */
+void guest_run(const struct guest_kind *kind, const struct child_self *self)
+{
+	const struct own_job *own = self->own;
+	struct guest *g = own ? own->g : NULL;
+	struct err e = ERR_INIT;
+	const struct guest_job *job = job_of(self, &e);
+	int rc;
+
+	if (kind->begin)
+		kind->begin();
+	if (!job || confine(kind, job, self->fds[GUEST_FD_SOURCE], &e) < 0) {
+		child_say(self->sock, e.code ? e.code : -EIO, e.msg, strlen(e.msg));
+		_exit(1);
+	}
+	if (!own) {
+		rc = guest_of_job(kind, job, self->fds[GUEST_FD_SOURCE],
+				  self->fds[GUEST_FD_REGION], &g, &e);
+		if (rc < 0) {
+			child_say(self->sock, rc, e.msg, strlen(e.msg));
+			_exit(1);
+		}
+	}
+	if (own && guest_remote(g)) { /* its blob has threads, which are not here */
+		struct blob *b = far_client_new(self->fds[GUEST_FD_SOURCE], g->blob->size);
+
+		g->blob = b;
+		if (!b || (g->kind->set_up && g->kind->set_up(g, &e) < 0)) {
+			child_say(self->sock, -EIO, e.msg, strlen(e.msg));
+			_exit(1);
+		}
+	}
+	guest_look_at_crashes();
+	if ((own ? own->kind : job->kind) == GUEST_OPEN)
+		guest_open_job(g, self->sock);
+	guest_read_job(g, self->sock);
+}
+
+/* start - fd: of the source, or what takes its place. */
+static int start(struct guest *g, enum guest_job_kind kind, int fd, struct child_proc *ret,
+		 struct err *e)
+{
+	const int fds[GUEST_FDS] = {[GUEST_FD_SOURCE] = fd, [GUEST_FD_REGION] = g->region_fd};
+	struct own_job own = {.g = g, .kind = kind};
+	auto_free struct guest_job *job = NULL;
+
+	if (child_prepared()) {
+		int rc;
+
+		job = alloc_array(1, sizeof(*job));
+		if (!job)
+			return err_nomem(e);
+		rc = guest_job_of(g, kind, job, e);
+		if (rc < 0)
+			return rc;
+	}
+	return child_start(&g->kind->child, &own, job, job ? sizeof(*job) : 0, fds, ret, e);
+}
+
+int guest_child_start(struct guest *g, enum guest_job_kind kind, struct guest_proc *ret,
+		      struct err *e)
+{
+	int pair[2], rc;
+
+	ret->far = NULL;
+	if (!guest_remote(g))
+		return start(g, kind, g->fd, &ret->p, e);
+	ret->p.pid = 0;
+	rc = far_pair(pair, e);
+	if (rc < 0)
+		return rc;
+	/* the thread comes after the child, which may be a fork of this process */
+	rc = start(g, kind, pair[1], &ret->p, e);
+	(void)close(pair[1]);
+	if (rc == 0)
+		rc = far_serve(g->blob, pair[0], kind == GUEST_OPEN, &ret->far, e);
+	if (rc < 0) {
+		(void)child_end(&ret->p);
+		(void)close(pair[0]);
+	}
+	return rc;
+}
+
+int guest_child_end(struct guest_proc *c)
+{
+	int status = child_end(&c->p);
+
+	far_end(c->far);
+	c->far = NULL;
+	return status;
+}
+
+int guest_await(const struct guest_proc *c, int64_t end, enum child_taken *ret, struct err *e)
+{
+	struct pollfd p = {.fd = c->p.sock, .events = POLLIN};
+
+	*ret = CHILD_TAKEN;
+	while (c->far) {
+		int64_t left = end - child_now();
+		int n = poll(&p, 1, (int)(left < 0 ? 0 : left < AWAIT_MS ? left : AWAIT_MS));
+
+		if (n > 0 || (n < 0 && errno != EINTR))
+			break;
+		if (stop_asked()) {
+			*ret = CHILD_GONE;
+			return err_set(e, -EINTR, "nobody waits for it any more");
+		}
+		if (left <= 0) {
+			*ret = CHILD_LATE;
+			break;
+		}
+	}
+	return 0;
+}
+
+int guest_lock(struct guest *g, pthread_mutex_t *lock, struct err *e)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_NS};
+
+	if (!guest_remote(g)) {
+		(void)pthread_mutex_lock(lock);
+		return 0;
+	}
+	while (pthread_mutex_trylock(lock) != 0) {
+		if (stop_asked())
+			return err_set(e, -EINTR, "nobody waits for it any more");
+		(void)nanosleep(&pause, NULL); /* a network is slower */
+	}
+	return 0;
+}

@@ -1,0 +1,547 @@
+/* isolated_source.c - sources whose library runs in another process: opening, closing, passing
+ * questions on.
+ *
+ * A child builds the model in memory that it shares with us. The memory is mapped at the same
+ * address in both, so that the model's pointers hold. When the child has said that it is done it is
+ * killed, the memory becomes read only, and only then is the model checked (verify.c) and
+ * used. Later children, which read elements, map it as well. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "hdf5view/isolate/isolated_source.h"
+
+#define GUEST_BASE ((uint64_t)2 << 30) /* address space; a library's own, and texts of a GiB */
+#define PLACE_TRIES 3 /* of addresses that the other process may have taken already */
+
+static uint8_t *arena_of(struct guest_model *m)
+{
+	return (uint8_t *)m + (sizeof(*m) + 63) / 64 * 64;
+}
+
+/* ---- the other process ---- */
+
+/* largest - bytes of the largest chunk. */
+static uint64_t largest(const struct dataset *ds)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < ds->n_arrays; i++)
+		n = u64_max(n, ds->arrays[i].chunk_bytes);
+	return n;
+}
+
+/* guest_limits - of memory: what the options let a model or a chunk take, a few times, and what a
+ * library takes for itself. Of time: as long as anybody waits. */
+static void guest_limits(const struct guest *g, enum guest_job_kind kind, struct guest_job *ret)
+{
+	const struct source_options *o = &g->opts;
+	uint64_t ms = kind == GUEST_OPEN ? o->open_timeout_ms : g->worker.timeout_ms;
+
+	ret->memory = GUEST_BASE + g->region_size + u64_min(o->max_index_bytes, GUEST_BASE) +
+		      2 * u64_min(o->max_meta_bytes, SIZE_MAX / 8);
+	if (kind == GUEST_READ)
+		ret->memory += 4 * u64_min(largest(&g->base.ds), o->max_chunk_bytes);
+	ret->cpu_ms = ms;
+	ret->again = g->again;
+	ret->plugins =
+		g->plugins || (kind == GUEST_READ && g->kind->needs && g->kind->needs(g));
+}
+
+int guest_job_of(const struct guest *g, enum guest_job_kind kind, struct guest_job *ret,
+		 struct err *e)
+{
+	const char *root = g->link_root;
+
+	if (strlen(g->path) >= sizeof(ret->path) ||
+	    (root && strlen(root) >= sizeof(ret->link_root)))
+		return err_set(e, -ENAMETOOLONG, "its path is too long");
+	ret->kind = kind;
+	ret->at = g->region;
+	ret->size = g->region_size;
+	ret->st = g->base.ds.st;
+	ret->max_meta_bytes = g->opts.max_meta_bytes;
+	ret->cut_bytes = g->opts.cut_bytes;
+	ret->max_chunk_bytes = g->opts.max_chunk_bytes;
+	ret->max_index_bytes = g->opts.max_index_bytes;
+	guest_limits(g, kind, ret);
+	ret->has_root = root != NULL;
+	ret->keep_going = g->opts.keep_going;
+	ret->remote = guest_remote(g);
+	ret->named = guest_remote(g) || g->origin;
+	memcpy(ret->path, g->path, strlen(g->path) + 1);
+	if (root)
+		memcpy(ret->link_root, root, strlen(root) + 1);
+	return 0;
+}
+
+/* use_model - what a finished model says, for the source that stands on it. */
+static int use_model(struct guest *g, struct err *e)
+{
+	const struct guest_model *m = g->region;
+	const struct stat st = g->base.ds.st;
+
+	g->base.ds = m->ds;
+	g->base.ds.arena = (struct arena){.fixed = true, .used = m->used};
+	g->base.ds.st = st;
+	return g->kind->use(g, m->own, e);
+}
+
+/* set_up - canonical paths, and what the kind wants to know. named: path is only for messages. */
+static int set_up(struct guest *g, const char *path, bool named, struct err *e)
+{
+	const char *root = named ? NULL : g->opts.link_root;
+
+	g->path = named ? strdup(path) : realpath(path, NULL);
+	if (!g->path)
+		return err_sys(e, errno, "its canonical path");
+	g->opts.link_root = NULL;
+	if (root && root[0]) {
+		g->link_root = realpath(root, NULL);
+		if (!g->link_root)
+			return err_sys(e, errno, "link_root '%.200s'", root);
+	} else if (!named && !root && g->kind->links && g->opts.links_beside &&
+		   strrchr(g->path, '/') > g->path) {
+		g->link_root = strndup(g->path, (size_t)(strrchr(g->path, '/') - g->path));
+		if (!g->link_root)
+			return err_nomem(e);
+	}
+	return g->kind->set_up ? g->kind->set_up(g, e) : 0;
+}
+
+int guest_of_job(const struct guest_kind *kind, const struct guest_job *job, int fd,
+		 int region_fd, struct guest **ret, struct err *e)
+{
+	struct guest *g = kind->make();
+	int prot = job->kind == GUEST_OPEN ? PROT_READ | PROT_WRITE : PROT_READ, rc;
+
+	if (!g)
+		return err_nomem(e);
+	g->kind = kind;
+	g->base.ds.st = job->st;
+	g->fd = job->remote ? -1 : fd;
+	g->local = blob_of_fd(fd, (uint64_t)job->st.st_size);
+	g->blob = job->remote ? far_client_new(fd, g->local.size) : &g->local;
+	if (!g->blob)
+		return err_nomem(e);
+	g->region_fd = region_fd;
+	g->plugins = job->plugins;
+	g->again = job->again;
+	g->opts = (struct source_options){.max_meta_bytes = job->max_meta_bytes,
+					  .cut_bytes = job->cut_bytes,
+					  .max_chunk_bytes = job->max_chunk_bytes,
+					  .max_index_bytes = job->max_index_bytes,
+					  .keep_going = job->keep_going};
+	if (job->has_root)
+		g->opts.link_root = job->link_root;
+	g->region_size = job->size;
+	g->region =
+		mmap(job->at, job->size, prot, MAP_SHARED | MAP_FIXED_NOREPLACE, region_fd, 0);
+	if (g->region != job->at)
+		return err_set(e, -EADDRINUSE, "memory for %s's process is taken",
+			       kind->child.who);
+	rc = set_up(g, job->path, job->named, e);
+	if (rc == 0 && job->kind == GUEST_READ)
+		rc = use_model(g, e);
+	*ret = g;
+	return rc;
+}
+
+void guest_open_job(struct guest *g, int sock)
+{
+	struct guest_model *m = g->region;
+	uint8_t *at = arena_of(m);
+	const void *own = NULL;
+	struct err e = ERR_INIT;
+	int rc;
+
+	arena_init_in(&g->base.ds.arena, at, g->region_size - (size_t)(at - (uint8_t *)m));
+	/* what the region has besides is for its own structures */
+	g->base.ds.arena.max = (size_t)u64_min(g->base.ds.arena.max, g->opts.max_meta_bytes);
+	guest_look_anew();
+	rc = guest_was_short(g->kind->build(g, &own, &e), g->again, &e);
+	/* what a library makes of a file whose bytes did not come is nothing */
+	if (far_client_failed(g->blob, NULL) < 0)
+		rc = far_client_failed(g->blob, &e);
+	if (rc || (!g->plugins && g->kind->short_of && g->kind->short_of())) {
+		child_say(sock, rc ? rc : GUEST_SHORT, e.msg, strlen(e.msg));
+		_exit(0);
+	}
+	m->ds = g->base.ds;
+	m->own = own;
+	m->used = (size_t)(at - (uint8_t *)m) + g->base.ds.arena.used + 4096;
+	child_say(sock, 0, NULL, 0);
+	_exit(0); /* no exit handlers: they are the server's */
+}
+
+/* ---- the server ---- */
+
+/* make_region - memory that is not there before it is written to. */
+static int make_region(struct guest *g, struct err *e)
+{
+	uint64_t size;
+
+	if (ckd_add(&size, g->opts.max_meta_bytes, (uint64_t)1 << 20) || size > SIZE_MAX / 4)
+		return err_set(e, -ERANGE, "meta_size of %" PRIu64 " bytes is too large",
+			       g->opts.max_meta_bytes);
+	g->region_fd = memfd_create("nczarrfs-model", MFD_CLOEXEC);
+	if (g->region_fd < 0 || ftruncate(g->region_fd, (off_t)size) < 0)
+		return err_sys(e, errno, "memory for the dataset's metadata");
+	g->region_size = (size_t)size;
+	g->region = mmap(NULL, g->region_size, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_NORESERVE, g->region_fd, 0);
+	if (g->region != MAP_FAILED)
+		return 0;
+	g->region = NULL;
+	return err_sys(e, errno, "memory for the dataset's metadata");
+}
+
+static void region_release(struct guest *g)
+{
+	if (g->region)
+		(void)munmap(g->region, g->region_size);
+	if (g->region_fd >= 0)
+		(void)close(g->region_fd);
+	g->region = NULL;
+	g->region_fd = -1;
+}
+
+static int nonsense(const struct guest *g, struct err *e)
+{
+	return err_set(e, -EBADMSG, "%s's process answered nonsense: the file is damaged",
+		       g->kind->child.who);
+}
+
+/* take_reason - the text of a failure. */
+static int take_reason(const struct guest *g, int sock, const struct child_answer *a,
+		       int64_t end, struct err *e)
+{
+	char text[ERR_TEXT_MAX];
+
+	if (a->rc > 0 || a->rc < -4095 || a->len >= sizeof(text) ||
+	    child_take(sock, text, (size_t)a->len, end) != CHILD_TAKEN)
+		return nonsense(g, e);
+	text[a->len] = '\0';
+	return err_set(e, (int)a->rc, "%s", text);
+}
+
+static int died(const struct guest *g, int status, struct err *e)
+{
+	const char *who = g->kind->child.who;
+	char why[CHILD_WHY_MAX];
+
+	if (child_died_of(status) == SIGKILL)
+		return err_set(
+			e, -EIO,
+			"%s's process was killed (signal 9) while opening it: memory may "
+			"be short",
+			who);
+	if (child_died_of(status))
+		return err_set(e, -EIO,
+			       "%s %s while opening it: the file is damaged, or memory was "
+			       "short",
+			       who, child_why(child_died_of(status), why));
+	if (status == 0) /* it had ended well: what it said was lost on the way */
+		return err_set(e, -EIO, "%s's process ended and its answer was lost", who);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == GUEST_UNLUCKY)
+		return err_set(
+			e, -EIO,
+			"%s crashed while opening it, after memory, descriptors or a read had "
+			"failed",
+			who);
+	return err_set(e, -EIO,
+		       "%s's process ended (status %d) while opening it: the file is damaged, "
+		       "or memory was short",
+		       who, WEXITSTATUS(status));
+}
+
+/* ask - one child, one model. */
+static int ask(struct guest *g, struct err *e)
+{
+	uint64_t ms = g->opts.open_timeout_ms;
+	int64_t end = ms && ms < INT64_MAX / 2 ? child_now() + (int64_t)ms : INT64_MAX;
+	int64_t waited = 0;
+	struct child_answer a = {0};
+	struct guest_proc child;
+	enum child_taken got;
+	int rc = guest_child_start(g, GUEST_OPEN, &child, e), status;
+
+	if (rc < 0)
+		return rc;
+	rc = guest_await(&child, end, &got, e);
+	if (rc == 0 && got == CHILD_TAKEN)
+		got = child_take(child.p.sock, &a, sizeof(a), end);
+	if (rc == 0 && got == CHILD_TAKEN &&
+	    ((a.rc == GUEST_SHORT && !g->plugins) || (a.rc == GUEST_AGAIN && !g->again)))
+		rc = (int)a.rc;
+	else if (rc == 0 && got == CHILD_TAKEN && a.rc)
+		rc = take_reason(g, child.p.sock, &a, end, e);
+	if (got == CHILD_LATE)
+		waited = far_waited(child.far);
+	status = guest_child_end(&child);
+	if (rc > 0)
+		return rc;
+	if (rc == 0 && got == CHILD_GONE)
+		return died(g, status, e);
+	if (rc == 0 && got == CHILD_LATE && waited > (int64_t)ms / 2)
+		return err_set(e, -ETIMEDOUT,
+			       "not open after %" PRIu64 " seconds, most of which the network "
+			       "took: -o open_timeout must be longer for so slow a line",
+			       (ms + 999) / 1000);
+	if (rc == 0 && got == CHILD_LATE)
+		return err_set(e, -EIO,
+			       "not open after %" PRIu64 " seconds: the file is damaged, or -o "
+			       "open_timeout must be longer for so large a file",
+			       (ms + 999) / 1000);
+	return rc;
+}
+
+/* region_read - what the child wrote; a failure to read is ours, an early end is not. */
+static int region_read(const struct guest *g, void *out, size_t len, size_t off, struct err *e)
+{
+	uint8_t *to = out;
+
+	for (size_t at = 0; at < len;) {
+		ssize_t n = pread(g->region_fd, to + at, len - at, (off_t)(off + at));
+
+		if (n > 0)
+			at += (size_t)n;
+		else if (n == 0)
+			return nonsense(g, e);
+		else if (errno != EINTR)
+			return err_sys(e, errno, "read the dataset's metadata");
+	}
+	return 0;
+}
+
+/* copy_of - `used` bytes of a region in memory of ours that nobody can write to any more. Not by
+ * way of the mapping: whoever took the child over may have left a process that still has it, and
+ * makes it shorter. Returns a descriptor, or -errno. */
+static int copy_of(const struct guest *g, size_t used, struct err *e)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+	int fd = memfd_create("nczarrfs-model", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc = 0;
+	uint8_t *to = MAP_FAILED;
+
+	if (fd >= 0 && ftruncate(fd, (off_t)used) == 0)
+		to = mmap(NULL, used, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (to == MAP_FAILED)
+		rc = err_sys(e, errno, "memory for the dataset's metadata");
+	if (rc == 0)
+		rc = region_read(g, to, used, 0, e);
+	if (to != MAP_FAILED)
+		(void)munmap(to, used);
+	if (rc == 0 && fcntl(fd, F_ADD_SEALS, seals) < 0)
+		rc = err_sys(e, errno, "protect the dataset's metadata");
+	if (rc == 0)
+		return fd;
+	if (fd >= 0)
+		(void)close(fd);
+	return rc;
+}
+
+/* settle - the model is a copy, at the same address, as long as what is used of it. Later children
+ * get that one. */
+static int settle(struct guest *g, struct err *e)
+{
+	size_t said = 0;
+	size_t used;
+	int fd, rc;
+
+	rc = region_read(g, &said, sizeof(said), offsetof(struct guest_model, used), e);
+	if (rc < 0)
+		return rc;
+	if (said < sizeof(struct guest_model) || said > g->region_size)
+		return nonsense(g, e);
+	used = (said + 4095) & ~(size_t)4095;
+	if (used > g->region_size)
+		used = g->region_size;
+	fd = copy_of(g, used, e);
+	if (fd < 0)
+		return fd;
+	(void)munmap((uint8_t *)g->region + used, g->region_size - used);
+	g->region_size = used;
+	(void)close(g->region_fd);
+	g->region_fd = fd;
+	if (mmap(g->region, used, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+		return err_sys(e, errno, "protect the dataset's metadata");
+	return guest_verify(g->kind, g->region, used, g->opts.max_chunk_bytes, e);
+}
+
+/* ask_anew - with memory that nobody has written to. */
+static int ask_anew(struct guest *g, struct err *e)
+{
+	int rc = make_region(g, e);
+
+	return rc == 0 ? ask(g, e) : rc;
+}
+
+/* open_model - let a child build the model, check it, make it ours. */
+static int open_model(struct guest *g, struct err *e)
+{
+	void *taken[PLACE_TRIES] = {NULL};
+	size_t sizes[PLACE_TRIES] = {0};
+	int rc = -EADDRINUSE;
+
+	for (size_t i = 0; rc == -EADDRINUSE && i < PLACE_TRIES; i++) {
+		rc = ask_anew(g, e);
+		while (rc > 0) { /* twice at most: each is asked for once */
+			g->plugins |= rc == GUEST_SHORT;
+			g->again |= rc == GUEST_AGAIN;
+			region_release(g);
+			rc = ask_anew(g, e);
+		}
+		if (rc == -EADDRINUSE) { /* keep the place, so that the next is another one */
+			taken[i] = g->region;
+			sizes[i] = g->region_size;
+			g->region = NULL;
+			region_release(g);
+		}
+	}
+	for (size_t i = 0; i < PLACE_TRIES; i++)
+		if (taken[i])
+			(void)munmap(taken[i], sizes[i]);
+	if (rc == 0)
+		rc = settle(g, e);
+	if (rc == 0)
+		rc = use_model(g, e);
+	return rc;
+}
+
+/* ---- the operations ---- */
+
+/* release - everything but the descriptor. */
+static void release(struct guest *g)
+{
+	guest_worker_release(&g->worker);
+	free(g->link_root);
+	free(g->path);
+	region_release(g);
+	g->kind->release(g);
+}
+
+int guest_open(const struct guest_kind *kind, const struct source_at *at,
+	       const struct source_options *opts, struct source **ret, struct err *e)
+{
+	struct guest *g = kind->make();
+	struct err why = ERR_INIT;
+	int rc;
+
+	if (!g)
+		return err_nomem(e);
+	g->kind = kind;
+	g->base.ds.st = at->st;
+	g->fd = at->fd;
+	g->local = blob_of_fd(at->fd, (uint64_t)at->st.st_size);
+	g->blob = at->fd < 0 ? at->file : &g->local;
+	g->base.far = guest_remote(g);
+	g->origin = at->fd >= 0 && at->file && at->file->fd < 0 ? at->file : NULL;
+	g->region_fd = -1;
+	g->opts = *opts;
+	guest_worker_init(&g->worker, opts->read_timeout_ms);
+	rc = set_up(g, at->path, guest_remote(g) || g->origin, &why);
+	if (rc == 0)
+		rc = open_model(g, &why);
+	if (rc < 0) {
+		release(g);
+		return err_set(e, rc, "%s", why.msg);
+	}
+	*ret = &g->base;
+	return 0;
+}
+
+void guest_close(struct source *s)
+{
+	struct guest *g = guest_of(s);
+	struct blob *remote = guest_remote(g) ? g->blob : g->origin;
+	int fd = g->fd;
+
+	release(g);
+	blob_close(remote);
+	if (fd >= 0)
+		(void)close(fd); /* it was only read from */
+}
+
+int guest_fd(struct source *s, uint32_t blob)
+{
+	return blob == 0 ? guest_of(s)->fd : -1;
+}
+
+static int check_far(struct guest *g, bool far, struct err *e)
+{
+	return blob_check(g->origin ? g->origin : g->blob, far, e);
+}
+
+int guest_check(struct source *s, struct err *e)
+{
+	const struct stat *was = &s->ds.st;
+	struct stat now;
+
+	if (atomic_load_explicit(&guest_of(s)->held, memory_order_acquire))
+		return 0;
+	if (guest_remote(guest_of(s)) || guest_of(s)->origin)
+		return check_far(guest_of(s), false, e);
+	if (fstat(guest_of(s)->fd, &now) < 0)
+		return err_sys(e, errno, "the source file");
+	if (now.st_size != was->st_size || now.st_mtim.tv_sec != was->st_mtim.tv_sec ||
+	    now.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
+		return err_set(e, -ESTALE, "the source file was changed after it was opened");
+	return 0;
+}
+
+int guest_poll(struct source *s, struct err *e)
+{
+	return guest_remote(guest_of(s)) || guest_of(s)->origin
+		       ? check_far(guest_of(s), true, e)
+		       : guest_check(s, e);
+}
+
+int guest_read_stored(struct source *s, uint32_t array NZ_UNUSED, uint64_t linear NZ_UNUSED,
+		      const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
+		      struct err *e)
+{
+	return blob_read(guest_of(s)->blob, ref->off + off, out, len, e);
+}
+
+void guest_forget(struct source *s, uint32_t array NZ_UNUSED, uint64_t linear NZ_UNUSED)
+{
+	blob_forget(guest_of(s)->blob);
+}
+
+void guest_hold(struct source *s, bool on)
+{
+	atomic_store_explicit(&guest_of(s)->held, on, memory_order_release);
+}
+
+int guest_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
+		     size_t len, struct err *e)
+{
+	const struct ds_array *a = &s->ds.arrays[array];
+	int rc;
+
+	if (a->unreadable)
+		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
+	if (dt_is_vlen(&a->type) || len != a->chunk_bytes)
+		return err_set(e, -EINVAL, "a chunk has %llu bytes, not %zu",
+			       (unsigned long long)a->chunk_bytes, len);
+	rc = guest_chunk(guest_of(s), array, linear, out, len, e);
+	return rc == 0 ? guest_check(s, e) : rc;
+}
+
+int guest_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
+		    struct err *e)
+{
+	const struct ds_array *a = &s->ds.arrays[array];
+	int rc;
+
+	if (a->unreadable)
+		return err_set(e, -EOPNOTSUPP, "%s", a->unreadable);
+	if (!dt_is_vlen(&a->type) || !guest_of(s)->kind->vlen)
+		return err_set(e, -EINVAL, "its elements have a fixed size");
+	rc = guest_vlen(guest_of(s), array, linear, out, e);
+	return rc == 0 ? guest_check(s, e) : rc;
+}

@@ -1,0 +1,93 @@
+/* resource_errors.c - whether something was short in a process while a library was at work.
+ *
+ * Libraries do not say: libhdf5 and libhdf4 leave out what they had no memory for, call a file bad
+ * that could not be opened or read, or crash. But what failed beneath them left its number in
+ * errno, which they hardly touch; so it is looked at whenever they have done something. An answer
+ * that was made while memory was short says nothing about the file.
+ *
+ * A damaged file may claim so much that no memory would do: then there is memory for others, and
+ * it is short again when the same is asked of a new process. */
+#include "hdf5view/isolate/isolated_source.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/process/sandbox.h"
+#include "base/core/util.h"
+
+#define SOME_BYTES ((size_t)1 << 20)
+
+/* Of the one thread that such a process has; a handler of signals reads it. */
+static volatile sig_atomic_t failed; /* errno */
+static bool large; /* memory was short for something large, and for that alone */
+static bool few;   /* EMFILE is what our own limit says */
+
+/* noticed - which numbers mean that this machine failed. Not those that are tried again. */
+static bool noticed(int errnum)
+{
+	return errnum == ENOMEM || errnum == ENFILE || errnum == EIO ||
+	       (errnum == EMFILE && !few);
+}
+
+/* some_memory - whether there is any. */
+static bool some_memory(void)
+{
+	void *volatile p = malloc(SOME_BYTES); /* volatile: it has to be asked for */
+	bool got = p != NULL;
+
+	free(p);
+	return got;
+}
+
+void guest_look(void)
+{
+	if (errno == ENOMEM && !failed && some_memory())
+		large = true;
+	else if (!failed && noticed(errno))
+		failed = errno;
+	errno = 0;
+}
+
+void guest_look_anew(void)
+{
+	failed = 0;
+	large = false;
+	errno = 0;
+}
+
+void guest_few_files(void)
+{
+	guest_look();
+	few = true;
+}
+
+int guest_was_short(int rc, bool again, struct err *e)
+{
+	guest_look();
+	if (failed && !err_accident(rc)) {
+		*e = (struct err)ERR_INIT;
+		return err_sys(e, failed, "while the library read it");
+	}
+	return large && !failed && !again ? GUEST_AGAIN : rc;
+}
+
+/* on_crash - back to what the signal does without us, unless it is known why. */
+static void on_crash(int sig)
+{
+	(void)sig;
+	if (failed || large || noticed(errno))
+		_exit(GUEST_UNLUCKY);
+}
+
+void guest_look_at_crashes(void)
+{
+	static const int deaths[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+	struct sigaction act = {.sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND};
+
+	if (sandbox_off()) /* reports of sanitizers are wanted */
+		return;
+	(void)sigemptyset(&act.sa_mask);
+	for (size_t i = 0; i < ARRAY_LEN(deaths); i++)
+		(void)sigaction(deaths[i], &act, NULL); /* fails for none of these */
+}

@@ -1,0 +1,286 @@
+/* verify.c - a model that another process wrote, looked at once so that it can be trusted.
+ *
+ * The process that wrote it read a file of somebody else's with a library and may have been made to
+ * write anything. What is checked is what the rest of the program relies on: pointers lead into
+ * the region and are aligned, texts end, ordinals exist, sizes and products are those that the
+ * model's own rules give. Values are not judged. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/core/str.h"
+#include "hdf5view/isolate/isolated_source.h"
+
+#define TYPE_DEPTH 64
+#define PART_COST 64 /* of looking at a type or an attribute, in bytes of text */
+
+bool guest_spend(const struct guest_verify *v, uint64_t n)
+{
+	if (n > *v->left)
+		return false;
+	*v->left -= n;
+	return true;
+}
+
+bool guest_in(const struct guest_verify *v, const void *p, uint64_t n, size_t size,
+	      size_t align)
+{
+	uintptr_t at = (uintptr_t)p, base = (uintptr_t)v->base;
+	uint64_t bytes;
+
+	if (ckd_mul(&bytes, n, (uint64_t)size))
+		return false;
+	return at >= base && at - base <= v->size && bytes <= v->size - (at - base) &&
+	       at % align == 0;
+}
+
+#define HAS GUEST_HAS
+
+bool guest_text(const struct guest_verify *v, const char *s)
+{
+	const char *end;
+	size_t left;
+
+	if (!guest_in(v, s, 1, 1, 1))
+		return false;
+	left = v->size - (size_t)((const uint8_t *)s - v->base);
+	end = memchr(s, '\0', left);
+	return end && guest_spend(v, (uint64_t)(end - s) + 1);
+}
+
+bool guest_flag(const bool *b)
+{
+	return *(const unsigned char *)b <= 1;
+}
+
+static bool name(const struct guest_verify *v, const char *s)
+{
+	size_t n;
+
+	if (!guest_text(v, s))
+		return false;
+	n = strlen(s);
+	return n > 0 && n <= DS_NAME_MAX && strcmp(s, ".") != 0 && strcmp(s, "..") != 0 &&
+	       !strchr(s, '/') && str_utf8_ok(s, n);
+}
+
+static bool sized(const struct dtype *t)
+{
+	switch (t->kind) {
+	case DT_BOOL:
+		return t->size == 1;
+	case DT_INT:
+	case DT_UINT:
+		return t->size == 1 || t->size == 2 || t->size == 4 || t->size == 8;
+	case DT_FLOAT:
+		return t->size == 2 || t->size == 4 || t->size == 8;
+	case DT_COMPLEX:
+		return t->size == 8 || t->size == 16;
+	case DT_STRING:
+	case DT_OPAQUE:
+	case DT_COMPOUND:
+		return t->size > 0;
+	case DT_VSTRING:
+	case DT_VLEN:
+		return t->size == 0;
+	}
+	return false;
+}
+
+static bool type(const struct guest_verify *v, const struct dtype *t, unsigned depth);
+
+static bool fields(const struct guest_verify *v, const struct dtype *t, unsigned depth)
+{
+	uint64_t end = 0;
+
+	if (t->n_fields == 0 || !HAS(v, t->fields, t->n_fields))
+		return false;
+	for (uint32_t i = 0; i < t->n_fields; i++) {
+		const struct dt_field *f = &t->fields[i];
+		uint64_t n = 1;
+
+		if (!guest_text(v, f->name) || f->rank > DS_RANK_MAX ||
+		    !HAS(v, f->dims, f->rank) || !type(v, &f->type, depth) ||
+		    dt_is_vlen(&f->type))
+			return false;
+		for (uint32_t k = 0; k < f->rank; k++)
+			if (ckd_mul(&n, n, f->dims[k]))
+				return false;
+		if (f->offset != end || ckd_mul(&n, n, (uint64_t)f->type.size) ||
+		    ckd_add(&end, end, n) || end > t->size)
+			return false;
+	}
+	return end == t->size;
+}
+
+static bool type(const struct guest_verify *v, const struct dtype *t, unsigned depth)
+{
+	if (depth == 0 || !guest_spend(v, PART_COST) || !guest_flag(&t->big_endian) ||
+	    !sized(t))
+		return false;
+	if (t->kind == DT_COMPOUND)
+		return fields(v, t, depth - 1);
+	if (t->kind != DT_VLEN)
+		return true;
+	return HAS(v, t->base, 1) && !dt_is_vlen(t->base) && type(v, t->base, depth - 1);
+}
+
+static bool attr(const struct guest_verify *v, const struct ds_attr *a)
+{
+	uint64_t n = 1;
+
+	if (!guest_text(v, a->name) || !guest_flag(&a->of_type) ||
+	    !type(v, &a->type, TYPE_DEPTH) ||
+	    a->rank > DS_RANK_MAX || !HAS(v, a->dims, a->rank))
+		return false;
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (ckd_mul(&n, n, a->dims[i]))
+			return false;
+	if (a->n != n && a->n != 0)
+		return false;
+	if (a->type.kind != DT_STRING && !dt_is_vlen(&a->type))
+		return a->n == 0 || guest_in(v, a->data, a->n, a->type.size, 1);
+	if (!HAS(v, a->texts, a->n) || !guest_spend(v, a->n))
+		return false;
+	for (uint64_t i = 0; i < a->n; i++)
+		if (!HAS(v, a->texts[i].s, a->texts[i].len))
+			return false;
+	return true;
+}
+
+static bool attrs(const struct guest_verify *v, const struct ds_attr *list, uint32_t n)
+{
+	if (!HAS(v, list, n))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (!attr(v, &list[i]))
+			return false;
+	return true;
+}
+
+static bool chain(const struct guest_verify *v, const struct codec_chain *c)
+{
+	if (c->n > CODEC_CHAIN_MAX || !HAS(v, c->specs, c->n))
+		return false;
+	for (uint32_t i = 0; i < c->n; i++)
+		if (!guest_text(v, c->specs[i].name) ||
+		    !HAS(v, c->specs[i].params, c->specs[i].n_params))
+			return false;
+	return true;
+}
+
+/* grid - the products are the ones that the shape gives: everything is indexed by them. */
+static bool grid(const struct guest_verify *v, const struct ds_array *a)
+{
+	uint64_t n = 1, bytes = a->type.size;
+
+	if (a->rank > DS_RANK_MAX || !HAS(v, a->shape, a->rank) || !HAS(v, a->chunk, a->rank) ||
+	    !HAS(v, a->grid, a->rank) || !HAS(v, a->dims, a->rank))
+		return false;
+	for (uint32_t i = 0; i < a->rank; i++) {
+		if (a->chunk[i] == 0 || a->dims[i] >= v->ds->n_dims ||
+		    a->grid[i] !=
+			    a->shape[i] / a->chunk[i] + (a->shape[i] % a->chunk[i] != 0) ||
+		    ckd_mul(&n, n, a->grid[i]) || ckd_mul(&bytes, bytes, a->chunk[i]))
+			return false;
+	}
+	return n == a->n_chunks && n < (uint64_t)1 << 62 && bytes == a->chunk_bytes &&
+	       (a->unreadable || bytes <= v->max_chunk_bytes);
+}
+
+static bool array(const struct guest_verify *v, const struct ds_array *a)
+{
+	if (!name(v, a->name) || a->group >= v->ds->n_groups ||
+	    !type(v, &a->type, TYPE_DEPTH) || !grid(v, a) || !attrs(v, a->attrs, a->n_attrs) ||
+	    !chain(v, &a->chain))
+		return false;
+	if (!guest_flag(&a->fill_defined) || !guest_flag(&a->uniform) ||
+	    !guest_flag(&a->checksum) ||
+	    a->layout > DS_EXTERNAL || a->access > DS_VARIABLE ||
+	    (a->convert && !guest_text(v, a->convert)) ||
+	    (a->access == DS_VARIABLE) != dt_is_vlen(&a->type))
+		return false;
+	if (dt_is_vlen(&a->type) ? a->fill != NULL : !guest_in(v, a->fill, 1, a->type.size, 1))
+		return false;
+	if (a->fill_text.s && !HAS(v, a->fill_text.s, a->fill_text.len))
+		return false;
+	return !a->unreadable || guest_text(v, a->unreadable);
+}
+
+static bool ordinals(const struct guest_verify *v, const uint32_t *list, uint32_t n,
+		     uint32_t limit)
+{
+	if (!HAS(v, list, n) || !guest_spend(v, n))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (list[i] >= limit)
+			return false;
+	return true;
+}
+
+static bool groups(const struct guest_verify *v)
+{
+	const struct dataset *ds = v->ds;
+
+	if (ds->n_groups == 0 || !HAS(v, ds->groups, ds->n_groups))
+		return false;
+	for (uint32_t i = 0; i < ds->n_groups; i++) {
+		const struct ds_group *g = &ds->groups[i];
+
+		/* parents come first: nothing runs in circles */
+		if (i == 0 ? g->parent != DS_NONE || !guest_text(v, g->name) || g->name[0]
+			   : g->parent >= i || !name(v, g->name))
+			return false;
+		if (!attrs(v, g->attrs, g->n_attrs) ||
+		    !ordinals(v, g->groups, g->n_groups, ds->n_groups) ||
+		    !ordinals(v, g->arrays, g->n_arrays, ds->n_arrays) ||
+		    !ordinals(v, g->dims, g->n_dims, ds->n_dims))
+			return false;
+		for (uint32_t k = 0; k < g->n_groups; k++)
+			if (g->groups[k] <= i || ds->groups[g->groups[k]].parent != i)
+				return false;
+	}
+	return true;
+}
+
+static bool rest(const struct guest_verify *v)
+{
+	const struct dataset *ds = v->ds;
+
+	if (!HAS(v, ds->dims, ds->n_dims) || !HAS(v, ds->notes, ds->n_notes) ||
+	    !guest_text(v, ds->format))
+		return false;
+	for (uint32_t i = 0; i < ds->n_dims; i++)
+		if (!guest_text(v, ds->dims[i].name) || ds->dims[i].group >= ds->n_groups ||
+		    !guest_flag(&ds->dims[i].unlimited) || !guest_flag(&ds->dims[i].phony))
+			return false;
+	for (uint32_t i = 0; i < ds->n_notes; i++)
+		if (!guest_text(v, ds->notes[i]))
+			return false;
+	if (!HAS(v, ds->lost, ds->n_lost) || !guest_spend(v, ds->n_lost))
+		return false;
+	for (uint32_t i = 0; i < ds->n_lost; i++)
+		if (ds->lost[i].name && !guest_text(v, ds->lost[i].name))
+			return false;
+	return true;
+}
+
+int guest_verify(const struct guest_kind *kind, const struct guest_model *m, size_t size,
+		 uint64_t max_chunk_bytes, struct err *e)
+{
+	uint64_t left = GUEST_LOOKS;
+	const struct guest_verify v = {
+		.base = (const uint8_t *)m,
+		.size = size,
+		.ds = &m->ds,
+		.left = &left,
+		.max_chunk_bytes = max_chunk_bytes};
+	bool ok = size >= sizeof(*m) && rest(&v) && HAS(&v, m->ds.arrays, m->ds.n_arrays) &&
+		  groups(&v);
+
+	for (uint32_t i = 0; ok && i < m->ds.n_arrays; i++)
+		ok = array(&v, &m->ds.arrays[i]);
+	ok = ok && kind->sound(&v, m->own);
+	return ok ? 0
+		  : err_set(e, -EBADMSG, "%s's process answered nonsense: the file is damaged",
+			    kind->child.who);
+}

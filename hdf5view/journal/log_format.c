@@ -1,0 +1,365 @@
+/* log_format.c - the journal's format: head, commit record, table; and how a commit is carried
+ * out. Both a transaction and a recovery call this; neither trusts what it reads. */
+#include "hdf5view/journal/journal_int.h"
+
+#include "base/os/io.h"
+#include "base/core/cursor.h"
+#include "codecs/core/codec.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+
+#define VERSION 1
+#define RUN ((size_t)256 * JOURNAL_PAGE) /* most bytes that are copied at once */
+#define AT_ONCE ((size_t)256)            /* entries that are read at once */
+
+static const char head_magic[] = "NZJOURN\n";
+static const char commit_magic[] = "NZCOMMT\n";
+static const uint8_t hdf5_magic[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+
+static void put(uint8_t **p, uint64_t v, size_t n)
+{
+	for (; n > 0; n--, v >>= 8)
+		*(*p)++ = (uint8_t)v;
+}
+
+/* The last four bytes of a record are the checksum of those before. */
+static void seal(uint8_t *out)
+{
+	uint8_t *end = out + JOURNAL_RECORD - 4;
+
+	put(&end, codec_crc32c_sum(0, out, JOURNAL_RECORD - 4), 4);
+}
+
+static bool sealed(const uint8_t *in, const char magic[8])
+{
+	struct slice end = slice_of(in + JOURNAL_RECORD - 4, 4);
+
+	return memcmp(in, magic, 8) == 0 &&
+	       rd_le32(&end) == codec_crc32c_sum(0, in, JOURNAL_RECORD - 4);
+}
+
+void journal_head_put(const struct journal_head *h, uint8_t out[JOURNAL_RECORD])
+{
+	uint8_t *p = out + 16;
+
+	memset(out, 0, JOURNAL_RECORD);
+	memcpy(out, head_magic, 8);
+	out[8] = VERSION;
+	memcpy(p, h->id, 16);
+	p += 16;
+	put(&p, h->ino, 8);
+	put(&p, h->dev, 8);
+	put(&p, h->end, 8);
+	put(&p, (uint64_t)h->mtime_s, 8);
+	put(&p, (uint64_t)h->mtime_ns, 8);
+	put(&p, h->super, 8);
+	put(&p, h->super_crc, 4);
+	seal(out);
+}
+
+/* Magic, version, zeros: false for a version that is not known. */
+static bool begins(struct slice *s)
+{
+	uint32_t version;
+
+	rd_skip(s, 8);
+	version = rd_le32(s);
+	rd_skip(s, 4);
+	return version == VERSION;
+}
+
+static void get_id(struct slice *s, uint8_t id[16])
+{
+	const uint8_t *p = rd_bytes(s, 16);
+
+	if (p)
+		memcpy(id, p, 16);
+}
+
+bool journal_head_get(const uint8_t in[JOURNAL_RECORD], struct journal_head *ret)
+{
+	struct slice s = slice_of(in, JOURNAL_RECORD);
+
+	if (!sealed(in, head_magic) || !begins(&s))
+		return false;
+	get_id(&s, ret->id);
+	ret->ino = rd_le64(&s);
+	ret->dev = rd_le64(&s);
+	ret->end = rd_le64(&s);
+	ret->mtime_s = (int64_t)rd_le64(&s);
+	ret->mtime_ns = (int64_t)rd_le64(&s);
+	ret->super = rd_le64(&s);
+	ret->super_crc = rd_le32(&s);
+	return slice_ok(&s) && ret->end <= INT64_MAX;
+}
+
+void journal_commit_put(const struct journal_commit *c, uint8_t out[JOURNAL_RECORD])
+{
+	uint8_t *p = out + 16;
+
+	memset(out, 0, JOURNAL_RECORD);
+	memcpy(out, commit_magic, 8);
+	out[8] = VERSION;
+	memcpy(p, c->id, 16);
+	p += 16;
+	put(&p, c->end, 8);
+	put(&p, c->new_end, 8);
+	put(&p, c->size, 8);
+	put(&p, c->n_slots, 8);
+	put(&p, c->n_pages, 8);
+	put(&p, c->table_crc, 4);
+	seal(out);
+}
+
+bool journal_commit_get(const uint8_t in[JOURNAL_RECORD], struct journal_commit *ret)
+{
+	struct slice s = slice_of(in, JOURNAL_RECORD);
+
+	if (!sealed(in, commit_magic) || !begins(&s))
+		return false;
+	get_id(&s, ret->id);
+	ret->end = rd_le64(&s);
+	ret->new_end = rd_le64(&s);
+	ret->size = rd_le64(&s);
+	ret->n_slots = rd_le64(&s);
+	ret->n_pages = rd_le64(&s);
+	ret->table_crc = rd_le32(&s);
+	return slice_ok(&s) && ret->size <= INT64_MAX &&
+	       ret->size == u64_max(ret->end, ret->new_end) &&
+	       ret->n_slots <= JOURNAL_SLOTS_MAX && ret->n_pages <= ret->n_slots;
+}
+
+void journal_entry_put(const struct journal_entry *x, uint8_t out[JOURNAL_ENTRY])
+{
+	uint8_t *p = out;
+
+	put(&p, x->page, 8);
+	put(&p, x->slot, 8);
+	put(&p, x->crc, 4);
+	put(&p, 0, 4);
+	for (size_t i = 0; i < JOURNAL_SECTORS; i++)
+		put(&p, x->old[i], 4);
+}
+
+static int entry_get(struct slice *s, const struct journal_commit *c, uint64_t least,
+		     struct journal_entry *x, struct err *e)
+{
+	x->page = rd_le64(s);
+	x->slot = rd_le64(s);
+	x->crc = rd_le32(s);
+	rd_skip(s, 4);
+	for (size_t i = 0; i < JOURNAL_SECTORS; i++)
+		x->old[i] = rd_le32(s);
+	if (!slice_ok(s) || x->page < least || x->page > INT64_MAX / JOURNAL_PAGE ||
+	    journal_page_len(x->page, c->end) == 0 || x->slot >= c->n_slots)
+		return err_set(e, -EBADMSG,
+			       "the journal is damaged: its table names page %" PRIu64
+			       " in slot %" PRIu64,
+			       x->page, x->slot);
+	return 0;
+}
+
+int journal_each(int log, const struct journal_commit *c,
+		 int (*fn)(void *arg, const struct journal_entry *x, struct err *e), void *arg,
+		 struct err *e)
+{
+	uint8_t in[AT_ONCE * JOURNAL_ENTRY];
+	uint64_t at = JOURNAL_SLOTS + c->n_slots * JOURNAL_PAGE;
+	uint64_t least = 0, left = c->n_pages;
+	uint32_t sum = 0;
+
+	while (left > 0) {
+		size_t n = (size_t)u64_min(left, AT_ONCE) * JOURNAL_ENTRY;
+		struct slice s = slice_of(in, n);
+		int rc = io_pread(log, in, n, at, e);
+
+		if (rc < 0)
+			return err_wrap(e, rc, "the journal's table");
+		sum = codec_crc32c_sum(sum, in, n);
+		for (; s.len > 0; left--) {
+			struct journal_entry x;
+
+			rc = entry_get(&s, c, least, &x, e);
+			rc = rc ? rc : fn(arg, &x, e);
+			if (rc)
+				return rc;
+			least = x.page + 1;
+		}
+		at += n;
+	}
+	if (sum != c->table_crc)
+		return err_set(e, -EBADMSG,
+			       "the journal is damaged: the checksum of its table");
+	return 0;
+}
+
+/* ---- carrying it out ---- */
+
+/* copy - pages that follow each other, in the file and in the log. */
+struct copy {
+	int fd, log;
+	const struct journal_commit *c;
+	uint8_t *mem; /* RUN bytes */
+	uint64_t page, slot;
+	size_t n; /* pages; 0: none yet */
+};
+
+static int copy_flush(struct copy *k, struct err *e)
+{
+	uint64_t at = k->page * JOURNAL_PAGE;
+	size_t len;
+	int rc;
+
+	if (k->n == 0)
+		return 0;
+	len = (size_t)u64_min(k->n * JOURNAL_PAGE, k->c->end - at);
+	k->n = 0;
+	rc = io_pread(k->log, k->mem, len, JOURNAL_SLOTS + k->slot * JOURNAL_PAGE, e);
+	return rc ? rc : io_pwrite(k->fd, k->mem, len, at, e);
+}
+
+static int copy_page(void *arg, const struct journal_entry *x, struct err *e)
+{
+	struct copy *k = arg;
+
+	if (k->n > 0 && (k->page + k->n != x->page || k->slot + k->n != x->slot ||
+			 k->n * JOURNAL_PAGE >= RUN)) {
+		int rc = copy_flush(k, e);
+
+		if (rc)
+			return rc;
+	}
+	if (k->n++ == 0) {
+		k->page = x->page;
+		k->slot = x->slot;
+	}
+	return 0;
+}
+
+int journal_apply(int fd, int log, const struct journal_commit *c, struct err *e)
+{
+	auto_free uint8_t *mem = malloc(RUN);
+	struct copy k = {.fd = fd, .log = log, .c = c, .mem = mem};
+	struct stat st;
+	int rc;
+
+	if (!mem)
+		return err_nomem(e);
+	rc = journal_each(log, c, copy_page, &k, e);
+	rc = rc ? rc : copy_flush(&k, e);
+	if (rc)
+		return rc;
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "stat");
+	if ((uint64_t)st.st_size != c->new_end && ftruncate(fd, (off_t)c->new_end) < 0)
+		return err_sys(e, errno, "truncate to %" PRIu64 " bytes", c->new_end);
+	return io_sync(fd, true, e);
+}
+
+int journal_sync_dir(int dir_fd, struct err *e)
+{
+	int rc = io_sync(dir_fd, true, e);
+
+	/* there are filesystems on which directories cannot be synced */
+	return rc == -EINVAL ? 0 : rc;
+}
+
+int journal_remove(int dir_fd, struct err *e)
+{
+	int rc;
+
+	if (unlinkat(dir_fd, JOURNAL_NAME, 0) < 0 && errno != ENOENT)
+		return err_sys(e, errno, "removal of the journal");
+	rc = journal_sync_dir(dir_fd, e);
+	return rc ? err_wrap(e, rc, "removal of the journal") : 0;
+}
+
+/* ---- which file it is ---- */
+
+/* Where the superblock is: at 0, or at a power of 2 from 512 on.
+ * Spec: HDF5 File Format 3.0, II.A */
+static uint64_t find_super(int fd, uint64_t end)
+{
+	uint8_t got[sizeof(hdf5_magic)];
+
+	for (uint64_t at = 0; at + sizeof(got) <= end; at = at ? at * 2 : 512) {
+		if (io_pread(fd, got, sizeof(got), at, NULL) < 0)
+			break;
+		if (memcmp(got, hdf5_magic, sizeof(got)) == 0)
+			return at;
+	}
+	return JOURNAL_NOWHERE;
+}
+
+static int super_crc(int fd, uint64_t at, uint64_t end, uint32_t *ret, struct err *e)
+{
+	uint8_t got[JOURNAL_SUPER];
+	size_t n = (size_t)u64_min(end - at, sizeof(got));
+	int rc = io_pread(fd, got, n, at, e);
+
+	if (rc == 0)
+		*ret = codec_crc32c_sum(0, got, n);
+	return rc;
+}
+
+int journal_head_of(int fd, const struct stat *st, struct journal_head *ret, struct err *e)
+{
+	struct journal_head h = {
+		.ino = (uint64_t)st->st_ino,
+		.dev = (uint64_t)st->st_dev,
+		.end = (uint64_t)st->st_size,
+		.mtime_s = (int64_t)st->st_mtim.tv_sec,
+		.mtime_ns = (int64_t)st->st_mtim.tv_nsec,
+	};
+	int rc = 0;
+
+	if (getrandom(h.id, sizeof(h.id), 0) != (ssize_t)sizeof(h.id))
+		return err_sys(e, errno ? errno : EIO, "getrandom");
+	h.super = find_super(fd, h.end);
+	if (h.super != JOURNAL_NOWHERE)
+		rc = super_crc(fd, h.super, h.end, &h.super_crc, e);
+	if (rc == 0)
+		*ret = h;
+	return rc;
+}
+
+int journal_super_is(int fd, const struct journal_head *h, struct err *e)
+{
+	struct stat st;
+	uint32_t crc;
+	int rc;
+
+	if (h->super >= h->end)
+		return 0;
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "stat");
+	if ((uint64_t)st.st_size < u64_min(h->end, h->super + JOURNAL_SUPER))
+		return 0; /* somebody has cut it off */
+	rc = super_crc(fd, h->super, h->end, &crc, e);
+	return rc ? rc : crc == h->super_crc;
+}
+
+int journal_lock(int fd, const char *path, struct err *e)
+{
+	const char *use = getenv("HDF5_USE_FILE_LOCKING");
+	int rc;
+
+	if (use && (strcmp(use, "FALSE") == 0 || strcmp(use, "0") == 0))
+		return 0;
+	do
+		rc = flock(fd, LOCK_EX | LOCK_NB);
+	while (rc < 0 && errno == EINTR);
+	if (rc == 0)
+		return 0;
+	if (errno == EWOULDBLOCK)
+		return err_set(e, -EAGAIN, "'%s' is open in another program, which locked it",
+			       path);
+	/* where locks are not known libhdf5 insists on them only when it is told to */
+	if ((errno == ENOSYS || errno == EOPNOTSUPP) && !(use && strcmp(use, "TRUE") == 0))
+		return 0;
+	return err_sys(e, errno, "lock of '%s'", path);
+}

@@ -1,0 +1,270 @@
+/* page_log.c - pages of the file that are not what they were: which, and where in the log.
+ * A page is logged whole, the first time that a byte of it is written, and then changed in the log,
+ * which nobody looks at before the commit. */
+#include "hdf5view/journal/journal_int.h"
+
+#include "base/os/io.h"
+#include "codecs/core/codec.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define EMPTY UINT32_MAX
+
+void journal_pages_release(struct journal_pages *p)
+{
+	free(p->map);
+	p->map = NULL;
+	p->n = p->cap = 0;
+}
+
+static size_t place_of(const struct journal_pages *p, uint64_t page)
+{
+	size_t i = (size_t)((page * 0x9e3779b97f4a7c15u) >> 20) & (p->cap - 1);
+
+	while (p->map[i].slot != EMPTY && p->map[i].page != page)
+		i = (i + 1) & (p->cap - 1);
+	return i;
+}
+
+/* NULL: it is not logged. */
+static const struct journal_map_entry *find(const struct journal_pages *p, uint64_t page)
+{
+	const struct journal_map_entry *x;
+
+	if (p->n == 0)
+		return NULL;
+	x = &p->map[place_of(p, page)];
+	return x->slot == EMPTY ? NULL : x;
+}
+
+static uint64_t slot_at(uint64_t slot)
+{
+	return JOURNAL_SLOTS + slot * JOURNAL_PAGE;
+}
+
+static int grow(struct journal_pages *p, struct err *e)
+{
+	struct journal_pages more = *p;
+
+	if (p->cap / 4 * 3 > p->n)
+		return 0;
+	more.cap = p->cap ? p->cap * 2 : 64;
+	more.map = more.cap > p->cap ? alloc_array(more.cap, sizeof(*more.map)) : NULL;
+	if (!more.map)
+		return err_nomem(e);
+	for (size_t i = 0; i < more.cap; i++)
+		more.map[i].slot = EMPTY;
+	for (size_t i = 0; i < p->cap; i++)
+		if (p->map[i].slot != EMPTY)
+			more.map[place_of(&more, p->map[i].page)] = p->map[i];
+	free(p->map);
+	*p = more;
+	return 0;
+}
+
+/* ---- reading ---- */
+
+/* Bytes from off on that are in one piece: n at most; *ret_at where, in the log when *ret_log. */
+static size_t piece(const struct journal_pages *p, size_t n, uint64_t off, bool *ret_log,
+		    uint64_t *ret_at)
+{
+	const struct journal_map_entry *x = find(p, off / JOURNAL_PAGE);
+	size_t in = (size_t)(off % JOURNAL_PAGE), got = JOURNAL_PAGE - in;
+
+	*ret_log = x != NULL;
+	*ret_at = x ? slot_at(x->slot) + in : off;
+	for (uint64_t k = 1; got < n; k++, got += JOURNAL_PAGE) {
+		const struct journal_map_entry *y = find(p, off / JOURNAL_PAGE + k);
+
+		if (x ? !y || y->slot != x->slot + k : y != NULL)
+			break;
+	}
+	return got < n ? got : n;
+}
+
+int journal_pages_read(const struct journal_pages *p, void *out, size_t n, uint64_t off,
+		       struct err *e)
+{
+	uint8_t *to = out;
+
+	if (p->n == 0)
+		return io_pread(p->fd, out, n, off, e);
+	while (n > 0) {
+		bool in_log;
+		uint64_t at;
+		size_t len = piece(p, n, off, &in_log, &at);
+		int rc = io_pread(in_log ? p->log : p->fd, to, len, at, e);
+
+		if (rc < 0)
+			return rc;
+		to += len;
+		off += len;
+		n -= len;
+	}
+	return 0;
+}
+
+/* ---- writing ---- */
+
+/* Log a page with n bytes at `in` of it replaced. */
+static int log_page(struct journal_pages *p, uint64_t page, const uint8_t *data, size_t n,
+		    size_t in, struct err *e)
+{
+	size_t len = journal_page_len(page, p->end);
+	uint8_t mem[JOURNAL_PAGE];
+	uint32_t crc;
+	int rc;
+
+	if (p->n_slots >= JOURNAL_SLOTS_MAX)
+		return err_set(e, -EFBIG, "more than %" PRIu64 " bytes in the journal",
+			       (uint64_t)JOURNAL_SLOTS_MAX * JOURNAL_PAGE);
+	rc = grow(p, e);
+	rc = rc ? rc : io_pread(p->fd, mem, len, page * JOURNAL_PAGE, e);
+	if (rc < 0)
+		return rc;
+	crc = codec_crc32c_sum(0, mem, len);
+	memset(mem + len, 0, JOURNAL_PAGE - len);
+	memcpy(mem + in, data, n);
+	rc = io_pwrite(p->log, mem, JOURNAL_PAGE, slot_at(p->n_slots), e);
+	if (rc < 0)
+		return err_wrap(e, rc, "the journal");
+	p->map[place_of(p, page)] = (struct journal_map_entry){
+		.page = page,
+		.slot = p->n_slots++,
+		.old_crc = crc,
+	};
+	p->n++;
+	return 0;
+}
+
+int journal_pages_write(struct journal_pages *p, const void *data, size_t n, uint64_t off,
+			struct err *e)
+{
+	const uint8_t *from = data;
+
+	while (n > 0) {
+		uint64_t page = off / JOURNAL_PAGE;
+		size_t in = (size_t)(off % JOURNAL_PAGE);
+		const struct journal_map_entry *x = find(p, page);
+		bool in_log = x != NULL;
+		uint64_t at = off;
+		size_t len;
+		int rc;
+
+		if (in_log) {
+			len = piece(p, n, off, &in_log, &at);
+			rc = io_pwrite(p->log, from, len, at, e);
+			if (rc < 0)
+				(void)err_wrap(e, rc, "the journal");
+		} else {
+			len = n < JOURNAL_PAGE - in ? n : JOURNAL_PAGE - in;
+			rc = log_page(p, page, from, len, in, e);
+		}
+		if (rc < 0)
+			return rc;
+		from += len;
+		off += len;
+		n -= len;
+	}
+	return 0;
+}
+
+/* ---- the table ---- */
+
+static int by_page(const void *a, const void *b)
+{
+	const struct journal_map_entry *x = a, *y = b;
+
+	return x->page < y->page ? -1 : x->page > y->page;
+}
+
+/* The places that are taken, in the order of pages, in front. */
+static void sort(struct journal_pages *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->cap; i++)
+		if (p->map[i].slot != EMPTY)
+			p->map[n++] = p->map[i];
+	if (n > 0)
+		qsort(p->map, n, sizeof(*p->map), by_page);
+	p->sorted = true;
+}
+
+/* What the table says of a page; its old bytes are read once more: they must be what they were.
+ * *ret_same: the new ones are no others, and it does not belong into the table. */
+static int describe(const struct journal_pages *p, const struct journal_map_entry *m,
+		    struct journal_entry *x, bool *ret_same, struct err *e)
+{
+	size_t len = journal_page_len(m->page, p->end);
+	uint8_t mem[JOURNAL_PAGE], now[JOURNAL_PAGE];
+	int rc = io_pread(p->fd, mem, len, m->page * JOURNAL_PAGE, e);
+
+	if (rc < 0)
+		return rc;
+	if (codec_crc32c_sum(0, mem, len) != m->old_crc)
+		return err_set(e, -ESTALE,
+			       "another program changed the file at %" PRIu64
+			       " while it was being written",
+			       m->page * (uint64_t)JOURNAL_PAGE);
+	*x = (struct journal_entry){.page = m->page, .slot = m->slot};
+	for (size_t i = 0; i * JOURNAL_SECTOR < len; i++) {
+		size_t left = len - i * JOURNAL_SECTOR;
+
+		x->old[i] = codec_crc32c_sum(0, mem + i * JOURNAL_SECTOR,
+					     left < JOURNAL_SECTOR ? left : JOURNAL_SECTOR);
+	}
+	rc = io_pread(p->log, now, len, slot_at(m->slot), e);
+	if (rc < 0)
+		return err_wrap(e, rc, "the journal");
+	x->crc = codec_crc32c_sum(0, now, len);
+	*ret_same = memcmp(mem, now, len) == 0;
+	return 0;
+}
+
+int journal_pages_table(struct journal_pages *p, struct journal_commit *c, struct err *e)
+{
+	uint8_t out[128 * JOURNAL_ENTRY];
+	uint64_t at = slot_at(p->n_slots);
+	size_t n = 0;
+
+	c->n_slots = p->n_slots;
+	c->n_pages = 0;
+	c->table_crc = 0;
+	if (!p->sorted)
+		sort(p);
+	for (size_t i = 0; i < p->n; i++) {
+		struct journal_entry x;
+		bool same = false;
+		int rc;
+
+		if (journal_page_len(p->map[i].page, c->new_end) == 0)
+			break; /* it is cut off */
+		rc = describe(p, &p->map[i], &x, &same, e);
+		if (rc < 0)
+			return rc;
+		if (same)
+			continue;
+		journal_entry_put(&x, out + n);
+		n += JOURNAL_ENTRY;
+		c->n_pages++;
+		if (n < sizeof(out))
+			continue;
+		rc = io_pwrite(p->log, out, n, at, e);
+		if (rc < 0)
+			return err_wrap(e, rc, "the journal");
+		c->table_crc = codec_crc32c_sum(c->table_crc, out, n);
+		at += n;
+		n = 0;
+	}
+	c->table_crc = codec_crc32c_sum(c->table_crc, out, n);
+	if (n > 0) {
+		int rc = io_pwrite(p->log, out, n, at, e);
+
+		if (rc < 0)
+			return err_wrap(e, rc, "the journal");
+	}
+	return 0;
+}

@@ -1,0 +1,309 @@
+/* recover.c - what a transaction that was interrupted left behind. The journal and the
+ * file may be anything: of other files, of strangers, damaged.
+ *
+ * A commit is done again only when the file is beyond doubt what it was made for: it has the size
+ * that it had at the commit or is to have after it, and every sector below the journal's pages is
+ * what it was or what it is to be. So it does not matter whether the file was copied since, and a
+ * backup that was put in its place, or a change by another program, is noticed. */
+#include "hdf5view/journal/journal_int.h"
+
+#include "base/os/io.h"
+#include "codecs/core/codec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the pages of the file, compared with the journal ---- */
+
+struct compare {
+	int fd, log;
+	const struct journal_commit *c;
+	uint64_t size; /* of the file */
+	bool has_old;
+	uint64_t strange; /* sectors that are neither */
+	bool torn;        /* the one strange sector is where writing was interrupted */
+};
+
+static void sector(struct compare *k, const uint8_t *is, const uint8_t *will, size_t n,
+		   uint32_t old)
+{
+	bool new = memcmp(is, will, n) == 0;
+	bool was = codec_crc32c_sum(0, is, n) == old;
+
+	if (new &&was)
+		return;
+	if (!new && !was) {
+		/* pages are written in order: new ones before it, old ones behind it */
+		k->strange++;
+		k->torn = !k->has_old;
+	} else if (new) {
+		k->torn = false;
+	} else {
+		k->has_old = true;
+	}
+}
+
+static int compare_page(void *arg, const struct journal_entry *x, struct err *e)
+{
+	struct compare *k = arg;
+	uint8_t is[JOURNAL_PAGE], will[JOURNAL_PAGE];
+	size_t len = journal_page_len(x->page, k->c->end);
+	int rc = io_pread(k->log, will, len, JOURNAL_SLOTS + x->slot * JOURNAL_PAGE, e);
+
+	if (rc < 0)
+		return err_wrap(e, rc, "the journal");
+	if (codec_crc32c_sum(0, will, len) != x->crc)
+		return err_set(e, -EBADMSG,
+			       "the journal is damaged: the checksum of page %" PRIu64,
+			       x->page);
+	len = journal_page_len(x->page, u64_min(k->c->end, k->size));
+	rc = io_pread(k->fd, is, len, x->page * JOURNAL_PAGE, e);
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0, at = 0; at < len; i++, at += JOURNAL_SECTOR) {
+		size_t whole = journal_page_len(x->page, k->c->end) - at;
+		size_t n = len - at < JOURNAL_SECTOR ? len - at : JOURNAL_SECTOR;
+
+		if (n < JOURNAL_SECTOR && n < whole)
+			break; /* the rest of the sector was cut off: its checksum says nothing */
+		sector(k, is + at, will + at, n, x->old[i]);
+	}
+	return 0;
+}
+
+/* Whether the commit belongs to the file; *ret->state REDO or FOREIGN. */
+static int compare(int fd, int log, const struct journal_commit *c, struct journal_found *ret,
+		   struct err *e)
+{
+	struct compare k = {.fd = fd, .log = log, .c = c};
+	struct stat st;
+	int rc;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "stat");
+	k.size = (uint64_t)st.st_size;
+	ret->state = HDF5_JOURNAL_FOREIGN;
+	if (k.size != c->size && k.size != c->new_end) {
+		(void)snprintf(ret->why, sizeof(ret->why),
+			       "the file has %" PRIu64
+			       " bytes, but the commit that the journal "
+			       "holds is for one of %" PRIu64,
+			       k.size, c->size);
+		return 0;
+	}
+	rc = journal_each(log, c, compare_page, &k, e);
+	if (rc < 0)
+		return rc;
+	if (k.strange > 1 || (k.strange == 1 && !k.torn)) {
+		(void)snprintf(ret->why, sizeof(ret->why),
+			       "the file was changed, or replaced, since the commit that the "
+			       "journal holds");
+		return 0;
+	}
+	ret->state = HDF5_JOURNAL_REDO;
+	ret->done = !k.has_old && k.strange == 0 && k.size == c->new_end;
+	return 0;
+}
+
+/* ---- the journal ---- */
+
+/* Its owner must be somebody who may write the file anyway. *ret -1: there is none. */
+static int open_log(int dir_fd, int fd, int *ret, struct err *e)
+{
+	struct stat log, file;
+	int got = openat(dir_fd, JOURNAL_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	*ret = -1;
+	if (got < 0 && errno == ENOENT)
+		return 0;
+	if (got < 0)
+		return err_sys(e, errno, "the journal");
+	if (fstat(got, &log) < 0 || fstat(fd, &file) < 0) {
+		int why = errno;
+
+		(void)close(got); /* it was only read */
+		return err_sys(e, why, "stat");
+	}
+	if (S_ISREG(log.st_mode) && !(log.st_mode & (S_IWGRP | S_IWOTH)) &&
+	    (log.st_uid == geteuid() || log.st_uid == 0 || log.st_uid == file.st_uid)) {
+		*ret = got;
+		return 0;
+	}
+	(void)close(got); /* it was only read */
+	return err_set(e, -EPERM,
+		       "the journal is not a file of ours, of root or of the file's owner that "
+		       "nobody else can write");
+}
+
+/* read_block - 1: the log has one there; 0: it ends before; -errno: nobody knows what is in it. */
+static int read_block(int log, uint64_t at, uint8_t in[JOURNAL_RECORD], struct err *e)
+{
+	struct stat st;
+	int rc;
+
+	if (fstat(log, &st) < 0)
+		return err_sys(e, errno, "the journal");
+	if ((uint64_t)st.st_size < at + JOURNAL_RECORD)
+		return 0;
+	rc = io_pread(log, in, JOURNAL_RECORD, at, e);
+	return rc ? err_wrap(e, rc, "the journal") : 1;
+}
+
+/* read_head - 1; 0: there is no valid one. */
+static int read_head(int log, struct journal_head *h, struct err *e)
+{
+	uint8_t in[JOURNAL_RECORD];
+	int rc = read_block(log, 0, in, e);
+
+	return rc > 0 ? journal_head_get(in, h) : rc;
+}
+
+/* read_commit - the first of the blocks that hold a record. 1; 0: none does; -errno: none of those
+ * that could be read does. */
+static int read_commit(int log, struct journal_commit *c, struct err *e)
+{
+	uint8_t in[JOURNAL_RECORD];
+	int failed = 0;
+
+	for (size_t i = 1; i <= JOURNAL_COPIES; i++) {
+		int rc = read_block(log, i * JOURNAL_PAGE, in, e);
+
+		if (rc > 0 && journal_commit_get(in, c))
+			return 1;
+		failed = rc < 0 ? rc : failed;
+	}
+	return failed;
+}
+
+int journal_inspect(int fd, int dir_fd, struct journal_found *ret, struct err *e)
+{
+	struct journal_commit c;
+	int log = -1;
+	int rc = open_log(dir_fd, fd, &log, e);
+
+	*ret = (struct journal_found){.state = HDF5_JOURNAL_NONE};
+	if (rc < 0 || log < 0)
+		return rc;
+	ret->state = HDF5_JOURNAL_ABANDON;
+	rc = read_commit(log, &c, e);
+	if (rc > 0)
+		rc = compare(fd, log, &c, ret, e);
+	(void)close(log); /* it was only read */
+	return rc;
+}
+
+/* ---- carrying it out ---- */
+
+/* What is behind the old end belongs to nobody, when nobody has changed the file since: its
+ * superblock would tell. Otherwise it is left alone. */
+static int cut_tail(int fd, int log, struct err *e)
+{
+	struct journal_head h;
+	struct stat st;
+	int rc = read_head(log, &h, e);
+
+	if (rc <= 0)
+		return rc; /* not durable, so that nothing was written behind the end */
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "stat");
+	if ((uint64_t)st.st_ino != h.ino || (uint64_t)st.st_size <= h.end)
+		return 0;
+	rc = journal_super_is(fd, &h, e);
+	if (rc <= 0)
+		return rc;
+	if (ftruncate(fd, (off_t)h.end) < 0)
+		return err_sys(e, errno, "truncate to %" PRIu64 " bytes", h.end);
+	(void)futimens(fd, (const struct timespec[2]){
+				   {.tv_nsec = UTIME_OMIT},
+				   {.tv_sec = (time_t)h.mtime_s, .tv_nsec = (long)h.mtime_ns},
+			   }); /* for people only */
+	return io_sync(fd, true, e);
+}
+
+int journal_settle(int fd, int dir_fd, const struct journal_found *found, struct err *e)
+{
+	struct journal_commit c;
+	int log = -1;
+	int rc;
+
+	if (found->state == HDF5_JOURNAL_NONE)
+		return 0;
+	if (found->state == HDF5_JOURNAL_FOREIGN)
+		return err_set(e, -ESTALE, "%s", found->why);
+	rc = open_log(dir_fd, fd, &log, e);
+	if (rc < 0 || log < 0)
+		return rc;
+	if (found->state == HDF5_JOURNAL_ABANDON) {
+		rc = cut_tail(fd, log, e);
+	} else {
+		rc = read_commit(log, &c, e);
+		if (rc == 0)
+			rc = err_set(e, -ESTALE, "the journal changed while it was being read");
+		else if (rc > 0)
+			rc = journal_apply(fd, log, &c, e);
+	}
+	(void)close(log); /* it was only read */
+	return rc ? rc : journal_remove(dir_fd, e);
+}
+
+static int open_file(const char *path, int flags, int *ret, struct err *e)
+{
+	struct stat st;
+	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return err_sys(e, errno, "open '%s'", path);
+	if (fstat(fd, &st) < 0) {
+		int rc = err_sys(e, errno, "'%s'", path);
+
+		(void)close(fd); /* nothing was written */
+		return rc;
+	}
+	if (S_ISREG(st.st_mode)) {
+		*ret = fd;
+		return 0;
+	}
+	(void)close(fd); /* nothing was written */
+	return err_set(e, -EINVAL, "'%s' is not a regular file", path);
+}
+
+static bool no_journal(int dir_fd)
+{
+	struct stat st;
+
+	return fstatat(dir_fd, JOURNAL_NAME, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+}
+
+int hdf5_journal_look(const char *path, int dir_fd, enum hdf5_journal_state *ret, struct err *e)
+{
+	struct journal_found found;
+	auto_fd int fd = -1;
+	int rc;
+
+	*ret = HDF5_JOURNAL_NONE;
+	if (no_journal(dir_fd))
+		return 0;
+	rc = open_file(path, O_RDONLY, &fd, e);
+	rc = rc ? rc : journal_inspect(fd, dir_fd, &found, e);
+	if (rc == 0)
+		*ret = found.state;
+	return rc;
+}
+
+int hdf5_journal_recover(const char *path, int dir_fd, struct err *e)
+{
+	struct journal_found found;
+	auto_fd int fd = -1;
+	int rc;
+
+	if (no_journal(dir_fd))
+		return 0;
+	rc = open_file(path, O_RDWR, &fd, e);
+	rc = rc ? rc : journal_lock(fd, path, e);
+	rc = rc ? rc : journal_inspect(fd, dir_fd, &found, e);
+	rc = rc ? rc : journal_settle(fd, dir_fd, &found, e);
+	return rc ? err_wrap(e, rc, "recovery of '%s'", path) : 0;
+}

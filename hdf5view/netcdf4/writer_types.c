@@ -1,0 +1,243 @@
+/* writer_types.c - the model's types in libhdf5's terms. */
+#include "hdf5view/netcdf4/schema.h"
+
+#include <string.h>
+
+/* host_is_big - byte order of this machine. */
+static bool host_is_big(void)
+{
+	const uint16_t one = 1;
+
+	return *(const uint8_t *)&one == 0;
+}
+
+/* whole - types of integers by size, sign and byte order. Borrowed; -1: there is none. */
+static hid_t whole(uint32_t size, bool is_signed, bool big)
+{
+	switch (size) {
+	case 1:
+		return is_signed ? H5T_STD_I8LE : H5T_STD_U8LE;
+	case 2:
+		return is_signed ? (big ? H5T_STD_I16BE : H5T_STD_I16LE)
+				 : (big ? H5T_STD_U16BE : H5T_STD_U16LE);
+	case 4:
+		return is_signed ? (big ? H5T_STD_I32BE : H5T_STD_I32LE)
+				 : (big ? H5T_STD_U32BE : H5T_STD_U32LE);
+	case 8:
+		return is_signed ? (big ? H5T_STD_I64BE : H5T_STD_I64LE)
+				 : (big ? H5T_STD_U64BE : H5T_STD_U64LE);
+	default:
+		return -1;
+	}
+}
+
+/* half - IEEE 754 binary16. New. */
+static hid_t half(bool big)
+{
+	hid_t t = H5Tcopy(big ? H5T_IEEE_F32BE : H5T_IEEE_F32LE);
+
+	if (t >= 0 && (H5Tset_fields(t, 15, 10, 5, 0, 10) < 0 || H5Tset_size(t, 2) < 0 ||
+		       H5Tset_ebias(t, 15) < 0)) {
+		h5_id_close(&t);
+		return -1;
+	}
+	return t;
+}
+
+static hid_t floating(uint32_t size, bool big)
+{
+	if (size == 2)
+		return half(big);
+	if (size == 4)
+		return H5Tcopy(big ? H5T_IEEE_F32BE : H5T_IEEE_F32LE);
+	return size == 8 ? H5Tcopy(big ? H5T_IEEE_F64BE : H5T_IEEE_F64LE) : -1;
+}
+
+/* text - of any length. New. */
+static hid_t text(void)
+{
+	hid_t t = H5Tcopy(H5T_C_S1);
+
+	if (t >= 0 && (H5Tset_size(t, H5T_VARIABLE) < 0 || H5Tset_cset(t, H5T_CSET_UTF8) < 0)) {
+		h5_id_close(&t);
+		return -1;
+	}
+	return t;
+}
+
+/* number - a plain type in its own byte order. New; -1. */
+static hid_t number(const struct dtype *t, bool big)
+{
+	switch (t->kind) {
+	case DT_BOOL:
+		return H5Tcopy(H5T_STD_I8LE);
+	case DT_INT:
+	case DT_UINT: {
+		hid_t own = whole(t->size, t->kind == DT_INT, big);
+
+		return own < 0 ? -1 : H5Tcopy(own);
+	}
+	case DT_FLOAT:
+		return floating(t->size, big);
+	case DT_STRING:
+		return H5Tcopy(H5T_C_S1);
+	case DT_VSTRING:
+		return text();
+	default:
+		return -1;
+	}
+}
+
+static hid_t complex(const struct dtype *t, bool big)
+{
+	auto_hid hid_t part = floating(t->size / 2, big);
+	hid_t out = part < 0 ? -1 : H5Tcreate(H5T_COMPOUND, t->size);
+
+	if (out >= 0 &&
+	    (H5Tinsert(out, "r", 0, part) < 0 || H5Tinsert(out, "i", t->size / 2, part) < 0)) {
+		h5_id_close(&out);
+		return -1;
+	}
+	return out;
+}
+
+/* making - fields: nc_types of the fields, or NULL for types in memory, in host order. */
+struct making {
+	const struct nc_builder *b;
+	const uint32_t *fields;
+	bool host;
+};
+
+static hid_t make(const struct making *x, const struct dtype *t);
+
+/* field_type - of a field with its dimensions; a text is an array of characters. New. */
+static hid_t field_type(const struct making *x, const struct dt_field *f, uint32_t named)
+{
+	struct making inner = {.b = x->b, .host = x->host};
+	hsize_t dims[NC_RANK_LIMIT];
+	unsigned rank = 0;
+	auto_hid hid_t one = -1;
+	hid_t out;
+
+	one = named == DS_NONE ? make(&inner, &f->type) : nc_h5_type(x->b, &f->type, named);
+	if (one < 0 || f->rank + 1 > NC_RANK_LIMIT)
+		return -1;
+	for (uint32_t d = 0; d < f->rank; d++)
+		dims[rank++] = f->dims[d];
+	if (f->type.kind == DT_STRING && f->type.size > 1)
+		dims[rank++] = f->type.size;
+	if (rank > 0)
+		return H5Tarray_create2(one, rank, dims);
+	out = one;
+	one = -1;
+	return out;
+}
+
+static hid_t compound(const struct making *x, const struct dtype *t)
+{
+	hid_t out = H5Tcreate(H5T_COMPOUND, t->size);
+	struct arena names;
+	bool ok = out >= 0;
+
+	arena_init(&names, (size_t)1 << 20);
+	for (uint32_t i = 0; ok && i < t->n_fields; i++) {
+		const struct dt_field *f = &t->fields[i];
+		const char *name = nc_escape(&names, f->name, NC_NAME_LIMIT);
+		auto_hid hid_t type = field_type(x, f, x->fields ? x->fields[i] : DS_NONE);
+
+		ok = name && type >= 0 && H5Tinsert(out, name, f->offset, type) >= 0;
+	}
+	arena_release(&names);
+	if (!ok)
+		h5_id_close(&out);
+	return ok ? out : -1;
+}
+
+/* make - a type that is not named itself. Its depth was checked by nc_type_check. New. */
+static hid_t make(const struct making *x, const struct dtype *t)
+{
+	bool big = x->host ? host_is_big() : t->big_endian;
+
+	switch (t->kind) {
+	case DT_COMPLEX:
+		return complex(t, big);
+	case DT_COMPOUND:
+		return compound(x, t);
+	case DT_OPAQUE:
+		return H5Tcreate(H5T_OPAQUE, t->size);
+	case DT_VLEN: {
+		auto_hid hid_t base = number(t->base, x->host ? big : t->base->big_endian);
+
+		return base < 0 ? -1 : H5Tvlen_create(base);
+	}
+	default:
+		return number(t, big);
+	}
+}
+
+hid_t nc_h5_type(const struct nc_builder *b, const struct dtype *t, uint32_t type)
+{
+	struct making x = {.b = b};
+
+	if (type == DS_NONE)
+		return make(&x, t);
+	return H5Iinc_ref(b->types[type]) < 0 ? -1 : b->types[type];
+}
+
+hid_t nc_h5_type_host(const struct nc_builder *b, const struct dtype *t)
+{
+	struct making x = {.b = b, .host = true};
+
+	return make(&x, t);
+}
+
+/* commit - give a type its name. */
+static int commit(struct nc_builder *b, const struct nc_type *t, hid_t type)
+{
+	auto_hid hid_t tcpl = H5Pcreate(H5P_DATATYPE_CREATE);
+	hid_t group = nc_h5_group(b, t->group);
+
+	if (tcpl < 0 || group < 0 || H5Pset_obj_track_times(tcpl, 0) < 0 ||
+	    H5Pset_attr_creation_order(tcpl, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) < 0)
+		return -1;
+	return H5Tcommit2(group, t->name, type, H5P_DEFAULT, tcpl, H5P_DEFAULT) < 0 ? -1 : 0;
+}
+
+/* take_type - one that is there already, when it is the same. Returns 0, or -EEXIST with *type
+ * closed. */
+static int take_type(hid_t group, const char *name, hid_t *type)
+{
+	hid_t there = H5Topen2(group, name, H5P_DEFAULT);
+	bool same = there >= 0 && H5Tequal(there, *type) > 0;
+
+	h5_id_close(type);
+	*type = same ? there : -1;
+	if (!same)
+		h5_id_close(&there);
+	return same ? 0 : -EEXIST;
+}
+
+int nc_h5_make_type(struct nc_builder *b, uint32_t i)
+{
+	const struct nc_type *t = &b->m->types[i];
+	struct making x = {.b = b, .fields = t->fields};
+
+	hid_t group = nc_h5_group(b, t->group);
+
+	b->types[i] = make(&x, t->type);
+	if (b->types[i] < 0 || group < 0)
+		return -1;
+	if (H5Lexists(group, t->name, H5P_DEFAULT) > 0)
+		return take_type(group, t->name, &b->types[i]);
+	return commit(b, t, b->types[i]);
+}
+
+int nc_h5_types(struct nc_builder *b, struct err *e)
+{
+	for (uint32_t i = 0; i < b->m->n_types; i++)
+		if (nc_h5_make_type(b, i) < 0) {
+			(void)nc_h5_fail(b, b->m->types[i].group, DS_NONE, e);
+			return err_wrap(e, -EIO, "type '%s'", b->m->types[i].name);
+		}
+	return 0;
+}

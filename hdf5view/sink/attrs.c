@@ -1,0 +1,406 @@
+/* attrs.c - attributes of what is in the file already.
+ *
+ * A value came through JSON, which knows few types: an attribute keeps the type that it has in the
+ * file when that can say the new value exactly. Else it becomes what a new one would be. */
+#include "hdf5view/sink/sink_int.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_MAX ((size_t)1 << 30)
+
+/* ---- copies ---- */
+
+struct copying {
+	hid_t to;
+	const char *const *without;
+};
+
+static herr_t copy_one(hid_t from, const char *name, const H5A_info_t *info, void *arg)
+{
+	const struct copying *x = arg;
+	auto_hid hid_t at = -1, type = -1, space = -1, out = -1, acpl = -1;
+	auto_free uint8_t *p = NULL;
+	hssize_t n;
+	size_t bytes;
+	int rc = 0;
+
+	(void)info;
+	for (size_t i = 0; x->without && x->without[i]; i++)
+		if (strcmp(name, x->without[i]) == 0)
+			return 0;
+	at = H5Aopen(from, name, H5P_DEFAULT);
+	type = at < 0 ? -1 : H5Aget_type(at);
+	space = at < 0 ? -1 : H5Aget_space(at);
+	acpl = at < 0 ? -1 : H5Aget_create_plist(at);
+	n = space < 0 || type < 0 ? -1 : H5Sget_simple_extent_npoints(space);
+	if (n < 0 || acpl < 0 || ckd_mul(&bytes, (size_t)n, H5Tget_size(type)))
+		return -1;
+	out = H5Acreate2(x->to, name, type, space, acpl, H5P_DEFAULT);
+	if (out < 0)
+		return -1;
+	if (bytes == 0)
+		return 0;
+	p = alloc_array(bytes, 1);
+	if (!p || H5Aread(at, type, p) < 0)
+		return -1;
+	rc = H5Awrite(out, type, p) < 0 ? -1 : 0;
+	if (H5Tdetect_class(type, H5T_VLEN) > 0 || H5Tdetect_class(type, H5T_STRING) > 0)
+		(void)H5Dvlen_reclaim(type, space, H5P_DEFAULT, p);
+	return rc;
+}
+
+int h5s_attrs_copy(hid_t from, hid_t to, const char *const *without)
+{
+	struct copying x = {.to = to, .without = without};
+	auto_hid hid_t dcpl = H5Dget_create_plist(from);
+	unsigned order = 0;
+
+	if (dcpl >= 0)
+		(void)H5Pget_attr_creation_order(dcpl, &order);
+	return H5Aiterate2(from, order ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC, NULL,
+			   copy_one, &x) < 0
+		       ? -1
+		       : 0;
+}
+
+/* ---- the same type ---- */
+
+/* there - an attribute that exists. */
+struct there {
+	hid_t at, type, space;
+	hssize_t n;
+};
+
+static void there_release(struct there *x)
+{
+	h5_id_close(&x->space);
+	h5_id_close(&x->type);
+	h5_id_close(&x->at);
+}
+
+static bool there_open(hid_t obj, const char *name, struct there *x)
+{
+	*x = (struct there){.at = -1, .type = -1, .space = -1, .n = -1};
+	if (H5Aexists(obj, name) <= 0)
+		return false;
+	x->at = H5Aopen(obj, name, H5P_DEFAULT);
+	x->type = x->at < 0 ? -1 : H5Aget_type(x->at);
+	x->space = x->at < 0 ? -1 : H5Aget_space(x->at);
+	x->n = x->space < 0 ? -1 : H5Sget_simple_extent_npoints(x->space);
+	return x->n >= 0 && x->type >= 0;
+}
+
+/* put_as - n values of a type in the place of what is there. mem: the type of p. */
+static int put_as(hid_t obj, const char *name, struct there *x, hid_t type, hid_t mem,
+		  uint64_t n, const void *p)
+{
+	hsize_t dim = n;
+	auto_hid hid_t space = -1, at = -1, keep = H5Tcopy(type);
+
+	/* the same dataspace where it has room for as many */
+	if ((uint64_t)x->n == n && n > 0 && H5Tequal(type, x->type) > 0)
+		return H5Awrite(x->at, mem, p) < 0 ? -1 : 0;
+	space = (uint64_t)x->n == n ? H5Scopy(x->space)
+		: n == 0            ? H5Screate(H5S_NULL)
+				    : H5Screate_simple(1, &dim, NULL);
+	there_release(x);
+	*x = (struct there){.at = -1, .type = -1, .space = -1, .n = -1};
+	if (keep < 0 || space < 0 || H5Adelete(obj, name) < 0)
+		return -1;
+	at = H5Acreate2(obj, name, keep, space, H5P_DEFAULT, H5P_DEFAULT);
+	return at < 0 || (n > 0 && H5Awrite(at, mem, p) < 0) ? -1 : 0;
+}
+
+static bool is_text(const struct ds_attr *a)
+{
+	return a->type.kind == DT_STRING || a->type.kind == DT_VSTRING;
+}
+
+static bool is_ascii(const struct ds_text *t)
+{
+	for (size_t i = 0; i < t->len; i++)
+		if ((unsigned char)t->s[i] >= 0x80)
+			return false;
+	return true;
+}
+
+/* vlen_text - texts of any length, as the file has them. Returns 1: done. */
+static int vlen_text(hid_t obj, const char *name, struct there *x, const struct ds_attr *a)
+{
+	auto_hid hid_t type = H5Tcopy(x->type);
+	auto_free char **list = alloc_array(a->n, sizeof(*list));
+	int rc = type < 0 || !list ? -1 : 1;
+
+	for (uint64_t i = 0; i < a->n && rc == 1; i++) {
+		list[i] = strndup(a->texts[i].s ? a->texts[i].s : "", a->texts[i].len);
+		rc = list[i] ? 1 : -1;
+		if (rc == 1 && !is_ascii(&a->texts[i]))
+			rc = H5Tset_cset(type, H5T_CSET_UTF8) < 0 ? -1 : 1;
+	}
+	if (rc == 1 && put_as(obj, name, x, type, type, a->n, list) < 0)
+		rc = -1;
+	for (uint64_t i = 0; list && i < a->n; i++)
+		free(list[i]);
+	return rc;
+}
+
+/* fixed_text - one text, as the file has it, of another length: exactly its own, as netCDF-C makes
+ * them. Returns 1: done; 0: no. */
+static int fixed_text(hid_t obj, const char *name, struct there *x, const struct ds_attr *a)
+{
+	const struct ds_text *t = a->texts;
+	auto_hid hid_t type = H5Tcopy(x->type);
+	size_t room = t->len ? t->len : 1;
+	auto_free char *p = NULL;
+
+	if (a->n != 1 || x->n != 1 || t->len > TEXT_MAX)
+		return 0;
+	p = alloc_array(room, 1);
+	if (!p || type < 0 || H5Tset_size(type, room) < 0 ||
+	    (!is_ascii(t) && H5Tset_cset(type, H5T_CSET_UTF8) < 0))
+		return -1;
+	if (t->len)
+		memcpy(p, t->s, t->len);
+	/* the same type: a conversion would keep the last byte of a terminated text for a NUL */
+	return put_as(obj, name, x, type, type, 1, p) < 0 ? -1 : 1;
+}
+
+/* short_as - whether a double is what a float's shortest decimal says: JSON has lost the type. */
+static bool short_as(float f, double d)
+{
+	char text[40];
+
+	if ((double)f == d || (isnan(f) && isnan(d)))
+		return true;
+	for (int digits = 1; digits <= 9; digits++) {
+		(void)snprintf(text, sizeof(text), "%.*g", digits, (double)f);
+		if (strtof(text, NULL) == f)
+			return strtod(text, NULL) == d;
+	}
+	return false;
+}
+
+/* floats_say - whether values of doubles can be floats of the file. */
+static bool floats_say(const struct ds_attr *a, hid_t type)
+{
+	if (a->type.kind != DT_FLOAT || a->type.size != 8 || H5Tget_class(type) != H5T_FLOAT ||
+	    H5Tget_size(type) != 4)
+		return false;
+	for (uint64_t i = 0; i < a->n; i++) {
+		double d;
+
+		memcpy(&d, a->data + i * sizeof(d), sizeof(d));
+		if (!short_as((float)d, d))
+			return false;
+	}
+	return true;
+}
+
+/* numbers_say - whether n values are the same after a way to the file's type and back. */
+static bool numbers_say(const struct ds_attr *a, hid_t mem, hid_t type)
+{
+	size_t size = u64_max(H5Tget_size(type), a->type.size), bytes;
+	auto_free uint8_t *p = NULL;
+
+	if (ckd_mul(&bytes, size, (size_t)a->n))
+		return false;
+	p = alloc_array(bytes, 1);
+	if (!p)
+		return false;
+	memcpy(p, a->data, (size_t)a->n * a->type.size);
+	return H5Tconvert(mem, type, (size_t)a->n, p, NULL, H5P_DEFAULT) >= 0 &&
+	       H5Tconvert(type, mem, (size_t)a->n, p, NULL, H5P_DEFAULT) >= 0 &&
+	       memcmp(p, a->data, (size_t)a->n * a->type.size) == 0;
+}
+
+static bool is_number(const struct dtype *t)
+{
+	return t->kind == DT_INT || t->kind == DT_UINT || t->kind == DT_FLOAT;
+}
+
+/* put_number - numbers, in the type that is there. Returns 1: done; 0: it cannot say them. */
+static int put_number(struct h5_sink *s, hid_t obj, const char *name, struct there *x,
+		      const struct ds_attr *a)
+{
+	H5T_class_t class = H5Tget_class(x->type);
+	auto_hid hid_t mem = nc_h5_type_host(&s->b, &a->type), type = H5Tcopy(x->type);
+
+	if ((class != H5T_INTEGER && class != H5T_FLOAT) || mem < 0 || type < 0 || a->n == 0)
+		return 0;
+	if (!numbers_say(a, mem, type) && !floats_say(a, type))
+		return 0;
+	return put_as(obj, name, x, type, mem, a->n, a->data) < 0 ? -1 : 1;
+}
+
+/* put_same - the value in the type that is there. Returns 1: done; 0: not possible; -1. */
+static int put_same(struct h5_sink *s, hid_t obj, const char *name, const struct ds_attr *a)
+{
+	struct there x;
+	int rc = 0;
+
+	if (there_open(obj, name, &x)) {
+		if (is_text(a) && H5Tget_class(x.type) == H5T_STRING && a->texts)
+			rc = H5Tis_variable_str(x.type) > 0 ? vlen_text(obj, name, &x, a)
+							    : fixed_text(obj, name, &x, a);
+		else if (is_number(&a->type) && a->data)
+			rc = put_number(s, obj, name, &x, a);
+	}
+	there_release(&x);
+	return rc;
+}
+
+/* ---- _FillValue ---- */
+
+/* has_chunks - whether anything is stored, so that elements that are not are the fill value. */
+static bool has_chunks(hid_t set)
+{
+	return H5Dget_storage_size(set) > 0;
+}
+
+/* fill_stays - what elements that were never written read as is the same as before. */
+static bool fill_stays(struct h5_sink *s, uint32_t array)
+{
+	const struct ds_array *a = &s->view.ds.arrays[array], *r;
+
+	if (s->arrays[array].real == DS_NONE)
+		return true;
+	r = &s->real->g.base.ds.arrays[s->arrays[array].real];
+	if (dt_is_vlen(&a->type) || !a->fill || !r->fill || a->type.size != r->type.size)
+		return true;
+	return memcmp(a->fill, r->fill, a->type.size) == 0;
+}
+
+static int check_fill(struct h5_sink *s, uint32_t array, hid_t *set, struct err *e)
+{
+	if (fill_stays(s, array))
+		return 0;
+	if (has_chunks(*set))
+		return err_set(
+			e, -EOPNOTSUPP,
+			"the fill value of a variable with data cannot be changed: write "
+			"it as another variable");
+	h5_id_close(set);
+	*set = -1;
+	if (h5s_remake_fill(s, array, s->view.ds.arrays[array].fill, e) < 0)
+		return e ? e->code : -EIO;
+	*set = h5s_object(s, s->arrays[array].addr);
+	return *set < 0 ? h5s_fail(s, 0, array, e) : 0;
+}
+
+/* ---- what is told ---- */
+
+static const struct nc_attr *decided(const struct nc_attrs *l, const char *name)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (strcmp(l->list[i].src->name, name) == 0)
+			return &l->list[i];
+	return NULL;
+}
+
+/* further - a number that `now` does not have: what the writer of a file adds to it. */
+static const struct nc_attr *further(struct h5_sink *s, uint32_t group, uint32_t array,
+				     const struct ds_attr *a, struct nc_attr *room)
+{
+	const struct ds_array *x = array == DS_NONE ? NULL : &s->view.ds.arrays[array];
+	const struct ds_group *g = &s->view.ds.groups[group];
+
+	if (!is_number(&a->type) ||
+	    ds_attr_find(x ? x->attrs : g->attrs, x ? x->n_attrs : g->n_attrs, a->name))
+		return NULL;
+	*room = (struct nc_attr){.name = a->name,
+				 .src = a,
+				 .form = NC_ATTR_VALUES,
+				 .as = a->type,
+				 .type = DS_NONE};
+	return room;
+}
+
+static hid_t object_of(struct h5_sink *s, uint32_t group, uint32_t array)
+{
+	if (array != DS_NONE)
+		return h5s_object(s, s->arrays[array].addr);
+	return h5s_object(s, s->b.groups[group]);
+}
+
+/* put_new - as an attribute that is made. */
+static int put_new(struct h5_sink *s, hid_t obj, const struct nc_attr *at)
+{
+	const struct nc_attrs one = {.n = 1, .list = at};
+
+	if (H5Aexists(obj, at->name) > 0 && H5Adelete(obj, at->name) < 0)
+		return -1;
+	return nc_h5_attrs(&s->b, obj, &one);
+}
+
+/* fail - whose attribute it is will be said by who asked. */
+static int fail(struct h5_sink *s, struct err *e)
+{
+	int rc = h5s_file_reason(s, e);
+
+	return rc ? rc : h5s_library(e, "the HDF5 library cannot write it");
+}
+
+static int set_attr(struct h5_sink *s, uint32_t group, uint32_t array, const struct ds_attr *a,
+		    struct err *e)
+{
+	const struct nc_attrs *l =
+		array == DS_NONE ? &s->m->groups[group].attrs : &s->m->arrays[array].attrs;
+	const struct nc_attr *at = decided(l, a->name);
+	struct nc_attr room;
+	bool fill = array != DS_NONE && strcmp(a->name, "_FillValue") == 0;
+	auto_hid hid_t obj = object_of(s, group, array);
+	int rc;
+
+	if (obj < 0)
+		return fail(s, e);
+	if (!at)
+		at = further(s, group, array, a, &room);
+	if (!at)
+		return err_set(e, -EOPNOTSUPP,
+			       "netCDF-4 cannot hold this attribute, or keeps its name for "
+			       "itself");
+	rc = fill ? check_fill(s, array, &obj, e) : 0;
+	if (!rc)
+		rc = h5s_type_ready(s, at->type, e);
+	if (rc)
+		return rc;
+	rc = fill ? 0 : put_same(s, obj, at->name, at->src);
+	if (rc == 0)
+		rc = put_new(s, obj, at);
+	return rc < 0 ? fail(s, e) : 0;
+}
+
+int h5s_set_attr(struct h5_sink *s, uint32_t group, uint32_t array, const struct ds_attr *a,
+		 struct err *e)
+{
+	int rc = array == DS_NONE ? 0 : h5s_there(s, array, e);
+
+	if (rc)
+		return rc;
+	rc = set_attr(s, group, array, a, e);
+	if (rc) {
+		rc = err_wrap(e, rc, "attribute '%.100s'", a->name);
+		rc = h5s_about(s, group, array, rc, e);
+	}
+	return rc;
+}
+
+int h5s_remove_attr(struct h5_sink *s, uint32_t group, uint32_t array, const char *name,
+		    struct err *e)
+{
+	const char *own = nc_escape(&s->arena, name, NC_NAME_LIMIT);
+	auto_hid hid_t obj = object_of(s, group, array);
+
+	if (!own)
+		return err_nomem(e);
+	if (obj < 0)
+		return h5s_fail(s, group, array, e);
+	if (H5Aexists(obj, own) <= 0)
+		own = name;
+	if (H5Aexists(obj, own) > 0 && H5Adelete(obj, own) < 0)
+		return h5s_fail(s, group, array, e);
+	return 0;
+}

@@ -1,0 +1,550 @@
+/* dimension_lists.c - DIMENSION_LIST of variables and REFERENCE_LIST of scales, brought in line at
+ * the end.
+ *
+ * Both are lists of addresses. While objects came, went and were made again it was only written
+ * down whose lists name them; here every such list is read, changed and written once. Entries of
+ * objects that no model shows are kept. Spec: HDF5 Dimension Scale Specification 1.0. */
+#include "hdf5view/sink/sink_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- reading ---- */
+
+/* entries - of an attribute with a list of one dimension, when it is of the right class. Returns -1
+ * when there is none. */
+static int64_t entries(hid_t obj, const char *name, H5T_class_t class, hid_t *ret)
+{
+	hid_t at = H5Aexists(obj, name) > 0 ? H5Aopen(obj, name, H5P_DEFAULT) : -1;
+	auto_hid hid_t type = at < 0 ? -1 : H5Aget_type(at);
+	auto_hid hid_t space = at < 0 ? -1 : H5Aget_space(at);
+	hssize_t n = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
+
+	*ret = at;
+	if (at < 0)
+		return -1;
+	if (type >= 0 && H5Tget_class(type) == class && n >= 0 &&
+	    (uint64_t)n <= SIZE_MAX / sizeof(struct nc_use))
+		return n;
+	h5_id_close(&at);
+	*ret = -1;
+	return -1;
+}
+
+/* uses_of - a scale's REFERENCE_LIST. New (free); NULL with *ret_n 0: none that can be read. */
+static struct nc_use *uses_of(hid_t scale, size_t *ret_n)
+{
+	hid_t at = -1;
+	int64_t n = entries(scale, "REFERENCE_LIST", H5T_COMPOUND, &at);
+	auto_hid hid_t own = at, type = nc_h5_use_type();
+	struct nc_use *list = n > 0 ? alloc_array((size_t)n, sizeof(*list)) : NULL;
+
+	*ret_n = 0;
+	if (!list || type < 0 || H5Aread(own, type, list) < 0) {
+		free(list);
+		return NULL;
+	}
+	*ret_n = (size_t)n;
+	return list;
+}
+
+/* can_read - whether a scale's REFERENCE_LIST, if it has one, is what H5DS writes. */
+static bool can_read(hid_t scale)
+{
+	hid_t at = -1;
+	int64_t n = entries(scale, "REFERENCE_LIST", H5T_COMPOUND, &at);
+	auto_hid hid_t own = at;
+	size_t got = 0;
+
+	if (n > 0)
+		free(uses_of(scale, &got));
+	return n < 0 ? H5Aexists(scale, "REFERENCE_LIST") <= 0 : (size_t)n == got;
+}
+
+/* lists - a variable's DIMENSION_LIST in memory of the library's. */
+struct lists {
+	hvl_t axis[NC_RANK_LIMIT];
+	uint32_t n;
+	hid_t type, space;
+};
+
+static void lists_release(struct lists *x)
+{
+	if (x->n > 0)
+		(void)H5Dvlen_reclaim(x->type, x->space, H5P_DEFAULT, x->axis);
+	h5_id_close(&x->type);
+	h5_id_close(&x->space);
+	x->n = 0;
+}
+
+/* lists_read - returns whether there is one. */
+static bool lists_read(hid_t set, struct lists *ret)
+{
+	hid_t at = -1;
+	int64_t n = entries(set, "DIMENSION_LIST", H5T_VLEN, &at);
+	auto_hid hid_t own = at, type = own < 0 ? -1 : H5Aget_type(own),
+		       base = type < 0 ? -1 : H5Tget_super(type);
+
+	*ret = (struct lists){0};
+	if (n < 1 || n > NC_RANK_LIMIT || base < 0 || H5Tget_class(base) != H5T_REFERENCE ||
+	    H5Tequal(base, H5T_STD_REF_OBJ) <= 0)
+		return false;
+	ret->type = H5Tvlen_create(H5T_STD_REF_OBJ);
+	ret->space = H5Aget_space(own);
+	if (ret->type >= 0 && ret->space >= 0 && H5Aread(own, ret->type, ret->axis) >= 0)
+		ret->n = (uint32_t)n;
+	return ret->n > 0;
+}
+
+int h5s_leaves(struct h5_sink *s, hid_t obj)
+{
+	struct lists x;
+	size_t n;
+	struct nc_use *uses = uses_of(obj, &n);
+	int rc = 0;
+
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = h5s_list_add(&s->users, uses[i].set);
+	free(uses);
+	if (lists_read(obj, &x))
+		for (uint32_t k = 0; k < x.n && !rc; k++)
+			for (size_t i = 0; i < x.axis[k].len && !rc; i++) {
+				hobj_ref_t ref;
+
+				memcpy(&ref, (uint8_t *)x.axis[k].p + i * sizeof(ref),
+				       sizeof(ref));
+				rc = h5s_list_add(&s->scales, ref);
+			}
+	lists_release(&x);
+	return rc;
+}
+
+/* ---- what is new ---- */
+
+struct tie {
+	uint64_t scale;
+	struct nc_use use;
+};
+
+struct tying {
+	struct h5_sink *s;
+	struct tie *ties; /* new uses, by scale */
+	size_t n_ties, c_ties;
+	struct h5s_list retied; /* addresses of arrays, sorted: their old uses are void */
+	const struct h5s_move **heirs; /* moves by where they lead to */
+	size_t n_heirs;
+	bool *wanted; /* of real's dimensions: `now` has them */
+};
+
+static int by_addr(const void *pa, const void *pb)
+{
+	uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
+
+	return a < b ? -1 : a > b;
+}
+
+static int by_scale(const void *pa, const void *pb)
+{
+	const struct tie *a = pa, *b = pb;
+
+	if (a->scale != b->scale)
+		return a->scale < b->scale ? -1 : 1;
+	if (a->use.set != b->use.set)
+		return a->use.set < b->use.set ? -1 : 1;
+	return a->use.axis < b->use.axis ? -1 : a->use.axis > b->use.axis;
+}
+
+static int by_heir(const void *pa, const void *pb)
+{
+	uint64_t a = (*(const struct h5s_move *const *)pa)->to,
+		 b = (*(const struct h5s_move *const *)pb)->to;
+
+	return a < b ? -1 : a > b;
+}
+
+static void sort_list(struct h5s_list *l)
+{
+	size_t n = 0;
+
+	if (l->n > 0)
+		qsort(l->at, l->n, sizeof(*l->at), by_addr);
+	for (size_t i = 0; i < l->n; i++)
+		if (n == 0 || l->at[n - 1] != l->at[i])
+			l->at[n++] = l->at[i];
+	l->n = n;
+}
+
+static bool in_list(const struct h5s_list *l, uint64_t addr)
+{
+	return l->n > 0 && bsearch(&addr, l->at, l->n, sizeof(*l->at), by_addr) != NULL;
+}
+
+/* axes_of - axes of the dataset of an array. */
+static uint32_t axes_of(const struct h5_sink *s, uint32_t array)
+{
+	const struct h5s_array *x = &s->arrays[array];
+
+	if (x->real == DS_NONE)
+		return nc_rank(&s->view.ds.arrays[array]);
+	return s->real->arrays[x->real].rank;
+}
+
+static const struct h5s_dim *dim_of(const struct h5_sink *s, uint32_t array, uint32_t axis)
+{
+	const struct ds_array *a = &s->view.ds.arrays[array];
+	uint32_t d = axis < a->rank ? a->dims[axis] : s->m->arrays[array].text_dim;
+
+	return d == DS_NONE ? NULL : &s->dims[d];
+}
+
+/* is_own_scale - whether an array is the scale of its first axis. */
+static bool is_own_scale(const struct h5_sink *s, uint32_t array)
+{
+	const struct h5s_dim *d = axes_of(s, array) ? dim_of(s, array, 0) : NULL;
+
+	return d && d->addr == s->arrays[array].addr;
+}
+
+static int add_tie(struct tying *t, uint64_t scale, uint64_t set, uint32_t axis)
+{
+	if (grow_array(&t->ties, &t->c_ties, t->n_ties + 1, sizeof(*t->ties)) < 0 ||
+	    h5s_list_add(&t->s->scales, scale) < 0)
+		return -1;
+	t->ties[t->n_ties++] =
+		(struct tie){.scale = scale, .use = {.set = set, .axis = (int32_t)axis}};
+	return 0;
+}
+
+static int gather(struct tying *t)
+{
+	struct h5_sink *s = t->s;
+
+	for (uint32_t i = 0; i < s->view.ds.n_arrays; i++) {
+		const struct h5s_array *x = &s->arrays[i];
+
+		if (!x->retie || x->addr == HADDR_UNDEF)
+			continue;
+		if (h5s_list_add(&t->retied, x->addr) < 0)
+			return -1;
+		for (uint32_t k = 0; k < axes_of(s, i) && !is_own_scale(s, i); k++) {
+			const struct h5s_dim *d = dim_of(s, i, k);
+
+			if (d && d->addr != HADDR_UNDEF && add_tie(t, d->addr, x->addr, k) < 0)
+				return -1;
+		}
+	}
+	sort_list(&t->retied);
+	if (t->n_ties > 0)
+		qsort(t->ties, t->n_ties, sizeof(*t->ties), by_scale);
+	return 0;
+}
+
+static int gather_heirs(struct tying *t)
+{
+	t->n_heirs = t->s->n_moves;
+	t->heirs = alloc_array(t->n_heirs, sizeof(*t->heirs));
+	if (!t->heirs)
+		return -1;
+	for (size_t i = 0; i < t->n_heirs; i++)
+		t->heirs[i] = &t->s->moves[i];
+	qsort(t->heirs, t->n_heirs, sizeof(*t->heirs), by_heir);
+	return 0;
+}
+
+/* ---- scales ---- */
+
+struct growing {
+	struct nc_use *list;
+	size_t n, cap;
+};
+
+static int keep_use(struct growing *g, const struct nc_use *use)
+{
+	if (grow_array(&g->list, &g->cap, g->n + 1, sizeof(*g->list)) < 0)
+		return -1;
+	g->list[g->n++] = (struct nc_use){.set = use->set, .axis = use->axis};
+	return 0;
+}
+
+/* keep_old - the uses of a scale, or of one that it took the place of, that still hold. */
+static int keep_old(struct tying *t, hid_t scale, struct growing *g)
+{
+	size_t n;
+	auto_free struct nc_use *old = uses_of(scale, &n);
+	int rc = 0;
+
+	for (size_t i = 0; i < n && !rc; i++) {
+		struct nc_use use = old[i];
+
+		use.set = h5s_now_at(t->s, use.set);
+		if (use.set != HADDR_UNDEF && use.set != 0 && !in_list(&t->retied, use.set))
+			rc = keep_use(g, &use);
+	}
+	return rc;
+}
+
+/* keep_heritage - what a scale takes over, also from one that took over. */
+static int keep_heritage(struct tying *t, uint64_t addr, struct growing *g, unsigned depth)
+{
+	const struct h5s_move key = {.to = addr}, *kp = &key, **at;
+	int rc = 0;
+
+	at = t->n_heirs ? bsearch(&kp, t->heirs, t->n_heirs, sizeof(*t->heirs), by_heir) : NULL;
+	while (at && at > t->heirs && at[-1]->to == addr)
+		at--;
+	for (; at && at < t->heirs + t->n_heirs && (*at)->to == addr && !rc && depth < 8;
+	     at++) {
+		rc = (*at)->held > 0 ? keep_old(t, (*at)->held, g) : 0;
+		if (!rc)
+			rc = keep_heritage(t, (*at)->from, g, depth + 1);
+	}
+	return rc;
+}
+
+static int by_use(const void *pa, const void *pb)
+{
+	const struct nc_use *a = pa, *b = pb;
+
+	if (a->set != b->set)
+		return a->set < b->set ? -1 : 1;
+	return a->axis < b->axis ? -1 : a->axis > b->axis;
+}
+
+static void drop_twins(struct growing *g)
+{
+	size_t n = 0;
+
+	if (g->n > 0)
+		qsort(g->list, g->n, sizeof(*g->list), by_use);
+	for (size_t i = 0; i < g->n; i++)
+		if (n == 0 || by_use(&g->list[n - 1], &g->list[i]) != 0)
+			g->list[n++] = g->list[i];
+	g->n = n;
+}
+
+/* is_wanted - whether a scale is a dimension of `now`. */
+static bool is_wanted(const struct h5_sink *s, uint64_t addr)
+{
+	for (uint32_t d = 0; d < s->m->n_dims; d++)
+		if (s->dims[d].addr == addr)
+			return true;
+	return false;
+}
+
+/* remove_scale - a dimension without a variable that nobody uses. */
+static int remove_scale(struct h5_sink *s, hid_t set, uint64_t addr)
+{
+	const struct dataset *real = &s->real->g.base.ds;
+
+	for (uint32_t d = 0; d < real->n_dims; d++) {
+		auto_hid hid_t group = -1;
+		auto_free char *link = NULL;
+
+		if (s->real->dims[d].addr != addr || s->real->dims[d].file != 0)
+			continue;
+		group = h5s_object(s, s->real->groups[real->dims[d].group].addr);
+		if (group < 0 || h5s_link(group, addr, real->dims[d].name, &link) < 0)
+			return 0; /* its group has gone */
+		return H5Ldelete(group, link, H5P_DEFAULT) < 0 ? -1 : 0;
+	}
+	(void)set;
+	return 0;
+}
+
+static int write_uses(struct tying *t, hid_t set, uint64_t addr, struct growing *g)
+{
+	auto_hid hid_t type = nc_h5_use_type();
+	bool had = H5Aexists(set, "REFERENCE_LIST") > 0;
+
+	if (type < 0 || (had && H5Adelete(set, "REFERENCE_LIST") < 0))
+		return -1;
+	if (g->n > 0)
+		return nc_h5_attr_raw(set, "REFERENCE_LIST", type, g->n, g->list);
+	if (h5s_dim_only(set) && h5s_links_one(set) && !is_wanted(t->s, addr))
+		return remove_scale(t->s, set, addr);
+	return 0;
+}
+
+static int fix_scale(struct tying *t, uint64_t addr)
+{
+	struct growing g = {0};
+	const struct tie key = {.scale = addr};
+	auto_hid hid_t set = h5s_object(t->s, addr);
+	size_t lo = 0, hi = t->n_ties;
+	int rc;
+
+	if (set < 0 || H5Iget_type(set) != H5I_DATASET || !can_read(set))
+		return 0; /* a reference to nothing, or a list in another form: a stranger's */
+	rc = keep_old(t, set, &g);
+	if (!rc)
+		rc = keep_heritage(t, addr, &g, 0);
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (t->ties[mid].scale < key.scale)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < t->n_ties && t->ties[lo].scale == addr && !rc; lo++)
+		rc = keep_use(&g, &t->ties[lo].use);
+	drop_twins(&g);
+	if (!rc)
+		rc = write_uses(t, set, addr, &g);
+	free(g.list);
+	return rc;
+}
+
+static int fix_scales(struct tying *t)
+{
+	struct h5s_list *l = &t->s->scales;
+	int rc = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		l->at[i] = h5s_now_at(t->s, l->at[i]);
+	sort_list(l);
+	for (size_t i = 0; i < l->n && !rc; i++)
+		if (l->at[i] != HADDR_UNDEF)
+			rc = fix_scale(t, l->at[i]);
+	return rc;
+}
+
+/* ---- variables ---- */
+
+/* fix_user - references of a variable to scales that are others now, or none. */
+static int fix_user(struct h5_sink *s, uint64_t addr)
+{
+	auto_hid hid_t set = h5s_object(s, addr);
+	struct lists x;
+	size_t had[NC_RANK_LIMIT];
+	bool changed = false;
+	int rc = 0;
+
+	if (set < 0 || H5Iget_type(set) != H5I_DATASET || !lists_read(set, &x))
+		return 0;
+	for (uint32_t k = 0; k < x.n; k++) {
+		size_t n = 0;
+
+		had[k] = x.axis[k].len;
+		for (size_t i = 0; i < had[k]; i++) {
+			hobj_ref_t *ref = (hobj_ref_t *)x.axis[k].p + i;
+			uint64_t at = *ref ? h5s_now_at(s, *ref) : 0;
+
+			changed |= at != *ref;
+			if (at != HADDR_UNDEF)
+				((hobj_ref_t *)x.axis[k].p)[n++] = at;
+		}
+		x.axis[k].len = n;
+	}
+	if (changed)
+		rc = H5Adelete(set, "DIMENSION_LIST") < 0 ||
+				     nc_h5_attr_raw(set, "DIMENSION_LIST", x.type, x.n,
+						    x.axis) < 0
+			     ? -1
+			     : 0;
+	for (uint32_t k = 0; k < x.n; k++)
+		x.axis[k].len = had[k]; /* or the library would not free them */
+	lists_release(&x);
+	return rc;
+}
+
+static int fix_users(struct tying *t)
+{
+	struct h5s_list *l = &t->s->users;
+	int rc = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		l->at[i] = h5s_now_at(t->s, l->at[i]);
+	sort_list(l);
+	for (size_t i = 0; i < l->n && !rc; i++)
+		if (l->at[i] != HADDR_UNDEF && !in_list(&t->retied, l->at[i]))
+			rc = fix_user(t->s, l->at[i]);
+	return rc;
+}
+
+/* tie_axes - what a variable says of its dimensions. */
+static int tie_axes(struct h5_sink *s, uint32_t array, hid_t set)
+{
+	auto_hid hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ);
+	hobj_ref_t refs[NC_RANK_LIMIT];
+	hvl_t list[NC_RANK_LIMIT];
+	int32_t ids[NC_RANK_LIMIT];
+	uint32_t rank = axes_of(s, array), tied = 0;
+	bool numbered = true;
+
+	for (uint32_t k = 0; k < rank; k++) {
+		const struct h5s_dim *d = dim_of(s, array, k);
+		bool has = d && d->addr != HADDR_UNDEF;
+
+		refs[k] = has ? d->addr : 0;
+		list[k] = (hvl_t){.len = has, .p = &refs[k]};
+		ids[k] = has ? d->id : -1;
+		numbered &= ids[k] >= 0;
+		tied += has;
+	}
+	if (type < 0)
+		return -1;
+	if (tied > 0 && !is_own_scale(s, array) &&
+	    nc_h5_attr_raw(set, "DIMENSION_LIST", type, rank, list) < 0)
+		return -1;
+	return rank == 0 || !numbered ? 0
+				      : nc_h5_attr_raw(set, "_Netcdf4Coordinates",
+						       H5T_NATIVE_INT32, rank, ids);
+}
+
+static int tie_array(struct h5_sink *s, uint32_t array)
+{
+	static const char *const own[] = {"DIMENSION_LIST", "_Netcdf4Coordinates"};
+	auto_hid hid_t set = h5s_object(s, s->arrays[array].addr);
+
+	if (set < 0 || axes_of(s, array) > NC_RANK_LIMIT)
+		return -1;
+	for (size_t i = 0; i < ARRAY_LEN(own); i++)
+		if (H5Aexists(set, own[i]) > 0 && H5Adelete(set, own[i]) < 0)
+			return -1;
+	return tie_axes(s, array, set);
+}
+
+/* old_scales - what arrays that are tied anew were tied to. */
+static int old_scales(struct h5_sink *s)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < s->view.ds.n_arrays && !rc; i++) {
+		auto_hid hid_t set = -1;
+
+		if (!s->arrays[i].retie || s->arrays[i].fresh ||
+		    s->arrays[i].addr == HADDR_UNDEF)
+			continue;
+		set = h5s_object(s, s->arrays[i].addr);
+		rc = set < 0 ? -1 : h5s_leaves(s, set);
+	}
+	return rc;
+}
+
+int h5s_ties(struct h5_sink *s, struct err *e)
+{
+	struct tying t = {.s = s};
+	int rc = old_scales(s);
+
+	/* moves are in order from here on, and do not move any more */
+	for (uint32_t d = 0; d < s->m->n_dims; d++)
+		s->dims[d].addr = h5s_now_at(s, s->dims[d].addr);
+	(void)h5s_now_at(s, 0);
+	if (!rc)
+		rc = gather(&t);
+	if (!rc)
+		rc = gather_heirs(&t);
+	if (!rc)
+		rc = fix_scales(&t);
+	if (!rc)
+		rc = fix_users(&t);
+	for (uint32_t i = 0; i < s->view.ds.n_arrays && !rc; i++)
+		if (s->arrays[i].retie && s->arrays[i].addr != HADDR_UNDEF)
+			rc = tie_array(s, i);
+	free(t.ties);
+	free(t.retied.at);
+	free(t.heirs);
+	return rc ? h5s_fail(s, 0, DS_NONE, e) : 0;
+}

@@ -1,0 +1,127 @@
+/* links.c - objects by address, the links that lead to them, and what became of them.
+ *
+ * A name in the model may have been made fit for a directory, so that a link is known by where it
+ * leads. What is removed stays open until the end: its address is not given to another object
+ * before all that refers to it has been looked at. */
+#include "hdf5view/sink/sink_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+hid_t h5s_object(struct h5_sink *s, uint64_t addr)
+{
+	return addr == HADDR_UNDEF ? -1 : H5Oopen_by_addr(s->file, addr);
+}
+
+/* leads - whether a link of a group leads to the object at an address. */
+static bool leads(hid_t group, const char *name, uint64_t addr)
+{
+	H5L_info_t link;
+	H5O_info_t info;
+
+	if (H5Lget_info(group, name, &link, H5P_DEFAULT) < 0)
+		return false;
+	if (link.type == H5L_TYPE_HARD)
+		return link.u.address == addr;
+	return link.type == H5L_TYPE_SOFT &&
+	       H5Oget_info_by_name2(group, name, &info, H5O_INFO_BASIC, H5P_DEFAULT) >= 0 &&
+	       info.addr == addr;
+}
+
+struct search {
+	uint64_t addr;
+	char *name;
+};
+
+static herr_t each(hid_t group, const char *name, const H5L_info_t *info, void *arg)
+{
+	struct search *x = arg;
+
+	(void)info;
+	if (!leads(group, name, x->addr))
+		return 0;
+	x->name = strdup(name);
+	return x->name ? 1 : -1;
+}
+
+int h5s_link(hid_t group, uint64_t addr, const char *guess, char **ret)
+{
+	struct search x = {.addr = addr};
+
+	if (H5Lexists(group, guess, H5P_DEFAULT) > 0 && leads(group, guess, addr)) {
+		*ret = strdup(guess);
+		return *ret ? 0 : -ENOMEM;
+	}
+	(void)H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, each, &x);
+	*ret = x.name;
+	return x.name ? 0 : -ENOENT;
+}
+
+int h5s_relink(hid_t from, const char *link, hid_t to, const char *name)
+{
+	auto_hid hid_t obj = H5Oopen(from, link, H5P_DEFAULT);
+
+	/* H5Lmove of libhdf5 1.10 crashes on groups that were opened by address */
+	return obj < 0 || H5Olink(obj, to, name, H5P_DEFAULT, H5P_DEFAULT) < 0 ||
+			       H5Ldelete(from, link, H5P_DEFAULT) < 0
+		       ? -1
+		       : 0;
+}
+
+bool h5s_links_one(hid_t obj)
+{
+	H5O_info_t info;
+
+	return H5Oget_info2(obj, &info, H5O_INFO_BASIC) >= 0 && info.rc == 1;
+}
+
+int h5s_list_add(struct h5s_list *l, uint64_t addr)
+{
+	if (addr == HADDR_UNDEF || addr == 0)
+		return 0;
+	if (grow_array(&l->at, &l->cap, l->n + 1, sizeof(*l->at)) < 0)
+		return -ENOMEM;
+	l->at[l->n++] = addr;
+	return 0;
+}
+
+/* ---- moves ---- */
+
+int h5s_moved(struct h5_sink *s, uint64_t from, uint64_t to, hid_t held)
+{
+	if (grow_array(&s->moves, &s->c_moves, s->n_moves + 1, sizeof(*s->moves)) < 0) {
+		h5_id_close(&held);
+		return -ENOMEM;
+	}
+	s->moves[s->n_moves++] = (struct h5s_move){from, to, held};
+	s->sorted = false;
+	return 0;
+}
+
+static int by_from(const void *pa, const void *pb)
+{
+	const struct h5s_move *a = pa, *b = pb;
+
+	return a->from < b->from ? -1 : a->from > b->from;
+}
+
+uint64_t h5s_now_at(struct h5_sink *s, uint64_t addr)
+{
+	if (!s->n_moves)
+		return addr;
+	if (!s->sorted && s->n_moves > 0)
+		qsort(s->moves, s->n_moves, sizeof(*s->moves), by_from);
+	s->sorted = true;
+	/* what was made again can be made again once more, but never be its own successor */
+	for (size_t turns = 0; turns <= s->n_moves && addr != HADDR_UNDEF; turns++) {
+		const struct h5s_move key = {.from = addr},
+				      *x = s->n_moves ? bsearch(&key, s->moves, s->n_moves,
+								sizeof(key), by_from)
+						      : NULL;
+
+		if (!x)
+			break;
+		addr = x->to;
+	}
+	return addr;
+}

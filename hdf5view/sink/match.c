@@ -1,0 +1,305 @@
+/* match.c - what of the dataset that is to be is in the file already: by path. */
+#include "hdf5view/sink/sink_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define GROUP_BIT 0x40000000 /* or'ed to a scope: groups of a group */
+
+/* ---- by path ---- */
+
+static int fill_names(const struct dataset *ds, struct nc_names *t)
+{
+	int rc = 0;
+
+	for (uint32_t i = 1; i < ds->n_groups && rc != -ENOMEM; i++)
+		rc = nc_names_add(t, ds->groups[i].parent | GROUP_BIT, ds->groups[i].name, i);
+	for (uint32_t i = 0; i < ds->n_arrays && rc != -ENOMEM; i++)
+		rc = nc_names_add(t, ds->arrays[i].group, ds->arrays[i].name, i);
+	for (uint32_t i = 0; i < ds->n_dims && rc != -ENOMEM; i++)
+		rc = nc_names_add(t, ds->dims[i].group | NC_SCOPE_DIMS, ds->dims[i].name, i);
+	return rc == -ENOMEM ? -1 : 0;
+}
+
+static uint32_t look_up(const struct nc_names *t, uint32_t scope, uint32_t bit,
+			const char *name)
+{
+	const struct nc_name *x = scope == DS_NONE ? NULL : nc_names_find(t, scope | bit, name);
+
+	return x ? x->value : DS_NONE;
+}
+
+/* groups_of - parents before children, whatever the order of ordinals. */
+static int groups_of(const struct dataset *from, const struct nc_names *t, uint32_t *groups)
+{
+	auto_free uint32_t *order = alloc_array(from->n_groups, sizeof(*order));
+	uint32_t n = 0;
+
+	if (!order)
+		return -1;
+	for (uint32_t i = 0; i < from->n_groups; i++)
+		groups[i] = DS_NONE;
+	groups[0] = 0;
+	order[n++] = 0;
+	for (uint32_t k = 0; k < n; k++) {
+		const struct ds_group *g = &from->groups[order[k]];
+
+		for (uint32_t i = 0; i < g->n_groups && n < from->n_groups; i++) {
+			groups[g->groups[i]] = look_up(t, groups[order[k]], GROUP_BIT,
+						       from->groups[g->groups[i]].name);
+			order[n++] = g->groups[i];
+		}
+	}
+	return 0;
+}
+
+int h5s_match(const struct dataset *from, const struct dataset *to, uint32_t *groups,
+	      uint32_t *arrays, uint32_t *dims, struct err *e)
+{
+	auto_free uint32_t *own = groups ? NULL : alloc_array(from->n_groups, sizeof(*own));
+	uint32_t *g = groups ? groups : own;
+	struct nc_names t = {0};
+	int rc = !g || fill_names(to, &t) < 0 || groups_of(from, &t, g) < 0 ? err_nomem(e) : 0;
+
+	for (uint32_t i = 0; i < from->n_arrays && arrays && !rc; i++)
+		arrays[i] = look_up(&t, g[from->arrays[i].group], 0, from->arrays[i].name);
+	for (uint32_t i = 0; i < from->n_dims && dims && !rc; i++)
+		dims[i] =
+			look_up(&t, g[from->dims[i].group], NC_SCOPE_DIMS, from->dims[i].name);
+	nc_names_release(&t);
+	return rc;
+}
+
+/* ---- dimensions ---- */
+
+/* same_axis - whether an axis has the dimension that it had. */
+static bool same_axis(const struct h5_sink *s, const uint32_t *dim_was,
+		      const struct ds_array *now, const struct ds_array *was, uint32_t k)
+{
+	const struct ds_dim *d = &s->now->ds.dims[now->dims[k]];
+
+	/* a length that disagrees with others' has lost its name on the way */
+	return dim_was[now->dims[k]] == was->dims[k] || d->phony;
+}
+
+/* match_axes - dimensions of arrays that stay; what is another one is to be tied anew. */
+static void match_axes(struct h5_sink *s, const uint32_t *dim_was, uint32_t i)
+{
+	const struct ds_array *a = &s->now->ds.arrays[i], *w, *r;
+	struct h5s_array *x = &s->arrays[i];
+
+	if (x->real == DS_NONE || x->was == DS_NONE)
+		return;
+	w = &s->was->ds.arrays[x->was];
+	r = &s->real->g.base.ds.arrays[x->real];
+	if (w->rank != a->rank || r->rank != a->rank)
+		return;
+	for (uint32_t k = 0; k < a->rank; k++) {
+		struct h5s_dim *d = &s->dims[a->dims[k]];
+
+		if (!same_axis(s, dim_was, a, w, k))
+			x->retie = true;
+		else if (d->real == DS_NONE && !s->now->ds.dims[a->dims[k]].phony)
+			d->real = r->dims[k];
+	}
+}
+
+/* text_dims - dimensions for texts that the model added: the file may have them. */
+static void text_dims(struct h5_sink *s)
+{
+	const struct dataset *r = &s->real->g.base.ds;
+
+	for (uint32_t d = s->now->ds.n_dims; d < s->m->n_dims; d++)
+		for (uint32_t i = 0; i < r->n_dims && s->dims[d].real == DS_NONE; i++)
+			if (r->dims[i].group == 0 && !r->dims[i].phony &&
+			    !r->dims[i].unlimited && r->dims[i].len == s->m->dims[d].len &&
+			    strcmp(r->dims[i].name, s->m->dims[d].name) == 0)
+				s->dims[d].real = i;
+}
+
+static int match_dims(struct h5_sink *s, struct err *e)
+{
+	const struct dataset *now = &s->now->ds;
+	auto_free uint32_t *dim_was = alloc_array(now->n_dims, sizeof(*dim_was));
+	auto_free uint32_t *by_path = alloc_array(now->n_dims, sizeof(*by_path));
+	int rc = !dim_was || !by_path ? err_nomem(e) : 0;
+
+	if (!rc)
+		rc = h5s_match(now, &s->was->ds, NULL, NULL, dim_was, e);
+	if (!rc)
+		rc = h5s_match(now, &s->real->g.base.ds, NULL, NULL, by_path, e);
+	if (rc)
+		return rc;
+	for (uint32_t d = 0; d < s->m->n_dims; d++)
+		s->dims[d] = (struct h5s_dim){.real = DS_NONE, .addr = HADDR_UNDEF, .id = -1};
+	for (uint32_t i = 0; i < now->n_arrays; i++)
+		match_axes(s, dim_was, i);
+	for (uint32_t d = 0; d < now->n_dims; d++)
+		if (s->dims[d].real == DS_NONE && !now->dims[d].phony)
+			s->dims[d].real = by_path[d];
+	text_dims(s);
+	for (uint32_t d = 0; d < now->n_dims; d++)
+		if (s->dims[d].real != DS_NONE &&
+		    s->real->g.base.ds.dims[s->dims[d].real].unlimited)
+			s->shown_dims[d].unlimited = s->m->dims[d].unlimited = true;
+	for (uint32_t d = 0; d < s->m->n_dims; d++) {
+		const struct h5_node *x =
+			s->dims[d].real == DS_NONE ? NULL : &s->real->dims[s->dims[d].real];
+
+		if (x && x->file == 0 && x->addr != UINT64_MAX) {
+			s->dims[d].addr = x->addr;
+			s->dims[d].id = (int32_t)x->dimid;
+		}
+	}
+	return 0;
+}
+
+/* number - netCDF's numbers for new dimensions. A file whose scales have none gets none. */
+static void number(struct h5_sink *s)
+{
+	int64_t next = 0;
+
+	for (uint32_t i = 0; i < s->real->g.base.ds.n_dims; i++) {
+		const struct h5_node *x = &s->real->dims[i];
+
+		if (x->addr == UINT64_MAX || x->file != 0)
+			continue;
+		if (x->dimid < 0 || x->dimid >= INT32_MAX - 1) {
+			next = -1;
+			break;
+		}
+		if (x->dimid >= next)
+			next = x->dimid + 1;
+	}
+	s->next_id = (int32_t)next;
+}
+
+/* ---- all of it ---- */
+
+/* make_model - what a netCDF file of `now` would be. Chunks that nobody can read do not matter. */
+static int make_model(struct h5_sink *s, struct err *e)
+{
+	const struct nc_view_options o = {.name = "",
+					  .policy.filter = PLAN_NONE,
+					  .max_image_bytes = (uint64_t)1 << 46,
+					  .keep_going = true};
+	const struct dataset *ds = &s->now->ds;
+
+	s->shown = alloc_array(ds->n_arrays, sizeof(*s->shown));
+	s->plans = alloc_array(ds->n_arrays, sizeof(*s->plans));
+	s->shown_dims = alloc_array(ds->n_dims, sizeof(*s->shown_dims));
+	if (!s->shown || !s->plans || !s->shown_dims)
+		return err_nomem(e);
+	for (uint32_t d = 0; d < ds->n_dims; d++)
+		s->shown_dims[d] = ds->dims[d];
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
+		s->shown[i] = ds->arrays[i];
+		s->shown[i].unreadable = NULL;
+	}
+	s->view = *s->now;
+	s->view.ds.arrays = s->shown;
+	s->view.ds.dims = s->shown_dims;
+	return nc_model_new(&s->view, &o, s->plans, &s->m, e);
+}
+
+static int make_builder(struct h5_sink *s, struct err *e)
+{
+	const struct dataset *ds = &s->view.ds;
+
+	s->b = (struct nc_builder){
+		.m = s->m, .ds = ds, .file = s->file, .max_bytes = UINT64_MAX};
+	s->b.groups = alloc_array(ds->n_groups, sizeof(*s->b.groups));
+	s->b.arrays = alloc_array(ds->n_arrays, sizeof(*s->b.arrays));
+	s->b.scales = alloc_array(s->m->n_dims, sizeof(*s->b.scales));
+	s->b.types = alloc_array(s->m->n_types, sizeof(*s->b.types));
+	s->dims = alloc_array(s->m->n_dims, sizeof(*s->dims));
+	return s->b.groups && s->b.arrays && s->b.scales && s->b.types && s->dims
+		       ? 0
+		       : err_nomem(e);
+}
+
+static int by_slot(const void *pa, const void *pb, void *arg)
+{
+	const struct h5_array *x = arg, *a = &x[*(const uint32_t *)pa],
+			      *b = &x[*(const uint32_t *)pb];
+
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	return a->addr < b->addr ? -1 : a->addr > b->addr;
+}
+
+/* find_shared - arrays of the file that are one object. */
+static int find_shared(struct h5_sink *s, struct err *e)
+{
+	uint32_t n = s->real->g.base.ds.n_arrays;
+	auto_free uint32_t *order = alloc_array(n, sizeof(*order));
+
+	if (!order)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = i;
+	if (n > 1)
+		qsort_r(order, n, sizeof(*order), by_slot, s->real->arrays);
+	for (uint32_t i = 1; i < n; i++)
+		if (by_slot(&order[i - 1], &order[i], s->real->arrays) == 0)
+			s->shared[order[i - 1]] = s->shared[order[i]] = true;
+	return 0;
+}
+
+static int make_tables(struct h5_sink *s, struct err *e)
+{
+	const struct dataset *was = &s->was->ds, *now = &s->now->ds;
+
+	s->arrays = alloc_array(now->n_arrays, sizeof(*s->arrays));
+	s->group_was = alloc_array(now->n_groups, sizeof(*s->group_was));
+	s->real_array = alloc_array(was->n_arrays, sizeof(*s->real_array));
+	s->real_group = alloc_array(was->n_groups, sizeof(*s->real_group));
+	s->shared = alloc_array(s->real->g.base.ds.n_arrays, sizeof(*s->shared));
+	return s->arrays && s->group_was && s->real_array && s->real_group && s->shared
+		       ? find_shared(s, e)
+		       : err_nomem(e);
+}
+
+/* place - where each group and array of `now` is that the file has. */
+static void place(struct h5_sink *s, const uint32_t *array_was)
+{
+	const struct dataset *now = &s->now->ds;
+
+	for (uint32_t g = 0; g < now->n_groups; g++) {
+		uint32_t w = s->group_was[g], r = w == DS_NONE ? DS_NONE : s->real_group[w];
+		bool own = r != DS_NONE && s->real->groups[r].file == 0;
+
+		s->b.groups[g] = own ? s->real->groups[r].addr : HADDR_UNDEF;
+	}
+	for (uint32_t i = 0; i < now->n_arrays; i++) {
+		struct h5s_array *x = &s->arrays[i];
+
+		x->was = array_was[i];
+		x->real = x->was == DS_NONE ? DS_NONE : s->real_array[x->was];
+		x->addr = HADDR_UNDEF;
+		if (x->real != DS_NONE && s->real->arrays[x->real].file == 0)
+			x->addr = s->real->arrays[x->real].addr;
+		s->b.arrays[i] = x->addr;
+	}
+}
+
+int h5s_begin(struct h5_sink *s, struct err *e)
+{
+	auto_free uint32_t *array_was = alloc_array(s->now->ds.n_arrays, sizeof(*array_was));
+	const struct dataset *real = &s->real->g.base.ds;
+	int rc = array_was ? make_tables(s, e) : err_nomem(e);
+
+	if (!rc)
+		rc = make_model(s, e);
+	if (!rc)
+		rc = make_builder(s, e);
+	if (!rc)
+		rc = h5s_match(&s->was->ds, real, s->real_group, s->real_array, NULL, e);
+	if (!rc)
+		rc = h5s_match(&s->now->ds, &s->was->ds, s->group_was, array_was, NULL, e);
+	if (rc)
+		return rc;
+	place(s, array_was);
+	number(s);
+	return match_dims(s, e);
+}

@@ -1,0 +1,405 @@
+/* recreate.c - datasets get other lengths: where they cannot, they are made again.
+ *
+ * What is made again can grow along the axes that changed. Its chunks are carried over as they are
+ * stored, its attributes with their types; what refers to it is told at the end. */
+#include "hdf5view/sink/sink_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NEW_CHUNK_BYTES ((uint64_t)1 << 20) /* of what was stored in one piece */
+
+/* remaking - one dataset. */
+struct remaking {
+	struct h5_sink *s;
+	uint32_t array; /* DS_NONE: a scale without a variable */
+	hid_t old, set, type;
+	uint32_t rank;
+	hsize_t len[NC_RANK_LIMIT], had[NC_RANK_LIMIT], max[NC_RANK_LIMIT];
+	const uint8_t *fill; /* another fill value; NULL: the one that it has */
+};
+
+/* ---- what it is like ---- */
+
+static int lengths_of(struct remaking *r)
+{
+	auto_hid hid_t space = H5Dget_space(r->old);
+	int rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+
+	if (rank < 0 || rank > NC_RANK_LIMIT ||
+	    H5Sget_simple_extent_dims(space, r->had, r->max) < 0)
+		return -1;
+	r->rank = (uint32_t)rank;
+	return 0;
+}
+
+/* chunk_for - chunks for what had none. */
+static void chunk_for(const struct remaking *r, hsize_t *chunk)
+{
+	uint64_t elem = u64_max(1, H5Tget_size(r->type)), n;
+	uint32_t longest = 0;
+
+	for (uint32_t d = 0; d < r->rank; d++)
+		chunk[d] = u64_max(1, u64_min(r->had[d], UINT32_MAX));
+	do {
+		n = elem;
+		for (uint32_t d = 0; d < r->rank; d++) {
+			if (ckd_mul(&n, n, chunk[d]))
+				n = UINT64_MAX;
+			if (chunk[d] > chunk[longest])
+				longest = d;
+		}
+		if (n > NEW_CHUNK_BYTES && chunk[longest] > 1)
+			chunk[longest] = (chunk[longest] + 1) / 2;
+	} while (n > NEW_CHUNK_BYTES && chunk[longest] > 1);
+}
+
+/* creation - properties as the old one has them. New; -1. */
+static hid_t creation(struct remaking *r)
+{
+	hsize_t chunk[NC_RANK_LIMIT];
+	hid_t dcpl = H5Dget_create_plist(r->old);
+	bool ok = dcpl >= 0, grows = false;
+
+	for (uint32_t d = 0; d < r->rank; d++)
+		grows |= r->max[d] != r->len[d];
+	if (ok && grows && H5Pget_layout(dcpl) != H5D_CHUNKED) {
+		chunk_for(r, chunk);
+		for (uint32_t d = 0; d < r->rank; d++)
+			if (r->max[d] < chunk[d]) /* HDF5 wants chunks to fit */
+				r->max[d] = chunk[d];
+		ok = H5Pset_chunk(dcpl, (int)r->rank, chunk) >= 0 &&
+		     H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_INCR) >= 0;
+	}
+	if (ok && r->fill)
+		ok = H5Pset_fill_value(dcpl, r->type, r->fill) >= 0;
+	if (!ok)
+		h5_id_close(&dcpl);
+	return ok ? dcpl : -1;
+}
+
+/* stand_in - filters that the library need not have. */
+static int stand_in(struct remaking *r, hid_t dcpl)
+{
+	int n = H5Pget_nfilters(dcpl);
+
+	for (int i = 0; i < n && i < CODEC_CHAIN_MAX; i++) {
+		unsigned flags, config;
+		size_t n_params = 0;
+		char name[64] = "";
+		H5Z_filter_t id = H5Pget_filter2(dcpl, (unsigned)i, &flags, &n_params, NULL,
+						 sizeof(name), name, &config);
+		const struct codec_spec spec = {.h5_id = (uint32_t)id, .name = name};
+
+		name[sizeof(name) - 1] = '\0';
+		if (id < 0 ||
+		    nc_filters_stand_in(&r->s->filters,
+					&(struct codec_chain){.n = 1, .specs = &spec}) < 0)
+			return -1;
+	}
+	return n < 0 ? -1 : 0;
+}
+
+/* ---- what is in it ---- */
+
+/* copy_stored - chunk `linear` of the file's model as it is stored. */
+static int copy_stored(struct remaking *r, const struct ds_array *a, uint64_t linear,
+		       struct buf *room)
+{
+	hsize_t at[NC_RANK_LIMIT], n = 0;
+	uint64_t coords[DS_RANK_MAX];
+	uint32_t mask = 0;
+	uint8_t *p;
+
+	ds_chunk_coords(a, linear, coords);
+	for (uint32_t d = 0; d < r->rank; d++) {
+		at[d] = coords[d] * a->chunk[d];
+		if (at[d] >= r->had[d] || at[d] >= r->len[d])
+			return 0;
+	}
+	if (H5Dget_chunk_storage_size(r->old, at, &n) < 0 || n == 0) {
+		(void)H5Eclear2(H5E_DEFAULT);
+		return 0;
+	}
+	buf_clear(room);
+	p = n > UINT32_MAX ? NULL : buf_grow(room, (size_t)n);
+	return !p || H5Dread_chunk(r->old, H5P_DEFAULT, at, &mask, p) < 0 ||
+			       H5Dwrite_chunk(r->set, H5P_DEFAULT, mask, at, (size_t)n, p) < 0
+		       ? -1
+		       : 0;
+}
+
+/* copy_box - elements of one box of the file's model, in the file's own type. */
+static int copy_box(struct remaking *r, const struct ds_array *a, uint64_t linear,
+		    struct buf *room)
+{
+	hsize_t at[NC_RANK_LIMIT] = {0}, n[NC_RANK_LIMIT] = {1};
+	uint64_t coords[DS_RANK_MAX], bytes = H5Tget_size(r->type);
+	auto_hid hid_t from = -1, to = -1, mem = -1;
+	uint8_t *p;
+	int rc;
+
+	ds_chunk_coords(a, linear, coords);
+	for (uint32_t d = 0; d < r->rank; d++) {
+		at[d] = coords[d] * a->chunk[d];
+		if (at[d] >= r->had[d] || at[d] >= r->len[d])
+			return 0;
+		n[d] = u64_min(a->chunk[d], u64_min(r->had[d], r->len[d]) - at[d]);
+		if (ckd_mul(&bytes, bytes, n[d]))
+			return -1;
+	}
+	from = H5Dget_space(r->old);
+	to = H5Dget_space(r->set);
+	mem = H5Screate_simple((int)r->rank, n, NULL);
+	buf_clear(room);
+	p = bytes > SIZE_MAX ? NULL : buf_grow(room, (size_t)bytes);
+	if (!p || from < 0 || to < 0 || mem < 0 ||
+	    H5Sselect_hyperslab(from, H5S_SELECT_SET, at, NULL, n, NULL) < 0 ||
+	    H5Sselect_hyperslab(to, H5S_SELECT_SET, at, NULL, n, NULL) < 0 ||
+	    H5Dread(r->old, r->type, mem, from, H5P_DEFAULT, p) < 0)
+		return -1;
+	rc = H5Dwrite(r->set, r->type, mem, to, H5P_DEFAULT, p) < 0 ? -1 : 0;
+	if (dt_is_vlen(&a->type))
+		(void)H5Dvlen_reclaim(r->type, mem, H5P_DEFAULT, p);
+	return rc;
+}
+
+/* carry - all that is stored. h5_lock is left while the source is asked. */
+static int carry(struct remaking *r, struct err *e)
+{
+	const struct h5s_array *x = &r->s->arrays[r->array];
+	struct source *real = &r->s->real->g.base;
+	const struct ds_array *a = x->real == DS_NONE ? NULL : &real->ds.arrays[x->real];
+	struct buf room;
+	uint64_t linear = 0;
+	int rc = 0;
+
+	if (!a)
+		return 0;
+	buf_init(&room, SIZE_MAX);
+	while (linear < a->n_chunks) {
+		h5_leave();
+		rc = source_next(real, x->real, linear, &linear, e);
+		h5s_enter();
+		if (rc)
+			break;
+		rc = a->layout == DS_CHUNKED && !dt_is_vlen(&a->type)
+			     ? copy_stored(r, a, linear, &room)
+			     : copy_box(r, a, linear, &room);
+		if (rc) {
+			rc = h5s_fail(r->s, 0, r->array, e);
+			break;
+		}
+		linear++;
+	}
+	buf_release(&room);
+	return rc == -ENOENT ? 0 : rc;
+}
+
+/* ---- making it again ---- */
+
+static const char *const lists[] = {"REFERENCE_LIST", "NAME", NULL};
+
+/* put_name - a scale's name; that of one without a variable says how long it is. */
+static int put_name(const struct remaking *r, bool dim_only)
+{
+	char text[100];
+	auto_hid hid_t at = -1, to = -1, type = -1, space = -1;
+	auto_free char *own = NULL;
+
+	if (H5Aexists(r->old, "NAME") <= 0)
+		return 0;
+	if (dim_only) {
+		(void)snprintf(
+			text, sizeof(text),
+			"This is a netCDF dimension but not a netCDF variable.%10" PRIu64,
+			(uint64_t)r->len[0]);
+		return nc_h5_attr_text(r->set, "NAME", text, strlen(text) + 1, false);
+	}
+	at = H5Aopen(r->old, "NAME", H5P_DEFAULT);
+	type = at < 0 ? -1 : H5Aget_type(at);
+	space = at < 0 ? -1 : H5Aget_space(at);
+	own = type < 0 ? NULL : alloc_array(H5Tget_size(type), 1);
+	if (!own || space < 0 || H5Tget_class(type) != H5T_STRING ||
+	    H5Tis_variable_str(type) != 0 || H5Sget_simple_extent_npoints(space) != 1 ||
+	    H5Aread(at, type, own) < 0)
+		return -1;
+	to = H5Acreate2(r->set, "NAME", type, space, H5P_DEFAULT, H5P_DEFAULT);
+	return to < 0 || H5Awrite(to, type, own) < 0 ? -1 : 0;
+}
+
+/* create - in the place of the old one. group: the address of its group. */
+static int create(struct remaking *r, uint64_t group, uint64_t addr, const char *guess)
+{
+	auto_hid hid_t parent = h5s_object(r->s, group), dcpl = creation(r), space = -1;
+	auto_free char *link = NULL;
+
+	if (parent < 0 || dcpl < 0 || h5s_link(parent, addr, guess, &link) < 0 ||
+	    stand_in(r, dcpl) < 0)
+		return -1;
+	space = H5Screate_simple((int)r->rank, r->len, r->max);
+	if (space < 0 || H5Ldelete(parent, link, H5P_DEFAULT) < 0)
+		return -1;
+	r->set = H5Dcreate2(parent, link, r->type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
+	return r->set < 0 ? -1 : 0;
+}
+
+/* may - what cannot be made again without loss. */
+static int may(const struct remaking *r, struct err *e)
+{
+	auto_hid hid_t dcpl = H5Dget_create_plist(r->old);
+	H5D_layout_t layout = dcpl < 0 ? H5D_LAYOUT_ERROR : H5Pget_layout(dcpl);
+	unsigned opts = 0;
+
+	if (!h5s_links_one(r->old))
+		return err_set(e, -EOPNOTSUPP,
+			       "its lengths are fixed in the file, and it has more than one "
+			       "link there");
+	if (layout == H5D_VIRTUAL || H5Pget_external_count(dcpl) > 0)
+		return err_set(e, -EOPNOTSUPP,
+			       "its lengths are fixed, and its data is in other files");
+	if (layout == H5D_CHUNKED && H5Pget_chunk_opts(dcpl, &opts) >= 0 && opts != 0)
+		return err_set(e, -EOPNOTSUPP,
+			       "its lengths are fixed, and chunks at its end are stored in "
+			       "another way");
+	return r->rank == 0 ? err_set(e, -EOPNOTSUPP, "a scalar has no lengths") : 0;
+}
+
+/* remake - r->old, len and max are there. *addr: where it was and is. old is taken. */
+static int remake(struct remaking *r, uint64_t group, uint64_t *addr, const char *guess,
+		  struct err *e)
+{
+	bool dim_only = r->array == DS_NONE;
+	uint64_t from = *addr;
+	int rc = may(r, e);
+
+	if (rc) {
+		h5_id_close(&r->old);
+		return rc;
+	}
+	rc = h5s_leaves(r->s, r->old) < 0 || create(r, group, from, guess) < 0 ||
+			     h5s_attrs_copy(r->old, r->set, lists) < 0 ||
+			     put_name(r, dim_only) < 0
+		     ? h5s_fail(r->s, 0, r->array, e)
+		     : 0;
+	if (!rc && !dim_only)
+		rc = carry(r, e);
+	if (!rc)
+		*addr = nc_h5_address(r->set);
+	if (!rc && h5s_list_add(&r->s->scales, *addr) < 0)
+		rc = err_nomem(e);
+	h5_id_close(&r->set);
+	if (rc) {
+		h5_id_close(&r->old);
+		return rc;
+	}
+	return h5s_moved(r->s, from, *addr, r->old) < 0 ? err_nomem(e) : 0;
+}
+
+/* grow - other lengths: of the dataset that is there when it can have them. Returns 1 when it
+ * cannot. */
+static int grow(struct remaking *r)
+{
+	bool fits = true, same = true;
+
+	for (uint32_t d = 0; d < r->rank; d++) {
+		same &= r->len[d] == r->had[d];
+		fits &= r->max[d] == H5S_UNLIMITED || r->len[d] <= r->max[d];
+	}
+	if (same)
+		return 0;
+	if (fits) {
+		auto_hid hid_t dcpl = H5Dget_create_plist(r->old);
+
+		if (dcpl >= 0 && H5Pget_layout(dcpl) == H5D_CHUNKED)
+			return H5Dset_extent(r->old, r->len) < 0 ? -1 : 0;
+	}
+	for (uint32_t d = 0; d < r->rank; d++)
+		if (r->len[d] != r->had[d])
+			r->max[d] = H5S_UNLIMITED;
+	return 1;
+}
+
+int h5s_remake_fill(struct h5_sink *s, uint32_t array, const uint8_t *fill, struct err *e)
+{
+	const struct ds_array *a = &s->view.ds.arrays[array];
+	struct h5s_array *x = &s->arrays[array];
+	struct remaking r = {.s = s, .array = array, .set = -1, .fill = fill};
+	int rc;
+
+	h5s_forget(s, array);
+	r.old = h5s_object(s, x->addr);
+	r.type = r.old < 0 ? -1 : H5Dget_type(r.old);
+	rc = r.type < 0 || lengths_of(&r) < 0 ? h5s_fail(s, 0, array, e) : 0;
+	memcpy(r.len, r.had, sizeof(r.len));
+	if (!rc)
+		rc = remake(&r, s->b.groups[a->group], &x->addr, s->m->arrays[array].link, e);
+	else
+		h5_id_close(&r.old);
+	h5_id_close(&r.type);
+	s->b.arrays[array] = x->addr;
+	return rc ? h5s_about(s, 0, array, rc, e) : 0;
+}
+
+int h5s_resize(struct h5_sink *s, uint32_t array, struct err *e)
+{
+	const struct ds_array *a = &s->view.ds.arrays[array];
+	struct h5s_array *x = &s->arrays[array];
+	struct remaking r = {.s = s, .array = array, .set = -1};
+	int rc = h5s_there(s, array, e);
+
+	if (rc)
+		return rc;
+	h5s_forget(s, array);
+	r.old = h5s_object(s, x->addr);
+	r.type = r.old < 0 ? -1 : H5Dget_type(r.old);
+	rc = r.type < 0 || lengths_of(&r) < 0 || r.rank > nc_rank(a) ? h5s_fail(s, 0, array, e)
+								     : 0;
+	for (uint32_t d = 0; d < r.rank; d++)
+		r.len[d] = d < a->rank ? a->shape[d] : r.had[d];
+	if (!rc)
+		rc = grow(&r);
+	if (rc == -1)
+		rc = h5s_fail(s, 0, array, e);
+	if (rc == 1 && x->put)
+		rc = err_set(e, -EINVAL, "it has chunks of its new shape already");
+	if (rc == 1)
+		rc = remake(&r, s->b.groups[a->group], &x->addr,
+			    s->m->arrays[array].link ? s->m->arrays[array].link : a->name, e);
+	else
+		h5_id_close(&r.old);
+	h5_id_close(&r.type);
+	s->b.arrays[array] = x->addr;
+	/* the dimension that it is the scale of is where it is */
+	for (uint32_t k = 0; k < a->rank && !rc; k++)
+		if (s->dims[a->dims[k]].addr != HADDR_UNDEF)
+			s->dims[a->dims[k]].addr = h5s_now_at(s, s->dims[a->dims[k]].addr);
+	return rc ? h5s_about(s, 0, array, rc, e) : 0;
+}
+
+int h5s_scale_resize(struct h5_sink *s, uint32_t dim, struct err *e)
+{
+	struct h5s_dim *d = &s->dims[dim];
+	const struct dataset *real = &s->real->g.base.ds;
+	struct remaking r = {.s = s, .array = DS_NONE, .set = -1};
+	int rc = 0;
+
+	r.old = h5s_object(s, d->addr);
+	r.type = r.old < 0 ? -1 : H5Dget_type(r.old);
+	if (r.type < 0 || lengths_of(&r) < 0 || r.rank != 1)
+		rc = -1;
+	r.len[0] = s->m->dims[dim].len;
+	if (!rc)
+		rc = grow(&r);
+	if (rc == 1 && d->real != DS_NONE)
+		rc = remake(&r, s->real->groups[real->dims[d->real].group].addr, &d->addr,
+			    real->dims[d->real].name, e);
+	else
+		h5_id_close(&r.old);
+	h5_id_close(&r.type);
+	if (rc == -1)
+		rc = h5s_fail(s, s->m->dims[dim].group, DS_NONE, e);
+	return rc < 0 ? err_wrap(e, rc, "dimension '%.100s'", s->m->dims[dim].name) : 0;
+}

@@ -1,0 +1,333 @@
+/* sink.c - a netCDF-4 file as a sink: opening, the order of things, the end. Contracts are in
+ * translate/contract/sink.h and hdf5view.h; docs/writing.md, "The netCDF-4 sink". */
+#include "hdf5view/sink/sink_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define ARENA_MAX ((size_t)1 << 30)
+
+/* ---- what others use ---- */
+
+int h5s_about(const struct h5_sink *s, uint32_t group, uint32_t array, int rc, struct err *e)
+{
+	struct buf path;
+	size_t n;
+
+	buf_init(&path, (size_t)1 << 16);
+	if (array == DS_NONE)
+		ds_group_path(&s->view.ds, group, &path);
+	else
+		ds_array_path(&s->view.ds, array, &path);
+	n = (size_t)u64_min(path.len, 150);
+	/* who was asked before may have said it already */
+	if (path.data &&
+	    !(e && e->msg[0] == '\'' && strncmp(e->msg + 1, (char *)path.data, n) == 0))
+		rc = err_wrap(e, rc, "'%.*s'", (int)n, (const char *)path.data);
+	buf_release(&path);
+	return rc;
+}
+
+/* why - what the library said last: releasing ids makes it forget. h5_lock. */
+static char why[200];
+
+static herr_t keep_why(hid_t stack, void *arg)
+{
+	(void)stack;
+	(void)arg;
+	h5_reason(why, sizeof(why));
+	return 0;
+}
+
+void h5s_enter(void)
+{
+	h5_enter();
+	why[0] = '\0';
+	(void)H5Eset_auto2(H5E_DEFAULT, keep_why, NULL);
+}
+
+int h5s_library(struct err *e, const char *what)
+{
+	return why[0] ? err_set(e, -EIO, "%s: %s", what, why) : h5_error(e, -EIO, what);
+}
+
+int h5s_fail(struct h5_sink *s, uint32_t group, uint32_t array, struct err *e)
+{
+	int rc = h5s_file_reason(s, e);
+
+	if (!rc)
+		rc = h5s_library(e, "the HDF5 library cannot change the file");
+	return h5s_about(s, group, array, rc, e);
+}
+
+/* ---- opening and closing ---- */
+
+static void close_objects(struct h5_sink *s)
+{
+	while (s->n_open > 0) {
+		struct h5s_array *x = &s->arrays[s->open[--s->n_open]];
+
+		h5_id_close(&x->set);
+		x->set = 0;
+	}
+	for (size_t i = 0; i < s->n_moves; i++) {
+		h5_id_close(&s->moves[i].held);
+		s->moves[i].held = 0;
+	}
+	for (uint32_t i = 0; s->m && s->b.types && i < s->m->n_types; i++) {
+		h5_id_close(&s->b.types[i]);
+		s->b.types[i] = 0;
+	}
+	h5_id_close(&s->b.group);
+	s->b.group = 0;
+}
+
+static void release(struct h5_sink *s)
+{
+	for (uint32_t i = 0; s->arrays && i < s->now->ds.n_arrays; i++) {
+		free(s->arrays[i].extent);
+		free(s->arrays[i].chunk);
+	}
+	free(s->arrays);
+	free(s->group_was);
+	free(s->real_array);
+	free(s->real_group);
+	free(s->shared);
+	free(s->dims);
+	free(s->moves);
+	free(s->scales.at);
+	free(s->users.at);
+	free(s->b.groups);
+	free(s->b.arrays);
+	free(s->b.scales);
+	free(s->b.types);
+	nc_model_free(s->m);
+	free(s->plans);
+	free(s->shown);
+	free(s->shown_dims);
+	codec_scratch_free(s->scratch);
+	arena_release(&s->arena);
+	buf_release(&s->room);
+	buf_release(&s->room2);
+	free(s->path);
+	free(s);
+}
+
+static void sink_op_close(struct sink *sink)
+{
+	struct h5_sink *s = h5s_of(sink);
+
+	h5s_enter();
+	close_objects(s);
+	h5s_file_close(s);
+	nc_filters_end(&s->filters);
+	h5_leave();
+	release(s);
+}
+
+/* ---- the table: the library is entered here, and nowhere below ---- */
+
+static int op_begin(struct sink *sink, struct source *was, struct source *now, struct err *e)
+{
+	struct h5_sink *s = h5s_of(sink);
+
+	if (s->now)
+		return err_set(e, -EINVAL, "begun twice");
+	s->nothing.ds.groups = &s->root;
+	s->nothing.ds.n_groups = 1;
+	s->root = (struct ds_group){.name = "", .parent = DS_NONE};
+	s->was = was ? was : &s->nothing;
+	s->now = now;
+	return h5s_begin(s, e); /* enters the library by itself, where it has to */
+}
+
+static int op_remove_array(struct sink *sink, uint32_t array, struct err *e)
+{
+	int rc;
+
+	h5s_enter();
+	rc = h5s_remove_array(h5s_of(sink), array, e);
+	h5_leave();
+	return rc;
+}
+
+static int op_remove_group(struct sink *sink, uint32_t group, struct err *e)
+{
+	int rc;
+
+	h5s_enter();
+	rc = h5s_remove_group(h5s_of(sink), group, e);
+	h5_leave();
+	return rc;
+}
+
+static int op_add_group(struct sink *sink, uint32_t group, struct err *e)
+{
+	int rc;
+
+	h5s_enter();
+	rc = h5s_add_group(h5s_of(sink), group, e);
+	h5_leave();
+	return rc;
+}
+
+static int op_add_array(struct sink *sink, uint32_t array, const struct sink_new *how,
+			struct err *e)
+{
+	int rc;
+
+	h5s_enter();
+	rc = h5s_add_array(h5s_of(sink), array, how, e);
+	h5_leave();
+	return rc;
+}
+
+static int op_rename_array(struct sink *sink, uint32_t was, uint32_t now, struct err *e)
+{
+	int rc;
+
+	h5s_enter();
+	rc = h5s_rename_array(h5s_of(sink), was, now, e);
+	h5_leave();
+	return rc;
+}
+
+static int op_dims(struct sink *sink, struct err *e)
+{
+	int rc;
+
+	h5s_enter();
+	rc = h5s_dims(h5s_of(sink), e);
+	h5_leave();
+	return rc;
+}
+
+static int op_resize(struct sink *sink, uint32_t array, struct err *e)
+{
+	int rc;
+
+	h5s_enter();
+	rc = h5s_resize(h5s_of(sink), array, e);
+	h5_leave();
+	return rc;
+}
+
+static int op_set_attr(struct sink *sink, uint32_t group, uint32_t array,
+		       const struct ds_attr *a, struct err *e)
+{
+	int rc;
+
+	h5s_enter();
+	rc = h5s_set_attr(h5s_of(sink), group, array, a, e);
+	h5_leave();
+	return rc;
+}
+
+static int op_remove_attr(struct sink *sink, uint32_t group, uint32_t array, const char *name,
+			  struct err *e)
+{
+	int rc;
+
+	h5s_enter();
+	rc = h5s_remove_attr(h5s_of(sink), group, array, name, e);
+	h5_leave();
+	return rc;
+}
+
+static int op_target(struct sink *sink, uint32_t array, struct sink_array *ret, struct err *e)
+{
+	int rc;
+
+	h5s_enter();
+	rc = h5s_target(h5s_of(sink), array, ret, e);
+	h5_leave();
+	return rc;
+}
+
+static int op_put(struct sink *sink, uint32_t array, uint64_t linear,
+		  const struct sink_chunk *c, struct err *e)
+{
+	int rc;
+
+	h5s_enter();
+	rc = h5s_put(h5s_of(sink), array, linear, c, e);
+	h5_leave();
+	return rc;
+}
+
+static int op_drop(struct sink *sink, uint32_t array, uint64_t linear, struct err *e)
+{
+	int rc;
+
+	h5s_enter();
+	rc = h5s_drop(h5s_of(sink), array, linear, e);
+	h5_leave();
+	return rc;
+}
+
+static int op_commit(struct sink *sink, int (*gate)(void *arg, struct err *e), void *arg,
+		     struct err *e)
+{
+	struct h5_sink *s = h5s_of(sink);
+	int rc;
+
+	h5s_enter();
+	rc = s->now ? h5s_ties(s, e) : 0;
+	close_objects(s);
+	if (!rc)
+		rc = h5s_file_commit(s, gate, arg, e);
+	h5_leave();
+	return rc;
+}
+
+static const struct sink_ops ops = {
+	.name = "netCDF-4",
+	.close = sink_op_close,
+	.begin = op_begin,
+	.remove_array = op_remove_array,
+	.remove_group = op_remove_group,
+	.add_group = op_add_group,
+	.add_array = op_add_array,
+	.rename_array = op_rename_array,
+	.dims = op_dims,
+	.resize = op_resize,
+	.set_attr = op_set_attr,
+	.remove_attr = op_remove_attr,
+	.target = op_target,
+	.put = op_put,
+	.drop = op_drop,
+	.commit = op_commit,
+};
+
+int hdf5_sink_open(const char *path, struct source *real, const struct hdf5_sink_options *opts,
+		   struct sink **ret, struct err *e)
+{
+	struct h5_sink *s;
+	int rc = 0;
+
+	if (real->ops != &hdf5_source_ops)
+		return err_set(e, -EINVAL, "'%.200s' is no HDF5 file", path);
+	s = alloc_array(1, sizeof(*s));
+	if (!s)
+		return err_nomem(e);
+	s->base.ops = &ops;
+	s->opts = *opts;
+	s->real = h5_of(real);
+	arena_init(&s->arena, ARENA_MAX);
+	buf_init(&s->room, SIZE_MAX);
+	buf_init(&s->room2, SIZE_MAX);
+	s->path = strdup(path);
+	s->scratch = codec_scratch_new();
+	if (!s->path || !s->scratch)
+		rc = err_nomem(e);
+	h5s_enter();
+	if (!rc)
+		rc = h5s_file_open(s, e);
+	h5_leave();
+	if (rc) {
+		sink_op_close(&s->base);
+		return rc;
+	}
+	*ret = &s->base;
+	return 0;
+}

@@ -1,0 +1,138 @@
+/* validate.c - what netCDF-4 cannot hold is said before anything is changed.
+ *
+ * It is the model of the virtual file that knows: there names are changed and attributes left out,
+ * with a note; here that is a reason to refuse. */
+#include "hdf5view/sink/sink_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* note_on - what the model says about an attribute that it left out. */
+static const char *note_on(const struct nc_model *m, const char *name)
+{
+	static const char left_out[] = "is left out: ";
+	char want[160];
+	uint32_t n;
+	const char *const *notes = nc_model_notes(m, &n);
+
+	(void)snprintf(want, sizeof(want), "attribute '%.120s' ", name);
+	for (uint32_t i = 0; i < n; i++) {
+		const char *at = strstr(notes[i], want);
+
+		if (at)
+			at += strlen(want);
+		if (at && strncmp(at, left_out, strlen(left_out)) == 0)
+			at += strlen(left_out);
+		if (at)
+			return at;
+	}
+	return "it is nothing that netCDF-4 can hold";
+}
+
+static int about(const struct dataset *ds, uint32_t group, uint32_t array, int rc,
+		 struct err *e)
+{
+	struct buf path;
+
+	buf_init(&path, (size_t)1 << 16);
+	if (array == DS_NONE)
+		ds_group_path(ds, group, &path);
+	else
+		ds_array_path(ds, array, &path);
+	if (path.data)
+		rc = err_wrap(e, rc, "'%.*s'", (int)u64_min(path.len, 150),
+			      (const char *)path.data);
+	buf_release(&path);
+	return rc;
+}
+
+int h5s_attrs_held(const struct nc_model *m, uint32_t group, uint32_t array, struct err *e)
+{
+	const struct dataset *ds = m->ds;
+	const struct nc_attrs *l =
+		array == DS_NONE ? &m->groups[group].attrs : &m->arrays[array].attrs;
+	uint32_t n = array == DS_NONE ? ds->groups[group].n_attrs : ds->arrays[array].n_attrs;
+	const struct ds_attr *src =
+		array == DS_NONE ? ds->groups[group].attrs : ds->arrays[array].attrs;
+	uint32_t at = 0;
+
+	/* the model's are in the same order, less those left out */
+	for (uint32_t i = 0; i < n; i++) {
+		const char *name = at < l->n ? l->list[at].name : NULL;
+
+		if (!name || strcmp(l->list[at].src->name, src[i].name) != 0)
+			return about(ds, group, array,
+				     err_set(e, -EOPNOTSUPP, "attribute '%.100s': %s",
+					     src[i].name, note_on(m, src[i].name)),
+				     e);
+		if (strcmp(name, src[i].name) != 0)
+			return about(ds, group, array,
+				     err_set(e, -EINVAL,
+					     "netCDF takes no attribute '%.100s': call it "
+					     "'%.100s'",
+					     src[i].name, name),
+				     e);
+		at++;
+	}
+	return 0;
+}
+
+static int bad_name(const struct dataset *ds, uint32_t group, uint32_t array, const char *name,
+		    struct err *e)
+{
+	return about(
+		ds, group, array,
+		err_set(e, -EINVAL, "netCDF does not take this name: call it '%.100s'", name),
+		e);
+}
+
+static int all_held(const struct nc_model *m, struct err *e)
+{
+	const struct dataset *ds = m->ds;
+	int rc = 0;
+
+	for (uint32_t g = 0; g < ds->n_groups && !rc; g++) {
+		if (g && strcmp(m->groups[g].name, ds->groups[g].name) != 0)
+			return bad_name(ds, g, DS_NONE, m->groups[g].name, e);
+		rc = h5s_attrs_held(m, g, DS_NONE, e);
+	}
+	for (uint32_t i = 0; i < ds->n_arrays && !rc; i++) {
+		if (strcmp(m->arrays[i].name, ds->arrays[i].name) != 0)
+			return bad_name(ds, 0, i, m->arrays[i].name, e);
+		rc = h5s_attrs_held(m, ds->arrays[i].group, i, e);
+	}
+	for (uint32_t d = 0; d < ds->n_dims && !rc; d++)
+		if (!ds->dims[d].phony && strcmp(m->dims[d].name, ds->dims[d].name) != 0)
+			rc = about(ds, ds->dims[d].group, DS_NONE,
+				   err_set(e, -EINVAL,
+					   "netCDF does not take the name of dimension "
+					   "'%.100s': call it '%.100s'",
+					   ds->dims[d].name, m->dims[d].name),
+				   e);
+	return rc;
+}
+
+int hdf5_sink_holds(const struct dataset *ds, struct err *e)
+{
+	const struct nc_view_options o = {
+		.name = "", .policy.filter = PLAN_NONE, .max_image_bytes = (uint64_t)1 << 46};
+	auto_free struct ds_array *arrays = alloc_array(ds->n_arrays, sizeof(*arrays));
+	auto_free struct plan *plans = alloc_array(ds->n_arrays, sizeof(*plans));
+	struct source view = {.ds = *ds};
+	struct nc_model *m = NULL;
+	int rc;
+
+	if (!arrays || !plans)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
+		arrays[i] = ds->arrays[i];
+		arrays[i].unreadable = NULL; /* its chunks are not asked for here */
+	}
+	view.ds.arrays = arrays;
+	rc = nc_model_new(&view, &o, plans, &m, e);
+	if (!rc)
+		rc = all_held(m, e);
+	nc_model_free(m);
+	return rc;
+}

@@ -1,0 +1,447 @@
+/* chunk_sizes.c - which chunks of one variable exist, and how long they are. Those that are encoded
+ * are all encoded for it.
+ *
+ * Existence is kept as runs of neighbours, or as one bit for each place of the grid when that is
+ * less: nothing to speak of when all exist, at most 1.2 bits a place. Sizes are kept as what they
+ * exceed the smallest by, in as few bytes as the largest needs - none when all are equal - with
+ * the offset of every 64th chunk: the sum of what is before a chunk has at most 63 terms.
+ *
+ * Chunks without filters are not looked at: they all have the size of a whole chunk, which
+ * libhdf5 takes for granted, whatever the index says.
+ *
+ * A chunk that exists is in the file even when its size cannot be found out, or is one that an
+ * HDF5 index cannot state (0, or 4 GiB and more): leaving it out would present fill values for
+ * data. It gets the size NC_SIZE_UNKNOWN, and who reads it is told why (file_layout.c). */
+#include "hdf5view/virtual/file_layout.h"
+
+#include <errno.h>
+
+#define BLOCK 64     /* chunks between two sums */
+#define RANK_WORDS 8 /* words of the bitmap between two ranks */
+#define WINDOW 4096  /* chunks whose sizes are found out by all threads at a time */
+
+/* run - chunks [linear, linear + m) are number i and the following ones; the next run, or n, says
+ * how many. */
+struct run {
+	uint64_t linear, i;
+};
+
+struct nc_chunks {
+	uint64_t n;       /* that exist */
+	uint64_t bytes;   /* of them all */
+	uint64_t grid;    /* places */
+	struct run *runs; /* ascending; NULL: bits */
+	size_t n_runs, c_runs;
+	uint64_t *bits;  /* one a place */
+	uint64_t *ranks; /* chunks before every RANK_WORDS words of bits */
+	uint64_t least;  /* size of the smallest */
+	uint32_t width;  /* bytes of an excess; 0: all have the same size */
+	uint8_t *excess; /* n * width, little-endian */
+	uint64_t *sums;  /* offset of every chunk whose number is a multiple of BLOCK */
+};
+
+/* making - what is needed while chunks are counted. */
+struct making {
+	struct nc_chunks *c;
+	struct nc_budget *budget;
+	uint64_t next;   /* the place behind the last chunk */
+	uint32_t *sizes; /* NULL: all the same */
+	size_t c_sizes;
+};
+
+/* ---- making ---- */
+
+static int take_memory(struct making *m, uint64_t bytes, struct err *e)
+{
+	if (m->budget->used > m->budget->max || bytes > m->budget->max - m->budget->used)
+		return err_set(e, -ERANGE,
+			       "which chunks exist, and how long they are, does not "
+			       "fit %llu bytes",
+			       (unsigned long long)m->budget->max);
+	m->budget->used += bytes;
+	return 0;
+}
+
+static void give_memory(struct making *m, uint64_t bytes)
+{
+	m->budget->used -= bytes;
+}
+
+/* grow - room for one element more behind n, charged. */
+static int grow(struct making *m, void *p, size_t *cap, size_t n, size_t size, struct err *e)
+{
+	size_t had = *cap, want = had < 1 ? 1 : 2 * had; /* had elements are in memory */
+	int rc;
+
+	if (n < had)
+		return 0;
+	rc = take_memory(m, (want - had) * (uint64_t)size, e);
+	if (rc < 0)
+		return rc;
+	if (grow_array(p, cap, want, size) < 0)
+		return err_nomem(e);
+	m->budget->used += (*cap - want) * (uint64_t)size;
+	return 0;
+}
+
+static uint64_t words(uint64_t bits)
+{
+	return bits / 64 + 1;
+}
+
+static void set_bits(struct nc_chunks *c, uint64_t from, uint64_t count)
+{
+	for (; count > 0; from++, count--)
+		c->bits[from / 64] |= (uint64_t)1 << from % 64;
+}
+
+/* to_bits - runs have become too many. */
+static int to_bits(struct making *m, struct err *e)
+{
+	struct nc_chunks *c = m->c;
+	uint64_t n = words(c->grid);
+	int rc = take_memory(m, (n + n / RANK_WORDS + 1) * 8, e);
+
+	if (rc < 0)
+		return rc;
+	c->bits = alloc_array((size_t)n, sizeof(*c->bits));
+	if (!c->bits)
+		return err_nomem(e);
+	for (size_t r = 0; r < c->n_runs; r++)
+		set_bits(c, c->runs[r].linear,
+			 (r + 1 < c->n_runs ? c->runs[r + 1].i : c->n) - c->runs[r].i);
+	free(c->runs);
+	give_memory(m, c->c_runs * sizeof(*c->runs));
+	c->runs = NULL;
+	c->n_runs = c->c_runs = 0;
+	return 0;
+}
+
+/* add_place - the next chunk that exists. */
+static int add_place(struct making *m, uint64_t linear, struct err *e)
+{
+	struct nc_chunks *c = m->c;
+	int rc = 0;
+
+	if (!c->bits && (c->n == 0 || linear != m->next)) {
+		if ((c->n_runs + 1) * sizeof(*c->runs) > words(c->grid) * 9 + 4096)
+			rc = to_bits(m, e);
+		else
+			rc = grow(m, &c->runs, &c->c_runs, c->n_runs, sizeof(*c->runs), e);
+		if (rc == 0 && !c->bits)
+			c->runs[c->n_runs++] = (struct run){.linear = linear, .i = c->n};
+	}
+	if (rc < 0)
+		return rc;
+	if (c->bits)
+		set_bits(c, linear, 1);
+	c->n++;
+	m->next = linear + 1;
+	return 0;
+}
+
+/* size_of - of a chunk that exists, as the index will state it. -ENOENT: it does not any more. */
+static int size_of(struct chunkio *io, uint32_t array, uint64_t linear, uint32_t *ret,
+		   struct err *e)
+{
+	struct err why = ERR_INIT;
+	uint64_t size = 0;
+	int rc = chunkio_stat(io, array, linear, &size, &why);
+
+	/* the chunk is not to blame for these */
+	if (rc == -ENOENT || rc == -ESTALE || err_accident(rc) || rc == -ETIMEDOUT ||
+	    rc == -ECANCELED)
+		return err_set(e, rc, "%s", why.msg);
+	if (rc < 0 || size == 0 || size > UINT32_MAX)
+		size = NC_SIZE_UNKNOWN;
+	*ret = (uint32_t)size;
+	return 0;
+}
+
+/* count - one more was passed. */
+static int count(struct making *m, struct err *e)
+{
+	uint64_t most = m->budget->max / NC_LOOKED;
+
+	if (m->budget->looked++ < most)
+		return 0;
+	return err_set(e, -ERANGE,
+		       "more than %llu chunks have to be looked for: the file is damaged, or "
+		       "index_size must be larger",
+		       (unsigned long long)most);
+}
+
+/* each - one pass over the chunks. */
+static int each(struct making *m, struct chunkio *io, uint32_t array, bool sized, struct err *e)
+{
+	struct nc_chunks *c = m->c;
+	struct err why = ERR_INIT;
+	uint64_t at, measured = 0;
+	uint32_t size = 0;
+	int rc;
+
+	for (at = 0; at < c->grid; at++) {
+		rc = chunkio_next(io, array, at, &at, &why);
+		if (rc == -ENOENT)
+			return 0;
+		if (rc < 0)
+			return err_set(e, rc, "%s", why.msg);
+		if (!sized && at >= measured) {
+			chunkio_measure(io, array, at, WINDOW);
+			measured = at + u64_min(WINDOW, c->grid - at);
+		}
+		if (!sized) {
+			rc = size_of(io, array, at, &size, e);
+			if (rc == -ENOENT)
+				continue;
+			if (rc == 0)
+				rc = grow(m, &m->sizes, &m->c_sizes, (size_t)c->n,
+					  sizeof(*m->sizes), e);
+			if (rc < 0)
+				return rc;
+			m->sizes[c->n] = size;
+		}
+		rc = count(m, e);
+		if (rc == 0)
+			rc = add_place(m, at, e);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* rank_bits - chunks before each group of words. Its memory was charged with the bits'. */
+static int rank_bits(struct nc_chunks *c, struct err *e)
+{
+	uint64_t n = words(c->grid), sum = 0;
+
+	c->ranks = alloc_array((size_t)(n / RANK_WORDS + 1), sizeof(*c->ranks));
+	if (!c->ranks)
+		return err_nomem(e);
+	for (size_t w = 0; w < n; w++) {
+		if (w % RANK_WORDS == 0)
+			c->ranks[w / RANK_WORDS] = sum;
+		sum += (uint64_t)__builtin_popcountll(c->bits[w]);
+	}
+	return 0;
+}
+
+/* pack - sizes, as found, to what is kept; in their own memory. */
+static int pack(struct making *m, struct err *e)
+{
+	struct nc_chunks *c = m->c;
+	uint32_t least = UINT32_MAX, most = 0;
+	uint8_t *out = (uint8_t *)m->sizes;
+	uint64_t sum = 0;
+	int rc;
+
+	for (size_t i = 0; i < c->n; i++) {
+		least = m->sizes[i] < least ? m->sizes[i] : least;
+		most = m->sizes[i] > most ? m->sizes[i] : most;
+	}
+	c->least = least;
+	while (c->width < 4 && (uint64_t)(most - least) >> 8 * c->width != 0)
+		c->width++;
+	if (c->width == 0)
+		return 0;
+	rc = take_memory(m, (c->n / BLOCK + 1) * sizeof(*c->sums), e);
+	if (rc < 0)
+		return rc;
+	c->sums = alloc_array((size_t)(c->n / BLOCK + 1), sizeof(*c->sums));
+	if (!c->sums)
+		return err_nomem(e);
+	for (size_t i = 0; i < c->n; i++) {
+		uint32_t size = m->sizes[i], over = size - least;
+
+		if (i % BLOCK == 0)
+			c->sums[i / BLOCK] = sum;
+		sum += size; /* n sizes below 2^32 that are in memory */
+		for (uint32_t b = 0; b < c->width; b++)
+			*out++ = (uint8_t)(over >> 8 * b);
+	}
+	c->bytes = sum;
+	out = realloc(m->sizes, (size_t)c->n * c->width);
+	c->excess = out ? out : (uint8_t *)m->sizes;
+	m->sizes = NULL;
+	give_memory(m, m->c_sizes * sizeof(*m->sizes));
+	m->budget->used += c->n * c->width;
+	return 0;
+}
+
+/* trim_runs - no more of them will come. */
+static void trim_runs(struct making *m)
+{
+	struct nc_chunks *c = m->c;
+	struct run *less = realloc(c->runs, c->n_runs * sizeof(*c->runs));
+
+	if (!less)
+		return;
+	give_memory(m, (c->c_runs - c->n_runs) * sizeof(*c->runs));
+	c->runs = less;
+	c->c_runs = c->n_runs;
+}
+
+/* finish - what is known once all chunks are. */
+static int finish(struct making *m, struct err *e)
+{
+	struct nc_chunks *c = m->c;
+	int rc = c->bits ? rank_bits(c, e) : 0;
+
+	if (c->n_runs > 0)
+		trim_runs(m);
+	if (rc == 0 && m->sizes)
+		rc = pack(m, e);
+	if (rc == 0 && c->width == 0 && ckd_mul(&c->bytes, c->n, c->least))
+		rc = err_set(e, -ERANGE, "%llu chunks of %llu bytes are too many for one file",
+			     (unsigned long long)c->n, (unsigned long long)c->least);
+	return rc;
+}
+
+int nc_chunks_make(struct chunkio *io, const struct ds_array *a, uint32_t array,
+		   const struct plan *p, struct nc_budget *budget, struct nc_chunks **ret,
+		   struct err *e)
+{
+	struct nc_chunks *c = alloc_array(1, sizeof(*c));
+	struct making m = {.c = c, .budget = budget};
+	bool sized = p->kind != PLAN_VLEN && p->kind != PLAN_FIXED && p->chain.n == 0;
+	int rc;
+
+	if (!c)
+		return err_nomem(e);
+	c->grid = a->n_chunks;
+	c->least = a->chunk_bytes;
+	rc = take_memory(&m, sizeof(*c), e);
+	if (rc == 0 && sized && c->least == 0)
+		rc = err_set(e, -EBADMSG, "elements without a size are not stored as such");
+	if (rc == 0 && sized && !p->fill_declared && p->kind != PLAN_HIDE && c->grid > 0) {
+		rc = add_place(&m, 0, e); /* every chunk is presented: one run */
+		c->n = c->grid;
+	} else if (rc == 0) {
+		rc = each(&m, io, array, sized, e);
+	}
+	if (rc == 0)
+		rc = finish(&m, e);
+	if (m.sizes)
+		give_memory(&m, m.c_sizes * sizeof(*m.sizes));
+	free(m.sizes);
+	if (rc < 0)
+		nc_chunks_free(c);
+	else
+		*ret = c;
+	return rc;
+}
+
+void nc_chunks_free(struct nc_chunks *c)
+{
+	if (!c)
+		return;
+	free(c->runs);
+	free(c->bits);
+	free(c->ranks);
+	free(c->excess);
+	free(c->sums);
+	free(c);
+}
+
+/* ---- asking ---- */
+
+uint64_t nc_chunks_n(const struct nc_chunks *c)
+{
+	return c->n;
+}
+
+uint64_t nc_chunks_bytes(const struct nc_chunks *c)
+{
+	return c->bytes;
+}
+
+/* place_in_runs - of chunk i: in the last run that does not begin behind it. */
+static uint64_t place_in_runs(const struct nc_chunks *c, uint64_t i)
+{
+	size_t low = 0, high = c->n_runs;
+
+	while (high - low > 1) {
+		size_t mid = low + (high - low) / 2;
+
+		if (c->runs[mid].i <= i)
+			low = mid;
+		else
+			high = mid;
+	}
+	return c->runs[low].linear + (i - c->runs[low].i);
+}
+
+static uint64_t place_in_bits(const struct nc_chunks *c, uint64_t i)
+{
+	size_t low = 0, high = (size_t)((words(c->grid) + RANK_WORDS - 1) / RANK_WORDS), w;
+	uint64_t left, word, here;
+
+	while (high - low > 1) {
+		size_t mid = low + (high - low) / 2;
+
+		if (c->ranks[mid] <= i)
+			low = mid;
+		else
+			high = mid;
+	}
+	left = i - c->ranks[low];
+	for (w = low * RANK_WORDS;; w++) {
+		here = (uint64_t)__builtin_popcountll(c->bits[w]);
+		if (left < here)
+			break;
+		left -= here;
+	}
+	for (word = c->bits[w]; left > 0; left--)
+		word &= word - 1; /* without its lowest bit */
+	return (uint64_t)w * 64 + (uint64_t)__builtin_ctzll(word);
+}
+
+static uint64_t size_at(const struct nc_chunks *c, uint64_t i)
+{
+	const uint8_t *p = c->excess + i * c->width;
+	uint64_t v = 0;
+
+	for (uint32_t b = 0; b < c->width; b++)
+		v |= (uint64_t)p[b] << 8 * b;
+	return c->least + v;
+}
+
+void nc_chunks_nth(const struct nc_chunks *c, uint64_t i, uint64_t *ret_linear,
+		   uint64_t *ret_off, uint64_t *ret_size)
+{
+	uint64_t off;
+
+	*ret_linear = c->bits ? place_in_bits(c, i) : place_in_runs(c, i);
+	if (c->width == 0) {
+		*ret_off = i * c->least;
+		*ret_size = c->least;
+		return;
+	}
+	off = c->sums[i / BLOCK];
+	for (uint64_t j = i - i % BLOCK; j < i; j++)
+		off += size_at(c, j);
+	*ret_off = off;
+	*ret_size = size_at(c, i);
+}
+
+uint64_t nc_chunks_at(const struct nc_chunks *c, uint64_t off)
+{
+	uint64_t low = 0, high = c->n / BLOCK + 1, i, size;
+
+	if (c->width == 0)
+		return off / c->least;
+	if (c->n % BLOCK == 0)
+		high--; /* no chunk has that number */
+	while (high - low > 1) {
+		uint64_t mid = low + (high - low) / 2;
+
+		if (c->sums[mid] <= off)
+			low = mid;
+		else
+			high = mid;
+	}
+	off -= c->sums[low];
+	for (i = low * BLOCK; off >= (size = size_at(c, i)); i++)
+		off -= size;
+	return i;
+}

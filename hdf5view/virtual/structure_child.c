@@ -1,0 +1,176 @@
+/* structure_child.c - the life of a process that makes the structure of one virtual file, or
+ * answers questions about libhdf5's filters, and may do nothing besides computing. It never cleans
+ * up: it is ended when it has said all that was asked. */
+#include "hdf5view/virtual/structure_process.h"
+#include "hdf5view/virtual/file_layout.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define ROOM ((size_t)8 << 20) /* what libhdf5 needs for a small structure, and more */
+
+bool (*nc_apart_fault)(const struct nc_order *q, struct region *r, int sock);
+
+/* maker - what it has so far. */
+struct maker {
+	struct region shared;
+	struct nc_builder b;
+	uint64_t max_bytes;
+	uint64_t len; /* FINISH: of the file */
+	bool made;
+};
+
+/* has_room - libhdf5 ends the process where memory for an id is short (H5I_register), or is of no
+ * use afterwards: it is not called then. */
+static bool has_room(void)
+{
+	void *p = malloc(ROOM);
+	bool has = p != NULL;
+
+	free(p);
+	return has;
+}
+
+/* bytes_so_far - of the file. */
+static int bytes_so_far(const struct maker *k, uint64_t *ret, struct err *e)
+{
+	hsize_t n = 0;
+
+	if (H5Fget_filesize(k->b.file, &n) < 0)
+		return nc_h5_fail(&k->b, 0, DS_NONE, e);
+	*ret = n;
+	return 0;
+}
+
+static int make(struct maker *k, const struct nc_order *q, uint64_t *ret, struct err *e)
+{
+	const struct nc_model *m = nc_unpack(k->shared.at, (size_t)q->len, q->moves);
+	int rc = m && has_room() ? nc_builder_init(&k->b, m, q->max_bytes, e) : err_nomem(e);
+
+	if (rc == 0)
+		rc = nc_h5_structure(&k->b, e);
+	k->made = rc == 0;
+	return rc == 0 ? bytes_so_far(k, ret, e) : rc;
+}
+
+static int texts(struct maker *k, const struct nc_order *q, uint64_t *ret, struct err *e)
+{
+	int rc = nc_h5_texts(&k->b, q->array, k->shared.at, (size_t)q->len, e);
+
+	return rc == 0 ? bytes_so_far(k, ret, e) : rc;
+}
+
+static int finish(struct maker *k, uint64_t *ret, struct err *e)
+{
+	ssize_t n = H5Fflush(k->b.file, H5F_SCOPE_GLOBAL) < 0
+			    ? -1
+			    : H5Fget_file_image(k->b.file, NULL, 0);
+
+	if (n < 0)
+		return nc_h5_fail(&k->b, 0, DS_NONE, e);
+	k->len = (uint64_t)n;
+	*ret = k->len;
+	return 0;
+}
+
+static int image(struct maker *k, const struct nc_order *q, uint64_t *ret, struct err *e)
+{
+	const uint32_t n = k->b.ds->n_arrays;
+	uint64_t at = nc_apart_headers(k->len);
+
+	if (q->len != k->len || at > k->shared.size || n > (k->shared.size - at) / 8)
+		return err_set(e, -EINVAL, "no room for the structure");
+	if (H5Fget_file_image(k->b.file, k->shared.at, (size_t)k->len) != (ssize_t)k->len)
+		return nc_h5_fail(&k->b, 0, DS_NONE, e);
+	for (uint32_t i = 0; i < n; i++)
+		nc_put64(k->shared.at + at + (uint64_t)i * 8, k->b.arrays[i]);
+	*ret = k->len;
+	return 0;
+}
+
+static int agree(const struct maker *k, const struct nc_order *q, uint64_t *ret, struct err *e)
+{
+	struct nc_ask *x = nc_unpack(k->shared.at, (size_t)q->len, q->moves);
+
+	if (!x || !has_room())
+		return err_nomem(e);
+	*ret = nc_filters_agree(&x->a, &x->as, &x->chain);
+	free(x);
+	return 0;
+}
+
+/* obey - h5_lock is held. */
+static int obey(struct maker *k, const struct nc_order *q, uint64_t *ret, struct err *e)
+{
+	if (q->op == NC_OP_AGREE)
+		return agree(k, q, ret, e);
+	if (q->op == NC_OP_MAKE)
+		return make(k, q, ret, e);
+	if (!k->made)
+		return err_set(e, -EINVAL, "there is no file");
+	if (q->op == NC_OP_TEXTS)
+		return texts(k, q, ret, e);
+	return q->op == NC_OP_FINISH ? finish(k, ret, e) : image(k, q, ret, e);
+}
+
+static void answer(struct maker *k, const struct nc_order *q, int sock)
+{
+	struct child_answer a = {0};
+	struct err e = ERR_INIT;
+	int rc;
+
+	if (nc_apart_fault && nc_apart_fault(q, &k->shared, sock))
+		return;
+	h5_enter();
+	rc = obey(k, q, &a.len, &e);
+	h5_leave();
+	if (rc == -EIO && !has_room()) /* the library says so of all that it cannot do */
+		rc = -ENOMEM;
+	if (rc < 0)
+		child_say(sock, rc, e.msg, strlen(e.msg));
+	else if (!child_send(sock, &a, sizeof(a), 0))
+		_exit(0);
+}
+
+static void serve(const struct child_self *self)
+{
+	const struct nc_apart_job *job = self->own ? self->own : self->data;
+	const struct sandbox_limits limits = {.memory = job->memory, .cpu_ms = job->cpu_ms};
+	struct maker k = {.shared = {.fd = self->fds[0]}};
+	struct nc_order q;
+	struct err e = ERR_INIT;
+
+	h5_enter(); /* what it reads of its surroundings, it has read then */
+	(void)H5PLset_loading_state(0);
+	h5_leave();
+	if (sandbox_enter(nc_apart_kind.may, NULL, 0, &limits, &e) < 0)
+		_exit(1);
+	for (;;) {
+		ssize_t n = recv(self->sock, &q, sizeof(q), MSG_WAITALL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n != (ssize_t)sizeof(q) || !region_map(&k.shared, q.size) || q.len > q.size)
+			return;
+		answer(&k, &q, self->sock);
+	}
+}
+
+/* has_files - as with those of hdf5/worker_ops.c. */
+static bool has_files(void)
+{
+	return H5Fget_obj_count((hid_t)H5F_OBJ_ALL, H5F_OBJ_ALL) > 0;
+}
+
+const struct child_kind nc_apart_kind = {
+	.name = NC_PROCESS,
+	.who = "the HDF5 library",
+	.n_fds = 1,
+	.may = 0,
+	.run = serve,
+	.keeps_files = has_files,
+	.enter = h5_enter,
+	.leave = h5_leave,
+};

@@ -1,0 +1,358 @@
+/* structure_process.c - the server's side of the processes in which libhdf5 makes virtual files.
+ *
+ * A child is started for one file when somebody looks at it, and ended when its bytes are here. All
+ * that it says is a number or a text at a time, whose size is checked; the bytes of the file are
+ * copied once out of the shared memory, into memory of ours, and what is done with them from then
+ * on (patch.c) believes nothing of them. */
+#include "hdf5view/virtual/structure_process.h"
+#include "hdf5view/virtual/file_layout.h"
+
+#include "base/core/cursor.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define REGION_MIN ((uint64_t)1 << 20)
+#define ROOM_BASE ((uint64_t)2 << 30) /* address space of a child */
+#define ROOM_MODEL 8                  /* times a packed model */
+#define ROOM_FILE 4                   /* times the largest file */
+#define HEAD 48                       /* bytes of the least superblock */
+
+/* ---- talking ---- */
+
+static void end(struct nc_apart *x)
+{
+	(void)child_end(&x->child);
+	region_release(&x->shared);
+}
+
+/* start - len, max_bytes: of what it will be given, and give. */
+static int start(struct nc_apart *x, uint64_t len, uint64_t max_bytes, struct err *e)
+{
+	const uint64_t max = UINT64_MAX / 64;
+	struct nc_apart_job job = {.memory = ROOM_BASE + ROOM_MODEL * u64_min(len, max) +
+					     ROOM_FILE * u64_min(max_bytes, max),
+				   .cpu_ms = x->timeout_ms};
+	int rc = region_new(NC_PROCESS, REGION_MIN, &x->shared, e);
+
+	if (rc == 0)
+		rc = child_start(&nc_apart_kind, &job, &job, sizeof(job), &x->shared.fd,
+				 &x->child, e);
+	if (rc < 0)
+		region_release(&x->shared);
+	return rc;
+}
+
+/* hand_over - what the next order is about. */
+static int hand_over(struct nc_apart *x, const struct buf *what, struct err *e)
+{
+	int rc = region_grow(&x->shared, what->len, e);
+
+	if (rc == 0 && what->len)
+		memcpy(x->shared.at, what->data, what->len);
+	return rc;
+}
+
+/* told - codes that it may give; another one means nothing. */
+static int told(int64_t code)
+{
+	static const int known[] = {-ENOMEM, -ERANGE, -EBADMSG, -EOPNOTSUPP};
+
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (code == known[i])
+			return known[i];
+	return -EIO;
+}
+
+/* take_reason - the text of a failure, after its size was checked. */
+static enum child_taken take_reason(struct nc_apart *x, const struct child_answer *a,
+				    int64_t until, int *ret_rc, struct err *e)
+{
+	char text[ERR_TEXT_MAX];
+	enum child_taken got;
+
+	if (a->rc > 0 || a->len >= sizeof(text))
+		return CHILD_WRONG;
+	got = child_take(x->child.sock, text, (size_t)a->len, until);
+	if (got != CHILD_TAKEN)
+		return got;
+	text[a->len] = '\0';
+	*ret_rc = err_set(e, told(a->rc), "%s", text);
+	return CHILD_TAKEN;
+}
+
+/* explain - it ended, or was ended by us, in the middle of something. -EAGAIN: for no fault of the
+ * file's, and the next attempt may succeed. */
+static int explain(const struct nc_apart *x, enum child_taken got, int status, struct err *e)
+{
+	const char *who = "the process that makes the netCDF file";
+	char why[CHILD_WHY_MAX];
+
+	if (got == CHILD_LATE)
+		return err_set(e, -EIO,
+			       "%s did not answer within %" PRIu64 " s: -o open_timeout must "
+			       "be longer for so large a dataset, or the HDF5 library hangs",
+			       who, (x->timeout_ms + 999) / 1000);
+	if (got == CHILD_WRONG)
+		return err_set(e, -EIO, "%s answered nonsense", who);
+	if (child_died_of(status) == SIGKILL)
+		return err_set(e, -EAGAIN, "%s was killed (signal 9): memory may be short",
+			       who);
+	if (child_died_of(status))
+		return err_set(e, -EIO, "%s %s: the HDF5 library cannot make it", who,
+			       child_why(child_died_of(status), why));
+	/* the library's own way out where memory is short */
+	return err_set(e, -EAGAIN, "%s ended (status %d): memory may be short", who,
+		       WEXITSTATUS(status));
+}
+
+static enum child_taken talk(struct nc_apart *x, const struct nc_order *q, uint64_t *ret,
+			     int *ret_rc, struct err *e)
+{
+	const uint64_t ms = x->timeout_ms;
+	const int64_t until = ms && ms < INT64_MAX / 2 ? child_now() + (int64_t)ms : INT64_MAX;
+	struct child_answer a;
+	enum child_taken got;
+
+	*ret_rc = 0;
+	if (ms)
+		child_renew(&x->child, ms);
+	if (!child_send(x->child.sock, q, sizeof(*q), 0))
+		return CHILD_GONE;
+	got = child_take(x->child.sock, &a, sizeof(a), until);
+	if (got != CHILD_TAKEN)
+		return got;
+	if (a.rc != 0)
+		return take_reason(x, &a, until, ret_rc, e);
+	*ret = a.len;
+	return CHILD_TAKEN;
+}
+
+/* ask - *ret is a number that is still to be checked. A child that does not answer is ended. */
+static int ask(struct nc_apart *x, struct nc_order *q, uint64_t *ret, struct err *e)
+{
+	enum child_taken got;
+	int rc;
+
+	q->size = x->shared.size;
+	got = talk(x, q, ret, &rc, e);
+	if (got == CHILD_TAKEN)
+		return rc;
+	return explain(x, got, child_end(&x->child), e);
+}
+
+static int nonsense(const struct nc_apart *x, struct err *e)
+{
+	return explain(x, CHILD_WRONG, 0, e);
+}
+
+/* ---- one file ---- */
+
+/* make - all but texts. */
+static int make(struct nc_apart *x, const struct nc_model *m, uint64_t max_bytes, uint64_t *ret,
+		struct err *e)
+{
+	struct nc_order q = {.op = NC_OP_MAKE, .max_bytes = max_bytes};
+	struct buf packed;
+	int rc;
+
+	buf_init(&packed, SIZE_MAX / 4);
+	nc_pack_model(m, &packed, &q.moves);
+	q.len = packed.len;
+	rc = buf_ok(&packed) ? start(x, q.len, max_bytes, e)
+			     : buf_full(&packed, e, -ERANGE,
+					"the dataset's metadata is too "
+					"large for a netCDF file");
+	if (rc == 0)
+		rc = hand_over(x, &packed, e);
+	buf_release(&packed);
+	return rc == 0 ? ask(x, &q, ret, e) : rc;
+}
+
+/* writer - texts on their way. */
+struct writer {
+	struct nc_texts t;
+	struct nc_apart *x;
+};
+
+static int write_texts(struct nc_texts *t, uint32_t array, struct err *e)
+{
+	struct nc_apart *x = CONTAINER_OF(t, struct writer, t)->x;
+	struct nc_order q = {.op = NC_OP_TEXTS, .array = array, .len = t->pieces.len};
+	int rc = hand_over(x, &t->pieces, e);
+
+	return rc == 0 ? ask(x, &q, &t->bytes, e) : rc;
+}
+
+static int texts(struct nc_apart *x, const struct nc_model *m, struct source *s, uint64_t bytes,
+		 uint64_t max_bytes, char **broken, struct err *e)
+{
+	struct writer w = {.t = {.source = s,
+				 .bytes = bytes,
+				 .max_bytes = max_bytes,
+				 .write = write_texts},
+			   .x = x};
+	int rc = 0;
+
+	buf_init(&w.t.raw, SIZE_MAX);
+	buf_init(&w.t.pieces, SIZE_MAX);
+	for (uint32_t i = 0; i < m->ds->n_arrays && rc == 0; i++)
+		if (m->arrays[i].name && m->arrays[i].data == NC_IN_IMAGE)
+			rc = nc_texts_read(&w.t, i, &broken[i], e);
+	buf_release(&w.t.raw);
+	buf_release(&w.t.pieces);
+	return rc;
+}
+
+/* take_image - the bytes of the file, into memory that only we have. */
+static int take_image(struct nc_apart *x, const struct nc_model *m, uint64_t max_bytes,
+		      struct nc_image *ret, struct err *e)
+{
+	struct nc_order q = {.op = NC_OP_FINISH};
+	uint64_t n = 0, said = 0;
+	int rc = ask(x, &q, &n, e);
+
+	if (rc < 0)
+		return rc;
+	if (n > max_bytes)
+		return err_set(e, -ERANGE,
+			       "netCDF file: a structure of %" PRIu64 " bytes exceeds %" PRIu64,
+			       n, max_bytes);
+	if (n < HEAD || n > SIZE_MAX / 4)
+		return nonsense(x, e);
+	q = (struct nc_order){.op = NC_OP_IMAGE, .len = n};
+	rc = region_grow(&x->shared, nc_apart_headers(n) + (uint64_t)m->ds->n_arrays * 8, e);
+	if (rc == 0)
+		rc = ask(x, &q, &said, e);
+	if (rc < 0)
+		return rc;
+	if (said != n)
+		return nonsense(x, e);
+	ret->bytes = alloc_array((size_t)n, 1);
+	if (!ret->bytes)
+		return err_nomem(e);
+	memcpy(ret->bytes, x->shared.at, (size_t)n);
+	ret->len = (size_t)n;
+	return 0;
+}
+
+/* list_vars - what the file's layout needs to know of its datasets: of what the child says only the
+ * addresses of headers, which have to be in the image. */
+static int list_vars(const struct nc_apart *x, const struct nc_model *m, char **broken,
+		     struct nc_image *ret, struct err *e)
+{
+	struct slice headers = slice_of(x->shared.at + nc_apart_headers(ret->len),
+					(size_t)m->ds->n_arrays * 8);
+
+	ret->vars = alloc_array(m->ds->n_arrays, sizeof(*ret->vars));
+	if (!ret->vars)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < m->ds->n_arrays; i++) {
+		const struct ds_array *a = &m->ds->arrays[i];
+		struct nc_var *v = &ret->vars[ret->n_vars];
+		uint64_t header = rd_le64(&headers);
+		hsize_t chunk[NC_RANK_LIMIT] = {0};
+
+		if (!m->arrays[i].name)
+			continue;
+		if (header >= ret->len)
+			return nonsense(x, e);
+		*v = (struct nc_var){.array = i,
+				     .data = m->arrays[i].data,
+				     .header = header,
+				     .rank = nc_rank(a),
+				     .elem = nc_elem(a)};
+		nc_h5_chunk(a, chunk);
+		for (uint32_t d = 0; d < v->rank; d++)
+			v->chunk[d] = chunk[d];
+		if (broken[i]) {
+			v->data = NC_BROKEN;
+			v->why = steal(&broken[i]);
+		}
+		ret->n_vars++;
+	}
+	return 0;
+}
+
+int nc_build(const struct nc_model *m, struct source *s, uint64_t max_bytes,
+	     struct nc_image *ret, struct err *e)
+{
+	struct nc_apart x = {.timeout_ms = m->build_ms};
+	char **broken = alloc_array(m->ds->n_arrays, sizeof(*broken));
+	uint64_t bytes = 0;
+	int rc = broken ? 0 : err_nomem(e);
+
+	*ret = (struct nc_image){0};
+	if (rc == 0)
+		rc = make(&x, m, max_bytes, &bytes, e);
+	if (rc == 0)
+		rc = texts(&x, m, s, bytes, max_bytes, broken, e);
+	if (rc == 0)
+		rc = take_image(&x, m, max_bytes, ret, e);
+	if (rc == 0)
+		rc = list_vars(&x, m, broken, ret, e);
+	end(&x);
+	for (uint32_t i = 0; broken && i < m->ds->n_arrays; i++)
+		free(broken[i]);
+	free(broken);
+	if (rc)
+		nc_image_release(ret);
+	return rc;
+}
+
+void nc_image_release(struct nc_image *i)
+{
+	for (uint32_t k = 0; k < i->n_vars; k++)
+		free(i->vars[k].why);
+	free(i->bytes);
+	free(i->vars);
+	*i = (struct nc_image){0};
+}
+
+/* ---- questions about filters ---- */
+
+static int put_question(struct nc_asker *k, const struct nc_ask *ask_of, uint64_t *ret)
+{
+	struct nc_order q = {.op = NC_OP_AGREE};
+	struct buf packed;
+	int rc = 0;
+
+	buf_init(&packed, SIZE_MAX / 4);
+	nc_pack_ask(ask_of, &packed, &q.moves);
+	q.len = packed.len;
+	if (!buf_ok(&packed))
+		rc = buf_full(&packed, &k->why, -ERANGE, "a filter's parameters are too many");
+	if (rc == 0 && !k->x.child.pid)
+		rc = start(&k->x, 0, 0, &k->why);
+	if (rc == 0)
+		rc = hand_over(&k->x, &packed, &k->why);
+	buf_release(&packed);
+	if (rc == 0)
+		rc = ask(&k->x, &q, ret, &k->why);
+	if (rc == 0 && *ret > NC_AGREE_LAST)
+		rc = nonsense(&k->x, &k->why);
+	return rc;
+}
+
+const char *nc_asker_agree(struct nc_asker *k, const struct ds_array *a,
+			   const struct codec_array *as, const struct codec_chain *chain)
+{
+	const struct nc_ask q = {.a = *a, .as = *as, .chain = *chain};
+	uint64_t said = 0;
+
+	if (as->rank == 0 || as->rank > NC_RANK_LIMIT)
+		return nc_disagrees(NC_AGREE_NO_CHUNKS);
+	if (a->type.kind > DT_FLOAT && a->type.kind != DT_STRING)
+		return nc_disagrees(NC_AGREE_NO_NUMBERS);
+	if (k->rc == 0)
+		k->rc = put_question(k, &q, &said);
+	return k->rc < 0 ? NULL : nc_disagrees((enum nc_agreed)said);
+}
+
+void nc_asker_end(struct nc_asker *k)
+{
+	end(&k->x);
+}

@@ -1,0 +1,355 @@
+/* view.c - a dataset as one netCDF-4 file in the root directory.
+ *
+ * The file is laid out at the first look at it, by one thread while others wait; from then on
+ * everything is read without a lock. A layout that could not be made is an error for who looks,
+ * and the next attempt waits: a program that asks again and again must not read a broken dataset
+ * each time. But what failed for want of something, and soon, may succeed now. */
+#include "hdf5view/hdf5view.h"
+
+#include "hdf5view/netcdf4/schema.h"
+#include "hdf5view/virtual/file_layout.h"
+#include "translate/chunkio/provenance.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <time.h>
+
+#define FILE_ID (VIEW_ROOT + 1)
+#define RETRY_MS 1000
+#define NON_COORD "_nc4_non_coord_"
+
+struct nc_view {
+	struct view base;
+	struct nc_view_options opts;
+	struct plan *plans; /* n_arrays */
+	struct nc_model *model;
+	struct chunkio *io;
+
+	_Atomic(struct nc_layout *) layout; /* published once; owned */
+	pthread_mutex_t lock;               /* one thread lays out; and of what follows */
+	struct err failure;                 /* of the last attempt */
+	int64_t retry;                      /* ms: not before; of a clock that begins above 0 */
+};
+
+static struct nc_view *nc(struct view *v)
+{
+	return CONTAINER_OF(v, struct nc_view, base);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with this clock */
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int lay_out(struct nc_view *n, struct nc_layout **ret, struct err *e)
+{
+	struct nc_image image = {0};
+	int rc = nc_build(n->model, n->base.source, n->opts.max_image_bytes, &image, e);
+
+	if (rc == 0)
+		rc = nc_layout_new(n->base.source, n->plans, n->io, &image,
+				   n->opts.max_index_bytes, ret, e);
+	nc_image_release(&image);
+	return rc;
+}
+
+/* passing - whether a failure says nothing about the dataset: who asked gave up, memory is short,
+ * bytes did not come, or libhdf5 died of it. After one that took long, for which the next who asks
+ * would wait as long, it is worth a pause. */
+static bool passing(int rc, int64_t took)
+{
+	return err_accident(rc) || ((rc == -EIO || rc == -ETIMEDOUT) && took < RETRY_MS);
+}
+
+/* attempt - lay the file out, unless that failed a moment ago. lock is held. */
+static int attempt(struct nc_view *n, struct nc_layout **ret, struct err *e)
+{
+	int64_t began = now_ms(), took;
+	struct err why = ERR_INIT;
+	int rc;
+
+	if (n->failure.code < 0 && began < n->retry)
+		return err_set(e, n->failure.code, "%s", n->failure.msg);
+	rc = lay_out(n, ret, &why);
+	if (rc == 0) {
+		atomic_store_explicit(&n->layout, *ret, memory_order_release);
+		return 0;
+	}
+	took = now_ms() - began;
+	if (passing(rc, took)) /* EAGAIN: somebody ended the process that made it */
+		return err_set(e, rc == -EAGAIN ? -EIO : rc, "'%s': %s", n->opts.name, why.msg);
+	if (rc == -ENOENT) /* something is missing, but not the file */
+		rc = -EIO;
+	(void)err_set(&n->failure, rc, "'%s': %s", n->opts.name, why.msg);
+	n->retry = began + took + (took > RETRY_MS ? took : RETRY_MS);
+	return err_set(e, rc, "%s", n->failure.msg);
+}
+
+/* layout - of the file; borrowed until the view is closed. */
+static int layout(struct nc_view *n, struct nc_layout **ret, struct err *e)
+{
+	struct nc_layout *l = atomic_load_explicit(&n->layout, memory_order_acquire);
+	int rc = 0;
+
+	if (!l) {
+		(void)pthread_mutex_lock(&n->lock);
+		l = atomic_load(&n->layout);
+		if (!l)
+			rc = attempt(n, &l, e);
+		(void)pthread_mutex_unlock(&n->lock);
+	}
+	if (rc == 0)
+		*ret = l;
+	return rc;
+}
+
+static void file_attr(struct nc_view *n, struct view_attr *ret, struct err *e)
+{
+	struct nc_layout *l;
+
+	*ret = (struct view_attr){.id = FILE_ID, .nlink = 1, .cached = true, .size = 1};
+	if (layout(n, &l, e) == 0)
+		ret->size = nc_layout_size(l);
+	else
+		ret->unsure = true; /* an empty file would be read as such: hence the 1 */
+}
+
+static int view_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
+{
+	if (id == VIEW_ROOT)
+		*ret = (struct view_attr){.id = VIEW_ROOT, .is_dir = true, .nlink = 2};
+	else if (id == FILE_ID)
+		file_attr(nc(v), ret, e);
+	else
+		return err_set(e, -ESTALE, "no file has the id %" PRIu64, id);
+	return 0;
+}
+
+static int in_root(uint64_t dir, struct err *e)
+{
+	if (dir == VIEW_ROOT)
+		return 0;
+	if (dir == FILE_ID)
+		return err_set(e, -ENOTDIR, "not a directory");
+	return err_set(e, -ESTALE, "no file has the id %" PRIu64, dir);
+}
+
+static int view_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
+		       struct view_attr *ret, struct err *e)
+{
+	const char *own = nc(v)->opts.name;
+	int rc = in_root(dir, e);
+
+	if (rc < 0)
+		return rc;
+	if (strlen(own) != len || memcmp(own, name, len) != 0)
+		return err_set(e, -ENOENT, "no such file");
+	file_attr(nc(v), ret, e);
+	return 0;
+}
+
+static int view_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr,
+		     view_emit *emit, void *arg, struct err *e)
+{
+	struct nc_view *n = nc(v);
+	struct view_attr at;
+	bool have = want_attr && atomic_load(&n->layout); /* laying out is not cheap */
+	int rc = in_root(dir, e);
+
+	if (rc < 0 || cookie > 0)
+		return rc;
+	if (have)
+		file_attr(n, &at, NULL);
+	(void)emit(arg, n->opts.name, FILE_ID, false, have ? &at : NULL, 1);
+	return 0;
+}
+
+static int view_read(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+		     struct span *ret, struct err *e)
+{
+	struct nc_layout *l;
+	int rc;
+
+	if (id != FILE_ID)
+		return id == VIEW_ROOT ? err_set(e, -EISDIR, "a directory") : in_root(id, e);
+	rc = layout(nc(v), &l, e);
+	return rc < 0 ? rc : nc_layout_read(l, off, len, room, ret, e);
+}
+
+static uint64_t view_parent(struct view *v, uint64_t dir)
+{
+	(void)v;
+	(void)dir;
+	return VIEW_ROOT;
+}
+
+static const struct plan *view_plan(struct view *v, uint32_t array)
+{
+	return &nc(v)->plans[array];
+}
+
+static void view_close(struct view *v)
+{
+	struct nc_view *n;
+
+	if (!v)
+		return;
+	n = nc(v);
+	nc_layout_free(atomic_load(&n->layout));
+	chunkio_free(n->io);
+	nc_model_free(n->model);
+	free(n->plans);
+	(void)pthread_mutex_destroy(&n->lock);
+	free(n);
+}
+
+static int op_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
+		    struct err *e)
+{
+	if (!name)
+		return 0; /* none is listed */
+	if (id != FILE_ID || !told_of(name))
+		return err_set(e, -ENODATA, "no attribute '%s'", name);
+	return told_view(v->source, nc(v)->plans, told_of(name), out, e);
+}
+
+static const struct view_ops nc_view_ops = {
+	.name = "netcdf",
+	.xattr = op_xattr,
+	.close = view_close,
+	.lookup = view_lookup,
+	.getattr = view_getattr,
+	.list = view_list,
+	.read = view_read,
+	.parent = view_parent,
+	.plan = view_plan,
+};
+
+int nc_view_open(struct source *s, const struct nc_view_options *opts, struct view **ret,
+		 struct err *e)
+{
+	struct nc_view *n = alloc_array(1, sizeof(*n));
+	int rc;
+
+	if (!n)
+		return err_nomem(e);
+	n->base = (struct view){.ops = &nc_view_ops, .source = s};
+	n->opts = *opts;
+	atomic_init(&n->layout, NULL);
+	(void)pthread_mutex_init(&n->lock, NULL); /* cannot fail with default attributes */
+	n->plans = alloc_array(s->ds.n_arrays, sizeof(*n->plans));
+	rc = n->plans ? nc_model_new(s, opts, n->plans, &n->model, e) : err_nomem(e);
+	if (rc == 0)
+		rc = chunkio_new(s, n->plans, &opts->io, &n->io, e);
+	if (rc < 0) {
+		view_close(&n->base);
+		return rc;
+	}
+	n->base.notes = nc_model_notes(n->model, &n->base.n_notes);
+	*ret = &n->base;
+	return 0;
+}
+
+/* ---- for who writes it ---- */
+
+int nc_view_layout(struct view *v, const struct nc_layout **ret, struct err *e)
+{
+	struct nc_layout *l;
+	int rc;
+
+	if (v->ops != &nc_view_ops)
+		return err_set(e, -EINVAL, "not a view of a virtual netCDF file");
+	rc = layout(nc(v), &l, e);
+	if (rc == 0)
+		*ret = l;
+	return rc;
+}
+
+/* path_group - the group that the first `len` bytes of a path are; DS_NONE: none. */
+static uint32_t path_group(const struct nc_model *m, const char *path, size_t len)
+{
+	uint32_t g = 0;
+	size_t at = 0;
+
+	while (at < len) {
+		const struct ds_group *x = &m->ds->groups[g];
+		const char *end;
+		uint32_t found = DS_NONE;
+		size_t n;
+
+		if (path[at] == '/') {
+			at++;
+			continue;
+		}
+		end = memchr(path + at, '/', len - at);
+		n = end ? (size_t)(end - (path + at)) : len - at;
+		for (uint32_t i = 0; i < x->n_groups && found == DS_NONE; i++) {
+			const char *name = m->groups[x->groups[i]].name;
+
+			if (name && strlen(name) == n && memcmp(name, path + at, n) == 0)
+				found = x->groups[i];
+		}
+		if (found == DS_NONE)
+			return DS_NONE;
+		g = found;
+		at += n;
+	}
+	return g;
+}
+
+/* place_of - the group that a path's last component is in, and that. DS_NONE: there is none. */
+static uint32_t place_of(const struct nc_model *m, const char *path, const char **ret_name)
+{
+	const char *slash = strrchr(path, '/');
+
+	*ret_name = slash ? slash + 1 : path;
+	return **ret_name ? path_group(m, path, (size_t)(*ret_name - path)) : DS_NONE;
+}
+
+/* called - the name that readers of netCDF know an array by; NULL: it is not shown. */
+static const char *called(const struct nc_array *a)
+{
+	size_t n = strlen(NON_COORD);
+
+	return a->link && strncmp(a->link, NON_COORD, n) == 0 ? a->link + n : a->link;
+}
+
+uint32_t nc_view_array(void *v, const char *path)
+{
+	const struct nc_model *m = nc(v)->model;
+	const char *name;
+	uint32_t g = place_of(m, path, &name);
+
+	for (uint32_t i = 0; g != DS_NONE && i < m->ds->groups[g].n_arrays; i++) {
+		uint32_t a = m->ds->groups[g].arrays[i];
+		const char *x = called(&m->arrays[a]);
+
+		if (x && strcmp(x, name) == 0)
+			return a;
+	}
+	return DS_NONE;
+}
+
+uint32_t nc_view_group(void *v, const char *path)
+{
+	return path_group(nc(v)->model, path, strlen(path));
+}
+
+uint32_t nc_view_dim(void *v, const char *path)
+{
+	const struct nc_model *m = nc(v)->model;
+	const char *name;
+	uint32_t g = place_of(m, path, &name);
+
+	for (uint32_t i = 0; g != DS_NONE && i < m->ds->groups[g].n_dims; i++) {
+		uint32_t d = m->ds->groups[g].dims[i];
+
+		if (m->dims[d].name && strcmp(m->dims[d].name, name) == 0)
+			return d;
+	}
+	return DS_NONE;
+}

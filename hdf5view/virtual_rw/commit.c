@@ -1,0 +1,365 @@
+/* commit.c - a file that was written becomes the dataset.
+ *
+ * The first commit of a working copy says what is different from the ground that it stands on; a
+ * later one, by somebody who kept the file open, from what the one before made of it. Either way
+ * both have the same places for what did not change, whatever the ground's own file looks like
+ * after a commit. */
+#include "hdf5view/virtual_rw/virtual_rw_int.h"
+
+#define LOG_COMPONENT LOG_WRITE
+#include "base/observe/log.h"
+#include "hdf5view/virtual/file_layout.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/observe/metrics.h"
+
+/* committing - what the callbacks of a commit work with. */
+struct committing {
+	struct nc_rw *v;
+	struct rw_file *f;
+	struct ground *latest;  /* that is about to be replaced; held */
+	struct rw_file **older; /* who may need its chunks later; referred to */
+	size_t n_older;
+};
+
+/* ---- callbacks ---- */
+
+static bool written(void *arg, uint64_t off, uint64_t len)
+{
+	struct committing *c = arg;
+
+	return rw_copy_differs(&c->f->copy, c->f->commits > 0 ? c->f->was_fd : -1, off, len);
+}
+
+static int fill(void *arg, uint64_t off, uint64_t len, struct err *e)
+{
+	struct committing *c = arg;
+
+	return rw_copy_fill(&c->f->copy, off, len, e);
+}
+
+/* array_like - the array of another state of the dataset that has the same path. */
+static uint32_t array_like(const struct dataset *ds, uint32_t array,
+			   const struct dataset *other)
+{
+	const struct ds_array *a = &ds->arrays[array];
+	uint32_t found = DS_NONE;
+	struct buf mine, theirs;
+
+	buf_init(&mine, (size_t)1 << 20);
+	buf_init(&theirs, (size_t)1 << 20);
+	ds_array_path(ds, array, &mine);
+	for (uint32_t i = 0; i < other->n_arrays && found == DS_NONE; i++) {
+		if (strcmp(other->arrays[i].name, a->name) != 0)
+			continue;
+		buf_clear(&theirs);
+		ds_array_path(other, i, &theirs);
+		if (mine.len == theirs.len && memcmp(mine.data, theirs.data, mine.len) == 0)
+			found = i;
+	}
+	buf_release(&mine);
+	buf_release(&theirs);
+	return found;
+}
+
+/* chunk_like - the same for a chunk; false: there is none. */
+static bool chunk_like(const struct committing *c, const struct ground *g, uint32_t *array,
+		       uint64_t *linear)
+{
+	const struct dataset *ds = &c->latest->source->ds, *other = &g->source->ds;
+	uint64_t at[DS_RANK_MAX];
+	uint32_t i;
+
+	if (g->number == c->latest->number)
+		return true;
+	i = array_like(ds, *array, other);
+	if (i == DS_NONE || other->arrays[i].rank != ds->arrays[*array].rank)
+		return false;
+	ds_chunk_coords(&ds->arrays[*array], *linear, at);
+	for (uint32_t d = 0; d < other->arrays[i].rank; d++)
+		if (at[d] >= other->arrays[i].grid[d])
+			return false;
+	*array = i;
+	*linear = ds_chunk_linear(&other->arrays[i], at);
+	return true;
+}
+
+/* keep - the bytes of a chunk, for somebody who has an older state open. A chunk that cannot be
+ * read now could not be read later either. */
+static int keep(struct nc_rw *v, struct rw_file *f, uint32_t array, uint64_t linear,
+		struct err *e)
+{
+	const struct nc_layout *l;
+	struct err why = ERR_INIT;
+	uint64_t off, len;
+	int rc = 0, fd;
+
+	if (nc_view_layout(f->ground->view, &l, NULL) < 0 ||
+	    !nc_layout_chunk(l, array, linear, &off, &len) || off >= f->copy.base_end)
+		return 0;
+	if (f->copy.fd < 0) {
+		fd = rw_work_open(v, f, "now", e);
+		if (fd < 0)
+			return fd;
+		(void)pthread_rwlock_wrlock(&f->copy.map);
+		f->copy.fd = fd;
+		(void)pthread_rwlock_unlock(&f->copy.map);
+	}
+	rc = rw_copy_fill(&f->copy, off, len, &why);
+	if (rc == -ENOSPC || rc == -EDQUOT || rc == -ENOMEM || rc == -EFBIG)
+		return err_set(e, rc, "what others have open of '%s': %s", v->opts.name,
+			       why.msg);
+	return 0;
+}
+
+static int replaced(void *arg, uint32_t array, uint64_t linear, struct err *e)
+{
+	struct committing *c = arg;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < c->n_older; i++) {
+		uint32_t a = array;
+		uint64_t l = linear;
+
+		if (!chunk_like(c, c->older[i]->ground, &a, &l))
+			continue;
+		/* a first write to it may begin its overlay at the same time; what is committed is
+		 * locked already */
+		if (c->older[i] != c->f)
+			(void)pthread_mutex_lock(&c->older[i]->write);
+		rc = keep(c->v, c->older[i], a, l, e);
+		if (c->older[i] != c->f)
+			(void)pthread_mutex_unlock(&c->older[i]->write);
+	}
+	return rc;
+}
+
+/* ---- one commit ---- */
+
+/* older - files that are open and stand on something. */
+static int older(struct committing *c, struct err *e)
+{
+	size_t n = 0;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&c->v->lock);
+	for (struct rw_file *f = c->v->files; f; f = f->next)
+		n++;
+	c->older = alloc_array(n, sizeof(struct rw_file *));
+	for (struct rw_file *f = c->v->files; c->older && f; f = f->next)
+		if (f->handles > 0 && f->ground && atomic_load(&f->ready)) {
+			f->refs++;
+			c->older[c->n_older++] = f;
+		}
+	if (!c->older)
+		rc = err_nomem(e);
+	(void)pthread_mutex_unlock(&c->v->lock);
+	return rc;
+}
+
+/* make_was - a file that says what it was. Of one that is new, or of which nothing is left, what
+ * the dataset is now: then whatever the new one does not have is seen to be gone. *ret NULL:
+ * that cannot be said. */
+static int make_was(struct committing *c, char **ret, struct err *e)
+{
+	struct rw_file *f = c->f;
+	bool fresh = f->copy.all || f->copy.cut == 0;
+	auto_fd int fd = -1;
+	int rc = 0;
+
+	*ret = NULL;
+	if (fresh || f->commits == 0) {
+		fd = rw_work_open(c->v, f, "was", e);
+		rc = fd < 0 ? fd : rw_structure(fresh ? c->latest : f->ground, fd, e);
+		if (rc < 0 && fd >= 0 && fresh && rc != -ENOSPC && rc != -EDQUOT &&
+		    !err_accident(rc))
+			return 0;
+	}
+	if (rc == 0)
+		*ret = rw_work_path(c->v, f, "was");
+	return rc < 0 || *ret ? rc : err_nomem(e);
+}
+
+/* renew - the dataset is another one: it is opened, and whoever looks for the file finds it; but
+ * not while it is open for writing: then all that writes or locks it has to be the same file.
+ * The old source is asked no more whether it is still that: what its readers need was kept. */
+static void renew(struct committing *c)
+{
+	struct nc_rw *v = c->v;
+	struct err e = ERR_INIT;
+	struct ground *x;
+	int rc = grounds_renew(v->grounds, &e);
+	bool stays;
+
+	(void)pthread_mutex_lock(&v->lock);
+	stays = c->f == v->now && c->f->writers > 0;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (rc == 0 && !stays)
+		rc = rw_epoch(v, &e);
+	if (rc < 0)
+		log_error("'%s' was written, and cannot be opened again: %s", v->opts.name,
+			  e.msg);
+	x = grounds_get(v->grounds);
+	c->f->follows = x->number;
+	c->f->follows_any = false;
+	ground_put(v->grounds, x);
+}
+
+/* clean - what the file is now is what a commit put into the dataset. */
+static void clean(struct committing *c)
+{
+	struct rw_file *f = c->f;
+
+	(void)pthread_rwlock_wrlock(&f->copy.map);
+	rw_copy_clean(&f->copy);
+	(void)pthread_rwlock_unlock(&f->copy.map);
+	f->commits++;
+	f->orphan = f->was = f->kept = false;
+	if (f->was_fd >= 0)
+		(void)close(f->was_fd); /* it is read no more */
+	f->was_fd = -1;
+	rw_work_remove(c->v, f, "was");
+	rw_work_remove(c->v, f, "map");
+	(void)pthread_mutex_lock(&c->v->lock);
+	for (struct rw_handle *h = c->v->handles; h; h = h->next)
+		if (h->file == f)
+			h->wrote = false;
+	(void)pthread_mutex_unlock(&c->v->lock);
+}
+
+/* decided - the commit is made, and only a part of it is in the dataset yet: that is shown neither
+ * as it was nor as it is, so that everybody goes on with the file that was written. */
+static int decided(struct committing *c, struct err *e)
+{
+	struct nc_rw *v = c->v;
+
+	clean(c);
+	(void)pthread_mutex_lock(&v->lock);
+	c->f->refs++;
+	v->behind = c->f;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (e)
+		e->code = -EIO; /* its text stays */
+	return -EIO;
+}
+
+int rw_catch_up(struct nc_rw *v, struct err *e)
+{
+	struct committing c = {.v = v, .f = v->behind};
+	int rc;
+
+	if (!v->behind)
+		return 0;
+	rc = v->opts.end ? v->opts.end(v->opts.arg, e) : 0;
+	if (rc < 0)
+		return rc;
+	v->behind = NULL;
+	renew(&c);
+	rw_file_put(v, c.f);
+	return 0;
+}
+
+static int commit(struct committing *c, struct err *e)
+{
+	struct nc_rw *v = c->v;
+	struct rw_file *f = c->f;
+	auto_free char *now = rw_work_path(v, f, "now"), *was = NULL;
+	struct file_rw_change change = {.now = now,
+					.view = c->latest->view,
+					.source = c->latest->source,
+					.written = written,
+					.fill = fill,
+					.replaced = replaced,
+					.arg = c};
+	int rc = now ? make_was(c, &was, e) : err_nomem(e);
+
+	if (rc < 0)
+		return rc;
+	change.was = was;
+	rc = older(c, e);
+	source_hold(c->latest->source, true);
+	if (rc == 0)
+		rc = v->opts.commit(v->opts.arg, &change, e);
+	if (rc == -EINPROGRESS)
+		return decided(c, e);
+	if (rc < 0)
+		source_hold(c->latest->source, false);
+	if (rc == 0) {
+		clean(c);
+		renew(c);
+	} else if (!f->was) {
+		rw_work_remove(v, f, "was");
+	}
+	return rc;
+}
+
+/* current - whether the dataset is what the file was made of, or it does not matter. */
+static int current(struct nc_rw *v, struct rw_file *f, struct err *e)
+{
+	bool any = f->follows_any || f->copy.all;
+	struct ground *x;
+	int rc = grounds_check(v->grounds, e);
+
+	if (rc == -ESTALE && any) { /* what somebody else wrote is replaced as well */
+		rc = grounds_renew(v->grounds, e);
+		return rc < 0 || f == v->now ? rc : rw_epoch(v, e);
+	}
+	if (rc < 0)
+		return err_wrap(e, rc,
+				"'%s' was changed by another program since it was opened",
+				v->opts.name);
+	x = grounds_get(v->grounds);
+	if (!any && f->follows != x->number)
+		rc = err_set(e, -ESTALE, "another program has written '%s' meanwhile",
+			     v->opts.name);
+	ground_put(v->grounds, x);
+	return rc;
+}
+
+/* being_written - whether libhdf5 has marked the file so: since 1.10 it does while it has it
+ * open for writing. Spec: HDF5 File Format 3.0, II.A, file consistency flags. */
+static bool being_written(struct rw_file *f)
+{
+	static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+	uint8_t head[24];
+	size_t n = 0;
+
+	if (rw_copy_read(&f->copy, 0, sizeof(head), head, &n, NULL) < 0 || n < sizeof(head) ||
+	    memcmp(head, signature, sizeof(signature)) != 0)
+		return false; /* whoever reads it says what it is */
+	return head[head[8] < 2 ? 20 : 11] & 1;
+}
+
+int rw_commit(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e)
+{
+	struct committing c = {.v = v, .f = f};
+	int rc;
+
+	rc = rw_catch_up(v, e);
+	if (rc < 0)
+		return rc;
+	if (f->removed)
+		return 0;
+	if (f->failed)
+		return err_set(e, f->failed,
+			       "a write to it has failed: nothing of it is committed");
+	if (!f->copy.dirty || f->copy.size == 0)
+		return 0;
+	if (!synced && being_written(f))
+		return err_set(e, -EBADMSG,
+			       "the program that writes it has not closed it with HDF5 (if it "
+			       "never will: h5clear -s)");
+	rc = current(v, f, e);
+	if (rc < 0)
+		return rc;
+	c.latest = grounds_get(v->grounds);
+	rc = commit(&c, e);
+	metrics_count(rc < 0 ? M_COMMITS_FAILED : M_COMMITS_DONE);
+	for (size_t i = 0; i < c.n_older; i++)
+		rw_file_put(v, c.older[i]);
+	free(c.older);
+	ground_put(v->grounds, c.latest);
+	return rc;
+}

@@ -1,0 +1,327 @@
+/* directory.c - names in the directory: files that are made, renamed and removed.
+ *
+ * Other names than the virtual file's are scratch files: plain files of the state directory. One
+ * that takes the virtual file's name is committed first. */
+#include "hdf5view/virtual_rw/view_ops_int.h"
+
+#include "base/os/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define BLOCK ((size_t)256 << 10)
+
+int rw_scratch_dir(struct nc_rw *v, struct err *e)
+{
+	if (v->scratch >= 0)
+		return 0;
+	if (mkdirat(v->opts.dir_fd, RW_SCRATCH, 0700) < 0 && errno != EEXIST)
+		return err_sys(e, errno, "'%s/" RW_SCRATCH "'", v->opts.dir);
+	v->scratch = openat(v->opts.dir_fd, RW_SCRATCH,
+			    O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return v->scratch < 0 ? err_sys(e, errno, "'%s/" RW_SCRATCH "'", v->opts.dir) : 0;
+}
+
+/* new_file - with a name of its own (new, taken on success), or the virtual file's. lock is
+ * held. */
+static int new_file(struct nc_rw *v, char *name, struct rw_file **ret, struct err *e)
+{
+	struct rw_file *f;
+	int rc = name ? rw_scratch_dir(v, e) : 0, fd = -1;
+
+	if (rc == 0 && name) {
+		fd = openat(v->scratch, name,
+			    O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd < 0)
+			rc = err_sys(e, errno, "'%s'", name);
+	}
+	f = rc == 0 ? rw_file_new(v, NULL, e) : NULL;
+	if (!f && fd >= 0) {
+		(void)close(fd);
+		(void)unlinkat(v->scratch, name, 0);
+	}
+	if (!f)
+		return rc < 0 ? rc : (e ? e->code : -ENOMEM);
+	f->name = name;
+	f->named = true;
+	if (fd >= 0)
+		rw_begin_new(f, fd, 0);
+	*ret = f;
+	return 0;
+}
+
+int rw_op_create(struct view *view, uint64_t dir, const char *name, size_t len, int flags,
+		 mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
+		 struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+	char *own = NULL;
+	struct rw_file *f;
+	int rc = rw_in_root(v, dir, e);
+
+	if (rc < 0)
+		return rc;
+	if (!rw_is_virtual(v, name, len) && !(own = strndup(name, len)))
+		return err_nomem(e);
+	f = rw_file_hold(v, name, len);
+	if (f) {
+		free(own);
+		rc = flags & O_EXCL ? err_set(e, -EEXIST, "there is one")
+				    : view->write->open(view, f->id, flags, ret, e);
+		if (rc == 0)
+			rw_attr(v, f, ret_attr, e);
+		rw_file_put(v, f);
+		return rc;
+	}
+	(void)pthread_mutex_lock(&v->lock);
+	rc = new_file(v, own, &f, e);
+	if (rc == 0) {
+		f->mode = mode & 07777;
+		f->mode_set = true;
+		if (!own)
+			v->now = f;
+		rc = rw_handle_open(v, f, flags, ret, e);
+		v->changed = f->mtime;
+	} else {
+		free(own);
+	}
+	(void)pthread_mutex_unlock(&v->lock);
+	if (rc == 0)
+		rw_attr(v, f, ret_attr, e);
+	return rc;
+}
+
+/* unname - no look-up finds it any more. lock is not held. */
+static void unname(struct nc_rw *v, struct rw_file *f)
+{
+	(void)pthread_mutex_lock(&v->lock);
+	f->named = false;
+	if (v->now == f)
+		v->now = NULL;
+	(void)pthread_mutex_unlock(&v->lock);
+	rw_file_put(v, f);
+}
+
+int rw_op_unlink(struct view *view, uint64_t dir, const char *name, size_t len, struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+	struct rw_file *f;
+	int rc = rw_in_root(v, dir, e);
+
+	if (rc < 0)
+		return rc;
+	f = rw_file_hold(v, name, len);
+	if (!f)
+		return err_set(e, -ENOENT, "no such file");
+	(void)pthread_mutex_lock(&v->commit);
+	(void)pthread_mutex_lock(&f->write);
+	if (f->name && unlinkat(v->scratch, f->name, 0) < 0)
+		rc = err_sys(e, errno, "'%s'", f->name);
+	f->removed = rc == 0;
+	(void)pthread_mutex_unlock(&f->write);
+	if (rc == 0)
+		unname(v, f);
+	(void)pthread_mutex_unlock(&v->commit);
+	rw_file_put(v, f);
+	return rc;
+}
+
+/* ---- renaming ---- */
+
+/* became - a scratch file is the dataset now: the name leads to what was made of it, or to the file
+ * itself while somebody writes it. */
+static void became(struct nc_rw *v, struct rw_file *f)
+{
+	struct rw_file *old = f;
+
+	(void)pthread_mutex_lock(&v->lock);
+	if (f->writers > 0) {
+		old = v->now;
+		v->now = f;
+	}
+	if (old)
+		old->named = false;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (old)
+		rw_file_put(v, old);
+}
+
+static void set_name(struct nc_rw *v, struct rw_file *f, char *name)
+{
+	(void)pthread_mutex_lock(&v->lock);
+	f->name = name;
+	(void)pthread_mutex_unlock(&v->lock);
+}
+
+/* take_place - a scratch file becomes the virtual file: it is committed as that. */
+static int take_place(struct nc_rw *v, struct rw_file *f, struct err *e)
+{
+	char to[RW_NAME_ROOM], *name = f->name;
+	int rc;
+
+	if (f->copy.size == 0)
+		return err_set(e, -EINVAL, "'%s' is empty: that is no dataset", name);
+	rw_work_number(v, f);
+	rw_work_name(f, "now", to);
+	if (renameat(v->scratch, name, v->opts.dir_fd, to) < 0)
+		return err_sys(e, errno, "'%s'", name);
+	f->copy.all = f->copy.dirty = f->follows_any = true;
+	set_name(v, f, NULL);
+	rc = rw_commit(v, f, false, e);
+	if (rc < 0) {
+		set_name(v, f, name);
+		f->copy.dirty = false;
+		if (renameat(v->opts.dir_fd, to, v->scratch, name) < 0)
+			return err_sys(e, errno, "'%s' is '%s/%s' now", name, v->opts.dir, to);
+		return rc;
+	}
+	free(name);
+	became(v, f);
+	return 0;
+}
+
+/* copy_out - all of a file into a new one. */
+static int copy_out(struct rw_file *f, int fd, struct err *e)
+{
+	auto_free uint8_t *block = malloc(BLOCK);
+	uint64_t off = 0;
+	size_t n = 1;
+	int rc = block ? 0 : err_nomem(e);
+
+	while (rc == 0 && n > 0) {
+		rc = rw_copy_read(&f->copy, off, BLOCK, block, &n, e);
+		if (rc == 0)
+			rc = io_pwrite(fd, block, n, off, e);
+		off += n;
+	}
+	return rc;
+}
+
+/* copy_of - a scratch file with the content of another, under a name that it takes from whoever has
+ * it; lock is not held. */
+static int copy_of(struct nc_rw *v, struct rw_file *f, const char *name, struct rw_file *copy,
+		   struct err *e)
+{
+	char work[RW_NAME_ROOM];
+	int fd = rw_work_open(v, copy, "now", e), rc;
+
+	if (fd < 0)
+		return fd;
+	rw_begin_new(copy, fd, 0);
+	rc = copy_out(f, fd, e);
+	copy->copy.size = f->copy.size;
+	rw_work_name(copy, "now", work);
+	(void)pthread_mutex_lock(&v->lock);
+	if (rc == 0)
+		rc = rw_scratch_dir(v, e);
+	(void)pthread_mutex_unlock(&v->lock);
+	if (rc == 0 && renameat(v->opts.dir_fd, work, v->scratch, name) < 0)
+		rc = err_sys(e, errno, "'%s'", name);
+	return rc;
+}
+
+/* set_aside - the virtual file gets another name: a copy of it does, as a scratch file, and it is
+ * gone. The dataset stays what it is until another file has taken the name. name: taken. */
+static int set_aside(struct nc_rw *v, struct rw_file *f, char *name, struct rw_file *over,
+		     struct err *e)
+{
+	struct rw_file *copy;
+	int rc;
+
+	(void)pthread_mutex_lock(&v->lock);
+	copy = rw_file_new(v, NULL, e);
+	(void)pthread_mutex_unlock(&v->lock);
+	rc = copy ? copy_of(v, f, name, copy, e) : -ENOMEM;
+	if (rc < 0) {
+		free(name);
+		if (copy)
+			rw_file_put(v, copy);
+		return rc;
+	}
+	(void)pthread_mutex_lock(&v->lock);
+	copy->name = name;
+	copy->named = true;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (over) {
+		over->removed = true;
+		unname(v, over);
+	}
+	f->removed = true;
+	unname(v, f);
+	return 0;
+}
+
+/* move - a scratch file gets another name. */
+static int move(struct nc_rw *v, struct rw_file *f, char *name, struct rw_file *over,
+		struct err *e)
+{
+	if (renameat(v->scratch, f->name, v->scratch, name) < 0)
+		return err_sys(e, errno, "'%s' to '%s'", f->name, name);
+	(void)pthread_mutex_lock(&v->lock);
+	free(f->name);
+	f->name = name;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (over) {
+		over->removed = true;
+		unname(v, over);
+	}
+	return 0;
+}
+
+/* rename_file - locks are taken. over: what has the name now, or NULL. */
+static int rename_file(struct nc_rw *v, struct rw_file *f, const char *to, size_t len,
+		       struct rw_file *over, struct err *e)
+{
+	char *name;
+	int rc;
+
+	if (f == over)
+		return 0;
+	if (rw_is_virtual(v, to, len))
+		return take_place(v, f, e);
+	name = strndup(to, len);
+	if (!name)
+		return err_nomem(e);
+	if (!f->name)
+		return set_aside(v, f, name, over, e);
+	rc = move(v, f, name, over, e);
+	if (rc < 0)
+		free(name);
+	return rc;
+}
+
+int rw_op_rename(struct view *view, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
+		 const char *to_name, size_t to_len, unsigned flags, struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+	struct rw_file *f, *over;
+	int rc = rw_in_root(v, dir, e);
+
+	if (rc == 0)
+		rc = rw_in_root(v, to_dir, e);
+	if (rc < 0)
+		return rc;
+	(void)pthread_mutex_lock(&v->commit);
+	f = rw_file_hold(v, name, len);
+	over = rw_file_hold(v, to_name, to_len);
+	if (!f)
+		rc = err_set(e, -ENOENT, "no such file");
+	else if (over && (flags & RENAME_NOREPLACE))
+		rc = err_set(e, -EEXIST, "there is one");
+	if (rc == 0)
+		rc = rw_file_ready(f, e);
+	if (rc == 0) {
+		(void)pthread_mutex_lock(&f->write);
+		rc = rename_file(v, f, to_name, to_len, over, e);
+		(void)pthread_mutex_unlock(&f->write);
+	}
+	(void)pthread_mutex_unlock(&v->commit);
+	if (over)
+		rw_file_put(v, over);
+	if (f)
+		rw_file_put(v, f);
+	return rc;
+}

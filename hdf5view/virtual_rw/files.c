@@ -1,0 +1,331 @@
+/* files.c - files of the writable virtual file: which there are, their names, and what they
+ * have in the state directory.
+ *
+ * A file is known as long as it has a name or somebody has it open. Its id is never another's. */
+#include "hdf5view/virtual_rw/virtual_rw_int.h"
+
+#define LOG_COMPONENT LOG_WRITE
+#include "base/observe/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define POLL_MS 1000
+
+/* ---- in the state directory ---- */
+
+void rw_work_name(const struct rw_file *f, const char *what, char *out)
+{
+	(void)snprintf(out, RW_NAME_ROOM, "nc-%" PRIu64 ".%s", f->work, what);
+}
+
+void rw_work_number(struct nc_rw *v, struct rw_file *f)
+{
+	(void)pthread_mutex_lock(&v->lock);
+	if (f->work == 0)
+		f->work = v->next_work++;
+	(void)pthread_mutex_unlock(&v->lock);
+}
+
+int rw_work_open(struct nc_rw *v, struct rw_file *f, const char *what, struct err *e)
+{
+	char name[RW_NAME_ROOM];
+	int fd;
+
+	rw_work_number(v, f);
+	rw_work_name(f, what, name);
+	fd = openat(v->opts.dir_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+		    0600);
+	return fd < 0 ? err_sys(e, errno, "'%s/%s'", v->opts.dir, name) : fd;
+}
+
+void rw_work_remove(const struct nc_rw *v, const struct rw_file *f, const char *what)
+{
+	char name[RW_NAME_ROOM];
+
+	rw_work_name(f, what, name);
+	if (f->work > 0)
+		(void)unlinkat(v->opts.dir_fd, name, 0); /* or there is none */
+}
+
+char *rw_work_path(const struct nc_rw *v, const struct rw_file *f, const char *what)
+{
+	char name[RW_NAME_ROOM], *path;
+	size_t n;
+
+	rw_work_name(f, what, name);
+	n = strlen(v->opts.dir) + strlen(name) + 2;
+	path = malloc(n);
+	if (path)
+		(void)snprintf(path, n, "%s/%s", v->opts.dir, name);
+	return path;
+}
+
+/* ---- files ---- */
+
+struct rw_file *rw_file_new(struct nc_rw *v, struct ground *x, struct err *e)
+{
+	struct rw_file *f;
+
+	if (v->next_id >= v->opts.id_limit) {
+		(void)err_set(e, -ENOSPC, "no more inode numbers: mount it again");
+		return NULL;
+	}
+	f = alloc_array(1, sizeof(*f));
+	if (!f) {
+		(void)err_nomem(e);
+		return NULL;
+	}
+	f->id = v->next_id++;
+	f->refs = 1;
+	f->was_fd = -1;
+	f->ground = x;
+	f->follows = x ? x->number : 0;
+	f->follows_any = !x;
+	atomic_init(&f->ready, !x);
+	(void)clock_gettime(CLOCK_REALTIME, &f->mtime); /* cannot fail with this clock */
+	if (x)
+		f->mtime = x->source->ds.st.st_mtim;
+	(void)pthread_mutex_init(&f->write, NULL); /* cannot fail with default attributes */
+	rw_copy_init(&f->copy, x, 0);
+	f->next = v->files;
+	v->files = f;
+	return f;
+}
+
+struct rw_file *rw_file_get(struct nc_rw *v, uint64_t id)
+{
+	struct rw_file *f;
+
+	(void)pthread_mutex_lock(&v->lock);
+	for (f = v->files; f && f->id != id; f = f->next)
+		;
+	if (f)
+		f->refs++;
+	(void)pthread_mutex_unlock(&v->lock);
+	return f;
+}
+
+bool rw_is_virtual(const struct nc_rw *v, const char *name, size_t len)
+{
+	return strlen(v->opts.name) == len && memcmp(v->opts.name, name, len) == 0;
+}
+
+struct rw_file *rw_file_find(struct nc_rw *v, const char *name, size_t len)
+{
+	if (rw_is_virtual(v, name, len))
+		return v->now;
+	for (struct rw_file *f = v->files; f; f = f->next)
+		if (f->named && f->name && strlen(f->name) == len &&
+		    memcmp(f->name, name, len) == 0)
+			return f;
+	return NULL;
+}
+
+struct rw_file *rw_file_hold(struct nc_rw *v, const char *name, size_t len)
+{
+	struct rw_file *f;
+
+	(void)pthread_mutex_lock(&v->lock);
+	f = rw_file_find(v, name, len);
+	if (f)
+		f->refs++;
+	(void)pthread_mutex_unlock(&v->lock);
+	return f;
+}
+
+static void file_free(struct nc_rw *v, struct rw_file *f)
+{
+	if (!f->kept) {
+		rw_work_remove(v, f, "map");
+		rw_work_remove(v, f, "now");
+	}
+	rw_work_remove(v, f, "was");
+	if (f->was_fd >= 0)
+		(void)close(f->was_fd); /* it is read no more */
+	rw_copy_release(&f->copy);
+	if (f->ground)
+		ground_put(v->grounds, f->ground);
+	(void)pthread_mutex_destroy(&f->write);
+	free(f->name);
+	free(f);
+}
+
+void rw_file_put(struct nc_rw *v, struct rw_file *f)
+{
+	struct rw_file **at = &v->files;
+	bool last;
+
+	(void)pthread_mutex_lock(&v->lock);
+	last = --f->refs == 0;
+	while (last && *at != f)
+		at = &(*at)->next;
+	if (last)
+		*at = f->next;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (last)
+		file_free(v, f);
+}
+
+int rw_file_ready(struct rw_file *f, struct err *e)
+{
+	struct view_attr at;
+	int rc = 0;
+
+	if (atomic_load(&f->ready))
+		return 0;
+	(void)pthread_mutex_lock(&f->write);
+	if (!atomic_load(&f->ready)) {
+		struct view *g = f->ground->view;
+
+		rc = g->ops->getattr(g, RW_FILE_ID, &at, e);
+		if (rc == 0 && at.unsure)
+			rc = e && e->code < 0 ? e->code
+					      : err_set(e, -EIO, "cannot be laid out");
+		if (rc == 0) {
+			(void)pthread_rwlock_wrlock(&f->copy.map);
+			f->copy.size = f->copy.base_end = at.size;
+			(void)pthread_rwlock_unlock(&f->copy.map);
+			atomic_store(&f->ready, true);
+		}
+	}
+	(void)pthread_mutex_unlock(&f->write);
+	return rc;
+}
+
+int rw_epoch(struct nc_rw *v, struct err *e)
+{
+	struct ground *x = grounds_get(v->grounds);
+	struct rw_file *f, *old = NULL;
+
+	(void)pthread_mutex_lock(&v->lock);
+	f = rw_file_new(v, x, e);
+	if (f) {
+		f->named = true;
+		old = v->now;
+		v->now = f;
+		if (old)
+			old->named = false;
+	}
+	(void)pthread_mutex_unlock(&v->lock);
+	if (!f) {
+		ground_put(v->grounds, x);
+		return e ? e->code : -ENOMEM;
+	}
+	if (old)
+		rw_file_put(v, old);
+	return 0;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with this clock */
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* idle - whether nobody writes, or is about to. commit is held. */
+static bool idle(struct nc_rw *v)
+{
+	bool yes;
+
+	(void)pthread_mutex_lock(&v->lock);
+	yes = v->now && v->now->writers == 0 && !v->now->copy.working;
+	(void)pthread_mutex_unlock(&v->lock);
+	return yes;
+}
+
+void rw_follow(struct nc_rw *v)
+{
+	int64_t now = now_ms(), last = atomic_load(&v->looked);
+	struct err e = ERR_INIT;
+
+	if (now - last < POLL_MS || !atomic_compare_exchange_strong(&v->looked, &last, now) ||
+	    pthread_mutex_trylock(&v->commit) != 0)
+		return;
+	if (idle(v) && grounds_check(v->grounds, NULL) == -ESTALE) {
+		int rc = grounds_renew(v->grounds, &e);
+
+		if (rc == 0)
+			rc = rw_epoch(v, &e);
+		if (rc < 0)
+			log_warn("'%s' was changed by another program, and cannot be opened "
+				 "again: %s",
+				 v->opts.name, e.msg);
+	}
+	(void)pthread_mutex_unlock(&v->commit);
+}
+
+/* ---- before it changes ---- */
+
+void rw_begin_new(struct rw_file *f, int fd, uint64_t size)
+{
+	f->copy.fd = fd;
+	f->copy.size = size;
+	f->copy.working = true;
+}
+
+/* up_to_date - whether what the file follows is still the dataset. */
+static int up_to_date(struct nc_rw *v, const struct rw_file *f, struct err *e)
+{
+	struct ground *x;
+	uint64_t latest;
+
+	if (f->follows_any || f->removed)
+		return 0;
+	x = grounds_get(v->grounds);
+	latest = x->number;
+	ground_put(v->grounds, x);
+	if (latest == f->follows)
+		return 0;
+	return err_set(e, -ESTALE,
+		       "another program has written '%s' since it was opened: open it "
+		       "again",
+		       v->opts.name);
+}
+
+/* snapshot - what the last commit made of it, before it changes. */
+static int snapshot(struct nc_rw *v, struct rw_file *f, struct err *e)
+{
+	int fd = rw_work_open(v, f, "was", e), rc = fd < 0 ? fd : rw_clone(f->copy.fd, fd, e);
+
+	if (rc < 0) {
+		if (fd >= 0)
+			(void)close(fd); /* nothing is in it */
+		rw_work_remove(v, f, "was");
+		return rc;
+	}
+	f->was = true;
+	f->was_fd = fd;
+	return 0;
+}
+
+int rw_begin(struct nc_rw *v, struct rw_file *f, bool empty, struct err *e)
+{
+	int rc = up_to_date(v, f, e), fd = -1;
+
+	if (rc < 0)
+		return rc;
+	if (f->copy.working)
+		return f->commits > 0 && !f->was && !empty ? snapshot(v, f, e) : 0;
+	if (f->copy.fd < 0) {
+		fd = rw_work_open(v, f, "now", e);
+		if (fd < 0)
+			return fd;
+	}
+	if (empty)
+		rw_copy_forget(&f->copy);
+	if (empty)
+		f->follows_any = true; /* it takes the place of whatever is there */
+	rc = rw_copy_begin(&f->copy, fd, e);
+	if (rc < 0 && fd >= 0) {
+		(void)close(fd); /* nothing is in it */
+		rw_work_remove(v, f, "now");
+	}
+	return rc;
+}

@@ -1,0 +1,439 @@
+/* handles.c - handles, what is written through them, and when that is committed.
+ *
+ * A close is told to us as a flush, once for each descriptor: a child that a writer forked closes
+ * those that it inherited, while the file is half written. What cannot be read as HDF5 then is an
+ * error of that close, and is tried again at the next one. */
+#include "hdf5view/virtual_rw/view_ops_int.h"
+
+#include "base/os/io.h"
+#define LOG_COMPONENT LOG_WRITE
+#include "base/observe/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+
+/* ---- opening ---- */
+
+int rw_handle_open(struct nc_rw *v, struct rw_file *f, int flags, struct view_handle *ret,
+		   struct err *e)
+{
+	struct rw_handle *h = alloc_array(1, sizeof(*h));
+
+	if (!h)
+		return err_nomem(e);
+	h->file = f;
+	h->writes = (flags & O_ACCMODE) != O_RDONLY;
+	h->next = v->handles;
+	v->handles = h;
+	f->refs++;
+	f->handles++;
+	f->writers += h->writes;
+	*ret = (struct view_handle){.fh = (uint64_t)(uintptr_t)h, .keep_cache = true};
+	return 0;
+}
+
+static void handle_close(struct nc_rw *v, struct rw_handle *h)
+{
+	struct rw_handle **at = &v->handles;
+	struct rw_file *f = h->file;
+
+	(void)pthread_mutex_lock(&v->lock);
+	while (*at != h)
+		at = &(*at)->next;
+	*at = h->next;
+	f->handles--;
+	f->writers -= h->writes && !h->left;
+	(void)pthread_mutex_unlock(&v->lock);
+	free(h);
+	rw_file_put(v, f);
+}
+
+/* read_by_others - whether somebody has it open and only reads, who would see what is written. lock
+ * is held. */
+static bool read_by_others(const struct nc_rw *v, const struct rw_file *f)
+{
+	for (const struct rw_handle *h = v->handles; h; h = h->next)
+		if (h->file == f && !h->writes)
+			return true;
+	return false;
+}
+
+/* open_named - a handle on a file, if a name leads to it; -EAGAIN: it is another one that is to be
+ * written. lock is held. */
+static int open_named(struct nc_rw *v, struct rw_file *f, int flags, struct view_handle *ret,
+		      struct err *e)
+{
+	bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
+
+	if (!f->named)
+		return err_set(e, -ESTALE, "another one has its name now");
+	if (writes && !f->name && f->writers == 0 && !f->copy.working && !f->asked &&
+	    read_by_others(v, f))
+		return -EAGAIN;
+	return rw_handle_open(v, f, flags, ret, e);
+}
+
+/* cut - to a size. `write` is held. */
+static int cut(struct nc_rw *v, struct rw_file *f, uint64_t size, struct err *e)
+{
+	int rc = rw_begin(v, f, size == 0, e);
+
+	if (rc == 0)
+		rc = rw_copy_resize(&f->copy, size, e);
+	if (rc == 0 && size == 0)
+		f->failed = 0; /* a new beginning */
+	return rc;
+}
+
+static void touch(struct nc_rw *v, struct rw_file *f)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_REALTIME, &t); /* cannot fail with this clock */
+	(void)pthread_mutex_lock(&v->lock);
+	f->mtime = t;
+	(void)pthread_mutex_unlock(&v->lock);
+}
+
+/* opened - what has to be done about a file that was opened. */
+static int opened(struct nc_rw *v, struct rw_handle *h, int flags, struct err *e)
+{
+	int rc = h->writes || (flags & O_TRUNC) ? rw_file_ready(h->file, e)
+						: 0; /* reading says why */
+
+	if (rc < 0 || !(flags & O_TRUNC))
+		return rc;
+	(void)pthread_mutex_lock(&h->file->write);
+	rc = cut(v, h->file, 0, e);
+	h->wrote = rc == 0;
+	(void)pthread_mutex_unlock(&h->file->write);
+	touch(v, h->file);
+	return rc;
+}
+
+int rw_op_open(struct view *view, uint64_t id, int flags, struct view_handle *ret,
+	       struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+	struct rw_file *f;
+	int rc;
+
+	/* Not while something is being committed: who opens it then would need the old chunks,
+	 * and the name is about to lead somewhere else. */
+	(void)pthread_mutex_lock(&v->commit);
+	f = rw_file_get(v, id);
+	if (!f) {
+		(void)pthread_mutex_unlock(&v->commit);
+		return err_set(e, -ESTALE, "no file has the id %llu", (unsigned long long)id);
+	}
+	(void)pthread_mutex_lock(&v->lock);
+	rc = open_named(v, f, flags, ret, e);
+	(void)pthread_mutex_unlock(&v->lock);
+	if (rc == -EAGAIN) {
+		rc = rw_epoch(v, e);
+		if (rc == 0) {
+			v->now->asked = true; /* others may be faster, and then share it */
+			rc = err_set(e, -ESTALE, "others read it: look it up again");
+		}
+	}
+	(void)pthread_mutex_unlock(&v->commit);
+	if (rc == 0) {
+		rc = opened(v, rw_handle(ret->fh), flags, e);
+		if (rc < 0)
+			handle_close(v, rw_handle(ret->fh));
+	}
+	rw_file_put(v, f);
+	return rc;
+}
+
+/* ---- writing ---- */
+
+int rw_op_write(struct view *view, uint64_t id, uint64_t fh, uint64_t off, const uint8_t *data,
+		size_t len, struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+	struct rw_handle *h = rw_handle(fh);
+	int rc;
+
+	if (!h || !h->writes)
+		return err_set(e, -EBADF, "id %llu is not open for writing",
+			       (unsigned long long)id);
+	(void)pthread_mutex_lock(&h->file->write);
+	rc = rw_begin(v, h->file, false, e);
+	if (rc == 0)
+		rc = rw_copy_write(&h->file->copy, off, data, len, e);
+	if (rc < 0)
+		h->file->failed = rc; /* libraries go on, as if it had been written */
+	h->wrote = h->wrote || rc < 0 || h->file->copy.dirty;
+	(void)pthread_mutex_unlock(&h->file->write);
+	touch(v, h->file);
+	return rc;
+}
+
+/* resize - truncate; through a handle, or by nobody who will close it. */
+static int resize(struct nc_rw *v, struct rw_file *f, struct rw_handle *h, uint64_t size,
+		  struct err *e)
+{
+	int rc = rw_file_ready(f, e);
+
+	if (rc < 0)
+		return rc;
+	(void)pthread_mutex_lock(&f->write);
+	rc = size == f->copy.size ? 0 : cut(v, f, size, e);
+	if (rc < 0 && h)
+		f->failed = rc;
+	if (h)
+		h->wrote = rc < 0 || f->copy.dirty;
+	else if (rc == 0)
+		f->orphan = f->copy.dirty;
+	(void)pthread_mutex_unlock(&f->write);
+	touch(v, f);
+	return rc;
+}
+
+int rw_op_setattr(struct view *view, uint64_t id, uint64_t fh, const struct view_set *set,
+		  struct view_attr *ret, struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+	struct rw_handle *h = rw_handle(fh);
+	struct rw_file *f;
+	int rc = 0;
+
+	if (id == VIEW_ROOT)
+		return set->size_set ? err_set(e, -EISDIR, "a directory")
+				     : view->ops->getattr(view, id, ret, e);
+	f = rw_file_get(v, id);
+	if (!f)
+		return err_set(e, -ESTALE, "no file has the id %llu", (unsigned long long)id);
+	if (set->size_set)
+		rc = resize(v, f, h && h->writes ? h : NULL, set->size, e);
+	if (rc == 0) {
+		(void)pthread_mutex_lock(&v->lock);
+		if (set->mode_set)
+			f->mode = set->mode;
+		f->mode_set = f->mode_set || set->mode_set;
+		if (set->mtime_set)
+			f->mtime = set->mtime;
+		(void)pthread_mutex_unlock(&v->lock);
+		rw_attr(v, f, ret, e);
+	}
+	rw_file_put(v, f);
+	return rc;
+}
+
+/* ---- committing ---- */
+
+/* commit_file - with the locks that it takes. */
+static int commit_file(struct nc_rw *v, struct rw_file *f, bool synced, struct err *e)
+{
+	int rc;
+
+	(void)pthread_mutex_lock(&v->commit);
+	(void)pthread_mutex_lock(&f->write);
+	rc = f->name ? 0 : rw_commit(v, f, synced, e);
+	(void)pthread_mutex_unlock(&f->write);
+	(void)pthread_mutex_unlock(&v->commit);
+	return rc;
+}
+
+/* due - whether this handle has something to commit. */
+static bool due(const struct rw_handle *h)
+{
+	bool yes;
+
+	if (!h->writes) /* it does not wait for who does */
+		return h->wrote;
+	(void)pthread_mutex_lock(&h->file->write);
+	yes = h->wrote || h->file->orphan;
+	(void)pthread_mutex_unlock(&h->file->write);
+	return yes;
+}
+
+int rw_op_flush(struct view *view, uint64_t id, uint64_t fh, struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+	struct rw_handle *h = rw_handle(fh);
+
+	(void)id;
+	if (!h)
+		return 0;
+	return due(h) ? commit_file(v, h->file, false, e) : 0;
+}
+
+/* keep_file - what could not be committed. why: the reason. Returns 0, or why it could not be. */
+static int keep_file(struct nc_rw *v, struct rw_file *f, struct err *e)
+{
+	int rc;
+
+	(void)pthread_mutex_lock(&f->write);
+	rc = rw_keep(v, f, e);
+	(void)pthread_mutex_unlock(&f->write);
+	return rc;
+}
+
+int rw_op_fsync(struct view *view, uint64_t id, uint64_t fh, bool data_only, struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+	struct rw_handle *h = rw_handle(fh);
+	struct err why = ERR_INIT;
+	bool scratch;
+	int rc;
+
+	(void)id;
+	(void)data_only;
+	if (!h)
+		return 0;
+	(void)pthread_mutex_lock(&v->lock);
+	scratch = h->file->name != NULL;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (scratch)
+		return io_sync(h->file->copy.fd, true, e);
+	rc = due(h) ? commit_file(v, h->file, true, &why) : 0;
+	if (rc == -EBADMSG) /* no HDF5 file, yet: what there is survives */
+		return keep_file(v, h->file, e);
+	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
+}
+
+int rw_op_fsyncdir(struct view *view, uint64_t dir, struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+
+	(void)dir;
+	return v->scratch >= 0 ? io_sync(v->scratch, true, e) : 0;
+}
+
+/* keep_late - the last one who wrote is gone, and it could not be committed: it stays as it is, in
+ * the mount, and after it. Unless another one has taken its place. */
+static void keep_late(struct nc_rw *v, struct rw_file *f, int rc, const struct err *why)
+{
+	struct err e = ERR_INIT;
+	bool kept = keep_file(v, f, &e) == 0;
+
+	f->orphan = true;
+	log_error("what was written to '%s' could not be committed: %s; %s%s/nc-%llu.now%s",
+		  v->opts.name, why->msg, kept ? "it is kept in '" : "and not be kept in '",
+		  v->opts.dir, (unsigned long long)f->work,
+		  kept ? "', and tried again when the file is written again, or mounted again"
+		       : "'");
+	if (!kept)
+		log_error("%s", e.msg);
+	if (rc != -ESTALE)
+		return;
+	(void)pthread_mutex_lock(&v->commit);
+	if (grounds_check(v->grounds, NULL) != -ESTALE || grounds_renew(v->grounds, NULL) == 0)
+		rc = f == v->now ? rw_epoch(v, &e) : 0;
+	(void)pthread_mutex_unlock(&v->commit);
+	if (rc < 0)
+		log_error("'%s' cannot be opened again: %s", v->opts.name, e.msg);
+}
+
+/* settle - the last one who wrote is gone: a file that was committed is opened anew, and one
+ * that could not be written is forgotten. */
+static void settle(struct nc_rw *v, struct rw_file *f)
+{
+	struct err e = ERR_INIT;
+	bool done, written;
+
+	(void)pthread_mutex_lock(&v->commit);
+	(void)pthread_mutex_lock(&f->write);
+	if (f->failed && !f->name) {
+		f->removed = true;
+		f->kept = false;
+	}
+	(void)pthread_mutex_lock(&v->lock);
+	written = f->writers > 0; /* it was opened again meanwhile */
+	(void)pthread_mutex_unlock(&v->lock);
+	done = f == v->now && !v->behind && !written &&
+	       (f->failed || (f->commits > 0 && !f->copy.dirty));
+	(void)pthread_mutex_unlock(&f->write);
+	if (done && rw_epoch(v, &e) < 0)
+		log_error("'%s': %s", v->opts.name, e.msg);
+	(void)pthread_mutex_unlock(&v->commit);
+}
+
+void rw_op_release(struct view *view, uint64_t id, uint64_t fh)
+{
+	struct nc_rw *v = nc_rw(view);
+	struct rw_handle *h = rw_handle(fh);
+	struct err e = ERR_INIT;
+	bool last;
+	int rc;
+
+	(void)id;
+	if (!h)
+		return;
+	rc = due(h) ? commit_file(v, h->file, false, &e) : 0;
+	(void)pthread_mutex_lock(&v->lock);
+	/* of two that close at once one finds that it is the last */
+	last = h->writes && --h->file->writers == 0;
+	h->left = true;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (rc < 0 && last && !h->file->failed)
+		keep_late(v, h->file, rc, &e);
+	else if (last)
+		settle(v, h->file);
+	handle_close(v, h);
+}
+
+/* next_dirty - a file with something to commit whose id is greater; referred to. NULL: none. */
+static struct rw_file *next_dirty(struct nc_rw *v, uint64_t id)
+{
+	struct rw_file *found = NULL;
+
+	(void)pthread_mutex_lock(&v->lock);
+	for (struct rw_file *f = v->files; f; f = f->next)
+		if (f->id > id && !f->name && !f->removed && !f->failed && f->copy.dirty)
+			found = f; /* they are in descending order */
+	if (found)
+		found->refs++;
+	(void)pthread_mutex_unlock(&v->lock);
+	return found;
+}
+
+/* left_over - what the mount showed, and the dataset has not. */
+static void left_over(struct nc_rw *v)
+{
+	unsigned scratch = 0;
+	bool gone;
+
+	(void)pthread_mutex_lock(&v->lock);
+	gone = !v->now;
+	for (struct rw_file *f = v->files; f; f = f->next)
+		scratch += f->named && f->name;
+	(void)pthread_mutex_unlock(&v->lock);
+	if (gone)
+		log_warn("'%s' was removed, and nothing has taken its place: the dataset is "
+			 "what "
+			 "it was",
+			 v->opts.name);
+	if (scratch > 0)
+		log_warn("%u files beside '%s' are kept in '%s/" RW_SCRATCH "'", scratch,
+			 v->opts.name, v->opts.dir);
+}
+
+int rw_op_finish(struct view *view, bool last NZ_UNUSED, struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+	struct rw_file *f;
+	uint64_t id = 0;
+	int rc = 0;
+
+	while ((f = next_dirty(v, id))) {
+		struct err why = ERR_INIT;
+		int one = commit_file(v, f, false, &why);
+
+		if (one < 0) {
+			keep_late(v, f, 0, &why);
+			rc = err_set(e, one, "%s; it is kept in '%s'", why.msg, v->opts.dir);
+		}
+		id = f->id;
+		rw_file_put(v, f);
+	}
+	(void)pthread_mutex_lock(&v->commit);
+	if (rc == 0)
+		rc = rw_catch_up(v, e);
+	(void)pthread_mutex_unlock(&v->commit);
+	left_over(v);
+	return rc;
+}

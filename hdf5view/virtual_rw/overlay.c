@@ -1,0 +1,468 @@
+/* overlay.c - the bytes of a file that is written: a sparse file, a set of its pages that are
+ * there, and a ground for the others.
+ *
+ * A page is said to be there after it is, so that an error leaves nothing but bytes that nobody
+ * asks for: below base_end pages that are not in the set are read from the ground, whatever the
+ * sparse file has there. */
+#include "hdf5view/virtual_rw/virtual_rw_int.h"
+
+#include "base/os/io.h"
+#include "hdf5view/virtual/file_layout.h"
+
+#include <errno.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+
+#define BLOCK ((size_t)256 << 10)
+
+void rw_copy_init(struct rw_copy *c, const struct ground *base, uint64_t size)
+{
+	*c = (struct rw_copy){.fd = -1, .base = base, .size = size, .cut = UINT64_MAX};
+	c->base_end = base ? size : 0;
+	c->all = !base;
+	(void)pthread_rwlock_init(&c->map, NULL); /* cannot fail with default attributes */
+}
+
+void rw_copy_release(struct rw_copy *c)
+{
+	rw_map_release(&c->in);
+	rw_map_release(&c->written);
+	if (c->fd >= 0)
+		(void)close(c->fd); /* what matters was synced */
+	(void)pthread_rwlock_destroy(&c->map);
+}
+
+/* ---- the ground ---- */
+
+/* base_read - bytes [off, off + n) of the ground's file; zeros from base_end on. */
+static int base_read(const struct ground *g, uint64_t base_end, uint64_t off, size_t n,
+		     uint8_t *out, struct err *e)
+{
+	size_t have = (size_t)(off < base_end ? u64_min(n, base_end - off) : 0);
+	struct span s;
+	int rc;
+
+	memset(out + have, 0, n - have);
+	while (have > 0) {
+		rc = g->view->ops->read(g->view, RW_FILE_ID, off, have, out, &s, e);
+		if (rc < 0)
+			return rc;
+		if (s.len + s.zeros == 0 || s.len + s.zeros > have) {
+			span_done(&s);
+			return err_set(e, -ESTALE, "the virtual file is shorter than it was");
+		}
+		if (s.len > 0 && !s.mem) {
+			rc = io_pread(s.fd, out, s.len, s.off, e);
+			if (rc == 0)
+				rc = source_check(g->source, e);
+		} else if (s.len > 0 && s.mem != out) {
+			memcpy(out, s.mem, s.len);
+		}
+		memset(out + s.len, 0, s.zeros);
+		off += s.len + s.zeros;
+		out += s.len + s.zeros;
+		have -= s.len + s.zeros;
+		span_done(&s);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* copy_base - the same from there into a file. */
+static int copy_base(const struct ground *g, uint64_t base_end, uint64_t off, uint64_t n,
+		     int fd, struct err *e)
+{
+	size_t room = (size_t)u64_min(n, BLOCK);
+	auto_free uint8_t *block = malloc(room ? room : 1);
+	int rc = block ? 0 : err_nomem(e);
+
+	while (rc == 0 && n > 0) {
+		size_t part = (size_t)u64_min(n, room);
+
+		rc = base_read(g, base_end, off, part, block, e);
+		if (rc == 0)
+			rc = io_pwrite(fd, block, part, off, e);
+		off += part;
+		n -= part;
+	}
+	return rc;
+}
+
+/* bring - pages below base_end that are not there yet. map is held alone. */
+static int bring(struct rw_copy *c, uint64_t page, uint64_t n, struct err *e)
+{
+	uint64_t end = u64_max(c->size, c->base_end), off = page * RW_PAGE;
+	int rc = rw_map_reserve(&c->in, page, n, e);
+
+	if (rc == 0)
+		rc = copy_base(c->base, c->base_end, off, u64_min(n * RW_PAGE, end - off),
+			       c->fd, e);
+	if (rc == 0)
+		rw_map_add(&c->in, page, n);
+	return rc;
+}
+
+/* missing - whether a page is the ground's. */
+static bool missing(const struct rw_copy *c, uint64_t page)
+{
+	return page * RW_PAGE < c->base_end && !rw_map_any(&c->in, page, 1);
+}
+
+int rw_copy_fill(struct rw_copy *c, uint64_t off, uint64_t len, struct err *e)
+{
+	uint64_t end, page, last, run;
+	struct err why = ERR_INIT;
+	int rc = 0;
+	bool in;
+
+	(void)pthread_rwlock_wrlock(&c->map);
+	end = off < c->base_end ? off + u64_min(len, c->base_end - off) : off;
+	page = rw_page(off);
+	last = page + rw_pages(off, end - off);
+	for (; rc == 0 && page < last; page += run) {
+		run = rw_map_run(&c->in, page, last - page, &in);
+		if (in)
+			continue;
+		rc = bring(c, page, run, &why);
+		if (rc < 0 && rc != -ENOSPC && rc != -EDQUOT && rc != -ENOMEM) {
+			/* what shares a page with it may be at fault */
+			uint64_t from = u64_max(off, page * RW_PAGE);
+			uint64_t to = u64_min(end, (page + run) * RW_PAGE);
+
+			rc = copy_base(c->base, c->base_end, from, to - from, c->fd, &why);
+		}
+	}
+	(void)pthread_rwlock_unlock(&c->map);
+	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
+}
+
+/* ---- reading ---- */
+
+/* read_run - n bytes that are in one place. */
+static int read_run(struct rw_copy *c, bool in, uint64_t off, size_t n, uint8_t *out,
+		    struct err *e)
+{
+	if (!in && off < c->base_end)
+		return base_read(c->base, c->base_end, off, n, out, e);
+	return io_pread(c->fd, out, n, off, e);
+}
+
+int rw_copy_read(struct rw_copy *c, uint64_t off, size_t len, uint8_t *out, size_t *ret_n,
+		 struct err *e)
+{
+	uint64_t page, run, at;
+	size_t n, part;
+	int rc = 0;
+	bool in;
+
+	(void)pthread_rwlock_rdlock(&c->map);
+	n = (size_t)(off < c->size ? u64_min(len, c->size - off) : 0);
+	*ret_n = n;
+	for (; rc == 0 && n > 0; off += part, out += part, n -= part) {
+		page = rw_page(off);
+		at = rw_page(c->base_end + RW_PAGE - 1); /* from here on it is all there */
+		if (page >= at) {
+			part = n;
+			in = true;
+		} else {
+			run = rw_map_run(&c->in, page, u64_min(rw_pages(off, n), at - page),
+					 &in);
+			part = (size_t)u64_min(n, (page + run) * RW_PAGE - off);
+		}
+		rc = read_run(c, in, off, part, out, e);
+	}
+	(void)pthread_rwlock_unlock(&c->map);
+	return rc;
+}
+
+/* ---- writing ---- */
+
+static int structure(const struct ground *g, int fd, struct rw_copy *mark, struct err *e)
+{
+	const struct nc_layout *l;
+	uint64_t off, len;
+	int rc = nc_view_layout(g->view, &l, e);
+
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; rc == 0 && nc_layout_structure(l, i, &off, &len); i++) {
+		uint64_t first = rw_page(off + RW_PAGE - 1), last = rw_page(off + len);
+
+		rc = copy_base(g, nc_layout_size(l), off, len, fd, e);
+		if (rc < 0 || !mark)
+			continue;
+		if (last > first) {
+			rc = rw_map_reserve(&mark->in, first, last - first, e);
+			if (rc == 0)
+				rw_map_add(&mark->in, first, last - first);
+		}
+		/* What shares a page with chunks is brought when that can be. */
+		if (rc == 0 && missing(mark, rw_page(off)))
+			(void)bring(mark, rw_page(off), 1, NULL);
+		if (rc == 0 && missing(mark, rw_page(off + len - 1)))
+			(void)bring(mark, rw_page(off + len - 1), 1, NULL);
+	}
+	return rc;
+}
+
+static int set_size(int fd, uint64_t size, struct err *e)
+{
+	if (size > INT64_MAX)
+		return err_set(e, -EFBIG, "a file of %llu bytes", (unsigned long long)size);
+	return ftruncate(fd, (off_t)size) < 0 ? err_sys(e, errno, "ftruncate") : 0;
+}
+
+int rw_identity(const struct ground *g, uint64_t *ret, struct err *e)
+{
+	auto_free uint8_t *block = malloc(BLOCK);
+	uint64_t sum = 14695981039346656037U, off, len;
+	const struct nc_layout *l;
+	int rc = block ? nc_view_layout(g->view, &l, e) : err_nomem(e);
+
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; nc_layout_structure(l, i, &off, &len); i++)
+		while (len > 0) {
+			size_t part = (size_t)u64_min(len, BLOCK);
+
+			rc = base_read(g, nc_layout_size(l), off, part, block, e);
+			if (rc < 0)
+				return rc;
+			sum = rw_sum(sum, block, part);
+			off += part;
+			len -= part;
+		}
+	*ret = sum;
+	return 0;
+}
+
+int rw_structure(const struct ground *g, int fd, struct err *e)
+{
+	const struct nc_layout *l;
+	int rc = nc_view_layout(g->view, &l, e);
+
+	if (rc == 0)
+		rc = structure(g, fd, NULL, e);
+	return rc < 0 ? rc : set_size(fd, nc_layout_size(l), e);
+}
+
+int rw_copy_begin(struct rw_copy *c, int fd, struct err *e)
+{
+	int rc = 0;
+
+	(void)pthread_rwlock_wrlock(&c->map);
+	if (fd >= 0)
+		c->fd = fd;
+	if (c->base_end > 0)
+		rc = structure(c->base, c->fd, c, e);
+	if (rc == 0)
+		rc = set_size(c->fd, c->size, e);
+	c->working = rc == 0;
+	if (rc < 0 && fd >= 0) { /* still the caller's, and empty */
+		rw_map_release(&c->in);
+		c->fd = -1;
+	}
+	(void)pthread_rwlock_unlock(&c->map);
+	return rc;
+}
+
+void rw_copy_forget(struct rw_copy *c)
+{
+	(void)pthread_rwlock_wrlock(&c->map);
+	rw_map_release(&c->in);
+	c->base_end = c->size = c->cut = 0;
+	c->dirty = true;
+	(void)pthread_rwlock_unlock(&c->map);
+}
+
+/* touch - what is left of the first and the last page of a write, when they are the ground's. */
+static int touch(struct rw_copy *c, uint64_t off, uint64_t end, struct err *e)
+{
+	uint64_t first = rw_page(off), last = rw_page(end - 1);
+	bool head = off % RW_PAGE != 0, tail = end % RW_PAGE != 0 && end < c->base_end;
+	int rc = 0;
+
+	if ((head || (first == last && tail)) && missing(c, first))
+		rc = bring(c, first, 1, e);
+	if (rc == 0 && tail && missing(c, last))
+		rc = bring(c, last, 1, e);
+	return rc;
+}
+
+/* mark - pages of [off, end) that are there now, and new. What is behind base_end is there
+ * anyway. */
+static void mark(struct rw_copy *c, uint64_t off, uint64_t end)
+{
+	uint64_t base = rw_page(c->base_end + RW_PAGE - 1), first = rw_page(off);
+
+	if (first < base)
+		rw_map_add(&c->in, first, u64_min(rw_pages(off, end - off), base - first));
+}
+
+int rw_copy_write(struct rw_copy *c, uint64_t off, const uint8_t *p, size_t len, struct err *e)
+{
+	uint64_t end, pages = rw_pages(off, len);
+	int rc = 0;
+
+	if (len == 0)
+		return 0;
+	if (ckd_add(&end, off, (uint64_t)len) || end > INT64_MAX)
+		return err_set(e, -EFBIG, "a write of %zu bytes at %llu", len,
+			       (unsigned long long)off);
+	(void)pthread_rwlock_wrlock(&c->map);
+	if (!c->all)
+		rc = rw_map_reserve(&c->written, rw_page(off), pages, e);
+	if (rc == 0 && off < c->base_end)
+		rc = rw_map_reserve(&c->in, rw_page(off), pages, e);
+	if (rc == 0)
+		rc = touch(c, off, end, e);
+	if (rc == 0) {
+		c->dirty = true; /* whatever becomes of it */
+		if (!c->all)
+			rw_map_add(&c->written, rw_page(off), pages);
+		rc = io_pwrite(c->fd, p, len, off, e);
+	}
+	if (rc == 0) {
+		mark(c, off, end);
+		c->size = u64_max(c->size, end);
+	} else if (end > c->size) { /* what is behind the end reads as zeros when it moves */
+		(void)set_size(c->fd, c->size, NULL);
+	}
+	(void)pthread_rwlock_unlock(&c->map);
+	return rc;
+}
+
+/* shrink - what is cut off reads as zeros when the file grows again. */
+static int shrink(struct rw_copy *c, uint64_t size, struct err *e)
+{
+	int rc = 0;
+
+	if (size < c->base_end)
+		rc = rw_map_cut(&c->in, rw_page(size + RW_PAGE - 1), e);
+	if (rc == 0)
+		rc = set_size(c->fd, size, e);
+	if (rc < 0)
+		return rc;
+	c->base_end = u64_min(c->base_end, size);
+	c->cut = u64_min(c->cut, size);
+	return 0;
+}
+
+int rw_copy_resize(struct rw_copy *c, uint64_t size, struct err *e)
+{
+	int rc = 0;
+
+	(void)pthread_rwlock_wrlock(&c->map);
+	if (size < c->size)
+		rc = shrink(c, size, e);
+	else if (size > c->size)
+		rc = set_size(c->fd, size, e);
+	if (rc == 0) {
+		c->dirty = c->dirty || size != c->size;
+		c->size = size;
+	}
+	(void)pthread_rwlock_unlock(&c->map);
+	return rc;
+}
+
+bool rw_copy_written(const struct rw_copy *c, uint64_t off, uint64_t len)
+{
+	uint64_t end;
+
+	if (c->all || ckd_add(&end, off, len) || end > c->cut)
+		return true;
+	return rw_map_any(&c->written, rw_page(off), rw_pages(off, len));
+}
+
+/* same - whether n bytes, of two pages at most, are what they were. */
+static bool same(struct rw_copy *c, int was, uint64_t off, size_t n)
+{
+	uint8_t now[RW_PAGE], old[RW_PAGE];
+	size_t got = 0;
+	int rc = rw_copy_read(c, off, n, now, &got, NULL);
+
+	if (rc < 0 || got < n || (was < 0 && off + n > c->base_end))
+		return false;
+	rc = was < 0 ? base_read(c->base, c->base_end, off, n, old, NULL)
+		     : io_pread(was, old, n, off, NULL);
+	return rc == 0 && memcmp(now, old, n) == 0;
+}
+
+bool rw_copy_differs(struct rw_copy *c, int was, uint64_t off, uint64_t len)
+{
+	uint64_t end = off + len, first, last;
+
+	if (!rw_copy_written(c, off, len))
+		return false;
+	if (c->all || end > c->cut || len == 0)
+		return true;
+	first = off - off % RW_PAGE +
+		(off % RW_PAGE ? RW_PAGE : 0); /* pages that are its own */
+	last = end - end % RW_PAGE;
+	if (last > first && rw_map_any(&c->written, rw_page(first), (last - first) / RW_PAGE))
+		return true;
+	if (last < first) /* all of it is inside of a page */
+		return !same(c, was, off, (size_t)len);
+	return !same(c, was, off, (size_t)(first - off)) ||
+	       !same(c, was, last, (size_t)(end - last));
+}
+
+void rw_copy_clean(struct rw_copy *c)
+{
+	rw_map_release(&c->written);
+	c->cut = UINT64_MAX;
+	c->all = c->dirty = false;
+}
+
+/* ---- copies of it ---- */
+
+/* clone_range - bytes [off, end). */
+static int clone_range(int from, int to, off_t off, off_t end, struct err *e)
+{
+	auto_free uint8_t *block = NULL;
+	off_t in = off, out = off;
+	ssize_t n = 0;
+	int rc = 0;
+
+	while (in < end &&
+	       (n = copy_file_range(from, &in, to, &out, (size_t)(end - in), 0)) > 0)
+		;
+	if (in >= end)
+		return 0;
+	block = malloc(BLOCK); /* not on this file system */
+	if (!block)
+		return err_nomem(e);
+	while (rc == 0 && in < end) {
+		size_t part = (size_t)u64_min((uint64_t)(end - in), BLOCK);
+
+		rc = io_pread(from, block, part, (uint64_t)in, e);
+		if (rc == 0)
+			rc = io_pwrite(to, block, part, (uint64_t)in, e);
+		in += (off_t)part;
+	}
+	return rc;
+}
+
+int rw_clone(int from, int to, struct err *e)
+{
+	off_t size = lseek(from, 0, SEEK_END), at = 0, end;
+	int rc;
+
+	if (size < 0)
+		return err_sys(e, errno, "lseek");
+	if (ioctl(to, FICLONE, from) == 0)
+		return 0;
+	rc = set_size(to, (uint64_t)size, e);
+	while (rc == 0 && at < size) {
+		at = lseek(from, at, SEEK_DATA);
+		if (at < 0)
+			return errno == ENXIO ? 0 : err_sys(e, errno, "lseek");
+		end = lseek(from, at, SEEK_HOLE);
+		if (end < 0)
+			return err_sys(e, errno, "lseek");
+		rc = clone_range(from, to, at, end, e);
+		at = end;
+	}
+	return rc;
+}

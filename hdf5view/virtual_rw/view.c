@@ -1,0 +1,340 @@
+/* view.c - the directory with the virtual file, writable.
+ *
+ * The name leads to the file as it was committed last, or as it is being written. Each commit is
+ * another file, with another id, so that whoever has it open keeps what he opened. So does a writer
+ * that opens it while others read: he is told that the id is stale, whereupon the kernel looks the
+ * name up again, and finds a new one. */
+#include "hdf5view/virtual_rw/view_ops_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "translate/chunkio/provenance.h"
+
+/* ---- attributes ---- */
+
+static void attr_init(const struct nc_rw *v, uint64_t id, struct view_attr *ret)
+{
+	*ret = (struct view_attr){.id = id,
+				  .nlink = 1,
+				  .fleeting = true,
+				  .fixed = true,
+				  .cached = true,
+				  .own = true,
+				  .mode = v->mode,
+				  .uid = v->uid,
+				  .gid = v->gid};
+}
+
+void rw_attr(struct nc_rw *v, struct rw_file *f, struct view_attr *ret, struct err *e)
+{
+	int rc;
+
+	attr_init(v, f->id, ret);
+	rc = rw_file_ready(f, e);
+	(void)pthread_rwlock_rdlock(&f->copy.map);
+	ret->size = rc < 0 ? 1 : f->copy.size; /* an empty file would be read as such */
+	(void)pthread_rwlock_unlock(&f->copy.map);
+	ret->unsure = rc < 0;
+	(void)pthread_mutex_lock(&v->lock);
+	ret->mtime = ret->ctime = f->mtime;
+	if (f->mode_set)
+		ret->mode = f->mode;
+	ret->nameless = !f->named;
+	(void)pthread_mutex_unlock(&v->lock);
+}
+
+static void root_attr(struct nc_rw *v, struct view_attr *ret)
+{
+	attr_init(v, VIEW_ROOT, ret);
+	ret->is_dir = true;
+	ret->nlink = 2;
+	ret->cached = ret->fixed = false;
+	ret->mode = 0755;
+	(void)pthread_mutex_lock(&v->lock);
+	ret->mtime = ret->ctime = v->changed;
+	(void)pthread_mutex_unlock(&v->lock);
+}
+
+static int stale(uint64_t id, struct err *e)
+{
+	return err_set(e, -ESTALE, "no file has the id %llu", (unsigned long long)id);
+}
+
+int rw_in_root(struct nc_rw *v, uint64_t dir, struct err *e)
+{
+	struct rw_file *f;
+
+	if (dir == VIEW_ROOT)
+		return 0;
+	f = rw_file_get(v, dir);
+	if (!f)
+		return stale(dir, e);
+	rw_file_put(v, f);
+	return err_set(e, -ENOTDIR, "not a directory");
+}
+
+static int view_getattr(struct view *view, uint64_t id, struct view_attr *ret, struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+	struct rw_file *f;
+
+	if (id == VIEW_ROOT) {
+		root_attr(v, ret);
+		return 0;
+	}
+	f = rw_file_get(v, id);
+	if (!f)
+		return stale(id, e);
+	rw_attr(v, f, ret, e);
+	rw_file_put(v, f);
+	return 0;
+}
+
+static int view_lookup(struct view *view, uint64_t dir, const char *name, size_t len,
+		       struct view_attr *ret, struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+	struct rw_file *f;
+	int rc = rw_in_root(v, dir, e);
+
+	if (rc < 0)
+		return rc;
+	if (rw_is_virtual(v, name, len))
+		rw_follow(v);
+	f = rw_file_hold(v, name, len);
+	if (!f)
+		return err_set(e, -ENOENT, "no such file");
+	rw_attr(v, f, ret, e);
+	rw_file_put(v, f);
+	return 0;
+}
+
+/* ---- the directory ---- */
+
+struct name {
+	char *text;
+	uint64_t id;
+};
+
+/* names_from - entries whose ids are greater than the cookie, in the order of ids; new. */
+static struct name *names_from(struct nc_rw *v, uint64_t cookie, size_t *ret_n)
+{
+	struct name *all;
+	size_t n = 0;
+
+	(void)pthread_mutex_lock(&v->lock);
+	for (struct rw_file *f = v->files; f; f = f->next)
+		n += f->named && f->id > cookie;
+	all = alloc_array(n, sizeof(*all));
+	*ret_n = all ? n : 0;
+	for (struct rw_file *f = v->files; all && f; f = f->next) /* the newest comes first */
+		if (f->named && f->id > cookie)
+			all[--n] =
+				(struct name){strdup(f->name ? f->name : v->opts.name), f->id};
+	(void)pthread_mutex_unlock(&v->lock);
+	return all;
+}
+
+static int view_list(struct view *view, uint64_t dir, uint64_t cookie, bool want_attr,
+		     view_emit *emit, void *arg, struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+	struct name *all;
+	size_t n;
+	int rc = rw_in_root(v, dir, e);
+	bool more = true;
+
+	(void)want_attr;
+	if (rc < 0)
+		return rc;
+	all = names_from(v, cookie, &n);
+	if (!all)
+		return err_nomem(e);
+	for (size_t i = 0; i < n; i++) {
+		more = more && all[i].text &&
+		       emit(arg, all[i].text, all[i].id, false, NULL, all[i].id);
+		free(all[i].text);
+	}
+	free(all);
+	return 0;
+}
+
+/* ---- reading ---- */
+
+/* read_file - of the ground, as long as nothing else is there: without a copy, where it has
+ * none. */
+static int read_file(struct rw_file *f, uint64_t off, size_t len, uint8_t *room,
+		     struct span *ret, struct err *e)
+{
+	size_t n = 0;
+	int rc = 0;
+	bool ground;
+
+	*ret = (struct span){.fd = -1};
+	(void)pthread_rwlock_rdlock(&f->copy.map);
+	ground = f->copy.fd < 0 && f->ground;
+	if (ground)
+		rc = f->ground->view->ops->read(f->ground->view, RW_FILE_ID, off, len, room,
+						ret, e);
+	(void)pthread_rwlock_unlock(&f->copy.map);
+	if (ground)
+		return rc;
+	rc = rw_copy_read(&f->copy, off, len, room, &n, e);
+	if (rc == 0) {
+		ret->mem = room;
+		ret->len = n;
+	}
+	return rc;
+}
+
+static int write_read(struct view *view, uint64_t id, uint64_t fh, uint64_t off, size_t len,
+		      uint8_t *room, struct span *ret, struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+	struct rw_handle *h = rw_handle(fh);
+	struct rw_file *f;
+	int rc;
+
+	if (h)
+		return read_file(h->file, off, len, room, ret, e);
+	f = rw_file_get(v, id);
+	if (!f)
+		return id == VIEW_ROOT ? err_set(e, -EISDIR, "a directory") : stale(id, e);
+	rc = read_file(f, off, len, room, ret, e);
+	rw_file_put(v, f); /* the kernel reads what is open: it is not the last */
+	return rc;
+}
+
+static int view_read(struct view *view, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+		     struct span *ret, struct err *e)
+{
+	return write_read(view, id, 0, off, len, room, ret, e);
+}
+
+static uint64_t view_parent(struct view *view, uint64_t dir)
+{
+	(void)view;
+	(void)dir;
+	return VIEW_ROOT;
+}
+
+/* view_xattr - of the dataset that the file shows; those of other files nobody knows. */
+static int view_xattr(struct view *view, uint64_t id, const char *name, struct buf *out,
+		      struct err *e)
+{
+	struct nc_rw *v = nc_rw(view);
+	struct ground *x;
+	int rc;
+
+	if (!name)
+		return 0; /* none is listed */
+	if (id == VIEW_ROOT || !told_of(name))
+		return err_set(e, -ENODATA, "no attribute '%s'", name);
+	x = grounds_get(v->grounds);
+	rc = x->view->ops->xattr ? x->view->ops->xattr(x->view, VIEW_ROOT + 1, name, out, e)
+				 : -ENODATA;
+	ground_put(v->grounds, x);
+	return rc;
+}
+
+/* ---- life ---- */
+
+static void drop_files(struct nc_rw *v)
+{
+	while (v->files) { /* nobody has one open any more, but for handles that were not told */
+		v->files->refs = 1;
+		rw_file_put(v, v->files);
+	}
+}
+
+static void view_close(struct view *view)
+{
+	struct nc_rw *v;
+
+	if (!view)
+		return;
+	v = nc_rw(view);
+	drop_files(v);
+	grounds_free(v->grounds);
+	for (uint32_t i = 0; i < v->base.n_notes; i++)
+		free(v->notes[i]);
+	free(v->notes);
+	if (v->scratch >= 0)
+		(void)close(v->scratch); /* nothing was written through it */
+	(void)unlinkat(v->opts.dir_fd, RW_SCRATCH,
+		       AT_REMOVEDIR); /* unless something is in it */
+	(void)pthread_mutex_destroy(&v->lock);
+	(void)pthread_mutex_destroy(&v->commit);
+	free(v);
+}
+
+static const struct view_ops rw_view_ops = {
+	.name = "netcdf",
+	.close = view_close,
+	.lookup = view_lookup,
+	.getattr = view_getattr,
+	.list = view_list,
+	.read = view_read,
+	.parent = view_parent,
+	.xattr = view_xattr,
+};
+
+static const struct view_write_ops rw_write_ops = {
+	.open = rw_op_open,
+	.create = rw_op_create,
+	.read = write_read,
+	.write = rw_op_write,
+	.flush = rw_op_flush,
+	.fsync = rw_op_fsync,
+	.fsyncdir = rw_op_fsyncdir,
+	.release = rw_op_release,
+	.setattr = rw_op_setattr,
+	.unlink = rw_op_unlink,
+	.rename = rw_op_rename,
+	.finish = rw_op_finish,
+};
+
+/* owner - mode and owner of files: those of the dataset, without execution. */
+static void owner(struct nc_rw *v)
+{
+	struct ground *x = grounds_get(v->grounds);
+	const struct stat *st = &x->source->ds.st;
+
+	v->uid = st->st_uid;
+	v->gid = st->st_gid;
+	v->mode = (st->st_mode & 0666) | 0600;
+	v->changed = st->st_mtim;
+	ground_put(v->grounds, x);
+}
+
+int nc_rw_open(struct grounds *g, const struct file_rw_options *opts, struct view **ret,
+	       struct err *e)
+{
+	struct nc_rw *v = alloc_array(1, sizeof(*v));
+	int rc;
+
+	if (!v)
+		return err_nomem(e);
+	v->base = (struct view){.ops = &rw_view_ops, .write = &rw_write_ops, .follows = true};
+	v->grounds = g;
+	v->opts = *opts;
+	v->scratch = -1;
+	v->next_id = RW_FILE_ID;
+	v->next_work = 1;
+	(void)pthread_mutex_init(&v->lock, NULL); /* cannot fail with default attributes */
+	(void)pthread_mutex_init(&v->commit, NULL);
+	owner(v);
+	rc = rw_epoch(v, e);
+	if (rc == 0)
+		rc = rw_resume(v, e);
+	if (rc < 0) {
+		drop_files(v);
+		v->grounds = NULL; /* still the caller's */
+		view_close(&v->base);
+		return rc;
+	}
+	*ret = &v->base;
+	return 0;
+}

@@ -1,0 +1,370 @@
+/* address.c - an address taken apart into what has to be asked where.
+ *
+ * Nothing is quoted before it was understood: what a user mistyped may be a password. */
+#include "mountcfg/address/address.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/core/endings.h"
+#include "mountcfg/address/address_int.h"
+
+#define USE "use https://, http://, s3://, gs3:// or a path"
+
+bool address_is_remote(const char *text)
+{
+	return url_is(text) && strncasecmp(text, "file://", 7) != 0;
+}
+
+void address_release(struct address *a)
+{
+	char *const secret[] = {a->user, a->password, a->query, a->url};
+
+	for (size_t i = 0; i < ARRAY_LEN(secret); i++)
+		if (secret[i])
+			explicit_bzero(secret[i], strlen(secret[i]));
+	free(a->path);
+	free(a->url);
+	free(a->query);
+	free(a->user);
+	free(a->password);
+	free(a->bucket);
+	free(a->key);
+	free(a->profile);
+	free(a->region);
+	free(a->shown);
+	free(a->name);
+	*a = (struct address){0};
+}
+
+/* take - a text that was made in a buffer. */
+static int take(struct buf *b, char **ret, struct err *e)
+{
+	size_t n;
+
+	buf_putc(b, '\0');
+	if (!buf_ok(b))
+		return err_nomem(e);
+	*ret = (char *)buf_take(b, &n);
+	return 0;
+}
+
+static int copy(const char *text, char **ret, struct err *e)
+{
+	*ret = strdup(text);
+	return *ret ? 0 : err_nomem(e);
+}
+
+static int decode(const char *text, size_t n, char **ret, struct err *e)
+{
+	struct buf b;
+	int rc;
+
+	buf_init(&b, URL_MAX + 1);
+	rc = url_decode(&b, text, n, e);
+	if (rc == 0)
+		rc = take(&b, ret, e);
+	buf_release(&b);
+	return rc;
+}
+
+/* last_part - the last component of a path that is not empty, n bytes. */
+static const char *last_part(const char *path, size_t *ret_n)
+{
+	size_t n = strlen(path), from;
+
+	while (n > 0 && path[n - 1] == '/')
+		n--;
+	for (from = n; from > 0 && path[from - 1] != '/';)
+		from--;
+	*ret_n = n - from;
+	return path + from;
+}
+
+/* ---- local paths ---- */
+
+static int set_path(const char *path, struct address *a, struct err *e)
+{
+	size_t n;
+	const char *last = last_part(path, &n);
+
+	a->kind = ADDRESS_PATH;
+	a->path = strdup(path);
+	a->shown = strdup(path);
+	a->name = strndup(last, n);
+	return a->path && a->shown && a->name ? 0 : err_nomem(e);
+}
+
+/* file_path - what stands between "file://" and '#': a path from the root, or, as netCDF-C
+ * takes it, from the working directory. */
+static int file_path(const char *text, struct address *a, struct err *e)
+{
+	size_t n = strcspn(text, "#");
+	auto_free char *path = NULL;
+	int rc;
+
+	if (strncmp(text, "localhost/", 10) == 0) {
+		text += 9;
+		n -= 9;
+	}
+	if (memchr(text, '?', n))
+		return err_set(
+			e, -EINVAL,
+			"a file:// address has nothing after a '?': write %%3F for one in a "
+			"name, or give the path itself");
+	rc = decode(text, n, &path, e);
+	if (rc < 0)
+		return rc;
+	if (!*path)
+		return err_set(e, -EINVAL,
+			       "file:// without a path: write file:///path/name.zarr");
+	return set_path(path, a, e);
+}
+
+static void set_modes(const struct fragment *f, struct address *a)
+{
+	a->mode_zarr = (f->mode & MODE_ZARR) != 0;
+	a->mode_nczarr = (f->mode & MODE_NCZARR) != 0;
+	a->mode_noxarray = (f->mode & MODE_NOXARRAY) != 0;
+}
+
+static int parse_file(const char *text, struct address *a, struct err *e)
+{
+	const char *hash = strchr(text, '#');
+	struct fragment f;
+	int rc = fragment_parse(hash ? hash + 1 : NULL, &f, e);
+
+	if (rc < 0)
+		return rc;
+	if (f.mode & (MODE_S3 | MODE_GS3 | MODE_BYTES))
+		rc = err_set(e, -EINVAL,
+			     "a file:// address is a local path: leave out s3, gs3 and bytes");
+	else
+		rc = file_path(text, a, e);
+	set_modes(&f, a);
+	fragment_release(&f);
+	return rc;
+}
+
+/* ---- other machines ---- */
+
+/* what_of - by the fragment, then by the name. */
+static enum address_what what_of(unsigned mode, const char *path, const char *name)
+{
+	const enum ending ending = ending_of(name);
+
+	if (mode & (MODE_BYTES | MODE_ZIP | MODE_NETCDF))
+		return ADDRESS_FILE;
+	if (mode & (MODE_NCZARR | MODE_ZARR | MODE_CONSOLIDATED))
+		return ADDRESS_TREE;
+	if (ending == ENDING_TREE || ending == ENDING_PARQUET)
+		return ADDRESS_TREE;
+	if (*path && path[strlen(path) - 1] == '/')
+		return ADDRESS_TREE;
+	return ending == ENDING_NONE ? ADDRESS_ANY : ADDRESS_FILE;
+}
+
+/* set_name - a name that no path can have is refused: it could mean another object. */
+static int set_name(const char *path, const char *else_name, struct address *a, struct err *e)
+{
+	size_t n;
+	const char *last = last_part(path, &n);
+	int rc = n ? decode(last, n, &a->name, e) : copy(else_name, &a->name, e);
+
+	if (rc < 0)
+		return rc;
+	if (strchr(a->name, '/') || strcmp(a->name, ".") == 0 || strcmp(a->name, "..") == 0)
+		return err_set(e, -EINVAL, "the last part of its path is not a name");
+	return 0;
+}
+
+/* set_shown - without secrets, as the user wrote it otherwise: a bucket is no host, whose letters
+ * are small. */
+static int set_shown(const struct url *u, struct address *a, struct err *e)
+{
+	struct url as = *u;
+	struct buf b;
+	int rc;
+
+	if (a->bucket && strcasecmp(a->bucket, u->host) == 0)
+		as.host = a->bucket;
+	buf_init(&b, 4 * URL_MAX);
+	url_put(&b, &as, false);
+	rc = take(&b, &a->shown, e);
+	buf_release(&b);
+	return rc;
+}
+
+/* set_http - url without a '/' at its end, which keys bring along. */
+static int set_http(const struct url *u, struct address *a, struct err *e)
+{
+	struct url plain = *u;
+	auto_free char *path = strdup(u->path);
+	struct buf b;
+	int rc;
+
+	if (!path)
+		return err_nomem(e);
+	for (size_t n = strlen(path); n > 0 && path[n - 1] == '/'; n--)
+		path[n - 1] = '\0';
+	plain.path = path;
+	plain.user = plain.password = plain.query = plain.fragment = NULL;
+	buf_init(&b, 2 * URL_MAX);
+	url_put(&b, &plain, true);
+	rc = take(&b, &a->url, e);
+	buf_release(&b);
+	if (rc == 0 && u->query)
+		rc = copy(u->query, &a->query, e);
+	if (rc == 0 && u->user)
+		rc = copy(u->user, &a->user, e);
+	if (rc == 0 && u->password)
+		rc = copy(u->password, &a->password, e);
+	return rc;
+}
+
+/* move_text - out of what will be released. */
+static char *move_text(char **from)
+{
+	char *text = *from && **from ? steal(from) : NULL;
+
+	return text;
+}
+
+static int no_secrets(const struct url *u, struct err *e)
+{
+	if (u->user || u->password)
+		return err_set(
+			e, -EINVAL,
+			"an S3 address has no user and password: credentials come from the "
+			"environment or ~/.aws/credentials (-o profile=)");
+	if (u->query)
+		return err_set(
+			e, -EINVAL,
+			"an S3 address has nothing after a '?': write %%3F for one in a key");
+	return 0;
+}
+
+/* is_s3 - whether an http(s) address means a bucket: the fragment says so, or the host is
+ * known. One with a signature of its own in its query is asked as it is. */
+static bool is_s3(const struct url *u, unsigned mode)
+{
+	return mode & (MODE_S3 | MODE_GS3) ||
+	       (!u->query && !u->user && s3_host(u->host) != ADDRESS_HTTP);
+}
+
+static int parse_http(const struct url *u, const struct fragment *f, struct address *a,
+		      struct err *e)
+{
+	int rc;
+
+	if (f->mode & MODE_FILE && !(f->mode & MODE_BYTES))
+		return err_set(e, -EINVAL, "mode=file is of local paths: leave file out");
+	if (!is_s3(u, f->mode)) {
+		a->kind = ADDRESS_HTTP;
+		rc = set_http(u, a, e);
+		return rc < 0 ? rc : set_name(u->path, u->host, a, e);
+	}
+	a->kind = f->mode & MODE_GS3 || s3_host(u->host) == ADDRESS_GS3 ? ADDRESS_GS3
+									: ADDRESS_S3;
+	rc = no_secrets(u, e);
+	if (rc == 0)
+		rc = s3_from_url(u, a, e);
+	return rc < 0 ? rc : set_name(a->key, a->bucket, a, e);
+}
+
+/* bucket_in_host - s3://BUCKET/KEY. What stands there is a host when it has a port, or is one of
+ * those known: netCDF-C writes s3://HOST/BUCKET/KEY, too. */
+static bool bucket_in_host(const struct url *u)
+{
+	return !u->port && s3_host(u->host) == ADDRESS_HTTP &&
+	       strcmp(u->host, "localhost") != 0;
+}
+
+static int parse_s3(const struct url *u, const char *authority, size_t n, struct address *a,
+		    struct err *e)
+{
+	struct url https = *u;
+	char scheme[] = "https";
+	int rc = no_secrets(u, e);
+
+	a->kind = strcmp(u->scheme, "gs3") == 0 ? ADDRESS_GS3 : ADDRESS_S3;
+	if (rc < 0)
+		return rc;
+	if (bucket_in_host(u)) {
+		a->bucket =
+			strndup(authority, n); /* as it was written: hosts are in lower case */
+		rc = a->bucket ? s3_take_path(u->path, a, e) : err_nomem(e);
+	} else {
+		https.scheme = scheme;
+		rc = s3_from_url(&https, a, e);
+	}
+	return rc < 0 ? rc : set_name(a->key, a->bucket, a, e);
+}
+
+static int other_scheme(const char *scheme, struct err *e)
+{
+	if (strcmp(scheme, "dods") == 0 || strcmp(scheme, "dap4") == 0)
+		return err_set(
+			e, -EOPNOTSUPP,
+			"%s:// is OPeNDAP, a protocol that nczarrfs does not speak: ask the "
+			"server for the file itself",
+			scheme);
+	if (strcmp(scheme, "gs") == 0)
+		return err_set(e, -EINVAL, "gs://: write gs3://, for S3's protocol");
+	if (strcmp(scheme, "s3a") == 0 || strcmp(scheme, "s3n") == 0)
+		return err_set(e, -EINVAL, "%s://: write s3://", scheme);
+	return err_set(e, -EINVAL, "%.20s://: unknown protocol: " USE, scheme);
+}
+
+static int parse_remote(const char *text, const struct url *u, struct address *a, struct err *e)
+{
+	const char *authority = strstr(text, "://") + 3;
+	struct fragment f;
+	int rc = fragment_parse(u->fragment, &f, e);
+
+	if (rc < 0)
+		return rc;
+	a->profile = move_text(&f.profile);
+	a->region = move_text(&f.region);
+	set_modes(&f, a);
+	if (strcmp(u->scheme, "http") == 0 || strcmp(u->scheme, "https") == 0)
+		rc = parse_http(u, &f, a, e);
+	else if (strcmp(u->scheme, "s3") == 0 || strcmp(u->scheme, "gs3") == 0)
+		rc = parse_s3(u, authority, strcspn(authority, "/?#"), a, e);
+	else
+		rc = other_scheme(u->scheme, e);
+	if (rc == 0)
+		rc = set_shown(u, a, e);
+	if (rc == 0)
+		a->what = what_of(f.mode, u->path, a->name);
+	if (rc == 0 && a->what == ADDRESS_FILE && a->kind != ADDRESS_HTTP && !*a->key)
+		rc = err_set(e, -EINVAL, "a bucket is no file: name an object in it");
+	fragment_release(&f);
+	return rc;
+}
+
+int address_parse(const char *text, struct address *ret, struct err *e)
+{
+	struct address a = {0};
+	struct url u;
+	int rc;
+
+	if (!url_is(text)) {
+		rc = set_path(text, &a, e);
+	} else if (!address_is_remote(text)) {
+		rc = parse_file(text + 7, &a, e);
+	} else {
+		rc = url_parse(text, &u, e);
+		if (rc == 0) {
+			rc = parse_remote(text, &u, &a, e);
+			url_release(&u);
+		}
+	}
+	if (rc < 0) {
+		address_release(&a);
+		return rc;
+	}
+	*ret = a;
+	return 0;
+}

@@ -1,0 +1,340 @@
+/* netcdf_rc.c - .ncrc, .daprc and .dodsrc, as netCDF-C reads them: $HOME's, then the working
+ * directory's; lines KEY=VALUE, or [URL]KEY=VALUE for what lies at or below a URL.
+ *
+ * Where this is stricter than netCDF-C: files of other users are passed over, as /tmp may have
+ * some; a user and a password are taken from lines with a URL only, so that they go nowhere
+ * else. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/os/io.h"
+#include "base/core/str.h"
+#include "mountcfg/address/address_int.h"
+#include "mountcfg/options/option_table.h"
+
+enum {
+	FILE_MAX_BYTES = 1 << 20,
+	TIMEOUT_MAX = 86400,
+};
+
+/* The keys that mean something here; some have older names. */
+enum key {
+	KEY_PROFILE,
+	KEY_REGION,
+	KEY_ACCESS,
+	KEY_SECRET,
+	KEY_CONFIG,
+	KEY_CA,
+	KEY_VERIFY,
+	KEY_TIMEOUT,
+	KEY_NETRC,
+	KEY_USER,
+	KEY_PASSWORD,
+	KEY_BOTH,
+	N_KEYS,
+};
+
+static const struct {
+	const char *name;
+	enum key key;
+} names[] = {
+	{"AWS.PROFILE", KEY_PROFILE},
+	{"AWS.REGION", KEY_REGION},
+	{"AWS.ACCESS_KEY_ID", KEY_ACCESS},
+	{"AWS.SECRET_ACCESS_KEY", KEY_SECRET},
+	{"AWS.CONFIG_FILE", KEY_CONFIG},
+	{"HTTP.SSL.CAINFO", KEY_CA},
+	{"HTTP.SSL.VERIFYPEER", KEY_VERIFY},
+	{"HTTP.SSL.VALIDATE", KEY_VERIFY},
+	{"HTTP.TIMEOUT", KEY_TIMEOUT},
+	{"HTTP.NETRC", KEY_NETRC},
+	{"HTTP.CREDENTIALS.USERNAME", KEY_USER},
+	{"HTTP.CREDENTIALS.USER", KEY_USER},
+	{"HTTP.CREDENTIALS.PASSWORD", KEY_PASSWORD},
+	{"HTTP.CREDENTIALS.USERPASSWORD", KEY_BOTH},
+};
+
+/* found - the value of a key so far. */
+struct found {
+	char *value;   /* owned */
+	size_t weight; /* bytes of the URL it is for, and one: the most particular holds */
+};
+
+struct rc {
+	const struct cfg *cfg;
+	const struct address *a;
+	struct found found[N_KEYS];
+};
+
+static void forget(char *text)
+{
+	if (text)
+		explicit_bzero(text, strlen(text));
+	free(text);
+}
+
+static char *trim(char *text)
+{
+	size_t n;
+
+	text += strspn(text, " \t\r");
+	for (n = strlen(text); n > 0 && strchr(" \t\r", text[n - 1]); n--)
+		text[n - 1] = '\0';
+	return text;
+}
+
+static unsigned port_of(const struct url *u)
+{
+	return u->port ? u->port : strcmp(u->scheme, "http") == 0 ? 80 : 443;
+}
+
+/* below - whether `text` is at or below the URL of a line. */
+static bool below(const struct url *of, const char *text)
+{
+	struct url u;
+	size_t n = strlen(of->path);
+	bool ok;
+
+	if (url_parse(text, &u, NULL) < 0)
+		return false;
+	while (n > 0 && of->path[n - 1] == '/')
+		n--;
+	ok = strcmp(of->scheme, u.scheme) == 0 && strcmp(of->host, u.host) == 0 &&
+	     port_of(of) == port_of(&u) && strncmp(of->path, u.path, n) == 0 &&
+	     (u.path[n] == '/' || u.path[n] == '\0');
+	url_release(&u);
+	return ok;
+}
+
+/* is_for - whether a line with this URL is for the address. A host alone has the address's
+ * protocol. */
+static bool is_for(const struct rc *rc, const char *text)
+{
+	const char *source = rc->cfg->source;
+	auto_free char *full = NULL;
+	struct url u;
+	bool ok;
+
+	if (asprintf(&full, "%.*s%s",
+		     url_is(text) ? 0 : (int)(strstr(source, "://") + 3 - source), source,
+		     text) < 0) {
+		full = NULL;
+		return false;
+	}
+	if (url_parse(full, &u, NULL) < 0)
+		return false;
+	ok = below(&u, source) || (rc->a->url && below(&u, rc->a->url));
+	url_release(&u);
+	return ok;
+}
+
+static int take(struct rc *rc, enum key key, size_t weight, const char *value, struct err *e)
+{
+	struct found *f = &rc->found[key];
+	char *copy;
+
+	if (weight < f->weight)
+		return 0;
+	copy = strdup(value);
+	if (!copy)
+		return err_nomem(e);
+	forget(f->value);
+	*f = (struct found){copy, weight};
+	return 0;
+}
+
+static int read_line(struct rc *rc, char *line, struct err *e)
+{
+	char *url = NULL, *value;
+	size_t weight = 1;
+
+	line = trim(line);
+	if (*line == '[') { /* an address may have brackets itself: [http://[::1]/]KEY */
+		for (value = line + 1; *value && !(value[0] == ']' && value[1] != ':' &&
+						   value[1] != '/' && value[1] != ']');)
+			value++;
+		if (!*value)
+			return 0;
+		*value = '\0';
+		url = trim(line + 1);
+		line = trim(value + 1);
+		weight += strlen(url);
+	}
+	if (!*line || *line == '#' || (url && !is_for(rc, url)))
+		return 0;
+	value = strchr(line, '=');
+	if (value)
+		*value++ = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		const enum key key = names[i].key;
+
+		if (strcasecmp(trim(line), names[i].name) != 0)
+			continue;
+		if (!url && (key == KEY_USER || key == KEY_PASSWORD || key == KEY_BOTH))
+			return 0;
+		return take(rc, key, weight, value ? trim(value) : "1", e);
+	}
+	return 0;
+}
+
+static int read_lines(struct rc *rc, char *text, struct err *e)
+{
+	int r = 0;
+
+	for (char *next; r == 0 && text; text = next) {
+		next = strchr(text, '\n');
+		if (next)
+			*next++ = '\0';
+		r = read_line(rc, text, e);
+	}
+	return r;
+}
+
+/* mine - whether a file may be believed. */
+static bool mine(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && (st->st_uid == geteuid() || st->st_uid == 0) &&
+	       !(st->st_mode & S_IWOTH) && st->st_size > 0 && st->st_size <= FILE_MAX_BYTES;
+}
+
+/* read_file - one that is not there, or not to be believed, says nothing. */
+static int read_file(struct rc *rc, const char *path, struct err *e)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+	char *text;
+	int r;
+
+	if (fd < 0 && errno == EACCES)
+		return err_set(
+			e, -EACCES,
+			"'%s': permission denied: it may say how to reach the source; set "
+			"NCRCENV_IGNORE=1 to go without",
+			path);
+	if (fd < 0 || fstat(fd, &st) < 0 || !mine(&st))
+		return 0;
+	text = calloc(1, (size_t)st.st_size + 1);
+	if (!text)
+		return err_nomem(e);
+	r = io_pread(fd, text, (size_t)st.st_size, 0, NULL) == 0 ? read_lines(rc, text, e) : 0;
+	explicit_bzero(text, (size_t)st.st_size);
+	free(text);
+	return r;
+}
+
+static int read_folder(struct rc *rc, const char *folder, struct err *e)
+{
+	static const char *const files[] = {".ncrc", ".daprc", ".dodsrc"};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(files) && r == 0; i++) {
+		auto_free char *path = NULL;
+
+		if (asprintf(&path, "%s/%s", folder, files[i]) < 0) {
+			path = NULL;
+			return err_nomem(e);
+		}
+		r = read_file(rc, path, e);
+	}
+	return r;
+}
+
+static int read_all(struct rc *rc, struct err *e)
+{
+	const char *only = getenv("NCRCENV_RC"), *home = getenv("NCRCENV_HOME");
+	auto_free char *cwd = getcwd(NULL, 0);
+	int r = 0;
+
+	if (getenv("NCRCENV_IGNORE"))
+		return 0;
+	if (only && *only)
+		return read_file(rc, only, e);
+	if (!home || !*home)
+		home = getenv("HOME");
+	if (home && *home)
+		r = read_folder(rc, home, e);
+	if (r == 0 && cwd && (!home || strcmp(home, cwd) != 0))
+		r = read_folder(rc, cwd, e);
+	return r;
+}
+
+/* What they say. */
+
+/* give - the value becomes a field that nothing else has set. */
+static void give(struct found *f, char **field)
+{
+	if (*field || !f->value || !*f->value)
+		return;
+	*field = f->value;
+	f->value = NULL;
+}
+
+static bool off(const char *value)
+{
+	return strcmp(value, "0") == 0 || strcasecmp(value, "false") == 0 ||
+	       strcasecmp(value, "no") == 0 || strcasecmp(value, "off") == 0;
+}
+
+/* give_password - to a web server that no other way was named for. */
+static int give_password(struct cfg *cfg, const struct address *a, struct rc *rc, struct err *e)
+{
+	struct found *both = &rc->found[KEY_BOTH], *user = &rc->found[KEY_USER];
+	struct found *password = &rc->found[KEY_PASSWORD];
+	char *colon = both->value ? strchr(both->value, ':') : NULL;
+
+	if (a->kind != ADDRESS_HTTP || cfg->user || cfg->bearer_file)
+		return 0;
+	if (!user->value && colon) {
+		*colon = '\0';
+		if (take(rc, KEY_PASSWORD, SIZE_MAX, colon + 1, e) < 0 ||
+		    take(rc, KEY_USER, SIZE_MAX, both->value, e) < 0)
+			return -ENOMEM;
+	}
+	if (user->value && *user->value) {
+		give(user, &cfg->user);
+		give(password, &cfg->password);
+	}
+	return 0;
+}
+
+static int apply(struct cfg *cfg, const struct address *a, struct rc *rc, struct err *e)
+{
+	struct found *f = rc->found;
+	uint64_t seconds;
+
+	if (!cfg->profile && !a->profile) { /* who names a profile wants its keys */
+		give(&f[KEY_ACCESS], &cfg->access_key);
+		give(&f[KEY_SECRET], &cfg->secret_key);
+	}
+	give(&f[KEY_PROFILE], &cfg->profile);
+	give(&f[KEY_REGION], &cfg->region);
+	give(&f[KEY_CONFIG], &cfg->aws_config);
+	give(&f[KEY_CA], &cfg->ca_file);
+	if (f[KEY_NETRC].value && !off(f[KEY_NETRC].value) &&
+	    strcmp(f[KEY_NETRC].value, "1") != 0)
+		give(&f[KEY_NETRC], &cfg->netrc_file);
+	if (f[KEY_VERIFY].value && off(f[KEY_VERIFY].value))
+		cfg->unverified = true;
+	if (f[KEY_TIMEOUT].value && !cfg_said(cfg, "timeout") &&
+	    str_u64(f[KEY_TIMEOUT].value, strlen(f[KEY_TIMEOUT].value), TIMEOUT_MAX,
+		    &seconds) == 0 &&
+	    seconds > 0)
+		cfg->timeout = (uint32_t)seconds;
+	return give_password(cfg, a, rc, e);
+}
+
+int cfg_rc(struct cfg *cfg, const struct address *a, struct err *e)
+{
+	struct rc rc = {.cfg = cfg, .a = a};
+	int r = read_all(&rc, e);
+
+	if (r == 0)
+		r = apply(cfg, a, &rc, e);
+	for (size_t i = 0; i < N_KEYS; i++)
+		forget(rc.found[i].value);
+	return r;
+}

@@ -1,0 +1,186 @@
+/* url_fragment.c - what comes after the '#' of an address: netCDF-C's mode= and its keys, and what
+ * one word of mode= says about others. */
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "mountcfg/address/address_int.h"
+
+static const struct {
+	const char *word;
+	unsigned mode;
+	bool bare; /* the word alone is a mode, too: #zarr */
+} modes[] = {
+	{"nczarr", MODE_NCZARR, true},
+	{"zarr", MODE_ZARR, true},
+	{"xarray", MODE_XARRAY, true},
+	{"noxarray", MODE_NOXARRAY, true},
+	{"file", MODE_FILE, true},
+	{"zip", MODE_ZIP, true},
+	{"s3", MODE_S3, true},
+	{"gs3", MODE_GS3, true},
+	{"bytes", MODE_BYTES, true},
+	{"consolidated", MODE_CONSOLIDATED, true},
+	{"netcdf-3", MODE_NETCDF, false},
+	{"netcdf3", MODE_NETCDF, false},
+	{"classic", MODE_NETCDF, false},
+	{"netcdf-4", MODE_NETCDF, false},
+	{"netcdf4", MODE_NETCDF, false},
+	{"enhanced", MODE_NETCDF, false},
+	{"dap2", MODE_OTHER, true},
+	{"dap4", MODE_OTHER, true},
+};
+
+static bool is(const char *text, size_t n, const char *word)
+{
+	return strlen(word) == n && strncasecmp(text, word, n) == 0;
+}
+
+static int unknown_mode(const char *text, size_t n, struct err *e)
+{
+	const char *all[ARRAY_LEN(modes)], *near;
+	auto_free char *word = strndup(text, n);
+
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
+		all[i] = modes[i].word;
+	near = word ? cfg_nearest(word, all, ARRAY_LEN(all)) : NULL;
+	if (near)
+		return err_set(e, -EINVAL, "mode=%.*s: unknown: did you mean '%s'?", (int)n,
+			       text, near);
+	return err_set(e, -EINVAL,
+		       "mode=%.*s: unknown: use zarr, nczarr, noxarray, s3, gs3, zip or bytes",
+		       (int)n, text);
+}
+
+static int add_mode(struct fragment *f, const char *text, size_t n, struct err *e)
+{
+	if (n == 4 && strncasecmp(text, "udf", 3) == 0 && text[3] >= '0' && text[3] <= '9')
+		return err_set(
+			e, -EOPNOTSUPP,
+			"mode=%.*s: formats that a program brings itself are not known here",
+			(int)n, text);
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+		if (!is(text, n, modes[i].word))
+			continue;
+		if (modes[i].mode == MODE_OTHER)
+			return err_set(
+				e, -EOPNOTSUPP,
+				"mode=%.*s: OPeNDAP is a protocol that nczarrfs does not "
+				"speak: ask the server for the file itself",
+				(int)n, text);
+		f->mode |= modes[i].mode;
+		return 0;
+	}
+	return unknown_mode(text, n, e);
+}
+
+static int add_modes(struct fragment *f, const char *text, size_t n, struct err *e)
+{
+	int rc = 0;
+
+	while (n > 0 && rc == 0) {
+		const char *comma = memchr(text, ',', n);
+		size_t len = comma ? (size_t)(comma - text) : n;
+
+		if (len)
+			rc = add_mode(f, text, len, e);
+		text += len + (comma != NULL);
+		n -= len + (comma != NULL);
+	}
+	return rc;
+}
+
+/* keep - the decoded value of a key; the later one holds. */
+static int keep(char **field, const char *value, size_t n, struct err *e)
+{
+	struct buf b;
+	size_t len;
+	int rc;
+
+	buf_init(&b, URL_MAX + 1);
+	rc = url_decode(&b, value, n, e);
+	buf_putc(&b, '\0');
+	if (rc == 0 && !buf_ok(&b))
+		rc = err_nomem(e);
+	if (rc == 0) {
+		free(*field);
+		*field = (char *)buf_take(&b, &len);
+	}
+	buf_release(&b);
+	return rc;
+}
+
+static bool bare_mode(const char *text, size_t n)
+{
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
+		if (modes[i].bare && is(text, n, modes[i].word))
+			return true;
+	return false;
+}
+
+/* add_key - "key=value" or "key". Those of netCDF-C that mean nothing here (log, show, fetch
+ * ...) and those of others are passed over, unless they look like one that means something. */
+static int add_key(struct fragment *f, const char *text, size_t n, struct err *e)
+{
+	static const char *const keys[] = {"mode", "aws.profile", "aws.region"};
+	const char *eq = memchr(text, '=', n), *near;
+	size_t len = eq ? (size_t)(eq - text) : n, n_value = eq ? n - len - 1 : 0;
+	auto_free char *key = NULL;
+
+	if (is(text, len, "mode"))
+		return add_modes(f, eq ? eq + 1 : text, n_value, e);
+	if (is(text, len, "aws.profile"))
+		return keep(&f->profile, eq ? eq + 1 : text, n_value, e);
+	if (is(text, len, "aws.region"))
+		return keep(&f->region, eq ? eq + 1 : text, n_value, e);
+	if (bare_mode(text, len))
+		return add_mode(f, text, len, e);
+	key = strndup(text, len);
+	near = key && eq && len < 16 ? cfg_nearest(key, keys, ARRAY_LEN(keys)) : NULL;
+	if (near)
+		return err_set(e, -EINVAL, "'#%s=': unknown: did you mean '#%s='?", key, near);
+	return 0;
+}
+
+/* infer - what one word says about others. */
+static void infer(struct fragment *f)
+{
+	if (f->mode & MODE_NOXARRAY)
+		f->mode = (f->mode & ~(unsigned)MODE_XARRAY) | MODE_NCZARR | MODE_ZARR;
+	if (f->mode & MODE_XARRAY)
+		f->mode |= MODE_ZARR;
+	if (f->mode & MODE_ZARR)
+		f->mode |= MODE_NCZARR;
+	if (f->mode & MODE_BYTES)
+		f->mode &= ~(unsigned)(MODE_NCZARR | MODE_ZARR);
+}
+
+int fragment_parse(const char *text, struct fragment *ret, struct err *e)
+{
+	struct fragment f = {0};
+	int rc = 0;
+
+	while (text && *text && rc == 0) {
+		size_t n = strcspn(text, "&;");
+
+		rc = add_key(&f, text, n, e);
+		text += n + (text[n] != '\0');
+	}
+	if (rc == 0 && f.region && *f.region && !s3_region_ok(f.region))
+		rc = err_set(e, -EINVAL,
+			     "aws.region: not the name of a region: such as us-east-1");
+	if (rc < 0) {
+		fragment_release(&f);
+		return rc;
+	}
+	infer(&f);
+	*ret = f;
+	return 0;
+}
+
+void fragment_release(struct fragment *f)
+{
+	free(f->profile);
+	free(f->region);
+	*f = (struct fragment){0};
+}

@@ -1,0 +1,677 @@
+/* cmdline.c - walks the command line: flags, -o lists, the subcommand, SOURCE and MOUNTPOINT.
+ *
+ * Flags may stand before and after the positional arguments, as mount.fuse3 needs it. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/os/url.h"
+#include "mountcfg/address/address.h"
+#include "mountcfg/options/option_table.h"
+
+char *cfg_show(const char *arg)
+{
+	struct address a;
+	char *text;
+
+	if (!url_is(arg))
+		return strdup(arg);
+	if (address_parse(arg, &a, NULL) < 0)
+		return strdup("an address");
+	text = a.shown;
+	a.shown = NULL;
+	address_release(&a);
+	return text;
+}
+
+/* walk - position in the command line. */
+struct walk {
+	int argc, i;
+	char *const *argv;
+	char *places[2]; /* positional arguments, borrowed */
+	size_t n_places;
+	bool only_places; /* after "--" */
+	const struct cfg_files *files;
+	struct conf *conf;                /* NULL: no file is needed; owned */
+	const struct conf_section *named; /* what is mounted; NULL: it has no name */
+	char *own[2];                     /* its places; owned */
+};
+
+static int bad_flag(const struct cfg *cfg, const char *arg, struct err *e)
+{
+	char usage[CFG_USAGE_MAX];
+
+	return err_set(e, -EINVAL, "%s: unknown flag: %s (see nczarrfs --help)", arg,
+		       cfg_command_usage(cfg->command, usage));
+}
+
+/* value_flag - "--name VALUE", "--name=VALUE" of -o name=, whatever is in it. */
+static int value_flag(struct cfg *cfg, char **field, struct walk *w, size_t len, struct err *e)
+{
+	const char *arg = w->argv[w->i], *value = arg + len + 1;
+
+	if (!arg[len])
+		value = w->i + 1 < w->argc ? w->argv[++w->i] : "";
+	if (!*value)
+		return err_set(e, -EINVAL, "%.*s: needs a value after it", (int)len, arg);
+	cfg_from_note(cfg, field == &cfg->metrics ? "metrics" : "config");
+	free(*field);
+	*field = strdup(value);
+	return *field ? 0 : err_nomem(e);
+}
+
+/* is_flag - whether an argument is this flag, or it with "=" and a value. */
+static bool is_flag(const char *arg, const char *flag)
+{
+	const size_t n = strlen(flag);
+
+	return strncmp(arg, flag, n) == 0 && (!arg[n] || arg[n] == '=');
+}
+
+/* command_flag - one of those that only some commands have: 1; 0: it is none of them. */
+static int command_flag(struct cfg *cfg, struct walk *w, struct err *e)
+{
+	const char *next = w->i + 1 < w->argc ? w->argv[w->i + 1] : NULL;
+	int took = cfg_command_flag(cfg, w->argv[w->i], next, e);
+
+	if (took > 0)
+		w->i += took - 1;
+	return took > 0 ? 1 : took;
+}
+
+/* long_flag - "--name". */
+static int long_flag(struct cfg *cfg, struct walk *w, struct err *e)
+{
+	const char *arg = w->argv[w->i], *near;
+	const struct {
+		const char *name;
+		bool *set;
+	} flags[] = {{"--json", &cfg->json},
+		     {"--verbose", &cfg->verbose},
+		     {"--all", &cfg->all},
+		     {"--no-config", &cfg->no_config},
+		     {"--print-config", &cfg->print_config}};
+	static const char *const words[] = {
+		"--help",    "--version", "--json",   "--debug",     "--verbose",
+		"--metrics", "--all",     "--config", "--no-config", "--print-config",
+		"--resume",  "--quick",   "--force",  "--port",      "--bind",
+		"--origin",  "--verify"};
+	int took = command_flag(cfg, w, e);
+
+	if (took != 0)
+		return took < 0 ? took : 0;
+	for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+		if (strcmp(arg, flags[i].name) == 0) {
+			*flags[i].set = true;
+			return 0;
+		}
+	}
+	if (strcmp(arg, "--help") == 0)
+		cfg->command = CFG_HELP;
+	else if (strcmp(arg, "--version") == 0)
+		cfg->command = CFG_VERSION;
+	else if (strcmp(arg, "--debug") == 0)
+		cfg_from_note(cfg, "debug"), cfg->debug = cfg->foreground = true;
+	else if (is_flag(arg, "--metrics"))
+		return value_flag(cfg, &cfg->metrics, w, 9, e);
+	else if (is_flag(arg, "--config"))
+		return value_flag(cfg, &cfg->config_file, w, 8, e);
+	else if ((near = cfg_nearest(arg, words, ARRAY_LEN(words))))
+		return err_set(e, -EINVAL, "%s: unknown flag: did you mean %s?", arg, near);
+	else
+		return bad_flag(cfg, arg, e);
+	return 0;
+}
+
+/* short_flags - "-fv", "-oLIST", "-o LIST". */
+static int short_flags(struct cfg *cfg, struct walk *w, struct err *e)
+{
+	const char *arg = w->argv[w->i];
+	int took = command_flag(cfg, w, e);
+
+	if (took != 0)
+		return took < 0 ? took : 0;
+	for (const char *p = arg + 1; *p; p++) {
+		switch (*p) {
+		case 'f':
+			cfg->foreground = true;
+			break;
+		case 'd':
+			cfg_from_note(cfg, "debug");
+			cfg->debug = cfg->foreground = true;
+			break;
+		case 'v':
+			cfg->verbose = true;
+			break;
+		case 'a':
+			cfg->all = true;
+			break;
+		case 'h':
+			cfg->command = CFG_HELP;
+			return 0;
+		case 'V':
+			cfg->command = CFG_VERSION;
+			return 0;
+		case 'o':
+			if (p[1])
+				return cfg_set_options(cfg, p + 1, e);
+			if (w->i + 1 >= w->argc)
+				return err_set(e, -EINVAL,
+					       "-o: needs options after it: see "
+					       "nczarrfs --help");
+			return cfg_set_options(cfg, w->argv[++w->i], e);
+		default:
+			return bad_flag(cfg, arg, e);
+		}
+	}
+	return 0;
+}
+
+/* absolute - path below the working directory, as text: what it names may be a mount whose
+ * server is gone, so that nothing is resolved here. */
+static int absolute(const char *path, char **ret, struct err *e)
+{
+	auto_free char *cwd = NULL;
+
+	if (path[0] == '/') {
+		*ret = strdup(path);
+		return *ret ? 0 : err_nomem(e);
+	}
+	cwd = getcwd(NULL, 0);
+	if (!cwd)
+		return err_sys(e, errno, "working directory of '%s'", path);
+	while (path[0] == '.' && path[1] == '/' && path[2] && path[2] != '/')
+		path += 2;
+	if (asprintf(ret, "%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path) < 0) {
+		*ret = NULL;
+		return err_nomem(e);
+	}
+	return 0;
+}
+
+/* without_user - an address as it was typed, but for user and password. */
+static char *without_user(const char *text)
+{
+	const char *from = strstr(text, "://") + 3, *at = NULL;
+	size_t n = strcspn(from, "/?#");
+	char *out = strdup(text);
+
+	for (size_t i = 0; i < n; i++)
+		if (from[i] == '@')
+			at = from + i + 1;
+	if (out && at) {
+		size_t len = strlen(out), cut = (size_t)(at - from);
+
+		memmove(out + (from - text), at, strlen(at) + 1);
+		explicit_bzero(out + (len - cut), cut); /* the end is there twice */
+	}
+	return out;
+}
+
+/* wipe - an argument with secrets becomes what may be shown: /proc/PID/cmdline is this memory,
+ * and of all processes that come of this one. */
+static void wipe(char *arg, const char *shown)
+{
+	size_t n = strlen(arg), m = strlen(shown);
+
+	if (m > n)
+		m = n;
+	memcpy(arg, shown, m);
+	explicit_bzero(arg + m, n - m);
+}
+
+/* source_of - what a user typed, as a source: *ret owned. addr: NULL, or where the address is put
+ * (address_release) when it is one on another machine, else empty. */
+static int source_of(char *arg, char **ret, struct address *addr, struct err *e)
+{
+	struct address a;
+	int rc = address_parse(arg, &a, e);
+
+	*addr = (struct address){0};
+	if (rc < 0)
+		return rc;
+	if (a.kind == ADDRESS_PATH) {
+		rc = absolute(a.path, ret, e);
+		address_release(&a);
+		return rc;
+	}
+	*ret = without_user(arg);
+	if (!*ret) {
+		address_release(&a);
+		return err_nomem(e);
+	}
+	if (a.user || a.password || a.query)
+		wipe(arg, a.shown);
+	*addr = a;
+	return 0;
+}
+
+/* writes_web - what a web server has is not written by anybody here. */
+static int writes_web(const struct cfg *cfg, const struct address *a, struct err *e)
+{
+	if (!a->shown || a->kind != ADDRESS_HTTP)
+		return 0;
+	if (cfg->command == CFG_RECOVER)
+		return err_set(
+			e, -EINVAL,
+			"recover: '%s' is on a web server, where nothing can be written: "
+			"nothing is waiting for it",
+			a->shown);
+	if (cfg->command == CFG_MOUNT && (cfg->rw || cfg->create))
+		return err_set(
+			e, -EINVAL,
+			"-o %s: '%s' is on a web server, where nothing can be written: use "
+			"s3://, or add #mode=s3 where it speaks S3's protocol",
+			cfg->create ? "create" : "rw", a->shown);
+	return 0;
+}
+
+/* add_source - one more that is to be recovered. */
+static int add_source(struct cfg *cfg, char *path, struct err *e)
+{
+	char **grown = realloc(cfg->more, (cfg->n_more + 1) * sizeof(*grown));
+	struct address a;
+	int rc;
+
+	if (!grown)
+		return err_nomem(e);
+	cfg->more = grown;
+	rc = source_of(path, &grown[cfg->n_more], &a, e);
+	if (rc < 0)
+		return rc;
+	cfg->n_more++;
+	rc = writes_web(cfg, &a, e);
+	address_release(&a);
+	return rc;
+}
+
+/* keep_text - a copy behind a list. */
+static int keep_text(char ***list, size_t *n, const char *text, struct err *e)
+{
+	char **grown = realloc(*list, (*n + 1) * sizeof(*grown));
+
+	if (!grown)
+		return err_nomem(e);
+	*list = grown;
+	grown[*n] = strdup(text);
+	return grown[(*n)++] ? 0 : err_nomem(e);
+}
+
+/* add_name - of a mount; the first counts as a place that is there. */
+static int add_name(struct cfg *cfg, struct walk *w, const char *name, struct err *e)
+{
+	w->n_places = 1;
+	return keep_text(&cfg->more, &cfg->n_more, name, e);
+}
+
+/* places_max - of a command without CMD_MORE. */
+static size_t places_max(const struct cfg_command_row *c)
+{
+	return c->places[0] == PLACE_NONE ? 0 : c->places[1] == PLACE_NONE ? 1 : 2;
+}
+
+static int place(struct cfg *cfg, struct walk *w, struct err *e)
+{
+	const struct cfg_command_row *c = cfg_command_row(cfg->command), *found;
+	char *arg = w->argv[w->i], usage[CFG_USAGE_MAX];
+
+	if (cfg->command == CFG_MOUNT && w->n_places == 0 && !w->only_places &&
+	    (found = cfg_command_find(arg))) {
+		cfg->command = found->command;
+		return 0;
+	}
+	if (!*arg)
+		return err_set(e, -EINVAL, "'': an argument is empty: %s",
+			       cfg_command_usage(cfg->command, usage));
+	if (c->places[0] == PLACE_NAME)
+		return add_name(cfg, w, arg, e);
+	if (c->flags & CMD_MORE && w->n_places == 1)
+		return add_source(cfg, arg, e);
+	if (w->n_places >= places_max(c)) {
+		if (cfg->command == CFG_MOUNT && !w->only_places &&
+		    cfg_command_misspelt(w->places[0], w->places[1], e) < 0)
+			return -EINVAL;
+		auto_free char *shown = cfg_show(arg);
+
+		return err_set(e, -EINVAL, "%s: one argument too many: %s", shown ? shown : "",
+			       cfg_command_usage(cfg->command, usage));
+	}
+	w->places[w->n_places++] = arg;
+	return 0;
+}
+
+static int make_absolute(char **path, struct err *e)
+{
+	char *full;
+	int rc;
+
+	if (!*path)
+		return 0;
+	rc = absolute(*path, &full, e);
+	if (rc < 0)
+		return rc;
+	free(*path);
+	*path = full;
+	return 0;
+}
+
+/* take_mode - what an address says about a tree that is made there, unless an option does. */
+static void take_mode(struct cfg *cfg, const struct address *a)
+{
+	if (!cfg->create || cfg_from_at(cfg, "mode") >= CFG_AT_NAMED || !a->mode_nczarr)
+		return;
+	cfg->mode = a->mode_noxarray ? CFG_MODE_NOXARRAY
+		    : a->mode_zarr   ? CFG_MODE_ZARR
+				     : CFG_MODE_NCZARR;
+}
+
+/* reads_web - of what is in a file for many sources, `rw` is not meant for web servers. */
+static void reads_web(struct cfg *cfg, const struct address *a)
+{
+	if (!a->shown || a->kind != ADDRESS_HTTP)
+		return;
+	if (cfg_from_at(cfg, "rw") < CFG_AT_NAMED)
+		cfg->rw = false;
+	if (cfg_from_at(cfg, "create") < CFG_AT_NAMED)
+		cfg->create = false;
+}
+
+/* take_source - what the command is about, and what the configuration says of it. */
+static int take_source(struct cfg *cfg, const struct walk *w, char *arg, struct err *e)
+{
+	struct address a;
+	int rc = source_of(arg, &cfg->source, &a, e);
+
+	if (rc < 0)
+		return rc;
+	rc = conf_apply(w->conf, w->named, cfg->source, cfg, e);
+	if (rc < 0) {
+		address_release(&a);
+		return rc;
+	}
+	reads_web(cfg, &a);
+	cfg->remote = a.shown != NULL;
+	cfg->shown = strdup(cfg->remote ? a.shown : cfg->source);
+	if (!cfg->shown)
+		rc = err_nomem(e);
+	cfg->user = steal(&a.user);
+	cfg->password = steal(&a.password);
+	if (rc == 0)
+		rc = writes_web(cfg, &a, e);
+	if (rc == 0 && cfg->remote)
+		rc = cfg_rc(cfg, &a, e);
+	take_mode(cfg, &a);
+	address_release(&a);
+	return rc;
+}
+
+/* local_path - an argument that is no address. */
+static int local_path(const struct cfg *cfg, enum cfg_place kind, const char *arg, char **ret,
+		      struct err *e)
+{
+	char usage[CFG_USAGE_MAX];
+
+	if (url_is(arg))
+		return err_set(e, -EINVAL, "%s is an address: it has to be a local path: %s",
+			       cfg_place_name(kind), cfg_command_usage(cfg->command, usage));
+	return absolute(arg, ret, e);
+}
+
+static int take_text(const char *text, char **ret, struct err *e)
+{
+	*ret = strdup(text);
+	return *ret ? 0 : err_nomem(e);
+}
+
+/* take_to - where a copy is made. */
+static int take_to(struct cfg *cfg, char *arg, struct err *e)
+{
+	struct address a;
+	int rc = source_of(arg, &cfg->out, &a, e);
+
+	if (rc < 0)
+		return rc;
+	if (a.kind == ADDRESS_HTTP)
+		rc = err_set(
+			e, -EINVAL,
+			"'%s' is on a web server, where nothing can be written: use s3://, "
+			"or add #mode=s3 where it speaks S3's protocol",
+			a.shown);
+	else if (a.shown && !cfg->remote)
+		rc = cfg_rc(cfg, &a, e);
+	address_release(&a);
+	return rc;
+}
+
+/* take_place - one argument. arg: NULL: there is none, and need not be. */
+static int take_place(struct cfg *cfg, const struct walk *w, enum cfg_place kind, char *arg,
+		      struct err *e)
+{
+	if (kind == PLACE_OUT && (!arg || strcmp(arg, "-") == 0))
+		return take_text("-", &cfg->out, e);
+	if (!arg)
+		return 0;
+	switch (kind) {
+	case PLACE_SOURCE:
+		return take_source(cfg, w, arg, e);
+	case PLACE_MOUNTPOINT:
+		return local_path(cfg, kind, arg, &cfg->mountpoint, e);
+	case PLACE_TO:
+		return take_to(cfg, arg, e);
+	case PLACE_OUT:
+		return local_path(cfg, kind, arg, &cfg->out, e);
+	case PLACE_MOUNT: /* no address, whatever it looks like */
+		return absolute(arg, &cfg->source, e);
+	case PLACE_TEXT:
+		return take_text(arg, &cfg->out, e);
+	case PLACE_NAME:
+	case PLACE_NONE:
+		break;
+	}
+	return 0;
+}
+
+/* no_json - which commands have it. */
+static int no_json(struct err *e)
+{
+	const char *last = NULL;
+	struct buf text;
+
+	buf_init(&text, 1024);
+	for (size_t i = 0; i < cfg_n_commands; i++) {
+		if (!(cfg_commands[i].flags & CMD_JSON))
+			continue;
+		if (last)
+			buf_printf(&text, "%s%s", text.len ? ", " : "", last);
+		last = cfg_commands[i].word;
+	}
+	buf_printf(&text, " and %s%c", last, '\0');
+	err_set(e, -EINVAL, "--json: only %s have it: see nczarrfs --help",
+		buf_ok(&text) ? (char *)text.data : "some commands");
+	buf_release(&text);
+	return -EINVAL;
+}
+
+static int take_places(struct cfg *cfg, const struct walk *w, struct err *e)
+{
+	char **const paths[] = {&cfg->aws_config, &cfg->link_root,   &cfg->state_dir,
+				&cfg->ca_file,    &cfg->bearer_file, &cfg->netrc_file,
+				&cfg->cache_dir,  &cfg->metrics,     &cfg->resume};
+	const struct cfg_command_row *c = cfg_command_row(cfg->command);
+	char usage[CFG_USAGE_MAX];
+	int rc = 0;
+
+	if (cfg->command == CFG_MOUNT && !w->named && !w->only_places && w->n_places)
+		rc = cfg_command_misspelt(
+			w->places[0], w->n_places > 1 ? w->places[1] : NULL, e);
+	if (rc < 0)
+		return rc;
+	if (w->n_places < c->required && !cfg->print_config && !cfg->all)
+		return err_set(e, -EINVAL, "%s missing: %s",
+			       cfg_place_name(c->places[w->n_places]),
+			       cfg_command_usage(cfg->command, usage));
+	if (cfg->json && !(c->flags & CMD_JSON))
+		return no_json(e);
+	rc = cfg_command_flags_check(cfg, e);
+	if (cfg->all && (!(c->flags & CMD_ALL) || cfg->n_more))
+		return err_set(e, -EINVAL,
+			       "-a: only mount and umount have it, in place of names");
+	if (rc == 0 && w->conf && (c->places[0] != PLACE_SOURCE || !w->n_places))
+		rc = conf_apply(w->conf, NULL, NULL, cfg, e);
+	for (size_t i = 0; i < places_max(c) && rc == 0; i++)
+		rc = take_place(cfg, w, c->places[i], i < w->n_places ? w->places[i] : NULL, e);
+	for (size_t i = 0; i < ARRAY_LEN(paths) && rc == 0; i++)
+		rc = make_absolute(paths[i], e);
+	if (rc == 0 && cfg->concat_index && strcmp(cfg->concat_index, "none") != 0)
+		rc = make_absolute(&cfg->concat_index, e);
+	return rc;
+}
+
+/* without_all - a flag, or several letters of flags, without -a: who is told it is also told a
+ * name. false: nothing is left of it. */
+static bool without_all(char *flag)
+{
+	char *to = flag + 1;
+
+	if (flag[1] == '-')
+		return strcmp(flag, "--all") != 0;
+	for (const char *p = flag + 1; *p; p++) {
+		if (*p == 'o') { /* what follows are options */
+			memmove(to, p, strlen(p) + 1);
+			return true;
+		}
+		if (*p != 'a')
+			*to++ = *p;
+	}
+	*to = '\0';
+	return flag[1] != '\0';
+}
+
+/* pass - an argument that is no place, for the processes that mount NAME and NAME. */
+static int pass(struct cfg *cfg, const struct walk *w, int first, struct err *e)
+{
+	int rc = keep_text(&cfg->passed, &cfg->n_passed, w->argv[first], e);
+
+	if (rc == 0 && !without_all(cfg->passed[cfg->n_passed - 1]))
+		free(cfg->passed[--cfg->n_passed]);
+	for (int i = first + 1; i <= w->i && i < w->argc && rc == 0; i++)
+		rc = keep_text(&cfg->passed, &cfg->n_passed, w->argv[i], e);
+	return rc;
+}
+
+static int walk_arguments(struct cfg *cfg, struct walk *w, struct err *e)
+{
+	int rc = 0;
+
+	for (; rc == 0 && w->i < w->argc; w->i++) {
+		const char *arg = w->argv[w->i];
+		const int first = w->i;
+
+		if (w->only_places || arg[0] != '-' || !arg[1]) {
+			rc = place(cfg, w, e);
+			continue;
+		}
+		if (strcmp(arg, "--") == 0) {
+			w->only_places = true;
+			continue;
+		}
+		rc = arg[1] == '-' ? long_flag(cfg, w, e) : short_flags(cfg, w, e);
+		if (cfg->command == CFG_HELP || cfg->command == CFG_VERSION)
+			return rc;
+		if (rc == 0)
+			rc = pass(cfg, w, first, e);
+	}
+	return rc;
+}
+
+/* open_files - where the command needs any. */
+static int open_files(struct cfg *cfg, struct walk *w, struct err *e)
+{
+	const struct cfg_command_row *c = cfg_command_row(cfg->command);
+	int rc;
+
+	if (c->places[0] != PLACE_SOURCE && !(c->flags & CMD_FILES))
+		return 0;
+	rc = conf_open(w->files, cfg, &w->conf, e);
+	if (rc < 0 && cfg->command == CFG_UMOUNT && !cfg->config_file) {
+		/* what is mounted can be unmounted whatever is in a file */
+		cfg->note = cfg->note ? cfg->note : strdup(e ? e->msg : "");
+		return 0;
+	}
+	if (rc == 0 && c->flags & CMD_FILES)
+		rc = conf_mounts(w->conf, cfg, e);
+	return rc;
+}
+
+static int unknown_mount(const struct cfg *cfg, const struct walk *w, const char *name,
+			 struct err *e)
+{
+	/* the one who has a section in a file that is not read is to know why */
+	if (cfg->note)
+		return err_set(e, -ENOENT, "'%s': no mount has this name: %s", name, cfg->note);
+	return conf_unknown_mount(w->conf, name, e);
+}
+
+/* take_named - `mount NAME` is a mount of what the section says. Several are as many processes. */
+static int take_named(struct cfg *cfg, struct walk *w, struct err *e)
+{
+	int rc = 0;
+
+	if (cfg->command != CFG_MOUNT_NAMED)
+		return 0;
+	for (size_t i = 0; i < cfg->n_more; i++)
+		if (!conf_named(w->conf, cfg->more[i]))
+			return unknown_mount(cfg, w, cfg->more[i], e);
+	if (cfg->n_more != 1)
+		return 0;
+	w->named = conf_named(w->conf, cfg->more[0]);
+	cfg->command = CFG_MOUNT;
+	w->n_places = 2;
+	rc = conf_place(w->named, "source", &w->own[0], e);
+	if (rc == 0)
+		rc = conf_place(w->named, "target", &w->own[1], e);
+	w->places[0] = w->own[0];
+	w->places[1] = w->own[1];
+	return rc;
+}
+
+static void release_walk(struct walk *w)
+{
+	conf_free(w->conf);
+	for (size_t i = 0; i < ARRAY_LEN(w->own); i++) {
+		if (w->own[i])
+			explicit_bzero(w->own[i], strlen(w->own[i]));
+		free(w->own[i]);
+	}
+}
+
+int cfg_parse(int argc, char *const *argv, const struct cfg_files *files, struct cfg *cfg,
+	      struct err *e)
+{
+	struct walk w = {.argc = argc, .i = 1, .argv = argv, .files = files};
+	int rc;
+
+	*cfg = (struct cfg){.command = CFG_MOUNT};
+	rc = cfg_from_new(cfg, e);
+	if (rc == 0)
+		rc = cfg_defaults(cfg, e);
+	if (rc == 0)
+		rc = walk_arguments(cfg, &w, e);
+	if (rc == 0 && (cfg->command == CFG_HELP || cfg->command == CFG_VERSION))
+		return 0;
+	if (rc == 0)
+		rc = open_files(cfg, &w, e);
+	if (rc == 0)
+		rc = take_named(cfg, &w, e);
+	if (rc == 0)
+		rc = take_places(cfg, &w, e);
+	if (rc == 0)
+		rc = cfg_settle_all(cfg, e) < 0 ? cfg_place_error(cfg, e) : 0;
+	if (rc == 0 && cfg->print_config)
+		cfg->command = CFG_PRINT;
+	release_walk(&w);
+	if (rc < 0)
+		cfg_release(cfg);
+	return rc;
+}

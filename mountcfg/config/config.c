@@ -1,0 +1,479 @@
+/* config.c - what configuration files mean: their sections, which of them are for a source, and in
+ * which order their keys are taken. docs/nczarrfs.conf.5.
+ *
+ * Everything in a file is checked when it is read, whether or not it is used now: an error is said
+ * at once, and not on the day when a source matches. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/os/url.h"
+#include "mountcfg/config/ini_int.h"
+#include "mountcfg/options/option_table.h"
+
+enum { PATTERNS_MAX = CFG_AT_NAMED - CFG_AT_PATTERN }; /* that match one source */
+
+static const char *const place_keys[] = {"source", "target", "auto"};
+static const char *const kinds[] = {"defaults", "mount", "source"};
+
+struct conf {
+	struct conf_file files[2]; /* the user's first */
+	size_t n;
+};
+
+/* ---- what may be in a file ---- */
+
+static bool is_kind(const struct conf_section *s, const char *kind)
+{
+	return strcmp(s->kind, kind) == 0;
+}
+
+static bool is_place_key(const struct conf_section *s, const char *name)
+{
+	for (size_t i = 0; is_kind(s, "mount") && i < ARRAY_LEN(place_keys); i++)
+		if (strcmp(name, place_keys[i]) == 0)
+			return true;
+	return false;
+}
+
+/* text_of - the last value of a key; NULL. */
+static const char *text_of(const struct conf_section *s, const char *name)
+{
+	const char *found = NULL;
+
+	for (size_t i = 0; i < s->n_keys; i++)
+		if (strcmp(s->keys[i].name, name) == 0)
+			found = s->keys[i].value;
+	return found;
+}
+
+static int at_line(const struct conf_section *s, uint32_t line, int rc, struct err *e)
+{
+	char text[ERR_TEXT_MAX];
+	const char *from = e ? e->msg : "";
+
+	if (strncmp(from, "-o ", 3) == 0) /* there is no -o in a file */
+		from += 3;
+	(void)snprintf(text, sizeof(text), "%s", from); /* as long as e's own */
+	return err_set(e, rc, "%s:%u: %s", s->path, line, text);
+}
+
+static int parse_yes(const char *value, bool *ret, struct err *e)
+{
+	if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+		return err_set(e, -EINVAL, "auto: unknown value '%s': use yes or no", value);
+	*ret = strcmp(value, "yes") == 0;
+	return 0;
+}
+
+/* set_key - one key of a section, in cfg. */
+static int set_key(struct cfg *cfg, const struct conf_section *s, const struct conf_key *k,
+		   struct err *e)
+{
+	const char *extra[ARRAY_LEN(place_keys) + 1] = {"options"};
+	size_t n = 1;
+	bool yes;
+	int rc;
+
+	if (strcmp(k->name, "options") == 0) {
+		rc = cfg_set_options(cfg, k->value, e);
+	} else if (is_place_key(s, k->name)) {
+		rc = strcmp(k->name, "auto") == 0 ? parse_yes(k->value, &yes, e)
+		     : *k->value                  ? 0
+				 : err_set(e, -EINVAL, "%s: is empty", k->name);
+	} else {
+		rc = cfg_set_key(cfg, k->name, k->value, getenv("HOME"), e);
+		for (size_t i = 0; is_kind(s, "mount") && i < ARRAY_LEN(place_keys); i++)
+			extra[n++] = place_keys[i];
+		if (rc == -ENOENT)
+			rc = cfg_unknown("", k->name, extra, n, e);
+	}
+	return rc < 0 ? at_line(s, k->line, rc, e) : 0;
+}
+
+/* mount_name_ok - told apart from a path and from a flag. */
+static bool mount_name_ok(const char *name)
+{
+	return *name && *name != '-' && *name != '.' && strcspn(name, "/ \t") == strlen(name);
+}
+
+static int check_section(const struct conf_section *s, struct err *e)
+{
+	const char *near = cfg_nearest(s->kind, kinds, ARRAY_LEN(kinds));
+	const size_t n = ARRAY_LEN(kinds);
+	size_t i;
+
+	for (i = 0; i < n && !is_kind(s, kinds[i]); i++)
+		;
+	if (i == n && near)
+		return err_set(e, -EINVAL, "%s:%u: unknown section [%s]: did you mean [%s%s]?",
+			       s->path, s->line, s->kind, near,
+			       strcmp(near, "defaults") == 0 ? ""
+			       : strcmp(near, "mount") == 0  ? " NAME"
+							     : " PATTERN");
+	if (i == n)
+		return err_set(e, -EINVAL,
+			       "%s:%u: unknown section [%s]: there are [defaults], [mount "
+			       "NAME] and [source PATTERN]",
+			       s->path, s->line, s->kind);
+	if (is_kind(s, "defaults") && *s->name)
+		return err_set(e, -EINVAL, "%s:%u: [defaults] has no name", s->path, s->line);
+	if (is_kind(s, "mount") && !mount_name_ok(s->name))
+		return err_set(e, -EINVAL,
+			       "%s:%u: [mount %s]: needs a name without blanks and '/', that "
+			       "does not begin with '-' or '.'",
+			       s->path, s->line, s->name);
+	if (is_kind(s, "source") && !*s->name)
+		return err_set(e, -EINVAL,
+			       "%s:%u: [source]: needs a pattern: [source /data/*.nc]", s->path,
+			       s->line);
+	for (i = 0; is_kind(s, "mount") && i < 2; i++) {
+		auto_free char *place = NULL;
+		int rc = conf_place(s, place_keys[i], &place, e);
+
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int check_twice(const struct conf_file *f, struct err *e)
+{
+	for (size_t i = 0; i < f->n; i++)
+		for (size_t j = 0; j < i; j++)
+			if (is_kind(&f->sections[i], "mount") &&
+			    is_kind(&f->sections[j], "mount") &&
+			    strcmp(f->sections[i].name, f->sections[j].name) == 0)
+				return err_set(e, -EINVAL,
+					       "%s:%u: [mount %s] is there twice: see line %u",
+					       f->path, f->sections[i].line,
+					       f->sections[i].name, f->sections[j].line);
+	return 0;
+}
+
+/* check_file - by setting everything, section by section, in options that nobody uses. */
+static int check_file(const struct conf_file *f, struct err *e)
+{
+	int rc = check_twice(f, e);
+
+	for (size_t i = 0; i < f->n && rc == 0; i++) {
+		const struct conf_section *s = &f->sections[i];
+		struct cfg scratch = {.command = CFG_MOUNT};
+
+		rc = check_section(s, e);
+		if (rc == 0)
+			rc = cfg_from_new(&scratch, e);
+		if (rc == 0)
+			cfg_from_set(&scratch, CFG_AT_NAMED, f->path);
+		for (size_t k = 0; k < s->n_keys && rc == 0; k++)
+			rc = set_key(&scratch, s, &s->keys[k], e);
+		cfg_release(&scratch);
+	}
+	return rc;
+}
+
+/* ---- the files ---- */
+
+static int note_file(struct cfg *cfg, const char *path, struct err *e)
+{
+	char **grown = realloc(cfg->files, (cfg->n_files + 1) * sizeof(*grown));
+
+	if (!grown)
+		return err_nomem(e);
+	cfg->files = grown;
+	grown[cfg->n_files] = strdup(path);
+	return grown[cfg->n_files++] ? 0 : err_nomem(e);
+}
+
+/* add_file - one more, unless there is none. */
+static int add_file(struct conf *c, const char *path, enum conf_whose whose, struct cfg *cfg,
+		    struct err *e)
+{
+	struct conf_file *f = &c->files[c->n];
+	struct err why = ERR_INIT;
+	int rc;
+
+	if (!path)
+		return 0;
+	rc = conf_file_read(path, whose, f, &why);
+	if (rc == 1) {
+		conf_file_release(f);
+		if (why.msg[0] && !cfg->note) /* one line is enough */
+			cfg->note = strdup(why.msg);
+		return 0;
+	}
+	c->n++;
+	if (rc < 0)
+		return err_set(e, rc, "%s", why.msg);
+	rc = check_file(f, e);
+	return rc < 0 ? rc : note_file(cfg, path, e);
+}
+
+int conf_open(const struct cfg_files *files, struct cfg *cfg, struct conf **ret, struct err *e)
+{
+	struct conf *c = calloc(1, sizeof(*c));
+	int rc = 0;
+
+	if (!c)
+		return err_nomem(e);
+	if (cfg->config_file) {
+		rc = add_file(c, cfg->config_file, CONF_NAMED, cfg, e);
+	} else if (!cfg->no_config) {
+		rc = add_file(c, files->user, CONF_USER, cfg, e);
+		if (rc == 0)
+			rc = add_file(c, files->system, CONF_SYSTEM, cfg, e);
+	}
+	if (rc < 0) {
+		conf_free(c);
+		return rc;
+	}
+	*ret = c;
+	return 0;
+}
+
+void conf_free(struct conf *c)
+{
+	for (size_t i = 0; c && i < c->n; i++)
+		conf_file_release(&c->files[i]);
+	free(c);
+}
+
+char *cfg_user_file(void)
+{
+	const char *home = getenv("XDG_CONFIG_HOME");
+	char *path;
+	int n;
+
+	/* Spec: XDG Base Directory Specification: a relative path there is not valid */
+	if (home && home[0] == '/') {
+		n = asprintf(&path, "%s/nczarrfs.conf", home);
+	} else {
+		home = getenv("HOME");
+		if (!home || home[0] != '/')
+			return NULL;
+		n = asprintf(&path, "%s/.config/nczarrfs.conf", home);
+	}
+	return n < 0 ? NULL : path;
+}
+
+/* ---- which sections are for a source ---- */
+
+/* fits - whether a text is of a pattern, in which '*' stands for any bytes and '?' for one. All
+ * else is itself. Linear in what follows the last '*' that was passed: no text makes it slow. */
+static bool fits(const char *pattern, const char *text)
+{
+	const char *star = NULL, *from = NULL;
+
+	while (*text) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			from = text;
+		} else if (*pattern == '?' || *pattern == *text) {
+			pattern++;
+			text++;
+		} else if (star) {
+			pattern = star;
+			text = ++from;
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return !*pattern;
+}
+
+/* weight - the more of a pattern is text, the more it is for this source alone. */
+static size_t weight(const char *pattern)
+{
+	size_t n = 0;
+
+	for (; *pattern; pattern++)
+		n += *pattern != '*' && *pattern != '?';
+	return n;
+}
+
+/* match - a section for the source. order: of the sections as they are read, the user's file
+ * last. */
+struct match {
+	const struct conf_section *s;
+	size_t weight, order;
+};
+
+/* wins_last - the one that wins is behind the other. */
+static int wins_last(const void *a, const void *b)
+{
+	const struct match *x = a, *y = b;
+
+	if (x->weight != y->weight)
+		return x->weight < y->weight ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static int find_matches(const struct conf *c, const char *source, struct match *list,
+			size_t *ret_n, struct err *e)
+{
+	size_t order = 0;
+
+	*ret_n = 0;
+	for (size_t i = c->n; i-- > 0;) {
+		const struct conf_file *f = &c->files[i];
+
+		for (size_t j = 0; j < f->n; j++) {
+			const struct conf_section *s = &f->sections[j];
+
+			if (!is_kind(s, "source") || !fits(s->name, source))
+				continue;
+			if (*ret_n == PATTERNS_MAX)
+				return err_set(e, -EINVAL,
+					       "%s:%u: more than %d sections are for this "
+					       "source",
+					       s->path, s->line, PATTERNS_MAX);
+			list[(*ret_n)++] = (struct match){s, weight(s->name), order++};
+		}
+	}
+	qsort(list, *ret_n, sizeof(*list), wins_last);
+	return 0;
+}
+
+/* ---- taking them ---- */
+
+static int apply(const struct conf_section *s, int at, struct cfg *cfg, struct err *e)
+{
+	auto_free char *where = NULL;
+	int rc = 0;
+
+	for (size_t i = 0; i < s->n_keys && rc == 0; i++) {
+		free(where);
+		if (asprintf(&where, "%s:%u", s->path, s->keys[i].line) < 0) {
+			where = NULL;
+			return err_nomem(e);
+		}
+		cfg_from_set(cfg, at, where);
+		rc = set_key(cfg, s, &s->keys[i], e);
+	}
+	cfg_from_set(cfg, CFG_AT_LINE, "command line");
+	return rc;
+}
+
+static int apply_defaults(const struct conf_file *f, struct cfg *cfg, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < f->n && rc == 0; i++)
+		if (is_kind(&f->sections[i], "defaults"))
+			rc = apply(&f->sections[i], f->user ? CFG_AT_USER : CFG_AT_SYSTEM, cfg,
+				   e);
+	return rc;
+}
+
+int conf_apply(const struct conf *c, const struct conf_section *named, const char *source,
+	       struct cfg *cfg, struct err *e)
+{
+	struct match matches[PATTERNS_MAX];
+	size_t n = 0;
+	int rc = named ? apply(named, CFG_AT_NAMED, cfg, e) : 0;
+
+	if (rc == 0 && source)
+		rc = find_matches(c, source, matches, &n, e);
+	while (n-- > 0 && rc == 0)
+		rc = apply(matches[n].s, CFG_AT_PATTERN + (int)n, cfg, e);
+	for (size_t i = 0; i < c->n && rc == 0; i++)
+		rc = apply_defaults(&c->files[i], cfg, e);
+	return rc;
+}
+
+/* ---- named mounts ---- */
+
+const struct conf_section *conf_named(const struct conf *c, const char *name)
+{
+	for (size_t i = 0; i < c->n; i++)
+		for (size_t j = 0; j < c->files[i].n; j++)
+			if (is_kind(&c->files[i].sections[j], "mount") &&
+			    strcmp(c->files[i].sections[j].name, name) == 0)
+				return &c->files[i].sections[j];
+	return NULL;
+}
+
+int conf_place(const struct conf_section *s, const char *key, char **ret, struct err *e)
+{
+	const char *value = text_of(s, key), *home = getenv("HOME");
+	int rc = 0;
+
+	*ret = NULL;
+	if (!value)
+		return err_set(e, -EINVAL, "%s:%u: [mount %s]: has no %s =", s->path, s->line,
+			       s->name, key);
+	if (value[0] == '/' || (url_is(value) && strcmp(key, "source") == 0)) {
+		*ret = strdup(value);
+	} else if (strncmp(value, "~/", 2) == 0 && home && home[0] == '/') {
+		if (asprintf(ret, "%s%s", home, value + 1) < 0)
+			*ret = NULL;
+	} else {
+		rc = err_set(e, -EINVAL,
+			     "%s:%u: [mount %s]: %s: has to be an absolute path, or begin with "
+			     "~/",
+			     s->path, s->line, s->name, key);
+	}
+	return rc < 0 ? rc : *ret ? 0 : err_nomem(e);
+}
+
+int conf_unknown_mount(const struct conf *c, const char *name, struct err *e)
+{
+	const char *names[256], *near;
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n; i++)
+		for (size_t j = 0; j < c->files[i].n && n < ARRAY_LEN(names); j++)
+			if (is_kind(&c->files[i].sections[j], "mount"))
+				names[n++] = c->files[i].sections[j].name;
+	near = cfg_nearest(name, names, n);
+	if (near)
+		return err_set(e, -ENOENT, "'%s': no mount has this name: did you mean '%s'?",
+			       name, near);
+	return err_set(e, -ENOENT,
+		       "'%s': no mount has this name: it needs a section [mount %s] in a "
+		       "configuration file (nczarrfs list shows those there are)",
+		       name, name);
+}
+
+static int add_mount(const struct conf_section *s, struct cfg *cfg, struct err *e)
+{
+	struct cfg_mount *grown = realloc(cfg->mounts, (cfg->n_mounts + 1) * sizeof(*grown));
+	const char *is_auto = text_of(s, "auto");
+	auto_free char *source = NULL;
+	struct cfg_mount *m;
+	int rc;
+
+	if (!grown)
+		return err_nomem(e);
+	cfg->mounts = grown;
+	m = &grown[cfg->n_mounts++];
+	*m = (struct cfg_mount){.automatic = !is_auto || strcmp(is_auto, "yes") == 0};
+	rc = conf_place(s, "source", &source, e);
+	if (rc == 0)
+		rc = conf_place(s, "target", &m->target, e);
+	if (rc < 0)
+		return rc;
+	m->name = strdup(s->name);
+	m->source = cfg_show(source);
+	if (asprintf(&m->where, "%s:%u", s->path, s->line) < 0)
+		m->where = NULL;
+	return m->name && m->source && m->where ? 0 : err_nomem(e);
+}
+
+int conf_mounts(const struct conf *c, struct cfg *cfg, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < c->n; i++)
+		for (size_t j = 0; j < c->files[i].n && rc == 0; j++) {
+			const struct conf_section *s = &c->files[i].sections[j];
+
+			/* the system's of the same name is hidden by the user's */
+			if (is_kind(s, "mount") && conf_named(c, s->name) == s)
+				rc = add_mount(s, cfg, e);
+		}
+	return rc;
+}

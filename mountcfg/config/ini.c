@@ -1,0 +1,381 @@
+/* ini.c - reads a configuration file with inih, which sees one line at a time.
+ *
+ * How long a line, the name of a section or a key may be is built into inih, and a distribution's
+ * own decision (200 and 50 bytes), and it does not say which line it is at. So lines are counted
+ * here, sections are told apart here, and a line that is too long for it comes in pieces, as lines
+ * that go on with a value. Lines that begin with a blank do not: they are like all others. */
+#include "mountcfg/config/ini_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ini.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/core/util.h"
+#include "base/os/io.h"
+
+#define NO_VALUE                                                                               \
+	"not a key and its value: write KEY = VALUE (of an option without one: KEY = yes, as in " \
+	"rw = yes)"
+
+enum { PIECE_MIN = 40 }; /* inih takes lines of at least this length */
+
+/* feed - what inih is given, line by line. */
+struct feed {
+	struct conf_file *file;
+	char *p;       /* what was not read yet */
+	char *rest;    /* of a long line; NULL */
+	uint32_t line; /* of what inih has */
+	bool wants;    /* it is a key, and has to come back as one */
+	bool more;     /* it goes on with the value of the last one */
+	struct err *e;
+	int rc; /* the first error: nothing is read after it */
+};
+
+static int bad(struct feed *f, int rc, const char *what)
+{
+	if (f->rc == 0)
+		f->rc = err_set(f->e, rc, "%s:%u: %s", f->file->path, f->line, what);
+	return f->rc;
+}
+
+/* trim - without the blanks around it; in place. */
+static char *trim(char *text)
+{
+	size_t n;
+
+	text += strspn(text, " \t\r");
+	for (n = strlen(text); n > 0 && strchr(" \t\r", text[n - 1]); n--)
+		text[n - 1] = '\0';
+	return text;
+}
+
+/* cut_comment - what is behind a blank and a ';' is one, as inih has it. */
+static void cut_comment(char *text)
+{
+	for (char *p = text; *p; p++) {
+		if (p > text && *p == ';' && (p[-1] == ' ' || p[-1] == '\t')) {
+			*p = '\0';
+			return;
+		}
+	}
+}
+
+/* open_section - "[kind name]". */
+static int open_section(struct feed *f, char *text)
+{
+	struct conf_file *file = f->file;
+	char *end = strrchr(text, ']'), *name;
+	struct conf_section *grown, *s;
+
+	if (!end || end[1])
+		return bad(f, -EINVAL, "a section has to end with ']'");
+	*end = '\0';
+	text = trim(text + 1);
+	name = text + strcspn(text, " \t");
+	if (*name)
+		*name++ = '\0';
+	grown = realloc(file->sections, (file->n + 1) * sizeof(*grown));
+	if (!grown)
+		return f->rc = err_nomem(f->e);
+	file->sections = grown;
+	s = &grown[file->n];
+	*s = (struct conf_section){.path = file->path, .line = f->line, .user = file->user};
+	s->kind = strdup(text);
+	s->name = strdup(trim(name));
+	file->n++;
+	return s->kind && s->name ? 0 : (f->rc = err_nomem(f->e));
+}
+
+/* next_line - the next one that says something, without blanks and comments; NULL: the end. */
+static char *next_line(struct feed *f)
+{
+	char *line, *end;
+
+	while (*f->p) {
+		line = f->p;
+		end = line + strcspn(line, "\n");
+		f->p = *end ? end + 1 : end;
+		*end = '\0';
+		f->line++;
+		if (end - line > CONF_LINE_MAX) {
+			bad(f, -EFBIG, "the line is too long");
+			return NULL;
+		}
+		line = trim(line);
+		if (!*line || *line == ';' || *line == '#')
+			continue;
+		cut_comment(line);
+		line = trim(line);
+		if (*line != '[')
+			return line;
+		if (open_section(f, line) < 0)
+			return NULL;
+	}
+	return NULL;
+}
+
+/* piece_of - how much of a text inih is given at a time: all, or up to where the next piece
+ * neither begins with what it would drop nor with what it would take for a comment. */
+static size_t piece_of(const char *text, size_t max)
+{
+	size_t n = strlen(text);
+
+	if (n <= max)
+		return n;
+	for (n = max; n > 0; n--)
+		if (!strchr(" \t;#", text[n]) && !strchr(" \t", text[n - 1]))
+			return n;
+	return max;
+}
+
+/* give - the reader of inih, like fgets. */
+static char *give(char *out, int room, void *stream)
+{
+	struct feed *f = stream;
+	char *text = f->rest, *to = out;
+	size_t max, n;
+
+	if (f->wants)
+		bad(f, -EINVAL, NO_VALUE);
+	if (f->rc < 0 || room < PIECE_MIN)
+		return NULL;
+	f->more = text != NULL;
+	if (!text)
+		text = next_line(f);
+	if (!text)
+		return NULL;
+	max = (size_t)room - 4; /* a blank, a line's end, a NUL */
+	n = piece_of(text, max);
+	f->rest = text[n] ? text + n : NULL;
+	if (f->more)
+		*to++ = ' ';
+	memcpy(to, text, n);
+	to[n] = '\n';
+	to[n + 1] = '\0';
+	f->wants = true;
+	return out;
+}
+
+static int add_key(struct feed *f, const char *name, const char *value)
+{
+	struct conf_section *s;
+	struct conf_key *grown, *k;
+
+	if (f->file->n == 0)
+		return bad(f, -EINVAL, "a key before any section: write [defaults] above it");
+	s = &f->file->sections[f->file->n - 1];
+	grown = realloc(s->keys, (s->n_keys + 1) * sizeof(*grown));
+	if (!grown)
+		return f->rc = err_nomem(f->e);
+	s->keys = grown;
+	k = &grown[s->n_keys++];
+	*k = (struct conf_key){.name = strdup(name), .value = strdup(value), .line = f->line};
+	return k->name && k->value ? 0 : (f->rc = err_nomem(f->e));
+}
+
+/* go_on - a piece of the value of the last key. */
+static int go_on(struct feed *f, const char *value)
+{
+	struct conf_section *s = &f->file->sections[f->file->n - 1];
+	struct conf_key *k = &s->keys[s->n_keys - 1];
+	size_t n = strlen(k->value), m = strlen(value);
+	char *grown = malloc(n + m + 1);
+
+	if (!grown)
+		return f->rc = err_nomem(f->e);
+	memcpy(grown, k->value, n);
+	memcpy(grown + n, value, m + 1);
+	explicit_bzero(k->value, n);
+	free(k->value);
+	k->value = grown;
+	return 0;
+}
+
+/* take - the handler of inih; it has no sections. Returns 1: goes on. */
+static int take(void *user, const char *section, const char *name, const char *value)
+{
+	struct feed *f = user;
+
+	(void)section;
+	if (f->rc < 0)
+		return 0;
+	f->wants = !*name; /* "= value" */
+	if (f->wants)
+		return 0;
+	return (f->more ? go_on(f, value) : add_key(f, name, value)) == 0;
+}
+
+/* check_bytes - a text file, of bytes that a terminal may be shown. */
+static int check_bytes(const char *path, const char *text, size_t n, struct err *e)
+{
+	uint32_t line = 1;
+
+	for (size_t i = 0; i < n; i++) {
+		const unsigned char c = (unsigned char)text[i];
+
+		/* a carriage return is half of an end of line, or a way to hide text */
+		const bool end =
+			c == '\n' || (c == '\r' && (i + 1 == n || text[i + 1] == '\n'));
+
+		if ((c < ' ' && c != '\t' && !end) || c == 0x7f)
+			return err_set(e, -EINVAL, "%s:%u: byte 0x%02x: this is no text file",
+				       path, line, c);
+		line += c == '\n';
+	}
+	return 0;
+}
+
+/* has_secret - whether others should not read a value: a password or a signature in an address. */
+static bool has_secret(const char *value)
+{
+	static const char *const words[] = {"sig",    "token", "key",       "passw",
+					    "secret", "auth",  "credential"};
+	const char *host, *query;
+	size_t n;
+
+	for (const char *p = strstr(value, "://"); p; p = strstr(p, "://")) {
+		p += 3;
+		host = p;
+		n = strcspn(host, "/?#, \t");
+		if (memchr(host, '@', n) &&
+		    memchr(host, ':', (size_t)((const char *)memchr(host, '@', n) - host)))
+			return true;
+		query = host + strcspn(host, "?, \t");
+		for (size_t i = 0; *query == '?' && i < ARRAY_LEN(words); i++)
+			if (strcasestr(query, words[i]))
+				return true;
+	}
+	return false;
+}
+
+/* check_readers - who may read a file with passwords in it. */
+static int check_readers(const struct conf_file *f, const struct stat *st, struct err *e)
+{
+	if (!(st->st_mode & 077))
+		return 0;
+	for (size_t i = 0; i < f->n; i++)
+		for (size_t k = 0; k < f->sections[i].n_keys; k++)
+			if (has_secret(f->sections[i].keys[k].value))
+				return err_set(
+					e, -EACCES,
+					"%s:%u: a password or a signature in a file that "
+					"others can read: run chmod 600 '%s'",
+					f->path, f->sections[i].keys[k].line, f->path);
+	return 0;
+}
+
+/* distrust - why a file is not used, in e; false: it is. */
+static bool distrust(const char *path, enum conf_whose whose, const struct stat *st,
+		     struct err *e)
+{
+	const bool mine = st->st_uid == geteuid();
+
+	if (st->st_uid != 0 && (!mine || whose == CONF_SYSTEM))
+		err_set(e, -EACCES, "%s: not read: it belongs to another user (%u)", path,
+			(unsigned)st->st_uid);
+	else if (st->st_mode & (S_IWGRP | S_IWOTH))
+		err_set(e, -EACCES, "%s: not read: others may write it: run chmod go-w '%s'",
+			path, path);
+	else if (!S_ISREG(st->st_mode))
+		err_set(e, -EINVAL, "%s: not read: not a file", path);
+	else
+		return false;
+	return true;
+}
+
+/* slurp - *ret: its text with a NUL, the caller's to wipe and free. */
+static int slurp(int fd, const char *path, const struct stat *st, char **ret, size_t *ret_n,
+		 struct err *e)
+{
+	const size_t n = st->st_size > CONF_FILE_MAX ? 0 : (size_t)st->st_size;
+	int rc;
+
+	if (st->st_size > CONF_FILE_MAX)
+		return err_set(e, -EFBIG, "%s: too large: a configuration has at most %d bytes",
+			       path, CONF_FILE_MAX);
+	*ret = malloc(n + 1);
+	if (!*ret)
+		return err_nomem(e);
+	*ret_n = n;
+	(*ret)[n] = '\0';
+	rc = io_pread(fd, *ret, n, 0, e);
+	return rc < 0 ? err_wrap(e, rc, "%s", path) : check_bytes(path, *ret, n, e);
+}
+
+/* parse - text is written to. */
+static int parse(struct conf_file *file, char *text, struct err *e)
+{
+	struct feed f = {.file = file, .p = text, .e = e};
+
+	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
+		f.p += 3;
+	/* what it returns is a line in its own count: `wants` says the same */
+	(void)ini_parse_stream(give, &f, take, &f);
+	if (f.wants)
+		bad(&f, -EINVAL, NO_VALUE);
+	return f.rc;
+}
+
+static int cannot_open(const char *path, enum conf_whose whose, int errnum, struct err *e)
+{
+	/* EACCES: the system's is for root alone, or $HOME is another user's, as su leaves it */
+	if (whose != CONF_NAMED && (errnum == ENOENT || errnum == ENOTDIR || errnum == EACCES))
+		return 1;
+	return err_sys(e, errnum, "%s", path);
+}
+
+int conf_file_read(const char *path, enum conf_whose whose, struct conf_file *ret,
+		   struct err *e)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char *text = NULL;
+	struct stat st;
+	size_t n = 0;
+	int rc;
+
+	*ret = (struct conf_file){.user = whose != CONF_SYSTEM};
+	if (fd < 0)
+		return cannot_open(path, whose, errno, e);
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "%s", path);
+	if (distrust(path, whose, &st, e))
+		return whose == CONF_NAMED ? -EACCES : 1;
+	ret->path = strdup(path);
+	if (!ret->path)
+		return err_nomem(e);
+	rc = slurp(fd, path, &st, &text, &n, e);
+	if (rc == 0)
+		rc = parse(ret, text, e);
+	if (rc == 0)
+		rc = check_readers(ret, &st, e);
+	if (text)
+		explicit_bzero(text, n);
+	free(text);
+	return rc;
+}
+
+void conf_file_release(struct conf_file *f)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		struct conf_section *s = &f->sections[i];
+
+		for (size_t k = 0; k < s->n_keys; k++) {
+			if (s->keys[k].value)
+				explicit_bzero(s->keys[k].value, strlen(s->keys[k].value));
+			free(s->keys[k].name);
+			free(s->keys[k].value);
+		}
+		free(s->keys);
+		free(s->kind);
+		free(s->name);
+	}
+	free(f->sections);
+	free(f->path);
+	*f = (struct conf_file){0};
+}

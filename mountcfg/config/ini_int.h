@@ -1,0 +1,44 @@
+/* ini_int.h - a configuration file as sections of keys, before anything is known of what they
+ * mean. */
+#ifndef MOUNTCFG_CONFIG_INI_INT_H
+#define MOUNTCFG_CONFIG_INI_INT_H
+
+#include "base/core/err.h"
+
+enum {
+	CONF_FILE_MAX = 256 << 10, /* bytes of a file */
+	CONF_LINE_MAX = 8192,      /* bytes of a line */
+};
+
+struct conf_key {
+	char *name, *value; /* owned; value is wiped: it may have a password */
+	uint32_t line;
+};
+
+struct conf_section {
+	const char *path;   /* of the file; borrowed */
+	char *kind, *name;  /* owned: of "[mount archive]"; name "" without one */
+	uint32_t line;
+	bool user;          /* in the user's file */
+	struct conf_key *keys; /* owned, n_keys */
+	size_t n_keys;
+};
+
+struct conf_file {
+	char *path;         /* owned */
+	bool user;          /* it is the user's own */
+	struct conf_section *sections; /* owned, n */
+	size_t n;
+};
+
+enum conf_whose { CONF_SYSTEM, CONF_USER, CONF_NAMED };
+
+/* conf_file_read - *ret is the caller's, also when it fails.
+ * whose  CONF_NAMED: it has to exist; of others one that may not be read is as good as none
+ * Returns 0; 1: there is none, or it is not to be trusted: e says why where that is worth saying;
+ * -EINVAL, -EACCES, -EFBIG with file and line. */
+int conf_file_read(const char *path, enum conf_whose whose, struct conf_file *ret,
+		   struct err *e) NZ_MUST_USE;
+void conf_file_release(struct conf_file *f);
+
+#endif

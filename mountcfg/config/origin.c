@@ -1,0 +1,185 @@
+/* origin.c - where the value of each option is from. The places are read from the one that wins
+ * downwards, so that the first which has an option is the one that says it, whole: rules that may
+ * be repeated are not put together of several places. */
+#include <errno.h>
+#include <string.h>
+
+#include "mountcfg/options/option_table.h"
+
+struct noted {
+	int at;
+	char *where; /* owned; NULL: not noted */
+};
+
+/* rule - one of several values that an option has. */
+struct rule {
+	char *value, *where; /* owned */
+};
+
+struct cfg_from {
+	struct rule *rules;
+	size_t n_rules, cap_rules;
+	int at;                                /* now */
+	const char *where;                     /* now; borrowed */
+	struct noted options[CFG_OPTIONS_MAX]; /* of cfg_options */
+	struct noted mount[CFG_OPTIONS_MAX];   /* of cfg_mount_options */
+};
+
+int cfg_from_new(struct cfg *cfg, struct err *e)
+{
+	cfg->from = calloc(1, sizeof(*cfg->from));
+	if (!cfg->from)
+		return err_nomem(e);
+	cfg_from_set(cfg, CFG_AT_LINE, "command line");
+	return 0;
+}
+
+void cfg_from_free(struct cfg_from *f)
+{
+	for (size_t i = 0; f && i < f->n_rules; i++) {
+		free(f->rules[i].value);
+		free(f->rules[i].where);
+	}
+	if (f)
+		free(f->rules);
+	for (size_t i = 0; f && i < CFG_OPTIONS_MAX; i++) {
+		free(f->options[i].where);
+		free(f->mount[i].where);
+	}
+	free(f);
+}
+
+void cfg_from_set(struct cfg *cfg, int at, const char *where)
+{
+	if (!cfg->from)
+		return;
+	cfg->from->at = at;
+	cfg->from->where = where;
+}
+
+static bool take(struct cfg_from *f, struct noted *n)
+{
+	if (n->at > f->at)
+		return false;
+	n->at = f->at;
+	free(n->where);
+	n->where = strdup(f->where); /* no memory: it is not known where from */
+	return true;
+}
+
+bool cfg_from_take(struct cfg *cfg, size_t option)
+{
+	return !cfg->from || take(cfg->from, &cfg->from->options[option]);
+}
+
+void cfg_from_rule(struct cfg *cfg, const char *value)
+{
+	struct cfg_from *f = cfg->from;
+	struct rule r;
+
+	if (!f || grow_array(&f->rules, &f->cap_rules, f->n_rules + 1, sizeof(*f->rules)) < 0)
+		return; /* an error has the line of the last one */
+	r = (struct rule){.value = strdup(value), .where = strdup(f->where)};
+	if (r.value && r.where) {
+		f->rules[f->n_rules++] = r;
+		return;
+	}
+	free(r.value);
+	free(r.where);
+}
+
+void cfg_from_note(struct cfg *cfg, const char *name)
+{
+	for (size_t i = 0; i < cfg_n_options; i++)
+		if (strcmp(cfg_options[i].name, name) == 0)
+			(void)cfg_from_take(cfg, i); /* the line wins over all */
+}
+
+/* slot_of - of an option of the mount; those that undo each other have one. */
+static struct noted *slot_of(const struct cfg *cfg, const char *name, size_t len)
+{
+	static const char *const pairs[][2] = {{"noexec", "exec"}, {"async", "sync"}};
+
+	if (!cfg->from)
+		return NULL;
+	for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+		if (strlen(pairs[i][0]) == len && memcmp(name, pairs[i][0], len) == 0) {
+			name = pairs[i][1];
+			len = strlen(name);
+		}
+	}
+	for (size_t i = 0; i < cfg_n_mount_options; i++)
+		if (strcspn(cfg_mount_options[i], "=") == len &&
+		    memcmp(cfg_mount_options[i], name, len) == 0)
+			return &cfg->from->mount[i];
+	return NULL;
+}
+
+bool cfg_from_take_mount(struct cfg *cfg, const char *name, size_t len)
+{
+	struct noted *n = slot_of(cfg, name, len);
+
+	return !n || take(cfg->from, n);
+}
+
+static const struct noted *noted_of(const struct cfg *cfg, const char *name)
+{
+	for (size_t i = 0; cfg->from && i < cfg_n_options; i++)
+		if (strcmp(cfg_options[i].name, name) == 0)
+			return &cfg->from->options[i];
+	return slot_of(cfg, name, strlen(name));
+}
+
+int cfg_from_at(const struct cfg *cfg, const char *name)
+{
+	const struct noted *n = noted_of(cfg, name);
+
+	return n ? n->at : CFG_AT_BUILTIN;
+}
+
+/* where_of - the place of the rule that a message "NAME=VALUE: ..." is about, where VALUE may be
+ * cut; else of the option. */
+static const char *where_of(const struct cfg *cfg, const struct noted *n, const char *value)
+{
+	enum { SHOWN_MIN = 60 }; /* messages have so many bytes of a value, or all */
+	const struct cfg_from *f = cfg->from;
+
+	for (size_t i = 0; f && i < f->n_rules; i++) {
+		size_t len = strnlen(f->rules[i].value, SHOWN_MIN);
+
+		if (strncmp(f->rules[i].value, value, len) == 0 &&
+		    (len == SHOWN_MIN || value[len] == ':'))
+			return f->rules[i].where;
+	}
+	return n->where;
+}
+
+int cfg_place_error(const struct cfg *cfg, struct err *e)
+{
+	char name[64], text[ERR_TEXT_MAX];
+	const struct noted *n;
+	size_t len;
+
+	if (!e)
+		return -EINVAL;
+	if (strncmp(e->msg, "-o ", 3) != 0)
+		return e->code;
+	len = strcspn(e->msg + 3, "=: ");
+	if (len >= sizeof(name))
+		return e->code;
+	memcpy(name, e->msg + 3, len);
+	name[len] = '\0';
+	n = noted_of(cfg, name);
+	if (!n || n->at <= CFG_AT_BUILTIN || n->at >= CFG_AT_LINE || !n->where)
+		return e->code;
+	memcpy(text, e->msg + 3, sizeof(text) - 3); /* ends in a NUL, as e's own */
+	return err_set(e, e->code, "%s: %s",
+		       text[len] == '=' ? where_of(cfg, n, text + len + 1) : n->where, text);
+}
+
+const char *cfg_where(const struct cfg *cfg, const char *name)
+{
+	const struct noted *n = noted_of(cfg, name);
+
+	return !n || n->at == CFG_AT_BUILTIN ? "built in" : n->where ? n->where : "somewhere";
+}

@@ -1,0 +1,107 @@
+/* derive.c - what a copy is to be: its name says so, or an option; and what is served. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/core/endings.h"
+#include "base/os/url.h"
+#include "mountcfg/address/address.h"
+#include "mountcfg/options/option_table.h"
+
+/* far_file - whether a copy at an address would have the name of a file: it would be opened as one,
+ * and is a tree of objects. */
+static int far_file(const char *out, struct err *e)
+{
+	struct address a;
+	int rc = address_parse(out, &a, e);
+
+	if (rc < 0)
+		return rc;
+	rc = a.what == ADDRESS_FILE
+		     ? err_set(e, -EINVAL,
+			       "convert: a copy at an address is a Zarr tree, and '%s' would be "
+			       "opened as a file: let its name end in .zarr, or name a local file "
+			       "and copy it there afterwards",
+			       a.shown)
+		     : 0;
+	address_release(&a);
+	return rc;
+}
+
+/* reads - a file that makes mounts writable does not speak of commands that only read. */
+static void reads(struct cfg *cfg)
+{
+	if (cfg_from_at(cfg, "rw") < CFG_AT_NAMED && cfg_from_at(cfg, "create") < CFG_AT_NAMED)
+		cfg->rw = cfg->create = false;
+}
+
+/* origin_ok - Spec: Fetch standard, "Access-Control-Allow-Origin": "*", "null", or the origin of a
+ * page, which has no path. */
+static bool origin_ok(const char *text)
+{
+	const char *host = strstr(text, "://"), *port;
+	size_t n;
+
+	if (strcmp(text, "*") == 0 || strcmp(text, "null") == 0 || strcmp(text, "none") == 0)
+		return true;
+	if (!host || host == text ||
+	    strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != (size_t)(host - text))
+		return false;
+	host += 3;
+	n = host[0] == '[' ? strspn(host + 1, "0123456789abcdefABCDEF:.") + 2
+			   : strcspn(host, ":/?#@,; []");
+	if (n > strlen(host) || (host[0] == '[' && (n < 4 || host[n - 1] != ']')))
+		return false;
+	port = host + n;
+	if (*port == ':')
+		port += 1 + strspn(port + 1, "0123456789");
+	return n > 0 && !*port && port[-1] != ':';
+}
+
+int cfg_settle_serve(struct cfg *cfg, struct err *e)
+{
+	reads(cfg);
+	if (cfg->rw || cfg->create)
+		return err_set(e, -EINVAL,
+			       "serve: leave out rw and create: what is served is only read");
+	if (cfg->origin && !origin_ok(cfg->origin))
+		return err_set(e, -EINVAL,
+			       "--origin '%s': write *, none, or the origin of the pages that may "
+			       "read it: https://host or http://host:port",
+			       cfg->origin);
+	return 0;
+}
+
+int cfg_settle_convert(struct cfg *cfg, struct err *e)
+{
+	const bool far = url_is(cfg->out),
+		   tree = cfg_from_at(cfg, "zarr_format") >= CFG_AT_NAMED ||
+			  cfg_from_at(cfg, "shards") >= CFG_AT_NAMED ||
+			  cfg_from_at(cfg, "mode") >= CFG_AT_NAMED;
+
+	reads(cfg);
+	if (cfg->rw)
+		return err_set(e, -EINVAL,
+			       "convert: leave out rw and create: nothing is mounted");
+	if (cfg_from_at(cfg, "chunks") >= CFG_AT_NAMED)
+		return err_set(e, -EINVAL,
+			       "convert: chunks= is for what is written into a mount: a copy has "
+			       "the chunks of its source: for others mount the copy with "
+			       "rw,create,chunks= and write it there");
+	if (cfg->view == CFG_VIEW_AUTO)
+		cfg->view = ending_is_netcdf4(ending_of(cfg->out)) && !far ? CFG_VIEW_NC
+									   : CFG_VIEW_ZARR;
+	if (cfg->view == CFG_VIEW_NC && far)
+		return err_set(e, -EINVAL,
+			       "convert: a netCDF-4 file is made on this machine: name a local "
+			       "file, and copy it there afterwards");
+	if (far && far_file(cfg->out, e) < 0)
+		return e ? e->code : -EINVAL;
+	if (cfg->view == CFG_VIEW_NC && tree)
+		return err_set(
+			e, -EINVAL,
+			"convert: zarr_format=, shards and mode= are for Zarr trees, and "
+			"'%s' is to be a netCDF-4 file: name a directory or a .zip, or add "
+			"view=zarr",
+			cfg->out);
+	return 0;
+}

@@ -1,0 +1,743 @@
+/* options.c - reads -o options by the table (options_table.c): parsing, defaults, what goes
+ * together.
+ *
+ * Options of the mount itself are listed by name, so that a misspelt option is found here, with
+ * a guess at what was meant, and not by libfuse after the source was opened. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/observe/log.h"
+#include "base/core/str.h"
+#include "mountcfg/address/address_int.h"
+#include "mountcfg/options/option_table.h"
+
+#define KIB ((uint64_t)1 << 10)
+#define DISK_SIZE ((uint64_t)10 << 30) /* of cache_dir, unless cache_size says otherwise */
+#define TEXTS_MAX 256                  /* mount options, rules */
+
+#define FIELD(f) offsetof(struct cfg, f)
+
+static bool in_list(const char *name, size_t len, const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(list[i], name, len) == 0 &&
+		    (list[i][len] == '\0' || list[i][len] == '='))
+			return true;
+	return false;
+}
+
+/* exact - whether n bytes are a name of the list that takes no value. */
+static bool exact(const char *name, size_t n, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strlen(list[i]) == n && memcmp(list[i], name, n) == 0)
+			return true;
+	return false;
+}
+
+static const struct cfg_option *find_option(const char *name, size_t len)
+{
+	for (size_t i = 0; i < cfg_n_options; i++)
+		if (strncmp(cfg_options[i].name, name, len) == 0 &&
+		    cfg_options[i].name[len] == '\0')
+			return &cfg_options[i];
+	return NULL;
+}
+
+/* join_words - "a, b or c" of what may be typed. */
+static void join_words(const struct cfg_word *words, struct buf *out)
+{
+	size_t n = 0;
+
+	while (words[n].text && !words[n].hidden)
+		n++;
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0)
+			buf_puts(out, i + 1 == n ? " or " : ", ");
+		buf_puts(out, words[i].text);
+	}
+	buf_putc(out, '\0');
+}
+
+static int bad_word(const struct cfg_option *o, const char *value, struct err *e)
+{
+	const char *list[8], *near;
+	struct buf text;
+	size_t n = 0;
+
+	for (const struct cfg_word *w = o->words; w->text && n < ARRAY_LEN(list); w++)
+		if (!w->hidden)
+			list[n++] = w->text;
+	near = cfg_nearest(value, list, n);
+	buf_init(&text, 256);
+	join_words(o->words, &text);
+	if (near)
+		err_set(e, -EINVAL, "-o %s: unknown value '%s': use %s (did you mean %s=%s?)",
+			o->name, value, buf_ok(&text) ? (char *)text.data : near, o->name,
+			near);
+	else
+		err_set(e, -EINVAL, "-o %s: unknown value '%s': use %s", o->name, value,
+			buf_ok(&text) ? (char *)text.data : "another");
+	buf_release(&text);
+	return -EINVAL;
+}
+
+static int set_word(const struct cfg_option *o, const char *value, void *field, struct err *e)
+{
+	for (const struct cfg_word *w = o->words; w->text; w++) {
+		if (strcmp(w->text, value) != 0)
+			continue;
+		if (o->kind == OPT_BOOL)
+			*(bool *)field = w->value != 0;
+		else if (o->field == FIELD(mode))
+			*(enum cfg_mode *)field = (enum cfg_mode)w->value;
+		else if (o->field == FIELD(view))
+			*(enum cfg_view *)field = (enum cfg_view)w->value;
+		else if (o->field == FIELD(forms))
+			*(enum cfg_forms *)field = (enum cfg_forms)w->value;
+		else if (o->field == FIELD(consolidated))
+			*(int *)field = w->value;
+		else
+			*(enum cfg_filter *)field = (enum cfg_filter)w->value;
+		return 0;
+	}
+	return bad_word(o, value, e);
+}
+
+/* put_size - bytes as a user would type them. */
+static void put_size(uint64_t v, struct buf *out)
+{
+	static const char suffix[] = "KMG";
+	int i = -1;
+
+	while (i < 2 && v >= KIB && v % KIB == 0) {
+		v /= KIB;
+		i++;
+	}
+	buf_printf(out, "%llu", (unsigned long long)v);
+	if (i >= 0)
+		buf_putc(out, suffix[i]);
+}
+
+static int bad_size(const struct cfg_option *o, const char *value, struct err *e)
+{
+	struct buf text;
+
+	buf_init(&text, 256);
+	put_size(o->min, &text);
+	buf_puts(&text, " to ");
+	put_size(o->max, &text);
+	buf_putc(&text, '\0');
+	err_set(e, -EINVAL, "-o %s: bad size '%s': use %s, in bytes or with K, M or G", o->name,
+		value, buf_ok(&text) ? (char *)text.data : "a number");
+	buf_release(&text);
+	return -EINVAL;
+}
+
+/* add_text - a copy behind a list of texts. opt: the option, for messages. */
+static int add_text(char ***list, size_t *n, const char *opt, const char *text, struct err *e)
+{
+	char **grown, *copy;
+
+	if (*n >= TEXTS_MAX)
+		return err_set(e, -EINVAL, "-o %s: too many of them", opt);
+	grown = realloc(*list, (*n + 1) * sizeof(*grown));
+	if (!grown)
+		return err_nomem(e);
+	*list = grown;
+	copy = strdup(text);
+	if (!copy)
+		return err_nomem(e);
+	grown[(*n)++] = copy;
+	return 0;
+}
+
+static bool is_word(const struct cfg_option *o, const char *value, size_t n)
+{
+	for (const struct cfg_word *w = o->words; w->text; w++)
+		if (strlen(w->text) == n && memcmp(w->text, value, n) == 0)
+			return true;
+	return false;
+}
+
+/* for_all - whether a rule is "none" or "*,none". */
+static bool for_all(const char *value)
+{
+	if (strncmp(value, "*,", 2) == 0)
+		value += 2;
+	return strcasecmp(value, "none") == 0;
+}
+
+/* texts_of - the list that an option which may be repeated adds to. */
+static char ***texts_of(struct cfg *cfg, const struct cfg_option *o, size_t **ret_n)
+{
+	if (o->field == FIELD(filter)) {
+		*ret_n = &cfg->n_filter_rules;
+		return &cfg->filter_rules;
+	}
+	if (o->field == FIELD(quantize_rules)) {
+		*ret_n = &cfg->n_quantize_rules;
+		return &cfg->quantize_rules;
+	}
+	if (o->field == FIELD(chunk_rules)) {
+		*ret_n = &cfg->n_chunk_rules;
+		return &cfg->chunk_rules;
+	}
+	*ret_n = &cfg->n_unlimited;
+	return &cfg->unlimited;
+}
+
+/* set_list - each name of "time,lat". */
+static int set_list(struct cfg *cfg, const struct cfg_option *o, const char *value,
+		    struct err *e)
+{
+	size_t *n;
+	char ***list = texts_of(cfg, o, &n);
+
+	for (size_t len; *value; value += len + (value[len] == ',')) {
+		auto_free char *name = NULL;
+		int rc;
+
+		len = strcspn(value, ",");
+		name = strndup(value, len);
+		rc = !name  ? err_nomem(e)
+		     : !len ? err_set(e, -EINVAL, "-o %s: a name is empty", o->name)
+			    : add_text(list, n, o->name, name, e);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* set_rule - a word says what happens to variables without a rule. "none" is a rule as well when
+ * there are others: the last that is for all variables holds for them. */
+static int set_rule(struct cfg *cfg, const struct cfg_option *o, const char *value,
+		    struct err *e)
+{
+	const bool filter = o->field == FIELD(filter);
+	size_t *n;
+	char ***list = texts_of(cfg, o, &n);
+
+	if (!*value)
+		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...", o->name,
+			       o->name);
+	cfg_from_rule(cfg, value);
+	if (filter && for_all(value)) {
+		cfg->filter = CFG_FILTER_NONE;
+		return *n ? add_text(list, n, o->name, value, e) : 0;
+	}
+	if (is_word(o, value, strlen(value)))
+		return set_word(o, value, (char *)cfg + o->field, e);
+	return add_text(list, n, o->name, value, e);
+}
+
+static bool endpoint_ok(const char *text)
+{
+	struct url u;
+	bool ok;
+
+	if (url_parse(text, &u, NULL) < 0)
+		return false;
+	ok = (strcmp(u.scheme, "http") == 0 || strcmp(u.scheme, "https") == 0) && !u.user &&
+	     !u.password && !u.query && !u.fragment && (!*u.path || strcmp(u.path, "/") == 0);
+	url_release(&u);
+	return ok;
+}
+
+/* check_text - what can be said of a text when it is read, also of one that is not used. */
+static int check_text(const struct cfg_option *o, const char *value, struct err *e)
+{
+	struct err why = ERR_INIT;
+
+	if (o->field == FIELD(endpoint) && !endpoint_ok(value))
+		return err_set(e, -EINVAL,
+			       "-o endpoint: write http:// or https://, a host and a port, and "
+			       "nothing else: http://127.0.0.1:7480");
+	if (o->field == FIELD(log) && log_check(value, &why) < 0)
+		return err_set(e, -EINVAL, "-o log=%s", why.msg);
+	return 0;
+}
+
+static int set_value(struct cfg *cfg, const struct cfg_option *o, const char *value,
+		     struct err *e)
+{
+	void *field = (char *)cfg + o->field;
+	uint64_t v;
+	char *copy;
+
+	switch (o->kind) {
+	case OPT_WORD:
+	case OPT_BOOL:
+		return set_word(o, value, field, e);
+	case OPT_SIZE:
+	case OPT_BARE:
+		if (str_size(value, o->max, &v) < 0 || v < o->min)
+			return bad_size(o, value, e);
+		*(uint64_t *)field = v;
+		return 0;
+	case OPT_UINT:
+		if (str_u64(value, strlen(value), o->max, &v) < 0 || v < o->min)
+			return err_set(e, -EINVAL, "-o %s: bad number '%s': use %llu to %llu",
+				       o->name, value, (unsigned long long)o->min,
+				       (unsigned long long)o->max);
+		*(uint32_t *)field = (uint32_t)v;
+		return 0;
+	case OPT_TEXT:
+		if (!*value)
+			return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...",
+				       o->name, o->name);
+		if (check_text(o, value, e) < 0)
+			return -EINVAL;
+		copy = strdup(value);
+		if (!copy)
+			return err_nomem(e);
+		free(*(char **)field);
+		*(char **)field = copy;
+		return 0;
+	case OPT_FLAG:
+		*(bool *)field = true;
+		return 0;
+	case OPT_RULE:
+		return set_rule(cfg, o, value, e);
+	case OPT_LIST:
+		if (!*value)
+			return err_set(e, -EINVAL, "-o %s: needs a value: write %s=...",
+				       o->name, o->name);
+		return set_list(cfg, o, value, e);
+	}
+	return -EINVAL;
+}
+
+int cfg_defaults(struct cfg *cfg, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < cfg_n_options && rc == 0; i++)
+		if (cfg_options[i].initial && cfg_options[i].kind != OPT_BARE &&
+		    cfg_options[i].kind != OPT_TEXT)
+			rc = set_value(cfg, &cfg_options[i], cfg_options[i].initial, e);
+	return rc;
+}
+
+int cfg_unknown(const char *lead, const char *name, const char *const *extra, size_t n_extra,
+		struct err *e)
+{
+	const char *all[2 * CFG_OPTIONS_MAX + 8], *near;
+	size_t len = strcspn(name, "="), n = 0;
+	auto_free char *word = strndup(name, len);
+
+	for (size_t i = 0; i < n_extra && i < 8; i++)
+		all[n++] = extra[i];
+	for (size_t i = 0; i < cfg_n_options; i++)
+		all[n++] = cfg_options[i].name;
+	for (size_t i = 0; i < cfg_n_mount_options; i++)
+		all[n++] = cfg_mount_options[i];
+	near = word ? cfg_nearest(word, all, n) : NULL;
+	len = near ? strcspn(near, "=") : 0;
+	if (near)
+		return err_set(
+			e, -EINVAL,
+			"%s%s: unknown option: did you mean '%.*s'? (all are in nczarrfs "
+			"--help)",
+			lead, name, (int)(*lead ? strlen(near) : len), near);
+	return err_set(e, -EINVAL, "%s%s: unknown option: see nczarrfs --help", lead, name);
+}
+
+/* no_value - yes and no are values of flags, for what a configuration file says otherwise. */
+static bool no_value(const char *value)
+{
+	return strcmp(value, "yes") != 0 && strcmp(value, "no") != 0;
+}
+
+/* check_mount_value - the numbers among the mount's options that libfuse would take on trust. */
+static int check_mount_value(const char *opt, size_t len, struct err *e)
+{
+	static const char *const with_value[] = {
+		"max_read=", "max_threads=", "max_idle_threads=", "fsname=",     "subtype=",
+		"context=",  "fscontext=",   "defcontext=",       "rootcontext="};
+	const char *value = opt[len] == '=' ? opt + len + 1 : NULL;
+	bool wants = in_list(opt, len, with_value, ARRAY_LEN(with_value));
+	uint64_t v, min = strncmp(opt, "max_threads", len) == 0 ? 1 : 0;
+
+	if (wants && (!value || !*value))
+		return err_set(e, -EINVAL, "-o %.*s: needs a value: write %.*s=...", (int)len,
+			       opt, (int)len, opt);
+	if (!wants && value && no_value(value))
+		return err_set(e, -EINVAL, "-o %s: takes no value but yes or no: write %.*s",
+			       opt, (int)len, opt);
+	if (wants && strncmp(opt, "max_", 4) == 0 &&
+	    (str_u64(value, strlen(value), INT32_MAX, &v) < 0 || v < min))
+		return err_set(e, -EINVAL, "-o %.*s: bad number '%s': use %d to %d", (int)len,
+			       opt, value, (int)min, (int)INT32_MAX);
+	return 0;
+}
+
+/* drop_mount_option - what was said before it does not hold. */
+static void drop_mount_option(struct cfg *cfg, const char *name, size_t len)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < cfg->n_fuse_opts; i++) {
+		char *opt = cfg->fuse_opts[i];
+
+		if (strncmp(opt, name, len) == 0 && (!opt[len] || opt[len] == '='))
+			free(opt);
+		else
+			cfg->fuse_opts[kept++] = opt;
+	}
+	cfg->n_fuse_opts = kept;
+}
+
+static int set_mount_option(struct cfg *cfg, const char *opt, size_t len, struct err *e)
+{
+	auto_free char *name = NULL;
+	int rc;
+
+	if (strncmp(opt, "x-", 2) == 0 || strncmp(opt, "comment=", 8) == 0 ||
+	    (!opt[len] && in_list(opt, len, cfg_ignored_options, cfg_n_ignored_options)))
+		return 0;
+	if (!in_list(opt, len, cfg_mount_options, cfg_n_mount_options))
+		return cfg_unknown("-o ", opt, NULL, 0, e);
+	rc = check_mount_value(opt, len, e);
+	if (rc < 0 || !cfg_from_take_mount(cfg, opt, len))
+		return rc;
+	if (!opt[len] || no_value(opt + len + 1))
+		return add_text(&cfg->fuse_opts, &cfg->n_fuse_opts, opt, opt, e);
+	drop_mount_option(cfg, opt, len);
+	if (strcmp(opt + len, "=no") == 0)
+		return 0;
+	name = strndup(opt, len);
+	return name ? add_text(&cfg->fuse_opts, &cfg->n_fuse_opts, name, name, e)
+		    : err_nomem(e);
+}
+
+/* set_known - an option of the table. value: NULL: there was none. */
+static int set_known(struct cfg *cfg, const struct cfg_option *o, const char *value,
+		     struct err *e)
+{
+	if (o->kind == OPT_FLAG && value && no_value(value))
+		return err_set(e, -EINVAL, "-o %s=%s: takes no value but yes or no: write %s",
+			       o->name, value, o->name);
+	if (o->kind != OPT_FLAG && o->kind != OPT_BARE && !value)
+		return err_set(e, -EINVAL, "-o %s: needs a value: write %s=%s", o->name,
+			       o->name, o->initial ? o->initial : "...");
+	if (o->kind == OPT_BARE && (!value || strcmp(value, "yes") == 0))
+		value = o->initial;
+	if (!cfg_from_take(cfg, (size_t)(o - cfg_options)))
+		return 0;
+	cfg->said |= (uint64_t)1 << (o - cfg_options);
+	if (o->kind == OPT_FLAG) {
+		*(bool *)((char *)cfg + o->field) = !value || strcmp(value, "yes") == 0;
+		return 0;
+	}
+	if (o->kind == OPT_BARE && strcmp(value, "no") == 0) {
+		*(uint64_t *)((char *)cfg + o->field) = 0;
+		return 0;
+	}
+	return set_value(cfg, o, value, e);
+}
+
+/* set_option - one "name" or "name=value". */
+static int set_option(struct cfg *cfg, const char *opt, struct err *e)
+{
+	size_t len = strcspn(opt, "=");
+	const struct cfg_option *o = len ? find_option(opt, len) : NULL;
+
+	if (!len)
+		return err_set(e, -EINVAL, "-o %s: option without a name: see nczarrfs --help",
+			       opt);
+	if (!o)
+		return set_mount_option(cfg, opt, len, e);
+	return set_known(cfg, o, opt[len] ? opt + len + 1 : NULL, e);
+}
+
+/* in_home - "~/x" below home; every other path has to be absolute: a file is for whatever
+ * directory one is in. *ret: NULL: as it is; else the caller's. */
+static int in_home(const struct cfg_option *o, const char *value, const char *home, char **ret,
+		   struct err *e)
+{
+	static const char *const paths[] = {"DIR", "FILE", "SOCKET"};
+	bool is_path = false;
+
+	*ret = NULL;
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+		is_path = is_path || (o->kind == OPT_TEXT && strcmp(o->initial, paths[i]) == 0);
+	if (!is_path || value[0] == '/' || !*value)
+		return 0;
+	if (strncmp(value, "~/", 2) != 0 || !home || home[0] != '/')
+		return err_set(e, -EINVAL,
+			       "%s: '%s': has to be an absolute path, or begin with ~/",
+			       o->name, value);
+	if (asprintf(ret, "%s%s", home, value + 1) < 0) {
+		*ret = NULL;
+		return err_nomem(e);
+	}
+	return 0;
+}
+
+int cfg_set_key(struct cfg *cfg, const char *name, const char *value, const char *home,
+		struct err *e)
+{
+	const struct cfg_option *o = find_option(name, strlen(name));
+	auto_free char *text = NULL;
+	bool flag;
+	int rc;
+
+	if (o && o->field == FIELD(config_file))
+		return err_set(e, -EINVAL, "%s: only on the command line", name);
+	flag = o ? o->kind == OPT_FLAG
+		 : exact(name, strlen(name), cfg_mount_options, cfg_n_mount_options) &&
+			   !strchr(name, '=');
+	if (flag && no_value(value))
+		return err_set(e, -EINVAL, "%s = %s: takes no value but yes or no: write %s = yes",
+			       name, value, name);
+	if (o) {
+		rc = in_home(o, value, home, &text, e);
+		return rc < 0 ? rc : set_known(cfg, o, text ? text : value, e);
+	}
+	if (strchr(name, '=') ||
+	    !in_list(name, strlen(name), cfg_mount_options, cfg_n_mount_options))
+		return -ENOENT;
+	if (asprintf(&text, "%s=%s", name, value) < 0) {
+		text = NULL;
+		return err_nomem(e);
+	}
+	return set_mount_option(cfg, text, strlen(name), e);
+}
+
+/* rule_value - the value of a rule's option in n bytes "filter=..."; NULL: another option. */
+static const char *rule_value(const char *one, size_t n, const struct cfg_option **ret)
+{
+	const char *is = n ? memchr(one, '=', n) : NULL;
+
+	*ret = is ? find_option(one, (size_t)(is - one)) : NULL;
+	return *ret && ((*ret)->kind == OPT_RULE || (*ret)->kind == OPT_LIST) ? is + 1 : NULL;
+}
+
+/* is_length - whether the n bytes behind a comma of a rule of chunks= go on with it: "lat=24" or
+ * "lat=all", unless lat is the name of an option. */
+static bool is_length(const char *next, size_t n)
+{
+	const char *is = memchr(next, '=', n);
+	const size_t len = is ? (size_t)(is - next) : 0;
+	const char *value = is ? is + 1 : next;
+	const size_t n_value = n - (size_t)(value - next);
+
+	if (!len || !n_value || find_option(next, len) ||
+	    in_list(next, len, cfg_mount_options, cfg_n_mount_options) ||
+	    strncmp(next, "x-", 2) == 0 || (len == 7 && memcmp(next, "comment", 7) == 0))
+		return false;
+	return strspn(value, "0123456789") >= n_value ||
+	       (n_value == 3 && memcmp(value, "all", 3) == 0);
+}
+
+/* is_option - whether the text behind a comma begins an option, and does not belong to the rule
+ * before it: no other rule has a '=' or an empty piece there, or the name of a flag. */
+static bool is_option(const char *next)
+{
+	const size_t n = strcspn(next, ",\\");
+	const struct cfg_option *o = find_option(next, n);
+
+	if (memchr(next, '=', n))
+		return true;
+	if (next[n] == '\\')
+		return false;
+	return n == 0 || (o && (o->kind == OPT_FLAG || o->kind == OPT_BARE)) ||
+	       strncmp(next, "x-", 2) == 0 ||
+	       exact(next, n, cfg_mount_options, cfg_n_mount_options) ||
+	       exact(next, n, cfg_ignored_options, cfg_n_ignored_options);
+}
+
+/* ends - whether the comma before `next` ends the n bytes of option at `one`. */
+static bool ends(const char *one, size_t n, const char *next)
+{
+	const struct cfg_option *o;
+	const char *value = rule_value(one, n, &o);
+
+	if (!value)
+		return true;
+	if (o->field == FIELD(chunk_rules) && is_length(next, strcspn(next, ",\\")))
+		return false;
+	return (o->words && is_word(o, value, n - (size_t)(value - one))) || is_option(next);
+}
+
+int cfg_set_options(struct cfg *cfg, const char *list, struct err *e)
+{
+	auto_free char *one = malloc(strlen(list) + 1);
+	const struct cfg_option *o;
+	size_t n = 0;
+	int rc = 0;
+
+	if (!one)
+		return err_nomem(e);
+	for (const char *p = list; rc == 0; p++) {
+		if (*p == '\\' && p[1]) {
+			if (p[1] != ',' && p[1] != '\\' && rule_value(one, n, &o))
+				one[n++] = *p; /* names of variables have their own */
+			one[n++] = *++p;
+			continue;
+		}
+		if (*p && (*p != ',' || !ends(one, n, p + 1))) {
+			one[n++] = *p;
+			continue;
+		}
+		one[n] = '\0';
+		if (n)
+			rc = set_option(cfg, one, e);
+		n = 0;
+		if (!*p)
+			break;
+	}
+	return rc;
+}
+
+bool cfg_said(const struct cfg *cfg, const char *name)
+{
+	const struct cfg_option *o = find_option(name, strlen(name));
+
+	return o && cfg->said >> (o - cfg_options) & 1;
+}
+
+/* asked - whether an option was asked for of this mount, not of all or of many: only then it has to
+ * go with the rest. */
+static bool asked(const struct cfg *cfg, const char *name)
+{
+	return cfg_from_at(cfg, name) >= CFG_AT_NAMED;
+}
+
+/* settle_ro - ro and rw undo each other: the one that wins, and in one place neither. */
+static int settle_ro(struct cfg *cfg, struct err *e)
+{
+	const int rw = cfg_from_at(cfg, "rw"), create = cfg_from_at(cfg, "create");
+	const int writes = rw > create || !cfg->create ? rw : create;
+	bool ro = false;
+
+	cfg->rw = cfg->rw || cfg->create;
+	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
+		ro = ro || strcmp(cfg->fuse_opts[i], "ro") == 0;
+	if (!ro || !cfg->rw)
+		return 0;
+	if (cfg_from_at(cfg, "ro") == writes)
+		return err_set(e, -EINVAL, "-o ro: does not go with %s: leave out one",
+			       cfg->create ? "create" : "rw");
+	if (cfg_from_at(cfg, "ro") > writes)
+		cfg->rw = cfg->create = false;
+	else
+		drop_mount_option(cfg, "ro", 2);
+	return 0;
+}
+
+/* settle_writing - what only writable mounts have. */
+static int settle_writing(struct cfg *cfg, struct err *e)
+{
+	static const char *const only_rw[] = {"new",        "chunks",     "consolidated",
+					      "stage_size", "write_size", "commit_delay", "root",
+					      "nojournal"};
+	int rc = settle_ro(cfg, e), decided = cfg_from_at(cfg, "ro");
+
+	/* where it was decided that nothing is written: what is below that meant another mount */
+	if (cfg_from_at(cfg, "rw") > decided)
+		decided = cfg_from_at(cfg, "rw");
+	for (size_t i = 0; i < ARRAY_LEN(only_rw) && rc == 0; i++)
+		if (!cfg->rw && cfg->command == CFG_MOUNT && asked(cfg, only_rw[i]) &&
+		    cfg_from_at(cfg, only_rw[i]) >= decided)
+			rc = err_set(e, -EINVAL, "-o %s: only with rw", only_rw[i]);
+	return rc;
+}
+
+/* settle_root - NAME of -o root is one name. */
+static int settle_root(const struct cfg *cfg, struct err *e)
+{
+	const char *s = cfg->root;
+
+	if (s && (!*s || strchr(s, '/') || strcmp(s, ".") == 0 || strcmp(s, "..") == 0 ||
+		  strlen(s) > 255 || !str_utf8_ok(s, strlen(s))))
+		return err_set(e, -EINVAL, "-o root: the name of a directory: such as model.zarr");
+	return 0;
+}
+
+/* settle_remote - where what is fetched is kept, and names that become parts of host names. */
+static int settle_remote(struct cfg *cfg, struct err *e)
+{
+	if (cfg->region && !s3_region_ok(cfg->region))
+		return err_set(e, -EINVAL,
+			       "-o region: not the name of a region: such as us-east-1");
+	cfg->disk_size = cfg->cache_dir ? DISK_SIZE : 0;
+	if (cfg->cache_dir && cfg_said(cfg, "cache_size")) {
+		cfg->disk_size = cfg->cache_size;
+		return set_value(cfg, find_option("cache_size", 10),
+				 find_option("cache_size", 10)->initial, e);
+	}
+	return 0;
+}
+
+/* settle_format - the version of Zarr, which several options ask for: what wins is the place that
+ * has most to say. */
+static int settle_format(struct cfg *cfg, struct err *e)
+{
+	const int format = cfg_from_at(cfg, "zarr_format"), mode = cfg_from_at(cfg, "mode");
+	const int shards = cfg->shard_size ? cfg_from_at(cfg, "shards") : CFG_AT_BUILTIN;
+	int three = shards > format ? shards : format;
+
+	if (cfg->shard_size && !cfg->zarr3 && shards == format)
+		return err_set(e, -EINVAL,
+			       "-o shards: Zarr v2 has none: leave out zarr_format=2");
+	if (cfg->shard_size && !cfg->zarr3 && shards < format)
+		cfg->shard_size = 0;
+	cfg->zarr3 = cfg->zarr3 || cfg->shard_size > 0;
+	if (cfg->zarr3 && cfg->mode == CFG_MODE_NCZARR) {
+		if (three == mode)
+			return err_set(e, -EINVAL,
+				       "-o mode=nczarr: only with zarr_format=2: use mode=zarr "
+				       "with Zarr v3");
+		if (three > mode)
+			cfg->mode = CFG_MODE_ZARR;
+		else
+			cfg->zarr3 = false, cfg->shard_size = 0;
+	}
+	if (!cfg->zarr3 && asked(cfg, "chunk_keys"))
+		return err_set(e, -EINVAL, "-o chunk_keys: only with zarr_format=3");
+	return 0;
+}
+
+/* settle_concat - many files as one are only read. */
+static int settle_concat(const struct cfg *cfg, struct err *e)
+{
+	if (!cfg->concat && (asked(cfg, "concat_others") || asked(cfg, "concat_index")))
+		return err_set(e, -EINVAL, "-o %s: only with concat=DIM",
+			       asked(cfg, "concat_others") ? "concat_others" : "concat_index");
+	if (cfg->concat && !*cfg->concat)
+		return err_set(e, -EINVAL,
+			       "-o concat: name the dimension that the files continue: "
+			       "concat=time");
+	if (cfg->concat && cfg->rw && cfg->command == CFG_MOUNT)
+		return err_set(e, -EINVAL,
+			       "-o concat: files that are shown as one cannot be written: leave "
+			       "out rw, or mount one of them");
+	return 0;
+}
+
+int cfg_settle(struct cfg *cfg, struct err *e)
+{
+	int rc = settle_writing(cfg, e);
+
+	if (rc == 0)
+		rc = settle_concat(cfg, e);
+
+	if (rc == 0)
+		rc = settle_root(cfg, e);
+	if (rc == 0)
+		rc = settle_remote(cfg, e);
+	if (rc < 0)
+		return rc;
+	rc = settle_format(cfg, e);
+	if (rc < 0)
+		return rc;
+	if (!cfg_said(cfg, "dimension_separator"))
+		cfg->nested = cfg->zarr3 && !cfg->v2_keys;
+	/* only Python reads a zarr.json with a bare NaN in it, and attributes are in it */
+	if (!cfg_said(cfg, "json"))
+		cfg->strict_json = cfg->zarr3;
+	return 0;
+}

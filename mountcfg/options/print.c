@@ -1,0 +1,125 @@
+/* print.c - options as a user would have typed them, from the table and what was parsed. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mountcfg/options/option_table.h"
+
+#define KIB 1024u
+
+static const void *at(const struct cfg *cfg, const struct cfg_option *o)
+{
+	return (const char *)cfg + o->field;
+}
+
+static void put_size(uint64_t v, struct buf *out)
+{
+	static const char units[] = "KMG";
+	int i = -1;
+
+	while (v >= KIB && v % KIB == 0 && i < 2) {
+		v /= KIB;
+		i++;
+	}
+	buf_printf(out, "%" PRIu64, v);
+	if (i >= 0)
+		buf_putc(out, units[i]);
+}
+
+static void put_word(const struct cfg_option *o, int v, struct buf *out)
+{
+	for (const struct cfg_word *w = o->words; w->text; w++) {
+		if (w->value == v) {
+			buf_puts(out, w->text);
+			return;
+		}
+	}
+}
+
+/* put_list - texts that may be repeated; the fields of a list and its length are neighbours. */
+static void put_list(char *const *texts, size_t n, struct buf *out)
+{
+	for (size_t i = 0; i < n; i++)
+		buf_printf(out, "%s%s", i ? "," : "", texts[i]);
+}
+
+static void put_rules(const struct cfg *cfg, const struct cfg_option *o, struct buf *out)
+{
+	if (strcmp(o->name, "quantize") == 0)
+		put_list(cfg->quantize_rules, cfg->n_quantize_rules, out);
+	else if (strcmp(o->name, "chunks") == 0)
+		put_list(cfg->chunk_rules, cfg->n_chunk_rules, out);
+	else if (strcmp(o->name, "unlimited") == 0)
+		put_list(cfg->unlimited, cfg->n_unlimited, out);
+	if (strcmp(o->name, "filter") != 0)
+		return;
+	put_word(o, (int)cfg->filter, out);
+	if (cfg->n_filter_rules)
+		buf_putc(out, ',');
+	put_list(cfg->filter_rules, cfg->n_filter_rules, out);
+}
+
+/* put - the value. Returns whether the option is in force: a flag that is not set is not. */
+static bool put(const struct cfg *cfg, const struct cfg_option *o, struct buf *out)
+{
+	const char *text;
+
+	switch (o->kind) {
+	case OPT_WORD:
+		put_word(o, *(const int *)at(cfg, o), out);
+		return true;
+	case OPT_BOOL:
+		put_word(o, *(const bool *)at(cfg, o), out);
+		return true;
+	case OPT_SIZE:
+		put_size(*(const uint64_t *)at(cfg, o), out);
+		return true;
+	case OPT_BARE:
+		put_size(*(const uint64_t *)at(cfg, o), out);
+		return *(const uint64_t *)at(cfg, o) > 0;
+	case OPT_UINT:
+		buf_printf(out, "%" PRIu32, *(const uint32_t *)at(cfg, o));
+		return true;
+	case OPT_TEXT:
+		text = *(char *const *)at(cfg, o);
+		buf_puts(out, text ? text : "");
+		return text != NULL;
+	case OPT_FLAG:
+		return *(const bool *)at(cfg, o);
+	case OPT_RULE:
+	case OPT_LIST:
+		put_rules(cfg, o, out);
+		return out->len > 0;
+	}
+	return false;
+}
+
+void cfg_each(const struct cfg *cfg,
+	      void (*fn)(void *arg, const char *name, const char *value, bool said,
+			 bool is_path),
+	      void *arg)
+{
+	struct buf value;
+
+	buf_init(&value, (size_t)1 << 20);
+	for (size_t i = 0; i < cfg_n_options; i++) {
+		const struct cfg_option *o = &cfg_options[i];
+		bool in_force;
+
+		buf_clear(&value);
+		in_force = put(cfg, o, &value);
+		buf_putc(&value, '\0');
+		if (in_force && buf_ok(&value))
+			fn(arg, o->name, (const char *)value.data, cfg->said >> i & 1,
+			   o->kind == OPT_TEXT);
+	}
+	for (size_t i = 0; i < cfg->n_fuse_opts; i++) {
+		const char *eq = strchr(cfg->fuse_opts[i], '=');
+		char name[64];
+
+		(void)snprintf(name, sizeof(name), "%.*s",
+			       eq ? (int)(eq - cfg->fuse_opts[i]) : 60, cfg->fuse_opts[i]);
+		fn(arg, name, eq ? eq + 1 : "", true, false);
+	}
+	buf_release(&value);
+}

@@ -1,0 +1,67 @@
+/* validate.c - what a command makes of options after all of them are known: what follows from some,
+ * and what does not go together. */
+#include <errno.h>
+#include <string.h>
+
+#include "mountcfg/options/option_table.h"
+
+/* implied - with allow_other the kernel has to check permissions: nobody else does. */
+static int implied(struct cfg *cfg, struct err *e)
+{
+	cfg_from_set(cfg, CFG_AT_LINE, "with allow_other");
+	for (size_t i = 0; i < cfg->n_fuse_opts; i++)
+		if (strcmp(cfg->fuse_opts[i], "allow_other") == 0 ||
+		    strcmp(cfg->fuse_opts[i], "allow_root") == 0)
+			return cfg_set_options(cfg, "default_permissions", e);
+	return 0;
+}
+
+/* unless_asked - what a configuration says of mounts is not meant for references. */
+static void unless_asked(struct cfg *cfg)
+{
+	if (cfg_from_at(cfg, "rw") < CFG_AT_NAMED && cfg_from_at(cfg, "create") < CFG_AT_NAMED)
+		cfg->rw = cfg->create = false;
+	if (cfg_from_at(cfg, "zarr_format") < CFG_AT_NAMED &&
+	    cfg_from_at(cfg, "shards") < CFG_AT_NAMED && cfg->zarr3) {
+		cfg->zarr3 = cfg->nested = cfg->strict_json = false;
+		cfg->shard_size = 0;
+	}
+	if (cfg_from_at(cfg, "mode") < CFG_AT_NAMED)
+		cfg->mode = CFG_MODE_ZARR;
+	if (cfg_from_at(cfg, "view") < CFG_AT_NAMED)
+		cfg->view = CFG_VIEW_AUTO;
+}
+
+/* settle_refs - references are to the chunks of a Zarr v2 tree as they are stored. */
+static int settle_refs(struct cfg *cfg, struct err *e)
+{
+	unless_asked(cfg);
+	if (cfg->rw || cfg->zarr3 || cfg->mode == CFG_MODE_NCZARR || cfg->view == CFG_VIEW_NC)
+		return err_set(e, -EINVAL,
+			       "refs: references are to a tree that is read, of Zarr v2 "
+			       "without NCZarr's keys: leave out rw, zarr_format=3, shards, "
+			       "mode=nczarr and view=nc");
+	cfg->view = CFG_VIEW_ZARR;
+	if (cfg_from_at(cfg, "filter") < CFG_AT_NAMED) {
+		cfg->filter = CFG_FILTER_KEEP;
+		cfg_texts_free(cfg->filter_rules, cfg->n_filter_rules);
+		cfg->filter_rules = NULL;
+		cfg->n_filter_rules = 0;
+	}
+	return 0;
+}
+
+int cfg_settle_all(struct cfg *cfg, struct err *e)
+{
+	int rc = implied(cfg, e);
+
+	if (rc == 0)
+		rc = cfg_settle(cfg, e);
+	if (rc == 0 && cfg->command == CFG_REFS)
+		rc = settle_refs(cfg, e);
+	if (rc == 0 && cfg->command == CFG_CONVERT)
+		rc = cfg_settle_convert(cfg, e);
+	if (rc == 0 && cfg->command == CFG_SERVE)
+		rc = cfg_settle_serve(cfg, e);
+	return rc;
+}

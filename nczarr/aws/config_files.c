@@ -1,0 +1,206 @@
+/* config_files.c - ~/.aws/config and ~/.aws/credentials: sections of "key = value".
+ *
+ * As AWS's tools read them: a section of config is "[profile NAME]" or "[default]", one of
+ * credentials "[NAME]"; indented lines below a key without a value are another level, which
+ * says nothing about credentials; credentials wins. */
+#include "nczarr/aws/aws.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/os/io.h"
+
+#define FILE_MAX (1u << 20)
+
+/* reading - one file. */
+struct reading {
+	const char *path, *profile;
+	bool config; /* sections are named as in config */
+	bool inside; /* the section is the profile's */
+	bool nested; /* indented lines are another level */
+	size_t line;
+	struct aws_profile *ret;
+};
+
+static bool blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* trim - without blanks around; text is changed. */
+static char *trim(char *text)
+{
+	size_t n;
+
+	while (blank(*text))
+		text++;
+	n = strlen(text);
+	while (n && blank(text[n - 1]))
+		text[--n] = '\0';
+	return text;
+}
+
+static int bad(const struct reading *r, const char *what, struct err *e)
+{
+	return err_set(e, -EINVAL, "'%s' line %zu: %s", r->path, r->line, what);
+}
+
+/* section - "[name]": whether what follows is the profile's. */
+static int section(struct reading *r, char *text, struct err *e)
+{
+	char *end = strchr(text, ']');
+	char *name;
+
+	if (!end)
+		return bad(r, "a section without ']'", e);
+	*end = '\0';
+	name = trim(text + 1);
+	if (strncmp(name, "profile", 7) == 0 && blank(name[7]))
+		name = trim(name + 7);
+	else if (r->config &&
+		 (strncmp(name, "sso-session", 11) == 0 || strncmp(name, "services", 8) == 0))
+		name = end; /* "": nobody's */
+	r->inside = strcmp(name, r->profile) == 0;
+	r->nested = false;
+	r->ret->found |= r->inside;
+	return 0;
+}
+
+/* slot - where the value of a key belongs, NULL: nowhere. */
+static char **slot(struct aws_profile *p, const char *key)
+{
+	const struct {
+		const char *key;
+		char **at;
+	} rows[] = {
+		{"aws_access_key_id", &p->access},
+		{"aws_secret_access_key", &p->secret},
+		{"aws_session_token", &p->token},
+		{"region", &p->region},
+		{"aws_region", &p->region}, /* netCDF-C's documentation */
+		{"endpoint_url", &p->endpoint},
+		{"role_arn", &p->role_arn},
+		{"source_profile", &p->source_profile},
+		{"credential_source", &p->credential_source},
+		{"web_identity_token_file", &p->token_file},
+		{"role_session_name", &p->session_name},
+		{"external_id", &p->external_id},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (strcasecmp(key, rows[i].key) == 0)
+			return rows[i].at;
+	return NULL;
+}
+
+static void forget(char *text)
+{
+	if (text)
+		explicit_bzero(text, strlen(text));
+	free(text);
+}
+
+static int setting(struct reading *r, char *text, bool indented, struct err *e)
+{
+	char *eq = strchr(text, '='), *key, *value, **at;
+
+	if (indented && r->nested)
+		return 0;
+	if (!eq)
+		return r->inside ? bad(r, "neither '[section]' nor 'key = value'", e) : 0;
+	*eq = '\0';
+	key = trim(text);
+	value = trim(eq + 1);
+	r->nested = *value == '\0';
+	if (!r->inside)
+		return 0;
+	if (strcasecmp(key, "credential_process") == 0)
+		r->ret->process = true;
+	if (strcasecmp(key, "sso_session") == 0 || strcasecmp(key, "sso_start_url") == 0)
+		r->ret->sso = true;
+	at = slot(r->ret, key);
+	if (!at || !*value)
+		return 0;
+	forget(*at);
+	*at = strdup(value);
+	return *at ? 0 : err_nomem(e);
+}
+
+static int parse(struct reading *r, char *text, struct err *e)
+{
+	int rc = 0;
+
+	for (char *next; rc == 0 && text && *text; text = next) {
+		bool indented = blank(*text);
+		char *line;
+
+		next = strchr(text, '\n');
+		if (next)
+			*next++ = '\0';
+		r->line++;
+		line = trim(text);
+		if (*line == '\0' || *line == '#' || *line == ';')
+			continue;
+		rc = *line == '[' ? section(r, line, e) : setting(r, line, indented, e);
+	}
+	return rc;
+}
+
+/* read_file - one file; one that is not there says nothing. */
+static int read_file(const char *path, const char *profile, bool config,
+		     struct aws_profile *ret, struct err *e)
+{
+	struct reading r = {.path = path, .profile = profile, .config = config, .ret = ret};
+	auto_free char *text = NULL;
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	int rc;
+
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return 0;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(e, errno, "'%s'", path);
+	if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX)
+		return err_set(e, -EINVAL, "'%s' is no file of at most %u bytes", path,
+			       FILE_MAX);
+	text = alloc_array((size_t)st.st_size + 1, 1);
+	if (!text)
+		return err_nomem(e);
+	rc = io_pread(fd, text, (size_t)st.st_size, 0, e);
+	if (rc == 0 && memchr(text, '\0', (size_t)st.st_size))
+		rc = err_set(e, -EINVAL, "'%s' has a byte 0", path);
+	if (rc == 0)
+		rc = parse(&r, text, e);
+	explicit_bzero(text, (size_t)st.st_size);
+	return rc;
+}
+
+int aws_profile_read(const char *config, const char *credentials, const char *profile,
+		     struct aws_profile *ret, struct err *e)
+{
+	int rc = 0;
+
+	*ret = (struct aws_profile){.found = false};
+	if (config)
+		rc = read_file(config, profile, true, ret, e);
+	if (rc == 0 && credentials)
+		rc = read_file(credentials, profile, false, ret, e);
+	if (rc < 0)
+		aws_profile_release(ret);
+	return rc;
+}
+
+void aws_profile_release(struct aws_profile *p)
+{
+	char **const all[] = {
+		&p->access,     &p->secret,       &p->token,          &p->region,
+		&p->endpoint,   &p->role_arn,     &p->source_profile, &p->credential_source,
+		&p->token_file, &p->session_name, &p->external_id};
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		forget(*all[i]);
+	*p = (struct aws_profile){.found = false};
+}

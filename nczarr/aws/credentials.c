@@ -1,0 +1,268 @@
+/* credentials.c - which keys hold now. What was found is replaced as a whole, so that requests that
+ * are being signed keep what they have. */
+#include "nczarr/aws/aws.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#define LOG_COMPONENT LOG_NET
+#include "base/observe/log.h"
+#include "base/os/cancel.h"
+
+#define RENEW_BEFORE 300 /* seconds before the end at which keys are renewed */
+#define AGAIN_AFTER 30   /* seconds after a failure until it is tried again */
+
+struct aws {
+	struct aws_options o;
+	pthread_mutex_t lock;
+	pthread_cond_t ready;
+	struct aws_found found;      /* lock; its texts for good once they are there */
+	bool looked, looking, stale; /* lock */
+	int64_t not_before;          /* lock: seconds; no renewal until then */
+};
+
+struct aws_keys *aws_keys_make(const char *access, const char *secret, const char *token,
+			       int64_t expires, const char *from)
+{
+	struct aws_keys *k = calloc(1, sizeof(*k));
+
+	if (!k)
+		return NULL;
+	k->refs = 1;
+	k->access = strdup(access);
+	k->secret = strdup(secret);
+	k->token = token && *token ? strdup(token) : NULL;
+	k->expires = expires;
+	snprintf(k->from, sizeof(k->from), "%s", from);
+	if (!k->access || !k->secret || (token && *token && !k->token)) {
+		aws_keys_release(k);
+		return NULL;
+	}
+	return k;
+}
+
+static void wipe(char *text)
+{
+	if (text)
+		explicit_bzero(text, strlen(text));
+	free(text);
+}
+
+void aws_keys_release(struct aws_keys *k)
+{
+	if (!k || atomic_fetch_sub(&k->refs, 1) != 1)
+		return;
+	free(k->access);
+	wipe(k->secret);
+	wipe(k->token);
+	free(k);
+}
+
+static char *copy(const char *text, bool *failed)
+{
+	char *c = text && *text ? strdup(text) : NULL;
+
+	*failed |= text && *text && !c;
+	return c;
+}
+
+int aws_new(struct net *net, const struct remote_options *opts, const char *profile,
+	    struct aws **ret, struct err *e)
+{
+	struct aws *a = calloc(1, sizeof(*a));
+	bool failed = false;
+
+	if (!a)
+		return err_nomem(e);
+	a->o.net = net;
+	a->o.profile = copy(profile ? profile : opts->profile, &failed);
+	a->o.region = copy(opts->region, &failed);
+	/* an address that names a profile means that one */
+	a->o.access = copy(profile ? NULL : opts->access_key, &failed);
+	a->o.secret = copy(profile ? NULL : opts->secret_key, &failed);
+	a->o.config_file = copy(opts->config_file, &failed);
+	a->o.anonymous = opts->anonymous;
+	pthread_mutex_init(&a->lock, NULL);
+	stop_cond_init(&a->ready);
+	if (failed) {
+		aws_free(a);
+		return err_nomem(e);
+	}
+	*ret = a;
+	return 0;
+}
+
+void aws_free(struct aws *a)
+{
+	if (!a)
+		return;
+	free(a->o.profile);
+	free(a->o.region);
+	free(a->o.access);
+	wipe(a->o.secret);
+	free(a->o.config_file);
+	aws_found_release(&a->found);
+	pthread_cond_destroy(&a->ready);
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+}
+
+void aws_fixed_only(struct aws *a)
+{
+	a->o.fixed_only = true;
+}
+
+void aws_found_release(struct aws_found *f)
+{
+	aws_keys_release(f->keys);
+	free(f->region);
+	free(f->endpoint);
+	*f = (struct aws_found){.keys = NULL};
+}
+
+/* due - whether keys have to be looked for now; *ret_must: those that are there do not hold. */
+static bool due(const struct aws *a, int64_t now, bool *ret_must)
+{
+	const struct aws_keys *k = a->found.keys;
+
+	*ret_must = !a->looked || (k && k->expires && k->expires <= now);
+	if (*ret_must)
+		return true;
+	if (now < a->not_before)
+		return false;
+	return a->stale || (k && k->expires && k->expires - RENEW_BEFORE <= now);
+}
+
+/* take - what was found holds from now on. Region and endpoint stay: somebody may have borrowed
+ * them. */
+static void take(struct aws *a, struct aws_found *new, int64_t now)
+{
+	aws_keys_release(a->found.keys);
+	a->found.keys = steal(&new->keys);
+	if (!a->looked) {
+		a->found.region = steal(&new->region);
+		a->found.endpoint = steal(&new->endpoint);
+		memcpy(a->found.looked, new->looked, sizeof(a->found.looked));
+	}
+	a->looked = true;
+	a->stale = false;
+	a->not_before = now + AGAIN_AFTER;
+}
+
+/* look - called and left with the lock held, which is not held meanwhile. */
+static int look(struct aws *a, bool must, struct err *e)
+{
+	struct aws_found new = {.keys = NULL};
+	struct err why = ERR_INIT;
+	int64_t now;
+	int rc;
+
+	a->looking = true;
+	pthread_mutex_unlock(&a->lock);
+	rc = aws_look(&a->o, &new, &why);
+	if (rc == -ENOENT)
+		rc = -EACCES; /* a file, a role: it is not the object that is absent */
+	now = (int64_t)time(NULL);
+	pthread_mutex_lock(&a->lock);
+	a->looking = false;
+	if (rc == 0) {
+		take(a, &new, now);
+	} else if (rc != -EINTR && !must) {
+		log_warn("credentials cannot be renewed yet: %s", why.msg);
+		a->not_before = now + AGAIN_AFTER;
+		rc = 0;
+	}
+	aws_found_release(&new);
+	pthread_cond_broadcast(&a->ready);
+	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
+}
+
+int aws_ready(struct aws *a, bool wait, struct err *e)
+{
+	bool must;
+	int rc = 0;
+
+	pthread_mutex_lock(&a->lock);
+	while (rc == 0 && wait && due(a, (int64_t)time(NULL), &must)) {
+		if (!a->looking) {
+			rc = look(a, must, e);
+			break;
+		}
+		if (!must)
+			break;
+		rc = stop_wait(&a->ready, &a->lock, INT64_MAX);
+		if (rc < 0)
+			rc = err_set(e, rc, "given up while credentials were looked for");
+	}
+	pthread_mutex_unlock(&a->lock);
+	return rc;
+}
+
+struct aws_keys *aws_keys_now(struct aws *a)
+{
+	struct aws_keys *k;
+
+	pthread_mutex_lock(&a->lock);
+	k = a->found.keys;
+	if (k)
+		atomic_fetch_add(&k->refs, 1);
+	pthread_mutex_unlock(&a->lock);
+	return k;
+}
+
+void aws_refused(struct aws *a, const struct aws_keys *k)
+{
+	pthread_mutex_lock(&a->lock);
+	if (a->found.keys == k && (int64_t)time(NULL) >= a->not_before)
+		a->stale = true;
+	pthread_mutex_unlock(&a->lock);
+}
+
+static bool same_keys(const struct aws_keys *a, const struct aws_keys *b)
+{
+	const char *x = a->token ? a->token : "", *y = b->token ? b->token : "";
+
+	return strcmp(a->access, b->access) == 0 && strcmp(a->secret, b->secret) == 0 &&
+	       strcmp(x, y) == 0;
+}
+
+bool aws_reread(struct aws *a, const struct aws_keys *k)
+{
+	struct aws_options o = a->o;
+	struct aws_found new = {.keys = NULL};
+	bool other;
+
+	pthread_mutex_lock(&a->lock);
+	other = a->found.keys != k; /* another request was quicker */
+	pthread_mutex_unlock(&a->lock);
+	if (other || !k->of_file)
+		return other;
+	o.fixed_only = true;
+	if (aws_look(&o, &new, NULL) == 0 && new.keys &&new.keys->of_file &&
+	    !same_keys(new.keys, k)) {
+		pthread_mutex_lock(&a->lock);
+		if (a->found.keys == k)
+			take(a, &new, (int64_t)time(NULL));
+		pthread_mutex_unlock(&a->lock);
+		other = true;
+	}
+	aws_found_release(&new);
+	return other;
+}
+
+const char *aws_region(struct aws *a)
+{
+	return a->found.region;
+}
+
+const char *aws_endpoint(struct aws *a)
+{
+	return a->found.endpoint;
+}
+
+const char *aws_looked(struct aws *a)
+{
+	return a->found.looked;
+}

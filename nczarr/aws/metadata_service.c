@@ -1,0 +1,318 @@
+/* metadata_service.c - keys that a service gives out: to containers and to instances (IMDSv2). Both
+ * are near, so nobody waits for them as long as for data; both are asked without a proxy. */
+#include "nczarr/aws/aws.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/os/io.h"
+#include "base/core/str.h"
+#include "base/os/url.h"
+
+#define ANSWER_MAX (1u << 16)
+#define NEAR_MS 1000 /* AWS's tools give up after a second */
+#define CONTAINER_MS 5000
+#define TOKEN_FILE_MAX (1u << 16)
+
+static const char *env(const char *name)
+{
+	const char *v = getenv(name);
+
+	return v && *v ? v : NULL;
+}
+
+/* near_ms - AWS_METADATA_SERVICE_TIMEOUT is in seconds. */
+static uint32_t near_ms(void)
+{
+	const char *text = env("AWS_METADATA_SERVICE_TIMEOUT");
+	uint64_t s;
+
+	if (!text || str_u64(text, strlen(text), 60, &s) < 0 || s == 0)
+		return NEAR_MS;
+	return (uint32_t)s * 1000;
+}
+
+/* ask - one request to a place that is near. header: NULL. The answer is NUL-terminated. */
+static int ask(const struct aws_options *o, const char *method, const char *url,
+	       const char *header, uint32_t ms, struct net_answer *ret, struct err *e)
+{
+	const char *const headers[] = {header, NULL};
+	const struct net_want w = {.method = method,
+				   .url = url,
+				   .headers = headers,
+				   .body_fd = -1,
+				   .max_body = ANSWER_MAX,
+				   .no_proxy = true,
+				   .link_local = true,
+				   .total_ms = ms};
+	int rc = net_do(o->net, &w, ret, e);
+
+	if (rc == 0) {
+		ret->body.max = ANSWER_MAX + 1;
+		buf_putc(&ret->body, '\0');
+		if (!buf_ok(&ret->body))
+			rc = err_nomem(e);
+	}
+	return rc;
+}
+
+static void forget(struct net_answer *a)
+{
+	if (a->body.data)
+		explicit_bzero(a->body.data, a->body.len);
+	net_answer_release(a);
+}
+
+/* from_json - the document that both give out. */
+static int from_json(const char *text, const char *from, struct aws_keys **ret, struct err *e)
+{
+	json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	const char *access = json_string_value(json_object_get(j, "AccessKeyId"));
+	const char *secret = json_string_value(json_object_get(j, "SecretAccessKey"));
+	const char *token = json_string_value(json_object_get(j, "Token"));
+	const char *end = json_string_value(json_object_get(j, "Expiration"));
+	int64_t expires = 0;
+	int rc = 0;
+
+	if (!access || !secret || (end && aws_time(end, &expires, NULL) < 0))
+		rc = err_set(e, -EACCES, "%s: the answer has no keys", from);
+	else if (!(*ret = aws_keys_make(access, secret, token, expires, from)))
+		rc = err_nomem(e);
+	json_decref(j);
+	return rc;
+}
+
+/* Containers. */
+
+/* container_url - new; NULL with 0: nothing says that this is one. */
+static int container_url(char **ret, struct err *e)
+{
+	const char *relative = env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+	const char *full = env("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+	static const char *const allowed[] = {"127.0.0.1",      "::1",
+					      "localhost",      "169.254.170.2",
+					      "169.254.170.23", "fd00:ec2::23"};
+	struct url u;
+	bool ok;
+	int rc;
+
+	*ret = NULL;
+	if (relative) {
+		if (asprintf(ret, "http://169.254.170.2%s%s", *relative == '/' ? "" : "/",
+			     relative) < 0) {
+			*ret = NULL;
+			return err_nomem(e);
+		}
+		return 0;
+	}
+	if (!full)
+		return 0;
+	rc = url_parse(full, &u, e);
+	if (rc < 0)
+		return err_wrap(e, rc, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
+	ok = strcmp(u.scheme, "https") == 0;
+	for (size_t i = 0; i < ARRAY_LEN(allowed); i++)
+		ok |= strcmp(u.host, allowed[i]) == 0;
+	url_release(&u);
+	if (!ok)
+		return err_set(
+			e, -EACCES,
+			"AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https:// nor on this "
+			"machine");
+	*ret = strdup(full);
+	return *ret ? 0 : err_nomem(e);
+}
+
+/* aws_text_file - see aws.h. */
+char *aws_text_file(const char *path, struct err *e)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	auto_free char *text = NULL;
+	struct stat st;
+	size_t n;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		err_sys(e, errno, "'%s'", path);
+		return NULL;
+	}
+	if (!S_ISREG(st.st_mode) || st.st_size > TOKEN_FILE_MAX) {
+		err_set(e, -EINVAL, "'%s' is no file of at most %u bytes", path,
+			TOKEN_FILE_MAX);
+		return NULL;
+	}
+	n = (size_t)st.st_size;
+	text = alloc_array(n + 1, 1);
+	if (!text) {
+		err_nomem(e); /* who asks takes the code for its own */
+		return NULL;
+	}
+	if (io_pread(fd, text, n, 0, e) < 0)
+		return NULL;
+	while (n && (text[n - 1] == '\n' || text[n - 1] == '\r' || text[n - 1] == ' '))
+		text[--n] = '\0';
+	if (strpbrk(text, "\r\n") || strlen(text) != n) {
+		err_set(e, -EINVAL, "'%s' has more than one line", path);
+		return NULL;
+	}
+	return steal(&text);
+}
+
+/* container_header - new; NULL with 0: none is wanted. */
+static int container_header(char **ret, struct err *e)
+{
+	const char *file = env("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+	const char *token = env("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+	auto_free char *text = NULL;
+
+	*ret = NULL;
+	if (file) {
+		text = aws_text_file(file, e);
+		if (!text)
+			return e ? e->code : -EACCES;
+		token = text;
+	}
+	if (token && asprintf(ret, "Authorization: %s", token) < 0) {
+		*ret = NULL;
+		return err_nomem(e);
+	}
+	return 0;
+}
+
+int aws_from_container(const struct aws_options *o, struct aws_keys **ret, struct err *e)
+{
+	auto_free char *url = NULL;
+	auto_free char *header = NULL;
+	struct net_answer a = {.rc = 0};
+	int rc = container_url(&url, e);
+
+	*ret = NULL;
+	if (rc < 0 || !url)
+		return rc;
+	rc = container_header(&header, e);
+	if (rc == 0)
+		rc = ask(o, "GET", url, header, CONTAINER_MS, &a, e);
+	if (rc == 0)
+		rc = from_json((const char *)a.body.data, "the container's service", ret, e);
+	else if (rc != -EINTR)
+		rc = err_wrap(e, rc, "credentials of the container");
+	forget(&a);
+	if (header)
+		explicit_bzero(header, strlen(header));
+	return rc;
+}
+
+/* Instances: IMDSv2. */
+
+#define IMDS_ROLES "/latest/meta-data/iam/security-credentials/"
+
+static const char *imds(void)
+{
+	const char *named = env("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+	const char *mode = env("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
+
+	if (named)
+		return named;
+	return mode && strcasecmp(mode, "ipv6") == 0 ? "http://[fd00:ec2::254]"
+						     : "http://169.254.169.254";
+}
+
+static int imds_ask(const struct aws_options *o, const char *method, const char *path,
+		    const char *name, const char *header, struct net_answer *a, struct err *e)
+{
+	auto_free char *url = NULL;
+	const char *base = imds();
+	size_t n = strlen(base);
+
+	if (asprintf(&url, "%.*s%s%s", (int)(n && base[n - 1] == '/' ? n - 1 : n), base, path,
+		     name) < 0) {
+		url = NULL;
+		return err_nomem(e);
+	}
+	return ask(o, method, url, header, near_ms(), a, e);
+}
+
+/* word_ok - what goes into a header or an address: printable, one line. */
+static bool word_ok(const char *text)
+{
+	if (!*text)
+		return false;
+	for (const char *c = text; *c; c++)
+		if (*c <= ' ' || *c > '~')
+			return false;
+	return true;
+}
+
+/* imds_role - the name of the instance's role, encoded; "": it has none. */
+static int imds_role(const struct aws_options *o, const char *token, char ret[512],
+		     struct err *e)
+{
+	struct net_answer a = {.rc = 0};
+	struct buf name;
+	char *end;
+	int rc = imds_ask(o, "GET", IMDS_ROLES, "", token, &a, e);
+
+	*ret = '\0';
+	if (rc == -ENOENT)
+		rc = 0;
+	else if (rc == 0) {
+		end = strpbrk((char *)a.body.data, "\r\n");
+		if (end)
+			*end = '\0';
+		buf_init(&name, 511);
+		url_encode(&name, (char *)a.body.data, strlen((char *)a.body.data), false);
+		if (buf_ok(&name) && name.len) {
+			memcpy(ret, name.data, name.len);
+			ret[name.len] = '\0';
+		}
+		buf_release(&name);
+	}
+	net_answer_release(&a);
+	return rc;
+}
+
+/* imds_keys - of a machine that has such a service. token: header line. */
+static int imds_keys(const struct aws_options *o, const char *token, struct aws_keys **ret,
+		     struct err *e)
+{
+	struct net_answer a = {.rc = 0};
+	char role[512];
+	int rc = imds_role(o, token, role, e);
+
+	if (rc < 0 || !*role)
+		return rc;
+	rc = imds_ask(o, "GET", IMDS_ROLES, role, token, &a, e);
+	if (rc == 0)
+		rc = from_json((const char *)a.body.data, "the instance's metadata", ret, e);
+	forget(&a);
+	return rc;
+}
+
+int aws_from_instance(const struct aws_options *o, struct aws_keys **ret, struct err *e)
+{
+	const char *off = env("AWS_EC2_METADATA_DISABLED");
+	struct net_answer a = {.rc = 0};
+	auto_free char *token = NULL;
+	int rc;
+
+	*ret = NULL;
+	if (off && strcasecmp(off, "true") == 0)
+		return 0;
+	rc = imds_ask(o, "PUT", "/latest/api/token", "",
+		      "X-aws-ec2-metadata-token-ttl-seconds: 21600", &a, e);
+	if (rc == 0 && !word_ok((const char *)a.body.data))
+		rc = -EIO;
+	if (rc == 0 &&
+	    asprintf(&token, "X-aws-ec2-metadata-token: %s", (char *)a.body.data) < 0) {
+		token = NULL;
+		rc = err_nomem(e);
+	}
+	forget(&a);
+	if (rc < 0) /* this is no such machine */
+		return rc == -EINTR || rc == -ENOMEM ? rc : 0;
+	rc = imds_keys(o, token, ret, e);
+	explicit_bzero(token, strlen(token));
+	return rc < 0 && rc != -EINTR ? err_wrap(e, rc, "credentials of the instance") : rc;
+}

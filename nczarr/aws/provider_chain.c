@@ -1,0 +1,296 @@
+/* provider_chain.c - one place after the other, in the order of AWS's tools: what was given, the
+ * environment, the profile's role, web identity, the profile's keys, the container's, the
+ * instance's. */
+#include "nczarr/aws/aws.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <string.h>
+
+#define SOURCES_MAX 5 /* profiles that a role may lead through */
+
+/* looking - one look around. */
+struct looking {
+	const struct aws_options *o;
+	struct aws_found *ret;
+	char config[PATH_MAX], credentials[PATH_MAX]; /* "": none */
+	const char *profile;
+	bool named; /* the user named a profile */
+};
+
+static const char *env(const char *name)
+{
+	const char *v = getenv(name);
+
+	return v && *v ? v : NULL;
+}
+
+static void note(struct looking *l, const char *fmt, ...) NZ_PRINTF(2, 3);
+
+/* note - for the message that says where was looked. */
+static void note(struct looking *l, const char *fmt, ...)
+{
+	size_t n = strlen(l->ret->looked);
+	va_list ap;
+
+	if (n && n + 2 < sizeof(l->ret->looked)) {
+		memcpy(l->ret->looked + n, ", ", 3);
+		n += 2;
+	}
+	va_start(ap, fmt);
+	(void)vsnprintf(l->ret->looked + n, sizeof(l->ret->looked) - n, fmt, ap);
+	va_end(ap);
+}
+
+static void find_file(char ret[PATH_MAX], const char *variable, const char *name)
+{
+	const char *path = env(variable), *home = env("HOME");
+	int n = 0;
+
+	if (path)
+		n = snprintf(ret, PATH_MAX, "%s", path);
+	else if (home)
+		n = snprintf(ret, PATH_MAX, "%s/.aws/%s", home, name);
+	if (n <= 0 || n >= PATH_MAX)
+		*ret = '\0';
+}
+
+static int keys_of(struct looking *l, const char *access, const char *secret, const char *token,
+		   const char *from, struct err *e)
+{
+	if (!access || !secret)
+		return err_set(e, -EACCES, "%s has only one of access key and secret key",
+			       from);
+	l->ret->keys = aws_keys_make(access, secret, token, 0, from);
+	return l->ret->keys ? 0 : err_nomem(e);
+}
+
+static int from_environment(struct looking *l, struct err *e)
+{
+	const char *access = env("AWS_ACCESS_KEY_ID"), *secret = env("AWS_SECRET_ACCESS_KEY");
+
+	note(l, "environment");
+	if (!access && !secret)
+		return 0;
+	return keys_of(l, access, secret, env("AWS_SESSION_TOKEN"), "the environment", e);
+}
+
+static int read_profile(const struct looking *l, const char *name, struct aws_profile *ret,
+			struct err *e)
+{
+	return aws_profile_read(*l->config ? l->config : NULL,
+				*l->credentials ? l->credentials : NULL, name, ret, e);
+}
+
+static int profile_keys(struct looking *l, const struct aws_profile *p, const char *name,
+			struct err *e)
+{
+	char from[96];
+
+	int rc;
+
+	snprintf(from, sizeof(from), "profile '%.60s'", name);
+	rc = keys_of(l, p->access, p->secret, p->token, from, e);
+	if (rc == 0)
+		l->ret->keys->of_file = true;
+	return rc;
+}
+
+/* web_identity - a token in a file stands for a role. */
+static int web_identity(struct looking *l, const char *file, const char *arn,
+			const char *session, const char *region, struct err *e)
+{
+	const struct aws_role role = {.arn = arn,
+				      .session = session ? session : "nczarrfs",
+				      .token_file = file,
+				      .region = region};
+
+	return aws_from_sts(l->o, &role, &l->ret->keys, e);
+}
+
+static int source_keys(struct looking *l, const struct aws_profile *p, const char *name,
+		       unsigned depth, struct err *e);
+
+/* assume - the role of a profile, with the keys of where it says. */
+static int assume(struct looking *l, const struct aws_profile *p, const char *name,
+		  unsigned depth, struct err *e)
+{
+	struct aws_role role = {.arn = p->role_arn,
+				.session = p->session_name ? p->session_name : "nczarrfs",
+				.external_id = p->external_id,
+				.region = p->region ? p->region : l->ret->region};
+	struct aws_keys *own;
+	int rc;
+
+	if (p->token_file)
+		return web_identity(l, p->token_file, p->role_arn, p->session_name, role.region,
+				    e);
+	rc = source_keys(l, p, name, depth, e);
+	if (rc < 0)
+		return rc;
+	own = steal(&l->ret->keys);
+	if (!own)
+		return err_set(e, -EACCES,
+			       "profile '%.60s' has a role but no keys to assume it with",
+			       name);
+	role.keys = own;
+	rc = aws_from_sts(l->o, &role, &l->ret->keys, e);
+	aws_keys_release(own);
+	return rc;
+}
+
+/* other_profile - the keys of the profile that a role is assumed with. */
+static int other_profile(struct looking *l, const char *other, unsigned depth, struct err *e)
+{
+	struct aws_profile q;
+	int rc;
+
+	if (depth >= SOURCES_MAX)
+		return err_set(e, -EINVAL, "source_profile leads through more than %d profiles",
+			       SOURCES_MAX);
+	rc = read_profile(l, other, &q, e);
+	if (rc < 0)
+		return rc;
+	if (!q.found)
+		rc = err_set(e, -EACCES, "there is no profile '%.60s'", other);
+	else if (q.role_arn && !q.access)
+		rc = assume(l, &q, other, depth + 1, e);
+	else
+		rc = profile_keys(l, &q, other, e);
+	aws_profile_release(&q);
+	return rc;
+}
+
+static int source_keys(struct looking *l, const struct aws_profile *p, const char *name,
+		       unsigned depth, struct err *e)
+{
+	const char *s = p->credential_source;
+
+	if (p->source_profile && strcmp(p->source_profile, name) == 0 && p->access)
+		return profile_keys(l, p, name, e);
+	if (p->source_profile)
+		return other_profile(l, p->source_profile, depth, e);
+	if (s && strcmp(s, "Environment") == 0)
+		return from_environment(l, e);
+	if (s && strcmp(s, "Ec2InstanceMetadata") == 0)
+		return aws_from_instance(l->o, &l->ret->keys, e);
+	if (s && strcmp(s, "EcsContainer") == 0)
+		return aws_from_container(l->o, &l->ret->keys, e);
+	return 0;
+}
+
+/* from_profile - what the profile says, keys or a role. */
+static int from_profile(struct looking *l, const struct aws_profile *p, struct err *e)
+{
+	const char *file = env("AWS_WEB_IDENTITY_TOKEN_FILE"), *arn = env("AWS_ROLE_ARN");
+
+	note(l, "profile '%.40s' of '%.60s' and '%.60s'", l->profile, l->config,
+	     l->credentials);
+	if (p->role_arn && !l->o->fixed_only)
+		return assume(l, p, l->profile, 0, e);
+	if (file && !l->o->fixed_only && !l->named) {
+		if (!arn)
+			return err_set(
+				e, -EACCES,
+				"AWS_WEB_IDENTITY_TOKEN_FILE is set, AWS_ROLE_ARN is not");
+		return web_identity(l, file, arn, env("AWS_ROLE_SESSION_NAME"), l->ret->region,
+				    e);
+	}
+	if (p->access || p->secret)
+		return profile_keys(l, p, l->profile, e);
+	if (p->process)
+		return err_set(
+			e, -EACCES,
+			"profile '%.60s' has credential_process: programs are not run; put "
+			"the keys that it prints into the environment",
+			l->profile);
+	if (p->sso)
+		return err_set(
+			e, -EACCES,
+			"profile '%.60s' signs in by SSO: put the keys of 'aws configure "
+			"export-credentials --profile %.60s --format env' into the "
+			"environment",
+			l->profile, l->profile);
+	return 0;
+}
+
+static int from_services(struct looking *l, struct err *e)
+{
+	int rc;
+
+	if (l->o->fixed_only)
+		return 0;
+	note(l, "container and instance credentials");
+	rc = aws_from_container(l->o, &l->ret->keys, e);
+	if (rc == 0 && !l->ret->keys)
+		rc = aws_from_instance(l->o, &l->ret->keys, e);
+	return rc;
+}
+
+/* places - region and endpoint, whatever the keys are. */
+static int places(struct looking *l, const struct aws_profile *p, struct err *e)
+{
+	const char *region = l->o->region, *endpoint = env("AWS_ENDPOINT_URL_S3");
+	const char *ignore = env("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
+
+	region = region ? region : p->region;
+	region = region ? region : env("AWS_REGION");
+	region = region ? region : env("AWS_DEFAULT_REGION");
+	endpoint = endpoint ? endpoint : env("AWS_ENDPOINT_URL");
+	endpoint = endpoint ? endpoint : p->endpoint;
+	if (ignore && strcmp(ignore, "true") == 0)
+		endpoint = NULL;
+	l->ret->region = region ? strdup(region) : NULL;
+	l->ret->endpoint = endpoint ? strdup(endpoint) : NULL;
+	if ((region && !l->ret->region) || (endpoint && !l->ret->endpoint))
+		return err_nomem(e);
+	return 0;
+}
+
+static int look(struct looking *l, const struct aws_profile *p, struct err *e)
+{
+	bool no = strcmp(l->profile, "no") == 0 && !p->found;
+	int rc;
+
+	if (l->o->anonymous || no)
+		return 0;
+	if (l->o->access || l->o->secret)
+		return keys_of(l, l->o->access, l->o->secret, NULL, ".ncrc", e);
+	rc = l->named && l->o->profile ? 0 : from_environment(l, e);
+	if (rc < 0 || l->ret->keys)
+		return rc;
+	if (l->named && !p->found)
+		return err_set(e, -EACCES,
+			       "there is no profile '%.60s' in '%.100s' or '%.100s'",
+			       l->profile, l->config, l->credentials);
+	rc = from_profile(l, p, e);
+	if (rc < 0 || l->ret->keys)
+		return rc;
+	return from_services(l, e);
+}
+
+int aws_look(const struct aws_options *o, struct aws_found *ret, struct err *e)
+{
+	const char *named = o->profile ? o->profile : env("AWS_PROFILE");
+	struct looking l = {.o = o, .ret = ret, .named = named != NULL};
+	struct aws_profile p;
+	int rc;
+
+	*ret = (struct aws_found){.keys = NULL};
+	l.profile = named ? named : "default";
+	find_file(l.config, "AWS_CONFIG_FILE", "config");
+	find_file(l.credentials, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
+	if (o->config_file)
+		snprintf(l.config, sizeof(l.config), "%s", o->config_file);
+	rc = read_profile(&l, l.profile, &p, e);
+	if (rc < 0)
+		return rc;
+	rc = places(&l, &p, e);
+	if (rc == 0)
+		rc = look(&l, &p, e);
+	aws_profile_release(&p);
+	if (rc < 0)
+		aws_found_release(ret);
+	return rc;
+}

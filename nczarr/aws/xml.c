@@ -1,0 +1,350 @@
+/* xml.c - answers in XML, read as a stream. What an honest service never sends is refused: a
+ * document type (and with it every entity of its own), depth, long texts. */
+#include "nczarr/s3/s3_int.h"
+
+#include <errno.h>
+#include <expat.h>
+#include <string.h>
+
+#include "base/core/str.h"
+
+/* Expat 2.9 deprecates the one that older ones have. */
+#if XML_MAJOR_VERSION > 2 || XML_MINOR_VERSION >= 9
+#define BYTE_INDEX XML_GetCurrentByteIndex64
+#else
+#define BYTE_INDEX XML_GetCurrentByteIndex
+#endif
+
+#define DEPTH_MAX 16
+#define TEXT_MAX                                                                               \
+	(4 * S3_KEY_MAX) /* bytes of one text: a key with every byte encoded, and more */
+
+/* Texts. */
+
+struct find {
+	XML_Parser p;
+	const char *name;
+	char *ret;
+	size_t cap, len;
+	unsigned depth, inside; /* inside: depth of the element; 0: not in it */
+	bool done, bad;
+};
+
+static void stop_find(struct find *f, bool bad)
+{
+	f->bad = bad;
+	XML_StopParser(f->p, XML_FALSE);
+}
+
+static void find_type(void *arg, const XML_Char *name NZ_UNUSED, const XML_Char *sys NZ_UNUSED,
+		      const XML_Char *pub NZ_UNUSED, int internal NZ_UNUSED)
+{
+	stop_find(arg, true);
+}
+
+static void find_begin(void *arg, const XML_Char *name, const XML_Char **atts NZ_UNUSED)
+{
+	struct find *f = arg;
+	const char *colon = strrchr(name, ':');
+
+	if (++f->depth > DEPTH_MAX)
+		stop_find(f, true);
+	else if (!f->inside && strcmp(colon ? colon + 1 : name, f->name) == 0)
+		f->inside = f->depth;
+}
+
+static void find_text(void *arg, const XML_Char *text, int n)
+{
+	struct find *f = arg;
+
+	if (!f->inside || f->bad)
+		return;
+	if ((size_t)n > f->cap - 1 - f->len) {
+		stop_find(f, true);
+		return;
+	}
+	memcpy(f->ret + f->len, text, (size_t)n);
+	f->len += (size_t)n;
+}
+
+static void find_end(void *arg, const XML_Char *name NZ_UNUSED)
+{
+	struct find *f = arg;
+
+	if (f->inside && f->depth == f->inside) {
+		f->done = true;
+		stop_find(f, false);
+	}
+	f->depth--;
+}
+
+bool s3_xml_text(const void *xml, size_t n, const char *name, char *ret, size_t cap)
+{
+	struct find f = {.p = XML_ParserCreate(NULL), .name = name, .ret = ret, .cap = cap};
+
+	if (!f.p || n > S3_PAGE_MAX) {
+		if (f.p)
+			XML_ParserFree(f.p);
+		return false;
+	}
+	XML_SetUserData(f.p, &f);
+	XML_SetStartDoctypeDeclHandler(f.p, find_type);
+	XML_SetElementHandler(f.p, find_begin, find_end);
+	XML_SetCharacterDataHandler(f.p, find_text);
+	(void)XML_Parse(f.p, xml, (int)n, 1);
+	XML_ParserFree(f.p);
+	ret[f.done && !f.bad ? f.len : 0] = '\0';
+	return f.done && !f.bad && memchr(ret, '\0', f.len) == NULL;
+}
+
+struct root {
+	XML_Parser p;
+	const char *name;
+	bool is;
+};
+
+static void root_begin(void *arg, const XML_Char *name, const XML_Char **atts NZ_UNUSED)
+{
+	struct root *r = arg;
+	const char *colon = strrchr(name, ':');
+
+	r->is = strcmp(colon ? colon + 1 : name, r->name) == 0;
+	XML_StopParser(r->p, XML_FALSE);
+}
+
+static void root_type(void *arg, const XML_Char *name NZ_UNUSED, const XML_Char *sys NZ_UNUSED,
+		      const XML_Char *pub NZ_UNUSED, int internal NZ_UNUSED)
+{
+	const struct root *r = arg;
+
+	XML_StopParser(r->p, XML_FALSE);
+}
+
+int s3_xml_root(const void *xml, size_t n, const char *name)
+{
+	struct root r = {.p = XML_ParserCreate(NULL), .name = name};
+	bool starved;
+
+	if (!r.p)
+		return -ENOMEM;
+	XML_SetUserData(r.p, &r);
+	XML_SetStartDoctypeDeclHandler(r.p, root_type);
+	XML_SetStartElementHandler(r.p, root_begin);
+	(void)XML_Parse(r.p, xml, (int)u64_min(n, 1u << 16), 0);
+	starved = XML_GetErrorCode(r.p) == XML_ERROR_NO_MEMORY;
+	XML_ParserFree(r.p);
+	return starved ? -ENOMEM : r.is;
+}
+
+/* Listings. */
+
+enum where { NOWHERE, IN_RESULT, IN_CONTENTS, IN_PREFIXES };
+
+struct page {
+	XML_Parser p;
+	s3_entry *emit;
+	void *arg;
+	struct s3_page *ret;
+	unsigned depth;
+	enum where where;
+	bool encoded; /* EncodingType says that keys are */
+	char text[TEXT_MAX + 1];
+	size_t len;
+	char key[TEXT_MAX + 1], etag[OBJECT_ETAG_MAX], changed[64], size[32];
+	struct err e;
+};
+
+static void fail_page(struct page *g, const char *what)
+{
+	if (!g->e.code)
+		err_set(&g->e, -EBADMSG, "a listing %s", what);
+	XML_StopParser(g->p, XML_FALSE);
+}
+
+static void page_type(void *arg, const XML_Char *name NZ_UNUSED, const XML_Char *sys NZ_UNUSED,
+		      const XML_Char *pub NZ_UNUSED, int internal NZ_UNUSED)
+{
+	fail_page(arg, "has a document type");
+}
+
+static const char *local(const char *name)
+{
+	const char *colon = strrchr(name, ':');
+
+	return colon ? colon + 1 : name;
+}
+
+static void page_begin(void *arg, const XML_Char *name, const XML_Char **atts NZ_UNUSED)
+{
+	struct page *g = arg;
+
+	name = local(name);
+	g->len = 0;
+	if (++g->depth > DEPTH_MAX) {
+		fail_page(g, "is too deep");
+	} else if (g->depth == 1) {
+		g->where = IN_RESULT;
+		if (strcmp(name, "ListBucketResult") != 0)
+			fail_page(g, "is another document");
+	} else if (g->depth == 2 && strcmp(name, "Contents") == 0) {
+		g->where = IN_CONTENTS;
+		*g->key = *g->etag = *g->changed = *g->size = '\0';
+	} else if (g->depth == 2 && strcmp(name, "CommonPrefixes") == 0) {
+		g->where = IN_PREFIXES;
+		*g->key = '\0';
+	}
+}
+
+static void page_text(void *arg, const XML_Char *text, int n)
+{
+	struct page *g = arg;
+
+	if (g->e.code)
+		return;
+	if ((size_t)n > TEXT_MAX - g->len) {
+		fail_page(g, "has a text that is too long");
+		return;
+	}
+	memcpy(g->text + g->len, text, (size_t)n);
+	g->len += (size_t)n;
+}
+
+static void keep(struct page *g, char *to, size_t cap)
+{
+	if (g->len >= cap) {
+		fail_page(g, "has a value that is too long");
+		return;
+	}
+	memcpy(to, g->text, g->len);
+	to[g->len] = '\0';
+}
+
+/* decode_key - '+' stands for a space in what some services send, and a '+' itself is always
+ * encoded. */
+static bool decode_key(struct page *g, struct buf *out)
+{
+	if (!g->encoded) {
+		buf_puts(out, g->key);
+	} else {
+		for (char *c = g->key; *c; c++)
+			if (*c == '+')
+				*c = ' ';
+		if (url_decode(out, g->key, strlen(g->key), NULL) < 0) {
+			fail_page(g, "has a key that is badly encoded");
+			return false;
+		}
+	}
+	buf_putc(out, '\0');
+	return buf_ok(out);
+}
+
+/* quoted - as the header has it, whatever the listing does. */
+static void quoted(const char *etag, char ret[OBJECT_ETAG_MAX])
+{
+	size_t n = strlen(etag);
+
+	if (n == 0 || n + 3 > OBJECT_ETAG_MAX)
+		*ret = '\0';
+	else if (*etag == '"' || (etag[0] == 'W' && etag[1] == '/'))
+		memcpy(ret, etag, n + 1);
+	else
+		snprintf(ret, OBJECT_ETAG_MAX, "\"%.*s\"", OBJECT_ETAG_MAX - 3, etag);
+}
+
+static void emit_entry(struct page *g, bool is_prefix)
+{
+	struct object_info info = {.size = 0};
+	int64_t seconds;
+	struct buf key;
+
+	buf_init(&key, TEXT_MAX + 1);
+	if (!is_prefix && str_u64(g->size, strlen(g->size), UINT64_MAX - 1, &info.size) < 0)
+		fail_page(g, "has an object without a size");
+	if (aws_time(g->changed, &seconds, &info.changed) < 0)
+		info.changed = 0;
+	quoted(g->etag, info.etag);
+	info.weak = info.etag[0] == 'W';
+	info.version = object_version(&info);
+	if (!g->e.code && decode_key(g, &key)) {
+		g->ret->entries++;
+		if (!g->emit(g->arg, (const char *)key.data, is_prefix,
+			     is_prefix ? NULL : &info)) {
+			g->ret->stopped = true;
+			XML_StopParser(g->p, XML_FALSE);
+		}
+	}
+	buf_release(&key);
+}
+
+/* value - a text that ended, of the element that it was in. */
+static void value(struct page *g, const char *name)
+{
+	bool contents = g->where == IN_CONTENTS;
+
+	if (g->depth == 3 && contents && strcmp(name, "Key") == 0)
+		keep(g, g->key, sizeof(g->key));
+	else if (g->depth == 3 && contents && strcmp(name, "Size") == 0)
+		keep(g, g->size, sizeof(g->size));
+	else if (g->depth == 3 && contents && strcmp(name, "ETag") == 0)
+		keep(g, g->etag, sizeof(g->etag));
+	else if (g->depth == 3 && contents && strcmp(name, "LastModified") == 0)
+		keep(g, g->changed, sizeof(g->changed));
+	else if (g->depth == 3 && g->where == IN_PREFIXES && strcmp(name, "Prefix") == 0)
+		keep(g, g->key, sizeof(g->key));
+	else if (g->depth == 2 && strcmp(name, "NextContinuationToken") == 0)
+		keep(g, g->ret->token, sizeof(g->ret->token));
+	else if (g->depth == 2 && strcmp(name, "IsTruncated") == 0)
+		g->ret->truncated = g->len == 4 && memcmp(g->text, "true", 4) == 0;
+	else if (g->depth == 2 && strcmp(name, "EncodingType") == 0)
+		g->encoded = g->len == 3 && memcmp(g->text, "url", 3) == 0;
+}
+
+static void page_end(void *arg, const XML_Char *name)
+{
+	struct page *g = arg;
+
+	if (!g->e.code)
+		value(g, local(name));
+	if (g->depth == 2 && !g->e.code && g->where != IN_RESULT) {
+		emit_entry(g, g->where == IN_PREFIXES);
+		g->where = IN_RESULT;
+	}
+	g->len = 0;
+	g->depth--;
+}
+
+int s3_xml_list(const void *xml, size_t n, s3_entry *emit, void *arg, struct s3_page *ret,
+		struct err *e)
+{
+	struct page *g = calloc(1, sizeof(*g));
+	bool whole;
+	int rc = 0;
+
+	*ret = (struct s3_page){.truncated = false};
+	if (!g || n > S3_PAGE_MAX) {
+		free(g);
+		return err_nomem(e);
+	}
+	*g = (struct page){.p = XML_ParserCreate(NULL), .emit = emit, .arg = arg, .ret = ret};
+	if (!g->p) {
+		free(g);
+		return err_nomem(e);
+	}
+	/* what says that keys are encoded may come behind them */
+	g->encoded = n && memmem(xml, n, "<EncodingType>url<", 18) != NULL;
+	XML_SetUserData(g->p, g);
+	XML_SetStartDoctypeDeclHandler(g->p, page_type);
+	XML_SetElementHandler(g->p, page_begin, page_end);
+	XML_SetCharacterDataHandler(g->p, page_text);
+	whole = XML_Parse(g->p, xml, (int)n, 1) == XML_STATUS_OK;
+	if (g->e.code)
+		rc = err_set(e, g->e.code, "%s", g->e.msg);
+	else if (!whole && XML_GetErrorCode(g->p) == XML_ERROR_NO_MEMORY)
+		rc = err_nomem(e);
+	else if (!whole && !ret->stopped)
+		rc = err_set(e, -EBADMSG, "a listing ends early or is damaged at byte %ld",
+			     (long)BYTE_INDEX(g->p));
+	XML_ParserFree(g->p);
+	free(g);
+	return rc;
+}

@@ -1,0 +1,39 @@
+/* chunk_key.h - keys of chunks or shards: "3.0.17" or the path "3/0/17", and "0" for a scalar; in
+ * Zarr v3's default encoding "c.3.0.17" or "c/3/0/17", and "c" for a scalar.
+ *
+ * Reading is strict, so that a file has one name: canonical decimals, nothing before, between
+ * or after them but the separator, every coordinate inside the grid. Spec: Zarr v2, "Chunks"
+ * and "dimension_separator"; Zarr v3 core, "Chunk key encoding". */
+#ifndef NCZARR_CHUNK_KEY_H
+#define NCZARR_CHUNK_KEY_H
+
+#include "nczarr/view/grid.h"
+
+/* Room for any key: "c", 64 coordinates of at most 20 digits, separators, a NUL. */
+#define ZR_KEY_MAX (DS_RANK_MAX * 21 + 3)
+
+/* zr_key_parse - a key of n bytes with '.' between its parts to the linear index of a file.
+ * Returns 0 with *ret_linear written; -EINVAL when this is not a key inside the grid. */
+int zr_key_parse(const struct zr_grid *g, const char *s, size_t n,
+		 uint64_t *ret_linear) NZ_MUST_USE;
+
+/* zr_key_format - the key of a file inside the grid, NUL-terminated, with '.' between its parts or,
+ * where keys are nested, '/'. */
+void zr_key_format(const struct zr_grid *g, uint64_t linear, char out[ZR_KEY_MAX]);
+
+/* zr_key_coord - one canonical decimal < limit. -EINVAL otherwise. */
+int zr_key_coord(const char *s, size_t n, uint64_t limit, uint64_t *ret) NZ_MUST_USE;
+
+/* Nested keys, part by part. At level 0 is the array's directory; what is in a directory at level
+ * l are zr_key_parts names for the part l of a key, numbered from 0. Below level zr_key_levels
+ * these are directories, there they are files. A grid without files has nothing at any level. */
+uint32_t zr_key_levels(const struct zr_grid *g);
+uint64_t zr_key_parts(const struct zr_grid *g, uint32_t level);
+/* zr_key_part - the number of a name. -EINVAL: there is no such name. */
+int zr_key_part(const struct zr_grid *g, uint32_t level, const char *s, size_t n,
+		uint64_t *ret) NZ_MUST_USE;
+/* zr_key_part_name - the reverse. */
+void zr_key_part_name(const struct zr_grid *g, uint32_t level, uint64_t part,
+		      char out[ZR_KEY_MAX]);
+
+#endif

@@ -1,0 +1,57 @@
+/* documents.c - the table of formats, and one of documents. */
+#include "nczarr/documents.h"
+
+#include <stddef.h>
+
+static const struct {
+	const char *name;
+	bool of_group, of_all;
+} docs[] = {
+	[ZR_DOC_ZGROUP] = {".zgroup", true, false},
+	[ZR_DOC_GROUP_ATTRS] = {".zattrs", true, false},
+	[ZR_DOC_ZMETADATA] = {".zmetadata", true, true},
+	[ZR_DOC_ZARRAY] = {".zarray", false, false},
+	[ZR_DOC_ARRAY_ATTRS] = {".zattrs", false, false},
+	[ZR_DOC_ROOT_JSON] = {"zarr.json", true, true},
+	[ZR_DOC_GROUP_JSON] = {"zarr.json", true, false},
+	[ZR_DOC_ARRAY_JSON] = {"zarr.json", false, false},
+};
+
+static const char *const names_v2[] = {".zgroup", ".zarray", ".zattrs", ".zmetadata", NULL};
+static const char *const names_v3[] = {"zarr.json", NULL};
+
+static const struct zr_format formats[] = {
+	{.version = 2,
+	 .plans = PLAN_ZARR2,
+	 .root = {3, {ZR_DOC_ZGROUP, ZR_DOC_GROUP_ATTRS, ZR_DOC_ZMETADATA}},
+	 .group = {2, {ZR_DOC_ZGROUP, ZR_DOC_GROUP_ATTRS}},
+	 .array = {2, {ZR_DOC_ZARRAY, ZR_DOC_ARRAY_ATTRS}},
+	 .reserved = names_v2},
+	{.version = 3,
+	 .plans = PLAN_ZARR3,
+	 .states_fill = true,
+	 .root = {1, {ZR_DOC_ROOT_JSON}},
+	 .group = {1, {ZR_DOC_GROUP_JSON}},
+	 .array = {1, {ZR_DOC_ARRAY_JSON}},
+	 .reserved = names_v3},
+};
+
+const struct zr_format *zr_format_of(uint32_t version)
+{
+	return &formats[version == 3];
+}
+
+const char *zr_doc_file(enum zr_doc doc)
+{
+	return docs[doc].name;
+}
+
+bool zr_doc_of_group(enum zr_doc doc)
+{
+	return docs[doc].of_group;
+}
+
+bool zr_doc_of_all(enum zr_doc doc)
+{
+	return docs[doc].of_all;
+}

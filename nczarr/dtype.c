@@ -1,0 +1,668 @@
+/* dtype.c - numpy's dtypes (Zarr v2) and data_types (Zarr v3) as types of the model.
+ *
+ * Both versions end in the same three makers: numbers, times and structures. A structure is packed
+ * as presented; where the stored one has gaps, the moves say what goes where. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/core/str.h"
+#include "nczarr/source/array_v3.h"
+
+#define ELEMENT_MAX ((uint32_t)1 << 20) /* bytes of one element */
+#define FIELDS_MAX 4096 /* of a whole dtype; their names are compared pairwise */
+#define MOVES_MAX ((size_t)1 << 16)
+#define DEPTH_MAX 16  /* structures within structures */
+#define TEXT_MAX 4096 /* of a structure's dtype as an attribute */
+#define QUOTE_MAX 80  /* bytes of a name in a message */
+
+static const bool host_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+
+/* reading - one dtype while it is read. */
+struct reading {
+	struct arena *a;
+	bool old_char;
+	uint32_t n_fields; /* so far, of all structures */
+	bool lossy;        /* a field is presented as something else */
+	struct err *e;
+};
+
+static int not_supported(const struct reading *r, const char *name)
+{
+	return err_set(r->e, -EOPNOTSUPP, "data type '%.*s' is not supported", QUOTE_MAX, name);
+}
+
+/* sized - a type of a number of bytes that a document says. */
+static int sized(const struct reading *r, enum dt_kind kind, uint64_t bytes, const char *name,
+		 struct zr_dtype *ret)
+{
+	if (bytes == 0)
+		return err_set(
+			r->e, -EOPNOTSUPP,
+			"data type '%.*s' has elements of 0 bytes, which is not supported",
+			QUOTE_MAX, name);
+	if (bytes > ELEMENT_MAX)
+		return err_set(r->e, -ERANGE,
+			       "data type '%.*s' has elements of %" PRIu64
+			       " bytes, which exceeds %" PRIu32,
+			       QUOTE_MAX, name, bytes, ELEMENT_MAX);
+	ret->type.kind = kind;
+	ret->type.size = (uint32_t)bytes;
+	ret->stored = (uint32_t)bytes;
+	return 0;
+}
+
+/* ---- times ---- */
+
+/* CF's words for numpy's units. It has none for months and years, whose length differs, and readers
+ * do not know weeks or less than nanoseconds. */
+static const struct {
+	const char *numpy, *span, *date;
+} time_units[] = {
+	{"D", "days", "days since 1970-01-01"},
+	{"h", "hours", "hours since 1970-01-01"},
+	{"m", "minutes", "minutes since 1970-01-01"},
+	{"s", "seconds", "seconds since 1970-01-01"},
+	{"ms", "milliseconds", "milliseconds since 1970-01-01"},
+	{"us", "microseconds", "microseconds since 1970-01-01"},
+	{"ns", "nanoseconds", "nanoseconds since 1970-01-01"},
+	{"Y", NULL, NULL},
+	{"M", NULL, NULL},
+	{"W", NULL, NULL},
+	{"ps", NULL, NULL},
+	{"fs", NULL, NULL},
+	{"as", NULL, NULL},
+	{"generic", NULL, NULL},
+};
+
+/* make_time - 64-bit integers that count `factor` units. false: numpy has no such unit. */
+static bool make_time(bool is_date, const char *unit, size_t len, uint64_t factor,
+		      struct zr_dtype *ret)
+{
+	for (size_t i = 0; i < ARRAY_LEN(time_units); i++) {
+		const char *name = time_units[i].numpy;
+
+		if (strlen(name) != len || memcmp(name, unit, len) != 0)
+			continue;
+		ret->type.kind = DT_INT;
+		ret->type.size = 8;
+		ret->stored = 8;
+		if (factor == 1)
+			ret->units = is_date ? time_units[i].date : time_units[i].span;
+		if (ret->units) {
+			ret->is_date = is_date;
+			ret->is_ns = strcmp(name, "ns") == 0;
+		}
+		return true;
+	}
+	return false;
+}
+
+/* ---- structures ---- */
+
+/* record - one structure while it is read. */
+struct record {
+	struct dt_field *fields;
+	uint32_t n, cap;
+	uint64_t stored, size;  /* bytes so far; at most ELEMENT_MAX */
+	struct zr_field *moves; /* owned; neighbours are one move */
+	size_t n_moves, c_moves;
+};
+
+static int add_move(const struct reading *r, struct record *rec, uint64_t from, uint64_t to,
+		    uint64_t bytes)
+{
+	struct zr_field *last = rec->n_moves ? &rec->moves[rec->n_moves - 1] : NULL;
+
+	if (last && last->from + last->bytes == from && last->to + last->bytes == to) {
+		last->bytes += (uint32_t)bytes;
+		return 0;
+	}
+	if (rec->n_moves == MOVES_MAX)
+		return err_set(r->e, -ERANGE, "a structure has more than %zu gaps", MOVES_MAX);
+	if (grow_array(&rec->moves, &rec->c_moves, rec->n_moves + 1, sizeof(*rec->moves)))
+		return err_nomem(r->e);
+	rec->moves[rec->n_moves++] = (struct zr_field){
+		.from = (uint32_t)from, .to = (uint32_t)to, .bytes = (uint32_t)bytes};
+	return 0;
+}
+
+/* take_field - moves of `count` values of a field's type, which begin where the record ends. */
+static int take_field(const struct reading *r, struct record *rec, const struct zr_dtype *t,
+		      uint64_t count)
+{
+	uint64_t from = rec->stored, to = rec->size, stored, size;
+	int rc = 0;
+
+	if (ckd_mul(&stored, count, (uint64_t)t->stored) ||
+	    ckd_mul(&size, count, (uint64_t)t->type.size) || stored > ELEMENT_MAX ||
+	    rec->stored + stored > ELEMENT_MAX)
+		return err_set(r->e, -ERANGE, "a structure is larger than %" PRIu32 " bytes",
+			       ELEMENT_MAX);
+	if (t->conv != ZR_FIELDS)
+		rc = add_move(r, rec, from, to, stored);
+	for (uint64_t i = 0; t->conv == ZR_FIELDS && rc == 0 && i < count; i++)
+		for (uint32_t k = 0; rc == 0 && k < t->n_moves; k++)
+			rc = add_move(r, rec, from + i * t->stored + t->moves[k].from,
+				      to + i * t->type.size + t->moves[k].to,
+				      t->moves[k].bytes);
+	rec->stored += stored;
+	rec->size += size;
+	return rc;
+}
+
+static int check_name(const struct reading *r, const struct record *rec,
+		      const struct ds_text *name)
+{
+	if (name->len == 0 || name->len > DS_NAME_MAX || memchr(name->s, '\0', name->len))
+		return err_set(r->e, -EBADMSG, "a field's name has %zu bytes, or a NUL in it",
+			       name->len);
+	for (uint32_t i = 0; i < rec->n; i++)
+		if (strlen(rec->fields[i].name) == name->len &&
+		    memcmp(rec->fields[i].name, name->s, name->len) == 0)
+			return err_set(r->e, -EBADMSG, "two fields are called '%.*s'",
+				       (int)name->len, name->s);
+	return 0;
+}
+
+/* present - a field's type as fields have it: numbers for bool and for characters, whose codes
+ * become one more dimension. */
+static int present(struct reading *r, const struct ds_text *name, struct zr_dtype *t,
+		   struct dt_field *f)
+{
+	if (t->type.kind == DT_OPAQUE || dt_is_vlen(&t->type))
+		return err_set(r->e, -EOPNOTSUPP,
+			       "field '%.*s' is of a kind that is not supported in a structure",
+			       (int)name->len, name->s);
+	r->lossy = r->lossy || t->type.kind == DT_BOOL || t->conv == ZR_UTF32 || t->numpy ||
+		   t->units;
+	if (t->type.kind == DT_BOOL)
+		t->type.kind = DT_UINT;
+	if (t->conv == ZR_UTF32) {
+		uint64_t *dims = arena_alloc(r->a, (size_t)f->rank + 1, sizeof(*dims));
+
+		if (!dims)
+			return zr_no_room(r->a, r->e);
+		for (uint32_t i = 0; i < f->rank; i++)
+			dims[i] = f->dims[i];
+		dims[f->rank++] = t->type.size / 4;
+		f->dims = dims;
+		t->type = (struct dtype){.kind = DT_UINT, .size = 4, .big_endian = t->big};
+	}
+	f->type = t->type;
+	return 0;
+}
+
+/* add_field - rank and dims: of a field that is an array. */
+static int add_field(struct reading *r, struct record *rec, const struct ds_text *name,
+		     struct zr_dtype t, uint32_t rank, const uint64_t *dims)
+{
+	struct dt_field *f = &rec->fields[rec->n];
+	uint64_t count = 1;
+	int rc = check_name(r, rec, name);
+
+	for (uint32_t i = 0; rc == 0 && i < rank; i++)
+		if (ckd_mul(&count, count, dims[i]))
+			rc = err_set(r->e, -ERANGE,
+				     "field '%.*s' is larger than %" PRIu32 " bytes",
+				     (int)name->len, name->s, ELEMENT_MAX);
+	if (rc < 0)
+		return rc;
+	*f = (struct dt_field){.offset = (uint32_t)rec->size, .rank = rank, .dims = dims};
+	f->name = arena_copy(r->a, name->s, name->len);
+	if (!f->name)
+		return zr_no_room(r->a, r->e);
+	rc = take_field(r, rec, &t, count);
+	if (rc == 0)
+		rc = present(r, name, &t, f);
+	rec->n += rc == 0;
+	return rc;
+}
+
+static int begin(struct reading *r, struct record *rec, size_t n, unsigned int depth)
+{
+	*rec = (struct record){.fields = NULL};
+	if (n == 0)
+		return err_set(r->e, -EBADMSG, "a structure has no fields");
+	if (n > FIELDS_MAX - r->n_fields)
+		return err_set(r->e, -ERANGE, "a structure has more than %d fields",
+			       FIELDS_MAX);
+	if (depth >= DEPTH_MAX)
+		return err_set(r->e, -ERANGE, "structures are nested more than %d deep",
+			       DEPTH_MAX);
+	r->n_fields += (uint32_t)n;
+	rec->fields = arena_alloc(r->a, n, sizeof(*rec->fields));
+	return rec->fields ? 0 : zr_no_room(r->a, r->e);
+}
+
+static int finish(const struct reading *r, const struct record *rec, struct zr_dtype *ret)
+{
+	bool as_stored = rec->n_moves == 1 && rec->stored == rec->size;
+
+	if (rec->n == 0)
+		return err_set(r->e, -EBADMSG, "a structure has no fields");
+	ret->type = (struct dtype){.kind = DT_COMPOUND, .size = (uint32_t)rec->size};
+	ret->type.n_fields = rec->n;
+	ret->type.fields = rec->fields;
+	ret->stored = (uint32_t)rec->stored;
+	if (as_stored)
+		return 0;
+	ret->conv = ZR_FIELDS;
+	ret->n_moves = (uint32_t)rec->n_moves;
+	ret->moves = arena_copy(r->a, rec->moves, rec->n_moves * sizeof(*rec->moves));
+	return ret->moves ? 0 : zr_no_room(r->a, r->e);
+}
+
+/* ---- Zarr v2 ---- */
+
+/* text_v2 - the parts of numpy's text: "<f4", "|S12", ">M8[10ms]". */
+struct text_v2 {
+	bool big;
+	char kind;
+	bool has_n;
+	uint64_t n;       /* the number behind the kind */
+	const char *unit; /* what is in brackets, len bytes; NULL */
+	size_t len;
+};
+
+static bool split_v2(const char *s, struct text_v2 *ret)
+{
+	size_t digits, rest;
+
+	*ret = (struct text_v2){.big = false};
+	if (*s && strchr("<>|=", *s)) {
+		ret->big = *s == '>' || (*s == '=' && host_big);
+		s++;
+	}
+	ret->kind = *s ? *s++ : '\0';
+	digits = strspn(s, "0123456789");
+	ret->has_n = digits > 0;
+	if (digits && str_u64(s, digits, UINT32_MAX, &ret->n) < 0)
+		return false;
+	s += digits;
+	rest = strlen(s);
+	if (rest == 0)
+		return true;
+	if (rest < 3 || s[0] != '[' || s[rest - 1] != ']')
+		return false;
+	ret->unit = s + 1;
+	ret->len = rest - 2;
+	return true;
+}
+
+/* number_v2 - kinds of numbers in the sizes that the model has. */
+static bool number_v2(const struct text_v2 *t, struct dtype *ret)
+{
+	static const struct {
+		char letter;
+		enum dt_kind kind;
+		uint64_t sizes; /* bit n: n bytes */
+	} kinds[] = {
+		{'b', DT_BOOL, 1 << 1},
+		{'i', DT_INT, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8},
+		{'u', DT_UINT, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8},
+		{'f', DT_FLOAT, 1 << 2 | 1 << 4 | 1 << 8},
+		{'c', DT_COMPLEX, 1 << 8 | 1 << 16},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		if (kinds[i].letter != t->kind || t->n > 16 || !(kinds[i].sizes >> t->n & 1))
+			continue;
+		*ret = (struct dtype){.kind = kinds[i].kind, .size = (uint32_t)t->n};
+		ret->big_endian = t->big && t->n > 1;
+		return true;
+	}
+	return false;
+}
+
+/* time_v2 - "M8[ns]", "m8[25s]"; without brackets the unit is not known. */
+static int time_v2(const struct reading *r, const struct text_v2 *t, const char *s,
+		   struct zr_dtype *ret)
+{
+	const char *unit = t->unit ? t->unit : "generic";
+	size_t len = t->unit ? t->len : strlen(unit), digits = strspn(unit, "0123456789");
+	uint64_t factor = 1;
+
+	if (t->n != 8 || digits >= len ||
+	    (digits && str_u64(unit, digits, INT32_MAX, &factor) < 0) || factor == 0 ||
+	    !make_time(t->kind == 'M', unit + digits, len - digits, factor, ret))
+		return not_supported(r, s);
+	ret->type.big_endian = t->big;
+	if (!ret->units) {
+		ret->numpy = arena_strdup(r->a, s);
+		if (!ret->numpy)
+			return zr_no_room(r->a, r->e);
+	}
+	return 0;
+}
+
+static int chars_v2(const struct reading *r, const struct text_v2 *t, const char *s,
+		    struct zr_dtype *ret)
+{
+	int rc;
+
+	if (r->old_char && t->n == 1)
+		return sized(r, DT_STRING, 1, s, ret);
+	rc = sized(r, DT_STRING, t->n > UINT32_MAX / 4 ? UINT32_MAX : 4 * t->n, s, ret);
+	ret->conv = ZR_UTF32;
+	ret->big = t->big;
+	return rc;
+}
+
+static int plain_v2(const struct reading *r, const char *s, struct zr_dtype *ret)
+{
+	struct text_v2 t;
+
+	if (!split_v2(s, &t))
+		return not_supported(r, s);
+	if (t.kind == 'M' || t.kind == 'm')
+		return time_v2(r, &t, s, ret);
+	if (t.unit)
+		return not_supported(r, s);
+	if (number_v2(&t, &ret->type)) {
+		ret->stored = ret->type.size;
+		return 0;
+	}
+	switch (t.kind) {
+	case 'S':
+		return sized(r, DT_STRING, t.n, s, ret);
+	case 'V':
+		return sized(r, DT_OPAQUE, t.n, s, ret);
+	case 'U':
+		return chars_v2(r, &t, s, ret);
+	case 'O': /* what it is depends on the filter */
+		if (t.has_n && t.n != 8)
+			break;
+		ret->type.kind = DT_VSTRING;
+		return 0;
+	default:
+		break;
+	}
+	return not_supported(r, s);
+}
+
+static int any_v2(struct reading *r, const json_t *v, unsigned int depth, struct zr_dtype *ret);
+
+/* shape_v2 - third member of a field: a list of lengths, or one. */
+static int shape_v2(const struct reading *r, const json_t *v, uint32_t *ret_rank,
+		    const uint64_t **ret_dims)
+{
+	size_t n = v ? json_array_size(v) : 0;
+	uint64_t *dims = NULL;
+	int rc = 0;
+
+	if (json_kind(v) == JSON_IS_NUMBER) {
+		n = 1;
+		dims = arena_alloc(r->a, n, sizeof(*dims));
+		if (!dims)
+			return zr_no_room(r->a, r->e);
+		if (json_u64(v, dims) < 0 || dims[0] == 0)
+			rc = err_set(r->e, -EBADMSG, "a field's shape is '%.*s'", QUOTE_MAX,
+				     json_number_text(v));
+	} else if (v && n >= DS_RANK_MAX) {
+		rc = err_set(r->e, -ERANGE, "a field has %zu dimensions, which exceeds %d", n,
+			     DS_RANK_MAX - 1);
+	} else if (v) {
+		rc = zr_lengths(r->a, v, "a field's shape", (uint32_t)n, 1, &dims, r->e);
+	}
+	*ret_rank = (uint32_t)n;
+	*ret_dims = n ? dims : NULL;
+	return rc;
+}
+
+/* field_v2 - ["name", dtype], ["name", dtype, shape]; instead of the name ["title", "name"]. A
+ * field without a name, of bytes without meaning, is a gap: numpy writes aligned structures so. */
+static int field_v2(struct reading *r, struct record *rec, const json_t *v, unsigned int depth)
+{
+	size_t n = json_kind(v) == JSON_IS_LIST ? json_array_size(v) : 0;
+	const json_t *named = json_array_get(v, 0);
+	struct zr_dtype t = {.units = NULL};
+	struct ds_text name;
+	const uint64_t *dims = NULL;
+	uint32_t rank = 0;
+	int rc;
+
+	if (json_kind(named) == JSON_IS_LIST && json_array_size(named) == 2)
+		named = json_array_get(named, 1);
+	if (n < 2 || n > 3 || !json_text_of(named, &name))
+		return err_set(r->e, -EBADMSG,
+			       "a field is not a list of name, dtype and shape");
+	rc = any_v2(r, json_array_get(v, 1), depth + 1, &t);
+	if (rc < 0)
+		return err_wrap(r->e, rc, "field '%.*s'", (int)u64_min(name.len, QUOTE_MAX),
+				name.s);
+	if (n == 2 && name.len == 0 && t.type.kind == DT_OPAQUE) {
+		if (rec->stored + t.stored > ELEMENT_MAX)
+			return err_set(r->e, -ERANGE,
+				       "a structure is larger than %" PRIu32 " bytes",
+				       ELEMENT_MAX);
+		rec->stored += t.stored;
+		return 0;
+	}
+	rc = shape_v2(r, json_array_get(v, 2), &rank, &dims);
+	return rc < 0 ? rc : add_field(r, rec, &name, t, rank, dims);
+}
+
+static int fields_v2(struct reading *r, const json_t *v, unsigned int depth,
+		     struct zr_dtype *ret)
+{
+	struct record rec;
+	int rc = begin(r, &rec, json_array_size(v), depth);
+
+	for (size_t i = 0; rc == 0 && i < json_array_size(v); i++)
+		rc = field_v2(r, &rec, json_array_get(v, i), depth);
+	if (rc == 0)
+		rc = finish(r, &rec, ret);
+	free(rec.moves);
+	return rc;
+}
+
+static int any_v2(struct reading *r, const json_t *v, unsigned int depth, struct zr_dtype *ret)
+{
+	struct ds_text s;
+
+	*ret = (struct zr_dtype){.conv = ZR_AS_STORED};
+	if (json_kind(v) == JSON_IS_LIST)
+		return fields_v2(r, v, depth, ret);
+	if (!json_text_of(v, &s) || memchr(s.s, '\0', s.len))
+		return err_set(r->e, -EBADMSG, "dtype is neither a text nor a list of fields");
+	return plain_v2(r, s.s, ret);
+}
+
+/* keep_text - the dtype of a structure whose fields are presented as something else. */
+static int keep_text(const struct reading *r, const json_t *v, struct zr_dtype *ret)
+{
+	struct buf b;
+	int rc = 0; /* one that is too long is not worth an error */
+
+	buf_init(&b, TEXT_MAX);
+	json_write_text(v, &b);
+	if (buf_ok(&b)) {
+		ret->numpy = arena_copy(r->a, b.data, b.len);
+		rc = ret->numpy ? 0 : zr_no_room(r->a, r->e);
+	}
+	buf_release(&b);
+	return rc;
+}
+
+int zr_dtype_v2(struct arena *a, const json_t *v, bool old_char, struct zr_dtype *ret,
+		struct err *e)
+{
+	struct reading r = {.a = a, .old_char = old_char, .e = e};
+	int rc = any_v2(&r, v, 0, ret);
+
+	if (rc == 0 && r.lossy)
+		rc = keep_text(&r, v, ret);
+	return rc;
+}
+
+/* ---- Zarr v3 ---- */
+
+static const struct {
+	const char *name;
+	enum dt_kind kind;
+	uint32_t size;
+} plain_v3[] = {
+	{"bool", DT_BOOL, 1},
+	{"int8", DT_INT, 1},
+	{"int16", DT_INT, 2},
+	{"int32", DT_INT, 4},
+	{"int64", DT_INT, 8},
+	{"uint8", DT_UINT, 1},
+	{"uint16", DT_UINT, 2},
+	{"uint32", DT_UINT, 4},
+	{"uint64", DT_UINT, 8},
+	{"float16", DT_FLOAT, 2},
+	{"float32", DT_FLOAT, 4},
+	{"float64", DT_FLOAT, 8},
+	{"complex64", DT_COMPLEX, 8},
+	{"complex128", DT_COMPLEX, 16},
+	{"complex_float32", DT_COMPLEX, 8},
+	{"complex_float64", DT_COMPLEX, 16},
+	{"string", DT_VSTRING, 0},
+	{"bytes", DT_VLEN, 0},
+	{"variable_length_bytes", DT_VLEN, 0},
+};
+
+static bool find_v3(const char *name, struct zr_dtype *ret)
+{
+	static const struct dtype byte = {.kind = DT_UINT, .size = 1};
+
+	for (size_t i = 0; i < ARRAY_LEN(plain_v3); i++) {
+		if (strcmp(plain_v3[i].name, name) != 0)
+			continue;
+		ret->type = (struct dtype){.kind = plain_v3[i].kind, .size = plain_v3[i].size};
+		ret->stored = plain_v3[i].size;
+		if (ret->type.kind == DT_VLEN)
+			ret->type.base = &byte;
+		return true;
+	}
+	return false;
+}
+
+static int time_v3(const struct reading *r, const struct zr_named *t, struct zr_dtype *ret)
+{
+	bool is_date = strcmp(t->name, "numpy.datetime64") == 0;
+	const json_t *scale = json_get(t->config, "scale_factor");
+	struct ds_text unit;
+	uint64_t factor = 1;
+
+	if (!json_text_of(json_get(t->config, "unit"), &unit) ||
+	    (scale && json_u64(scale, &factor) < 0) || factor < 1 || factor > INT32_MAX)
+		return err_set(
+			r->e, -EBADMSG,
+			"data type '%s' needs a unit, and a scale_factor from 1 to 2147483647",
+			t->name);
+	if (unit.len == 3 && memcmp(unit.s, "\xce\xbcs", 3) == 0)
+		unit = (struct ds_text){.s = "us", .len = 2};
+	if (!make_time(is_date, unit.s, unit.len, factor, ret))
+		return err_set(r->e, -EOPNOTSUPP, "data type '%s' has unknown unit '%.*s'",
+			       t->name, (int)u64_min(unit.len, QUOTE_MAX), unit.s);
+	if (ret->units)
+		return 0;
+	if (factor == 1)
+		ret->numpy = zr_say(r->a, "%s[%.*s]", t->name + strlen("numpy."), (int)unit.len,
+				    unit.s);
+	else
+		ret->numpy = zr_say(r->a, "%s[%" PRIu64 "%.*s]", t->name + strlen("numpy."),
+				    factor, (int)unit.len, unit.s);
+	return ret->numpy ? 0 : zr_no_room(r->a, r->e);
+}
+
+/* lengths_v3 - the types that say their size as length_bytes. */
+static int lengths_v3(const struct reading *r, const struct zr_named *t, struct zr_dtype *ret)
+{
+	bool utf32 = strcmp(t->name, "fixed_length_utf32") == 0;
+	enum dt_kind kind = strcmp(t->name, "raw_bytes") == 0 ? DT_OPAQUE : DT_STRING;
+	uint64_t n;
+
+	if (json_u64(json_get(t->config, "length_bytes"), &n) < 0 || (utf32 && n % 4))
+		return err_set(r->e, -EBADMSG, "data type '%s' has no valid length_bytes",
+			       t->name);
+	if (utf32)
+		ret->conv = ZR_UTF32;
+	return sized(r, kind, n, t->name, ret);
+}
+
+static int raw_v3(const struct reading *r, const char *name, struct zr_dtype *ret)
+{
+	uint64_t bits;
+
+	if (str_u64(name + 1, strlen(name + 1), INT64_MAX, &bits) < 0)
+		return not_supported(r, name);
+	if (bits % 8)
+		return err_set(r->e, -EBADMSG, "data type '%.*s' is not whole bytes", QUOTE_MAX,
+			       name);
+	return sized(r, DT_OPAQUE, bits / 8, name, ret);
+}
+
+static int any_v3(struct reading *r, const json_t *v, unsigned int depth, struct zr_dtype *ret);
+
+/* field_v3 - {"name": ..., "data_type": ...}, or a list of the two as it was in the beginning. */
+static int field_v3(struct reading *r, struct record *rec, const json_t *v, unsigned int depth)
+{
+	const json_t *named = json_get(v, "name"), *type = json_get(v, "data_type");
+	struct zr_dtype t;
+	struct ds_text name;
+	int rc;
+
+	if (json_kind(v) == JSON_IS_LIST && json_array_size(v) == 2) {
+		named = json_array_get(v, 0);
+		type = json_array_get(v, 1);
+	}
+	if (!json_text_of(named, &name) || !type)
+		return err_set(r->e, -EBADMSG, "a field is not a name and a data_type");
+	rc = any_v3(r, type, depth + 1, &t);
+	if (rc < 0)
+		return err_wrap(r->e, rc, "field '%.*s'", (int)u64_min(name.len, QUOTE_MAX),
+				name.s);
+	return add_field(r, rec, &name, t, 0, NULL);
+}
+
+static int fields_v3(struct reading *r, const json_t *config, unsigned int depth,
+		     struct zr_dtype *ret)
+{
+	const json_t *v = json_get(config, "fields");
+	struct record rec;
+	int rc;
+
+	if (json_kind(v) != JSON_IS_LIST)
+		return err_set(r->e, -EBADMSG, "a structure has no list of fields");
+	rc = begin(r, &rec, json_array_size(v), depth);
+	for (size_t i = 0; rc == 0 && i < json_array_size(v); i++)
+		rc = field_v3(r, &rec, json_array_get(v, i), depth);
+	if (rc == 0)
+		rc = finish(r, &rec, ret);
+	free(rec.moves);
+	return rc;
+}
+
+static int any_v3(struct reading *r, const json_t *v, unsigned int depth, struct zr_dtype *ret)
+{
+	struct zr_named t;
+	int rc = zr_named_of(v, "data_type", &t, r->e);
+
+	*ret = (struct zr_dtype){.conv = ZR_AS_STORED};
+	if (rc < 0)
+		return rc;
+	if (find_v3(t.name, ret))
+		return 0;
+	if (strcmp(t.name, "numpy.datetime64") == 0 || strcmp(t.name, "numpy.timedelta64") == 0)
+		return time_v3(r, &t, ret);
+	if (strcmp(t.name, "fixed_length_utf32") == 0 ||
+	    strcmp(t.name, "null_terminated_bytes") == 0 || strcmp(t.name, "raw_bytes") == 0)
+		return lengths_v3(r, &t, ret);
+	if (strcmp(t.name, "struct") == 0 || strcmp(t.name, "structured") == 0)
+		return fields_v3(r, t.config, depth, ret);
+	if (t.name[0] == 'r' && t.name[1] >= '0' && t.name[1] <= '9')
+		return raw_v3(r, t.name, ret);
+	return not_supported(r, t.name);
+}
+
+int zr_dtype_v3(struct arena *a, const json_t *v, struct zr_dtype *ret, struct err *e)
+{
+	struct reading r = {.a = a, .e = e};
+
+	return any_v3(&r, v, 0, ret);
+}

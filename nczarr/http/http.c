@@ -1,0 +1,470 @@
+/* http.c - who asks: requests are handed to the net's thread here, and waited for. */
+#include "nczarr/http/http.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/observe/metrics.h"
+#include "base/os/cancel.h"
+#include "nczarr/http/http_int.h"
+
+static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
+static CURLcode curl_ready;
+
+static void curl_begin(void)
+{
+	curl_ready = curl_global_init(CURL_GLOBAL_ALL);
+}
+
+static int copy(char **text, struct err *e)
+{
+	if (!*text)
+		return 0;
+	*text = strdup(*text);
+	return *text ? 0 : err_nomem(e);
+}
+
+/* Options. */
+
+static int copy_options(struct net *n, const struct net_options *opts, struct err *e)
+{
+	int rc;
+
+	n->opts = *opts;
+	n->opts.ca_file = n->opts.netrc_file = n->opts.proxy = NULL;
+	n->opts.tries = opts->tries ? opts->tries : 1;
+	n->opts.connections = opts->connections ? opts->connections : 1;
+	n->opts.requests =
+		opts->requests > n->opts.connections ? opts->requests : n->opts.connections;
+	n->opts.ca_file = opts->ca_file;
+	rc = copy(&n->opts.ca_file, e);
+	if (rc == 0) {
+		n->opts.netrc_file = opts->netrc_file;
+		rc = copy(&n->opts.netrc_file, e);
+	}
+	if (rc == 0) {
+		n->opts.proxy = opts->proxy;
+		rc = copy(&n->opts.proxy, e);
+	}
+	return rc;
+}
+
+/* find_proxy - whether there is one, and its port: addresses that are connected to are then its. */
+static void find_proxy(struct net *n)
+{
+	static const char *const names[] = {"https_proxy", "HTTPS_PROXY", "http_proxy",
+					    "all_proxy", "ALL_PROXY"};
+	const char *text = n->opts.proxy;
+	const char *colon;
+	uint32_t port = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(names) && (!text || !*text); i++)
+		text = getenv(names[i]);
+	if (!text || !*text)
+		return;
+	n->proxied = true;
+	colon = strrchr(text, ':');
+	for (const char *p = colon ? colon + 1 : ""; *p >= '0' && *p <= '9' && port < 65536;
+	     p++)
+		port = port * 10 + (uint32_t)(*p - '0');
+	n->proxy_port = port && port < 65536 ? (uint16_t)port : 1080;
+}
+
+int net_new(const struct net_options *opts, struct net **ret, struct err *e)
+{
+	struct net *n = calloc(1, sizeof(*n));
+	int rc;
+
+	if (!n)
+		return err_nomem(e);
+	(void)pthread_mutex_init(&n->lock, NULL);
+	rc = copy_options(n, opts, e);
+	if (rc == 0) {
+		n->spare = alloc_array(n->opts.requests, sizeof(*n->spare));
+		rc = n->spare ? 0 : err_nomem(e);
+	}
+	if (rc < 0) {
+		net_free(n);
+		return rc;
+	}
+	find_proxy(n);
+	*ret = n;
+	return 0;
+}
+
+#define WAKE_TRIES 100
+
+/* wake - the thread looks at what is new. A wake-up that is lost is tried again: without one it
+ * sleeps until something else happens. */
+static void wake(struct net *n)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+
+	for (int i = 0; i < WAKE_TRIES && curl_multi_wakeup(n->multi) != CURLM_OK; i++)
+		(void)nanosleep(&ms, NULL);
+}
+
+/* multi_new - NULL where it could not be woken: libcurl does without descriptors for that. */
+static CURLM *multi_new(struct err *e)
+{
+	CURLM *m = curl_ready == CURLE_OK ? curl_multi_init() : NULL;
+
+	if (!m) {
+		(void)err_nomem(e);
+	} else if (curl_multi_wakeup(m) != CURLM_OK) {
+		(void)curl_multi_cleanup(m);
+		(void)err_set(e, -EMFILE, "no descriptors are left for requests");
+		m = NULL;
+	}
+	return m;
+}
+
+static void end(struct net *n, bool ending)
+{
+	bool started;
+
+	(void)pthread_mutex_lock(&n->lock);
+	n->stopping = true;
+	n->ending = ending;
+	started = n->started;
+	(void)pthread_mutex_unlock(&n->lock);
+	if (started)
+		wake(n);
+	if (started && ending)
+		(void)pthread_join(n->thread, NULL);
+}
+
+void net_stop(struct net *n)
+{
+	end(n, false);
+}
+
+void net_free(struct net *n)
+{
+	if (!n)
+		return;
+	end(n, true);
+	if (n->multi)
+		(void)curl_multi_cleanup(n->multi);
+	(void)pthread_mutex_destroy(&n->lock);
+	if (n->netrc)
+		explicit_bzero(n->netrc, strlen(n->netrc));
+	free(n->netrc);
+	free(n->spare);
+	free(n->opts.ca_file);
+	free(n->opts.netrc_file);
+	free(n->opts.proxy);
+	free(n);
+}
+
+/* Requests. */
+
+static void wipe(const char *text)
+{
+	char *s = (char *)(uintptr_t)text;
+
+	if (s)
+		explicit_bzero(s, strlen(s));
+	free(s);
+}
+
+static void free_headers(const char *const *headers)
+{
+	for (size_t i = 0; headers && headers[i]; i++)
+		wipe(headers[i]);
+	free((void *)(uintptr_t)headers);
+}
+
+static void request_free(struct net_request *r)
+{
+	net_answer_release(&r->a);
+	url_release(&r->first);
+	url_release(&r->at);
+	free((void *)(uintptr_t)r->want.method);
+	wipe(r->want.url);
+	free_headers(r->want.headers);
+	wipe(r->want.user);
+	wipe(r->want.password);
+	wipe(r->want.bearer);
+	free(r);
+}
+
+void net_finish(struct net_request *r)
+{
+	struct net *n = r->net;
+
+	(void)pthread_mutex_lock(&n->lock);
+	n->counts.in_flight--;
+	n->counts.failed += r->a.rc < 0;
+	(void)pthread_mutex_unlock(&n->lock);
+	if (r->a.rc < 0 && r->a.rc != -ECANCELED && r->a.rc != -EINTR &&
+	    (r->a.status == 0 || r->a.status >= 500))
+		metrics_count(M_FAULT_NET);
+	metrics_add(M_REMOTE_READ_BYTES, r->a.body.len);
+	r->done(r->arg, &r->a);
+	request_free(r);
+}
+
+static int copy_text(const char **text, struct err *e)
+{
+	const char *s = *text;
+
+	*text = s ? strdup(s) : NULL;
+	return s && !*text ? err_nomem(e) : 0;
+}
+
+static int copy_headers(struct net_request *r, const char *const *headers, struct err *e)
+{
+	size_t n = 0;
+	char **to;
+
+	while (headers && headers[n])
+		n++;
+	to = alloc_array(n + 1, sizeof(*to));
+	r->want.headers = (const char *const *)to;
+	if (!to)
+		return err_nomem(e);
+	for (size_t i = 0; i < n; i++) {
+		if (strpbrk(headers[i], "\r\n"))
+			return err_set(e, -EINVAL, "a header line with a line break in it");
+		to[i] = strdup(headers[i]);
+		if (!to[i])
+			return err_nomem(e);
+	}
+	return 0;
+}
+
+static int copy_want(struct net_request *r, const struct net_want *w, struct err *e)
+{
+	int rc, more;
+
+	r->want = *w;
+	r->want.headers = NULL;
+	rc = copy_text(&r->want.method, e);
+	more = copy_text(&r->want.url, e); /* all of them: request_free frees them */
+	rc = rc < 0 ? rc : more;
+	more = copy_text(&r->want.user, e);
+	rc = rc < 0 ? rc : more;
+	more = copy_text(&r->want.password, e);
+	rc = rc < 0 ? rc : more;
+	more = copy_text(&r->want.bearer, e);
+	rc = rc < 0 ? rc : more;
+	return rc < 0 ? rc : copy_headers(r, w->headers, e);
+}
+
+/* check_want - what can be said before anything is asked. */
+static int check_want(const struct net *n, struct net_request *r, struct err *e)
+{
+	const struct net_want *w = &r->want;
+	bool secret = w->user || w->bearer;
+	struct buf b;
+
+	buf_init(&b, URL_MAX * 4);
+	if (strcmp(r->at.scheme, "http") != 0 && strcmp(r->at.scheme, "https") != 0) {
+		err_set(e, -EINVAL, "'%s': only http:// and https:// can be asked",
+			net_shown(&r->at, &b));
+		buf_release(&b);
+		return -EINVAL;
+	}
+	if (w->bearer && strpbrk(w->bearer, "\r\n"))
+		return err_set(e, -EINVAL, "a token with a line break in it");
+	if (secret && strcmp(r->at.scheme, "http") == 0 && !n->opts.plain_secrets &&
+	    !net_is_here(r->at.host)) {
+		err_set(e, -EACCES,
+			"'%s': a name and password, or a token, are not sent over http://, "
+			"where "
+			"everybody on the way can read them: use https://",
+			net_shown(&r->at, &b));
+		buf_release(&b);
+		return -EACCES;
+	}
+	return 0;
+}
+
+static int request_new(struct net *n, const struct net_want *w, struct net_request **ret,
+		       struct err *e)
+{
+	struct net_request *r = calloc(1, sizeof(*r));
+	int rc;
+
+	if (!r)
+		return err_nomem(e);
+	r->net = n;
+	buf_init(&r->a.body, NET_ERROR_BYTES);
+	rc = copy_want(r, w, e);
+	if (rc == 0)
+		rc = url_parse(r->want.url, &r->first, e);
+	if (rc == 0)
+		rc = url_parse(r->want.url, &r->at, e);
+	if (rc == 0)
+		rc = check_want(n, r, e);
+	if (rc < 0) {
+		request_free(r);
+		return rc;
+	}
+	r->since = stop_now();
+	*ret = r;
+	return 0;
+}
+
+/* start_thread - signals are others': it takes none, not even that of a broken pipe. Locked. */
+static int start_thread(struct net *n, struct err *e)
+{
+	sigset_t all, old;
+	int rc;
+
+	(void)pthread_once(&curl_once, curl_begin);
+	if (!n->multi)
+		n->multi = multi_new(e);
+	if (!n->multi)
+		return e ? e->code : -EIO;
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&n->thread, NULL, net_run, n);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc)
+		return err_sys(e, rc, "start a thread for requests");
+	n->started = true;
+	return 0;
+}
+
+static int submit(struct net *n, struct net_request *r, struct err *e)
+{
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&n->lock);
+	if (n->stopping)
+		rc = err_set(e, -ECANCELED, "no more requests: the mount ends");
+	else if (!n->started)
+		rc = start_thread(n, e);
+	if (rc == 0) {
+		net_put(&n->inbox, r);
+		n->counts.requests++;
+		metrics_count(M_REMOTE_REQUESTS);
+		n->counts.in_flight++;
+	}
+	(void)pthread_mutex_unlock(&n->lock);
+	if (rc == 0)
+		wake(n);
+	return rc;
+}
+
+int net_start(struct net *n, const struct net_want *w, net_done_fn *done, void *arg,
+	      struct err *e)
+{
+	struct net_request *r = NULL;
+	int rc = request_new(n, w, &r, e);
+
+	if (rc < 0)
+		return rc;
+	r->done = done;
+	r->arg = arg;
+	rc = submit(n, r, e);
+	if (rc < 0)
+		request_free(r);
+	return rc;
+}
+
+/* Waiting. What is sent and where the answer goes is the caller's, so that who gives up waits until
+ * the thread has let go of both, which it does at once. */
+struct net_wait {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	struct net_request *r; /* valid until done */
+	struct net_answer *ret;
+	bool done; /* lock */
+};
+
+static void on_done(void *arg, struct net_answer *a)
+{
+	struct net_wait *w = arg;
+
+	(void)pthread_mutex_lock(&w->lock);
+	*w->ret = *a;
+	buf_init(&a->body, 0);
+	w->done = true;
+	(void)pthread_cond_signal(&w->cond);
+	(void)pthread_mutex_unlock(&w->lock);
+}
+
+/* await - -EINTR when nobody wants the answer any more. */
+static int await(struct net *n, struct net_wait *w)
+{
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&w->lock);
+	while (!w->done && rc == 0)
+		rc = stop_wait(&w->cond, &w->lock, INT64_MAX);
+	if (w->done)
+		rc = 0;
+	if (!w->done) {
+		atomic_store(&w->r->cancelled, true);
+		atomic_fetch_add(&n->cancels, 1);
+		wake(n);
+	}
+	while (!w->done)
+		(void)pthread_cond_wait(&w->cond, &w->lock);
+	(void)pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+int net_do(struct net *n, const struct net_want *want, struct net_answer *ret, struct err *e)
+{
+	struct net_wait w = {.ret = ret};
+	int rc;
+
+	*ret = (struct net_answer){0};
+	rc = request_new(n, want, &w.r, e);
+	if (rc < 0)
+		return ret->rc = rc;
+	(void)pthread_mutex_init(&w.lock, NULL);
+	stop_cond_init(&w.cond);
+	w.r->done = on_done;
+	w.r->arg = &w;
+	rc = submit(n, w.r, e);
+	if (rc < 0) {
+		request_free(w.r);
+		ret->rc = rc;
+	} else if (await(n, &w) < 0 && ret->rc == -ECANCELED) {
+		ret->rc = err_set(&ret->e, -EINTR, "given up: nobody waits any more");
+	}
+	(void)pthread_cond_destroy(&w.cond);
+	(void)pthread_mutex_destroy(&w.lock);
+	if (ret->rc < 0 && rc == 0 && e)
+		*e = ret->e;
+	return ret->rc;
+}
+
+void net_answer_release(struct net_answer *a)
+{
+	buf_release(&a->body);
+}
+
+const struct net_want *net_request_of(const struct net_request *r)
+{
+	return &r->want;
+}
+
+int net_header(struct net_request *r, const char *line, struct err *e)
+{
+	struct curl_slist *more;
+
+	if (strpbrk(line, "\r\n"))
+		return err_set(e, -EINVAL, "a header line with a line break in it");
+	more = curl_slist_append(r->headers, line);
+	if (!more)
+		return err_nomem(e);
+	r->headers = more;
+	return 0;
+}
+
+void net_get_counts(struct net *n, struct net_counts *ret)
+{
+	(void)pthread_mutex_lock(&n->lock);
+	*ret = n->counts;
+	(void)pthread_mutex_unlock(&n->lock);
+}

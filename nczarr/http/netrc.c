@@ -1,0 +1,81 @@
+/* netrc.c - the netrc file: "machine HOST login NAME password SECRET", words between white
+ * space. libcurl's own reader is not used: it would send the `default` entry wherever a
+ * redirect leads. */
+#include "nczarr/http/http_int.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { WORD_MAX = 1024 };
+
+/* word - the next one, which may be quoted; false at the end, or when it is too long. */
+static bool word(const char **text, char out[WORD_MAX])
+{
+	const char *p = *text;
+	size_t n = 0;
+	bool quoted;
+
+	for (;;) {
+		p += strspn(p, " \t\r\n");
+		if (*p != '#')
+			break;
+		p += strcspn(p, "\n");
+	}
+	quoted = *p == '"';
+	if (quoted)
+		p++;
+	while (*p && (quoted ? *p != '"' : !strchr(" \t\r\n", *p))) {
+		if (quoted && *p == '\\' && p[1])
+			p++;
+		if (n + 1 >= WORD_MAX)
+			return false;
+		out[n++] = *p++;
+	}
+	if (quoted && *p)
+		p++;
+	out[n] = '\0';
+	*text = p;
+	return n > 0 || quoted;
+}
+
+/* skip_macro - up to an empty line. */
+static void skip_macro(const char **text)
+{
+	const char *end = strstr(*text, "\n\n");
+
+	*text = end ? end + 2 : *text + strlen(*text);
+}
+
+char *net_netrc_find(const char *text, const char *host, bool defaults)
+{
+	char key[WORD_MAX], value[WORD_MAX] = "", name[WORD_MAX] = "", secret[WORD_MAX] = "";
+	bool ours = false, found = false;
+	char *ret = NULL;
+
+	while (word(&text, key)) {
+		bool machine = strcasecmp(key, "machine") == 0;
+
+		if (machine || strcasecmp(key, "default") == 0) {
+			if (found)
+				break;
+			ours = machine ? word(&text, value) && strcasecmp(value, host) == 0
+				       : defaults;
+			name[0] = secret[0] = '\0';
+		} else if (strcasecmp(key, "macdef") == 0) {
+			skip_macro(&text);
+		} else if (word(&text, value) && ours) {
+			if (strcasecmp(key, "login") == 0)
+				memcpy(name, value, sizeof(name));
+			else if (strcasecmp(key, "password") == 0)
+				memcpy(secret, value, sizeof(secret));
+			found = true;
+		}
+	}
+	/* a colon ends a name: that is how it is sent */
+	if (found && name[0] && !strchr(name, ':') && asprintf(&ret, "%s:%s", name, secret) < 0)
+		ret = NULL;
+	explicit_bzero(secret, sizeof(secret));
+	explicit_bzero(value, sizeof(value));
+	return ret;
+}

@@ -1,0 +1,210 @@
+/* redirect.c - where a redirect may lead: not away from encryption, not out of HTTP, not into
+ * places that only this machine can reach, and not for ever.
+ *
+ * What counts is the address that is connected to, so that no name server can talk its way in. */
+#include "nczarr/http/http_int.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+/* Kinds of addresses (RFC 6890 and its registries). */
+
+struct block {
+	uint32_t addr;
+	uint32_t bits;
+	enum net_kind kind;
+};
+
+static enum net_kind kind_of_ipv4(const uint8_t b[4])
+{
+	static const struct block blocks[] = {
+		{0x00000000, 8, NET_LOOPBACK}, /* 0.0.0.0 is this machine */
+		{0x7f000000, 8, NET_LOOPBACK},
+		{0x0a000000, 8, NET_PRIVATE},
+		{0xac100000, 12, NET_PRIVATE},
+		{0xc0a80000, 16, NET_PRIVATE},
+		{0x64400000, 10, NET_PRIVATE}, /* of carriers */
+		{0xc0000000, 24, NET_PRIVATE},
+		{0xc6120000, 15, NET_PRIVATE},
+		{0xa9fe0000, 16, NET_LINK_LOCAL},
+		{0xe0000000, 4, NET_LINK_LOCAL}, /* multicast */
+		{0xf0000000, 4, NET_LINK_LOCAL}, /* reserved, broadcast */
+	};
+	uint32_t addr =
+		(uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+
+	for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
+		if ((addr ^ blocks[i].addr) >> (32 - blocks[i].bits) == 0)
+			return blocks[i].kind;
+	return NET_PUBLIC;
+}
+
+/* kind_of_ipv6 - those that carry an IPv4 address are of its kind. */
+static enum net_kind kind_of_ipv6(const uint8_t b[16])
+{
+	static const uint8_t zero[15], nat64[12] = {0, 0x64, 0xff, 0x9b};
+	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+	if (memcmp(b, zero, 15) == 0 && b[15] <= 1)
+		return NET_LOOPBACK;
+	if (memcmp(b, mapped, 12) == 0 || memcmp(b, zero, 12) == 0 || memcmp(b, nat64, 12) == 0)
+		return kind_of_ipv4(b + 12);
+	if (b[0] == 0x20 && b[1] == 0x02) /* 6to4 */
+		return kind_of_ipv4(b + 2);
+	if ((b[0] & 0xfe) == 0xfc)
+		return NET_PRIVATE;
+	if (b[0] == 0xfe && (b[1] & 0xc0) == 0xc0)
+		return NET_PRIVATE; /* site local, of old */
+	if ((b[0] == 0xfe && (b[1] & 0xc0) == 0x80) || b[0] == 0xff)
+		return NET_LINK_LOCAL;
+	return NET_PUBLIC;
+}
+
+enum net_kind net_kind_of(const struct sockaddr *addr)
+{
+	struct sockaddr_in in4;
+	struct sockaddr_in6 in6;
+	uint8_t b[16];
+
+	if (addr->sa_family == AF_INET) {
+		memcpy(&in4, addr, sizeof(in4));
+		memcpy(b, &in4.sin_addr, 4);
+		return kind_of_ipv4(b);
+	}
+	if (addr->sa_family == AF_INET6) {
+		memcpy(&in6, addr, sizeof(in6));
+		memcpy(b, &in6.sin6_addr, 16);
+		return kind_of_ipv6(b);
+	}
+	return NET_LINK_LOCAL; /* nothing that we would have asked for */
+}
+
+enum net_kind net_kind_of_text(const char *host)
+{
+	uint8_t b[16];
+
+	if (inet_pton(AF_INET, host, b) == 1)
+		return kind_of_ipv4(b);
+	if (inet_pton(AF_INET6, host, b) == 1)
+		return kind_of_ipv6(b);
+	return NET_PUBLIC;
+}
+
+bool net_is_here(const char *host)
+{
+	size_t n = strlen(host);
+
+	return strcmp(host, "localhost") == 0 ||
+	       (n > 10 && strcmp(host + n - 10, ".localhost") == 0) ||
+	       net_kind_of_text(host) == NET_LOOPBACK;
+}
+
+bool net_may_ask(struct net_request *r, enum net_kind kind)
+{
+	if (kind == NET_LINK_LOCAL)
+		return r->want.link_local && r->hops == 0;
+	if ((r->hops == 0 && !r->want.public_only) || kind == NET_PUBLIC ||
+	    r->net->opts.private_redirects)
+		return true;
+	return r->first_known && !r->want.public_only && kind == r->first_kind;
+}
+
+/* Following. */
+
+static uint64_t hash_of(const struct url *u)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+	struct buf b;
+
+	buf_init(&b, URL_MAX * 2);
+	url_put(&b, u, true);
+	for (size_t i = 0; i < b.len; i++)
+		h = (h ^ b.data[i]) * UINT64_C(0x100000001b3);
+	buf_release(&b);
+	return h;
+}
+
+/* resolve - Location, which may be relative, against the address that it came from. */
+static int resolve(const struct net_request *r, struct url *ret)
+{
+	CURLU *u = curl_url();
+	char *text = NULL;
+	struct buf b;
+	int rc = -EBADMSG;
+
+	buf_init(&b, URL_MAX * 2);
+	url_put(&b, &r->at, true);
+	buf_putc(&b, '\0');
+	if (u && buf_ok(&b) &&
+	    curl_url_set(u, CURLUPART_URL, (const char *)b.data, 0) == CURLUE_OK &&
+	    curl_url_set(u, CURLUPART_URL, r->a.location,
+			 CURLU_NON_SUPPORT_SCHEME | CURLU_URLENCODE) == CURLUE_OK &&
+	    curl_url_get(u, CURLUPART_URL, &text, 0) == CURLUE_OK)
+		rc = url_parse(text, ret, NULL);
+	curl_free(text);
+	curl_url_cleanup(u);
+	buf_release(&b);
+	return rc;
+}
+
+/* forbidden - what is against it before anything is connected; NULL: nothing. */
+static const char *forbidden(struct net_request *r, const struct url *to)
+{
+	enum net_kind kind = net_is_here(to->host) ? NET_LOOPBACK : net_kind_of_text(to->host);
+
+	if (strcmp(to->scheme, "http") != 0 && strcmp(to->scheme, "https") != 0)
+		return "a redirect to something else than http:// or https:// is not followed";
+	if (strcmp(r->at.scheme, "https") == 0 && strcmp(to->scheme, "https") != 0)
+		return "a redirect from https:// to http:// is not followed";
+	if (!net_may_ask(r, kind))
+		return "a redirect leads to this machine or into a private network, which is "
+		       "not "
+		       "followed (-o private_redirects allows it)";
+	return NULL;
+}
+
+/* endless - why it is not followed any further; NULL: it may be. */
+static const char *endless(struct net_request *r, const struct url *to)
+{
+	uint64_t hash = hash_of(to);
+
+	if (r->hops > NET_HOPS)
+		return "too many redirects";
+	for (uint32_t i = 0; i < r->hops; i++)
+		if (r->seen[i] == hash)
+			return "redirects lead in a circle";
+	if (r->hops < ARRAY_LEN(r->seen))
+		r->seen[r->hops] = hash;
+	return NULL;
+}
+
+int net_redirect(struct net_request *r)
+{
+	struct url to = {0};
+	const char *why;
+	int rc = 0;
+
+	if (r->hops++ == 0)
+		r->seen[0] = hash_of(&r->at);
+	if (resolve(r, &to) < 0) {
+		net_fail(r, -EIO, "a redirect to something that is no address");
+		return -EIO;
+	}
+	why = forbidden(r, &to);
+	rc = why ? -EACCES : 0;
+	if (!why) {
+		why = endless(r, &to);
+		rc = why ? -EIO : 0;
+	}
+	if (why) {
+		net_fail(r, rc, "%s", why);
+		url_release(&to);
+		return rc;
+	}
+	url_release(&r->at);
+	r->at = to;
+	r->a.tries = 0; /* of the next address */
+	return 0;
+}

@@ -1,0 +1,315 @@
+/* response.c - what comes: header lines, and a body that is never larger than was allowed.
+ * Everything here is the server's: nothing of it is believed before it was looked at. */
+#include "nczarr/http/http_int.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/os/io.h"
+#include "base/os/cancel.h"
+#include "base/core/str.h"
+
+#define RESERVE_MAX ((uint64_t)64 << 20) /* asked for at once; more as it comes */
+
+void net_answer_begin(struct net_request *r)
+{
+	struct net_answer *a = &r->a;
+	uint32_t tries = a->tries;
+
+	buf_release(&a->body);
+	*a = (struct net_answer){
+		.tries = tries, .length = UINT64_MAX, .range_size = UINT64_MAX};
+	buf_init(&a->body, NET_ERROR_BYTES);
+	r->text[0] = '\0';
+	r->fault = FAULT_NONE;
+	r->sent = r->body_began = r->lengthy = false;
+	r->header_bytes = r->sent_bytes = r->skip = r->room_len = 0;
+	r->pause_ms = 0;
+}
+
+/* Header lines. */
+
+/* line - one of the header: the value is [value, value + n), without space around it. */
+struct line {
+	const char *name, *value;
+	size_t name_len, n;
+};
+
+static bool is_named(const struct line *l, const char *name)
+{
+	return l->name_len == strlen(name) && strncasecmp(l->name, name, l->name_len) == 0;
+}
+
+static bool value_is(const struct line *l, const char *text)
+{
+	return l->n == strlen(text) && strncasecmp(l->value, text, l->n) == 0;
+}
+
+/* keep - as text, when all of it fits and is printable; else nothing. */
+static void keep(char *out, size_t cap, const struct line *l)
+{
+	out[0] = '\0';
+	if (l->n >= cap)
+		return;
+	for (size_t i = 0; i < l->n; i++)
+		if ((uint8_t)l->value[i] < ' ' || l->value[i] == 0x7f)
+			return;
+	memcpy(out, l->value, l->n);
+	out[l->n] = '\0';
+}
+
+/* take_range - "bytes 0-99/1000", "bytes 0-99/" and a star, "bytes * /1000" without the space. */
+static void take_range(struct net_answer *a, const struct line *l)
+{
+	const char *p = l->value, *slash, *dash;
+	uint64_t first = 0, last = 0, size = UINT64_MAX;
+	size_t n;
+
+	a->ranged = false;
+	if (l->n < 6 || strncasecmp(p, "bytes ", 6) != 0)
+		return;
+	p += 6;
+	n = l->n - 6;
+	slash = memchr(p, '/', n);
+	if (!slash)
+		return;
+	n -= (size_t)(slash + 1 - p);
+	if (!(n == 1 && slash[1] == '*') && str_u64(slash + 1, n, INT64_MAX, &size) < 0)
+		return;
+	a->range_size = size;
+	if (slash == p + 1 && *p == '*')
+		return; /* of a 416: a size and no range */
+	dash = memchr(p, '-', (size_t)(slash - p));
+	if (!dash || str_u64(p, (size_t)(dash - p), INT64_MAX, &first) < 0 ||
+	    str_u64(dash + 1, (size_t)(slash - dash - 1), INT64_MAX, &last) < 0 ||
+	    last < first || last >= size)
+		return;
+	a->ranged = true;
+	a->range_off = first;
+	a->range_end = last + 1;
+}
+
+static int64_t date_of(const struct line *l)
+{
+	char text[64];
+	time_t t;
+
+	keep(text, sizeof(text), l);
+	t = text[0] ? curl_getdate(text, NULL) : -1;
+	return t > 0 && t < INT64_MAX / 1000000000 ? (int64_t)t * 1000000000 : 0;
+}
+
+/* take_pause - Retry-After: seconds, or a date. */
+static void take_pause(struct net_request *r, const struct line *l)
+{
+	uint64_t s = 0;
+	int64_t date;
+
+	if (str_u64(l->value, l->n, UINT32_MAX / 1000, &s) < 0) {
+		date = date_of(l) / 1000000000 - (int64_t)time(NULL);
+		s = date > 0 ? u64_min((uint64_t)date, UINT32_MAX / 1000) : 0;
+	}
+	r->pause_ms = (uint32_t)s * 1000;
+}
+
+static void take_line(struct net_request *r, const struct line *l)
+{
+	struct net_answer *a = &r->a;
+
+	if (is_named(l, "Content-Length")) {
+		if (str_u64(l->value, l->n, INT64_MAX, &a->length) < 0)
+			a->length = UINT64_MAX;
+		r->lengthy = a->length != UINT64_MAX;
+	} else if (is_named(l, "Transfer-Encoding")) {
+		r->lengthy = true;
+	} else if (is_named(l, "Content-Range")) {
+		take_range(a, l);
+	} else if (is_named(l, "Content-Encoding")) {
+		a->encoded = l->n && !value_is(l, "identity") && !value_is(l, "aws-chunked");
+	} else if (is_named(l, "ETag")) {
+		keep(a->etag, sizeof(a->etag), l);
+		a->weak = strncmp(a->etag, "W/", 2) == 0;
+	} else if (is_named(l, "Last-Modified")) {
+		a->modified = date_of(l);
+	} else if (is_named(l, "Date")) {
+		a->date = date_of(l);
+	} else if (is_named(l, "Content-Type")) {
+		keep(a->content_type, sizeof(a->content_type), l);
+	} else if (is_named(l, "x-amz-bucket-region")) {
+		keep(a->region, sizeof(a->region), l);
+	} else if (is_named(l, "Location")) {
+		keep(a->location, sizeof(a->location), l);
+	} else if (is_named(l, "Retry-After")) {
+		take_pause(r, l);
+	}
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* begin_status - of an answer; one with 1xx may have come before. */
+static void begin_status(struct net_request *r)
+{
+	uint64_t bytes = r->header_bytes;
+
+	net_answer_begin(r);
+	r->header_bytes = bytes;
+	r->sent = true;
+}
+
+size_t net_on_header(char *data, size_t size, size_t n, void *arg)
+{
+	struct net_request *r = arg;
+	struct line l = {.name = data};
+	const char *colon;
+
+	n *= size;
+	r->last_byte = stop_now();
+	r->header_bytes += n;
+	if (r->header_bytes > NET_HEADER_BYTES) {
+		r->fault = FAULT_HEADERS;
+		return 0;
+	}
+	if (r->body_began) /* a trailer says nothing that matters */
+		return n;
+	if (n > 5 && memcmp(data, "HTTP/", 5) == 0) {
+		begin_status(r);
+		return n;
+	}
+	colon = memchr(data, ':', n);
+	if (!colon)
+		return n;
+	l.name_len = (size_t)(colon - data);
+	l.value = colon + 1;
+	l.n = n - l.name_len - 1;
+	while (l.n && is_space(l.value[l.n - 1]))
+		l.n--;
+	for (; l.n && is_space(*l.value); l.n--)
+		l.value++;
+	take_line(r, &l);
+	return n;
+}
+
+/* The body. */
+
+static bool stop_with(struct net_request *r, enum net_fault fault)
+{
+	r->fault = fault;
+	return false;
+}
+
+/* begin_body - how much of it may come, and where it goes. */
+static bool begin_body(struct net_request *r)
+{
+	struct net_answer *a = &r->a;
+	const struct net_want *w = &r->want;
+	long status = 0;
+
+	r->body_began = true;
+	(void)curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
+	a->status = status > 0 ? (uint32_t)status : 0;
+	buf_release(&a->body);
+	if (a->status != 200 && a->status != 206) {
+		buf_init(&a->body, a->status < 300 ? w->max_body : NET_ERROR_BYTES);
+		return true;
+	}
+	buf_init(&a->body, w->max_body);
+	if (a->status == 200 && w->part_len) {
+		a->cut = true;
+		r->skip = w->part_off;
+		if (r->skip > NET_SKIP_BYTES)
+			return stop_with(r, FAULT_NO_RANGES);
+	} else if (a->length != UINT64_MAX && a->length > w->max_body) {
+		return stop_with(r, FAULT_TOO_BIG);
+	}
+	if (!w->room && a->length != UINT64_MAX && a->length && !a->cut) {
+		if (!buf_grow(&a->body, (size_t)u64_min(a->length, RESERVE_MAX)))
+			return stop_with(r, FAULT_MEMORY);
+		a->body.len = 0;
+	}
+	return true;
+}
+
+/* put - bytes that are wanted. */
+static bool put(struct net_request *r, const char *data, size_t n)
+{
+	struct net_answer *a = &r->a;
+	const struct net_want *w = &r->want;
+	bool good = a->status == 200 || a->status == 206;
+
+	if (good && w->room) {
+		if (n > w->max_body - r->room_len)
+			return stop_with(r, FAULT_TOO_BIG);
+		memcpy(w->room + r->room_len, data, n);
+		r->room_len += n;
+		return true;
+	}
+	if (n > a->body.max - a->body.len) {
+		if (a->status < 300)
+			return stop_with(r, FAULT_TOO_BIG);
+		buf_put(&a->body, data, a->body.max - a->body.len);
+		return stop_with(r, FAULT_ENOUGH);
+	}
+	buf_put(&a->body, data, n);
+	return buf_ok(&a->body) || stop_with(r, FAULT_MEMORY);
+}
+
+/* put_cut - of a whole file only the part that was wanted. */
+static bool put_cut(struct net_request *r, const char *data, size_t n)
+{
+	uint64_t have = r->want.room ? r->room_len : r->a.body.len;
+	uint64_t skip = u64_min(r->skip, n);
+
+	r->skip -= skip;
+	data += skip;
+	n = (size_t)u64_min(n - skip, r->want.part_len - have);
+	if (n && !put(r, data, n))
+		return false;
+	return have + n < r->want.part_len || stop_with(r, FAULT_ENOUGH);
+}
+
+size_t net_on_body(char *data, size_t size, size_t n, void *arg)
+{
+	struct net_request *r = arg;
+
+	n *= size;
+	r->last_byte = stop_now();
+	if (!r->body_began && !begin_body(r))
+		return 0;
+	if (n == 0)
+		return 0;
+	return (r->a.cut ? put_cut(r, data, n) : put(r, data, n)) ? n : 0;
+}
+
+/* What is sent. */
+
+size_t net_on_send(char *data, size_t size, size_t n, void *arg)
+{
+	struct net_request *r = arg;
+	const struct net_want *w = &r->want;
+
+	n = (size_t)u64_min(n * size, w->body_len - r->sent_bytes);
+	r->last_byte = stop_now();
+	if (w->body) {
+		memcpy(data, (const uint8_t *)w->body + r->sent_bytes, n);
+	} else if (n && io_pread(w->body_fd, data, n, w->body_off + r->sent_bytes, NULL) < 0) {
+		r->fault = FAULT_BODY;
+		return CURL_READFUNC_ABORT;
+	}
+	r->sent_bytes += n;
+	return n;
+}
+
+/* net_on_seek - libcurl begins again, on another connection. */
+int net_on_seek(void *arg, curl_off_t off, int whence)
+{
+	struct net_request *r = arg;
+
+	if (whence != SEEK_SET || off < 0 || (uint64_t)off > r->want.body_len || r->want.once)
+		return CURL_SEEKFUNC_FAIL;
+	r->sent_bytes = (uint64_t)off;
+	return CURL_SEEKFUNC_OK;
+}

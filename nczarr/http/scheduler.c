@@ -1,0 +1,429 @@
+/* scheduler.c - the net's thread: which request goes when, and which has taken too long.
+ *
+ * A request waits in a queue until its host has room, so that libcurl never holds one back: the
+ * times that count are then those of the server. Background requests use what others leave. */
+#include "nczarr/http/http_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define LOG_COMPONENT LOG_NET
+#include "base/observe/log.h"
+#include "base/os/cancel.h"
+
+enum { HOSTS_KEPT = 64, IDLE_MS = 60 * 1000, BUSY_MS = 1000 };
+
+void net_put(struct net_list *l, struct net_request *r)
+{
+	r->next = NULL;
+	r->prev = l->last;
+	if (l->last)
+		l->last->next = r;
+	else
+		l->first = r;
+	l->last = r;
+	l->n++;
+}
+
+void net_take(struct net_list *l, struct net_request *r)
+{
+	if (r->prev)
+		r->prev->next = r->next;
+	else
+		l->first = r->next;
+	if (r->next)
+		r->next->prev = r->prev;
+	else
+		l->last = r->prev;
+	l->n--;
+}
+
+/* Hosts. */
+
+/* drop_hosts - make room for one more, as far as hosts are idle. */
+static void drop_hosts(struct net *n)
+{
+	struct net_host **at = &n->hosts;
+
+	while (*at && n->n_hosts >= HOSTS_KEPT) {
+		struct net_host *h = *at;
+
+		if (h->refs) {
+			at = &h->next;
+			continue;
+		}
+		*at = h->next;
+		free(h->key);
+		free(h);
+		n->n_hosts--;
+	}
+}
+
+static struct net_host *host_new(struct net *n, const char *key)
+{
+	struct net_host *h = calloc(1, sizeof(*h));
+
+	if (h)
+		h->key = strdup(key);
+	if (!h || !h->key) {
+		free(h);
+		return NULL;
+	}
+	drop_hosts(n); /* the new one is idle, too, until it is returned */
+	h->next = n->hosts;
+	n->hosts = h;
+	n->n_hosts++;
+	return h;
+}
+
+static void leave_host(struct net_request *r)
+{
+	if (r->host)
+		r->host->refs--;
+	r->host = NULL;
+}
+
+/* join_host - of the address where r is asked now. */
+static bool join_host(struct net_request *r)
+{
+	struct net_host *h = r->net->hosts;
+	struct buf key;
+
+	leave_host(r);
+	buf_init(&key, URL_MAX);
+	buf_printf(&key, "%s://%s:%u", r->at.scheme, r->at.host, (unsigned int)r->at.port);
+	buf_putc(&key, '\0');
+	if (buf_ok(&key)) {
+		while (h && strcmp(h->key, (const char *)key.data) != 0)
+			h = h->next;
+		if (!h)
+			h = host_new(r->net, (const char *)key.data);
+	}
+	buf_release(&key);
+	r->host = h;
+	if (h)
+		h->refs++;
+	return h != NULL;
+}
+
+/* has_room - with HTTP/2 all requests share a connection. */
+static bool has_room(const struct net *n, const struct net_request *r)
+{
+	const struct net_host *h = r->host;
+	uint32_t most = h->http2 ? n->opts.requests : n->opts.connections;
+
+	if (h->flying >= most || n->flying.n >= n->opts.requests)
+		return false;
+	/* one place is kept for those that somebody waits for */
+	return !r->want.background || most < 2 || h->behind + 1 < most;
+}
+
+/* Ends. */
+
+static void finish(struct net_request *r)
+{
+	struct buf b;
+
+	if (log_enabled(LOG_DEBUG)) {
+		buf_init(&b, URL_MAX * 2);
+		log_debug("%s '%s': HTTP %u, %d, tries: %u", r->want.method,
+			  net_shown(&r->at, &b), (unsigned int)r->a.status, r->a.rc,
+			  (unsigned int)r->a.tries);
+		buf_release(&b);
+	}
+	leave_host(r);
+	net_finish(r);
+}
+
+static void queue(struct net_request *r)
+{
+	struct net *n = r->net;
+
+	if (!r->host && !join_host(r)) {
+		net_fail(r, -ENOMEM, "out of memory");
+		finish(r);
+		return;
+	}
+	net_put(r->want.background ? &n->back : &n->front, r);
+}
+
+/* land - a try is over: its handle is free again. */
+static void land(struct net_request *r)
+{
+	struct net *n = r->net;
+
+	net_take(&n->flying, r);
+	r->host->flying--;
+	if (r->want.background)
+		r->host->behind--;
+	(void)curl_multi_remove_handle(n->multi, r->easy);
+	net_try_end(r);
+}
+
+static void note_version(struct net_request *r)
+{
+	long version = 0;
+
+	(void)curl_easy_getinfo(r->easy, CURLINFO_HTTP_VERSION, &version);
+	if (version == CURL_HTTP_VERSION_2_0)
+		r->host->http2 = true;
+	else if (version)
+		r->host->http1 = true;
+}
+
+/* settle - what becomes of a request whose try ended. */
+static void settle(struct net_request *r, CURLcode code)
+{
+	enum net_verdict verdict;
+
+	if (r->a.status)
+		note_version(r);
+	verdict = net_verdict(r, code);
+	if (r->a.status && r->a.status < 500)
+		r->host->last_good = stop_now();
+	land(r);
+	if (verdict == NET_ELSEWHERE && net_redirect(r) == 0) {
+		leave_host(r);
+		queue(r);
+	} else if (verdict == NET_AGAIN) {
+		r->due = stop_now() + net_pause(r);
+		net_put(&r->net->paused, r);
+	} else {
+		finish(r);
+	}
+}
+
+/* fly - begin a try. */
+static void fly(struct net_request *r)
+{
+	struct net *n = r->net;
+	struct err e = ERR_INIT;
+	int rc;
+
+	r->begun = r->last_byte = stop_now();
+	if (!r->until)
+		r->until = r->begun +
+			   (r->want.total_ms ? r->want.total_ms : n->opts.total_ms) * NET_MS;
+	(void)pthread_mutex_lock(&n->lock);
+	n->counts.tries++;
+	(void)pthread_mutex_unlock(&n->lock);
+	net_put(&n->flying, r);
+	r->host->flying++;
+	if (r->want.background)
+		r->host->behind++;
+	rc = net_try(r, &e);
+	if (rc == 0 && curl_multi_add_handle(n->multi, r->easy) == CURLM_OK)
+		return;
+	if (rc == 0)
+		rc = err_nomem(&e);
+	land(r);
+	net_fail(r, rc, "%s", e.msg);
+	finish(r);
+}
+
+/* start - as many as may go. A host that is full holds up only its own. */
+static void start(struct net_list *l)
+{
+	struct net_request *r = l->first, *next;
+
+	for (; r; r = next) {
+		next = r->next;
+		if (r->net->flying.n >= r->net->opts.requests)
+			return;
+		if (!has_room(r->net, r))
+			continue;
+		net_take(l, r);
+		fly(r);
+	}
+}
+
+/* Times. */
+
+/* too_long - what a try that is on its way has taken too long for. */
+static enum net_fault too_long(const struct net_request *r, int64_t now)
+{
+	const struct net_options *o = &r->net->opts;
+
+	if (now >= r->until)
+		return FAULT_TOTAL;
+	if (r->sent)
+		return now - r->last_byte >= o->stall_ms * NET_MS ? FAULT_STALL : FAULT_NONE;
+	/* libcurl looks at this itself, but not while it waits for another's connection */
+	return now - r->begun >= o->connect_ms * NET_MS ? FAULT_CONNECT : FAULT_NONE;
+}
+
+static void check_flying(struct net *n, int64_t now)
+{
+	struct net_request *r = n->flying.first, *next;
+
+	for (; r; r = next) {
+		next = r->next;
+		r->fault = r->fault ? r->fault : too_long(r, now);
+		if (r->fault >= FAULT_STALL)
+			settle(r, CURLE_OPERATION_TIMEDOUT);
+	}
+}
+
+static void check_paused(struct net *n, int64_t now)
+{
+	struct net_request *r = n->paused.first, *next;
+
+	for (; r; r = next) {
+		next = r->next;
+		if (now < r->due)
+			continue;
+		net_take(&n->paused, r);
+		queue(r);
+	}
+}
+
+/* check_queue - who has waited as long as it may without that the host answered anybody. */
+static void check_queue(struct net *n, struct net_list *l, int64_t now)
+{
+	struct net_request *r = l->first, *next;
+
+	for (; r; r = next) {
+		int64_t since = r->since > r->host->last_good ? r->since : r->host->last_good;
+		uint32_t ms = r->want.total_ms ? r->want.total_ms : n->opts.total_ms;
+
+		next = r->next;
+		if (r->until ? now < r->until : now - since < ms * NET_MS)
+			continue;
+		net_take(l, r);
+		net_fail(r, -ETIMEDOUT, "the server answers nobody");
+		finish(r);
+	}
+}
+
+static void sooner(int64_t *when, int64_t t)
+{
+	if (t < *when)
+		*when = t;
+}
+
+/* wait_ms - until there is something to look at. */
+static int wait_ms(struct net *n, int64_t now)
+{
+	bool idle = !n->flying.n && !n->front.n && !n->back.n;
+	int64_t when = now + (idle ? IDLE_MS : BUSY_MS) * NET_MS;
+
+	for (const struct net_request *r = n->flying.first; r; r = r->next) {
+		sooner(&when, r->until);
+		sooner(&when, r->sent ? r->last_byte + n->opts.stall_ms * NET_MS
+				      : r->begun + n->opts.connect_ms * NET_MS);
+	}
+	for (const struct net_request *r = n->paused.first; r; r = r->next)
+		sooner(&when, r->due);
+	return when > now ? (int)((when - now) / NET_MS) + 1 : 0;
+}
+
+/* Giving up. */
+
+static void cancel_in(struct net_list *l, bool all)
+{
+	struct net_request *r = l->first, *next;
+
+	for (; r; r = next) {
+		next = r->next;
+		if (!all && !atomic_load(&r->cancelled))
+			continue;
+		if (l == &r->net->flying)
+			land(r);
+		else
+			net_take(l, r);
+		net_fail(r, -ECANCELED, "given up");
+		finish(r);
+	}
+}
+
+static void cancel(struct net *n, bool all)
+{
+	cancel_in(&n->flying, all);
+	cancel_in(&n->paused, all);
+	cancel_in(&n->front, all);
+	cancel_in(&n->back, all);
+}
+
+/* take_inbox - Returns false when the thread is to end. */
+static bool take_inbox(struct net *n, bool *ret_stopping)
+{
+	struct net_list in;
+	struct net_request *r, *next;
+	bool ending;
+
+	(void)pthread_mutex_lock(&n->lock);
+	in = n->inbox;
+	n->inbox = (struct net_list){0};
+	*ret_stopping = n->stopping;
+	ending = n->ending;
+	(void)pthread_mutex_unlock(&n->lock);
+	for (r = in.first; r; r = next) {
+		next = r->next;
+		queue(r);
+	}
+	return !ending;
+}
+
+static void take_results(struct net *n)
+{
+	CURLMsg *m;
+	int left;
+
+	while ((m = curl_multi_info_read(n->multi, &left)) != NULL) {
+		struct net_request *r = n->flying.first;
+		CURLcode code = m->data.result;
+
+		if (m->msg != CURLMSG_DONE)
+			continue;
+		while (r && r->easy != m->easy_handle)
+			r = r->next;
+		if (r)
+			settle(r, code); /* m is not valid any more */
+	}
+}
+
+static void run_once(struct net *n)
+{
+	int running = 0;
+	int64_t now = stop_now();
+
+	if (atomic_exchange(&n->cancels, 0))
+		cancel(n, false);
+	check_paused(n, now);
+	start(&n->front);
+	start(&n->back);
+	(void)curl_multi_perform(n->multi,
+				 &running); /* what is wrong is said of each transfer */
+	take_results(n);
+	now = stop_now();
+	check_flying(n, now);
+	check_queue(n, &n->front, now);
+	check_queue(n, &n->back, now);
+	start(&n->front); /* what ended made room */
+	start(&n->back);
+}
+
+void *net_run(void *arg)
+{
+	struct net *n = arg;
+	bool stopping = false;
+
+	while (take_inbox(n, &stopping)) {
+		if (stopping)
+			cancel(n, true);
+		else
+			run_once(n);
+		(void)curl_multi_poll(n->multi, NULL, 0, wait_ms(n, stop_now()), NULL);
+	}
+	cancel(n, true);
+	while (n->n_spare)
+		curl_easy_cleanup(n->spare[--n->n_spare]);
+	while (n->hosts) {
+		struct net_host *h = n->hosts;
+
+		n->hosts = h->next;
+		free(h->key);
+		free(h);
+	}
+	return NULL;
+}

@@ -1,0 +1,505 @@
+/* service.c - what lies below an address on a web server.
+ *
+ * A key is appended to the address, segment by segment, and the query of the address behind it.
+ * Servers differ in what they know: one without ranges sends whole files, one without HEAD is
+ * asked for one byte, one without the last bytes of a file is asked for its size first. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "nczarr/remote/services.h"
+
+#include "base/os/url.h"
+
+enum { KEY_MAX = 4096, TOKEN_MAX = 16 << 10 };
+
+struct http {
+	struct objects o;
+	struct net *net;
+	char *url, *query, *shown;
+	char *user, *password, *bearer_file;
+	bool public_only;
+};
+
+/* fetch - one object_range, which may take two requests. */
+struct fetch {
+	struct http *h;
+	struct object_range r; /* texts owned */
+	char *key, *etag, *unless, *url, *token;
+	object_done *done;
+	void *arg;
+	bool asked_size; /* the second request is for it, or it is known */
+	bool by_get;     /* HEAD was refused */
+	bool after;      /* nothing but the info was missing */
+	uint64_t size;   /* which the beginning of a tail was reckoned from */
+};
+
+static void wipe(char *s)
+{
+	if (s)
+		explicit_bzero(s, strlen(s));
+	free(s);
+}
+
+static void fetch_free(struct fetch *f)
+{
+	free(f->key);
+	free(f->etag);
+	free(f->unless);
+	wipe(f->url);
+	wipe(f->token);
+	free(f);
+}
+
+/* end - with what came; takes data. */
+static void end(struct fetch *f, int rc, const struct err *e, const struct object_info *info,
+		uint64_t off, struct buf *body)
+{
+	struct object_got got = {.rc = rc, .off = off};
+
+	if (e)
+		got.e = *e;
+	if (info) {
+		got.info = *info;
+		got.info.version = object_version(info);
+	}
+	if (body)
+		got.data = buf_take(body, &got.len);
+	f->done(f->arg, &got);
+	fetch_free(f);
+}
+
+NZ_PRINTF(3, 4) static void fail(struct fetch *f, int rc, const char *fmt, ...)
+{
+	struct err e = ERR_INIT;
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
+		text[0] = '\0';
+	va_end(ap);
+	err_set(&e, rc, "'%.120s': '%.60s': %s", f->h->shown, f->r.key, text);
+	end(f, rc, &e, NULL, 0, NULL);
+}
+
+/* Asking. */
+
+static void on_answer(void *arg, struct net_answer *a);
+
+/* range_line - "Range: bytes=0-99"; "" when all of it is wanted. */
+static void range_line(const struct fetch *f, char out[80])
+{
+	const struct object_range *r = &f->r;
+	unsigned long long off = r->off, last = 0;
+
+	out[0] = '\0';
+	if (r->what == OBJECT_HEAD && f->by_get)
+		(void)snprintf(out, 80, "Range: bytes=0-0");
+	else if (r->what == OBJECT_TAIL)
+		(void)snprintf(out, 80, "Range: bytes=-%llu", (unsigned long long)r->len);
+	if (r->what != OBJECT_PART)
+		return;
+	if (ckd_add(&last, off, (unsigned long long)r->len - 1))
+		last = UINT64_MAX;
+	(void)snprintf(out, 80, "Range: bytes=%llu-%llu", off, last);
+}
+
+static int ask(struct fetch *f, struct err *e)
+{
+	const struct http *h = f->h;
+	const struct object_range *r = &f->r;
+	char range[80], match[OBJECT_ETAG_MAX + 16], none[OBJECT_ETAG_MAX + 24];
+	const char *lines[4];
+	size_t n = 0;
+	struct net_want w = {
+		.method = r->what == OBJECT_HEAD && !f->by_get ? "HEAD" : "GET",
+		.url = f->url,
+		.headers = lines,
+		.max_body = r->what == OBJECT_HEAD ? 1 : r->len,
+		.background = r->background,
+		.public_only = h->public_only,
+		.user = h->user,
+		.password = h->password,
+		.bearer = f->token,
+	};
+
+	range_line(f, range);
+	if (range[0])
+		lines[n++] = range;
+	if (r->what == OBJECT_PART || f->by_get) {
+		w.part_off = r->what == OBJECT_PART ? r->off : 0;
+		w.part_len = r->what == OBJECT_PART ? r->len : 1;
+	}
+	if (r->etag && r->etag[0] && strncmp(r->etag, "W/", 2) != 0) {
+		(void)snprintf(match, sizeof(match), "If-Match: %.255s", r->etag);
+		lines[n++] = match;
+	}
+	if (r->unless && r->unless[0]) {
+		(void)snprintf(none, sizeof(none), "If-None-Match: %.255s", r->unless);
+		lines[n++] = none;
+	}
+	lines[n] = NULL;
+	return net_start(h->net, &w, on_answer, f, e);
+}
+
+/* ask_again - from the net's thread: the second request of a fetch. */
+static void ask_again(struct fetch *f)
+{
+	struct err e = ERR_INIT;
+	int rc = ask(f, &e);
+
+	if (rc < 0)
+		end(f, rc, &e, NULL, 0, NULL);
+}
+
+/* ask_size - what it is, before or instead of anything else. */
+static void ask_size(struct fetch *f, bool after)
+{
+	f->asked_size = true;
+	f->after = after;
+	f->r.what = OBJECT_HEAD;
+	f->by_get = false;
+	ask_again(f);
+}
+
+/* Understanding. */
+
+static void info_came(struct fetch *f, const struct object_info *info);
+
+static void info_of(const struct net_answer *a, struct object_info *ret)
+{
+	*ret = (struct object_info){
+		.size = UINT64_MAX, .weak = a->weak, .changed = a->modified};
+	if (a->status == 206 || a->status == 416)
+		ret->size = a->range_size;
+	else if (!a->encoded)
+		ret->size = a->length;
+	(void)snprintf(ret->etag, sizeof(ret->etag), "%s", a->etag);
+}
+
+/* refused_head - servers that know GET only, and addresses that were signed for it. */
+static bool refused_head(const struct net_answer *a)
+{
+	return a->status == 400 || a->status == 403 || a->status == 405 || a->status == 501;
+}
+
+/* behind - an answer that says that there is nothing at or behind an offset. */
+static void behind(struct fetch *f, const struct net_answer *a)
+{
+	struct object_info info;
+
+	info_of(a, &info);
+	if (f->r.what == OBJECT_HEAD) { /* there is not even the one byte that was asked for */
+		if (f->by_get && info.size == 0)
+			info_came(f, &info);
+		else
+			fail(f, -EIO,
+			     "the server has no first byte, and does not say that it is "
+			     "empty (HTTP 416)");
+		return;
+	}
+	if (f->r.what == OBJECT_PART && info.size != UINT64_MAX && info.size > f->r.off) {
+		fail(f, -EBADMSG, "the server says that %llu bytes end before byte %llu",
+		     (unsigned long long)info.size, (unsigned long long)f->r.off);
+		return;
+	}
+	if (f->r.what == OBJECT_PART && info.size != UINT64_MAX && info.etag[0]) {
+		end(f, 0, NULL, &info, f->r.off, NULL);
+		return;
+	}
+	/* Which version ends there is not said; and of a tail it may only not be understood. */
+	ask_size(f, f->r.what == OBJECT_PART);
+}
+
+static void failed(struct fetch *f, struct net_answer *a)
+{
+	struct object_info info;
+
+	if (f->r.what == OBJECT_HEAD && !f->by_get && refused_head(a)) {
+		f->by_get = true;
+		ask_again(f);
+	} else if (a->rc == -ERANGE && a->status == 416 && f->r.what != OBJECT_ALL) {
+		behind(f, a);
+	} else if (a->rc == -EFBIG && f->r.what == OBJECT_TAIL && !f->asked_size) {
+		ask_size(f, false); /* it does not know tails, and sends all */
+	} else if (a->rc == -EFBIG && f->r.what == OBJECT_ALL) {
+		info_of(a, &info);
+		end(f, -ERANGE, &a->e, &info, 0, NULL);
+	} else {
+		end(f, a->rc, &a->e, NULL, 0, NULL);
+	}
+}
+
+/* wrong_range - what is wrong with the range of an answer; NULL: nothing. */
+static const char *wrong_range(const struct fetch *f, const struct net_answer *a)
+{
+	const struct object_range *r = &f->r;
+	uint64_t size = a->range_size, end = UINT64_MAX;
+
+	if (a->status != 206)
+		return NULL;
+	if (r->what == OBJECT_ALL)
+		return "a part (206) although all of it was asked for";
+	if (!a->ranged)
+		return "a part (206) that does not say which";
+	if (r->what == OBJECT_HEAD)
+		return a->range_off ? "another range than was asked for" : NULL;
+	if (r->what == OBJECT_TAIL) {
+		if (size == UINT64_MAX || a->range_end != size ||
+		    a->range_off != (size > r->len ? size - r->len : 0))
+			return "another range than the last bytes";
+		return NULL;
+	}
+	if (ckd_add(&end, r->off, r->len))
+		end = UINT64_MAX;
+	if (a->range_off != r->off || a->range_end > end)
+		return "another range than was asked for";
+	if (a->range_end < end && size != a->range_end)
+		return "less than was asked for";
+	return NULL;
+}
+
+/* is_short - all of a file was sent, and the part that was kept is not what its length says. */
+static bool is_short(const struct fetch *f, const struct net_answer *a)
+{
+	uint64_t size = a->length, want;
+
+	if (!a->cut || size == UINT64_MAX || f->r.what != OBJECT_PART)
+		return false;
+	want = size > f->r.off ? u64_min(size - f->r.off, f->r.len) : 0;
+	return a->body.len != want;
+}
+
+/* info_came - it is all that was asked for, or the rest can be asked for now. */
+static void info_came(struct fetch *f, const struct object_info *info)
+{
+	struct object_range *r = &f->r;
+
+	if (!f->asked_size) {
+		end(f, 0, NULL, info, 0, NULL);
+	} else if (info->size == UINT64_MAX) {
+		fail(f, -EOPNOTSUPP,
+		     "the server neither says how large it is nor sends its end");
+	} else if (f->after && info->size > r->off) {
+		fail(f, -ESTALE, "it is another version by now");
+	} else if (f->after || info->size == 0 || r->len == 0) {
+		end(f, 0, NULL, info, f->after ? r->off : info->size, NULL);
+	} else {
+		r->what = OBJECT_PART;
+		r->len = u64_min(r->len, info->size);
+		r->off = info->size - r->len;
+		f->by_get = false;
+		f->size = info->size;
+		if (!f->etag && info->etag[0] && !info->weak)
+			r->etag = f->etag =
+				strdup(info->etag); /* NULL: the size is looked at */
+		ask_again(f);
+	}
+}
+
+static void came(struct fetch *f, struct net_answer *a)
+{
+	const struct object_range *r = &f->r;
+	const char *wrong = wrong_range(f, a);
+	struct object_info info;
+	uint64_t off = r->what == OBJECT_PART ? r->off : a->status == 206 ? a->range_off : 0;
+
+	info_of(a, &info);
+	if (a->status == 200 && r->what != OBJECT_HEAD && info.size == UINT64_MAX &&
+	    (!a->cut || (a->body.len && a->body.len < r->len)))
+		info.size = off + a->body.len; /* all of it came, and it did not say how much */
+	if (a->encoded && r->what != OBJECT_HEAD) {
+		fail(f, -EIO,
+		     "the server sends it compressed (Content-Encoding), although "
+		     "it was asked for as it is");
+		return;
+	}
+	if (wrong) {
+		fail(f, -EBADMSG, "the server sends %s", wrong);
+		return;
+	}
+	if (a->status != 200 && a->status != 206) {
+		fail(f, -EIO, "an answer that nobody asked for (HTTP %u)",
+		     (unsigned int)a->status);
+		return;
+	}
+	if (r->etag && strcmp(r->etag, info.etag) != 0)
+		fail(f, -ESTALE, "it is another version by now");
+	else if (r->unless && info.etag[0] && strcmp(r->unless, info.etag) == 0)
+		end(f, -EALREADY, NULL, NULL, 0, NULL);
+	else if (r->what == OBJECT_HEAD)
+		info_came(f, &info);
+	else if (is_short(f, a))
+		fail(f, -EBADMSG, "the answer has another length than it says");
+	else if (f->size && info.size != f->size && info.size != UINT64_MAX)
+		fail(f, -ESTALE, "it is another version by now");
+	else
+		end(f, 0, NULL, &info, off, &a->body);
+}
+
+static void on_answer(void *arg, struct net_answer *a)
+{
+	struct fetch *f = arg;
+
+	if (a->rc == 0 && a->status == 304)
+		end(f, -EALREADY, NULL, NULL, 0, NULL);
+	else if (a->rc < 0)
+		failed(f, a);
+	else
+		came(f, a);
+	net_answer_release(a);
+}
+
+/* The service. */
+
+/* put_url - the address of a key. */
+static int put_url(const struct http *h, const char *key, char **ret, struct err *e)
+{
+	size_t len = strlen(h->url), n;
+	struct buf b;
+
+	if (strnlen(key, KEY_MAX + 1) > KEY_MAX)
+		return err_set(e, -ENAMETOOLONG, "'%s': a key over %d bytes", h->shown,
+			       KEY_MAX);
+	buf_init(&b, URL_MAX + 3 * KEY_MAX);
+	buf_puts(&b, h->url);
+	if (key[0] && (len == 0 || h->url[len - 1] != '/'))
+		buf_putc(&b, '/');
+	url_encode(&b, key, strlen(key), true);
+	if (h->query)
+		buf_printf(&b, "?%s", h->query);
+	if (buf_ok(&b) && b.len > URL_MAX) {
+		buf_release(&b);
+		return err_set(e, -ENAMETOOLONG, "'%s': an address over %d bytes", h->shown,
+			       URL_MAX);
+	}
+	buf_putc(&b, '\0');
+	if (!buf_ok(&b))
+		buf_release(&b);
+	*ret = (char *)buf_take(&b, &n);
+	return *ret ? 0 : err_nomem(e);
+}
+
+/* read_token - the first line of the file; whoever renews it replaces it. */
+static int read_token(const struct http *h, char **ret, struct err *e)
+{
+	char text[TOKEN_MAX];
+	auto_fd int fd = -1;
+	ssize_t n;
+
+	if (!h->bearer_file)
+		return 0;
+	fd = open(h->bearer_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n < 0) { /* whatever it is, it does not say that an object is not there */
+		(void)err_sys(e, errno, "bearer file '%s'", h->bearer_file);
+		if (e)
+			e->code = -EACCES;
+		return -EACCES;
+	}
+	text[n] = '\0';
+	text[strcspn(text, "\r\n")] = '\0';
+	*ret = text[0] ? strdup(text) : NULL;
+	explicit_bzero(text, sizeof(text));
+	return *ret ? 0
+		    : err_set(e, -EINVAL, "bearer file '%s': no token in its first line",
+			      h->bearer_file);
+}
+
+static int copy(const char *text, char **ret, struct err *e)
+{
+	*ret = text ? strdup(text) : NULL;
+	return text && !*ret ? err_nomem(e) : 0;
+}
+
+static int fill(struct fetch *f, const struct object_range *r, struct err *e)
+{
+	int rc = copy(r->key, &f->key, e);
+
+	if (rc == 0)
+		rc = copy(r->etag && r->etag[0] ? r->etag : NULL, &f->etag, e);
+	if (rc == 0)
+		rc = copy(r->unless && r->unless[0] ? r->unless : NULL, &f->unless, e);
+	if (rc == 0)
+		rc = put_url(f->h, r->key, &f->url, e);
+	if (rc == 0 && !f->h->user)
+		rc = read_token(f->h, &f->token, e);
+	f->r = *r;
+	f->r.key = f->key;
+	f->r.etag = f->etag;
+	f->r.unless = f->unless;
+	if ((r->what == OBJECT_PART || r->what == OBJECT_TAIL) && r->len == 0)
+		f->r.what = OBJECT_HEAD;
+	return rc;
+}
+
+static int http_fetch(struct objects *o, const struct object_range *r, object_done *done,
+		      void *arg, struct err *e)
+{
+	struct fetch *f = calloc(1, sizeof(*f));
+	int rc;
+
+	if (!f)
+		return err_nomem(e);
+	f->h = CONTAINER_OF(o, struct http, o);
+	f->done = done;
+	f->arg = arg;
+	rc = fill(f, r, e);
+	if (rc == 0)
+		rc = ask(f, e);
+	if (rc < 0)
+		fetch_free(f);
+	return rc;
+}
+
+static void http_close(struct objects *o)
+{
+	struct http *h = CONTAINER_OF(o, struct http, o);
+
+	free(h->url);
+	wipe(h->query);
+	free(h->shown);
+	wipe(h->user);
+	wipe(h->password);
+	free(h->bearer_file);
+	free(h);
+}
+
+static const struct objects_ops http_ops = {
+	.name = "HTTP",
+	.close = http_close,
+	.fetch = http_fetch,
+};
+
+int objects_http_open(struct net *net, const struct remote_options *opts,
+		      const struct remote_target *t, struct objects **ret, struct err *e)
+{
+	struct http *h = calloc(1, sizeof(*h));
+	int rc;
+
+	if (!h)
+		return err_nomem(e);
+	h->net = net;
+	rc = copy(t->url, &h->url, e);
+	if (rc == 0)
+		rc = copy(t->query, &h->query, e);
+	if (rc == 0)
+		rc = copy(t->shown, &h->shown, e);
+	if (rc == 0)
+		rc = copy(t->user, &h->user, e);
+	if (rc == 0)
+		rc = copy(t->password, &h->password, e);
+	if (rc == 0)
+		rc = copy(t->no_token ? NULL : opts->bearer_file, &h->bearer_file, e);
+	h->public_only = t->public_only;
+	h->o = (struct objects){.ops = &http_ops, .name = h->shown};
+	if (rc < 0) {
+		http_close(&h->o);
+		return rc;
+	}
+	*ret = &h->o;
+	return 0;
+}

@@ -1,0 +1,291 @@
+/* transfer.c - one try of a request, as libcurl wants it. libcurl follows nothing, decodes
+ * nothing and knows no credentials but those that are meant for this very address. */
+#include "nczarr/http/http_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/os/io.h"
+#include "base/os/cancel.h"
+
+#define NETRC_MAX ((size_t)1 << 20)
+
+/* SET - an option, of which a copy may find no memory: without one of them a request would be
+ * another one, so it is not sent. What a libcurl is built without does not count. */
+#define SET(r, option, value)                                                                  \
+	((r)->unset |= curl_easy_setopt((r)->easy, option, value) == CURLE_OUT_OF_MEMORY)
+
+/* Where it is connected to. */
+
+/* is_proxy - whether a connection to this port is one to the proxy. An address that has the proxy's
+ * port itself may be asked directly (no_proxy): it is checked as any other, unless the user named
+ * it. */
+static bool is_proxy(const struct net_request *r, int port)
+{
+	const struct net *n = r->net;
+
+	return n->proxied && port == n->proxy_port && !r->want.no_proxy &&
+	       (r->at.port != n->proxy_port || (r->hops == 0 && !r->want.public_only));
+}
+
+static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
+{
+	struct net_request *r = arg;
+	enum net_kind kind = net_kind_of(&addr->addr);
+	uint16_t port = 0;
+
+	(void)purpose;
+	if (addr->addr.sa_family == AF_INET || addr->addr.sa_family == AF_INET6) {
+		uint8_t be[2]; /* at the same place in both */
+
+		memcpy(be, (const uint8_t *)&addr->addr + 2, 2);
+		port = (uint16_t)(be[0] << 8 | be[1]);
+	}
+	if (!is_proxy(r, port) && !net_may_ask(r, kind)) {
+		r->fault = FAULT_PLACE;
+		return CURL_SOCKET_BAD;
+	}
+	return socket(addr->family, addr->socktype | SOCK_CLOEXEC, addr->protocol);
+}
+
+/* on_request - the connection stands, which may be one that was made for another request. */
+static int on_request(void *arg, char *ip, char *own_ip, int port, int own_port)
+{
+	struct net_request *r = arg;
+	enum net_kind kind = ip ? net_kind_of_text(ip) : NET_PUBLIC;
+	bool proxy = is_proxy(r, port);
+
+	(void)own_ip;
+	(void)own_port;
+	if (!proxy && !net_may_ask(r, kind)) {
+		r->fault = FAULT_PLACE;
+		return CURL_PREREQFUNC_ABORT;
+	}
+	if (!r->first_known) {
+		r->first_known = true;
+		r->first_kind = proxy ? NET_PUBLIC : kind;
+	}
+	r->sent = true;
+	r->last_byte = stop_now();
+	return CURL_PREREQFUNC_OK;
+}
+
+/* Credentials. */
+
+/* netrc - the text of the file, read once; "" when there is none. */
+static const char *netrc(struct net *n)
+{
+	struct stat st;
+	auto_fd int fd = -1;
+
+	if (n->netrc_read || !n->opts.netrc_file)
+		return n->netrc ? n->netrc : "";
+	n->netrc_read = true;
+	fd = open(n->opts.netrc_file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 0 ||
+	    (uint64_t)st.st_size > NETRC_MAX)
+		return "";
+	n->netrc = alloc_array((size_t)st.st_size + 1, 1);
+	if (n->netrc && io_pread(fd, n->netrc, (size_t)st.st_size, 0, NULL) < 0)
+		n->netrc[0] = '\0';
+	return n->netrc ? n->netrc : "";
+}
+
+/* set_credentials - those of the request are for the place it was made for; those of a netrc file
+ * for the hosts that it names. */
+static int set_credentials(struct net_request *r, struct err *e)
+{
+	const struct net_want *w = &r->want;
+	const struct net_options *o = &r->net->opts;
+	bool same = url_origin_same(&r->first, &r->at);
+	bool open = strcmp(r->at.scheme, "https") == 0 || o->plain_secrets ||
+		    net_is_here(r->at.host);
+	auto_free char *line = NULL;
+
+	if (same && w->bearer) {
+		if (asprintf(&line, "Authorization: Bearer %s", w->bearer) < 0) {
+			line = NULL;
+			return err_nomem(e);
+		}
+		return net_header(r, line, e);
+	}
+	if (same && w->user) {
+		SET(r, CURLOPT_USERNAME, w->user);
+		SET(r, CURLOPT_PASSWORD, w->password ? w->password : "");
+	} else if (open && o->netrc_file && !w->sign) {
+		r->auth = net_netrc_find(netrc(r->net), r->at.host, same);
+		if (r->auth) {
+			char *colon = strchr(r->auth, ':');
+
+			*colon = '\0';
+			SET(r, CURLOPT_USERNAME, r->auth);
+			SET(r, CURLOPT_PASSWORD, colon + 1);
+		}
+	}
+	return 0;
+}
+
+/* What is said. */
+
+static int set_headers(struct net_request *r, struct err *e)
+{
+	const struct net_want *w = &r->want;
+	int rc = net_header(r, "Accept-Encoding: identity", e);
+
+	for (size_t i = 0; rc == 0 && w->headers[i]; i++)
+		rc = net_header(r, w->headers[i], e);
+	if (rc == 0)
+		rc = set_credentials(r, e);
+	if (rc == 0 && w->sign)
+		rc = w->sign(w->sign_arg, r, e);
+	if (rc == 0)
+		SET(r, CURLOPT_HTTPHEADER, r->headers);
+	return rc;
+}
+
+static void set_method(struct net_request *r)
+{
+	const struct net_want *w = &r->want;
+
+	r->sent_bytes = 0;
+	if (strcmp(w->method, "HEAD") == 0) {
+		SET(r, CURLOPT_NOBODY, 1L);
+	} else if (strcmp(w->method, "PUT") == 0 || strcmp(w->method, "POST") == 0) {
+		SET(r, CURLOPT_UPLOAD, 1L);
+		SET(r, CURLOPT_INFILESIZE_LARGE, (curl_off_t)w->body_len);
+		SET(r, CURLOPT_CUSTOMREQUEST, w->method);
+		SET(r, CURLOPT_READFUNCTION, net_on_send);
+		SET(r, CURLOPT_READDATA, r);
+		SET(r, CURLOPT_SEEKFUNCTION, net_on_seek);
+		SET(r, CURLOPT_SEEKDATA, r);
+	} else {
+		SET(r, CURLOPT_HTTPGET, 1L);
+		SET(r, CURLOPT_CUSTOMREQUEST, w->method);
+	}
+}
+
+/* set_connection - a server that speaks HTTP/1.1 gets several connections at once; until that is
+ * known, requests wait for the first one, which they may be able to share. */
+static void set_connection(struct net_request *r)
+{
+	const struct net_options *o = &r->net->opts;
+
+	SET(r, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+	SET(r, CURLOPT_PIPEWAIT,
+	    strcmp(r->at.scheme, "https") == 0 && !r->host->http1 ? 1L : 0L);
+	/* On a connection that was used before libcurl tries again by itself. */
+	SET(r, CURLOPT_FRESH_CONNECT, r->fresh || r->want.once ? 1L : 0L);
+	SET(r, CURLOPT_CONNECTTIMEOUT_MS, (long)o->connect_ms);
+	SET(r, CURLOPT_TCP_KEEPALIVE, 1L);
+	if (o->proxy)
+		SET(r, CURLOPT_PROXY, o->proxy);
+	if (r->want.no_proxy)
+		SET(r, CURLOPT_NOPROXY, "*");
+	if (o->insecure) {
+		SET(r, CURLOPT_SSL_VERIFYPEER, 0L);
+		SET(r, CURLOPT_SSL_VERIFYHOST, 0L);
+	}
+	if (o->ca_file) /* the system's directory of certificates stays */
+		SET(r, CURLOPT_CAINFO, o->ca_file);
+}
+
+static void set_limits(struct net_request *r)
+{
+
+	SET(r, CURLOPT_PROTOCOLS_STR, "http,https");
+	SET(r, CURLOPT_FOLLOWLOCATION, 0L);
+	SET(r, CURLOPT_PATH_AS_IS, 1L);
+	SET(r, CURLOPT_HTTP_CONTENT_DECODING, 0L);
+	SET(r, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+	SET(r, CURLOPT_NOSIGNAL, 1L);
+	SET(r, CURLOPT_QUICK_EXIT, 1L); /* not held up by a name server */
+	SET(r, CURLOPT_BUFFERSIZE, 256L << 10);
+	SET(r, CURLOPT_USERAGENT, "nczarrfs/" NCZARRFS_VERSION);
+}
+
+static void set_calls(struct net_request *r)
+{
+
+	SET(r, CURLOPT_ERRORBUFFER, r->text);
+	SET(r, CURLOPT_HEADERFUNCTION, net_on_header);
+	SET(r, CURLOPT_HEADERDATA, r);
+	SET(r, CURLOPT_WRITEFUNCTION, net_on_body);
+	SET(r, CURLOPT_WRITEDATA, r);
+	SET(r, CURLOPT_OPENSOCKETFUNCTION, on_socket);
+	SET(r, CURLOPT_OPENSOCKETDATA, r);
+	SET(r, CURLOPT_PREREQFUNCTION, on_request);
+	SET(r, CURLOPT_PREREQDATA, r);
+}
+
+static int set_address(struct net_request *r, struct err *e)
+{
+	struct buf b;
+	size_t len;
+
+	if (r->hops == 0) { /* verbatim: it may be signed */
+		r->url = strndup(r->want.url, strcspn(r->want.url, "#"));
+	} else {
+		buf_init(&b, URL_MAX * 2);
+		url_put(&b, &r->at, true);
+		buf_putc(&b, '\0');
+		if (!buf_ok(&b))
+			buf_release(&b);
+		r->url = (char *)buf_take(&b, &len);
+	}
+	if (!r->url || curl_easy_setopt(r->easy, CURLOPT_URL, r->url) != CURLE_OK)
+		return err_nomem(e);
+	return 0;
+}
+
+int net_try(struct net_request *r, struct err *e)
+{
+	struct net *n = r->net;
+	int rc;
+
+	net_answer_begin(r);
+	r->a.tries++;
+	r->unset = false;
+	r->easy = n->n_spare ? n->spare[--n->n_spare] : curl_easy_init();
+	if (!r->easy)
+		return err_nomem(e);
+	set_limits(r);
+	set_calls(r);
+	set_connection(r);
+	set_method(r);
+	rc = set_address(r, e);
+	if (rc == 0)
+		rc = set_headers(r, e);
+	return rc == 0 && r->unset ? err_nomem(e) : rc;
+}
+
+static void wipe(char *s, size_t n)
+{
+	if (s)
+		explicit_bzero(s, n);
+	free(s);
+}
+
+void net_try_end(struct net_request *r)
+{
+	struct net *n = r->net;
+
+	if (r->easy) {
+		curl_easy_reset(r->easy);
+		if (n->n_spare < n->opts.requests)
+			n->spare[n->n_spare++] = r->easy;
+		else
+			curl_easy_cleanup(r->easy);
+	}
+	r->easy = NULL;
+	for (struct curl_slist *s = r->headers; s; s = s->next)
+		explicit_bzero(s->data, strlen(s->data));
+	curl_slist_free_all(r->headers);
+	r->headers = NULL;
+	wipe(r->url, r->url ? strlen(r->url) : 0);
+	r->url = NULL;
+	wipe(r->auth, r->auth ? strlen(r->auth) : 0);
+	r->auth = NULL;
+}

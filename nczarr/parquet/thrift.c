@@ -1,0 +1,282 @@
+/* thrift.c - thrift's compact protocol, as far as Parquet uses it. */
+#include "nczarr/parquet/parquet.h"
+
+#include <string.h>
+
+#define DEPTH_MAX 32
+#define SKIP_MAX 1000000 /* elements of a list that nobody wants */
+
+static uint64_t varint(struct tread *t)
+{
+	uint64_t v = 0;
+
+	for (unsigned shift = 0; shift < 64; shift += 7) {
+		uint8_t c;
+
+		if (t->bad || t->p == t->end)
+			break;
+		c = *t->p++;
+		v |= (uint64_t)(c & 0x7f) << shift;
+		if (!(c & 0x80))
+			return v;
+	}
+	t->bad = true;
+	return 0;
+}
+
+int64_t tread_int(struct tread *t)
+{
+	uint64_t v = varint(t);
+
+	return (int64_t)(v >> 1 ^ (~(v & 1) + 1));
+}
+
+int tread_field(struct tread *t, int16_t *ret_id)
+{
+	uint8_t c;
+	int64_t id;
+
+	*ret_id = 0;
+	if (t->bad || t->p == t->end) {
+		t->bad = true;
+		return THRIFT_STOP;
+	}
+	c = *t->p++;
+	if (c == THRIFT_STOP)
+		return THRIFT_STOP;
+	id = c >> 4 ? (int64_t)t->last + (c >> 4) : tread_int(t);
+	if (t->bad || id < INT16_MIN || id > INT16_MAX || (c & 15) > THRIFT_STRUCT ||
+	    (c & 15) == THRIFT_STOP) {
+		t->bad = true;
+		return THRIFT_STOP;
+	}
+	*ret_id = t->last = (int16_t)id;
+	return c & 15;
+}
+
+const uint8_t *tread_bytes(struct tread *t, size_t *ret_len)
+{
+	uint64_t n = varint(t);
+	const uint8_t *p = t->p;
+
+	*ret_len = 0;
+	if (t->bad || n > (uint64_t)(t->end - t->p)) {
+		t->bad = true;
+		return NULL;
+	}
+	t->p += n;
+	*ret_len = (size_t)n;
+	return p;
+}
+
+uint32_t tread_list(struct tread *t, int *ret_type)
+{
+	uint64_t n;
+	uint8_t c;
+
+	*ret_type = THRIFT_STOP;
+	if (t->bad || t->p == t->end) {
+		t->bad = true;
+		return 0;
+	}
+	c = *t->p++;
+	n = c >> 4 == 15 ? varint(t) : c >> 4;
+	/* every element takes a byte at least */
+	if (t->bad || n > (uint64_t)(t->end - t->p) || (c & 15) > THRIFT_STRUCT) {
+		t->bad = true;
+		return 0;
+	}
+	*ret_type = c & 15;
+	return (uint32_t)n;
+}
+
+int16_t tread_begin(struct tread *t)
+{
+	int16_t outer = t->last;
+
+	t->last = 0;
+	return outer;
+}
+
+void tread_end(struct tread *t, int16_t outer)
+{
+	t->last = outer;
+}
+
+static void skip(struct tread *t, int type, int depth, bool element);
+
+static void skip_some(struct tread *t, int type, uint64_t n, int depth)
+{
+	if (n > SKIP_MAX)
+		t->bad = true;
+	for (; n > 0 && !t->bad; n--)
+		skip(t, type, depth, true);
+}
+
+static void skip_map(struct tread *t, int depth)
+{
+	uint64_t n = varint(t);
+	uint8_t types;
+
+	if (t->bad || n == 0)
+		return;
+	if (t->p == t->end || n > SKIP_MAX) {
+		t->bad = true;
+		return;
+	}
+	types = *t->p++;
+	for (; n > 0 && !t->bad; n--) {
+		skip(t, types >> 4, depth, true);
+		skip(t, types & 15, depth, true);
+	}
+}
+
+static void skip_struct(struct tread *t, int depth)
+{
+	int16_t outer = tread_begin(t), id;
+	int type;
+
+	while ((type = tread_field(t, &id)) != THRIFT_STOP)
+		skip(t, type, depth, false);
+	tread_end(t, outer);
+}
+
+/* skip - element: of a list, where a truth value is a byte. */
+static void skip(struct tread *t, int type, int depth, bool element)
+{
+	size_t n = 0;
+	int of;
+
+	if (depth >= DEPTH_MAX)
+		t->bad = true;
+	if (t->bad)
+		return;
+	switch (type) {
+	case THRIFT_TRUE:
+	case THRIFT_FALSE:
+		n = element;
+		break;
+	case THRIFT_BYTE:
+		n = 1;
+		break;
+	case THRIFT_I16:
+	case THRIFT_I32:
+	case THRIFT_I64:
+		(void)varint(t);
+		break;
+	case THRIFT_DOUBLE:
+		n = 8;
+		break;
+	case THRIFT_BINARY:
+		(void)tread_bytes(t, &n);
+		n = 0;
+		break;
+	case THRIFT_LIST:
+	case THRIFT_SET: {
+		uint32_t many = tread_list(t, &of);
+
+		skip_some(t, of, many, depth + 1);
+		break;
+	}
+	case THRIFT_MAP:
+		skip_map(t, depth + 1);
+		break;
+	case THRIFT_STRUCT:
+		skip_struct(t, depth + 1);
+		break;
+	default:
+		t->bad = true;
+	}
+	if (n > (size_t)(t->end - t->p))
+		t->bad = true;
+	else
+		t->p += n;
+}
+
+void tread_skip(struct tread *t, int type)
+{
+	skip(t, type, 0, false);
+}
+
+/* ---- writing ---- */
+
+static void put_varint(struct buf *out, uint64_t v)
+{
+	for (; v >= 0x80; v >>= 7)
+		buf_putc(out, (char)(v | 0x80));
+	buf_putc(out, (char)v);
+}
+
+static void put_zigzag(struct buf *out, int64_t v)
+{
+	put_varint(out, (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0));
+}
+
+static void put_field(struct twrite *t, int16_t id, int type)
+{
+	int delta = id - t->last;
+
+	if (delta > 0 && delta < 16) {
+		buf_putc(t->out, (char)(delta << 4 | type));
+	} else {
+		buf_putc(t->out, (char)type);
+		put_zigzag(t->out, id);
+	}
+	t->last = id;
+}
+
+void twrite_int(struct twrite *t, int16_t id, int type, int64_t v)
+{
+	put_field(t, id, type);
+	put_zigzag(t->out, v);
+}
+
+void twrite_bool(struct twrite *t, int16_t id, bool v)
+{
+	put_field(t, id, v ? THRIFT_TRUE : THRIFT_FALSE);
+}
+
+void twrite_text(struct twrite *t, int16_t id, const char *text)
+{
+	put_field(t, id, THRIFT_BINARY);
+	twrite_element_text(t, text);
+}
+
+void twrite_list(struct twrite *t, int16_t id, int type, uint32_t n)
+{
+	put_field(t, id, THRIFT_LIST);
+	if (n < 15) {
+		buf_putc(t->out, (char)(n << 4 | (uint32_t)type));
+	} else {
+		buf_putc(t->out, (char)(0xf0 | type));
+		put_varint(t->out, n);
+	}
+}
+
+void twrite_element_int(struct twrite *t, int64_t v)
+{
+	put_zigzag(t->out, v);
+}
+
+void twrite_element_text(struct twrite *t, const char *text)
+{
+	put_varint(t->out, strlen(text));
+	buf_puts(t->out, text);
+}
+
+int16_t twrite_begin(struct twrite *t, int16_t id)
+{
+	int16_t outer;
+
+	if (id)
+		put_field(t, id, THRIFT_STRUCT);
+	outer = t->last;
+	t->last = 0;
+	return outer;
+}
+
+void twrite_end(struct twrite *t, int16_t outer)
+{
+	buf_putc(t->out, THRIFT_STOP);
+	t->last = outer;
+}

@@ -1,0 +1,438 @@
+/* writer.c - files of references as Parquet: groups of rows, a page for each of their
+ * columns, compressed by zstd. The same rows always make the same bytes. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "nczarr/parquet/parquet_int.h"
+
+#define LEVEL 3
+
+struct row {
+	uint64_t off, size;
+	uint32_t path; /* 0: none; else a number in the dictionary, from 1 */
+	bool raw;
+	uint32_t raw_len;
+};
+
+struct pq_writer {
+	struct row *rows; /* of the group that is collected */
+	size_t n, cap;
+	struct buf raws;
+	struct buf paths; /* the dictionary as its page has it: lengths and texts */
+	size_t *path_at;  /* of each in paths */
+	size_t n_paths, c_paths;
+	uint32_t *table; /* hash table of numbers; 0: empty */
+	size_t c_table;
+	struct buf page, packed, head, groups;
+	uint32_t n_groups;
+	uint64_t total; /* rows of all groups */
+	uint64_t at;    /* bytes of the file so far */
+};
+
+int pq_writer_new(struct pq_writer **ret, struct err *e)
+{
+	struct pq_writer *w = alloc_array(1, sizeof(*w));
+	struct buf *bufs[6];
+
+	if (!w)
+		return err_nomem(e);
+	memcpy(bufs,
+	       (struct buf *[]){&w->raws, &w->paths, &w->page, &w->packed, &w->head,
+				&w->groups},
+	       sizeof(bufs));
+	for (size_t i = 0; i < ARRAY_LEN(bufs); i++)
+		buf_init(bufs[i], INT32_MAX); /* lengths of pages are 31 bits */
+	*ret = w;
+	return 0;
+}
+
+void pq_writer_free(struct pq_writer *w)
+{
+	if (!w)
+		return;
+	buf_release(&w->raws);
+	buf_release(&w->paths);
+	buf_release(&w->page);
+	buf_release(&w->packed);
+	buf_release(&w->head);
+	buf_release(&w->groups);
+	free(w->rows);
+	free(w->path_at);
+	free(w->table);
+	free(w);
+}
+
+uint64_t pq_writer_rows(const struct pq_writer *w)
+{
+	return w->total + w->n;
+}
+
+uint64_t pq_writer_waits(const struct pq_writer *w)
+{
+	return w->raws.len + w->paths.len;
+}
+
+/* ---- the dictionary ---- */
+
+static const char *path_of(const struct pq_writer *w, uint32_t number, size_t *ret_len)
+{
+	const uint8_t *p = w->paths.data + w->path_at[number - 1];
+
+	*ret_len = (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24;
+	return (const char *)p + 4;
+}
+
+static uint32_t *slot_of(const struct pq_writer *w, uint32_t *table, size_t c, const char *path,
+			 size_t n)
+{
+	uint64_t h = UINT64_C(14695981039346656037);
+	size_t i, len;
+
+	for (i = 0; i < n; i++)
+		h = (h ^ (uint8_t)path[i]) * UINT64_C(1099511628211);
+	for (i = (size_t)(h ^ h >> 29) & (c - 1); table[i]; i = (i + 1) & (c - 1)) {
+		const char *have = path_of(w, table[i], &len);
+
+		if (len == n && memcmp(have, path, n) == 0)
+			break;
+	}
+	return &table[i];
+}
+
+static int grow_table(struct pq_writer *w, struct err *e)
+{
+	size_t c = w->c_table ? 2 * w->c_table : 256, n;
+	uint32_t *table = alloc_array(c, sizeof(*table));
+
+	if (!table)
+		return err_nomem(e);
+	for (uint32_t k = 1; k <= w->n_paths; k++) {
+		const char *path = path_of(w, k, &n);
+
+		*slot_of(w, table, c, path, n) = k;
+	}
+	free(w->table);
+	w->table = table;
+	w->c_table = c;
+	return 0;
+}
+
+static int number_of(struct pq_writer *w, const char *path, uint32_t *ret, struct err *e)
+{
+	size_t n = strlen(path);
+	uint32_t *slot;
+	int rc = w->n_paths * 2 >= w->c_table ? grow_table(w, e) : 0;
+
+	if (rc)
+		return rc;
+	slot = slot_of(w, w->table, w->c_table, path, n);
+	if (!*slot) {
+		if (grow_array(&w->path_at, &w->c_paths, w->n_paths + 1, sizeof(*w->path_at)))
+			return err_nomem(e);
+		w->path_at[w->n_paths] = w->paths.len;
+		buf_put_le32(&w->paths, (uint32_t)n);
+		buf_put(&w->paths, path, n);
+		if (!buf_ok(&w->paths))
+			return err_nomem(e);
+		*slot = (uint32_t)++w->n_paths;
+	}
+	*ret = *slot;
+	return 0;
+}
+
+int pq_writer_row(struct pq_writer *w, const char *path, uint64_t off, uint64_t size,
+		  const uint8_t *raw, uint64_t raw_len, struct err *e)
+{
+	struct row r = {.off = off, .size = size, .raw = raw != NULL};
+	int rc = 0;
+
+	if (off > INT64_MAX || size > INT64_MAX || raw_len > INT32_MAX)
+		return err_set(e, -ERANGE,
+			       "a reference to %" PRIu64 " bytes at %" PRIu64
+			       " does not fit into Parquet's numbers",
+			       size, off);
+	if (grow_array(&w->rows, &w->cap, w->n + 1, sizeof(*w->rows)))
+		return err_nomem(e);
+	if (path)
+		rc = number_of(w, path, &r.path, e);
+	if (rc)
+		return rc;
+	if (raw) {
+		r.raw_len = (uint32_t)raw_len;
+		buf_put_le32(&w->raws, r.raw_len);
+		buf_put(&w->raws, raw, (size_t)raw_len);
+		if (!buf_ok(&w->raws))
+			return err_nomem(e);
+	}
+	w->rows[w->n++] = r;
+	return 0;
+}
+
+/* ---- pages ---- */
+
+static int put_out(struct pq_writer *w, int fd, const struct buf *b, struct err *e)
+{
+	size_t at = 0;
+
+	if (!buf_ok(b))
+		return err_nomem(e);
+	while (at < b->len) {
+		ssize_t n = write(fd, b->data + at, b->len - at);
+
+		if (n < 0 && errno != EINTR)
+			return err_sys(e, errno, "writing references");
+		at += n > 0 ? (size_t)n : 0;
+	}
+	w->at += b->len;
+	return 0;
+}
+
+/* put_packed_head - of a run of n packed values. */
+static void put_packed_head(struct buf *out, uint64_t n)
+{
+	uint64_t v = (n + 7) / 8 << 1 | 1;
+
+	for (; v >= 0x80; v >>= 7)
+		buf_putc(out, (char)(v | 0x80));
+	buf_putc(out, (char)v);
+}
+
+/* put_levels - which rows have a value: packed bits. raw: of raws, else of paths. */
+static void put_levels(struct pq_writer *w, bool raw)
+{
+	struct buf *out = &w->page;
+	size_t from = out->len;
+	uint32_t len;
+
+	buf_put_le32(out, 0);
+	put_packed_head(out, w->n);
+	for (size_t i = 0; i < w->n; i += 8) {
+		uint8_t bits = 0;
+
+		for (size_t k = 0; k < 8 && i + k < w->n; k++)
+			if (raw ? w->rows[i + k].raw : w->rows[i + k].path > 0)
+				bits |= (uint8_t)(1u << k);
+		buf_putc(out, (char)bits);
+	}
+	if (!buf_ok(out))
+		return;
+	len = (uint32_t)(out->len - from - 4);
+	for (unsigned k = 0; k < 4; k++)
+		out->data[from + k] = (uint8_t)(len >> 8 * k);
+}
+
+/* put_indexes - numbers of paths, from 0, in as few bits as they need. */
+static void put_indexes(struct pq_writer *w)
+{
+	uint32_t width = 1, used = 0;
+	uint64_t bits = 0, n = 0;
+
+	while (width < 32 && (w->n_paths - 1) >> width)
+		width++;
+	for (size_t i = 0; i < w->n; i++)
+		n += w->rows[i].path > 0;
+	buf_putc(&w->page, (char)width);
+	put_packed_head(&w->page, n);
+	for (size_t i = 0; i < w->n; i++) {
+		if (!w->rows[i].path)
+			continue;
+		bits |= (uint64_t)(w->rows[i].path - 1) << used;
+		for (used += width; used >= 8; used -= 8, bits >>= 8)
+			buf_putc(&w->page, (char)(bits & 0xff));
+	}
+	/* groups are of eight: zeros for what is missing to the last */
+	for (uint64_t missing = (8 - n % 8) % 8 * width + used; missing > 0;) {
+		buf_putc(&w->page, (char)(bits & 0xff));
+		bits = 0;
+		missing -= u64_min(missing, 8);
+	}
+}
+
+/* put_page - w->page, compressed, with its header. */
+static int put_page(struct pq_writer *w, int fd, const struct buf *page, int type, int encoding,
+		    uint64_t values, uint64_t *sum, struct err *e)
+{
+	struct twrite t = {.out = &w->head};
+	size_t bound = ZSTD_compressBound(page->len), n;
+	int16_t outer;
+	uint8_t *to;
+	int rc;
+
+	if (!buf_ok(page))
+		return err_nomem(e);
+	buf_clear(&w->packed);
+	buf_clear(&w->head);
+	to = buf_grow(&w->packed, bound);
+	if (!to)
+		return err_nomem(e);
+	n = ZSTD_compress(to, bound, page->data ? page->data : (const uint8_t *)"", page->len,
+			  LEVEL);
+	if (ZSTD_isError(n))
+		return err_nomem(e);
+	w->packed.len = n;
+	twrite_int(&t, 1, THRIFT_I32, type);
+	twrite_int(&t, 2, THRIFT_I32, (int64_t)page->len);
+	twrite_int(&t, 3, THRIFT_I32, (int64_t)n);
+	outer = twrite_begin(&t, type == PQ_DICTIONARY_PAGE ? 7 : 5);
+	twrite_int(&t, 1, THRIFT_I32, (int64_t)values);
+	twrite_int(&t, 2, THRIFT_I32, encoding);
+	if (type == PQ_DATA_PAGE) {
+		twrite_int(&t, 3, THRIFT_I32, PQ_RLE);
+		twrite_int(&t, 4, THRIFT_I32, PQ_RLE);
+	}
+	twrite_end(&t, outer);
+	buf_putc(&w->head, THRIFT_STOP);
+	*sum += page->len + w->head.len;
+	rc = put_out(w, fd, &w->head, e);
+	return rc ? rc : put_out(w, fd, &w->packed, e);
+}
+
+/* ---- columns ---- */
+
+enum { PATH, OFFSET, SIZE, RAW, COLUMNS };
+static const char *const names[] = {"path", "offset", "size", "raw"};
+
+/* put_meta - a column of the group, for the footer. */
+static void put_meta(struct pq_writer *w, struct twrite *t, int column, uint64_t from,
+		     uint64_t data, uint64_t sum)
+{
+	int16_t chunk = twrite_begin(t, 0), meta;
+	bool bytes = column == PATH || column == RAW, dict = data != from;
+
+	twrite_int(t, 2, THRIFT_I64, (int64_t)from);
+	meta = twrite_begin(t, 3);
+	twrite_int(t, 1, THRIFT_I32, bytes ? PQ_BYTES : PQ_INT64);
+	twrite_list(t, 2, THRIFT_I32, dict ? 3 : 2);
+	twrite_element_int(t, PQ_PLAIN);
+	twrite_element_int(t, PQ_RLE);
+	if (dict)
+		twrite_element_int(t, PQ_RLE_DICTIONARY);
+	twrite_list(t, 3, THRIFT_BINARY, 1);
+	twrite_element_text(t, names[column]);
+	twrite_int(t, 4, THRIFT_I32, PQ_ZSTD);
+	twrite_int(t, 5, THRIFT_I64, (int64_t)w->n);
+	twrite_int(t, 6, THRIFT_I64, (int64_t)sum);
+	twrite_int(t, 7, THRIFT_I64, (int64_t)(w->at - from));
+	twrite_int(t, 9, THRIFT_I64, (int64_t)data);
+	if (dict)
+		twrite_int(t, 11, THRIFT_I64, (int64_t)from);
+	twrite_end(t, meta);
+	twrite_end(t, chunk);
+}
+
+static void put_number(struct buf *out, uint64_t v)
+{
+	buf_put_le32(out, (uint32_t)v);
+	buf_put_le32(out, (uint32_t)(v >> 32));
+}
+
+static int put_column(struct pq_writer *w, int fd, int column, struct twrite *t,
+		      uint64_t *total, struct err *e)
+{
+	const bool dict = column == PATH && w->n_paths > 0;
+	uint64_t from = w->at, data, sum = 0;
+	int rc = 0;
+
+	if (dict)
+		rc = put_page(w, fd, &w->paths, PQ_DICTIONARY_PAGE, PQ_PLAIN, w->n_paths, &sum,
+			      e);
+	data = w->at;
+	buf_clear(&w->page);
+	if (column == PATH || column == RAW)
+		put_levels(w, column == RAW);
+	if (dict)
+		put_indexes(w);
+	for (size_t i = 0; (column == OFFSET || column == SIZE) && i < w->n; i++)
+		put_number(&w->page, column == OFFSET ? w->rows[i].off : w->rows[i].size);
+	if (column == RAW)
+		buf_put(&w->page, w->raws.data, w->raws.len);
+	if (rc == 0)
+		rc = put_page(w, fd, &w->page, PQ_DATA_PAGE,
+			      dict ? PQ_RLE_DICTIONARY : PQ_PLAIN, w->n, &sum, e);
+	put_meta(w, t, column, from, data, sum);
+	*total += sum;
+	return rc;
+}
+
+int pq_writer_flush(struct pq_writer *w, int fd, struct err *e)
+{
+	struct twrite t = {.out = &w->groups};
+	struct buf magic;
+	uint64_t total = 0;
+	int rc = 0;
+
+	if (w->at == 0) {
+		buf_init(&magic, 16);
+		buf_puts(&magic, PQ_MAGIC);
+		rc = put_out(w, fd, &magic, e);
+		buf_release(&magic);
+	}
+	if (rc || w->n == 0)
+		return rc;
+	twrite_list(&t, 1, THRIFT_STRUCT, COLUMNS);
+	for (int c = 0; rc == 0 && c < COLUMNS; c++)
+		rc = put_column(w, fd, c, &t, &total, e);
+	twrite_int(&t, 2, THRIFT_I64, (int64_t)total);
+	twrite_int(&t, 3, THRIFT_I64, (int64_t)w->n);
+	buf_putc(&w->groups, THRIFT_STOP);
+	w->n_groups++;
+	w->total += w->n;
+	w->n = w->n_paths = 0;
+	buf_clear(&w->raws);
+	buf_clear(&w->paths);
+	if (w->c_table)
+		memset(w->table, 0, w->c_table * sizeof(*w->table));
+	return rc;
+}
+
+/* ---- the footer ---- */
+
+static void put_schema(struct twrite *t)
+{
+	int16_t outer;
+
+	twrite_list(t, 2, THRIFT_STRUCT, COLUMNS + 1);
+	outer = twrite_begin(t, 0);
+	twrite_text(t, 4, "schema");
+	twrite_int(t, 5, THRIFT_I32, COLUMNS);
+	twrite_end(t, outer);
+	for (int c = 0; c < COLUMNS; c++) {
+		bool bytes = c == PATH || c == RAW;
+
+		outer = twrite_begin(t, 0);
+		twrite_int(t, 1, THRIFT_I32, bytes ? PQ_BYTES : PQ_INT64);
+		twrite_int(t, 3, THRIFT_I32, bytes ? PQ_OPTIONAL : PQ_REQUIRED);
+		twrite_text(t, 4, names[c]);
+		if (c == PATH)
+			twrite_int(t, 6, THRIFT_I32, PQ_UTF8);
+		twrite_end(t, outer);
+	}
+}
+
+int pq_writer_end(struct pq_writer *w, int fd, struct err *e)
+{
+	struct twrite t = {.out = &w->page};
+	int rc = pq_writer_flush(w, fd, e);
+
+	if (rc)
+		return rc;
+	buf_clear(&w->page);
+	twrite_int(&t, 1, THRIFT_I32, 1);
+	put_schema(&t);
+	twrite_int(&t, 3, THRIFT_I64, (int64_t)w->total);
+	twrite_list(&t, 4, THRIFT_STRUCT, w->n_groups);
+	buf_put(&w->page, w->groups.data, w->groups.len);
+	twrite_text(&t, 6, "nczarrfs version " NCZARRFS_VERSION);
+	buf_putc(&w->page, THRIFT_STOP);
+	buf_put_le32(&w->page, (uint32_t)w->page.len);
+	buf_puts(&w->page, PQ_MAGIC);
+	if (!buf_ok(&w->groups))
+		return err_nomem(e);
+	rc = put_out(w, fd, &w->page, e);
+	buf_clear(&w->groups);
+	w->n_groups = 0;
+	w->total = w->at = 0;
+	return rc;
+}

@@ -1,0 +1,595 @@
+/* json_index.c - kerchunk's JSON as a sorted table of keys: version 1 with templates, and version
+ * 0, which is what version 1 has in "refs". Spec: kerchunk, "References specification".
+ *
+ * Of a document only keys, addresses (each once) and what is in it remain in memory: 48 bytes for a
+ * reference, and its key. */
+#include "nczarr/refs/refs_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/core/str.h"
+
+#define URLS_BEGIN 64 /* slots of the table of addresses; a power of two */
+
+/* entry - texts are places in table.texts. */
+struct entry {
+	size_t key;
+	uint32_t key_len;
+	uint8_t what; /* INLINE or AT of struct refs_found */
+	bool whole;
+	size_t at; /* of data, or of the address */
+	uint64_t off, len;
+};
+
+struct template
+{
+	char *name, *text; /* owned */
+};
+
+struct table {
+	struct refs_index base;
+	struct blob *file; /* NULL; owned */
+	struct buf texts;
+	struct entry *entries; /* sorted by key; owned */
+	size_t n, cap;
+	uint64_t max; /* bytes that all of it may take */
+	size_t *urls; /* while reading: hash table of places of addresses + 1; owned */
+	size_t n_urls, c_urls;
+	struct template *templates;
+	size_t n_templates, c_templates;
+};
+
+static struct table *of(struct refs_index *x)
+{
+	return CONTAINER_OF(x, struct table, base);
+}
+
+static const char *entry_key(const void *arg, size_t i, size_t *ret_len)
+{
+	const struct table *t = arg;
+
+	*ret_len = t->entries[i].key_len;
+	return (const char *)t->texts.data + t->entries[i].key;
+}
+
+static struct keytab keys_of(const struct table *t)
+{
+	return (struct keytab){.arg = t, .n = t->n, .name = entry_key};
+}
+
+static void drop_reading(struct table *t)
+{
+	for (size_t i = 0; i < t->n_templates; i++) {
+		free(t->templates[i].name);
+		free(t->templates[i].text);
+	}
+	free(t->templates);
+	free(t->urls);
+	t->templates = NULL;
+	t->n_templates = 0;
+	t->urls = NULL;
+}
+
+static void table_close(struct refs_index *x)
+{
+	struct table *t = of(x);
+
+	drop_reading(t);
+	if (t->file && t->file->fd >= 0)
+		(void)close(t->file->fd); /* it was only read from */
+	if (t->file && t->file->ops)
+		blob_close(t->file);
+	else
+		free(t->file);
+	buf_release(&t->texts);
+	free(t->entries);
+	free(t);
+}
+
+/* ---- addresses, each once ---- */
+
+static uint64_t hash(const char *p, size_t n)
+{
+	uint64_t h = UINT64_C(14695981039346656037);
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ (uint8_t)p[i]) * UINT64_C(1099511628211);
+	return h ^ h >> 29;
+}
+
+static size_t *slot_of(const struct table *t, const char *url, size_t n)
+{
+	size_t i = (size_t)hash(url, n) & (t->c_urls - 1);
+
+	while (t->urls[i]) {
+		const char *have = (const char *)t->texts.data + t->urls[i] - 1;
+
+		if (strncmp(have, url, n) == 0 && have[n] == '\0')
+			break;
+		i = (i + 1) & (t->c_urls - 1);
+	}
+	return &t->urls[i];
+}
+
+static int more_urls(struct table *t)
+{
+	struct table grown = *t;
+
+	grown.c_urls = t->c_urls ? 2 * t->c_urls : URLS_BEGIN;
+	grown.urls = alloc_array(grown.c_urls, sizeof(*grown.urls));
+	if (!grown.urls)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->c_urls; i++) {
+		const char *url = (const char *)t->texts.data + t->urls[i] - 1;
+
+		if (t->urls[i])
+			*slot_of(&grown, url, strlen(url)) = t->urls[i];
+	}
+	free(t->urls);
+	t->urls = grown.urls;
+	t->c_urls = grown.c_urls;
+	return 0;
+}
+
+/* keep_url - the texts end with an address, from `at` on: it stays, or one like it is there. */
+static int keep_url(struct table *t, size_t *at, struct err *e)
+{
+	size_t n = t->texts.len - *at, *slot;
+
+	if (t->n_urls * 2 >= t->c_urls && more_urls(t))
+		return err_nomem(e);
+	slot = slot_of(t, (const char *)t->texts.data + *at, n);
+	if (*slot) {
+		t->texts.len = *at;
+		*at = *slot - 1;
+		return 0;
+	}
+	*slot = *at + 1;
+	t->n_urls++;
+	buf_putc(&t->texts, '\0');
+	return 0;
+}
+
+/* ---- templates: {{name}}, nothing more ---- */
+
+static int add_template(struct table *t, struct scan *s, struct err *e)
+{
+	struct buf name, text;
+	int rc;
+
+	buf_init(&name, STORE_KEY_MAX);
+	buf_init(&text, (size_t)1 << 16);
+	rc = scan_text(s, &name, e);
+	buf_putc(&name, '\0');
+	if (rc == 0 && !scan_is(s, ':'))
+		rc = scan_bad(s, "a colon is expected", e);
+	if (rc == 0)
+		rc = scan_text(s, &text, e);
+	buf_putc(&text, '\0');
+	if (rc == 0 && (!buf_ok(&name) || !buf_ok(&text)))
+		rc = buf_full(buf_ok(&name) ? &text : &name, e, -EBADMSG,
+			      "a template is too long");
+	if (rc == 0 && grow_array(&t->templates, &t->c_templates, t->n_templates + 1,
+				  sizeof(*t->templates)))
+		rc = err_nomem(e);
+	if (rc == 0)
+		t->templates[t->n_templates++] =
+			(struct template){(char *)buf_take(&name, &(size_t){0}),
+					  (char *)buf_take(&text, &(size_t){0})};
+	buf_release(&name);
+	buf_release(&text);
+	return rc;
+}
+
+/* each_member - fn for each member of an object; it takes key and value. */
+static int each_member(struct table *t, struct scan *s,
+		       int (*fn)(struct table *t, struct scan *s, struct err *e), struct err *e)
+{
+	int rc;
+
+	if (!scan_is(s, '{'))
+		return scan_bad(s, "an object is expected", e);
+	if (scan_is(s, '}'))
+		return 0;
+	do {
+		rc = fn(t, s, e);
+		if (rc == 0)
+			rc = scan_next(s, '}', e);
+	} while (rc > 0);
+	return rc;
+}
+
+/* find_template - name of n bytes, white space around it left out. */
+static const char *find_template(const struct table *t, const char *name, size_t n)
+{
+	while (n > 0 && *name == ' ') {
+		name++;
+		n--;
+	}
+	while (n > 0 && name[n - 1] == ' ')
+		n--;
+	for (size_t i = 0; i < t->n_templates; i++)
+		if (strlen(t->templates[i].name) == n &&
+		    memcmp(t->templates[i].name, name, n) == 0)
+			return t->templates[i].text;
+	return NULL;
+}
+
+/* too_large - texts that could not be kept: there are too many, or memory is short. */
+static int too_large(const struct table *t, struct err *e)
+{
+	return buf_full(
+		&t->texts, e, -ERANGE,
+		"the references need more than %" PRIu64 " bytes: -o meta_size=", t->max);
+}
+
+/* fill_in - the texts end with an address, from `at` on, in which templates are filled in. */
+static int fill_in(struct table *t, size_t at, struct err *e)
+{
+	auto_free char *raw = NULL;
+	const char *p, *open, *stop, *text;
+
+	buf_putc(&t->texts, '\0');
+	if (!buf_ok(&t->texts))
+		return too_large(t, e);
+	t->texts.len--;
+	if (!strstr((const char *)t->texts.data + at, "{{"))
+		return 0;
+	raw = strdup((const char *)t->texts.data + at);
+	if (!raw)
+		return err_nomem(e);
+	t->texts.len = at;
+	for (p = raw; (open = strstr(p, "{{")); p = stop + 2) {
+		stop = strstr(open, "}}");
+		text = stop ? find_template(t, open + 2, (size_t)(stop - open) - 2) : NULL;
+		if (!text || strstr(text, "{{"))
+			return err_set(e, -EOPNOTSUPP,
+				       "'%.100s': only templates that are plain texts can be "
+				       "filled in",
+				       open);
+		buf_put(&t->texts, p, (size_t)(open - p));
+		buf_puts(&t->texts, text);
+	}
+	buf_puts(&t->texts, p);
+	return 0;
+}
+
+/* ---- references ---- */
+
+/* put_list - ["url"], or ["url", offset, length]. */
+static int put_list(struct table *t, struct scan *s, struct entry *x, struct err *e)
+{
+	int rc;
+
+	s->p++; /* the bracket */
+	x->what = REFS_AT;
+	x->at = t->texts.len;
+	if (scan_peek(s) != '"')
+		return scan_bad(s, "a reference without an address", e);
+	rc = scan_text(s, &t->texts, e);
+	if (rc == 0 && memchr(t->texts.data + x->at, '\0', t->texts.len - x->at))
+		rc = scan_bad(s, "a NUL in an address", e);
+	if (rc == 0)
+		rc = fill_in(t, x->at, e);
+	if (rc == 0)
+		rc = keep_url(t, &x->at, e);
+	if (rc)
+		return rc;
+	rc = scan_next(s, ']', e);
+	x->whole = rc == 0;
+	if (rc <= 0)
+		return rc;
+	rc = scan_u64(s, &x->off, e);
+	if (rc == 0 && !scan_is(s, ','))
+		rc = scan_bad(s, "a reference without a length", e);
+	if (rc == 0)
+		rc = scan_u64(s, &x->len, e);
+	if (rc == 0 && !scan_is(s, ']'))
+		rc = scan_bad(s, "a reference that is too long", e);
+	return rc;
+}
+
+/* put_data - a text, or base64, or a document as an object. */
+static int put_data(struct table *t, struct scan *s, struct entry *x, struct err *e)
+{
+	const uint8_t *from = s->p;
+	struct buf plain;
+	int rc;
+
+	x->what = REFS_INLINE;
+	x->at = t->texts.len;
+	if (scan_peek(s) != '"') {
+		rc = scan_skip(s, e);
+		buf_put(&t->texts, from, (size_t)(s->p - from));
+		x->len = t->texts.len - x->at;
+		return rc;
+	}
+	rc = scan_text(s, &t->texts, e);
+	if (rc || !buf_ok(&t->texts))
+		return rc;
+	if (t->texts.len - x->at >= 7 && memcmp(t->texts.data + x->at, "base64:", 7) == 0) {
+		buf_init(&plain, t->texts.len - x->at);
+		rc = refs_base64((const char *)t->texts.data + x->at + 7,
+				 t->texts.len - x->at - 7, &plain, e);
+		t->texts.len = x->at;
+		buf_put(&t->texts, plain.data, plain.len);
+		if (rc == 0 && !buf_ok(&plain))
+			rc = err_nomem(e);
+		buf_release(&plain);
+	}
+	x->len = t->texts.len - x->at;
+	return rc;
+}
+
+static int add_ref(struct table *t, struct scan *s, struct err *e)
+{
+	struct entry x = {.key = t->texts.len};
+	uint8_t c;
+	int rc = scan_text(s, &t->texts, e);
+
+	if (rc)
+		return rc;
+	buf_putc(&t->texts, '\0');
+	if (!buf_ok(&t->texts))
+		return too_large(t, e);
+	x.key_len = (uint32_t)(t->texts.len - x.key - 1);
+	if (strlen((const char *)t->texts.data + x.key) != x.key_len ||
+	    !store_key_ok((const char *)t->texts.data + x.key))
+		return err_set(e, -EBADMSG, "'%.200s' is not a key",
+			       (const char *)t->texts.data + x.key);
+	if (!scan_is(s, ':'))
+		return scan_bad(s, "a colon is expected", e);
+	c = scan_peek(s);
+	if (c == '[')
+		rc = put_list(t, s, &x, e);
+	else if (c == '"' || c == '{')
+		rc = put_data(t, s, &x, e);
+	else
+		rc = scan_bad(s, "a text or a list is expected", e);
+	if (rc)
+		return err_wrap(e, rc, "'%.100s'", (const char *)t->texts.data + x.key);
+	if (!buf_ok(&t->texts) || t->texts.len + (t->n + 1) * sizeof(x) > t->max)
+		return too_large(t, e);
+	if (grow_array(&t->entries, &t->cap, t->n + 1, sizeof(x)))
+		return err_nomem(e);
+	t->entries[t->n++] = x;
+	return 0;
+}
+
+/* parts - where the members of version 1 are. */
+struct parts {
+	struct scan refs, templates, gen;
+	bool v1;
+};
+
+static int find_parts(struct scan s, struct parts *ret, struct err *e)
+{
+	struct buf key;
+	int rc = 0;
+
+	*ret = (struct parts){.v1 = false};
+	buf_init(&key, (size_t)1 << 20);
+	if (!scan_is(&s, '{'))
+		return scan_bad(&s, "an object is expected", e);
+	if (scan_is(&s, '}'))
+		return 0;
+	do {
+		struct scan *to = NULL;
+
+		buf_clear(&key);
+		rc = scan_text(&s, &key, e);
+		if (rc == 0 && !scan_is(&s, ':'))
+			rc = scan_bad(&s, "a colon is expected", e);
+		buf_putc(&key, '\0');
+		if (rc == 0 && !buf_ok(&key))
+			rc = buf_full(&key, e, -ERANGE, "a key is longer than %zu bytes",
+				      key.max);
+		if (rc)
+			break;
+		if (strcmp((const char *)key.data, "refs") == 0)
+			to = &ret->refs;
+		else if (strcmp((const char *)key.data, "templates") == 0)
+			to = &ret->templates;
+		else if (strcmp((const char *)key.data, "gen") == 0)
+			to = &ret->gen;
+		if (to && scan_peek(&s) != '"')
+			*to = s;
+		rc = scan_skip(&s, e);
+		if (rc == 0)
+			rc = scan_next(&s, '}', e);
+	} while (rc > 0);
+	if (rc == 0 && scan_peek(&s))
+		rc = scan_bad(&s, "something behind the document", e);
+	buf_release(&key);
+	ret->v1 = ret->refs.p && scan_peek(&ret->refs) == '{';
+	return rc;
+}
+
+static int by_key(const void *a, const void *b, void *arg)
+{
+	const struct entry *x = a, *y = b;
+	const char *texts = arg;
+
+	return keytab_cmp(texts + x->key, x->key_len, texts + y->key, y->key_len);
+}
+
+static int sort(struct table *t, struct err *e)
+{
+	if (t->n > 1)
+		qsort_r(t->entries, t->n, sizeof(*t->entries), by_key, t->texts.data);
+	for (size_t i = 1; i < t->n; i++)
+		if (by_key(&t->entries[i - 1], &t->entries[i], t->texts.data) == 0)
+			return err_set(e, -EBADMSG, "key '%.200s' comes twice",
+				       (const char *)t->texts.data + t->entries[i].key);
+	return 0;
+}
+
+static int read_all(struct table *t, struct scan s, struct err *e)
+{
+	struct parts p;
+	int rc = find_parts(s, &p, e);
+
+	if (rc)
+		return rc;
+	if (p.v1 && p.gen.p && p.gen.p < p.gen.end && scan_peek(&p.gen) == '[') {
+		p.gen.p++;
+		if (scan_peek(&p.gen) != ']')
+			return err_set(e, -EOPNOTSUPP,
+				       "references that are generated (\"gen\") are not "
+				       "supported: write them out, with fsspec for instance");
+	}
+	if (p.v1 && p.templates.p)
+		rc = each_member(t, &p.templates, add_template, e);
+	if (rc == 0)
+		rc = each_member(t, p.v1 ? &p.refs : &s, add_ref, e);
+	if (rc == 0)
+		rc = sort(t, e);
+	drop_reading(t);
+	return rc;
+}
+
+/* ---- looking up ---- */
+
+static void found(const struct table *t, size_t i, struct refs_found *ret)
+{
+	const struct entry *x = &t->entries[i];
+
+	*ret = (struct refs_found){.what = x->what,
+				   .off = x->off,
+				   .len = x->len,
+				   .whole = x->whole,
+				   .version = store_version(store_mix(0, i))};
+	if (x->what == REFS_INLINE)
+		ret->data = t->texts.data + x->at;
+	else
+		ret->url = (const char *)t->texts.data + x->at;
+}
+
+static int table_find(struct refs_index *index, const char *key, struct refs_found *ret,
+		      struct err *e)
+{
+	const struct table *t = of(index);
+	const struct keytab k = keys_of(t);
+	size_t len = strlen(key), i = keytab_find(&k, key, len);
+	bool is = keytab_is(&k, i, key, len);
+
+	if (len == 0 || keytab_below(&k, i + is, key, len)) {
+		*ret = (struct refs_found){.what = REFS_FOLDER, .version = 1};
+		return 0;
+	}
+	if (!is)
+		return err_set(e, -ENOENT, "'%s': there is no reference", key);
+	found(t, i, ret);
+	return 0;
+}
+
+static void table_done(struct refs_index *x NZ_UNUSED, struct refs_found *f NZ_UNUSED)
+{
+}
+
+struct listing {
+	const struct table *t;
+	bool (*emit)(void *arg, const char *name, bool is_dir, const struct refs_found *f);
+	void *arg;
+};
+
+static bool emit_one(void *arg, const char *part, size_t len, size_t i, bool has_below)
+{
+	const struct listing *l = arg;
+	struct refs_found f;
+	char name[256];
+
+	if (len >= sizeof(name))
+		return true;
+	memcpy(name, part, len);
+	name[len] = '\0';
+	if (has_below || i == KEYTAB_NONE)
+		return l->emit(l->arg, name, true, NULL);
+	found(l->t, i, &f);
+	return l->emit(l->arg, name, false, &f);
+}
+
+static int table_list(struct refs_index *x, const char *key, bool want NZ_UNUSED,
+		      bool (*emit)(void *arg, const char *name, bool is_dir,
+				   const struct refs_found *f),
+		      void *arg, struct err *e)
+{
+	const struct table *t = of(x);
+	const struct keytab k = keys_of(t);
+	struct listing l = {.t = t, .emit = emit, .arg = arg};
+
+	if (!keytab_list(&k, key, strlen(key), emit_one, &l) && *key)
+		return err_set(e, -ENOENT, "'%s': nothing is below it", key);
+	return 0;
+}
+
+static int table_check(struct refs_index *x, struct err *e)
+{
+	struct table *t = of(x);
+
+	return t->file ? blob_check(t->file, false, e) : 0;
+}
+
+static void table_leave(struct refs_index *x)
+{
+	of(x)->file = NULL;
+}
+
+static const struct refs_index_ops table_ops = {
+	.close = table_close,
+	.leave = table_leave,
+	.find = table_find,
+	.done = table_done,
+	.list = table_list,
+	.check = table_check,
+};
+
+int refs_table_parse(const void *doc, size_t n, uint64_t max_meta, struct refs_index **ret,
+		     struct err *e)
+{
+	struct table *t = alloc_array(1, sizeof(*t));
+	int rc;
+
+	if (!t)
+		return err_nomem(e);
+	t->base.ops = &table_ops;
+	t->max = max_meta;
+	buf_init(&t->texts, (size_t)u64_min(max_meta, SIZE_MAX / 2));
+	rc = read_all(t, (struct scan){.p = doc, .end = (const uint8_t *)doc + n, .begin = doc},
+		      e);
+	for (size_t i = 0; rc == 0 && i < t->n && !t->base.far; i++) {
+		struct refs_found f;
+
+		found(t, i, &f);
+		t->base.far = f.url && strstr(f.url, "://") && strncmp(f.url, "file:", 5) != 0;
+	}
+	if (rc)
+		table_close(&t->base);
+	else
+		*ret = &t->base;
+	return rc;
+}
+
+int refs_table_open(struct blob *file, uint64_t max_meta, struct refs_index **ret,
+		    struct err *e)
+{
+	auto_free uint8_t *doc = NULL;
+	int rc;
+
+	if (file->size > max_meta || file->size > SIZE_MAX / 4)
+		return err_set(e, -ERANGE,
+			       "the document has %" PRIu64
+			       " bytes, more than meta_size=%" PRIu64,
+			       file->size, max_meta);
+	doc = malloc((size_t)file->size + 1);
+	if (!doc)
+		return err_nomem(e);
+	rc = blob_read(file, 0, doc, (size_t)file->size, e);
+	if (rc == 0)
+		rc = refs_table_parse(doc, (size_t)file->size, max_meta, ret, e);
+	if (rc == 0)
+		of(*ret)->file = file;
+	return rc;
+}

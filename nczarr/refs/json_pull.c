@@ -1,0 +1,266 @@
+/* json_pull.c - JSON, read where it lies. */
+#include "nczarr/refs/refs_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/core/str.h"
+
+int scan_bad(const struct scan *s, const char *what, struct err *e)
+{
+	return err_set(e, -EBADMSG, "JSON: byte %zu: %s", (size_t)(s->p - s->begin), what);
+}
+
+uint8_t scan_peek(struct scan *s)
+{
+	while (s->p < s->end &&
+	       (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r'))
+		s->p++;
+	return s->p < s->end ? *s->p : 0;
+}
+
+bool scan_is(struct scan *s, char c)
+{
+	if (scan_peek(s) != (uint8_t)c || s->p == s->end)
+		return false;
+	s->p++;
+	return true;
+}
+
+int scan_next(struct scan *s, char close, struct err *e)
+{
+	if (scan_is(s, ','))
+		return 1;
+	return scan_is(s, close) ? 0 : scan_bad(s, "a comma or an end is expected", e);
+}
+
+static int hex4(struct scan *s, uint32_t *ret)
+{
+	uint32_t v = 0;
+
+	if (s->end - s->p < 4)
+		return -EBADMSG;
+	for (int i = 0; i < 4; i++) {
+		uint8_t c = *s->p++, d;
+
+		if (c >= '0' && c <= '9')
+			d = (uint8_t)(c - '0');
+		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
+			d = (uint8_t)((c | 0x20) - 'a' + 10);
+		else
+			return -EBADMSG;
+		v = v << 4 | d;
+	}
+	*ret = v;
+	return 0;
+}
+
+static void put_utf8(struct buf *out, uint32_t c)
+{
+	if (c < 0x80) {
+		buf_putc(out, (char)c);
+	} else if (c < 0x800) {
+		buf_putc(out, (char)(0xc0 | c >> 6));
+		buf_putc(out, (char)(0x80 | (c & 0x3f)));
+	} else if (c < 0x10000) {
+		buf_putc(out, (char)(0xe0 | c >> 12));
+		buf_putc(out, (char)(0x80 | (c >> 6 & 0x3f)));
+		buf_putc(out, (char)(0x80 | (c & 0x3f)));
+	} else {
+		buf_putc(out, (char)(0xf0 | c >> 18));
+		buf_putc(out, (char)(0x80 | (c >> 12 & 0x3f)));
+		buf_putc(out, (char)(0x80 | (c >> 6 & 0x3f)));
+		buf_putc(out, (char)(0x80 | (c & 0x3f)));
+	}
+}
+
+/* escape - behind a backslash. */
+static int escape(struct scan *s, struct buf *out, struct err *e)
+{
+	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+	const char *at;
+	uint32_t c, low;
+
+	if (s->p == s->end)
+		return scan_bad(s, "a text does not end", e);
+	if (*s->p != 'u') {
+		at = *s->p ? strchr(from, *s->p) : NULL;
+		if (!at)
+			return scan_bad(s, "an escape that JSON does not have", e);
+		s->p++;
+		buf_putc(out, to[at - from]);
+		return 0;
+	}
+	s->p++;
+	if (hex4(s, &c))
+		return scan_bad(s, "an escape without its four digits", e);
+	if (c >= 0xd800 && c < 0xdc00 && s->end - s->p >= 6 && s->p[0] == '\\' &&
+	    s->p[1] == 'u') {
+		s->p += 2;
+		if (hex4(s, &low) || low < 0xdc00 || low > 0xdfff)
+			return scan_bad(s, "half of a character", e);
+		c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+	} else if (c >= 0xd800 && c < 0xe000) {
+		return scan_bad(s, "half of a character", e);
+	}
+	put_utf8(out, c);
+	return 0;
+}
+
+int scan_text(struct scan *s, struct buf *out, struct err *e)
+{
+	const uint8_t *from;
+	size_t n;
+	int rc;
+
+	if (!scan_is(s, '"'))
+		return scan_bad(s, "a text is expected", e);
+	for (;;) {
+		for (from = s->p; s->p < s->end && *s->p != '"' && *s->p != '\\'; s->p++)
+			if (*s->p < 0x20)
+				return scan_bad(s, "a control character in a text", e);
+		n = (size_t)(s->p - from);
+		if (!str_utf8_ok(from, n))
+			return scan_bad(s, "a text is not UTF-8", e);
+		buf_put(out, from, n);
+		if (s->p == s->end)
+			return scan_bad(s, "a text does not end", e);
+		if (*s->p++ == '"')
+			return out->starved ? err_nomem(e) : 0;
+		rc = escape(s, out, e);
+		if (rc)
+			return rc;
+	}
+}
+
+int scan_u64(struct scan *s, uint64_t *ret, struct err *e)
+{
+	const uint8_t *from;
+
+	(void)scan_peek(s);
+	for (from = s->p; s->p < s->end && *s->p >= '0' && *s->p <= '9';)
+		s->p++;
+	if (str_u64((const char *)from, (size_t)(s->p - from), UINT64_MAX, ret) ||
+	    (s->p < s->end && strchr(".eE+-", *s->p) && *s->p))
+		return scan_bad(s, "a whole number that is not negative is expected", e);
+	return 0;
+}
+
+/* skip_text - a string whose content does not matter. */
+static int skip_text(struct scan *s, struct err *e)
+{
+	for (s->p++; s->p < s->end; s->p++) {
+		if (*s->p == '"') {
+			s->p++;
+			return 0;
+		}
+		if (*s->p == '\\' && ++s->p == s->end)
+			break;
+	}
+	return scan_bad(s, "a text does not end", e);
+}
+
+static bool is_word(uint8_t c)
+{
+	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '.' ||
+	       c == '+' || c == '-';
+}
+
+/* skip_one - a value, or what opens one: +1 a container was opened. */
+static int skip_one(struct scan *s, char *ret_open, struct err *e)
+{
+	uint8_t c = scan_peek(s);
+
+	*ret_open = 0;
+	if (c == '"')
+		return skip_text(s, e);
+	if (c == '{' || c == '[') {
+		*ret_open = (char)c;
+		s->p++;
+		return 0;
+	}
+	if (!is_word(c))
+		return scan_bad(s, "a value is expected", e);
+	while (s->p < s->end && is_word(*s->p))
+		s->p++;
+	return 0;
+}
+
+static int skip_key(struct scan *s, struct err *e)
+{
+	int rc;
+
+	if (scan_peek(s) != '"')
+		return scan_bad(s, "a key is expected", e);
+	rc = skip_text(s, e);
+	if (rc == 0 && !scan_is(s, ':'))
+		rc = scan_bad(s, "a colon is expected", e);
+	return rc;
+}
+
+int scan_skip(struct scan *s, struct err *e)
+{
+	char close[SCAN_DEPTH], open;
+	size_t depth = 0;
+	int rc;
+
+	do {
+		rc = skip_one(s, &open, e);
+		if (rc)
+			return rc;
+		if (open) {
+			if (depth == SCAN_DEPTH)
+				return scan_bad(s, "values are nested too deeply", e);
+			close[depth++] = open == '{' ? '}' : ']';
+			if (!scan_is(s, close[depth - 1])) {
+				rc = open == '{' ? skip_key(s, e) : 0;
+				if (rc)
+					return rc;
+				continue;
+			}
+			depth--;
+		}
+		while (depth > 0) {
+			rc = scan_next(s, close[depth - 1], e);
+			if (rc < 0)
+				return rc;
+			if (rc == 0) {
+				depth--;
+				continue;
+			}
+			rc = close[depth - 1] == '}' ? skip_key(s, e) : 0;
+			if (rc)
+				return rc;
+			break;
+		}
+	} while (depth > 0);
+	return 0;
+}
+
+int refs_base64(const char *p, size_t n, struct buf *out, struct err *e)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	uint32_t v = 0;
+	unsigned bits = 0;
+
+	while (n > 0 && p[n - 1] == '=')
+		n--;
+	for (size_t i = 0; i < n; i++) {
+		const char *at;
+
+		if (p[i] == '\n' || p[i] == '\r')
+			continue;
+		at = p[i] ? strchr(digits, p[i]) : NULL;
+		if (!at)
+			return err_set(e, -EBADMSG, "base64: character %zu is none of its own",
+				       i);
+		v = v << 6 | (uint32_t)(at - digits);
+		bits += 6;
+		if (bits >= 8) {
+			bits -= 8;
+			buf_putc(out, (char)(v >> bits & 0xff));
+		}
+	}
+	return bits == 6 ? err_set(e, -EBADMSG, "base64: it ends within a byte") : 0;
+}

@@ -1,0 +1,569 @@
+/* parquet_index.c - kerchunk's directories of Parquet files as an index: the documents are read at
+ * once, files of references when a chunk in them is looked for. A few of them are kept.
+ * Facts about the layout: fsspec, LazyReferenceMapper. */
+#include "nczarr/refs/refs_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/os/cancel.h"
+#include "base/core/str.h"
+#include "nczarr/json/reader.h"
+#include "nczarr/parquet/parquet.h"
+
+#define ZMETADATA ".zmetadata"
+#define KEPT 8 /* files of references in memory */
+#define NAME_ROOM (DS_RANK_MAX * 21 + 1)
+
+/* array - one whose chunks are referred to. */
+struct array {
+	char *key; /* of its directory; owned */
+	uint32_t rank;
+	uint64_t *grid; /* rank; owned */
+	uint64_t n;     /* chunks; 1 of a scalar */
+};
+
+/* slot - a file of references. */
+struct slot {
+	size_t array;
+	uint64_t record;
+	struct pq_table table;
+	uint64_t stamp;
+	uint32_t users;
+	bool used, loading;
+};
+
+struct parq {
+	struct refs_index base;
+	struct store *store;     /* owned */
+	struct refs_index *docs; /* the documents; owned */
+	struct array *arrays;    /* sorted by key; owned */
+	size_t n_arrays, c_arrays;
+	uint64_t records; /* references in a file */
+	uint64_t max_table;
+	uint64_t version;     /* of the .zmetadata */
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t loaded;
+	struct slot slots[KEPT];
+	uint64_t clock;
+};
+
+static struct parq *of(struct refs_index *x)
+{
+	return CONTAINER_OF(x, struct parq, base);
+}
+
+static void parq_close(struct refs_index *x)
+{
+	struct parq *p = of(x);
+
+	for (size_t i = 0; i < KEPT; i++)
+		pq_table_release(&p->slots[i].table);
+	for (size_t i = 0; i < p->n_arrays; i++) {
+		free(p->arrays[i].key);
+		free(p->arrays[i].grid);
+	}
+	free(p->arrays);
+	if (p->docs)
+		p->docs->ops->close(p->docs);
+	store_close(p->store);
+	(void)pthread_mutex_destroy(&p->lock);
+	(void)pthread_cond_destroy(&p->loaded);
+	free(p);
+}
+
+static void parq_leave(struct refs_index *x)
+{
+	of(x)->store = NULL;
+}
+
+/* ---- files of references ---- */
+
+static int load(struct parq *p, size_t array, uint64_t record, struct pq_table *ret,
+		struct err *e)
+{
+	static const struct pq_want want[] = {
+		{"path", false}, {"offset", true}, {"size", true}, {"raw", false}};
+	char key[STORE_KEY_MAX + 1];
+	struct buf file;
+	int rc, n;
+
+	*ret = (struct pq_table){0};
+	n = snprintf(key, sizeof(key), "%s%srefs.%" PRIu64 ".parq", p->arrays[array].key,
+		     *p->arrays[array].key ? "/" : "", record);
+	if (n < 0 || (size_t)n >= sizeof(key))
+		return err_set(e, -EBADMSG, "'%.100s': too long a key", p->arrays[array].key);
+	buf_init(&file, (size_t)u64_min(p->max_table, SIZE_MAX / 2));
+	rc = store_get(p->store, key, &file, e);
+	if (rc == 0)
+		rc = pq_read(file.data, file.len, want, ARRAY_LEN(want), p->max_table, ret, e);
+	buf_release(&file);
+	if (rc == -ENOENT)
+		return 0; /* none of its chunks has a reference */
+	return rc ? err_wrap(e, rc, "'%.150s'", key) : 0;
+}
+
+/* find_slot - lock: the one of a file, or the one to put it in, waiting for one; its loading is set
+ * when the caller is to load it. NULL: it was given up. */
+static struct slot *find_slot(struct parq *p, size_t array, uint64_t record)
+{
+	for (;;) {
+		struct slot *best = NULL;
+		bool wait = false;
+
+		for (size_t i = 0; i < KEPT; i++) {
+			struct slot *s = &p->slots[i];
+
+			if (s->used && s->array == array && s->record == record) {
+				wait = s->loading;
+				best = s;
+				break;
+			}
+			if (s->users == 0 && !s->loading && (!best || s->stamp < best->stamp))
+				best = s;
+		}
+		if (best && !wait) {
+			if (best->used && best->array == array && best->record == record)
+				return best;
+			pq_table_release(&best->table);
+			best->used = best->loading = true;
+			best->array = array;
+			best->record = record;
+			return best;
+		}
+		if (stop_wait(&p->loaded, &p->lock, INT64_MAX))
+			return NULL;
+	}
+}
+
+static int take(struct parq *p, size_t array, uint64_t record, struct slot **ret, struct err *e)
+{
+	struct slot *s;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&p->lock);
+	s = find_slot(p, array, record);
+	if (!s) {
+		(void)pthread_mutex_unlock(&p->lock);
+		return err_set(e, -EINTR, "'%.150s': given up", p->arrays[array].key);
+	}
+	if (s->loading) {
+		(void)pthread_mutex_unlock(&p->lock);
+		rc = load(p, array, record, &s->table, e);
+		(void)pthread_mutex_lock(&p->lock);
+		s->loading = false;
+		s->used = rc == 0;
+		(void)pthread_cond_broadcast(&p->loaded);
+	}
+	if (rc == 0) {
+		s->users++;
+		s->stamp = ++p->clock;
+	}
+	(void)pthread_mutex_unlock(&p->lock);
+	*ret = s;
+	return rc;
+}
+
+static void give(struct parq *p, struct slot *s)
+{
+	(void)pthread_mutex_lock(&p->lock);
+	if (--s->users == 0)
+		(void)pthread_cond_broadcast(&p->loaded);
+	(void)pthread_mutex_unlock(&p->lock);
+}
+
+static bool has(const struct pq_column *c, uint64_t row)
+{
+	return c->there && !(c->nulls && c->nulls[row]);
+}
+
+/* row_of - what a row says. -ENOENT: nothing. */
+static int row_of(const struct slot *s, uint64_t row, struct refs_found *ret, struct err *e)
+{
+	const struct pq_column *path = &s->table.columns[0], *off = &s->table.columns[1];
+	const struct pq_column *size = &s->table.columns[2], *raw = &s->table.columns[3];
+	bool is_path = row < s->table.n && has(path, row);
+
+	*ret = (struct refs_found){
+		.version = store_version(store_mix(store_mix(s->array, s->record), row))};
+	if (row < s->table.n && has(raw, row) && (raw->len[row] > 0 || !is_path)) {
+		ret->what = REFS_INLINE;
+		ret->data = raw->bytes.data + raw->at[row];
+		ret->len = raw->len[row];
+		return 0;
+	}
+	if (!is_path)
+		return err_set(e, -ENOENT, "there is no reference");
+	ret->what = REFS_AT;
+	ret->url = (const char *)path->bytes.data + path->at[row];
+	if (strlen(ret->url) != path->len[row] || (has(off, row) && off->ints[row] < 0) ||
+	    (has(size, row) && size->ints[row] < 0))
+		return err_set(e, -EBADMSG, "a reference that is none");
+	ret->off = has(off, row) ? (uint64_t)off->ints[row] : 0;
+	ret->len = has(size, row) ? (uint64_t)size->ints[row] : 0;
+	ret->whole = ret->off == 0 && ret->len == 0;
+	return 0;
+}
+
+/* ---- keys ---- */
+
+static size_t find_array(const struct parq *p, const char *key, size_t n)
+{
+	size_t lo = 0, hi = p->n_arrays;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		int rc = strncmp(p->arrays[mid].key, key, n);
+
+		rc = rc ? rc : p->arrays[mid].key[n] != '\0';
+		if (rc == 0)
+			return mid;
+		if (rc < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return p->n_arrays;
+}
+
+/* chunk_of - a chunk's name to its number. */
+static bool chunk_of(const struct array *a, const char *name, uint64_t *ret)
+{
+	uint64_t linear = 0, v;
+
+	for (uint32_t d = 0; d < a->rank; d++) {
+		size_t n = strcspn(name, ".");
+
+		if (a->grid[d] == 0 || str_u64(name, n, a->grid[d] - 1, &v) ||
+		    (d + 1 < a->rank) != (name[n] == '.'))
+			return false;
+		linear = linear * a->grid[d] + v; /* their product was checked */
+		name += n + (d + 1 < a->rank);
+	}
+	*ret = linear;
+	return a->rank > 0 ? *name == '\0' : strcmp(name, "0") == 0;
+}
+
+static void chunk_name(const struct array *a, uint64_t linear, char out[NAME_ROOM])
+{
+	uint64_t at[DS_RANK_MAX] = {0};
+	size_t n = 0;
+
+	for (uint32_t d = a->rank; d-- > 0; linear /= a->grid[d])
+		at[d] = linear % a->grid[d];
+	out[0] = '\0';
+	for (uint32_t d = 0; d < (a->rank ? a->rank : 1); d++)
+		n += (size_t)snprintf(out + n, NAME_ROOM - n, "%s%" PRIu64, d ? "." : "",
+				      at[d]);
+}
+
+static int parq_find(struct refs_index *x, const char *key, struct refs_found *ret,
+		     struct err *e)
+{
+	struct parq *p = of(x);
+	const char *slash = strrchr(key, '/');
+	struct slot *s;
+	uint64_t linear;
+	size_t a;
+	int rc = p->docs->ops->find(p->docs, key, ret, e);
+
+	if (rc != -ENOENT)
+		return rc;
+	a = find_array(p, key, slash ? (size_t)(slash - key) : 0);
+	if (a == p->n_arrays || !chunk_of(&p->arrays[a], slash ? slash + 1 : key, &linear))
+		return err_set(e, -ENOENT, "'%s': there is no reference", key);
+	rc = take(p, a, linear / p->records, &s, e);
+	if (rc)
+		return rc;
+	rc = row_of(s, linear % p->records, ret, e);
+	ret->held = s;
+	if (rc)
+		give(p, s);
+	return rc;
+}
+
+static void parq_done(struct refs_index *x, struct refs_found *f)
+{
+	if (f->held)
+		give(of(x), f->held);
+	f->held = NULL;
+}
+
+/* list_chunks - those of an array that have a reference, a file at a time. */
+static int list_chunks(struct parq *p, size_t a,
+		       bool (*emit)(void *arg, const char *name, bool is_dir,
+				    const struct refs_found *f),
+		       void *arg, struct err *e)
+{
+	const struct array *x = &p->arrays[a];
+	char name[NAME_ROOM];
+	bool more = true;
+	int rc = 0;
+
+	for (uint64_t at = 0; rc == 0 && more && at < x->n;
+	     at += u64_min(p->records, x->n - at)) {
+		uint64_t n = u64_min(p->records, x->n - at);
+		struct slot *s;
+
+		rc = take(p, a, at / p->records, &s, e);
+		if (rc)
+			return rc;
+		for (uint64_t i = 0; rc == 0 && more && i < u64_min(n, s->table.n); i++) {
+			struct refs_found f;
+
+			rc = row_of(s, i, &f, e);
+			if (rc == -ENOENT) {
+				rc = 0;
+				continue;
+			}
+			chunk_name(x, at + i, name);
+			more = rc != 0 || emit(arg, name, false, &f);
+		}
+		give(p, s);
+	}
+	return rc;
+}
+
+static int parq_list(struct refs_index *x, const char *key, bool want,
+		     bool (*emit)(void *arg, const char *name, bool is_dir,
+				  const struct refs_found *f),
+		     void *arg, struct err *e)
+{
+	struct parq *p = of(x);
+	size_t a = find_array(p, key, strlen(key));
+	int rc = p->docs->ops->list(p->docs, key, want, emit, arg, e);
+
+	return rc || a == p->n_arrays ? rc : list_chunks(p, a, emit, arg, e);
+}
+
+static int parq_check(struct refs_index *x, struct err *e)
+{
+	struct parq *p = of(x);
+	struct store_stat st;
+	int rc = store_stat(p->store, ZMETADATA, &st, e);
+
+	if (rc == -ENOENT || (rc == 0 && st.version != p->version))
+		return err_set(e, -ESTALE, "the references were changed");
+	return rc;
+}
+
+static const struct refs_index_ops parq_ops = {
+	.close = parq_close,
+	.leave = parq_leave,
+	.find = parq_find,
+	.done = parq_done,
+	.list = parq_list,
+	.check = parq_check,
+};
+
+/* ---- opening ---- */
+
+/* lengths - a list of numbers of a document. Returns how many; -EBADMSG. */
+static int lengths(const json_t *list, uint64_t *out)
+{
+	size_t n = json_kind(list) == JSON_IS_LIST ? json_array_size(list) : DS_RANK_MAX + 1;
+
+	if (n > DS_RANK_MAX)
+		return -EBADMSG;
+	for (size_t i = 0; i < n; i++)
+		if (json_u64(json_array_get(list, i), &out[i]))
+			return -EBADMSG;
+	return (int)n;
+}
+
+/* fill_grid - x's grid from its document. */
+static int fill_grid(struct array *x, const json_t *doc, struct err *e)
+{
+	uint64_t shape[DS_RANK_MAX], chunks[DS_RANK_MAX];
+	int n = lengths(json_get(doc, "shape"), shape);
+
+	if (n < 0 || lengths(json_get(doc, "chunks"), chunks) != n)
+		return err_set(e, -EBADMSG, "'%.150s/.zarray': shape or chunks", x->key);
+	if (json_is(json_get(doc, "dimension_separator"), "/"))
+		return err_set(e, -EOPNOTSUPP,
+			       "'%.150s/.zarray': Parquet files have references to chunks with "
+			       "dimension_separator '.' only",
+			       x->key);
+	x->rank = (uint32_t)n;
+	x->n = 1;
+	x->grid = alloc_array((size_t)n, sizeof(*x->grid));
+	if (!x->grid)
+		return err_nomem(e);
+	for (int d = 0; d < n; d++) {
+		if (chunks[d] == 0)
+			return err_set(e, -EBADMSG, "'%.150s/.zarray': a chunk length is 0",
+				       x->key);
+		x->grid[d] = shape[d] / chunks[d] + (shape[d] % chunks[d] != 0);
+		if (ckd_mul(&x->n, x->n, x->grid[d]) || x->n > UINT64_MAX / 4)
+			return err_set(e, -ERANGE, "'%.150s': more than 2^62 chunks", x->key);
+	}
+	return 0;
+}
+
+/* add_array - of a .zarray that was found: text of n bytes. */
+static int add_array(struct parq *p, const char *key, size_t key_len, const void *text,
+		     size_t n, struct err *e)
+{
+	struct array *x;
+	json_t *doc;
+	int rc;
+
+	if (grow_array(&p->arrays, &p->c_arrays, p->n_arrays + 1, sizeof(*p->arrays)))
+		return err_nomem(e);
+	x = &p->arrays[p->n_arrays];
+	*x = (struct array){.key = strndup(key, key_len)};
+	if (!x->key)
+		return err_nomem(e);
+	p->n_arrays++;
+	rc = json_read(text, n, &doc, e);
+	if (rc)
+		return err_wrap(e, rc, "'%.150s/.zarray'", x->key);
+	rc = fill_grid(x, doc, e);
+	json_decref(doc);
+	return rc;
+}
+
+/* scan_docs - every .zarray of the documents. */
+static int scan_docs(struct parq *p, struct scan s, struct err *e)
+{
+	static const char tail[] = ".zarray";
+	const size_t n_tail = sizeof(tail) - 1;
+	struct buf key;
+	int rc = 0;
+
+	buf_init(&key, STORE_KEY_MAX + 1);
+	if (!scan_is(&s, '{'))
+		rc = scan_bad(&s, "\"metadata\" is no object", e);
+	else
+		rc = !scan_is(&s, '}');
+	while (rc > 0) {
+		const uint8_t *from;
+		size_t n;
+
+		buf_clear(&key);
+		rc = scan_text(&s, &key, e);
+		if (rc == 0 && !scan_is(&s, ':'))
+			rc = scan_bad(&s, "a colon is expected", e);
+		(void)scan_peek(&s);
+		from = s.p;
+		if (rc == 0)
+			rc = scan_skip(&s, e);
+		n = key.len;
+		if (rc == 0 && buf_ok(&key) && n >= n_tail &&
+		    memcmp(key.data + n - n_tail, tail, n_tail) == 0 &&
+		    (n == n_tail || key.data[n - n_tail - 1] == '/'))
+			rc = add_array(p, (const char *)key.data,
+				       n == n_tail ? 0 : n - n_tail - 1, from,
+				       (size_t)(s.p - from), e);
+		if (rc == 0)
+			rc = scan_next(&s, '}', e);
+	}
+	buf_release(&key);
+	return rc;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct array *)a)->key, ((const struct array *)b)->key);
+}
+
+/* read_meta - the document: "metadata" and "record_size". */
+static int read_meta(struct parq *p, const struct buf *doc, uint64_t max_meta, struct err *e)
+{
+	struct scan s = {doc->data, doc->data + doc->len, doc->data}, meta = {0}, size = {0};
+	struct buf key;
+	const uint8_t *end = NULL;
+	int rc = scan_is(&s, '{') ? 1 : scan_bad(&s, "an object is expected", e);
+
+	buf_init(&key, STORE_KEY_MAX);
+	while (rc > 0) {
+		bool is_meta;
+
+		buf_clear(&key);
+		rc = scan_text(&s, &key, e);
+		if (rc == 0 && !scan_is(&s, ':'))
+			rc = scan_bad(&s, "a colon is expected", e);
+		is_meta = key.len == 8 && memcmp(key.data, "metadata", 8) == 0;
+		(void)scan_peek(&s);
+		if (is_meta)
+			meta = s;
+		if (key.len == 11 && memcmp(key.data, "record_size", 11) == 0)
+			size = s;
+		if (rc == 0)
+			rc = scan_skip(&s, e);
+		end = is_meta ? s.p : end;
+		if (rc == 0)
+			rc = scan_next(&s, '}', e);
+	}
+	buf_release(&key);
+	if (rc == 0 && (!meta.p || !size.p || !end))
+		rc = scan_bad(&s, "\"metadata\" or \"record_size\" is missing", e);
+	if (rc == 0)
+		rc = scan_u64(&size, &p->records, e);
+	if (rc == 0 && p->records == 0)
+		rc = scan_bad(&size, "\"record_size\" is 0", e);
+	if (rc == 0)
+		rc = scan_docs(p, meta, e);
+	if (rc == 0 && p->n_arrays > 1)
+		qsort(p->arrays, p->n_arrays, sizeof(*p->arrays), by_key);
+	if (rc == 0)
+		rc = refs_table_parse(meta.p, (size_t)(end - meta.p), max_meta, &p->docs, e);
+	return rc ? err_wrap(e, rc, "'%s'", ZMETADATA) : 0;
+}
+
+/* look_far - whether the first reference that is found leads to another machine. */
+static bool look_far(struct parq *p)
+{
+	for (size_t a = 0; a < p->n_arrays; a++) {
+		struct refs_found f;
+		struct slot *s;
+		bool far = false, found = false;
+
+		if (p->arrays[a].n == 0 || take(p, a, 0, &s, NULL))
+			continue;
+		for (uint64_t i = 0; !found && i < s->table.n; i++) {
+			found = row_of(s, i, &f, NULL) == 0 && f.what == REFS_AT;
+			far = found && strstr(f.url, "://") && strncmp(f.url, "file:", 5) != 0;
+		}
+		give(p, s);
+		if (found)
+			return far;
+	}
+	return false;
+}
+
+int refs_parq_open(struct store *store, uint64_t max_meta, struct refs_index **ret,
+		   struct err *e)
+{
+	struct parq *p = alloc_array(1, sizeof(*p));
+	struct store_stat st;
+	struct buf doc;
+	int rc;
+
+	if (!p)
+		return err_nomem(e);
+	p->base.ops = &parq_ops;
+	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail with default attributes */
+	stop_cond_init(&p->loaded);
+	p->store = store;
+	p->max_table = max_meta / 4;
+	buf_init(&doc, (size_t)u64_min(max_meta, SIZE_MAX / 2));
+	rc = store_stat(store, ZMETADATA, &st, e);
+	if (rc == 0)
+		rc = store_get(store, ZMETADATA, &doc, e);
+	if (rc == 0)
+		rc = read_meta(p, &doc, max_meta, e);
+	buf_release(&doc);
+	if (rc) {
+		p->store = NULL;
+		parq_close(&p->base);
+		return rc;
+	}
+	p->version = st.version;
+	p->base.far = store->far || look_far(p);
+	*ret = &p->base;
+	return 0;
+}

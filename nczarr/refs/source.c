@@ -1,0 +1,273 @@
+/* source.c - documents of references as sources: bids, and opens a Zarr source over them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/os/open_beneath.h"
+#include "nczarr/refs/refs_int.h"
+
+#define HEAD_BYTES 4096
+#define TAIL_BYTES 128
+#define ZMETADATA ".zmetadata"
+
+static struct refs_reach g_reach; /* set before there are threads */
+
+void refs_set_reach(const struct refs_reach *reach)
+{
+	g_reach = *reach;
+}
+
+/* ---- bids ---- */
+
+/* skip_space - the first byte of text that is none. */
+static const char *skip_space(const char *p)
+{
+	return p + strspn(p, " \t\r\n");
+}
+
+/* member_is - whether a text that is in the beginning of a document is the key of a member whose
+ * value begins with one of the characters. */
+static bool member_is(const char *head, const char *end_of_key, const char *values)
+{
+	const size_t n = strlen(end_of_key);
+	const char *p = head, *v;
+
+	while ((p = strstr(p, end_of_key))) {
+		p += n;
+		v = skip_space(p);
+		if (*v != ':')
+			continue;
+		v = skip_space(v + 1);
+		if (*v && strchr(values, *v))
+			return true;
+	}
+	return false;
+}
+
+static int bid_json(struct blob *file, struct err *e)
+{
+	static const char *const keys[] = {".zgroup\"", ".zarray\"", ".zattrs\"", "zarr.json\"",
+					   ".zmetadata\""};
+	size_t n = (size_t)u64_min(file->size, HEAD_BYTES);
+	char head[HEAD_BYTES + 1];
+	struct scan s;
+	int rc;
+
+	if (n < 2)
+		return 0;
+	rc = blob_read(file, 0, head, 1, e);
+	if (rc < 0 || !strchr("{ \t\r\n", head[0]))
+		return rc;
+	rc = blob_read(file, 0, head, n, e);
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < n; i++)
+		if (head[i] == '\0')
+			return 0;
+	head[n] = '\0';
+	if (*skip_space(head) != '{')
+		return 0;
+	if (member_is(head, "\"refs\"", "{"))
+		return 10;
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (member_is(head, keys[i], "\"["))
+			return 10;
+	/* version 1 with templates or generators that are longer than what was looked at */
+	s = (struct scan){(const uint8_t *)head, (const uint8_t *)head + n,
+			  (const uint8_t *)head};
+	return scan_is(&s, '{') && member_is(head, "\"version\"", "1") &&
+			       (member_is(head, "\"templates\"", "{") ||
+				member_is(head, "\"gen\"", "["))
+		       ? 10
+		       : 0;
+}
+
+/* says_records - 1 when the beginning or end of a .zmetadata has what only kerchunk's has; 0;
+ * -errno. */
+static int says_records(struct blob *doc, struct err *e)
+{
+	char text[TAIL_BYTES + 1];
+	size_t n = (size_t)u64_min(doc->size, TAIL_BYTES);
+
+	for (int end = 0; end < 2; end++) {
+		int rc = n ? blob_read(doc, end ? doc->size - n : 0, text, n, e) : 0;
+
+		if (n == 0 || rc < 0)
+			return rc;
+		text[n] = '\0';
+		if (member_is(text, "\"record_size\"", "123456789"))
+			return 1;
+	}
+	return 0;
+}
+
+static int bid_parquet(const struct source_at *at, struct err *e)
+{
+	struct blob doc, *b = NULL;
+	struct stat st;
+	auto_fd int fd = -1;
+	int is;
+
+	if (at->store) {
+		is = blob_of_store(at->store, ZMETADATA, &b, e);
+		if (is < 0)
+			return err_accident(is) ? is : 0;
+		is = says_records(b, e);
+		blob_close(b);
+		return is > 0 ? 12 : is;
+	}
+	fd = beneath_open(at->fd, ZMETADATA, O_RDONLY);
+	if (fd < 0)
+		return fd == -EIO || err_accident(fd) ? fd : 0;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	doc = blob_of_fd(fd, (uint64_t)st.st_size);
+	is = says_records(&doc, e);
+	return is > 0 ? 12 : is;
+}
+
+static int bid(const struct source_at *at, struct err *e)
+{
+	if (at->file)
+		return bid_json(at->file, e);
+	return at->store || at->fd >= 0 ? bid_parquet(at, e) : 0;
+}
+
+/* ---- opening ---- */
+
+/* own_file - the document, whose descriptor is another one until it is known that this is taken. */
+static int own_file(const struct source_at *at, struct blob **ret, struct err *e)
+{
+	struct blob *b;
+	int fd;
+
+	if (at->fd < 0) {
+		*ret = at->file;
+		return 0;
+	}
+	b = alloc_array(1, sizeof(*b));
+	fd = b ? fcntl(at->fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (fd < 0) {
+		free(b);
+		return b ? err_sys(e, errno, "another descriptor") : err_nomem(e);
+	}
+	*b = blob_of_fd(fd, at->file->size);
+	*ret = b;
+	return 0;
+}
+
+static int open_json(const struct source_at *at, const struct source_options *opts,
+		     struct refs_index **ret, struct err *e)
+{
+	struct blob *file = NULL;
+	int rc = own_file(at, &file, e);
+
+	if (rc == 0)
+		rc = refs_table_open(file, opts->max_meta_bytes, ret, e);
+	if (rc && at->fd >= 0 && file) {
+		(void)close(file->fd); /* it was only read from */
+		free(file);
+	}
+	return rc;
+}
+
+static int open_parquet(const struct source_at *at, const struct source_options *opts,
+			struct refs_index **ret, struct err *e)
+{
+	struct store *store = at->store;
+	int fd = store ? -1 : fcntl(at->fd, F_DUPFD_CLOEXEC, 0);
+	int rc = 0;
+
+	if (!store) {
+		rc = fd < 0 ? err_sys(e, errno, "another descriptor")
+			    : store_dir_open(fd, &store, e);
+		if (rc && fd >= 0)
+			(void)close(fd); /* it was only read from */
+	}
+	if (rc == 0)
+		rc = refs_parq_open(store, opts->max_meta_bytes, ret, e);
+	if (rc && !at->store)
+		store_close(store);
+	return rc;
+}
+
+/* dir_of - the directory that a local document is in. New. */
+static char *dir_of(const char *path)
+{
+	char *real = realpath(path, NULL), *slash;
+
+	if (!real)
+		return NULL;
+	slash = strrchr(real, '/');
+	if (slash)
+		slash[slash == real] = '\0';
+	return real;
+}
+
+static int open_targets(const struct source_at *at, const struct source_options *opts,
+			struct refs_targets **ret, struct err *e)
+{
+	auto_free char *dir = at->fd >= 0 ? dir_of(at->path) : NULL;
+	const struct refs_home home = {
+		.address = at->fd >= 0 ? NULL : at->path,
+		.dir = dir,
+		.link_root = at->fd >= 0 ? opts->link_root : NULL,
+		.reach = &g_reach,
+	};
+
+	if (at->fd >= 0 && !dir)
+		return err_sys(e, errno, "the directory of the references");
+	return refs_targets_new(&home, ret, e);
+}
+
+/* over - the store over an index and what it refers to. x is taken, or, remote, what it was
+ * opened with is left to the caller. */
+static int over(const struct source_at *at, const struct source_options *opts,
+		struct refs_index *x, struct store **ret, struct err *e)
+{
+	struct refs_targets *t = NULL;
+	int rc = open_targets(at, opts, &t, e);
+
+	if (rc == 0)
+		rc = store_refs_open(x, t, ret, e);
+	if (rc)
+		refs_targets_free(t);
+	return rc;
+}
+
+static int open_source(const struct source_at *at, const struct source_options *opts,
+		       struct source **ret, struct err *e)
+{
+	struct source_at tree = {.path = at->path, .fd = -1, .st = at->st};
+	struct refs_index *x = NULL;
+	int rc = at->file ? open_json(at, opts, &x, e) : open_parquet(at, opts, &x, e);
+
+	if (rc == 0)
+		rc = over(at, opts, x, &tree.store, e);
+	if (rc == 0) {
+		tree.st.st_mode = S_IFDIR | (at->st.st_mode & 0777);
+		rc = zarr_source_ops.open(&tree, opts, ret, e);
+	}
+	if (rc) {
+		if (x && at->fd < 0)
+			x->ops->leave(x);
+		if (tree.store)
+			store_close(tree.store);
+		else if (x)
+			x->ops->close(x);
+		return rc;
+	}
+	if (at->fd >= 0)
+		(void)close(at->fd); /* taken; the index has one of its own */
+	return 0;
+}
+
+const struct source_ops refs_source_ops = {
+	.name = "refs",
+	.bid = bid,
+	.open = open_source,
+};

@@ -1,0 +1,437 @@
+/* targets.c - what references lead to: who may refer to what, and the few that are open.
+ *
+ * A document is somebody else's. A local one reaches files below its own directory, or below
+ * link_root, and anything on other machines; a remote one reaches other machines only. What was
+ * open once and is another file by now is never read again: -ESTALE. */
+#include "nczarr/refs/refs_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/os/open_beneath.h"
+#include "base/core/list.h"
+#include "base/os/cancel.h"
+#include "base/os/url.h"
+
+#define OPEN_MAX_TARGETS 64 /* kept open beside those in use */
+#define SHOWN 160
+
+/* refs_target - one that was open; seen stays for ever, so that another file under its name is
+ * noticed. */
+struct refs_target {
+	struct refs_target *next; /* of its hash */
+	struct list_link idle;    /* of refs_targets.idle, while it is open and not used */
+	struct blob *blob;        /* NULL: closed; owned */
+	struct blob local;        /* what blob is, for files */
+	uint64_t seen;            /* of the file when it was open first; 0: it never was */
+	uint32_t users;
+	bool opening;
+	char url[];
+};
+
+#define SLOTS_FIRST 1024
+
+struct refs_targets {
+	char *address, *dir, *link_root; /* owned */
+	const struct refs_reach *reach;
+	pthread_mutex_t lock; /* of all that follows */
+	pthread_cond_t opened;
+	struct refs_target **slots; /* n_slots, a power of two */
+	size_t n_slots, n_targets;
+	struct list_link idle;      /* the last that was given back is first */
+	uint32_t n_open;
+	_Atomic bool changed;
+};
+
+static char *copy(const char *text, bool *ok)
+{
+	char *r = text ? strdup(text) : NULL;
+
+	*ok = *ok && (r || !text);
+	return r;
+}
+
+int refs_targets_new(const struct refs_home *home, struct refs_targets **ret, struct err *e)
+{
+	struct refs_targets *t = alloc_array(1, sizeof(*t));
+	bool ok = t != NULL;
+
+	if (!ok)
+		return err_nomem(e);
+	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail with default attributes */
+	stop_cond_init(&t->opened);
+	t->address = copy(home->address, &ok);
+	/* links on the way are followed now, so that what is below is below for good */
+	t->dir = home->dir ? realpath(home->dir, NULL) : NULL;
+	t->link_root = home->link_root ? realpath(home->link_root, NULL) : NULL;
+	t->reach = home->reach;
+	list_init(&t->idle);
+	t->slots = alloc_array(SLOTS_FIRST, sizeof(struct refs_target *));
+	t->n_slots = t->slots ? SLOTS_FIRST : 0;
+	ok = ok && t->slots;
+	if (!ok || (home->dir && !t->dir)) {
+		refs_targets_free(t);
+		return err_nomem(e);
+	}
+	*ret = t;
+	return 0;
+}
+
+static void close_target(struct refs_target *x)
+{
+	if (x->blob && x->blob->fd >= 0)
+		(void)close(x->blob->fd); /* it was only read from */
+	else
+		blob_close(x->blob);
+	x->blob = NULL;
+}
+
+void refs_targets_free(struct refs_targets *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->n_slots; i++) {
+		while (t->slots[i]) {
+			struct refs_target *x = t->slots[i];
+
+			t->slots[i] = x->next;
+			close_target(x);
+			free(x);
+		}
+	}
+	free(t->slots);
+	(void)pthread_mutex_destroy(&t->lock);
+	(void)pthread_cond_destroy(&t->opened);
+	free(t->address);
+	free(t->dir);
+	free(t->link_root);
+	free(t);
+}
+
+bool refs_targets_changed(const struct refs_targets *t)
+{
+	return atomic_load(&((struct refs_targets *)(uintptr_t)t)->changed);
+}
+
+/* ---- who may refer to what ---- */
+
+/* path_of - the path that an address means; NULL: it is on another machine. */
+static const char *path_of(const char *url)
+{
+	if (strncmp(url, "file://", 7) == 0)
+		return url + 7;
+	if (strncmp(url, "local://", 8) == 0)
+		return url + 8;
+	return strstr(url, "://") ? NULL : url;
+}
+
+/* rest_below - what of a path is behind a directory; NULL: it does not lie below. */
+static const char *rest_below(const char *path, const char *dir)
+{
+	size_t n = dir ? strlen(dir) : 0;
+
+	if (!dir)
+		return NULL;
+	if (n == 1)
+		return path + 1;
+	return strncmp(path, dir, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
+}
+
+/* open_below - a file by its path, as far as the document may. */
+static int open_below(const struct refs_targets *t, const char *path, struct err *e)
+{
+	const char *const roots[] = {t->dir, t->link_root};
+	auto_free char *real = NULL, *joined = NULL;
+
+	if (t->address)
+		return err_set(
+			e, -EACCES,
+			"a document on another machine refers to the file '%.*s': refused",
+			SHOWN, path);
+	if (path[0] != '/' && asprintf(&joined, "%s/%s", t->dir, path) < 0) {
+		joined = NULL;
+		return err_nomem(e);
+	}
+	real = realpath(joined ? joined : path, NULL);
+	if (!real)
+		return err_sys(e, errno, "'%.*s'", SHOWN, path);
+	for (size_t i = 0; i < ARRAY_LEN(roots); i++) {
+		const char *rest = rest_below(real, roots[i]);
+		auto_fd int at = rest ? open(roots[i], O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+		int fd = at < 0 ? -1 : beneath_open(at, rest, O_RDONLY);
+
+		if (rest && at < 0)
+			return err_sys(e, errno, "'%.*s'", SHOWN, roots[i]);
+		if (rest && fd < 0)
+			return err_sys(e, -fd, "'%.*s'", SHOWN, path);
+		if (rest)
+			return fd;
+	}
+	return err_set(
+		e, -EACCES,
+		"'%.*s' is not below the directory of the references: -o link_root= names "
+		"one that they may refer to",
+		SHOWN, path);
+}
+
+static int open_file(const struct refs_targets *t, struct refs_target *x, const char *path,
+		     struct err *e)
+{
+	struct stat st;
+	uint64_t seen;
+	int fd = open_below(t, path, e);
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		(void)close(fd); /* it was not even read from */
+		return err_set(e, -EIO, "'%.*s' is not a regular file", SHOWN, path);
+	}
+	seen = store_version(store_mix_file(&st));
+	if (x->seen && x->seen != seen) {
+		(void)close(fd); /* the same */
+		return err_set(e, -ESTALE, "'%.*s' was changed", SHOWN, path);
+	}
+	x->seen = seen;
+	x->local = blob_of_fd(fd, (uint64_t)st.st_size);
+	x->blob = &x->local;
+	return 0;
+}
+
+/* put_escaped - an address of a web server, in which writers leave spaces and other characters that
+ * an address cannot have. */
+static void put_escaped(struct buf *out, const char *text)
+{
+	for (; *text; text++) {
+		uint8_t c = (uint8_t)*text;
+
+		if (c <= 0x20 || c >= 0x7f || strchr("\"<>\\^`{|}", c))
+			buf_printf(out, "%%%02X", c);
+		else
+			buf_putc(out, (char)c);
+	}
+}
+
+/* put_remote - an address as refs_reach.blob takes it. Keys of object stores are not encoded in
+ * references. */
+static int put_remote(const char *url, struct buf *out, struct err *e)
+{
+	static const struct {
+		const char *from, *to;
+	} schemes[] = {{"http://", "http://"}, {"https://", "https://"}, {"s3://", "s3://"},
+		       {"s3a://", "s3://"},    {"gs3://", "gs3://"},     {"gs://", "gs3://"},
+		       {"gcs://", "gs3://"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(schemes); i++) {
+		size_t n = strlen(schemes[i].from);
+
+		if (strncmp(url, schemes[i].from, n) != 0)
+			continue;
+		buf_puts(out, schemes[i].to);
+		if (schemes[i].to[0] == 'h')
+			put_escaped(out, url + n);
+		else
+			url_encode(out, url + n, strlen(url + n), true);
+		return buf_ok(out) ? 0 : err_nomem(e);
+	}
+	return err_set(e, -EOPNOTSUPP, "'%.*s': it is not known how to get such a thing", SHOWN,
+		       url);
+}
+
+/* seen_of - size and version of a remote file, as refs_target.seen. */
+static uint64_t seen_of(const struct blob *b)
+{
+	return (b->size ^ b->version * UINT64_C(0x9e3779b97f4a7c15)) | (uint64_t)1 << 63;
+}
+
+static int open_remote(const struct refs_targets *t, struct refs_target *x, struct err *e)
+{
+	struct buf address;
+	uint64_t seen;
+	int rc;
+
+	buf_init(&address, (size_t)1 << 16);
+	rc = put_remote(x->url, &address, e);
+	buf_putc(&address, '\0');
+	if (rc == 0 && (!t->reach || !t->reach->blob))
+		rc = err_set(e, -EOPNOTSUPP,
+			     "'%.*s': nothing on other machines can be had here", SHOWN,
+			     x->url);
+	if (rc == 0)
+		rc = t->reach->blob(t->reach->arg, t->address, (const char *)address.data,
+				    &x->blob, e);
+	buf_release(&address);
+	if (rc)
+		return rc;
+	seen = seen_of(x->blob);
+	if (x->seen && x->seen != seen) {
+		close_target(x);
+		return err_set(e, -ESTALE, "'%.*s' was changed", SHOWN, x->url);
+	}
+	x->seen = seen;
+	return 0;
+}
+
+/* ---- the few that are open ---- */
+
+static uint64_t hash(const char *p)
+{
+	uint64_t h = UINT64_C(14695981039346656037);
+
+	for (; *p; p++)
+		h = (h ^ (uint8_t)*p) * UINT64_C(1099511628211);
+	return h ^ h >> 29;
+}
+
+static struct refs_target **slot_of(const struct refs_targets *t, const char *url)
+{
+	return &t->slots[hash(url) & (t->n_slots - 1)];
+}
+
+/* widen - lock: twice the slots, where there is memory. */
+static void widen(struct refs_targets *t)
+{
+	size_t n = t->n_slots;
+	struct refs_target **old = t->slots;
+	struct refs_target **slots = alloc_array(2 * n, sizeof(struct refs_target *));
+
+	if (!slots)
+		return;
+	t->slots = slots;
+	t->n_slots = 2 * n;
+	for (size_t i = 0; i < n; i++)
+		while (old[i]) {
+			struct refs_target *x = old[i], **slot = slot_of(t, x->url);
+
+			old[i] = x->next;
+			x->next = *slot;
+			*slot = x;
+		}
+	free(old);
+}
+
+/* find - lock: the target of an address, made when it is new. */
+static struct refs_target *find(struct refs_targets *t, const char *url, bool make)
+{
+	struct refs_target **slot, *x;
+	size_t n = strlen(url) + 1;
+
+	for (x = *slot_of(t, url); x; x = x->next)
+		if (strcmp(x->url, url) == 0)
+			return x;
+	x = make ? alloc_array(1, sizeof(*x) + n) : NULL;
+	if (!x)
+		return NULL;
+	memcpy(x->url, url, n);
+	list_init(&x->idle);
+	if (++t->n_targets > t->n_slots)
+		widen(t);
+	slot = slot_of(t, url);
+	x->next = *slot;
+	*slot = x;
+	return x;
+}
+
+/* trim - lock: close what was not used for longest, when too many are open. */
+static void trim(struct refs_targets *t)
+{
+	while (t->n_open > OPEN_MAX_TARGETS && t->idle.prev != &t->idle) {
+		struct refs_target *x = CONTAINER_OF(t->idle.prev, struct refs_target, idle);
+
+		list_remove(&x->idle);
+		list_init(&x->idle);
+		close_target(x);
+		t->n_open--;
+	}
+}
+
+/* use - lock: one more user of an open target. */
+static void use(struct refs_target *x)
+{
+	if (x->users++ == 0)
+		list_remove(&x->idle);
+}
+
+int refs_target_take(struct refs_targets *t, const char *url, struct refs_target **ret,
+		     struct blob **ret_blob, struct err *e)
+{
+	const char *path = path_of(url);
+	struct refs_target *x;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&t->lock);
+	x = find(t, url, true);
+	while (rc == 0 && x && x->opening)
+		rc = stop_wait(&t->opened, &t->lock, INT64_MAX);
+	if (rc) {
+		(void)pthread_mutex_unlock(&t->lock);
+		return err_set(e, rc, "'%.*s': given up", SHOWN, url);
+	}
+	if (x && !x->blob) {
+		x->opening = true;
+		(void)pthread_mutex_unlock(&t->lock);
+		rc = path ? open_file(t, x, path, e) : open_remote(t, x, e);
+		(void)pthread_mutex_lock(&t->lock);
+		x->opening = false;
+		t->n_open += rc == 0;
+		(void)pthread_cond_broadcast(&t->opened);
+	}
+	if (x && rc == 0)
+		use(x);
+	(void)pthread_mutex_unlock(&t->lock);
+	if (!x)
+		return err_nomem(e);
+	if (rc == -ESTALE)
+		atomic_store(&t->changed, true);
+	if (rc == -ENOENT || rc == -ENOTDIR) {
+		if (e)
+			e->code = -EIO; /* its text says what is not there */
+		return -EIO;
+	}
+	*ret = x;
+	*ret_blob = x->blob;
+	return rc;
+}
+
+bool refs_target_if_open(struct refs_targets *t, const char *url, struct refs_target **ret,
+			 struct blob **ret_blob)
+{
+	struct refs_target *x;
+
+	(void)pthread_mutex_lock(&t->lock);
+	x = find(t, url, false);
+	if (x && (x->opening || !x->blob))
+		x = NULL;
+	if (x)
+		use(x);
+	(void)pthread_mutex_unlock(&t->lock);
+	*ret = x;
+	*ret_blob = x ? x->blob : NULL;
+	return x != NULL;
+}
+
+void refs_target_give(struct refs_targets *t, struct refs_target *x)
+{
+	(void)pthread_mutex_lock(&t->lock);
+	if (--x->users == 0)
+		list_add(&t->idle, &x->idle);
+	trim(t);
+	(void)pthread_mutex_unlock(&t->lock);
+}
+
+int refs_target_place(const struct refs_targets *t, const char *url, struct buf *out,
+		      struct err *e)
+{
+	const char *path = path_of(url);
+
+	if (path && path[0] != '/' && t->dir)
+		buf_printf(out, "%s/", t->dir);
+	buf_puts(out, path ? path : url);
+	return buf_ok(out) ? 0 : err_nomem(e);
+}

@@ -1,0 +1,279 @@
+/* write.c - references to the chunks of a view: what is where, in the order of the view.
+ *
+ * Nothing is remembered from one chunk to the next, so that memory does not grow with them. A chunk
+ * that is not stored as it is shown is put into the document when that is allowed, or is the reason
+ * to refuse its array. */
+#include "nczarr/refs/write_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/os/url.h"
+#include "nczarr/view/view.h"
+
+#define PATH_LONG ((size_t)1 << 20)
+
+struct walk {
+	struct source *s;
+	struct view *v;
+	const struct refs_options *opts;
+	const struct refs_out *out;
+	const struct zr_shown *shown;
+	bool encode;     /* the address is a URL of a web server: keys are percent-encoded */
+	struct buf dir;  /* the key of a group or array, and '/' behind it unless it is "" */
+	struct buf text; /* of a document, or a chunk that is put into it */
+	struct buf key;  /* of an object below the source's address */
+	struct buf url;
+};
+
+static int put_nul(struct buf *b, struct err *e)
+{
+	buf_putc(b, '\0');
+	if (!buf_ok(b))
+		return err_nomem(e);
+	b->len--;
+	return 0;
+}
+
+/* set_dir - w->dir for a group or an array. */
+static int set_dir(struct walk *w, bool is_array, uint32_t ord, struct err *e)
+{
+	const struct dataset *ds = &w->s->ds;
+
+	buf_clear(&w->dir);
+	if (is_array)
+		ds_array_path(ds, ord, &w->dir);
+	else
+		ds_group_path(ds, ord, &w->dir);
+	if (buf_ok(&w->dir) && w->dir.len > 0) /* "/a/b" to "a/b" */
+		memmove(w->dir.data, w->dir.data + 1, --w->dir.len);
+	if (w->dir.len > 0)
+		buf_putc(&w->dir, '/');
+	return put_nul(&w->dir, e);
+}
+
+static int put_docs(struct walk *w, bool is_array, uint32_t ord, struct err *e)
+{
+	const struct zr_docs *docs = zr_view_docs(w->v, is_array, ord);
+	const size_t keep = w->dir.len;
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < docs->n; i++) {
+		const struct zr_node n = {.kind = ZR_DOC, .doc = docs->doc[i], .ord = ord};
+
+		buf_clear(&w->text);
+		rc = zr_view_file(w->v, &n, &w->text, e);
+		w->dir.len = keep;
+		buf_puts(&w->dir, zr_doc_file(n.doc));
+		if (rc == 0)
+			rc = put_nul(&w->dir, e);
+		if (rc == 0)
+			rc = w->out->doc(w->out->arg, (const char *)w->dir.data, &w->text,
+					 zr_doc_of_all(n.doc), e);
+	}
+	w->dir.len = keep;
+	return rc ? rc : put_nul(&w->dir, e);
+}
+
+/* find_url - w->url for a chunk that is stored as it is shown. -EOPNOTSUPP: nobody finds it. */
+static int find_url(struct walk *w, uint32_t array, uint64_t linear,
+		    const struct chunk_ref *ref, struct refs_chunk *ret, struct err *e)
+{
+	struct chunk_place at = {.key = &w->key};
+	int rc;
+
+	buf_clear(&w->key);
+	rc = source_place(w->s, array, linear, ref, &at, e);
+	if (rc)
+		return rc;
+	buf_clear(&w->url);
+	if (!at.full)
+		buf_puts(&w->url, w->opts->address);
+	if (!at.full && w->key.len > 0)
+		buf_putc(&w->url, '/');
+	if (at.full || !w->encode)
+		buf_put(&w->url, w->key.data, w->key.len);
+	else
+		url_encode(&w->url, (const char *)w->key.data, w->key.len, true);
+	rc = put_nul(&w->url, e);
+	*ret = (struct refs_chunk){.url = (const char *)w->url.data,
+				   .whole = at.whole,
+				   .off = at.off,
+				   .len = ref->len};
+	return rc;
+}
+
+/* refuse - why an array cannot be written down, and what to do. */
+static int refuse(struct walk *w, uint32_t array, uint64_t linear, const char *why, int code,
+		  struct err *e)
+{
+	struct buf path;
+	size_t cut;
+
+	buf_init(&path, PATH_LONG);
+	ds_array_path(&w->s->ds, array, &path);
+	cut = path.len > 120 ? path.len - 120 : 0;
+	code = err_set(e, code, "'%.*s': chunk %" PRIu64 " cannot be referred to: %.150s: %s",
+		       (int)(path.len - cut), (const char *)path.data + cut, linear, why,
+		       w->opts->inlined ? "it cannot be put into the document either"
+					: "-o inline puts such chunks into the document");
+	buf_release(&path);
+	return code;
+}
+
+/* put_inline - the chunk itself. */
+static int put_inline(struct walk *w, uint32_t array, uint64_t linear, const char *why,
+		      struct refs_chunk *ret, struct err *e)
+{
+	const struct zr_node n = {.kind = ZR_CHUNK, .ord = array, .index = linear};
+	struct err own = ERR_INIT;
+	size_t max = w->text.max;
+	int rc;
+
+	if (!w->opts->inlined)
+		return refuse(w, array, linear, why, -EOPNOTSUPP, e);
+	buf_clear(&w->text);
+	w->text.max = (size_t)u64_min(w->opts->max_inline, SIZE_MAX);
+	rc = zr_view_file(w->v, &n, &w->text, &own);
+	w->text.max = max;
+	if (rc == -ERANGE || rc == -EOPNOTSUPP || rc == -EBADMSG)
+		return refuse(w, array, linear, own.msg, rc, e);
+	if (rc)
+		return err_set(e, rc, "%s", own.msg);
+	*ret = (struct refs_chunk){.data = w->text.data, .len = w->text.len};
+	if (!ret->data)
+		ret->data = (const uint8_t *)"";
+	return 0;
+}
+
+/* why_not - why a chunk is not stored as it is shown. */
+static const char *why_not(const struct plan *plan, const struct chunk_ref *ref)
+{
+	if (ref->where == CHUNK_ABSENT)
+		return "it was never written, and the variable has no _FillValue that readers "
+		       "are told";
+	return plan->kind == PLAN_PASS
+		       ? "it is stored in another form than the rest of its array"
+		       : plan->reason;
+}
+
+/* find_chunk - where a chunk is, or its bytes. -ENOENT: it was never written. */
+static int find_chunk(struct walk *w, uint32_t array, uint64_t linear, struct refs_chunk *ret,
+		      struct err *e)
+{
+	const struct plan *plan = &w->shown->plans[array];
+	struct chunk_ref ref;
+	struct err why = ERR_INIT;
+	int rc = zr_view_stored(w->v, array, linear, &ref, e);
+
+	if (rc)
+		return rc;
+	if (ref.where != CHUNK_RANGE || ref.len == 0)
+		return put_inline(w, array, linear, why_not(plan, &ref), ret, e);
+	rc = find_url(w, array, linear, &ref, ret, &why);
+	if (rc == -EOPNOTSUPP)
+		return put_inline(w, array, linear, why.msg, ret, e);
+	return rc ? err_set(e, rc, "%s", why.msg) : 0;
+}
+
+/* try_array - whether an array's first chunk says that it will be refused. */
+static int try_array(struct walk *w, uint32_t array, struct err *e)
+{
+	struct refs_chunk c;
+	uint64_t at = 0;
+	int rc;
+
+	if (w->shown->plans[array].kind == PLAN_ERROR)
+		return refuse(w, array, 0, w->shown->plans[array].reason, -EOPNOTSUPP, e);
+	rc = zr_view_next(w->v, array, 0, &at, e);
+	if (rc == 0 && !w->opts->inlined)
+		rc = find_chunk(w, array, at, &c, e);
+	return rc == -ENOENT ? 0 : rc;
+}
+
+static int put_chunks(struct walk *w, uint32_t array, struct err *e)
+{
+	const struct zr_grid *g = &w->shown->named[array];
+	char name[ZR_KEY_MAX];
+	struct refs_chunk c;
+	int rc;
+
+	for (uint64_t at = 0; at < g->n; at++) {
+		rc = zr_view_next(w->v, array, at, &at, e);
+		if (rc == -ENOENT)
+			return 0;
+		if (rc == 0)
+			rc = find_chunk(w, array, at, &c, e);
+		if (rc == -ENOENT)
+			continue;
+		zr_key_format(g, at, name);
+		if (rc == 0)
+			rc = w->out->chunk(w->out->arg, name, at, &c, e);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int put_array(struct walk *w, uint32_t array, struct err *e)
+{
+	int rc = set_dir(w, true, array, e);
+
+	if (rc == 0)
+		rc = put_docs(w, true, array, e);
+	if (rc)
+		return rc;
+	if (w->dir.len > 0)
+		w->dir.data[w->dir.len - 1] = '\0';
+	rc = w->out->begin(w->out->arg, (const char *)w->dir.data, w->shown->named[array].n, e);
+	if (rc == 0)
+		rc = put_chunks(w, array, e);
+	return rc ? rc : w->out->end(w->out->arg, e);
+}
+
+static int put_all(struct walk *w, struct err *e)
+{
+	const struct dataset *ds = &w->s->ds;
+	int rc = 0;
+
+	for (uint32_t a = 0; rc == 0 && a < ds->n_arrays; a++)
+		if (!w->shown->hidden_arrays[a])
+			rc = try_array(w, a, e);
+	for (uint32_t g = 0; rc == 0 && g < ds->n_groups; g++) {
+		const struct ds_group *group = &ds->groups[g];
+
+		if (w->shown->hidden_groups[g])
+			continue;
+		rc = set_dir(w, false, g, e);
+		if (rc == 0)
+			rc = put_docs(w, false, g, e);
+		for (uint32_t i = 0; rc == 0 && i < group->n_arrays; i++)
+			if (!w->shown->hidden_arrays[group->arrays[i]])
+				rc = put_array(w, group->arrays[i], e);
+	}
+	return rc;
+}
+
+int refs_walk(struct source *s, struct view *v, const struct refs_options *opts,
+	      const struct refs_out *out, struct err *e)
+{
+	struct walk w = {.s = s, .v = v, .opts = opts, .out = out};
+	int rc;
+
+	w.shown = zr_view_shown(v);
+	if (!w.shown || w.shown->format->version != 2)
+		return err_set(e, -EINVAL, "references are to chunks of a Zarr v2 tree");
+	w.encode = strncmp(opts->address, "http://", 7) == 0 ||
+		   strncmp(opts->address, "https://", 8) == 0;
+	buf_init(&w.dir, PATH_LONG);
+	buf_init(&w.text, SIZE_MAX / 2);
+	buf_init(&w.key, PATH_LONG);
+	buf_init(&w.url, PATH_LONG);
+	rc = put_all(&w, e);
+	buf_release(&w.dir);
+	buf_release(&w.text);
+	buf_release(&w.key);
+	buf_release(&w.url);
+	return rc;
+}

@@ -1,0 +1,133 @@
+/* write_json.c - references as kerchunk's JSON, version 1: one object, a line for each key,
+ * written as it is made. Spec: kerchunk, "References specification", Version 1. */
+#include "nczarr/refs/write_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/core/str.h"
+#include "nczarr/json/writer.h"
+
+#define HELD ((size_t)256 << 10) /* bytes that are written at once */
+
+struct json_out {
+	int fd;
+	struct buf out;
+	struct buf dir; /* of the array whose chunks come, with '/' behind it unless "" */
+	bool any;       /* something was written */
+};
+
+static int flush(struct json_out *j, size_t above, struct err *e)
+{
+	size_t at = 0;
+
+	if (!buf_ok(&j->out))
+		return err_nomem(e);
+	if (j->out.len <= above)
+		return 0;
+	while (at < j->out.len) {
+		ssize_t n = write(j->fd, j->out.data + at, j->out.len - at);
+
+		if (n < 0 && errno != EINTR)
+			return err_sys(e, errno, "writing references");
+		at += n > 0 ? (size_t)n : 0;
+	}
+	buf_clear(&j->out);
+	return 0;
+}
+
+static void begin_key(struct json_out *j)
+{
+	buf_puts(&j->out, j->any ? ",\n" : "\n");
+	j->any = true;
+}
+
+static int put_doc(void *arg, const char *key, const struct buf *text, bool all NZ_UNUSED,
+		   struct err *e)
+{
+	struct json_out *j = arg;
+
+	begin_key(j);
+	str_put_json(&j->out, key, strlen(key));
+	buf_puts(&j->out, ": ");
+	str_put_json(&j->out, text->data ? (const char *)text->data : "", text->len);
+	return flush(j, HELD, e);
+}
+
+static int begin_array(void *arg, const char *key, uint64_t n NZ_UNUSED, struct err *e)
+{
+	struct json_out *j = arg;
+
+	buf_clear(&j->dir);
+	buf_puts(&j->dir, key);
+	buf_puts(&j->dir, *key ? "/" : "");
+	return buf_ok(&j->dir) ? 0 : err_nomem(e);
+}
+
+static int put_chunk(void *arg, const char *name, uint64_t linear NZ_UNUSED,
+		     const struct refs_chunk *c, struct err *e)
+{
+	struct json_out *j = arg;
+	const size_t dir = j->dir.len;
+	struct jw w;
+
+	begin_key(j);
+	buf_puts(&j->dir, name);
+	str_put_json(&j->out, (const char *)j->dir.data, j->dir.len);
+	j->dir.len = dir;
+	if (!buf_ok(&j->dir))
+		return err_nomem(e);
+	if (c->data) {
+		size_t at;
+
+		buf_puts(&j->out, ": ");
+		at = j->out.len;
+		jw_init(&w, &j->out, false);
+		/* the quote that it begins with goes in front of "base64:" */
+		buf_puts(&j->out, "\"base64:");
+		jw_base64(&w, c->data, (size_t)c->len);
+		if (!buf_ok(&j->out))
+			return err_nomem(e);
+		memmove(j->out.data + at + 8, j->out.data + at + 9, j->out.len - at - 9);
+		j->out.len--;
+		return flush(j, HELD, e);
+	}
+	buf_puts(&j->out, ": [");
+	str_put_json(&j->out, c->url, strlen(c->url));
+	if (!c->whole)
+		buf_printf(&j->out, ", %" PRIu64 ", %" PRIu64, c->off, c->len);
+	buf_putc(&j->out, ']');
+	return flush(j, HELD, e);
+}
+
+static int end_array(void *arg NZ_UNUSED, struct err *e NZ_UNUSED)
+{
+	return 0;
+}
+
+int refs_json(struct source *s, struct view *v, const struct refs_options *opts, int fd,
+	      struct err *e)
+{
+	struct json_out j = {.fd = fd};
+	const struct refs_out out = {
+		.arg = &j,
+		.doc = put_doc,
+		.begin = begin_array,
+		.chunk = put_chunk,
+		.end = end_array,
+	};
+	int rc;
+
+	buf_init(&j.out, SIZE_MAX / 2);
+	buf_init(&j.dir, (size_t)1 << 20);
+	buf_puts(&j.out, "{\"version\": 1, \"refs\": {");
+	rc = refs_walk(s, v, opts, &out, e);
+	if (rc == 0) {
+		buf_puts(&j.out, "\n}}\n");
+		rc = flush(&j, 0, e);
+	}
+	buf_release(&j.out);
+	buf_release(&j.dir);
+	return rc;
+}

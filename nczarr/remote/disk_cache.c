@@ -1,0 +1,505 @@
+/* disk_cache.c - what was fetched, kept in a directory: blocks in slots of two large files.
+ *
+ * There is no index to load or to damage. The SHA-256 of everything that tells a block from another
+ * one (root, key, version, number) says which set it belongs to; a set has 16 slots, and 16 bytes
+ * for each in a file beside, which say what may be in it and when it was used last. A slot begins
+ * with the whole digest and the checksum of its bytes: nothing is believed that does not have
+ * both, so that whatever becomes of the files (a process killed between two writes, a full disk,
+ * files exchanged or cut off) costs a request and nothing else. What is put into a full set takes
+ * the place of what was not used for the longest time. Small blocks have slots of their own, an
+ * eighth of the room.
+ *
+ *   lock          held with flock, shared, by all who use the directory; alone, by one who begins
+ *                 the files anew
+ *   format        what the other files are; another text, and they are begun anew
+ *   tags-N        sets x 16 x 16 bytes: 8 of the digest, time of use (us since 1970)
+ *   data-N        sets x 16 slots: head of 64 bytes and the block
+ * All numbers little-endian.
+ *
+ * Several processes may use a directory: what they do to a set at the same time is a file that was
+ * damaged, at worst, and found out like that. Only the sizes must be the same for all. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "base/os/io.h"
+#include "base/os/cancel.h"
+#include "codecs/core/codec.h"
+#include "nczarr/remote/services.h"
+
+#define WAYS 16
+#define TAG 16
+#define HEAD 64
+#define STRIPES 64
+#define SMALL ((size_t)8 << 10)
+#define LARGE ((size_t)64 << 10)
+#define USED_US 60000000 /* a use is written down when the last one is older */
+#define LOCK_TRIES 100
+#define LOCK_MS 5
+#define PAUSE_NS ((int64_t)60 * 1000 * 1000 * 1000) /* without writing when the disk is full */
+
+static const char magic[8] = {'n', 'z', 'c', 'a', 'c', 'h', 'e', '1'};
+
+/* part - slots of one size. */
+struct part {
+	int tags, data; /* owned */
+	uint64_t sets;
+	size_t room; /* of a block */
+};
+
+struct disk_cache {
+	int dir, lock; /* owned */
+	struct part parts[2];
+	pthread_mutex_t stripes[STRIPES];
+	_Atomic uint64_t last;  /* time of use that was given */
+	_Atomic int64_t paused; /* nothing is written until then */
+};
+
+/* ident - which block, and where it would be. */
+struct ident {
+	struct disk_cache *d;
+	struct part *p;
+	uint8_t digest[32];
+	uint8_t tag[8];
+	uint64_t set;
+	pthread_mutex_t *lock;
+};
+
+static void put32(uint8_t *p, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> 8 * i);
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+	       (uint32_t)p[3] << 24;
+}
+
+static void put64(uint8_t *p, uint64_t v)
+{
+	put32(p, (uint32_t)v);
+	put32(p + 4, (uint32_t)(v >> 32));
+}
+
+static uint64_t get64(const uint8_t *p)
+{
+	return get32(p) | (uint64_t)get32(p + 4) << 32;
+}
+
+/* now_us - never the same twice: what was used later is younger. */
+static uint64_t now_us(struct disk_cache *d)
+{
+	struct timespec ts = {0};
+	uint64_t now, last = atomic_load(&d->last);
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts); /* cannot fail */
+	do
+		now = u64_max(last + 1,
+			      (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000);
+	while (!atomic_compare_exchange_weak(&d->last, &last, now));
+	return now;
+}
+
+/* ---- opening ---- */
+
+/* open_file - a regular file of ours in the directory; links are not followed. */
+static int open_file(int dir, const char *name, struct err *e)
+{
+	auto_fd int fd =
+		openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+	struct stat st;
+	int ret;
+
+	if (fd < 0)
+		return err_sys(e, errno, "'%s'", name);
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "'%s'", name);
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink > 1)
+		return err_set(e, -EPERM, "'%s' is not a file that a cache has made", name);
+	ret = fd;
+	fd = -1;
+	return ret;
+}
+
+/* make_dir - the directory, and what is missing above it: ~/.cache of a new user is not there yet.
+ * Of those above, errors do not count: what they come to is seen at the last one. */
+static int make_dir(const char *path)
+{
+	const size_t n = strlen(path);
+	char above[PATH_MAX];
+
+	if (mkdir(path, 0700) == 0 || errno == EEXIST)
+		return 0;
+	if (errno != ENOENT || n >= sizeof(above))
+		return -1;
+	for (size_t i = 1; i < n; i++) {
+		if (path[i] != '/')
+			continue;
+		memcpy(above, path, i);
+		above[i] = 0;
+		(void)mkdir(above, 0700);
+	}
+	return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : -1;
+}
+
+static int open_dir(const char *path, struct err *e)
+{
+	auto_fd int fd = -1;
+	struct stat st;
+	int ret;
+
+	if (make_dir(path) < 0)
+		return err_sys(e, errno, "cache directory '%s'", path);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, errno, "cache directory '%s'", path);
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "cache directory '%s'", path);
+	if (st.st_uid != geteuid() || (st.st_mode & 022))
+		return err_set(
+			e, -EPERM,
+			"cache directory '%s' is another user's, or others may write to it; "
+			"name one that is yours alone",
+			path);
+	ret = fd;
+	fd = -1;
+	return ret;
+}
+
+/* same_format - whether the files are what we would make. */
+static bool same_format(int fd, const char *text)
+{
+	char was[128];
+	ssize_t n = pread(fd, was, sizeof(was), 0);
+
+	return n == (ssize_t)strlen(text) && memcmp(was, text, (size_t)n) == 0;
+}
+
+/* begin_anew - the files are empty, and of our sizes. Nobody else uses them. */
+static int begin_anew(struct disk_cache *d, int format, const char *text, struct err *e)
+{
+	if (ftruncate(format, 0) < 0)
+		return err_sys(e, errno, "'format'");
+	for (size_t i = 0; i < 2; i++)
+		if (ftruncate(d->parts[i].tags, 0) < 0 || ftruncate(d->parts[i].data, 0) < 0)
+			return err_sys(e, errno, "beginning the cache anew");
+	return io_pwrite(format, text, strlen(text), 0, e);
+}
+
+/* lock_shared - who has it alone has it for a moment; earlier versions had it for as long as they
+ * ran. */
+static int lock_shared(const struct disk_cache *d, const char *dir, struct err *e)
+{
+	for (int i = 0; flock(d->lock, LOCK_SH | LOCK_NB) < 0; i++) {
+		if (errno != EWOULDBLOCK)
+			return err_sys(e, errno, "locking cache directory '%s'", dir);
+		if (i == LOCK_TRIES)
+			return err_set(e, -EBUSY,
+				       "cache directory '%s' is locked by another process", dir);
+		(void)nanosleep(&(struct timespec){.tv_nsec = LOCK_MS * 1000000L}, NULL);
+	}
+	return 0;
+}
+
+/* share - the files as they are with others, or anew if they are of other sizes and nobody uses
+ * them. */
+static int share(struct disk_cache *d, const char *dir, int format, const char *text,
+		 struct err *e)
+{
+	bool alone = flock(d->lock, LOCK_EX | LOCK_NB) == 0;
+	int rc = 0;
+
+	if (alone && !same_format(format, text))
+		rc = begin_anew(d, format, text, e);
+	if (!rc)
+		rc = lock_shared(d, dir, e);
+	/* that was not one step: who came between may have begun them anew as well */
+	if (!rc && !same_format(format, text))
+		rc = err_set(e, -EBUSY,
+			     "cache directory '%s' is in use by a mount with another "
+			     "cache_size: give both the same",
+			     dir);
+	return rc;
+}
+
+static int open_parts(struct disk_cache *d, const char *dir, struct err *e)
+{
+	auto_fd int format = open_file(d->dir, "format", e);
+	char text[128];
+
+	if (format < 0)
+		return format;
+	(void)snprintf(text, sizeof(text),
+		       "nczarrfs cache 1\n%" PRIu64 " sets of %zu\n%" PRIu64 " sets of %zu\n",
+		       d->parts[0].sets, d->parts[0].room, d->parts[1].sets, d->parts[1].room);
+	for (size_t i = 0; i < 2; i++) {
+		struct part *p = &d->parts[i];
+
+		p->tags = open_file(d->dir, i ? "tags-1" : "tags-0", e);
+		if (p->tags < 0)
+			return p->tags;
+		p->data = open_file(d->dir, i ? "data-1" : "data-0", e);
+		if (p->data < 0)
+			return p->data;
+	}
+	return share(d, dir, format, text, e);
+}
+
+int disk_cache_open(const char *dir, uint64_t max_bytes, struct disk_cache **ret, struct err *e)
+{
+	struct disk_cache *d = alloc_array(1, sizeof(*d));
+	int rc;
+
+	if (!d)
+		return err_nomem(e);
+	d->lock = -1;
+	for (size_t i = 0; i < 2; i++)
+		d->parts[i].tags = d->parts[i].data = -1;
+	for (size_t i = 0; i < STRIPES; i++)
+		(void)pthread_mutex_init(&d->stripes[i], NULL); /* cannot fail with these */
+	d->parts[0].room = SMALL;
+	d->parts[1].room = LARGE;
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t bytes = i ? max_bytes - max_bytes / 8 : max_bytes / 8;
+
+		d->parts[i].sets = u64_max(1, bytes / WAYS / (TAG + HEAD + d->parts[i].room));
+	}
+	rc = d->dir = open_dir(dir, e);
+	if (rc >= 0)
+		rc = d->lock = open_file(d->dir, "lock", e);
+	if (rc >= 0)
+		rc = open_parts(d, dir, e);
+	if (rc < 0) {
+		disk_cache_close(d);
+		return rc;
+	}
+	*ret = d;
+	return 0;
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		(void)close(fd); /* what was not written is fetched again */
+}
+
+void disk_cache_close(struct disk_cache *d)
+{
+	if (!d)
+		return;
+	for (size_t i = 0; i < 2; i++) {
+		close_fd(d->parts[i].tags);
+		close_fd(d->parts[i].data);
+	}
+	close_fd(d->lock);
+	close_fd(d->dir);
+	for (size_t i = 0; i < STRIPES; i++)
+		(void)pthread_mutex_destroy(&d->stripes[i]);
+	free(d);
+}
+
+/* ---- which block ---- */
+
+static bool add_text(EVP_MD_CTX *m, const char *text)
+{
+	uint8_t n[4];
+
+	put32(n, (uint32_t)strlen(text));
+	return EVP_DigestUpdate(m, n, 4) && EVP_DigestUpdate(m, text, strlen(text));
+}
+
+static bool add_number(EVP_MD_CTX *m, uint64_t v)
+{
+	uint8_t n[8];
+
+	put64(n, v);
+	return EVP_DigestUpdate(m, n, 8);
+}
+
+static bool ident_of(struct disk_cache *d, const char *name, const char *key,
+		     const struct object_info *version, uint64_t block, size_t len,
+		     struct ident *ret)
+{
+	EVP_MD_CTX *m = EVP_MD_CTX_new();
+	bool ok = m && EVP_DigestInit_ex(m, EVP_sha256(), NULL) && add_text(m, name) &&
+		  add_text(m, key) && add_number(m, version != NULL) && add_number(m, block);
+
+	if (ok && version)
+		ok = add_text(m, version->etag) && add_number(m, version->size) &&
+		     add_number(m, (uint64_t)version->changed) && add_number(m, version->weak);
+	ok = ok && EVP_DigestFinal_ex(m, ret->digest, NULL);
+	EVP_MD_CTX_free(m);
+	if (!ok || len > LARGE)
+		return false;
+	ret->d = d;
+	ret->p = &d->parts[len > SMALL];
+	ret->set = get64(ret->digest) % ret->p->sets;
+	memcpy(ret->tag, ret->digest + 8, 8);
+	ret->tag[0] |= 1; /* zeros are an empty slot */
+	ret->lock = &d->stripes[ret->set % STRIPES];
+	return true;
+}
+
+static bool read_tags(const struct ident *id, uint8_t tags[WAYS * TAG])
+{
+	ssize_t n = pread(id->p->tags, tags, WAYS * TAG, (off_t)(id->set * WAYS * TAG));
+
+	if (n < 0)
+		return false;
+	memset(tags + n, 0, WAYS * TAG - (size_t)n); /* sets that nobody wrote to yet */
+	return true;
+}
+
+static bool write_tag(const struct ident *id, size_t way, const uint8_t *tag, uint64_t used)
+{
+	uint8_t t[TAG] = {0};
+
+	if (tag)
+		memcpy(t, tag, 8);
+	put64(t + 8, used);
+	return io_pwrite(id->p->tags, t, TAG, (id->set * WAYS + way) * TAG, NULL) == 0;
+}
+
+static off_t slot_at(const struct ident *id, size_t way)
+{
+	return (off_t)((id->set * WAYS + way) * (HEAD + id->p->room));
+}
+
+static size_t find_way(const struct ident *id, const uint8_t *tags, size_t from)
+{
+	while (from < WAYS && memcmp(tags + from * TAG, id->tag, 8) != 0)
+		from++;
+	return from;
+}
+
+/* ---- reading ---- */
+
+/* read_slot - whether the slot has this block, and all of it. */
+static bool read_slot(const struct ident *id, size_t way, uint8_t *out, size_t cap,
+		      size_t *ret_len)
+{
+	uint8_t head[HEAD];
+	struct iovec v[2] = {{head, HEAD}, {out, cap}};
+	ssize_t n = preadv(id->p->data, v, cap ? 2 : 1, slot_at(id, way));
+	uint32_t len;
+
+	if (n < HEAD || memcmp(head, magic, 8) != 0 ||
+	    codec_crc32c_sum(0, head, 48) != get32(head + 48) ||
+	    memcmp(head + 8, id->digest, 32) != 0)
+		return false;
+	len = get32(head + 40);
+	if (len > cap || (size_t)n - HEAD < len ||
+	    codec_crc32c_sum(0, out, len) != get32(head + 44))
+		return false;
+	*ret_len = len;
+	return true;
+}
+
+/* after_read - write down that it was used, or that it is no good; not when somebody has put
+ * another one there meanwhile. */
+static void after_read(const struct ident *id, size_t way, const uint8_t *was, bool good)
+{
+	uint8_t tags[WAYS * TAG];
+	uint64_t now = now_us(id->d);
+
+	if (good && now - get64(was + way * TAG + 8) < USED_US)
+		return;
+	(void)pthread_mutex_lock(id->lock);
+	if (read_tags(id, tags) && memcmp(tags + way * TAG, was + way * TAG, TAG) == 0)
+		(void)write_tag(id, way, good ? id->tag : NULL, good ? now : 0); /* a hint */
+	(void)pthread_mutex_unlock(id->lock);
+}
+
+bool disk_cache_get(struct disk_cache *d, const char *name, const char *key,
+		    const struct object_info *version, uint64_t block, uint8_t *out, size_t cap,
+		    size_t *ret_len)
+{
+	uint8_t tags[WAYS * TAG];
+	struct ident id;
+	bool good = false;
+
+	if (!ident_of(d, name, key, version, block, cap, &id))
+		return false;
+	(void)pthread_mutex_lock(id.lock);
+	good = read_tags(&id, tags);
+	(void)pthread_mutex_unlock(id.lock);
+	if (!good)
+		return false;
+	for (size_t way = find_way(&id, tags, 0); way < WAYS;
+	     way = find_way(&id, tags, way + 1)) {
+		good = read_slot(&id, way, out, cap, ret_len);
+		after_read(&id, way, tags, good);
+		if (good)
+			return true;
+	}
+	return false;
+}
+
+/* ---- writing ---- */
+
+static size_t oldest(const uint8_t *tags)
+{
+	size_t way = 0;
+
+	for (size_t i = 1; i < WAYS; i++)
+		if (get64(tags + i * TAG + 8) < get64(tags + way * TAG + 8))
+			way = i;
+	return way;
+}
+
+/* fill_slot - the tag goes first and comes last, so that it never names what is half written. */
+static bool fill_slot(const struct ident *id, size_t way, const uint8_t *data, size_t len)
+{
+	uint8_t head[HEAD] = {0};
+	struct iovec v[2];
+	ssize_t n;
+
+	memcpy(head, magic, 8);
+	memcpy(head + 8, id->digest, 32);
+	put32(head + 40, (uint32_t)len);
+	put32(head + 44, codec_crc32c_sum(0, data, len));
+	put32(head + 48, codec_crc32c_sum(0, head, 48));
+	v[0] = (struct iovec){head, HEAD};
+	v[1].iov_len = len;
+	memcpy(&v[1].iov_base, &data, sizeof(data)); /* it is only read */
+	if (!write_tag(id, way, NULL, 0))
+		return false;
+	n = pwritev(id->p->data, v, len ? 2 : 1, slot_at(id, way));
+	return n == (ssize_t)(HEAD + len) && write_tag(id, way, id->tag, now_us(id->d));
+}
+
+void disk_cache_put(struct disk_cache *d, const char *name, const char *key,
+		    const struct object_info *version, uint64_t block, const uint8_t *data,
+		    size_t len)
+{
+	uint8_t tags[WAYS * TAG];
+	struct ident id;
+	size_t way;
+
+	if (stop_now() < atomic_load(&d->paused) ||
+	    !ident_of(d, name, key, version, block, len, &id))
+		return;
+	(void)pthread_mutex_lock(id.lock);
+	if (read_tags(&id, tags)) {
+		way = find_way(&id, tags, 0);
+		if (way == WAYS)
+			way = oldest(tags);
+		else if (version)
+			way = WAYS; /* the same bytes are there, or will be found to be damaged */
+		if (way < WAYS && !fill_slot(&id, way, data, len))
+			atomic_store(&d->paused, stop_now() + PAUSE_NS);
+	}
+	(void)pthread_mutex_unlock(id.lock);
+}

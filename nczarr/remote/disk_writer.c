@@ -1,0 +1,251 @@
+/* disk_writer.c - between the cache in memory and the one on disk.
+ *
+ * What came is written by a thread of its own: nobody waits for a disk. What an object was when
+ * it was kept is kept, too, so that after a restart one request says whether it still is that. */
+#include "nczarr/remote/cache_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define LOG_COMPONENT LOG_CACHE
+#include "base/observe/log.h"
+#include "base/observe/metrics.h"
+
+#define INFO_BLOCK 0
+#define INFO_MAX (OBJECT_ETAG_MAX + 32)
+
+/* item - what is to be written. */
+struct item {
+	struct item *next;
+	const char *root;
+	struct ext *x; /* a reference; NULL: only info */
+	struct object_info info;
+	char key[];
+};
+
+struct keeper {
+	pthread_mutex_t lock;
+	pthread_cond_t work, idle;
+	pthread_t thread;
+	bool running, ending, busy;
+	struct item *first, **last;
+	uint64_t bytes;
+};
+
+/* ---- what an object was ---- */
+
+static void put64(uint8_t *p, uint64_t v)
+{
+	for (int i = 0; i < 8; i++)
+		p[i] = (uint8_t)(v >> 8 * i);
+}
+
+static uint64_t get64(const uint8_t *p)
+{
+	uint64_t v = 0;
+
+	for (int i = 7; i >= 0; i--)
+		v = v << 8 | p[i];
+	return v;
+}
+
+static size_t pack(const struct object_info *i, uint8_t out[INFO_MAX])
+{
+	size_t n = strnlen(i->etag, OBJECT_ETAG_MAX - 1);
+
+	put64(out, i->size);
+	put64(out + 8, (uint64_t)i->changed);
+	out[16] = i->weak;
+	memcpy(out + 17, i->etag, n);
+	return 17 + n;
+}
+
+bool keep_info(struct look *l, struct object_info *ret)
+{
+	uint8_t b[INFO_MAX];
+	size_t n;
+
+	if (!l->st->cache->disk || !disk_cache_get(l->st->cache->disk, l->st->root->name,
+						   l->key, NULL, INFO_BLOCK, b, sizeof(b), &n))
+		return false;
+	if (n < 17 || n - 17 >= OBJECT_ETAG_MAX)
+		return false;
+	*ret = (struct object_info){
+		.size = get64(b), .changed = (int64_t)get64(b + 8), .weak = b[16] == 1};
+	memcpy(ret->etag, b + 17, n - 17);
+	ret->version = object_version(ret);
+	return ret->etag[0] || ret->changed;
+}
+
+/* ---- what is not believed ---- */
+
+void distrust(struct look *l)
+{
+	struct rcache *c = l->st->cache;
+
+	if (c->disk)
+		atomic_store(
+			&c->distrusted[atomic_fetch_add(&c->n_distrusted, 1) % RC_DISTRUSTED],
+			l->hash);
+}
+
+bool distrusted(const struct look *l)
+{
+	struct rcache *c = l->st->cache;
+	uint32_t n = atomic_load_explicit(&c->n_distrusted, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < n && i < RC_DISTRUSTED; i++)
+		if (atomic_load_explicit(&c->distrusted[i], memory_order_relaxed) == l->hash)
+			return true;
+	return false;
+}
+
+/* ---- reading ---- */
+
+uint8_t *keep_read(struct look *l, const struct object_info *info, uint64_t off, uint64_t len)
+{
+	auto_free uint8_t *data = NULL;
+	uint64_t got = 0;
+
+	if (!l->st->cache->disk || off % RC_BLOCK || len == 0 || off + len > info->size)
+		return NULL;
+	data = malloc(len);
+	while (data && got < len) {
+		size_t want = u64_min(RC_BLOCK, info->size - off - got), n;
+
+		if (want > len - got ||
+		    !disk_cache_get(l->st->cache->disk, l->st->root->name, l->key, info,
+				    (off + got) / RC_BLOCK, data + got, want, &n) ||
+		    n != want)
+			return NULL;
+		got += n;
+	}
+	return steal(&data);
+}
+
+/* ---- writing ---- */
+
+static void write_item(struct rcache *c, const struct item *it)
+{
+	uint8_t b[INFO_MAX];
+	uint64_t off, end;
+
+	if (it->x) {
+		off = (it->x->off + RC_BLOCK - 1) / RC_BLOCK * RC_BLOCK;
+		end = it->x->off + it->x->len;
+		for (; off < end; off += RC_BLOCK) {
+			uint64_t n = u64_min(RC_BLOCK, it->info.size - off);
+
+			if (off + n <= end)
+				disk_cache_put(c->disk, it->root, it->key, &it->info,
+					       off / RC_BLOCK, it->x->data + (off - it->x->off),
+					       n);
+		}
+	}
+	disk_cache_put(c->disk, it->root, it->key, NULL, INFO_BLOCK, b, pack(&it->info, b));
+}
+
+static void *keep_main(void *arg)
+{
+	struct rcache *c = arg;
+	struct keeper *k = c->keeper;
+
+	(void)pthread_mutex_lock(&k->lock);
+	while (k->first || !k->ending) {
+		struct item *it = k->first;
+
+		if (!it) {
+			(void)pthread_cond_wait(&k->work, &k->lock);
+			continue;
+		}
+		k->first = it->next;
+		if (!k->first)
+			k->last = &k->first;
+		k->busy = true;
+		(void)pthread_mutex_unlock(&k->lock);
+		write_item(c, it);
+		(void)pthread_mutex_lock(&k->lock);
+		k->bytes -= it->x ? it->x->len : 0;
+		k->busy = false;
+		(void)pthread_cond_broadcast(&k->idle);
+		(void)pthread_mutex_unlock(&k->lock);
+		if (it->x)
+			ext_unref(it->x);
+		free(it);
+		(void)pthread_mutex_lock(&k->lock);
+	}
+	(void)pthread_mutex_unlock(&k->lock);
+	return NULL;
+}
+
+void keep_write(struct look *l, struct ext *x, const struct object_info *info)
+{
+	struct rcache *c = l->st->cache;
+	struct keeper *k = c->keeper;
+	struct item *it;
+
+	if (!k || info->size == UINT64_MAX || (!info->etag[0] && !info->changed))
+		return;
+	it = alloc_array(1, sizeof(*it) + l->len + 1);
+	if (!it)
+		return; /* then it is not kept */
+	*it = (struct item){.root = l->st->root->name, .x = x, .info = *info};
+	memcpy(it->key, l->key, l->len);
+	(void)pthread_mutex_lock(&k->lock);
+	if (!k->running)
+		k->running = rcache_thread(&k->thread, keep_main, c);
+	if (!k->running ||
+	    k->bytes + x->len > c->limit / 2) { /* the disk is too slow for all */
+		(void)pthread_mutex_unlock(&k->lock);
+		free(it);
+		return;
+	}
+	ext_ref(x);
+	k->bytes += x->len;
+	*k->last = it;
+	k->last = &it->next;
+	(void)pthread_cond_signal(&k->work);
+	(void)pthread_mutex_unlock(&k->lock);
+}
+
+int keep_new(struct rcache *c, const char *dir, uint64_t bytes)
+{
+	struct err e = ERR_INIT;
+	struct keeper *k;
+
+	if (!dir)
+		return 0;
+	if (disk_cache_open(dir, bytes, &c->disk, &e) < 0) {
+		metrics_count(M_FAULT_CACHE);
+		log_warn("%s: nothing is kept on disk", e.msg);
+		return 0;
+	}
+	k = alloc_array(1, sizeof(*k));
+	if (!k)
+		return -ENOMEM;
+	(void)pthread_mutex_init(&k->lock, NULL); /* cannot fail with default attributes */
+	stop_cond_init(&k->work);
+	stop_cond_init(&k->idle);
+	k->last = &k->first;
+	c->keeper = k;
+	return 0;
+}
+
+void keep_free(struct rcache *c)
+{
+	struct keeper *k = c->keeper;
+
+	if (k) {
+		(void)pthread_mutex_lock(&k->lock);
+		k->ending = true;
+		(void)pthread_cond_broadcast(&k->work);
+		(void)pthread_mutex_unlock(&k->lock);
+		if (k->running)
+			(void)pthread_join(k->thread, NULL);
+		(void)pthread_cond_destroy(&k->work);
+		(void)pthread_cond_destroy(&k->idle);
+		(void)pthread_mutex_destroy(&k->lock);
+		free(k);
+	}
+	disk_cache_close(c->disk);
+}

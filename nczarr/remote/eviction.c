@@ -1,0 +1,409 @@
+/* eviction.c - the budget of all stores of a mount, and what goes first.
+ *
+ * Extents that are ready stand in one of three queues: fetched early and not read yet; new; and
+ * main, those that were read more than once, so that a long scan does not drive out what is
+ * needed again and again. Room is made from the new ones that were read to their end, then from
+ * the oldest new ones or, by the clock algorithm, from main. Readers do not move anything in a
+ * queue: they count bytes. What was fetched early goes only where nothing else is left. */
+#include "nczarr/remote/cache_int.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/observe/metrics.h"
+
+#define LIMIT_MIN ((uint64_t)1 << 20)
+#define SPENT_SEARCHED 8
+#define FAST_NS ((int64_t)3 * 1000 * 1000)
+#define FLYING_MIN ((uint64_t)16 << 20)
+#define GRAIN_MOST ((uint64_t)1 << 20)
+#define LATE_NS ((int64_t)1000 * 1000 * 1000)
+#define SPAN_NS ((int64_t)200 * 1000 * 1000)
+
+void links_init(struct links *l)
+{
+	l->prev = l->next = l;
+}
+
+static void append(struct links *list, struct links *l)
+{
+	l->prev = list->prev;
+	l->next = list;
+	list->prev->next = l;
+	list->prev = l;
+}
+
+static struct ext *ext_of(struct links *l)
+{
+	return CONTAINER_OF(l, struct ext, in);
+}
+
+/* move_locked - x is to be in queue q. */
+static void move_locked(struct rcache *c, struct ext *x, enum ext_queue q)
+{
+	if (x->queue != Q_NONE) {
+		c->queued[x->queue] -= x->charged;
+		x->in.prev->next = x->in.next;
+		x->in.next->prev = x->in.prev;
+	}
+	x->queue = q;
+	if (q != Q_NONE) {
+		c->queued[q] += x->charged;
+		append(&c->queues[q], &x->in);
+	}
+}
+
+/* not_ahead_locked - x does not count as fetched early any more. */
+static void not_ahead_locked(struct rcache *c, struct ext *x)
+{
+	atomic_store_explicit(&x->ahead, false, memory_order_relaxed);
+	c->ahead_bytes -= x->ahead_charged;
+	x->ahead_charged = 0;
+	if (x->queue == Q_AHEAD)
+		move_locked(c, x, Q_NEW);
+}
+
+void rc_settle(struct ext *x)
+{
+	struct rcache *c = x->cache;
+
+	(void)pthread_mutex_lock(&c->lock);
+	not_ahead_locked(c, x);
+	(void)pthread_mutex_unlock(&c->lock);
+	early_wake(c);
+}
+
+void rc_granted(struct ext *x, uint64_t n, bool early)
+{
+	struct rcache *c = x->cache;
+
+	(void)pthread_mutex_lock(&c->lock);
+	x->charged = n;
+	if (early) {
+		x->ahead_charged = n;
+		x->flying = u64_max(n, 1);
+		c->ahead_bytes += n;
+		c->flying += x->flying;
+		c->flights++;
+		atomic_store(&x->ahead, true);
+	}
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+void rc_landed(struct ext *x)
+{
+	struct rcache *c = x->cache;
+
+	(void)pthread_mutex_lock(&c->lock);
+	if (x->flying) {
+		c->flying -= x->flying;
+		c->flights--;
+		x->flying = 0;
+	}
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+/* late_locked - what was fetched early and not read for a while is like all the rest. */
+static void late_locked(struct rcache *c)
+{
+	struct links *list = &c->queues[Q_AHEAD];
+	int64_t now = stop_now();
+
+	while (list->next != list && now - ext_of(list->next)->since > LATE_NS)
+		not_ahead_locked(c, ext_of(list->next));
+}
+
+bool rc_may_start(struct rcache *c, uint64_t n)
+{
+	uint32_t most = c->connections ? c->connections : 16;
+	uint64_t bytes;
+	bool may;
+
+	(void)pthread_mutex_lock(&c->lock);
+	n = u64_min(n, c->piece);
+	bytes = (uint64_t)((double)c->line.rate * (double)c->line.rtt / 1e9) * 2;
+	if (c->line.rtt && c->line.rtt < FAST_NS)
+		most = most < 4 ? most : 4;
+	if (c->ahead_bytes + n > c->ahead_limit)
+		late_locked(c);
+	may = c->ahead_bytes == 0 || c->ahead_bytes + n <= c->ahead_limit;
+	if (c->flights)
+		may = may && c->flights < most && c->flying + n <= u64_max(bytes, FLYING_MIN);
+	(void)pthread_mutex_unlock(&c->lock);
+	return may;
+}
+
+void rc_enqueue(struct ext *x)
+{
+	struct rcache *c = x->cache;
+
+	(void)pthread_mutex_lock(&c->lock);
+	x->since = stop_now();
+	move_locked(c, x, atomic_load(&x->ahead) ? Q_AHEAD : Q_NEW);
+	if (c->waiting)
+		(void)pthread_cond_broadcast(&c->room);
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+void rc_unqueue(struct ext *x)
+{
+	struct rcache *c = x->cache;
+
+	(void)pthread_mutex_lock(&c->lock);
+	not_ahead_locked(c, x);
+	move_locked(c, x, Q_NONE);
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+void rc_charge(struct ext *x, uint64_t n)
+{
+	struct rcache *c = x->cache;
+	enum ext_queue q;
+
+	(void)pthread_mutex_lock(&c->lock);
+	q = x->queue;
+	move_locked(c, x, Q_NONE);
+	c->bytes = c->bytes - x->charged + n;
+	metrics_gauge_set(G_MEM_REMOTE, (int64_t)c->bytes);
+	c->peak = u64_max(c->peak, c->bytes);
+	x->charged = n;
+	if (x->ahead_charged) {
+		c->ahead_bytes = c->ahead_bytes - x->ahead_charged + n;
+		x->ahead_charged = n;
+	}
+	move_locked(c, x, q);
+	if (c->waiting)
+		(void)pthread_cond_broadcast(&c->room);
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+void ext_ref(struct ext *x)
+{
+	(void)atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
+}
+
+void ext_unref(struct ext *x)
+{
+	if (atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	rc_charge(x, 0);
+	free(x->data);
+	free(x->why);
+	free(x);
+}
+
+static uint64_t handed_of(struct ext *x)
+{
+	return atomic_load_explicit(&x->handed, memory_order_relaxed);
+}
+
+/* spent_locked - one of the oldest new ones that were read to their end, once. */
+static struct ext *spent_locked(struct rcache *c)
+{
+	struct links *l = c->queues[Q_NEW].next;
+
+	for (int i = 0; i < SPENT_SEARCHED && l != &c->queues[Q_NEW]; i++) {
+		struct ext *x = ext_of(l);
+
+		l = l->next;
+		if (handed_of(x) >= 2 * x->len && x->len) {
+			x->marked = handed_of(x);
+			move_locked(c, x, Q_MAIN);
+		} else if (handed_of(x) >= x->len) {
+			return x;
+		}
+	}
+	return NULL;
+}
+
+/* clock_locked - of main, one that was not read since it was looked at. */
+static struct ext *clock_locked(struct rcache *c)
+{
+	struct links *list = &c->queues[Q_MAIN];
+
+	for (int i = 0; list->next != list; i++) {
+		struct ext *x = ext_of(list->next);
+
+		if (handed_of(x) == x->marked || i > 1000)
+			return x;
+		x->marked = handed_of(x);
+		move_locked(c, x, Q_MAIN);
+	}
+	return NULL;
+}
+
+/* victim_locked - what is missed least, with a reference; NULL. */
+static struct ext *victim_locked(struct rcache *c, bool must)
+{
+	struct links *new = &c->queues[Q_NEW];
+	struct ext *x = spent_locked(c);
+
+	if (!x &&
+	    (c->queued[Q_NEW] > c->limit / 2 || c->queues[Q_MAIN].next == &c->queues[Q_MAIN]) &&
+	    new->next != new)
+		x = ext_of(new->next);
+	if (!x)
+		x = clock_locked(c);
+	if (!x && new->next != new)
+		x = ext_of(new->next);
+	if (!x && must && c->queues[Q_AHEAD].next != &c->queues[Q_AHEAD])
+		x = ext_of(c->queues[Q_AHEAD].next);
+	if (!x)
+		return NULL;
+	not_ahead_locked(c, x);
+	move_locked(c, x, Q_NONE);
+	ext_ref(x);
+	return x;
+}
+
+/* evict - takes the reference. */
+static void evict(struct ext *x)
+{
+	(void)pthread_mutex_lock(&x->shard->lock);
+	if (x->attached)
+		obj_detach(x->obj, x);
+	(void)pthread_mutex_unlock(&x->shard->lock);
+	ext_unref(x);
+}
+
+int rc_grant(struct rcache *c, uint64_t n, bool must)
+{
+	int rc = 0;
+
+	if (n > c->limit)
+		n = c->limit;
+	(void)pthread_mutex_lock(&c->lock);
+	while (c->bytes + n > c->limit) {
+		struct ext *x = victim_locked(c, must);
+
+		if (x) {
+			(void)pthread_mutex_unlock(&c->lock);
+			evict(x);
+			(void)pthread_mutex_lock(&c->lock);
+			continue;
+		}
+		rc = -EAGAIN;
+		if (must) {
+			c->waiting++;
+			rc = stop_wait(&c->room, &c->lock, INT64_MAX);
+			c->waiting--;
+		}
+		if (rc)
+			break;
+	}
+	if (!rc)
+		c->bytes += n;
+	metrics_gauge_set(G_MEM_REMOTE, (int64_t)c->bytes);
+	c->peak = u64_max(c->peak, c->bytes);
+	(void)pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+/* set_grain_locked - the least that is worth a request: what the line delivers in a sixteenth of
+ * the time that a request takes anyway. */
+static void set_grain_locked(struct rcache *c)
+{
+	double bytes = (double)c->line.rate * (double)c->line.rtt / 1e9 / 16;
+	uint64_t n = bytes > (double)GRAIN_MOST ? GRAIN_MOST : (uint64_t)bytes;
+
+	n = u64_max(RC_BLOCK, u64_min(n, c->piece) / RC_BLOCK * RC_BLOCK);
+	atomic_store_explicit(&c->grain, n, memory_order_relaxed);
+}
+
+void rc_line_note(struct rcache *c, int64_t took, uint64_t bytes)
+{
+	struct line *l = &c->line;
+	int64_t now = stop_now();
+
+	(void)pthread_mutex_lock(&c->lock);
+	/* the shortest, forgotten slowly: lines change */
+	if (l->rtt == 0 || took < l->rtt)
+		l->rtt = took > 0 ? took : 1;
+	else if (++l->fetches % 64 == 0)
+		l->rtt += (took - l->rtt) / 8;
+	l->bytes += bytes;
+	if (now - l->began > SPAN_NS) {
+		uint64_t rate = (uint64_t)((double)l->bytes * 1e9 / (double)(now - l->began));
+
+		l->rate = rate > l->rate ? rate : l->rate - (l->rate - rate) / 16;
+		l->began = now;
+		l->bytes = 0;
+		set_grain_locked(c);
+	}
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+uint64_t rcache_peak(struct rcache *c)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < RC_SHARDS; i++) {
+		(void)pthread_mutex_lock(&c->shards[i].lock);
+		n += c->shards[i].peak;
+		(void)pthread_mutex_unlock(&c->shards[i].lock);
+	}
+	(void)pthread_mutex_lock(&c->lock);
+	n += c->peak;
+	(void)pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
+int rcache_new(const struct remote_options *opts, struct rcache **ret, struct err *e)
+{
+	struct rcache *c = alloc_array(1, sizeof(*c));
+	uint64_t all = u64_max(opts->cache_bytes, LIMIT_MIN);
+
+	if (!c)
+		return err_nomem(e);
+	c->limit = all - all / 8;
+	c->shard_limit = all / 8 / RC_SHARDS;
+	c->piece = u64_min(RC_PIECE, c->limit / 8 / RC_BLOCK * RC_BLOCK);
+	c->head = u64_min(RC_HEAD, c->piece);
+	c->ahead_limit = u64_min(opts->ahead_bytes, c->limit / 2);
+	atomic_store(&c->grain, RC_BLOCK);
+	c->connections = opts->connections;
+	c->check_ns = (int64_t)opts->check_ms * 1000000;
+	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
+	stop_cond_init(&c->room);
+	for (size_t i = 0; i < Q_N; i++)
+		links_init(&c->queues[i]);
+	if (table_init(c) < 0 || early_new(c) < 0 ||
+	    keep_new(c, opts->cache_dir, opts->disk_bytes) < 0) {
+		rcache_free(c);
+		return err_nomem(e);
+	}
+	*ret = c;
+	return 0;
+}
+
+void rcache_free(struct rcache *c)
+{
+	if (!c)
+		return;
+	early_free(c);
+	keep_free(c);
+	table_release(c);
+	while (c->roots) {
+		struct rroot *r = c->roots;
+
+		c->roots = r->next;
+		free(r);
+	}
+	(void)pthread_cond_destroy(&c->room);
+	(void)pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+bool rcache_thread(pthread_t *ret, void *(*run)(void *arg), void *arg)
+{
+	sigset_t all, old;
+	bool ok;
+
+	(void)sigfillset(&all);
+	if (pthread_sigmask(SIG_SETMASK, &all, &old))
+		return false;
+	ok = pthread_create(ret, NULL, run, arg) == 0;
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
+	return ok;
+}

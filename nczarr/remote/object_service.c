@@ -1,0 +1,109 @@
+/* object_service.c - what all services have in common: versions, and fetching with somebody who
+ * waits. */
+#include "nczarr/remote/object_service.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/os/cancel.h"
+
+static uint64_t mix(uint64_t h, const void *data, size_t n)
+{
+	const uint8_t *p = data;
+
+	for (size_t i = 0; i < n; i++) /* FNV-1a */
+		h = (h ^ p[i]) * UINT64_C(0x100000001b3);
+	return h;
+}
+
+uint64_t object_version(const struct object_info *o)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325), size = o->size;
+	int64_t changed = o->changed;
+
+	if (o->etag[0]) {
+		h = mix(h, o->etag, strnlen(o->etag, sizeof(o->etag)));
+	} else {
+		h = mix(h, &size, sizeof(size));
+		h = mix(h, &changed, sizeof(changed));
+	}
+	h ^= h >> 29; /* the last bytes reach the lower bits, too */
+	return h ? h : 1;
+}
+
+/* waiter - shared by who waits and who answers: the last one frees it. */
+struct waiter {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool done; /* lock */
+	bool left; /* lock: nobody waits any more */
+	struct object_got got;
+};
+
+static void waiter_free(struct waiter *w)
+{
+	(void)pthread_cond_destroy(&w->cond);
+	(void)pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+static void on_got(void *arg, struct object_got *got)
+{
+	struct waiter *w = arg;
+	bool left;
+
+	(void)pthread_mutex_lock(&w->lock);
+	left = w->left;
+	w->done = true;
+	if (!left)
+		w->got = *got;
+	(void)pthread_cond_signal(&w->cond);
+	(void)pthread_mutex_unlock(&w->lock);
+	if (left) {
+		free(got->data);
+		waiter_free(w);
+	}
+}
+
+/* await - true when the answer is in w->got. */
+static bool await(struct waiter *w)
+{
+	int rc = 0;
+	bool done;
+
+	(void)pthread_mutex_lock(&w->lock);
+	while (!w->done && rc == 0)
+		rc = stop_wait(&w->cond, &w->lock, INT64_MAX);
+	done = w->done;
+	w->left = !done;
+	(void)pthread_mutex_unlock(&w->lock);
+	return done;
+}
+
+int object_get(struct objects *o, const struct object_range *r, struct object_got *ret,
+	       struct err *e)
+{
+	struct waiter *w = calloc(1, sizeof(*w));
+	int rc;
+
+	*ret = (struct object_got){0};
+	if (!w)
+		return ret->rc = err_nomem(e);
+	(void)pthread_mutex_init(&w->lock, NULL);
+	stop_cond_init(&w->cond);
+	rc = o->ops->fetch(o, r, on_got, w, e);
+	if (rc < 0) {
+		waiter_free(w);
+		return ret->rc = rc;
+	}
+	if (!await(w))
+		return ret->rc = err_set(e, -EINTR, "'%s': given up, nobody waits any more",
+					 o->name);
+	*ret = w->got;
+	waiter_free(w);
+	if (ret->rc < 0 && e)
+		*e = ret->e;
+	return ret->rc;
+}

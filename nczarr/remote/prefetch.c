@@ -1,0 +1,417 @@
+/* prefetch.c - fetching what somebody said he will want, in that order.
+ *
+ * Wants wait in one queue for all stores. Whoever adds one starts what may be started at once; when
+ * something came, or was read, a thread goes on. How much is under way at a time follows the line:
+ * enough requests to fill it, few on one that is fast. What was fetched early and not read counts
+ * against a bound, until it was not read for a while: then it is like everything else in the cache,
+ * and others get their turn. */
+#include "nczarr/remote/cache_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define QUEUE_MOST 4096
+#define BUCKETS 1024
+#define LATERS 64                 /* wants that wait for an answer, and are passed by */
+#define GAP ((uint64_t)256 << 10) /* fetching this in vain costs less than another request */
+
+/* answer - what became of a want: nothing is left to do, there is more to do at once, it waits
+ * for an answer, or for its turn. */
+enum answer { DONE, MORE, LATER, BLOCKED };
+
+struct want {
+	struct want *next;  /* in the queue */
+	struct want *chain; /* in the bucket */
+	struct rstore *st;
+	uint64_t hash, off, len;
+	bool asked; /* what it is, once */
+	size_t key_len;
+	char key[];
+};
+
+struct early {
+	pthread_mutex_t lock;
+	pthread_cond_t work, idle;
+	pthread_t thread;
+	bool running, ending, woken;
+	bool pumping;  /* somebody goes through the queue ... */
+	bool again;    /* ... and has to once more */
+	uint32_t hold; /* nobody is to */
+	struct want *first, **last;
+	struct want *buckets[BUCKETS];
+	_Atomic size_t n;
+};
+
+/* ---- the queue ---- */
+
+static void free_want(struct early *q, struct want *w)
+{
+	struct want **p = &q->buckets[w->hash % BUCKETS];
+
+	while (*p && *p != w)
+		p = &(*p)->chain;
+	if (*p)
+		*p = w->chain;
+	free(w);
+	q->n--;
+}
+
+static void drop_first(struct early *q)
+{
+	struct want *w = q->first;
+
+	q->first = w->next;
+	if (!q->first)
+		q->last = &q->first;
+	free_want(q, w);
+}
+
+static bool queued(const struct early *q, uint64_t hash, const struct rstore *st,
+		   const struct store_range *r)
+{
+	const struct want *w = q->buckets[hash % BUCKETS];
+
+	while (w && (w->hash != hash || w->st != st || w->off != r->off || w->len != r->len ||
+		     strcmp(w->key, r->key) != 0))
+		w = w->chain;
+	return w;
+}
+
+static void add(struct early *q, struct rstore *st, const struct store_range *r)
+{
+	size_t len = strlen(r->key);
+	struct look l = look_at(st, r->key, len);
+	uint64_t hash = l.hash ^ r->off * UINT64_C(0x9e3779b97f4a7c15) ^ r->len;
+	struct want *w;
+
+	if (queued(q, hash, st, r))
+		return;
+	w = alloc_array(1, sizeof(*w) + len + 1);
+	if (!w)
+		return; /* it was only a hint */
+	if (q->n >= QUEUE_MOST)
+		drop_first(q);
+	*w = (struct want){
+		.st = st, .hash = hash, .off = r->off, .len = r->len, .key_len = len};
+	memcpy(w->key, r->key, len + 1);
+	w->chain = q->buckets[hash % BUCKETS];
+	q->buckets[hash % BUCKETS] = w;
+	*q->last = w;
+	q->last = &w->next;
+	q->n++;
+}
+
+/* ---- one want ---- */
+
+/* covered - whether all of [from, to) is there or under way. The shard is locked. */
+static bool covered(const struct robj *o, uint64_t from, uint64_t to)
+{
+	while (from < to) {
+		size_t i = obj_at(o, from);
+
+		if (i == o->n_xs || o->xs[i]->off > from)
+			return false;
+		from = o->xs[i]->off + o->xs[i]->len;
+	}
+	return true;
+}
+
+/* span - the bytes of a known object that a range means. */
+static void span(const struct robj *o, const struct store_range *r, uint64_t *ret_from,
+		 uint64_t *ret_to)
+{
+	bool tail = r->off == UINT64_MAX;
+	uint64_t from = tail ? o->size - u64_min(r->len, o->size) : u64_min(r->off, o->size);
+
+	*ret_from = from;
+	*ret_to = r->len > o->size - from ? o->size : from + r->len;
+}
+
+/* needless - whether nothing is to be done for a range, as far as a look shows. */
+static bool needless(struct rstore *st, const struct store_range *r)
+{
+	struct look l = look_at(st, r->key, strlen(r->key));
+	bool yes = false;
+	uint64_t from, to;
+
+	(void)pthread_mutex_lock(&l.shard->lock);
+	if (look_find(&l, false) && obj_is_young(st, l.obj->known_at)) {
+		yes = l.obj->state == OBJ_ABSENT;
+		if (l.obj->state == OBJ_THERE) {
+			span(l.obj, r, &from, &to);
+			yes = l.obj->size == UINT64_MAX || covered(l.obj, from, to);
+		}
+	}
+	(void)pthread_mutex_unlock(&l.shard->lock);
+	return yes;
+}
+
+/* ask - the request that says what an unknown object is, with what is wanted of it. The shard is
+ * locked. */
+static int ask(struct look *l, const struct want *w, struct job *ret)
+{
+	uint64_t head = rc_beginning(l->st, l->key), from = w->off / RC_BLOCK * RC_BLOCK, end;
+
+	if (w->off == UINT64_MAX)
+		return fetch_ask(l, OBJECT_TAIL, 0, u64_min(w->len, l->st->cache->piece), ret);
+	if (ckd_add(&end, w->off, w->len) || end <= head || from == 0)
+		return fetch_ask(l, OBJECT_PART, 0, head, ret);
+	return fetch_ask(l, OBJECT_PART, from, u64_min(end - from, l->st->cache->piece), ret);
+}
+
+/* begin_known - a request for what is missing of [from, to), or, where that is all there but is
+ * too old, whether the object still is the same. The shard is locked. */
+static enum answer begin_known(struct look *l, struct want *w, uint64_t from, uint64_t to,
+			       struct job *ret, size_t *ret_n)
+{
+	struct rcache *c = l->st->cache;
+
+	if (l->obj->n_xs && !w->asked && !obj_is_young(l->st, l->obj->known_at)) {
+		if (!rc_may_start(c, 0))
+			return BLOCKED;
+		w->asked = true;
+		*ret_n = fetch_ask(l, OBJECT_HEAD, 0, 0, ret) == 0;
+		return LATER;
+	}
+	if (covered(l->obj, from, to))
+		return DONE;
+	if (!rc_may_start(c, to - from))
+		return BLOCKED;
+	*ret_n = fetch_plan(l, from, to, to, ret, 1);
+	return *ret_n ? MORE : DONE;
+}
+
+/* begin - start one request for w, if something is missing. */
+static enum answer begin(struct want *w)
+{
+	struct rstore *st = w->st;
+	struct look l = look_at(st, w->key, w->key_len);
+	struct store_range r = {w->key, w->off, w->len};
+	uint64_t from = 0, to = 0;
+	enum answer a = DONE;
+	size_t n = 0;
+	struct job j;
+
+	if (needless(st, &r) || look_absent(st, w->key))
+		return DONE;
+	(void)pthread_mutex_lock(&l.shard->lock);
+	if (!look_find(&l, true)) {
+		a = DONE; /* memory is short */
+	} else if (l.obj->state == OBJ_THERE) {
+		span(l.obj, &r, &from, &to);
+		if (l.obj->asking)
+			a = LATER;
+		else if (l.obj->size != UINT64_MAX)
+			a = begin_known(&l, w, from, to, &j, &n);
+	} else if (l.obj->asking) {
+		a = LATER;
+	} else if (!w->asked) {
+		l.obj->state = OBJ_UNKNOWN;
+		a = rc_may_start(st->cache, rc_guess(st, w->key)) ? LATER : BLOCKED;
+		w->asked = a == LATER;
+		n = w->asked && ask(&l, w, &j) == 0;
+	}
+	(void)pthread_mutex_unlock(&l.shard->lock);
+	if (n == 0)
+		return a;
+	j.early = true;
+	if (fetch_start(&l, &j, false))
+		return a;
+	w->asked = false;
+	return BLOCKED;
+}
+
+/* serve - begin all that may be begun for w. */
+static enum answer serve(struct want *w)
+{
+	enum answer a;
+
+	do
+		a = begin(w);
+	while (a == MORE);
+	return a;
+}
+
+/* ---- going through the queue ---- */
+
+/* round_locked - once through the queue. Those that are not done stay in front, in their order. */
+static void round_locked(struct early *q)
+{
+	struct want *kept = NULL, **end = &kept;
+	enum answer a = DONE;
+
+	for (size_t n = 0; q->first && n < LATERS && a != BLOCKED && !q->hold; n += a != DONE) {
+		struct want *w = q->first;
+
+		q->first = w->next;
+		if (!q->first)
+			q->last = &q->first;
+		w->next = NULL;
+		(void)pthread_mutex_unlock(&q->lock);
+		a = serve(w);
+		(void)pthread_mutex_lock(&q->lock);
+		if (a == DONE) {
+			free_want(q, w);
+		} else {
+			*end = w;
+			end = &w->next;
+		}
+	}
+	if (!kept)
+		return;
+	*end = q->first;
+	if (!q->first)
+		q->last = end;
+	q->first = kept;
+}
+
+static void pump_locked(struct early *q)
+{
+	q->again = true;
+	if (q->pumping)
+		return;
+	q->pumping = true;
+	while (q->again && !q->hold) {
+		q->again = false;
+		round_locked(q);
+	}
+	q->pumping = false;
+	(void)pthread_cond_broadcast(&q->idle);
+}
+
+static void *pump_main(void *arg)
+{
+	struct early *q = arg;
+
+	(void)pthread_mutex_lock(&q->lock);
+	while (!q->ending) {
+		if (q->woken)
+			pump_locked(q);
+		q->woken = false;
+		if (!q->ending)
+			(void)pthread_cond_wait(&q->work, &q->lock);
+	}
+	(void)pthread_mutex_unlock(&q->lock);
+	return NULL;
+}
+
+void early_wake(struct rcache *c)
+{
+	struct early *q = c->early;
+
+	if (!q || atomic_load_explicit(&q->n, memory_order_relaxed) == 0)
+		return;
+	(void)pthread_mutex_lock(&q->lock);
+	q->woken = true;
+	(void)pthread_cond_signal(&q->work);
+	(void)pthread_mutex_unlock(&q->lock);
+}
+
+/* joined - how many of r[0, n) are one want: those of one object that lie close together. */
+static size_t joined(const struct rcache *c, const struct store_range *r, size_t n,
+		     struct store_range *ret)
+{
+	size_t i = 1;
+
+	*ret = r[0];
+	for (; i < n && strcmp(r[i].key, ret->key) == 0; i++) {
+		uint64_t end, to, from = u64_min(ret->off, r[i].off);
+
+		if (ckd_add(&end, ret->off, ret->len) || ckd_add(&to, r[i].off, r[i].len) ||
+		    r[i].off > end + GAP || ret->off > to + GAP)
+			break;
+		end = u64_max(end, to);
+		if (end - from > c->piece)
+			break;
+		ret->off = from;
+		ret->len = end - from;
+	}
+	return i;
+}
+
+void early_want(struct rstore *st, const struct store_range *r, size_t n)
+{
+	struct early *q = st->cache->early;
+	bool any = false;
+
+	while (n > 0) {
+		struct store_range one;
+		size_t some = joined(st->cache, r, n, &one);
+
+		r += some;
+		n -= some;
+		if (one.len == 0 || needless(st, &one))
+			continue;
+		(void)pthread_mutex_lock(&q->lock);
+		add(q, st, &one);
+		(void)pthread_mutex_unlock(&q->lock);
+		any = true;
+	}
+	if (!any)
+		return;
+	(void)pthread_mutex_lock(&q->lock);
+	if (!q->running && !q->ending)
+		q->running = rcache_thread(&q->thread, pump_main, q);
+	pump_locked(q);
+	(void)pthread_mutex_unlock(&q->lock);
+}
+
+void early_forget(struct rstore *st)
+{
+	struct early *q = st->cache->early;
+	struct want **p;
+
+	(void)pthread_mutex_lock(&q->lock);
+	q->hold++;
+	while (q->pumping)
+		(void)pthread_cond_wait(&q->idle, &q->lock);
+	for (p = &q->first; *p;) {
+		struct want *w = *p;
+
+		if (w->st == st) {
+			*p = w->next;
+			free_want(q, w);
+		} else {
+			p = &w->next;
+		}
+	}
+	q->last = p;
+	q->hold--;
+	(void)pthread_mutex_unlock(&q->lock);
+}
+
+int early_new(struct rcache *c)
+{
+	struct early *q = alloc_array(1, sizeof(*q));
+
+	if (!q)
+		return -ENOMEM;
+	(void)pthread_mutex_init(&q->lock, NULL); /* cannot fail with default attributes */
+	stop_cond_init(&q->work);
+	stop_cond_init(&q->idle);
+	q->last = &q->first;
+	c->early = q;
+	return 0;
+}
+
+void early_free(struct rcache *c)
+{
+	struct early *q = c->early;
+
+	if (!q)
+		return;
+	(void)pthread_mutex_lock(&q->lock);
+	q->ending = true;
+	q->hold++;
+	(void)pthread_cond_broadcast(&q->work);
+	(void)pthread_mutex_unlock(&q->lock);
+	if (q->running)
+		(void)pthread_join(q->thread, NULL);
+	while (q->first)
+		drop_first(q);
+	(void)pthread_cond_destroy(&q->work);
+	(void)pthread_cond_destroy(&q->idle);
+	(void)pthread_mutex_destroy(&q->lock);
+	free(q);
+	c->early = NULL;
+}

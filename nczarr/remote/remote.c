@@ -1,0 +1,211 @@
+/* remote.c - remote access of a process: requests, the cache, and the stores of addresses. What
+ * lies at an address is resolve_address.c's. */
+#include "nczarr/remote/remote.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nczarr/http/http_int.h"
+#include "nczarr/remote/services.h"
+
+enum {
+	CONNECT_MS = 15000, /* until a connection stands */
+	STALL_MS = 30000,   /* without a byte */
+};
+
+/* said - a text that outlives what it names; freed with the remote. */
+struct said {
+	struct said *next;
+	char text[];
+};
+
+struct remote {
+	struct remote_options opts; /* texts owned */
+	struct net *net;
+	struct rcache *cache;
+	pthread_mutex_t lock;
+	struct said *said; /* lock */
+};
+
+/* Options. */
+
+static char **text_fields(struct remote_options *o, size_t i)
+{
+	char **const all[] = {&o->profile,     &o->region,   &o->access_key,  &o->secret_key,
+			      &o->config_file, &o->endpoint, &o->bearer_file, &o->netrc_file,
+			      &o->ca_file,     &o->cache_dir};
+
+	return i < ARRAY_LEN(all) ? all[i] : NULL;
+}
+
+static int copy_options(struct remote_options *to, const struct remote_options *from,
+			struct err *e)
+{
+	char **field;
+	bool ok = true;
+
+	*to = *from;
+	for (size_t i = 0; (field = text_fields(to, i)); i++)
+		if (*field) {
+			*field = ok ? strdup(*field) : NULL;
+			ok = *field != NULL;
+		}
+	return ok ? 0 : err_nomem(e);
+}
+
+/* forget - a secret does not stay in memory that is given back. */
+static void forget(char *text)
+{
+	if (text)
+		explicit_bzero(text, strlen(text));
+	free(text);
+}
+
+static void free_options(struct remote_options *o)
+{
+	char **field;
+
+	for (size_t i = 0; (field = text_fields(o, i)); i++)
+		forget(*field);
+}
+
+static uint32_t at_most(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static int start_net(struct remote *r, struct err *e)
+{
+	const struct remote_options *o = &r->opts;
+	const struct net_options net = {
+		.connect_ms = at_most(CONNECT_MS, o->timeout_ms),
+		.stall_ms = at_most(STALL_MS, o->timeout_ms / 2), /* time for another try */
+		.total_ms = o->timeout_ms,
+		.tries = o->tries,
+		.connections = o->connections,
+		.requests = o->connections < UINT32_MAX / 4 ? 4 * o->connections : UINT32_MAX,
+		.insecure = o->insecure,
+		.plain_secrets = o->plain_secrets,
+		.private_redirects = o->private_redirects,
+		.ca_file = o->ca_file,
+		.netrc_file = o->netrc_file,
+	};
+
+	return net_new(&net, &r->net, e);
+}
+
+int remote_new(const struct remote_options *opts, struct remote **ret, struct err *e)
+{
+	struct remote *r = alloc_array(1, sizeof(*r));
+	int rc;
+
+	if (!r)
+		return err_nomem(e);
+	(void)pthread_mutex_init(&r->lock, NULL);
+	rc = copy_options(&r->opts, opts, e);
+	if (rc == 0)
+		rc = start_net(r, e);
+	if (rc == 0)
+		rc = rcache_new(&r->opts, &r->cache, e);
+	if (rc < 0) {
+		remote_free(r);
+		return rc;
+	}
+	*ret = r;
+	return 0;
+}
+
+void remote_free(struct remote *r)
+{
+	struct said *next;
+
+	if (!r)
+		return;
+	net_free(r->net);
+	if (r->cache)
+		rcache_free(r->cache);
+	for (struct said *s = r->said; s; s = next) {
+		next = s->next;
+		free(s);
+	}
+	free_options(&r->opts);
+	(void)pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+void remote_stop(struct remote *r)
+{
+	net_stop(r->net);
+}
+
+uint64_t remote_requests(struct remote *r)
+{
+	struct net_counts c = {0};
+
+	net_get_counts(r->net, &c);
+	return c.requests;
+}
+
+const char *remote_keep(struct remote *r, const char *text)
+{
+	size_t n = strlen(text);
+	struct said *s;
+
+	(void)pthread_mutex_lock(&r->lock);
+	for (s = r->said; s && strcmp(s->text, text) != 0;)
+		s = s->next;
+	if (!s && (s = malloc(sizeof(*s) + n + 1))) {
+		memcpy(s->text, text, n + 1);
+		s->next = r->said;
+		r->said = s;
+	}
+	(void)pthread_mutex_unlock(&r->lock);
+	return s ? s->text : NULL;
+}
+
+/* Stores. */
+
+/* root_name - what the cache knows a root by: two that differ in anything but secrets differ. */
+static void root_name(const struct remote *r, const struct remote_target *t, struct buf *out)
+{
+	const char *query = strchr(t->shown, '?');
+
+	if (t->kind == REMOTE_HTTP) {
+		buf_puts(out, t->url);
+		if (t->query && query)
+			buf_printf(out, "%.*s", (int)strcspn(query, "#"), query);
+		return;
+	}
+	buf_printf(out, "%s://%s/%s", t->kind == REMOTE_S3 ? "s3" : "gs3", t->bucket, t->key);
+	if (t->url || r->opts.endpoint)
+		buf_printf(out, "@%s", t->url ? t->url : r->opts.endpoint);
+}
+
+int remote_store(struct remote *r, const struct remote_target *t, struct store **ret,
+		 struct err *e)
+{
+	struct objects *o = NULL;
+	struct buf name;
+	int rc;
+
+	rc = t->kind == REMOTE_HTTP ? objects_http_open(r->net, &r->opts, t, &o, e)
+				    : objects_s3_open(r->net, &r->opts, t, &o, e);
+	if (rc < 0)
+		return rc;
+	buf_init(&name, 1 << 16);
+	root_name(r, t, &name);
+	buf_putc(&name, '\0');
+	rc = buf_ok(&name) ? store_remote_open(r->cache, o, (char *)name.data, ret, e)
+			   : err_nomem(e);
+	buf_release(&name);
+	if (rc < 0)
+		objects_close(o);
+	return rc;
+}
+
+bool remote_is_private(const char *host)
+{
+	return net_is_here(host) || net_kind_of_text(host) != NET_PUBLIC;
+}

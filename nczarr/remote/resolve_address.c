@@ -1,0 +1,458 @@
+/* resolve_address.c - what lies at an address: a tree, by the documents that its root has, or one
+ * object.
+ *
+ * Documents are asked for side by side, and through the store, which keeps what came: the Zarr
+ * source asks for the same ones next, and that costs nothing. */
+#include "nczarr/remote/remote.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/os/url.h"
+#include "nczarr/remote/services.h"
+
+enum { NAMES_SHOWN = 5 }; /* of a folder that is no dataset */
+
+/* A file: the root of its store is what it lies in. */
+
+struct owner {
+	struct blob base;
+	struct blob *inner; /* of the store */
+	struct store *store;
+};
+
+static void owner_close(struct blob *b)
+{
+	struct owner *o = CONTAINER_OF(b, struct owner, base);
+
+	blob_close(o->inner);
+	store_close(o->store);
+	free(o);
+}
+
+static int owner_read(struct blob *b, uint64_t off, uint8_t *out, size_t len, struct err *e)
+{
+	return blob_read(CONTAINER_OF(b, struct owner, base)->inner, off, out, len, e);
+}
+
+static void owner_want(struct blob *b, const struct blob_part *parts, size_t n)
+{
+	blob_want(CONTAINER_OF(b, struct owner, base)->inner, parts, n);
+}
+
+static int owner_check(struct blob *b, bool far, struct err *e)
+{
+	return blob_check(CONTAINER_OF(b, struct owner, base)->inner, far, e);
+}
+
+static void owner_forget(struct blob *b)
+{
+	blob_forget(CONTAINER_OF(b, struct owner, base)->inner);
+}
+
+static const struct blob_ops owner_ops = {
+	.close = owner_close,
+	.read = owner_read,
+	.want = owner_want,
+	.check = owner_check,
+	.forget = owner_forget,
+};
+
+/* The end of an address that an object is called by. */
+struct last {
+	char *parent; /* of URL or key, without a '/' at its end; owned */
+	char *name;   /* decoded; owned */
+};
+
+static void last_release(struct last *l)
+{
+	free(l->parent);
+	free(l->name);
+}
+
+/* decode_name - a component of a URL as a key. */
+static int decode_name(const char *text, char **ret, struct err *e)
+{
+	struct buf b;
+	int rc;
+
+	buf_init(&b, STORE_KEY_MAX + 1);
+	rc = url_decode(&b, text, strlen(text), e);
+	buf_putc(&b, '\0');
+	if (rc == 0 && !buf_ok(&b))
+		rc = err_set(e, -ENAMETOOLONG, "its name is too long");
+	if (rc == 0 && (strchr((char *)b.data, '/') || !store_key_ok((char *)b.data)))
+		rc = err_set(e, -EINVAL, "its last part is no name");
+	if (rc == 0) {
+		size_t n;
+
+		*ret = (char *)buf_take(&b, &n);
+	}
+	buf_release(&b);
+	return rc;
+}
+
+/* last_of - -ENOENT: the address is a host or a bucket, which is no object. */
+static int last_of(const struct remote_target *t, struct last *ret, struct err *e)
+{
+	const char *whole = t->kind == REMOTE_HTTP ? t->url : t->key;
+	const char *from = t->kind == REMOTE_HTTP ? strstr(whole, "://") : NULL;
+	const char *slash = strrchr(from ? from + 3 : whole, '/');
+	int rc = 0;
+
+	*ret = (struct last){0};
+	if (from ? !slash || !slash[1] : !*whole)
+		return err_set(e, -ENOENT, "'%s' names no object", t->shown);
+	ret->parent = strndup(whole, slash ? (size_t)(slash - whole) : 0);
+	if (!ret->parent)
+		return err_nomem(e);
+	if (from) {
+		rc = decode_name(slash + 1, &ret->name, e);
+	} else {
+		ret->name = strdup(slash ? slash + 1 : whole);
+		if (!ret->name)
+			rc = err_nomem(e);
+	}
+	return rc < 0 ? err_wrap(e, rc, "'%s'", t->shown) : 0;
+}
+
+/* open_beside - the store that an object is in. */
+static int open_beside(struct remote *r, const struct remote_target *t, const struct last *last,
+		       struct store **ret, struct err *e)
+{
+	struct remote_target up = *t;
+
+	up.what = REMOTE_TREE;
+	if (t->kind == REMOTE_HTTP)
+		up.url = last->parent;
+	else
+		up.key = last->parent;
+	return remote_store(r, &up, ret, e);
+}
+
+/* What source_at.st says of remote things. */
+
+static uint64_t hash(const char *text)
+{
+	uint64_t h = 0xcbf29ce484222325; /* FNV-1a, 64 bits */
+
+	for (; *text; text++)
+		h = (h ^ (uint8_t)*text) * 0x100000001b3;
+	return h;
+}
+
+static struct stat stat_of(const char *name, bool is_dir, const struct store_stat *st)
+{
+	struct stat out = {
+		.st_mode = is_dir ? S_IFDIR | 0555 : S_IFREG | 0444,
+		.st_nlink = 1,
+		.st_uid = geteuid(),
+		.st_gid = getegid(),
+		.st_ino = (ino_t)(hash(name) >> 8 | 1),
+		.st_dev = (dev_t)(hash(name) & 0xff) + 0x100,
+		.st_size = is_dir ? 0 : (off_t)st->size,
+	};
+
+	out.st_mtim.tv_sec = (time_t)(st->changed / 1000000000);
+	out.st_mtim.tv_nsec = (long)(st->changed % 1000000000);
+	out.st_ctim = out.st_atim = out.st_mtim;
+	return out;
+}
+
+/* web_page - whether an object is one, or a server's list of a folder. */
+static bool web_page(const uint8_t *head, size_t n)
+{
+	static const char *const begins[] = {"<!doctype", "<html", "<head", "<body", "<?xml"};
+	size_t at = 0;
+
+	while (at < n && (head[at] == ' ' || (head[at] >= '\t' && head[at] <= '\r')))
+		at++;
+	for (size_t i = 0; i < ARRAY_LEN(begins); i++) {
+		size_t len = strlen(begins[i]);
+
+		if (n - at >= len && strncasecmp((const char *)head + at, begins[i], len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* is_page - the same of an object of a store. */
+static bool is_page(struct store *s, const char *key, uint64_t size)
+{
+	uint8_t head[32];
+	size_t n = size < sizeof(head) ? (size_t)size : sizeof(head);
+
+	return n > 0 && store_read(s, key, 0, head, n, NULL, NULL) == 0 && web_page(head, n);
+}
+
+/* file_in - the object as a blob that owns the store: taken on success only. */
+static int file_in(struct store *s, const struct remote_target *t, const char *name,
+		   struct source_at *ret, struct err *e)
+{
+	struct owner *o;
+	struct store_stat st;
+	int rc = store_stat(s, name, &st, e);
+
+	if (rc < 0)
+		return rc;
+	if (st.is_dir) /* a listing says so; the object of this name would hide it */
+		return err_set(e, -ENOENT, "'%s' is a folder", t->shown);
+	if (st.size == 0 && t->what != REMOTE_OBJECT)
+		return err_set(e, -EBADMSG,
+			       "'%s' is empty (0 bytes): was it uploaded completely?",
+			       t->shown);
+	if (t->what != REMOTE_OBJECT && is_page(s, name, st.size))
+		return err_set(e, -EBADMSG,
+			       "'%s' is a web page, or a web server's list of files: name the "
+			       "dataset itself",
+			       t->shown);
+	o = alloc_array(1, sizeof(*o));
+	if (!o)
+		return err_nomem(e);
+	rc = blob_of_store(s, name, &o->inner, e);
+	if (rc < 0) {
+		free(o);
+		return rc;
+	}
+	o->base = (struct blob){.ops = &owner_ops, .fd = -1, .size = o->inner->size};
+	o->store = s;
+	ret->file = &o->base;
+	ret->st = stat_of(ret->path, false, &st);
+	return 0;
+}
+
+/* beside - the store that the object at an address would be in. */
+struct beside {
+	struct store *s; /* NULL: the address names no object */
+	struct last last;
+};
+
+static void beside_release(struct beside *b)
+{
+	store_close(b->s);
+	last_release(&b->last);
+}
+
+/* beside_open - what is asked for is on its way. */
+static int beside_open(struct remote *r, const struct remote_target *t, struct beside *b,
+		       struct err *e)
+{
+	struct err own = ERR_INIT;
+	int rc = last_of(t, &b->last, &own);
+	struct store_range beginning;
+
+	b->s = NULL;
+	if (rc == -ENOENT)
+		return 0;
+	if (rc < 0)
+		return err_set(e, rc, "%s", own.msg);
+	rc = open_beside(r, t, &b->last, &b->s, e);
+	if (rc < 0)
+		return rc;
+	beginning = (struct store_range){b->last.name, 0, 1};
+	store_want(b->s, &beginning, 1);
+	return 0;
+}
+
+/* at_file - takes the store on success. -ENOENT says nothing: a tree may be there. */
+static int at_file(const struct remote_target *t, struct beside *b, struct source_at *ret,
+		   struct err *e)
+{
+	struct err own = ERR_INIT;
+	int rc = b->s ? file_in(b->s, t, b->last.name, ret, &own) : -ENOENT;
+
+	if (rc == 0)
+		b->s = NULL;
+	return rc < 0 && rc != -ENOENT ? err_set(e, rc, "%s", own.msg) : rc;
+}
+
+/* A tree. */
+
+/* Documents that a root can have. Those of the first round are all that most trees have, or say all
+ * that is in the tree; the Zarr source asks for the rest side by side, too. */
+static const char *const first_docs[] = {"zarr.json", ".zmetadata"};
+static const char *const other_docs[] = {".zgroup", ".zattrs", ".zarray", ".nczarr",
+					 ".nczgroup"};
+
+/* want_all - the documents, and `beside` of another store, are on their way. */
+static void want_all(struct store *s, const char *const *names, size_t n)
+{
+	struct store_range want[ARRAY_LEN(other_docs)] = {{0}};
+
+	for (size_t i = 0; i < n; i++)
+		want[i] = (struct store_range){names[i], 0, UINT64_MAX};
+	store_want(s, want, n);
+}
+
+/* look_for - which were asked for: 1: one is there, *ret is what it is; 0: none is. The first error
+ * that is not absence, when none was found. Attributes alone are no tree. */
+static int look_for(struct store *s, const char *const *names, size_t n, const char *shown,
+		    struct store_stat *ret, struct err *e)
+{
+	struct err first = ERR_INIT;
+	bool page = false;
+
+	for (size_t i = 0; i < n; i++) {
+		struct err one = ERR_INIT;
+		int rc = store_stat(s, names[i], ret, &one);
+
+		if (rc == 0 && !ret->is_dir && !ret->odd && strcmp(names[i], ".zattrs") != 0) {
+			if (!is_page(s, names[i], ret->size))
+				return 1;
+			page = true;
+		}
+		if (rc == -EINTR || rc == -ECANCELED)
+			return err_set(e, rc, "%s", one.msg);
+		if (rc < 0 && rc != -ENOENT && !first.code)
+			first = one;
+	}
+	if (first.code)
+		return err_set(e, first.code, "%s", first.msg);
+	if (page)
+		return err_set(e, -EBADMSG,
+			       "'%s': the server answers with a web page whatever it is asked "
+			       "for: check the address, and whether one has to log in",
+			       shown);
+	return 0;
+}
+
+struct some {
+	struct buf text;
+	size_t n;
+};
+
+static bool add_name(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	struct some *s = arg;
+
+	(void)st;
+	if (s->n == NAMES_SHOWN)
+		buf_puts(&s->text, " ...");
+	else
+		buf_printf(&s->text, "%s'%.40s%s'", s->n ? ", " : "", name, is_dir ? "/" : "");
+	return s->n++ < NAMES_SHOWN;
+}
+
+/* not_there - nothing at all was found; where names can be listed, what is there instead. */
+static int not_there(struct store *s, const struct remote_target *t, struct err *e)
+{
+	struct some some = {.n = 0};
+	int rc = -ENOENT;
+
+	buf_init(&some.text, 300);
+	if (!s->unlisted && store_list(s, "", false, add_name, &some, NULL) < 0)
+		some.n = 0;
+	buf_putc(&some.text, '\0');
+	if (some.n)
+		err_set(e, rc,
+			"'%s' is a folder without Zarr documents (.zgroup, .zarray, "
+			"zarr.json): "
+			"name the dataset itself; in it: %s",
+			t->shown, buf_ok(&some.text) ? (char *)some.text.data : "many");
+	else
+		err_set(e, rc,
+			"'%s': nothing is there: looked for .zmetadata, zarr.json, .zgroup, "
+			".zarray and .nczarr below it, and for a file: check the address",
+			t->shown);
+	buf_release(&some.text);
+	return rc;
+}
+
+/* at_tree - 1: it is one, 0: no document is there. *ret_file: where the name does not say what
+ * it is, what came of looking for an object, too; -ENOENT before. */
+static int at_tree(const struct remote_target *t, struct store *s, struct beside *b,
+		   struct source_at *ret, int *ret_file, struct err *e)
+{
+	struct store_stat st;
+	int rc = look_for(s, first_docs, ARRAY_LEN(first_docs), t->shown, &st, e);
+
+	if (rc == 0 && t->what == REMOTE_ANY)
+		*ret_file = at_file(t, b, ret, e);
+	if (rc == 0 && *ret_file == -ENOENT) {
+		want_all(s, other_docs, ARRAY_LEN(other_docs));
+		rc = look_for(s, other_docs, ARRAY_LEN(other_docs), t->shown, &st, e);
+	}
+	if (rc > 0)
+		ret->st = stat_of(ret->path, true, &st);
+	return rc;
+}
+
+/* tree_or_file - 1: it is a tree, 0: an object, -ENOENT: there is nothing. What the name says
+ * is only a hint: where there is nothing the other is looked for, too. */
+static int tree_or_file(struct remote *r, const struct remote_target *t, struct store *s,
+			struct beside *b, struct source_at *ret, struct err *e)
+{
+	int file = t->what == REMOTE_FILE ? at_file(t, b, ret, e) : -ENOENT, rc;
+
+	if (file != -ENOENT)
+		return file;
+	if (t->what == REMOTE_FILE)
+		want_all(s, first_docs, ARRAY_LEN(first_docs));
+	rc = at_tree(t, s, b, ret, &file, e);
+	if (rc != 0 || t->what != REMOTE_TREE)
+		return rc ? rc : file;
+	rc = beside_open(r, t, b, e);
+	return rc < 0 ? rc : at_file(t, b, ret, e);
+}
+
+static int at_object(struct remote *r, const struct remote_target *t, struct source_at *ret,
+		     struct err *e)
+{
+	struct beside b = {0};
+	int rc = beside_open(r, t, &b, e);
+
+	if (rc == 0)
+		rc = at_file(t, &b, ret, e);
+	beside_release(&b);
+	return rc == -ENOENT ? err_set(e, rc, "'%s': nothing is there", t->shown) : rc;
+}
+
+static int at_any(struct remote *r, const struct remote_target *t, struct source_at *ret,
+		  struct err *e)
+{
+	struct beside b = {0};
+	struct store *s = NULL;
+	int rc;
+
+	if (t->what == REMOTE_OBJECT)
+		return at_object(r, t, ret, e);
+	rc = remote_store(r, t, &s, e);
+	if (rc < 0)
+		return rc;
+	if (t->what != REMOTE_FILE)
+		want_all(s, first_docs, ARRAY_LEN(first_docs));
+	if (t->what != REMOTE_TREE)
+		rc = beside_open(r, t, &b, e);
+	if (rc == 0)
+		rc = tree_or_file(r, t, s, &b, ret, e);
+	beside_release(&b);
+	if (rc > 0) {
+		ret->store = s;
+		return 0;
+	}
+	if (rc == -ENOENT)
+		rc = not_there(s, t, e);
+	store_close(s);
+	return rc;
+}
+
+int remote_at(struct remote *r, const struct remote_target *t, struct source_at *ret,
+	      struct err *e)
+{
+	struct source_at at = {.fd = -1, .path = remote_keep(r, t->shown)};
+	int rc = at.path ? at_any(r, t, &at, e) : err_nomem(e);
+
+	if (rc == 0)
+		*ret = at;
+	return rc;
+}
+
+void remote_at_release(struct source_at *at)
+{
+	blob_close(at->file);
+	store_close(at->store);
+	*at = (struct source_at){.fd = -1};
+}

@@ -1,0 +1,731 @@
+/* store.c - the store over a remote service.
+ *
+ * What a key is: an object, when the service has one of that name. Object stores have no folders:
+ *   - on services that list, a key is a folder when something lies below it, which is asked only
+ *     by store_stat, only when no object has that name, no listing says it already, and the name
+ *     is not that of a metadata document;
+ *   - on services that do not (store.unlisted), store_stat speaks of objects: -ENOENT proves that
+ *     no object has this name, and says nothing of what may lie below it. Keys below which an
+ *     object was found are folders;
+ *   - the root is a folder, always, without a request. */
+#include "nczarr/remote/cache_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/observe/metrics.h"
+#include "nczarr/nczarr.h"
+
+#define TRIES 100                /* how often an object may change while somebody looks */
+#define FOLDER_VERSION 1         /* of all folders: they are what is in them */
+#define NEAR ((uint64_t)1 << 20) /* who reads in order may do so in some disorder */
+#define RUN_LEAST ((uint64_t)256 << 10)
+#define DOC_MOST ((uint64_t)16 << 20) /* of a metadata document in one request */
+#define WINDOW ((uint64_t)64 << 20)
+
+static struct rstore *of(struct store *s)
+{
+	return CONTAINER_OF(s, struct rstore, base);
+}
+
+static int absent(const char *key, struct err *e)
+{
+	return err_set(e, -ENOENT, "'%s': not there", key);
+}
+
+/* ---- what a key is ---- */
+
+/* how - what an unknown object is asked for. */
+struct how {
+	int what;
+	uint64_t off, len;
+};
+
+static struct how beginning(struct rstore *st, const char *key)
+{
+	return (struct how){OBJECT_PART, 0, rc_beginning(st, key)};
+}
+
+/* ask - find out what l->obj is, or wait for who does. The shard is locked; not so any more on
+ * return. -EAGAIN: look again. */
+static int ask(struct look *l, const struct how *how, struct err *e)
+{
+	struct ext *x = l->obj->asking;
+	struct job j;
+	bool mine = !x;
+	int rc = 0;
+
+	if (mine && l->obj->state == OBJ_THERE && (l->obj->n_xs || !how->len))
+		rc = fetch_ask(l, OBJECT_HEAD, 0, 0, &j);
+	else if (mine)
+		rc = fetch_ask(l, how->what, how->off, how->len, &j);
+	if (rc == 0) {
+		x = l->obj->asking;
+		ext_ref(x);
+	}
+	(void)pthread_mutex_unlock(&l->shard->lock);
+	if (rc < 0)
+		return err_nomem(e);
+	if (mine)
+		(void)fetch_start(l, &j, true); /* x says what came of it */
+	(void)pthread_mutex_lock(&l->shard->lock);
+	rc = fetch_wait(x, e);
+	(void)pthread_mutex_unlock(&l->shard->lock);
+	if (rc == 0)
+		rc = ext_error(x, l->key, e);
+	ext_unref(x);
+	return rc ? rc : -EAGAIN;
+}
+
+/* know - on 0 l->obj is there, and the shard is locked. What was asked for this is believed,
+ * however long that took. */
+static int know(struct look *l, const struct how *how, struct err *e)
+{
+	for (int tries = 0; tries < TRIES; tries++) {
+		struct robj *o;
+		int rc;
+
+		(void)pthread_mutex_lock(&l->shard->lock);
+		o = look_find(l, false);
+		if (o && o->state != OBJ_UNKNOWN &&
+		    (tries ? o->known_at >= l->st->opened_at
+			   : obj_is_young(l->st, o->known_at))) {
+			if (o->state == OBJ_THERE)
+				return 0;
+			(void)pthread_mutex_unlock(&l->shard->lock);
+			return absent(l->key, e);
+		}
+		if (!o || (o->state == OBJ_UNKNOWN && !o->asking)) {
+			(void)pthread_mutex_unlock(&l->shard->lock);
+			if (look_absent(l->st, l->key))
+				return absent(l->key, e);
+			(void)pthread_mutex_lock(&l->shard->lock);
+			o = look_find(l, true);
+			if (!o) {
+				(void)pthread_mutex_unlock(&l->shard->lock);
+				return err_nomem(e);
+			}
+		}
+		if (o->state == OBJ_ABSENT && !o->asking)
+			o->state = OBJ_UNKNOWN; /* that was too long ago */
+		rc = ask(l, how, e);
+		if (stop_asked())
+			return err_set(e, -EINTR, "'%s': waiting was given up", l->key);
+		if (rc != -EAGAIN)
+			return rc;
+	}
+	return err_set(e, -EIO, "'%s' changes all the time", l->key);
+}
+
+static bool emit_any(void *arg, const char *name, bool is_dir, const struct object_info *info)
+{
+	(void)name, (void)is_dir, (void)info;
+	*(bool *)arg = true;
+	return false;
+}
+
+/* known_folder - what is known of a key as a folder. */
+static enum folder_state known_folder(struct look *l)
+{
+	enum folder_state folder = FOLDER_UNKNOWN;
+
+	(void)pthread_mutex_lock(&l->shard->lock);
+	if (look_find(l, false) && obj_is_young(l->st, l->obj->folder_at))
+		folder = l->obj->folder;
+	(void)pthread_mutex_unlock(&l->shard->lock);
+	return folder;
+}
+
+/* stat_folder - of a key that is no object: whether something lies below it. believe: what listings
+ * said. */
+static int stat_folder(struct look *l, bool believe, struct store_stat *ret, struct err *e)
+{
+	struct rstore *st = l->st;
+	enum folder_state folder = known_folder(l);
+	bool any = false;
+	int rc;
+
+	if (folder == FOLDER_UNKNOWN &&
+	    (st->base.unlisted || zarr_doc_key(l->key) || (believe && look_absent(st, l->key))))
+		folder = FOLDER_IS_NOT;
+	if (folder == FOLDER_UNKNOWN) {
+		rc = st->o->ops->list(st->o, l->key, true, emit_any, &any, e);
+		if (rc < 0 && rc != -ENOENT)
+			return rc;
+		folder = any ? FOLDER_IS : FOLDER_IS_NOT;
+		(void)pthread_mutex_lock(&l->shard->lock);
+		if (look_find(l, true)) {
+			l->obj->folder = folder;
+			l->obj->folder_at = stop_now();
+		}
+		(void)pthread_mutex_unlock(&l->shard->lock);
+	}
+	if (folder != FOLDER_IS)
+		return absent(l->key, e);
+	*ret = (struct store_stat){.is_dir = true, .version = FOLDER_VERSION};
+	return 0;
+}
+
+static void from_obj(const struct robj *o, struct store_stat *ret)
+{
+	*ret = (struct store_stat){
+		.size = o->size,
+		.version = o->version,
+		.changed = o->changed,
+	};
+}
+
+static int size_of(const struct robj *o, const char *key, struct err *e)
+{
+	if (o->size != UINT64_MAX)
+		return 0;
+	return err_set(e, -EIO, "'%s': the server does not say how large it is", key);
+}
+
+static int remote_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	struct look l = look_at(of(s), key, strlen(key));
+	struct how how = beginning(of(s), key);
+	int rc;
+
+	if (!*key || known_folder(&l) == FOLDER_IS) {
+		*ret = (struct store_stat){.is_dir = true, .version = FOLDER_VERSION};
+		return 0;
+	}
+	rc = know(&l, &how, e);
+	if (rc == -ENOENT)
+		return stat_folder(&l, true, ret, e);
+	if (rc < 0)
+		return rc;
+	rc = size_of(l.obj, key, e);
+	from_obj(l.obj, ret);
+	(void)pthread_mutex_unlock(&l.shard->lock);
+	return rc;
+}
+
+/* ---- reading ---- */
+
+static void hand_out(struct ext *x, uint64_t off, uint8_t *out, uint64_t n)
+{
+	uint64_t counted = u64_max(n, u64_min(x->len / 16, (uint64_t)16 << 10));
+
+	memcpy(out, x->data + (off - x->off), n);
+	(void)atomic_fetch_add_explicit(&x->handed, counted, memory_order_relaxed);
+	if (atomic_load_explicit(&x->ahead, memory_order_relaxed))
+		rc_settle(x);
+}
+
+/* reading - a read that is under way: [pos, end) is left. */
+struct reading {
+	struct look l;
+	uint64_t off, pos, end;
+	uint8_t *out; /* where byte pos goes */
+	uint64_t gen, version;
+	uint64_t run; /* so many bytes behind its end are worth fetching early */
+};
+
+/* next_ext - the extent with byte pos, with a reference; requests for what is missing of what comes
+ * next are put into jobs. The shard is locked. NULL: memory is short. */
+static struct ext *next_ext(struct reading *r, struct job *jobs, size_t *ret_n)
+{
+	struct robj *o = r->l.obj;
+	uint64_t window = u64_min(WINDOW, r->l.st->cache->limit / 4);
+	size_t i;
+
+	*ret_n = fetch_plan(&r->l, r->pos, r->pos + window, r->end, jobs, RC_JOBS);
+	i = obj_at(o, r->pos);
+	if (i == o->n_xs || o->xs[i]->off > r->pos)
+		return NULL;
+	ext_ref(o->xs[i]);
+	return o->xs[i];
+}
+
+/* copy_next - what the extent at pos has. The shard is locked, also on return of 0. */
+static int copy_next(struct reading *r, struct err *e)
+{
+	struct job jobs[RC_JOBS];
+	size_t n = 0;
+	struct ext *x = next_ext(r, jobs, &n);
+	bool asked = false;
+	uint64_t some;
+	int rc = 0;
+
+	if (n) {
+		r->l.obj->refs++;
+		(void)pthread_mutex_unlock(&r->l.shard->lock);
+		for (size_t i = 0; i < n; i++) { /* who waits for room holds none */
+			asked = asked || jobs[i].x == x;
+			(void)fetch_start(&r->l, &jobs[i], jobs[i].x == x);
+		}
+		(void)pthread_mutex_lock(&r->l.shard->lock);
+		r->l.obj->refs--;
+	}
+	if (x)
+		rc = fetch_wait(x, e);
+	(void)pthread_mutex_unlock(&r->l.shard->lock);
+	if (!x)
+		return err_nomem(e);
+	metrics_count(asked ? M_MISS_BLOCKS : M_HIT_BLOCKS);
+	if (rc == 0)
+		rc = ext_error(x, r->l.key, e);
+	if (rc == 0) {
+		some = u64_min(r->end, x->off + x->len) - r->pos;
+		hand_out(x, r->pos, r->out, some);
+		r->pos += some;
+		r->out += some;
+	}
+	ext_unref(x);
+	return rc;
+}
+
+/* in_order - whoever reads a large object in order gets as much of it early as he has read so
+ * far. The shard is locked. */
+static void in_order(struct reading *r)
+{
+	struct robj *o = r->l.obj;
+	uint64_t most = r->l.st->cache->ahead_limit / 2;
+	bool next = o->next_off && r->off <= o->next_off + NEAR && r->off + NEAR >= o->next_off;
+
+	if (!next)
+		o->run = o->run_end = 0;
+	o->run = u64_min(most, o->run + (r->end - r->off));
+	o->next_off = r->end;
+	if (!next || o->run < RUN_LEAST || o->size - r->end == 0 ||
+	    (o->run_end > r->end && o->run_end - r->end > o->run / 2))
+		return;
+	r->run = u64_min(o->run, o->size - r->end);
+	o->run_end = r->end + r->run;
+}
+
+static int stale(const char *key, struct err *e)
+{
+	return err_set(e, -ESTALE, "'%s' was changed while it was read", key);
+}
+
+/* read_bytes - [off, off + len) of one version; *version 0: of whatever it is. */
+static int read_bytes(struct rstore *st, const char *key, const struct how *how,
+		      struct reading *r, struct err *e)
+{
+	int rc = 0;
+
+	r->l = look_at(st, key, strlen(key));
+	for (int tries = 0; tries < TRIES; tries++) {
+		rc = know(&r->l, how, e);
+		if (rc < 0)
+			return rc;
+		/* what was only forgotten, because bytes elsewhere in it were damaged, is the same
+		 * object when the service says so */
+		if (r->pos > r->off && r->l.obj->gen != r->gen && !r->version)
+			rc = stale(key, e);
+		else if (r->version && r->l.obj->version != r->version)
+			rc = stale(key, e);
+		else if (r->end > r->l.obj->size)
+			rc = err_set(e, -EIO,
+				     "'%s' ends at %" PRIu64 ", before offset %" PRIu64, key,
+				     r->l.obj->size, r->end);
+		r->gen = r->l.obj->gen;
+		if (rc == 0 && r->pos == r->off)
+			r->version = r->l.obj->version;
+		if (rc || r->pos == r->end) {
+			(void)pthread_mutex_unlock(&r->l.shard->lock);
+			return rc;
+		}
+		if (r->pos == r->off && tries == 0)
+			in_order(r);
+		rc = copy_next(r, e);
+		if (rc == 0 && r->pos == r->end)
+			return 0;
+		if (stop_asked())
+			return err_set(e, -EINTR, "'%s': waiting was given up", key);
+		if (rc && rc != -EAGAIN)
+			return rc;
+		if (rc == 0)
+			tries = 0;
+	}
+	return err_set(e, -EIO, "'%s' changes all the time", key);
+}
+
+static int remote_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
+		       uint64_t *ret_version, struct err *e)
+{
+	struct rstore *st = of(s);
+	struct how how = beginning(st, key);
+	struct reading r = {.off = off, .pos = off, .end = off + len, .out = out};
+	int rc;
+
+	if (off + len > how.len) /* what is wanted says what it is as well */
+		how = (struct how){OBJECT_PART, off / RC_BLOCK * RC_BLOCK,
+				   u64_min(st->cache->piece,
+					   (off + len + RC_BLOCK - 1) / RC_BLOCK * RC_BLOCK -
+						   off / RC_BLOCK * RC_BLOCK)};
+	rc = read_bytes(st, key, &how, &r, e);
+	if (rc == 0 && r.run)
+		early_want(st, &(struct store_range){key, r.end, r.run}, 1);
+	if (rc == 0 && ret_version)
+		*ret_version = r.version;
+	return rc;
+}
+
+static int remote_get(struct store *s, const char *key, struct buf *out, struct err *e)
+{
+	struct rstore *st = of(s);
+	struct look l = look_at(st, key, strlen(key));
+	uint64_t room = out->max - out->len, size;
+	uint64_t most = st->cache->head;
+	struct how how = {OBJECT_ALL, 0, 0};
+	struct reading r = {0};
+	int rc;
+
+	if (zarr_doc_key(key)) /* rarely more than one of those comes at a time */
+		most = u64_max(most, u64_min(DOC_MOST, st->cache->limit / 4));
+	how.len = u64_min(u64_max(room, 1), most);
+	rc = know(&l, &how, e);
+	if (rc < 0)
+		return rc;
+	rc = size_of(l.obj, key, e);
+	size = l.obj->size;
+	r.version = l.obj->version;
+	(void)pthread_mutex_unlock(&l.shard->lock);
+	if (rc < 0)
+		return rc;
+	if (size > room)
+		return err_set(e, -ERANGE,
+			       "'%s' has %" PRIu64 " bytes, more than the %" PRIu64 " allowed",
+			       key, size, room);
+	if (size == 0)
+		return 0;
+	r.out = buf_grow(out, size);
+	if (!r.out)
+		return err_nomem(e);
+	r.end = size;
+	return read_bytes(st, key, &how, &r, e);
+}
+
+/* ---- listing ---- */
+
+struct listing {
+	struct rstore *st;
+	const char *key;
+	store_emit *emit;
+	void *arg;
+	int64_t began;
+	bool any, stopped;
+};
+
+/* learn - what a listing says of one name. */
+static void learn(const struct listing *g, const char *name, bool is_dir,
+		  const struct object_info *info)
+{
+	char path[STORE_KEY_MAX + 1];
+	int n = snprintf(path, sizeof(path), "%s%s%s", g->key, *g->key ? "/" : "", name);
+	struct look l;
+
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return;
+	l = look_at(g->st, path, (size_t)n);
+	(void)pthread_mutex_lock(&l.shard->lock);
+	if (look_find(&l, true)) {
+		if (is_dir) {
+			l.obj->folder = FOLDER_IS;
+			l.obj->folder_at = g->began;
+			if (l.obj->state == OBJ_UNKNOWN && !l.obj->asking) {
+				l.obj->state = OBJ_ABSENT;
+				l.obj->known_at = g->began;
+			}
+		} else if (info) {
+			obj_set(&l, info, g->began);
+		}
+	}
+	(void)pthread_mutex_unlock(&l.shard->lock);
+}
+
+static bool emit_one(void *arg, const char *name, bool is_dir, const struct object_info *info)
+{
+	struct listing *g = arg;
+	struct store_stat st = {.is_dir = is_dir, .version = FOLDER_VERSION};
+
+	g->any = true;
+	learn(g, name, is_dir, info);
+	if (!is_dir && info) {
+		st.size = info->size;
+		st.version = info->version ? info->version : object_version(info);
+		st.changed = info->changed;
+	}
+	g->stopped = !g->emit(g->arg, name, is_dir, &st);
+	return !g->stopped;
+}
+
+static int remote_list(struct store *s, const char *key, bool want_stat NZ_UNUSED,
+		       store_emit *emit, void *arg, struct err *e)
+{
+	struct rstore *st = of(s);
+	struct listing g = {
+		.st = st, .key = key, .emit = emit, .arg = arg, .began = stop_now()};
+	uint64_t drops = atomic_load(&st->root->drops);
+	struct look l = look_at(st, key, strlen(key));
+	int rc;
+
+	if (s->unlisted)
+		return err_set(e, -EOPNOTSUPP, "'%s': a web server does not list what it has",
+			       key);
+	rc = st->o->ops->list(st->o, key, false, emit_one, &g, e);
+	if (rc == 0 && !g.any && *key)
+		rc = absent(key, e);
+	if ((rc < 0 && rc != -ENOENT) || g.stopped)
+		return rc;
+	(void)pthread_mutex_lock(&l.shard->lock);
+	if (look_find(&l, true)) {
+		l.obj->folder = g.any ? FOLDER_IS : FOLDER_IS_NOT;
+		l.obj->folder_at = l.obj->listed_at = g.began;
+		l.obj->listed = true;
+		l.obj->listed_drops = drops;
+	}
+	(void)pthread_mutex_unlock(&l.shard->lock);
+	return rc;
+}
+
+static int remote_list_deep(struct store *s, const char *key, store_emit *emit, void *arg,
+			    struct err *e)
+{
+	struct rstore *st = of(s);
+	struct listing g = {
+		.st = st, .key = key, .emit = emit, .arg = arg, .began = stop_now()};
+
+	if (s->unlisted)
+		return err_set(e, -EOPNOTSUPP, "'%s': a web server does not list what it has",
+			       key);
+	return st->o->ops->list(st->o, key, true, emit_one, &g, e);
+}
+
+static int remote_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
+{
+	return 0; /* objects live on their own */
+}
+
+/* ---- what the service has now ---- */
+
+/* settled - wait until nobody asks what the object is. The shard is locked. */
+static int settled(struct look *l, struct err *e)
+{
+	while (look_find(l, true) && l->obj->asking) {
+		struct ext *x = l->obj->asking;
+		int rc;
+
+		ext_ref(x);
+		rc = fetch_wait(x, e);
+		(void)pthread_mutex_unlock(&l->shard->lock);
+		ext_unref(x);
+		(void)pthread_mutex_lock(&l->shard->lock);
+		if (rc < 0)
+			return rc;
+	}
+	return l->obj ? 0 : err_nomem(e);
+}
+
+static int remote_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	struct look l = look_at(of(s), key, strlen(key));
+	struct how how = beginning(of(s), key);
+	int rc;
+
+	if (!*key)
+		return remote_stat(s, key, ret, e);
+	(void)pthread_mutex_lock(&l.shard->lock);
+	rc = settled(&l, e);
+	if (rc < 0) {
+		(void)pthread_mutex_unlock(&l.shard->lock);
+		return rc;
+	}
+	if (l.obj->state == OBJ_ABSENT)
+		l.obj->state = OBJ_UNKNOWN;
+	l.obj->folder = FOLDER_UNKNOWN;
+	if (l.obj->state == OBJ_THERE)
+		how.len = 0; /* no bytes: whoever looks often reads rarely */
+	rc = ask(&l, &how, e);
+	if (rc == -ENOENT)
+		return stat_folder(&l, false, ret, e);
+	return rc == -EAGAIN || rc == -ESTALE ? remote_stat(s, key, ret, e) : rc;
+}
+
+/* ---- writing ---- */
+
+/* above - what is known of the folders above a key as folders is this now. */
+static void above(struct rstore *st, const char *key, enum folder_state was,
+		  enum folder_state is)
+{
+	for (const char *p = strchr(key, '/'); p; p = strchr(p + 1, '/')) {
+		struct look l = look_at(st, key, (size_t)(p - key));
+
+		(void)pthread_mutex_lock(&l.shard->lock);
+		if (look_find(&l, is == FOLDER_IS) &&
+		    (was == FOLDER_UNKNOWN || l.obj->folder == was)) {
+			l.obj->folder = is;
+			l.obj->folder_at = stop_now();
+		}
+		(void)pthread_mutex_unlock(&l.shard->lock);
+	}
+}
+
+/* condition - the ETag of the version that an object is to have. New; NULL: an error is set. */
+static char *condition(struct rstore *st, const char *key, uint64_t version, int *ret,
+		       struct err *e)
+{
+	struct look l = look_at(st, key, strlen(key));
+	struct store_stat now;
+	char *etag = NULL;
+
+	for (int tries = 0; tries < 2; tries++) {
+		(void)pthread_mutex_lock(&l.shard->lock);
+		if (look_find(&l, false) && l.obj->state == OBJ_THERE &&
+		    l.obj->version == version) {
+			*ret = 0;
+			if (l.obj->etag && !l.obj->weak)
+				etag = strdup(l.obj->etag);
+			else
+				*ret = err_set(e, -EOPNOTSUPP,
+					       "'%s': the server gives no strong ETag", key);
+			(void)pthread_mutex_unlock(&l.shard->lock);
+			if (!etag && *ret == 0)
+				*ret = err_nomem(e);
+			return etag;
+		}
+		(void)pthread_mutex_unlock(&l.shard->lock);
+		*ret = tries ? 0 : remote_fresh(&st->base, key, &now, e);
+		if (*ret < 0 && *ret != -ENOENT)
+			return NULL;
+	}
+	*ret = err_set(e, -ESTALE, "'%s' is not what it was", key);
+	return NULL;
+}
+
+static int remote_put(struct store *s, const char *key, const struct store_put *what,
+		      uint64_t *ret_version, struct err *e)
+{
+	struct rstore *st = of(s);
+	struct object_if cond = {.absent = what->absent};
+	struct look l = look_at(st, key, strlen(key));
+	struct object_info info = {.size = UINT64_MAX};
+	auto_free char *etag = NULL;
+	int rc = 0;
+
+	if (!st->o->ops->put)
+		return err_set(e, -EROFS, "'%s': this cannot be written", key);
+	if (what->version) {
+		etag = condition(st, key, what->version, &rc, e);
+		if (!etag)
+			return rc;
+		cond.etag = etag;
+	}
+	rc = st->o->ops->put(st->o, key, what->data, what->fd, what->off, what->len, &cond,
+			     &info, e);
+	if (info.size == UINT64_MAX)
+		info.size = what->len;
+	if (info.version == 0)
+		info.version = object_version(&info);
+	(void)pthread_mutex_lock(&l.shard->lock);
+	if (look_find(&l, true) && rc == 0) {
+		obj_gone(&l, stop_now()); /* what is under way may be of the old one */
+		obj_set(&l, &info, stop_now());
+	} else {
+		obj_forget(&l);
+	}
+	(void)pthread_mutex_unlock(&l.shard->lock);
+	if (rc < 0)
+		return rc;
+	above(st, key, FOLDER_UNKNOWN, FOLDER_IS);
+	if (ret_version)
+		*ret_version = info.version;
+	return 0;
+}
+
+static int remote_remove(struct store *s, const char *key, struct err *e)
+{
+	struct rstore *st = of(s);
+	struct look l = look_at(st, key, strlen(key));
+	int rc;
+
+	if (!st->o->ops->remove)
+		return err_set(e, -EROFS, "'%s': this cannot be written", key);
+	rc = st->o->ops->remove(st->o, key, e);
+	(void)pthread_mutex_lock(&l.shard->lock);
+	if (look_find(&l, true) && (rc == 0 || rc == -ENOENT))
+		obj_gone(&l, stop_now());
+	else
+		obj_forget(&l);
+	(void)pthread_mutex_unlock(&l.shard->lock);
+	above(st, key, FOLDER_IS, FOLDER_UNKNOWN);
+	return rc;
+}
+
+static void remote_forget(struct store *s, const char *key)
+{
+	struct look l = look_at(of(s), key, strlen(key));
+
+	distrust(&l);
+	(void)pthread_mutex_lock(&l.shard->lock);
+	(void)look_find(&l, false);
+	obj_forget(&l);
+	(void)pthread_mutex_unlock(&l.shard->lock);
+}
+
+/* ---- opening ---- */
+
+static void remote_close(struct store *s)
+{
+	struct rstore *st = of(s);
+
+	early_forget(st);
+	(void)pthread_mutex_lock(&st->lock);
+	while (st->in_flight)
+		(void)pthread_cond_wait(&st->idle, &st->lock);
+	(void)pthread_mutex_unlock(&st->lock);
+	objects_close(st->o);
+	(void)pthread_cond_destroy(&st->idle);
+	(void)pthread_mutex_destroy(&st->lock);
+	free(st);
+}
+
+static void remote_want(struct store *s, const struct store_range *r, size_t n)
+{
+	early_want(of(s), r, n);
+}
+
+static const struct store_ops g_ops = {
+	.name = "remote",
+	.close = remote_close,
+	.stat = remote_stat,
+	.list = remote_list,
+	.list_deep = remote_list_deep,
+	.read = remote_read,
+	.get = remote_get,
+	.check = remote_check,
+	.want = remote_want,
+	.fresh = remote_fresh,
+	.forget = remote_forget,
+	.put = remote_put,
+	.remove = remote_remove,
+};
+
+int store_remote_open(struct rcache *c, struct objects *o, const char *name, struct store **ret,
+		      struct err *e)
+{
+	struct rstore *st = alloc_array(1, sizeof(*st));
+
+	if (!st)
+		return err_nomem(e);
+	st->root = rc_root(c, name);
+	if (!st->root) {
+		free(st);
+		return err_nomem(e);
+	}
+	st->base = (struct store){.ops = &g_ops, .far = true, .unlisted = !o->ops->list};
+	st->opened_at = stop_now();
+	st->cache = c;
+	st->o = o;
+	(void)pthread_mutex_init(&st->lock, NULL); /* cannot fail with default attributes */
+	stop_cond_init(&st->idle);
+	*ret = &st->base;
+	return 0;
+}

@@ -1,0 +1,130 @@
+/* error.c - what a failure means, in words. Only a key that the service says is
+ * not there is absent: a bucket that is not there, a permission that is missing, an answer
+ * without an explanation are errors. */
+#include "nczarr/s3/s3_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* subject - "s3://bucket/root: 'key'" for messages. */
+static void subject(const struct s3_call *c, char ret[256])
+{
+	if (c->key && *c->key)
+		snprintf(ret, 256, "'%.100s': '%.120s'", c->s->shown, c->key);
+	else
+		snprintf(ret, 256, "'%.200s'", c->s->shown);
+}
+
+static int denied(const struct s3_call *c, const struct net_answer *a, const char *who,
+		  struct err *e)
+{
+	const char *code = *a->error_code ? a->error_code : "no reason given";
+
+	if (!c->keys)
+		return err_set(e, -EACCES,
+			       "%s: access denied (%s), and the request was not signed: no "
+			       "credentials (looked at: %s)",
+			       who, code,
+			       *aws_looked(c->s->aws) ? aws_looked(c->s->aws)
+						      : "nothing, it was to be anonymous");
+	if (strcmp(code, "SignatureDoesNotMatch") == 0)
+		return err_set(
+			e, -EACCES,
+			"%s: the service refuses the signature: the secret key from %s is "
+			"not the one of its access key (SignatureDoesNotMatch)",
+			who, c->keys->from);
+	if (strcmp(code, "InvalidAccessKeyId") == 0)
+		return err_set(e, -EACCES,
+			       "%s: the service does not know the access key from %s "
+			       "(InvalidAccessKeyId)",
+			       who, c->keys->from);
+	if (strcmp(code, "RequestTimeTooSkewed") == 0)
+		return err_set(e, -EACCES,
+			       "%s: the clock of this machine is wrong (RequestTimeTooSkewed)",
+			       who);
+	return err_set(
+		e, -EACCES,
+		"%s: access denied with the keys from %s (%s): the object is not readable, "
+		"or it does not exist and listing the bucket (s3:ListBucket) is not allowed",
+		who, c->keys->from, code);
+}
+
+static int absent(const struct s3_call *c, const struct net_answer *a, const char *who,
+		  struct err *e)
+{
+	bool seen;
+
+	pthread_mutex_lock(&c->s->lock);
+	seen = c->s->seen;
+	pthread_mutex_unlock(&c->s->lock);
+	if (strcmp(a->error_code, "NoSuchKey") == 0 ||
+	    (seen && strcmp(c->method, "HEAD") == 0 && c->key))
+		return err_set(e, -ENOENT, "%s: not there", who);
+	if (strcmp(a->error_code, "NoSuchBucket") == 0)
+		return err_set(e, -EIO, "%s: there is no bucket '%.80s' at '%.100s'", who,
+			       c->s->bucket, c->place.host);
+	return err_set(e, -EIO, "%s: '%.100s' answers %u (%s): is it an S3 service?", who,
+		       c->place.host, a->status,
+		       *a->error_code ? a->error_code : "without a reason");
+}
+
+/* elsewhere - a redirect that was not followed. */
+static int elsewhere(const struct net_answer *a, const char *who, struct err *e)
+{
+	struct buf shown;
+	struct url u;
+	int rc;
+
+	if (!url_is(a->location) || url_parse(a->location, &u, NULL) < 0)
+		return err_set(
+			e, -EIO,
+			"%s: the bucket is in another region (%u %s), and the service does "
+			"not say which: name it with -o region=",
+			who, a->status, a->error_code);
+	buf_init(&shown, URL_MAX);
+	url_put(&shown, &u, false);
+	buf_putc(&shown, '\0');
+	rc = err_set(e, -EIO,
+		     "%s: redirected to '%.150s', which is not followed: name it with "
+		     "-o endpoint=",
+		     who, buf_ok(&shown) ? (const char *)shown.data : "");
+	buf_release(&shown);
+	url_release(&u);
+	return rc;
+}
+
+int s3_failed(const struct s3_call *c, const struct net_answer *a, struct err *e)
+{
+	char who[256];
+
+	subject(c, who);
+	if (a->status >= 300 && a->status < 400 && a->status != 304)
+		return elsewhere(a, who, e);
+	if (a->rc == 0)
+		return 0;
+	if (a->rc == -EINTR || a->rc == -ECANCELED || a->rc == -ETIMEDOUT || a->rc == -EFBIG ||
+	    a->status < 400)
+		return err_set(e, a->rc, "%s: %s", who, a->e.msg);
+	switch (a->status) {
+	case 401:
+	case 403:
+		return denied(c, a, who, e);
+	case 404:
+	case 410:
+		return absent(c, a, who, e);
+	case 412:
+		return err_set(e, -ESTALE, "%s: it is another version now", who);
+	case 416:
+		return err_set(e, -ERANGE, "%s: the range lies behind its end", who);
+	case 501:
+		return err_set(e, -EOPNOTSUPP, "%s: the service does not know this (501 %s)",
+			       who, a->error_code);
+	default:
+		break;
+	}
+	if (strcmp(a->error_code, "ExpiredToken") == 0 && c->keys)
+		return err_set(e, -EACCES, "%s: the keys from %s have ended (ExpiredToken)",
+			       who, c->keys->from);
+	return err_set(e, a->rc, "%s: %u %s%s%s", who, a->status, a->error_code,
+		       *a->error_code ? ": " : "", a->e.msg);
+}

@@ -1,0 +1,290 @@
+/* get.c - reading: HEAD, whole objects, ranges. What was asked is kept until
+ * somebody is told; an answer that contradicts itself is asked for again before it is an
+ * error. */
+#include "nczarr/s3/s3_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define DAMAGED_TRIES 3
+
+/* fetch - one under way. */
+struct fetch {
+	struct s3_call c;
+	object_done *done;
+	void *arg;
+	char *key, *etag, *unless; /* owned; the last two NULL */
+	int what;
+	uint64_t off, len;
+	char range[64], if_match[OBJECT_ETAG_MAX + 16], if_none[OBJECT_ETAG_MAX + 20];
+	bool sizing; /* what is asked now is only what the object is */
+	bool reason; /* what is asked now is why HEAD failed */
+	unsigned damaged;
+};
+
+static void fetch_free(struct fetch *f)
+{
+	s3_call_release(&f->c);
+	s3_unref(f->c.s);
+	free(f->key);
+	free(f->etag);
+	free(f->unless);
+	free(f);
+}
+
+static void tell(struct fetch *f, struct object_got *got)
+{
+	s3_in_done = true;
+	f->done(f->arg, got);
+	s3_in_done = false;
+	fetch_free(f);
+}
+
+static void tell_error(struct fetch *f, int rc, const struct err *e)
+{
+	struct object_got got = {.rc = rc, .e = *e};
+
+	tell(f, &got);
+}
+
+/* set_headers - range and conditions of what is asked now. */
+static void set_headers(struct fetch *f)
+{
+	size_t n = 0;
+
+	memset(f->c.headers, 0, sizeof(f->c.headers));
+	if (*f->range && !f->sizing)
+		f->c.headers[n++] = f->range;
+	if (f->etag) {
+		snprintf(f->if_match, sizeof(f->if_match), "If-Match: %s", f->etag);
+		f->c.headers[n++] = f->if_match;
+	}
+	if (f->unless) {
+		snprintf(f->if_none, sizeof(f->if_none), "If-None-Match: %s", f->unless);
+		f->c.headers[n++] = f->if_none;
+	}
+	f->c.turns = 0;
+}
+
+/* set_range - bytes that are asked for. */
+static void set_range(struct fetch *f)
+{
+	uint64_t last;
+
+	if (f->reason)
+		snprintf(f->range, sizeof(f->range), "Range: bytes=0-0");
+	else if (f->what == OBJECT_TAIL)
+		snprintf(f->range, sizeof(f->range), "Range: bytes=-%" PRIu64, f->len);
+	else if (f->what == OBJECT_PART) {
+		if (ckd_add(&last, f->off, f->len - 1))
+			last = UINT64_MAX;
+		snprintf(f->range, sizeof(f->range), "Range: bytes=%" PRIu64 "-%" PRIu64,
+			 f->off, last);
+	}
+}
+
+static void on_answer(void *arg, struct net_answer *a);
+
+static int begin(struct fetch *f, struct err *e)
+{
+	bool head = f->sizing || (f->what == OBJECT_HEAD && !f->reason);
+
+	f->c.method = head ? "HEAD" : "GET";
+	f->c.max_body = f->reason ? 1 : head ? 0 : f->len;
+	f->c.part_off = f->off;
+	f->c.part_len = f->what == OBJECT_PART && !head && !f->reason ? f->len : 0;
+	set_range(f);
+	set_headers(f);
+	return s3_start(&f->c, on_answer, f, e);
+}
+
+/* again - ask once more, from the net's thread; who cannot is told. */
+static void again(struct fetch *f, bool learned)
+{
+	struct err e = ERR_INIT;
+	int rc = learned ? s3_start(&f->c, on_answer, f, &e) : begin(f, &e);
+
+	if (rc < 0)
+		tell_error(f, rc, &e);
+}
+
+/* check_cut - the part of an object that came as a whole, of a service without ranges. */
+static int check_cut(const struct fetch *f, const struct net_answer *a, struct object_got *got)
+{
+	uint64_t want = a->length > f->off ? u64_min(f->len, a->length - f->off) : 0;
+
+	if (a->length == UINT64_MAX || a->body.len != want)
+		return err_set(&got->e, -EBADMSG, "'%s': an answer without a range ends early",
+			       f->key);
+	got->info.size = a->length;
+	got->off = want ? f->off : a->length;
+	return 0;
+}
+
+/* check - whether the answer is what was asked for; *got filled but for the bytes. */
+static int check(const struct fetch *f, const struct net_answer *a, struct object_got *got)
+{
+	uint64_t n = a->body.len;
+
+	s3_info_of(a, &got->info);
+	if (f->c.method[0] == 'H') {
+		/* there is no body that would show that it is somebody else who answers */
+		if (!*a->etag && !a->modified)
+			return err_set(&got->e, -EBADMSG,
+				       "'%s': an answer without ETag and date is not S3's",
+				       f->key);
+		got->info.size = a->length;
+		return 0;
+	}
+	if (a->cut)
+		return check_cut(f, a, got);
+	if (a->status == 200 && !a->ranged) {
+		got->info.size = n;
+		return 0;
+	}
+	if (!a->ranged || f->what == OBJECT_ALL || a->range_end < a->range_off ||
+	    a->range_end - a->range_off != n)
+		return err_set(&got->e, -EBADMSG,
+			       "'%s': %" PRIu64 " bytes came, and the answer "
+			       "says something else",
+			       f->key, n);
+	if (f->what == OBJECT_PART &&
+	    (a->range_off != f->off ||
+	     (n != f->len && a->range_size != UINT64_MAX && a->range_end != a->range_size)))
+		return err_set(&got->e, -EBADMSG, "'%s': another range came than was asked for",
+			       f->key);
+	if (f->what == OBJECT_TAIL &&
+	    (a->range_size == UINT64_MAX || a->range_end != a->range_size ||
+	     (n != f->len && a->range_off != 0)))
+		return err_set(&got->e, -EBADMSG, "'%s': another range came than was asked for",
+			       f->key);
+	got->info.size = a->range_size;
+	got->off = a->range_off;
+	return 0;
+}
+
+/* give - the bytes belong to who asked. */
+static void give(struct fetch *f, struct net_answer *a, struct object_got *got)
+{
+	got->info.version = object_version(&got->info);
+	if (!f->sizing && f->what != OBJECT_HEAD)
+		got->data = buf_take(&a->body, &got->len);
+	if (f->sizing)
+		got->off = got->info.size;
+	tell(f, got);
+}
+
+/* succeeded - an answer below 400. */
+static void succeeded(struct fetch *f, struct net_answer *a)
+{
+	struct object_got got = {.rc = 0};
+
+	if (a->status == 304) {
+		got.rc = err_set(&got.e, -EALREADY, "'%s' is the same version", f->key);
+		tell(f, &got);
+		return;
+	}
+	got.rc = f->reason ? 0 : check(f, a, &got);
+	if (got.rc < 0 && ++f->damaged < DAMAGED_TRIES) {
+		again(f, false);
+	} else if (got.rc < 0) {
+		tell(f, &got);
+	} else if (f->reason) { /* HEAD failed, GET does not: what it is came with it */
+		s3_info_of(a, &got.info);
+		got.info.size = a->ranged ? a->range_size : a->length;
+		got.info.version = object_version(&got.info);
+		tell(f, &got);
+	} else {
+		give(f, a, &got);
+	}
+}
+
+/* too_big - ALL of an object that is larger than was said: what it is. */
+static bool too_big(struct fetch *f, const struct net_answer *a)
+{
+	struct object_got got = {.rc = 0};
+
+	if (f->what != OBJECT_ALL || a->rc != -EFBIG || a->length == UINT64_MAX || !*a->etag)
+		return false;
+	s3_info_of(a, &got.info);
+	got.info.size = a->length;
+	got.info.version = object_version(&got.info);
+	got.rc = err_set(&got.e, -ERANGE, "'%s' has %" PRIu64 " bytes, more than %" PRIu64,
+			 f->key, a->length, f->len);
+	tell(f, &got);
+	return true;
+}
+
+/* vague - HEAD has no body that says why it failed: GET has. */
+static bool vague(const struct fetch *f, const struct net_answer *a)
+{
+	return f->c.method[0] == 'H' && !f->sizing &&
+	       (a->status == 400 || a->status == 403 || a->status == 404 || a->status == 301) &&
+	       !*a->error_code && !f->reason;
+}
+
+static void on_answer(void *arg, struct net_answer *a)
+{
+	struct fetch *f = arg;
+	struct err e = ERR_INIT;
+	int rc;
+
+	s3_in_done = true;
+	if (s3_learns(&f->c, a)) {
+		again(f, true);
+	} else if (vague(f, a)) {
+		f->reason = true;
+		again(f, false);
+	} else if (a->status == 416 && !f->sizing && !f->reason && f->what != OBJECT_HEAD) {
+		f->sizing = true; /* empty, or the range is behind its end: what is it? */
+		again(f, false);
+	} else if (!too_big(f, a)) {
+		rc = s3_failed(&f->c, a, &e);
+		if (rc < 0)
+			tell_error(f, rc, &e);
+		else
+			succeeded(f, a);
+	}
+	net_answer_release(a);
+	buf_init(&a->body, 0);
+	s3_in_done = false;
+}
+
+static char *copy(const char *text, bool *failed)
+{
+	char *c = text ? strdup(text) : NULL;
+
+	*failed |= text && !c;
+	return c;
+}
+
+int s3_fetch(struct objects *o, const struct object_range *r, object_done *done, void *arg,
+	     struct err *e)
+{
+	struct s3 *s = CONTAINER_OF(o, struct s3, base);
+	int rc = s3_key_check(s, r->key, e);
+	bool failed = false;
+	struct fetch *f;
+
+	if (rc < 0)
+		return rc;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return err_nomem(e);
+	atomic_fetch_add(&s->refs, 1);
+	f->done = done;
+	f->arg = arg;
+	f->what = (int)r->what;
+	f->off = r->off;
+	f->len = r->len;
+	f->key = copy(r->key, &failed);
+	f->etag = copy(r->etag, &failed);
+	f->unless = copy(r->unless, &failed);
+	f->sizing = (r->what == OBJECT_PART || r->what == OBJECT_TAIL) && r->len == 0;
+	f->c = (struct s3_call){.s = s, .key = f->key, .fd = -1, .background = r->background};
+	rc = failed ? err_nomem(e) : begin(f, e);
+	if (rc < 0)
+		fetch_free(f);
+	return rc;
+}

@@ -1,0 +1,124 @@
+/* list.c - ListObjectsV2, page by page. */
+#include "nczarr/s3/s3_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define EMPTY_MAX 200     /* pages without an entry, one after the other */
+#define PAGES_MAX 1000000 /* of 1000 keys: no bucket is larger than that for us */
+
+/* listing - one under way. */
+struct listing {
+	object_emit *emit;
+	void *arg;
+	const char *root; /* what each key begins with, not shown */
+	size_t prefix;    /* bytes of it */
+	bool short_of_memory;
+};
+
+static bool on_entry(void *arg, const char *key, bool is_prefix, const struct object_info *info)
+{
+	struct listing *l = arg;
+	auto_free char *name = NULL;
+	size_t n = strlen(key);
+
+	if (n <= l->prefix || strncmp(key, l->root, l->prefix) != 0)
+		return true; /* the marker of the folder itself; what was not asked for */
+	if (!is_prefix)
+		return key[n - 1] == '/' || l->emit(l->arg, key + l->prefix, false, info);
+	name = strndup(key + l->prefix, n - l->prefix - (key[n - 1] == '/'));
+	if (!name)
+		l->short_of_memory = true; /* what is not listed is taken for absent */
+	return name && (!*name || l->emit(l->arg, name, true, NULL));
+}
+
+static int put_query(struct buf *q, const char *prefix, bool deep, const char *token,
+		     struct err *e)
+{
+	buf_clear(q);
+	if (*token)
+		s3_query_put(q, "continuation-token", token);
+	if (!deep)
+		s3_query_put(q, "delimiter", "/");
+	s3_query_put(q, "encoding-type", "url");
+	s3_query_put(q, "list-type", "2");
+	s3_query_put(q, "prefix", prefix);
+	buf_putc(q, '\0');
+	return buf_ok(q) ? 0 : err_nomem(e);
+}
+
+/* one_page - ask, and emit what is on it. */
+static int one_page(struct s3 *s, const char *query, struct listing *l, struct s3_page *ret,
+		    struct err *e)
+{
+	struct s3_call c = {
+		.s = s, .method = "GET", .query = query, .fd = -1, .max_body = S3_PAGE_MAX};
+	struct net_answer a;
+	int rc = s3_do(&c, &a, e);
+
+	if (rc == -ENOENT)
+		rc = err_set(e, -EIO, "'%s': the bucket cannot be listed", s->shown);
+	if (rc == 0)
+		rc = s3_xml_list(a.body.data, a.body.len, on_entry, l, ret, e);
+	if (rc == -EBADMSG)
+		rc = err_wrap(e, rc, "'%s'", s->shown);
+	net_answer_release(&a);
+	s3_call_release(&c);
+	return rc;
+}
+
+static int all_pages(struct s3 *s, const char *prefix, bool deep, struct listing *l,
+		     struct err *e)
+{
+	struct s3_page *page = calloc(1, sizeof(*page));
+	char *token = calloc(1, sizeof(page->token)), *seen = calloc(1, sizeof(page->token));
+	struct buf q;
+	int rc = page && token && seen ? 0 : err_nomem(e);
+	bool more = true;
+
+	buf_init(&q, 1u << 16);
+	for (size_t n = 0, mark = 1, empty = 0; rc == 0 && more; n++) {
+		rc = put_query(&q, prefix, deep, token, e);
+		if (rc == 0)
+			rc = one_page(s, (const char *)q.data, l, page, e);
+		if (rc == 0 && l->short_of_memory)
+			rc = err_nomem(e);
+		if (rc < 0)
+			break;
+		more = page->truncated && !page->stopped;
+		empty = page->entries ? 0 : empty + 1;
+		if (more && (!*page->token || strcmp(page->token, seen) == 0))
+			rc = err_set(e, -EBADMSG, "'%s': a listing does not say how it goes on",
+				     s->shown);
+		if (more && (empty == EMPTY_MAX || n == PAGES_MAX))
+			rc = err_set(e, -EBADMSG, "'%s': a listing does not end", s->shown);
+		memcpy(token, page->token, sizeof(page->token));
+		if (n + 1 == mark) { /* a circle of any length comes back to a mark */
+			memcpy(seen, token, sizeof(page->token));
+			mark *= 2;
+		}
+	}
+	buf_release(&q);
+	free(token);
+	free(seen);
+	free(page);
+	return rc;
+}
+
+int s3_list(struct objects *o, const char *key, bool deep, object_emit *emit, void *arg,
+	    struct err *e)
+{
+	struct s3 *s = CONTAINER_OF(o, struct s3, base);
+	struct listing l = {.emit = emit, .arg = arg};
+	char prefix[S3_KEY_MAX + 2];
+	int rc = s3_key_check(s, key, e);
+
+	if (rc < 0)
+		return rc;
+	snprintf(prefix, sizeof(prefix), "%s%s%s", s->key, *s->key && *key ? "/" : "", key);
+	if (*prefix)
+		memcpy(prefix + strlen(prefix), "/", 2);
+	l.root = prefix;
+	l.prefix = strlen(prefix);
+	return all_pages(s, prefix, deep, &l, e);
+}

@@ -1,0 +1,382 @@
+/* multipart.c - objects that are too large to be sent at once: begun, sent in parts,
+ * several at a time, and there only when all of them are. What failed is given up, so that
+ * its parts are not paid for. */
+#include "nczarr/s3/s3_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/os/cancel.h"
+
+#define PARTS_MAX 10000
+#define AT_A_TIME 4
+#define ETAG_TEXT 96
+
+struct upload;
+
+/* part - one of them, while it is under way. */
+struct part {
+	struct upload *u;
+	size_t index;
+	struct s3_call c;
+	char digest[S3_HEX_SHA256];
+	struct buf query;
+};
+
+/* upload - one object. */
+struct upload {
+	struct s3 *s;
+	const char *key;
+	const void *data;
+	int fd;
+	uint64_t off, len, part;  /* part: bytes of one */
+	size_t n;                 /* parts */
+	char (*etags)[ETAG_TEXT]; /* of n; lock */
+	char id[1024];
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	unsigned flying; /* lock */
+	struct err e;    /* lock: the first failure */
+};
+
+/* call_of - a request about the object as a whole, with a body in memory. */
+static struct s3_call call_of(const struct upload *u, const char *method, const char *query)
+{
+	return (struct s3_call){.s = u->s,
+				.method = method,
+				.key = u->key,
+				.query = query,
+				.fd = -1,
+				.max_body = 1u << 16};
+}
+
+static int begin(struct upload *u, struct err *e)
+{
+	struct s3_call c = call_of(u, "POST", "uploads=");
+	char digest[S3_HEX_SHA256];
+	struct net_answer a;
+	int rc = s3_sha256("", 0, digest, e);
+
+	if (rc < 0)
+		return rc;
+	c.digest = digest;
+	rc = s3_do(&c, &a, e);
+	if (rc == 0 &&
+	    (!s3_xml_text(a.body.data, a.body.len, "UploadId", u->id, sizeof(u->id)) ||
+	     !*u->id))
+		rc = err_set(e, -EIO,
+			     "'%.200s': the service does not say how to send it in parts",
+			     u->key);
+	net_answer_release(&a);
+	s3_call_release(&c);
+	return rc;
+}
+
+static void give_up(struct upload *u)
+{
+	struct s3_call c = call_of(u, "DELETE", NULL);
+	struct net_answer a;
+	struct buf q;
+
+	buf_init(&q, 1u << 13);
+	s3_query_put(&q, "uploadId", u->id);
+	buf_putc(&q, '\0');
+	c.query = (const char *)q.data;
+	if (buf_ok(&q)) {
+		int rc = s3_do(&c, &a, NULL); /* at worst the service keeps parts of nothing */
+
+		(void)rc;
+		net_answer_release(&a);
+		s3_call_release(&c);
+	}
+	buf_release(&q);
+}
+
+/* Parts. */
+
+static void part_free(struct part *p)
+{
+	s3_call_release(&p->c);
+	buf_release(&p->query);
+	free(p);
+}
+
+/* ended - a part is there, or why not. */
+static void ended(struct part *p, int rc, const struct net_answer *a, const struct err *e)
+{
+	struct upload *u = p->u;
+
+	pthread_mutex_lock(&u->lock);
+	if (rc < 0 && !u->e.code)
+		u->e = *e;
+	else if (rc == 0)
+		snprintf(u->etags[p->index], ETAG_TEXT, "%.*s", ETAG_TEXT - 1, a->etag);
+	u->flying--;
+	pthread_cond_broadcast(&u->cond);
+	pthread_mutex_unlock(&u->lock);
+	part_free(p);
+}
+
+static void on_part(void *arg, struct net_answer *a)
+{
+	struct part *p = arg;
+	struct err e = ERR_INIT;
+	int rc = 0;
+
+	s3_in_done = true;
+	if (s3_learns(&p->c, a)) {
+		rc = s3_start(&p->c, on_part, p, &e);
+		if (rc < 0)
+			ended(p, rc, a, &e);
+	} else {
+		rc = s3_failed(&p->c, a, &e);
+		if (rc == 0 && (!*a->etag || strlen(a->etag) >= ETAG_TEXT))
+			rc = err_set(&e, -EIO, "'%.200s': a part was taken without an ETag",
+				     p->c.key);
+		ended(p, rc, a, &e);
+	}
+	net_answer_release(a);
+	buf_init(&a->body, 0);
+	s3_in_done = false;
+}
+
+/* start_part - its digest is made here, while others are under way. */
+static int start_part(struct upload *u, size_t index, struct err *e)
+{
+	uint64_t at = (uint64_t)index * u->part, n = u64_min(u->part, u->len - at);
+	const uint8_t *data = u->data ? (const uint8_t *)u->data + at : NULL;
+	struct part *p = calloc(1, sizeof(*p));
+	char number[24];
+	int rc;
+
+	if (!p)
+		return err_nomem(e);
+	p->u = u;
+	p->index = index;
+	buf_init(&p->query, 1u << 13);
+	snprintf(number, sizeof(number), "%zu", index + 1);
+	s3_query_put(&p->query, "partNumber", number);
+	s3_query_put(&p->query, "uploadId", u->id);
+	buf_putc(&p->query, '\0');
+	rc = buf_ok(&p->query) ? s3_digest(data, u->fd, u->off + at, n, p->digest, NULL, e)
+			       : err_nomem(e);
+	p->c = call_of(u, "PUT", (const char *)p->query.data);
+	p->c.digest = p->digest;
+	p->c.body = data;
+	p->c.fd = u->fd;
+	p->c.off = u->off + at;
+	p->c.len = n;
+	if (rc == 0) {
+		pthread_mutex_lock(&u->lock);
+		u->flying++;
+		pthread_mutex_unlock(&u->lock);
+		rc = s3_start(&p->c, on_part, p, e);
+		if (rc == 0)
+			return 0;
+		pthread_mutex_lock(&u->lock);
+		u->flying--;
+		pthread_mutex_unlock(&u->lock);
+	}
+	part_free(p);
+	return rc;
+}
+
+/* wait_below - until fewer than `most` are under way, or one has failed. */
+static int wait_below(struct upload *u, unsigned most, struct err *e)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&u->lock);
+	while (rc == 0 && !u->e.code && u->flying >= most)
+		rc = stop_wait(&u->cond, &u->lock, INT64_MAX);
+	if (u->e.code)
+		rc = err_set(e, u->e.code, "%s", u->e.msg);
+	else if (rc < 0)
+		rc = err_set(e, rc, "given up: nobody waits any more");
+	pthread_mutex_unlock(&u->lock);
+	return rc;
+}
+
+/* wait_all - what is under way uses what is ours. Whatever was asked of this thread: they
+ * end, since every request has a bound. */
+static void wait_all(struct upload *u)
+{
+	pthread_mutex_lock(&u->lock);
+	while (u->flying)
+		pthread_cond_wait(&u->cond, &u->lock);
+	pthread_mutex_unlock(&u->lock);
+}
+
+static int send_parts(struct upload *u, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < u->n; i++) {
+		rc = wait_below(u, AT_A_TIME, e);
+		if (rc == 0)
+			rc = start_part(u, i, e);
+	}
+	if (rc == 0)
+		rc = wait_below(u, 1, e);
+	wait_all(u);
+	return rc;
+}
+
+/* The end. */
+
+static void put_xml(struct buf *out, const char *text)
+{
+	for (const char *c = text; *c; c++)
+		switch (*c) {
+		case '"':
+			buf_puts(out, "&quot;");
+			break;
+		case '&':
+			buf_puts(out, "&amp;");
+			break;
+		case '<':
+			buf_puts(out, "&lt;");
+			break;
+		default:
+			buf_putc(out, *c);
+			break;
+		}
+}
+
+static int put_parts(const struct upload *u, struct buf *out, struct err *e)
+{
+	buf_puts(out,
+		 "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
+	for (size_t i = 0; i < u->n; i++) {
+		buf_printf(out, "<Part><PartNumber>%zu</PartNumber><ETag>", i + 1);
+		put_xml(out, u->etags[i]);
+		buf_puts(out, "</ETag></Part>");
+	}
+	buf_puts(out, "</CompleteMultipartUpload>");
+	return buf_ok(out) ? 0 : err_nomem(e);
+}
+
+/* what_is - the object that stands now. */
+static int what_is(const struct upload *u, struct object_info *ret, struct err *e)
+{
+	const struct object_range r = {.key = u->key, .what = OBJECT_HEAD};
+	struct object_got got;
+	int rc = object_get(&u->s->base, &r, &got, e);
+
+	*ret = got.info;
+	free(got.data);
+	return rc;
+}
+
+/* finish - the parts become the object. An answer that was lost is asked for again, and then
+ * the service knows nothing of the upload any more: the object says whether it was that one. */
+static int finish(struct upload *u, const char *condition, struct err *e)
+{
+	struct s3_call c = call_of(u, "POST", NULL);
+	char digest[S3_HEX_SHA256];
+	struct object_info now;
+	struct net_answer a;
+	struct buf q, body;
+	int rc;
+
+	buf_init(&q, 1u << 13);
+	buf_init(&body, 4u << 20);
+	s3_query_put(&q, "uploadId", u->id);
+	buf_putc(&q, '\0');
+	rc = put_parts(u, &body, e);
+	if (rc == 0)
+		rc = buf_ok(&q) ? s3_sha256(body.data, body.len, digest, e) : err_nomem(e);
+	if (rc == 0) {
+		c.query = (const char *)q.data;
+		c.digest = digest;
+		c.body = body.data;
+		c.len = body.len;
+		c.headers[0] = "Content-Type: application/xml";
+		c.headers[1] = condition;
+		rc = s3_do(&c, &a, e);
+		if (rc < 0 && strcmp(a.error_code, "NoSuchUpload") == 0 && a.tries > 1 &&
+		    what_is(u, &now, NULL) == 0 && now.size == u->len)
+			rc = 0;
+		net_answer_release(&a);
+		s3_call_release(&c);
+	}
+	buf_release(&q);
+	buf_release(&body);
+	return rc;
+}
+
+/* allowed - not every service looks at a condition when parts are put together, so it is
+ * looked at before. */
+static int allowed(const struct upload *u, const struct object_if *cond, char condition[],
+		   size_t cap, struct err *e)
+{
+	struct object_info now;
+	int rc;
+
+	*condition = '\0';
+	if (!cond || !(cond->absent || cond->etag))
+		return 0;
+	rc = what_is(u, &now, e);
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	if (cond->absent) {
+		snprintf(condition, cap, "If-None-Match: *");
+		return rc == 0 ? err_set(e, -EEXIST, "'%.200s' is there already", u->key) : 0;
+	}
+	if (rc < 0 || strcmp(now.etag, cond->etag) != 0)
+		return err_set(e, -ESTALE, "'%.200s' is another version now", u->key);
+	snprintf(condition, cap, "If-Match: %s", cond->etag);
+	return 0;
+}
+
+static int run(struct upload *u, const struct object_if *cond, struct object_info *ret,
+	       struct err *e)
+{
+	char condition[OBJECT_ETAG_MAX + 16];
+	struct object_info now;
+	int rc = allowed(u, cond, condition, sizeof(condition), e);
+
+	if (rc == 0)
+		rc = begin(u, e);
+	if (rc < 0)
+		return rc;
+	rc = send_parts(u, e);
+	if (rc == 0)
+		rc = finish(u, *condition ? condition : NULL, e);
+	if (rc < 0) {
+		give_up(u);
+		if (rc == -ESTALE && cond && cond->absent)
+			rc = err_set(e, -EEXIST, "'%.200s' is there already", u->key);
+		return rc;
+	}
+	rc = what_is(u, &now, e);
+	if (rc == 0 && now.size != u->len)
+		rc = err_set(e, -EIO, "'%.200s' has another size than was written", u->key);
+	if (rc == 0 && ret)
+		*ret = now;
+	return rc;
+}
+
+int s3_put_parts(struct s3 *s, const char *key, const void *data, int fd, uint64_t off,
+		 uint64_t len, const struct object_if *cond, struct object_info *ret,
+		 struct err *e)
+{
+	struct upload *u = calloc(1, sizeof(*u));
+	int rc;
+
+	if (!u)
+		return err_nomem(e);
+	*u = (struct upload){
+		.s = s, .key = key, .data = data, .fd = fd, .off = off, .len = len};
+	u->part = u64_max(S3_PART, len / PARTS_MAX + 1);
+	u->n = (size_t)((len + u->part - 1) / u->part);
+	u->etags = alloc_array(u->n, sizeof(*u->etags));
+	pthread_mutex_init(&u->lock, NULL);
+	stop_cond_init(&u->cond);
+	rc = u->etags ? run(u, cond, ret, e) : err_nomem(e);
+	pthread_cond_destroy(&u->cond);
+	pthread_mutex_destroy(&u->lock);
+	free(u->etags);
+	free(u);
+	return rc;
+}

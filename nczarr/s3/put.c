@@ -1,0 +1,159 @@
+/* put.c - writing and removing. Every byte that is sent is covered by a digest
+ * that is signed with the request: what is changed on the way is refused. */
+#include "nczarr/s3/s3_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* putting - one object that is written at once. */
+struct putting {
+	struct s3 *s;
+	const char *key;
+	const void *data;
+	int fd;
+	uint64_t off, len;
+	const struct object_if *cond;
+	char sha256[S3_HEX_SHA256], md5[33];
+	char condition[OBJECT_ETAG_MAX + 16];
+};
+
+/* is_ours - the object is what we wanted to put: an answer was lost, and the request that
+ * was tried again met its own object. Services that give no MD5 as ETag never say so. */
+static bool is_ours(const struct putting *p, struct object_info *ret)
+{
+	const struct object_range r = {.key = p->key, .what = OBJECT_HEAD};
+	struct object_got got;
+	char etag[40];
+	bool ours;
+
+	if (object_get(&p->s->base, &r, &got, NULL) < 0)
+		return false;
+	snprintf(etag, sizeof(etag), "\"%s\"", p->md5);
+	ours = *p->md5 && got.info.size == p->len && strcmp(got.info.etag, etag) == 0;
+	if (ours && ret)
+		*ret = got.info;
+	free(got.data);
+	return ours;
+}
+
+/* once - one PUT. *ret_tries: how often it was sent. */
+static int once(struct putting *p, struct object_info *ret, unsigned *ret_status,
+		unsigned *ret_tries, struct err *e)
+{
+	struct s3_call c = {.s = p->s,
+			    .method = "PUT",
+			    .key = p->key,
+			    .headers = {*p->condition ? p->condition : NULL},
+			    .digest = p->sha256,
+			    .body = p->len ? p->data : NULL,
+			    .fd = p->fd,
+			    .off = p->off,
+			    .len = p->len,
+			    .max_body = 1u << 16};
+	struct net_answer a;
+	int rc = s3_do(&c, &a, e);
+
+	*ret_status = a.status;
+	*ret_tries = a.tries + c.turns;
+	if (rc == 0 && !*a.etag) /* a proxy's page, a portal: nothing was put */
+		rc = err_set(e, -EIO,
+			     "'%.200s': the answer has no ETag, so it is not S3's: nothing is "
+			     "known to be written",
+			     p->key);
+	if (rc == 0 && ret) {
+		s3_info_of(&a, ret);
+		ret->size = p->len;
+		ret->version = object_version(ret);
+	}
+	net_answer_release(&a);
+	s3_call_release(&c);
+	return rc;
+}
+
+/* conditional - the same; a service that was asked twice may have met what it took the first
+ * time. */
+static int conditional(struct putting *p, struct object_info *ret, struct err *e)
+{
+	unsigned status, tries;
+	int rc = once(p, ret, &status, &tries, e);
+
+	return status == 412 && tries > 1 && is_ours(p, ret) ? 0 : rc;
+}
+
+static int put_absent(struct putting *p, struct object_info *ret, struct err *e)
+{
+	int rc;
+
+	snprintf(p->condition, sizeof(p->condition), "If-None-Match: *");
+	rc = conditional(p, ret, e);
+	return rc == -ESTALE ? err_set(e, -EEXIST, "'%.200s' is there already", p->key) : rc;
+}
+
+/* put_same - only over one version. Ceph compares the condition with its ETag as it has it,
+ * without quotes, so that is tried first; whoever follows RFC 9110 needs them. */
+static int put_same(struct putting *p, struct object_info *ret, struct err *e)
+{
+	const char *etag = p->cond->etag;
+	size_t n = strlen(etag);
+	int rc;
+
+	if (n >= 2 && etag[0] == '"' && etag[n - 1] == '"') {
+		snprintf(p->condition, sizeof(p->condition), "If-Match: %.*s", (int)(n - 2),
+			 etag + 1);
+		rc = conditional(p, ret, e);
+		if (rc != -ESTALE)
+			return rc;
+	}
+	snprintf(p->condition, sizeof(p->condition), "If-Match: %.*s", OBJECT_ETAG_MAX, etag);
+	rc = conditional(p, ret, e);
+	/* the object that was to be replaced has gone */
+	return rc == -ENOENT ? err_set(e, -ESTALE, "'%.200s' has gone", p->key) : rc;
+}
+
+int s3_put(struct objects *o, const char *key, const void *data, int fd, uint64_t off,
+	   uint64_t len, const struct object_if *cond, struct object_info *ret, struct err *e)
+{
+	struct s3 *s = CONTAINER_OF(o, struct s3, base);
+	struct putting p = {.s = s,
+			    .key = key,
+			    .data = data,
+			    .fd = fd,
+			    .off = off,
+			    .len = len,
+			    .cond = cond};
+	bool conditions = cond && (cond->absent || cond->etag);
+	unsigned status, tries;
+	int rc = s3_key_check(s, key, e);
+
+	if (rc < 0)
+		return rc;
+	if (len > S3_WHOLE)
+		return s3_put_parts(s, key, data, fd, off, len, cond, ret, e);
+	rc = s3_digest(data, fd, off, len, p.sha256, conditions ? p.md5 : NULL, e);
+	if (rc < 0)
+		return rc;
+	if (!conditions)
+		return once(&p, ret, &status, &tries, e);
+	return cond->absent ? put_absent(&p, ret, e) : put_same(&p, ret, e);
+}
+
+int s3_remove(struct objects *o, const char *key, struct err *e)
+{
+	struct s3 *s = CONTAINER_OF(o, struct s3, base);
+	struct s3_call c = {
+		.s = s, .method = "DELETE", .key = key, .fd = -1, .max_body = 1u << 16};
+	struct net_answer a;
+	int rc = s3_key_check(s, key, e);
+
+	if (rc < 0)
+		return rc;
+	rc = s3_do(&c, &a, e);
+	if (rc == 0 && (a.status >= 300 || a.body.len > 0))
+		rc = err_set(e, -EIO,
+			     "'%.200s': the answer is not S3's: nothing is "
+			     "known to be removed",
+			     key);
+	net_answer_release(&a);
+	s3_call_release(&c);
+	return rc == -ENOENT ? 0 : rc;
+}

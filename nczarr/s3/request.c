@@ -1,0 +1,353 @@
+/* request.c - one request: its address, its signature before each try, and what its
+ * answer teaches: another region, another clock, keys that have ended. */
+#include "nczarr/s3/s3_int.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#define TURNS 4 /* times that one request is asked in another way */
+
+_Thread_local bool s3_in_done;
+
+int s3_key_check(const struct s3 *s, const char *key, struct err *e)
+{
+	size_t n = strlen(s->key) + (*s->key && *key) + strlen(key);
+
+	if (n > S3_KEY_MAX)
+		return err_set(e, -ERANGE, "key '%.200s...' has %zu bytes: S3 allows %d", key,
+			       n, S3_KEY_MAX);
+	return 0;
+}
+
+static void put_host(struct buf *out, const char *host, uint16_t port)
+{
+	bool number = strchr(host, ':') != NULL;
+
+	buf_puts(out, number ? "[" : "");
+	buf_puts(out, host);
+	buf_puts(out, number ? "]" : "");
+	if (port)
+		buf_printf(out, ":%u", port);
+}
+
+/* build_host - as the Host header and the address have it. */
+static int build_host(struct s3_call *c, struct err *e)
+{
+	const struct s3 *s = c->s;
+	bool tls = strcmp(s->endpoint.scheme, "https") == 0;
+	uint16_t port = c->place.port == (tls ? 443 : 80) ? 0 : c->place.port;
+	struct buf b;
+	int rc = 0;
+
+	buf_init(&b, sizeof(c->host) - 1);
+	if (s->virtual_hosts) {
+		url_encode(&b, s->bucket, strlen(s->bucket), false);
+		buf_putc(&b, '.');
+	}
+	put_host(&b, c->place.host, port);
+	if (!buf_ok(&b))
+		rc = err_set(e, -EINVAL, "the name of bucket '%.80s' and its host is too long",
+			     s->bucket);
+	else
+		memcpy(c->host, b.data, b.len);
+	c->host[rc ? 0 : b.len] = '\0';
+	buf_release(&b);
+	return rc;
+}
+
+/* build - the address, with what is known of the bucket's place now. */
+static int build(struct s3_call *c, struct err *e)
+{
+	struct s3 *s = c->s;
+	size_t n;
+	int rc;
+
+	pthread_mutex_lock(&s->lock);
+	c->place = s->place;
+	pthread_mutex_unlock(&s->lock);
+	rc = build_host(c, e);
+	if (rc < 0)
+		return rc;
+	buf_release(&c->url);
+	buf_init(&c->url, URL_MAX);
+	buf_puts(&c->url, s->endpoint.scheme);
+	buf_puts(&c->url, "://");
+	buf_puts(&c->url, c->host);
+	c->path_at = c->url.len;
+	n = strlen(s->endpoint.path);
+	buf_put(&c->url, s->endpoint.path, n && s->endpoint.path[n - 1] == '/' ? n - 1 : n);
+	if (!s->virtual_hosts) {
+		buf_putc(&c->url, '/');
+		url_encode(&c->url, s->bucket, strlen(s->bucket), false);
+	}
+	if (c->key || s->virtual_hosts)
+		buf_putc(&c->url, '/');
+	if (c->key) {
+		url_encode(&c->url, s->key, strlen(s->key), true);
+		if (*s->key && *c->key)
+			buf_putc(&c->url, '/');
+		url_encode(&c->url, c->key, strlen(c->key), true);
+	}
+	c->path_end = c->url.len;
+	if (c->query) {
+		buf_putc(&c->url, '?');
+		buf_puts(&c->url, c->query);
+	}
+	buf_putc(&c->url, '\0');
+	return buf_ok(&c->url) ? 0
+			       : err_set(e, -ERANGE, "'%s': the address of '%.80s' is too long",
+					 s->shown, c->key ? c->key : "");
+}
+
+static int add_headers(struct net_request *r, const struct s3_signed *h, struct err *e)
+{
+	int rc = net_header(r, h->date, e);
+
+	if (rc == 0 && *h->payload)
+		rc = net_header(r, h->payload, e);
+	if (rc == 0 && h->token.len)
+		rc = net_header(r, (const char *)h->token.data, e);
+	if (rc == 0)
+		rc = net_header(r, (const char *)h->authorization.data, e);
+	return rc;
+}
+
+/* sign - on the net's thread, before each try: clock and keys are those of now. */
+static int sign(void *arg, struct net_request *r, struct err *e)
+{
+	struct s3_call *c = arg;
+	struct s3_signed out;
+	auto_free char *path = NULL;
+	struct s3_signing in;
+	int rc;
+
+	aws_keys_release(c->keys);
+	c->keys = aws_keys_now(c->s->aws);
+	if (!c->keys)
+		return 0;
+	path = strndup((const char *)c->url.data + c->path_at, c->path_end - c->path_at);
+	if (!path)
+		return err_nomem(e);
+	in = (struct s3_signing){
+		.method = c->method,
+		.host = c->host,
+		.path = path,
+		.query = c->query,
+		.headers = c->headers,
+		.payload = c->digest ? c->digest : S3_UNSIGNED,
+		.say_payload = true,
+		.region = c->place.region,
+		.service = "s3",
+		.access_key = c->keys->access,
+		.secret_key = c->keys->secret,
+		.token = c->keys->token,
+		.now = (int64_t)time(NULL),
+	};
+	pthread_mutex_lock(&c->s->lock);
+	in.now += c->s->skew;
+	pthread_mutex_unlock(&c->s->lock);
+	rc = s3_sign(&in, &out, e);
+	if (rc == 0) {
+		rc = add_headers(r, &out, e);
+		s3_signed_release(&out);
+	}
+	return rc;
+}
+
+/* is_failure - a report of a failure in the place of what was asked for, with status 200. */
+static bool is_failure(const struct s3_call *c, const struct net_answer *a)
+{
+	bool object = strcmp(c->method, "GET") == 0 && c->key;
+
+	/* an object may be XML of any kind, but it has an ETag; of a cut one nobody sees
+	 * what it is */
+	if (object && !*a->etag && (a->cut || strstr(a->content_type, "html")))
+		return a->status == 200;
+	return a->status == 200 && a->body.len && !(object && *a->etag) &&
+	       s3_xml_root(a->body.data, a->body.len, "Error") != 0;
+}
+
+/* judge - what may be gone the next time: a failure after the status was sent, another writer's
+ * request that is under way. What nobody could look at for want of memory is no success. */
+static bool judge(void *arg, const struct net_answer *a)
+{
+	const struct s3_call *c = arg;
+
+	return is_failure(c, a) ||
+	       (a->status == 409 && (strcmp(a->error_code, "ConditionalRequestConflict") == 0 ||
+				     strcmp(a->error_code, "OperationAborted") == 0));
+}
+
+static struct net_want want_of(struct s3_call *c)
+{
+	return (struct net_want){
+		.method = c->method,
+		.url = (const char *)c->url.data,
+		.headers = c->headers,
+		.body = c->body,
+		.body_len = c->len,
+		.body_fd = c->fd,
+		.body_off = c->off,
+		.max_body = c->max_body,
+		.part_off = c->part_off,
+		.part_len = c->part_len,
+		.once = c->once,
+		.background = c->background,
+		.sign = sign,
+		.judge = judge,
+		.sign_arg = c,
+	};
+}
+
+/* ready - payer, keys, place, address. */
+static int ready(struct s3_call *c, bool wait, struct err *e)
+{
+	size_t n = 0;
+	int rc = s3_prepare(c->s, wait, e);
+
+	if (rc < 0)
+		return rc;
+	while (c->headers[n])
+		n++;
+	if (c->turns == 0 && c->s->requester_pays && n + 1 < ARRAY_LEN(c->headers))
+		c->headers[n] = "x-amz-request-payer: requester";
+	return build(c, e);
+}
+
+int s3_start(struct s3_call *c, net_done_fn *done, void *arg, struct err *e)
+{
+	struct net_want w;
+	int rc = ready(c, !s3_in_done, e);
+
+	if (rc < 0)
+		return rc;
+	w = want_of(c);
+	return net_start(c->s->net, &w, done, arg, e);
+}
+
+int s3_do(struct s3_call *c, struct net_answer *ret, struct err *e)
+{
+	struct err why = ERR_INIT;
+	bool again = true;
+	int rc;
+
+	while (again) {
+		struct net_want w;
+
+		*ret = (struct net_answer){.rc = 0};
+		rc = ready(c, true, e);
+		if (rc < 0)
+			return rc;
+		w = want_of(c);
+		rc = net_do(c->s->net, &w, ret, &why);
+		if (rc < 0 && !*ret->e.msg) /* nothing was sent: only net_do knows why */
+			ret->e = why;
+		if (rc < 0 && ret->status == 0)
+			return s3_failed(c, ret, e);
+		again = s3_learns(c, ret);
+		if (again)
+			net_answer_release(ret);
+	}
+	return s3_failed(c, ret, e);
+}
+
+void s3_call_release(struct s3_call *c)
+{
+	aws_keys_release(c->keys);
+	c->keys = NULL;
+	buf_release(&c->url);
+}
+
+/* What an answer teaches. */
+
+static bool code_is(const struct net_answer *a, const char *code)
+{
+	return strcmp(a->error_code, code) == 0;
+}
+
+static bool learn_region(struct s3_call *c, const struct net_answer *a)
+{
+	bool redirect =
+		a->status == 301 || a->status == 302 || a->status == 307 || a->status == 308;
+	char region[64] = "", endpoint[256] = "", location[2048];
+
+	snprintf(location, sizeof(location), "%s", a->location);
+	if (!redirect && !code_is(a, "AuthorizationHeaderMalformed") &&
+	    !code_is(a, "IllegalLocationConstraintException") &&
+	    !(a->status >= 400 && *a->region && strcmp(a->region, c->place.region) != 0))
+		return false;
+	snprintf(region, sizeof(region), "%s", a->region);
+	if (!*region)
+		(void)s3_xml_text(a->body.data, a->body.len, "Region", region, sizeof(region));
+	if (!*location &&
+	    s3_xml_text(a->body.data, a->body.len, "Endpoint", endpoint, sizeof(endpoint)))
+		snprintf(location, sizeof(location), "%s://%s", c->s->endpoint.scheme,
+			 endpoint);
+	return s3_move(c->s, &c->place, region, location);
+}
+
+/* learn_clock - the service says what time it is there; believed once. */
+static bool learn_clock(struct s3_call *c, const struct net_answer *a)
+{
+	char text[64];
+	int64_t there;
+
+	if (c->clocked || !code_is(a, "RequestTimeTooSkewed"))
+		return false;
+	c->clocked = true;
+	if (!s3_xml_text(a->body.data, a->body.len, "ServerTime", text, sizeof(text)) ||
+	    aws_time(text, &there, NULL) < 0)
+		there = a->date / 1000000000;
+	if (there == 0)
+		return false;
+	pthread_mutex_lock(&c->s->lock);
+	c->s->skew = there - (int64_t)time(NULL);
+	pthread_mutex_unlock(&c->s->lock);
+	return true;
+}
+
+/* learn_keys - they have ended: others may be there by now. Where nothing may be waited for
+ * only files are read again; services are asked by the next request. */
+static bool learn_keys(struct s3_call *c, const struct net_answer *a)
+{
+	if (!c->keys || c->renewed ||
+	    !(code_is(a, "ExpiredToken") || code_is(a, "TokenRefreshRequired") ||
+	      code_is(a, "InvalidToken") || code_is(a, "ExpiredTokenException")))
+		return false;
+	c->renewed = true;
+	if (aws_reread(c->s->aws, c->keys))
+		return true;
+	aws_refused(c->s->aws, c->keys);
+	return !s3_in_done;
+}
+
+bool s3_learns(struct s3_call *c, struct net_answer *a)
+{
+	if (a->rc == -EINTR || a->rc == -ECANCELED || a->status == 0)
+		return false;
+	if (a->status >= 200 && (a->status < 300 || a->status == 304 || a->status == 412 ||
+				 a->status == 416 || code_is(a, "NoSuchKey"))) {
+		pthread_mutex_lock(&c->s->lock);
+		c->s->seen = true;
+		pthread_mutex_unlock(&c->s->lock);
+		return false;
+	}
+	if (c->turns >= TURNS || !(learn_region(c, a) || learn_clock(c, a) || learn_keys(c, a)))
+		return false;
+	c->turns++;
+	return true;
+}
+
+void s3_info_of(const struct net_answer *a, struct object_info *ret)
+{
+	size_t n = strlen(a->etag);
+
+	*ret = (struct object_info){
+		.size = UINT64_MAX, .weak = a->weak, .changed = a->modified};
+	if (n && *a->etag != '"' && !a->weak && n + 3 <= sizeof(ret->etag))
+		snprintf(ret->etag, sizeof(ret->etag), "\"%.*s\"", OBJECT_ETAG_MAX - 3,
+			 a->etag);
+	else
+		memcpy(ret->etag, a->etag, sizeof(ret->etag));
+}

@@ -1,0 +1,451 @@
+/* sigv4.c - AWS Signature Version 4 over libcrypto: canonical request, string to sign, key
+ * of the day, signature. */
+#include "nczarr/s3/sigv4_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "base/os/io.h"
+#include "base/os/url.h"
+
+#define CANONICAL_MAX (1u << 20)
+#define DIGEST_PIECE (1u << 18)
+
+/* line - one header that is signed; name and value borrowed, not terminated. */
+struct line {
+	const char *name, *value;
+	size_t name_len, value_len;
+};
+
+/* lines - all of them, sorted by name; those of one name in the order in which they came. */
+struct lines {
+	struct line at[S3_HEADERS_MAX];
+	size_t n;
+};
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static int compare_names(const struct line *a, const struct line *b)
+{
+	size_t n = a->name_len < b->name_len ? a->name_len : b->name_len;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned char x = (unsigned char)lower(a->name[i]);
+		unsigned char y = (unsigned char)lower(b->name[i]);
+
+		if (x != y)
+			return x < y ? -1 : 1;
+	}
+	return a->name_len < b->name_len ? -1 : a->name_len > b->name_len;
+}
+
+static int add_line(struct lines *l, const char *name, size_t name_len, const char *value,
+		    struct err *e)
+{
+	struct line new = {.name = name, .value = value, .name_len = name_len};
+	size_t i = l->n;
+
+	if (l->n == ARRAY_LEN(l->at))
+		return err_set(e, -EINVAL, "more than %d headers to sign", S3_HEADERS_MAX);
+	new.value_len = strlen(value);
+	for (; i > 0 && compare_names(&new, &l->at[i - 1]) < 0; i--)
+		l->at[i] = l->at[i - 1];
+	l->at[i] = new;
+	l->n++;
+	return 0;
+}
+
+/* collect - the headers of a request, and those that the signature brings. */
+static int collect(const struct s3_signing *in, const char *date, struct lines *l,
+		   struct err *e)
+{
+	int rc = add_line(l, "host", 4, in->host, e);
+
+	if (rc == 0)
+		rc = add_line(l, "x-amz-date", 10, date, e);
+	if (rc == 0 && in->say_payload)
+		rc = add_line(l, "x-amz-content-sha256", 20, in->payload, e);
+	if (rc == 0 && in->token)
+		rc = add_line(l, "x-amz-security-token", 20, in->token, e);
+	for (const char *const *h = in->headers; rc == 0 && h && *h; h++) {
+		const char *colon = strchr(*h, ':');
+
+		if (!colon || colon == *h)
+			return err_set(e, -EINVAL, "a header to sign has no name");
+		rc = add_line(l, *h, (size_t)(colon - *h), colon + 1, e);
+	}
+	return rc;
+}
+
+static bool blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* put_value - without blanks at its ends, others in a row as one. */
+static void put_value(struct buf *out, const struct line *l)
+{
+	size_t i = 0, n = l->value_len;
+
+	while (i < n && blank(l->value[i]))
+		i++;
+	while (n > i && blank(l->value[n - 1]))
+		n--;
+	for (; i < n; i++)
+		if (!blank(l->value[i]))
+			buf_putc(out, l->value[i]);
+		else if (!blank(l->value[i - 1]))
+			buf_putc(out, ' ');
+}
+
+static void put_name(struct buf *out, const struct line *l)
+{
+	for (size_t i = 0; i < l->name_len; i++)
+		buf_putc(out, lower(l->name[i]));
+}
+
+/* put_headers - "name:value\n" of each name, values of one name joined by commas. */
+static void put_headers(struct buf *out, const struct lines *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		bool same = i > 0 && compare_names(&l->at[i - 1], &l->at[i]) == 0;
+
+		if (same) {
+			buf_putc(out, ',');
+		} else {
+			if (i > 0)
+				buf_putc(out, '\n');
+			put_name(out, &l->at[i]);
+			buf_putc(out, ':');
+		}
+		put_value(out, &l->at[i]);
+	}
+	buf_putc(out, '\n');
+}
+
+static void put_names(struct buf *out, const struct lines *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		if (i > 0 && compare_names(&l->at[i - 1], &l->at[i]) == 0)
+			continue;
+		if (i > 0)
+			buf_putc(out, ';');
+		put_name(out, &l->at[i]);
+	}
+}
+
+/* param - "name=value" of a query, as it is sent. */
+struct param {
+	const char *text;
+	size_t len, name_len;
+};
+
+static int compare_params(const void *x, const void *y)
+{
+	const struct param *a = x, *b = y;
+	size_t n = a->name_len < b->name_len ? a->name_len : b->name_len;
+	int d = memcmp(a->text, b->text, n);
+
+	if (d == 0 && a->name_len != b->name_len)
+		return a->name_len < b->name_len ? -1 : 1;
+	if (d)
+		return d;
+	n = a->len < b->len ? a->len : b->len;
+	d = memcmp(a->text, b->text, n);
+	return d ? d : a->len < b->len ? -1 : a->len > b->len;
+}
+
+/* put_query - sorted by name, then by value; a name without '=' gets one. */
+static int put_query(struct buf *out, const char *query, struct err *e)
+{
+	size_t n = 1, i = 0;
+	auto_free struct param *p = NULL;
+
+	if (!query || !*query)
+		return 0;
+	for (const char *c = query; *c; c++)
+		n += *c == '&';
+	p = alloc_array(n, sizeof(*p));
+	if (!p)
+		return err_nomem(e);
+	for (const char *c = query; i < n; i++) {
+		size_t len = strcspn(c, "&");
+		const char *eq = memchr(c, '=', len);
+
+		p[i] = (struct param){c, len, eq ? (size_t)(eq - c) : len};
+		c += len + (c[len] != '\0');
+	}
+	qsort(p, n, sizeof(*p), compare_params);
+	for (i = 0; i < n; i++) {
+		if (i)
+			buf_putc(out, '&');
+		buf_put(out, p[i].text, p[i].len);
+		if (p[i].name_len == p[i].len)
+			buf_putc(out, '=');
+	}
+	return 0;
+}
+
+static int format_date(int64_t now, char ret[17], struct err *e)
+{
+	time_t t = (time_t)now;
+	struct tm tm;
+
+	if (!gmtime_r(&t, &tm) || strftime(ret, 17, "%Y%m%dT%H%M%SZ", &tm) != 16)
+		return err_set(e, -EINVAL, "%" PRId64 " is no time to sign with", now);
+	return 0;
+}
+
+static int canonical(const struct s3_signing *in, const struct lines *l, struct buf *out,
+		     struct err *e)
+{
+	int rc;
+
+	buf_puts(out, in->method);
+	buf_putc(out, '\n');
+	buf_puts(out, *in->path ? in->path : "/");
+	buf_putc(out, '\n');
+	rc = put_query(out, in->query, e);
+	if (rc < 0)
+		return rc;
+	buf_putc(out, '\n');
+	put_headers(out, l);
+	buf_putc(out, '\n');
+	put_names(out, l);
+	buf_putc(out, '\n');
+	buf_puts(out, in->payload);
+	return buf_ok(out) ? 0 : err_nomem(e);
+}
+
+int s3_canonical(const struct s3_signing *in, struct buf *out, struct err *e)
+{
+	struct lines l = {.n = 0};
+	char date[17];
+	int rc = format_date(in->now, date, e);
+
+	if (rc == 0)
+		rc = collect(in, date, &l, e);
+	return rc == 0 ? canonical(in, &l, out, e) : rc;
+}
+
+static void put_hex(char *out, const uint8_t *in, size_t n)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < n; i++) {
+		out[2 * i] = digits[in[i] >> 4];
+		out[2 * i + 1] = digits[in[i] & 15];
+	}
+	out[2 * n] = '\0';
+}
+
+static int crypto_failed(struct err *e)
+{
+	return err_set(e, -EIO, "libcrypto cannot make a digest");
+}
+
+int s3_sha256(const void *data, size_t n, char ret[S3_HEX_SHA256], struct err *e)
+{
+	uint8_t md[32];
+
+	if (EVP_Digest(n ? data : "", n, md, NULL, EVP_sha256(), NULL) != 1)
+		return crypto_failed(e);
+	put_hex(ret, md, sizeof(md));
+	return 0;
+}
+
+/* feed - all bytes go into both digests (md5 may be NULL). */
+static int feed(EVP_MD_CTX *sha, EVP_MD_CTX *md5, const void *data, int fd, uint64_t off,
+		uint64_t len, struct err *e)
+{
+	auto_free uint8_t *room = data ? NULL : malloc(DIGEST_PIECE);
+	const uint8_t *p = data;
+	int rc;
+
+	if (!data && !room)
+		return err_nomem(e);
+	for (uint64_t done = 0; done < len;) {
+		size_t n = (size_t)u64_min(len - done, DIGEST_PIECE);
+
+		if (!data) {
+			rc = io_pread(fd, room, n, off + done, e);
+			if (rc < 0)
+				return rc;
+		}
+		if (EVP_DigestUpdate(sha, data ? p + done : room, n) != 1 ||
+		    (md5 && EVP_DigestUpdate(md5, data ? p + done : room, n) != 1))
+			return crypto_failed(e);
+		done += n;
+	}
+	return 0;
+}
+
+int s3_digest(const void *data, int fd, uint64_t off, uint64_t len, char ret[S3_HEX_SHA256],
+	      char *ret_md5, struct err *e)
+{
+	EVP_MD_CTX *sha = EVP_MD_CTX_new();
+	EVP_MD_CTX *md5 = ret_md5 ? EVP_MD_CTX_new() : NULL;
+	uint8_t md[EVP_MAX_MD_SIZE];
+	int rc = 0;
+
+	if (md5 && EVP_DigestInit_ex(md5, EVP_md5(), NULL) != 1) {
+		EVP_MD_CTX_free(md5); /* a policy may forbid it */
+		md5 = NULL;
+	}
+	if (!sha || EVP_DigestInit_ex(sha, EVP_sha256(), NULL) != 1)
+		rc = crypto_failed(e);
+	if (rc == 0)
+		rc = feed(sha, md5, data, fd, off, len, e);
+	if (rc == 0 && EVP_DigestFinal_ex(sha, md, NULL) != 1)
+		rc = crypto_failed(e);
+	if (rc == 0)
+		put_hex(ret, md, 32);
+	if (ret_md5)
+		ret_md5[0] = '\0';
+	if (rc == 0 && md5 && EVP_DigestFinal_ex(md5, md, NULL) == 1)
+		put_hex(ret_md5, md, 16);
+	EVP_MD_CTX_free(sha);
+	EVP_MD_CTX_free(md5);
+	return rc;
+}
+
+static bool hmac(const void *key, size_t n, const char *text, uint8_t ret[32])
+{
+	unsigned len = 32;
+
+	return HMAC(EVP_sha256(), key, (int)n, (const unsigned char *)text, strlen(text), ret,
+		    &len) != NULL;
+}
+
+/* day_key - the key that signs for one day, region and service. */
+static int day_key(const struct s3_signing *in, const char *day, uint8_t ret[32], struct err *e)
+{
+	size_t n = strlen(in->secret_key);
+	auto_free char *first = malloc(n + 5);
+	bool ok;
+
+	if (!first)
+		return err_nomem(e);
+	if (n > 4096)
+		return err_set(e, -EINVAL, "a secret key of more than 4096 bytes");
+	memcpy(first, "AWS4", 4);
+	memcpy(first + 4, in->secret_key, n + 1);
+	ok = hmac(first, n + 4, day, ret) && hmac(ret, 32, in->region, ret) &&
+	     hmac(ret, 32, in->service, ret) && hmac(ret, 32, "aws4_request", ret);
+	explicit_bzero(first, n + 4);
+	return ok ? 0 : crypto_failed(e);
+}
+
+/* signature - of the canonical request, as hexadecimal. */
+static int signature(const struct s3_signing *in, const struct buf *request, const char *date,
+		     const char *scope, char ret[S3_HEX_SHA256], struct err *e)
+{
+	char digest[S3_HEX_SHA256], day[9];
+	struct buf text;
+	uint8_t key[32];
+	int rc = s3_sha256(request->data, request->len, digest, e);
+
+	if (rc < 0)
+		return rc;
+	memcpy(day, date, 8);
+	day[8] = '\0';
+	buf_init(&text, 4096);
+	buf_printf(&text, "AWS4-HMAC-SHA256\n%s\n", date);
+	buf_printf(&text, "%s\n%s", scope, digest);
+	buf_putc(&text, '\0');
+	rc = buf_ok(&text) ? day_key(in, day, key, e) : err_nomem(e);
+	if (rc == 0 && !hmac(key, sizeof(key), (const char *)text.data, key))
+		rc = crypto_failed(e);
+	if (rc == 0)
+		put_hex(ret, key, sizeof(key));
+	explicit_bzero(key, sizeof(key));
+	buf_release(&text);
+	return rc;
+}
+
+static int put_signature(const struct s3_signing *in, const struct lines *l, const char *date,
+			 struct s3_signed *ret, struct err *e)
+{
+	char scope[256], hex[S3_HEX_SHA256];
+	struct buf request;
+	int rc;
+
+	if (snprintf(scope, sizeof(scope), "%.8s/%s/%s/aws4_request", date, in->region,
+		     in->service) >= (int)sizeof(scope))
+		return err_set(e, -EINVAL, "a region of %zu bytes", strlen(in->region));
+	buf_init(&request, CANONICAL_MAX);
+	rc = canonical(in, l, &request, e);
+	if (rc == 0)
+		rc = signature(in, &request, date, scope, hex, e);
+	if (request.data)
+		explicit_bzero(request.data, request.len);
+	buf_release(&request);
+	if (rc < 0)
+		return rc;
+	buf_puts(&ret->authorization, "Authorization: AWS4-HMAC-SHA256 Credential=");
+	buf_puts(&ret->authorization, in->access_key);
+	buf_putc(&ret->authorization, '/');
+	buf_puts(&ret->authorization, scope);
+	buf_puts(&ret->authorization, ", SignedHeaders=");
+	put_names(&ret->authorization, l);
+	buf_printf(&ret->authorization, ", Signature=%s", hex);
+	buf_putc(&ret->authorization, '\0');
+	return buf_ok(&ret->authorization) ? 0 : err_nomem(e);
+}
+
+int s3_sign(const struct s3_signing *in, struct s3_signed *ret, struct err *e)
+{
+	struct lines l = {.n = 0};
+	char date[17];
+	int rc = format_date(in->now, date, e);
+
+	*ret = (struct s3_signed){.date = ""};
+	buf_init(&ret->token, 1u << 16);
+	buf_init(&ret->authorization, 1u << 16);
+	if (rc == 0)
+		rc = collect(in, date, &l, e);
+	if (rc == 0)
+		rc = put_signature(in, &l, date, ret, e);
+	if (rc == 0) {
+		snprintf(ret->date, sizeof(ret->date), "x-amz-date: %s", date);
+		if (in->say_payload)
+			snprintf(ret->payload, sizeof(ret->payload), "x-amz-content-sha256: %s",
+				 in->payload);
+		if (in->token) {
+			buf_puts(&ret->token, "x-amz-security-token: ");
+			buf_puts(&ret->token, in->token);
+			buf_putc(&ret->token, '\0');
+			rc = buf_ok(&ret->token) ? 0 : err_nomem(e);
+		}
+	}
+	if (rc < 0)
+		s3_signed_release(ret);
+	return rc;
+}
+
+void s3_signed_release(struct s3_signed *s)
+{
+	if (s->token.data)
+		explicit_bzero(s->token.data, s->token.len);
+	if (s->authorization.data)
+		explicit_bzero(s->authorization.data, s->authorization.len);
+	buf_release(&s->token);
+	buf_release(&s->authorization);
+}
+
+void s3_query_put(struct buf *query, const char *name, const char *value)
+{
+	if (query->len)
+		buf_putc(query, '&');
+	url_encode(query, name, strlen(name), false);
+	buf_putc(query, '=');
+	url_encode(query, value, strlen(value), false);
+}

@@ -1,0 +1,387 @@
+/* attributes.c - attributes and dimensions of what stays: single members of documents.
+ *
+ * A list of one value stays a list where the store had one. `_FillValue` is not always an
+ * attribute: for xarray it is Zarr v2's fill_value, for NCZarr both, and in Zarr v3 an attribute
+ * in a form of its own. Where fill_value changes, absent chunks would read as another value: they
+ * are written as what they were. */
+#include "nczarr/sink/sink_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "nczarr/source/open.h"
+
+#define FILL "_FillValue"
+#define NAMES "_ARRAY_DIMENSIONS"
+#define LONG 200
+
+/* node - a group or array whose attributes change. */
+struct node {
+	const char *key, *from;
+	struct zs_array *za; /* NULL: a group */
+	const struct ds_array *a;
+	uint32_t array;
+};
+
+static int find_node(struct zarr_sink *s, uint32_t group, uint32_t array, struct node *ret,
+		     struct err *e)
+{
+	struct err own = ERR_INIT;
+
+	e = e ? e : &own;
+	*ret = (struct node){.array = array};
+	if (array == DS_NONE) {
+		int rc = zs_has_root(s, e);
+
+		if (rc)
+			return rc;
+		ret->key = zs_group_key(s, group, e);
+		ret->from = ret->key && !s->groups[group].is_new ? ret->key : NULL;
+		return ret->key ? 0 : e->code ? e->code : -EIO;
+	}
+	ret->za = zs_array_of(s, array, e);
+	if (!ret->za)
+		return e->code ? e->code : -EIO;
+	ret->a = &s->now->ds.arrays[array];
+	ret->key = ret->za->key;
+	ret->from = ret->za->was_key;
+	return 0;
+}
+
+/* ---- values ---- */
+
+/* parsed - what a writer wrote, as JSON; the buffer is released. */
+static int parsed(struct buf *b, json_t **ret, struct err *e)
+{
+	int rc = buf_ok(b) ? json_read(b->data, b->len, ret, e) : err_nomem(e);
+
+	buf_release(b);
+	return rc;
+}
+
+static int value_of(const struct zarr_sink *s, const struct ds_attr *a, json_t **ret,
+		    struct err *e)
+{
+	struct buf b;
+	struct jw j;
+
+	buf_init(&b, ZR_DOC_MAX);
+	jw_init(&j, &b, false);
+	zr_put_attr(&j, a, s->mode == ZARR_NCZARR, s->opts.strict_json);
+	return parsed(&b, ret, e);
+}
+
+/* set_member - v is taken; a list of one stays one. */
+static int set_member(json_t *attrs, const struct ds_attr *a, json_t *v, struct err *e)
+{
+	const json_t *old = json_object_get(attrs, a->name);
+
+	if (json_kind(old) == JSON_IS_LIST && json_array_size(old) == 1 && a->n == 1 &&
+	    json_kind(v) != JSON_IS_LIST) {
+		json_t *list = json_array();
+
+		if (!list || json_array_append_new(list, v) < 0) {
+			json_decref(list);
+			return err_nomem(e);
+		}
+		v = list;
+	}
+	return json_object_set_new(attrs, a->name, v) < 0 ? err_nomem(e) : 0;
+}
+
+/* ---- _FillValue ---- */
+
+/* fill_json - a value as fill_value of Zarr v2 has it. */
+static int fill_json(const struct zarr_sink *s, const struct ds_attr *a, json_t **ret,
+		     struct err *e)
+{
+	struct buf b;
+	struct jw j;
+
+	buf_init(&b, ZR_DOC_MAX);
+	jw_init(&j, &b, false);
+	if (a->n != 1 || a->type.kind == DT_VLEN)
+		jw_null(&j);
+	else if (a->type.kind == DT_STRING && s->mode != ZARR_NCZARR)
+		jw_base64(&j, (const uint8_t *)(a->texts[0].len ? a->texts[0].s : "\0"),
+			  a->texts[0].len ? a->texts[0].len : 1);
+	else if (a->type.kind == DT_STRING || a->type.kind == DT_VSTRING)
+		jw_text(&j, a->texts[0].s, a->texts[0].len);
+	else
+		zr_put_value(&j, &a->type, a->data, true, true);
+	return parsed(&b, ret, e);
+}
+
+static bool same_json(const json_t *a, const json_t *b)
+{
+	double x, y;
+
+	if (json_double(a, &x) == 0 && json_double(b, &y) == 0 &&
+	    json_number_is_int(a) == json_number_is_int(b))
+		return json_number_is_int(a)
+			       ? strcmp(json_number_text(a), json_number_text(b)) == 0
+			       : memcmp(&x, &y, sizeof(x)) == 0;
+	return json_equal(a, b);
+}
+
+/* set_fill_value - v is taken. What is absent stays what it is. */
+static int set_fill_value(struct zarr_sink *s, const struct node *n, json_t *v, struct err *e)
+{
+	struct zs_array *za = n->za;
+	const json_t *old;
+	struct zs_doc *d;
+	int rc = zs_node_doc(s, n->key, n->from, true, false, &d, e);
+
+	if (rc == 0 && !d->v)
+		rc = err_set(e, -EBADMSG, "'%.*s' has no document", LONG, n->key);
+	old = rc == 0 ? json_object_get(d->v, "fill_value") : NULL;
+	if (rc || (old && same_json(old, v))) {
+		json_decref(v);
+		return rc;
+	}
+	if (za->stated && za->state == ZS_OLD) {
+		rc = zs_know(s, n->array, za, e);
+		za->stated = false;
+		if (rc == 0 && !za->bits)
+			rc = zs_track(za, e);
+		if (rc == 0)
+			rc = zs_mark_stored(s, za, e);
+	}
+	if (rc == 0 && json_object_set(d->v, "fill_value", v) < 0)
+		rc = err_nomem(e);
+	d->dirty = true;
+	json_decref(v);
+	return rc;
+}
+
+/* set_fill3 - the attribute as xarray wants it in Zarr v3; a number where the store had one. */
+static int set_fill3(struct zarr_sink *s, const struct node *n, json_t *attrs,
+		     const struct ds_attr *a, struct err *e)
+{
+	const json_t *old = json_object_get(attrs, FILL);
+	struct ds_array one = *n->a;
+	json_t *all, *v;
+	struct zr_type3 t;
+	struct buf b;
+	struct jw j;
+	int rc;
+
+	if (json_kind(old) == JSON_IS_NUMBER || json_kind(old) == JSON_IS_LIST ||
+	    zr_type3_of(&one.type, &t) < 0) {
+		rc = value_of(s, a, &v, e);
+		return rc ? rc : set_member(attrs, a, v, e);
+	}
+	one.attrs = a;
+	one.n_attrs = 1;
+	buf_init(&b, ZR_DOC_MAX);
+	jw_init(&j, &b, false);
+	jw_object(&j, false);
+	zr_put_attrs3(&j, &s->em, &one, &t);
+	jw_end(&j);
+	rc = parsed(&b, &all, e);
+	if (rc)
+		return rc;
+	v = json_incref(json_object_get(all, FILL));
+	json_decref(all);
+	/* what xarray could not read back is left out, as in the view */
+	return v ? set_member(attrs, a, v, e) : 0;
+}
+
+/* by_fill_value - whether _FillValue is told by fill_value alone. */
+static bool by_fill_value(const struct zarr_sink *s, const json_t *attrs)
+{
+	return s->format == 2 && s->mode != ZARR_NCZARR && json_object_get(attrs, NAMES);
+}
+
+static int set_fill(struct zarr_sink *s, const struct node *n, json_t *attrs,
+		    const struct ds_attr *a, struct err *e)
+{
+	json_t *v;
+	int rc = 0;
+
+	if (s->format == 3)
+		return set_fill3(s, n, attrs, a, e);
+	if (by_fill_value(s, attrs) || s->mode == ZARR_NCZARR) {
+		rc = fill_json(s, a, &v, e);
+		if (rc == 0)
+			rc = set_fill_value(s, n, v, e);
+	}
+	if (rc || (by_fill_value(s, attrs) && !json_object_get(attrs, FILL)))
+		return rc;
+	rc = value_of(s, a, &v, e);
+	return rc ? rc : set_member(attrs, a, v, e);
+}
+
+/* ---- */
+
+int zs_set_attr(struct sink *sink, uint32_t group, uint32_t array, const struct ds_attr *a,
+		struct err *e)
+{
+	struct zarr_sink *s = zs_of(sink);
+	struct node n;
+	json_t *attrs, *v;
+	int rc = find_node(s, group, array, &n, e);
+
+	if (rc == 0)
+		rc = zs_attrs(s, n.key, n.from, n.za != NULL, &attrs, e);
+	if (rc || zr_nc_hidden(a->name))
+		return rc;
+	if (n.za && strcmp(a->name, FILL) == 0) {
+		rc = set_fill(s, &n, attrs, a, e);
+	} else {
+		rc = value_of(s, a, &v, e);
+		if (rc == 0)
+			rc = set_member(attrs, a, v, e);
+	}
+	return rc ? rc : zs_nc_type(s, attrs, a, a->name, e);
+}
+
+int zs_remove_attr(struct sink *sink, uint32_t group, uint32_t array, const char *name,
+		   struct err *e)
+{
+	struct zarr_sink *s = zs_of(sink);
+	struct node n;
+	json_t *attrs;
+	int rc = find_node(s, group, array, &n, e);
+
+	if (rc == 0)
+		rc = zs_attrs(s, n.key, n.from, n.za != NULL, &attrs, e);
+	if (rc || zr_nc_hidden(name))
+		return rc;
+	if (n.za && strcmp(name, FILL) == 0 && s->format == 2 &&
+	    (by_fill_value(s, attrs) || s->mode == ZARR_NCZARR)) {
+		json_t *v = json_null();
+
+		rc = set_fill_value(s, &n, v, e);
+	}
+	(void)json_object_del(attrs, name); /* it may be fill_value alone */
+	return rc ? rc : zs_nc_type(s, attrs, NULL, name, e);
+}
+
+/* ---- dimensions ---- */
+
+/* before - what a thing of `now` was; DS_NONE: it is new. */
+static uint32_t before(const struct zarr_sink *s, const json_t *map, bool array, uint32_t ord)
+{
+	const json_t *i = NULL;
+	struct buf b;
+
+	buf_init(&b, (size_t)1 << 20);
+	if (array)
+		ds_array_path(&s->now->ds, ord, &b);
+	else
+		ds_group_path(&s->now->ds, ord, &b);
+	buf_putc(&b, '\0');
+	if (buf_ok(&b))
+		i = json_object_get(map, (const char *)b.data);
+	buf_release(&b);
+	return i ? (uint32_t)json_integer_value(i) : DS_NONE;
+}
+
+/* same_place - whether two dimensions have one path. */
+static bool same_place(const struct dataset *a, uint32_t i, const struct dataset *b, uint32_t j)
+{
+	uint32_t g = a->dims[i].group, h = b->dims[j].group;
+
+	if (strcmp(a->dims[i].name, b->dims[j].name) != 0)
+		return false;
+	while (g != 0 && h != 0) {
+		if (strcmp(a->groups[g].name, b->groups[h].name) != 0)
+			return false;
+		g = a->groups[g].parent;
+		h = b->groups[h].parent;
+	}
+	return g == h;
+}
+
+static bool same_dims(const struct zarr_sink *s, uint32_t was, uint32_t now)
+{
+	const struct ds_array *a = &s->was->ds.arrays[was], *b = &s->now->ds.arrays[now];
+
+	if (a->rank != b->rank)
+		return false;
+	for (uint32_t d = 0; d < a->rank; d++)
+		if (!same_place(&s->was->ds, a->dims[d], &s->now->ds, b->dims[d]))
+			return false;
+	return true;
+}
+
+/* rename_dims - the names of an array's dimensions, where the store keeps them. */
+static int rename_dims(struct zarr_sink *s, uint32_t array, struct zs_array *za, struct err *e)
+{
+	const struct dataset *ds = &s->now->ds;
+	const struct ds_array *a = &ds->arrays[array];
+	json_t *list, *attrs, *old;
+	struct zs_doc *d;
+	int rc = zs_know(s, array, za, e);
+
+	if (rc == 0)
+		rc = zs_attrs(s, za->key, za->was_key, true, &attrs, e);
+	if (rc == 0)
+		rc = zs_node_doc(s, za->key, za->was_key, true, false, &d, e);
+	if (rc)
+		return rc;
+	list = json_array();
+	old = json_object_get(d->v, "dimension_names");
+	for (uint32_t i = 0; list && i < a->rank - za->spread; i++) {
+		const char *name = ds->dims[a->dims[i]].name;
+
+		if (json_array_append_new(list, zs_json_text(name, strlen(name))) < 0) {
+			json_decref(list);
+			list = NULL;
+		}
+	}
+	/* elements of several bytes that are shown as bytes have an axis that the model does not */
+	if (list && za->meta->tail && json_array_size(old) == za->meta->rank &&
+	    json_array_append(list, json_array_get(old, za->meta->rank - 1)) < 0) {
+		json_decref(list);
+		list = NULL;
+	}
+	if (!list || json_object_set_new(s->format == 3 ? d->v : attrs,
+					 s->format == 3 ? "dimension_names" : NAMES, list) < 0)
+		return err_nomem(e);
+	d->dirty = true;
+	return zs_nc_array_dims(s, array, za, e);
+}
+
+int zs_dims(struct sink *sink, struct err *e)
+{
+	struct zarr_sink *s = zs_of(sink);
+	json_t *arrays, *groups;
+	int rc;
+
+	for (uint32_t g = 0; !s->was && g < s->now->ds.n_groups; g++) {
+		rc = zs_group_hints(s, DS_NONE, g, e);
+		if (rc)
+			return rc;
+	}
+	if (!s->was)
+		return 0; /* all is new */
+	arrays = zs_by_path(&s->was->ds, true);
+	groups = zs_by_path(&s->was->ds, false);
+	rc = arrays && groups ? 0 : err_nomem(e);
+
+	for (uint32_t i = 0; rc == 0 && i < s->now->ds.n_arrays; i++) {
+		struct zs_array *za = &s->arrays[i];
+		uint32_t was;
+
+		if (za->state == ZS_NEW)
+			continue;
+		was = za->was ? za->was - 1 : before(s, arrays, true, i);
+		if (was == DS_NONE || same_dims(s, was, i))
+			continue;
+		za = zs_array_of(s, i, e);
+		rc = za ? rename_dims(s, i, za, e) : -EIO;
+	}
+	for (uint32_t g = 0; rc == 0 && g < s->now->ds.n_groups; g++) {
+		uint32_t was = before(s, groups, false, g);
+
+		if (was != DS_NONE && !s->groups[g].is_new)
+			rc = zs_nc_group_dims(s, was, g, e);
+		if (rc == 0)
+			rc = zs_group_hints(s, s->groups[g].is_new ? DS_NONE : was, g, e);
+	}
+	json_decref(arrays);
+	json_decref(groups);
+	return rc;
+}

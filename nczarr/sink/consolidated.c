@@ -1,0 +1,338 @@
+/* consolidated.c - consolidated metadata: the document of all that many readers look at alone.
+ *
+ * Entries of what changes are replaced, those of what is gone removed; the others stay, whatever
+ * they say. Where a group below the root has such a document for itself, it is kept in line too.
+ * In Zarr v3 all nodes of one group stand together: zarr-python 3.0 finds no group where, at one
+ * depth, they do not. */
+#include "nczarr/sink/sink_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define ALL3 ZS_ALL3
+
+/* above - groups above something that changes, the root among them: keys of a JSON object. */
+static int above(json_t *set, const char *key, struct err *e)
+{
+	char dir[STORE_KEY_MAX + 1];
+	size_t n = strlen(key);
+
+	memcpy(dir, key, n + 1);
+	for (;;) {
+		char *slash = strrchr(dir, '/');
+
+		dir[slash ? slash - dir : 0] = '\0';
+		if (json_object_set_new(set, dir, json_true()) < 0)
+			return err_nomem(e);
+		if (!slash)
+			return 0;
+	}
+}
+
+static bool is_all2(const char *key)
+{
+	const char *slash = strrchr(key, '/');
+
+	return strcmp(slash ? slash + 1 : key, ".zmetadata") == 0;
+}
+
+/* changed - the groups above all that changes. NULL with e set. */
+static json_t *changed(const struct zarr_sink *s, struct err *e)
+{
+	json_t *set = json_object();
+	int rc = set ? 0 : err_nomem(e);
+
+	for (size_t i = 0; rc == 0 && i < s->n_docs; i++)
+		if (s->docs[i].dirty && s->docs[i].v)
+			rc = above(set, s->docs[i].key, e);
+	for (size_t i = 0; rc == 0 && i < s->n_gone; i++)
+		rc = above(set, s->gone[i].key, e);
+	for (uint32_t i = 0; rc == 0 && i < s->now->ds.n_arrays; i++)
+		if (s->arrays[i].was)
+			rc = above(set, s->arrays[i].key, e);
+	if (rc == 0)
+		return set;
+	json_decref(set);
+	return NULL;
+}
+
+/* ---- entries ---- */
+
+/* inside - what of a key lies below a directory ("" is the root); NULL: it does not. */
+static const char *inside(const char *dir, const char *key)
+{
+	size_t n = strlen(dir);
+
+	if (n == 0)
+		return key;
+	return strncmp(key, dir, n) == 0 && key[n] == '/' ? key + n + 1 : NULL;
+}
+
+void zs_all_forget(json_t *all, const char *key)
+{
+	size_t n = strlen(key);
+	json_t *v;
+	void *tmp;
+	const char *k;
+
+	json_object_foreach_safe(all, tmp, k, v) if (strncmp(k, key, n) == 0 &&
+						     (k[n] == '\0' || k[n] == '/'))(void)
+		json_object_del(all, k); /* it is there */
+}
+
+int zs_all_enter(uint32_t format, json_t *all, const char *rel, json_t *v, struct err *e)
+{
+	char name[STORE_KEY_MAX + 1];
+	const char *slash = strrchr(rel, '/');
+	size_t n = strlen(rel);
+	json_t *copy;
+	int rc;
+
+	if (format != 3)
+		return json_object_set(all, rel, v) < 0 ? err_nomem(e) : 0;
+	if (!slash)
+		return 0; /* the document that this is in */
+	n = (size_t)(slash - rel);
+	memcpy(name, rel, n);
+	name[n] = '\0';
+	copy = json_copy(v);
+	if (copy)
+		(void)json_object_del(copy, ALL3); /* it may have none */
+	rc = copy ? json_object_set_new(all, name, copy) : -1;
+	return rc < 0 ? err_nomem(e) : 0;
+}
+
+/* enter_node - the documents of a group or array that is moved, or that was never entered. */
+static int enter_node(struct zarr_sink *s, json_t *all, const char *dir, const char *key,
+		      const char *from, bool array, struct err *e)
+{
+	int rc = 0;
+
+	for (int attrs = 0; rc == 0 && attrs < (s->format == 3 ? 1 : 2); attrs++) {
+		const char *name = s->format == 3 ? "zarr.json"
+				   : attrs        ? ".zattrs"
+				   : array        ? ".zarray"
+						  : ".zgroup";
+		const char *to = zs_join(s, key, name, e);
+		const char *at = from ? zs_join(s, from, name, e) : NULL;
+		const char *rel = to ? inside(dir, to) : NULL;
+		struct zs_doc *d;
+
+		if (!to || (from && !at))
+			return -ENOMEM;
+		rc = zs_doc_get(s, to, at, false, &d, e);
+		if (rc == 0 && rel && d->v)
+			rc = zs_all_enter(s->format, all, rel, d->v, e);
+	}
+	return rc;
+}
+
+static bool is_gone(const struct zarr_sink *s, const char *key)
+{
+	for (size_t i = 0; i < s->n_gone; i++)
+		if (strcmp(s->gone[i].key, key) == 0 || inside(s->gone[i].key, key))
+			return true;
+	return false;
+}
+
+/* enter_all - everything that the store has. */
+static int enter_all(struct zarr_sink *s, json_t *all, struct err *e)
+{
+	const struct dataset *ds = &s->real->ds;
+	struct buf path;
+	int rc = 0;
+
+	buf_init(&path, STORE_KEY_MAX);
+	for (uint32_t g = 0; rc == 0 && g < ds->n_groups; g++) {
+		const char *key;
+
+		buf_clear(&path);
+		ds_group_path(ds, g, &path);
+		key = buf_ok(&path) ? arena_copy(&s->arena, path.data + 1, path.len - 1) : NULL;
+		if (!key)
+			rc = err_nomem(e);
+		else if (!is_gone(s, key))
+			rc = enter_node(s, all, "", key, key, false, e);
+	}
+	buf_release(&path);
+	for (uint32_t i = 0; rc == 0 && i < ds->n_arrays; i++) {
+		const char *key = zr_of(s->real)->arrays[i].meta->key;
+
+		if (!is_gone(s, key))
+			rc = enter_node(s, all, "", key, key, true, e);
+	}
+	return rc;
+}
+
+/* refresh - entries of what changes, below a directory. */
+static int refresh(struct zarr_sink *s, json_t *all, const char *dir, struct err *e)
+{
+	const char *rel;
+	int rc = 0;
+
+	for (size_t i = 0; i < s->n_gone; i++) {
+		rel = inside(dir, s->gone[i].key);
+		if (rel)
+			zs_all_forget(all, rel);
+	}
+	for (uint32_t i = 0; rc == 0 && i < s->now->ds.n_arrays; i++)
+		if (s->arrays[i].was)
+			rc = enter_node(s, all, dir, s->arrays[i].key, s->arrays[i].was_key,
+					true, e);
+	for (size_t i = 0; rc == 0 && i < s->n_docs; i++) {
+		const struct zs_doc *d = &s->docs[i];
+
+		rel = d->dirty && d->v && !is_all2(d->key) ? inside(dir, d->key) : NULL;
+		if (rel)
+			rc = zs_all_enter(s->format, all, rel, d->v, e);
+	}
+	return rc;
+}
+
+/* ---- the order of Zarr v3's ---- */
+
+struct entry {
+	const char *key;
+	size_t depth, parent, at; /* bytes of the parent's path; where it stood */
+};
+
+static int by_group(const void *pa, const void *pb)
+{
+	const struct entry *a = pa, *b = pb;
+	int rc;
+
+	if (a->depth != b->depth)
+		return a->depth < b->depth ? -1 : 1;
+	rc = memcmp(a->key, b->key, a->parent < b->parent ? a->parent : b->parent);
+	if (rc)
+		return rc;
+	if (a->parent != b->parent)
+		return a->parent < b->parent ? -1 : 1;
+	return a->at < b->at ? -1 : 1;
+}
+
+json_t *zs_all_sorted(json_t *all)
+{
+	size_t n = json_object_size(all), i = 0;
+	auto_free struct entry *list = alloc_array(n, sizeof(*list));
+	json_t *ret = list ? json_object() : NULL, *v;
+	const char *k;
+
+	if (!ret)
+		return NULL;
+	json_object_foreach(all, k, v)
+	{
+		const char *slash = strrchr(k, '/');
+
+		list[i] = (struct entry){
+			.key = k, .parent = slash ? (size_t)(slash - k) : 0, .at = i};
+		for (const char *p = k; *p; p++)
+			list[i].depth += *p == '/';
+		i++;
+	}
+	qsort(list, n, sizeof(*list), by_group);
+	for (i = 0; ret && i < n; i++)
+		if (json_object_set(ret, list[i].key, json_object_get(all, list[i].key)) < 0) {
+			json_decref(ret);
+			ret = NULL;
+		}
+	return ret;
+}
+
+/* ---- one document of all ---- */
+
+/* empty_all - {"metadata": {}} with what each format has beside it. */
+static json_t *empty_all(uint32_t format)
+{
+	static const char *const text[] = {
+		"{\"metadata\": {}, \"zarr_consolidated_format\": 1}",
+		"{\"kind\": \"inline\", \"must_understand\": false, \"metadata\": {}}"};
+	const char *t = text[format == 3];
+	json_t *ret = NULL;
+
+	return json_read(t, strlen(t), &ret, NULL) < 0 ? NULL : ret;
+}
+
+/* holder - what holds the member `metadata`: .zmetadata, or a member of zarr.json. NULL: there is
+ * none, and make is false. */
+static int holder(struct zarr_sink *s, const char *dir, bool make, json_t **ret, bool *ret_made,
+		  struct zs_doc **ret_doc, struct err *e)
+{
+	const char *key = zs_join(s, dir, s->format == 3 ? "zarr.json" : ".zmetadata", e);
+	struct zs_doc *d;
+	json_t *v;
+	int rc = key ? zs_doc_get(s, key, key, false, &d, e) : -ENOMEM;
+
+	if (rc)
+		return rc;
+	*ret_doc = d;
+	*ret_made = false;
+	v = s->format == 3 ? json_object_get(d->v, ALL3) : d->v;
+	if (json_is_object(json_object_get(v, "metadata")) || !make) {
+		*ret = json_is_object(json_object_get(v, "metadata")) ? v : NULL;
+		return 0;
+	}
+	*ret = empty_all(s->format);
+	*ret_made = true;
+	if (!*ret)
+		return err_nomem(e);
+	if (s->format != 3) {
+		json_decref(d->v);
+		d->v = *ret;
+		return 0;
+	}
+	return d->v && json_object_set_new(d->v, ALL3, *ret) == 0 ? 0 : err_nomem(e);
+}
+
+/* none - there is to be no document of all: one that is there would be behind. */
+static int none(struct zarr_sink *s, struct zs_doc *d, struct err *e)
+{
+	if (s->format == 3) {
+		(void)json_object_del(d->v, ALL3); /* it was there */
+		d->dirty = true;
+		return 0;
+	}
+	d->dirty = false;
+	return zs_txn_step(&s->txn, ZS_DROP, 0, d->key, e);
+}
+
+static int one(struct zarr_sink *s, const char *dir, struct err *e)
+{
+	const int want = s->opts.consolidated;
+	bool make = dir[0] == '\0' && (want > 0 || (want < 0 && s->empty)), made;
+	struct zs_doc *d;
+	json_t *v, *all;
+	int rc = holder(s, dir, make, &v, &made, &d, e);
+
+	if (rc || !v)
+		return rc;
+	if (want == 0)
+		return none(s, d, e);
+	all = json_object_get(v, "metadata");
+	if (made)
+		rc = enter_all(s, all, e);
+	if (rc == 0)
+		rc = refresh(s, all, dir, e);
+	if (rc == 0 && s->format == 3) {
+		all = zs_all_sorted(all);
+		if (!all || json_object_set_new(v, "metadata", all) < 0)
+			rc = err_nomem(e);
+	}
+	/* documents may have moved in memory since */
+	if (rc == 0)
+		rc = holder(s, dir, false, &v, &made, &d, e);
+	if (rc == 0)
+		d->dirty = true;
+	return rc;
+}
+
+int zs_consolidate(struct zarr_sink *s, struct err *e)
+{
+	json_t *set = changed(s, e), *v;
+	const char *dir;
+	int rc = set ? 0 : e && e->code ? e->code : -ENOMEM;
+
+	json_object_foreach(set, dir, v) if (rc == 0 && !is_gone(s, dir)) rc = one(s, dir, e);
+	json_decref(set);
+	return rc;
+}

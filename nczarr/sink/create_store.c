@@ -1,0 +1,153 @@
+/* create_store.c - a store with nothing in it but the root's documents. It is made under
+ * another name and then renamed, so that nobody finds half of it. */
+#include "nczarr/nczarr.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "nczarr/sink/sink_int.h"
+
+#define LONG 200
+
+/* new_root - where the documents go: a directory, or a store that is remote. */
+struct new_root {
+	int dir;
+	struct store *store; /* NULL: dir */
+};
+
+/* put_new - a document of a remote store, where nothing is yet. */
+static int put_new(struct store *s, const char *key, const struct buf *b, struct err *e)
+{
+	struct store_put what = {.data = b->data, .fd = -1, .len = b->len, .absent = true};
+	int rc = store_put(s, key, &what, NULL, e);
+	struct store_stat st;
+
+	if (rc != -EOPNOTSUPP)
+		return rc;
+	rc = store_fresh(s, key, &st, e);
+	if (rc == 0)
+		return err_set(e, -EEXIST, "'%s' is there already", key);
+	if (rc != -ENOENT)
+		return rc;
+	what.absent = false;
+	return store_put(s, key, &what, NULL, e);
+}
+
+static int root_doc(const struct new_root *r, const struct zr_emit *em, enum zr_doc doc,
+		    struct err *e)
+{
+	struct buf b;
+	int rc;
+
+	buf_init(&b, ZR_DOC_MAX);
+	rc = zr_emit_doc(em, doc, 0, &b, e);
+	if (rc == 0 && r->store)
+		rc = put_new(r->store, zr_doc_file(doc), &b, e);
+	else if (rc == 0)
+		rc = zs_write_file(r->dir, zr_doc_file(doc), b.data, b.len, e);
+	buf_release(&b);
+	return rc;
+}
+
+/* fill - what makes it a store comes last. */
+static int fill(const struct new_root *r, const struct zarr_sink_options *opts, struct err *e)
+{
+	struct ds_group root = {.name = "", .parent = DS_NONE};
+	struct dataset ds = {.n_groups = 1, .groups = &root};
+	const bool hidden = false;
+	struct zr_emit em = {.ds = &ds,
+			     .hidden_groups = &hidden,
+			     .format = zr_format_of(opts->format),
+			     .mode = opts->mode,
+			     .strict_json = opts->strict_json};
+	int rc;
+
+	if (opts->format == 3)
+		return root_doc(r, &em, ZR_DOC_GROUP_JSON, e);
+	rc = root_doc(r, &em, ZR_DOC_GROUP_ATTRS, e);
+	return rc ? rc : root_doc(r, &em, ZR_DOC_ZGROUP, e);
+}
+
+static bool found_one(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	bool *any = arg;
+
+	(void)name;
+	(void)is_dir;
+	(void)st;
+	*any = true;
+	return false;
+}
+
+static int create_far(const char *path, const struct zarr_sink_options *opts, struct err *e)
+{
+	const struct new_root r = {.dir = -1, .store = opts->store};
+	bool any = false;
+	int rc = store_list(opts->store, "", false, found_one, &any, e);
+
+	if (rc && rc != -ENOENT)
+		return err_wrap(e, rc, "'%.*s'", LONG, path);
+	if (any)
+		return err_set(e, -EEXIST, "'%.*s' is there already", LONG, path);
+	rc = fill(&r, opts, e);
+	return rc ? err_wrap(e, rc, "'%.*s'", LONG, path) : 0;
+}
+
+/* place - the temporary directory becomes `name`, and all of it is on the disk. */
+static int place(int parent, int dir, const char *tmp, const char *name, struct err *e)
+{
+	if (syncfs(dir) < 0)
+		return err_sys(e, errno, "syncing '%.*s'", LONG, name);
+	if (renameat2(parent, tmp, parent, name, RENAME_NOREPLACE) < 0)
+		return err_sys(e, errno, "'%.*s'", LONG, name);
+	return fsync(parent) < 0 ? err_sys(e, errno, "syncing '%.*s'", LONG, name) : 0;
+}
+
+int zarr_create(const char *path, const struct zarr_sink_options *opts, struct err *e)
+{
+	auto_free char *copy = strdup(path), *tmp = NULL;
+	auto_fd int parent = -1, dir = -1;
+	struct new_root root;
+	const char *name;
+	struct stat st;
+	char *slash;
+	int rc;
+
+	if (!copy)
+		return err_nomem(e);
+	if (opts->store)
+		return create_far(path, opts, e);
+	for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
+		copy[n - 1] = '\0';
+	slash = strrchr(copy, '/');
+	name = slash ? slash + 1 : copy;
+	if (slash)
+		*slash = '\0';
+	parent = open(!slash ? "." : *copy ? copy : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (parent < 0)
+		return err_sys(e, errno, "the directory of '%.*s'", LONG, path);
+	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return err_set(e, -EEXIST, "'%.*s' is there already", LONG, path);
+	if (asprintf(&tmp, ".%s.%ld.nczarrfs", name, (long)getpid()) < 0) {
+		tmp = NULL;
+		return err_nomem(e);
+	}
+	if (mkdirat(parent, tmp, 0777) < 0)
+		return err_sys(e, errno, "'%.*s'", LONG, path);
+	dir = openat(parent, tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	root = (struct new_root){.dir = dir};
+	if (dir < 0 || fstat(dir, &st) < 0)
+		rc = err_sys(e, errno, "'%.*s'", LONG, path);
+	else if (st.st_uid != geteuid()) /* others may write to the directory around it */
+		rc = err_set(e, -EACCES, "'%.*s' was replaced by somebody else", LONG, tmp);
+	else
+		rc = fill(&root, opts, e);
+	if (rc == 0)
+		rc = place(parent, dir, tmp, name, e);
+	if (rc && zs_remove_tree(parent, tmp, NULL) < 0)
+		return err_wrap(e, rc, "'%.*s' is left behind", LONG, tmp);
+	return rc;
+}

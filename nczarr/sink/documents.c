@@ -1,0 +1,316 @@
+/* documents.c - the documents that a change touches, as JSON: what the store has, with members
+ * changed. Numbers keep their text and objects their order, so that what is not changed means
+ * what it meant, to the last digit. */
+#include "nczarr/sink/sink_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define LONG 200
+#define CONTENT 64 /* a first guess at the bytes of a document */
+
+/* ---- values ---- */
+
+json_t *zs_json_u64(uint64_t v)
+{
+	json_t *ret = NULL;
+	struct buf b;
+
+	buf_init(&b, CONTENT);
+	buf_printf(&b, "%llu", (unsigned long long)v);
+	if (buf_ok(&b) && json_read(b.data, b.len, &ret, NULL) < 0)
+		ret = NULL;
+	buf_release(&b);
+	return ret;
+}
+
+json_t *zs_json_text(const char *s, size_t n)
+{
+	json_t *ret = NULL;
+	struct buf b;
+	struct jw j;
+
+	buf_init(&b, PTRDIFF_MAX);
+	jw_init(&j, &b, false);
+	jw_text(&j, s, n);
+	if (buf_ok(&b) && json_read(b.data, b.len, &ret, NULL) < 0)
+		ret = NULL;
+	buf_release(&b);
+	return ret;
+}
+
+/* flat - a list of plain values goes on one line. */
+static bool flat(const json_t *v)
+{
+	for (size_t i = 0; i < json_array_size(v); i++) {
+		enum json_kind k = json_kind(json_array_get(v, i));
+
+		if (k == JSON_IS_OBJECT || k == JSON_IS_LIST)
+			return false;
+	}
+	return true;
+}
+
+static void put_list(struct jw *j, const json_t *v)
+{
+	jw_array(j, flat(v));
+	for (size_t i = 0; i < json_array_size(v) && buf_ok(j->out); i++)
+		zs_json_put(j, json_array_get(v, i));
+	jw_end(j);
+}
+
+static void put_object(struct jw *j, const json_t *v)
+{
+	json_t *o = (json_t *)(uintptr_t)v; /* jansson's iterators are not const */
+
+	jw_object(j, json_object_size(v) == 0);
+	for (void *it = json_object_iter(o); it && buf_ok(j->out);
+	     it = json_object_iter_next(o, it)) {
+		jw_key(j, json_object_iter_key(it));
+		zs_json_put(j, json_object_iter_value(it));
+	}
+	jw_end(j);
+}
+
+/* Recursion is as deep as the document: json_read has limited it, and so does the writer. */
+void zs_json_put(struct jw *j, const json_t *v)
+{
+	const char *number;
+	struct ds_text t;
+
+	switch (json_kind(v)) {
+	case JSON_IS_NULL:
+		jw_null(j);
+		break;
+	case JSON_IS_BOOL:
+		jw_bool(j, json_is_true(v));
+		break;
+	case JSON_IS_NUMBER:
+		number = json_number_text(v);
+		jw_raw(j, number, strlen(number));
+		break;
+	case JSON_IS_TEXT:
+		if (json_text_of(v, &t))
+			jw_text(j, t.s, t.len);
+		break;
+	case JSON_IS_LIST:
+		put_list(j, v);
+		break;
+	case JSON_IS_OBJECT:
+		put_object(j, v);
+		break;
+	}
+}
+
+/* ---- documents ---- */
+
+static struct zs_doc *known(struct zarr_sink *s, const char *key)
+{
+	const json_t *i = json_object_get(s->index, key);
+
+	return i ? &s->docs[json_integer_value(i)] : NULL;
+}
+
+/* add - v is taken. */
+static int add(struct zarr_sink *s, const char *key, json_t *v, bool dirty, struct zs_doc **ret,
+	       struct err *e)
+{
+	char *copy = strdup(key);
+
+	if (!copy || grow_array(&s->docs, &s->c_docs, s->n_docs + 1, sizeof(*s->docs)) < 0 ||
+	    json_object_set_new(s->index, key, json_integer((json_int_t)s->n_docs)) < 0) {
+		free(copy);
+		json_decref(v);
+		return err_nomem(e);
+	}
+	*ret = &s->docs[s->n_docs++];
+	**ret = (struct zs_doc){.key = copy, .v = v, .dirty = dirty};
+	return 0;
+}
+
+/* fetch - the bytes of a document. -ENOENT; *ret_version: 0 where nobody wants to know. */
+static int fetch(struct zarr_sink *s, const char *key, struct buf *out, uint64_t *ret_version,
+		 struct err *e)
+{
+	struct store *st = zr_of(s->real)->store;
+	struct store_stat is;
+	int rc;
+
+	*ret_version = 0;
+	if (s->txn.far)
+		return zs_far_get(st, key, out, ret_version, e);
+	rc = store_stat(st, key, &is, e);
+	return rc ? rc : store_get(st, key, out, e);
+}
+
+static int read_doc(struct zarr_sink *s, const char *key, json_t **ret, struct err *e)
+{
+	uint64_t version;
+	struct buf b;
+	int rc;
+
+	*ret = NULL;
+	buf_init(&b, ZR_DOC_MAX);
+	rc = fetch(s, key, &b, &version, e);
+	if (rc == 0) {
+		rc = json_read(b.data, b.len, ret, e);
+		if (rc)
+			rc = err_wrap(e, rc, "'%.*s'", LONG, key);
+	}
+	buf_release(&b);
+	if (rc == 0 || rc == -ENOENT)
+		rc = zs_far_expect(&s->txn, key, version, e);
+	if (rc == 0 && *ret && !json_is_object(*ret)) {
+		json_decref(*ret);
+		*ret = NULL;
+		return err_set(e, -EBADMSG, "'%.*s' is no object", LONG, key);
+	}
+	return rc;
+}
+
+int zs_doc_get(struct zarr_sink *s, const char *key, const char *from, bool make,
+	       struct zs_doc **ret, struct err *e)
+{
+	struct zs_doc *d = known(s, key);
+	json_t *v = NULL;
+	int rc;
+
+	if (!d) {
+		rc = from ? read_doc(s, from, &v, e) : 0;
+		if (rc == 0)
+			rc = add(s, key, v, false, &d, e);
+		if (rc)
+			return rc;
+	}
+	if (!d->v && make) {
+		d->v = json_object();
+		d->dirty = true;
+		if (!d->v)
+			return err_nomem(e);
+	}
+	*ret = d;
+	return 0;
+}
+
+int zs_doc_set(struct zarr_sink *s, const char *key, json_t *v, struct err *e)
+{
+	struct zs_doc *d = known(s, key);
+
+	if (!d)
+		return add(s, key, v, true, &d, e);
+	json_decref(d->v);
+	d->v = v;
+	d->dirty = true;
+	return 0;
+}
+
+void zs_docs_drop(struct zarr_sink *s, const char *key)
+{
+	size_t n = strlen(key);
+
+	for (size_t i = 0; i < s->n_docs; i++) {
+		struct zs_doc *d = &s->docs[i];
+
+		if (strncmp(d->key, key, n) != 0 || d->key[n] != '/')
+			continue;
+		json_decref(d->v);
+		d->v = NULL;
+		d->dirty = false;
+		/* what comes under that key later is another document */
+		(void)json_object_del(s->index, d->key);
+	}
+}
+
+int zs_node_doc(struct zarr_sink *s, const char *key, const char *from, bool array, bool attrs,
+		struct zs_doc **ret, struct err *e)
+{
+	const char *name = s->format == 3 ? "zarr.json"
+			   : attrs        ? ".zattrs"
+			   : array        ? ".zarray"
+					  : ".zgroup";
+	const char *to = zs_join(s, key, name, e), *at = NULL;
+
+	if (!to)
+		return -ENOMEM;
+	if (from) {
+		at = zs_join(s, from, name, e);
+		if (!at)
+			return -ENOMEM;
+	}
+	return zs_doc_get(s, to, at, attrs || !array, ret, e);
+}
+
+int zs_attrs(struct zarr_sink *s, const char *key, const char *from, bool array, json_t **ret,
+	     struct err *e)
+{
+	struct zs_doc *d;
+	json_t *v;
+	int rc = zs_node_doc(s, key, from, array, true, &d, e);
+
+	if (rc)
+		return rc;
+	d->dirty = true;
+	*ret = d->v;
+	if (s->format != 3)
+		return 0;
+	v = json_object_get(d->v, "attributes");
+	if (!json_is_object(v)) {
+		v = json_object();
+		if (!v || json_object_set_new(d->v, "attributes", v) < 0)
+			return err_nomem(e);
+	}
+	*ret = v;
+	return 0;
+}
+
+/* ---- writing them ---- */
+
+/* of_all - whether a document repeats others, and comes after them. */
+static bool of_all(const struct zarr_sink *s, const char *key)
+{
+	const char *slash = strrchr(key, '/');
+
+	return s->format == 3 ? strcmp(key, "zarr.json") == 0
+			      : strcmp(slash ? slash + 1 : key, ".zmetadata") == 0;
+}
+
+/* may_write - whether a document can be put in its place. */
+static int may_write(const struct zarr_sink *s, const char *key, struct err *e)
+{
+	const char *slash = strrchr(key, '/');
+	char dir[STORE_KEY_MAX + 1];
+	size_t n = slash ? (size_t)(slash - key) : 0;
+
+	memcpy(dir, key, n);
+	dir[n] = '\0';
+	return zs_txn_may(&s->txn, dir, e);
+}
+
+int zs_docs_write(struct zarr_sink *s, struct err *e)
+{
+	int rc = zs_consolidate(s, e);
+
+	for (size_t i = 0; rc == 0 && i < s->n_docs; i++) {
+		const struct zs_doc *d = &s->docs[i];
+		struct buf b;
+		struct jw j;
+
+		if (!d->dirty || !d->v)
+			continue;
+		rc = may_write(s, d->key, e);
+		if (rc)
+			break;
+		buf_init(&b, ZR_DOC_MAX);
+		/* zarr-python 2 reads ASCII only, netCDF-C knows no \uXXXX */
+		jw_init(&j, &b, s->mode != ZARR_NCZARR || of_all(s, d->key));
+		zs_json_put(&j, d->v);
+		buf_putc(&b, '\n');
+		rc = buf_ok(&b)
+			     ? zs_txn_put(&s->txn, of_all(s, d->key) ? ZS_ROOT : ZS_DOC, d->key,
+					  b.data, b.len, e)
+			     : buf_full(&b, e, -ERANGE, "'%.*s' would be larger than %zu bytes",
+					LONG, d->key, ZR_DOC_MAX);
+		buf_release(&b);
+	}
+	return rc;
+}

@@ -1,0 +1,299 @@
+/* journal.c - how a change of a store becomes whole: everything new lies beside the store,
+ * and a manifest says what is to be done with it.
+ *
+ *   txn/<n/1000>/<n>   new objects
+ *   txn/away/<n>       directories that were in the store
+ *   txn/moved          all of them are there: nothing is moved away a second time
+ *   manifest           its name is the commit: from then on the steps are done, however often it
+ *                      takes
+ *
+ * Every step can be done again: a file that is to be put in its place and is not there has been put
+ * there already. Nothing is decided by what the store has. */
+#include "nczarr/sink/sink_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/os/open_beneath.h"
+#include "base/os/io.h"
+
+#define MANIFEST "manifest"
+#define FRESH "manifest.new"
+#define FOLDER 1000u             /* objects in one directory */
+#define PIECE ((size_t)64 << 10) /* of the manifest that is kept in memory */
+#define LONG 200
+#define FEW 32 /* files that are synced one by one */
+
+static void shut(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd); /* what matters was synced */
+	*fd = -1;
+}
+
+static int new_file(int dir, const char *name, int *ret, struct err *e)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+
+	if (fd < 0)
+		return err_sys(e, errno, "a new object");
+	*ret = fd;
+	return 0;
+}
+
+int zs_write_file(int dir, const char *name, const uint8_t *p, size_t n, struct err *e)
+{
+	auto_fd int fd = -1;
+	int rc = new_file(dir, name, &fd, e);
+
+	return rc || n == 0 ? rc : io_pwrite(fd, p, n, 0, e);
+}
+
+/* folder - make and open one below at. */
+static int folder(int at, const char *name, int *ret, struct err *e)
+{
+	int fd;
+
+	if (mkdirat(at, name, 0777) < 0 && errno != EEXIST)
+		return err_sys(e, errno, "'%s' in the state directory", name);
+	fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return err_sys(e, errno, "'%s' in the state directory", name);
+	*ret = fd;
+	return 0;
+}
+
+/* one_mount - whether a file can be renamed from one directory into the other. */
+static bool one_mount(int a, int b)
+{
+	struct statx x, y;
+	const unsigned want = STATX_INO | STATX_MNT_ID;
+
+	if (statx(a, "", AT_EMPTY_PATH, want, &x) < 0 ||
+	    statx(b, "", AT_EMPTY_PATH, want, &y) < 0)
+		return true; /* renaming will tell */
+	if (x.stx_dev_major != y.stx_dev_major || x.stx_dev_minor != y.stx_dev_minor)
+		return false;
+	return !(x.stx_mask & y.stx_mask & STATX_MNT_ID) || x.stx_mnt_id == y.stx_mnt_id;
+}
+
+int zs_txn_may(const struct zs_txn *t, const char *dir, struct err *e)
+{
+	auto_fd int fd = -1;
+
+	if (t->far)
+		return 0; /* the service will tell */
+	fd = beneath_open(t->root, dir, O_RDONLY | O_DIRECTORY);
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return err_sys(e, -fd, "'%.*s'", LONG, dir);
+	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		return err_sys(e, errno, "'%.*s' cannot be written to", LONG, dir);
+	if (!one_mount(fd, t->dir))
+		return err_set(e, -EXDEV,
+			       "'%.*s' is on another file system than the state directory",
+			       LONG, dir);
+	return 0;
+}
+
+int zs_txn_open(struct zs_txn *t, int root, struct store *store, int dir, struct err *e)
+{
+	int rc = zs_txn_pending(dir, e);
+
+	*t = (struct zs_txn){.dir = dir, .root = -1, .txn = -1, .sub = -1, .manifest = -1};
+	if (rc)
+		return rc < 0 ? rc
+			      : err_set(e, -EBUSY,
+					"a commit was begun and not ended: recover it first");
+	if (!store && !one_mount(root, dir))
+		return err_set(e, -EXDEV,
+			       "the state directory is on another file system than the store: "
+			       "name one beside it with -o state_dir=");
+	rc = zs_remove_tree(dir, "txn", e);
+	if (rc == 0)
+		rc = folder(dir, "txn", &t->txn, e);
+	if (rc == 0 && store)
+		rc = zs_far_new(store, &t->far, e);
+	if (rc)
+		return rc;
+	buf_init(&t->out, 4 * PIECE);
+	t->root = root;
+	return 0;
+}
+
+void zs_txn_close(struct zs_txn *t)
+{
+	bool begun = t->txn >= 0;
+
+	buf_release(&t->out);
+	shut(&t->sub);
+	shut(&t->manifest);
+	shut(&t->txn);
+	if (begun && zs_txn_pending(t->dir, NULL) == 0) {
+		(void)unlinkat(t->dir, FRESH, 0);
+		(void)unlinkat(t->dir, ZS_CONDITIONS, 0);
+		if (zs_remove_tree(t->dir, "txn", NULL) < 0)
+			begun = false; /* the next one does it */
+	}
+	shut(&t->root);
+	zs_far_free(t->far);
+	t->far = NULL;
+}
+
+int zs_txn_new(struct zs_txn *t, uint64_t *ret, int *ret_fd, struct err *e)
+{
+	char name[24];
+	int rc = 0;
+
+	if (t->n_files % FOLDER == 0) {
+		shut(&t->sub);
+		(void)snprintf(name, sizeof(name), "%" PRIu64, t->n_files / FOLDER);
+		rc = folder(t->txn, name, &t->sub, e);
+	}
+	(void)snprintf(name, sizeof(name), "%" PRIu64, t->n_files);
+	if (rc == 0)
+		rc = new_file(t->sub, name, ret_fd, e);
+	if (rc == 0)
+		*ret = t->n_files++;
+	return rc;
+}
+
+int zs_txn_file(struct zs_txn *t, const uint8_t *p, size_t n, uint64_t *ret, struct err *e)
+{
+	auto_fd int fd = -1;
+	int rc = zs_txn_new(t, ret, &fd, e);
+
+	return rc || n == 0 ? rc : io_pwrite(fd, p, n, 0, e);
+}
+
+/* ---- the manifest, written ---- */
+
+static void put_le(struct buf *b, uint64_t v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		buf_putc(b, (char)(uint8_t)(v >> 8 * i));
+}
+
+static int flush(struct zs_txn *t, struct err *e)
+{
+	int rc;
+
+	if (!buf_ok(&t->out))
+		return err_nomem(e);
+	t->sum = codec_crc32c_sum(t->sum, t->out.data, t->out.len);
+	rc = io_pwrite(t->manifest, t->out.data, t->out.len, t->out_at, e);
+	t->out_at += t->out.len;
+	buf_clear(&t->out);
+	return rc;
+}
+
+static int begin_manifest(struct zs_txn *t, struct err *e)
+{
+	struct stat st = {.st_ino = 0};
+
+	if (!t->far && fstat(t->root, &st) < 0)
+		return err_sys(e, errno, "the store");
+	t->manifest = openat(t->dir, FRESH, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+			     0666);
+	if (t->manifest < 0)
+		return err_sys(e, errno, "'%s' in the state directory", FRESH);
+	buf_puts(&t->out, t->far ? ZS_REMOTE : ZS_LOCAL);
+	put_le(&t->out, st.st_ino, 8);
+	return 0;
+}
+
+/* A record: what, which number, the length of the key, the key. */
+int zs_txn_note(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
+{
+	size_t len = strlen(key);
+	int rc = t->manifest < 0 ? begin_manifest(t, e) : 0;
+
+	if (rc)
+		return rc;
+	buf_putc(&t->out, (char)op);
+	put_le(&t->out, n, 8);
+	put_le(&t->out, len, 2);
+	buf_put(&t->out, key, len);
+	return t->out.len >= PIECE ? flush(t, e) : 0;
+}
+
+int zs_txn_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
+{
+	if (!store_key_ok(key))
+		return err_set(e, -EOPNOTSUPP, "'%.*s' cannot be a key of a store", LONG, key);
+	if (t->far)
+		return zs_far_step(t, op, n, key, e);
+	t->n_ops++;
+	return zs_txn_note(t, op, n, key, e);
+}
+
+int zs_txn_put(struct zs_txn *t, enum zs_op op, const char *key, const uint8_t *p, size_t n,
+	       struct err *e)
+{
+	uint64_t file;
+	int rc = zs_txn_file(t, p, n, &file, e);
+
+	return rc ? rc : zs_txn_step(t, op, file, key, e);
+}
+
+/* settle - everything that was written beside the store is on the disk. Few files are synced for
+ * themselves; many at once with all that the file system has. */
+static int settle(struct zs_txn *t, struct err *e)
+{
+	char name[24];
+
+	if (t->n_files > FEW)
+		return syncfs(t->txn) < 0 ? err_sys(e, errno, "syncing the new objects") : 0;
+	for (uint64_t i = 0; i < t->n_files; i++) {
+		auto_fd int fd = -1;
+
+		(void)snprintf(name, sizeof(name), "%" PRIu64, i);
+		fd = openat(t->sub, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		if (fd < 0 || fsync(fd) < 0)
+			return err_sys(e, errno, "syncing a new object");
+	}
+	if ((t->sub >= 0 && fsync(t->sub) < 0) || fsync(t->txn) < 0 || fsync(t->dir) < 0)
+		return err_sys(e, errno, "syncing the state directory");
+	return 0;
+}
+
+static int finish_manifest(struct zs_txn *t, struct err *e)
+{
+	uint8_t sum[4];
+	int rc = zs_txn_note(t, ZS_END, t->n_ops, "", e);
+
+	if (rc == 0)
+		rc = flush(t, e);
+	for (size_t i = 0; i < 4; i++)
+		sum[i] = (uint8_t)(t->sum >> 8 * i);
+	if (rc == 0)
+		rc = io_pwrite(t->manifest, sum, sizeof(sum), t->out_at, e);
+	return rc ? rc : io_sync(t->manifest, true, e);
+}
+
+int zs_txn_commit(struct zs_txn *t, int (*gate)(void *arg, struct err *e), void *arg,
+		  struct err *e)
+{
+	int rc = t->far ? zs_far_ready(t, e) : 0;
+
+	if (rc == 0)
+		rc = settle(t, e);
+	if (rc == 0)
+		rc = finish_manifest(t, e);
+	if (rc == 0 && gate)
+		rc = gate(arg, e);
+	if (rc)
+		return rc;
+	if (renameat(t->dir, FRESH, t->dir, MANIFEST) < 0)
+		return err_sys(e, errno, "the manifest");
+	rc = io_sync(t->dir, true, e);
+	if (rc)
+		return rc;
+	return t->far ? zs_far_recover(zs_far_store(t->far), t->dir, e)
+		      : zs_txn_recover(t->root, t->dir, e);
+}

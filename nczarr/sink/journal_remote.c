@@ -1,0 +1,557 @@
+/* journal_remote.c - a change of a remote store is gathered: there objects can be put and removed,
+ * one by one, and nothing else. So directories that go are told object by object, those that get
+ * another name are fetched and put again, and what others did meanwhile is found out from the
+ * versions of documents. docs/zarr-sink.md. */
+#include "nczarr/sink/sink_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/os/io.h"
+#include "nczarr/nczarr.h"
+
+#define KEYS_MAX ((size_t)4 << 30)
+#define PIECE ((size_t)4 << 20) /* of an object that is fetched */
+#define DEEP 256                /* directories within directories */
+#define AT_ONCE 8               /* requests */
+#define TRIES 3                 /* at a document that changes while it is read */
+#define LONG 200
+
+/* gathered - a step, as the sink said it. */
+struct gathered {
+	enum zs_op op;
+	uint64_t n;
+	const char *key; /* in the arena */
+};
+
+/* expected - a version that a document has to have. */
+struct expected {
+	const char *key; /* in the arena */
+	uint64_t version;
+	const uint8_t *same; /* these n bytes are as good; borrowed, NULL */
+	size_t n;
+	bool again; /* a change can be taken up: it is not for ever that this fails */
+};
+
+/* moved - an object in a directory that goes. */
+struct moved {
+	const char *key; /* in the arena */
+	size_t away;     /* the step */
+};
+
+struct zs_far {
+	struct store *store; /* borrowed */
+	struct arena arena;
+	struct gathered *steps;
+	size_t n_steps, c_steps;
+	size_t *aways;           /* n_aways steps: directories that go */
+	size_t n_aways, c_aways;
+	struct expected *seen;
+	size_t n_seen, c_seen;
+	json_t *known; /* key -> number in seen */
+	json_t *puts;  /* keys of what is put */
+	json_t *homes; /* directories of documents that are put, and those above */
+	json_t *drops; /* keys of what is removed */
+	struct moved *moved;
+	size_t n_moved, c_moved;
+	struct zs_txn *txn;
+	bool (*ours)(void *arg, const char *key, const uint8_t *p, size_t n); /* NULL */
+	void *ours_arg;
+	struct gathered *copies; /* of steps: objects that are fetched, n is their file */
+	const char **from;       /* as many: where from */
+	size_t n_copies;
+};
+
+int zs_far_new(struct store *store, struct zs_far **ret, struct err *e)
+{
+	struct zs_far *f = alloc_array(1, sizeof(*f));
+
+	if (!f)
+		return err_nomem(e);
+	f->store = store;
+	arena_init(&f->arena, KEYS_MAX);
+	f->known = json_object();
+	f->puts = json_object();
+	f->homes = json_object();
+	f->drops = json_object();
+	if (!f->known || !f->puts || !f->homes || !f->drops) {
+		zs_far_free(f);
+		return err_nomem(e);
+	}
+	*ret = f;
+	return 0;
+}
+
+void zs_far_free(struct zs_far *f)
+{
+	if (!f)
+		return;
+	json_decref(f->known);
+	json_decref(f->puts);
+	json_decref(f->homes);
+	json_decref(f->drops);
+	free(f->steps);
+	free(f->aways);
+	free(f->seen);
+	free(f->moved);
+	free(f->copies);
+	free(f->from);
+	arena_release(&f->arena);
+	free(f);
+}
+
+struct store *zs_far_store(struct zs_far *f)
+{
+	return f->store;
+}
+
+/* ---- several at a time ---- */
+
+struct each {
+	size_t n, next; /* lock */
+	int (*fn)(void *arg, size_t i, struct err *e);
+	void *arg;
+	pthread_mutex_t lock;
+	int rc;       /* lock: of the first that failed */
+	struct err e; /* lock */
+};
+
+static void *work(void *arg)
+{
+	struct each *x = arg;
+	struct err e = ERR_INIT;
+
+	(void)pthread_mutex_lock(&x->lock);
+	while (x->rc == 0 && x->next < x->n) {
+		size_t i = x->next++;
+		int rc;
+
+		(void)pthread_mutex_unlock(&x->lock);
+		rc = x->fn(x->arg, i, &e);
+		(void)pthread_mutex_lock(&x->lock);
+		if (rc && x->rc == 0) {
+			x->rc = rc;
+			x->e = e;
+		}
+	}
+	(void)pthread_mutex_unlock(&x->lock);
+	return NULL;
+}
+
+int zs_far_each(size_t n, int (*fn)(void *arg, size_t i, struct err *e), void *arg,
+		struct err *e)
+{
+	struct each x = {.n = n, .fn = fn, .arg = arg, .e = ERR_INIT};
+	pthread_t threads[AT_ONCE];
+	size_t n_threads = 0;
+	sigset_t all, old;
+
+	if (n == 0)
+		return 0;
+	if (pthread_mutex_init(&x.lock, NULL) != 0)
+		return err_nomem(e);
+	/* signals are for threads that know what to do with them */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	while (n_threads < AT_ONCE - 1 && n_threads + 1 < n &&
+	       pthread_create(&threads[n_threads], NULL, work, &x) == 0)
+		n_threads++; /* with fewer it takes longer */
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	(void)work(&x);
+	for (size_t i = 0; i < n_threads; i++)
+		(void)pthread_join(threads[i], NULL);
+	(void)pthread_mutex_destroy(&x.lock);
+	if (x.rc && e)
+		*e = x.e;
+	return x.rc;
+}
+
+/* ---- what the sink says ---- */
+
+static int enter(json_t *set, const char *key, struct err *e)
+{
+	return json_object_set_new(set, key, json_true()) < 0 ? err_nomem(e) : 0;
+}
+
+/* homes_of - the directories above a document. */
+static int homes_of(struct zs_far *f, const char *key, struct err *e)
+{
+	char dir[STORE_KEY_MAX + 1];
+	int rc = 0;
+
+	memcpy(dir, key, strlen(key) + 1);
+	for (char *slash; rc == 0 && (slash = strrchr(dir, '/')) != NULL;) {
+		*slash = '\0';
+		rc = enter(f->homes, dir, e);
+	}
+	return rc;
+}
+
+int zs_far_step(struct zs_txn *t, enum zs_op op, uint64_t n, const char *key, struct err *e)
+{
+	struct zs_far *f = t->far;
+	const char *copy = arena_strdup(&f->arena, key);
+	int rc = 0;
+
+	if (!copy || grow_array(&f->steps, &f->c_steps, f->n_steps + 1, sizeof(*f->steps)) < 0)
+		return err_nomem(e);
+	if (op == ZS_AWAY) {
+		if (grow_array(&f->aways, &f->c_aways, f->n_aways + 1, sizeof(*f->aways)) < 0)
+			return err_nomem(e);
+		f->aways[f->n_aways++] = f->n_steps;
+	}
+	f->steps[f->n_steps++] = (struct gathered){.op = op, .n = n, .key = copy};
+	if (op == ZS_PUT || op == ZS_DOC || op == ZS_ROOT)
+		rc = enter(f->puts, key, e);
+	if (rc == 0 && (op == ZS_DOC || op == ZS_ROOT))
+		rc = homes_of(f, key, e);
+	return rc;
+}
+
+int zs_far_expect(struct zs_txn *t, const char *key, uint64_t version, struct err *e)
+{
+	struct zs_far *f = t->far;
+	const char *copy;
+
+	if (!f || json_object_get(f->known, key))
+		return 0;
+	copy = arena_strdup(&f->arena, key);
+	if (!copy || grow_array(&f->seen, &f->c_seen, f->n_seen + 1, sizeof(*f->seen)) < 0 ||
+	    json_object_set_new(f->known, key, json_integer((json_int_t)f->n_seen)) < 0)
+		return err_nomem(e);
+	f->seen[f->n_seen++] = (struct expected){.key = copy, .version = version};
+	return 0;
+}
+
+void zs_far_or(struct zs_txn *t, const char *key, const uint8_t *p, size_t n, bool again)
+{
+	const json_t *i = json_object_get(t->far->known, key);
+	struct expected *x = i ? &t->far->seen[json_integer_value(i)] : NULL;
+
+	if (!x)
+		return;
+	x->same = p;
+	x->n = n;
+	x->again = again;
+}
+
+void zs_far_ours(struct zs_txn *t,
+		 bool (*ours)(void *arg, const char *key, const uint8_t *p, size_t n),
+		 void *arg)
+{
+	t->far->ours = ours;
+	t->far->ours_arg = arg;
+}
+
+int zs_far_get(struct store *store, const char *key, struct buf *out, uint64_t *ret_version,
+	       struct err *e)
+{
+	size_t before = out->len;
+	int rc = -EIO;
+
+	for (int i = 0; i < TRIES && (rc == -EIO || rc == -ESTALE); i++) {
+		struct store_stat st;
+		uint8_t *room;
+
+		rc = store_stat(store, key, &st, e);
+		if (rc)
+			return rc;
+		if (st.is_dir || st.odd)
+			return err_set(e, -EISDIR, "'%.*s' is no document", LONG, key);
+		if (st.size > out->max - out->len)
+			return err_set(e, -ERANGE, "'%.*s' has %" PRIu64 " bytes", LONG, key,
+				       st.size);
+		*ret_version = st.version;
+		room = buf_grow(out, (size_t)st.size);
+		if (!room && st.size > 0)
+			return err_nomem(e);
+		if (st.size > 0)
+			rc = store_read(store, key, 0, room, (size_t)st.size, ret_version, e);
+		if (rc)
+			out->len = before;
+	}
+	return rc;
+}
+
+/* ---- directories that go ---- */
+
+/* below - whether a key lies in a directory. */
+static bool below(const char *dir, const char *key)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(key, dir, n) == 0 && key[n] == '/';
+}
+
+static bool add_name(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	struct buf *b = arg;
+
+	(void)st;
+	buf_putc(b, is_dir ? 'd' : 'f');
+	buf_put(b, name, strlen(name) + 1);
+	return buf_ok(b);
+}
+
+/* gather - all objects below a key. */
+static int gather(struct zs_far *f, const char *dir, size_t away, unsigned depth, struct err *e)
+{
+	struct buf names;
+	int rc;
+
+	if (depth == 0)
+		return err_set(e, -ELOOP, "'%.*s': too deep", LONG, dir);
+	buf_init(&names, PTRDIFF_MAX);
+	rc = store_list(f->store, dir, false, add_name, &names, e);
+	if (rc == -ENOENT)
+		rc = 0;
+	if (rc == 0 && !buf_ok(&names))
+		rc = err_nomem(e);
+	for (size_t at = 0; rc == 0 && at < names.len;) {
+		const char *name = (const char *)names.data + at + 1;
+		size_t nd = strlen(dir), nn = strlen(name);
+		char *key = arena_alloc(&f->arena, nd + nn + 2, 1);
+
+		if (!key) {
+			rc = err_nomem(e);
+			break;
+		}
+		memcpy(key, dir, nd);
+		key[nd] = '/';
+		memcpy(key + nd + 1, name, nn + 1);
+		if (names.data[at] == 'd') {
+			rc = gather(f, key, away, depth - 1, e);
+		} else if (grow_array(&f->moved, &f->c_moved, f->n_moved + 1,
+				      sizeof(*f->moved)) < 0) {
+			rc = err_nomem(e);
+		} else {
+			f->moved[f->n_moved++] = (struct moved){.key = key, .away = away};
+		}
+		at += nn + 2;
+	}
+	buf_release(&names);
+	return rc;
+}
+
+/* into - the directory that one which goes becomes; NULL: it is gone. */
+static const char *into(const struct zs_far *f, uint64_t n)
+{
+	for (size_t i = 0; i < f->n_steps; i++)
+		if (f->steps[i].op == ZS_INTO && f->steps[i].n == n)
+			return f->steps[i].key;
+	return NULL;
+}
+
+/* to_copy - an object gets another key: the file that it goes by way of. */
+static int to_copy(struct zs_far *f, const struct moved *m, const char *to, struct err *e)
+{
+	const char *rest = m->key + strlen(f->steps[m->away].key);
+	char key[STORE_KEY_MAX + 1];
+	uint64_t file;
+	int rc, fd;
+
+	if (strlen(to) + strlen(rest) > STORE_KEY_MAX)
+		return err_set(e, -ERANGE, "'%.100s%.100s': a key of more than %d bytes", to,
+			       rest, STORE_KEY_MAX);
+	memcpy(key, to, strlen(to));
+	memcpy(key + strlen(to), rest, strlen(rest) + 1);
+	if (json_object_get(f->puts, key))
+		return 0; /* it is written otherwise */
+	rc = zs_txn_new(f->txn, &file, &fd, e);
+	if (rc)
+		return rc;
+	(void)close(fd); /* synced with all others */
+	rc = zs_far_step(f->txn, zarr_doc_key(key) ? ZS_DOC : ZS_PUT, file, key, e);
+	if (rc)
+		return rc;
+	f->copies[f->n_copies] = f->steps[f->n_steps - 1];
+	f->from[f->n_copies++] = m->key;
+	return 0;
+}
+
+/* fetch - one of the copies. */
+static int fetch(void *arg, size_t i, struct err *e)
+{
+	struct zs_far *f = arg;
+	auto_free uint8_t *room = malloc(PIECE);
+	struct store_stat st;
+	auto_fd int fd = -1;
+	char path[64];
+	int rc;
+
+	if (!room)
+		return err_nomem(e);
+	zs_txn_path(path, f->copies[i].n);
+	fd = openat(f->txn->dir, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return err_sys(e, errno, "'%s' in the state directory", path);
+	rc = store_stat(f->store, f->from[i], &st, e);
+	for (uint64_t at = 0; rc == 0 && at < st.size;) {
+		size_t n = (size_t)u64_min(st.size - at, PIECE);
+		uint64_t version = 0;
+
+		rc = store_read(f->store, f->from[i], at, room, n, &version, e);
+		if (rc == 0 && version != st.version)
+			rc = err_set(e, -ESTALE, "'%.*s' was changed by another program", LONG,
+				     f->from[i]);
+		if (rc == 0)
+			rc = io_pwrite(fd, room, n, at, e);
+		at += n;
+	}
+	return rc;
+}
+
+/* expand - what whole directories mean, object by object. */
+static int expand(struct zs_far *f, struct err *e)
+{
+	const char *to = NULL;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < f->n_aways; i++)
+		rc = gather(f, f->steps[f->aways[i]].key, f->aways[i], DEEP, e);
+	if (rc || f->n_moved == 0)
+		return rc;
+	f->copies = alloc_array(f->n_moved, sizeof(*f->copies));
+	f->from = alloc_array(f->n_moved, sizeof(*f->from));
+	if (!f->copies || !f->from)
+		return err_nomem(e);
+	for (size_t i = 0; rc == 0 && i < f->n_moved; i++) {
+		/* objects of one directory follow each other */
+		if (i == 0 || f->moved[i].away != f->moved[i - 1].away)
+			to = into(f, f->steps[f->moved[i].away].n);
+		if (to)
+			rc = to_copy(f, &f->moved[i], to, e);
+	}
+	return rc ? rc : zs_far_each(f->n_copies, fetch, f, e);
+}
+
+/* ---- the manifest ---- */
+
+static int note(struct zs_far *f, enum zs_op op, uint64_t n, const char *key, struct err *e)
+{
+	f->txn->n_ops++;
+	return zs_txn_note(f->txn, op, n, key, e);
+}
+
+/* drop - an object of a directory that goes. Where another array comes to its place the document
+ * goes first of all, and what is not put again: nobody is to read old chunks by a new document. */
+static int drop(struct zs_far *f, const struct moved *m, struct err *e)
+{
+	bool again = json_object_get(f->homes, f->steps[m->away].key) != NULL;
+	bool put = json_object_get(f->puts, m->key) != NULL;
+
+	if (json_object_get(f->drops, m->key) || (put && !(again && zarr_doc_key(m->key))))
+		return 0;
+	if (enter(f->drops, m->key, e) < 0)
+		return -ENOMEM;
+	return note(f, again ? ZS_EARLY : ZS_DROP, 0, m->key, e);
+}
+
+/* replaced - whether a document is in a directory that goes before. */
+static bool replaced(const struct zs_far *f, const char *key)
+{
+	for (size_t i = 0; i < f->n_aways; i++)
+		if (below(f->steps[f->aways[i]].key, key))
+			return true;
+	return false;
+}
+
+/* condition - what a document has to be when it is written over. */
+static int condition(struct zs_far *f, const char *key, struct err *e)
+{
+	const json_t *i = json_object_get(f->known, key);
+
+	if (replaced(f, key))
+		return 0;
+	return note(f, ZS_SEEN, i ? f->seen[json_integer_value(i)].version : 0, key, e);
+}
+
+static int write_steps(struct zs_far *f, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < f->n_moved; i++)
+		rc = drop(f, &f->moved[i], e);
+	for (size_t i = 0; rc == 0 && i < f->n_steps; i++) {
+		const struct gathered *x = &f->steps[i];
+
+		if (x->op == ZS_AWAY || x->op == ZS_INTO)
+			continue;
+		if (x->op == ZS_DOC || x->op == ZS_ROOT)
+			rc = condition(f, x->key, e);
+		if (rc == 0)
+			rc = note(f, x->op, x->n, x->key, e);
+	}
+	return rc;
+}
+
+/* is_ours - whether a document has the bytes that it is to have, or had from us before. */
+static bool is_ours(struct zs_far *f, const struct expected *x, const struct store_stat *st)
+{
+	const uint8_t *p;
+	uint64_t version = 0;
+	struct buf b;
+	bool ours;
+
+	if (!x->same || (!f->ours && st->size != x->n))
+		return false;
+	buf_init(&b, ZR_DOC_MAX);
+	ours = zs_far_get(f->store, x->key, &b, &version, NULL) == 0 && version == st->version;
+	p = b.data ? b.data : (const uint8_t *)"";
+	if (ours)
+		ours = (b.len == x->n && memcmp(p, x->same, x->n) == 0) ||
+		       (f->ours && f->ours(f->ours_arg, x->key, p, b.len));
+	buf_release(&b);
+	return ours;
+}
+
+/* is_expected - of one document, what the service has now. */
+static int is_expected(void *arg, size_t i, struct err *e)
+{
+	struct zs_far *f = arg;
+	struct expected *x = &f->seen[i];
+	struct store_stat st = {.version = 0};
+	int rc = store_fresh(f->store, x->key, &st, e);
+
+	if (rc && rc != -ENOENT)
+		return rc;
+	if ((rc ? 0 : st.version) == x->version)
+		return 0;
+	if (rc == 0 && is_ours(f, x, &st)) {
+		x->version = st.version;
+		return 0;
+	}
+	return err_set(
+		e, x->again ? -EAGAIN : -ESTALE,
+		"'%.*s' was %s by another program since it was read: nothing was written", LONG,
+		x->key,
+		rc                ? "removed"
+		: x->version == 0 ? "made"
+				  : "changed");
+}
+
+static int conditions(const struct zs_txn *t, struct err *e)
+{
+	auto_fd int fd = openat(t->dir, ZS_CONDITIONS,
+				O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	return fd < 0 ? err_sys(e, errno, "'%s' in the state directory", ZS_CONDITIONS) : 0;
+}
+
+int zs_far_ready(struct zs_txn *t, struct err *e)
+{
+	struct zs_far *f = t->far;
+	int rc;
+
+	f->txn = t;
+	rc = expand(f, e);
+	if (rc == 0)
+		rc = zs_far_each(f->n_seen, is_expected, f, e);
+	if (rc == 0)
+		rc = write_steps(f, e);
+	return rc ? rc : conditions(t, e);
+}

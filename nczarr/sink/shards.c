@@ -1,0 +1,263 @@
+/* shards.c - chunks that are parts of a shard. They are collected in a file and, when all
+ * are there, each shard that has a new part is written whole: new parts, and those of the old shard
+ * as they are, in the order of their slots. Spec: Zarr v3, "Sharding codec". */
+#include "nczarr/sink/sink_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/os/io.h"
+
+#define NONE UINT64_MAX /* as a length: the chunk is to be absent */
+#define COPY ((size_t)1 << 20)
+#define ENTRY 16u /* bytes of a slot in the index */
+
+static int open_spool(struct zarr_sink *s, struct err *e)
+{
+	s->spool = openat(s->txn.txn, "parts",
+			  O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return s->spool < 0 ? err_sys(e, errno, "'parts' in the state directory") : 0;
+}
+
+int zs_shard_put(struct zarr_sink *s, uint32_t array, struct zs_array *za,
+		 const uint64_t *coords, const uint8_t *p, size_t len, bool drop, struct err *e)
+{
+	const struct zr_meta *m = za->meta;
+	const struct zr_shard *sh = m->shard;
+	struct zs_part part = {.array = array, .off = s->spool_len, .seq = s->n_parts};
+	uint64_t at[DS_RANK_MAX + 1];
+	int rc = 0;
+
+	for (uint32_t k = 0; k < m->rank; k++) {
+		uint32_t d = sh->order ? sh->order[k] : k;
+
+		part.slot = part.slot * sh->grid[d] + coords[d] % sh->grid[d];
+	}
+	/* of objects in C order over a grid that holds them all, whatever shape the array has */
+	for (uint32_t d = 0; d < m->rank; d++)
+		at[d] = coords[d] / sh->grid[d];
+	for (uint32_t d = 0; d < m->rank; d++) {
+		uint64_t n =
+			d + m->tail < m->rank ? (za->grid[d] + sh->grid[d]) / sh->grid[d] : 1;
+
+		part.object = part.object * n + at[d];
+	}
+	part.len = drop ? NONE : len;
+	if (!drop && s->spool < 0)
+		rc = open_spool(s, e);
+	if (rc == 0 && !drop && len > 0)
+		rc = io_pwrite(s->spool, p, len, s->spool_len, e);
+	if (rc)
+		return rc;
+	if (grow_array(&s->parts, &s->c_parts, s->n_parts + 1, sizeof(*s->parts)) < 0)
+		return err_nomem(e);
+	s->spool_len += drop ? 0 : len;
+	s->parts[s->n_parts++] = part;
+	return 0;
+}
+
+static int by_place(const void *pa, const void *pb)
+{
+	const struct zs_part *a = pa, *b = pb;
+
+	if (a->array != b->array)
+		return a->array < b->array ? -1 : 1;
+	if (a->object != b->object)
+		return a->object < b->object ? -1 : 1;
+	if (a->slot != b->slot)
+		return a->slot < b->slot ? -1 : 1;
+	return a->seq < b->seq ? -1 : 1;
+}
+
+/* shard - one that is being written. */
+struct shard {
+	struct zarr_sink *s;
+	const struct zs_array *za;
+	const struct zr_shard *sh;
+	uint64_t first[DS_RANK_MAX + 1]; /* coordinates of its first chunk */
+	uint8_t *index;                  /* n slots, owned */
+	int fd;
+	uint64_t at; /* bytes so far */
+	bool any;
+};
+
+static void put64(uint8_t *p, uint64_t v, bool big)
+{
+	for (size_t i = 0; i < 8; i++)
+		p[big ? 7 - i : i] = (uint8_t)(v >> 8 * i);
+}
+
+static void enter(struct shard *x, uint64_t slot, uint64_t off, uint64_t len)
+{
+	put64(x->index + slot * ENTRY, off, x->sh->index_big);
+	put64(x->index + slot * ENTRY + 8, len, x->sh->index_big);
+}
+
+/* from_spool - a new part. */
+static int from_spool(struct shard *x, const struct zs_part *p, struct err *e)
+{
+	int rc = 0;
+
+	for (uint64_t done = 0; rc == 0 && done < p->len;) {
+		size_t n = (size_t)u64_min(p->len - done, COPY);
+		uint8_t *to;
+
+		buf_clear(&x->s->stored);
+		to = buf_grow(&x->s->stored, n);
+		rc = to ? io_pread(x->s->spool, to, n, p->off + done, e) : err_nomem(e);
+		if (rc == 0)
+			rc = io_pwrite(x->fd, to, n, x->at + done, e);
+		done += n;
+	}
+	return rc;
+}
+
+/* from_old - what the store has in a slot. *ret_len NONE: nothing. */
+static int from_old(struct shard *x, const uint64_t *coords, uint64_t *ret_len, struct err *e)
+{
+	struct zr_source *z = zr_of(x->s->real);
+	const uint32_t array = x->za->real;
+	const struct ds_array *a = &z->base.ds.arrays[array];
+	const struct zr_place *p = zr_place_of(z, array, e);
+	struct zr_spot spot;
+	uint8_t *to;
+	int rc;
+
+	*ret_len = NONE;
+	if (!p)
+		return e && e->code ? e->code : -EIO;
+	for (uint32_t d = 0; d < a->rank; d++)
+		if (coords[d] >= a->grid[d] || coords[d] >= x->za->grid[d])
+			return 0;
+	rc = zr_find(z, array, p, ds_chunk_linear(a, coords), &spot, e);
+	if (rc || spot.where != ZR_PART)
+		return rc;
+	*ret_len = spot.len;
+	zr_spot_release(&spot);
+	buf_clear(&x->s->stored);
+	to = buf_grow(&x->s->stored, (size_t)spot.len);
+	if (!to && spot.len > 0)
+		return err_nomem(e);
+	rc = zr_object_read(z, array, p, &spot, spot.off, to, (size_t)spot.len, NULL, e);
+	return rc || spot.len == 0 ? rc : io_pwrite(x->fd, to, (size_t)spot.len, x->at, e);
+}
+
+/* slot_coords - of the chunk in a slot. false: the array ends before it. */
+static bool slot_coords(const struct shard *x, uint64_t slot, uint64_t *ret)
+{
+	const struct zr_meta *m = x->za->meta;
+	bool in = true;
+
+	for (uint32_t k = m->rank; k-- > 0;) {
+		uint32_t d = x->sh->order ? x->sh->order[k] : k;
+
+		ret[d] = x->first[d] + slot % x->sh->grid[d];
+		slot /= x->sh->grid[d];
+		if (d + m->tail < m->rank)
+			in = in && ret[d] < x->za->grid[d];
+	}
+	return in;
+}
+
+/* fill - all slots; parts: those that are new, by slot, the last of each counts. */
+static int fill(struct shard *x, const struct zs_part *parts, size_t n, struct err *e)
+{
+	uint64_t coords[DS_RANK_MAX + 1];
+	size_t i = 0;
+	int rc = 0;
+
+	for (uint64_t slot = 0; rc == 0 && slot < x->sh->n; slot++) {
+		const struct zs_part *p = NULL;
+		uint64_t len = NONE;
+
+		for (; i < n && parts[i].slot == slot; i++)
+			p = &parts[i];
+		if (slot_coords(x, slot, coords)) {
+			if (p)
+				len = p->len;
+			if (p && len != NONE)
+				rc = from_spool(x, p, e);
+			else if (!p && x->za->state == ZS_OLD)
+				rc = from_old(x, coords, &len, e);
+		}
+		enter(x, slot, len == NONE ? NONE : x->at, len);
+		if (len == NONE)
+			continue;
+		x->any = true;
+		x->at += len;
+	}
+	return rc;
+}
+
+static int write_index(struct shard *x, struct err *e)
+{
+	struct buf *b = &x->s->stored;
+	int rc;
+
+	buf_clear(b);
+	rc = codec_chain_encode(&x->sh->index, 8, x->index, (size_t)x->sh->n * ENTRY,
+				x->s->scratch, b, e);
+	if (rc == 0 && b->len != x->sh->index_bytes)
+		rc = err_set(e, -EOPNOTSUPP, "'%.200s': an index of another length",
+			     x->za->key);
+	return rc ? rc : io_pwrite(x->fd, b->data, b->len, x->sh->index_first ? 0 : x->at, e);
+}
+
+/* write_shard - parts: all of one shard. */
+static int write_shard(struct zarr_sink *s, const struct zs_part *parts, size_t n,
+		       struct err *e)
+{
+	const struct zs_array *za = &s->arrays[parts[0].array];
+	struct zr_meta m = *za->meta;
+	struct shard x = {.s = s, .za = za, .sh = m.shard, .fd = -1};
+	uint64_t at[DS_RANK_MAX + 1], object = parts[0].object, file;
+	char key[ZR_OBJECT_KEY];
+	int rc;
+
+	for (uint32_t d = m.rank; d-- > 0;) {
+		uint64_t len =
+			d + m.tail < m.rank ? (za->grid[d] + x.sh->grid[d]) / x.sh->grid[d] : 1;
+
+		at[d] = object % len;
+		object /= len;
+		x.first[d] = at[d] * x.sh->grid[d];
+	}
+	if (x.sh->n > PTRDIFF_MAX / ENTRY)
+		return err_set(e, -ERANGE, "'%.200s': too many chunks in a shard", za->key);
+	x.index = alloc_array((size_t)x.sh->n, ENTRY);
+	if (!x.index)
+		return err_nomem(e);
+	m.key = za->key;
+	x.at = x.sh->index_first ? x.sh->index_bytes : 0;
+	rc = zr_object_key(&m, at, key, e);
+	if (rc == 0)
+		rc = zs_txn_new(&s->txn, &file, &x.fd, e);
+	if (rc == 0)
+		rc = fill(&x, parts, n, e);
+	if (rc == 0)
+		rc = write_index(&x, e);
+	if (rc == 0) /* a shard without chunks does not exist */
+		rc = zs_txn_step(&s->txn, x.any ? ZS_PUT : ZS_DROP, file, key, e);
+	if (x.fd >= 0)
+		(void)close(x.fd); /* synced with all others */
+	free(x.index);
+	return rc;
+}
+
+int zs_shards_write(struct zarr_sink *s, struct err *e)
+{
+	int rc = 0;
+
+	if (s->n_parts == 0)
+		return 0;
+	qsort(s->parts, s->n_parts, sizeof(*s->parts), by_place);
+	for (size_t i = 0, n; rc == 0 && i < s->n_parts; i += n) {
+		for (n = 1; i + n < s->n_parts; n++)
+			if (s->parts[i + n].array != s->parts[i].array ||
+			    s->parts[i + n].object != s->parts[i].object)
+				break;
+		rc = write_shard(s, s->parts + i, n, e);
+	}
+	return rc;
+}

@@ -1,0 +1,596 @@
+/* sink.c - the Zarr sink: a directory that is a Zarr store, brought from one state to another.
+ *
+ * Opening says how new things will look; beginning says which things of the store the paths of the
+ * models mean. What happens to whole directories is here, too. */
+#include "nczarr/nczarr.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "nczarr/sink/sink_int.h"
+
+#define ARENA_MAX ((size_t)4 << 30)
+#define LONG 200
+#define POLLED 1024 /* documents that one poll looks at for certain */
+
+/* ---- names ---- */
+
+const char *zs_join(struct zarr_sink *s, const char *dir, const char *name, struct err *e)
+{
+	size_t nd = strlen(dir), nn = strlen(name);
+	char *key;
+
+	if (nd + nn + 1 > STORE_KEY_MAX) {
+		(void)err_set(e, -ERANGE, "'%.100s/%.100s': a key of more than %d bytes", dir,
+			      name, STORE_KEY_MAX);
+		return NULL;
+	}
+	key = arena_alloc(&s->arena, nd + nn + 2, 1);
+	if (!key) {
+		(void)err_nomem(e);
+		return NULL;
+	}
+	memcpy(key, dir, nd);
+	if (nd)
+		key[nd++] = '/';
+	memcpy(key + nd, name, nn);
+	return key;
+}
+
+const char *zs_say(const struct dataset *ds, uint32_t array, char tmp[200])
+{
+	struct buf b;
+
+	buf_init(&b, 200);
+	ds_array_path(ds, array, &b);
+	(void)snprintf(tmp, 200, "'%.*s'", buf_ok(&b) ? (int)b.len : 0,
+		       b.data ? (const char *)b.data : "");
+	buf_release(&b);
+	return tmp;
+}
+
+json_t *zs_by_path(const struct dataset *ds, bool arrays)
+{
+	uint32_t n = arrays ? ds->n_arrays : ds->n_groups;
+	json_t *ret = json_object();
+	struct buf b;
+
+	buf_init(&b, (size_t)1 << 20);
+	for (uint32_t i = 0; ret && i < n; i++) {
+		buf_clear(&b);
+		if (arrays)
+			ds_array_path(ds, i, &b);
+		else
+			ds_group_path(ds, i, &b);
+		buf_putc(&b, '\0');
+		if (!buf_ok(&b) ||
+		    json_object_set_new(ret, (const char *)b.data, json_integer(i)) < 0) {
+			json_decref(ret);
+			ret = NULL;
+		}
+	}
+	buf_release(&b);
+	return ret;
+}
+
+enum kind { ARRAY, GROUP };
+
+/* real_named - what the store has under a path, where no names are given. */
+static int real_named(struct zarr_sink *s, enum kind kind, const char *path, uint32_t *ret,
+		      struct err *e)
+{
+	const json_t *i;
+
+	if (!s->by_path[kind])
+		s->by_path[kind] = zs_by_path(&s->real->ds, kind == ARRAY);
+	if (!s->by_path[kind])
+		return err_nomem(e);
+	i = json_object_get(s->by_path[kind], path);
+	*ret = i ? (uint32_t)json_integer_value(i) : DS_NONE;
+	return 0;
+}
+
+/* named - what a path of ds means in real; DS_NONE: nothing there. */
+static int named(struct zarr_sink *s, const struct dataset *ds, enum kind kind, uint32_t ord,
+		 uint32_t *ret, struct err *e)
+{
+	const struct sink_names *names = s->opts.names;
+	const struct dataset *real = &s->real->ds;
+	uint32_t n = kind == ARRAY ? real->n_arrays : real->n_groups;
+	struct buf path;
+	int rc = 0;
+
+	buf_init(&path, (size_t)1 << 20);
+	if (kind == ARRAY)
+		ds_array_path(ds, ord, &path);
+	else
+		ds_group_path(ds, ord, &path);
+	buf_putc(&path, '\0');
+	*ret = DS_NONE;
+	if (!buf_ok(&path)) {
+		buf_release(&path);
+		return err_nomem(e);
+	}
+	if (names && kind == ARRAY)
+		*ret = names->array(names->arg, (const char *)path.data);
+	else if (names)
+		*ret = names->group(names->arg, (const char *)path.data);
+	else
+		rc = real_named(s, kind, (const char *)path.data, ret, e);
+	buf_release(&path);
+	if (rc)
+		return rc;
+	if (*ret != DS_NONE && *ret >= n)
+		return err_set(e, -EINVAL, "there is no object %u in the store", *ret);
+	return 0;
+}
+
+static const char *real_group_key(struct zarr_sink *s, uint32_t group, struct err *e)
+{
+	struct buf b;
+	const char *ret;
+
+	buf_init(&b, STORE_KEY_MAX);
+	ds_group_path(&s->real->ds, group, &b);
+	ret = buf_ok(&b) ? arena_copy(&s->arena, b.data + 1, b.len - 1) : NULL;
+	buf_release(&b);
+	if (!ret)
+		(void)err_nomem(e);
+	return ret;
+}
+
+const char *zs_group_key(struct zarr_sink *s, uint32_t group, struct err *e)
+{
+	struct zs_group *g = &s->groups[group];
+	uint32_t real;
+
+	if (g->key)
+		return g->key;
+	if (group == 0) {
+		g->key = "";
+	} else if (named(s, &s->now->ds, GROUP, group, &real, e) < 0) {
+		return NULL;
+	} else if (real == DS_NONE) {
+		(void)err_set(e, -EINVAL, "group '%.*s' is not in the store", LONG,
+			      s->now->ds.groups[group].name);
+	} else {
+		g->key = real_group_key(s, real, e);
+	}
+	return g->key;
+}
+
+struct zs_array *zs_array_of(struct zarr_sink *s, uint32_t array, struct err *e)
+{
+	struct zs_array *za = &s->arrays[array];
+	char tmp[200];
+	uint32_t real;
+
+	if (za->state != ZS_UNSEEN)
+		return za;
+	if (named(s, &s->now->ds, ARRAY, array, &real, e) < 0)
+		return NULL;
+	if (real == DS_NONE) {
+		(void)err_set(e, -EINVAL, "array %s is not in the store",
+			      zs_say(&s->now->ds, array, tmp));
+		return NULL;
+	}
+	za->state = ZS_OLD;
+	za->real = real;
+	za->meta = zr_of(s->real)->arrays[real].meta;
+	za->stored = zr_of(s->real)->arrays[real].stored;
+	za->key = za->was_key = za->meta->key;
+	za->stated = za->meta->format == 3 || s->real->ds.arrays[real].fill_defined;
+	return za;
+}
+
+/* ---- open ---- */
+
+/* learn - how the store writes things. */
+static void learn(struct zarr_sink *s)
+{
+	const struct zr_source *z = zr_of(s->real);
+	const struct dataset *ds = &s->real->ds;
+	const bool nczarr = strcmp(ds->format, "NCZarr") == 0;
+
+	s->format = strcmp(ds->format, "Zarr v3") == 0 ? 3 : 2;
+	s->empty = ds->n_arrays == 0 && ds->n_groups <= 1;
+	s->mode = nczarr ? ZARR_NCZARR : s->opts.mode == ZARR_NCZARR ? ZARR_PURE : s->opts.mode;
+	s->keys = (struct zr_keys){.nested = s->opts.nested,
+				   .lead = s->format == 3 && !s->opts.v2_keys};
+	if (ds->n_arrays > 0) {
+		s->keys.nested = zr_is_nested(z->arrays[0].meta);
+		s->keys.lead = s->format == 3 && z->arrays[0].meta->prefixed;
+	}
+}
+
+static int open_root(const char *path, struct source *real, int *ret, struct err *e)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 && errno == ENOTDIR)
+		return err_set(e, -EROFS,
+			       "'%.*s' is an archive: only directories are written to", LONG,
+			       path);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(e, errno, "'%.*s'", LONG, path);
+	if (real && (st.st_dev != real->ds.st.st_dev || st.st_ino != real->ds.st.st_ino))
+		return err_set(e, -ESTALE, "'%.*s' is not the store that was opened", LONG,
+			       path);
+	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		return err_sys(e, errno, "'%.*s' cannot be written to", LONG, path);
+	*ret = fd;
+	fd = -1;
+	return 0;
+}
+
+static void sink_free(struct zarr_sink *s)
+{
+	for (size_t i = 0; i < s->n_docs; i++) {
+		free(s->docs[i].key);
+		json_decref(s->docs[i].v);
+	}
+	for (uint32_t i = 0; s->arrays && i < s->now->ds.n_arrays; i++)
+		free(s->arrays[i].bits);
+	zs_txn_close(&s->txn);
+	if (s->spool >= 0)
+		(void)close(s->spool); /* what counts of it is in the store */
+	json_decref(s->index);
+	json_decref(s->seen);
+	json_decref(s->by_path[ARRAY]);
+	json_decref(s->by_path[GROUP]);
+	free(s->docs);
+	free(s->arrays);
+	free(s->groups);
+	free(s->gone);
+	free(s->fresh);
+	free(s->shown_arrays);
+	free(s->grids);
+	free(s->plans);
+	free(s->hidden);
+	free(s->parts);
+	codec_scratch_free(s->scratch);
+	buf_release(&s->elems);
+	buf_release(&s->turned);
+	buf_release(&s->stored);
+	arena_release(&s->arena);
+	free(s);
+}
+
+static void close_sink(struct sink *sink)
+{
+	sink_free(zs_of(sink));
+}
+
+/* ---- begin ---- */
+
+/* shown_tables - what the emitters work on. */
+static int shown_tables(struct zarr_sink *s, struct err *e)
+{
+	const struct dataset *ds = &s->now->ds;
+	size_t n = ds->n_arrays > ds->n_groups ? ds->n_arrays : ds->n_groups;
+
+	s->shown_arrays = alloc_array(ds->n_arrays, sizeof(*s->shown_arrays));
+	s->grids = alloc_array(ds->n_arrays, sizeof(*s->grids));
+	s->plans = alloc_array(ds->n_arrays, sizeof(*s->plans));
+	s->hidden = alloc_array(n, sizeof(*s->hidden));
+	if (!s->shown_arrays || !s->grids || !s->plans || !s->hidden)
+		return err_nomem(e);
+	if (ds->n_arrays)
+		memcpy(s->shown_arrays, ds->arrays, ds->n_arrays * sizeof(*ds->arrays));
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
+		zr_grid_chunks(&s->shown_arrays[i], &s->grids[i]);
+		s->grids[i].keys = s->keys;
+	}
+	s->shown = *ds;
+	s->shown.arrays = s->shown_arrays;
+	s->em = (struct zr_emit){.ds = &s->shown,
+				 .plans = s->plans,
+				 .hidden_groups = s->hidden,
+				 .hidden_arrays = s->hidden,
+				 .grids = s->grids,
+				 .format = zr_format_of(s->format),
+				 .mode = s->mode,
+				 .strict_json = s->opts.strict_json};
+	return 0;
+}
+
+/* layout_ok - NCZarr's first layout has documents of its own for everything. */
+static int layout_ok(struct zarr_sink *s, struct err *e)
+{
+	struct store_stat st;
+	int rc = store_stat(zr_of(s->real)->store, ".nczarr", &st, e);
+
+	if (rc == -ENOENT)
+		return 0;
+	return rc ? rc
+		  : err_set(e, -EROFS,
+			    "the store is in the layout of netCDF-C 4.8, which is read only");
+}
+
+/* unchanged - whether the store is the one that was opened. One poll looks at a part of it. */
+static int unchanged(struct zarr_sink *s, struct err *e)
+{
+	size_t n = zr_of(s->real)->n_seen;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i <= n / POLLED; i++)
+		rc = source_poll(s->real, e);
+	return rc;
+}
+
+/* watch - a document has to be what it was when the store was opened, if it was looked at then. */
+static int watch(struct zarr_sink *s, const char *key, struct err *e)
+{
+	const struct zr_source *z = zr_of(s->real);
+	const json_t *i;
+
+	if (!s->seen) {
+		s->seen = json_object();
+		for (size_t k = 0; s->seen && k < z->n_seen; k++)
+			if (json_object_set_new(s->seen, z->seen[k].key,
+						json_integer((json_int_t)k)) < 0)
+				return err_nomem(e);
+	}
+	if (!s->seen)
+		return err_nomem(e);
+	i = json_object_get(s->seen, key);
+	return i ? zs_far_expect(&s->txn, key, z->seen[json_integer_value(i)].version, e) : 0;
+}
+
+int zs_watch_array(struct zarr_sink *s, const char *key, struct err *e)
+{
+	const char *doc = s->txn.far ? s->format == 3 ? "zarr.json" : ".zarray" : NULL;
+	const char *at = doc ? zs_join(s, key, doc, e) : NULL;
+
+	if (!doc)
+		return 0;
+	return at ? watch(s, at, e) : -ENOMEM;
+}
+
+/* watch_all - the document of all. */
+static int watch_all(struct zarr_sink *s, struct err *e)
+{
+	return s->txn.far ? watch(s, s->format == 3 ? "zarr.json" : ".zmetadata", e) : 0;
+}
+
+static int begin(struct sink *sink, struct source *was, struct source *now, struct err *e)
+{
+	struct zarr_sink *s = zs_of(sink);
+	int rc = unchanged(s, e);
+
+	if (rc == 0)
+		rc = layout_ok(s, e);
+	if (rc == 0)
+		rc = watch_all(s, e);
+	if (rc)
+		return rc;
+	s->was = was;
+	s->now = now;
+	s->arrays = alloc_array(now->ds.n_arrays, sizeof(*s->arrays));
+	s->groups = alloc_array(now->ds.n_groups, sizeof(*s->groups));
+	if (!s->arrays || !s->groups)
+		return err_nomem(e);
+	return shown_tables(s, e);
+}
+
+/* ---- whole directories ---- */
+
+/* parent_and_name - of a key. */
+static int parent_and_name(struct zarr_sink *s, const char *key, const char **parent,
+			   const char **name, struct err *e)
+{
+	const char *slash = strrchr(key, '/');
+
+	*name = slash ? slash + 1 : key;
+	*parent = slash ? arena_copy(&s->arena, key, (size_t)(slash - key)) : "";
+	return *parent ? 0 : err_nomem(e);
+}
+
+/* move_away - *ret: its number in the transaction. */
+static int move_away(struct zarr_sink *s, const char *key, uint64_t *ret, struct err *e)
+{
+	const char *parent, *name;
+	int rc = parent_and_name(s, key, &parent, &name, e);
+
+	if (rc == 0)
+		rc = zs_txn_may(&s->txn, parent, e);
+	if (rc == 0) /* a directory that moves is changed itself: its ".." */
+		rc = zs_txn_may(&s->txn, key, e);
+	if (rc)
+		return rc;
+	if (grow_array(&s->gone, &s->c_gone, s->n_gone + 1, sizeof(*s->gone)) < 0)
+		return err_nomem(e);
+	*ret = s->txn.n_aways++;
+	s->gone[s->n_gone++] = (struct zs_gone){.key = key, .n = *ret};
+	zs_docs_drop(s, key);
+	return zs_txn_step(&s->txn, ZS_AWAY, *ret, key, e);
+}
+
+static int unlist(struct zarr_sink *s, const char *key, bool array, struct err *e)
+{
+	const char *parent, *name;
+	int rc = parent_and_name(s, key, &parent, &name, e);
+
+	return rc ? rc : zs_nc_list(s, parent, array, name, false, e);
+}
+
+static int root_array(const char *key, struct err *e)
+{
+	return key[0] ? 0
+		      : err_set(e, -EOPNOTSUPP,
+				"the store is one array: it can be changed, not removed, "
+				"renamed or joined by others");
+}
+
+static int remove_array(struct sink *sink, uint32_t array, struct err *e)
+{
+	struct zarr_sink *s = zs_of(sink);
+	const char *key;
+	uint32_t real;
+	uint64_t n;
+	int rc = named(s, &s->was->ds, ARRAY, array, &real, e);
+
+	if (rc)
+		return rc;
+	if (real == DS_NONE)
+		return 0;
+	key = zr_of(s->real)->arrays[real].meta->key;
+	rc = root_array(key, e);
+	if (rc == 0)
+		rc = move_away(s, key, &n, e);
+	return rc ? rc : unlist(s, key, true, e);
+}
+
+static int remove_group(struct sink *sink, uint32_t group, struct err *e)
+{
+	struct zarr_sink *s = zs_of(sink);
+	const char *key;
+	uint32_t real;
+	uint64_t n;
+	int rc = named(s, &s->was->ds, GROUP, group, &real, e);
+
+	if (rc || real == DS_NONE || real == 0)
+		return rc;
+	key = real_group_key(s, real, e);
+	if (!key)
+		return -ENOMEM;
+	rc = move_away(s, key, &n, e);
+	return rc ? rc : unlist(s, key, false, e);
+}
+
+static int rename_array(struct sink *sink, uint32_t was, uint32_t now, struct err *e)
+{
+	struct zarr_sink *s = zs_of(sink);
+	const struct ds_array *a = &s->now->ds.arrays[now];
+	struct zs_array *za = &s->arrays[now];
+	const char *group = zs_group_key(s, a->group, e);
+	uint32_t real;
+	uint64_t n;
+	int rc = group ? named(s, &s->was->ds, ARRAY, was, &real, e) : -EIO;
+
+	if (rc)
+		return rc;
+	if (real == DS_NONE)
+		return err_set(e, -EINVAL, "array '%.*s' is not in the store", LONG, a->name);
+	za->state = ZS_OLD;
+	za->real = real;
+	za->was = was + 1;
+	za->meta = zr_of(s->real)->arrays[real].meta;
+	za->stored = zr_of(s->real)->arrays[real].stored;
+	za->stated = za->meta->format == 3 || s->real->ds.arrays[real].fill_defined;
+	za->was_key = za->meta->key;
+	rc = root_array(za->was_key, e);
+	if (rc)
+		return rc;
+	za->key = zs_new_key(s, a->group, a->name, e);
+	if (!za->key)
+		return -EIO;
+	rc = move_away(s, za->was_key, &n, e);
+	if (rc == 0)
+		rc = zs_txn_step(&s->txn, ZS_INTO, n, za->key, e);
+	if (rc == 0)
+		rc = unlist(s, za->was_key, true, e);
+	return rc ? rc : zs_nc_list(s, group, true, a->name, true, e);
+}
+
+/* ---- commit ---- */
+
+static int commit(struct sink *sink, int (*gate)(void *arg, struct err *e), void *arg,
+		  struct err *e)
+{
+	struct zarr_sink *s = zs_of(sink);
+	int rc = zs_check_fresh(s, e);
+
+	if (rc == 0)
+		rc = zs_fill_absent(s, e);
+	if (rc == 0)
+		rc = zs_shards_write(s, e);
+	if (rc == 0)
+		rc = zs_docs_write(s, e);
+	if (rc == 0)
+		rc = unchanged(s, e);
+	return rc ? rc : zs_txn_commit(&s->txn, gate, arg, e);
+}
+
+static const struct sink_ops zarr_sink_ops = {
+	.name = "Zarr",
+	.close = close_sink,
+	.begin = begin,
+	.remove_array = remove_array,
+	.remove_group = remove_group,
+	.add_group = zs_add_group,
+	.add_array = zs_add_array,
+	.rename_array = rename_array,
+	.dims = zs_dims,
+	.resize = zs_resize,
+	.set_attr = zs_set_attr,
+	.remove_attr = zs_remove_attr,
+	.target = zs_target,
+	.put = zs_put,
+	.drop = zs_drop,
+	.commit = commit,
+};
+
+int zarr_sink_open(const char *path, struct source *real, const struct zarr_sink_options *opts,
+		   struct sink **ret, struct err *e)
+{
+	struct zarr_sink *s;
+	int root = -1, rc = 0;
+
+	if (!opts->store)
+		rc = open_root(path, real, &root, e);
+	else if (!opts->store->ops->put || !opts->store->ops->remove || opts->store->unlisted)
+		rc = err_set(e, -EROFS, "'%.*s' can only be read", LONG, path);
+	if (rc)
+		return rc;
+	s = alloc_array(1, sizeof(*s));
+	if (!s) {
+		auto_fd_fn(&root); /* nothing was written */
+		return err_nomem(e);
+	}
+	s->base.ops = &zarr_sink_ops;
+	s->real = real;
+	s->opts = *opts;
+	s->spool = -1;
+	arena_init(&s->arena, ARENA_MAX);
+	buf_init(&s->elems, PTRDIFF_MAX);
+	buf_init(&s->turned, PTRDIFF_MAX);
+	buf_init(&s->stored, PTRDIFF_MAX);
+	s->index = json_object();
+	s->scratch = codec_scratch_new();
+	learn(s);
+	s->txn = (struct zs_txn){.root = -1, .txn = -1, .sub = -1, .manifest = -1};
+	rc = s->index && s->scratch ? zs_txn_open(&s->txn, root, opts->store, opts->dir_fd, e)
+				    : err_nomem(e);
+	if (rc) {
+		if (s->txn.root < 0)
+			auto_fd_fn(&root); /* nothing was written */
+		sink_free(s);
+		return rc;
+	}
+	*ret = &s->base;
+	return 0;
+}
+
+int zarr_sink_pending(const char *path, int dir_fd, struct err *e)
+{
+	(void)path;
+	return zs_txn_pending(dir_fd, e);
+}
+
+int zarr_sink_recover(const char *path, int dir_fd, struct err *e)
+{
+	auto_fd int root = -1;
+	int rc = open_root(path, NULL, &root, e);
+
+	return rc ? rc : zs_txn_recover(root, dir_fd, e);
+}
+
+int zarr_store_recover(struct store *store, int dir_fd, struct err *e)
+{
+	return zs_far_recover(store, dir_fd, e);
+}

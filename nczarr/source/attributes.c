@@ -1,0 +1,514 @@
+/* attributes.c - one attribute from JSON.
+ *
+ * JSON has no types; NCZarr writes them beside its attributes, and then they hold: numbers are
+ * checked against their type's range. Without types they are inferred:
+ *
+ *   whole numbers            the smallest of int32, uint32, int64, uint64 that holds all
+ *   numbers with a real one  double, and whole ones that fit none of these
+ *   true, false              uint8
+ *   a text                   char
+ *   a list of texts          strings
+ *   an empty list            an empty attribute of double
+ *   null, objects, lists of  their JSON text, as char
+ *   lists, mixed lists
+ *
+ * netCDF-C infers the same but for these, on purpose: it takes a list's type from the first
+ * element, so that [1, 2.5] loses a half; a list of texts is JSON text there, while xarray writes
+ * such lists and expects them back; empty and mixed lists make it refuse the dataset.
+ *
+ * `_FillValue` takes the array's type where its value fits. */
+#include "nczarr/source/open.h"
+
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/core/str.h"
+
+enum form { FORM_NUMBER, FORM_CHAR, FORM_STRING, FORM_UNKNOWN };
+
+/* ---- numbers ---- */
+
+/* to_half - IEEE 754 binary16, rounded to the nearest, ties to even. */
+static uint16_t to_half(double d)
+{
+	uint16_t sign = signbit(d) ? 0x8000 : 0;
+	double m;
+	int exponent;
+
+	d = fabs(d);
+	if (isnan(d))
+		return 0x7e00;
+	if (d >= 65520)
+		return sign | 0x7c00;
+	if (d < 0x1p-14)
+		return (uint16_t)(sign | (uint16_t)nearbyint(d * 0x1p24));
+	m = frexp(d, &exponent); /* in [0.5, 1) */
+	/* rounding up to the next power of two carries into the exponent, as it should */
+	return (uint16_t)(sign | (uint16_t)(((exponent + 14) << 10) + (int)nearbyint(m * 2048) -
+					    1024));
+}
+
+/* real_of - a number, a truth value, or one of the texts for what JSON has no numbers for. */
+static int real_of(const json_t *v, double *ret)
+{
+	static const struct {
+		const char *text;
+		double v;
+	} words[] = {{"NaN", (double)NAN},
+		     {"Infinity", (double)INFINITY},
+		     {"-Infinity", -(double)INFINITY}};
+	struct ds_text t;
+
+	if (json_kind(v) == JSON_IS_BOOL) {
+		*ret = json_is_true(v);
+		return 0;
+	}
+	for (size_t i = 0; json_text_of(v, &t) && i < ARRAY_LEN(words); i++)
+		if (t.len == strlen(words[i].text) && strcasecmp(t.s, words[i].text) == 0) {
+			*ret = words[i].v;
+			return 0;
+		}
+	return json_double(v, ret);
+}
+
+static int put_float(uint32_t size, double d, uint8_t *out)
+{
+	uint16_t h = to_half(d);
+	float f = (float)d;
+
+	if (isfinite(d) && ((size == 4 && isinf(f)) || (size == 2 && (h & 0x7fff) == 0x7c00)))
+		return -EINVAL;
+	if (size == 2)
+		memcpy(out, &h, 2);
+	else if (size == 4)
+		memcpy(out, &f, 4);
+	else
+		memcpy(out, &d, 8);
+	return 0;
+}
+
+/* put_int - the low `size` bytes of v in host order. */
+static void put_int(uint32_t size, uint64_t v, uint8_t *out)
+{
+	uint8_t v1 = (uint8_t)v;
+	uint16_t v2 = (uint16_t)v;
+	uint32_t v4 = (uint32_t)v;
+	const void *p = size == 1 ? (void *)&v1 : size == 2 ? (void *)&v2 : (void *)&v4;
+
+	memcpy(out, size == 8 ? (void *)&v : p, size);
+}
+
+/* put_number - v as one number of type t; -EINVAL: it is none, or does not fit. */
+static int put_number(const struct dtype *t, const json_t *v, uint8_t *out)
+{
+	uint64_t top = t->size == 8 ? UINT64_MAX : ((uint64_t)1 << 8 * t->size) - 1, u;
+	int64_t i;
+	double d;
+
+	if (t->kind == DT_FLOAT)
+		return real_of(v, &d) < 0 ? -EINVAL : put_float(t->size, d, out);
+	if (json_kind(v) == JSON_IS_BOOL) {
+		put_int(t->size, json_is_true(v), out);
+		return 0;
+	}
+	if (t->kind == DT_UINT) {
+		if (json_u64(v, &u) < 0 || u > top)
+			return -EINVAL;
+		put_int(t->size, u, out);
+		return 0;
+	}
+	if (json_i64(v, &i) < 0 || i > (int64_t)(top / 2) || i < -(int64_t)(top / 2) - 1)
+		return -EINVAL;
+	put_int(t->size, (uint64_t)i, out);
+	return 0;
+}
+
+/* extent - one value is a scalar; a list has a dimension. */
+static int extent(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
+{
+	uint64_t *dims;
+
+	at->n = 1;
+	if (json_kind(v) != JSON_IS_LIST)
+		return 0;
+	dims = arena_alloc(a, 1, sizeof(*dims));
+	if (!dims)
+		return zr_full(a, e);
+	at->n = dims[0] = json_array_size(v);
+	at->rank = 1;
+	at->dims = dims;
+	return 0;
+}
+
+static const json_t *element(const json_t *v, uint64_t i)
+{
+	return json_kind(v) == JSON_IS_LIST ? json_array_get(v, (size_t)i) : v;
+}
+
+/* numbers - one or a list of them. -EINVAL without a text: one does not fit. */
+static int numbers(struct arena *a, const struct dtype *t, const json_t *v, struct ds_attr *at,
+		   struct err *e)
+{
+	uint8_t *data;
+	int rc = extent(a, v, at, e);
+
+	if (rc < 0)
+		return rc;
+	at->type = *t;
+	at->type.big_endian = false;
+	data = arena_alloc(a, (size_t)at->n, t->size);
+	if (!data)
+		return zr_full(a, e);
+	at->data = data;
+	for (uint64_t i = 0; i < at->n; i++)
+		if (put_number(t, element(v, i), data + i * t->size) < 0)
+			return -EINVAL;
+	return 0;
+}
+
+/* ---- texts ---- */
+
+static int one_text(struct arena *a, const struct ds_text *t, struct ds_text *ret,
+		    struct err *e)
+{
+	size_t len = t->len;
+
+	while (len && t->s[len - 1] == '\0')
+		len--;
+	ret->s = arena_copy(a, t->s, len);
+	ret->len = len;
+	return ret->s ? 0 : zr_full(a, e);
+}
+
+/* as_char - a char attribute: one text of as many bytes. */
+static int as_char(struct arena *a, const struct ds_text *t, struct ds_attr *at, struct err *e)
+{
+	struct ds_text *text = arena_alloc(a, 1, sizeof(*text));
+
+	if (!text)
+		return zr_full(a, e);
+	if (t->len > UINT32_MAX)
+		return err_set(e, -ERANGE, "a text of %zu bytes", t->len);
+	at->type = (struct dtype){.kind = DT_STRING, .size = t->len ? (uint32_t)t->len : 1};
+	at->n = 1;
+	at->texts = text;
+	return one_text(a, t, text, e);
+}
+
+/* as_json - any value as its JSON text. */
+static int as_json(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
+{
+	struct ds_text t;
+	struct buf b;
+	int rc;
+
+	buf_init(&b, a->max);
+	json_write_text(v, &b);
+	t = (struct ds_text){.s = (const char *)b.data, .len = b.len};
+	rc = buf_ok(&b) ? as_char(a, &t, at, e) : zr_full(a, e);
+	buf_release(&b);
+	return rc;
+}
+
+static int as_strings(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
+{
+	struct ds_text *texts, t;
+	int rc = extent(a, v, at, e);
+
+	if (rc < 0)
+		return rc;
+	texts = arena_alloc(a, (size_t)at->n, sizeof(*texts));
+	if (!texts)
+		return zr_full(a, e);
+	at->type = (struct dtype){.kind = DT_VSTRING};
+	at->texts = texts;
+	for (uint64_t i = 0; i < at->n && rc == 0; i++) {
+		struct buf b;
+
+		if (json_text_of(element(v, i), &t)) {
+			rc = one_text(a, &t, &texts[i], e);
+			continue;
+		}
+		buf_init(&b, a->max);
+		json_write_text(element(v, i), &b);
+		t = (struct ds_text){.s = (const char *)b.data, .len = b.len};
+		rc = buf_ok(&b) ? one_text(a, &t, &texts[i], e) : zr_full(a, e);
+		buf_release(&b);
+	}
+	return rc;
+}
+
+int zr_attr_text(struct arena *a, const char *name, const char *text, struct ds_attr *ret,
+		 struct err *e)
+{
+	struct ds_text t = {.s = text, .len = strlen(text)};
+	struct ds_attr at = {.name = arena_strdup(a, name)};
+	int rc = at.name ? as_char(a, &t, &at, e) : zr_full(a, e);
+
+	if (rc == 0)
+		*ret = at;
+	return rc;
+}
+
+/* ---- inference ---- */
+
+struct kinds {
+	bool bools, ints, reals, words, texts, others;
+};
+
+/* note_kind - words: texts that strict JSON has for what is not finite. */
+static void note_kind(const json_t *v, struct kinds *k)
+{
+	double d;
+
+	switch (json_kind(v)) {
+	case JSON_IS_BOOL:
+		k->bools = true;
+		break;
+	case JSON_IS_NUMBER:
+		k->ints |= json_number_is_int(v);
+		k->reals |= !json_number_is_int(v);
+		break;
+	case JSON_IS_TEXT:
+		*(real_of(v, &d) == 0 ? &k->words : &k->texts) = true;
+		break;
+	case JSON_IS_NULL:
+	case JSON_IS_LIST:
+	case JSON_IS_OBJECT:
+		k->others = true;
+		break;
+	}
+}
+
+/* whole - the smallest type for whole numbers; else double. */
+static int whole(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
+{
+	static const struct dtype types[] = {{.kind = DT_INT, .size = 4},
+					     {.kind = DT_UINT, .size = 4},
+					     {.kind = DT_INT, .size = 8},
+					     {.kind = DT_UINT, .size = 8},
+					     {.kind = DT_FLOAT, .size = 8}};
+	size_t n = json_kind(v) == JSON_IS_LIST ? json_array_size(v) : 1, i, k;
+	uint8_t tmp[8];
+
+	for (i = 0; i + 1 < ARRAY_LEN(types); i++) {
+		for (k = 0; k < n && put_number(&types[i], element(v, k), tmp) == 0;)
+			k++;
+		if (k == n)
+			break;
+	}
+	return numbers(a, &types[i], v, at, e);
+}
+
+static int infer(struct arena *a, const json_t *v, struct ds_attr *at, struct err *e)
+{
+	static const struct dtype real = {.kind = DT_FLOAT, .size = 8},
+				  byte = {.kind = DT_UINT, .size = 1};
+	bool list = json_kind(v) == JSON_IS_LIST;
+	size_t n = list ? json_array_size(v) : 1;
+	struct kinds k = {0};
+	struct ds_text t;
+
+	if (!list && json_text_of(v, &t))
+		return as_char(a, &t, at, e);
+	for (size_t i = 0; i < n; i++)
+		note_kind(element(v, i), &k);
+	k.texts = k.texts || (k.words && !k.reals);
+	if (k.others || k.bools + k.texts + (k.ints || k.reals) > 1)
+		return as_json(a, v, at, e);
+	if (k.texts)
+		return as_strings(a, v, at, e);
+	if (k.bools)
+		return numbers(a, &byte, v, at, e);
+	return k.reals || n == 0 ? numbers(a, &real, v, at, e) : whole(a, v, at, e);
+}
+
+/* ---- given types ---- */
+
+/* type_of - a dtype text as NCZarr writes it. ">S1" and "<U1" are char, "|S<n>" strings. */
+static enum form type_of(const char *text, struct dtype *ret)
+{
+	char order = strchr("<>|=", text[0]) && text[0] ? *text++ : '|';
+	uint64_t size = 0;
+	char kind = *text ? *text++ : '\0';
+	bool sized = str_u64(text, strlen(text), UINT32_MAX, &size) == 0;
+	bool power = size == 1 || size == 2 || size == 4 || size == 8;
+
+	*ret = (struct dtype){.size = (uint32_t)size};
+	if (kind == 'S' || kind == 'U')
+		return sized && size == 1 && order != '|' ? FORM_CHAR : FORM_STRING;
+	if (!sized || !power || !strchr("iuf", kind) || (kind == 'f' && size == 1))
+		return FORM_UNKNOWN;
+	ret->kind = kind == 'i' ? DT_INT : kind == 'u' ? DT_UINT : DT_FLOAT;
+	return FORM_NUMBER;
+}
+
+static int typed(struct arena *a, const json_t *v, const char *type, struct ds_attr *at,
+		 struct err *e)
+{
+	struct dtype t;
+	struct ds_text text;
+	int rc;
+
+	switch (type_of(type, &t)) {
+	case FORM_CHAR:
+		return json_text_of(v, &text) ? as_char(a, &text, at, e) : as_json(a, v, at, e);
+	case FORM_STRING:
+		return as_strings(a, v, at, e);
+	case FORM_NUMBER:
+		rc = numbers(a, &t, v, at, e);
+		return rc == -EINVAL ? err_set(e, -EBADMSG, "a value is no '%.20s'", type) : rc;
+	case FORM_UNKNOWN:
+		break;
+	}
+	return infer(a, v, at, e);
+}
+
+/* ---- _FillValue ---- */
+
+static int digit_of(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* base64 - to out, which has room for t->len bytes; -EINVAL. */
+static int base64(const struct ds_text *t, uint8_t *out, size_t *ret_n)
+{
+	size_t pad = 0, n = 0;
+	uint32_t bits = 0;
+
+	if (t->len % 4)
+		return -EINVAL;
+	while (pad < 2 && pad < t->len && t->s[t->len - 1 - pad] == '=')
+		pad++;
+	for (size_t i = 0; i < t->len; i++) {
+		int d = i < t->len - pad ? digit_of(t->s[i]) : 0;
+
+		if (d < 0)
+			return -EINVAL;
+		bits = bits << 6 | (uint32_t)d;
+		if (i % 4 == 3) {
+			out[n++] = (uint8_t)(bits >> 16);
+			out[n++] = (uint8_t)(bits >> 8);
+			out[n++] = (uint8_t)bits;
+		}
+	}
+	*ret_n = n - pad;
+	return 0;
+}
+
+/* fill_real - a real, or, as xarray writes it to Zarr v3, base64 of a little-endian double. */
+static int fill_real(const json_t *v, bool v3, double *ret)
+{
+	struct ds_text t;
+	uint8_t b[16];
+	uint64_t bits = 0;
+	size_t n;
+
+	if (real_of(v, ret) == 0)
+		return 0;
+	if (!v3 || !json_text_of(v, &t) || t.len != 12 || base64(&t, b, &n) < 0 || n != 8)
+		return -EINVAL;
+	while (n-- > 0)
+		bits = bits << 8 | b[n];
+	memcpy(ret, &bits, 8);
+	return 0;
+}
+
+/* fill_text - a text. xarray gives Zarr v3's byte strings as base64: a text that is longer than
+ * an element can be nothing else. */
+static int fill_text(struct arena *a, const json_t *v, const struct dtype *like, bool v3,
+		     struct ds_attr *at, struct err *e)
+{
+	struct ds_text t, decoded;
+	uint64_t code;
+	uint8_t *b;
+	size_t n;
+	char c;
+
+	if (v3 && like->size == 1 && json_u64(v, &code) == 0 && code < 0x80) { /* as a byte */
+		c = (char)code;
+		t = (struct ds_text){.s = &c, .len = 1};
+		return as_char(a, &t, at, e);
+	}
+	if (!json_text_of(v, &t))
+		return -EINVAL;
+	if (!v3 || t.len <= like->size)
+		return as_char(a, &t, at, e);
+	b = arena_alloc(a, t.len + 1, 1);
+	if (!b)
+		return zr_full(a, e);
+	if (base64(&t, b, &n) < 0 || n > like->size || !str_utf8_ok(b, n))
+		return as_char(a, &t, at, e);
+	decoded = (struct ds_text){.s = (const char *)b, .len = n};
+	return as_char(a, &decoded, at, e);
+}
+
+/* fill_value - v as a value of the array's type; -EINVAL: it is none. */
+static int fill_value(struct arena *a, const json_t *v, const struct dtype *like, bool v3,
+		      struct ds_attr *at, struct err *e)
+{
+	uint32_t parts = like->kind == DT_COMPLEX ? 2 : 1;
+	uint8_t *data;
+	double d;
+
+	if (like->kind == DT_STRING)
+		return fill_text(a, v, like, v3, at, e);
+	if (parts == 1 && json_kind(v) == JSON_IS_LIST && json_array_size(v) == 1)
+		v = json_array_get(v, 0);
+	if (like->kind == DT_INT || like->kind == DT_UINT)
+		return json_kind(v) == JSON_IS_NUMBER ? numbers(a, like, v, at, e) : -EINVAL;
+	if (like->kind == DT_BOOL && json_kind(v) != JSON_IS_BOOL)
+		return -EINVAL;
+	if (like->kind != DT_FLOAT && like->kind != DT_BOOL && like->kind != DT_COMPLEX)
+		return -EINVAL;
+	data = arena_alloc(a, 1, like->size);
+	if (!data)
+		return zr_full(a, e);
+	if (like->kind == DT_BOOL)
+		data[0] = json_is_true(v);
+	else if (parts == 2 && json_array_size(v) != 2)
+		return -EINVAL;
+	for (uint32_t i = 0; like->kind != DT_BOOL && i < parts; i++)
+		if (fill_real(element(v, i), v3, &d) < 0 ||
+		    put_float(like->size / parts, d, data + i * (like->size / parts)) < 0)
+			return -EINVAL;
+	at->type = *like;
+	at->type.big_endian = false;
+	at->n = 1;
+	at->data = data;
+	return 0;
+}
+
+int zr_attr_make(struct arena *a, const char *name, const json_t *v, const char *type,
+		 const struct dtype *like, bool v3, struct ds_attr *ret, struct err *e)
+{
+	struct ds_attr at = {0};
+	int rc = -EINVAL;
+
+	if (type)
+		rc = typed(a, v, type, &at, e);
+	else if (like)
+		rc = fill_value(a, v, like, v3, &at, e);
+	if (rc == -EINVAL) {
+		at = (struct ds_attr){0};
+		rc = infer(a, v, &at, e);
+	}
+	if (rc == 0) {
+		at.name = arena_strdup(a, name);
+		if (!at.name)
+			rc = zr_full(a, e);
+	}
+	if (rc == 0)
+		*ret = at;
+	return rc;
+}

@@ -1,0 +1,327 @@
+/* build_array.c - one array of the model: type, shape, chunks, fill value, attributes. Dimensions
+ * come when all arrays are known.
+ *
+ * Attributes that the documents do not have are added where the model would lose something: units
+ * and calendar of times, the dtype's name, that bytes are characters, and `_FillValue` where xarray
+ * takes fill_value for it.
+ */
+#include "nczarr/source/open.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define EXTRA_ATTRS 5 /* _FillValue, units, calendar, numpy_dtype, _Encoding */
+
+/* ---- attributes ---- */
+
+/* one_attr - *ret_kept false: it is bookkeeping, or was left out. */
+static int one_attr(struct zr_build *b, const struct zr_item *it, const char *name,
+		    const json_t *v, const struct dtype *like, struct ds_attr *ret,
+		    bool *ret_kept, struct err *e)
+{
+	bool fill = strcmp(name, "_FillValue") == 0;
+	struct err why = ERR_INIT;
+	int rc;
+
+	*ret_kept = false;
+	if (zr_nc_hidden(name))
+		return 0;
+	rc = zr_attr_make(b->arena, name, v, zr_nc_type(it, name), fill ? like : NULL,
+			  it->format == 3, ret, &why);
+	*ret_kept = rc == 0;
+	if (rc == 0)
+		return 0;
+	(void)err_wrap(&why, rc, "attribute '%.80s'", name);
+	(void)zr_wrap_key(&b->tree, it, zr_attrs_name(it), rc, &why);
+	return zr_leave_out(b->s, &b->tree, it->key, "an attribute ", &why, e);
+}
+
+int zr_attrs_make(struct zr_build *b, const struct zr_item *it, const struct dtype *like,
+		  uint32_t more, struct ds_attr **ret, uint32_t *ret_n, struct err *e)
+{
+	json_t *o = zr_mutable(it->attrs);
+	size_t n = json_object_size(o), room;
+	uint32_t k = 0;
+	struct ds_attr *v;
+	int rc = 0;
+
+	if (ckd_add(&room, n, (size_t)more) || room > UINT32_MAX)
+		return zr_full(b->arena, e);
+	v = arena_alloc(b->arena, room, sizeof(*v));
+	if (!v)
+		return zr_full(b->arena, e);
+	for (void *at = json_object_iter(o); at && rc == 0; at = json_object_iter_next(o, at)) {
+		bool kept;
+
+		rc = one_attr(b, it, json_object_iter_key(at), json_object_iter_value(at), like,
+			      &v[k], &kept, e);
+		k += rc == 0 && kept;
+	}
+	*ret = v;
+	*ret_n = k;
+	return rc;
+}
+
+/* is_nat - whether a time's fill value is numpy's "not a time". */
+static bool is_nat(const struct ds_array *a)
+{
+	const uint8_t *p = a->fill;
+
+	if (a->type.kind != DT_INT || a->type.size != 8 || !p)
+		return false;
+	for (size_t i = 0; i < 8; i++)
+		if (p[i] != ((a->type.big_endian ? i == 0 : i == 7) ? 0x80 : 0))
+			return false;
+	return true;
+}
+
+/* fill_wanted - whether fill_value is to be told as `_FillValue`: xarray takes Zarr v2's for it.
+ * NCZarr writes both. What is "not a time" is so in nanoseconds for every reader. */
+static bool fill_wanted(const struct zr_build *b, const struct zr_barray *w)
+{
+	const struct zr_meta *m = w->meta;
+	bool number = w->a.type.kind == DT_INT || w->a.type.kind == DT_UINT ||
+		      w->a.type.kind == DT_FLOAT;
+
+	if (b->nc.on || !w->a.fill_defined || !number)
+		return false;
+	/* xarray masks no other time */
+	if (m->dtype.units || m->dtype.numpy)
+		return m->dtype.units && is_nat(&w->a) && !m->dtype.is_ns;
+	return m->format != 3 && json_get(w->item->attrs, "_ARRAY_DIMENSIONS");
+}
+
+static int fill_attr(struct zr_build *b, const struct ds_array *a, struct ds_attr *ret,
+		     struct err *e)
+{
+	uint8_t *data = arena_copy(b->arena, a->fill, a->type.size);
+
+	if (!data)
+		return zr_full(b->arena, e);
+	*ret = (struct ds_attr){.name = "_FillValue", .type = a->type, .n = 1, .data = data};
+	dt_swap_to_host(&a->type, data, 1);
+	ret->type.big_endian = false;
+	return 0;
+}
+
+static int attributes(struct zr_build *b, struct zr_barray *w, struct err *e)
+{
+	const struct zr_dtype *t = &w->meta->dtype;
+	const struct {
+		const char *name, *text;
+	} texts[] = {{"units", t->units},
+		     {"calendar", t->units && t->is_date ? "proleptic_gregorian" : NULL},
+		     {"numpy_dtype", t->numpy},
+		     {"_Encoding", t->conv == ZR_UTF32 ? "utf-8" : NULL}}; /* xarray's word */
+	struct ds_attr *v;
+	uint32_t n;
+	int rc = zr_attrs_make(b, w->item, &w->a.type, EXTRA_ATTRS, &v, &n, e);
+
+	if (rc == 0 && fill_wanted(b, w) && !ds_attr_find(v, n, "_FillValue")) {
+		rc = fill_attr(b, &w->a, &v[n], e);
+		n += rc == 0;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(texts) && rc == 0; i++) {
+		if (!texts[i].text || ds_attr_find(v, n, texts[i].name))
+			continue;
+		rc = zr_attr_text(b->arena, texts[i].name, texts[i].text, &v[n], e);
+		n += rc == 0;
+	}
+	w->a.attrs = v;
+	w->a.n_attrs = n;
+	return rc;
+}
+
+/* ---- shape and chunks ---- */
+
+/* dim_names - where the names of dimensions are. */
+static int dim_names(struct zr_build *b, struct zr_barray *w, struct err *e)
+{
+	const json_t *names = w->meta->dim_names;
+
+	if (json_kind(names) == JSON_IS_NULL)
+		names = json_get(w->item->attrs, "_ARRAY_DIMENSIONS");
+	if (json_kind(names) == JSON_IS_NULL)
+		names = NULL;
+	if (names && json_kind(names) != JSON_IS_LIST) {
+		(void)err_set(e, -EBADMSG, "the names of dimensions are no list");
+		return zr_wrap_key(&b->tree, w->item, zr_attrs_name(w->item), -EBADMSG, e);
+	}
+	w->names = names;
+	w->refs = zr_nc_refs(zr_nc_array(w->item));
+	if (w->refs && json_kind(w->refs) != JSON_IS_LIST) {
+		(void)err_set(e, -EBADMSG, "NCZarr's references to dimensions are no list");
+		return zr_wrap_key(&b->tree, w->item, zr_doc_name(w->item), -EBADMSG, e);
+	}
+	return 0;
+}
+
+/* scalar - netCDF-C stores a scalar as one element: NCZarr's keys say so, and without them it
+ * gives the one dimension no name, or a certain one. */
+static void scalar(struct zr_barray *w)
+{
+	size_t n = json_array_size(w->names);
+	bool no_name = w->names &&
+		       (n == 0 || (n == 1 && json_is(json_array_get(w->names, 0), "_scalar_")));
+
+	if (w->meta->rank == 1 && w->meta->shape[0] == 1 && w->meta->chunk[0] == 1 &&
+	    w->meta->format != 3 && (zr_nc_scalar(zr_nc_array(w->item)) || no_name))
+		w->meta->rank = 0;
+	if (w->meta->rank == 0 && no_name)
+		w->names = NULL;
+	if (w->meta->rank == 0 && json_array_size(w->refs) <= 1)
+		w->refs = NULL;
+}
+
+/* stored_lengths - of the innermost chunk. */
+static const uint64_t *stored_lengths(const struct zr_meta *m)
+{
+	const struct zr_shard *s = m->shard;
+
+	while (s && s->next)
+		s = s->next;
+	return s ? s->inner : m->chunk;
+}
+
+/* chunks - a chunk ends where the array does; but for a tree that a writer makes: it may grow, and
+ * he goes on with chunks of the lengths that he said. */
+static int chunks(struct zr_build *b, struct zr_barray *w, struct err *e)
+{
+	const struct zr_meta *m = w->meta;
+	const uint32_t rank = m->rank - m->tail;
+	uint64_t *chunk = arena_alloc(b->arena, rank, sizeof(*chunk));
+	uint64_t bytes = m->dtype.stored ? m->dtype.stored : 4;
+
+	if (!chunk)
+		return zr_full(b->arena, e);
+	w->z.stored = stored_lengths(m);
+	for (uint32_t i = 0; i < rank; i++) {
+		chunk[i] = b->s->borrowed || b->s->opts.whole_chunks
+				   ? w->z.stored[i]
+				   : u64_min(w->z.stored[i], u64_max(m->shape[i], 1));
+		w->z.clipped |= chunk[i] != w->z.stored[i];
+		if (ckd_mul(&bytes, bytes, w->z.stored[i]) ||
+		    bytes > b->s->opts.max_chunk_bytes)
+			return err_set(e, -ERANGE,
+				       "a chunk has more than the %" PRIu64 " bytes allowed",
+				       b->s->opts.max_chunk_bytes);
+	}
+	w->a.chunk = chunk;
+	w->a.shape = m->shape;
+	w->a.rank = rank;
+	return 0;
+}
+
+/* ---- access ---- */
+
+static bool outer_codecs(const struct zr_meta *m)
+{
+	for (const struct zr_shard *s = m->shard; s; s = s->next)
+		if (s->outer.n)
+			return true;
+	return false;
+}
+
+static void set_access(struct zr_barray *w)
+{
+	const struct zr_meta *m = w->meta;
+
+	w->a.layout = DS_CHUNKED;
+	w->a.chain = m->chain;
+	w->a.uniform = true;
+	if (dt_is_vlen(&w->a.type)) {
+		w->a.access = DS_VARIABLE;
+		return;
+	}
+	w->a.checksum = w->a.rank > 0 && zr_nc_checksum(zr_nc_array(w->item));
+	if (m->dtype.conv == ZR_UTF32)
+		w->a.convert = "texts are stored as UTF-32";
+	else if (m->dtype.conv == ZR_FIELDS)
+		w->a.convert = "fields are stored with gaps between them, or in another form";
+	else if (m->order)
+		w->a.convert = "chunks are not in C order";
+	else if (outer_codecs(m))
+		w->a.convert = "whole shards are encoded";
+	else if (w->z.clipped)
+		w->a.convert = "chunks are longer than the array";
+	w->a.access = w->a.convert ? DS_CONVERT : DS_STORED;
+}
+
+/* ---- */
+
+/* find_nested - a document of Zarr v2 that does not say which separator chunks have, while the tree
+ * is being written: zarr-python 2.13 leaves that member out when an array is resized, and goes on
+ * with the one that it had. Where the first coordinate is a directory it is '/'. */
+static int find_nested(struct zr_build *b, struct zr_meta *m, struct err *e)
+{
+	struct store_stat st;
+	struct buf key;
+	int rc;
+
+	if (!b->s->borrowed || m->format != 2 || m->rank < 2 || m->separator == '/')
+		return 0;
+	buf_init(&key, STORE_KEY_MAX + 3);
+	buf_printf(&key, "%s%s0", m->key, *m->key ? "/" : "");
+	buf_putc(&key, '\0');
+	rc = buf_ok(&key) ? store_stat(b->s->store, (const char *)key.data, &st, e) : -ENOENT;
+	buf_release(&key);
+	if (rc == 0 && st.is_dir)
+		m->separator = '/';
+	return rc == -ENOENT ? 0 : rc;
+}
+
+static int meta(struct zr_build *b, struct zr_barray *w, struct err *e)
+{
+	const struct zr_item *it = w->item;
+	struct zr_meta *m = arena_alloc(b->arena, 1, sizeof(*m));
+	int rc;
+
+	if (!m)
+		return zr_full(b->arena, e);
+	rc = it->format == 3 ? zr_v3_meta(b->arena, it->meta, m, e)
+			     : zr_v2_meta(b->arena, it->meta, b->nc.old_char, m, e);
+	if (rc == 0 && m->unreadable)
+		rc = err_set(e, -EOPNOTSUPP, "%s", m->unreadable);
+	if (rc < 0)
+		return rc;
+	m->format = it->format;
+	m->key = it->key;
+	if (json_kind(json_get(it->meta, "dimension_separator")) == JSON_IS_NULL)
+		rc = find_nested(b, m, e);
+	if (rc < 0)
+		return rc;
+	if (b->nc.swapped)
+		m->dtype.type.big_endian = false;
+	if (b->nc.on && m->dtype.type.kind == DT_STRING && m->dtype.type.size > 1 &&
+	    m->dtype.conv == ZR_AS_STORED) { /* netCDF's string; its char is one byte */
+		m->dtype.type = (struct dtype){.kind = DT_VSTRING};
+		m->vlen = ZR_VLEN_FIXED;
+	}
+	w->meta = m;
+	w->z.meta = m;
+	w->a.type = m->dtype.type;
+	return 0;
+}
+
+int zr_array_make(struct zr_build *b, struct zr_barray *w, struct err *e)
+{
+	int rc = meta(b, w, e);
+
+	if (rc == 0) {
+		rc = dim_names(b, w, e);
+		if (rc < 0)
+			return rc;
+		scalar(w);
+		rc = chunks(b, w, e);
+	}
+	if (rc == 0) {
+		set_access(w);
+		rc = zr_fill_value(b->arena, w->meta, &w->a, e);
+	}
+	if (rc == 0)
+		rc = ds_array_finish(&b->s->base.ds, &w->a, b->s->opts.max_chunk_bytes, e);
+	if (rc < 0)
+		return zr_wrap_key(&b->tree, w->item, zr_doc_name(w->item), rc, e);
+	return attributes(b, w, e);
+}

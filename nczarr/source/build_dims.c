@@ -1,0 +1,483 @@
+/* build_dims.c - which dimension each axis of each array has.
+ *
+ * NCZarr says it: groups define dimensions, arrays refer to them by their full names. Otherwise
+ * arrays bring names (_ARRAY_DIMENSIONS, or Zarr v3's dimension_names), and a name is a dimension
+ * of the array's own group, unless a group around it has one of that name and length: what
+ * xarray's trees and netCDF-C from 4.10 on see. Two lengths under one name in one group are an
+ * error, as they are for both. Axes without a name get made-up dimensions, one for each length in
+ * a group, and never the same twice in one array.
+ *
+ * With keep_going an array whose names are wrong gets made-up dimensions for those axes. */
+#include "nczarr/source/open.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* An entry of the table: a dimension of a group by its name; a made-up one by its length and how
+ * many of that length an array had before; a name which no made-up one may have: of an array, or of
+ * a dimension; a group by its key. */
+enum kind { BY_NAME, MADE_UP, ARRAY_NAME, GROUP_KEY };
+
+struct key {
+	enum kind kind;
+	uint32_t group;
+	const char *name;
+	uint64_t len;
+	uint32_t nth;
+};
+
+struct slot {
+	struct key key;
+	uint64_t hash;
+	uint32_t dim;
+	bool used;
+};
+
+struct table {
+	struct slot *slots;
+	size_t mask, n;
+};
+
+struct dims {
+	struct zr_build *b;
+	struct table t;
+	uint32_t *first; /* of each dimension, the array that defined it; DS_NONE: NCZarr */
+	size_t c_first;
+	uint32_t next_made; /* number in the next made-up name */
+};
+
+/* ---- the table ---- */
+
+static uint64_t hash_of(const struct key *k)
+{
+	uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)k->kind;
+
+	for (const char *c = k->name; c && *c; c++)
+		h = (h ^ (uint8_t)*c) * 0x100000001b3u;
+	h ^= k->len * 0x9e3779b97f4a7c15u;
+	h ^= ((uint64_t)k->group << 32 | k->nth) * 0xbf58476d1ce4e5b9u;
+	h ^= h >> 31;
+	h *= 0x94d049bb133111ebu;
+	return h ^ h >> 29;
+}
+
+static bool same(const struct key *a, const struct key *b)
+{
+	return a->kind == b->kind && a->group == b->group && a->len == b->len &&
+	       a->nth == b->nth && (!a->name || strcmp(a->name, b->name) == 0);
+}
+
+static bool lookup(const struct table *t, const struct key *k, uint32_t *ret)
+{
+	uint64_t h = hash_of(k);
+
+	if (!t->slots)
+		return false;
+	for (size_t i = (size_t)h & t->mask; t->slots[i].used; i = (i + 1) & t->mask)
+		if (t->slots[i].hash == h && same(&t->slots[i].key, k)) {
+			*ret = t->slots[i].dim;
+			return true;
+		}
+	return false;
+}
+
+static void place(struct table *t, const struct slot *s)
+{
+	size_t i = (size_t)s->hash & t->mask;
+
+	while (t->slots[i].used)
+		i = (i + 1) & t->mask;
+	t->slots[i] = *s;
+	t->n++;
+}
+
+static int insert(struct table *t, const struct key *k, uint32_t dim, struct err *e)
+{
+	struct slot s = {.key = *k, .hash = hash_of(k), .dim = dim, .used = true};
+
+	if (!t->slots || t->n > t->mask / 2) {
+		struct table bigger = {.mask = t->slots ? 2 * t->mask + 1 : 63};
+
+		bigger.slots = alloc_array(bigger.mask + 1, sizeof(*bigger.slots));
+		if (!bigger.slots)
+			return err_nomem(e);
+		for (size_t i = 0; t->slots && i <= t->mask; i++)
+			if (t->slots[i].used)
+				place(&bigger, &t->slots[i]);
+		free(t->slots);
+		*t = bigger;
+	}
+	place(t, &s);
+	return 0;
+}
+
+/* ---- dimensions ---- */
+
+/* said_unlimited - whether the user says so of every dimension of this name. */
+static bool said_unlimited(const struct source_options *o, const char *name)
+{
+	for (size_t i = 0; i < o->n_unlimited; i++)
+		if (strcmp(o->unlimited[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* define - a new dimension of a group. array: that needs it, or DS_NONE. */
+static int define(struct dims *d, const struct key *k, const char *name, uint64_t len,
+		  bool unlimited, uint32_t array, uint32_t *ret, struct err *e)
+{
+	struct zr_build *b = d->b;
+	struct key kept = *k;
+	char *copy = arena_strdup(b->arena, name);
+	uint32_t dim = (uint32_t)b->n_dims;
+
+	if (!copy || dim == DS_NONE)
+		return zr_full(b->arena, e);
+	if (grow_array(&b->dims, &b->c_dims, b->n_dims + 1, sizeof(*b->dims)) < 0 ||
+	    grow_array(&d->first, &d->c_first, b->n_dims + 1, sizeof(*d->first)) < 0)
+		return err_nomem(e);
+	b->dims[dim] =
+		(struct ds_dim){.name = copy,
+				.len = len,
+				.unlimited = unlimited || said_unlimited(&b->s->opts, name),
+				.phony = k->kind == MADE_UP,
+				.group = k->group};
+	d->first[dim] = array;
+	b->n_dims++;
+	*ret = dim;
+	if (k->kind == BY_NAME)
+		kept.name = copy;
+	return insert(&d->t, &kept, dim, e);
+}
+
+/* visible - the dimension of this name in the group or the nearest around it. */
+static bool visible(const struct dims *d, uint32_t group, const char *name, uint32_t *ret)
+{
+	for (uint32_t g = group; g != DS_NONE; g = d->b->groups[g].g.parent)
+		if (lookup(&d->t, &(struct key){.group = g, .name = name}, ret))
+			return true;
+	return false;
+}
+
+/* made_up - the nth dimension of this length in the group. */
+static int made_up(struct dims *d, uint32_t array, uint64_t len, uint32_t nth, uint32_t *ret,
+		   struct err *e)
+{
+	uint32_t group = d->b->arrays[array].a.group, other;
+	struct key k = {.kind = MADE_UP, .group = group, .len = len, .nth = nth};
+	char name[40];
+	bool taken;
+
+	if (lookup(&d->t, &k, ret))
+		return 0;
+	do {
+		(void)snprintf(name, sizeof(name), "phony_dim_%" PRIu32, d->next_made++);
+		taken = visible(d, group, name, &other) ||
+			lookup(&d->t,
+			       &(struct key){.kind = ARRAY_NAME, .group = group, .name = name},
+			       &other);
+	} while (taken);
+	return define(d, &k, name, len, false, array, ret, e);
+}
+
+/* fill_made_up - for the axes that have none yet. */
+static int fill_made_up(struct dims *d, uint32_t array, uint32_t *dims, struct err *e)
+{
+	const struct zr_barray *w = &d->b->arrays[array];
+	int rc = 0;
+
+	for (uint32_t i = 0; i < w->a.rank && rc == 0; i++) {
+		uint32_t nth = 0;
+
+		if (dims[i] != DS_NONE)
+			continue;
+		for (uint32_t k = 0; k < i; k++)
+			nth += d->b->dims[dims[k]].phony && w->a.shape[k] == w->a.shape[i];
+		rc = made_up(d, array, w->a.shape[i], nth, &dims[i], e);
+	}
+	return rc;
+}
+
+/* ---- names in documents ---- */
+
+/* name_of - a dimension's name; NULL: none is given. -EBADMSG: it cannot be one. */
+static int name_of(const json_t *v, const char **ret)
+{
+	struct ds_text t;
+
+	*ret = NULL;
+	if (json_kind(v) == JSON_IS_NULL)
+		return 0;
+	if (!json_text_of(v, &t))
+		return -EBADMSG;
+	if (t.len == 0)
+		return 0;
+	if (!zr_model_name_ok(t.s, t.len))
+		return -EBADMSG;
+	*ret = t.s;
+	return 0;
+}
+
+static int two_lengths(const struct dims *d, uint32_t array, uint32_t dim, uint64_t len,
+		       struct err *e)
+{
+	const struct zr_build *b = d->b;
+	uint32_t first = d->first[dim];
+
+	return err_set(e, -EBADMSG,
+		       "dimension '%.80s' is %" PRIu64 " long in %s%.100s' and %" PRIu64
+		       " long in '/%.100s'",
+		       b->dims[dim].name, b->dims[dim].len,
+		       first == DS_NONE ? "NCZarr's group '/" : "'/",
+		       first == DS_NONE ? b->groups[b->dims[dim].group].item->key
+					: b->arrays[first].item->key,
+		       len, b->arrays[array].item->key);
+}
+
+/* longer - in a tree that is being written lengths differ while a writer goes from array to
+ * array: such a dimension grows, as unlimited ones do, and some arrays are not as long yet. */
+static bool longer(struct dims *d, uint32_t dim, uint64_t len)
+{
+	struct ds_dim *x = &d->b->dims[dim];
+
+	if (!d->b->s->borrowed)
+		return false;
+	x->len = u64_max(x->len, len);
+	x->unlimited = true;
+	return true;
+}
+
+/* fits - whether a dimension has this length. The length of a hint is that of the first array that
+ * uses the dimension: another program may have changed the array, and not the hint. */
+static bool fits(struct dims *d, uint32_t dim, uint32_t array, uint64_t len)
+{
+	if (!d->b->nc.on && d->first[dim] == DS_NONE) {
+		d->b->dims[dim].len = len;
+		d->first[dim] = array;
+	}
+	return d->b->dims[dim].len == len;
+}
+
+/* named - the dimension for an axis by its name. */
+static int named(struct dims *d, uint32_t array, const char *name, uint64_t len, uint32_t *ret,
+		 struct err *e)
+{
+	uint32_t group = d->b->arrays[array].a.group, dim;
+	struct key own = {.group = group, .name = name};
+
+	if (lookup(&d->t, &own, &dim)) {
+		if (!fits(d, dim, array, len) && !longer(d, dim, len))
+			return two_lengths(d, array, dim, len, e);
+		*ret = dim;
+		return 0;
+	}
+	if (visible(d, group, name, &dim) && fits(d, dim, array, len)) {
+		*ret = dim;
+		return 0;
+	}
+	return define(d, &own, name, len, false, array, ret, e);
+}
+
+/* full_name - the dimension called "/g1/g2/name". */
+static bool full_name(const struct dims *d, const char *path, uint32_t *ret)
+{
+	const char *slash = strrchr(path, '/');
+	size_t len = slash > path ? (size_t)(slash - path) - 1 : 0; /* keys begin with no '/' */
+	char key[STORE_KEY_MAX + 1];
+	uint32_t group;
+
+	if (len > STORE_KEY_MAX)
+		return false;
+	memcpy(key, path + 1, len);
+	key[len] = '\0';
+	return lookup(&d->t, &(struct key){.kind = GROUP_KEY, .name = key}, &group) &&
+	       lookup(&d->t, &(struct key){.group = group, .name = slash + 1}, ret);
+}
+
+/* referred - the dimension that NCZarr refers to: by its full name, or by one to look for. */
+static int referred(struct dims *d, uint32_t array, const json_t *v, uint64_t len,
+		    uint32_t *ret, struct err *e)
+{
+	const struct zr_barray *w = &d->b->arrays[array];
+	struct ds_text t;
+	uint32_t dim;
+	bool hit;
+
+	if (!json_text_of(v, &t) || strlen(t.s) != t.len)
+		return err_set(e, -EBADMSG, "a reference to a dimension is no text");
+	hit = t.s[0] == '/' ? full_name(d, t.s, &dim) : visible(d, w->a.group, t.s, &dim);
+	if (!hit)
+		return err_set(e, -EBADMSG, "dimension '%.100s' is not defined", t.s);
+	if (d->b->dims[dim].len != len && !longer(d, dim, len))
+		return err_set(e, -EBADMSG,
+			       "dimension '%.100s' is %" PRIu64 " long, the shape has %" PRIu64,
+			       t.s, d->b->dims[dim].len, len);
+	*ret = dim;
+	return 0;
+}
+
+/* last_name - what a full name ends with. */
+static const char *last_name(const char *name)
+{
+	const char *slash = name ? strrchr(name, '/') : NULL;
+
+	return slash ? slash + 1 : name;
+}
+
+/* axis - the dimension of one axis; *ret stays when it has no name. */
+static int axis(struct dims *d, uint32_t array, uint32_t i, uint32_t *ret, struct err *e)
+{
+	const struct zr_barray *w = &d->b->arrays[array];
+	uint64_t len = w->a.shape[i];
+	struct ds_text t;
+	const char *name;
+
+	if (w->refs && d->b->nc.on)
+		return referred(d, array, json_array_get(w->refs, i), len, ret, e);
+	if (!w->names) {
+		/* NCZarr's group below its root: the names are right, the paths are not */
+		if (!w->refs || !json_text_of(json_array_get(w->refs, i), &t))
+			return 0;
+		name = last_name(t.s);
+		return zr_model_name_ok(name, strlen(name)) ? named(d, array, name, len, ret, e)
+							    : 0;
+	}
+	if (name_of(json_array_get(w->names, i), &name) < 0)
+		return err_set(e, -EBADMSG, "the name of dimension %" PRIu32 " is none", i);
+	return name ? named(d, array, name, len, ret, e) : 0;
+}
+
+/* check_number - an array has as many names as dimensions. */
+static int check_number(const struct dims *d, const struct zr_barray *w, struct err *e)
+{
+	const json_t *list = w->refs && d->b->nc.on ? w->refs : w->names ? w->names : w->refs;
+
+	if (!list || json_array_size(list) == w->a.rank + (size_t)w->meta->tail)
+		return 0;
+	return err_set(e, -EBADMSG, "%zu dimension names for %" PRIu32 " dimensions",
+		       json_array_size(list), w->a.rank);
+}
+
+/* trouble - an error; with keep_going a note, and the axis gets a made-up dimension. */
+static int trouble(struct dims *d, const struct zr_barray *w, struct err *why, struct err *e)
+{
+	struct zr_build *b = d->b;
+	const char *doc = w->refs && b->nc.on ? zr_doc_name(w->item) : zr_attrs_name(w->item);
+
+	if (why->code != -EBADMSG || !b->s->opts.keep_going) {
+		(void)zr_wrap_key(&b->tree, w->item, doc, why->code, why);
+		return err_set(e, why->code, "%s", why->msg);
+	}
+	return zr_note(&b->tree, w->item->key, e, "has a made-up dimension: %s", why->msg);
+}
+
+static int array_dims(struct dims *d, uint32_t array, struct err *e)
+{
+	struct zr_barray *w = &d->b->arrays[array];
+	uint32_t *dims = arena_alloc(d->b->arena, w->a.rank, sizeof(*dims));
+	struct err why = ERR_INIT;
+	int rc = 0;
+
+	if (!dims)
+		return zr_full(d->b->arena, e);
+	for (uint32_t i = 0; i < w->a.rank; i++)
+		dims[i] = DS_NONE;
+	if (check_number(d, w, &why) < 0) {
+		rc = trouble(d, w, &why, e);
+	} else {
+		for (uint32_t i = 0; i < w->a.rank && rc == 0; i++)
+			if (axis(d, array, i, &dims[i], &why) < 0)
+				rc = trouble(d, w, &why, e);
+	}
+	w->a.dims = dims;
+	return rc < 0 ? rc : fill_made_up(d, array, dims, e);
+}
+
+/* group_dims - those that the dictionary of a group defines; without a superblock they are hints,
+ * and an entry that is wrong is ignored. */
+static int group_dims(struct dims *d, uint32_t group, struct err *e)
+{
+	const struct zr_item *it = d->b->groups[group].item;
+	json_t *m = zr_mutable(zr_nc_dims(zr_nc_group(it)));
+	int rc = 0;
+
+	if (m && json_kind(m) != JSON_IS_OBJECT) {
+		if (!d->b->nc.on)
+			return 0;
+		rc = err_set(e, -EBADMSG, "NCZarr's dimensions are no object");
+		return zr_wrap_key(&d->b->tree, it, zr_doc_name(it), rc, e);
+	}
+	for (void *at = json_object_iter(m); at && rc == 0; at = json_object_iter_next(m, at)) {
+		const char *name = json_object_iter_key(at);
+		uint64_t len = 0;
+		bool unlimited = false;
+		uint32_t dim;
+
+		if (!zr_model_name_ok(name, strlen(name)) ||
+		    zr_nc_dim(json_object_iter_value(at), &len, &unlimited) < 0) {
+			if (!d->b->nc.on)
+				continue;
+			rc = err_set(e, -EBADMSG, "NCZarr's dimension '%.100s' is none", name);
+			return zr_wrap_key(&d->b->tree, it, zr_doc_name(it), rc, e);
+		}
+		rc = define(d, &(struct key){.group = group, .name = name}, name, len,
+			    unlimited, DS_NONE, &dim, e);
+	}
+	return rc;
+}
+
+/* keep_names - names of an array's dimensions that look made up are not made up again: a tree over
+ * a netCDF file has them for axes that had no name when they were written. */
+static int keep_names(struct dims *d, uint32_t array, struct err *e)
+{
+	const struct zr_barray *w = &d->b->arrays[array];
+	size_t n = w->names ? json_array_size(w->names) : 0;
+	uint32_t other;
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		struct key k = {.kind = ARRAY_NAME, .group = w->a.group};
+		struct ds_text t;
+
+		if (!json_text_of(json_array_get(w->names, i), &t) ||
+		    strncmp(t.s, "phony_dim_", 10) != 0)
+			continue;
+		k.name = t.s;
+		if (!lookup(&d->t, &k, &other))
+			rc = insert(&d->t, &k, array, e);
+	}
+	return rc;
+}
+
+int zr_dims(struct zr_build *b, struct err *e)
+{
+	struct dims d = {.b = b};
+	int rc = 0;
+
+	for (uint32_t g = 0; g < b->n_groups && rc == 0; g++) {
+		rc = insert(&d.t,
+			    &(struct key){.kind = GROUP_KEY, .name = b->groups[g].item->key}, g,
+			    e);
+		if (rc == 0)
+			rc = group_dims(&d, g, e);
+	}
+	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
+		if (!b->arrays[i].dead)
+			rc = insert(&d.t,
+				    &(struct key){.kind = ARRAY_NAME,
+						  .group = b->arrays[i].a.group,
+						  .name = b->arrays[i].a.name},
+				    i, e);
+	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
+		if (!b->arrays[i].dead)
+			rc = keep_names(&d, i, e);
+	/* arrays are in the order of their groups: those around come first */
+	for (uint32_t i = 0; i < b->n_arrays && rc == 0; i++)
+		if (!b->arrays[i].dead)
+			rc = array_dims(&d, i, e);
+	free(d.t.slots);
+	free(d.first);
+	return rc;
+}

@@ -1,0 +1,323 @@
+/* changes.c - whether the tree is still the one that was opened.
+ *
+ * Looked at are the documents and directories that the model came from, the directories in which
+ * chunks were looked for, and the objects that were read lately, all by their versions. A
+ * version made within a tick of the clock proves nothing: such a directory is listed again. One
+ * poll asks the store a bounded number of times; what it does not come to is for the next ones.
+ *
+ * The objects read lately are in a table without a lock, because every read notes itself there;
+ * two reads that meet in one slot lose nothing but one of the notes. */
+#include "nczarr/source/chunks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#define ASKED_MAX 2048  /* questions of one poll */
+#define FAR_ROOTS 2     /* of the root's documents, far away */
+#define LISTING_ASKS 64 /* a listing counts as this many */
+#define TICK_NS ((int64_t)20 * 1000 * 1000)
+#define SECOND_NS ((int64_t)1000 * 1000 * 1000)
+#define LONG 200
+
+bool zr_is_young(const struct store_stat *st)
+{
+	struct timespec now;
+	int64_t tick = TICK_NS, age;
+
+	/* the clock that file systems take times from; some keep whole or even seconds only */
+	if (clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
+		return true;
+	if (st->changed % SECOND_NS == 0)
+		tick = 2 * SECOND_NS;
+	if (ckd_sub(&age, now.tv_sec * SECOND_NS + now.tv_nsec, st->changed))
+		return false;
+	return age < tick && age > -tick;
+}
+
+int zr_watch_add(struct zr_watch *w, const struct zr_dir *dirs, size_t n, struct err *e)
+{
+	int rc = 0;
+
+	if (n == 0)
+		return 0;
+	(void)pthread_mutex_lock(&w->lock);
+	if (grow_array(&w->dirs, &w->c_dirs, w->n_dirs + n, sizeof(*dirs)) < 0) {
+		rc = err_nomem(e);
+	} else {
+		memcpy(w->dirs + w->n_dirs, dirs, n * sizeof(*dirs));
+		w->n_dirs += n;
+	}
+	(void)pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+/* ---- objects read lately ---- */
+
+static size_t slot_of(uint32_t array, uint64_t object)
+{
+	uint64_t h = (object ^ (uint64_t)array << 40) * 0x9e3779b97f4a7c15u;
+
+	return (size_t)(h >> 32) % ZR_RECENT;
+}
+
+/* read_slot - what is noted in a slot; false: nothing, or it is being written. Every access
+ * orders itself: fences are not needed, and race detectors do not know them. */
+static bool read_slot(const struct zr_recent *r, uint32_t *array, uint64_t *object,
+		      uint64_t *version)
+{
+	uint32_t seq = atomic_load_explicit(&r->seq, memory_order_acquire);
+
+	if (seq == 0 || seq % 2 != 0)
+		return false;
+	*array = atomic_load_explicit(&r->array, memory_order_acquire);
+	*object = atomic_load_explicit(&r->object, memory_order_acquire);
+	*version = atomic_load_explicit(&r->version, memory_order_acquire);
+	return atomic_load_explicit(&r->seq, memory_order_relaxed) == seq;
+}
+
+uint64_t zr_recent_version(const struct zr_watch *w, uint32_t array, uint64_t object)
+{
+	uint32_t a;
+	uint64_t o, version;
+
+	if (read_slot(&w->recent[slot_of(array, object)], &a, &o, &version) && a == array &&
+	    o == object)
+		return version;
+	return 0;
+}
+
+void zr_recent_note(struct zr_watch *w, uint32_t array, uint64_t object, uint64_t version)
+{
+	struct zr_recent *r = &w->recent[slot_of(array, object)];
+	uint32_t seq = atomic_load_explicit(&r->seq, memory_order_relaxed);
+
+	if (seq % 2 != 0 || !atomic_compare_exchange_strong_explicit(&r->seq, &seq, seq + 1,
+								     memory_order_acq_rel,
+								     memory_order_relaxed))
+		return;
+	atomic_store_explicit(&r->array, array, memory_order_release);
+	atomic_store_explicit(&r->object, object, memory_order_release);
+	atomic_store_explicit(&r->version, version, memory_order_release);
+	/* 0 is a slot that was never used */
+	atomic_store_explicit(&r->seq, seq + 2 ? seq + 2 : 2, memory_order_release);
+}
+
+/* ---- asking ---- */
+
+/* quiet - whether nobody wants to know: a commit of ours is under way, or who lent the store
+ * knows what happens to it. */
+static bool quiet(struct zr_source *s)
+{
+	return s->borrowed || atomic_load(&s->held);
+}
+
+int zr_check(struct source *src, struct err *e)
+{
+	struct zr_source *s = zr_of(src);
+
+	return quiet(s) ? 0 : store_check(s->store, e);
+}
+
+void zr_hold(struct source *src, bool on)
+{
+	atomic_store(&zr_of(src)->held, on);
+}
+
+/* same - whether what is behind a key has this version; 0: nothing is. */
+static int same(struct zr_source *s, const char *key, uint64_t version, struct err *e)
+{
+	struct store_stat st = {.version = 0};
+	int rc = s->base.far ? store_fresh(s->store, key, &st, e)
+			     : store_stat(s->store, key, &st, e);
+
+	if (rc && rc != -ENOENT && rc != -EACCES)
+		return rc;
+	if (rc == -EACCES && s->base.far)
+		return rc; /* an answer about us, not about it */
+	if (rc == -EACCES || (rc == 0 ? st.version : 0) != version)
+		return err_set(e, -ESTALE, "'%.*s' was %s after the source was opened", LONG,
+			       key,
+			       version == 0    ? "written"
+			       : rc == -ENOENT ? "removed"
+					       : "changed");
+	return 0;
+}
+
+/* main_doc - a document that goes with the tree: of its root, where that has one; NULL: none. */
+static const struct zr_doc_seen *main_doc(const struct zr_source *s)
+{
+	const struct zr_doc_seen *some = NULL;
+
+	for (size_t i = 0; i < s->n_seen; i++) {
+		if (s->seen[i].version == 0)
+			continue;
+		if (!strchr(s->seen[i].key, '/'))
+			return &s->seen[i];
+		some = some ? some : &s->seen[i];
+	}
+	return some;
+}
+
+/* in_place - a directory that is moved away or removed can be listed all the while. */
+static int in_place(const struct zr_source *s, struct err *e)
+{
+	const struct stat *was = &s->base.ds.st;
+	struct stat st;
+	int rc;
+
+	if (!s->in_dir)
+		return 0; /* an archive, say, is one file, and open */
+	rc = stat(s->path, &st);
+	if (rc < 0 && errno != ENOENT && errno != ENOTDIR)
+		return err_sys(e, errno, "'%s'", s->path);
+	if (rc < 0 || st.st_dev != was->st_dev || st.st_ino != was->st_ino)
+		return err_set(e, -ESTALE, "'%s' was moved, replaced or removed", s->path);
+	return 0;
+}
+
+/* confirm - that the tree is there now, after so many absences. Who comes second waits, and need
+ * not ask. */
+static int confirm(struct zr_source *s, const struct zr_doc_seen *doc, struct err *e)
+{
+	struct zr_watch *w = &s->data->watch;
+	uint64_t n = atomic_load(&s->store->absences);
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&w->confirming);
+	if (atomic_load(&w->confirmed) < n) {
+		n = atomic_load(&s->store->absences);
+		rc = same(s, doc->key, doc->version, e);
+		if (rc == 0)
+			atomic_store(&w->confirmed, n);
+	}
+	(void)pthread_mutex_unlock(&w->confirming);
+	return rc;
+}
+
+int zr_absent(struct zr_source *s, struct err *e)
+{
+	const struct zr_doc_seen *doc;
+
+	if (quiet(s))
+		return 0;
+	if (!s->base.far)
+		return in_place(s, e);
+	if (atomic_load(&s->data->watch.confirmed) >= atomic_load(&s->store->absences))
+		return 0;
+	doc = main_doc(s);
+	return doc ? confirm(s, doc, e) : 0;
+}
+
+static int same_object(struct zr_source *s, uint32_t array, uint64_t object, uint64_t version,
+		       struct err *e)
+{
+	const struct zr_place *p = zr_place_of(s, array, e);
+	char key[ZR_OBJECT_KEY];
+	int rc = p ? zr_object_name(p, object, key, e) : -EIO;
+
+	return rc ? rc : same(s, key, version, e);
+}
+
+static int check_recent(struct zr_source *s, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < ZR_RECENT; i++) {
+		uint64_t object, version;
+		uint32_t array;
+
+		if (read_slot(&s->data->watch.recent[i], &array, &object, &version))
+			rc = same_object(s, array, object, version, e);
+	}
+	return rc;
+}
+
+/* check_dir - dirs[i], with what it costs. */
+static int check_dir(struct zr_source *s, size_t i, const struct zr_dir *d, size_t *cost,
+		     struct err *e)
+{
+	struct zr_watch *w = &s->data->watch;
+	uint64_t coords[DS_RANK_MAX];
+	const struct zr_place *p;
+	char key[ZR_OBJECT_KEY];
+	bool young = false;
+	int rc;
+
+	if (d->is_object)
+		return same_object(s, d->array, d->prefix, d->version, e);
+	p = zr_place_of(s, d->array, e);
+	if (!p)
+		return -EIO;
+	if (!d->young) {
+		zr_unravel(d->level, p->grid, d->prefix, coords);
+		rc = zr_level_key(p->meta, coords, d->level, key, e);
+		return rc ? rc : same(s, key, d->version, e);
+	}
+	*cost += LISTING_ASKS;
+	rc = zr_list_again(s, p, d, &young, e);
+	(void)pthread_mutex_lock(&w->lock);
+	w->dirs[i].young = young;
+	(void)pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+/* poll_far - every question is a request: what the root says is looked at each time, of all other
+ * documents one, in turn. */
+static int poll_far(struct zr_source *s, struct err *e)
+{
+	struct zr_watch *w = &s->data->watch;
+	size_t roots = 0, first = s->n_seen, at;
+	int rc = store_check(s->store, e);
+
+	for (size_t i = 0; !rc && i < s->n_seen && roots < FAR_ROOTS; i++) {
+		if (s->seen[i].version == 0 || strchr(s->seen[i].key, '/'))
+			continue;
+		roots++;
+		first = i;
+		rc = same(s, s->seen[i].key, s->seen[i].version, e);
+	}
+	for (size_t i = 0; !rc && i < s->n_seen; i++) {
+		(void)pthread_mutex_lock(&w->lock);
+		at = w->cursor < s->n_seen ? w->cursor : 0;
+		w->cursor = at + 1;
+		(void)pthread_mutex_unlock(&w->lock);
+		if (s->seen[at].version != 0 && (at > first || strchr(s->seen[at].key, '/')))
+			return same(s, s->seen[at].key, s->seen[at].version, e);
+	}
+	return rc;
+}
+
+int zr_poll(struct source *src, struct err *e)
+{
+	struct zr_source *s = zr_of(src);
+	struct zr_watch *w = &s->data->watch;
+	size_t asked = 0, visited = 0, total = 1, i;
+	struct zr_dir d;
+	int rc;
+
+	if (quiet(s))
+		return 0;
+	if (src->far)
+		return poll_far(s, e);
+	rc = store_check(s->store, e);
+	if (!rc)
+		rc = check_recent(s, e);
+	for (; !rc && asked < ASKED_MAX && visited < total; asked++, visited++) {
+		(void)pthread_mutex_lock(&w->lock);
+		total = s->n_seen + w->n_dirs;
+		i = w->cursor < total ? w->cursor : 0;
+		w->cursor = i + 1;
+		if (i >= s->n_seen && i < total)
+			d = w->dirs[i - s->n_seen];
+		(void)pthread_mutex_unlock(&w->lock);
+		if (total == 0)
+			break;
+		if (i < s->n_seen)
+			rc = same(s, s->seen[i].key, s->seen[i].version, e);
+		else
+			rc = check_dir(s, i - s->n_seen, &d, &asked, e);
+	}
+	return rc;
+}

@@ -1,0 +1,287 @@
+/* chunk_list.c - finds out which objects an array has.
+ *
+ * Names without directories in them are one listing. Nested ones are a listing for each directory,
+ * level by level: directories that are found are appended to the list of those to look at, which
+ * is then what has to be watched. A few objects are asked for by name, which is cheaper than a
+ * listing. Versions are taken before a directory is listed, so that what is written meanwhile
+ * makes a difference later. */
+#include "nczarr/source/chunks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define FEW 4    /* objects that are asked for one by one */
+#define LONG 200 /* bytes of a key that a message shows */
+
+/* lister - what the callback of one directory works on. */
+struct lister {
+	struct zr_table *table;    /* NULL where only `count` is wanted */
+	const struct zr_place *is; /* the place that is compared with */
+	struct zr_dir *dirs;       /* found so far; owned */
+	size_t n_dirs, c_dirs;
+	uint64_t max_dirs;
+	struct zr_dir at;        /* the one that is listed */
+	char key[ZR_OBJECT_KEY]; /* its key */
+	bool differs;
+	int rc;
+	struct err *e;
+};
+
+static int unreadable(const char *key, const char *name, struct err *e)
+{
+	return err_set(e, -EIO, "'%.*s%s%s' is there and cannot be read", LONG, key,
+		       key[0] && name[0] ? "/" : "", name);
+}
+
+/* add_dir - look at this one later. */
+static bool add_dir(struct lister *l, uint64_t prefix, const struct store_stat *st)
+{
+	struct zr_dir *d;
+
+	if (l->n_dirs >= l->max_dirs) {
+		l->rc = err_set(l->e, -ERANGE,
+				"more than %zu directories of chunks exceed the index_size",
+				l->n_dirs);
+		return false;
+	}
+	if (grow_array(&l->dirs, &l->c_dirs, l->n_dirs + 1, sizeof(*l->dirs)) < 0) {
+		l->rc = err_nomem(l->e);
+		return false;
+	}
+	d = &l->dirs[l->n_dirs++];
+	*d = (struct zr_dir){.prefix = prefix,
+			     .array = l->at.array,
+			     .level = (uint8_t)(l->at.level + 1),
+			     .version = st->version,
+			     .young = zr_is_young(st)};
+	return true;
+}
+
+/* linear_of - number of what is called `name` in the directory that is listed: of an object, or
+ * of a directory among those of the next level. */
+static bool linear_of(const struct lister *l, const char *name, uint64_t *ret)
+{
+	const struct zr_place *p = l->is;
+	uint64_t v;
+
+	if (zr_name_parse(p->meta, p->grid, l->at.level, name, &v))
+		return false;
+	*ret = zr_is_nested(p->meta) ? l->at.prefix * p->grid[l->at.level] + v : v;
+	return true;
+}
+
+/* is_leaf - whether entries of the directory that is listed are objects. */
+static bool is_leaf(const struct lister *l)
+{
+	return !zr_is_nested(l->is->meta) || l->at.level + 1u >= l->is->meta->rank;
+}
+
+static bool emit(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	struct lister *l = arg;
+	uint64_t linear, size;
+
+	if (!linear_of(l, name, &linear))
+		return true;
+	if (is_leaf(l)) {
+		size = is_dir || (st && st->odd) ? ZR_ODD : st ? st->size : 0;
+		l->rc = zr_table_add(l->table, linear, size, l->e);
+		l->at.count++;
+		return l->rc == 0;
+	}
+	if (is_dir) {
+		l->at.count++;
+		return add_dir(l, linear, st);
+	}
+	if (!st->odd)
+		return true; /* a file has no chunks below it */
+	/* a link that leads nowhere: chunks may be behind it */
+	l->rc = unreadable(l->key, name, l->e);
+	return false;
+}
+
+/* list_one - dirs[i], whose version is known. */
+static int list_one(struct zr_source *s, struct lister *l, size_t i, struct err *e)
+{
+	const struct zr_place *p = l->is;
+	uint64_t coords[DS_RANK_MAX];
+	int rc;
+
+	l->at = l->dirs[i];
+	zr_unravel(l->at.level, p->grid, l->at.prefix, coords);
+	rc = zr_level_key(p->meta, coords, l->at.level, l->key, e);
+	if (rc)
+		return rc;
+	rc = store_list(s->store, l->key, l->table->sized || !is_leaf(l), emit, l, e);
+	if (l->rc)
+		return l->rc;
+	if (rc && rc != -ENOENT)
+		return rc;
+	l->dirs[i].count = l->at.count; /* dirs may have moved */
+	return 0;
+}
+
+/* first_dir - the directory that everything is below of, before it is listed. */
+static int first_dir(struct zr_source *s, struct lister *l, bool *ret_there, struct err *e)
+{
+	struct zr_dir d = {.array = l->at.array};
+	struct store_stat st;
+	int rc = zr_level_key(l->is->meta, NULL, 0, l->key, e);
+
+	if (rc)
+		return rc;
+	if (l->is->far) /* listing it tells as much, and it is not watched */
+		st = (struct store_stat){.is_dir = true};
+	else
+		rc = store_stat(s->store, l->key, &st, e);
+	if (rc && rc != -ENOENT)
+		return rc;
+	*ret_there = rc == 0 && st.is_dir;
+	if (rc == 0 && st.odd)
+		return unreadable(l->key, "", e);
+	if (rc == 0) {
+		d.version = st.version;
+		d.young = zr_is_young(&st);
+	}
+	if (grow_array(&l->dirs, &l->c_dirs, 1, sizeof(*l->dirs)) < 0)
+		return err_nomem(e);
+	l->dirs[l->n_dirs++] = d;
+	return 0;
+}
+
+static int list_tree(struct zr_source *s, struct lister *l, struct err *e)
+{
+	bool there = false;
+	int rc = first_dir(s, l, &there, e);
+
+	for (size_t i = 0; !rc && there && i < l->n_dirs; i++)
+		rc = list_one(s, l, i, e);
+	return rc;
+}
+
+/* ask_one - an object by its name. */
+static int ask_one(struct zr_source *s, struct lister *l, uint64_t object, struct err *e)
+{
+	struct zr_dir d = {.array = l->at.array,
+			   .prefix = object,
+			   .is_object = true,
+			   .level = (uint8_t)l->is->meta->rank};
+	struct store_stat st;
+	int rc = zr_object_name(l->is, object, l->key, e);
+
+	if (rc)
+		return rc;
+	rc = store_stat(s->store, l->key, &st, e);
+	if (rc && rc != -ENOENT)
+		return rc;
+	if (rc == 0) {
+		d.version = st.version;
+		rc = zr_table_add(l->table, object, st.odd || st.is_dir ? ZR_ODD : st.size, e);
+		if (rc)
+			return rc;
+	}
+	if (grow_array(&l->dirs, &l->c_dirs, l->n_dirs + 1, sizeof(*l->dirs)) < 0)
+		return err_nomem(e);
+	l->dirs[l->n_dirs++] = d;
+	return 0;
+}
+
+static bool emit_deep(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	struct lister *l = arg;
+	const struct zr_place *p = l->is;
+	uint64_t coords[DS_RANK_MAX];
+
+	(void)is_dir;
+	/* without a prefix the array's documents are there as well, and are no coordinates */
+	if (!zr_coords_parse(p->meta, name, p->grid, coords))
+		return true;
+	l->rc = zr_table_add(l->table, zr_ravel(p->meta->rank, p->grid, coords),
+			     st->odd ? ZR_ODD : st->size, l->e);
+	return l->rc == 0;
+}
+
+/* list_deep - all objects at once, where that costs less than each directory. -EOPNOTSUPP. */
+static int list_deep(struct zr_source *s, struct lister *l, struct err *e)
+{
+	struct err why = ERR_INIT;
+	int rc = store_list_deep(s->store, l->is->meta->key, emit_deep, l, &why);
+
+	if (l->rc)
+		return l->rc;
+	if (rc == -ENOENT)
+		return 0;
+	return rc && rc != -EOPNOTSUPP ? err_set(e, rc, "%s", why.msg) : rc;
+}
+
+int zr_list_objects(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		    struct zr_table *t, struct err *e)
+{
+	struct lister l = {.table = t,
+			   .is = p,
+			   .e = e,
+			   .at.array = array,
+			   .max_dirs = s->opts.max_index_bytes / sizeof(struct zr_dir)};
+	int rc = -EOPNOTSUPP;
+
+	if (p->far && zr_is_nested(p->meta) && p->meta->rank > 1)
+		rc = list_deep(s, &l, e);
+	if (rc != -EOPNOTSUPP)
+		goto end;
+	rc = 0;
+	if ((p->n_objects <= FEW && !p->far) || p->meta->rank == 0)
+		for (uint64_t i = 0; !rc && i < p->n_objects; i++)
+			rc = ask_one(s, &l, i, e);
+	else
+		rc = list_tree(s, &l, e);
+end:
+	zr_table_end(t);
+	if (!rc && !p->far)
+		rc = zr_absent(s, e);
+	if (!rc && !p->far)
+		rc = zr_watch_add(&s->data->watch, l.dirs, l.n_dirs, e);
+	free(l.dirs);
+	return rc;
+}
+
+static bool emit_again(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	struct lister *l = arg;
+	uint64_t linear;
+
+	(void)st;
+	if (!linear_of(l, name, &linear) || (!is_leaf(l) && !is_dir))
+		return true;
+	l->at.count++;
+	if (is_leaf(l) && !zr_table_get(&l->is->table, linear, NULL))
+		l->differs = true;
+	return !l->differs;
+}
+
+int zr_list_again(struct zr_source *s, const struct zr_place *p, const struct zr_dir *d,
+		  bool *ret_young, struct err *e)
+{
+	struct lister l = {.is = p, .at = *d};
+	uint64_t coords[DS_RANK_MAX];
+	struct store_stat st;
+	int rc;
+
+	l.at.count = 0;
+	zr_unravel(d->level, p->grid, d->prefix, coords);
+	rc = zr_level_key(p->meta, coords, d->level, l.key, e);
+	if (!rc)
+		rc = store_stat(s->store, l.key, &st, e);
+	if (!rc) {
+		l.differs = st.version != d->version;
+		*ret_young = zr_is_young(&st);
+	}
+	if (!rc && !l.differs)
+		rc = store_list(s->store, l.key, false, emit_again, &l, e);
+	if (rc && rc != -ENOENT)
+		return rc;
+	if (rc || l.differs || l.at.count != d->count)
+		return err_set(e, -ESTALE, "chunks below '%.*s' were written or removed", LONG,
+			       l.key);
+	return 0;
+}

@@ -1,0 +1,446 @@
+/* chunk_lookup.c - where chunks are: places, look-ups, and the next chunk there is.
+ *
+ * A place is made under a mutex at the first look at an array and published through one atomic
+ * pointer; after that look-ups take no lock. What cannot be listed because of the store (a
+ * directory without permission, a disk that fails) is asked again each time; what exceeds a limit
+ * stays so. */
+#include "nczarr/source/chunks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/os/cancel.h"
+
+int zr_data_new(struct zr_source *s, struct zr_data **ret, struct err *e)
+{
+	struct zr_data *d = alloc_array(1, sizeof(*d));
+
+	if (!d)
+		return err_nomem(e);
+	(void)pthread_mutex_init(&d->load, NULL); /* cannot fail with default attributes */
+	(void)pthread_mutex_init(&d->lock, NULL);
+	(void)pthread_mutex_init(&d->watch.lock, NULL);
+	(void)pthread_mutex_init(&d->watch.confirming, NULL);
+	/* what was not there while the documents were looked for */
+	atomic_init(&d->watch.confirmed, atomic_load(&s->store->absences));
+	d->n_places = s->base.ds.n_arrays;
+	d->places = alloc_array(d->n_places, sizeof(*d->places));
+	d->versions = alloc_array(d->n_places, sizeof(*d->versions));
+	d->loading = alloc_array(d->n_places, sizeof(*d->loading));
+	stop_cond_init(&d->loaded);
+	d->indexes = cache_new(s->opts.max_index_bytes);
+	d->wholes = cache_new(ZR_WHOLE_KEPT);
+	if (!d->places || !d->versions || !d->loading || !d->indexes || !d->wholes) {
+		zr_data_free(d);
+		return err_nomem(e);
+	}
+	if (s->base.far) {
+		cache_of_far(d->indexes);
+		cache_of_far(d->wholes);
+	}
+	*ret = d;
+	return 0;
+}
+
+static void place_free(struct zr_place *p)
+{
+	if (!p)
+		return;
+	zr_table_release(&p->table);
+	zr_far_free(p->far);
+	free(p->why);
+	free(p);
+}
+
+void zr_data_free(struct zr_data *d)
+{
+	if (!d)
+		return;
+	for (uint32_t i = 0; d->places && i < d->n_places; i++)
+		place_free(atomic_load_explicit(&d->places[i], memory_order_acquire));
+	while (d->scratch) {
+		struct zr_scratch *next = d->scratch->next;
+
+		zr_scratch_free(d->scratch);
+		d->scratch = next;
+	}
+	zr_versions_release(d);
+	free(d->places);
+	free(d->loading);
+	free(d->watch.dirs);
+	cache_free(d->indexes);
+	cache_free(d->wholes);
+	(void)pthread_mutex_destroy(&d->load);
+	(void)pthread_cond_destroy(&d->loaded);
+	(void)pthread_mutex_destroy(&d->lock);
+	(void)pthread_mutex_destroy(&d->watch.lock);
+	(void)pthread_mutex_destroy(&d->watch.confirming);
+	free(d);
+}
+
+/* ---- making a place ---- */
+
+/* misfit - the model and the documents disagree: somebody's error, not the dataset's. */
+static int misfit(const struct ds_array *a, const char *what, struct err *e)
+{
+	return err_set(e, -EBADMSG, "'%s': the model does not fit its document: %s", a->name,
+		       what);
+}
+
+/* count_objects - grid, per, n_objects. */
+static int count_objects(const struct zr_meta *m, struct zr_place *p, struct err *e)
+{
+	bool none = false;
+	uint64_t n = 1;
+
+	for (uint32_t d = 0; d < m->rank; d++) {
+		if (m->chunk[d] == 0 || p->array->stored[d] == 0)
+			return err_set(e, -EBADMSG, "'%s': a chunk length is 0", m->key);
+		p->grid[d] = m->shape[d] / m->chunk[d] + (m->shape[d] % m->chunk[d] != 0);
+		p->per[d] = 1;
+		for (const struct zr_shard *sh = m->shard; sh; sh = sh->next)
+			if (sh->grid[d] == 0 || ckd_mul(&p->per[d], p->per[d], sh->grid[d]))
+				return err_set(e, -ERANGE, "'%s': too many chunks in a shard",
+					       m->key);
+		none = none || p->grid[d] == 0;
+	}
+	for (uint32_t d = 0; !none && d < m->rank; d++)
+		if (ckd_mul(&n, n, p->grid[d]) || n > UINT64_MAX / 4)
+			return err_set(e, -ERANGE, "'%s': more than 2^62 objects", m->key);
+	p->n_objects = none ? 0 : n;
+	return 0;
+}
+
+/* count_elems - n_elems, stored_bytes, as_is. */
+static int count_elems(const struct ds_array *a, const struct zr_meta *m, struct zr_place *p,
+		       struct err *e)
+{
+	p->n_elems = 1;
+	p->as_is = m->dtype.conv == ZR_AS_STORED;
+	for (uint32_t d = 0; d < m->rank; d++) {
+		uint64_t len = d < a->rank ? a->chunk[d] : 1, stored = p->array->stored[d];
+
+		if (len > stored)
+			return misfit(a, "a chunk is longer than stored", e);
+		p->as_is = p->as_is && len == stored && (!m->order || m->order[d] == d);
+		if (ckd_mul(&p->n_elems, p->n_elems, stored))
+			return err_set(e, -ERANGE, "'%s': too many elements in a chunk",
+				       m->key);
+	}
+	if (ckd_mul(&p->stored_bytes, p->n_elems, (uint64_t)m->dtype.stored) ||
+	    p->stored_bytes > PTRDIFF_MAX)
+		return err_set(e, -ERANGE, "'%s': too many bytes in a chunk", m->key);
+	if (dt_is_vlen(&a->type))
+		return m->vlen == ZR_VLEN_NONE ? misfit(a, "elements have a size", e) : 0;
+	if (m->dtype.conv != ZR_FIELDS && m->dtype.stored != a->type.size)
+		return misfit(a, "the size of an element", e);
+	return 0;
+}
+
+static int fill_place(struct zr_source *s, uint32_t array, struct zr_place *p, struct err *e)
+{
+	const struct ds_array *a = &s->base.ds.arrays[array];
+	const struct zr_meta *m = p->meta;
+	bool sized = m->shard || a->access == DS_STORED;
+	int rc = 0;
+
+	/* a scalar of the model may be stored as one element of an axis */
+	if (a->rank > m->rank || (a->rank < m->rank - m->tail && a->rank > 0))
+		rc = misfit(a, "the number of axes", e);
+	if (!rc)
+		rc = count_objects(m, p, e);
+	if (!rc)
+		rc = count_elems(a, m, p, e);
+	if (rc)
+		return rc;
+	p->direct = !m->shard && a->n_chunks == p->n_objects && a->rank == m->rank - m->tail;
+	for (uint32_t d = 0; p->direct && d < a->rank; d++)
+		p->direct = a->grid[d] == p->grid[d];
+	zr_table_init(&p->table, p->n_objects, sized, s->opts.max_index_bytes);
+	if (s->base.far)
+		return zr_far_new(&p->far, e);
+	return zr_list_objects(s, array, p, &p->table, e);
+}
+
+static struct zr_place *make_place(struct zr_source *s, uint32_t array, struct err *e)
+{
+	const struct zr_array *x = &s->arrays[array];
+	struct err why = ERR_INIT;
+	struct zr_place *p;
+
+	p = alloc_array(1, sizeof(*p) + 2 * (size_t)x->meta->rank * sizeof(p->mem[0]));
+	if (!p) {
+		(void)err_nomem(e);
+		return NULL;
+	}
+	p->meta = x->meta;
+	p->array = x;
+	p->grid = p->mem;
+	p->per = p->mem + x->meta->rank;
+	p->rc = fill_place(s, array, p, &why);
+	if (p->rc == 0)
+		return p;
+	if (p->rc == -EBADMSG || p->rc == -ERANGE) {
+		zr_table_release(&p->table);
+		p->why = strdup(why.msg);
+		if (p->why)
+			return p;
+	}
+	(void)err_set(e, p->rc, "%s", why.msg);
+	place_free(p);
+	return NULL;
+}
+
+/* load_place - the place of an array, made by one thread while others that want it wait: those that
+ * want other arrays do not. */
+static struct zr_place *load_place(struct zr_source *s, uint32_t array, struct err *e)
+{
+	_Atomic(struct zr_place *) *slot = &s->data->places[array];
+	struct zr_data *d = s->data;
+	struct zr_place *p;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&d->load);
+	while (rc == 0 && d->loading[array])
+		rc = stop_wait(&d->loaded, &d->load, INT64_MAX);
+	p = atomic_load_explicit(slot, memory_order_acquire);
+	d->loading[array] = d->loading[array] || (rc == 0 && !p);
+	(void)pthread_mutex_unlock(&d->load);
+	if (p)
+		return p;
+	if (rc) {
+		(void)err_set(e, rc, "given up while chunks are listed");
+		return NULL;
+	}
+	p = make_place(s, array, e);
+	(void)pthread_mutex_lock(&d->load);
+	if (p)
+		atomic_store_explicit(slot, p, memory_order_release);
+	d->loading[array] = false;
+	(void)pthread_cond_broadcast(&d->loaded);
+	(void)pthread_mutex_unlock(&d->load);
+	return p;
+}
+
+const struct zr_place *zr_place_of(struct zr_source *s, uint32_t array, struct err *e)
+{
+	_Atomic(struct zr_place *) *slot = &s->data->places[array];
+	struct zr_place *p = atomic_load_explicit(slot, memory_order_acquire);
+
+	if (!p)
+		p = load_place(s, array, e);
+	if (p && p->rc < 0) {
+		(void)err_set(e, p->rc, "%s", p->why);
+		return NULL;
+	}
+	return p;
+}
+
+int zr_object_name(const struct zr_place *p, uint64_t object, char out[ZR_OBJECT_KEY],
+		   struct err *e)
+{
+	uint64_t coords[DS_RANK_MAX];
+
+	zr_unravel(p->meta->rank, p->grid, object, coords);
+	return zr_object_key(p->meta, coords, out, e);
+}
+
+/* ---- look-ups ---- */
+
+int zr_find(struct zr_source *s, uint32_t array, const struct zr_place *p, uint64_t linear,
+	    struct zr_spot *ret, struct err *e)
+{
+	const struct ds_array *a = &s->base.ds.arrays[array];
+	uint64_t at[DS_RANK_MAX] = {0}, coords[DS_RANK_MAX];
+	bool there;
+	int rc = 0;
+
+	*ret = (struct zr_spot){.where = ZR_NOWHERE, .object = linear};
+	if (!p->direct) {
+		ds_chunk_coords(a, linear, at);
+		for (uint32_t d = 0; d < p->meta->rank; d++) {
+			coords[d] = at[d] / p->per[d];
+			if (coords[d] >= p->grid[d])
+				return 0; /* the array is longer than what is stored */
+		}
+		ret->object = zr_ravel(p->meta->rank, p->grid, coords);
+	}
+	if (p->far)
+		rc = zr_far_find(s, array, p, at, ret, &there, e);
+	else
+		there = zr_table_get(&p->table, ret->object, &ret->size);
+	if (rc || !there)
+		return rc;
+	ret->where = ZR_OBJECT;
+	if (!p->meta->shard || ret->size == ZR_ODD)
+		return 0;
+	rc = zr_shard_find(s, array, p, at, ret, e);
+	if (rc)
+		zr_spot_release(ret);
+	return rc;
+}
+
+/* ready - the place of an array whose chunks can be read; NULL with e set. */
+static const struct zr_place *ready(struct zr_source *s, uint32_t array, struct err *e)
+{
+	const char *why = s->base.ds.arrays[array].unreadable;
+
+	if (why) {
+		(void)err_set(e, -EOPNOTSUPP, "%s", why);
+		return NULL;
+	}
+	return zr_place_of(s, array, e);
+}
+
+int zr_locate(struct source *src, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+	      struct err *e)
+{
+	struct zr_source *s = zr_of(src);
+	struct err own = ERR_INIT;
+	const struct zr_place *p;
+	struct zr_spot x;
+	int rc;
+
+	e = e ? e : &own;
+	p = ready(s, array, e);
+	if (!p)
+		return e->code;
+	rc = zr_find(s, array, p, linear, &x, e);
+	if (rc)
+		return rc;
+	*ret = (struct chunk_ref){.where = CHUNK_SYNTH};
+	if (x.where == ZR_NOWHERE)
+		ret->where = CHUNK_ABSENT;
+	else if (src->ds.arrays[array].access == DS_STORED && x.where != ZR_MEMORY &&
+		 x.size != ZR_ODD)
+		*ret = (struct chunk_ref){.where = CHUNK_RANGE,
+					  .off = x.off,
+					  .len = x.where == ZR_PART ? x.len : x.size};
+	zr_spot_release(&x);
+	return 0;
+}
+
+/* ---- the next one ---- */
+
+/* carry - from coordinates whose axis d - 1 was counted up: into the grid again. false: beyond. */
+static bool carry(const struct ds_array *a, uint64_t *at, uint32_t d)
+{
+	for (; d > 0 && at[d - 1] >= a->grid[d - 1]; d--) {
+		if (d == 1)
+			return false;
+		at[d - 1] = 0;
+		at[d - 2]++;
+	}
+	return d > 0;
+}
+
+static bool equal(const uint64_t *x, const uint64_t *y, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (x[i] != y[i])
+			return false;
+	return true;
+}
+
+/* skip - move `at`, the coordinates of a chunk, to the first one at or after it that is in an
+ * object that is there. Objects are in an order of their own, a chunk's next row may be in an
+ * object that came before: so axis by axis, whether anything is left under the axes before.
+ * ret_object: that object. false: there is none. */
+static bool skip(const struct ds_array *a, const struct zr_place *p, const struct zr_table *t,
+		 uint64_t *at, uint64_t *ret_object)
+{
+	uint64_t from[DS_RANK_MAX] = {0}, found[DS_RANK_MAX];
+	uint32_t rank = a->rank, d = 0;
+
+	*ret_object = 0;
+	if (rank == 0)
+		return zr_table_next(t, 0, ret_object);
+	while (d < rank) {
+		from[d] = at[d] / p->per[d];
+		for (uint32_t k = d + 1; k < rank; k++)
+			from[k] = 0;
+		if (from[d] < p->grid[d] &&
+		    zr_table_next(t, zr_ravel(rank, p->grid, from), ret_object)) {
+			zr_unravel(rank, p->grid, *ret_object, found);
+			if (equal(found, from, d + 1)) {
+				d++;
+				continue;
+			}
+			if (equal(found, from, d)) { /* further along this axis */
+				at[d] = found[d] * p->per[d];
+				for (uint32_t k = d + 1; k < rank; k++)
+					at[k] = 0;
+				continue;
+			}
+		}
+		/* nothing is left on this axis */
+		for (uint32_t k = d; k < rank; k++)
+			at[k] = 0;
+		if (d == 0)
+			return false;
+		at[d - 1]++;
+		if (!carry(a, at, d))
+			return false;
+		d = 0;
+	}
+	*ret_object = zr_ravel(rank, p->grid, from);
+	return true;
+}
+
+static int next_inside(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		       const struct zr_table *t, uint64_t from, uint64_t *ret, struct err *e)
+{
+	const struct ds_array *a = &s->base.ds.arrays[array];
+	uint64_t at[DS_RANK_MAX], object;
+	struct zr_spot x;
+	int rc;
+
+	for (; from < a->n_chunks; from++) {
+		ds_chunk_coords(a, from, at);
+		if (!skip(a, p, t, at, &object))
+			break;
+		if (p->far)
+			zr_far_want_indexes(s, array, p, t, object);
+		from = ds_chunk_linear(a, at);
+		rc = zr_find(s, array, p, from, &x, e);
+		if (err_accident(rc) || rc == -ESTALE)
+			return rc;
+		if (!rc)
+			zr_spot_release(&x);
+		/* a shard whose index is damaged has chunks that cannot be read, not none */
+		if (rc || x.where != ZR_NOWHERE) {
+			*ret = from;
+			return 0;
+		}
+	}
+	return err_set(e, -ENOENT, "no more chunks are stored");
+}
+
+int zr_next(struct source *src, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
+{
+	struct zr_source *s = zr_of(src);
+	struct err own = ERR_INIT;
+	const struct zr_table *t;
+	const struct zr_place *p;
+	int rc;
+
+	e = e ? e : &own;
+	p = ready(s, array, e);
+	if (!p)
+		return e->code;
+	if (src->unlisted) { /* any may be there */
+		*ret = from;
+		return 0;
+	}
+	t = &p->table;
+	rc = p->far ? zr_far_table(s, array, p, &t, e) : 0;
+	if (rc)
+		return rc;
+	if (!p->direct)
+		return next_inside(s, array, p, t, from, ret, e);
+	if (!zr_table_next(t, from, ret))
+		return err_set(e, -ENOENT, "no more chunks are stored");
+	return 0;
+}

@@ -1,0 +1,357 @@
+/* chunk_read.c - reads chunks: stored bytes as they are, and elements as the model has them.
+ *
+ * Elements take up to four steps, each left out where nothing is to do: stored bytes, decoded
+ * elements, elements in the model's order, elements in the model's form. The last one that is
+ * left writes to the caller's memory. */
+#include "nczarr/source/chunks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define SCRATCH_KEPT 8
+#define SCRATCH_BIG ((size_t)64 << 20) /* one that grew beyond this is not kept */
+#define LONG 200
+
+/* ---- working memory ---- */
+
+static struct buf *bufs_of(struct zr_scratch *m, size_t i)
+{
+	struct buf *all[] = {&m->stored, &m->elems, &m->moved, &m->texts};
+
+	return i < ARRAY_LEN(all) ? all[i] : NULL;
+}
+
+void zr_scratch_free(struct zr_scratch *m)
+{
+	struct buf *b;
+
+	if (!m)
+		return;
+	for (size_t i = 0; (b = bufs_of(m, i)) != NULL; i++)
+		buf_release(b);
+	codec_scratch_free(m->codec);
+	free(m);
+}
+
+struct zr_scratch *zr_scratch_take(struct zr_data *d)
+{
+	struct zr_scratch *m;
+	struct buf *b;
+
+	(void)pthread_mutex_lock(&d->lock);
+	m = d->scratch;
+	if (m) {
+		d->scratch = m->next;
+		d->n_scratch--;
+	}
+	(void)pthread_mutex_unlock(&d->lock);
+	if (m)
+		return m;
+	m = alloc_array(1, sizeof(*m));
+	if (!m)
+		return NULL;
+	for (size_t i = 0; (b = bufs_of(m, i)) != NULL; i++)
+		buf_init(b, PTRDIFF_MAX);
+	m->codec = codec_scratch_new();
+	if (!m->codec) {
+		zr_scratch_free(m);
+		return NULL;
+	}
+	return m;
+}
+
+void zr_scratch_give(struct zr_data *d, struct zr_scratch *m)
+{
+	size_t held = 0;
+	struct buf *b;
+
+	for (size_t i = 0; (b = bufs_of(m, i)) != NULL; i++) {
+		buf_clear(b);
+		held += b->cap;
+	}
+	if (held <= SCRATCH_BIG) {
+		(void)pthread_mutex_lock(&d->lock);
+		if (d->n_scratch < SCRATCH_KEPT) {
+			m->next = d->scratch;
+			d->scratch = m;
+			d->n_scratch++;
+			m = NULL;
+		}
+		(void)pthread_mutex_unlock(&d->lock);
+	}
+	zr_scratch_free(m);
+}
+
+/* ---- objects ---- */
+
+/* gone - -ESTALE when x's object is not the one that was listed, as far as its size tells. */
+static int gone(struct zr_source *s, const struct zr_place *p, const struct zr_spot *x,
+		const char *key, struct err *e)
+{
+	struct store_stat st;
+	int rc = store_stat(s->store, key, &st, NULL);
+
+	if (rc == -ENOENT)
+		return err_set(e, -ESTALE, "'%.*s' was removed after the source was opened",
+			       LONG, key);
+	if (rc == 0 && (p->table.sized || p->far) && x->size != ZR_ODD && !st.odd &&
+	    st.size != x->size)
+		return err_set(e, -ESTALE,
+			       "'%.*s' was changed: it has %" PRIu64
+			       " bytes instead of %" PRIu64,
+			       LONG, key, st.size, x->size);
+	return 0;
+}
+
+int zr_object_blame(struct zr_source *s, const struct zr_place *p, const struct zr_spot *x,
+		    int code, struct err *e)
+{
+	char key[ZR_OBJECT_KEY];
+	int rc = zr_object_name(p, x->object, key, e);
+
+	if (!rc)
+		rc = gone(s, p, x, key, e);
+	return rc ? rc : err_wrap(e, code, "'%.*s'", LONG, key);
+}
+
+/* failed - the code for an object that the store could not read: it is there, so it is never
+ * absent. The store's text names the key. */
+static int failed(struct zr_source *s, const struct zr_place *p, const struct zr_spot *x,
+		  const char *key, int code, struct err *e)
+{
+	int rc = 0;
+
+	if (!p->far)
+		rc = gone(s, p, x, key, e);
+	else if (code == -ENOENT) /* asking again may take as long as the failure did */
+		rc = err_set(e, -ESTALE, "'%.*s' was removed after the source was opened", LONG,
+			     key);
+	if (rc)
+		return rc;
+	if (code == -ENOENT || code == -EISDIR || code == -EACCES || code == -EXDEV ||
+	    code == -ELOOP)
+		code = -EIO;
+	if (e)
+		e->code = code;
+	return code;
+}
+
+static int changed(const char *key, struct err *e)
+{
+	return err_set(e, -ESTALE, "'%.*s' was changed while it was read", LONG, key);
+}
+
+int zr_object_read(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		   const struct zr_spot *x, uint64_t off, uint8_t *out, size_t len,
+		   uint64_t *ret_version, struct err *e)
+{
+	uint64_t version = 0;
+	char key[ZR_OBJECT_KEY];
+	int rc = zr_object_name(p, x->object, key, e);
+
+	if (rc)
+		return rc;
+	rc = store_read(s->store, key, off, out, len, &version, e);
+	if (rc)
+		return failed(s, p, x, key, rc, e);
+	if (!zr_version_agree(s->data, array, p, x->object, version))
+		return changed(key, e);
+	if (ret_version)
+		*ret_version = version;
+	return 0;
+}
+
+/* far_get - the same of one far away, whose size was told with the answer that it is there. */
+static int far_get(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		   const struct zr_spot *x, uint64_t limit, struct zr_scratch *m, struct err *e)
+{
+	char key[ZR_OBJECT_KEY];
+	uint8_t *to;
+	int rc = 0;
+
+	if (x->size == ZR_ODD || x->size > limit)
+		rc = zr_object_name(p, x->object, key, e);
+	if (rc)
+		return rc;
+	if (x->size == ZR_ODD)
+		return err_set(e, -EIO, "'%.*s' is there and cannot be read", LONG, key);
+	if (x->size > limit)
+		return err_set(e, -EBADMSG, "'%.*s' has more than %" PRIu64 " bytes", LONG, key,
+			       limit);
+	buf_clear(&m->stored);
+	to = buf_grow(&m->stored, (size_t)x->size);
+	if (!to && x->size > 0)
+		return err_nomem(e);
+	return zr_object_read(s, array, p, x, 0, to, (size_t)x->size, NULL, e);
+}
+
+/* object_get - a whole object, however long it is, into m->stored. */
+static int object_get(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		      const struct zr_spot *x, uint64_t limit, struct zr_scratch *m,
+		      struct err *e)
+{
+	struct store_stat st;
+	uint64_t before = 0;
+	char key[ZR_OBJECT_KEY];
+	int rc = zr_object_name(p, x->object, key, e);
+
+	if (rc)
+		return rc;
+	if (store_stat(s->store, key, &st, NULL) == 0)
+		before = st.version;
+	buf_clear(&m->stored);
+	m->stored.max = (size_t)u64_min(limit, PTRDIFF_MAX);
+	rc = store_get(s->store, key, &m->stored, e);
+	m->stored.max = PTRDIFF_MAX;
+	if (rc == -ERANGE)
+		rc = err_set(e, -EBADMSG, "'%.*s' has more than %" PRIu64 " bytes", LONG, key,
+			     limit);
+	else if (rc)
+		rc = failed(s, p, x, key, rc, e);
+	/* the same before and behind the read: these bytes are of that version */
+	else if (before != 0) {
+		rc = store_stat(s->store, key, &st, e);
+		if (rc == -ENOENT ||
+		    (rc == 0 && (st.version != before ||
+				 !zr_version_agree(s->data, array, p, x->object, before))))
+			rc = changed(key, e);
+	}
+	return rc;
+}
+
+int zr_spot_bytes(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		  const struct zr_spot *x, uint64_t limit, struct zr_scratch *m,
+		  const uint8_t **ret, size_t *ret_len, struct err *e)
+{
+	char key[ZR_OBJECT_KEY];
+	uint8_t *to;
+	int rc;
+
+	if (x->where == ZR_OBJECT) {
+		rc = p->far ? far_get(s, array, p, x, limit, m, e)
+			    : object_get(s, array, p, x, limit, m, e);
+		*ret = m->stored.data;
+		*ret_len = m->stored.len;
+		return rc;
+	}
+	*ret_len = (size_t)x->len;
+	if (x->len > limit) {
+		rc = zr_object_name(p, x->object, key, e);
+		return rc ? rc
+			  : err_set(e, -EBADMSG,
+				    "'%.*s': a chunk of %" PRIu64
+				    " stored bytes exceeds %" PRIu64,
+				    LONG, key, x->len, limit);
+	}
+	if (x->where == ZR_MEMORY) {
+		*ret = x->mem + x->off;
+		return 0;
+	}
+	buf_clear(&m->stored);
+	to = buf_grow(&m->stored, (size_t)x->len);
+	if (!to && x->len > 0)
+		return err_nomem(e);
+	*ret = to;
+	return zr_object_read(s, array, p, x, x->off, to, (size_t)x->len, NULL, e);
+}
+
+int zr_read_stored(struct source *src, uint32_t array, uint64_t linear,
+		   const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
+		   struct err *e)
+{
+	struct zr_source *s = zr_of(src);
+	const struct zr_place *p = zr_place_of(s, array, e);
+	uint64_t version;
+	struct zr_spot x;
+	int rc;
+
+	if (!p)
+		return e && e->code ? e->code : -EIO;
+	rc = zr_find(s, array, p, linear, &x, e);
+	if (rc)
+		return rc;
+	zr_spot_release(&x);
+	if ((x.where != ZR_OBJECT && x.where != ZR_PART) || x.size == ZR_ODD ||
+	    x.off != ref->off || (x.where == ZR_PART ? x.len : x.size) != ref->len)
+		return err_set(e, -ESTALE, "the chunk is not where it was");
+	rc = zr_object_read(s, array, p, &x, ref->off + off, out, len, &version, e);
+	if (!rc && x.where == ZR_PART && x.version != version)
+		return err_set(e, -ESTALE, "a shard was replaced while it was read");
+	return rc;
+}
+
+/* ---- elements ---- */
+
+/* convert - decoded elements in the stored order to the model's elements. */
+static int convert(const struct ds_array *a, const struct zr_place *p, const uint8_t *in,
+		   struct zr_scratch *m, uint8_t *out, size_t len, struct err *e)
+{
+	const struct zr_dtype *t = &p->meta->dtype;
+	uint64_t n = len / a->type.size;
+	uint8_t *to = out;
+
+	if (t->conv == ZR_FIELDS) {
+		buf_clear(&m->moved);
+		to = buf_grow(&m->moved, (size_t)n * t->stored); /* <= p->stored_bytes */
+		if (!to)
+			return err_nomem(e);
+	}
+	zr_rearrange(a, p, t->stored, in, to);
+	if (t->conv == ZR_FIELDS)
+		zr_fields(t, n, to, out);
+	else if (t->conv == ZR_UTF32)
+		return zr_utf32(out, n, a->type.size, t->big, e);
+	return 0;
+}
+
+static int read_found(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		      const struct zr_spot *x, struct zr_scratch *m, uint8_t *out, size_t len,
+		      struct err *e)
+{
+	const struct ds_array *a = &s->base.ds.arrays[array];
+	size_t whole = (size_t)p->stored_bytes, n;
+	uint8_t *elems = out;
+	const uint8_t *in;
+	int rc = zr_spot_bytes(s, array, p, x, 2 * p->stored_bytes + ZR_SLACK, m, &in, &n, e);
+
+	if (rc)
+		return rc;
+	if (!p->as_is) {
+		elems = buf_grow(&m->elems, whole);
+		if (!elems)
+			return err_nomem(e);
+	}
+	rc = codec_chain_decode(&p->meta->chain, 0, p->meta->dtype.stored, in, n, elems, whole,
+				m->codec, e);
+	if (!rc && !p->as_is)
+		rc = convert(a, p, elems, m, out, len, e);
+	return rc ? zr_object_blame(s, p, x, rc, e) : 0;
+}
+
+int zr_read_chunk(struct source *src, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
+		  struct err *e)
+{
+	struct zr_source *s = zr_of(src);
+	const struct ds_array *a = &src->ds.arrays[array];
+	const struct zr_place *p = zr_place_of(s, array, e);
+	struct zr_scratch *m;
+	struct zr_spot x;
+	int rc;
+
+	if (!p)
+		return e && e->code ? e->code : -EIO;
+	rc = zr_find(s, array, p, linear, &x, e);
+	if (rc)
+		return rc;
+	if (x.where == ZR_NOWHERE) {
+		zr_fill_with(out, len, a->fill, a->type.size);
+		return 0;
+	}
+	m = zr_scratch_take(s->data);
+	rc = m ? read_found(s, array, p, &x, m, out, len, e) : err_nomem(e);
+	if (m)
+		zr_scratch_give(s->data, m);
+	zr_spot_release(&x);
+	return rc;
+}

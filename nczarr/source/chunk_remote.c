@@ -1,0 +1,292 @@
+/* chunk_remote.c - chunks of a tree that is far away. What costs a request is asked for when
+ * somebody wants it, and once: an object by its name, which brings its first bytes along; all
+ * objects of an array in listings, when all are wanted; the index of a shard by the range that it
+ * takes.
+ *
+ * Nothing here remembers objects: the store does. */
+#include <errno.h>
+#include <string.h>
+
+#include "nczarr/source/chunks.h"
+
+#define WANT_MAX 128              /* ranges of one call */
+#define TAIL ((uint64_t)16 << 10) /* so much of a shard at least comes with its index */
+#define INDEXES_AHEAD 32          /* shards whose indexes are asked for early */
+
+int zr_far_new(struct zr_far **ret, struct err *e)
+{
+	struct zr_far *f = alloc_array(1, sizeof(*f));
+
+	if (!f)
+		return err_nomem(e);
+	(void)pthread_mutex_init(&f->lock, NULL); /* cannot fail with default attributes */
+	atomic_init(&f->table, NULL);
+	*ret = f;
+	return 0;
+}
+
+static void table_free(struct zr_table *t)
+{
+	if (t)
+		zr_table_release(t);
+	free(t);
+}
+
+void zr_far_free(struct zr_far *f)
+{
+	if (!f)
+		return;
+	table_free(atomic_load_explicit(&f->table, memory_order_acquire));
+	(void)pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+static const struct zr_table *table_of(const struct zr_place *p)
+{
+	return atomic_load_explicit(&p->far->table, memory_order_acquire);
+}
+
+static int list(struct zr_source *s, uint32_t array, const struct zr_place *p, struct err *e)
+{
+	struct zr_table *t = alloc_array(1, sizeof(*t));
+	int rc;
+
+	if (!t)
+		return err_nomem(e);
+	zr_table_init(t, p->n_objects, true, s->opts.max_index_bytes);
+	rc = zr_list_objects(s, array, p, t, e);
+	if (rc)
+		table_free(t);
+	else
+		atomic_store_explicit(&p->far->table, t, memory_order_release);
+	return rc;
+}
+
+int zr_far_table(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		 const struct zr_table **ret, struct err *e)
+{
+	int rc = 0;
+
+	if (!table_of(p)) {
+		(void)pthread_mutex_lock(&p->far->lock);
+		if (!table_of(p))
+			rc = list(s, array, p, e);
+		(void)pthread_mutex_unlock(&p->far->lock);
+	}
+	if (rc == 0)
+		*ret = table_of(p);
+	return rc;
+}
+
+/* ---- what is asked for early ---- */
+
+/* wants - ranges of one call; keys are its own. */
+struct wants {
+	struct zr_source *s;
+	const struct zr_place *p;
+	struct store_range r[WANT_MAX];
+	char *keys[WANT_MAX];
+	size_t n;
+};
+
+static void flush(struct wants *w)
+{
+	if (w->n)
+		store_want(w->s->store, w->r, w->n);
+	while (w->n)
+		free(w->keys[--w->n]);
+}
+
+/* add - a range of an object. What there is no memory for is read when it is wanted. */
+static void add(struct wants *w, uint64_t object, uint64_t off, uint64_t len)
+{
+	char key[ZR_OBJECT_KEY], *copy;
+
+	if (len == 0 || zr_object_name(w->p, object, key, NULL))
+		return;
+	if (w->n == WANT_MAX)
+		flush(w);
+	copy = strdup(key);
+	if (!copy)
+		return;
+	w->keys[w->n] = copy;
+	w->r[w->n++] = (struct store_range){.key = copy, .off = off, .len = len};
+}
+
+/* add_index - the part of a shard that its index is in. */
+static void add_index(struct wants *w, uint64_t object)
+{
+	const struct zr_shard *sh = w->p->meta->shard;
+
+	add(w, object, sh->index_first ? 0 : UINT64_MAX, u64_max(sh->index_bytes, TAIL));
+}
+
+static bool has_index(const struct zr_place *p)
+{
+	return p->meta->shard && p->meta->shard->outer.n == 0;
+}
+
+/* add_chunk - what reading a chunk will ask for. at: its coordinates. last: the object of the one
+ * before; one that is wanted as a whole is wanted once. */
+static void add_chunk(struct wants *w, uint32_t array, const uint64_t *at, uint64_t object,
+		      uint64_t *last)
+{
+	uint64_t slot, off, len;
+	struct zr_at shard;
+
+	if (!has_index(w->p)) {
+		if (object != *last)
+			add(w, object, 0, UINT64_MAX);
+	} else {
+		zr_shard_at(w->s, array, w->p, at, &shard, &slot);
+		if (zr_shard_known(w->s, &shard, slot, &off, &len)) {
+			/* a shard within: that much of it that is no index is wanted later */
+			if (len != UINT64_MAX && off <= INT64_MAX && len <= INT64_MAX)
+				add(w, object, off, len);
+		} else if (object != *last) {
+			add_index(w, object);
+		}
+	}
+	*last = object;
+}
+
+/* object_of - the object that a chunk is in; false: none can be. */
+static bool object_of(const struct ds_array *a, const struct zr_place *p, uint64_t linear,
+		      uint64_t *at, uint64_t *ret)
+{
+	uint64_t coords[DS_RANK_MAX];
+
+	ds_chunk_coords(a, linear, at);
+	for (uint32_t d = 0; d < p->meta->rank; d++) {
+		coords[d] = at[d] / p->per[d];
+		if (coords[d] >= p->grid[d])
+			return false;
+	}
+	*ret = p->direct ? linear : zr_ravel(p->meta->rank, p->grid, coords);
+	return true;
+}
+
+void zr_want(struct source *src, uint32_t array, const uint64_t *linear, size_t n)
+{
+	struct zr_source *s = zr_of(src);
+	const struct ds_array *a = &src->ds.arrays[array];
+	const struct zr_place *p = a->unreadable ? NULL : zr_place_of(s, array, NULL);
+	const struct zr_table *t = p && p->far ? table_of(p) : NULL;
+	struct wants *w = p ? alloc_array(1, sizeof(*w)) : NULL;
+	uint64_t last = UINT64_MAX;
+
+	if (!w)
+		return;
+	w->s = s;
+	w->p = p;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t at[DS_RANK_MAX] = {0}, object;
+
+		if (linear[i] < a->n_chunks && object_of(a, p, linear[i], at, &object) &&
+		    (!t || zr_table_get(t, object, NULL)))
+			add_chunk(w, array, at, object, &last);
+	}
+	flush(w);
+	free(w);
+}
+
+void zr_forget(struct source *src, uint32_t array, uint64_t linear)
+{
+	struct zr_source *s = zr_of(src);
+	const struct ds_array *a = &src->ds.arrays[array];
+	const struct zr_place *p = a->unreadable ? NULL : zr_place_of(s, array, NULL);
+	uint64_t at[DS_RANK_MAX] = {0}, object;
+	char key[ZR_OBJECT_KEY];
+
+	if (p && linear < a->n_chunks && object_of(a, p, linear, at, &object) &&
+	    zr_object_name(p, object, key, NULL) == 0)
+		store_forget(s->store, key);
+}
+
+void zr_far_want_indexes(struct zr_source *s, uint32_t array, const struct zr_place *p,
+			 const struct zr_table *t, uint64_t object)
+{
+	struct wants *w = has_index(p) ? alloc_array(1, sizeof(*w)) : NULL;
+	uint64_t coords[DS_RANK_MAX], slot, off, len;
+
+	if (!w)
+		return;
+	w->s = s;
+	w->p = p;
+	for (size_t i = 0; i < INDEXES_AHEAD && zr_table_next(t, object, &object); i++) {
+		struct zr_at at;
+
+		zr_unravel(p->meta->rank, p->grid, object, coords);
+		for (uint32_t d = 0; d < p->meta->rank; d++)
+			coords[d] *= p->per[d];
+		zr_shard_at(s, array, p, coords, &at, &slot);
+		if (!zr_shard_known(s, &at, slot, &off, &len))
+			add_index(w, object);
+		else if (i == 0)
+			break; /* the next ones are asked for when the first is missing */
+		object++;
+	}
+	flush(w);
+	free(w);
+}
+
+/* ---- one object ---- */
+
+/* want_index - of a shard that is going to be asked for: its index comes with the answer, instead
+ * of its first bytes. */
+static void want_index(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		       const uint64_t *at, uint64_t object)
+{
+	uint64_t slot, off, len;
+	struct zr_at shard;
+	struct wants *w;
+
+	zr_shard_at(s, array, p, at, &shard, &slot);
+	if (zr_shard_known(s, &shard, slot, &off, &len))
+		return;
+	w = alloc_array(1, sizeof(*w));
+	if (!w)
+		return;
+	w->s = s;
+	w->p = p;
+	add_index(w, object);
+	flush(w);
+	free(w);
+}
+
+int zr_far_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		const uint64_t *at, struct zr_spot *x, bool *ret_there, struct err *e)
+{
+	const struct zr_table *t = table_of(p);
+	struct err why = ERR_INIT;
+	char key[ZR_OBJECT_KEY];
+	struct store_stat st;
+	uint8_t none = 0;
+	int rc;
+
+	*ret_there = false;
+	if (t) {
+		*ret_there = zr_table_get(t, x->object, &x->size);
+		return 0;
+	}
+	rc = zr_object_name(p, x->object, key, e);
+	if (rc)
+		return rc;
+	if (has_index(p))
+		want_index(s, array, p, at, x->object);
+	/* chunks are objects: whether it is a folder, which would be a question of its own to a
+	 * service that has them, does not matter */
+	if (!s->store->unlisted)
+		rc = store_read(s->store, key, 0, &none, 0, NULL, &why);
+	if (rc == 0)
+		rc = store_stat(s->store, key, &st, &why);
+	if (rc == -ENOENT)
+		return zr_absent(s, e);
+	if (rc == -EACCES || rc == -EISDIR || rc == -ELOOP || rc == -EXDEV)
+		rc = -EIO; /* not known to be absent, and not to be read */
+	if (rc)
+		return err_set(e, rc, "%s", why.msg);
+	x->size = st.odd || st.is_dir ? ZR_ODD : st.size;
+	*ret_there = true;
+	return 0;
+}

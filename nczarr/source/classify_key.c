@@ -1,0 +1,237 @@
+/* classify_key.c - what a key of the store means: the document of which group or array, or which
+ * chunks of which array. Nothing is read: whether something is behind a key is not known here.
+ *
+ * Groups and arrays are found by their directory, in a list that is sorted once. */
+#include "nczarr/source/chunks.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "nczarr/chunk_key.h"
+#include "nczarr/nczarr.h"
+#include "nczarr/source/gather_int.h"
+
+/* node - a group or array. */
+struct node {
+	const char *key;
+	uint32_t array; /* DS_NONE: a group */
+};
+
+struct zr_nodes {
+	struct node *list; /* sorted by key */
+	size_t n;
+	char *text; /* the keys of groups */
+};
+
+void zr_nodes_free(struct zr_nodes *n)
+{
+	if (!n)
+		return;
+	free(n->list);
+	free(n->text);
+	free(n);
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct node *)a)->key, ((const struct node *)b)->key);
+}
+
+/* fill - n->list, room for all is there. Paths are in n->text, each with its NUL. */
+static int fill(struct zr_source *s, struct zr_nodes *n)
+{
+	const struct dataset *ds = &s->base.ds;
+	struct buf b;
+	size_t at = 0, len;
+
+	buf_init(&b, PTRDIFF_MAX);
+	for (uint32_t g = 0; g < ds->n_groups; g++) {
+		ds_group_path(ds, g, &b);
+		buf_putc(&b, '\0');
+	}
+	if (!buf_ok(&b)) {
+		buf_release(&b);
+		return -ENOMEM;
+	}
+	n->text = (char *)buf_take(&b, &len);
+	for (uint32_t g = 0; g < ds->n_groups; g++) {
+		n->list[n->n++] = (struct node){.key = n->text + at + 1, .array = DS_NONE};
+		at += strlen(n->text + at) + 1;
+	}
+	for (uint32_t a = 0; a < ds->n_arrays; a++)
+		n->list[n->n++] = (struct node){.key = s->arrays[a].meta->key, .array = a};
+	qsort(n->list, n->n, sizeof(*n->list), by_key);
+	return 0;
+}
+
+static const struct zr_nodes *nodes_of(struct zr_source *s)
+{
+	struct zr_nodes *n = atomic_load_explicit(&s->nodes, memory_order_acquire);
+
+	if (n)
+		return n;
+	(void)pthread_mutex_lock(&s->data->load);
+	n = atomic_load_explicit(&s->nodes, memory_order_acquire);
+	if (!n) {
+		n = alloc_array(1, sizeof(*n));
+		if (n)
+			n->list = alloc_array((size_t)s->base.ds.n_groups + s->base.ds.n_arrays,
+					      sizeof(*n->list));
+		if (n && (!n->list || fill(s, n) < 0)) {
+			zr_nodes_free(n);
+			n = NULL;
+		}
+		atomic_store_explicit(&s->nodes, n, memory_order_release);
+	}
+	(void)pthread_mutex_unlock(&s->data->load);
+	return n;
+}
+
+static int compare(const struct node *x, const char *key, size_t n)
+{
+	int rc = strncmp(x->key, key, n);
+
+	return rc ? rc : x->key[n] != '\0';
+}
+
+/* find - what the first n bytes of key are the directory of: a group and an array have one key
+ * where the root is the array. */
+static const struct node *find(const struct zr_nodes *ns, const char *key, size_t n, bool array)
+{
+	size_t lo = 0, hi = ns->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (compare(&ns->list[mid], key, n) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < ns->n && compare(&ns->list[lo], key, n) == 0; lo++)
+		if (!array || ns->list[lo].array != DS_NONE)
+			return &ns->list[lo];
+	return NULL;
+}
+
+/* ---- chunks ---- */
+
+/* chunks_of - all chunks of the model that an object holds. */
+static void chunks_of(const struct ds_array *a, uint32_t array, const uint64_t *per,
+		      const uint64_t *object,
+		      bool (*emit)(void *arg, uint32_t array, uint64_t linear), void *arg)
+{
+	uint64_t from[DS_RANK_MAX] = {0}, to[DS_RANK_MAX] = {0}, at[DS_RANK_MAX];
+	uint32_t d;
+
+	for (d = 0; d < a->rank; d++) {
+		from[d] = at[d] = object[d] * per[d];
+		to[d] = u64_min(a->grid[d], from[d] + per[d]);
+		if (from[d] >= to[d])
+			return;
+	}
+	do {
+		if (!emit(arg, array, ds_chunk_linear(a, at)))
+			return;
+		for (d = a->rank; d-- > 0;) {
+			if (++at[d] < to[d])
+				break;
+			at[d] = from[d];
+		}
+	} while (d != UINT32_MAX);
+}
+
+static bool chunk_key(struct zr_source *s, uint32_t array, const char *name,
+		      bool (*emit)(void *arg, uint32_t array, uint64_t linear), void *arg)
+{
+	const struct zr_meta *m = s->arrays[array].meta;
+	uint64_t grid[DS_RANK_MAX + 1], per[DS_RANK_MAX + 1], at[DS_RANK_MAX + 1];
+
+	for (uint32_t d = 0; d < m->rank; d++) {
+		grid[d] = m->shape[d] / m->chunk[d] + (m->shape[d] % m->chunk[d] != 0);
+		per[d] = 1;
+		for (const struct zr_shard *sh = m->shard; sh; sh = sh->next)
+			if (ckd_mul(&per[d], per[d], sh->grid[d]))
+				return false;
+		if (grid[d] == 0)
+			return false;
+	}
+	if (!zr_coords_parse(m, name, grid, at))
+		return false;
+	if (emit)
+		chunks_of(&s->base.ds.arrays[array], array, per, at, emit, arg);
+	return true;
+}
+
+/* ---- documents ---- */
+
+static bool is_doc(const char *name)
+{
+	for (size_t i = 0; i < DOC_N; i++)
+		if (strcmp(name, zr_doc_names[i]) == 0)
+			return true;
+	return strcmp(name, ".zmetadata") == 0;
+}
+
+bool zarr_doc_key(const char *key)
+{
+	const char *slash = strrchr(key, '/');
+
+	return is_doc(slash ? slash + 1 : key);
+}
+
+void zarr_source_layout(struct source *s, uint32_t array, struct plan_layout *ret)
+{
+	const struct zr_meta *m = zr_of(s)->arrays[array].meta;
+
+	const struct zr_shard *x = m->shard;
+
+	*ret = (struct plan_layout){.nested = zr_is_nested(m), .lead = m->prefixed};
+	if (!x)
+		return;
+	ret->rank = m->rank;
+	ret->shard = m->chunk;
+	if (x->next)
+		ret->strange = "shards in shards";
+	else if (x->order)
+		ret->strange = "shards in another order than 'C'";
+	else if (x->outer.n)
+		ret->strange = "codecs around whole shards";
+	else if (x->index_first)
+		ret->strange = "index_location \"start\"";
+	else if (x->index_big || x->index.n != 1)
+		ret->strange = "index_codecs other than bytes (little) and crc32c";
+	else if (x->n > ZR_SLOTS_MAX)
+		ret->strange = "shards of so many chunks";
+	else if (m->tail || m->as_bytes)
+		ret->strange = "shards of such elements";
+}
+
+enum zarr_key_what zarr_source_key(struct source *src, const char *key,
+				   bool (*emit)(void *arg, uint32_t array, uint64_t linear),
+				   void *arg)
+{
+	struct zr_source *s = zr_of(src);
+	const struct zr_nodes *ns = nodes_of(s);
+	const char *slash = strrchr(key, '/');
+	size_t n = slash ? (size_t)(slash - key) : 0;
+
+	if (!ns)
+		return ZARR_KEY_OTHER;
+	if (zarr_doc_key(key))
+		return find(ns, key, n, false) ? ZARR_KEY_DOC : ZARR_KEY_OTHER;
+	/* the array's directory may be some levels up */
+	for (;;) {
+		const struct node *x = find(ns, key, n, true);
+
+		if (x)
+			return chunk_key(s, x->array, key + n + (n > 0), emit, arg)
+				       ? ZARR_KEY_CHUNK
+				       : ZARR_KEY_OTHER;
+		if (n == 0)
+			return ZARR_KEY_OTHER;
+		while (n > 0 && key[n - 1] != '/')
+			n--;
+		n -= n > 0;
+	}
+}

@@ -1,0 +1,260 @@
+/* elements.c - elements from the order and form in which they are stored to the model's.
+ *
+ * Rearranging takes an N-dimensional chunk apart into as few axes as it has: axes of one element
+ * are dropped, axes that lie behind each other in both orders become one. If the last axis of the
+ * result is the last one of the input too, rows are copied; if not, the two axes that are last
+ * here and there form planes, which are transposed tile by tile, so that the lines of the
+ * processor's cache are used while they are there. */
+#include "nczarr/source/chunks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define TILE 32u /* elements a side */
+
+/* axis - of the output, outermost first. */
+struct axis {
+	size_t n;   /* elements */
+	size_t in;  /* bytes from one to the next in the input */
+	size_t out; /* and in the output */
+};
+
+/* plane - two axes that are exchanged. */
+struct plane {
+	size_t rows, cols;     /* columns are next to each other in the output */
+	size_t in_col, in_row; /* bytes from one to the next; rows are nearer */
+	size_t out_row;
+};
+
+/* A tile's inner loop for elements of a size the compiler knows. */
+#define TRANSPOSE(name, type)                                                                  \
+	static void name(const struct plane *p, const uint8_t *in, uint8_t *out, size_t rows,  \
+			 size_t cols)                                                          \
+	{                                                                                      \
+		for (size_t r = 0; r < rows; r++)                                              \
+			for (size_t c = 0; c < cols; c++)                                      \
+				memcpy(out + r * p->out_row + c * sizeof(type),                \
+				       in + r * p->in_row + c * p->in_col, sizeof(type));      \
+	}
+
+struct sixteen {
+	uint64_t v[2];
+};
+
+TRANSPOSE(tile_1, uint8_t)
+TRANSPOSE(tile_2, uint16_t)
+TRANSPOSE(tile_4, uint32_t)
+TRANSPOSE(tile_8, uint64_t)
+TRANSPOSE(tile_16, struct sixteen)
+
+static void tile_any(const struct plane *p, size_t size, const uint8_t *in, uint8_t *out,
+		     size_t rows, size_t cols)
+{
+	for (size_t r = 0; r < rows; r++)
+		for (size_t c = 0; c < cols; c++)
+			memcpy(out + r * p->out_row + c * size,
+			       in + r * p->in_row + c * p->in_col, size);
+}
+
+static void transpose(const struct plane *p, size_t size, const uint8_t *in, uint8_t *out)
+{
+	void (*tile)(const struct plane *, const uint8_t *, uint8_t *, size_t, size_t) =
+		size == 1    ? tile_1
+		: size == 2  ? tile_2
+		: size == 4  ? tile_4
+		: size == 8  ? tile_8
+		: size == 16 ? tile_16
+			     : NULL;
+
+	for (size_t r = 0; r < p->rows; r += TILE) {
+		size_t rows = p->rows - r < TILE ? p->rows - r : TILE;
+
+		for (size_t c = 0; c < p->cols; c += TILE) {
+			size_t cols = p->cols - c < TILE ? p->cols - c : TILE;
+			const uint8_t *from = in + r * p->in_row + c * p->in_col;
+			uint8_t *to = out + r * p->out_row + c * size;
+
+			if (tile)
+				tile(p, from, to, rows, cols);
+			else
+				tile_any(p, size, from, to, rows, cols);
+		}
+	}
+}
+
+/* axes_of - of the model's chunk, as few as possible. All products are at most the chunk's bytes,
+ * which count_elems has checked. */
+static uint32_t axes_of(const struct ds_array *a, const struct zr_place *p, size_t size,
+			struct axis *ret)
+{
+	const struct zr_meta *m = p->meta;
+	size_t in[DS_RANK_MAX], step = size, out = size;
+	uint32_t n = 0;
+
+	for (uint32_t k = m->rank; k-- > 0;) {
+		uint32_t d = m->order ? m->order[k] : k;
+
+		in[d] = step;
+		step *= (size_t)p->array->stored[d];
+	}
+	for (uint32_t d = a->rank; d-- > 0;) {
+		size_t len = (size_t)a->chunk[d];
+
+		if (len == 1)
+			continue;
+		if (n > 0 && in[d] == ret[n - 1].in * ret[n - 1].n) {
+			ret[n - 1].n *= len;
+		} else {
+			ret[n++] = (struct axis){.n = len, .in = in[d], .out = out};
+		}
+		out *= len;
+	}
+	return n; /* innermost first */
+}
+
+/* run - all positions of axes[0..n), innermost first, with a plane or a row at each. */
+static void run(const struct axis *axes, uint32_t n, const struct plane *plane, size_t size,
+		size_t row, const uint8_t *in, uint8_t *out)
+{
+	size_t at[DS_RANK_MAX] = {0};
+	uint32_t d;
+
+	do {
+		if (plane)
+			transpose(plane, size, in, out);
+		else
+			memcpy(out, in, row);
+		for (d = 0; d < n; d++) {
+			in += axes[d].in;
+			out += axes[d].out;
+			if (++at[d] < axes[d].n)
+				break;
+			in -= axes[d].in * axes[d].n;
+			out -= axes[d].out * axes[d].n;
+			at[d] = 0;
+		}
+	} while (d < n);
+}
+
+void zr_rearrange(const struct ds_array *a, const struct zr_place *p, size_t size,
+		  const uint8_t *in, uint8_t *out)
+{
+	struct axis axes[DS_RANK_MAX];
+	uint32_t n = axes_of(a, p, size, axes), near = 0;
+	struct plane plane;
+
+	if (n == 0) {
+		memcpy(out, in, size);
+		return;
+	}
+	if (axes[0].in == size) {
+		run(axes + 1, n - 1, NULL, size, axes[0].n * size, in, out);
+		return;
+	}
+	if (n == 1) {
+		plane = (struct plane){.rows = 1, .cols = axes[0].n, .in_col = axes[0].in};
+		transpose(&plane, size, in, out);
+		return;
+	}
+	for (uint32_t d = 1; d < n; d++)
+		if (near == 0 || axes[d].in < axes[near].in)
+			near = d;
+	plane = (struct plane){.rows = axes[near].n,
+			       .cols = axes[0].n,
+			       .in_col = axes[0].in,
+			       .in_row = axes[near].in,
+			       .out_row = axes[near].out};
+	memmove(axes + near, axes + near + 1, (n - near - 1) * sizeof(*axes));
+	run(axes + 1, n - 2, &plane, size, 0, in, out);
+}
+
+void zr_fill_with(uint8_t *out, size_t len, const uint8_t *elem, size_t size)
+{
+	size_t done = size < len ? size : len;
+
+	if (len == 0)
+		return;
+	memcpy(out, elem, done);
+	while (done < len) {
+		size_t n = done < len - done ? done : len - done;
+
+		memcpy(out + done, out, n);
+		done += n;
+	}
+}
+
+void zr_fields(const struct zr_dtype *t, uint64_t n, const uint8_t *in, uint8_t *out)
+{
+	size_t to = t->type.size;
+
+	for (uint64_t i = 0; i < n; i++, in += t->stored, out += to)
+		for (uint32_t k = 0; k < t->n_moves; k++)
+			memcpy(out + t->moves[k].to, in + t->moves[k].from, t->moves[k].bytes);
+}
+
+/* ---- texts ---- */
+
+static uint32_t code_point(const uint8_t *p, bool big)
+{
+	if (big)
+		return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+	return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
+}
+
+/* put_utf8 - bytes written; 0: not a character. At most 4, so that no text outgrows its place. */
+static size_t put_utf8(uint8_t *out, uint32_t c)
+{
+	if (c < 0x80) {
+		out[0] = (uint8_t)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		out[0] = (uint8_t)(0xc0 | c >> 6);
+		out[1] = (uint8_t)(0x80 | (c & 0x3f));
+		return 2;
+	}
+	if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+		return 0;
+	if (c < 0x10000) {
+		out[0] = (uint8_t)(0xe0 | c >> 12);
+		out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+		out[2] = (uint8_t)(0x80 | (c & 0x3f));
+		return 3;
+	}
+	out[0] = (uint8_t)(0xf0 | c >> 18);
+	out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
+	out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+	out[3] = (uint8_t)(0x80 | (c & 0x3f));
+	return 4;
+}
+
+/* one_text - in place: what is written never passes what was read. */
+static int one_text(uint8_t *p, size_t size, bool big, struct err *e)
+{
+	size_t len = 0;
+
+	for (size_t at = 0; at + 4 <= size; at += 4) {
+		uint32_t c = code_point(p + at, big);
+		size_t n;
+
+		n = put_utf8(p + len, c);
+		if (n == 0)
+			return err_set(e, -EBADMSG,
+				       "a text has the character U+%" PRIX32
+				       ", which does not exist",
+				       c);
+		len += n;
+	}
+	memset(p + len, 0, size - len);
+	return 0;
+}
+
+int zr_utf32(uint8_t *p, uint64_t n, size_t size, bool big, struct err *e)
+{
+	int rc = 0;
+
+	for (uint64_t i = 0; !rc && i < n; i++)
+		rc = one_text(p + i * size, size, big, e);
+	return rc;
+}

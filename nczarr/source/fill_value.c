@@ -1,0 +1,564 @@
+/* fill_value.c - fill_value to the bytes that an absent element is presented as.
+ *
+ * What Zarr v2 and v3 call a value differs little, and readers are lenient: a form that only one of
+ * them has is read from both where it cannot be taken for another. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/str.h"
+#include "nczarr/source/array_v3.h"
+
+#define NAT INT64_MIN /* numpy's "not a time" */
+
+struct filling {
+	struct arena *a;
+	const struct zr_meta *m;
+	bool in_fields; /* within a structure's object of values */
+	struct err *e;
+};
+
+/* bad - "fill_value 300 is not a value of uint8". */
+static int bad(const struct filling *f, const json_t *v, const char *what)
+{
+	struct buf b;
+	int rc;
+
+	buf_init(&b, 1 << 16); /* what is longer is not shown */
+	json_write_text(v, &b);
+	if (buf_ok(&b))
+		rc = err_set(f->e, -EBADMSG, "fill_value %.*s is not %s",
+			     (int)u64_min(b.len, 60), (const char *)b.data, what);
+	else
+		rc = err_set(f->e, -EBADMSG, "fill_value is not %s", what);
+	buf_release(&b);
+	return rc;
+}
+
+static void put_bits(uint8_t *out, size_t size, bool big, uint64_t bits)
+{
+	for (size_t i = 0; i < size; i++)
+		out[big ? size - 1 - i : i] = (uint8_t)(bits >> (8 * i));
+}
+
+/* ---- base64 ---- */
+
+static int digit64(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* base64 - bytes of a text with its padding. false: it is no base64. out has room for
+ * len / 4 * 3 bytes. */
+static bool base64(const struct ds_text *s, uint8_t *out, size_t *ret_len)
+{
+	size_t n = s->len, at = 0;
+	uint32_t bits = 0;
+
+	if (n % 4)
+		return false;
+	while (n && s->len - n < 2 && s->s[n - 1] == '=')
+		n--;
+	for (size_t i = 0; i < n; i++) {
+		int d = digit64(s->s[i]);
+
+		if (d < 0)
+			return false;
+		bits = bits << 6 | (uint32_t)d;
+		if (i % 4)
+			out[at++] = (uint8_t)(bits >> (6 - 2 * (i % 4)));
+	}
+	*ret_len = at;
+	return true;
+}
+
+/* byte_list - [1, 2, 255], as r16 and the like have it. */
+static bool byte_list(const json_t *v, uint8_t *out)
+{
+	uint64_t one;
+
+	for (size_t i = 0; i < json_array_size(v); i++) {
+		if (json_u64(json_array_get(v, i), &one) < 0 || one > UINT8_MAX)
+			return false;
+		out[i] = (uint8_t)one;
+	}
+	return true;
+}
+
+/* stored_bytes - what base64 or a list says. *ret is new (free it). Returns 0; -EINVAL: it says no
+ * bytes; -ENOMEM. */
+static int stored_bytes(const struct filling *f, const json_t *v, uint8_t **ret,
+			size_t *ret_len)
+{
+	struct ds_text s;
+	bool text = json_text_of(v, &s);
+	auto_free uint8_t *p = NULL;
+	size_t n = json_array_size(v);
+
+	if (!text && json_kind(v) != JSON_IS_LIST)
+		return -EINVAL;
+	p = alloc_array(text ? s.len : n, 1);
+	if (!p)
+		return err_nomem(f->e);
+	if (text ? !base64(&s, p, &n) : !byte_list(v, p))
+		return -EINVAL;
+	*ret_len = n;
+	*ret = steal(&p);
+	return 0;
+}
+
+static bool is_zero(const json_t *v)
+{
+	int64_t i;
+
+	return (json_i64(v, &i) == 0 && i == 0) || json_is_false(v);
+}
+
+/* ---- numbers ---- */
+
+/* quoted - a number that its writer put between quotes, as bioformats2raw writes "0"; without the
+ * white space around it. false: v is no string. */
+static bool quoted(const json_t *v, struct ds_text *ret)
+{
+	if (!json_text_of(v, ret))
+		return false;
+	while (ret->len && memchr(" \t\n\r", ret->s[0], 4))
+		ret->s++, ret->len--;
+	while (ret->len && memchr(" \t\n\r", ret->s[ret->len - 1], 4))
+		ret->len--;
+	return true;
+}
+
+static int put_bool(const struct filling *f, const json_t *v, uint8_t *out)
+{
+	double d;
+
+	if (json_kind(v) == JSON_IS_BOOL)
+		out[0] = json_is_true(v);
+	else if (json_double(v, &d) == 0 && (f->m->format < 3 || d == 0 || d == 1))
+		out[0] = d != 0;
+	else
+		return bad(f, v, "a bool");
+	return 0;
+}
+
+/* int_of - the sign and the magnitude of an integer: a number, a bool, or a quoted number. Zarr
+ * v2 truncates fractions, as numpy does. */
+static bool int_of(const struct filling *f, const json_t *v, bool *negative, uint64_t *ret)
+{
+	struct ds_text s;
+	int64_t i;
+	double d;
+
+	*negative = false;
+	if (json_kind(v) == JSON_IS_BOOL) {
+		*ret = json_is_true(v);
+		return true;
+	}
+	if (quoted(v, &s)) {
+		*negative = s.len && s.s[0] == '-';
+		if (s.len && (s.s[0] == '-' || s.s[0] == '+'))
+			s.s++, s.len--;
+		while (s.len > 1 && s.s[0] == '0')
+			s.s++, s.len--;
+		return str_u64(s.s, s.len, UINT64_MAX, ret) == 0;
+	}
+	if (json_u64(v, ret) == 0)
+		return true;
+	if (json_i64(v, &i) == 0) {
+		*negative = true;
+		*ret = 0 - (uint64_t)i;
+		return true;
+	}
+	if (f->m->format > 2 || json_double(v, &d) < 0 || !(fabs(d) < 0x1p63))
+		return false;
+	*negative = d < 0;
+	*ret = (uint64_t)fabs(d);
+	return true;
+}
+
+/* put_int - in Zarr v2 an integer that is too large for the type is reduced modulo the type's
+ * range, as zarr-python 2 does. */
+static int put_int(const struct filling *f, const struct dtype *t, const json_t *v,
+		   uint8_t *out)
+{
+	bool sign = t->kind == DT_INT, negative;
+	bool time = f->in_fields || f->m->dtype.units || f->m->dtype.numpy;
+	uint64_t max = UINT64_MAX >> (64 - 8 * t->size + sign);
+	char what[32];
+	uint64_t u;
+
+	(void)snprintf(what, sizeof(what), "a value of %sint%" PRIu32, sign ? "" : "u",
+		       8 * t->size);
+	if (sign && time && t->size == 8 && json_is(v, "NaT")) {
+		put_bits(out, t->size, t->big_endian, (uint64_t)NAT);
+		return 0;
+	}
+	/* a quoted date is another thing than a quoted number */
+	if ((time && json_kind(v) == JSON_IS_TEXT) || !int_of(f, v, &negative, &u))
+		return bad(f, v, what);
+	if (u > (negative ? (sign ? max + 1 : 0) : max) &&
+	    (f->m->format > 2 || u > (uint64_t)INT64_MAX + negative))
+		return bad(f, v, what);
+	put_bits(out, t->size, t->big_endian, negative ? 0 - u : u);
+	return 0;
+}
+
+/* half_bits - the nearest 16-bit float. */
+static uint64_t half_bits(double v)
+{
+	uint64_t sign = signbit(v) ? 0x8000 : 0;
+	double a = fabs(v);
+	int exponent;
+
+	if (isnan(v))
+		return 0x7e00;
+	if (a >= 65520) /* half-way to the number behind the largest one */
+		return sign | 0x7c00;
+	if (a < 0x1p-14)
+		return sign | (uint64_t)nearbyint(a * 0x1p24);
+	a = frexp(a, &exponent); /* 0.5 to 1: eleven bits, of which the first is not stored */
+	return sign | (((uint64_t)(exponent + 13) << 10) + (uint64_t)nearbyint(a * 2048));
+}
+
+/* float_bits - v in `size` bytes; a number that is too large is infinite, as in numpy. */
+static uint64_t float_bits(double v, uint32_t size)
+{
+	float small = (float)v;
+	uint32_t bits;
+	uint64_t ret;
+
+	if (size == 2)
+		return half_bits(v);
+	if (isnan(v)) /* the one without sign and payload */
+		return size == 8 ? 0x7ff8000000000000 : 0x7fc00000;
+	if (size == 8) {
+		memcpy(&ret, &v, sizeof(v));
+		return ret;
+	}
+	memcpy(&bits, &small, sizeof(bits));
+	return bits;
+}
+
+/* float_of - a number, a bool, or a quoted number. */
+static bool float_of(const json_t *v, double *ret)
+{
+	struct ds_text s;
+	const char *word;
+	char *end;
+
+	if (json_kind(v) == JSON_IS_BOOL) {
+		*ret = json_is_true(v);
+		return true;
+	}
+	if (!quoted(v, &s))
+		return json_double(v, ret) == 0;
+	word = s.s + (s.len && (s.s[0] == '-' || s.s[0] == '+'));
+	/* neither hexadecimal, which says bits here, nor nan(...) */
+	if (s.len == 0 || !strchr("0123456789.iInN", *word) || memchr(s.s, 'x', s.len) ||
+	    memchr(s.s, 'X', s.len) || memchr(s.s, '(', s.len))
+		return false;
+	*ret = strtod(s.s, &end);
+	return end == s.s + s.len;
+}
+
+/* hex_bits - "0x7fc00000": as many digits as the type has, or fewer. */
+static bool hex_bits(const struct ds_text *s, uint32_t size, uint64_t *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint64_t v = 0;
+
+	if (s->len < 3 || s->len > 2 + 2 * (size_t)size || s->s[0] != '0' || s->s[1] != 'x')
+		return false;
+	for (size_t i = 2; i < s->len; i++) {
+		char c = s->s[i];
+		const char *at;
+
+		if (c >= 'A' && c <= 'F')
+			c = (char)(c - 'A' + 'a');
+		at = c ? strchr(digits, c) : NULL;
+		if (!at)
+			return false;
+		v = v << 4 | (uint64_t)(at - digits);
+	}
+	*ret = v;
+	return true;
+}
+
+static int put_float(const struct filling *f, const json_t *v, uint32_t size, bool big,
+		     uint8_t *out)
+{
+	struct ds_text s;
+	char what[32];
+	uint64_t bits;
+	double d;
+
+	(void)snprintf(what, sizeof(what), "a value of float%" PRIu32, 8 * size);
+	if (!json_text_of(v, &s) || !hex_bits(&s, size, &bits)) {
+		if (!float_of(v, &d))
+			return bad(f, v, what);
+		bits = float_bits(d, size);
+	}
+	put_bits(out, size, big, bits);
+	return 0;
+}
+
+static int put_complex(const struct filling *f, const struct dtype *t, const json_t *v,
+		       uint8_t *out)
+{
+	uint32_t half = t->size / 2;
+	bool pair = json_kind(v) == JSON_IS_LIST && json_array_size(v) == 2;
+	int rc;
+
+	if (!pair && json_kind(v) != JSON_IS_NUMBER)
+		return bad(f, v, "a pair of numbers");
+	rc = put_float(f, pair ? json_array_get(v, 0) : v, half, t->big_endian, out);
+	if (rc == 0 && pair)
+		rc = put_float(f, json_array_get(v, 1), half, t->big_endian, out + half);
+	return rc;
+}
+
+/* ---- bytes and texts ---- */
+
+static size_t count_chars(const struct ds_text *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->len; i++)
+		n += ((unsigned char)s->s[i] & 0xc0) != 0x80;
+	return n;
+}
+
+/* put_chars - U: text, of at most so many characters. */
+static int put_chars(const struct filling *f, const struct dtype *t, const json_t *v,
+		     uint8_t *out)
+{
+	struct ds_text s;
+
+	if (is_zero(v))
+		return 0;
+	if (!json_text_of(v, &s) || count_chars(&s) > t->size / 4 || s.len > t->size)
+		return bad(f, v, "a text that fits");
+	if (s.len)
+		memcpy(out, s.s, s.len);
+	return 0;
+}
+
+/* put_text - S: base64; before numcodecs wrote it so, and in netCDF-C to this day, the text. */
+static int put_text(const struct filling *f, const struct dtype *t, const json_t *v,
+		    uint8_t *out)
+{
+	auto_free uint8_t *p = NULL;
+	struct ds_text s;
+	size_t n = 0;
+	int rc;
+
+	if (is_zero(v))
+		return 0;
+	rc = stored_bytes(f, v, &p, &n);
+	if (rc == -ENOMEM)
+		return rc;
+	while (n > t->size && p[n - 1] == '\0')
+		n--;
+	if (rc == 0 && n <= t->size) {
+		memcpy(out, p, n);
+		return 0;
+	}
+	if (!json_text_of(v, &s) || s.len > t->size)
+		return bad(f, v, "a text that fits");
+	memcpy(out, s.s, s.len);
+	return 0;
+}
+
+static int put_opaque(const struct filling *f, const struct dtype *t, const json_t *v,
+		      uint8_t *out)
+{
+	auto_free uint8_t *p = NULL;
+	size_t n = 0;
+	int rc;
+
+	if (is_zero(v))
+		return 0;
+	rc = stored_bytes(f, v, &p, &n);
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc < 0 || (n && n != t->size))
+		return bad(f, v, "as many bytes as an element has");
+	memcpy(out, p, n);
+	return 0;
+}
+
+/* ---- structures ---- */
+
+static int put_value(const struct filling *f, const struct dtype *t, const json_t *v,
+		     uint8_t *out);
+
+/* put_codes - characters of a field: their code points. The text is valid UTF-8. */
+static int put_codes(const struct filling *f, const struct dt_field *fd, const json_t *v,
+		     uint8_t *out)
+{
+	struct ds_text s = {.s = NULL};
+	size_t room = (size_t)fd->dims[fd->rank - 1], k = 0;
+
+	if (!json_text_of(v, &s) || count_chars(&s) > room)
+		return bad(f, v, "a text that fits");
+	for (size_t i = 0; i < s.len; k++) {
+		unsigned char c = (unsigned char)s.s[i++];
+		uint32_t code = c < 0x80   ? c
+				: c < 0xe0 ? c & 0x1f
+				: c < 0xf0 ? c & 0x0f
+					   : c & 0x07;
+
+		while (i < s.len && ((unsigned char)s.s[i] & 0xc0) == 0x80)
+			code = code << 6 | ((uint32_t)s.s[i++] & 0x3f);
+		put_bits(out + 4 * k, 4, fd->type.big_endian, code);
+	}
+	return 0;
+}
+
+/* put_fields - {"a": 1, "b": "NaN"}: what is not named is zero. */
+static int put_fields(const struct filling *f, const struct dtype *t, const json_t *v,
+		      uint8_t *out)
+{
+	struct filling in = *f;
+	int rc = 0;
+
+	in.in_fields = true;
+	for (uint32_t i = 0; rc == 0 && i < t->n_fields; i++) {
+		const struct dt_field *fd = &t->fields[i];
+		const json_t *one = json_get(v, fd->name);
+		uint8_t *at = out + fd->offset;
+
+		if (!one)
+			continue;
+		if (fd->rank == 1 && fd->type.kind == DT_UINT && fd->type.size == 4)
+			rc = put_codes(&in, fd, one, at);
+		else if (fd->rank)
+			rc = err_set(f->e, -EOPNOTSUPP,
+				     "fill_value of field '%s', which is an array", fd->name);
+		else
+			rc = put_value(&in, &fd->type, one, at);
+	}
+	return rc;
+}
+
+static int put_compound(const struct filling *f, const struct dtype *t, const json_t *v,
+			uint8_t *out)
+{
+	const struct zr_dtype *d = &f->m->dtype;
+	auto_free uint8_t *p = NULL;
+	size_t n = 0;
+	int rc;
+
+	if (json_kind(v) == JSON_IS_OBJECT)
+		return put_fields(f, t, v, out);
+	if (is_zero(v))
+		return 0;
+	rc = f->in_fields ? -EINVAL : stored_bytes(f, v, &p, &n);
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc < 0 || (n && n != d->stored))
+		return bad(f, v, "as many bytes as an element has");
+	if (d->conv != ZR_FIELDS)
+		memcpy(out, p, n);
+	for (uint32_t i = 0; n && d->conv == ZR_FIELDS && i < d->n_moves; i++)
+		memcpy(out + d->moves[i].to, p + d->moves[i].from, d->moves[i].bytes);
+	return 0;
+}
+
+/* put_value - one value, to t.size bytes that are zero. Recursion is as deep as the type is. */
+static int put_value(const struct filling *f, const struct dtype *t, const json_t *v,
+		     uint8_t *out)
+{
+	switch (t->kind) {
+	case DT_BOOL:
+		return put_bool(f, v, out);
+	case DT_INT:
+	case DT_UINT:
+		return put_int(f, t, v, out);
+	case DT_FLOAT:
+		return put_float(f, v, t->size, t->big_endian, out);
+	case DT_COMPLEX:
+		return put_complex(f, t, v, out);
+	case DT_STRING:
+		return !f->in_fields && f->m->dtype.conv == ZR_UTF32 ? put_chars(f, t, v, out)
+								     : put_text(f, t, v, out);
+	case DT_OPAQUE:
+		return put_opaque(f, t, v, out);
+	case DT_COMPOUND:
+		return put_compound(f, t, v, out);
+	case DT_VSTRING:
+	case DT_VLEN:
+		break;
+	}
+	return bad(f, v, "of a type with a size");
+}
+
+/* put_same - of elements that are stored as bytes: one for all of them. */
+static int put_same(const struct filling *f, const struct dtype *t, const json_t *v,
+		    uint8_t *out)
+{
+	uint64_t u;
+
+	if (json_u64(v, &u) < 0 || u > UINT8_MAX)
+		return bad(f, v, "a value of uint8");
+	memset(out, (int)u, t->size);
+	return 0;
+}
+
+/* ---- elements of any length ---- */
+
+/* fill_objects - texts; a number is the text that it is written as, and 0 the empty one. Lists have
+ * no fill value in the model but the empty one. */
+static int fill_objects(const struct filling *f, const json_t *v, struct ds_array *ret)
+{
+	const char *number = json_number_text(v);
+	struct ds_text s = {.s = "", .len = 0};
+
+	if (ret->type.kind == DT_VLEN) {
+		if (!is_zero(v) && !json_is(v, "") &&
+		    (json_kind(v) != JSON_IS_LIST || json_array_size(v)))
+			return err_set(
+				f->e, -EOPNOTSUPP,
+				"a fill_value of elements of any length is not supported");
+	} else if (number && !is_zero(v)) {
+		s = (struct ds_text){.s = number, .len = strlen(number)};
+	} else if (!json_text_of(v, &s) && !is_zero(v)) {
+		return bad(f, v, "a text");
+	}
+	ret->fill_text = (struct ds_text){.s = arena_copy(f->a, s.s, s.len), .len = s.len};
+	ret->fill_defined = true;
+	return ret->fill_text.s ? 0 : zr_no_room(f->a, f->e);
+}
+
+int zr_fill_value(struct arena *a, const struct zr_meta *m, struct ds_array *ret, struct err *e)
+{
+	struct filling f = {.a = a, .m = m, .e = e};
+	uint8_t *fill;
+	int rc;
+
+	ret->fill_defined = false;
+	ret->fill = NULL;
+	ret->fill_text = (struct ds_text){.s = "", .len = 0};
+	if (dt_is_vlen(&ret->type))
+		return json_kind(m->fill) == JSON_IS_NULL ? 0 : fill_objects(&f, m->fill, ret);
+	fill = arena_alloc(a, ret->type.size, 1);
+	if (!fill)
+		return zr_no_room(a, e);
+	ret->fill = fill;
+	if (json_kind(m->fill) == JSON_IS_NULL)
+		return 0;
+	rc = m->as_bytes ? put_same(&f, &ret->type, m->fill, fill)
+			 : put_value(&f, &ret->type, m->fill, fill);
+	ret->fill_defined = rc == 0;
+	return rc;
+}

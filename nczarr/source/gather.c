@@ -1,0 +1,511 @@
+/* gather.c - the metadata documents of a tree: consolidated, or gathered by walking
+ * (gather_walk.c).
+ *
+ * Both ways give the same: a heap of directories and what is known of each, in any order. Sorting
+ * them by depth and path puts parents before children and makes them items.
+ *
+ * Everything that was asked for is remembered with its version from before it was read. */
+#include "nczarr/source/gather_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const zr_doc_names[DOC_N] = {
+	".zarray",   ".zgroup",   ".zattrs", "zarr.json", ".nczarr",
+	".nczgroup", ".nczarray", ".nczvar", ".nczattrs", ".nczattr",
+};
+
+/* ---- notes ---- */
+
+int zr_full(const struct arena *a, struct err *e)
+{
+	return arena_full(a, e, "the metadata");
+}
+
+int zr_note(struct zr_tree *t, const char *key, struct err *e, const char *fmt, ...)
+{
+	struct err line = ERR_INIT;
+	char text[ERR_TEXT_MAX];
+	char *copy;
+	va_list ap;
+
+	if (t->n_notes >= ZR_NOTES_MAX) {
+		t->notes_lost++;
+		return 0;
+	}
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	/* err_set makes control characters of names harmless */
+	(void)err_set(&line, 0, "/%.200s: %s", key, text);
+	copy = strdup(line.msg);
+	if (!copy ||
+	    grow_array(&t->notes, &t->c_notes, t->n_notes + 1, sizeof(*t->notes)) < 0) {
+		free(copy);
+		return err_nomem(e);
+	}
+	t->notes[t->n_notes++] = copy;
+	return 0;
+}
+
+int zr_leave_out(const struct zr_source *s, struct zr_tree *t, const char *key,
+		 const char *what, const struct err *why, struct err *e)
+{
+	bool about_it = why->code != -ENOMEM && why->code != -EIO && why->code != -ESTALE &&
+			why->code != -EINTR;
+
+	if (!s->opts.keep_going || !about_it)
+		return err_set(e, why->code, "%s", why->msg);
+	return zr_note(t, key, e, "%sis left out: %s", what, why->msg);
+}
+
+const char *zr_doc_name(const struct zr_item *it)
+{
+	return zr_doc_names[it->format == 3 ? DOC_ZJSON
+			    : it->is_array  ? DOC_ZARRAY
+					    : DOC_ZGROUP];
+}
+
+const char *zr_attrs_name(const struct zr_item *it)
+{
+	return zr_doc_names[it->format == 3 ? DOC_ZJSON : DOC_ZATTRS];
+}
+
+int zr_wrap_key(const struct zr_tree *t, const struct zr_item *it, const char *doc, int rc,
+		struct err *e)
+{
+	const char *root = it->format == 3 ? "zarr.json" : ".zmetadata";
+	bool within = t->consolidated && (it->format != 3 || it->key[0]);
+
+	return err_wrap(e, rc, "%s%s%s'%.200s%s%s'", within ? "'" : "", within ? root : "",
+			within ? "': " : "", it->key, it->key[0] ? "/" : "", doc);
+}
+
+/* ---- single documents ---- */
+
+int zr_load_key(struct zr_load *l, const char *dir, const char *name, const char **ret,
+		struct err *e)
+{
+	size_t nd = strlen(dir), nn = strlen(name);
+	char *key;
+
+	if (nd + 1 + nn > STORE_KEY_MAX)
+		return err_set(e, -ERANGE, "'%.100s...': a key of more than %d bytes", dir,
+			       STORE_KEY_MAX);
+	key = arena_alloc(l->arena, nd + nn + 2, 1);
+	if (!key)
+		return zr_full(l->arena, e);
+	memcpy(key, dir, nd);
+	if (nd)
+		key[nd++] = '/';
+	memcpy(key + nd, name, nn);
+	*ret = key;
+	return 0;
+}
+
+int zr_load_see(struct zr_load *l, const char *key, uint64_t version, struct err *e)
+{
+	struct zr_source *s = l->s;
+
+	if (grow_array(&s->seen, &s->c_seen, s->n_seen + 1, sizeof(*s->seen)) < 0)
+		return err_nomem(e);
+	s->seen[s->n_seen++] = (struct zr_doc_seen){.key = key, .version = version};
+	return 0;
+}
+
+static int own(struct zr_tree *t, json_t *v, struct err *e)
+{
+	if (!v || grow_array(&t->docs, &t->c_docs, t->n_docs + 1, sizeof(json_t *)) < 0) {
+		json_decref(v);
+		return err_nomem(e);
+	}
+	t->docs[t->n_docs++] = v;
+	return 0;
+}
+
+/* cost_of - memory that a document's values will take, about. */
+static uint64_t cost_of(const uint8_t *p, size_t n)
+{
+	uint64_t cost = n;
+
+	for (size_t i = 0; i < n; i++)
+		cost += p[i] == '{'                  ? 350
+			: p[i] == '['                ? 150
+			: p[i] == ',' || p[i] == ':' ? 80
+						     : 0;
+	return cost;
+}
+
+static int parse(struct zr_load *l, const struct buf *b, const json_t **ret, struct err *e)
+{
+	json_t *v = NULL;
+	int rc;
+
+	l->cost += cost_of(b->data, b->len);
+	l->limit = l->cost > l->s->opts.max_meta_bytes;
+	if (l->limit)
+		return err_set(e, -ERANGE,
+			       "the documents need more than the %" PRIu64 " bytes allowed for "
+			       "metadata",
+			       l->s->opts.max_meta_bytes);
+	rc = json_read(b->data, b->len, &v, e);
+	if (rc == 0)
+		rc = own(l->t, v, e);
+	if (rc == 0 && json_kind(v) != JSON_IS_OBJECT)
+		rc = err_set(e, -EBADMSG, "not a JSON object");
+	if (rc == 0)
+		*ret = v;
+	return rc;
+}
+
+/* is_web_page - whether a document begins like one. */
+static bool is_web_page(const struct buf *b)
+{
+	size_t i = 0;
+
+	while (i < b->len && (b->data[i] == ' ' || (b->data[i] >= '\t' && b->data[i] <= '\r')))
+		i++;
+	return i < b->len && b->data[i] == '<';
+}
+
+/* load_doc - read and parse what st tells of; *ret stays NULL when it is gone by now. */
+static int load_doc(struct zr_load *l, const char *key, const struct store_stat *st,
+		    const json_t **ret, struct err *e)
+{
+	struct err why = ERR_INIT;
+	struct buf b;
+	int rc;
+
+	if (st->is_dir)
+		return err_set(e, -EBADMSG, "'%.200s': a directory, not a document", key);
+	if (st->size > ZR_DOC_MAX)
+		return err_set(e, -ERANGE, "'%.200s': %" PRIu64 " bytes exceed %zu", key,
+			       st->size, ZR_DOC_MAX);
+	buf_init(&b, ZR_DOC_MAX);
+	rc = store_get(l->s->store, key, &b, &why);
+	if (rc == 0 && !buf_ok(&b)) {
+		rc = err_nomem(&why);
+	} else if (rc == 0) {
+		rc = parse(l, &b, ret, &why);
+		if (rc == -EBADMSG && l->s->store->far && is_web_page(&b))
+			(void)err_set(&why, rc,
+				      "it is a web page or XML, not JSON: does the server answer "
+				      "like this whatever it is asked for?");
+		if (rc < 0)
+			(void)err_wrap(&why, rc, "'%.200s'", key);
+	}
+	buf_release(&b);
+	if (rc == -ENOENT) /* removed meanwhile: s->seen will tell */
+		return 0;
+	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
+}
+
+int zr_load_doc(struct zr_load *l, const char *dir, const char *name,
+		const struct store_stat *st, const json_t **ret, struct err *e)
+{
+	struct store_stat own_st = {0};
+	struct err why = ERR_INIT;
+	const char *key;
+	int rc = zr_load_key(l, dir, name, &key, e);
+
+	*ret = NULL;
+	if (rc == 0 && !st) {
+		rc = store_stat(l->s->store, key, &own_st, &why);
+		if (rc == -ENOENT)
+			return zr_load_see(l, key, 0, e);
+		if (rc < 0)
+			return err_set(e, rc, "%s", why.msg);
+		st = &own_st;
+	}
+	if (rc == 0)
+		rc = zr_load_see(l, key, st->version, e);
+	return rc < 0 ? rc : load_doc(l, key, st, ret, e);
+}
+
+/* format_is - whether a document's zarr_format is this number. */
+static int format_is(const json_t *v, uint64_t want, struct err *e)
+{
+	uint64_t got;
+
+	if (json_u64(json_get(v, "zarr_format"), &got) < 0)
+		return err_set(e, -EBADMSG, "zarr_format is missing or no number");
+	if (got != want)
+		return err_set(e, got > 3 ? -EOPNOTSUPP : -EBADMSG,
+			       "zarr_format is %" PRIu64 ", not %" PRIu64, got, want);
+	return 0;
+}
+
+/* ---- directories to items ---- */
+
+/* merge_v1 - the types that NCZarr's own object has, as later versions have them in the
+ * attributes. */
+static int merge_v1(struct zr_load *l, const json_t *attrs, const json_t *types,
+		    const json_t **ret, struct err *e)
+{
+	json_t *v = attrs ? json_copy(zr_mutable(attrs)) : json_object();
+	int rc = own(l->t, v, e);
+
+	if (rc == 0 && json_object_set(v, "_NCZARR_ATTR", zr_mutable(types)) < 0)
+		rc = err_nomem(e);
+	*ret = v;
+	return rc;
+}
+
+static int item_v3(const json_t *v, struct zr_item *it, struct err *e)
+{
+	const json_t *type = json_get(v, "node_type"), *attrs = json_get(v, "attributes");
+	int rc = format_is(v, 3, e);
+
+	if (rc < 0)
+		return rc;
+	it->is_array = json_is(type, "array");
+	if (!it->is_array && !json_is(type, "group"))
+		return err_set(e, -EBADMSG, "node_type is neither 'array' nor 'group'");
+	if (json_kind(attrs) != JSON_IS_NULL && json_kind(attrs) != JSON_IS_OBJECT)
+		return err_set(e, -EBADMSG, "attributes is no object");
+	it->format = 3;
+	it->meta = v;
+	it->attrs = json_kind(attrs) == JSON_IS_OBJECT ? attrs : NULL;
+	return 0;
+}
+
+int zr_load_item(struct zr_load *l, const json_t **d, struct zr_item *it, bool *ret,
+		 struct err *e)
+{
+	const json_t *types = d[DOC_NCZATTRS] ? d[DOC_NCZATTRS] : d[DOC_NCZATTR];
+	int rc = 0;
+
+	*ret = d[DOC_ZARRAY] || d[DOC_ZGROUP] || d[DOC_NCZGROUP] || d[DOC_ZJSON];
+	it->attrs = d[DOC_ZATTRS];
+	it->format = l->v1 ? 1 : 2;
+	if (!*ret)
+		return 0;
+	if (!d[DOC_ZARRAY] && d[DOC_ZJSON])
+		return item_v3(d[DOC_ZJSON], it, e);
+	it->is_array = d[DOC_ZARRAY] != NULL;
+	if (it->is_array) {
+		it->meta = d[DOC_ZARRAY];
+		it->extra = d[DOC_NCZARRAY] ? d[DOC_NCZARRAY] : d[DOC_NCZVAR];
+	} else {
+		it->meta = d[DOC_ZGROUP];
+		it->extra = d[DOC_NCZGROUP];
+		rc = it->meta ? format_is(it->meta, 2, e) : 0;
+	}
+	if (rc == 0 && l->v1 && types)
+		rc = merge_v1(l, it->attrs, types, &it->attrs, e);
+	return rc;
+}
+
+int zr_load_name(const char *dir, const json_t **docs, int rc, struct err *e)
+{
+	enum zr_doc d = docs[DOC_ZARRAY]  ? DOC_ZARRAY
+			: docs[DOC_ZJSON] ? DOC_ZJSON
+					  : DOC_ZGROUP;
+
+	return err_wrap(e, rc, "'%.200s%s%s'", dir, dir[0] ? "/" : "", zr_doc_names[d]);
+}
+
+int zr_load_keep(struct zr_load *l, const char *key, uint32_t depth, const struct zr_item *it,
+		 struct err *e)
+{
+	struct zr_found *f;
+
+	l->limit |= l->n_found >= ZR_ITEMS_MAX;
+	if (l->limit)
+		return err_set(e, -ERANGE, "more than %d groups and arrays", ZR_ITEMS_MAX);
+	if (grow_array(&l->found, &l->c_found, l->n_found + 1, sizeof(*l->found)) < 0)
+		return err_nomem(e);
+	f = &l->found[l->n_found++];
+	*f = (struct zr_found){.key = key, .depth = depth, .item = *it};
+	f->item.key = key;
+	return 0;
+}
+
+int zr_load_order(uint32_t da, const char *a, uint32_t db, const char *b)
+{
+	if (da != db)
+		return da < db ? -1 : 1;
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	if (*a == *b)
+		return 0;
+	/* a name's end is before everything that continues it */
+	if (*a == '\0' || *b == '\0')
+		return *a == '\0' ? -1 : 1;
+	if (*a == '/' || *b == '/')
+		return *a == '/' ? -1 : 1;
+	return (uint8_t)*a < (uint8_t)*b ? -1 : 1;
+}
+
+static int found_order(const void *pa, const void *pb)
+{
+	const struct zr_found *a = pa, *b = pb;
+
+	return zr_load_order(a->depth, a->key, b->depth, b->key);
+}
+
+/* parent_of - position among the sorted of the directory above; SIZE_MAX: it is not there. */
+static size_t parent_of(const struct zr_load *l, const struct zr_found *f, char *tmp)
+{
+	const char *slash = strrchr(f->key, '/');
+	size_t len = slash ? (size_t)(slash - f->key) : 0;
+	struct zr_found want = {.key = tmp, .depth = f->depth - 1};
+	const struct zr_found *hit;
+
+	memcpy(tmp, f->key, len);
+	tmp[len] = '\0';
+	hit = bsearch(&want, l->found, l->n_found, sizeof(want), found_order);
+	return hit ? (size_t)(hit - l->found) : SIZE_MAX;
+}
+
+/* link_items - the heap to items. What is below an array, or below what was left out, is no
+ * item. */
+static int link_items(struct zr_load *l, struct err *e)
+{
+	struct zr_tree *t = l->t;
+	auto_free uint32_t *at = alloc_array(l->n_found, sizeof(*at));
+	auto_free char *tmp = alloc_array(STORE_KEY_MAX + 1, 1);
+	int rc = 0;
+
+	if (!at || !tmp)
+		return err_nomem(e);
+	qsort(l->found, l->n_found, sizeof(*l->found), found_order);
+	t->items = arena_alloc(l->arena, l->n_found, sizeof(*t->items));
+	if (!t->items)
+		return zr_full(l->arena, e);
+	for (size_t i = 0; i < l->n_found && rc == 0; i++) {
+		const struct zr_found *f = &l->found[i];
+		const char *slash = strrchr(f->key, '/');
+		size_t up = f->depth ? parent_of(l, f, tmp) : SIZE_MAX;
+		bool placed = f->depth == 0 || (up != SIZE_MAX && at[up] != DS_NONE &&
+						!t->items[at[up]].is_array);
+
+		at[i] = DS_NONE;
+		if (!placed) {
+			rc = zr_note(t, f->key, e, "is left out: it is not in a group");
+			continue;
+		}
+		at[i] = t->n_items;
+		t->items[t->n_items] = f->item;
+		t->items[t->n_items].name = slash ? slash + 1 : f->key;
+		t->items[t->n_items++].parent = f->depth ? at[up] : DS_NONE;
+	}
+	return rc;
+}
+
+/* root_version - of the root's directory; not of one far away. */
+static int root_version(struct zr_load *l, uint64_t *ret, struct err *e)
+{
+	struct err why = ERR_INIT;
+	struct store_stat st;
+	int rc;
+
+	*ret = 0;
+	if (l->s->store->far)
+		return 0;
+	rc = store_stat(l->s->store, "", &st, &why);
+	if (rc < 0 && rc != -ENOENT)
+		return err_set(e, rc, "%s", why.msg);
+	*ret = rc == 0 ? st.version : 0;
+	return 0;
+}
+
+/* denied - on a service that says -EACCES of what is not there: it lets nobody find out what there
+ * is. From now on the source is one that cannot be listed. */
+static void denied(struct zr_load *l)
+{
+	l->s->base.unlisted = true;
+}
+
+/* load_v2 - what is consolidated, or the root. why: of zarr.json, when that was denied. */
+static int load_v2(struct zr_load *l, const struct zr_todo *root, const struct err *why,
+		   struct err *e)
+{
+	const json_t *v = NULL;
+	int rc = l->s->borrowed ? 0 : zr_load_doc(l, "", ".zmetadata", NULL, &v, e);
+
+	if (why->code && rc == 0 && !v)
+		return err_set(e, why->code, "%s", why->msg);
+	if (rc == 0 && v) {
+		rc = zr_consolidated_v2(l, v, e);
+		return rc < 0 ? err_wrap(e, rc, "'.zmetadata'") : 0;
+	}
+	zr_far_want_root(l->s->store, true);
+	if (rc == 0)
+		rc = zr_look(l, root, e);
+	return rc < 0 ? rc : zr_walk(l, e);
+}
+
+/* load_all - Zarr v3 first, as readers of both do; consolidated documents before a walk. */
+static int load_all(struct zr_load *l, struct err *e)
+{
+	struct zr_todo root = {.key = ""};
+	struct err why = ERR_INIT;
+	struct store *s = l->s->store;
+	struct store_stat st;
+	bool hit = false;
+	int rc = root_version(l, &root.version, e);
+
+	if (rc < 0)
+		return rc;
+	zr_far_want_root(s, false);
+	rc = zr_look_v3(l, &root, NULL, &hit, &why);
+	if (rc == -EACCES && s->far && !s->unlisted)
+		denied(l);
+	else if (rc < 0)
+		return err_set(e, rc, "%s", why.msg);
+	if (!hit)
+		return load_v2(l, &root, &why, e);
+	if (s->far && !s->unlisted && store_stat(s, ".zmetadata", &st, NULL) == -EACCES)
+		denied(l);
+	return zr_walk(l, e);
+}
+
+/* nothing - whether nothing was found at an address that should have a tree: a directory may be
+ * empty, and somebody named it; an address may be wrong. */
+static bool nothing(const struct zr_load *l)
+{
+	const struct zr_item *root = l->n_found ? &l->found[0].item : NULL;
+
+	return l->s->store->far && !l->s->borrowed &&
+	       (!root || (l->n_found == 1 && !root->meta && !root->extra && !root->attrs));
+}
+
+int zr_tree_load(struct zr_source *s, struct zr_tree *ret, struct err *e)
+{
+	struct zr_tree t = {0};
+	struct zr_load l = {.s = s, .t = &t, .arena = &s->base.ds.arena};
+	int rc = load_all(&l, e);
+
+	if (rc == 0 && nothing(&l))
+		rc = err_set(
+			e, -EBADMSG,
+			"no Zarr documents there (zarr.json, .zmetadata, .zgroup, .zarray, "
+			".nczarr): name the root of the Zarr tree itself");
+	if (rc == 0)
+		rc = link_items(&l, e);
+	free(l.found);
+	free(l.todo);
+	if (rc == 0 && !t.superblock && t.n_items)
+		t.superblock = zr_nc_superblock(&t.items[0]);
+	if (rc < 0)
+		zr_tree_release(&t);
+	else
+		*ret = t;
+	return rc;
+}
+
+void zr_tree_release(struct zr_tree *t)
+{
+	for (size_t i = 0; i < t->n_docs; i++)
+		json_decref(t->docs[i]);
+	for (size_t i = 0; i < t->n_notes; i++)
+		free(t->notes[i]);
+	free(t->docs);
+	free(t->notes);
+	*t = (struct zr_tree){0};
+}

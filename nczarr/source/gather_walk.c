@@ -1,0 +1,347 @@
+/* gather_walk.c - gathers the documents of a tree by walking.
+ *
+ * A walk asks for as little as possible. A group's directory is listed once, and the listing says
+ * which documents it has and what may be below it. Whether something below is an array is asked
+ * by its document's name: an array's directory is never listed, it may hold millions of chunks.
+ * Where nothing can be listed, documents have to say what is there (gather_remote.c). */
+#include "nczarr/source/gather_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* see_dir - what is far away is not listed again. */
+static int see_dir(struct zr_load *l, const struct zr_todo *d, struct err *e)
+{
+	return l->s->store->far ? 0 : zr_load_see(l, d->key, d->version, e);
+}
+
+bool zr_listing_add(struct zr_listing *s, const char *name, uint64_t version)
+{
+	char *copy;
+
+	if (s->n + s->l->n_todo >= ZR_ITEMS_MAX) {
+		s->l->limit = true;
+		s->rc = -ERANGE;
+		return false;
+	}
+	copy = strdup(name);
+	if (!copy || grow_array(&s->dirs, &s->c, s->n + 1, sizeof(*s->dirs)) < 0) {
+		free(copy);
+		s->rc = -ENOMEM;
+		return false;
+	}
+	s->dirs[s->n++] = (struct zr_child){.name = copy, .version = version};
+	return true;
+}
+
+static bool list_one(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	struct zr_listing *s = arg;
+
+	for (int i = 0; i < DOC_N; i++) {
+		if (strcmp(name, zr_doc_names[i]) == 0) {
+			s->has[i] = true;
+			s->st[i] = st ? *st : (struct store_stat){.is_dir = is_dir};
+			return true;
+		}
+	}
+	return is_dir ? zr_listing_add(s, name, st ? st->version : 0) : true;
+}
+
+void zr_listing_release(struct zr_listing *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		free(s->dirs[i].name);
+	free(s->dirs);
+}
+
+static int list_dir(struct zr_load *l, const char *dir, struct zr_listing *ret, struct err *e)
+{
+	struct err why = ERR_INIT;
+	int rc;
+
+	*ret = (struct zr_listing){.l = l};
+	rc = store_list(l->s->store, dir, true, list_one, ret, &why);
+	if (rc == -ENOENT)
+		rc = 0;
+	else if (rc < 0)
+		rc = err_set(e, rc, "%s", why.msg);
+	if (rc == 0 && ret->rc == -ENOMEM)
+		rc = err_nomem(e);
+	else if (rc == 0 && ret->rc < 0)
+		rc = err_set(e, ret->rc, "'%.200s': more than %d directories", dir,
+			     ZR_ITEMS_MAX);
+	return rc;
+}
+
+static int name_order(const void *pa, const void *pb)
+{
+	const struct zr_child *a = pa, *b = pb;
+
+	/* last first: the list of what is to be done is taken from its end */
+	return strcmp(b->name, a->name);
+}
+
+/* push_children - the directories of a group are to be looked at. */
+static int push_children(struct zr_load *l, const struct zr_todo *d, struct zr_listing *s,
+			 bool v3, struct err *e)
+{
+	int rc = 0;
+
+	if (s->n && d->depth >= ZR_DEPTH_MAX)
+		return err_set(e, -ERANGE, "'%.200s': groups are nested deeper than %d", d->key,
+			       ZR_DEPTH_MAX);
+	if (s->n)
+		qsort(s->dirs, s->n, sizeof(*s->dirs), name_order);
+	for (size_t i = 0; i < s->n && rc == 0; i++) {
+		struct zr_todo x = {
+			.depth = d->depth + 1, .v3 = v3, .version = s->dirs[i].version};
+
+		rc = zr_load_key(l, d->key, s->dirs[i].name, &x.key, e);
+		if (rc == 0 &&
+		    grow_array(&l->todo, &l->c_todo, l->n_todo + 1, sizeof(*l->todo)) < 0)
+			rc = err_nomem(e);
+		if (rc == 0)
+			l->todo[l->n_todo++] = x;
+	}
+	return rc;
+}
+
+/* rest - the documents beside the one that says what an item is; those that a listing did not
+ * have are not there. */
+static int rest(struct zr_load *l, const char *dir, const struct zr_listing *s,
+		const json_t **d, bool array, struct err *e)
+{
+	static const enum zr_doc of_array[] = {DOC_ZATTRS, DOC_NCZARRAY, DOC_NCZVAR,
+					       DOC_NCZATTRS, DOC_NCZATTR};
+	static const enum zr_doc of_group[] = {DOC_ZGROUP, DOC_ZATTRS, DOC_NCZGROUP,
+					       DOC_NCZATTRS, DOC_NCZATTR};
+	const enum zr_doc *want = array ? of_array : of_group;
+	int rc = 0;
+
+	for (size_t i = 0; i < 5 && rc == 0; i++) {
+		enum zr_doc w = want[i];
+		const char *key;
+
+		if (w != DOC_ZATTRS && w != DOC_ZGROUP && !l->v1)
+			continue;
+		if ((w == DOC_NCZVAR && d[DOC_NCZARRAY]) ||
+		    (w == DOC_NCZATTR && d[DOC_NCZATTRS]))
+			continue; /* the newer name is there */
+		if (!s || s->has[w]) {
+			rc = zr_load_doc(l, dir, zr_doc_names[w], s ? &s->st[w] : NULL, &d[w],
+					 e);
+		} else {
+			rc = zr_load_key(l, dir, zr_doc_names[w], &key, e);
+			rc = rc < 0 ? rc : zr_load_see(l, key, 0, e);
+		}
+	}
+	return rc;
+}
+
+/* commit - a directory's documents to what was found, if they make it an item. */
+static int commit(struct zr_load *l, const struct zr_todo *d, const json_t **docs,
+		  bool *ret_group, struct err *e)
+{
+	struct zr_item it = {0};
+	bool is_item;
+	int rc = zr_load_item(l, docs, &it, &is_item, e);
+
+	if (rc < 0)
+		return zr_load_name(d->key, docs, rc, e);
+	*ret_group = is_item && !it.is_array;
+	return is_item ? zr_load_keep(l, d->key, d->depth, &it, e) : 0;
+}
+
+/* unknown - what is in a group cannot be found out. To show it without would say that it is
+ * empty. */
+static int unknown(struct zr_load *l, const char *dir, struct err *e)
+{
+	static const char why[] =
+		"what is in this group is not known: the server lists nothing, and no document "
+		"says it: consolidate the metadata (zarr.consolidate_metadata)";
+
+	if (l->s->opts.keep_going)
+		return zr_note(l->t, dir, e, "%s", why);
+	return err_set(e, -EOPNOTSUPP, "'/%.200s': %s", dir, why);
+}
+
+/* below - what a group has in it: its directory is listed, or, where nothing can be, its documents
+ * say it. */
+static int below(struct zr_load *l, const char *dir, const json_t **docs,
+		 struct zr_listing *ret, struct err *e)
+{
+	bool said = false;
+	int rc;
+
+	if (!l->s->base.unlisted)
+		return list_dir(l, dir, ret, e);
+	rc = zr_far_children(l, docs, ret, &said, e);
+	return rc < 0 || said ? rc : unknown(l, dir, e);
+}
+
+int zr_look_v3(struct zr_load *l, const struct zr_todo *d, const struct store_stat *st,
+	       bool *ret, struct err *e)
+{
+	const json_t *docs[DOC_N] = {NULL}, *metadata = NULL;
+	struct zr_listing s;
+	bool group;
+	int rc = zr_load_doc(l, d->key, zr_doc_names[DOC_ZJSON], st, &docs[DOC_ZJSON], e);
+
+	*ret = rc == 0 && docs[DOC_ZJSON];
+	if (!*ret)
+		return rc;
+	if (d->depth == 0 && !l->s->borrowed) {
+		rc = zr_inline_metadata(docs[DOC_ZJSON], &metadata, e);
+		if (rc == 0 && metadata)
+			rc = zr_consolidated(l, metadata, docs[DOC_ZJSON], e);
+		if (rc < 0 || metadata)
+			return rc < 0 ? err_wrap(e, rc, "'zarr.json'") : 0;
+	}
+	rc = commit(l, d, docs, &group, e);
+	if (rc < 0 || !group)
+		return rc;
+	rc = see_dir(l, d, e);
+	if (rc < 0)
+		return rc;
+	rc = below(l, d->key, docs, &s, e);
+	if (rc == 0)
+		rc = push_children(l, d, &s, true, e);
+	zr_listing_release(&s);
+	return rc;
+}
+
+/* look_group - a directory without .zarray: a group, or nothing that we know. */
+static int look_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
+{
+	const json_t *docs[DOC_N] = {NULL};
+	struct zr_listing s;
+	bool group = false, v3 = false;
+	int rc = list_dir(l, d->key, &s, e);
+
+	if (rc == 0 && d->depth == 0 && s.has[DOC_NCZARR]) {
+		rc = zr_load_doc(l, "", zr_doc_names[DOC_NCZARR], &s.st[DOC_NCZARR],
+				 &docs[DOC_NCZARR], e);
+		l->v1 = docs[DOC_NCZARR] != NULL;
+		l->t->superblock = docs[DOC_NCZARR];
+	}
+	if (rc == 0 && d->depth && !s.has[DOC_ZGROUP] && s.has[DOC_ZJSON]) {
+		rc = zr_look_v3(l, d, &s.st[DOC_ZJSON], &v3, e);
+		zr_listing_release(&s);
+		return rc;
+	}
+	if (rc == 0)
+		zr_far_want_docs(l, d->key, &s);
+	if (rc == 0)
+		rc = rest(l, d->key, &s, docs, false, e);
+	if (rc == 0)
+		rc = commit(l, d, docs, &group, e);
+	if (rc == 0 && d->depth == 0 && !group) {
+		/* a root may do without a document, if there is something in it */
+		struct zr_item it = {.format = l->v1 ? 1 : 2, .attrs = docs[DOC_ZATTRS]};
+
+		group = true;
+		rc = zr_load_keep(l, "", 0, &it, e);
+	}
+	if (rc == 0 && group)
+		rc = see_dir(l, d, e);
+	if (rc == 0 && group)
+		rc = push_children(l, d, &s, false, e);
+	zr_listing_release(&s);
+	return rc;
+}
+
+/* ask_group - the same where directories cannot be listed. */
+static int ask_group(struct zr_load *l, const struct zr_todo *d, struct err *e)
+{
+	const json_t *docs[DOC_N] = {NULL};
+	bool group = false, v3 = false;
+	struct zr_listing s = {.l = l};
+	int rc = 0;
+
+	if (d->depth == 0) {
+		rc = zr_load_doc(l, "", zr_doc_names[DOC_NCZARR], NULL, &docs[DOC_NCZARR], e);
+		l->v1 = docs[DOC_NCZARR] != NULL;
+		l->t->superblock = docs[DOC_NCZARR];
+	}
+	if (rc == 0)
+		rc = rest(l, d->key, NULL, docs, false, e);
+	if (rc == 0)
+		rc = commit(l, d, docs, &group, e);
+	if (rc == 0 && !group && d->depth) {
+		rc = zr_look_v3(l, d, NULL, &v3, e);
+		return rc < 0 || v3 ? rc
+				    : zr_note(l->t, d->key, e,
+					      "is said to be there and has no documents");
+	}
+	if (rc < 0 || !group)
+		return rc;
+	rc = below(l, d->key, docs, &s, e);
+	if (rc == 0)
+		rc = push_children(l, d, &s, false, e);
+	zr_listing_release(&s);
+	return rc;
+}
+
+int zr_look(struct zr_load *l, const struct zr_todo *d, struct err *e)
+{
+	const json_t *docs[DOC_N] = {NULL};
+	bool hit;
+	int rc;
+
+	if (d->v3)
+		return zr_look_v3(l, d, NULL, &hit, e);
+	rc = zr_load_doc(l, d->key, zr_doc_names[DOC_ZARRAY], NULL, &docs[DOC_ZARRAY], e);
+	if (rc < 0)
+		return rc;
+	if (!docs[DOC_ZARRAY])
+		return l->s->base.unlisted ? ask_group(l, d, e) : look_group(l, d, e);
+	rc = rest(l, d->key, NULL, docs, true, e);
+	return rc < 0 ? rc : commit(l, d, docs, &hit, e);
+}
+
+/* visit - look at one directory below the root. What is wrong there is left out with keep_going. */
+static int visit(struct zr_load *l, const struct zr_todo *d, struct err *e)
+{
+	struct err why = ERR_INIT;
+
+	if (zr_look(l, d, &why) == 0)
+		return 0;
+	return l->limit ? err_set(e, why.code, "%s", why.msg)
+			: zr_leave_out(l->s, l->t, d->key, "", &why, e);
+}
+
+/* walk_levels - of a tree that is far away: all directories of a level are asked about before the
+ * first answer is waited for. */
+static int walk_levels(struct zr_load *l, struct err *e)
+{
+	int rc = 0;
+
+	while (rc == 0 && l->n_todo > 0) {
+		auto_free struct zr_todo *level = l->todo;
+		size_t n = l->n_todo;
+
+		l->todo = NULL;
+		l->n_todo = l->c_todo = 0;
+		for (size_t i = 0; i < n && rc == 0; i++) {
+			if (i % ZR_FAR_DIRS == 0)
+				zr_far_want(l, level + i, u64_min(n - i, ZR_FAR_DIRS));
+			rc = visit(l, &level[i], e);
+		}
+	}
+	return rc;
+}
+
+int zr_walk(struct zr_load *l, struct err *e)
+{
+	int rc = 0;
+
+	if (l->s->store->far)
+		return walk_levels(l, e);
+	while (rc == 0 && l->n_todo > 0) {
+		struct zr_todo d = l->todo[--l->n_todo];
+
+		rc = visit(l, &d, e);
+	}
+	return rc;
+}

@@ -1,0 +1,220 @@
+/* shard.c - chunks within a stored object: indexes of shards, level by level.
+ *
+ * An index is read and checked as a whole when a chunk of its shard is first looked for, and kept
+ * while there is memory. Its entries are judged when they are asked for: one that lies must not
+ * hide the others. Spec: Zarr v3, "Sharding codec". */
+#include "nczarr/source/chunks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* An index in the cache: the version of the object that it came from, then for each chunk its
+ * offset and length in the shard; both UINT64_MAX: absent. */
+enum { VERSION, ENTRIES };
+
+static uint64_t get64(const uint8_t *p, bool big)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < 8; i++)
+		v = v << 8 | p[big ? i : 7 - i];
+	return v;
+}
+
+/* read_index - the stored index into m->stored; x is the shard. */
+static int read_index(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
+		      const struct zr_spot *x, struct zr_scratch *m, uint64_t *ret_version,
+		      struct err *e)
+{
+	uint64_t bytes = at->sh->index_bytes, off = x->off;
+	uint8_t *to;
+
+	if (bytes > x->len)
+		return err_set(e, -EBADMSG,
+			       "a shard of %" PRIu64
+			       " bytes has no room for its index of %" PRIu64,
+			       x->len, bytes);
+	if (!at->sh->index_first)
+		off += x->len - bytes;
+	to = buf_grow(&m->stored, (size_t)bytes);
+	if (!to && bytes > 0)
+		return err_nomem(e);
+	if (x->where == ZR_MEMORY) {
+		memcpy(to, x->mem + off, (size_t)bytes);
+		return 0;
+	}
+	return zr_object_read(s, at->array, p, x, off, to, (size_t)bytes, ret_version, e);
+}
+
+static int load_index(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
+		      const struct zr_spot *x, struct zr_scratch *m, struct cache_entry *c,
+		      struct err *e)
+{
+	uint64_t version = 0, size, *v;
+	uint8_t *out;
+	int rc;
+
+	if (ckd_mul(&size, at->sh->n, (uint64_t)16) || ckd_add(&size, size, (uint64_t)8) ||
+	    size > s->opts.max_index_bytes || at->sh->index_bytes > s->opts.max_index_bytes)
+		return err_set(e, -ERANGE,
+			       "the index of a shard with %" PRIu64
+			       " chunks exceeds index_size=%" PRIu64 " bytes",
+			       at->sh->n, s->opts.max_index_bytes);
+	rc = read_index(s, p, at, x, m, &version, e);
+	if (rc)
+		return rc;
+	out = cache_alloc(c, (size_t)size);
+	if (!out)
+		return err_nomem(e);
+	rc = codec_chain_decode(&at->sh->index, 0, 8, m->stored.data, m->stored.len, out + 8,
+				(size_t)size - 8, m->codec, e);
+	if (rc)
+		return err_wrap(e, rc, "index of a shard");
+	v = (uint64_t *)(void *)out; /* allocated, so aligned */
+	v[VERSION] = version;
+	for (uint64_t i = 0; i < 2 * at->sh->n; i++)
+		v[ENTRIES + i] = get64(out + 8 * (ENTRIES + i), at->sh->index_big);
+	return 0;
+}
+
+/* index_of - the shard's index with a reference. */
+static int index_of(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
+		    const struct zr_spot *x, struct cache_entry **ret, struct err *e)
+{
+	struct err own = ERR_INIT;
+	struct zr_scratch *m;
+	int rc = cache_get(s->data->indexes, at->id, at->first, ret, e);
+
+	if (rc != CACHE_LOAD)
+		return rc;
+	m = zr_scratch_take(s->data);
+	rc = m ? load_index(s, p, at, x, m, *ret, &own) : err_nomem(&own);
+	if (m)
+		zr_scratch_give(s->data, m);
+	if (rc == -EBADMSG && x->where != ZR_MEMORY)
+		rc = zr_object_blame(s, p, x, rc, &own);
+	if (rc == 0) {
+		cache_publish(*ret);
+		return 0;
+	}
+	own.code = rc;
+	cache_fail(*ret, &own);
+	return err_set(e, rc, "%s", own.msg);
+}
+
+/* look_up - entry `slot` of the shard x: where the chunk is, or the next shard. */
+static int look_up(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
+		   uint64_t slot, struct zr_spot *x, struct err *e)
+{
+	struct cache_entry *c;
+	uint64_t off, len, end;
+	const uint64_t *v;
+	size_t size;
+	int rc = index_of(s, p, at, x, &c, e);
+
+	if (rc)
+		return rc;
+	v = (const uint64_t *)(const void *)cache_data(c, &size);
+	off = v[ENTRIES + 2 * slot];
+	len = v[ENTRIES + 2 * slot + 1];
+	if (x->where == ZR_PART && x->version != v[VERSION])
+		rc = err_set(e, -ESTALE, "a shard was replaced");
+	else if (x->where == ZR_OBJECT)
+		x->version = v[VERSION];
+	cache_put(c);
+	if (rc)
+		return rc;
+	if (off == UINT64_MAX && len == UINT64_MAX) {
+		x->where = ZR_NOWHERE;
+		return 0;
+	}
+	if (ckd_add(&end, off, len) || end > x->len) {
+		rc = err_set(e, -EBADMSG,
+			     "index of a shard: a chunk at %" PRIu64 " of %" PRIu64
+			     " bytes exceeds the shard's %" PRIu64,
+			     off, len, x->len);
+		return zr_object_blame(s, p, x, rc, e);
+	}
+	x->off += off;
+	x->len = len;
+	if (x->where == ZR_OBJECT)
+		x->where = ZR_PART;
+	return 0;
+}
+
+/* slot_of - number of a chunk in the index: C order over the axes as the shard stores them. */
+static uint64_t slot_of(const struct zr_meta *m, const struct zr_shard *sh,
+			const uint64_t *coords)
+{
+	uint64_t slot = 0;
+
+	for (uint32_t k = 0; k < m->rank; k++) {
+		uint32_t d = sh->order ? sh->order[k] : k;
+
+		slot = slot * sh->grid[d] + coords[d];
+	}
+	return slot;
+}
+
+void zr_shard_at(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		 const uint64_t *chunk, struct zr_at *ret, uint64_t *ret_slot)
+{
+	const struct zr_shard *sh = p->meta->shard;
+	uint64_t first[DS_RANK_MAX], coords[DS_RANK_MAX];
+
+	*ret = (struct zr_at){.array = array, .id = array, .sh = sh};
+	for (uint32_t d = 0; d < p->meta->rank; d++) {
+		first[d] = chunk[d] - chunk[d] % p->per[d];
+		coords[d] = (chunk[d] - first[d]) / (p->per[d] / sh->grid[d]);
+	}
+	ret->first = ds_chunk_linear(&s->base.ds.arrays[array], first);
+	*ret_slot = slot_of(p->meta, sh, coords);
+}
+
+bool zr_shard_known(struct zr_source *s, const struct zr_at *at, uint64_t slot,
+		    uint64_t *ret_off, uint64_t *ret_len)
+{
+	struct cache_entry *c;
+	const uint64_t *v;
+	size_t size;
+
+	if (!cache_peek(s->data->indexes, at->id, at->first, &c))
+		return false;
+	v = (const uint64_t *)(const void *)cache_data(c, &size);
+	*ret_off = v[ENTRIES + 2 * slot];
+	*ret_len = v[ENTRIES + 2 * slot + 1];
+	cache_put(c);
+	return true;
+}
+
+int zr_shard_find(struct zr_source *s, uint32_t array, const struct zr_place *p,
+		  const uint64_t *chunk, struct zr_spot *x, struct err *e)
+{
+	const struct ds_array *a = &s->base.ds.arrays[array];
+	uint64_t unit[DS_RANK_MAX], first[DS_RANK_MAX], coords[DS_RANK_MAX];
+	struct zr_at at = {.array = array, .id = array, .sh = p->meta->shard};
+	uint32_t rank = p->meta->rank;
+	int rc = 0;
+
+	for (uint32_t d = 0; d < rank; d++)
+		unit[d] = p->per[d];
+	x->len = x->size;
+	for (; !rc && at.sh && x->where != ZR_NOWHERE; at.sh = at.sh->next) {
+		at.n_chunks = 1;
+		for (uint32_t d = 0; d < rank; d++) {
+			if (ckd_mul(&at.n_chunks, at.n_chunks, unit[d]))
+				at.n_chunks = UINT64_MAX;
+			first[d] = chunk[d] - chunk[d] % unit[d];
+			unit[d] /= at.sh->grid[d]; /* unit was their product */
+			coords[d] = (chunk[d] - first[d]) / unit[d];
+		}
+		at.first = ds_chunk_linear(a, first);
+		if (at.sh->outer.n > 0)
+			rc = zr_whole_get(s, p, &at, x, e);
+		if (!rc)
+			rc = look_up(s, p, &at, slot_of(p->meta, at.sh, coords), x, e);
+		at.id += s->base.ds.n_arrays;
+	}
+	return rc;
+}

@@ -1,0 +1,305 @@
+/* source.c - the Zarr source: bids, open, close, and the table of operations.
+ *
+ * Opening reads the metadata only; chunks are looked for when somebody asks for them. */
+#include "nczarr/nczarr.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/core/endings.h"
+#include "nczarr/source/source_int.h"
+
+#define ZIP_LOOK_BYTES                                                                         \
+	((uint64_t)64 << 20) /* for the directory of an archive that may be ours */
+
+/* Documents that a root can have. */
+static const char *const docs[] = {"zarr.json", ".zgroup", ".zarray", ".zmetadata", ".nczarr"};
+
+/* has_docs - whether a folder of an archive has one. */
+static bool has_docs(struct store *s, const char *folder)
+{
+	char key[NAME_MAX + 32];
+	struct store_stat st;
+
+	for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
+		int n = snprintf(key, sizeof(key), "%s%s%s", folder, folder[0] ? "/" : "",
+				 docs[i]);
+
+		if (n > 0 && (size_t)n < sizeof(key) && store_stat(s, key, &st, NULL) == 0)
+			return true;
+	}
+	return false;
+}
+
+struct look {
+	struct store *s;
+	bool found;
+};
+
+static bool look_into(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	struct look *l = arg;
+
+	(void)st;
+	l->found = is_dir && has_docs(l->s, name);
+	return !l->found;
+}
+
+/* bid_far_zip - nothing is looked for in a remote file that neither looks like an archive nor is
+ * called one: its end would cost a request. */
+static int bid_far_zip(const char *path, struct blob *file, struct err *e)
+{
+	const bool named = ending_of(path) == ENDING_ZIP;
+	char head[4] = "";
+	int is;
+
+	if (!named &&
+	    (file->size < sizeof(head) || blob_read(file, 0, head, sizeof(head), NULL) < 0 ||
+	     memcmp(head, "PK\x03\x04", sizeof(head)) != 0))
+		return 0;
+	is = store_zip_bid(file, e);
+	return is > 0 ? 5 : is;
+}
+
+/* bid_zip - archives are of many things. One that is damaged is ours to complain about only when
+ * nobody else bids. */
+static int bid_zip(const char *path, int fd, struct blob *file, struct err *e)
+{
+	struct look l = {NULL, false};
+	const struct ending_row *row;
+	size_t stem;
+	int own, rc;
+
+	if (fd < 0)
+		return bid_far_zip(path, file, e);
+	rc = store_zip_bid(file, e);
+	if (rc <= 0)
+		return rc;
+	row = ending_find(path, strlen(path), &stem);
+	if (row && strcmp(row->text, ".zarr.zip") == 0)
+		return 5;
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (own < 0)
+		return -errno;
+	rc = store_zip_open(own, ZIP_LOOK_BYTES, &l.s, NULL);
+	if (rc < 0) {
+		(void)close(own); /* it was only read from */
+		return err_accident(rc) ? rc : 1;
+	}
+	l.found = has_docs(l.s, "");
+	/* a root without a document is tolerated where the arrays below it have some */
+	rc = l.found ? 0 : store_list(l.s, "", false, look_into, &l, NULL);
+	store_close(l.s);
+	return err_accident(rc) ? rc : l.found ? 5 : 0;
+}
+
+static int bid(const struct source_at *at, struct err *e)
+{
+	struct stat doc;
+
+	if (at->file)
+		return bid_zip(at->path, at->fd, at->file, e);
+	if (at->store)
+		return zr_far_bid(at->store);
+	if (at->fd < 0)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
+		if (fstatat(at->fd, docs[i], &doc, 0) == 0) {
+			if (S_ISREG(doc.st_mode))
+				return 10;
+		} else if (errno == EIO || err_accident(-errno)) {
+			return -errno;
+		}
+	}
+	return ending_of(at->path) == ENDING_TREE ? 2 : 0;
+}
+
+/* release - everything but the store, whose descriptor is the caller's while opening. */
+static void release(struct zr_source *s)
+{
+	zr_nodes_free(atomic_load(&s->nodes));
+	zr_data_free(s->data);
+	free(s->seen);
+	free(s->path);
+	arena_release(&s->base.ds.arena);
+	free(s);
+}
+
+static struct zr_source *new_source(const struct source_options *opts)
+{
+	struct zr_source *s = alloc_array(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->base.ops = &zarr_source_ops;
+	s->opts = *opts;
+	s->opts.link_root = NULL; /* borrowed, and not for us */
+	arena_init(&s->base.ds.arena, (size_t)u64_min(opts->max_meta_bytes, SIZE_MAX));
+	return s;
+}
+
+static int set_up(struct zr_source *s, const char *path, int fd, struct err *e)
+{
+	s->path = realpath(path, NULL);
+	if (!s->path)
+		s->path = strdup(path);
+	if (!s->path)
+		return err_nomem(e);
+	s->in_dir = S_ISDIR(s->base.ds.st.st_mode);
+	return s->in_dir
+		       ? store_dir_open(fd, &s->store, e)
+		       : store_zip_open(fd, s->opts.max_meta_bytes, &s->store, e);
+}
+
+/* load - the model, and what finds chunks. */
+static int load(struct zr_source *s, struct err *e)
+{
+	int rc;
+
+	s->base.far = s->store->far;
+	s->base.unlisted = s->store->unlisted;
+	rc = zr_model(s, e);
+	s->opts.unlimited = NULL; /* borrowed until now */
+	s->opts.n_unlimited = 0;
+	return rc < 0 ? rc : zr_data_new(s, &s->data, e);
+}
+
+/* open_far_zip - a remote archive; file is taken on success. */
+static int open_far_zip(const struct source_at *at, const struct source_options *opts,
+			struct source **ret, struct err *e)
+{
+	struct zr_source *s = new_source(opts);
+	int rc;
+
+	if (!s)
+		return err_nomem(e);
+	s->base.ds.st = at->st;
+	s->base.far = true;
+	s->path = strdup(at->path);
+	rc = s->path ? store_zip_open_blob(at->file, s->opts.max_meta_bytes, &s->store, e)
+		     : err_nomem(e);
+	if (rc == 0)
+		rc = load(s, e);
+	if (rc < 0) {
+		struct store *store = s->store;
+
+		release(s);
+		store_close(store);
+		return rc;
+	}
+	s->file = at->file;
+	*ret = &s->base;
+	return 0;
+}
+
+/* open_tree - what at->store is, which is taken on success. */
+static int open_tree(const struct source_at *at, const struct source_options *opts,
+		     struct source **ret, struct err *e)
+{
+	struct zr_source *s = new_source(opts);
+	int rc;
+
+	if (!s)
+		return err_nomem(e);
+	s->store = at->store;
+	s->base.ds.st = at->st;
+	s->path = strdup(at->path);
+	rc = s->path ? load(s, e) : err_nomem(e);
+	if (rc < 0)
+		release(s);
+	else
+		*ret = &s->base;
+	return rc;
+}
+
+static int open_source(const struct source_at *at, const struct source_options *opts,
+		       struct source **ret, struct err *e)
+{
+	struct zr_source *s;
+	int own, rc;
+
+	if (at->fd < 0 && at->file)
+		return open_far_zip(at, opts, ret, e);
+	if (at->store)
+		return open_tree(at, opts, ret, e);
+	s = new_source(opts);
+	own = fcntl(at->fd, F_DUPFD_CLOEXEC, 0);
+	if (!s || own < 0) {
+		rc = s ? err_sys(e, errno, "another descriptor") : err_nomem(e);
+		if (own >= 0)
+			(void)close(own); /* it was only read from */
+		free(s);
+		return rc;
+	}
+	s->base.ds.st = at->st;
+	rc = set_up(s, at->path, own, e);
+	if (rc < 0)
+		(void)close(own); /* it was only read from */
+	else
+		rc = load(s, e);
+	if (rc < 0) {
+		struct store *store = s->store;
+
+		release(s);
+		store_close(store);
+		return rc;
+	}
+	(void)close(at->fd); /* taken; the store has one of its own */
+	*ret = &s->base;
+	return 0;
+}
+
+int zarr_store_open(struct store *store, const char *name, const struct source_options *opts,
+		    struct source **ret, struct err *e)
+{
+	struct zr_source *s = new_source(opts);
+	int rc;
+
+	if (!s)
+		return err_nomem(e);
+	s->borrowed = true;
+	s->store = store;
+	s->base.ds.st.st_mode = S_IFDIR | 0755;
+	s->path = strdup(name);
+	rc = s->path ? load(s, e) : err_nomem(e);
+	if (rc < 0) {
+		release(s);
+		return rc;
+	}
+	*ret = &s->base;
+	return 0;
+}
+
+static void close_source(struct source *src)
+{
+	struct zr_source *s = zr_of(src);
+	struct store *store = s->borrowed ? NULL : s->store;
+	struct blob *file = s->file;
+
+	release(s);
+	store_close(store);
+	blob_close(file);
+}
+
+const struct source_ops zarr_source_ops = {
+	.name = "zarr",
+	.bid = bid,
+	.open = open_source,
+	.close = close_source,
+	.locate = zr_locate,
+	.place = zr_place_chunk,
+	.next = zr_next,
+	.read_chunk = zr_read_chunk,
+	.read_vlen = zr_read_vlen,
+	.read_stored = zr_read_stored,
+	.want = zr_want,
+	.forget = zr_forget,
+	.check = zr_check,
+	.poll = zr_poll,
+	.hold = zr_hold,
+};

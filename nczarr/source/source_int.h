@@ -1,0 +1,254 @@
+/* source_int.h - what the files of the Zarr source share; private to nczarr.
+ *
+ * Life of a source: gather.c gathers the metadata documents of the tree; array_v2.c and array_v3.c
+ * turn those of an array into a zr_meta (dtype.c, codecs.c know types and codecs); nczarr_keys.c
+ * reads what NCZarr adds; attributes.c, fill_value.c and build_dims.c make attributes, fill values
+ * and dimensions; build_model.c puts the dataset together. After that JSON is gone, and the data
+ * half (chunk_lookup.c and what it calls) finds and reads chunks. */
+#ifndef NCZARR_SOURCE_SOURCE_INT_H
+#define NCZARR_SOURCE_SOURCE_INT_H
+
+#include <stdatomic.h>
+
+#include "codecs/vlen/vlen.h"
+#include "nczarr/json/reader.h"
+#include "nczarr/store/store.h"
+#include "translate/contract/source.h"
+
+#define ZR_DOC_MAX ((size_t)64 << 20)  /* bytes of one document */
+
+/* ---- what a stored element is ---- */
+
+/* zr_conv - what turns a stored element into the presented one. */
+enum zr_conv {
+	ZR_AS_STORED,  /* nothing; byte order is part of the presented type */
+	ZR_UTF32,      /* numpy's U: 4 bytes a character become UTF-8, NUL padded, same size */
+	ZR_FIELDS,     /* a structure with padding between its fields, or with fields to convert */
+};
+
+/* zr_field - a field of a stored structure, where ZR_FIELDS has to move it. */
+struct zr_field {
+	uint32_t from, to;   /* offsets in the stored and the presented element */
+	uint32_t bytes;      /* of all its values, stored and presented alike */
+};
+
+/* zr_vlen - how elements without a fixed size are framed in a decoded chunk: numcodecs' filters. */
+enum zr_vlen {
+	ZR_VLEN_NONE = CODEC_VLEN_NONE,
+	ZR_VLEN_UTF8 = CODEC_VLEN_UTF8,   /* also Zarr v3's string */
+	ZR_VLEN_BYTES = CODEC_VLEN_BYTES, /* also Zarr v3's variable_length_bytes, as DT_VLEN of
+	                                   * uint8 */
+	ZR_VLEN_ARRAY = CODEC_VLEN_ARRAY,
+	ZR_VLEN_JSON = CODEC_VLEN_JSON2,
+	ZR_VLEN_FIXED,  /* no frame: NCZarr's strings, dtype.stored bytes each, NUL padded */
+};
+
+struct zr_dtype {
+	struct dtype type;      /* as presented; DT_VSTRING or DT_VLEN with vlen */
+	uint32_t stored;        /* bytes of a stored element; 0 with vlen but ZR_VLEN_FIXED */
+	enum zr_conv conv;
+	bool big;               /* ZR_UTF32: stored characters are big-endian */
+	uint32_t n_moves;       /* ZR_FIELDS */
+	const struct zr_field *moves;
+	const char *units;      /* times: the CF units of the integers, "days since 1970-01-01" or
+	                         * "days"; NULL: no time */
+	bool is_date;           /* with units: a date, not a span */
+	bool is_ns;             /* with units: nanoseconds */
+	const char *numpy;      /* the dtype's text where `type` and units do not say it all, for
+	                         * the attribute numpy_dtype; NULL */
+};
+
+/* zr_shard - chunks within a stored object (Zarr v3, sharding_indexed). Outermost first. */
+struct zr_shard {
+	const uint32_t *order;      /* as zr_meta.order, of the shard before it is cut; NULL */
+	const uint64_t *inner;      /* rank entries: chunk lengths inside, in the array's axes */
+	const uint64_t *grid;       /* rank entries: chunks of `inner` in one shard, array's axes */
+	uint64_t n;                 /* product of grid */
+	bool index_first;           /* index_location: start */
+	uint64_t index_bytes;       /* of the stored index */
+	struct codec_chain index;   /* index_codecs behind bytes(little): crc32c, or none */
+	bool index_big;             /* its numbers are big-endian */
+	struct codec_chain outer;   /* codecs over the whole shard, behind sharding; mostly none */
+	const struct zr_shard *next; /* a shard in each chunk of this one; NULL: chunks */
+};
+
+/* zr_meta - one array as its documents say, whatever version they are of. In the dataset's arena
+ * but for fill, attrs and dim_names, which are borrowed from the documents while opening. */
+struct zr_meta {
+	int format;                 /* 1 (NCZarr's own objects), 2, 3 */
+	const char *key;            /* of the array's directory; "" when the root is the array */
+	uint32_t rank;
+	const uint64_t *shape;      /* as stored: rank entries */
+	const uint64_t *chunk;      /* lengths of what one stored object holds (a shard) */
+	char separator;             /* '.' or '/' between coordinates */
+	bool prefixed;              /* keys begin with "c": Zarr v3's default encoding */
+	const uint32_t *order;      /* stored axis k is the array's order[k]; NULL: as they are.
+	                             * Of the innermost chunk. F order is the reverse of all */
+	struct zr_dtype dtype;
+	enum zr_vlen vlen;
+	struct codec_chain chain;   /* stored bytes of the innermost chunk -> elements (or the frame
+	                             * of vlen) */
+	const struct zr_shard *shard; /* NULL: an object is a chunk */
+	bool as_bytes;              /* elements are stored as the bytes that they are, see
+	                             * bytes_as_dtype.c */
+	bool tail;                  /* the last axis is of one element and not the model's */
+	const char *unreadable;     /* NULL, or why no chunk can be read: "codec 'pcodec' ..." */
+
+	const json_t *fill;         /* NULL: no such member */
+	const json_t *attrs;        /* object or NULL */
+	const json_t *dim_names;    /* list or NULL: Zarr v3's dimension_names */
+};
+
+/* ---- documents ---- */
+
+/* zr_doc_seen - a document or directory that was looked at, to find out about changes. */
+struct zr_doc_seen {
+	const char *key;
+	uint64_t version;           /* 0: it was not there */
+};
+
+/* zr_item - a group or array of the tree. Items are in an array, parents before children, the
+ * children of one parent in the order of their names (bytes). */
+struct zr_item {
+	const char *key;            /* of its directory */
+	const char *name;           /* last component; "" for the root */
+	uint32_t parent;            /* DS_NONE for the root */
+	bool is_array;
+	int format;
+	const json_t *meta;         /* .zarray, .zgroup, zarr.json, .nczarray, .nczgroup; NULL where
+	                             * a group has none */
+	const json_t *attrs;        /* .zattrs, .nczattr merged in (v1); NULL */
+	const json_t *extra;        /* v1: .nczarray, .nczgroup beside the Zarr documents; NULL */
+};
+
+/* zr_tree - all documents. */
+struct zr_tree {
+	struct zr_item *items;
+	uint32_t n_items;
+	bool consolidated;          /* documents came from .zmetadata or inline metadata */
+	const json_t *superblock;   /* NCZarr's, wherever it was found; NULL: not NCZarr */
+	json_t **docs;              /* owned */
+	size_t n_docs, c_docs;
+	char **notes;               /* owned: what was left out so far, and why */
+	size_t n_notes, c_notes, notes_lost;
+};
+
+struct zr_source;
+
+/* zr_tree_load - read the documents of a store (gather.c). Fills s->seen. Items, keys and names
+ * are in the dataset's arena. A document that is no JSON, or not what it should be, is an error
+ * that names its key. Returns 0 with *ret filled (zr_tree_release). */
+int zr_tree_load(struct zr_source *s, struct zr_tree *ret, struct err *e) NZ_MUST_USE;
+void zr_tree_release(struct zr_tree *t);
+/* zr_far_bid - for a tree that is far away. What nothing is known about is bid for, too: nobody
+ * else can say what is wrong with it. (gather_remote.c) */
+int zr_far_bid(struct store *s);
+
+/* ---- from documents to terms; errors say what is wrong, the caller adds the key ---- */
+
+/* zr_v2_meta, zr_v3_meta - an array's document to a zr_meta (array_v2.c, array_v3.c). Shapes and
+ * products are checked. Unknown codecs set `unreadable` and are no error.
+ * old_char: "<U1" is one byte a character (NCZarr up to 4.9.0).
+ * Returns 0; -EBADMSG not as the specification has it; -EOPNOTSUPP; -ERANGE; -ENOMEM. */
+int zr_v2_meta(struct arena *a, const json_t *doc, bool old_char, struct zr_meta *ret,
+	       struct err *e) NZ_MUST_USE;
+int zr_v3_meta(struct arena *a, const json_t *doc, struct zr_meta *ret, struct err *e) NZ_MUST_USE;
+
+/* zr_dtype_v2 - numpy's dtype text or list of fields; object dtypes give stored 0 and want a vlen
+ * filter. zr_dtype_v3 - a data_type; big-endianness comes with the bytes codec. (dtype.c) */
+int zr_dtype_v2(struct arena *a, const json_t *v, bool old_char, struct zr_dtype *ret,
+		struct err *e) NZ_MUST_USE;
+int zr_dtype_v3(struct arena *a, const json_t *v, struct zr_dtype *ret, struct err *e) NZ_MUST_USE;
+
+/* zr_codecs_v2 - filters and compressor to m->chain, m->vlen and, for object dtypes, m->dtype; or
+ * m->unreadable. m->dtype, shape and chunk are set. zr_codecs_v3 - the list of codecs: chain,
+ * order, shard, byte order. (codecs.c) */
+int zr_codecs_v2(struct arena *a, const json_t *filters, const json_t *compressor,
+		 struct zr_meta *m, struct err *e) NZ_MUST_USE;
+int zr_codecs_v3(struct arena *a, const json_t *codecs, struct zr_meta *m,
+		 struct err *e) NZ_MUST_USE;
+
+/* zr_fill_value - fill_value in presented form: sets fill_defined, fill or fill_text of an array
+ * whose type is set (fill_value.c). Absent or null: zeros, not defined. v2: base64 for S and V, NaN
+ * texts, numbers, booleans, lists for complex; integers modulo the range of the type. v3:
+ * hexadecimal bits, lists of bytes. Both: quoted numbers. -EBADMSG a value that the type cannot
+ * have. */
+int zr_fill_value(struct arena *a, const struct zr_meta *m, struct ds_array *ret,
+		  struct err *e) NZ_MUST_USE;
+
+/* zr_attr_make - one attribute from JSON by NCZarr's rules (attributes.c, which lists them).
+ * type: dtype text from NCZarr's types, or NULL: inferred. like: type for `_FillValue` where
+ * none is given; NULL. v3: Zarr v3's encodings (_FillValue as base64). */
+int zr_attr_make(struct arena *a, const char *name, const json_t *v, const char *type,
+		 const struct dtype *like, bool v3, struct ds_attr *ret,
+		 struct err *e) NZ_MUST_USE;
+
+/* zr_model - documents to the dataset and to s->arrays (build_model.c). */
+int zr_model(struct zr_source *s, struct err *e) NZ_MUST_USE;
+
+/* ---- the finished source ---- */
+
+/* zr_array - what the source keeps of an array besides the model. The model's chunk is the
+ * innermost stored chunk, or, where that is longer than the array, it ends where the array does
+ * (clipped: access is DS_CONVERT). */
+struct zr_array {
+	const struct zr_meta *meta; /* in the dataset's arena; JSON members are NULL by now */
+	const uint64_t *stored;     /* rank entries: lengths of the innermost stored chunk */
+	bool clipped;
+};
+
+struct zr_data; /* the data half's own (chunk_lookup.c) */
+
+struct zr_source {
+	struct source base;
+	struct store *store;        /* owned */
+	struct blob *file;          /* of a remote archive; owned; NULL */
+	char *path;                 /* owned, for messages */
+	struct source_options opts;
+	struct zr_array *arrays;    /* base.ds.n_arrays; in the dataset's arena */
+	struct zr_doc_seen *seen;   /* owned; keys in the arena. Documents and groups' directories,
+	                             * with their versions before they were read */
+	size_t n_seen, c_seen;
+	struct zr_data *data;       /* owned */
+	bool borrowed;              /* the store is somebody else's, who knows when it changes; what
+	                             * its documents say is looked for in each of them, because
+	                             * consolidated ones may be behind while they are written */
+	bool in_dir;                /* store is the directory at path */
+	_Atomic bool held;          /* source_hold */
+	_Atomic(struct zr_nodes *) nodes; /* owned; made at the first look (classify_key.c) */
+};
+
+static inline struct zr_source *zr_of(struct source *s)
+{
+	return CONTAINER_OF(s, struct zr_source, base);
+}
+
+/* zr_data_new - the data half of an opened source; reads nothing. zr_data_free takes NULL. */
+int zr_data_new(struct zr_source *s, struct zr_data **ret, struct err *e) NZ_MUST_USE;
+void zr_data_free(struct zr_data *d);
+
+/* The source's operations on data; contracts in translate/contract/source.h. An array's keys are
+ * listed, or a shard's index read, at the first look at it. */
+int zr_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+	      struct err *e);
+int zr_place_chunk(struct source *s, uint32_t array, uint64_t linear,
+		   const struct chunk_ref *ref, struct chunk_place *ret, struct err *e);
+int zr_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e);
+int zr_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
+		  struct err *e);
+int zr_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
+		 struct err *e);
+int zr_read_stored(struct source *s, uint32_t array, uint64_t linear,
+		   const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
+		   struct err *e);
+void zr_want(struct source *s, uint32_t array, const uint64_t *linear, size_t n);
+void zr_forget(struct source *s, uint32_t array, uint64_t linear);
+int zr_check(struct source *s, struct err *e);
+int zr_poll(struct source *s, struct err *e);
+void zr_hold(struct source *s, bool on);
+
+/* zr_nodes - groups and arrays by their keys. */
+struct zr_nodes;
+void zr_nodes_free(struct zr_nodes *n);
+
+#endif

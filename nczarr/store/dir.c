@@ -1,0 +1,401 @@
+/* dir.c - the tree below a directory.
+ *
+ * Every path is resolved by beneath_open from the root, so that no link, and no rename while we
+ * look, leads outside. Between calls nothing is held open but, for a moment, the files that are
+ * being read in pieces (fd_cache_int.h).
+ *
+ * The hard part is to say "not there" only when that is proven: the kernel says ENOENT for a link
+ * that dangles too, and for everything below a root that has been removed. So ENOENT is looked
+ * into before it is passed on; it is never on the path of a key that exists. */
+#include "nczarr/store/sorted_keys.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/os/open_beneath.h"
+#include "base/os/io.h"
+#include "nczarr/store/fd_cache_int.h"
+
+struct dir_store {
+	struct store base;
+	int fd;            /* owned */
+	uid_t uid;         /* whose permissions count */
+	bool counts_links; /* the file system does: no links left means removed */
+	struct kept_files kept;
+};
+
+static struct dir_store *of(struct store *s)
+{
+	return CONTAINER_OF(s, struct dir_store, base);
+}
+
+static void dir_close(struct store *s)
+{
+	kept_release(&of(s)->kept);
+	(void)close(of(s)->fd);
+	free(of(s));
+}
+
+/* ---- what a key is ---- */
+
+/* readable - whether the file could be opened for reading. The mode says so for nearly all; only
+ * what is left costs a system call. name: below at, "" for at itself. */
+static bool readable(const struct dir_store *d, int at, const char *name, const struct stat *st)
+{
+	if ((st->st_mode & 0444) == 0444 || (st->st_uid == d->uid && (st->st_mode & 0400)))
+		return true;
+	return faccessat(at, name, R_OK, AT_EACCESS | (*name ? 0 : AT_EMPTY_PATH)) == 0 ||
+	       errno != EACCES;
+}
+
+static void from_stat(const struct dir_store *d, int at, const char *name,
+		      const struct stat *st, struct store_stat *ret)
+{
+	bool is_file = S_ISREG(st->st_mode) && readable(d, at, name, st);
+
+	*ret = (struct store_stat){
+		.is_dir = S_ISDIR(st->st_mode),
+		.odd = !is_file && !S_ISDIR(st->st_mode),
+		.size = is_file ? (uint64_t)st->st_size : 0,
+		.version = store_version(store_mix_file(st)),
+		.changed = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec,
+	};
+}
+
+/* opens - whether path, a part of a key, leads anywhere. */
+static bool opens(const struct dir_store *d, const char *path)
+{
+	int fd = beneath_open(d->fd, path, O_PATH);
+
+	if (fd >= 0)
+		(void)close(fd);
+	return fd >= 0;
+}
+
+/* absent - whether it is proven that nothing is at key: it, or the first part of it that exists,
+ * is not a link that leads nowhere. */
+static bool absent(const struct dir_store *d, const char *key)
+{
+	char path[STORE_KEY_MAX + 1];
+	size_t len = strlen(key);
+
+	memcpy(path, key, len + 1);
+	for (;;) {
+		int fd = beneath_open(d->fd, path, O_PATH | O_NOFOLLOW);
+		struct stat st;
+		char *slash;
+
+		if (fd >= 0) {
+			bool known = fstat(fd, &st) == 0;
+
+			(void)close(fd);
+			return known && (!S_ISLNK(st.st_mode) || opens(d, path));
+		}
+		if (fd != -ENOENT && fd != -ENOTDIR)
+			return false;
+		slash = strrchr(path, '/');
+		if (!slash)
+			return true;
+		*slash = '\0';
+	}
+}
+
+/* removed - whether a directory that is open has been removed since. */
+static bool removed(const struct dir_store *d, int fd)
+{
+	struct stat st;
+
+	return d->counts_links && fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+/* failed - the error for a key that could not be opened; code is what beneath_open gave. */
+static int failed(const struct dir_store *d, const char *key, int code, struct err *e)
+{
+	switch (code) {
+	case -ENOENT:
+	case -ENOTDIR:
+		if (removed(d, d->fd))
+			return err_set(e, -ESTALE, "'%s': its directory was removed", key);
+		if (!absent(d, key))
+			return err_set(e, -EIO, "'%s': a link leads nowhere", key);
+		return err_set(e, -ENOENT, "'%s': not there", key);
+	case -EXDEV:
+		return err_set(e, code, "'%s': a link leads outside", key);
+	case -ENXIO:
+		return err_set(e, -EIO, "'%s' is not a regular file", key);
+	default:
+		return err_sys(e, -code, "'%s'", key);
+	}
+}
+
+/* stat_link - a key that could not be opened, but may be a link that leads nowhere: then it is
+ * there, and odd. Returns whether it is. */
+static bool stat_link(const struct dir_store *d, const char *key, int code,
+		      struct store_stat *ret)
+{
+	auto_fd int fd = -1;
+	struct stat st;
+
+	if (code != -ENOENT && code != -ENOTDIR && code != -ELOOP && code != -EXDEV &&
+	    code != -EACCES)
+		return false;
+	fd = beneath_open(d->fd, key, O_PATH | O_NOFOLLOW);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISLNK(st.st_mode))
+		return false;
+	from_stat(d, fd, "", &st, ret);
+	return true;
+}
+
+static int dir_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	const struct dir_store *d = of(s);
+	auto_fd int fd = beneath_open(d->fd, key, O_PATH);
+	struct stat st;
+
+	if (fd < 0)
+		return stat_link(d, key, fd, ret) ? 0 : failed(d, key, fd, e);
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "'%s'", key);
+	from_stat(d, fd, "", &st, ret);
+	return 0;
+}
+
+/* ---- listing ---- */
+
+struct listing {
+	const struct dir_store *d;
+	const char *key;
+	int fd;
+	bool want_stat;
+	store_emit *emit;
+	void *arg;
+	struct err *e;
+};
+
+/* nowhere - whether a failure says of a name that it leads to nothing that we can see; all others
+ * say that it could not be looked at now, which is the listing's failure and nobody's nature. */
+static bool nowhere(int code)
+{
+	return code == -ENOENT || code == -ENOTDIR || code == -ELOOP || code == -EXDEV ||
+	       code == -EACCES || code == -EPERM || code == -ENAMETOOLONG;
+}
+
+/* stat_target - the stat of what a link leads to, from the root, since that is what it must not
+ * leave; of the link itself, and odd, where it leads nowhere that we can see. */
+static int stat_target(const struct listing *l, const char *name, const struct stat *link,
+		       struct store_stat *ret)
+{
+	char path[STORE_KEY_MAX + 1];
+	int n = snprintf(path, sizeof(path), "%s%s%s", l->key, *l->key ? "/" : "", name);
+	auto_fd int fd = -ENAMETOOLONG;
+	struct stat st;
+
+	if (n > 0 && (size_t)n < sizeof(path))
+		fd = beneath_open(l->d->fd, path, O_PATH);
+	if (fd >= 0 && fstat(fd, &st) < 0)
+		return err_sys(l->e, errno, "'%s'", path);
+	if (fd >= 0)
+		from_stat(l->d, fd, "", &st, ret);
+	else if (nowhere(fd))
+		from_stat(l->d, l->fd, name, link, ret);
+	else
+		return err_sys(l->e, -fd, "'%s'", path);
+	return 0;
+}
+
+/* list_entry - returns 1 to stop. */
+static int list_entry(const struct listing *l, const struct dirent *entry)
+{
+	unsigned char type = entry->d_type;
+	struct store_stat ret;
+	struct stat st;
+	int rc;
+
+	if (!l->want_stat && (type == DT_DIR || type == DT_REG))
+		return !l->emit(l->arg, entry->d_name, type == DT_DIR, NULL);
+	if (fstatat(l->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno == ENOENT)
+			return 0; /* removed since it was read */
+		if (!nowhere(-errno))
+			return err_sys(l->e, errno, "'%s%s%s'", l->key, *l->key ? "/" : "",
+				       entry->d_name);
+		/* a directory that may be listed but not searched: all that is known is that
+		 * something is there */
+		ret = (struct store_stat){.is_dir = type == DT_DIR,
+					  .odd = type != DT_DIR,
+					  .version = store_version(entry->d_ino)};
+	} else if (S_ISLNK(st.st_mode)) {
+		rc = stat_target(l, entry->d_name, &st, &ret);
+		if (rc < 0)
+			return rc;
+	} else {
+		from_stat(l->d, l->fd, entry->d_name, &st, &ret);
+	}
+	return !l->emit(l->arg, entry->d_name, ret.is_dir, &ret);
+}
+
+static int dir_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
+		    void *arg, struct err *e)
+{
+	struct listing l = {.d = of(s),
+			    .key = key,
+			    .fd = beneath_open(of(s)->fd, key, O_RDONLY | O_DIRECTORY),
+			    .want_stat = want_stat,
+			    .emit = emit,
+			    .arg = arg,
+			    .e = e};
+	const struct dirent *entry;
+	bool any = false;
+	int rc = 0;
+	DIR *dir;
+
+	if (l.fd < 0)
+		return failed(l.d, key, l.fd, e);
+	dir = fdopendir(l.fd);
+	if (!dir) {
+		rc = err_sys(e, errno, "'%s'", key);
+		(void)close(l.fd);
+		return rc;
+	}
+	for (;;) {
+		errno = 0;
+		entry = readdir(dir);
+		if (!entry) {
+			if (errno)
+				rc = err_sys(e, errno, "'%s': listing it", key);
+			else if (!any && removed(l.d, l.fd))
+				rc = failed(l.d, key, -ENOENT, e);
+			break;
+		}
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		any = true;
+		rc = list_entry(&l, entry);
+		if (rc)
+			break;
+	}
+	(void)closedir(dir);
+	return rc < 0 ? rc : 0;
+}
+
+/* ---- reading ---- */
+
+/* open_object - a regular file, open for reading. */
+static int open_object(const struct dir_store *d, const char *key, struct stat *st,
+		       struct err *e)
+{
+	auto_fd int fd = beneath_open(d->fd, key, O_RDONLY);
+	int ret;
+
+	if (fd < 0)
+		return failed(d, key, fd, e);
+	if (fstat(fd, st) < 0)
+		return err_sys(e, errno, "'%s'", key);
+	if (S_ISDIR(st->st_mode))
+		return err_set(e, -EISDIR, "'%s' is a folder", key);
+	if (!S_ISREG(st->st_mode))
+		return err_set(e, -EIO, "'%s' is not a regular file", key);
+	ret = fd;
+	fd = -1;
+	return ret;
+}
+
+/* open_piece - an object that is read in pieces may be open already. */
+static int open_piece(struct dir_store *d, const char *key, struct stat *st, int64_t *ret_since,
+		      struct err *e)
+{
+	int fd = kept_take(&d->kept, key, ret_since);
+
+	if (fd >= 0 && fstat(fd, st) == 0)
+		return fd;
+	if (fd >= 0)
+		(void)close(fd); /* opened again below */
+	*ret_since = 0;
+	return open_object(d, key, st, e);
+}
+
+static int dir_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
+		    uint64_t *ret_version, struct err *e)
+{
+	struct stat st;
+	int64_t since;
+	auto_fd int fd = open_piece(of(s), key, &st, &since, e);
+	uint64_t end;
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	end = (uint64_t)st.st_size;
+	if (off + len > (uint64_t)st.st_size)
+		return err_set(e, -EIO, "'%s' ends at %jd, before offset %" PRIu64, key,
+			       (intmax_t)st.st_size, off + len);
+	rc = io_pread(fd, out, len, off, e);
+	if (rc < 0)
+		return err_wrap(e, rc, "'%s'", key);
+	/* asked for behind the read: who finds the version that it knew before knows that the
+	 * bytes are of that version */
+	if (ret_version && fstat(fd, &st) < 0)
+		return err_sys(e, errno, "'%s'", key);
+	if (ret_version)
+		*ret_version = store_version(store_mix_file(&st));
+	if (off + len < end) {
+		kept_give(&of(s)->kept, key, fd, since);
+		fd = -1; /* taken */
+	}
+	return 0;
+}
+
+static int dir_get(struct store *s, const char *key, struct buf *out, struct err *e)
+{
+	struct stat st;
+	auto_fd int fd = open_object(of(s), key, &st, e);
+	uint8_t *p;
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	if (st.st_size < 0 || (uint64_t)st.st_size > out->max - out->len)
+		return err_set(e, -ERANGE, "'%s' has %jd bytes, more than the %zu allowed", key,
+			       (intmax_t)st.st_size, out->max - out->len);
+	if (st.st_size == 0)
+		return 0;
+	p = buf_grow(out, (size_t)st.st_size);
+	if (!p)
+		return err_nomem(e);
+	rc = io_pread(fd, p, (size_t)st.st_size, 0, e);
+	return rc < 0 ? err_wrap(e, rc, "'%s'", key) : 0;
+}
+
+static int dir_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
+{
+	return 0;
+}
+
+static const struct store_ops g_ops = {
+	.name = "directory",
+	.close = dir_close,
+	.stat = dir_stat,
+	.list = dir_list,
+	.read = dir_read,
+	.get = dir_get,
+	.check = dir_check,
+};
+
+int store_dir_open(int fd, struct store **ret, struct err *e)
+{
+	struct dir_store *d = calloc(1, sizeof(*d));
+	struct stat st;
+
+	if (!d)
+		return err_nomem(e);
+	d->base.ops = &g_ops;
+	d->fd = fd;
+	d->uid = geteuid();
+	d->counts_links = fstat(fd, &st) == 0 && st.st_nlink > 0;
+	*ret = &d->base;
+	return 0;
+}

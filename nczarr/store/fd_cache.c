@@ -1,0 +1,83 @@
+/* fd_cache.c - a slot for each hash of a key; taking is exchanging with nothing. */
+#include "nczarr/store/fd_cache_int.h"
+
+#include <string.h>
+#include <time.h>
+
+struct kept {
+	int fd;         /* owned */
+	int64_t since;  /* ms */
+	char key[];
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec t = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t); /* cannot fail with this clock */
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
+}
+
+static void drop(struct kept *x)
+{
+	if (x)
+		(void)close(x->fd); /* it was only read from */
+	free(x);
+}
+
+static _Atomic(struct kept *) *slot_of(struct kept_files *k, const char *key)
+{
+	uint32_t hash = 2166136261u;
+
+	for (const char *p = key; *p; p++)
+		hash = (hash ^ (unsigned char)*p) * 16777619u;
+	return &k->slots[hash % KEPT_FILES];
+}
+
+int kept_take(struct kept_files *k, const char *key, int64_t *ret_since)
+{
+	_Atomic(struct kept *) *slot = slot_of(k, key);
+	struct kept *x, *none = NULL;
+	int fd;
+
+	if (!atomic_load_explicit(slot, memory_order_relaxed))
+		return -1;
+	x = atomic_exchange_explicit(slot, NULL, memory_order_acq_rel);
+	if (!x)
+		return -1;
+	if (strcmp(x->key, key) != 0) { /* somebody else's */
+		if (!atomic_compare_exchange_strong_explicit(slot, &none, x, memory_order_acq_rel,
+							     memory_order_relaxed))
+			drop(x);
+		return -1;
+	}
+	if (now_ms() - x->since > KEPT_MS) {
+		drop(x);
+		return -1;
+	}
+	fd = x->fd;
+	*ret_since = x->since;
+	free(x);
+	return fd;
+}
+
+void kept_give(struct kept_files *k, const char *key, int fd, int64_t since)
+{
+	size_t n = strlen(key) + 1;
+	struct kept *x = malloc(sizeof(*x) + n);
+
+	if (!x) {
+		(void)close(fd); /* then it is opened again */
+		return;
+	}
+	x->fd = fd;
+	x->since = since ? since : now_ms();
+	memcpy(x->key, key, n);
+	drop(atomic_exchange_explicit(slot_of(k, key), x, memory_order_acq_rel));
+}
+
+void kept_release(struct kept_files *k)
+{
+	for (size_t i = 0; i < KEPT_FILES; i++)
+		drop(atomic_exchange(&k->slots[i], NULL));
+}

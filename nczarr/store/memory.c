@@ -1,0 +1,402 @@
+/* memory.c - objects in memory, in a sorted array. Where a key is an object and others are
+ * below it, it is shown as a folder. */
+#include "nczarr/store/sorted_keys.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/os/io.h"
+
+struct object {
+	char *key;     /* owned */
+	uint8_t *data; /* owned */
+	size_t len;
+	uint64_t version;
+};
+
+struct mem_store {
+	struct store base;
+	struct object *objects; /* sorted; owned */
+	size_t n, cap;
+	uint64_t puts;
+	pthread_mutex_t lock; /* recursive: who is given an entry may ask for others */
+	store_mem_script *script;
+	void *script_arg;
+	bool plain; /* no conditions */
+};
+
+static struct mem_store *of(struct store *s)
+{
+	return CONTAINER_OF(s, struct mem_store, base);
+}
+
+static const char *object_name(const void *arg, size_t i, size_t *ret_len)
+{
+	const struct mem_store *m = arg;
+
+	*ret_len = strlen(m->objects[i].key);
+	return m->objects[i].key;
+}
+
+static struct keytab names_of(const struct mem_store *m)
+{
+	return (struct keytab){.arg = m, .n = m->n, .name = object_name};
+}
+
+static void mem_close(struct store *s)
+{
+	struct mem_store *m = of(s);
+
+	for (size_t i = 0; i < m->n; i++) {
+		free(m->objects[i].key);
+		free(m->objects[i].data);
+	}
+	free(m->objects);
+	(void)pthread_mutex_destroy(&m->lock);
+	free(m);
+}
+
+static void stat_object(const struct mem_store *m, size_t i, bool has_below,
+			struct store_stat *ret)
+{
+	const struct object *o = i == KEYTAB_NONE ? NULL : &m->objects[i];
+
+	*ret = (struct store_stat){
+		.is_dir = has_below,
+		.size = o && !has_below ? o->len : 0,
+		.version = o && !has_below ? o->version : m->puts + 1,
+	};
+}
+
+static int stat_locked(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	const struct mem_store *m = of(s);
+	const struct keytab t = names_of(m);
+	size_t len = strlen(key), i = keytab_find(&t, key, len);
+	bool is = keytab_is(&t, i, key, len);
+	bool has_below = len == 0 || keytab_below(&t, i + is, key, len);
+
+	if (!is && !has_below)
+		return err_set(e, -ENOENT, "'%s': not there", key);
+	stat_object(m, is ? i : KEYTAB_NONE, has_below, ret);
+	return 0;
+}
+
+struct listing {
+	const struct mem_store *m;
+	bool want_stat;
+	store_emit *emit;
+	void *arg;
+};
+
+static bool emit_one(void *arg, const char *part, size_t len, size_t i, bool has_below)
+{
+	const struct listing *l = arg;
+	struct store_stat st;
+	char name[256];
+
+	if (len >= sizeof(name))
+		return true;
+	memcpy(name, part, len);
+	name[len] = '\0';
+	if (!l->want_stat)
+		return l->emit(l->arg, name, has_below, NULL);
+	stat_object(l->m, i, has_below, &st);
+	return l->emit(l->arg, name, has_below, &st);
+}
+
+static int list_locked(struct store *s, const char *key, bool want_stat, store_emit *emit,
+		       void *arg, struct err *e)
+{
+	const struct mem_store *m = of(s);
+	const struct keytab t = names_of(m);
+	struct listing l = {.m = m, .want_stat = want_stat, .emit = emit, .arg = arg};
+
+	if (!keytab_list(&t, key, strlen(key), emit_one, &l) && *key)
+		return err_set(e, -ENOENT, "'%s': nothing is below it", key);
+	return 0;
+}
+
+/* find_object - the object of a key, never a folder. */
+static int find_object(const struct mem_store *m, const char *key, const struct object **ret,
+		       struct err *e)
+{
+	const struct keytab t = names_of(m);
+	size_t len = strlen(key), i = keytab_find(&t, key, len);
+	bool is = keytab_is(&t, i, key, len);
+
+	if (keytab_below(&t, i + is, key, len))
+		return err_set(e, -EISDIR, "'%s' is a folder", key);
+	if (!is)
+		return err_set(e, -ENOENT, "'%s': not there", key);
+	*ret = &m->objects[i];
+	return 0;
+}
+
+static int read_locked(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
+		       uint64_t *ret_version, struct err *e)
+{
+	const struct object *o;
+	int rc = find_object(of(s), key, &o, e);
+
+	if (rc < 0)
+		return rc;
+	if (off > o->len || len > o->len - off)
+		return err_set(e, -EIO, "'%s' ends at %zu, before offset %" PRIu64, key, o->len,
+			       off + len);
+	if (len)
+		memcpy(out, o->data + off, len);
+	if (ret_version)
+		*ret_version = o->version;
+	return 0;
+}
+
+static int get_locked(struct store *s, const char *key, struct buf *out, struct err *e)
+{
+	const struct object *o;
+	int rc = find_object(of(s), key, &o, e);
+
+	if (rc < 0)
+		return rc;
+	if (o->len > out->max - out->len)
+		return err_set(e, -ERANGE, "'%s' has %zu bytes, more than the %zu allowed", key,
+			       o->len, out->max - out->len);
+	buf_put(out, o->data, o->len);
+	return buf_ok(out) ? 0 : err_nomem(e);
+}
+
+static int mem_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	int rc;
+
+	(void)pthread_mutex_lock(&of(s)->lock);
+	rc = stat_locked(s, key, ret, e);
+	(void)pthread_mutex_unlock(&of(s)->lock);
+	return rc;
+}
+
+static int mem_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
+		    void *arg, struct err *e)
+{
+	int rc;
+
+	(void)pthread_mutex_lock(&of(s)->lock);
+	rc = list_locked(s, key, want_stat, emit, arg, e);
+	(void)pthread_mutex_unlock(&of(s)->lock);
+	return rc;
+}
+
+static int mem_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
+		    uint64_t *ret_version, struct err *e)
+{
+	int rc;
+
+	(void)pthread_mutex_lock(&of(s)->lock);
+	rc = read_locked(s, key, off, out, len, ret_version, e);
+	(void)pthread_mutex_unlock(&of(s)->lock);
+	return rc;
+}
+
+static int mem_get(struct store *s, const char *key, struct buf *out, struct err *e)
+{
+	int rc;
+
+	(void)pthread_mutex_lock(&of(s)->lock);
+	rc = get_locked(s, key, out, e);
+	(void)pthread_mutex_unlock(&of(s)->lock);
+	return rc;
+}
+
+/* ---- writing ---- */
+
+/* scripted - what a script says about a change: 0: do it; < 0: do not; > 0: do it, and answer the
+ * negative of that. */
+static int scripted(struct mem_store *m, enum store_mem_what what, const char *key,
+		    struct err *e)
+{
+	int rc = m->script ? m->script(m->script_arg, what, key) : 0;
+
+	return rc < 0 ? err_set(e, rc, "'%s': the script says so", key) : rc;
+}
+
+static int bytes_of(const struct store_put *what, uint8_t **ret, struct err *e)
+{
+	auto_free uint8_t *p = alloc_array((size_t)what->len, 1);
+	int rc = p ? 0 : err_nomem(e);
+
+	if (rc == 0 && what->len > 0 && what->data)
+		memcpy(p, what->data, (size_t)what->len);
+	else if (rc == 0 && what->len > 0)
+		rc = io_pread(what->fd, p, (size_t)what->len, what->off, e);
+	if (rc == 0)
+		*ret = steal(&p);
+	return rc;
+}
+
+static int holds(const struct mem_store *m, const char *key, const struct store_put *what,
+		 struct err *e)
+{
+	const struct object *o;
+	bool is = find_object(m, key, &o, NULL) == 0;
+
+	if (m->plain && (what->absent || what->version))
+		return err_set(e, -EOPNOTSUPP, "'%s': there are no conditions", key);
+	if (what->absent && is)
+		return err_set(e, -EEXIST, "'%s' is there", key);
+	if (what->version && (!is || o->version != what->version))
+		return err_set(e, -ESTALE, "'%s' is another version", key);
+	return 0;
+}
+
+/* enter - data is taken. */
+static int enter(struct mem_store *m, const char *key, uint8_t *data, size_t n)
+{
+	const struct keytab t = names_of(m);
+	size_t len = strlen(key), i = keytab_find(&t, key, len);
+	auto_free uint8_t *copy = data;
+
+	if (!keytab_is(&t, i, key, len)) {
+		auto_free char *name = strdup(key);
+
+		if (!name || grow_array(&m->objects, &m->cap, m->n + 1, sizeof(*m->objects)))
+			return -ENOMEM;
+		memmove(m->objects + i + 1, m->objects + i, (m->n - i) * sizeof(*m->objects));
+		m->objects[i] = (struct object){.key = steal(&name)};
+		m->n++;
+	}
+	free(m->objects[i].data);
+	m->objects[i].data = steal(&copy);
+	m->objects[i].len = n;
+	m->objects[i].version = store_version(++m->puts);
+	return 0;
+}
+
+static int put_locked(struct mem_store *m, const char *key, const struct store_put *what,
+		      uint64_t *ret_version, struct err *e)
+{
+	int later = scripted(m, STORE_MEM_PUT, key, e);
+	uint8_t *data = NULL;
+	int rc = later < 0 ? later : holds(m, key, what, e);
+
+	if (rc == 0)
+		rc = bytes_of(what, &data, e);
+	if (rc)
+		return rc;
+	if (enter(m, key, data, (size_t)what->len) < 0)
+		return err_nomem(e);
+	if (ret_version)
+		*ret_version = store_version(m->puts);
+	return later ? err_set(e, -later, "'%s': no answer came", key) : 0;
+}
+
+static int mem_put(struct store *s, const char *key, const struct store_put *what,
+		   uint64_t *ret_version, struct err *e)
+{
+	struct mem_store *m = of(s);
+	int rc;
+
+	(void)pthread_mutex_lock(&m->lock);
+	rc = put_locked(m, key, what, ret_version, e);
+	(void)pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+static void remove_object(struct mem_store *m, const char *key)
+{
+	const struct keytab t = names_of(m);
+	size_t len = strlen(key), i = keytab_find(&t, key, len);
+
+	if (!keytab_is(&t, i, key, len))
+		return;
+	free(m->objects[i].key);
+	free(m->objects[i].data);
+	m->n--;
+	memmove(m->objects + i, m->objects + i + 1, (m->n - i) * sizeof(*m->objects));
+	m->puts++;
+}
+
+static int mem_remove(struct store *s, const char *key, struct err *e)
+{
+	struct mem_store *m = of(s);
+	int rc;
+
+	(void)pthread_mutex_lock(&m->lock);
+	rc = scripted(m, STORE_MEM_REMOVE, key, e);
+	if (rc >= 0)
+		remove_object(m, key);
+	if (rc > 0)
+		rc = err_set(e, -rc, "'%s': no answer came", key);
+	(void)pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+static int mem_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	struct mem_store *m = of(s);
+	int rc;
+
+	(void)pthread_mutex_lock(&m->lock);
+	rc = scripted(m, STORE_MEM_FRESH, key, e);
+	if (rc >= 0)
+		rc = stat_locked(s, key, ret, e);
+	(void)pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+static int mem_check(struct store *s NZ_UNUSED, struct err *e NZ_UNUSED)
+{
+	return 0;
+}
+
+static const struct store_ops g_ops = {
+	.name = "memory",
+	.close = mem_close,
+	.stat = mem_stat,
+	.list = mem_list,
+	.read = mem_read,
+	.get = mem_get,
+	.check = mem_check,
+	.fresh = mem_fresh,
+	.put = mem_put,
+	.remove = mem_remove,
+};
+
+struct store *store_mem_new(void)
+{
+	struct mem_store *m = calloc(1, sizeof(*m));
+	pthread_mutexattr_t attr;
+
+	if (!m)
+		return NULL;
+	m->base.ops = &g_ops;
+	(void)pthread_mutexattr_init(&attr); /* cannot fail, nor can what follows */
+	(void)pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	(void)pthread_mutex_init(&m->lock, &attr);
+	(void)pthread_mutexattr_destroy(&attr);
+	return &m->base;
+}
+
+int store_mem_put(struct store *s, const char *key, const void *data, size_t n)
+{
+	struct mem_store *m = of(s);
+	uint8_t *copy = alloc_array(n, 1);
+	int rc;
+
+	if (!copy)
+		return -ENOMEM;
+	if (n)
+		memcpy(copy, data, n);
+	(void)pthread_mutex_lock(&m->lock);
+	rc = enter(m, key, copy, n);
+	(void)pthread_mutex_unlock(&m->lock);
+	return rc;
+}
+
+void store_mem_set_script(struct store *s, store_mem_script *script, void *arg, bool plain)
+{
+	of(s)->script = script;
+	of(s)->script_arg = arg;
+	of(s)->plain = plain;
+}

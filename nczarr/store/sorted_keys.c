@@ -1,0 +1,111 @@
+/* sorted_keys.c - sorted names as a tree. */
+#include "nczarr/store/sorted_keys.h"
+
+#include <string.h>
+
+/* rank - '/' comes before every other byte. */
+static int rank(char c)
+{
+	return c == '/' ? 0 : (unsigned char)c;
+}
+
+int keytab_cmp(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	size_t n = a_len < b_len ? a_len : b_len, i = 0;
+
+	for (; i + 8 <= n && memcmp(a + i, b + i, 8) == 0; i += 8)
+		;
+	for (; i < n; i++)
+		if (a[i] != b[i])
+			return rank(a[i]) - rank(b[i]);
+	return (a_len > b_len) - (a_len < b_len);
+}
+
+size_t keytab_find(const struct keytab *t, const char *key, size_t len)
+{
+	size_t lo = 0, hi = t->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2, n;
+		const char *name = t->name(t->arg, mid, &n);
+
+		if (keytab_cmp(name, n, key, len) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+bool keytab_is(const struct keytab *t, size_t i, const char *key, size_t len)
+{
+	size_t n;
+	const char *name;
+
+	if (i >= t->n)
+		return false;
+	name = t->name(t->arg, i, &n);
+	return n == len && memcmp(name, key, n) == 0;
+}
+
+bool keytab_below(const struct keytab *t, size_t i, const char *key, size_t len)
+{
+	size_t n;
+	const char *name;
+
+	if (i >= t->n)
+		return false;
+	if (len == 0)
+		return true;
+	name = t->name(t->arg, i, &n);
+	return n > len && name[len] == '/' && memcmp(name, key, len) == 0;
+}
+
+/* past - the first name behind i that is not below key, where i is. Steps double, so that small
+ * folders cost little and large ones a search. */
+static size_t past(const struct keytab *t, size_t i, const char *key, size_t len)
+{
+	size_t step = 1, lo = i, hi;
+
+	while (keytab_below(t, lo + step, key, len)) {
+		lo += step;
+		step *= 2;
+	}
+	hi = lo + step < t->n ? lo + step : t->n;
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (keytab_below(t, mid, key, len))
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return hi;
+}
+
+bool keytab_list(const struct keytab *t, const char *key, size_t len, keytab_emit *emit,
+		 void *arg)
+{
+	size_t i = keytab_find(t, key, len), skip = len ? len + 1 : 0;
+	bool any;
+
+	if (len && keytab_is(t, i, key, len))
+		i++;
+	any = keytab_below(t, i, key, len);
+	while (keytab_below(t, i, key, len)) {
+		size_t n, exact = KEYTAB_NONE;
+		const char *name = t->name(t->arg, i, &n);
+		const char *slash = memchr(name + skip, '/', n - skip);
+		size_t whole = slash ? (size_t)(slash - name) : n;
+		bool has_below;
+
+		if (!slash)
+			exact = i++;
+		has_below = keytab_below(t, i, name, whole);
+		if (has_below)
+			i = past(t, i, name, whole);
+		if (!emit(arg, name + skip, whole - skip, exact, has_below))
+			break;
+	}
+	return any;
+}

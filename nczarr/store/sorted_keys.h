@@ -1,0 +1,68 @@
+/* sorted_keys.h - what the stores of this module share; private to nczarr.
+ *
+ * A store that holds all its names keeps them sorted, as a keytab, with '/' before every other
+ * byte: then a folder stands right before everything below it, and what is below it is one
+ * stretch, so that looking up and listing are binary searches. */
+#ifndef NCZARR_STORE_SORTED_KEYS_H
+#define NCZARR_STORE_SORTED_KEYS_H
+
+#include "nczarr/store/store.h"
+
+/* keytab - sorted names, each once, none of them "" and none with a NUL. */
+struct keytab {
+	const void *arg;
+	size_t n;
+	const char *(*name)(const void *arg, size_t i, size_t *ret_len);  /* need not end in NUL */
+};
+
+#define KEYTAB_NONE SIZE_MAX
+
+/* keytab_cmp - the order described above. */
+int keytab_cmp(const char *a, size_t a_len, const char *b, size_t b_len);
+
+/* keytab_find - the first name that is not before key. */
+size_t keytab_find(const struct keytab *t, const char *key, size_t len);
+/* keytab_is - whether name i is the key. i may be n. */
+bool keytab_is(const struct keytab *t, size_t i, const char *key, size_t len);
+/* keytab_below - whether name i lies below the key, at any depth. i may be n. */
+bool keytab_below(const struct keytab *t, size_t i, const char *key, size_t len);
+
+/* keytab_emit - one name below a key. i: which name of the table is exactly that one, or
+ * KEYTAB_NONE; has_below: others are below it. Returns false to stop. */
+typedef bool keytab_emit(void *arg, const char *part, size_t len, size_t i, bool has_below);
+
+/* keytab_list - what is below a key ("" is the root), one level. Costs a binary search, and for
+ * each entry with others below it one of its own.
+ * Returns whether there was anything. */
+bool keytab_list(const struct keytab *t, const char *key, size_t len, keytab_emit *emit,
+		 void *arg);
+
+/* store_mix - one more number for a version. Start with 0; store_version of the result is the
+ * version, which is never 0. */
+static inline uint64_t store_mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
+	h ^= h >> 29;
+	h *= UINT64_C(0xbf58476d1ce4e5b9);
+	return h ^ h >> 32;
+}
+
+static inline uint64_t store_version(uint64_t h)
+{
+	return h ? h : 1;
+}
+
+/* store_mix_file - what tells one state of a file from the next: where it is, its size, when its
+ * bytes and when its inode changed. */
+static inline uint64_t store_mix_file(const struct stat *st)
+{
+	uint64_t h = store_mix(0, (uint64_t)st->st_dev);
+
+	h = store_mix(h, (uint64_t)st->st_ino);
+	h = store_mix(h, (uint64_t)st->st_size);
+	h = store_mix(h, (uint64_t)st->st_mtim.tv_sec);
+	h = store_mix(h, (uint64_t)st->st_ctim.tv_sec);
+	return store_mix(h, (uint64_t)st->st_mtim.tv_nsec << 32 | (uint64_t)st->st_ctim.tv_nsec);
+}
+
+#endif

@@ -1,0 +1,311 @@
+/* zip.c - a zip archive as a store. It is read where it lies: the directory once, entries
+ * when they are asked for. */
+#include "nczarr/store/zip_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/os/cancel.h"
+
+static struct zip *of(struct store *s)
+{
+	return CONTAINER_OF(s, struct zip, base);
+}
+
+static const char *entry_name(const void *arg, size_t i, size_t *ret_len)
+{
+	const struct zip *z = arg;
+
+	*ret_len = z->entries[i].name_len;
+	return zip_name(z, &z->entries[i]);
+}
+
+static struct keytab names_of(const struct zip *z)
+{
+	return (struct keytab){.arg = z, .n = z->n, .name = entry_name};
+}
+
+static void zip_close(struct store *s)
+{
+	struct zip *z = of(s);
+
+	for (size_t i = 0; i < ZIP_SLOTS; i++)
+		free(z->slots[i].data);
+	(void)pthread_mutex_destroy(&z->lock);
+	(void)pthread_cond_destroy(&z->loaded);
+	if (z->fd >= 0)
+		(void)close(z->fd);
+	free(z->entries);
+	free(z->names);
+	free(z);
+}
+
+static uint64_t version_of(const struct zip *z, const struct zip_entry *x)
+{
+	uint64_t h = store_mix(z->mixed, x->name);
+
+	return store_version(store_mix(store_mix(h, x->stored), x->crc));
+}
+
+/* stat_entry - i: an entry, or KEYTAB_NONE for a folder that only names of others tell of. */
+static void stat_entry(const struct zip *z, size_t i, struct store_stat *ret)
+{
+	const struct zip_entry *x = i == KEYTAB_NONE ? NULL : &z->entries[i];
+
+	if (!x || x->method == ZIP_FOLDER)
+		*ret = (struct store_stat){.is_dir = true, .version = store_version(z->mixed)};
+	else if (x->method == ZIP_STORED || x->method == ZIP_DEFLATED)
+		*ret = (struct store_stat){.size = x->size, .version = version_of(z, x)};
+	else
+		*ret = (struct store_stat){.odd = true, .version = version_of(z, x)};
+}
+
+static int zip_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	const struct zip *z = of(s);
+	const struct keytab t = names_of(z);
+	size_t len = strlen(key), i = keytab_find(&t, key, len);
+
+	if (keytab_is(&t, i, key, len))
+		stat_entry(z, i, ret);
+	else if (len == 0 || keytab_below(&t, i, key, len))
+		stat_entry(z, KEYTAB_NONE, ret);
+	else
+		return err_set(e, -ENOENT, "'%s': not in the archive", key);
+	return 0;
+}
+
+struct listing {
+	const struct zip *z;
+	bool want_stat;
+	store_emit *emit;
+	void *arg;
+};
+
+static bool emit_one(void *arg, const char *part, size_t len, size_t i,
+		     bool has_below NZ_UNUSED)
+{
+	const struct listing *l = arg;
+	struct store_stat st;
+	char name[256];
+
+	if (len >= sizeof(name))
+		return true;
+	memcpy(name, part, len);
+	name[len] = '\0';
+	stat_entry(l->z, i, &st);
+	return l->emit(l->arg, name, st.is_dir, l->want_stat || st.odd ? &st : NULL);
+}
+
+static int zip_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
+		    void *arg, struct err *e)
+{
+	const struct zip *z = of(s);
+	const struct keytab t = names_of(z);
+	struct listing l = {.z = z, .want_stat = want_stat, .emit = emit, .arg = arg};
+	size_t len = strlen(key), i;
+
+	if (keytab_list(&t, key, len, emit_one, &l) || len == 0)
+		return 0;
+	i = keytab_find(&t, key, len);
+	if (keytab_is(&t, i, key, len) && z->entries[i].method == ZIP_FOLDER)
+		return 0; /* empty */
+	return err_set(e, -ENOENT, "'%s': nothing is below it in the archive", key);
+}
+
+static bool is_odd(const struct zip_entry *x)
+{
+	return x->method != ZIP_STORED && x->method != ZIP_DEFLATED && x->method != ZIP_FOLDER;
+}
+
+/* find_object - an entry that can be read. */
+static int find_object(const struct zip *z, const char *key, size_t *ret, struct err *e)
+{
+	const struct keytab t = names_of(z);
+	size_t len = strlen(key), i = keytab_find(&t, key, len);
+	bool is = keytab_is(&t, i, key, len);
+
+	if (is ? z->entries[i].method == ZIP_FOLDER : keytab_below(&t, i, key, len))
+		return err_set(e, -EISDIR, "'%s' is a folder", key);
+	if (!is)
+		return err_set(e, -ENOENT, "'%s': not in the archive", key);
+	if (is_odd(&z->entries[i]))
+		return err_set(e, -EOPNOTSUPP, "zip entry '%s': %s", key,
+			       z->entries[i].method == ZIP_LINK
+				       ? "it is a link"
+				       : "its compression method is not supported");
+	*ret = i;
+	return 0;
+}
+
+static int zip_store_read(struct store *s, const char *key, uint64_t off, uint8_t *out,
+			  size_t len, uint64_t *ret_version, struct err *e)
+{
+	struct zip *z = of(s);
+	const struct zip_entry *x;
+	size_t i;
+	int rc = find_object(z, key, &i, e);
+
+	if (rc < 0)
+		return rc;
+	x = &z->entries[i];
+	if (off > x->size || len > x->size - off)
+		return err_set(e, -EIO, "'%s' ends at %" PRIu64 ", before offset %" PRIu64, key,
+			       x->size, off + len);
+	rc = zip_read(z, i, off, out, len, e);
+	if (rc == 0 && ret_version)
+		*ret_version = version_of(z, x);
+	return rc;
+}
+
+static int zip_get(struct store *s, const char *key, struct buf *out, struct err *e)
+{
+	struct zip *z = of(s);
+	const struct zip_entry *x;
+	uint8_t *p = NULL;
+	size_t i;
+	int rc = find_object(z, key, &i, e);
+
+	if (rc < 0)
+		return rc;
+	x = &z->entries[i];
+	if (x->size > out->max - out->len)
+		return err_set(e, -ERANGE,
+			       "'%s' has %" PRIu64 " bytes, more than the %zu allowed", key,
+			       x->size, out->max - out->len);
+	if (x->size > 0) {
+		p = buf_grow(out, (size_t)x->size);
+		if (!p)
+			return err_nomem(e);
+	}
+	return zip_read(z, i, 0, p, (size_t)x->size, e);
+}
+
+static int zip_check(struct store *s, struct err *e)
+{
+	const struct zip *z = of(s);
+	struct stat st;
+
+	if (z->fd < 0)
+		return blob_check(z->blob, false, e);
+	if (fstat(z->fd, &st) < 0)
+		return err_sys(e, errno, "the zip archive");
+	if (store_mix_file(&st) != z->mixed)
+		return err_set(e, -ESTALE, "the zip archive was changed");
+	return 0;
+}
+
+static void zip_store_want(struct store *s, const struct store_range *r, size_t n)
+{
+	struct zip *z = of(s);
+	size_t at;
+
+	for (size_t i = 0; i < n; i++)
+		if (find_object(z, r[i].key, &at, NULL) == 0)
+			zip_want(z, at, r[i].off, r[i].len);
+}
+
+/* zip_forget - an archive is one object as a whole. */
+static void zip_forget(struct store *s, const char *key NZ_UNUSED)
+{
+	blob_forget(of(s)->blob);
+}
+
+/* zip_fresh - an archive is one version as a whole. */
+static int zip_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	struct zip *z = of(s);
+	int rc = z->fd < 0 ? blob_check(z->blob, true, e) : 0;
+
+	return rc < 0 ? rc : zip_stat(s, key, ret, e);
+}
+
+static int zip_where(struct store *s, const char *key, struct store_place *ret, struct err *e)
+{
+	struct zip *z = of(s);
+	size_t i;
+	int rc = find_object(z, key, &i, e);
+
+	if (rc < 0)
+		return rc;
+	if (z->entries[i].method != ZIP_STORED)
+		return err_set(e, -EOPNOTSUPP, "zip entry '%s' is deflated", key);
+	ret->whole = false;
+	return zip_place(z, i, &ret->off, e);
+}
+
+static const struct store_ops g_ops = {
+	.name = "zip",
+	.place = zip_where,
+	.close = zip_close,
+	.stat = zip_stat,
+	.list = zip_list,
+	.read = zip_store_read,
+	.get = zip_get,
+	.check = zip_check,
+	.want = zip_store_want,
+	.forget = zip_forget,
+	.fresh = zip_fresh,
+};
+
+int store_zip_bid(struct blob *b, struct err *e)
+{
+	struct zip_end end;
+	int rc = zip_find_end(b, &end, e);
+
+	return rc == 0 ? 1 : rc == -EIO || err_accident(rc) ? rc : 0;
+}
+
+/* open_zip - of z->blob, which is set, as mixed is. */
+static int open_zip(struct zip *z, uint64_t max_meta, struct store **ret, struct err *e)
+{
+	struct zip_end end;
+	int rc;
+
+	z->base.ops = &g_ops;
+	(void)pthread_mutex_init(&z->lock, NULL);
+	stop_cond_init(&z->loaded);
+	rc = zip_find_end(z->blob, &end, e);
+	if (rc == 0)
+		rc = zip_read_dir(z, &end, max_meta, e);
+	if (rc < 0) {
+		z->fd = -1; /* the caller's still */
+		zip_close(&z->base);
+		return rc;
+	}
+	*ret = &z->base;
+	return 0;
+}
+
+int store_zip_open(int fd, uint64_t max_meta, struct store **ret, struct err *e)
+{
+	struct zip *z;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, errno, "the zip archive");
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, -EBADMSG, "not a zip archive: not a regular file");
+	z = alloc_array(1, sizeof(*z));
+	if (!z)
+		return err_nomem(e);
+	z->fd = fd;
+	z->local = blob_of_fd(fd, (uint64_t)st.st_size);
+	z->blob = &z->local;
+	z->mixed = store_mix_file(&st);
+	return open_zip(z, max_meta, ret, e);
+}
+
+int store_zip_open_blob(struct blob *b, uint64_t max_meta, struct store **ret, struct err *e)
+{
+	struct zip *z = alloc_array(1, sizeof(*z));
+
+	if (!z)
+		return err_nomem(e);
+	z->fd = -1;
+	z->blob = b;
+	z->base.far = true;
+	z->mixed = store_mix(0, b->size);
+	return open_zip(z, max_meta, ret, e);
+}

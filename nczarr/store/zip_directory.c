@@ -1,0 +1,526 @@
+/* zip_directory.c - the central directory (4.3.12): read once, in pieces, into a sorted table.
+ *
+ * Here is where an archive is caught lying: names that lead outside, sizes that cannot be, entries
+ * that share bytes. What is refused is refused for the whole archive, by name, because what else
+ * it says cannot be trusted then. */
+#include "nczarr/store/zip_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/core/cursor.h"
+#include "base/core/str.h"
+
+#define ENTRY_BYTES 46
+#define WINDOW ((size_t)256 << 10) /* more than the longest entry */
+#define DIGITAL_SIG 0x05054b50u    /* 4.3.13, behind the entries */
+#define EXTRA_ZIP64 0x0001
+#define FLAG_ENCRYPTED 0x0001
+#define FLAG_PATCH 0x0020
+#define FLAG_HIDDEN 0x2000 /* the directory is encrypted */
+#define FLAG_UTF8 0x0800
+#define INFLATE_MOST 1032 /* deflate makes at most so much of a byte */
+#define MADE_ON_UNIX 3
+#define MADE_ON_DARWIN 19
+
+/* record - one entry of the directory, as written. name is borrowed. */
+struct record {
+	unsigned made_on, flags, method;
+	uint32_t crc, disk, attrs;
+	uint64_t stored, size, at;
+	const char *name;
+	size_t name_len;
+};
+
+/* reader - a window on the directory. */
+struct reader {
+	struct blob *blob;
+	uint64_t next, stop; /* what has not been read yet */
+	uint8_t *buf;        /* WINDOW bytes; owned */
+	size_t pos, have;
+};
+
+/* fill - have `want` bytes in the window, or all that is left. */
+static int fill(struct reader *r, size_t want, struct err *e)
+{
+	size_t n;
+	int rc;
+
+	if (r->have - r->pos >= want || r->next == r->stop)
+		return 0;
+	memmove(r->buf, r->buf + r->pos, r->have - r->pos);
+	r->have -= r->pos;
+	r->pos = 0;
+	n = (size_t)u64_min(WINDOW - r->have, r->stop - r->next);
+	rc = blob_read(r->blob, r->next, r->buf + r->have, n, e);
+	if (rc < 0)
+		return rc;
+	r->have += n;
+	r->next += n;
+	return 0;
+}
+
+/* wide_fields - the 64-bit extra field (4.5.3) has those of the fields that did not fit. */
+static bool wide_fields(struct slice extra, struct record *r)
+{
+	bool size = r->size == UINT32_MAX, stored = r->stored == UINT32_MAX;
+	bool at = r->at == UINT32_MAX, disk = r->disk == UINT16_MAX;
+
+	if (!size && !stored && !at && !disk)
+		return true;
+	while (extra.len >= 4) {
+		unsigned id = rd_le16(&extra);
+		size_t len = rd_le16(&extra);
+		const uint8_t *p = rd_bytes(&extra, len);
+		struct slice s;
+
+		if (!p)
+			return false;
+		if (id != EXTRA_ZIP64)
+			continue;
+		s = slice_of(p, len);
+		if (size)
+			r->size = rd_le64(&s);
+		if (stored)
+			r->stored = rd_le64(&s);
+		if (at)
+			r->at = rd_le64(&s);
+		if (disk)
+			r->disk = rd_le32(&s);
+		return slice_ok(&s);
+	}
+	return false;
+}
+
+/* next_record - returns 1 with *ret, 0 at the end of the directory. */
+static int next_record(struct reader *rd, uint64_t nth, struct record *ret, struct err *e)
+{
+	struct slice s;
+	size_t extra_len, comment_len;
+	const uint8_t *extra;
+	uint32_t sig;
+	int rc = fill(rd, ENTRY_BYTES + 3 * (size_t)UINT16_MAX, e);
+
+	if (rc < 0)
+		return rc;
+	if (rd->have == rd->pos)
+		return 0;
+	s = slice_of(rd->buf + rd->pos, rd->have - rd->pos);
+	sig = rd_le32(&s);
+	if (slice_ok(&s) && sig == DIGITAL_SIG && nth > 0)
+		return 0;
+	rd_skip(&s, 1);
+	*ret = (struct record){.made_on = rd_u8(&s)};
+	rd_skip(&s, 2);
+	ret->flags = rd_le16(&s);
+	ret->method = rd_le16(&s);
+	rd_skip(&s, 4);
+	ret->crc = rd_le32(&s);
+	ret->stored = rd_le32(&s);
+	ret->size = rd_le32(&s);
+	ret->name_len = rd_le16(&s);
+	extra_len = rd_le16(&s);
+	comment_len = rd_le16(&s);
+	ret->disk = rd_le16(&s);
+	rd_skip(&s, 2);
+	ret->attrs = rd_le32(&s);
+	ret->at = rd_le32(&s);
+	ret->name = (const char *)rd_bytes(&s, ret->name_len);
+	extra = rd_bytes(&s, extra_len);
+	rd_skip(&s, comment_len);
+	if (!slice_ok(&s) || sig != ZIP_ENTRY_SIG)
+		return err_set(e, -EBADMSG,
+			       "the zip archive's directory is damaged at entry %" PRIu64, nth);
+	if (!wide_fields(slice_of(extra, extra_len), ret))
+		return err_set(e, -EBADMSG, "zip entry '%.*s': its 64-bit sizes are missing",
+			       (int)ret->name_len, ret->name);
+	rd->pos = rd->have - s.len;
+	return 1;
+}
+
+/* dotted - whether a name begins with "./", or is ".": some writers begin all names so. */
+static bool dotted(const char *name, size_t n)
+{
+	return n > 0 && name[0] == '.' && (n == 1 || name[1] == '/');
+}
+
+/* check_name - r->name is what a key may be, perhaps with a '/' at its end, and "./" before it. */
+static int check_name(const struct record *r, struct err *e)
+{
+	char name[ZIP_NAME_MAX + 1];
+	size_t n = r->name_len;
+
+	if (n > 0 && r->name[n - 1] == '/')
+		n--;
+	if (n > ZIP_NAME_MAX)
+		return err_set(e, -ERANGE,
+			       "zip entry '%.100s...': its name has %zu bytes, at most %d",
+			       r->name, r->name_len, ZIP_NAME_MAX);
+	if (memchr(r->name, '\0', n))
+		return err_set(e, -EBADMSG, "zip entry '%.*s': its name contains a NUL", (int)n,
+			       r->name);
+	memcpy(name, r->name, n);
+	name[n] = '\0';
+	if (!(dotted(name, n) && (n == 1 || store_key_ok(name + 2))) && !store_key_ok(name))
+		return err_set(
+			e, -EBADMSG,
+			"zip entry '%.200s': an absolute name, an empty part or a part that is "
+			"'.' or '..'",
+			name);
+	if (strchr(name, '\\'))
+		return err_set(e, -EBADMSG, "zip entry '%.200s': its name contains a backslash",
+			       name);
+	/* without the flag the name is in some code page; that nearly all are UTF-8 or ASCII
+	 * shows in their bytes */
+	if (!str_utf8_ok(name, n)) {
+		for (size_t i = 0; i < n; i++)
+			if ((unsigned char)name[i] > 0x7f)
+				name[i] = '?';
+		return err_set(e, -EBADMSG, "zip entry '%.200s': its name is not UTF-8%s", name,
+			       r->flags & FLAG_UTF8 ? ", as it says" : "");
+	}
+	return 0;
+}
+
+/* special - what Unix mode bits tell of an entry: 0 nothing, else an enum zip_method. */
+static int special(const struct record *r)
+{
+	mode_t mode = r->attrs >> 16;
+
+	if (r->made_on != MADE_ON_UNIX && r->made_on != MADE_ON_DARWIN)
+		return 0;
+	if (S_ISDIR(mode) && r->size == 0)
+		return ZIP_FOLDER;
+	/* what came through a pipe is marked as one, and holds data like any file */
+	return S_ISLNK(mode) ? ZIP_LINK : 0;
+}
+
+static uint8_t method_of(const struct record *r)
+{
+	int other = special(r);
+
+	if (r->name[r->name_len - 1] == '/')
+		return ZIP_FOLDER;
+	if (other)
+		return (uint8_t)other;
+	if (r->method >= ZIP_LINK || (r->flags & FLAG_PATCH))
+		return ZIP_UNKNOWN;
+	return (uint8_t)r->method;
+}
+
+/* check_sizes - that the entry is inside the archive, and can be as large as it says. */
+static int check_sizes(const struct zip *z, const struct record *r, uint8_t method,
+		       struct err *e)
+{
+	const char *name = r->name;
+	int len = (int)r->name_len;
+	uint64_t stop, most;
+
+	if (method == ZIP_FOLDER)
+		return 0;
+	if (ckd_add(&stop, r->at, z->offsets_base) ||
+	    ckd_add(&stop, stop, (uint64_t)ZIP_LOCAL_BYTES + r->name_len) ||
+	    ckd_add(&stop, stop, r->stored) || stop > z->dir)
+		return err_set(e, -EBADMSG,
+			       "zip entry '%.*s': %" PRIu64 " bytes at %" PRIu64
+			       " do not end before the directory at %" PRIu64,
+			       len, name, r->stored, r->at, z->dir);
+	if (method == ZIP_STORED && r->size != r->stored)
+		return err_set(e, -EBADMSG,
+			       "zip entry '%.*s': stored as it is, but in %" PRIu64
+			       " bytes instead of %" PRIu64,
+			       len, name, r->stored, r->size);
+	if (method == ZIP_DEFLATED && !ckd_mul(&most, r->stored, (uint64_t)INFLATE_MOST) &&
+	    r->size > most)
+		return err_set(e, -EBADMSG,
+			       "zip entry '%.*s': %" PRIu64 " bytes cannot inflate to %" PRIu64,
+			       len, name, r->stored, r->size);
+	if (r->size > INT64_MAX)
+		return err_set(e, -EBADMSG, "zip entry '%.*s': it has %" PRIu64 " bytes", len,
+			       name, r->size);
+	return 0;
+}
+
+static int check_record(const struct zip *z, const struct record *r, struct err *e)
+{
+	int rc = check_name(r, e);
+
+	if (rc < 0)
+		return rc;
+	if (r->flags & (FLAG_ENCRYPTED | FLAG_HIDDEN))
+		return err_set(e, -EOPNOTSUPP, "zip entry '%.*s' is encrypted",
+			       (int)r->name_len, r->name);
+	if (r->disk != 0)
+		return err_set(e, -EOPNOTSUPP, "zip entry '%.*s' is in another file, number %u",
+			       (int)r->name_len, r->name, (unsigned int)r->disk);
+	return check_sizes(z, r, method_of(r), e);
+}
+
+/* table - entries and names while they grow. */
+struct table {
+	struct zip_entry *entries; /* owned */
+	size_t n, cap;
+	struct buf names;
+};
+
+static int add(struct table *t, const struct zip *z, const struct record *r, struct err *e)
+{
+	size_t len = r->name_len - (r->name[r->name_len - 1] == '/');
+	struct zip_entry *x;
+
+	if (grow_array(&t->entries, &t->cap, t->n + 1, sizeof(*t->entries)))
+		return err_nomem(e);
+	x = &t->entries[t->n++];
+	*x = (struct zip_entry){
+		.stored = r->stored,
+		.size = r->size,
+		.crc = r->crc,
+		.name = (uint32_t)t->names.len,
+		.name_len = (uint16_t)len,
+		.method = method_of(r),
+	};
+	atomic_init(&x->at, r->at + z->offsets_base);
+	buf_put(&t->names, r->name, len);
+	return buf_ok(&t->names) ? 0 : err_nomem(e);
+}
+
+/* read_all - all entries, in the directory's order. */
+static int read_all(const struct zip *z, struct reader *rd, const struct zip_end *end,
+		    uint64_t max_meta, struct table *t, struct err *e)
+{
+	/* for the table, what sorting it takes, and checking that nothing overlaps */
+	const uint64_t each = 2 * sizeof(struct zip_entry) + 2 * sizeof(uint64_t);
+	struct record r;
+	int rc;
+
+	if (end->n > max_meta / each)
+		return err_set(e, -ERANGE,
+			       "%" PRIu64 " zip entries are more than the memory allows",
+			       end->n);
+	while ((rc = next_record(rd, t->n, &r, e)) > 0) {
+		rc = check_record(z, &r, e);
+		if (rc < 0)
+			return rc;
+		if ((t->n + 1) * each + t->names.len + r.name_len > max_meta ||
+		    t->names.len + r.name_len > UINT32_MAX)
+			return err_set(
+				e, -ERANGE,
+				"a zip directory of more than %zu entries takes more memory "
+				"than the %" PRIu64 " bytes allowed",
+				t->n, max_meta);
+		rc = add(t, z, &r, e);
+		if (rc < 0)
+			return rc;
+	}
+	if (rc < 0)
+		return rc;
+	if (end->n_is_64 ? t->n != end->n : (t->n & UINT16_MAX) != end->n)
+		return err_set(e, -EBADMSG,
+			       "the zip archive has %zu entries, but says that it has %" PRIu64,
+			       t->n, end->n);
+	return 0;
+}
+
+/* ---- the sorted table ---- */
+
+/* by_name - of one name the later entry comes last: names are in the order of the directory. */
+static int by_name(const void *a, const void *b, void *arg)
+{
+	const struct zip_entry *x = a, *y = b;
+	const char *names = arg;
+	int c = keytab_cmp(names + x->name, x->name_len, names + y->name, y->name_len);
+
+	return c ? c : (x->name > y->name) - (x->name < y->name);
+}
+
+/* drop_doubles - of entries with one name only the last is kept. */
+static void drop_doubles(struct zip *z)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < z->n; i++) {
+		const struct zip_entry *x = &z->entries[i], *y = x + 1;
+
+		if (i + 1 < z->n && x->name_len == y->name_len &&
+		    memcmp(zip_name(z, x), zip_name(z, y), x->name_len) == 0)
+			continue;
+		if (kept != i)
+			memcpy(&z->entries[kept], x, sizeof(*x));
+		kept++;
+	}
+	z->n = kept;
+}
+
+/* check_tree - a file has nothing below it. Empty ones are how some writers mark folders. */
+static int check_tree(struct zip *z, struct err *e)
+{
+	for (size_t i = 0; i + 1 < z->n; i++) {
+		struct zip_entry *x = &z->entries[i];
+		const struct zip_entry *y = x + 1;
+
+		if (x->method == ZIP_FOLDER || y->name_len <= x->name_len ||
+		    zip_name(z, y)[x->name_len] != '/' ||
+		    memcmp(zip_name(z, x), zip_name(z, y), x->name_len) != 0)
+			continue;
+		if (x->size > 0)
+			return err_set(e, -EBADMSG,
+				       "zip entry '%.*s' is a file, but others are below it",
+				       (int)x->name_len, zip_name(z, x));
+		x->method = ZIP_FOLDER;
+	}
+	return 0;
+}
+
+/* extent - the bytes that an entry certainly takes. */
+struct extent {
+	uint64_t at;
+	size_t entry;
+};
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct extent *x = a, *y = b;
+
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+/* check_overlaps - no two entries share bytes. Folders have none, and some writers do not even
+ * give them a place of their own. */
+static int check_overlaps(const struct zip *z, struct err *e)
+{
+	auto_free struct extent *x = alloc_array(z->n, sizeof(*x));
+	size_t n = 0;
+	bool sorted = true;
+
+	if (!x)
+		return err_nomem(e);
+	for (size_t i = 0; i < z->n; i++) {
+		if (z->entries[i].method == ZIP_FOLDER)
+			continue;
+		x[n].at = atomic_load_explicit(&z->entries[i].at, memory_order_relaxed);
+		x[n].entry = i;
+		sorted = sorted && (n == 0 || x[n - 1].at <= x[n].at);
+		n++;
+	}
+	if (!sorted)
+		qsort(x, n, sizeof(*x), by_offset);
+	for (size_t i = 0; i + 1 < n; i++) {
+		const struct zip_entry *a = &z->entries[x[i].entry];
+		const struct zip_entry *b = &z->entries[x[i + 1].entry];
+
+		/* does not overflow: it ends before the directory */
+		if (x[i].at + ZIP_LOCAL_BYTES + a->name_len + a->stored > x[i + 1].at)
+			return err_set(e, -EBADMSG,
+				       "zip entries '%.*s' and '%.*s' overlap in the archive",
+				       a->name_len < 150 ? a->name_len : 150, zip_name(z, a),
+				       b->name_len < 150 ? b->name_len : 150, zip_name(z, b));
+	}
+	return 0;
+}
+
+/* top_of - length of the name of the one folder that everything is in; 0 when there is none. Since
+ * entries are sorted, it is enough to look at the first and the last. */
+static size_t top_of(const struct zip *z)
+{
+	const struct zip_entry *first = z->entries, *last;
+	const char *name, *slash;
+	size_t top;
+
+	if (z->n == 0)
+		return 0;
+	last = first + z->n - 1;
+	name = zip_name(z, first);
+	slash = memchr(name, '/', first->name_len);
+	top = slash ? (size_t)(slash - name) : first->name_len;
+	if (!slash && first->method != ZIP_FOLDER)
+		return 0;
+	if (last->name_len < top || memcmp(zip_name(z, last), name, top) != 0 ||
+	    (last->name_len > top && zip_name(z, last)[top] != '/'))
+		return 0;
+	return top;
+}
+
+/* enter - make the folder that everything is in the root: its name is taken off the others. */
+static void enter(struct zip *z, size_t top)
+{
+	size_t cut = top + 1;
+
+	if (z->entries[0].name_len == top) {
+		z->n--;
+		memmove(z->entries, z->entries + 1, z->n * sizeof(*z->entries));
+	}
+	z->root += cut;
+	for (size_t i = 0; i < z->n; i++) {
+		z->entries[i].name += (uint32_t)cut;
+		z->entries[i].name_len = (uint16_t)(z->entries[i].name_len - cut);
+	}
+}
+
+/* find_root - the folder that everything is in; within ".", where names begin so. */
+static int find_root(struct zip *z, struct err *e)
+{
+	size_t top = top_of(z);
+
+	if (top == 1 && zip_name(z, z->entries)[0] == '.') {
+		enter(z, top);
+		top = top_of(z);
+	}
+	for (size_t i = 0; i < z->n; i++) {
+		const struct zip_entry *x = &z->entries[i];
+
+		if (dotted(zip_name(z, x), x->name_len))
+			return err_set(e, -EBADMSG,
+				       "zip entry '%.*s' begins with './', but not all do",
+				       (int)x->name_len, zip_name(z, x));
+	}
+	if (top > 0)
+		enter(z, top);
+	return 0;
+}
+
+int zip_read_dir(struct zip *z, const struct zip_end *end, uint64_t max_meta, struct err *e)
+{
+	auto_free uint8_t *window = alloc_array(WINDOW, 1);
+	struct reader rd = {.blob = z->blob,
+			    .next = end->dir,
+			    .stop = end->dir + end->dir_len,
+			    .buf = window};
+	const struct blob_part dir = {end->dir, u64_min(end->dir_len, max_meta)};
+	struct table t = {0};
+	void *fit;
+	size_t len;
+	int rc;
+
+	if (!window)
+		return err_nomem(e);
+	buf_init(&t.names, SIZE_MAX);
+	blob_want(z->blob, &dir, 1);
+	z->dir = end->dir;
+	z->offsets_base = end->base;
+	rc = read_all(z, &rd, end, max_meta, &t, e);
+	z->entries = t.entries;
+	z->n = t.n;
+	z->names = (char *)buf_take(&t.names, &len);
+	if (rc < 0)
+		return rc;
+
+	if (z->n > 1)
+		qsort_r(z->entries, z->n, sizeof(*z->entries), by_name, z->names);
+	drop_doubles(z);
+	rc = check_tree(z, e);
+	if (rc == 0)
+		rc = check_overlaps(z, e);
+	if (rc == 0)
+		rc = find_root(z, e);
+	if (rc < 0)
+		return rc;
+	/* what grew by doubling is cut to size; should that fail, it stays as it is */
+	fit = z->n ? realloc(z->entries, z->n * sizeof(*z->entries)) : NULL;
+	if (fit)
+		z->entries = fit;
+	fit = len ? realloc(z->names, len) : NULL;
+	if (fit)
+		z->names = fit;
+	return 0;
+}

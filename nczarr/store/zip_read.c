@@ -1,0 +1,317 @@
+/* zip_read.c - the bytes of an entry.
+ *
+ * Stored entries are read where they are. Deflated ones are inflated whole; when only a part is
+ * asked for, the whole is kept for a while in one of a few slots, so that who reads an entry in
+ * pieces does not inflate it once for each. Several who ask for the same entry wait for one. */
+#include "nczarr/store/zip_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <libdeflate.h>
+#include <string.h>
+
+#include "base/core/cursor.h"
+#include "base/os/cancel.h"
+
+#define EXTRA_GUESS 64                      /* bytes of extra fields in a local header */
+#define WANT_MOST ((uint64_t)16 << 20)      /* of an entry that are fetched with its header */
+#define INFLATE_CEILING ((uint64_t)1 << 30) /* bytes of an entry, stored or inflated */
+
+/* want_entry - an entry with its local header, whose length is not known yet. */
+static void want_entry(struct zip *z, const struct zip_entry *x, uint64_t at)
+{
+	struct blob_part p = {at, ZIP_LOCAL_BYTES + x->name_len + z->root + EXTRA_GUESS};
+
+	if (z->fd >= 0)
+		return;
+	p.len = u64_min(p.len + u64_min(x->stored, WANT_MOST), z->dir - at);
+	blob_want(z->blob, &p, 1);
+}
+
+/* data_of - where an entry's bytes begin: behind its local header (4.3.7), which is looked at
+ * once and must agree with the directory. */
+static int data_of(struct zip *z, struct zip_entry *x, uint64_t *ret, struct err *e)
+{
+	uint64_t at = atomic_load_explicit(&x->at, memory_order_relaxed), stop;
+	const char *name = zip_name(z, x) - z->root;
+	size_t len = x->name_len + z->root, name_len, extra_len;
+	uint8_t b[ZIP_LOCAL_BYTES + ZIP_NAME_MAX];
+	struct slice s = slice_of(b, ZIP_LOCAL_BYTES + len);
+	const uint8_t *p;
+	unsigned method;
+	int rc;
+
+	if (at & ZIP_AT_DATA) {
+		*ret = at & ~ZIP_AT_DATA;
+		return 0;
+	}
+	want_entry(z, x, at);
+	rc = blob_read(z->blob, at, b, ZIP_LOCAL_BYTES + len, e);
+	if (rc < 0)
+		return err_wrap(e, rc, "zip entry '%.*s'", (int)len, name);
+	if (rd_le32(&s) != ZIP_LOCAL_SIG)
+		return err_set(e, -EBADMSG, "zip entry '%.*s' has no header at %" PRIu64,
+			       (int)len, name, at);
+	rd_skip(&s, 4);
+	method = rd_le16(&s);
+	rd_skip(&s, 16);
+	name_len = rd_le16(&s);
+	extra_len = rd_le16(&s);
+	p = rd_bytes(&s, len);
+	if (name_len != len || !p || memcmp(p, name, len) != 0 || method != x->method)
+		return err_set(e, -EBADMSG,
+			       "zip entry '%.*s': its header at %" PRIu64
+			       " is of another name or method",
+			       (int)len, name, at);
+	at += ZIP_LOCAL_BYTES + len + extra_len;
+	if (ckd_add(&stop, at, x->stored) || stop > z->dir)
+		return err_set(e, -EBADMSG,
+			       "zip entry '%.*s': %" PRIu64 " bytes at %" PRIu64
+			       " do not end before the directory at %" PRIu64,
+			       (int)len, name, x->stored, at, z->dir);
+	atomic_store_explicit(&x->at, at | ZIP_AT_DATA, memory_order_relaxed);
+	*ret = at;
+	return 0;
+}
+
+int zip_place(struct zip *z, size_t entry, uint64_t *ret, struct err *e)
+{
+	return data_of(z, &z->entries[entry], ret, e);
+}
+
+static int check_crc(const struct zip *z, const struct zip_entry *x, const uint8_t *data,
+		     struct err *e)
+{
+	uint32_t crc = libdeflate_crc32(0, data, (size_t)x->size);
+
+	if (crc == x->crc)
+		return 0;
+	return err_set(e, -EBADMSG, "zip entry '%.*s': its checksum is %08x instead of %08x",
+		       (int)x->name_len, zip_name(z, x), (unsigned int)crc,
+		       (unsigned int)x->crc);
+}
+
+/* inflate - the whole of a deflated entry into out, x->size bytes. */
+static int inflate(struct zip *z, struct zip_entry *x, uint8_t *out, struct err *e)
+{
+	struct libdeflate_decompressor *d;
+	auto_free uint8_t *in = NULL;
+	enum libdeflate_result got;
+	uint64_t at;
+	int rc = data_of(z, x, &at, e);
+
+	if (rc < 0)
+		return rc;
+	if (x->stored > INFLATE_CEILING)
+		return err_set(e, -ERANGE,
+			       "zip entry '%.*s': %" PRIu64
+			       " deflated bytes are more than the %" PRIu64
+			       " that are read at once",
+			       (int)x->name_len, zip_name(z, x), x->stored, INFLATE_CEILING);
+	in = malloc((size_t)x->stored + 1);
+	if (!in)
+		return err_nomem(e);
+	rc = blob_read(z->blob, at, in, (size_t)x->stored, e);
+	if (rc < 0)
+		return err_wrap(e, rc, "zip entry '%.*s'", (int)x->name_len, zip_name(z, x));
+	d = libdeflate_alloc_decompressor();
+	if (!d)
+		return err_nomem(e);
+	got = libdeflate_deflate_decompress(d, in, (size_t)x->stored, out, (size_t)x->size,
+					    NULL);
+	libdeflate_free_decompressor(d);
+	if (got != LIBDEFLATE_SUCCESS)
+		return err_set(e, -EBADMSG,
+			       "zip entry '%.*s': %" PRIu64
+			       " bytes do not inflate to exactly %" PRIu64,
+			       (int)x->name_len, zip_name(z, x), x->stored, x->size);
+	return check_crc(z, x, out, e);
+}
+
+/* ---- inflated entries that are kept ---- */
+
+static void empty_slot(struct zip_slot *slot)
+{
+	free(slot->data);
+	*slot = (struct zip_slot){0};
+}
+
+static bool in_use(const struct zip_slot *slot)
+{
+	return slot->loading || slot->data;
+}
+
+/* oldest - the slot that nobody uses and that was used longest ago; NULL. */
+static struct zip_slot *oldest(struct zip *z)
+{
+	struct zip_slot *best = NULL;
+
+	for (size_t i = 0; i < ZIP_SLOTS; i++) {
+		struct zip_slot *slot = &z->slots[i];
+
+		if (slot->users == 0 && slot->data && (!best || slot->stamp < best->stamp))
+			best = slot;
+	}
+	return best;
+}
+
+/* kept_bytes - of all slots, loading ones included. */
+static uint64_t kept_bytes(const struct zip *z)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < ZIP_SLOTS; i++)
+		if (in_use(&z->slots[i]))
+			sum += z->entries[z->slots[i].entry].size;
+	return sum;
+}
+
+/* claim - a slot to load an entry into; NULL when all are in use. Locked. */
+static struct zip_slot *claim(struct zip *z, size_t entry)
+{
+	struct zip_slot *slot, *old;
+
+	while ((old = oldest(z)) && kept_bytes(z) + z->entries[entry].size > ZIP_KEPT_BYTES)
+		empty_slot(old);
+	slot = NULL;
+	for (size_t i = 0; i < ZIP_SLOTS && !slot; i++)
+		if (!in_use(&z->slots[i]))
+			slot = &z->slots[i];
+	if (!slot) {
+		slot = oldest(z);
+		if (!slot)
+			return NULL;
+		empty_slot(slot);
+	}
+	slot->entry = entry;
+	slot->loading = true;
+	slot->users = 1;
+	return slot;
+}
+
+/* look - the slot of an entry, with one more user, after waiting for one who loads it; *ret NULL:
+ * nobody has it. Returns 0, -EINTR. Locked. */
+static int look(struct zip *z, size_t entry, struct zip_slot **ret, struct err *e)
+{
+	for (;;) {
+		struct zip_slot *slot = NULL;
+
+		for (size_t i = 0; i < ZIP_SLOTS && !slot; i++)
+			if (in_use(&z->slots[i]) && z->slots[i].entry == entry)
+				slot = &z->slots[i];
+		*ret = slot;
+		if (!slot)
+			return 0;
+		if (!slot->loading) {
+			slot->users++;
+			slot->stamp = ++z->clock;
+			return 0;
+		}
+		if (stop_wait(&z->loaded, &z->lock, INT64_MAX) < 0)
+			return err_set(e, -EINTR, "nobody waits for it any more");
+	}
+}
+
+/* load - inflate an entry into memory of its own. */
+static int load(struct zip *z, size_t entry, uint8_t **ret, struct err *e)
+{
+	struct zip_entry *x = &z->entries[entry];
+	auto_free uint8_t *data = NULL;
+	int rc;
+
+	if (x->size > INFLATE_CEILING)
+		return err_set(e, -ERANGE,
+			       "zip entry '%.*s': %" PRIu64
+			       " inflated bytes are more than the %" PRIu64
+			       " that are kept to read a part",
+			       (int)x->name_len, zip_name(z, x), x->size, INFLATE_CEILING);
+	data = malloc((size_t)x->size);
+	if (!data)
+		return err_nomem(e);
+	rc = inflate(z, x, data, e);
+	if (rc == 0)
+		*ret = steal(&data);
+	return rc;
+}
+
+/* read_part - a part of a deflated entry, by way of a slot. */
+static int read_part(struct zip *z, size_t entry, uint64_t off, uint8_t *out, size_t len,
+		     struct err *e)
+{
+	struct zip_slot *slot;
+	uint8_t *data = NULL;
+	bool loaded;
+	int rc;
+
+	(void)pthread_mutex_lock(&z->lock);
+	rc = look(z, entry, &slot, e);
+	loaded = rc == 0 && !slot;
+	if (loaded)
+		slot = claim(z, entry);
+	(void)pthread_mutex_unlock(&z->lock);
+
+	if (rc < 0)
+		return rc;
+	if (loaded)
+		rc = load(z, entry, &data, e);
+	else
+		data = slot->data;
+	if (rc == 0)
+		memcpy(out, data + off, len);
+	if (!slot) {
+		free(data);
+		return rc;
+	}
+	(void)pthread_mutex_lock(&z->lock);
+	slot->users--;
+	if (loaded) {
+		slot->data = data; /* NULL after an error: the slot is empty again */
+		slot->loading = false;
+		slot->stamp = ++z->clock;
+		(void)pthread_cond_broadcast(&z->loaded);
+	}
+	(void)pthread_mutex_unlock(&z->lock);
+	return rc;
+}
+
+int zip_read(struct zip *z, size_t entry, uint64_t off, uint8_t *out, size_t len, struct err *e)
+{
+	struct zip_entry *x = &z->entries[entry];
+	bool whole = off == 0 && len == x->size;
+	uint64_t at;
+	int rc;
+
+	if (len == 0)
+		return 0;
+	if (x->method == ZIP_DEFLATED)
+		return whole ? inflate(z, x, out, e) : read_part(z, entry, off, out, len, e);
+	rc = data_of(z, x, &at, e);
+	if (rc < 0)
+		return rc;
+	rc = blob_read(z->blob, at + off, out, len, e);
+	if (rc < 0)
+		return err_wrap(e, rc, "zip entry '%.*s'", (int)x->name_len, zip_name(z, x));
+	return whole ? check_crc(z, x, out, e) : 0;
+}
+
+void zip_want(struct zip *z, size_t entry, uint64_t off, uint64_t len)
+{
+	const struct zip_entry *x = &z->entries[entry];
+	uint64_t at = atomic_load_explicit(&x->at, memory_order_relaxed);
+	struct blob_part p;
+
+	if (!(at & ZIP_AT_DATA)) {
+		want_entry(z, x, at);
+		return;
+	}
+	if (x->method == ZIP_DEFLATED) {
+		off = 0;
+		len = x->stored;
+	} else if (off > x->stored) { /* its end */
+		off = x->stored - u64_min(len, x->stored);
+		len = x->stored - off;
+	}
+	p = (struct blob_part){(at & ~ZIP_AT_DATA) + off, u64_min(len, x->stored - off)};
+	if (p.len > 0)
+		blob_want(z->blob, &p, 1);
+}

@@ -1,0 +1,280 @@
+/* metadata_nczarr.c - the keys by which netCDF-C knows its own stores: groups, dimensions and
+ * types.
+ *
+ * No layout of netCDF-C is read by all its versions. This one has superblock, groups and arrays
+ * in .zgroup and .zarray (as 4.9.2 wants) with both spellings of the inner keys (4.9.3 and
+ * later look for the new ones first and then for the old), and only the types of attributes in
+ * .zattrs. */
+#include "nczarr/view/metadata_values.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+bool zr_netcdf_name(const char *name)
+{
+	unsigned char c = (unsigned char)name[0];
+	size_t n = strlen(name);
+
+	if (!(c >= 0x80 || c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+	      (c >= 'A' && c <= 'Z')))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		c = (unsigned char)name[i];
+		if (c < 0x20 || c == 0x7f || c == '/')
+			return false;
+	}
+	return c != ' ';
+}
+
+const char *zr_nczarr_lacks(const struct dtype *t)
+{
+	switch (t->kind) {
+	case DT_BOOL:
+	case DT_INT:
+	case DT_UINT:
+	case DT_STRING:
+	case DT_VSTRING:
+		return NULL;
+	case DT_FLOAT:
+		return t->size == 2 ? "netCDF's Zarr has no 16-bit floats" : NULL;
+	case DT_COMPLEX:
+		return "netCDF's Zarr has no complex numbers";
+	case DT_OPAQUE:
+		return "netCDF's Zarr has no opaque type";
+	case DT_COMPOUND:
+		return "netCDF's Zarr has no compound types";
+	case DT_VLEN:
+		return "netCDF's Zarr has no variable-length type";
+	}
+	return "netCDF's Zarr has no such type";
+}
+
+/* fails_492 - whether netCDF-C 4.9.2, which alone reads the old spelling "vars", would refuse
+ * the dataset for an array: one without elements, or with a chunk longer than the array. */
+static bool fails_492(const struct zr_emit *em, const struct ds_array *a)
+{
+	if (a->rank > 0 && (a->n_chunks == 0 || zr_chunk_rows(em->mode, a) > a->shape[0]))
+		return true;
+	for (uint32_t d = 1; d < a->rank; d++)
+		if (a->chunk[d] > a->shape[d])
+			return true;
+	return false;
+}
+
+/* put_dims - the dimensions that a group defines. rich: for 4.9.3 and later, which know
+ * unlimited dimensions and length 0. */
+static void put_dims(struct jw *j, const struct zr_emit *em, const struct ds_group *g,
+		     bool rich)
+{
+	jw_object(j, true);
+	for (uint32_t i = 0; i < g->n_dims && buf_ok(j->out); i++) {
+		const struct ds_dim *dim = &em->ds->dims[g->dims[i]];
+
+		if (!zr_netcdf_name(dim->name) || (!rich && dim->len == 0) ||
+		    (dim->phony && em->mode != ZARR_NCZARR))
+			continue;
+		jw_key(j, dim->name);
+		if (rich && dim->unlimited) {
+			jw_object(j, true);
+			jw_key(j, "size");
+			jw_u64(j, dim->len);
+			jw_key(j, "unlimited");
+			jw_u64(j, 1);
+			jw_end(j);
+		} else {
+			jw_u64(j, dim->len);
+		}
+	}
+	jw_end(j);
+}
+
+static void put_arrays(struct jw *j, const struct zr_emit *em, const struct ds_group *g,
+		       bool rich)
+{
+	jw_array(j, true);
+	for (uint32_t i = 0; i < g->n_arrays && buf_ok(j->out); i++) {
+		const struct ds_array *a = &em->ds->arrays[g->arrays[i]];
+
+		if (!em->hidden_arrays[g->arrays[i]] && (rich || !fails_492(em, a)))
+			jw_str(j, a->name);
+	}
+	jw_end(j);
+}
+
+static void put_groups(struct jw *j, const struct zr_emit *em, const struct ds_group *g)
+{
+	jw_array(j, true);
+	for (uint32_t i = 0; i < g->n_groups && buf_ok(j->out); i++)
+		if (!em->hidden_groups[g->groups[i]])
+			jw_str(j, em->ds->groups[g->groups[i]].name);
+	jw_end(j);
+}
+
+void zr_put_nczarr_group(struct jw *j, const struct zr_emit *em, uint32_t group)
+{
+	const struct ds_group *g = &em->ds->groups[group];
+
+	if (group == 0) {
+		jw_key(j, "_nczarr_superblock");
+		jw_object(j, true);
+		jw_key(j, "version");
+		jw_str(j, "2.0.0");
+		jw_end(j);
+	}
+	jw_key(j, "_nczarr_group");
+	jw_object(j, false);
+	jw_key(j, "dims");
+	put_dims(j, em, g, false);
+	jw_key(j, "dimensions");
+	put_dims(j, em, g, true);
+	jw_key(j, "vars");
+	put_arrays(j, em, g, false);
+	jw_key(j, "arrays");
+	put_arrays(j, em, g, true);
+	jw_key(j, "groups");
+	put_groups(j, em, g);
+	jw_end(j);
+}
+
+void zr_put_group_hints(struct jw *j, const struct zr_emit *em, uint32_t group)
+{
+	const struct ds_group *g = &em->ds->groups[group];
+
+	jw_object(j, false);
+	jw_key(j, "dimensions");
+	put_dims(j, em, g, true);
+	jw_key(j, "order");
+	jw_array(j, true);
+	for (uint32_t i = 0; i < g->n_arrays && buf_ok(j->out); i++)
+		jw_str(j, em->ds->arrays[g->arrays[i]].name);
+	for (uint32_t i = 0; i < g->n_groups && buf_ok(j->out); i++)
+		jw_str(j, em->ds->groups[g->groups[i]].name);
+	jw_end(j);
+	jw_end(j);
+}
+
+/* put_dimrefs - full names of an array's dimensions. */
+static void put_dimrefs(struct jw *j, const struct zr_emit *em, const struct ds_array *a)
+{
+	struct buf path;
+
+	buf_init(&path, j->out->max);
+	jw_array(j, true);
+	for (uint32_t d = 0; d < a->rank && buf_ok(j->out); d++) {
+		const struct ds_dim *dim = &em->ds->dims[a->dims[d]];
+
+		buf_clear(&path);
+		if (dim->group != 0)
+			ds_group_path(em->ds, dim->group, &path);
+		buf_putc(&path, '/');
+		buf_puts(&path, dim->name);
+		if (buf_ok(&path))
+			jw_text(j, path.data, path.len);
+		else
+			buf_fail(j->out, &path);
+	}
+	jw_end(j);
+	buf_release(&path);
+}
+
+void zr_put_nczarr_array(struct jw *j, const struct zr_emit *em, const struct ds_array *a)
+{
+	jw_key(j, "_nczarr_array");
+	jw_object(j, false);
+	jw_key(j, "dimrefs");
+	put_dimrefs(j, em, a);
+	jw_key(j, "dimension_references");
+	put_dimrefs(j, em, a);
+	jw_key(j, "storage");
+	jw_str(j, a->rank ? "chunked" : "scalar");
+	if (a->rank == 0) {
+		jw_key(j, "scalar");
+		jw_u64(j, 1);
+	}
+	jw_end(j);
+}
+
+/* put_type - the netCDF type that an attribute's JSON is to be read as. Where there is none,
+ * the JSON itself is shown, as a text. */
+static void put_type(struct jw *j, const struct ds_attr *at)
+{
+	const struct dtype *t = &at->type;
+	bool text = t->kind == DT_VSTRING || (t->kind == DT_STRING && at->rank > 0);
+	struct dtype as = *t;
+	size_t longest = 1;
+	char tmp[32];
+
+	if (at->n > 0 && text) {
+		for (uint64_t i = 0; i < at->n; i++)
+			if (at->texts[i].len > longest)
+				longest = at->texts[i].len;
+		(void)snprintf(tmp, sizeof(tmp), "|S%zu", longest);
+		jw_str(j, tmp);
+		return;
+	}
+	if (at->n > 1 && t->kind == DT_OPAQUE) {
+		(void)snprintf(tmp, sizeof(tmp), "|S%" PRIu64, 2 + 2 * (uint64_t)t->size);
+		jw_str(j, tmp);
+		return;
+	}
+	if (t->kind == DT_BOOL)
+		as.kind = DT_UINT;
+	if (t->kind == DT_COMPLEX && at->n == 1)
+		as = (struct dtype){.kind = DT_FLOAT, .size = t->size / 2};
+	if (as.kind == DT_FLOAT && as.size == 2)
+		as.size = 4;
+	if (at->n == 0 || (as.kind != DT_INT && as.kind != DT_UINT && as.kind != DT_FLOAT)) {
+		jw_str(j, ">S1");
+		return;
+	}
+	(void)snprintf(tmp, sizeof(tmp), "%c%c%" PRIu32, ZR_HOST_BIG ? '>' : '<',
+		       as.kind == DT_INT    ? 'i'
+		       : as.kind == DT_UINT ? 'u'
+					    : 'f',
+		       as.size);
+	jw_str(j, tmp);
+}
+
+/* put_types - of n attributes, as members of the open object. */
+static void put_types(struct jw *j, const struct zr_emit *em, const struct ds_attr *attrs,
+		      uint32_t n, bool of_array)
+{
+	for (uint32_t i = 0; i < n && buf_ok(j->out); i++) {
+		if (zr_attr_skipped(em, &attrs[i], of_array))
+			continue;
+		jw_key(j, attrs[i].name);
+		put_type(j, &attrs[i]);
+	}
+}
+
+static void begin_types(struct jw *j)
+{
+	jw_key(j, "_nczarr_attr");
+	jw_object(j, false);
+	jw_key(j, "types");
+	jw_object(j, true);
+}
+
+static void end_types(struct jw *j)
+{
+	jw_end(j);
+	jw_end(j);
+}
+
+void zr_put_nczarr_types(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+			 const struct ds_attr *more)
+{
+	begin_types(j);
+	put_types(j, em, a->attrs, a->n_attrs, true);
+	if (more)
+		put_types(j, em, more, 1, true);
+	end_types(j);
+}
+
+void zr_put_nczarr_group_types(struct jw *j, const struct zr_emit *em, const struct ds_group *g)
+{
+	begin_types(j);
+	put_types(j, em, g->attrs, g->n_attrs, false);
+	end_types(j);
+}

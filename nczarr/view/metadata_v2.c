@@ -1,0 +1,364 @@
+/* metadata_v2.c - .zarray, .zattrs, .zgroup and .zmetadata. Each document is a function of the
+ * frozen model and the plans; nothing is kept. */
+#include "nczarr/view/metadata.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "codecs/vlen/vlen.h"
+#include "nczarr/view/metadata_values.h"
+
+static void put_numbers(struct jw *j, const uint64_t *v, uint32_t n)
+{
+	jw_array(j, true);
+	for (uint32_t i = 0; i < n; i++)
+		jw_u64(j, v[i]);
+	jw_end(j);
+}
+
+static char kind_letter(enum dt_kind kind)
+{
+	switch (kind) {
+	case DT_BOOL:
+		return 'b';
+	case DT_INT:
+		return 'i';
+	case DT_UINT:
+		return 'u';
+	case DT_FLOAT:
+		return 'f';
+	case DT_COMPLEX:
+		return 'c';
+	case DT_STRING:
+		return 'S';
+	default:
+		return 'V';
+	}
+}
+
+void zr_dtype_text(struct buf *b, const struct dtype *t, bool big)
+{
+	bool ordered = t->size > 1 && t->kind != DT_STRING && t->kind != DT_OPAQUE;
+
+	buf_printf(b, "%c%c%" PRIu32,
+		   !ordered ? '|'
+		   : big    ? '>'
+			    : '<',
+		   kind_letter(t->kind), t->size);
+}
+
+/* put_simple - the dtype of anything but a compound, as a JSON string. */
+static void put_simple(struct jw *j, const struct dtype *t)
+{
+	struct buf b;
+
+	buf_init(&b, 32);
+	zr_dtype_text(&b, t, t->big_endian);
+	if (buf_ok(&b))
+		jw_text(j, b.data, b.len);
+	else
+		buf_fail(j->out, &b);
+	buf_release(&b);
+}
+
+void zr_put_dtype(struct jw *j, const struct dtype *t)
+{
+	if (t->kind != DT_COMPOUND) {
+		put_simple(j, t);
+		return;
+	}
+	jw_array(j, true);
+	for (uint32_t i = 0; i < t->n_fields && buf_ok(j->out); i++) {
+		const struct dt_field *f = &t->fields[i];
+
+		jw_array(j, true);
+		jw_str(j, f->name);
+		zr_put_dtype(j, &f->type);
+		if (f->rank > 0)
+			put_numbers(j, f->dims, f->rank);
+		jw_end(j);
+	}
+	jw_end(j);
+}
+
+/* presented_type - what the view shows instead of the model's type, where it does. */
+static struct dtype presented_type(const struct zr_emit *em, const struct ds_array *a,
+				   const struct plan *plan)
+{
+	struct dtype t = a->type;
+
+	if (em->mode == ZARR_NCZARR && t.kind == DT_BOOL)
+		t.kind = DT_UINT;
+	if (em->mode == ZARR_NCZARR && t.kind == DT_VSTRING)
+		t = (struct dtype){.kind = DT_STRING,
+				   .size = plan->fixed_size ? plan->fixed_size : 1};
+	return t;
+}
+
+static void put_array_dtype(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+			    const struct dtype *t)
+{
+	if (dt_is_vlen(t))
+		jw_str(j, "|O");
+	else if (em->mode == ZARR_NCZARR && dt_is_char(t) && a->type.kind == DT_STRING)
+		jw_str(j, ">S1"); /* by the '>' netCDF-C knows char from a text of one byte */
+	else
+		zr_put_dtype(j, t);
+}
+
+/* put_codec - {"id": ..., parameters} of one filter. */
+static void put_codec(struct jw *j, const struct codec_spec *spec, size_t elem_size)
+{
+	const struct codec_ops *ops = codec_find(spec->h5_id);
+	struct buf b;
+
+	if (!ops || !ops->zarr2_id) {
+		j->out->failed = true; /* no plan names such a codec */
+		return;
+	}
+	buf_init(&b, 4096);
+	buf_printf(&b, "{\"id\": \"%s\"", ops->zarr2_id);
+	if (ops->zarr2_params)
+		ops->zarr2_params(spec, elem_size, &b);
+	buf_putc(&b, '}');
+	if (buf_ok(&b))
+		jw_raw(j, b.data, b.len);
+	else
+		buf_fail(j->out, &b);
+	buf_release(&b);
+}
+
+/* n_filters - how many filters of the chain go to "filters". The last one is the compressor if
+ * it is one: readers (GDAL) look for filters that rearrange bytes only among the filters. */
+static uint32_t n_filters(const struct codec_chain *chain)
+{
+	const struct codec_ops *last =
+		chain->n ? codec_find(chain->specs[chain->n - 1].h5_id) : NULL;
+
+	return last && last->compressor ? chain->n - 1 : chain->n;
+}
+
+static void put_filters(struct jw *j, const struct plan *plan, const struct dtype *t)
+{
+	uint32_t n = n_filters(&plan->chain);
+
+	if (!dt_is_vlen(t) && n == 0) {
+		jw_null(j);
+		return;
+	}
+	jw_array(j, true);
+	if (dt_is_vlen(t)) {
+		jw_object(j, true);
+		jw_key(j, "id");
+		jw_str(j, codec_vlen_id(t->kind == DT_VSTRING ? CODEC_VLEN_UTF8
+							      : CODEC_VLEN_ARRAY));
+		if (t->kind == DT_VLEN && t->base) {
+			jw_key(j, "dtype");
+			put_simple(j, t->base);
+		}
+		jw_end(j);
+	} else {
+		for (uint32_t i = 0; i < n; i++)
+			put_codec(j, &plan->chain.specs[i], t->size);
+	}
+	jw_end(j);
+}
+
+static void put_fill(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+		     const struct plan *plan, const struct dtype *t)
+{
+	bool nczarr = em->mode == ZARR_NCZARR;
+
+	if (!plan->fill_declared || a->type.kind == DT_VLEN) {
+		jw_null(j);
+	} else if (a->type.kind == DT_VSTRING) {
+		jw_text(j, a->fill_text.s, a->fill_text.s ? a->fill_text.len : 0);
+	} else if (!a->fill) {
+		jw_null(j);
+	} else if ((t->kind == DT_STRING && !nczarr) || t->kind == DT_OPAQUE ||
+		   t->kind == DT_COMPOUND) {
+		jw_base64(j, a->fill, t->size);
+	} else {
+		zr_put_value(j, t, a->fill, false, true);
+	}
+}
+
+uint64_t zr_chunk_rows(enum zarr_mode mode, const struct ds_array *a)
+{
+	if (mode != ZARR_NCZARR || a->n_chunks == 0)
+		return a->chunk[0];
+	return u64_min(a->chunk[0], a->shape[0]);
+}
+
+/* put_shape - a scalar has no dimensions in Zarr, but one of length 1 for netCDF-C. first: what
+ * to say for v[0]. */
+static void put_shape(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+		      const uint64_t *v, uint64_t first)
+{
+	jw_array(j, true);
+	for (uint32_t d = 0; d < a->rank; d++)
+		jw_u64(j, d == 0 ? first : v[d]);
+	if (a->rank == 0 && em->mode == ZARR_NCZARR)
+		jw_u64(j, 1);
+	jw_end(j);
+}
+
+static void put_zarray(struct jw *j, const struct zr_emit *em, uint32_t ord)
+{
+	const struct ds_array *a = &em->ds->arrays[ord];
+	const struct plan *plan = &em->plans[ord];
+	struct dtype t = presented_type(em, a, plan);
+	uint32_t n = n_filters(&plan->chain);
+
+	jw_object(j, false);
+	jw_key(j, "chunks");
+	put_shape(j, em, a, a->chunk, a->rank ? zr_chunk_rows(em->mode, a) : 1);
+	jw_key(j, "compressor");
+	if (n < plan->chain.n)
+		put_codec(j, &plan->chain.specs[n], t.size);
+	else
+		jw_null(j);
+	if (em->grids[ord].keys.nested) {
+		jw_key(j, "dimension_separator");
+		jw_str(j, "/");
+	}
+	jw_key(j, "dtype");
+	put_array_dtype(j, em, a, &t);
+	jw_key(j, "fill_value");
+	put_fill(j, em, a, plan, &t);
+	jw_key(j, "filters");
+	put_filters(j, plan, &t);
+	jw_key(j, "order");
+	jw_str(j, "C");
+	jw_key(j, "shape");
+	put_shape(j, em, a, a->shape, a->rank ? a->shape[0] : 1);
+	jw_key(j, "zarr_format");
+	jw_u64(j, 2);
+	if (em->mode == ZARR_NCZARR)
+		zr_put_nczarr_array(j, em, a);
+	jw_end(j);
+}
+
+static void put_dimension_names(struct jw *j, const struct zr_emit *em,
+				const struct ds_array *a)
+{
+	jw_key(j, "_ARRAY_DIMENSIONS");
+	jw_array(j, true);
+	for (uint32_t d = 0; d < a->rank; d++)
+		jw_str(j, em->ds->dims[a->dims[d]].name);
+	if (a->rank == 0 && em->mode == ZARR_NCZARR)
+		jw_str(j, "_scalar_");
+	jw_end(j);
+}
+
+static void put_array_attrs(struct jw *j, const struct zr_emit *em, uint32_t ord)
+{
+	const struct ds_array *a = &em->ds->arrays[ord];
+	struct ds_attr room;
+	int32_t value;
+	const struct ds_attr *quant = zr_quant_attr(a, &em->plans[ord], &value, &room);
+
+	jw_object(j, false);
+	zr_put_attrs(j, em, a->attrs, a->n_attrs, true, em->plans[ord].fill_declared);
+	if (quant)
+		zr_put_attrs(j, em, quant, 1, true, false);
+	if (em->mode != ZARR_NOXARRAY)
+		put_dimension_names(j, em, a);
+	if (em->mode == ZARR_NCZARR)
+		zr_put_nczarr_types(j, em, a, quant);
+	jw_end(j);
+}
+
+static void put_group_attrs(struct jw *j, const struct zr_emit *em, uint32_t ord)
+{
+	const struct ds_group *g = &em->ds->groups[ord];
+
+	jw_object(j, false);
+	zr_put_attrs(j, em, g->attrs, g->n_attrs, false, false);
+	if (em->mode == ZARR_NCZARR)
+		zr_put_nczarr_group_types(j, em, g);
+	jw_end(j);
+}
+
+static void put_zgroup(struct jw *j, const struct zr_emit *em, uint32_t ord)
+{
+	jw_object(j, false);
+	jw_key(j, "zarr_format");
+	jw_u64(j, 2);
+	if (em->mode == ZARR_NCZARR)
+		zr_put_nczarr_group(j, em, ord);
+	jw_end(j);
+}
+
+/* put_member - one document inside .zmetadata; path "/" is the root. */
+static void put_member(struct jw *j, const struct zr_emit *em, struct buf *path,
+		       enum zr_doc doc, uint32_t ord)
+{
+	size_t len = path->len;
+
+	if (len > 1)
+		buf_putc(path, '/');
+	buf_puts(path, zr_doc_file(doc));
+	buf_putc(path, '\0');
+	if (!buf_ok(path)) {
+		buf_fail(j->out, path);
+		return;
+	}
+	jw_key(j, (const char *)path->data + 1);
+	zr_put_v2(j, em, doc, ord);
+	path->len = len;
+}
+
+static void put_zmetadata(struct jw *j, const struct zr_emit *em)
+{
+	struct buf path;
+
+	buf_init(&path, j->out->max);
+	jw_object(j, false);
+	jw_key(j, "metadata");
+	jw_object(j, false);
+	for (uint32_t g = 0; g < em->ds->n_groups && buf_ok(j->out); g++) {
+		if (em->hidden_groups[g])
+			continue;
+		buf_clear(&path);
+		ds_group_path(em->ds, g, &path);
+		put_member(j, em, &path, ZR_DOC_GROUP_ATTRS, g);
+		put_member(j, em, &path, ZR_DOC_ZGROUP, g);
+	}
+	for (uint32_t a = 0; a < em->ds->n_arrays && buf_ok(j->out); a++) {
+		if (em->hidden_arrays[a])
+			continue;
+		buf_clear(&path);
+		ds_array_path(em->ds, a, &path);
+		put_member(j, em, &path, ZR_DOC_ZARRAY, a);
+		put_member(j, em, &path, ZR_DOC_ARRAY_ATTRS, a);
+	}
+	jw_end(j);
+	jw_key(j, "zarr_consolidated_format");
+	jw_u64(j, 1);
+	jw_end(j);
+	buf_release(&path);
+}
+
+void zr_put_v2(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t ord)
+{
+	switch (doc) {
+	case ZR_DOC_ZGROUP:
+		put_zgroup(j, em, ord);
+		break;
+	case ZR_DOC_GROUP_ATTRS:
+		put_group_attrs(j, em, ord);
+		break;
+	case ZR_DOC_ZMETADATA:
+		put_zmetadata(j, em);
+		break;
+	case ZR_DOC_ZARRAY:
+		put_zarray(j, em, ord);
+		break;
+	case ZR_DOC_ARRAY_ATTRS:
+		put_array_attrs(j, em, ord);
+		break;
+	default:
+		j->out->failed = true; /* not of this format */
+	}
+}

@@ -1,0 +1,213 @@
+/* metadata_values.c - values as JSON: attributes, and the fill values that are not bytes.
+ *
+ * Every float has a '.' or an exponent, so that a reader that infers types sees a float; an
+ * empty list is never written, because netCDF-C refuses a whole dataset for one. */
+#include "nczarr/view/metadata_values.h"
+
+#include <math.h>
+#include <string.h>
+
+/* load - the n <= 8 bytes at p as an unsigned number. */
+static uint64_t load(const uint8_t *p, size_t n, bool big)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < n && i < 8; i++)
+		v = v << 8 | p[big ? i : n - 1 - i];
+	return v;
+}
+
+static int64_t sign_extend(uint64_t v, size_t n)
+{
+	uint64_t top = n > 0 && n < 8 ? (uint64_t)1 << (8 * n - 1) : 0;
+
+	return (int64_t)((v ^ top) - top);
+}
+
+/* half - IEEE 754 binary16 to double, exactly. */
+static double half(uint64_t v)
+{
+	int exponent = (int)(v >> 10 & 31), fraction = (int)(v & 1023);
+	double d;
+
+	if (exponent == 31)
+		d = fraction ? (double)NAN : (double)INFINITY;
+	else if (exponent == 0)
+		d = ldexp(fraction, -24);
+	else
+		d = ldexp(1024 + fraction, exponent - 25);
+	return v >> 15 & 1 ? -d : d;
+}
+
+static double load_float(const uint8_t *p, size_t n, bool big)
+{
+	uint64_t v = load(p, n, big);
+	uint32_t v32 = (uint32_t)v;
+	double d;
+	float f;
+
+	if (n == 2)
+		return half(v);
+	if (n == 4) {
+		memcpy(&f, &v32, sizeof(f));
+		return (double)f;
+	}
+	memcpy(&d, &v, sizeof(d));
+	return d;
+}
+
+bool zr_attr_real(const struct ds_attr *at, double *ret)
+{
+	const size_t n = at->type.size;
+
+	if (at->n != 1)
+		return false;
+	switch (at->type.kind) {
+	case DT_BOOL:
+	case DT_UINT:
+		*ret = (double)load(at->data, n, ZR_HOST_BIG);
+		return true;
+	case DT_INT:
+		*ret = (double)sign_extend(load(at->data, n, ZR_HOST_BIG), n);
+		return true;
+	case DT_FLOAT:
+		*ret = load_float(at->data, n, ZR_HOST_BIG);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* text_len - length of a padded text without its trailing NULs. */
+static size_t text_len(const uint8_t *p, size_t n)
+{
+	while (n > 0 && p[n - 1] == 0)
+		n--;
+	return n;
+}
+
+/* put_field - one field of a compound, from dimension d on. *at walks over its values. */
+static void put_field(struct jw *j, const struct dt_field *f, uint32_t d, const uint8_t **at,
+		      bool host, bool quote)
+{
+	if (d == f->rank) {
+		zr_put_value(j, &f->type, *at, host, quote);
+		*at += f->type.size;
+		return;
+	}
+	jw_array(j, true);
+	for (uint64_t i = 0; i < f->dims[d] && buf_ok(j->out); i++)
+		put_field(j, f, d + 1, at, host, quote);
+	jw_end(j);
+}
+
+static void put_compound(struct jw *j, const struct dtype *t, const uint8_t *p, bool host,
+			 bool quote)
+{
+	jw_object(j, true);
+	for (uint32_t i = 0; i < t->n_fields && buf_ok(j->out); i++) {
+		const uint8_t *at = p + t->fields[i].offset;
+
+		jw_key(j, t->fields[i].name);
+		put_field(j, &t->fields[i], 0, &at, host, quote);
+	}
+	jw_end(j);
+}
+
+void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool host, bool quote)
+{
+	bool big = host ? ZR_HOST_BIG : t->big_endian;
+	size_t n = t->size;
+
+	switch (t->kind) {
+	case DT_BOOL:
+		jw_bool(j, p[0] != 0);
+		break;
+	case DT_INT:
+		jw_i64(j, sign_extend(load(p, n, big), n));
+		break;
+	case DT_UINT:
+		jw_u64(j, load(p, n, big));
+		break;
+	case DT_FLOAT:
+		jw_double(j, load_float(p, n, big), quote);
+		break;
+	case DT_COMPLEX:
+		jw_array(j, true);
+		jw_double(j, load_float(p, n / 2, big), quote);
+		jw_double(j, load_float(p + n / 2, n / 2, big), quote);
+		jw_end(j);
+		break;
+	case DT_STRING:
+		jw_text(j, p, text_len(p, n));
+		break;
+	case DT_OPAQUE:
+		jw_hex(j, p, n);
+		break;
+	case DT_COMPOUND:
+		put_compound(j, t, p, host, quote);
+		break;
+	case DT_VSTRING:
+	case DT_VLEN:
+		jw_null(j); /* have no bytes here: their values are texts */
+		break;
+	}
+}
+
+/* put_list - the base elements of a vlen value. */
+static void put_list(struct jw *j, const struct dtype *base, const struct ds_text *value,
+		     bool quote)
+{
+	jw_array(j, true);
+	for (size_t at = 0; base && base->size > 0 && value->len - at >= base->size;
+	     at += base->size) {
+		if (!buf_ok(j->out))
+			break;
+		zr_put_value(j, base, (const uint8_t *)value->s + at, true, quote);
+	}
+	jw_end(j);
+}
+
+static void put_element(struct jw *j, const struct ds_attr *at, uint64_t i, bool quote)
+{
+	if (at->type.kind == DT_VLEN)
+		put_list(j, at->type.base, &at->texts[i], quote);
+	else if (at->type.kind == DT_STRING || at->type.kind == DT_VSTRING)
+		jw_text(j, at->texts[i].s, at->texts[i].len);
+	else
+		zr_put_value(j, &at->type, at->data + (size_t)i * at->type.size, true, quote);
+}
+
+/* put_nested - dimension d on; *i counts elements. */
+static void put_nested(struct jw *j, const struct ds_attr *at, uint32_t d, uint64_t *i,
+		       bool quote)
+{
+	if (d == at->rank) {
+		put_element(j, at, *i, quote);
+		++*i;
+		return;
+	}
+	jw_array(j, true);
+	for (uint64_t k = 0; k < at->dims[d] && *i < at->n && buf_ok(j->out); k++)
+		put_nested(j, at, d + 1, i, quote);
+	jw_end(j);
+}
+
+void zr_put_attr(struct jw *j, const struct ds_attr *at, bool flat, bool quote)
+{
+	uint64_t i = 0;
+
+	if (at->n == 0 || (at->n == 1 && at->type.kind == DT_VLEN && at->rank <= 1 &&
+			   at->texts[0].len == 0)) {
+		jw_str(j, "");
+	} else if (!flat && at->rank > 1) {
+		put_nested(j, at, 0, &i, quote);
+	} else if (at->n == 1) {
+		put_element(j, at, 0, quote);
+	} else {
+		jw_array(j, true);
+		for (; i < at->n && buf_ok(j->out); i++)
+			put_element(j, at, i, quote);
+		jw_end(j);
+	}
+}

@@ -1,0 +1,62 @@
+/* metadata_values.h - what the emitting files share. */
+#ifndef NCZARR_VIEW_METADATA_VALUES_H
+#define NCZARR_VIEW_METADATA_VALUES_H
+
+#include "nczarr/view/metadata.h"
+#include "nczarr/json/writer.h"
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define ZR_HOST_BIG true
+#else
+#define ZR_HOST_BIG false
+#endif
+
+/* zr_put_value - one element of a fixed-size type at p as JSON.
+ * host   numbers are in host order whatever the type says (attributes)
+ * quote  NaN and infinities as strings */
+void zr_put_value(struct jw *j, const struct dtype *t, const uint8_t *p, bool host, bool quote);
+
+/* zr_put_attr - the value of an attribute. flat: a list for any rank. */
+void zr_put_attr(struct jw *j, const struct ds_attr *at, bool flat, bool quote);
+
+/* zr_put_attrs - of a group (fill_declared false) or an array, as members of the open object. */
+void zr_put_attrs(struct jw *j, const struct zr_emit *em, const struct ds_attr *attrs, uint32_t n,
+		  bool of_array, bool fill_declared);
+
+/* zr_put_attrs3 - those of an array as Zarr v3's readers want them; t: how it is shown. */
+void zr_put_attrs3(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+		   const struct zr_type3 *t);
+
+/* zr_attr_real - the value of an attribute that is one real number. */
+bool zr_attr_real(const struct ds_attr *at, double *ret);
+
+/* zr_quant_attr - what netCDF says of elements that were quantised; NULL: they were not, or the
+ * array says so itself. value and room: memory for it. */
+const struct ds_attr *zr_quant_attr(const struct ds_array *a, const struct plan *plan,
+				    int32_t *value, struct ds_attr *room);
+
+/* zr_put_v2, zr_put_v3 - the value of one document, of the formats. */
+void zr_put_v2(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t ord);
+void zr_put_v3(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t ord);
+
+/* zr_dtype_text - append the dtype of a simple type ("<f8") to b, in the given byte order. */
+void zr_dtype_text(struct buf *b, const struct dtype *t, bool big);
+
+/* zr_put_dtype - any dtype of Zarr v2, a compound as a list of its fields. */
+void zr_put_dtype(struct jw *j, const struct dtype *t);
+
+/* zr_attr_skipped - attributes of the file that a mode's own keys stand for. */
+bool zr_attr_skipped(const struct zr_emit *em, const struct ds_attr *at, bool of_array);
+
+/* The NCZarr keys: members of the innermost open object. */
+void zr_put_nczarr_group(struct jw *j, const struct zr_emit *em, uint32_t group);
+/* zr_put_group_hints - what a plain tree does not say of a group and netCDF knows: its dimensions
+ * and the order of its arrays and groups (source/nczarr_keys.c). A value. */
+void zr_put_group_hints(struct jw *j, const struct zr_emit *em, uint32_t group);
+void zr_put_nczarr_array(struct jw *j, const struct zr_emit *em, const struct ds_array *a);
+void zr_put_nczarr_types(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+			 const struct ds_attr *more); /* more: one attribute, or NULL */
+void zr_put_nczarr_group_types(struct jw *j, const struct zr_emit *em,
+			       const struct ds_group *g);
+
+#endif

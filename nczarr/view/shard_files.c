@@ -1,0 +1,605 @@
+/* shard_files.c - files that are made of chunks. What a shard has is found out once, by asking for
+ * the size of each of its chunks, and kept as a table of those that exist: where each begins, and
+ * its slot. From the table come the size, the chunk that a read is for, and the bytes of the index.
+ *
+ * Tables are in a cache of their own, one flight for a shard; its lock is never held while chunkio
+ * is asked. Nothing here knows what chunks contain. */
+#include "nczarr/view/shard_files_int.h"
+
+#include "base/os/io.h"
+#include "codecs/core/codec.h"
+#include "translate/cache/cache.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define ENTRY 16      /* bytes of a slot in the index: offset, length */
+#define SUM 4         /* bytes of checksum behind them */
+#define PIECE 64      /* slots of the index that are summed up at a time */
+#define CHEAP_MAX 256 /* chunks whose sizes are looked at while a directory is listed */
+#define SIZE_MAX_FILE ((uint64_t)INT64_MAX)
+
+struct zr_shards {
+	struct source *source;
+	struct chunkio *io;
+	const struct zr_grid *grids;
+	struct cache *tables; /* of (array, file): struct table */
+};
+
+/* table - what a shard has, as it is in the cache. */
+struct table {
+	uint64_t size;    /* bytes of the shard; 0: it has no chunk, and does not exist */
+	uint64_t end;     /* of the chunks; the index begins there */
+	uint32_t n;       /* chunks that exist */
+	uint32_t sum;     /* of the index */
+	uint64_t start[]; /* n entries, ascending, and `end`; then n slots, 32 bits each */
+};
+
+/* shard - one that is looked at. */
+struct shard {
+	uint32_t array;
+	const struct ds_array *a;
+	const struct zr_grid *g;
+	uint64_t file;
+	uint64_t slots;            /* of the index */
+	struct cache_entry *entry; /* a reference; NULL: none yet */
+	const struct table *t;
+	const uint32_t *slot; /* t->n entries */
+};
+
+static size_t table_bytes(uint64_t n)
+{
+	return sizeof(struct table) + (size_t)(n + 1) * sizeof(uint64_t) +
+	       (size_t)n * sizeof(uint32_t);
+}
+
+/* ---- the index ---- */
+
+static void put_le64(uint8_t *p, uint64_t v)
+{
+	for (size_t i = 0; i < 8; i++)
+		p[i] = (uint8_t)(v >> 8 * i);
+}
+
+/* slot_at - the first chunk in the table whose slot is not before `slot`. */
+static uint32_t slot_at(const struct shard *x, uint64_t slot)
+{
+	uint32_t lo = 0, hi = x->t->n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (x->slot[mid] < slot)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* put_entries - n entries of the index from slot `slot` on. */
+static void put_entries(const struct shard *x, uint64_t slot, size_t n, uint8_t *out)
+{
+	uint32_t i = slot_at(x, slot);
+
+	for (; n > 0; n--, slot++, out += ENTRY) {
+		if (i == x->t->n || x->slot[i] != slot) {
+			memset(out, 0xff, ENTRY);
+			continue;
+		}
+		put_le64(out, x->t->start[i]);
+		put_le64(out + 8, x->t->start[i + 1] - x->t->start[i]);
+		i++;
+	}
+}
+
+static uint32_t sum_of(const struct shard *x)
+{
+	uint8_t piece[PIECE * ENTRY];
+	uint32_t sum = 0;
+	size_t n;
+
+	for (uint64_t slot = 0; slot < x->slots; slot += n) {
+		n = (size_t)u64_min(x->slots - slot, PIECE);
+		put_entries(x, slot, n, piece);
+		sum = codec_crc32c_sum(sum, piece, n * ENTRY);
+	}
+	return sum;
+}
+
+/* put_index - bytes [off, off+n) of the index and its checksum. */
+static void put_index(const struct shard *x, uint64_t off, size_t n, uint8_t *out)
+{
+	uint8_t one[ENTRY];
+	uint64_t slot;
+	size_t skip, part;
+
+	for (; n > 0; off += part, out += part, n -= part) {
+		slot = off / ENTRY;
+		skip = (size_t)(off % ENTRY);
+		if (slot < x->slots && skip == 0 && n >= ENTRY) {
+			part = (size_t)u64_min(n / ENTRY, x->slots - slot);
+			put_entries(x, slot, part, out);
+			part *= ENTRY;
+			continue;
+		}
+		if (slot < x->slots)
+			put_entries(x, slot, 1, one);
+		else
+			put_le64(one, x->t->sum);
+		part = (size_t)u64_min(n, (slot < x->slots ? ENTRY : SUM) - skip);
+		memcpy(out, one + skip, part);
+	}
+}
+
+/* ---- the table of a shard ---- */
+
+/* found - chunks of a shard while they are counted: x->slots entries at most. */
+struct found {
+	uint64_t *start;
+	uint32_t *slot;
+	uint32_t n;
+	uint64_t end;
+};
+
+static int take(const struct shard *x, struct found *f, uint64_t slot, uint64_t size,
+		struct err *e)
+{
+	uint64_t end;
+
+	if (ckd_add(&end, f->end, size) || end > SIZE_MAX_FILE - ENTRY * x->slots - SUM)
+		return err_set(e, -ERANGE, "a shard of more than %" PRIu64 " bytes",
+			       SIZE_MAX_FILE);
+	f->start[f->n] = f->end;
+	f->slot[f->n++] = (uint32_t)slot;
+	f->end = end;
+	return 0;
+}
+
+/* count - ask for the size of each chunk of a run; one that was never written says where the next
+ * is. */
+static int count(struct zr_shards *s, const struct shard *x, uint64_t i, struct found *f,
+		 struct err *e)
+{
+	uint64_t first, slot, n, at, end, size;
+	struct err why = ERR_INIT;
+	int rc = 0;
+
+	zr_grid_run(x->a, x->g, x->file, i, &first, &slot, &n);
+	end = first + n;
+	at = first;
+	if (n > 0) {
+		chunkio_want_run(s->source, x->array, first, n);
+		chunkio_measure(s->io, x->array, first, n);
+	}
+	while (at < end) {
+		rc = chunkio_stat(s->io, x->array, at, &size, &why);
+		if (rc == 0) {
+			rc = take(x, f, slot + (at - first), size, &why);
+			at++;
+		} else if (rc == -ENOENT) {
+			why.code = 0;
+			rc = chunkio_next(s->io, x->array, at + 1, &at, &why);
+		}
+		if (rc < 0)
+			break;
+	}
+	if (rc == -ENOENT)
+		rc = 0; /* there are no more */
+	return rc < 0 ? err_set(e, rc, "%s", why.msg) : 0;
+}
+
+static void point(struct shard *x, const uint8_t *data)
+{
+	x->t = (const struct table *)(const void *)data; /* allocated, so aligned */
+	x->slot = (const uint32_t *)(const void *)(x->t->start + x->t->n + 1);
+}
+
+/* keep - what was found, into the cache's memory. */
+static int keep(struct shard *x, const struct found *f, struct err *e)
+{
+	uint8_t *data = cache_alloc(x->entry, table_bytes(f->n));
+	struct table *t;
+
+	if (!data)
+		return err_nomem(e);
+	t = (struct table *)(void *)data; /* allocated, so aligned */
+	*t = (struct table){.n = f->n, .end = f->end};
+	t->start[f->n] = f->end;
+	point(x, data);
+	if (f->n > 0) {
+		memcpy(t->start, f->start, f->n * sizeof(*f->start));
+		memcpy(t->start + f->n + 1, f->slot, f->n * sizeof(*f->slot));
+		t->size = f->end + ENTRY * x->slots + SUM;
+		t->sum = sum_of(x);
+	}
+	return 0;
+}
+
+/* any - 1: a shard has a chunk; 0: none. */
+static int any(struct zr_shards *s, uint32_t array, uint64_t file, struct err *e)
+{
+	const struct ds_array *a = &s->source->ds.arrays[array];
+	const struct zr_grid *g = &s->grids[array];
+	uint64_t runs = zr_grid_runs(a, g), first, slot, n, next = 0;
+
+	for (uint64_t i = 0; i < runs; i++) {
+		int rc = 0;
+
+		zr_grid_run(a, g, file, i, &first, &slot, &n);
+		if (n > 0 && next < first)
+			rc = chunkio_next(s->io, array, first, &next, e);
+		if (rc < 0)
+			return rc == -ENOENT ? 0 : rc;
+		if (n > 0 && next < first + n)
+			return 1;
+	}
+	return 0;
+}
+
+static int load(struct zr_shards *s, struct shard *x, struct err *e)
+{
+	struct found f = {0};
+	uint64_t runs = zr_grid_runs(x->a, x->g);
+	int rc = any(s, x->array, x->file, e);
+
+	if (rc < 0)
+		return rc;
+	if (rc == 0)
+		return keep(x, &f, e);
+	f.start = alloc_array((size_t)x->slots, sizeof(*f.start));
+	f.slot = alloc_array((size_t)x->slots, sizeof(*f.slot));
+	rc = f.start && f.slot ? 0 : err_nomem(e);
+	for (uint64_t i = 0; rc == 0 && i < runs; i++)
+		rc = count(s, x, i, &f, e);
+	if (rc == 0)
+		rc = keep(x, &f, e);
+	free(f.start);
+	free(f.slot);
+	return rc;
+}
+
+/* open_shard - a shard with its table; finish with cache_put(x->entry). -ENOENT: it has no chunk,
+ * and there is nothing to finish. */
+static int open_shard(struct zr_shards *s, uint32_t array, uint64_t file, struct shard *x,
+		      struct err *e)
+{
+	const struct zr_grid *g = &s->grids[array];
+	struct err why = ERR_INIT;
+	size_t len;
+	int rc;
+
+	*x = (struct shard){.array = array,
+			    .a = &s->source->ds.arrays[array],
+			    .g = g,
+			    .file = file,
+			    .slots = g->slots};
+	rc = cache_get(s->tables, array, file, &x->entry, e);
+	if (rc == CACHE_LOAD) {
+		rc = load(s, x, &why);
+		if (rc < 0) {
+			why.code = rc;
+			cache_fail(x->entry, &why);
+			return err_set(e, rc, "%s", why.msg);
+		}
+		cache_publish(x->entry);
+	}
+	if (rc < 0)
+		return rc;
+	point(x, cache_data(x->entry, &len));
+	if (x->t->n > 0)
+		return 0;
+	cache_put(x->entry);
+	return err_set(e, -ENOENT, "no chunk of the shard was ever written");
+}
+
+static int known(const struct zr_shards *s, uint32_t array, uint64_t file, struct err *e)
+{
+	const struct dataset *ds = &s->source->ds;
+
+	if (array >= ds->n_arrays || !s->grids[array].per)
+		return err_set(e, -EINVAL, "array %" PRIu32 " has no shards", array);
+	if (file >= s->grids[array].n)
+		return err_set(e, -ENOENT, "no such shard");
+	return 0;
+}
+
+/* ---- reading ---- */
+
+/* chunk_in - the chunk of an entry of its table. */
+static uint64_t chunk_in(const struct shard *x, uint32_t i)
+{
+	uint64_t chunk = 0;
+
+	(void)zr_grid_slot(x->a, x->g, x->file, x->slot[i], &chunk); /* it was found there */
+	return chunk;
+}
+
+/* piece_of - bytes [off, off+n) of a chunk, all of which must be there. */
+static int piece_of(struct zr_shards *s, uint32_t array, uint64_t chunk, uint64_t off, size_t n,
+		    uint8_t *room, struct span *ret, struct err *e)
+{
+	int rc = chunkio_read(s->io, array, chunk, off, n, room, ret, e);
+
+	if (rc == -ENOENT)
+		return err_set(e, -ESTALE, "a chunk of the shard is gone");
+	if (rc < 0 || ret->len + ret->zeros == n)
+		return rc;
+	span_done(ret);
+	return err_set(e, -ESTALE, "a chunk of the shard has another size than it had");
+}
+
+/* chunk_at - the chunk that has byte `off` of the shard, off < t->end. */
+static uint32_t chunk_at(const struct table *t, uint64_t off)
+{
+	uint32_t lo = 0, hi = t->n;
+
+	while (hi - lo > 1) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (t->start[mid] <= off)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* gather - a read of several parts. Bytes of a descriptor wait until it is known that the next
+ * part does not continue them: chunks that were written one after the other often are so in the
+ * file, too, and are read at once, or not at all here. */
+struct gather {
+	uint8_t *room;
+	size_t n;         /* bytes that are there, or wait */
+	struct span wait; /* of a descriptor: the last wait.len of the n */
+	bool read;        /* a descriptor was read */
+};
+
+static int settle(struct gather *g, struct err *e)
+{
+	size_t len = g->wait.len;
+	int rc;
+
+	if (len == 0)
+		return 0;
+	rc = io_pread(g->wait.fd, g->room + g->n - len, len, g->wait.off, e);
+	g->wait.len = 0;
+	g->read = true;
+	return rc;
+}
+
+/* add - one part; it is finished here. */
+static int add(struct gather *g, struct span *s, struct err *e)
+{
+	bool in_file = !s->mem && s->len > 0;
+	int rc = 0;
+
+	if (in_file && g->wait.len > 0 && g->wait.fd == s->fd &&
+	    g->wait.off + g->wait.len == s->off) {
+		g->wait.len += s->len;
+	} else {
+		rc = settle(g, e);
+		if (in_file)
+			g->wait = *s;
+	}
+	if (!in_file && s->len > 0 && s->mem != g->room + g->n)
+		memcpy(g->room + g->n, s->mem, s->len);
+	g->n += s->len;
+	if (rc == 0 && s->zeros > 0) {
+		rc = settle(g, e);
+		memset(g->room + g->n, 0, s->zeros);
+		g->n += s->zeros;
+	}
+	g->wait.done = NULL;
+	span_done(s);
+	return rc;
+}
+
+/* collect - bytes [off, off+n) of a shard, from as many chunks as it takes, and of the index. */
+static int collect(struct zr_shards *s, const struct shard *x, uint64_t off, size_t n,
+		   uint8_t *room, struct span *ret, struct err *e)
+{
+	struct gather g = {.room = room};
+	const struct table *t = x->t;
+	int rc = 0;
+
+	for (uint32_t i = chunk_at(t, off); rc == 0 && g.n < n && off + g.n < t->end; i++) {
+		uint64_t from = off + g.n - t->start[i];
+		size_t part = (size_t)u64_min(n - g.n, t->start[i + 1] - t->start[i] - from);
+		struct span one;
+
+		if (part == 0)
+			continue; /* a chunk without bytes */
+		rc = piece_of(s, x->array, chunk_in(x, i), from, part, room + g.n, &one,
+			      e);
+		if (rc == 0)
+			rc = add(&g, &one, e);
+	}
+	if (rc == 0 && g.n == n && g.wait.len == n) {
+		*ret = g.wait;
+		return 0;
+	}
+	if (rc == 0)
+		rc = settle(&g, e);
+	if (rc == 0 && g.read)
+		rc = source_check(s->source, e);
+	if (rc < 0)
+		return rc;
+	if (g.n < n)
+		put_index(x, off + g.n - t->end, n - g.n, room + g.n);
+	*ret = (struct span){.mem = room, .fd = -1, .len = n};
+	return 0;
+}
+
+int zr_shards_read(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t off, size_t len,
+		   uint8_t *room, struct span *ret, struct err *e)
+{
+	struct shard x;
+	uint32_t i;
+	size_t n;
+	int rc = known(s, array, file, e);
+
+	if (rc == 0)
+		rc = open_shard(s, array, file, &x, e);
+	if (rc < 0)
+		return rc;
+	n = off < x.t->size ? (size_t)u64_min(len, x.t->size - off) : 0;
+	i = n > 0 && off < x.t->end ? chunk_at(x.t, off) : x.t->n;
+	if (n == 0) {
+		*ret = (struct span){.fd = -1};
+	} else if (i < x.t->n && n <= x.t->start[i + 1] - off) {
+		uint64_t chunk = chunk_in(&x, i), from = off - x.t->start[i];
+
+		cache_put(x.entry);
+		return piece_of(s, array, chunk, from, n, room, ret, e);
+	} else {
+		rc = collect(s, &x, off, n, room, ret, e);
+	}
+	cache_put(x.entry);
+	return rc;
+}
+
+/* ---- the object, and looking at shards ---- */
+
+int zr_shards_new(struct source *source, struct chunkio *io, const struct zr_grid *grids,
+		  uint64_t budget, struct zr_shards **ret, struct err *e)
+{
+	struct zr_shards *s = alloc_array(1, sizeof(*s));
+
+	if (!s)
+		return err_nomem(e);
+	*s = (struct zr_shards){.source = source, .io = io, .grids = grids};
+	s->tables = cache_new(budget);
+	if (!s->tables) {
+		free(s);
+		return err_nomem(e);
+	}
+	*ret = s;
+	return 0;
+}
+
+void zr_shards_free(struct zr_shards *s)
+{
+	if (s)
+		cache_free(s->tables);
+	free(s);
+}
+
+int zr_shards_stat(struct zr_shards *s, uint32_t array, uint64_t file, uint64_t *ret_size,
+		   struct err *e)
+{
+	struct shard x;
+	int rc = known(s, array, file, e);
+
+	if (rc == 0)
+		rc = open_shard(s, array, file, &x, e);
+	if (rc < 0)
+		return rc;
+	*ret_size = x.t->size;
+	cache_put(x.entry);
+	return 0;
+}
+
+bool zr_shards_stat_cheap(struct zr_shards *s, uint32_t array, uint64_t file)
+{
+	const struct zr_grid *g = &s->grids[array];
+	uint64_t chunk;
+
+	if (known(s, array, file, NULL) < 0)
+		return false;
+	if (cache_has(s->tables, array, file))
+		return true;
+	if (g->slots > CHEAP_MAX)
+		return false;
+	for (uint64_t i = 0; i < g->slots; i++)
+		if (zr_grid_slot(&s->source->ds.arrays[array], g, file, i, &chunk) &&
+		    !chunkio_stat_cheap(s->io, array, chunk))
+			return false;
+	return true;
+}
+
+int zr_shards_next(struct zr_shards *s, uint32_t array, uint64_t from, uint64_t *ret,
+		   struct err *e)
+{
+	const struct zr_grid *g;
+	const struct ds_array *a;
+	uint64_t first, slot, n;
+	int rc = known(s, array, from, e);
+
+	if (rc < 0)
+		return rc;
+	a = &s->source->ds.arrays[array];
+	g = &s->grids[array];
+	for (uint64_t file = from; file < g->n;) {
+		zr_grid_run(a, g, file, 0, &first, &slot, &n);
+		rc = chunkio_next(s->io, array, first, &first, e);
+		if (rc < 0)
+			return rc;
+		*ret = zr_grid_file(a, g, first);
+		if (zr_grid_runs(a, g) == 1)
+			return 0;
+		rc = any(s, array, file, e);
+		if (rc < 0)
+			return rc;
+		*ret = file;
+		if (rc == 1)
+			return 0;
+		/* files before the row of that chunk have none either */
+		n = first / (a->n_chunks / a->grid[0]) / g->per[0] * (g->n / g->len[0]);
+		file = u64_max(file + 1, n);
+	}
+	return err_set(e, -ENOENT, "no more shards");
+}
+
+/* ---- what is said of one ---- */
+
+#define PIECES_BYTES 60000 /* the kernel's limit of a value is 65536 */
+
+/* tell_pieces - a line for each chunk. */
+static int tell_pieces(struct zr_shards *s, const struct shard *x, struct buf *out,
+		       struct err *e)
+{
+	const struct table *t = x->t;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < t->n && rc == 0; i++) {
+		if (out->len > PIECES_BYTES) {
+			buf_printf(out, "and %" PRIu32 " more\n", t->n - i);
+			break;
+		}
+		rc = told_piece(s->io, s->source, x->array, chunk_in(x, i), t->start[i],
+				t->start[i + 1] - t->start[i], out, e);
+	}
+	return rc;
+}
+
+/* tell_plan - "shard: 12 of 16 chunks". */
+static int tell_plan(const struct shard *x, struct buf *out)
+{
+	buf_printf(out, "shard: %" PRIu32 " of %" PRIu64 " chunks", x->t->n, x->slots);
+	return 0;
+}
+
+int zr_shards_told(struct zr_shards *s, uint32_t array, uint64_t file, const struct plan *p,
+		   enum told what, struct buf *out, struct err *e)
+{
+	struct shard x;
+	int rc = known(s, array, file, e);
+
+	if (rc == 0 && (what == TOLD_SOURCE || what == TOLD_CHAIN))
+		return told_array(s->source, &s->source->ds.arrays[array], p, what, out, e);
+	if (rc == 0 && what != TOLD_PIECES && what != TOLD_PLAN)
+		return err_set(e, -ENODATA, "a shard's bytes come from many places");
+	if (rc == 0)
+		rc = open_shard(s, array, file, &x, e);
+	if (rc == -ENOENT)
+		return err_set(e, -ENODATA, "there is no such shard");
+	if (rc < 0)
+		return rc;
+	rc = what == TOLD_PIECES ? tell_pieces(s, &x, out, e) : tell_plan(&x, out);
+	cache_put(x.entry);
+	if (rc == 0 && !buf_ok(out))
+		rc = err_nomem(e);
+	return rc;
+}

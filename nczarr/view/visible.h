@@ -1,0 +1,47 @@
+/* visible.h - what of a dataset a Zarr tree shows, and the plan of each array. */
+#ifndef NCZARR_VIEW_VISIBLE_H
+#define NCZARR_VIEW_VISIBLE_H
+
+#include "nczarr/view/inode.h"
+#include "nczarr/nczarr.h"
+
+/* zr_entry - a group or array in its parent group, for lookups by name. */
+struct zr_entry {
+	uint32_t group; /* parent */
+	uint32_t ord;
+	bool is_array;
+	const char *name; /* borrowed from the dataset */
+};
+
+struct zr_shown {
+	struct arena arena;       /* of what plans point to, and of notes */
+	struct plan *plans;       /* n_arrays; PLAN_HIDE: not shown */
+	bool *hidden_groups;      /* n_groups */
+	bool *hidden_arrays;      /* n_arrays: as the plans say, but never changing */
+	uint32_t *n_dirs;         /* n_groups: shown groups and arrays in each */
+	struct zr_entry *entries; /* n_entries, shown ones only, by parent and name */
+	size_t n_entries;
+	const struct zr_format *format;
+	struct zr_keys keys;      /* of arrays whose writer has not chosen others */
+	bool sharded;             /* some array is shown as shards */
+	struct zr_grid *files;    /* n_arrays: the files that hold chunks */
+	struct zr_grid *named;    /* n_arrays: the same with a dimension of one file at the end,
+	                           * where elements are shown with one more: as keys have them */
+	struct zr_ids ids;
+	const char **notes;       /* what a rule asks for and is not done: one line each */
+	uint32_t n_notes;
+	size_t c_notes;
+};
+
+/* zr_shown_init - make all plans, hide what the mode cannot express, lay out the ids.
+ * Returns 0 (zr_shown_release); -ENOMEM; -ERANGE. */
+int zr_shown_init(struct zr_shown *s, const struct dataset *ds,
+		  const struct zarr_view_options *opts, struct err *e) NZ_MUST_USE;
+/* zr_shown_release - takes half-built and zeroed objects. */
+void zr_shown_release(struct zr_shown *s);
+
+/* zr_shown_find - entry of a group by name (n bytes); NULL = absent. Borrowed. */
+const struct zr_entry *zr_shown_find(const struct zr_shown *s, uint32_t group, const char *name,
+				     size_t n);
+
+#endif

@@ -1,0 +1,16 @@
+/* xattrs_int.h - extended attributes in a Zarr tree. */
+#ifndef NCZARR_VIEW_XATTRS_INT_H
+#define NCZARR_VIEW_XATTRS_INT_H
+
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "translate/model/dataset.h"
+
+/* zr_xattr - append the value of an attribute of an array's directory, without a NUL; name NULL:
+ * the names of all of them, each with one. a: NULL for everything else in the tree, which has
+ * none. version: of Zarr that the tree is in. Returns 0; -ENODATA no such attribute; -E2BIG,
+ * -ENOMEM when out has no room. */
+int zr_xattr(const struct ds_array *a, int version, const char *name, struct buf *out,
+	     struct err *e);
+
+#endif

@@ -1,0 +1,746 @@
+/* cache.c - one mutex, held for a few pointer operations; never across a load, an allocation of
+ * a chunk's memory, or a free.
+ *
+ * Ready entries without references are in one of two lists: `idle`, least recently used first,
+ * and `spent`, whose bytes a reader has taken completely (the kernel's page cache has them).
+ * Room is made from `spent`, then from `idle`. Beyond a few spent entries their memory is taken
+ * over by new chunks of the same size even when the budget would allow more: memory that was
+ * used a moment ago is mapped and in the processor's cache. */
+#include "translate/cache/cache.h"
+
+#include "base/observe/metrics.h"
+#include "base/os/cancel.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define CONDS 16 /* waiters are spread over these by hash */
+#define BUCKETS_MIN 256
+#define SPENT_KEPT 4       /* spent entries that are left alone while there is room */
+#define SPENT_SEARCHED 8   /* how many are looked at for memory of the right size */
+#define SPENT_SMALL 65536u /* smaller memory is not worth the loss: the allocator is quick */
+#define PAGE 4096u
+/* Calls of cache_get of a whole pool for which a cache keeps the entry that was used last: a reader
+ * who takes a chunk in pieces is in the middle of it. */
+#define POOL_ACTIVE 1024
+/* Calls of cache_get after which a chunk that was loaded ahead is taken as not wanted. */
+#define FORGOTTEN 1024
+
+enum state { LOADING, READY, FAILED };
+
+struct links {
+	struct links *prev, *next;
+};
+
+struct cache_entry {
+	struct links in;           /* idle or spent, while ready and without references */
+	struct cache_entry *chain; /* next in the bucket, or in a list of things to free */
+	struct cache *cache;
+	uint64_t linear, hash;
+	uint32_t array, refs;
+	enum state state;
+	uint8_t *data;
+	size_t len, cap;
+	struct links unread;     /* in the cache's list of that name */
+	bool counted;            /* its memory is in the cache's loading */
+	uint64_t ahead;          /* bytes counted in ahead_bytes */
+	uint64_t born;           /* n_gets when it was loaded ahead */
+	_Atomic uint64_t handed; /* bytes given to readers */
+	_Atomic bool ended;      /* the last byte was among them */
+	struct err *error;       /* FAILED; NULL when memory was short for it */
+	int code;                /* FAILED */
+};
+
+/* cache_pool - its lock is taken before that of a cache. */
+struct cache_pool {
+	pthread_mutex_t lock;
+	struct links caches; /* lock */
+	size_t n;            /* lock */
+	uint64_t budget;     /* constant */
+	_Atomic uint64_t bytes;
+	_Atomic uint64_t clock; /* calls of cache_get */
+};
+
+struct cache {
+	struct cache_pool *pool; /* constant once it is used */
+	struct links in_pool;    /* the pool's lock */
+	_Atomic uint64_t used;   /* the pool's clock then */
+	pthread_mutex_t lock;    /* of all below, and of entries but handed, ended */
+	pthread_cond_t done[CONDS];
+	uint64_t budget, bytes, ahead_bytes, waiting, allocated, recycled;
+	uint64_t n_gets;
+	uint64_t loading;      /* memory of entries that are being loaded */
+	pthread_cond_t landed; /* loading became less */
+	uint64_t bound;        /* of loading; constant once it is used */
+	bool far;              /* constant once it is used */
+	struct links idle, spent;
+	struct links unread; /* loaded ahead and not asked for, oldest first */
+	size_t n_spent;
+	struct cache_entry **buckets;
+	size_t n_buckets, n_entries;
+};
+
+static void links_init(struct links *l)
+{
+	l->prev = l->next = l;
+}
+
+static void links_append(struct links *list, struct links *l)
+{
+	l->prev = list->prev;
+	l->next = list;
+	list->prev->next = l;
+	list->prev = l;
+}
+
+static void links_remove(struct links *l)
+{
+	l->prev->next = l->next;
+	l->next->prev = l->prev;
+	links_init(l);
+}
+
+static struct cache_entry *entry_of(struct links *l)
+{
+	return CONTAINER_OF(l, struct cache_entry, in);
+}
+
+static uint64_t hash_of(uint32_t array, uint64_t linear)
+{
+	uint64_t h = (linear ^ (uint64_t)array << 40) * 0x9e3779b97f4a7c15u;
+
+	h ^= h >> 29;
+	return h * 0xbf58476d1ce4e5b9u ^ h >> 32;
+}
+
+struct cache *cache_new(uint64_t budget)
+{
+	struct cache *c = alloc_array(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->buckets = alloc_array(BUCKETS_MIN, sizeof(struct cache_entry *));
+	if (!c->buckets) {
+		free(c);
+		return NULL;
+	}
+	c->n_buckets = BUCKETS_MIN;
+	c->budget = budget;
+	c->bound = UINT64_MAX;
+	stop_cond_init(&c->landed);
+	links_init(&c->idle);
+	links_init(&c->spent);
+	links_init(&c->unread);
+	links_init(&c->in_pool);
+	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
+	for (size_t i = 0; i < CONDS; i++)
+		stop_cond_init(&c->done[i]);
+	return c;
+}
+
+void cache_of_far(struct cache *c)
+{
+	c->far = true;
+}
+
+void cache_bound(struct cache *c, uint64_t loading)
+{
+	c->bound = loading;
+}
+
+/* free_chain - free entries linked by `chain`; the lock is not held. */
+static void free_chain(struct cache_entry *x)
+{
+	while (x) {
+		struct cache_entry *next = x->chain;
+
+		free(x->data);
+		free(x->error);
+		free(x);
+		x = next;
+	}
+}
+
+struct cache_pool *cache_pool_new(uint64_t budget)
+{
+	struct cache_pool *p = alloc_array(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->budget = budget;
+	links_init(&p->caches);
+	(void)pthread_mutex_init(&p->lock, NULL); /* cannot fail with default attributes */
+	return p;
+}
+
+void cache_pool_free(struct cache_pool *p)
+{
+	if (!p)
+		return;
+	(void)pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+void cache_join(struct cache *c, struct cache_pool *p)
+{
+	if (!p)
+		return;
+	c->pool = p;
+	(void)pthread_mutex_lock(&p->lock);
+	links_append(&p->caches, &c->in_pool);
+	p->n++;
+	(void)pthread_mutex_unlock(&p->lock);
+}
+
+static void leave(struct cache *c)
+{
+	if (!c->pool)
+		return;
+	(void)pthread_mutex_lock(&c->pool->lock);
+	links_remove(&c->in_pool);
+	c->pool->n--;
+	(void)pthread_mutex_unlock(&c->pool->lock);
+	atomic_fetch_sub(&c->pool->bytes, c->bytes);
+}
+
+static void more_locked(struct cache *c, uint64_t n)
+{
+	c->bytes += n;
+	metrics_gauge_add(G_MEM_DECODED, (int64_t)n);
+	if (c->pool)
+		atomic_fetch_add(&c->pool->bytes, n);
+}
+
+static void less_locked(struct cache *c, uint64_t n)
+{
+	c->bytes -= n;
+	metrics_gauge_add(G_MEM_DECODED, -(int64_t)n);
+	if (c->pool)
+		atomic_fetch_sub(&c->pool->bytes, n);
+}
+
+void cache_free(struct cache *c)
+{
+	if (!c)
+		return;
+	leave(c);
+	for (size_t i = 0; i < c->n_buckets; i++)
+		free_chain(c->buckets[i]);
+	for (size_t i = 0; i < CONDS; i++)
+		(void)pthread_cond_destroy(&c->done[i]);
+	(void)pthread_cond_destroy(&c->landed);
+	(void)pthread_mutex_destroy(&c->lock);
+	metrics_gauge_add(G_MEM_DECODED, -(int64_t)c->bytes);
+	free(c->buckets);
+	free(c);
+}
+
+static struct cache_entry *find_locked(struct cache *c, uint32_t array, uint64_t linear,
+				       uint64_t hash)
+{
+	struct cache_entry *x = c->buckets[hash & (c->n_buckets - 1)];
+
+	while (x && (x->linear != linear || x->array != array))
+		x = x->chain;
+	return x;
+}
+
+/* grow_locked - keep chains short; when memory is short they just stay longer. */
+static void grow_locked(struct cache *c)
+{
+	size_t n = c->n_buckets * 2;
+	struct cache_entry **to;
+
+	if (c->n_entries <= c->n_buckets)
+		return;
+	to = alloc_array(n, sizeof(struct cache_entry *));
+	if (!to)
+		return;
+	for (size_t i = 0; i < c->n_buckets; i++) {
+		struct cache_entry *x = c->buckets[i];
+
+		while (x) {
+			struct cache_entry *next = x->chain;
+
+			x->chain = to[x->hash & (n - 1)];
+			to[x->hash & (n - 1)] = x;
+			x = next;
+		}
+	}
+	free(c->buckets);
+	c->buckets = to;
+	c->n_buckets = n;
+}
+
+/* insert_locked - put x, a new entry in flight with one reference, into the table. */
+static void insert_locked(struct cache *c, struct cache_entry *x)
+{
+	struct cache_entry **b;
+
+	c->n_entries++;
+	more_locked(c, sizeof(*x));
+	grow_locked(c);
+	b = &c->buckets[x->hash & (c->n_buckets - 1)];
+	x->chain = *b;
+	*b = x;
+}
+
+/* settle_ahead_locked - x was asked for, or nobody will: it no longer counts as read ahead. */
+static void settle_ahead_locked(struct cache *c, struct cache_entry *x)
+{
+	links_remove(&x->unread);
+	c->ahead_bytes -= x->ahead;
+	x->ahead = 0;
+}
+
+/* forget_locked - stop counting chunks whose reader went elsewhere. They stay until room is
+ * needed, but do not keep other readers from being helped. */
+static void forget_locked(struct cache *c)
+{
+	while (c->unread.next != &c->unread) {
+		struct links *l = c->unread.next;
+		struct cache_entry *x = CONTAINER_OF(l, struct cache_entry, unread);
+
+		if (c->n_gets - x->born <= FORGOTTEN)
+			return;
+		settle_ahead_locked(c, x);
+	}
+}
+
+/* remove_locked - take x out of the table and the books; its memory is still its own. */
+static void remove_locked(struct cache *c, struct cache_entry *x)
+{
+	struct cache_entry **p = &c->buckets[x->hash & (c->n_buckets - 1)];
+
+	while (*p != x)
+		p = &(*p)->chain;
+	*p = x->chain;
+	x->chain = NULL;
+	c->n_entries--;
+	less_locked(c, sizeof(*x) + x->cap);
+	settle_ahead_locked(c, x);
+}
+
+static bool is_spent(struct cache_entry *x)
+{
+	return atomic_load_explicit(&x->ended, memory_order_relaxed) &&
+	       atomic_load_explicit(&x->handed, memory_order_relaxed) >= x->len;
+}
+
+/* unlist_locked - take x, ready and without references, out of its list. */
+static void unlist_locked(struct cache *c, struct cache_entry *x, bool spent)
+{
+	links_remove(&x->in);
+	if (spent)
+		c->n_spent--;
+}
+
+/* victim_locked - remove the entry that is missed least; NULL when all are in use. */
+static struct cache_entry *victim_locked(struct cache *c)
+{
+	bool spent = c->spent.next != &c->spent;
+	struct links *l = spent ? c->spent.next : c->idle.next;
+
+	if (l == &c->idle)
+		return NULL;
+	unlist_locked(c, entry_of(l), spent);
+	remove_locked(c, entry_of(l));
+	return entry_of(l);
+}
+
+/* oldest_locked - the cache that was used first at or after `from`. */
+static struct cache *oldest_locked(struct cache_pool *p, uint64_t from, uint64_t *ret_used)
+{
+	struct cache *found = NULL;
+
+	for (struct links *l = p->caches.next; l != &p->caches; l = l->next) {
+		struct cache *c = CONTAINER_OF(l, struct cache, in_pool);
+		uint64_t used = atomic_load(&c->used);
+
+		if (used >= from && (!found || used < *ret_used)) {
+			found = c;
+			*ret_used = used;
+		}
+	}
+	return found;
+}
+
+/* shrink - while all caches of a pool are over its budget together, what nobody uses goes, from the
+ * cache that was not asked for longest on. No lock is held. */
+static void shrink(struct cache_pool *p)
+{
+	struct cache_entry *gone = NULL, *x;
+	uint64_t used = 0, from = 0;
+
+	if (!p || atomic_load(&p->bytes) <= p->budget)
+		return;
+	(void)pthread_mutex_lock(&p->lock);
+	for (size_t i = 0; i < p->n && atomic_load(&p->bytes) > p->budget; i++) {
+		struct cache *c = oldest_locked(p, from, &used);
+		size_t kept = atomic_load(&p->clock) - used < POOL_ACTIVE;
+
+		if (!c)
+			break;
+		from = used + 1;
+		(void)pthread_mutex_lock(&c->lock);
+		while (atomic_load(&p->bytes) > p->budget && c->n_entries > kept) {
+			x = victim_locked(c);
+			if (!x)
+				break;
+			x->chain = gone;
+			gone = x;
+		}
+		(void)pthread_mutex_unlock(&c->lock);
+	}
+	(void)pthread_mutex_unlock(&p->lock);
+	free_chain(gone);
+}
+
+/* use_locked - one more reference to x. */
+static void use_locked(struct cache *c, struct cache_entry *x)
+{
+	if (x->refs++ == 0)
+		unlist_locked(c, x, is_spent(x));
+}
+
+static struct cache_entry *entry_new(struct cache *c, uint32_t array, uint64_t linear,
+				     uint64_t hash)
+{
+	struct cache_entry *x = alloc_array(1, sizeof(*x));
+
+	if (!x)
+		return NULL;
+	links_init(&x->in);
+	links_init(&x->unread);
+	x->cache = c;
+	x->array = array;
+	x->linear = linear;
+	x->hash = hash;
+	x->refs = 1;
+	x->state = LOADING;
+	return x;
+}
+
+/* wait_locked - wait until the flight of x ends; the caller holds a reference.
+ * Returns 0 or the flight's error; with an error the reference is gone. Drops the lock. */
+static int wait_locked(struct cache *c, struct cache_entry *x, struct err *e)
+{
+	pthread_cond_t *done = &c->done[x->hash % CONDS];
+	struct cache_entry *gone = NULL;
+	int rc = 0;
+
+	c->waiting++;
+	while (x->state == LOADING && rc == 0) {
+		if (c->far)
+			rc = stop_wait(done, &c->lock, INT64_MAX);
+		else
+			(void)pthread_cond_wait(done, &c->lock);
+	}
+	c->waiting--;
+	if (x->state == LOADING) { /* whoever loads it holds a reference, too */
+		x->refs--;
+		(void)pthread_mutex_unlock(&c->lock);
+		return err_set(e, rc, "waiting was given up");
+	}
+	if (x->state == READY) {
+		(void)pthread_mutex_unlock(&c->lock);
+		return 0;
+	}
+	rc = x->code;
+	if (e && x->error)
+		*e = *x->error;
+	else if (e)
+		(void)err_set(e, rc, "reading the chunk failed");
+	if (--x->refs == 0)
+		gone = x;
+	(void)pthread_mutex_unlock(&c->lock);
+	free_chain(gone);
+	return rc;
+}
+
+static int get(struct cache *c, uint32_t array, uint64_t linear, struct cache_entry **ret,
+	       struct err *e)
+{
+	uint64_t hash = hash_of(array, linear);
+	struct cache_entry *x, *fresh = NULL;
+	int rc;
+
+	if (c->pool)
+		atomic_store(&c->used, atomic_fetch_add(&c->pool->clock, 1) + 1);
+	(void)pthread_mutex_lock(&c->lock);
+	c->n_gets++;
+	x = find_locked(c, array, linear, hash);
+	if (!x) {
+		(void)pthread_mutex_unlock(&c->lock);
+		fresh = entry_new(c, array, linear, hash);
+		if (!fresh)
+			return err_nomem(e);
+		(void)pthread_mutex_lock(&c->lock);
+		x = find_locked(c, array, linear, hash);
+	}
+	if (!x) {
+		insert_locked(c, fresh);
+		(void)pthread_mutex_unlock(&c->lock);
+		metrics_count(M_MISS_DECODED);
+		*ret = fresh;
+		return CACHE_LOAD;
+	}
+	use_locked(c, x);
+	settle_ahead_locked(c, x);
+	rc = wait_locked(c, x, e);
+	free(fresh);
+	if (rc < 0)
+		return rc;
+	metrics_count(M_HIT_DECODED);
+	*ret = x;
+	return CACHE_READY;
+}
+
+int cache_get(struct cache *c, uint32_t array, uint64_t linear, struct cache_entry **ret,
+	      struct err *e)
+{
+	int rc;
+
+	do
+		rc = get(c, array, linear, ret, e);
+	while (rc == -EINTR && c->far && !stop_asked());
+	return rc;
+}
+
+bool cache_start(struct cache *c, uint32_t array, uint64_t linear, uint64_t bytes,
+		 struct cache_entry **ret)
+{
+	uint64_t hash = hash_of(array, linear), ahead;
+	struct cache_entry *x = entry_new(c, array, linear, hash);
+	bool mine;
+
+	if (!x)
+		return false;
+	(void)pthread_mutex_lock(&c->lock);
+	forget_locked(c);
+	mine = !ckd_add(&ahead, c->ahead_bytes, bytes) && ahead <= c->budget / 2 &&
+	       !find_locked(c, array, linear, hash);
+	if (mine) {
+		c->ahead_bytes = ahead;
+		x->ahead = bytes;
+		x->born = c->n_gets;
+		links_append(&c->unread, &x->unread);
+		insert_locked(c, x);
+	}
+	(void)pthread_mutex_unlock(&c->lock);
+	if (mine)
+		*ret = x;
+	else
+		free(x);
+	return mine;
+}
+
+bool cache_has(struct cache *c, uint32_t array, uint64_t linear)
+{
+	bool has;
+
+	(void)pthread_mutex_lock(&c->lock);
+	has = find_locked(c, array, linear, hash_of(array, linear)) != NULL;
+	(void)pthread_mutex_unlock(&c->lock);
+	return has;
+}
+
+bool cache_peek(struct cache *c, uint32_t array, uint64_t linear, struct cache_entry **ret)
+{
+	struct cache_entry *x;
+	bool ready;
+
+	(void)pthread_mutex_lock(&c->lock);
+	x = find_locked(c, array, linear, hash_of(array, linear));
+	ready = x && x->state == READY;
+	if (ready)
+		use_locked(c, x);
+	(void)pthread_mutex_unlock(&c->lock);
+	if (ready)
+		*ret = x;
+	return ready;
+}
+
+/* spent_of_size_locked - remove a spent entry with cap bytes of memory; NULL: none to spare. */
+static struct cache_entry *spent_of_size_locked(struct cache *c, size_t cap)
+{
+	struct links *l = c->spent.next;
+
+	if (c->n_spent <= SPENT_KEPT || cap < SPENT_SMALL)
+		return NULL;
+	for (size_t i = 0; i < SPENT_SEARCHED && l != &c->spent; i++, l = l->next) {
+		if (entry_of(l)->cap != cap)
+			continue;
+		unlist_locked(c, entry_of(l), true);
+		remove_locked(c, entry_of(l));
+		return entry_of(l);
+	}
+	return NULL;
+}
+
+/* room_locked - count cap bytes, take over memory of that size where there is some, and push
+ * what has to go onto *gone. Returns the memory, or NULL: allocate it. */
+static uint8_t *room_locked(struct cache *c, size_t cap, struct cache_entry **gone)
+{
+	uint8_t *data = NULL;
+	struct cache_entry *x = spent_of_size_locked(c, cap);
+
+	for (;;) {
+		if (x && !data && x->cap == cap)
+			data = steal(&x->data);
+		if (x) {
+			x->chain = *gone;
+			*gone = x;
+		}
+		if (c->bytes <= c->budget && cap <= c->budget - c->bytes)
+			break;
+		x = victim_locked(c);
+		if (!x)
+			break;
+	}
+	more_locked(c, cap);
+	if (data)
+		c->recycled++;
+	else
+		c->allocated++;
+	return data;
+}
+
+/* take_off_locked - wait until what is being loaded leaves room for cap bytes more, which may have
+ * been declared by somebody who only wants to use up memory. Who gave up waits no longer: what he
+ * loads ends at once. */
+static void take_off_locked(struct cache *c, struct cache_entry *x, size_t cap)
+{
+	int rc = 0;
+
+	while (rc == 0 && c->loading > 0 &&
+	       (c->loading >= c->bound || cap > c->bound - c->loading))
+		rc = stop_wait(&c->landed, &c->lock, INT64_MAX);
+	c->loading += cap;
+	x->counted = true;
+}
+
+static void land_locked(struct cache *c, struct cache_entry *x)
+{
+	if (!x->counted)
+		return;
+	x->counted = false;
+	c->loading -= x->cap;
+	(void)pthread_cond_broadcast(&c->landed);
+}
+
+uint8_t *cache_alloc(struct cache_entry *x, size_t len)
+{
+	struct cache *c = x->cache;
+	struct cache_entry *gone = NULL;
+	size_t unit = len < PAGE ? 64 : PAGE, cap;
+
+	if (ckd_add(&cap, len, unit - 1) || cap > PTRDIFF_MAX)
+		return NULL;
+	cap = cap / unit * unit;
+	if (cap == 0)
+		cap = unit;
+	(void)pthread_mutex_lock(&c->lock);
+	take_off_locked(c, x, cap);
+	x->data = room_locked(c, cap, &gone);
+	x->cap = cap;
+	(void)pthread_mutex_unlock(&c->lock);
+	free_chain(gone);
+	shrink(c->pool);
+	if (!x->data)
+		x->data = malloc(cap);
+	x->len = len; /* nobody else looks before cache_publish */
+	return x->data;
+}
+
+void cache_publish(struct cache_entry *x)
+{
+	struct cache *c = x->cache;
+
+	(void)pthread_mutex_lock(&c->lock);
+	x->state = READY;
+	land_locked(c, x);
+	(void)pthread_cond_broadcast(&c->done[x->hash % CONDS]);
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+void cache_fail(struct cache_entry *x, const struct err *e)
+{
+	struct cache *c = x->cache;
+	struct cache_entry *gone = NULL;
+	struct err *copy = malloc(sizeof(*copy));
+
+	if (copy)
+		*copy = *e;
+	(void)pthread_mutex_lock(&c->lock);
+	remove_locked(c, x);
+	land_locked(c, x);
+	x->state = FAILED;
+	x->code = e->code < 0 ? e->code : -EIO;
+	x->error = copy;
+	if (--x->refs == 0)
+		gone = x;
+	else
+		(void)pthread_cond_broadcast(&c->done[x->hash % CONDS]);
+	(void)pthread_mutex_unlock(&c->lock);
+	free_chain(gone);
+}
+
+const uint8_t *cache_data(const struct cache_entry *x, size_t *ret_len)
+{
+	*ret_len = x->len;
+	return x->data;
+}
+
+void cache_handed(struct cache_entry *x, size_t off, size_t n)
+{
+	(void)atomic_fetch_add_explicit(&x->handed, n, memory_order_relaxed);
+	if (off + n == x->len)
+		atomic_store_explicit(&x->ended, true, memory_order_relaxed);
+}
+
+void cache_put(struct cache_entry *x)
+{
+	struct cache *c = x->cache;
+	struct cache_pool *pool = c->pool;
+	struct cache_entry *gone = NULL;
+
+	(void)pthread_mutex_lock(&c->lock);
+	if (--x->refs == 0) {
+		bool spent = is_spent(x);
+
+		links_append(spent ? &c->spent : &c->idle, &x->in);
+		c->n_spent += spent;
+		while (c->bytes > c->budget && c->n_entries > 1) {
+			struct cache_entry *v;
+
+			/* x itself is last in its list; a reader may be in the middle of it */
+			if (c->spent.next == &c->spent && c->idle.next == &x->in)
+				break;
+			v = victim_locked(c);
+			if (!v)
+				break;
+			v->chain = gone;
+			gone = v;
+		}
+	}
+	(void)pthread_mutex_unlock(&c->lock);
+	free_chain(gone);
+	shrink(pool);
+}
+
+void cache_stats(struct cache *c, struct cache_stats *ret)
+{
+	(void)pthread_mutex_lock(&c->lock);
+	*ret = (struct cache_stats){
+		.bytes = c->bytes,
+		.entries = c->n_entries,
+		.ahead_bytes = c->ahead_bytes,
+		.waiting = c->waiting,
+		.allocated = c->allocated,
+		.recycled = c->recycled,
+	};
+	(void)pthread_mutex_unlock(&c->lock);
+}

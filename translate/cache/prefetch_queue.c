@@ -1,0 +1,194 @@
+/* prefetch_queue.c - one mutex for the readers' positions and the queue, held for a few
+ * instructions.
+ *
+ * A reader's position is kept for each array: the furthest chunk of the present run. Kernels
+ * split a read of a chunk into pieces that are answered by several threads, so a touch a little
+ * behind the position says nothing, and one a little ahead continues the run. */
+#include "translate/cache/prefetch_queue.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#define QUEUE 64 /* requests that wait; more would be stale when they are served */
+#define THREADS_MAX 64
+#define BEHIND 8       /* chunks behind the position that a late piece may come from */
+#define FORWARD 2      /* chunks ahead of it that still continue the run */
+#define STATS_UNREAD 8 /* so many stats without a read: somebody lists the directory */
+
+struct position {
+	uint64_t at;    /* chunk */
+	uint32_t stats; /* stats since the last read */
+	bool valid;     /* at means something */
+	bool run;       /* reached in order */
+	bool read;      /* bytes of it were asked for, not just its size */
+	bool armed;     /* reads follow stats */
+};
+
+struct request {
+	uint32_t array;
+	uint64_t linear;
+};
+
+struct ahead {
+	pthread_mutex_t lock; /* of everything below that is not constant */
+	pthread_cond_t more;
+	ahead_run *run; /* constant, as arg, n_arrays, threads */
+	void *arg;
+	uint32_t n_arrays, threads;
+	uint32_t n_running;
+	bool started, stop;
+	uint32_t head, n_queued;
+	struct request queue[QUEUE];
+	pthread_t ids[THREADS_MAX];
+	struct position *pos;
+};
+
+struct ahead *ahead_new(uint32_t n_arrays, uint32_t threads, ahead_run *run, void *arg)
+{
+	struct ahead *a = alloc_array(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->pos = alloc_array(n_arrays, sizeof(*a->pos));
+	if (!a->pos) {
+		free(a);
+		return NULL;
+	}
+	a->run = run;
+	a->arg = arg;
+	a->n_arrays = n_arrays;
+	a->threads = threads < THREADS_MAX ? threads : THREADS_MAX;
+	(void)pthread_mutex_init(&a->lock, NULL); /* cannot fail with default attributes */
+	(void)pthread_cond_init(&a->more, NULL);
+	return a;
+}
+
+void ahead_free(struct ahead *a)
+{
+	if (!a)
+		return;
+	(void)pthread_mutex_lock(&a->lock);
+	a->stop = true;
+	(void)pthread_cond_broadcast(&a->more);
+	(void)pthread_mutex_unlock(&a->lock);
+	for (uint32_t i = 0; i < a->n_running; i++)
+		(void)pthread_join(a->ids[i], NULL);
+	(void)pthread_cond_destroy(&a->more);
+	(void)pthread_mutex_destroy(&a->lock);
+	free(a->pos);
+	free(a);
+}
+
+/* stale_locked - the reader is past the chunk, or reads it without us. */
+static bool stale_locked(const struct ahead *a, const struct request *r)
+{
+	const struct position *p = &a->pos[r->array];
+
+	return p->valid && (r->linear < p->at || (r->linear == p->at && p->read));
+}
+
+static void *worker(void *arg)
+{
+	struct ahead *a = arg;
+
+	(void)pthread_mutex_lock(&a->lock);
+	for (;;) {
+		struct request r;
+
+		while (!a->stop && a->n_queued == 0)
+			(void)pthread_cond_wait(&a->more, &a->lock);
+		if (a->stop)
+			break;
+		r = a->queue[a->head];
+		a->head = (a->head + 1) % QUEUE;
+		a->n_queued--;
+		if (stale_locked(a, &r))
+			continue;
+		(void)pthread_mutex_unlock(&a->lock);
+		a->run(a->arg, r.array, r.linear);
+		(void)pthread_mutex_lock(&a->lock);
+	}
+	(void)pthread_mutex_unlock(&a->lock);
+	return NULL;
+}
+
+/* start_locked - start the threads; with fewer than asked for, or none, readers do the work.
+ * Signals are left to the thread that waits for them. */
+static void start_locked(struct ahead *a)
+{
+	sigset_t all, old;
+
+	a->started = true;
+	(void)sigfillset(&all);
+	if (pthread_sigmask(SIG_SETMASK, &all, &old))
+		return;
+	while (a->n_running < a->threads &&
+	       pthread_create(&a->ids[a->n_running], NULL, worker, a) == 0)
+		a->n_running++;
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
+}
+
+/* move - the position after a touch of chunk k. Returns true when it went on in order. */
+static bool move(struct position *p, uint64_t k)
+{
+	bool inside = p->valid && k <= p->at && p->at - k <= BEHIND;
+
+	if (inside)
+		return false;
+	p->run = p->valid && k > p->at && k - p->at <= FORWARD;
+	p->at = k;
+	p->valid = true;
+	p->read = false;
+	return p->run;
+}
+
+unsigned ahead_note(struct ahead *a, uint32_t array, uint64_t linear, enum ahead_touch what)
+{
+	struct position *p = &a->pos[array];
+	unsigned want = 0;
+
+	(void)pthread_mutex_lock(&a->lock);
+	if (what == AHEAD_READ) {
+		p->armed = true;
+		p->stats = 0;
+	} else if (p->armed && ++p->stats >= STATS_UNREAD) {
+		p->armed = false;
+	}
+	if (p->armed) {
+		if (move(p, linear))
+			want |= AHEAD_NEXT;
+		if (what == AHEAD_STAT)
+			want |= AHEAD_SELF;
+		else if (linear == p->at)
+			p->read = true;
+	}
+	(void)pthread_mutex_unlock(&a->lock);
+	return want;
+}
+
+/* queued_locked - whether the same request waits already. */
+static bool queued_locked(const struct ahead *a, uint32_t array, uint64_t linear)
+{
+	for (uint32_t i = 0; i < a->n_queued; i++) {
+		const struct request *r = &a->queue[(a->head + i) % QUEUE];
+
+		if (r->linear == linear && r->array == array)
+			return true;
+	}
+	return false;
+}
+
+void ahead_push(struct ahead *a, uint32_t array, uint64_t linear)
+{
+	struct request r = {.array = array, .linear = linear};
+
+	(void)pthread_mutex_lock(&a->lock);
+	if (!a->started)
+		start_locked(a);
+	if (a->n_running > 0 && a->n_queued < QUEUE && !queued_locked(a, array, linear)) {
+		a->queue[(a->head + a->n_queued) % QUEUE] = r;
+		a->n_queued++;
+		(void)pthread_cond_signal(&a->more);
+	}
+	(void)pthread_mutex_unlock(&a->lock);
+}

@@ -1,0 +1,609 @@
+/* chunkio.c - executes plans. Every call locates the chunk and then takes one of three ways:
+ *   RANGE  bytes of the source's descriptor: nothing here is locked, allocated or copied
+ *   FILL   a chunk that was never written and that the view presents: made once an array
+ *   LOAD   bytes that have to be made (decoded, re-framed, collected): through the cache
+ * Locks of the cache, of the ahead queue and of the scratch list are never held together, nor
+ * across a call into the source or a codec. docs/chunkio.md has the order. */
+#include "translate/chunkio/chunkio.h"
+
+#include "translate/chunkio/chunkio_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define AHEAD_MAX 64
+/* Bytes of chunks that may be on their way at the same time, with a cache that is smaller. */
+#define LOADING_MIN ((uint64_t)64 << 20)
+/* For sizes that are remembered, four bytes a chunk: this part of the cache's budget more. */
+#define SIZES_PART 16
+#define SIZES_MIN ((uint64_t)64 << 10)
+#define SIZES_MAX ((uint64_t)64 << 20)
+#define PATH_LONG ((size_t)64 << 10)
+/* Of an array's path in an error, so that what went wrong fits as well. */
+#define PATH_SHOWN (ERR_TEXT_MAX / 2)
+
+/* ---- errors ---- */
+
+/* Absence is decided when a chunk is located, and nowhere else: an -ENOENT that comes up here is
+ * something that went wrong. */
+int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, int code,
+		      struct err *e)
+{
+	const struct dataset *ds = &c->source->ds;
+	const struct ds_array *a = &ds->arrays[array];
+	uint64_t coords[DS_RANK_MAX] = {0};
+	struct buf path, at;
+	size_t cut = 0;
+
+	if (code == -ENOENT)
+		code = -EIO;
+	if (!e)
+		return code;
+	if (e->code == 0)
+		(void)err_set(e, code, "failed");
+	buf_init(&path, PATH_LONG);
+	buf_init(&at, ERR_TEXT_MAX / 4);
+	ds_array_path(ds, array, &path);
+	if (path.len > PATH_SHOWN)
+		cut = path.len - PATH_SHOWN;
+	while (cut > 0 && cut < path.len && (path.data[cut] & 0xc0) == 0x80)
+		cut++; /* not inside a character */
+	if (linear == CHUNKIO_NONE) {
+		(void)err_wrap(e, code, "'%s%.*s'", cut > 0 ? "..." : "", (int)(path.len - cut),
+			       (const char *)path.data + cut);
+		goto out;
+	}
+	if (linear < a->n_chunks)
+		ds_chunk_coords(a, linear, coords);
+	buf_printf(&at, "%" PRIu64, coords[0]);
+	for (size_t i = 1; i < a->rank; i++)
+		buf_printf(&at, ".%" PRIu64, coords[i]);
+	if (linear >= a->n_chunks || !buf_ok(&at)) {
+		buf_clear(&at);
+		buf_printf(&at, "number %" PRIu64, linear);
+	}
+	(void)err_wrap(e, code, "'%s%.*s' chunk %.*s", cut > 0 ? "..." : "",
+		       (int)(path.len - cut), (const char *)path.data + cut, (int)at.len,
+		       (const char *)at.data);
+out:
+	e->code = code;
+	buf_release(&path);
+	buf_release(&at);
+	return code;
+}
+
+/* ---- which way ---- */
+
+/* fill_of - the never-written chunk of an array, made by whoever needs it first. Two threads
+ * may both make it; the bytes are the same and one copy is kept. */
+static int fill_of(struct chunkio *c, uint32_t array, const struct fill **ret, struct err *e)
+{
+	struct array_state *st = &c->arrays[array];
+	struct fill *f = atomic_load_explicit(&st->fill, memory_order_acquire);
+	struct fill *made, *none = NULL;
+	int rc;
+
+	if (!f) {
+		rc = frame_fill_make(&c->source->ds.arrays[array], &c->plans[array], &made, e);
+		if (rc < 0)
+			return rc;
+		f = made;
+		if (!atomic_compare_exchange_strong_explicit(&st->fill, &none, made,
+							     memory_order_acq_rel,
+							     memory_order_acquire)) {
+			free(made);
+			f = none;
+		}
+	}
+	*ret = f;
+	return 0;
+}
+
+/* way_find - locate a chunk and choose. -ENOENT is proven absence, all else is not. */
+static int way_find(struct chunkio *c, uint32_t array, uint64_t linear, struct way *w,
+		    struct err *e)
+{
+	const struct fill *f = NULL;
+	const struct plan *p;
+	int rc;
+
+	if (array >= c->n_arrays)
+		return err_set(e, -EINVAL, "array %" PRIu32 " of %" PRIu32, array, c->n_arrays);
+	p = &c->plans[array];
+	if (p->kind == PLAN_HIDE || c->source->ds.arrays[array].n_chunks == 0)
+		return err_set(e, -ENOENT, "no such chunk");
+	*w = (struct way){.kind = WAY_LOAD};
+	if (p->kind == PLAN_ERROR) {
+		/* the same text for every chunk: it is logged once */
+		rc = err_set(e, -EOPNOTSUPP, "%s", p->reason);
+		return chunkio_say_where(c, array, CHUNKIO_NONE, rc, e);
+	}
+	rc = source_locate(c->source, array, linear, &w->ref, e);
+	if (rc < 0 && rc != -ESTALE && rc != -EINTR)
+		metrics_count(M_FAULT_SOURCE);
+	if (rc == 0 && w->ref.where != CHUNK_ABSENT) {
+		rc = way_of_stored(&c->source->ds.arrays[array], p, w, e);
+	} else if (rc == 0) {
+		if (p->fill_declared)
+			return err_set(e, -ENOENT, "the chunk was never written");
+		rc = fill_of(c, array, &f, e);
+		if (rc == 0)
+			way_of_absent(f, w);
+	}
+	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
+}
+
+/* ---- entries ---- */
+
+static int entry_get(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
+		     struct cache_entry **ret, struct err *e)
+{
+	int rc = cache_get(c->cache, c->arrays[array].owner, linear, ret, e);
+
+	return rc == CACHE_LOAD ? chunkio_load(c, array, linear, w, *ret, e) : rc;
+}
+
+/* ---- ahead ---- */
+
+/* about - what a chunk will take of which only making it tells how long it is. */
+static uint64_t about(const struct chunkio *c, uint32_t array, uint64_t linear)
+{
+	uint64_t size = sizes_get(c->sizes, c->arrays[array].owner, linear);
+
+	if (size > 0)
+		return size;
+	return c->plans[array].kind == PLAN_ENCODE ? c->plans[array].bytes : CHUNKIO_SLACK;
+}
+
+/* prefetch - one request on a worker thread. Errors are dropped: who reads the chunk will meet
+ * them again, and say them. */
+static void prefetch(void *arg, uint32_t array, uint64_t linear)
+{
+	struct chunkio *c = arg;
+	struct cache_entry *x;
+	struct way w;
+	uint64_t bytes;
+
+	if (way_find(c, array, linear, &w, NULL) < 0 || w.kind != WAY_LOAD)
+		return;
+	bytes = w.sized ? w.size : about(c, array, linear);
+	if (cache_start(c->cache, array, linear, bytes, &x) &&
+	    chunkio_load(c, array, linear, &w, x, NULL) == 0)
+		cache_put(x);
+}
+
+/* hint - a chunk that costs something was touched: start what its reader will want. */
+static void hint(struct chunkio *c, uint32_t array, uint64_t linear, enum ahead_touch what)
+{
+	uint32_t owner = c->arrays[array].owner, depth = c->arrays[owner].depth;
+	unsigned want;
+
+	if (!c->ahead || depth == 0)
+		return;
+	want = ahead_note(c->ahead, owner, linear, what);
+	if ((want & AHEAD_SELF) && !cache_has(c->cache, owner, linear))
+		ahead_push(c->ahead, owner, linear);
+	if (!(want & AHEAD_NEXT))
+		return;
+	for (uint32_t i = 0; i < depth; i++) {
+		/* far away finding out which one is there may cost more than asking for it */
+		if (c->source->far
+			    ? ++linear >= c->source->ds.arrays[owner].n_chunks
+			    : source_next(c->source, owner, linear + 1, &linear, NULL) < 0)
+			return;
+		if (!cache_has(c->cache, owner, linear))
+			ahead_push(c->ahead, owner, linear);
+	}
+}
+
+/* ---- the object ---- */
+
+struct keyed {
+	uint64_t key;
+	uint32_t array;
+};
+
+static int keyed_cmp(const void *a, const void *b)
+{
+	const struct keyed *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->array < y->array ? -1 : x->array > y->array;
+}
+
+/* same_chunks - whether arrays i and j, which are one object, are also presented alike. */
+static bool same_chunks(const struct chunkio *c, uint32_t i, uint32_t j)
+{
+	const struct ds_array *a = &c->source->ds.arrays[i], *b = &c->source->ds.arrays[j];
+
+	return plan_same(&c->plans[i], &c->plans[j]) && a->n_chunks == b->n_chunks &&
+	       a->chunk_bytes == b->chunk_bytes;
+}
+
+/* find_owners - hard links share cached chunks. Key 0 says nothing. */
+static int find_owners(struct chunkio *c, struct err *e)
+{
+	auto_free struct keyed *k = alloc_array(c->n_arrays, sizeof(*k));
+	uint32_t first = 0;
+
+	if (!k)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < c->n_arrays; i++)
+		k[i] = (struct keyed){.key = c->source->ds.arrays[i].key, .array = i};
+	qsort(k, c->n_arrays, sizeof(*k), keyed_cmp);
+	for (uint32_t i = 0; i < c->n_arrays; i++) {
+		uint32_t array = k[i].array;
+
+		if (k[i].key != k[first].key)
+			first = i;
+		c->arrays[array].owner = array;
+		if (k[i].key != 0 && same_chunks(c, k[first].array, array))
+			c->arrays[array].owner = k[first].array;
+	}
+	return 0;
+}
+
+/* depth_of - how far ahead loading pays. A library reads one chunk at a time. */
+static uint32_t depth_of(const struct chunkio *c, uint32_t array, uint32_t ahead)
+{
+	const struct ds_array *a = &c->source->ds.arrays[array];
+	enum plan_kind kind = c->plans[array].kind;
+
+	if (ahead > AHEAD_MAX)
+		ahead = AHEAD_MAX;
+	if (kind == PLAN_ENCODE)
+		return ahead; /* while one thread reads, others encode */
+	if (kind == PLAN_DECODE && c->arrays[array].decodable)
+		return a->chain.n > 0 || c->plans[array].quant.mode ? ahead : 0;
+	if (kind == PLAN_DECODE || kind == PLAN_VLEN || kind == PLAN_FIXED)
+		return (uint32_t)u64_min(ahead, 1);
+	return 0;
+}
+
+static int fill_states(struct chunkio *c, uint32_t ahead, struct err *e)
+{
+	c->arrays = alloc_array(c->n_arrays, sizeof(*c->arrays));
+	if (!c->arrays)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < c->n_arrays; i++) {
+		const struct ds_array *a = &c->source->ds.arrays[i];
+
+		atomic_init(&c->arrays[i].fill, NULL);
+		c->arrays[i].decodable =
+			a->access == DS_STORED && codec_chain_decodable(&a->chain);
+		c->arrays[i].depth = depth_of(c, i, ahead);
+	}
+	return find_owners(c, e);
+}
+
+int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio_options *opts,
+		struct chunkio **ret, struct err *e)
+{
+	struct chunkio *c = alloc_array(1, sizeof(*c));
+	int rc;
+
+	if (!c)
+		return err_nomem(e);
+	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail with default attributes */
+	c->own = opts->shared ? NULL : chunkio_shared_alone();
+	c->shared = c->own ? c->own : opts->shared;
+	c->source = s;
+	c->plans = plans;
+	c->n_arrays = s->ds.n_arrays;
+	c->threads = opts->threads;
+	c->verify = opts->verify;
+	c->cache = cache_new(opts->cache_bytes);
+	if (c->cache)
+		cache_bound(c->cache, u64_max(opts->cache_bytes, LOADING_MIN));
+	c->sizes = sizes_new(
+		u64_min(u64_max(opts->cache_bytes / SIZES_PART, SIZES_MIN), SIZES_MAX));
+	rc = c->cache && c->sizes && c->shared ? fill_states(c, opts->ahead, e) : err_nomem(e);
+	if (rc == 0 && opts->threads > 0 && opts->ahead > 0) {
+		c->ahead = ahead_new(c->n_arrays, opts->threads, prefetch, c);
+		rc = c->ahead ? 0 : err_nomem(e);
+	}
+	if (rc == 0)
+		cache_join(c->cache, c->shared->pool);
+	if (rc == 0 && s->far) {
+		cache_of_far(c->cache);
+		c->streams = streams_new(c->n_arrays);
+		rc = c->streams ? 0 : err_nomem(e);
+	}
+	if (rc < 0)
+		chunkio_free(c);
+	else
+		*ret = c;
+	return rc;
+}
+
+void chunkio_free(struct chunkio *c)
+{
+	if (!c)
+		return;
+	ahead_free(c->ahead);
+	streams_free(c->streams);
+	cache_free(c->cache);
+	sizes_free(c->sizes);
+	chunkio_shared_free(c->own);
+	free(c->fatal);
+	for (uint32_t i = 0; c->arrays && i < c->n_arrays; i++)
+		free(atomic_load(&c->arrays[i].fill));
+	free(c->arrays);
+	(void)pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *ret_size,
+		 struct err *e)
+{
+	struct cache_entry *x;
+	struct way w;
+	uint64_t size;
+	size_t len;
+	int rc;
+
+	chunkio_touch(c, array, linear, AHEAD_STAT, true);
+	rc = way_find(c, array, linear, &w, e);
+	if (rc < 0)
+		return rc;
+	if (w.kind == WAY_LOAD)
+		hint(c, array, linear, AHEAD_STAT);
+	size = w.sized ? w.size : sizes_get(c->sizes, c->arrays[array].owner, linear);
+	if (w.sized || size > 0) {
+		*ret_size = size;
+		return 0;
+	}
+	rc = entry_get(c, array, linear, &w, &x, e);
+	if (rc < 0)
+		return rc;
+	(void)cache_data(x, &len);
+	cache_put(x);
+	*ret_size = len;
+	return 0;
+}
+
+bool chunkio_stat_cheap(struct chunkio *c, uint32_t array, uint64_t linear)
+{
+	enum plan_kind kind;
+
+	/* without a list, whether a chunk is there costs a request */
+	if (array >= c->n_arrays || c->source->unlisted)
+		return false;
+	kind = c->plans[array].kind;
+	if (kind == PLAN_PASS || kind == PLAN_DECODE || kind == PLAN_FIXED)
+		return true;
+	return sizes_get(c->sizes, c->arrays[array].owner, linear) > 0;
+}
+
+static void entry_done(void *arg)
+{
+	cache_put(arg);
+}
+
+static int read_loaded(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
+		       uint64_t off, size_t len, struct span *ret, struct err *e)
+{
+	struct cache_entry *x;
+	const uint8_t *data;
+	size_t size, n;
+	int rc = entry_get(c, array, linear, w, &x, e);
+
+	if (rc < 0)
+		return rc;
+	data = cache_data(x, &size);
+	*ret = (struct span){.fd = -1};
+	if (off >= size) {
+		cache_put(x);
+		return 0;
+	}
+	n = (size_t)u64_min(len, size - off);
+	cache_handed(x, (size_t)off, n);
+	ret->mem = data + off;
+	ret->len = n;
+	ret->done = entry_done;
+	ret->arg = x;
+	return 0;
+}
+
+/* read_head - n bytes of a chunk from `off` on, in its head: they are collected in room, with what
+ * is stored behind them. */
+static int read_head(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
+		     uint64_t off, size_t n, uint8_t *room, struct span *ret, struct err *e)
+{
+	size_t head = (size_t)u64_min(n, w->head_len - off);
+	size_t len = (size_t)u64_min(n - head, w->file_len);
+	int rc;
+
+	memcpy(room, w->head + off, head);
+	rc = source_read_stored(c->source, array, linear, &w->ref, 0, room + head, len, e);
+	if (rc < 0)
+		return chunkio_say_where(c, array, linear, rc, e);
+	*ret = (struct span){.mem = room, .fd = -1, .len = head + len, .zeros = n - head - len};
+	return 0;
+}
+
+static int read_range(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
+		      uint64_t off, size_t n, uint8_t *room, struct span *ret, struct err *e)
+{
+	int rc = 0;
+
+	if (off < w->head_len)
+		return read_head(c, array, linear, w, off, n, room, ret, e);
+	off -= w->head_len;
+	*ret = (struct span){.fd = -1};
+	if (off < w->file_len) {
+		ret->fd = source_fd(c->source, w->ref.blob);
+		ret->off = w->ref.off + off;
+		ret->len = (size_t)u64_min(n, w->file_len - off);
+	}
+	ret->zeros = n - ret->len;
+	if (ret->len == 0 || ret->fd >= 0)
+		return 0;
+	rc = source_read_stored(c->source, array, linear, &w->ref, off, room, ret->len, e);
+	if (rc < 0)
+		return chunkio_say_where(c, array, linear, rc, e);
+	ret->mem = room;
+	return 0;
+}
+
+/* verify - the checksum at the end of a stored chunk, which is not shown. */
+static int verify(struct chunkio *c, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
+		  struct err *e)
+{
+	const struct ds_array *a = &c->source->ds.arrays[array];
+	const struct codec_ops *last = codec_find(a->chain.specs[a->chain.n - 1].h5_id);
+	auto_free uint8_t *stored = NULL;
+	size_t n;
+	int rc;
+
+	if ((way_skipped(a, ref) & c->plans[array].trailer_bit) || !last || !last->check)
+		return 0;
+	if (ref->len / 2 > a->chunk_bytes + CHUNKIO_SLACK)
+		return chunkio_say_where(c, array, linear,
+					 way_bad_length(ref->len, a->chunk_bytes, e), e);
+	stored = malloc((size_t)ref->len);
+	if (!stored)
+		return err_nomem(e);
+	rc = source_read_stored(c->source, array, linear, ref, 0, stored, (size_t)ref->len, e);
+	if (rc == 0)
+		rc = last->check(stored, (size_t)ref->len, &n, e);
+	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
+}
+
+int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t off, size_t len,
+		 uint8_t *room, struct span *ret, struct err *e)
+{
+	struct way w;
+	size_t n = len;
+	int rc;
+
+	chunkio_touch(c, array, linear, AHEAD_READ, off == 0);
+	rc = way_find(c, array, linear, &w, e);
+	if (rc < 0)
+		return rc;
+	if (len == 0 || (w.sized && off >= w.size)) {
+		*ret = (struct span){.fd = -1};
+		return 0;
+	}
+	if (w.sized)
+		n = (size_t)u64_min(len, w.size - off);
+	if (off == 0)
+		metrics_count(chunk_how_metric(chunk_how_of(&c->plans[array], &w)));
+	if (w.kind == WAY_LOAD) {
+		hint(c, array, linear, AHEAD_READ);
+		return read_loaded(c, array, linear, &w, off, n, ret, e);
+	}
+	if (c->verify && off == 0 && w.kind == WAY_RANGE && c->plans[array].trailer > 0)
+		rc = verify(c, array, linear, &w.ref, e);
+	if (rc < 0)
+		return rc;
+	if (w.kind == WAY_RANGE)
+		return read_range(c, array, linear, &w, off, n, room, ret, e);
+	rc = frame_fill_span(w.fill, off, n, ret, e);
+	return rc < 0 ? chunkio_say_where(c, array, linear, rc, e) : 0;
+}
+
+int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		   struct err *e)
+{
+	struct way w;
+	int rc = way_find(c, array, linear, &w, e);
+
+	if (rc < 0)
+		return rc;
+	*ret = (struct chunk_ref){.where = w.fill ? CHUNK_ABSENT : CHUNK_SYNTH};
+	if (w.kind == WAY_RANGE && w.head_len == 0 && w.sized && w.size == w.file_len) {
+		*ret = w.ref;
+		ret->len = w.file_len;
+	}
+	return 0;
+}
+
+int chunkio_about(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_about *ret,
+		  struct err *e)
+{
+	struct way w;
+	int rc = way_find(c, array, linear, &w, e);
+
+	if (rc < 0)
+		return rc;
+	*ret = (struct chunk_about){.how = chunk_how_of(&c->plans[array], &w), .ref = w.ref};
+	if (w.kind == WAY_RANGE) {
+		ret->cut = w.ref.len - w.file_len;
+		ret->zeros = w.size - w.head_len - w.file_len;
+	}
+	return 0;
+}
+
+int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
+{
+	const struct plan *p;
+	int rc;
+
+	if (array >= c->n_arrays)
+		return err_set(e, -EINVAL, "array %" PRIu32 " of %" PRIu32, array, c->n_arrays);
+	p = &c->plans[array];
+	if (p->kind == PLAN_HIDE || from >= c->source->ds.arrays[array].n_chunks)
+		return err_set(e, -ENOENT, "no more chunks");
+	if (!p->fill_declared) {
+		*ret = from;
+		return 0;
+	}
+	rc = source_next(c->source, array, from, ret, e);
+	return rc < 0 && rc != -ENOENT ? chunkio_say_where(c, array, from, rc, e) : rc;
+}
+
+/* longest_text - of one chunk; body is a buffer to work with. */
+static int longest_text(struct source *s, uint32_t array, uint64_t linear, uint64_t n,
+			struct buf *body, uint32_t *ret, struct err *e)
+{
+	int rc;
+
+	buf_clear(body);
+	rc = source_read_vlen(s, array, linear, body, e);
+	if (rc < 0)
+		return rc;
+	if (!buf_ok(body))
+		return buf_full(body, e, -ERANGE, "more than %" PRIu64 " bytes in one chunk",
+				FRAME_BYTES_MAX);
+	return frame_vlen_check(body->data, body->len, n, ret, e);
+}
+
+int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err *e)
+{
+	const struct ds_array *a = &s->ds.arrays[array];
+	uint64_t n = 0, at, wanted = 0;
+	uint32_t max, all = 0;
+	struct buf body;
+	int rc = frame_count(a, &n, e);
+
+	if (rc < 0)
+		return rc;
+	if (a->fill_text.len > FRAME_BYTES_MAX)
+		return err_set(e, -ERANGE, "a fill text of %zu bytes is too long",
+			       a->fill_text.len);
+	if (a->fill_text.s)
+		all = (uint32_t)a->fill_text.len;
+	buf_init(&body, FRAME_BYTES_MAX);
+	for (at = 0; rc == 0 && at < a->n_chunks; at++) {
+		rc = source_next(s, array, at, &at, e);
+		if (rc == -ENOENT) {
+			rc = 0;
+			break;
+		}
+		if (rc == 0 && at >= wanted) {
+			wanted = at + STREAMS_AHEAD / 2;
+			chunkio_want_run(s, array, at, STREAMS_AHEAD);
+		}
+		if (rc == 0)
+			rc = longest_text(s, array, at, n, &body, &max, e);
+		if (rc == 0 && max > all)
+			all = max;
+	}
+	buf_release(&body);
+	if (rc == 0)
+		*ret = all;
+	return rc;
+}

@@ -1,0 +1,89 @@
+/* chunkio.h - executes plans: size and bytes of one presented chunk.
+ *
+ * PASS chunks are answered with a range of the source's descriptor: no copy, no lock, no
+ * allocation. Others are decoded into a cache with a byte budget, one decode for any number of
+ * waiting readers, and the chunks that a sequential reader will want next are decoded ahead by
+ * worker threads. Of a source that is far away they are also asked for early (source_want),
+ * whatever their plan. */
+#ifndef TRANSLATE_CHUNKIO_CHUNKIO_H
+#define TRANSLATE_CHUNKIO_CHUNKIO_H
+
+#include "translate/chunkio/delivery_text.h"
+#include "translate/plan/plan.h"
+#include "translate/contract/source.h"
+#include "translate/contract/span.h"
+
+struct chunkio;
+struct chunkio_shared;
+
+struct chunkio_options {
+	uint64_t cache_bytes;  /* budget for decoded chunks; a chunk in use may exceed it */
+	struct chunkio_shared *shared; /* what several have together, borrowed; NULL: its own */
+	uint32_t threads;      /* decoding threads ahead of readers; 0: none, readers decode */
+	uint32_t ahead;        /* chunks to decode ahead of a sequential reader */
+	bool verify;           /* a checksum that is cut off a chunk is verified when its first
+	                        * bytes are read: for copies, which will not have it any more */
+};
+
+/* chunkio_shared_new - memory that all views of a mount share: cache_bytes for decoded chunks, and
+ * what decoding needs besides, which is kept for the next chunk. NULL when memory is short. */
+struct chunkio_shared *chunkio_shared_new(uint64_t cache_bytes);
+/* chunkio_shared_free - nothing that was made with it is left. Takes NULL. */
+void chunkio_shared_free(struct chunkio_shared *s);
+
+/* chunkio_new - plans: one for each array of the source, borrowed, as is the source. Threads are
+ * started at the first decode, not here. */
+int chunkio_new(struct source *s, const struct plan *plans, const struct chunkio_options *opts,
+		struct chunkio **ret, struct err *e) NZ_MUST_USE;
+/* chunkio_free - joins the threads; no other call may be running. Takes NULL. */
+void chunkio_free(struct chunkio *c);
+
+/* chunkio_stat - exact size in bytes of chunk `linear` of an array as presented.
+ * Returns 0; -ENOENT proven absence (never written, and the view declares the fill value);
+ * else what source_locate or decoding says. Also starts decoding ahead where that helps. */
+int chunkio_stat(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t *ret_size,
+		 struct err *e) NZ_MUST_USE;
+
+/* chunkio_measure - find out the sizes of the chunks that exist among [from, from + n), with all
+ * threads that there are; chunkio_stat is quick about them then. Does nothing where sizes cost
+ * little. What cannot be read is left for chunkio_stat to say. */
+void chunkio_measure(struct chunkio *c, uint32_t array, uint64_t from, uint64_t n);
+
+/* chunkio_stat_cheap - whether chunkio_stat makes nothing, and looks at an index at most. */
+bool chunkio_stat_cheap(struct chunkio *c, uint32_t array, uint64_t linear);
+
+/* chunkio_read - bytes [off, off+len) of it, cut at its end. ret is finished with span_done.
+ * room: len bytes of the caller's. What a source without descriptors has stored is read there,
+ * and nothing is copied. */
+int chunkio_read(struct chunkio *c, uint32_t array, uint64_t linear, uint64_t off, size_t len,
+		 uint8_t *room, struct span *ret, struct err *e) NZ_MUST_USE;
+
+/* chunkio_stored - whether a chunk that exists is presented as it is stored: then *ret is where,
+ * ret->len with what is cut off taken away. Else ret->where is CHUNK_SYNTH, or CHUNK_ABSENT: it is
+ * shown as it was never written. Errors as chunkio_stat. */
+int chunkio_stored(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		   struct err *e) NZ_MUST_USE;
+
+/* chunk_about - what is known of a chunk file without making it. */
+struct chunk_about {
+	enum chunk_how how;
+	struct chunk_ref ref;  /* as source_locate gave it; of a FILL, ABSENT */
+	uint64_t cut, zeros;   /* PASS, HEAD: so many stored bytes are not shown; follow them */
+};
+
+/* chunkio_about - the same chunk as chunkio_stat has the size of; nothing is read but an index.
+ * Errors as chunkio_stat. */
+int chunkio_about(struct chunkio *c, uint32_t array, uint64_t linear, struct chunk_about *ret,
+		  struct err *e) NZ_MUST_USE;
+
+/* chunkio_next - the first chunk at or after `from` that exists as a file; -ENOENT: none. */
+int chunkio_next(struct chunkio *c, uint32_t array, uint64_t from, uint64_t *ret,
+		 struct err *e) NZ_MUST_USE;
+
+/* chunkio_want_run - chunks [from, from + n) of an array that is far away will be read. */
+void chunkio_want_run(struct source *s, uint32_t array, uint64_t from, uint64_t n);
+
+/* chunkio_max_text - longest text in bytes of a DT_VSTRING array, found by reading all of it. */
+int chunkio_max_text(struct source *s, uint32_t array, uint32_t *ret, struct err *e) NZ_MUST_USE;
+
+#endif

@@ -1,0 +1,83 @@
+/* chunkio_int.h - what the files of chunkio share: chunkio.c decides and answers, load.c makes
+ * bytes, measure.c makes many to know their sizes. */
+#ifndef TRANSLATE_CHUNKIO_CHUNKIO_INT_H
+#define TRANSLATE_CHUNKIO_CHUNKIO_INT_H
+
+#include "translate/cache/prefetch_queue.h"
+#include "translate/cache/cache.h"
+#include "translate/chunkio/chunkio.h"
+#include "translate/cache/sizes.h"
+#include "translate/cache/access_pattern.h"
+#include "translate/chunkio/delivery.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define CHUNKIO_SLACK ((uint64_t)64 << 10) /* headers and checksums of a stored chunk */
+
+struct chunkio_scratch;
+
+/* chunkio_fatal - a chunk that killed a process which decoded it. */
+struct chunkio_fatal {
+	uint32_t array;
+	uint64_t linear;
+};
+
+struct array_state {
+	uint32_t owner; /* first array that is the same object under the same plan */
+	uint32_t depth; /* chunks to load ahead; 0: this array's cost little */
+	bool decodable; /* DS_STORED, and every filter is built in */
+	_Atomic(struct fill *) fill;
+};
+
+struct chunkio {
+	struct source *source;
+	const struct plan *plans;
+	uint32_t n_arrays, threads;
+	bool verify;
+	struct array_state *arrays;
+	struct cache *cache;
+	struct sizes *sizes;  /* of chunks whose way does not say it */
+	struct ahead *ahead;  /* NULL: no threads */
+	struct streams *streams; /* NULL: the source is near */
+	struct chunkio_shared *shared;
+	struct chunkio_shared *own; /* the same where nobody gave one, else NULL */
+	pthread_mutex_t lock;       /* of all below */
+	struct chunkio_fatal *fatal;
+	size_t n_fatal, c_fatal;
+};
+
+struct chunkio_shared {
+	struct cache_pool *pool;         /* NULL: each cache has its budget and no more */
+	pthread_mutex_t lock;            /* of the scratch list */
+	struct chunkio_scratch *scratch; /* lock: used last first */
+	uint32_t n_scratch;              /* lock */
+	uint64_t scratch_bytes;          /* lock: about what they take */
+};
+
+#define CHUNKIO_NONE UINT64_MAX /* of an error that is the whole array's */
+
+/* chunkio_say_where - "'/g/v' chunk 0.3: " in front of a data error. Returns its code. */
+int chunkio_say_where(const struct chunkio *c, uint32_t array, uint64_t linear, int code,
+		      struct err *e);
+
+/* chunkio_load - fly: fill x, an entry of the cache in flight, and publish it, or fail it. Returns
+ * 0 with the reference still held. */
+int chunkio_load(struct chunkio *c, uint32_t array, uint64_t linear, const struct way *w,
+		 struct cache_entry *x, struct err *e) NZ_MUST_USE;
+
+/* chunkio_decode_apart - read a stored chunk and undo its filters into out, `want` bytes, in
+ * another process; for chains with codec_chain_apart. Errors as codec_chain_decode's; -EIO. */
+int chunkio_decode_apart(struct chunkio *c, uint32_t array, uint64_t linear,
+			 const struct way *w, uint8_t *out, size_t want,
+			 struct err *e) NZ_MUST_USE;
+
+/* chunkio_touch - a chunk of a source that is far away is going to be asked for: what its reader
+ * will want is asked for at once. whole: all of it will be read. (prefetch.c) */
+void chunkio_touch(struct chunkio *c, uint32_t array, uint64_t linear, enum ahead_touch what,
+		   bool whole);
+
+/* chunkio_shared_alone - for one chunkio: memory for decoding only. */
+struct chunkio_shared *chunkio_shared_alone(void);
+
+#endif

@@ -1,0 +1,156 @@
+/* delivery.c - decides; reads nothing and locks nothing. A size given here is exact, because a
+ * kernel shows it before any byte of the chunk has been looked at. */
+#include "translate/chunkio/delivery.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+static uint32_t all_filters(const struct ds_array *a)
+{
+	return a->chain.n >= 32 ? UINT32_MAX : ((uint32_t)1 << a->chain.n) - 1;
+}
+
+uint32_t way_skipped(const struct ds_array *a, const struct chunk_ref *ref)
+{
+	return ref->filter_mask & all_filters(a);
+}
+
+bool way_plain(const struct ds_array *a, const struct chunk_ref *ref)
+{
+	return way_skipped(a, ref) == all_filters(a);
+}
+
+int way_bad_length(uint64_t got, uint64_t want, struct err *e)
+{
+	return err_set(e, -EBADMSG, "stored length %" PRIu64 " differs from %" PRIu64 " bytes",
+		       got, want);
+}
+
+/* range_elements - stored elements without a filter, then zeros up to a whole chunk. */
+static int range_elements(const struct ds_array *a, uint64_t stored, struct way *w,
+			  struct err *e)
+{
+	uint64_t whole;
+
+	if (ckd_add(&whole, stored, w->ref.pad) || whole != a->chunk_bytes)
+		return way_bad_length(stored, a->chunk_bytes, e);
+	w->kind = WAY_RANGE;
+	w->file_len = stored;
+	w->size = whole;
+	return 0;
+}
+
+/* framed - an odd chunk of a passed array: decoded, then encoded without compressing. */
+static int framed(const struct ds_array *a, const struct plan *p, struct way *w, struct err *e)
+{
+	w->kind = WAY_LOAD;
+	w->size = a->chunk_bytes;
+	if (p->chain.n > 0)
+		w->size = codec_chain_framed_size(&p->chain, a->chunk_bytes);
+	if (w->size == 0)
+		return err_set(e, -ERANGE, "a chunk of %" PRIu64 " bytes cannot be framed",
+			       a->chunk_bytes);
+	return 0;
+}
+
+static int short_of_trailer(const struct plan *p, const struct way *w, struct err *e)
+{
+	return err_set(e, -EBADMSG,
+		       "stored length %" PRIu64 " is less than a checksum of %" PRIu32 " bytes",
+		       w->ref.len, p->trailer);
+}
+
+/* wrapped - a head, then the stored bytes. */
+static int wrapped(const struct ds_array *a, const struct plan *p, struct way *w, struct err *e)
+{
+	struct codec_chain chain = a->chain;
+	uint32_t skipped = way_skipped(a, &w->ref);
+	uint64_t stored = w->ref.len;
+
+	if (p->trailer > 0) {
+		chain.n--;
+		if (!(skipped & p->trailer_bit) &&
+		    ckd_sub(&stored, stored, (uint64_t)p->trailer))
+			return short_of_trailer(p, w, e);
+	}
+	if (w->ref.pad == 0)
+		w->head_len = codec_wrap_head(&chain, skipped, a->type.size, a->chunk_bytes,
+					      stored, w->head);
+	if (w->head_len == 0)
+		return framed(a, p, w, e);
+	w->kind = WAY_RANGE;
+	w->file_len = stored;
+	w->size = w->head_len + stored; /* a head was only made where this has 31 bits */
+	return 0;
+}
+
+static int pass(const struct ds_array *a, const struct plan *p, struct way *w, struct err *e)
+{
+	uint32_t skipped = way_skipped(a, &w->ref);
+	uint64_t stored = w->ref.len;
+
+	if (w->ref.where == CHUNK_SYNTH)
+		return framed(a, p, w, e);
+	if (p->wrap)
+		return wrapped(a, p, w, e);
+	if (p->trailer > 0 && skipped == 0) {
+		if (ckd_sub(&stored, stored, (uint64_t)p->trailer))
+			return short_of_trailer(p, w, e);
+	} else if (skipped != 0 && (p->trailer == 0 || skipped != p->trailer_bit)) {
+		return framed(a, p, w, e);
+	}
+	if (p->chain.n == 0)
+		return range_elements(a, stored, w, e);
+	if (w->ref.pad != 0)
+		return framed(a, p, w, e);
+	w->kind = WAY_RANGE;
+	w->file_len = stored;
+	w->size = stored;
+	return 0;
+}
+
+static int texts(const struct ds_array *a, const struct plan *p, struct way *w, struct err *e)
+{
+	uint64_t n = 0;
+	int rc;
+
+	w->kind = WAY_LOAD;
+	if (p->kind == PLAN_VLEN) {
+		w->sized = false;
+		return 0;
+	}
+	rc = frame_count(a, &n, e);
+	if (rc < 0)
+		return rc;
+	return frame_size(n, p->fixed_size, 0, &w->size, e);
+}
+
+int way_of_stored(const struct ds_array *a, const struct plan *p, struct way *w, struct err *e)
+{
+	w->sized = true;
+	w->head_len = 0;
+	w->fill = NULL;
+	if (p->kind == PLAN_PASS)
+		return pass(a, p, w, e);
+	if (p->kind == PLAN_VLEN || p->kind == PLAN_FIXED)
+		return texts(a, p, w, e);
+	w->kind = WAY_LOAD;
+	if (p->kind == PLAN_ENCODE) {
+		w->sized = false;
+		return 0;
+	}
+	if (w->ref.where == CHUNK_RANGE && a->access == DS_STORED && way_plain(a, &w->ref) &&
+	    p->quant.mode == CODEC_QUANT_NONE)
+		return range_elements(a, w->ref.len, w, e);
+	w->size = a->chunk_bytes;
+	return 0;
+}
+
+void way_of_absent(const struct fill *f, struct way *w)
+{
+	w->kind = f->kind == FILL_FRAMED ? WAY_LOAD : WAY_FILL;
+	w->sized = true;
+	w->head_len = 0;
+	w->size = f->size;
+	w->fill = f;
+}

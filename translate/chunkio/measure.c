@@ -1,0 +1,76 @@
+/* measure.c - makes many chunks to know their sizes: threads of its own take one after another, and
+ * the caller is one of them. What they make goes through the cache, whose budget holds. */
+#include "translate/chunkio/chunkio_int.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#define HELPERS_MAX 64
+
+struct measure {
+	struct chunkio *c;
+	uint32_t array;
+	pthread_mutex_t lock; /* of next */
+	uint64_t next, end, wanted;
+};
+
+/* take - the next chunk that exists and that nobody has taken. */
+static bool take(struct measure *m, uint64_t *ret)
+{
+	bool found;
+
+	(void)pthread_mutex_lock(&m->lock);
+	found = m->next < m->end && chunkio_next(m->c, m->array, m->next, ret, NULL) == 0 &&
+		*ret < m->end;
+	m->next = found ? *ret + 1 : m->end;
+	if (found && *ret >= m->wanted) {
+		m->wanted = *ret + STREAMS_AHEAD / 2;
+		chunkio_want_run(m->c->source, m->array, *ret, STREAMS_AHEAD);
+	}
+	(void)pthread_mutex_unlock(&m->lock);
+	return found;
+}
+
+static void *work(void *arg)
+{
+	struct measure *m = arg;
+	uint64_t linear, size;
+
+	while (take(m, &linear))
+		if (chunkio_stat(m->c, m->array, linear, &size, NULL) == -ESTALE)
+			break; /* all other errors are of this chunk, and said to who asks for it */
+	return NULL;
+}
+
+/* start - helpers, with all signals left to others. Fewer than wanted, or none, do as well. */
+static uint32_t start(struct measure *m, pthread_t *ids, uint32_t n)
+{
+	sigset_t all, old;
+	uint32_t k = 0;
+
+	(void)sigfillset(&all);
+	if (pthread_sigmask(SIG_SETMASK, &all, &old))
+		return 0;
+	while (k < n && pthread_create(&ids[k], NULL, work, m) == 0)
+		k++;
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* the mask was valid a moment ago */
+	return k;
+}
+
+void chunkio_measure(struct chunkio *c, uint32_t array, uint64_t from, uint64_t n)
+{
+	struct measure m = {.c = c, .array = array, .next = from};
+	pthread_t ids[HELPERS_MAX];
+	uint32_t started;
+
+	if (array >= c->n_arrays || c->plans[array].kind != PLAN_ENCODE || n < 2)
+		return;
+	if (ckd_add(&m.end, from, n))
+		m.end = UINT64_MAX;
+	(void)pthread_mutex_init(&m.lock, NULL); /* cannot fail with default attributes */
+	started = start(&m, ids, c->threads < HELPERS_MAX ? c->threads : HELPERS_MAX);
+	(void)work(&m);
+	for (uint32_t i = 0; i < started; i++)
+		(void)pthread_join(ids[i], NULL);
+	(void)pthread_mutex_destroy(&m.lock);
+}

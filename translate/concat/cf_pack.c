@@ -1,0 +1,410 @@
+/* cf_pack.c - packed numbers (CF conventions 8.1), unpacked as xarray does it. */
+#include "translate/concat/cf_pack_int.h"
+
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#define BLOCK 512 /* elements at a time */
+
+static const bool host_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+
+static bool is_integer(const struct dtype *t)
+{
+	return t->kind == DT_INT || t->kind == DT_UINT;
+}
+
+static bool is_number(const struct dtype *t)
+{
+	return is_integer(t) || t->kind == DT_FLOAT;
+}
+
+/* half_value - the value of an IEEE 754 half. */
+static double half_value(uint16_t h)
+{
+	int exponent = h >> 10 & 31, fraction = h & 1023;
+	double v;
+
+	if (exponent == 31)
+		v = fraction ? (double)NAN : (double)INFINITY;
+	else if (exponent)
+		v = ldexp(1024 + fraction, exponent - 25);
+	else
+		v = ldexp(fraction, -24);
+	return h >> 15 ? -v : v;
+}
+
+/* half_round - the nearest half of a value below 65000; ties to even. */
+static double half_round(double v)
+{
+	int exponent = v == 0 ? -14 : ilogb(v);
+	double place = ldexp(1, (exponent < -14 ? -14 : exponent) - 10);
+
+	return nearbyint(v / place) * place;
+}
+
+/* load - n elements in host byte order as doubles; 8-byte integers are rounded. */
+static void load(const struct dtype *t, const uint8_t *p, double *v, size_t n)
+{
+#define LOAD(type)                                                                             \
+	do {                                                                                   \
+		for (size_t i = 0; i < n; i++) {                                               \
+			type x;                                                                \
+			memcpy(&x, p + i * sizeof(x), sizeof(x));                              \
+			v[i] = (double)x;                                                      \
+		}                                                                              \
+	} while (0)
+	bool is_signed = t->kind == DT_INT;
+
+	if (t->kind == DT_FLOAT && t->size == 8) {
+		memcpy(v, p, n * 8);
+	} else if (t->kind == DT_FLOAT && t->size == 4) {
+		LOAD(float);
+	} else if (t->kind == DT_FLOAT) {
+		for (size_t i = 0; i < n; i++) {
+			uint16_t h;
+
+			memcpy(&h, p + i * 2, 2);
+			v[i] = half_value(h);
+		}
+	} else if (t->size == 1) {
+		if (is_signed)
+			LOAD(int8_t);
+		else
+			LOAD(uint8_t);
+	} else if (t->size == 2) {
+		if (is_signed)
+			LOAD(int16_t);
+		else
+			LOAD(uint16_t);
+	} else if (t->size == 4) {
+		if (is_signed)
+			LOAD(int32_t);
+		else
+			LOAD(uint32_t);
+	} else {
+		if (is_signed)
+			LOAD(int64_t);
+		else
+			LOAD(uint64_t);
+	}
+#undef LOAD
+}
+
+/* element - one of an attribute's numbers. */
+static double element(const struct ds_attr *a, uint64_t i)
+{
+	uint8_t raw[8];
+	struct dtype t = a->type;
+	double v;
+
+	memcpy(raw, a->data + i * t.size, t.size);
+	dt_swap_to_host(&t, raw, 1);
+	load(&t, raw, &v, 1);
+	return v;
+}
+
+/* Which attributes say something; values of xarray's decoding steps in their order. */
+
+/* resign - _Unsigned: the type whose sign it turns. */
+static void resign(const struct ds_attr *attrs, uint32_t n, struct dtype *t)
+{
+	const struct ds_attr *a = ds_attr_find(attrs, n, "_Unsigned");
+	const struct ds_text *text;
+
+	if (!a || !is_integer(t) || !a->texts || a->n != 1)
+		return;
+	text = &a->texts[0];
+	if (t->kind == DT_INT && text->len == 4 && memcmp(text->s, "true", 4) == 0)
+		t->kind = DT_UINT;
+	else if (t->kind == DT_UINT && text->len == 5 && memcmp(text->s, "false", 5) == 0)
+		t->kind = DT_INT;
+}
+
+/* wrap - the value that an integer has in type t, which _Unsigned made: its low bits. -EINVAL for
+ * floats that no integer of 32 bits is equal to. */
+static int wrap(const struct ds_attr *a, uint64_t i, const struct dtype *t, double *ret,
+		struct err *e)
+{
+	uint8_t raw[8];
+	uint64_t bits = 0;
+	double v = element(a, i);
+	struct dtype whole = {.kind = a->type.kind, .size = a->type.size};
+
+	if (a->type.kind == DT_FLOAT) {
+		if (!(v >= INT32_MIN && v <= UINT32_MAX) || v != floor(v))
+			return err_set(e, -EINVAL,
+				       "attribute '_FillValue' is not of the integer "
+				       "type that '_Unsigned' makes");
+		bits = (uint64_t)(int64_t)v;
+	} else {
+		whole.big_endian = a->type.big_endian;
+		memcpy(raw, a->data + i * whole.size, whole.size);
+		dt_swap_to_host(&whole, raw, 1);
+		for (uint32_t k = 0; k < whole.size; k++)
+			bits |= (uint64_t)raw[host_big ? whole.size - 1 - k : k] << 8 * k;
+		if (whole.kind == DT_INT && v < 0 && whole.size < 8)
+			bits |= UINT64_MAX << 8 * whole.size;
+	}
+	if (t->size < 8)
+		bits &= ((uint64_t)1 << 8 * t->size) - 1;
+	if (t->kind == DT_INT && t->size < 8 && bits >> (8 * t->size - 1))
+		bits |= UINT64_MAX << 8 * t->size;
+	*ret = t->kind == DT_INT ? (double)(int64_t)bits : (double)bits;
+	return 0;
+}
+
+/* narrowed - a float as numpy compares it with floats of `size` bytes: in the smallest type of
+ * float that has its range, at least theirs. */
+static double narrowed(double v, uint32_t size)
+{
+	if (size == 2 && v > -65000 && v < 65000)
+		return half_round(v);
+	if (size <= 4 && v > -3.4e38 && v < 3.4e38)
+		return (double)(float)v;
+	return v;
+}
+
+/* add_fill - in order, each once. */
+static int add_fill(struct cf_pack *p, double v, struct err *e)
+{
+	uint32_t at = 0;
+
+	while (at < p->n_fills && p->fills[at] < v)
+		at++;
+	if (at < p->n_fills && p->fills[at] == v)
+		return 0;
+	if (p->n_fills == CF_FILLS_MAX)
+		return err_set(e, -ERANGE, "'missing_value' has more than %d values",
+			       CF_FILLS_MAX);
+	memmove(&p->fills[at + 1], &p->fills[at], (p->n_fills - at) * sizeof(p->fills[0]));
+	p->fills[at] = v;
+	p->n_fills++;
+	return 0;
+}
+
+/* fills_of - the values of one attribute; *masks: there is one, be it text, which nothing equals.
+ * size: of the floats that are compared. */
+static int fills_of(const struct ds_attr *a, bool resigned, uint32_t size, struct cf_pack *p,
+		    bool *masks, struct err *e)
+{
+	int rc;
+
+	if (!a || a->n == 0)
+		return 0;
+	if (!is_number(&a->type)) {
+		*masks = true;
+		return 0;
+	}
+	for (uint64_t i = 0; i < a->n; i++) {
+		double v = element(a, i);
+
+		if (resigned && (rc = wrap(a, i, &p->from, &v, e)) < 0)
+			return rc;
+		if (isnan(v))
+			continue;
+		*masks = true;
+		if (a->type.kind == DT_FLOAT && !resigned)
+			v = narrowed(v, size);
+		if ((rc = add_fill(p, v, e)) < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* masked_size - of the float that elements become before they are compared. */
+static uint32_t masked_size(const struct dtype *t)
+{
+	if (t->kind == DT_FLOAT)
+		return t->size;
+	return t->size <= 2 ? 4 : 8;
+}
+
+/* operand_of - scale_factor or add_offset; what type it has in the operation follows later. */
+static int operand_of(const struct ds_attr *a, struct cf_operand *ret, struct err *e)
+{
+	if (!a)
+		return 0;
+	if (!is_number(&a->type) || a->n != 1)
+		return err_set(e, -EINVAL, "attribute '%s' is not one number", a->name);
+	ret->present = true;
+	ret->v = element(a, 0);
+	return 0;
+}
+
+/* fit_operand - a float's operation is in float, unless numpy finds the operand too large: integers
+ * of more than 16 bits, and floats near float's end. */
+static void fit_operand(const struct ds_attr *a, uint32_t size, struct cf_operand *o)
+{
+	if (!o->present || size == 8)
+		return;
+	if (is_integer(&a->type))
+		o->wide = o->v < INT16_MIN || o->v > UINT16_MAX;
+	else
+		o->wide = isfinite(o->v) && !(o->v > -3.4e38 && o->v < 3.4e38) &&
+			  a->type.size == 8;
+	if (!o->wide)
+		o->v = (double)(float)o->v;
+}
+
+/* scaled_size - of the float in which scale and offset are applied. */
+static uint32_t scaled_size(const struct dtype *t, bool offset)
+{
+	if (t->kind == DT_FLOAT)
+		return t->size <= 4 ? 4 : 8;
+	return t->size <= 2 && !offset ? 4 : 8;
+}
+
+int cf_pack_of(const struct ds_attr *attrs, uint32_t n, const struct dtype *t,
+	       struct cf_pack *ret, struct err *e)
+{
+	const struct ds_attr *scale = ds_attr_find(attrs, n, "scale_factor");
+	const struct ds_attr *add = ds_attr_find(attrs, n, "add_offset");
+	struct cf_pack p = {.from = *t, .to = *t};
+	bool masks = false, resigned;
+	uint32_t size;
+	int rc;
+
+	p.to.big_endian = host_big;
+	if (!is_number(t)) {
+		*ret = p;
+		return 0;
+	}
+	resign(attrs, n, &p.from);
+	resigned = p.from.kind != t->kind;
+	p.to.kind = p.from.kind;
+	size = masked_size(&p.from);
+	if ((rc = fills_of(ds_attr_find(attrs, n, "missing_value"), false, size, &p, &masks,
+			   e)) ||
+	    (rc = fills_of(ds_attr_find(attrs, n, "_FillValue"), resigned, size, &p, &masks,
+			   e)) ||
+	    (rc = operand_of(scale, &p.scale, e)) || (rc = operand_of(add, &p.add, e)))
+		return rc;
+	if (masks) {
+		p.to.kind = DT_FLOAT;
+		p.to.size = size;
+	}
+	if (p.scale.present || p.add.present) {
+		p.to.size = scaled_size(&p.to, p.add.present);
+		p.to.kind = DT_FLOAT;
+		fit_operand(scale, p.to.size, &p.scale);
+		fit_operand(add, p.to.size, &p.add);
+	}
+	p.packed = masks || p.scale.present || p.add.present || resigned;
+	*ret = p;
+	return 0;
+}
+
+static bool same_operand(const struct cf_operand *a, const struct cf_operand *b)
+{
+	return a->present == b->present && a->wide == b->wide &&
+	       memcmp(&a->v, &b->v, sizeof(a->v)) == 0;
+}
+
+bool cf_pack_same(const struct cf_pack *a, const struct cf_pack *b)
+{
+	if (a->packed != b->packed || a->from.kind != b->from.kind ||
+	    a->from.size != b->from.size || a->to.kind != b->to.kind ||
+	    a->to.size != b->to.size || a->n_fills != b->n_fills)
+		return false;
+	for (uint32_t i = 0; i < a->n_fills; i++) {
+		if (a->fills[i] != b->fills[i])
+			return false;
+	}
+	return same_operand(&a->scale, &b->scale) && same_operand(&a->add, &b->add);
+}
+
+static bool is_fill(const struct cf_pack *p, double v)
+{
+	for (uint32_t i = 0; i < p->n_fills; i++) {
+		if (p->fills[i] == v)
+			return true;
+	}
+	return false;
+}
+
+/* put_nan - numpy's NaN at element i. */
+static void put_nan(uint8_t *out, uint32_t size, size_t i)
+{
+	static const uint16_t half = 0x7e00;
+	const float single = NAN;
+	const double twice = (double)NAN;
+
+	memcpy(out + i * size,
+	       size == 2   ? (const void *)&half
+	       : size == 4 ? (const void *)&single
+			   : &twice,
+	       size);
+}
+
+static float apply4(const struct cf_operand *o, bool times, float x)
+{
+	float f = (float)o->v;
+	double d;
+
+	if (!o->present)
+		return x;
+	if (!o->wide)
+		return times ? x * f : x + f;
+	d = times ? (double)x * o->v : (double)x + o->v;
+	return (float)d;
+}
+
+static double apply8(const struct cf_operand *o, bool times, double x)
+{
+	if (!o->present)
+		return x;
+	return times ? x * o->v : x + o->v;
+}
+
+/* store - n values, scaled, as elements of p->to. */
+static void store(const struct cf_pack *p, const double *v, uint8_t *out, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (p->to.size == 4) {
+			float f = apply4(&p->scale, true, (float)v[i]);
+
+			f = apply4(&p->add, false, f);
+			memcpy(out + i * 4, &f, 4);
+		} else {
+			double d = apply8(&p->scale, true, v[i]);
+
+			d = apply8(&p->add, false, d);
+			memcpy(out + i * 8, &d, 8);
+		}
+	}
+}
+
+static void unpack_block(const struct cf_pack *p, const uint8_t *in, uint8_t *out, size_t n)
+{
+	bool as_is = !p->scale.present && !p->add.present && p->from.kind == p->to.kind &&
+		     p->from.size == p->to.size;
+	uint8_t raw[BLOCK * 8];
+	double v[BLOCK];
+
+	memcpy(raw, in, n * p->from.size);
+	dt_swap_to_host(&p->from, raw, n);
+	load(&p->from, raw, v, n);
+	if (as_is)
+		memcpy(out, raw, n * p->to.size); /* NaNs stay which they are */
+	else
+		store(p, v, out, n);
+	for (size_t i = 0; i < n && p->n_fills; i++) {
+		if (is_fill(p, v[i]))
+			put_nan(out, p->to.size, i);
+	}
+}
+
+void cf_unpack(const struct cf_pack *p, const uint8_t *in, uint8_t *out, size_t n)
+{
+	if (!p->packed) {
+		memcpy(out, in, n * p->from.size);
+		dt_swap_to_host(&p->from, out, n);
+		return;
+	}
+	for (size_t done = 0, now; done < n; done += now) {
+		now = n - done < BLOCK ? n - done : BLOCK;
+		unpack_block(p, in + done * p->from.size, out + done * p->to.size, now);
+	}
+}

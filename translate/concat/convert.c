@@ -1,0 +1,197 @@
+/* convert.c - elements of a member as the joined array has them. */
+#include "translate/concat/concat_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define BATCH 256 /* elements that are unpacked at a time */
+
+/* num - a number between two types. */
+struct num {
+	bool real;
+	bool neg;    /* not real: v is a negative int64 */
+	uint64_t v;  /* not real: two's complement */
+	double d;    /* real */
+};
+
+static uint64_t bits_at(const struct dtype *t, const uint8_t *p)
+{
+	uint64_t v = 0;
+
+	for (uint32_t i = 0; i < t->size; i++)
+		v = v << 8 | p[t->big_endian ? i : t->size - 1 - i];
+	return v;
+}
+
+static void bits_put(const struct dtype *t, uint64_t v, uint8_t *p)
+{
+	for (uint32_t i = 0; i < t->size; i++, v >>= 8)
+		p[t->big_endian ? t->size - 1 - i : i] = (uint8_t)v;
+}
+
+/* half - IEEE 754 binary16. */
+static double half(uint16_t h)
+{
+	uint32_t sign = (uint32_t)(h & 0x8000) << 16, exp = h >> 10 & 31, frac = h & 1023, bits;
+	float f;
+
+	if (exp == 0) {
+		f = (float)frac * 0x1p-24f;
+		return sign ? -f : f;
+	}
+	bits = sign | (exp == 31 ? 0x7f800000 : (exp + 112) << 23) | frac << 13;
+	memcpy(&f, &bits, sizeof(f));
+	return f;
+}
+
+static struct num load(const struct dtype *t, const uint8_t *p)
+{
+	uint64_t v = bits_at(t, p);
+	uint32_t low = (uint32_t)v;
+	struct num x = {.v = v};
+	float f;
+
+	if (t->kind == DT_FLOAT) {
+		x.real = true;
+		if (t->size == 8) {
+			memcpy(&x.d, &v, sizeof(x.d));
+		} else if (t->size == 4) {
+			memcpy(&f, &low, sizeof(f));
+			x.d = f;
+		} else {
+			x.d = half((uint16_t)low);
+		}
+	} else if (t->kind == DT_INT) {
+		x.v = (uint64_t)((int64_t)(v << (64 - 8 * t->size)) >> (64 - 8 * t->size));
+		x.neg = (int64_t)x.v < 0;
+	}
+	return x;
+}
+
+static double real_of(const struct num *x)
+{
+	return x->real ? x->d : x->neg ? (double)(int64_t)x->v : (double)x->v;
+}
+
+/* store - types were chosen so that numbers fit; what does not fit is an error. */
+static bool store(const struct dtype *t, const struct num *x, uint8_t *p)
+{
+	double d;
+	float f;
+	uint32_t low;
+	uint64_t v;
+
+	if (t->kind == DT_FLOAT) {
+		d = real_of(x);
+		f = (float)d;
+		memcpy(&low, &f, sizeof(low));
+		memcpy(&v, &d, sizeof(v));
+		bits_put(t, t->size == 4 ? low : v, p);
+		return true;
+	}
+	if (x->real || (t->kind == DT_UINT && x->neg) ||
+	    (t->kind == DT_INT && !x->neg && x->v > INT64_MAX))
+		return false;
+	bits_put(t, x->v, p);
+	return true;
+}
+
+static int no_counterpart(struct err *e)
+{
+	return err_set(e, -EBADMSG, "a value has no counterpart in the joined array's units");
+}
+
+/* shifted - in the other units of time; whole numbers stay whole where the goal is whole. */
+static bool shifted(const struct join_conv *c, struct num *x)
+{
+	int64_t v;
+
+	if (c->to.kind == DT_FLOAT) {
+		x->d = cf_shift_f64(c->shift, real_of(x));
+		x->real = true;
+		return true;
+	}
+	if (x->real || (!x->neg && x->v > INT64_MAX) ||
+	    cf_shift_i64(c->shift, (int64_t)x->v, &v) < 0)
+		return false;
+	x->v = (uint64_t)v;
+	x->neg = v < 0;
+	return true;
+}
+
+static void swap(size_t size, const uint8_t *in, uint8_t *out, size_t n)
+{
+	for (size_t i = 0; i < n * size; i += size)
+		for (size_t b = 0; b < size; b++)
+			out[i + b] = in[i + size - 1 - b];
+}
+
+/* one_by_one - n elements of type t. */
+static int one_by_one(const struct join_conv *c, const struct dtype *t, const uint8_t *in,
+		      uint8_t *out, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct num x = load(t, in + i * t->size);
+
+		if ((c->shift && !shifted(c, &x)) || !store(&c->to, &x, out + i * c->to.size))
+			return no_counterpart(e);
+	}
+	return 0;
+}
+
+static bool same_type(const struct dtype *a, const struct dtype *b)
+{
+	return a->kind == b->kind && a->size == b->size &&
+	       (a->big_endian == b->big_endian || a->size == 1);
+}
+
+int join_convert(const struct join_conv *c, const uint8_t *in, uint8_t *out, size_t n,
+		 struct err *e)
+{
+	uint8_t raw[BATCH * 8];
+	int rc = 0;
+
+	if (c->same) {
+		memcpy(out, in, n * c->to.size);
+		return 0;
+	}
+	if (c->swap) {
+		swap(c->to.size, in, out, n);
+		return 0;
+	}
+	if (!c->unpack)
+		return one_by_one(c, &c->from, in, out, n, e);
+	if (!c->shift && same_type(&c->unpack->to, &c->to)) {
+		cf_unpack(c->unpack, in, out, n);
+		return 0;
+	}
+	for (size_t i = 0; i < n && rc == 0; i += BATCH) {
+		size_t m = n - i < BATCH ? n - i : BATCH;
+
+		cf_unpack(c->unpack, in + i * c->from.size, raw, m);
+		rc = one_by_one(c, &c->unpack->to, raw, out + i * c->to.size, m, e);
+	}
+	return rc;
+}
+
+long double join_value_at(const struct join_conv *c, const uint8_t *in, uint64_t i)
+{
+	uint8_t raw[16];
+	const struct dtype *t = &c->from;
+	const uint8_t *p = in + i * t->size;
+	const struct cf_shift *s = c->shift;
+	struct num x;
+	long double v;
+
+	if (c->unpack) {
+		cf_unpack(c->unpack, p, raw, 1);
+		t = &c->unpack->to;
+		p = raw;
+	}
+	x = load(t, p);
+	v = x.real ? (long double)x.d : x.neg ? (long double)(int64_t)x.v : (long double)x.v;
+	if (s)
+		v = v * (long double)s->num / (long double)s->den +
+		    (long double)s->off_num / (long double)s->off_den;
+	return v;
+}

@@ -1,0 +1,384 @@
+/* index.c - the index file: what was found out of members, so that they need not be opened
+ * again. It is in a directory of the user's, and yet it is read as if somebody else had written
+ * it: a checksum says whether it is whole, and every length is looked at.
+ *
+ *   8 bytes   "nczjoin" and the version
+ *   u32       CRC-32C of all that follows
+ *   text      the dimension; u8: others are compared
+ *   u64       forms, each: u64 bytes, and the bytes (signature.c)
+ *   u64       members, each: text path; u64 dev, ino, size, mtime s, ns, ctime s, ns; u64 length
+ *             along the dimension; u64 digest of others; u32 forms, each u32; u32 form of the
+ *             coordinate; u64 bytes of it, and they
+ * Numbers are little-endian; a text is u64 bytes, its NUL included, and the bytes. */
+#define LOG_COMPONENT LOG_SOURCE
+#include "translate/concat/concat_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/os/io.h"
+#include "base/observe/log.h"
+
+#define KIND "nczjoin"
+#define MAGIC KIND "\2"
+#define HEAD 12
+#define BYTES_MAX ((uint64_t)1 << 30)
+
+/* ---- writing ---- */
+
+static void put_u64(struct buf *b, uint64_t v)
+{
+	buf_put_le32(b, (uint32_t)v);
+	buf_put_le32(b, (uint32_t)(v >> 32));
+}
+
+static void put_text(struct buf *b, const char *s)
+{
+	put_u64(b, strlen(s) + 1);
+	buf_put(b, s, strlen(s) + 1);
+}
+
+static void put_member(struct buf *b, const struct join_member *m)
+{
+	put_text(b, m->path);
+	put_u64(b, m->id.dev);
+	put_u64(b, m->id.ino);
+	put_u64(b, m->id.size);
+	put_u64(b, (uint64_t)m->id.mtime_s);
+	put_u64(b, (uint64_t)m->id.mtime_ns);
+	put_u64(b, (uint64_t)m->id.ctime_s);
+	put_u64(b, (uint64_t)m->id.ctime_ns);
+	put_u64(b, m->len);
+	put_u64(b, m->others);
+	buf_put_le32(b, m->n_forms);
+	for (uint32_t i = 0; i < m->n_forms; i++)
+		buf_put_le32(b, m->forms[i]);
+	buf_put_le32(b, m->coord_form);
+	put_u64(b, m->n_coord);
+	if (m->n_coord > 0)
+		buf_put(b, m->coord, m->n_coord);
+}
+
+/* worth - what a directory's identity says is not enough to believe anything of it. */
+static bool worth(const struct join_member *m)
+{
+	return m->known && !m->young && !m->id.dir;
+}
+
+static void put_all(struct buf *b, const struct join *j)
+{
+	uint64_t n = 0;
+
+	put_text(b, j->dim);
+	buf_putc(b, j->opts.equal);
+	put_u64(b, j->forms.n);
+	for (size_t i = 0; i < j->forms.n; i++) {
+		put_u64(b, j->forms.v[i].n_bytes);
+		buf_put(b, j->forms.v[i].bytes, j->forms.v[i].n_bytes);
+	}
+	for (size_t i = 0; i < j->n_members; i++)
+		n += worth(&j->members[i]);
+	put_u64(b, n);
+	for (size_t i = 0; i < j->n_members; i++)
+		if (worth(&j->members[i]))
+			put_member(b, &j->members[i]);
+}
+
+bool join_index_may_be(const char *path)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char head[sizeof(KIND) - 1];
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0)
+		return errno == ENOENT;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	n = pread(fd, head, sizeof(head), 0);
+	return n == 0 || (n == (ssize_t)sizeof(head) && memcmp(head, KIND, sizeof(head)) == 0);
+}
+
+/* write_beside - whole, under another name first: who reads it meanwhile has the old one. */
+static int write_beside(const char *path, const struct buf *b, struct err *e)
+{
+	struct buf tmp;
+	int rc = 0, fd;
+
+	if (!join_index_may_be(path))
+		return err_set(e, -EEXIST, "'%s' is there, and is no index", path);
+	buf_init(&tmp, (size_t)64 << 10);
+	buf_printf(&tmp, "%s.XXXXXX%c", path, '\0');
+	if (!buf_ok(&tmp)) {
+		buf_release(&tmp);
+		return err_set(e, -ENAMETOOLONG, "its name is too long");
+	}
+	fd = mkostemp((char *)tmp.data, O_CLOEXEC);
+	if (fd < 0)
+		rc = err_sys(e, errno, "'%s'", path);
+	if (rc == 0)
+		rc = io_pwrite(fd, b->data, b->len, 0, e);
+	if (fd >= 0 && close(fd) < 0 && rc == 0)
+		rc = err_sys(e, errno, "'%s'", path);
+	if (rc == 0 && rename((char *)tmp.data, path) < 0)
+		rc = err_sys(e, errno, "'%s'", path);
+	if (rc < 0 && fd >= 0)
+		(void)unlink((char *)tmp.data);
+	buf_release(&tmp);
+	return rc;
+}
+
+static bool all_known(const struct join *j)
+{
+	for (size_t i = 0; i < j->n_members; i++)
+		if (!j->members[i].known && !j->members[i].id.dir)
+			return false;
+	return true;
+}
+
+void join_index_save(struct join *j)
+{
+	struct err e = ERR_INIT;
+	struct buf b;
+	uint32_t sum;
+	int rc;
+
+	if (!j->opts.index_file || !j->index_dirty)
+		return;
+	buf_init(&b, (size_t)BYTES_MAX);
+	buf_put(&b, MAGIC, 8);
+	buf_put_le32(&b, 0);
+	put_all(&b, j);
+	if (buf_ok(&b)) {
+		sum = codec_crc32c_sum(0, b.data + HEAD, b.len - HEAD);
+		for (int i = 0; i < 4; i++)
+			b.data[8 + i] = (uint8_t)(sum >> 8 * i);
+		rc = write_beside(j->opts.index_file, &b, &e);
+	} else {
+		rc = buf_full(&b, &e, -EFBIG, "it would be too large");
+	}
+	if (rc < 0)
+		log_warn("the index of '%s' is not kept, so that all files are read at each "
+			 "start: %s",
+			 join_name(j->pattern), e.msg);
+	j->index_dirty = rc == 0 && !all_known(j); /* a failure is said once, and not tried again */
+	buf_release(&b);
+}
+
+/* ---- reading ---- */
+
+static const char *get_text(struct slice *s)
+{
+	uint64_t n = rd_le64(s);
+	const char *p;
+
+	if (n == 0 || n > s->len) {
+		s->bad = true;
+		return "";
+	}
+	p = (const char *)rd_bytes(s, (size_t)n);
+	if (!p || p[n - 1] != '\0' || strlen(p) != n - 1) {
+		s->bad = true;
+		return "";
+	}
+	return p;
+}
+
+/* get_forms - numbers of this file's forms are those of the table: it is empty. */
+static bool get_forms(struct join *j, struct slice *s)
+{
+	uint64_t n = rd_le64(s);
+
+	for (uint64_t i = 0; i < n && slice_ok(s); i++) {
+		uint64_t len = rd_le64(s);
+		const uint8_t *p = len <= s->len ? rd_bytes(s, (size_t)len) : NULL;
+		uint32_t number;
+
+		if (!p || join_intern(&j->forms, p, (size_t)len, &number, NULL) < 0 ||
+		    number != i)
+			return false;
+	}
+	return slice_ok(s);
+}
+
+/* by_path - the member of that name; NULL: none. Members are in natural order. */
+static struct join_member *by_path(const struct join *j, const char *path)
+{
+	size_t low = 0, high = j->n_members;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int c = join_natural(j->members[mid].path, path);
+
+		if (c == 0)
+			return &j->members[mid];
+		if (c < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return NULL;
+}
+
+/* fits - that a member's numbers can be of one dataset, whoever wrote them. */
+static bool fits(const struct join *j, const struct join_member *m)
+{
+	const char *last = "";
+
+	for (uint32_t i = 0; i < m->n_forms; i++) {
+		const struct join_form *f;
+
+		if (m->forms[i] >= j->forms.n)
+			return false;
+		f = &j->forms.v[m->forms[i]];
+		if (strcmp(last, f->path) >= 0 || f->shape[f->axis] > m->len ||
+		    strcmp(f->dims[f->axis], j->dim) != 0)
+			return false;
+		last = f->path;
+	}
+	if (m->n_forms == 0 || m->len > INT64_MAX || m->coord_form != join_coord_of(j, m))
+		return false;
+	return m->coord_form == JOIN_NONE
+		       ? m->n_coord == 0
+		       : m->n_coord == m->len * j->forms.v[m->coord_form].type.size;
+}
+
+/* get_known - what the file says of one member, into *m. */
+static void get_known(struct slice *s, struct join_member *m)
+{
+	const uint8_t *p;
+	uint64_t n;
+
+	m->len = rd_le64(s);
+	m->others = rd_le64(s);
+	m->n_forms = rd_le32(s);
+	if (m->n_forms > s->len / 4) {
+		s->bad = true;
+		return;
+	}
+	m->forms = alloc_array(m->n_forms, sizeof(*m->forms));
+	for (uint32_t i = 0; m->forms && i < m->n_forms; i++)
+		m->forms[i] = rd_le32(s);
+	m->coord_form = rd_le32(s);
+	n = rd_le64(s);
+	p = n <= s->len ? rd_bytes(s, (size_t)n) : NULL;
+	if (!m->forms || (n > 0 && !p)) {
+		s->bad = true;
+		return;
+	}
+	m->coord = alloc_array((size_t)n, 1);
+	if (!m->coord) {
+		s->bad = true;
+		return;
+	}
+	if (n > 0)
+		memcpy(m->coord, p, (size_t)n);
+	m->n_coord = (size_t)n;
+}
+
+static void get_member(struct join *j, struct slice *s)
+{
+	struct join_member known = {.path = NULL}, *m;
+	const char *path = get_text(s);
+
+	known.id.dev = rd_le64(s);
+	known.id.ino = rd_le64(s);
+	known.id.size = rd_le64(s);
+	known.id.mtime_s = (int64_t)rd_le64(s);
+	known.id.mtime_ns = (int64_t)rd_le64(s);
+	known.id.ctime_s = (int64_t)rd_le64(s);
+	known.id.ctime_ns = (int64_t)rd_le64(s);
+	get_known(s, &known);
+	m = slice_ok(s) ? by_path(j, path) : NULL;
+	if (!m || m->known || !join_id_same(&m->id, &known.id) || !fits(j, &known)) {
+		join_member_release(&known);
+		return;
+	}
+	known.path = m->path;
+	known.rank = m->rank;
+	known.known = true;
+	*m = known;
+}
+
+/* read_file - the whole of it; NULL: there is none, or it cannot be read. */
+static uint8_t *read_file(const char *path, size_t *ret_len)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	auto_free uint8_t *data = NULL;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < HEAD ||
+	    (uint64_t)st.st_size > BYTES_MAX)
+		return NULL;
+	data = alloc_array((size_t)st.st_size, 1);
+	if (!data || io_pread(fd, data, (size_t)st.st_size, 0, NULL) < 0)
+		return NULL;
+	*ret_len = (size_t)st.st_size;
+	return steal(&data);
+}
+
+bool join_index_parse(struct join *j, const uint8_t *data, size_t len)
+{
+	struct slice s = slice_of(data, len);
+	uint64_t n;
+	uint32_t sum;
+
+	if (len < HEAD || memcmp(rd_bytes(&s, 8), MAGIC, 8) != 0)
+		return false;
+	sum = rd_le32(&s);
+	if (codec_crc32c_sum(0, s.p, s.len) != sum || strcmp(get_text(&s), j->dim) != 0 ||
+	    rd_u8(&s) != j->opts.equal || !slice_ok(&s) || !get_forms(j, &s))
+		return false;
+	n = rd_le64(&s);
+	for (uint64_t i = 0; i < n && slice_ok(&s); i++)
+		get_member(j, &s);
+	return slice_ok(&s) && s.len == 0;
+}
+
+/* forget_all - a file that turned out to be damaged said nothing. */
+static void forget_all(struct join *j)
+{
+	for (size_t i = 0; i < j->n_members; i++) {
+		struct join_member *m = &j->members[i];
+
+		free(m->forms);
+		free(m->coord);
+		*m = (struct join_member){.path = m->path,
+					  .id = m->id,
+					  .rank = m->rank,
+					  .coord_form = JOIN_NONE};
+	}
+}
+
+void join_index_drop(struct join *j)
+{
+	if (j->opts.index_file && join_index_may_be(j->opts.index_file) &&
+	    unlink(j->opts.index_file) == 0)
+		log_info("the index of '%s' says what is not so: it is made again",
+			 join_name(j->pattern));
+}
+
+void join_index_load(struct join *j)
+{
+	auto_free uint8_t *data = NULL;
+	size_t len = 0;
+
+	j->index_dirty = true;
+	if (!j->opts.index_file)
+		return;
+	data = read_file(j->opts.index_file, &len);
+	if (!data)
+		return;
+	if (!join_index_parse(j, data, len)) {
+		forget_all(j);
+		log_info("the index of '%s' is of another join or damaged: it is made again",
+			 join_name(j->pattern));
+		return;
+	}
+	j->index_dirty = false;
+	for (size_t i = 0; i < j->n_members; i++)
+		j->index_dirty |= !j->members[i].known && !j->members[i].id.dir;
+}

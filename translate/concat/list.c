@@ -1,0 +1,263 @@
+/* list.c - which files a pattern names, in the order that people give names. */
+#include "translate/concat/concat_int.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <string.h>
+
+#define SHOWN 120 /* bytes of a path in a message: its end says most */
+
+const char *join_name(const char *path)
+{
+	size_t n = strlen(path);
+
+	if (n <= SHOWN)
+		return path;
+	path += n - SHOWN;
+	while (((unsigned char)*path & 0xc0) == 0x80)
+		path++; /* not into the middle of a character */
+	return path;
+}
+
+bool join_is_pattern(const char *path)
+{
+	return strpbrk(path, "*?[") != NULL;
+}
+
+char *join_folder(const char *pattern)
+{
+	char *dir = strdup(pattern), *wild = dir ? strpbrk(dir, "*?[") : NULL, *slash;
+
+	if (!wild)
+		return dir;
+	*wild = '\0';
+	slash = strrchr(dir, '/');
+	if (!slash) {
+		free(dir);
+		return strdup(".");
+	}
+	slash[slash == dir] = '\0';
+	return dir;
+}
+
+static bool digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* number - behind the digits at *p; *ret_start: behind leading zeros. */
+static size_t number(const char **p, const char **ret_start)
+{
+	const char *s = *p;
+
+	while (*s == '0' && digit(s[1]))
+		s++;
+	*ret_start = s;
+	while (digit(*s))
+		s++;
+	*p = s;
+	return (size_t)(s - *ret_start);
+}
+
+int join_natural(const char *a, const char *b)
+{
+	const char *whole_a = a, *whole_b = b;
+
+	while (*a && *b) {
+		const char *x, *y;
+		size_t n, m;
+		int c;
+
+		if (!digit(*a) || !digit(*b)) {
+			if (*a != *b)
+				return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+			a++;
+			b++;
+			continue;
+		}
+		n = number(&a, &x);
+		m = number(&b, &y);
+		c = n != m ? (n < m ? -1 : 1) : memcmp(x, y, n);
+		if (c != 0)
+			return c;
+	}
+	if (*a || *b)
+		return *a ? 1 : -1;
+	return strcmp(whole_a, whole_b);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct join_member *x = a, *y = b;
+
+	return join_natural(x->path, y->path);
+}
+
+/* list - paths while they are collected. */
+struct list {
+	struct join_member *v;
+	size_t n, cap;
+};
+
+static int add(struct list *l, const char *path, struct err *e)
+{
+	if (grow_array(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0)
+		return err_nomem(e);
+	l->v[l->n] = (struct join_member){.path = strdup(path), .coord_form = JOIN_NONE};
+	if (!l->v[l->n].path)
+		return err_nomem(e);
+	l->n++;
+	return 0;
+}
+
+static int list_pattern(const char *pattern, struct list *l, struct err *e)
+{
+	glob_t g = {.gl_pathc = 0};
+	/* a folder that cannot be read is an error, not a folder without files */
+	int rc, r = glob(pattern, GLOB_ERR | GLOB_NOSORT, NULL, &g);
+
+	if (r == GLOB_NOMATCH)
+		return err_set(e, -ENOENT, "'%s': no file matches this pattern: check the path",
+			       join_name(pattern));
+	if (r == GLOB_NOSPACE)
+		return err_nomem(e);
+	if (r != 0) {
+		rc = errno ? errno : EIO;
+		globfree(&g);
+		return err_sys(e, rc, "'%s'", join_name(pattern));
+	}
+	rc = 0;
+	for (size_t i = 0; i < g.gl_pathc && rc == 0; i++)
+		rc = add(l, g.gl_pathv[i], e);
+	globfree(&g);
+	return rc;
+}
+
+/* is_member - whether an entry of a directory is a dataset, or has the name of one: such a thing
+ * that cannot be opened must not be missing from what is joined without a word. */
+static int is_member(const struct join *j, const char *path, const char *name, bool *ret,
+		     struct err *e)
+{
+	const struct source_ops *of = NULL;
+	struct stat st;
+	int rc = source_bidder(j->formats, j->n_formats, path, &of);
+	bool is_dir = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+
+	*ret = of || (j->opts.named && j->opts.named(name, is_dir));
+	return rc < 0 && !*ret ? err_sys(e, -rc, "'%s'", join_name(path)) : 0;
+}
+
+/* list_dir - all datasets in a directory; files whose name begins with '.' are nobody's. */
+static int list_dir(const struct join *j, const char *dir, struct list *l, struct err *e)
+{
+	DIR *d = opendir(dir);
+	struct dirent *ent;
+	struct buf path;
+	int rc = 0;
+
+	if (!d)
+		return err_sys(e, errno, "'%s'", join_name(dir));
+	buf_init(&path, (size_t)64 << 10);
+	while (rc == 0 && (errno = 0, ent = readdir(d)) != NULL) {
+		bool member;
+
+		if (ent->d_name[0] == '.')
+			continue;
+		buf_clear(&path);
+		buf_printf(&path, "%s/%s%c", dir, ent->d_name, '\0');
+		if (!buf_ok(&path)) {
+			rc = buf_full(&path, e, -ENAMETOOLONG, "'%s': a path is too long", dir);
+			break;
+		}
+		rc = is_member(j, (const char *)path.data, ent->d_name, &member, e);
+		if (rc == 0 && member)
+			rc = add(l, (const char *)path.data, e);
+	}
+	if (rc == 0 && errno != 0)
+		rc = err_sys(e, errno, "'%s'", join_name(dir));
+	(void)closedir(d);
+	buf_release(&path);
+	if (rc == 0 && l->n == 0)
+		rc = err_set(e, -ENOENT, "'%s': no dataset is in this directory",
+			     join_name(dir));
+	return rc;
+}
+
+/* identify - which version of its file each is. A link that leads nowhere is itself: it is seen
+ * when it leads somewhere. */
+static int identify(struct list *l, struct err *e)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < l->n; i++) {
+		if (stat(l->v[i].path, &st) < 0 &&
+		    (errno != ENOENT || lstat(l->v[i].path, &st) < 0))
+			return err_sys(e, errno, "'%s'", join_name(l->v[i].path));
+		join_id_of(&st, &l->v[i].id);
+		l->v[i].rank = (uint32_t)i;
+	}
+	return 0;
+}
+
+int join_list(const struct join *j, struct join_member **ret, size_t *ret_n, struct err *e)
+{
+	const char *pattern = j->pattern;
+	struct list l = {.n = 0};
+	struct stat st;
+	int rc;
+
+	if (join_is_pattern(pattern) && stat(pattern, &st) < 0)
+		rc = list_pattern(pattern, &l, e);
+	else if (stat(pattern, &st) < 0)
+		rc = err_sys(e, errno, "'%s'", join_name(pattern));
+	else if (!S_ISDIR(st.st_mode))
+		rc = add(&l, pattern, e);
+	else
+		rc = list_dir(j, pattern, &l, e);
+	if (rc == 0 && l.n > 1)
+		qsort(l.v, l.n, sizeof(*l.v), by_name);
+	if (rc == 0)
+		rc = identify(&l, e);
+	if (rc < 0) {
+		join_members_free(l.v, l.n);
+		return rc;
+	}
+	*ret = l.v;
+	*ret_n = l.n;
+	return 0;
+}
+
+void join_id_of(const struct stat *st, struct join_id *ret)
+{
+	*ret = (struct join_id){.dev = st->st_dev,
+				.ino = st->st_ino,
+				.size = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
+				.mtime_s = st->st_mtim.tv_sec,
+				.mtime_ns = st->st_mtim.tv_nsec,
+				.ctime_s = st->st_ctim.tv_sec,
+				.ctime_ns = st->st_ctim.tv_nsec,
+				.dir = S_ISDIR(st->st_mode)};
+}
+
+bool join_id_same(const struct join_id *a, const struct join_id *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+	       a->mtime_s == b->mtime_s && a->mtime_ns == b->mtime_ns &&
+	       a->ctime_s == b->ctime_s && a->ctime_ns == b->ctime_ns && a->dir == b->dir;
+}
+
+void join_member_release(struct join_member *m)
+{
+	free(m->path);
+	free(m->forms);
+	free(m->coord);
+	*m = (struct join_member){.path = NULL};
+}
+
+void join_members_free(struct join_member *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		join_member_release(&v[i]);
+	free(v);
+}

@@ -1,0 +1,497 @@
+/* model.c - the joined dataset: the first member's, with the lengths of all. */
+#include "translate/concat/concat_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define COORD_CHUNK ((uint64_t)512 << 10) /* elements of a chunk of the coordinate */
+#define NAMES_SHOWN 5
+
+/* ---- which form a member has an array in ---- */
+
+/* slot_of - the place of a path among the first member's forms; JOIN_NONE: none. */
+static uint32_t slot_of(const struct join *j, const char *path)
+{
+	const struct join_member *m = &j->members[0];
+	uint32_t low = 0, high = m->n_forms;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		int c = strcmp(j->forms.v[m->forms[mid]].path, path);
+
+		if (c == 0)
+			return mid;
+		if (c < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return JOIN_NONE;
+}
+
+/* extra - a variable that the first member has not; those that were named are not named again. */
+struct extra {
+	const char *names[NAMES_SHOWN];
+	size_t n;
+};
+
+static void add_extra(struct extra *x, const char *path)
+{
+	for (size_t i = 0; i < x->n; i++)
+		if (strcmp(x->names[i], path) == 0)
+			return;
+	if (x->n < NAMES_SHOWN)
+		x->names[x->n++] = path;
+}
+
+/* without_dim - whether the first member has a variable of that path, without the dimension. */
+static bool without_dim(const struct join *j, const char *path)
+{
+	const struct dataset *ds = &j->base.ds;
+	struct buf own;
+	bool found = false;
+
+	buf_init(&own, (size_t)1 << 20);
+	for (uint32_t i = 0; i < ds->n_arrays && !found; i++) {
+		buf_clear(&own);
+		ds_array_path(ds, i, &own);
+		buf_putc(&own, '\0');
+		found = buf_ok(&own) && strcmp((const char *)own.data, path) == 0;
+	}
+	buf_release(&own);
+	return found;
+}
+
+static int not_along(const struct join *j, const char *without, const char *path,
+		     const char *with, struct err *e)
+{
+	return err_set(e, -EINVAL,
+		       "'%s' has no variable '%s' along '%s', which '%s' has: leave one of them "
+		       "out of the pattern",
+		       join_name(without), path, j->dim, join_name(with));
+}
+
+/* take_extra - one that is left out: the first file must have nothing of that name. */
+static int take_extra(const struct join *j, const struct join_member *m, uint32_t form,
+		      struct extra *extra, struct err *e)
+{
+	const char *path = j->forms.v[form].path;
+
+	if (without_dim(j, path))
+		return not_along(j, j->members[0].path, path, m->path, e);
+	add_extra(extra, path);
+	return 0;
+}
+
+/* align - a member's forms in the order of the first's, those that it has not left out. */
+static int align(struct join *j, struct join_member *m, struct extra *extra, struct err *e)
+{
+	const struct join_member *first = &j->members[0];
+	uint32_t n = first->n_forms, k = 0;
+	uint32_t *forms = alloc_array(n, sizeof(*forms));
+	int rc = 0;
+
+	if (!forms)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < n && rc == 0; i++) {
+		const char *path = j->forms.v[first->forms[i]].path;
+		int c = 1;
+
+		for (; k < m->n_forms && rc == 0; k++) {
+			c = strcmp(j->forms.v[m->forms[k]].path, path);
+			if (c >= 0)
+				break;
+			rc = take_extra(j, m, m->forms[k], extra, e);
+		}
+		if (rc == 0 && (k == m->n_forms || c != 0))
+			rc = not_along(j, m->path, path, first->path, e);
+		if (rc == 0)
+			forms[i] = m->forms[k++];
+	}
+	for (; k < m->n_forms && rc == 0; k++)
+		rc = take_extra(j, m, m->forms[k], extra, e);
+	if (rc < 0) {
+		free(forms);
+		return rc;
+	}
+	free(m->forms);
+	m->forms = forms;
+	m->n_forms = n;
+	return 0;
+}
+
+static int align_all(struct join *j, struct err *e)
+{
+	struct extra extra = {.n = 0};
+	int rc = 0;
+
+	for (size_t i = 1; i < j->n_members && rc == 0; i++)
+		rc = align(j, &j->members[i], &extra, e);
+	for (size_t i = 0; i < extra.n && rc == 0; i++)
+		rc = join_note(j, e,
+			       "'%s' is not in the first file ('%s'): it is left out%s",
+			       extra.names[i], join_name(j->members[0].path),
+			       i + 1 == NAMES_SHOWN ? ", and maybe others" : "");
+	return rc;
+}
+
+/* ---- one array ---- */
+
+static int by_form(const void *a, const void *b)
+{
+	const struct join_part *x = a, *y = b;
+
+	return x->form < y->form ? -1 : x->form > y->form;
+}
+
+/* find_parts - the forms that members have an array in, each once; those of members without an
+ * element as well. */
+static int find_parts(struct join *j, struct join_array *x, struct err *e)
+{
+	struct join_part *p = alloc_array(j->n_members, sizeof(*p));
+	size_t n = 0;
+
+	if (!p)
+		return err_nomem(e);
+	for (size_t i = 0; i < j->n_members; i++) {
+		uint32_t form = j->members[i].forms[x->slot];
+
+		if (n == 0 || p[n - 1].form != form) /* mostly the same as before */
+			p[n++].form = form;
+	}
+	qsort(p, n, sizeof(*p), by_form);
+	x->n_parts = 0;
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || p[i].form != p[i - 1].form)
+			p[x->n_parts++].form = p[i].form;
+	x->parts = realloc(p, x->n_parts * sizeof(*p));
+	if (!x->parts)
+		x->parts = p;
+	return 0;
+}
+
+const struct join_part *join_part_of(const struct join *j, uint32_t array, uint32_t member)
+{
+	const struct join_array *x = &j->arrays[array];
+	const struct join_part key = {.form = j->members[member].forms[x->slot]};
+
+	return bsearch(&key, x->parts, x->n_parts, sizeof(*x->parts), by_form);
+}
+
+/* member_with - the first member that has an array in a form, for a message. */
+static const char *member_with(const struct join *j, uint32_t slot, uint32_t form)
+{
+	for (size_t i = 0; i < j->n_members; i++)
+		if (j->members[i].forms[slot] == form)
+			return join_name(j->members[i].path);
+	return "";
+}
+
+/* decide - what the array is, and how each part becomes it. */
+static int decide(struct join *j, struct join_array *x, const struct join_goal *like,
+		  struct err *e)
+{
+	size_t n = (size_t)x->n_parts + 1, at = 0;
+	auto_free const struct join_form **v = alloc_array(n, sizeof(*v));
+	auto_free struct join_conv *convs = alloc_array(n, sizeof(*convs));
+	int rc;
+
+	if (!v || !convs)
+		return err_nomem(e);
+	v[0] = &j->forms.v[j->members[0].forms[x->slot]];
+	for (size_t i = 0; i < x->n_parts; i++)
+		v[i + 1] = &j->forms.v[x->parts[i].form];
+	rc = join_decide(&j->base.ds.arena, v, n, like, &x->goal, convs, &at, e);
+	if (rc < 0)
+		return err_wrap(e, rc, "'%s'",
+				member_with(j, x->slot,
+					    at == 0 ? j->members[0].forms[x->slot]
+						    : x->parts[at - 1].form));
+	for (size_t i = 0; i < x->n_parts; i++)
+		x->parts[i].conv = convs[i + 1];
+	return 0;
+}
+
+/* fills_agree - whether a chunk that a member never wrote reads as the joined array's fill. */
+static bool fills_agree(const struct join_part *p, const struct join_form *f,
+			const struct ds_array *a)
+{
+	uint8_t fill[16];
+
+	if (dt_is_vlen(&a->type))
+		return f->fill.len == a->fill_text.len &&
+		       (f->fill.len == 0 || memcmp(f->fill.p, a->fill_text.s, f->fill.len) == 0);
+	if (p->conv.same)
+		return memcmp(f->fill.p, a->fill, a->type.size) == 0;
+	return p->conv.swap && a->type.size <= sizeof(fill) &&
+	       join_convert(&p->conv, f->fill.p, fill, 1, NULL) == 0 &&
+	       memcmp(fill, a->fill, a->type.size) == 0;
+}
+
+/* lines_up - whether the member's chunks are chunks of the joined array. */
+static bool lines_up(const struct join_member *m, const struct join_form *f,
+		     const struct join_form *first)
+{
+	for (uint32_t d = 0; d < f->rank; d++)
+		if (f->chunk[d] != first->chunk[d])
+			return false;
+	return m->start % f->chunk[f->axis] == 0 && f->shape[f->axis] == m->len;
+}
+
+static bool all_line_up(const struct join *j, const struct join_array *x)
+{
+	const struct join_form *first = &j->forms.v[j->members[0].forms[x->slot]];
+
+	for (size_t i = 0; i < j->n_members; i++)
+		if (j->members[i].len > 0 &&
+		    !lines_up(&j->members[i], &j->forms.v[j->members[i].forms[x->slot]], first))
+			return false;
+	return true;
+}
+
+/* settle_parts - which of them pass; the array is uniform when all do. */
+static void settle_parts(struct join *j, struct join_array *x, struct ds_array *a)
+{
+	const struct join_form *first = &j->forms.v[j->members[0].forms[x->slot]];
+	bool uniform = true;
+
+	for (uint32_t i = 0; i < x->n_parts; i++) {
+		struct join_part *p = &x->parts[i];
+		const struct join_form *f = &j->forms.v[p->form];
+
+		p->passes = p->conv.same && f->access == DS_STORED &&
+			    f->chain.len == first->chain.len &&
+			    (f->chain.len == 0 ||
+			     memcmp(f->chain.p, first->chain.p, f->chain.len) == 0);
+		p->absent = fills_agree(p, f, a);
+		uniform = uniform && p->passes && f->uniform;
+		if (f->unreadable && !a->unreadable)
+			a->unreadable = "it cannot be read in one of the files";
+	}
+	a->uniform = uniform;
+}
+
+/* why_other - why numbers are not those that are stored, for people; NULL: they are. */
+static const char *why_other(const struct join_array *x)
+{
+	if (x->goal.unpack)
+		return "packed differently in the joined files: unpacked";
+	for (uint32_t i = 0; i < x->n_parts; i++)
+		if (!x->parts[i].conv.same && !x->parts[i].conv.swap)
+			return x->parts[i].conv.shift
+				       ? "units of time differ in the joined files: converted"
+				       : "types differ in the joined files: converted";
+	return NULL;
+}
+
+/* why_decoded - for people; NULL: nothing is made by the join. */
+static const char *why_decoded(const struct join_array *x, const struct ds_array *a)
+{
+	const char *why = why_other(x);
+
+	if (why)
+		return why;
+	if (!x->aligned)
+		return "chunks of the joined files do not line up";
+	return a->access == DS_CONVERT ? a->convert : NULL;
+}
+
+/* set_fill - of an array that has other elements than the first member's, or says in another way
+ * which of them are missing: what is unpacked has NaN for that, also where the first member's
+ * elements are the ones that are shown. */
+static int set_fill(struct join *j, struct ds_array *a, const struct join_array *x,
+		    struct err *e)
+{
+	const struct join_form *first = &j->forms.v[j->members[0].forms[x->slot]];
+	struct join_conv conv = join_part_of(j, (uint32_t)(a - j->base.ds.arrays), 0)->conv;
+	uint8_t *fill = arena_alloc(&j->base.ds.arena, 1, a->type.size);
+	const double nan64 = __builtin_nan("");
+	const float nan32 = __builtin_nanf("");
+
+	if (!fill)
+		return arena_full(&j->base.ds.arena, e, "the joined dataset");
+	if (x->goal.unpack && a->type.size == 8)
+		memcpy(fill, &nan64, sizeof(nan64));
+	else if (x->goal.unpack)
+		memcpy(fill, &nan32, sizeof(nan32));
+	conv.shift = NULL; /* it is no time */
+	if (!x->goal.unpack && join_convert(&conv, first->fill.p, fill, 1, NULL) < 0)
+		memset(fill, 0, a->type.size);
+	a->fill = fill;
+	a->fill_defined = a->fill_defined || x->goal.unpack;
+	return 0;
+}
+
+/* set_shape - lengths, and chunks: those of the first member, but for the coordinate, which is made
+ * in as few as can be. */
+static int set_shape(struct join *j, struct join_array *x, struct ds_array *a, uint64_t total,
+		     struct err *e)
+{
+	struct arena *arena = &j->base.ds.arena;
+	uint64_t *shape = arena_copy(arena, a->shape, a->rank * sizeof(*shape));
+	uint64_t *chunk = arena_copy(arena, a->chunk, a->rank * sizeof(*chunk));
+
+	if (!shape || !chunk)
+		return arena_full(arena, e, "the joined dataset");
+	shape[x->axis] = total;
+	if (x->coord)
+		chunk[0] = u64_max(u64_min(total, COORD_CHUNK), 1);
+	a->shape = shape;
+	a->chunk = chunk;
+	a->key = 0; /* a link in one member may be an array of its own in the next */
+	return ds_array_finish(&j->base.ds, a, j->source_opts.max_chunk_bytes, e);
+}
+
+/* take_values - of the coordinate, which are known of all members. */
+static int take_values(struct join *j, struct join_array *x, struct ds_array *a, uint64_t total,
+		       struct err *e)
+{
+	uint64_t bytes;
+	uint32_t array = (uint32_t)(a - j->base.ds.arrays);
+
+	if (ckd_mul(&bytes, total, (uint64_t)a->type.size) ||
+	    bytes > j->source_opts.max_meta_bytes)
+		return err_set(e, -ERANGE,
+			       "'%s' has %" PRIu64 " elements, which are more than meta_size "
+			       "allows",
+			       a->name, total);
+	x->values = alloc_array((size_t)bytes, 1);
+	if (!x->values)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < j->n_members; i++) {
+		const struct join_member *m = &j->members[i];
+		int rc;
+
+		if (m->len == 0)
+			continue;
+		rc = join_convert(&join_part_of(j, array, i)->conv, m->coord,
+				  x->values + m->start * a->type.size, (size_t)m->len, e);
+		if (rc < 0)
+			return err_wrap(e, rc, "'%s': '%s'", join_name(m->path), a->name);
+	}
+	return 0;
+}
+
+/* has_values - whether all members keep those of this very array. */
+static bool has_values(const struct join *j, const struct join_array *x)
+{
+	for (size_t i = 0; i < j->n_members; i++)
+		if (j->members[i].len > 0 &&
+		    j->members[i].coord_form != j->members[i].forms[x->slot])
+			return false;
+	return true;
+}
+
+static int set_access(struct join *j, struct join_array *x, struct ds_array *a, struct err *e)
+{
+	bool changed = !join_part_of(j, (uint32_t)(a - j->base.ds.arrays), 0)->conv.same;
+	int rc = 0;
+
+	a->type = changed ? x->goal.type : a->type;
+	if ((changed || x->goal.unpack) && !dt_is_vlen(&a->type))
+		rc = set_fill(j, a, x, e);
+	if (rc == 0)
+		rc = join_attrs(j, a, &x->goal, e);
+	if (rc < 0)
+		return rc;
+	settle_parts(j, x, a);
+	x->aligned = all_line_up(j, x);
+	x->coord = has_values(j, x);
+	if (dt_is_vlen(&a->type))
+		return 0;
+	for (uint32_t i = 0; changed && i < x->n_parts; i++)
+		x->parts[i].passes = false;
+	if (changed || !x->aligned || x->coord) {
+		a->convert = x->coord ? "the values of all files together"
+				      : why_decoded(x, a);
+		a->access = DS_CONVERT;
+		a->chain = (struct codec_chain){.n = 0};
+		a->layout = DS_CHUNKED;
+		a->uniform = true;
+	}
+	if (x->coord)
+		x->aligned = false;
+	return 0;
+}
+
+static int join_one(struct join *j, uint32_t array, const struct join_goal *like, uint64_t total,
+		    struct err *e)
+{
+	struct ds_array *a = &j->base.ds.arrays[array];
+	struct join_array *x = &j->arrays[array];
+	int rc = find_parts(j, x, e);
+
+	if (rc == 0)
+		rc = decide(j, x, like, e);
+	if (rc == 0)
+		rc = set_access(j, x, a, e);
+	if (rc == 0)
+		rc = set_shape(j, x, a, total, e);
+	if (rc == 0 && x->coord)
+		rc = take_values(j, x, a, total, e);
+	if (rc == 0 && why_other(x))
+		rc = join_note(j, e, "'%s': %s", a->name, why_other(x));
+	return rc;
+}
+
+/* find_slots - which arrays are joined. */
+static int find_slots(struct join *j, struct err *e)
+{
+	struct dataset *ds = &j->base.ds;
+	struct buf path;
+	int rc = 0;
+
+	j->arrays = alloc_array(ds->n_arrays, sizeof(*j->arrays));
+	if (!j->arrays)
+		return err_nomem(e);
+	buf_init(&path, (size_t)1 << 20);
+	for (uint32_t i = 0; i < ds->n_arrays && rc == 0; i++) {
+		struct join_array *x = &j->arrays[i];
+
+		buf_clear(&path);
+		ds_array_path(ds, i, &path);
+		buf_putc(&path, '\0');
+		if (!buf_ok(&path)) {
+			rc = err_nomem(e);
+			break;
+		}
+		x->slot = slot_of(j, (const char *)path.data);
+		x->joined = x->slot != JOIN_NONE;
+		if (x->joined)
+			x->axis = j->forms.v[j->members[0].forms[x->slot]].axis;
+		if (x->joined && x->axis >= ds->arrays[i].rank)
+			rc = err_set(e, -ESTALE, "'%s' changed", j->members[0].path);
+	}
+	buf_release(&path);
+	return rc;
+}
+
+int join_model(struct join *j, uint64_t total, struct err *e)
+{
+	struct dataset *ds = &j->base.ds;
+	int rc = join_copy_model(j, e);
+
+	if (rc == 0)
+		rc = align_all(j, e);
+	if (rc == 0)
+		rc = find_slots(j, e);
+	for (uint32_t i = 0; i < ds->n_dims && rc == 0; i++)
+		if (strcmp(ds->dims[i].name, j->dim) == 0)
+			ds->dims[i].len = total;
+	/* bounds are counted in the units of what they bound: that is first */
+	for (int bounds = 0; bounds < 2; bounds++) {
+		for (uint32_t i = 0; i < ds->n_arrays && rc == 0; i++) {
+			uint32_t by = join_bounded_by(ds, i);
+			bool has = by != JOIN_NONE && by != i && j->arrays[by].joined;
+
+			if (j->arrays[i].joined && has == (bounds == 1))
+				rc = join_one(j, i,
+					      has && j->arrays[by].goal.units
+						      ? &j->arrays[by].goal
+						      : NULL,
+					      total, e);
+		}
+	}
+	return rc;
+}

@@ -1,0 +1,316 @@
+/* others.c - variables without the joined dimension: the first member's, or, when that is
+ * asked for, equal in all. A digest of their values is kept for each member, that does not depend
+ * on chunks, filters and byte order. */
+#include "translate/concat/concat_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "translate/chunkio/fill_chunk.h"
+
+#define SEED 0xcbf29ce484222325u
+
+static uint64_t mix(uint64_t h, const void *p, size_t n)
+{
+	const uint8_t *b = p;
+
+	while (n-- > 0)
+		h = (h ^ *b++) * 0x100000001b3u; /* FNV-1a */
+	return h;
+}
+
+/* element - one of them, at its place in the array; the sum over all does not depend on order. */
+static uint64_t element(uint64_t at, const void *p, size_t n)
+{
+	uint64_t h = mix(mix(SEED, &at, sizeof(at)), p, n);
+
+	h ^= h >> 32;
+	h *= 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+/* walk - the elements of one chunk that are inside the array: fn gets the place in the chunk and
+ * that in the array. */
+static void walk(const struct ds_array *a, uint64_t linear, void *arg,
+		 void (*fn)(void *arg, uint64_t in_chunk, uint64_t in_array))
+{
+	uint64_t at[DS_RANK_MAX] = {0}, coords[DS_RANK_MAX] = {0};
+
+	ds_chunk_coords(a, linear, coords);
+	for (;;) {
+		uint64_t in = 0, all = 0;
+		bool inside = true;
+		uint32_t d;
+
+		for (d = 0; d < a->rank; d++) {
+			uint64_t x = coords[d] * a->chunk[d] + at[d];
+
+			in = in * a->chunk[d] + at[d];
+			all = all * a->shape[d] + x;
+			inside = inside && x < a->shape[d];
+		}
+		if (inside)
+			fn(arg, in, all);
+		for (d = a->rank; d-- > 0;) {
+			if (++at[d] < a->chunk[d])
+				break;
+			at[d] = 0;
+		}
+		if (d == UINT32_MAX)
+			return;
+	}
+}
+
+/* summing - one chunk. */
+struct summing {
+	const uint8_t *fixed;        /* elements of `size` bytes, in host order; or */
+	size_t size;
+	const struct ds_text *texts; /* those without */
+	uint64_t sum;
+};
+
+static void add(void *arg, uint64_t in_chunk, uint64_t in_array)
+{
+	struct summing *s = arg;
+
+	if (s->texts)
+		s->sum += element(in_array, s->texts[in_chunk].s, s->texts[in_chunk].len);
+	else
+		s->sum += element(in_array, s->fixed + in_chunk * s->size, s->size);
+}
+
+/* one_zero - zeros that are equal are so whatever their sign. */
+static void one_zero(const struct dtype *t, uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i < n && t->kind == DT_FLOAT; i++, p += t->size) {
+		double d = 1;
+		float f = 1;
+
+		if (t->size == 8)
+			memcpy(&d, p, sizeof(d));
+		else if (t->size == 4)
+			memcpy(&f, p, sizeof(f));
+		if (d == 0 || f == 0)
+			memset(p, 0, t->size);
+	}
+}
+
+static int sum_fixed(struct source *s, struct chunkio *io, uint32_t array, uint64_t *ret,
+		     struct err *e)
+{
+	const struct ds_array *a = &s->ds.arrays[array];
+	auto_free uint8_t *one = alloc_array((size_t)a->chunk_bytes, 1);
+	struct summing sum = {.fixed = one, .size = a->type.size};
+	int rc = one ? 0 : err_nomem(e);
+
+	for (uint64_t k = 0; k < a->n_chunks && rc == 0; k++) {
+		struct span span;
+		size_t got = 0;
+
+		rc = chunkio_read(io, array, k, 0, (size_t)a->chunk_bytes, one, &span, e);
+		if (rc == 0)
+			rc = span_fetch(&span, one, (size_t)a->chunk_bytes, &got, e);
+		if (rc == 0 && got != a->chunk_bytes)
+			rc = err_set(e, -EIO, "'%s': %zu bytes of a chunk", a->name, got);
+		if (rc < 0)
+			break;
+		dt_swap_to_host(&a->type, one, (size_t)(a->chunk_bytes / a->type.size));
+		one_zero(&a->type, one, (size_t)(a->chunk_bytes / a->type.size));
+		walk(a, k, &sum, add);
+	}
+	*ret = sum.sum;
+	return rc;
+}
+
+static int sum_texts(struct source *s, uint32_t array, uint64_t *ret, struct err *e)
+{
+	const struct ds_array *a = &s->ds.arrays[array];
+	struct summing sum = {.sum = 0};
+	struct buf body;
+	uint64_t n = 0;
+	int rc = frame_count(a, &n, e);
+
+	buf_init(&body, FRAME_BYTES_MAX);
+	for (uint64_t k = 0; k < a->n_chunks && rc == 0; k++) {
+		auto_free struct ds_text *texts = alloc_array((size_t)n, sizeof(*texts));
+
+		buf_clear(&body);
+		rc = texts ? source_read_vlen(s, array, k, &body, e) : err_nomem(e);
+		if (rc == 0)
+			rc = frame_vlen_check(body.data, body.len, n, NULL, e);
+		if (rc < 0)
+			break;
+		join_vlen_parse(&body, texts, n);
+		sum.texts = texts;
+		walk(a, k, &sum, add);
+	}
+	buf_release(&body);
+	*ret = sum.sum;
+	return rc;
+}
+
+/* mix_attr - one that says what numbers mean; numbers of any byte order are the same. */
+static uint64_t mix_attr(uint64_t h, const struct ds_attr *a)
+{
+	h = mix(h, a->name, strlen(a->name) + 1);
+	for (uint64_t i = 0; a->texts && i < a->n; i++)
+		h = mix(mix(h, a->texts[i].s, a->texts[i].len), "", 1);
+	if (a->texts || !a->data)
+		return h;
+	h = mix(h, &a->type.kind, sizeof(a->type.kind));
+	for (uint64_t i = 0; i < a->n; i++) {
+		const uint8_t *p = a->data + i * a->type.size;
+		uint8_t one[8];
+
+		if (a->type.size > sizeof(one)) {
+			h = mix(h, p, a->type.size);
+			continue;
+		}
+		memcpy(one, p, a->type.size);
+		dt_swap_to_host(&a->type, one, 1);
+		h = mix(h, one, a->type.size);
+	}
+	return h;
+}
+
+/* mix_attrs - the same values in other units, or packed in another way, are others. */
+static uint64_t mix_attrs(uint64_t h, const struct ds_array *a)
+{
+	static const char *const names[] = {"units",      "calendar",   "scale_factor",
+					    "add_offset", "_FillValue", "missing_value",
+					    "_Unsigned"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		const struct ds_attr *t = ds_attr_find(a->attrs, a->n_attrs, names[i]);
+
+		if (t)
+			h = mix_attr(h, t);
+	}
+	return h;
+}
+
+/* of_array - name, shape, type, values, and the attributes that say what these mean. */
+static int of_array(struct source *s, struct chunkio *io, uint32_t array, uint64_t *ret,
+		    struct err *e)
+{
+	const struct ds_array *a = &s->ds.arrays[array];
+	uint64_t h = SEED, sum = 0;
+	struct buf path;
+	int rc;
+
+	if (a->unreadable)
+		return err_set(e, -EOPNOTSUPP, "'%s': %s", a->name, a->unreadable);
+	rc = dt_is_vlen(&a->type) ? sum_texts(s, array, &sum, e)
+				  : sum_fixed(s, io, array, &sum, e);
+	buf_init(&path, (size_t)1 << 20);
+	ds_array_path(&s->ds, array, &path);
+	if (rc == 0 && !buf_ok(&path))
+		rc = err_nomem(e);
+	if (rc == 0) {
+		h = mix(h, path.data, path.len);
+		h = mix(h, a->shape, a->rank * sizeof(*a->shape));
+		h = mix(h, &a->type.kind, sizeof(a->type.kind));
+		h = mix(h, &a->type.size, sizeof(a->type.size));
+		h = mix_attrs(h, a);
+		*ret = mix(h, &sum, sizeof(sum));
+	}
+	buf_release(&path);
+	return rc;
+}
+
+/* each - of all variables without the dimension; out: of each, or NULL. */
+static int each(const struct join *j, struct source *s, uint64_t *out, uint64_t *ret,
+		struct err *e)
+{
+	const struct chunkio_options io_opts = {.cache_bytes = 0, .shared = j->shared};
+	auto_free struct plan *plans = alloc_array(s->ds.n_arrays, sizeof(*plans));
+	struct chunkio *io = NULL;
+	int rc = 0;
+
+	if (!plans)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < s->ds.n_arrays; i++)
+		plans[i].kind = dt_is_vlen(&s->ds.arrays[i].type) ? PLAN_HIDE : PLAN_DECODE;
+	rc = chunkio_new(s, plans, &io_opts, &io, e);
+	*ret = 0;
+	for (uint32_t i = 0; i < s->ds.n_arrays && rc == 0; i++) {
+		uint64_t h = 0;
+
+		if (join_has_dim(&s->ds, i, j->dim))
+			continue;
+		rc = of_array(s, io, i, &h, e);
+		if (out)
+			out[i] = h;
+		*ret += h;
+	}
+	chunkio_free(io);
+	return rc;
+}
+
+int join_others_of(const struct join *j, struct source *s, uint64_t *ret, struct err *e)
+{
+	return each(j, s, NULL, ret, e);
+}
+
+static bool has(const uint64_t *v, uint32_t n, uint64_t h)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (v[i] == h)
+			return true;
+	return false;
+}
+
+/* differing - the name of a variable of a that b does not have alike; "" when there is none. */
+static int differing(const struct join *j, struct source *a, struct source *b, struct buf *name,
+		     struct err *e)
+{
+	auto_free uint64_t *x = alloc_array(a->ds.n_arrays, sizeof(*x));
+	auto_free uint64_t *y = alloc_array(b->ds.n_arrays, sizeof(*y));
+	uint64_t sum;
+	int rc = x && y ? each(j, a, x, &sum, e) : err_nomem(e);
+
+	if (rc == 0)
+		rc = each(j, b, y, &sum, e);
+	for (uint32_t i = 0; rc == 0 && name->len == 0 && i < a->ds.n_arrays; i++)
+		if (x[i] != 0 && !has(y, b->ds.n_arrays, x[i]))
+			ds_array_path(&a->ds, i, name);
+	for (uint32_t i = 0; rc == 0 && name->len == 0 && i < b->ds.n_arrays; i++)
+		if (y[i] != 0 && !has(x, a->ds.n_arrays, y[i]))
+			ds_array_path(&b->ds, i, name);
+	buf_putc(name, '\0');
+	return rc;
+}
+
+/* refuse - two members whose other variables differ: say which one. */
+static int refuse(const struct join *j, const struct join_member *m, struct err *e)
+{
+	const struct join_member *first = &j->members[0];
+	struct source *a = NULL, *b = NULL;
+	struct buf name;
+	int rc = source_open(j->formats, j->n_formats, first->path, &j->source_opts, &a, e);
+
+	buf_init(&name, (size_t)1 << 16);
+	if (rc == 0)
+		rc = source_open(j->formats, j->n_formats, m->path, &j->source_opts, &b, e);
+	if (rc == 0)
+		rc = differing(j, a, b, &name, e);
+	if (rc == 0)
+		rc = err_set(e, -EINVAL,
+			     "variable '%s', which has no dimension '%s', is not the same (values, "
+			     "units or packing) in '%s' as in '%s': leave out "
+			     "concat_others=equal, or the file",
+			     buf_ok(&name) && name.len > 1 ? (const char *)name.data : "?",
+			     j->dim, join_name(m->path), join_name(first->path));
+	buf_release(&name);
+	source_close(a);
+	source_close(b);
+	return rc;
+}
+
+int join_others_check(struct join *j, struct err *e)
+{
+	for (size_t i = 1; j->opts.equal && i < j->n_members; i++)
+		if (j->members[i].others != j->members[0].others)
+			return refuse(j, &j->members[i], e);
+	return 0;
+}

@@ -1,0 +1,458 @@
+/* read.c - chunks of the joined dataset: a member's, or made of pieces of several. */
+#include "translate/concat/concat_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "translate/chunkio/fill_chunk.h"
+
+/* ---- where ---- */
+
+uint32_t join_member_at(const struct join *j, uint64_t at)
+{
+	size_t low = 0, high = j->n_members;
+
+	while (high - low > 1) {
+		size_t mid = low + (high - low) / 2;
+
+		/* members without an element are the last: their places are all the end */
+		if (j->members[mid].len > 0 && j->members[mid].start <= at)
+			low = mid;
+		else
+			high = mid;
+	}
+	return (uint32_t)low;
+}
+
+/* place - of a chunk of an aligned array: which member has it, and which of its chunks it is. */
+struct place {
+	uint32_t member;
+	uint64_t first;          /* chunks along the axis before the member's first */
+	uint64_t coords[DS_RANK_MAX];
+};
+
+static void find_place(const struct join *j, uint32_t array, uint64_t linear, struct place *p)
+{
+	const struct ds_array *a = &j->base.ds.arrays[array];
+	uint32_t axis = j->arrays[array].axis;
+
+	ds_chunk_coords(a, linear, p->coords);
+	p->member = join_member_at(j, p->coords[axis] * a->chunk[axis]);
+	p->first = j->members[p->member].start / a->chunk[axis];
+	p->coords[axis] -= p->first;
+}
+
+/* taken - a member in use, with the array that is asked for. */
+struct taken {
+	const struct join_opened *at;
+	const struct ds_array *a;
+	uint32_t member, array;
+};
+
+static int take(struct join *j, uint32_t member, uint32_t array, struct taken *t, struct err *e)
+{
+	int rc = join_take(j, member, &t->at, e);
+
+	if (rc < 0)
+		return rc;
+	t->member = member;
+	t->array = t->at->arrays[array];
+	t->a = &t->at->source->ds.arrays[t->array];
+	return 0;
+}
+
+int join_checked(struct join *j, uint32_t member, const struct join_opened *at, int rc,
+		 struct err *e)
+{
+	struct err own = ERR_INIT;
+
+	if (source_check(at->source, &own) < 0) {
+		if (own.code == -ESTALE)
+			atomic_store(&j->stale, true);
+		rc = err_set(e, own.code, "'%s': %s", join_name(j->members[member].path),
+			     own.msg);
+	} else if (rc < 0) {
+		rc = err_wrap(e, rc, "'%s'", join_name(j->members[member].path));
+	}
+	join_give(j, member);
+	return rc;
+}
+
+static int checked(struct join *j, const struct taken *t, int rc, struct err *e)
+{
+	return join_checked(j, t->member, t->at, rc, e);
+}
+
+/* ---- locating ---- */
+
+/* as_joined - what a chunk of a member is under the joined array's chain and fill value. */
+static void as_joined(const struct join_part *part, uint32_t member, struct chunk_ref *ref)
+{
+	bool as_it_is = ref->where == CHUNK_ABSENT ? part->absent
+						   : part->passes && ref->where == CHUNK_RANGE;
+
+	if (!as_it_is || (ref->blob & JOIN_BLOB_MEMBER)) /* or more blobs than can be told */
+		*ref = (struct chunk_ref){.where = CHUNK_SYNTH};
+	else if (ref->where == CHUNK_RANGE && member > 0)
+		ref->blob |= JOIN_BLOB_MEMBER;
+}
+
+/* locate_member - a chunk that is one of a member. */
+static int locate_member(struct join *j, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+			 struct err *e)
+{
+	const struct join_part *part;
+	struct place p;
+	struct taken t;
+	int rc;
+
+	find_place(j, array, linear, &p);
+	part = join_part_of(j, array, p.member);
+	if (!part->passes && !part->absent) {
+		ret->where = CHUNK_SYNTH;
+		return 0;
+	}
+	rc = take(j, p.member, array, &t, e);
+	if (rc < 0)
+		return rc;
+	rc = source_locate(t.at->source, t.array, ds_chunk_linear(t.a, p.coords), ret, e);
+	if (rc == 0)
+		as_joined(part, p.member, ret);
+	return checked(j, &t, rc, e);
+}
+
+int join_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		struct err *e)
+{
+	struct join *j = join_of(s);
+
+	if (!j->arrays[array].joined)
+		return source_locate(j->first, array, linear, ret, e);
+	if (j->arrays[array].aligned)
+		return locate_member(j, array, linear, ret, e);
+	ret->where = CHUNK_SYNTH;
+	return 0;
+}
+
+/* next_in_member - the same within the rows of one member; axis 0 is joined, so that they follow
+ * each other. *ret: JOIN_NONE chunks are left: the next member's first. */
+static int next_in_member(struct join *j, uint32_t array, uint64_t from, uint64_t *ret,
+			  struct err *e)
+{
+	const struct ds_array *a = &j->base.ds.arrays[array];
+	uint64_t row = a->n_chunks / a->grid[0], local, found = 0, end;
+	struct place p;
+	struct taken t;
+	int rc;
+
+	find_place(j, array, from, &p);
+	end = (j->members[p.member].start + j->members[p.member].len + a->chunk[0] - 1) /
+	      a->chunk[0] * row;
+	if (!join_part_of(j, array, p.member)->absent) {
+		*ret = from;
+		return 0;
+	}
+	rc = take(j, p.member, array, &t, e);
+	if (rc < 0)
+		return rc;
+	local = from - p.first * row;
+	rc = source_next(t.at->source, t.array, local, &found, e);
+	if (rc == -ENOENT) {
+		*ret = end;
+		return checked(j, &t, 1, e);
+	}
+	*ret = found + p.first * row;
+	return checked(j, &t, rc, e);
+}
+
+int join_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret, struct err *e)
+{
+	struct join *j = join_of(s);
+	const struct ds_array *a = &s->ds.arrays[array];
+	struct chunk_ref ref;
+	int rc;
+
+	if (!j->arrays[array].joined)
+		return source_next(j->first, array, from, ret, e);
+	if (!j->arrays[array].aligned || s->unlisted) {
+		*ret = from;
+		return 0;
+	}
+	for (; from < a->n_chunks; from++) {
+		if (j->arrays[array].axis == 0) {
+			rc = next_in_member(j, array, from, &from, e);
+			if (rc == 1) {
+				from--; /* the next member's first */
+				continue;
+			}
+			*ret = from;
+			return rc;
+		}
+		rc = join_locate(s, array, from, &ref, e);
+		if (rc < 0)
+			return rc;
+		if (ref.where != CHUNK_ABSENT) {
+			*ret = from;
+			return 0;
+		}
+	}
+	return err_set(e, -ENOENT, "'%s': no more chunks", a->name);
+}
+
+/* ---- stored bytes ---- */
+
+int join_read_stored(struct source *s, uint32_t array, uint64_t linear,
+		     const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
+		     struct err *e)
+{
+	struct join *j = join_of(s);
+	struct chunk_ref own = *ref;
+	struct place p;
+	struct taken t;
+	int rc;
+
+	if (!j->arrays[array].joined)
+		return source_read_stored(j->first, array, linear, ref, off, out, len, e);
+	find_place(j, array, linear, &p);
+	rc = take(j, p.member, array, &t, e);
+	if (rc < 0)
+		return rc;
+	own.blob &= ~JOIN_BLOB_MEMBER;
+	rc = source_read_stored(t.at->source, t.array, ds_chunk_linear(t.a, p.coords), &own, off,
+				out, len, e);
+	return checked(j, &t, rc, e);
+}
+
+/* member_key - the member's path, as others find it: absolute. */
+static int member_key(const struct join_member *m, const struct taken *t, uint64_t linear,
+		      const struct chunk_ref *ref, struct chunk_place *ret, struct err *e)
+{
+	struct buf key;
+	struct chunk_place own = {.key = &key};
+	int rc;
+
+	buf_init(&key, (size_t)64 << 10);
+	rc = source_place(t->at->source, t->array, linear, ref, &own, e);
+	if (rc == 0) {
+		ret->full = true;
+		ret->whole = own.whole;
+		ret->off = own.off;
+		if (!own.full)
+			buf_printf(ret->key, "%s%s", m->path, key.len > 0 ? "/" : "");
+		if (key.len > 0)
+			buf_put(ret->key, key.data, key.len);
+		if (!buf_ok(&key))
+			buf_fail(ret->key, &key);
+	}
+	buf_release(&key);
+	return rc;
+}
+
+int join_place(struct source *s, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
+	       struct chunk_place *ret, struct err *e)
+{
+	struct join *j = join_of(s);
+	struct chunk_ref own = *ref;
+	struct place p = {.member = 0};
+	struct taken t;
+	int rc;
+
+	if (j->arrays[array].joined) {
+		find_place(j, array, linear, &p);
+		rc = take(j, p.member, array, &t, e);
+		if (rc < 0)
+			return rc;
+		linear = ds_chunk_linear(t.a, p.coords);
+	} else {
+		rc = join_take(j, 0, &t.at, e);
+		if (rc < 0)
+			return rc;
+		t.member = 0;
+		t.array = array;
+	}
+	own.blob &= ~JOIN_BLOB_MEMBER;
+	rc = member_key(&j->members[t.member], &t, linear, &own, ret, e);
+	return checked(j, &t, rc, e);
+}
+
+/* ---- elements ---- */
+
+/* pieces - one joined chunk while it is made. */
+struct pieces {
+	struct join *j;
+	uint32_t array;
+	const struct ds_array *a;
+	uint64_t begin[DS_RANK_MAX], end[DS_RANK_MAX]; /* of the chunk, inside the shape */
+	uint8_t *out;
+	struct buf raw, made; /* a member's chunk: as it has it, as it is presented */
+};
+
+/* fetch - one decoded chunk of a member, as it is presented; *ret is borrowed. */
+static int fetch(struct pieces *x, const struct taken *t, uint64_t linear, const uint8_t **ret,
+		 struct err *e)
+{
+	const struct join_conv *conv = &join_part_of(x->j, x->array, t->member)->conv;
+	size_t n = (size_t)(t->a->chunk_bytes / t->a->type.size), got;
+	uint8_t *raw, *made;
+	struct span span;
+	int rc;
+
+	buf_clear(&x->raw);
+	buf_clear(&x->made);
+	raw = buf_grow(&x->raw, (size_t)t->a->chunk_bytes);
+	if (!raw)
+		return err_nomem(e);
+	rc = chunkio_read(t->at->io, t->array, linear, 0, (size_t)t->a->chunk_bytes, raw, &span,
+			  e);
+	if (rc == 0)
+		rc = span_fetch(&span, raw, (size_t)t->a->chunk_bytes, &got, e);
+	if (rc == 0 && got != t->a->chunk_bytes)
+		rc = err_set(e, -EIO, "%zu bytes of %" PRIu64, got, t->a->chunk_bytes);
+	*ret = raw;
+	if (rc < 0 || conv->same)
+		return rc;
+	made = buf_grow(&x->made, n * conv->to.size);
+	*ret = made;
+	return made ? join_convert(conv, raw, made, n, e) : err_nomem(e);
+}
+
+/* put_piece - what chunk `coords` of a member has of the joined one. */
+static int put_piece(struct pieces *x, const struct taken *t, const uint64_t *coords,
+		     struct err *e)
+{
+	const struct ds_array *a = x->a, *b = t->a;
+	uint32_t axis = x->j->arrays[x->array].axis;
+	uint64_t lens[DS_RANK_MAX], in_at[DS_RANK_MAX], out_at[DS_RANK_MAX];
+	const uint8_t *in = NULL;
+	int rc = fetch(x, t, ds_chunk_linear(b, coords), &in, e);
+
+	if (rc < 0)
+		return rc;
+	for (uint32_t d = 0; d < a->rank; d++) {
+		uint64_t shift = d == axis ? x->j->members[t->member].start : 0;
+		uint64_t low = coords[d] * b->chunk[d];
+		uint64_t high = u64_min(low + b->chunk[d], b->shape[d]) + shift;
+		uint64_t from = u64_max(low + shift, x->begin[d]);
+		uint64_t to = u64_min(high, x->end[d]);
+
+		lens[d] = to > from ? to - from : 0;
+		in_at[d] = from - low - shift;
+		out_at[d] = from - x->begin[d];
+	}
+	join_box(a->rank, a->type.size, lens, in, b->chunk, in_at, x->out, a->chunk, out_at);
+	return 0;
+}
+
+/* range - which chunks of a member have a part in the joined one. Returns false: none. */
+static bool range(const struct pieces *x, const struct taken *t, uint64_t *low, uint64_t *high)
+{
+	uint32_t axis = x->j->arrays[x->array].axis;
+
+	for (uint32_t d = 0; d < x->a->rank; d++) {
+		uint64_t begin = x->begin[d], end = x->end[d];
+
+		if (d == axis) {
+			uint64_t start = x->j->members[t->member].start;
+
+			begin = begin > start ? begin - start : 0;
+			end -= start;
+		}
+		end = u64_min(end, t->a->shape[d]);
+		if (begin >= end)
+			return false;
+		low[d] = begin / t->a->chunk[d];
+		high[d] = (end - 1) / t->a->chunk[d];
+	}
+	return true;
+}
+
+/* put_member - all pieces of one member. */
+static int put_member(struct pieces *x, const struct taken *t, struct err *e)
+{
+	uint64_t low[DS_RANK_MAX], high[DS_RANK_MAX], at[DS_RANK_MAX];
+	uint32_t d = 0;
+	int rc = 0;
+
+	if (!range(x, t, low, high))
+		return 0;
+	memcpy(at, low, sizeof(at));
+	while (rc == 0) {
+		rc = put_piece(x, t, at, e);
+		for (d = x->a->rank; d-- > 0;) {
+			if (at[d]++ < high[d])
+				break;
+			at[d] = low[d];
+		}
+		if (d == UINT32_MAX)
+			break; /* all of them */
+	}
+	return rc;
+}
+
+/* fill_all - elements outside the shape, and those that no member has. */
+static void fill_all(const struct ds_array *a, uint8_t *out)
+{
+	size_t size = a->type.size, n = (size_t)(a->chunk_bytes / size);
+
+	for (size_t i = 0; i < n; i++)
+		memcpy(out + i * size, a->fill, size);
+}
+
+static int read_pieces(struct pieces *x, struct err *e)
+{
+	struct join *j = x->j;
+	uint32_t axis = j->arrays[x->array].axis;
+	int rc = 0;
+
+	for (uint32_t m = join_member_at(j, x->begin[axis]);
+	     rc == 0 && m < j->n_members && j->members[m].start < x->end[axis]; m++) {
+		struct taken t;
+
+		if (j->members[m].len == 0)
+			continue;
+		rc = take(j, m, x->array, &t, e);
+		if (rc < 0)
+			return rc;
+		rc = checked(j, &t, put_member(x, &t, e), e);
+	}
+	return rc;
+}
+
+/* read_values - of the coordinate, which are in memory. */
+static void read_values(const struct join_array *x, const struct ds_array *a, uint64_t linear,
+			uint8_t *out)
+{
+	uint64_t at = linear * a->chunk[0], n = u64_min(a->chunk[0], a->shape[0] - at);
+
+	fill_all(a, out);
+	memcpy(out, x->values + at * a->type.size, (size_t)n * a->type.size);
+}
+
+int join_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
+		    struct err *e)
+{
+	struct join *j = join_of(s);
+	struct pieces x = {.j = j, .array = array, .a = &s->ds.arrays[array], .out = out};
+	uint64_t coords[DS_RANK_MAX];
+	int rc;
+
+	if (!j->arrays[array].joined)
+		return source_read_chunk(j->first, array, linear, out, len, e);
+	if (j->arrays[array].coord) {
+		read_values(&j->arrays[array], x.a, linear, out);
+		return 0;
+	}
+	ds_chunk_coords(x.a, linear, coords);
+	for (uint32_t d = 0; d < x.a->rank; d++) {
+		x.begin[d] = coords[d] * x.a->chunk[d];
+		x.end[d] = u64_min(x.begin[d] + x.a->chunk[d], x.a->shape[d]);
+	}
+	buf_init(&x.raw, PTRDIFF_MAX);
+	buf_init(&x.made, PTRDIFF_MAX);
+	fill_all(x.a, out);
+	rc = read_pieces(&x, e);
+	buf_release(&x.raw);
+	buf_release(&x.made);
+	return rc;
+}

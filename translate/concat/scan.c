@@ -1,0 +1,344 @@
+/* scan.c - what has to be known of a member: it is opened, asked and closed. Several threads
+ * do that, as most of it is waiting for a library's process. */
+#define LOG_COMPONENT LOG_SOURCE
+#include "translate/concat/concat_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/observe/log.h"
+
+#define THREADS_MAX 8
+#define ROUND ((size_t)1024)          /* members between two writes of the index */
+#define YOUNG_S 1
+#define FORM_MAX ((size_t)16 << 20)  /* bytes of one array's form */
+#define COORD_MAX ((uint64_t)4 << 20) /* of a member's coordinate: longer ones are not kept */
+
+/* described - one array while a member's are sorted. */
+struct described {
+	uint32_t form;
+	uint32_t array;
+};
+
+/* ---- one member ---- */
+
+/* describe_all - forms of all joined arrays, in the file's order. */
+static int describe_all(struct join *j, struct source *s, struct described *d, uint32_t *ret_n,
+			pthread_mutex_t *lock, struct err *e)
+{
+	struct buf b;
+	uint32_t n = 0;
+	int rc = 0;
+
+	buf_init(&b, FORM_MAX);
+	for (uint32_t i = 0; i < s->ds.n_arrays && rc == 0; i++) {
+		bool twice;
+		uint32_t axis;
+
+		buf_clear(&b);
+		axis = join_describe(&s->ds, i, j->dim, &b, &twice);
+		if (axis == JOIN_NONE)
+			continue;
+		if (twice) {
+			rc = err_set(e, -EINVAL,
+				     "variable '%s' has the dimension '%s' twice: it cannot be "
+				     "joined along it",
+				     s->ds.arrays[i].name, j->dim);
+			break;
+		}
+		if (!buf_ok(&b)) {
+			rc = buf_full(&b, e, -ERANGE, "variable '%s' has too much metadata",
+				      s->ds.arrays[i].name);
+			break;
+		}
+		(void)pthread_mutex_lock(lock);
+		rc = join_intern(&j->forms, b.data, b.len, &d[n].form, e);
+		(void)pthread_mutex_unlock(lock);
+		d[n++].array = i;
+	}
+	buf_release(&b);
+	*ret_n = n;
+	return rc;
+}
+
+/* dim_len - the dimension's length: that of the longest array along it. */
+static int dim_len(const struct join *j, const struct source *s,
+		   uint32_t n, uint64_t *ret, struct err *e)
+{
+	bool any = false;
+
+	*ret = 0;
+	for (uint32_t i = 0; i < s->ds.n_dims; i++) {
+		if (strcmp(s->ds.dims[i].name, j->dim) != 0)
+			continue;
+		if (any && *ret != s->ds.dims[i].len)
+			return err_set(e, -EINVAL,
+				       "two dimensions are called '%s', of %" PRIu64
+				       " and %" PRIu64 " elements",
+				       j->dim, *ret, s->ds.dims[i].len);
+		*ret = s->ds.dims[i].len;
+		any = true;
+	}
+	if (!any || n == 0)
+		return err_set(e, -EINVAL,
+			       "no variable has a dimension '%s': name another with "
+			       "-o concat=, or leave the file out of the pattern",
+			       j->dim);
+	return 0;
+}
+
+static bool is_coord(const struct join *j, const struct join_member *m,
+		     const struct join_form *f)
+{
+	const char *name = strrchr(f->path, '/');
+	bool number = f->type.kind == DT_INT || f->type.kind == DT_UINT ||
+		      (f->type.kind == DT_FLOAT && f->type.size >= 4);
+
+	return f->rank == 1 && name && strcmp(name + 1, j->dim) == 0 && !f->unreadable &&
+	       number && f->shape[0] == m->len && m->len <= COORD_MAX / f->type.size;
+}
+
+uint32_t join_coord_of(const struct join *j, const struct join_member *m)
+{
+	uint32_t best = JOIN_NONE;
+	size_t shortest = SIZE_MAX;
+
+	for (uint32_t i = 0; i < m->n_forms; i++) {
+		const struct join_form *f = &j->forms.v[m->forms[i]];
+
+		if (is_coord(j, m, f) && strlen(f->path) < shortest) {
+			shortest = strlen(f->path);
+			best = m->forms[i];
+		}
+	}
+	return best;
+}
+
+/* read_all - all elements of an array of one dimension. */
+static int read_all(const struct join *j, struct source *s, uint32_t array, uint8_t *out,
+		    struct err *e)
+{
+	const struct ds_array *a = &s->ds.arrays[array];
+	const struct chunkio_options io = {.cache_bytes = 0, .shared = j->shared};
+	struct chunkio *c = NULL;
+	auto_free uint8_t *one = alloc_array((size_t)a->chunk_bytes, 1);
+	auto_free struct plan *plans = alloc_array(s->ds.n_arrays, sizeof(*plans));
+	uint64_t at = 0, all = a->shape[0] * a->type.size;
+	int rc;
+
+	if (!one || !plans)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < s->ds.n_arrays; i++)
+		plans[i].kind = i == array ? PLAN_DECODE : PLAN_HIDE;
+	rc = chunkio_new(s, plans, &io, &c, e);
+	for (uint64_t k = 0; k < a->n_chunks && rc == 0; k++) {
+		struct span span;
+		size_t got;
+
+		rc = chunkio_read(c, array, k, 0, (size_t)a->chunk_bytes, one, &span, e);
+		if (rc == 0)
+			rc = span_fetch(&span, one, (size_t)a->chunk_bytes, &got, e);
+		if (rc == 0 && got != a->chunk_bytes)
+			rc = err_set(e, -EIO, "'%s': %zu bytes of %" PRIu64, a->name, got,
+				     a->chunk_bytes);
+		if (rc == 0)
+			memcpy(out + at, one, (size_t)u64_min(a->chunk_bytes, all - at));
+		at += u64_min(a->chunk_bytes, all - at);
+	}
+	chunkio_free(c);
+	return rc;
+}
+
+/* take_coord - the values of the coordinate. d: the forms that m has now. */
+static int take_coord(const struct join *j, struct source *s, const struct described *d,
+		      uint32_t size, struct join_member *m, struct err *e)
+{
+	uint32_t i = 0;
+
+	if (m->coord_form == JOIN_NONE)
+		return 0;
+	while (d[i].form != m->coord_form)
+		i++;
+	m->n_coord = (size_t)(m->len * size); /* join_coord_of has looked */
+	m->coord = alloc_array(m->n_coord, 1);
+	return m->coord ? read_all(j, s, d[i].array, m->coord, e) : err_nomem(e);
+}
+
+/* sort - by path: files need not have the same order. */
+static void sort_forms(const struct join *j, struct described *d, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++) { /* they are few, and mostly in order */
+		struct described x = d[i];
+		uint32_t k = i;
+
+		for (; k > 0 && strcmp(j->forms.v[d[k - 1].form].path,
+				       j->forms.v[x.form].path) > 0;
+		     k--)
+			d[k] = d[k - 1];
+		d[k] = x;
+	}
+}
+
+static int scan_source(struct join *j, struct source *s, struct join_member *m,
+		       pthread_mutex_t *lock, struct err *e)
+{
+	auto_free struct described *d = alloc_array(s->ds.n_arrays, sizeof(*d));
+	uint32_t n = 0, size = 0;
+	int rc = d ? describe_all(j, s, d, &n, lock, e) : err_nomem(e);
+
+	if (rc == 0)
+		rc = dim_len(j, s, n, &m->len, e);
+	if (rc < 0)
+		return rc;
+	m->forms = alloc_array(n, sizeof(*m->forms));
+	if (!m->forms)
+		return err_nomem(e);
+	m->n_forms = n;
+	(void)pthread_mutex_lock(lock); /* the table may move */
+	sort_forms(j, d, n);
+	for (uint32_t i = 0; i < n; i++)
+		m->forms[i] = d[i].form;
+	m->coord_form = join_coord_of(j, m);
+	if (m->coord_form != JOIN_NONE)
+		size = j->forms.v[m->coord_form].type.size;
+	(void)pthread_mutex_unlock(lock);
+	rc = take_coord(j, s, d, size, m, e);
+	if (rc == 0 && j->opts.equal)
+		rc = join_others_of(j, s, &m->others, e);
+	return rc;
+}
+
+/* is_young - a file that was written a moment ago may be written again in the same tick of the
+ * clock, and look the same: what is known of it is not kept. */
+static bool is_young(const struct join_id *id)
+{
+	struct timespec now;
+
+	return clock_gettime(CLOCK_REALTIME, &now) < 0 || id->mtime_s + YOUNG_S >= now.tv_sec;
+}
+
+/* forget - what was found out of a member that turned out to be no good. */
+static void forget(struct join_member *m)
+{
+	free(m->forms);
+	free(m->coord);
+	m->forms = NULL;
+	m->coord = NULL;
+	m->n_forms = 0;
+	m->n_coord = 0;
+	m->coord_form = JOIN_NONE;
+}
+
+static int scan_member(struct join *j, struct join_member *m, pthread_mutex_t *lock,
+		       struct err *e)
+{
+	struct source *s = NULL;
+	struct join_id id;
+	int rc = source_open(j->formats, j->n_formats, m->path, &j->source_opts, &s, e);
+
+	if (rc < 0)
+		return rc;
+	join_id_of(&s->ds.st, &id);
+	m->id = id;
+	m->young = is_young(&id);
+	rc = scan_source(j, s, m, lock, e);
+	if (rc == 0)
+		rc = source_check(s, e);
+	source_close(s);
+	if (rc < 0) {
+		forget(m);
+		return err_wrap(e, rc, "'%s'", join_name(m->path));
+	}
+	m->known = true;
+	return 0;
+}
+
+/* ---- all of them ---- */
+
+/* work - shared by the threads. */
+struct work {
+	struct join *j;
+	pthread_mutex_t lock;  /* of the forms */
+	atomic_size_t next;
+	size_t end;            /* members before it are looked at */
+	pthread_mutex_t fail;
+	size_t failed;         /* fail: the first member, by name, that could not be scanned */
+	struct err why;        /* fail */
+};
+
+static void *scan_some(void *arg)
+{
+	struct work *w = arg;
+	struct join *j = w->j;
+
+	for (;;) {
+		size_t i = atomic_fetch_add(&w->next, 1);
+		struct err e = ERR_INIT;
+
+		if (i >= w->end)
+			return NULL;
+		if (j->members[i].known || scan_member(j, &j->members[i], &w->lock, &e) == 0)
+			continue;
+		(void)pthread_mutex_lock(&w->fail);
+		if (w->why.code == 0 || i < w->failed) {
+			w->failed = i;
+			w->why = e;
+		}
+		(void)pthread_mutex_unlock(&w->fail);
+		atomic_store(&w->next, w->end); /* the others need not begin */
+	}
+}
+
+static size_t threads_for(size_t n)
+{
+	cpu_set_t set;
+	size_t cpus = 1;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		cpus = (size_t)CPU_COUNT(&set);
+	cpus = cpus < THREADS_MAX ? cpus : THREADS_MAX;
+	return n < cpus ? n : cpus;
+}
+
+/* scan_round - members up to w->end, by several threads. */
+static void scan_round(struct work *w, size_t unknown)
+{
+	pthread_t threads[THREADS_MAX];
+	size_t n = 0, want = threads_for(unknown);
+
+	while (n + 1 < want && pthread_create(&threads[n], NULL, scan_some, w) == 0)
+		n++;
+	(void)scan_some(w);
+	while (n > 0)
+		(void)pthread_join(threads[--n], NULL);
+}
+
+int join_scan(struct join *j, struct err *e)
+{
+	struct work w = {.j = j, .why = ERR_INIT};
+	size_t unknown = 0;
+
+	for (size_t i = 0; i < j->n_members; i++)
+		unknown += !j->members[i].known;
+	if (unknown == 0)
+		return 0;
+	log_debug("'%s': %zu of %zu members are read", j->pattern, unknown, j->n_members);
+	(void)pthread_mutex_init(&w.lock, NULL);
+	(void)pthread_mutex_init(&w.fail, NULL);
+	/* what was found out is kept from time to time: who starts again goes on from there */
+	while (w.why.code == 0 && w.end < j->n_members) {
+		atomic_store(&w.next, w.end);
+		w.end += ROUND < j->n_members - w.end ? ROUND : j->n_members - w.end;
+		scan_round(&w, unknown);
+		if (w.end < j->n_members)
+			join_index_save(j);
+	}
+	(void)pthread_mutex_destroy(&w.lock);
+	(void)pthread_mutex_destroy(&w.fail);
+	if (w.why.code == 0)
+		return 0;
+	return err_set(e, w.why.code, "%s", w.why.msg);
+}

@@ -1,0 +1,514 @@
+/* signature.c - forms: all that joining has to know of an array, as bytes that can be compared,
+ * kept in a file, and read back. What is read back is not trusted. */
+#include "translate/concat/concat_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define HEADS_MIN ((size_t)64)
+#define DEPTH_MAX 32 /* compounds within compounds */
+
+/* Attributes that say what numbers mean; all others are the first member's. */
+static const char *const telling[] = {"units",      "calendar",      "scale_factor",
+				      "add_offset", "_FillValue",    "missing_value",
+				      "_Unsigned",  "grid_mapping",  "flag_values",
+				      "flag_meanings"};
+
+/* of_enum - attributes that only tell where they are what the type says. */
+static bool of_enum(const char *name)
+{
+	return strcmp(name, "flag_values") == 0 || strcmp(name, "flag_meanings") == 0;
+}
+
+/* ---- writing ---- */
+
+static void put_u64(struct buf *b, uint64_t v)
+{
+	buf_put_le32(b, (uint32_t)v);
+	buf_put_le32(b, (uint32_t)(v >> 32));
+}
+
+static void put_blob(struct buf *b, const void *p, size_t n)
+{
+	put_u64(b, n);
+	if (n > 0)
+		buf_put(b, p, n);
+}
+
+/* put_text - with its NUL, so that it can be used where it is. */
+static void put_text(struct buf *b, const char *s)
+{
+	put_blob(b, s, strlen(s) + 1);
+}
+
+static void put_type(struct buf *b, const struct dtype *t, unsigned depth)
+{
+	buf_putc(b, (char)t->kind);
+	buf_putc(b, (char)t->big_endian);
+	buf_put_le32(b, t->size);
+	buf_put_le32(b, t->n_fields);
+	for (uint32_t i = 0; i < t->n_fields && depth < DEPTH_MAX; i++) {
+		const struct dt_field *f = &t->fields[i];
+
+		put_text(b, f->name);
+		buf_put_le32(b, f->offset);
+		buf_put_le32(b, f->rank);
+		for (uint32_t d = 0; d < f->rank; d++)
+			put_u64(b, f->dims[d]);
+		put_type(b, &f->type, depth + 1);
+	}
+	if (t->kind == DT_VLEN && t->base && depth < DEPTH_MAX)
+		put_type(b, t->base, depth + 1);
+}
+
+/* put_sized - what fn appends, after its length. */
+static void put_type_blob(struct buf *b, const struct dtype *t)
+{
+	struct buf own;
+
+	buf_init(&own, b->max);
+	put_type(&own, t, 0);
+	put_blob(b, own.data, own.len);
+	if (!buf_ok(&own))
+		buf_fail(b, &own);
+	buf_release(&own);
+}
+
+/* has_level - filters whose parameters only say how hard a writer tried: readers need none. */
+static bool has_level(uint32_t id)
+{
+	return id == CODEC_DEFLATE || id == CODEC_ZSTD || id == CODEC_BZIP2;
+}
+
+static void put_chain(struct buf *b, const struct codec_chain *chain)
+{
+	struct buf own;
+
+	buf_init(&own, b->max);
+	for (uint32_t i = 0; i < chain->n; i++) {
+		buf_put_le32(&own, chain->specs[i].h5_id);
+		if (has_level(chain->specs[i].h5_id))
+			continue;
+		buf_put_le32(&own, chain->specs[i].n_params);
+		for (uint32_t k = 0; k < chain->specs[i].n_params; k++)
+			buf_put_le32(&own, chain->specs[i].params[k]);
+		if (chain->specs[i].h5_id == 0) /* a codec that only has a name */
+			put_text(&own, chain->specs[i].name);
+	}
+	put_blob(b, own.data, own.len);
+	if (!buf_ok(&own))
+		buf_fail(b, &own);
+	buf_release(&own);
+}
+
+static void put_attr(struct buf *b, const struct ds_attr *a)
+{
+	put_text(b, a->name);
+	buf_putc(b, (char)a->type.kind);
+	buf_put_le32(b, a->type.size);
+	put_u64(b, a->n);
+	if (a->texts) {
+		buf_putc(b, 1);
+		for (uint64_t i = 0; i < a->n; i++)
+			put_blob(b, a->texts[i].s, a->texts[i].len);
+	} else {
+		buf_putc(b, 0);
+		put_blob(b, a->data, (size_t)a->n * a->type.size);
+	}
+}
+
+static bool tells(const struct ds_attr *a)
+{
+	for (size_t i = 0; i < ARRAY_LEN(telling); i++)
+		if (strcmp(a->name, telling[i]) == 0)
+			return a->type.kind != DT_VLEN && a->type.kind != DT_COMPOUND &&
+			       (a->of_type || !of_enum(a->name));
+	return false;
+}
+
+/* names - whether an attribute is this very name. */
+static bool names(const struct ds_array *a, const char *attr, const char *name)
+{
+	const struct ds_attr *t = ds_attr_find(a->attrs, a->n_attrs, attr);
+
+	return t && t->texts && t->n == 1 && t->texts[0].len == strlen(name) &&
+	       memcmp(t->texts[0].s, name, t->texts[0].len) == 0;
+}
+
+uint32_t join_bounded_by(const struct dataset *ds, uint32_t array)
+{
+	const struct ds_array *a = &ds->arrays[array];
+	const struct ds_group *g = &ds->groups[a->group];
+
+	for (uint32_t i = 0; i < g->n_arrays; i++) {
+		const struct ds_array *o = &ds->arrays[g->arrays[i]];
+
+		if (names(o, "bounds", a->name) || names(o, "climatology", a->name))
+			return g->arrays[i];
+	}
+	return JOIN_NONE;
+}
+
+/* attr_of - the array's own; bounds have units and calendar of what they bound (CF 7.1). */
+static const struct ds_attr *attr_of(const struct dataset *ds, uint32_t array, const char *name)
+{
+	const struct ds_array *a = &ds->arrays[array];
+	const struct ds_attr *t = ds_attr_find(a->attrs, a->n_attrs, name);
+	uint32_t by = JOIN_NONE;
+
+	if (!t && (strcmp(name, "units") == 0 || strcmp(name, "calendar") == 0))
+		by = join_bounded_by(ds, array);
+	if (by != JOIN_NONE)
+		t = ds_attr_find(ds->arrays[by].attrs, ds->arrays[by].n_attrs, name);
+	return t && tells(t) ? t : NULL;
+}
+
+/* put_attrs - in one order, whatever order the file has. */
+static void put_attrs(struct buf *b, const struct dataset *ds, uint32_t array)
+{
+	const struct ds_attr *t[ARRAY_LEN(telling)];
+	uint32_t n = 0;
+
+	for (size_t k = 0; k < ARRAY_LEN(telling); k++) {
+		t[k] = attr_of(ds, array, telling[k]);
+		n += t[k] != NULL;
+	}
+	buf_put_le32(b, n);
+	for (size_t k = 0; k < ARRAY_LEN(telling); k++)
+		if (t[k])
+			put_attr(b, t[k]);
+}
+
+static uint32_t axis_of(const struct dataset *ds, const struct ds_array *a, const char *dim,
+			bool *ret_twice)
+{
+	uint32_t axis = JOIN_NONE;
+
+	*ret_twice = false;
+	for (uint32_t d = 0; d < a->rank; d++) {
+		if (strcmp(ds->dims[a->dims[d]].name, dim) != 0)
+			continue;
+		*ret_twice = axis != JOIN_NONE;
+		axis = d;
+	}
+	return axis;
+}
+
+bool join_has_dim(const struct dataset *ds, uint32_t array, const char *dim)
+{
+	bool twice;
+
+	return axis_of(ds, &ds->arrays[array], dim, &twice) != JOIN_NONE;
+}
+
+uint32_t join_describe(const struct dataset *ds, uint32_t array, const char *dim, struct buf *b,
+		       bool *ret_twice)
+{
+	const struct ds_array *a = &ds->arrays[array];
+	uint32_t axis = axis_of(ds, a, dim, ret_twice);
+	struct buf path;
+
+	if (axis == JOIN_NONE)
+		return axis;
+	buf_init(&path, b->max);
+	ds_array_path(ds, array, &path);
+	buf_putc(&path, '\0');
+	put_blob(b, path.data, path.len);
+	if (!buf_ok(&path))
+		buf_fail(b, &path);
+	buf_release(&path);
+	buf_putc(b, (char)a->type.kind);
+	buf_putc(b, (char)a->type.big_endian);
+	buf_put_le32(b, a->type.size);
+	buf_putc(b, (char)a->access);
+	buf_putc(b, (char)a->uniform);
+	buf_putc(b, a->unreadable != NULL);
+	buf_put_le32(b, axis);
+	buf_put_le32(b, a->rank);
+	for (uint32_t d = 0; d < a->rank; d++) {
+		put_u64(b, a->shape[d]);
+		put_u64(b, a->chunk[d]);
+		put_text(b, ds->dims[a->dims[d]].name);
+	}
+	put_type_blob(b, &a->type);
+	put_chain(b, &a->chain);
+	if (dt_is_vlen(&a->type))
+		put_blob(b, a->fill_text.s, a->fill_text.len);
+	else
+		put_blob(b, a->fill, a->type.size);
+	put_attrs(b, ds, array);
+	return axis;
+}
+
+/* ---- reading ---- */
+
+static struct slice get_blob(struct slice *s)
+{
+	uint64_t n = rd_le64(s);
+	const uint8_t *p;
+
+	if (n > s->len) {
+		s->bad = true;
+		n = 0;
+	}
+	p = rd_bytes(s, (size_t)n);
+	return slice_of(p, p ? (size_t)n : 0);
+}
+
+static const char *get_text(struct slice *s)
+{
+	struct slice t = get_blob(s);
+
+	if (t.len == 0 || t.p[t.len - 1] != '\0' || strlen((const char *)t.p) != t.len - 1) {
+		s->bad = true;
+		return "";
+	}
+	return (const char *)t.p;
+}
+
+/* get_type - a number is one that arithmetic knows. */
+static void get_type(struct slice *s, struct dtype *ret, bool with_order)
+{
+	uint8_t kind = rd_u8(s), big = with_order ? rd_u8(s) : 0;
+	uint32_t size = rd_le32(s);
+	bool ok = kind <= DT_VLEN && big <= 1;
+
+	switch (kind) {
+	case DT_INT:
+	case DT_UINT:
+		ok = ok && (size == 1 || size == 2 || size == 4 || size == 8);
+		break;
+	case DT_FLOAT:
+		ok = ok && (size == 2 || size == 4 || size == 8);
+		break;
+	case DT_VSTRING:
+	case DT_VLEN:
+		ok = ok && size == 0;
+		break;
+	default:
+		ok = ok && size > 0;
+		break;
+	}
+	s->bad = s->bad || !ok;
+	*ret = (struct dtype){.kind = ok ? (enum dt_kind)kind : DT_OPAQUE,
+			      .big_endian = big,
+			      .size = ok ? size : 1};
+}
+
+static int get_texts(struct arena *arena, struct slice *s, struct ds_attr *a)
+{
+	struct ds_text *texts;
+
+	if (a->n > s->len / 8) { /* each has a length of 8 bytes */
+		s->bad = true;
+		return 0;
+	}
+	texts = arena_alloc(arena, (size_t)a->n, sizeof(*texts));
+	if (!texts)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < a->n; i++) {
+		struct slice t = get_blob(s);
+
+		texts[i] = (struct ds_text){.s = (const char *)t.p, .len = t.len};
+	}
+	a->texts = texts;
+	return 0;
+}
+
+static int get_attr(struct arena *arena, struct slice *s, struct ds_attr *a)
+{
+	struct slice data;
+	uint64_t bytes;
+
+	a->name = get_text(s);
+	get_type(s, &a->type, false);
+	a->type.big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+	a->n = rd_le64(s);
+	a->rank = a->n == 1 ? 0 : 1;
+	if (rd_u8(s) == 1)
+		return get_texts(arena, s, a);
+	data = get_blob(s);
+	if (ckd_mul(&bytes, a->n, (uint64_t)a->type.size) || bytes != data.len)
+		s->bad = true;
+	a->data = data.p;
+	return 0;
+}
+
+/* text_of - an attribute that is one text; NULL: there is none. */
+static int text_of(struct arena *arena, const struct join_form *f, const char *name,
+		   const char **ret)
+{
+	const struct ds_attr *a = ds_attr_find(f->attrs, f->n_attrs, name);
+
+	*ret = NULL;
+	if (!a || !a->texts || a->n != 1)
+		return 0;
+	*ret = arena_copy(arena, a->texts[0].s ? a->texts[0].s : "", a->texts[0].len);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int get_attrs(struct arena *arena, struct slice *s, struct join_form *f)
+{
+	struct ds_attr *attrs;
+	int rc = 0;
+
+	f->n_attrs = rd_le32(s);
+	if (f->n_attrs > ARRAY_LEN(telling)) {
+		s->bad = true;
+		f->n_attrs = 0;
+	}
+	attrs = arena_alloc(arena, f->n_attrs, sizeof(*attrs));
+	if (!attrs)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < f->n_attrs && rc == 0; i++)
+		rc = get_attr(arena, s, &attrs[i]);
+	f->attrs = attrs;
+	if (rc == 0 && slice_ok(s))
+		rc = text_of(arena, f, "units", &f->units);
+	if (rc == 0 && slice_ok(s))
+		rc = text_of(arena, f, "calendar", &f->calendar);
+	if (rc == 0 && slice_ok(s))
+		rc = text_of(arena, f, "grid_mapping", &f->grid_mapping);
+	return rc;
+}
+
+static int get_dims(struct arena *arena, struct slice *s, struct join_form *f)
+{
+	uint64_t *shape, *chunk;
+	const char **dims;
+
+	f->axis = rd_le32(s);
+	f->rank = rd_le32(s);
+	if (f->rank == 0 || f->rank > DS_RANK_MAX || f->axis >= f->rank) {
+		s->bad = true;
+		f->rank = 0;
+	}
+	shape = arena_alloc(arena, f->rank, sizeof(*shape));
+	chunk = arena_alloc(arena, f->rank, sizeof(*chunk));
+	dims = arena_alloc(arena, f->rank, sizeof(*dims));
+	if (!shape || !chunk || !dims)
+		return -ENOMEM;
+	for (uint32_t d = 0; d < f->rank; d++) {
+		shape[d] = rd_le64(s);
+		chunk[d] = rd_le64(s);
+		dims[d] = get_text(s);
+		s->bad = s->bad || chunk[d] == 0;
+	}
+	f->shape = shape;
+	f->chunk = chunk;
+	f->dims = dims;
+	return 0;
+}
+
+/* parse - what bytes say; they are borrowed. */
+static int parse(struct arena *arena, const uint8_t *bytes, size_t n, struct join_form *f,
+		 struct err *e)
+{
+	struct slice s = slice_of(bytes, n);
+	uint8_t access;
+	int rc;
+
+	*f = (struct join_form){.bytes = bytes, .n_bytes = n, .next = JOIN_NONE};
+	f->path = get_text(&s);
+	get_type(&s, &f->type, true);
+	access = rd_u8(&s);
+	f->uniform = rd_u8(&s) == 1;
+	f->unreadable = rd_u8(&s) == 1;
+	f->access = access <= DS_VARIABLE ? (enum ds_access)access : DS_CONVERT;
+	rc = get_dims(arena, &s, f);
+	f->type_bytes = get_blob(&s);
+	f->chain = get_blob(&s);
+	f->fill = get_blob(&s);
+	if (!dt_is_vlen(&f->type) && f->fill.len != f->type.size)
+		s.bad = true;
+	if (rc == 0)
+		rc = get_attrs(arena, &s, f);
+	if (rc < 0)
+		return arena_full(arena, e, "what is known of members");
+	if (!slice_ok(&s) || s.len != 0 || access > DS_VARIABLE || f->path[0] != '/')
+		return err_set(e, -EBADMSG, "a form of %zu bytes is damaged", n);
+	return 0;
+}
+
+/* ---- the table ---- */
+
+static uint64_t hash_of(const uint8_t *p, size_t n)
+{
+	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+
+	while (n-- > 0)
+		h = (h ^ *p++) * 0x100000001b3u;
+	return h ^ h >> 32;
+}
+
+int join_forms_init(struct join_forms *f, uint64_t max_bytes, struct err *e)
+{
+	*f = (struct join_forms){.n_heads = HEADS_MIN};
+	arena_init(&f->arena, (size_t)u64_min(max_bytes, SIZE_MAX));
+	f->heads = alloc_array(f->n_heads, sizeof(*f->heads));
+	if (!f->heads)
+		return err_nomem(e);
+	memset(f->heads, 0xff, f->n_heads * sizeof(*f->heads));
+	return 0;
+}
+
+void join_forms_release(struct join_forms *f)
+{
+	arena_release(&f->arena);
+	free(f->v);
+	free(f->heads);
+	*f = (struct join_forms){.n = 0};
+}
+
+/* widen - as many heads as forms, at least. */
+static int widen(struct join_forms *f)
+{
+	size_t n = 2 * f->n_heads;
+	uint32_t *heads = alloc_array(n, sizeof(*heads));
+
+	if (!heads)
+		return -ENOMEM;
+	memset(heads, 0xff, n * sizeof(*heads));
+	for (size_t i = 0; i < f->n; i++) {
+		size_t at = hash_of(f->v[i].bytes, f->v[i].n_bytes) & (n - 1);
+
+		f->v[i].next = heads[at];
+		heads[at] = (uint32_t)i;
+	}
+	free(f->heads);
+	f->heads = heads;
+	f->n_heads = n;
+	return 0;
+}
+
+int join_intern(struct join_forms *f, const uint8_t *bytes, size_t n, uint32_t *ret,
+		struct err *e)
+{
+	uint64_t h = hash_of(bytes, n);
+	uint8_t *own;
+	size_t at;
+	int rc;
+
+	for (uint32_t i = f->heads[h & (f->n_heads - 1)]; i != JOIN_NONE; i = f->v[i].next) {
+		if (f->v[i].n_bytes == n && memcmp(f->v[i].bytes, bytes, n) == 0) {
+			*ret = i;
+			return 0;
+		}
+	}
+	if (f->n >= JOIN_NONE - 1)
+		return err_set(e, -ERANGE, "more than 2^32 kinds of arrays");
+	if (grow_array(&f->v, &f->cap, f->n + 1, sizeof(*f->v)) < 0 ||
+	    (f->n >= f->n_heads && widen(f) < 0))
+		return err_nomem(e);
+	own = arena_copy(&f->arena, bytes, n);
+	if (!own)
+		return arena_full(&f->arena, e, "what is known of members");
+	rc = parse(&f->arena, own, n, &f->v[f->n], e);
+	if (rc < 0)
+		return rc;
+	at = h & (f->n_heads - 1);
+	f->v[f->n].next = f->heads[at];
+	f->heads[at] = (uint32_t)f->n;
+	*ret = (uint32_t)f->n++;
+	return 0;
+}

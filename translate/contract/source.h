@@ -1,0 +1,220 @@
+/* source.h - the source contract: a dataset on disk gives its model and where each chunk's
+ * bytes are. Callers use the wrappers below, never the ops themselves.
+ *
+ * A source is one file or a directory; its path says which. It never asks which view it serves.
+ * All results are plain data, so that a source can
+ * later live in another process. After source_open everything may be called from any thread,
+ * concurrently. */
+#ifndef TRANSLATE_CONTRACT_SOURCE_H
+#define TRANSLATE_CONTRACT_SOURCE_H
+
+#include "translate/contract/blob.h"
+#include "translate/model/dataset.h"
+#include "translate/contract/store.h"
+
+/* source_at - where a dataset is. Local: a file or directory that is open as fd. Remote: fd is -1,
+ * and store is what lies at the address, or, for one object (and for an archive), file is its
+ * bytes. */
+struct source_at {
+	const char *path;     /* as messages name it: a path, or an address without secrets */
+	int fd;
+	struct stat st;       /* local: fstat. Remote: what can be said, st_mode and st_size at
+	                       * least: a tree is S_IFDIR, one object S_IFREG */
+	struct store *store;  /* remote trees; else NULL */
+	struct blob *file;    /* files: of fd, or remote; NULL for directories and trees */
+};
+
+enum chunk_where {
+	CHUNK_ABSENT,  /* proven absence: never written; reads as the fill value */
+	CHUNK_RANGE,   /* stored bytes: blob, off, len */
+	CHUNK_SYNTH,   /* no stored form: source_read_chunk or source_read_vlen */
+};
+
+/* chunk_ref - the currency between sources and views. */
+struct chunk_ref {
+	enum chunk_where where;
+	uint32_t blob;         /* RANGE: which byte container, for source_fd */
+	uint64_t off, len;     /* RANGE: bytes within the blob, checked against its size */
+	uint64_t pad;          /* RANGE without filters: bytes missing to a whole chunk, because
+	                        * the array ends inside it; they read as zero */
+	uint32_t filter_mask;  /* RANGE: bit i set = filter i of the array's chain was skipped;
+	                        * CODEC_ALL_SKIPPED = stored unfiltered */
+};
+
+/* chunk_place - where others find a chunk's stored bytes, without this program. */
+struct chunk_place {
+	struct buf *key;       /* appended to: "" the source's file itself; a key below its path or
+	                        * address; or, full, an address or absolute path of its own */
+	bool full;
+	bool whole;            /* all bytes of that object */
+	uint64_t off;          /* else from here on */
+};
+
+struct source_options {
+	uint64_t cut_bytes;          /* aim for chunks of this size where a file has none */
+	uint64_t max_chunk_bytes;    /* a larger decoded chunk is an error */
+	uint64_t max_index_bytes;    /* memory for the chunk index of one array */
+	uint64_t max_meta_bytes;     /* memory for the dataset model */
+	uint64_t read_timeout_ms;    /* a library's read that takes longer fails; 0: a minute */
+	uint64_t open_timeout_ms;    /* opening takes no longer in a library; 0: no limit */
+	const char *link_root;       /* links of a file may lead to files below it; NULL: see the
+	                              * next */
+	bool links_beside;           /* without link_root they may lead to files below the
+	                              * directory that the file is in; else to none */
+	char *const *unlimited;      /* n_unlimited names: dimensions of a Zarr tree that are to
+	                              * be unlimited, which only NCZarr says itself. Borrowed until
+	                              * the source is open */
+	size_t n_unlimited;
+	bool whole_chunks;           /* for who asks where chunks are: those of a Zarr tree that are
+	                              * longer than their array stay so, as no virtual file has
+	                              * them; records of classic files are not gathered */
+	bool keep_going;             /* arrays that nobody can present are left out, with a note,
+	                              * instead of being the reason not to open the dataset */
+};
+
+struct source;
+
+struct source_ops {
+	const char *name;  /* "hdf5" */
+
+	/* bid - 0: not ours; else a score, the highest wins; -errno: it could not be found out, e
+	 * says why, and nobody may take it for something else (of what is not ours, e means
+	 * nothing). A local file or directory is opened for reading. Reads at most a few
+	 * kilobytes; of a remote tree a few documents. */
+	int (*bid)(const struct source_at *at, struct err *e);
+
+	/* open - build the model. fd, store and file (unless it is fd's, which is only for the
+	 * time of the call) are taken on success only; as for bid.
+	 * Returns 0 with *ret new; -EBADMSG not readable as this format; -EOPNOTSUPP; -ERANGE. */
+	int (*open)(const struct source_at *at, const struct source_options *opts,
+		    struct source **ret, struct err *e);
+	void (*close)(struct source *s);
+
+	/* The following get array < n_arrays and linear < n_chunks; the wrappers check. */
+	int (*locate)(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		      struct err *e);
+	int (*next)(struct source *s, uint32_t array, uint64_t from, uint64_t *ret,
+		    struct err *e);
+	int (*read_chunk)(struct source *s, uint32_t array, uint64_t linear, uint8_t *out,
+			  size_t len, struct err *e);
+	int (*read_vlen)(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
+			 struct err *e);
+	int (*read_stored)(struct source *s, uint32_t array, uint64_t linear,
+			   const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
+			   struct err *e);
+	int (*place)(struct source *s, uint32_t array, uint64_t linear,
+		     const struct chunk_ref *ref, struct chunk_place *ret, struct err *e);
+	int (*fd)(struct source *s, uint32_t blob);
+	void (*want)(struct source *s, uint32_t array, const uint64_t *linear, size_t n);
+	void (*forget)(struct source *s, uint32_t array, uint64_t linear);
+	int (*check)(struct source *s, struct err *e);
+	int (*poll)(struct source *s, struct err *e);
+	void (*hold)(struct source *s, bool on);
+};
+
+/* source - embedded first in every implementation. */
+struct source {
+	const struct source_ops *ops;
+	struct dataset ds;   /* frozen when open returns */
+	bool far;            /* bytes come over a slow line: who reads in order says early what it
+	                      * will want (source_want) */
+	char *shown;         /* what was opened, as source_at.path has it; owned; NULL: it was not
+	                      * opened by source_open_at */
+	uint64_t model_bytes; /* of ds, as they were counted */
+	bool unlisted;       /* which chunks there are is not known, and asking costs as much as
+	                      * reading: source_next says all, but those known to be absent;
+	                      * source_locate asks. Views that would have to know the sizes of all
+	                      * chunks show them decoded instead */
+};
+
+/* source_bidder - the format that bids most for path, into *ret; NULL: none does, or it cannot be
+ * opened. Opens nothing but the path itself. For what looks through a directory for datasets.
+ * Borrowed from formats. Returns 0; -errno: it could not be found out. */
+int source_bidder(const struct source_ops *const *formats, size_t n, const char *path,
+		  const struct source_ops **ret) NZ_MUST_USE;
+
+/* source_open - open path with the format that bids most.
+ * formats  n rows, borrowed for the source's life
+ * Returns 0 with *ret new (source_close it). The error names the path, what is wrong and what
+ * to do: -ENOENT, -EACCES, -EISDIR, -EBADMSG (no format knows it, truncated), ... */
+int source_open(const struct source_ops *const *formats, size_t n, const char *path,
+		const struct source_options *opts, struct source **ret, struct err *e) NZ_MUST_USE;
+/* source_close - takes NULL. No other call may be running. */
+void source_close(struct source *s);
+
+/* source_open_at - the same of what is open already. What at has is taken on success only; errors
+ * name at->path. */
+int source_open_at(const struct source_ops *const *formats, size_t n, const struct source_at *at,
+		   const struct source_options *opts, struct source **ret,
+		   struct err *e) NZ_MUST_USE;
+
+/* source_opened - a source that was not opened by these is one more that is open: it is counted,
+ * and called path. For sources that are made of others. */
+void source_opened(struct source *s, const char *path);
+
+/* source_forget - the stored bytes of a chunk turned out to be damaged. Returns whether they may
+ * have been so on the way only: what was remembered of them is dropped, and reading them once more
+ * is worth it. False where s->far is false. */
+bool source_forget(struct source *s, uint32_t array, uint64_t linear);
+
+/* source_want - a hint: these chunks will be read soon, in this order. Returns at once. Does
+ * nothing where s->far is false. */
+void source_want(struct source *s, uint32_t array, const uint64_t *linear, size_t n);
+
+/* source_locate - say where the bytes of one chunk are, without reading them.
+ * linear  chunk index in C order over the array's grid
+ * Returns 0 with *ret written; -EBADMSG the index is corrupt; -ERANGE it is larger than allowed;
+ * -ESTALE the file changed; -EIO it could not be read; -EINVAL linear outside the grid.
+ * The first call for an array may load its index; later calls take no lock. */
+int source_locate(struct source *s, uint32_t array, uint64_t linear, struct chunk_ref *ret,
+		  struct err *e) NZ_MUST_USE;
+
+/* source_next - the first chunk at or after `from` that is not ABSENT.
+ * Returns 0 with *ret written; -ENOENT when there is none; errors as source_locate. */
+int source_next(struct source *s, uint32_t array, uint64_t from, uint64_t *ret,
+		struct err *e) NZ_MUST_USE;
+
+/* source_read_chunk - the presented, decoded bytes of one chunk: exactly a->chunk_bytes; elements
+ * outside the shape or never written are the fill value. May take the library's lock.
+ * Returns 0; -EBADMSG damaged; -EOPNOTSUPP no decoder; -EIO; -ESTALE. */
+int source_read_chunk(struct source *s, uint32_t array, uint64_t linear, uint8_t *out, size_t len,
+		      struct err *e) NZ_MUST_USE;
+
+/* source_read_vlen - append, for each element of a whole chunk in C order, its length in bytes
+ * as a little-endian 32-bit number and its bytes (text: valid UTF-8; DT_VLEN: base elements in
+ * presented byte order). This is the body of numcodecs' vlen-utf8, vlen-bytes and vlen-array. */
+int source_read_vlen(struct source *s, uint32_t array, uint64_t linear, struct buf *out,
+		     struct err *e) NZ_MUST_USE;
+
+/* source_place - where others find the bytes that source_locate gave. ret->key is set. Returns 0;
+ * -EOPNOTSUPP they are nowhere as they are: inflated from an archive, made, in another file. */
+int source_place(struct source *s, uint32_t array, uint64_t linear, const struct chunk_ref *ref,
+		 struct chunk_place *ret, struct err *e) NZ_MUST_USE;
+
+/* source_fd - descriptor of a blob, for pread. Borrowed until source_close. -1: the source's
+ * blobs have none, and their bytes come from source_read_stored. */
+int source_fd(struct source *s, uint32_t blob);
+
+/* source_read_stored - bytes [off, off+len) of a chunk's stored bytes; ref is what source_locate
+ * gave, where is CHUNK_RANGE and off + len <= ref->len. Works for every source; the only way
+ * for those without descriptors. Exactly len bytes or an error.
+ * Returns 0; -ESTALE the chunk is not the one that was located; -EIO. */
+int source_read_stored(struct source *s, uint32_t array, uint64_t linear,
+		       const struct chunk_ref *ref, uint64_t off, uint8_t *out, size_t len,
+		       struct err *e) NZ_MUST_USE;
+
+/* source_check - 0 while the source's bytes are the ones that were opened; -ESTALE when the file
+ * was changed in place. Costs one fstat. Call it after reading bytes, before trusting them. */
+int source_check(struct source *s, struct err *e) NZ_MUST_USE;
+
+/* source_hold - on: a commit of ours is changing the source, in a way that leaves all bytes that
+ * are referred to where they are (it appends, or makes new objects): source_check and source_poll
+ * say 0 meanwhile. Off: they judge again, by what the source was when it was opened. */
+void source_hold(struct source *s, bool on);
+
+/* source_poll - like source_check, but looks as far as it has to: a Zarr tree looks at its
+ * documents and directories. Called about once a second by the thread that watches. -ESTALE:
+ * open the source again. */
+int source_poll(struct source *s, struct err *e) NZ_MUST_USE;
+
+#endif

@@ -1,0 +1,227 @@
+/* store.c - the wrappers around a store's functions: what a caller hands in is checked before,
+ * what an implementation gives back after, so that neither has to trust the other. */
+#include "translate/contract/store.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define NAME_LONGEST 255 /* bytes of a component that is listed */
+
+/* part_ok - whether n bytes are one component of a key. */
+static bool part_ok(const char *p, size_t n)
+{
+	return n > 0 && !(n == 1 && p[0] == '.') && !(n == 2 && p[0] == '.' && p[1] == '.');
+}
+
+bool store_key_ok(const char *key)
+{
+	const char *end = key + strnlen(key, STORE_KEY_MAX + 1);
+
+	if (end - key > STORE_KEY_MAX)
+		return false;
+	for (;;) {
+		const char *slash = memchr(key, '/', (size_t)(end - key));
+		const char *stop = slash ? slash : end;
+
+		if (!part_ok(key, (size_t)(stop - key)))
+			return false;
+		if (!slash)
+			return true;
+		key = slash + 1;
+	}
+}
+
+static int bad_key(const char *key, struct err *e)
+{
+	return err_set(e, -EINVAL, "'%.200s' is not a key", key);
+}
+
+/* answer - what an implementation returned, as callers may see it. */
+static int answer(const struct store *s, const char *key, int rc, struct err *e)
+{
+	if (rc == -ENOTDIR)
+		rc = err_set(e, -ENOENT, "'%s': not there", key);
+	if (rc > 0 || rc < -4095)
+		rc = err_set(e, -EIO, "the %s store answers '%s' with %d", s->ops->name, key,
+			     rc);
+	return rc;
+}
+
+/* sane - a stat without contradictions. */
+static void sane(struct store_stat *st)
+{
+	if (st->odd)
+		st->is_dir = false;
+	if (st->odd || st->is_dir)
+		st->size = 0;
+}
+
+int store_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	int rc;
+
+	if (*key && !store_key_ok(key))
+		return bad_key(key, e);
+	*ret = (struct store_stat){0};
+	rc = answer(s, key, s->ops->stat(s, key, ret, e), e);
+	sane(ret);
+	return rc;
+}
+
+struct listing {
+	store_emit *emit;
+	void *arg;
+};
+
+static bool emit_checked(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	const struct listing *l = arg;
+	size_t n = strnlen(name, NAME_LONGEST + 1);
+	struct store_stat copy;
+
+	if (n > NAME_LONGEST || !part_ok(name, n) || memchr(name, '/', n))
+		return true;
+	if (!st)
+		return l->emit(l->arg, name, is_dir, NULL);
+	copy = *st;
+	sane(&copy);
+	return l->emit(l->arg, name, copy.is_dir, &copy);
+}
+
+int store_list(struct store *s, const char *key, bool want_stat, store_emit *emit, void *arg,
+	       struct err *e)
+{
+	struct listing l = {.emit = emit, .arg = arg};
+
+	if (*key && !store_key_ok(key))
+		return bad_key(key, e);
+	return answer(s, key, s->ops->list(s, key, want_stat, emit_checked, &l, e), e);
+}
+
+static bool emit_deep(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	const struct listing *l = arg;
+	struct store_stat copy;
+
+	if (is_dir || !st || !store_key_ok(name))
+		return true;
+	copy = *st;
+	sane(&copy);
+	return l->emit(l->arg, name, false, &copy);
+}
+
+int store_list_deep(struct store *s, const char *key, store_emit *emit, void *arg,
+		    struct err *e)
+{
+	struct listing l = {.emit = emit, .arg = arg};
+
+	if (!s->ops->list_deep)
+		return err_set(e, -EOPNOTSUPP, "the %s store lists one level at a time",
+			       s->ops->name);
+	if (*key && !store_key_ok(key))
+		return bad_key(key, e);
+	return answer(s, key, s->ops->list_deep(s, key, emit_deep, &l, e), e);
+}
+
+int store_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
+	       uint64_t *ret_version, struct err *e)
+{
+	uint64_t end;
+
+	if (!store_key_ok(key))
+		return bad_key(key, e);
+	if (ckd_add(&end, off, (uint64_t)len) || end > INT64_MAX)
+		return err_set(e, -EIO, "'%s': offset %" PRIu64 " plus %zu bytes overflows",
+			       key, off, len);
+	return answer(s, key, s->ops->read(s, key, off, out, len, ret_version, e), e);
+}
+
+int store_get(struct store *s, const char *key, struct buf *out, struct err *e)
+{
+	size_t before = out->len;
+	int rc;
+
+	if (!store_key_ok(key))
+		return bad_key(key, e);
+	if (!buf_ok(out))
+		return err_set(e, -EINVAL, "'%s': its buffer has failed before", key);
+	rc = answer(s, key, s->ops->get(s, key, out, e), e);
+	if (rc == 0 && !buf_ok(out))
+		rc = err_nomem(e);
+	if (rc < 0)
+		out->len = before;
+	return rc;
+}
+
+int store_check(struct store *s, struct err *e)
+{
+	return answer(s, "", s->ops->check(s, e), e);
+}
+
+void store_want(struct store *s, const struct store_range *r, size_t n)
+{
+	if (!s->far || !s->ops->want)
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (!store_key_ok(r[i].key))
+			return;
+	s->ops->want(s, r, n);
+}
+
+int store_fresh(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	int rc;
+
+	if (!s->ops->fresh)
+		return store_stat(s, key, ret, e);
+	if (*key && !store_key_ok(key))
+		return bad_key(key, e);
+	*ret = (struct store_stat){0};
+	rc = answer(s, key, s->ops->fresh(s, key, ret, e), e);
+	sane(ret);
+	return rc;
+}
+
+int store_where(struct store *s, const char *key, struct store_place *ret, struct err *e)
+{
+	if (!store_key_ok(key))
+		return bad_key(key, e);
+	ret->full = false;
+	ret->whole = true;
+	ret->off = 0;
+	if (s->ops->place)
+		return answer(s, key, s->ops->place(s, key, ret, e), e);
+	buf_puts(ret->key, key);
+	return buf_ok(ret->key) ? 0 : err_nomem(e);
+}
+
+void store_forget(struct store *s, const char *key)
+{
+	if (s->far && s->ops->forget && store_key_ok(key))
+		s->ops->forget(s, key);
+}
+
+int store_put(struct store *s, const char *key, const struct store_put *what,
+	      uint64_t *ret_version, struct err *e)
+{
+	if (!store_key_ok(key))
+		return bad_key(key, e);
+	if (!s->ops->put)
+		return err_set(e, -EROFS, "'%s': the %s store cannot be written", key,
+			       s->ops->name);
+	return answer(s, key, s->ops->put(s, key, what, ret_version, e), e);
+}
+
+int store_remove(struct store *s, const char *key, struct err *e)
+{
+	int rc;
+
+	if (!store_key_ok(key))
+		return bad_key(key, e);
+	if (!s->ops->remove)
+		return err_set(e, -EROFS, "'%s': the %s store cannot be written", key,
+			       s->ops->name);
+	rc = answer(s, key, s->ops->remove(s, key, e), e);
+	return rc == -ENOENT ? 0 : rc;
+}

@@ -1,0 +1,183 @@
+/* view.h - the view contract: a model becomes files that a program sees.
+ *
+ * Nodes are named by 64-bit ids that the view computes: a pure function of the model, stable for
+ * the view's life, VIEW_ROOT for the root, all others above it and below VIEW_ID_LIMIT. No table
+ * of visited nodes exists. Every function may be called from any thread, concurrently. */
+#ifndef TRANSLATE_CONTRACT_VIEW_H
+#define TRANSLATE_CONTRACT_VIEW_H
+
+#include <sys/stat.h>
+
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "translate/plan/plan.h"
+#include "translate/contract/source.h"
+#include "translate/contract/span.h"
+
+#define VIEW_ROOT 1
+#define VIEW_ID_LIMIT ((uint64_t)1 << 54)
+
+struct view_attr {
+	uint64_t id;
+	uint64_t size;    /* bytes, exact; 0 for a directory */
+	uint32_t nlink;   /* 2 + sub-directories for a directory where known, else 1; 0 is 1 */
+	bool nameless;    /* it is open, and no name leads to it any more: its link count is 0 */
+	bool is_dir;
+	bool is_link;     /* a symbolic link: readlink; size is that of its text */
+	bool fleeting;    /* the view itself cannot say when this changes: the kernel may remember
+	                   * it for a second */
+	bool fixed;       /* fleeting in name only: this id always has the same bytes, so that
+	                   * the kernel may keep what it cached of them. Holds for all ids of
+	                   * views that do not follow */
+	bool steady;      /* of a writable view: a directory whose name leads to it until it is
+	                   * renamed or removed through the view: the kernel may remember it for
+	                   * a second */
+	bool cached;      /* read in small pieces all over: always through the page cache */
+	bool own;         /* mode, uid, gid, mtime, ctime are this file's; else the source's hold */
+	mode_t mode;      /* permission bits only */
+	uid_t uid;
+	gid_t gid;
+	struct timespec mtime, ctime;
+	bool unsure;      /* it could not be found out whether this file exists, or its size: it is
+	                   * shown, reading it says why. Not to be remembered */
+};
+
+/* view_emit - called once an entry; `next` is the cookie that continues after it. id and is_dir
+ * are right, size may be unknown (then attr is NULL). Returns false to stop. */
+typedef bool view_emit(void *arg, const char *name, uint64_t id, bool is_dir,
+		       const struct view_attr *attr, uint64_t next);
+
+struct view;
+
+/* view_handle - an open file of a writable view. */
+struct view_handle {
+	uint64_t fh;      /* the view's own */
+	bool direct_io;   /* bypass the page cache */
+	bool keep_cache;  /* what the kernel cached of this id still holds */
+};
+
+/* view_set - what setattr is to change. */
+struct view_set {
+	bool size_set, mode_set, mtime_set;
+	uint64_t size;
+	mode_t mode;              /* permission bits */
+	struct timespec mtime;
+};
+
+/* view_write_ops - what a writable view can do besides. Names are one component of a path, len
+ * bytes; fh is what open or create gave, 0 where a request has none. Errors as their system calls
+ * give them, -EROFS and -EPERM for what the view never allows; e says why for the log. NULL
+ * functions: -EOPNOTSUPP.
+ *
+ * What close(2) or fsync(2) was told is so when flush or fsync returns 0:
+ *   flush  what was written survives the death of this process, and other readers see it
+ *   fsync  it survives the loss of power as well; of a directory: everything that was confirmed
+ *          is in the dataset itself when it returns */
+struct view_write_ops {
+	/* open - flags: O_ACCMODE, O_TRUNC, O_APPEND of open(2); reading is open, too. */
+	int (*open)(struct view *v, uint64_t id, int flags, struct view_handle *ret,
+		    struct err *e);
+	/* create - a new file, or with O_EXCL unset one that is there: opened. */
+	int (*create)(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
+		      mode_t mode, struct view_attr *ret_attr, struct view_handle *ret,
+		      struct err *e);
+	/* read - as view_ops.read, through a handle: it sees what was written through it. */
+	int (*read)(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
+		    uint8_t *room, struct span *ret, struct err *e);
+	/* write - all of it, or an error. */
+	int (*write)(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const uint8_t *data,
+		     size_t len, struct err *e);
+	int (*flush)(struct view *v, uint64_t id, uint64_t fh, struct err *e);
+	int (*fsync)(struct view *v, uint64_t id, uint64_t fh, bool data_only, struct err *e);
+	int (*fsyncdir)(struct view *v, uint64_t dir, struct err *e);
+	void (*release)(struct view *v, uint64_t id, uint64_t fh);
+	int (*setattr)(struct view *v, uint64_t id, uint64_t fh, const struct view_set *set,
+		       struct view_attr *ret, struct err *e);
+	int (*mkdir)(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
+		     struct view_attr *ret, struct err *e);
+	int (*unlink)(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
+	int (*rmdir)(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
+	/* rename - flags: RENAME_NOREPLACE or 0. */
+	int (*rename)(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
+		      const char *to_name, size_t to_len, unsigned flags, struct err *e);
+	/* symlink - a link with this text. NULL: -EPERM. */
+	int (*symlink)(struct view *v, uint64_t dir, const char *name, size_t len,
+		       const char *text, struct view_attr *ret, struct err *e);
+	/* link - file id gets another name; EEXIST when that is there. What was written is the
+	 * same under both, what will be need not be. NULL: -EPERM. */
+	int (*link)(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
+		    struct view_attr *ret, struct err *e);
+	/* setxattr - set extended attribute `name` ("user.colour") of id; value NULL: remove
+	 * it. flags: XATTR_CREATE, XATTR_REPLACE or 0. */
+	int (*setxattr)(struct view *v, uint64_t id, const char *name, const uint8_t *value,
+			size_t len, int flags, struct err *e);
+	/* finish - everything that was confirmed goes into the dataset; no request runs any more.
+	 * Called once, before close. What could not be done is kept, and e says where. last: what
+	 * writers did not get to rename is dropped, since nobody can any more; else somebody goes
+	 * on where he is when the dataset is opened again. */
+	int (*finish)(struct view *v, bool last, struct err *e);
+};
+
+struct view_ops {
+	const char *name;  /* "zarr" */
+	void (*close)(struct view *v);
+
+	/* lookup - entry `name` (len bytes, no '/') of directory dir.
+	 * Returns 0; -ENOENT only when it is proven that there is no such entry; -ENOTDIR;
+	 * -ESTALE unknown id; -EIO and others when it could not be found out.
+	 * A file whose existence or size could not be found out is shown, with `unsure` set and e
+	 * saying why: programs that ask "is it a file?" before they open it (zarr-python does)
+	 * would take an error for absence, and put fill values where data could not be read. */
+	int (*lookup)(struct view *v, uint64_t dir, const char *name, size_t len,
+		      struct view_attr *ret, struct err *e);
+	int (*getattr)(struct view *v, uint64_t id, struct view_attr *ret, struct err *e);
+
+	/* list - entries of dir from cookie on (0: the first), without "." and "..". With
+	 * want_attr set, attr is filled in where that is cheap. Streams: memory does not grow
+	 * with the directory. */
+	int (*list)(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr,
+		    view_emit *emit, void *arg, struct err *e);
+
+	/* read - up to len bytes of file id at off; fewer only at its end. *ret is written on
+	 * success and must be finished with span_done.
+	 * room: len bytes of the caller's, which the view may fill and hand back as ret->mem. */
+	int (*read)(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+		    struct span *ret, struct err *e);
+
+	/* may_open - before a file is opened to be read: -EACCES if this process may not read it.
+	 * Other errors are those of read. NULL: it may read all files. */
+	int (*may_open)(struct view *v, uint64_t id, struct err *e);
+
+	/* parent - id of the directory that holds dir (VIEW_ROOT for the root itself). */
+	uint64_t (*parent)(struct view *v, uint64_t dir);
+
+	/* plan - what this view does with the chunks of an array; borrowed. For `info`. NULL
+	 * when the view has no one source. */
+	const struct plan *(*plan)(struct view *v, uint32_t array);
+
+	/* readlink - the text of a symbolic link, appended to out. NULL: there are none. */
+	int (*readlink)(struct view *v, uint64_t id, struct buf *out, struct err *e);
+
+	/* xattr - append the value of extended attribute `name` ("user._Filter") of id; name NULL:
+	 * the names of all of them, each with its NUL. Returns 0; -ENODATA there is none of that
+	 * name; -E2BIG no room in out; -ESTALE. NULL: no file of this view has any. */
+	int (*xattr)(struct view *v, uint64_t id, const char *name, struct buf *out,
+		     struct err *e);
+
+	/* forget - the kernel no longer knows id, which it was told of `count` times by lookup
+	 * or by list with an attr. NULL: ids are computed, and cost nothing. */
+	void (*forget)(struct view *v, uint64_t id, uint64_t count);
+};
+
+struct view {
+	const struct view_ops *ops;
+	const struct view_write_ops *write; /* NULL: read-only. Writable views follow */
+	struct source *source;   /* borrowed: outlives the view; NULL when there is not one */
+	const char *const *notes; /* what the view left out or changed, and why: one line each;
+	                           * borrowed until close */
+	uint32_t n_notes;
+	bool follows;            /* the view follows changes of what it shows by itself: it is
+	                          * never opened again, and stale ids give -ESTALE */
+};
+
+#endif

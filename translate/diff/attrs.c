@@ -1,0 +1,234 @@
+/* attrs.c - attributes that came, went or have another type or value. Their order is none. */
+#include "translate/diff/diff_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define DEPTH_MAX 32 /* of types in types; deeper ones are taken to differ */
+
+/* ---- types and values ---- */
+
+static bool types_same(const struct dtype *a, const struct dtype *b, int depth)
+{
+	if (depth > DEPTH_MAX || a->kind != b->kind || a->size != b->size ||
+	    a->big_endian != b->big_endian || a->n_fields != b->n_fields ||
+	    !a->base != !b->base)
+		return false;
+	for (uint32_t i = 0; i < a->n_fields; i++) {
+		const struct dt_field *f = &a->fields[i], *g = &b->fields[i];
+
+		if (strcmp(f->name, g->name) != 0 || f->offset != g->offset ||
+		    f->rank != g->rank || !types_same(&f->type, &g->type, depth + 1))
+			return false;
+		for (uint32_t d = 0; d < f->rank; d++)
+			if (f->dims[d] != g->dims[d])
+				return false;
+	}
+	return !a->base || types_same(a->base, b->base, depth + 1);
+}
+
+bool push_types_same(const struct dtype *a, const struct dtype *b)
+{
+	return types_same(a, b, 0);
+}
+
+/* is_nan - of size bytes, IEEE 754: every bit of the exponent, and one of the rest. */
+static bool is_nan(const uint8_t *p, uint32_t size, bool big_endian)
+{
+	static const struct {
+		uint32_t size;
+		uint64_t exponent, rest;
+	} forms[] = {
+		{2, 0x7c00, 0x3ff},
+		{4, 0x7f800000, 0x7fffff},
+		{8, 0x7ff0000000000000, 0xfffffffffffff},
+	};
+	uint64_t v = 0;
+
+	for (uint32_t i = 0; i < size; i++)
+		v = v << 8 | p[big_endian ? i : size - 1 - i];
+	for (size_t i = 0; i < ARRAY_LEN(forms); i++)
+		if (forms[i].size == size)
+			return (v & forms[i].exponent) == forms[i].exponent &&
+			       (v & forms[i].rest);
+	return false;
+}
+
+static bool host_big_endian(void)
+{
+	const uint16_t one = 1;
+	uint8_t first;
+
+	memcpy(&first, &one, 1);
+	return first == 0;
+}
+
+/* values_same - host: floats are in host order whatever the type says. */
+static bool values_same(const struct dtype *t, const uint8_t *a, const uint8_t *b, uint64_t n,
+			bool host)
+{
+	bool big = host ? host_big_endian() : t->big_endian;
+	uint32_t size = t->kind == DT_COMPLEX ? t->size / 2 : t->size;
+	uint64_t count = t->kind == DT_COMPLEX ? 2 * n : n;
+
+	if (n == 0 || t->size == 0 || memcmp(a, b, (size_t)n * t->size) == 0)
+		return true;
+	if (t->kind != DT_FLOAT && t->kind != DT_COMPLEX)
+		return false;
+	for (uint64_t i = 0; i < count; i++, a += size, b += size)
+		if (memcmp(a, b, size) != 0 && !(is_nan(a, size, big) && is_nan(b, size, big)))
+			return false;
+	return true;
+}
+
+bool push_values_same(const struct dtype *t, const uint8_t *a, const uint8_t *b, uint64_t n)
+{
+	return values_same(t, a, b, n, false);
+}
+
+/* ---- attributes ---- */
+
+static bool texts_same(const struct ds_text *a, const struct ds_text *b, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		if (a[i].len != b[i].len ||
+		    (a[i].len > 0 && memcmp(a[i].s, b[i].s, a[i].len) != 0))
+			return false;
+	return true;
+}
+
+/* attr_same - a fixed-size text may have room behind it: that is no difference. */
+static bool attr_same(const struct ds_attr *a, const struct ds_attr *b)
+{
+	struct dtype t = a->type;
+
+	if (t.kind == DT_STRING && t.size != 1 && b->type.size != 1)
+		t.size = b->type.size;
+	if (!push_types_same(&t, &b->type) || a->n != b->n || !a->texts != !b->texts ||
+	    !a->data != !b->data)
+		return false;
+	if ((a->rank > 1 || b->rank > 1) &&
+	    (a->rank != b->rank || memcmp(a->dims, b->dims, a->rank * sizeof(*a->dims)) != 0))
+		return false;
+	return a->texts  ? texts_same(a->texts, b->texts, a->n)
+	       : a->data ? values_same(&a->type, a->data, b->data, a->n, true)
+			 : true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp((*(const struct ds_attr *const *)a)->name,
+		      (*(const struct ds_attr *const *)b)->name);
+}
+
+/* sorted - by name; new, NULL when memory is short. */
+static const struct ds_attr **sorted(const struct ds_attr *attrs, uint32_t n)
+{
+	const struct ds_attr **v = alloc_array(n, sizeof(*v));
+
+	for (uint32_t i = 0; v && i < n; i++)
+		v[i] = &attrs[i];
+	if (v && n > 1)
+		qsort(v, n, sizeof(*v), by_name);
+	return v;
+}
+
+/* owner - whose attributes they are, as the sink is told. */
+struct owner {
+	uint32_t group, array;
+};
+
+static int set(struct push *p, const struct owner *o, const struct ds_attr *a, struct err *e)
+{
+	int rc = push_call(p, e);
+
+	p->report->attrs++;
+	return rc ? rc : p->job->sink->ops->set_attr(p->job->sink, o->group, o->array, a, e);
+}
+
+static int unset(struct push *p, const struct owner *o, const struct ds_attr *a, struct err *e)
+{
+	int rc = push_call(p, e);
+
+	p->report->attrs++;
+	return rc ? rc
+		  : p->job->sink->ops->remove_attr(p->job->sink, o->group, o->array, a->name,
+						   e);
+}
+
+/* unset_all, set_all - first what is gone, so that a name that only differs in how it is escaped
+ * makes way. */
+static int merge(struct push *p, const struct owner *o, const struct ds_attr *const *was,
+		 uint32_t n_was, const struct ds_attr *const *now, uint32_t n_now,
+		 bool removing, struct err *e)
+{
+	uint32_t i = 0, k = 0;
+	int rc = 0;
+
+	while (rc == 0 && (i < n_was || k < n_now)) {
+		int cmp = i == n_was ? 1 : k == n_now ? -1 : strcmp(was[i]->name, now[k]->name);
+
+		if (cmp < 0 && removing)
+			rc = unset(p, o, was[i], e);
+		else if (!removing && (cmp > 0 || (cmp == 0 && !attr_same(was[i], now[k]))))
+			rc = set(p, o, now[k], e);
+		i += cmp <= 0;
+		k += cmp >= 0;
+	}
+	return rc;
+}
+
+/* all_same - the usual case, and the cheap one. */
+static bool all_same(const struct ds_attr *was, uint32_t n_was, const struct ds_attr *now,
+		     uint32_t n_now)
+{
+	if (n_was != n_now)
+		return false;
+	for (uint32_t i = 0; i < n_now; i++)
+		if (strcmp(was[i].name, now[i].name) != 0 || !attr_same(&was[i], &now[i]))
+			return false;
+	return true;
+}
+
+static int compare(struct push *p, const struct owner *o, const struct ds_attr *was,
+		   uint32_t n_was, const struct ds_attr *now, uint32_t n_now, struct err *e)
+{
+	const struct ds_attr **a, **b;
+	int rc;
+
+	if (all_same(was, n_was, now, n_now))
+		return 0;
+	a = sorted(was, n_was);
+	b = sorted(now, n_now);
+	rc = a && b ? merge(p, o, a, n_was, b, n_now, true, e) : err_nomem(e);
+	if (rc == 0)
+		rc = merge(p, o, a, n_was, b, n_now, false, e);
+	free(a);
+	free(b);
+	return rc;
+}
+
+int push_attrs(struct push *p, struct err *e)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < p->n_order; i++) {
+		const struct owner o = {p->order[i], DS_NONE};
+		const struct ds_group *g = &p->now->groups[o.group];
+		uint32_t was = p->group_was[o.group];
+		const struct ds_group *h = was == DS_NONE ? NULL : &p->was->groups[was];
+
+		rc = compare(p, &o, h ? h->attrs : NULL, h ? h->n_attrs : 0, g->attrs,
+			     g->n_attrs, e);
+	}
+	for (uint32_t i = 0; rc == 0 && i < p->now->n_arrays; i++) {
+		const struct ds_array *a = &p->now->arrays[i], *b;
+		const struct owner o = {a->group, i};
+
+		if (p->arrays[i].was == DS_NONE)
+			continue;
+		b = &p->was->arrays[p->arrays[i].was];
+		rc = compare(p, &o, b->attrs, b->n_attrs, a->attrs, a->n_attrs, e);
+	}
+	return rc;
+}

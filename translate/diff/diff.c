@@ -1,0 +1,213 @@
+/* diff.c - everything that is different, in the order that sinks want it, and nothing else. */
+#include "translate/diff/diff.h"
+
+#include "translate/diff/diff_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define ARENA_BYTES ((size_t)64 << 20)
+
+int push_begin(struct push *p, struct err *e)
+{
+	const struct push_job *job = p->job;
+	int rc;
+
+	if (p->begun)
+		return 0;
+	rc = job->sink->ops->begin(job->sink, job->was, job->now, e);
+	p->begun = rc == 0;
+	return rc;
+}
+
+int push_call(struct push *p, struct err *e)
+{
+	p->changed = true;
+	return push_begin(p, e);
+}
+
+/* remove_gone - groups with what is in them, children before parents. */
+static int remove_gone(struct push *p, struct err *e)
+{
+	struct sink *s = p->job->sink;
+	int rc = 0;
+
+	for (uint32_t i = 0; p->was && rc == 0 && i < p->was->n_arrays; i++) {
+		if (p->array_now[i] != DS_NONE)
+			continue;
+		p->shaped = true;
+		p->report->arrays++;
+		rc = push_call(p, e);
+		if (rc == 0)
+			rc = s->ops->remove_array(s, i, e);
+	}
+	for (uint32_t i = p->n_was_order; rc == 0 && i-- > 0;) {
+		if (p->group_now[p->was_order[i]] != DS_NONE || p->was_order[i] == 0)
+			continue;
+		p->shaped = true;
+		p->report->groups++;
+		rc = push_call(p, e);
+		if (rc == 0)
+			rc = s->ops->remove_group(s, p->was_order[i], e);
+	}
+	return rc;
+}
+
+static int add_groups(struct push *p, struct err *e)
+{
+	struct sink *s = p->job->sink;
+	int rc = 0;
+
+	for (uint32_t i = 1; rc == 0 && i < p->n_order; i++) {
+		if (p->group_was[p->order[i]] != DS_NONE)
+			continue;
+		p->shaped = true;
+		p->report->groups++;
+		rc = push_call(p, e);
+		if (rc == 0)
+			rc = s->ops->add_group(s, p->order[i], e);
+	}
+	return rc;
+}
+
+static int rename_moved(struct push *p, struct err *e)
+{
+	struct sink *s = p->job->sink;
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < p->now->n_arrays; i++) {
+		if (p->arrays[i].state != PUSH_MOVED)
+			continue;
+		p->shaped = true;
+		p->report->arrays++;
+		rc = push_call(p, e);
+		if (rc == 0)
+			rc = s->ops->rename_array(s, p->arrays[i].was, i, e);
+	}
+	return rc;
+}
+
+static int add_arrays(struct push *p, struct err *e)
+{
+	struct sink *s = p->job->sink;
+	struct sink_new how;
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < p->now->n_arrays; i++) {
+		if (p->arrays[i].state != PUSH_NEW)
+			continue;
+		p->shaped = true;
+		p->report->arrays++;
+		arena_init(&p->arena, ARENA_BYTES);
+		rc = push_policy_new(p, i, &how, e);
+		if (rc == 0)
+			rc = push_call(p, e);
+		if (rc == 0)
+			rc = s->ops->add_array(s, i, &how, e);
+		arena_release(&p->arena);
+	}
+	return rc;
+}
+
+static int dims(struct push *p, struct err *e)
+{
+	bool differ;
+	int rc = push_dims_differ(p, &differ, e);
+
+	if (rc == 0 && differ)
+		rc = push_call(p, e);
+	return rc || !differ ? rc : p->job->sink->ops->dims(p->job->sink, e);
+}
+
+static int resize(struct push *p, struct err *e)
+{
+	struct sink *s = p->job->sink;
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < p->now->n_arrays; i++) {
+		if (p->arrays[i].state != PUSH_RESIZED)
+			continue;
+		p->report->arrays++;
+		rc = push_call(p, e);
+		if (rc == 0)
+			rc = s->ops->resize(s, i, e);
+	}
+	return rc;
+}
+
+/* quant_attrs - what was quantised says so, as netCDF-C's does. */
+static int quant_attrs(struct push *p, struct err *e)
+{
+	struct sink *s = p->job->sink;
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < p->now->n_arrays; i++) {
+		const struct codec_quant *q = &p->arrays[i].quant;
+		int32_t digits = (int32_t)q->digits;
+		struct ds_attr a = {
+			.name = codec_quant_attr(q->mode),
+			.type = {.kind = DT_INT, .size = 4},
+			.n = 1,
+			.data = (const uint8_t *)&digits,
+		};
+
+		if (a.name)
+			rc = s->ops->set_attr(s, p->now->arrays[i].group, i, &a, e);
+	}
+	return rc;
+}
+
+static int push_all(struct push *p, struct err *e)
+{
+	const struct push_job *job = p->job;
+	int rc = push_match(p, e);
+
+	if (rc == 0)
+		rc = remove_gone(p, e);
+	if (rc == 0)
+		rc = add_groups(p, e);
+	if (rc == 0)
+		rc = rename_moved(p, e);
+	if (rc == 0)
+		rc = add_arrays(p, e);
+	if (rc == 0)
+		rc = dims(p, e);
+	if (rc == 0)
+		rc = resize(p, e);
+	if (rc == 0)
+		rc = push_attrs(p, e);
+	if (rc == 0)
+		rc = quant_attrs(p, e);
+	for (uint32_t i = 0; rc == 0 && i < p->now->n_arrays; i++)
+		rc = push_chunks(p, i, e);
+	if (rc == 0 && p->changed)
+		rc = job->sink->ops->commit(job->sink, job->gate, job->arg, e);
+	return rc;
+}
+
+int push(const struct push_job *job, struct push_report *ret, struct err *e)
+{
+	struct push_report report = {0};
+	struct push p = {
+		.job = job,
+		.was = job->was ? &job->was->ds : NULL,
+		.now = &job->now->ds,
+		.report = &report,
+	};
+	int rc;
+
+	buf_init(&p.bytes, SIZE_MAX / 2);
+	buf_init(&p.vlen, SIZE_MAX / 2);
+	rc = push_all(&p, e);
+	buf_release(&p.bytes);
+	buf_release(&p.vlen);
+	free(p.group_was);
+	free(p.group_now);
+	free(p.order);
+	free(p.was_order);
+	free(p.arrays);
+	free(p.array_now);
+	if (ret)
+		*ret = report;
+	return rc;
+}

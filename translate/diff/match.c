@@ -1,0 +1,305 @@
+/* match.c - which group and which array of `now` is which of `was`: those of the same path,
+ * and arrays that the job says have moved.
+ *
+ * Names are looked up in one table of everything that `was` has, by group and name, so that the
+ * number of variables does not matter. */
+#include "translate/diff/diff_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "translate/plan/plan_int.h"
+
+/* ---- a table of names ---- */
+
+struct entry {
+	const char *name; /* NULL: free */
+	uint32_t group, ordinal;
+	bool is_group;
+};
+
+struct table {
+	struct entry *v;
+	uint64_t mask;
+};
+
+static uint64_t hash_of(uint32_t group, bool is_group, const char *name)
+{
+	uint64_t h = 0xcbf29ce484222325u ^ group ^ (uint64_t)is_group << 40;
+
+	for (; *name; name++)
+		h = (h ^ (unsigned char)*name) * 0x100000001b3u;
+	return h ^ h >> 29;
+}
+
+static struct entry *slot_of(const struct table *t, uint32_t group, bool is_group,
+			     const char *name)
+{
+	uint64_t i = hash_of(group, is_group, name) & t->mask;
+
+	while (t->v[i].name && (t->v[i].group != group || t->v[i].is_group != is_group ||
+				strcmp(t->v[i].name, name) != 0))
+		i = (i + 1) & t->mask;
+	return &t->v[i];
+}
+
+static uint32_t find(const struct table *t, uint32_t group, bool is_group, const char *name)
+{
+	const struct entry *x = t->v ? slot_of(t, group, is_group, name) : NULL;
+
+	return x && x->name ? x->ordinal : DS_NONE;
+}
+
+static int table_of(const struct dataset *ds, struct table *ret, struct err *e)
+{
+	uint64_t n = (uint64_t)ds->n_arrays + ds->n_groups, size = 16;
+
+	while (size < 2 * n)
+		size *= 2;
+	ret->v = alloc_array(size, sizeof(*ret->v));
+	if (!ret->v)
+		return err_nomem(e);
+	ret->mask = size - 1;
+	for (uint32_t i = 1; i < ds->n_groups; i++) {
+		const struct ds_group *g = &ds->groups[i];
+
+		*slot_of(ret, g->parent, true, g->name) =
+			(struct entry){g->name, g->parent, i, true};
+	}
+	for (uint32_t i = 0; i < ds->n_arrays; i++) {
+		const struct ds_array *a = &ds->arrays[i];
+
+		*slot_of(ret, a->group, false, a->name) =
+			(struct entry){a->name, a->group, i, false};
+	}
+	return 0;
+}
+
+/* ---- order ---- */
+
+/* walk - all groups, parents before children. *ret new, one entry for each group. */
+static int walk(const struct dataset *ds, uint32_t **ret, uint32_t *ret_n, struct err *e)
+{
+	uint32_t *v = alloc_array(ds->n_groups, sizeof(*v)), n = 0;
+
+	if (!v)
+		return err_nomem(e);
+	if (ds->n_groups > 0)
+		v[n++] = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ds_group *g = &ds->groups[v[i]];
+
+		for (uint32_t k = 0; k < g->n_groups && n < ds->n_groups; k++)
+			v[n++] = g->groups[k];
+	}
+	*ret = v;
+	*ret_n = n;
+	return 0;
+}
+
+/* none - n entries of DS_NONE; new. */
+static uint32_t *none(uint32_t n)
+{
+	uint32_t *v = alloc_array(n, sizeof(*v));
+
+	for (uint32_t i = 0; v && i < n; i++)
+		v[i] = DS_NONE;
+	return v;
+}
+
+/* ---- arrays ---- */
+
+static bool fills_same(const struct ds_array *a, const struct ds_array *b)
+{
+	if (a->fill_defined != b->fill_defined)
+		return false;
+	if (dt_is_vlen(&a->type))
+		return a->fill_text.len == b->fill_text.len &&
+		       (a->fill_text.len == 0 ||
+			memcmp(a->fill_text.s, b->fill_text.s, a->fill_text.len) == 0);
+	return !a->fill || !b->fill ? a->fill == b->fill
+				    : push_values_same(&a->type, a->fill, b->fill, 1);
+}
+
+bool push_form_same(const struct ds_array *a, const struct ds_array *b)
+{
+	if (a->rank != b->rank || !push_types_same(&a->type, &b->type) ||
+	    !plan_chain_equal(&a->chain, &b->chain) || !fills_same(a, b))
+		return false;
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (a->chunk[i] != b->chunk[i])
+			return false;
+	return true;
+}
+
+static bool shapes_same(const struct ds_array *a, const struct ds_array *b)
+{
+	return a->rank == 0 || memcmp(a->shape, b->shape, a->rank * sizeof(*a->shape)) == 0;
+}
+
+static void match_groups(struct push *p, const struct table *t)
+{
+	for (uint32_t i = 0; i < p->n_order; i++) {
+		uint32_t g = p->order[i], parent = p->now->groups[g].parent;
+
+		if (g == 0)
+			p->group_was[g] = p->was ? 0 : DS_NONE;
+		else if (p->group_was[parent] != DS_NONE)
+			p->group_was[g] =
+				find(t, p->group_was[parent], true, p->now->groups[g].name);
+		if (p->group_was[g] != DS_NONE)
+			p->group_now[p->group_was[g]] = g;
+	}
+}
+
+/* match_paths - arrays of the same path that are stored alike. What is not is another array: the
+ * old one goes. */
+static void match_paths(struct push *p, const struct table *t)
+{
+	for (uint32_t i = 0; i < p->now->n_arrays; i++) {
+		const struct ds_array *a = &p->now->arrays[i];
+		uint32_t group = p->group_was[a->group], was = DS_NONE;
+
+		p->arrays[i] = (struct push_array){.was = DS_NONE, .state = PUSH_NEW};
+		if (group != DS_NONE)
+			was = find(t, group, false, a->name);
+		if (was == DS_NONE || !push_form_same(a, &p->was->arrays[was]))
+			continue;
+		p->arrays[i].was = was;
+		p->arrays[i].state =
+			shapes_same(a, &p->was->arrays[was]) ? PUSH_SAME : PUSH_RESIZED;
+		p->array_now[was] = i;
+	}
+}
+
+/* match_moved - new arrays that are old ones under another name. Only between groups that are
+ * there before and after: others come and go at times of their own. */
+static void match_moved(struct push *p)
+{
+	const struct push_job *job = p->job;
+
+	if (!job->moved_from || !p->was || !job->sink->ops->rename_array)
+		return;
+	for (uint32_t i = 0; i < p->now->n_arrays; i++) {
+		const struct ds_array *a = &p->now->arrays[i], *b;
+		uint32_t was;
+
+		if (p->arrays[i].state != PUSH_NEW || p->group_was[a->group] == DS_NONE)
+			continue;
+		was = job->moved_from(job->arg, i);
+		if (was >= p->was->n_arrays || p->array_now[was] != DS_NONE)
+			continue;
+		b = &p->was->arrays[was];
+		if (p->group_now[b->group] == DS_NONE || !push_form_same(a, b) ||
+		    !shapes_same(a, b))
+			continue;
+		p->arrays[i].was = was;
+		p->arrays[i].state = PUSH_MOVED;
+		p->array_now[was] = i;
+	}
+}
+
+int push_match(struct push *p, struct err *e)
+{
+	struct table t = {0};
+	int rc = walk(p->now, &p->order, &p->n_order, e);
+
+	if (rc == 0 && p->was)
+		rc = walk(p->was, &p->was_order, &p->n_was_order, e);
+	if (rc == 0 && p->was)
+		rc = table_of(p->was, &t, e);
+	if (rc == 0) {
+		p->group_was = none(p->now->n_groups);
+		p->group_now = none(p->was ? p->was->n_groups : 0);
+		p->array_now = none(p->was ? p->was->n_arrays : 0);
+		p->arrays = alloc_array(p->now->n_arrays, sizeof(*p->arrays));
+		if (!p->group_was || !p->group_now || !p->array_now || !p->arrays)
+			rc = err_nomem(e);
+	}
+	if (rc == 0) {
+		match_groups(p, &t);
+		match_paths(p, &t);
+		match_moved(p);
+	}
+	free(t.v);
+	return rc;
+}
+
+/* ---- dimensions ---- */
+
+static bool dim_same(const struct push *p, uint32_t now, uint32_t was)
+{
+	const struct ds_dim *a = &p->now->dims[now], *b = &p->was->dims[was];
+
+	return p->group_was[a->group] == b->group && a->len == b->len &&
+	       a->unlimited == b->unlimited && a->phony == b->phony &&
+	       strcmp(a->name, b->name) == 0;
+}
+
+/* dims_of_arrays_differ - whether an array that stays has other dimensions. */
+static bool dims_of_arrays_differ(const struct push *p)
+{
+	for (uint32_t i = 0; i < p->now->n_arrays; i++) {
+		const struct ds_array *a = &p->now->arrays[i], *b;
+
+		if (p->arrays[i].was == DS_NONE)
+			continue;
+		b = &p->was->arrays[p->arrays[i].was];
+		for (uint32_t d = 0; d < a->rank; d++)
+			if (!dim_same(p, a->dims[d], b->dims[d]))
+				return true;
+	}
+	return false;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp((*(const struct ds_dim *const *)a)->name,
+		      (*(const struct ds_dim *const *)b)->name);
+}
+
+/* sorted - a group's dimensions by name; new, NULL when memory is short. */
+static const struct ds_dim **sorted(const struct dataset *ds, const struct ds_group *g)
+{
+	const struct ds_dim **v = alloc_array(g->n_dims, sizeof(*v));
+
+	for (uint32_t i = 0; v && i < g->n_dims; i++)
+		v[i] = &ds->dims[g->dims[i]];
+	if (v && g->n_dims > 1)
+		qsort(v, g->n_dims, sizeof(*v), by_name);
+	return v;
+}
+
+static int dims_of_group_differ(const struct push *p, uint32_t now, bool *ret, struct err *e)
+{
+	const struct ds_group *g = &p->now->groups[now];
+	const struct ds_group *h = &p->was->groups[p->group_was[now]];
+	const struct ds_dim **a, **b;
+	int rc = 0;
+
+	*ret = g->n_dims != h->n_dims;
+	if (*ret || g->n_dims == 0)
+		return 0;
+	a = sorted(p->now, g);
+	b = sorted(p->was, h);
+	if (!a || !b)
+		rc = err_nomem(e);
+	for (uint32_t i = 0; rc == 0 && !*ret && i < g->n_dims; i++)
+		*ret = !dim_same(p, (uint32_t)(a[i] - p->now->dims),
+				 (uint32_t)(b[i] - p->was->dims));
+	free(a);
+	free(b);
+	return rc;
+}
+
+int push_dims_differ(const struct push *p, bool *ret, struct err *e)
+{
+	int rc = 0;
+
+	*ret = p->shaped || (p->was && dims_of_arrays_differ(p)) ||
+	       (!p->was && p->now->n_dims > 0);
+	for (uint32_t i = 0; rc == 0 && !*ret && p->was && i < p->n_order; i++)
+		if (p->group_was[p->order[i]] != DS_NONE)
+			rc = dims_of_group_differ(p, p->order[i], ret, e);
+	return rc;
+}

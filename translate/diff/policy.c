@@ -1,0 +1,442 @@
+/* policy.c - how an array that is new is stored: as a rule says that names it, else as who
+ * wrote it asked for, else so that it can be read well from far away.
+ *
+ * Chunks that nobody asked for are pieces of a few MiB. A reader of one place through all times
+ * and a reader of everything at one time are to fetch about as many of them each: along the first
+ * axis there are as many pieces as all others make together (R. Rew, Chunking Data: Choosing
+ * Shapes). The last axes are whole as long as that goes. */
+#include "translate/diff/diff_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/core/str.h"
+#include "codecs/spec/spec.h"
+#include "codecs/spec/var_pattern.h"
+#include "translate/plan/plan_int.h"
+
+#define MIB ((uint64_t)1 << 20)
+#define TEXT_ELEM 16 /* bytes that an element without a fixed size is taken to have */
+#define DEFLATE_LEVEL 1
+
+/* ---- rules of -o chunks= ---- */
+
+/* rule_vars - the part of a rule in front of its lengths, *ret_len bytes; 0: it is for all. Returns
+ * where the lengths begin. */
+static const char *rule_vars(const char *rule, size_t *ret_len)
+{
+	const char *comma = strchr(rule, ','), *equals = strchr(rule, '=');
+
+	*ret_len = 0;
+	if (!comma || !equals || equals < comma)
+		return rule;
+	*ret_len = (size_t)(comma - rule);
+	return comma + 1;
+}
+
+/* next_length - the next "dim=n" of a rule: *p moves on. 0: all of it. Returns 1; 0 at the end;
+ * -EINVAL. */
+static int next_length(const char **p, const char **ret_name, size_t *ret_len, uint64_t *ret)
+{
+	const char *text = *p, *end = strchr(text, ','), *equals;
+
+	if (*text == '\0')
+		return 0;
+	end = end ? end : text + strlen(text);
+	equals = memchr(text, '=', (size_t)(end - text));
+	if (!equals || equals == text)
+		return -EINVAL;
+	*ret_name = text;
+	*ret_len = (size_t)(equals - text);
+	equals++;
+	*p = *end ? end + 1 : end;
+	if (end - equals == 3 && memcmp(equals, "all", 3) == 0) {
+		*ret = 0;
+		return 1;
+	}
+	if (str_u64(equals, (size_t)(end - equals), (uint64_t)1 << 40, ret) < 0 || *ret == 0)
+		return -EINVAL;
+	return *end && end[1] == '\0' ? -EINVAL : 1;
+}
+
+static bool dim_known(const struct dataset *ds, const char *name, size_t len)
+{
+	for (uint32_t i = 0; i < ds->n_dims; i++)
+		if (strlen(ds->dims[i].name) == len && memcmp(ds->dims[i].name, name, len) == 0)
+			return true;
+	return ds->n_dims == 0;
+}
+
+int push_rules_check(const char *const *rules, size_t n, const struct dataset *ds,
+		     struct err *e)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *name = NULL, *p;
+		size_t len = 0;
+		uint64_t v;
+		int rc = 0, some = 0;
+
+		p = rule_vars(rules[i], &len);
+		if (len > 0)
+			rc = codec_vars_check(rules[i], len, e);
+		if (rc < 0)
+			return err_wrap(e, rc, "-o chunks=%.60s", rules[i]);
+		while ((rc = next_length(&p, &name, &len, &v)) > 0) {
+			some++;
+			if (ds && !dim_known(ds, name, len))
+				return err_set(e, -EINVAL,
+					       "-o chunks=%.60s: there is no dimension '%.*s'",
+					       rules[i], (int)u64_min(len, 60), name);
+		}
+		if (rc < 0 || some == 0)
+			return err_set(e, -EINVAL,
+				       "-o chunks=%.60s: write [VARIABLES,]DIMENSION=LENGTH"
+				       "[,DIMENSION=LENGTH...] with numbers or 'all', as in "
+				       "'time=24,lat=all'",
+				       rules[i]);
+	}
+	return 0;
+}
+
+/* rule_for - whether a rule is for a variable: 0 no, 1 for all, 2 it names it. */
+static int rule_for(const char *rule, size_t vars_len, const char *path)
+{
+	char vars[CODEC_VARS_PATTERN_MAX];
+	bool exact = false;
+
+	if (vars_len == 0)
+		return 1;
+	if (vars_len >= sizeof(vars))
+		return 0;
+	memcpy(vars, rule, vars_len);
+	vars[vars_len] = '\0';
+	if (!codec_vars_match(vars, path, &exact))
+		return 0;
+	return exact ? 2 : 1;
+}
+
+/* ruled - lengths that rules of one kind (rule_for) give; those of later rules hold. */
+static void ruled(const struct push *p, const struct ds_array *a, const char *path, int kind,
+		  uint64_t *chunk, bool *said)
+{
+	const struct push_policy *policy = p->job->policy;
+
+	for (size_t i = 0; i < policy->n_chunks; i++) {
+		const char *name, *rule = policy->chunks[i];
+		size_t len;
+		uint64_t v;
+		const char *at = rule_vars(rule, &len);
+
+		if (rule_for(rule, len, path) != kind)
+			continue;
+		while (next_length(&at, &name, &len, &v) > 0)
+			for (uint32_t d = 0; d < a->rank; d++) {
+				const char *dim = p->now->dims[a->dims[d]].name;
+
+				if (strlen(dim) != len || memcmp(dim, name, len) != 0)
+					continue;
+				chunk[d] = v ? v : u64_max(a->shape[d], 1);
+				said[d] = true;
+			}
+	}
+}
+
+/* ---- chunks that nobody asked for ---- */
+
+static uint64_t pieces(uint64_t len, uint64_t chunk)
+{
+	return (len - 1) / chunk + 1;
+}
+
+/* even - a length that makes as many pieces as `chunk` does, all about as long. */
+static uint64_t even(uint64_t len, uint64_t chunk)
+{
+	return (len - 1) / pieces(len, chunk) + 1;
+}
+
+/* bytes_of - of a chunk; UINT64_MAX when that is too much for a number. */
+static uint64_t bytes_of(const uint64_t *chunk, uint32_t rank, uint64_t elem)
+{
+	for (uint32_t i = 0; i < rank; i++)
+		if (ckd_mul(&elem, elem, chunk[i]))
+			return UINT64_MAX;
+	return elem;
+}
+
+/* shorten - lengths of axes from..rank that nobody said, the first of them first, until a chunk has
+ * about `target` bytes: half as much again is as good. */
+static void shorten(uint32_t from, uint32_t rank, const bool *said, uint64_t elem,
+		    uint64_t target, uint64_t *chunk)
+{
+	for (uint32_t i = from; i < rank; i++) {
+		uint64_t all = bytes_of(chunk, rank, elem), rest;
+
+		if (all <= target + target / 2)
+			return;
+		if (said[i])
+			continue;
+		rest = all == UINT64_MAX ? UINT64_MAX : all / chunk[i];
+		chunk[i] = even(chunk[i], u64_max(1, u64_min(chunk[i], target / rest)));
+	}
+}
+
+/* choose - lengths of the axes that nobody said. */
+static void choose(const uint64_t *lens, uint32_t rank, const bool *said, bool unlimited,
+		   uint64_t elem, uint64_t target, uint64_t *chunk)
+{
+	uint64_t all, rest, n;
+
+	for (uint32_t i = 0; i < rank; i++)
+		if (!said[i])
+			chunk[i] = lens[i];
+	all = bytes_of(chunk, rank, elem);
+	if (all <= target)
+		return;
+	if (rank > 1 && !said[0]) {
+		rest = u64_max(1, bytes_of(chunk + 1, rank - 1, elem));
+		n = (uint64_t)(sqrt((double)all / (double)target) + 0.5);
+		n = u64_max(1, u64_min(n, lens[0]));
+		/* what does not grow along it fits as a whole: it stays so */
+		if (unlimited || rest < target / 64)
+			n = u64_max(n, pieces(lens[0], u64_max(1, target / rest)));
+		chunk[0] = (lens[0] - 1) / n + 1;
+		shorten(1, rank, said, elem, target, chunk);
+	}
+	shorten(0, rank, said, elem, target, chunk);
+}
+
+/* own_chunks - whether who wrote the array asked for its chunks. */
+static bool own_chunks(const struct ds_array *a)
+{
+	return a->layout == DS_CHUNKED || a->layout == DS_VIRTUAL;
+}
+
+static int chunks(struct push *p, const struct ds_array *a, const char *path,
+		  struct sink_new *ret, struct err *e)
+{
+	const struct push_policy *policy = p->job->policy;
+	bool said[DS_RANK_MAX] = {false}, some = false, own = own_chunks(a);
+	uint64_t lens[DS_RANK_MAX], target = policy->chunk_bytes, *chunk;
+	uint64_t elem = dt_is_vlen(&a->type) ? TEXT_ELEM : u64_max(a->type.size, 1);
+
+	ret->contiguous = policy->format == PLAN_HDF5 && a->rank == 0;
+	if (a->rank == 0)
+		return 0;
+	chunk = arena_alloc(&p->arena, a->rank, sizeof(*chunk));
+	if (!chunk)
+		return err_nomem(e);
+	if (!own)
+		ruled(p, a, path, 1, chunk, said);
+	ruled(p, a, path, 2, chunk, said);
+	for (uint32_t i = 0; i < a->rank; i++) {
+		lens[i] = u64_max(a->shape[i], 1);
+		some |= said[i];
+		if (own && !said[i])
+			chunk[i] = a->chunk[i];
+		if (said[i] && !p->now->dims[a->dims[i]].unlimited)
+			chunk[i] = u64_min(chunk[i], lens[i]);
+	}
+	if (own && !some)
+		return 0;
+	ret->chunk = chunk;
+	if (own)
+		return 0;
+	if (target == 0 && !some && policy->format == PLAN_HDF5) {
+		ret->chunk = NULL;
+		ret->contiguous = true;
+		return 0;
+	}
+	target = target ? u64_max(MIB, u64_min(target, 8 * MIB)) : UINT64_MAX;
+	choose(lens, a->rank, said, p->now->dims[a->dims[0]].unlimited, elem, target, chunk);
+	return 0;
+}
+
+/* ---- filters ---- */
+
+/* nameable - whether the target has a name for a chain, and its readers know it when that
+ * matters. */
+static bool nameable(const struct push *p, const struct codec_array *as,
+		     const struct codec_chain *chain)
+{
+	const struct push_policy *policy = p->job->policy;
+	bool keep = policy->keep != PLAN_PORTABLE;
+	char why[PLAN_WHY_CAP];
+
+	if (policy->format == PLAN_ZARR3)
+		return !plan_zarr3_cannot(as, chain, why) && (keep || plan_zarr3_stock(chain));
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_spec *s = &chain->specs[i];
+		const struct codec_ops *ops = codec_find(s->h5_id);
+
+		if (!ops || !ops->encode)
+			return false;
+		if (policy->format == PLAN_HDF5 &&
+		    (s->h5_id >= CODEC_PRIVATE || (!keep && !ops->h5_stock)))
+			return false;
+		if (policy->format == PLAN_ZARR2 &&
+		    (!codec_has_zarr2(s, as->elem_size) ||
+		     (!keep && (!ops->portable || ops->trailer > 0))))
+			return false;
+	}
+	return true;
+}
+
+/* prepared - a chain as the target frames it and its writers store it. */
+static int prepared(struct push *p, const struct codec_array *as,
+		    const struct codec_chain *chain, struct codec_chain *ret, struct err *e)
+{
+	enum codec_format format =
+		p->job->policy->format == PLAN_HDF5 ? CODEC_FORMAT_HDF5 : CODEC_FORMAT_ZARR;
+	struct codec_chain own;
+	int rc = codec_chain_for(&p->arena, format, chain, &own, e);
+
+	return rc ? rc : codec_chain_prepare(&p->arena, &own, as, ret, e);
+}
+
+/* plain - shuffle and deflate, which every reader of any target knows. */
+static const struct codec_chain *plain(const struct push *p)
+{
+	static const uint32_t level[] = {DEFLATE_LEVEL}, blosc[] = {0, 0, 0, 0, 1, 1, 3};
+	static const struct codec_spec specs[] = {
+		{.h5_id = CODEC_SHUFFLE, .name = ""},
+		{.h5_id = CODEC_DEFLATE, .n_params = 1, .params = level, .name = ""},
+	};
+	static const struct codec_spec wrapped = {
+		.h5_id = CODEC_BLOSC, .n_params = 7, .params = blosc, .name = ""};
+	static const struct codec_chain both = {2, specs}, one = {1, &wrapped};
+
+	return p->job->policy->format == PLAN_ZARR3 ? &one : &both;
+}
+
+/* writers - the chain that a new array came with, less checksums, which Zarr's readers do not know:
+ * h5py puts them last, netCDF-C first. specs: room for them, CODEC_CHAIN_MAX. */
+static struct codec_chain writers(const struct push *p, const struct ds_array *a,
+				  struct codec_spec *specs)
+{
+	const struct push_policy *policy = p->job->policy;
+	struct codec_chain chain = {.specs = specs};
+
+	if (policy->format == PLAN_HDF5 || policy->keep != PLAN_PORTABLE)
+		return a->chain;
+	for (uint32_t i = 0; i < a->chain.n; i++) {
+		const struct codec_ops *ops = codec_find(a->chain.specs[i].h5_id);
+
+		if (!ops || ops->trailer == 0)
+			specs[chain.n++] = a->chain.specs[i];
+	}
+	return chain;
+}
+
+/* as_written - a prepared chain in the order that its filters came in, so that chunks which have
+ * been through it can go as they are. */
+static int as_written(struct push *p, const struct codec_chain *chain,
+		      const struct codec_chain *want, struct sink_new *ret, struct err *e)
+{
+	struct codec_spec *specs = arena_alloc(&p->arena, CODEC_CHAIN_MAX, sizeof(*specs));
+	struct codec_chain same;
+
+	if (!specs)
+		return err_nomem(e);
+	same = plan_in_order(chain, want, specs);
+	ret->chain = same.n == want->n ? same : *want;
+	return 0;
+}
+
+/* stock - the filters of an array whose own ones readers do not know: a rule's for all arrays, else
+ * plain ones; none where it takes neither. */
+static int stock(struct push *p, const struct codec_array *as, const struct codec_rule *every,
+		 struct sink_new *ret, struct err *e)
+{
+	int rc = -EINVAL;
+
+	if (every && every->none)
+		return 0;
+	if (every)
+		rc = prepared(p, as, &every->chain, &ret->chain, e);
+	if (rc == -EINVAL || rc == -EOPNOTSUPP)
+		rc = prepared(p, as, plain(p), &ret->chain, e);
+	if (rc == -EINVAL || rc == -EOPNOTSUPP) {
+		ret->chain = (struct codec_chain){0};
+		rc = 0;
+	}
+	return rc;
+}
+
+static int filters(struct push *p, const struct ds_array *a, const char *path,
+		   struct sink_new *ret, struct err *e)
+{
+	const struct push_policy *policy = p->job->policy;
+	const struct codec_rule *rule =
+		policy->filters ? codec_rules_for(policy->filters, path) : NULL;
+	const struct codec_rule *every = rule;
+	struct codec_spec specs[CODEC_CHAIN_MAX];
+	struct codec_chain chain = writers(p, a, specs), want;
+	struct codec_array as;
+	bool exact = false;
+	int rc;
+
+	if (a->rank == 0 || dt_is_vlen(&a->type) || a->type.size == 0 || ret->contiguous)
+		return 0;
+	plan_elements(a, &as);
+	as.chunk = ret->chunk ? ret->chunk : a->chunk;
+	if (rule && !(codec_vars_match(rule->vars, path, &exact) && exact) && a->chain.n > 0)
+		rule = NULL;
+	if (rule && rule->none)
+		return 0;
+	if (rule) {
+		rc = prepared(p, &as, &rule->chain, &ret->chain, e);
+		if (rc != -EINVAL && rc != -EOPNOTSUPP)
+			return rc;
+	}
+	if (chain.n == 0)
+		return 0;
+	rc = prepared(p, &as, &chain, &want, e);
+	if (rc == 0 && nameable(p, &as, &want))
+		return as_written(p, &chain, &want, ret, e);
+	if (rc == 0 || rc == -EINVAL || rc == -EOPNOTSUPP)
+		rc = stock(p, &as, every, ret, e);
+	return rc;
+}
+
+/* quant - what was quantised already is not, again. */
+static struct codec_quant quant(const struct push *p, const struct ds_array *a,
+				const char *path)
+{
+	const struct codec_quant_rules *rules = p->job->policy->quant;
+	struct codec_quant q = {.mode = CODEC_QUANT_NONE};
+
+	if (rules && a->type.kind == DT_FLOAT)
+		q = codec_quant_for(rules, path, a->type.size);
+	for (int mode = CODEC_QUANT_BITGROOM; mode <= CODEC_QUANT_BITROUND; mode++)
+		if (q.mode != CODEC_QUANT_NONE &&
+		    ds_attr_find(a->attrs, a->n_attrs,
+				 codec_quant_attr((enum codec_quant_mode)mode)))
+			q.mode = CODEC_QUANT_NONE;
+	return q;
+}
+
+int push_policy_new(struct push *p, uint32_t array, struct sink_new *ret, struct err *e)
+{
+	const struct ds_array *a = &p->now->arrays[array];
+	struct buf path;
+	int rc;
+
+	*ret = (struct sink_new){0};
+	if (!p->job->policy) {
+		ret->chain = a->chain;
+		return 0;
+	}
+	buf_init(&path, (size_t)1 << 20);
+	ds_array_path(p->now, array, &path);
+	buf_putc(&path, '\0');
+	rc = buf_ok(&path) ? chunks(p, a, (const char *)path.data, ret, e) : err_nomem(e);
+	if (rc == 0)
+		rc = filters(p, a, (const char *)path.data, ret, e);
+	if (rc == 0)
+		p->arrays[array].quant = quant(p, a, (const char *)path.data);
+	buf_release(&path);
+	return rc;
+}

@@ -1,0 +1,487 @@
+/* regrid.c - chunks that are put together from others, because the target has another grid.
+ *
+ * First the chunks of the target that are touched are found, in batches; then each is made of all
+ * that `now` has in it, and the chunks of `now` that the next ones need as well are kept, as far as
+ * the memory goes that the job allows. */
+#include "translate/diff/diff_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define KEPT_MAX 1024
+#define PARTS_MAX ((uint64_t)1 << 16)  /* chunks of texts in one of the target */
+#define BATCH ((size_t)1 << 18)        /* touched chunks that are looked at together */
+#define TARGET_MAX ((uint64_t)1 << 32) /* bytes of a chunk of the target */
+#define TEXT_BYTES ((uint64_t)1 << 30) /* of one without a fixed size */
+
+/* part - a decoded chunk of now. */
+struct part {
+	uint64_t linear, used;
+	enum { PART_FREE, PART_ABSENT, PART_REFUSED, PART_THERE } state;
+	struct buf data;
+	uint32_t *lens; /* without a fixed size: of each element, and where it begins */
+	size_t *starts;
+};
+
+struct regrid {
+	struct push *p;
+	const struct ds_array *a;
+	uint32_t array;
+	const uint64_t *chunk; /* of the target */
+	uint64_t grid[DS_RANK_MAX], n_elems, n_chunks;
+	bool vlen;
+	struct part *kept;
+	uint32_t n_kept;
+	uint64_t clock;
+	uint8_t *out;          /* n_elems elements */
+	struct ds_text *texts; /* the same without a fixed size */
+	uint64_t *touched;
+	size_t n_touched, cap;
+};
+
+/* box - of elements: from lo on, up to hi. */
+struct box {
+	uint64_t lo[DS_RANK_MAX], hi[DS_RANK_MAX];
+};
+
+/* ---- the two grids ---- */
+
+static void coords_of(const uint64_t *grid, uint32_t rank, uint64_t linear, uint64_t *ret)
+{
+	for (uint32_t i = rank; i-- > 0;) {
+		ret[i] = linear % grid[i];
+		linear /= grid[i];
+	}
+}
+
+static uint64_t linear_of(const uint64_t *grid, uint32_t rank, const uint64_t *coords)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < rank; i++)
+		n = n * grid[i] + coords[i];
+	return n;
+}
+
+/* box_of - the elements of a chunk that the array has. */
+static void box_of(const struct regrid *r, const uint64_t *chunk, const uint64_t *coords,
+		   struct box *ret)
+{
+	for (uint32_t i = 0; i < r->a->rank; i++) {
+		ret->lo[i] = coords[i] * chunk[i];
+		ret->hi[i] = u64_min(ret->lo[i] + chunk[i], r->a->shape[i]);
+	}
+}
+
+/* chunks_in - the chunks of another grid that lie in a box, as a box of chunks. */
+static void chunks_in(const struct regrid *r, const struct box *b, const uint64_t *chunk,
+		      struct box *ret)
+{
+	for (uint32_t i = 0; i < r->a->rank; i++) {
+		ret->lo[i] = b->lo[i] / chunk[i];
+		ret->hi[i] = (b->hi[i] - 1) / chunk[i] + 1;
+	}
+}
+
+/* step - the next place in a box, in C order; false: there is none. */
+static bool step(const struct box *b, uint32_t rank, uint64_t *at)
+{
+	for (uint32_t i = rank; i-- > 0;) {
+		if (++at[i] < b->hi[i])
+			return true;
+		at[i] = b->lo[i];
+	}
+	return false;
+}
+
+/* ---- chunks of now ---- */
+
+static void part_clear(struct part *x)
+{
+	buf_release(&x->data);
+	free(x->lens);
+	free(x->starts);
+	*x = (struct part){0};
+}
+
+/* index_elements - where each element of a body lies. */
+static int index_elements(const struct regrid *r, struct part *x, struct err *e)
+{
+	uint64_t n = 1;
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < r->a->rank; i++)
+		if (ckd_mul(&n, n, r->a->chunk[i]))
+			return err_nomem(e);
+	if (n > x->data.len / 4)
+		return err_set(e, -EBADMSG, "%zu bytes are not %" PRIu64 " elements",
+			       x->data.len, n);
+	x->lens = alloc_array((size_t)n, sizeof(*x->lens));
+	x->starts = alloc_array((size_t)n, sizeof(*x->starts));
+	if (!x->lens || !x->starts)
+		return err_nomem(e);
+	for (uint64_t i = 0; i < n; i++) {
+		const uint8_t *p = x->data.data + at;
+		uint32_t len;
+
+		if (x->data.len - at < 4)
+			return err_set(e, -EBADMSG, "element %" PRIu64 " is cut", i);
+		len = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+		      (uint32_t)p[3] << 24;
+		at += 4;
+		if (x->data.len - at < len)
+			return err_set(e, -EBADMSG, "element %" PRIu64 " is cut", i);
+		x->lens[i] = len;
+		x->starts[i] = at;
+		at += len;
+	}
+	return 0;
+}
+
+/* load - chunk `linear` of now into a free part. */
+static int load(struct regrid *r, uint64_t linear, struct part *x, struct err *e)
+{
+	const struct push_job *job = r->p->job;
+	struct err why = ERR_INIT;
+	struct chunk_ref ref;
+	int rc = source_locate(job->now, r->array, linear, &ref, &why);
+
+	x->linear = linear;
+	x->state = PART_THERE;
+	if (rc == 0 && ref.where == CHUNK_ABSENT) {
+		x->state = PART_ABSENT;
+		return 0;
+	}
+	if (rc == 0 && job->ready)
+		rc = job->ready(job->arg, r->array, linear, &why);
+	buf_init(&x->data, SIZE_MAX / 2);
+	if (rc == 0)
+		rc = push_elements(r->p, r->array, linear, &x->data, &why);
+	if (rc == 0 && r->vlen)
+		rc = index_elements(r, x, &why);
+	if (rc == 0)
+		return 0;
+	x->state = PART_REFUSED;
+	return push_refuse(r->p, r->array, linear, rc, &why, e);
+}
+
+/* part_of - a chunk of now, decoded. */
+static int part_of(struct regrid *r, uint64_t linear, struct part **ret, struct err *e)
+{
+	struct part *oldest = &r->kept[0];
+	int rc;
+
+	r->clock++;
+	for (uint32_t i = 0; i < r->n_kept; i++) {
+		struct part *x = &r->kept[i];
+
+		if (x->state != PART_FREE && x->linear == linear) {
+			x->used = r->clock;
+			*ret = x;
+			return 0;
+		}
+		if (x->used < oldest->used)
+			oldest = x;
+	}
+	part_clear(oldest);
+	rc = load(r, linear, oldest, e);
+	if (rc < 0)
+		part_clear(oldest);
+	oldest->used = r->clock;
+	*ret = oldest;
+	return rc;
+}
+
+/* room_for - n parts can be there at the same time, as texts of them all are pointed to. */
+static int room_for(struct regrid *r, const struct box *in, struct err *e)
+{
+	struct part *more;
+	uint64_t n = 1;
+
+	for (uint32_t i = 0; i < r->a->rank; i++)
+		if (ckd_mul(&n, n, in->hi[i] - in->lo[i]) || n > PARTS_MAX)
+			return err_set(e, -ERANGE, "'%s': too many chunks in one of the target",
+				       r->a->name);
+	if (n <= r->n_kept)
+		return 0;
+	more = alloc_array((size_t)n, sizeof(*more));
+	if (!more)
+		return err_nomem(e);
+	memcpy(more, r->kept, r->n_kept * sizeof(*more));
+	free(r->kept);
+	r->kept = more;
+	r->n_kept = (uint32_t)n;
+	return 0;
+}
+
+/* forget - what is kept of elements without a fixed size, when it is more than the job allows. */
+static void forget(struct regrid *r)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < r->n_kept; i++)
+		sum += r->kept[i].data.len;
+	for (uint32_t i = 0; sum > r->p->job->memory && i < r->n_kept; i++)
+		part_clear(&r->kept[i]);
+}
+
+/* ---- one chunk of the target ---- */
+
+static void fill(struct regrid *r)
+{
+	const struct ds_array *a = r->a;
+	size_t size = a->type.size;
+
+	if (r->vlen) {
+		for (uint64_t i = 0; i < r->n_elems; i++)
+			r->texts[i] = a->fill_text;
+		return;
+	}
+	for (uint64_t i = 0; i < r->n_elems; i++)
+		memcpy(r->out + i * size, a->fill, size);
+}
+
+/* at_in - number of an element in a chunk whose first element is lo. */
+static uint64_t at_in(const uint64_t *chunk, const uint64_t *lo, const uint64_t *at,
+		      uint32_t rank)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < rank; i++)
+		n = n * chunk[i] + (at[i] - lo[i]);
+	return n;
+}
+
+static void copy_run(struct regrid *r, const struct part *x, uint64_t from, uint64_t to,
+		     uint64_t n)
+{
+	size_t size = r->a->type.size;
+
+	if (!r->vlen) {
+		memcpy(r->out + to * size, x->data.data + from * size, (size_t)n * size);
+		return;
+	}
+	for (uint64_t i = 0; i < n; i++)
+		r->texts[to + i] = (struct ds_text){
+			(const char *)x->data.data + x->starts[from + i], x->lens[from + i]};
+}
+
+/* copy - the elements that both chunks have. */
+static void copy(struct regrid *r, const struct part *x, const struct box *src,
+		 const struct box *dst)
+{
+	uint32_t rank = r->a->rank, last = rank - 1;
+	struct box both;
+	uint64_t at[DS_RANK_MAX], run;
+
+	for (uint32_t i = 0; i < rank; i++) {
+		both.lo[i] = u64_max(src->lo[i], dst->lo[i]);
+		both.hi[i] = u64_min(src->hi[i], dst->hi[i]);
+		at[i] = both.lo[i];
+	}
+	run = both.hi[last] - both.lo[last];
+	do {
+		copy_run(r, x, at_in(r->a->chunk, src->lo, at, rank),
+			 at_in(r->chunk, dst->lo, at, rank), run);
+	} while (step(&both, last, at));
+}
+
+/* body - the elements without a fixed size, one after another. */
+static int body(struct regrid *r, struct buf *out, struct err *e)
+{
+	uint64_t bytes = 0;
+
+	buf_clear(out);
+	for (uint64_t i = 0; i < r->n_elems; i++)
+		bytes += 4 + r->texts[i].len;
+	if (bytes > TEXT_BYTES)
+		return err_set(e, -ERANGE, "%" PRIu64 " bytes of texts in one chunk", bytes);
+	out->max = (size_t)bytes;
+	for (uint64_t i = 0; i < r->n_elems; i++) {
+		buf_put_le32(out, (uint32_t)r->texts[i].len);
+		if (r->texts[i].len > 0)
+			buf_put(out, r->texts[i].s, r->texts[i].len);
+	}
+	return buf_ok(out) ? 0 : err_nomem(e);
+}
+
+/* gather - what now has in a chunk of the target. *ret_there: anything; *ret_refused: something
+ * that cannot be read. Texts are copied from parts that may go: they are kept until the body is
+ * made. */
+static int gather(struct regrid *r, const struct box *dst, bool *ret_there, bool *ret_refused,
+		  struct err *e)
+{
+	struct box in, src;
+	uint64_t at[DS_RANK_MAX];
+
+	*ret_there = *ret_refused = false;
+	chunks_in(r, dst, r->a->chunk, &in);
+	memcpy(at, in.lo, sizeof(at));
+	fill(r);
+	if (r->vlen) {
+		int rc = room_for(r, &in, e);
+
+		if (rc < 0)
+			return rc;
+	}
+	do {
+		struct part *x;
+		int rc = part_of(r, linear_of(r->a->grid, r->a->rank, at), &x, e);
+
+		if (rc < 0)
+			return rc;
+		*ret_refused |= x->state == PART_REFUSED;
+		if (x->state != PART_THERE)
+			continue;
+		*ret_there = true;
+		box_of(r, r->a->chunk, at, &src);
+		copy(r, x, &src, dst);
+	} while (step(&in, r->a->rank, at));
+	return 0;
+}
+
+static int put_target(struct regrid *r, uint64_t linear, struct err *e)
+{
+	struct push *p = r->p;
+	struct sink *s = p->job->sink;
+	struct sink_chunk c = {.p = r->out, .len = (size_t)r->n_elems * r->a->type.size};
+	uint64_t coords[DS_RANK_MAX] = {0};
+	struct box dst;
+	bool there, refused;
+	int rc;
+
+	coords_of(r->grid, r->a->rank, linear, coords);
+	box_of(r, r->chunk, coords, &dst);
+	rc = gather(r, &dst, &there, &refused, e);
+	if (rc < 0 || refused || (!there && p->arrays[r->array].was == DS_NONE))
+		return rc;
+	rc = push_call(p, e);
+	if (rc == 0 && !there) {
+		p->report->dropped++;
+		return s->ops->drop(s, r->array, linear, e);
+	}
+	if (rc == 0 && r->vlen) {
+		rc = body(r, &p->bytes, e);
+		forget(r);
+		c = (struct sink_chunk){.p = p->bytes.data, .len = p->bytes.len};
+	}
+	if (rc == 0)
+		rc = s->ops->put(s, r->array, linear, &c, e);
+	p->report->encoded++;
+	p->report->bytes += c.len;
+	return rc;
+}
+
+/* ---- those that are touched ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* compact - sorted, each once. */
+static void compact(struct regrid *r)
+{
+	size_t n = 0;
+
+	if (r->n_touched > 1)
+		qsort(r->touched, r->n_touched, sizeof(*r->touched), by_value);
+	for (size_t i = 0; i < r->n_touched; i++)
+		if (i == 0 || r->touched[i] != r->touched[n - 1])
+			r->touched[n++] = r->touched[i];
+	r->n_touched = n;
+}
+
+static int flush(struct regrid *r, struct err *e)
+{
+	int rc = 0;
+
+	compact(r);
+	for (size_t i = 0; rc == 0 && i < r->n_touched; i++)
+		rc = put_target(r, r->touched[i], e);
+	r->n_touched = 0;
+	return rc;
+}
+
+static int touch(void *arg, uint64_t linear, struct err *e)
+{
+	struct regrid *r = arg;
+	uint64_t at[DS_RANK_MAX];
+	struct box src, in;
+
+	ds_chunk_coords(r->a, linear, at);
+	box_of(r, r->a->chunk, at, &src);
+	chunks_in(r, &src, r->chunk, &in);
+	memcpy(at, in.lo, sizeof(at));
+	do {
+		int rc = 0;
+
+		if (r->n_touched == BATCH) {
+			compact(r);
+			if (r->n_touched > BATCH / 2)
+				rc = flush(r, e);
+		}
+		if (rc < 0)
+			return rc;
+		if (grow_array(&r->touched, &r->cap, r->n_touched + 1, sizeof(uint64_t)) < 0)
+			return err_nomem(e);
+		r->touched[r->n_touched++] = linear_of(r->grid, r->a->rank, at);
+	} while (step(&in, r->a->rank, at));
+	return 0;
+}
+
+static int init(struct regrid *r, struct err *e)
+{
+	const struct ds_array *a = r->a;
+	uint64_t bytes, room = r->p->job->memory, part = u64_max(a->chunk_bytes, 64);
+
+	r->n_elems = r->n_chunks = 1;
+	for (uint32_t i = 0; i < a->rank; i++) {
+		if (r->chunk[i] == 0)
+			return err_set(e, -EINVAL, "'%s': chunk length 0", a->name);
+		r->grid[i] = (a->shape[i] - 1) / r->chunk[i] + 1;
+		if (ckd_mul(&r->n_elems, r->n_elems, r->chunk[i]) ||
+		    ckd_mul(&r->n_chunks, r->n_chunks, r->grid[i]))
+			return err_set(e, -ERANGE, "'%s': chunks are too large", a->name);
+	}
+	if (ckd_mul(&bytes, r->n_elems, r->vlen ? sizeof(*r->texts) : a->type.size) ||
+	    bytes > TARGET_MAX)
+		return err_set(e, -ERANGE, "'%s': a chunk of %" PRIu64 " elements", a->name,
+			       r->n_elems);
+	r->n_kept = KEPT_MAX;
+	if (!r->vlen)
+		r->n_kept = (uint32_t)u64_max(
+			1, u64_min(KEPT_MAX, (room > bytes ? room - bytes : 0) / part));
+	r->kept = alloc_array(r->n_kept, sizeof(*r->kept));
+	if (r->vlen)
+		r->texts = alloc_array((size_t)r->n_elems, sizeof(*r->texts));
+	else
+		r->out = alloc_array((size_t)bytes, 1);
+	return r->kept && (r->vlen ? (void *)r->texts : (void *)r->out) ? 0 : err_nomem(e);
+}
+
+int push_regrid(struct push *p, uint32_t array, const uint64_t *chunk, struct err *e)
+{
+	struct regrid r = {.p = p, .a = &p->now->arrays[array], .array = array};
+	uint64_t lens[DS_RANK_MAX];
+	int rc;
+
+	memcpy(lens, chunk, r.a->rank * sizeof(*lens)); /* borrowed until the sink changes */
+	r.chunk = lens;
+	r.vlen = dt_is_vlen(&r.a->type);
+	rc = init(&r, e);
+	if (rc == 0)
+		rc = push_each(p, array, touch, &r, e);
+	if (rc == 0)
+		rc = flush(&r, e);
+	for (uint32_t i = 0; r.kept && i < r.n_kept; i++)
+		part_clear(&r.kept[i]);
+	free(r.kept);
+	free(r.out);
+	free(r.texts);
+	free(r.touched);
+	return rc;
+}

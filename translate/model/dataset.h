@@ -1,0 +1,156 @@
+/* dataset.h - the dataset model: what a source found, in the terms that all views share.
+ *
+ * Built on one thread by a source, then frozen: const, readable by any thread without a lock,
+ * and free of pointers into libraries, so that a source can live in another process. All memory
+ * is in the dataset's arena. Groups, dimensions and arrays are named by ordinal; group 0 is the
+ * root. Names are valid UTF-8, without '/', never empty, never "." or "..", at most
+ * DS_NAME_MAX bytes, and unique among the groups and arrays of one group.
+ *
+ * Order is the order that a reader of the file would be shown (creation order when tracked). */
+#ifndef TRANSLATE_MODEL_DATASET_H
+#define TRANSLATE_MODEL_DATASET_H
+
+#include "base/core/arena.h"
+#include "base/core/err.h"
+#include "codecs/core/codec.h"
+#include "translate/model/dtype.h"
+
+#include <sys/stat.h>
+
+#define DS_RANK_MAX 64    /* HDF5 allows 32, and an array type's dimensions are appended */
+#define DS_NAME_MAX 255   /* bytes; what a directory entry can hold */
+#define DS_NONE UINT32_MAX
+
+/* ds_text - bytes with a length; the text of strings, the elements of a vlen value. */
+struct ds_text {
+	const char *s;   /* not NUL-terminated */
+	size_t len;      /* bytes */
+};
+
+/* ds_attr - one attribute. Numbers are in host byte order whatever the file's order was. */
+struct ds_attr {
+	const char *name;
+	struct dtype type;           /* big_endian is false where data is in host order */
+	uint32_t rank;               /* 0: scalar dataspace */
+	const uint64_t *dims;        /* rank entries */
+	uint64_t n;                  /* elements; 0 for an empty attribute */
+	const uint8_t *data;         /* n * type.size bytes; NULL for texts */
+	const struct ds_text *texts; /* n entries for DT_STRING, DT_VSTRING (valid UTF-8,
+	                              * trailing NULs cut off) and DT_VLEN (raw base elements) */
+	bool of_type;                /* not stored: it says the names of an enumeration */
+};
+
+struct ds_dim {
+	const char *name;
+	uint64_t len;       /* the largest extent of any array that uses it */
+	bool unlimited;
+	bool phony;         /* made up for a file without dimension scales */
+	uint32_t group;     /* where it is defined */
+};
+
+enum ds_layout { DS_CHUNKED, DS_CONTIGUOUS, DS_COMPACT, DS_VIRTUAL, DS_EXTERNAL };
+
+/* ds_access - how presented bytes of a chunk come about. */
+enum ds_access {
+	DS_STORED,   /* undoing `chain` gives exactly the presented elements */
+	DS_CONVERT,  /* only source_read_chunk gives them (types or chains that need a library) */
+	DS_VARIABLE, /* dt_is_vlen: source_read_vlen */
+};
+
+struct ds_array {
+	const char *name;
+	uint32_t group;
+	struct dtype type;
+	uint32_t rank;              /* <= DS_RANK_MAX; 0 for a scalar */
+	const uint64_t *shape;      /* rank entries: elements */
+	const uint64_t *chunk;      /* rank entries: elements, each >= 1 */
+	const uint64_t *grid;       /* rank entries: chunks, ceil(shape / chunk) */
+	uint64_t n_chunks;          /* product of grid; 1 for a scalar, 0 when a length is 0 */
+	uint64_t chunk_bytes;       /* presented bytes of one whole chunk; 0 when dt_is_vlen */
+	const uint32_t *dims;       /* rank entries: dimension ordinals, never DS_NONE */
+	uint32_t n_attrs;
+	const struct ds_attr *attrs;
+
+	bool fill_defined;          /* the file says so (as opposed to a library's implicit 0) */
+	const uint8_t *fill;        /* type.size bytes in presented form, never NULL unless
+	                             * dt_is_vlen, where fill_text is used */
+	struct ds_text fill_text;   /* for DT_VSTRING: text of an absent element */
+
+	enum ds_layout layout;      /* for people: `info` */
+	enum ds_access access;
+	struct codec_chain chain;   /* as stored; empty when nothing is applied */
+	bool checksum;              /* its writer asked for fletcher32, which no stored chunk has: a
+	                             * format with filter masks can state both */
+	const char *convert;        /* DS_CONVERT: why only the source can make the elements, for
+	                             * people; NULL: the view guesses */
+	bool uniform;               /* every stored chunk has been through the whole chain: no
+	                             * filter masks, no short chunks, so that none has to be
+	                             * framed */
+	const char *unreadable;     /* NULL, or why every chunk is an error (unknown filter ...) */
+	uint64_t key;               /* the same for arrays that are one object (hard links) */
+};
+
+struct ds_group {
+	const char *name;           /* "" for the root */
+	uint32_t parent;            /* DS_NONE for the root */
+	uint32_t n_attrs, n_groups, n_arrays, n_dims;
+	const struct ds_attr *attrs;
+	const uint32_t *groups;     /* children, n_groups ordinals */
+	const uint32_t *arrays;     /* n_arrays ordinals */
+	const uint32_t *dims;       /* defined here, n_dims ordinals */
+};
+
+/* ds_lost - a member of a group that is in the source and cannot be read. */
+struct ds_lost {
+	uint32_t group;
+	const char *name;           /* NULL: which members the group has is not known */
+};
+
+struct dataset {
+	struct arena arena;
+	const char *format;         /* for people: "netCDF-4", "HDF5" */
+	struct stat st;             /* of the source file or directory when it was opened */
+	uint32_t n_groups, n_arrays, n_dims, n_notes;
+	struct ds_group *groups;
+	struct ds_array *arrays;
+	struct ds_dim *dims;
+	const char *const *notes;   /* one line each: what was left out or changed, and why */
+	const struct ds_lost *lost; /* n_lost: what is not in the model because it is damaged */
+	uint32_t n_lost;
+};
+
+/* ds_attr_find - attribute by name; NULL = absent. Borrowed. */
+const struct ds_attr *ds_attr_find(const struct ds_attr *attrs, uint32_t n, const char *name);
+
+/* ds_absent - what to answer who asks a group for a member that the model does not have; name: len
+ * bytes. Returns -ENOENT; -EIO when the source has it, or may have it, and it cannot be read. */
+int ds_absent(const struct dataset *ds, uint32_t group, const char *name, size_t len,
+	      struct err *e);
+
+/* ds_fill_declared - whether the array has a `_FillValue` attribute that is bit-equal (NaN
+ * payloads aside) to what absent elements read as. Only then may a view declare the fill value:
+ * xarray masks a declared one. */
+bool ds_fill_declared(const struct ds_array *a);
+
+/* ds_name_escape - a name as it can be a Zarr node's: '/' separates, and so does '\\' for
+ * zarr-python; names that directories or Zarr have for themselves lose their first '.'. The name
+ * itself when nothing has to be done, else a text of the arena, up to three times as long; NULL
+ * when memory is short. */
+const char *ds_name_escape(struct arena *a, const char *name);
+
+/* ds_path - append "/g1/g2/name" of an array (or "/" for the root group) to b. */
+void ds_array_path(const struct dataset *ds, uint32_t array, struct buf *b);
+void ds_group_path(const struct dataset *ds, uint32_t group, struct buf *b);
+
+/* ds_array_finish - compute grid, n_chunks and chunk_bytes from shape, chunk and type, with
+ * every product checked. Returns 0, or -ERANGE when a product overflows 2^62 or a whole chunk
+ * is larger than max_chunk_bytes. */
+int ds_array_finish(struct dataset *ds, struct ds_array *a, uint64_t max_chunk_bytes,
+		    struct err *e) NZ_MUST_USE;
+
+/* ds_chunk_coords - linear chunk index (C order) to rank coordinates, in chunks. */
+void ds_chunk_coords(const struct ds_array *a, uint64_t linear, uint64_t *ret_coords);
+/* ds_chunk_linear - the reverse; coordinates must be inside the grid. */
+uint64_t ds_chunk_linear(const struct ds_array *a, const uint64_t *coords);
+
+#endif

@@ -1,0 +1,358 @@
+/* plan.c - decides once for each array whether stored chunks may be handed out as they are.
+ *
+ * A stored chunk passes when stock readers undo its filters exactly as HDF5 does. That excludes
+ * more than unknown codecs: numcodecs' shuffle refuses lengths that are no multiple of the
+ * element size, which a checksum in front of it makes, and netCDF-C shuffles by the type's size
+ * whatever the metadata says. */
+#include "translate/plan/plan.h"
+
+#include "translate/plan/plan_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH_BYTES ((size_t)1 << 20)
+
+const char *plan_name(const struct codec_spec *spec, char out[PLAN_NAME_CAP])
+{
+	char tmp[32];
+
+	(void)snprintf(out, PLAN_NAME_CAP, "%s",
+		       codec_name(spec, tmp, sizeof(tmp))); /* cut is fine */
+	return out;
+}
+
+void plan_names(const struct codec_chain *chain, char *out, size_t cap)
+{
+	char name[PLAN_NAME_CAP];
+	size_t len = 0;
+
+	out[0] = '\0';
+	for (uint32_t i = 0; i < chain->n && len < cap; i++) {
+		int n = snprintf(out + len, cap - len, "%s%s", i > 0 ? ", " : "",
+				 plan_name(&chain->specs[i], name));
+
+		len += n > 0 ? (size_t)n : 0;
+	}
+}
+
+void plan_say(struct plan *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vsnprintf(p->reason, sizeof(p->reason), fmt, ap) < 0)
+		p->reason[0] = '\0';
+	va_end(ap);
+}
+
+void plan_elements(const struct ds_array *a, struct codec_array *ret)
+{
+	static const enum codec_class classes[] = {
+		[DT_BOOL] = CODEC_UINT,   [DT_INT] = CODEC_INT,    [DT_UINT] = CODEC_UINT,
+		[DT_FLOAT] = CODEC_FLOAT, [DT_VLEN] = CODEC_OTHER,
+	};
+
+	*ret = (struct codec_array){
+		.class = classes[a->type.kind],
+		.elem_size = a->type.size,
+		.big_endian = a->type.big_endian,
+		.rank = a->rank,
+		.chunk = a->chunk,
+		.fill = a->fill_defined ? a->fill : NULL,
+	};
+}
+
+uint64_t plan_bytes(const struct codec_array *as)
+{
+	uint64_t n = as->elem_size;
+
+	for (uint32_t i = 0; i < as->rank; i++)
+		if (ckd_mul(&n, n, as->chunk[i]))
+			return UINT64_MAX;
+	return n;
+}
+
+/* shuffle_fits - numcodecs and netCDF-C undo this shuffle as HDF5 does. */
+static bool shuffle_fits(const struct codec_spec *spec, const struct ds_array *a,
+			 struct plan *p)
+{
+	uint32_t size =
+		spec->n_params > 0 && spec->params[0] > 0 ? spec->params[0] : a->type.size;
+
+	if (size != a->type.size) {
+		plan_say(p, "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32, size,
+			 a->type.size);
+		return false;
+	}
+	if (size == 0 || a->chunk_bytes % size != 0) {
+		plan_say(p, "shuffle: a chunk of %" PRIu64 " bytes is no multiple of %" PRIu32,
+			 a->chunk_bytes, size);
+		return false;
+	}
+	return true;
+}
+
+/* szip_fits - netCDF-C finds out the parameters that the chunks were made with. */
+static bool szip_fits(const struct codec_spec *spec, const struct ds_array *a, struct plan *p)
+{
+	struct codec_array as;
+	uint32_t params[4];
+
+	plan_elements(a, &as);
+	if (spec->n_params == ARRAY_LEN(params) &&
+	    codec_szip_in_zarr(spec, &as, a->shape, params, NULL) == 0 &&
+	    memcmp(params, spec->params, sizeof(params)) == 0)
+		return true;
+	plan_say(p, "szip: readers would take other scanlines");
+	return false;
+}
+
+/* filter_passes - whether filter i of n, the last ones cut off, is one that readers undo.
+ * Says why not in p->reason. */
+static bool filter_passes(const struct ds_array *a, uint32_t i, uint32_t n, bool keep,
+			  struct plan *p)
+{
+	const struct codec_spec *spec = &a->chain.specs[i];
+	const struct codec_ops *ops = codec_find(spec->h5_id);
+	char name[PLAN_NAME_CAP], next[PLAN_NAME_CAP];
+
+	plan_name(spec, name);
+	if (!ops || !codec_has_zarr2(spec, a->type.size)) {
+		plan_say(p, "%s: no Zarr codec", name);
+		return false;
+	}
+	if ((!ops->portable && !keep) || ops->trailer > 0) {
+		if (ops->trailer > 0 && i == 0)
+			plan_say(p, "%s comes first: stock readers cannot undo it", name);
+		else if (ops->trailer > 0 && i + 1 < n)
+			plan_say(p, "%s comes before %s: stock readers cannot undo it", name,
+				 plan_name(&a->chain.specs[i + 1], next));
+		else
+			plan_say(p, "%s: stock readers cannot undo it", name);
+		return false;
+	}
+	for (uint32_t k = 0; k < i; k++)
+		if (a->chain.specs[k].h5_id == spec->h5_id) {
+			plan_say(p, "%s is applied twice", name);
+			return false;
+		}
+	if (spec->h5_id == CODEC_DEFLATE && i + 1 < n) {
+		plan_say(p, "deflate comes before %s", plan_name(&a->chain.specs[i + 1], next));
+		return false;
+	}
+	if (spec->h5_id == CODEC_SZIP)
+		return szip_fits(spec, a, p);
+	return spec->h5_id != CODEC_SHUFFLE || shuffle_fits(spec, a, p);
+}
+
+void plan_pass(const struct ds_array *a, const struct codec_chain *left, uint32_t trailer,
+	       struct plan *p)
+{
+	char text[sizeof(p->reason)], name[PLAN_NAME_CAP];
+	const char *verb = left->n == 1 ? "passes through" : "pass through";
+
+	p->kind = PLAN_PASS;
+	p->chain = *left;
+	p->trailer = trailer;
+	p->trailer_bit = trailer > 0 ? (uint32_t)1 << left->n : 0;
+	plan_names(left, text, sizeof(text));
+	if (trailer > 0)
+		plan_say(p, "%.120s %s; %s is cut off", left->n ? text : "uncompressed bytes",
+			 verb, plan_name(&a->chain.specs[left->n], name));
+	else
+		plan_say(p, "%.120s %s", left->n ? text : "uncompressed bytes", verb);
+}
+
+bool plan_framable(const struct ds_array *a, const struct codec_chain *chain, struct plan *p)
+{
+	if (a->uniform || chain->n == 0 || codec_chain_framed_size(chain, a->chunk_bytes) > 0)
+		return true;
+	plan_say(p, "no framed form for chunks of %" PRIu64 " bytes", a->chunk_bytes);
+	return false;
+}
+
+/* hdf5_passes - fills p for PASS, or says why libhdf5 cannot be given the chunks as they are. */
+static void hdf5_passes(const struct ds_array *a, bool keep, struct plan *p)
+{
+	const struct codec_chain *chain = &a->chain;
+	char name[PLAN_NAME_CAP];
+
+	if (chain->n > CODEC_CHAIN_MAX) {
+		plan_say(p, "%" PRIu32 " filters exceed %d", chain->n, CODEC_CHAIN_MAX);
+		return;
+	}
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_spec *spec = &chain->specs[i];
+		const struct codec_ops *ops = codec_find(spec->h5_id);
+
+		plan_name(spec, name);
+		if (spec->h5_id >= CODEC_PRIVATE) {
+			plan_say(p, "%s: no HDF5 filter", name);
+			return;
+		}
+		if (!keep && !(ops && ops->h5_stock)) {
+			plan_say(p, "%s: HDF5 needs a plugin for it", name);
+			return;
+		}
+		if (spec->h5_id == CODEC_SHUFFLE && spec->n_params > 0 &&
+		    spec->params[0] != 0 && spec->params[0] != a->type.size) {
+			plan_say(p,
+				 "shuffle works on %" PRIu32 " bytes, elements have %" PRIu32,
+				 spec->params[0], a->type.size);
+			return;
+		}
+	}
+	if (!plan_framable(a, chain, p))
+		return;
+	plan_pass(a, chain, 0, p);
+}
+
+/* zarr_passes - fills p for PASS, or says why not. */
+static void zarr_passes(const struct ds_array *a, bool keep, struct plan *p)
+{
+	const struct codec_chain *chain = &a->chain;
+	struct codec_chain left = *chain;
+	uint32_t trailer = 0;
+
+	if (chain->n > CODEC_CHAIN_MAX) {
+		plan_say(p, "%" PRIu32 " filters exceed %d", chain->n, CODEC_CHAIN_MAX);
+		return;
+	}
+	if (left.n > 0) {
+		const struct codec_ops *last = codec_find(chain->specs[left.n - 1].h5_id);
+
+		trailer = last ? last->trailer : 0;
+		left.n -= trailer > 0;
+	}
+	for (uint32_t i = 0; i < left.n; i++)
+		if (!filter_passes(a, i, left.n, keep, p))
+			return;
+	if (!plan_framable(a, &left, p))
+		return;
+
+	plan_pass(a, &left, trailer, p);
+}
+
+/* explain_convert - why only the source can make the presented bytes. */
+static void explain_convert(const struct ds_array *a, struct plan *p)
+{
+	char name[PLAN_NAME_CAP];
+
+	if (a->convert) {
+		plan_say(p, "%s", a->convert);
+		return;
+	}
+	for (uint32_t i = 0; i < a->chain.n; i++)
+		if (!codec_find(a->chain.specs[i].h5_id)) {
+			plan_say(p, "%s: no Zarr codec", plan_name(&a->chain.specs[i], name));
+			return;
+		}
+	if (a->layout == DS_VIRTUAL)
+		plan_say(p, "virtual dataset: made of parts of others");
+	else if (a->layout == DS_EXTERNAL)
+		plan_say(p, "data lies in external files");
+	else
+		plan_say(p, "type needs conversion");
+}
+
+/* refused - whether the view's format cannot name the chain of a plan that passes, or the array's
+ * chunks as presented are not the stored ones. */
+static const char *refused(const struct plan_ask *ask, const struct codec_array *as,
+			   const struct plan *p)
+{
+	if (p->chain.n == 0)
+		return NULL;
+	if (ask->as && plan_bytes(as) != ask->ds->arrays[ask->array].chunk_bytes)
+		return "chunks are cut: they are longer than the array";
+	return ask->refuses ? ask->refuses(ask, &p->chain) : NULL;
+}
+
+/* own_way - what is done with an array that no rule gives a chain. */
+static int own_way(const struct plan_ask *ask, const struct codec_array *as,
+		   enum plan_filter filter, struct plan *p, struct err *e)
+{
+	const struct ds_array *a = &ask->ds->arrays[ask->array];
+	const bool keep = filter == PLAN_KEEP;
+	const char *why;
+	int rc = 0;
+
+	if (a->access == DS_CONVERT) {
+		explain_convert(a, p);
+		return 0;
+	}
+	if (filter == PLAN_NONE && a->chain.n > 0) {
+		plan_say(p, "filter=none");
+		return 0;
+	}
+	if (ask->format == PLAN_HDF5)
+		hdf5_passes(a, keep, p);
+	else if (ask->format == PLAN_ZARR3)
+		rc = plan_zarr3_passes(ask, keep, p, e);
+	else
+		zarr_passes(a, keep, p);
+	if (rc < 0 || p->kind != PLAN_PASS)
+		return rc;
+	why = refused(ask, as, p);
+	if (why) {
+		*p = (struct plan){.kind = PLAN_DECODE,
+				   .fill_declared = p->fill_declared,
+				   .note = p->note};
+		plan_say(p, "%s", why);
+	}
+	return 0;
+}
+
+static int by_path(const void *path, const void *layout)
+{
+	return strcmp(path, ((const struct plan_layout *)layout)->path);
+}
+
+const struct plan_layout *plan_layout_of(const struct plan_policy *p, const struct dataset *ds,
+					 uint32_t array)
+{
+	const struct plan_layout *own = NULL;
+	struct buf b;
+
+	if (!p->layouts || p->layouts->n == 0)
+		return NULL;
+	buf_init(&b, PATH_BYTES);
+	ds_array_path(ds, array, &b);
+	buf_putc(&b, '\0');
+	if (buf_ok(&b))
+		own = bsearch(b.data, p->layouts->v, p->layouts->n, sizeof(*own), by_path);
+	buf_release(&b);
+	return own;
+}
+
+int plan_make(const struct plan_ask *ask, struct plan *ret, struct err *e)
+{
+	const struct ds_array *a = &ask->ds->arrays[ask->array];
+	enum plan_filter filter = ask->policy->filter;
+	struct codec_array as;
+	int rc;
+
+	*ret = (struct plan){.kind = PLAN_DECODE, .fill_declared = ask->fill_declared};
+	if (a->unreadable) {
+		ret->kind = PLAN_ERROR;
+		plan_say(ret, "%s", a->unreadable);
+		return 0;
+	}
+	if (a->access == DS_VARIABLE || dt_is_vlen(&a->type)) {
+		ret->kind = PLAN_VLEN;
+		plan_say(ret, "elements have no fixed size");
+		return plan_unruled(ask, "its elements have no fixed size", ret, e);
+	}
+	if (ask->as)
+		as = *ask->as;
+	else
+		plan_elements(a, &as);
+	rc = plan_ruled(ask, &as, &filter, ret, e);
+	if (rc == 0 && ret->kind == PLAN_DECODE && ret->quant.mode == CODEC_QUANT_NONE)
+		rc = own_way(ask, &as, filter, ret, e);
+	return rc;
+}

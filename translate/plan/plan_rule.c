@@ -1,0 +1,530 @@
+/* plan_rule.c - what the user's rules make of one array: another chain, or quantised elements.
+ *
+ * A rule is a wish. What cannot be had, because a filter is not for such elements or the view's
+ * format has no name for it, leaves the array as it would be without the rule, with a note: one
+ * variable of texts is no reason not to see the others compressed. */
+#include "codecs/spec/var_pattern.h"
+#include "translate/plan/plan_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PATH_MAX_BYTES ((size_t)1 << 20)
+
+/* ---- notes ---- */
+
+static int add_note(const struct plan_ask *ask, struct plan *p, const char *text, struct err *e)
+{
+	char both[2 * ERR_TEXT_MAX];
+
+	(void)snprintf(both, sizeof(both), "%s%s%s", p->note ? p->note : "",
+		       p->note ? "; " : "", text); /* a cut note is still one */
+	p->note = arena_strdup(ask->arena, both);
+	return p->note ? 0 : err_nomem(e);
+}
+
+static int note_rule(const struct plan_ask *ask, const struct codec_rule *rule, const char *why,
+		     struct plan *p, struct err *e)
+{
+	char names[80], text[ERR_TEXT_MAX];
+
+	plan_names(&rule->chain, names, sizeof(names));
+	(void)snprintf(text, sizeof(text), "is not filtered with %s: %s", names, why);
+	return add_note(ask, p, text, e);
+}
+
+/* names - whether a rule names the variable, and is not just for all: one for all passes over what
+ * it cannot be for. */
+static bool names(const char *vars, const char *path)
+{
+	bool exact;
+
+	return codec_vars_match(vars, path, &exact) && exact;
+}
+
+/* ruled - whether there are rules at all. */
+static bool ruled(const struct plan_policy *policy)
+{
+	return (policy->rules && policy->rules->n > 0) ||
+	       (policy->quant && policy->quant->n > 0);
+}
+
+/* path_of - of the array, with a NUL; new, in the buffer. */
+static const char *path_of(const struct dataset *ds, uint32_t array, struct buf *b)
+{
+	buf_clear(b);
+	ds_array_path(ds, array, b);
+	buf_putc(b, '\0');
+	return buf_ok(b) ? (const char *)b->data : NULL;
+}
+
+/* ---- quantisation ---- */
+
+static const char *quant_name(enum codec_quant_mode mode)
+{
+	switch (mode) {
+	case CODEC_QUANT_BITGROOM:
+		return "bitgroom";
+	case CODEC_QUANT_GRANULARBR:
+		return "granularbr";
+	case CODEC_QUANT_BITROUND:
+		return "bitround";
+	default:
+		return "none";
+	}
+}
+
+/* number - the one value of an attribute, whatever numeric type it has. */
+static bool number(const struct ds_attr *at, double *ret)
+{
+	union {
+		int8_t i1;
+		int16_t i2;
+		int32_t i4;
+		int64_t i8;
+		uint8_t u1;
+		uint16_t u2;
+		uint32_t u4;
+		uint64_t u8;
+		float f4;
+		double f8;
+	} v = {0};
+	uint32_t size = at->type.size;
+
+	if (at->n != 1 || !at->data || size > sizeof(v))
+		return false;
+	memcpy(&v, at->data, size);
+	if (at->type.kind == DT_FLOAT && (size == 4 || size == 8))
+		*ret = size == 4 ? (double)v.f4 : v.f8;
+	else if (at->type.kind == DT_INT)
+		*ret = size == 1 ? v.i1 : size == 2 ? v.i2 : size == 4 ? v.i4 : (double)v.i8;
+	else if (at->type.kind == DT_UINT)
+		*ret = size == 1 ? v.u1 : size == 2 ? v.u2 : size == 4 ? v.u4 : (double)v.u8;
+	else
+		return false;
+	return true;
+}
+
+/* quant_fill - the value that stays as it is: `_FillValue` as netCDF sees it, one of the variable's
+ * type; else what the array defines. NULL: netCDF's default. */
+static int quant_fill(const struct plan_ask *ask, struct plan *p, struct err *e)
+{
+	const struct ds_array *a = &ask->ds->arrays[ask->array];
+	const struct ds_attr *at = ds_attr_find(a->attrs, a->n_attrs, "_FillValue");
+	uint8_t *fill;
+	double d;
+	float f;
+
+	p->quant_fill = a->fill_defined ? a->fill : NULL;
+	if (!at || !number(at, &d))
+		return 0;
+	fill = arena_alloc(ask->arena, 1, sizeof(d));
+	if (!fill)
+		return err_nomem(e);
+	f = (float)d;
+	if (a->type.size == sizeof(f))
+		memcpy(fill, &f, sizeof(f));
+	else
+		memcpy(fill, &d, sizeof(d));
+	dt_swap_to_host(&a->type, fill, 1); /* the same the other way round */
+	p->quant_fill = fill;
+	return 0;
+}
+
+/* quant_named - whether a rule that names it wants the variable quantised. */
+static bool quant_named(const struct codec_quant_rules *rules, const char *path)
+{
+	for (uint32_t i = 0; i < rules->n; i++)
+		if (rules->v[i].quant.mode != CODEC_QUANT_NONE && names(rules->v[i].vars, path))
+			return true;
+	return false;
+}
+
+/* quantised - p->quant, as the rules say. */
+static int quantised(const struct plan_ask *ask, const char *path, struct plan *p,
+		     struct err *e)
+{
+	const struct codec_quant_rules *rules = ask->policy->quant;
+	const struct dtype *t = &ask->ds->arrays[ask->array].type;
+	struct codec_quant wide;
+
+	if (!rules || rules->n == 0)
+		return 0;
+	if (t->kind != DT_FLOAT || (t->size != 4 && t->size != 8))
+		return quant_named(rules, path)
+			       ? add_note(ask, p,
+					  "is not quantised: it has no floats of 4 or 8 "
+					  "bytes",
+					  e)
+			       : 0;
+	p->quant = codec_quant_for(rules, path, t->size);
+	if (p->quant.mode != CODEC_QUANT_NONE)
+		return quant_fill(ask, p, e);
+	wide = codec_quant_for(rules, path, 8);
+	return wide.mode != CODEC_QUANT_NONE
+		       ? add_note(ask, p,
+				  "is not quantised: floats of 4 bytes have fewer digits", e)
+		       : 0;
+}
+
+/* ---- chains ---- */
+
+/* parameter - number i of a spec, or what it is when it is missing. */
+static uint32_t parameter(const struct codec_spec *s, uint32_t i, uint32_t missing)
+{
+	return i < s->n_params ? s->params[i] : missing;
+}
+
+/* alike - whether what one filter makes is what another would have made, but for how hard it
+ * tried. Levels and sizes of blocks are in the stream, or tell a reader nothing. */
+static bool alike(const struct codec_spec *s, const struct codec_spec *want, uint32_t elem_size)
+{
+	uint32_t size = parameter(s, 0, 0);
+
+	switch (want->h5_id) {
+	case CODEC_DEFLATE:
+	case CODEC_FLETCHER32:
+	case CODEC_BZIP2:
+	case CODEC_LZ4_HDF5:
+	case CODEC_ZSTD:
+	case CODEC_GZIP:
+	case CODEC_LZ4:
+	case CODEC_LZMA:
+		return true;
+	case CODEC_SHUFFLE: /* none, or 0: whole elements */
+		return (size ? size : elem_size) == parameter(want, 0, elem_size);
+	case CODEC_BLOSC: /* shuffle, compressor */
+		return parameter(s, 5, 1) == parameter(want, 5, 1) &&
+		       parameter(s, 6, 0) == parameter(want, 6, 0);
+	default:
+		return s->n_params == want->n_params &&
+		       (s->n_params == 0 ||
+			memcmp(s->params, want->params, s->n_params * sizeof(*s->params)) == 0);
+	}
+}
+
+bool plan_chain_alike(const struct codec_chain *stored, const struct codec_chain *want,
+		      uint32_t elem_size)
+{
+	if (stored->n != want->n)
+		return false;
+	for (uint32_t i = 0; i < stored->n; i++)
+		if (stored->specs[i].h5_id != want->specs[i].h5_id ||
+		    !alike(&stored->specs[i], &want->specs[i], elem_size))
+			return false;
+	return true;
+}
+
+/* zarr_cannot - why a Zarr v2 document cannot have the chain, so that numcodecs undoes it. */
+static bool zarr_cannot(const struct codec_array *as, const struct codec_chain *chain,
+			char *why)
+{
+	uint64_t len = plan_bytes(as);
+	bool known = true; /* how long what goes into a filter is */
+	char name[PLAN_NAME_CAP];
+
+	for (uint32_t i = 0; i < chain->n; i++) {
+		const struct codec_spec *s = &chain->specs[i];
+		const struct codec_ops *ops = codec_find(s->h5_id);
+		uint32_t size = as->elem_size;
+
+		if (!ops || !codec_has_zarr2(s, size)) {
+			(void)snprintf(why, PLAN_WHY_CAP, "%s: no Zarr codec",
+				       plan_name(s, name));
+			return true;
+		}
+		if (s->h5_id == CODEC_SHUFFLE) {
+			size = parameter(s, 0, 0) ? s->params[0] : size;
+			if (size > 1 && (!known || len % size != 0)) {
+				(void)snprintf(why, PLAN_WHY_CAP,
+					       "shuffle: Zarr's readers want whole elements");
+				return true;
+			}
+		} else if (ops->trailer > 0) {
+			len += ops->trailer;
+		} else {
+			known = false;
+		}
+	}
+	return false;
+}
+
+static bool hdf5_cannot(const struct codec_chain *chain, char *why)
+{
+	char name[PLAN_NAME_CAP];
+
+	for (uint32_t i = 0; i < chain->n; i++)
+		if (chain->specs[i].h5_id >= CODEC_PRIVATE) {
+			(void)snprintf(why, PLAN_WHY_CAP, "%s: no HDF5 filter",
+				       plan_name(&chain->specs[i], name));
+			return true;
+		}
+	return false;
+}
+
+/* spoils - whether a filter that rounds would get bytes that another has moved or packed. Shuffled
+ * integers lose nothing in scale-offset. */
+static bool spoils(const struct codec_array *as, const struct codec_chain *chain, char *why)
+{
+	char name[PLAN_NAME_CAP], before[PLAN_NAME_CAP];
+
+	for (uint32_t i = 1; i < chain->n; i++) {
+		const struct codec_ops *ops = codec_find(chain->specs[i].h5_id);
+
+		if (!ops || !ops->lossy ||
+		    (as->class != CODEC_FLOAT && chain->specs[i].h5_id == CODEC_SCALEOFFSET))
+			continue;
+		(void)snprintf(why, PLAN_WHY_CAP, "%s would round what %s makes",
+			       plan_name(&chain->specs[i], name),
+			       plan_name(&chain->specs[i - 1], before));
+		return true;
+	}
+	return false;
+}
+
+/* cannot - why the view's format cannot name a chain for the array, into why. */
+static bool cannot(const struct plan_ask *ask, const struct codec_array *as,
+		   const struct codec_chain *chain, char *why)
+{
+	const char *text;
+
+	if (ask->format == PLAN_HDF5    ? hdf5_cannot(chain, why)
+	    : ask->format == PLAN_ZARR3 ? plan_zarr3_cannot(as, chain, why)
+					: zarr_cannot(as, chain, why))
+		return true;
+	text = ask->refuses ? ask->refuses(ask, chain) : NULL;
+	if (text)
+		(void)snprintf(why, PLAN_WHY_CAP, "%s", text);
+	return text != NULL;
+}
+
+/* passes - whether stored chunks are what the rule asks for: with their whole chain, or with the
+ * checksum at its end cut off. Who asks for Blosc may get them wrapped, too.
+ * Returns 0 with p->kind PLAN_PASS or what it was; -ENOMEM. */
+static int passes(const struct plan_ask *ask, const struct codec_array *as,
+		  const struct codec_chain *want, bool exact, struct plan *p, struct err *e)
+{
+	const struct ds_array *a = &ask->ds->arrays[ask->array];
+	struct codec_chain left = a->chain, blosc = {.n = 0};
+	const struct codec_ops *last;
+	uint32_t trailer = 0;
+	char why[PLAN_WHY_CAP];
+	bool same;
+
+	if (a->access != DS_STORED || a->chain.n == 0 || a->chain.n > CODEC_CHAIN_MAX ||
+	    plan_bytes(as) != a->chunk_bytes)
+		return 0;
+	last = codec_find(a->chain.specs[a->chain.n - 1].h5_id);
+	same = plan_chain_alike(&left, want, a->type.size);
+	if (ask->format != PLAN_HDF5 && last && last->trailer > 0 && !same) {
+		trailer = last->trailer;
+		left.n--;
+		same = plan_chain_alike(&left, want, a->type.size);
+	}
+	if (ask->format == PLAN_ZARR3 && !exact &&
+	    plan_zarr3_wrap(ask->arena, &left, a->type.size, a->chunk_bytes, &blosc, e) < 0)
+		return -ENOMEM;
+	if (blosc.n > 0 && (same || plan_chain_alike(&blosc, want, a->type.size)) &&
+	    !cannot(ask, as, &blosc, why))
+		plan_zarr3_wrapped(a, &left, trailer, &blosc, p);
+	else if (same && !cannot(ask, as, &left, why) && plan_framable(a, &left, p))
+		plan_pass(a, &left, trailer, p);
+	return 0;
+}
+
+/* describe - "encoded with shuffle, zstd; quantised to 3 digits (granularbr)". */
+static void describe(struct plan *p)
+{
+	const char *unit = p->quant.mode == CODEC_QUANT_BITROUND ? "bits" : "digits";
+	char names[100], digits[60] = "";
+
+	plan_names(&p->chain, names, sizeof(names));
+	if (p->quant.mode != CODEC_QUANT_NONE)
+		(void)snprintf(digits, sizeof(digits), "quantised to %" PRIu32 " %s (%s)",
+			       p->quant.digits, unit, quant_name(p->quant.mode));
+	if (p->kind == PLAN_ENCODE)
+		plan_say(p, "encoded with %s%s%s", names, digits[0] ? "; " : "", digits);
+	else if (digits[0])
+		plan_say(p, "%s", digits);
+}
+
+struct codec_chain plan_in_order(const struct codec_chain *rule, const struct codec_chain *want,
+				 struct codec_spec *specs)
+{
+	struct codec_chain ret = {.specs = specs};
+
+	for (uint32_t i = 0; i < rule->n; i++)
+		for (uint32_t k = 0; k < want->n && ret.n < CODEC_CHAIN_MAX; k++)
+			if (want->specs[k].h5_id == rule->specs[i].h5_id)
+				specs[ret.n++] = want->specs[k];
+	return ret;
+}
+
+/* zarr_szip - szip as netCDF-C writes it in Zarr, which is not how HDF5's writers do. */
+static int zarr_szip(const struct plan_ask *ask, const struct codec_array *as,
+		     struct codec_chain *chain, struct err *e)
+{
+	const uint64_t *shape = ask->ds->arrays[ask->array].shape;
+	struct codec_spec *specs =
+		arena_copy(ask->arena, chain->specs, chain->n * sizeof(*chain->specs));
+
+	if (!specs && chain->n > 0)
+		return err_nomem(e);
+	for (uint32_t i = 0; i < chain->n; i++) {
+		uint32_t *params;
+		int rc;
+
+		if (specs[i].h5_id != CODEC_SZIP)
+			continue;
+		params = arena_alloc(ask->arena, 4, sizeof(*params));
+		if (!params)
+			return err_nomem(e);
+		rc = codec_szip_in_zarr(&specs[i], as, shape, params, e);
+		if (rc < 0)
+			return rc;
+		specs[i].params = params;
+	}
+	chain->specs = specs;
+	return 0;
+}
+
+/* prepared - the chain of a rule as this format frames it and a writer would store it. */
+static int prepared(const struct plan_ask *ask, const struct codec_array *as,
+		    const struct codec_rule *rule, struct codec_chain *ret_rule,
+		    struct codec_chain *ret, struct err *e)
+{
+	enum codec_format format =
+		ask->format == PLAN_HDF5 ? CODEC_FORMAT_HDF5 : CODEC_FORMAT_ZARR;
+	int rc = codec_chain_for(ask->arena, format, &rule->chain, ret_rule, e);
+
+	if (rc == 0)
+		rc = codec_chain_prepare(ask->arena, ret_rule, as, ret, e);
+	if (rc == 0 && ask->format == PLAN_ZARR2)
+		rc = zarr_szip(ask, as, ret, e);
+	return rc;
+}
+
+/* encoded - with the chain of a rule, or what says the same to more readers. */
+static int encoded(const struct plan_ask *ask, const struct codec_array *as,
+		   const struct codec_chain *want, bool exact, struct plan *p, struct err *e)
+{
+	struct codec_chain blosc = {.n = 0};
+	int rc = 0;
+
+	if (ask->format == PLAN_ZARR3 && !exact)
+		rc = plan_zarr3_wrap(ask->arena, want, as->elem_size, plan_bytes(as), &blosc,
+				     e);
+	p->kind = PLAN_ENCODE;
+	p->chain = blosc.n > 0 ? blosc : *want;
+	p->elem_size = as->elem_size;
+	p->bytes = plan_bytes(as);
+	return rc;
+}
+
+/* chain_of_rule - PASS or ENCODE, or a note. */
+static int chain_of_rule(const struct plan_ask *ask, const struct codec_array *as,
+			 const struct codec_rule *rule, struct plan *p, struct err *e)
+{
+	struct codec_spec specs[CODEC_CHAIN_MAX];
+	struct codec_chain asked, want, same;
+	struct err err = ERR_INIT;
+	char why[PLAN_WHY_CAP];
+	int rc = prepared(ask, as, rule, &asked, &want, &err);
+
+	if (rc == -ENOMEM)
+		return err_nomem(e);
+	if (rc < 0)
+		return note_rule(ask, rule, err.msg, p, e);
+	same = plan_in_order(&asked, &want, specs);
+	rc = 0;
+	if (p->quant.mode == CODEC_QUANT_NONE)
+		rc = passes(ask, as, &want, rule->exact, p, e);
+	if (rc == 0 && p->quant.mode == CODEC_QUANT_NONE && p->kind != PLAN_PASS)
+		rc = passes(ask, as, &same, rule->exact, p, e);
+	if (rc < 0 || p->kind == PLAN_PASS)
+		return rc;
+	if (spoils(as, &want, why) || cannot(ask, as, &want, why))
+		return note_rule(ask, rule, why, p, e);
+	return encoded(ask, as, &want, rule->exact, p, e);
+}
+
+int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p, struct err *e)
+{
+	const struct plan_policy *policy = ask->policy;
+	const struct codec_rule *rule = NULL;
+	const char *path;
+	struct buf b;
+	int rc = 0;
+
+	if (!ruled(policy))
+		return 0;
+	buf_init(&b, PATH_MAX_BYTES);
+	path = path_of(ask->ds, ask->array, &b);
+	if (!path)
+		rc = err_nomem(e);
+	if (rc == 0 && policy->rules)
+		rule = codec_rules_for(policy->rules, path);
+	if (rule && !rule->none && names(rule->vars, path))
+		rc = note_rule(ask, rule, why, p, e);
+	if (rc == 0 && policy->quant && quant_named(policy->quant, path))
+		rc = add_note(ask, p, "is not quantised: it has no floats of 4 or 8 bytes", e);
+	buf_release(&b);
+	return rc;
+}
+
+int plan_ruled(const struct plan_ask *ask, const struct codec_array *as,
+	       enum plan_filter *filter, struct plan *p, struct err *e)
+{
+	const struct plan_policy *policy = ask->policy;
+	const struct ds_array *a = &ask->ds->arrays[ask->array];
+	const struct codec_rule *rule = NULL;
+	const char *path;
+	struct buf b;
+	int rc;
+
+	if (!ruled(policy))
+		return 0;
+	buf_init(&b, PATH_MAX_BYTES);
+	path = path_of(ask->ds, ask->array, &b);
+	rc = path ? quantised(ask, path, p, e) : err_nomem(e);
+	if (rc == 0 && policy->rules)
+		rule = codec_rules_for(policy->rules, path);
+	if (rc == 0 && rule && (rule->none || rule->chain.n == 0))
+		*filter = PLAN_NONE;
+	else if (rc == 0 && rule && a->rank > 0 && a->chunk_bytes > 0)
+		rc = chain_of_rule(ask, as, rule, p, e);
+	else if (rc == 0 && rule && names(rule->vars, path))
+		rc = note_rule(ask, rule, "scalars and empty elements have no filters", p, e);
+	buf_release(&b);
+	if (rc == 0 && p->kind != PLAN_PASS)
+		describe(p);
+	return rc;
+}
+
+/* ---- plans ---- */
+
+bool plan_chain_equal(const struct codec_chain *a, const struct codec_chain *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (uint32_t i = 0; i < a->n; i++) {
+		const struct codec_spec *x = &a->specs[i], *y = &b->specs[i];
+
+		if (x->h5_id != y->h5_id || x->n_params != y->n_params ||
+		    (x->n_params > 0 &&
+		     memcmp(x->params, y->params, x->n_params * sizeof(*x->params)) != 0))
+			return false;
+	}
+	return true;
+}
+
+bool plan_same(const struct plan *p, const struct plan *q)
+{
+	return p->kind == q->kind && p->wrap == q->wrap && p->trailer == q->trailer &&
+	       p->elem_size == q->elem_size && p->bytes == q->bytes &&
+	       p->fixed_size == q->fixed_size && p->fill_declared == q->fill_declared &&
+	       p->quant.mode == q->quant.mode && p->quant.digits == q->quant.digits &&
+	       plan_chain_equal(&p->chain, &q->chain);
+}

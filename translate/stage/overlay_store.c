@@ -1,0 +1,248 @@
+/* overlay_store.c - what is staged over what the dataset has, as one store. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "translate/stage/stage_int.h"
+
+#define TRIES 100 /* at something that is written again and again */
+
+struct staged {
+	struct store base;
+	struct stage *s;
+	struct stage *own; /* older generations only; closed with the store */
+	struct store *below;
+};
+
+static struct staged *of(struct store *s)
+{
+	return CONTAINER_OF(s, struct staged, base);
+}
+
+static int absent(const char *key, struct err *e)
+{
+	return err_set(e, -ENOENT, "no '%.200s'", key);
+}
+
+static int staged_stat(struct store *st, const char *key, struct store_stat *ret, struct err *e)
+{
+	struct staged *s = of(st);
+	char name[STORE_KEY_MAX + 1];
+	struct stage_entry x;
+
+	stage_find(s->s, key, &x, name);
+	switch (x.kind) {
+	case STAGE_DATA:
+		*ret = (struct store_stat){.size = x.len, .version = ~x.version};
+		return 0;
+	case STAGE_DIR:
+		*ret = (struct store_stat){.is_dir = true, .version = ~x.version};
+		return 0;
+	case STAGE_GONE:
+		return absent(key, e);
+	case STAGE_ALIAS:
+		return store_stat(s->below, name, ret, e);
+	case STAGE_NOTHING:
+		break;
+	}
+	return store_stat(s->below, key, ret, e);
+}
+
+/* listing - of one directory. */
+struct listing {
+	struct staged *s;
+	const char *key;
+	bool want_stat, stopped;
+	store_emit *emit;
+	void *arg;
+	int rc;
+	struct err *e;
+};
+
+/* entry_key - of a name in the directory; false: it is too long to be one. */
+static bool entry_key(const struct listing *l, const char *name, char out[STORE_KEY_MAX + 1])
+{
+	int n = snprintf(out, STORE_KEY_MAX + 1, "%s%s%s", l->key, *l->key ? "/" : "", name);
+
+	return n > 0 && n <= STORE_KEY_MAX;
+}
+
+/* list_staged - names that the stage has. */
+static int list_staged(struct listing *l, bool *ret_any)
+{
+	struct buf names;
+	int rc;
+
+	buf_init(&names, SIZE_MAX / 2);
+	rc = stage_names(l->s->s, l->key, &names, l->e);
+	*ret_any = names.len > 0;
+	for (size_t at = 0; !rc && at < names.len && !l->stopped;) {
+		const char *name = (const char *)names.data + at;
+		char key[STORE_KEY_MAX + 1];
+		struct store_stat st;
+		struct stage_entry x;
+
+		at += strlen(name) + 1;
+		if (!entry_key(l, name, key))
+			continue;
+		stage_find(l->s->s, key, &x, NULL);
+		if (l->want_stat)
+			rc = staged_stat(&l->s->base, key, &st, l->e);
+		if (rc == -ENOENT) /* of an alias, or taken away meanwhile */
+			rc = 0;
+		else if (!rc)
+			l->stopped = !l->emit(l->arg, name, x.kind == STAGE_DIR,
+					      l->want_stat ? &st : NULL);
+	}
+	buf_release(&names);
+	return rc;
+}
+
+/* emit_below - an entry of the dataset, unless the stage knows better. */
+static bool emit_below(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	struct listing *l = arg;
+	char key[STORE_KEY_MAX + 1];
+	struct stage_entry x;
+
+	if (!entry_key(l, name, key))
+		return true;
+	stage_find(l->s->s, key, &x, NULL);
+	if (x.kind != STAGE_NOTHING)
+		return true;
+	l->stopped = !l->emit(l->arg, name, is_dir, st);
+	return !l->stopped;
+}
+
+static int staged_list(struct store *st, const char *key, bool want_stat, store_emit *emit,
+		       void *arg, struct err *e)
+{
+	struct listing l = {.s = of(st),
+			    .key = key,
+			    .want_stat = want_stat,
+			    .emit = emit,
+			    .arg = arg,
+			    .e = e};
+	struct stage_entry x;
+	bool any;
+	int rc;
+
+	stage_find(l.s->s, key, &x, NULL);
+	if (x.kind == STAGE_GONE)
+		return absent(key, e);
+	if (x.kind == STAGE_DATA || x.kind == STAGE_ALIAS)
+		return err_set(e, -ENOTDIR, "'%.200s' is a file", key);
+	rc = list_staged(&l, &any);
+	if (rc || l.stopped || stage_hides(l.s->s, key))
+		return rc;
+	rc = store_list(l.s->below, key, want_stat, emit_below, &l, e);
+	return rc == -ENOENT && (any || x.kind == STAGE_DIR || !*key) ? 0 : rc;
+}
+
+static int staged_read(struct store *st, const char *key, uint64_t off, uint8_t *out,
+		       size_t len, uint64_t *ret_version, struct err *e)
+{
+	struct staged *s = of(st);
+	char name[STORE_KEY_MAX + 1];
+	struct stage_entry x;
+	int rc = -ESTALE;
+
+	for (int i = 0; rc == -ESTALE && i < TRIES; i++) {
+		stage_find(s->s, key, &x, name);
+		if (x.kind == STAGE_NOTHING || x.kind == STAGE_ALIAS)
+			return store_read(s->below, x.kind == STAGE_ALIAS ? name : key, off,
+					  out, len, ret_version, e);
+		if (x.kind == STAGE_GONE)
+			return absent(key, e);
+		if (x.kind == STAGE_DIR)
+			return err_set(e, -EISDIR, "'%.200s' is a directory", key);
+		rc = stage_read(s->s, key, &x, off, out, len, e);
+	}
+	if (!rc && ret_version)
+		*ret_version = ~x.version;
+	return rc;
+}
+
+static int staged_get(struct store *st, const char *key, struct buf *out, struct err *e)
+{
+	struct staged *s = of(st);
+	char name[STORE_KEY_MAX + 1];
+	struct stage_entry x;
+	size_t before = out->len;
+	int rc = -ESTALE;
+
+	for (int i = 0; rc == -ESTALE && i < TRIES; i++) {
+		uint8_t *room;
+
+		stage_find(s->s, key, &x, name);
+		if (x.kind == STAGE_NOTHING || x.kind == STAGE_ALIAS)
+			return store_get(s->below, x.kind == STAGE_ALIAS ? name : key, out, e);
+		if (x.kind == STAGE_GONE)
+			return absent(key, e);
+		if (x.kind == STAGE_DIR)
+			return err_set(e, -EISDIR, "'%.200s' is a directory", key);
+		if (x.len > out->max - out->len)
+			return err_set(e, -ERANGE, "'%.200s' has %llu bytes", key,
+				       (unsigned long long)x.len);
+		room = buf_grow(out, (size_t)x.len);
+		if (!room && x.len)
+			return err_nomem(e);
+		rc = stage_read(s->s, key, &x, 0, room, (size_t)x.len, e);
+		if (rc)
+			out->len = before;
+	}
+	return rc;
+}
+
+static int staged_check(struct store *st, struct err *e)
+{
+	return store_check(of(st)->below, e);
+}
+
+static void staged_close(struct store *st)
+{
+	stage_close(of(st)->own);
+	free(of(st));
+}
+
+static const struct store_ops staged_ops = {
+	.name = "staged",
+	.close = staged_close,
+	.stat = staged_stat,
+	.list = staged_list,
+	.read = staged_read,
+	.get = staged_get,
+	.check = staged_check,
+};
+
+int stage_store(struct stage *s, uint64_t generation, struct store *base, struct store **ret,
+		struct err *e)
+{
+	struct staged *st = alloc_array(1, sizeof(*st));
+	int rc;
+
+	if (!st)
+		return err_nomem(e);
+	*st = (struct staged){.base.ops = &staged_ops, .below = base};
+	rc = stage_up_to(s, generation, &st->own, e);
+	if (rc) {
+		free(st);
+		return rc;
+	}
+	st->s = st->own ? st->own : s;
+	*ret = &st->base;
+	return 0;
+}
+
+int stage_names(struct stage *s, const char *key, struct buf *out, struct err *e)
+{
+	const struct stage_node *n;
+
+	(void)pthread_mutex_lock(&s->lock);
+	n = index_walk(&s->index, key, NULL);
+	for (n = n ? n->below : NULL; n; n = n->next)
+		if (n->alive)
+			buf_put(out, n->name, n->name_len + 1);
+	(void)pthread_mutex_unlock(&s->lock);
+	return buf_ok(out) ? 0 : err_nomem(e);
+}

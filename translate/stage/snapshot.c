@@ -1,0 +1,124 @@
+/* snapshot.c - the states of a dataset that are open, and who holds which. */
+#include "translate/stage/snapshot.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+/* held - a ground and how many hold it; the latest is kept without anybody. */
+struct held {
+	struct ground pub;
+	uint64_t holders; /* lock */
+};
+
+struct grounds {
+	ground_open_fn *open;
+	void *arg;
+	pthread_mutex_t lock;
+	struct held *latest; /* lock */
+	uint64_t next;       /* the caller's of grounds_renew */
+};
+
+static void close_held(struct held *h)
+{
+	if (!h)
+		return;
+	h->pub.view->ops->close(h->pub.view);
+	source_close(h->pub.source);
+	free(h);
+}
+
+static int open_next(struct grounds *g, struct held **ret, struct err *e)
+{
+	struct held *h = alloc_array(1, sizeof(*h));
+	int rc;
+
+	if (!h)
+		return err_nomem(e);
+	rc = g->open(g->arg, &h->pub.source, &h->pub.view, e);
+	if (rc) {
+		free(h);
+		return rc;
+	}
+	h->pub.number = g->next++;
+	*ret = h;
+	return 0;
+}
+
+int grounds_new(ground_open_fn *open, void *arg, struct grounds **ret, struct err *e)
+{
+	struct grounds *g = alloc_array(1, sizeof(*g));
+	int rc;
+
+	if (!g)
+		return err_nomem(e);
+	*g = (struct grounds){.open = open, .arg = arg};
+	rc = open_next(g, &g->latest, e);
+	if (!rc && pthread_mutex_init(&g->lock, NULL) != 0) {
+		close_held(g->latest);
+		rc = err_nomem(e);
+	}
+	if (rc) {
+		free(g);
+		return rc;
+	}
+	*ret = g;
+	return 0;
+}
+
+void grounds_free(struct grounds *g)
+{
+	if (!g)
+		return;
+	close_held(g->latest);
+	(void)pthread_mutex_destroy(&g->lock);
+	free(g);
+}
+
+struct ground *grounds_get(struct grounds *g)
+{
+	struct held *h;
+
+	(void)pthread_mutex_lock(&g->lock);
+	h = g->latest;
+	h->holders++;
+	(void)pthread_mutex_unlock(&g->lock);
+	return &h->pub;
+}
+
+void ground_put(struct grounds *g, struct ground *x)
+{
+	struct held *h = CONTAINER_OF(x, struct held, pub);
+	bool last;
+
+	(void)pthread_mutex_lock(&g->lock);
+	last = --h->holders == 0 && h != g->latest;
+	(void)pthread_mutex_unlock(&g->lock);
+	if (last)
+		close_held(h);
+}
+
+int grounds_renew(struct grounds *g, struct err *e)
+{
+	struct held *fresh, *old;
+	int rc = open_next(g, &fresh, e);
+
+	if (rc)
+		return rc;
+	(void)pthread_mutex_lock(&g->lock);
+	old = g->latest;
+	g->latest = fresh;
+	if (old->holders)
+		old = NULL; /* who holds it closes it */
+	(void)pthread_mutex_unlock(&g->lock);
+	close_held(old);
+	return 0;
+}
+
+int grounds_check(struct grounds *g, struct err *e)
+{
+	struct ground *x = grounds_get(g);
+	int rc = x->source ? source_poll(x->source, e) : 0;
+
+	ground_put(g, x);
+	return rc;
+}

@@ -1,0 +1,103 @@
+/* stage.h - what was written into a tree and is not in the dataset yet.
+ *
+ * A stage is a directory with logs. A log is a sequence of records, each with checksums: a key was
+ * put with these bytes, is gone, was moved, is a directory. What a finished append says survives
+ * the death of the process; after stage_sync it survives the loss of power. Logs are generations:
+ * one is written to; an older one is being committed or waits for it. Of a key the youngest record
+ * holds. A log whose end is torn ends before the torn record.
+ *
+ * Any thread, but for open and close. Spec of the format: docs/writing.md. */
+#ifndef TRANSLATE_STAGE_STAGE_H
+#define TRANSLATE_STAGE_STAGE_H
+
+#include "base/core/buf.h"
+#include "translate/contract/store.h"
+
+struct stage;
+struct view;
+
+/* stage_open - the stage in a directory, which exists; logs that are there are read: each is the
+ * generation that its name says, 1 or more, in every process alike. read_only: no log is begun and
+ * nothing repaired, for a process that commits.
+ * Returns 0 with *ret new; -EBADMSG the logs are damaged elsewhere than at their end. */
+int stage_open(int dir_fd, bool read_only, struct stage **ret, struct err *e) NZ_MUST_USE;
+void stage_close(struct stage *s);
+
+/* stage_empty - whether nothing is staged. stage_bytes - what is, in records; stage_left_bytes -
+ * how much of it the last commit left. */
+bool stage_empty(struct stage *s);
+uint64_t stage_bytes(struct stage *s);
+uint64_t stage_left_bytes(struct stage *s);
+
+/* stage_kind - what the stage knows of a key. */
+enum stage_kind {
+	STAGE_NOTHING,  /* nothing: the dataset below it has the answer */
+	STAGE_DATA,
+	STAGE_DIR,
+	STAGE_GONE,     /* it and everything below it */
+	STAGE_ALIAS,    /* what the dataset has under another key */
+};
+
+struct stage_entry {
+	enum stage_kind kind;
+	uint64_t generation;
+	uint64_t len;           /* DATA: bytes */
+	int64_t mtime_ns;
+	uint64_t version;       /* another one for every record */
+	const char *base_key;   /* ALIAS; in the caller's arena-like buffer, see stage_find */
+};
+
+/* stage_find - key's entry. GONE also when a directory above it is gone. name: room of
+ * STORE_KEY_MAX + 1 for base_key; may be NULL. */
+void stage_find(struct stage *s, const char *key, struct stage_entry *ret, char *name);
+/* stage_read - bytes of a DATA entry. Exactly len; -EIO damaged, -ESTALE it is another by now. */
+int stage_read(struct stage *s, const char *key, const struct stage_entry *x, uint64_t off,
+	       uint8_t *out, size_t len, struct err *e) NZ_MUST_USE;
+
+/* stage_put, stage_mkdir, stage_gone, stage_alias - one record each, whole or not at all: on
+ * failure (-ENOSPC, -EIO ...) the log is as it was. */
+int stage_put(struct stage *s, const char *key, const uint8_t *data, size_t len,
+	      struct err *e) NZ_MUST_USE;
+/* stage_put_file - the same with len bytes of a descriptor. */
+int stage_put_file(struct stage *s, const char *key, int fd, uint64_t len,
+		   struct err *e) NZ_MUST_USE;
+int stage_mkdir(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
+int stage_gone(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
+int stage_alias(struct stage *s, const char *key, const char *base_key,
+		struct err *e) NZ_MUST_USE;
+/* stage_move - one record: the DATA entry `from` is `to` now, and from is gone. An ALIAS takes two,
+ * so that between them both are there. */
+int stage_move(struct stage *s, const char *from, const char *to, struct err *e) NZ_MUST_USE;
+/* stage_sync - everything that was appended is on the disk. A log of which a sync failed stays
+ * -EIO until it is committed: the system reports a failed write to the disk only once. */
+int stage_sync(struct stage *s, struct err *e) NZ_MUST_USE;
+
+/* stage_freeze - what was appended up to now is a generation of its own, *ret; further records
+ * belong to the next. One generation at most is frozen. What logs held when they were opened, and
+ * what was thawed, counts as appended; what a commit left does not. -ENODATA: nothing was. */
+int stage_freeze(struct stage *s, uint64_t *ret, struct err *e) NZ_MUST_USE;
+/* stage_touch - what a commit left counts as appended again: the next is for it as well. */
+void stage_touch(struct stage *s);
+/* stage_thaw - the commit of the frozen generation failed: it is committed again with what comes
+ * next. */
+void stage_thaw(struct stage *s);
+/* stage_retire - the frozen generation is in the dataset: it is forgotten, but for the n keys of
+ * `left`, which go on being staged, in the log that is written to. */
+int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e) NZ_MUST_USE;
+
+/* stage_each - every key of generations up to `generation` that has an entry of its own, in the
+ * order of strcmp. A directory that is gone and was made again is given as GONE: what the dataset
+ * had below it is gone, and keys that follow are there. fn returns false to stop. Not while others
+ * append to these generations. Returns 0; -ENOMEM and others: keys are missing. */
+int stage_each(struct stage *s, uint64_t generation,
+	       bool (*fn)(void *arg, const char *key, const struct stage_entry *x), void *arg);
+
+/* stage_store - the tree: entries of generations up to `generation` over `base`. Both borrowed;
+ * store_close it. */
+int stage_store(struct stage *s, uint64_t generation, struct store *base, struct store **ret,
+		struct err *e) NZ_MUST_USE;
+
+/* view_store - the files of a view of a tree as a store. The view is borrowed. */
+int view_store(struct view *v, struct store **ret, struct err *e) NZ_MUST_USE;
+
+#endif

@@ -1,0 +1,317 @@
+/* stage_generations.c - freezing what is to be committed, and forgetting it afterwards. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/os/io.h"
+#include "translate/stage/stage_int.h"
+
+static struct stage_log *newest(const struct stage *s)
+{
+	struct stage_log *l = s->logs;
+
+	while (l && l->next)
+		l = l->next;
+	return l;
+}
+
+int stage_freeze(struct stage *s, uint64_t *ret, struct err *e)
+{
+	const struct stage_log *l;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&s->append);
+	l = newest(s);
+	if (s->frozen || s->read_only)
+		rc = err_set(e, -EBUSY, "a generation is frozen already");
+	else if (!s->dirty || !l)
+		rc = err_set(e, -ENODATA, "nothing was written");
+	if (!rc) {
+		*ret = s->frozen = l->generation;
+		(void)pthread_mutex_lock(&s->lock);
+		s->current = NULL;
+		(void)pthread_mutex_unlock(&s->lock);
+		s->dirty = false;
+	}
+	(void)pthread_mutex_unlock(&s->append);
+	return rc;
+}
+
+void stage_touch(struct stage *s)
+{
+	(void)pthread_mutex_lock(&s->append);
+	s->dirty = true;
+	(void)pthread_mutex_unlock(&s->append);
+}
+
+void stage_thaw(struct stage *s)
+{
+	struct stage_log *l;
+
+	(void)pthread_mutex_lock(&s->append);
+	l = newest(s);
+	if (s->frozen) {
+		/* when nothing was appended the same log goes on: one that fails again and
+		 * again would take a file each time */
+		(void)pthread_mutex_lock(&s->lock);
+		if (!s->current && l && l->generation == s->frozen)
+			s->current = l;
+		(void)pthread_mutex_unlock(&s->lock);
+		s->frozen = 0;
+		s->dirty = true;
+	}
+	(void)pthread_mutex_unlock(&s->append);
+}
+
+/* belongs - a node with an entry of these generations. */
+static bool belongs(const struct stage_node *n, uint64_t generation)
+{
+	return n->kind != STAGE_NOTHING && n->log->generation <= generation;
+}
+
+/* left_node - of a key that goes on being staged: it is one of these generations, and no younger
+ * record is about it. Under the append lock. */
+static struct stage_node *left_node(struct stage *s, const char *key)
+{
+	struct stage_node *n;
+
+	(void)pthread_mutex_lock(&s->lock);
+	n = index_walk(&s->index, key, NULL);
+	(void)pthread_mutex_unlock(&s->lock);
+	return n && belongs(n, s->frozen) && n->kind != STAGE_GONE ? n : NULL;
+}
+
+/* all_left - whether a commit left everything that was frozen: then nothing need be copied. Where
+ * nothing is, since what was written has been removed, the logs go. Under the append lock. */
+static bool all_left(struct stage *s, char *const *left, size_t n)
+{
+	uint64_t marked = 0, all = 0;
+
+	(void)pthread_mutex_lock(&s->lock);
+	for (struct stage_node *x = s->index.root; x; x = index_next(s->index.root, x))
+		x->left = false; /* by the commit before */
+	(void)pthread_mutex_unlock(&s->lock);
+	for (size_t i = 0; i < n; i++) {
+		struct stage_node *x = left_node(s, left[i]);
+
+		if (!x)
+			continue;
+		(void)pthread_mutex_lock(&s->lock);
+		x->left = true;
+		(void)pthread_mutex_unlock(&s->lock);
+	}
+	(void)pthread_mutex_lock(&s->lock);
+	for (struct stage_node *x = s->index.root; x; x = index_next(s->index.root, x)) {
+		all += belongs(x, s->frozen) || (x->hides && x->hides_since <= s->frozen);
+		marked += belongs(x, s->frozen) && x->left;
+	}
+	(void)pthread_mutex_unlock(&s->lock);
+	return all > 0 && all == marked;
+}
+
+static int carry(struct stage *s, const char *key, struct err *e)
+{
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&s->append);
+	if (left_node(s, key))
+		rc = stage_again(s, key, e);
+	(void)pthread_mutex_unlock(&s->append);
+	return rc;
+}
+
+static void count_left(struct stage *s)
+{
+	s->left_bytes = 0;
+	for (struct stage_node *n = s->index.root; n; n = index_next(s->index.root, n))
+		s->left_bytes += n->left ? n->bytes : 0;
+}
+
+/* drop - entries and logs of the frozen generation and of those before it; the logs are the
+ * caller's. Under both locks. */
+static struct stage_log *drop(struct stage *s)
+{
+	struct stage_log *gone = s->logs, **at = &s->logs;
+
+	for (struct stage_node *n = s->index.root; n; n = index_next(s->index.root, n)) {
+		if (belongs(n, s->frozen))
+			index_set(&s->index, n, STAGE_NOTHING);
+		if (n->hides && n->hides_since <= s->frozen)
+			n->hides = false;
+		if (n->older <= s->frozen)
+			n->older = 0;
+	}
+	index_sweep(&s->index);
+	while (*at && (*at)->generation <= s->frozen) {
+		stage_count(s, -(int64_t)((*at)->end - LOG_HEAD));
+		at = &(*at)->next;
+	}
+	s->logs = *at;
+	*at = NULL;
+	return gone == s->logs ? NULL : gone;
+}
+
+/* remove_logs - of the frozen generation and of those before it, the oldest first. One that
+ * cannot be removed would be committed again by the next mount, over what is younger: then all
+ * stays staged, and is retired another time. Under the append lock. */
+static int remove_logs(struct stage *s, struct err *e)
+{
+	for (const struct stage_log *l = s->logs; l && l->generation <= s->frozen; l = l->next) {
+		int rc = log_whole(s->dir_fd, l, e);
+
+		if (rc)
+			return rc;
+	}
+	for (const struct stage_log *l = s->logs; l && l->generation <= s->frozen; l = l->next)
+		if (unlinkat(s->dir_fd, l->name, 0) < 0 && errno != ENOENT)
+			return err_sys(e, errno, "removal of '%s'", l->name);
+	return 0;
+}
+
+static void forget_logs(struct stage *s, struct stage_log *l)
+{
+	if (!l)
+		return;
+	while (l) {
+		struct stage_log *next = l->next;
+
+		log_drop(l);
+		l = next;
+	}
+	if (io_sync(s->dir_fd, true, NULL) < 0)
+		return; /* the next that is removed takes them along */
+}
+
+int stage_retire(struct stage *s, char *const *left, size_t n, struct err *e)
+{
+	struct stage_log *gone = NULL;
+	bool all;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&s->append);
+	all = all_left(s, left, n);
+	(void)pthread_mutex_unlock(&s->append);
+	for (size_t i = 0; !all && !rc && i < n; i++)
+		rc = carry(s, left[i], e);
+	if (!rc && !all && n)
+		rc = stage_sync_behind(s, s->frozen, e); /* the others are about to go */
+	if (rc)
+		return rc; /* everything is staged still */
+	(void)pthread_mutex_lock(&s->append);
+	rc = all ? 0 : remove_logs(s, e);
+	if (rc) {
+		(void)pthread_mutex_unlock(&s->append);
+		return rc;
+	}
+	(void)pthread_mutex_lock(&s->lock);
+	if (!all)
+		gone = drop(s);
+	count_left(s);
+	s->frozen = 0;
+	(void)pthread_mutex_unlock(&s->lock);
+	(void)pthread_mutex_unlock(&s->append);
+	forget_logs(s, gone);
+	return 0;
+}
+
+int stage_old_dirs(struct stage *s, uint64_t generation, struct buf *out, struct err *e)
+{
+	char key[STORE_KEY_MAX + 1];
+
+	(void)pthread_mutex_lock(&s->lock);
+	for (struct stage_node *n = s->index.root; n; n = index_next(s->index.root, n)) {
+		if (n->kind != STAGE_DIR || n->log->generation > generation)
+			continue;
+		index_key(n, key);
+		buf_put(out, key, strlen(key) + 1);
+	}
+	(void)pthread_mutex_unlock(&s->lock);
+	return buf_ok(out) ? 0 : err_nomem(e);
+}
+
+/* ---- what is there ---- */
+
+struct listed {
+	char *key;
+	struct stage_entry x;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct listed *)a)->key, ((const struct listed *)b)->key);
+}
+
+/* entries - all of a stage, sorted; new. */
+static int entries(struct stage *s, struct listed **ret, size_t *ret_n, struct err *e)
+{
+	char key[STORE_KEY_MAX + 1];
+	struct listed *v;
+	size_t n = 0;
+
+	(void)pthread_mutex_lock(&s->lock);
+	v = alloc_array((size_t)s->index.entries, sizeof(*v));
+	for (struct stage_node *x = s->index.root; v && x; x = index_next(s->index.root, x)) {
+		if (x->kind == STAGE_NOTHING)
+			continue;
+		index_key(x, key);
+		v[n].key = strdup(key);
+		if (!v[n].key)
+			break;
+		stage_fill(x, false, &v[n].x, NULL);
+		if (x->alias)
+			v[n].x.base_key = strdup(x->alias);
+		if (x->kind == STAGE_GONE || (x->kind == STAGE_DIR && x->hides))
+			v[n].x.kind = STAGE_GONE;
+		n++;
+		if (x->alias && !v[n - 1].x.base_key)
+			break;
+	}
+	*ret_n = n;
+	*ret = v;
+	if (v && n)
+		qsort(v, n, sizeof(*v), by_key);
+	n = (size_t)s->index.entries - n;
+	(void)pthread_mutex_unlock(&s->lock);
+	return v && !n ? 0 : err_nomem(e);
+}
+
+static void free_entries(struct listed *v, size_t n)
+{
+	for (size_t i = 0; v && i < n; i++) {
+		free(v[i].key);
+		free((void *)(uintptr_t)v[i].x.base_key);
+	}
+	free(v);
+}
+
+int stage_up_to(struct stage *s, uint64_t generation, struct stage **ret, struct err *e)
+{
+	const struct stage_log *l;
+	bool whole;
+
+	(void)pthread_mutex_lock(&s->append);
+	l = newest(s);
+	whole = !l || l->generation <= generation;
+	(void)pthread_mutex_unlock(&s->append);
+	*ret = NULL;
+	return whole ? 0 : stage_open_at(s->dir_fd, generation, ret, e);
+}
+
+int stage_each(struct stage *s, uint64_t generation,
+	       bool (*fn)(void *arg, const char *key, const struct stage_entry *x), void *arg)
+{
+	struct listed *v = NULL;
+	struct stage *older;
+	size_t n = 0;
+	int rc = stage_up_to(s, generation, &older, NULL);
+
+	if (rc)
+		return rc;
+	rc = entries(older ? older : s, &v, &n, NULL);
+	for (size_t i = 0; !rc && i < n; i++)
+		if (!fn(arg, v[i].key, &v[i].x))
+			break;
+	free_entries(v, n);
+	stage_close(older);
+	return rc;
+}

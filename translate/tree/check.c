@@ -1,0 +1,168 @@
+/* check.c - the tree as it would be with one file more: what options.check looks at. */
+#include <errno.h>
+#include <string.h>
+
+#include "translate/tree/tree_int.h"
+
+/* over - a store in which one key has another content. */
+struct over {
+	struct store base;
+	struct store *rest;
+	const char *key;
+	const struct work *w; /* its content; NULL: that of `from` in the rest */
+	const char *from;
+	bool stays; /* from is there as well */
+};
+
+static struct over *of(struct store *s)
+{
+	return CONTAINER_OF(s, struct over, base);
+}
+
+static int over_stat(struct store *s, const char *key, struct store_stat *ret, struct err *e)
+{
+	struct over *o = of(s);
+
+	if (o->from && !o->stays && strcmp(key, o->from) == 0)
+		return err_set(e, -ENOENT, "no '%.200s'", key);
+	if (strcmp(key, o->key) != 0)
+		return store_stat(o->rest, key, ret, e);
+	if (!o->w)
+		return store_stat(o->rest, o->from, ret, e);
+	*ret = (struct store_stat){.size = o->w->size, .version = UINT64_MAX};
+	return 0;
+}
+
+struct over_listing {
+	struct over *o;
+	const char *dir;
+	store_emit *emit;
+	void *arg;
+	bool seen, stopped;
+};
+
+/* is_entry - whether name in dir is this key. */
+static bool is_entry(const char *dir, const char *name, const char *key)
+{
+	size_t n = strlen(dir);
+
+	if (n && (strncmp(dir, key, n) != 0 || key[n] != '/'))
+		return false;
+	return key && strcmp(key + n + (n > 0), name) == 0;
+}
+
+static bool over_entry(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	struct over_listing *l = arg;
+
+	if (l->o->from && !l->o->stays && is_entry(l->dir, name, l->o->from))
+		return true;
+	l->seen |= is_entry(l->dir, name, l->o->key);
+	l->stopped = !l->emit(l->arg, name, is_dir, st);
+	return !l->stopped;
+}
+
+static int over_list(struct store *s, const char *key, bool want_stat, store_emit *emit,
+		     void *arg, struct err *e)
+{
+	struct over_listing l = {.o = of(s), .dir = key, .emit = emit, .arg = arg};
+	const char *slash = strrchr(l.o->key, '/');
+	const char *name = slash ? slash + 1 : l.o->key;
+	int rc = store_list(l.o->rest, key, want_stat, over_entry, &l, e);
+	struct store_stat st;
+
+	if (rc || l.stopped || l.seen || !is_entry(key, name, l.o->key))
+		return rc;
+	rc = want_stat ? over_stat(s, l.o->key, &st, e) : 0;
+	if (!rc)
+		(void)emit(arg, name, false, want_stat ? &st : NULL);
+	return rc;
+}
+
+static int over_read(struct store *s, const char *key, uint64_t off, uint8_t *out, size_t len,
+		     uint64_t *ret_version, struct err *e)
+{
+	struct over *o = of(s);
+	size_t n;
+	int rc;
+
+	if (strcmp(key, o->key) != 0)
+		return store_read(o->rest, key, off, out, len, ret_version, e);
+	if (!o->w)
+		return store_read(o->rest, o->from, off, out, len, ret_version, e);
+	rc = work_read(o->w, off, out, len, &n, e);
+	if (!rc && n != len)
+		rc = err_set(e, -EIO, "'%.200s' ends before", key);
+	if (ret_version)
+		*ret_version = UINT64_MAX;
+	return rc;
+}
+
+static int over_get(struct store *s, const char *key, struct buf *out, struct err *e)
+{
+	struct over *o = of(s);
+	uint8_t *room;
+	size_t n;
+
+	if (strcmp(key, o->key) != 0)
+		return store_get(o->rest, key, out, e);
+	if (!o->w)
+		return store_get(o->rest, o->from, out, e);
+	if (o->w->size > out->max - out->len)
+		return err_set(e, -ERANGE, "'%.200s' has %llu bytes", key,
+			       (unsigned long long)o->w->size);
+	if (!o->w->size)
+		return 0;
+	room = buf_grow(out, (size_t)o->w->size);
+	return room ? work_read(o->w, 0, room, (size_t)o->w->size, &n, e) : err_nomem(e);
+}
+
+static int over_check(struct store *s, struct err *e)
+{
+	return store_check(of(s)->rest, e);
+}
+
+static void over_close(struct store *s)
+{
+	(void)s; /* on the stack */
+}
+
+static const struct store_ops over_ops = {
+	.name = "pending",
+	.close = over_close,
+	.stat = over_stat,
+	.list = over_list,
+	.read = over_read,
+	.get = over_get,
+	.check = over_check,
+};
+
+static int check(struct tree *t, const struct ground *g, struct over *o, struct err *e)
+{
+	struct store *below = NULL;
+	int rc;
+
+	if (!t->o.check)
+		return 0;
+	o->base.ops = &over_ops;
+	rc = view_store(g->view, &below, e);
+	if (!rc)
+		rc = stage_store(t->stage, UINT64_MAX, below, &o->rest, e);
+	if (!rc)
+		rc = t->o.check(t->o.arg, &o->base, o->key, e);
+	store_close(o->rest);
+	store_close(below);
+	return rc;
+}
+
+int check_work(struct tree *t, const struct ground *g, const char *key, const struct work *w,
+	       struct err *e)
+{
+	return check(t, g, &(struct over){.key = key, .w = w}, e);
+}
+
+int check_moved(struct tree *t, const struct ground *g, const char *key, const char *from,
+		const struct work *w, bool stays, struct err *e)
+{
+	return check(t, g, &(struct over){.key = key, .from = from, .w = w, .stays = stays}, e);
+}

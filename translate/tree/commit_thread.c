@@ -1,0 +1,667 @@
+/* commit_thread.c - the thread that puts what is staged into the dataset.
+ *
+ * While the dataset's own bytes change, and until it is open again, the thread holds the tree's
+ * lock: whoever comes meanwhile waits, and then sees the new ground and a stage without what is
+ * in it. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#define LOG_COMPONENT LOG_WRITE
+#include "base/observe/log.h"
+#include "base/observe/metrics.h"
+#include "translate/tree/tree_int.h"
+
+enum {
+	POLL_MS = 1000,      /* between two looks at whether somebody else wrote the dataset */
+	BUSY_FIRST_MS = 100, /* pause after a commit that found the dataset locked; doubled */
+	BUSY_MOST_MS = 5000,
+	FAILED_MS = 1000, /* after one that failed: sooner only when somebody waits for it */
+	WAIT_MS = 10000,  /* longest that somebody waits while the dataset is locked */
+};
+
+int64_t rw_now_ms(void)
+{
+	struct timespec ts = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void lock(struct tree *t)
+{
+	(void)pthread_mutex_lock(&t->commit_lock);
+}
+
+static void unlock(struct tree *t)
+{
+	(void)pthread_mutex_unlock(&t->commit_lock);
+}
+
+/* fresh_bytes - staged, and not left by a commit. */
+static uint64_t fresh_bytes(const struct tree *t, uint64_t *ret_left)
+{
+	uint64_t all = stage_bytes(t->stage);
+
+	*ret_left = stage_left_bytes(t->stage);
+	return all - u64_min(all, *ret_left);
+}
+
+/* enough - whether a commit is to begin. What commits leave is carried over by each, so that the
+ * next has to be worth it. */
+static bool enough(const struct tree *t)
+{
+	uint64_t left, fresh = fresh_bytes(t, &left);
+
+	return fresh >= u64_max(t->o.max_staged / 2, left);
+}
+
+static bool too_much(const struct tree *t)
+{
+	uint64_t left, fresh = fresh_bytes(t, &left);
+
+	return fresh > u64_max(t->o.max_staged, 2 * left);
+}
+
+/* ---- one commit ---- */
+
+static void quiesce(void *arg)
+{
+	struct tree *t = arg;
+
+	if (!t->quiet)
+		write_lock(t);
+	t->quiet = true;
+}
+
+static void resume(struct tree *t)
+{
+	if (t->quiet)
+		tree_unlock(t);
+	t->quiet = false;
+}
+
+int left_add(struct left *l, const char *key, struct err *e)
+{
+	char *copy = strdup(key);
+
+	if (!copy || grow_array(&l->v, &l->cap, l->n + 1, sizeof(char *)) < 0) {
+		free(copy);
+		return err_nomem(e);
+	}
+	l->v[l->n++] = copy;
+	return 0;
+}
+
+/* keep_dirs - directories that the dataset does not have, because nothing is in them that it
+ * knows. */
+static int keep_dirs(struct left *l, uint64_t generation, struct err *e)
+{
+	struct buf dirs;
+	int rc;
+
+	buf_init(&dirs, SIZE_MAX / 2);
+	rc = stage_old_dirs(l->t->stage, generation, &dirs, e);
+	for (size_t at = 0; !rc && at < dirs.len;) {
+		const char *key = (const char *)dirs.data + at;
+		struct found f;
+
+		at += strlen(key) + 1;
+		rc = tree_base(l->t, l->g, key, &f, e);
+		if (!rc && f.kind == FOUND_NOTHING)
+			rc = left_add(l, key, e);
+	}
+	buf_release(&dirs);
+	return rc;
+}
+
+/* cut_reason - "key TAB reason" becomes the key, unless a key has the TAB. */
+static void cut_reason(struct tree *t, char *key)
+{
+	char *tab = strchr(key, '\t');
+	struct stage_entry x;
+
+	if (!tab || strlen(key) <= STORE_KEY_MAX) {
+		stage_find(t->stage, key, &x, NULL);
+		if (!tab || (x.kind != STAGE_NOTHING && x.kind != STAGE_GONE))
+			return;
+	}
+	log_info("'%.*s' stays staged: %s", (int)(tab - key), key, tab + 1);
+	*tab = '\0';
+}
+
+static void free_left(struct left *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->v[i]);
+	free(l->v);
+}
+
+/* forget - what is in the dataset now, as it was opened again. */
+static int forget(struct tree *t, const struct ground *old, uint64_t generation, struct left *l,
+		  struct err *e)
+{
+	int rc;
+
+	l->g = grounds_get(t->grounds);
+	rc = keep_dirs(l, generation, e);
+	if (!rc)
+		rc = pins_keep(l, old, e);
+	if (!rc)
+		held_keep(t, old, l->g);
+	ground_put(t->grounds, l->g);
+	if (!rc)
+		rc = stage_retire(t->stage, l->v, l->n, e);
+	if (!rc)
+		pins_settle(t);
+	return rc;
+}
+
+/* conclude - the dataset has another state: open it, and forget what is in it. Never -ESTALE, since
+ * no other program changed it. */
+static int conclude(struct tree *t, const struct ground *old, uint64_t generation,
+		    struct left *l, struct err *e)
+{
+	int rc = grounds_renew(t->grounds, e);
+
+	atomic_store(&t->lost, rc != 0);
+	if (rc)
+		return err_wrap(e, rc == -ESTALE ? -EIO : rc,
+				"committed, but the dataset cannot be opened again");
+	rc = forget(t, old, generation, l, e);
+	if (rc)
+		return err_wrap(e, rc == -ESTALE ? -EIO : rc,
+				"committed, but what was written stays in '%s'", t->o.dir);
+	return 0;
+}
+
+/* start_over - a commit failed. What it appended, and took away again, is not somebody else's, nor
+ * is what it could not take away; so the dataset is opened again, which puts it right. Where that
+ * fails too, nobody knows what it is: it is opened before anything else is done. */
+static void start_over(struct tree *t, struct ground *g)
+{
+	struct err e = ERR_INIT;
+
+	quiesce(t);
+	source_hold(g->source, false);
+	if (grounds_renew(t->grounds, &e) == 0)
+		return;
+	atomic_store(&t->lost, true);
+	log_warn("the dataset cannot be opened again: %s", e.msg);
+}
+
+/* commit_frozen - *ret_done: the dataset has what was frozen, whatever failed afterwards. */
+static int commit_frozen(struct tree *t, uint64_t generation, bool all, bool *ret_done,
+			 struct err *e)
+{
+	struct ground *g = grounds_get(t->grounds);
+	struct left l = {.t = t};
+	int rc = grounds_check(t->grounds, e);
+
+	if (!rc) {
+		if (g->source)
+			source_hold(g->source, true);
+		rc = t->o.commit(t->o.arg, generation, all, quiesce, t, &l.v, &l.n, e);
+		l.cap = l.n;
+		*ret_done = !rc;
+		if (!rc) {
+			quiesce(t);
+			for (size_t i = 0; i < l.n; i++)
+				cut_reason(t, l.v[i]);
+			t->held = !all && l.n > 0;
+			rc = conclude(t, g, generation, &l, e);
+		} else if (rc != -EAGAIN && rc != -ESTALE && g->source) {
+			start_over(t, g);
+		}
+		if (g->source)
+			source_hold(g->source, false);
+	}
+	free_left(&l);
+	ground_put(t->grounds, g);
+	return rc;
+}
+
+/* commit - all: as for tree_rw_options.commit. */
+static int commit(struct tree *t, bool all, struct err *e)
+{
+	uint64_t generation;
+	bool done = false;
+	int rc;
+
+	if (atomic_load(&t->stale))
+		return err_set(
+			e, -ESTALE,
+			"the dataset was changed by another program: what was written is "
+			"kept in '%s'",
+			t->o.dir);
+	if (atomic_load(&t->lost)) {
+		quiesce(t);
+		rc = grounds_renew(t->grounds, e);
+		atomic_store(&t->lost, rc != 0);
+		resume(t);
+		if (rc)
+			return rc;
+	}
+	if (all && t->held)
+		stage_touch(t->stage);
+	write_lock(t); /* nothing is removed between the two */
+	rc = stage_empty(t->stage) ? 0 : root_check(t, e);
+	if (rc) {
+		tree_unlock(t);
+		return rc;
+	}
+	rc = stage_freeze(t->stage, &generation, e);
+	tree_unlock(t);
+	if (rc)
+		return rc == -ENODATA ? 0 : rc;
+	rc = commit_frozen(t, generation, all, &done, e);
+	if (rc)
+		stage_thaw(t->stage);
+	resume(t);
+	if (rc == -ESTALE) {
+		atomic_store(&t->stale, true);
+		(void)err_wrap(e, rc,
+			       "nothing is committed any more, and all that was written "
+			       "is kept in '%s'",
+			       t->o.dir);
+	} else if (rc && rc != -EAGAIN && !done) {
+		(void)err_wrap(e, rc, "not committed, kept in '%s'", t->o.dir);
+	}
+	return rc;
+}
+
+/* ---- the thread ---- */
+
+/* due_locked - whether to commit now; else *ret_ms: how long to wait, 0: until woken. */
+static bool due_locked(struct tree *t, int64_t *ret_ms)
+{
+	int64_t now = rw_now_ms(), at = 0;
+
+	*ret_ms = 0;
+	if (t->renew)
+		return true;
+	if (t->busy_times)
+		at = t->retry_ms;
+	else if (t->wanted > t->done)
+		return true;
+	else if (!t->fresh_records)
+		return false;
+	else if (enough(t))
+		at = t->last_rc ? t->failed_ms + FAILED_MS : now;
+	else
+		at = t->written_ms + (int64_t)t->o.idle_ms;
+	if (at <= now)
+		return true;
+	*ret_ms = at - now;
+	return false;
+}
+
+static void sleep_locked(struct tree *t, int64_t ms)
+{
+	struct timespec ts;
+
+	if (!ms) {
+		(void)pthread_cond_wait(&t->wake, &t->commit_lock);
+		return;
+	}
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
+	ts.tv_sec += ms / 1000;
+	ts.tv_nsec += ms % 1000 * 1000000;
+	if (ts.tv_nsec >= 1000000000) {
+		ts.tv_nsec -= 1000000000;
+		ts.tv_sec++;
+	}
+	(void)pthread_cond_timedwait(&t->wake, &t->commit_lock, &ts);
+}
+
+/* tell - a reason once, until there is another one or all is well. */
+static void tell_locked(struct tree *t, int rc, const struct err *e)
+{
+	if (rc && (rc != t->last_rc || strcmp(e->msg, t->last.msg) != 0)) {
+		if (rc == -EAGAIN)
+			log_info("%s", e->msg);
+		else
+			log_error("%s", e->msg);
+	}
+	t->last_rc = rc;
+	t->last = *e;
+}
+
+static void attempt_locked(struct tree *t)
+{
+	struct err e = ERR_INIT;
+	uint64_t wanted = t->wanted;
+	bool all = wanted > t->done;
+	int64_t pause;
+	int rc;
+
+	t->fresh_records = false;
+	t->committing = true;
+	unlock(t);
+	rc = commit(t, all, &e);
+	lock(t);
+	t->committing = false;
+	t->attempts++;
+	if (rc != -EAGAIN)
+		metrics_count(rc < 0 ? M_COMMITS_FAILED : M_COMMITS_DONE);
+	tell_locked(t, rc, &e);
+	t->busy_times = rc == -EAGAIN ? t->busy_times + 1 : 0;
+	if (rc == -EAGAIN) {
+		pause = BUSY_FIRST_MS << u64_min(t->busy_times - 1, 6);
+		t->retry_ms = rw_now_ms() + (pause < BUSY_MOST_MS ? pause : BUSY_MOST_MS);
+	} else {
+		t->failed_ms = rw_now_ms();
+		t->done = wanted;
+	}
+	(void)pthread_cond_broadcast(&t->ended);
+}
+
+/* renew_locked - somebody else changed the dataset, and nothing is staged: it is opened again. */
+static void renew_locked(struct tree *t)
+{
+	struct err e = ERR_INIT;
+	int rc = 0;
+
+	unlock(t);
+	write_lock(t);
+	rc = pins_drop(t, &e); /* what they are like now is another's doing */
+	if (!rc && !stage_empty(t->stage) && !atomic_load(&t->lost))
+		atomic_store(&t->stale, true);
+	else if (!rc)
+		rc = grounds_renew(t->grounds, &e);
+	held_free(t);
+	if (!rc)
+		atomic_store(&t->lost, false);
+	tree_unlock(t);
+	if (atomic_load(&t->stale))
+		log_error(
+			"the dataset was changed by another program: nothing is committed any "
+			"more, and all that was written is kept in '%s'",
+			t->o.dir);
+	else if (rc)
+		log_error("the dataset changed and cannot be opened: %s", e.msg);
+	lock(t);
+	t->renew = false;
+	t->renewed++;
+	(void)pthread_cond_broadcast(&t->ended);
+}
+
+static void *run(void *arg)
+{
+	struct tree *t = arg;
+
+	lock(t);
+	while (!t->stopping) {
+		int64_t ms;
+
+		if (!due_locked(t, &ms))
+			sleep_locked(t, ms);
+		else if (t->renew)
+			renew_locked(t);
+		else
+			attempt_locked(t);
+	}
+	unlock(t);
+	return NULL;
+}
+
+/* ---- for the others ---- */
+
+int commits_start(struct tree *t, struct err *e)
+{
+	pthread_condattr_t attr;
+	int rc;
+
+	t->fresh_records = !stage_empty(t->stage);
+	t->written_ms = rw_now_ms() - (int64_t)t->o.idle_ms;
+	(void)pthread_condattr_init(&attr); /* cannot fail, nor can what follows */
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&t->wake, &attr);
+	(void)pthread_cond_init(&t->ended, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	rc = pthread_create(&t->thread, NULL, run, t);
+	if (rc)
+		return err_sys(e, rc, "the thread of commits");
+	t->started = true;
+	return 0;
+}
+
+/* await_locked - a commit that begins from now on has ended. The dataset may be locked by another
+ * program: then that is waited for, but not for ever. */
+static int await_locked(struct tree *t, struct err *e)
+{
+	uint64_t mine = ++t->wanted;
+	int64_t until = rw_now_ms() + WAIT_MS;
+
+	t->busy_times = 0;
+	(void)pthread_cond_signal(&t->wake);
+	while (t->done < mine && !t->stopping) {
+		if (t->busy_times && rw_now_ms() > until) {
+			if (e)
+				*e = t->last;
+			return t->last_rc;
+		}
+		(void)pthread_cond_wait(&t->ended, &t->commit_lock);
+	}
+	if (t->last_rc && e)
+		*e = t->last;
+	return t->last_rc;
+}
+
+/* await_room_locked - until commits have made room, or one has failed. */
+static int await_room_locked(struct tree *t, struct err *e)
+{
+	int64_t until = rw_now_ms() + WAIT_MS;
+
+	while (too_much(t) && !t->stopping) {
+		uint64_t attempts = t->attempts;
+
+		if (!t->committing)
+			t->wanted++;
+		(void)pthread_cond_signal(&t->wake);
+		while (t->attempts == attempts && !t->stopping)
+			(void)pthread_cond_wait(&t->ended, &t->commit_lock);
+		if (t->last_rc && (t->last_rc != -EAGAIN || rw_now_ms() > until)) {
+			if (e)
+				*e = t->last;
+			return t->last_rc;
+		}
+	}
+	return 0;
+}
+
+int commits_now(struct tree *t, struct err *e)
+{
+	int rc;
+
+	lock(t);
+	rc = await_locked(t, e);
+	unlock(t);
+	return rc;
+}
+
+/* poll_now - without any lock. */
+static void poll_now(struct tree *t)
+{
+	uint64_t mine;
+	bool busy;
+
+	lock(t);
+	busy = t->committing;
+	unlock(t);
+	if (busy || grounds_check(t->grounds, NULL) != -ESTALE)
+		return;
+	lock(t);
+	mine = t->renewed + 1;
+	if (!t->committing && !t->stopping) {
+		t->renew = true;
+		(void)pthread_cond_signal(&t->wake);
+		while (t->renewed < mine && !t->stopping)
+			(void)pthread_cond_wait(&t->ended, &t->commit_lock);
+	}
+	unlock(t);
+}
+
+int commits_room(struct tree *t, struct err *e)
+{
+	int rc = 0;
+
+	if (atomic_load(&t->stale))
+		return err_set(e, -ESTALE,
+			       "the dataset was changed by another program: what was written "
+			       "before is kept in '%s'",
+			       t->o.dir);
+	/* what somebody else did before anything was staged is no reason to refuse it later */
+	if (pins_only(t))
+		poll_now(t);
+	if (!too_much(t))
+		return 0;
+	lock(t);
+	rc = await_room_locked(t, e);
+	unlock(t);
+	if (!rc || rc == -ENOSPC || rc == -EDQUOT || rc == -ESTALE)
+		return rc;
+	return err_wrap(e, -EIO, "too much waits for a commit");
+}
+
+void commits_note(struct tree *t)
+{
+	bool much = enough(t);
+
+	lock(t);
+	t->fresh_records = true;
+	t->written_ms = rw_now_ms();
+	if (much || !t->committing)
+		(void)pthread_cond_signal(&t->wake);
+	unlock(t);
+}
+
+void commits_poll(struct tree *t)
+{
+	int64_t now = rw_now_ms(), last = atomic_load(&t->polled_ms);
+
+	if (now - last >= POLL_MS && !atomic_load(&t->stale) &&
+	    atomic_compare_exchange_strong(&t->polled_ms, &last, now))
+		poll_now(t);
+}
+
+/* ---- the end ---- */
+
+bool tree_rw_passing(const char *key)
+{
+	const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
+	size_t n = strlen(name);
+
+	return (n > 8 && strcmp(name + n - 8, ".partial") == 0) ||
+	       strncmp(name, "__atomic", 8) == 0;
+}
+
+/* waiting - what no commit could put into the dataset. */
+struct waiting {
+	struct tree *t;
+	size_t pins;         /* documents that the dataset has, but for lengths */
+	struct buf names;
+	size_t n;            /* files that somebody may miss */
+	size_t passing;      /* files that a writer did not get to rename, or was not allowed to */
+	size_t dirs, others; /* directories; names that are gone, of which there are none */
+	struct buf kept;     /* keys of the files and directories, each with a NUL */
+};
+
+static bool wait_entry(void *arg, const char *key, const struct stage_entry *x)
+{
+	struct waiting *w = arg;
+
+	if (x->kind == STAGE_DIR) {
+		w->dirs++;
+	} else if (x->kind != STAGE_DATA && x->kind != STAGE_ALIAS) {
+		w->others++;
+		return true;
+	} else if (pins_have(w->t, key)) {
+		w->pins++;
+		return true;
+	} else if (tree_rw_passing(key)) {
+		w->passing++;
+		return true;
+	} else if (w->n++ < 5) {
+		buf_printf(&w->names, "%s'%.60s'", w->n > 1 ? ", " : "", key);
+	}
+	buf_put(&w->kept, key, strlen(key) + 1);
+	return true;
+}
+
+/* let_go - nobody writes any more: temporary files will never be renamed, and directories that
+ * nothing is in are nothing that the dataset could have. What else waits stays. */
+static int let_go(struct tree *t, const struct waiting *w, struct err *e)
+{
+	auto_free char **left = alloc_array(w->n + w->dirs, sizeof(*left));
+	uint64_t generation;
+	size_t n = 0;
+	int rc;
+
+	if (!left || !buf_ok(&w->kept))
+		return err_nomem(e);
+	for (size_t at = 0; w->n > 0 && at < w->kept.len; at += strlen(left[n++]) + 1)
+		left[n] = (char *)w->kept.data + at;
+	log_info("%zu temporary files and %zu directories go with the mount", w->passing,
+		 w->n > 0 ? 0 : w->dirs);
+	stage_touch(t->stage);
+	rc = stage_freeze(t->stage, &generation, e);
+	if (rc)
+		return rc;
+	rc = stage_retire(t->stage, left, n, e);
+	if (rc)
+		stage_thaw(t->stage);
+	return rc;
+}
+
+/* all_in - whether everything that was confirmed is in the dataset now. */
+static int all_in(struct tree *t, bool last, struct err *e)
+{
+	struct waiting w = {.t = t};
+	int rc;
+
+	buf_init(&w.names, 1024);
+	buf_init(&w.kept, SIZE_MAX / 2);
+	rc = stage_each(t->stage, UINT64_MAX, wait_entry, &w);
+	if (rc)
+		rc = err_set(e, rc, "what waits in '%s' cannot be listed", t->o.dir);
+	last = last || !(w.passing || w.dirs || w.n); /* pins go with this mount of it, too */
+	if (!rc && last && !w.others && (w.passing || w.pins || (w.dirs && !w.n)))
+		rc = let_go(t, &w, e);
+	buf_putc(&w.names, '\0');
+	if (!rc && w.n)
+		rc = err_set(
+			e, -EIO,
+			"not everything that was written belongs to the dataset: %zu files "
+			"are kept in '%s': %s%s",
+			w.n, t->o.dir, (const char *)w.names.data, w.n > 5 ? " ..." : "");
+	buf_release(&w.names);
+	buf_release(&w.kept);
+	return rc;
+}
+
+int commits_stop(struct tree *t, bool finish, bool last, struct err *e)
+{
+	int rc = 0;
+
+	if (!t->started)
+		return 0;
+	lock(t);
+	if (finish)
+		rc = await_locked(t, e);
+	if (rc == -EAGAIN)
+		rc = err_wrap(e, rc, "not committed, kept in '%s'", t->o.dir);
+	t->stopping = true;
+	(void)pthread_cond_broadcast(&t->wake);
+	(void)pthread_cond_broadcast(&t->ended);
+	unlock(t);
+	(void)pthread_join(t->thread, NULL);
+	t->started = false;
+	if (finish && last && t->rootless && rc)
+		rc = root_drop_removals(t, e);
+	if (finish && !rc)
+		rc = all_in(t, last, e);
+	if (finish && stage_sync(t->stage, NULL) < 0)
+		log_warn("what stays staged in '%s' may not survive a loss of power", t->o.dir);
+	return rc;
+}

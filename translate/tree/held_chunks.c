@@ -1,0 +1,303 @@
+/* held_chunks.c - chunks that keep their bytes when a commit would show them with others.
+ *
+ * The dataset stores some chunks otherwise than they were written (Blosc, shards), and shows them
+ * encoded anew: the same elements, in other bytes. A program that reads a file in pieces, and opens
+ * it for each (the blocks of a Blosc buffer, the index of a shard), must not get pieces of both. So
+ * the bytes of each such file that was opened for reading while it was staged are kept when its
+ * record goes, and shown in place of the dataset's until the file or its array is written, or too
+ * many were kept since. */
+#include <errno.h>
+#include <string.h>
+
+#define LOG_COMPONENT LOG_WRITE
+#include "base/observe/log.h"
+#include "translate/tree/tree_int.h"
+
+enum {
+	HELD_COMMITS = ARRAY_LEN(((struct holds *)NULL)->works),
+	HELD_MOST = 65536,  /* files */
+};
+#define PIECE ((size_t)1 << 20)
+
+static const char *const docs[] = {".zarray", "zarr.json"};
+
+static bool is_doc(const char *key)
+{
+	const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
+
+	return name[0] == '.' || strcmp(name, "zarr.json") == 0;
+}
+
+/* doc_key - of a document in the directory that has the first n bytes of key. */
+static bool doc_key(const char *key, size_t n, const char *doc, char out[STORE_KEY_MAX + 1])
+{
+	if (n + 1 + strlen(doc) > STORE_KEY_MAX)
+		return false;
+	memcpy(out, key, n);
+	if (n)
+		out[n++] = '/';
+	memcpy(out + n, doc, strlen(doc) + 1);
+	return true;
+}
+
+/* ---- what is held ---- */
+
+static int by_key(const void *key, const void *held)
+{
+	return strcmp(key, ((const struct held *)held)->key);
+}
+
+const struct held *held_find(const struct tree *t, const char *key)
+{
+	const struct holds *h = &t->holds;
+
+	return h->n ? bsearch(key, h->v, h->n, sizeof(*h->v), by_key) : NULL;
+}
+
+int held_read(const struct held *x, uint64_t off, uint8_t *out, size_t len, size_t *ret,
+	      struct err *e)
+{
+	*ret = 0;
+	if (off >= x->size)
+		return 0;
+	return work_read(x->in, x->at + off, out, (size_t)u64_min(len, x->size - off), ret, e);
+}
+
+/* settle - what was dropped goes, and works in which nothing is held any more. */
+static void settle(struct tree *t)
+{
+	struct holds *h = &t->holds;
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->n; i++)
+		if (h->v[i].key)
+			h->v[n++] = h->v[i];
+	h->n = n;
+	n = 0;
+	for (size_t i = 0; i < h->n_works; i++) {
+		bool used = false;
+
+		for (size_t k = 0; k < h->n && !used; k++)
+			used = h->v[k].in == h->works[i];
+		if (used)
+			h->works[n++] = h->works[i];
+		else
+			work_free(t, h->works[i]);
+	}
+	h->n_works = n;
+}
+
+static void drop(struct held *x)
+{
+	free(x->key);
+	x->key = NULL;
+}
+
+/* drop_all - those that are in a work, or NULL: all. */
+static void drop_all(struct tree *t, const struct work *in)
+{
+	for (size_t i = 0; i < t->holds.n; i++)
+		if (!in || t->holds.v[i].in == in)
+			drop(&t->holds.v[i]);
+	settle(t);
+}
+
+void held_free(struct tree *t)
+{
+	drop_all(t, NULL);
+	free(t->holds.v);
+	t->holds = (struct holds){.n = 0};
+}
+
+/* ---- what is to be held ---- */
+
+/* keeping - one commit. */
+struct keeping {
+	struct tree *t;
+	const struct ground *old, *now;
+	struct work *work;  /* NULL: nothing is held yet */
+	char dir[STORE_KEY_MAX + 1]; /* of the last array; "\n": none yet */
+	unsigned recoded;   /* what is known of it */
+};
+
+/* recoded - what options.recoded says of an array. staged: its document was that which is staged,
+ * else that of the dataset. */
+static unsigned recoded(struct keeping *k, const char *dir, const char *doc, bool staged)
+{
+	auto_free uint8_t *was = NULL, *is = NULL;
+	struct found a = {.kind = FOUND_NOTHING}, b = {.kind = FOUND_NOTHING};
+
+	if ((staged ? tree_find_below(k->t, k->old, doc, &a, NULL)
+		    : tree_base(k->t, k->old, doc, &a, NULL)) < 0 ||
+	    tree_base(k->t, k->now, doc, &b, NULL) < 0 ||
+	    (a.kind != FOUND_STAGED && a.kind != FOUND_BASE) || b.kind != FOUND_BASE ||
+	    tree_content(k->t, k->old, doc, &a, &was, NULL) < 0 ||
+	    tree_content(k->t, k->now, doc, &b, &is, NULL) < 0)
+		return 0;
+	return k->t->o.recoded(k->t->o.arg, k->now, dir, doc, was, (size_t)a.size, is,
+			       (size_t)b.size);
+}
+
+/* array_of - how many bytes of a chunk's key are its array's directory. -1: it has none, or its
+ * chunks need not be held. */
+static ptrdiff_t array_of(struct keeping *k, const char *key)
+{
+	char doc[STORE_KEY_MAX + 1];
+	struct found f;
+
+	for (ptrdiff_t n = (ptrdiff_t)strlen(key) - 1; n >= 0; n--) {
+		if (n > 0 && key[n] != '/')
+			continue;
+		if (strncmp(k->dir, key, (size_t)n) == 0 && k->dir[n] == '\0')
+			return k->recoded ? n : -1;
+		for (size_t i = 0; i < ARRAY_LEN(docs); i++) {
+			if (!doc_key(key, (size_t)n, docs[i], doc) ||
+			    tree_base(k->t, k->now, doc, &f, NULL) < 0 ||
+			    f.kind != FOUND_BASE)
+				continue;
+			memcpy(k->dir, key, (size_t)n);
+			k->dir[n] = '\0';
+			k->recoded = recoded(k, k->dir, doc, true);
+			return k->recoded ? n : -1;
+		}
+	}
+	return -1;
+}
+
+/* review - what is held: not of a file that is staged, and not of an array that is another now, or
+ * that is longer again after it was shorter: the dataset has fill values there. */
+static void review(struct keeping *k)
+{
+	struct tree *t = k->t;
+	char key[STORE_KEY_MAX + 1];
+	struct stage_entry s;
+
+	for (size_t i = 0; i < t->holds.n; i++) {
+		struct held *x = &t->holds.v[i];
+
+		stage_find(t->stage, x->key, &s, NULL);
+		if (s.kind != STAGE_NOTHING)
+			drop(x);
+		for (size_t d = 0; x->key && d < ARRAY_LEN(docs); d++) {
+			if (!doc_key(x->key, x->dir, docs[d], key))
+				continue;
+			stage_find(t->stage, key, &s, NULL);
+			if (s.kind == STAGE_NOTHING || pins_have(t, key))
+				continue;
+			if (strncmp(k->dir, key, x->dir) != 0 || k->dir[x->dir]) {
+				memcpy(k->dir, key, x->dir);
+				k->dir[x->dir] = '\0';
+				k->recoded = recoded(k, k->dir, key, false);
+			}
+			if (!k->recoded || (x->cut && (k->recoded & TREE_LONGER)))
+				drop(x);
+			x->cut |= (k->recoded & TREE_SHORTER) != 0;
+		}
+	}
+	memcpy(k->dir, "\n", 2);
+	settle(t);
+}
+
+static int copy(struct keeping *k, const char *key, const struct found *f, struct held *x)
+{
+	auto_free uint8_t *piece = alloc_array(1, (size_t)u64_min(f->size + 1, PIECE));
+	size_t n = 0;
+	int rc = piece ? 0 : -ENOMEM;
+
+	for (uint64_t at = 0; rc == 0 && at < f->size; at += n) {
+		rc = tree_read(k->t, k->old, key, f, at, piece,
+			       (size_t)u64_min(PIECE, f->size - at), &n, NULL);
+		if (rc == 0 && n == 0)
+			rc = -EIO;
+		if (rc == 0)
+			rc = work_write(k->t, x->in, x->at + at, piece, n, NULL);
+	}
+	return rc;
+}
+
+/* keep - a file that was opened for reading, if it is staged and will be shown otherwise. */
+static int keep(struct keeping *k, const struct node *node)
+{
+	struct tree *t = k->t;
+	struct holds *h = &t->holds;
+	struct found f, base;
+	struct held x = {.in = k->work};
+	ptrdiff_t dir;
+	int rc;
+
+	if (node->is_dir || node->gone || !node->opened || is_doc(node->key) ||
+	    tree_find_below(t, k->old, node->key, &f, NULL) < 0 || f.kind != FOUND_STAGED ||
+	    tree_base(t, k->now, node->key, &base, NULL) < 0 || base.kind != FOUND_BASE)
+		return 0;
+	dir = array_of(k, node->key);
+	if (dir < 0 || h->n >= HELD_MOST || f.size > t->o.max_staged ||
+	    (k->work && k->work->size > t->o.max_staged - f.size))
+		return 0;
+	if (!k->work)
+		k->work = x.in = work_new();
+	if (!x.in)
+		return -ENOMEM;
+	x.at = x.in->size;
+	x.size = f.size;
+	x.dir = (size_t)dir;
+	x.mtime = f.mtime;
+	x.stamp = f.stamp;
+	rc = copy(k, node->key, &f, &x);
+	x.key = rc ? NULL : strdup(node->key);
+	if (!x.key || grow_array(&h->v, &h->cap, h->n + 1, sizeof(x)) < 0) {
+		free(x.key);
+		return rc ? rc : -ENOMEM;
+	}
+	h->v[h->n++] = x;
+	return 0;
+}
+
+static int in_order(const void *a, const void *b)
+{
+	return strcmp(((const struct held *)a)->key, ((const struct held *)b)->key);
+}
+
+/* make_room - the oldest go, so that one commit more may be held. */
+static void make_room(struct tree *t)
+{
+	struct holds *h = &t->holds;
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < h->n_works; i++)
+		all += h->works[i]->size;
+	while (h->n_works > 1 && (h->n_works == HELD_COMMITS || all > t->o.max_staged)) {
+		all -= h->works[0]->size;
+		drop_all(t, h->works[0]);
+	}
+}
+
+void held_keep(struct tree *t, const struct ground *old, const struct ground *now)
+{
+	struct keeping k = {.t = t, .old = old, .now = now, .dir = "\n"};
+	struct holds *h = &t->holds;
+	struct node **nodes = NULL;
+	size_t n = 0;
+	int rc = 0;
+
+	if (!t->o.recoded)
+		return;
+	review(&k);
+	if (atomic_load(&t->n_opened) == 0)
+		return;
+	make_room(t);
+	rc = nodes_below(t, "", &nodes, &n, NULL);
+	for (size_t i = 0; i < n; i++) {
+		if (rc == 0)
+			rc = keep(&k, nodes[i]);
+		node_put(t, nodes[i]);
+	}
+	free(nodes);
+	if (rc)
+		log_warn("chunks that are being read change their bytes with this commit: there "
+			 "is no room to keep them");
+	if (!k.work)
+		return;
+	qsort(h->v, h->n, sizeof(*h->v), in_order);
+	h->works[h->n_works++] = k.work;
+	settle(t);
+}

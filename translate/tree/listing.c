@@ -1,0 +1,367 @@
+/* listing.c - listing a directory: what the dataset has, what is staged, what was just
+ * created.
+ *
+ * A listing is read whole when somebody begins to list, and kept for those who go on. Cookies
+ * are hashes of names and entries are in their order, so that a listing that had to be read
+ * again goes on where it was: what was there all along comes once, even when a commit comes
+ * between. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "translate/tree/tree_int.h"
+
+#define NAMES_MAX ((size_t)256 << 20) /* bytes of names in one directory */
+#define COOKIE_SHIFT 11               /* a hash of 53 bits: room for a few that are equal */
+#define ROOT_DOCS 8                   /* cookies for the root's metadata, which come first */
+
+struct entry {
+	uint64_t cookie;
+	uint32_t name; /* offset in names */
+	bool is_dir;
+};
+
+struct listing {
+	uint64_t dir;     /* id */
+	uint32_t holders; /* tables: who uses it, and the table */
+	uint64_t used;    /* tables */
+	struct buf names;
+	struct entry *v;
+	size_t n, cap;
+};
+
+/* ---- entries ---- */
+
+struct each {
+	struct tree *t;
+	const char *key;
+	bool (*fn)(void *arg, const char *name, bool is_dir);
+	void *arg;
+	bool stopped;
+};
+
+static bool entry_key(const char *dir, const char *name, char out[STORE_KEY_MAX + 1])
+{
+	int n = snprintf(out, STORE_KEY_MAX + 1, "%s%s%s", dir, *dir ? "/" : "", name);
+
+	return n > 0 && n <= STORE_KEY_MAX;
+}
+
+static bool base_entry(void *arg, const char *name, uint64_t id, bool is_dir,
+		       const struct view_attr *attr, uint64_t next)
+{
+	struct each *l = arg;
+	char key[STORE_KEY_MAX + 1];
+	struct stage_entry x = {.kind = STAGE_NOTHING};
+
+	(void)id;
+	(void)attr;
+	(void)next;
+	if (!entry_key(l->key, name, key))
+		return true;
+	stage_find(l->t->stage, key, &x, NULL);
+	if (x.kind == STAGE_NOTHING)
+		l->stopped = !l->fn(l->arg, name, is_dir);
+	return !l->stopped;
+}
+
+/* fresh_below - files right below a directory that were created and are nowhere yet. */
+static int fresh_below(struct tree *t, const char *dir, struct buf *out, struct err *e)
+{
+	struct node **v;
+	size_t n, len = strlen(dir);
+	int rc = t->n_fresh ? nodes_below(t, dir, &v, &n, e) : -ENOENT;
+
+	if (rc)
+		return rc == -ENOENT ? 0 : rc;
+	for (size_t i = 0; i < n; i++) {
+		const char *name = v[i]->key + len + (len > 0);
+
+		if (v[i]->fresh && !strchr(name, '/'))
+			buf_put(out, name, strlen(name) + 1);
+		node_put(t, v[i]);
+	}
+	free(v);
+	return buf_ok(out) ? 0 : err_nomem(e);
+}
+
+static int own_entries(struct each *l, struct err *e)
+{
+	struct buf names;
+	size_t fresh;
+	int rc;
+
+	buf_init(&names, NAMES_MAX);
+	rc = fresh_below(l->t, l->key, &names, e);
+	fresh = names.len;
+	if (!rc)
+		rc = stage_names(l->t->stage, l->key, &names, e);
+	for (size_t at = 0; !rc && at < names.len && !l->stopped;) {
+		const char *name = (const char *)names.data + at;
+		char key[STORE_KEY_MAX + 1];
+		struct stage_entry x = {.kind = STAGE_DATA};
+
+		if (at >= fresh && entry_key(l->key, name, key))
+			stage_find(l->t->stage, key, &x, NULL);
+		if (x.kind != STAGE_GONE)
+			l->stopped = !l->fn(l->arg, name, x.kind == STAGE_DIR);
+		at += strlen(name) + 1;
+	}
+	buf_release(&names);
+	return rc;
+}
+
+/* Names go from the dataset's to the created to the staged ones, and back only under the write
+ * lock: asked in this order, one that goes meanwhile comes twice and never not at all. */
+int tree_each(struct tree *t, const struct ground *g, const char *key,
+	      bool (*fn)(void *arg, const char *name, bool is_dir), void *arg, struct err *e)
+{
+	struct each l = {.t = t, .key = key, .fn = fn, .arg = arg};
+	struct found f;
+	int rc = tree_find(t, g, key, &f, e);
+
+	if (!rc && f.in_base_dir)
+		rc = g->view->ops->list(g->view, f.base_id, 0, false, base_entry, &l, e);
+	return rc || l.stopped ? rc : own_entries(&l, e);
+}
+
+/* ---- listings ---- */
+
+static const char *text(const struct listing *l, const struct entry *x)
+{
+	return (const char *)l->names.data + x->name;
+}
+
+struct making {
+	struct tree *t;
+	struct listing *l;
+	bool is_root;
+	bool full;
+};
+
+static uint64_t hash_name(const struct tree *t, const char *name)
+{
+	uint64_t h = t->seed;
+
+	for (; *name; name++)
+		h = (h ^ (uint8_t)*name) * 0x100000001b3U;
+	h ^= h >> 31;
+	return h * 0x9e3779b97f4a7c15U;
+}
+
+static bool add(void *arg, const char *name, bool is_dir)
+{
+	struct making *m = arg;
+	struct listing *l = m->l;
+	unsigned doc;
+
+	m->full = grow_array(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0;
+	if (m->full)
+		return false;
+	/* A program that removes all of a tree meets the root's metadata first: nothing that it
+	 * removes after that is committed. */
+	doc = m->is_root ? root_doc(name) : 0;
+	l->v[l->n++] = (struct entry){
+		.cookie = doc ? doc : (hash_name(m->t, name) >> COOKIE_SHIFT) + 1 + ROOT_DOCS,
+		.name = (uint32_t)l->names.len, /* below NAMES_MAX */
+		.is_dir = is_dir,
+	};
+	buf_put(&l->names, name, strlen(name) + 1);
+	m->full = !buf_ok(&l->names);
+	return !m->full;
+}
+
+static int compare(const void *a, const void *b, void *arg)
+{
+	const struct entry *x = a, *y = b;
+
+	if (x->cookie != y->cookie)
+		return x->cookie < y->cookie ? -1 : 1;
+	return strcmp(text(arg, x), text(arg, y));
+}
+
+/* order - each name once, each cookie larger than the one before. */
+static void order(struct listing *l)
+{
+	size_t n = 0;
+
+	if (l->n)
+		qsort_r(l->v, l->n, sizeof(*l->v), compare, l);
+	for (size_t i = 0; i < l->n; i++)
+		if (!n || strcmp(text(l, &l->v[n - 1]), text(l, &l->v[i])) != 0)
+			l->v[n++] = l->v[i];
+	l->n = n;
+	for (size_t i = 1; i < n; i++)
+		if (l->v[i].cookie <= l->v[i - 1].cookie)
+			l->v[i].cookie = l->v[i - 1].cookie + 1;
+}
+
+static void listing_free(struct listing *l)
+{
+	if (!l)
+		return;
+	buf_release(&l->names);
+	free(l->v);
+	free(l);
+}
+
+static int make(struct tree *t, const struct node *dir, struct listing **ret, struct err *e)
+{
+	struct making m = {.t = t, .l = alloc_array(1, sizeof(*m.l)), .is_root = !*dir->key};
+	struct ground *g;
+	int rc;
+
+	if (!m.l)
+		return err_nomem(e);
+	*m.l = (struct listing){.dir = dir->id, .holders = 1};
+	buf_init(&m.l->names, NAMES_MAX);
+	read_lock(t);
+	g = grounds_get(t->grounds);
+	rc = tree_each(t, g, dir->key, add, &m, e);
+	ground_put(t->grounds, g);
+	tree_unlock(t);
+	if (!rc && m.full)
+		rc = err_set(e, -ERANGE, "the names in '%.200s' are too many", dir->key);
+	if (rc) {
+		listing_free(m.l);
+		return rc;
+	}
+	order(m.l);
+	*ret = m.l;
+	return 0;
+}
+
+/* keep - in the table, instead of one of the same directory or the one not used for longest. */
+static void keep(struct tree *t, struct listing *l)
+{
+	struct listing *old;
+	size_t at = 0;
+
+	(void)pthread_mutex_lock(&t->lock);
+	for (size_t i = 0; i < RW_LISTINGS; i++) {
+		if (t->listings[i] && t->listings[i]->dir == l->dir) {
+			at = i;
+			break;
+		}
+		if (t->listings[at] &&
+		    (!t->listings[i] || t->listings[i]->used < t->listings[at]->used))
+			at = i;
+	}
+	old = t->listings[at];
+	if (old && --old->holders)
+		old = NULL;
+	l->holders++;
+	l->used = ++t->listing_clock;
+	t->listings[at] = l;
+	(void)pthread_mutex_unlock(&t->lock);
+	listing_free(old);
+}
+
+static struct listing *kept(struct tree *t, uint64_t dir)
+{
+	struct listing *l = NULL;
+
+	(void)pthread_mutex_lock(&t->lock);
+	for (size_t i = 0; i < RW_LISTINGS && !l; i++)
+		if (t->listings[i] && t->listings[i]->dir == dir)
+			l = t->listings[i];
+	if (l) {
+		l->holders++;
+		l->used = ++t->listing_clock;
+	}
+	(void)pthread_mutex_unlock(&t->lock);
+	return l;
+}
+
+static void let_go(struct tree *t, struct listing *l)
+{
+	bool last;
+
+	(void)pthread_mutex_lock(&t->lock);
+	last = --l->holders == 0;
+	(void)pthread_mutex_unlock(&t->lock);
+	if (last)
+		listing_free(l);
+}
+
+void tree_listings_free(struct tree *t)
+{
+	for (size_t i = 0; i < RW_LISTINGS; i++)
+		listing_free(t->listings[i]);
+}
+
+static size_t after(const struct listing *l, uint64_t cookie)
+{
+	size_t low = 0, high = l->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (l->v[mid].cookie <= cookie)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* id_of - what the kernel knows an entry by; of one that it does not know no id is made. */
+static uint64_t id_of(struct tree *t, const struct node *dir, const char *name)
+{
+	char key[STORE_KEY_MAX + 1];
+	struct node *n = entry_key(dir->key, name, key) ? node_find(t, key) : NULL;
+	uint64_t id = n ? n->id : t->o.id_limit - 1;
+
+	node_put(t, n);
+	return id;
+}
+
+/* list_above - the directory above the root. */
+static void list_above(struct tree *t, uint64_t cookie, view_emit *emit, void *arg)
+{
+	struct node *root;
+
+	read_lock(t);
+	root = root_node(t);
+	if (cookie == 0 && !t->removed)
+		(void)emit(arg, t->o.name, root ? root->id : t->o.id_limit - 1, true, NULL, 1);
+	tree_unlock(t);
+	node_put(t, root);
+}
+
+int tree_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr, view_emit *emit,
+	      void *arg, struct err *e)
+{
+	struct tree *t = tree_of(v);
+	struct listing *l;
+	struct node *n;
+	int rc = node_dir(t, dir, &n, e);
+
+	(void)want_attr;
+	if (rc == -ENOENT)
+		return 0; /* a directory that was removed has no entries */
+	if (rc)
+		return rc;
+	if (tree_is_above(t, n)) {
+		list_above(t, cookie, emit, arg);
+		node_put(t, n);
+		return 0;
+	}
+	l = cookie ? kept(t, dir) : NULL;
+	if (!l) {
+		commits_poll(t);
+		rc = make(t, n, &l, e);
+		if (!rc)
+			keep(t, l);
+	}
+	read_lock(t); /* keys */
+	for (size_t i = rc ? 0 : after(l, cookie); !rc && i < l->n; i++)
+		if (!emit(arg, text(l, &l->v[i]), id_of(t, n, text(l, &l->v[i])),
+			  l->v[i].is_dir, NULL, l->v[i].cookie))
+			break;
+	tree_unlock(t);
+	if (!rc)
+		let_go(t, l);
+	node_put(t, n);
+	return rc;
+}

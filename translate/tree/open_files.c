@@ -1,0 +1,538 @@
+/* open_files.c - files that are open: what is written is private until it is flushed, then it is
+ * one record in the stage. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#define LOG_COMPONENT LOG_WRITE
+#include "base/observe/log.h"
+#include "translate/tree/tree_int.h"
+
+static struct handle *handle_of(uint64_t fh)
+{
+	return (struct handle *)(uintptr_t)fh;
+}
+
+/* caching - what the kernel may do with a handle: keep what it has of the same content; a handle
+ * that only writes needs no cache. */
+static void caching(struct tree *t, struct node *n, const struct found *f, int flags,
+		    struct view_handle *ret)
+{
+	uint64_t stamp = f->kind == FOUND_WORK ? 0 : f->stamp;
+
+	(void)pthread_mutex_lock(&t->lock);
+	ret->keep_cache = stamp && n->stamp == stamp;
+	n->stamp = stamp;
+	(void)pthread_mutex_unlock(&t->lock);
+	ret->direct_io = (flags & O_ACCMODE) == O_WRONLY;
+}
+
+int handle_make(struct tree *t, struct node *n, int flags, struct view_handle *ret,
+		struct err *e)
+{
+	struct handle *h = alloc_array(1, sizeof(*h));
+	struct work *w;
+	int rc = 0;
+
+	if (!h)
+		return err_nomem(e);
+	h->node = n;
+	h->writes = (flags & O_ACCMODE) != O_RDONLY;
+	h->append = (flags & O_APPEND) != 0;
+	if (h->writes)
+		rc = node_work(t, n, &w, e);
+	if (rc) {
+		free(h);
+		return rc;
+	}
+	(void)pthread_mutex_lock(&t->lock);
+	n->users++;
+	list_add(&t->handles, &h->link);
+	if (h->writes)
+		atomic_fetch_add(&w->writers, 1);
+	(void)pthread_mutex_unlock(&t->lock);
+	ret->fh = (uint64_t)(uintptr_t)h;
+	return 0;
+}
+
+/* empty - O_TRUNC: the content is to be nothing once something is written or the file closed. */
+static int empty(struct tree *t, struct node *n, struct err *e)
+{
+	struct work *w;
+	int rc = node_work(t, n, &w, e);
+
+	if (rc)
+		return rc;
+	(void)pthread_mutex_lock(&w->lock);
+	rc = work_resize(t, w, 0, e);
+	if (!rc)
+		w->loaded = w->cut = true;
+	(void)pthread_mutex_unlock(&w->lock);
+	return rc;
+}
+
+static int open_locked(struct tree *t, struct node *n, int flags, struct view_handle *ret,
+		       struct err *e)
+{
+	struct ground *g = grounds_get(t->grounds);
+	bool writes = (flags & O_ACCMODE) != O_RDONLY;
+	struct found f = {0};
+	int rc = tree_find(t, g, n->key, &f, e);
+
+	if (!rc && !n->fresh && f.kind == FOUND_NOTHING)
+		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+	ground_put(t->grounds, g);
+	if (rc)
+		return rc;
+	rc = handle_make(t, n, flags, ret, e);
+	if (!rc && writes && (flags & O_TRUNC))
+		rc = empty(t, n, e);
+	if (!rc)
+		caching(t, n, &f, flags, ret);
+	if (!rc && (flags & O_ACCMODE) != O_WRONLY)
+		node_opened(t, n);
+	return rc;
+}
+
+int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, struct err *e)
+{
+	struct tree *t = tree_of(v);
+	struct timespec mtime;
+	struct node *n;
+	uint64_t size;
+	int rc = node_get(t, id, &n, e);
+
+	*ret = (struct view_handle){0};
+	if (rc)
+		return rc;
+	read_lock(t);
+	if (n->is_dir)
+		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
+	else if (n->gone && !node_has_work(t, n, &size, &mtime))
+		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+	else if (n->gone)
+		rc = handle_make(t, n, flags, ret, e);
+	else
+		rc = open_locked(t, n, flags, ret, e);
+	tree_unlock(t);
+	if (rc && ret->fh) {
+		tree_write_ops.release(v, id, ret->fh);
+		ret->fh = 0;
+	}
+	node_put(t, n);
+	return rc;
+}
+
+/* ---- reading ---- */
+
+static int read_locked(struct tree *t, struct node *n, uint64_t off, uint8_t *out, size_t len,
+		       size_t *ret, struct err *e)
+{
+	struct ground *g;
+	struct found f;
+	int rc;
+
+	*ret = 0;
+	if (n->work) {
+		(void)pthread_mutex_lock(&n->work->lock);
+		if (n->work->loaded) {
+			rc = work_read(n->work, off, out, len, ret, e);
+			(void)pthread_mutex_unlock(&n->work->lock);
+			return rc;
+		}
+		(void)pthread_mutex_unlock(&n->work->lock);
+	}
+	if (n->gone)
+		return err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+	g = grounds_get(t->grounds);
+	rc = tree_find_below(t, g, n->key, &f, e);
+	if (!rc && f.kind == FOUND_NOTHING && !n->fresh)
+		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+	if (!rc && f.kind == FOUND_DIR)
+		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
+	if (!rc && f.kind != FOUND_NOTHING)
+		rc = tree_read(t, g, n->key, &f, off, out, len, ret, e);
+	ground_put(t->grounds, g);
+	return rc;
+}
+
+static int read_node(struct tree *t, struct node *n, uint64_t off, size_t len, uint8_t *room,
+		     struct span *ret, struct err *e)
+{
+	size_t got = 0;
+	int rc;
+
+	commits_poll(t);
+	read_lock(t);
+	rc = read_locked(t, n, off, room, len, &got, e);
+	tree_unlock(t);
+	if (!rc)
+		*ret = (struct span){.mem = got ? room : NULL, .fd = -1, .len = got};
+	return rc;
+}
+
+int tree_read_id(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+		 struct span *ret, struct err *e)
+{
+	struct tree *t = tree_of(v);
+	struct node *n;
+	int rc = node_get(t, id, &n, e);
+
+	if (rc)
+		return rc;
+	rc = read_node(t, n, off, len, room, ret, e);
+	node_put(t, n);
+	return rc;
+}
+
+static int op_read(struct view *v, uint64_t id, uint64_t fh, uint64_t off, size_t len,
+		   uint8_t *room, struct span *ret, struct err *e)
+{
+	if (!fh)
+		return tree_read_id(v, id, off, len, room, ret, e);
+	return read_node(tree_of(v), handle_of(fh)->node, off, len, room, ret, e);
+}
+
+/* ---- writing ---- */
+
+static int write_work(struct tree *t, struct handle *h, struct work *w, uint64_t off,
+		      const uint8_t *data, size_t len, struct err *e)
+{
+	int rc = tree_load(t, h->node, w, e);
+
+	off = h->append ? w->size : off;
+	if (!rc)
+		rc = work_write(t, w, off, data, len, e);
+	if (rc)
+		return rc;
+	if (off > w->run)
+		w->elsewhere = true;
+	else
+		w->run = u64_max(w->run, off + len);
+	w->dirty = true;
+	w->cut = false;
+	atomic_store(&h->wrote, true);
+	return 0;
+}
+
+static int op_write(struct view *v, uint64_t id, uint64_t fh, uint64_t off, const uint8_t *data,
+		    size_t len, struct err *e)
+{
+	struct tree *t = tree_of(v);
+	struct handle *h = handle_of(fh);
+	int rc;
+
+	(void)id;
+	if (!h || !h->writes)
+		return err_set(e, -EBADF, "not open for writing");
+	if (atomic_load(&t->stale))
+		return commits_room(t, e);
+	read_lock(t);
+	(void)pthread_mutex_lock(&h->node->work->lock);
+	rc = write_work(t, h, h->node->work, off, data, len, e);
+	(void)pthread_mutex_unlock(&h->node->work->lock);
+	tree_unlock(t);
+	return rc;
+}
+
+/* check_content - whether the file may be what it is in its work. netCDF-C writes a document
+ * over an older one from its beginning, without truncating it, and what is behind its end is no
+ * part of it: so, when the whole is refused and what was written in one piece is not, the file
+ * ends there. */
+static int check_content(struct tree *t, struct node *n, struct work *w, struct err *e)
+{
+	struct ground *g = grounds_get(t->grounds);
+	uint64_t size = w->size;
+	int rc = check_work(t, g, n->key, w, e);
+
+	if (rc && w->run && w->run < size && !w->elsewhere) {
+		w->size = w->run;
+		if (check_work(t, g, n->key, w, NULL) == 0)
+			rc = work_resize(t, w, w->run, e);
+		else
+			w->size = size;
+	}
+	ground_put(t->grounds, g);
+	return rc;
+}
+
+/* confirm - what a work holds becomes the file's content for everybody; when it is refused, the
+ * file has the content that it had. Under the tree's lock. */
+static int confirm(struct tree *t, struct node *n, struct work *w, struct err *e)
+{
+	int rc = check_content(t, n, w, e);
+
+	if (!rc)
+		rc = work_stage(t, w, n->key, e);
+	if (rc) {
+		work_drop(t, w);
+		return rc;
+	}
+	w->dirty = w->cut = w->elsewhere = false;
+	w->run = 0;
+	node_fresh(t, n, false);
+	commits_note(t);
+	return 0;
+}
+
+/* flush_node - cut: also what was only truncated. last: for the writer that went, and not while
+ * another has the file open: the file may be half written, and its writer confirms it. */
+static int flush_node(struct tree *t, struct node *n, bool cut, bool last, struct err *e)
+{
+	struct work *w = n->work;
+	int rc = 0;
+
+	if (!w)
+		return 0;
+	rc = commits_room(t, e);
+	read_lock(t);
+	(void)pthread_mutex_lock(&w->lock);
+	if (last && w->writers) {
+		rc = 0;
+	} else if (rc) {
+		if (w->dirty)
+			work_drop(t, w); /* it is refused: the file is what it was */
+		else
+			rc = 0;
+	} else if (!n->gone && (w->dirty || (cut && w->cut))) {
+		rc = confirm(t, n, w, e);
+	}
+	(void)pthread_mutex_unlock(&w->lock);
+	tree_unlock(t);
+	return rc;
+}
+
+static int op_flush(struct view *v, uint64_t id, uint64_t fh, struct err *e)
+{
+	struct handle *h = handle_of(fh);
+
+	(void)id;
+	if (!h || !h->writes || !atomic_exchange(&h->wrote, false))
+		return 0;
+	return flush_node(tree_of(v), h->node, false, false, e);
+}
+
+static int op_fsync(struct view *v, uint64_t id, uint64_t fh, bool data_only, struct err *e)
+{
+	struct tree *t = tree_of(v);
+	struct handle *h = handle_of(fh);
+	int rc = 0;
+
+	(void)id;
+	(void)data_only;
+	if (h && h->writes) {
+		atomic_store(&h->wrote, false);
+		rc = flush_node(t, h->node, true, false, e);
+	}
+	return rc ? rc : stage_sync(t->stage, e);
+}
+
+/* op_fsyncdir - what is in the dataset then need not be on the disk twice: only what is staged
+ * afterwards, because a commit left it or failed. */
+static int op_fsyncdir(struct view *v, uint64_t dir, struct err *e)
+{
+	struct tree *t = tree_of(v);
+	struct err other = ERR_INIT;
+	int rc = commits_now(t, e), staged = stage_sync(t->stage, &other);
+
+	(void)dir;
+	if (!rc && staged && e)
+		*e = other;
+	return rc ? rc : staged;
+}
+
+/* drop_unwritten - a document that was created or truncated and not written cannot be part of the
+ * dataset: it is what it was before. That is no fault, since programs write it next. */
+static void drop_unwritten(struct tree *t, struct node *n)
+{
+	struct work *w = n->work;
+	struct ground *g;
+	int rc = 0;
+
+	read_lock(t);
+	g = grounds_get(t->grounds);
+	(void)pthread_mutex_lock(&w->lock);
+	if (!w->writers && w->cut && !w->size && !n->gone)
+		rc = check_work(t, g, n->key, w, NULL);
+	if (rc == -EINVAL || rc == -EOPNOTSUPP)
+		work_drop(t, w);
+	(void)pthread_mutex_unlock(&w->lock);
+	ground_put(t->grounds, g);
+	tree_unlock(t);
+}
+
+/* last_writer - nobody writes a file any more: what it is, the stage says. */
+static void last_writer(struct tree *t, struct node *n)
+{
+	struct work *w = n->work;
+	struct err e = ERR_INIT;
+	int rc;
+
+	drop_unwritten(t, n);
+	rc = flush_node(t, n, true, true, &e);
+	write_lock(t);
+	if (rc)
+		log_warn("'%s': %s", n->key, e.msg);
+	(void)pthread_mutex_lock(&w->lock);
+	if (!w->writers && !n->gone) {
+		work_drop(t, w);
+		if (n->fresh) /* it was never confirmed */
+			node_detach(t, n);
+	}
+	(void)pthread_mutex_unlock(&w->lock);
+	tree_unlock(t);
+}
+
+static void op_release(struct view *v, uint64_t id, uint64_t fh)
+{
+	struct tree *t = tree_of(v);
+	struct handle *h = handle_of(fh);
+	bool last = false;
+
+	(void)id;
+	if (!h)
+		return;
+	(void)pthread_mutex_lock(&t->lock);
+	list_remove(&h->link);
+	(void)pthread_mutex_unlock(&t->lock);
+	if (h->writes)
+		last = atomic_fetch_sub(&h->node->work->writers, 1) == 1;
+	if (last)
+		last_writer(t, h->node);
+	node_put(t, h->node);
+	free(h);
+}
+
+void handles_free(struct tree *t)
+{
+	struct list_link *it;
+
+	while ((it = list_take(&t->handles)))
+		free(CONTAINER_OF(it, struct handle, link));
+}
+
+int keep_open(struct tree *t, struct node *n, struct err *e)
+{
+	struct work *w;
+	bool open;
+	int rc;
+
+	(void)pthread_mutex_lock(&t->lock);
+	open = n->users > 1; /* ours, and somebody's */
+	(void)pthread_mutex_unlock(&t->lock);
+	if (!open || n->is_dir)
+		return 0;
+	rc = node_work(t, n, &w, e);
+	if (rc)
+		return rc;
+	(void)pthread_mutex_lock(&w->lock);
+	rc = tree_load(t, n, w, e);
+	(void)pthread_mutex_unlock(&w->lock);
+	return rc == -ESTALE ? 0 : rc;
+}
+
+void keep_undo(struct tree *t, struct node *n)
+{
+	struct work *w = n->work;
+
+	if (!w)
+		return;
+	(void)pthread_mutex_lock(&w->lock);
+	if (!w->writers && !w->dirty && !w->cut)
+		work_drop(t, w);
+	(void)pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- attributes ---- */
+
+/* resize - of a file that nobody has open for writing the new content is confirmed at once. */
+static int resize(struct tree *t, struct node *n, uint64_t size, struct err *e)
+{
+	struct view_handle vh = {0};
+	struct handle *h;
+	struct work *w;
+	int rc;
+
+	read_lock(t);
+	rc = handle_make(t, n, O_WRONLY, &vh, e);
+	if (rc) {
+		tree_unlock(t);
+		return rc;
+	}
+	h = handle_of(vh.fh);
+	w = n->work;
+	(void)pthread_mutex_lock(&w->lock);
+	if (size == 0 && !w->loaded && !n->gone)
+		w->loaded = true; /* nothing of it is needed */
+	else
+		rc = tree_load(t, n, w, e);
+	if (!rc)
+		rc = work_resize(t, w, size, e);
+	if (!rc)
+		w->dirty = w->elsewhere = true;
+	(void)pthread_mutex_unlock(&w->lock);
+	tree_unlock(t);
+	atomic_store(&h->wrote, rc == 0);
+	if (!rc && w->writers == 1)
+		rc = op_flush(&t->base, n->id, vh.fh, e);
+	op_release(&t->base, n->id, vh.fh);
+	return rc;
+}
+
+static int setattr_node(struct tree *t, struct node *n, uint64_t fh, const struct view_set *set,
+			struct err *e)
+{
+	int rc = 0;
+
+	if (set->size_set && n->is_dir)
+		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
+	else if (set->size_set)
+		rc = resize(t, n, set->size, e);
+	if (!rc && set->size_set && fh && handle_of(fh)->writes)
+		atomic_store(&handle_of(fh)->wrote, true);
+	if (!rc && set->mode_set) {
+		(void)pthread_mutex_lock(&t->lock);
+		n->mode = set->mode & 0777;
+		(void)pthread_mutex_unlock(&t->lock);
+	}
+	return rc;
+}
+
+static int op_setattr(struct view *v, uint64_t id, uint64_t fh, const struct view_set *set,
+		      struct view_attr *ret, struct err *e)
+{
+	struct tree *t = tree_of(v);
+	struct node *n;
+	int rc = node_get(t, id, &n, e);
+
+	if (rc)
+		return rc;
+	rc = setattr_node(t, n, fh, set, e);
+	if (!rc)
+		rc = t->base.ops->getattr(v, id, ret, e);
+	node_put(t, n);
+	return rc;
+}
+
+static int op_finish(struct view *v, bool last, struct err *e)
+{
+	return commits_stop(tree_of(v), true, last, e);
+}
+
+const struct view_write_ops tree_write_ops = {
+	.open = tree_open,
+	.create = tree_create,
+	.read = op_read,
+	.write = op_write,
+	.flush = op_flush,
+	.fsync = op_fsync,
+	.fsyncdir = op_fsyncdir,
+	.release = op_release,
+	.setattr = op_setattr,
+	.mkdir = tree_mkdir,
+	.unlink = tree_unlink,
+	.rmdir = tree_rmdir,
+	.rename = tree_rename,
+	.link = tree_link,
+	.finish = op_finish,
+};

@@ -1,0 +1,503 @@
+/* rename.c - names come, go and change: each is a record in the stage, or several in such an
+ * order that nothing is lost between them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "translate/tree/tree_int.h"
+
+/* place - an entry of a directory, as an operation finds it. The tree is locked for writing. */
+struct place {
+	struct tree *t;
+	struct ground *g;
+	struct node *dir;
+	char key[STORE_KEY_MAX + 1];
+	struct found f;
+};
+
+static void leave(struct place *p)
+{
+	if (p->g)
+		ground_put(p->t->grounds, p->g);
+	tree_unlock(p->t);
+	node_put(p->t, p->dir);
+}
+
+/* enter - on failure nothing is locked. room: something is going to be staged. */
+static int enter(struct place *p, struct view *v, uint64_t dir, const char *name, size_t len,
+		 bool room, struct err *e)
+{
+	int rc;
+
+	*p = (struct place){.t = tree_of(v)};
+	rc = node_get(p->t, dir, &p->dir, e);
+	if (!rc && room)
+		rc = commits_room(p->t, e);
+	if (rc) {
+		node_put(p->t, p->dir);
+		return rc;
+	}
+	write_lock(p->t);
+	if (!p->dir->is_dir)
+		rc = err_set(e, -ENOTDIR, "'%.200s' is no directory", p->dir->key);
+	else if (p->dir->gone)
+		rc = err_set(e, -ENOENT, "'%.200s' was removed", p->dir->key);
+	else if (tree_is_above(p->t, p->dir))
+		rc = err_set(e, -EPERM, "only the directory '%s' can be here (-o root)",
+			     p->t->o.name);
+	if (!rc)
+		rc = tree_key(p->dir, name, len, p->key, e);
+	if (!rc) {
+		p->g = grounds_get(p->t->grounds);
+		rc = tree_find(p->t, p->g, p->key, &p->f, e);
+	}
+	if (rc)
+		leave(p);
+	return rc;
+}
+
+/* show - give the kernel the node of an entry that was found. */
+static void show(struct place *p, struct node *n, struct view_attr *ret)
+{
+	tree_attr(p->t, p->g, n, &p->f, ret);
+	node_known(p->t, n);
+}
+
+/* shown - the same for one that was just made. */
+static int shown(struct place *p, struct node *n, struct view_attr *ret, struct err *e)
+{
+	int rc = tree_find(p->t, p->g, n->key, &p->f, e);
+
+	if (rc)
+		return rc;
+	if (p->f.kind == FOUND_NOTHING) /* created, and nothing written */
+		p->f.kind = n->is_dir ? FOUND_DIR : FOUND_WORK;
+	show(p, n, ret);
+	return 0;
+}
+
+/* ---- making ---- */
+
+/* begin_file - a node for a file that is nowhere yet. */
+static int begin_file(struct place *p, struct node **ret, struct err *e)
+{
+	struct node *n = node_enter(p->t, p->key, false);
+	struct work *w;
+	int rc = n ? node_work(p->t, n, &w, e) : err_nomem(e);
+
+	if (!rc) {
+		(void)pthread_mutex_lock(&w->lock);
+		rc = work_resize(p->t, w, 0, e);
+		w->loaded = w->cut = true;
+		(void)pthread_mutex_unlock(&w->lock);
+	}
+	if (rc) {
+		node_put(p->t, n);
+		return rc;
+	}
+	node_fresh(p->t, n, true);
+	*ret = n;
+	return 0;
+}
+
+int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags,
+		mode_t mode, struct view_attr *ret_attr, struct view_handle *ret, struct err *e)
+{
+	struct view_handle vh = {0};
+	struct node *n = NULL;
+	struct place p;
+	int rc = enter(&p, v, dir, name, len, true, e);
+
+	(void)mode;
+	*ret = vh;
+	if (rc)
+		return rc;
+	if (p.f.kind != FOUND_NOTHING) { /* opened when names are not locked any more */
+		if (flags & O_EXCL)
+			rc = err_set(e, -EEXIST, "'%.200s' exists", p.key);
+		else if (p.f.kind == FOUND_DIR)
+			rc = err_set(e, -EISDIR, "'%.200s' is a directory", p.key);
+		n = rc ? NULL : node_enter(p.t, p.key, false);
+		if (n)
+			show(&p, n, ret_attr);
+		else if (!rc)
+			rc = err_nomem(e);
+		leave(&p);
+		if (!rc)
+			rc = tree_open(v, n->id, flags, ret, e);
+		if (!rc && (flags & O_TRUNC))
+			ret_attr->size = 0;
+		if (rc && n)
+			node_forget(p.t, n->id, 1);
+		node_put(p.t, n);
+		return rc;
+	}
+	rc = begin_file(&p, &n, e);
+	if (!rc)
+		rc = handle_make(p.t, n, flags | O_WRONLY, &vh, e);
+	if (!rc)
+		rc = shown(&p, n, ret_attr, e);
+	if (rc && n)
+		node_detach(p.t, n);
+	leave(&p);
+	if (rc && vh.fh)
+		tree_write_ops.release(v, n->id, vh.fh);
+	node_put(p.t, n);
+	vh.direct_io = (flags & O_ACCMODE) == O_WRONLY;
+	if (!rc)
+		*ret = vh;
+	return rc;
+}
+
+int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
+	       struct view_attr *ret, struct err *e)
+{
+	struct node *n = NULL;
+	struct place p;
+	int rc;
+
+	(void)mode;
+	if (tree_of(v)->o.name && dir == VIEW_ROOT)
+		return root_mkdir(tree_of(v), name, len, ret, e);
+	rc = enter(&p, v, dir, name, len, true, e);
+	if (rc)
+		return rc;
+	if (p.f.kind != FOUND_NOTHING)
+		rc = err_set(e, -EEXIST, "'%.200s' exists", p.key);
+	if (!rc)
+		rc = stage_mkdir(p.t->stage, p.key, e);
+	if (!rc) {
+		n = node_enter(p.t, p.key, true);
+		rc = n ? shown(&p, n, ret, e) : err_nomem(e);
+	}
+	leave(&p);
+	node_put(p.t, n);
+	if (!rc)
+		commits_note(p.t);
+	return rc;
+}
+
+/* ---- removing ---- */
+
+/* remove_key - the entry of a place: who has it open keeps it. */
+static int remove_key(struct place *p, struct err *e)
+{
+	struct node *n = node_find(p->t, p->key);
+	int rc = n ? keep_open(p->t, n, e) : 0;
+	struct found base = {0};
+
+	if (!rc)
+		rc = tree_base(p->t, p->g, p->key, &base, e);
+	if (!rc && !(n && n->fresh))
+		rc = base.kind == FOUND_NOTHING ? stage_gone_bare(p->t->stage, p->key, e)
+						: stage_gone(p->t->stage, p->key, e);
+	if (!rc && n)
+		node_detach(p->t, n);
+	else if (n)
+		keep_undo(p->t, n);
+	node_put(p->t, n);
+	return rc;
+}
+
+int tree_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
+{
+	struct place p;
+	int rc = enter(&p, v, dir, name, len, false, e);
+
+	if (rc)
+		return rc;
+	if (p.f.kind == FOUND_NOTHING)
+		rc = err_set(e, -ENOENT, "no '%.200s'", p.key);
+	else if (p.f.kind == FOUND_DIR)
+		rc = err_set(e, -EISDIR, "'%.200s' is a directory", p.key);
+	else
+		rc = remove_key(&p, e);
+	leave(&p);
+	if (!rc)
+		commits_note(p.t);
+	return rc;
+}
+
+static bool any_entry(void *arg, const char *name, bool is_dir)
+{
+	(void)name;
+	(void)is_dir;
+	*(bool *)arg = true;
+	return false;
+}
+
+/* is_empty - of a directory: 0, -ENOTEMPTY. */
+static int is_empty(struct place *p, struct err *e)
+{
+	bool any = false;
+	int rc = tree_each(p->t, p->g, p->key, any_entry, &any, e);
+
+	if (!rc && any)
+		rc = err_set(e, -ENOTEMPTY, "'%.200s' is not empty", p->key);
+	return rc;
+}
+
+int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e)
+{
+	struct place p;
+	int rc;
+
+	if (tree_of(v)->o.name && dir == VIEW_ROOT)
+		return root_rmdir(tree_of(v), name, len, e);
+	rc = enter(&p, v, dir, name, len, false, e);
+	if (rc)
+		return rc;
+	if (p.f.kind == FOUND_NOTHING)
+		rc = err_set(e, -ENOENT, "no '%.200s'", p.key);
+	else if (p.f.kind != FOUND_DIR)
+		rc = err_set(e, -ENOTDIR, "'%.200s' is no directory", p.key);
+	else
+		rc = is_empty(&p, e);
+	if (!rc)
+		rc = remove_key(&p, e);
+	leave(&p);
+	if (!rc)
+		commits_note(p.t);
+	return rc;
+}
+
+/* ---- renaming ---- */
+
+/* settle - the same with the work of a node. */
+static int settle(struct tree *t, const struct ground *g, struct work *w, const char *key,
+		  const char *to, bool stays, struct err *e)
+{
+	bool pending = w->dirty || w->cut;
+	int rc = pending && stays ? check_work(t, g, key, w, e) : 0;
+
+	if (!rc)
+		rc = check_moved(t, g, to, key, pending ? w : NULL, stays, e);
+	if (!rc && pending)
+		rc = work_stage(t, w, key, e);
+	if (!rc)
+		w->dirty = w->cut = false;
+	return rc;
+}
+
+int tree_settle(struct tree *t, const struct ground *g, const char *key, const char *to,
+		bool stays, struct err *e)
+{
+	struct node *n = node_find(t, key);
+	struct work *w = n ? n->work : NULL;
+	int rc;
+
+	if (!w) {
+		rc = check_moved(t, g, to, key, NULL, stays, e);
+	} else {
+		(void)pthread_mutex_lock(&w->lock);
+		rc = settle(t, g, w, key, to, stays, e);
+		(void)pthread_mutex_unlock(&w->lock);
+		if (!rc)
+			node_fresh(t, n, false);
+	}
+	node_put(t, n);
+	return rc;
+}
+
+/* copy_base - a file of the dataset under another name: its bytes. An alias would lead nowhere when
+ * the commit that removes the old name leaves the new one. */
+int copy_base(struct tree *t, const struct ground *g, const char *from, const char *to,
+	      const struct found *f, struct err *e)
+{
+	struct work *w = work_new();
+	uint8_t *piece = alloc_array(1, (size_t)1 << 20);
+	size_t n = 1;
+	int rc = w && piece ? 0 : err_nomem(e);
+
+	for (uint64_t at = 0; !rc && at < f->size; at += n) {
+		n = 0;
+		rc = tree_read(t, g, from, f, at, piece,
+			       (size_t)u64_min((uint64_t)1 << 20, f->size - at), &n, e);
+		if (!rc && !n)
+			rc = err_set(e, -EIO, "'%.200s' ends early", from);
+		if (!rc)
+			rc = work_write(t, w, at, piece, n, e);
+	}
+	if (!rc)
+		rc = work_stage(t, w, to, e);
+	work_free(t, w);
+	free(piece);
+	return rc;
+}
+
+static int move_file(struct place *p, const char *to, struct err *e)
+{
+	struct stage_entry x;
+	struct found base;
+	int rc = 0;
+
+	/* staged under its own name first: one record moves it, or none does */
+	stage_find(p->t->stage, p->key, &x, NULL);
+	if (x.kind != STAGE_DATA)
+		rc = copy_base(p->t, p->g, p->key, p->key, &p->f, e);
+	if (!rc)
+		rc = tree_base(p->t, p->g, p->key, &base, e);
+	if (rc)
+		return rc;
+	return base.kind == FOUND_NOTHING ? stage_move_bare(p->t->stage, p->key, to, e)
+					  : stage_move(p->t->stage, p->key, to, e);
+}
+
+/* ---- another name ---- */
+
+static int link_file(struct place *p, const struct node *n, struct err *e)
+{
+	struct tree *t = p->t;
+	struct stage_entry x;
+	struct found f;
+	int rc = tree_settle(t, p->g, n->key, p->key, true, e);
+
+	if (!rc)
+		rc = tree_find_below(t, p->g, n->key, &f, e);
+	if (!rc && f.kind == FOUND_NOTHING)
+		rc = err_set(e, -ENOENT, "no '%.200s'", n->key);
+	if (rc)
+		return rc;
+	stage_find(t->stage, n->key, &x, NULL);
+	return x.kind == STAGE_DATA ? stage_link(t->stage, n->key, p->key, e)
+				    : copy_base(t, p->g, n->key, p->key, &f, e);
+}
+
+int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
+	      struct view_attr *ret, struct err *e)
+{
+	struct tree *t = tree_of(v);
+	struct node *n, *to = NULL;
+	struct place p;
+	int rc = node_get(t, id, &n, e);
+
+	if (rc)
+		return rc;
+	rc = enter(&p, v, dir, name, len, true, e);
+	if (rc) {
+		node_put(t, n);
+		return rc;
+	}
+	if (p.f.kind != FOUND_NOTHING)
+		rc = err_set(e, -EEXIST, "'%.200s' exists", p.key);
+	else if (n->is_dir)
+		rc = err_set(e, -EPERM, "'%.200s' is a directory", n->key);
+	else if (n->gone)
+		rc = err_set(e, -ENOENT, "'%.200s' was removed", n->key);
+	if (!rc)
+		rc = link_file(&p, n, e);
+	if (!rc) {
+		to = node_enter(t, p.key, false);
+		rc = to ? shown(&p, to, ret, e) : err_nomem(e);
+	}
+	leave(&p);
+	node_put(t, to);
+	node_put(t, n);
+	if (!rc)
+		commits_note(t);
+	return rc;
+}
+
+static int rename_file(struct place *p, const char *to, struct err *e)
+{
+	struct node *n = node_find(p->t, p->key), *old = node_find(p->t, to);
+	int rc = tree_settle(p->t, p->g, p->key, to, false, e);
+
+	if (!rc)
+		rc = tree_find_below(p->t, p->g, p->key, &p->f, e);
+	if (!rc && old)
+		rc = keep_open(p->t, old, e);
+	if (!rc)
+		rc = move_file(p, to, e);
+	if (!rc && old)
+		node_detach(p->t, old);
+	else if (old)
+		keep_undo(p->t, old);
+	if (!rc && n)
+		rc = node_rename(p->t, n, to, e);
+	node_put(p->t, old);
+	node_put(p->t, n);
+	return rc;
+}
+
+/* fits - whether what is at `to` can be replaced. */
+static int fits(struct place *p, const char *to, const struct found *old, unsigned flags,
+		struct err *e)
+{
+	struct place at;
+
+	if (old->kind == FOUND_NOTHING)
+		return 0;
+	if (flags & RENAME_NOREPLACE)
+		return err_set(e, -EEXIST, "'%.200s' exists", to);
+	if (old->kind == FOUND_DIR && p->f.kind != FOUND_DIR)
+		return err_set(e, -EISDIR, "'%.200s' is a directory", to);
+	if (old->kind != FOUND_DIR && p->f.kind == FOUND_DIR)
+		return err_set(e, -ENOTDIR, "'%.200s' is no directory", to);
+	if (old->kind != FOUND_DIR)
+		return 0;
+	at = (struct place){.t = p->t, .g = p->g};
+	memcpy(at.key, to, strlen(to) + 1);
+	return is_empty(&at, e);
+}
+
+static bool within(const char *dir, const char *key)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(dir, key, n) == 0 && key[n] == '/';
+}
+
+static int rename_to(struct place *p, const struct node *to_dir, const char *name, size_t len,
+		     unsigned flags, struct err *e)
+{
+	char to[STORE_KEY_MAX + 1];
+	struct found old = {0};
+	int rc;
+
+	if (to_dir->gone)
+		return err_set(e, -ENOENT, "'%.200s' was removed", to_dir->key);
+	if (tree_is_above(p->t, to_dir))
+		return err_set(e, -EPERM, "only the directory '%s' can be here (-o root)",
+			       p->t->o.name);
+	if (p->f.kind == FOUND_NOTHING)
+		return err_set(e, -ENOENT, "no '%.200s'", p->key);
+	rc = tree_key(to_dir, name, len, to, e);
+	if (!rc && strcmp(p->key, to) == 0)
+		return flags & RENAME_NOREPLACE ? err_set(e, -EEXIST, "'%.200s' exists", to)
+						: 0;
+	if (!rc)
+		rc = tree_find(p->t, p->g, to, &old, e);
+	if (!rc)
+		rc = fits(p, to, &old, flags, e);
+	if (!rc && within(p->key, to))
+		rc = err_set(e, -EINVAL, "'%.200s' is below '%.150s'", to, p->key);
+	if (rc)
+		return rc;
+	return p->f.kind == FOUND_DIR ? rename_dir(p->t, p->g, p->key, to, e)
+				      : rename_file(p, to, e);
+}
+
+int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
+		const char *to_name, size_t to_len, unsigned flags, struct err *e)
+{
+	struct node *to;
+	struct place p;
+	int rc;
+
+	if (flags & ~(unsigned)RENAME_NOREPLACE)
+		return err_set(e, -EINVAL, "rename with flags %#x", flags);
+	rc = node_dir(tree_of(v), to_dir, &to, e);
+	if (rc)
+		return rc;
+	rc = enter(&p, v, dir, name, len, true, e);
+	if (!rc) {
+		rc = rename_to(&p, to, to_name, to_len, flags, e);
+		leave(&p);
+		if (!rc)
+			commits_note(tree_of(v));
+	}
+	node_put(tree_of(v), to);
+	return rc;
+}

@@ -1,0 +1,336 @@
+/* resolve.c - what a key is: in a work, in the stage, in the dataset, or nowhere. */
+#include <errno.h>
+#include <string.h>
+
+#include "translate/tree/tree_int.h"
+
+#define TRIES 100 /* at something that is written again and again */
+
+int tree_key(const struct node *dir, const char *name, size_t len, char out[STORE_KEY_MAX + 1],
+	     struct err *e)
+{
+	size_t n = strlen(dir->key), at = n ? n + 1 : 0;
+
+	if (len > 255 || at + len > STORE_KEY_MAX)
+		return err_set(e, -ENAMETOOLONG, "a name of %zu bytes in '%.100s'", len,
+			       dir->key);
+	memcpy(out, dir->key, n);
+	if (n)
+		out[n] = '/';
+	memcpy(out + at, name, len);
+	out[at + len] = '\0';
+	if (!len || memchr(name, '/', len) || !store_key_ok(out))
+		return err_set(e, -EINVAL, "'%.200s' is no name", out);
+	return 0;
+}
+
+/* ---- the dataset ---- */
+
+/* from_root - walks a key's components. */
+static int from_root(const struct ground *g, const char *key, struct view_attr *ret,
+		     struct err *e)
+{
+	uint64_t id = VIEW_ROOT;
+
+	if (!*key)
+		return g->view->ops->getattr(g->view, VIEW_ROOT, ret, e);
+	for (;;) {
+		size_t len = strcspn(key, "/");
+		int rc = g->view->ops->lookup(g->view, id, key, len, ret, e);
+
+		if (rc || !key[len])
+			return rc == -ENOTDIR ? -ENOENT : rc;
+		if (!ret->is_dir)
+			return -ENOENT;
+		id = ret->id;
+		key += len + 1;
+	}
+}
+
+/* remembered - what a node is in this ground: 1 with *ret_id (0: nothing), 0 nobody looked. */
+static int remembered(struct tree *t, struct node *n, const struct ground *g, uint64_t *ret_id)
+{
+	bool known;
+
+	(void)pthread_mutex_lock(&t->lock);
+	known = n->ground == g->number + 1;
+	*ret_id = n->base_id;
+	(void)pthread_mutex_unlock(&t->lock);
+	return known;
+}
+
+static void remember(struct tree *t, struct node *n, const struct ground *g, uint64_t id)
+{
+	(void)pthread_mutex_lock(&t->lock);
+	n->ground = g->number + 1;
+	n->base_id = id;
+	(void)pthread_mutex_unlock(&t->lock);
+}
+
+/* dir_id - of a directory in the dataset. */
+static int dir_id(struct tree *t, const struct ground *g, const char *key, uint64_t *ret,
+		  struct err *e)
+{
+	struct node *n = node_find(t, key);
+	struct view_attr a;
+	int rc;
+
+	if (n && remembered(t, n, g, ret)) {
+		node_put(t, n);
+		return *ret ? 0 : -ENOENT;
+	}
+	rc = from_root(g, key, &a, e);
+	if (!rc && !a.is_dir)
+		rc = -ENOENT;
+	if (!rc)
+		*ret = a.id;
+	if (n && (!rc || rc == -ENOENT))
+		remember(t, n, g, rc ? 0 : a.id);
+	node_put(t, n);
+	return rc;
+}
+
+static int in_dataset(struct tree *t, const struct ground *g, const char *key,
+		      struct view_attr *ret, struct err *e)
+{
+	const char *slash = strrchr(key, '/');
+	char dir[STORE_KEY_MAX + 1] = "";
+	uint64_t id = VIEW_ROOT;
+	int rc = 0;
+
+	if (!*key)
+		return from_root(g, key, ret, e);
+	if (slash) {
+		memcpy(dir, key, (size_t)(slash - key));
+		rc = dir_id(t, g, dir, &id, e);
+	}
+	if (rc)
+		return rc;
+	key = slash ? slash + 1 : key;
+	rc = g->view->ops->lookup(g->view, id, key, strlen(key), ret, e);
+	return rc == -ENOTDIR ? -ENOENT : rc;
+}
+
+/* stamp_of - of content in a ground; those of works and of the stage are odd. */
+static uint64_t stamp_of(const struct ground *g, uint64_t id)
+{
+	return ((g->number + 1) * 0x9e3779b97f4a7c15U ^ id) << 1;
+}
+
+/* find_base - key: its name in the dataset. */
+static int find_base(struct tree *t, const struct ground *g, const char *key, struct found *ret,
+		     struct err *e)
+{
+	struct view_attr a = {0};
+	int rc = in_dataset(t, g, key, &a, e);
+
+	if (rc == -ENOENT)
+		return 0;
+	if (rc)
+		return rc;
+	*ret = (struct found){
+		.kind = a.is_dir ? FOUND_DIR : FOUND_BASE,
+		.in_base_dir = a.is_dir,
+		.unsure = a.unsure,
+		.size = a.size,
+		.base_id = a.id,
+		.stamp = stamp_of(g, a.id),
+	};
+	return 0;
+}
+
+int tree_base(struct tree *t, const struct ground *g, const char *key, struct found *ret,
+	      struct err *e)
+{
+	*ret = (struct found){.kind = FOUND_NOTHING};
+	return find_base(t, g, key, ret, e);
+}
+
+static struct timespec time_of(int64_t ns)
+{
+	struct timespec ts = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+
+	if (ts.tv_nsec < 0) {
+		ts.tv_nsec += 1000000000;
+		ts.tv_sec--;
+	}
+	return ts;
+}
+
+/* find_dir - one that the stage has: is it in the dataset, too? */
+static int find_dir(struct tree *t, const struct ground *g, const char *key, struct found *ret,
+		    struct err *e)
+{
+	struct found below = {0};
+	int rc = 0;
+
+	*ret = (struct found){.kind = FOUND_DIR};
+	if (!stage_hides(t->stage, key))
+		rc = find_base(t, g, key, &below, e);
+	if (!rc && below.kind == FOUND_DIR)
+		*ret = below;
+	return rc;
+}
+
+int tree_find(struct tree *t, const struct ground *g, const char *key, struct found *ret,
+	      struct err *e)
+{
+	struct node *n = node_find(t, key);
+	bool worked;
+
+	*ret = (struct found){.kind = FOUND_WORK};
+	worked = n && node_has_work(t, n, &ret->size, &ret->mtime);
+	node_put(t, n);
+	return worked ? 0 : tree_find_below(t, g, key, ret, e);
+}
+
+int tree_find_below(struct tree *t, const struct ground *g, const char *key, struct found *ret,
+		    struct err *e)
+{
+	char alias[STORE_KEY_MAX + 1];
+	const struct held *held;
+	struct stage_entry x;
+	int rc;
+
+	*ret = (struct found){.kind = FOUND_NOTHING};
+	stage_find(t->stage, key, &x, alias);
+	switch (x.kind) {
+	case STAGE_DATA:
+		*ret = (struct found){.kind = FOUND_STAGED,
+				      .size = x.len,
+				      .mtime = time_of(x.mtime_ns),
+				      .stamp = x.version << 1 | 1,
+				      .x = x};
+		return 0;
+	case STAGE_DIR:
+		return find_dir(t, g, key, ret, e);
+	case STAGE_GONE:
+		return 0;
+	case STAGE_ALIAS:
+		return find_base(t, g, alias, ret, e);
+	case STAGE_NOTHING:
+		break;
+	}
+	rc = find_base(t, g, key, ret, e);
+	held = ret->kind == FOUND_BASE ? held_find(t, key) : NULL;
+	if (held) {
+		ret->held = held;
+		ret->size = held->size;
+		ret->mtime = held->mtime;
+		ret->stamp = held->stamp;
+		ret->unsure = false;
+	}
+	return rc;
+}
+
+void tree_attr(struct tree *t, const struct ground *g, const struct node *n,
+	       const struct found *f, struct view_attr *ret)
+{
+	const struct stat *st = g->source ? &g->source->ds.st : &t->o.st;
+	mode_t mode = st->st_mode & 0666;
+
+	*ret = (struct view_attr){
+		.id = n->id,
+		.nlink = 1,
+		.is_dir = f->kind == FOUND_DIR,
+		.steady = f->kind == FOUND_DIR,
+		.size = f->kind == FOUND_DIR ? 0 : f->size,
+		.fleeting = true,
+		.own = true,
+		.uid = st->st_uid,
+		.gid = st->st_gid,
+		.mtime = st->st_mtim,
+		.ctime = st->st_ctim,
+		.unsure = f->unsure,
+	};
+	ret->mode = ret->is_dir ? mode | (mode & 0444) >> 2 : mode;
+	ret->nameless = n->gone && !ret->is_dir;
+	if (n->mode)
+		ret->mode = n->mode;
+	if (f->kind == FOUND_WORK || f->kind == FOUND_STAGED || f->held)
+		ret->mtime = ret->ctime = f->mtime;
+}
+
+/* ---- content ---- */
+
+static int read_base(const struct ground *g, uint64_t id, uint64_t off, uint8_t *out,
+		     size_t len, size_t *ret, struct err *e)
+{
+	struct span s = {0};
+	int rc = g->view->ops->read(g->view, id, off, len, out, &s, e);
+
+	if (!rc)
+		rc = span_fetch(&s, out, len, ret, e);
+	if (!rc && g->source)
+		rc = source_check(g->source, e);
+	return rc;
+}
+
+int tree_read(struct tree *t, const struct ground *g, const char *key, const struct found *f,
+	      uint64_t off, uint8_t *out, size_t len, size_t *ret, struct err *e)
+{
+	struct found now = *f;
+	int rc = -ESTALE;
+
+	*ret = 0;
+	if (f->held)
+		return held_read(f->held, off, out, len, ret, e);
+	if (f->kind == FOUND_BASE)
+		return read_base(g, f->base_id, off, out, len, ret, e);
+	for (int i = 0; rc == -ESTALE && i < TRIES && now.kind == FOUND_STAGED; i++) {
+		size_t n = off < now.size ? (size_t)u64_min(len, now.size - off) : 0;
+
+		rc = stage_read(t->stage, key, &now.x, off, out, n, e);
+		if (!rc)
+			*ret = n;
+		else if (rc == -ESTALE && tree_find_below(t, g, key, &now, e) < 0)
+			return e ? e->code : -EIO;
+	}
+	return rc;
+}
+
+static int load_all(struct tree *t, const struct ground *g, const char *key,
+		    const struct found *f, struct work *w, struct err *e)
+{
+	size_t room = (size_t)u64_min(f->size, (uint64_t)1 << 20), n;
+	auto_free uint8_t *piece = alloc_array(1, room);
+	int rc = piece ? 0 : err_nomem(e);
+
+	for (uint64_t at = 0; !rc && at < f->size; at += n) {
+		n = 0;
+		rc = tree_read(t, g, key, f, at, piece, (size_t)u64_min(room, f->size - at), &n,
+			       e);
+		if (!rc && !n)
+			rc = err_set(e, -EIO, "'%.200s' ends at byte %llu", key,
+				     (unsigned long long)at);
+		if (!rc)
+			rc = work_write(t, w, at, piece, n, e);
+	}
+	return rc;
+}
+
+int tree_load(struct tree *t, struct node *n, struct work *w, struct err *e)
+{
+	struct ground *g;
+	struct found f;
+	int rc;
+
+	if (w->loaded)
+		return 0;
+	if (n->gone)
+		return err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+	g = grounds_get(t->grounds);
+	rc = tree_find_below(t, g, n->key, &f, e);
+	if (!rc && f.kind == FOUND_NOTHING && !n->fresh)
+		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+	if (!rc && f.kind == FOUND_DIR)
+		rc = err_set(e, -EISDIR, "'%.200s' is a directory", n->key);
+	if (!rc && f.kind != FOUND_NOTHING)
+		rc = load_all(t, g, n->key, &f, w, e);
+	ground_put(t->grounds, g);
+	if (rc)
+		work_drop(t, w);
+	else
+		w->loaded = true;
+	return rc;
+}

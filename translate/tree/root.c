@@ -1,0 +1,167 @@
+/* root.c - the root's metadata, and a directory above the root.
+ *
+ * A state without the root's metadata is no dataset. Programs that replace a dataset remove all of
+ * it first (zarr-python and xarray with mode="w"), and fail at a mount point, which the kernel does
+ * not remove. So nothing is committed while the root has no metadata, and removals alone are
+ * dropped when the mount ends.
+ *
+ * With a name in tree_rw_options the root is a directory of that name, in a directory that holds
+ * nothing else. Programs can remove it and make it again. */
+#include <errno.h>
+#include <string.h>
+
+#define LOG_COMPONENT LOG_WRITE
+#include "base/observe/log.h"
+#include "translate/tree/tree_int.h"
+
+static const char *const docs[] = {".zgroup", ".zarray", "zarr.json"};
+
+unsigned root_doc(const char *key)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(docs); i++)
+		if (strcmp(key, docs[i]) == 0)
+			return i + 1;
+	return 0;
+}
+
+int root_check(struct tree *t, struct err *e)
+{
+	struct ground *g = grounds_get(t->grounds);
+	bool had = false, has = false;
+	int rc = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(docs) && !rc && !has; i++) {
+		struct found f;
+
+		rc = tree_base(t, g, docs[i], &f, e);
+		had = had || (!rc && f.kind != FOUND_NOTHING);
+		if (!rc)
+			rc = tree_find_below(t, g, docs[i], &f, e);
+		has = !rc && f.kind != FOUND_NOTHING && f.size > 0;
+	}
+	ground_put(t->grounds, g);
+	t->rootless = !rc && had && !has;
+	if (!t->rootless)
+		return rc;
+	return err_set(e, -EIO,
+		       "the metadata of the root (.zgroup or zarr.json) were removed: nothing is "
+		       "committed until a program writes them. A program that replaces the dataset "
+		       "(mode=\"w\") cannot do so at the mount point: mount with -o root=NAME and "
+		       "give it MOUNTPOINT/NAME");
+}
+
+/* any_content - whether something waits that is more than a removal. */
+struct any_content {
+	struct tree *t;
+	bool any;
+};
+
+static bool content_entry(void *arg, const char *key, const struct stage_entry *x)
+{
+	struct any_content *c = arg;
+
+	c->any = (x->kind == STAGE_DATA || x->kind == STAGE_ALIAS) && !tree_rw_passing(key) &&
+		 !pins_have(c->t, key);
+	return !c->any;
+}
+
+int root_drop_removals(struct tree *t, struct err *e)
+{
+	struct any_content c = {.t = t};
+	uint64_t generation;
+	int rc = stage_each(t->stage, UINT64_MAX, content_entry, &c);
+
+	if (rc)
+		return err_set(e, rc, "what waits in '%s' cannot be listed", t->o.dir);
+	if (c.any)
+		return -EIO; /* e says why nothing was committed */
+	stage_touch(t->stage);
+	rc = stage_freeze(t->stage, &generation, e);
+	if (!rc) {
+		rc = stage_retire(t->stage, NULL, 0, e);
+		if (rc)
+			stage_thaw(t->stage);
+	}
+	if (!rc || rc == -ENODATA)
+		log_warn("all was removed, the metadata of the root too, and nothing was "
+			 "written: the dataset stays as it was");
+	return rc == -ENODATA ? 0 : rc;
+}
+
+/* ---- the directory above the root ---- */
+
+bool root_named(const struct tree *t, const char *name, size_t len)
+{
+	return strlen(t->o.name) == len && memcmp(t->o.name, name, len) == 0;
+}
+
+struct node *root_node(struct tree *t)
+{
+	return t->removed ? NULL : node_enter(t, "", true);
+}
+
+static int only_root(const struct tree *t, struct err *e)
+{
+	return err_set(e, -EPERM, "only the directory '%s' can be here (-o root)", t->o.name);
+}
+
+int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *ret, struct err *e)
+{
+	struct node *n = NULL;
+	int rc = root_named(t, name, len) ? 0 : only_root(t, e);
+
+	write_lock(t);
+	if (!rc && !t->removed)
+		rc = err_set(e, -EEXIST, "'%s' exists", t->o.name);
+	if (!rc) {
+		n = node_enter(t, "", true);
+		rc = n ? 0 : err_nomem(e);
+	}
+	if (!rc) {
+		struct ground *g = grounds_get(t->grounds);
+
+		t->removed = false;
+		tree_attr(t, g, n, &(struct found){.kind = FOUND_DIR}, ret);
+		ground_put(t->grounds, g);
+		node_known(t, n);
+	}
+	tree_unlock(t);
+	node_put(t, n);
+	return rc;
+}
+
+static bool any_entry(void *arg, const char *name, bool is_dir)
+{
+	(void)name;
+	(void)is_dir;
+	*(bool *)arg = true;
+	return false;
+}
+
+int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e)
+{
+	struct ground *g;
+	struct node *n;
+	bool any = false;
+	int rc = 0;
+
+	write_lock(t);
+	if (t->removed || !root_named(t, name, len))
+		rc = err_set(e, -ENOENT, "no '%.*s'", (int)u64_min(len, 200), name);
+	if (!rc) {
+		g = grounds_get(t->grounds);
+		rc = tree_each(t, g, "", any_entry, &any, e);
+		ground_put(t->grounds, g);
+	}
+	if (!rc && any)
+		rc = err_set(e, -ENOTEMPTY, "'%s' is not empty", t->o.name);
+	if (!rc) {
+		n = node_find(t, "");
+		if (n)
+			node_detach(t, n);
+		node_put(t, n);
+		t->removed = true;
+	}
+	tree_unlock(t);
+	return rc;
+}

@@ -1,0 +1,470 @@
+/* store_view.c - a store as a view: ids are numbers in a table of what was looked up. */
+#include "translate/tree/store_view.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/core/str.h"
+
+#define FIRST (VIEW_ROOT + 1)
+
+enum {
+	FEW = 3,          /* names of a directory that are asked for one by one */
+	NAMES_MAX = 20000 /* of a directory that is listed for that */
+};
+
+/* asked - how a directory was looked at. */
+struct asked {
+	uint32_t names;
+	bool listing, large;
+	int64_t listed_ms; /* 0: never */
+};
+
+/* known - a key in one version. */
+struct known {
+	char *key;   /* owned */
+	size_t next; /* of the same hash, plus one */
+	uint64_t version, size;
+	bool is_dir, odd;
+	struct asked asked; /* of a directory */
+};
+
+struct keys_view {
+	struct view base;
+	struct store *store;
+	struct stat st;
+	uint32_t list_ms;
+	pthread_mutex_t lock;
+	struct asked root;   /* lock */
+	struct known *known; /* lock, as what follows; the number of one is its id less FIRST */
+	size_t n, cap;
+	size_t *heads; /* numbers plus one */
+	size_t n_heads;
+};
+
+static struct keys_view *of(struct view *v)
+{
+	return CONTAINER_OF(v, struct keys_view, base);
+}
+
+static size_t hash_of(const char *key)
+{
+	uint64_t h = str_hash(key, strlen(key));
+
+	return (size_t)(h ^ h >> 29);
+}
+
+/* ---- the table, under its lock ---- */
+
+static int rehash(struct keys_view *v)
+{
+	size_t n = v->n_heads ? 2 * v->n_heads : 1024;
+	size_t *heads = alloc_array(n, sizeof(*heads));
+
+	if (!heads)
+		return -ENOMEM;
+	for (size_t i = 0; i < v->n; i++) {
+		size_t *head = &heads[hash_of(v->known[i].key) & (n - 1)];
+
+		v->known[i].next = *head;
+		*head = i + 1;
+	}
+	free(v->heads);
+	v->heads = heads;
+	v->n_heads = n;
+	return 0;
+}
+
+/* find - the latest of a key; NULL. */
+static struct known *find(struct keys_view *v, const char *key)
+{
+	size_t i = v->n_heads ? v->heads[hash_of(key) & (v->n_heads - 1)] : 0;
+
+	for (; i; i = v->known[i - 1].next)
+		if (strcmp(v->known[i - 1].key, key) == 0)
+			return &v->known[i - 1];
+	return NULL;
+}
+
+/* enter - *ret: the id of what a key is. */
+static int enter(struct keys_view *v, const char *key, const struct store_stat *st,
+		 uint64_t *ret, struct err *e)
+{
+	struct known *k = find(v, key);
+	size_t *head;
+	char *copy;
+
+	if (k && k->is_dir == st->is_dir && (st->is_dir || k->version == st->version)) {
+		k->odd = st->odd;
+		*ret = FIRST + (uint64_t)(k - v->known);
+		return 0;
+	}
+	copy = strdup(key);
+	if (!copy || (v->n >= v->n_heads && rehash(v) < 0) ||
+	    grow_array(&v->known, &v->cap, v->n + 1, sizeof(*v->known)) < 0) {
+		free(copy);
+		return err_nomem(e);
+	}
+	head = &v->heads[hash_of(key) & (v->n_heads - 1)];
+	v->known[v->n] = (struct known){.key = copy,
+					.next = *head,
+					.version = st->version,
+					.size = st->size,
+					.is_dir = st->is_dir,
+					.odd = st->odd};
+	*ret = FIRST + v->n;
+	*head = ++v->n;
+	return 0;
+}
+
+static int remember(struct keys_view *v, const char *key, const struct store_stat *st,
+		    uint64_t *ret, struct err *e)
+{
+	int rc;
+
+	(void)pthread_mutex_lock(&v->lock);
+	rc = enter(v, key, st, ret, e);
+	(void)pthread_mutex_unlock(&v->lock);
+	return rc;
+}
+
+/* by_id - key: room of STORE_KEY_MAX + 1. */
+static int by_id(struct keys_view *v, uint64_t id, char *key, struct known *ret, struct err *e)
+{
+	int rc = 0;
+
+	*ret = (struct known){.is_dir = true};
+	key[0] = '\0';
+	if (id == VIEW_ROOT)
+		return 0;
+	(void)pthread_mutex_lock(&v->lock);
+	if (id < FIRST || id - FIRST >= v->n) {
+		rc = err_set(e, -ESTALE, "no such file");
+	} else {
+		*ret = v->known[id - FIRST];
+		memcpy(key, ret->key, strlen(ret->key) + 1);
+	}
+	(void)pthread_mutex_unlock(&v->lock);
+	ret->key = NULL; /* the table's */
+	return rc;
+}
+
+/* ---- the view ---- */
+
+static void attr_of(const struct keys_view *v, uint64_t id, const struct store_stat *st,
+		    struct view_attr *ret)
+{
+	mode_t mode = v->st.st_mode & 0666;
+
+	*ret = (struct view_attr){
+		.id = id,
+		.size = st->is_dir ? 0 : st->size,
+		.nlink = 1,
+		.is_dir = st->is_dir,
+		.fleeting = true,
+		.own = true,
+		.mode = st->is_dir ? mode | (mode & 0444) >> 2 : mode,
+		.uid = v->st.st_uid,
+		.gid = v->st.st_gid,
+		.mtime = v->st.st_mtim,
+		.ctime = v->st.st_mtim,
+		.unsure = st->odd,
+	};
+	if (st->changed) {
+		ret->mtime.tv_sec = st->changed / 1000000000;
+		ret->mtime.tv_nsec = st->changed % 1000000000;
+		ret->ctime = ret->mtime;
+	}
+}
+
+/* join - the key of an entry. false: none can have it. */
+static bool join(char key[STORE_KEY_MAX + 1], const char *name, size_t len)
+{
+	size_t n = strlen(key);
+
+	if (n + len + 1 > STORE_KEY_MAX || memchr(name, '\0', len))
+		return false;
+	if (n)
+		key[n++] = '/';
+	memcpy(key + n, name, len);
+	key[n + len] = '\0';
+	return store_key_ok(key);
+}
+
+/* dir_known - a directory that is there for certain. */
+static bool dir_known(struct keys_view *v, const char *key, uint64_t *ret)
+{
+	const struct known *k;
+
+	(void)pthread_mutex_lock(&v->lock);
+	k = find(v, key);
+	if (k && k->is_dir)
+		*ret = FIRST + (uint64_t)(k - v->known);
+	(void)pthread_mutex_unlock(&v->lock);
+	return k && k->is_dir;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail with this clock */
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000 + 1;
+}
+
+/* asked_of - under the lock. */
+static struct asked *asked_of(struct keys_view *v, uint64_t dir)
+{
+	return dir == VIEW_ROOT ? &v->root : &v->known[dir - FIRST].asked;
+}
+
+/* worth - whether a directory is to be listed now. */
+static bool worth(struct keys_view *v, uint64_t dir)
+{
+	struct asked *a;
+	bool ret;
+
+	if (!v->store->far || v->store->unlisted)
+		return false;
+	(void)pthread_mutex_lock(&v->lock);
+	a = asked_of(v, dir);
+	ret = !a->listing && !a->large && ++a->names > FEW &&
+	      (a->listed_ms == 0 || (v->list_ms && now_ms() - a->listed_ms > v->list_ms));
+	a->listing |= ret;
+	(void)pthread_mutex_unlock(&v->lock);
+	return ret;
+}
+
+static bool count(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	uint32_t *n = arg;
+
+	(void)name;
+	(void)is_dir;
+	(void)st;
+	return ++*n < NAMES_MAX;
+}
+
+/* list_it - so that the store knows; when that fails, it says so of the names. */
+static void list_it(struct keys_view *v, uint64_t dir, const char *key)
+{
+	int64_t began = now_ms();
+	struct asked *a;
+	uint32_t n = 0;
+	int rc = store_list(v->store, key, true, count, &n, NULL);
+
+	(void)pthread_mutex_lock(&v->lock);
+	a = asked_of(v, dir);
+	a->listing = false;
+	a->large = n >= NAMES_MAX;
+	if (rc == 0 || rc == -ENOENT)
+		a->listed_ms = began;
+	(void)pthread_mutex_unlock(&v->lock);
+}
+
+static int keys_lookup(struct view *view, uint64_t dir, const char *name, size_t len,
+		       struct view_attr *ret, struct err *e)
+{
+	struct keys_view *v = of(view);
+	struct store_stat st = {.is_dir = true};
+	char key[STORE_KEY_MAX + 1];
+	struct known k;
+	uint64_t id;
+	int rc = by_id(v, dir, key, &k, e);
+
+	if (rc)
+		return rc;
+	if (!k.is_dir)
+		return err_set(e, -ENOTDIR, "'%.200s' is no directory", key);
+	if (worth(v, dir))
+		list_it(v, dir, key);
+	if (!join(key, name, len))
+		return err_set(e, -ENOENT, "no such name");
+	if (!dir_known(v, key, &id)) {
+		rc = store_stat(v->store, key, &st, e);
+		if (rc == 0)
+			rc = remember(v, key, &st, &id, e);
+	}
+	if (rc == 0)
+		attr_of(v, id, &st, ret);
+	return rc;
+}
+
+static int keys_getattr(struct view *view, uint64_t id, struct view_attr *ret, struct err *e)
+{
+	struct keys_view *v = of(view);
+	char key[STORE_KEY_MAX + 1];
+	struct known k;
+	int rc = by_id(v, id, key, &k, e);
+
+	if (rc == 0)
+		attr_of(v, id,
+			&(struct store_stat){.is_dir = k.is_dir, .odd = k.odd, .size = k.size},
+			ret);
+	return rc;
+}
+
+struct listing {
+	struct keys_view *v;
+	const char *dir;
+	bool want_attr, stopped;
+	uint64_t at, from;
+	view_emit *emit;
+	void *arg;
+	int rc;
+	struct err *e;
+};
+
+static bool list_entry(void *arg, const char *name, bool is_dir, const struct store_stat *st)
+{
+	const struct store_stat dir = {.is_dir = true};
+	struct listing *l = arg;
+	char key[STORE_KEY_MAX + 1];
+	struct view_attr a;
+	uint64_t id = 0;
+
+	memcpy(key, l->dir, strlen(l->dir) + 1);
+	if (!join(key, name, strlen(name)))
+		return true; /* no file of ours */
+	l->at++;
+	if (l->at <= l->from)
+		return true;
+	st = is_dir ? &dir : st;
+	if (st)
+		l->rc = remember(l->v, key, st, &id, l->e);
+	if (l->rc)
+		return false;
+	if (st)
+		attr_of(l->v, id, st, &a);
+	l->stopped = !l->emit(l->arg, name, id, is_dir, l->want_attr && st ? &a : NULL, l->at);
+	return !l->stopped;
+}
+
+static int keys_list(struct view *view, uint64_t dir, uint64_t cookie, bool want_attr,
+		     view_emit *emit, void *arg, struct err *e)
+{
+	char key[STORE_KEY_MAX + 1];
+	struct listing l = {.v = of(view),
+			    .dir = key,
+			    .want_attr = want_attr,
+			    .from = cookie,
+			    .emit = emit,
+			    .arg = arg,
+			    .e = e};
+	struct known k;
+	int rc = by_id(l.v, dir, key, &k, e);
+
+	if (rc)
+		return rc;
+	if (!k.is_dir)
+		return err_set(e, -ENOTDIR, "'%.200s' is no directory", key);
+	/* sizes come with the names */
+	rc = store_list(l.v->store, key, true, list_entry, &l, e);
+	if (rc == -ENOENT)
+		rc = 0; /* the last object below it is gone */
+	return rc ? rc : l.rc;
+}
+
+static int keys_read(struct view *view, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+		     struct span *ret, struct err *e)
+{
+	struct keys_view *v = of(view);
+	char key[STORE_KEY_MAX + 1];
+	uint64_t version = 0;
+	struct known k;
+	int rc = by_id(v, id, key, &k, e);
+
+	*ret = (struct span){.mem = room, .fd = -1};
+	if (rc)
+		return rc;
+	if (k.is_dir)
+		return err_set(e, -EISDIR, "'%.200s' is a directory", key);
+	if (off >= k.size || len == 0)
+		return 0;
+	len = (size_t)u64_min(len, k.size - off);
+	rc = store_read(v->store, key, off, room, len, &version, e);
+	if (rc)
+		return rc;
+	if (version != k.version)
+		return err_set(e, -ESTALE, "'%.200s' was changed since it was opened", key);
+	ret->len = len;
+	return 0;
+}
+
+static uint64_t keys_parent(struct view *view, uint64_t dir)
+{
+	struct keys_view *v = of(view);
+	char key[STORE_KEY_MAX + 1];
+	uint64_t id = VIEW_ROOT;
+	struct known k;
+	char *slash;
+
+	if (by_id(v, dir, key, &k, NULL) < 0)
+		return VIEW_ROOT;
+	slash = strrchr(key, '/');
+	if (slash) {
+		*slash = '\0';
+		if (!dir_known(v, key, &id))
+			id = VIEW_ROOT;
+	}
+	return id;
+}
+
+static void keys_close(struct view *view)
+{
+	struct keys_view *v = of(view);
+
+	for (size_t i = 0; i < v->n; i++)
+		free(v->known[i].key);
+	free(v->known);
+	free(v->heads);
+	(void)pthread_mutex_destroy(&v->lock);
+	free(v);
+}
+
+static const struct view_ops keys_ops = {
+	.name = "keys",
+	.close = keys_close,
+	.lookup = keys_lookup,
+	.getattr = keys_getattr,
+	.list = keys_list,
+	.read = keys_read,
+	.parent = keys_parent,
+};
+
+int store_view_open(struct store *s, const struct stat *st, uint32_t list_ms, struct view **ret,
+		    struct err *e)
+{
+	struct keys_view *v = alloc_array(1, sizeof(*v));
+
+	if (!v || pthread_mutex_init(&v->lock, NULL) != 0) {
+		free(v);
+		return err_nomem(e);
+	}
+	v->base = (struct view){.ops = &keys_ops, .follows = true};
+	v->store = s;
+	v->st = *st;
+	v->list_ms = list_ms;
+	*ret = &v->base;
+	return 0;
+}
+
+int store_view_dirs(struct view *view, const char *key, struct err *e)
+{
+	const struct store_stat st = {.is_dir = true};
+	struct keys_view *v = of(view);
+	char dir[STORE_KEY_MAX + 1];
+	uint64_t id;
+	int rc = 0;
+
+	memcpy(dir, key, strlen(key) + 1);
+	for (char *slash; rc == 0 && (slash = strrchr(dir, '/')) != NULL;) {
+		*slash = '\0';
+		if (dir_known(v, dir, &id))
+			return 0; /* and so are those above it */
+		rc = remember(v, dir, &st, &id, e);
+	}
+	return rc;
+}

@@ -1,0 +1,238 @@
+/* tree.c - the writable tree as a view. */
+#include "translate/tree/tree.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "translate/tree/tree_int.h"
+
+/* look - what an entry is, with a node for it. Under the tree's lock. */
+static int look(struct tree *t, const struct node *dir, const char *name, size_t len,
+		struct view_attr *ret, struct err *e)
+{
+	char key[STORE_KEY_MAX + 1];
+	struct ground *g;
+	struct found f;
+	struct node *n;
+	int rc;
+
+	if (dir->gone)
+		return err_set(e, -ENOENT, "'%.200s' was removed", dir->key);
+	if (tree_is_above(t, dir)) {
+		if (t->removed || !root_named(t, name, len))
+			return err_set(e, -ENOENT, "only '%s' is here", t->o.name);
+		key[0] = '\0';
+		rc = 0;
+	} else {
+		rc = tree_key(dir, name, len, key, e);
+	}
+	if (rc)
+		return err_set(e, -ENOENT, "no such name in '%.200s'", dir->key);
+	g = grounds_get(t->grounds);
+	rc = tree_find(t, g, key, &f, e);
+	if (!rc && f.kind == FOUND_NOTHING)
+		rc = err_set(e, -ENOENT, "no '%.200s'", key);
+	if (!rc) {
+		n = node_enter(t, key, f.kind == FOUND_DIR);
+		if (n) {
+			tree_attr(t, g, n, &f, ret);
+			node_known(t, n);
+			node_put(t, n);
+		} else {
+			rc = err_nomem(e);
+		}
+	}
+	ground_put(t->grounds, g);
+	return rc;
+}
+
+static int op_lookup(struct view *v, uint64_t dir, const char *name, size_t len,
+		     struct view_attr *ret, struct err *e)
+{
+	struct tree *t = tree_of(v);
+	struct node *n;
+	int rc = node_get(t, dir, &n, e);
+
+	if (rc)
+		return rc;
+	commits_poll(t);
+	read_lock(t);
+	rc = n->is_dir ? look(t, n, name, len, ret, e)
+		       : err_set(e, -ENOTDIR, "'%.200s' is no directory", n->key);
+	tree_unlock(t);
+	node_put(t, n);
+	return rc;
+}
+
+/* gone_attr - of what has no name any more. A file's content is kept when it was open then; of
+ * one that was written to before and closed there is a work, and nothing in it. */
+static int gone_attr(struct tree *t, struct node *n, struct found *ret, struct err *e)
+{
+	*ret = (struct found){.kind = FOUND_DIR};
+	if (n->is_dir)
+		return 0;
+	ret->kind = FOUND_WORK;
+	if (node_has_work(t, n, &ret->size, &ret->mtime))
+		return 0;
+	return err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+}
+
+static int op_getattr(struct view *v, uint64_t id, struct view_attr *ret, struct err *e)
+{
+	struct tree *t = tree_of(v);
+	struct found f;
+	struct ground *g;
+	struct node *n;
+	int rc = node_get(t, id, &n, e);
+
+	if (rc)
+		return rc;
+	commits_poll(t);
+	read_lock(t);
+	g = grounds_get(t->grounds);
+	if (n->gone)
+		rc = gone_attr(t, n, &f, e);
+	else if (tree_is_above(t, n))
+		f = (struct found){.kind = FOUND_DIR};
+	else
+		rc = tree_find(t, g, n->key, &f, e);
+	if (!rc && ((f.kind == FOUND_DIR) != n->is_dir || f.kind == FOUND_NOTHING))
+		rc = err_set(e, -ESTALE, "'%.200s' is gone", n->key);
+	if (!rc)
+		tree_attr(t, g, n, &f, ret);
+	ground_put(t->grounds, g);
+	tree_unlock(t);
+	node_put(t, n);
+	return rc;
+}
+
+static uint64_t op_parent(struct view *v, uint64_t dir)
+{
+	struct tree *t = tree_of(v);
+	uint64_t id = VIEW_ROOT;
+	struct node *n, *up = NULL;
+	char key[STORE_KEY_MAX + 1];
+	char *slash;
+
+	if (node_get(t, dir, &n, NULL) < 0)
+		return id;
+	read_lock(t);
+	memcpy(key, n->key, strlen(n->key) + 1);
+	tree_unlock(t);
+	node_put(t, n);
+	slash = strrchr(key, '/');
+	if (slash)
+		*slash = '\0';
+	if (*key)
+		up = node_find(t, slash ? key : "");
+	if (up)
+		id = up->id;
+	node_put(t, up);
+	return id;
+}
+
+/* op_xattr - what the dataset's view says of a file or directory of its own. */
+static int op_xattr(struct view *v, uint64_t id, const char *name, struct buf *out,
+		    struct err *e)
+{
+	struct tree *t = tree_of(v);
+	struct found f = {0};
+	struct ground *g;
+	struct node *n;
+	int rc = node_get(t, id, &n, e);
+
+	if (rc)
+		return rc;
+	read_lock(t);
+	g = grounds_get(t->grounds);
+	if (!n->gone && !tree_is_above(t, n))
+		rc = tree_find(t, g, n->key, &f, e);
+	if (!rc && (f.kind == FOUND_BASE || f.in_base_dir) && g->view->ops->xattr)
+		rc = g->view->ops->xattr(g->view, f.base_id, name, out, e);
+	else if (!rc && name)
+		rc = err_set(e, -ENODATA, "no attribute '%s'", name);
+	ground_put(t->grounds, g);
+	tree_unlock(t);
+	node_put(t, n);
+	return rc;
+}
+
+static void op_forget(struct view *v, uint64_t id, uint64_t count)
+{
+	node_forget(tree_of(v), id, count);
+}
+
+static void op_close(struct view *v)
+{
+	struct tree *t = tree_of(v);
+
+	(void)commits_stop(t, false, false, NULL);
+	tree_listings_free(t);
+	handles_free(t);
+	pins_free(t);
+	held_free(t);
+	nodes_free(t);
+	stage_close(t->stage);
+	grounds_free(t->grounds);
+	(void)pthread_rwlock_destroy(&t->names);
+	(void)pthread_mutex_destroy(&t->lock);
+	(void)pthread_mutex_destroy(&t->commit_lock);
+	free(t);
+}
+
+static const struct view_ops tree_ops = {
+	.name = "writable zarr",
+	.close = op_close,
+	.lookup = op_lookup,
+	.getattr = op_getattr,
+	.list = tree_list,
+	.read = tree_read_id,
+	.parent = op_parent,
+	.xattr = op_xattr,
+	.forget = op_forget,
+};
+
+static void locks_init(struct tree *t)
+{
+	pthread_rwlockattr_t attr;
+
+	/* none of these can fail; a commit must not wait for ever while others read */
+	(void)pthread_rwlockattr_init(&attr);
+	(void)pthread_rwlockattr_setkind_np(&attr,
+					    PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	(void)pthread_rwlock_init(&t->names, &attr);
+	(void)pthread_rwlockattr_destroy(&attr);
+	list_init(&t->handles);
+	(void)pthread_mutex_init(&t->lock, NULL);
+	(void)pthread_mutex_init(&t->commit_lock, NULL);
+}
+
+int tree_rw_open(struct grounds *g, struct stage *stage, const struct tree_rw_options *opts,
+		 struct view **ret, struct err *e)
+{
+	struct tree *t = alloc_array(1, sizeof(*t));
+	struct err why = ERR_INIT;
+	int rc;
+
+	if (!t)
+		return err_nomem(e);
+	t->base = (struct view){.ops = &tree_ops, .write = &tree_write_ops, .follows = true};
+	t->grounds = g;
+	t->stage = stage;
+	t->o = *opts;
+	locks_init(t);
+	rc = nodes_init(t, e);
+	/* a mount that died after all was removed left removals; -EIO: and more, which is kept */
+	if (!rc && !stage_empty(stage) && root_check(t, &why) < 0 && t->rootless)
+		rc = root_drop_removals(t, e);
+	if (!rc || rc == -EIO)
+		rc = commits_start(t, e);
+	if (rc) {
+		t->grounds = NULL; /* they are the caller's still */
+		t->stage = NULL;
+		op_close(&t->base);
+		return rc;
+	}
+	*ret = &t->base;
+	return 0;
+}

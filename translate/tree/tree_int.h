@@ -1,0 +1,378 @@
+/* tree_int.h - shared by the parts of the writable tree.
+ *
+ * Locks, in the order in which they are taken: the tree's (read: whoever looks at names or content;
+ * write: who changes names, and a commit while the dataset changes), a work's, the tables' (no
+ * system call under it), the stage's own. The commit thread's state has a lock of its own that is
+ * never held with another. */
+#ifndef TRANSLATE_TREE_TREE_INT_H
+#define TRANSLATE_TREE_TREE_INT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/core/list.h"
+#include "translate/stage/stage_int.h"
+#include "translate/tree/tree.h"
+
+/* work - content of a file that is being written, or that nobody finds by its name any more: in
+ * memory, or in an unnamed file. */
+struct work {
+	pthread_mutex_t lock;
+	bool loaded;        /* lock: it has content; else the stage or the dataset has */
+	bool dirty;         /* lock: written since the last flush */
+	bool cut;           /* lock: made or truncated by open, and nothing written yet */
+	uint8_t *mem;       /* lock */
+	size_t cap;         /* lock; of the tree's budget */
+	int fd;             /* lock; -1: in memory */
+	uint64_t size;      /* lock */
+	uint64_t run;       /* lock: [0, run) was written since the last flush */
+	bool elsewhere;     /* lock: and something else as well, or its size was set */
+	struct timespec mtime; /* lock */
+	_Atomic uint32_t writers; /* handles that write; more only under the tree's lock */
+};
+
+/* node - a name that the kernel knows, or that is open. */
+struct node {
+	struct node *id_chain, *key_chain;
+	uint64_t id;
+	char *key;          /* tree; owned; "" the root */
+	uint64_t hash;      /* of key */
+	bool is_dir;
+	_Atomic bool gone;  /* removed or replaced; in no table by key */
+	_Atomic bool fresh; /* created, and not staged yet */
+	_Atomic bool opened; /* for reading, since the kernel knows it */
+	uint64_t known;     /* tables: the kernel was told so many times */
+	uint32_t users;     /* tables: handles, and requests that run */
+	struct work *_Atomic work; /* set once, until the node goes */
+	uint64_t ground, base_id; /* tables: what it is in the ground of this number + 1; base_id
+	                           * 0: nothing */
+	uint64_t stamp;     /* tables: of the content that the kernel may have cached */
+	mode_t mode;        /* tables; 0: as all others */
+};
+
+struct handle {
+	struct list_link link; /* tables: of those that are open */
+	struct node *node;
+	bool writes, append;
+	_Atomic bool wrote;
+};
+
+/* pin - a document that is staged as it was shown before a commit. */
+struct pin {
+	char *key;     /* owned */
+	uint8_t *data; /* owned */
+	size_t len;
+};
+
+/* held - a file of the dataset that is shown with the bytes that were written. */
+struct held {
+	char *key;             /* owned */
+	size_t dir;            /* so many bytes of it are its array's directory */
+	struct work *in;       /* of the tree's holds */
+	uint64_t at, size;
+	struct timespec mtime;
+	uint64_t stamp;
+	bool cut;              /* the array was shorter since: the dataset may have less of it */
+};
+
+/* holds - written by the commit thread under the write lock. */
+struct holds {
+	struct held *v; /* sorted by key */
+	size_t n, cap;
+	struct work *works[64]; /* the bytes that one commit has held; the oldest first */
+	size_t n_works;
+};
+
+struct listing;
+enum { RW_LISTINGS = 8 };
+
+struct tree {
+	struct view base;
+	struct grounds *grounds;
+	struct stage *stage;
+	struct tree_rw_options o;
+
+	pthread_rwlock_t names; /* "the tree's lock" */
+	pthread_mutex_t lock;   /* "the tables'" */
+	struct node **by_id, **by_key;
+	size_t n_heads, n_nodes;
+	_Atomic uint64_t n_fresh; /* nodes that are fresh */
+	_Atomic uint64_t n_opened; /* nodes that were opened for reading */
+	struct holds holds; /* held_chunks.c */
+	uint64_t next_id, seed;
+	struct node *top;         /* what VIEW_ROOT is: the root, or the directory above it */
+	bool removed;             /* tree: the directory above it does not have the root */
+	struct list_link handles; /* that are open */
+	_Atomic uint64_t buffered; /* bytes of memory in works */
+	_Atomic uint64_t stamps;
+	struct listing *listings[RW_LISTINGS];
+	uint64_t listing_clock;
+
+	/* The commit thread: commit_thread.c. */
+	pthread_mutex_t commit_lock;
+	pthread_cond_t wake, ended; /* of the thread; of those who wait for it */
+	pthread_t thread;
+	bool started, stopping, finishing;
+	uint64_t wanted, done;     /* commits that were asked for, and that ended */
+	int64_t written_ms;        /* the last record */
+	bool fresh_records;        /* since the last attempt */
+	bool committing;
+	uint64_t attempts;         /* that ended */
+	bool rootless;             /* the thread's: root_check said so */
+	bool held;                 /* the thread's: the last commit left what only one that somebody
+	                            * waits for takes */
+	_Atomic bool lost;         /* a commit is done, and what it made could not be opened */
+	bool quiet;                /* the thread's: it holds `names` */
+	int last_rc;               /* of the last attempt */
+	uint32_t busy_times;       /* attempts in a row that ended with EAGAIN */
+	int64_t retry_ms, failed_ms;
+	struct err last;           /* what it said */
+	bool renew;                /* the dataset is to be opened again */
+	uint64_t renewed;
+	struct pin *pins;          /* the thread's, and after it the end's */
+	size_t n_pins, cap_pins;
+	_Atomic uint64_t pinned;   /* stage_bytes while nothing but pins is staged; 0: there is
+	                            * more */
+	_Atomic bool stale;        /* somebody else changed the dataset */
+	_Atomic int64_t polled_ms;
+};
+
+static inline struct tree *tree_of(struct view *v)
+{
+	return CONTAINER_OF(v, struct tree, base);
+}
+
+/* tree_is_above - whether a node is the directory above the root. */
+static inline bool tree_is_above(const struct tree *t, const struct node *n)
+{
+	return t->o.name && n == t->top;
+}
+
+static inline void read_lock(struct tree *t)
+{
+	(void)pthread_rwlock_rdlock(&t->names);
+}
+
+static inline void write_lock(struct tree *t)
+{
+	(void)pthread_rwlock_wrlock(&t->names);
+}
+
+static inline void tree_unlock(struct tree *t)
+{
+	(void)pthread_rwlock_unlock(&t->names);
+}
+
+int64_t rw_now_ms(void);
+
+/* ---- nodes ---- */
+
+int nodes_init(struct tree *t, struct err *e);
+void nodes_free(struct tree *t);
+/* node_get - the node of an id, used by the caller until node_put. -ESTALE. */
+int node_get(struct tree *t, uint64_t id, struct node **ret, struct err *e) NZ_MUST_USE;
+/* node_dir - the same; -ENOTDIR. */
+int node_dir(struct tree *t, uint64_t id, struct node **ret, struct err *e) NZ_MUST_USE;
+void node_put(struct tree *t, struct node *n);
+/* node_find - the node of a key, used; NULL: there is none. */
+struct node *node_find(struct tree *t, const char *key);
+/* node_enter - the same, made when there is none. A node of the other kind is replaced. */
+struct node *node_enter(struct tree *t, const char *key, bool is_dir);
+/* node_known - the kernel is told of it; node_forget - and forgets it. */
+void node_known(struct tree *t, struct node *n);
+void node_forget(struct tree *t, uint64_t id, uint64_t count);
+/* node_detach - nobody finds it by its key any more. Under the write lock, as what follows. */
+void node_detach(struct tree *t, struct node *n);
+/* node_rename - it has another key. */
+int node_rename(struct tree *t, struct node *n, const char *key, struct err *e) NZ_MUST_USE;
+/* nodes_below - nodes whose key is below dir, used, in an array of *ret_n; new. */
+int nodes_below(struct tree *t, const char *dir, struct node ***ret, size_t *ret_n,
+		struct err *e) NZ_MUST_USE;
+/* node_work - its work, made when there is none. */
+int node_work(struct tree *t, struct node *n, struct work **ret, struct err *e) NZ_MUST_USE;
+/* node_fresh - whether it is created and not staged yet. */
+void node_fresh(struct tree *t, struct node *n, bool is);
+/* node_opened - it was opened for reading. */
+void node_opened(struct tree *t, struct node *n);
+/* node_has_work - whether it has content of its own; *ret_size: of it. */
+bool node_has_work(struct tree *t, struct node *n, uint64_t *ret_size, struct timespec *ret_mtime);
+
+/* ---- works; all under the work's lock ---- */
+
+struct work *work_new(void);
+void work_free(struct tree *t, struct work *w);
+void work_drop(struct tree *t, struct work *w); /* without content again */
+int work_write(struct tree *t, struct work *w, uint64_t off, const uint8_t *data, size_t len,
+	       struct err *e) NZ_MUST_USE;
+int work_resize(struct tree *t, struct work *w, uint64_t size, struct err *e) NZ_MUST_USE;
+/* work_read - *ret: bytes, fewer at the end. */
+int work_read(const struct work *w, uint64_t off, uint8_t *out, size_t len, size_t *ret,
+	      struct err *e) NZ_MUST_USE;
+/* work_stage - what it holds is key's content in the stage. */
+int work_stage(struct tree *t, const struct work *w, const char *key, struct err *e) NZ_MUST_USE;
+
+/* ---- what is there ---- */
+
+enum found_kind { FOUND_NOTHING, FOUND_DIR, FOUND_WORK, FOUND_STAGED, FOUND_BASE };
+
+/* found - what a key is. */
+struct found {
+	enum found_kind kind;
+	bool unsure;
+	bool in_base_dir;       /* DIR: the dataset has something below it */
+	uint64_t size;
+	struct timespec mtime;  /* WORK, STAGED */
+	uint64_t stamp;         /* changes with the content */
+	struct stage_entry x;   /* STAGED */
+	const struct held *held; /* BASE: with other bytes than the dataset's */
+	uint64_t base_id;       /* BASE; DIR with in_base_dir */
+};
+
+/* tree_find - under the tree's lock. -ENOENT is no error here; what the dataset says is. e is set
+ * as well when the result is unsure. */
+int tree_find(struct tree *t, const struct ground *g, const char *key, struct found *ret,
+	      struct err *e) NZ_MUST_USE;
+/* tree_find_below - the same, but for works: what they would be loaded from. */
+int tree_find_below(struct tree *t, const struct ground *g, const char *key, struct found *ret,
+		    struct err *e) NZ_MUST_USE;
+/* tree_base - what the dataset alone has. */
+int tree_base(struct tree *t, const struct ground *g, const char *key, struct found *ret,
+	      struct err *e) NZ_MUST_USE;
+void tree_attr(struct tree *t, const struct ground *g, const struct node *n,
+	       const struct found *f, struct view_attr *ret);
+/* tree_read - content of a key that was found, not in a work. */
+int tree_read(struct tree *t, const struct ground *g, const char *key, const struct found *f,
+	      uint64_t off, uint8_t *out, size_t len, size_t *ret, struct err *e) NZ_MUST_USE;
+/* tree_content - all of it, new; no larger than a document may be. */
+int tree_content(struct tree *t, const struct ground *g, const char *key, const struct found *f,
+		 uint8_t **ret, struct err *e) NZ_MUST_USE;
+/* tree_load - the content of a node into its work, unless that has some. Under the work's lock. */
+int tree_load(struct tree *t, struct node *n, struct work *w, struct err *e) NZ_MUST_USE;
+/* tree_key - of an entry of a directory. -ENAMETOOLONG, -EINVAL. */
+int tree_key(const struct node *dir, const char *name, size_t len, char out[STORE_KEY_MAX + 1],
+	     struct err *e) NZ_MUST_USE;
+
+/* ---- operations ---- */
+
+extern const struct view_write_ops tree_write_ops;
+
+int tree_open(struct view *v, uint64_t id, int flags, struct view_handle *ret, struct err *e);
+int tree_read_id(struct view *v, uint64_t id, uint64_t off, size_t len, uint8_t *room,
+		 struct span *ret, struct err *e);
+int tree_create(struct view *v, uint64_t dir, const char *name, size_t len, int flags, mode_t mode,
+		struct view_attr *ret_attr, struct view_handle *ret, struct err *e);
+int tree_mkdir(struct view *v, uint64_t dir, const char *name, size_t len, mode_t mode,
+	       struct view_attr *ret, struct err *e);
+int tree_unlink(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
+int tree_rmdir(struct view *v, uint64_t dir, const char *name, size_t len, struct err *e);
+int tree_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
+	      struct view_attr *ret, struct err *e);
+int tree_rename(struct view *v, uint64_t dir, const char *name, size_t len, uint64_t to_dir,
+		const char *to_name, size_t to_len, unsigned flags, struct err *e);
+/* tree_settle - check a file for the name that it gets, and for the one that it has where that
+ * stays; then stage what was written to it before it is closed. Under the write lock. */
+int tree_settle(struct tree *t, const struct ground *g, const char *key, const char *to,
+		bool stays, struct err *e) NZ_MUST_USE;
+/* rename_dir - both are directories, `to` an empty one or nothing. Under the write lock. */
+int rename_dir(struct tree *t, const struct ground *g, const char *from, const char *to,
+	       struct err *e) NZ_MUST_USE;
+/* copy_base - a file of the dataset is staged under another name. */
+int copy_base(struct tree *t, const struct ground *g, const char *from, const char *to,
+	      const struct found *f, struct err *e) NZ_MUST_USE;
+int tree_list(struct view *v, uint64_t dir, uint64_t cookie, bool want_attr, view_emit *emit,
+	      void *arg, struct err *e);
+void tree_listings_free(struct tree *t);
+/* tree_each - the entries of a directory, in no order; names may be taken away meanwhile, and one
+ * that is written meanwhile may come twice. Under the tree's lock; under the write lock once. */
+int tree_each(struct tree *t, const struct ground *g, const char *key,
+	      bool (*fn)(void *arg, const char *name, bool is_dir), void *arg,
+	      struct err *e) NZ_MUST_USE;
+/* handle_make - an open file; the node is used once more. */
+int handle_make(struct tree *t, struct node *n, int flags, struct view_handle *ret,
+		struct err *e) NZ_MUST_USE;
+/* handles_free - those that are open when the tree is closed: the kernel does not say when it lets
+ * go of files that were open when the mount was taken off. What was not flushed is not kept. */
+void handles_free(struct tree *t);
+/* keep_open - a file is about to lose its name: who has it open keeps its content. */
+int keep_open(struct tree *t, struct node *n, struct err *e) NZ_MUST_USE;
+/* keep_undo - the file keeps its name after all: readers have it from the dataset or the stage
+ * again. Under the write lock. */
+void keep_undo(struct tree *t, struct node *n);
+
+/* check_work, check_moved - options.check for key with the content of w, or, where w is NULL, of
+ * what `from` is; from is gone then, unless it stays. */
+int check_work(struct tree *t, const struct ground *g, const char *key, const struct work *w,
+	       struct err *e) NZ_MUST_USE;
+int check_moved(struct tree *t, const struct ground *g, const char *key, const char *from,
+		const struct work *w, bool stays, struct err *e) NZ_MUST_USE;
+
+/* ---- the root: root.c ---- */
+
+/* root_check - whether the root has its metadata, if the dataset has them; else -EIO, and
+ * t->rootless. Under the tree's lock. root_doc - which of these documents a key is, from 1 on; 0:
+ * none. */
+int root_check(struct tree *t, struct err *e) NZ_MUST_USE;
+unsigned root_doc(const char *key);
+/* root_drop_removals - what waits in a rootless tree is forgotten, unless it is more than removals:
+ * then -EIO, and e is left as it is. */
+int root_drop_removals(struct tree *t, struct err *e) NZ_MUST_USE;
+/* The directory above the root, where there is one: root_named - whether this is the root's name.
+ * root_node - the root's node, used; NULL: it was removed, or memory is short. Under the tree's
+ * lock. root_mkdir, root_rmdir - as the operations. */
+bool root_named(const struct tree *t, const char *name, size_t len);
+struct node *root_node(struct tree *t);
+int root_mkdir(struct tree *t, const char *name, size_t len, struct view_attr *ret, struct err *e);
+int root_rmdir(struct tree *t, const char *name, size_t len, struct err *e);
+
+/* ---- pins: shown_documents.c ---- */
+
+/* left - keys that stay staged when a commit is done, and those that the tree itself keeps. */
+struct left {
+	struct tree *t;
+	struct ground *g; /* as the commit made it */
+	char **v;
+	size_t n, cap;
+};
+
+/* left_add - a copy of the key. */
+int left_add(struct left *l, const char *key, struct err *e) NZ_MUST_USE;
+/* pins_keep - arrays that are longer than in `old`, because others are, go on as they were shown.
+ * Under the write lock, while the committed generation is frozen. */
+int pins_keep(struct left *l, const struct ground *old, struct err *e) NZ_MUST_USE;
+/* pins_settle - after a commit: find out whether nothing but pins is staged. */
+void pins_settle(struct tree *t);
+/* pins_only - whether that is so still, or nothing is staged at all. Any thread. */
+bool pins_only(const struct tree *t);
+/* pins_drop - forget them, where nothing else is staged. Under the write lock, by the thread. */
+int pins_drop(struct tree *t, struct err *e) NZ_MUST_USE;
+/* pins_have - whether a key is staged only because it is pinned. */
+bool pins_have(struct tree *t, const char *key);
+void pins_free(struct tree *t);
+
+/* ---- chunks that keep their bytes: held_chunks.c ---- */
+
+/* held_find - what is held of a key; NULL: nothing. Borrowed while the tree's lock is held. */
+const struct held *held_find(const struct tree *t, const char *key);
+/* held_read - as work_read. */
+int held_read(const struct held *x, uint64_t off, uint8_t *out, size_t len, size_t *ret,
+	      struct err *e) NZ_MUST_USE;
+/* held_keep - staged files that `now` shows with other bytes are held; those that were written
+ * since are no longer. Under the write lock, while the committed generation is frozen. */
+void held_keep(struct tree *t, const struct ground *old, const struct ground *now);
+void held_free(struct tree *t);
+
+/* ---- commits ---- */
+
+int commits_start(struct tree *t, struct err *e) NZ_MUST_USE;
+/* commits_stop - finish: with a last commit; last: as for view_write_ops.finish. */
+int commits_stop(struct tree *t, bool finish, bool last, struct err *e);
+/* commits_room - before something is staged, without any lock: waits while too much is. */
+int commits_room(struct tree *t, struct err *e) NZ_MUST_USE;
+/* commits_note - something was staged. */
+void commits_note(struct tree *t);
+/* commits_now - a commit of all that is staged now; waits for it. */
+int commits_now(struct tree *t, struct err *e) NZ_MUST_USE;
+/* commits_poll - looks, once a second, whether somebody else changed the dataset. No lock. */
+void commits_poll(struct tree *t);
+
+#endif

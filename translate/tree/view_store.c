@@ -1,0 +1,281 @@
+/* view_store.c - the files of a view as a store: keys are paths from the root. */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/os/io.h"
+#include "translate/stage/stage.h"
+#include "translate/contract/view.h"
+
+#define BATCH 64 /* entries that are listed at a time */
+#define NAME_LONGEST 255
+
+struct viewed {
+	struct store base;
+	struct view *v;
+	pthread_mutex_t lock;
+	char dir[STORE_KEY_MAX + 1]; /* lock: the directory that was last walked to */
+	uint64_t dir_id;             /* lock; 0: none */
+};
+
+static struct viewed *of(struct store *s)
+{
+	return CONTAINER_OF(s, struct viewed, base);
+}
+
+/* known_dir - id of a directory, len bytes of a key, where that is the last one; 0: it is not. */
+static uint64_t known_dir(struct viewed *s, const char *dir, size_t len)
+{
+	uint64_t id = 0;
+
+	if (!len)
+		return VIEW_ROOT;
+	(void)pthread_mutex_lock(&s->lock);
+	if (s->dir_id && strlen(s->dir) == len && memcmp(s->dir, dir, len) == 0)
+		id = s->dir_id;
+	(void)pthread_mutex_unlock(&s->lock);
+	return id;
+}
+
+static void know_dir(struct viewed *s, const char *dir, size_t len, uint64_t id)
+{
+	(void)pthread_mutex_lock(&s->lock);
+	memcpy(s->dir, dir, len);
+	s->dir[len] = '\0';
+	s->dir_id = id;
+	(void)pthread_mutex_unlock(&s->lock);
+}
+
+/* walk - the entry of a key. */
+static int walk(struct viewed *s, const char *key, struct view_attr *ret, struct err *e)
+{
+	const struct view_ops *ops = s->v->ops;
+	const char *last = strrchr(key, '/');
+	size_t dir_len = last ? (size_t)(last - key) : 0;
+	uint64_t id = known_dir(s, key, dir_len);
+	const char *at = id && last ? last + 1 : key;
+	int rc;
+
+	if (!*key)
+		return ops->getattr(s->v, VIEW_ROOT, ret, e);
+	id = id ? id : VIEW_ROOT;
+	for (;;) {
+		size_t len = strcspn(at, "/");
+
+		rc = ops->lookup(s->v, id, at, len, ret, e);
+		if (rc || !at[len])
+			break;
+		if (!ret->is_dir)
+			return err_set(e, -ENOENT, "'%.200s' is no directory", key);
+		id = ret->id;
+		at += len + 1;
+	}
+	if (!rc && dir_len)
+		know_dir(s, key, dir_len, id);
+	return rc;
+}
+
+static void fill(const struct view_attr *a, struct store_stat *ret)
+{
+	*ret = (struct store_stat){.is_dir = a->is_dir,
+				   .odd = a->unsure || a->is_link,
+				   .size = a->is_dir ? 0 : a->size,
+				   .version = a->id};
+}
+
+/* why_unsure - the error of a file that a view shows without knowing its size; why: what it
+ * said. */
+static int why_unsure(const char *key, const struct err *why, struct err *e)
+{
+	if (why->code < 0 && why->code != -ENOENT)
+		return err_set(e, why->code, "%s", why->msg);
+	return err_set(e, -EIO, "'%.200s' cannot be looked at", key);
+}
+
+static int viewed_stat(struct store *st, const char *key, struct store_stat *ret, struct err *e)
+{
+	struct err why = ERR_INIT;
+	struct view_attr a;
+	int rc = walk(of(st), key, &a, &why);
+
+	if (rc)
+		return err_set(e, rc, "%s", why.msg);
+	if (a.unsure && err_accident(why.code)) /* which says nothing about the file */
+		return why_unsure(key, &why, e);
+	fill(&a, ret);
+	return 0;
+}
+
+/* batch - entries of a listing, so that whoever gets them may ask the view. */
+struct batch {
+	size_t n;
+	uint64_t next;
+	struct {
+		char name[NAME_LONGEST + 1];
+		uint64_t id;
+		bool is_dir, has_attr;
+		struct view_attr attr;
+	} v[BATCH];
+};
+
+static bool gather(void *arg, const char *name, uint64_t id, bool is_dir,
+		   const struct view_attr *attr, uint64_t next)
+{
+	struct batch *b = arg;
+	size_t len = strlen(name);
+
+	if (b->n == BATCH)
+		return false;
+	b->next = next;
+	if (len > NAME_LONGEST)
+		return true;
+	memcpy(b->v[b->n].name, name, len + 1);
+	b->v[b->n].id = id;
+	b->v[b->n].is_dir = is_dir;
+	b->v[b->n].has_attr = attr != NULL;
+	if (attr)
+		b->v[b->n].attr = *attr;
+	b->n++;
+	return true;
+}
+
+static int viewed_list(struct store *st, const char *key, bool want_stat, store_emit *emit,
+		       void *arg, struct err *e)
+{
+	const struct view_ops *ops = of(st)->v->ops;
+	auto_free struct batch *b = alloc_array(1, sizeof(*b));
+	struct view_attr dir;
+	int rc = b ? walk(of(st), key, &dir, e) : err_nomem(e);
+
+	if (!rc && !dir.is_dir)
+		rc = err_set(e, -ENOTDIR, "'%.200s' is no directory", key);
+	while (!rc) {
+		b->n = 0;
+		rc = ops->list(of(st)->v, dir.id, b->next, want_stat, gather, b, e);
+		if (rc || !b->n)
+			break;
+		for (size_t i = 0; !rc && i < b->n; i++) {
+			struct err why = ERR_INIT;
+			struct store_stat stat;
+
+			if (want_stat && (!b->v[i].has_attr || b->v[i].attr.unsure))
+				rc = ops->getattr(of(st)->v, b->v[i].id, &b->v[i].attr, &why);
+			if (rc)
+				return err_set(e, rc, "%s", why.msg);
+			if (want_stat && b->v[i].attr.unsure && err_accident(why.code))
+				return why_unsure(b->v[i].name, &why, e);
+			if (want_stat)
+				fill(&b->v[i].attr, &stat);
+			if (!emit(arg, b->v[i].name, b->v[i].is_dir, want_stat ? &stat : NULL))
+				return 0;
+		}
+	}
+	return rc;
+}
+
+/* read_file - exactly len bytes. */
+static int read_file(struct viewed *s, const char *key, const struct view_attr *a, uint64_t off,
+		     uint8_t *out, size_t len, struct err *e)
+{
+	while (len) {
+		struct span sp = {0};
+		size_t n = 0;
+		int rc = s->v->ops->read(s->v, a->id, off, len, out, &sp, e);
+
+		if (!rc)
+			rc = span_fetch(&sp, out, len, &n, e);
+		if (!rc && s->v->source)
+			rc = source_check(s->v->source, e);
+		if (!rc && !n)
+			rc = err_set(e, -EIO, "'%.200s' ends at byte %llu", key,
+				     (unsigned long long)off);
+		if (rc)
+			return rc;
+		out += n;
+		off += n;
+		len -= n;
+	}
+	return 0;
+}
+
+static int find_file(struct viewed *s, const char *key, struct view_attr *ret, struct err *e)
+{
+	struct err why = ERR_INIT;
+	int rc = walk(s, key, ret, &why);
+
+	if (rc)
+		return err_set(e, rc, "%s", why.msg);
+	if (ret->unsure) /* of no size that could be read */
+		return why_unsure(key, &why, e);
+	return ret->is_dir ? err_set(e, -EISDIR, "'%.200s' is a directory", key) : 0;
+}
+
+static int viewed_read(struct store *st, const char *key, uint64_t off, uint8_t *out,
+		       size_t len, uint64_t *ret_version, struct err *e)
+{
+	struct view_attr a;
+	int rc = find_file(of(st), key, &a, e);
+
+	if (!rc)
+		rc = read_file(of(st), key, &a, off, out, len, e);
+	if (!rc && ret_version)
+		*ret_version = a.id;
+	return rc;
+}
+
+static int viewed_get(struct store *st, const char *key, struct buf *out, struct err *e)
+{
+	size_t before = out->len;
+	struct view_attr a;
+	uint8_t *room;
+	int rc = find_file(of(st), key, &a, e);
+
+	if (rc)
+		return rc;
+	if (a.size > out->max - out->len)
+		return err_set(e, -ERANGE, "'%.200s' has %llu bytes", key,
+			       (unsigned long long)a.size);
+	room = buf_grow(out, (size_t)a.size);
+	if (!room && a.size)
+		return err_nomem(e);
+	rc = read_file(of(st), key, &a, 0, room, (size_t)a.size, e);
+	if (rc)
+		out->len = before;
+	return rc;
+}
+
+static int viewed_check(struct store *st, struct err *e)
+{
+	const struct view *v = of(st)->v;
+
+	return v->source ? source_check(v->source, e) : 0;
+}
+
+static void viewed_close(struct store *st)
+{
+	(void)pthread_mutex_destroy(&of(st)->lock);
+	free(of(st));
+}
+
+static const struct store_ops viewed_ops = {
+	.name = "view",
+	.close = viewed_close,
+	.stat = viewed_stat,
+	.list = viewed_list,
+	.read = viewed_read,
+	.get = viewed_get,
+	.check = viewed_check,
+};
+
+int view_store(struct view *v, struct store **ret, struct err *e)
+{
+	struct viewed *s = alloc_array(1, sizeof(*s));
+
+	if (!s)
+		return err_nomem(e);
+	s->base.ops = &viewed_ops;
+	s->v = v;
+	(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail without attributes */
+	*ret = &s->base;
+	return 0;
+}

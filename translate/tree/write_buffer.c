@@ -1,0 +1,182 @@
+/* write_buffer.c - content of files that are open for writing: in memory while that is allowed,
+ * then in a file without a name, which nobody has to remove when the process dies. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/os/io.h"
+#include "translate/tree/tree_int.h"
+
+struct work *work_new(void)
+{
+	struct work *w = alloc_array(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->fd = -1;
+	(void)pthread_mutex_init(&w->lock, NULL); /* cannot fail without attributes */
+	return w;
+}
+
+static void drop_memory(struct tree *t, struct work *w)
+{
+	atomic_fetch_sub(&t->buffered, w->cap);
+	free(w->mem);
+	w->mem = NULL;
+	w->cap = 0;
+}
+
+void work_drop(struct tree *t, struct work *w)
+{
+	drop_memory(t, w);
+	if (w->fd >= 0)
+		(void)close(w->fd);
+	w->fd = -1;
+	w->size = 0;
+	w->run = 0;
+	w->loaded = w->dirty = w->cut = w->elsewhere = false;
+}
+
+void work_free(struct tree *t, struct work *w)
+{
+	if (!w)
+		return;
+	work_drop(t, w);
+	(void)pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+/* unnamed - a file that is gone when it is closed. */
+static int unnamed(struct tree *t, struct err *e)
+{
+	static _Atomic uint64_t number;
+	char name[64];
+	int fd = openat(t->o.dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		return fd;
+	(void)snprintf(name, sizeof(name), "tmp.%ld.%llu", (long)getpid(),
+		       (unsigned long long)atomic_fetch_add(&number, 1));
+	fd = openat(t->o.dir_fd, name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_sys(e, errno, "a file in '%s'", t->o.dir);
+	(void)unlinkat(t->o.dir_fd, name, 0); /* one that stays is as good */
+	return fd;
+}
+
+static int spill(struct tree *t, struct work *w, struct err *e)
+{
+	int fd = unnamed(t, e), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = w->size ? io_pwrite(fd, w->mem, (size_t)w->size, 0, e) : 0;
+	if (rc) {
+		(void)close(fd);
+		return rc;
+	}
+	drop_memory(t, w);
+	w->fd = fd;
+	return 0;
+}
+
+/* reserve - room for `size` bytes in memory, or the content in a file. */
+static int reserve(struct tree *t, struct work *w, uint64_t size, struct err *e)
+{
+	uint64_t want = size, more;
+	uint8_t *p;
+
+	if (w->fd >= 0 || size <= w->cap)
+		return 0;
+	if (w->cap) /* it grows, and will go on */
+		want = u64_max(size, w->cap + w->cap / 2);
+	more = want - w->cap;
+	if (size > SIZE_MAX / 2 ||
+	    atomic_fetch_add(&t->buffered, more) + more > t->o.max_buffer) {
+		if (size <= SIZE_MAX / 2)
+			atomic_fetch_sub(&t->buffered, more);
+		return spill(t, w, e);
+	}
+	p = realloc(w->mem, (size_t)want);
+	if (!p) {
+		atomic_fetch_sub(&t->buffered, more);
+		return spill(t, w, e);
+	}
+	w->mem = p;
+	w->cap = (size_t)want;
+	return 0;
+}
+
+static void touch(struct work *w)
+{
+	(void)clock_gettime(CLOCK_REALTIME, &w->mtime); /* cannot fail with this clock */
+}
+
+int work_resize(struct tree *t, struct work *w, uint64_t size, struct err *e)
+{
+	int rc = size > INT64_MAX ? err_set(e, -EFBIG, "%llu bytes are too many",
+					    (unsigned long long)size)
+				  : reserve(t, w, size, e);
+
+	if (rc)
+		return rc;
+	if (w->fd >= 0) {
+		if (ftruncate(w->fd, (off_t)size) < 0)
+			return err_sys(e, errno, "a file in '%s'", t->o.dir);
+	} else if (size > w->size) {
+		memset(w->mem + w->size, 0, (size_t)(size - w->size));
+	}
+	w->size = size;
+	touch(w);
+	return 0;
+}
+
+int work_write(struct tree *t, struct work *w, uint64_t off, const uint8_t *data, size_t len,
+	       struct err *e)
+{
+	uint64_t end;
+	int rc;
+
+	if (ckd_add(&end, off, (uint64_t)len) || end > INT64_MAX)
+		return err_set(e, -EFBIG, "a write at %llu", (unsigned long long)off);
+	if (!len)
+		return 0;
+	if (off > w->size) {
+		rc = work_resize(t, w, off, e);
+		if (rc)
+			return rc;
+	}
+	rc = reserve(t, w, end, e);
+	if (rc)
+		return rc;
+	if (w->fd >= 0) {
+		rc = io_pwrite(w->fd, data, len, off, e);
+		if (rc)
+			return rc;
+	} else {
+		memcpy(w->mem + off, data, len);
+	}
+	w->size = u64_max(w->size, end);
+	touch(w);
+	return 0;
+}
+
+int work_read(const struct work *w, uint64_t off, uint8_t *out, size_t len, size_t *ret,
+	      struct err *e)
+{
+	*ret = off < w->size ? (size_t)u64_min(len, w->size - off) : 0;
+	if (!*ret)
+		return 0;
+	if (w->fd >= 0)
+		return io_pread(w->fd, out, *ret, off, e);
+	memcpy(out, w->mem + off, *ret);
+	return 0;
+}
+
+int work_stage(struct tree *t, const struct work *w, const char *key, struct err *e)
+{
+	return w->fd >= 0 ? stage_put_file(t->stage, key, w->fd, w->size, e)
+			  : stage_put(t->stage, key, w->mem, (size_t)w->size, e);
+}
