@@ -123,8 +123,6 @@ static inline struct mirror *mirror_of(struct view *v)
 uint64_t mirror_hash(const struct mirror *m, const char *text, size_t len);
 int64_t mirror_now_ms(void);
 
-/* mirror_join - "dir/name", new; NULL when memory is short. */
-char *mirror_join(const char *dir, const char *name);
 /* mirror_has - whether what is at path, below the base, is a dataset with such a counterpart;
  * NAME_PLAIN: whether it is a dataset. */
 bool mirror_has(const struct mirror *m, const char *path, enum name_kind kind);
@@ -241,8 +239,6 @@ void mirror_show(const struct slot *s, struct view_attr *a);
  * with the answer. */
 int mirror_read_slot(struct mirror *m, struct slot *s, uint64_t id, uint64_t fh, uint64_t off,
 		     size_t len, uint8_t *room, struct span *ret, bool *ret_held, struct err *e);
-/* mirror_hidden - whether a name is that of a state directory: nobody sees it. */
-bool mirror_hidden(const char *name);
 
 /* real_copy - a node: its path is new. -ESTALE. */
 int real_copy(struct mirror *m, uint64_t id, struct node *ret, struct err *e);

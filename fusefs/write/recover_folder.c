@@ -15,7 +15,7 @@
 #define LOG_COMPONENT LOG_WRITE
 #include "base/observe/log.h"
 #include "base/core/str.h"
-#include "fusefs/mirror/mirror_int.h"
+#include "fusefs/mirror/view.h"
 #include "fusefs/app/remote.h"
 
 #define DEPTH_MAX 100 /* directories below one another */

@@ -6,7 +6,7 @@
 #ifndef HDF5VIEW_NETCDF4_SCHEMA_H
 #define HDF5VIEW_NETCDF4_SCHEMA_H
 
-#include "hdf5view/virtual/virtual_int.h"
+#include "hdf5view/netcdf4/netcdf4.h"
 
 #define NC_NAME_LIMIT 256    /* bytes of a name: NC_MAX_NAME */
 #define NC_RANK_LIMIT 32     /* H5S_MAX_RANK */

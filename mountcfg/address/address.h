@@ -37,4 +37,8 @@ void address_release(struct address *a);
 /* address_is_remote - whether a source as the user typed it is on another machine. */
 bool address_is_remote(const char *text);
 
+/* s3_bucket_ok, s3_region_ok - whether a text may be one: both become parts of host names. */
+bool s3_bucket_ok(const char *text);
+bool s3_region_ok(const char *text);
+
 #endif

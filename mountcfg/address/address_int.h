@@ -42,8 +42,4 @@ int s3_from_url(const struct url *u, struct address *a, struct err *e) NZ_MUST_U
 /* s3_take_path - bucket (when a has none) and key of a path as it was written. */
 int s3_take_path(const char *path, struct address *a, struct err *e) NZ_MUST_USE;
 
-/* s3_bucket_ok, s3_region_ok - whether a text may be one: both become parts of host names. */
-bool s3_bucket_ok(const char *text);
-bool s3_region_ok(const char *text);
-
 #endif

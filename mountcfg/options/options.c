@@ -9,7 +9,8 @@
 
 #include "base/observe/log.h"
 #include "base/core/str.h"
-#include "mountcfg/address/address_int.h"
+#include "base/os/url.h"
+#include "mountcfg/address/address.h"
 #include "mountcfg/options/option_table.h"
 
 #define KIB ((uint64_t)1 << 10)

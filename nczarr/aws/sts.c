@@ -8,7 +8,8 @@
 #include <time.h>
 
 #include "base/os/url.h"
-#include "nczarr/s3/s3_int.h"
+#include "nczarr/aws/sigv4.h"
+#include "nczarr/s3/xml.h"
 
 #define STS_MS 20000
 #define FORM_MAX (1u << 17)

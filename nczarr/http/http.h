@@ -127,4 +127,12 @@ struct net_counts {
 };
 void net_get_counts(struct net *n, struct net_counts *ret);
 
+/* net_kind - of an address: a redirect leads to the same kind or to a public one. */
+enum net_kind { NET_PUBLIC, NET_PRIVATE, NET_LOOPBACK, NET_LINK_LOCAL };
+
+/* net_kind_of_text - of a number as text; a name is NET_PUBLIC until it is known better. */
+enum net_kind net_kind_of_text(const char *host);
+/* net_is_here - whether a name or number is this machine. */
+bool net_is_here(const char *host);
+
 #endif

@@ -45,9 +45,6 @@ struct net_host {
 	int64_t last_good;     /* when it last answered; 0: never */
 };
 
-/* net_kind - of an address: a redirect leads to the same kind or to a public one. */
-enum net_kind { NET_PUBLIC, NET_PRIVATE, NET_LOOPBACK, NET_LINK_LOCAL };
-
 /* net_fault - why one of our callbacks ended a transfer. */
 enum net_fault {
 	FAULT_NONE,
@@ -150,10 +147,6 @@ NZ_PRINTF(3, 4) void net_fail(struct net_request *r, int rc, const char *fmt, ..
 
 /* redirect.c */
 enum net_kind net_kind_of(const struct sockaddr *addr);
-/* net_kind_of_text - of a number as text; a name is NET_PUBLIC until it is known better. */
-enum net_kind net_kind_of_text(const char *host);
-/* net_is_here - whether a name or number is this machine. */
-bool net_is_here(const char *host);
 /* net_redirect - r->at becomes where the answer sends it. -errno: r->a says why not. */
 int net_redirect(struct net_request *r);
 /* net_may_ask - whether the address that was connected to is one that may be asked. */

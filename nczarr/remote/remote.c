@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nczarr/http/http_int.h"
 #include "nczarr/remote/services.h"
 
 enum {

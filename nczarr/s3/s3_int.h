@@ -6,7 +6,7 @@
  *   get.c  reading
  *   list.c   listing
  *   put.c    writing and removing;  multipart.c  in several parts
- *   aws/xml.c            answers in XML */
+ *   xml.c            answers in XML */
 #ifndef NCZARR_S3_S3_INT_H
 #define NCZARR_S3_S3_INT_H
 
@@ -14,7 +14,8 @@
 
 #include "base/os/url.h"
 #include "nczarr/aws/aws.h"
-#include "nczarr/s3/sigv4_int.h"
+#include "nczarr/aws/sigv4.h"
+#include "nczarr/s3/xml.h"
 
 #define S3_KEY_MAX 1024          /* bytes of a key, with that of the root */
 #define S3_PART (16u << 20)      /* bytes of a part, when an object is sent in parts */
@@ -120,29 +121,5 @@ int s3_remove(struct objects *o, const char *key, struct err *e);
 int s3_put_parts(struct s3 *s, const char *key, const void *data, int fd, uint64_t off,
 		 uint64_t len, const struct object_if *cond, struct object_info *ret,
 		 struct err *e) NZ_MUST_USE;
-
-/* ---- XML ---- */
-
-/* s3_xml_text - the text of the first element of that name, wherever it is; false: there is
- * none, it is longer than cap - 1 bytes, or this is no XML. */
-bool s3_xml_text(const void *xml, size_t n, const char *name, char *ret, size_t cap);
-/* s3_xml_root - 1 when the document's element has that name, 0 when not, -ENOMEM. */
-int s3_xml_root(const void *xml, size_t n, const char *name);
-
-/* s3_page - what a page of a listing ends with. */
-struct s3_page {
-	bool truncated;
-	char token[4096];     /* where the next one begins */
-	size_t entries;
-	bool stopped;         /* emit said so */
-};
-
-/* s3_entry - one of a page: a key, or (is_prefix) what several have in common, with '/' at
- * its end. */
-typedef bool s3_entry(void *arg, const char *key, bool is_prefix, const struct object_info *info);
-
-/* s3_xml_list - an answer of ListObjectsV2. -EBADMSG: it is none, or too deep. */
-int s3_xml_list(const void *xml, size_t n, s3_entry *emit, void *arg, struct s3_page *ret,
-		struct err *e) NZ_MUST_USE;
 
 #endif

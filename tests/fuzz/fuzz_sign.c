@@ -8,7 +8,7 @@
  * another one; the order of a query's parts does not matter; what cannot be signed has a message.
  *
  *   make fuzz TIME=60 FUZZ=sign */
-#include "nczarr/s3/sigv4_int.h"
+#include "nczarr/aws/sigv4.h"
 #include "tests/fuzz/fuzz.h"
 
 #define TEXTS 8

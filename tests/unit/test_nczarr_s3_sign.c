@@ -1,6 +1,6 @@
 /* AWS Signature V4: the published test suite ("aws-sig-v4-test-suite") and the examples of S3's
  * reference, as far as a service that encodes paths once has them. */
-#include "nczarr/s3/sigv4_int.h"
+#include "nczarr/aws/sigv4.h"
 
 #include <errno.h>
 #include <setjmp.h>

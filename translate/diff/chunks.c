@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "translate/plan/plan_int.h"
+#include "translate/plan/plan.h"
 
 #define VLEN_BYTES ((uint64_t)1 << 28) /* of elements without a fixed size, at least */
 #define SLACK ((uint64_t)1 << 20)      /* that filters may add to what does not compress */

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "translate/plan/plan_int.h"
+#include "translate/plan/plan.h"
 
 /* ---- a table of names ---- */
 

@@ -16,7 +16,7 @@
 #include "base/core/str.h"
 #include "codecs/spec/spec.h"
 #include "codecs/spec/var_pattern.h"
-#include "translate/plan/plan_int.h"
+#include "translate/plan/plan.h"
 
 #define MIB ((uint64_t)1 << 20)
 #define TEXT_ELEM 16 /* bytes that an element without a fixed size is taken to have */

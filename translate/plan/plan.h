@@ -127,4 +127,27 @@ const struct plan_layout *plan_layout_of(const struct plan_policy *p, const stru
 /* plan_same - whether chunks of one object are presented alike under both plans. */
 bool plan_same(const struct plan *p, const struct plan *q);
 
+#define PLAN_WHY_CAP 160 /* of why a chain cannot be */
+
+/* plan_chain_alike - whether what one chain has stored is what the other would have made, but for
+ * how hard it tried: levels are in the stream, or tell a reader nothing.
+ * plan_chain_equal - filters and parameters are the same. */
+bool plan_chain_alike(const struct codec_chain *stored, const struct codec_chain *want,
+		      uint32_t elem_size);
+bool plan_chain_equal(const struct codec_chain *a, const struct codec_chain *b);
+
+/* plan_in_order - the prepared filters in the order of the rule, into specs (CODEC_CHAIN_MAX):
+ * netCDF would write them in another, but a file that has them in the user's is what the user
+ * means. */
+struct codec_chain plan_in_order(const struct codec_chain *rule, const struct codec_chain *want,
+				 struct codec_spec *specs);
+
+/* plan_zarr3_stock - whether all readers of Zarr v3 know all codecs of a chain. */
+bool plan_zarr3_stock(const struct codec_chain *chain);
+
+/* plan_zarr3_cannot - why a Zarr v3 document cannot have the chain for such chunks, so that
+ * zarr-python undoes it; into why. false: it can. */
+bool plan_zarr3_cannot(const struct codec_array *as, const struct codec_chain *chain,
+		       char why[PLAN_WHY_CAP]);
+
 #endif

@@ -5,7 +5,6 @@
 #include "translate/plan/plan.h"
 
 #define PLAN_NAME_CAP 40 /* of a filter in a reason; names come from files */
-#define PLAN_WHY_CAP 160 /* of why a chain cannot be */
 
 /* plan_name - a filter's name, short enough for a reason; into out. */
 const char *plan_name(const struct codec_spec *spec, char out[PLAN_NAME_CAP]);
@@ -25,19 +24,6 @@ bool plan_framable(const struct ds_array *a, const struct codec_chain *chain, st
 void plan_pass(const struct ds_array *a, const struct codec_chain *left, uint32_t trailer,
 	       struct plan *p);
 
-/* plan_chain_alike - whether what one chain has stored is what the other would have made, but for
- * how hard it tried: levels are in the stream, or tell a reader nothing.
- * plan_chain_equal - filters and parameters are the same. */
-bool plan_chain_alike(const struct codec_chain *stored, const struct codec_chain *want,
-		      uint32_t elem_size);
-bool plan_chain_equal(const struct codec_chain *a, const struct codec_chain *b);
-
-/* plan_in_order - the prepared filters in the order of the rule, into specs (CODEC_CHAIN_MAX):
- * netCDF would write them in another, but a file that has them in the user's is what the user
- * means. */
-struct codec_chain plan_in_order(const struct codec_chain *rule, const struct codec_chain *want,
-				 struct codec_spec *specs);
-
 /* plan_bytes - of the elements of one chunk as the format has it. */
 uint64_t plan_bytes(const struct codec_array *as);
 
@@ -52,14 +38,6 @@ int plan_unruled(const struct plan_ask *ask, const char *why, struct plan *p,
  * Returns 0; -ENOMEM. */
 int plan_ruled(const struct plan_ask *ask, const struct codec_array *as, enum plan_filter *filter,
 	       struct plan *p, struct err *e) NZ_MUST_USE;
-
-/* plan_zarr3_stock - whether all readers of Zarr v3 know all codecs of a chain. */
-bool plan_zarr3_stock(const struct codec_chain *chain);
-
-/* plan_zarr3_cannot - why a Zarr v3 document cannot have the chain for such chunks, so that
- * zarr-python undoes it; into why. false: it can. */
-bool plan_zarr3_cannot(const struct codec_array *as, const struct codec_chain *chain,
-		       char why[PLAN_WHY_CAP]);
 
 /* plan_zarr3_wrap - the chain of Blosc that chunks of n bytes with this chain are in when they are
  * wrapped; of none when they need not be, or cannot. Returns 0; -ENOMEM. */

@@ -100,4 +100,29 @@ int stage_store(struct stage *s, uint64_t generation, struct store *base, struct
 /* view_store - the files of a view of a tree as a store. The view is borrowed. */
 int view_store(struct view *v, struct store **ret, struct err *e) NZ_MUST_USE;
 
+/* ---- for the writable tree ---- */
+
+/* stage_old_dirs - directories of generations up to this one, each with its NUL, appended. */
+int stage_old_dirs(struct stage *s, uint64_t generation, struct buf *out,
+		   struct err *e) NZ_MUST_USE;
+
+/* stage_hides - whether what the dataset itself has under key, or below it, is gone. */
+bool stage_hides(struct stage *s, const char *key);
+
+/* stage_gone_bare, stage_move_bare - of a file that the dataset does not have: nothing need be
+ * remembered of it, unless an earlier generation has it. */
+int stage_gone_bare(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
+int stage_move_bare(struct stage *s, const char *from, const char *to, struct err *e) NZ_MUST_USE;
+
+/* stage_link - as stage_move, but `from` stays. */
+int stage_link(struct stage *s, const char *from, const char *to, struct err *e) NZ_MUST_USE;
+
+/* stage_names - names right below a key that exist in the stage, each with its NUL, appended to
+ * out. Returns 0 or -ENOMEM. */
+int stage_names(struct stage *s, const char *key, struct buf *out, struct err *e) NZ_MUST_USE;
+
+/* stage_up_to - generations up to this one as a stage of their own; *ret NULL: s is just that. */
+int stage_up_to(struct stage *s, uint64_t generation, struct stage **ret,
+		struct err *e) NZ_MUST_USE;
+
 #endif

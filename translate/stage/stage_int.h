@@ -174,26 +174,9 @@ int stage_sync_behind(struct stage *s, uint64_t generation, struct err *e) NZ_MU
 /* stage_again - the record of a key once more, in the log that is written to. Under the append
  * lock. */
 int stage_again(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
-/* stage_up_to - generations up to this one as a stage of their own; *ret NULL: s is just that. */
-int stage_up_to(struct stage *s, uint64_t generation, struct stage **ret,
-		struct err *e) NZ_MUST_USE;
-/* stage_old_dirs - directories of generations up to this one, each with its NUL, appended. */
-int stage_old_dirs(struct stage *s, uint64_t generation, struct buf *out,
-		   struct err *e) NZ_MUST_USE;
-/* stage_hides - whether what the dataset itself has under key, or below it, is gone. */
-bool stage_hides(struct stage *s, const char *key);
-/* stage_gone_bare, stage_move_bare - of a file that the dataset does not have: nothing need be
- * remembered of it, unless an earlier generation has it. */
-int stage_gone_bare(struct stage *s, const char *key, struct err *e) NZ_MUST_USE;
-int stage_move_bare(struct stage *s, const char *from, const char *to, struct err *e) NZ_MUST_USE;
-/* stage_link - as stage_move, but `from` stays. */
-int stage_link(struct stage *s, const char *from, const char *to, struct err *e) NZ_MUST_USE;
 /* stage_fill - an entry of a node as callers see it; name as in stage_find. */
 void stage_fill(const struct stage_node *n, bool hidden, struct stage_entry *ret, char *name);
 /* stage_open_at - read-only, generations up to `limit`. */
 int stage_open_at(int dir_fd, uint64_t limit, struct stage **ret, struct err *e) NZ_MUST_USE;
-/* stage_names - names right below a key that exist in the stage, each with its NUL, appended to
- * out. Returns 0 or -ENOMEM. */
-int stage_names(struct stage *s, const char *key, struct buf *out, struct err *e) NZ_MUST_USE;
 
 #endif

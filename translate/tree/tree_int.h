@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #include "base/core/list.h"
-#include "translate/stage/stage_int.h"
+#include "translate/stage/stage.h"
 #include "translate/tree/tree.h"
 
 /* work - content of a file that is being written, or that nobody finds by its name any more: in

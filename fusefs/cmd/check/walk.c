@@ -19,7 +19,7 @@
 
 #include "base/observe/log.h"
 #include "base/core/str.h"
-#include "fusefs/mirror/mirror_int.h"
+#include "fusefs/mirror/view.h"
 
 #define DEPTH_MAX 100 /* directories below one another */
 #define PATHS_MAX ((size_t)10 << 20)

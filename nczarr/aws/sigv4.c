@@ -1,6 +1,6 @@
 /* sigv4.c - AWS Signature Version 4 over libcrypto: canonical request, string to sign, key
  * of the day, signature. */
-#include "nczarr/s3/sigv4_int.h"
+#include "nczarr/aws/sigv4.h"
 
 #include <errno.h>
 #include <inttypes.h>

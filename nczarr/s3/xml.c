@@ -1,12 +1,13 @@
 /* xml.c - answers in XML, read as a stream. What an honest service never sends is refused: a
  * document type (and with it every entity of its own), depth, long texts. */
-#include "nczarr/s3/s3_int.h"
+#include "nczarr/s3/xml.h"
 
 #include <errno.h>
 #include <expat.h>
 #include <string.h>
 
 #include "base/core/str.h"
+#include "nczarr/s3/s3_int.h"
 
 /* Expat 2.9 deprecates the one that older ones have. */
 #if XML_MAJOR_VERSION > 2 || XML_MINOR_VERSION >= 9

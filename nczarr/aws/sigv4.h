@@ -1,10 +1,10 @@
-/* sigv4_int.h - AWS Signature Version 4 (AWS General Reference, "Create a signed AWS API
+/* sigv4.h - AWS Signature Version 4 (AWS General Reference, "Create a signed AWS API
  * request"; Amazon S3 API Reference, "Authenticating Requests: Using the Authorization
  * Header").
  *
  * Pure: the same input gives the same signature; nobody asks a clock. Any thread. */
-#ifndef NCZARR_S3_SIGV4_INT_H
-#define NCZARR_S3_SIGV4_INT_H
+#ifndef NCZARR_AWS_SIGV4_H
+#define NCZARR_AWS_SIGV4_H
 
 #include "base/core/buf.h"
 #include "base/core/err.h"

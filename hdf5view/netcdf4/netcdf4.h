@@ -1,0 +1,62 @@
+/* netcdf4.h - a dataset in netCDF-4: what its groups, dimensions, variables and attributes are
+ * called there and which types they have (schema*.c), and the structure of such a file, made by
+ * libhdf5 (writer*.c). */
+#ifndef HDF5VIEW_NETCDF4_NETCDF4_H
+#define HDF5VIEW_NETCDF4_NETCDF4_H
+
+#include "hdf5view/hdf5view.h"
+#include "hdf5view/hdf5/library.h"
+
+/* nc_data - where the bytes of a variable are. */
+enum nc_data {
+	NC_NO_DATA,     /* it has no elements, or no chunk of it exists: no address */
+	NC_CHUNKED,     /* chunks behind a B-tree v1 */
+	NC_CONTIGUOUS,  /* one piece: chunk 0, decoded */
+	NC_IN_IMAGE,    /* written while the structure was built */
+	NC_BROKEN,      /* texts that could not be read: its address is where every read fails */
+};
+
+/* nc_var - one dataset of the file that stands for an array. */
+struct nc_var {
+	uint32_t array;         /* ordinal in the model */
+	enum nc_data data;      /* as built; NC_CHUNKED and NC_CONTIGUOUS have no address yet */
+	uint64_t header;        /* address of its object header in the image */
+	uint32_t rank;          /* of the HDF5 dataspace: the array's, and one more for texts of a
+	                         * fixed size > 1, whose last axis has one chunk */
+	uint64_t chunk[DS_RANK_MAX]; /* NC_CHUNKED: rank entries, elements; grid as the array's */
+	uint32_t elem;          /* bytes of an HDF5 element */
+	char *why;              /* NC_BROKEN: what is wrong, owned; else NULL */
+};
+
+/* nc_image - the structure. */
+struct nc_image {
+	uint8_t *bytes;         /* owned; a whole HDF5 file without chunks */
+	size_t len;
+	struct nc_var *vars;    /* owned; in the order of the model's arrays, shown ones only */
+	uint32_t n_vars;
+};
+
+/* ---- netcdf4/schema.c: what the file says ---- */
+
+struct nc_model; /* netcdf4/schema.h */
+
+/* nc_model_new - decide everything that needs no data. plans: n_arrays, filled here: PLAN_HDF5
+ * plans, or PLAN_HIDE with the reason, a note as well. Arrays of texts without a fixed size get
+ * PLAN_VLEN. Returns 0 with *ret new; without keep_going an array that cannot be shown is an error
+ * that names it: -EOPNOTSUPP. */
+int nc_model_new(struct source *s, const struct nc_view_options *opts, struct plan *plans,
+		 struct nc_model **ret, struct err *e) NZ_MUST_USE;
+void nc_model_free(struct nc_model *m);
+/* nc_model_notes - one line each; borrowed from the model. */
+const char *const *nc_model_notes(const struct nc_model *m, uint32_t *ret_n);
+
+/* nc_build - the structure, made by libhdf5 in a process of its own (structure_process.c), in
+ * memory. Texts of no fixed size are read and written into it, at most max_bytes in all. The same
+ * dataset gives the same bytes: no times, no order of hash tables. Returns 0 with *ret filled
+ * (nc_image_release); -ERANGE beyond max_bytes; what reading gave; -EIO the library died of it;
+ * -EAGAIN somebody, or a shortage, ended the process. */
+int nc_build(const struct nc_model *m, struct source *s, uint64_t max_bytes,
+	     struct nc_image *ret, struct err *e) NZ_MUST_USE;
+void nc_image_release(struct nc_image *i);
+
+#endif
