@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/core/str.h"
-#include "nczarr/source/array_v3.h"
+#include "nczarr/source/array_metadata.h"
 
 #define ELEMENT_MAX ((uint32_t)1 << 20) /* bytes of one element */
 #define FIELDS_MAX 4096 /* of a whole dtype; their names are compared pairwise */

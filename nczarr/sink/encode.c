@@ -1,5 +1,5 @@
 /* encode.c - elements of `now` to what the store keeps of a chunk: the reverse of
- * source/chunk_read.c, source/elements.c and source/vlen.c, step by step.
+ * source/chunk_read.c, source/elements.c and source/elements.c, step by step.
  *
  * Elements are brought into the type that the store's reader would present (byte order), then into
  * the stored form (UTF-32, gaps between fields), then into the stored order, and then they go

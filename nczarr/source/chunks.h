@@ -20,7 +20,7 @@
 #define ZR_FRAME_MAX ((uint64_t)1 << 30)   /* decoded bytes whose number no document states */
 #define ZR_WHOLE_KEPT ((uint64_t)128 << 20) /* decoded shards that are kept */
 
-/* ---- keys (chunk_keys.c) ---- */
+/* ---- keys (keys.c) ---- */
 
 /* zr_level_key - the key of what `level` coordinates lead to: the object with level == rank, a
  * directory of nested keys with fewer, and the one that lists the objects (or the first
@@ -52,7 +52,7 @@ bool zr_coords_parse(const struct zr_meta *m, const char *name, const uint64_t *
 void zr_unravel(uint32_t rank, const uint64_t *grid, uint64_t linear, uint64_t *ret);
 uint64_t zr_ravel(uint32_t rank, const uint64_t *grid, const uint64_t *coords);
 
-/* ---- which objects there are (chunk_map.c) ---- */
+/* ---- which objects there are (chunk_list.c) ---- */
 
 #define ZR_ODD UINT64_MAX  /* as a size: it is there, and reading it is an error */
 
@@ -203,7 +203,7 @@ struct zr_scratch {
 	struct buf texts;     /* zr_vlen: out of a JSON list */
 };
 
-struct zr_versions; /* versions.c */
+struct zr_versions; /* changes.c */
 
 struct zr_data {
 	_Atomic(struct zr_place *) *places; /* n_places: arrays of the dataset */
@@ -277,7 +277,7 @@ struct zr_at {
 };
 
 /* zr_whole_get - the decoded bytes of a shard with codecs around it; x says where it is stored and
- * then where it is decoded (shard_whole.c). */
+ * then where it is decoded (shard.c). */
 int zr_whole_get(struct zr_source *s, const struct zr_place *p, const struct zr_at *at,
 		 struct zr_spot *x, struct err *e) NZ_MUST_USE;
 

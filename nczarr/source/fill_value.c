@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/core/str.h"
-#include "nczarr/source/array_v3.h"
+#include "nczarr/source/array_metadata.h"
 
 #define NAT INT64_MIN /* numpy's "not a time" */
 

@@ -1,4 +1,4 @@
-/* gather_int.h - documents on their way to items: what gather.c and gather_consolidated.c share. */
+/* gather_int.h - documents on their way to items: what gather.c and gather.c share. */
 #ifndef NCZARR_SOURCE_GATHER_INT_H
 #define NCZARR_SOURCE_GATHER_INT_H
 
@@ -109,7 +109,7 @@ int zr_look(struct zr_load *l, const struct zr_todo *d, struct err *e) NZ_MUST_U
 /* zr_walk - at all that is to be looked at, and what is below. */
 int zr_walk(struct zr_load *l, struct err *e) NZ_MUST_USE;
 
-/* ---- stores far away (gather_remote.c) ---- */
+/* ---- stores far away (gather_walk.c) ---- */
 
 #define ZR_FAR_DIRS 64  /* directories whose documents are asked for at a time */
 

@@ -1,10 +1,10 @@
 /* source_int.h - what the files of the Zarr source share; private to nczarr.
  *
- * Life of a source: gather.c gathers the metadata documents of the tree; array_v2.c and array_v3.c
- * turn those of an array into a zr_meta (dtype.c, codecs.c know types and codecs); nczarr_keys.c
- * reads what NCZarr adds; attributes.c, fill_value.c and build_dims.c make attributes, fill values
- * and dimensions; build_model.c puts the dataset together. After that JSON is gone, and the data
- * half (chunk_lookup.c and what it calls) finds and reads chunks. */
+ * Life of a source: gather.c gathers the metadata documents of the tree; array_metadata.c and
+ * array_metadata.c turn those of an array into a zr_meta (dtype.c, codecs.c know types and codecs);
+ * nczarr_keys.c reads what NCZarr adds; attributes.c, fill_value.c and build_dims.c make
+ * attributes, fill values and dimensions; build_model.c puts the dataset together. After that JSON
+ * is gone, and the data half (chunk_lookup.c and what it calls) finds and reads chunks. */
 #ifndef NCZARR_SOURCE_SOURCE_INT_H
 #define NCZARR_SOURCE_SOURCE_INT_H
 
@@ -90,7 +90,7 @@ struct zr_meta {
 	                             * of vlen) */
 	const struct zr_shard *shard; /* NULL: an object is a chunk */
 	bool as_bytes;              /* elements are stored as the bytes that they are, see
-	                             * bytes_as_dtype.c */
+	                             * build_array.c */
 	bool tail;                  /* the last axis is of one element and not the model's */
 	const char *unreadable;     /* NULL, or why no chunk can be read: "codec 'pcodec' ..." */
 
@@ -141,15 +141,15 @@ struct zr_source;
 int zr_tree_load(struct zr_source *s, struct zr_tree *ret, struct err *e) NZ_MUST_USE;
 void zr_tree_release(struct zr_tree *t);
 /* zr_far_bid - for a tree that is far away. What nothing is known about is bid for, too: nobody
- * else can say what is wrong with it. (gather_remote.c) */
+ * else can say what is wrong with it. (gather_walk.c) */
 int zr_far_bid(struct store *s);
 
 /* ---- from documents to terms; errors say what is wrong, the caller adds the key ---- */
 
-/* zr_v2_meta, zr_v3_meta - an array's document to a zr_meta (array_v2.c, array_v3.c). Shapes and
- * products are checked. Unknown codecs set `unreadable` and are no error.
- * old_char: "<U1" is one byte a character (NCZarr up to 4.9.0).
- * Returns 0; -EBADMSG not as the specification has it; -EOPNOTSUPP; -ERANGE; -ENOMEM. */
+/* zr_v2_meta, zr_v3_meta - an array's document to a zr_meta (array_metadata.c, array_metadata.c).
+ * Shapes and products are checked. Unknown codecs set `unreadable` and are no error. old_char:
+ * "<U1" is one byte a character (NCZarr up to 4.9.0). Returns 0; -EBADMSG not as the specification
+ * has it; -EOPNOTSUPP; -ERANGE; -ENOMEM. */
 int zr_v2_meta(struct arena *a, const json_t *doc, bool old_char, struct zr_meta *ret,
 	       struct err *e) NZ_MUST_USE;
 int zr_v3_meta(struct arena *a, const json_t *doc, struct zr_meta *ret, struct err *e) NZ_MUST_USE;
@@ -215,7 +215,7 @@ struct zr_source {
 	                             * consolidated ones may be behind while they are written */
 	bool in_dir;                /* store is the directory at path */
 	_Atomic bool held;          /* source_hold */
-	_Atomic(struct zr_nodes *) nodes; /* owned; made at the first look (classify_key.c) */
+	_Atomic(struct zr_nodes *) nodes; /* owned; made at the first look (keys.c) */
 };
 
 static inline struct zr_source *zr_of(struct source *s)

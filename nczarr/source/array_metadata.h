@@ -1,7 +1,8 @@
-/* array_v3.h - what the readers of Zarr v3's documents and of both versions' codecs share; private
- * to bytes_as_dtype.c, dtype.c, fill_value.c, codecs.c, codecs_v2.c, codecs_v3.c and array_v3.c. */
-#ifndef NCZARR_SOURCE_ARRAY_V3_H
-#define NCZARR_SOURCE_ARRAY_V3_H
+/* array_metadata.h - what the readers of Zarr v3's documents and of both versions' codecs share;
+ * private to build_array.c, dtype.c, fill_value.c, codecs.c, codecs.c, codecs.c and
+ * array_metadata.c. */
+#ifndef NCZARR_SOURCE_ARRAY_METADATA_H
+#define NCZARR_SOURCE_ARRAY_METADATA_H
 
 #include <errno.h>
 
@@ -51,7 +52,7 @@ int zr_specs_chain(struct arena *a, const struct zr_specs *s, struct codec_chain
 
 /* zr_bytes_meaning - where the attribute numpy_dtype says that bytes stand for elements of another
  * type, that type: the last axis, which counts the bytes of an element, is gone from the model,
- * or a list of bytes is one of elements (bytes_as_dtype.c). The attribute is removed then. Anything
+ * or a list of bytes is one of elements (build_array.c). The attribute is removed then. Anything
  * that does not fit together leaves the array as it is. Returns 0; -ENOMEM, -ERANGE. */
 int zr_bytes_meaning(struct arena *a, struct zr_meta *m, struct err *e) NZ_MUST_USE;
 
