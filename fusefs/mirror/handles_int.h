@@ -33,7 +33,7 @@ int write_symlink(struct view *v, uint64_t dir, const char *name, size_t len, co
 int write_link(struct view *v, uint64_t id, uint64_t dir, const char *name, size_t len,
 	       struct view_attr *ret, struct err *e);
 
-/* ---- names_whole.c ---- */
+/* ---- names.c ---- */
 
 /* write_remove_file - a tree that shows a file, and has nothing in it any more: the file goes.
  * -ENOTEMPTY; -EROFS; -EBUSY. */

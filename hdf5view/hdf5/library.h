@@ -206,7 +206,7 @@ int h5_filters_read(struct h5_build *b, hid_t dcpl, struct ds_array *a,
 int h5_fill_read(struct h5_build *b, hid_t dcpl, hid_t file_type, struct ds_array *a,
 		 struct err *e) NZ_MUST_USE;
 
-/* ---- filter_pipeline.c: filters of libhdf5 in a child; h5_lock is held ---- */
+/* ---- register_filters.c: filters of libhdf5 in a child; h5_lock is held ---- */
 
 /* h5_filter_ready - whether the library can decode a filter here, with one of our codecs or a
  * plugin where it has none of its own. */

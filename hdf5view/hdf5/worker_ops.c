@@ -155,7 +155,7 @@ static void begin(void)
 {
 	codec_plugins_local();
 	codec_plugins_given();
-	(void)H5PLset_loading_state(0); /* filter_pipeline.c says which may be used */
+	(void)H5PLset_loading_state(0); /* register_filters.c says which may be used */
 }
 
 static void run(const struct child_self *self)

@@ -123,7 +123,7 @@ int h5s_list_add(struct h5s_list *l, uint64_t addr);
 int h5s_attrs_held(const struct nc_model *m, uint32_t group, uint32_t array,
 		   struct err *e) NZ_MUST_USE;
 
-/* ---- file.c ---- */
+/* ---- sink.c ---- */
 
 int h5s_file_open(struct h5_sink *s, struct err *e) NZ_MUST_USE;
 /* h5s_file_commit - no id of it is open but the file's own: all of it becomes the file. */

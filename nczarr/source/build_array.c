@@ -329,7 +329,7 @@ int zr_array_make(struct zr_build *b, struct zr_barray *w, struct err *e)
 }
 
 /* Bytes that stand for elements: types that the readers of Zarr v3 do not agree
- * on are shown as uint8 by our own view of Zarr v3 (view/metadata_v3_dtype.c), with one axis more
+ * on are shown as uint8 by our own view of Zarr v3 (view/metadata_v3.c), with one axis more
  * for elements of several bytes, and ragged arrays as lists of bytes. An attribute says what they
  * are.
  *

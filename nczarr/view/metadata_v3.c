@@ -2,7 +2,9 @@
  * plans; nothing is kept. */
 #include "nczarr/view/metadata.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -340,5 +342,170 @@ void zr_put_v3(struct jw *j, const struct zr_emit *em, enum zr_doc doc, uint32_t
 		break;
 	default:
 		j->out->failed = true; /* not of this format */
+	}
+}
+
+/* Attributes of an array in zarr.json, where they are others than in
+ * .zattrs: what bytes mean that stand for elements, and _FillValue.
+ *
+ * xarray cannot open a dataset in which _FillValue is not as it writes it itself: a number for
+ * integers and booleans, base64 of a little-endian double for floats; for anything else it has no
+ * form that all its versions read. So it is written so, or left out; with noxarray it is written
+ * as all other attributes are. */
+
+#define NUMPY_DTYPE "numpy_dtype"
+#define DTYPE_MAX ((size_t)1 << 20)
+
+/* put_real - what struct.pack('<d', v) gives, as base64. */
+static void put_real(struct jw *j, double v)
+{
+	uint8_t bytes[8];
+	uint64_t bits;
+
+	memcpy(&bits, &v, sizeof(bits));
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(bits >> (8 * i));
+	jw_base64(j, bytes, sizeof(bytes));
+}
+
+/* put_fill_attr - the member _FillValue of an array that is shown as type t, in xarray's form. */
+static void put_fill_attr(struct jw *j, const struct ds_array *a, const struct ds_attr *at,
+		     const struct zr_type3 *t)
+{
+	const bool number =
+		t->type.kind == DT_INT || t->type.kind == DT_UINT || t->type.kind == DT_BOOL;
+	double v;
+
+	if (at->n != 1)
+		return;
+	if (dt_is_char(&a->type) && at->type.kind == DT_STRING) {
+		jw_key(j, at->name);
+		jw_u64(j, at->texts[0].len ? (uint8_t)at->texts[0].s[0] : 0);
+	} else if (t->type.kind == a->type.kind && zr_attr_real(at, &v) &&
+		   (t->type.kind == DT_FLOAT || (number && isfinite(v)))) {
+		jw_key(j, at->name);
+		if (number)
+			zr_put_attr(j, at, true, true);
+		else
+			put_real(j, v);
+	}
+}
+
+/* put_numpy_dtype - what the elements are, in numpy's words. */
+static void put_numpy_dtype(struct jw *j, const struct dtype *t)
+{
+	const struct dtype *shown = t->kind == DT_VLEN ? t->base : t;
+	struct buf text;
+	struct jw inner;
+
+	buf_init(&text, DTYPE_MAX);
+	jw_init(&inner, &text, false);
+	if (shown->kind == DT_COMPOUND)
+		zr_put_dtype(&inner, shown);
+	else
+		zr_dtype_text(&text, shown, shown->big_endian);
+	jw_key(j, NUMPY_DTYPE);
+	if (buf_ok(&text))
+		jw_text(j, text.data, text.len);
+	else
+		buf_fail(j->out, &text);
+	buf_release(&text);
+}
+
+void zr_put_attrs3(struct jw *j, const struct zr_emit *em, const struct ds_array *a,
+		   const struct zr_type3 *t)
+{
+	for (uint32_t i = 0; i < a->n_attrs && buf_ok(j->out); i++) {
+		const struct ds_attr *at = &a->attrs[i];
+
+		if (t->says && strcmp(at->name, NUMPY_DTYPE) == 0)
+			continue;
+		if (em->mode != ZARR_NOXARRAY && strcmp(at->name, "_FillValue") == 0)
+			put_fill_attr(j, a, at, t);
+		else
+			zr_put_attrs(j, em, at, 1, true, false);
+	}
+	if (t->says)
+		put_numpy_dtype(j, &a->type);
+}
+
+/* Types under the names that all readers of Zarr v3 know. One that a reader
+ * does not know fails more than its array: zarr-python opens no group whose consolidated metadata
+ * has it. */
+
+static const struct {
+	enum dt_kind kind;
+	uint32_t size;
+	const char *name;
+} plain[] = {
+	{DT_BOOL, 1, "bool"},         {DT_INT, 1, "int8"},
+	{DT_INT, 2, "int16"},         {DT_INT, 4, "int32"},
+	{DT_INT, 8, "int64"},         {DT_UINT, 1, "uint8"},
+	{DT_UINT, 2, "uint16"},       {DT_UINT, 4, "uint32"},
+	{DT_UINT, 8, "uint64"},       {DT_FLOAT, 2, "float16"},
+	{DT_FLOAT, 4, "float32"},     {DT_FLOAT, 8, "float64"},
+	{DT_COMPLEX, 8, "complex64"}, {DT_COMPLEX, 16, "complex128"},
+	{DT_VSTRING, 0, "string"},    {DT_VLEN, 0, "bytes"},
+};
+
+static const char *plain_name(const struct dtype *t)
+{
+	for (size_t i = 0; i < ARRAY_LEN(plain); i++)
+		if (plain[i].kind == t->kind && plain[i].size == t->size)
+			return plain[i].name;
+	return NULL;
+}
+
+int zr_type3_of(const struct dtype *t, struct zr_type3 *ret)
+{
+	*ret = (struct zr_type3){.name = plain_name(t), .type = *t};
+	if (ret->name) {
+		ret->says = t->kind == DT_VLEN && t->base &&
+			    (t->base->kind != DT_UINT || t->base->size != 1);
+		return 0;
+	}
+	if (t->kind != DT_STRING && t->kind != DT_OPAQUE && t->kind != DT_COMPOUND)
+		return -EOPNOTSUPP;
+	ret->type = (struct dtype){.kind = DT_UINT, .size = 1};
+	ret->name = plain_name(&ret->type);
+	ret->bytes = t->size > 1 ? t->size : 0;
+	ret->says = true;
+	return 0;
+}
+
+/* said_nan - whether a NaN is the one that "NaN" stands for. */
+static bool said_nan(const uint8_t *p, size_t n, bool big)
+{
+	uint64_t v = 0, mant = n == 2 ? 10 : n == 4 ? 23 : 52, all, frac;
+
+	for (size_t i = 0; i < n; i++)
+		v = v << 8 | p[big ? i : n - 1 - i];
+	all = ((uint64_t)1 << (8 * n - 1 - mant)) - 1; /* of the exponent */
+	frac = v & (((uint64_t)1 << mant) - 1);
+	if ((v >> mant & all) != all || frac == 0)
+		return true; /* no NaN */
+	return v == (all << mant | (uint64_t)1 << (mant - 1));
+}
+
+bool zr_type3_fill(const struct ds_array *a)
+{
+	const struct dtype *t = &a->type;
+
+	switch (t->kind) {
+	case DT_VSTRING:
+		return true;
+	case DT_VLEN:
+		return false;
+	case DT_FLOAT:
+		return said_nan(a->fill, t->size, t->big_endian);
+	case DT_COMPLEX:
+		return said_nan(a->fill, t->size / 2, t->big_endian) &&
+		       said_nan(a->fill + t->size / 2, t->size / 2, t->big_endian);
+	case DT_STRING:
+	case DT_OPAQUE:
+	case DT_COMPOUND: /* one value for all bytes */
+		return memcmp(a->fill, a->fill + 1, t->size - 1) == 0;
+	default:
+		return true;
 	}
 }

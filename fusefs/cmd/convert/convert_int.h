@@ -101,7 +101,7 @@ int convert_dest_check(const struct fs_setup *setup, struct err *e) NZ_MUST_USE;
  * lead to, for one. Returns 0; -EINVAL. */
 int convert_dest_unread(const struct cfg *cfg, struct err *e) NZ_MUST_USE;
 
-/* ---- place.c: what is made beside its place, then appears there ---- */
+/* ---- destination.c: what is made beside its place, then appears there ---- */
 
 /* convert_place - a name in a directory, and the name beside it that is written to. */
 struct convert_place {
