@@ -1,4 +1,4 @@
-/* fusefs/app/codec_rules_int.h - a policy with rules, for targets that open views. */
+/* rules.h - a policy with rules, for targets that open views. */
 #ifndef TESTS_FUZZ_RULES_H
 #define TESTS_FUZZ_RULES_H
 

@@ -1,4 +1,4 @@
-/* fusefs/app/fingerprint.c - filter 40003, which changes nothing and has no codec of its own.
+/* same.c - filter 40003, which changes nothing and has no codec of its own.
  * Another library has one as a default. */
 #include "tests/plugins/common.h"
 

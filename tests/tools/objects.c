@@ -1,4 +1,4 @@
-/* nczarr/remote/object_service.c - a program for tests: what is said on standard input is done with
+/* objects.c - a program for tests: what is said on standard input is done with
  * a bucket of S3.
  *
  *   objects [-e ENDPOINT] [-r REGION] [-p PROFILE] [-anpv] [-t TRIES] [-m MS] BUCKET [KEY]
